@@ -1,0 +1,17 @@
+# kernwright_room(<name> [DEPENDS room...]): one static library per room from the folder's own *.cpp files.
+# Sub-folders belong to the room too. A room sees only the rooms that it lists.
+function(kernwright_room name)
+  cmake_parse_arguments(ARG "" "" "DEPENDS;EXCLUDE" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cpp")
+  foreach(pattern IN LISTS ARG_EXCLUDE)
+    list(FILTER sources EXCLUDE REGEX "${pattern}")
+  endforeach()
+  add_library(kernwright_${name} STATIC ${sources})
+  add_library(kernwright::${name} ALIAS kernwright_${name})
+  target_include_directories(kernwright_${name} PUBLIC
+    "${PROJECT_SOURCE_DIR}/runtime" "${PROJECT_SOURCE_DIR}")
+  target_link_libraries(kernwright_${name} PRIVATE kernwright_flags)
+  foreach(room IN LISTS ARG_DEPENDS)
+    target_link_libraries(kernwright_${name} PUBLIC kernwright::${room})
+  endforeach()
+endfunction()

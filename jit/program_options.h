@@ -1,0 +1,36 @@
+// How a source is compiled. Every field has the compiler's default when left alone.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace kernwright {
+
+enum class Tristate { automatic, off, on };
+
+/// Options as fields; free-form ones go into `extra`.
+struct ProgramOptions {
+  std::string arch;                            ///< "sm_90a", "compute_80"; empty: the device's
+  std::string std = "c++17";                   ///< "c++11" ... "c++20"
+  std::map<std::string, std::string> defines;  ///< name -> value ("" for a bare define)
+  std::map<std::string, std::string> headers;  ///< include name -> text
+  std::vector<std::string> include_dirs;
+  bool fast_math = false;
+  std::optional<int> max_registers;
+  bool lineinfo = false;
+  bool device_debug = false;
+  Tristate minimal = Tristate::automatic;
+  Tristate pch = Tristate::automatic;
+  std::optional<int> opt_level;                ///< 0 ... 3 for ptxas
+  std::optional<std::chrono::milliseconds> timeout;
+  std::vector<std::string> extra;              ///< each starts with '-', no line break
+};
+
+/// Throws InvalidArgument for a NUL or line break in any text, an option not starting with '-',
+/// a header name with ".." or an absolute path, an unknown std, a negative number.
+void validate(const ProgramOptions& options);
+
+}  // namespace kernwright

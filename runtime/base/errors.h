@@ -1,0 +1,127 @@
+// Every exception type of the library. A call that throws created nothing and changed nothing.
+#pragma once
+
+#include "base/diagnostic.h"
+#include "base/fault_report.h"
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace kernwright {
+
+/// Base of all. The message names what failed, with which values, and what to do about it.
+class Error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// A value that no state of the program could make right (a NUL in a source, a negative size).
+class InvalidArgument : public Error {
+ public:
+  using Error::Error;
+};
+
+/// Wrong count, kind, dtype or device of a kernel argument. Python: also TypeError.
+class ArgumentError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// An integer that the kernel's parameter cannot hold. Python: also OverflowError.
+class ArgumentRangeError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// Grid, block, cluster or shared memory outside the limits. Python: also ValueError.
+class LaunchConfigError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// No kernel, symbol or option of that name; the message lists what is there. Python: also KeyError.
+class NameNotFound : public Error {
+ public:
+  using Error::Error;
+};
+
+/// The CUDA driver library is missing or too old. Python: also ImportError.
+class DriverNotFound : public Error {
+ public:
+  using Error::Error;
+};
+
+/// NVRTC or its builtins library is missing; the message lists the places searched. Python: ImportError.
+class NvrtcNotFound : public Error {
+ public:
+  using Error::Error;
+};
+
+/// No device of that index or name.
+class DeviceNotFound : public Error {
+ public:
+  using Error::Error;
+};
+
+/// A driver call returned an error code. `code` is the CUresult, `name` its CUDA_ERROR_... spelling.
+class DriverError : public Error {
+ public:
+  DriverError(const std::string& message, int code, std::string name)
+      : Error(message), code(code), name(std::move(name)) {}
+  int code;
+  std::string name;
+};
+
+/// Not enough memory, also after trimming. Sizes in bytes. Python: also MemoryError.
+class OutOfMemory : public Error {
+ public:
+  OutOfMemory(const std::string& message, std::uint64_t requested, std::uint64_t used,
+              std::uint64_t reserved, std::uint64_t free)
+      : Error(message), requested(requested), used(used), reserved(reserved), free(free) {}
+  std::uint64_t requested, used, reserved, free;
+};
+
+/// The context met an error from which CUDA cannot recover (700, 710, 714, 718 and their kin).
+class DeviceLost : public DriverError {
+ public:
+  using DriverError::DriverError;
+};
+
+/// A finding of the simulated device during a launch.
+class DeviceFault : public Error {
+ public:
+  explicit DeviceFault(FaultReport report) : Error(report.to_string()), report(std::move(report)) {}
+  FaultReport report;
+};
+
+/// A deadline or an instruction budget ran out. Python: also TimeoutError.
+class Timeout : public Error {
+ public:
+  using Error::Error;
+};
+
+/// The simulated device does not know an instruction; found when the module is loaded.
+class UnsupportedInstruction : public Error {
+ public:
+  UnsupportedInstruction(const std::string& message, std::string opcode, int line)
+      : Error(message), opcode(std::move(opcode)), line(line) {}
+  std::string opcode;
+  int line;
+};
+
+/// The source text did not compile.
+class CompileError : public Error {
+ public:
+  CompileError(const std::string& message, std::vector<Diagnostic> diagnostics, std::string log,
+               std::string source, std::vector<std::string> options)
+      : Error(message), diagnostics(std::move(diagnostics)), log(std::move(log)),
+        source(std::move(source)), options(std::move(options)) {}
+  std::vector<Diagnostic> diagnostics;
+  std::string log;
+  std::string source;
+  std::vector<std::string> options;
+};
+
+}  // namespace kernwright

@@ -1,0 +1,29 @@
+// Where and how a kernel is launched: CUDA's launch configuration as a value.
+#pragma once
+
+#include "core/stream.h"
+
+#include <cstdint>
+
+namespace kernwright {
+
+/// Up to three extents; the unused ones are 1.
+struct Dim3 {
+  std::uint32_t x = 1, y = 1, z = 1;
+  std::uint64_t count() const noexcept { return std::uint64_t{x} * y * z; }
+  bool operator==(const Dim3&) const = default;
+};
+
+/// `stream` empty: the legacy default stream of the kernel's device.
+struct LaunchConfig {
+  Dim3 grid{};
+  Dim3 block{};
+  std::uint32_t shared_bytes = 0;  ///< dynamic shared memory; above 48 KB it is opted in by itself
+  Stream stream{};
+  Dim3 cluster{0, 0, 0};           ///< blocks of a cluster; 0 = no cluster
+  bool cooperative = false;        ///< all blocks resident at once (grid synchronisation)
+  int priority = 0;
+  bool programmatic_dependent = false;  ///< may start before the previous kernel of the stream ended
+};
+
+}  // namespace kernwright

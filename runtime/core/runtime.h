@@ -1,0 +1,49 @@
+// The process-wide runtime: which drivers exist, which devices they have, which one is current.
+#pragma once
+
+#include "driver/driver_api.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kernwright {
+
+class Device;
+
+/// Created on first use, never destroyed (no driver call may run during process exit).
+/// All members are thread-safe; the current device is a property of the calling thread.
+class Runtime {
+ public:
+  static Runtime& get();
+
+  /// Makes the simulated device known. Called once by whoever links it (bindings, tests, examples);
+  /// `core` itself never includes it. `factory` must return the same table each time.
+  static void register_sim(const DriverApi& (*factory)());
+  /// Replaces the table of the real driver, for tests and decorators (RecordingDriver). Before first use.
+  static void override_cuda(const DriverApi* api);
+
+  /// All devices of the selected kind in order of their index: the GPUs where there are any and
+  /// KERNWRIGHT_DEVICE is not "sim", else the simulated devices.
+  const std::vector<Device*>& devices();
+  /// Index into devices(). Throws DeviceNotFound naming the count.
+  Device& device(int index);
+  /// "cuda", "cuda:1", "sim", "sim:0", a UUID or a PCI bus id. "cuda" without a GPU throws
+  /// DriverNotFound or DeviceNotFound with what to do.
+  Device& device(std::string_view name);
+
+  /// The device of this thread: the one set, else the one KERNWRIGHT_DEVICE names
+  /// (auto | cuda | cuda:N | sim), else the first of devices().
+  Device& current_device();
+  void set_current_device(Device& device);
+
+  /// Why there is no real driver or no GPU ("CUDA driver not detected: ..."), empty when there is one.
+  std::string cuda_unavailable_reason();
+
+ private:
+  Runtime();
+  struct State;
+  State* state_;
+};
+
+}  // namespace kernwright

@@ -1,0 +1,49 @@
+// A queue of work on one device.
+#pragma once
+
+#include "driver/driver_api.h"
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+namespace kernwright {
+
+class Device;
+class Event;
+
+/// A shared reference to a CUstream; copies share the stream, the last one destroys it (if owned).
+/// A default-constructed Stream is empty. Thread-safe as CUDA's streams are.
+class Stream {
+ public:
+  Stream() = default;
+  /// A new non-blocking stream. Lower numbers are higher priority; clamped to the device's range.
+  static Stream create(Device& device, int priority = 0);
+  /// The legacy default stream of the device (handle 0).
+  static Stream legacy(Device& device);
+  /// Another library's stream; `keep_alive` is held as long as the Stream lives.
+  static Stream borrow(Device& device, CUstream handle, std::shared_ptr<void> keep_alive = {});
+
+  explicit operator bool() const noexcept { return box_ != nullptr; }
+  CUstream handle() const noexcept;
+  Device& device() const;
+  std::uint64_t id() const noexcept;  ///< never reused, unlike handles
+  int priority() const;
+
+  /// Records `event` (or a new timing event) after the work queued so far.
+  Event record() const;
+  void record(Event& event) const;
+  /// Later work of this stream waits for `event`; the host does not.
+  void wait(const Event& event) const;
+  /// Blocks the host until the stream is empty. Throws DeviceFault, DeviceLost or Timeout.
+  void synchronize(std::optional<std::chrono::nanoseconds> timeout = std::nullopt) const;
+  bool done() const;
+
+ private:
+  struct Box;
+  explicit Stream(std::shared_ptr<Box> box) : box_(std::move(box)) {}
+  std::shared_ptr<Box> box_;
+};
+
+}  // namespace kernwright
