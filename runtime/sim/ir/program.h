@@ -1,0 +1,70 @@
+// A module after decoding: two code arrays with the same indices, and the tables they refer to.
+#pragma once
+
+#include "sim/exec/op.h"
+#include "sim/ptx/ast.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace kernwright::sim {
+
+/// Where an op came from, for messages. Parallel to Program::full.
+struct Place {
+  std::int32_t ptx_line = 0;
+  ptx::SourceLine source;
+  std::string_view opcode;
+};
+
+/// An immediate that a new frame must hold: `bits` replicated over 32 lanes of `bytes` each.
+struct FrameConstant {
+  std::uint32_t offset = 0;
+  std::uint32_t bytes = 4;
+  std::uint64_t bits = 0;
+};
+
+struct ParameterSlot {
+  std::string name;
+  std::uint32_t offset = 0, bytes = 0, alignment = 1;
+};
+
+struct FunctionInfo {
+  std::string name;
+  bool is_entry = false;
+  bool is_builtin = false;             ///< extern function that exec/builtins implements
+  std::uint32_t first_op = 0;
+  std::uint32_t frame_bytes = 0;       ///< registers, constants and call parameter areas
+  std::vector<FrameConstant> constants;
+  std::vector<ParameterSlot> parameters;
+  std::uint32_t parameter_bytes = 0;
+  std::uint32_t return_bytes = 0;
+  std::uint32_t local_bytes = 0;       ///< .local variables of one thread
+  std::uint32_t shared_bytes = 0;      ///< static shared memory reachable from an entry
+  std::array<std::uint32_t, 3> required_threads{};
+  std::uint32_t max_threads = 0;       ///< from .maxntid / .reqntid; 0 = none
+};
+
+/// Free of host pointers into a device, except the addresses of module variables that the loader
+/// hands in. Immutable after decode(); shared by all workers.
+struct Program {
+  std::vector<Op> full, masked;
+  std::vector<Place> places;
+  std::vector<FunctionInfo> functions;
+  std::uint32_t site_count = 0;
+  std::unique_ptr<ptx::Module> module;
+  struct Tables;                        ///< call sites, operand lists: ir/tables.h
+  std::shared_ptr<Tables> tables;
+
+  const FunctionInfo* find(std::string_view name) const noexcept;
+};
+
+/// Addresses of the module's .global and .const variables (tagged) by name, chosen by the loader.
+using SymbolAddresses = std::unordered_map<std::string, std::uint64_t>;
+
+/// Decodes every function with a body. Throws ptx::PtxError for what cannot run.
+std::unique_ptr<Program> decode(std::unique_ptr<ptx::Module> module, const SymbolAddresses& symbols);
+
+}  // namespace kernwright::sim
