@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/fault_report.h"
+#include "sim/exec/memory_site.h"
 #include "sim/exec/op.h"
 #include "sim/mem/memory.h"
 
@@ -19,8 +20,6 @@ struct Program;
 struct Block;
 struct Worker;
 
-inline constexpr int kLanes = 32;
-
 enum class Stop : std::uint8_t {
   none,
   reschedule,  ///< splits changed (divergence, reconvergence, return): pick the next split
@@ -29,15 +28,6 @@ enum class Stop : std::uint8_t {
   exit,        ///< no live lane left in the split
   yield,       ///< lets other warps run (fairness, nanosleep)
   fault,       ///< Block::fault holds the report
-};
-
-/// Per worker and memory instruction: the last address pattern, so that the next access with the same
-/// lane offsets goes straight to a vector load (sim notes: "per-site cached address plan").
-struct alignas(64) MemorySite {
-  std::array<std::uint32_t, kLanes> offsets{};  ///< relative to lane 0
-  std::uint8_t pattern = 0;                     ///< 0 = unknown; values belong to ops/memory.cpp
-  AddressRange range{};                         ///< allocation that the last access fell into
-  std::uint64_t generation = 0;
 };
 
 /// State of a warp. Handlers use the first part; the scheduler owns the rest (exec/scheduler.h).

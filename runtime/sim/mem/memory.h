@@ -3,6 +3,7 @@
 
 #include "sim/mem/address.h"
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -39,7 +40,8 @@ class Memory {
   /// Hot enough for the interpreter's slow path; handlers cache the result per site.
   AddressRange find(std::uint64_t address, bool* writable = nullptr) const noexcept;
   /// Bumped by every allocate() and free(): cached ranges of an older generation are stale.
-  std::uint64_t generation() const noexcept;
+  /// Inline because handlers ask at every access.
+  std::uint64_t generation() const noexcept { return generation_.load(std::memory_order_acquire); }
 
   /// For messages: "16 bytes past the end of the allocation of 4096 bytes at 0x..." or
   /// "inside an allocation of 4096 bytes that was freed" (then *freed is set).
@@ -51,6 +53,7 @@ class Memory {
  private:
   struct State;
   std::unique_ptr<State> state_;
+  std::atomic<std::uint64_t> generation_{1};
 };
 
 }  // namespace kernwright::sim
