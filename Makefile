@@ -1,0 +1,67 @@
+# The commands of the project. `make demo` and `make test` set up all they need.
+VENV    ?= .venv
+PYTHON  ?= python3
+BUILD   ?= build/release
+JOBS    ?= $(shell nproc)
+BIN     := $(VENV)/bin
+# Everything the installed package is made from: a change in any of it reinstalls.
+SOURCES := $(shell find runtime jit kernels_src bindings cmake CMakeLists.txt pyproject.toml -type f 2>/dev/null)
+
+.PHONY: help setup build install demo test lint format bench gpu-test asan tsan fuzz wheel clean
+help:
+	@sed -n 's/^## //p' Makefile
+
+## make setup     system packages (through apt where it may), .venv with the Python packages
+setup:
+	@scripts/setup.sh $(VENV) $(PYTHON)
+
+## make build     the C++ libraries, examples and unit tests, in build/release
+build: setup
+	@cmake --preset release -DPython_EXECUTABLE=$(abspath $(BIN)/python) >$(BUILD).log 2>&1 || \
+	  { cat $(BUILD).log; exit 1; }
+	@cmake --build $(BUILD) -j $(JOBS)
+
+$(VENV)/.installed: $(SOURCES)
+	@scripts/install.sh $(VENV)
+	@touch $@
+install: setup
+	@$(MAKE) --no-print-directory $(VENV)/.installed
+
+## make demo      string kernels over a photograph, compiled, launched and checked
+demo: install
+	@$(BIN)/python -m kernwright demo
+
+## make test      C++ unit tests, Python tests and lints; ends with "N passed, N failed"
+test: build install
+	@$(BIN)/python scripts/run_tests.py --build $(BUILD)
+
+## make lint      floors, sizes, ASCII, formatting, ruff, mypy on the stubs
+lint: setup
+	@$(BIN)/python -m pytest -q tests/lint
+
+## make format    clang-format and ruff over the tree
+format: setup
+	@git ls-files '*.h' '*.cpp' | xargs $(BIN)/clang-format -i
+	@$(BIN)/ruff check --fix -q . && $(BIN)/ruff format -q .
+
+## make bench     the benchmarks that need no GPU; JSON into bench/results
+bench: install
+	@cmake --preset release -DKERNWRIGHT_BUILD_BENCH=ON >/dev/null && cmake --build $(BUILD) -j $(JOBS)
+	@$(BIN)/python bench/run.py --build $(BUILD)
+
+## make gpu-test  the same suites on a real GPU, the toolkit hidden, and compute-sanitizer
+gpu-test:
+	@scripts/gpu_test.sh
+
+## make asan      C++ unit tests under AddressSanitizer and UndefinedBehaviorSanitizer
+## make tsan      C++ unit tests under ThreadSanitizer
+asan tsan: setup
+	@cmake --preset $@ >/dev/null && cmake --build build/$@ -j $(JOBS)
+	@ctest --test-dir build/$@ --output-on-failure
+
+## make wheel     a wheel in dist/
+wheel: setup
+	@$(BIN)/python -m pip wheel -q --no-build-isolation --no-deps -w dist .
+
+clean:
+	rm -rf build dist $(VENV)

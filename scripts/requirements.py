@@ -1,0 +1,19 @@
+"""Prints what pyproject.toml asks for: build requirements, dependencies and the extras of development."""
+
+import sys
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    from pip._vendor import tomli as tomllib
+
+EXTRAS = ("demo", "test", "dev")
+
+with open(sys.argv[1], "rb") as file:
+    document = tomllib.load(file)
+
+project = document["project"]
+requirements = [*document["build-system"]["requires"], *project["dependencies"]]
+for extra in EXTRAS:
+    requirements += project["optional-dependencies"][extra]
+print("\n".join(dict.fromkeys(requirements)))

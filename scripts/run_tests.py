@@ -1,0 +1,76 @@
+"""Runs every suite and adds up: C++ unit tests through ctest, Python tests, lints, examples.
+
+Ends with one line, "N passed, N failed". Exit code 1 when anything failed or a suite ran no test.
+"""
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import time
+
+DOCTEST = re.compile(r"\[doctest\] test cases:\s*\d+ \|\s*(\d+) passed \|\s*(\d+) failed")
+PYTEST = re.compile(r"(\d+) (passed|failed|error|errors|xfailed|xpassed)\b")
+
+
+def run(title, command, count, env=None):
+    """Runs one suite, shows its output, and returns (passed, failed)."""
+    print(f"== {title}: {' '.join(command)}", flush=True)
+    start = time.monotonic()
+    lines = []
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", env=env
+    ) as process:
+        for line in process.stdout:
+            lines.append(line)
+            if "[doctest] run with" not in line:
+                sys.stdout.write(line)
+                sys.stdout.flush()
+    passed, failed = count(lines)
+    if process.returncode != 0 and failed == 0:
+        print(f"{title}: exit code {process.returncode} with no failure counted")
+        failed = 1
+    if passed + failed == 0:
+        print(f"{title}: ran no test")
+        failed = 1
+    print(f"== {title}: {passed} passed, {failed} failed in {time.monotonic() - start:.0f} s\n")
+    return passed, failed
+
+
+def count_doctest(lines):
+    found = [DOCTEST.search(line) for line in lines]
+    return sum(int(m[1]) for m in found if m), sum(int(m[2]) for m in found if m)
+
+
+def count_pytest(lines):
+    summary = next((line for line in reversed(lines) if PYTEST.search(line)), "")
+    counts = {kind: int(number) for number, kind in PYTEST.findall(summary)}
+    bad = sum(counts.get(kind, 0) for kind in ("failed", "error", "errors", "xpassed"))
+    return counts.get("passed", 0), bad
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", default="build/release", help="CMake build folder")
+    arguments = parser.parse_args()
+    jobs = str(os.cpu_count() or 1)
+    python = sys.executable
+    env = {**os.environ, "KERNWRIGHT_TEST_BUILD": os.path.abspath(arguments.build)}
+    suites = [
+        ("lints", [python, "-m", "pytest", "-q", "tests/lint"], count_pytest),
+        (
+            "C++ tests",
+            ["ctest", "--test-dir", arguments.build, "-j", jobs, "--verbose"],
+            count_doctest,
+        ),
+        ("Python tests", [python, "-m", "pytest", "-q", "-n", jobs, "tests/python"], count_pytest),
+    ]
+    totals = [run(title, command, count, env) for title, command, count in suites]
+    passed, failed = (sum(column) for column in zip(*totals, strict=True))
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,40 @@
+"""Files stay readable: at most 500 lines of at most 100 columns."""
+
+MAX_LINES = 500
+MAX_COLUMNS = 100
+SOURCES = {".h", ".cpp", ".py", ".pyi", ".cu", ".cuh", ".cmake", ".sh"}
+# Tables and generated text may be longer.
+TABLES = {".inc", ".def"}
+LONG_BY_NATURE = {
+    "runtime/driver/driver_types.h",  # the driver's ABI, one table of declarations
+}
+
+
+def test_files_have_at_most_500_lines(root, tracked):
+    long = []
+    for path in tracked:
+        if path.suffix in SOURCES and path.as_posix() not in LONG_BY_NATURE:
+            lines = len((root / path).read_text().splitlines())
+            if lines > MAX_LINES:
+                long.append(f"{path}: {lines} lines")
+    assert not long, "\n".join(long)
+
+
+def test_lines_have_at_most_100_columns(root, tracked):
+    wide = []
+    for path in tracked:
+        if path.suffix in SOURCES | TABLES:
+            for number, line in enumerate((root / path).read_text().splitlines(), 1):
+                if len(line) > MAX_COLUMNS:
+                    wide.append(f"{path}:{number}: {len(line)} columns")
+    assert not wide, "\n".join(wide[:50])
+
+
+def test_sources_begin_with_a_banner(root, tracked):
+    bare = []
+    for path in tracked:
+        if path.suffix in {".h", ".cpp", ".cu", ".cuh", ".inc", ".def"}:
+            first = (root / path).read_text().split("\n", 1)[0]
+            if not first.startswith("//"):
+                bare.append(str(path))
+    assert not bare, "\n".join(bare)

@@ -1,0 +1,36 @@
+"""The formatters and checkers of the project find nothing to complain about."""
+
+import pathlib
+import subprocess
+import sys
+
+BIN = pathlib.Path(sys.executable).parent
+
+
+def run(root, *command):
+    result = subprocess.run(command, cwd=root, capture_output=True, text=True)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_clang_format(root, tracked):
+    files = [str(p) for p in tracked if p.suffix in {".h", ".cpp"}]
+    run(root, str(BIN / "clang-format"), "--dry-run", "--Werror", *files)
+
+
+def test_ruff(root):
+    run(root, str(BIN / "ruff"), "check", ".")
+
+
+def test_ruff_format(root):
+    run(root, str(BIN / "ruff"), "format", "--check", ".")
+
+
+def test_mypy_on_the_stubs(root):
+    run(root, str(BIN / "mypy"), "--strict", "bindings/python/kernwright/__init__.pyi",
+        "bindings/python/kernwright/_core.pyi")  # fmt: skip
+
+
+def test_shell_scripts_parse(root, tracked):
+    for path in tracked:
+        if path.suffix == ".sh" or path.as_posix() == ".ci/run":
+            run(root, "bash", "-n", str(path))
