@@ -4,6 +4,7 @@
 #include "sim/ptx/types.h"
 
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,59 +21,122 @@ struct SourceLine {
 
 enum class OperandKind : std::uint8_t {
   none,
-  reg,          ///< `reg`: index into Function::registers; `negated` for !p
-  reg_pair,     ///< p|q: `reg` and `reg2`
-  integer,      ///< `bits`: two's complement
-  float32,      ///< 0f........ or a decimal in an f32 context: `bits` = IEEE bits
-  float64,      ///< 0d................: `bits` = IEEE bits
-  special,      ///< %tid.x and kin: `special`
-  symbol,       ///< variable or function name (mov address, call target), plus `offset`
-  label,        ///< branch target: `label` index into Function::labels
-  address,      ///< [base + offset]: base is `reg` (kind2 = reg) or a symbol (kind2 = symbol) or an integer
-  vector,       ///< {a, b, ...}: `elements`
-  sink,         ///< _
-  list,         ///< call's (a, b) lists: `elements`
+  reg,       ///< `reg`: index into Function::registers; `negated` for !p
+  reg_pair,  ///< p|q: `reg` and `reg2`
+  integer,   ///< `bits`: two's complement
+  float32,   ///< 0f........ or a decimal in an f32 context: `bits` = IEEE bits
+  float64,   ///< 0d................: `bits` = IEEE bits
+  special,   ///< %tid.x and kin: `special`
+  symbol,    ///< variable or function (mov address, call target): `symbol_kind` and
+             ///< `symbol_index` say which one, plus `offset` bytes
+  label,     ///< branch target: `label` index into Function::labels
+  address,   ///< [base + offset]: `base` is reg, symbol or integer (then the address is `offset`)
+  vector,    ///< {a, b, ...}: `elements`
+  sink,      ///< _
+  list,      ///< call's (a, b) lists: `elements`
 };
 
 enum class SpecialRegister : std::uint8_t {
-  none, tid_x, tid_y, tid_z, ntid_x, ntid_y, ntid_z, ctaid_x, ctaid_y, ctaid_z,
-  nctaid_x, nctaid_y, nctaid_z, laneid, warpid, nwarpid, smid, nsmid, gridid,
-  lanemask_eq, lanemask_le, lanemask_lt, lanemask_ge, lanemask_gt,
-  clock, clock_hi, clock64, globaltimer, globaltimer_lo, globaltimer_hi,
-  total_smem_size, dynamic_smem_size, aggr_smem_size, reserved_smem_offset_begin,
-  is_explicit_cluster, clusterid_x, clusterid_y, clusterid_z, nclusterid_x, nclusterid_y,
-  nclusterid_z, cluster_ctaid_x, cluster_ctaid_y, cluster_ctaid_z, cluster_nctaid_x,
-  cluster_nctaid_y, cluster_nctaid_z, cluster_ctarank, cluster_nctarank, current_graph_exec,
+  none,
+  tid_x,
+  tid_y,
+  tid_z,
+  ntid_x,
+  ntid_y,
+  ntid_z,
+  ctaid_x,
+  ctaid_y,
+  ctaid_z,
+  nctaid_x,
+  nctaid_y,
+  nctaid_z,
+  laneid,
+  warpid,
+  nwarpid,
+  smid,
+  nsmid,
+  gridid,
+  lanemask_eq,
+  lanemask_le,
+  lanemask_lt,
+  lanemask_ge,
+  lanemask_gt,
+  clock,
+  clock_hi,
+  clock64,
+  globaltimer,
+  globaltimer_lo,
+  globaltimer_hi,
+  total_smem_size,
+  dynamic_smem_size,
+  aggr_smem_size,
+  reserved_smem_offset_begin,
+  is_explicit_cluster,
+  clusterid_x,
+  clusterid_y,
+  clusterid_z,
+  nclusterid_x,
+  nclusterid_y,
+  nclusterid_z,
+  cluster_ctaid_x,
+  cluster_ctaid_y,
+  cluster_ctaid_z,
+  cluster_nctaid_x,
+  cluster_nctaid_y,
+  cluster_nctaid_z,
+  cluster_ctarank,
+  cluster_nctarank,
+  current_graph_exec,
+};
+
+/// What a symbol names, that is the table that Operand::symbol_index points into. A name may stand
+/// for several variables of a function (scopes), so use the index.
+enum class SymbolKind : std::uint8_t {
+  none,
+  variable,   ///< Function::variables of the function around
+  parameter,  ///< Function::params
+  result,     ///< Function::returns
+  global,     ///< Module::globals
+  function,   ///< Module::functions
 };
 
 struct Operand {
   OperandKind kind = OperandKind::none;
   OperandKind base = OperandKind::none;  ///< of an address: reg, symbol or integer
   bool negated = false;
+  bool is_destination = false;  ///< the instruction writes it (also set on a vector's elements)
+  SymbolKind symbol_kind = SymbolKind::none;
+  Type type = Type::none;  ///< as which the instruction reads or writes it; none = not typed
   SpecialRegister special = SpecialRegister::none;
   std::uint32_t reg = 0, reg2 = 0;
   std::uint32_t label = 0;
+  std::uint32_t symbol_index = 0;
   std::uint64_t bits = 0;
   std::int64_t offset = 0;
   std::string_view symbol;
   std::vector<Operand> elements;
 };
 
+/// Operands stand in written order. `call` always has four: [0] list of results (may be empty),
+/// [1] symbol or reg of the callee, [2] list of arguments (may be empty), [3] label of a
+/// .callprototype or .calltargets, else none. `bra` has [0] label; `brx.idx` [0] index, [1] label
+/// of .branchtargets.
 struct Instruction {
-  std::string_view opcode;    ///< whole, as written: "ld.global.nc.f32"
-  std::string_view stem;      ///< "ld"
+  std::string_view opcode;  ///< whole, as written: "ld.global.nc.f32"
+  std::string_view stem;    ///< "ld"
   Modifiers modifiers;
   const IsaRow* row = nullptr;
   bool guarded = false, guard_negated = false;
-  std::uint32_t guard = 0;    ///< register index of the guard predicate
+  std::uint32_t guard = 0;  ///< register index of the guard predicate
   std::vector<Operand> operands;
   std::int32_t ptx_line = 0;
   SourceLine source;
 };
 
 struct Register {
-  std::string_view name;
+  std::string_view name;  ///< without the number for one of a range (%r<10>)
   Type type = Type::none;
+  std::int32_t number = -1;  ///< of a range, else -1
 };
 
 /// One value of an initialiser: bits of the element, or the address of a symbol plus an offset.
@@ -80,16 +144,17 @@ struct InitialValue {
   std::uint64_t bits = 0;
   std::string_view symbol;
   std::int64_t offset = 0;
-  bool generic = false;   ///< generic(symbol)
-  std::uint8_t mask_shift = 0, mask_bits = 0;  ///< 0xFF(symbol)-style byte extraction; 0 = whole value
+  bool generic = false;  ///< generic(symbol)
+  std::uint8_t mask_shift = 0,
+               mask_bits = 0;  ///< 0xFF(symbol)-style byte extraction; 0 = whole value
 };
 
 struct Variable {
   std::string_view name;
   Space space = Space::generic;
   Type type = Type::none;
-  std::uint32_t alignment = 0;      ///< bytes; 0 = natural
-  std::uint64_t count = 1;          ///< elements; 0 for an extern array without extent
+  std::uint32_t alignment = 0;  ///< bytes; 0 = natural
+  std::uint64_t count = 1;      ///< elements; 0 for an extern array without extent
   std::uint8_t vector = 1;
   bool is_extern = false, is_visible = false, is_weak = false, is_array = false;
   std::vector<InitialValue> init;
@@ -99,9 +164,10 @@ struct Variable {
 
 struct Label {
   std::string_view name;
-  std::uint32_t instruction = 0;                  ///< index into Function::body
-  std::vector<std::uint32_t> branch_targets;      ///< .branchtargets: labels
-  bool is_prototype = false;                      ///< .callprototype: `returns` and `params` hold
+  std::uint32_t instruction = 0;              ///< index into Function::body
+  std::vector<std::uint32_t> branch_targets;  ///< .branchtargets: labels
+  std::vector<std::uint32_t> call_targets;    ///< .calltargets: indices into Module::functions
+  bool is_prototype = false;                  ///< .callprototype: `returns` and `params` hold
   std::vector<Variable> returns, params;
 };
 
@@ -109,8 +175,8 @@ struct Function {
   std::string_view name;
   bool is_entry = false, has_body = false, is_extern = false, is_weak = false, noreturn = false;
   std::vector<Variable> returns, params;
-  std::vector<Register> registers;                ///< of all scopes; names may repeat
-  std::vector<Variable> variables;                ///< .local, .shared, .param of the body
+  std::vector<Register> registers;  ///< of all scopes; names may repeat
+  std::vector<Variable> variables;  ///< .local, .shared, .param of the body
   std::vector<Label> labels;
   std::vector<Instruction> body;
   std::array<std::uint32_t, 3> max_threads{}, required_threads{};
@@ -119,9 +185,10 @@ struct Function {
 };
 
 struct Module {
-  std::string text;              ///< owns what the views point into
-  int version = 0;               ///< 90 for .version 9.0
-  std::string_view target;       ///< "sm_80"
+  std::string text;                ///< owns what the views point into
+  std::deque<std::string> joined;  ///< opcodes that were written with spaces inside
+  int version = 0;                 ///< 90 for .version 9.0
+  std::string_view target;         ///< "sm_80"
   int address_size = 64;
   std::vector<std::string> files;  ///< of .file, by index; [0] is empty
   std::vector<Variable> globals;   ///< .global, .const, module-scope .shared

@@ -1,5 +1,5 @@
-// The ISA table: one row per instruction form. Parser checks, dispatch, the documentation page and the
-// tests' coverage list all come from it.
+// The ISA table: one row per instruction form. Parser checks, dispatch, the documentation page and
+// the tests' coverage list all come from it.
 #pragma once
 
 #include "sim/ptx/types.h"
@@ -22,14 +22,15 @@ enum class Handler : std::uint16_t {
 ///   KW_ISA("add", "[.sat].s32", "d a b", add)
 ///   KW_ISA("setp", ".CMP[.BOOL][.ftz].f32", "p|q a b [c]", setp)
 ///   KW_ISA("ld", "[.weak].SPACE[.CACHE][.VEC].{b8,b16,b32,b64,u8,...,f32,f64}", "d [a]", ld)
-/// `[.x]` is optional, `.{x,y}` a choice, upper case a named set (isa.cpp). Operand letters: see isa.cpp.
+/// `[.x]` is optional, `.{x,y}` a choice, upper case a named set (isa.cpp). Operand letters: see
+/// isa.cpp.
 struct IsaRow {
   std::string_view stem;
   std::string_view modifiers;
   std::string_view operands;
   Handler handler;
-  int min_sm = 0;          ///< 75 = everywhere we care about
-  std::string_view note;   ///< for the documentation page; empty = exact
+  int min_sm = 0;         ///< 75 = everywhere we care about
+  std::string_view note;  ///< for the documentation page; empty = exact
 };
 
 /// All rows, in table order.

@@ -12,9 +12,12 @@ namespace kernwright::sim::ptx {
 /// Malformed PTX, or an instruction that no row of the table matches (`opcode` is set then).
 class PtxError : public std::runtime_error {
  public:
-  PtxError(const std::string& message, int ptx_line, SourceLine source = {}, std::string opcode = {},
-           std::string file = {})
-      : std::runtime_error(message), ptx_line(ptx_line), source(source), opcode(std::move(opcode)),
+  PtxError(const std::string& message, int ptx_line, SourceLine source = {},
+           std::string opcode = {}, std::string file = {})
+      : std::runtime_error(message),
+        ptx_line(ptx_line),
+        source(source),
+        opcode(std::move(opcode)),
         file(std::move(file)) {}
   int ptx_line;
   SourceLine source;
@@ -23,7 +26,8 @@ class PtxError : public std::runtime_error {
 };
 
 /// Parses and verifies: every register, label and symbol resolved, every instruction matched to its
-/// IsaRow with operand kinds and types checked, every limit enforced. Throws PtxError, never crashes.
+/// IsaRow with operand kinds and types checked, every limit enforced. Throws PtxError, never
+/// crashes.
 std::unique_ptr<Module> parse(std::string text);
 
 }  // namespace kernwright::sim::ptx

@@ -1,4 +1,5 @@
-// PTX's own vocabulary as enums: types, state spaces and every modifier that an instruction carries.
+// PTX's own vocabulary as enums: types, state spaces and every modifier that an instruction
+// carries.
 #pragma once
 
 #include <array>
@@ -8,13 +9,37 @@
 namespace kernwright::sim::ptx {
 
 enum class Type : std::uint8_t {
-  none, pred,
-  b1, b8, b16, b32, b64, b128,
-  u4, u8, u16, u32, u64,
-  s4, s8, s16, s32, s64,
-  f16, f16x2, bf16, bf16x2, tf32, f32, f64,
-  e4m3, e5m2, e4m3x2, e5m2x2,
-  u16x2, s16x2,
+  none,
+  pred,
+  b1,
+  b8,
+  b16,
+  b32,
+  b64,
+  b128,
+  u4,
+  u8,
+  u16,
+  u32,
+  u64,
+  s4,
+  s8,
+  s16,
+  s32,
+  s64,
+  f16,
+  f16x2,
+  bf16,
+  bf16x2,
+  tf32,
+  f32,
+  f64,
+  e4m3,
+  e5m2,
+  e4m3x2,
+  e5m2x2,
+  u16x2,
+  s16x2,
 };
 
 /// Size in bits; 1 for pred.
@@ -26,19 +51,84 @@ enum class Space : std::uint8_t { generic, reg, sreg, global, shared, local, par
 
 enum class Rounding : std::uint8_t { none, rn, rz, rm, rp, rna, rs, rni, rzi, rmi, rpi };
 enum class Compare : std::uint8_t {
-  none, eq, ne, lt, le, gt, ge, lo, ls, hi, hs, equ, neu, ltu, leu, gtu, geu, num, nan,
+  none,
+  eq,
+  ne,
+  lt,
+  le,
+  gt,
+  ge,
+  lo,
+  ls,
+  hi,
+  hs,
+  equ,
+  neu,
+  ltu,
+  leu,
+  gtu,
+  geu,
+  num,
+  nan,
 };
 enum class BoolOp : std::uint8_t { none, and_, or_, xor_, popc };
 enum class MulPart : std::uint8_t { none, lo, hi, wide };
-enum class Semantics : std::uint8_t { none, weak, relaxed, acquire, release, acq_rel, volatile_, sc };
+enum class Semantics : std::uint8_t {
+  none,
+  weak,
+  relaxed,
+  acquire,
+  release,
+  acq_rel,
+  volatile_,
+  sc
+};
 enum class Scope : std::uint8_t { none, cta, cluster, gpu, sys };
 enum class AtomOp : std::uint8_t {
-  none, and_, or_, xor_, cas, exch, add, inc, dec, min, max, popc,
+  none,
+  and_,
+  or_,
+  xor_,
+  cas,
+  exch,
+  add,
+  inc,
+  dec,
+  min,
+  max,
+  popc,
 };
 enum class ShflMode : std::uint8_t { none, up, down, bfly, idx };
 enum class VoteMode : std::uint8_t { none, all, any, uni, ballot };
 enum class PrmtMode : std::uint8_t { none, f4e, b4e, rc8, ecl, ecr, rc16 };
 enum class Layout : std::uint8_t { none, row, col };
+
+/// What an instruction with several verbs does: mbarrier, cp.async, bar, wmma, griddepcontrol,
+/// fence.
+enum class Verb : std::uint8_t {
+  none,
+  init,
+  inval,
+  arrive,
+  arrive_drop,
+  test_wait,
+  try_wait,
+  pending_count,
+  expect_tx,
+  complete_tx,
+  commit_group,
+  wait_group,
+  wait_all,
+  mbarrier_arrive,
+  warp_sync,
+  load,
+  store,
+  mma,
+  proxy,
+  launch_dependents,
+  wait,
+  pack,
+};
 
 /// Everything after the stem of an opcode, in one plain struct. Types in the order written.
 struct Modifiers {
@@ -49,22 +139,26 @@ struct Modifiers {
   BoolOp bool_op = BoolOp::none;
   MulPart part = MulPart::none;
   Space space = Space::generic;
-  Space space2 = Space::generic;      ///< cp.async: the source
+  Space space2 = Space::generic;  ///< cp.async: the source
   Semantics semantics = Semantics::none;
   Scope scope = Scope::none;
   AtomOp atom = AtomOp::none;
   ShflMode shfl = ShflMode::none;
   VoteMode vote = VoteMode::none;
   PrmtMode prmt = PrmtMode::none;
-  std::uint8_t vector = 1;            ///< .v2 .v4 .v8; ldmatrix .x1 .x2 .x4
-  std::uint8_t m = 0, n = 0, k = 0;   ///< .m16n8k16
+  std::uint8_t vector = 1;           ///< .v2 .v4 .v8; ldmatrix .x1 .x2 .x4
+  std::uint8_t m = 0, n = 0, k = 0;  ///< .m16n8k16
   Layout layout_a = Layout::none, layout_b = Layout::none;
+  Verb verb = Verb::none;
   bool ftz = false, sat = false, satfinite = false, relu = false, approx = false, full = false;
   bool uni = false, cc = false, nan = false, xorsign_abs = false, noftz = false;
   bool sync = false, aligned = false, to = false, trans = false, wrap = false, clamp = false;
   bool left = false, right = false, shiftamt = false, noinc = false, all = false, any = false;
   bool arrive = false, red = false, expect_tx = false, oob = false, bulk = false;
-  std::uint8_t selector = 0;          ///< mma/wmma part: a, b, c, d; dp2a lo/hi; testp property
+  bool parity = false, no_complete = false, cache_hint = false, nc = false, unified = false;
+  /// wmma part: 1 = a, 2 = b, 3 = c, 4 = d. testp: 1 finite, 2 infinite, 3 number, 4 notanumber,
+  /// 5 normal, 6 subnormal. prefetch: cache level. Video: see isa.cpp.
+  std::uint8_t selector = 0;
 };
 
 }  // namespace kernwright::sim::ptx
