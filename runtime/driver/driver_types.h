@@ -1,0 +1,163 @@
+// Our own declarations of the CUDA driver's ABI: handles, enumerations and structs, so no toolkit
+// is needed. NOTE: names are CUDA's own. What CUDA spells as a macro is a constant with a name of
+// ours (kStreamLegacy).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace kernwright {
+
+using cuuint32_t = std::uint32_t;
+using cuuint64_t = std::uint64_t;
+
+using CUdevice = int;                    ///< ordinal of a device
+using CUdeviceptr = unsigned long long;  ///< address in a device's memory
+
+using CUcontext = struct CUctx_st*;
+using CUmodule = struct CUmod_st*;
+using CUfunction = struct CUfunc_st*;
+using CUstream = struct CUstream_st*;
+using CUevent = struct CUevent_st*;
+using CUmemoryPool = struct CUmemPoolHandle_st*;
+using CUgraph = struct CUgraph_st*;
+using CUgraphNode = struct CUgraphNode_st*;
+using CUgraphExec = struct CUgraphExec_st*;
+using CUgraphDeviceNode = struct CUgraphDeviceUpdatableNode_st*;
+
+using CUhostFn = void (*)(void* user_data);
+using CUoccupancyB2DSize = std::size_t (*)(int block_size);
+
+// The enumerations have a fixed underlying type: a value from a newer driver stays representable.
+// clang-format off
+#define KW_ENUM(type) enum type : int {
+#define KW_VALUE(type, name, value) name = value,
+#define KW_ENUM_END(type) };
+// clang-format on
+#include "driver/driver_enums.def"
+
+struct CUuuid {
+  char bytes[16];
+};
+
+struct CUmemLocation {
+  CUmemLocationType type;
+  int id;
+};
+
+struct CUmemAccessDesc {
+  CUmemLocation location;
+  CUmemAccess_flags flags;
+};
+
+struct CUmemAllocationProp {
+  CUmemAllocationType type;
+  CUmemAllocationHandleType requestedHandleTypes;
+  CUmemLocation location;
+  void* win32HandleMetaData;
+  struct {
+    unsigned char compressionType;
+    unsigned char gpuDirectRDMACapable;
+    unsigned short usage;
+    unsigned char reserved[4];
+  } allocFlags;
+};
+
+struct CUmemPoolProps {
+  CUmemAllocationType allocType;
+  CUmemAllocationHandleType handleTypes;
+  CUmemLocation location;
+  void* win32SecurityAttributes;
+  std::size_t maxSize;
+  unsigned short usage;
+  unsigned char reserved[54];
+};
+
+struct CUaccessPolicyWindow {
+  void* base_ptr;
+  std::size_t num_bytes;
+  float hitRatio;
+  CUaccessProperty hitProp;
+  CUaccessProperty missProp;
+};
+
+struct CUlaunchMemSyncDomainMap {
+  unsigned char default_;
+  unsigned char remote;
+};
+
+struct CUlaunchDim3 {
+  unsigned int x, y, z;
+};
+
+struct CUlaunchProgrammaticEvent {
+  CUevent event;
+  int flags;
+  int triggerAtBlockStart;
+};
+
+struct CUlaunchCompletionEvent {
+  CUevent event;
+  int flags;
+};
+
+struct CUlaunchDeviceUpdatableNode {
+  int deviceUpdatable;
+  CUgraphDeviceNode devNode;
+};
+
+union CUlaunchAttributeValue {
+  char pad[64];
+  CUaccessPolicyWindow accessPolicyWindow;
+  int cooperative;
+  CUsynchronizationPolicy syncPolicy;
+  CUlaunchDim3 clusterDim;
+  CUclusterSchedulingPolicy clusterSchedulingPolicyPreference;
+  int programmaticStreamSerializationAllowed;
+  CUlaunchProgrammaticEvent programmaticEvent;
+  CUlaunchCompletionEvent launchCompletionEvent;
+  int priority;
+  CUlaunchMemSyncDomainMap memSyncDomainMap;
+  CUlaunchMemSyncDomain memSyncDomain;
+  CUlaunchDim3 preferredClusterDim;
+  CUlaunchDeviceUpdatableNode deviceUpdatableKernelNode;
+  unsigned int sharedMemCarveout;
+  unsigned int nvlinkUtilCentricScheduling;
+};
+
+struct CUlaunchAttribute {
+  CUlaunchAttributeID id;
+  char pad[8 - sizeof(CUlaunchAttributeID)];
+  CUlaunchAttributeValue value;
+};
+
+struct CUlaunchConfig {
+  unsigned int gridDimX, gridDimY, gridDimZ;
+  unsigned int blockDimX, blockDimY, blockDimZ;
+  unsigned int sharedMemBytes;
+  CUstream hStream;
+  CUlaunchAttribute* attrs;
+  unsigned int numAttrs;
+};
+
+/// The legacy default stream and the per-thread default stream, which are no real handles.
+inline const CUstream kStreamLegacy = reinterpret_cast<CUstream>(std::uintptr_t{1});
+inline const CUstream kStreamPerThread = reinterpret_cast<CUstream>(std::uintptr_t{2});
+
+/// Markers of the `extra` argument of cuLaunchKernel.
+inline void* const kLaunchParamEnd = nullptr;
+inline void* const kLaunchParamBufferPointer = reinterpret_cast<void*>(std::uintptr_t{1});
+inline void* const kLaunchParamBufferSize = reinterpret_cast<void*>(std::uintptr_t{2});
+
+/// Flags of cuMemHostAlloc.
+inline constexpr unsigned kMemHostAllocPortable = 1;
+inline constexpr unsigned kMemHostAllocDeviceMap = 2;
+inline constexpr unsigned kMemHostAllocWriteCombined = 4;
+
+/// Flags of cuMemHostRegister.
+inline constexpr unsigned kMemHostRegisterPortable = 1;
+inline constexpr unsigned kMemHostRegisterDeviceMap = 2;
+inline constexpr unsigned kMemHostRegisterIoMemory = 4;
+inline constexpr unsigned kMemHostRegisterReadOnly = 8;
+
+}  // namespace kernwright
