@@ -1,0 +1,68 @@
+// Finds NVRTC and its builtins library, and fills an NvrtcApi from them.
+#pragma once
+
+#include "driver/nvrtc_api.h"
+
+#include <string>
+#include <vector>
+
+namespace kernwright {
+
+/// One place where NVRTC was looked for.
+struct NvrtcCandidate {
+  std::string origin;   ///< "KERNWRIGHT_NVRTC", "package", "site-packages", "toolkit" or "system"
+  std::string path;     ///< file or folder that was tried
+  std::string outcome;  ///< "loaded", "not found", or what was wrong with it
+};
+
+/// Where to look, in this order. A plain value, so that a test can search lists of its own.
+struct NvrtcSearch {
+  std::string override_path;               ///< library or folder; when set, nothing else is tried
+  std::string package_directory;           ///< the folder of the kernwright package itself
+  std::vector<std::string> site_packages;  ///< folders that hold `nvidia/<package>/lib`
+  std::vector<std::string> toolkits;       ///< roots of CUDA toolkits
+  bool system_loader = true;               ///< whether to ask the system's loader last
+
+  /// KERNWRIGHT_NVRTC, what set_package_directory() and set_site_packages() said, CUDA_PATH,
+  /// CUDA_HOME and /usr/local/cuda.
+  static NvrtcSearch from_environment();
+};
+
+/// An NVRTC library that was opened. It stays open for the life of the process.
+struct LoadedNvrtc {
+  NvrtcApi api;
+  int major = 0, minor = 0;
+  std::string path;                        ///< file of the library
+  std::string builtins_path;               ///< file of its builtins library
+  std::vector<int> archs;                  ///< compute capabilities it compiles for: 75, 80, ...
+  std::vector<NvrtcCandidate> candidates;  ///< every place tried, the one that served last
+
+  std::string version() const;  ///< "13.5"
+};
+
+/// The oldest NVRTC that is accepted: 12.4.
+inline constexpr int kOldestNvrtcVersion = 12040;
+
+/// Opens the first NVRTC of the search that is whole: at least 12.4, with every REQUIRED function
+/// and with the builtins library of the same version. Throws NvrtcNotFound, whose message lists the
+/// places tried with their outcome and says what to install. `candidates`, when given, receives the
+/// places also when this throws. Thread-safe.
+LoadedNvrtc open_nvrtc(const NvrtcSearch& search,
+                       std::vector<NvrtcCandidate>* candidates = nullptr);
+
+/// The NVRTC of this process, opened by the first call that finds one and kept; until then each
+/// call searches anew. Throws NvrtcNotFound. Thread-safe.
+const LoadedNvrtc& nvrtc();
+
+/// The places that the last search of nvrtc() tried; searches when there was none. Never throws
+/// NvrtcNotFound.
+std::vector<NvrtcCandidate> nvrtc_candidates();
+
+/// The folder of the Python package (it may carry a `lib` folder with NVRTC). Before the first
+/// nvrtc(); thread-safe.
+void set_package_directory(std::string directory);
+
+/// The folders of sys.path, in its order. Before the first nvrtc(); thread-safe.
+void set_site_packages(std::vector<std::string> directories);
+
+}  // namespace kernwright
