@@ -20,35 +20,61 @@ struct AddressRange {
   }
 };
 
-enum class AllocationKind : std::uint8_t { device, module_variable, constant, heap, host };
+/// `host` and `managed` memory has the same, untagged address on host and device (unified
+/// addressing); all other kinds live at tagged addresses that host code cannot dereference.
+enum class AllocationKind : std::uint8_t { device, module_variable, constant, heap, host, managed };
 
-/// Thread-safe. Allocations are 256-byte aligned, at least 4 KiB apart, and their addresses are not
-/// reused while the history of freed ones (for use-after-free messages) still names them.
+/// A live allocation.
+struct Allocation {
+  AddressRange range;
+  AllocationKind kind = AllocationKind::device;
+  std::string label;
+};
+
+/// Thread-safe. Allocations are page aligned and followed by a guard gap at least as long as
+/// themselves (and 4 KiB) that faults in host code too. A freed address is not handed out again
+/// until every other address of its size class was used, so use-after-free stays recognisable.
+/// Fresh memory reads as zero; freed memory goes back to the operating system.
+///
+/// Every live allocation takes two entries of the process's memory map, so Linux's default of
+/// 65530 entries allows about 32000 of them.
 class Memory {
  public:
+  /// Reserves address space, no memory. Throws OutOfMemory when not even that can be had.
   explicit Memory(std::uint64_t capacity_bytes);
   ~Memory();
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
 
-  /// Tagged device address, or nothing when the capacity is used up.
-  std::optional<std::uint64_t> allocate(std::uint64_t bytes, AllocationKind kind, std::string label = {});
-  /// False when `address` is not the start of a live allocation.
+  /// Address of fresh memory, or nothing when the capacity is used up (host memory does not count
+  /// towards it) or `bytes` is 0.
+  std::optional<std::uint64_t> allocate(std::uint64_t bytes, AllocationKind kind,
+                                        std::string label = {});
+  /// False when `address` is not the start of a live allocation made by allocate(). The caller sees
+  /// to it that nothing runs that still uses the memory.
   bool free(std::uint64_t address);
 
-  /// The live allocation around `address` (read-only ones carry writable = false), else an empty range.
-  /// Hot enough for the interpreter's slow path; handlers cache the result per site.
+  /// Makes host memory of the caller known to the device (page-locking it, in CUDA's words).
+  /// False when it overlaps something known. The caller keeps it alive until release_host().
+  bool adopt_host(std::uint64_t address, std::uint64_t bytes);
+  /// False when `address` was not given to adopt_host().
+  bool release_host(std::uint64_t address);
+
+  /// The live allocation around `address` (read-only ones carry writable = false), else an empty
+  /// range. Lock-free but for adopted host memory; handlers cache the result per site.
   AddressRange find(std::uint64_t address, bool* writable = nullptr) const noexcept;
-  /// Bumped by every allocate() and free(): cached ranges of an older generation are stale.
+  /// The same with kind and label; slower.
+  std::optional<Allocation> lookup(std::uint64_t address) const;
+  /// Bumped whenever an allocation ends: cached ranges of an older generation are stale. Never 0.
   /// Inline because handlers ask at every access.
   std::uint64_t generation() const noexcept { return generation_.load(std::memory_order_acquire); }
 
   /// For messages: "16 bytes past the end of the allocation of 4096 bytes at 0x..." or
-  /// "inside an allocation of 4096 bytes that was freed" (then *freed is set).
+  /// "inside an allocation of 4096 bytes at 0x... that was freed" (then *freed is set).
   std::string describe(std::uint64_t address, std::uint64_t size, bool* freed = nullptr) const;
 
-  std::uint64_t used() const noexcept;
-  std::uint64_t capacity() const noexcept;
+  std::uint64_t used() const noexcept;      ///< bytes, in whole pages
+  std::uint64_t capacity() const noexcept;  ///< bytes
 
  private:
   struct State;

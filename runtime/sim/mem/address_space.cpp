@@ -1,0 +1,148 @@
+// Reserved address space cut into slots of one size per zone.
+#include "sim/mem/address_space.h"
+
+#include "base/errors.h"
+#include "base/format.h"
+
+#include <sys/mman.h>
+
+#include <bit>
+
+namespace kernwright::sim {
+namespace {
+
+constexpr int kPageShift = 12;
+constexpr std::uint64_t kHugePage = std::uint64_t{2} << 20;
+constexpr std::uint64_t kUnit = std::uint64_t{4} << 30;
+constexpr std::uint64_t kSmallestUnit = std::uint64_t{16} << 20;
+constexpr std::uint64_t kLeastSlots = 4;
+constexpr int kReservation = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+
+std::uint64_t round_up(std::uint64_t value, std::uint64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+std::uint64_t page_round(std::uint64_t bytes) { return round_up(bytes, 1u << kPageShift); }
+
+void* pointer(std::uint64_t address) { return reinterpret_cast<void*>(address); }
+
+bool commit(std::uint64_t begin, std::uint64_t bytes) {
+  const std::uint64_t length = page_round(bytes);
+  if (mprotect(pointer(begin), length, PROT_READ | PROT_WRITE) != 0) return false;
+  if (length >= 2 * kHugePage) madvise(pointer(begin), length, MADV_HUGEPAGE);
+  return true;
+}
+
+void decommit(std::uint64_t begin, std::uint64_t bytes) {
+  const std::uint64_t length = page_round(bytes);
+  const void* fresh = mmap(pointer(begin), length, PROT_NONE, kReservation | MAP_FIXED, -1, 0);
+  if (fresh != MAP_FAILED) return;
+  // The process's map is full: at least give the pages back and close the door.
+  madvise(pointer(begin), length, MADV_DONTNEED);
+  mprotect(pointer(begin), length, PROT_NONE);
+}
+
+}  // namespace
+
+AddressSpace::AddressSpace(std::uint64_t largest_block) {
+  for (std::uint64_t unit = kUnit; unit >= kSmallestUnit; unit /= 4) {
+    if (reserve(unit, largest_block)) return;
+  }
+  throw OutOfMemory(
+      format("the simulated device cannot reserve address space for {} bytes of memory; raise the "
+             "process's address space limit (ulimit -v) or set KERNWRIGHT_SIM_MEMORY lower",
+             largest_block),
+      largest_block, 0, 0, 0);
+}
+
+bool AddressSpace::reserve(std::uint64_t unit, std::uint64_t largest_block) {
+  const int largest_class =
+      std::max(kPageShift, static_cast<int>(std::bit_width(largest_block - 1)));
+  unit_shift_ = std::countr_zero(unit);
+  std::uint64_t words = 0;
+  for (int size_class = kPageShift; size_class <= largest_class; ++size_class) {
+    Zone zone;
+    zone.stride_shift = size_class + 1;
+    const std::uint64_t bytes = round_up(kLeastSlots << zone.stride_shift, unit);
+    zone.slots = bytes >> zone.stride_shift;
+    zone.begin = length_;
+    zone.first_word = words;
+    words += zone.slots;
+    length_ += bytes;
+    zone_of_unit_.insert(zone_of_unit_.end(), bytes / unit,
+                         static_cast<std::uint8_t>(zones_.size()));
+    zones_.push_back(std::move(zone));
+  }
+  mapping_bytes_ = length_ + kHugePage;
+  mapping_ = mmap(nullptr, mapping_bytes_, PROT_NONE, kReservation, -1, 0);
+  words_bytes_ = words * sizeof(std::uint64_t);
+  void* words_mapping = mmap(nullptr, words_bytes_, PROT_READ | PROT_WRITE, kReservation, -1, 0);
+  if (mapping_ == MAP_FAILED || words_mapping == MAP_FAILED) {
+    if (mapping_ != MAP_FAILED) munmap(mapping_, mapping_bytes_);
+    if (words_mapping != MAP_FAILED) munmap(words_mapping, words_bytes_);
+    zones_.clear();
+    zone_of_unit_.clear();
+    length_ = 0;
+    return false;
+  }
+  words_ = static_cast<std::uint64_t*>(words_mapping);
+  base_ = round_up(reinterpret_cast<std::uint64_t>(mapping_), kHugePage);
+  for (Zone& zone : zones_) zone.begin += base_;
+  return true;
+}
+
+AddressSpace::~AddressSpace() {
+  munmap(mapping_, mapping_bytes_);
+  munmap(words_, words_bytes_);
+}
+
+std::atomic_ref<std::uint64_t> AddressSpace::word(const Zone& zone,
+                                                  std::uint64_t slot) const noexcept {
+  return std::atomic_ref<std::uint64_t>(words_[zone.first_word + slot]);
+}
+
+std::optional<AddressSpace::Slot> AddressSpace::slot_of(std::uint64_t address) const noexcept {
+  const std::uint64_t offset = address - base_;
+  if (offset >= length_) return std::nullopt;
+  const Zone& zone = zones_[zone_of_unit_[offset >> unit_shift_]];
+  const std::uint64_t slot = (address - zone.begin) >> zone.stride_shift;
+  const std::uint64_t packed = word(zone, slot).load(std::memory_order_acquire);
+  return Slot{zone.begin + (slot << zone.stride_shift), SlotState::unpack(packed)};
+}
+
+std::optional<std::uint64_t> AddressSpace::take(std::uint64_t bytes, std::uint8_t tag) {
+  if (bytes == 0) return std::nullopt;
+  for (Zone& zone : zones_) {
+    if (bytes > std::uint64_t{1} << (zone.stride_shift - 1)) continue;
+    if (zone.fresh == zone.slots && zone.freed.empty()) continue;
+    return take_from(zone, bytes, tag);
+  }
+  return std::nullopt;
+}
+
+std::optional<std::uint64_t> AddressSpace::take_from(Zone& zone, std::uint64_t bytes,
+                                                     std::uint8_t tag) {
+  const bool is_fresh = zone.fresh < zone.slots;
+  const std::uint64_t slot = is_fresh ? zone.fresh : zone.freed.front();
+  const std::uint64_t begin = zone.begin + (slot << zone.stride_shift);
+  if (!commit(begin, bytes)) return std::nullopt;
+  if (is_fresh) {
+    ++zone.fresh;
+  } else {
+    zone.freed.pop_front();
+  }
+  word(zone, slot).store(SlotState{bytes, tag, SlotState::live}.pack(), std::memory_order_release);
+  return begin;
+}
+
+void AddressSpace::give_back(std::uint64_t begin) {
+  Zone& zone = zones_[zone_of_unit_[(begin - base_) >> unit_shift_]];
+  const std::uint64_t slot = (begin - zone.begin) >> zone.stride_shift;
+  SlotState state = SlotState::unpack(word(zone, slot).load(std::memory_order_relaxed));
+  state.phase = SlotState::freed;
+  word(zone, slot).store(state.pack(), std::memory_order_release);
+  decommit(begin, state.bytes);
+  zone.freed.push_back(slot);
+}
+
+}  // namespace kernwright::sim

@@ -1,0 +1,74 @@
+// Reserved address space cut into slots of one size per zone, with one word of state for each slot.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <vector>
+
+namespace kernwright::sim {
+
+/// State of a slot, packed into one word so that readers need no lock: bytes, tag and phase.
+struct SlotState {
+  enum Phase : std::uint8_t { never_used, live, freed };
+  std::uint64_t bytes = 0;
+  std::uint8_t tag = 0;  ///< the owner's, 0 to 63
+  Phase phase = never_used;
+
+  std::uint64_t pack() const noexcept {
+    return bytes << 8 | std::uint64_t{tag} << 2 | std::uint64_t{phase};
+  }
+  static SlotState unpack(std::uint64_t word) noexcept {
+    return {word >> 8, static_cast<std::uint8_t>(word >> 2 & 63), static_cast<Phase>(word & 3)};
+  }
+};
+
+/// A block lives at the start of a slot whose length is at least twice the block's, so the place of
+/// a block follows from any address inside it by arithmetic alone. Slots are handed out fresh first
+/// and then oldest-freed first. take() and give_back() need the caller's lock, slot_of() does not.
+class AddressSpace {
+ public:
+  /// Room for single blocks of up to `largest_block` bytes. Throws OutOfMemory.
+  explicit AddressSpace(std::uint64_t largest_block);
+  ~AddressSpace();
+  AddressSpace(const AddressSpace&) = delete;
+  AddressSpace& operator=(const AddressSpace&) = delete;
+
+  struct Slot {
+    std::uint64_t begin = 0;  ///< host address of the block
+    SlotState state;
+  };
+  /// The slot around host address `address`, or nothing when it lies outside. Lock-free.
+  std::optional<Slot> slot_of(std::uint64_t address) const noexcept;
+
+  /// Host address of `bytes` fresh readable and writable zero bytes, or nothing.
+  std::optional<std::uint64_t> take(std::uint64_t bytes, std::uint8_t tag);
+  /// Ends the live block at `begin`: its memory goes back, its slot remembers it as freed.
+  void give_back(std::uint64_t begin);
+
+ private:
+  struct Zone {
+    int stride_shift = 0;     ///< log2 of the slot length
+    std::uint64_t begin = 0;  ///< host address
+    std::uint64_t slots = 0;
+    std::uint64_t fresh = 0;          ///< slots below this were used
+    std::uint64_t first_word = 0;     ///< index of the zone's first word in words_
+    std::deque<std::uint64_t> freed;  ///< slot numbers, oldest first
+  };
+  bool reserve(std::uint64_t unit, std::uint64_t largest_block);
+  std::atomic_ref<std::uint64_t> word(const Zone& zone, std::uint64_t slot) const noexcept;
+  std::optional<std::uint64_t> take_from(Zone& zone, std::uint64_t bytes, std::uint8_t tag);
+
+  int unit_shift_ = 0;                   ///< log2 of the zones' common length unit
+  std::uint64_t base_ = 0, length_ = 0;  ///< the reservation, cut to whole units
+  void* mapping_ = nullptr;
+  std::size_t mapping_bytes_ = 0;
+  std::uint64_t* words_ = nullptr;
+  std::size_t words_bytes_ = 0;
+  std::vector<Zone> zones_;
+  std::vector<std::uint8_t> zone_of_unit_;
+};
+
+}  // namespace kernwright::sim

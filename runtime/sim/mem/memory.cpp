@@ -1,0 +1,201 @@
+// Global memory of one simulated device.
+#include "sim/mem/memory.h"
+
+#include "base/format.h"
+#include "sim/mem/address_space.h"
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <shared_mutex>
+
+namespace kernwright::sim {
+namespace {
+
+constexpr std::uint64_t kPage = 4096;
+constexpr std::uint64_t kNullPage = 64 << 10;
+
+bool on_host(AllocationKind kind) {
+  return kind == AllocationKind::host || kind == AllocationKind::managed;
+}
+
+bool counts(AllocationKind kind) { return kind != AllocationKind::host; }
+
+std::uint64_t pages(std::uint64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+
+/// Device address of the block at host address `begin`.
+std::uint64_t tagged(std::uint64_t begin, AllocationKind kind) {
+  return on_host(kind) ? begin : begin | kGlobalTag;
+}
+
+std::string noun(const Allocation& allocation) {
+  const std::string& label = allocation.label;
+  std::string what = "the allocation";
+  if (allocation.kind == AllocationKind::constant) what = "the constant variable";
+  if (allocation.kind == AllocationKind::module_variable) what = "the variable";
+  if (allocation.kind == AllocationKind::heap) what = "the device heap";
+  if (allocation.kind == AllocationKind::host) what = "the host memory";
+  if (!label.empty()) what += " \"" + label + "\"";
+  return format("{} of {} bytes at {:#x}", what, allocation.range.end - allocation.range.begin,
+                allocation.range.begin);
+}
+
+std::string place(const Allocation& allocation, std::uint64_t address, std::uint64_t size) {
+  const AddressRange& range = allocation.range;
+  if (range.contains(address, size)) return "inside " + noun(allocation);
+  if (address >= range.end) {
+    const std::uint64_t gap = address - range.end;
+    return gap == 0 ? "just past the end of " + noun(allocation)
+                    : format("{} bytes past the end of {}", gap, noun(allocation));
+  }
+  if (address >= range.begin) {
+    return format("the last {} of the {} bytes lie past the end of {}", address + size - range.end,
+                  size, noun(allocation));
+  }
+  return format("{} bytes before {}", range.begin - address, noun(allocation));
+}
+
+std::uint64_t distance(const AddressRange& range, std::uint64_t address) {
+  if (address < range.begin) return range.begin - address;
+  return address < range.end ? 0 : address - range.end;
+}
+
+}  // namespace
+
+struct Memory::State {
+  explicit State(std::uint64_t bytes) : capacity(std::max(pages(bytes), kPage)), space(capacity) {}
+
+  const std::uint64_t capacity;
+  std::atomic<std::uint64_t> used{0};
+  mutable std::mutex mutex;  // guards blocks and the changing side of space
+  AddressSpace space;
+  std::map<std::uint64_t, Allocation> blocks;      // by device address, adopted host memory too
+  mutable std::shared_mutex adopted_mutex;         // taken after mutex where both are held
+  std::map<std::uint64_t, std::uint64_t> adopted;  // begin -> end
+  std::atomic<std::size_t> adopted_count{0};
+
+  AddressRange find_adopted(std::uint64_t address) const {
+    const std::shared_lock lock(adopted_mutex);
+    auto next = adopted.upper_bound(address);
+    if (next == adopted.begin()) return {};
+    --next;
+    return address < next->second ? AddressRange{next->first, next->second} : AddressRange{};
+  }
+};
+
+Memory::Memory(std::uint64_t capacity_bytes) : state_(std::make_unique<State>(capacity_bytes)) {}
+Memory::~Memory() = default;
+
+std::optional<std::uint64_t> Memory::allocate(std::uint64_t bytes, AllocationKind kind,
+                                              std::string label) {
+  State& s = *state_;
+  if (bytes == 0 || bytes > s.capacity) return std::nullopt;
+  const std::uint64_t cost = counts(kind) ? pages(bytes) : 0;
+  const std::lock_guard lock(s.mutex);
+  if (cost > s.capacity - s.used.load()) return std::nullopt;
+  const auto begin = s.space.take(bytes, static_cast<std::uint8_t>(kind));
+  if (!begin) return std::nullopt;
+  const std::uint64_t address = tagged(*begin, kind);
+  s.blocks.emplace(address, Allocation{{address, address + bytes}, kind, std::move(label)});
+  s.used += cost;
+  return address;
+}
+
+bool Memory::free(std::uint64_t address) {
+  State& s = *state_;
+  const std::lock_guard lock(s.mutex);
+  const auto block = s.blocks.find(address);
+  if (block == s.blocks.end()) return false;
+  const Allocation& allocation = block->second;
+  const auto slot = s.space.slot_of(address & ~kGlobalTag);
+  if (!slot) return false;  // adopted host memory
+  if (counts(allocation.kind)) s.used -= pages(allocation.range.end - allocation.range.begin);
+  generation_.fetch_add(1, std::memory_order_acq_rel);
+  s.space.give_back(slot->begin);
+  s.blocks.erase(block);
+  return true;
+}
+
+bool Memory::adopt_host(std::uint64_t address, std::uint64_t bytes) {
+  State& s = *state_;
+  const std::uint64_t end = address + bytes;
+  if (bytes == 0 || end < address || (end & kWindowMask) != 0) return false;
+  const std::lock_guard lock(s.mutex);
+  auto next = s.blocks.lower_bound(end);
+  if (next != s.blocks.begin() && std::prev(next)->second.range.end > address) return false;
+  s.blocks.emplace(address, Allocation{{address, end}, AllocationKind::host, "registered"});
+  const std::unique_lock adopted_lock(s.adopted_mutex);
+  s.adopted.emplace(address, end);
+  ++s.adopted_count;
+  return true;
+}
+
+bool Memory::release_host(std::uint64_t address) {
+  State& s = *state_;
+  const std::lock_guard lock(s.mutex);
+  const std::unique_lock adopted_lock(s.adopted_mutex);
+  if (s.adopted.erase(address) == 0) return false;
+  --s.adopted_count;
+  s.blocks.erase(address);
+  generation_.fetch_add(1, std::memory_order_acq_rel);
+  return true;
+}
+
+AddressRange Memory::find(std::uint64_t address, bool* writable) const noexcept {
+  const State& s = *state_;
+  if (writable != nullptr) *writable = true;
+  const auto slot = s.space.slot_of(address & ~kGlobalTag);
+  if (!slot) return s.adopted_count.load() == 0 ? AddressRange{} : s.find_adopted(address);
+  if (slot->state.phase != SlotState::live) return {};
+  const auto kind = static_cast<AllocationKind>(slot->state.tag);
+  const std::uint64_t begin = tagged(slot->begin, kind);
+  const AddressRange range{begin, begin + slot->state.bytes};
+  if (address < range.begin || address >= range.end) return {};
+  if (writable != nullptr) *writable = kind != AllocationKind::constant;
+  return range;
+}
+
+std::optional<Allocation> Memory::lookup(std::uint64_t address) const {
+  const std::lock_guard lock(state_->mutex);
+  auto next = state_->blocks.upper_bound(address);
+  if (next == state_->blocks.begin()) return std::nullopt;
+  const Allocation& allocation = std::prev(next)->second;
+  if (address >= allocation.range.end) return std::nullopt;
+  return allocation;
+}
+
+std::string Memory::describe(std::uint64_t address, std::uint64_t size, bool* freed) const {
+  const State& s = *state_;
+  if (freed != nullptr) *freed = false;
+  if (address == 0) return "a null pointer";
+  if (address < kNullPage) return format("a null pointer plus {} bytes", address);
+  const auto slot = s.space.slot_of(address & ~kGlobalTag);
+  if (slot && slot->state.phase == SlotState::freed &&
+      address <
+          tagged(slot->begin, static_cast<AllocationKind>(slot->state.tag)) + slot->state.bytes) {
+    if (freed != nullptr) *freed = true;
+    return format("inside an allocation of {} bytes at {:#x} that was freed", slot->state.bytes,
+                  tagged(slot->begin, static_cast<AllocationKind>(slot->state.tag)));
+  }
+  const std::lock_guard lock(s.mutex);
+  const auto next = s.blocks.upper_bound(address);
+  const Allocation* nearest = nullptr;
+  if (next != s.blocks.end()) nearest = &next->second;
+  if (next != s.blocks.begin()) {
+    const Allocation& before = std::prev(next)->second;
+    if (nearest == nullptr || distance(before.range, address) <= distance(nearest->range, address))
+      nearest = &before;
+  }
+  const bool untagged = (address & kWindowMask) == 0;
+  if (nearest != nullptr && untagged == on_host(nearest->kind)) {
+    return place(*nearest, address, size);
+  }
+  if (untagged) return "a host address that the device does not know (no device allocation there)";
+  return "the device has no allocation there";
+}
+
+std::uint64_t Memory::used() const noexcept { return state_->used.load(); }
+std::uint64_t Memory::capacity() const noexcept { return state_->capacity; }
+
+}  // namespace kernwright::sim
