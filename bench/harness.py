@@ -1,0 +1,85 @@
+"""What the benchmarks share: alternating timings, the machine's description, the JSON document."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import json
+import pathlib
+import platform
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+RESULTS = pathlib.Path(__file__).with_name("results")
+
+
+def alternate(
+    subjects: dict[str, Callable[[], Any]],
+    settle: Callable[[], Any] = lambda: None,
+    calls: int = 2000,
+    rounds: int = 9,
+) -> dict[str, dict[str, float]]:
+    """Microseconds per call of each subject, measured in turn: {name: {"min": ..., "median": ...}}.
+
+    `settle` runs after each loop (a synchronisation, so that no queue stays full).
+    """
+    samples: dict[str, list[float]] = {name: [] for name in subjects}
+    for call in subjects.values():
+        call()
+    settle()
+    for _ in range(rounds):
+        for name, call in subjects.items():
+            start = time.perf_counter()
+            for _ in range(calls):
+                call()
+            samples[name].append((time.perf_counter() - start) / calls * 1e6)
+            settle()
+    return {
+        name: {"min": round(min(v), 3), "median": round(statistics.median(v), 3)}
+        for name, v in samples.items()
+    }
+
+
+def versions(*packages: str) -> dict[str, str]:
+    found = {}
+    for package in packages:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def machine() -> dict[str, Any]:
+    """Processor, Python, and the device that kernwright runs on."""
+    import kernwright as kw
+
+    device = kw.current_device()
+    processor = platform.processor()
+    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            processor = line.split(":", 1)[1].strip()
+            break
+    return {
+        "processor": processor,
+        "python": platform.python_version(),
+        "device": device.name,
+        "driver": device.driver_version,
+        "packages": versions("kernwright", "cupy-cuda13x", "cuda-core", "torch", "numba-cuda",
+                             "nvidia-cuda-nvrtc", "warp-lang", "numpy"),
+    }  # fmt: skip
+
+
+def arguments(description: str, name: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("-o", "--output", type=pathlib.Path, default=RESULTS / f"{name}.json")
+    return parser.parse_args()
+
+
+def write(path: pathlib.Path, document: dict[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(document, indent=1)
+    path.write_text(text + "\n")
+    print(text)

@@ -1,0 +1,70 @@
+// The floor under a launch: the driver's own call in a loop, beside our C++ API, in one run.
+#include "base/format.h"
+#include "core/device.h"
+#include "core/kernel.h"
+#include "core/runtime.h"
+#include "jit/program.h"
+#include "memory/buffer.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <functional>
+#include <vector>
+
+namespace kw = kernwright;
+
+namespace {
+
+constexpr int kCalls = 2000;
+constexpr int kRounds = 15;
+
+using Clock = std::chrono::steady_clock;
+
+double loop_us(const std::function<void()>& call) {
+  const auto start = Clock::now();
+  for (int i = 0; i < kCalls; ++i) call();
+  return std::chrono::duration<double, std::micro>(Clock::now() - start).count() / kCalls;
+}
+
+std::string summary(std::vector<double> samples) {
+  std::sort(samples.begin(), samples.end());
+  return kw::format("{{\"min\": {:.3f}, \"median\": {:.3f}}}", samples.front(),
+                    samples[samples.size() / 2]);
+}
+
+}  // namespace
+
+int main() {
+  kw::Device& device = kw::Runtime::get().device("cuda");
+  const kw::ContextGuard guard(device);
+  const kw::LazyKernel lazy = kw::kernel(
+      "extern \"C\" __global__ void axpy(float a, const float* x, float* y, int n) {\n"
+      "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+      "  if (i < n) y[i] += a * x[i];\n"
+      "}\n");
+  const kw::Kernel kernel = lazy.on(device);
+  const kw::Stream stream = kw::Stream::create(device);
+  const kw::Buffer x(kw::default_resource(device), 4096, stream);
+  const kw::Buffer y(kw::default_resource(device), 4096, stream);
+  float a = 2;
+  int n = 1024;
+  kw::CUdeviceptr px = x.address(), py = y.address();
+  void* arguments[] = {&a, &px, &py, &n};
+  const kw::DriverApi& driver = device.driver();
+  const kw::LaunchConfig config{.grid = {4, 1, 1}, .block = {256, 1, 1}, .stream = stream};
+
+  std::vector<double> raw, ours;
+  for (int round = 0; round < kRounds; ++round) {
+    raw.push_back(loop_us([&] {
+      driver.cuLaunchKernel(kernel.handle(), 4, 1, 1, 256, 1, 1, 0, stream.handle(), arguments,
+                            nullptr);
+    }));
+    stream.synchronize();
+    ours.push_back(loop_us([&] { kernel.launch(config, arguments); }));
+    stream.synchronize();
+  }
+  std::printf("{\"cuLaunchKernel loop\": %s, \"kernwright C++ API\": %s}\n", summary(raw).c_str(),
+              summary(ours).c_str());
+  return 0;
+}

@@ -1,0 +1,171 @@
+"""kernwright demo: a photograph through four string kernels, each compared with SciPy or NumPy."""
+
+from __future__ import annotations
+
+import argparse
+import pathlib
+import time
+from typing import Any
+
+import numpy as np
+
+from kernwright.cli import UsageError
+
+RADIUS = 6
+TILE = 128
+INSTALL = "pip install 'kernwright[demo]'"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("photo", nargs="?", help="an image file (default: one that matplotlib ships)")
+    parser.add_argument(
+        "-o", "--output", default="kernwright-demo.png", help="the before/after picture to write"
+    )
+
+
+def default_photo() -> pathlib.Path:
+    try:
+        import matplotlib
+    except ImportError as error:
+        raise UsageError(f"no photograph given and matplotlib is not installed: {INSTALL}") from error
+    return pathlib.Path(matplotlib.get_data_path()) / "sample_data" / "grace_hopper.jpg"
+
+
+def load_grey(path: pathlib.Path) -> np.ndarray:
+    """The image as float32 luminance in 0..255, of shape (height, width)."""
+    try:
+        from PIL import Image, UnidentifiedImageError
+    except ImportError as error:
+        raise UsageError(f"Pillow is needed to read an image: {INSTALL}") from error
+    if not path.is_file():
+        raise UsageError(f"there is no file {str(path)!r}")
+    try:
+        with Image.open(path) as image:
+            return np.asarray(image.convert("L"), dtype=np.float32)
+    except (UnidentifiedImageError, OSError, Image.DecompressionBombError) as error:
+        raise UsageError(f"{str(path)!r} is not an image that Pillow can read: {error}") from error
+
+
+def gaussian_weights() -> np.ndarray:
+    x = np.arange(-RADIUS, RADIUS + 1)
+    weights = np.exp(-0.5 * (x / (RADIUS / 3)) ** 2)
+    return weights / weights.sum()
+
+
+class Chain:
+    """The kernels of demo.cu, launched one after the other with their times kept."""
+
+    def __init__(self) -> None:
+        import kernwright as kw
+
+        self.kw = kw
+        started = time.perf_counter()
+        source = pathlib.Path(__file__).with_name("demo.cu")
+        self.module = kw.module(source, defines={"RADIUS": RADIUS, "TILE": TILE})
+        self.module.symbol("weights")[...] = gaussian_weights().astype(np.float32)
+        self.compile_ms = (time.perf_counter() - started) * 1e3
+        self.times: dict[str, float] = {}
+
+    def launch(self, name: str, grid: Any, block: Any, *arguments: Any) -> None:
+        kernel = self.module[name]
+        start, end = self.kw.Event(), self.kw.Event()
+        start.record()
+        kernel[grid, block](*arguments)
+        end.record()
+        end.synchronize()
+        self.times[name] = end.elapsed_ms(start)
+
+    def run(self, image: np.ndarray) -> dict[str, np.ndarray]:
+        kw, (height, width) = self.kw, image.shape
+        grey = kw.asarray(image)
+        rows, blurred, edges = kw.empty_like(grey), kw.empty_like(grey), kw.empty_like(grey)
+        counts = kw.zeros(256, dtype=np.int32)
+        self.launch("blur_rows", (-(-width // TILE), height), TILE, grey, rows, width)
+        grid = (-(-width // 32), -(-height // 8))
+        self.launch("blur_columns", grid, (32, 8), rows, blurred, width, height)
+        self.launch("sobel", grid, (32, 8), blurred, edges, width, height)
+        levels = kw.asarray(image.astype(np.uint8))
+        self.launch("histogram", 32, 256, levels, counts, levels.size)
+        return {
+            "blur": blurred.numpy(),
+            "sobel": edges.numpy(),
+            "histogram": counts.numpy(),
+        }
+
+
+def references(image: np.ndarray, blurred: np.ndarray) -> dict[str, np.ndarray]:
+    """The same by SciPy and NumPy in float64; the edges start from the device's own blur."""
+    try:
+        from scipy import ndimage
+    except ImportError as error:
+        raise UsageError(f"SciPy is needed for the comparison: {INSTALL}") from error
+    weights = gaussian_weights()
+    rows = ndimage.convolve1d(image.astype(np.float64), weights, axis=1, mode="nearest")
+    wide = blurred.astype(np.float64)
+    gradient = [ndimage.sobel(wide, axis=axis, mode="nearest") for axis in (0, 1)]
+    return {
+        "blur": ndimage.convolve1d(rows, weights, axis=0, mode="nearest"),
+        "sobel": np.hypot(*gradient),
+        "histogram": np.bincount(image.astype(np.uint8).ravel(), minlength=256),
+    }
+
+
+def write_picture(path: pathlib.Path, image: np.ndarray, results: dict[str, np.ndarray]) -> None:
+    """The photograph, its blur and its edges side by side, as a PNG."""
+    from PIL import Image
+
+    edges = results["sobel"]
+    panels = [image, results["blur"], edges * (255 / max(float(edges.max()), 1.0))]
+    picture = np.concatenate([np.clip(panel, 0, 255).astype(np.uint8) for panel in panels], axis=1)
+    try:
+        Image.fromarray(picture).save(path, format="PNG")
+    except OSError as error:
+        raise UsageError(f"cannot write {str(path)!r}: {error}") from error
+
+
+def show_wrong_launch(chain: Chain) -> None:
+    """What a user sees when an argument is wrong: nothing was sent, and the message says which."""
+    kw = chain.kw
+    wrong = kw.zeros((4, 4), dtype=np.float64)
+    print("a wrong launch, on purpose: blur_rows[1, 128](float64 array, ...)")
+    try:
+        chain.module["blur_rows"][1, TILE](wrong, wrong, 4)
+    except kw.ArgumentError as error:
+        print(f"  {type(error).__name__}: {error}")
+    else:
+        raise kw.Error("a float64 array was accepted as const float*")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    path = pathlib.Path(arguments.photo) if arguments.photo else default_photo()
+    image = load_grey(path)
+    import kernwright as kw
+
+    device = kw.current_device()
+    print(f"photograph  {path.name}, {image.shape[1]} x {image.shape[0]} pixels")
+    print(f"device      {device.name}, compute capability {'.'.join(map(str, device.compute_capability))}")
+    chain = Chain()
+    print(f"compiled    4 kernels of demo.cu in {chain.compile_ms:.1f} ms (new in this process)")
+    started = time.perf_counter()
+    Chain()
+    again = (time.perf_counter() - started) * 1e3
+    print(f"again       {again:.1f} ms (from the memory cache)")
+    results = chain.run(image)
+    expected = references(image, results["blur"])
+    worst = 0.0
+    for name, launches in (("blur", ("blur_rows", "blur_columns")), ("sobel", ("sobel",)),
+                           ("histogram", ("histogram",))):  # fmt: skip
+        difference = float(np.abs(results[name] - expected[name]).max())
+        scale = max(float(np.abs(expected[name]).max()), 1.0)
+        worst = max(worst, difference / scale)
+        spent = sum(chain.times[launch] for launch in launches)
+        print(f"{name:<11} {spent:8.3f} ms on the device, largest difference {difference:.2g}")
+    output = pathlib.Path(arguments.output)
+    write_picture(output, image, results)
+    print(f"picture     {output} (photograph, blur, edges)")
+    show_wrong_launch(chain)
+    if not worst < 1e-5:
+        print(f"FAILED: a result differs from its reference by {worst:.2g} of its range")
+        return 1
+    print("all results agree with SciPy and NumPy")
+    return 0
