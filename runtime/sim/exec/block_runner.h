@@ -7,8 +7,8 @@
 
 namespace kernwright::sim {
 
-/// One per host thread and launch; keeps frames, warps, shared and local memory from block to block.
-/// Not thread-safe; different runners of the same launch run at the same time.
+/// One per host thread and launch; keeps frames, warps, shared and local memory from block to
+/// block. Not thread-safe; different runners of the same launch run at the same time.
 class BlockRunner {
  public:
   explicit BlockRunner(const LaunchContext& launch);

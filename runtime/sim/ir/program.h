@@ -4,6 +4,7 @@
 #include "sim/exec/op.h"
 #include "sim/ptx/ast.h"
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -34,17 +35,22 @@ struct ParameterSlot {
 struct FunctionInfo {
   std::string name;
   bool is_entry = false;
-  bool is_builtin = false;             ///< extern function that exec/builtins implements
+  bool is_builtin = false;  ///< extern function that exec/builtins implements
   std::uint32_t first_op = 0;
-  std::uint32_t frame_bytes = 0;       ///< registers, constants and call parameter areas
+  std::uint32_t frame_bytes = 0;  ///< registers, constants and call parameter areas
   std::vector<FrameConstant> constants;
+  std::vector<FrameConstant> zeroed;  ///< registers that may be read before they are written
   std::vector<ParameterSlot> parameters;
   std::uint32_t parameter_bytes = 0;
   std::uint32_t return_bytes = 0;
-  std::uint32_t local_bytes = 0;       ///< .local variables of one thread
-  std::uint32_t shared_bytes = 0;      ///< static shared memory reachable from an entry
+  std::uint32_t parameter_base = 0;  ///< device functions: frame offset of lane 0's parameter block
+  std::uint32_t return_base = 0;     ///< frame offset of lane 0's return block
+  std::uint32_t local_bytes = 0;     ///< .local variables of one thread, this function alone
+  std::uint32_t stack_bytes = 0;     ///< entries: local memory of one thread with everything called
+  std::uint32_t shared_bytes = 0;    ///< static shared memory reachable from an entry
+  std::uint32_t dynamic_shared_offset = 0;  ///< entries: where dynamic shared memory begins
   std::array<std::uint32_t, 3> required_threads{};
-  std::uint32_t max_threads = 0;       ///< from .maxntid / .reqntid; 0 = none
+  std::uint32_t max_threads = 0;  ///< from .maxntid / .reqntid; 0 = none
 };
 
 /// Free of host pointers into a device, except the addresses of module variables that the loader
@@ -53,9 +59,10 @@ struct Program {
   std::vector<Op> full, masked;
   std::vector<Place> places;
   std::vector<FunctionInfo> functions;
+  std::vector<std::uint32_t> lists;  ///< elements of vector operands (exec/op.h)
   std::uint32_t site_count = 0;
   std::unique_ptr<ptx::Module> module;
-  struct Tables;                        ///< call sites, operand lists: ir/tables.h
+  struct Tables;  ///< call sites, operand lists: ir/tables.h
   std::shared_ptr<Tables> tables;
 
   const FunctionInfo* find(std::string_view name) const noexcept;
@@ -65,6 +72,7 @@ struct Program {
 using SymbolAddresses = std::unordered_map<std::string, std::uint64_t>;
 
 /// Decodes every function with a body. Throws ptx::PtxError for what cannot run.
-std::unique_ptr<Program> decode(std::unique_ptr<ptx::Module> module, const SymbolAddresses& symbols);
+std::unique_ptr<Program> decode(std::unique_ptr<ptx::Module> module,
+                                const SymbolAddresses& symbols);
 
 }  // namespace kernwright::sim

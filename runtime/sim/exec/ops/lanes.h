@@ -1,0 +1,219 @@
+// Building blocks of handlers: loops over the 32 lanes of a register, in a full and a masked
+// variant.
+//
+// A handler is a template instance `fn<kMasked>`; `pair<...>()` helpers give both as an OpPair.
+// Functors are stateless structs with a call operator on one lane, inlined into a loop that g++ and
+// clang vectorise. Masked variants compute every lane and blend, so a functor must not trap on any
+// input (integer division checks its divisor). Use the *_lanes forms with a bit loop where
+// computing is dear.
+#pragma once
+
+#include "sim/exec/dispatch.h"
+#include "sim/exec/ops/isa_namespace.h"
+#include "sim/exec/warp.h"
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+/// Before a loop over lanes: a destination may be the same register as a source, never a shifted
+/// one, so lanes do not depend on each other.
+#if defined(__clang__)
+#define KW_LANES _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define KW_LANES _Pragma("GCC ivdep")
+#endif
+
+namespace kernwright::sim::KW_SIM_NS {
+
+/// Bit i of the result = (flags[i] != 0), where flags hold 0 or -1 as wide as T.
+template <typename T>
+inline std::uint32_t pack_mask(const T* flags) {
+  std::uint32_t bits = 0;
+#if defined(__AVX512BW__)
+  constexpr int kStep = 64 / static_cast<int>(sizeof(T));
+  for (int i = 0; i < kLanes; i += kStep) {
+    const __m512i v = _mm512_load_si512(flags + i);
+    if constexpr (sizeof(T) == 2) bits |= _mm512_movepi16_mask(v);
+    if constexpr (sizeof(T) == 4) bits |= static_cast<std::uint32_t>(_mm512_movepi32_mask(v)) << i;
+    if constexpr (sizeof(T) == 8) bits |= static_cast<std::uint32_t>(_mm512_movepi64_mask(v)) << i;
+  }
+#elif defined(__AVX2__)
+  if constexpr (sizeof(T) == 8) {
+    for (int i = 0; i < kLanes; i += 4) {
+      const __m256d v = _mm256_load_pd(reinterpret_cast<const double*>(flags + i));
+      bits |= static_cast<std::uint32_t>(_mm256_movemask_pd(v)) << i;
+    }
+  } else if constexpr (sizeof(T) == 4) {
+    for (int i = 0; i < kLanes; i += 8) {
+      const __m256 v = _mm256_load_ps(reinterpret_cast<const float*>(flags + i));
+      bits |= static_cast<std::uint32_t>(_mm256_movemask_ps(v)) << i;
+    }
+  } else {
+    for (int i = 0; i < kLanes; i += 16) {
+      const __m128i low = _mm_load_si128(reinterpret_cast<const __m128i*>(flags + i));
+      const __m128i high = _mm_load_si128(reinterpret_cast<const __m128i*>(flags + i + 8));
+      bits |= static_cast<std::uint32_t>(_mm_movemask_epi8(_mm_packs_epi16(low, high))) << i;
+    }
+  }
+#else
+  for (int i = 0; i < kLanes; ++i) bits |= static_cast<std::uint32_t>(flags[i] & 1) << i;
+#endif
+  return bits;
+}
+
+/// Signed integer as wide as T: the type of comparison flags.
+template <typename T>
+using FlagOf = std::conditional_t<sizeof(T) == 8, std::int64_t,
+                                  std::conditional_t<sizeof(T) == 4, std::int32_t, std::int16_t>>;
+
+/// Bit i = f(a[i], b[i]).
+template <typename T, typename F>
+inline std::uint32_t compare_lanes(const T* a, const T* b, F f) {
+  alignas(64) FlagOf<T> flags[kLanes];
+  KW_LANES for (int i = 0; i < kLanes; ++i) {
+    flags[i] = f(a[i], b[i]) ? FlagOf<T>{-1} : FlagOf<T>{0};
+  }
+  return pack_mask(flags);
+}
+
+/// d[i] = bit i of `mask` ? a[i] : b[i].
+template <typename T>
+inline void blend_lanes(T* d, std::uint32_t mask, const T* a, const T* b) {
+#if defined(__AVX512BW__)
+  constexpr int kStep = 64 / static_cast<int>(sizeof(T));
+  for (int i = 0; i < kLanes; i += kStep) {
+    const __m512i x = _mm512_load_si512(a + i), y = _mm512_load_si512(b + i);
+    __m512i r;
+    if constexpr (sizeof(T) == 2) r = _mm512_mask_blend_epi16(mask, y, x);
+    if constexpr (sizeof(T) == 4)
+      r = _mm512_mask_blend_epi32(static_cast<__mmask16>(mask >> i), y, x);
+    if constexpr (sizeof(T) == 8)
+      r = _mm512_mask_blend_epi64(static_cast<__mmask8>(mask >> i), y, x);
+    _mm512_store_si512(d + i, r);
+  }
+#else
+  KW_LANES for (int i = 0; i < kLanes; ++i) d[i] = ((mask >> i) & 1) != 0 ? a[i] : b[i];
+#endif
+}
+
+/// Writes a predicate: all lanes, or those of the running split.
+template <bool kMasked>
+inline void write_predicate(Warp& warp, std::uint32_t offset, std::uint32_t bits) {
+  std::uint32_t& p = warp.pred(offset);
+  p = kMasked ? (p & ~warp.mask) | (bits & warp.mask) : bits;
+}
+
+/// d[i] = value(i) for all lanes or those of the running split; `value` may read any register of
+/// lane i.
+template <bool kMasked, typename D, typename F>
+[[gnu::always_inline]] inline void write_lanes(Warp& warp, std::uint32_t offset, F value) {
+  D* d = warp.reg<D>(offset);
+  if constexpr (!kMasked) {
+    KW_LANES for (int i = 0; i < kLanes; ++i) d[i] = value(i);
+  } else {
+    const std::uint32_t* m = warp.lane_mask.data();
+    KW_LANES for (int i = 0; i < kLanes; ++i) {
+      const D r = value(i);
+      d[i] = m[i] != 0 ? r : d[i];
+    }
+  }
+}
+
+/// The same, one active lane after the other: for functions that do not vectorise or must not run
+/// for lanes that are off.
+template <bool kMasked, typename F>
+[[gnu::always_inline]] inline void for_active(const Warp& warp, F f) {
+  if constexpr (!kMasked) {
+    for (int i = 0; i < kLanes; ++i) f(i);
+  } else {
+    for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) f(std::countr_zero(m));
+  }
+}
+
+// ---- handlers from one-lane functors
+// ------------------------------------------------------------------
+
+template <bool kMasked, typename F, typename D, typename A>
+const Op* unary(const Op* op, Warp& warp) {
+  const A* a = warp.reg<A>(op->a);
+  write_lanes<kMasked, D>(warp, op->d, [=](int i) { return static_cast<D>(F{}(a[i])); });
+  return op + 1;
+}
+
+template <bool kMasked, typename F, typename D, typename A, typename B>
+const Op* binary(const Op* op, Warp& warp) {
+  const A* a = warp.reg<A>(op->a);
+  const B* b = warp.reg<B>(op->b);
+  write_lanes<kMasked, D>(warp, op->d, [=](int i) { return static_cast<D>(F{}(a[i], b[i])); });
+  return op + 1;
+}
+
+template <bool kMasked, typename F, typename D, typename A, typename B, typename C>
+const Op* ternary(const Op* op, Warp& warp) {
+  const A* a = warp.reg<A>(op->a);
+  const B* b = warp.reg<B>(op->b);
+  const C* c = warp.reg<C>(op->c);
+  write_lanes<kMasked, D>(warp, op->d,
+                          [=](int i) { return static_cast<D>(F{}(a[i], b[i], c[i])); });
+  return op + 1;
+}
+
+template <bool kMasked, typename F, typename D, typename A>
+const Op* unary_serial(const Op* op, Warp& warp) {
+  const A* a = warp.reg<A>(op->a);
+  D* d = warp.reg<D>(op->d);
+  for_active<kMasked>(warp, [=](int i) { d[i] = static_cast<D>(F{}(a[i])); });
+  return op + 1;
+}
+
+template <bool kMasked, typename F, typename D, typename A, typename B>
+const Op* binary_serial(const Op* op, Warp& warp) {
+  const A* a = warp.reg<A>(op->a);
+  const B* b = warp.reg<B>(op->b);
+  D* d = warp.reg<D>(op->d);
+  for_active<kMasked>(warp, [=](int i) { d[i] = static_cast<D>(F{}(a[i], b[i])); });
+  return op + 1;
+}
+
+template <bool kMasked, typename F, typename D, typename A, typename B, typename C>
+const Op* ternary_serial(const Op* op, Warp& warp) {
+  const A* a = warp.reg<A>(op->a);
+  const B* b = warp.reg<B>(op->b);
+  const C* c = warp.reg<C>(op->c);
+  D* d = warp.reg<D>(op->d);
+  for_active<kMasked>(warp, [=](int i) { d[i] = static_cast<D>(F{}(a[i], b[i], c[i])); });
+  return op + 1;
+}
+
+template <typename F, typename D, typename A = D>
+OpPair unary_pair() {
+  return {&unary<false, F, D, A>, &unary<true, F, D, A>};
+}
+template <typename F, typename D, typename A = D, typename B = A>
+OpPair binary_pair() {
+  return {&binary<false, F, D, A, B>, &binary<true, F, D, A, B>};
+}
+template <typename F, typename D, typename A = D, typename B = A, typename C = A>
+OpPair ternary_pair() {
+  return {&ternary<false, F, D, A, B, C>, &ternary<true, F, D, A, B, C>};
+}
+template <typename F, typename D, typename A = D>
+OpPair unary_serial_pair() {
+  return {&unary_serial<false, F, D, A>, &unary_serial<true, F, D, A>};
+}
+template <typename F, typename D, typename A = D, typename B = A>
+OpPair binary_serial_pair() {
+  return {&binary_serial<false, F, D, A, B>, &binary_serial<true, F, D, A, B>};
+}
+template <typename F, typename D, typename A = D, typename B = A, typename C = A>
+OpPair ternary_serial_pair() {
+  return {&ternary_serial<false, F, D, A, B, C>, &ternary_serial<true, F, D, A, B, C>};
+}
+
+}  // namespace kernwright::sim::KW_SIM_NS
