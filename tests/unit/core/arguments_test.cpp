@@ -1,0 +1,136 @@
+// Typed arguments: conversion to what the kernel declares, and every refusal with its message.
+#include "core/arguments.h"
+
+#include "base/errors.h"
+#include "core/device.h"
+#include "core/runtime.h"
+#include "sim/device.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+using namespace kernwright;
+
+namespace {
+
+Device& sim_device() {
+  Runtime::register_sim(&sim::driver_api);
+  return Runtime::get().device("sim");
+}
+
+Parameter scalar(ScalarType type, const char* spelling) {
+  return {.name = "p", .type = spelling, .scalar = type, .size = scalar_size(type)};
+}
+
+Parameter pointer(std::optional<ScalarType> type, bool is_const = false) {
+  return {.name = "p",
+          .type = is_const ? "const T*" : "T*",
+          .kind = ParameterKind::pointer,
+          .scalar = type,
+          .pointee_const = is_const,
+          .size = 8};
+}
+
+/// Packs one argument for one parameter and returns its bytes.
+template <typename To, typename From>
+To pack(const Parameter& parameter, const From& value) {
+  const KernelSignature signature{.name = "k", .lowered = "k", .parameters = {parameter}};
+  const ArgumentView view = KernelArgument<From>::view(value);
+  ArgumentSlot slot{};
+  void* where = nullptr;
+  pack_arguments(signature, sim_device(), {&view, 1}, {&slot, 1}, {&where, 1});
+  To result;
+  std::memcpy(&result, where, sizeof result);
+  return result;
+}
+
+template <typename Exception, typename Call>
+std::string message(Call call) {
+  try {
+    call();
+  } catch (const Exception& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+bool contains(const std::string& text, const char* part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("arguments: integers convert to any integer type that holds the value") {
+  const auto i32 = scalar(ScalarType::int32, "int");
+  CHECK(pack<std::int32_t>(i32, std::int64_t{-5}) == -5);
+  CHECK(pack<std::int32_t>(i32, std::numeric_limits<std::int32_t>::min()) ==
+        std::numeric_limits<std::int32_t>::min());
+  CHECK(pack<std::int32_t>(i32, std::uint64_t{2147483647}) == 2147483647);
+  CHECK_THROWS_AS(pack<std::int32_t>(i32, std::uint64_t{2147483648}), ArgumentRangeError);
+  CHECK_THROWS_AS(pack<std::int32_t>(i32, std::int64_t{-2147483649}), ArgumentRangeError);
+  const auto u64 = scalar(ScalarType::uint64, "unsigned long long");
+  CHECK(pack<std::uint64_t>(u64, std::numeric_limits<std::uint64_t>::max()) ==
+        std::numeric_limits<std::uint64_t>::max());
+  CHECK_THROWS_AS(pack<std::uint64_t>(u64, -1), ArgumentRangeError);
+  const auto u8 = scalar(ScalarType::uint8, "unsigned char");
+  CHECK(pack<std::uint8_t>(u8, 255) == 255);
+  CHECK(contains(message<ArgumentRangeError>([&] { pack<std::uint8_t>(u8, 256); }),
+                 "cannot hold 256: the range is 0 to 255"));
+  CHECK(pack<std::int64_t>(scalar(ScalarType::int64, "long"),
+                           std::numeric_limits<std::int64_t>::min()) ==
+        std::numeric_limits<std::int64_t>::min());
+  CHECK(pack<bool>(scalar(ScalarType::boolean, "bool"), 1));
+  CHECK_THROWS_AS(pack<bool>(scalar(ScalarType::boolean, "bool"), 2), ArgumentRangeError);
+}
+
+TEST_CASE("arguments: floating parameters take any number, integers refuse floating values") {
+  CHECK(pack<float>(scalar(ScalarType::float32, "float"), 3) == 3.0f);
+  CHECK(pack<float>(scalar(ScalarType::float32, "float"), 0.1) == 0.1f);
+  CHECK(pack<double>(scalar(ScalarType::float64, "double"), 0.5f) == 0.5);
+  CHECK(std::isnan(pack<float>(scalar(ScalarType::float32, "float"), std::nan(""))));
+  CHECK(contains(message<ArgumentError>([] { pack<int>(scalar(ScalarType::int32, "int"), 2.5); }),
+                 "got the floating number 2.5"));
+}
+
+TEST_CASE("arguments: pointers are checked for type, constness and device") {
+  const Pointer f32{4096, ScalarType::float32};
+  CHECK(pack<std::uint64_t>(pointer(ScalarType::float32), f32) == 4096);
+  CHECK(pack<std::uint64_t>(pointer(std::nullopt), f32) == 4096);
+  CHECK(pack<std::uint64_t>(pointer(ScalarType::float32), Pointer{64, std::nullopt}) == 64);
+  CHECK(pack<std::uint64_t>(pointer(ScalarType::float32), nullptr) == 0);
+  CHECK(contains(
+      message<ArgumentError>([&] { pack<std::uint64_t>(pointer(ScalarType::float64), f32); }),
+      "k(T* p): parameter 1 (T*) got memory of float32"));
+  CHECK_THROWS_AS(pack<std::uint64_t>(pointer(ScalarType::float32), 5), ArgumentError);
+  CHECK_THROWS_AS(pack<int>(scalar(ScalarType::int32, "int"), f32), ArgumentError);
+}
+
+TEST_CASE("arguments: structs go by value when the size is right") {
+  struct Pair {
+    float a;
+    int b;
+  };
+  const Parameter aggregate{
+      .name = "p", .type = "Pair", .kind = ParameterKind::aggregate, .size = sizeof(Pair)};
+  const Pair back = pack<Pair>(aggregate, Pair{1.5f, 7});
+  CHECK(back.a == 1.5f);
+  CHECK(back.b == 7);
+  CHECK_THROWS_AS(pack<double>(aggregate, std::array<int, 3>{}), ArgumentError);
+}
+
+TEST_CASE("arguments: the count is named with the whole signature") {
+  const KernelSignature signature{
+      .name = "k", .lowered = "k", .parameters = {scalar(ScalarType::int32, "int")}};
+  CHECK(message<ArgumentError>([&] { pack_arguments(signature, sim_device(), {}, {}, {}); }) ==
+        "k(int p): parameter 1 (int) is missing: 0 arguments given");
+  std::array<ArgumentView, 2> two{KernelArgument<int>::view(1), KernelArgument<int>::view(2)};
+  std::array<ArgumentSlot, 2> slots;
+  std::array<void*, 2> where;
+  CHECK(message<ArgumentError>([&] {
+          pack_arguments(signature, sim_device(), two, slots, where);
+        }) == "k(int p): takes 1 argument and got 2");
+}
