@@ -1,0 +1,45 @@
+// The heap that device code reaches with malloc() and free().
+#pragma once
+
+#include "sim/mem/memory.h"
+
+#include <cstdint>
+#include <mutex>
+#include <unordered_map>
+
+namespace kernwright::sim {
+
+/// What CUDA sets when nobody calls cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE).
+inline constexpr std::uint64_t kDefaultHeapBytes = std::uint64_t{8} << 20;
+
+/// Each block is an allocation of its own in the device's memory, with guard gaps around it, so
+/// that overruns and uses after free are found. Blocks outlive launches, as on a GPU; those that
+/// are left are returned by the destructor. Thread-safe. `memory` must outlive the heap.
+class Heap {
+ public:
+  explicit Heap(Memory& memory, std::uint64_t limit_bytes = kDefaultHeapBytes) noexcept
+      : memory_(memory), limit_(limit_bytes) {}
+  ~Heap();
+  Heap(const Heap&) = delete;
+  Heap& operator=(const Heap&) = delete;
+
+  /// Tagged device address, aligned to 256 bytes; 0 when `bytes` is 0 or the limit would be passed.
+  std::uint64_t allocate(std::uint64_t bytes);
+
+  /// False when `address` is no live block of this heap. Address 0 is accepted, as free(NULL) is.
+  bool free(std::uint64_t address);
+
+  /// Affects later allocations only.
+  void set_limit(std::uint64_t limit_bytes);
+  std::uint64_t limit() const;
+  std::uint64_t used() const;  ///< bytes in live blocks
+
+ private:
+  Memory& memory_;
+  mutable std::mutex mutex_;
+  std::uint64_t limit_;
+  std::uint64_t used_ = 0;
+  std::unordered_map<std::uint64_t, std::uint64_t> blocks_;  ///< address -> bytes
+};
+
+}  // namespace kernwright::sim

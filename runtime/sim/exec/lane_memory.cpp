@@ -1,0 +1,173 @@
+// Address windows, bounds and the wording of what is wrong with an access.
+#include "sim/exec/lane_memory.h"
+
+#include "base/format.h"
+
+#include <algorithm>
+#include <string>
+
+namespace kernwright::sim {
+namespace {
+
+using ptx::Space;
+
+/// Memory that an address belongs to. `host` is where offset 0 lies; global memory has no such thing.
+struct Region {
+  Space space = Space::generic;
+  std::byte* host = nullptr;
+  std::uint64_t offset = 0;  ///< address within the space
+  std::uint64_t bytes = 0;
+  bool writable = true;
+};
+
+Space window_space(std::uint64_t address) noexcept {
+  switch (address & kWindowMask) {
+    case kSharedWindow: return Space::shared;
+    case kLocalWindow: return Space::local;
+    case kParamWindow: return Space::param;
+    default: return Space::global;
+  }
+}
+
+Region region_of(const Warp& warp, int lane, Space space, std::uint64_t address) noexcept {
+  Region region{.space = space, .offset = address};
+  if (space == Space::generic) {
+    region.space = window_space(address);
+    if (region.space != Space::global) region.offset = address & ~kWindowMask;
+  }
+  switch (region.space) {
+    case Space::shared:
+      region.host = warp.shared;
+      region.bytes = warp.shared_bytes;
+      break;
+    case Space::local:
+      region.host = warp.local + static_cast<unsigned>(lane) * warp.local_bytes;
+      region.bytes = warp.local_bytes;
+      break;
+    case Space::param:
+      region.host = const_cast<std::byte*>(warp.worker->launch->parameters);
+      region.bytes = warp.worker->launch->parameter_bytes;
+      region.writable = false;
+      break;
+    default: break;
+  }
+  return region;
+}
+
+const char* space_name(Space space) noexcept {
+  switch (space) {
+    case Space::shared: return "shared memory";
+    case Space::local: return "local memory";
+    case Space::param: return "kernel parameters";
+    default: return "global memory";
+  }
+}
+
+std::string access_text(const LaneAccess& access) {
+  const char* verb = access.kind == AccessKind::read    ? "read"
+                     : access.kind == AccessKind::write ? "write"
+                                                        : "atomic access";
+  return format("{} of {} byte{}", verb, access.size, access.size == 1 ? "" : "s");
+}
+
+/// Finds `access` outside global memory, in a region with a size of its own.
+const Op* report_region(const Op* op, Warp& warp, int lane, const LaneAccess& access,
+                        const Region& region) {
+  const auto what = access_text(access);
+  if (region.offset > region.bytes || access.size > region.bytes - region.offset)
+    return warp.fault(op, FaultKind::bounds, lane, access.address, access.size,
+                      format("{} in {} of {} bytes: offset {} is out of bounds", what,
+                             space_name(region.space), region.bytes, region.offset));
+  if (!region.writable && access.kind != AccessKind::read)
+    return warp.fault(op, FaultKind::bounds, lane, access.address, access.size,
+                      format("{} in {}, which are read-only, at offset {}", what,
+                             space_name(region.space), region.offset));
+  return warp.fault(op, FaultKind::alignment, lane, access.address, access.size,
+                    format("{} in {} at offset {}, which is not a multiple of {}", what,
+                           space_name(region.space), region.offset, access.alignment));
+}
+
+std::string out_of_bounds_text(const LaneAccess& access) {
+  constexpr std::uint64_t kNullPage = 1 << 20;
+  const auto what = access_text(access);
+  if (access.address == 0) return format("{} at a null pointer", what);
+  if (access.address < kNullPage)
+    return format("{} at null pointer plus {} (address {:#x})", what, access.address,
+                  access.address);
+  if ((access.address & kWindowMask) == kFunctionWindow)
+    return format("{} at {:#x}, which is the address of a function", what, access.address);
+  return format("{} at {:#x} is out of bounds", what, access.address);
+}
+
+const Op* report_global(const Op* op, Warp& warp, int lane, const LaneAccess& access) {
+  const Memory& memory = *warp.worker->launch->memory;
+  const auto what = access_text(access);
+  bool writable = true;
+  const AddressRange range = memory.find(access.address, &writable);
+  FaultKind kind = FaultKind::bounds;
+  std::string message;
+  bool freed = false;
+  std::string place = memory.describe(access.address, access.size, &freed);
+  if (!range.contains(access.address, access.size)) {
+    message = out_of_bounds_text(access);
+    if (freed) {
+      kind = FaultKind::use_after_free;
+      message = format("{} at {:#x}, in memory that was freed", what, access.address);
+    }
+  } else if (!writable && access.kind != AccessKind::read) {
+    message = format("{} at {:#x}, in read-only memory", what, access.address);
+  } else {
+    kind = FaultKind::alignment;
+    message = format("{} at {:#x}, which is not a multiple of {}", what, access.address,
+                     access.alignment);
+  }
+  warp.fault(op, kind, lane, access.address, access.size, std::move(message));
+  warp.block->fault.allocation = std::move(place);
+  return nullptr;
+}
+
+}  // namespace
+
+std::byte* try_locate(const Warp& warp, int lane, const LaneAccess& access) noexcept {
+  const Region region = region_of(warp, lane, access.space, access.address);
+  const bool write = access.kind != AccessKind::read;
+  if (region.offset % access.alignment != 0) return nullptr;
+  if (region.host == nullptr && region.space != Space::shared && region.space != Space::local &&
+      region.space != Space::param) {
+    bool writable = true;
+    const AddressRange range = warp.worker->launch->memory->find(access.address, &writable);
+    if (!range.contains(access.address, access.size) || range.begin == range.end) return nullptr;
+    return write && !writable ? nullptr : host_pointer(access.address);
+  }
+  if (region.offset > region.bytes || access.size > region.bytes - region.offset) return nullptr;
+  return write && !region.writable ? nullptr : region.host + region.offset;
+}
+
+const Op* report_access(const Op* op, Warp& warp, int lane, const LaneAccess& access) {
+  const Region region = region_of(warp, lane, access.space, access.address);
+  const bool windowed = region.space == Space::shared || region.space == Space::local ||
+                        region.space == Space::param;
+  return windowed ? report_region(op, warp, lane, access, region)
+                  : report_global(op, warp, lane, access);
+}
+
+std::byte* locate(const Op* op, Warp& warp, int lane, const LaneAccess& access) {
+  std::byte* const host = try_locate(warp, lane, access);
+  if (host == nullptr) report_access(op, warp, lane, access);
+  return host;
+}
+
+std::uint64_t accessible_bytes(const Warp& warp, int lane, std::uint64_t address,
+                               std::uint64_t limit) noexcept {
+  const Region region = region_of(warp, lane, Space::generic, address);
+  std::uint64_t available = 0;
+  if (region.space == Space::global) {
+    const AddressRange range = warp.worker->launch->memory->find(address);
+    if (range.contains(address, 1)) available = range.end - address;
+  } else if (region.offset < region.bytes) {
+    available = region.bytes - region.offset;
+  }
+  return std::min(available, limit);
+}
+
+}  // namespace kernwright::sim
