@@ -1,0 +1,29 @@
+// Everything of Kernwright for a C++ program; the includes are the table of contents.
+#pragma once
+
+#include "array/argument.h"
+#include "array/array.h"
+#include "base/errors.h"
+#include "base/log.h"
+#include "core/arguments.h"
+#include "core/device.h"
+#include "core/event.h"
+#include "core/kernel.h"
+#include "core/launch_config.h"
+#include "core/module.h"
+#include "core/runtime.h"
+#include "core/stream.h"
+#include "jit/program.h"
+#include "memory/buffer.h"
+#include "sim/device.h"
+
+namespace kernwright {
+
+/// Makes the simulated device available and returns the current device: the first GPU, else the
+/// simulated one, or what KERNWRIGHT_DEVICE names. Call it first; calling it again does no harm.
+inline Device& initialise() {
+  Runtime::register_sim(&sim::driver_api);
+  return Runtime::get().current_device();
+}
+
+}  // namespace kernwright
