@@ -16,3 +16,18 @@ if(NOT nlohmann_json_FOUND)
     URL_HASH SHA256=d69f9deb6a75e2580465c6c4c5111b89c4dc2fa94e3a85fcd2ffcd9a143d9273)
   FetchContent_MakeAvailable(nlohmann_json)
 endif()
+
+# xxHash is used from its header alone, so nothing of it is linked.
+find_path(XXHASH_INCLUDE_DIR xxhash.h)
+mark_as_advanced(XXHASH_INCLUDE_DIR)
+set(kernwright_xxhash_include "${XXHASH_INCLUDE_DIR}")
+if(NOT XXHASH_INCLUDE_DIR)
+  # NOTE: the archive's CMake files lie in a sub-folder, so it is only unpacked here.
+  FetchContent_Declare(xxhash URL https://github.com/Cyan4973/xxHash/archive/refs/tags/v0.8.2.tar.gz
+    URL_HASH SHA256=baee0c6afd4f03165de7a4e67988d16f0f2b257b51d0e3cb91909302a26a79c4)
+  FetchContent_MakeAvailable(xxhash)
+  set(kernwright_xxhash_include "${xxhash_SOURCE_DIR}")
+endif()
+add_library(xxHash::xxhash INTERFACE IMPORTED GLOBAL)
+target_include_directories(xxHash::xxhash INTERFACE "${kernwright_xxhash_include}")
+target_compile_definitions(xxHash::xxhash INTERFACE XXH_INLINE_ALL)

@@ -41,7 +41,8 @@ class LaunchConfigError : public Error {
   using Error::Error;
 };
 
-/// No kernel, symbol or option of that name; the message lists what is there. Python: also KeyError.
+/// No kernel, symbol or option of that name; the message lists what is there. Python: also
+/// KeyError.
 class NameNotFound : public Error {
  public:
   using Error::Error;
@@ -53,7 +54,8 @@ class DriverNotFound : public Error {
   using Error::Error;
 };
 
-/// NVRTC or its builtins library is missing; the message lists the places searched. Python: ImportError.
+/// NVRTC or its builtins library is missing; the message lists the places searched. Python:
+/// ImportError.
 class NvrtcNotFound : public Error {
  public:
   using Error::Error;
@@ -65,11 +67,12 @@ class DeviceNotFound : public Error {
   using Error::Error;
 };
 
-/// A driver call returned an error code. `code` is the CUresult, `name` its CUDA_ERROR_... spelling.
+/// A driver call returned an error code. `code` is the CUresult, `name` its CUDA_ERROR_...
+/// spelling.
 class DriverError : public Error {
  public:
-  DriverError(const std::string& message, int code, std::string name)
-      : Error(message), code(code), name(std::move(name)) {}
+  DriverError(const std::string& message, int result_code, std::string result_name)
+      : Error(message), code(result_code), name(std::move(result_name)) {}
   int code;
   std::string name;
 };
@@ -77,9 +80,13 @@ class DriverError : public Error {
 /// Not enough memory, also after trimming. Sizes in bytes. Python: also MemoryError.
 class OutOfMemory : public Error {
  public:
-  OutOfMemory(const std::string& message, std::uint64_t requested, std::uint64_t used,
-              std::uint64_t reserved, std::uint64_t free)
-      : Error(message), requested(requested), used(used), reserved(reserved), free(free) {}
+  OutOfMemory(const std::string& message, std::uint64_t bytes_requested, std::uint64_t bytes_used,
+              std::uint64_t bytes_reserved, std::uint64_t bytes_free)
+      : Error(message),
+        requested(bytes_requested),
+        used(bytes_used),
+        reserved(bytes_reserved),
+        free(bytes_free) {}
   std::uint64_t requested, used, reserved, free;
 };
 
@@ -92,7 +99,8 @@ class DeviceLost : public DriverError {
 /// A finding of the simulated device during a launch.
 class DeviceFault : public Error {
  public:
-  explicit DeviceFault(FaultReport report) : Error(report.to_string()), report(std::move(report)) {}
+  explicit DeviceFault(FaultReport finding)
+      : Error(finding.to_string()), report(std::move(finding)) {}
   FaultReport report;
 };
 
@@ -105,8 +113,8 @@ class Timeout : public Error {
 /// The simulated device does not know an instruction; found when the module is loaded.
 class UnsupportedInstruction : public Error {
  public:
-  UnsupportedInstruction(const std::string& message, std::string opcode, int line)
-      : Error(message), opcode(std::move(opcode)), line(line) {}
+  UnsupportedInstruction(const std::string& message, std::string unknown_opcode, int source_line)
+      : Error(message), opcode(std::move(unknown_opcode)), line(source_line) {}
   std::string opcode;
   int line;
 };
@@ -114,10 +122,14 @@ class UnsupportedInstruction : public Error {
 /// The source text did not compile.
 class CompileError : public Error {
  public:
-  CompileError(const std::string& message, std::vector<Diagnostic> diagnostics, std::string log,
-               std::string source, std::vector<std::string> options)
-      : Error(message), diagnostics(std::move(diagnostics)), log(std::move(log)),
-        source(std::move(source)), options(std::move(options)) {}
+  CompileError(const std::string& message, std::vector<Diagnostic> all_diagnostics,
+               std::string whole_log, std::string source_text,
+               std::vector<std::string> options_used)
+      : Error(message),
+        diagnostics(std::move(all_diagnostics)),
+        log(std::move(whole_log)),
+        source(std::move(source_text)),
+        options(std::move(options_used)) {}
   std::vector<Diagnostic> diagnostics;
   std::string log;
   std::string source;

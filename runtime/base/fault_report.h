@@ -10,17 +10,17 @@ namespace kernwright {
 /// Kinds of findings; the spelling for users comes from fault_kind_name().
 enum class FaultKind : std::uint8_t {
   none,
-  bounds,           ///< access outside every allocation
-  alignment,        ///< address not a multiple of the access size
-  use_after_free,   ///< access to an allocation that was freed
-  init,             ///< read of memory that was never written
-  race,             ///< two unordered accesses, one of them a write
-  sync,             ///< barrier or *.sync that can never complete
-  trap,             ///< trap instruction or __trap()
-  assertion,        ///< device-side assert() failed
-  timeout,          ///< instruction budget used up
-  unsupported,      ///< an instruction the simulated device does not know (found at load)
-  invalid_ptx,      ///< malformed PTX (found at load)
+  bounds,          ///< access outside every allocation
+  alignment,       ///< address not a multiple of the access size
+  use_after_free,  ///< access to an allocation that was freed
+  init,            ///< read of memory that was never written
+  race,            ///< two unordered accesses, one of them a write
+  sync,            ///< barrier or *.sync that can never complete
+  trap,            ///< trap instruction or __trap()
+  assertion,       ///< device-side assert() failed
+  timeout,         ///< instruction budget used up
+  unsupported,     ///< an instruction the simulated device does not know (found at load)
+  invalid_ptx,     ///< malformed PTX (found at load)
 };
 
 /// "bounds", "alignment", "use-after-free", "init", "race", "sync", "trap", "assert", ...
@@ -29,18 +29,18 @@ const char* fault_kind_name(FaultKind kind) noexcept;
 /// One finding. Zero or empty where a field does not apply.
 struct FaultReport {
   FaultKind kind = FaultKind::none;
-  std::string message;     ///< one line for a person, without the location
-  std::string kernel;      ///< entry function that ran (lowered name)
-  std::string file;        ///< source file as the compiler's line table names it
-  int line = 0;            ///< line of the kernel's text, counted from 1; 0 when unknown
-  int ptx_line = 0;        ///< line of the PTX text, counted from 1
-  std::string opcode;      ///< the PTX instruction, e.g. "ld.global.f32"
+  std::string message;  ///< one line for a person, without the location
+  std::string kernel;   ///< entry function that ran (lowered name)
+  std::string file;     ///< source file as the compiler's line table names it
+  int line = 0;         ///< line of the kernel's text, counted from 1; 0 when unknown
+  int ptx_line = 0;     ///< line of the PTX text, counted from 1
+  std::string opcode;   ///< the PTX instruction, e.g. "ld.global.f32"
   std::array<unsigned, 3> block{};
   std::array<unsigned, 3> thread{};
   std::uint64_t address = 0;
   std::uint64_t access_size = 0;  ///< bytes
-  std::string allocation;  ///< nearest allocation and by how many bytes it was missed
-  std::string details;     ///< further lines (other findings, who waits where)
+  std::string allocation;         ///< nearest allocation and by how many bytes it was missed
+  std::string details;            ///< further lines (other findings, who waits where)
 
   /// Several lines: message, location, allocation, details.
   std::string to_string() const;

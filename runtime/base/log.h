@@ -40,7 +40,7 @@ template <typename... Args>
 void log(LogLevel level, fmt::format_string<Args...> pattern, Args&&... args) noexcept {
   if (!log_enabled(level)) return;
   try {
-    log_message(level, format(pattern, std::forward<Args>(args)...));
+    log_message(level, kernwright::format(pattern, std::forward<Args>(args)...));
   } catch (...) {
     log_message(level, "(a log message could not be formatted)");
   }

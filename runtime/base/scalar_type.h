@@ -9,8 +9,23 @@
 namespace kernwright {
 
 enum class ScalarType : std::uint8_t {
-  boolean, int8, int16, int32, int64, uint8, uint16, uint32, uint64,
-  float16, bfloat16, float32, float64, float8_e4m3fn, float8_e5m2, complex64, complex128,
+  boolean,
+  int8,
+  int16,
+  int32,
+  int64,
+  uint8,
+  uint16,
+  uint32,
+  uint64,
+  float16,
+  bfloat16,
+  float32,
+  float64,
+  float8_e4m3fn,
+  float8_e5m2,
+  complex64,
+  complex128,
 };
 
 inline constexpr int kScalarTypeCount = 17;

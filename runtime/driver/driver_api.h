@@ -1,5 +1,4 @@
-// The one seam to a GPU: a table of the CUDA driver's functions, one slot per row of
-// driver_api.def.
+// The one seam to a GPU: a table of the driver functions that driver_api.def lists.
 #pragma once
 
 #include "base/fault_report.h"

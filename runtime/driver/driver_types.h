@@ -1,6 +1,5 @@
-// Our own declarations of the CUDA driver's ABI: handles, enumerations and structs, so no toolkit
-// is needed. NOTE: names are CUDA's own. What CUDA spells as a macro is a constant with a name of
-// ours (kStreamLegacy).
+// Our own declarations of the CUDA driver ABI, so that no toolkit is needed.
+// NOTE: names are CUDA's own; what CUDA spells as a macro is a constant with a name of ours.
 #pragma once
 
 #include <cstddef>

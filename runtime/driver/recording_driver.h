@@ -1,5 +1,4 @@
-// A decorator over a driver table that records what is created and destroyed, and finds what is
-// not.
+// A decorator over a driver table that records what is created and finds what is not destroyed.
 #pragma once
 
 #include "driver/driver_api.h"

@@ -1,0 +1,164 @@
+// The rows of the environment table and the readers of their values.
+#include "base/env.h"
+
+#include "base/errors.h"
+#include "base/format.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <limits>
+
+namespace kernwright {
+
+namespace {
+
+constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();
+constexpr std::uint64_t kMebibyte = std::uint64_t{1} << 20;
+constexpr std::uint64_t kTebibyte = std::uint64_t{1} << 40;
+
+// In the order of Env.
+constexpr std::array<EnvVariable, 9> kTable = {{
+    {Env::device, "KERNWRIGHT_DEVICE", EnvKind::text, "auto", "", 0, 0,
+     "device of a program that names none: auto, cuda, cuda:N, sim or sim:N"},
+    {Env::log, "KERNWRIGHT_LOG", EnvKind::choice, "warning", "off|error|warning|info|debug", 0, 0,
+     "level up to which messages are written to stderr"},
+    {Env::nvrtc, "KERNWRIGHT_NVRTC", EnvKind::path, "", "", 0, 0,
+     "NVRTC library, or the folder that holds it, to use instead of searching for one"},
+    {Env::checks, "KERNWRIGHT_CHECKS", EnvKind::list, "", "memory|init|race|sync|all", 0, 0,
+     "checks of the simulated device beyond bounds, which are always on"},
+    {Env::sim_devices, "KERNWRIGHT_SIM_DEVICES", EnvKind::integer, "1", "", 1, 64,
+     "number of simulated devices"},
+    {Env::sim_threads, "KERNWRIGHT_SIM_THREADS", EnvKind::integer, "0", "", 0, 4096,
+     "host threads that run a simulated launch; 0 means one per core"},
+    {Env::sim_budget, "KERNWRIGHT_SIM_BUDGET", EnvKind::integer, "10000000000", "", 0, kMax,
+     "instructions that one warp may execute on a simulated device; 0 means no limit"},
+    {Env::sim_isa, "KERNWRIGHT_SIM_ISA", EnvKind::choice, "auto", "auto|baseline|avx2|avx512", 0, 0,
+     "instruction set that the simulated device uses; auto takes the best of this CPU"},
+    {Env::sim_memory, "KERNWRIGHT_SIM_MEMORY", EnvKind::bytes, "4G", "", kMebibyte, kTebibyte,
+     "memory of each simulated device in bytes; K, M, G and T may follow the number"},
+}};
+
+constexpr bool rows_in_order() {
+  for (std::size_t i = 0; i < kTable.size(); ++i) {
+    if (static_cast<std::size_t>(kTable[i].id) != i) return false;
+  }
+  return kTable.size() == static_cast<std::size_t>(Env::sim_memory) + 1;
+}
+static_assert(rows_in_order());
+
+[[noreturn]] void malformed(const EnvVariable& row, std::string_view value,
+                            std::string_view allowed) {
+  throw InvalidArgument(
+      format("{}={} is not understood; allowed is {} ({})", row.name, value, allowed, row.meaning));
+}
+
+void require_kind(const EnvVariable& row, bool matches) {
+  if (!matches) {
+    throw InvalidArgument(format("{} is read as a kind of value that it does not hold", row.name));
+  }
+}
+
+bool is_choice(const EnvVariable& row, std::string_view word) {
+  std::string_view rest = row.choices;
+  while (!rest.empty()) {
+    const std::size_t bar = std::min(rest.find('|'), rest.size());
+    if (rest.substr(0, bar) == word) return true;
+    rest.remove_prefix(std::min(bar + 1, rest.size()));
+  }
+  return false;
+}
+
+std::vector<std::string> split(std::string_view text, std::string_view separators) {
+  std::vector<std::string> words;
+  std::size_t start = 0;
+  while ((start = text.find_first_not_of(separators, start)) != std::string_view::npos) {
+    const std::size_t end = std::min(text.find_first_of(separators, start), text.size());
+    words.emplace_back(text.substr(start, end - start));
+    start = end;
+  }
+  return words;
+}
+
+/// The shift of a suffix K, M, G, T (upper or lower case); 0 for none; -1 for anything else.
+int suffix_shift(std::string_view suffix) {
+  if (suffix.empty()) return 0;
+  if (suffix.size() != 1) return -1;
+  switch (suffix.front()) {
+    case 'K':
+    case 'k':
+      return 10;
+    case 'M':
+    case 'm':
+      return 20;
+    case 'G':
+    case 'g':
+      return 30;
+    case 'T':
+    case 't':
+      return 40;
+    default:
+      return -1;
+  }
+}
+
+}  // namespace
+
+std::span<const EnvVariable> env_table() noexcept { return kTable; }
+
+const EnvVariable& env_variable(Env id) noexcept { return kTable[static_cast<std::size_t>(id)]; }
+
+bool env_is_set(Env id) {
+  const char* value = std::getenv(env_variable(id).name);
+  return value != nullptr && *value != '\0';
+}
+
+std::string env_text(Env id) {
+  const EnvVariable& row = env_variable(id);
+  return env_is_set(id) ? std::getenv(row.name) : row.default_value;
+}
+
+std::string env_choice(Env id) {
+  const EnvVariable& row = env_variable(id);
+  require_kind(row, row.kind == EnvKind::choice);
+  std::string value = env_text(id);
+  if (!is_choice(row, value)) malformed(row, value, row.choices);
+  return value;
+}
+
+std::vector<std::string> env_list(Env id) {
+  const EnvVariable& row = env_variable(id);
+  require_kind(row, row.kind == EnvKind::list);
+  const std::string value = env_text(id);
+  std::vector<std::string> words = split(value, ", \t");
+  for (const std::string& word : words) {
+    if (!is_choice(row, word)) {
+      malformed(row, value, format("a list of {}, separated by commas", row.choices));
+    }
+  }
+  if (std::find(words.begin(), words.end(), "all") != words.end()) {
+    words = split(row.choices, "|");
+    std::erase(words, "all");
+  }
+  return words;
+}
+
+std::uint64_t env_number(Env id) {
+  const EnvVariable& row = env_variable(id);
+  require_kind(row, row.kind == EnvKind::integer || row.kind == EnvKind::bytes);
+  const std::string value = env_text(id);
+  const std::string allowed = format("a whole number from {} to {}", row.low, row.high);
+  std::uint64_t number = 0;
+  const char* const end = value.data() + value.size();
+  const auto [stop, status] = std::from_chars(value.data(), end, number);
+  if (status != std::errc()) malformed(row, value, allowed);
+  const std::string_view suffix(stop, static_cast<std::size_t>(end - stop));
+  const int shift = row.kind == EnvKind::bytes || suffix.empty() ? suffix_shift(suffix) : -1;
+  if (shift < 0 || number > (kMax >> shift)) malformed(row, value, allowed);
+  number <<= shift;
+  if (number < row.low || number > row.high) malformed(row, value, allowed);
+  return number;
+}
+
+}  // namespace kernwright

@@ -1,0 +1,110 @@
+// The process-wide log: an atomic level and a sink under a lock.
+#include "base/log.h"
+
+#include "base/env.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <memory>
+#include <mutex>
+#include <string>
+
+namespace kernwright {
+
+namespace {
+
+constexpr std::array<const char*, 5> kNames = {"off", "error", "warning", "info", "debug"};
+
+void write_stderr(std::string_view line) noexcept {
+  while (!line.empty()) {
+    const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return;
+    line.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+/// One write per message, so that lines of several threads do not mix.
+void default_sink(LogLevel level, std::string_view message) {
+  write_stderr(format("kernwright: {}: {}\n", log_level_name(level), message));
+}
+
+LogLevel level_from_environment() noexcept {
+  try {
+    return *log_level_from_name(env_choice(Env::log));
+  } catch (const std::exception& error) {
+    try {
+      default_sink(LogLevel::warning, error.what());
+    } catch (...) {
+      // Out of memory: there is nothing to say it with.
+    }
+    return LogLevel::warning;
+  }
+}
+
+struct LogState {
+  std::atomic<LogLevel> level = level_from_environment();
+  std::mutex mutex;
+  std::shared_ptr<const LogSink> sink;  // null: the default one
+};
+
+/// Leaked on purpose: destructors of other statics may still log.
+LogState& state() {
+  static auto* const instance = new LogState;
+  return *instance;
+}
+
+}  // namespace
+
+const char* log_level_name(LogLevel level) noexcept {
+  const auto index = static_cast<std::size_t>(level);
+  return index < kNames.size() ? kNames[index] : "unknown";
+}
+
+std::optional<LogLevel> log_level_from_name(std::string_view name) noexcept {
+  for (std::size_t i = 0; i < kNames.size(); ++i) {
+    if (name == kNames[i]) return static_cast<LogLevel>(i);
+  }
+  return std::nullopt;
+}
+
+LogLevel log_level() noexcept { return state().level.load(std::memory_order_relaxed); }
+
+void set_log_level(LogLevel level) noexcept {
+  state().level.store(level, std::memory_order_relaxed);
+}
+
+void set_log_sink(LogSink sink) {
+  auto next = sink ? std::make_shared<const LogSink>(std::move(sink)) : nullptr;
+  const std::lock_guard lock(state().mutex);
+  state().sink.swap(next);
+}
+
+bool log_enabled(LogLevel level) noexcept { return level != LogLevel::off && level <= log_level(); }
+
+void log_message(LogLevel level, std::string_view message) noexcept {
+  if (!log_enabled(level)) return;
+  try {
+    std::shared_ptr<const LogSink> sink;
+    {
+      const std::lock_guard lock(state().mutex);
+      sink = state().sink;
+    }
+    if (sink) {
+      (*sink)(level, message);
+    } else {
+      default_sink(level, message);
+    }
+  } catch (...) {
+    // A log that fails must not change what the program does.
+  }
+}
+
+void log_release_failure(std::string_view object, std::string_view error) noexcept {
+  log(LogLevel::error, "could not release {}: {}", object, error);
+}
+
+}  // namespace kernwright
