@@ -50,22 +50,36 @@ def count_pytest(lines):
     return counts.get("passed", 0), bad
 
 
+def sanitizer_suites(arguments):
+    """The C++ suites that launch kernels, again under memcheck."""
+    if not arguments.sanitizer:
+        return []
+    memcheck = [arguments.sanitizer, "--tool", "memcheck", "--error-exitcode", "9"]
+    return [
+        (f"memcheck {room}", [*memcheck, f"{arguments.build}/tests/test_{room}"], count_doctest)
+        for room in ("core", "memory", "array", "jit", "kernels")
+    ]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", default="build/release", help="CMake build folder")
+    parser.add_argument("--gpu", action="store_true", help="also what needs a GPU; no lints")
+    parser.add_argument("--sanitizer", help="compute-sanitizer, run over the C++ tests")
     arguments = parser.parse_args()
     jobs = str(os.cpu_count() or 1)
     python = sys.executable
     env = {**os.environ, "KERNWRIGHT_TEST_BUILD": os.path.abspath(arguments.build)}
+    pytest = [python, "-m", "pytest", "-q"]
     suites = [
-        ("lints", [python, "-m", "pytest", "-q", "tests/lint"], count_pytest),
-        (
-            "C++ tests",
-            ["ctest", "--test-dir", arguments.build, "-j", jobs, "--verbose"],
-            count_doctest,
-        ),
-        ("Python tests", [python, "-m", "pytest", "-q", "-n", jobs, "tests/python"], count_pytest),
+        ("C++ tests", ["ctest", "--test-dir", arguments.build, "-j", jobs, "--verbose"], count_doctest),
+        ("Python tests", [*pytest, "-n", jobs, "tests/python"], count_pytest),
     ]
+    if arguments.gpu:
+        suites.append(("both devices", [*pytest, "tests/gpu"], count_pytest))
+        suites += sanitizer_suites(arguments)
+    else:
+        suites.insert(0, ("lints", [*pytest, "tests/lint"], count_pytest))
     totals = [run(title, command, count, env) for title, command, count in suites]
     passed, failed = (sum(column) for column in zip(*totals, strict=True))
     print(f"{passed} passed, {failed} failed")
