@@ -1,10 +1,13 @@
 // One GPU, or the simulated one: properties, primary context, synchronisation.
 #pragma once
 
+#include "core/capability.h"
+#include "core/launch_history.h"
 #include "driver/driver_api.h"
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -15,32 +18,30 @@ struct MemoryInfo {
   std::uint64_t total = 0;  ///< bytes
 };
 
-struct ComputeCapability {
-  int major = 0, minor = 0;
-  int number() const noexcept { return major * 10 + minor; }  ///< 80, 90, 100, ...
-};
-
 /// Lives as long as the process; made by Runtime only. Thread-safe.
 /// The primary context is retained on first need and never released.
 class Device {
  public:
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
+  ~Device();
 
   const DriverApi& driver() const noexcept { return api_; }
   bool is_simulated() const noexcept { return simulated_; }
-  int ordinal() const noexcept { return ordinal_; }        ///< index in its own driver
+  int ordinal() const noexcept { return ordinal_; }  ///< index in its own driver
   CUdevice handle() const noexcept { return device_; }
-  CUcontext context();                                     ///< primary context, retained lazily
+  /// Primary context, retained lazily. Does not make it current.
+  CUcontext context();
 
-  std::string identify() const;                            ///< "cuda:0 (NVIDIA H200)" or "sim:0"
+  std::string identify() const;  ///< "cuda:0 (NVIDIA H200)" or "sim:0"
   const std::string& name() const noexcept { return name_; }
-  std::string uuid() const;                                ///< "GPU-xxxxxxxx-..."
-  std::string pci_bus_id() const;
+  std::string uuid() const;        ///< "GPU-xxxxxxxx-..."
+  std::string pci_bus_id() const;  ///< "0000:65:00.0"
   ComputeCapability compute_capability() const;
+  Capabilities capabilities() const { return capabilities_of(compute_capability()); }
   /// Any CUdevice_attribute; throws DriverError for one the driver does not know. Cached.
   int attribute(CUdevice_attribute which) const;
-  int driver_version() const;                              ///< 13000 for CUDA 13.0
+  int driver_version() const;  ///< 13000 for CUDA 13.0
   MemoryInfo memory_info();
 
   /// Waits for all work of the device. Throws DeviceFault, DeviceLost or Timeout.
@@ -52,22 +53,51 @@ class Device {
   /// Throws what `result` of the driver call named `call` means (nothing for CUDA_SUCCESS):
   /// DeviceFault when the simulated device left a report, DeviceLost for sticky codes (and latches
   /// it), OutOfMemory, else DriverError. `object` identifies what was worked on.
-  void check(CUresult result, const char* call, const std::string& object = {});
+  void check(CUresult result, const char* call, const std::string& object = {}) {
+    if (result != CUDA_SUCCESS) [[unlikely]] {
+      fail(result, call, object);
+    }
+  }
+  /// The throwing half of check(), for callers that make `object` only on failure.
+  [[noreturn]] void fail(CUresult result, const char* call, const std::string& object = {});
+
+  /// Throws Error in a forked child or during exit, DeviceLost once the device is lost.
+  void require_usable() const;
+  /// Latches DeviceLost when `result` is sticky and the device is real; true when it was.
+  bool latch_if_sticky(CUresult result, const char* call) noexcept;
+
+  /// Remembers a launch for the messages of later errors. Lock-free, nothing is allocated.
+  void note_launch(const KernelTag& kernel, const LaunchSite& site) noexcept {
+    history_.note(kernel, site);
+  }
+  const LaunchHistory& launches() const noexcept { return history_; }
 
  private:
-  friend class Runtime;
+  friend class DeviceRegistry;
   Device(const DriverApi& api, bool simulated, int ordinal, CUdevice device);
+  [[noreturn]] void throw_fault(FaultReport report);
+  [[noreturn]] void throw_lost() const;
+  void synchronize_now();
+
   struct State;
   const DriverApi& api_;
   bool simulated_;
   int ordinal_;
   CUdevice device_;
   std::string name_;
-  State* state_;
+  std::unique_ptr<State> state_;
+  LaunchHistory history_;
 };
 
+/// True for the results after which a CUDA context can only be abandoned.
+bool is_sticky(CUresult result) noexcept;
+
+/// "CUDA_ERROR_INVALID_VALUE (1): invalid argument", with the driver's own text.
+std::string describe_result(const DriverApi& api, CUresult result);
+
 /// Makes the device's context current in this thread and restores the caller's on destruction.
-/// Throws in a forked child ("... was initialised before fork()"). The destructor never throws.
+/// Costs one driver query when it is current already. Throws in a forked child ("... was
+/// initialised before fork()") and on a lost device. The destructor never throws.
 class ContextGuard {
  public:
   explicit ContextGuard(Device& device);
@@ -79,6 +109,26 @@ class ContextGuard {
   Device& device_;
   CUcontext previous_ = nullptr;
   bool changed_ = false;
+};
+
+/// ContextGuard for destructors. Converts to false where the driver must be left alone (forked
+/// child, process exit, lost device): the handle is then leaked on purpose. Never throws.
+class ReleaseGuard {
+ public:
+  explicit ReleaseGuard(Device& device) noexcept;
+  ~ReleaseGuard();
+  ReleaseGuard(const ReleaseGuard&) = delete;
+  ReleaseGuard& operator=(const ReleaseGuard&) = delete;
+
+  explicit operator bool() const noexcept { return usable_; }
+  /// Logs what the driver refused. CUDA_ERROR_DEINITIALIZED counts as success.
+  void report(CUresult result, const char* call) noexcept;
+
+ private:
+  Device& device_;
+  CUcontext previous_ = nullptr;
+  bool changed_ = false;
+  bool usable_ = false;
 };
 
 }  // namespace kernwright

@@ -3,6 +3,7 @@
 
 #include "core/kernel_signature.h"
 #include "core/launch_config.h"
+#include "core/launch_site.h"
 #include "core/module.h"
 
 #include <memory>
@@ -12,39 +13,40 @@
 namespace kernwright {
 
 struct KernelAttributes {
-  int registers = 0;              ///< per thread
-  int shared_bytes = 0;           ///< static shared memory of a block
-  int local_bytes = 0;            ///< per thread
+  int registers = 0;     ///< per thread
+  int shared_bytes = 0;  ///< static shared memory of a block
+  int local_bytes = 0;   ///< per thread
   int constant_bytes = 0;
   int max_threads_per_block = 0;
-  int ptx_version = 0;
-  int binary_version = 0;
-};
-
-/// Text for error messages about a launch: made only when something failed.
-struct LaunchSite {
-  std::string file;
-  int line = 0;
+  int ptx_version = 0;     ///< 90 for PTX target sm_90
+  int binary_version = 0;  ///< 90 for code of sm_90
 };
 
 /// Shared reference: copies are cheap and keep the module alive. Thread-safe.
 class Kernel {
  public:
   /// Throws NameNotFound when the module lacks `signature.lowered`. Sizes and offsets of the
-  /// parameters are completed from the driver where it tells them (cuFuncGetParamInfo).
+  /// parameters are completed from the driver where it tells them (cuFuncGetParamInfo), and a
+  /// signature with another number of parameters than the object code throws InvalidArgument.
   Kernel(Module module, KernelSignature signature);
 
   const KernelSignature& signature() const noexcept;
   const KernelAttributes& attributes() const noexcept;
-  Device& device() const;
+  Device& device() const noexcept;
   const Module& module() const noexcept;
   CUfunction handle() const noexcept;
 
-  /// Checks `config` against the device's and the kernel's limits. Throws LaunchConfigError with limit and value.
+  /// Checks `config` against the device's and the kernel's limits, before the driver sees it.
+  /// Throws LaunchConfigError with limit and value, InvalidArgument for a stream of another device.
   void check(const LaunchConfig& config) const;
+
   /// Queues the kernel. `arguments[i]` points to the bytes of parameter i, copied before return.
-  /// The count must equal the signature's. Checks the configuration first; asynchronous.
-  void launch(const LaunchConfig& config, std::span<void* const> arguments) const;
+  /// The count must equal the signature's (ArgumentError). Checks the configuration first;
+  /// asynchronous. `site` names the caller's line for errors that show up later: it is stored as
+  /// three words and resolved only when a message is made (see LaunchSite). Nothing is allocated
+  /// and no lock is taken, except when a larger dynamic shared memory is asked for the first time.
+  void launch(const LaunchConfig& config, std::span<void* const> arguments,
+              const LaunchSite& site = {}) const;
 
   /// Resident blocks of `block` threads on one multiprocessor.
   int occupancy(int block, std::size_t shared_bytes = 0) const;

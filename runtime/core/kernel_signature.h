@@ -17,9 +17,9 @@ enum class ParameterKind {
   aggregate,  ///< a struct, union, array template or enum class by value: `size` bytes
 };
 
-/// One parameter. For a pointer: `type` is the whole spelling ("const float*"), `scalar` the element
-/// type of the pointee (empty for void*, a struct or a pointer to pointer), `lanes` > 1 for a vector
-/// pointee (float4*, __half2*), `pointee_size` its bytes (0 when unknown).
+/// One parameter. For a pointer: `type` is the whole spelling ("const float*"), `scalar` the
+/// element type of the pointee (empty for void*, a struct or a pointer to pointer), `lanes` > 1 for
+/// a vector pointee (float4*, __half2*), `pointee_size` its bytes (0 when unknown).
 struct Parameter {
   std::string name;  ///< from the source; "arg3" when it has none
   std::string type;  ///< as C++ spells it, e.g. "const float*"
@@ -29,19 +29,29 @@ struct Parameter {
   bool pointee_const = false;
   bool any_byte_pointee = false;  ///< char*, unsigned char*: takes any 1-byte array
   std::size_t pointee_size = 0;
-  std::size_t size = 0;    ///< bytes in the parameter block; 0 until known
-  std::size_t offset = 0;  ///< bytes from the start of the parameter block
+  std::size_t size = 0;       ///< bytes in the parameter block; 0 until known
+  std::size_t alignment = 0;  ///< bytes; 0: the natural one of the kind and size
+  std::size_t offset = 0;     ///< bytes from the start of the parameter block
 };
 
+/// Alignment of `parameter` in the block: the one given, else the natural one. Vectors of 2 and 4
+/// lanes are aligned to their size, at most 16; an aggregate of unknown alignment to the largest
+/// power of two that divides its size, at most 8.
+std::size_t parameter_alignment(const Parameter& parameter) noexcept;
+
+/// A kernel's names and parameters. A value.
 struct KernelSignature {
-  std::string name;      ///< as the user wrote it: "saxpy" or "scale<float, 4>"
-  std::string lowered;   ///< name in the object code
+  std::string name;     ///< as the user wrote it: "saxpy" or "scale<float, 4>"
+  std::string lowered;  ///< name in the object code
   std::vector<Parameter> parameters;
 
   /// "saxpy(float a, const float* x, float* y, int n)"
   std::string to_string() const;
-  /// Recomputes offsets from sizes and natural alignment where the compiler gave only sizes.
+  /// Computes the offsets by the CUDA ABI: each parameter at the next multiple of its alignment, in
+  /// order. Sizes that are 0 are filled in where the kind tells them (pointers, scalars, vectors).
   void lay_out();
+  /// Bytes of the whole parameter block, after lay_out(); 0 without parameters.
+  std::size_t parameter_bytes() const noexcept;
 };
 
 }  // namespace kernwright

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace kernwright {
 
@@ -18,22 +19,27 @@ struct ModuleSymbol {
 };
 
 /// Shared reference to a CUmodule; unloaded with the last copy. Kernels made from it keep it alive.
+/// Thread-safe.
 class Module {
  public:
-  /// `image` is a cubin or PTX text (NUL-terminated by this call). `resource_cubin` may carry the cubin
-  /// of the same kernels, from which the simulated device takes register and shared memory counts.
-  /// Throws DriverError with the driver's log; on the simulated device UnsupportedInstruction or
-  /// DriverError (CUDA_ERROR_INVALID_PTX) with the line.
+  /// `image` is a cubin or PTX text (NUL-terminated by this call). `resource_cubin` may carry the
+  /// cubin of the same kernels, from which the simulated device takes register and shared memory
+  /// counts. Throws DriverError with the driver's log; on the simulated device
+  /// UnsupportedInstruction or DriverError (CUDA_ERROR_INVALID_PTX) with the line.
   static Module load(Device& device, std::string_view image, std::string_view resource_cubin = {});
 
   Device& device() const;
   CUmodule handle() const noexcept;
-  /// `name` is the lowered (mangled) name. Throws NameNotFound.
+  /// `name` is the lowered (mangled) name. Throws NameNotFound, which lists what is there where the
+  /// driver tells it.
   CUfunction function(const std::string& name) const;
   ModuleSymbol symbol(const std::string& name) const;
+  /// Lowered names of the kernels; empty on drivers before CUDA 12.4, which do not tell them.
+  std::vector<std::string> function_names() const;
 
  private:
   struct Box;
+  explicit Module(std::shared_ptr<Box> box) : box_(std::move(box)) {}
   std::shared_ptr<Box> box_;
 };
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 
 namespace kernwright {
 
@@ -26,9 +27,11 @@ class Stream {
   static Stream borrow(Device& device, CUstream handle, std::shared_ptr<void> keep_alive = {});
 
   explicit operator bool() const noexcept { return box_ != nullptr; }
-  CUstream handle() const noexcept;
-  Device& device() const;
-  std::uint64_t id() const noexcept;  ///< never reused, unlike handles
+  CUstream handle() const noexcept;  ///< null (the legacy stream) for an empty Stream
+  Device& device() const;            ///< throws InvalidArgument for an empty Stream, as all below
+  /// Never reused, unlike handles; 0 for an empty Stream, the same for each legacy() of a device.
+  std::uint64_t id() const noexcept;
+  std::string identify() const;  ///< "stream 65536 of cuda:0 (NVIDIA H200)"
   int priority() const;
 
   /// Records `event` (or a new timing event) after the work queued so far.
@@ -43,6 +46,7 @@ class Stream {
  private:
   struct Box;
   explicit Stream(std::shared_ptr<Box> box) : box_(std::move(box)) {}
+  const Box& box() const;
   std::shared_ptr<Box> box_;
 };
 

@@ -1,0 +1,267 @@
+// A device's properties, its primary context, and what the driver's results mean on it.
+#include "core/device.h"
+
+#include "base/errors.h"
+#include "base/format.h"
+#include "core/lifecycle.h"
+
+#include <array>
+#include <atomic>
+#include <future>
+#include <limits>
+#include <mutex>
+#include <thread>
+
+namespace kernwright {
+namespace {
+
+constexpr int kUnknownAttribute = std::numeric_limits<int>::min();
+constexpr int kCachedAttributes = 160;
+
+}  // namespace
+
+struct Device::State {
+  std::mutex mutex;  ///< guards the making of the context, and the lost_ fields until `lost`
+  std::atomic<CUcontext> context{nullptr};
+  std::array<std::atomic<int>, kCachedAttributes> attributes;
+  std::atomic<bool> lost{false};
+  CUresult lost_code = CUDA_SUCCESS;
+  std::string lost_message;
+};
+
+Device::Device(const DriverApi& api, bool simulated, int ordinal, CUdevice device)
+    : api_(api),
+      simulated_(simulated),
+      ordinal_(ordinal),
+      device_(device),
+      state_(std::make_unique<State>()) {
+  for (auto& value : state_->attributes) value.store(kUnknownAttribute, std::memory_order_relaxed);
+  std::array<char, 256> text{};
+  check(api_.cuDeviceGetName(text.data(), static_cast<int>(text.size()) - 1, device_),
+        "cuDeviceGetName");
+  name_ = text.data();
+}
+
+Device::~Device() = default;
+
+CUcontext Device::context() {
+  const CUcontext ready = state_->context.load(std::memory_order_acquire);
+  if (ready != nullptr) return ready;
+  require_usable();
+  const std::lock_guard lock(state_->mutex);
+  CUcontext made = state_->context.load(std::memory_order_relaxed);
+  if (made == nullptr) {
+    const CUresult result = api_.cuDevicePrimaryCtxRetain(&made, device_);
+    if (result != CUDA_SUCCESS) {
+      throw DriverError(format("cannot create a context on {}: cuDevicePrimaryCtxRetain: {}",
+                               identify(), describe_result(api_, result)),
+                        result, result_name(result) != nullptr ? result_name(result) : "");
+    }
+    state_->context.store(made, std::memory_order_release);
+  }
+  return made;
+}
+
+std::string Device::identify() const {
+  return simulated_ ? format("sim:{}", ordinal_) : format("cuda:{} ({})", ordinal_, name_);
+}
+
+std::string Device::uuid() const {
+  CUuuid uuid{};
+  const CUresult result = api_.cuDeviceGetUuid(&uuid, device_);
+  if (result != CUDA_SUCCESS) const_cast<Device*>(this)->fail(result, "cuDeviceGetUuid");
+  std::string text = "GPU-";
+  for (int i = 0; i < 16; ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    text += format("{:02x}", static_cast<unsigned char>(uuid.bytes[i]));
+  }
+  return text;
+}
+
+std::string Device::pci_bus_id() const {
+  std::array<char, 64> text{};
+  const CUresult result =
+      api_.cuDeviceGetPCIBusId(text.data(), static_cast<int>(text.size()) - 1, device_);
+  if (result != CUDA_SUCCESS) const_cast<Device*>(this)->fail(result, "cuDeviceGetPCIBusId");
+  return text.data();
+}
+
+ComputeCapability Device::compute_capability() const {
+  return {attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
+          attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)};
+}
+
+int Device::attribute(CUdevice_attribute which) const {
+  const bool cached = which >= 0 && which < kCachedAttributes;
+  if (cached) {
+    const int known = state_->attributes[which].load(std::memory_order_relaxed);
+    if (known != kUnknownAttribute) return known;
+  }
+  require_usable();
+  int value = 0;
+  const CUresult result = api_.cuDeviceGetAttribute(&value, which, device_);
+  if (result != CUDA_SUCCESS) {
+    const_cast<Device*>(this)->fail(result, "cuDeviceGetAttribute",
+                                    format("attribute {}", static_cast<int>(which)));
+  }
+  if (cached) state_->attributes[which].store(value, std::memory_order_relaxed);
+  return value;
+}
+
+int Device::driver_version() const {
+  int version = 0;
+  const CUresult result = api_.cuDriverGetVersion(&version);
+  if (result != CUDA_SUCCESS) const_cast<Device*>(this)->fail(result, "cuDriverGetVersion");
+  return version;
+}
+
+MemoryInfo Device::memory_info() {
+  const ContextGuard guard(*this);
+  std::size_t free = 0;
+  std::size_t total = 0;
+  check(api_.cuMemGetInfo(&free, &total), "cuMemGetInfo");
+  return {free, total};
+}
+
+void Device::synchronize_now() {
+  const ContextGuard guard(*this);
+  const std::uint64_t launched = history_.position();
+  check(api_.cuCtxSynchronize(), "cuCtxSynchronize");
+  history_.forget_until(launched);
+}
+
+void Device::synchronize(std::optional<std::chrono::nanoseconds> timeout) {
+  if (!timeout) return synchronize_now();
+  require_usable();
+  // The driver offers no bounded wait for a whole context: a helper thread waits, and is left
+  // behind when the time is up. It holds nothing but the device, which lives as long as the
+  // process.
+  auto done = std::make_shared<std::promise<void>>();
+  std::future<void> outcome = done->get_future();
+  std::thread([this, done] {
+    try {
+      synchronize_now();
+      done->set_value();
+    } catch (...) {
+      done->set_exception(std::current_exception());
+    }
+  }).detach();
+  if (outcome.wait_for(*timeout) == std::future_status::ready) return outcome.get();
+  const double seconds = std::chrono::duration<double>(*timeout).count();
+  const std::string launches = history_.describe();
+  throw Timeout(format("{} is not done after {} s{}{}", identify(), seconds,
+                       launches.empty() ? "" : "; last launches: ", launches));
+}
+
+bool Device::lost() const noexcept { return state_->lost.load(std::memory_order_acquire); }
+
+void Device::require_usable() const {
+  require_driver_allowed();
+  if (lost()) [[unlikely]] {
+    throw_lost();
+  }
+}
+
+void Device::throw_lost() const {
+  const char* name = result_name(state_->lost_code);
+  throw DeviceLost(state_->lost_message, state_->lost_code, name != nullptr ? name : "");
+}
+
+bool Device::latch_if_sticky(CUresult result, const char* call) noexcept {
+  if (simulated_ || !is_sticky(result)) return false;
+  try {
+    const std::string launches = history_.describe();  // before the lock: it asks foreign code
+    std::string message = format(
+        "{} is lost: {} reported {}. {}{}{}The context cannot be used any more in this process: "
+        "start a new one. To find the cause, run the kernel with KERNWRIGHT_DEVICE=sim or under "
+        "compute-sanitizer",
+        identify(), call, describe_result(api_, result),
+        launches.empty() ? "" : "Last launches, newest first: ", launches,
+        launches.empty() ? "" : ". ");
+    const std::lock_guard lock(state_->mutex);
+    if (state_->lost.load(std::memory_order_relaxed)) return true;
+    state_->lost_code = result;
+    state_->lost_message = std::move(message);
+    state_->lost.store(true, std::memory_order_release);
+  } catch (...) {
+    return false;  // no memory for the message: the next call on the device meets the same result
+  }
+  return true;
+}
+
+void Device::throw_fault(FaultReport report) {
+  for (const LaunchHistory::Entry& entry : history_.entries()) {
+    if (entry.kernel.lowered_hash != KernelTag::hash(report.kernel)) continue;
+    const std::string place = entry.site.to_string();
+    if (!report.details.empty() && report.details.back() != '\n') report.details += '\n';
+    report.details +=
+        format("launched as {}{}{}", entry.kernel.name(), place.empty() ? "" : " at ", place);
+    break;
+  }
+  const std::string text = report.to_string();
+  switch (report.kind) {
+    case FaultKind::timeout:
+      throw Timeout(text);
+    case FaultKind::unsupported:
+      throw UnsupportedInstruction(text, report.opcode,
+                                   report.line != 0 ? report.line : report.ptx_line);
+    case FaultKind::invalid_ptx:
+      throw DriverError(text, CUDA_ERROR_INVALID_PTX, "CUDA_ERROR_INVALID_PTX");
+    default:
+      throw DeviceFault(std::move(report));
+  }
+}
+
+void Device::fail(CUresult result, const char* call, const std::string& object) {
+  if (simulated_) {
+    FaultReport report;
+    if (api_.kwTakeReport(state_->context.load(std::memory_order_relaxed), &report) ==
+        CUDA_SUCCESS) {
+      throw_fault(std::move(report));
+    }
+  }
+  if (latch_if_sticky(result, call)) throw_lost();
+  const std::string text =
+      format("{} on {}{}{} failed: {}", call, identify(), object.empty() ? "" : ", ", object,
+             describe_result(api_, result));
+  if (result == CUDA_ERROR_OUT_OF_MEMORY) {
+    std::size_t free = 0;
+    std::size_t total = 0;
+    if (api_.cuMemGetInfo(&free, &total) != CUDA_SUCCESS) free = total = 0;
+    throw OutOfMemory(format("{}; {} of {} bytes are free", text, free, total), 0, total - free,
+                      total - free, free);
+  }
+  const char* name = result_name(result);
+  throw DriverError(text, result, name != nullptr ? name : "");
+}
+
+bool is_sticky(CUresult result) noexcept {
+  switch (result) {
+    case CUDA_ERROR_ECC_UNCORRECTABLE:
+    case CUDA_ERROR_NVLINK_UNCORRECTABLE:
+    case CUDA_ERROR_CONTAINED:
+    case CUDA_ERROR_ILLEGAL_ADDRESS:
+    case CUDA_ERROR_LAUNCH_TIMEOUT:
+    case CUDA_ERROR_ASSERT:
+    case CUDA_ERROR_HARDWARE_STACK_ERROR:
+    case CUDA_ERROR_ILLEGAL_INSTRUCTION:
+    case CUDA_ERROR_MISALIGNED_ADDRESS:
+    case CUDA_ERROR_INVALID_ADDRESS_SPACE:
+    case CUDA_ERROR_INVALID_PC:
+    case CUDA_ERROR_LAUNCH_FAILED:
+    case CUDA_ERROR_TENSOR_MEMORY_LEAK:
+      return true;
+    default:
+      return false;
+  }
+}
+
+std::string describe_result(const DriverApi& api, CUresult result) {
+  const char* name = result_name(result);
+  const char* text = nullptr;
+  if (api.cuGetErrorString(result, &text) != CUDA_SUCCESS) text = nullptr;
+  return format("{} ({}){}{}", name != nullptr ? name : "unknown result", static_cast<int>(result),
+                text != nullptr ? ": " : "", text != nullptr ? text : "");
+}
+
+}  // namespace kernwright

@@ -1,0 +1,290 @@
+// Kernels: attributes and limits gathered once, then launches that cost what the driver costs.
+#include "core/kernel.h"
+
+#include "base/errors.h"
+#include "base/format.h"
+#include "core/device.h"
+#include "core/launch_limits.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <mutex>
+
+namespace kernwright {
+namespace {
+
+/// Clusters of more blocks need an opt-in, up to the largest that any device has.
+constexpr std::uint32_t kPortableClusterBlocks = 8;
+constexpr std::uint32_t kLargestClusterBlocks = 16;
+
+}  // namespace
+
+struct Kernel::Box {
+  Box(Module m, KernelSignature s)
+      : module(std::move(m)),
+        device(module.device()),
+        signature(std::move(s)),
+        function(module.function(signature.lowered)),
+        tag(signature.name, signature.lowered) {
+    const ContextGuard guard(device);
+    read_attributes();
+    read_limits();
+    complete_signature();
+  }
+
+  int attribute(CUfunction_attribute which) const {
+    int value = 0;
+    const CUresult result = device.driver().cuFuncGetAttribute(&value, which, function);
+    if (result != CUDA_SUCCESS) device.fail(result, "cuFuncGetAttribute", identify());
+    return value;
+  }
+  std::string identify() const { return "kernel " + signature.name; }
+  std::string describe() const { return format("{} on {}", identify(), device.identify()); }
+
+  void read_attributes();
+  void read_limits();
+  void complete_signature();
+  void require_fit(const LaunchConfig& config) const;
+  void require_resident(const LaunchConfig& config) const;
+  void allow_dynamic_shared(std::size_t bytes) const;
+  void allow_large_clusters() const;
+  int occupancy(int block, std::size_t shared_bytes) const;
+
+  Module module;
+  Device& device;
+  KernelSignature signature;
+  CUfunction function;
+  KernelTag tag;
+  KernelAttributes attributes;
+  LaunchLimits limits;
+  // Function attributes of the driver that grow on demand; the mutex orders the growing.
+  mutable std::mutex growth;
+  mutable std::atomic<std::uint32_t> dynamic_shared{0};
+  mutable std::atomic<bool> large_clusters{false};
+};
+
+void Kernel::Box::read_attributes() {
+  attributes.registers = attribute(CU_FUNC_ATTRIBUTE_NUM_REGS);
+  attributes.shared_bytes = attribute(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES);
+  attributes.local_bytes = attribute(CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES);
+  attributes.constant_bytes = attribute(CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES);
+  attributes.max_threads_per_block = attribute(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+  attributes.ptx_version = attribute(CU_FUNC_ATTRIBUTE_PTX_VERSION);
+  attributes.binary_version = attribute(CU_FUNC_ATTRIBUTE_BINARY_VERSION);
+  dynamic_shared = static_cast<std::uint32_t>(
+      std::max(0, attribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)));
+}
+
+void Kernel::Box::read_limits() {
+  const auto of_device = [&](CUdevice_attribute which) {
+    return static_cast<std::uint32_t>(std::max(0, device.attribute(which)));
+  };
+  limits.grid = {of_device(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X),
+                 of_device(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y),
+                 of_device(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z)};
+  limits.block = {of_device(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X),
+                  of_device(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y),
+                  of_device(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z)};
+  limits.device_threads = of_device(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+  limits.kernel_threads = static_cast<std::uint32_t>(attributes.max_threads_per_block);
+  limits.static_shared = static_cast<std::uint32_t>(attributes.shared_bytes);
+  limits.block_shared = of_device(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+  limits.cooperative = of_device(CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH) != 0;
+  limits.programmatic_dependent = device.compute_capability().number() >= 90;
+  if (!device.capabilities().clusters || of_device(CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH) == 0) return;
+  limits.cluster_blocks = kLargestClusterBlocks;
+  limits.required_cluster = {
+      static_cast<std::uint32_t>(attribute(CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH)),
+      static_cast<std::uint32_t>(attribute(CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT)),
+      static_cast<std::uint32_t>(attribute(CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH))};
+}
+
+void Kernel::Box::complete_signature() {
+  const DriverApi& api = device.driver();
+  signature.lay_out();
+  std::size_t count = 0;
+  for (;; ++count) {
+    std::size_t offset = 0;
+    std::size_t size = 0;
+    const CUresult result = api.cuFuncGetParamInfo(function, count, &offset, &size);
+    if (result == CUDA_ERROR_NOT_SUPPORTED) return;  // a driver before CUDA 12.4
+    if (result != CUDA_SUCCESS) break;
+    if (count < signature.parameters.size()) {
+      signature.parameters[count].offset = offset;
+      signature.parameters[count].size = size;
+    }
+  }
+  if (count != signature.parameters.size()) {
+    throw InvalidArgument(format("{}: the signature {} has {} parameters, the object code {}",
+                                 identify(), signature.to_string(), signature.parameters.size(),
+                                 count));
+  }
+}
+
+void Kernel::Box::require_fit(const LaunchConfig& config) const {
+  if (!limits.allow(config)) [[unlikely]] {
+    const LimitViolation violation = limits.explain(config);
+    throw LaunchConfigError(format("{} for {}{}{}{}", violation.text, describe(),
+                                   violation.note.empty() ? "" : " (", violation.note,
+                                   violation.note.empty() ? "" : ")"));
+  }
+  if (config.stream && &config.stream.device() != &device) [[unlikely]] {
+    throw InvalidArgument(
+        format("{} cannot be launched on {}", describe(), config.stream.identify()));
+  }
+}
+
+/// A cooperative grid must be resident as a whole. Asks the driver, so only for such launches.
+void Kernel::Box::require_resident(const LaunchConfig& config) const {
+  const auto threads = static_cast<int>(config.block.count());
+  const int per_multiprocessor = occupancy(threads, config.shared_bytes);
+  const int multiprocessors = device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  const auto resident = static_cast<std::uint64_t>(per_multiprocessor) * multiprocessors;
+  if (config.grid.count() <= resident) return;
+  throw LaunchConfigError(format(
+      "cooperative grid of {} blocks of {} threads: at most {} blocks ({} on each of {} "
+      "multiprocessors) for {}",
+      config.grid.count(), threads, resident, per_multiprocessor, multiprocessors, describe()));
+}
+
+void Kernel::Box::allow_dynamic_shared(std::size_t bytes) const {
+  const std::lock_guard lock(growth);
+  if (bytes <= dynamic_shared.load(std::memory_order_relaxed)) return;
+  const CUresult result = device.driver().cuFuncSetAttribute(
+      function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(bytes));
+  if (result != CUDA_SUCCESS) {
+    device.fail(result, "cuFuncSetAttribute",
+                format("{}, dynamic shared memory of {} bytes", identify(), bytes));
+  }
+  dynamic_shared.store(static_cast<std::uint32_t>(bytes), std::memory_order_relaxed);
+}
+
+void Kernel::Box::allow_large_clusters() const {
+  const std::lock_guard lock(growth);
+  if (large_clusters.load(std::memory_order_relaxed)) return;
+  const CUresult result = device.driver().cuFuncSetAttribute(
+      function, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1);
+  if (result != CUDA_SUCCESS) {
+    device.fail(result, "cuFuncSetAttribute",
+                format("{}, clusters of more than {} blocks", identify(), kPortableClusterBlocks));
+  }
+  large_clusters.store(true, std::memory_order_relaxed);
+}
+
+int Kernel::Box::occupancy(int block, std::size_t shared_bytes) const {
+  const ContextGuard guard(device);
+  if (shared_bytes > dynamic_shared.load(std::memory_order_relaxed)) {
+    allow_dynamic_shared(shared_bytes);
+  }
+  int blocks = 0;
+  const CUresult result = device.driver().cuOccupancyMaxActiveBlocksPerMultiprocessor(
+      &blocks, function, block, shared_bytes);
+  if (result != CUDA_SUCCESS) {
+    device.fail(result, "cuOccupancyMaxActiveBlocksPerMultiprocessor", identify());
+  }
+  return blocks;
+}
+
+namespace {
+
+/// Launch attributes of one launch, on the caller's stack.
+struct AttributeList {
+  std::array<CUlaunchAttribute, 4> items;
+  unsigned count = 0;
+
+  CUlaunchAttributeValue& add(CUlaunchAttributeID id) noexcept {
+    items[count].id = id;
+    return items[count++].value;
+  }
+  explicit AttributeList(const LaunchConfig& config) noexcept {
+    const Dim3& cluster = config.cluster;
+    if (cluster.x != 0) {
+      add(CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION).clusterDim = {cluster.x, cluster.y, cluster.z};
+    }
+    if (config.cooperative) add(CU_LAUNCH_ATTRIBUTE_COOPERATIVE).cooperative = 1;
+    if (config.priority != 0) add(CU_LAUNCH_ATTRIBUTE_PRIORITY).priority = config.priority;
+    if (config.programmatic_dependent) {
+      add(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION)
+          .programmaticStreamSerializationAllowed = 1;
+    }
+  }
+};
+
+}  // namespace
+
+Kernel::Kernel(Module module, KernelSignature signature)
+    : box_(std::make_shared<const Box>(std::move(module), std::move(signature))) {}
+
+const KernelSignature& Kernel::signature() const noexcept { return box_->signature; }
+const KernelAttributes& Kernel::attributes() const noexcept { return box_->attributes; }
+Device& Kernel::device() const noexcept { return box_->device; }
+const Module& Kernel::module() const noexcept { return box_->module; }
+CUfunction Kernel::handle() const noexcept { return box_->function; }
+
+void Kernel::check(const LaunchConfig& config) const {
+  box_->require_fit(config);
+  if (config.cooperative) box_->require_resident(config);
+}
+
+void Kernel::launch(const LaunchConfig& config, std::span<void* const> arguments,
+                    const LaunchSite& site) const {
+  const Box& box = *box_;
+  Device& device = box.device;
+  box.require_fit(config);
+  if (arguments.size() != box.signature.parameters.size()) [[unlikely]] {
+    throw ArgumentError(format("{}: {} arguments for {} parameters", box.signature.to_string(),
+                               arguments.size(), box.signature.parameters.size()));
+  }
+  const ContextGuard guard(device);
+  if (config.cooperative) [[unlikely]] {
+    box.require_resident(config);
+  }
+  if (config.shared_bytes > box.dynamic_shared.load(std::memory_order_relaxed)) [[unlikely]] {
+    box.allow_dynamic_shared(config.shared_bytes);
+  }
+  if (config.cluster.count() > kPortableClusterBlocks &&
+      !box.large_clusters.load(std::memory_order_relaxed)) [[unlikely]] {
+    box.allow_large_clusters();
+  }
+  AttributeList attributes(config);
+  const CUlaunchConfig launch{config.grid.x,       config.grid.y,          config.grid.z,
+                              config.block.x,      config.block.y,         config.block.z,
+                              config.shared_bytes, config.stream.handle(), attributes.items.data(),
+                              attributes.count};
+  device.note_launch(box.tag, site);  // before the launch, so that a fault in it finds its line
+  const CUresult result = device.driver().cuLaunchKernelEx(
+      &launch, box.function, const_cast<void**>(arguments.data()), nullptr);
+  if (result != CUDA_SUCCESS) [[unlikely]] {
+    device.fail(result, "cuLaunchKernelEx", box.identify());
+  }
+}
+
+int Kernel::occupancy(int block, std::size_t shared_bytes) const {
+  LaunchConfig config;
+  config.block.x = static_cast<std::uint32_t>(std::max(block, 0));
+  config.shared_bytes = static_cast<std::uint32_t>(std::min<std::size_t>(shared_bytes, UINT32_MAX));
+  box_->require_fit(config);
+  return box_->occupancy(block, shared_bytes);
+}
+
+int Kernel::suggest_block(std::size_t shared_bytes) const {
+  const Box& box = *box_;
+  LaunchConfig config;
+  config.shared_bytes = static_cast<std::uint32_t>(std::min<std::size_t>(shared_bytes, UINT32_MAX));
+  box.require_fit(config);
+  const ContextGuard guard(box.device);
+  if (shared_bytes > box.dynamic_shared.load(std::memory_order_relaxed)) {
+    box.allow_dynamic_shared(shared_bytes);
+  }
+  int blocks = 0;
+  int threads = 0;
+  const CUresult result = box.device.driver().cuOccupancyMaxPotentialBlockSize(
+      &blocks, &threads, box.function, nullptr, shared_bytes, 0);
+  if (result != CUDA_SUCCESS) {
+    box.device.fail(result, "cuOccupancyMaxPotentialBlockSize", box.identify());
+  }
+  return threads;
+}
+
+}  // namespace kernwright

@@ -1,0 +1,34 @@
+// Where in the caller's program a launch was asked for, resolved only when a message needs it.
+#pragma once
+
+#include <cstdint>
+#include <source_location>
+#include <string>
+
+namespace kernwright {
+
+/// A line of the caller's program.
+struct SourceLocation {
+  std::string file;  ///< empty when unknown
+  int line = 0;      ///< counted from 1; 0 when unknown
+};
+
+/// A place in the caller's program as plain words, so that a launch stores it without allocating.
+/// `resolve(origin, position)` turns it into text later, possibly long after the launch and on
+/// another thread: what `origin` points to must live as long as the process (a string literal, an
+/// interned code object that is never released). The resolver is called without any lock of this
+/// library held, so it may take an interpreter's lock; what it throws is swallowed and the place
+/// counts as unknown.
+struct LaunchSite {
+  using Resolver = SourceLocation (*)(const void* origin, std::uint64_t position);
+  const void* origin = nullptr;
+  std::uint64_t position = 0;
+  Resolver resolve = nullptr;  ///< null: no place known
+
+  /// The C++ line that calls this.
+  static LaunchSite here(std::source_location at = std::source_location::current()) noexcept;
+  /// "app.py:12", or empty when unknown. Never throws.
+  std::string to_string() const noexcept;
+};
+
+}  // namespace kernwright

@@ -1,0 +1,154 @@
+// Streams: creation, ordering against events, waiting.
+#include "core/stream.h"
+
+#include "base/errors.h"
+#include "base/format.h"
+#include "core/device.h"
+#include "core/event.h"
+#include "core/lifecycle.h"
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+
+namespace kernwright {
+namespace {
+
+using std::chrono::steady_clock;
+
+/// The legacy stream is the same one however often it is asked for, so its id is fixed per device;
+/// created and borrowed streams count on from here.
+constexpr std::uint64_t kFirstFreeId = 1 << 16;
+
+std::uint64_t legacy_id(const Device& device) noexcept {
+  return 1 + 2 * static_cast<std::uint64_t>(device.ordinal()) + (device.is_simulated() ? 1 : 0);
+}
+
+std::uint64_t next_id() noexcept {
+  static std::atomic<std::uint64_t> next{kFirstFreeId};
+  return next.fetch_add(1, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+struct Stream::Box {
+  Box(Device& d, std::uint64_t i) : device(d), id(i) {}
+  Box(const Box&) = delete;
+  Box& operator=(const Box&) = delete;
+  ~Box() {
+    if (!owned) return;
+    ReleaseGuard guard(device);
+    if (guard) guard.report(device.driver().cuStreamDestroy(handle), "cuStreamDestroy");
+  }
+  std::string identify() const { return format("stream {} of {}", id, device.identify()); }
+
+  Device& device;
+  std::uint64_t id;
+  CUstream handle = nullptr;
+  bool owned = false;
+  std::shared_ptr<void> keep_alive;
+};
+
+Stream Stream::create(Device& device, int priority) {
+  const ContextGuard guard(device);
+  const DriverApi& api = device.driver();
+  int least = 0;
+  int greatest = 0;
+  device.check(api.cuCtxGetStreamPriorityRange(&least, &greatest), "cuCtxGetStreamPriorityRange");
+  auto box = std::make_shared<Box>(device, next_id());
+  device.check(api.cuStreamCreateWithPriority(&box->handle, CU_STREAM_NON_BLOCKING,
+                                              std::clamp(priority, greatest, least)),
+               "cuStreamCreateWithPriority");
+  box->owned = true;
+  return Stream(std::move(box));
+}
+
+Stream Stream::legacy(Device& device) {
+  return Stream(std::make_shared<Box>(device, legacy_id(device)));
+}
+
+Stream Stream::borrow(Device& device, CUstream handle, std::shared_ptr<void> keep_alive) {
+  const bool is_legacy = handle == nullptr || handle == kStreamLegacy;
+  auto box = std::make_shared<Box>(device, is_legacy ? legacy_id(device) : next_id());
+  box->handle = is_legacy ? nullptr : handle;
+  box->keep_alive = std::move(keep_alive);
+  return Stream(std::move(box));
+}
+
+const Stream::Box& Stream::box() const {
+  if (box_ == nullptr) {
+    throw InvalidArgument(
+        "an empty stream has no device: make one with Stream::create(device) or "
+        "Stream::legacy(device)");
+  }
+  return *box_;
+}
+
+CUstream Stream::handle() const noexcept { return box_ == nullptr ? nullptr : box_->handle; }
+
+Device& Stream::device() const { return box().device; }
+
+std::uint64_t Stream::id() const noexcept { return box_ == nullptr ? 0 : box_->id; }
+
+std::string Stream::identify() const { return box().identify(); }
+
+int Stream::priority() const {
+  const Box& self = box();
+  const ContextGuard guard(self.device);
+  int value = 0;
+  const CUresult result = self.device.driver().cuStreamGetPriority(self.handle, &value);
+  if (result != CUDA_SUCCESS) self.device.fail(result, "cuStreamGetPriority", self.identify());
+  return value;
+}
+
+Event Stream::record() const {
+  Event event(device());
+  event.record(*this);
+  return event;
+}
+
+void Stream::record(Event& event) const { event.record(*this); }
+
+void Stream::wait(const Event& event) const {
+  const Box& self = box();
+  const ContextGuard guard(self.device);
+  const CUresult result =
+      self.device.driver().cuStreamWaitEvent(self.handle, event.handle(), CU_EVENT_WAIT_DEFAULT);
+  if (result != CUDA_SUCCESS) self.device.fail(result, "cuStreamWaitEvent", self.identify());
+}
+
+void Stream::synchronize(std::optional<std::chrono::nanoseconds> timeout) const {
+  const Box& self = box();
+  if (!timeout) {
+    const ContextGuard guard(self.device);
+    const CUresult result = self.device.driver().cuStreamSynchronize(self.handle);
+    if (result != CUDA_SUCCESS) self.device.fail(result, "cuStreamSynchronize", self.identify());
+    return;
+  }
+  constexpr std::chrono::microseconds kLongestPause{1000};
+  const auto deadline = steady_clock::now() + *timeout;
+  std::chrono::microseconds pause{1};
+  while (!done()) {
+    const auto now = steady_clock::now();
+    if (now >= deadline) {
+      const std::string launches = self.device.launches().describe();
+      throw Timeout(format("{} is not done after {} s{}{}", self.identify(),
+                           std::chrono::duration<double>(*timeout).count(),
+                           launches.empty() ? "" : "; last launches on the device: ", launches));
+    }
+    const auto left = std::chrono::duration_cast<std::chrono::microseconds>(deadline - now);
+    std::this_thread::sleep_for(std::min(pause, left));
+    pause = std::min(2 * pause, kLongestPause);
+  }
+}
+
+bool Stream::done() const {
+  const Box& self = box();
+  const ContextGuard guard(self.device);
+  const CUresult result = self.device.driver().cuStreamQuery(self.handle);
+  if (result == CUDA_ERROR_NOT_READY) return false;
+  if (result != CUDA_SUCCESS) self.device.fail(result, "cuStreamQuery", self.identify());
+  return true;
+}
+
+}  // namespace kernwright
