@@ -1,0 +1,203 @@
+// Enumerating devices, and choosing one by index, by name or by KERNWRIGHT_DEVICE.
+#include "core/device_registry.h"
+
+#include "base/errors.h"
+#include "base/format.h"
+#include "base/log.h"
+#include "core/device.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+namespace kernwright {
+namespace {
+
+constexpr const char* kNoDriver = "CUDA driver not detected";
+constexpr const char* kNoGpu = "no GPU devices found";
+
+/// The part of a reason before its details.
+std::string_view headline(std::string_view reason) { return reason.substr(0, reason.find(':')); }
+
+std::optional<int> parse_index(std::string_view text) {
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || value < 0) return std::nullopt;
+  return value;
+}
+
+std::optional<DeviceRequest> try_parse(std::string_view text) {
+  if (text.empty() || text == "auto") return DeviceRequest{};
+  const std::size_t colon = text.find(':');
+  const std::string_view word = text.substr(0, colon);
+  DeviceRequest request;
+  if (word == "cuda") {
+    request.kind = DeviceRequest::Kind::cuda;
+  } else if (word == "sim") {
+    request.kind = DeviceRequest::Kind::sim;
+  } else {
+    return std::nullopt;
+  }
+  if (colon == std::string_view::npos) return request;
+  const std::optional<int> index = parse_index(text.substr(colon + 1));
+  if (!index) return std::nullopt;
+  request.index = *index;
+  return request;
+}
+
+}  // namespace
+
+DeviceRequest parse_device_request(std::string_view text) {
+  if (const auto request = try_parse(text)) return *request;
+  throw DeviceNotFound(format("'{}' names no device: use auto, cuda, cuda:N, sim or sim:N", text));
+}
+
+DeviceRegistry::DeviceRegistry(Options options) : options_(std::move(options)) {
+  no_driver_ = options_.cuda == nullptr && headline(options_.cuda_reason) != kNoGpu;
+  if (options_.cuda != nullptr) {
+    cuda_ = make_devices(*options_.cuda, false);
+    options_.cuda_reason.clear();
+    if (cuda_.empty()) {
+      options_.cuda_reason = format(
+          "{}: the CUDA driver is installed but reports none; see what nvidia-smi says, and check "
+          "CUDA_VISIBLE_DEVICES",
+          kNoGpu);
+    }
+  } else if (options_.cuda_reason.empty()) {
+    options_.cuda_reason = kNoDriver;
+  }
+}
+
+DeviceRegistry::~DeviceRegistry() = default;
+
+std::vector<Device*> DeviceRegistry::make_devices(const DriverApi& api, bool simulated) {
+  int count = 0;
+  const CUresult counted = api.cuDeviceGetCount(&count);
+  if (counted == CUDA_ERROR_NO_DEVICE) return {};
+  if (counted != CUDA_SUCCESS) {
+    throw DriverError("cuDeviceGetCount failed: " + describe_result(api, counted), counted,
+                      result_name(counted) != nullptr ? result_name(counted) : "");
+  }
+  std::vector<Device*> made;
+  for (int ordinal = 0; ordinal < count; ++ordinal) {
+    CUdevice handle = 0;
+    const CUresult result = api.cuDeviceGet(&handle, ordinal);
+    if (result != CUDA_SUCCESS) {
+      throw DriverError(format("cuDeviceGet({}) failed: {}", ordinal, describe_result(api, result)),
+                        result, result_name(result) != nullptr ? result_name(result) : "");
+    }
+    owned_.push_back(std::unique_ptr<Device>(new Device(api, simulated, ordinal, handle)));
+    made.push_back(owned_.back().get());
+  }
+  return made;
+}
+
+const std::vector<Device*>& DeviceRegistry::simulated() {
+  const std::lock_guard lock(mutex_);
+  if (!sim_made_) {
+    if (options_.sim != nullptr) {
+      const DriverApi& api = options_.sim();
+      const CUresult result = api.cuInit(0);
+      if (result != CUDA_SUCCESS) {
+        throw DriverError("the simulated device did not start: " + describe_result(api, result),
+                          result, result_name(result) != nullptr ? result_name(result) : "");
+      }
+      sim_ = make_devices(api, true);
+    }
+    sim_made_ = true;
+  }
+  return sim_;
+}
+
+const std::vector<Device*>& DeviceRegistry::devices() {
+  const auto request = try_parse(options_.wanted);
+  const auto kind = request ? request->kind : DeviceRequest::Kind::automatic;
+  if (kind == DeviceRequest::Kind::cuda) return cuda_;
+  if (kind == DeviceRequest::Kind::automatic && !cuda_.empty()) return cuda_;
+  if (kind == DeviceRequest::Kind::automatic) log_fallback();
+  return simulated();
+}
+
+const std::vector<Device*>& DeviceRegistry::require_cuda() {
+  if (!cuda_.empty()) return cuda_;
+  const std::string what = format(
+      "{}. A GPU was asked for: install the NVIDIA driver and make a GPU visible, or use the "
+      "simulated device (KERNWRIGHT_DEVICE=sim)",
+      options_.cuda_reason);
+  if (no_driver_) throw DriverNotFound(what);
+  throw DeviceNotFound(what);
+}
+
+std::vector<Device*> DeviceRegistry::everything() {
+  std::vector<Device*> list = cuda_;
+  const std::vector<Device*>& sim = simulated();
+  list.insert(list.end(), sim.begin(), sim.end());
+  return list;
+}
+
+std::string DeviceRegistry::list_devices() {
+  std::string text;
+  for (const Device* device : everything()) text += (text.empty() ? "" : ", ") + device->identify();
+  return text.empty() ? "none" : text;
+}
+
+Device& DeviceRegistry::at(const std::vector<Device*>& list, int index, std::string_view asked) {
+  if (index >= 0 && static_cast<std::size_t>(index) < list.size()) return *list[index];
+  throw DeviceNotFound(format("no device {}: there {} {} of that kind; all devices: {}", asked,
+                              list.size() == 1 ? "is" : "are", list.size(), list_devices()));
+}
+
+Device& DeviceRegistry::by_index(int index) {
+  const std::vector<Device*>& list = devices();
+  if (list.empty()) {
+    const auto request = try_parse(options_.wanted);
+    if (request && request->kind == DeviceRequest::Kind::cuda) require_cuda();
+  }
+  return at(list, index, std::to_string(index));
+}
+
+Device* DeviceRegistry::find_by_identity(std::string_view name) {
+  for (Device* device : everything()) {
+    if (device->uuid() == name || device->pci_bus_id() == name) return device;
+  }
+  return nullptr;
+}
+
+Device& DeviceRegistry::by_name(std::string_view name) {
+  const auto request = try_parse(name);
+  if (!request) {
+    if (Device* device = find_by_identity(name)) return *device;
+    throw DeviceNotFound(format(
+        "'{}' names no device: use cuda, cuda:N, sim, sim:N, a UUID or a PCI bus id; there is: {}",
+        name, list_devices()));
+  }
+  switch (request->kind) {
+    case DeviceRequest::Kind::cuda:
+      return at(require_cuda(), std::max(request->index, 0), name);
+    case DeviceRequest::Kind::sim:
+      return at(simulated(), std::max(request->index, 0), name);
+    case DeviceRequest::Kind::automatic:
+      break;
+  }
+  if (!cuda_.empty()) return *cuda_.front();
+  log_fallback();
+  return at(simulated(), 0, "auto");
+}
+
+Device& DeviceRegistry::preferred() {
+  try {
+    return by_name(options_.wanted);
+  } catch (const DriverNotFound& error) {
+    throw DriverNotFound(format("KERNWRIGHT_DEVICE={}: {}", options_.wanted, error.what()));
+  } catch (const DeviceNotFound& error) {
+    if (options_.wanted.empty() || options_.wanted == "auto") throw;
+    throw DeviceNotFound(format("KERNWRIGHT_DEVICE={}: {}", options_.wanted, error.what()));
+  }
+}
+
+void DeviceRegistry::log_fallback() {
+  if (options_.sim == nullptr || fallback_logged_.exchange(true)) return;
+  log(LogLevel::warning, "{}: running on the simulated device", headline(options_.cuda_reason));
+}
+
+}  // namespace kernwright

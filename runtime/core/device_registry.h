@@ -1,0 +1,76 @@
+// Which devices exist and which one is meant: the rules of KERNWRIGHT_DEVICE, without any global.
+#pragma once
+
+#include "driver/driver_api.h"
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kernwright {
+
+class Device;
+
+/// What a device name asks for: "auto", "cuda", "cuda:N", "sim" or "sim:N".
+struct DeviceRequest {
+  enum class Kind { automatic, cuda, sim };
+  Kind kind = Kind::automatic;
+  int index = -1;  ///< -1: the first one
+};
+
+/// Reads a device name. Throws DeviceNotFound, which lists what is allowed, for anything else.
+DeviceRequest parse_device_request(std::string_view text);
+
+/// The devices of one real driver and of one simulated driver, made lazily and kept. Thread-safe.
+class DeviceRegistry {
+ public:
+  using SimFactory = const DriverApi& (*)();
+
+  struct Options {
+    const DriverApi* cuda = nullptr;  ///< initialised; null when there is none, then `cuda_reason`
+    std::string cuda_reason;          ///< says why: "CUDA driver not detected: ..."
+    SimFactory sim = nullptr;         ///< null when the program has no simulated device
+    std::string wanted = "auto";      ///< the value of KERNWRIGHT_DEVICE
+  };
+
+  explicit DeviceRegistry(Options options);
+  ~DeviceRegistry();
+  DeviceRegistry(const DeviceRegistry&) = delete;
+  DeviceRegistry& operator=(const DeviceRegistry&) = delete;
+
+  /// The GPUs where there are any and `wanted` is not a simulated one, else the simulated devices.
+  /// Empty when `wanted` is "cuda" and there is no GPU.
+  const std::vector<Device*>& devices();
+  Device& by_index(int index);
+  Device& by_name(std::string_view name);
+  /// The device that `wanted` names. Falling back to the simulated device is logged once.
+  Device& preferred();
+
+  /// Why there is no GPU; empty when there is one.
+  const std::string& cuda_unavailable_reason() const noexcept { return options_.cuda_reason; }
+  bool has_driver() const noexcept { return options_.cuda != nullptr; }
+
+ private:
+  std::vector<Device*> make_devices(const DriverApi& api, bool simulated);
+  const std::vector<Device*>& simulated();
+  const std::vector<Device*>& require_cuda();
+  Device& at(const std::vector<Device*>& list, int index, std::string_view asked);
+  Device* find_by_identity(std::string_view name);
+  std::vector<Device*> everything();
+  std::string list_devices();
+  void log_fallback();
+
+  Options options_;
+  std::vector<std::unique_ptr<Device>> owned_;
+  std::vector<Device*> cuda_;
+  std::vector<Device*> sim_;
+  bool no_driver_ = false;
+  std::mutex mutex_;  ///< guards the making of sim_ and owned_
+  bool sim_made_ = false;
+  std::atomic<bool> fallback_logged_{false};
+};
+
+}  // namespace kernwright
