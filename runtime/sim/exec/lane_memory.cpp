@@ -11,7 +11,8 @@ namespace {
 
 using ptx::Space;
 
-/// Memory that an address belongs to. `host` is where offset 0 lies; global memory has no such thing.
+/// Memory that an address belongs to. `host` is where offset 0 lies; global memory has no such
+/// thing.
 struct Region {
   Space space = Space::generic;
   std::byte* host = nullptr;
@@ -22,10 +23,14 @@ struct Region {
 
 Space window_space(std::uint64_t address) noexcept {
   switch (address & kWindowMask) {
-    case kSharedWindow: return Space::shared;
-    case kLocalWindow: return Space::local;
-    case kParamWindow: return Space::param;
-    default: return Space::global;
+    case kSharedWindow:
+      return Space::shared;
+    case kLocalWindow:
+      return Space::local;
+    case kParamWindow:
+      return Space::param;
+    default:
+      return Space::global;
   }
 }
 
@@ -49,17 +54,22 @@ Region region_of(const Warp& warp, int lane, Space space, std::uint64_t address)
       region.bytes = warp.worker->launch->parameter_bytes;
       region.writable = false;
       break;
-    default: break;
+    default:
+      break;
   }
   return region;
 }
 
 const char* space_name(Space space) noexcept {
   switch (space) {
-    case Space::shared: return "shared memory";
-    case Space::local: return "local memory";
-    case Space::param: return "kernel parameters";
-    default: return "global memory";
+    case Space::shared:
+      return "shared memory";
+    case Space::local:
+      return "local memory";
+    case Space::param:
+      return "kernel parameters";
+    default:
+      return "global memory";
   }
 }
 
@@ -145,8 +155,8 @@ std::byte* try_locate(const Warp& warp, int lane, const LaneAccess& access) noex
 
 const Op* report_access(const Op* op, Warp& warp, int lane, const LaneAccess& access) {
   const Region region = region_of(warp, lane, access.space, access.address);
-  const bool windowed = region.space == Space::shared || region.space == Space::local ||
-                        region.space == Space::param;
+  const bool windowed =
+      region.space == Space::shared || region.space == Space::local || region.space == Space::param;
   return windowed ? report_region(op, warp, lane, access, region)
                   : report_global(op, warp, lane, access);
 }
@@ -168,6 +178,12 @@ std::uint64_t accessible_bytes(const Warp& warp, int lane, std::uint64_t address
     available = region.bytes - region.offset;
   }
   return std::min(available, limit);
+}
+
+bool is_constant(const Warp& warp, std::uint64_t address) {
+  bool writable = true;
+  const AddressRange range = warp.worker->launch->memory->find(address, &writable);
+  return range.begin != range.end && !writable;
 }
 
 }  // namespace kernwright::sim

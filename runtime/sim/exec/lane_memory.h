@@ -36,4 +36,7 @@ const Op* report_access(const Op* op, Warp& warp, int lane, const LaneAccess& ac
 std::uint64_t accessible_bytes(const Warp& warp, int lane, std::uint64_t address,
                                std::uint64_t limit) noexcept;
 
+/// Whether a generic address lies in a __constant__ variable.
+bool is_constant(const Warp& warp, std::uint64_t address);
+
 }  // namespace kernwright::sim

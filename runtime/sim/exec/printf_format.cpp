@@ -79,7 +79,8 @@ class Formatter {
   }
 
   bool parse(Conversion& conversion) {
-    while (position_ < format_.size() && std::string_view("# 0+-").find(peek()) != std::string_view::npos)
+    while (position_ < format_.size() &&
+           std::string_view("# 0+-").find(peek()) != std::string_view::npos)
       conversion.flags += format_[position_++];
     if (!number(conversion.width)) return false;
     if (conversion.width.value_or(0) < 0) {  // a negative '*' width means: to the left
@@ -116,14 +117,31 @@ class Formatter {
     Conversion conversion;
     if (!parse(conversion)) return false;
     switch (conversion.letter) {
-      case 'd': case 'i': return integer(conversion, true);
-      case 'o': case 'u': case 'x': case 'X': return integer(conversion, false);
-      case 'c': return character(conversion);
-      case 'e': case 'E': case 'f': case 'F': case 'g': case 'G': case 'a': case 'A':
+      case 'd':
+      case 'i':
+        return integer(conversion, true);
+      case 'o':
+      case 'u':
+      case 'x':
+      case 'X':
+        return integer(conversion, false);
+      case 'c':
+        return character(conversion);
+      case 'e':
+      case 'E':
+      case 'f':
+      case 'F':
+      case 'g':
+      case 'G':
+      case 'a':
+      case 'A':
         return real(conversion);
-      case 'p': return pointer(conversion);
-      case 's': return text(conversion);
-      default: break;
+      case 'p':
+        return pointer(conversion);
+      case 's':
+        return text(conversion);
+      default:
+        break;
     }
     result_.text.append(format_.substr(start, position_ - start));
     return true;

@@ -9,15 +9,18 @@ using ptx::Type;
 template <typename Mem, typename Reg, bool kHot = false>
 OpPair vectors(int vector, std::uint32_t flags) {
   switch (vector) {
-    case 1: return form_pair<LoadHandler, Mem, Reg, 1, kHot>(flags);
-    case 2: return form_pair<LoadHandler, Mem, Reg, 2, kHot>(flags);
+    case 1:
+      return form_pair<LoadHandler, Mem, Reg, 1, kHot>(flags);
+    case 2:
+      return form_pair<LoadHandler, Mem, Reg, 2, kHot>(flags);
     case 4:
-      return form_pair<LoadHandler, Mem, Reg, 4, kHot && sizeof(Mem) == 4>(flags);
+      return form_pair < LoadHandler, Mem, Reg, 4, kHot && sizeof(Mem) == 4 > (flags);
     case 8:
       if constexpr (sizeof(Mem) == 4 && sizeof(Reg) == 4)
         return form_pair<LoadHandler, Mem, Reg, 8, false>(flags);
       return {};
-    default: return {};
+    default:
+      return {};
   }
 }
 
@@ -51,10 +54,12 @@ OpPair select_memory_load(const ptx::Instruction& instruction, const OperandWidt
     case 32:
       return is_signed && reg == 8 ? registers<std::int32_t>(vector, reg, flags)
                                    : registers<std::uint32_t>(vector, reg, flags);
-    case 64: return vectors<std::uint64_t, std::uint64_t, true>(vector, flags);
+    case 64:
+      return vectors<std::uint64_t, std::uint64_t, true>(vector, flags);
     case 128:
       return vector == 1 ? form_pair<LoadHandler, Bits128, Bits128, 1, false>(flags) : OpPair{};
-    default: return {};
+    default:
+      return {};
   }
 }
 

@@ -10,8 +10,8 @@
 
 namespace kernwright::sim::KW_SIM_NS {
 
-/// How the lanes of one access lie. Halves are lanes 0-15 and 16-31, the second MemorySite::half bytes
-/// from the first: what 16-wide tiles make.
+/// How the lanes of one access lie. Halves are lanes 0-15 and 16-31, the second MemorySite::half
+/// bytes from the first: what 16-wide tiles make.
 enum class Pattern : std::uint8_t {
   none,
   uniform,
@@ -25,13 +25,12 @@ enum class Pattern : std::uint8_t {
 enum class Form : std::uint8_t { any, global, shared, shared32 };
 
 /// Op::flags of a memory instruction.
-inline constexpr std::uint32_t kSpaceBits = 15;      ///< ptx::Space
-inline constexpr std::uint32_t kAddress32 = 1 << 4;  ///< the address register holds 32 bits
-inline constexpr std::uint32_t kOrdered = 1 << 5;    ///< acquire, release or stronger
+inline constexpr std::uint32_t kSpaceBits = 15;       ///< ptx::Space
+inline constexpr std::uint32_t kAddress32 = 1 << 4;   ///< the address register holds 32 bits
+inline constexpr std::uint32_t kOrdered = 1 << 5;     ///< acquire, release or stronger
+inline constexpr std::uint32_t kReturnsOld = 1 << 6;  ///< atom, not red
 
-inline ptx::Space space_of(const Op* op) {
-  return static_cast<ptx::Space>(op->flags & kSpaceBits);
-}
+inline ptx::Space space_of(const Op* op) { return static_cast<ptx::Space>(op->flags & kSpaceBits); }
 
 /// One access of a warp; `bytes` is what each lane touches and the alignment that it needs.
 struct WarpAccess {
@@ -72,8 +71,12 @@ inline PlanRange plan_range(const Warp& warp, ptx::Space space, std::uint64_t ad
   }
   std::uint64_t bytes = 0;
   switch (range.space) {
-    case ptx::Space::shared: bytes = warp.shared_bytes; break;
-    case ptx::Space::local: bytes = warp.local_bytes; break;
+    case ptx::Space::shared:
+      bytes = warp.shared_bytes;
+      break;
+    case ptx::Space::local:
+      bytes = warp.local_bytes;
+      break;
     case ptx::Space::param:
       bytes = warp.worker->launch->parameter_bytes;
       range.writable = false;
@@ -95,12 +98,14 @@ inline PlanRange plan_range(const Warp& warp, ptx::Space space, std::uint64_t ad
 inline std::byte* host_of(const Warp& warp, ptx::Space space, std::uint64_t address, int lane) {
   constexpr std::uint64_t kOffset = ~kWindowMask;
   switch (space) {
-    case ptx::Space::shared: return warp.shared + (address & kOffset);
+    case ptx::Space::shared:
+      return warp.shared + (address & kOffset);
     case ptx::Space::local:
       return warp.local + static_cast<unsigned>(lane) * warp.local_bytes + (address & kOffset);
     case ptx::Space::param:
       return const_cast<std::byte*>(warp.worker->launch->parameters) + (address & kOffset);
-    default: return host_pointer(address);
+    default:
+      return host_pointer(address);
   }
 }
 
@@ -197,7 +202,8 @@ inline Pattern classify(const MemorySite& site, int first, std::uint64_t bytes) 
 
 /// Bits in which the lanes' distances from the first active one differ from the site's.
 template <bool kMasked, typename Address>
-[[gnu::always_inline]] inline std::uint64_t changed_offsets(const Warp& warp, const MemorySite& site,
+[[gnu::always_inline]] inline std::uint64_t changed_offsets(const Warp& warp,
+                                                            const MemorySite& site,
                                                             const Address* reg, int first,
                                                             std::uint64_t lane_stride) {
   const std::uint64_t base = reg[first];
@@ -206,19 +212,19 @@ template <bool kMasked, typename Address>
   for (int i = 0; i < kLanes; ++i) {
     std::uint64_t bits = ((std::uint64_t{reg[i]} - base) ^ offsets[i]);
     if (lane_stride != 0)
-      bits = (std::uint64_t{reg[i]} - base +
-              static_cast<std::uint64_t>(i - first) * lane_stride) ^ offsets[i];
+      bits = (std::uint64_t{reg[i]} - base + static_cast<std::uint64_t>(i - first) * lane_stride) ^
+             offsets[i];
     if constexpr (kMasked)
-      bits &= static_cast<std::uint64_t>(
-          static_cast<std::int64_t>(static_cast<std::int32_t>(warp.lane_mask[static_cast<unsigned>(i)])));
+      bits &= static_cast<std::uint64_t>(static_cast<std::int64_t>(
+          static_cast<std::int32_t>(warp.lane_mask[static_cast<unsigned>(i)])));
     changed |= bits;
   }
   return changed;
 }
 
 /// Host address of the first active lane's bytes, or null after a fault. The others lie at
-/// site.offsets from it, as site.pattern says. A site serves one instruction, so `access` is the same at
-/// each call.
+/// site.offsets from it, as site.pattern says. A site serves one instruction, so `access` is the
+/// same at each call.
 template <bool kMasked, Form kForm>
 [[gnu::always_inline]] inline std::byte* plan(const Op* op, Warp& warp, MemorySite& site,
                                               const WarpAccess& access) {
@@ -238,9 +244,8 @@ template <bool kMasked, Form kForm>
     changed = changed_offsets<kMasked>(warp, site, reg, first, lane_stride);
   }
   constexpr bool kOwnMemory = kForm == Form::shared || kForm == Form::shared32;
-  const bool current = kOwnMemory
-                           ? site.generation != 0
-                           : site.generation == warp.worker->launch->memory->generation();
+  const bool current = kOwnMemory ? site.generation != 0
+                                  : site.generation == warp.worker->launch->memory->generation();
   if (changed == 0 && current && site.mask == warp.mask && base - site.first <= site.span &&
       (base & (access.bytes - 1)) == 0) [[likely]] {
     if constexpr (kOwnMemory) return warp.shared + base;

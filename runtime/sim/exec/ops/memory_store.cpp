@@ -7,15 +7,18 @@ namespace {
 template <typename Mem, typename Reg, bool kHot = false>
 OpPair vectors(int vector, std::uint32_t flags) {
   switch (vector) {
-    case 1: return form_pair<StoreHandler, Mem, Reg, 1, kHot>(flags);
-    case 2: return form_pair<StoreHandler, Mem, Reg, 2, kHot>(flags);
+    case 1:
+      return form_pair<StoreHandler, Mem, Reg, 1, kHot>(flags);
+    case 2:
+      return form_pair<StoreHandler, Mem, Reg, 2, kHot>(flags);
     case 4:
-      return form_pair<StoreHandler, Mem, Reg, 4, kHot && sizeof(Mem) == 4>(flags);
+      return form_pair < StoreHandler, Mem, Reg, 4, kHot && sizeof(Mem) == 4 > (flags);
     case 8:
       if constexpr (sizeof(Mem) == 4 && sizeof(Reg) == 4)
         return form_pair<StoreHandler, Mem, Reg, 8, false>(flags);
       return {};
-    default: return {};
+    default:
+      return {};
   }
 }
 
@@ -37,13 +40,18 @@ OpPair select_memory_store(const ptx::Instruction& instruction, const OperandWid
   const std::uint32_t flags = memory_flags(modifiers, widths[0]);
   const int vector = modifiers.vector, reg = widths[1];
   switch (ptx::bits(modifiers.type[0])) {
-    case 8: return registers<std::uint8_t>(vector, reg, flags);
-    case 16: return registers<std::uint16_t>(vector, reg, flags);
-    case 32: return registers<std::uint32_t>(vector, reg, flags);
-    case 64: return vectors<std::uint64_t, std::uint64_t, true>(vector, flags);
+    case 8:
+      return registers<std::uint8_t>(vector, reg, flags);
+    case 16:
+      return registers<std::uint16_t>(vector, reg, flags);
+    case 32:
+      return registers<std::uint32_t>(vector, reg, flags);
+    case 64:
+      return vectors<std::uint64_t, std::uint64_t, true>(vector, flags);
     case 128:
       return vector == 1 ? form_pair<StoreHandler, Bits128, Bits128, 1, false>(flags) : OpPair{};
-    default: return {};
+    default:
+      return {};
   }
 }
 

@@ -56,8 +56,8 @@ template <typename Mem, typename Reg, int kVec, int kCount>
   } else {
     for (int v = 0; v < kVec; ++v) {
       Reg* d = to.reg[v] + lane;
-      KW_LANES for (int i = 0; i < kCount; ++i)
-        d[i] = widen<Reg>(peek<Mem>(from + static_cast<std::size_t>(i * kVec + v) * sizeof(Mem)));
+      KW_LANES for (int i = 0; i < kCount; ++i) d[i] =
+          widen<Reg>(peek<Mem>(from + static_cast<std::size_t>(i * kVec + v) * sizeof(Mem)));
     }
   }
 }
@@ -84,8 +84,10 @@ template <typename Mem, typename Reg, int kVec>
                                              const MemorySite& site) {
   constexpr int kHalf = kLanes / 2;
   switch (static_cast<Pattern>(site.pattern)) {
-    case Pattern::uniform: return load_same<Mem, Reg, kVec, kLanes>(to, 0, base);
-    case Pattern::contiguous: return load_run<Mem, Reg, kVec, kLanes>(to, 0, base);
+    case Pattern::uniform:
+      return load_same<Mem, Reg, kVec, kLanes>(to, 0, base);
+    case Pattern::contiguous:
+      return load_run<Mem, Reg, kVec, kLanes>(to, 0, base);
     case Pattern::half_uniform:
       load_same<Mem, Reg, kVec, kHalf>(to, 0, base);
       return load_same<Mem, Reg, kVec, kHalf>(to, kHalf, base + site.half);
@@ -117,7 +119,7 @@ template <typename Mem, typename Reg, int kVec, int kCount>
   } else if constexpr (kVec == 1) {
     const Reg* s = from.reg[0] + lane;
     KW_LANES for (int i = 0; i < kCount; ++i)
-      poke(to + static_cast<std::size_t>(i) * sizeof(Mem), static_cast<Mem>(s[i]));
+        poke(to + static_cast<std::size_t>(i) * sizeof(Mem), static_cast<Mem>(s[i]));
   } else {
     KW_LANES for (int i = 0; i < kCount; ++i) {
       for (int v = 0; v < kVec; ++v)
@@ -140,8 +142,10 @@ template <typename Mem, typename Reg, int kVec>
                                               const Elements<Reg, kVec>& from) {
   constexpr int kHalf = kLanes / 2;
   switch (static_cast<Pattern>(site.pattern)) {
-    case Pattern::uniform: return store_one<Mem, Reg, kVec>(base, from, kLanes - 1);
-    case Pattern::contiguous: return store_run<Mem, Reg, kVec, kLanes>(base, from, 0);
+    case Pattern::uniform:
+      return store_one<Mem, Reg, kVec>(base, from, kLanes - 1);
+    case Pattern::contiguous:
+      return store_run<Mem, Reg, kVec, kLanes>(base, from, 0);
     case Pattern::half_contiguous:
       store_run<Mem, Reg, kVec, kHalf>(base, from, 0);
       return store_run<Mem, Reg, kVec, kHalf>(base + site.half, from, kHalf);
@@ -228,15 +232,19 @@ struct StoreHandler {
 /// Op::flags from the instruction; `address` is the position of the address operand.
 inline std::uint32_t memory_flags(const ptx::Modifiers& modifiers, std::uint8_t address_bytes) {
   ptx::Space space = modifiers.space;
-  if (space == ptx::Space::constant) space = ptx::Space::global;  // .const addresses are global ones
+  if (space == ptx::Space::constant)
+    space = ptx::Space::global;  // .const addresses are global ones
   std::uint32_t flags = static_cast<std::uint32_t>(space);
   if (address_bytes == 4) flags |= kAddress32;
   switch (modifiers.semantics) {
     case ptx::Semantics::acquire:
     case ptx::Semantics::release:
     case ptx::Semantics::acq_rel:
-    case ptx::Semantics::sc: flags |= kOrdered; break;
-    default: break;
+    case ptx::Semantics::sc:
+      flags |= kOrdered;
+      break;
+    default:
+      break;
   }
   return flags;
 }

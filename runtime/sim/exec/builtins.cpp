@@ -1,0 +1,117 @@
+// malloc, free, memcpy and kin, and the table of all built-in functions.
+#include "sim/exec/builtins.h"
+
+#include "base/format.h"
+#include "sim/exec/builtins_print.h"
+#include "sim/exec/heap.h"
+#include "sim/exec/lane_memory.h"
+
+#include <array>
+#include <bit>
+#include <cstring>
+#include <utility>
+
+namespace kernwright::sim {
+namespace {
+
+template <typename F>
+const Op* each_lane(const Op* op, const BuiltinCall& call, F f) {
+  for (std::uint32_t m = call.mask; m != 0; m &= m - 1) {
+    if (!f(std::countr_zero(m))) return nullptr;
+  }
+  return op;
+}
+
+const Op* call_malloc(const Op* op, Warp& warp, const BuiltinCall& call) {
+  auto* heap = static_cast<Heap*>(warp.worker->launch->heap);
+  return each_lane(op, call, [&](int lane) {
+    const auto bytes = read_argument<std::uint64_t>(call, lane, 0);
+    write_result<std::uint64_t>(call, lane, heap == nullptr ? 0 : heap->allocate(bytes));
+    return true;
+  });
+}
+
+const Op* call_free(const Op* op, Warp& warp, const BuiltinCall& call) {
+  auto* heap = static_cast<Heap*>(warp.worker->launch->heap);
+  return each_lane(op, call, [&](int lane) {
+    const auto address = read_argument<std::uint64_t>(call, lane, 0);
+    if (address == 0 || (heap != nullptr && heap->free(address))) return true;
+    bool freed = false;
+    std::string place = warp.worker->launch->memory->describe(address, 1, &freed);
+    warp.fault(op, freed ? FaultKind::use_after_free : FaultKind::bounds, lane, address, 0,
+               format("free({:#x}): {}", address,
+                      freed ? "freed before" : "not a block that device malloc() returned"));
+    warp.block->fault.allocation = std::move(place);
+    return false;
+  });
+}
+
+/// memcpy and memmove: (destination, source, bytes) -> destination.
+const Op* call_copy(const Op* op, Warp& warp, const BuiltinCall& call) {
+  return each_lane(op, call, [&](int lane) {
+    const auto to = read_argument<std::uint64_t>(call, lane, 0);
+    const auto from = read_argument<std::uint64_t>(call, lane, 8);
+    const auto bytes = read_argument<std::uint64_t>(call, lane, 16);
+    write_result<std::uint64_t>(call, lane, to);
+    if (bytes == 0) return true;
+    const std::byte* source =
+        locate(op, warp, lane, {.kind = AccessKind::read, .address = from, .size = bytes});
+    if (source == nullptr) return false;
+    std::byte* target =
+        locate(op, warp, lane, {.kind = AccessKind::write, .address = to, .size = bytes});
+    if (target == nullptr) return false;
+    std::memmove(target, source, bytes);
+    return true;
+  });
+}
+
+/// (destination, value, bytes) -> destination.
+const Op* call_fill(const Op* op, Warp& warp, const BuiltinCall& call) {
+  return each_lane(op, call, [&](int lane) {
+    const auto to = read_argument<std::uint64_t>(call, lane, 0);
+    const auto value = read_argument<std::uint32_t>(call, lane, 8);
+    const auto bytes = read_argument<std::uint64_t>(call, lane, 16);
+    write_result<std::uint64_t>(call, lane, to);
+    if (bytes == 0) return true;
+    std::byte* target =
+        locate(op, warp, lane, {.kind = AccessKind::write, .address = to, .size = bytes});
+    if (target != nullptr) std::memset(target, static_cast<int>(value & 0xff), bytes);
+    return target != nullptr;
+  });
+}
+
+/// The CUDA device runtime (dynamic parallelism and host-like calls from kernels).
+constexpr std::array<std::string_view, 14> kDeviceRuntime{
+    "cudaDeviceSynchronize",  "cudaGetLastError",         "cudaPeekAtLastError",
+    "cudaGetErrorString",     "cudaGetErrorName",         "cudaGetDevice",
+    "cudaGetDeviceCount",     "cudaDeviceGetAttribute",   "cudaFuncGetAttributes",
+    "cudaGetParameterBuffer", "cudaGetParameterBufferV2", "cudaLaunchDevice",
+    "cudaLaunchDeviceV2",     "cudaStreamCreateWithFlags"};
+
+template <std::size_t kIndex>
+const Op* refuse(const Op* op, Warp& warp, const BuiltinCall& call) {
+  return warp.fault(op, FaultKind::unsupported, std::countr_zero(call.mask), 0, 0,
+                    format("{}() called in a kernel: the CUDA device runtime is not simulated",
+                           kDeviceRuntime[kIndex]));
+}
+
+template <std::size_t... kIndex>
+BuiltinFn find_refusal(std::string_view name, std::index_sequence<kIndex...>) noexcept {
+  BuiltinFn found = nullptr;
+  ((name == kDeviceRuntime[kIndex] ? void(found = &refuse<kIndex>) : void()), ...);
+  return found;
+}
+
+}  // namespace
+
+BuiltinFn find_builtin(std::string_view name) noexcept {
+  if (name == "vprintf") return &call_vprintf;
+  if (name == "__assertfail") return &call_assertfail;
+  if (name == "malloc") return &call_malloc;
+  if (name == "free") return &call_free;
+  if (name == "memcpy" || name == "memmove") return &call_copy;
+  if (name == "memset") return &call_fill;
+  return find_refusal(name, std::make_index_sequence<kDeviceRuntime.size()>());
+}
+
+}  // namespace kernwright::sim

@@ -1,0 +1,30 @@
+// Functions that device code calls but no module defines: printf, assert, malloc, free, memcpy, ...
+#pragma once
+
+#include "sim/exec/warp.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace kernwright::sim {
+
+/// The arguments of a call: lane i finds its parameter block, laid out as the PTX declaration says,
+/// at params + i * param_stride, and leaves its result at returns + i * return_stride.
+struct BuiltinCall {
+  std::byte* params = nullptr;
+  std::uint32_t param_stride = 0;
+  std::byte* returns = nullptr;
+  std::uint32_t return_stride = 0;
+  std::uint32_t mask = 0;  ///< lanes that call
+};
+
+/// Returns `op`, or null when the call ended in a finding (Warp::stop is fault then). What runs
+/// next is the caller's business.
+using BuiltinFn = const Op* (*)(const Op* op, Warp& warp, const BuiltinCall& call);
+
+/// The implementation of extern function `name`, or null. Functions of the CUDA device runtime have
+/// one that reports that they are not simulated.
+BuiltinFn find_builtin(std::string_view name) noexcept;
+
+}  // namespace kernwright::sim

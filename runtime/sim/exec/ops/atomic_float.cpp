@@ -1,0 +1,94 @@
+// atom and red on floating point: add of f64, f32, f16, bf16 and their packed and vector forms.
+#include "sim/exec/ops/atomic_lanes.h"
+#include "sim/exec/ops/half_bits.h"
+
+namespace kernwright::sim::KW_SIM_NS {
+namespace {
+
+using ptx::AtomOp;
+using ptx::Type;
+
+struct Add {
+  template <typename T>
+  T operator()(T old, T b, T) const {
+    return old + b;
+  }
+};
+
+float flush(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  return (bits & 0x7f800000u) == 0 ? std::bit_cast<float>(bits & 0x80000000u) : value;
+}
+
+/// f32 atomics flush subnormals in global memory and keep them in shared memory (PTX manual, atom).
+struct AddFlushed {
+  float operator()(float old, float b, float) const { return flush(flush(old) + flush(b)); }
+};
+
+/// A sum of two halves is rounded once to float and once to half; float has more than twice the
+/// bits and two, so the result is the correctly rounded one.
+struct AddHalf {
+  std::uint16_t operator()(std::uint16_t old, std::uint16_t b, std::uint16_t) const {
+    return float_to_half(half_to_float(old) + half_to_float(b));
+  }
+};
+struct AddBfloat {
+  std::uint16_t operator()(std::uint16_t old, std::uint16_t b, std::uint16_t) const {
+    return float_to_bfloat(bfloat_to_float(old) + bfloat_to_float(b));
+  }
+};
+/// Both halves of a packed pair.
+template <typename F>
+struct Packed {
+  std::uint32_t operator()(std::uint32_t old, std::uint32_t b, std::uint32_t) const {
+    const auto low = F{}(static_cast<std::uint16_t>(old), static_cast<std::uint16_t>(b), 0);
+    const auto high =
+        F{}(static_cast<std::uint16_t>(old >> 16), static_cast<std::uint16_t>(b >> 16), 0);
+    return std::uint32_t{low} | std::uint32_t{high} << 16;
+  }
+};
+
+template <int kVec>
+OpPair by_type(Type type) {
+  using U16 = std::uint16_t;
+  using U32 = std::uint32_t;
+  switch (type) {
+    case Type::f32:
+      return atomic_pair<Add, float, U32, kVec, AddFlushed>();
+    case Type::f16:
+      return atomic_pair<AddHalf, U16, U16, kVec>();
+    case Type::bf16:
+      return atomic_pair<AddBfloat, U16, U16, kVec>();
+    case Type::f16x2:
+      return atomic_pair<Packed<AddHalf>, U32, U32, kVec>();
+    case Type::bf16x2:
+      return atomic_pair<Packed<AddBfloat>, U32, U32, kVec>();
+    case Type::f64:
+      if constexpr (kVec == 1) return atomic_pair<Add, double, std::uint64_t>();
+      return {};
+    default:
+      return {};
+  }
+}
+
+}  // namespace
+
+OpPair select_atomic_float(const ptx::Instruction& instruction, const OperandWidths& widths) {
+  const ptx::Modifiers& modifiers = instruction.modifiers;
+  if (!is_atomic(instruction) || modifiers.atom != AtomOp::add) return {};
+  if (!atomic_widths_fit(instruction, widths)) return {};
+  switch (modifiers.vector) {
+    case 1:
+      return finish_atomic(by_type<1>(modifiers.type[0]), instruction, widths);
+    case 2:
+      return finish_atomic(by_type<2>(modifiers.type[0]), instruction, widths);
+    case 4:
+      return finish_atomic(by_type<4>(modifiers.type[0]), instruction, widths);
+    case 8:
+      return finish_atomic(by_type<8>(modifiers.type[0]), instruction, widths);
+    default:
+      return {};
+  }
+}
+
+}  // namespace kernwright::sim::KW_SIM_NS
