@@ -2,8 +2,10 @@
 #pragma once
 
 #include "core/kernel.h"
+#include "jit/kernel_scanner.h"
 #include "jit/object_code.h"
 #include "jit/program_options.h"
+#include "jit/source.h"
 
 #include <functional>
 #include <memory>
@@ -11,26 +13,6 @@
 #include <vector>
 
 namespace kernwright {
-
-/// A source text and where it came from, for messages.
-struct Source {
-  std::string text;
-  std::string name = "kernel.cu";  ///< file name shown in diagnostics
-  int first_line = 1;              ///< line of `name` on which `text` begins (a string inside a .py file)
-  std::string directory;           ///< folder for relative includes; empty for a string
-
-  static Source from_file(const std::filesystem::path& path);
-};
-
-/// Names and signatures of the __global__ functions that a source text declares, without compiling.
-struct KernelDeclaration {
-  std::string name;                          ///< qualified: "ns::scale"
-  bool is_template = false;
-  bool is_extern_c = false;
-  std::vector<std::string> parameter_names;  ///< "" where the source gives none
-  int line = 0;                              ///< counted from 1 within the text
-};
-std::vector<KernelDeclaration> find_kernels(std::string_view text);
 
 /// One translation unit. Thread-safe; compiling the same thing twice at once compiles it once.
 class Program {
@@ -46,9 +28,10 @@ class Program {
   /// Throws CompileError, NameNotFound, NvrtcNotFound, Timeout. Does not touch any device.
   ObjectCode compile(CodeKind kind, const std::vector<std::string>& names = {}) const;
 
-  /// Compiles what `device` can run (design: cubin for a GPU, PTX for the simulated device and for a
-  /// GPU newer than NVRTC), through the memory cache.
-  std::shared_ptr<const ObjectCode> compile_for(Device& device, const std::vector<std::string>& names) const;
+  /// Compiles what `device` can run (design: cubin for a GPU, PTX for the simulated device and for
+  /// a GPU newer than NVRTC), through the memory cache.
+  std::shared_ptr<const ObjectCode> compile_for(Device& device,
+                                                const std::vector<std::string>& names) const;
 
   /// Compiles (if needed), loads (once per device) and returns the kernel.
   Kernel kernel(Device& device, const std::string& name) const;

@@ -24,13 +24,19 @@ struct ProgramOptions {
   bool device_debug = false;
   Tristate minimal = Tristate::automatic;
   Tristate pch = Tristate::automatic;
-  std::optional<int> opt_level;                ///< 0 ... 3 for ptxas
+  std::optional<int> opt_level;  ///< 0 ... 3 for ptxas
   std::optional<std::chrono::milliseconds> timeout;
-  std::vector<std::string> extra;              ///< each starts with '-', no line break
+  std::vector<std::string> extra;  ///< each starts with '-', no line break
 };
 
 /// Throws InvalidArgument for a NUL or line break in any text, an option not starting with '-',
 /// a header name with ".." or an absolute path, an unknown std, a negative number.
 void validate(const ProgramOptions& options);
+
+/// NVRTC's command line for `arch` ("sm_80"): the same fields always give the same texts in the
+/// same order. `header_folders` come behind the user's include folders. A bare define becomes
+/// `NAME` (1).
+std::vector<std::string> to_nvrtc_options(const ProgramOptions& options, const std::string& arch,
+                                          const std::vector<std::string>& header_folders);
 
 }  // namespace kernwright

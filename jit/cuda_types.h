@@ -1,0 +1,23 @@
+// What kernel launches need to know about a C++ type, from its tree.
+#pragma once
+
+#include "base/scalar_type.h"
+#include "jit/mangled_type.h"
+
+#include <optional>
+
+namespace kernwright {
+
+/// A number or a CUDA vector of numbers.
+struct ElementType {
+  std::optional<ScalarType> scalar;  ///< nothing for a struct, a pointer, a 128-bit integer
+  int lanes = 0;  ///< 0 for a plain number, 1 ... 4 for a vector type (float1 ... float4)
+};
+
+/// The type without const and volatile around it.
+const TypeNode& unqualified(const TypeNode& type);
+
+/// "float" is float32; "__half2" is float16 x 2; "cuda::std::complex<float>" is complex64.
+ElementType element_type(const TypeNode& type);
+
+}  // namespace kernwright

@@ -1,0 +1,36 @@
+// Reads NVRTC's log and says what it means for the user's text.
+#pragma once
+
+#include "base/diagnostic.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kernwright {
+
+/// A message of the log with what the library itself needs of it.
+struct LogMessage {
+  Diagnostic diagnostic;
+  /// The name expression that the message is about, empty for a message about source text.
+  std::string name_expression;
+};
+
+/// File name under which NVRTC reports name expressions.
+inline constexpr std::string_view kNameMapFile = "__nv_name_map";
+
+/// Every message of a log of NVRTC or ptxas, in its order; lines that are none are skipped.
+/// Places are as the compiler counts them. Never throws for odd text.
+std::vector<LogMessage> parse_compile_log(std::string_view log);
+
+/// Adds what usually helps where the cause is a usual one (`hint` of each diagnostic).
+void add_hints(std::vector<Diagnostic>& diagnostics);
+
+/// Moves the lines of messages in `file` by `first_line` - 1, for a text that begins inside a file.
+void shift_lines(std::vector<Diagnostic>& diagnostics, std::string_view file, int first_line);
+
+/// What CompileError::what() shows: the first error with its place, caret and hint, then the count.
+std::string summarize(const std::vector<Diagnostic>& diagnostics, const std::string& source_name,
+                      std::string_view log);
+
+}  // namespace kernwright

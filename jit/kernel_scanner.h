@@ -1,0 +1,39 @@
+// Finds the __global__ functions and the device variables that a source text declares.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kernwright {
+
+/// Name and parameters of a __global__ function, as the text spells them.
+struct KernelDeclaration {
+  std::string name;  ///< qualified: "ns::scale"
+  bool is_template = false;
+  bool is_extern_c = false;
+  /// "" where the source gives none; a parameter pack ends with "..." ("values...").
+  std::vector<std::string> parameter_names;
+  std::vector<std::string> parameter_types;  ///< declared text without the name: "const T *"
+  int line = 0;                              ///< counted from 1 within the text
+};
+
+/// A __device__, __constant__ or __managed__ variable at namespace scope.
+struct SymbolDeclaration {
+  std::string name;  ///< qualified
+  int line = 0;      ///< counted from 1 within the text
+};
+
+struct ScannedSource {
+  std::vector<KernelDeclaration> kernels;  ///< in order of appearance, each name once
+  std::vector<SymbolDeclaration> symbols;  ///< in order of appearance, each name once
+};
+
+/// Looks at the tokens only: no macro is expanded and no #if is decided, so a kernel behind a false
+/// #if is listed too. Never throws for odd text.
+ScannedSource scan_source(std::string_view text);
+
+/// The kernels of scan_source().
+std::vector<KernelDeclaration> find_kernels(std::string_view text);
+
+}  // namespace kernwright

@@ -1,0 +1,27 @@
+// A source text and where it came from.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace kernwright {
+
+/// A source text and where it came from, for messages.
+struct Source {
+  std::string text;
+  std::string name = "kernel.cu";  ///< file name shown in diagnostics
+  int first_line = 1;     ///< line of `name` on which `text` begins (a string inside a .py file)
+  std::string directory;  ///< folder for relative includes; empty for a string
+
+  /// Reads a file; its folder becomes the folder for `#include "..."`.
+  /// Throws InvalidArgument naming the path and the reason.
+  static Source from_file(const std::filesystem::path& path);
+};
+
+/// Largest source text that is compiled, in bytes.
+inline constexpr std::size_t kMaxSourceBytes = std::size_t{64} << 20;
+
+/// Throws InvalidArgument: empty or too large text, a NUL in it, a line break or NUL in its name.
+void validate(const Source& source);
+
+}  // namespace kernwright

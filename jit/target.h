@@ -1,0 +1,57 @@
+// Which architecture and which kind of code a device is served with.
+#pragma once
+
+#include "jit/object_code.h"
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace kernwright {
+
+/// An architecture as the user or NVRTC spells it.
+struct Arch {
+  bool is_virtual = false;  ///< "compute_90" rather than "sm_90"
+  int number = 0;           ///< 90
+  char suffix = '\0';       ///< 'a' or 'f' for architecture- and family-specific features
+
+  /// "sm_90a": the real architecture of the same number.
+  std::string real() const;
+  /// "compute_90a"
+  std::string virtual_name() const;
+};
+
+/// Reads "sm_90a" or "compute_80". Throws InvalidArgument that says what is expected.
+Arch parse_arch(std::string_view text);
+
+/// What to compile: `nvrtc_arch` is given to NVRTC, `kind` is what is kept of the result.
+struct Target {
+  CodeKind kind = CodeKind::cubin;
+  std::string nvrtc_arch;  ///< "sm_90a"; "compute_120" where NVRTC does not know the GPU
+  std::string label;       ///< ObjectCode::arch: "sm_90a" for a cubin, "compute_80" for PTX
+};
+
+/// What decides a target besides the options.
+struct TargetRequest {
+  int compute_capability = 80;  ///< of the device: 90 for 9.0
+  bool is_simulated = false;
+  bool wants_arch_specific = false;  ///< the source uses features of one architecture only
+  std::string arch;                  ///< ProgramOptions::arch; empty: the device's
+};
+
+/// Target for a device: a cubin for a GPU that NVRTC knows, PTX of the highest architecture below
+/// it for one that NVRTC does not know yet, PTX for the simulated device. `known` are NVRTC's
+/// architectures, `version` its version for messages. Throws InvalidArgument listing `known` for an
+/// architecture that NVRTC does not know or a device older than all of them.
+Target target_for_device(const TargetRequest& request, std::span<const int> known,
+                         const std::string& version);
+
+/// Target for code of `kind` without a device. Empty `arch`: compute_80 for PTX; for a cubin
+/// InvalidArgument, since a cubin runs on one architecture only.
+Target target_for_kind(CodeKind kind, const std::string& arch, std::span<const int> known,
+                       const std::string& version);
+
+/// Whether a source text asks for the features of one architecture (wgmma, setmaxnreg, tcgen05).
+bool asks_for_arch_specific(std::string_view text) noexcept;
+
+}  // namespace kernwright
