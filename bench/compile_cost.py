@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable
 
 import harness
-
 import kernwright as kw
 
 PRELUDES = {"plain": "", "cuda_fp16.h": "#include <cuda_fp16.h>\n"}

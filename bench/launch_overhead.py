@@ -10,9 +10,9 @@ import pathlib
 import subprocess
 from typing import Any
 
-import harness
 import numpy as np
 
+import harness
 import kernwright as kw
 
 SOURCE = r"""
@@ -91,7 +91,11 @@ def cuda_core_subjects() -> dict[str, Any]:
     config, a, n = LaunchConfig(grid=(4,), block=(256,)), np.float32(2), np.int32(N)
     px, py = x.ptr, y.ptr
     keep = (x, y)
-    return {"cuda.core launch (unchecked)": lambda k=k, keep=keep: launch(stream, config, k, a, px, py, n)}
+    return {
+        "cuda.core launch (unchecked)": lambda k=k, keep=keep: launch(
+            stream, config, k, a, px, py, n
+        )
+    }
 
 
 def floor(build: pathlib.Path) -> dict[str, Any]:

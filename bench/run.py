@@ -18,11 +18,14 @@ def main() -> int:
 
     suffix = "_sim" if kw.current_device().is_simulated else "_gpu"
     results = HERE / "results"
-    commands = [[sys.executable, str(HERE / "import_time.py"), "-o", results / f"import_time{suffix}.json"],
-                [sys.executable, str(HERE / "compile_cost.py"), "-o", results / f"compile_cost{suffix}.json"],
-                [options.build / "bench" / "sim_kernels", "-o", results / "sim_kernels.json"]]  # fmt: skip
+
+    def script(name: str, output: str) -> list:
+        return [sys.executable, HERE / f"{name}.py", "-o", results / f"{output}.json"]
+
+    commands = [script(name, name + suffix) for name in ("import_time", "compile_cost")]
+    commands.append([options.build / "bench" / "sim_kernels", "-o", results / "sim_kernels.json"])
     if suffix == "_gpu":
-        commands.append([sys.executable, str(HERE / "launch_overhead.py")])
+        commands.append(script("launch_overhead", "launch_overhead"))
     return max(subprocess.run(command).returncode for command in commands)
 
 

@@ -1,4 +1,4 @@
-"""Prints what pyproject.toml asks for: build requirements, dependencies and the extras of development."""
+"""Prints what pyproject.toml asks for: to build, to run, and the extras of development."""
 
 import sys
 

@@ -20,7 +20,12 @@ def run(title, command, count, env=None):
     start = time.monotonic()
     lines = []
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", env=env
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        env=env,
     ) as process:
         for line in process.stdout:
             lines.append(line)
@@ -71,8 +76,13 @@ def main():
     python = sys.executable
     env = {**os.environ, "KERNWRIGHT_TEST_BUILD": os.path.abspath(arguments.build)}
     pytest = [python, "-m", "pytest", "-q"]
+    ctest = ["ctest", "--test-dir", arguments.build]
     suites = [
-        ("C++ tests", ["ctest", "--test-dir", arguments.build, "-j", jobs, "--verbose"], count_doctest),
+        (
+            "C++ tests",
+            ["ctest", "--test-dir", arguments.build, "-j", jobs, "--verbose"],
+            count_doctest,
+        ),
         ("Python tests", [*pytest, "-n", jobs, "tests/python"], count_pytest),
     ]
     if arguments.gpu:

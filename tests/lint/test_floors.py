@@ -44,7 +44,9 @@ def test_no_room_includes_upward_or_sideways(root, tracked):
     sources = [p for p in tracked if p.suffix in SUFFIXES and room_of(p)]
     assert len(sources) > 50
     problems = [
-        problem for path in sources for problem in upward_includes(root, path, (root / path).read_text())
+        problem
+        for path in sources
+        for problem in upward_includes(root, path, (root / path).read_text())
     ]
     assert not problems, "\n".join(problems)
 

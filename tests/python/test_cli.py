@@ -26,7 +26,7 @@ def demo(tmp_path_factory):
 
 
 def test_demo_runs_on_the_photograph_that_matplotlib_ships(demo):
-    folder, result = demo
+    _, result = demo
     assert result.returncode == 0, result.stdout + result.stderr
     assert "grace_hopper.jpg" in result.stdout
     assert "all results agree" in result.stdout

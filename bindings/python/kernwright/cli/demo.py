@@ -17,7 +17,7 @@ INSTALL = "pip install 'kernwright[demo]'"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("photo", nargs="?", help="an image file (default: one that matplotlib ships)")
+    parser.add_argument("photo", nargs="?", help="an image (default: one that matplotlib ships)")
     parser.add_argument(
         "-o", "--output", default="kernwright-demo.png", help="the before/after picture to write"
     )
@@ -27,7 +27,9 @@ def default_photo() -> pathlib.Path:
     try:
         import matplotlib
     except ImportError as error:
-        raise UsageError(f"no photograph given and matplotlib is not installed: {INSTALL}") from error
+        raise UsageError(
+            f"no photograph given and matplotlib is not installed: {INSTALL}"
+        ) from error
     return pathlib.Path(matplotlib.get_data_path()) / "sample_data" / "grace_hopper.jpg"
 
 
@@ -143,7 +145,9 @@ def run(arguments: argparse.Namespace) -> int:
 
     device = kw.current_device()
     print(f"photograph  {path.name}, {image.shape[1]} x {image.shape[0]} pixels")
-    print(f"device      {device.name}, compute capability {'.'.join(map(str, device.compute_capability))}")
+    print(
+        f"device      {device.name}, compute capability {'.'.join(map(str, device.compute_capability))}"
+    )
     chain = Chain()
     print(f"compiled    4 kernels of demo.cu in {chain.compile_ms:.1f} ms (new in this process)")
     started = time.perf_counter()
