@@ -90,6 +90,8 @@ Device& Stream::device() const { return box().device; }
 
 std::uint64_t Stream::id() const noexcept { return box_ == nullptr ? 0 : box_->id; }
 
+bool Stream::is_owned() const noexcept { return box_ != nullptr && box_->owned; }
+
 std::string Stream::identify() const { return box().identify(); }
 
 int Stream::priority() const {

@@ -32,6 +32,8 @@ class Stream {
   /// Never reused, unlike handles; 0 for an empty Stream, the same for each legacy() of a device.
   std::uint64_t id() const noexcept;
   std::string identify() const;  ///< "stream 65536 of cuda:0 (NVIDIA H200)"
+  /// Whether the last copy destroys the CUstream: false for legacy and borrowed ones.
+  bool is_owned() const noexcept;
   int priority() const;
 
   /// Records `event` (or a new timing event) after the work queued so far.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "memory/memory_resource.h"
+#include "memory/transfer.h"
 
 #include <cstddef>
 #include <memory>
@@ -9,10 +10,12 @@
 namespace kernwright {
 
 /// Owns device memory of `bytes` (0 is allowed: address 0). Moves, does not copy.
-/// Freed in the order of the stream it was made on.
+/// Freed in the order of the stream it was made on, after the work of every stream named to
+/// use_on().
 class Buffer {
  public:
   Buffer() = default;
+  /// Throws OutOfMemory, InvalidArgument for more than 2^63 bytes or a stream of another device.
   Buffer(std::shared_ptr<MemoryResource> resource, std::size_t bytes, Stream stream);
   ~Buffer();
   Buffer(Buffer&& other) noexcept;
@@ -23,12 +26,22 @@ class Buffer {
   CUdeviceptr address() const noexcept { return address_; }
   std::size_t bytes() const noexcept { return bytes_; }
   Device& device() const { return resource_->device(); }
+  const Stream& stream() const noexcept { return stream_; }
+
+  /// Says that work queued on `stream` until now uses the memory: it is not reused before that work
+  /// is done. Costs a comparison for the buffer's own stream, an entry in a list for the first use
+  /// on another. Thread-safe.
+  void use_on(const Stream& stream);
 
  private:
+  struct Users;
+  void release() noexcept;
+
   std::shared_ptr<MemoryResource> resource_;
   Stream stream_;
   CUdeviceptr address_ = 0;
   std::size_t bytes_ = 0;
+  std::unique_ptr<Users> users_;  ///< streams beside stream_ that used the memory
 };
 
 /// Page-locked host memory (cuMemHostAlloc), usable by every context. Moves, does not copy.
@@ -46,21 +59,11 @@ class PinnedBuffer {
   std::size_t bytes() const noexcept { return bytes_; }
 
  private:
+  void release() noexcept;
+
   Device* device_ = nullptr;
   void* data_ = nullptr;
   std::size_t bytes_ = 0;
 };
-
-/// Copies of plain bytes, checked and with the device's context current. With an empty `stream`
-/// the call returns when the copy is done; else it is queued (pageable host memory may still block).
-void copy_to_device(Device& device, CUdeviceptr to, const void* from, std::size_t bytes,
-                    const Stream& stream = {});
-void copy_to_host(Device& device, void* to, CUdeviceptr from, std::size_t bytes,
-                  const Stream& stream = {});
-void copy_on_device(Device& device, CUdeviceptr to, CUdeviceptr from, std::size_t bytes,
-                    const Stream& stream = {});
-/// Fills `count` elements of 1, 2, 4 or 8 bytes with `pattern`.
-void fill(Device& device, CUdeviceptr to, std::uint64_t pattern, std::size_t element_size,
-          std::size_t count, const Stream& stream = {});
 
 }  // namespace kernwright

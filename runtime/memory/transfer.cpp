@@ -1,0 +1,145 @@
+// Copies and fills: one driver call each, and a wait where the caller gave no stream.
+#include "memory/transfer.h"
+
+#include "base/errors.h"
+#include "base/format.h"
+#include "core/device.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace kernwright {
+namespace {
+
+void require_own_stream(const Device& device, const Stream& stream) {
+  if (!stream || &stream.device() == &device) return;
+  throw InvalidArgument(
+      format("memory of {} cannot be used on {}", device.identify(), stream.identify()));
+}
+
+/// Reports a failed call with its sizes; with an empty stream also waits for the legacy stream,
+/// because the driver's "synchronous" calls may return before device memory is written.
+void finish(Device& device, const Stream& stream, CUresult result, const char* call,
+            std::size_t bytes, CUdeviceptr address) {
+  if (result == CUDA_SUCCESS && !stream) result = device.driver().cuStreamSynchronize(nullptr);
+  if (result != CUDA_SUCCESS) {
+    device.fail(result, call, format("{} bytes at {:#x}", bytes, address));
+  }
+}
+
+/// A pattern of `size` bytes that repeats a shorter one is filled as that: wider stores are quicker
+/// than strided ones, and 8 bytes have no fill of their own.
+std::size_t shrink_pattern(std::uint64_t& pattern, std::size_t size) noexcept {
+  while (size > 1) {
+    const std::size_t half_bits = size * 4;
+    const std::uint64_t mask = (std::uint64_t{1} << half_bits) - 1;
+    if ((pattern & mask) != ((pattern >> half_bits) & mask)) break;
+    pattern &= mask;
+    size /= 2;
+  }
+  return size;
+}
+
+CUresult fill_pairs(const DriverApi& api, CUdeviceptr to, std::uint64_t pattern, std::size_t count,
+                    CUstream stream) {
+  const auto low = static_cast<unsigned>(pattern);
+  const auto high = static_cast<unsigned>(pattern >> 32);
+  const CUresult result = api.cuMemsetD2D32Async(to, 8, low, 1, count, stream);
+  if (result != CUDA_SUCCESS) return result;
+  return api.cuMemsetD2D32Async(to + 4, 8, high, 1, count, stream);
+}
+
+}  // namespace
+
+void copy_to_device(Device& device, CUdeviceptr to, const void* from, std::size_t bytes,
+                    const Stream& stream) {
+  require_own_stream(device, stream);
+  if (bytes == 0) return;
+  const ContextGuard guard(device);
+  const DriverApi& api = device.driver();
+  const CUresult result = stream ? api.cuMemcpyHtoDAsync(to, from, bytes, stream.handle())
+                                 : api.cuMemcpyHtoD(to, from, bytes);
+  finish(device, stream, result, "cuMemcpyHtoD", bytes, to);
+}
+
+void copy_to_host(Device& device, void* to, CUdeviceptr from, std::size_t bytes,
+                  const Stream& stream) {
+  require_own_stream(device, stream);
+  if (bytes == 0) return;
+  const ContextGuard guard(device);
+  const DriverApi& api = device.driver();
+  const CUresult result = stream ? api.cuMemcpyDtoHAsync(to, from, bytes, stream.handle())
+                                 : api.cuMemcpyDtoH(to, from, bytes);
+  finish(device, stream, result, "cuMemcpyDtoH", bytes, from);
+}
+
+void copy_on_device(Device& device, CUdeviceptr to, CUdeviceptr from, std::size_t bytes,
+                    const Stream& stream) {
+  require_own_stream(device, stream);
+  if (bytes == 0) return;
+  const ContextGuard guard(device);
+  const CUresult result = device.driver().cuMemcpyDtoDAsync(to, from, bytes, stream.handle());
+  finish(device, stream, result, "cuMemcpyDtoD", bytes, to);
+}
+
+void copy_across(Device& to_device, CUdeviceptr to, Device& from_device, CUdeviceptr from,
+                 std::size_t bytes) {
+  if (&to_device == &from_device) return copy_on_device(to_device, to, from, bytes);
+  if (bytes == 0) return;
+  if (&to_device.driver() == &from_device.driver()) {
+    Stream::legacy(from_device).synchronize();
+    const ContextGuard guard(to_device);
+    const CUresult result = to_device.driver().cuMemcpyPeer(to, to_device.context(), from,
+                                                            from_device.context(), bytes);
+    finish(to_device, {}, result, "cuMemcpyPeer", bytes, to);
+    return;
+  }
+  constexpr std::size_t kChunk = std::size_t{16} << 20;
+  std::vector<unsigned char> staging(std::min(bytes, kChunk));
+  for (std::size_t done = 0; done < bytes; done += staging.size()) {
+    const std::size_t piece = std::min(staging.size(), bytes - done);
+    copy_to_host(from_device, staging.data(), from + done, piece);
+    copy_to_device(to_device, to + done, staging.data(), piece);
+  }
+}
+
+void fill(Device& device, CUdeviceptr to, std::uint64_t pattern, std::size_t element_size,
+          std::size_t count, const Stream& stream) {
+  require_own_stream(device, stream);
+  if (element_size != 1 && element_size != 2 && element_size != 4 && element_size != 8) {
+    throw InvalidArgument(
+        format("cannot fill elements of {} bytes: they must have 1, 2, 4 or 8", element_size));
+  }
+  if (to % element_size != 0) {
+    throw InvalidArgument(
+        format("cannot fill at {:#x}: not a multiple of the element size {}", to, element_size));
+  }
+  std::size_t bytes = 0;
+  if (__builtin_mul_overflow(element_size, count, &bytes)) {
+    throw InvalidArgument(
+        format("cannot fill {} elements of {} bytes: more than 2^64 bytes", count, element_size));
+  }
+  if (count == 0) return;
+  const std::size_t size = shrink_pattern(pattern, element_size);
+  const std::size_t steps = bytes / size;
+  const ContextGuard guard(device);
+  const DriverApi& api = device.driver();
+  const CUstream handle = stream.handle();
+  CUresult result = CUDA_SUCCESS;
+  switch (size) {
+    case 1:
+      result = api.cuMemsetD8Async(to, static_cast<unsigned char>(pattern), steps, handle);
+      break;
+    case 2:
+      result = api.cuMemsetD16Async(to, static_cast<unsigned short>(pattern), steps, handle);
+      break;
+    case 4:
+      result = api.cuMemsetD32Async(to, static_cast<unsigned>(pattern), steps, handle);
+      break;
+    default:
+      result = fill_pairs(api, to, pattern, steps, handle);
+  }
+  finish(device, stream, result, "cuMemset", bytes, to);
+}
+
+}  // namespace kernwright
