@@ -22,7 +22,7 @@ struct SourceLine {
 enum class OperandKind : std::uint8_t {
   none,
   reg,       ///< `reg`: index into Function::registers; `negated` for !p
-  reg_pair,  ///< p|q: `reg` and `reg2`
+  reg_pair,  ///< p|q: `reg` (kNoRegister for `_`) and `reg2`
   integer,   ///< `bits`: two's complement
   float32,   ///< 0f........ or a decimal in an f32 context: `bits` = IEEE bits
   float64,   ///< 0d................: `bits` = IEEE bits
@@ -71,6 +71,10 @@ enum class SpecialRegister : std::uint8_t {
   dynamic_smem_size,
   aggr_smem_size,
   reserved_smem_offset_begin,
+  reserved_smem_offset_end,
+  reserved_smem_offset_cap,
+  reserved_smem_offset_0,
+  reserved_smem_offset_1,
   is_explicit_cluster,
   clusterid_x,
   clusterid_y,
@@ -99,6 +103,9 @@ enum class SymbolKind : std::uint8_t {
   global,     ///< Module::globals
   function,   ///< Module::functions
 };
+
+/// The absent register of `_|q`.
+inline constexpr std::uint32_t kNoRegister = 0xffffffffu;
 
 struct Operand {
   OperandKind kind = OperandKind::none;

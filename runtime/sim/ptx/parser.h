@@ -12,13 +12,13 @@ namespace kernwright::sim::ptx {
 /// Malformed PTX, or an instruction that no row of the table matches (`opcode` is set then).
 class PtxError : public std::runtime_error {
  public:
-  PtxError(const std::string& message, int ptx_line, SourceLine source = {},
-           std::string opcode = {}, std::string file = {})
+  PtxError(const std::string& message, int at_ptx_line, SourceLine at_source = {},
+           std::string unknown_opcode = {}, std::string source_file = {})
       : std::runtime_error(message),
-        ptx_line(ptx_line),
-        source(source),
-        opcode(std::move(opcode)),
-        file(std::move(file)) {}
+        ptx_line(at_ptx_line),
+        source(at_source),
+        opcode(std::move(unknown_opcode)),
+        file(std::move(source_file)) {}
   int ptx_line;
   SourceLine source;
   std::string opcode;

@@ -146,8 +146,9 @@ struct Modifiers {
   ShflMode shfl = ShflMode::none;
   VoteMode vote = VoteMode::none;
   PrmtMode prmt = PrmtMode::none;
-  std::uint8_t vector = 1;           ///< .v2 .v4 .v8; ldmatrix .x1 .x2 .x4
-  std::uint8_t m = 0, n = 0, k = 0;  ///< .m16n8k16
+  std::uint8_t vector = 1;    ///< .v2 .v4 .v8; ldmatrix .x1 .x2 .x4
+  std::uint8_t m = 0, n = 0;  ///< .m16n8k16
+  std::uint16_t k = 0;
   Layout layout_a = Layout::none, layout_b = Layout::none;
   Verb verb = Verb::none;
   bool ftz = false, sat = false, satfinite = false, relu = false, approx = false, full = false;

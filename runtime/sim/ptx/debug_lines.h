@@ -1,0 +1,48 @@
+// Source places: .file and .loc directives, with the call chain of inlined code.
+#pragma once
+
+#include "sim/ptx/ast.h"
+
+#include <cstdint>
+#include <string_view>
+#include <unordered_map>
+
+namespace kernwright::sim::ptx {
+
+/// Fills `module.files` from the .file directives anywhere in its text (NVRTC writes them last).
+/// Reads leniently: the parser proper reports what is malformed.
+void collect_files(Module& module);
+
+/// True for a header that comes with CUDA: a place there says nothing to the kernel's author.
+bool is_toolkit_file(std::string_view path) noexcept;
+
+/// Follows .loc directives. For inlined code it answers with the innermost place outside the
+/// toolkit's headers, or the innermost of all when there is no such place.
+class LineTracker {
+ public:
+  explicit LineTracker(const Module& module);
+
+  struct Place {
+    std::int32_t file = 0, line = 0, column = 0;
+    bool operator==(const Place&) const = default;
+  };
+  /// A .loc without inlined_at.
+  void move_to(const Place& place);
+  /// A .loc with inlined_at `caller`.
+  void move_to_inlined(const Place& place, const Place& caller);
+  SourceLine current() const noexcept { return current_; }
+  void reset() noexcept { current_ = {}; }
+
+ private:
+  struct Hash {
+    std::size_t operator()(const Place& place) const noexcept;
+  };
+  bool is_user(const Place& place) const noexcept;
+
+  const Module& module_;
+  std::vector<bool> toolkit_;
+  std::unordered_map<Place, Place, Hash> callers_;
+  SourceLine current_;
+};
+
+}  // namespace kernwright::sim::ptx

@@ -1,0 +1,93 @@
+// The vocabulary of the ISA table's patterns: what each modifier word sets in Modifiers, and the
+// named sets (.CMP, .SPACE, ...) that rows use.
+#pragma once
+
+#include "sim/ptx/types.h"
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace kernwright::sim::ptx {
+
+/// Which member of Modifiers a word sets. `ignored` words (cache hints) set nothing.
+enum class Field : std::uint8_t {
+  ignored,
+  type,
+  rounding,
+  compare,
+  bool_op,
+  part,
+  space,
+  semantics,
+  scope,
+  atom,
+  shfl,
+  vote,
+  prmt,
+  vector,
+  shape,
+  layout,
+  verb,
+  selector,
+  ftz,
+  sat,
+  satfinite,
+  relu,
+  approx,
+  full,
+  uni,
+  cc,
+  nan,
+  xorsign_abs,
+  noftz,
+  sync,
+  aligned,
+  to,
+  trans,
+  wrap,
+  clamp,
+  left,
+  right,
+  shiftamt,
+  noinc,
+  all,
+  any,
+  arrive,
+  red,
+  expect_tx,
+  oob,
+  bulk,
+  parity,
+  no_complete,
+  cache_hint,
+  nc,
+  unified,
+};
+
+/// One word and its effect. `value` is the enumerator, the vector length, or for shapes an index
+/// that apply() decodes.
+struct Word {
+  std::string_view text;
+  Field field = Field::ignored;
+  std::uint16_t value = 1;
+};
+
+/// The words of the named set, empty when there is no such set.
+std::span<const Word> named_set(std::string_view name) noexcept;
+
+/// The set's members as they appear on the documentation page are the words' texts.
+struct NamedSet {
+  std::string_view name;
+  std::span<const Word> words;
+};
+std::span<const NamedSet> named_sets() noexcept;
+
+/// What a word means when a pattern spells it out: flags, types, shapes, roundings.
+/// Throws std::logic_error for a word that the table may not use.
+Word literal_word(std::string_view text);
+
+/// Applies one matched word.
+void apply(const Word& word, Modifiers& modifiers) noexcept;
+
+}  // namespace kernwright::sim::ptx

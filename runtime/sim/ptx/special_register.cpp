@@ -1,0 +1,91 @@
+// Spelling and width of the special registers.
+#include "sim/ptx/type_names.h"
+
+#include <array>
+
+namespace kernwright::sim::ptx {
+namespace {
+
+// Indexed by SpecialRegister.
+constexpr std::array<std::string_view, 53> kNames{{
+    "",
+    "%tid.x",
+    "%tid.y",
+    "%tid.z",
+    "%ntid.x",
+    "%ntid.y",
+    "%ntid.z",
+    "%ctaid.x",
+    "%ctaid.y",
+    "%ctaid.z",
+    "%nctaid.x",
+    "%nctaid.y",
+    "%nctaid.z",
+    "%laneid",
+    "%warpid",
+    "%nwarpid",
+    "%smid",
+    "%nsmid",
+    "%gridid",
+    "%lanemask_eq",
+    "%lanemask_le",
+    "%lanemask_lt",
+    "%lanemask_ge",
+    "%lanemask_gt",
+    "%clock",
+    "%clock_hi",
+    "%clock64",
+    "%globaltimer",
+    "%globaltimer_lo",
+    "%globaltimer_hi",
+    "%total_smem_size",
+    "%dynamic_smem_size",
+    "%aggr_smem_size",
+    "%reserved_smem_offset_begin",
+    "%reserved_smem_offset_end",
+    "%reserved_smem_offset_cap",
+    "%reserved_smem_offset_0",
+    "%reserved_smem_offset_1",
+    "%is_explicit_cluster",
+    "%clusterid.x",
+    "%clusterid.y",
+    "%clusterid.z",
+    "%nclusterid.x",
+    "%nclusterid.y",
+    "%nclusterid.z",
+    "%cluster_ctaid.x",
+    "%cluster_ctaid.y",
+    "%cluster_ctaid.z",
+    "%cluster_nctaid.x",
+    "%cluster_nctaid.y",
+    "%cluster_nctaid.z",
+    "%cluster_ctarank",
+    "%cluster_nctarank",
+}};
+static_assert(kNames.size() == static_cast<std::size_t>(SpecialRegister::current_graph_exec));
+
+}  // namespace
+
+SpecialRegister special_from_name(std::string_view text) noexcept {
+  if (text == "%current_graph_exec") return SpecialRegister::current_graph_exec;
+  for (std::size_t i = 1; i < kNames.size(); ++i) {
+    if (kNames[i] == text) return static_cast<SpecialRegister>(i);
+  }
+  return SpecialRegister::none;
+}
+
+int special_bits(SpecialRegister special) noexcept {
+  switch (special) {
+    case SpecialRegister::gridid:
+    case SpecialRegister::clock64:
+    case SpecialRegister::globaltimer:
+    case SpecialRegister::current_graph_exec:
+      return 64;
+    case SpecialRegister::is_explicit_cluster:
+      return 1;
+    default:
+      return 32;
+  }
+}
+
+}  // namespace kernwright::sim::ptx

@@ -1,0 +1,322 @@
+// Checks an instruction's operands against its row of the ISA table.
+#include "sim/ptx/isa_table.h"
+#include "sim/ptx/parser_state.h"
+#include "sim/ptx/type_names.h"
+
+#include <algorithm>
+
+namespace kernwright::sim::ptx {
+namespace {
+
+enum class TypeClass { predicate, untyped, integer, floating, packed };
+
+TypeClass class_of(Type type) {
+  switch (type) {
+    case Type::pred:
+      return TypeClass::predicate;
+    case Type::u8:
+    case Type::u16:
+    case Type::u32:
+    case Type::u64:
+    case Type::s8:
+    case Type::s16:
+    case Type::s32:
+    case Type::s64:
+      return TypeClass::integer;
+    case Type::f32:
+    case Type::f64:
+      return TypeClass::floating;
+    case Type::none:
+    case Type::b1:
+    case Type::b8:
+    case Type::b16:
+    case Type::b32:
+    case Type::b64:
+    case Type::b128:
+      return TypeClass::untyped;
+    default:
+      return TypeClass::packed;
+  }
+}
+
+/// PTX's rule: same size, and equal kinds unless one side is untyped. `wider` lets the register be
+/// larger (ld, st, cvt). Halves and packed types live in untyped or integer registers.
+bool fits(Type reg, Type type, bool wider) {
+  const TypeClass register_class = class_of(reg);
+  const TypeClass type_class = class_of(type);
+  if ((register_class == TypeClass::predicate) != (type_class == TypeClass::predicate))
+    return false;
+  if (bits(reg) != bits(type)) {
+    const bool narrow_value =
+        register_class != TypeClass::floating && type_class != TypeClass::floating;
+    return wider && narrow_value && bits(reg) > bits(type);
+  }
+  if (reg == type || register_class == type_class)
+    return register_class != TypeClass::packed || reg == type;
+  if (register_class == TypeClass::untyped || type_class == TypeClass::untyped) return true;
+  if (type == Type::tf32 && register_class == TypeClass::floating) return true;
+  const auto half_or_integer = [](TypeClass c) {
+    return c == TypeClass::packed || c == TypeClass::integer;
+  };
+  return half_or_integer(register_class) && half_or_integer(type_class);
+}
+
+Type widened(Type type) {
+  switch (type) {
+    case Type::u16:
+      return Type::u32;
+    case Type::s16:
+      return Type::s32;
+    case Type::u32:
+      return Type::u64;
+    case Type::s32:
+      return Type::s64;
+    default:
+      return Type::none;
+  }
+}
+
+class Verifier {
+ public:
+  Verifier(Instruction& instruction, const Function& function)
+      : instruction_(instruction), function_(function) {}
+
+  std::string run() {
+    const RowOperands& row = row_operands(*instruction_.row);
+    if (row.rule == OperandRule::mov) return check_mov();
+    if (row.rule == OperandRule::call) return check_call();
+    const std::size_t count = instruction_.operands.size();
+    if (count < row.required || count > row.specs.size()) {
+      return format("takes {} operands, not {}", row.required, count);
+    }
+    std::size_t extra = count - row.required;
+    std::size_t next = 0;
+    for (const OperandSpec& spec : row.specs) {
+      if (spec.optional && extra == 0) continue;
+      extra -= spec.optional ? 1 : 0;
+      Operand& operand = instruction_.operands[next++];
+      const std::string wrong = check(operand, spec, type_of(spec));
+      if (!wrong.empty()) return format("operand {}: {}", next, wrong);
+    }
+    return check_family();
+  }
+
+ private:
+  Type type_of(const OperandSpec& spec) const {
+    const Modifiers& modifiers = instruction_.modifiers;
+    switch (spec.type_from) {
+      case OperandSpec::TypeFrom::fixed:
+        return spec.type;
+      case OperandSpec::TypeFrom::widened:
+        return widened(modifiers.type[0]);
+      default:
+        return modifiers.type[spec.type_index];
+    }
+  }
+
+  std::string check(Operand& operand, const OperandSpec& spec, Type type) {
+    using Shape = OperandSpec::Shape;
+    switch (spec.shape) {
+      case Shape::address:
+        return operand.kind == OperandKind::address ? "" : "an address in brackets is needed";
+      case Shape::label:
+        return operand.kind == OperandKind::label ? "" : "a label is needed";
+      case Shape::vector:
+        return check_vector(operand, spec, type, instruction_.modifiers.vector);
+      case Shape::fixed_vector:
+        return check_vector(operand, spec, type, spec.length);
+      default:
+        return check_scalar(operand, spec, type);
+    }
+  }
+
+  std::string check_vector(Operand& operand, const OperandSpec& spec, Type type,
+                           std::size_t length) {
+    operand.type = type;
+    operand.is_destination = spec.destination;
+    if (operand.kind != OperandKind::vector) {
+      if (length != 1) return format("a vector of {} elements is needed", length);
+      return check_scalar(operand, spec, type);
+    }
+    if (operand.elements.size() != length) {
+      return format("a vector of {} elements is needed, not {}", length, operand.elements.size());
+    }
+    for (Operand& element : operand.elements) {
+      std::string wrong = check_scalar(element, spec, type);
+      if (!wrong.empty()) return wrong;
+    }
+    return {};
+  }
+
+  std::string check_scalar(Operand& operand, const OperandSpec& spec, Type type) {
+    operand.type = type;
+    operand.is_destination = spec.destination;
+    if (operand.negated && !spec.negatable) return "a predicate cannot be negated here";
+    switch (operand.kind) {
+      case OperandKind::reg:
+        if (spec.constant_only) return "a constant is needed";
+        return check_register(operand.reg, type, spec.wider);
+      case OperandKind::reg_pair:
+        return check_pair(operand, spec, type);
+      case OperandKind::sink:
+        return spec.destination && spec.sink ? "" : "_ is not allowed";
+      default:
+        break;
+    }
+    if (spec.destination) return "a destination must be a register";
+    if (operand.kind == OperandKind::symbol) return spec.symbol ? "" : "a symbol is not allowed";
+    if (spec.register_only) return "a register is needed";
+    if (operand.kind == OperandKind::special) {
+      if (spec.constant_only) return "a constant is needed";
+      return check_special(operand, type, spec.wider);
+    }
+    return check_constant(operand, type);
+  }
+
+  std::string check_register(std::uint32_t index, Type type, bool wider) const {
+    const Register& reg = function_.registers[index];
+    if (fits(reg.type, type, wider)) return {};
+    const std::string number = reg.number >= 0 ? std::to_string(reg.number) : std::string();
+    return format("register {}{} of type .{} does not fit .{}", reg.name, number, name(reg.type),
+                  name(type));
+  }
+
+  // `p|q` of setp, `d|p` of shfl and match.
+  std::string check_pair(Operand& operand, const OperandSpec& spec, Type type) const {
+    if (!spec.pair) return "a pair of registers is not allowed";
+    if (operand.reg != kNoRegister) {
+      std::string wrong = check_register(operand.reg, type, spec.wider);
+      if (!wrong.empty()) return wrong;
+    }
+    return check_register(operand.reg2, Type::pred, false);
+  }
+
+  std::string check_special(const Operand& operand, Type type, bool wider) const {
+    const int width = special_bits(operand.special);
+    const TypeClass kind = class_of(type);
+    const bool one_bit = width == 1;
+    const bool number = kind == TypeClass::integer || kind == TypeClass::untyped;
+    if (one_bit ? kind == TypeClass::predicate : number && (bits(type) == width || wider))
+      return {};
+    return format("a special register of {} bits does not fit .{}", width, name(type));
+  }
+
+  // Brings a constant into the bits of its type, so that the decoder need not know the spelling.
+  std::string check_constant(Operand& operand, Type type) const {
+    const bool is_f32 = operand.kind == OperandKind::float32;
+    const bool is_f64 = operand.kind == OperandKind::float64;
+    if (!is_f32 && !is_f64 && operand.kind != OperandKind::integer) return "a value is needed";
+    const Literal literal{is_f32 ? Type::f32 : is_f64 ? Type::f64 : Type::s64, operand.bits};
+    const std::optional<std::uint64_t> pattern = literal_bits(literal, type);
+    if (!pattern) return format("the constant is no .{}", name(type));
+    operand.bits = *pattern;
+    if (type == Type::pred) operand.bits = *pattern != 0 ? 1 : 0;
+    if (type == Type::f32) operand.kind = OperandKind::float32;
+    if (type == Type::f64) operand.kind = OperandKind::float64;
+    return {};
+  }
+
+  // mov: scalar from anything, or packing and unpacking between a vector and a register.
+  std::string check_mov() {
+    if (instruction_.operands.size() != 2) return "takes 2 operands";
+    const Type type = instruction_.modifiers.type[0];
+    Operand& to = instruction_.operands[0];
+    Operand& from = instruction_.operands[1];
+    OperandSpec spec;
+    spec.destination = true;
+    const bool unpacks = to.kind == OperandKind::vector;
+    const bool packs = from.kind == OperandKind::vector;
+    if (unpacks && packs) return "moves a vector into a vector";
+    std::string wrong = unpacks ? check_parts(to, true, type) : check_scalar(to, spec, type);
+    if (!wrong.empty()) return wrong;
+    if (packs) return check_parts(from, false, type);
+    if (from.kind == OperandKind::symbol) {
+      from.type = type;
+      return bits(type) == 64 ? "" : "an address has 64 bits";
+    }
+    spec.destination = false;
+    spec.wider = from.kind == OperandKind::special && bits(type) >= 16;
+    if (spec.wider && special_bits(from.special) < bits(type)) {
+      return "the special register is narrower than the type";
+    }
+    return check_scalar(from, spec, type);
+  }
+
+  std::string check_parts(Operand& vector, bool destination, Type type) {
+    const std::size_t count = vector.elements.size();
+    if (class_of(type) != TypeClass::untyped || (count != 2 && count != 4)) {
+      return "packs 2 or 4 parts of an untyped (.b) value";
+    }
+    const int part_bits = bits(type) / static_cast<int>(count);
+    const Type part = part_bits == 32   ? Type::b32
+                      : part_bits == 16 ? Type::b16
+                      : part_bits == 8  ? Type::b8
+                                        : Type::none;
+    if (part == Type::none) return "the parts have no usual size";
+    vector.type = type;
+    vector.is_destination = destination;
+    OperandSpec spec;
+    spec.destination = destination;
+    spec.sink = destination;
+    for (Operand& element : vector.elements) {
+      std::string wrong = check_scalar(element, spec, part);
+      if (!wrong.empty()) return wrong;
+    }
+    return {};
+  }
+
+  std::string check_call() {
+    Operand& callee = instruction_.operands[1];
+    if (callee.kind == OperandKind::reg) {
+      callee.type = Type::b64;
+      std::string wrong = check_register(callee.reg, Type::b64, false);
+      if (!wrong.empty()) return wrong;
+      if (instruction_.operands[3].kind != OperandKind::label) {
+        return "an indirect call needs a prototype or a list of targets";
+      }
+    } else if (callee.kind != OperandKind::symbol || callee.offset != 0) {
+      return "the callee is neither a function nor a register";
+    }
+    for (const std::size_t list : {0u, 2u}) {
+      for (const Operand& element : instruction_.operands[list].elements) {
+        const bool is_parameter = element.kind == OperandKind::symbol && is_param(element);
+        if (!is_parameter) return "only .param variables are passed";
+      }
+    }
+    return {};
+  }
+
+  bool is_param(const Operand& operand) const {
+    if (operand.offset != 0) return false;
+    if (operand.symbol_kind == SymbolKind::variable) {
+      return function_.variables[operand.symbol_index].space == Space::param;
+    }
+    return operand.symbol_kind == SymbolKind::parameter ||
+           operand.symbol_kind == SymbolKind::result;
+  }
+
+  // What the operand list of a row cannot say.
+  std::string check_family() const {
+    const Modifiers& m = instruction_.modifiers;
+    if (instruction_.stem == "ld" || instruction_.stem == "st" || instruction_.stem == "ldu") {
+      const int width = bits(m.type[0]) * m.vector;
+      if (width > 256) return "a vector of more than 256 bits";
+    }
+    if (instruction_.stem == "setp" && (m.type[0] == Type::f16x2 || m.type[0] == Type::bf16x2) &&
+        instruction_.operands[0].kind != OperandKind::reg_pair) {
+      return "a comparison of packed halves needs two predicates";
+    }
+    return {};
+  }
+
+  Instruction& instruction_;
+  const Function& function_;
+};
+
+}  // namespace
+
+std::string verify(Instruction& instruction, const Function& function) {
+  return Verifier(instruction, function).run();
+}
+
+}  // namespace kernwright::sim::ptx
