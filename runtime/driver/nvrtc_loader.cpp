@@ -1,0 +1,348 @@
+// The search for NVRTC: candidates in order, each opened, checked and recorded.
+#include "driver/nvrtc_loader.h"
+
+#include "base/env.h"
+#include "base/errors.h"
+#include "base/format.h"
+#include "base/log.h"
+#include "driver/shared_library.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+namespace kernwright {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::string_view kLibrary = "libnvrtc.so";
+constexpr const char* kAdvice =
+    "install it with `pip install nvidia-cuda-nvrtc`, or set KERNWRIGHT_NVRTC to the library";
+
+// ---- where libraries may lie
+
+/// The version after "libnvrtc.so", which orders the files of a folder: "13" < "13.5"; -1 when the
+/// name is not that of the library.
+double version_of_name(const std::string& name) {
+  if (name.rfind(kLibrary, 0) != 0) return -1;
+  if (name.size() == kLibrary.size()) return 0;
+  if (name[kLibrary.size()] != '.') return -1;
+  double version = -1;
+  const char* const begin = name.data() + kLibrary.size() + 1;
+  std::from_chars(begin, name.data() + name.size(), version);
+  return version;
+}
+
+/// The NVRTC libraries in a folder, the newest name first. Empty when the folder cannot be read.
+std::vector<std::string> libraries_in(const fs::path& folder) {
+  std::vector<std::pair<double, std::string>> found;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    if (const double version = version_of_name(name); version >= 0) {
+      found.emplace_back(version, it->path().string());
+    }
+  }
+  std::sort(found.rbegin(), found.rend());
+  std::vector<std::string> paths;
+  for (auto& [version, path] : found) paths.push_back(std::move(path));
+  return paths;
+}
+
+/// `nvidia/cu13/lib` and its kin (newest first), then `nvidia/cuda_nvrtc/lib`.
+std::vector<std::string> package_folders(const fs::path& site_packages) {
+  std::vector<std::pair<int, std::string>> bundles;
+  std::error_code error;
+  for (fs::directory_iterator it(site_packages / "nvidia", error), end; !error && it != end;
+       it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    int major = 0;
+    if (name.rfind("cu", 0) != 0) continue;
+    const auto [stop, status] = std::from_chars(name.data() + 2, name.data() + name.size(), major);
+    if (status == std::errc() && stop == name.data() + name.size()) {
+      bundles.emplace_back(major, (it->path() / "lib").string());
+    }
+  }
+  std::sort(bundles.rbegin(), bundles.rend());
+  std::vector<std::string> folders;
+  for (auto& [major, folder] : bundles) folders.push_back(std::move(folder));
+  folders.push_back((site_packages / "nvidia" / "cuda_nvrtc" / "lib").string());
+  return folders;
+}
+
+// ---- one library
+
+/// A library that was opened, or why it is refused.
+struct Attempt {
+  std::optional<LoadedNvrtc> loaded;
+  std::string outcome;
+};
+
+Attempt refused(std::string why) { return {std::nullopt, std::move(why)}; }
+
+/// Fills the table; the name of the first REQUIRED function that is missing, or null.
+const char* fill_table(NvrtcApi& api, const SharedLibrary& library) {
+  const char* missing = nullptr;
+  for_each_nvrtc_slot(api, [&](const NvrtcRow& row, auto& slot) {
+    if (void* const address = library.symbol(row.name); address != nullptr) {
+      set_function(slot, address);
+    } else if (row.need == NvrtcNeed::REQUIRED && missing == nullptr) {
+      missing = row.name;
+    }
+  });
+  return missing;
+}
+
+/// Opens the builtins library of the same version: beside the library (also behind its links), else
+/// by the system's loader when the library came from there. NVRTC itself opens it by its bare name
+/// at the first compile and then finds the one that is loaded.
+std::string open_builtins(const LoadedNvrtc& nvrtc, bool system, std::string& why) {
+  const std::string name = format("libnvrtc-builtins.so.{}.{}", nvrtc.major, nvrtc.minor);
+  std::error_code error;
+  const fs::path beside = fs::path(nvrtc.path).parent_path() / name;
+  const fs::path behind = fs::canonical(nvrtc.path, error).parent_path() / name;
+  std::vector<std::string> names;
+  for (const fs::path& path : {beside, behind}) {
+    if (fs::exists(path, error) && (names.empty() || names.back() != path.string())) {
+      names.push_back(path.string());
+    }
+  }
+  if (system) names.push_back(name);
+  why = format("its builtins library {} is missing", name);
+  for (const std::string& candidate : names) {
+    std::string message;
+    SharedLibrary builtins = SharedLibrary::open(candidate, message);
+    if (!builtins) {
+      why = format("its builtins library cannot be opened ({})", message);
+      continue;
+    }
+    std::string path = builtins.path();
+    builtins.keep_open();
+    return path.empty() ? candidate : path;
+  }
+  return {};
+}
+
+bool read_archs(const NvrtcApi& api, std::vector<int>& archs) {
+  int count = 0;
+  if (api.nvrtcGetNumSupportedArchs(&count) != NVRTC_SUCCESS || count <= 0) return false;
+  archs.resize(static_cast<std::size_t>(count));
+  return api.nvrtcGetSupportedArchs(archs.data()) == NVRTC_SUCCESS;
+}
+
+Attempt open_library(const std::string& name, bool system) {
+  std::string message;
+  SharedLibrary library = SharedLibrary::open(name, message);
+  if (!library) return refused(format("cannot be opened ({})", message));
+  LoadedNvrtc nvrtc;
+  nvrtc.path = library.path().empty() ? name : library.path();
+  const char* const missing = fill_table(nvrtc.api, library);
+  if (nvrtc.api.nvrtcVersion(&nvrtc.major, &nvrtc.minor) != NVRTC_SUCCESS) {
+    return refused("does not tell its version, so it is no NVRTC");
+  }
+  if (nvrtc.major * 1000 + nvrtc.minor * 10 < kOldestNvrtcVersion) {
+    return refused(format("is NVRTC {}, but {}.{} or newer is needed", nvrtc.version(),
+                          kOldestNvrtcVersion / 1000, kOldestNvrtcVersion % 1000 / 10));
+  }
+  if (missing != nullptr) return refused(format("has no function {}", missing));
+  nvrtc.builtins_path = open_builtins(nvrtc, system, message);
+  if (nvrtc.builtins_path.empty())
+    return refused(format("is NVRTC {}, but {}", nvrtc.version(), message));
+  if (!read_archs(nvrtc.api, nvrtc.archs)) {
+    return refused("does not tell the architectures that it compiles for");
+  }
+  library.keep_open();
+  return {std::move(nvrtc), "loaded"};
+}
+
+// ---- the search
+
+class Searcher {
+ public:
+  explicit Searcher(std::vector<NvrtcCandidate>& candidates) : candidates_(candidates) {}
+
+  /// Tries a library; whether it served.
+  bool try_library(const char* origin, const std::string& path, bool system = false) {
+    Attempt attempt = open_library(path, system);
+    const std::string shown = attempt.loaded ? attempt.loaded->path : path;
+    candidates_.push_back({origin, shown, attempt.outcome});
+    if (attempt.loaded) found = std::move(attempt.loaded);
+    return found.has_value();
+  }
+
+  /// Tries every NVRTC of a folder.
+  bool try_folder(const char* origin, const std::string& folder) {
+    const std::vector<std::string> libraries = libraries_in(folder);
+    if (libraries.empty()) candidates_.push_back({origin, folder, "not found"});
+    std::vector<fs::path> seen;
+    for (const std::string& library : libraries) {
+      // A toolkit holds one file under three names.
+      std::error_code error;
+      const fs::path real = fs::canonical(library, error);
+      if (!error && std::find(seen.begin(), seen.end(), real) != seen.end()) continue;
+      seen.push_back(real);
+      if (try_library(origin, library)) return true;
+    }
+    return false;
+  }
+
+  std::optional<LoadedNvrtc> found;
+
+ private:
+  std::vector<NvrtcCandidate>& candidates_;
+};
+
+bool search_toolkits(Searcher& searcher, const std::vector<std::string>& toolkits) {
+  for (const std::string& root : toolkits) {
+    std::error_code error;
+    if (fs::is_directory(fs::path(root) / "lib64", error)) {
+      if (searcher.try_folder("toolkit", (fs::path(root) / "lib64").string())) return true;
+    } else if (searcher.try_folder("toolkit", (fs::path(root) / "lib").string())) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool search_all(const NvrtcSearch& search, Searcher& searcher) {
+  if (!search.override_path.empty()) {
+    std::error_code error;
+    return fs::is_directory(search.override_path, error)
+               ? searcher.try_folder("KERNWRIGHT_NVRTC", search.override_path)
+               : searcher.try_library("KERNWRIGHT_NVRTC", search.override_path);
+  }
+  if (!search.package_directory.empty()) {
+    const fs::path package(search.package_directory);
+    if (searcher.try_folder("package", (package / "lib").string())) return true;
+  }
+  for (const std::string& site : search.site_packages) {
+    for (const std::string& folder : package_folders(site)) {
+      if (searcher.try_folder("site-packages", folder)) return true;
+    }
+  }
+  if (search_toolkits(searcher, search.toolkits)) return true;
+  if (!search.system_loader) return false;
+  for (const char* name : {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"}) {
+    if (searcher.try_library("system", name, true)) return true;
+  }
+  return false;
+}
+
+std::string failure_message(const NvrtcSearch& search,
+                            const std::vector<NvrtcCandidate>& candidates) {
+  std::string message =
+      search.override_path.empty()
+          ? format("NVRTC, the compiler of kernels, was not found; {}. Places searched:", kAdvice)
+          : format("KERNWRIGHT_NVRTC={} names no usable NVRTC; correct or unset it:",
+                   search.override_path);
+  for (const NvrtcCandidate& candidate : candidates) {
+    message += format("\n  {} ({}): {}", candidate.path, candidate.origin, candidate.outcome);
+  }
+  return message;
+}
+
+/// A library that is there but was refused deserves a word, also when a later one serves.
+void warn_of_refused(const std::vector<NvrtcCandidate>& candidates) {
+  for (const NvrtcCandidate& candidate : candidates) {
+    // Absent names of the system's loader are the usual case.
+    if (candidate.origin == "system") continue;
+    if (candidate.outcome == "loaded" || candidate.outcome == "not found") continue;
+    log(LogLevel::warning, "passed over {}: {}", candidate.path, candidate.outcome);
+  }
+}
+
+// ---- the one of this process
+
+struct ProcessNvrtc {
+  std::mutex mutex;
+  std::unique_ptr<const LoadedNvrtc> loaded;
+  std::vector<NvrtcCandidate> candidates;
+  bool searched = false;
+  std::string package_directory;
+  std::vector<std::string> site_packages;
+};
+
+/// Leaked on purpose: compiled code may be asked for during process exit.
+ProcessNvrtc& process() {
+  static auto* const instance = new ProcessNvrtc;
+  return *instance;
+}
+
+NvrtcSearch search_of(const ProcessNvrtc& state) {
+  NvrtcSearch search;
+  search.override_path = env_text(Env::nvrtc);
+  search.package_directory = state.package_directory;
+  search.site_packages = state.site_packages;
+  for (const char* variable : {"CUDA_PATH", "CUDA_HOME"}) {
+    const char* const root = std::getenv(variable);
+    if (root != nullptr && *root != '\0') search.toolkits.emplace_back(root);
+  }
+  search.toolkits.emplace_back("/usr/local/cuda");
+  return search;
+}
+
+}  // namespace
+
+std::string LoadedNvrtc::version() const { return format("{}.{}", major, minor); }
+
+NvrtcSearch NvrtcSearch::from_environment() {
+  ProcessNvrtc& state = process();
+  const std::lock_guard lock(state.mutex);
+  return search_of(state);
+}
+
+LoadedNvrtc open_nvrtc(const NvrtcSearch& search, std::vector<NvrtcCandidate>* candidates) {
+  std::vector<NvrtcCandidate> tried;
+  Searcher searcher(tried);
+  search_all(search, searcher);
+  if (candidates != nullptr) *candidates = tried;
+  if (!searcher.found) throw NvrtcNotFound(failure_message(search, tried));
+  warn_of_refused(tried);
+  searcher.found->candidates = std::move(tried);
+  return std::move(*searcher.found);
+}
+
+const LoadedNvrtc& nvrtc() {
+  ProcessNvrtc& state = process();
+  const std::lock_guard lock(state.mutex);
+  if (!state.loaded) {
+    state.searched = true;
+    state.loaded =
+        std::make_unique<const LoadedNvrtc>(open_nvrtc(search_of(state), &state.candidates));
+  }
+  return *state.loaded;
+}
+
+std::vector<NvrtcCandidate> nvrtc_candidates() {
+  ProcessNvrtc& state = process();
+  {
+    const std::lock_guard lock(state.mutex);
+    if (state.searched) return state.candidates;
+  }
+  try {
+    return nvrtc().candidates;
+  } catch (const NvrtcNotFound&) {
+    const std::lock_guard lock(state.mutex);
+    return state.candidates;
+  }
+}
+
+void set_package_directory(std::string directory) {
+  ProcessNvrtc& state = process();
+  const std::lock_guard lock(state.mutex);
+  state.package_directory = std::move(directory);
+}
+
+void set_site_packages(std::vector<std::string> directories) {
+  ProcessNvrtc& state = process();
+  const std::lock_guard lock(state.mutex);
+  state.site_packages = std::move(directories);
+}
+
+}  // namespace kernwright
