@@ -26,7 +26,9 @@ std::vector<Run> coalesce(std::span<const std::int64_t> shape,
   std::vector<Run> runs;
   for (std::size_t i = 0; i < shape.size(); ++i) {
     if (shape[i] == 1) continue;
-    if (!runs.empty() && runs.back().stride == strides[i] * shape[i]) {
+    std::int64_t whole = 0;
+    const bool overflow = __builtin_mul_overflow(strides[i], shape[i], &whole);
+    if (!runs.empty() && !overflow && runs.back().stride == whole) {
       runs.back() = {runs.back().count * shape[i], strides[i]};
     } else {
       runs.push_back({shape[i], strides[i]});
@@ -126,7 +128,8 @@ std::optional<Shape> reshape_strides(std::span<const std::int64_t> shape,
       const std::int64_t extent = to[--axis];
       if (remaining % extent != 0) return std::nullopt;
       result[axis] = stride;
-      stride *= extent;
+      // The last product may leave 64 bits; it is then the stride of extents of 1 only.
+      if (__builtin_mul_overflow(stride, extent, &stride)) stride = 0;
       remaining /= extent;
     }
   }

@@ -62,8 +62,10 @@ CUcontext Device::context() {
   return made;
 }
 
+std::string Device::label() const { return format("{}:{}", simulated_ ? "sim" : "cuda", ordinal_); }
+
 std::string Device::identify() const {
-  return simulated_ ? format("sim:{}", ordinal_) : format("cuda:{} ({})", ordinal_, name_);
+  return simulated_ ? label() : format("{} ({})", label(), name_);
 }
 
 std::string Device::uuid() const {

@@ -34,6 +34,7 @@ class Device {
   CUcontext context();
 
   std::string identify() const;  ///< "cuda:0 (NVIDIA H200)" or "sim:0"
+  std::string label() const;     ///< "cuda:0" or "sim:0"
   const std::string& name() const noexcept { return name_; }
   std::string uuid() const;        ///< "GPU-xxxxxxxx-..."
   std::string pci_bus_id() const;  ///< "0000:65:00.0"

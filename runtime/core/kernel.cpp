@@ -40,7 +40,7 @@ struct Kernel::Box {
     return value;
   }
   std::string identify() const { return "kernel " + signature.name; }
-  std::string describe() const { return format("{} on {}", identify(), device.identify()); }
+  std::string describe() const { return format("{} on {}", identify(), device.label()); }
 
   void read_attributes();
   void read_limits();

@@ -1,0 +1,211 @@
+// Arrays: memory by shape, and views that never copy.
+#include "array/array.h"
+
+#include "array/strided_copy.h"
+#include "base/errors.h"
+#include "base/format.h"
+#include "core/device.h"
+#include "memory/buffer.h"
+
+#include <algorithm>
+
+namespace kernwright {
+namespace {
+
+std::size_t byte_count(std::span<const std::int64_t> shape, std::size_t element_size) {
+  std::int64_t bytes = 0;
+  if (__builtin_mul_overflow(element_count(shape), static_cast<std::int64_t>(element_size),
+                             &bytes)) {
+    throw InvalidArgument(format("shape {}: more than 2^63 bytes", shape_to_string(shape)));
+  }
+  return static_cast<std::size_t>(bytes);
+}
+
+}  // namespace
+
+Array Array::empty(Device& device, Shape shape, ScalarType type, const Stream& stream) {
+  const std::size_t element = scalar_size(type);
+  const std::size_t bytes = byte_count(shape, element);
+  auto buffer = std::make_shared<Buffer>(default_resource(device), bytes, stream);
+  Array array;
+  array.strides_ = contiguous_strides(shape, element);
+  array.device_ = &device;
+  array.address_ = buffer->address();
+  array.size_ = element_count(shape);
+  array.shape_ = std::move(shape);
+  array.type_ = type;
+  array.buffer_ = buffer.get();
+  array.owner_ = std::move(buffer);
+  return array;
+}
+
+Array Array::from_host(Device& device, const void* data, Shape shape, ScalarType type) {
+  Array array = empty(device, std::move(shape), type);
+  array.assign_from_host(data);
+  return array;
+}
+
+Array Array::adopt(Device& device, CUdeviceptr address, Shape shape, Shape strides, ScalarType type,
+                   std::shared_ptr<void> owner, bool read_only) {
+  const std::size_t element = scalar_size(type);
+  if (strides.size() != shape.size()) {
+    throw InvalidArgument(format("shape {} has {} dimensions, but strides {} have {}",
+                                 shape_to_string(shape), shape.size(), shape_to_string(strides),
+                                 strides.size()));
+  }
+  byte_count(shape, element);
+  byte_range(shape, strides, element);
+  Array array;
+  array.size_ = element_count(shape);
+  if (address == 0 && array.size_ != 0) {
+    throw InvalidArgument(
+        format("an array of shape {} cannot be at address 0", shape_to_string(shape)));
+  }
+  array.owner_ = std::move(owner);
+  array.device_ = &device;
+  array.address_ = address;
+  array.shape_ = std::move(shape);
+  array.strides_ = std::move(strides);
+  array.type_ = type;
+  array.read_only_ = read_only;
+  return array;
+}
+
+Device& Array::device() const {
+  if (device_ == nullptr) throw InvalidArgument("an empty Array has no device: make one first");
+  return *device_;
+}
+
+std::size_t Array::nbytes() const noexcept {
+  return static_cast<std::size_t>(size_) * scalar_size(type_);
+}
+
+bool Array::is_contiguous() const noexcept {
+  return strides_are_contiguous(shape_, strides_, scalar_size(type_));
+}
+
+Array Array::view(CUdeviceptr address, Shape shape, Shape strides) const {
+  Array result;
+  result.owner_ = owner_;
+  result.buffer_ = buffer_;
+  result.device_ = device_;
+  result.address_ = address;
+  result.size_ = element_count(shape);
+  result.shape_ = std::move(shape);
+  result.strides_ = std::move(strides);
+  result.type_ = type_;
+  result.read_only_ = read_only_;
+  return result;
+}
+
+Array Array::reshape(Shape shape) const {
+  Shape resolved = resolve_reshape(shape_, std::move(shape));
+  auto strides = reshape_strides(shape_, strides_, resolved, scalar_size(type_));
+  if (!strides) {
+    throw InvalidArgument(
+        format("cannot reshape {} with strides {} into {} without a copy: copy the array first",
+               shape_to_string(shape_), shape_to_string(strides_), shape_to_string(resolved)));
+  }
+  return view(address_, std::move(resolved), std::move(*strides));
+}
+
+Array Array::transpose(std::span<const int> axes) const {
+  const auto refuse = [&](const char* why) {
+    return InvalidArgument(format("cannot transpose an array of shape {} by {} axes: {}",
+                                  shape_to_string(shape_), axes.size(), why));
+  };
+  if (axes.size() != shape_.size()) throw refuse("each axis must be named once");
+  Shape shape;
+  Shape strides;
+  std::vector<bool> seen(shape_.size(), false);
+  for (const int given : axes) {
+    const int axis = normalize_axis(given, ndim());
+    if (seen[axis]) throw refuse("an axis is named twice");
+    seen[axis] = true;
+    shape.push_back(shape_[axis]);
+    strides.push_back(strides_[axis]);
+  }
+  return view(address_, std::move(shape), std::move(strides));
+}
+
+Array Array::transpose() const {
+  return view(address_, Shape(shape_.rbegin(), shape_.rend()),
+              Shape(strides_.rbegin(), strides_.rend()));
+}
+
+Array Array::slice(int axis, std::int64_t start, std::int64_t count, std::int64_t step) const {
+  axis = normalize_axis(axis, ndim());
+  const std::int64_t extent = shape_[axis];
+  std::int64_t last = start;
+  const bool overflow = count > 1 && (__builtin_mul_overflow(count - 1, step, &last) ||
+                                      __builtin_add_overflow(last, start, &last));
+  const bool inside = start >= 0 && start < extent && last >= 0 && last < extent;
+  if (step == 0 || count < 0 || (count > 0 && (overflow || !inside))) {
+    throw InvalidArgument(format(
+        "cannot slice axis {} of shape {}: {} elements from {} in steps of {} do not lie inside",
+        axis, shape_to_string(shape_), count, start, step));
+  }
+  Shape shape = shape_;
+  Shape strides = strides_;
+  shape[axis] = count;
+  // With one element at most the step has no say; it may be too large to be multiplied.
+  if (count > 1) strides[axis] *= step;
+  const std::int64_t offset = count > 0 ? start * strides_[axis] : 0;
+  return view(address_ + static_cast<CUdeviceptr>(offset), std::move(shape), std::move(strides));
+}
+
+Array Array::drop_axis(int axis, std::int64_t index) const {
+  axis = normalize_axis(axis, ndim());
+  const std::int64_t extent = shape_[axis];
+  if (index < -extent || index >= extent) {
+    throw InvalidArgument(
+        format("index {} is out of bounds for axis {} with size {}", index, axis, extent));
+  }
+  if (index < 0) index += extent;
+  Shape shape = shape_;
+  Shape strides = strides_;
+  shape.erase(shape.begin() + axis);
+  strides.erase(strides.begin() + axis);
+  const bool has_elements = size_ != 0;
+  const std::int64_t offset = has_elements ? index * strides_[axis] : 0;
+  return view(address_ + static_cast<CUdeviceptr>(offset), std::move(shape), std::move(strides));
+}
+
+Array Array::insert_axis(int axis) const {
+  axis = normalize_axis(axis, ndim() + 1);
+  Shape shape = shape_;
+  Shape strides = strides_;
+  shape.insert(shape.begin() + axis, 1);
+  strides.insert(strides.begin() + axis, static_cast<std::int64_t>(scalar_size(type_)));
+  return view(address_, std::move(shape), std::move(strides));
+}
+
+void Array::to_host(void* data, const Stream& stream) const {
+  if (size_ == 0) return;
+  if (stream) stream.synchronize();
+  copy_strided_to_host(device(), data, address_, shape_, strides_, scalar_size(type_));
+}
+
+void Array::assign_from_host(const void* data, const Stream& stream) {
+  if (read_only_) throw InvalidArgument(format("{} is read-only", identify()));
+  if (!is_contiguous()) {
+    throw InvalidArgument(
+        format("{} with strides {} is not contiguous: data from the host can only be copied into a "
+               "contiguous array",
+               identify(), shape_to_string(strides_)));
+  }
+  if (size_ == 0) return;
+  if (stream) stream.synchronize();
+  copy_to_device(device(), address_, data, nbytes());
+}
+
+void Array::use_on(const Stream& stream) const {
+  if (buffer_ != nullptr) buffer_->use_on(stream);
+}
+
+std::string Array::identify() const {
+  return format("{} array of shape {} on {}", scalar_name(type_), shape_to_string(shape_),
+                device_ == nullptr ? "no device" : device_->label());
+}
+
+}  // namespace kernwright
