@@ -80,7 +80,7 @@ def main():
     suites = [
         (
             "C++ tests",
-            ["ctest", "--test-dir", arguments.build, "-j", jobs, "--verbose"],
+            [*ctest, "-j", jobs, "--verbose"],
             count_doctest,
         ),
         ("Python tests", [*pytest, "-n", jobs, "tests/python"], count_pytest),

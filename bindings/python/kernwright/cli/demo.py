@@ -145,9 +145,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     device = kw.current_device()
     print(f"photograph  {path.name}, {image.shape[1]} x {image.shape[0]} pixels")
-    print(
-        f"device      {device.name}, compute capability {'.'.join(map(str, device.compute_capability))}"
-    )
+    capability = ".".join(map(str, device.compute_capability))
+    print(f"device      {device.name}, compute capability {capability}")
     chain = Chain()
     print(f"compiled    4 kernels of demo.cu in {chain.compile_ms:.1f} ms (new in this process)")
     started = time.perf_counter()
