@@ -17,20 +17,20 @@ namespace kernwright {
 /// A raw device address as an argument; `type` of the pointee where it is known (else unchecked).
 struct Pointer {
   CUdeviceptr address = 0;
-  std::optional<ScalarType> type;
+  std::optional<ScalarType> type = std::nullopt;
 };
 
 /// What a value offers to a parameter. Plain data, made by KernelArgument<T>::view.
 struct ArgumentView {
   enum class Kind : std::uint8_t { number, pointer, bytes };
   Kind kind = Kind::bytes;
-  std::optional<ScalarType> scalar;  ///< of the number, or of the pointee when known
-  const void* data = nullptr;        ///< the bytes of the number or the aggregate
-  std::size_t size = 0;              ///< of `data`
-  CUdeviceptr address = 0;           ///< of a pointer
-  const Device* device = nullptr;    ///< where a pointer's memory is, when known
-  bool read_only = false;            ///< the memory must not be handed to a pointer to non-const
-  const char* problem = nullptr;     ///< why the value cannot be an argument at all, or null
+  std::optional<ScalarType> scalar = std::nullopt;  ///< of the number, or of the pointee when known
+  const void* data = nullptr;                       ///< the bytes of the number or the aggregate
+  std::size_t size = 0;                             ///< of `data`
+  CUdeviceptr address = 0;                          ///< of a pointer
+  const Device* device = nullptr;                   ///< where a pointer's memory is, when known
+  bool read_only = false;         ///< the memory must not be handed to a pointer to non-const
+  const char* problem = nullptr;  ///< why the value cannot be an argument at all, or null
 };
 
 /// The scalar type of a C++ arithmetic type.
@@ -95,9 +95,9 @@ struct LaunchTarget {
   const Kernel& kernel;
   LaunchSite site;
   LaunchTarget(
-      const Kernel& kernel,  // NOLINT: converts on purpose, so that the line is the caller's
+      const Kernel& launched,  // NOLINT: converts on purpose, so that the line is the caller's
       std::source_location at = std::source_location::current())
-      : kernel(kernel), site(LaunchSite::here(at)) {}
+      : kernel(launched), site(LaunchSite::here(at)) {}
 };
 
 /// Queues the kernel with these arguments: launch(kernel, {.grid = {4}, .block = {256}}, 2.0f, x,
