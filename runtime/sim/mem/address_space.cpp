@@ -135,14 +135,28 @@ std::optional<std::uint64_t> AddressSpace::take_from(Zone& zone, std::uint64_t b
   return begin;
 }
 
-void AddressSpace::give_back(std::uint64_t begin) {
-  Zone& zone = zones_[zone_of_unit_[(begin - base_) >> unit_shift_]];
+void AddressSpace::give_back(std::uint64_t begin, bool later) {
+  Zone& zone = zone_of(begin);
   const std::uint64_t slot = (begin - zone.begin) >> zone.stride_shift;
   SlotState state = SlotState::unpack(word(zone, slot).load(std::memory_order_relaxed));
   state.phase = SlotState::freed;
   word(zone, slot).store(state.pack(), std::memory_order_release);
-  decommit(begin, state.bytes);
-  zone.freed.push_back(slot);
+  if (later) {
+    pending_.push_back({begin, state});
+  } else {
+    release(begin, state.bytes);
+  }
+}
+
+void AddressSpace::release(std::uint64_t begin, std::uint64_t bytes) {
+  Zone& zone = zone_of(begin);
+  decommit(begin, bytes);
+  zone.freed.push_back((begin - zone.begin) >> zone.stride_shift);
+}
+
+void AddressSpace::reclaim() {
+  for (const Slot& slot : pending_) release(slot.begin, slot.state.bytes);
+  pending_.clear();
 }
 
 }  // namespace kernwright::sim

@@ -45,8 +45,10 @@ class AddressSpace {
 
   /// Host address of `bytes` fresh readable and writable zero bytes, or nothing.
   std::optional<std::uint64_t> take(std::uint64_t bytes, std::uint8_t tag);
-  /// Ends the live block at `begin`: its memory goes back, its slot remembers it as freed.
-  void give_back(std::uint64_t begin);
+  /// Ends the live block at `begin`: its memory goes back, at once or with the next reclaim(), and
+  /// its slot remembers it as freed.
+  void give_back(std::uint64_t begin, bool later);
+  void reclaim();
 
  private:
   struct Zone {
@@ -59,6 +61,10 @@ class AddressSpace {
   };
   bool reserve(std::uint64_t unit, std::uint64_t largest_block);
   std::atomic_ref<std::uint64_t> word(const Zone& zone, std::uint64_t slot) const noexcept;
+  Zone& zone_of(std::uint64_t begin) noexcept {
+    return zones_[zone_of_unit_[(begin - base_) >> unit_shift_]];
+  }
+  void release(std::uint64_t begin, std::uint64_t bytes);
   std::optional<std::uint64_t> take_from(Zone& zone, std::uint64_t bytes, std::uint8_t tag);
 
   int unit_shift_ = 0;                   ///< log2 of the zones' common length unit
@@ -69,6 +75,7 @@ class AddressSpace {
   std::size_t words_bytes_ = 0;
   std::vector<Zone> zones_;
   std::vector<std::uint8_t> zone_of_unit_;
+  std::vector<Slot> pending_;  ///< given back, pages still there
 };
 
 }  // namespace kernwright::sim

@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t kNullPage = 64 << 10;
+constexpr std::uint64_t kFarAway = std::uint64_t{64} << 30;  // no slip of an index
 
 bool on_host(AllocationKind kind) {
   return kind == AllocationKind::host || kind == AllocationKind::managed;
@@ -74,6 +75,11 @@ struct Memory::State {
   mutable std::shared_mutex adopted_mutex;         // taken after mutex where both are held
   std::map<std::uint64_t, std::uint64_t> adopted;  // begin -> end
   std::atomic<std::size_t> adopted_count{0};
+  using Neighbours = std::vector<const Memory*>;
+  std::atomic<const Neighbours*> neighbours{nullptr};
+  std::vector<std::unique_ptr<const Neighbours>> all_neighbours;  // readers may hold an old list
+
+  std::string describe_own(std::uint64_t address, std::uint64_t size, bool* freed) const;
 
   AddressRange find_adopted(std::uint64_t address) const {
     const std::shared_lock lock(adopted_mutex);
@@ -111,10 +117,15 @@ bool Memory::free(std::uint64_t address) {
   const auto slot = s.space.slot_of(address & ~kGlobalTag);
   if (!slot) return false;  // adopted host memory
   if (counts(allocation.kind)) s.used -= pages(allocation.range.end - allocation.range.begin);
-  generation_.fetch_add(1, std::memory_order_acq_rel);
-  s.space.give_back(slot->begin);
+  expire_cached_ranges();
+  s.space.give_back(slot->begin, allocation.kind == AllocationKind::heap);
   s.blocks.erase(block);
   return true;
+}
+
+void Memory::reclaim() {
+  const std::lock_guard lock(state_->mutex);
+  state_->space.reclaim();
 }
 
 bool Memory::adopt_host(std::uint64_t address, std::uint64_t bytes) {
@@ -138,11 +149,34 @@ bool Memory::release_host(std::uint64_t address) {
   if (s.adopted.erase(address) == 0) return false;
   --s.adopted_count;
   s.blocks.erase(address);
-  generation_.fetch_add(1, std::memory_order_acq_rel);
+  expire_cached_ranges();
   return true;
 }
 
+void Memory::set_neighbours(std::vector<const Memory*> neighbours) {
+  const std::lock_guard lock(state_->mutex);
+  state_->all_neighbours.push_back(
+      std::make_unique<const State::Neighbours>(std::move(neighbours)));
+  state_->neighbours.store(state_->all_neighbours.back().get(), std::memory_order_release);
+  expire_cached_ranges();
+}
+
+bool Memory::covers(std::uint64_t address) const noexcept {
+  return state_->space.slot_of(address & ~kGlobalTag).has_value();
+}
+
 AddressRange Memory::find(std::uint64_t address, bool* writable) const noexcept {
+  const AddressRange own = find_own(address, writable);
+  const auto* neighbours = state_->neighbours.load(std::memory_order_acquire);
+  if (own.end != 0 || neighbours == nullptr) return own;
+  for (const Memory* neighbour : *neighbours) {
+    const AddressRange range = neighbour->find_own(address, writable);
+    if (range.end != 0) return range;
+  }
+  return {};
+}
+
+AddressRange Memory::find_own(std::uint64_t address, bool* writable) const noexcept {
   const State& s = *state_;
   if (writable != nullptr) *writable = true;
   const auto slot = s.space.slot_of(address & ~kGlobalTag);
@@ -166,11 +200,24 @@ std::optional<Allocation> Memory::lookup(std::uint64_t address) const {
 }
 
 std::string Memory::describe(std::uint64_t address, std::uint64_t size, bool* freed) const {
-  const State& s = *state_;
   if (freed != nullptr) *freed = false;
   if (address == 0) return "a null pointer";
   if (address < kNullPage) return format("a null pointer plus {} bytes", address);
-  const auto slot = s.space.slot_of(address & ~kGlobalTag);
+  const bool untagged = (address & kWindowMask) == 0;
+  const auto* neighbours = state_->neighbours.load(std::memory_order_acquire);
+  if (neighbours != nullptr && !covers(address)) {
+    for (const Memory* neighbour : *neighbours) {
+      if (untagged || neighbour->covers(address)) {
+        return neighbour->state_->describe_own(address, size, freed);
+      }
+    }
+  }
+  return state_->describe_own(address, size, freed);
+}
+
+std::string Memory::State::describe_own(std::uint64_t address, std::uint64_t size,
+                                        bool* freed) const {
+  const auto slot = space.slot_of(address & ~kGlobalTag);
   if (slot && slot->state.phase == SlotState::freed &&
       address <
           tagged(slot->begin, static_cast<AllocationKind>(slot->state.tag)) + slot->state.bytes) {
@@ -178,21 +225,22 @@ std::string Memory::describe(std::uint64_t address, std::uint64_t size, bool* fr
     return format("inside an allocation of {} bytes at {:#x} that was freed", slot->state.bytes,
                   tagged(slot->begin, static_cast<AllocationKind>(slot->state.tag)));
   }
-  const std::lock_guard lock(s.mutex);
-  const auto next = s.blocks.upper_bound(address);
+  const std::lock_guard lock(mutex);
+  const auto next = blocks.upper_bound(address);
   const Allocation* nearest = nullptr;
-  if (next != s.blocks.end()) nearest = &next->second;
-  if (next != s.blocks.begin()) {
+  if (next != blocks.end()) nearest = &next->second;
+  if (next != blocks.begin()) {
     const Allocation& before = std::prev(next)->second;
     if (nearest == nullptr || distance(before.range, address) <= distance(nearest->range, address))
       nearest = &before;
   }
   const bool untagged = (address & kWindowMask) == 0;
-  if (nearest != nullptr && untagged == on_host(nearest->kind)) {
+  if (nearest != nullptr && untagged == on_host(nearest->kind) &&
+      distance(nearest->range, address) <= kFarAway) {
     return place(*nearest, address, size);
   }
-  if (untagged) return "a host address that the device does not know (no device allocation there)";
-  return "the device has no allocation there";
+  if (untagged) return "a host address that the device does not know; it needs device memory there";
+  return "far from every allocation of the device";
 }
 
 std::uint64_t Memory::used() const noexcept { return state_->used.load(); }

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace kernwright::sim {
 
@@ -51,8 +52,11 @@ class Memory {
   std::optional<std::uint64_t> allocate(std::uint64_t bytes, AllocationKind kind,
                                         std::string label = {});
   /// False when `address` is not the start of a live allocation made by allocate(). The caller sees
-  /// to it that nothing runs that still uses the memory.
+  /// to it that nothing runs that still uses the memory; only blocks of the device heap may go
+  /// while kernels run: their pages stay until reclaim().
   bool free(std::uint64_t address);
+  /// Gives back the pages of freed heap blocks. Only while nothing runs.
+  void reclaim();
 
   /// Makes host memory of the caller known to the device (page-locking it, in CUDA's words).
   /// False when it overlaps something known. The caller keeps it alive until release_host().
@@ -63,11 +67,21 @@ class Memory {
   /// The live allocation around `address` (read-only ones carry writable = false), else an empty
   /// range. Lock-free but for adopted host memory; handlers cache the result per site.
   AddressRange find(std::uint64_t address, bool* writable = nullptr) const noexcept;
-  /// The same with kind and label; slower.
+  /// The same without the neighbours.
+  AddressRange find_own(std::uint64_t address, bool* writable = nullptr) const noexcept;
+  /// An own allocation with kind and label; slower.
   std::optional<Allocation> lookup(std::uint64_t address) const;
   /// Bumped whenever an allocation ends: cached ranges of an older generation are stale. Never 0.
   /// Inline because handlers ask at every access.
   std::uint64_t generation() const noexcept { return generation_.load(std::memory_order_acquire); }
+
+  /// Memories whose allocations count as this one's in find() and describe(): peers, and the
+  /// host's, which comes first. They outlive this one's use.
+  void set_neighbours(std::vector<const Memory*> neighbours);
+  /// Whether the address lies in this memory's reserved address space.
+  bool covers(std::uint64_t address) const noexcept;
+  /// For ends of allocations in a neighbour.
+  void expire_cached_ranges() noexcept { generation_.fetch_add(1, std::memory_order_acq_rel); }
 
   /// For messages: "16 bytes past the end of the allocation of 4096 bytes at 0x..." or
   /// "inside an allocation of 4096 bytes at 0x... that was freed" (then *freed is set).

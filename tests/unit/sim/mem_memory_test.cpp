@@ -137,7 +137,8 @@ TEST_CASE("memory: slots come round again, oldest first, when a size class is us
 
 TEST_CASE("memory: messages tell the nearest allocation and by how much it was missed") {
   Memory memory(64 * kMiB);
-  CHECK(memory.describe(kGlobalTag | 0x7f0000000000, 4) == "the device has no allocation there");
+  CHECK(memory.describe(kGlobalTag | 0x7f0000000000, 4) ==
+        "far from every allocation of the device");
   const auto block = memory.allocate(4096, AllocationKind::device);
   REQUIRE(block);
   bool freed = true;
@@ -178,6 +179,42 @@ TEST_CASE("memory: constants are read-only, host and managed memory is untagged"
     CHECK(memory.free(*block));
     CHECK_FALSE(memory.lookup(*block));
   }
+}
+
+TEST_CASE("memory: neighbours are searched after the own allocations") {
+  Memory own(kMiB), host(kMiB), peer(kMiB);
+  own.set_neighbours({&host, &peer});
+  const auto there = peer.allocate(100, AllocationKind::device);
+  const auto pinned = host.allocate(100, AllocationKind::host);
+  REQUIRE(there);
+  REQUIRE(pinned);
+  CHECK(own.find(*there + 99).begin == *there);
+  CHECK(own.find(*pinned).begin == *pinned);
+  CHECK(own.find_own(*there).end == 0);
+  CHECK(own.covers(*there) == false);
+  CHECK(own.describe(*there + 101, 4).find("1 bytes past the end of the allocation of 100") == 0);
+  CHECK(own.describe(*pinned + 100, 4).find("just past the end of the host memory of 100") == 0);
+  CHECK(own.describe(reinterpret_cast<std::uint64_t>(&own), 4).find("a host address") == 0);
+  const std::uint64_t generation = own.generation();
+  own.set_neighbours({&host});
+  CHECK(own.generation() > generation);
+  CHECK(own.find(*there).end == 0);
+}
+
+TEST_CASE("memory: freed heap blocks keep their pages until reclaim") {
+  Memory memory(kMiB);
+  const auto block = memory.allocate(100, AllocationKind::heap);
+  REQUIRE(block);
+  host_pointer(*block)[5] = std::byte{7};
+  CHECK(memory.free(*block));
+  CHECK(memory.find(*block).end == 0);
+  CHECK(host_pointer(*block)[5] == std::byte{7});
+  bool freed = false;
+  memory.describe(*block, 1, &freed);
+  CHECK(freed);
+  memory.reclaim();
+  CHECK_FALSE(memory.free(*block));
+  CHECK(memory.used() == 0);
 }
 
 TEST_CASE("memory: host memory of the caller can be adopted and released") {

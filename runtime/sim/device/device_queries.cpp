@@ -1,0 +1,119 @@
+// Driver functions that describe the simulated devices.
+#include "base/format.h"
+#include "sim/device/platform.h"
+
+#include <cstring>
+#include <string>
+
+namespace kernwright::sim {
+namespace {
+
+CUresult device_get_count(int* count) {
+  return guarded([&] {
+    require(count != nullptr);
+    *count = static_cast<int>(platform().devices.size());
+  });
+}
+
+CUresult device_get(CUdevice* device, int ordinal) {
+  return guarded([&] {
+    require(device != nullptr);
+    *device = platform().device(ordinal).ordinal;
+  });
+}
+
+/// Copies `text` with its NUL, cut to `length` bytes.
+void copy_text(char* to, int length, const std::string& text) {
+  const auto room = static_cast<std::size_t>(length) - 1;
+  const std::size_t count = std::min(room, text.size());
+  std::memcpy(to, text.data(), count);
+  to[count] = '\0';
+}
+
+CUresult device_get_name(char* name, int length, CUdevice device) {
+  return guarded([&] {
+    require(name != nullptr && length > 0);
+    platform().device(device);
+    copy_text(name, length, device_profile().name);
+  });
+}
+
+CUresult device_get_uuid(CUuuid* uuid, CUdevice device) {
+  return guarded([&] {
+    require(uuid != nullptr);
+    const int ordinal = platform().device(device).ordinal;
+    std::memcpy(uuid->bytes, "kernwright-sim", 14);
+    uuid->bytes[14] = static_cast<char>(ordinal >> 8);
+    uuid->bytes[15] = static_cast<char>(ordinal);
+  });
+}
+
+CUresult device_get_attribute(int* value, CUdevice_attribute attribute, CUdevice device) {
+  return guarded([&] {
+    require(value != nullptr);
+    const int ordinal = platform().device(device).ordinal;
+    const auto known = device_profile().attribute(attribute);
+    require(known.has_value());
+    *value = attribute == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID ? ordinal : *known;
+  });
+}
+
+CUresult device_total_mem(std::size_t* bytes, CUdevice device) {
+  return guarded([&] {
+    require(bytes != nullptr);
+    *bytes = platform().device(device).memory.capacity();
+  });
+}
+
+std::string bus_id_of(int ordinal) { return format("0000:{:02X}:00.0", ordinal); }
+
+CUresult device_get_pci_bus_id(char* bus_id, int length, CUdevice device) {
+  return guarded([&] {
+    require(bus_id != nullptr && length > 0);
+    const std::string text = bus_id_of(platform().device(device).ordinal);
+    require(static_cast<std::size_t>(length) > text.size());
+    copy_text(bus_id, length, text);
+  });
+}
+
+CUresult device_get_by_pci_bus_id(CUdevice* device, const char* bus_id) {
+  return guarded([&] {
+    require(device != nullptr && bus_id != nullptr);
+    std::string wanted;
+    for (const char* c = bus_id; *c != '\0'; ++c) {
+      wanted += *c >= 'a' && *c <= 'f' ? static_cast<char>(*c - 'a' + 'A') : *c;
+    }
+    for (const auto& candidate : platform().devices) {
+      const std::string text = bus_id_of(candidate->ordinal);
+      // The domain and the function may be left out.
+      if (wanted == text || wanted == text.substr(5) || wanted == text.substr(5, 5)) {
+        *device = candidate->ordinal;
+        return;
+      }
+    }
+    fail(CUDA_ERROR_INVALID_VALUE);
+  });
+}
+
+CUresult device_can_access_peer(int* can_access, CUdevice device, CUdevice peer) {
+  return guarded([&] {
+    require(can_access != nullptr);
+    *can_access = platform().device(device).ordinal != platform().device(peer).ordinal;
+  });
+}
+
+}  // namespace
+
+void install_device_queries(DriverApi& api) {
+  api.cuDeviceGetCount = device_get_count;
+  api.cuDeviceGet = device_get;
+  api.cuDeviceGetName = device_get_name;
+  api.cuDeviceGetUuid = device_get_uuid;
+  api.cuDeviceGetAttribute = device_get_attribute;
+  api.cuDeviceTotalMem = device_total_mem;
+  api.cuDeviceGetPCIBusId = device_get_pci_bus_id;
+  api.cuDeviceGetByPCIBusId = device_get_by_pci_bus_id;
+  api.cuDeviceCanAccessPeer = device_can_access_peer;
+}
+
+}  // namespace kernwright::sim

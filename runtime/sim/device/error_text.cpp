@@ -1,0 +1,57 @@
+// A sentence for each result code that the simulated device returns.
+#include "sim/device/error_text.h"
+
+#include "driver/driver_api.h"
+
+namespace kernwright::sim {
+namespace {
+
+struct Row {
+  CUresult code;
+  const char* text;
+};
+
+constexpr Row kRows[] = {
+    {CUDA_SUCCESS, "no error"},
+    {CUDA_ERROR_INVALID_VALUE, "an argument has a value that is not allowed"},
+    {CUDA_ERROR_OUT_OF_MEMORY, "out of memory"},
+    {CUDA_ERROR_NOT_INITIALIZED, "cuInit was not called, or the process was forked afterwards"},
+    {CUDA_ERROR_DEINITIALIZED, "the driver is shutting down"},
+    {CUDA_ERROR_NO_DEVICE, "there is no device"},
+    {CUDA_ERROR_INVALID_DEVICE, "there is no device with this ordinal"},
+    {CUDA_ERROR_INVALID_IMAGE, "the image is not device code"},
+    {CUDA_ERROR_INVALID_CONTEXT, "no context is current, or it is not a context"},
+    {CUDA_ERROR_NO_BINARY_FOR_GPU, "the image holds no code for this device"},
+    {CUDA_ERROR_UNSUPPORTED_LIMIT, "the device has no such limit"},
+    {CUDA_ERROR_INVALID_PTX, "the PTX text is malformed or not supported"},
+    {CUDA_ERROR_INVALID_HANDLE, "the handle is not valid (any more) or belongs elsewhere"},
+    {CUDA_ERROR_NOT_FOUND, "nothing of this name was found"},
+    {CUDA_ERROR_NOT_READY, "work is still running"},
+    {CUDA_ERROR_ILLEGAL_ADDRESS, "the kernel accessed memory that it may not access"},
+    {CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, "the launch needs more resources than there are"},
+    {CUDA_ERROR_LAUNCH_TIMEOUT, "the kernel ran for too long and was stopped"},
+    {CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED, "peer access is enabled already"},
+    {CUDA_ERROR_PEER_ACCESS_NOT_ENABLED, "peer access is not enabled"},
+    {CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE, "the primary context is active"},
+    {CUDA_ERROR_CONTEXT_IS_DESTROYED, "the current context was destroyed"},
+    {CUDA_ERROR_ASSERT, "an assertion failed in device code"},
+    {CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, "the host memory is registered already"},
+    {CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, "the host memory is not registered"},
+    {CUDA_ERROR_MISALIGNED_ADDRESS, "the kernel used an address that is not aligned"},
+    {CUDA_ERROR_LAUNCH_FAILED, "the kernel failed"},
+    {CUDA_ERROR_NOT_PERMITTED, "the operation is not permitted"},
+    {CUDA_ERROR_NOT_SUPPORTED, "the simulated device does not support the operation"},
+    {CUDA_ERROR_INVALID_CLUSTER_SIZE, "the cluster size is not valid"},
+    {CUDA_ERROR_UNKNOWN, "unknown error"},
+};
+
+}  // namespace
+
+const char* error_text(CUresult code) noexcept {
+  for (const Row& row : kRows) {
+    if (row.code == code) return row.text;
+  }
+  return result_name(code);
+}
+
+}  // namespace kernwright::sim

@@ -1,0 +1,97 @@
+// Runs all blocks of a launch over host threads.
+#include "sim/device/grid.h"
+
+#include "sim/device/print.h"
+#include "sim/device/thread_pool.h"
+#include "sim/exec/block_runner.h"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <limits>
+#include <mutex>
+
+namespace kernwright::sim {
+namespace {
+
+constexpr std::uint64_t kNoBlock = std::numeric_limits<std::uint64_t>::max();
+constexpr std::uint64_t kLargestChunk = 64;
+constexpr std::uint64_t kChunksPerWorker = 8;
+
+class Grid {
+ public:
+  Grid(const LaunchContext& launch, int width)
+      : launch_(launch),
+        blocks_(std::uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2]),
+        width_(static_cast<int>(std::min<std::uint64_t>(blocks_, static_cast<unsigned>(width)))),
+        chunk_(std::clamp<std::uint64_t>(
+            blocks_ / (kChunksPerWorker * static_cast<unsigned>(width_)), 1, kLargestChunk)),
+        prints_(static_cast<std::size_t>(width_)) {}
+
+  GridResult run() {
+    ThreadPool::get().run(width_, [this](int worker) { serve(worker); });
+    if (failure_) std::rethrow_exception(failure_);
+    GridResult result;
+    if (faulty_block_ != kNoBlock) result.fault = std::move(fault_);
+    result.printed = join(prints_);
+    return result;
+  }
+
+ private:
+  void serve(int worker) noexcept try {
+    LaunchContext launch = launch_;
+    PrintBuffer& print = prints_[static_cast<std::size_t>(worker)];
+    launch.print = PrintBuffer::append;
+    launch.print_sink = &print;
+    BlockRunner runner(launch);
+    while (true) {
+      const std::uint64_t first = next_.fetch_add(chunk_, std::memory_order_relaxed);
+      const std::uint64_t end = std::min(blocks_, first + chunk_);
+      if (first >= blocks_ || first > faulty_block_.load(std::memory_order_relaxed)) return;
+      for (std::uint64_t block = first; block < end; ++block) {
+        if (block > faulty_block_.load(std::memory_order_relaxed)) return;
+        print.begin_block(block);
+        if (!runner.run(coordinates(block))) {
+          report(block, runner.fault());
+          return;
+        }
+      }
+    }
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    if (!failure_) failure_ = std::current_exception();
+    faulty_block_ = 0;  // the others stop
+  }
+
+  std::array<std::uint32_t, 3> coordinates(std::uint64_t block) const noexcept {
+    const std::uint64_t x = launch_.grid[0], y = launch_.grid[1];
+    return {static_cast<std::uint32_t>(block % x), static_cast<std::uint32_t>(block / x % y),
+            static_cast<std::uint32_t>(block / x / y)};
+  }
+
+  void report(std::uint64_t block, const FaultReport& fault) {
+    const std::lock_guard lock(mutex_);
+    if (block >= faulty_block_) return;
+    faulty_block_ = block;
+    fault_ = fault;
+  }
+
+  const LaunchContext& launch_;
+  const std::uint64_t blocks_;
+  const int width_;
+  const std::uint64_t chunk_;
+  std::atomic<std::uint64_t> next_{0};
+  std::atomic<std::uint64_t> faulty_block_{kNoBlock};
+  std::mutex mutex_;  // guards fault_ and failure_
+  FaultReport fault_;
+  std::exception_ptr failure_;
+  std::vector<PrintBuffer> prints_;
+};
+
+}  // namespace
+
+GridResult run_grid(const LaunchContext& launch, int width) {
+  return Grid(launch, std::max(1, width)).run();
+}
+
+}  // namespace kernwright::sim

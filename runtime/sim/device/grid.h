@@ -1,0 +1,24 @@
+// Runs all blocks of a launch over host threads.
+#pragma once
+
+#include "base/fault_report.h"
+#include "sim/exec/warp.h"
+
+#include <optional>
+#include <string>
+
+namespace kernwright::sim {
+
+struct GridResult {
+  std::optional<FaultReport>
+      fault;            ///< of the block with the lowest linear index among those failed
+  std::string printed;  ///< what device code printed, in block order
+};
+
+/// Runs the grid on up to `width` host threads, the caller's included. `launch.print` and its sink
+/// are set here. Blocks start in the order of their linear index; after a finding no block behind
+/// it starts, while the ones before it still run, so that the same block is reported whatever the
+/// number of threads. Throws what BlockRunner's constructor throws.
+GridResult run_grid(const LaunchContext& launch, int width);
+
+}  // namespace kernwright::sim

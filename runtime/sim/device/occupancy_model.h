@@ -1,0 +1,27 @@
+// How many blocks of a kernel fit on a multiprocessor of compute capability 8.0.
+#pragma once
+
+#include <cstddef>
+
+namespace kernwright::sim {
+
+/// What a launch asks for; bytes and 32-bit registers.
+struct OccupancyRequest {
+  int block_threads = 0;
+  int registers = 0;  ///< of one thread
+  std::size_t static_shared = 0;
+  std::size_t dynamic_shared = 0;
+};
+
+/// Resident blocks on one multiprocessor, 0 when not even one fits. Threads, blocks, registers
+/// (given out in units of 256 per warp) and shared memory (units of 128 bytes, 1 KiB reserved per
+/// block) each set a limit; the smallest counts.
+int resident_blocks(const OccupancyRequest& request);
+
+/// Largest block size, a multiple of the warp, that registers allow.
+int max_block_threads(int registers);
+
+/// Dynamic shared memory per block with which `blocks` blocks still share a multiprocessor.
+std::size_t available_dynamic_shared(int blocks, std::size_t static_shared);
+
+}  // namespace kernwright::sim

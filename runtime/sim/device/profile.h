@@ -1,0 +1,29 @@
+// What the simulated device says about itself: attributes and limits from profiles/sm_80.json.
+#pragma once
+
+#include "driver/driver_types.h"
+
+#include <array>
+#include <cstddef>
+#include <optional>
+
+namespace kernwright::sim {
+
+inline constexpr int kLimitCount = 10;
+
+/// Constant; the JSON file was turned into a table when the library was built.
+struct DeviceProfile {
+  const char* name;
+  int driver_version;
+  int priority_least, priority_greatest;
+  std::array<std::optional<std::size_t>, kLimitCount> limits;  ///< by CUlimit; empty = unsupported
+
+  /// Nothing for an attribute that the captured driver did not know.
+  std::optional<int> attribute(int which) const noexcept;
+  /// For attributes that every profile has.
+  int required(CUdevice_attribute which) const noexcept { return *attribute(which); }
+};
+
+const DeviceProfile& device_profile() noexcept;
+
+}  // namespace kernwright::sim

@@ -1,0 +1,31 @@
+// What a kernel needs of a multiprocessor, read from the cubin that the compiler made beside the
+// PTX.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+
+namespace kernwright::sim {
+
+struct FunctionInfo;
+
+/// Bytes; `registers` are 32-bit ones of one thread.
+struct KernelResources {
+  int registers = 0;
+  std::uint32_t shared_bytes = 0;    ///< static, of one block
+  std::uint32_t local_bytes = 0;     ///< of one thread: stack and spills
+  std::uint32_t constant_bytes = 0;  ///< the module's __constant__ variables
+  std::uint32_t max_threads = 0;     ///< from __launch_bounds__; 0 = none
+};
+
+/// Resources of all kernels in `cubin` by lowered name. Reads nothing outside the span; empty when
+/// it is not a CUDA ELF image.
+std::map<std::string, KernelResources> read_cubin_resources(std::span<const std::byte> cubin);
+
+/// Without a cubin: what the decoded program suggests. Registers are then the values that are live
+/// at once in the interpreter's frame, which is near but not equal to what a GPU's compiler needs.
+KernelResources estimate_resources(const FunctionInfo& function);
+
+}  // namespace kernwright::sim

@@ -1,0 +1,113 @@
+// The end of contexts and of allocations.
+#include "sim/device/teardown.h"
+
+#include "base/format.h"
+#include "sim/device/platform.h"
+
+namespace kernwright::sim {
+namespace {
+
+void forget_pool_use(const AllocationInfo& info) {
+  if (info.pool == nullptr) return;
+  const std::lock_guard lock(info.pool->mutex);
+  info.pool->used -= info.bytes;
+}
+
+/// Cached ranges on any device may lie in memory that just went away on another.
+void expire_cached_ranges(Platform& instance) {
+  for (const auto& device : instance.devices) device->memory.expire_cached_ranges();
+}
+
+std::vector<std::uint64_t> allocations_of(Platform& instance, const Context& context) {
+  std::vector<std::uint64_t> addresses;
+  const std::lock_guard lock(instance.allocations_mutex);
+  for (const auto& [address, info] : instance.allocations) {
+    if (info.context_id == context.id) addresses.push_back(address);
+  }
+  return addresses;
+}
+
+void release(Platform& instance, std::uint64_t address, const AllocationInfo& info) {
+  const std::lock_guard execution(instance.execution);
+  if (info.registered) {
+    instance.host_memory.release_host(address);
+  } else if (Memory* const memory = instance.memory_of(address); memory != nullptr) {
+    memory->free(address);
+  }
+  expire_cached_ranges(instance);
+  forget_pool_use(info);
+}
+
+}  // namespace
+
+void tear_down(Context& context) {
+  Platform& instance = platform();
+  const auto belongs = [&](const auto& object) { return object.context->id == context.id; };
+  instance.functions.remove_if(belongs);
+  instance.modules.remove_if(belongs);
+  instance.events.remove_if(belongs);
+  instance.streams.remove_if(belongs);
+  for (const std::uint64_t address : allocations_of(instance, context)) {
+    AllocationInfo info;
+    {
+      const std::lock_guard lock(instance.allocations_mutex);
+      const auto found = instance.allocations.find(address);
+      if (found == instance.allocations.end()) continue;
+      info = std::move(found->second);
+      instance.allocations.erase(found);
+    }
+    release(instance, address, info);
+  }
+  const std::lock_guard lock(context.mutex);
+  context.peers.clear();
+  apply_peers(context);
+}
+
+void apply_peers(Context& context) {
+  Platform& instance = platform();
+  std::vector<const Memory*> neighbours{&instance.host_memory};
+  for (const int ordinal : context.peers) neighbours.push_back(&instance.device(ordinal).memory);
+  const std::lock_guard execution(instance.execution);
+  context.device.memory.set_neighbours(std::move(neighbours));
+}
+
+namespace {
+
+/// Takes the record of `address` out of the table when `condition(info)` holds.
+template <typename Condition>
+std::optional<AllocationInfo> take_record(std::uint64_t address, Condition&& condition) {
+  Platform& instance = platform();
+  const std::lock_guard lock(instance.allocations_mutex);
+  const auto found = instance.allocations.find(address);
+  if (found == instance.allocations.end() || !condition(found->second)) return std::nullopt;
+  AllocationInfo info = std::move(found->second);
+  instance.allocations.erase(found);
+  return info;
+}
+
+}  // namespace
+
+void free_allocation(std::uint64_t address, bool host, const char* call) {
+  const auto info = take_record(address, [&](const AllocationInfo& record) {
+    return !record.registered && (record.kind == AllocationKind::host) == host;
+  });
+  if (info) {
+    release(platform(), address, *info);
+    return;
+  }
+  bool freed = false;
+  const std::string place = platform().describe(address, 1, &freed);
+  fail_with(CUDA_ERROR_INVALID_VALUE, freed ? FaultKind::use_after_free : FaultKind::bounds,
+            format("{} of {:#x}, which is not the start of live {} memory", call, address,
+                   host ? "page-locked host" : "device"),
+            address, 0, place);
+}
+
+bool release_registered(std::uint64_t address) {
+  const auto info =
+      take_record(address, [](const AllocationInfo& record) { return record.registered; });
+  if (info) release(platform(), address, *info);
+  return info.has_value();
+}
+
+}  // namespace kernwright::sim

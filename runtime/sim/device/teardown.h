@@ -1,0 +1,22 @@
+// What happens to a context's belongings: at its end, and when its peers change.
+#pragma once
+
+#include "sim/device/objects.h"
+
+namespace kernwright::sim {
+
+/// Ends all streams, events, modules, functions and allocations of the context.
+void tear_down(Context& context);
+
+/// Lets kernels of the context's device reach the memory of its peers, and no other device's.
+/// Call with the context's mutex held.
+void apply_peers(Context& context);
+
+/// Ends one allocation. Throws Failure INVALID_VALUE with a report when `address` is not the start
+/// of a live allocation of device memory (or of host memory when `host`), naming `call`.
+void free_allocation(std::uint64_t address, bool host, const char* call);
+
+/// Ends a registration by cuMemHostRegister; false when there is none.
+bool release_registered(std::uint64_t address);
+
+}  // namespace kernwright::sim

@@ -1,0 +1,90 @@
+// The host threads that blocks run on.
+#include "sim/device/thread_pool.h"
+
+#include "base/env.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <system_error>
+#include <thread>
+
+namespace kernwright::sim {
+
+struct ThreadPool::State {
+  std::mutex use;  // one run() at a time
+  std::mutex mutex;
+  std::condition_variable start, done;
+  int threads = 0;  // started so far
+  int wanted = 0;   // workers of the present use, with the caller
+  std::uint64_t use_number = 0;
+  int running = 0;
+  const std::function<void(int)>* work = nullptr;
+
+  void serve(int number) {
+    std::uint64_t seen = 0;
+    std::unique_lock lock(mutex);
+    while (true) {
+      start.wait(lock, [&] { return use_number != seen; });
+      seen = use_number;
+      if (number >= wanted) continue;
+      const std::function<void(int)>& call = *work;
+      lock.unlock();
+      call(number);
+      lock.lock();
+      if (--running == 0) done.notify_one();
+    }
+  }
+
+  /// Call with the mutex held. New threads wait for the next use.
+  void grow(int count) {
+    while (threads < count) {
+      try {
+        std::thread([this, number = threads + 1] { serve(number); }).detach();
+      } catch (const std::system_error&) {
+        return;
+      }
+      ++threads;
+    }
+  }
+};
+
+ThreadPool::ThreadPool() : state_(new State) {}
+
+ThreadPool& ThreadPool::get() {
+  static ThreadPool* const pool = new ThreadPool;
+  return *pool;
+}
+
+int ThreadPool::default_width() {
+  const auto asked = static_cast<int>(env_number(Env::sim_threads));
+  if (asked != 0) return asked;
+  cpu_set_t cores;
+  if (sched_getaffinity(0, sizeof cores, &cores) == 0) return std::max(1, CPU_COUNT(&cores));
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+void ThreadPool::run(int width, const std::function<void(int)>& work) {
+  if (width <= 1) {
+    work(0);
+    return;
+  }
+  State& s = *state_;
+  const std::lock_guard one_use(s.use);
+  {
+    const std::lock_guard lock(s.mutex);
+    s.grow(width - 1);
+    s.wanted = std::min(width, s.threads + 1);
+    s.running = s.wanted - 1;
+    s.work = &work;
+    ++s.use_number;
+  }
+  s.start.notify_all();
+  work(0);
+  std::unique_lock lock(s.mutex);
+  s.done.wait(lock, [&] { return s.running == 0; });
+}
+
+}  // namespace kernwright::sim

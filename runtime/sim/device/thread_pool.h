@@ -1,0 +1,28 @@
+// The host threads that blocks run on.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+namespace kernwright::sim {
+
+/// Threads are started when first needed and wait between uses. One use at a time.
+class ThreadPool {
+ public:
+  /// The process's pool; never destroyed. Its threads do not exist in a forked child.
+  static ThreadPool& get();
+
+  /// Threads that a launch may use, the caller's included: KERNWRIGHT_SIM_THREADS or all cores.
+  static int default_width();
+
+  /// Calls work(0) on this thread and work(1) ... work(width - 1) on others, and returns when all
+  /// returned. When threads cannot be started fewer calls are made. `work` must not throw.
+  void run(int width, const std::function<void(int)>& work);
+
+ private:
+  ThreadPool();
+  struct State;
+  State* state_;
+};
+
+}  // namespace kernwright::sim
