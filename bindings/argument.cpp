@@ -1,0 +1,105 @@
+// Planning of arguments, their error messages, and host arrays that are copied around a launch.
+#include "argument.h"
+
+#include "array_support.h"
+#include "base/errors.h"
+#include "base/format.h"
+#include "core/device.h"
+#include "current.h"
+#include "dtype.h"
+#include "python_support.h"
+
+#include <algorithm>
+
+namespace kernwright::python {
+namespace {
+
+// Every slot is aligned as the most demanding parameter is.
+constexpr std::size_t kSlotAlignment = 16;
+
+std::size_t rounded(std::size_t bytes) {
+  return (bytes + kSlotAlignment - 1) / kSlotAlignment * kSlotAlignment;
+}
+
+bool is_void_pointer(const Parameter& parameter) {
+  std::string type = parameter.type;
+  for (const char* qualifier : {"const", "volatile", "__restrict__", " "}) {
+    for (std::size_t at = type.find(qualifier); at != std::string::npos; at = type.find(qualifier)) {
+      type.erase(at, std::string(qualifier).size());
+    }
+  }
+  return type == "void*";
+}
+
+}  // namespace
+
+std::size_t slot_bytes(const Parameter& parameter) noexcept {
+  return rounded(std::max(parameter.size, kSlotAlignment));
+}
+
+ArgumentPlan plan_argument(const Parameter& parameter, std::size_t index, std::size_t end) {
+  ArgumentPlan plan;
+  plan.parameter = &parameter;
+  plan.index = index;
+  plan.offset = rounded(end);
+  plan.is_void = parameter.kind == ParameterKind::pointer && is_void_pointer(parameter);
+  plan.convert =
+      parameter.kind == ParameterKind::pointer ? &convert_pointer : value_converter(parameter);
+  return plan;
+}
+
+std::string LaunchFrame::describe(const ArgumentPlan& plan, const std::string& problem) const {
+  return format("{}: parameter {} ({}) {}", kernel_.signature().to_string(), plan.index + 1,
+                plan.parameter->type, problem);
+}
+
+void LaunchFrame::refuse(const ArgumentPlan& plan, const std::string& problem) const {
+  throw ArgumentError(describe(plan, problem));
+}
+
+void LaunchFrame::refuse_range(const ArgumentPlan& plan, const std::string& problem) const {
+  throw ArgumentRangeError(describe(plan, problem));
+}
+
+CUdeviceptr LaunchFrame::stage(const HostArgument& host, const py::object& values,
+                               ScalarType type) {
+  const auto target = py::reinterpret_borrow<py::array>(values);
+  const py::array contiguous = py::module_::import("numpy").attr("ascontiguousarray")(target);
+  Shape shape(target.shape(), target.shape() + target.ndim());
+  Staged staged;
+  if (host.copy_in) {
+    const void* data = contiguous.data();
+    const py::gil_scoped_release unlocked;
+    staged.array = Array::from_host(device_, data, std::move(shape), type);
+  } else {
+    staged.array = Array::empty(device_, std::move(shape), type, stream_);
+  }
+  if (host.copy_out) {
+    staged.target = target;
+    staged.contiguous = contiguous;
+  }
+  staged_.push_back(std::move(staged));
+  return staged_.back().array.address();
+}
+
+void LaunchFrame::finish() {
+  if (staged_.empty()) return;
+  {
+    const py::gil_scoped_release unlocked;
+    (stream_ ? stream_ : Stream::legacy(device_)).synchronize();
+  }
+  for (const Staged& staged : staged_) {
+    if (!staged.target) continue;
+    auto memory = py::reinterpret_borrow<py::array>(staged.contiguous);
+    void* data = memory.mutable_data();
+    {
+      const py::gil_scoped_release unlocked;
+      staged.array.to_host(data);
+    }
+    if (!memory.is(staged.target)) {
+      py::module_::import("numpy").attr("copyto")(staged.target, memory);
+    }
+  }
+}
+
+}  // namespace kernwright::python

@@ -1,0 +1,88 @@
+// Kernel arguments: each parameter has a converter that checks a Python value and writes its bytes.
+#pragma once
+
+#include "array/array.h"
+#include "core/kernel.h"
+
+#include <cstddef>
+#include <pybind11/pybind11.h>
+#include <string>
+#include <vector>
+
+namespace kernwright::python {
+
+namespace py = pybind11;
+
+class LaunchFrame;
+
+/// How to turn a Python value into the bytes of one parameter.
+struct ArgumentPlan {
+  /// Writes the bytes of `value` to `slot`, or throws ArgumentError or ArgumentRangeError.
+  using Converter = void (*)(const ArgumentPlan& plan, PyObject* value, std::byte* slot,
+                             LaunchFrame& frame);
+  Converter convert = nullptr;
+  const Parameter* parameter = nullptr;
+  std::size_t index = 0;   ///< counted from 0
+  std::size_t offset = 0;  ///< of the slot in the argument block
+  bool is_void = false;    ///< of a pointer: takes any array
+};
+
+/// The plan of `parameter`, its slot at or behind `end` of the block.
+ArgumentPlan plan_argument(const Parameter& parameter, std::size_t index, std::size_t end);
+/// Room that a parameter takes in the argument block.
+std::size_t slot_bytes(const Parameter& parameter) noexcept;
+
+/// A host array that is copied around a launch: kw.In, kw.Out, kw.InOut.
+struct HostArgument {
+  py::object values;
+  bool copy_in = false;
+  bool copy_out = false;
+};
+
+/// A raw device address: kw.Pointer(address, dtype).
+struct PointerArgument {
+  std::uintptr_t address = 0;
+  std::optional<ScalarType> type;  ///< nothing: taken by any pointer
+};
+
+/// An array that need not be contiguous: kw.strided(x).
+struct StridedArgument {
+  py::object array;
+};
+
+/// What one launch has at hand while its arguments are converted. Lives on the caller's stack.
+class LaunchFrame {
+ public:
+  LaunchFrame(const Kernel& kernel, Device& device, const Stream& stream)
+      : kernel_(kernel), device_(device), stream_(stream) {}
+
+  Device& device() const noexcept { return device_; }
+  const Stream& stream() const noexcept { return stream_; }
+
+  /// Copies `host` to the device (or only makes room there) and returns the address.
+  CUdeviceptr stage(const HostArgument& host, const py::object& values, ScalarType type);
+  /// Copies results back and waits, when a host argument was staged.
+  void finish();
+
+  /// "saxpy(float a, ...): parameter 2 (const float*) <problem>".
+  std::string describe(const ArgumentPlan& plan, const std::string& problem) const;
+  [[noreturn]] void refuse(const ArgumentPlan& plan, const std::string& problem) const;
+  [[noreturn]] void refuse_range(const ArgumentPlan& plan, const std::string& problem) const;
+
+ private:
+  struct Staged {
+    Array array;
+    py::object target;    // null when nothing is copied back
+    py::object contiguous;  // host memory that receives the copy; the target itself where possible
+  };
+  const Kernel& kernel_;
+  Device& device_;
+  const Stream& stream_;
+  std::vector<Staged> staged_;
+};
+
+/// Converters of pointer parameters (argument_array.cpp) and of values (argument_value.cpp).
+void convert_pointer(const ArgumentPlan& plan, PyObject* value, std::byte* slot, LaunchFrame& frame);
+ArgumentPlan::Converter value_converter(const Parameter& parameter);
+
+}  // namespace kernwright::python

@@ -1,0 +1,194 @@
+// The converter of pointer parameters: arrays of any library, addresses, null, host data.
+#include "argument.h"
+#include "array_support.h"
+#include "base/errors.h"
+#include "base/format.h"
+#include "core/device.h"
+#include "dlpack.h"
+#include "dtype.h"
+#include "foreign.h"
+#include "python_support.h"
+
+#include <cstring>
+#include <pybind11/numpy.h>
+
+namespace kernwright::python {
+namespace {
+
+std::string named(const ArgumentPlan& plan) {
+  return plan.parameter->name.empty() ? "it" : plan.parameter->name;
+}
+
+std::string type_text(const ArrayArgument& array) {
+  return array.type ? std::string(scalar_name(*array.type)) : array.type_text;
+}
+
+/// Whether elements of `type` may lie behind the pointer, sizes and alignment apart.
+bool takes(const ArgumentPlan& plan, ScalarType type) {
+  const Parameter& parameter = *plan.parameter;
+  if (plan.is_void) return true;
+  if (parameter.any_byte_pointee) return scalar_size(type) == 1;
+  if (!parameter.scalar) {
+    // A pointer to pointers takes addresses, a pointer to a struct its raw bytes.
+    const bool to_pointers = parameter.type.find('*') != parameter.type.rfind('*');
+    if (to_pointers) return type == ScalarType::uint64 || type == ScalarType::int64;
+    return scalar_size(type) == 1;
+  }
+  if (type == *parameter.scalar) return true;
+  // cuFloatComplex is float2, cuDoubleComplex double2.
+  return parameter.lanes == 2 &&
+         ((type == ScalarType::complex64 && *parameter.scalar == ScalarType::float32) ||
+          (type == ScalarType::complex128 && *parameter.scalar == ScalarType::float64));
+}
+
+std::string wanted_elements(const ArgumentPlan& plan) {
+  const Parameter& parameter = *plan.parameter;
+  if (parameter.any_byte_pointee) return "elements of 1 byte";
+  if (parameter.scalar) return std::string(scalar_name(*parameter.scalar));
+  return parameter.type.find('*') != parameter.type.rfind('*') ? "uint64 (addresses)"
+                                                               : "uint8 (the bytes of structs)";
+}
+
+void check_type(const ArgumentPlan& plan, const ArrayArgument& array, LaunchFrame& frame) {
+  if (plan.is_void || (array.type && takes(plan, *array.type))) return;
+  const bool castable = array.type && plan.parameter->scalar;
+  frame.refuse(plan, format("got an array of {}: {} wants {}{}", type_text(array), named(plan),
+                            wanted_elements(plan),
+                            castable ? format("; pass x.astype(\"{}\")",
+                                              scalar_name(*plan.parameter->scalar))
+                                     : std::string()));
+}
+
+/// Vector and struct pointees: whole elements, aligned as the hardware wants them.
+void check_pointee(const ArgumentPlan& plan, const ArrayArgument& array, LaunchFrame& frame) {
+  const std::size_t size = plan.parameter->pointee_size;
+  if (size <= 1 || plan.is_void || (array.type && scalar_size(*array.type) == size)) return;
+  if (array.nbytes % size != 0) {
+    frame.refuse(plan, format("got an array of {} bytes, no multiple of the {} bytes of an element: "
+                              "pad {}",
+                              array.nbytes, size, named(plan)));
+  }
+  const std::size_t alignment = plan.parameter->lanes > 1 && (size & (size - 1)) == 0 ? size : 1;
+  if (array.address % std::min<std::size_t>(alignment, 16) != 0) {
+    frame.refuse(plan, format("got an array at address {:#x}, not aligned to {} bytes: pass a copy",
+                              array.address, alignment));
+  }
+}
+
+void check_array(const ArgumentPlan& plan, const ArrayArgument& array, bool strided,
+                 LaunchFrame& frame) {
+  check_type(plan, array, frame);
+  if (!array.contiguous && !strided) {
+    frame.refuse(plan, format("got an array that is not contiguous: pass {0}.copy(), or "
+                              "kw.strided({0}) where the kernel knows the strides",
+                              named(plan)));
+  }
+  if (array.read_only && !plan.parameter->pointee_const) {
+    frame.refuse(plan, format("got a read-only array: the kernel may write to {}; declare it const "
+                              "or pass a copy",
+                              named(plan)));
+  }
+  check_pointee(plan, array, frame);
+}
+
+void store(CUdeviceptr address, std::byte* slot) { std::memcpy(slot, &address, sizeof address); }
+
+void convert_ours(const ArgumentPlan& plan, const Array& array, bool strided, std::byte* slot,
+                  LaunchFrame& frame) {
+  if (&array.device() != &frame.device()) {
+    frame.refuse(plan, format("got an array on {}, but the launch is on {}: pass x.to(device)",
+                              array.device().identify(), frame.device().identify()));
+  }
+  ArrayArgument argument;
+  argument.address = array.address();
+  argument.type = array.type();
+  argument.nbytes = array.nbytes();
+  argument.contiguous = array.is_contiguous();
+  argument.read_only = array.read_only();
+  check_array(plan, argument, strided, frame);
+  store(argument.address, slot);
+}
+
+[[noreturn]] void refuse_host(const ArgumentPlan& plan, const std::string& what,
+                              LaunchFrame& frame) {
+  frame.refuse(plan, format("got {} in host memory: copy it to the device once with kw.asarray(x), "
+                            "or around the launch with kw.In(x), kw.Out(x) or kw.InOut(x)",
+                            what));
+}
+
+void convert_address(const ArgumentPlan& plan, const PointerArgument& pointer, std::byte* slot,
+                     LaunchFrame& frame) {
+  if (pointer.type && !takes(plan, *pointer.type)) {
+    frame.refuse(plan, format("got a kw.Pointer to {}: {} wants {}", scalar_name(*pointer.type),
+                              named(plan), wanted_elements(plan)));
+  }
+  store(pointer.address, slot);
+}
+
+void convert_host(const ArgumentPlan& plan, const HostArgument& host, std::byte* slot,
+                  LaunchFrame& frame) {
+  const auto values = py::reinterpret_borrow<py::array>(host.values);
+  if (host.copy_out && plan.parameter->pointee_const) {
+    frame.refuse(plan, format("got kw.Out or kw.InOut, but is const: pass kw.In({})", named(plan)));
+  }
+  ArrayArgument argument;
+  argument.type = scalar_of_dtype(values.dtype());
+  argument.type_text = py::str(values.dtype()).cast<std::string>();
+  argument.nbytes = static_cast<std::size_t>(values.nbytes());
+  check_array(plan, argument, true, frame);
+  store(frame.stage(host, values, argument.type.value_or(ScalarType::uint8)), slot);
+}
+
+/// Anything that is no array of ours: what it is decides where it goes.
+void convert_other(const ArgumentPlan& plan, py::handle value, bool strided, std::byte* slot,
+                   LaunchFrame& frame) {
+  DLPackPlace place;
+  if (py::isinstance<py::array>(value)) refuse_host(plan, "a NumPy array", frame);
+  ArrayArgument argument;
+  bool found = false;
+  try {
+    const bool on_host = !py::hasattr(value, "__cuda_array_interface__") &&
+                         dlpack_place(value, place) && place.is_host();
+    if (on_host) refuse_host(plan, "a " + type_name(value), frame);
+    found = read_foreign(value, frame.device(), frame.stream(), argument);
+  } catch (const ArgumentError& error) {
+    const std::string text = error.what();
+    if (text.find("): parameter ") != std::string::npos) throw;
+    frame.refuse(plan, "got " + text);
+  }
+  if (!found) {
+    const bool number = PyLong_Check(value.ptr()) && !PyBool_Check(value.ptr());
+    frame.refuse(plan, format("got {} ({}): {} wants an array{}", type_name(value),
+                              short_repr(value), named(plan),
+                              number ? "; wrap a raw address as kw.Pointer(address, dtype)" : ""));
+  }
+  check_array(plan, argument, strided, frame);
+  store(argument.address, slot);
+}
+
+}  // namespace
+
+void convert_pointer(const ArgumentPlan& plan, PyObject* value, std::byte* slot,
+                     LaunchFrame& frame) {
+  if (const Array* array = array_of(value)) {
+    convert_ours(plan, *array, false, slot, frame);
+  } else if (value == Py_None) {
+    store(0, slot);
+  } else if (py::isinstance<PointerArgument>(value)) {
+    convert_address(plan, py::handle(value).cast<const PointerArgument&>(), slot, frame);
+  } else if (py::isinstance<HostArgument>(value)) {
+    convert_host(plan, py::handle(value).cast<const HostArgument&>(), slot, frame);
+  } else if (py::isinstance<StridedArgument>(value)) {
+    const py::object inner = py::handle(value).cast<const StridedArgument&>().array;
+    const Array* array = array_of(inner.ptr());
+    if (array != nullptr) {
+      convert_ours(plan, *array, true, slot, frame);
+    } else {
+      convert_other(plan, inner, true, slot, frame);
+    }
+  } else {
+    convert_other(plan, value, false, slot, frame);
+  }
+}
+
+}  // namespace kernwright::python

@@ -1,0 +1,176 @@
+// Converters of parameters passed by value: numbers, vectors, structs.
+#include "argument.h"
+#include "array_support.h"
+#include "base/errors.h"
+#include "base/format.h"
+#include "dtype.h"
+#include "python_support.h"
+#include "scalar_value.h"
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <pybind11/numpy.h>
+
+namespace kernwright::python {
+namespace {
+
+/// "x wants float32": the parameter by its name, where it has one.
+std::string wants(const ArgumentPlan& plan, const std::string& what) {
+  const std::string& name = plan.parameter->name;
+  return format("{} wants {}", name.empty() ? "it" : name, what);
+}
+
+const char* number_family(ScalarType type) {
+  if (type == ScalarType::boolean) return "a bool";
+  if (is_complex(type)) return "a number";
+  return is_floating(type) ? "a real number" : "an integer";
+}
+
+[[noreturn]] void refuse_number(const ArgumentPlan& plan, PyObject* value, ScalarType type,
+                                LaunchFrame& frame) {
+  std::string advice;
+  if (array_of(value) != nullptr || py::hasattr(value, "__len__")) {
+    advice = "; pass one number, such as x.item()";
+  } else if (PyFloat_Check(value) && !is_floating(type)) {
+    advice = "; convert it with int(...)";
+  }
+  frame.refuse(plan, format("got {} ({}): {}{}", type_name(value), short_repr(value),
+                            wants(plan, number_family(type)), advice));
+}
+
+void write_number(const ArgumentPlan& plan, PyObject* value, ScalarType type, std::byte* slot,
+                  LaunchFrame& frame) {
+  if (array_of(value) != nullptr) refuse_number(plan, value, type, frame);
+  switch (encode(read_number(value), type, slot)) {
+    case Fit::exact: return;
+    case Fit::wrong_kind: refuse_number(plan, value, type, frame);
+    case Fit::out_of_range:
+      frame.refuse_range(plan, format("got {}, outside {}; {}", short_repr(value), range_text(type),
+                                      wants(plan, "a smaller number or a wider type")));
+  }
+}
+
+void convert_number(const ArgumentPlan& plan, PyObject* value, std::byte* slot,
+                    LaunchFrame& frame) {
+  write_number(plan, value, *plan.parameter->scalar, slot, frame);
+}
+
+/// Short cut for the commonest types; anything unusual takes the long way.
+void convert_float(const ArgumentPlan& plan, PyObject* value, std::byte* slot,
+                   LaunchFrame& frame) {
+  if (PyFloat_CheckExact(value)) {
+    const double wide = PyFloat_AS_DOUBLE(value);
+    const auto narrow = static_cast<float>(wide);
+    if (!std::isinf(narrow) || std::isinf(wide)) {
+      std::memcpy(slot, &narrow, sizeof narrow);
+      return;
+    }
+  }
+  convert_number(plan, value, slot, frame);
+}
+
+template <typename T>
+void convert_integer(const ArgumentPlan& plan, PyObject* value, std::byte* slot,
+                     LaunchFrame& frame) {
+  if (PyLong_CheckExact(value)) {
+    int overflow = 0;
+    const long long wide = PyLong_AsLongLongAndOverflow(value, &overflow);
+    if (overflow == 0 && wide >= std::numeric_limits<T>::min() &&
+        wide <= std::numeric_limits<T>::max()) {
+      const T narrow = static_cast<T>(wide);
+      std::memcpy(slot, &narrow, sizeof narrow);
+      return;
+    }
+  }
+  convert_number(plan, value, slot, frame);
+}
+
+/// Copies the bytes of a bytes object, a ctypes structure, a NumPy structured scalar or 0-d array,
+/// when there are exactly as many as the parameter has. False: `value` is none of these.
+bool copy_bytes(const ArgumentPlan& plan, PyObject* value, std::byte* slot, LaunchFrame& frame) {
+  if (PyObject_CheckBuffer(value) == 0) return false;
+  Py_buffer view;
+  if (PyObject_GetBuffer(value, &view, PyBUF_C_CONTIGUOUS) != 0) {
+    PyErr_Clear();
+    return false;
+  }
+  const auto size = static_cast<std::size_t>(view.len);
+  const bool fits = size == plan.parameter->size;
+  if (fits) std::memcpy(slot, view.buf, size);
+  PyBuffer_Release(&view);
+  if (!fits) {
+    frame.refuse(plan, format("got {} of {} bytes: {}", type_name(value), size,
+                              wants(plan, format("{} bytes", plan.parameter->size))));
+  }
+  return true;
+}
+
+void convert_aggregate(const ArgumentPlan& plan, PyObject* value, std::byte* slot,
+                       LaunchFrame& frame) {
+  if (array_of(value) == nullptr && copy_bytes(plan, value, slot, frame)) return;
+  frame.refuse(plan, format("got {} ({}): {}", type_name(value), short_repr(value),
+                            wants(plan, format("{} bytes as a NumPy structured scalar, a ctypes "
+                                               "structure or bytes",
+                                               plan.parameter->size))));
+}
+
+void convert_vector(const ArgumentPlan& plan, PyObject* value, std::byte* slot,
+                    LaunchFrame& frame) {
+  const Parameter& parameter = *plan.parameter;
+  const ScalarType type = *parameter.scalar;
+  const std::size_t item = scalar_size(type);
+  if (PyTuple_Check(value) || PyList_Check(value)) {
+    const Py_ssize_t count = PySequence_Fast_GET_SIZE(value);
+    if (count != parameter.lanes) {
+      frame.refuse(plan, format("got {} numbers: {}", count,
+                                wants(plan, format("{} of them", parameter.lanes))));
+    }
+    for (Py_ssize_t i = 0; i < count; ++i) {
+      write_number(plan, PySequence_Fast_GET_ITEM(value, i), type,
+                   slot + static_cast<std::size_t>(i) * item, frame);
+    }
+    return;
+  }
+  // cuFloatComplex is float2, cuDoubleComplex double2.
+  const bool complex_like =
+      parameter.lanes == 2 && (type == ScalarType::float32 || type == ScalarType::float64);
+  if (complex_like) {
+    const auto numpy_type = scalar_of_type(Py_TYPE(value));
+    if (PyComplex_Check(value) || (numpy_type && is_complex(*numpy_type))) {
+      write_number(plan, value,
+                   type == ScalarType::float32 ? ScalarType::complex64 : ScalarType::complex128,
+                   slot, frame);
+      return;
+    }
+  }
+  if (py::isinstance<py::array>(value) &&
+      scalar_of_dtype(py::reinterpret_borrow<py::array>(value).dtype()) != type &&
+      py::reinterpret_borrow<py::array>(value).attr("dtype").attr("fields").is_none()) {
+    frame.refuse(plan, format("got an array of {}: {}",
+                              py::str(py::handle(value).attr("dtype")).cast<std::string>(),
+                              wants(plan, format("{} numbers of {}", parameter.lanes,
+                                                 scalar_name(type)))));
+  }
+  if (array_of(value) == nullptr && !PyFloat_Check(value) && copy_bytes(plan, value, slot, frame)) {
+    return;
+  }
+  frame.refuse(plan, format("got {} ({}): {}", type_name(value), short_repr(value),
+                            wants(plan, format("{} numbers, as a tuple", parameter.lanes))));
+}
+
+}  // namespace
+
+ArgumentPlan::Converter value_converter(const Parameter& parameter) {
+  if (parameter.kind == ParameterKind::aggregate || !parameter.scalar) return &convert_aggregate;
+  if (parameter.kind == ParameterKind::vector) return &convert_vector;
+  switch (*parameter.scalar) {
+    case ScalarType::float32: return &convert_float;
+    case ScalarType::int32: return &convert_integer<std::int32_t>;
+    case ScalarType::int64: return &convert_integer<std::int64_t>;
+    case ScalarType::uint32: return &convert_integer<std::uint32_t>;
+    default: return &convert_number;
+  }
+}
+
+}  // namespace kernwright::python

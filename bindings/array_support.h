@@ -1,0 +1,36 @@
+// What the bindings of Array share: the Python type, conversions of shapes, indexing.
+#pragma once
+
+#include "array/array.h"
+
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+
+namespace kernwright::python {
+
+namespace py = pybind11;
+
+/// The Array inside a Python object, or null when it is none. Costs one comparison for ours.
+Array* array_of(PyObject* object) noexcept;
+
+/// An int or a sequence of ints. Throws ArgumentError for anything else, InvalidArgument below 0
+/// (-1 passes where `allow_minus_one`).
+Shape shape_argument(py::handle value, bool allow_minus_one = false);
+
+py::tuple tuple_of(const Shape& values);
+
+/// NumPy's basic indexing: ints, slices, Ellipsis, None. The result is a view. Throws IndexError as
+/// NumPy does; index arrays and masks are refused with what to do.
+Array index_array(const Array& array, py::handle key);
+
+/// `array` seen with more axes in front and extents of 1 stretched. Throws InvalidArgument with both
+/// shapes when they do not match.
+Array broadcast(const Array& array, const Shape& shape);
+
+/// A NumPy array of the values, in new host memory. Waits for the device first.
+py::array to_numpy(const Array& array);
+
+/// Copies a NumPy array (any strides, same element type and shape) into a contiguous view.
+void assign_numpy(Array& array, const py::array& values);
+
+}  // namespace kernwright::python

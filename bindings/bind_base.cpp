@@ -1,0 +1,176 @@
+// From C++ exceptions to the classes of kernwright.errors, and the helpers of python_support.h.
+#include "base/errors.h"
+#include "bindings.h"
+#include "python_support.h"
+
+namespace kernwright::python {
+namespace {
+
+/// kernwright.errors, imported once and kept for good.
+py::handle errors_module() {
+  static PyObject* module = py::module_::import("kernwright.errors").release().ptr();
+  return module;
+}
+
+py::object diagnostic_object(const Diagnostic& diagnostic) {
+  return errors_module().attr("Diagnostic")(severity_name(diagnostic.severity), diagnostic.message,
+                                            diagnostic.file, diagnostic.line, diagnostic.column,
+                                            diagnostic.caret, diagnostic.hint);
+}
+
+py::list string_list(const std::vector<std::string>& values) {
+  py::list list;
+  for (const std::string& value : values) list.append(text_object(value));
+  return list;
+}
+
+void fill(py::object& error, const CompileError& e) {
+  error.attr("diagnostics") = diagnostic_list(e.diagnostics);
+  error.attr("log") = text_object(e.log);
+  error.attr("source") = text_object(e.source);
+  error.attr("options") = string_list(e.options);
+}
+
+void fill(py::object& error, const DriverError& e) {
+  error.attr("code") = e.code;
+  error.attr("name") = e.name;
+}
+
+void fill(py::object& error, const OutOfMemory& e) {
+  error.attr("requested") = e.requested;
+  error.attr("used") = e.used;
+  error.attr("reserved") = e.reserved;
+  error.attr("free") = e.free;
+}
+
+void fill(py::object& error, const UnsupportedInstruction& e) {
+  error.attr("opcode") = e.opcode;
+  error.attr("line") = e.line;
+}
+
+void fill(py::object& error, const DeviceFault& e) {
+  const FaultReport& report = e.report;
+  error.attr("kind") = fault_kind_name(report.kind);
+  error.attr("kernel") = text_object(report.kernel);
+  error.attr("file") = text_object(report.file);
+  error.attr("line") = report.line;
+  error.attr("opcode") = report.opcode;
+  error.attr("block") = py::make_tuple(report.block[0], report.block[1], report.block[2]);
+  error.attr("thread") = py::make_tuple(report.thread[0], report.thread[1], report.thread[2]);
+  error.attr("address") = report.address;
+  error.attr("access_size") = report.access_size;
+  error.attr("allocation") = text_object(report.allocation);
+  error.attr("report") = text_object(e.what());
+}
+
+void fill(py::object&, const Error&) {}
+
+/// Sets a new instance of kernwright.errors.<name>. Should that fail, the failure is set instead.
+template <typename E>
+void raise(const char* name, const E& e) {
+  const py::object type = errors_module().attr(name);
+  py::object error = type(text_object(e.what()));
+  fill(error, e);
+  PyErr_SetObject(type.ptr(), error.ptr());
+}
+
+template <typename E>
+bool raise_if(const char* name, const Error& e) {
+  const auto* found = dynamic_cast<const E*>(&e);
+  if (found != nullptr) raise(name, *found);
+  return found != nullptr;
+}
+
+void raise_error(const Error& e) {
+  // Derived classes before their bases.
+  const bool done =
+      raise_if<CompileError>("CompileError", e) || raise_if<ArgumentError>("ArgumentError", e) ||
+      raise_if<ArgumentRangeError>("ArgumentRangeError", e) ||
+      raise_if<InvalidArgument>("InvalidArgument", e) ||
+      raise_if<LaunchConfigError>("LaunchConfigError", e) ||
+      raise_if<NameNotFound>("NameNotFound", e) || raise_if<DriverNotFound>("DriverNotFound", e) ||
+      raise_if<NvrtcNotFound>("NvrtcNotFound", e) ||
+      raise_if<DeviceNotFound>("DeviceNotFound", e) || raise_if<DeviceLost>("DeviceLost", e) ||
+      raise_if<DriverError>("DriverError", e) || raise_if<OutOfMemory>("OutOfMemory", e) ||
+      raise_if<DeviceFault>("DeviceFault", e) || raise_if<Timeout>("Timeout", e) ||
+      raise_if<UnsupportedInstruction>("UnsupportedInstruction", e);
+  if (!done) raise("Error", e);
+}
+
+}  // namespace
+
+py::object text_object(const std::string& text) {
+  PyObject* object = PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()),
+                                          "backslashreplace");
+  if (object == nullptr) throw py::error_already_set();
+  return py::reinterpret_steal<py::object>(object);
+}
+
+py::list diagnostic_list(const std::vector<Diagnostic>& diagnostics) {
+  py::list list;
+  for (const Diagnostic& diagnostic : diagnostics) list.append(diagnostic_object(diagnostic));
+  return list;
+}
+
+void set_python_error(std::exception_ptr failure) noexcept {
+  try {
+    std::rethrow_exception(std::move(failure));
+  } catch (py::error_already_set& e) {
+    e.restore();
+  } catch (const py::builtin_exception& e) {
+    e.set_error();
+  } catch (const Error& e) {
+    try {
+      raise_error(e);
+    } catch (py::error_already_set& second) {
+      second.restore();
+    }
+  } catch (const std::bad_alloc&) {
+    PyErr_NoMemory();
+  } catch (const std::exception& e) {
+    PyErr_SetString(PyExc_RuntimeError, e.what());
+  } catch (...) {
+    PyErr_SetString(PyExc_RuntimeError, "an exception of unknown type");
+  }
+}
+
+std::shared_ptr<void> keep_alive(py::object object) {
+  return {object.release().ptr(), [](void* held) {
+            // After the interpreter is gone the reference is left to the process's end.
+            if (!Py_IsInitialized()) return;
+            const PyGILState_STATE state = PyGILState_Ensure();
+            Py_DECREF(static_cast<PyObject*>(held));
+            PyGILState_Release(state);
+          }};
+}
+
+std::string type_name(py::handle value) {
+  const py::handle type(reinterpret_cast<PyObject*>(Py_TYPE(value.ptr())));
+  const auto module = py::str(type.attr("__module__")).cast<std::string>();
+  const auto name = py::str(type.attr("__qualname__")).cast<std::string>();
+  return module == "builtins" ? name : module + "." + name;
+}
+
+std::string short_repr(py::handle value, std::size_t limit) noexcept {
+  try {
+    auto text = py::repr(value).cast<std::string>();
+    if (text.size() > limit) text = text.substr(0, limit) + "...";
+    return text;
+  } catch (...) {
+    PyErr_Clear();
+    return "a value without repr";
+  }
+}
+
+void bind_base(py::module_& m) {
+  m.attr("__version__") = KERNWRIGHT_VERSION;
+  py::register_exception_translator([](std::exception_ptr failure) {
+    try {
+      if (failure) std::rethrow_exception(failure);
+    } catch (const Error& e) {
+      raise_error(e);
+    }
+  });
+}
+
+}  // namespace kernwright::python

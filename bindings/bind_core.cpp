@@ -1,0 +1,217 @@
+// Devices, streams and events for Python.
+#include "base/errors.h"
+#include "base/format.h"
+#include "bindings.h"
+#include "core/device.h"
+#include "core/event.h"
+#include "core/runtime.h"
+#include "core/stream.h"
+#include "current.h"
+#include "python_support.h"
+
+#include <algorithm>
+#include <cctype>
+#include <string_view>
+
+namespace kernwright::python {
+namespace {
+
+constexpr std::string_view kAttributePrefix = "CU_DEVICE_ATTRIBUTE_";
+
+/// {"multiprocessor_count": 16, ...}: CUDA's own names in lower case, aliases included.
+py::dict attribute_numbers() {
+  py::dict numbers;
+  for (const DriverEnumerator& row : driver_enumerators()) {
+    if (std::string_view(row.type) != "CUdevice_attribute") continue;
+    std::string name(std::string_view(row.name).substr(kAttributePrefix.size()));
+    std::transform(name.begin(), name.end(), name.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    if (name != "max") numbers[py::str(name)] = row.value;
+  }
+  return numbers;
+}
+
+py::tuple memory_info(const DeviceObject& self) {
+  MemoryInfo info;
+  {
+    const py::gil_scoped_release unlocked;
+    info = self.device->memory_info();
+  }
+  return py::module_::import("kernwright._device").attr("MemoryInfo")(info.free, info.total);
+}
+
+std::string device_key(const Device& device) {
+  return format("{}:{}", device.is_simulated() ? "sim" : "cuda", device.ordinal());
+}
+
+void bind_device(py::module_& m) {
+  py::class_<DeviceObject>(m, "Device")
+      .def(py::init([](const py::object& which) { return DeviceObject{&device_argument(which)}; }),
+           py::arg("which") = py::none(), py::pos_only())
+      .def_property_readonly("name", [](const DeviceObject& s) { return text_object(s.device->name()); })
+      .def_property_readonly("ordinal", [](const DeviceObject& s) { return s.device->ordinal(); })
+      .def_property_readonly("is_simulated",
+                             [](const DeviceObject& s) { return s.device->is_simulated(); })
+      .def_property_readonly("uuid", [](const DeviceObject& s) { return s.device->uuid(); })
+      .def_property_readonly("pci_bus_id", [](const DeviceObject& s) { return s.device->pci_bus_id(); })
+      .def_property_readonly("driver_version",
+                             [](const DeviceObject& s) { return s.device->driver_version(); })
+      .def_property_readonly("compute_capability",
+                             [](const DeviceObject& s) {
+                               const ComputeCapability cc = s.device->compute_capability();
+                               return py::make_tuple(cc.major, cc.minor);
+                             })
+      .def_property_readonly("attributes",
+                             [](const py::object& self) {
+                               return py::module_::import("kernwright._device")
+                                   .attr("DeviceAttributes")(self);
+                             })
+      .def("_attribute",
+           [](const DeviceObject& s, int number) {
+             return s.device->attribute(static_cast<CUdevice_attribute>(number));
+           })
+      .def("memory_info", &memory_info)
+      .def("synchronize",
+           [](const DeviceObject& s, const py::object& timeout) {
+             const auto limit = timeout_argument(timeout);
+             const py::gil_scoped_release unlocked;
+             s.device->synchronize(limit);
+           },
+           py::arg("timeout") = py::none())
+      .def("__enter__",
+           [](const py::object& self) {
+             enter_device(*self.cast<DeviceObject&>().device);
+             return self;
+           })
+      .def("__exit__", [](const DeviceObject&, const py::args&) { leave_scope(); })
+      .def("__eq__",
+           [](const DeviceObject& s, const py::object& other) {
+             return py::isinstance<DeviceObject>(other) &&
+                    other.cast<DeviceObject&>().device == s.device;
+           })
+      .def("__hash__",
+           [](const DeviceObject& s) { return reinterpret_cast<std::intptr_t>(s.device) >> 4; })
+      .def("__str__", [](const DeviceObject& s) { return device_key(*s.device); })
+      .def("__repr__",
+           [](const DeviceObject& s) { return text_object("<Device " + s.device->identify() + ">"); })
+      .def("__reduce__", [](const py::object& self) {
+        return py::make_tuple(py::type::of(self),
+                              py::make_tuple(device_key(*self.cast<DeviceObject&>().device)));
+      });
+
+  m.def("devices", [] {
+    py::list list;
+    for (Device* device : Runtime::get().devices()) list.append(DeviceObject{device});
+    return list;
+  });
+  m.def("current_device", [] { return DeviceObject{&Runtime::get().current_device()}; });
+  m.def("cuda_unavailable_reason", [] { return Runtime::get().cuda_unavailable_reason(); });
+  m.def("_attribute_numbers", &attribute_numbers);
+}
+
+Stream stream_of_device(const py::object& device) {
+  Device& chosen = device_argument(device);
+  Stream current = current_stream(chosen);
+  return current ? current : Stream::legacy(chosen);
+}
+
+void bind_stream(py::module_& m) {
+  py::class_<Stream>(m, "Stream")
+      .def(py::init([](int priority, const py::object& device) {
+             return Stream::create(device_argument(device), priority);
+           }),
+           py::arg("priority") = 0, py::kw_only(), py::arg("device") = py::none())
+      .def_static("legacy",
+                  [](const py::object& device) { return Stream::legacy(device_argument(device)); },
+                  py::arg("device") = py::none())
+      .def_static("borrow",
+                  [](const py::object& stream, const py::object& device) {
+                    Device& chosen = device_argument(device);
+                    Stream borrowed = stream_argument(stream, chosen);
+                    return borrowed ? borrowed : Stream::legacy(chosen);
+                  },
+                  py::arg("stream"), py::arg("device") = py::none())
+      .def_property_readonly(
+          "handle", [](const Stream& s) { return reinterpret_cast<std::uintptr_t>(s.handle()); })
+      .def_property_readonly("device", [](const Stream& s) { return DeviceObject{&s.device()}; })
+      .def_property_readonly("priority", &Stream::priority)
+      .def_property_readonly("done", &Stream::done)
+      .def("record",
+           [](const Stream& s, const py::object& event) -> py::object {
+             if (event.is_none()) return py::cast(s.record());
+             s.record(event.cast<Event&>());
+             return event;
+           },
+           py::arg("event") = py::none())
+      .def("wait",
+           [](const Stream& s, const py::object& what) {
+             if (py::isinstance<Stream>(what)) {
+               s.wait(what.cast<const Stream&>().record());
+             } else {
+               s.wait(what.cast<const Event&>());
+             }
+           },
+           py::arg("event"))
+      .def("synchronize",
+           [](const Stream& s, const py::object& timeout) {
+             const auto limit = timeout_argument(timeout);
+             const py::gil_scoped_release unlocked;
+             s.synchronize(limit);
+           },
+           py::arg("timeout") = py::none())
+      .def("__cuda_stream__",
+           [](const Stream& s) {
+             return py::make_tuple(0, reinterpret_cast<std::uintptr_t>(s.handle()));
+           })
+      .def("__enter__",
+           [](const py::object& self) {
+             enter_stream(self.cast<const Stream&>());
+             return self;
+           })
+      .def("__exit__", [](const Stream&, const py::args&) { leave_scope(); })
+      .def("__eq__",
+           [](const Stream& s, const py::object& other) {
+             return py::isinstance<Stream>(other) &&
+                    other.cast<const Stream&>().handle() == s.handle() &&
+                    &other.cast<const Stream&>().device() == &s.device();
+           })
+      .def("__hash__",
+           [](const Stream& s) { return reinterpret_cast<std::intptr_t>(s.handle()) >> 4; })
+      .def("__repr__", [](const Stream& s) {
+        return format("<Stream {:#x} on {}>", reinterpret_cast<std::uintptr_t>(s.handle()),
+                      device_key(s.device()));
+      });
+  m.def("current_stream", &stream_of_device, py::arg("device") = py::none());
+}
+
+void bind_event(py::module_& m) {
+  py::class_<Event>(m, "Event")
+      .def(py::init([](bool timing, const py::object& device) {
+             return Event(device_argument(device), timing);
+           }),
+           py::arg("timing") = true, py::kw_only(), py::arg("device") = py::none())
+      .def_property_readonly(
+          "handle", [](const Event& s) { return reinterpret_cast<std::uintptr_t>(s.handle()); })
+      .def_property_readonly("device", [](const Event& s) { return DeviceObject{&s.device()}; })
+      .def_property_readonly("done", &Event::done)
+      .def("record",
+           [](Event& s, const py::object& stream) {
+             Stream chosen = stream_argument(stream, s.device());
+             s.record(chosen ? chosen : stream_of_device(py::cast(DeviceObject{&s.device()})));
+           },
+           py::arg("stream") = py::none())
+      .def("synchronize", &Event::synchronize, py::call_guard<py::gil_scoped_release>())
+      .def("elapsed_ms", &Event::elapsed_ms, py::arg("start"))
+      .def("__repr__",
+           [](const Event& s) { return format("<Event on {}>", device_key(s.device())); });
+}
+
+}  // namespace
+
+void bind_core(py::module_& m) {
+  bind_device(m);
+  bind_event(m);
+  bind_stream(m);
+}
+
+}  // namespace kernwright::python

@@ -1,0 +1,195 @@
+// Program and ObjectCode for Python: the explicit way from source text to code.
+#include "array/array.h"
+#include "base/errors.h"
+#include "base/format.h"
+#include "bindings.h"
+#include "core/device.h"
+#include "current.h"
+#include "dtype.h"
+#include "jit/object_code.h"
+#include "jit/program.h"
+#include "kernel_object.h"
+#include "python_support.h"
+
+#include <memory>
+#include <pybind11/stl.h>
+#include <utility>
+
+namespace kernwright::python {
+namespace {
+
+Tristate tristate(const py::object& value) {
+  if (PyUnicode_Check(value.ptr())) return Tristate::automatic;
+  return value.cast<bool>() ? Tristate::on : Tristate::off;
+}
+
+/// From kernwright.ProgramOptions, which has checked the kinds of its fields.
+ProgramOptions read_options(const py::object& from) {
+  ProgramOptions options;
+  if (from.is_none()) return options;
+  const auto optional_int = [&](const char* name) -> std::optional<int> {
+    const py::object value = from.attr(name);
+    if (value.is_none()) return std::nullopt;
+    return value.cast<int>();
+  };
+  if (!from.attr("arch").is_none()) options.arch = from.attr("arch").cast<std::string>();
+  options.std = from.attr("std").cast<std::string>();
+  options.defines = from.attr("defines").cast<std::map<std::string, std::string>>();
+  options.headers = from.attr("headers").cast<std::map<std::string, std::string>>();
+  options.include_dirs = from.attr("include_dirs").cast<std::vector<std::string>>();
+  options.fast_math = from.attr("fast_math").cast<bool>();
+  options.max_registers = optional_int("max_registers");
+  options.lineinfo = from.attr("lineinfo").cast<bool>();
+  options.device_debug = from.attr("device_debug").cast<bool>();
+  options.minimal = tristate(from.attr("minimal"));
+  options.pch = tristate(from.attr("pch"));
+  options.opt_level = optional_int("opt_level");
+  if (const auto limit = timeout_argument(from.attr("timeout"))) {
+    options.timeout = std::chrono::duration_cast<std::chrono::milliseconds>(*limit);
+  }
+  options.extra = from.attr("extra").cast<std::vector<std::string>>();
+  return options;
+}
+
+CodeKind code_kind(const std::string& name) {
+  if (name == "cubin") return CodeKind::cubin;
+  if (name == "ptx") return CodeKind::ptx;
+  throw InvalidArgument(format("code of kind \"{}\": it is \"cubin\" or \"ptx\"", name));
+}
+
+Program make_program(const std::string& text, const std::string& name, int first_line,
+                     const std::string& directory, const py::object& options) {
+  return Program(Source{text, name, first_line, directory}, read_options(options));
+}
+
+/// Compiles for the arch of the options, else for that of the current device.
+ObjectCode compile(const Program& program, const std::string& kind,
+                   const std::vector<std::string>& names) {
+  const CodeKind wanted = code_kind(kind);
+  if (!program.options().arch.empty()) {
+    const py::gil_scoped_release unlocked;
+    return program.compile(wanted, names);
+  }
+  const int number = device_argument(py::none()).compute_capability().number();
+  ProgramOptions options = program.options();
+  options.arch = format("{}_{}", wanted == CodeKind::ptx ? "compute" : "sm", number);
+  const py::gil_scoped_release unlocked;
+  return Program(program.source(), options).compile(wanted, names);
+}
+
+/// A __device__ or __constant__ variable as an array over the module's own memory.
+Array symbol(const Program& program, const std::string& name, const py::object& dtype,
+             const py::object& shape, const py::object& device) {
+  Device& chosen = device_argument(device);
+  ModuleSymbol found;
+  std::shared_ptr<Module> owner;
+  {
+    const py::gil_scoped_release unlocked;
+    found = program.symbol(chosen, name);
+    owner = std::make_shared<Module>(program.module(chosen));
+  }
+  const ScalarType type = dtype.is_none() ? ScalarType::uint8 : scalar_argument(dtype);
+  const std::size_t item = scalar_size(type);
+  Shape extents;
+  if (shape.is_none()) {
+    extents.push_back(static_cast<std::int64_t>(found.size / item));
+  } else {
+    extents = shape.cast<Shape>();
+  }
+  const auto bytes = static_cast<std::size_t>(element_count(extents)) * item;
+  if (bytes > found.size || (shape.is_none() && bytes != found.size)) {
+    throw InvalidArgument(format("{} has {} bytes, which is not a whole number of elements of {} "
+                                 "or less than the shape wants",
+                                 name, found.size, scalar_name(type)));
+  }
+  Shape strides = contiguous_strides(extents, item);
+  return Array::adopt(chosen, found.address, std::move(extents), std::move(strides), type,
+                      std::move(owner));
+}
+
+void bind_program(py::module_& m) {
+  py::class_<Program>(m, "_Program")
+      .def(py::init(&make_program), py::arg("text"), py::arg("name"), py::arg("first_line"),
+           py::arg("directory"), py::arg("options"))
+      .def_property_readonly("text", [](const Program& p) { return text_object(p.source().text); })
+      .def_property_readonly("source_name",
+                             [](const Program& p) { return text_object(p.source().name); })
+      .def_property_readonly("first_line", [](const Program& p) { return p.source().first_line; })
+      .def_property_readonly("directory",
+                             [](const Program& p) { return text_object(p.source().directory); })
+      .def_property_readonly("declared",
+                             [](const Program& p) {
+                               py::list names;
+                               for (const KernelDeclaration& d : p.declarations()) {
+                                 names.append(text_object(d.name));
+                               }
+                               return names;
+                             })
+      .def("compile", &compile, py::arg("kind"), py::arg("names"))
+      .def("kernel",
+           [](const Program& p, const std::string& name) {
+             return std::make_unique<KernelObject>(p, name);
+           },
+           py::arg("name"))
+      .def("symbol", &symbol, py::arg("name"), py::arg("dtype"), py::arg("shape"),
+           py::arg("device") = py::none());
+}
+
+py::dict kernels_of(const ObjectCode& code) {
+  const auto shared = std::make_shared<const ObjectCode>(code);
+  py::dict kernels;
+  for (const KernelSignature& signature : code.kernels) {
+    kernels[text_object(signature.name)] =
+        py::cast(std::make_unique<KernelObject>(shared, signature.name));
+  }
+  return kernels;
+}
+
+void bind_object_code(py::module_& m) {
+  py::class_<ObjectCode>(m, "ObjectCode")
+      .def_property_readonly("code", [](const ObjectCode& o) { return py::bytes(o.code); })
+      .def_property_readonly(
+          "kind", [](const ObjectCode& o) { return o.kind == CodeKind::ptx ? "ptx" : "cubin"; })
+      .def_property_readonly("arch", [](const ObjectCode& o) { return o.arch; })
+      .def_property_readonly("log", [](const ObjectCode& o) { return text_object(o.log); })
+      .def_property_readonly("diagnostics",
+                             [](const ObjectCode& o) { return diagnostic_list(o.diagnostics); })
+      .def_property_readonly("nvrtc_version", [](const ObjectCode& o) { return o.nvrtc_version; })
+      .def_property_readonly("compile_ms", [](const ObjectCode& o) { return o.compile_ms; })
+      .def_property_readonly("kernels", &kernels_of)
+      .def("kernel",
+           [](const ObjectCode& o, const std::string& name) {
+             return std::make_unique<KernelObject>(std::make_shared<const ObjectCode>(o), name);
+           },
+           py::arg("name"))
+      .def("save",
+           [](const ObjectCode& o, const py::object& path) {
+             o.save(py::module_::import("os").attr("fspath")(path).cast<std::string>());
+           },
+           py::arg("path"))
+      .def_static("load",
+                  [](const py::object& path) {
+                    return ObjectCode::load(
+                        py::module_::import("os").attr("fspath")(path).cast<std::string>());
+                  },
+                  py::arg("path"))
+      .def("__repr__",
+           [](const ObjectCode& o) {
+             return text_object(format("<ObjectCode {} for {}: {} kernels, {} bytes>",
+                                       o.kind == CodeKind::ptx ? "PTX" : "cubin", o.arch,
+                                       o.kernels.size(), o.code.size()));
+           })
+      .def(py::pickle([](const ObjectCode& o) { return py::bytes(o.serialize()); },
+                      [](const py::bytes& bytes) {
+                        return ObjectCode::deserialize(std::string_view(bytes));
+                      }));
+}
+
+}  // namespace
+
+void bind_jit(py::module_& m) {
+  bind_program(m);
+  bind_object_code(m);
+}
+
+}  // namespace kernwright::python

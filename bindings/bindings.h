@@ -1,0 +1,27 @@
+// The parts of the extension module, each of which binds one room, and what they share.
+#pragma once
+
+#include "base/diagnostic.h"
+
+#include <pybind11/pybind11.h>
+#include <string>
+#include <vector>
+
+namespace kernwright::python {
+
+namespace py = pybind11;
+
+void bind_base(py::module_& m);    ///< exceptions
+void bind_core(py::module_& m);    ///< devices, streams, events, launch configurations
+void bind_memory(py::module_& m);  ///< pinned host memory
+void bind_array(py::module_& m);   ///< Array and the exchange of arrays with other libraries
+void bind_jit(py::module_& m);     ///< Program and ObjectCode
+void bind_launch(py::module_& m);  ///< Kernel, its bound configurations, argument wrappers
+void bind_status(py::module_& m);  ///< what doctor shows: driver, NVRTC, headers, variables
+
+/// A str; bytes that are not UTF-8 (a compiler may print any) become escapes.
+py::object text_object(const std::string& text);
+/// A list of kernwright.errors.Diagnostic.
+py::list diagnostic_list(const std::vector<Diagnostic>& diagnostics);
+
+}  // namespace kernwright::python

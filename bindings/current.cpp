@@ -1,0 +1,186 @@
+// Scopes of the current device and stream, kept per thread, and the arguments that name them.
+#include "current.h"
+
+#include "base/errors.h"
+#include "base/format.h"
+#include "core/runtime.h"
+#include "python_support.h"
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+namespace kernwright::python {
+namespace {
+
+struct Scope {
+  Device* previous;
+  Stream stream;  // empty for `with device:`
+};
+
+std::vector<Scope>& scopes() {
+  thread_local std::vector<Scope> stack;
+  return stack;
+}
+
+[[noreturn]] void refuse(const char* what, const char* wanted, py::handle got) {
+  throw ArgumentError(format("{} must be {}, got {}", what, wanted, type_name(got)));
+}
+
+/// An int, or anything with __index__ but bool; nothing when it is no integer.
+std::optional<std::int64_t> integer(PyObject* value, const char* what) {
+  if (PyBool_Check(value) || !PyIndex_Check(value)) return std::nullopt;
+  const auto index = py::reinterpret_steal<py::object>(PyNumber_Index(value));
+  if (!index) throw py::error_already_set();
+  int overflow = 0;
+  const long long number = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
+  if (overflow != 0) {
+    throw LaunchConfigError(format("{} of {} is out of range", what, short_repr(index)));
+  }
+  return number;
+}
+
+std::uint32_t extent(PyObject* value, const char* what, std::int64_t least) {
+  const std::optional<std::int64_t> number = integer(value, what);
+  if (!number) refuse(what, "an int or up to three ints", value);
+  if (*number < least || *number > std::numeric_limits<std::uint32_t>::max()) {
+    throw LaunchConfigError(format("{} of {}: each extent must be between {} and {}", what, *number,
+                                   least, std::numeric_limits<std::uint32_t>::max()));
+  }
+  return static_cast<std::uint32_t>(*number);
+}
+
+std::optional<std::uintptr_t> handle_attribute(py::handle value, const char* name) {
+  if (!py::hasattr(value, name)) return std::nullopt;
+  const py::object handle = value.attr(name);
+  if (!PyLong_Check(handle.ptr())) return std::nullopt;
+  return handle.cast<std::uintptr_t>();
+}
+
+}  // namespace
+
+Device& device_argument(py::handle value) {
+  Runtime& runtime = Runtime::get();
+  if (value.is_none()) return runtime.current_device();
+  if (py::isinstance<DeviceObject>(value)) return *value.cast<DeviceObject&>().device;
+  if (PyUnicode_Check(value.ptr())) return runtime.device(value.cast<std::string>());
+  const std::optional<std::int64_t> index = integer(value.ptr(), "a device index");
+  if (!index) refuse("a device", "a Device, an index or a name", value);
+  if (*index < 0 || *index > std::numeric_limits<int>::max()) {
+    throw DeviceNotFound(format("there is no device {}: indices count from 0", *index));
+  }
+  return runtime.device(static_cast<int>(*index));
+}
+
+Stream current_stream(Device& device) {
+  const std::vector<Scope>& stack = scopes();
+  for (auto scope = stack.rbegin(); scope != stack.rend(); ++scope) {
+    if (scope->stream && &scope->stream.device() == &device) return scope->stream;
+  }
+  return {};
+}
+
+void enter_device(Device& device) {
+  Runtime& runtime = Runtime::get();
+  scopes().push_back({&runtime.current_device(), {}});
+  runtime.set_current_device(device);
+}
+
+void enter_stream(const Stream& stream) {
+  Runtime& runtime = Runtime::get();
+  scopes().push_back({&runtime.current_device(), stream});
+  runtime.set_current_device(stream.device());
+}
+
+void leave_scope() {
+  if (scopes().empty()) throw Error("left a `with` of a device or stream in another thread");
+  Device* previous = scopes().back().previous;
+  scopes().pop_back();
+  Runtime::get().set_current_device(*previous);
+}
+
+std::optional<std::uintptr_t> stream_handle(py::handle value) {
+  if (py::isinstance<Stream>(value)) {
+    return reinterpret_cast<std::uintptr_t>(value.cast<const Stream&>().handle());
+  }
+  if (PyLong_Check(value.ptr()) && !PyBool_Check(value.ptr())) {
+    return value.cast<std::uintptr_t>();
+  }
+  if (py::hasattr(value, "__cuda_stream__")) {
+    const py::object protocol = value.attr("__cuda_stream__");
+    const py::object pair = PyCallable_Check(protocol.ptr()) ? protocol() : protocol;
+    return pair[py::int_(1)].cast<std::uintptr_t>();
+  }
+  if (const auto torch = handle_attribute(value, "cuda_stream")) return torch;
+  return handle_attribute(value, "ptr");
+}
+
+Stream stream_argument(py::handle value, Device& device) {
+  if (value.is_none()) return {};
+  if (py::isinstance<Stream>(value)) return value.cast<const Stream&>();
+  std::optional<std::uintptr_t> handle;
+  try {
+    handle = stream_handle(value);
+  } catch (const py::cast_error&) {
+    handle.reset();
+  }
+  if (!handle) {
+    refuse("a stream",
+           "a kw.Stream, a handle, None, or an object with __cuda_stream__, cuda_stream or ptr",
+           value);
+  }
+  if (*handle == 0) return Stream::legacy(device);
+  return Stream::borrow(device, reinterpret_cast<CUstream>(*handle),
+                        keep_alive(py::reinterpret_borrow<py::object>(value)));
+}
+
+Dim3 dim3_argument(PyObject* value, const char* what, std::int64_t least) {
+  Dim3 extents;
+  if (!PyTuple_Check(value) && !PyList_Check(value)) {
+    extents.x = extent(value, what, least);
+    return extents;
+  }
+  const Py_ssize_t count = PySequence_Fast_GET_SIZE(value);
+  if (count < 1 || count > 3) {
+    throw LaunchConfigError(format("{} has one to three extents, got {}", what, count));
+  }
+  PyObject** items = PySequence_Fast_ITEMS(value);
+  extents.x = extent(items[0], what, least);
+  if (count > 1) extents.y = extent(items[1], what, least);
+  if (count > 2) extents.z = extent(items[2], what, least);
+  return extents;
+}
+
+std::uint32_t shared_bytes_argument(PyObject* value) {
+  const std::optional<std::int64_t> bytes = integer(value, "shared_bytes");
+  if (!bytes) refuse("shared_bytes", "an int", value);
+  if (*bytes < 0 || *bytes > std::numeric_limits<std::uint32_t>::max()) {
+    throw LaunchConfigError(format("shared_bytes of {} is out of range: bytes of dynamic shared "
+                                   "memory, at least 0", *bytes));
+  }
+  return static_cast<std::uint32_t>(*bytes);
+}
+
+std::optional<std::chrono::nanoseconds> timeout_argument(py::handle seconds) {
+  if (seconds.is_none()) return std::nullopt;
+  const double value = PyFloat_AsDouble(seconds.ptr());
+  if (value == -1.0 && PyErr_Occurred() != nullptr) throw py::error_already_set();
+  if (std::isnan(value) || value < 0) {
+    throw InvalidArgument(format("a timeout of {} seconds: it must be at least 0", value));
+  }
+  // Beyond what nanoseconds can count (292 years) there is no limit.
+  if (value > 9e9) return std::nullopt;
+  return std::chrono::nanoseconds(static_cast<std::int64_t>(value * 1e9));
+}
+
+void settle(Device& device) {
+  const Stream stream = current_stream(device);
+  const py::gil_scoped_release unlocked;
+  if (stream) {
+    stream.synchronize();
+  } else {
+    device.synchronize();
+  }
+}
+
+}  // namespace kernwright::python

@@ -1,0 +1,31 @@
+// Between ScalarType and NumPy's dtypes, with ml_dtypes for the types that NumPy lacks.
+#pragma once
+
+#include "base/scalar_type.h"
+
+#include <optional>
+#include <pybind11/numpy.h>
+
+namespace kernwright::python {
+
+namespace py = pybind11;
+
+/// The dtype of `type`; imports ml_dtypes for bfloat16 and the float8 types.
+py::dtype dtype_object(ScalarType type);
+
+/// The element type of a native-endian dtype object, or nothing.
+std::optional<ScalarType> scalar_of_dtype(py::handle dtype);
+
+/// From what users write as a dtype: a name ("float32", "f4", "bfloat16"), a dtype, a scalar type,
+/// another library's dtype ("torch.float32"). Throws ArgumentError listing the known types.
+ScalarType scalar_argument(py::handle dtype);
+
+/// The element type of a NumPy or ml_dtypes scalar's class, or nothing.
+std::optional<ScalarType> scalar_of_type(PyTypeObject* type);
+
+/// The bytes of a NumPy or ml_dtypes scalar object (they follow the object's head).
+inline const void* scalar_bytes(PyObject* object) noexcept {
+  return reinterpret_cast<const char*>(object) + sizeof(PyObject);
+}
+
+}  // namespace kernwright::python

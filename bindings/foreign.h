@@ -1,0 +1,37 @@
+// Device arrays of other libraries: __cuda_array_interface__, DLPack, and short cuts for torch and CuPy.
+#pragma once
+
+#include "array/array.h"
+
+#include <cstdint>
+#include <optional>
+#include <pybind11/pybind11.h>
+#include <string>
+
+namespace kernwright::python {
+
+namespace py = pybind11;
+
+/// What a launch has to know of an array.
+struct ArrayArgument {
+  CUdeviceptr address = 0;
+  std::optional<ScalarType> type;  ///< nothing: an element type that we do not have
+  std::string type_text;           ///< that type's name then
+  std::size_t nbytes = 0;
+  bool contiguous = true;
+  bool read_only = false;
+};
+
+/// Memory that `value` offers, when it is an array on `device` of another library; work of `stream`
+/// (empty: legacy) is ordered after the producer's. False when `value` is no such array at all.
+/// Throws ArgumentError, worded to follow "parameter 2 (const float*) got", for one elsewhere.
+bool read_foreign(py::handle value, Device& device, const Stream& stream, ArrayArgument& argument);
+
+/// A view of such an array, or nothing when `value` is no array of a device.
+std::optional<Array> adopt_foreign(py::handle value, Device& device, const Stream& stream);
+
+/// Makes later work of `consumer` wait for what `producer` holds now. Handles 0 and 1 are the legacy
+/// stream. Nothing to do when both are the same.
+void order_after(Device& device, std::uintptr_t producer, const Stream& consumer);
+
+}  // namespace kernwright::python

@@ -1,0 +1,65 @@
+// Launch plans: made when a kernel is first used on a device, kept as long as the kernel.
+#include "kernel_object.h"
+
+#include "base/errors.h"
+#include "base/format.h"
+#include "core/device.h"
+
+#include <utility>
+
+namespace kernwright::python {
+
+LaunchPlan::LaunchPlan(Kernel loaded) : kernel(std::move(loaded)), device(&kernel.device()) {
+  for (const Parameter& parameter : kernel.signature().parameters) {
+    arguments.push_back(plan_argument(parameter, arguments.size(), block_bytes));
+    block_bytes = arguments.back().offset + slot_bytes(parameter);
+  }
+}
+
+KernelObject::KernelObject(Program program, std::string name)
+    : lazy_(std::in_place, std::move(program), std::move(name)), name_(lazy_->name()) {}
+
+KernelObject::KernelObject(std::shared_ptr<const ObjectCode> code, std::string name)
+    : code_(std::move(code)), name_(code_->kernel(name).name) {}
+
+std::shared_ptr<const ObjectCode> KernelObject::code(Device& device) const {
+  return lazy_ ? lazy_->object_code(device) : code_;
+}
+
+Kernel KernelObject::load(Device& device) const {
+  if (lazy_) return lazy_->on(device);
+  if (device.is_simulated() && code_->kind == CodeKind::cubin) {
+    throw Error(format("{}: a cubin for {} cannot run on {}; compile the program to \"ptx\"", name_,
+                       code_->arch, device.identify()));
+  }
+  return {Module::load(device, code_->code, code_->resource_cubin), code_->kernel(name_)};
+}
+
+LaunchPlan* KernelObject::known_plan(Device& device) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& plan : plans_) {
+    if (plan->device == &device) return plan.get();
+  }
+  return nullptr;
+}
+
+LaunchPlan& KernelObject::find_plan(Device& device) {
+  LaunchPlan* plan = known_plan(device);
+  if (plan == nullptr) {
+    std::unique_ptr<LaunchPlan> made;
+    {
+      const py::gil_scoped_release unlocked;
+      made = std::make_unique<LaunchPlan>(load(device));
+    }
+    // Another thread may have been quicker; its plan is as good.
+    const std::lock_guard lock(mutex_);
+    for (const auto& other : plans_) {
+      if (other->device == &device) plan = other.get();
+    }
+    if (plan == nullptr) plan = plans_.emplace_back(std::move(made)).get();
+  }
+  last_.store(plan, std::memory_order_release);
+  return *plan;
+}
+
+}  // namespace kernwright::python

@@ -1,0 +1,63 @@
+// What Python calls a Kernel: where it comes from, and a launch plan for each device.
+#pragma once
+
+#include "argument.h"
+#include "core/kernel.h"
+#include "jit/object_code.h"
+#include "jit/program.h"
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <pybind11/pybind11.h>
+#include <string>
+#include <vector>
+
+namespace kernwright::python {
+
+namespace py = pybind11;
+
+/// Everything a launch on one device needs, made once. Immutable but for the remembered block size.
+struct LaunchPlan {
+  explicit LaunchPlan(Kernel loaded);
+
+  Kernel kernel;
+  Device* device;
+  std::vector<ArgumentPlan> arguments;
+  std::size_t block_bytes = 0;  ///< of the argument block
+  std::atomic<int> suggested_block{0};
+};
+
+/// A kernel of a program (compiled when first needed) or of object code. Never copied: Python's
+/// references share it. Thread-safe.
+class KernelObject {
+ public:
+  KernelObject(Program program, std::string name);
+  KernelObject(std::shared_ptr<const ObjectCode> code, std::string name);
+
+  const std::string& name() const noexcept { return name_; }
+  const std::optional<LazyKernel>& lazy() const noexcept { return lazy_; }
+  /// The code that runs on `device`, compiled if needed. Call without the GIL.
+  std::shared_ptr<const ObjectCode> code(Device& device) const;
+
+  /// The plan for `device`; compiles and loads at first use, with the GIL released meanwhile.
+  LaunchPlan& plan(Device& device) {
+    LaunchPlan* last = last_.load(std::memory_order_acquire);
+    return last != nullptr && last->device == &device ? *last : find_plan(device);
+  }
+
+ private:
+  LaunchPlan& find_plan(Device& device);
+  LaunchPlan* known_plan(Device& device);
+  Kernel load(Device& device) const;
+
+  std::optional<LazyKernel> lazy_;
+  std::shared_ptr<const ObjectCode> code_;
+  std::string name_;
+  std::atomic<LaunchPlan*> last_{nullptr};
+  std::mutex mutex_;  // guards plans_; never held while Python runs
+  std::vector<std::unique_ptr<LaunchPlan>> plans_;
+};
+
+}  // namespace kernwright::python

@@ -1,0 +1,142 @@
+"""Kernwright runs CUDA kernels that are written as strings.
+
+>>> import numpy as np, kernwright as kw
+>>> scale = kw.kernel('''__global__ void scale(float* x, float a, int n) {
+...     int i = blockIdx.x * blockDim.x + threadIdx.x;
+...     if (i < n) x[i] *= a;
+... }''')
+>>> x = kw.asarray(np.ones(1000, np.float32))
+>>> scale[4, 256](x, 3.0, x.size)
+>>> float(x.numpy().sum())
+3000.0
+"""
+
+from kernwright import errors
+from kernwright._core import (
+    Array,
+    Device,
+    Event,
+    In,
+    InOut,
+    Kernel,
+    LaunchConfig,
+    ObjectCode,
+    Out,
+    Pointer,
+    Stream,
+    __version__,
+    current_device,
+    current_stream,
+    devices,
+    empty,
+    pinned,
+    strided,
+)
+from kernwright._creation import (
+    arange,
+    asarray,
+    empty_like,
+    from_dlpack,
+    full,
+    full_like,
+    linspace,
+    ones,
+    ones_like,
+    zeros,
+    zeros_like,
+)
+from kernwright._kernels import Module, Program, kernel, module
+from kernwright._options import ProgramOptions
+from kernwright.errors import (
+    ArgumentError,
+    ArgumentRangeError,
+    CompileError,
+    DeviceFault,
+    DeviceLost,
+    DeviceNotFound,
+    DriverError,
+    DriverNotFound,
+    Error,
+    InvalidArgument,
+    LaunchConfigError,
+    NameNotFound,
+    NvrtcNotFound,
+    OutOfMemory,
+    Timeout,
+    UnsupportedInstruction,
+)
+
+# The element types under their names; looked up when first asked for, because three of them are
+# of ml_dtypes, which is imported no sooner than they are needed.
+_DTYPES = frozenset(
+    "int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 bfloat16 float32 float64 "
+    "float8_e4m3fn float8_e5m2 complex64 complex128".split()
+)
+
+__all__ = [
+    "ArgumentError",
+    "ArgumentRangeError",
+    "Array",
+    "CompileError",
+    "Device",
+    "DeviceFault",
+    "DeviceLost",
+    "DeviceNotFound",
+    "DriverError",
+    "DriverNotFound",
+    "Error",
+    "Event",
+    "In",
+    "InOut",
+    "InvalidArgument",
+    "Kernel",
+    "LaunchConfig",
+    "LaunchConfigError",
+    "Module",
+    "NameNotFound",
+    "NvrtcNotFound",
+    "ObjectCode",
+    "Out",
+    "OutOfMemory",
+    "Pointer",
+    "Program",
+    "ProgramOptions",
+    "Stream",
+    "Timeout",
+    "UnsupportedInstruction",
+    "__version__",
+    "arange",
+    "asarray",
+    "current_device",
+    "current_stream",
+    "devices",
+    "empty",
+    "empty_like",
+    "errors",
+    "from_dlpack",
+    "full",
+    "full_like",
+    "kernel",
+    "linspace",
+    "module",
+    "ones",
+    "ones_like",
+    "pinned",
+    "strided",
+    "zeros",
+    "zeros_like",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _DTYPES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from kernwright import _core
+
+    value = _core._dtype(name).type
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, *_DTYPES])

@@ -1,0 +1,211 @@
+"""Creating arrays: from values, from NumPy, from other libraries' arrays."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from kernwright import _core
+from kernwright._core import Array, _adopt, _dtype, _from_numpy, empty
+from kernwright.errors import ArgumentError, InvalidArgument
+
+
+def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None) -> Array:
+    """An array whose every element is `fill_value`; the default dtype is that of asarray()."""
+    if dtype is None:
+        dtype = _default_dtype(fill_value)
+    array = empty(shape, dtype, device=device)
+    array._fill(fill_value)
+    return array
+
+
+def zeros(shape: Any, dtype: Any = None, *, device: Any = None) -> Array:
+    """An array of zeros, of float32 unless told otherwise."""
+    return full(shape, 0, np.float32 if dtype is None else dtype, device=device)
+
+
+def ones(shape: Any, dtype: Any = None, *, device: Any = None) -> Array:
+    """An array of ones, of float32 unless told otherwise."""
+    return full(shape, 1, np.float32 if dtype is None else dtype, device=device)
+
+
+def empty_like(x: Any, dtype: Any = None, *, shape: Any = None, device: Any = None) -> Array:
+    """An uninitialised array of the shape, dtype and device of `x`."""
+    return empty(*_like(x, dtype, shape), device=_device_like(x, device))
+
+
+def zeros_like(x: Any, dtype: Any = None, *, shape: Any = None, device: Any = None) -> Array:
+    """Zeros of the shape, dtype and device of `x`."""
+    return zeros(*_like(x, dtype, shape), device=_device_like(x, device))
+
+
+def ones_like(x: Any, dtype: Any = None, *, shape: Any = None, device: Any = None) -> Array:
+    """Ones of the shape, dtype and device of `x`."""
+    return ones(*_like(x, dtype, shape), device=_device_like(x, device))
+
+
+def full_like(
+    x: Any, fill_value: Any, dtype: Any = None, *, shape: Any = None, device: Any = None
+) -> Array:
+    """`fill_value` in the shape, dtype and device of `x`."""
+    shape, dtype = _like(x, dtype, shape)
+    return full(shape, fill_value, dtype, device=_device_like(x, device))
+
+
+def _like(x: Any, dtype: Any, shape: Any) -> tuple[Any, Any]:
+    return (x.shape if shape is None else shape), (x.dtype if dtype is None else dtype)
+
+
+def _device_like(x: Any, device: Any) -> Any:
+    return x.device if device is None and isinstance(x, Array) else device
+
+
+def arange(
+    start: Any, stop: Any = None, step: Any = 1, dtype: Any = None, *, device: Any = None
+) -> Array:
+    """Evenly spaced values in [start, stop), or [0, start) when `stop` is left out."""
+    if stop is None:
+        start, stop = 0, start
+    if step == 0:
+        raise InvalidArgument("arange() with a step of 0 never ends")
+    wanted = _default_dtype(start + stop + step) if dtype is None else _dtype(dtype)
+    if np.dtype(wanted).kind in "iu":
+        values = np.arange(start, stop, step)
+    else:
+        # In float64 and rounded once, whatever the element type.
+        count = max(0, math.ceil((stop - start) / step))
+        values = start + step * np.arange(count, dtype=np.float64)
+    return _from_numpy(_checked_cast(values, wanted), device)
+
+
+def linspace(
+    start: Any, stop: Any, num: int = 50, dtype: Any = None, *, endpoint: bool = True,
+    device: Any = None,
+) -> Array:  # fmt: skip
+    """`num` evenly spaced values from start to stop, of float32 unless told otherwise."""
+    values = np.linspace(start, stop, num, endpoint=endpoint)
+    default = np.complex64 if np.iscomplexobj(values) else np.float32
+    return _from_numpy(_checked_cast(values, default if dtype is None else _dtype(dtype)), device)
+
+
+def asarray(obj: Any, dtype: Any = None, *, device: Any = None, copy: bool | None = None) -> Array:
+    """`obj` as an array: itself, a view of another library's device array, or a copy of host data.
+
+    NumPy arrays keep their dtype; Python floats become float32, ints int64, complex complex64.
+    copy=False raises where only a copy would do.
+    """
+    if isinstance(obj, Array):
+        return _convert(obj, dtype, device, copy)
+    if not isinstance(obj, (np.ndarray, np.generic, bool, int, float, complex, list, tuple)):
+        adopted = _adopt(obj, device)
+        if adopted is not None:
+            return _convert(adopted, dtype, device, copy)
+    if copy is False:
+        raise InvalidArgument(f"{_kind(obj)} is in host memory: only a copy reaches the device")
+    return _from_numpy(_host_values(obj, dtype), device)
+
+
+def from_dlpack(x: Any, *, device: Any = None, copy: bool | None = None) -> Array:
+    """A view of another library's device array, through DLPack."""
+    if isinstance(x, Array):
+        return _convert(x, None, device, copy)
+    if not hasattr(x, "__dlpack__"):
+        raise ArgumentError(f"{_kind(x)} has no __dlpack__ method")
+    adopted = _adopt(x, device)
+    if adopted is None:
+        raise ArgumentError(f"{_kind(x)} is in host memory: copy it with kw.asarray(x)")
+    return _convert(adopted, None, None, copy)
+
+
+def _convert(x: Array, dtype: Any, device: Any, copy: bool | None) -> Array:
+    result = x if device is None else x.to(device)
+    if dtype is not None and _dtype(dtype) != result.dtype:
+        result = result.astype(dtype)
+    if copy is False and result is not x:
+        raise InvalidArgument(
+            f"an array of {x.dtype} on {x.device} cannot become one of "
+            f"{_dtype(dtype) if dtype is not None else x.dtype} on {result.device} without a copy"
+        )
+    return result.copy() if copy and result is x else result
+
+
+def _host_values(obj: Any, dtype: Any) -> np.ndarray[Any, Any]:
+    given = isinstance(obj, (np.ndarray, np.generic))
+    if not given and not isinstance(obj, (list, tuple, bool, int, float, complex)):
+        given = hasattr(obj, "__array__") or hasattr(obj, "__array_interface__") or _has_buffer(obj)
+        if not given and hasattr(obj, "__dlpack__"):
+            obj, given = np.from_dlpack(obj), True
+    values = np.asarray(obj)
+    if values.dtype == object and dtype is not None:
+        values = np.asarray(obj, dtype=_dtype(dtype))
+    if values.dtype.kind in "OSUMmV" and not _known(values.dtype):
+        raise ArgumentError(f"{_kind(obj)} with elements of dtype {values.dtype} has no place in an "
+                            "array; its elements are numbers and bools")  # fmt: skip
+    if not values.dtype.isnative:
+        values = values.astype(values.dtype.newbyteorder("="))
+    if dtype is not None:
+        return _checked_cast(values, _dtype(dtype))
+    if not given and not _holds_numpy(obj):
+        values = values.astype(_NARROW.get(values.dtype.name, values.dtype), copy=False)
+    return values
+
+
+# What NumPy makes of Python numbers -> what arrays make of them.
+_NARROW: dict[str, Any] = {"float64": np.float32, "complex128": np.complex64}
+
+
+def _holds_numpy(obj: Any) -> bool:
+    while isinstance(obj, (list, tuple)) and obj:
+        obj = obj[0]
+    return isinstance(obj, (np.ndarray, np.generic))
+
+
+def _known(dtype: np.dtype[Any]) -> bool:
+    try:
+        return bool(_dtype(dtype) == dtype)
+    except ArgumentError:
+        return False
+
+
+def _has_buffer(obj: Any) -> bool:
+    try:
+        memoryview(obj)
+    except TypeError:
+        return False
+    return True
+
+
+def _checked_cast(values: np.ndarray[Any, Any], dtype: Any) -> np.ndarray[Any, Any]:
+    """astype() that refuses integers which do not fit, where NumPy would wrap them."""
+    dtype = np.dtype(dtype)
+    if values.dtype.kind in "iu" and dtype.kind in "iu" and values.size:
+        limits = np.iinfo(dtype)
+        low, high = int(values.min()), int(values.max())
+        if low < limits.min or high > limits.max:
+            from kernwright.errors import ArgumentRangeError
+
+            raise ArgumentRangeError(
+                f"values {low} ... {high} do not fit {dtype} ({limits.min} ... {limits.max})"
+            )
+    with np.errstate(over="ignore", invalid="ignore"):
+        return values.astype(dtype, copy=False)
+
+
+def _default_dtype(value: Any) -> Any:
+    if isinstance(value, (np.generic, np.ndarray)):
+        return value.dtype
+    if isinstance(value, (bool, np.bool_)):
+        return np.bool_
+    if isinstance(value, int):
+        return np.int64
+    return np.complex64 if isinstance(value, complex) else np.float32
+
+
+def _kind(obj: Any) -> str:
+    kind = type(obj)
+    name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    return f"a {name}"
+
+

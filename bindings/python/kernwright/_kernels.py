@@ -1,0 +1,200 @@
+"""kernel(), module() and Program: from a source text to things that can be launched."""
+
+from __future__ import annotations
+
+import os
+from collections import namedtuple
+from typing import Any
+
+from kernwright import _core
+from kernwright._options import ProgramOptions, make_options
+from kernwright._source import Located, locate
+from kernwright.errors import ArgumentError
+
+Parameter = namedtuple("Parameter", "name type kind dtype lanes size offset const")
+Parameter.__module__ = __name__
+Parameter.__doc__ = """One parameter of a kernel; size and offset are bytes of the argument block.
+
+`kind` is "scalar", "pointer", "vector" or "aggregate"; `dtype` the element type of the value or of
+what a pointer points to, None where there is none; `const` tells of the latter.
+"""
+
+KernelAttributes = namedtuple(
+    "KernelAttributes", "registers shared_bytes local_bytes constant_bytes max_threads_per_block"
+)
+KernelAttributes.__module__ = __name__
+KernelAttributes.__doc__ = """What a compiled kernel uses: registers and local bytes a thread,
+static shared bytes a block, constant bytes."""
+
+
+def kernel(
+    source: str | os.PathLike[str],
+    name: str | None = None,
+    *,
+    options: ProgramOptions | None = None,
+    **option_fields: Any,
+) -> _core.Kernel:
+    """A kernel of `source`, compiled for a device when it is first needed there.
+
+    A str is CUDA C++ text, a path object names a file. `name` may be left out when the text has one
+    __global__ function, and may be a template instance: "scale<float, 4>". Options are those of
+    ProgramOptions, as an object or as single fields.
+    """
+    located = locate(source)
+    program = _program(located, make_options(options, option_fields))
+    return program.kernel(_name(name))
+
+
+def module(
+    source: str | os.PathLike[str],
+    *,
+    options: ProgramOptions | None = None,
+    **option_fields: Any,
+) -> Module:
+    """A source with several kernels and variables; arguments as for kernel()."""
+    located = locate(source)
+    return Module(_program(located, make_options(options, option_fields)))
+
+
+class Module:
+    """Kernels and variables of one source: ``m["name<float>"]``, ``m.symbol("coefficients")``."""
+
+    __slots__ = ("_kernels", "_program")
+
+    def __init__(self, program: _core._Program) -> None:
+        self._program = program
+        self._kernels: dict[str, _core.Kernel] = {}
+
+    @property
+    def names(self) -> list[str]:
+        """The __global__ functions that the source declares, templates included."""
+        return self._program.declared
+
+    def kernel(self, name: str) -> _core.Kernel:
+        """The kernel of that name, which may be a template instance."""
+        if name not in self._kernels:
+            self._kernels[_name(name)] = self._program.kernel(name)
+        return self._kernels[name]
+
+    __getitem__ = kernel
+
+    # Without this, a missing __iter__ would make Python try m[0], m[1], ...
+    def __iter__(self) -> Any:
+        return iter(self.names)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names
+
+    def symbol(
+        self,
+        name: str,
+        dtype: Any = None,
+        shape: int | tuple[int, ...] | None = None,
+        *,
+        device: Any = None,
+    ) -> _core.Array:
+        """A __device__ or __constant__ variable as an array over its memory.
+
+        Element type and shape are read from the declaration where it is a plain one ("float w[4][2]");
+        else they are bytes in one dimension, or what `dtype` and `shape` say.
+        """
+        if dtype is None and shape is None:
+            from kernwright._symbols import declared_type
+
+            dtype, shape = declared_type(self._program.text, name)
+        if isinstance(shape, int):
+            shape = (shape,)
+        return self._program.symbol(_name(name), dtype, shape, device)
+
+    def __repr__(self) -> str:
+        return f"<Module of {self._program.source_name}: {', '.join(self.names) or 'no kernels'}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild_module, (_state(self._program),)
+
+
+class Program:
+    """A source and its options, compiled explicitly: ``Program(text).compile("cubin")``."""
+
+    __slots__ = ("_program", "options")
+
+    def __init__(
+        self, source: str | os.PathLike[str], options: ProgramOptions | None = None
+    ) -> None:
+        self.options = make_options(options, {})
+        self._program = _program(locate(source), self.options)
+
+    @property
+    def names(self) -> list[str]:
+        """The __global__ functions that the source declares, templates included."""
+        return self._program.declared
+
+    def compile(self, kind: str = "cubin", names: list[str] | None = None) -> _core.ObjectCode:
+        """Object code of that kind ("cubin" or "ptx") for the options' arch, else the current device.
+
+        `names` are the kernels wanted, template instances among them; by default all that are no
+        templates.
+        """
+        if isinstance(names, str):
+            raise ArgumentError("names= is a list of str, got one str")
+        return self._program.compile(kind, list(names or ()))
+
+    def kernel(self, name: str | None = None) -> _core.Kernel:
+        """A kernel of this program, compiled when first needed."""
+        return self._program.kernel(_name(name))
+
+    def __repr__(self) -> str:
+        return f"<Program {self._program.source_name}: {', '.join(self.names) or 'no kernels'}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild_program, (_state(self._program),)
+
+
+def _name(name: str | None) -> str:
+    if name is None:
+        return ""
+    if not isinstance(name, str):
+        raise ArgumentError(f"a name is a str, got {type(name).__name__}")
+    return name
+
+
+# The options that a program was made with travel beside it: C++ knows them in its own form only.
+_State = tuple[Located, ProgramOptions]
+
+
+def _program(located: Located, options: ProgramOptions) -> _core._Program:
+    program = _core._Program(*located, options)
+    program.options = options
+    return program
+
+
+def _state(program: _core._Program) -> _State:
+    located = Located(program.text, program.source_name, program.first_line, program.directory)
+    return located, program.options
+
+
+def _rebuild_module(state: _State) -> Module:
+    return Module(_program(*state))
+
+
+def _rebuild_program(state: _State) -> Program:
+    program = Program.__new__(Program)
+    program.options = state[1]
+    program._program = _program(*state)
+    return program
+
+
+def _rebuild_kernel(state: _State, name: str) -> _core.Kernel:
+    return _program(*state).kernel(name)
+
+
+def _rebuild_loaded_kernel(code: _core.ObjectCode, name: str) -> _core.Kernel:
+    return code.kernel(name)
+
+
+def reduce_kernel(kernel: _core.Kernel) -> tuple[Any, ...]:
+    """Kernel.__reduce__: source and options travel, code is made anew or comes from the cache."""
+    program = kernel._program
+    if program is None:
+        return _rebuild_loaded_kernel, (kernel._code, kernel.name)
+    return _rebuild_kernel, (_state(program), kernel.name)

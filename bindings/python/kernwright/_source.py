@@ -1,0 +1,110 @@
+"""Where a source text comes from: a file, or a string literal in somebody's Python file."""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import FrameType
+from typing import Any, NamedTuple
+
+from kernwright.errors import ArgumentError, InvalidArgument
+
+# Frames above the caller that are searched for the literal, when a helper passed it on.
+_FRAMES = 6
+
+
+class Located(NamedTuple):
+    """A source text, and the file and line that messages about it name."""
+
+    text: str
+    name: str
+    first_line: int
+    directory: str
+
+
+def locate(source: Any, depth: int = 1) -> Located:
+    """A str is source text, a path is read. `depth`: frames between the user and this call."""
+    if isinstance(source, str):
+        return _locate_literal(source, sys._getframe(depth + 1))
+    if isinstance(source, os.PathLike):
+        return _read(os.fsdecode(source))
+    raise ArgumentError(
+        f"a kernel's source is a str (the text) or a path object, got {type(source).__name__}"
+    )
+
+
+def _read(path: str) -> Located:
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape", newline="") as file:
+            text = file.read()
+    except OSError as error:
+        raise InvalidArgument(f"cannot read {path!r}: {error.strerror}") from error
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidArgument(f"{path!r} is not UTF-8 text") from error
+    return Located(text, path, 1, os.path.dirname(os.path.abspath(path)))
+
+
+def _locate_literal(text: str, frame: FrameType | None) -> Located:
+    for _ in range(_FRAMES):
+        if frame is None:
+            break
+        line = _line_of_literal(text, frame)
+        if line:
+            return Located(text, frame.f_code.co_filename, line, "")
+        frame = frame.f_back
+    return Located(text, "<string>", 1, "")
+
+
+def _line_of_literal(text: str, frame: FrameType) -> int:
+    """The line of the frame's file on which `text` begins, 0 when it is not there."""
+    if not text.strip():
+        return 0
+    import linecache
+
+    lines = linecache.getlines(frame.f_code.co_filename, frame.f_globals)
+    if not lines:
+        return 0
+    whole = "".join(lines)
+    starts = _verbatim(text, whole) or _by_lines(text.splitlines(), lines)
+    if not starts:
+        return 0
+    # The same text may be written down twice: the one nearest above the call is meant.
+    above = [line for line in starts if line <= frame.f_lineno]
+    return max(above) if above else min(starts)
+
+
+def _verbatim(text: str, whole: str) -> list[int]:
+    starts = []
+    at = whole.find(text)
+    while at >= 0:
+        starts.append(whole.count("\n", 0, at) + 1)
+        at = whole.find(text, at + 1)
+    return starts
+
+
+def _by_lines(wanted: list[str], lines: list[str]) -> list[int]:
+    """Places where all lines but the first and last agree apart from indentation.
+
+    That finds a literal that was dedented, or whose first line follows other text.
+    """
+    while wanted and not wanted[-1].strip():
+        wanted.pop()
+    skipped = 0
+    while wanted and not wanted[0].strip():
+        wanted.pop(0)
+        skipped += 1
+    if len(wanted) < 2:
+        return []
+    inner = [line.strip() for line in wanted[1:-1]]
+    first, last = wanted[0].strip(), wanted[-1].strip()
+    found = []
+    for i in range(len(lines) - len(wanted) + 1):
+        if (
+            first in lines[i]
+            and last in lines[i + len(wanted) - 1]
+            and all(lines[i + 1 + j].strip() == line for j, line in enumerate(inner))
+        ):
+            found.append(i + 1 - skipped)
+    return [line for line in found if line > 0]

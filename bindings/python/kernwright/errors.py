@@ -1,0 +1,109 @@
+"""The exceptions: every one derives from Error and, where Python has a kind of its own, from that."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+
+Diagnostic = namedtuple("Diagnostic", "severity message file line column caret hint")
+Diagnostic.__module__ = __name__
+Diagnostic.__doc__ = """One compiler message; line and column count from 1, 0 when unknown."""
+
+
+class Error(Exception):
+    """Base of all. The message names what failed, with which values, and what to do about it."""
+
+    def __str__(self) -> str:
+        # KeyError would show the message in quotes.
+        return str(self.args[0]) if self.args else ""
+
+
+class InvalidArgument(Error, ValueError):
+    """A value that no state of the program could make right."""
+
+
+class ArgumentError(Error, TypeError):
+    """Wrong count, kind, dtype or device of a kernel argument; nothing was launched."""
+
+
+class ArgumentRangeError(Error, OverflowError):
+    """A number that the kernel's parameter cannot hold; nothing was launched."""
+
+
+class LaunchConfigError(Error, ValueError):
+    """Grid, block, cluster or shared memory outside the limits; nothing was launched."""
+
+
+class NameNotFound(Error, KeyError):
+    """No kernel, symbol or option of that name; the message lists what is there."""
+
+
+class DriverNotFound(Error, ImportError):
+    """The CUDA driver library is missing or too old."""
+
+
+class NvrtcNotFound(Error, ImportError):
+    """NVRTC or its builtins library is missing; the message lists the places searched."""
+
+
+class DeviceNotFound(Error):
+    """No device of that index or name."""
+
+
+class DriverError(Error):
+    """A driver call failed: its CUresult in `code`, its CUDA_ERROR_... spelling in `name`."""
+
+    code = 0
+    name = ""
+
+
+class DeviceLost(DriverError):
+    """The device met an error that it cannot recover from; only a new process helps."""
+
+
+class OutOfMemory(Error, MemoryError):
+    """Not enough device memory. All numbers are bytes."""
+
+    requested = 0
+    used = 0
+    reserved = 0
+    free = 0
+
+
+class DeviceFault(Error):
+    """What the simulated device found wrong during a launch.
+
+    `kind` is bounds, alignment, use-after-free, init, race, sync, trap or assert; `line` counts
+    the kernel's text from 1; `report` is the whole text.
+    """
+
+    kind = ""
+    kernel = ""
+    file = ""
+    line = 0
+    opcode = ""
+    block = (0, 0, 0)
+    thread = (0, 0, 0)
+    address = 0
+    access_size = 0
+    allocation = ""
+    report = ""
+
+
+class Timeout(Error, TimeoutError):
+    """A deadline or the simulated device's instruction budget ran out."""
+
+
+class UnsupportedInstruction(Error):
+    """The simulated device does not know an instruction; found when the code is loaded."""
+
+    opcode = ""
+    line = 0
+
+
+class CompileError(Error):
+    """The source did not compile; `diagnostics` say where and why, `log` is the compiler's own."""
+
+    diagnostics: tuple | list = ()
+    log = ""
+    source = ""
+    options: tuple | list = ()

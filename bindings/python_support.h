@@ -1,0 +1,46 @@
+// Small helpers over the CPython API that the bindings share: owned references, guarded calls.
+#pragma once
+
+#include <exception>
+#include <memory>
+#include <new>
+#include <pybind11/pybind11.h>
+#include <string>
+#include <utility>
+
+namespace kernwright::python {
+
+namespace py = pybind11;
+
+/// Sets the Python error that `failure` means: ours by its class in kernwright.errors, pybind11's and
+/// the standard library's as pybind11 has them. The GIL must be held.
+void set_python_error(std::exception_ptr failure) noexcept;
+
+/// Runs `body` for a C slot of Python: an exception becomes the Python error and `failed` is returned.
+template <typename Result, typename Body>
+Result guarded(Result failed, Body&& body) noexcept {
+  try {
+    return body();
+  } catch (...) {
+    set_python_error(std::current_exception());
+    return failed;
+  }
+}
+
+/// A reference to `object` that C++ may hold and drop on any thread, with or without the GIL.
+std::shared_ptr<void> keep_alive(py::object object);
+
+/// "torch.Tensor", "float", "numpy.ndarray": how messages name the type of a value.
+std::string type_name(py::handle value);
+
+/// repr(value), cut to `limit` characters; never throws.
+std::string short_repr(py::handle value, std::size_t limit = 60) noexcept;
+
+/// The C++ object inside an instance whose type is exactly a pybind11 class without C++ bases.
+template <typename T>
+T* instance_value(PyObject* object) noexcept {
+  auto* instance = reinterpret_cast<py::detail::instance*>(object);
+  return static_cast<T*>(instance->get_value_and_holder().value_ptr());
+}
+
+}  // namespace kernwright::python
