@@ -51,6 +51,19 @@ constexpr std::array kClasses{
     NamedElement{"__nv_fp8x4_e5m2", ScalarType::float8_e5m2, 4},
 };
 
+/// Other ways to write a built-in type.
+constexpr std::array kOtherSpellings{
+    NamedElement{"unsigned", ScalarType::uint32, 0},
+    NamedElement{"signed", ScalarType::int32, 0},
+    NamedElement{"signed int", ScalarType::int32, 0},
+    NamedElement{"size_t", ScalarType::uint64, 0},
+    NamedElement{"ptrdiff_t", ScalarType::int64, 0},
+    NamedElement{"long int", ScalarType::int64, 0},
+    NamedElement{"unsigned long int", ScalarType::uint64, 0},
+    NamedElement{"long long int", ScalarType::int64, 0},
+    NamedElement{"unsigned long long int", ScalarType::uint64, 0},
+};
+
 /// CUDA's vector types are a base name and a digit: "uchar4".
 constexpr std::array kVectorBases{
     NamedElement{"char", ScalarType::int8, 0},
@@ -113,6 +126,23 @@ ElementType element_type(const TypeNode& type) {
     return row == nullptr ? ElementType{} : ElementType{row->scalar, 0};
   }
   return inner.kind == TypeNodeKind::named ? class_type(inner) : ElementType{};
+}
+
+std::optional<ScalarType> scalar_from_spelling(std::string_view spelling) {
+  std::string words;
+  while (!spelling.empty()) {
+    const auto end = spelling.find(' ');
+    const std::string_view word = spelling.substr(0, end);
+    if (!word.empty() && word != "const" && word != "volatile" && word != "__grid_constant__") {
+      words += (words.empty() ? "" : " ") + std::string(word);
+    }
+    if (end == std::string_view::npos) break;
+    spelling.remove_prefix(end + 1);
+  }
+  const NamedElement* row = find(kBuiltins, words);
+  if (row == nullptr) row = find(kOtherSpellings, words);
+  if (row == nullptr) row = find(kClasses, words);
+  return row == nullptr || row->lanes != 0 ? std::nullopt : std::optional(row->scalar);
 }
 
 }  // namespace kernwright

@@ -5,6 +5,7 @@
 #include "jit/mangled_type.h"
 
 #include <optional>
+#include <string_view>
 
 namespace kernwright {
 
@@ -19,5 +20,9 @@ const TypeNode& unqualified(const TypeNode& type);
 
 /// "float" is float32; "__half2" is float16 x 2; "cuda::std::complex<float>" is complex64.
 ElementType element_type(const TypeNode& type);
+
+/// The number that a declaration spells with C++'s own words: "const unsigned" is uint32. Nothing
+/// for any other type.
+std::optional<ScalarType> scalar_from_spelling(std::string_view spelling);
 
 }  // namespace kernwright

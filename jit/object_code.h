@@ -13,6 +13,17 @@ namespace kernwright {
 
 enum class CodeKind { cubin, ptx };
 
+/// "cubin" or "ptx".
+const char* code_kind_name(CodeKind kind) noexcept;
+
+/// Type of a __device__ or __constant__ variable.
+struct SymbolType {
+  std::string type;                  ///< "float [16][4]"
+  std::optional<ScalarType> scalar;  ///< of one element, when it is a number
+  int lanes = 1;                     ///< > 1 for a vector element (float4)
+  std::vector<std::size_t> shape;    ///< extents of an array; empty for a single element
+};
+
 /// A value: copy and pickle freely. Immutable after it was made.
 struct ObjectCode {
   CodeKind kind = CodeKind::cubin;
@@ -22,9 +33,10 @@ struct ObjectCode {
   std::string log;             ///< the compiler's whole log, also of a good compile
   std::vector<Diagnostic> diagnostics;   ///< warnings
   std::vector<KernelSignature> kernels;  ///< what was asked for by name, in that order
-  std::map<std::string, std::string>
-      symbols;                ///< C++ name -> lowered name of __device__/__constant__ variables
-  std::string nvrtc_version;  ///< "13.5"
+  /// C++ name -> lowered name of __device__ and __constant__ variables
+  std::map<std::string, std::string> symbols;
+  std::map<std::string, SymbolType> symbol_types;  ///< by C++ name, where the compiler told it
+  std::string nvrtc_version;                       ///< "13.5"
   double compile_ms = 0;
 
   /// The kernel of that name as the user wrote it; throws NameNotFound listing the names.

@@ -155,6 +155,7 @@ std::vector<ProbedParameter> read_kernel_probe(std::string_view lowered) {
     Parameter& parameter = result.back().parameter;
     if (parameter.size > kMaxParameterBytes) not_understood(lowered);
     const std::size_t alignment = alignment_of(*node, lowered);
+    parameter.alignment = alignment;
     parameter.offset = (offset + alignment - 1) / alignment * alignment;
     offset = parameter.offset + parameter.size;
   }

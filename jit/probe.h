@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/kernel_signature.h"
+#include "jit/object_code.h"
 
 #include <cstddef>
 #include <string>
@@ -32,14 +33,6 @@ struct ProbedParameter {
 /// Reads the lowered name of a kernel_probe(): types, sizes, alignments and offsets.
 /// Throws InvalidArgument when it is not understood.
 std::vector<ProbedParameter> read_kernel_probe(std::string_view lowered);
-
-/// Type of a device variable.
-struct SymbolType {
-  std::string type;                  ///< "float [16][4]"
-  std::optional<ScalarType> scalar;  ///< of one element, when it is a number
-  int lanes = 1;                     ///< > 1 for a vector element (float4)
-  std::vector<std::size_t> shape;    ///< extents of an array; empty for one element
-};
 
 /// Reads the lowered name of a symbol_probe(). Throws InvalidArgument when it is not understood.
 SymbolType read_symbol_probe(std::string_view lowered);

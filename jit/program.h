@@ -14,7 +14,8 @@
 
 namespace kernwright {
 
-/// One translation unit. Thread-safe; compiling the same thing twice at once compiles it once.
+/// One translation unit. Cheap to copy, thread-safe; compiling the same thing twice at once
+/// compiles it once.
 class Program {
  public:
   /// Throws InvalidArgument: empty source, NUL in source, bad options.
@@ -24,20 +25,30 @@ class Program {
   const ProgramOptions& options() const noexcept;
   const std::vector<KernelDeclaration>& declarations() const noexcept;
 
-  /// Compiles for `options.arch`. Empty `names` = every kernel declared that is no template.
-  /// Throws CompileError, NameNotFound, NvrtcNotFound, Timeout. Does not touch any device.
+  /// Compiles for `options.arch` (PTX without one: compute_80) through the memory cache. Empty
+  /// `names` = every kernel declared that is no template. Throws CompileError, NameNotFound,
+  /// NvrtcNotFound, Timeout, InvalidArgument. Does not touch any device.
   ObjectCode compile(CodeKind kind, const std::vector<std::string>& names = {}) const;
 
-  /// Compiles what `device` can run (design: cubin for a GPU, PTX for the simulated device and for
-  /// a GPU newer than NVRTC), through the memory cache.
+  /// Compiles what `device` can run through the memory cache: a cubin for a GPU, PTX for a GPU
+  /// newer than NVRTC, PTX with line numbers for the simulated device. Does not load it.
   std::shared_ptr<const ObjectCode> compile_for(Device& device,
-                                                const std::vector<std::string>& names) const;
+                                                const std::vector<std::string>& names = {}) const;
 
-  /// Compiles (if needed), loads (once per device) and returns the kernel.
+  /// Compiles (if needed), loads (once per device) and returns the kernel. The kernels declared in
+  /// the source share one module; an instantiation of a template that is asked for later brings a
+  /// module of its own, with its own copies of the __device__ variables.
   Kernel kernel(Device& device, const std::string& name) const;
-  /// The loaded module, with its __device__ and __constant__ variables by C++ name.
+
+  /// What kernel() loads, without loading it.
+  std::shared_ptr<const ObjectCode> object_code(Device& device, const std::string& name) const;
+
+  /// The module first loaded on `device` (made when there is none), and its __device__ and
+  /// __constant__ variables by C++ name. symbol() throws NameNotFound listing them.
   Module module(Device& device) const;
   ModuleSymbol symbol(Device& device, const std::string& name) const;
+  /// The variable's type, empty where the compiler did not tell it. Throws NameNotFound.
+  SymbolType symbol_type(Device& device, const std::string& name) const;
 
  private:
   struct Box;
@@ -47,13 +58,16 @@ class Program {
 /// A kernel by name, compiled and loaded per device when first needed. Cheap to copy, thread-safe.
 class LazyKernel {
  public:
-  /// Empty `name`: the source's only __global__ function; else NameNotFound listing the candidates.
-  LazyKernel(Program program, std::string name = {});
+  /// Empty `name`: the source's only __global__ function; throws NameNotFound listing the
+  /// candidates when there is none, more than one, or only a template.
+  explicit LazyKernel(Program program, std::string name = {});
 
   const std::string& name() const noexcept;
   const Program& program() const noexcept;
-  /// Compiles and loads when this is the first use on `device`; then a table look-up.
+  /// Compiles and loads when this is the first use on `device`; then a table look-up without a
+  /// lock. The reference is valid as long as any copy of this object lives.
   const Kernel& on(Device& device) const;
+  /// Compiles for `device` without loading.
   std::shared_ptr<const ObjectCode> object_code(Device& device) const;
 
  private:

@@ -1,0 +1,145 @@
+// The sequence of NVRTC compiles that leads to object code or to one clear error.
+#include "jit/compiler.h"
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+
+#include "base/errors.h"
+#include "base/format.h"
+#include "jit/compile_attempt.h"
+#include "jit/nearest_name.h"
+#include "jit/nvrtc_unit.h"
+
+namespace kernwright {
+namespace {
+
+/// Enough for: without --minimal, without names behind a false #if, without the probe, and once
+/// more.
+constexpr int kMaxAttempts = 6;
+constexpr std::size_t kMaxNames = 4096;
+
+void check_names(const std::vector<std::string>& names) {
+  if (names.size() > kMaxNames) {
+    throw InvalidArgument(
+        format("{} kernel names are given; the limit is {}", names.size(), kMaxNames));
+  }
+  for (const std::string& name : names) {
+    if (name.find_first_not_of(" \t") == std::string::npos) {
+      throw InvalidArgument("a kernel name is empty");
+    }
+    const auto at = name.find_first_of(std::string_view("\0\n\r", 3));
+    if (at == std::string::npos) continue;
+    throw InvalidArgument(
+        format("a kernel name has a {} at offset {}", name[at] == '\0' ? "NUL" : "line break", at));
+  }
+}
+
+std::vector<std::string> declared_names(const CompileRequest& request) {
+  std::vector<std::string> names;
+  for (const KernelDeclaration& kernel : request.declared.kernels) names.push_back(kernel.name);
+  return names;
+}
+
+/// What a failed attempt asks for.
+enum class Next { again, give_up };
+
+/// One compile() call: the attempts so far and what they taught.
+class Session {
+ public:
+  Session(const LoadedNvrtc& nvrtc, const CompileRequest& request)
+      : nvrtc_(nvrtc), request_(request), deadline_(request.options.timeout) {
+    plan_.minimal = may_be_minimal(request);
+    for (const std::string& name : request.names) add_kernel(name, true);
+    for (const KernelDeclaration& kernel : request.declared.kernels) {
+      if (request.with_declared && !kernel.is_template) add_kernel(kernel.name, false);
+    }
+    for (const SymbolDeclaration& symbol : request.declared.symbols) {
+      plan_.symbols.push_back(symbol.name);
+    }
+  }
+
+  ObjectCode run() {
+    for (int i = 0; i < kMaxAttempts; ++i) {
+      CompileAttempt attempt(nvrtc_, request_, plan_);
+      if (attempt.compile(deadline_)) return attempt.object_code();
+      if (learn(attempt) == Next::give_up || i + 1 == kMaxAttempts) attempt.throw_compile_error();
+    }
+    throw Error("a compile did not come to an end");
+  }
+
+ private:
+  void add_kernel(const std::string& name, bool required) {
+    const bool known = std::any_of(plan_.kernels.begin(), plan_.kernels.end(),
+                                   [&](const PlannedKernel& k) { return k.name == name; });
+    if (!known) plan_.kernels.push_back({name, required});
+  }
+
+  Next learn(const CompileAttempt& attempt) {
+    const AttemptErrors errors = attempt.errors();
+    if (plan_.minimal) {
+      plan_.minimal = false;  // the text may use what --minimal leaves out
+      return Next::again;
+    }
+    if (errors.in_source) {
+      if (!plan_.probe) return Next::give_up;
+      plan_.probe = false;  // for a log that speaks of the user's text alone
+      return Next::again;
+    }
+    if (!errors.names.empty() && drop(errors.names, attempt)) return Next::again;
+    if (errors.in_probe && plan_.probe) {
+      plan_.probe = false;
+      return Next::again;
+    }
+    return Next::give_up;
+  }
+
+  /// Leaves out names that the compiler does not know. Throws NameNotFound for one that is
+  /// required.
+  bool drop(const std::set<std::string>& names, const CompileAttempt& attempt) {
+    for (const PlannedKernel& kernel : plan_.kernels) {
+      if (kernel.is_required && names.contains(kernel.name)) unknown_name(kernel.name, attempt);
+    }
+    const auto kernels = std::erase_if(
+        plan_.kernels, [&](const PlannedKernel& k) { return names.contains(k.name); });
+    const auto symbols =
+        std::erase_if(plan_.symbols, [&](const std::string& s) { return names.contains(s); });
+    return kernels + symbols > 0;
+  }
+
+  [[noreturn]] void unknown_name(const std::string& name, const CompileAttempt& attempt) const {
+    const std::string& source = request_.source.name;
+    const auto& kernels = request_.declared.kernels;
+    const auto declared = std::find_if(kernels.begin(), kernels.end(), [&](const auto& k) {
+      return k.name == name && k.is_template;
+    });
+    if (declared != kernels.end()) {
+      throw NameNotFound(
+          format("{} in {} is a template: name an instantiation of it, for example {}<float>", name,
+                 source, name));
+    }
+    throw NameNotFound(format("no kernel {} in {} ({}){}", name, source,
+                              attempt.message_about(name),
+                              describe_names(name, declared_names(request_))));
+  }
+
+  const LoadedNvrtc& nvrtc_;
+  const CompileRequest& request_;
+  CompileDeadline deadline_;
+  CompilePlan plan_;
+};
+
+}  // namespace
+
+ObjectCode Compiler::compile(const CompileRequest& request) const {
+  validate(request.source);
+  validate(request.options);
+  check_names(request.names);
+  const auto begin = std::chrono::steady_clock::now();
+  ObjectCode code = Session(nvrtc_, request).run();
+  code.compile_ms =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+  return code;
+}
+
+}  // namespace kernwright

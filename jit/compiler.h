@@ -1,0 +1,41 @@
+// Turns a source text into object code: one or a few NVRTC compiles, and what their logs mean.
+#pragma once
+
+#include "driver/nvrtc_loader.h"
+#include "jit/kernel_scanner.h"
+#include "jit/object_code.h"
+#include "jit/program_options.h"
+#include "jit/source.h"
+#include "jit/target.h"
+
+#include <string>
+#include <vector>
+
+namespace kernwright {
+
+/// Everything that decides the result of a compile, besides the compiler.
+struct CompileRequest {
+  Source source;
+  ProgramOptions options;
+  Target target;
+  ScannedSource declared;                   ///< what the source declares
+  std::vector<std::string> names;           ///< kernels that must be there, as the user wrote them
+  bool with_declared = true;                ///< also every declared kernel that is no template
+  std::vector<std::string> header_folders;  ///< CUDA's, behind the user's include folders
+};
+
+/// Stateless; thread-safe as NVRTC is.
+class Compiler {
+ public:
+  /// `nvrtc` must outlive the compiler.
+  explicit Compiler(const LoadedNvrtc& nvrtc) : nvrtc_(nvrtc) {}
+
+  /// Throws CompileError, NameNotFound (naming what is declared), Timeout, InvalidArgument.
+  /// The same request gives the same code, byte for byte.
+  ObjectCode compile(const CompileRequest& request) const;
+
+ private:
+  const LoadedNvrtc& nvrtc_;
+};
+
+}  // namespace kernwright

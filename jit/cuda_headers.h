@@ -1,0 +1,32 @@
+// Where the headers of CUDA and of its C++ library come from when a source includes something.
+#pragma once
+
+#include "driver/nvrtc_loader.h"
+
+#include <string>
+#include <vector>
+
+namespace kernwright {
+
+struct CudaHeaders {
+  std::vector<std::string> folders;  ///< include folders, in order; empty when none were found
+  std::string origin;                ///< "NVRTC's bundle", "beside NVRTC", "toolkit" or "none"
+  std::string note;  ///< why the bundle could not be used; empty when nothing failed
+};
+
+/// The folders for `nvrtc`, looked up once per library and process; a search that failed is
+/// repeated by the next call. In this order: the headers that NVRTC 13.3 and newer carries,
+/// unpacked once into the cache folder (many processes may do so at once); include folders beside
+/// the library; a CUDA toolkit. Thread-safe, never throws for a missing folder.
+CudaHeaders cuda_headers(const LoadedNvrtc& nvrtc);
+
+/// The same without the memory of earlier calls, with `cache_folder` for what is unpacked (empty:
+/// nothing is) and the roots of toolkits to try.
+CudaHeaders find_cuda_headers(const LoadedNvrtc& nvrtc, const std::string& cache_folder,
+                              const std::vector<std::string>& toolkits);
+
+/// $XDG_CACHE_HOME/kernwright or ~/.cache/kernwright; empty when neither variable is an absolute
+/// path.
+std::string user_cache_folder();
+
+}  // namespace kernwright

@@ -1,0 +1,51 @@
+// Object code that this process compiled already: least recently used, bounded, one compile per
+// key.
+#pragma once
+
+#include "base/hash.h"
+#include "jit/object_code.h"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+namespace kernwright {
+
+struct MemoryCacheStats {
+  std::uint64_t hits = 0;    ///< answered from memory, or by a compile that was under way
+  std::uint64_t misses = 0;  ///< compiles begun
+  std::uint64_t evictions = 0;
+  std::uint64_t entries = 0;
+  std::uint64_t bytes = 0;
+};
+
+/// Thread-safe. Different keys are made in parallel; a second caller of a key that is being made
+/// waits for the first.
+class MemoryCache {
+ public:
+  using Code = std::shared_ptr<const ObjectCode>;
+
+  /// An entry larger than `max_bytes` is handed out and not kept.
+  MemoryCache(std::size_t max_entries, std::size_t max_bytes);
+  ~MemoryCache();
+  MemoryCache(const MemoryCache&) = delete;
+  MemoryCache& operator=(const MemoryCache&) = delete;
+
+  /// The entry of `key`, made by `make` when there is none. What `make` throws is thrown to every
+  /// caller that waited for this attempt and is not kept: the next call tries again.
+  /// `make` runs with no lock held; it must not ask for the same key again.
+  Code get(const Hash128& key, const std::function<ObjectCode()>& make);
+
+  MemoryCacheStats stats() const;
+  /// Forgets all entries; what is being made at the moment is still delivered.
+  void clear();
+
+  /// The cache of the process: 1024 entries, 256 MiB. Never destroyed.
+  static MemoryCache& process();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace kernwright
