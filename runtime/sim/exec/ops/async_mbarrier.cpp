@@ -1,0 +1,217 @@
+// mbarrier: barriers that live in shared memory as 64-bit objects, and cp.async.mbarrier.arrive.
+#include "sim/exec/ops/memory_transfer.h"
+#include "sim/exec/traps.h"
+
+namespace kernwright::sim::KW_SIM_NS {
+namespace {
+
+using ptx::Handler;
+using ptx::Verb;
+
+constexpr std::uint64_t kCountLimit = (std::uint64_t{1} << 20) - 1;  ///< largest arrival count
+
+/// The 64-bit object, in an encoding of our own (PTX leaves it open). A state that arrive returns
+/// is the object as it was before the arrival.
+struct Barrier {
+  std::uint32_t pending = 0;   ///< arrivals that the current phase still waits for; bits 0-19
+  std::uint32_t expected = 0;  ///< arrivals of the next phase; bits 20-39
+  std::int32_t bytes = 0;      ///< transactions outstanding; bits 40-61
+  bool phase = false;          ///< parity of the current phase; bit 62
+  bool valid = false;          ///< between init and inval; bit 63
+
+  static Barrier unpack(std::uint64_t word) {
+    Barrier barrier;
+    barrier.pending = static_cast<std::uint32_t>(word & kCountLimit);
+    barrier.expected = static_cast<std::uint32_t>((word >> 20) & kCountLimit);
+    barrier.bytes = static_cast<std::int32_t>(static_cast<std::int64_t>(word << 2) >> 42);
+    barrier.phase = ((word >> 62) & 1) != 0;
+    barrier.valid = (word >> 63) != 0;
+    return barrier;
+  }
+  std::uint64_t pack() const {
+    constexpr std::uint64_t kBytesMask = (std::uint64_t{1} << 22) - 1;
+    return pending | std::uint64_t{expected} << 20 |
+           (static_cast<std::uint64_t>(bytes) & kBytesMask) << 40 | std::uint64_t{phase} << 62 |
+           std::uint64_t{valid} << 63;
+  }
+  void complete_if_done() {
+    if (pending != 0 || bytes != 0) return;
+    phase = !phase;
+    pending = expected;
+  }
+};
+
+/// Runs `act(lane, barrier, word)` on the barrier of each active lane and stores it back. `act`
+/// returns null or what is wrong.
+template <bool kMasked, typename F>
+const Op* each_barrier(const Op* op, Warp& warp, bool must_be_valid, F act) {
+  alignas(64) std::uint64_t address[kLanes];
+  lane_addresses(op, warp, address);
+  for (std::uint32_t m = kMasked ? warp.mask : kAllLanes; m != 0; m &= m - 1) {
+    const int i = std::countr_zero(m);
+    std::byte* at = locate(op, warp, i, {space_of(op), AccessKind::atomic, address[i], 8, 8});
+    if (at == nullptr) return nullptr;
+    const auto word = peek<std::uint64_t>(at);
+    Barrier barrier = Barrier::unpack(word);
+    if (must_be_valid && !barrier.valid)
+      return report_operand(op, warp, i, "the mbarrier was not initialised", word);
+    if (const char* wrong = act(i, barrier, word)) return report_operand(op, warp, i, wrong, word);
+    poke(at, barrier.pack());
+  }
+  return op + 1;
+}
+
+constexpr std::uint32_t kHasCount = 1 << 8;   ///< b holds a count
+constexpr std::uint32_t kDrop = 1 << 9;       ///< arrive_drop
+constexpr std::uint32_t kExpect = 1 << 10;    ///< b holds bytes to expect
+constexpr std::uint32_t kParity = 1 << 11;    ///< b holds a parity, not a state
+constexpr std::uint32_t kYield = 1 << 12;     ///< try_wait
+constexpr std::uint32_t kComplete = 1 << 13;  ///< complete_tx
+
+template <bool kMasked>
+const Op* init(const Op* op, Warp& warp) {
+  const auto* count = warp.reg<std::uint32_t>(op->b);
+  return each_barrier<kMasked>(op, warp, false, [&](int i, Barrier& barrier, std::uint64_t) {
+    if (count[i] == 0 || count[i] > kCountLimit)
+      return "mbarrier.init needs a count from 1 to 1048575";
+    barrier = {count[i], count[i], 0, false, true};
+    return static_cast<const char*>(nullptr);
+  });
+}
+
+template <bool kMasked>
+const Op* inval(const Op* op, Warp& warp) {
+  return each_barrier<kMasked>(op, warp, true, [](int, Barrier& barrier, std::uint64_t) {
+    barrier = {};
+    return static_cast<const char*>(nullptr);
+  });
+}
+
+const char* arrive_once(Barrier& barrier, std::uint32_t count, bool drop) {
+  if (count == 0 || count > barrier.pending)
+    return "mbarrier: more arrivals than the current phase waits for";
+  barrier.pending -= count;
+  if (drop) barrier.expected -= count < barrier.expected ? count : barrier.expected;
+  barrier.complete_if_done();
+  return nullptr;
+}
+
+template <bool kMasked>
+const Op* arrive(const Op* op, Warp& warp) {
+  const std::uint32_t flags = op->flags;
+  const auto* b = warp.reg<std::uint32_t>(op->b);
+  auto* state = warp.reg<std::uint64_t>(op->d);
+  return each_barrier<kMasked>(op, warp, true, [&](int i, Barrier& barrier, std::uint64_t word) {
+    if ((flags & kExpect) != 0) barrier.bytes += static_cast<std::int32_t>(b[i]);
+    const std::uint32_t count = (flags & kHasCount) != 0 ? b[i] : 1;
+    const char* wrong = arrive_once(barrier, count, (flags & kDrop) != 0);
+    if (wrong == nullptr) state[i] = word;
+    return wrong;
+  });
+}
+
+/// expect_tx and complete_tx.
+template <bool kMasked>
+const Op* transactions(const Op* op, Warp& warp) {
+  const auto* b = warp.reg<std::uint32_t>(op->b);
+  const bool complete = (op->flags & kComplete) != 0;
+  return each_barrier<kMasked>(op, warp, true, [&](int i, Barrier& barrier, std::uint64_t) {
+    const auto bytes = static_cast<std::int32_t>(b[i]);
+    barrier.bytes += complete ? -bytes : bytes;
+    if (complete) barrier.complete_if_done();
+    return static_cast<const char*>(nullptr);
+  });
+}
+
+template <bool kMasked>
+const Op* wait(const Op* op, Warp& warp) {
+  const std::uint32_t flags = op->flags;
+  std::uint32_t done = 0;
+  const Op* next =
+      each_barrier<kMasked>(op, warp, true, [&](int i, const Barrier& barrier, std::uint64_t) {
+        const bool waited_for = (flags & kParity) != 0
+                                    ? (warp.reg<std::uint32_t>(op->b)[i] & 1) != 0
+                                    : Barrier::unpack(warp.reg<std::uint64_t>(op->b)[i]).phase;
+        done |= static_cast<std::uint32_t>(barrier.phase != waited_for) << i;
+        return static_cast<const char*>(nullptr);
+      });
+  if (next == nullptr) return nullptr;
+  const std::uint32_t active = kMasked ? warp.mask : kAllLanes;
+  write_predicate<kMasked>(warp, op->d, done);
+  // NOTE: try_wait may suspend the thread; letting the others run is what ends the wait here.
+  return (flags & kYield) != 0 && (done & active) != active ? warp.yield(op) : next;
+}
+
+template <bool kMasked>
+const Op* pending_count(const Op* op, Warp& warp) {
+  const auto* state = warp.reg<std::uint64_t>(op->a);
+  write_lanes<kMasked, std::uint32_t>(
+      warp, op->d, [=](int i) { return static_cast<std::uint32_t>(state[i] & kCountLimit); });
+  return op + 1;
+}
+
+/// cp.async.mbarrier.arrive: the copies are done, so the arrival happens now. Without .noinc the
+/// pending count grows by one first, which cancels out.
+template <bool kMasked>
+const Op* copy_arrive(const Op* op, Warp& warp) {
+  const bool counts = (op->flags & kHasCount) != 0;
+  return each_barrier<kMasked>(op, warp, true, [&](int, Barrier& barrier, std::uint64_t) {
+    return counts ? arrive_once(barrier, 1, false) : nullptr;
+  });
+}
+
+OpPair select_mbarrier(const ptx::Instruction& instruction, std::uint32_t flags) {
+  const ptx::Modifiers& modifiers = instruction.modifiers;
+  const bool has_count = instruction.operands.size() > 2;
+  switch (modifiers.verb) {
+    case Verb::init:
+      return {init<false>, init<true>, flags};
+    case Verb::inval:
+      return {inval<false>, inval<true>, flags};
+    case Verb::arrive_drop:
+      flags |= kDrop;
+      [[fallthrough]];
+    case Verb::arrive:
+      if (modifiers.expect_tx) {
+        flags |= kExpect;
+      } else if (has_count) {
+        flags |= kHasCount;
+      }
+      return {arrive<false>, arrive<true>, flags};
+    case Verb::complete_tx:
+      flags |= kComplete;
+      [[fallthrough]];
+    case Verb::expect_tx:
+      return {transactions<false>, transactions<true>, flags};
+    case Verb::try_wait:
+      flags |= kYield;
+      [[fallthrough]];
+    case Verb::test_wait:
+      if (modifiers.parity) flags |= kParity;
+      return {wait<false>, wait<true>, flags};
+    case Verb::pending_count:
+      return {pending_count<false>, pending_count<true>, flags};
+    default:
+      return {};
+  }
+}
+
+}  // namespace
+
+OpPair select_async_mbarrier(const ptx::Instruction& instruction, const OperandWidths& widths) {
+  const ptx::Modifiers& modifiers = instruction.modifiers;
+  const auto address = [&] {  // position of the address operand
+    unsigned i = 0;
+    while (i < instruction.operands.size() &&
+           instruction.operands[i].kind != ptx::OperandKind::address)
+      ++i;
+    return i;
+  }();
+  const std::uint32_t flags =
+      memory_flags(modifiers, address < instruction.operands.size() ? widths[address] : 8);
+  if (instruction.row->handler == Handler::mbarrier) return select_mbarrier(instruction, flags);
+  if (instruction.row->handler != Handler::cp || modifiers.verb != Verb::mbarrier_arrive) return {};
+  return {copy_arrive<false>, copy_arrive<true>, flags | (modifiers.noinc ? kHasCount : 0)};
+}
+
+}  // namespace kernwright::sim::KW_SIM_NS

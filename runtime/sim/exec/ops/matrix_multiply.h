@@ -1,0 +1,190 @@
+// D = A * B + C for the fragments of mma and wmma: one template for all shapes and formats.
+#pragma once
+
+#include "sim/exec/ops/matrix_tiles.h"
+#include "sim/ir/program.h"
+#include "sim/ptx/isa.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace kernwright::sim::KW_SIM_NS {
+
+/// Op::flags: bits 0-3 say that operand i (d, a, b, c) is one register without braces.
+inline constexpr std::uint32_t kSaturate = 1 << 4;  ///< .satfinite
+inline constexpr std::uint32_t kKindA = 1 << 5;     ///< the `kind` of A's and B's format
+inline constexpr std::uint32_t kKindB = 1 << 6;
+
+/// All lanes of a warp take part in a matrix instruction: Warp::converge's masks.
+alignas(64) inline constexpr std::uint32_t kEverybody[kLanes] = {
+    kAllLanes, kAllLanes, kAllLanes, kAllLanes, kAllLanes, kAllLanes, kAllLanes, kAllLanes,
+    kAllLanes, kAllLanes, kAllLanes, kAllLanes, kAllLanes, kAllLanes, kAllLanes, kAllLanes,
+    kAllLanes, kAllLanes, kAllLanes, kAllLanes, kAllLanes, kAllLanes, kAllLanes, kAllLanes,
+    kAllLanes, kAllLanes, kAllLanes, kAllLanes, kAllLanes, kAllLanes, kAllLanes, kAllLanes};
+
+/// Registers of operand `i` (0 = d, then a, b, c).
+template <typename Register, int kCount>
+struct Fragment {
+  Register* reg[kCount];
+  Fragment(const Op* op, const Warp& warp, int i, std::uint32_t operand) {
+    const std::uint32_t* list = warp.program->lists.data() + operand;
+    const bool scalar = ((op->flags >> i) & 1) != 0;
+    for (int r = 0; r < kCount; ++r) reg[r] = warp.reg<Register>(scalar ? operand : list[r]);
+  }
+};
+
+/// Place of an 8-row block within a fragment that is `columns` blocks wide. The layout is that of
+/// m16 (or m8) instructions, stacked: the two row blocks of 16 rows alternate.
+constexpr int block_index(int row_blocks, int columns, int row, int column) {
+  return row_blocks == 1 ? column : (row / 2 * columns + column) * 2 + row % 2;
+}
+
+/// Accumulators of 32 bits or more: register 2 * block + j holds column 2 * t + j of row g.
+template <typename V>
+struct WideSums {
+  using Register = V;
+  static constexpr int kPerBlock = 2;
+  static void read(V* const* reg, V* sum) {
+    for (int i = 0; i < kLanes; ++i) {
+      sum[2 * i] = reg[0][i];
+      sum[2 * i + 1] = reg[1][i];
+    }
+  }
+  static void write(const Warp& warp, V* const* reg, const V* sum, bool) {
+    if (warp.mask == kAllLanes) {
+      for (int i = 0; i < kLanes; ++i) {
+        reg[0][i] = sum[2 * i];
+        reg[1][i] = sum[2 * i + 1];
+      }
+    } else {
+      for_active<true>(warp, [&](int i) {
+        reg[0][i] = sum[2 * i];
+        reg[1][i] = sum[2 * i + 1];
+      });
+    }
+  }
+};
+
+/// f16 accumulators: added in float, rounded to f16 once at the end; .satfinite limits to +-65504.
+struct HalfSums {
+  using Register = std::uint32_t;
+  static constexpr int kPerBlock = 1;
+  static void read(Register* const* reg, float* sum) { F16::unpack(reg[0], sum); }
+  static void write(const Warp& warp, Register* const* reg, const float* sum, bool saturate) {
+    alignas(64) std::uint16_t bits[64];
+    KW_LANES for (int i = 0; i < 64; ++i) {
+      const std::uint16_t half = float_to_half(sum[i]);
+      const bool infinite = (half & 0x7fff) == 0x7c00;
+      bits[i] = saturate && infinite ? static_cast<std::uint16_t>(half - 1) : half;
+    }
+    alignas(64) std::uint32_t words[kLanes];
+    std::memcpy(words, bits, sizeof words);
+    if (warp.mask == kAllLanes) {
+      std::memcpy(reg[0], words, sizeof words);
+    } else {
+      for_active<true>(warp, [&](int i) { reg[0][i] = words[i]; });
+    }
+  }
+};
+
+struct MultiplyAdd {
+  template <typename V>
+  V operator()(V a, V b, V sum) const {
+    return accumulate(a, b, sum);
+  }
+};
+struct AndPopc {
+  std::uint32_t operator()(std::uint32_t a, std::uint32_t b, std::uint32_t sum) const {
+    return sum + static_cast<std::uint32_t>(std::popcount(a & b));
+  }
+};
+struct XorPopc {
+  std::uint32_t operator()(std::uint32_t a, std::uint32_t b, std::uint32_t sum) const {
+    return sum + static_cast<std::uint32_t>(std::popcount(a ^ b));
+  }
+};
+
+/// sum += products: wrapping, or saturated once at the end (.satfinite).
+inline void add_integers(std::int32_t* sum, const std::int32_t* products, int count,
+                         bool saturate) {
+  constexpr std::int64_t kLow = std::numeric_limits<std::int32_t>::min();
+  constexpr std::int64_t kHigh = std::numeric_limits<std::int32_t>::max();
+  for (int i = 0; i < count; ++i) {
+    const std::int64_t exact = std::int64_t{sum[i]} + products[i];
+    sum[i] = static_cast<std::int32_t>(saturate ? std::clamp(exact, kLow, kHigh) : exact);
+  }
+}
+
+/// One column block: 8 columns of all rows.
+template <typename V, int kRowBlocks, int kBlocks, int kSteps, typename Step>
+[[gnu::always_inline]] inline void multiply_column(const V* left, const V* right, V* sum,
+                                                   [[maybe_unused]] bool saturate) {
+  if constexpr (std::is_same_v<V, std::int32_t>) {
+    alignas(64) V products[kRowBlocks * 64] = {};
+    multiply_tiles<V, kRowBlocks, kBlocks, kSteps>(left, right, products, Step{});
+    add_integers(sum, products, kRowBlocks * 64, saturate);
+  } else {
+    multiply_tiles<V, kRowBlocks, kBlocks, kSteps>(left, right, sum, Step{});
+  }
+}
+
+/// kK counts elements of the format (32 bits at a time for Bits). C and D are WideSums or HalfSums.
+template <typename Format, typename C, typename D, int kM, int kN, int kK, typename Step,
+          bool kMasked>
+const Op* multiply(const Op* op, Warp& warp) {
+  if (kMasked && !warp.converge(op, kEverybody)) return nullptr;
+  using V = typename Format::Value;
+  using Register = typename Format::Register;
+  constexpr int kRows = kM / 8, kColumns = kN / 8, kSteps = 4 * Format::kPerRegister;
+  constexpr int kBlocks = kK / kSteps;
+  const Fragment<Register, kRows * kBlocks> a(op, warp, 1, op->a);
+  const Fragment<Register, kColumns * kBlocks> b(op, warp, 2, op->b);
+  const Fragment<typename C::Register, kRows * kColumns * C::kPerBlock> c(op, warp, 3, op->c);
+  const Fragment<typename D::Register, kRows * kColumns * D::kPerBlock> d(op, warp, 0, op->d);
+  const bool saturate = (op->flags & kSaturate) != 0;
+  alignas(64) V left[kM * kK], right[kK * 8], sum[kColumns][kM * 8];
+  for (int k = 0; k < kBlocks; ++k)
+    for (int r = 0; r < kRows; ++r)
+      Format::unpack(a.reg[block_index(kRows, kBlocks, r, k)], left + (k * kRows + r) * 8 * kSteps,
+                     (op->flags & kKindA) != 0);
+  for (int n = 0; n < kColumns; ++n) {
+    for (int k = 0; k < kBlocks; ++k)
+      unpack_rows<Format>(b.reg[n * kBlocks + k], right + k * 8 * kSteps,
+                          (op->flags & kKindB) != 0);
+    for (int r = 0; r < kRows; ++r)
+      C::read(c.reg + block_index(kRows, kColumns, r, n) * C::kPerBlock, sum[n] + r * 64);
+    multiply_column<V, kRows, kBlocks, kSteps, Step>(left, right, sum[n], saturate);
+  }
+  // Written last: d may name the registers of a, b or c.
+  for (int n = 0; n < kColumns; ++n)
+    for (int r = 0; r < kRows; ++r)
+      D::write(warp, d.reg + block_index(kRows, kColumns, r, n) * D::kPerBlock, sum[n] + r * 64,
+               saturate);
+  return op + 1;
+}
+
+template <typename Format, typename C, typename D, int kM, int kN, int kK,
+          typename Step = MultiplyAdd>
+OpPair multiply_pair() {
+  return {multiply<Format, C, D, kM, kN, kK, Step, false>,
+          &multiply<Format, C, D, kM, kN, kK, Step, true>};
+}
+
+inline bool is_kind_one(ptx::Type type) {
+  return type == ptx::Type::s8 || type == ptx::Type::s4 || type == ptx::Type::e5m2;
+}
+
+/// Op::flags for the operands as written and the formats of A and B.
+inline OpPair finish_multiply(OpPair pair, const ptx::Instruction& instruction, ptx::Type a,
+                              ptx::Type b) {
+  if (pair.full == nullptr || instruction.operands.size() < 4) return {};
+  for (unsigned i = 0; i < 4; ++i) {
+    if (instruction.operands[i].kind != ptx::OperandKind::vector) pair.flags |= 1u << i;
+  }
+  if (instruction.modifiers.satfinite) pair.flags |= kSaturate;
+  if (is_kind_one(a)) pair.flags |= kKindA;
+  if (is_kind_one(b)) pair.flags |= kKindB;
+  return pair;
+}
+
+}  // namespace kernwright::sim::KW_SIM_NS
