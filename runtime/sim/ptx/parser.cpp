@@ -239,6 +239,11 @@ void Parser::resolve_symbols() {
     } else {
       fail_at(pending.line, format("{} is not declared", operand->symbol));
     }
+    const bool short_address = operand->kind == OperandKind::symbol && bits(operand->type) == 32;
+    if (short_address && (operand->symbol_kind == SymbolKind::function ||
+                          module_->globals[operand->symbol_index].space == Space::global)) {
+      fail_at(pending.line, format("the address of {} has 64 bits", operand->symbol));
+    }
   }
   for (Variable& variable : module_->globals) {
     for (InitialValue& value : variable.init) {

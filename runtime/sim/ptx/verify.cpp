@@ -232,7 +232,7 @@ class Verifier {
     if (packs) return check_parts(from, false, type);
     if (from.kind == OperandKind::symbol) {
       from.type = type;
-      return bits(type) == 64 ? "" : "an address has 64 bits";
+      return bits(type) >= 32 ? "" : "an address has 64 bits, one of .shared or .local 32";
     }
     spec.destination = false;
     spec.wider = from.kind == OperandKind::special && bits(type) >= 16;
