@@ -7,11 +7,20 @@
 
 namespace kernwright::sim {
 
+/// Shared memory holds this byte everywhere when a block begins (a GPU leaves it undefined), so
+/// that a kernel which forgets to initialise computes visible nonsense (-4.3e8 as a float) and
+/// always the same.
+inline constexpr unsigned char kSharedPoison = 0xcd;
+
+enum class Progress : std::uint8_t { running, done, faulted };
+
 /// One per host thread and launch; keeps frames, warps, shared and local memory from block to
-/// block. Not thread-safe; different runners of the same launch run at the same time.
+/// block. Not thread-safe; different runners of the same launch run at the same time. Local memory
+/// is zero in the first block and keeps what earlier blocks left in it.
 class BlockRunner {
  public:
-  explicit BlockRunner(const LaunchContext& launch);
+  /// `sm` is what %smid reads in the blocks of this runner.
+  explicit BlockRunner(const LaunchContext& launch, std::uint32_t sm = 0);
   ~BlockRunner();
   BlockRunner(const BlockRunner&) = delete;
   BlockRunner& operator=(const BlockRunner&) = delete;
@@ -19,6 +28,12 @@ class BlockRunner {
   /// Runs block `ctaid`. Returns false when it stopped on a finding, which fault() then holds.
   bool run(std::array<std::uint32_t, 3> ctaid);
   const FaultReport& fault() const noexcept;
+
+  /// For blocks that wait for each other (cooperative launches): start(), then advance() as often
+  /// as it returns `running`, blocks in turn. Each call gives every warp one turn, that is until it
+  /// exits, waits or has used up its fairness window.
+  void start(std::array<std::uint32_t, 3> ctaid);
+  Progress advance();
 
  private:
   struct State;

@@ -5,6 +5,7 @@
 #include "sim/exec/memory_site.h"
 #include "sim/exec/op.h"
 #include "sim/mem/memory.h"
+#include "sim/ptx/ast.h"
 
 #include <array>
 #include <cstddef>
@@ -19,6 +20,7 @@ namespace kernwright::sim {
 struct Program;
 struct Block;
 struct Worker;
+struct Barriers;
 
 inline constexpr std::uint32_t kAllLanes = ~std::uint32_t{0};
 
@@ -88,6 +90,9 @@ struct Warp {
   /// warp.yield(op)`.
   const Op* yield(const Op* op);
 
+  /// Value of a special register that all lanes of the warp share.
+  std::uint64_t uniform_special(ptx::SpecialRegister which) const;
+
   // Control flow, called by ops/control.cpp; each sets `stop` where it returns null.
 
   /// Lanes of `taken` (a proper part of mask) go to op + op->target, the others to op + 1.
@@ -120,6 +125,9 @@ struct Warp {
 /// State of one block in flight.
 struct Block {
   std::array<std::uint32_t, 3> ctaid{};
+  Warp* warps = nullptr;
+  std::uint32_t warp_count = 0;
+  Barriers* barriers = nullptr;   ///< exec/barriers.h
   std::vector<std::byte> shared;  ///< static + dynamic shared memory
   std::uint64_t linear_index = 0;
   FaultReport fault;
@@ -137,8 +145,9 @@ struct LaunchContext {
   std::uint64_t instruction_budget = 0;  ///< warp instructions per warp; 0 = none
   void (*print)(void* sink, std::string_view text) = nullptr;  ///< device printf, thread-safe
   void* print_sink = nullptr;
-  void* heap = nullptr;       ///< device malloc (exec/builtins)
-  std::uint64_t grid_id = 0;  ///< %gridid
+  void* heap = nullptr;        ///< device malloc (exec/builtins)
+  std::uint64_t grid_id = 0;   ///< %gridid
+  std::uint32_t sm_count = 1;  ///< %nsmid
 };
 
 /// Per host thread: storage that is reused from block to block.

@@ -44,10 +44,12 @@ struct FunctionInfo {
   std::uint32_t parameter_bytes = 0;
   std::uint32_t return_bytes = 0;
   std::uint32_t parameter_base = 0;  ///< device functions: frame offset of lane 0's parameter block
-  std::uint32_t return_base = 0;     ///< frame offset of lane 0's return block
-  std::uint32_t local_bytes = 0;     ///< .local variables of one thread, this function alone
-  std::uint32_t stack_bytes = 0;     ///< entries: local memory of one thread with everything called
-  std::uint32_t shared_bytes = 0;    ///< static shared memory reachable from an entry
+  std::uint32_t parameter_stride = 0;  ///< bytes from one lane's block to the next
+  std::uint32_t return_base = 0;       ///< frame offset of lane 0's return block
+  std::uint32_t return_stride = 0;
+  std::uint32_t local_bytes = 0;   ///< .local variables of one thread, this function alone
+  std::uint32_t stack_bytes = 0;   ///< entries: local memory of one thread with everything called
+  std::uint32_t shared_bytes = 0;  ///< static shared memory reachable from an entry
   std::uint32_t dynamic_shared_offset = 0;  ///< entries: where dynamic shared memory begins
   std::array<std::uint32_t, 3> required_threads{};
   std::uint32_t max_threads = 0;  ///< from .maxntid / .reqntid; 0 = none

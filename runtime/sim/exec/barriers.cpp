@@ -1,0 +1,129 @@
+// Arrival and release at block barriers.
+#include "sim/exec/barriers.h"
+
+#include "base/format.h"
+#include "sim/exec/scheduler.h"
+#include "sim/ir/program.h"
+
+#include <bit>
+
+namespace kernwright::sim {
+namespace {
+
+bool is_complete(const Barriers::One& barrier, const Block& block) {
+  std::uint64_t count = 0;
+  bool everybody = true;
+  for (std::uint32_t w = 0; w < block.warp_count; ++w) {
+    const std::uint32_t live = block.warps[w].live, arrived = barrier.arrived[w];
+    const bool whole = (arrived & live) == live && arrived != 0;
+    everybody &= (arrived & live) == live;
+    count += whole ? 32u : static_cast<std::uint32_t>(std::popcount(arrived));
+  }
+  return barrier.threads == 0 ? everybody : count >= barrier.threads;
+}
+
+struct Tally {
+  std::uint32_t arrived = 0, votes = 0;
+};
+
+Tally tally(const Barriers::One& barrier) {
+  Tally sum;
+  for (std::size_t w = 0; w < barrier.arrived.size(); ++w) {
+    sum.arrived += static_cast<std::uint32_t>(std::popcount(barrier.arrived[w]));
+    sum.votes += static_cast<std::uint32_t>(std::popcount(barrier.votes[w] & barrier.arrived[w]));
+  }
+  return sum;
+}
+
+/// Writes the result of bar.red for the lanes of `split`.
+void write_result(const Op& op, const Split& split, const Tally& sum) {
+  const auto kind = static_cast<Reduction>(op.flags);
+  if (kind == Reduction::none) return;
+  if (kind == Reduction::count) {
+    auto* d = reinterpret_cast<std::uint32_t*>(split.frame + op.d);
+    for (std::uint32_t m = split.mask; m != 0; m &= m - 1) d[std::countr_zero(m)] = sum.votes;
+    return;
+  }
+  const bool holds = kind == Reduction::all ? sum.votes == sum.arrived : sum.votes != 0;
+  auto& d = *reinterpret_cast<std::uint32_t*>(split.frame + op.d);
+  d = holds ? d | split.mask : d & ~split.mask;
+}
+
+}  // namespace
+
+void Barriers::reset(std::uint32_t warps) {
+  for (One& barrier : all) {
+    if (barrier.arrived.size() == warps && !barrier.open) continue;
+    barrier.arrived.assign(warps, 0);
+    barrier.votes.assign(warps, 0);
+    barrier.threads = 0;
+    barrier.open = false;
+  }
+}
+
+bool Barriers::release(Block& block) {
+  bool released = false;
+  for (std::uint32_t id = 0; id < kBarrierCount; ++id) {
+    One& barrier = all[id];
+    if (!barrier.open || !is_complete(barrier, block)) continue;
+    const Tally sum = tally(barrier);
+    for (std::uint32_t w = 0; w < block.warp_count; ++w) {
+      Warp::Schedule& schedule = *block.warps[w].schedule;
+      for (std::uint32_t s = 0; s < schedule.count; ++s) {
+        Split& split = schedule.splits[s];
+        if (split.state != SplitState::barrier || split.barrier != id) continue;
+        write_result(block.warps[w].program->full[split.pc], split, sum);
+        split.state = SplitState::ready;
+        ++split.pc;
+      }
+      barrier.arrived[w] = barrier.votes[w] = 0;
+    }
+    barrier.open = false;
+    released = true;
+  }
+  return released;
+}
+
+const Op* Warp::barrier(const Op* op, const Arrival& arrival) {
+  const int first = std::countr_zero(mask);
+  const std::uint32_t id = arrival.id[first];
+  const std::uint32_t threads = arrival.threads != nullptr ? arrival.threads[first] : 0;
+  if (id >= kBarrierCount) {
+    return fault(op, FaultKind::sync, first, 0, 0, format("there is no barrier {}", id));
+  }
+  if (arrival.threads != nullptr && (threads == 0 || threads % 32 != 0)) {
+    return fault(op, FaultKind::sync, first, 0, 0,
+                 format("barrier {} for {} threads: the count must be a positive multiple of 32",
+                        id, threads));
+  }
+  std::uint32_t group = 0;
+  for (std::uint32_t m = mask; m != 0; m &= m - 1) {
+    const int lane = std::countr_zero(m);
+    const bool same =
+        arrival.id[lane] == id && (arrival.threads == nullptr || arrival.threads[lane] == threads);
+    group |= same ? 1u << lane : 0u;
+  }
+  Barriers::One& barrier = block->barriers->all[id];
+  if (barrier.open && barrier.threads != threads) {
+    return fault(op, FaultKind::sync, first, 0, 0,
+                 format("barrier {} expects {} here and {} elsewhere (0 = all threads)", id,
+                        threads, barrier.threads));
+  }
+  barrier.open = true;
+  barrier.threads = threads;
+  barrier.arrived[index] |= group;
+  barrier.votes[index] |= arrival.votes & group;
+  const std::uint32_t here = op_index(op);
+  if (group != mask) schedule->fork(*this, mask & ~group, here);
+  Split& split = schedule->current();
+  split.mask = group;
+  split.pc = arrival.wait ? here : here + 1;
+  split.state = arrival.wait ? SplitState::barrier : SplitState::ready;
+  split.barrier = id;
+  split.window = window;
+  if (!arrival.wait && group == mask) return op + 1;
+  stop = arrival.wait ? Stop::barrier : Stop::reschedule;
+  return nullptr;
+}
+
+}  // namespace kernwright::sim

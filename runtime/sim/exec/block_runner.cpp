@@ -1,0 +1,175 @@
+// A block in flight: its warps take turns until all have exited.
+#include "sim/exec/block_runner.h"
+
+#include "base/format.h"
+#include "sim/exec/barriers.h"
+#include "sim/exec/scheduler.h"
+#include "sim/ir/program.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+namespace kernwright::sim {
+
+struct BlockRunner::State {
+  LaunchContext launch;
+  Worker worker;
+  Block block;
+  Barriers barriers;
+  std::vector<Warp::Schedule> schedules;
+  std::vector<Warp> warps;
+  std::vector<std::uint32_t> lanes;  ///< per warp: those that stand for threads
+  std::unique_ptr<std::byte, void (*)(void*)> local{nullptr, std::free};
+
+  void make_warps();
+  void make_local_memory();
+  Progress stuck();
+};
+
+namespace {
+
+/// "warp 2: lanes 0xffff wait at line 12 (bar.sync)".
+std::string describe_split(const Warp& warp, const Split& split) {
+  const Place& place = warp.program->places[split.pc];
+  const char* what = split.state == SplitState::barrier ? "a barrier" : "other lanes of the warp";
+  std::string text =
+      format("warp {}: lanes {:#010x} wait for {} at ", warp.index, split.mask, what);
+  text += place.source.line != 0 ? format("line {}", place.source.line)
+                                 : format("PTX line {}", place.ptx_line);
+  return text + format(" ({})", place.opcode);
+}
+
+}  // namespace
+
+void BlockRunner::State::make_warps() {
+  const auto& shape = launch.block;
+  const std::uint32_t threads = shape[0] * shape[1] * shape[2];
+  const std::uint32_t count = (threads + kLanes - 1) / kLanes;
+  schedules = std::vector<Warp::Schedule>(count);
+  warps = std::vector<Warp>(count);
+  for (std::uint32_t w = 0; w < count; ++w) {
+    Warp& warp = warps[w];
+    warp.worker = &worker;
+    warp.block = &block;
+    warp.program = launch.program;
+    warp.index = w;
+    warp.schedule = &schedules[w];
+    if (launch.instruction_budget != 0) warp.budget = launch.instruction_budget;
+    std::uint32_t present = 0;
+    for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
+      const std::uint32_t thread = w * kLanes + lane;
+      warp.tid[0][lane] = thread % shape[0];
+      warp.tid[1][lane] = thread / shape[0] % shape[1];
+      warp.tid[2][lane] = thread / shape[0] / shape[1];
+      if (thread < threads) present |= 1u << lane;
+    }
+    lanes.push_back(present);
+  }
+  block.warps = warps.data();
+  block.warp_count = count;
+  block.barriers = &barriers;
+}
+
+void BlockRunner::State::make_local_memory() {
+  const std::uint64_t bytes = launch.program->functions[launch.function].stack_bytes;
+  worker.local_bytes = static_cast<std::uint32_t>(bytes);
+  if (bytes == 0) return;
+  local.reset(static_cast<std::byte*>(std::calloc(warps.size() * kLanes, bytes)));
+  if (local == nullptr) throw std::bad_alloc();
+  worker.local = local.get();
+  for (Warp& warp : warps) {
+    warp.local = worker.local + std::uint64_t{warp.index} * kLanes * bytes;
+    warp.local_bytes = bytes;
+  }
+}
+
+BlockRunner::BlockRunner(const LaunchContext& launch, std::uint32_t sm)
+    : state_(std::make_unique<State>()) {
+  State& state = *state_;
+  state.launch = launch;
+  state.worker.launch = &state.launch;
+  state.worker.smid = sm;
+  state.worker.sites.resize(launch.program->site_count);
+  state.make_warps();
+  state.make_local_memory();
+  const FunctionInfo& entry = launch.program->functions[launch.function];
+  const std::size_t shared =
+      launch.dynamic_shared_bytes == 0
+          ? entry.shared_bytes
+          : std::size_t{entry.dynamic_shared_offset} + launch.dynamic_shared_bytes;
+  state.block.shared.resize(shared);
+  for (Warp& warp : state.warps) {
+    warp.shared = state.block.shared.data();
+    warp.shared_bytes = shared;
+  }
+}
+
+BlockRunner::~BlockRunner() = default;
+
+const FaultReport& BlockRunner::fault() const noexcept { return state_->block.fault; }
+
+void BlockRunner::start(std::array<std::uint32_t, 3> ctaid) {
+  State& state = *state_;
+  const auto& grid = state.launch.grid;
+  state.block.ctaid = ctaid;
+  state.block.linear_index =
+      ctaid[0] + std::uint64_t{grid[0]} * (ctaid[1] + std::uint64_t{grid[1]} * ctaid[2]);
+  state.block.fault = FaultReport{};
+  if (!state.block.shared.empty()) {
+    std::memset(state.block.shared.data(), kSharedPoison, state.block.shared.size());
+  }
+  state.barriers.reset(state.block.warp_count);
+  for (std::size_t w = 0; w < state.warps.size(); ++w) begin_warp(state.warps[w], state.lanes[w]);
+}
+
+Progress BlockRunner::advance() {
+  State& state = *state_;
+  bool ran = false, left = false;
+  for (Warp& warp : state.warps) {
+    if (warp.schedule->count == 0) continue;
+    left = true;
+    if (!can_run(warp)) continue;
+    ran = true;
+    if (run_warp(warp) == WarpStatus::faulted) return Progress::faulted;
+  }
+  if (!left) return Progress::done;
+  const bool released = state.barriers.release(state.block);
+  if (ran || released) return Progress::running;
+  return state.stuck();
+}
+
+/// Nobody can run and no barrier is complete: a finding.
+Progress BlockRunner::State::stuck() {
+  std::string details;
+  const Split* first = nullptr;
+  Warp* holder = nullptr;
+  for (Warp& warp : warps) {
+    for (std::uint32_t s = 0; s < warp.schedule->count; ++s) {
+      const Split& split = warp.schedule->splits[s];
+      details += (details.empty() ? "" : "\n") + describe_split(warp, split);
+      if (first != nullptr) continue;
+      first = &split;
+      holder = &warp;
+    }
+  }
+  holder->mask = first->mask;
+  holder->code = launch.program->full.data();
+  const bool at_barrier = first->state == SplitState::barrier;
+  holder->fault(holder->code + first->pc, FaultKind::sync, std::countr_zero(first->mask), 0, 0,
+                at_barrier ? "threads wait at a barrier for threads that never arrive"
+                           : "lanes wait at a .sync instruction for lanes that never arrive");
+  block.fault.details = details;
+  return Progress::faulted;
+}
+
+bool BlockRunner::run(std::array<std::uint32_t, 3> ctaid) {
+  start(ctaid);
+  Progress progress = Progress::running;
+  while (progress == Progress::running) progress = advance();
+  return progress == Progress::done;
+}
+
+}  // namespace kernwright::sim

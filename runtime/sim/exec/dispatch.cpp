@@ -1,0 +1,126 @@
+// Detects the CPU and asks the op families of the best build.
+#include "sim/exec/dispatch.h"
+
+#include "base/errors.h"
+#include "base/format.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <iterator>
+#include <string_view>
+
+// One declaration and one list of every family for each build of exec/ops.
+#define KW_FAMILY(name) OpPair select_##name(const ptx::Instruction&, const OperandWidths&);
+#define KW_DECLARE_ISA(isa)                  \
+  namespace kernwright::sim::isa_##isa {     \
+    OpPair internal_control(Internal which); \
+    OpPair internal_move(Internal which);
+KW_DECLARE_ISA(baseline)
+#include "sim/exec/ops/families.inc"
+}
+#if defined(__x86_64__)
+KW_DECLARE_ISA(avx2)
+#include "sim/exec/ops/families.inc"
+}
+KW_DECLARE_ISA(avx512)
+#include "sim/exec/ops/families.inc"
+}
+#endif
+#undef KW_FAMILY
+
+namespace kernwright::sim {
+namespace {
+
+struct IsaBuild {
+  const char* name;
+  bool (*runs_here)();
+  const Selector* families;
+  std::size_t family_count;
+  OpPair (*control)(Internal);
+  OpPair (*move)(Internal);
+};
+
+#define KW_FAMILY(name) isa_baseline::select_##name,
+constexpr Selector kBaseline[] = {
+#include "sim/exec/ops/families.inc"
+};
+#undef KW_FAMILY
+#if defined(__x86_64__)
+#define KW_FAMILY(name) isa_avx2::select_##name,
+constexpr Selector kAvx2[] = {
+#include "sim/exec/ops/families.inc"
+};
+#undef KW_FAMILY
+#define KW_FAMILY(name) isa_avx512::select_##name,
+constexpr Selector kAvx512[] = {
+#include "sim/exec/ops/families.inc"
+};
+#undef KW_FAMILY
+
+bool has_avx2() {
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+         __builtin_cpu_supports("bmi2");
+}
+bool has_avx512() {
+  return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+         __builtin_cpu_supports("avx512cd");
+}
+#endif
+
+/// Best first.
+constexpr IsaBuild kBuilds[] = {
+#if defined(__x86_64__)
+    {"avx512", has_avx512, kAvx512, std::size(kAvx512), isa_avx512::internal_control,
+     isa_avx512::internal_move},
+    {"avx2", has_avx2, kAvx2, std::size(kAvx2), isa_avx2::internal_control,
+     isa_avx2::internal_move},
+#endif
+    {"baseline", [] { return true; }, kBaseline, std::size(kBaseline),
+     isa_baseline::internal_control, isa_baseline::internal_move},
+};
+
+const IsaBuild& choose_build() {
+  const char* wanted = std::getenv("KERNWRIGHT_SIM_ISA");
+  std::string known;
+  for (const IsaBuild& build : kBuilds) {
+    if (!build.runs_here()) continue;
+    if (wanted == nullptr || *wanted == '\0' || std::string_view(wanted) == build.name) {
+      return build;
+    }
+    known += (known.empty() ? "" : ", ") + std::string(build.name);
+  }
+  throw InvalidArgument(
+      format("KERNWRIGHT_SIM_ISA is \"{}\"; this machine can run: {}", wanted, known));
+}
+
+/// Read at each decode, not once: tests and benchmarks compare the builds in one process.
+const IsaBuild& build() { return choose_build(); }
+
+}  // namespace
+
+const char* selected_isa() { return build().name; }
+
+OpPair select_handlers(const ptx::Instruction& instruction, const OperandWidths& widths) {
+  const IsaBuild& chosen = build();
+  for (std::size_t i = 0; i < chosen.family_count; ++i) {
+    const OpPair pair = chosen.families[i](instruction, widths);
+    if (pair.full != nullptr) return pair;
+  }
+  return {};
+}
+
+OpPair internal_handlers(Internal which) {
+  const IsaBuild& chosen = build();
+  const OpPair pair = chosen.control(which);
+  return pair.full != nullptr ? pair : chosen.move(which);
+}
+
+std::uint32_t parameter_flags(ptx::Type type, std::uint8_t register_bytes) {
+  const auto memory = static_cast<std::uint32_t>(std::max(1, ptx::bits(type) / 8));
+  const bool is_signed = type == ptx::Type::s8 || type == ptx::Type::s16 ||
+                         type == ptx::Type::s32 || type == ptx::Type::s64;
+  return memory | std::uint32_t{register_bytes} << 8 | (is_signed ? 1u << 16 : 0u);
+}
+
+}  // namespace kernwright::sim

@@ -1,0 +1,234 @@
+// Single and double precision rounded to nearest: add, sub, mul, fma, div, rcp, sqrt, and the
+// operations on signs and order.
+#include "sim/exec/ops/float_lanes.h"
+#include "sim/ptx/isa.h"
+
+namespace kernwright::sim::KW_SIM_NS {
+
+OpPair select_float(const ptx::Instruction& inst, const OperandWidths& widths);
+
+namespace {
+
+struct Add {
+  template <typename T>
+  T operator()(T a, T b) const {
+    return a + b;
+  }
+};
+struct Subtract {
+  template <typename T>
+  T operator()(T a, T b) const {
+    return a - b;
+  }
+};
+struct Multiply {
+  template <typename T>
+  T operator()(T a, T b) const {
+    return a * b;
+  }
+};
+struct Fused {
+  template <typename T>
+  T operator()(T a, T b, T c) const {
+    return fused(a, b, c);
+  }
+};
+struct Divide {
+  template <typename T>
+  T operator()(T a, T b) const {
+    return a / b;
+  }
+};
+struct Reciprocal {
+  template <typename T>
+  T operator()(T a) const {
+    return T{1} / a;
+  }
+};
+struct SquareRoot {
+  template <typename T>
+  T operator()(T a) const {
+    return std::sqrt(a);
+  }
+};
+
+template <typename T>
+using BitsOf = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
+template <typename T>
+constexpr BitsOf<T> kSign = BitsOf<T>{1} << (8 * sizeof(T) - 1);
+
+template <typename T>
+BitsOf<T> bits_of(T x) {
+  return std::bit_cast<BitsOf<T>>(x);
+}
+
+struct Absolute {
+  template <typename T>
+  T operator()(T a) const {
+    return std::bit_cast<T>(bits_of(a) & ~kSign<T>);
+  }
+};
+struct Negate {
+  template <typename T>
+  T operator()(T a) const {
+    return std::bit_cast<T>(bits_of(a) ^ kSign<T>);
+  }
+};
+struct CopySign {
+  template <typename T>
+  T operator()(T a, T b) const {
+    return std::bit_cast<T>((bits_of(b) & ~kSign<T>) | (bits_of(a) & kSign<T>));
+  }
+};
+
+/// min and max: -0 is less than +0; one NaN gives the other operand, or NaN with .NaN. With
+/// .xorsign.abs the magnitudes are compared and the result takes the product's sign.
+template <bool kMax, bool kNan, bool kXorSign>
+struct Extremum {
+  template <typename T>
+  T operator()(T a, T b) const {
+    if constexpr (kXorSign) {
+      const BitsOf<T> sign = (bits_of(a) ^ bits_of(b)) & kSign<T>;
+      const T r = choose(Absolute{}(a), Absolute{}(b));
+      return r != r ? r : std::bit_cast<T>(bits_of(r) | sign);
+    }
+    return choose(a, b);
+  }
+
+ private:
+  template <typename T>
+  static T choose(T a, T b) {
+    const bool a_is_nan = a != a, b_is_nan = b != b;
+    // Equal values differ at most in the sign of zero.
+    const BitsOf<T> x = bits_of(a), y = bits_of(b);
+    const T same = std::bit_cast<T>(kMax ? x & y : x | y);
+    const T ordered = a == b ? same : ((a < b) != kMax ? a : b);
+    const T with_nan = a_is_nan ? (kNan ? a : b) : (b_is_nan ? (kNan ? b : a) : ordered);
+    return with_nan;
+  }
+};
+
+template <bool kMax>
+OpPair select_extremum(const ptx::Modifiers& mods) {
+  if (mods.nan) {
+    return mods.xorsign_abs ? by_float<Extremum<kMax, true, true>, 2>(mods)
+                            : by_float<Extremum<kMax, true, false>, 2>(mods);
+  }
+  return mods.xorsign_abs ? by_float<Extremum<kMax, false, true>, 2>(mods)
+                          : by_float<Extremum<kMax, false, false>, 2>(mods);
+}
+
+/// abs, neg and copysign work on bits: a NaN keeps its payload.
+template <typename F>
+struct Flushing {
+  template <typename... T>
+  auto operator()(T... x) const {
+    return F{}(flush(x)...);
+  }
+};
+template <typename F, int kInputs>
+OpPair sign_pair(const ptx::Modifiers& mods) {
+  if (mods.type[0] == ptx::Type::f64) return float_pair<F, kInputs, double>();
+  if (mods.type[0] != ptx::Type::f32) return {};
+  return mods.ftz ? float_pair<Flushing<F>, kInputs, float>() : float_pair<F, kInputs, float>();
+}
+
+enum class Property : std::uint8_t { finite = 1, infinite, number, notanumber, normal, subnormal };
+
+template <Property kProperty, typename T>
+bool has_property(BitsOf<T> bits) {
+  constexpr int kMantissa = sizeof(T) == 8 ? 52 : 23;
+  constexpr BitsOf<T> kInfinity =
+      (BitsOf<T>{1} << (8 * sizeof(T) - 1)) - (BitsOf<T>{1} << kMantissa);
+  const BitsOf<T> magnitude = bits & ~kSign<T>;
+  switch (kProperty) {
+    case Property::finite:
+      return magnitude < kInfinity;
+    case Property::infinite:
+      return magnitude == kInfinity;
+    case Property::number:
+      return magnitude <= kInfinity;
+    case Property::notanumber:
+      return magnitude > kInfinity;
+    case Property::normal:
+      return magnitude < kInfinity && magnitude >> kMantissa != 0;
+    default:
+      return magnitude != 0 && magnitude >> kMantissa == 0;
+  }
+}
+
+template <bool kMasked, Property kProperty, typename T>
+const Op* testp(const Op* op, Warp& warp) {
+  const auto* a = warp.reg<BitsOf<T>>(op->a);
+  write_predicate<kMasked>(warp, op->d, compare_lanes(a, a, [](BitsOf<T> x, BitsOf<T>) {
+                             return has_property<kProperty, T>(x);
+                           }));
+  return op + 1;
+}
+
+template <typename T>
+OpPair select_testp(std::uint8_t property) {
+  switch (static_cast<Property>(property)) {
+    case Property::finite:
+      return {testp<false, Property::finite, T>, testp<true, Property::finite, T>};
+    case Property::infinite:
+      return {testp<false, Property::infinite, T>, testp<true, Property::infinite, T>};
+    case Property::number:
+      return {testp<false, Property::number, T>, testp<true, Property::number, T>};
+    case Property::notanumber:
+      return {testp<false, Property::notanumber, T>, testp<true, Property::notanumber, T>};
+    case Property::normal:
+      return {testp<false, Property::normal, T>, testp<true, Property::normal, T>};
+    case Property::subnormal:
+      return {testp<false, Property::subnormal, T>, testp<true, Property::subnormal, T>};
+    default:
+      return {};
+  }
+}
+
+}  // namespace
+
+OpPair select_float(const ptx::Instruction& inst, const OperandWidths&) {
+  using ptx::Handler;
+  using ptx::Rounding;
+  const ptx::Modifiers& mods = inst.modifiers;
+  const ptx::Type type = mods.type[0];
+  if (type != ptx::Type::f32 && type != ptx::Type::f64) return {};
+  const bool nearest = mods.rounding == Rounding::none || mods.rounding == Rounding::rn;
+  if (!nearest) return {};
+  switch (inst.row->handler) {
+    case Handler::add:
+      return by_float<Add, 2>(mods);
+    case Handler::sub:
+      return by_float<Subtract, 2>(mods);
+    case Handler::mul:
+      return by_float<Multiply, 2>(mods);
+    case Handler::fma:
+    case Handler::mad:
+      return by_float<Fused, 3>(mods);
+    // The approximate and full-range single-precision forms are correctly rounded here.
+    case Handler::div:
+      return by_float<Divide, 2>(mods);
+    case Handler::rcp:
+      return type == ptx::Type::f64 && mods.approx ? OpPair{} : by_float<Reciprocal, 1>(mods);
+    case Handler::sqrt:
+      return by_float<SquareRoot, 1>(mods);
+    case Handler::min:
+      return select_extremum<false>(mods);
+    case Handler::max:
+      return select_extremum<true>(mods);
+    case Handler::abs:
+      return sign_pair<Absolute, 1>(mods);
+    case Handler::neg:
+      return sign_pair<Negate, 1>(mods);
+    case Handler::copysign:
+      return sign_pair<CopySign, 2>(mods);
+    case Handler::testp:
+      return type == ptx::Type::f64 ? select_testp<double>(mods.selector)
+                                    : select_testp<float>(mods.selector);
+    default:
+      return {};
+  }
+}
+
+}  // namespace kernwright::sim::KW_SIM_NS

@@ -1,0 +1,218 @@
+// Bitwise logic and shifts.
+#include "sim/exec/ops/types.h"
+#include "sim/ptx/isa.h"
+
+namespace kernwright::sim::KW_SIM_NS {
+
+OpPair select_logic(const ptx::Instruction& inst, const OperandWidths& widths);
+
+namespace {
+
+struct And {
+  template <typename T>
+  T operator()(T a, T b) const {
+    return static_cast<T>(a & b);
+  }
+};
+struct Or {
+  template <typename T>
+  T operator()(T a, T b) const {
+    return static_cast<T>(a | b);
+  }
+};
+struct Xor {
+  template <typename T>
+  T operator()(T a, T b) const {
+    return static_cast<T>(a ^ b);
+  }
+};
+struct Not {
+  template <typename T>
+  T operator()(T a) const {
+    return static_cast<T>(~a);
+  }
+};
+struct IsZero {
+  template <typename T>
+  T operator()(T a) const {
+    return a == 0 ? T{1} : T{0};
+  }
+};
+
+/// Shift counts above the width give 0, or the sign in every bit.
+struct ShiftLeft {
+  template <typename T>
+  T operator()(T a, std::uint32_t count) const {
+    constexpr std::uint32_t kBits = 8 * sizeof(T);
+    const auto shifted = static_cast<Wrapping<T>>(a) << (count & (8 * sizeof(Wrapping<T>) - 1));
+    return count < kBits ? static_cast<T>(shifted) : T{0};
+  }
+};
+struct ShiftRight {
+  template <typename T>
+  T operator()(T a, std::uint32_t count) const {
+    constexpr std::uint32_t kBits = 8 * sizeof(T);
+    if constexpr (std::is_signed_v<T>) {
+      return static_cast<T>(a >> (count < kBits ? count : kBits - 1));
+    } else {
+      return count < kBits ? static_cast<T>(a >> (count & (kBits - 1))) : T{0};
+    }
+  }
+};
+
+/// shf: the 64-bit value b:a shifted, its upper (left) or lower (right) half. The count is taken
+/// modulo 32 (wrap) or limited to 32 (clamp).
+template <bool kLeft, bool kWrap>
+struct Funnel {
+  std::uint32_t operator()(std::uint32_t a, std::uint32_t b, std::uint32_t c) const {
+    const std::uint32_t count = kWrap ? c & 31 : (c < 32 ? c : 32);
+    const std::uint64_t both = std::uint64_t{b} << 32 | a;
+    return kLeft ? static_cast<std::uint32_t>((both << count) >> 32)
+                 : static_cast<std::uint32_t>(both >> count);
+  }
+};
+
+template <bool kMasked, typename F>
+const Op* predicate_binary(const Op* op, Warp& warp) {
+  write_predicate<kMasked>(warp, op->d, F{}(warp.pred(op->a), warp.pred(op->b)));
+  return op + 1;
+}
+template <bool kMasked, typename F>
+const Op* predicate_unary(const Op* op, Warp& warp) {
+  write_predicate<kMasked>(warp, op->d, F{}(warp.pred(op->a)));
+  return op + 1;
+}
+
+/// lop3: bit i of the table says what to give for the inputs (a, b, c) = i, a being the highest.
+template <bool kMasked>
+const Op* lop3(const Op* op, Warp& warp) {
+  const std::uint32_t* a = warp.reg<std::uint32_t>(op->a);
+  const std::uint32_t* b = warp.reg<std::uint32_t>(op->b);
+  const std::uint32_t* c = warp.reg<std::uint32_t>(op->c);
+  const std::uint32_t table = *warp.reg<std::uint32_t>(op->e);
+  std::uint32_t term[8];
+  for (int i = 0; i < 8; ++i) term[i] = ((table >> i) & 1) != 0 ? ~0u : 0u;
+  write_lanes<kMasked, std::uint32_t>(warp, op->d, [&](int i) {
+    const std::uint32_t x = a[i], y = b[i], z = c[i];
+    const std::uint32_t low =
+        (~y & ((~z & term[0]) | (z & term[1]))) | (y & ((~z & term[2]) | (z & term[3])));
+    const std::uint32_t high =
+        (~y & ((~z & term[4]) | (z & term[5]))) | (y & ((~z & term[6]) | (z & term[7])));
+    return (~x & low) | (x & high);
+  });
+  return op + 1;
+}
+
+/// prmt: each byte of the result is one of the eight bytes of b:a, or its sign in all bits.
+std::uint32_t permute(std::uint32_t a, std::uint32_t b, const std::uint32_t (&selectors)[4]) {
+  const std::uint64_t both = std::uint64_t{b} << 32 | a;
+  std::uint32_t result = 0;
+  for (int i = 0; i < 4; ++i) {
+    auto byte = static_cast<std::uint32_t>(both >> (8 * (selectors[i] & 7))) & 0xff;
+    if ((selectors[i] & 8) != 0) byte = (byte & 0x80) != 0 ? 0xff : 0;
+    result |= byte << (8 * i);
+  }
+  return result;
+}
+
+struct Permute {
+  std::uint32_t operator()(std::uint32_t a, std::uint32_t b, std::uint32_t c) const {
+    return permute(a, b, {c & 15, (c >> 4) & 15, (c >> 8) & 15, (c >> 12) & 15});
+  }
+};
+
+template <ptx::PrmtMode kMode>
+struct PermuteMode {
+  std::uint32_t operator()(std::uint32_t a, std::uint32_t b, std::uint32_t c) const {
+    using ptx::PrmtMode;
+    const std::uint32_t s = c & 3, h = 2 * (c & 1);
+    switch (kMode) {
+      case PrmtMode::f4e:
+        return permute(a, b, {s, s + 1, s + 2, s + 3});
+      case PrmtMode::b4e:
+        return permute(a, b, {s, (s + 7) & 7, (s + 6) & 7, (s + 5) & 7});
+      case PrmtMode::rc8:
+        return permute(a, b, {s, s, s, s});
+      case PrmtMode::ecl:
+        return permute(a, b, {s, s > 1 ? s : 1, s > 2 ? s : 2, 3});
+      case PrmtMode::ecr:
+        return permute(a, b, {0, s < 1 ? s : 1, s < 2 ? s : 2, s});
+      default:
+        return permute(a, b, {h, h + 1, h, h + 1});
+    }
+  }
+};
+
+OpPair select_prmt(ptx::PrmtMode mode) {
+  using ptx::PrmtMode;
+  using W = std::uint32_t;
+  switch (mode) {
+    case PrmtMode::f4e:
+      return ternary_pair<PermuteMode<PrmtMode::f4e>, W>();
+    case PrmtMode::b4e:
+      return ternary_pair<PermuteMode<PrmtMode::b4e>, W>();
+    case PrmtMode::rc8:
+      return ternary_pair<PermuteMode<PrmtMode::rc8>, W>();
+    case PrmtMode::ecl:
+      return ternary_pair<PermuteMode<PrmtMode::ecl>, W>();
+    case PrmtMode::ecr:
+      return ternary_pair<PermuteMode<PrmtMode::ecr>, W>();
+    case PrmtMode::rc16:
+      return ternary_pair<PermuteMode<PrmtMode::rc16>, W>();
+    default:
+      return ternary_pair<Permute, W>();
+  }
+}
+
+template <typename F>
+OpPair bitwise(ptx::Type type) {
+  if (type == ptx::Type::pred) return {predicate_binary<false, F>, predicate_binary<true, F>};
+  return by_width(type, []<typename T>() { return binary_pair<F, T>(); });
+}
+
+OpPair select_funnel(const ptx::Modifiers& mods) {
+  using W = std::uint32_t;
+  if (mods.left) {
+    return mods.wrap ? ternary_pair<Funnel<true, true>, W>()
+                     : ternary_pair<Funnel<true, false>, W>();
+  }
+  return mods.wrap ? ternary_pair<Funnel<false, true>, W>()
+                   : ternary_pair<Funnel<false, false>, W>();
+}
+
+}  // namespace
+
+OpPair select_logic(const ptx::Instruction& inst, const OperandWidths&) {
+  using ptx::Handler;
+  const ptx::Modifiers& mods = inst.modifiers;
+  const ptx::Type type = mods.type[0];
+  switch (inst.row->handler) {
+    case Handler::and_:
+      return bitwise<And>(type);
+    case Handler::or_:
+      return bitwise<Or>(type);
+    case Handler::xor_:
+      return bitwise<Xor>(type);
+    case Handler::not_:
+      if (type == ptx::Type::pred) return {predicate_unary<false, Not>, predicate_unary<true, Not>};
+      return by_width(type, []<typename T>() { return unary_pair<Not, T>(); });
+    case Handler::cnot:
+      return by_width(type, []<typename T>() { return unary_pair<IsZero, T>(); });
+    case Handler::shl:
+      return by_width(type,
+                      []<typename T>() { return binary_pair<ShiftLeft, T, T, std::uint32_t>(); });
+    case Handler::shr:
+      return by_integer(
+          type, []<typename T>() { return binary_pair<ShiftRight, T, T, std::uint32_t>(); });
+    case Handler::lop3:
+      return {lop3<false>, lop3<true>};
+    case Handler::prmt:
+      return select_prmt(mods.prmt);
+    case Handler::shf:
+      return select_funnel(mods);
+    default:
+      return {};
+  }
+}
+
+}  // namespace kernwright::sim::KW_SIM_NS

@@ -1,0 +1,204 @@
+// Picks, merges and runs the splits of a warp.
+#include "sim/exec/scheduler.h"
+
+#include "sim/exec/dispatch.h"
+#include "sim/ir/program.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <new>
+
+namespace kernwright::sim {
+namespace {
+
+/// Fills one register of a frame for all lanes.
+void fill_constant(std::byte* frame, const FrameConstant& constant) {
+  std::byte* to = frame + constant.offset;
+  if (constant.bytes == kPredicateWidth) {
+    const std::uint32_t all = constant.bits != 0 ? kAllLanes : 0;
+    std::memcpy(to, &all, sizeof all);
+    return;
+  }
+  for (int lane = 0; lane < kLanes; ++lane, to += constant.bytes) {
+    std::memcpy(to, &constant.bits, std::min<std::size_t>(constant.bytes, 8));
+  }
+}
+
+bool comes_before(const Split& x, const Split& y) {
+  return x.depth != y.depth ? x.depth > y.depth : x.pc < y.pc;
+}
+
+/// The ready split that runs next, or count when there is none.
+std::uint32_t pick(Warp::Schedule& schedule) {
+  std::uint32_t best = schedule.count;
+  bool any_deferred = false;
+  for (std::uint32_t i = 0; i < schedule.count; ++i) {
+    const Split& split = schedule.splits[i];
+    if (split.state != SplitState::ready) continue;
+    any_deferred |= split.deferred;
+    if (split.deferred) continue;
+    if (best == schedule.count || comes_before(split, schedule.splits[best])) best = i;
+  }
+  if (best != schedule.count || !any_deferred) return best;
+  for (std::uint32_t i = 0; i < schedule.count; ++i) schedule.splits[i].deferred = false;
+  return pick(schedule);
+}
+
+/// Joins every ready split that stands where `schedule.running` stands.
+void merge_into_running(Warp::Schedule& schedule) {
+  for (std::uint32_t i = 0; i < schedule.count;) {
+    Split& into = schedule.splits[schedule.running];
+    const Split& other = schedule.splits[i];
+    if (i == schedule.running || other.state != SplitState::ready || other.pc != into.pc ||
+        other.depth != into.depth || other.frame != into.frame) {
+      ++i;
+      continue;
+    }
+    into.mask |= other.mask;
+    into.window = std::min(into.window, other.window);
+    const std::uint32_t last = --schedule.count;
+    schedule.splits[i] = schedule.splits[last];
+    if (schedule.running == last) schedule.running = i;
+  }
+}
+
+std::uint32_t pending_op(const Warp::Schedule& schedule) {
+  const Split& running = schedule.splits[schedule.running];
+  std::uint32_t lowest = ~0u;
+  for (std::uint32_t i = 0; i < schedule.count; ++i) {
+    const Split& split = schedule.splits[i];
+    if (i == schedule.running || split.state != SplitState::ready || split.deferred ||
+        split.depth != running.depth) {
+      continue;
+    }
+    lowest = std::min(lowest, split.pc);
+  }
+  return lowest;
+}
+
+/// Makes the next split the running one. Null when none is ready.
+const Op* activate(Warp& warp) {
+  Warp::Schedule& schedule = *warp.schedule;
+  const std::uint32_t next = pick(schedule);
+  if (next == schedule.count) return nullptr;
+  schedule.running = next;
+  if (schedule.count > 1) merge_into_running(schedule);
+  const Split& split = schedule.current();
+  warp.pending = schedule.count > 1 ? pending_op(schedule) : ~0u;
+  warp.frame = split.frame;
+  warp.window = split.window;
+  warp.stop = Stop::none;
+  warp.mask = split.mask;
+  if (split.mask == kAllLanes) {
+    warp.code = warp.program->full.data();
+  } else {
+    warp.set_mask(split.mask);
+    warp.code = warp.program->masked.data();
+  }
+  return warp.code + split.pc;
+}
+
+}  // namespace
+
+Split& Warp::Schedule::fork(const Warp& warp, std::uint32_t lanes, std::uint32_t pc) {
+  Split& split = splits[count++];
+  split = current();
+  split.mask = lanes;
+  split.pc = pc;
+  split.window = warp.window;
+  split.state = SplitState::ready;
+  split.deferred = false;
+  return split;
+}
+
+void Warp::Schedule::remove_running() { splits[running] = splits[--count]; }
+
+std::byte* Warp::Schedule::frame_of(const Program& program, std::uint32_t depth,
+                                    std::uint32_t function) {
+  if (frames.size() <= depth) frames.resize(depth + 1);
+  for (const Frame& frame : frames[depth]) {
+    if (frame.function == function) return frame.bytes.get();
+  }
+  const FunctionInfo& info = program.functions[function];
+  const std::size_t size = (std::size_t{info.frame_bytes} + 63) / 64 * 64;
+  Frame frame;
+  frame.function = function;
+  frame.bytes.reset(static_cast<std::byte*>(std::aligned_alloc(64, size)));
+  if (frame.bytes == nullptr) throw std::bad_alloc();
+  std::memset(frame.bytes.get(), 0, size);
+  for (const FrameConstant& constant : info.constants) fill_constant(frame.bytes.get(), constant);
+  frames[depth].push_back(std::move(frame));
+  return frames[depth].back().bytes.get();
+}
+
+void Warp::set_mask(std::uint32_t lanes) noexcept {
+  mask = lanes;
+  for (int i = 0; i < kLanes; ++i) {
+    lane_mask[static_cast<std::size_t>(i)] = 0u - ((lanes >> i) & 1u);
+  }
+}
+
+void clear_registers(const Program& program, std::uint32_t function, std::byte* frame,
+                     std::uint32_t lanes) {
+  for (const FrameConstant& reg : program.functions[function].zeroed) {
+    std::byte* at = frame + reg.offset;
+    if (reg.bytes == kPredicateWidth) {
+      std::uint32_t bits = 0;
+      std::memcpy(&bits, at, sizeof bits);
+      bits &= ~lanes;
+      std::memcpy(at, &bits, sizeof bits);
+      continue;
+    }
+    for (std::uint32_t m = lanes; m != 0; m &= m - 1) {
+      std::memset(at + static_cast<std::size_t>(std::countr_zero(m)) * reg.bytes, 0, reg.bytes);
+    }
+  }
+}
+
+void begin_warp(Warp& warp, std::uint32_t lanes) {
+  const std::uint32_t entry = warp.worker->launch->function;
+  Warp::Schedule& schedule = *warp.schedule;
+  Split split;
+  split.mask = lanes;
+  split.pc = warp.program->functions[entry].first_op;
+  split.function = entry;
+  split.frame = schedule.frame_of(*warp.program, 0, entry);
+  schedule.splits[0] = split;
+  schedule.count = lanes == 0 ? 0 : 1;
+  schedule.running = 0;
+  warp.live = lanes;
+  warp.executed = 0;
+  clear_registers(*warp.program, entry, split.frame, kAllLanes);
+}
+
+bool can_run(const Warp& warp) {
+  const Warp::Schedule& schedule = *warp.schedule;
+  return std::any_of(schedule.splits.begin(), schedule.splits.begin() + schedule.count,
+                     [](const Split& split) { return split.state == SplitState::ready; });
+}
+
+WarpStatus run_warp(Warp& warp) {
+  for (;;) {
+    const Op* op = activate(warp);
+    if (op == nullptr) {
+      return warp.schedule->count == 0 ? WarpStatus::done : WarpStatus::waiting;
+    }
+    do {
+      op = op->fn(op, warp);
+    } while (op != nullptr);
+    if (warp.stop == Stop::fault) return WarpStatus::faulted;
+    if (warp.stop != Stop::yield) continue;
+    // Other splits of this warp first; when all had their turn, other warps.
+    Warp::Schedule& schedule = *warp.schedule;
+    bool others = false;
+    for (std::uint32_t i = 0; i < schedule.count; ++i) {
+      others |= schedule.splits[i].state == SplitState::ready && !schedule.splits[i].deferred;
+    }
+    if (others) continue;
+    for (std::uint32_t i = 0; i < schedule.count; ++i) schedule.splits[i].deferred = false;
+    return WarpStatus::yielded;
+  }
+}
+
+}  // namespace kernwright::sim

@@ -1,0 +1,240 @@
+// What handlers ask of a warp: divergence, waiting, calls, returns, findings.
+#include "sim/exec/warp.h"
+
+#include "base/format.h"
+#include "sim/exec/scheduler.h"
+#include "sim/ir/program.h"
+
+#include <bit>
+#include <chrono>
+
+namespace kernwright::sim {
+namespace {
+
+using ptx::SpecialRegister;
+
+std::uint64_t nanoseconds(auto since_epoch) {
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(since_epoch).count());
+}
+
+}  // namespace
+
+const Op* Warp::fault(const Op* op, FaultKind kind, int lane, std::uint64_t address,
+                      std::uint64_t size, std::string message) {
+  const Place& place = program->places[op_index(op)];
+  FaultReport& report = block->fault;
+  report = FaultReport{};
+  report.kind = kind;
+  report.message = std::move(message);
+  report.kernel = program->functions[worker->launch->function].name;
+  const auto file = static_cast<std::size_t>(place.source.file);
+  if (file < program->module->files.size()) report.file = program->module->files[file];
+  report.line = place.source.line;
+  report.ptx_line = place.ptx_line;
+  report.opcode = std::string(place.opcode);
+  report.block = {block->ctaid[0], block->ctaid[1], block->ctaid[2]};
+  const auto l = static_cast<std::size_t>(lane >= 0 ? lane : std::countr_zero(mask | 1u << 31));
+  report.thread = {tid[0][l], tid[1][l], tid[2][l]};
+  report.address = address;
+  report.access_size = size;
+  stop = Stop::fault;
+  return nullptr;
+}
+
+bool Warp::converge(const Op* op, const std::uint32_t* members) {
+  const auto missing = [&](std::uint32_t present) {
+    std::uint32_t lanes = 0;  // of `present`: those that miss somebody
+    for (std::uint32_t m = present; m != 0; m &= m - 1) {
+      const int lane = std::countr_zero(m);
+      if ((members[lane] & live & ~present) != 0) lanes |= 1u << lane;
+    }
+    return lanes;
+  };
+  if ((live & ~mask) == 0 || missing(mask) == 0) return true;
+  // Join those who already wait here, then see who is complete.
+  Split& split = schedule->current();
+  const std::uint32_t here = op_index(op);
+  split.pc = here;
+  split.window = window;
+  for (std::uint32_t i = 0; i < schedule->count;) {
+    const Split& other = schedule->splits[i];
+    if (i == schedule->running || other.state != SplitState::sync || other.pc != here ||
+        other.frame != schedule->current().frame) {
+      ++i;
+      continue;
+    }
+    schedule->current().mask |= other.mask;
+    const std::uint32_t last = --schedule->count;
+    schedule->splits[i] = schedule->splits[last];
+    if (schedule->running == last) schedule->running = i;
+  }
+  Split& joined = schedule->current();
+  const std::uint32_t waiting = missing(joined.mask);
+  stop = Stop::reschedule;
+  if (waiting == joined.mask) {
+    joined.state = SplitState::sync;
+    stop = Stop::warp_sync;
+  } else if (waiting != 0) {
+    Split& rest = schedule->fork(*this, waiting, here);
+    rest.state = SplitState::sync;
+    schedule->current().mask &= ~waiting;
+  }
+  return false;
+}
+
+const Op* Warp::yield(const Op* op) {
+  Split& split = schedule->current();
+  split.pc = op_index(op) + 1;
+  split.window = kFairnessWindow;
+  split.deferred = true;
+  stop = Stop::yield;
+  return nullptr;
+}
+
+const Op* Warp::diverge(const Op* op, std::uint32_t taken) {
+  const std::uint32_t here = op_index(op);
+  executed += static_cast<std::uint64_t>(op->imm);
+  if (op->imm != 0) window -= static_cast<std::int32_t>(op->flags);
+  if (executed > budget) return slow_back_edge(op, op + 1);
+  Split& jumped = schedule->fork(
+      *this, taken, static_cast<std::uint32_t>(static_cast<std::int32_t>(here) + op->target));
+  if (window <= 0) {
+    jumped.window = kFairnessWindow;
+    jumped.deferred = true;
+  }
+  Split& split = schedule->current();
+  split.mask = mask & ~taken;
+  split.pc = here + 1;
+  split.window = window > 0 ? window : kFairnessWindow;
+  stop = Stop::reschedule;
+  return nullptr;
+}
+
+const Op* Warp::scatter(const Op* op, const std::int32_t* target) {
+  const auto here = static_cast<std::int32_t>(op_index(op));
+  executed += static_cast<std::uint64_t>(op->imm);
+  window -= static_cast<std::int32_t>(op->flags);
+  if (executed > budget) return slow_back_edge(op, op + 1);
+  std::uint32_t rest = mask;
+  bool first = true;
+  while (rest != 0) {
+    const std::int32_t to = target[std::countr_zero(rest)];
+    std::uint32_t group = 0;
+    for (std::uint32_t m = rest; m != 0; m &= m - 1) {
+      const int lane = std::countr_zero(m);
+      if (target[lane] == to) group |= 1u << lane;
+    }
+    rest &= ~group;
+    Split& split = first ? schedule->current() : schedule->fork(*this, group, 0);
+    split.mask = group;
+    split.pc = static_cast<std::uint32_t>(here + to);
+    split.window = window > 0 ? window : kFairnessWindow;
+    split.deferred = window <= 0 && to <= 0;
+    first = false;
+  }
+  stop = Stop::reschedule;
+  return nullptr;
+}
+
+const Op* Warp::slow_back_edge(const Op* op, const Op* next) {
+  if (executed > budget) {
+    return fault(op, FaultKind::timeout, -1, 0, 0,
+                 format("a warp ran more than {} instructions: the kernel does not end, or needs a "
+                        "larger budget (KERNWRIGHT_SIM_BUDGET)",
+                        budget));
+  }
+  Split& split = schedule->current();
+  split.pc = op_index(next);
+  split.window = kFairnessWindow;
+  split.deferred = true;
+  stop = Stop::yield;
+  return nullptr;
+}
+
+const Op* Warp::meet(const Op* op) {
+  Split& split = schedule->current();
+  split.pc = op_index(op);
+  split.window = window;
+  stop = Stop::reschedule;
+  return nullptr;
+}
+
+const Op* Warp::exit(const Op*) {
+  live &= ~mask;
+  schedule->remove_running();
+  // Whoever waits for lanes of this warp looks again.
+  for (std::uint32_t i = 0; i < schedule->count; ++i) {
+    if (schedule->splits[i].state == SplitState::sync) {
+      schedule->splits[i].state = SplitState::ready;
+    }
+  }
+  stop = Stop::exit;
+  return nullptr;
+}
+
+std::uint64_t Warp::uniform_special(SpecialRegister which) const {
+  using enum SpecialRegister;
+  const LaunchContext& launch = *worker->launch;
+  const FunctionInfo& entry = program->functions[launch.function];
+  const auto axis = [&](const std::array<std::uint32_t, 3>& values, SpecialRegister first) {
+    return std::uint64_t{values[static_cast<std::size_t>(which) - static_cast<std::size_t>(first)]};
+  };
+  switch (which) {
+    case ntid_x:
+    case ntid_y:
+    case ntid_z:
+      return axis(launch.block, ntid_x);
+    case ctaid_x:
+    case ctaid_y:
+    case ctaid_z:
+      return axis(block->ctaid, ctaid_x);
+    case nctaid_x:
+    case nctaid_y:
+    case nctaid_z:
+      return axis(launch.grid, nctaid_x);
+    // Without clusters every block is a cluster of its own.
+    case clusterid_x:
+    case clusterid_y:
+    case clusterid_z:
+      return axis(block->ctaid, clusterid_x);
+    case nclusterid_x:
+    case nclusterid_y:
+    case nclusterid_z:
+      return axis(launch.grid, nclusterid_x);
+    case cluster_nctaid_x:
+    case cluster_nctaid_y:
+    case cluster_nctaid_z:
+    case cluster_nctarank:
+      return 1;
+    case warpid:
+      return index;
+    case nwarpid:
+      return block->warp_count;
+    case smid:
+      return worker->smid;
+    case nsmid:
+      return launch.sm_count;
+    case gridid:
+      return launch.grid_id;
+    case clock:
+    case clock64:
+      return nanoseconds(std::chrono::steady_clock::now().time_since_epoch());
+    case clock_hi:
+      return nanoseconds(std::chrono::steady_clock::now().time_since_epoch()) >> 32;
+    case globaltimer:
+    case globaltimer_lo:
+      return nanoseconds(std::chrono::system_clock::now().time_since_epoch());
+    case globaltimer_hi:
+      return nanoseconds(std::chrono::system_clock::now().time_since_epoch()) >> 32;
+    case total_smem_size:
+    case aggr_smem_size:
+      return entry.dynamic_shared_offset + std::uint64_t{launch.dynamic_shared_bytes};
+    case dynamic_smem_size:
+      return launch.dynamic_shared_bytes;
+    default:
+      return 0;
+  }
+}
+
+}  // namespace kernwright::sim

@@ -1,0 +1,270 @@
+// Lays out variables, and follows the call graph for what an entry needs in total.
+#include "sim/ir/layout.h"
+
+#include "base/format.h"
+#include "sim/ptx/parser.h"
+
+#include <algorithm>
+
+namespace kernwright::sim {
+namespace {
+
+/// Local memory of one thread where recursion leaves the depth open.
+constexpr std::uint32_t kRecursionStackBytes = 64 * 1024;
+constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 30;
+
+std::uint32_t alignment_of(const ptx::Variable& variable) {
+  if (variable.alignment != 0) return variable.alignment;
+  const auto element = static_cast<std::uint32_t>((ptx::bits(variable.type) + 7) / 8);
+  return std::max(1u, element * variable.vector);
+}
+
+std::uint32_t place(const ptx::Variable& variable, std::uint32_t& end) {
+  const std::uint64_t align = alignment_of(variable);
+  const std::uint64_t begin = (end + align - 1) / align * align;
+  if (begin + variable.bytes() > kMaxBytes) {
+    throw ptx::PtxError(
+        format("the variable {} of {} bytes does not fit", variable.name, variable.bytes()),
+        variable.ptx_line);
+  }
+  end = static_cast<std::uint32_t>(begin + variable.bytes());
+  return static_cast<std::uint32_t>(begin);
+}
+
+bool is_dynamic(const ptx::Variable& variable) { return variable.is_extern || variable.count == 0; }
+
+/// What a function refers to, itself and through the functions that it can call.
+struct Usage {
+  std::vector<std::uint32_t> callees;
+  std::uint32_t shared_end = 0;  ///< of the shared variables that all functions can name
+  std::uint32_t dynamic_alignment = 16;
+  bool calls_indirectly = false;
+};
+
+class UsageFinder {
+ public:
+  UsageFinder(const ptx::Module& module, const ModuleLayout& layout)
+      : module_(module), layout_(layout) {}
+
+  Usage find(std::uint32_t index) {
+    Usage usage;
+    const ptx::Function& function = module_.functions[index];
+    for (std::size_t v = 0; v < function.variables.size(); ++v) {
+      const ptx::Variable& variable = function.variables[v];
+      if (variable.space != ptx::Space::shared) continue;
+      note_shared(variable, layout_.variables[index][v], usage);
+    }
+    for (const ptx::Instruction& instruction : function.body) {
+      if (instruction.stem == "call" && instruction.operands[1].kind == ptx::OperandKind::reg) {
+        usage.calls_indirectly = true;
+      }
+      for (const ptx::Operand& operand : instruction.operands) visit(operand, usage);
+    }
+    return usage;
+  }
+
+ private:
+  void visit(const ptx::Operand& operand, Usage& usage) {
+    for (const ptx::Operand& element : operand.elements) visit(element, usage);
+    if (operand.symbol_kind == ptx::SymbolKind::function) {
+      usage.callees.push_back(operand.symbol_index);
+    } else if (operand.symbol_kind == ptx::SymbolKind::global) {
+      const ptx::Variable& variable = module_.globals[operand.symbol_index];
+      if (variable.space == ptx::Space::shared) {
+        note_shared(variable, layout_.shared_globals[operand.symbol_index], usage);
+      }
+    }
+  }
+
+  static void note_shared(const ptx::Variable& variable, std::uint32_t offset, Usage& usage) {
+    if (is_dynamic(variable)) {
+      usage.dynamic_alignment = std::max(usage.dynamic_alignment, alignment_of(variable));
+    } else if (offset != kDynamicOffset) {
+      usage.shared_end =
+          std::max(usage.shared_end, offset + static_cast<std::uint32_t>(variable.bytes()));
+    }
+  }
+
+  const ptx::Module& module_;
+  const ModuleLayout& layout_;
+};
+
+/// Longest chain of locals below `index`; recursion ends the walk and is noted.
+class StackFinder {
+ public:
+  StackFinder(const ModuleLayout& layout, const std::vector<Usage>& usage)
+      : layout_(layout), usage_(usage), best_(usage.size(), 0), state_(usage.size(), 0) {}
+
+  std::uint64_t find(std::uint32_t index) {
+    if (state_[index] == 2) return best_[index];
+    if (state_[index] == 1) {
+      recursive_ = true;
+      return 0;
+    }
+    state_[index] = 1;
+    std::uint64_t deepest = 0;
+    for (const std::uint32_t callee : usage_[index].callees) {
+      deepest = std::max(deepest, find(callee));
+    }
+    state_[index] = 2;
+    return best_[index] = deepest + layout_.functions[index].local_bytes;
+  }
+  bool recursive() const { return recursive_; }
+
+ private:
+  const ModuleLayout& layout_;
+  const std::vector<Usage>& usage_;
+  std::vector<std::uint64_t> best_;
+  std::vector<std::uint8_t> state_;
+  bool recursive_ = false;
+};
+
+/// Functions that can run when `entry` does; an indirect call may reach every function with a body.
+std::vector<std::uint32_t> reachable(const ptx::Module& module, const std::vector<Usage>& usage,
+                                     std::uint32_t entry) {
+  std::vector<bool> seen(usage.size(), false);
+  std::vector<std::uint32_t> found{entry};
+  seen[entry] = true;
+  const auto add = [&](std::uint32_t index) {
+    if (!seen[index]) found.push_back(index);
+    seen[index] = true;
+  };
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const Usage& at = usage[found[i]];
+    for (const std::uint32_t callee : at.callees) add(callee);
+    if (!at.calls_indirectly) continue;
+    for (std::uint32_t f = 0; f < usage.size(); ++f) {
+      if (module.functions[f].has_body && !module.functions[f].is_entry) add(f);
+    }
+  }
+  return found;
+}
+
+/// Shared variables of device functions and of the module come first and lie at the same place for
+/// all entries; those of an entry follow.
+std::uint32_t place_common_shared(const ptx::Module& module, ModuleLayout& layout) {
+  std::uint32_t end = 0;
+  layout.shared_globals.assign(module.globals.size(), kDynamicOffset);
+  for (std::size_t g = 0; g < module.globals.size(); ++g) {
+    const ptx::Variable& variable = module.globals[g];
+    if (variable.space == ptx::Space::shared && !is_dynamic(variable)) {
+      layout.shared_globals[g] = place(variable, end);
+    }
+  }
+  layout.variables.resize(module.functions.size());
+  for (std::size_t f = 0; f < module.functions.size(); ++f) {
+    const ptx::Function& function = module.functions[f];
+    layout.variables[f].assign(function.variables.size(), kDynamicOffset);
+    for (std::size_t v = 0; v < function.variables.size() && !function.is_entry; ++v) {
+      const ptx::Variable& variable = function.variables[v];
+      if (variable.space == ptx::Space::shared && !is_dynamic(variable)) {
+        layout.variables[f][v] = place(variable, end);
+      }
+    }
+  }
+  return end;
+}
+
+bool takes_parameter_address(const ptx::Function& function) {
+  return std::any_of(function.body.begin(), function.body.end(), [](const auto& instruction) {
+    return std::any_of(instruction.operands.begin(), instruction.operands.end(),
+                       [](const ptx::Operand& operand) {
+                         return operand.kind == ptx::OperandKind::symbol &&
+                                operand.symbol_kind == ptx::SymbolKind::parameter;
+                       });
+  });
+}
+
+FunctionInfo describe(const ptx::Function& function, std::vector<std::uint32_t>& variables,
+                      std::uint32_t& parameter_copy) {
+  FunctionInfo info;
+  info.name = std::string(function.name);
+  info.is_entry = function.is_entry;
+  info.parameter_bytes = pack_parameters(function.params, info.parameters);
+  std::vector<ParameterSlot> results;
+  info.return_bytes = pack_parameters(function.returns, results);
+  info.required_threads = function.required_threads;
+  const auto& most =
+      function.required_threads[0] != 0 ? function.required_threads : function.max_threads;
+  info.max_threads = most[0] * most[1] * most[2];
+  std::uint32_t end = 0;
+  for (std::size_t v = 0; v < function.variables.size(); ++v) {
+    if (function.variables[v].space == ptx::Space::local) {
+      variables[v] = place(function.variables[v], end);
+    }
+  }
+  if (!function.is_entry && takes_parameter_address(function)) {
+    parameter_copy = (end + 15) / 16 * 16;
+    end = parameter_copy + info.parameter_bytes;
+  }
+  info.local_bytes = (end + 15) / 16 * 16;
+  return info;
+}
+
+void finish_entry(const ptx::Module& module, const std::vector<Usage>& usage, std::uint32_t entry,
+                  ModuleLayout& layout) {
+  FunctionInfo& info = layout.functions[entry];
+  std::uint32_t end = 0, alignment = 16, locals = 0;
+  bool open_ended = false;
+  std::uint64_t sum = 0;
+  for (const std::uint32_t f : reachable(module, usage, entry)) {
+    if (f != entry) end = std::max(end, usage[f].shared_end);
+    alignment = std::max(alignment, usage[f].dynamic_alignment);
+    open_ended |= usage[f].calls_indirectly;
+    locals = std::max(locals, layout.functions[f].local_bytes);
+    sum += layout.functions[f].local_bytes;
+  }
+  end = std::max(end, usage[entry].shared_end);
+  const ptx::Function& function = module.functions[entry];
+  for (std::size_t v = 0; v < function.variables.size(); ++v) {
+    const ptx::Variable& variable = function.variables[v];
+    if (variable.space == ptx::Space::shared && !is_dynamic(variable)) {
+      layout.variables[entry][v] = place(variable, end);
+    }
+  }
+  info.shared_bytes = end;
+  info.dynamic_shared_offset = (end + alignment - 1) / alignment * alignment;
+  StackFinder stack(layout, usage);
+  std::uint64_t bytes = stack.find(entry);
+  if (locals != 0 && (open_ended || stack.recursive())) {
+    bytes = std::max<std::uint64_t>(sum, kRecursionStackBytes);
+  }
+  info.stack_bytes = static_cast<std::uint32_t>(std::min(bytes, kMaxBytes));
+}
+
+}  // namespace
+
+std::uint32_t pack_parameters(const std::vector<ptx::Variable>& variables,
+                              std::vector<ParameterSlot>& slots) {
+  std::uint32_t end = 0;
+  for (const ptx::Variable& variable : variables) {
+    ParameterSlot slot;
+    slot.name = std::string(variable.name);
+    slot.alignment = alignment_of(variable);
+    slot.offset = place(variable, end);
+    slot.bytes = static_cast<std::uint32_t>(variable.bytes());
+    slots.push_back(std::move(slot));
+  }
+  return end;
+}
+
+ModuleLayout lay_out(const ptx::Module& module) {
+  ModuleLayout layout;
+  place_common_shared(module, layout);
+  for (std::size_t f = 0; f < module.functions.size(); ++f) {
+    layout.parameter_copies.push_back(kDynamicOffset);
+    layout.functions.push_back(
+        describe(module.functions[f], layout.variables[f], layout.parameter_copies.back()));
+  }
+  UsageFinder finder(module, layout);
+  std::vector<Usage> usage;
+  for (std::uint32_t f = 0; f < module.functions.size(); ++f) usage.push_back(finder.find(f));
+  for (std::uint32_t f = 0; f < module.functions.size(); ++f) {
+    if (module.functions[f].is_entry && module.functions[f].has_body) {
+      finish_entry(module, usage, f, layout);
+    }
+  }
+  return layout;
+}
+
+}  // namespace kernwright::sim

@@ -1,0 +1,310 @@
+// Blocks, branches, guards, and the instructions that need no more than their operands bound.
+#include "sim/ir/lower.h"
+
+#include "base/format.h"
+#include "sim/ptx/isa.h"
+#include "sim/ptx/parser.h"
+
+#include <algorithm>
+#include <array>
+
+namespace kernwright::sim {
+namespace {
+
+using ptx::Handler;
+using ptx::OperandKind;
+using ptx::Space;
+
+/// Guarded, these branch around instead of running with a narrowed mask: they park the split or
+/// look at which lanes are together.
+bool needs_branch(const ptx::Instruction& inst) {
+  switch (inst.row->handler) {
+    case Handler::brx:
+    case Handler::call:
+    case Handler::ret:
+    case Handler::exit:
+    case Handler::bar:
+    case Handler::barrier:
+    case Handler::nanosleep:
+    case Handler::activemask:
+    case Handler::elect:
+      return true;
+    default:
+      return inst.modifiers.sync;
+  }
+}
+
+/// A loop around such an instruction may wait for another thread's doing.
+bool may_spin(const ptx::Instruction& inst) {
+  using ptx::Semantics;
+  switch (inst.row->handler) {
+    case Handler::atom:
+    case Handler::red:
+    case Handler::mbarrier:
+    case Handler::nanosleep:
+      return true;
+    case Handler::ld:
+      return inst.modifiers.semantics == Semantics::volatile_ ||
+             inst.modifiers.semantics == Semantics::relaxed ||
+             inst.modifiers.semantics == Semantics::acquire;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+FunctionLowering::FunctionLowering(LoweringContext& context, std::uint32_t index)
+    : context_(context),
+      index_(index),
+      function_(context.module.functions[index]),
+      info_(context.layout.functions[index]) {
+  for (const ptx::Register& reg : function_.registers) {
+    const int bits = ptx::bits(reg.type);
+    lowered_.register_bytes.push_back(reg.type == ptx::Type::pred
+                                          ? kPredicateWidth
+                                          : static_cast<std::uint8_t>(std::max(2, (bits + 7) / 8)));
+  }
+  variable_areas_.assign(function_.variables.size(), ~0u);
+  lowered_.local_bytes = info_.local_bytes;
+  if (!function_.is_entry) {
+    add_area(info_.parameter_bytes);
+    add_area(info_.return_bytes);
+  }
+}
+
+Lowered FunctionLowering::run() {
+  new_block();
+  split_at_labels();
+  for (std::size_t i = 0; i < function_.body.size(); ++i) {
+    if (block_at_[i] != ~0u) start_block(block_at_[i]);
+    lower(function_.body[i]);
+  }
+  if (block_at_.back() != ~0u) start_block(block_at_.back());
+  lower_leave(Internal::ret, function_.body.empty() ? nullptr : &function_.body.back());
+  return std::move(lowered_);
+}
+
+void FunctionLowering::split_at_labels() {
+  block_at_.assign(function_.body.size() + 1, ~0u);
+  for (const ptx::Label& label : function_.labels) {
+    if (label.is_prototype || block_at_[label.instruction] != ~0u) continue;
+    block_at_[label.instruction] = new_block();
+    lowered_.blocks.back().is_meeting_point = true;
+  }
+}
+
+std::uint32_t FunctionLowering::new_block() {
+  lowered_.blocks.emplace_back();
+  return static_cast<std::uint32_t>(lowered_.blocks.size() - 1);
+}
+
+void FunctionLowering::start_block(std::uint32_t block) {
+  // The current block falls through unless its end is set; an ended one is followed by a fresh,
+  // unreachable block.
+  current().end = LoweredBlock::End::fall;
+  current().fall = block;
+  current_ = block;
+}
+
+std::uint32_t FunctionLowering::block_of_label(std::uint32_t label) const {
+  return block_at_[function_.labels[label].instruction];
+}
+
+void FunctionLowering::fail(const Inst& inst, const std::string& what) const {
+  const auto file = static_cast<std::size_t>(inst.source.file);
+  throw ptx::PtxError(
+      format("{}: {} (in {}, PTX line {})", inst.opcode, what, function_.name, inst.ptx_line),
+      inst.ptx_line, inst.source, std::string(inst.opcode),
+      file < context_.module.files.size() ? context_.module.files[file] : "");
+}
+
+LoweredOp FunctionLowering::internal(Internal which, const Inst* inst) const {
+  LoweredOp op;
+  op.handlers = internal_handlers(which);
+  op.origin = inst;
+  return op;
+}
+
+void FunctionLowering::emit_plain(LoweredOp op) { current().ops.push_back(std::move(op)); }
+
+void FunctionLowering::emit(LoweredOp op) {
+  if (guard_) {
+    LoweredOp guard = internal(guard_negated_ ? Internal::guard_not : Internal::guard, op.origin);
+    guard.sources[0] = *guard_;
+    guard.source_count = 1;
+    emit_plain(std::move(guard));
+    op.guarded = true;
+  }
+  emit_plain(std::move(op));
+}
+
+void FunctionLowering::lower(const Inst& inst) {
+  if (!inst.guarded || inst.row->handler == Handler::bra) return lower_unguarded(inst);
+  const Ref condition{Ref::Kind::reg, inst.guard};
+  if (!needs_branch(inst)) {
+    guard_ = condition;
+    guard_negated_ = inst.guard_negated;
+    lower_unguarded(inst);
+    guard_.reset();
+    return;
+  }
+  const std::uint32_t inside = new_block(), after = new_block();
+  LoweredBlock& block = current();
+  block.end = LoweredBlock::End::branch;
+  block.condition = condition;
+  block.negated = !inst.guard_negated;
+  block.taken = after;
+  block.fall = inside;
+  block.origin = &inst;
+  current_ = inside;
+  lower_unguarded(inst);
+  start_block(after);
+  current().is_meeting_point = true;
+}
+
+void FunctionLowering::lower_unguarded(const Inst& inst) {
+  switch (inst.row->handler) {
+    case Handler::bra:
+      return lower_branch(inst);
+    case Handler::brx:
+      return lower_table(inst);
+    case Handler::call:
+      return lower_call(inst);
+    case Handler::ret:
+      return lower_leave(Internal::ret, &inst);
+    case Handler::exit:
+      return lower_leave(Internal::exit, &inst);
+    case Handler::mov:
+      if (lower_move(inst)) return;
+      break;
+    case Handler::ld:
+    case Handler::st:
+      if (lower_parameter_access(inst)) return;
+      break;
+    default:
+      break;
+  }
+  lower_generic(inst);
+}
+
+void FunctionLowering::lower_branch(const Inst& inst) {
+  const std::uint32_t target = block_of_label(inst.operands[0].label);
+  const std::uint32_t next = new_block();
+  LoweredBlock& block = current();
+  block.origin = &inst;
+  block.taken = target;
+  block.end = LoweredBlock::End::jump;
+  if (inst.guarded) {
+    block.end = LoweredBlock::End::branch;
+    block.condition = {Ref::Kind::reg, inst.guard};
+    block.negated = inst.guard_negated;
+    block.fall = next;
+  }
+  current_ = next;
+}
+
+void FunctionLowering::lower_table(const Inst& inst) {
+  const ptx::Label& targets = function_.labels[inst.operands[1].label];
+  if (targets.branch_targets.empty()) fail(inst, "the label names no .branchtargets list");
+  const Ref index = source(inst, inst.operands[0]);
+  const std::uint32_t next = new_block();
+  LoweredBlock& block = current();
+  block.origin = &inst;
+  block.end = LoweredBlock::End::table;
+  block.condition = index;
+  for (const std::uint32_t label : targets.branch_targets) {
+    block.table.push_back(block_of_label(label));
+  }
+  current_ = next;
+}
+
+void FunctionLowering::lower_leave(Internal which, const Inst* inst) {
+  emit_plain(internal(which, inst));
+  const std::uint32_t next = new_block();
+  current().end = LoweredBlock::End::leave;
+  current_ = next;
+}
+
+bool FunctionLowering::lower_move(const Inst& inst) {
+  const ptx::Operand& from = inst.operands[1];
+  const ptx::Operand& to = inst.operands[0];
+  if (from.kind != OperandKind::special || to.kind != OperandKind::reg || guard_) return false;
+  special(inst, from.special, register_width(to.reg), destination(to));
+  return true;
+}
+
+/// ld.param and st.param with a name as base: kernel parameters, and the variables of calls.
+bool FunctionLowering::lower_parameter_access(const Inst& inst) {
+  if (inst.modifiers.space != Space::param) return false;
+  const bool is_load = inst.row->handler == Handler::ld;
+  const ptx::Operand& at = inst.operands[is_load ? 1 : 0];
+  if (at.base != OperandKind::symbol) {
+    if (function_.is_entry) return false;
+    // The address of a device function's parameter is that of its copy in local memory.
+    rewritten_.push_back(inst);
+    rewritten_.back().modifiers.space = Space::local;
+    lower_generic(rewritten_.back());
+    return true;
+  }
+  const bool from_launch = function_.is_entry && at.symbol_kind == ptx::SymbolKind::parameter;
+  const std::optional<LanePlace> place = from_launch ? std::nullopt : lane_place(at);
+  if (!from_launch && !place) return false;
+  if (from_launch && !is_load) fail(inst, "a kernel cannot write its parameters");
+  const ptx::Type type = inst.modifiers.type[0];
+  const ptx::Operand& value = inst.operands[is_load ? 0 : 1];
+  const std::size_t count = value.kind == OperandKind::vector ? value.elements.size() : 1;
+  for (std::size_t i = 0; i < count; ++i) {
+    const ptx::Operand& part = value.kind == OperandKind::vector ? value.elements[i] : value;
+    LoweredOp op = internal(is_load ? (from_launch ? Internal::load_parameter : Internal::load_lane)
+                                    : Internal::store_lane,
+                            &inst);
+    op.handlers.flags = parameter_flags(type, width_of(part));
+    op.imm = at.offset + static_cast<std::int64_t>(i) * (ptx::bits(type) / 8);
+    if (from_launch) {
+      op.imm += info_.parameters[at.symbol_index].offset;
+    } else {
+      op.imm += place->offset;
+      op.sources[0] = {Ref::Kind::area, place->area};
+      op.sources[1] = {Ref::Kind::fixed, place->stride};
+      op.source_count = 2;
+    }
+    if (is_load) {
+      op.d = destination(part);
+    } else {
+      op.sources[2] = source(inst, part);
+      op.source_count = 3;
+    }
+    const std::int64_t limit =
+        from_launch ? info_.parameter_bytes : lowered_.areas[place->area].bytes;
+    if (op.imm < 0 || op.imm + ptx::bits(type) / 8 > limit) {
+      fail(inst, format("offset {} lies outside {}", at.offset, at.symbol));
+    }
+    emit(std::move(op));
+  }
+  return true;
+}
+
+void FunctionLowering::lower_generic(const Inst& inst) {
+  const Inst* chosen = &inst;
+  if (inst.row->handler == Handler::cvta && inst.modifiers.space == Space::param &&
+      !function_.is_entry) {
+    rewritten_.push_back(inst);
+    rewritten_.back().modifiers.space = Space::local;
+    chosen = &rewritten_.back();
+  }
+  OperandWidths widths;
+  if (inst.operands.size() > widths.bytes.size()) fail(inst, "too many operands");
+  for (std::size_t i = 0; i < inst.operands.size(); ++i) {
+    widths.bytes[i] = width_of(inst.operands[i]);
+  }
+  LoweredOp op;
+  op.handlers = select_handlers(*chosen, widths);
+  if (op.handlers.full == nullptr) fail(inst, "this form is not simulated");
+  op.origin = &inst;
+  op.spins = may_spin(inst);
+  bind_operands(inst, op);
+  emit(std::move(op));
+}
+
+}  // namespace kernwright::sim

@@ -1,0 +1,28 @@
+// Places the virtual registers of a function in its frame.
+#pragma once
+
+#include "sim/ir/lowered.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace kernwright::sim {
+
+/// Where everything of a frame lies, in bytes from its start.
+struct FrameLayout {
+  std::vector<std::uint32_t> registers;  ///< per virtual register; unused ones share the sink
+  std::vector<std::uint32_t> constants;
+  std::vector<std::uint32_t> areas;
+  std::vector<std::uint32_t> live_at_entry;  ///< registers that may be read before they are written
+  std::uint32_t bytes = 0;
+};
+
+/// Bytes of the slot of one register of `lane_bytes` (kPredicateWidth: a predicate).
+std::uint32_t slot_bytes(std::uint8_t lane_bytes) noexcept;
+
+/// Liveness over blocks (bit sets), then a linear scan over the blocks in `order` that gives
+/// registers of one width, which are never alive together, the same slot. Registers of one op never
+/// share.
+FrameLayout assign_slots(const Lowered& function, const std::vector<std::uint32_t>& order);
+
+}  // namespace kernwright::sim

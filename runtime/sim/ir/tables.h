@@ -1,0 +1,42 @@
+// Side tables of a decoded program: what control-flow ops refer to.
+#pragma once
+
+#include "sim/exec/builtins.h"
+#include "sim/exec/op.h"
+#include "sim/ir/program.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace kernwright::sim {
+
+/// One value that a call passes or takes back. In the caller's frame lane i's bytes lie at
+/// offset + i * stride, in the callee's block at `target`.
+struct CallValue {
+  std::uint32_t offset = 0, stride = 0, bytes = 0, target = 0;
+};
+
+inline constexpr std::uint32_t kIndirect = ~0u;
+
+struct CallSite {
+  std::uint32_t function = kIndirect;  ///< index into Program::functions
+  std::vector<CallValue> arguments, results;
+  std::uint32_t parameter_bytes = 0, return_bytes = 0;  ///< of the signature that the call assumes
+  /// Builtins get their parameter and return blocks in the caller's frame.
+  std::uint32_t block_offset = 0, block_stride = 0;
+  std::uint32_t return_offset = 0, return_stride = 0;
+};
+
+struct Program::Tables {
+  std::vector<CallSite> call_sites;
+  std::vector<std::vector<std::int32_t>> branch_tables;  ///< distances from the op, in ops
+  std::vector<OpFn> behind_leader;  ///< per op: handler that Internal::leader stands in front of
+  std::vector<BuiltinFn> builtins;  ///< per function; null for functions with a body
+  std::vector<std::uint32_t> function_starts;  ///< (first op, function) sorted, see function_at()
+  std::vector<std::uint32_t> function_order;
+
+  /// Function that the op at `index` belongs to.
+  std::uint32_t function_at(std::uint32_t index) const noexcept;
+};
+
+}  // namespace kernwright::sim
