@@ -44,6 +44,7 @@ std::string assembled_text(const CompileRequest& request, const CompilePlan& pla
 std::vector<std::string> nvrtc_options(const CompileRequest& request, const CompilePlan& plan) {
   std::vector<std::string> options =
       to_nvrtc_options(request.options, request.target.nvrtc_arch, request.header_folders);
+  if (plan.default_device) options.push_back("--device-as-default-execution-space");
   if (plan.minimal) options.push_back("--minimal");
   return options;
 }
@@ -76,18 +77,20 @@ bool is_probe_expression(const std::string& expression) {
 
 }  // namespace
 
-bool may_be_minimal(const CompileRequest& request) {
-  if (request.options.minimal != Tristate::automatic) return false;
-  if (!request.options.extra.empty()) return false;
+CompilePlan first_plan(const CompileRequest& request) {
   constexpr std::array<std::string_view, 4> kLeftOut{"cuda", "tex", "surf", "CU"};
   const TokenizedSource source = tokenize(request.source.text);
-  return source.includes.empty() &&
-         std::none_of(source.tokens.begin(), source.tokens.end(), [&](const Token& token) {
-           return token.kind == TokenKind::identifier &&
-                  std::any_of(kLeftOut.begin(), kLeftOut.end(), [&](std::string_view prefix) {
-                    return token.text.starts_with(prefix);
-                  });
-         });
+  const auto may_be_left_out = [&](const Token& token) {
+    return token.kind == TokenKind::identifier &&
+           std::any_of(kLeftOut.begin(), kLeftOut.end(),
+                       [&](std::string_view prefix) { return token.text.starts_with(prefix); });
+  };
+  CompilePlan plan;
+  plan.default_device = source.includes.empty();
+  plan.minimal = request.options.minimal == Tristate::automatic && request.options.extra.empty() &&
+                 source.includes.empty() &&
+                 std::none_of(source.tokens.begin(), source.tokens.end(), may_be_left_out);
+  return plan;
 }
 
 CompileAttempt::CompileAttempt(const LoadedNvrtc& nvrtc, const CompileRequest& request,
@@ -183,6 +186,9 @@ AttemptErrors CompileAttempt::errors() const {
   for (const LogMessage& message : messages_) {
     if (message.diagnostic.severity != Severity::error) continue;
     any = true;
+    if (message.diagnostic.message.find("-default-device") != std::string::npos) {
+      result.host_code = true;
+    }
     const std::string& expression = message.name_expression;
     if (message.diagnostic.file == kNameMapFile) {
       if (is_probe_expression(expression)) {
@@ -203,11 +209,12 @@ AttemptErrors CompileAttempt::errors() const {
 
 std::string CompileAttempt::message_about(const std::string& name) const {
   for (const LogMessage& message : messages_) {
-    if (message.diagnostic.severity == Severity::error && message.name_expression == name) {
-      return message.diagnostic.message.substr(0, message.diagnostic.message.find('\n'));
-    }
+    const std::string& text = message.diagnostic.message;
+    const bool about = message.diagnostic.severity == Severity::error &&
+                       message.name_expression == name && !text.starts_with("Error in parsing");
+    if (about) return text.substr(0, text.find('\n'));
   }
-  return "the compiler does not know it";
+  return {};
 }
 
 std::vector<Diagnostic> CompileAttempt::user_diagnostics() const {

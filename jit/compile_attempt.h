@@ -22,18 +22,21 @@ struct CompilePlan {
   std::vector<std::string> symbols;
   bool probe = true;
   bool minimal = false;
+  bool default_device = false;  ///< functions without __device__ are the device's too
 };
 
 /// Where the errors of a failed attempt lie.
 struct AttemptErrors {
   bool in_source = false;       ///< in the user's text, a header or a later stage (ptxas)
+  bool host_code = false;       ///< an unannotated function or variable was met
   bool in_probe = false;        ///< in the lines of the probe or in an expression that uses them
   std::set<std::string> names;  ///< kernels and symbols that the compiler does not know
 };
 
-/// Whether --minimal is worth trying: asked for by nobody, nothing is included and no name in the
-/// text comes from what it leaves out.
-bool may_be_minimal(const CompileRequest& request);
+/// The plan to begin with, kernels and symbols left out. --minimal is tried where the text includes
+/// nothing and uses no name of what it leaves out. Unannotated functions become the device's at
+/// once where nothing is included: with CUDA's C++ library this would make code of all its helpers.
+CompilePlan first_plan(const CompileRequest& request);
 
 class CompileAttempt {
  public:
@@ -48,7 +51,7 @@ class CompileAttempt {
 
   /// After failure.
   AttemptErrors errors() const;
-  /// The first line that the compiler said about a name.
+  /// The first line that the compiler said about a name, empty when it only failed to read it.
   std::string message_about(const std::string& name) const;
   [[noreturn]] void throw_compile_error() const;
 

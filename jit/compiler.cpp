@@ -16,7 +16,7 @@ namespace {
 
 /// Enough for: without --minimal, without names behind a false #if, without the probe, and once
 /// more.
-constexpr int kMaxAttempts = 6;
+constexpr int kMaxAttempts = 8;
 constexpr std::size_t kMaxNames = 4096;
 
 void check_names(const std::vector<std::string>& names) {
@@ -48,8 +48,10 @@ enum class Next { again, give_up };
 class Session {
  public:
   Session(const LoadedNvrtc& nvrtc, const CompileRequest& request)
-      : nvrtc_(nvrtc), request_(request), deadline_(request.options.timeout) {
-    plan_.minimal = may_be_minimal(request);
+      : nvrtc_(nvrtc),
+        request_(request),
+        deadline_(request.options.timeout),
+        plan_(first_plan(request)) {
     for (const std::string& name : request.names) add_kernel(name, true);
     for (const KernelDeclaration& kernel : request.declared.kernels) {
       if (request.with_declared && !kernel.is_template) add_kernel(kernel.name, false);
@@ -81,6 +83,10 @@ class Session {
       plan_.minimal = false;  // the text may use what --minimal leaves out
       return Next::again;
     }
+    if (errors.host_code && !plan_.default_device) {
+      plan_.default_device = true;
+      return Next::again;
+    }
     if (errors.in_source) {
       if (!plan_.probe) return Next::give_up;
       plan_.probe = false;  // for a log that speaks of the user's text alone
@@ -110,16 +116,26 @@ class Session {
   [[noreturn]] void unknown_name(const std::string& name, const CompileAttempt& attempt) const {
     const std::string& source = request_.source.name;
     const auto& kernels = request_.declared.kernels;
-    const auto declared = std::find_if(kernels.begin(), kernels.end(), [&](const auto& k) {
-      return k.name == name && k.is_template;
-    });
-    if (declared != kernels.end()) {
+    const auto declared =
+        std::find_if(kernels.begin(), kernels.end(), [&](const auto& k) { return k.name == name; });
+    const std::string said = attempt.message_about(name);
+    if (declared != kernels.end() && declared->is_template) {
       throw NameNotFound(
           format("{} in {} is a template: name an instantiation of it, for example {}<float>", name,
                  source, name));
     }
-    throw NameNotFound(format("no kernel {} in {} ({}){}", name, source,
-                              attempt.message_about(name),
+    if (said.find("overloaded") != std::string::npos) {
+      throw NameNotFound(
+          format("{} in {} is overloaded: name one by its type, for example (void (*)(float*)){}",
+                 name, source, name));
+    }
+    if (declared != kernels.end()) {
+      throw NameNotFound(
+          format("{} stands at {}:{} but the compiler does not see it there (behind an #if?): {}",
+                 name, source, declared->line + request_.source.first_line - 1, said));
+    }
+    throw NameNotFound(format("no kernel {} in {}{}{}", name, source,
+                              said.empty() ? "" : " (" + said + ")",
                               describe_names(name, declared_names(request_))));
   }
 

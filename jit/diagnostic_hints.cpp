@@ -171,6 +171,9 @@ std::string hint_for(std::string_view message) {
            "bytes "
            "at launch";
   }
+  if (message.find("--device-int128") != std::string_view::npos) {
+    return "give the option: extra = {\"--device-int128\"}";
+  }
   if (message.find("attribute \"__global__\" does not apply here") != std::string_view::npos) {
     return "a kernel is written __global__ void name(...); an unknown type in its parameters makes "
            "the compiler say this too";

@@ -167,10 +167,16 @@ std::string summarize(const std::vector<Diagnostic>& diagnostics, const std::str
                       std::string_view log) {
   const auto is_error = [](const Diagnostic& d) { return d.severity == Severity::error; };
   const auto count = std::count_if(diagnostics.begin(), diagnostics.end(), is_error);
-  const auto first = std::find_if(diagnostics.begin(), diagnostics.end(), is_error);
+  auto first = std::find_if(diagnostics.begin(), diagnostics.end(), is_error);
   if (first == diagnostics.end()) {
     return format("{} did not compile; the compiler said:\n{}", source_name, log);
   }
+  // An unknown type makes the compiler stumble over the whole declaration first: say the cause.
+  const auto cause = std::find_if(first, diagnostics.end(), [&](const Diagnostic& d) {
+    return is_error(d) && d.file == first->file && d.line == first->line &&
+           d.message.starts_with("identifier ");
+  });
+  if (cause != diagnostics.end()) first = cause;
   return format("{} did not compile:\n{}\n({} error{}; the whole log is kept with this error)",
                 source_name, first->to_string(), count, count == 1 ? "" : "s");
 }

@@ -35,7 +35,7 @@ std::string nearest_name(std::string_view wanted, std::span<const std::string> n
   std::size_t best_distance = std::max<std::size_t>(wanted.size() / 3, 1) + 1;
   if (wanted.size() > kMaxCompared) return best;
   for (const std::string& name : names) {
-    if (name.size() > kMaxCompared) continue;
+    if (name.size() > kMaxCompared || name == wanted) continue;
     const std::size_t distance = edit_distance(wanted, name);
     if (distance < best_distance) {
       best = name;

@@ -139,8 +139,7 @@ void validate(const ProgramOptions& options) {
 
 std::vector<std::string> to_nvrtc_options(const ProgramOptions& options, const std::string& arch,
                                           const std::vector<std::string>& header_folders) {
-  std::vector<std::string> result{"--gpu-architecture=" + arch, "--std=" + options.std,
-                                  "--device-as-default-execution-space"};
+  std::vector<std::string> result{"--gpu-architecture=" + arch, "--std=" + options.std};
   for (const auto& [name, value] : options.defines) {
     result.push_back("--define-macro=" + name + (value.empty() ? "" : "=" + value));
   }
