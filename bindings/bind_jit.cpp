@@ -57,14 +57,21 @@ CodeKind code_kind(const std::string& name) {
   throw InvalidArgument(format("code of kind \"{}\": it is \"cubin\" or \"ptx\"", name));
 }
 
-Program make_program(const std::string& text, const std::string& name, int first_line,
-                     const std::string& directory, const py::object& options) {
-  return Program(Source{text, name, first_line, directory}, read_options(options));
+/// A Program and the kernwright.ProgramOptions that it was made with, which travel in pickles.
+struct ProgramObject {
+  Program program;
+  py::object options;
+};
+
+ProgramObject make_program(const std::string& text, const std::string& name, int first_line,
+                           const std::string& directory, const py::object& options) {
+  return {Program(Source{text, name, first_line, directory}, read_options(options)), options};
 }
 
 /// Compiles for the arch of the options, else for that of the current device.
-ObjectCode compile(const Program& program, const std::string& kind,
+ObjectCode compile(const ProgramObject& self, const std::string& kind,
                    const std::vector<std::string>& names) {
+  const Program& program = self.program;
   const CodeKind wanted = code_kind(kind);
   if (!program.options().arch.empty()) {
     const py::gil_scoped_release unlocked;
@@ -78,8 +85,9 @@ ObjectCode compile(const Program& program, const std::string& kind,
 }
 
 /// A __device__ or __constant__ variable as an array over the module's own memory.
-Array symbol(const Program& program, const std::string& name, const py::object& dtype,
+Array symbol(const ProgramObject& self, const std::string& name, const py::object& dtype,
              const py::object& shape, const py::object& device) {
+  const Program& program = self.program;
   Device& chosen = device_argument(device);
   ModuleSymbol found;
   std::shared_ptr<Module> owner;
@@ -108,27 +116,32 @@ Array symbol(const Program& program, const std::string& name, const py::object& 
 }
 
 void bind_program(py::module_& m) {
-  py::class_<Program>(m, "_Program")
+  using Object = ProgramObject;
+  py::class_<Object>(m, "_Program")
       .def(py::init(&make_program), py::arg("text"), py::arg("name"), py::arg("first_line"),
            py::arg("directory"), py::arg("options"))
-      .def_property_readonly("text", [](const Program& p) { return text_object(p.source().text); })
+      .def_property_readonly("text",
+                             [](const Object& o) { return text_object(o.program.source().text); })
       .def_property_readonly("source_name",
-                             [](const Program& p) { return text_object(p.source().name); })
-      .def_property_readonly("first_line", [](const Program& p) { return p.source().first_line; })
-      .def_property_readonly("directory",
-                             [](const Program& p) { return text_object(p.source().directory); })
+                             [](const Object& o) { return text_object(o.program.source().name); })
+      .def_property_readonly("first_line",
+                             [](const Object& o) { return o.program.source().first_line; })
+      .def_property_readonly(
+          "directory", [](const Object& o) { return text_object(o.program.source().directory); })
+      .def_property_readonly("options", [](const Object& o) { return o.options; })
       .def_property_readonly("declared",
-                             [](const Program& p) {
+                             [](const Object& o) {
                                py::list names;
-                               for (const KernelDeclaration& d : p.declarations()) {
+                               for (const KernelDeclaration& d : o.program.declarations()) {
                                  names.append(text_object(d.name));
                                }
                                return names;
                              })
       .def("compile", &compile, py::arg("kind"), py::arg("names"))
       .def("kernel",
-           [](const Program& p, const std::string& name) {
-             return std::make_unique<KernelObject>(p, name);
+           [](const py::object& self, const std::string& name) {
+             const Program& program = self.cast<const Object&>().program;
+             return std::make_unique<KernelObject>(program, name, self);
            },
            py::arg("name"))
       .def("symbol", &symbol, py::arg("name"), py::arg("dtype"), py::arg("shape"),

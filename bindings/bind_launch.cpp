@@ -163,10 +163,10 @@ void bind_kernel(py::module_& m) {
       .def("__reduce__", [](const py::object& self) {
         return py::module_::import("kernwright._kernels").attr("reduce_kernel")(self);
       })
-      .def_property_readonly("_program", [](const KernelObject& k) -> py::object {
-        if (!k.lazy()) return py::none();
-        return py::cast(k.lazy()->program());
-      })
+      .def_property_readonly("_program",
+                             [](const KernelObject& k) -> py::object {
+                               return k.origin() ? k.origin() : py::object(py::none());
+                             })
       .def_property_readonly("_code", [](const KernelObject& k) -> py::object {
         if (k.lazy()) return py::none();
         return py::cast(*code_of(k, here()));

@@ -17,6 +17,7 @@ void bind_memory(py::module_& m);  ///< pinned host memory
 void bind_array(py::module_& m);   ///< Array and the exchange of arrays with other libraries
 void bind_jit(py::module_& m);     ///< Program and ObjectCode
 void bind_launch(py::module_& m);  ///< Kernel, its bound configurations, argument wrappers
+void bind_status(py::module_& m);  ///< what doctor shows
 void bind_status(py::module_& m);  ///< what doctor shows: driver, NVRTC, headers, variables
 
 /// A str; bytes that are not UTF-8 (a compiler may print any) become escapes.

@@ -16,8 +16,10 @@ LaunchPlan::LaunchPlan(Kernel loaded) : kernel(std::move(loaded)), device(&kerne
   }
 }
 
-KernelObject::KernelObject(Program program, std::string name)
-    : lazy_(std::in_place, std::move(program), std::move(name)), name_(lazy_->name()) {}
+KernelObject::KernelObject(Program program, std::string name, py::object origin)
+    : lazy_(std::in_place, std::move(program), std::move(name)),
+      name_(lazy_->name()),
+      origin_(std::move(origin)) {}
 
 KernelObject::KernelObject(std::shared_ptr<const ObjectCode> code, std::string name)
     : code_(std::move(code)), name_(code_->kernel(name).name) {}

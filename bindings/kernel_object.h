@@ -33,10 +33,12 @@ struct LaunchPlan {
 /// references share it. Thread-safe.
 class KernelObject {
  public:
-  KernelObject(Program program, std::string name);
+  /// `origin` is Python's object of the program, kept for pickling.
+  KernelObject(Program program, std::string name, py::object origin);
   KernelObject(std::shared_ptr<const ObjectCode> code, std::string name);
 
   const std::string& name() const noexcept { return name_; }
+  const py::object& origin() const noexcept { return origin_; }
   const std::optional<LazyKernel>& lazy() const noexcept { return lazy_; }
   /// The code that runs on `device`, compiled if needed. Call without the GIL.
   std::shared_ptr<const ObjectCode> code(Device& device) const;
@@ -55,6 +57,7 @@ class KernelObject {
   std::optional<LazyKernel> lazy_;
   std::shared_ptr<const ObjectCode> code_;
   std::string name_;
+  py::object origin_;
   std::atomic<LaunchPlan*> last_{nullptr};
   std::mutex mutex_;  // guards plans_; never held while Python runs
   std::vector<std::unique_ptr<LaunchPlan>> plans_;

@@ -1,18 +1,42 @@
 // The extension module kernwright._core.
 #include "bindings.h"
 #include "core/runtime.h"
+#include "driver/nvrtc_loader.h"
 #include "sim/device.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace {
+
+/// Tells the search for NVRTC where Python keeps packages; nothing is looked for yet.
+void set_search_paths() {
+  namespace py = pybind11;
+  const py::object package = py::module_::import("kernwright");
+  kernwright::set_package_directory(
+      py::str(package.attr("__path__")[py::int_(0)]).cast<std::string>());
+  std::vector<std::string> folders;
+  for (const py::handle folder : py::module_::import("sys").attr("path")) {
+    if (PyUnicode_Check(folder.ptr())) folders.push_back(py::str(folder).cast<std::string>());
+  }
+  kernwright::set_site_packages(std::move(folders));
+}
+
+}  // namespace
 
 PYBIND11_MODULE(_core, m) {
   using namespace kernwright;
   m.doc() = "The compiled half of kernwright.";
   // Nothing is loaded or started here: drivers and NVRTC are opened when first needed.
   Runtime::register_sim(&sim::driver_api);
+  set_search_paths();
   python::bind_base(m);
   python::bind_core(m);
   python::bind_memory(m);
   python::bind_array(m);
   python::bind_jit(m);
   python::bind_launch(m);
+  python::bind_status(m);
   python::bind_status(m);
 }

@@ -158,14 +158,11 @@ def _name(name: str | None) -> str:
     return name
 
 
-# The options that a program was made with travel beside it: C++ knows them in its own form only.
 _State = tuple[Located, ProgramOptions]
 
 
 def _program(located: Located, options: ProgramOptions) -> _core._Program:
-    program = _core._Program(*located, options)
-    program.options = options
-    return program
+    return _core._Program(*located, options)
 
 
 def _state(program: _core._Program) -> _State:
