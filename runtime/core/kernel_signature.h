@@ -24,7 +24,7 @@ struct Parameter {
   std::string name;  ///< from the source; "arg3" when it has none
   std::string type;  ///< as C++ spells it, e.g. "const float*"
   ParameterKind kind = ParameterKind::scalar;
-  std::optional<ScalarType> scalar;
+  std::optional<ScalarType> scalar = std::nullopt;
   int lanes = 1;
   bool pointee_const = false;
   bool any_byte_pointee = false;  ///< char*, unsigned char*: takes any 1-byte array

@@ -1,0 +1,101 @@
+// A driver table over host memory: handles, counts and failures that a test can plan.
+#pragma once
+
+#include "base/fault_report.h"
+#include "core/device_registry.h"
+#include "driver/driver_api.h"
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace kernwright::testing {
+
+/// A kernel that every module of the fake driver contains.
+struct FakeKernel {
+  std::string name;
+  std::vector<std::size_t> parameter_sizes;
+  int registers = 32;
+  int shared_bytes = 0;
+  int max_threads = 1024;
+  std::array<int, 3> required_cluster{0, 0, 0};
+};
+
+/// What a launch asked for.
+struct FakeLaunch {
+  std::string kernel;
+  std::array<unsigned, 3> grid{}, block{};
+  unsigned shared_bytes = 0;
+  CUstream stream = nullptr;
+  std::vector<CUlaunchAttribute> attributes;
+  std::vector<std::string> arguments;  ///< bytes of each parameter
+};
+
+/// The state behind the table. One per process, because the table's functions have no place for an
+/// instance; reset() makes it as new. Work is done when it is issued.
+class FakeDriver {
+ public:
+  static FakeDriver& get();
+
+  const DriverApi& api() const { return api_; }
+  void reset();
+
+  /// The calls number `skip` + 1 up to `skip` + `times` of that function return `result`, undone.
+  void fail(const std::string& function, CUresult result, int times = 1, int skip = 0);
+  int calls(const std::string& function);
+  /// Objects made and not destroyed: "stream", "event", "module", "memory", "host".
+  int live(const std::string& kind);
+
+  // What the machine is like; set before the devices are listed.
+  int device_count = 2;
+  std::map<int, int> attributes;         ///< CUdevice_attribute to value, over the defaults
+  std::uint64_t total_memory = 1 << 30;  ///< bytes of each device
+  std::vector<FakeKernel> kernels;
+  std::map<std::string, std::size_t> globals;  ///< name to bytes
+  bool tells_parameters = true;                ///< cuFuncGetParamInfo exists
+  std::string load_log;                        ///< put into the error log of a failing module load
+
+  // What happened.
+  std::vector<FakeLaunch> launches;
+  std::optional<FaultReport> report;  ///< what kwTakeReport hands out next
+  std::string image;                  ///< the last one loaded
+  std::string resource_image;         ///< of the last kwSetResourceImage
+  std::vector<std::pair<int, CUresult>> notes;
+
+  /// Internal to the table: counts the call and says whether it is to fail.
+  std::optional<CUresult> enter(const char* function);
+  void made(const char* kind, const void* handle);
+  bool gone(const char* kind, const void* handle);
+
+  std::recursive_mutex mutex;
+  std::map<std::uint64_t, std::vector<unsigned char>*> memory;  ///< by address
+  std::uint64_t used_memory = 0;
+  std::map<const void*, std::string> handles;  ///< to kind
+
+ private:
+  FakeDriver();
+  struct Failure {
+    CUresult result;
+    int skip, times;
+  };
+  DriverApi api_;
+  std::map<std::string, Failure> failures_;
+  std::map<std::string, int> calls_;
+};
+
+/// A registry over a reset fake driver, with its two GPUs, kept for the life of the process because
+/// devices are.
+DeviceRegistry& fake_registry();
+/// Resets the fake driver and makes new devices, so that nothing is latched or cached.
+Device& fresh_device(int index = 0);
+
+/// The context that is current in this thread.
+CUcontext fake_current_context();
+void set_fake_current_context(CUcontext context);
+
+}  // namespace kernwright::testing
