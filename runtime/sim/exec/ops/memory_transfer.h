@@ -79,11 +79,15 @@ template <typename Mem, typename Reg, int kVec>
     to.reg[v][lane] = widen<Reg>(peek<Mem>(from + static_cast<std::size_t>(v) * sizeof(Mem)));
 }
 
+/// Whether each pattern gets a loop of its own; rare shapes go lane by lane to keep the code small.
+template <typename Mem, typename Reg, int kVec>
+inline constexpr bool kPatterns = kVec == 1 || (sizeof(Mem) >= 4 && sizeof(Mem) == sizeof(Reg));
+
 template <typename Mem, typename Reg, int kVec>
 [[gnu::always_inline]] inline void load_full(const Elements<Reg, kVec>& to, const std::byte* base,
                                              const MemorySite& site) {
   constexpr int kHalf = kLanes / 2;
-  switch (static_cast<Pattern>(site.pattern)) {
+  switch (kPatterns<Mem, Reg, kVec> ? static_cast<Pattern>(site.pattern) : Pattern::gather) {
     case Pattern::uniform:
       return load_same<Mem, Reg, kVec, kLanes>(to, 0, base);
     case Pattern::contiguous:
@@ -141,7 +145,7 @@ template <typename Mem, typename Reg, int kVec>
 [[gnu::always_inline]] inline void store_full(std::byte* base, const MemorySite& site,
                                               const Elements<Reg, kVec>& from) {
   constexpr int kHalf = kLanes / 2;
-  switch (static_cast<Pattern>(site.pattern)) {
+  switch (kPatterns<Mem, Reg, kVec> ? static_cast<Pattern>(site.pattern) : Pattern::gather) {
     case Pattern::uniform:
       return store_one<Mem, Reg, kVec>(base, from, kLanes - 1);
     case Pattern::contiguous:
