@@ -1,0 +1,99 @@
+// f16, bf16, tf32 and 8-bit floats to and from float and double without branches, so that loops
+// over lanes vectorise. Rounding is to nearest even; NaN becomes the format's own NaN.
+#pragma once
+
+#include "sim/numeric/formats.h"
+
+#include <bit>
+#include <cstdint>
+
+namespace kernwright::sim::KW_SIM_NS::numeric {
+
+/// Exact; a NaN keeps its payload.
+[[gnu::always_inline]] inline float f16_to_f32(std::uint16_t bits) {
+  const std::uint32_t magnitude = (bits & 0x7fffu) << 13;
+  // Moving the exponent by a multiplication also normalises subnormals.
+  const float scaled = std::bit_cast<float>(magnitude) * 0x1p112f;
+  const std::uint32_t special = magnitude >= 0x0f800000u ? 0x7f800000u : 0u;
+  const std::uint32_t sign = (bits & 0x8000u) << 16;
+  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(scaled) | special | sign);
+}
+
+[[gnu::always_inline]] inline std::uint16_t f32_to_f16(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t magnitude = bits & 0x7fffffffu;
+  const std::uint32_t normal = (magnitude + 0xfffu + (magnitude >> 13 & 1u) - (112u << 23)) >> 13;
+  // The sum with 0.5 is a multiple of 2^-24, the step of subnormals, rounded by the hardware.
+  const std::uint32_t tiny =
+      std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3f000000u;
+  std::uint32_t result = magnitude < 0x38800000u ? tiny : normal;
+  result = magnitude >= 0x47800000u ? 0x7c00u : result;
+  result |= bits >> 16 & 0x8000u;
+  return static_cast<std::uint16_t>(magnitude > 0x7f800000u ? 0x7fffu : result);
+}
+
+/// From double in one rounding: the way for a sum that f32 cannot hold.
+[[gnu::always_inline]] inline std::uint16_t f64_to_f16(double value) {
+  const auto bits = std::bit_cast<std::uint64_t>(value);
+  const std::uint64_t magnitude = bits & 0x7fffffffffffffffu;
+  const std::uint64_t normal =
+      (magnitude + 0x1ffffffffffu + (magnitude >> 42 & 1u) - (std::uint64_t{1008} << 52)) >> 42;
+  const std::uint64_t tiny =
+      std::bit_cast<std::uint64_t>(std::bit_cast<double>(magnitude) + 0x1p28) - 0x41b0000000000000u;
+  std::uint64_t result = magnitude < 0x3f10000000000000u ? tiny : normal;
+  result = magnitude >= 0x40f0000000000000u ? 0x7c00u : result;
+  result |= bits >> 48 & 0x8000u;
+  return static_cast<std::uint16_t>(magnitude > 0x7ff0000000000000u ? 0x7fffu : result);
+}
+
+[[gnu::always_inline]] inline float bf16_to_f32(std::uint16_t bits) {
+  return std::bit_cast<float>(std::uint32_t{bits} << 16);
+}
+
+[[gnu::always_inline]] inline std::uint16_t f32_to_bf16(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t rounded = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
+  return static_cast<std::uint16_t>((bits & 0x7fffffffu) > 0x7f800000u ? 0x7fffu : rounded);
+}
+
+/// From double in one rounding.
+[[gnu::always_inline]] inline std::uint16_t f64_to_bf16(double value) {
+  const auto bits = std::bit_cast<std::uint64_t>(value);
+  const std::uint64_t magnitude = bits & 0x7fffffffffffffffu;
+  const std::uint64_t normal =
+      (magnitude + 0xfffffffffffu + (magnitude >> 45 & 1u) - (std::uint64_t{896} << 52)) >> 45;
+  // Subnormals are multiples of 2^-133: adding 2^-81 rounds there.
+  constexpr double kMagic = 0x1p-81;
+  const std::uint64_t tiny =
+      std::bit_cast<std::uint64_t>(std::bit_cast<double>(magnitude) + kMagic) -
+      std::bit_cast<std::uint64_t>(kMagic);
+  std::uint64_t result = magnitude < 0x3810000000000000u ? tiny : normal;
+  result = magnitude >= 0x47f0000000000000u ? 0x7f80u : result;
+  result |= bits >> 48 & 0x8000u;
+  return static_cast<std::uint16_t>(magnitude > 0x7ff0000000000000u ? 0x7fffu : result);
+}
+
+/// To tf32 with ties away from zero (cvt.rna); infinity stays.
+[[gnu::always_inline]] inline std::uint32_t f32_to_tf32(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t magnitude = bits & 0x7fffffffu;
+  const std::uint32_t rounded = (bits + 0x1000u) & 0xffffe000u;
+  return magnitude > 0x7f800000u ? 0x7fffe000u : rounded;
+}
+
+/// a * b + c for values of at most 24 bits: the product is exact, the sum is rounded to odd, so
+/// that a later rounding to a format of at most 51 bits is the only one that counts.
+[[gnu::always_inline]] inline double fused_to_odd(double a, double b, double c) {
+  const double product = a * b;
+  const double sum = product + c;
+  const double part = sum - product;
+  const double error = (product - (sum - part)) + (c - part);
+  const auto bits = std::bit_cast<std::int64_t>(sum);
+  // An inexact even sum has an odd neighbour on the side of the error.
+  const std::int64_t away = (error > 0) == (sum > 0) ? 1 : -1;
+  const bool inexact = error > 0 || error < 0;
+  const std::int64_t step = inexact && (bits & 1) == 0 ? away : 0;
+  return std::bit_cast<double>(bits + step);
+}
+
+}  // namespace kernwright::sim::KW_SIM_NS::numeric
