@@ -1,0 +1,24 @@
+// Conversion of arrays between the element types.
+#pragma once
+
+#include "array/array.h"
+#include "base/scalar_type.h"
+#include "core/stream.h"
+
+namespace kernwright::kernels {
+
+/// A row-major array of its own memory with the elements of `array` (any strides) as `type`, by the
+/// rules of NumPy's astype, and of ml_dtypes for bfloat16 and the 8-bit floats:
+/// - integers wrap around; to bool, everything but 0 is true (NaN too);
+/// - floating to floating rounds to nearest, ties to even. What is too large becomes infinity, in
+///   float8_e4m3fn NaN. bfloat16 and the 8-bit floats are reached through float32, so float64 and
+///   64-bit integers are rounded twice, as ml_dtypes does. A NaN stays a quiet NaN of its sign;
+/// - floating to integer drops the fraction. NaN and what is out of range become what the x86
+///   instructions give: the lowest int32 wrapped to 8, 16 and 32 bits, the lowest int64 for uint32
+///   (wrapped) and 64 bits; NumPy leaves these undefined;
+/// - complex to real drops the imaginary part.
+/// The same type makes a copy. Queued on `stream` (empty: the device's legacy stream); returns
+/// before it is done. Throws CompileError, OutOfMemory, DriverError.
+Array cast(const Array& array, ScalarType type, const Stream& stream = {});
+
+}  // namespace kernwright::kernels

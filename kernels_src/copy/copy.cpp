@@ -1,0 +1,131 @@
+// Plans a copy, widens its unit, and sends it as a plain copy or as a kernel.
+#include "kernels_src/copy/copy.h"
+
+#include "array/shape.h"
+#include "base/errors.h"
+#include "base/format.h"
+#include "jit/program.h"
+#include "kernels_src/copy/copy.cu.h"
+#include "kernels_src/include/strided.cuh.h"
+#include "kernels_src/strided_plan.h"
+#include "memory/transfer.h"
+
+#include <bit>
+
+namespace kernwright::kernels {
+
+namespace {
+
+constexpr int kUnits = 5;  ///< 1, 2, 4, 8 and 16 bytes
+constexpr std::uint64_t kWidestUnit = 16;
+
+/// The kernels for each unit and width of the index; leaked on purpose, as modules outlive `main`.
+const LazyKernel& copy_kernel(int log2_unit, bool wide) {
+  static const auto* const kernels = [] {
+    const char* const types[kUnits] = {"unsigned char", "unsigned short", "unsigned int",
+                                       "unsigned long long", "Unit16"};
+    ProgramOptions options;
+    options.headers = {{"kernwright/strided.cuh", text::strided_cuh}};
+    const Program program({.text = text::copy_cu, .name = "copy.cu", .directory = {}}, options);
+    auto* const all = new std::vector<LazyKernel>;
+    for (const char* const type : types) {
+      all->emplace_back(program, format("strided_copy<{}, unsigned int>", type));
+      all->emplace_back(program, format("strided_copy<{}, unsigned long long>", type));
+    }
+    return all;
+  }();
+  return (*kernels)[static_cast<std::size_t>(2 * log2_unit + (wide ? 1 : 0))];
+}
+
+class CopyLauncher final : public StridedLauncher {
+ public:
+  CopyLauncher(Device& device, int log2_unit) : device_(device), log2_unit_(log2_unit) {}
+
+ protected:
+  const Kernel& kernel(bool wide) const override {
+    return copy_kernel(log2_unit_, wide).on(device_);
+  }
+
+ private:
+  Device& device_;
+  int log2_unit_;
+};
+
+/// Makes the innermost bytes units of up to 16 bytes; the logarithm of their size.
+int widen_unit(StridedPlan& plan) {
+  std::uint64_t alignment = kWidestUnit | plan.to | plan.from;
+  const bool inner_bytes = !plan.dims.empty() && plan.dims[0].to == 1 && plan.dims[0].from == 1;
+  if (!inner_bytes) return 0;
+  for (std::size_t i = 0; i < plan.dims.size(); ++i) {
+    const StridedDim& dim = plan.dims[i];
+    if (i == 0) {
+      alignment |= static_cast<std::uint64_t>(dim.extent);
+    } else {
+      alignment |= static_cast<std::uint64_t>(dim.to) | static_cast<std::uint64_t>(dim.from);
+    }
+  }
+  const int log2_unit = std::countr_zero(alignment);
+  const std::int64_t unit = std::int64_t{1} << log2_unit;
+  StridedDim& inner = plan.dims[0];
+  inner = {inner.extent / unit, unit, unit};
+  if (inner.extent == 1) plan.dims.erase(plan.dims.begin());
+  return log2_unit;
+}
+
+bool is_plain(const StridedPlan& plan) {
+  return plan.dims.empty() ||
+         (plan.dims.size() == 1 && plan.dims[0].to == 1 && plan.dims[0].from == 1);
+}
+
+void queue_copy(const Array& to, const Array& from, const Stream& stream) {
+  const auto element = static_cast<std::int64_t>(scalar_size(to.type()));
+  StridedPlan plan = plan_strided(to.address(), to.strides(), from.address(), from.strides(),
+                                  from.shape(), element);
+  const Stream on = stream ? stream : Stream::legacy(to.device());
+  if (is_plain(plan)) {
+    const auto bytes = static_cast<std::size_t>(plan.count());
+    copy_on_device(to.device(), plan.to, plan.from, bytes, on);
+  } else {
+    const int log2_unit = widen_unit(plan);
+    CopyLauncher(to.device(), log2_unit).launch(plan, on);
+  }
+  to.use_on(on);
+  from.use_on(on);
+}
+
+bool overlap(const Array& a, const Array& b) {
+  const ByteRange ra = byte_range(a.shape(), a.strides(), scalar_size(a.type()));
+  const ByteRange rb = byte_range(b.shape(), b.strides(), scalar_size(b.type()));
+  const auto begin = [](const Array& x, std::int64_t offset) {
+    return x.address() + static_cast<CUdeviceptr>(offset);
+  };
+  return begin(a, ra.low) < begin(b, rb.high) && begin(b, rb.low) < begin(a, ra.high);
+}
+
+}  // namespace
+
+Array copy(const Array& array, const Stream& stream) {
+  Array result = Array::empty(array.device(), array.shape(), array.type(), stream);
+  if (array.size() > 0) queue_copy(result, array, stream);
+  return result;
+}
+
+void copy_into(const Array& to, const Array& from, const Stream& stream) {
+  if (to.shape() != from.shape() || to.type() != from.type() || &to.device() != &from.device()) {
+    throw InvalidArgument(format("cannot copy {} into {}: shape, type and device must be the same",
+                                 from.identify(), to.identify()));
+  }
+  if (to.read_only()) {
+    throw InvalidArgument(format("cannot write to {}: it is read-only", to.identify()));
+  }
+  if (to.size() == 0) return;
+  const bool same_view = to.address() == from.address() && to.strides() == from.strides();
+  if (same_view) return;
+  if (overlap(to, from)) {
+    queue_copy(to, copy(from, stream), stream);
+  } else {
+    queue_copy(to, from, stream);
+  }
+}
+
+}  // namespace kernwright::kernels
