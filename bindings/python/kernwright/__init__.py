@@ -68,9 +68,10 @@ from kernwright.errors import (
 
 # The element types under their names; looked up when first asked for, because three of them are
 # of ml_dtypes, which is imported no sooner than they are needed.
-_DTYPES = frozenset(
-    "int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 bfloat16 float32 float64 "
-    "float8_e4m3fn float8_e5m2 complex64 complex128".split()
+_DTYPES = (
+    *(f"{sign}int{bits}" for bits in (8, 16, 32, 64) for sign in ("", "u")),
+    *("float16", "bfloat16", "float32", "float64", "float8_e4m3fn", "float8_e5m2"),
+    *("complex64", "complex128"),
 )
 
 __all__ = [

@@ -19,7 +19,9 @@ _EDGE = 3
 def item(x: Array) -> Any:
     """The only element as a Python number."""
     if x.size != 1:
-        raise InvalidArgument(f"item() of an array of shape {x.shape}: it has {x.size} elements, not one")
+        raise InvalidArgument(
+            f"item() of an array of shape {x.shape}: it has {x.size} elements, not one"
+        )
     return x.numpy().reshape(()).item()
 
 
@@ -37,7 +39,9 @@ def represent(x: Array) -> str:
     values = x.numpy() if x.size <= _SHOWN else _edges(x)
     threshold = _SHOWN if x.size <= _SHOWN else 0
     prefix = "kw.Array("
-    text = np.array2string(values, threshold=threshold, edgeitems=_EDGE, separator=", ", prefix=prefix)
+    text = np.array2string(
+        values, threshold=threshold, edgeitems=_EDGE, separator=", ", prefix=prefix
+    )
     shape = f", shape={x.shape}" if x.size > _SHOWN or x.size == 0 else ""
     return f"{prefix}{text}{shape}, dtype={x.dtype}, device={x.device})"
 
@@ -52,7 +56,9 @@ def _edges(x: Array) -> np.ndarray[Any, Any]:
     values = [part.numpy() for part in parts]
     for axis in reversed(range(x.ndim)):
         if x.shape[axis] > 2 * _EDGE + 1:
-            values = [np.concatenate(pair, axis) for pair in zip(values[::2], values[1::2], strict=True)]
+            values = [
+                np.concatenate(pair, axis) for pair in zip(values[::2], values[1::2], strict=True)
+            ]
     return values[0]
 
 
@@ -111,7 +117,9 @@ def dlpack_on_host(x: Array, max_version: Any, copy: Any) -> Any:
     if copy is False:
         raise BufferError("an array of a device reaches host memory only by a copy")
     values = x.numpy()
-    return values.__dlpack__() if max_version is None else values.__dlpack__(max_version=max_version)
+    return (
+        values.__dlpack__() if max_version is None else values.__dlpack__(max_version=max_version)
+    )
 
 
 def rebuild(values: np.ndarray[Any, Any]) -> Array:

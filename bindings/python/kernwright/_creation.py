@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from kernwright import _core
 from kernwright._core import Array, _adopt, _dtype, _from_numpy, empty
 from kernwright.errors import ArgumentError, InvalidArgument
 
@@ -141,8 +140,9 @@ def _host_values(obj: Any, dtype: Any) -> np.ndarray[Any, Any]:
     if values.dtype == object and dtype is not None:
         values = np.asarray(obj, dtype=_dtype(dtype))
     if values.dtype.kind in "OSUMmV" and not _known(values.dtype):
-        raise ArgumentError(f"{_kind(obj)} with elements of dtype {values.dtype} has no place in an "
-                            "array; its elements are numbers and bools")  # fmt: skip
+        raise ArgumentError(
+            f"{_kind(obj)} with elements of dtype {values.dtype}: arrays hold numbers and bools"
+        )
     if not values.dtype.isnative:
         values = values.astype(values.dtype.newbyteorder("="))
     if dtype is not None:
@@ -205,7 +205,9 @@ def _default_dtype(value: Any) -> Any:
 
 def _kind(obj: Any) -> str:
     kind = type(obj)
-    name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    name = (
+        kind.__qualname__
+        if kind.__module__ == "builtins"
+        else f"{kind.__module__}.{kind.__qualname__}"
+    )
     return f"a {name}"
-
-

@@ -19,8 +19,8 @@ def attribute_numbers() -> dict[str, int]:
     return _core._attribute_numbers()
 
 
-class DeviceAttributes(Mapping):
-    """The driver's attributes of a device, by name (CU_DEVICE_ATTRIBUTE_... in lower case) or number.
+class DeviceAttributes(Mapping[str, int]):
+    """The driver's attributes of a device, by CUDA's name in lower case, or by number.
 
     Names are items and attributes alike: ``d.attributes["warp_size"]``, ``d.attributes.warp_size``,
     ``d.attributes[10]``.
@@ -29,7 +29,7 @@ class DeviceAttributes(Mapping):
     def __init__(self, device: _core.Device) -> None:
         self._device = device
 
-    def __getitem__(self, name: str | int) -> int:
+    def __getitem__(self, name: str | int, /) -> int:
         number = attribute_numbers().get(name) if isinstance(name, str) else name
         if number is None:
             raise KeyError(f"no device attribute {name!r}{_nearest(name)}")
@@ -61,7 +61,7 @@ class DeviceAttributes(Mapping):
         return f"<{len(self)} attributes of {self._device}>"
 
 
-def _nearest(name: str) -> str:
+def _nearest(name: str | int) -> str:
     import difflib
 
     close = difflib.get_close_matches(str(name), attribute_numbers(), n=1)

@@ -95,8 +95,8 @@ class Module:
     ) -> _core.Array:
         """A __device__ or __constant__ variable as an array over its memory.
 
-        Element type and shape are read from the declaration where it is a plain one ("float w[4][2]");
-        else they are bytes in one dimension, or what `dtype` and `shape` say.
+        Element type and shape are read from a plain declaration ("float w[4][2]"); of any other
+        they are bytes in one dimension, or what `dtype` and `shape` say.
         """
         if dtype is None and shape is None:
             from kernwright._symbols import declared_type
@@ -130,7 +130,7 @@ class Program:
         return self._program.declared
 
     def compile(self, kind: str = "cubin", names: list[str] | None = None) -> _core.ObjectCode:
-        """Object code of that kind ("cubin" or "ptx") for the options' arch, else the current device.
+        """Object code of that kind ("cubin" or "ptx") for the options' arch, or the device's.
 
         `names` are the kernels wanted, template instances among them; by default all that are no
         templates.

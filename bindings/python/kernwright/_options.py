@@ -26,8 +26,10 @@ def _flag(name: str, value: Any) -> bool:
 
 
 def _tristate(name: str, value: Any) -> bool | str:
-    if value == "auto" or isinstance(value, bool):
+    if isinstance(value, bool):
         return value
+    if value == "auto":
+        return "auto"
     raise ArgumentError(f'the option {name} is True, False or "auto", got {value!r}')
 
 
@@ -36,7 +38,7 @@ def _optional_int(name: str, value: Any) -> int | None:
         return None
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise ArgumentError(f"the option {name} is an int, got {type(value).__name__}")
-    number = value.__index__()
+    number: int = value.__index__()
     if not 0 <= number < 2**31:
         raise InvalidArgument(f"the option {name} cannot be {number}")
     return number

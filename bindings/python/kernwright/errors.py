@@ -1,8 +1,9 @@
-"""The exceptions: every one derives from Error and, where Python has a kind of its own, from that."""
+"""The exceptions: all derive from Error and, where Python has such a kind of its own, from that."""
 
 from __future__ import annotations
 
 from collections import namedtuple
+from collections.abc import Sequence
 
 Diagnostic = namedtuple("Diagnostic", "severity message file line column caret hint")
 Diagnostic.__module__ = __name__
@@ -103,7 +104,7 @@ class UnsupportedInstruction(Error):
 class CompileError(Error):
     """The source did not compile; `diagnostics` say where and why, `log` is the compiler's own."""
 
-    diagnostics: tuple | list = ()
+    diagnostics: Sequence[Diagnostic] = ()
     log = ""
     source = ""
-    options: tuple | list = ()
+    options: Sequence[str] = ()

@@ -1,0 +1,146 @@
+"""Kernwright runs CUDA kernels that are written as strings."""
+
+import os
+from collections.abc import Sequence
+from typing import Any, SupportsIndex
+
+import ml_dtypes
+import numpy as np
+
+from kernwright import errors as errors
+from kernwright._core import Array as Array
+from kernwright._core import BoundKernel as BoundKernel
+from kernwright._core import Device as Device
+from kernwright._core import Event as Event
+from kernwright._core import In as In
+from kernwright._core import InOut as InOut
+from kernwright._core import Kernel as Kernel
+from kernwright._core import LaunchConfig as LaunchConfig
+from kernwright._core import ObjectCode as ObjectCode
+from kernwright._core import Out as Out
+from kernwright._core import Pointer as Pointer
+from kernwright._core import Stream as Stream
+from kernwright._core import __version__ as __version__
+from kernwright._core import current_device as current_device
+from kernwright._core import current_stream as current_stream
+from kernwright._core import devices as devices
+from kernwright._core import empty as empty
+from kernwright._core import pinned as pinned
+from kernwright._core import strided as strided
+from kernwright._kernels import Module as Module
+from kernwright._kernels import Program as Program
+from kernwright._options import ProgramOptions as ProgramOptions
+from kernwright.errors import ArgumentError as ArgumentError
+from kernwright.errors import ArgumentRangeError as ArgumentRangeError
+from kernwright.errors import CompileError as CompileError
+from kernwright.errors import DeviceFault as DeviceFault
+from kernwright.errors import DeviceLost as DeviceLost
+from kernwright.errors import DeviceNotFound as DeviceNotFound
+from kernwright.errors import DriverError as DriverError
+from kernwright.errors import DriverNotFound as DriverNotFound
+from kernwright.errors import Error as Error
+from kernwright.errors import InvalidArgument as InvalidArgument
+from kernwright.errors import LaunchConfigError as LaunchConfigError
+from kernwright.errors import NameNotFound as NameNotFound
+from kernwright.errors import NvrtcNotFound as NvrtcNotFound
+from kernwright.errors import OutOfMemory as OutOfMemory
+from kernwright.errors import Timeout as Timeout
+from kernwright.errors import UnsupportedInstruction as UnsupportedInstruction
+
+_Shape = SupportsIndex | Sequence[SupportsIndex]
+_DeviceLike = Device | int | str | None
+
+int8 = np.int8
+int16 = np.int16
+int32 = np.int32
+int64 = np.int64
+uint8 = np.uint8
+uint16 = np.uint16
+uint32 = np.uint32
+uint64 = np.uint64
+float16 = np.float16
+bfloat16 = ml_dtypes.bfloat16
+float32 = np.float32
+float64 = np.float64
+float8_e4m3fn = ml_dtypes.float8_e4m3fn
+float8_e5m2 = ml_dtypes.float8_e5m2
+complex64 = np.complex64
+complex128 = np.complex128
+
+def kernel(
+    source: str | os.PathLike[str],
+    name: str | None = None,
+    *,
+    options: ProgramOptions | None = None,
+    arch: str | None = None,
+    std: str = "c++17",
+    defines: dict[str, str | float | bool | None] = ...,
+    headers: dict[str, str] = ...,
+    include_dirs: Sequence[str | os.PathLike[str]] = ...,
+    fast_math: bool = False,
+    max_registers: int | None = None,
+    lineinfo: bool = False,
+    device_debug: bool = False,
+    minimal: bool | str = "auto",
+    pch: bool | str = "auto",
+    opt_level: int | None = None,
+    timeout: float | None = None,
+    extra: Sequence[str] = ...,
+) -> Kernel: ...
+def module(
+    source: str | os.PathLike[str],
+    *,
+    options: ProgramOptions | None = None,
+    arch: str | None = None,
+    std: str = "c++17",
+    defines: dict[str, str | float | bool | None] = ...,
+    headers: dict[str, str] = ...,
+    include_dirs: Sequence[str | os.PathLike[str]] = ...,
+    fast_math: bool = False,
+    max_registers: int | None = None,
+    lineinfo: bool = False,
+    device_debug: bool = False,
+    minimal: bool | str = "auto",
+    pch: bool | str = "auto",
+    opt_level: int | None = None,
+    timeout: float | None = None,
+    extra: Sequence[str] = ...,
+) -> Module: ...
+def zeros(shape: _Shape, dtype: Any = None, *, device: _DeviceLike = None) -> Array: ...
+def ones(shape: _Shape, dtype: Any = None, *, device: _DeviceLike = None) -> Array: ...
+def full(
+    shape: _Shape, fill_value: Any, dtype: Any = None, *, device: _DeviceLike = None
+) -> Array: ...
+def empty_like(
+    x: Any, dtype: Any = None, *, shape: _Shape | None = None, device: _DeviceLike = None
+) -> Array: ...
+def zeros_like(
+    x: Any, dtype: Any = None, *, shape: _Shape | None = None, device: _DeviceLike = None
+) -> Array: ...
+def ones_like(
+    x: Any, dtype: Any = None, *, shape: _Shape | None = None, device: _DeviceLike = None
+) -> Array: ...
+def full_like(
+    x: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    *,
+    shape: _Shape | None = None,
+    device: _DeviceLike = None,
+) -> Array: ...
+def arange(
+    start: Any, stop: Any = None, step: Any = 1, dtype: Any = None, *, device: _DeviceLike = None
+) -> Array: ...
+def linspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    dtype: Any = None,
+    *,
+    endpoint: bool = True,
+    device: _DeviceLike = None,
+) -> Array: ...
+def asarray(
+    obj: Any, dtype: Any = None, *, device: _DeviceLike = None, copy: bool | None = None
+) -> Array: ...
+def from_dlpack(x: Any, *, device: _DeviceLike = None, copy: bool | None = None) -> Array: ...
