@@ -43,7 +43,7 @@ class Grid {
     PrintBuffer& print = prints_[static_cast<std::size_t>(worker)];
     launch.print = PrintBuffer::append;
     launch.print_sink = &print;
-    BlockRunner runner(launch);
+    BlockRunner runner(launch, static_cast<std::uint32_t>(worker));
     while (true) {
       const std::uint64_t first = next_.fetch_add(chunk_, std::memory_order_relaxed);
       const std::uint64_t end = std::min(blocks_, first + chunk_);
