@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <set>
 
 #include "jit/parameter_scanner.h"
 #include "jit/source_lexer.h"
@@ -21,6 +23,9 @@ bool is_declaration_specifier_call(std::string_view word) {
   constexpr std::array kWords{"alignas", "decltype", "noexcept", "requires", "explicit", "typeof"};
   return word.starts_with("__") || std::find(kWords.begin(), kWords.end(), word) != kWords.end();
 }
+
+/// Argument lists are shorter than this; a lone '<' must not cost a walk to the end each time.
+constexpr std::size_t kMaxAngleTokens = 4096;
 
 class Scanner {
  public:
@@ -55,7 +60,8 @@ class Scanner {
   /// Index behind the '>' that closes the '<' at `index`; `index` + 1 when it is no bracket.
   std::size_t behind_angle(std::size_t index) const {
     int depth = 0;
-    for (std::size_t i = index; i < tokens_.size(); ++i) {
+    const std::size_t limit = std::min(tokens_.size(), index + kMaxAngleTokens);
+    for (std::size_t i = index; i < limit; ++i) {
       if (tokens_[i].kind != TokenKind::punctuation) continue;
       const char c = tokens_[i].text[0];
       if (c == '(' || c == '[' || c == '{') {
@@ -69,10 +75,7 @@ class Scanner {
     return index + 1;
   }
 
-  bool at_namespace_scope() const {
-    return std::none_of(scopes_.begin(), scopes_.end(),
-                        [](const Scope& s) { return s.kind == ScopeKind::body; });
-  }
+  bool at_namespace_scope() const { return bodies_ == 0; }
 
   std::string qualified(const std::string& name) const {
     std::string result;
@@ -111,9 +114,13 @@ class Scanner {
   void punctuation(char c) {
     if (c == '{') {
       scopes_.push_back(has_opener_ ? opener_ : Scope{});
+      bodies_ += scopes_.back().kind == ScopeKind::body ? 1 : 0;
       end_declaration();
     } else if (c == '}') {
-      if (!scopes_.empty()) scopes_.pop_back();
+      if (!scopes_.empty()) {
+        bodies_ -= scopes_.back().kind == ScopeKind::body ? 1 : 0;
+        scopes_.pop_back();
+      }
       end_declaration();
     } else if (c == ';') {
       end_declaration();
@@ -233,22 +240,22 @@ class Scanner {
   }
 
   void add(KernelDeclaration kernel) {
-    const auto found = std::find_if(result_.kernels.begin(), result_.kernels.end(),
-                                    [&](const auto& k) { return k.name == kernel.name; });
-    if (found == result_.kernels.end()) {
+    const auto [place, is_new] = kernel_index_.emplace(kernel.name, result_.kernels.size());
+    if (is_new) {
       result_.kernels.push_back(std::move(kernel));
       return;
     }
+    KernelDeclaration& found = result_.kernels[place->second];
     // A definition after a declaration: keep the text that names more parameters.
     const auto named = [](const KernelDeclaration& k) {
       return std::count_if(k.parameter_names.begin(), k.parameter_names.end(),
                            [](const std::string& n) { return !n.empty(); });
     };
-    const bool is_template = found->is_template || kernel.is_template;
-    const bool is_extern_c = found->is_extern_c || kernel.is_extern_c;
-    if (named(kernel) > named(*found)) *found = std::move(kernel);
-    found->is_template = is_template;
-    found->is_extern_c = is_extern_c;
+    const bool is_template = found.is_template || kernel.is_template;
+    const bool is_extern_c = found.is_extern_c || kernel.is_extern_c;
+    if (named(kernel) > named(found)) found = std::move(kernel);
+    found.is_template = is_template;
+    found.is_extern_c = is_extern_c;
   }
 
   /// Stands at __device__ and its kin: records variables, steps over functions.
@@ -299,15 +306,16 @@ class Scanner {
   void add_symbol(const std::string& name, int line) {
     if (name.empty() || is_template_) return;
     SymbolDeclaration symbol{qualified(name), line};
-    const bool known = std::any_of(result_.symbols.begin(), result_.symbols.end(),
-                                   [&](const auto& s) { return s.name == symbol.name; });
-    if (!known) result_.symbols.push_back(std::move(symbol));
+    if (symbol_names_.insert(symbol.name).second) result_.symbols.push_back(std::move(symbol));
   }
 
   TokenizedSource source_;
   const std::vector<Token>& tokens_;
   std::size_t at_ = 0;
   std::vector<Scope> scopes_;
+  std::size_t bodies_ = 0;  ///< scopes that are no namespace
+  std::map<std::string, std::size_t> kernel_index_;
+  std::set<std::string> symbol_names_;
   Scope opener_;
   bool has_opener_ = false;
   bool is_template_ = false;

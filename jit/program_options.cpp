@@ -16,6 +16,13 @@ constexpr std::size_t kMaxHeaders = 4000;
 constexpr std::size_t kMaxHeaderBytes = std::size_t{64} << 20;
 constexpr int kMaxRegisters = 255;
 
+/// The text with a '?' for each control character: a message must not end at a NUL.
+std::string printable(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20; }, '?');
+  return text;
+}
+
 /// Refuses a NUL, and a line break where `one_line`: the option behind it would be another one.
 void check_text(const std::string& what, const std::string& text, bool one_line) {
   const std::string_view forbidden =
@@ -49,7 +56,7 @@ void check_define(const std::string& name, const std::string& value) {
       (parenthesis == std::string::npos || name.back() == ')')) {
     return;
   }
-  throw InvalidArgument(format("define \"{}\" is no macro name", name));
+  throw InvalidArgument(format("define \"{}\" is no macro name", printable(name)));
 }
 
 void check_header_name(const std::string& name) {
@@ -108,6 +115,10 @@ void check_numbers(const ProgramOptions& options) {
   }
   if (options.opt_level && (*options.opt_level < 0 || *options.opt_level > 3)) {
     throw InvalidArgument(format("option opt_level={} is outside 0 ... 3", *options.opt_level));
+  }
+  if (options.device_debug && options.opt_level.value_or(0) > 0) {
+    throw InvalidArgument(format("options device_debug and opt_level={} exclude each other",
+                                 *options.opt_level));
   }
   if (options.timeout && options.timeout->count() <= 0) {
     throw InvalidArgument(format("option timeout={} ms is not positive", options.timeout->count()));

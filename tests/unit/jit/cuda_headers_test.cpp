@@ -1,0 +1,143 @@
+// Where CUDA's headers come from.
+#include "jit/cuda_headers.h"
+
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "unit/jit/jit_fixture.h"
+
+using namespace kernwright;
+using namespace kernwright::testing;
+
+namespace {
+
+/// An NVRTC of which only the path matters.
+LoadedNvrtc library_at(const std::filesystem::path& path) {
+  LoadedNvrtc nvrtc;
+  nvrtc.path = path.string();
+  nvrtc.major = 12;
+  nvrtc.minor = 8;
+  return nvrtc;
+}
+
+bool has_bundle(const LoadedNvrtc& nvrtc) {
+  nvrtcBundledHeadersInfo info{};
+  const char* log = nullptr;
+  return nvrtc.api.nvrtcGetBundledHeadersInfo(&info, &log) == NVRTC_SUCCESS && info.available != 0;
+}
+
+}  // namespace
+
+TEST_CASE("cuda headers: NVRTC's bundle is unpacked once, into a private folder") {
+  const LoadedNvrtc& nvrtc = newest_nvrtc();
+  if (!has_bundle(nvrtc)) {
+    MESSAGE("this NVRTC carries no headers");
+    return;
+  }
+  const TemporaryFolder folder;
+  const std::string cache = (folder.path() / "a" / "cache").string();
+  const CudaHeaders first = find_cuda_headers(nvrtc, cache, {});
+  CHECK(first.origin == "NVRTC's bundle");
+  REQUIRE(first.folders.size() == 2);
+  CHECK(std::filesystem::exists(first.folders[0] + "/cuda_fp16.h"));
+  CHECK(std::filesystem::exists(first.folders[1] + "/cuda/std/cstdint"));
+  struct stat status {};
+  REQUIRE(::stat(first.folders[0].c_str(), &status) == 0);
+  CHECK((status.st_mode & 0777) == 0700);
+  const auto written = std::filesystem::last_write_time(first.folders[0] + "/cuda_fp16.h");
+  const CudaHeaders second = find_cuda_headers(nvrtc, cache, {});
+  CHECK(second.folders == first.folders);
+  CHECK(std::filesystem::last_write_time(first.folders[0] + "/cuda_fp16.h") == written);
+}
+
+TEST_CASE("cuda headers: several processes may unpack at once") {
+  const LoadedNvrtc& nvrtc = newest_nvrtc();
+  if (!has_bundle(nvrtc)) {
+    MESSAGE("this NVRTC carries no headers");
+    return;
+  }
+  const TemporaryFolder folder;
+  const std::string cache = (folder.path() / "cache").string();
+  std::vector<pid_t> children;
+  for (int i = 0; i < 4; ++i) {
+    const pid_t child = ::fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+      const CudaHeaders headers = find_cuda_headers(nvrtc, cache, {});
+      ::_exit(headers.origin == "NVRTC's bundle" ? 0 : 1);
+    }
+    children.push_back(child);
+  }
+  for (const pid_t child : children) {
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    CHECK(WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) == 0);
+  }
+}
+
+TEST_CASE("cuda headers: a folder that others can write is not trusted") {
+  const LoadedNvrtc& nvrtc = newest_nvrtc();
+  if (!has_bundle(nvrtc)) {
+    MESSAGE("this NVRTC carries no headers");
+    return;
+  }
+  const TemporaryFolder folder;
+  REQUIRE(::chmod(folder.path().c_str(), 0777) == 0);
+  const CudaHeaders headers = find_cuda_headers(nvrtc, folder.path().string(), {});
+  CHECK(headers.origin != "NVRTC's bundle");
+  CHECK(contains(headers.note, "written by other users"));
+  CHECK(contains(find_cuda_headers(nvrtc, "", {}).note, "no cache folder"));
+  const auto file = folder.write("file", "");
+  CHECK(contains(find_cuda_headers(nvrtc, (file / "x").string(), {}).note, "cannot be"));
+}
+
+TEST_CASE("cuda headers: pip packages beside the library, then a toolkit") {
+  const TemporaryFolder folder;
+  const auto library = folder.write("site/nvidia/cu13/lib/libnvrtc.so.13", "");
+  const auto toolkit = folder.path() / "toolkit";
+  CHECK(find_cuda_headers(library_at(library), "", {toolkit.string()}).origin == "none");
+  folder.write("toolkit/include/cuda_fp16.h", "");
+  CHECK(find_cuda_headers(library_at(library), "", {toolkit.string()}).origin == "toolkit");
+  folder.write("site/nvidia/cu13/include/cuda_fp16.h", "");
+  folder.write("site/nvidia/cu13/include/cccl/x.h", "");
+  const CudaHeaders beside = find_cuda_headers(library_at(library), "", {toolkit.string()});
+  CHECK(beside.origin == "beside NVRTC");
+  CHECK(beside.folders ==
+        std::vector<std::string>{(folder.path() / "site/nvidia/cu13/include").string(),
+                                 (folder.path() / "site/nvidia/cu13/include/cccl").string()});
+}
+
+TEST_CASE("cuda headers: the packages of CUDA 12 lie in folders of their own") {
+  const TemporaryFolder folder;
+  const auto library = folder.write("nvidia/cuda_nvrtc/lib/libnvrtc.so.12", "");
+  folder.write("nvidia/cuda_runtime/include/cuda_fp16.h", "");
+  folder.write("nvidia/cuda_cccl/include/x.h", "");
+  const CudaHeaders headers = find_cuda_headers(library_at(library), "", {});
+  CHECK(headers.folders ==
+        std::vector<std::string>{(folder.path() / "nvidia/cuda_runtime/include").string(),
+                                 (folder.path() / "nvidia/cuda_cccl/include").string()});
+}
+
+TEST_CASE("cuda headers: what they are for compiles with each NVRTC that has some") {
+  for (const LoadedNvrtc& nvrtc : real_nvrtcs()) {
+    const CudaHeaders headers = cuda_headers(nvrtc);
+    if (headers.folders.empty()) {
+      MESSAGE("no headers for NVRTC " << nvrtc.version());
+      continue;
+    }
+    auto request = request_for(
+        "#include <cuda_fp16.h>\n#include <cuda/std/cstdint>\n"
+        "__global__ void k(__half* x, const __half2* y, cuda::std::uint32_t n) { x[n] = y[n].x; }");
+    request.header_folders = headers.folders;
+    const ObjectCode code = Compiler(nvrtc).compile(request);
+    CHECK(code.kernels.at(0).to_string() == "k(__half* x, const __half2* y, unsigned int n)");
+    CHECK(code.kernels[0].parameters[0].scalar == ScalarType::float16);
+    CHECK(code.kernels[0].parameters[1].lanes == 2);
+  }
+}

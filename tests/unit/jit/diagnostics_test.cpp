@@ -1,0 +1,156 @@
+// Reading of compiler logs.
+#include "jit/diagnostics.h"
+
+#include <doctest/doctest.h>
+
+#include <random>
+
+#include "unit/jit/jit_fixture.h"
+
+using namespace kernwright;
+using namespace kernwright::testing;
+
+namespace {
+
+constexpr std::string_view kLog = R"(k.cu(2): error: identifier "y" is undefined
+  	x[0] = y;
+  	       ^
+
+my (odd): file.py(13): warning #177-D: variable "u" was declared but never referenced
+  __global__ void k(char*x){ int u; }
+                                 ^
+
+Remark: The warnings can be suppressed with "-diag-suppress <warning-number>"
+
+__nv_name_map(3): error: no instance of function template "of" matches the argument list
+            argument types are: (<error-type>)
+  #pragma nv_mangled_name scale<float, 4>
+                          ^
+
+k.cu(1): catastrophic error: cannot open source file "vector"
+  #include <vector>
+                   ^
+
+ptxas error   : Entry function '_Z1kPi' uses too much shared data (0xf4240 bytes, 0xc000 max)
+ptxas application ptx input, line 23; error   : Unknown modifier '.instr'
+ptxas fatal   : Ptx assembly aborted due to errors
+nvrtc: error: invalid value for --gpu-architecture (-arch)
+2 errors detected in the compilation of "k.cu".
+)";
+
+std::vector<Diagnostic> diagnostics_of(std::string_view log) {
+  std::vector<Diagnostic> result;
+  for (const LogMessage& message : parse_compile_log(log)) result.push_back(message.diagnostic);
+  return result;
+}
+
+std::string hint_of(const std::string& message) {
+  std::vector<Diagnostic> one(1);
+  one[0].message = message;
+  add_hints(one);
+  return one[0].hint;
+}
+
+}  // namespace
+
+TEST_CASE("diagnostics: places, severities, carets") {
+  const auto messages = parse_compile_log(kLog);
+  REQUIRE(messages.size() == 8);
+  const Diagnostic& first = messages[0].diagnostic;
+  CHECK(first.severity == Severity::error);
+  CHECK(first.file == "k.cu");
+  CHECK(first.line == 2);
+  CHECK(first.column == 9);
+  CHECK(first.message == "identifier \"y\" is undefined");
+  CHECK(first.caret == "\tx[0] = y;\n\t       ^");
+  const Diagnostic& second = messages[1].diagnostic;
+  CHECK(second.severity == Severity::warning);
+  CHECK(second.file == "my (odd): file.py");
+  CHECK(second.line == 13);
+  CHECK(second.message == "variable \"u\" was declared but never referenced");
+  CHECK(messages[2].name_expression == "scale<float, 4>");
+  CHECK(contains(messages[2].diagnostic.message, "argument types are: (<error-type>)"));
+  CHECK(messages[3].diagnostic.severity == Severity::error);
+  CHECK(contains(messages[4].diagnostic.message, "uses too much shared data"));
+  CHECK(contains(messages[5].diagnostic.message, "Unknown modifier"));
+  CHECK(messages[6].diagnostic.severity == Severity::error);
+  CHECK(contains(messages[7].diagnostic.message, "invalid value"));
+}
+
+TEST_CASE("diagnostics: context lines join the message") {
+  const auto all = diagnostics_of(
+      "k.cu(1): error: expression must have class type but it has type \"float\"\n"
+      "  template<class T> void k(T*x){ x[0].foo(); }\n"
+      "                                 ^\n"
+      "          detected during instantiation of \"void k(T *) [with T=float]\" \n\n");
+  REQUIRE(all.size() == 1);
+  CHECK(all[0].column == 32);
+  CHECK(contains(all[0].message, "detected during instantiation"));
+}
+
+TEST_CASE("diagnostics: lines move with the text inside its file") {
+  auto all = diagnostics_of(kLog);
+  shift_lines(all, "k.cu", 100);
+  CHECK(all[0].line == 101);
+  CHECK(all[1].line == 13);
+  CHECK(all[4].line == 0);
+}
+
+TEST_CASE("diagnostics: the summary shows the cause first, then the count") {
+  auto all = diagnostics_of(kLog);
+  add_hints(all);
+  const std::string text = summarize(all, "k.cu", kLog);
+  CHECK(contains(text, "k.cu:2:9: error: identifier \"y\" is undefined"));
+  CHECK(contains(text, "(7 errors"));
+  const auto unknown_type = diagnostics_of(
+      "k.cu(1): error: attribute \"__global__\" does not apply here\n\n"
+      "k.cu(1): error: identifier \"uint32_t\" is undefined\n\n");
+  CHECK(contains(summarize(unknown_type, "k.cu", ""), "uint32_t"));
+  CHECK(contains(summarize({}, "k.cu", "the raw log"), "the raw log"));
+}
+
+TEST_CASE("diagnostics: hints for the usual causes") {
+  const struct {
+    const char* message;
+    const char* hint;
+  } rows[] = {
+      {"cannot open source file \"cuda_fp16.h\"", "nvidia-cuda-nvrtc"},
+      {"could not open source file \"cub/cub.cuh\" (no directories in search list)", "nvidia-cuda"},
+      {"cannot open source file \"vector\"", "cuda::std"},
+      {"cannot open source file \"stdint.h\"", "cuda/std/cstdint"},
+      {"cannot open source file \"my/own.h\"", "headers={"},
+      {"cannot open source file \"curand_kernel.h\"", "nvidia-curand"},
+      {"identifier \"uint32_t\" is undefined", "cuda/std/cstdint"},
+      {"identifier \"__half\" is undefined", "cuda_fp16.h"},
+      {"identifier \"__nv_bfloat16\" is undefined", "cuda_bf16.h"},
+      {"identifier \"__nv_fp8_e4m3\" is undefined", "cuda_fp8.h"},
+      {"name followed by \"::\" must be a class or namespace name", ""},
+      {"namespace \"std\" has no member \"min\"", "cuda::std"},
+      {"identifier \"FLT_MAX\" is undefined", "cuda/std/limits"},
+      {"identifier \"M_PI\" is undefined", "3.14159"},
+      {"identifier \"my_variable\" is undefined", ""},
+      {"expected a \";\"", ""},
+  };
+  for (const auto& row : rows) {
+    CAPTURE(row.message);
+    if (*row.hint == '\0') {
+      CHECK(hint_of(row.message) == "");
+    } else {
+      CHECK(contains(hint_of(row.message), row.hint));
+    }
+  }
+}
+
+TEST_CASE("diagnostics: damaged logs are read without harm") {
+  std::mt19937 random(3);
+  for (std::size_t i = 0; i <= kLog.size(); ++i) CHECK_NOTHROW(parse_compile_log(kLog.substr(0, i)));
+  for (int round = 0; round < 2000; ++round) {
+    std::string changed(kLog);
+    for (int i = 0; i < 20; ++i) changed[random() % changed.size()] = static_cast<char>(random());
+    auto all = diagnostics_of(changed);
+    add_hints(all);
+    CHECK_NOTHROW(summarize(all, "k.cu", changed));
+  }
+  CHECK(parse_compile_log("k.cu(99999999999999): error: x").empty());
+  CHECK(parse_compile_log("").empty());
+}

@@ -1,0 +1,54 @@
+// Helpers of the jit room's tests: the NVRTC libraries at hand, short compiles, a folder that goes away.
+#pragma once
+
+#include "driver/nvrtc_loader.h"
+#include "jit/compiler.h"
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kernwright::testing {
+
+/// Every NVRTC that can be opened here: KERNWRIGHT_NVRTC, the wheel beside Python, a toolkit, the
+/// system's. Throws when there is none: the tests of this room need one.
+const std::vector<LoadedNvrtc>& real_nvrtcs();
+/// The newest of them.
+const LoadedNvrtc& newest_nvrtc();
+
+/// A request for the default options of `text`; edit it before compiling.
+CompileRequest request_for(const std::string& text, std::vector<std::string> names = {},
+                           CodeKind kind = CodeKind::ptx);
+
+inline bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+/// The Exception that `call` throws; a test failure when it throws none.
+template <typename Exception, typename Call>
+Exception thrown_by(Call&& call) {
+  try {
+    call();
+  } catch (const Exception& error) {
+    return error;
+  }
+  throw std::logic_error("nothing was thrown");
+}
+
+/// A new folder, removed with all that is in it.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+  /// Writes a file below the folder, making folders as needed; its path.
+  std::filesystem::path write(const std::string& name, std::string_view text) const;
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace kernwright::testing

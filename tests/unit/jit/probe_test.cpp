@@ -1,0 +1,131 @@
+// The probe's question and the reading of the answer.
+#include "jit/probe.h"
+
+#include <doctest/doctest.h>
+
+#include "base/errors.h"
+#include "unit/jit/jit_fixture.h"
+
+using namespace kernwright;
+using namespace kernwright::testing;
+
+namespace {
+
+/// Compiles `text` and returns the parameters of its kernel `k`.
+std::vector<Parameter> parameters_of(const LoadedNvrtc& nvrtc, const std::string& text) {
+  return Compiler(nvrtc).compile(request_for(text)).kernel("k").parameters;
+}
+
+}  // namespace
+
+TEST_CASE("probe: answers that are none are refused") {
+  for (const char* bad : {"", "_Z5saxpyfPKf", "_ZN17kernwright_probe_15kernwright_ask_IfEEvv",
+                          "_ZN17kernwright_probe_15kernwright_ask_IEEvv"}) {
+    CHECK_THROWS_AS(read_kernel_probe(bad), InvalidArgument);
+  }
+}
+
+TEST_CASE("probe: no line of it reaches the object code") {
+  for (const LoadedNvrtc& nvrtc : real_nvrtcs()) {
+    const auto code = Compiler(nvrtc).compile(
+        request_for("__constant__ float c[4];\n__global__ void k(float* x, int n) { x[n] = c[n]; }"));
+    CHECK_FALSE(contains(code.code, "kernwright"));
+    CHECK_FALSE(contains(code.resource_cubin, "kernwright"));
+  }
+}
+
+TEST_CASE("probe: numbers, pointers and vectors, with sizes and offsets") {
+  for (const LoadedNvrtc& nvrtc : real_nvrtcs()) {
+    const auto p = parameters_of(
+        nvrtc, "__global__ void k(char a, const double* b, float4 c, short d, unsigned long long e,"
+               "const float4* f, unsigned char* g, void* h, bool i, const float* const* j) {}");
+    REQUIRE(p.size() == 10);
+    CHECK(p[0].kind == ParameterKind::scalar);
+    CHECK(p[0].scalar == ScalarType::int8);
+    CHECK(p[1].kind == ParameterKind::pointer);
+    CHECK(p[1].scalar == ScalarType::float64);
+    CHECK(p[1].pointee_const);
+    CHECK(p[1].pointee_size == 8);
+    CHECK(p[1].offset == 8);
+    CHECK(p[2].kind == ParameterKind::vector);
+    CHECK(p[2].lanes == 4);
+    CHECK(p[2].offset == 16);
+    CHECK(p[2].alignment == 16);
+    CHECK(p[3].offset == 32);
+    CHECK(p[4].offset == 40);
+    CHECK(p[4].type == "unsigned long long");
+    CHECK(p[5].lanes == 4);
+    CHECK(p[5].scalar == ScalarType::float32);
+    CHECK(p[5].pointee_size == 16);
+    CHECK(p[6].any_byte_pointee);
+    CHECK_FALSE(p[6].pointee_const);
+    CHECK_FALSE(p[7].scalar);
+    CHECK(p[7].pointee_size == 0);
+    CHECK(p[8].scalar == ScalarType::boolean);
+    CHECK_FALSE(p[9].scalar);
+    CHECK(p[9].pointee_const);
+    CHECK(p[9].type == "const float* const*");
+  }
+}
+
+TEST_CASE("probe: structs, enums, arrays and functions") {
+  const auto p = parameters_of(
+      newest_nvrtc(),
+      "struct P { char c; double d; }; enum class E : short { a }; enum F { b };"
+      "template <class T, int N> struct V { T t[N]; };"
+      "__global__ void k(P p, E e, F f, V<float, 3> v, P* q, struct Unknown* u, int (*g)(float),"
+      "float m[3][4], const P c) {}");
+  REQUIRE(p.size() == 9);
+  CHECK(p[0].kind == ParameterKind::aggregate);
+  CHECK(p[0].size == 16);
+  CHECK(p[0].alignment == 8);
+  CHECK(p[1].kind == ParameterKind::scalar);
+  CHECK(p[1].scalar == ScalarType::int16);
+  CHECK(p[1].type == "E");
+  CHECK((p[2].scalar == ScalarType::int32 || p[2].scalar == ScalarType::uint32));
+  CHECK(p[3].type == "V<float, 3>");
+  CHECK(p[3].size == 12);
+  CHECK(p[4].pointee_size == 16);
+  CHECK(p[5].pointee_size == 0);
+  CHECK(p[6].kind == ParameterKind::pointer);
+  CHECK(p[6].type == "int (*)(float)");
+  CHECK(p[7].type == "float (*)[4]");
+  CHECK(p[7].scalar == ScalarType::float32);
+  CHECK(p[8].type == "P");
+}
+
+TEST_CASE("probe: the user's macros do not disturb it") {
+  const std::string text =
+      "#define N 1024\n#define T float\n#define A 3\n#define P *\n#define U 1\n#define of x\n"
+      "#define probe y\n#define size 8\n#define type int\n#define value 0\n"
+      "__global__ void k(T* x, int n) {}";
+  const auto p = parameters_of(newest_nvrtc(), text);
+  REQUIRE(p.size() == 2);
+  CHECK(p[0].type == "float*");
+}
+
+TEST_CASE("probe: texts that end in odd ways keep their types") {
+  for (const char* ending : {"", "\n", " // comment", " // comment \\", " /* comment */", "\n#if 0\nx\n#endif"}) {
+    CAPTURE(ending);
+    const auto p = parameters_of(newest_nvrtc(), std::string("__global__ void k(float* x) {}") + ending);
+    REQUIRE(p.size() == 1);
+    CHECK(p[0].type == "float*");
+  }
+}
+
+TEST_CASE("probe: device variables") {
+  const auto code = Compiler(newest_nvrtc())
+                        .compile(request_for("struct P { int a; }; __constant__ float c[3][4];"
+                                             "namespace n { __device__ const P p = {1}; }"
+                                             "__device__ float4 v[2]; __device__ double* q;"
+                                             "__global__ void k() {}"));
+  REQUIRE(code.symbols.size() == 4);
+  const SymbolType& c = code.symbol_types.at("c");
+  CHECK(c.type == "float [3][4]");
+  CHECK(c.scalar == ScalarType::float32);
+  CHECK(c.shape == std::vector<std::size_t>{3, 4});
+  CHECK(code.symbol_types.at("n::p").type == "const P");
+  CHECK_FALSE(code.symbol_types.at("n::p").scalar);
+  CHECK(code.symbol_types.at("v").lanes == 4);
+  CHECK(code.symbol_types.at("q").type == "double*");
+}
