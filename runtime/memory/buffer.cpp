@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "core/device.h"
 #include "core/event.h"
+#include "core/lifecycle.h"
 
 #include <cstdint>
 #include <limits>
@@ -33,6 +34,8 @@ struct Buffer::Users {
   std::mutex mutex;
   std::vector<User> list;
 };
+
+Buffer::Buffer() noexcept = default;
 
 Buffer::Buffer(std::shared_ptr<MemoryResource> resource, std::size_t bytes, Stream stream)
     : resource_(std::move(resource)),
@@ -80,9 +83,10 @@ void Buffer::use_on(const Stream& stream) {
   entry->last_use->record(user);
 }
 
-void Buffer::release() noexcept {
-  if (address_ == 0) return;
-  bool ordered = true;
+/// Makes the buffer's stream wait for all others that used the memory; false when that failed.
+bool Buffer::wait_for_users() noexcept {
+  // In a forked child, at exit and on a lost device nothing runs any more that could be waited for.
+  if (users_->list.empty() || !may_call_driver() || device().lost()) return true;
   try {
     const Stream owner = stream_ ? stream_ : Stream::legacy(device());
     for (Users::User& user : users_->list) {
@@ -92,13 +96,17 @@ void Buffer::release() noexcept {
       }
       owner.wait(*user.last_use);
     }
+    return true;
   } catch (const std::exception& error) {
-    // Memory that a stream may still use must not be handed out again: leaking it is the lesser
-    // evil.
-    ordered = false;
     log_release_failure(format("buffer of {} bytes at {:#x}", bytes_, address_), error.what());
+    return false;
   }
-  if (ordered) resource_->deallocate(address_, bytes_, stream_);
+}
+
+void Buffer::release() noexcept {
+  if (address_ == 0) return;
+  // Memory that a stream may still use must not be handed out again: leaking it is the lesser evil.
+  if (wait_for_users()) resource_->deallocate(address_, bytes_, stream_);
   address_ = 0;
   bytes_ = 0;
 }

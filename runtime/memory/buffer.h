@@ -14,7 +14,7 @@ namespace kernwright {
 /// use_on().
 class Buffer {
  public:
-  Buffer() = default;
+  Buffer() noexcept;
   /// Throws OutOfMemory, InvalidArgument for more than 2^63 bytes or a stream of another device.
   Buffer(std::shared_ptr<MemoryResource> resource, std::size_t bytes, Stream stream);
   ~Buffer();
@@ -35,6 +35,7 @@ class Buffer {
 
  private:
   struct Users;
+  bool wait_for_users() noexcept;
   void release() noexcept;
 
   std::shared_ptr<MemoryResource> resource_;

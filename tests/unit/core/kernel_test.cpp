@@ -140,7 +140,8 @@ TEST_CASE("launch: attributes are sent only when asked for") {
 }
 
 TEST_CASE("launch: what breaks a limit never reaches the driver") {
-  Device& device = fresh_device();
+  auto& registry = testing::fake_registry();
+  Device& device = registry.by_index(0);
   const Kernel kernel = saxpy(device);
   Arguments arguments;
   const std::string text = message_of<LaunchConfigError>([&] {
@@ -156,9 +157,9 @@ TEST_CASE("launch: what breaks a limit never reaches the driver") {
                   arguments.pointers);
   });
   CHECK(contains(resident, "at most 8 blocks (2 on each of 4 multiprocessors)"));
-  CHECK_THROWS_AS(kernel.launch({.stream = Stream::legacy(*testing::fake_registry().devices()[1])},
-                                arguments.pointers),
-                  InvalidArgument);
+  CHECK_THROWS_AS(
+      kernel.launch({.stream = Stream::legacy(registry.by_index(1))}, arguments.pointers),
+      InvalidArgument);
   CHECK(FakeDriver::get().calls("cuLaunchKernelEx") == 0);
 }
 

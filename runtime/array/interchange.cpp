@@ -1,0 +1,269 @@
+// Conversion of arrays to and from what other libraries exchange.
+#include "array/interchange.h"
+
+#include "base/errors.h"
+#include "base/format.h"
+#include "core/device.h"
+#include "core/runtime.h"
+
+#include <array>
+
+namespace kernwright {
+namespace {
+
+struct TypeRow {
+  ScalarType type;
+  DLDataTypeCode code;
+  const char* typestr;  ///< null where NumPy has no spelling
+};
+
+constexpr std::array<TypeRow, kScalarTypeCount> kTypes{{
+    {ScalarType::boolean, kDLBool, "|b1"},
+    {ScalarType::int8, kDLInt, "|i1"},
+    {ScalarType::int16, kDLInt, "<i2"},
+    {ScalarType::int32, kDLInt, "<i4"},
+    {ScalarType::int64, kDLInt, "<i8"},
+    {ScalarType::uint8, kDLUInt, "|u1"},
+    {ScalarType::uint16, kDLUInt, "<u2"},
+    {ScalarType::uint32, kDLUInt, "<u4"},
+    {ScalarType::uint64, kDLUInt, "<u8"},
+    {ScalarType::float16, kDLFloat, "<f2"},
+    {ScalarType::bfloat16, kDLBfloat, nullptr},
+    {ScalarType::float32, kDLFloat, "<f4"},
+    {ScalarType::float64, kDLFloat, "<f8"},
+    {ScalarType::float8_e4m3fn, kDLFloat8_e4m3fn, nullptr},
+    {ScalarType::float8_e5m2, kDLFloat8_e5m2, nullptr},
+    {ScalarType::complex64, kDLComplex, "<c8"},
+    {ScalarType::complex128, kDLComplex, "<c16"},
+}};
+
+const TypeRow& row_of(ScalarType type) noexcept {
+  for (const TypeRow& row : kTypes) {
+    if (row.type == type) return row;
+  }
+  return kTypes.front();
+}
+
+/// What an exported tensor points into.
+template <typename Managed>
+struct Exported {
+  Managed managed{};
+  Array array;
+  Shape shape;
+  Shape strides;  ///< in elements
+
+  static void destroy(Managed* tensor) { delete static_cast<Exported*>(tensor->manager_ctx); }
+};
+
+void require_exportable(const Array& array, const char* what) {
+  if (!array.device().is_simulated()) return;
+  throw InvalidArgument(
+      format("{} cannot be given to another library ({}): memory of the simulated device is no GPU "
+             "memory; copy it with numpy() instead",
+             array.identify(), what));
+}
+
+Shape strides_in_elements(const Array& array) {
+  const auto element = static_cast<std::int64_t>(scalar_size(array.type()));
+  Shape strides = array.strides();
+  for (std::int64_t& stride : strides) {
+    if (stride % element != 0) {
+      throw InvalidArgument(
+          format("{} with strides {} cannot be exported: DLPack counts strides in elements of {} "
+                 "bytes; copy the array first",
+                 array.identify(), shape_to_string(array.strides()), element));
+    }
+    stride /= element;
+  }
+  return strides;
+}
+
+template <typename Managed>
+Exported<Managed>* make_exported(const Array& array, DLPackReceiver receiver) {
+  if (receiver == DLPackReceiver::anybody) require_exportable(array, "DLPack");
+  auto exported = std::make_unique<Exported<Managed>>();
+  exported->array = array;
+  exported->shape = array.shape();
+  exported->strides = strides_in_elements(array);
+  DLTensor& tensor = exported->managed.dl_tensor;
+  // An address of a GPU travels as a pointer that the host never follows.
+  tensor.data = reinterpret_cast<void*>(static_cast<std::uintptr_t>(array.address()));
+  tensor.device = dlpack_device(array.device());
+  tensor.ndim = array.ndim();
+  tensor.dtype = {row_of(array.type()).code,
+                  static_cast<std::uint8_t>(8 * scalar_size(array.type())), 1};
+  tensor.shape = exported->shape.data();
+  tensor.strides = exported->strides.data();
+  exported->managed.manager_ctx = exported.get();
+  exported->managed.deleter = Exported<Managed>::destroy;
+  return exported.release();
+}
+
+ScalarType scalar_of(DLDataType dtype) {
+  if (dtype.lanes == 1) {
+    for (const TypeRow& row : kTypes) {
+      if (row.code == dtype.code && 8 * scalar_size(row.type) == dtype.bits) return row.type;
+    }
+  }
+  throw InvalidArgument(
+      format("a DLPack tensor of type code {}, {} bits, {} lanes: arrays have no "
+             "such dtype",
+             dtype.code, dtype.bits, dtype.lanes));
+}
+
+Device& device_of(const DLTensor& tensor, bool is_ours) {
+  const int id = tensor.device.device_id;
+  switch (tensor.device.device_type) {
+    case kDLCUDA:
+    case kDLCUDAManaged:
+      return Runtime::get().device(format("cuda:{}", id));
+    case kDLExtDev:
+      if (is_ours) return Runtime::get().device(format("sim:{}", id));
+      throw InvalidArgument("a DLPack tensor of an extension device that is not this library's");
+    case kDLCPU:
+    case kDLCUDAHost:
+      throw InvalidArgument(
+          "a DLPack tensor in host memory: copy it to a device with asarray() instead");
+  }
+  throw InvalidArgument(
+      format("a DLPack tensor of device type {}: only GPU memory of CUDA (type {})"
+             " can be taken over",
+             static_cast<int>(tensor.device.device_type), static_cast<int>(kDLCUDA)));
+}
+
+constexpr int kMostDimensions = 64;
+
+template <typename Managed>
+Array import_tensor(Managed* managed, bool read_only) {
+  const DLTensor& tensor = managed->dl_tensor;
+  const bool is_ours = managed->deleter == Exported<Managed>::destroy;
+  const ScalarType type = scalar_of(tensor.dtype);
+  if (tensor.ndim < 0 || tensor.ndim > kMostDimensions ||
+      (tensor.ndim > 0 && tensor.shape == nullptr)) {
+    throw InvalidArgument(format("a DLPack tensor of {} dimensions: 0 to {} are allowed",
+                                 tensor.ndim, kMostDimensions));
+  }
+  Shape shape(tensor.shape, tensor.shape + tensor.ndim);
+  Shape strides;
+  if (tensor.strides == nullptr) {
+    strides = contiguous_strides(shape, scalar_size(type));
+  } else {
+    strides.assign(tensor.strides, tensor.strides + tensor.ndim);
+    for (std::int64_t& stride : strides) {
+      if (__builtin_mul_overflow(stride, static_cast<std::int64_t>(scalar_size(type)), &stride)) {
+        throw InvalidArgument("a DLPack tensor whose strides exceed 64 bits");
+      }
+    }
+  }
+  Device& device = device_of(tensor, is_ours);
+  const auto address =
+      static_cast<CUdeviceptr>(reinterpret_cast<std::uintptr_t>(tensor.data)) + tensor.byte_offset;
+  // The owner is told what to delete only when nothing can fail any more.
+  auto owner = std::make_shared<Managed*>(nullptr);
+  Array array =
+      Array::adopt(device, address, std::move(shape), std::move(strides), type,
+                   std::shared_ptr<void>(owner.get(),
+                                         [owner](void*) {
+                                           Managed* const taken = *owner;
+                                           if (taken != nullptr && taken->deleter != nullptr) {
+                                             taken->deleter(taken);
+                                           }
+                                         }),
+                   read_only);
+  *owner = managed;
+  return array;
+}
+
+ScalarType scalar_of(const std::string& typestr) {
+  for (const TypeRow& row : kTypes) {
+    if (row.typestr == nullptr) continue;
+    // For one byte the order of bytes has no meaning: "<b1" and "|b1" are the same.
+    const bool one_byte = scalar_size(row.type) == 1;
+    if (typestr == row.typestr ||
+        (one_byte && typestr.size() == 3 && (typestr[0] == '<' || typestr[0] == '=') &&
+         typestr.substr(1) == std::string(row.typestr).substr(1))) {
+      return row.type;
+    }
+  }
+  throw InvalidArgument(
+      format("typestr '{}' of __cuda_array_interface__: arrays have no such "
+             "dtype (little-endian numbers and bool are known)",
+             typestr));
+}
+
+}  // namespace
+
+DLDevice dlpack_device(const Device& device) noexcept {
+  return {device.is_simulated() ? kDLExtDev : kDLCUDA, device.ordinal()};
+}
+
+DLManagedTensor* to_dlpack(const Array& array, DLPackReceiver receiver) {
+  if (array.read_only()) {
+    throw InvalidArgument(
+        format("{} is read-only: only DLPack 1.0 and newer can say so, and the "
+               "receiver asks for an older version",
+               array.identify()));
+  }
+  return &make_exported<DLManagedTensor>(array, receiver)->managed;
+}
+
+DLManagedTensorVersioned* to_dlpack_versioned(const Array& array, DLPackReceiver receiver,
+                                              bool is_copy) {
+  DLManagedTensorVersioned& managed =
+      make_exported<DLManagedTensorVersioned>(array, receiver)->managed;
+  managed.version = {kDLPackMajor, kDLPackMinor};
+  managed.flags = (array.read_only() ? kDLPackReadOnly : 0) | (is_copy ? kDLPackIsCopied : 0);
+  return &managed;
+}
+
+Array from_dlpack(DLManagedTensor* tensor) { return import_tensor(tensor, false); }
+
+Array from_dlpack(DLManagedTensorVersioned* tensor) {
+  if (tensor->version.major != kDLPackMajor) {
+    throw InvalidArgument(format("a DLPack tensor of version {}.{}: only {}.x is known",
+                                 tensor->version.major, tensor->version.minor, kDLPackMajor));
+  }
+  return import_tensor(tensor, (tensor->flags & kDLPackReadOnly) != 0);
+}
+
+CudaArrayInterface to_cuda_array_interface(const Array& array) {
+  require_exportable(array, "__cuda_array_interface__");
+  const TypeRow& row = row_of(array.type());
+  if (row.typestr == nullptr) {
+    throw InvalidArgument(
+        format("{} has no __cuda_array_interface__, because NumPy cannot spell "
+               "{}: use DLPack",
+               array.identify(), scalar_name(array.type())));
+  }
+  CudaArrayInterface interface {
+    array.shape(), row.typestr, array.size() == 0 ? 0 : array.address(), array.read_only(),
+        std::nullopt, std::nullopt
+  };
+  if (!array.is_contiguous()) interface.strides = array.strides();
+  return interface;
+}
+
+Array from_cuda_array_interface(const CudaArrayInterface& interface, std::shared_ptr<void> owner) {
+  const ScalarType type = scalar_of(interface.typestr);
+  const bool is_empty = element_count(interface.shape) == 0;
+  Device& device = is_empty ? Runtime::get().current_device() : device_of_address(interface.data);
+  Shape strides =
+      interface.strides.value_or(contiguous_strides(interface.shape, scalar_size(type)));
+  return Array::adopt(device, interface.data, interface.shape, std::move(strides), type,
+                      std::move(owner), interface.read_only);
+}
+
+Device& device_of_address(CUdeviceptr address) {
+  Device& any = Runtime::get().device("cuda");
+  const ContextGuard guard(any);
+  int ordinal = -1;
+  const CUresult result =
+      any.driver().cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address);
+  if (result == CUDA_ERROR_INVALID_VALUE) {
+    throw InvalidArgument(format("address {:#x} is in no GPU's memory", address));
+  }
+  any.check(result, "cuPointerGetAttribute", format("address {:#x}", address));
+  return Runtime::get().device(format("cuda:{}", ordinal));
+}
+
+}  // namespace kernwright

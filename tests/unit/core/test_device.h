@@ -1,0 +1,30 @@
+// The device that suites run on: simulated, or the GPU when KERNWRIGHT_DEVICE says cuda; all calls
+// recorded.
+#pragma once
+
+#include "core/device.h"
+
+#include <string>
+#include <vector>
+
+namespace kernwright::testing {
+
+/// The device under test. The simulated device and the real driver's table sit behind a
+/// RecordingDriver; without a GPU, "cuda:0" and "cuda:1" are those of the fake driver.
+Device& test_device();
+
+/// Checks, when a test case ends, that it left nothing behind on the device and did nothing wrong.
+class Recorded {
+ public:
+  Recorded();
+  ~Recorded();
+  Recorded(const Recorded&) = delete;
+  Recorded& operator=(const Recorded&) = delete;
+
+  Device& device;
+
+ private:
+  std::vector<std::string> before_;
+};
+
+}  // namespace kernwright::testing

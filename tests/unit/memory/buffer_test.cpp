@@ -1,0 +1,155 @@
+// Buffers: ownership, moves, order of freeing, threads, and page-locked host memory.
+#include "memory/buffer.h"
+
+#include "base/errors.h"
+#include "core/device.h"
+#include "unit/core/error_text.h"
+#include "unit/core/fake_driver.h"
+
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <limits>
+#include <thread>
+#include <vector>
+
+using namespace kernwright;
+using testing::FakeDriver;
+using testing::fresh_device;
+
+namespace {
+
+Buffer make(Device& device, std::size_t bytes, const Stream& stream = {}) {
+  return Buffer(std::make_shared<AsyncResource>(device), bytes, stream);
+}
+
+}  // namespace
+
+TEST_CASE("buffer: frees once, moves without copying, survives self-assignment") {
+  Device& device = fresh_device();
+  {
+    Buffer a = make(device, 100);
+    const CUdeviceptr address = a.address();
+    CHECK(address != 0);
+    CHECK(a.bytes() == 100);
+    CHECK(&a.device() == &device);
+    Buffer b = std::move(a);
+    CHECK(b.address() == address);
+    CHECK(a.address() == 0);
+    CHECK(a.bytes() == 0);
+    Buffer c = make(device, 50);
+    c = std::move(b);
+    CHECK(c.address() == address);
+    CHECK(FakeDriver::get().live("memory") == 1);
+    Buffer& same = c;
+    c = std::move(same);
+    CHECK(c.address() == address);
+  }
+  CHECK(FakeDriver::get().live("memory") == 0);
+  CHECK(FakeDriver::get().calls("cuMemFreeAsync") == 2);
+}
+
+TEST_CASE("buffer: zero bytes need no memory, too many are refused before the driver") {
+  Device& device = fresh_device();
+  Buffer empty = make(device, 0);
+  CHECK(empty.address() == 0);
+  CHECK(empty.bytes() == 0);
+  empty.use_on(Stream::create(device));
+  CHECK_THROWS_AS(make(device, std::numeric_limits<std::size_t>::max()), InvalidArgument);
+  CHECK(FakeDriver::get().calls("cuMemAllocAsync") == 0);
+  CHECK_THROWS_AS(make(device, std::size_t{1} << 62), OutOfMemory);
+}
+
+TEST_CASE("buffer: ten thousand cycles leave memory as it was") {
+  Device& device = fresh_device();
+  const std::uint64_t free = device.memory_info().free;
+  for (int i = 0; i < 10000; ++i) {
+    const Buffer buffer = make(device, 1 + static_cast<std::size_t>(i) * 7 % 5000);
+    REQUIRE(buffer.address() != 0);
+  }
+  CHECK(device.memory_info().free == free);
+  CHECK(FakeDriver::get().live("memory") == 0);
+}
+
+TEST_CASE("buffer: freed after the work of every stream that used it") {
+  Device& device = fresh_device();
+  const Stream owner = Stream::create(device);
+  const Stream user = Stream::create(device);
+  const Stream foreign = Stream::borrow(device, reinterpret_cast<CUstream>(0x5150));
+  {
+    Buffer buffer = make(device, 64, owner);
+    buffer.use_on(owner);
+    CHECK(FakeDriver::get().calls("cuEventRecord") == 0);
+    // A stream of our own is asked for its work when the memory is freed; one that may vanish, now.
+    buffer.use_on(user);
+    buffer.use_on(user);
+    CHECK(FakeDriver::get().calls("cuEventRecord") == 0);
+    buffer.use_on(foreign);
+    buffer.use_on(foreign);
+    CHECK(FakeDriver::get().calls("cuEventRecord") == 2);
+    CHECK(FakeDriver::get().calls("cuEventCreate") == 1);
+    CHECK(FakeDriver::get().calls("cuStreamWaitEvent") == 0);
+  }
+  CHECK(FakeDriver::get().calls("cuStreamWaitEvent") == 2);
+  CHECK(FakeDriver::get().calls("cuEventRecord") == 3);
+  CHECK(FakeDriver::get().live("memory") == 0);
+  CHECK(FakeDriver::get().live("event") == 0);
+}
+
+TEST_CASE("buffer: memory whose users cannot be waited for is leaked, with a line in the log") {
+  Device& device = fresh_device();
+  testing::LogLines log;
+  {
+    Buffer buffer = make(device, 64);
+    buffer.use_on(Stream::create(device));
+    FakeDriver::get().fail("cuStreamWaitEvent", CUDA_ERROR_INVALID_VALUE);
+  }
+  CHECK(FakeDriver::get().live("memory") == 1);
+  REQUIRE(log.lines.size() == 1);
+  CHECK(testing::contains(log.lines[0], "buffer of 64 bytes"));
+  FakeDriver::get().reset();
+}
+
+TEST_CASE("buffer: may be made, used and freed on different threads") {
+  Device& device = fresh_device();
+  const auto resource = std::make_shared<AsyncResource>(device);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      Buffer local;
+      for (int i = 0; i < 500; ++i) {
+        Buffer buffer(resource, 128, {});
+        buffer.use_on(Stream::legacy(device));
+        local = std::move(buffer);
+      }
+      std::thread([moved = std::move(local)] {}).join();
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  CHECK(FakeDriver::get().live("memory") == 0);
+}
+
+TEST_CASE("pinned buffer: host memory that frees itself") {
+  Device& device = fresh_device();
+  {
+    PinnedBuffer buffer(device, 4096);
+    REQUIRE(buffer.data() != nullptr);
+    std::memset(buffer.data(), 1, buffer.bytes());
+    PinnedBuffer moved = std::move(buffer);
+    CHECK(buffer.data() == nullptr);
+    CHECK(moved.bytes() == 4096);
+    PinnedBuffer target(device, 16);
+    target = std::move(moved);
+    CHECK(FakeDriver::get().live("host") == 1);
+    CHECK(PinnedBuffer(device, 0).data() == nullptr);
+    CHECK(PinnedBuffer().bytes() == 0);
+  }
+  CHECK(FakeDriver::get().live("host") == 0);
+  FakeDriver::get().fail("cuMemHostAlloc", CUDA_ERROR_OUT_OF_MEMORY);
+  try {
+    const PinnedBuffer buffer(device, 123);
+    FAIL("nothing was thrown");
+  } catch (const OutOfMemory& error) {
+    CHECK(error.requested == 123);
+  }
+}
