@@ -1,0 +1,48 @@
+"""The device under test: KERNWRIGHT_DEVICE says which, the simulated one by default."""
+
+import os
+
+import pytest
+
+os.environ.setdefault("KERNWRIGHT_DEVICE", "sim")
+
+import kernwright as kw
+
+DTYPES = [
+    *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+    *("float16", "float32", "float64", "complex64", "complex128"),
+    *("bfloat16", "float8_e4m3fn", "float8_e5m2"),
+]
+
+SAXPY = r"""
+__global__ void saxpy(float a, const float* x, float* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] += a * x[i];
+}
+"""
+
+
+@pytest.fixture(autouse=True)
+def idle_device():
+    """Every test starts and ends on the default device; a fault that one leaves fails that one."""
+    before = kw.current_device()
+    yield
+    assert kw.current_device() == before
+    before.synchronize()
+
+
+@pytest.fixture
+def device():
+    return kw.current_device()
+
+
+@pytest.fixture
+def sim():
+    """The simulated device, also where the other tests run on a GPU."""
+    with kw.Device("sim") as device:
+        yield device
+
+
+@pytest.fixture(scope="session")
+def saxpy():
+    return kw.kernel(SAXPY)
