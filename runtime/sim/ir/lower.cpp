@@ -247,38 +247,38 @@ bool FunctionLowering::lower_parameter_access(const Inst& inst) {
     lower_generic(rewritten_.back());
     return true;
   }
-  const bool from_launch = function_.is_entry && at.symbol_kind == ptx::SymbolKind::parameter;
-  const std::optional<LanePlace> place = from_launch ? std::nullopt : lane_place(at);
-  if (!from_launch && !place) return false;
-  if (from_launch && !is_load) fail(inst, "a kernel cannot write its parameters");
-  const ptx::Type type = inst.modifiers.type[0];
+  LoweredOp form;
+  std::int64_t start = at.offset, limit = info_.parameter_bytes;
+  if (function_.is_entry && at.symbol_kind == ptx::SymbolKind::parameter) {
+    if (!is_load) fail(inst, "a kernel cannot write its parameters");
+    form = internal(Internal::load_parameter, &inst);
+    start += info_.parameters[at.symbol_index].offset;
+  } else if (const std::optional<LanePlace> place = lane_place(at)) {
+    form = internal(is_load ? Internal::load_lane : Internal::store_lane, &inst);
+    form.sources[0] = {Ref::Kind::area, place->area};
+    form.sources[1] = {Ref::Kind::fixed, place->stride};
+    form.source_count = 2;
+    start += place->offset;
+    limit = lowered_.areas[place->area].bytes;
+  } else {
+    return false;
+  }
   const ptx::Operand& value = inst.operands[is_load ? 0 : 1];
-  const std::size_t count = value.kind == OperandKind::vector ? value.elements.size() : 1;
+  const bool is_vector = value.kind == OperandKind::vector;
+  const std::size_t count = is_vector ? value.elements.size() : 1;
+  const std::int64_t step = ptx::bits(inst.modifiers.type[0]) / 8;
+  if (start < 0 || start + step * static_cast<std::int64_t>(count) > limit) {
+    fail(inst, format("offset {} lies outside {}", at.offset, at.symbol));
+  }
   for (std::size_t i = 0; i < count; ++i) {
-    const ptx::Operand& part = value.kind == OperandKind::vector ? value.elements[i] : value;
-    LoweredOp op = internal(is_load ? (from_launch ? Internal::load_parameter : Internal::load_lane)
-                                    : Internal::store_lane,
-                            &inst);
-    op.handlers.flags = parameter_flags(type, width_of(part));
-    op.imm = at.offset + static_cast<std::int64_t>(i) * (ptx::bits(type) / 8);
-    if (from_launch) {
-      op.imm += info_.parameters[at.symbol_index].offset;
-    } else {
-      op.imm += place->offset;
-      op.sources[0] = {Ref::Kind::area, place->area};
-      op.sources[1] = {Ref::Kind::fixed, place->stride};
-      op.source_count = 2;
-    }
+    const ptx::Operand& part = is_vector ? value.elements[i] : value;
+    LoweredOp op = form;
+    op.handlers.flags = parameter_flags(inst.modifiers.type[0], width_of(part));
+    op.imm = start + static_cast<std::int64_t>(i) * step;
     if (is_load) {
       op.d = destination(part);
     } else {
-      op.sources[2] = source(inst, part);
-      op.source_count = 3;
-    }
-    const std::int64_t limit =
-        from_launch ? info_.parameter_bytes : lowered_.areas[place->area].bytes;
-    if (op.imm < 0 || op.imm + ptx::bits(type) / 8 > limit) {
-      fail(inst, format("offset {} lies outside {}", at.offset, at.symbol));
+      op.sources[op.source_count++] = source(inst, part);
     }
     emit(std::move(op));
   }

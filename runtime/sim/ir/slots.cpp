@@ -148,8 +148,9 @@ class SlotPool {
 constexpr std::array<std::uint8_t, 5> kWidths{kPredicateWidth, 2, 4, 8, 16};
 
 std::size_t width_class(std::uint8_t bytes) {
-  return static_cast<std::size_t>(std::find(kWidths.begin(), kWidths.end(), bytes) -
-                                  kWidths.begin());
+  std::size_t c = 0;
+  while (c + 1 < kWidths.size() && kWidths[c] != bytes) ++c;
+  return c;
 }
 
 std::uint32_t align_up(std::uint32_t value, std::uint32_t to) { return (value + to - 1) / to * to; }

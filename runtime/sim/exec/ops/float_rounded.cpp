@@ -1,0 +1,135 @@
+// Directed rounding (.rz, .rm, .rp): exact, one lane after the other under the host's rounding
+// mode.
+#include "sim/exec/ops/float_lanes.h"
+#include "sim/ptx/isa.h"
+
+#include <cfenv>
+
+namespace kernwright::sim::KW_SIM_NS {
+
+OpPair select_float_rounded(const ptx::Instruction& inst, const OperandWidths& widths);
+
+namespace {
+
+/// Keeps the compiler from computing with `x` before, or moving it behind, a change of the rounding
+/// mode.
+template <typename T>
+inline T pinned(T x) {
+  asm volatile("" : "+m"(x) : : "memory");
+  return x;
+}
+
+struct Add {
+  template <typename T>
+  T operator()(T a, T b, T) const {
+    return a + b;
+  }
+};
+struct Subtract {
+  template <typename T>
+  T operator()(T a, T b, T) const {
+    return a - b;
+  }
+};
+struct Multiply {
+  template <typename T>
+  T operator()(T a, T b, T) const {
+    return a * b;
+  }
+};
+struct Fused {
+  template <typename T>
+  T operator()(T a, T b, T c) const {
+    return fused(a, b, c);
+  }
+};
+struct Divide {
+  template <typename T>
+  T operator()(T a, T b, T) const {
+    return a / b;
+  }
+};
+struct Reciprocal {
+  template <typename T>
+  T operator()(T a, T, T) const {
+    return T{1} / a;
+  }
+};
+struct SquareRoot {
+  template <typename T>
+  T operator()(T a, T, T) const {
+    return std::sqrt(a);
+  }
+};
+
+constexpr std::uint32_t kFlushFlag = 1u << 16, kSaturateFlag = 1u << 17;
+
+/// Op::flags: the host's rounding mode, kFlushFlag, kSaturateFlag.
+template <bool kMasked, typename F, typename T>
+const Op* rounded(const Op* op, Warp& warp) {
+  const T* a = warp.reg<T>(op->a);
+  const T* b = warp.reg<T>(op->b);
+  const T* c = warp.reg<T>(op->c);
+  T* d = warp.reg<T>(op->d);
+  const bool flushes = (op->flags & kFlushFlag) != 0, saturates = (op->flags & kSaturateFlag) != 0;
+  const auto input = [=](T x) { return pinned(flushes ? flush(x) : x); };
+  std::fesetround(static_cast<int>(op->flags & 0xffff));
+  for_active<kMasked>(warp,
+                      [=](int i) { d[i] = pinned(F{}(input(a[i]), input(b[i]), input(c[i]))); });
+  std::fesetround(FE_TONEAREST);
+  for_active<kMasked>(warp, [=](int i) {
+    const T r = flushes ? flush(d[i]) : d[i];
+    d[i] = saturates ? clamp_unit(r) : canonical(r);
+  });
+  return op + 1;
+}
+
+template <typename F>
+OpPair rounded_pair(const ptx::Modifiers& mods) {
+  OpPair pair;
+  if (mods.type[0] == ptx::Type::f64) {
+    pair = {rounded<false, F, double>, rounded<true, F, double>};
+  } else {
+    pair = {rounded<false, F, float>, rounded<true, F, float>};
+  }
+  int mode = FE_TOWARDZERO;
+  if (mods.rounding == ptx::Rounding::rm) mode = FE_DOWNWARD;
+  if (mods.rounding == ptx::Rounding::rp) mode = FE_UPWARD;
+  pair.flags = static_cast<std::uint32_t>(mode) | (mods.ftz ? kFlushFlag : 0) |
+               (mods.sat ? kSaturateFlag : 0);
+  return pair;
+}
+
+}  // namespace
+
+OpPair select_float_rounded(const ptx::Instruction& inst, const OperandWidths&) {
+  using ptx::Handler;
+  using ptx::Rounding;
+  const ptx::Modifiers& mods = inst.modifiers;
+  if (mods.type[0] != ptx::Type::f32 && mods.type[0] != ptx::Type::f64) return {};
+  if (mods.rounding != Rounding::rz && mods.rounding != Rounding::rm &&
+      mods.rounding != Rounding::rp) {
+    return {};
+  }
+  switch (inst.row->handler) {
+    case Handler::add:
+      return rounded_pair<Add>(mods);
+    case Handler::sub:
+      return rounded_pair<Subtract>(mods);
+    case Handler::mul:
+      return rounded_pair<Multiply>(mods);
+    case Handler::fma:
+    case Handler::mad:
+      return rounded_pair<Fused>(mods);
+    case Handler::div:
+      return rounded_pair<Divide>(mods);
+    case Handler::rcp:
+      return rounded_pair<Reciprocal>(mods);
+    case Handler::sqrt:
+      return rounded_pair<SquareRoot>(mods);
+    default:
+      return {};
+  }
+}
+
+}  // namespace kernwright::sim::KW_SIM_NS
