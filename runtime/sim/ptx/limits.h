@@ -17,6 +17,7 @@ inline constexpr std::uint64_t kMaxPaddedValues = 1u
 inline constexpr std::uint32_t kMaxAlignment = 1u << 16;
 inline constexpr int kMaxScopes = 64;
 inline constexpr int kMaxExpressionDepth = 32;
+inline constexpr std::size_t kMaxExtents = 16;
 inline constexpr int kMaxInlineDepth = 64;
 inline constexpr int kMaxModifiers = 24;
 inline constexpr std::uint64_t kMaxFiles = 65536;

@@ -119,9 +119,6 @@ constexpr std::array kWait{word("test_wait", verb, Verb::test_wait),
                            word("try_wait", verb, Verb::try_wait)};
 constexpr std::array kArrive{word("arrive", verb, Verb::arrive),
                              word("arrive_drop", verb, Verb::arrive_drop)};
-constexpr std::array kProxy{word("alias", ignored, 0), word("async", ignored, 0),
-                            word("async.global", ignored, 0), word("async::generic", ignored, 0),
-                            word("tensormap::generic", ignored, 0)};
 
 constexpr std::array kSets{
     NamedSet{"CMP_S", kCompareSigned},
@@ -166,7 +163,6 @@ constexpr std::array kSets{
     NamedSet{"TEST", kTest},
     NamedSet{"WAIT", kWait},
     NamedSet{"ARRIVE", kArrive},
-    NamedSet{"PROXY", kProxy},
 };
 
 // Words that patterns spell out, besides types and shapes.
@@ -454,7 +450,7 @@ void apply(const Word& word, Modifiers& m) noexcept {
     case shape:
       m.m = static_cast<std::uint8_t>((word.value & 15) * 4);
       m.n = static_cast<std::uint8_t>((word.value >> 4 & 15) * 4);
-      m.k = static_cast<std::uint8_t>((word.value >> 8 & 255) * 4);
+      m.k = static_cast<std::uint16_t>((word.value >> 8 & 255) * 4);
       break;
     case layout:
       set(m.layout_a == Layout::none ? m.layout_a : m.layout_b, word);

@@ -100,6 +100,7 @@ void Parser::parse_extent(Variable& variable) {
   bool open = false;
   while (accept('[')) {
     variable.is_array = true;
+    if (extents_.size() == kMaxExtents) fail("an array has too many dimensions");
     std::uint64_t extent = 0;
     if (lexer_.peek().is(']')) {
       if (!extents_.empty()) fail("only the first extent may be left out");

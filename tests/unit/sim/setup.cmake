@@ -1,0 +1,3 @@
+# Refreshes docs/ptx_coverage.md: build and run `write_isa_page docs/ptx_coverage.md`.
+add_executable(write_isa_page EXCLUDE_FROM_ALL "${CMAKE_CURRENT_SOURCE_DIR}/sim/write_isa_page.cpp")
+target_link_libraries(write_isa_page PRIVATE kernwright::sim kernwright_flags)
