@@ -8,10 +8,14 @@
 
 namespace kernwright {
 
-/// Formats like std::format; the pattern is checked at compile time.
-template <typename... Args>
-std::string format(fmt::format_string<Args...> pattern, Args&&... args) {
-  return fmt::format(pattern, std::forward<Args>(args)...);
-}
+/// Formats like std::format; the pattern is checked at compile time. A function object, so that an
+/// argument of a std type does not bring std::format into the overload set.
+struct Format {
+  template <typename... Args>
+  std::string operator()(fmt::format_string<Args...> pattern, Args&&... args) const {
+    return fmt::format(pattern, std::forward<Args>(args)...);
+  }
+};
+inline constexpr Format format{};
 
 }  // namespace kernwright
