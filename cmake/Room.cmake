@@ -1,4 +1,4 @@
-# kernwright_room(<name> [DEPENDS room...]): one static library per room from the folder's own *.cpp files.
+# kernwright_room(<name> [DEPENDS room...]): one static library per room from the folder's *.cpp.
 # Sub-folders belong to the room too. A room sees only the rooms that it lists.
 function(kernwright_room name)
   cmake_parse_arguments(ARG "" "" "DEPENDS;EXCLUDE" ${ARGN})

@@ -12,7 +12,8 @@ namespace kernwright::kernels {
 /// - integers wrap around; to bool, everything but 0 is true (NaN too);
 /// - floating to floating rounds to nearest, ties to even. What is too large becomes infinity, in
 ///   float8_e4m3fn NaN. bfloat16 and the 8-bit floats are reached through float32, so float64 and
-///   64-bit integers are rounded twice, as ml_dtypes does. A NaN stays a quiet NaN of its sign;
+///   64-bit integers are rounded twice, as ml_dtypes does. A NaN stays a quiet NaN, of its sign
+///   unless it comes from float64;
 /// - floating to integer drops the fraction. NaN and what is out of range become what the x86
 ///   instructions give: the lowest int32 wrapped to 8, 16 and 32 bits, the lowest int64 for uint32
 ///   (wrapped) and 64 bits; NumPy leaves these undefined;

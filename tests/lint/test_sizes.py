@@ -5,6 +5,8 @@ MAX_COLUMNS = 100
 SOURCES = {".h", ".cpp", ".py", ".pyi", ".cu", ".cuh", ".cmake", ".sh"}
 # Tables and generated text may be longer.
 TABLES = {".inc", ".def"}
+# One row per function, so that a row can be found and sorted as a line.
+ROWS = {"runtime/driver/driver_api.def", "runtime/driver/nvrtc_api.def"}
 LONG_BY_NATURE = {
     "runtime/driver/driver_types.h",  # the driver's ABI, one table of declarations
 }
@@ -23,7 +25,7 @@ def test_files_have_at_most_500_lines(root, tracked):
 def test_lines_have_at_most_100_columns(root, tracked):
     wide = []
     for path in tracked:
-        if path.suffix in SOURCES | TABLES:
+        if path.suffix in SOURCES | TABLES and path.as_posix() not in ROWS:
             for number, line in enumerate((root / path).read_text().splitlines(), 1):
                 if len(line) > MAX_COLUMNS:
                     wide.append(f"{path}:{number}: {len(line)} columns")

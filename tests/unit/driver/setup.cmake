@@ -1,5 +1,5 @@
-# What the driver room's tests need beside their sources: fake libraries, and NVIDIA's own headers and
-# NVRTC libraries where this machine has them.
+# What the driver room's tests need beside their sources: fake libraries, and NVIDIA's own headers
+# and NVRTC libraries where this machine has them.
 
 foreach(fake IN ITEMS fake_cuda fake_cuda_exports fake_nvrtc fake_nvrtc_partial)
   string(REGEX REPLACE "_(exports|partial)$" "" source "${fake}")
@@ -63,7 +63,7 @@ if(nvrtc_path)
       string(APPEND present "#define NVIDIA_HAS_${name} ABSENT\n")
     endif()
   endforeach()
-  file(CONFIGURE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/driver_test/nvrtc_present.h" CONTENT "${present}"
-    @ONLY)
+  file(CONFIGURE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/driver_test/nvrtc_present.h"
+    CONTENT "${present}" @ONLY)
   target_include_directories(test_driver PRIVATE "${CMAKE_CURRENT_BINARY_DIR}/driver_test")
 endif()

@@ -121,9 +121,10 @@ int wrong_codes(const Format& format, const std::vector<From>& values, ScalarTyp
     const unsigned code = code_at(bytes, scalar_size(format.type), i);
     const auto exact = static_cast<double>(values[i]);
     const double x = through_float ? static_cast<double>(static_cast<float>(exact)) : exact;
-    const bool same = std::isnan(x) ? std::isnan(format.decode(code)) &&
-                                          ((code & format.sign()) != 0) == std::signbit(x)
-                                    : code == format.encode(x);
+    // A conversion of float64 may lose the sign of a NaN.
+    const bool same_sign = sizeof(From) == 8 || ((code & format.sign()) != 0) == std::signbit(x);
+    const bool same =
+        std::isnan(x) ? std::isnan(format.decode(code)) && same_sign : code == format.encode(x);
     wrong += same ? 0 : 1;
   }
   return wrong;
