@@ -125,6 +125,17 @@ void convert_address(const ArgumentPlan& plan, const PointerArgument& pointer, s
   store(pointer.address, slot);
 }
 
+/// Structured elements as raw bytes, in the same memory where something is copied back into it.
+HostArgument bytes_of(const HostArgument& host) {
+  const py::module_ numpy = py::module_::import("numpy");
+  if (host.copy_out && !host.values.attr("flags").attr("c_contiguous").cast<bool>()) {
+    throw ArgumentError("kw.Out and kw.InOut take structured arrays that are contiguous");
+  }
+  HostArgument bytes = host;
+  bytes.values = numpy.attr("ascontiguousarray")(host.values).attr("reshape")(-1).attr("view")("u1");
+  return bytes;
+}
+
 void convert_host(const ArgumentPlan& plan, const HostArgument& host, std::byte* slot,
                   LaunchFrame& frame) {
   const auto values = py::reinterpret_borrow<py::array>(host.values);
@@ -133,6 +144,11 @@ void convert_host(const ArgumentPlan& plan, const HostArgument& host, std::byte*
   }
   ArrayArgument argument;
   argument.type = scalar_of_dtype(values.dtype());
+  const bool structured = !argument.type && values.dtype().kind() == 'V';
+  if (structured) {
+    convert_host(plan, bytes_of(host), slot, frame);
+    return;
+  }
   argument.type_text = py::str(values.dtype()).cast<std::string>();
   argument.nbytes = static_cast<std::size_t>(values.nbytes());
   check_array(plan, argument, true, frame);
@@ -155,6 +171,8 @@ void convert_other(const ArgumentPlan& plan, py::handle value, bool strided, std
     const std::string text = error.what();
     if (text.find("): parameter ") != std::string::npos) throw;
     frame.refuse(plan, "got " + text);
+  } catch (const InvalidArgument& error) {
+    frame.refuse(plan, format("got a {} that cannot be taken: {}", type_name(value), error.what()));
   }
   if (!found) {
     const bool number = PyLong_Check(value.ptr()) && !PyBool_Check(value.ptr());
@@ -180,9 +198,9 @@ void convert_pointer(const ArgumentPlan& plan, PyObject* value, std::byte* slot,
     convert_host(plan, py::handle(value).cast<const HostArgument&>(), slot, frame);
   } else if (py::isinstance<StridedArgument>(value)) {
     const py::object inner = py::handle(value).cast<const StridedArgument&>().array;
-    const Array* array = array_of(inner.ptr());
-    if (array != nullptr) {
-      convert_ours(plan, *array, true, slot, frame);
+    const Array* own = array_of(inner.ptr());
+    if (own != nullptr) {
+      convert_ours(plan, *own, true, slot, frame);
     } else {
       convert_other(plan, inner, true, slot, frame);
     }

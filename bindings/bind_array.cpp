@@ -152,7 +152,7 @@ py::object dlpack(const py::object& self, const py::object& stream, const py::ob
   if (array.read_only() && !versioned && !wants_copy) {
     throw py::buffer_error("a read-only array needs a consumer that knows DLPack 1.0");
   }
-  return dlpack_capsule(wants_copy ? copy_array(array) : array, versioned);
+  return dlpack_capsule(wants_copy ? copy_array(array) : array, versioned, wants_copy);
 }
 
 py::dict cuda_interface(const Array& array) {

@@ -4,26 +4,19 @@
 #include "array/array.h"
 
 #include <cstdint>
-#include <optional>
 #include <pybind11/pybind11.h>
+#include <string>
 
 namespace kernwright::python {
 
 namespace py = pybind11;
 
-/// Device types of DLPack that matter here. The simulated device calls itself an extension device:
-/// its memory must not be touched by host code or CUDA.
-enum class DLPackDevice : std::int32_t { cpu = 1, cuda = 2, cuda_managed = 13, extension = 12 };
-
-/// What x.__dlpack_device__() said.
+/// What x.__dlpack_device__() said: a DLDeviceType and an index.
 struct DLPackPlace {
   std::int32_t type = 0;
   std::int32_t index = 0;
-  bool is_cuda() const noexcept {
-    return type == static_cast<std::int32_t>(DLPackDevice::cuda) ||
-           type == static_cast<std::int32_t>(DLPackDevice::cuda_managed);
-  }
-  bool is_host() const noexcept { return type == 1 || type == 3; }  // plain or pinned
+  bool is_cuda() const noexcept;
+  bool is_host() const noexcept;  ///< plain or pinned
 };
 
 /// True when `value` speaks DLPack; its place goes to `place`.
@@ -40,8 +33,8 @@ std::string place_text(const DLPackPlace& place);
 /// Throws ArgumentError for element types that we do not have.
 Array adopt_dlpack(py::handle value, Device& device, const Stream& stream);
 
-/// The DLPack capsule of `array`, held alive by it; versioned when `versioned`.
-py::object dlpack_capsule(const Array& array, bool versioned);
+/// The DLPack capsule of `array`, held alive by it. `is_copy`: the memory is nobody else's.
+py::object dlpack_capsule(const Array& array, bool versioned, bool is_copy);
 
 DLPackPlace place_of(const Device& device);
 

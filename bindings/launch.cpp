@@ -1,6 +1,7 @@
 // The launch path: subscript, vectorcall, arguments into a stack block, one launch.
 #include "launch.h"
 
+#include "array_support.h"
 #include "base/errors.h"
 #include "base/format.h"
 #include "core/device.h"
@@ -177,6 +178,10 @@ void launch(KernelObject& kernel, LaunchConfig config, PyObject* const* argument
   {
     const py::gil_scoped_release unlocked;
     plan.kernel.launch(config, {block.pointers(), count}, site);
+  }
+  // The arrays may be dropped at once: their memory waits for this launch on a stream not their own.
+  for (std::size_t i = 0; i < count; ++i) {
+    if (const Array* array = array_of(arguments[i])) array->use_on(config.stream);
   }
   frame.finish();
 }
