@@ -15,14 +15,15 @@ help:
 setup:
 	@scripts/setup.sh $(VENV) $(PYTHON)
 
-## make build     the C++ libraries, examples and unit tests, in build/release
+## make build     everything in build/release: libraries, extension, examples, unit tests
 build: setup
 	@cmake --preset release -DPython_EXECUTABLE=$(abspath $(BIN)/python) >$(BUILD).log 2>&1 || \
 	  { cat $(BUILD).log; exit 1; }
 	@cmake --build $(BUILD) -j $(JOBS)
 
 $(VENV)/.installed: $(SOURCES)
-	@scripts/install.sh $(VENV)
+	@$(MAKE) --no-print-directory build
+	@scripts/install.sh $(VENV) $(BUILD)
 	@touch $@
 install: setup
 	@$(MAKE) --no-print-directory $(VENV)/.installed
@@ -32,7 +33,7 @@ demo: install
 	@$(BIN)/python -m kernwright demo
 
 ## make test      C++ unit tests, Python tests and lints; ends with "N passed, N failed"
-test: build install
+test: install
 	@$(BIN)/python scripts/run_tests.py --build $(BUILD)
 
 ## make lint      floors, sizes, ASCII, formatting, ruff, mypy on the stubs

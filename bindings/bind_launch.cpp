@@ -87,8 +87,8 @@ PyObject* kernel_launch(PyObject* self, PyObject* const* arguments, Py_ssize_t c
       throw ArgumentError("launch(config, *arguments): the first must be a kw.LaunchConfig" +
                           (count < 1 ? std::string() : ", got " + type_name(arguments[0])));
     }
-    const auto& config = py::handle(arguments[0]).cast<const LaunchConfigObject&>();
-    launch(*instance_value<KernelObject>(self), resolved(config), arguments + 1,
+    const auto* config = py::handle(arguments[0]).cast<const LaunchConfigObject*>();
+    launch(*instance_value<KernelObject>(self), resolved(*config), arguments + 1,
            static_cast<std::size_t>(count - 1));
     Py_RETURN_NONE;
   });

@@ -114,7 +114,7 @@ const Op* special_uniform(const Op* op, Warp& warp) {
   return op + 1;
 }
 
-std::uint32_t lane_value(const Warp& warp, ptx::SpecialRegister which, int lane) {
+std::uint32_t lane_value(ptx::SpecialRegister which, int lane) {
   using enum ptx::SpecialRegister;
   const std::uint32_t bit = 1u << lane;
   switch (which) {
@@ -131,8 +131,7 @@ std::uint32_t lane_value(const Warp& warp, ptx::SpecialRegister which, int lane)
     case lanemask_gt:
       return ~(bit | (bit - 1));
     default:
-      return warp.tid[static_cast<std::size_t>(which) - static_cast<std::size_t>(tid_x)]
-                     [static_cast<std::size_t>(lane)];
+      return 0;  // every other register is the same for all lanes, or read by the caller
   }
 }
 
@@ -145,7 +144,7 @@ const Op* special_lane(const Op* op, Warp& warp) {
         static_cast<std::size_t>(which) - static_cast<std::size_t>(ptx::SpecialRegister::tid_x);
     for (int i = 0; i < kLanes; ++i) values[i] = warp.tid[axis][static_cast<std::size_t>(i)];
   } else {
-    for (int i = 0; i < kLanes; ++i) values[i] = lane_value(warp, which, i);
+    for (int i = 0; i < kLanes; ++i) values[i] = lane_value(which, i);
   }
   if (op->imm == 4) {
     write_lanes<kMasked, std::uint32_t>(warp, op->d, [&](int i) { return values[i]; });
