@@ -7,6 +7,7 @@
 
 #include <map>
 #include <mutex>
+#include <utility>
 
 namespace kernwright {
 namespace {
@@ -127,8 +128,12 @@ namespace {
 
 /// Resources by device. Leaked on purpose: arrays may outlive every other static object.
 struct DefaultResources {
+  struct Entry {
+    std::shared_ptr<MemoryResource> first;    ///< made by the library, kept for good
+    std::shared_ptr<MemoryResource> current;  ///< what new arrays come from
+  };
   std::mutex mutex;
-  std::map<const Device*, std::shared_ptr<MemoryResource>> by_device;
+  std::map<const Device*, Entry> by_device;
 };
 
 DefaultResources& defaults() {
@@ -143,13 +148,13 @@ std::shared_ptr<MemoryResource> default_resource(Device& device) {
   {
     const std::lock_guard lock(all.mutex);
     if (const auto found = all.by_device.find(&device); found != all.by_device.end()) {
-      return found->second;
+      return found->second.current;
     }
   }
   // Made without the lock: the driver may take its time, and other devices need not wait.
-  auto made = std::make_shared<AsyncResource>(device);
+  const auto made = std::make_shared<AsyncResource>(device);
   const std::lock_guard lock(all.mutex);
-  return all.by_device.emplace(&device, std::move(made)).first->second;
+  return all.by_device.emplace(&device, DefaultResources::Entry{made, made}).first->second.current;
 }
 
 std::shared_ptr<MemoryResource> set_default_resource(Device& device,
@@ -158,15 +163,11 @@ std::shared_ptr<MemoryResource> set_default_resource(Device& device,
     throw InvalidArgument(format("a resource of {} cannot serve {}", resource->device().identify(),
                                  device.identify()));
   }
-  std::shared_ptr<MemoryResource> before = default_resource(device);
+  default_resource(device);
   DefaultResources& all = defaults();
   const std::lock_guard lock(all.mutex);
-  if (resource != nullptr) {
-    all.by_device[&device] = std::move(resource);
-  } else {
-    all.by_device.erase(&device);
-  }
-  return before;
+  DefaultResources::Entry& entry = all.by_device.at(&device);
+  return std::exchange(entry.current, resource != nullptr ? std::move(resource) : entry.first);
 }
 
 }  // namespace kernwright
