@@ -4,7 +4,7 @@
 #include "base/errors.h"
 #include "core/device.h"
 #include "core/runtime.h"
-#include "sim/device.h"
+#include "unit/core/test_device.h"
 
 #include <doctest/doctest.h>
 
@@ -18,7 +18,7 @@ using namespace kernwright;
 namespace {
 
 Device& sim_device() {
-  Runtime::register_sim(&sim::driver_api);
+  testing::test_device();
   return Runtime::get().device("sim");
 }
 
