@@ -100,9 +100,11 @@ BlockRunner::BlockRunner(const LaunchContext& launch, std::uint32_t sm)
       launch.dynamic_shared_bytes == 0
           ? entry.shared_bytes
           : std::size_t{entry.dynamic_shared_offset} + launch.dynamic_shared_bytes;
-  state.block.shared.resize(shared);
+  // Aligned to a cache line, so that a warp's access touches as few of them as possible.
+  state.block.shared.resize(shared + 63);
+  const auto start = reinterpret_cast<std::uintptr_t>(state.block.shared.data());
   for (Warp& warp : state.warps) {
-    warp.shared = state.block.shared.data();
+    warp.shared = state.block.shared.data() + (64 - start % 64) % 64;
     warp.shared_bytes = shared;
   }
 }
@@ -118,9 +120,7 @@ void BlockRunner::start(std::array<std::uint32_t, 3> ctaid) {
   state.block.linear_index =
       ctaid[0] + std::uint64_t{grid[0]} * (ctaid[1] + std::uint64_t{grid[1]} * ctaid[2]);
   state.block.fault = FaultReport{};
-  if (!state.block.shared.empty()) {
-    std::memset(state.block.shared.data(), kSharedPoison, state.block.shared.size());
-  }
+  std::memset(state.block.shared.data(), kSharedPoison, state.block.shared.size());
   state.barriers.reset(state.block.warp_count);
   for (std::size_t w = 0; w < state.warps.size(); ++w) begin_warp(state.warps[w], state.lanes[w]);
 }

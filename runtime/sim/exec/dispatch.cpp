@@ -1,13 +1,13 @@
 // Detects the CPU and asks the op families of the best build.
 #include "sim/exec/dispatch.h"
 
+#include "base/env.h"
 #include "base/errors.h"
 #include "base/format.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <iterator>
-#include <string_view>
+#include <string>
 
 // One declaration and one list of every family for each build of exec/ops.
 #define KW_FAMILY(name) OpPair select_##name(const ptx::Instruction&, const OperandWidths&);
@@ -80,22 +80,18 @@ constexpr IsaBuild kBuilds[] = {
      isa_baseline::internal_control, isa_baseline::internal_move},
 };
 
-const IsaBuild& choose_build() {
-  const char* wanted = std::getenv("KERNWRIGHT_SIM_ISA");
-  std::string known;
-  for (const IsaBuild& build : kBuilds) {
-    if (!build.runs_here()) continue;
-    if (wanted == nullptr || *wanted == '\0' || std::string_view(wanted) == build.name) {
-      return build;
-    }
-    known += (known.empty() ? "" : ", ") + std::string(build.name);
-  }
-  throw InvalidArgument(
-      format("KERNWRIGHT_SIM_ISA is \"{}\"; this machine can run: {}", wanted, known));
-}
-
 /// Read at each decode, not once: tests and benchmarks compare the builds in one process.
-const IsaBuild& build() { return choose_build(); }
+const IsaBuild& build() {
+  const std::string wanted = env_choice(Env::sim_isa);
+  std::string known;
+  for (const IsaBuild& candidate : kBuilds) {
+    if (!candidate.runs_here()) continue;
+    if (wanted == "auto" || wanted == candidate.name) return candidate;
+    known += (known.empty() ? "" : ", ") + std::string(candidate.name);
+  }
+  throw InvalidArgument(format("{} is \"{}\", but this machine can run: auto, {}",
+                               env_variable(Env::sim_isa).name, wanted, known));
+}
 
 }  // namespace
 
