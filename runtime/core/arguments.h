@@ -96,8 +96,8 @@ struct LaunchTarget {
   LaunchSite site;
   LaunchTarget(
       const Kernel& launched,  // NOLINT: converts on purpose, so that the line is the caller's
-      std::source_location at = std::source_location::current())
-      : kernel(launched), site(LaunchSite::here(at)) {}
+      const char* file = __builtin_FILE(), int line = __builtin_LINE())
+      : kernel(launched), site(LaunchSite::here(file, line)) {}
 };
 
 /// Queues the kernel with these arguments: launch(kernel, {.grid = {4}, .block = {256}}, 2.0f, x,

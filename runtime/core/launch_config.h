@@ -20,10 +20,11 @@ struct LaunchConfig {
   Dim3 block{};
   std::uint32_t shared_bytes = 0;  ///< dynamic shared memory; above 48 KB it is opted in by itself
   Stream stream{};
-  Dim3 cluster{0, 0, 0};           ///< blocks of a cluster; 0 = no cluster
-  bool cooperative = false;        ///< all blocks resident at once (grid synchronisation)
+  Dim3 cluster{0, 0, 0};     ///< blocks of a cluster; 0 = no cluster
+  bool cooperative = false;  ///< all blocks resident at once (grid synchronisation)
   int priority = 0;
-  bool programmatic_dependent = false;  ///< may start before the previous kernel of the stream ended
+  bool programmatic_dependent =
+      false;  ///< may start before the previous kernel of the stream ended
 };
 
 }  // namespace kernwright

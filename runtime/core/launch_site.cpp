@@ -6,14 +6,14 @@
 namespace kernwright {
 namespace {
 
-SourceLocation resolve_source_location(const void* origin, std::uint64_t position) {
+SourceLocation resolve_literal(const void* origin, std::uint64_t position) {
   return {static_cast<const char*>(origin), static_cast<int>(position)};
 }
 
 }  // namespace
 
-LaunchSite LaunchSite::here(std::source_location at) noexcept {
-  return {at.file_name(), at.line(), resolve_source_location};
+LaunchSite LaunchSite::here(const char* file, int line) noexcept {
+  return {file, static_cast<std::uint64_t>(line), resolve_literal};
 }
 
 std::string LaunchSite::to_string() const noexcept {

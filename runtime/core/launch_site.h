@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <source_location>
 #include <string>
 
 namespace kernwright {
@@ -25,8 +24,9 @@ struct LaunchSite {
   std::uint64_t position = 0;
   Resolver resolve = nullptr;  ///< null: no place known
 
-  /// The C++ line that calls this.
-  static LaunchSite here(std::source_location at = std::source_location::current()) noexcept;
+  /// The C++ line that calls this; `file` must be a string literal.
+  // NOTE: clang 14 has no std::source_location; both compilers have what it is made of.
+  static LaunchSite here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) noexcept;
   /// "app.py:12", or empty when unknown. Never throws.
   std::string to_string() const noexcept;
 };
