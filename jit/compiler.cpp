@@ -2,8 +2,12 @@
 #include "jit/compiler.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <future>
+#include <memory>
 #include <set>
+#include <thread>
 
 #include "base/errors.h"
 #include "base/format.h"
@@ -47,11 +51,8 @@ enum class Next { again, give_up };
 /// One compile() call: the attempts so far and what they taught.
 class Session {
  public:
-  Session(const LoadedNvrtc& nvrtc, const CompileRequest& request)
-      : nvrtc_(nvrtc),
-        request_(request),
-        deadline_(request.options.timeout),
-        plan_(first_plan(request)) {
+  Session(const LoadedNvrtc& nvrtc, const CompileRequest& request, const CompileDeadline& deadline)
+      : nvrtc_(nvrtc), request_(request), deadline_(deadline), plan_(first_plan(request)) {
     for (const std::string& name : request.names) add_kernel(name, true);
     for (const KernelDeclaration& kernel : request.declared.kernels) {
       if (request.with_declared && !kernel.is_template) add_kernel(kernel.name, false);
@@ -129,6 +130,11 @@ class Session {
           format("{} in {} is overloaded: name one by its type, for example (void (*)(float*)){}",
                  name, source, name));
     }
+    for (const SymbolDeclaration& symbol : request_.declared.symbols) {
+      if (symbol.name != name) continue;
+      throw NameNotFound(format("{} in {} is a variable, no __global__ function{}", name, source,
+                                describe_names(name, declared_names(request_))));
+    }
     if (declared != kernels.end()) {
       throw NameNotFound(
           format("{} stands at {}:{} but the compiler does not see it there (behind an #if?): {}",
@@ -141,9 +147,55 @@ class Session {
 
   const LoadedNvrtc& nvrtc_;
   const CompileRequest& request_;
-  CompileDeadline deadline_;
+  const CompileDeadline& deadline_;
   CompilePlan plan_;
 };
+
+/// How long a compile that was told to stop is waited for.
+constexpr std::chrono::milliseconds kGrace{250};
+
+std::atomic<int>& abandoned() {
+  static std::atomic<int> count = 0;
+  return count;
+}
+
+enum class JobState { running, ended, abandoned };
+
+/// What a thread needs that may outlive the call which started it.
+struct Job {
+  Job(const LoadedNvrtc& library, const CompileRequest& wanted)
+      : nvrtc(library), request(wanted), deadline(wanted.options.timeout) {}
+
+  void run() {
+    try {
+      result.set_value(Session(nvrtc, request, deadline).run());
+    } catch (...) {
+      result.set_exception(std::current_exception());
+    }
+    if (state.exchange(JobState::ended) == JobState::abandoned) --abandoned();
+  }
+
+  const LoadedNvrtc nvrtc;
+  const CompileRequest request;
+  const CompileDeadline deadline;
+  std::promise<ObjectCode> result;
+  std::atomic<JobState> state = JobState::running;
+};
+
+ObjectCode compile_within_limit(const LoadedNvrtc& nvrtc, const CompileRequest& request) {
+  const auto job = std::make_shared<Job>(nvrtc, request);
+  std::future<ObjectCode> result = job->result.get_future();
+  std::thread([job] { job->run(); }).detach();
+  const auto limit = *request.options.timeout + kGrace;
+  if (result.wait_for(limit) == std::future_status::ready) return result.get();
+  ++abandoned();
+  if (job->state.exchange(JobState::abandoned) == JobState::ended) {
+    --abandoned();
+    return result.get();
+  }
+  throw Timeout(format("compiling {} took longer than the timeout of {} ms", request.source.name,
+                       request.options.timeout->count()));
+}
 
 }  // namespace
 
@@ -152,10 +204,14 @@ ObjectCode Compiler::compile(const CompileRequest& request) const {
   validate(request.options);
   check_names(request.names);
   const auto begin = std::chrono::steady_clock::now();
-  ObjectCode code = Session(nvrtc_, request).run();
+  ObjectCode code = request.options.timeout
+                        ? compile_within_limit(nvrtc_, request)
+                        : Session(nvrtc_, request, CompileDeadline(std::nullopt)).run();
   code.compile_ms =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
   return code;
 }
+
+int Compiler::abandoned_compiles() noexcept { return abandoned().load(); }
 
 }  // namespace kernwright

@@ -24,15 +24,21 @@ struct CompileRequest {
   std::vector<std::string> header_folders;  ///< CUDA's, behind the user's include folders
 };
 
-/// Stateless; thread-safe as NVRTC is.
+/// Thread-safe, as NVRTC is.
 class Compiler {
  public:
-  /// `nvrtc` must outlive the compiler.
+  /// `nvrtc` must outlive the compiler (not a compile that was abandoned).
   explicit Compiler(const LoadedNvrtc& nvrtc) : nvrtc_(nvrtc) {}
 
   /// Throws CompileError, NameNotFound (naming what is declared), Timeout, InvalidArgument.
   /// The same request gives the same code, byte for byte.
+  /// With a timeout the compile runs on a thread of its own. NVRTC asks now and then whether to
+  /// stop (12.8 and newer, and not while it instantiates templates): when it has not stopped soon
+  /// after the timeout, this call throws Timeout and the thread goes on until it does.
   ObjectCode compile(const CompileRequest& request) const;
+
+  /// Compiles of this process that still run although their timeout has passed.
+  static int abandoned_compiles() noexcept;
 
  private:
   const LoadedNvrtc& nvrtc_;

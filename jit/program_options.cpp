@@ -29,8 +29,8 @@ void check_text(const std::string& what, const std::string& text, bool one_line)
       one_line ? std::string_view("\0\n\r", 3) : std::string_view("\0", 1);
   const auto at = text.find_first_of(forbidden);
   if (at == std::string::npos) return;
-  throw InvalidArgument(
-      format("{} has a {} at offset {}", what, text[at] == '\0' ? "NUL" : "line break", at));
+  throw InvalidArgument(format("{} has a {} at offset {}", printable(what),
+                               text[at] == '\0' ? "NUL" : "line break", at));
 }
 
 void check_std(const std::string& std) {
@@ -117,8 +117,8 @@ void check_numbers(const ProgramOptions& options) {
     throw InvalidArgument(format("option opt_level={} is outside 0 ... 3", *options.opt_level));
   }
   if (options.device_debug && options.opt_level.value_or(0) > 0) {
-    throw InvalidArgument(format("options device_debug and opt_level={} exclude each other",
-                                 *options.opt_level));
+    throw InvalidArgument(
+        format("options device_debug and opt_level={} exclude each other", *options.opt_level));
   }
   if (options.timeout && options.timeout->count() <= 0) {
     throw InvalidArgument(format("option timeout={} ms is not positive", options.timeout->count()));

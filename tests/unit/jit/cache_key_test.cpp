@@ -21,9 +21,15 @@ TEST_CASE("cache key: any change of what decides the result changes it") {
       [](auto& r, auto&, auto&) { r.source.directory = "/d"; },
       [](auto& r, auto&, auto&) { r.options.arch = "sm_90"; },
       [](auto& r, auto&, auto&) { r.options.std = "c++20"; },
-      [](auto& r, auto&, auto&) { r.options.defines = {{"A", "1"}}; },
-      [](auto& r, auto&, auto&) { r.options.defines = {{"A", ""}}; },
-      [](auto& r, auto&, auto&) { r.options.headers = {{"A", "1"}}; },
+      [](auto& r, auto&, auto&) {
+        r.options.defines = {{"A", "1"}};
+      },
+      [](auto& r, auto&, auto&) {
+        r.options.defines = {{"A", ""}};
+      },
+      [](auto& r, auto&, auto&) {
+        r.options.headers = {{"A", "1"}};
+      },
       [](auto& r, auto&, auto&) { r.options.include_dirs = {"A"}; },
       [](auto& r, auto&, auto&) { r.options.extra = {"A"}; },
       [](auto& r, auto&, auto&) { r.options.fast_math = true; },
@@ -38,12 +44,20 @@ TEST_CASE("cache key: any change of what decides the result changes it") {
       [](auto& r, auto&, auto&) { r.target.nvrtc_arch = "sm_90"; },
       [](auto& r, auto&, auto&) { r.target.label = "compute_90"; },
       [](auto& r, auto&, auto&) { r.names = {"k"}; },
-      [](auto& r, auto&, auto&) { r.names = {"k", "l"}; },
-      [](auto& r, auto&, auto&) { r.names = {"l", "k"}; },
+      [](auto& r, auto&, auto&) {
+        r.names = {"k", "l"};
+      },
+      [](auto& r, auto&, auto&) {
+        r.names = {"l", "k"};
+      },
       [](auto& r, auto&, auto&) { r.with_declared = false; },
       [](auto& r, auto&, auto&) { r.header_folders = {"/cuda"}; },
-      [](auto&, auto& c, auto&) { c.files = {{"/a.h", {1, 2}}}; },
-      [](auto&, auto& c, auto&) { c.files = {{"/a.h", {1, 3}}}; },
+      [](auto&, auto& c, auto&) {
+        c.files = {{"/a.h", {1, 2}}};
+      },
+      [](auto&, auto& c, auto&) {
+        c.files = {{"/a.h", {1, 3}}};
+      },
       [](auto&, auto&, auto& n) { n.path = "/other/libnvrtc.so"; },
       [](auto&, auto&, auto& n) { n.minor = 6; },
   };

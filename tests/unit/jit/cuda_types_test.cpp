@@ -32,11 +32,11 @@ TEST_CASE("cuda types: each vector type, scalar and lanes") {
   const struct {
     const char* base;
     ScalarType scalar;
-  } bases[] = {{"char", ScalarType::int8},     {"uchar", ScalarType::uint8},
-               {"short", ScalarType::int16},   {"ushort", ScalarType::uint16},
-               {"int", ScalarType::int32},     {"uint", ScalarType::uint32},
+  } bases[] = {{"char", ScalarType::int8},      {"uchar", ScalarType::uint8},
+               {"short", ScalarType::int16},    {"ushort", ScalarType::uint16},
+               {"int", ScalarType::int32},      {"uint", ScalarType::uint32},
                {"longlong", ScalarType::int64}, {"ulonglong", ScalarType::uint64},
-               {"float", ScalarType::float32}, {"double", ScalarType::float64}};
+               {"float", ScalarType::float32},  {"double", ScalarType::float64}};
   for (const auto& base : bases) {
     for (int lanes = 1; lanes <= 4; ++lanes) {
       const ElementType type = element_type(named(base.base + std::to_string(lanes)));
@@ -50,7 +50,8 @@ TEST_CASE("cuda types: each vector type, scalar and lanes") {
 }
 
 TEST_CASE("cuda types: what only looks like one") {
-  for (const char* name : {"float5", "float0", "float", "4", "myfloat4", "ns::float4", "dim3", "P"}) {
+  for (const char* name :
+       {"float5", "float0", "float", "4", "myfloat4", "ns::float4", "dim3", "P"}) {
     CHECK_FALSE(element_type(named(name)).scalar);
   }
 }

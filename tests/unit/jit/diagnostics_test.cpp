@@ -143,7 +143,8 @@ TEST_CASE("diagnostics: hints for the usual causes") {
 
 TEST_CASE("diagnostics: damaged logs are read without harm") {
   std::mt19937 random(3);
-  for (std::size_t i = 0; i <= kLog.size(); ++i) CHECK_NOTHROW(parse_compile_log(kLog.substr(0, i)));
+  for (std::size_t i = 0; i <= kLog.size(); ++i)
+    CHECK_NOTHROW(parse_compile_log(kLog.substr(0, i)));
   for (int round = 0; round < 2000; ++round) {
     std::string changed(kLog);
     for (int i = 0; i < 20; ++i) changed[random() % changed.size()] = static_cast<char>(random());

@@ -1,4 +1,5 @@
-// Helpers of the jit room's tests: the NVRTC libraries at hand, short compiles, a folder that goes away.
+// Helpers of the jit room's tests: the NVRTC libraries at hand, short compiles, a folder that goes
+// away.
 #pragma once
 
 #include "driver/nvrtc_loader.h"

@@ -30,7 +30,8 @@ std::string symbols(std::string_view text) {
 }  // namespace
 
 TEST_CASE("scanner: a plain kernel") {
-  const auto kernel = only("\n__global__ void saxpy(float a, const float* x, float* y, int n) {\n}\n");
+  const auto kernel =
+      only("\n__global__ void saxpy(float a, const float* x, float* y, int n) {\n}\n");
   CHECK(kernel.name == "saxpy");
   CHECK(kernel.line == 2);
   CHECK_FALSE(kernel.is_template);
@@ -60,7 +61,8 @@ TEST_CASE("scanner: namespaces qualify names") {
 }
 
 TEST_CASE("scanner: templates and their specialisations") {
-  const auto kernel = only("template <typename T, int N = (3 > 2)>\n__global__ void scale(T* x, T s) {}");
+  const auto kernel =
+      only("template <typename T, int N = (3 > 2)>\n__global__ void scale(T* x, T s) {}");
   CHECK(kernel.is_template);
   CHECK(kernel.parameter_names == std::vector<std::string>{"x", "s"});
   CHECK(only("template <class T> __global__ void k(T t) {}\n"
@@ -97,10 +99,12 @@ TEST_CASE("scanner: attributes, launch bounds and macros around the name") {
 }
 
 TEST_CASE("scanner: comments, strings and preprocessor lines hide kernels") {
-  CHECK(names("// __global__ void a();\n/* __global__ void b(); */\n"
-              "#define K __global__ void c();\n"
-              "const char* s = \"__global__ void d();\"; const char* r = R\"(__global__ void e();)\";\n"
-              "__global__ void k();") == "k");
+  CHECK(
+      names(
+          "// __global__ void a();\n/* __global__ void b(); */\n"
+          "#define K __global__ void c();\n"
+          "const char* s = \"__global__ void d();\"; const char* r = R\"(__global__ void e();)\";\n"
+          "__global__ void k();") == "k");
 }
 
 TEST_CASE("scanner: members and local declarations are no kernels of the program") {
@@ -109,14 +113,16 @@ TEST_CASE("scanner: members and local declarations are no kernels of the program
 }
 
 TEST_CASE("scanner: a definition completes a declaration") {
-  const auto kernel = only("__global__ void k(float*, int);\n__global__ void k(float* x, int n) {}");
+  const auto kernel =
+      only("__global__ void k(float*, int);\n__global__ void k(float* x, int n) {}");
   CHECK(kernel.parameter_names == std::vector<std::string>{"x", "n"});
 }
 
 TEST_CASE("scanner: device variables") {
-  CHECK(symbols("__device__ int a; __constant__ float b[3] = {1, 2, 3}, c; static __device__ P p{1};"
-                "namespace n { __managed__ double d; } extern \"C\" { __constant__ char e[4]; }") ==
-        "a,b,c,p,n::d,e");
+  CHECK(
+      symbols("__device__ int a; __constant__ float b[3] = {1, 2, 3}, c; static __device__ P p{1};"
+              "namespace n { __managed__ double d; } extern \"C\" { __constant__ char e[4]; }") ==
+      "a,b,c,p,n::d,e");
   CHECK(symbols("__device__ const float* const q = nullptr; __device__ alignas(16) int r[4];"
                 "__device__ int s __attribute__((aligned(8)));") == "q,r,s");
   CHECK(symbols("__device__ void f(int x) {} __device__ __forceinline__ float g(float) {}"

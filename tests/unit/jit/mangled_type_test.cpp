@@ -81,7 +81,7 @@ TEST_CASE("mangled types: pointers, qualifiers, references") {
 }
 
 TEST_CASE("mangled types: arrays and functions bind as in C++") {
-  CHECK(spelled<float (*)[4], const float (*)[3][2], float (&)[8]>() ==
+  CHECK(spelled<float(*)[4], const float(*)[3][2], float(&)[8]>() ==
         "float (*)[4], const float (*)[3][2], float (&)[8]");
   CHECK(spelled<int (*)(float), void (*)(), void (*)(int, float*)>() ==
         "int (*)(float), void (*)(), void (*)(int, float*)");
@@ -110,7 +110,7 @@ TEST_CASE("mangled types: substitutions count as the compiler counts them") {
                 Box<const float*>*>() ==
         "const float*, const float*, float, const float* const*, "
         "mangled::inner::Box<const float*>, mangled::inner::Box<const float*>*");
-  CHECK(spelled<int (*)(Params), Params, int (*)(Params), float (*)[4], float (*)[4]>() ==
+  CHECK(spelled<int (*)(Params), Params, int (*)(Params), float(*)[4], float(*)[4]>() ==
         "int (*)(mangled::Params), mangled::Params, int (*)(mangled::Params), float (*)[4], "
         "float (*)[4]");
   CHECK(spelled<const volatile int*, volatile int*, const volatile int*, const int*>() ==
@@ -160,7 +160,8 @@ TEST_CASE("mangled types: substitutions that double are stopped by size") {
 
 TEST_CASE("mangled types: any change of a name is read or refused, never worse") {
   const std::string name =
-      "_ZN17kernwright_probe_5probeINS_6layoutIJNS_9parameterIffJLy4ELy4ELy0EEEENS2_IPKfS5_JLy8ELy8E"
+      "_ZN17kernwright_probe_5probeINS_6layoutIJNS_9parameterIffJLy4ELy4ELy0EEEENS2_IPKfS5_"
+      "JLy8ELy8E"
       "Ly4EEEENS2_IPFiiES8_JLy8ELy8ELy0EEEENS2_IPA4_fSB_JLy8ELy8ELy16EEEEEEEEEvv";
   std::mt19937 random(11);
   const std::string alphabet = "_ZNSIJELPKVFA0123456789abcdefixyDT";
@@ -175,8 +176,7 @@ TEST_CASE("mangled types: any change of a name is read or refused, never worse")
     try {
       spell(*demangle_name(changed));
       ++read;
-    } catch (const InvalidArgument&) {
-    }
+    } catch (const InvalidArgument&) {}
   }
   CHECK(read > 0);
   CHECK(read < 20000);

@@ -72,7 +72,8 @@ TEST_CASE("memory cache: and by bytes; too large entries are handed out only") {
 
 TEST_CASE("memory cache: failures reach the caller and are not kept") {
   MemoryCache cache(4, 1 << 20);
-  CHECK_THROWS_WITH(cache.get(key(1), []() -> ObjectCode { throw std::runtime_error("no"); }), "no");
+  CHECK_THROWS_WITH(cache.get(key(1), []() -> ObjectCode { throw std::runtime_error("no"); }),
+                    "no");
   CHECK(cache.stats().entries == 0);
   CHECK(cache.get(key(1), [] { return code_of(5); })->code.size() == 5);
 }

@@ -63,7 +63,8 @@ TEST_CASE("parameters: the type is what remains") {
 }
 
 TEST_CASE("parameters: odd texts end") {
-  for (const char* odd : {",", ",,", "(", "((", "int (", "= =", "< < <", "[[", "[[]]", "...", ")"}) {
+  for (const char* odd :
+       {",", ",,", "(", "((", "int (", "= =", "< < <", "[[", "[[]]", "...", ")"}) {
     CHECK_NOTHROW(names(odd));
   }
 }

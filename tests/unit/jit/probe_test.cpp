@@ -27,8 +27,8 @@ TEST_CASE("probe: answers that are none are refused") {
 
 TEST_CASE("probe: no line of it reaches the object code") {
   for (const LoadedNvrtc& nvrtc : real_nvrtcs()) {
-    const auto code = Compiler(nvrtc).compile(
-        request_for("__constant__ float c[4];\n__global__ void k(float* x, int n) { x[n] = c[n]; }"));
+    const auto code = Compiler(nvrtc).compile(request_for(
+        "__constant__ float c[4];\n__global__ void k(float* x, int n) { x[n] = c[n]; }"));
     CHECK_FALSE(contains(code.code, "kernwright"));
     CHECK_FALSE(contains(code.resource_cubin, "kernwright"));
   }
@@ -37,8 +37,9 @@ TEST_CASE("probe: no line of it reaches the object code") {
 TEST_CASE("probe: numbers, pointers and vectors, with sizes and offsets") {
   for (const LoadedNvrtc& nvrtc : real_nvrtcs()) {
     const auto p = parameters_of(
-        nvrtc, "__global__ void k(char a, const double* b, float4 c, short d, unsigned long long e,"
-               "const float4* f, unsigned char* g, void* h, bool i, const float* const* j) {}");
+        nvrtc,
+        "__global__ void k(char a, const double* b, float4 c, short d, unsigned long long e,"
+        "const float4* f, unsigned char* g, void* h, bool i, const float* const* j) {}");
     REQUIRE(p.size() == 10);
     CHECK(p[0].kind == ParameterKind::scalar);
     CHECK(p[0].scalar == ScalarType::int8);
@@ -105,9 +106,11 @@ TEST_CASE("probe: the user's macros do not disturb it") {
 }
 
 TEST_CASE("probe: texts that end in odd ways keep their types") {
-  for (const char* ending : {"", "\n", " // comment", " // comment \\", " /* comment */", "\n#if 0\nx\n#endif"}) {
+  for (const char* ending :
+       {"", "\n", " // comment", " // comment \\", " /* comment */", "\n#if 0\nx\n#endif"}) {
     CAPTURE(ending);
-    const auto p = parameters_of(newest_nvrtc(), std::string("__global__ void k(float* x) {}") + ending);
+    const auto p =
+        parameters_of(newest_nvrtc(), std::string("__global__ void k(float* x) {}") + ending);
     REQUIRE(p.size() == 1);
     CHECK(p[0].type == "float*");
   }

@@ -68,7 +68,8 @@ TEST_CASE("options: NULs and line breaks are refused with their offset") {
 }
 
 TEST_CASE("options: free ones start with '-' and leave fields alone") {
-  for (const char* bad : {"", "-", "O3", " -x", "-arch=sm_90", "--gpu-architecture", "-std=c++20"}) {
+  for (const char* bad :
+       {"", "-", "O3", " -x", "-arch=sm_90", "--gpu-architecture", "-std=c++20"}) {
     CAPTURE(bad);
     CHECK_THROWS_AS(validate(with_extra(bad)), InvalidArgument);
   }
@@ -76,7 +77,8 @@ TEST_CASE("options: free ones start with '-' and leave fields alone") {
 }
 
 TEST_CASE("options: header names stay inside the table") {
-  for (const char* bad : {"", "/etc/passwd", "../a.h", "a/../b.h", "a/..", "\\a.h", "c:/a.h", "a\nb"}) {
+  for (const char* bad :
+       {"", "/etc/passwd", "../a.h", "a/../b.h", "a/..", "\\a.h", "c:/a.h", "a\nb"}) {
     CAPTURE(bad);
     ProgramOptions options;
     options.headers = {{bad, "x"}};

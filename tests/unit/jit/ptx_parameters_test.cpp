@@ -54,5 +54,6 @@ TEST_CASE("ptx parameters: none, and an unknown entry") {
 }
 
 TEST_CASE("ptx parameters: cut texts end") {
-  for (std::size_t i = 0; i <= kPtx.size(); ++i) CHECK_NOTHROW(ptx_parameters(kPtx.substr(0, i), "kern"));
+  for (std::size_t i = 0; i <= kPtx.size(); ++i)
+    CHECK_NOTHROW(ptx_parameters(kPtx.substr(0, i), "kern"));
 }

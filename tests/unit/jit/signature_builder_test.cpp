@@ -26,10 +26,12 @@ TEST_CASE("signature: names come from the source, in its order, packs are spread
 }
 
 TEST_CASE("signature: a parameter without a name is called by its position") {
-  const auto code = Compiler(newest_nvrtc()).compile(request_for("__global__ void k(int, float x) {}"));
+  const auto code =
+      Compiler(newest_nvrtc()).compile(request_for("__global__ void k(int, float x) {}"));
   CHECK(code.kernels.at(0).to_string() == "k(int arg1, float x)");
-  const auto macro = Compiler(newest_nvrtc())
-                         .compile(request_for("#define ARGS int a, int b\n__global__ void k(ARGS) {}"));
+  const auto macro =
+      Compiler(newest_nvrtc())
+          .compile(request_for("#define ARGS int a, int b\n__global__ void k(ARGS) {}"));
   CHECK(macro.kernels.at(0).to_string() == "k(int arg1, int arg2)");
 }
 
@@ -53,10 +55,10 @@ TEST_CASE("signature: sizes agree with the .param declarations of the PTX") {
 }
 
 TEST_CASE("signature: without a probe the PTX and the spelling must do") {
-  const auto code =
-      Compiler(newest_nvrtc())
-          .compile(request_for("#define template oops\n__global__ void k(float a, const unsigned* b,"
-                               "unsigned c, double d, float4 f, bool t, float z[3]) {}"));
+  const auto code = Compiler(newest_nvrtc())
+                        .compile(request_for(
+                            "#define template oops\n__global__ void k(float a, const unsigned* b,"
+                            "unsigned c, double d, float4 f, bool t, float z[3]) {}"));
   const auto& p = code.kernels.at(0).parameters;
   REQUIRE(p.size() == 7);
   CHECK(p[0].scalar == ScalarType::float32);

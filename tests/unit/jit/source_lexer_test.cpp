@@ -53,7 +53,8 @@ TEST_CASE("lexer: lines are counted through comments, continuations and raw stri
 
 TEST_CASE("lexer: include lines with their name, kind and line") {
   const auto includes =
-      tokenize("#include <a/b.h>\n  #  include \"c.h\" // x\n#include MACRO\n#include <open\n").includes;
+      tokenize("#include <a/b.h>\n  #  include \"c.h\" // x\n#include MACRO\n#include <open\n")
+          .includes;
   REQUIRE(includes.size() == 2);
   CHECK(includes[0].name == "a/b.h");
   CHECK_FALSE(includes[0].quoted);

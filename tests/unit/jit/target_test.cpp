@@ -114,7 +114,9 @@ TEST_CASE("target: NVRTC compiles for every architecture that it lists, and its 
       request.target = target;
       const ObjectCode code = Compiler(nvrtc).compile(request);
       CHECK(code.arch == target.label);
-      CHECK(code.code.starts_with("\x7f" "ELF"));
+      CHECK(
+          code.code.starts_with("\x7f"
+                                "ELF"));
     }
   }
 }
