@@ -4,7 +4,6 @@
 #include "base/errors.h"
 #include "base/format.h"
 #include "core/device.h"
-#include "dlpack.h"
 #include "dtype.h"
 #include "foreign.h"
 #include "python_support.h"
@@ -158,23 +157,18 @@ void convert_host(const ArgumentPlan& plan, const HostArgument& host, std::byte*
 /// Anything that is no array of ours: what it is decides where it goes.
 void convert_other(const ArgumentPlan& plan, py::handle value, bool strided, std::byte* slot,
                    LaunchFrame& frame) {
-  DLPackPlace place;
   if (py::isinstance<py::array>(value)) refuse_host(plan, "a NumPy array", frame);
   ArrayArgument argument;
-  bool found = false;
+  Foreign found = Foreign::no_array;
   try {
-    const bool on_host = !py::hasattr(value, "__cuda_array_interface__") &&
-                         dlpack_place(value, place) && place.is_host();
-    if (on_host) refuse_host(plan, "a " + type_name(value), frame);
     found = read_foreign(value, frame.device(), frame.stream(), argument);
   } catch (const ArgumentError& error) {
-    const std::string text = error.what();
-    if (text.find("): parameter ") != std::string::npos) throw;
-    frame.refuse(plan, "got " + text);
+    frame.refuse(plan, format("got {}", error.what()));
   } catch (const InvalidArgument& error) {
     frame.refuse(plan, format("got a {} that cannot be taken: {}", type_name(value), error.what()));
   }
-  if (!found) {
+  if (found == Foreign::host_array) refuse_host(plan, "a " + type_name(value), frame);
+  if (found == Foreign::no_array) {
     const bool number = PyLong_Check(value.ptr()) && !PyBool_Check(value.ptr());
     frame.refuse(plan, format("got {} ({}): {} wants an array{}", type_name(value),
                               short_repr(value), named(plan),

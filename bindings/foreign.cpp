@@ -9,6 +9,7 @@
 #include "dtype.h"
 #include "python_support.h"
 
+#include <algorithm>
 #include <unordered_map>
 
 namespace kernwright::python {
@@ -34,7 +35,9 @@ Way find_way(py::handle value) {
   // Subclasses of torch.Tensor live in modules of their own (torch.nn.Parameter is one of torch).
   if (py::hasattr(value, "data_ptr") && py::hasattr(value, "is_contiguous")) return Way::torch;
   if (py::hasattr(value, "__cuda_array_interface__")) return Way::interface;
-  if (py::hasattr(value, "__dlpack__")) return Way::dlpack;
+  if (py::hasattr(value, "__dlpack__") && py::hasattr(value, "__dlpack_device__")) {
+    return Way::dlpack;
+  }
   return Way::none;
 }
 
@@ -156,16 +159,6 @@ Array adopt_interface(py::handle value, Device& device, const Stream& stream) {
                       data[1].cast<bool>());
 }
 
-std::optional<Array> adopt(py::handle value, Device& device, const Stream& stream) {
-  DLPackPlace place;
-  if (py::hasattr(value, "__cuda_array_interface__")) {
-    return adopt_interface(value, device, stream);
-  }
-  if (!dlpack_place(value, place)) return std::nullopt;
-  if (!is_on(place, device)) refuse_place(value, place_text(place), device);
-  return adopt_dlpack(value, device, stream);
-}
-
 }  // namespace
 
 void order_after(Device& device, std::uintptr_t producer, const Stream& consumer) {
@@ -179,21 +172,31 @@ void order_after(Device& device, std::uintptr_t producer, const Stream& consumer
   (consumer ? consumer : Stream::legacy(device)).wait(event);
 }
 
-bool read_foreign(py::handle value, Device& device, const Stream& stream, ArrayArgument& argument) {
-  switch (way_of(value)) {
-    case Way::none: return false;
-    case Way::torch: read_torch(value, device, stream, argument); return true;
-    case Way::cupy: read_cupy(value, device, stream, argument); return true;
-    default: break;
+Foreign read_foreign(py::handle value, Device& device, const Stream& stream,
+                     ArrayArgument& argument) {
+  const Way way = way_of(value);
+  if (way == Way::none) return Foreign::no_array;
+  if (way == Way::torch) {
+    read_torch(value, device, stream, argument);
+    return Foreign::device_array;
   }
-  const std::optional<Array> array = adopt(value, device, stream);
-  if (!array) return false;
-  argument.address = array->address();
-  argument.type = array->type();
-  argument.nbytes = array->nbytes();
-  argument.contiguous = array->is_contiguous();
-  argument.read_only = array->read_only();
-  return true;
+  if (way == Way::cupy) {
+    read_cupy(value, device, stream, argument);
+    return Foreign::device_array;
+  }
+  DLPackPlace place;
+  if (way == Way::dlpack && dlpack_place(value, place) && place.is_host()) {
+    return Foreign::host_array;
+  }
+  if (way == Way::dlpack && !is_on(place, device)) refuse_place(value, place_text(place), device);
+  const Array array = way == Way::dlpack ? adopt_dlpack(value, device, stream)
+                                         : adopt_interface(value, device, stream);
+  argument.address = array.address();
+  argument.type = array.type();
+  argument.nbytes = array.nbytes();
+  argument.contiguous = array.is_contiguous();
+  argument.read_only = array.read_only();
+  return Foreign::device_array;
 }
 
 std::optional<Array> adopt_foreign(py::handle value, Device& device, const Stream& stream) {
@@ -204,7 +207,8 @@ std::optional<Array> adopt_foreign(py::handle value, Device& device, const Strea
     if (!is_on(place, device)) refuse_place(value, place_text(place), device);
     return adopt_dlpack(value, device, stream);
   }
-  return adopt(value, device, stream);
+  if (!py::hasattr(value, "__cuda_array_interface__")) return std::nullopt;
+  return adopt_interface(value, device, stream);
 }
 
 }  // namespace kernwright::python

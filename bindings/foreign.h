@@ -22,10 +22,14 @@ struct ArrayArgument {
   bool read_only = false;
 };
 
+/// What a value turned out to be.
+enum class Foreign { no_array, host_array, device_array };
+
 /// Memory that `value` offers, when it is an array on `device` of another library; work of `stream`
-/// (empty: legacy) is ordered after the producer's. False when `value` is no such array at all.
-/// Throws ArgumentError, worded to follow "parameter 2 (const float*) got", for one elsewhere.
-bool read_foreign(py::handle value, Device& device, const Stream& stream, ArrayArgument& argument);
+/// (empty: legacy) is ordered after the producer's. Throws ArgumentError, worded to follow
+/// "parameter 2 (const float*) got", for an array of another device.
+Foreign read_foreign(py::handle value, Device& device, const Stream& stream,
+                     ArrayArgument& argument);
 
 /// A view of such an array, or nothing when `value` is no array of a device.
 std::optional<Array> adopt_foreign(py::handle value, Device& device, const Stream& stream);
