@@ -182,6 +182,8 @@ OpPair select_mbarrier(const ptx::Instruction& instruction, std::uint32_t flags)
       flags |= kComplete;
       [[fallthrough]];
     case Verb::expect_tx:
+    case Verb::none:  // .expect_tx without an arrival is a flag to the parser
+      if (modifiers.verb == Verb::none && !modifiers.expect_tx) return {};
       return {transactions<false>, transactions<true>, flags};
     case Verb::try_wait:
       flags |= kYield;

@@ -37,6 +37,20 @@ struct AddBfloat {
     return float_to_bfloat(bfloat_to_float(old) + bfloat_to_float(b));
   }
 };
+/// The smaller (or larger) value; of a number and a NaN the number; -0 is less than +0.
+template <float (*kToFloat)(std::uint16_t), bool kMax>
+struct ExtremeHalf {
+  std::uint16_t operator()(std::uint16_t old, std::uint16_t b, std::uint16_t) const {
+    const float x = kToFloat(old), y = kToFloat(b);
+    if (x != x) return y != y ? std::uint16_t{0x7fff} : b;
+    if (y != y) return old;
+    if (x == y) return kMax ? old & b : old | b;  // differ at most in the sign of zero
+    return (x < y) == kMax ? b : old;
+  }
+};
+float wide_half(std::uint16_t bits) { return half_to_float(bits); }
+float wide_bfloat(std::uint16_t bits) { return bfloat_to_float(bits); }
+
 /// Both halves of a packed pair.
 template <typename F>
 struct Packed {
@@ -71,24 +85,60 @@ OpPair by_type(Type type) {
   }
 }
 
+/// min and max exist for vectors of halves alone.
+template <int kVec, bool kMax>
+OpPair extreme_by_type(Type type) {
+  using U16 = std::uint16_t;
+  using U32 = std::uint32_t;
+  using Half = ExtremeHalf<wide_half, kMax>;
+  using Bfloat = ExtremeHalf<wide_bfloat, kMax>;
+  switch (type) {
+    case Type::f16:
+      return atomic_pair<Half, U16, U16, kVec>();
+    case Type::bf16:
+      return atomic_pair<Bfloat, U16, U16, kVec>();
+    case Type::f16x2:
+      return kVec < 8 ? atomic_pair<Packed<Half>, U32, U32, kVec>() : OpPair{};
+    case Type::bf16x2:
+      return kVec < 8 ? atomic_pair<Packed<Bfloat>, U32, U32, kVec>() : OpPair{};
+    default:
+      return {};
+  }
+}
+
+template <int kVec>
+OpPair by_operation(AtomOp which, Type type) {
+  if (which == AtomOp::add) return by_type<kVec>(type);
+  if constexpr (kVec > 1) {
+    if (which == AtomOp::min) return extreme_by_type<kVec, false>(type);
+    if (which == AtomOp::max) return extreme_by_type<kVec, true>(type);
+  }
+  return {};
+}
+
 }  // namespace
 
 OpPair select_atomic_float(const ptx::Instruction& instruction, const OperandWidths& widths) {
   const ptx::Modifiers& modifiers = instruction.modifiers;
-  if (!is_atomic(instruction) || modifiers.atom != AtomOp::add) return {};
-  if (!atomic_widths_fit(instruction, widths)) return {};
+  if (!is_atomic(instruction) || !atomic_widths_fit(instruction, widths)) return {};
+  OpPair pair;
   switch (modifiers.vector) {
     case 1:
-      return finish_atomic(by_type<1>(modifiers.type[0]), instruction, widths);
+      pair = by_operation<1>(modifiers.atom, modifiers.type[0]);
+      break;
     case 2:
-      return finish_atomic(by_type<2>(modifiers.type[0]), instruction, widths);
+      pair = by_operation<2>(modifiers.atom, modifiers.type[0]);
+      break;
     case 4:
-      return finish_atomic(by_type<4>(modifiers.type[0]), instruction, widths);
+      pair = by_operation<4>(modifiers.atom, modifiers.type[0]);
+      break;
     case 8:
-      return finish_atomic(by_type<8>(modifiers.type[0]), instruction, widths);
+      pair = by_operation<8>(modifiers.atom, modifiers.type[0]);
+      break;
     default:
-      return {};
+      break;
   }
+  return finish_atomic(pair, instruction, widths);
 }
 
 }  // namespace kernwright::sim::KW_SIM_NS

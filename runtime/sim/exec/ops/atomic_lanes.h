@@ -63,11 +63,11 @@ template <bool kHost, bool kMasked, typename F, typename Mem, typename Reg, int 
 template <bool kMasked, typename F, typename FGlobal, typename Mem, typename Reg, int kVec>
 const Op* atomic(const Op* op, Warp& warp) {
   MemorySite& site = warp.worker->sites.data()[op->site];
-  std::byte* base =
-      plan<kMasked, Form::any>(op, warp, site, {AccessKind::atomic, sizeof(Mem) * kVec});
+  std::byte* base = plan<kMasked, Form::any>(op, warp, site, sizeof(Mem) * kVec);
+  if (base == nullptr) base = replan(op, warp, site, {AccessKind::atomic, sizeof(Mem) * kVec});
   if (base == nullptr) return nullptr;
-  if (in_shared(op, site)) {
-    atomic_lanes<false, kMasked, F, Mem, Reg, kVec>(op, warp, base, site);
+  if (kVec == 1 && in_shared(op, site)) {  // vectors are rare: one path is enough
+    atomic_lanes<false, kMasked, F, Mem, Reg, 1>(op, warp, base, site);
   } else {
     atomic_lanes<true, kMasked, FGlobal, Mem, Reg, kVec>(op, warp, base, site);
   }

@@ -200,59 +200,72 @@ inline Pattern classify(const MemorySite& site, int first, std::uint64_t bytes) 
   return host_of(warp, range.space, base, first);
 }
 
-/// Bits in which the lanes' distances from the first active one differ from the site's.
+/// Whether the lanes' distances from the first active one differ from the site's. With a stride,
+/// lane i's address counts from i times that stride (local memory).
 template <bool kMasked, typename Address>
-[[gnu::always_inline]] inline std::uint64_t changed_offsets(const Warp& warp,
-                                                            const MemorySite& site,
-                                                            const Address* reg, int first,
-                                                            std::uint64_t lane_stride) {
+[[gnu::always_inline]] inline bool offsets_changed(const Warp& warp, const MemorySite& site,
+                                                   const Address* reg, int first,
+                                                   std::uint64_t stride) {
   const std::uint64_t base = reg[first];
   const std::uint64_t* offsets = site.offsets.data();
+#if defined(__AVX512F__)
+  if constexpr (!kMasked && sizeof(Address) == 8) {
+    if (stride == 0) {
+      const __m512i origin = _mm512_set1_epi64(static_cast<long long>(base));
+      __m512i changed = _mm512_setzero_si512();
+      for (int i = 0; i < kLanes; i += 8) {
+        const __m512i offset = _mm512_sub_epi64(_mm512_load_si512(reg + i), origin);
+        changed =
+            _mm512_or_si512(changed, _mm512_xor_si512(offset, _mm512_load_si512(offsets + i)));
+      }
+      return _mm512_test_epi64_mask(changed, changed) != 0;
+    }
+  }
+#endif
   std::uint64_t changed = 0;
   for (int i = 0; i < kLanes; ++i) {
-    std::uint64_t bits = ((std::uint64_t{reg[i]} - base) ^ offsets[i]);
-    if (lane_stride != 0)
-      bits = (std::uint64_t{reg[i]} - base + static_cast<std::uint64_t>(i - first) * lane_stride) ^
-             offsets[i];
-    if constexpr (kMasked)
-      bits &= static_cast<std::uint64_t>(static_cast<std::int64_t>(
-          static_cast<std::int32_t>(warp.lane_mask[static_cast<unsigned>(i)])));
+    std::uint64_t offset = std::uint64_t{reg[i]} - base;
+    if (stride != 0) offset += static_cast<std::uint64_t>(i - first) * stride;
+    std::uint64_t bits = offset ^ offsets[i];
+    if constexpr (kMasked) {
+      const auto on = static_cast<std::int32_t>(warp.lane_mask[static_cast<unsigned>(i)]);
+      bits &= static_cast<std::uint64_t>(static_cast<std::int64_t>(on));
+    }
     changed |= bits;
   }
-  return changed;
+  return changed != 0;
 }
 
-/// Host address of the first active lane's bytes, or null after a fault. The others lie at
-/// site.offsets from it, as site.pattern says. A site serves one instruction, so `access` is the
-/// same at each call.
+/// Host address of the first active lane's bytes by the site's plan; the others lie at site.offsets
+/// from it, as site.pattern says. Null when the plan does not fit: then replan().
 template <bool kMasked, Form kForm>
-[[gnu::always_inline]] inline std::byte* plan(const Op* op, Warp& warp, MemorySite& site,
-                                              const WarpAccess& access) {
+[[gnu::always_inline]] inline std::byte* plan(const Op* op, const Warp& warp,
+                                              const MemorySite& site, std::uint32_t bytes) {
   const int first = kMasked ? std::countr_zero(warp.mask) : 0;
   const bool narrow =
       kForm == Form::shared32 || (kForm == Form::any && (op->flags & kAddress32) != 0);
-  const std::uint64_t lane_stride =
+  const std::uint64_t stride =
       kForm == Form::any && space_of(op) == ptx::Space::local ? warp.local_bytes : 0;
-  std::uint64_t base, changed;
+  std::uint64_t base;
+  bool changed;
   if (narrow) {
     const auto* reg = warp.reg<std::uint32_t>(op->a);
     base = reg[first] + static_cast<std::uint64_t>(op->imm);
-    changed = changed_offsets<kMasked>(warp, site, reg, first, lane_stride);
+    changed = offsets_changed<kMasked>(warp, site, reg, first, stride);
   } else {
     const auto* reg = warp.reg<std::uint64_t>(op->a);
     base = reg[first] + static_cast<std::uint64_t>(op->imm);
-    changed = changed_offsets<kMasked>(warp, site, reg, first, lane_stride);
+    changed = offsets_changed<kMasked>(warp, site, reg, first, stride);
   }
   constexpr bool kOwnMemory = kForm == Form::shared || kForm == Form::shared32;
   const bool current = kOwnMemory ? site.generation != 0
                                   : site.generation == warp.worker->launch->memory->generation();
-  if (changed == 0 && current && site.mask == warp.mask && base - site.first <= site.span &&
-      (base & (access.bytes - 1)) == 0) [[likely]] {
-    if constexpr (kOwnMemory) return warp.shared + base;
-    if constexpr (kForm == Form::global) return host_pointer(base);
-    return host_of(warp, static_cast<ptx::Space>(site.space), base, first);
-  }
-  return replan(op, warp, site, access);
+  if (changed || !current || site.mask != warp.mask || base - site.first > site.span ||
+      (base & (bytes - 1)) != 0) [[unlikely]]
+    return nullptr;
+  if constexpr (kOwnMemory) return warp.shared + base;
+  if constexpr (kForm == Form::global) return host_pointer(base);
+  return host_of(warp, static_cast<ptx::Space>(site.space), base, first);
 }
 
 }  // namespace kernwright::sim::KW_SIM_NS

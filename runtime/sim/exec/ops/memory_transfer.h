@@ -62,13 +62,27 @@ template <typename Mem, typename Reg, int kVec, int kCount>
   }
 }
 
+/// d[0 .. kCount) = value, in whole vectors: single stores would not be forwarded to the vector
+/// load that follows.
+template <int kCount, typename T>
+[[gnu::always_inline]] inline void fill(T* d, T value) {
+  if constexpr (sizeof(T) <= 8) {
+    typedef T Vector
+        __attribute__((vector_size(kCount * sizeof(T) < 64 ? kCount * sizeof(T) : 64)));
+    const Vector all = value - Vector{};
+    for (std::size_t i = 0; i < kCount * sizeof(T); i += sizeof all)
+      std::memcpy(reinterpret_cast<std::byte*>(d) + i, &all, sizeof all);
+  } else {
+    for (int i = 0; i < kCount; ++i) d[i] = value;
+  }
+}
+
 template <typename Mem, typename Reg, int kVec, int kCount>
 [[gnu::always_inline]] inline void load_same(const Elements<Reg, kVec>& to, int lane,
                                              const std::byte* from) {
   for (int v = 0; v < kVec; ++v) {
-    const Reg value = widen<Reg>(peek<Mem>(from + static_cast<std::size_t>(v) * sizeof(Mem)));
-    Reg* d = to.reg[v] + lane;
-    KW_LANES for (int i = 0; i < kCount; ++i) d[i] = value;
+    fill<kCount>(to.reg[v] + lane,
+                 widen<Reg>(peek<Mem>(from + static_cast<std::size_t>(v) * sizeof(Mem))));
   }
 }
 
@@ -171,31 +185,57 @@ template <typename Mem, typename Reg, int kVec>
   }
 }
 
+inline void fence_after_load(const Op* op) {
+  if ((op->flags & kOrdered) != 0) std::atomic_thread_fence(std::memory_order_acquire);
+}
+inline void fence_before_store(const Op* op) {
+  if ((op->flags & kOrdered) != 0) std::atomic_thread_fence(std::memory_order_release);
+}
+
+/// Without a plan: makes one and goes lane by lane this time.
+template <typename Mem, typename Reg, int kVec>
+[[gnu::noinline]] const Op* load_anew(const Op* op, Warp& warp) {
+  MemorySite& site = warp.worker->sites.data()[op->site];
+  const std::byte* base = replan(op, warp, site, {AccessKind::read, sizeof(Mem) * kVec});
+  if (base == nullptr) return nullptr;
+  load_masked<Mem, Reg, kVec>(warp, Elements<Reg, kVec>(warp, op->d), base, site);
+  fence_after_load(op);
+  return op + 1;
+}
+
+template <typename Mem, typename Reg, int kVec>
+[[gnu::noinline]] const Op* store_anew(const Op* op, Warp& warp) {
+  MemorySite& site = warp.worker->sites.data()[op->site];
+  std::byte* base = replan(op, warp, site, {AccessKind::write, sizeof(Mem) * kVec});
+  if (base == nullptr) return nullptr;
+  fence_before_store(op);
+  store_masked<Mem, Reg, kVec>(warp, base, site, Elements<Reg, kVec>(warp, op->b));
+  return op + 1;
+}
+
 template <typename Mem, typename Reg, int kVec, Form kForm, bool kMasked>
 const Op* load(const Op* op, Warp& warp) {
-  MemorySite& site = warp.worker->sites.data()[op->site];
-  const WarpAccess access{AccessKind::read, sizeof(Mem) * kVec};
-  const std::byte* base = plan<kMasked, kForm>(op, warp, site, access);
-  if (base == nullptr) return nullptr;
+  const MemorySite& site = warp.worker->sites.data()[op->site];
+  const std::byte* base = plan<kMasked, kForm>(op, warp, site, sizeof(Mem) * kVec);
+  if (base == nullptr) [[unlikely]]
+    return load_anew<Mem, Reg, kVec>(op, warp);
   const Elements<Reg, kVec> to(warp, op->d);
   if constexpr (kMasked) {
     load_masked<Mem, Reg, kVec>(warp, to, base, site);
   } else {
     load_full<Mem, Reg, kVec>(to, base, site);
   }
-  if (kForm == Form::any && (op->flags & kOrdered) != 0)
-    std::atomic_thread_fence(std::memory_order_acquire);
+  if constexpr (kForm == Form::any) fence_after_load(op);
   return op + 1;
 }
 
 template <typename Mem, typename Reg, int kVec, Form kForm, bool kMasked>
 const Op* store(const Op* op, Warp& warp) {
-  MemorySite& site = warp.worker->sites.data()[op->site];
-  const WarpAccess access{AccessKind::write, sizeof(Mem) * kVec};
-  std::byte* base = plan<kMasked, kForm>(op, warp, site, access);
-  if (base == nullptr) return nullptr;
-  if (kForm == Form::any && (op->flags & kOrdered) != 0)
-    std::atomic_thread_fence(std::memory_order_release);
+  const MemorySite& site = warp.worker->sites.data()[op->site];
+  std::byte* base = plan<kMasked, kForm>(op, warp, site, sizeof(Mem) * kVec);
+  if (base == nullptr) [[unlikely]]
+    return store_anew<Mem, Reg, kVec>(op, warp);
+  if constexpr (kForm == Form::any) fence_before_store(op);
   const Elements<Reg, kVec> from(warp, op->b);
   if constexpr (kMasked) {
     store_masked<Mem, Reg, kVec>(warp, base, site, from);
