@@ -112,12 +112,12 @@ LoadedDriver open_cuda_driver(const std::string& library_name) {
   }
   // NOTE: from here on the library stays loaded: a driver that was initialized runs threads of its
   // own and must not be unmapped.
-  const SharedLibrary& loaded = *new SharedLibrary(std::move(library));
+  library.keep_open();
   driver.version = checked_version(driver.api, driver.path);
-  if (void* const address = loaded.symbol("cuGetProcAddress_v2"); address != nullptr) {
+  if (void* const address = library.symbol("cuGetProcAddress_v2"); address != nullptr) {
     set_function(driver.api.cuGetProcAddress, address);
   }
-  fill_table(driver.api, loaded, driver.path, driver.version);
+  fill_table(driver.api, library, driver.path, driver.version);
   return driver;
 }
 

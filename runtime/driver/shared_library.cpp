@@ -16,7 +16,7 @@ SharedLibrary SharedLibrary::open(const std::string& name, std::string& error) {
 }
 
 SharedLibrary::~SharedLibrary() {
-  if (handle_ != nullptr) dlclose(handle_);
+  if (handle_ != nullptr && !stays_) dlclose(handle_);
 }
 
 void* SharedLibrary::symbol(const char* name) const noexcept {

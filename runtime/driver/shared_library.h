@@ -15,9 +15,11 @@ class SharedLibrary {
 
   SharedLibrary() = default;
   ~SharedLibrary();
-  SharedLibrary(SharedLibrary&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+  SharedLibrary(SharedLibrary&& other) noexcept
+      : handle_(std::exchange(other.handle_, nullptr)), stays_(other.stays_) {}
   SharedLibrary& operator=(SharedLibrary&& other) noexcept {
     std::swap(handle_, other.handle_);
+    std::swap(stays_, other.stays_);
     return *this;
   }
 
@@ -29,13 +31,14 @@ class SharedLibrary {
   /// File that the system loaded for it; empty when the system does not say.
   std::string path() const;
 
-  /// Leaves the library loaded for the life of the process.
-  void keep_open() noexcept { handle_ = nullptr; }
+  /// Leaves the library loaded for the life of the process; this object still serves.
+  void keep_open() noexcept { stays_ = true; }
 
  private:
   explicit SharedLibrary(void* handle) : handle_(handle) {}
 
   void* handle_ = nullptr;
+  bool stays_ = false;
 };
 
 /// Stores `address` in a slot that is a function pointer.
