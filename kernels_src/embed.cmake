@@ -1,6 +1,6 @@
-# kernwright_embed(<target>): each .cu and .cuh of this folder becomes a generated header that its C++
-# includes: copy/copy.cu -> "kernels_src/copy/copy.cu.h" with `kernels::text::copy_cu`. A header is
-# made anew when its input changes.
+# kernwright_embed(<target>): each .cu and .cuh of this folder becomes a generated header for C++:
+# copy/copy.cu -> "kernels_src/copy/copy.cu.h" with `kernels::text::copy_cu`. A header is made anew
+# when its input changes.
 #
 # The same file is the script that makes one header: cmake -DINPUT= -DOUTPUT= -DNAME= -P embed.cmake
 if(CMAKE_SCRIPT_MODE_FILE)
