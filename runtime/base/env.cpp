@@ -32,7 +32,7 @@ constexpr std::array<EnvVariable, 9> kTable = {{
      "number of simulated devices"},
     {Env::sim_threads, "KERNWRIGHT_SIM_THREADS", EnvKind::integer, "0", "", 0, 4096,
      "host threads that run a simulated launch; 0 means one per core"},
-    {Env::sim_budget, "KERNWRIGHT_SIM_BUDGET", EnvKind::integer, "10000000000", "", 0, kMax,
+    {Env::sim_budget, "KERNWRIGHT_SIM_BUDGET", EnvKind::integer, "2000000000", "", 0, kMax,
      "instructions that one warp may execute on a simulated device; 0 means no limit"},
     {Env::sim_isa, "KERNWRIGHT_SIM_ISA", EnvKind::choice, "auto", "auto|baseline|avx2|avx512", 0, 0,
      "instruction set that the simulated device uses; auto takes the best of this CPU"},
