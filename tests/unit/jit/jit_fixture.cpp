@@ -59,6 +59,8 @@ const LoadedNvrtc& newest_nvrtc() {
   });
 }
 
+void use_test_nvrtc() { set_site_packages({TEST_SITE_PACKAGES}); }
+
 CompileRequest request_for(const std::string& text, std::vector<std::string> names, CodeKind kind) {
   CompileRequest request;
   request.source.text = text;

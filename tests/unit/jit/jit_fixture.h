@@ -18,6 +18,9 @@ const std::vector<LoadedNvrtc>& real_nvrtcs();
 /// The newest of them.
 const LoadedNvrtc& newest_nvrtc();
 
+/// Makes nvrtc() find the same libraries. Before its first call.
+void use_test_nvrtc();
+
 /// A request for the default options of `text`; edit it before compiling.
 CompileRequest request_for(const std::string& text, std::vector<std::string> names = {},
                            CodeKind kind = CodeKind::ptx);

@@ -1,0 +1,177 @@
+// Programs on devices: what is compiled, what is loaded, and how often.
+#include "jit/program.h"
+
+#include <doctest/doctest.h>
+
+#include <thread>
+
+#include "base/errors.h"
+#include "core/device.h"
+#include "jit/memory_cache.h"
+#include "unit/core/fake_driver.h"
+#include "unit/jit/jit_fixture.h"
+
+using namespace kernwright;
+using namespace kernwright::testing;
+
+namespace {
+
+const std::string kText =
+    "__constant__ float coeffs[3];\n"
+    "__global__ void first(float* x) { *x = coeffs[0]; }\n"
+    "__global__ void second(int n) {}\n"
+    "template <class T> __global__ void third(T* x) { *x = 1; }\n";
+
+Source text(std::string source_text) {
+  Source source;
+  source.text = std::move(source_text);
+  return source;
+}
+
+/// A GPU of the fake driver, of that compute capability, whose modules hold the kernels of kText.
+Device& gpu(int major = 9, int minor = 0) {
+  use_test_nvrtc();
+  Device& device = fresh_device();
+  FakeDriver& fake = FakeDriver::get();
+  fake.attributes[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR] = major;
+  fake.attributes[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR] = minor;
+  fake.tells_parameters = false;
+  fake.kernels = {
+      {"_Z5firstPf", {8}}, {"_Z6secondi", {4}}, {"_Z5thirdIfEvPT_", {8}}, {"_Z5thirdIdEvPT_", {8}}};
+  fake.globals = {{"coeffs", 12}};
+  return device;
+}
+
+}  // namespace
+
+TEST_CASE("program: bad sources and options are refused at once") {
+  CHECK_THROWS_AS(Program(text("")), InvalidArgument);
+  CHECK_THROWS_AS(Program(text(std::string("a\0b", 3))), InvalidArgument);
+  ProgramOptions options;
+  options.arch = "sm90";
+  CHECK_THROWS_AS(Program(text("x"), options), InvalidArgument);
+  options = {};
+  options.std = "c++99";
+  CHECK_THROWS_AS(Program(text("x"), options), InvalidArgument);
+}
+
+TEST_CASE("program: declarations are there without a compiler") {
+  const Program program(text(kText));
+  REQUIRE(program.declarations().size() == 3);
+  CHECK(program.declarations()[2].is_template);
+  CHECK(program.source().text == kText);
+}
+
+TEST_CASE("program: compile without a device") {
+  use_test_nvrtc();
+  ProgramOptions options;
+  options.arch = "sm_90";
+  const Program program(text(kText), options);
+  const ObjectCode cubin = program.compile(CodeKind::cubin);
+  CHECK(cubin.arch == "sm_90");
+  CHECK(cubin.kernels.size() == 2);
+  const ObjectCode ptx = program.compile(CodeKind::ptx, {"third<double>"});
+  CHECK(ptx.arch == "compute_90");
+  REQUIRE(ptx.kernels.size() == 1);
+  CHECK(ptx.kernels[0].to_string() == "third<double>(double* x)");
+  CHECK(Program(text(kText)).compile(CodeKind::ptx).arch == "compute_80");
+  CHECK_THROWS_AS(Program(text(kText)).compile(CodeKind::cubin), InvalidArgument);
+  options.arch = "sm_999";
+  CHECK(contains(thrown_by<InvalidArgument>([&] {
+                   Program(text(kText), options).compile(CodeKind::cubin);
+                 }).what(),
+                 "sm_80"));
+}
+
+TEST_CASE("program: a GPU gets a cubin of its architecture, one newer than NVRTC gets PTX") {
+  const Program program(text(kText));
+  const auto code = program.compile_for(gpu(9, 0));
+  CHECK(code->kind == CodeKind::cubin);
+  CHECK(code->arch == "sm_90");
+  const auto newer = program.compile_for(gpu(99, 0));
+  CHECK(newer->kind == CodeKind::ptx);
+  CHECK(newer->arch.starts_with("compute_"));
+  CHECK(newer->resource_cubin.empty());
+}
+
+TEST_CASE("program: one compile and one module for all declared kernels") {
+  Device& device = gpu();
+  const Program program(text(kText + "// one module"));
+  const auto before = MemoryCache::process().stats();
+  CHECK(program.kernel(device, "first").signature().to_string() == "first(float* x)");
+  CHECK(program.kernel(device, "second").signature().to_string() == "second(int n)");
+  CHECK(program.kernel(device, "first").handle() != program.kernel(device, "second").handle());
+  CHECK(program.symbol(device, "coeffs").size == 12);
+  CHECK(program.symbol_type(device, "coeffs").type == "float [3]");
+  CHECK(program.module(device).handle() == program.kernel(device, "first").module().handle());
+  CHECK(FakeDriver::get().live("module") == 1);
+  CHECK(MemoryCache::process().stats().misses == before.misses + 1);
+}
+
+TEST_CASE("program: an instantiation asked for later brings a module of its own") {
+  Device& device = gpu();
+  const Program program(text(kText + "// instantiations"));
+  program.kernel(device, "first");
+  CHECK(program.kernel(device, "third<float>").signature().to_string() == "third<float>(float* x)");
+  CHECK(FakeDriver::get().live("module") == 2);
+  program.kernel(device, "third<float>");
+  CHECK(FakeDriver::get().live("module") == 2);
+  program.kernel(device, "third<double>");
+  CHECK(FakeDriver::get().live("module") == 3);
+}
+
+TEST_CASE("program: unknown kernels and variables list what there is") {
+  Device& device = gpu();
+  const Program program(text(kText));
+  CHECK(
+      contains(thrown_by<NameNotFound>([&] { program.kernel(device, "firts"); }).what(), "second"));
+  CHECK(contains(thrown_by<NameNotFound>([&] { program.kernel(device, "third"); }).what(),
+                 "third<float>"));
+  CHECK(contains(thrown_by<NameNotFound>([&] { program.symbol(device, "coefs"); }).what(),
+                 "did you mean coeffs"));
+  CHECK_THROWS_AS(program.symbol_type(device, "x"), NameNotFound);
+}
+
+TEST_CASE("program: a module that does not load leaves nothing behind, and is tried again") {
+  Device& device = gpu();
+  const Program program(text(kText + "// reload"));
+  FakeDriver::get().fail("cuModuleLoadDataEx", static_cast<CUresult>(200));
+  CHECK_THROWS_AS(program.kernel(device, "first"), DriverError);
+  CHECK(FakeDriver::get().live("module") == 0);
+  CHECK(program.kernel(device, "first").signature().name == "first");
+}
+
+TEST_CASE("program: the same text twice is compiled once, an edited header again") {
+  use_test_nvrtc();
+  const TemporaryFolder folder;
+  folder.write("t.h", "typedef int T;\n");
+  ProgramOptions options;
+  options.include_dirs = {folder.path().string()};
+  const std::string source = "#include <t.h>\n__global__ void k(T x) {}\n";
+  const auto misses = [] { return MemoryCache::process().stats().misses; };
+  const auto before = misses();
+  const auto type = [&] {
+    return Program(text(source), options).compile(CodeKind::ptx).kernel("k").parameters.at(0).type;
+  };
+  CHECK(type() == "int");
+  CHECK(type() == "int");
+  CHECK(misses() == before + 1);
+  folder.write("t.h", "typedef double T;\n");
+  CHECK(type() == "double");
+  CHECK(misses() == before + 2);
+}
+
+TEST_CASE("program: many threads, one compile, one module") {
+  Device& device = gpu();
+  const Program program(text(kText + "// threads"));
+  const auto before = MemoryCache::process().stats().misses;
+  std::vector<CUfunction> handles(8);
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < handles.size(); ++i) {
+    threads.emplace_back([&, i] { handles[i] = program.kernel(device, "first").handle(); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const CUfunction handle : handles) CHECK(handle == handles[0]);
+  CHECK(FakeDriver::get().live("module") == 1);
+  CHECK(MemoryCache::process().stats().misses == before + 1);
+}
