@@ -178,6 +178,23 @@ TEST_CASE("red on vectors of floats adds element by element") {
   CHECK(runner.download<float>(cells, 4) == std::vector<float>{1 + 64, 2 + 96, 3 + 32, 4 + 64});
 }
 
+TEST_CASE("red: vectors of halves take the smaller or larger value, numbers before NaN") {
+  OpsRunner runner;
+  const auto cells =
+      runner.upload<std::uint16_t>({0x3c00, 0x7fff, 0x8000, 0x4000, 0x3c00, 0x3c00, 0, 0});
+  const auto report = runner.run(
+      "setp.ne.u32 %p1, %r0, 0; @%p1 bra DONE; ld.param.u64 %d0, [p0];\n"
+      "mov.b16 %h1, 0x4000; mov.b16 %h2, 0x3c00; mov.b16 %h3, 0; mov.b16 %h4, 0x7fff;\n"
+      "red.global.max.noftz.v4.f16 [%d0], {%h1, %h2, %h3, %h4};\n"
+      "mov.b32 %r1, 0x40003800; mov.b32 %r2, 0; red.global.min.noftz.v2.f16x2 [%d0+8], {%r1, "
+      "%r2};\n"
+      "DONE:\n",
+      {cells});
+  REQUIRE(report.message == "");
+  CHECK(runner.download<std::uint16_t>(cells, 8) ==
+        std::vector<std::uint16_t>{0x4000, 0x3c00, 0x0000, 0x4000, 0x3800, 0x3c00, 0, 0});
+}
+
 TEST_CASE("atomics of blocks on several host threads lose nothing") {
   OpsRunner runner;
   runner.threads = 3;

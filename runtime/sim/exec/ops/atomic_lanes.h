@@ -99,7 +99,7 @@ inline OpPair finish_atomic(OpPair pair, const ptx::Instruction& instruction,
   if (pair.full == nullptr) return {};
   const bool returns = instruction.row->handler == ptx::Handler::atom;
   pair.flags = memory_flags(instruction.modifiers, widths[returns ? 1 : 0]);
-  if (returns) pair.flags |= kReturnsOld;
+  if (returns && instruction.operands[0].kind != ptx::OperandKind::sink) pair.flags |= kReturnsOld;
   pair.uses_site = true;
   return pair;
 }

@@ -27,9 +27,10 @@ template <typename Register, int kCount>
 struct Fragment {
   Register* reg[kCount];
   Fragment(const Op* op, const Warp& warp, int i, std::uint32_t operand) {
-    const std::uint32_t* list = warp.program->lists.data() + operand;
     const bool scalar = ((op->flags >> i) & 1) != 0;
-    for (int r = 0; r < kCount; ++r) reg[r] = warp.reg<Register>(scalar ? operand : list[r]);
+    const std::uint32_t* lists = warp.program->lists.data();
+    for (int r = 0; r < kCount; ++r)
+      reg[r] = warp.reg<Register>(scalar ? operand : lists[operand + static_cast<unsigned>(r)]);
   }
 };
 
@@ -88,10 +89,7 @@ struct HalfSums {
 };
 
 struct MultiplyAdd {
-  template <typename V>
-  V operator()(V a, V b, V sum) const {
-    return accumulate(a, b, sum);
-  }
+  double operator()(double a, double b, double sum) const { return std::fma(a, b, sum); }
 };
 struct AndPopc {
   std::uint32_t operator()(std::uint32_t a, std::uint32_t b, std::uint32_t sum) const {
@@ -104,27 +102,34 @@ struct XorPopc {
   }
 };
 
-/// sum += products: wrapping, or saturated once at the end (.satfinite).
-inline void add_integers(std::int32_t* sum, const std::int32_t* products, int count,
-                         bool saturate) {
+/// sum[64] += products[64]: wrapping, or saturated once at the end (.satfinite).
+inline void add_integers(std::int32_t* sum, const std::uint32_t* products, bool saturate) {
   constexpr std::int64_t kLow = std::numeric_limits<std::int32_t>::min();
   constexpr std::int64_t kHigh = std::numeric_limits<std::int32_t>::max();
-  for (int i = 0; i < count; ++i) {
-    const std::int64_t exact = std::int64_t{sum[i]} + products[i];
+  for (int i = 0; i < 64; ++i) {
+    const std::int64_t exact = std::int64_t{sum[i]} + static_cast<std::int32_t>(products[i]);
     sum[i] = static_cast<std::int32_t>(saturate ? std::clamp(exact, kLow, kHigh) : exact);
   }
 }
 
-/// One column block: 8 columns of all rows.
+/// One column block: 8 columns of all rows. `left` in tiles [k block][row block][8][kSteps].
 template <typename V, int kRowBlocks, int kBlocks, int kSteps, typename Step>
 [[gnu::always_inline]] inline void multiply_column(const V* left, const V* right, V* sum,
                                                    [[maybe_unused]] bool saturate) {
-  if constexpr (std::is_same_v<V, std::int32_t>) {
-    alignas(64) V products[kRowBlocks * 64] = {};
-    multiply_tiles<V, kRowBlocks, kBlocks, kSteps>(left, right, products, Step{});
-    add_integers(sum, products, kRowBlocks * 64, saturate);
-  } else {
-    multiply_tiles<V, kRowBlocks, kBlocks, kSteps>(left, right, sum, Step{});
+  constexpr std::size_t kTile = 8 * kSteps, kStride = kRowBlocks * kTile;
+  for (std::size_t row = 0; row < kRowBlocks; ++row) {
+    const V* a = left + row * kTile;
+    if constexpr (std::is_same_v<V, std::int32_t>) {
+      alignas(64) std::uint32_t products[64] = {};
+      multiply_block<std::uint32_t, kBlocks, kSteps>(
+          reinterpret_cast<const std::uint32_t*>(a), kStride,
+          reinterpret_cast<const std::uint32_t*>(right), products);
+      add_integers(sum + row * 64, products, saturate);
+    } else if constexpr (std::is_same_v<V, float>) {
+      multiply_block<float, kBlocks, kSteps>(a, kStride, right, sum + row * 64);
+    } else {
+      multiply_block_with<V, kBlocks, kSteps>(a, kStride, right, sum + row * 64, Step{});
+    }
   }
 }
 

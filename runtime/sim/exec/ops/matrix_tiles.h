@@ -148,40 +148,57 @@ template <typename Format>
   transpose_tile<typename Format::Value, kSteps>(tile, out);
 }
 
-[[gnu::always_inline]] inline double accumulate(double a, double b, double sum) {
-  return std::fma(a, b, sum);
-}
-[[gnu::always_inline]] inline float accumulate(float a, float b, float sum) {
+/// Eight columns of one row.
+template <typename V>
+struct RowOf {
+  typedef V Vector __attribute__((vector_size(8 * sizeof(V))));
+};
+using FloatRow = RowOf<float>::Vector;
+using IntRow = RowOf<std::uint32_t>::Vector;
+
+/// sum = a * b + sum for one row; by reference, since passing wide vectors depends on the target.
+[[gnu::always_inline]] inline void accumulate_row(float a, const FloatRow& b, FloatRow& sum) {
 #if defined(__FMA__)
-  return std::fma(a, b, sum);  // the product is exact either way
+  sum = reinterpret_cast<FloatRow>(_mm256_fmadd_ps(_mm256_set1_ps(a), reinterpret_cast<__m256>(b),
+                                                   reinterpret_cast<__m256>(sum)));
 #else
-  return a * b + sum;
+  sum = a * b + sum;
 #endif
 }
-/// 32-bit sums wrap; callers that saturate start from zero and add C themselves.
-[[gnu::always_inline]] inline std::int32_t accumulate(std::int32_t a, std::int32_t b,
-                                                      std::int32_t sum) {
-  return static_cast<std::int32_t>(static_cast<std::uint32_t>(a * b) +
-                                   static_cast<std::uint32_t>(sum));
+[[gnu::always_inline]] inline void accumulate_row(std::uint32_t a, const IntRow& b, IntRow& sum) {
+  sum = a * b + sum;
 }
 
-/// sum[rows][8] += a * b. `a` in tiles [k block][row block][8][kSteps], `b` as rows [k][8].
-template <typename V, int kRowBlocks, int kBlocks, int kSteps, typename F>
-[[gnu::always_inline]] inline void multiply_tiles(const V* a, const V* b, V* sum, F step) {
-  constexpr int kGroup = 4;  // rows at a time: enough independent sums to hide the adder's latency
-  for (int row = 0; row < kRowBlocks * 8; row += kGroup) {
-    V acc[kGroup][8];
-    std::memcpy(acc, sum + row * 8, sizeof acc);
-    for (int block = 0; block < kBlocks; ++block) {
-      const V* from = a + ((block * kRowBlocks + row / 8) * 8 + row % 8) * kSteps;
-      for (int k = 0; k < kSteps; ++k) {
-        const V* line = b + (block * kSteps + k) * 8;
-        for (int r = 0; r < kGroup; ++r)
-          for (int n = 0; n < 8; ++n) acc[r][n] = step(from[r * kSteps + k], line[n], acc[r][n]);
-      }
+/// sum[8][8] += a * b for one row block, eight sums in registers. `a` in tiles a_stride apart, each
+/// [8][kSteps]; `b` as rows [k][8].
+template <typename V, int kBlocks, int kSteps>
+[[gnu::always_inline]] inline void multiply_block(const V* a, std::size_t a_stride, const V* b,
+                                                  V* sum) {
+  typename RowOf<V>::Vector acc[8];
+  std::memcpy(acc, sum, sizeof acc);
+  for (int block = 0; block < kBlocks; ++block) {
+    const V* from = a + static_cast<std::size_t>(block) * a_stride;
+    for (int k = 0; k < kSteps; ++k) {
+      typename RowOf<V>::Vector line;
+      std::memcpy(&line, b + (block * kSteps + k) * 8, sizeof line);
+#pragma GCC unroll 8
+      for (int r = 0; r < 8; ++r) accumulate_row(from[r * kSteps + k], line, acc[r]);
     }
-    std::memcpy(sum + row * 8, acc, sizeof acc);
   }
+  std::memcpy(sum, acc, sizeof acc);
+}
+
+/// One element at a time: double with fma, single bits with popc.
+template <typename V, int kBlocks, int kSteps, typename F>
+[[gnu::always_inline]] inline void multiply_block_with(const V* a, std::size_t a_stride, const V* b,
+                                                       V* sum, F step) {
+  for (int r = 0; r < 8; ++r)
+    for (int block = 0; block < kBlocks; ++block)
+      for (int k = 0; k < kSteps; ++k)
+        for (int n = 0; n < 8; ++n)
+          sum[r * 8 + n] = step(a[static_cast<std::size_t>(block) * a_stride +
+                                  static_cast<std::size_t>(r * kSteps + k)],
+                                b[(block * kSteps + k) * 8 + n], sum[r * 8 + n]);
 }
 
 }  // namespace kernwright::sim::KW_SIM_NS
