@@ -12,14 +12,16 @@ namespace {
 
 bool is_complete(const Barriers::One& barrier, const Block& block) {
   std::uint64_t count = 0;
-  bool everybody = true;
   for (std::uint32_t w = 0; w < block.warp_count; ++w) {
     const std::uint32_t live = block.warps[w].live, arrived = barrier.arrived[w];
-    const bool whole = (arrived & live) == live && arrived != 0;
-    everybody &= (arrived & live) == live;
-    count += whole ? 32u : static_cast<std::uint32_t>(std::popcount(arrived));
+    const bool whole = (arrived & live) == live;
+    if (barrier.threads == 0) {
+      if (!whole) return false;
+    } else if (arrived != 0) {
+      count += whole ? 32u : static_cast<std::uint32_t>(std::popcount(arrived));
+    }
   }
-  return barrier.threads == 0 ? everybody : count >= barrier.threads;
+  return count >= barrier.threads;
 }
 
 struct Tally {
@@ -49,6 +51,24 @@ void write_result(const Op& op, const Split& split, const Tally& sum) {
   d = holds ? d | split.mask : d & ~split.mask;
 }
 
+/// All ones where lane `i` is active. NOTE: lane_mask is kept for masked code only.
+std::uint32_t lane_bits(const Warp& warp, int i) {
+  return warp.mask == kAllLanes ? ~0u : warp.lane_mask[static_cast<std::size_t>(i)];
+}
+
+/// Lanes of `mask` that name this barrier and count.
+std::uint32_t same_barrier(const Warp::Arrival& arrival, std::uint32_t mask, std::uint32_t id,
+                           std::uint32_t threads) {
+  std::uint32_t group = 0;
+  for (std::uint32_t m = mask; m != 0; m &= m - 1) {
+    const int lane = std::countr_zero(m);
+    const bool same =
+        arrival.id[lane] == id && (arrival.threads == nullptr || arrival.threads[lane] == threads);
+    group |= same ? 1u << lane : 0u;
+  }
+  return group;
+}
+
 }  // namespace
 
 void Barriers::reset(std::uint32_t warps) {
@@ -57,7 +77,7 @@ void Barriers::reset(std::uint32_t warps) {
     barrier.arrived.assign(warps, 0);
     barrier.votes.assign(warps, 0);
     barrier.threads = 0;
-    barrier.open = false;
+    barrier.open = barrier.reduces = false;
   }
 }
 
@@ -66,7 +86,7 @@ bool Barriers::release(Block& block) {
   for (std::uint32_t id = 0; id < kBarrierCount; ++id) {
     One& barrier = all[id];
     if (!barrier.open || !is_complete(barrier, block)) continue;
-    const Tally sum = tally(barrier);
+    const Tally sum = barrier.reduces ? tally(barrier) : Tally{};
     for (std::uint32_t w = 0; w < block.warp_count; ++w) {
       Warp::Schedule& schedule = *block.warps[w].schedule;
       for (std::uint32_t s = 0; s < schedule.count; ++s) {
@@ -78,7 +98,7 @@ bool Barriers::release(Block& block) {
       }
       barrier.arrived[w] = barrier.votes[w] = 0;
     }
-    barrier.open = false;
+    barrier.open = barrier.reduces = false;
     released = true;
   }
   return released;
@@ -96,13 +116,12 @@ const Op* Warp::barrier(const Op* op, const Arrival& arrival) {
                  format("barrier {} for {} threads: the count must be a positive multiple of 32",
                         id, threads));
   }
-  std::uint32_t group = 0;
-  for (std::uint32_t m = mask; m != 0; m &= m - 1) {
-    const int lane = std::countr_zero(m);
-    const bool same =
-        arrival.id[lane] == id && (arrival.threads == nullptr || arrival.threads[lane] == threads);
-    group |= same ? 1u << lane : 0u;
+  std::uint32_t different = 0;
+  for (int i = 0; i < kLanes; ++i) different |= (arrival.id[i] ^ id) & lane_bits(*this, i);
+  for (int i = 0; i < kLanes && arrival.threads != nullptr; ++i) {
+    different |= (arrival.threads[i] ^ threads) & lane_bits(*this, i);
   }
+  const std::uint32_t group = different == 0 ? mask : same_barrier(arrival, mask, id, threads);
   Barriers::One& barrier = block->barriers->all[id];
   if (barrier.open && barrier.threads != threads) {
     return fault(op, FaultKind::sync, first, 0, 0,
@@ -113,6 +132,7 @@ const Op* Warp::barrier(const Op* op, const Arrival& arrival) {
   barrier.threads = threads;
   barrier.arrived[index] |= group;
   barrier.votes[index] |= arrival.votes & group;
+  barrier.reduces |= arrival.reduce;
   const std::uint32_t here = op_index(op);
   if (group != mask) schedule->fork(*this, mask & ~group, here);
   Split& split = schedule->current();

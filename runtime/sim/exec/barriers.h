@@ -17,6 +17,7 @@ struct Barriers {
     std::vector<std::uint32_t> votes;    ///< per warp: lanes whose predicate holds (bar.red)
     std::uint32_t threads = 0;           ///< expected; 0 = every live thread of the block
     bool open = false;                   ///< somebody came since the last release
+    bool reduces = false;                ///< a bar.red is among the arrivals
   };
   std::array<One, kBarrierCount> all;
 

@@ -107,6 +107,7 @@ const Op* barrier_reduce(const Op* op, Warp& warp) {
   Warp::Arrival arrival;
   arrival.id = warp.reg<std::uint32_t>(op->a);
   if (op->sources > 2) arrival.threads = warp.reg<std::uint32_t>(op->b);
+  arrival.reduce = true;
   arrival.votes = warp.pred(op->sources > 2 ? op->c : op->b);
   return warp.barrier(op, arrival);
 }

@@ -128,9 +128,13 @@ struct Flushing {
 };
 template <typename F, int kInputs>
 OpPair sign_pair(const ptx::Modifiers& mods) {
-  if (mods.type[0] == ptx::Type::f64) return float_pair<F, kInputs, double>();
-  if (mods.type[0] != ptx::Type::f32) return {};
-  return mods.ftz ? float_pair<Flushing<F>, kInputs, float>() : float_pair<F, kInputs, float>();
+  if constexpr (kInputs == 1) {
+    if (mods.type[0] == ptx::Type::f64) return unary_pair<F, double>();
+    return mods.ftz ? unary_pair<Flushing<F>, float>() : unary_pair<F, float>();
+  } else {
+    if (mods.type[0] == ptx::Type::f64) return binary_pair<F, double>();
+    return binary_pair<F, float>();
+  }
 }
 
 enum class Property : std::uint8_t { finite = 1, infinite, number, notanumber, normal, subnormal };

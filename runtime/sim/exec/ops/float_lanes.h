@@ -36,7 +36,7 @@ inline T clamp_unit(T x) {
 inline float fused(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 inline double fused(double a, double b, double c) { return __builtin_fma(a, b, c); }
 
-/// Wraps a functor with the modifiers of a single-precision instruction.
+/// Wraps a functor with the modifiers of a single-precision instruction, all but the form of NaN.
 template <typename F, bool kFlush, bool kSaturate>
 struct WithModifiers {
   template <typename... T>
@@ -44,16 +44,55 @@ struct WithModifiers {
     auto result = F{}((kFlush ? flush(x) : x)...);
     if constexpr (kFlush) result = flush(result);
     if constexpr (kSaturate) return clamp_unit(result);
-    return canonical(result);
+    return result;
   }
 };
 
-/// OpPair of a functor that vectorises, for f32 (with modifiers) or f64.
-template <typename F, int kInputs, typename T, bool kSerial = false>
+/// Whether some lane is NaN.
+inline bool any_nan(const float* d) {
+#if defined(__AVX512F__)
+  static_assert(kLanes == 32);
+  return _mm512_cmp_ps_mask(_mm512_load_ps(d), _mm512_load_ps(d + 16), _CMP_UNORD_Q) != 0;
+#elif defined(__AVX__)
+  const __m256 low = _mm256_cmp_ps(_mm256_load_ps(d), _mm256_load_ps(d + 8), _CMP_UNORD_Q);
+  const __m256 high = _mm256_cmp_ps(_mm256_load_ps(d + 16), _mm256_load_ps(d + 24), _CMP_UNORD_Q);
+  return _mm256_movemask_ps(_mm256_or_ps(low, high)) != 0;
+#else
+  std::uint32_t any = 0;
+  for (int i = 0; i < kLanes; ++i) any |= d[i] != d[i] ? 1u : 0u;
+  return any != 0;
+#endif
+}
+
+/// Gives the NaNs among the lanes that were just written their one form. Beside the result's way,
+/// so that an instruction which waits for it does not wait for the check.
+template <bool kMasked>
+inline void canonical_lanes(const Warp& warp, float* d) {
+  if (!any_nan(d)) [[likely]]
+    return;
+  for_active<kMasked>(warp, [=](int i) { d[i] = canonical(d[i]); });
+}
+template <bool kMasked>
+inline void canonical_lanes(const Warp&, double*) {}
+
+/// d = f(a, b, c), as many of them as f takes.
+template <bool kMasked, typename F, int kInputs, typename T>
+const Op* float_op(const Op* op, Warp& warp) {
+  const T* a = warp.reg<T>(op->a);
+  const T* b = warp.reg<T>(op->b);
+  const T* c = warp.reg<T>(op->c);
+  write_lanes<kMasked, T>(warp, op->d, [=](int i) {
+    if constexpr (kInputs == 1) return F{}(a[i]);
+    if constexpr (kInputs == 2) return F{}(a[i], b[i]);
+    if constexpr (kInputs == 3) return F{}(a[i], b[i], c[i]);
+  });
+  canonical_lanes<kMasked>(warp, warp.reg<T>(op->d));
+  return op + 1;
+}
+
+template <typename F, int kInputs, typename T>
 OpPair float_pair() {
-  if constexpr (kInputs == 1) return kSerial ? unary_serial_pair<F, T>() : unary_pair<F, T>();
-  if constexpr (kInputs == 2) return kSerial ? binary_serial_pair<F, T>() : binary_pair<F, T>();
-  if constexpr (kInputs == 3) return kSerial ? ternary_serial_pair<F, T>() : ternary_pair<F, T>();
+  return {float_op<false, F, kInputs, T>, float_op<true, F, kInputs, T>};
 }
 
 template <typename F, int kInputs>

@@ -204,13 +204,22 @@ struct ParameterForm {
 
   /// The value at `from`, extended to 64 bits.
   std::uint64_t read(const std::byte* from) const {
-    std::uint64_t value = 0;
-    std::memcpy(&value, from, memory < 8 ? memory : 8);
-    if (is_signed && memory < 8) {
-      const std::uint64_t sign = std::uint64_t{1} << (8 * memory - 1);
-      value = (value ^ sign) - sign;
+    switch (memory) {
+      case 1:
+        return extend<std::uint8_t, std::int8_t>(from);
+      case 2:
+        return extend<std::uint16_t, std::int16_t>(from);
+      case 4:
+        return extend<std::uint32_t, std::int32_t>(from);
+      default:
+        return extend<std::uint64_t, std::int64_t>(from);
     }
-    return value;
+  }
+  template <typename U, typename S>
+  std::uint64_t extend(const std::byte* from) const {
+    U value;
+    std::memcpy(&value, from, sizeof value);
+    return is_signed ? static_cast<std::uint64_t>(static_cast<S>(value)) : value;
   }
   void write(std::byte* slot, int lane, std::uint64_t value) const {
     std::memcpy(slot + static_cast<std::uint32_t>(lane) * reg, &value, reg < 8 ? reg : 8);
