@@ -89,6 +89,16 @@ std::uint64_t encode(double value, Rounding mode, Finish finish = {}) {
   return round_pack<F>(negative, mantissa | std::uint64_t{1} << 52, exponent - 1075, mode, finish);
 }
 
+/// A NaN of double in format F as GPUs narrow it: quiet, with its sign and the top of its payload.
+template <typename F>
+std::uint64_t narrow_nan(double value) {
+  const auto bits = std::bit_cast<std::uint64_t>(value);
+  const std::uint64_t payload =
+      (bits >> (52 - F::kMantissaBits)) & ((std::uint64_t{1} << F::kMantissaBits) - 1);
+  return (bits >> 63) << F::kSignShift | F::kInfinity | std::uint64_t{1} << (F::kMantissaBits - 1) |
+         payload;
+}
+
 /// A 64-bit integer in format F.
 template <typename F>
 std::uint64_t encode_integer(bool negative, std::uint64_t magnitude, Rounding mode) {

@@ -360,6 +360,35 @@ TEST_CASE("convert: single and double, flushing, clamping and integral values") 
   });
 }
 
+TEST_CASE("convert: NaN as GPUs hand it on") {
+  Lanes doubles{}, singles{}, halves{};
+  doubles.fill(0xfff8123456789abc);
+  singles.fill(0xffc12345);
+  halves.fill(0x7f81);
+  doubles[1] = 0x7ff0000000000001;
+  singles[1] = 0x7fc00000;
+  const auto by_lane = [](std::uint64_t others, std::uint64_t second) {
+    return [=](std::size_t i) { return i == 1 ? second : others; };
+  };
+  check_all("cvt.rn.f32.f64 %f1, %d2;", {doubles}, 4, by_lane(0xffc091a2, 0x7fc00000));
+  check_all("cvt.rz.f32.f64 %f1, %d2;", {doubles}, 4, by_lane(0xffc091a2, 0x7fc00000));
+  check_all("cvt.rn.f16.f64 %h1, %d2;", {doubles}, 2, by_lane(0xfe04, 0x7e00));
+  check_all("cvt.rp.f16.f64 %h1, %d2;", {doubles}, 2, by_lane(0xfe04, 0x7e00));
+  check_all("cvt.rn.bf16.f64 %h1, %d2;", {doubles}, 2, by_lane(0xffc0, 0x7fc0));
+  check_all("cvt.rn.f16.f32 %h1, %f2;", {singles}, 2, by_lane(0x7fff, 0x7fff));
+  check_all("cvt.f32.f32 %f1, %f2;", {singles}, 4, by_lane(0xffc12345, 0x7fc00000));
+  check_all("cvt.ftz.f64.f32 %d1, %f2;", {singles}, 8,
+            by_lane(0x7fffffffe0000000, 0x7fffffffe0000000));
+  check_all("cvt.f32.bf16 %f1, %h2;", {halves}, 4, by_lane(0x7f810000, 0x7f810000));
+}
+
+TEST_CASE("convert: .ftz does not touch the input on the way to f16") {
+  Lanes tiny{};
+  tiny.fill(0x807fffff);
+  check_all("cvt.rm.ftz.f16.f32 %h1, %f2;", {tiny}, 2, [](std::size_t) { return 0x8001u; });
+  check_all("cvt.rn.ftz.f16.f32 %h1, %f2;", {tiny}, 2, [](std::size_t) { return 0x8000u; });
+}
+
 TEST_CASE("convert: packing with saturation") {
   Lanes a{}, b{}, c{};
   for (std::size_t i = 0; i < a.size(); ++i) {

@@ -1,4 +1,8 @@
 // cvt between f16, bf16, f32 and f64, and to integral values.
+//
+// NaN as measured on GPUs: from f64 it keeps its sign and the top of its payload; a plain move
+// between f32 and itself or from bf16 keeps all bits; everything else gives the one NaN of the
+// result's type.
 #include "sim/exec/ops/convert_lanes.h"
 
 namespace kernwright::sim::KW_SIM_NS {
@@ -21,21 +25,27 @@ struct Lane<Type::f16> {
   using Register = std::uint16_t;
   static float read(Register x) { return numeric::f16_to_f32(x); }
   static Register write(float x) { return numeric::f32_to_f16(x); }
-  static Register write(double x) { return numeric::f64_to_f16(x); }
+  static Register write(double x) {
+    const Register nan = static_cast<Register>(numeric::narrow_nan<numeric::F16>(x));
+    return x != x ? nan : numeric::f64_to_f16(x);
+  }
 };
 template <>
 struct Lane<Type::bf16> {
   using Register = std::uint16_t;
   static float read(Register x) { return numeric::bf16_to_f32(x); }
   static Register write(float x) { return numeric::f32_to_bf16(x); }
-  static Register write(double x) { return numeric::f64_to_bf16(x); }
+  static Register write(double x) {
+    const Register nan = static_cast<Register>(numeric::narrow_nan<numeric::BF16>(x));
+    return x != x ? nan : numeric::f64_to_bf16(x);
+  }
 };
 template <>
 struct Lane<Type::f32> {
   using Register = float;
   static float read(float x) { return x; }
   static float write(float x) { return x != x ? std::bit_cast<float>(kNan) : x; }
-  static float write(double x) { return write(static_cast<float>(x)); }
+  static float write(double x) { return static_cast<float>(x); }
 };
 template <>
 struct Lane<Type::f64> {
@@ -48,9 +58,14 @@ struct Lane<Type::f64> {
 template <Type kTo, Type kFrom, Rounding kIntegral, bool kFlush, bool kSat>
 struct Convert {
   using From = typename Lane<kFrom>::Register;
+  static constexpr bool kIsMove = kTo == Type::f32 && kIntegral == Rounding::none && !kFlush &&
+                                  !kSat && (kFrom == Type::f32 || kFrom == Type::bf16);
+  static float one_nan() { return std::bit_cast<float>(kNan); }
   typename Lane<kTo>::Register operator()(From from) const {
     auto x = Lane<kFrom>::read(from);
-    if constexpr (kFlush && kFrom == Type::f32) x = flush_f32(x);
+    if constexpr (kFlush && kFrom == Type::f32 && kTo == Type::f64) x = x != x ? one_nan() : x;
+    if constexpr (kFlush && kFrom == Type::f32 && kTo != Type::f16) x = flush_f32(x);
+    if constexpr (kIsMove) return x;
     if constexpr (kIntegral != Rounding::none) x = numeric::round_integral<kIntegral>(x);
     if constexpr (kSat) x = to_unit(x);
     auto result = Lane<kTo>::write(x);
@@ -104,14 +119,28 @@ OpPair from_type(const ptx::Modifiers& mods) {
   }
 }
 
+std::uint64_t narrow_nan(double x, Type type) {
+  switch (type) {
+    case Type::f16:
+      return numeric::narrow_nan<numeric::F16>(x);
+    case Type::bf16:
+      return numeric::narrow_nan<numeric::BF16>(x);
+    default:
+      return numeric::narrow_nan<numeric::F32>(x);
+  }
+}
+
 /// Narrowing with a directed rounding, lane by lane; Op::flags is a ConvertFlags.
 template <bool kMasked>
 const Op* convert_any(const Op* op, Warp& warp) {
   const ConvertFlags flags(op->flags);
+  const bool flushes_input = flags.flushes() && flags.result() != Type::f16;
+  const bool keeps_nan = flags.source() == Type::f64;
   for_active<kMasked>(warp, [&](int i) {
-    double x = load_floating(warp, op->a, flags.source(), flags.flushes(), i);
+    double x = load_floating(warp, op->a, flags.source(), flushes_input, i);
     if (flags.saturates()) x = to_unit(x);
     std::uint64_t bits = encode_floating(x, flags.result(), flags.rounding(), flags.finish());
+    if (keeps_nan && x != x) bits = narrow_nan(x, flags.result());
     if (flags.flushes() && flags.result() == Type::f32 && (bits & 0x7f800000u) == 0) {
       bits &= 0x80000000u;
     }

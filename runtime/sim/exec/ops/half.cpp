@@ -68,19 +68,21 @@ OpPair arithmetic(const ptx::Modifiers& mods) {
                   : by_finish<F, kInputs, Binary16, false>(mods);
 }
 
-/// abs and neg work on the sign bit; a NaN keeps its payload.
-template <bool kNegate, bool kFlush>
+/// abs and neg work on the sign bit; NaN becomes the one NaN of GPUs.
+template <typename Format, bool kNegate, bool kFlush>
 struct Sign {
   [[gnu::always_inline]] static Half run(Half x) {
-    const Half from = kFlush ? Binary16::flush(x) : x;
-    return static_cast<Half>(kNegate ? from ^ 0x8000 : from & 0x7fff);
+    const Half from = kFlush ? Format::flush(x) : x;
+    const auto result = static_cast<Half>(kNegate ? from ^ 0x8000 : from & 0x7fff);
+    return (x & 0x7fff) > Format::kInfinity ? kHalfNan : result;
   }
 };
 
 template <bool kNegate>
 OpPair sign(const ptx::Modifiers& mods) {
-  return mods.ftz ? half_pair<Sign<kNegate, true>, 1>(mods.type[0])
-                  : half_pair<Sign<kNegate, false>, 1>(mods.type[0]);
+  if (is_brain(mods.type[0])) return half_pair<Sign<Brain16, kNegate, false>, 1>(mods.type[0]);
+  return mods.ftz ? half_pair<Sign<Binary16, kNegate, true>, 1>(mods.type[0])
+                  : half_pair<Sign<Binary16, kNegate, false>, 1>(mods.type[0]);
 }
 
 }  // namespace
