@@ -32,19 +32,26 @@ CUcontext primary(int device) {
   return reinterpret_cast<CUcontext>(&contexts[device]);
 }
 
+/// What handles point to. Objects that a lost device leaves behind stay here.
+std::map<const void*, std::unique_ptr<Object>>& objects() {
+  static auto* const all = new std::map<const void*, std::unique_ptr<Object>>;
+  return *all;
+}
+
 template <typename Handle>
 CUresult make(Handle* out, const char* kind, FakeKernel kernel = {}) {
   if (current == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-  auto* made = new Object{object_of(current)->device, std::move(kernel), 0};
-  *out = reinterpret_cast<Handle>(made);
-  fake().made(kind, made);
+  auto made = std::make_unique<Object>(Object{object_of(current)->device, std::move(kernel), 0});
+  *out = reinterpret_cast<Handle>(made.get());
+  fake().made(kind, made.get());
+  objects()[*out] = std::move(made);
   return CUDA_SUCCESS;
 }
 
 template <typename Handle>
 CUresult destroy(Handle handle, const char* kind) {
   if (!fake().gone(kind, handle)) return CUDA_ERROR_INVALID_HANDLE;
-  delete object_of(handle);
+  objects().erase(handle);
   return CUDA_SUCCESS;
 }
 
