@@ -114,21 +114,21 @@ Split& Warp::Schedule::fork(const Warp& warp, std::uint32_t lanes, std::uint32_t
 
 void Warp::Schedule::remove_running() { splits[running] = splits[--count]; }
 
-std::byte* Warp::Schedule::frame_of(const Program& program, std::uint32_t depth,
+std::byte* Warp::Schedule::frame_of(const Program& from, std::uint32_t depth,
                                     std::uint32_t function) {
   if (frames.size() <= depth) frames.resize(depth + 1);
-  for (const Frame& frame : frames[depth]) {
-    if (frame.function == function) return frame.bytes.get();
+  for (const Frame& known : frames[depth]) {
+    if (known.function == function) return known.bytes.get();
   }
-  const FunctionInfo& info = program.functions[function];
+  const FunctionInfo& info = from.functions[function];
   const std::size_t size = (std::size_t{info.frame_bytes} + 63) / 64 * 64;
-  Frame frame;
-  frame.function = function;
-  frame.bytes.reset(static_cast<std::byte*>(std::aligned_alloc(64, size)));
-  if (frame.bytes == nullptr) throw std::bad_alloc();
-  std::memset(frame.bytes.get(), 0, size);
-  for (const FrameConstant& constant : info.constants) fill_constant(frame.bytes.get(), constant);
-  frames[depth].push_back(std::move(frame));
+  Frame made;
+  made.function = function;
+  made.bytes.reset(static_cast<std::byte*>(std::aligned_alloc(64, size)));
+  if (made.bytes == nullptr) throw std::bad_alloc();
+  std::memset(made.bytes.get(), 0, size);
+  for (const FrameConstant& constant : info.constants) fill_constant(made.bytes.get(), constant);
+  frames[depth].push_back(std::move(made));
   return frames[depth].back().bytes.get();
 }
 

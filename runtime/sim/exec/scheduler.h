@@ -61,7 +61,7 @@ struct Warp::Schedule {
   void remove_running();
   /// The frame of `function` at `depth`; made, and its constants filled, when it is first asked
   /// for.
-  std::byte* frame_of(const Program& program, std::uint32_t depth, std::uint32_t function);
+  std::byte* frame_of(const Program& from, std::uint32_t depth, std::uint32_t function);
 };
 
 enum class WarpStatus : std::uint8_t { done, waiting, yielded, faulted };
