@@ -1,4 +1,4 @@
-"""Compiles tests/sim/sources/*.cu to the PTX texts of tests/sim/ptx with one or two NVRTC libraries."""
+"""Compiles tests/sim/sources/*.cu to the PTX texts of tests/sim/ptx, with one NVRTC or several."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Nvrtc:
 
 
 def prune(ptx: str, includes: list[Path]) -> str:
-    """Drops module variables that nothing mentions (library headers make hundreds) and folder names."""
+    """Drops folder names and the many variables of library headers that nothing mentions."""
     for folder in includes:
         ptx = ptx.replace(f"{folder}/", "include/")
     ptx = ptx.replace(f"{Path.cwd()}/", "")
@@ -89,7 +89,8 @@ def prune(ptx: str, includes: list[Path]) -> str:
     for word in re.findall(r"[A-Za-z_$%][\w$]*", ptx):
         words[word] = words.get(word, 0) + 1
     variable = re.compile(
-        r"^(?:\.visible |\.weak )?\.(?:global|const) [^=;]*?([A-Za-z_$%][\w$]*)(?:\[[\d ]*\])*(?: = [^;]*)?;$"
+        r"^(?:\.visible |\.weak )?\.(?:global|const) [^=;]*?([A-Za-z_$%][\w$]*)"
+        r"(?:\[[\d ]*\])*(?: = [^;]*)?;$"
     )
     kept = []
     for line in lines:
@@ -104,11 +105,17 @@ def prune(ptx: str, includes: list[Path]) -> str:
 
 
 def cut_debug_sections(ptx: str) -> str:
-    """Keeps the beginning of each DWARF section: the parser skips them, so a sample is enough."""
+    """Keeps of each DWARF section the beginning and the strings that .loc directives name.
+
+    The parser skips the sections, so a sample is enough; a GPU's assembler wants the strings.
+    """
+    named = set(re.findall(r"function_name (\$L__info_string\d+)", ptx))
 
     def shorten(match: re.Match[str]) -> str:
-        body = match.group(2).split("\n")
-        return match.group(1) + "\n".join(body[:12]) + "\n}"
+        head, *strings = re.split(r"^(?=\$L__info_string\d+:)", match.group(2), flags=re.M)
+        kept = [text for text in strings if text.split(":")[0] in named]
+        lines = head.split("\n") if strings else head.split("\n")[:12]
+        return match.group(1) + "\n".join(lines) + "".join(kept).rstrip("\n") + "\n}"
 
     return re.sub(r"(\.section[^{]*\{)(.*?)\n\t*\}", shorten, ptx, flags=re.S)
 

@@ -53,6 +53,10 @@ constexpr std::array kSpace{
     word("shared::cta", space, Space::shared), word("local", space, Space::local),
     word("param", space, Space::param),        word("param::entry", space, Space::param),
     word("param::func", space, Space::param),  word("const", space, Space::constant)};
+constexpr std::array kStoreSpace{
+    word("global", space, Space::global),      word("shared", space, Space::shared),
+    word("shared::cta", space, Space::shared), word("local", space, Space::local),
+    word("param", space, Space::param),        word("param::func", space, Space::param)};
 constexpr std::array kSharedSpace{word("shared", space, Space::shared),
                                   word("shared::cta", space, Space::shared)};
 constexpr std::array kAtomSpace{word("global", space, Space::global),
@@ -131,6 +135,7 @@ constexpr std::array kSets{
     NamedSet{"RND", kRound},
     NamedSet{"RNDI", kRoundInteger},
     NamedSet{"SPACE", kSpace},
+    NamedSet{"ST_SPACE", kStoreSpace},
     NamedSet{"SHARED", kSharedSpace},
     NamedSet{"ATOM_SPACE", kAtomSpace},
     NamedSet{"TO_SPACE", kAddressSpace},

@@ -306,6 +306,14 @@ class Verifier {
         instruction_.operands[0].kind != OperandKind::reg_pair) {
       return "a comparison of packed halves needs two predicates";
     }
+    const bool hinted = instruction_.stem == "ld" || instruction_.stem == "st" ||
+                        instruction_.stem == "atom" || instruction_.stem == "red";
+    const bool has_policy = instruction_.operands.size() > row_operands(*instruction_.row).required;
+    if (hinted && has_policy != m.cache_hint) return ".L2::cache_hint and a policy go together";
+    const bool xorsign = instruction_.opcode.find(".xorsign") != std::string_view::npos;
+    if (m.xorsign_abs && (!xorsign || instruction_.opcode.find(".abs") == std::string_view::npos)) {
+      return ".xorsign and .abs go together";
+    }
     return {};
   }
 

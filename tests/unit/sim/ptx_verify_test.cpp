@@ -113,6 +113,9 @@ TEST_CASE("verify: forms that PTX refuses") {
   CHECK(contains(
       message("mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16 {%r1},{%r3,%r4},{%r5},{%r1,%r2};"),
       "vector of 2"));
+  CHECK(contains(message("ld.global.f32 %f1, [%l1], %l2;"), "cache_hint"));
+  CHECK(contains(message("red.global.L2::cache_hint.add.f32 [%l1], %f2;"), "cache_hint"));
+  CHECK(contains(message("min.xorsign.f16 %h1, %h2, %h3;"), ".abs go together"));
   CHECK(contains(message("ret 5;"), "takes 0 operands"));
 }
 
