@@ -125,33 +125,33 @@ MemoryInfo Device::memory_info() {
   return {free, total};
 }
 
-void Device::synchronize_now() {
-  const ContextGuard guard(*this);
+void Device::synchronize(std::optional<std::chrono::nanoseconds> timeout) {
   const std::uint64_t launched = history_.position();
-  check(api_.cuCtxSynchronize(), "cuCtxSynchronize");
+  if (!timeout) {
+    const ContextGuard guard(*this);
+    check(api_.cuCtxSynchronize(), "cuCtxSynchronize");
+  } else {
+    check(synchronize_within(*timeout), "cuCtxSynchronize");
+  }
   history_.forget_until(launched);
 }
 
-void Device::synchronize(std::optional<std::chrono::nanoseconds> timeout) {
-  if (!timeout) return synchronize_now();
+CUresult Device::synchronize_within(std::chrono::nanoseconds timeout) {
   require_usable();
+  context();
   // The driver offers no bounded wait for a whole context: a helper thread waits, and is left
   // behind when the time is up. It holds nothing but the device, which lives as long as the
   // process.
-  auto done = std::make_shared<std::promise<void>>();
-  std::future<void> outcome = done->get_future();
+  auto done = std::make_shared<std::promise<CUresult>>();
+  std::future<CUresult> outcome = done->get_future();
   std::thread([this, done] {
-    try {
-      synchronize_now();
-      done->set_value();
-    } catch (...) {
-      done->set_exception(std::current_exception());
-    }
+    const ReleaseGuard guard(*this);
+    done->set_value(guard ? api_.cuCtxSynchronize() : CUDA_ERROR_INVALID_CONTEXT);
   }).detach();
-  if (outcome.wait_for(*timeout) == std::future_status::ready) return outcome.get();
-  const double seconds = std::chrono::duration<double>(*timeout).count();
+  if (outcome.wait_for(timeout) == std::future_status::ready) return outcome.get();
   const std::string launches = history_.describe();
-  throw Timeout(format("{} is not done after {} s{}{}", identify(), seconds,
+  throw Timeout(format("{} is not done after {} s{}{}", identify(),
+                       std::chrono::duration<double>(timeout).count(),
                        launches.empty() ? "" : "; last launches: ", launches));
 }
 

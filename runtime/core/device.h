@@ -78,7 +78,7 @@ class Device {
   Device(const DriverApi& api, bool simulated, int ordinal, CUdevice device);
   [[noreturn]] void throw_fault(FaultReport report);
   [[noreturn]] void throw_lost() const;
-  void synchronize_now();
+  CUresult synchronize_within(std::chrono::nanoseconds timeout);
 
   struct State;
   const DriverApi& api_;

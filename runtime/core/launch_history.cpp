@@ -44,14 +44,15 @@ void LaunchHistory::note(const KernelTag& kernel, const LaunchSite& site) noexce
   if (!slot.sequence.compare_exchange_strong(sequence, 2 * ticket + 1, std::memory_order_relaxed)) {
     return;
   }
-  std::atomic_thread_fence(std::memory_order_release);
+  // Release stores, with acquire loads in read(): whoever sees one of them also sees the odd
+  // number.
   for (std::size_t i = 0; i < KernelTag::kWords; ++i) {
-    slot.words[i].store(kernel.words[i], std::memory_order_relaxed);
+    slot.words[i].store(kernel.words[i], std::memory_order_release);
   }
-  slot.lowered_hash.store(kernel.lowered_hash, std::memory_order_relaxed);
-  slot.origin.store(site.origin, std::memory_order_relaxed);
-  slot.position.store(site.position, std::memory_order_relaxed);
-  slot.resolve.store(site.resolve, std::memory_order_relaxed);
+  slot.lowered_hash.store(kernel.lowered_hash, std::memory_order_release);
+  slot.origin.store(site.origin, std::memory_order_release);
+  slot.position.store(site.position, std::memory_order_release);
+  slot.resolve.store(site.resolve, std::memory_order_release);
   slot.sequence.store(2 * ticket + 2, std::memory_order_release);
 }
 
@@ -65,13 +66,12 @@ bool LaunchHistory::read(std::uint64_t ticket, Entry& entry) const noexcept {
   const Slot& slot = slots_[ticket % kCapacity];
   if (slot.sequence.load(std::memory_order_acquire) != 2 * ticket + 2) return false;
   for (std::size_t i = 0; i < KernelTag::kWords; ++i) {
-    entry.kernel.words[i] = slot.words[i].load(std::memory_order_relaxed);
+    entry.kernel.words[i] = slot.words[i].load(std::memory_order_acquire);
   }
-  entry.kernel.lowered_hash = slot.lowered_hash.load(std::memory_order_relaxed);
-  entry.site.origin = slot.origin.load(std::memory_order_relaxed);
-  entry.site.position = slot.position.load(std::memory_order_relaxed);
-  entry.site.resolve = slot.resolve.load(std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_acquire);
+  entry.kernel.lowered_hash = slot.lowered_hash.load(std::memory_order_acquire);
+  entry.site.origin = slot.origin.load(std::memory_order_acquire);
+  entry.site.position = slot.position.load(std::memory_order_acquire);
+  entry.site.resolve = slot.resolve.load(std::memory_order_acquire);
   return slot.sequence.load(std::memory_order_relaxed) == 2 * ticket + 2;
 }
 

@@ -49,7 +49,7 @@ class LaunchHistory {
 
  private:
   // A sequence lock per slot: 2 * ticket + 1 while it is written, 2 * ticket + 2 when complete.
-  // All words are relaxed atomics, so that a torn read is detected and never undefined.
+  // All words are atomics, so that a torn read is detected and never undefined.
   struct alignas(64) Slot {
     std::atomic<std::uint64_t> sequence{0};
     std::array<std::atomic<std::uint64_t>, KernelTag::kWords> words{};
