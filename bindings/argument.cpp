@@ -24,7 +24,8 @@ std::size_t rounded(std::size_t bytes) {
 bool is_void_pointer(const Parameter& parameter) {
   std::string type = parameter.type;
   for (const char* qualifier : {"const", "volatile", "__restrict__", " "}) {
-    for (std::size_t at = type.find(qualifier); at != std::string::npos; at = type.find(qualifier)) {
+    for (std::size_t at = type.find(qualifier); at != std::string::npos;
+         at = type.find(qualifier)) {
       type.erase(at, std::string(qualifier).size());
     }
   }

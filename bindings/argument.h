@@ -4,8 +4,8 @@
 #include "array/array.h"
 #include "core/kernel.h"
 
-#include <cstddef>
 #include <pybind11/pybind11.h>
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -72,7 +72,7 @@ class LaunchFrame {
  private:
   struct Staged {
     Array array;
-    py::object target;    // null when nothing is copied back
+    py::object target;      // null when nothing is copied back
     py::object contiguous;  // host memory that receives the copy; the target itself where possible
   };
   const Kernel& kernel_;
@@ -82,7 +82,8 @@ class LaunchFrame {
 };
 
 /// Converters of pointer parameters (argument_array.cpp) and of values (argument_value.cpp).
-void convert_pointer(const ArgumentPlan& plan, PyObject* value, std::byte* slot, LaunchFrame& frame);
+void convert_pointer(const ArgumentPlan& plan, PyObject* value, std::byte* slot,
+                     LaunchFrame& frame);
 ArgumentPlan::Converter value_converter(const Parameter& parameter);
 
 }  // namespace kernwright::python

@@ -8,8 +8,8 @@
 #include "foreign.h"
 #include "python_support.h"
 
-#include <cstring>
 #include <pybind11/numpy.h>
+#include <cstring>
 
 namespace kernwright::python {
 namespace {
@@ -63,9 +63,10 @@ void check_pointee(const ArgumentPlan& plan, const ArrayArgument& array, LaunchF
   const std::size_t size = plan.parameter->pointee_size;
   if (size <= 1 || plan.is_void || (array.type && scalar_size(*array.type) == size)) return;
   if (array.nbytes % size != 0) {
-    frame.refuse(plan, format("got an array of {} bytes, no multiple of the {} bytes of an element: "
-                              "pad {}",
-                              array.nbytes, size, named(plan)));
+    frame.refuse(plan,
+                 format("got an array of {} bytes, no multiple of the {} bytes of an element: "
+                        "pad {}",
+                        array.nbytes, size, named(plan)));
   }
   const std::size_t alignment = plan.parameter->lanes > 1 && (size & (size - 1)) == 0 ? size : 1;
   if (array.address % std::min<std::size_t>(alignment, 16) != 0) {
@@ -131,7 +132,8 @@ HostArgument bytes_of(const HostArgument& host) {
     throw ArgumentError("kw.Out and kw.InOut take structured arrays that are contiguous");
   }
   HostArgument bytes = host;
-  bytes.values = numpy.attr("ascontiguousarray")(host.values).attr("reshape")(-1).attr("view")("u1");
+  bytes.values =
+      numpy.attr("ascontiguousarray")(host.values).attr("reshape")(-1).attr("view")("u1");
   return bytes;
 }
 

@@ -7,10 +7,10 @@
 #include "python_support.h"
 #include "scalar_value.h"
 
+#include <pybind11/numpy.h>
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <pybind11/numpy.h>
 
 namespace kernwright::python {
 namespace {
@@ -43,8 +43,10 @@ void write_number(const ArgumentPlan& plan, PyObject* value, ScalarType type, st
                   LaunchFrame& frame) {
   if (array_of(value) != nullptr) refuse_number(plan, value, type, frame);
   switch (encode(read_number(value), type, slot)) {
-    case Fit::exact: return;
-    case Fit::wrong_kind: refuse_number(plan, value, type, frame);
+    case Fit::exact:
+      return;
+    case Fit::wrong_kind:
+      refuse_number(plan, value, type, frame);
     case Fit::out_of_range:
       frame.refuse_range(plan, format("got {}, outside {}; {}", short_repr(value), range_text(type),
                                       wants(plan, "a smaller number or a wider type")));
@@ -57,8 +59,7 @@ void convert_number(const ArgumentPlan& plan, PyObject* value, std::byte* slot,
 }
 
 /// Short cut for the commonest types; anything unusual takes the long way.
-void convert_float(const ArgumentPlan& plan, PyObject* value, std::byte* slot,
-                   LaunchFrame& frame) {
+void convert_float(const ArgumentPlan& plan, PyObject* value, std::byte* slot, LaunchFrame& frame) {
   if (PyFloat_CheckExact(value)) {
     const double wide = PyFloat_AS_DOUBLE(value);
     const auto narrow = static_cast<float>(wide);
@@ -147,10 +148,10 @@ void convert_vector(const ArgumentPlan& plan, PyObject* value, std::byte* slot,
   if (py::isinstance<py::array>(value) &&
       scalar_of_dtype(py::reinterpret_borrow<py::array>(value).dtype()) != type &&
       py::reinterpret_borrow<py::array>(value).attr("dtype").attr("fields").is_none()) {
-    frame.refuse(plan, format("got an array of {}: {}",
-                              py::str(py::handle(value).attr("dtype")).cast<std::string>(),
-                              wants(plan, format("{} numbers of {}", parameter.lanes,
-                                                 scalar_name(type)))));
+    frame.refuse(
+        plan, format("got an array of {}: {}",
+                     py::str(py::handle(value).attr("dtype")).cast<std::string>(),
+                     wants(plan, format("{} numbers of {}", parameter.lanes, scalar_name(type)))));
   }
   if (array_of(value) == nullptr && !PyFloat_Check(value) && copy_bytes(plan, value, slot, frame)) {
     return;
@@ -165,11 +166,16 @@ ArgumentPlan::Converter value_converter(const Parameter& parameter) {
   if (parameter.kind == ParameterKind::aggregate || !parameter.scalar) return &convert_aggregate;
   if (parameter.kind == ParameterKind::vector) return &convert_vector;
   switch (*parameter.scalar) {
-    case ScalarType::float32: return &convert_float;
-    case ScalarType::int32: return &convert_integer<std::int32_t>;
-    case ScalarType::int64: return &convert_integer<std::int64_t>;
-    case ScalarType::uint32: return &convert_integer<std::uint32_t>;
-    default: return &convert_number;
+    case ScalarType::float32:
+      return &convert_float;
+    case ScalarType::int32:
+      return &convert_integer<std::int32_t>;
+    case ScalarType::int64:
+      return &convert_integer<std::int64_t>;
+    case ScalarType::uint32:
+      return &convert_integer<std::uint32_t>;
+    default:
+      return &convert_number;
   }
 }
 

@@ -8,7 +8,6 @@
 #include "dtype.h"
 #include "python_support.h"
 
-
 #include <string>
 #include <vector>
 
@@ -16,9 +15,10 @@ namespace kernwright::python {
 namespace {
 
 [[noreturn]] void refuse_index(py::handle key) {
-  throw py::type_error(format("an array is indexed by ints, slices, Ellipsis and None, got {}; for "
-                              "index arrays and masks copy it with .numpy()",
-                              type_name(key)));
+  throw py::type_error(
+      format("an array is indexed by ints, slices, Ellipsis and None, got {}; for "
+             "index arrays and masks copy it with .numpy()",
+             type_name(key)));
 }
 
 bool is_integer(py::handle key) {
@@ -44,8 +44,8 @@ std::int64_t position(py::handle key, std::int64_t extent, int axis) {
 Array slice_axis(const Array& array, int axis, py::handle key) {
   Py_ssize_t start = 0, stop = 0, step = 0;
   if (PySlice_Unpack(key.ptr(), &start, &stop, &step) != 0) throw py::error_already_set();
-  const Py_ssize_t count = PySlice_AdjustIndices(
-      array.shape()[static_cast<std::size_t>(axis)], &start, &stop, step);
+  const Py_ssize_t count =
+      PySlice_AdjustIndices(array.shape()[static_cast<std::size_t>(axis)], &start, &stop, step);
   return array.slice(axis, count == 0 ? 0 : start, count, step);
 }
 
@@ -88,7 +88,8 @@ Shape shape_argument(py::handle value, bool allow_minus_one) {
   Shape shape;
   const auto append = [&](py::handle extent) {
     if (PyBool_Check(extent.ptr()) || !PyIndex_Check(extent.ptr())) {
-      throw ArgumentError(format("a shape is an int or a sequence of ints, got {}", type_name(extent)));
+      throw ArgumentError(
+          format("a shape is an int or a sequence of ints, got {}", type_name(extent)));
     }
     const Py_ssize_t number = PyNumber_AsSsize_t(extent.ptr(), PyExc_OverflowError);
     if (number == -1 && PyErr_Occurred() != nullptr) throw py::error_already_set();
@@ -176,7 +177,8 @@ py::array to_numpy(const Array& array) {
 void assign_numpy(Array& array, const py::array& values) {
   const auto contiguous = py::reinterpret_steal<py::array>(
       py::module_::import("numpy").attr("ascontiguousarray")(values).release());
-  if (array.read_only()) throw InvalidArgument("cannot write to " + array.identify() + ": read-only");
+  if (array.read_only())
+    throw InvalidArgument("cannot write to " + array.identify() + ": read-only");
   settle(array.device());
   const void* data = contiguous.data();
   const py::gil_scoped_release unlocked;

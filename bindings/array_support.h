@@ -23,8 +23,8 @@ py::tuple tuple_of(const Shape& values);
 /// NumPy does; index arrays and masks are refused with what to do.
 Array index_array(const Array& array, py::handle key);
 
-/// `array` seen with more axes in front and extents of 1 stretched. Throws InvalidArgument with both
-/// shapes when they do not match.
+/// `array` seen with more axes in front and extents of 1 stretched. Throws InvalidArgument with
+/// both shapes when they do not match.
 Array broadcast(const Array& array, const Shape& shape);
 
 /// A NumPy array of the values, in new host memory. Waits for the device first.

@@ -24,9 +24,7 @@ namespace kernwright::python {
 namespace {
 
 /// A function of kernwright._array, which holds what is easier said in Python.
-py::object helper(const char* name) {
-  return py::module_::import("kernwright._array").attr(name);
-}
+py::object helper(const char* name) { return py::module_::import("kernwright._array").attr(name); }
 
 Array make_empty(const py::object& shape, const py::object& dtype, const py::object& device) {
   Device& chosen = device_argument(device);
@@ -56,8 +54,8 @@ void fill_array(const Array& array, const py::object& value) {
   alignas(16) std::array<std::byte, 16> bytes{};
   const Fit fit = encode(read_number(value.ptr()), array.type(), bytes.data());
   if (fit == Fit::wrong_kind) {
-    throw ArgumentError(format("{} is no value of an array of {}", short_repr(value),
-                               scalar_name(array.type())));
+    throw ArgumentError(
+        format("{} is no value of an array of {}", short_repr(value), scalar_name(array.type())));
   }
   if (fit == Fit::out_of_range) {
     throw ArgumentRangeError(format("{} is outside the range of {}: {}", short_repr(value),
@@ -93,10 +91,11 @@ Array cast_array(const py::object& self, const py::object& dtype, bool copy) {
 }
 
 Array reshape_array(const Array& array, const py::args& arguments) {
-  const py::object wanted = arguments.size() == 1 ? py::object(arguments[0]) : py::object(arguments);
+  const py::object wanted =
+      arguments.size() == 1 ? py::object(arguments[0]) : py::object(arguments);
   Shape shape = resolve_reshape(array.shape(), shape_argument(wanted, true));
-  const bool view = reshape_strides(array.shape(), array.strides(), shape,
-                                    scalar_size(array.type())).has_value();
+  const bool view =
+      reshape_strides(array.shape(), array.strides(), shape, scalar_size(array.type())).has_value();
   return view ? array.reshape(std::move(shape)) : copy_array(array).reshape(std::move(shape));
 }
 
@@ -122,7 +121,8 @@ py::object to_device(const py::object& self, const py::object& device) {
 
 /// Copies `source` into `target`, both of the same shape, type and device; any strides.
 void assign_array(Array& target, const Array& source) {
-  if (target.read_only()) throw InvalidArgument("cannot write to " + target.identify() + ": read-only");
+  if (target.read_only())
+    throw InvalidArgument("cannot write to " + target.identify() + ": read-only");
   const Stream stream = current_stream(target.device());
   const py::gil_scoped_release unlocked;
   kernels::copy_into(target, source, stream);
@@ -145,8 +145,9 @@ py::object dlpack(const py::object& self, const py::object& stream, const py::ob
     const Stream ours = current_stream(array.device());
     const auto consumer = stream.cast<std::uintptr_t>();
     order_after(array.device(), ours ? reinterpret_cast<std::uintptr_t>(ours.handle()) : 0,
-                consumer <= 1 ? Stream::legacy(array.device())
-                              : Stream::borrow(array.device(), reinterpret_cast<CUstream>(consumer)));
+                consumer <= 1
+                    ? Stream::legacy(array.device())
+                    : Stream::borrow(array.device(), reinterpret_cast<CUstream>(consumer)));
   }
   const bool versioned = !max_version.is_none() && max_version[py::int_(0)].cast<int>() >= 1;
   if (array.read_only() && !versioned && !wants_copy) {
@@ -157,8 +158,9 @@ py::object dlpack(const py::object& self, const py::object& stream, const py::ob
 
 py::dict cuda_interface(const Array& array) {
   if (array.device().is_simulated()) {
-    throw py::attribute_error("an array of the simulated device has no __cuda_array_interface__: "
-                              "its memory is no CUDA memory; copy it with .numpy()");
+    throw py::attribute_error(
+        "an array of the simulated device has no __cuda_array_interface__: "
+        "its memory is no CUDA memory; copy it with .numpy()");
   }
   const py::dtype dtype = dtype_object(array.type());
   if (dtype.kind() == 'V') {
@@ -178,9 +180,10 @@ py::dict cuda_interface(const Array& array) {
   return interface;
 }
 
-std::optional<Array> adopt(const py::object& value, const py::object& device) {
+py::object adopt(const py::object& value, const py::object& device) {
   Device& chosen = device_argument(device);
-  return adopt_foreign(value, chosen, current_stream(chosen));
+  std::optional<Array> array = adopt_foreign(value, chosen, current_stream(chosen));
+  return array ? py::cast(std::move(*array)) : py::object(py::none());
 }
 
 void define_properties(py::class_<Array>& type) {
@@ -220,8 +223,9 @@ void define_methods(py::class_<Array>& type) {
       .def("_fill", &fill_array)
       .def("_assign", &assign_array)
       .def("_assign_numpy", &assign_numpy)
-      .def("_broadcast",
-           [](const Array& a, const py::object& shape) { return broadcast(a, shape_argument(shape)); });
+      .def("_broadcast", [](const Array& a, const py::object& shape) {
+        return broadcast(a, shape_argument(shape));
+      });
 }
 
 void define_protocols(py::class_<Array>& type) {
@@ -235,8 +239,9 @@ void define_protocols(py::class_<Array>& type) {
            })
       .def("__array__",
            [](const Array&, const py::args&, const py::kwargs&) -> py::object {
-             throw py::type_error("an array of a device is not copied to the host by itself: call "
-                                  ".numpy()");
+             throw py::type_error(
+                 "an array of a device is not copied to the host by itself: call "
+                 ".numpy()");
            })
       .def("__bool__", [](const py::object& a) { return helper("item")(a).attr("__bool__")(); })
       .def("__int__", [](const py::object& a) { return py::int_(helper("item")(a)); })
@@ -247,7 +252,6 @@ void define_protocols(py::class_<Array>& type) {
       .def("__reduce__", [](const Array& a) {
         return py::make_tuple(helper("rebuild"), py::make_tuple(to_numpy(a)));
       });
-
 }
 
 }  // namespace

@@ -48,12 +48,14 @@ void bind_device(py::module_& m) {
   py::class_<DeviceObject>(m, "Device")
       .def(py::init([](const py::object& which) { return DeviceObject{&device_argument(which)}; }),
            py::arg("which") = py::none(), py::pos_only())
-      .def_property_readonly("name", [](const DeviceObject& s) { return text_object(s.device->name()); })
+      .def_property_readonly("name",
+                             [](const DeviceObject& s) { return text_object(s.device->name()); })
       .def_property_readonly("ordinal", [](const DeviceObject& s) { return s.device->ordinal(); })
       .def_property_readonly("is_simulated",
                              [](const DeviceObject& s) { return s.device->is_simulated(); })
       .def_property_readonly("uuid", [](const DeviceObject& s) { return s.device->uuid(); })
-      .def_property_readonly("pci_bus_id", [](const DeviceObject& s) { return s.device->pci_bus_id(); })
+      .def_property_readonly("pci_bus_id",
+                             [](const DeviceObject& s) { return s.device->pci_bus_id(); })
       .def_property_readonly("driver_version",
                              [](const DeviceObject& s) { return s.device->driver_version(); })
       .def_property_readonly("compute_capability",
@@ -61,23 +63,24 @@ void bind_device(py::module_& m) {
                                const ComputeCapability cc = s.device->compute_capability();
                                return py::make_tuple(cc.major, cc.minor);
                              })
-      .def_property_readonly("attributes",
-                             [](const py::object& self) {
-                               return py::module_::import("kernwright._device")
-                                   .attr("DeviceAttributes")(self);
-                             })
+      .def_property_readonly(
+          "attributes",
+          [](const py::object& self) {
+            return py::module_::import("kernwright._device").attr("DeviceAttributes")(self);
+          })
       .def("_attribute",
            [](const DeviceObject& s, int number) {
              return s.device->attribute(static_cast<CUdevice_attribute>(number));
            })
       .def("memory_info", &memory_info)
-      .def("synchronize",
-           [](const DeviceObject& s, const py::object& timeout) {
-             const auto limit = timeout_argument(timeout);
-             const py::gil_scoped_release unlocked;
-             s.device->synchronize(limit);
-           },
-           py::arg("timeout") = py::none())
+      .def(
+          "synchronize",
+          [](const DeviceObject& s, const py::object& timeout) {
+            const auto limit = timeout_argument(timeout);
+            const py::gil_scoped_release unlocked;
+            s.device->synchronize(limit);
+          },
+          py::arg("timeout") = py::none())
       .def("__enter__",
            [](const py::object& self) {
              enter_device(*self.cast<DeviceObject&>().device);
@@ -93,7 +96,9 @@ void bind_device(py::module_& m) {
            [](const DeviceObject& s) { return reinterpret_cast<std::intptr_t>(s.device) >> 4; })
       .def("__str__", [](const DeviceObject& s) { return device_key(*s.device); })
       .def("__repr__",
-           [](const DeviceObject& s) { return text_object("<Device " + s.device->identify() + ">"); })
+           [](const DeviceObject& s) {
+             return text_object("<Device " + s.device->identify() + ">");
+           })
       .def("__reduce__", [](const py::object& self) {
         return py::make_tuple(py::type::of(self),
                               py::make_tuple(device_key(*self.cast<DeviceObject&>().device)));
@@ -121,44 +126,49 @@ void bind_stream(py::module_& m) {
              return Stream::create(device_argument(device), priority);
            }),
            py::arg("priority") = 0, py::kw_only(), py::arg("device") = py::none())
-      .def_static("legacy",
-                  [](const py::object& device) { return Stream::legacy(device_argument(device)); },
-                  py::arg("device") = py::none())
-      .def_static("borrow",
-                  [](const py::object& stream, const py::object& device) {
-                    Device& chosen = device_argument(device);
-                    Stream borrowed = stream_argument(stream, chosen);
-                    return borrowed ? borrowed : Stream::legacy(chosen);
-                  },
-                  py::arg("stream"), py::arg("device") = py::none())
+      .def_static(
+          "legacy",
+          [](const py::object& device) { return Stream::legacy(device_argument(device)); },
+          py::arg("device") = py::none())
+      .def_static(
+          "borrow",
+          [](const py::object& stream, const py::object& device) {
+            Device& chosen = device_argument(device);
+            Stream borrowed = stream_argument(stream, chosen);
+            return borrowed ? borrowed : Stream::legacy(chosen);
+          },
+          py::arg("stream"), py::arg("device") = py::none())
       .def_property_readonly(
           "handle", [](const Stream& s) { return reinterpret_cast<std::uintptr_t>(s.handle()); })
       .def_property_readonly("device", [](const Stream& s) { return DeviceObject{&s.device()}; })
       .def_property_readonly("priority", &Stream::priority)
       .def_property_readonly("done", &Stream::done)
-      .def("record",
-           [](const Stream& s, const py::object& event) -> py::object {
-             if (event.is_none()) return py::cast(s.record());
-             s.record(event.cast<Event&>());
-             return event;
-           },
-           py::arg("event") = py::none())
-      .def("wait",
-           [](const Stream& s, const py::object& what) {
-             if (py::isinstance<Stream>(what)) {
-               s.wait(what.cast<const Stream&>().record());
-             } else {
-               s.wait(what.cast<const Event&>());
-             }
-           },
-           py::arg("event"))
-      .def("synchronize",
-           [](const Stream& s, const py::object& timeout) {
-             const auto limit = timeout_argument(timeout);
-             const py::gil_scoped_release unlocked;
-             s.synchronize(limit);
-           },
-           py::arg("timeout") = py::none())
+      .def(
+          "record",
+          [](const Stream& s, const py::object& event) -> py::object {
+            if (event.is_none()) return py::cast(s.record());
+            s.record(event.cast<Event&>());
+            return event;
+          },
+          py::arg("event") = py::none())
+      .def(
+          "wait",
+          [](const Stream& s, const py::object& what) {
+            if (py::isinstance<Stream>(what)) {
+              s.wait(what.cast<const Stream&>().record());
+            } else {
+              s.wait(what.cast<const Event&>());
+            }
+          },
+          py::arg("event"))
+      .def(
+          "synchronize",
+          [](const Stream& s, const py::object& timeout) {
+            const auto limit = timeout_argument(timeout);
+            const py::gil_scoped_release unlocked;
+            s.synchronize(limit);
+          },
+          py::arg("timeout") = py::none())
       .def("__cuda_stream__",
            [](const Stream& s) {
              return py::make_tuple(0, reinterpret_cast<std::uintptr_t>(s.handle()));
@@ -194,12 +204,13 @@ void bind_event(py::module_& m) {
           "handle", [](const Event& s) { return reinterpret_cast<std::uintptr_t>(s.handle()); })
       .def_property_readonly("device", [](const Event& s) { return DeviceObject{&s.device()}; })
       .def_property_readonly("done", &Event::done)
-      .def("record",
-           [](Event& s, const py::object& stream) {
-             Stream chosen = stream_argument(stream, s.device());
-             s.record(chosen ? chosen : stream_of_device(py::cast(DeviceObject{&s.device()})));
-           },
-           py::arg("stream") = py::none())
+      .def(
+          "record",
+          [](Event& s, const py::object& stream) {
+            Stream chosen = stream_argument(stream, s.device());
+            s.record(chosen ? chosen : stream_of_device(py::cast(DeviceObject{&s.device()})));
+          },
+          py::arg("stream") = py::none())
       .def("synchronize", &Event::synchronize, py::call_guard<py::gil_scoped_release>())
       .def("elapsed_ms", &Event::elapsed_ms, py::arg("start"))
       .def("__repr__",

@@ -11,8 +11,8 @@
 #include "kernel_object.h"
 #include "python_support.h"
 
-#include <memory>
 #include <pybind11/stl.h>
+#include <memory>
 #include <utility>
 
 namespace kernwright::python {
@@ -106,9 +106,10 @@ Array symbol(const ProgramObject& self, const std::string& name, const py::objec
   }
   const auto bytes = static_cast<std::size_t>(element_count(extents)) * item;
   if (bytes > found.size || (shape.is_none() && bytes != found.size)) {
-    throw InvalidArgument(format("{} has {} bytes, which is not a whole number of elements of {} "
-                                 "or less than the shape wants",
-                                 name, found.size, scalar_name(type)));
+    throw InvalidArgument(
+        format("{} has {} bytes, which is not a whole number of elements of {} "
+               "or less than the shape wants",
+               name, found.size, scalar_name(type)));
   }
   Shape strides = contiguous_strides(extents, item);
   return Array::adopt(chosen, found.address, std::move(extents), std::move(strides), type,
@@ -138,12 +139,13 @@ void bind_program(py::module_& m) {
                                return names;
                              })
       .def("compile", &compile, py::arg("kind"), py::arg("names"))
-      .def("kernel",
-           [](const py::object& self, const std::string& name) {
-             const Program& program = self.cast<const Object&>().program;
-             return std::make_unique<KernelObject>(program, name, self);
-           },
-           py::arg("name"))
+      .def(
+          "kernel",
+          [](const py::object& self, const std::string& name) {
+            const Program& program = self.cast<const Object&>().program;
+            return std::make_unique<KernelObject>(program, name, self);
+          },
+          py::arg("name"))
       .def("symbol", &symbol, py::arg("name"), py::arg("dtype"), py::arg("shape"),
            py::arg("device") = py::none());
 }
@@ -170,32 +172,34 @@ void bind_object_code(py::module_& m) {
       .def_property_readonly("nvrtc_version", [](const ObjectCode& o) { return o.nvrtc_version; })
       .def_property_readonly("compile_ms", [](const ObjectCode& o) { return o.compile_ms; })
       .def_property_readonly("kernels", &kernels_of)
-      .def("kernel",
-           [](const ObjectCode& o, const std::string& name) {
-             return std::make_unique<KernelObject>(std::make_shared<const ObjectCode>(o), name);
-           },
-           py::arg("name"))
-      .def("save",
-           [](const ObjectCode& o, const py::object& path) {
-             o.save(py::module_::import("os").attr("fspath")(path).cast<std::string>());
-           },
-           py::arg("path"))
-      .def_static("load",
-                  [](const py::object& path) {
-                    return ObjectCode::load(
-                        py::module_::import("os").attr("fspath")(path).cast<std::string>());
-                  },
-                  py::arg("path"))
+      .def(
+          "kernel",
+          [](const ObjectCode& o, const std::string& name) {
+            return std::make_unique<KernelObject>(std::make_shared<const ObjectCode>(o), name);
+          },
+          py::arg("name"))
+      .def(
+          "save",
+          [](const ObjectCode& o, const py::object& path) {
+            o.save(py::module_::import("os").attr("fspath")(path).cast<std::string>());
+          },
+          py::arg("path"))
+      .def_static(
+          "load",
+          [](const py::object& path) {
+            return ObjectCode::load(
+                py::module_::import("os").attr("fspath")(path).cast<std::string>());
+          },
+          py::arg("path"))
       .def("__repr__",
            [](const ObjectCode& o) {
              return text_object(format("<ObjectCode {} for {}: {} kernels, {} bytes>",
                                        o.kind == CodeKind::ptx ? "PTX" : "cubin", o.arch,
                                        o.kernels.size(), o.code.size()));
            })
-      .def(py::pickle([](const ObjectCode& o) { return py::bytes(o.serialize()); },
-                      [](const py::bytes& bytes) {
-                        return ObjectCode::deserialize(std::string_view(bytes));
-                      }));
+      .def(py::pickle(
+          [](const ObjectCode& o) { return py::bytes(o.serialize()); },
+          [](const py::bytes& bytes) { return ObjectCode::deserialize(std::string_view(bytes)); }));
 }
 
 }  // namespace

@@ -49,10 +49,14 @@ std::string code_as(const KernelObject& self, CodeKind kind) {
 
 const char* kind_name(ParameterKind kind) {
   switch (kind) {
-    case ParameterKind::scalar: return "scalar";
-    case ParameterKind::pointer: return "pointer";
-    case ParameterKind::vector: return "vector";
-    default: return "aggregate";
+    case ParameterKind::scalar:
+      return "scalar";
+    case ParameterKind::pointer:
+      return "pointer";
+    case ParameterKind::vector:
+      return "vector";
+    default:
+      return "aggregate";
   }
 }
 
@@ -97,9 +101,10 @@ PyObject* kernel_launch(PyObject* self, PyObject* const* arguments, Py_ssize_t c
 PyObject* kernel_call(PyObject* self, PyObject*, PyObject*) {
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
     const std::string& name = instance_value<KernelObject>(self)->name();
-    throw ArgumentError(format("{0}: a launch needs its configuration: {0}[grid, block](...) or "
-                               "{0}.forall(n)(...)",
-                               name));
+    throw ArgumentError(
+        format("{0}: a launch needs its configuration: {0}[grid, block](...) or "
+               "{0}.forall(n)(...)",
+               name));
   });
 }
 
@@ -117,8 +122,9 @@ void set_slots(PyHeapTypeObject* heap_type) {
 
 void define_inspection(py::class_<KernelObject>& type) {
   type.def_property_readonly("name", [](const KernelObject& k) { return text_object(k.name()); })
-      .def_property_readonly("signature",
-                             [](KernelObject& k) { return text_object(loaded(k).signature().to_string()); })
+      .def_property_readonly(
+          "signature",
+          [](KernelObject& k) { return text_object(loaded(k).signature().to_string()); })
       .def_property_readonly("parameters", &parameter_list)
       .def_property_readonly("attributes", &attributes_of)
       .def_property_readonly(
@@ -127,42 +133,47 @@ void define_inspection(py::class_<KernelObject>& type) {
           "cubin", [](const KernelObject& k) { return py::bytes(code_as(k, CodeKind::cubin)); })
       .def_property_readonly(
           "log", [](const KernelObject& k) { return text_object(code_of(k, here())->log); })
-      .def("occupancy",
-           [](KernelObject& k, int block, std::size_t shared_bytes) {
-             return loaded(k).occupancy(block, shared_bytes);
-           },
-           py::arg("block"), py::arg("shared_bytes") = 0)
-      .def("suggest_block",
-           [](KernelObject& k, std::size_t shared_bytes) {
-             return loaded(k).suggest_block(shared_bytes);
-           },
-           py::arg("shared_bytes") = 0);
+      .def(
+          "occupancy",
+          [](KernelObject& k, int block, std::size_t shared_bytes) {
+            return loaded(k).occupancy(block, shared_bytes);
+          },
+          py::arg("block"), py::arg("shared_bytes") = 0)
+      .def(
+          "suggest_block",
+          [](KernelObject& k, std::size_t shared_bytes) {
+            return loaded(k).suggest_block(shared_bytes);
+          },
+          py::arg("shared_bytes") = 0);
 }
 
 void bind_kernel(py::module_& m) {
   py::class_<KernelObject> type(m, "Kernel", py::custom_type_setup(&set_slots));
   define_inspection(type);
-  type.def("compile",
-           [](const py::object& self, const py::object& device) {
-             self.cast<KernelObject&>().plan(device_argument(device));
-             return self;
-           },
-           py::arg("device") = py::none())
-      .def("forall",
-           [](const py::object& self, const py::object& n, const py::object& stream,
-              const py::object& shared_bytes) {
-             if (PyBool_Check(n.ptr()) || !PyIndex_Check(n.ptr())) {
-               throw ArgumentError("forall(n) wants a number of threads, got " + type_name(n));
-             }
-             return bind_forall(self, py::int_(n).cast<std::int64_t>(), stream,
-                                shared_bytes_argument(shared_bytes.ptr()));
-           },
-           py::arg("n"), py::arg("stream") = py::none(), py::arg("shared_bytes") = 0)
+  type.def(
+          "compile",
+          [](const py::object& self, const py::object& device) {
+            self.cast<KernelObject&>().plan(device_argument(device));
+            return self;
+          },
+          py::arg("device") = py::none())
+      .def(
+          "forall",
+          [](const py::object& self, const py::object& n, const py::object& stream,
+             const py::object& shared_bytes) {
+            if (PyBool_Check(n.ptr()) || !PyIndex_Check(n.ptr())) {
+              throw ArgumentError("forall(n) wants a number of threads, got " + type_name(n));
+            }
+            return bind_forall(self, py::int_(n).cast<std::int64_t>(), stream,
+                               shared_bytes_argument(shared_bytes.ptr()));
+          },
+          py::arg("n"), py::arg("stream") = py::none(), py::arg("shared_bytes") = 0)
       .def("__repr__",
            [](const KernelObject& k) { return text_object("<Kernel " + k.name() + ">"); })
-      .def("__reduce__", [](const py::object& self) {
-        return py::module_::import("kernwright._kernels").attr("reduce_kernel")(self);
-      })
+      .def("__reduce__",
+           [](const py::object& self) {
+             return py::module_::import("kernwright._kernels").attr("reduce_kernel")(self);
+           })
       .def_property_readonly("_program",
                              [](const KernelObject& k) -> py::object {
                                return k.origin() ? k.origin() : py::object(py::none());
@@ -178,9 +189,7 @@ Dim3 cluster_argument(const py::object& value) {
   return value.is_none() ? Dim3{0, 0, 0} : dim3_argument(value.ptr(), "a cluster");
 }
 
-py::tuple tuple_of(const Dim3& extents) {
-  return py::make_tuple(extents.x, extents.y, extents.z);
-}
+py::tuple tuple_of(const Dim3& extents) { return py::make_tuple(extents.x, extents.y, extents.z); }
 
 void bind_config(py::module_& m) {
   using Object = LaunchConfigObject;
@@ -253,11 +262,11 @@ void bind_wrappers(py::module_& m) {
         return OutArgument{{writable(host_values(array, "Out"), "Out"), false, true}};
       }),
       py::arg("array"));
-  py::class_<InOutArgument, HostArgument>(m, "InOut").def(
-      py::init([](const py::object& array) {
-        return InOutArgument{{writable(host_values(array, "InOut"), "InOut"), true, true}};
-      }),
-      py::arg("array"));
+  py::class_<InOutArgument, HostArgument>(m, "InOut")
+      .def(py::init([](const py::object& array) {
+             return InOutArgument{{writable(host_values(array, "InOut"), "InOut"), true, true}};
+           }),
+           py::arg("array"));
   py::class_<PointerArgument>(m, "Pointer")
       .def(py::init([](const py::object& address, const py::object& dtype) {
              if (PyBool_Check(address.ptr()) || !PyIndex_Check(address.ptr())) {
@@ -275,7 +284,8 @@ void bind_wrappers(py::module_& m) {
                                if (!p.type) return py::none();
                                return dtype_object(*p.type);
                              })
-      .def("__repr__", [](const PointerArgument& p) { return format("Pointer({:#x})", p.address); });
+      .def("__repr__",
+           [](const PointerArgument& p) { return format("Pointer({:#x})", p.address); });
   py::class_<StridedArgument>(m, "strided")
       .def(py::init([](const py::object& array) { return StridedArgument{array}; }),
            py::arg("array"))

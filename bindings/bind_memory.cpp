@@ -6,7 +6,6 @@
 #include "dtype.h"
 #include "memory/buffer.h"
 
-
 #include <memory>
 #include <vector>
 

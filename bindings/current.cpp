@@ -155,8 +155,10 @@ std::uint32_t shared_bytes_argument(PyObject* value) {
   const std::optional<std::int64_t> bytes = integer(value, "shared_bytes");
   if (!bytes) refuse("shared_bytes", "an int", value);
   if (*bytes < 0 || *bytes > std::numeric_limits<std::uint32_t>::max()) {
-    throw LaunchConfigError(format("shared_bytes of {} is out of range: bytes of dynamic shared "
-                                   "memory, at least 0", *bytes));
+    throw LaunchConfigError(
+        format("shared_bytes of {} is out of range: bytes of dynamic shared "
+               "memory, at least 0",
+               *bytes));
   }
   return static_cast<std::uint32_t>(*bytes);
 }

@@ -1,13 +1,14 @@
-// What Python's `with device:` and `with stream:` set, and conversions of device and stream arguments.
+// What Python's `with device:` and `with stream:` set, and conversions of device and stream
+// arguments.
 #pragma once
 
 #include "core/device.h"
 #include "core/launch_config.h"
 #include "core/stream.h"
 
+#include <pybind11/pybind11.h>
 #include <chrono>
 #include <optional>
-#include <pybind11/pybind11.h>
 
 namespace kernwright::python {
 
@@ -25,12 +26,13 @@ Device& device_argument(py::handle value);
 /// (the legacy default stream).
 Stream current_stream(Device& device);
 
-void enter_device(Device& device);         ///< `with device:` begins in this thread
-void enter_stream(const Stream& stream);   ///< `with stream:` begins: its device is current too
-void leave_scope();                        ///< the innermost of both ends
+void enter_device(Device& device);        ///< `with device:` begins in this thread
+void enter_stream(const Stream& stream);  ///< `with stream:` begins: its device is current too
+void leave_scope();                       ///< the innermost of both ends
 
 /// None: empty. Else a kw.Stream, a handle as int, an object with __cuda_stream__(), or a stream of
-/// torch (cuda_stream) or CuPy (ptr), which is kept alive as long as the Stream. Throws ArgumentError.
+/// torch (cuda_stream) or CuPy (ptr), which is kept alive as long as the Stream. Throws
+/// ArgumentError.
 Stream stream_argument(py::handle value, Device& device);
 
 /// The raw handle of such a stream object, or nothing when `value` is none.
@@ -46,8 +48,8 @@ std::uint32_t shared_bytes_argument(PyObject* value);
 /// Seconds, or None for no limit. Throws InvalidArgument for a negative number or NaN.
 std::optional<std::chrono::nanoseconds> timeout_argument(py::handle seconds);
 
-/// Waits until what the current stream holds is done; without one, until the device is idle, so that
-/// a copy to or from the host sees the work of every stream. The GIL is released meanwhile.
+/// Waits until what the current stream holds is done; without one, until the device is idle, so
+/// that a copy to or from the host sees the work of every stream. The GIL is released meanwhile.
 void settle(Device& device);
 
 }  // namespace kernwright::python

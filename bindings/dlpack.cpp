@@ -109,14 +109,12 @@ py::object dlpack_capsule(const Array& array, bool versioned, bool is_copy) {
   // An array of the simulated device says so by its place, which other libraries refuse.
   constexpr DLPackReceiver kReceiver = DLPackReceiver::ourselves;
   if (!versioned) {
-    return make_capsule(to_dlpack(array, kReceiver), kName, [](PyObject* capsule) {
-      free_unused<DLManagedTensor>(capsule, kName);
-    });
+    return make_capsule(to_dlpack(array, kReceiver), kName,
+                        [](PyObject* capsule) { free_unused<DLManagedTensor>(capsule, kName); });
   }
-  return make_capsule(to_dlpack_versioned(array, kReceiver, is_copy), kVersionedName,
-                      [](PyObject* capsule) {
-                        free_unused<DLManagedTensorVersioned>(capsule, kVersionedName);
-                      });
+  return make_capsule(
+      to_dlpack_versioned(array, kReceiver, is_copy), kVersionedName,
+      [](PyObject* capsule) { free_unused<DLManagedTensorVersioned>(capsule, kVersionedName); });
 }
 
 }  // namespace kernwright::python

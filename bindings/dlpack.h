@@ -3,8 +3,8 @@
 
 #include "array/array.h"
 
-#include <cstdint>
 #include <pybind11/pybind11.h>
+#include <cstdint>
 #include <string>
 
 namespace kernwright::python {

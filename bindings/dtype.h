@@ -3,8 +3,8 @@
 
 #include "base/scalar_type.h"
 
-#include <optional>
 #include <pybind11/numpy.h>
+#include <optional>
 
 namespace kernwright::python {
 

@@ -108,8 +108,8 @@ void read_cupy(py::handle value, Device& device, const Stream& stream, ArrayArgu
 bool owns_address(Device& device, CUdeviceptr address) {
   const ContextGuard guard(device);
   int ordinal = -1;
-  const CUresult result = device.driver().cuPointerGetAttribute(
-      &ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address);
+  const CUresult result =
+      device.driver().cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address);
   return result == CUDA_SUCCESS && ordinal == device.ordinal();
 }
 
@@ -137,8 +137,7 @@ Array adopt_interface(py::handle value, Device& device, const Stream& stream) {
   const auto address = data[0].cast<std::uintptr_t>();
   Shape shape = shape_of(interface["shape"]);
   const std::size_t axes = shape.size();
-  const ScalarType type =
-      type_of_typestr(interface["typestr"].cast<std::string>(), shape, value);
+  const ScalarType type = type_of_typestr(interface["typestr"].cast<std::string>(), shape, value);
   if (address != 0 && !owns_address(device, address)) {
     refuse_place(value, "another device", device);
   }
@@ -146,8 +145,9 @@ Array adopt_interface(py::handle value, Device& device, const Stream& stream) {
   if (interface.contains("strides") && !interface["strides"].is_none()) {
     const Shape given = shape_of(interface["strides"]);
     if (given.size() != axes) {
-      throw ArgumentError(format("a {} whose __cuda_array_interface__ has {} extents and {} strides",
-                                 type_name(value), axes, given.size()));
+      throw ArgumentError(
+          format("a {} whose __cuda_array_interface__ has {} extents and {} strides",
+                 type_name(value), axes, given.size()));
     }
     std::copy(given.begin(), given.end(), strides.begin());
   }
@@ -155,8 +155,7 @@ Array adopt_interface(py::handle value, Device& device, const Stream& stream) {
     order_after(device, interface["stream"].cast<std::uintptr_t>(), stream);
   }
   return Array::adopt(device, address, shape, strides, type,
-                      keep_alive(py::reinterpret_borrow<py::object>(value)),
-                      data[1].cast<bool>());
+                      keep_alive(py::reinterpret_borrow<py::object>(value)), data[1].cast<bool>());
 }
 
 }  // namespace

@@ -1,11 +1,12 @@
-// Device arrays of other libraries: __cuda_array_interface__, DLPack, and short cuts for torch and CuPy.
+// Device arrays of other libraries: __cuda_array_interface__, DLPack, and short cuts for torch and
+// CuPy.
 #pragma once
 
 #include "array/array.h"
 
+#include <pybind11/pybind11.h>
 #include <cstdint>
 #include <optional>
-#include <pybind11/pybind11.h>
 #include <string>
 
 namespace kernwright::python {
@@ -34,8 +35,8 @@ Foreign read_foreign(py::handle value, Device& device, const Stream& stream,
 /// A view of such an array, or nothing when `value` is no array of a device.
 std::optional<Array> adopt_foreign(py::handle value, Device& device, const Stream& stream);
 
-/// Makes later work of `consumer` wait for what `producer` holds now. Handles 0 and 1 are the legacy
-/// stream. Nothing to do when both are the same.
+/// Makes later work of `consumer` wait for what `producer` holds now. Handles 0 and 1 are the
+/// legacy stream. Nothing to do when both are the same.
 void order_after(Device& device, std::uintptr_t producer, const Stream& consumer);
 
 }  // namespace kernwright::python

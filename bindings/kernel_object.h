@@ -6,11 +6,11 @@
 #include "jit/object_code.h"
 #include "jit/program.h"
 
+#include <pybind11/pybind11.h>
 #include <atomic>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <pybind11/pybind11.h>
 #include <string>
 #include <vector>
 

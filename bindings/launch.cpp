@@ -10,10 +10,10 @@
 #include "launch_site.h"
 #include "python_support.h"
 
+#include <structmember.h>
 #include <array>
 #include <cstddef>
 #include <new>
-#include <structmember.h>
 #include <utility>
 #include <vector>
 
@@ -62,9 +62,9 @@ void check_count(const LaunchPlan& plan, const LaunchFrame& frame, std::size_t c
   if (count < wanted) {
     const ArgumentPlan& missing = plan.arguments[count];
     const std::string& name = missing.parameter->name;
-    frame.refuse(missing, name.empty() ? std::string("is missing")
-                                       : format("is missing: pass {} after the {} given", name,
-                                                count));
+    frame.refuse(missing, name.empty()
+                              ? std::string("is missing")
+                              : format("is missing: pass {} after the {} given", name, count));
   }
   throw ArgumentError(format("{}: takes {} argument{}, {} were given; leave out the last {}",
                              plan.kernel.signature().to_string(), wanted, wanted == 1 ? "" : "s",
@@ -80,8 +80,9 @@ void choose_grid(LaunchPlan& plan, LaunchConfig& config, std::int64_t threads) {
   }
   const std::int64_t blocks = threads / block + (threads % block != 0 ? 1 : 0);
   if (blocks > std::int64_t{0x7fffffff}) {
-    throw LaunchConfigError(format("forall({}): {} blocks of {} threads, above the limit of {} blocks",
-                                   threads, blocks, block, 0x7fffffff));
+    throw LaunchConfigError(
+        format("forall({}): {} blocks of {} threads, above the limit of {} blocks", threads, blocks,
+               block, 0x7fffffff));
   }
   config.block = {static_cast<std::uint32_t>(block), 1, 1};
   config.grid = {static_cast<std::uint32_t>(blocks), 1, 1};
@@ -89,11 +90,10 @@ void choose_grid(LaunchPlan& plan, LaunchConfig& config, std::int64_t threads) {
 
 /// kernel[grid, block, ...]: a configuration bound once, called many times.
 struct BoundKernel {
-  PyObject_HEAD
-  vectorcallfunc call;
-  PyObject* kernel;       // owned; the KernelObject lives in it
+  PyObject_HEAD vectorcallfunc call;
+  PyObject* kernel;  // owned; the KernelObject lives in it
   LaunchConfigObject* configuration;
-  std::int64_t threads;   // of forall(), else kNoThreads
+  std::int64_t threads;  // of forall(), else kNoThreads
 };
 
 PyTypeObject* bound_type = nullptr;
@@ -131,11 +131,10 @@ PyObject* bound_repr(PyObject* self) {
   auto* bound = reinterpret_cast<BoundKernel*>(self);
   const LaunchConfig& c = bound->configuration->config;
   const std::string& name = kernel_of(bound->kernel).name();
-  const std::string text =
-      bound->threads != kNoThreads
-          ? format("<{}.forall({})>", name, bound->threads)
-          : format("<{}[({}, {}, {}), ({}, {}, {})]>", name, c.grid.x, c.grid.y, c.grid.z,
-                   c.block.x, c.block.y, c.block.z);
+  const std::string text = bound->threads != kNoThreads
+                               ? format("<{}.forall({})>", name, bound->threads)
+                               : format("<{}[({}, {}, {}), ({}, {}, {})]>", name, c.grid.x,
+                                        c.grid.y, c.grid.z, c.block.x, c.block.y, c.block.z);
   return PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()));
 }
 
@@ -179,7 +178,8 @@ void launch(KernelObject& kernel, LaunchConfig config, PyObject* const* argument
     const py::gil_scoped_release unlocked;
     plan.kernel.launch(config, {block.pointers(), count}, site);
   }
-  // The arrays may be dropped at once: their memory waits for this launch on a stream not their own.
+  // The arrays may be dropped at once: their memory waits for this launch on a stream not their
+  // own.
   for (std::size_t i = 0; i < count; ++i) {
     if (const Array* array = array_of(arguments[i])) array->use_on(config.stream);
   }
@@ -190,9 +190,10 @@ PyObject* bind_subscript(PyObject* kernel, PyObject* key) noexcept {
   return guarded<PyObject*>(nullptr, [&] {
     const Py_ssize_t parts = PyTuple_Check(key) ? PyTuple_GET_SIZE(key) : 1;
     if (!PyTuple_Check(key) || parts < 2 || parts > 4) {
-      throw ArgumentError(format("{0}: launch it as {0}[grid, block], {0}[grid, block, stream] or "
-                                 "{0}[grid, block, stream, shared_bytes], got {1} in the brackets",
-                                 kernel_of(kernel).name(), short_repr(key)));
+      throw ArgumentError(
+          format("{0}: launch it as {0}[grid, block], {0}[grid, block, stream] or "
+                 "{0}[grid, block, stream, shared_bytes], got {1} in the brackets",
+                 kernel_of(kernel).name(), short_repr(key)));
     }
     LaunchConfigObject configuration;
     configuration.config.grid = dim3_argument(PyTuple_GET_ITEM(key, 0), "a grid");
@@ -211,7 +212,8 @@ PyObject* bind_subscript(PyObject* kernel, PyObject* key) noexcept {
 py::object bind_forall(const py::object& kernel, std::int64_t threads, const py::object& stream,
                        std::uint32_t shared_bytes) {
   if (threads < 0) {
-    throw LaunchConfigError(format("forall({}): the number of threads must be at least 0", threads));
+    throw LaunchConfigError(
+        format("forall({}): the number of threads must be at least 0", threads));
   }
   LaunchConfigObject configuration;
   configuration.config.stream = stream_argument(stream, Runtime::get().current_device());

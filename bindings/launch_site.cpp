@@ -1,8 +1,8 @@
 // Taking and resolving the Python line of a launch.
 #include "launch_site.h"
 
-#include <mutex>
 #include <pybind11/pybind11.h>
+#include <mutex>
 #include <unordered_set>
 
 namespace kernwright::python {

@@ -1,10 +1,10 @@
 // Small helpers over the CPython API that the bindings share: owned references, guarded calls.
 #pragma once
 
+#include <pybind11/pybind11.h>
 #include <exception>
 #include <memory>
 #include <new>
-#include <pybind11/pybind11.h>
 #include <string>
 #include <utility>
 
@@ -12,11 +12,12 @@ namespace kernwright::python {
 
 namespace py = pybind11;
 
-/// Sets the Python error that `failure` means: ours by its class in kernwright.errors, pybind11's and
-/// the standard library's as pybind11 has them. The GIL must be held.
+/// Sets the Python error that `failure` means: ours by its class in kernwright.errors, pybind11's
+/// and the standard library's as pybind11 has them. The GIL must be held.
 void set_python_error(std::exception_ptr failure) noexcept;
 
-/// Runs `body` for a C slot of Python: an exception becomes the Python error and `failed` is returned.
+/// Runs `body` for a C slot of Python: an exception becomes the Python error and `failed` is
+/// returned.
 template <typename Result, typename Body>
 Result guarded(Result failed, Body&& body) noexcept {
   try {

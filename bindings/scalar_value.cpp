@@ -21,10 +21,14 @@ struct FloatFormat {
 
 FloatFormat float_format(ScalarType type) noexcept {
   switch (type) {
-    case ScalarType::float16: return {5, 10, false};
-    case ScalarType::bfloat16: return {8, 7, false};
-    case ScalarType::float8_e5m2: return {5, 2, false};
-    default: return {4, 3, true};  // float8_e4m3fn
+    case ScalarType::float16:
+      return {5, 10, false};
+    case ScalarType::bfloat16:
+      return {8, 7, false};
+    case ScalarType::float8_e5m2:
+      return {5, 2, false};
+    default:
+      return {4, 3, true};  // float8_e4m3fn
   }
 }
 
@@ -90,24 +94,36 @@ Number read_int(PyObject* value) {
 
 Number read_scalar(ScalarType type, const void* from) noexcept {
   switch (type) {
-    case ScalarType::boolean: return bool_number(load<std::uint8_t>(from) != 0);
-    case ScalarType::int8: return integer_number(load<std::int8_t>(from));
-    case ScalarType::int16: return integer_number(load<std::int16_t>(from));
-    case ScalarType::int32: return integer_number(load<std::int32_t>(from));
-    case ScalarType::int64: return integer_number(load<std::int64_t>(from));
-    case ScalarType::uint8: return integer_number(load<std::uint8_t>(from));
-    case ScalarType::uint16: return integer_number(load<std::uint16_t>(from));
-    case ScalarType::uint32: return integer_number(load<std::uint32_t>(from));
-    case ScalarType::uint64: return integer_number(load<std::uint64_t>(from));
-    case ScalarType::float32: return real_number(load<float>(from));
-    case ScalarType::float64: return real_number(load<double>(from));
+    case ScalarType::boolean:
+      return bool_number(load<std::uint8_t>(from) != 0);
+    case ScalarType::int8:
+      return integer_number(load<std::int8_t>(from));
+    case ScalarType::int16:
+      return integer_number(load<std::int16_t>(from));
+    case ScalarType::int32:
+      return integer_number(load<std::int32_t>(from));
+    case ScalarType::int64:
+      return integer_number(load<std::int64_t>(from));
+    case ScalarType::uint8:
+      return integer_number(load<std::uint8_t>(from));
+    case ScalarType::uint16:
+      return integer_number(load<std::uint16_t>(from));
+    case ScalarType::uint32:
+      return integer_number(load<std::uint32_t>(from));
+    case ScalarType::uint64:
+      return integer_number(load<std::uint64_t>(from));
+    case ScalarType::float32:
+      return real_number(load<float>(from));
+    case ScalarType::float64:
+      return real_number(load<double>(from));
     case ScalarType::complex64:
       return complex_number(load<std::complex<float>>(from).real(),
                             load<std::complex<float>>(from).imag());
     case ScalarType::complex128:
       return complex_number(load<std::complex<double>>(from).real(),
                             load<std::complex<double>>(from).imag());
-    default: return real_number(decode_small_float(type, from));
+    default:
+      return real_number(decode_small_float(type, from));
   }
 }
 
@@ -134,8 +150,8 @@ Number read_unusual(PyObject* value) {
   if (const py::object inner = inner_value(value)) {
     return inner.ptr() == value ? Number{} : read_number(inner.ptr());
   }
-  const bool is_array = PyObject_HasAttrString(value, "__len__") != 0 ||
-                        PyObject_HasAttrString(value, "shape") != 0;
+  const bool is_array =
+      PyObject_HasAttrString(value, "__len__") != 0 || PyObject_HasAttrString(value, "shape") != 0;
   if (!is_array && PyIndex_Check(value)) {
     const auto index = py::reinterpret_steal<py::object>(PyNumber_Index(value));
     if (!index) throw py::error_already_set();
@@ -186,8 +202,8 @@ Fit store_float(double value, void* to) noexcept {
 Fit store_small_float(double value, ScalarType type, void* to) noexcept {
   const FloatFormat layout = float_format(type);
   bool overflow = false;
-  const std::uint32_t bits = encode_float(value, layout.exponent_bits, layout.mantissa_bits,
-                                          layout.finite_only, overflow);
+  const std::uint32_t bits =
+      encode_float(value, layout.exponent_bits, layout.mantissa_bits, layout.finite_only, overflow);
   if (scalar_size(type) == 1) {
     const auto narrow = static_cast<std::uint8_t>(bits);
     std::memcpy(to, &narrow, sizeof narrow);
@@ -217,8 +233,8 @@ Fit store_complex(const Number& number, ScalarType type, void* to) noexcept {
   part.kind = number.kind == Number::Kind::huge ? Number::Kind::huge : Number::Kind::real;
   const ScalarType part_type = wide ? ScalarType::float64 : ScalarType::float32;
   const Fit real = store_real(part, part_type, to);
-  const Fit imaginary = store_real(real_number(number.imaginary), part_type,
-                                   static_cast<char*>(to) + (wide ? 8 : 4));
+  const Fit imaginary =
+      store_real(real_number(number.imaginary), part_type, static_cast<char*>(to) + (wide ? 8 : 4));
   return real == Fit::exact ? imaginary : real;
 }
 
@@ -236,18 +252,29 @@ Number read_number(PyObject* value) {
 
 Fit encode(const Number& number, ScalarType type, void* to) noexcept {
   switch (type) {
-    case ScalarType::boolean: return store_bool(number, to);
-    case ScalarType::int8: return store_integer<std::int8_t>(number, to);
-    case ScalarType::int16: return store_integer<std::int16_t>(number, to);
-    case ScalarType::int32: return store_integer<std::int32_t>(number, to);
-    case ScalarType::int64: return store_integer<std::int64_t>(number, to);
-    case ScalarType::uint8: return store_integer<std::uint8_t>(number, to);
-    case ScalarType::uint16: return store_integer<std::uint16_t>(number, to);
-    case ScalarType::uint32: return store_integer<std::uint32_t>(number, to);
-    case ScalarType::uint64: return store_integer<std::uint64_t>(number, to);
+    case ScalarType::boolean:
+      return store_bool(number, to);
+    case ScalarType::int8:
+      return store_integer<std::int8_t>(number, to);
+    case ScalarType::int16:
+      return store_integer<std::int16_t>(number, to);
+    case ScalarType::int32:
+      return store_integer<std::int32_t>(number, to);
+    case ScalarType::int64:
+      return store_integer<std::int64_t>(number, to);
+    case ScalarType::uint8:
+      return store_integer<std::uint8_t>(number, to);
+    case ScalarType::uint16:
+      return store_integer<std::uint16_t>(number, to);
+    case ScalarType::uint32:
+      return store_integer<std::uint32_t>(number, to);
+    case ScalarType::uint64:
+      return store_integer<std::uint64_t>(number, to);
     case ScalarType::complex64:
-    case ScalarType::complex128: return store_complex(number, type, to);
-    default: return store_real(number, type, to);
+    case ScalarType::complex128:
+      return store_complex(number, type, to);
+    default:
+      return store_real(number, type, to);
   }
 }
 
@@ -257,8 +284,8 @@ std::uint32_t encode_float(double value, int exponent_bits, int mantissa_bits, b
   const std::uint32_t sign = std::uint32_t{std::signbit(value)} << (exponent_bits + mantissa_bits);
   const std::uint32_t all_ones = (1U << exponent_bits) - 1;
   const std::uint32_t infinity = all_ones << mantissa_bits;
-  const std::uint32_t nan = finite_only ? infinity | ((1U << mantissa_bits) - 1)
-                                        : infinity | (1U << (mantissa_bits - 1));
+  const std::uint32_t nan =
+      finite_only ? infinity | ((1U << mantissa_bits) - 1) : infinity | (1U << (mantissa_bits - 1));
   if (std::isnan(value)) return sign | nan;
   if (std::isinf(value)) return sign | (finite_only ? nan : infinity);
   const int bias = (1 << (exponent_bits - 1)) - 1;
@@ -305,16 +332,24 @@ double decode_small_float(ScalarType type, const void* from) noexcept {
 
 std::string range_text(ScalarType type) {
   switch (type) {
-    case ScalarType::boolean: return "0 ... 1";
-    case ScalarType::float16: return "-65504 ... 65504";
-    case ScalarType::bfloat16: return "-3.39e38 ... 3.39e38";
+    case ScalarType::boolean:
+      return "0 ... 1";
+    case ScalarType::float16:
+      return "-65504 ... 65504";
+    case ScalarType::bfloat16:
+      return "-3.39e38 ... 3.39e38";
     case ScalarType::float32:
-    case ScalarType::complex64: return "-3.40e38 ... 3.40e38";
-    case ScalarType::float8_e4m3fn: return "-448 ... 448";
-    case ScalarType::float8_e5m2: return "-57344 ... 57344";
+    case ScalarType::complex64:
+      return "-3.40e38 ... 3.40e38";
+    case ScalarType::float8_e4m3fn:
+      return "-448 ... 448";
+    case ScalarType::float8_e5m2:
+      return "-57344 ... 57344";
     case ScalarType::float64:
-    case ScalarType::complex128: return "-1.80e308 ... 1.80e308";
-    default: break;
+    case ScalarType::complex128:
+      return "-1.80e308 ... 1.80e308";
+    default:
+      break;
   }
   const int bits = static_cast<int>(scalar_size(type)) * 8;
   if (is_unsigned_integer(type)) return format("0 ... {}", ~std::uint64_t{0} >> (64 - bits));

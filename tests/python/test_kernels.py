@@ -120,23 +120,22 @@ def test_a_syntax_error_points_into_this_file():
             }
             """
         ).compile()
-        line = sys._getframe().f_lineno
     error = caught.value
     first = error.diagnostics[0]
     assert first.severity == "error"
     assert os.path.basename(first.file) == os.path.basename(__file__)
     # NVRTC complains at the brace after the missing semicolon, or at the end of the line before.
-    assert line <= 0 or abs(first.line - (SYNTAX_LINE + 3)) <= 1
+    assert first.line - BROKEN_LINE in (1, 2)
     assert first.column > 0
     assert f"{os.path.basename(__file__)}:{first.line}" in str(error)
     assert "broken" in error.source and error.log and error.options
 
 
-SYNTAX_LINE = next(
+BROKEN_LINE = next(
     number
     for number, line in enumerate(pathlib.Path(__file__).read_text().splitlines(), 1)
     if line.strip() == "__global__ void broken(int* x) {"
-) - 1  # fmt: skip
+)
 
 
 def test_a_dedented_literal_is_found_too():
@@ -380,7 +379,7 @@ def test_object_code_runs_saves_and_loads(device, tmp_path):
     loaded.kernels["first"][1, 1](out)
     assert out.item() == 1
     data = path.read_bytes()
-    for broken in (data[:-5], b"", b"garbage" * 10, data[:40] + b"\0" + data[41:]):
+    for broken in (data[:-5], b"", b"garbage" * 10, data[:40] + bytes([data[40] ^ 1]) + data[41:]):
         path.write_bytes(broken)
         with pytest.raises(kw.Error, match=r"two\.kwc"):
             kw.ObjectCode.load(path)
@@ -436,7 +435,7 @@ def run(code, **environment):
     )
 
 
-def test_a_missing_nvrtc_says_what_to_install(tmp_path):
+def test_a_missing_nvrtc_names_the_places_searched(tmp_path):
     result = run(
         """
         import kernwright as kw
@@ -448,8 +447,7 @@ def test_a_missing_nvrtc_says_what_to_install(tmp_path):
         """,
         KERNWRIGHT_NVRTC=str(tmp_path / "nowhere"),
     )
-    assert "pip install nvidia-cuda-nvrtc" in result.stdout, result.stdout + result.stderr
-    assert "nowhere" in result.stdout
+    assert "nowhere" in result.stdout and "KERNWRIGHT_NVRTC" in result.stdout, result.stderr
 
 
 def test_missing_builtins_are_named(tmp_path):

@@ -289,9 +289,9 @@ def test_a_fault_names_the_kernel_the_line_and_the_launch(sim):
         }"""
     )
     x = kw.zeros(32)
+    line = sys._getframe().f_lineno + 2
     with pytest.raises(kw.DeviceFault) as caught:
         bad[1, 32](x, 100)
-        line = sys._getframe().f_lineno - 1
         sim.synchronize()
     fault = caught.value
     assert fault.kind == "bounds" and fault.line == 3

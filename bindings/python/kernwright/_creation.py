@@ -136,7 +136,7 @@ def _host_values(obj: Any, dtype: Any) -> np.ndarray[Any, Any]:
         given = hasattr(obj, "__array__") or hasattr(obj, "__array_interface__") or _has_buffer(obj)
         if not given and hasattr(obj, "__dlpack__"):
             obj, given = np.from_dlpack(obj), True
-    values = np.asarray(obj)
+    values = np.asarray(memoryview(obj) if isinstance(obj, (bytes, bytearray)) else obj)
     if values.dtype == object and dtype is not None:
         values = np.asarray(obj, dtype=_dtype(dtype))
     if values.dtype.kind in "OSUMmV" and not _known(values.dtype):
