@@ -138,6 +138,16 @@ void check(const DriverApi& api, CUresult result, const char* call) {
                                   told ? report.to_string() : ""));
 }
 
+CUmodule load(const DriverApi& api, const std::string& ptx) {
+  std::array<char, 4096> log{};
+  CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+  void* option_values[] = {log.data(), reinterpret_cast<void*>(std::uintptr_t{log.size()})};
+  CUmodule module = nullptr;
+  const CUresult result = api.cuModuleLoadDataEx(&module, ptx.c_str(), 2, options, option_values);
+  check(api, result, format("cuModuleLoadDataEx ({})", log.data()).c_str());
+  return module;
+}
+
 /// Device arrays of a launch, freed at the end.
 class DeviceArrays {
  public:
@@ -223,8 +233,7 @@ Buffers inputs_of(const KernelCase& kernel_case) {
 }
 
 Buffers run_case(const DriverApi& api, const KernelCase& kernel_case, const std::string& ptx) {
-  CUmodule module = nullptr;
-  check(api, api.cuModuleLoadData(&module, ptx.c_str()), "cuModuleLoadData");
+  const CUmodule module = load(api, ptx);
   Buffers buffers = inputs_of(kernel_case);
   {
     DeviceArrays arrays(api);
