@@ -110,6 +110,12 @@ std::uint64_t encode_sum(const std::string& type, double value) {
   return static_cast<std::uint32_t>(static_cast<std::int32_t>(value));
 }
 
+template <typename T>
+void check_sums(const std::vector<T>& result, const Image& expected) {
+  for (int i = 0; i < static_cast<int>(result.size()); ++i)
+    CHECK(result[static_cast<std::size_t>(i)] == expected.get(i / 32, i % 32));
+}
+
 void check_shape(const Shape& shape) {
   const int register_bits = shape.a.bits == 64 ? 64 : 32, sum_bits = shape.c == "f64" ? 64 : 32;
   const int per_register = register_bits / shape.a.bits;
@@ -153,13 +159,9 @@ void check_shape(const Shape& shape) {
   INFO("m" << shape.m << "n8k" << shape.k << " " << shape.a.name << " " << shape.b.name << " "
            << shape.c);
   if (sum_bits == 64) {
-    const auto result = run_mma<std::uint64_t>(shape, a, b, c, registers);
-    for (int i = 0; i < registers[2] * 32; ++i)
-      CHECK(result[static_cast<std::size_t>(i)] == expected.get(i / 32, i % 32));
+    check_sums(run_mma<std::uint64_t>(shape, a, b, c, registers), expected);
   } else {
-    const auto result = run_mma<std::uint32_t>(shape, a, b, c, registers);
-    for (int i = 0; i < registers[2] * 32; ++i)
-      CHECK(result[static_cast<std::size_t>(i)] == expected.get(i / 32, i % 32));
+    check_sums(run_mma<std::uint32_t>(shape, a, b, c, registers), expected);
   }
 }
 
@@ -175,8 +177,7 @@ TEST_CASE("mma: floating-point shapes, exact where all sums are exact") {
   check_shape({16, 8, tf32, tf32, "f32", "", ""});
   check_shape({8, 4, f64, f64, "f64", "", ""});
   for (const char* a : {"e4m3", "e5m2"})
-    for (const char* b : {"e4m3", "e5m2"})
-      check_shape({16, 32, {a, 8}, {b, 8}, "f32", "", ""});
+    for (const char* b : {"e4m3", "e5m2"}) check_shape({16, 32, {a, 8}, {b, 8}, "f32", "", ""});
 }
 
 TEST_CASE("mma: integer shapes with all sign combinations") {

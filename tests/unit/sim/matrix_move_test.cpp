@@ -138,9 +138,47 @@ std::uint64_t encode_sum(const std::string& type, double value) {
 
 int bits_of(const std::string& type) { return type == "f64" ? 64 : type == "f16" ? 16 : 32; }
 
+/// p0 = a, p1 = b, p2 = c, p3 = d: loads, multiplies, stores.
+std::string wmma_body(const WmmaCase& test, bool row_a, bool row_b, bool row_c) {
+  const bool is_half = test.factor.is("f16"), is_double = test.factor.is("f64");
+  const std::string shape =
+      ".m" + std::to_string(test.m) + "n" + std::to_string(test.n) + "k" + std::to_string(test.k);
+  const auto layout = [](bool row) { return std::string(row ? ".row" : ".col"); };
+  const std::string factor = is_double ? "%g" : "%r";
+  const std::string list_a = list_of(factor, 1, test.registers_a),
+                    list_b = list_of(factor, 9, test.registers_b);
+  const std::string list_c = sum_registers(test.c, test.m, test.n, is_double ? 2 : 17);
+  const std::string list_d = sum_registers(test.d, test.m, test.n, is_double ? 4 : 25);
+  const auto stride = [](int value) { return std::to_string(value); };
+  const std::string types =
+      is_half ? "." + test.d + "." + test.c
+              : "." + test.d + "." + test.factor.name + "." + test.factor.name + "." + test.c;
+  return "ld.param.u64 %d1, [p0]; ld.param.u64 %d2, [p1]; ld.param.u64 %d3, [p2]; ld.param.u64 "
+         "%d4, "
+         "[p3];\n"
+         "wmma.load.a.sync.aligned" +
+         layout(row_a) + shape + ".global." + test.factor.name + " " + list_a + ", [%d1], " +
+         stride(row_a ? test.k : test.m) +
+         ";\n"
+         "wmma.load.b.sync.aligned" +
+         layout(row_b) + shape + ".global." + test.factor.name + " " + list_b + ", [%d2], " +
+         stride(row_b ? test.n : test.k) +
+         ";\n"
+         "wmma.load.c.sync.aligned" +
+         layout(row_c) + shape + ".global." + test.c + " " + list_c + ", [%d3], " +
+         stride(row_c ? test.n : test.m) +
+         ";\n"
+         "wmma.mma.sync.aligned" +
+         layout(row_a) + layout(row_b) + shape + types + " " + list_d + ", " + list_a + ", " +
+         list_b + ", " + list_c +
+         ";\n"
+         "wmma.store.d.sync.aligned" +
+         layout(row_c) + shape + ".global." + test.d + " [%d4], " + list_d + ", " +
+         stride(row_c ? test.n : test.m) + ";\n";
+}
+
 void check_wmma(const WmmaCase& test, bool row_a, bool row_b, bool row_c) {
   OpsRunner runner;
-  const bool is_half = test.factor.is("f16"), is_double = test.factor.is("f64");
   const auto value_a = [&](int r, int k) {
     return test.factor.sample(static_cast<unsigned>(r * 61 + k));
   };
@@ -163,40 +201,7 @@ void check_wmma(const WmmaCase& test, bool row_a, bool row_b, bool row_c) {
     return encode_sum(test.d, sum);
   });
   const auto d = runner.allocate(expected.size());
-  const std::string shape =
-      ".m" + std::to_string(test.m) + "n" + std::to_string(test.n) + "k" + std::to_string(test.k);
-  const auto layout = [](bool row) { return std::string(row ? ".row" : ".col"); };
-  const std::string factor = is_double ? "%g" : "%r";
-  const std::string list_a = list_of(factor, 1, test.registers_a),
-                    list_b = list_of(factor, 9, test.registers_b);
-  const std::string list_c = sum_registers(test.c, test.m, test.n, is_double ? 2 : 17);
-  const std::string list_d = sum_registers(test.d, test.m, test.n, is_double ? 4 : 25);
-  const auto stride = [](int value) { return std::to_string(value); };
-  const std::string types =
-      is_half ? "." + test.d + "." + test.c
-              : "." + test.d + "." + test.factor.name + "." + test.factor.name + "." + test.c;
-  const std::string body =
-      "ld.param.u64 %d1, [p0]; ld.param.u64 %d2, [p1]; ld.param.u64 %d3, [p2]; ld.param.u64 %d4, "
-      "[p3];\n"
-      "wmma.load.a.sync.aligned" +
-      layout(row_a) + shape + ".global." + test.factor.name + " " + list_a + ", [%d1], " +
-      stride(row_a ? test.k : test.m) +
-      ";\n"
-      "wmma.load.b.sync.aligned" +
-      layout(row_b) + shape + ".global." + test.factor.name + " " + list_b + ", [%d2], " +
-      stride(row_b ? test.n : test.k) +
-      ";\n"
-      "wmma.load.c.sync.aligned" +
-      layout(row_c) + shape + ".global." + test.c + " " + list_c + ", [%d3], " +
-      stride(row_c ? test.n : test.m) +
-      ";\n"
-      "wmma.mma.sync.aligned" +
-      layout(row_a) + layout(row_b) + shape + types + " " + list_d + ", " + list_a + ", " + list_b +
-      ", " + list_c +
-      ";\n"
-      "wmma.store.d.sync.aligned" +
-      layout(row_c) + shape + ".global." + test.d + " [%d4], " + list_d + ", " +
-      stride(row_c ? test.n : test.m) + ";\n";
+  const std::string body = wmma_body(test, row_a, row_b, row_c);
   INFO(body);
   REQUIRE(runner.run(body, {a, b, c, d}).message == "");
   CHECK(runner.download<std::uint8_t>(d, expected.size()) == expected);

@@ -2,7 +2,6 @@
 #include "memory_ops_runner.h"
 
 #include <algorithm>
-#include <algorithm>
 #include <cstdint>
 #include <numeric>
 #include <random>
