@@ -18,6 +18,25 @@ std::uint64_t nanoseconds(auto since_epoch) {
       std::chrono::duration_cast<std::chrono::nanoseconds>(since_epoch).count());
 }
 
+/// Clocks count nanoseconds. What is no clock reads as zero.
+std::uint64_t time_special(SpecialRegister which) {
+  using enum SpecialRegister;
+  switch (which) {
+    case clock:
+    case clock64:
+      return nanoseconds(std::chrono::steady_clock::now().time_since_epoch());
+    case clock_hi:
+      return nanoseconds(std::chrono::steady_clock::now().time_since_epoch()) >> 32;
+    case globaltimer:
+    case globaltimer_lo:
+      return nanoseconds(std::chrono::system_clock::now().time_since_epoch());
+    case globaltimer_hi:
+      return nanoseconds(std::chrono::system_clock::now().time_since_epoch()) >> 32;
+    default:
+      return 0;
+  }
+}
+
 }  // namespace
 
 const Op* Warp::fault(const Op* op, FaultKind kind, int lane, std::uint64_t address,
@@ -177,36 +196,20 @@ std::uint64_t Warp::uniform_special(SpecialRegister which) const {
   using enum SpecialRegister;
   const LaunchContext& launch = *worker->launch;
   const FunctionInfo& entry = program->functions[launch.function];
+  const auto within = [&](SpecialRegister first) {  // one of .x .y .z
+    return which >= first && static_cast<int>(which) - static_cast<int>(first) < 3;
+  };
   const auto axis = [&](const std::array<std::uint32_t, 3>& values, SpecialRegister first) {
     return std::uint64_t{values[static_cast<std::size_t>(which) - static_cast<std::size_t>(first)]};
   };
+  if (within(ntid_x)) return axis(launch.block, ntid_x);
+  if (within(ctaid_x)) return axis(block->ctaid, ctaid_x);
+  if (within(nctaid_x)) return axis(launch.grid, nctaid_x);
+  // Without clusters every block is a cluster of its own.
+  if (within(clusterid_x)) return axis(block->ctaid, clusterid_x);
+  if (within(nclusterid_x)) return axis(launch.grid, nclusterid_x);
+  if (within(cluster_nctaid_x) || which == cluster_nctarank) return 1;
   switch (which) {
-    case ntid_x:
-    case ntid_y:
-    case ntid_z:
-      return axis(launch.block, ntid_x);
-    case ctaid_x:
-    case ctaid_y:
-    case ctaid_z:
-      return axis(block->ctaid, ctaid_x);
-    case nctaid_x:
-    case nctaid_y:
-    case nctaid_z:
-      return axis(launch.grid, nctaid_x);
-    // Without clusters every block is a cluster of its own.
-    case clusterid_x:
-    case clusterid_y:
-    case clusterid_z:
-      return axis(block->ctaid, clusterid_x);
-    case nclusterid_x:
-    case nclusterid_y:
-    case nclusterid_z:
-      return axis(launch.grid, nclusterid_x);
-    case cluster_nctaid_x:
-    case cluster_nctaid_y:
-    case cluster_nctaid_z:
-    case cluster_nctarank:
-      return 1;
     case warpid:
       return index;
     case nwarpid:
@@ -217,23 +220,13 @@ std::uint64_t Warp::uniform_special(SpecialRegister which) const {
       return launch.sm_count;
     case gridid:
       return launch.grid_id;
-    case clock:
-    case clock64:
-      return nanoseconds(std::chrono::steady_clock::now().time_since_epoch());
-    case clock_hi:
-      return nanoseconds(std::chrono::steady_clock::now().time_since_epoch()) >> 32;
-    case globaltimer:
-    case globaltimer_lo:
-      return nanoseconds(std::chrono::system_clock::now().time_since_epoch());
-    case globaltimer_hi:
-      return nanoseconds(std::chrono::system_clock::now().time_since_epoch()) >> 32;
     case total_smem_size:
     case aggr_smem_size:
       return entry.dynamic_shared_offset + std::uint64_t{launch.dynamic_shared_bytes};
     case dynamic_smem_size:
       return launch.dynamic_shared_bytes;
     default:
-      return 0;
+      return time_special(which);
   }
 }
 

@@ -81,6 +81,12 @@ class FunctionLowering {
     std::uint32_t stride = 0;
     std::int64_t offset = 0;
   };
+  struct Signature {
+    std::uint32_t function = kIndirect;
+    const std::vector<ptx::Variable>* params = nullptr;
+    const std::vector<ptx::Variable>* returns = nullptr;
+  };
+  Signature signature_of(const Inst& inst) const;
   void lower_call(const Inst& inst);
   void lower_arguments(const Inst& inst, const std::vector<ptx::Variable>& formal, CallSite& site);
   void lower_results(const Inst& inst, const std::vector<ptx::Variable>& formal, CallSite& site,

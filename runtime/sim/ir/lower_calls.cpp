@@ -12,8 +12,6 @@ using ptx::OperandKind;
 using ptx::Space;
 using ptx::SymbolKind;
 
-const std::vector<ptx::Variable> kNothing;
-
 /// Type as which a register of `bytes` is copied bit by bit.
 ptx::Type bits_type(std::uint32_t bytes) {
   switch (bytes) {
@@ -124,39 +122,35 @@ void FunctionLowering::lower_results(const Inst& inst, const std::vector<ptx::Va
   }
 }
 
-void FunctionLowering::lower_call(const Inst& inst) {
-  CallSite site;
+FunctionLowering::Signature FunctionLowering::signature_of(const Inst& inst) const {
   const ptx::Operand& callee = inst.operands[1];
-  const std::vector<ptx::Variable>* params = &kNothing;
-  const std::vector<ptx::Variable>* returns = &kNothing;
   if (callee.kind == OperandKind::symbol && callee.symbol_kind == SymbolKind::function) {
-    site.function = callee.symbol_index;
-  } else if (callee.kind != OperandKind::reg) {
-    fail(inst, "what is called is no function");
-  } else if (inst.operands[3].kind == OperandKind::label) {
-    const ptx::Label& label = function_.labels[inst.operands[3].label];
-    if (label.is_prototype) {
-      params = &label.params;
-      returns = &label.returns;
-    } else if (!label.call_targets.empty()) {
-      params = &context_.module.functions[label.call_targets[0]].params;
-      returns = &context_.module.functions[label.call_targets[0]].returns;
-    }
-  } else {
-    fail(inst, "an indirect call needs a .callprototype or .calltargets");
-  }
-  if (site.function != kIndirect) {
-    const ptx::Function& target = context_.module.functions[site.function];
+    const ptx::Function& target = context_.module.functions[callee.symbol_index];
     if (target.is_entry) fail(inst, format("{} is a kernel and cannot be called", target.name));
-    if (!target.has_body && context_.tables.builtins[site.function] == nullptr) {
+    if (!target.has_body && context_.tables.builtins[callee.symbol_index] == nullptr) {
       fail(inst, format("the function {} is declared but defined nowhere", target.name));
     }
-    params = &target.params;
-    returns = &target.returns;
+    return {callee.symbol_index, &target.params, &target.returns};
   }
+  if (callee.kind != OperandKind::reg) fail(inst, "what is called is no function");
+  if (inst.operands[3].kind == OperandKind::label) {
+    const ptx::Label& label = function_.labels[inst.operands[3].label];
+    if (label.is_prototype) return {kIndirect, &label.params, &label.returns};
+    if (!label.call_targets.empty()) {
+      const ptx::Function& target = context_.module.functions[label.call_targets[0]];
+      return {kIndirect, &target.params, &target.returns};
+    }
+  }
+  fail(inst, "an indirect call needs a .callprototype or .calltargets");
+}
+
+void FunctionLowering::lower_call(const Inst& inst) {
+  const Signature signature = signature_of(inst);
+  CallSite site;
+  site.function = signature.function;
   std::vector<LoweredOp> after;
-  lower_arguments(inst, *params, site);
-  lower_results(inst, *returns, site, after);
+  lower_arguments(inst, *signature.params, site);
+  lower_results(inst, *signature.returns, site, after);
   site.block_offset = add_area(site.parameter_bytes);
   site.block_stride = lowered_.areas.back().stride;
   site.return_offset = add_area(site.return_bytes);
@@ -167,7 +161,7 @@ void FunctionLowering::lower_call(const Inst& inst) {
   op.spins = true;
   op.table = static_cast<std::int32_t>(context_.tables.call_sites.size());
   if (is_indirect) {
-    op.sources[0] = source(inst, callee);
+    op.sources[0] = source(inst, inst.operands[1]);
     op.source_count = 1;
   }
   call_sites_.push_back(static_cast<std::uint32_t>(context_.tables.call_sites.size()));

@@ -142,56 +142,41 @@ const Op* video(const Op* op, Warp& warp) {
   return op + 1;
 }
 
+struct Row {
+  ptx::Handler handler;
+  Verb verb;
+  unsigned parts;
+};
+constexpr Row kRows[] = {
+    {ptx::Handler::vadd, Verb::add, 1},
+    {ptx::Handler::vadd2, Verb::add, 2},
+    {ptx::Handler::vadd4, Verb::add, 4},
+    {ptx::Handler::vsub, Verb::subtract, 1},
+    {ptx::Handler::vsub2, Verb::subtract, 2},
+    {ptx::Handler::vsub4, Verb::subtract, 4},
+    {ptx::Handler::vabsdiff, Verb::absolute_difference, 1},
+    {ptx::Handler::vabsdiff2, Verb::absolute_difference, 2},
+    {ptx::Handler::vabsdiff4, Verb::absolute_difference, 4},
+    {ptx::Handler::vmin, Verb::minimum, 1},
+    {ptx::Handler::vmin2, Verb::minimum, 2},
+    {ptx::Handler::vmin4, Verb::minimum, 4},
+    {ptx::Handler::vmax, Verb::maximum, 1},
+    {ptx::Handler::vmax2, Verb::maximum, 2},
+    {ptx::Handler::vmax4, Verb::maximum, 4},
+    {ptx::Handler::vavrg2, Verb::average, 2},
+    {ptx::Handler::vavrg4, Verb::average, 4},
+    {ptx::Handler::vset2, Verb::compare, 2},
+    {ptx::Handler::vset4, Verb::compare, 4},
+};
+
 Form form_of(ptx::Handler handler) {
-  using ptx::Handler;
-  const auto make = [](Verb verb, unsigned parts) {
-    Form form;
-    form.verb = verb;
-    form.parts = parts;
-    return form;
-  };
-  switch (handler) {
-    case Handler::vadd:
-      return make(Verb::add, 1);
-    case Handler::vadd2:
-      return make(Verb::add, 2);
-    case Handler::vadd4:
-      return make(Verb::add, 4);
-    case Handler::vsub:
-      return make(Verb::subtract, 1);
-    case Handler::vsub2:
-      return make(Verb::subtract, 2);
-    case Handler::vsub4:
-      return make(Verb::subtract, 4);
-    case Handler::vabsdiff:
-      return make(Verb::absolute_difference, 1);
-    case Handler::vabsdiff2:
-      return make(Verb::absolute_difference, 2);
-    case Handler::vabsdiff4:
-      return make(Verb::absolute_difference, 4);
-    case Handler::vmin:
-      return make(Verb::minimum, 1);
-    case Handler::vmin2:
-      return make(Verb::minimum, 2);
-    case Handler::vmin4:
-      return make(Verb::minimum, 4);
-    case Handler::vmax:
-      return make(Verb::maximum, 1);
-    case Handler::vmax2:
-      return make(Verb::maximum, 2);
-    case Handler::vmax4:
-      return make(Verb::maximum, 4);
-    case Handler::vavrg2:
-      return make(Verb::average, 2);
-    case Handler::vavrg4:
-      return make(Verb::average, 4);
-    case Handler::vset2:
-      return make(Verb::compare, 2);
-    case Handler::vset4:
-      return make(Verb::compare, 4);
-    default:
-      return {};
+  Form form;
+  for (const Row& row : kRows) {
+    if (row.handler != handler) continue;
+    form.verb = row.verb;
+    form.parts = row.parts;
   }
+  return form;
 }
 
 }  // namespace
