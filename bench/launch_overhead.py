@@ -6,6 +6,7 @@ Host time of a call in a loop of 2000 (the queue never fills: the kernel is shor
 from __future__ import annotations
 
 import json
+import os
 import pathlib
 import subprocess
 from typing import Any
@@ -115,7 +116,7 @@ def main() -> None:
             subjects.update(make())
         except Exception as error:  # a peer that is absent or broken is named, not hidden
             missing[make.__name__] = repr(error)
-    build = pathlib.Path(__file__).parents[1] / "build" / "release"
+    build = pathlib.Path(__file__).parents[1] / os.environ.get("KERNWRIGHT_BENCH_BUILD", "build/release")
     before = floor(build)
     device = kw.current_device()
     microseconds = harness.alternate(subjects, device.synchronize)

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -106,6 +107,21 @@ std::vector<std::string> beside(const LoadedNvrtc& nvrtc) {
   return {};
 }
 
+/// The pip package of the headers does not bring the C++ library; a toolkit's serves in its place.
+void add_library_of_toolkit(CudaHeaders& headers, const std::vector<std::string>& toolkits) {
+  const auto has_library = [](const fs::path& folder) { return is_folder(folder / "cuda/std"); };
+  if (std::any_of(headers.folders.begin(), headers.folders.end(), has_library)) return;
+  for (const std::string& root : toolkits) {
+    const fs::path include = fs::path(root) / "include";
+    for (const fs::path& folder : {include / "cccl", include}) {
+      if (!has_library(folder)) continue;
+      headers.folders.push_back(folder.string());
+      headers.origin += ", C++ library of a toolkit";
+      return;
+    }
+  }
+}
+
 }  // namespace
 
 std::string user_cache_folder() {
@@ -128,6 +144,7 @@ CudaHeaders find_cuda_headers(const LoadedNvrtc& nvrtc, const std::string& cache
   result.folders = beside(nvrtc);
   if (!result.folders.empty()) {
     result.origin = "beside NVRTC";
+    add_library_of_toolkit(result, toolkits);
     return result;
   }
   for (const std::string& root : toolkits) {

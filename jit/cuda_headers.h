@@ -10,7 +10,7 @@ namespace kernwright {
 
 struct CudaHeaders {
   std::vector<std::string> folders;  ///< include folders, in order; empty when none were found
-  std::string origin;                ///< "NVRTC's bundle", "beside NVRTC", "toolkit" or "none"
+  std::string origin;                ///< "NVRTC's bundle", "beside NVRTC", "toolkit", "none" ...
   std::string note;  ///< why the bundle could not be used; empty when nothing failed
 };
 

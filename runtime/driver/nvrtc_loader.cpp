@@ -22,8 +22,8 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::string_view kLibrary = "libnvrtc.so";
-constexpr const char* kAdvice =
-    "install it with `pip install nvidia-cuda-nvrtc`, or set KERNWRIGHT_NVRTC to the library";
+constexpr const char* kInstall = "install one with `pip install nvidia-cuda-nvrtc`";
+constexpr const char* kOverride = "or set KERNWRIGHT_NVRTC to the library";
 
 // ---- where libraries may lie
 
@@ -238,9 +238,10 @@ std::string failure_message(const NvrtcSearch& search,
                             const std::vector<NvrtcCandidate>& candidates) {
   std::string message =
       search.override_path.empty()
-          ? format("NVRTC, the compiler of kernels, was not found; {}. Places searched:", kAdvice)
-          : format("KERNWRIGHT_NVRTC={} names no usable NVRTC; correct or unset it:",
-                   search.override_path);
+          ? format("NVRTC, the compiler of kernels, was not found; {}, {}. Places searched:",
+                   kInstall, kOverride)
+          : format("KERNWRIGHT_NVRTC={} names no usable NVRTC; correct it, or unset it and {}:",
+                   search.override_path, kInstall);
   for (const NvrtcCandidate& candidate : candidates) {
     message += format("\n  {} ({}): {}", candidate.path, candidate.origin, candidate.outcome);
   }

@@ -113,6 +113,20 @@ TEST_CASE("cuda headers: pip packages beside the library, then a toolkit") {
                                  (folder.path() / "site/nvidia/cu13/include/cccl").string()});
 }
 
+TEST_CASE("cuda headers: a package without the C++ library takes a toolkit's") {
+  const TemporaryFolder folder;
+  const auto library = folder.write("site/nvidia/cu13/lib/libnvrtc.so.13", "");
+  const auto toolkit = folder.path() / "toolkit";
+  folder.write("site/nvidia/cu13/include/cuda_fp16.h", "");
+  folder.write("toolkit/include/cccl/cuda/std/cstdint", "");
+  const CudaHeaders headers = find_cuda_headers(library_at(library), "", {toolkit.string()});
+  CHECK(headers.origin == "beside NVRTC, C++ library of a toolkit");
+  CHECK(headers.folders ==
+        std::vector<std::string>{(folder.path() / "site/nvidia/cu13/include").string(),
+                                 (toolkit / "include/cccl").string()});
+  CHECK(find_cuda_headers(library_at(library), "", {}).folders.size() == 1);
+}
+
 TEST_CASE("cuda headers: the packages of CUDA 12 lie in folders of their own") {
   const TemporaryFolder folder;
   const auto library = folder.write("nvidia/cuda_nvrtc/lib/libnvrtc.so.12", "");
@@ -131,9 +145,16 @@ TEST_CASE("cuda headers: what they are for compiles with each NVRTC that has som
       MESSAGE("no headers for NVRTC " << nvrtc.version());
       continue;
     }
-    auto request = request_for(
-        "#include <cuda_fp16.h>\n#include <cuda/std/cstdint>\n"
-        "__global__ void k(__half* x, const __half2* y, cuda::std::uint32_t n) { x[n] = y[n].x; }");
+    // A machine may have the headers without the C++ library: then only the former are asked for.
+    const bool library =
+        std::any_of(headers.folders.begin(), headers.folders.end(), [](const std::string& name) {
+          return std::filesystem::exists(std::filesystem::path(name) / "cuda/std/cstdint");
+        });
+    auto request =
+        request_for(std::string("#include <cuda_fp16.h>\n") +
+                    (library ? "#include <cuda/std/cstdint>\nusing index = cuda::std::uint32_t;\n"
+                             : "using index = unsigned int;\n") +
+                    "__global__ void k(__half* x, const __half2* y, index n) { x[n] = y[n].x; }");
     request.header_folders = headers.folders;
     const ObjectCode code = Compiler(nvrtc).compile(request);
     CHECK(code.kernels.at(0).to_string() == "k(__half* x, const __half2* y, unsigned int n)");
