@@ -61,7 +61,7 @@ nlohmann::json row_of(const KernelCase& kernel_case, const std::string& ptx, con
   nlohmann::json results;
   for (std::size_t i = 0; i < gpu.size(); ++i) {
     const CaseArgument& argument = kernel_case.arguments[i];
-    if (argument.count != 0 && !argument.order_dependent) {
+    if (argument.is_output && !argument.order_dependent) {
       results[std::to_string(i)] = to_hex(gpu[i]);
     }
   }

@@ -106,7 +106,8 @@ CaseArgument read_argument(const Json& row) {
   argument.count = row.at("count").get<std::size_t>();
   argument.bytes = make_array(row, argument.type, argument.count);
   argument.order_dependent = row.value("order_dependent", false);
-  if (row.contains("compare")) argument.comparison = read_comparison(row.at("compare"));
+  argument.is_output = row.contains("compare");
+  if (argument.is_output) argument.comparison = read_comparison(row.at("compare"));
   argument.on_gpu = argument.comparison;
   if (row.contains("on_gpu")) argument.on_gpu = read_comparison(row.at("on_gpu"));
   return argument;

@@ -22,6 +22,7 @@ struct CaseArgument {
   std::string type;  ///< "f32", "f64", "i8" ... "u64", "f16", "bf16"
   std::size_t count = 0;
   std::vector<std::byte> bytes;  ///< the number, or the array's initial values
+  bool is_output = false;        ///< the kernel may change it; other arrays must stay as they were
   bool order_dependent = false;  ///< the result depends on the order of atomics: not compared
   Comparison comparison;         ///< with the reference
   Comparison on_gpu;             ///< with what a GPU computed

@@ -67,7 +67,8 @@ TEST_CASE("sim kernels: every case gives what a GPU computed") {
       if (argument.count == 0 || argument.order_dependent) continue;
       INFO("argument ", i);
       const std::vector<std::byte> expected =
-          from_hex(row.at("results").at(std::to_string(i)).get<std::string>());
+          argument.is_output ? from_hex(row.at("results").at(std::to_string(i)).get<std::string>())
+                             : argument.bytes;
       CHECK(difference(argument.type, got[i], expected, argument.on_gpu) == "");
     }
   }

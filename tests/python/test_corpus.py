@@ -1,0 +1,23 @@
+"""Whole kernels, compiled by the NVRTC that is installed, against what a GPU computed once."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "sim"))
+import corpus
+
+import kernwright as kw
+
+CASES = corpus.load_cases()
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
+def test_case(case):
+    got = corpus.run(case, kw.current_device())
+    corpus.check(case, got, corpus.stored_results(case))
+
+
+def test_every_case_has_stored_results():
+    assert set(corpus.load_vectors()) == {case["name"] for case in CASES}
