@@ -103,6 +103,7 @@ class MessageReader {
       line(log_.substr(0, end));
       log_.remove_prefix(end == std::string_view::npos ? log_.size() : end + 1);
     }
+    continue_message();
     return std::move(messages_);
   }
 
@@ -111,10 +112,11 @@ class MessageReader {
     auto header = source_header(text);
     if (!header) header = tool_header(text);
     if (header) {
+      continue_message();
       messages_.push_back({std::move(*header), {}});
       is_open_ = true;
-      quoted_ = {};
     } else if (trimmed(text).empty()) {
+      continue_message();
       is_open_ = false;
     } else if (is_open_ && text.starts_with("  ")) {
       detail(text);
@@ -133,16 +135,13 @@ class MessageReader {
     if (const auto at = text.find(kPragma); at != std::string_view::npos) {
       message.name_expression = std::string(trimmed(text.substr(at + kPragma.size())));
     }
-    if (!quoted_.empty()) continue_message();
+    continue_message();
     quoted_ = text;
-    // Text indented far is never source: "argument types are: (...)", "detected during ...".
-    constexpr std::size_t kContinuation = 10;
-    if (text.substr(0, kContinuation).find_first_not_of(' ') == std::string_view::npos) {
-      continue_message();
-    }
   }
 
+  /// A line that no caret followed was no source: "argument types are: (...)", "detected during".
   void continue_message() {
+    if (quoted_.empty()) return;
     messages_.back().diagnostic.message += "\n" + std::string(trimmed(quoted_));
     quoted_ = {};
   }

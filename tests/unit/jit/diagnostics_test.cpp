@@ -88,6 +88,18 @@ TEST_CASE("diagnostics: context lines join the message") {
   CHECK(contains(all[0].message, "detected during instantiation"));
 }
 
+TEST_CASE("diagnostics: a source line that is indented far is still a source line") {
+  const auto messages = parse_compile_log(
+      "k.cu(4): error: expected a \";\"\n"
+      "              }\n"
+      "              ^\n\n"
+      "1 error detected in the compilation of \"k.cu\".\n");
+  REQUIRE(messages.size() == 1);
+  CHECK(messages[0].diagnostic.message == "expected a \";\"");
+  CHECK(messages[0].diagnostic.column == 13);
+  CHECK(messages[0].diagnostic.caret == "            }\n            ^");
+}
+
 TEST_CASE("diagnostics: lines move with the text inside its file") {
   auto all = diagnostics_of(kLog);
   shift_lines(all, "k.cu", 100);
