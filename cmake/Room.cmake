@@ -11,6 +11,11 @@ function(kernwright_room name)
   target_include_directories(kernwright_${name} PUBLIC
     "${PROJECT_SOURCE_DIR}/runtime" "${PROJECT_SOURCE_DIR}")
   target_link_libraries(kernwright_${name} PRIVATE kernwright_flags)
+  if(name STREQUAL base OR name STREQUAL sim)  # sim is built with flags of its own
+    target_precompile_headers(kernwright_${name} PRIVATE ${kernwright_precompiled})
+  else()
+    target_precompile_headers(kernwright_${name} REUSE_FROM kernwright_base)
+  endif()
   foreach(room IN LISTS ARG_DEPENDS)
     target_link_libraries(kernwright_${name} PUBLIC kernwright::${room})
   endforeach()

@@ -3,6 +3,7 @@
 
 #include "base/format.h"
 
+#define XXH_INLINE_ALL  // the header alone: nothing of the library is linked
 #include <xxhash.h>
 
 #include <array>
