@@ -116,7 +116,8 @@ def main() -> None:
             subjects.update(make())
         except Exception as error:  # a peer that is absent or broken is named, not hidden
             missing[make.__name__] = repr(error)
-    build = pathlib.Path(__file__).parents[1] / os.environ.get("KERNWRIGHT_BENCH_BUILD", "build/release")
+    folder = os.environ.get("KERNWRIGHT_BENCH_BUILD", "build/release")
+    build = pathlib.Path(__file__).parents[1] / folder
     before = floor(build)
     device = kw.current_device()
     microseconds = harness.alternate(subjects, device.synchronize)

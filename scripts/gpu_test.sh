@@ -13,10 +13,12 @@ sanitizer=$(command -v compute-sanitizer || true)
 unset CUDA_HOME CUDA_PATH
 
 set -e
-cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DKERNWRIGHT_BUILD_TESTS=ON \
-  -DKERNWRIGHT_BUILD_EXAMPLES=ON -DKERNWRIGHT_BUILD_BENCH=ON >/dev/null
+on="KERNWRIGHT_BUILD_TESTS KERNWRIGHT_BUILD_EXAMPLES KERNWRIGHT_BUILD_BENCH KERNWRIGHT_BUILD_PYTHON"
+cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release \
+  -DPython_EXECUTABLE="$(command -v "$python")" $(printf -- '-D%s=ON ' $on) >/dev/null
 cmake --build "$build" -j "$jobs"
-"$python" -m pip install -q --no-build-isolation --no-deps --upgrade --target "$build/site" .
+"$python" -m pip install -q --no-build-isolation --no-deps --upgrade --target "$build/site" \
+  -C build-dir="$build" $(printf -- '-C cmake.define.%s=ON ' $on) .
 set +e
 
 export PYTHONPATH="$PWD/$build/site${PYTHONPATH:+:$PYTHONPATH}"

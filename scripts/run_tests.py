@@ -83,7 +83,12 @@ def main():
             [*ctest, "-j", jobs, "--verbose"],
             count_doctest,
         ),
-        ("Python tests", [*pytest, "-n", jobs, "tests/python"], count_pytest),
+        # On a GPU one after the other: its memory figures are those of the whole device.
+        (
+            "Python tests",
+            [*pytest, "-n", "0" if arguments.gpu else jobs, "tests/python"],
+            count_pytest,
+        ),
     ]
     if arguments.gpu:
         suites.append(("both devices", [*pytest, "tests/gpu"], count_pytest))

@@ -1,0 +1,85 @@
+"""Writes the README's table of figures from the documents in bench/results."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+from typing import Any
+
+HERE = pathlib.Path(__file__).parent
+README = HERE.parent / "README.md"
+BEGIN = "<!-- figures: written by bench/report.py from bench/results -->\n"
+END = "<!-- end of figures -->"
+
+
+def load(name: str) -> dict[str, Any] | None:
+    path = HERE / "results" / f"{name}.json"
+    return json.loads(path.read_text()) if path.is_file() else None
+
+
+def table(title: str, columns: tuple[str, str], rows: list[tuple[str, str]]) -> str:
+    lines = [f"{title}\n", f"| {columns[0]} | {columns[1]} |", "|---|---|"]
+    return "\n".join(lines + [f"| {name} | {value} |" for name, value in rows]) + "\n"
+
+
+def launch() -> str | None:
+    document = load("launch_overhead")
+    if document is None:
+        return None
+    device = document["machine"]["device"]
+    rows = [
+        (name, f"{result['median']:.2f}")
+        for part in (document["cpp"]["after"], document["python"])
+        for name, result in part.items()
+    ]
+    return table(f"Launching a 4-argument kernel, {device}:", ("", "us, median"), rows)
+
+
+def compile_cost() -> str | None:
+    document = load("compile_cost_gpu")
+    if document is None:
+        return None
+    rows = [
+        (f"{subject}, {source}", f"{result['median']:.1f}")
+        for source, results in document["results"].items()
+        for subject, result in results.items()
+    ]
+    device = document["machine"]["device"]
+    return table(f"A new source to a loaded kernel, {device}:", ("", "ms, median"), rows)
+
+
+def imports() -> str | None:
+    document = load("import_time_gpu")
+    if document is None:
+        return None
+    rows = [
+        (name, f"{result['beyond_numpy']:.3f}")
+        for name, result in document["results"].items()
+        if name != "numpy"
+    ]
+    return table("Import, beyond Python with NumPy:", ("", "s, median"), rows)
+
+
+def simulated() -> str | None:
+    document = load("sim_kernels")
+    if document is None:
+        return None
+    rows = [
+        (name, f"{result['simulated_ms']['median']:.1f} ({result['plain_loop_ms']['median']:.1f})")
+        for name, result in document.items()
+        if isinstance(result, dict) and "simulated_ms" in result
+    ]
+    title = f"The simulated device, one core ({document['instruction_set']}), every access checked:"
+    return table(title, ("", "ms, median (a plain C++ loop)"), rows)
+
+
+def main() -> None:
+    parts = [make() for make in (launch, compile_cost, imports, simulated)]
+    text = README.read_text()
+    start, end = text.index(BEGIN) + len(BEGIN), text.index(END)
+    body = "\n" + "\n".join(part for part in parts if part) + "\n"
+    README.write_text(text[:start] + body + text[end:])
+
+
+if __name__ == "__main__":
+    main()
