@@ -49,7 +49,8 @@ extern "C" __global__ void sgemm(const float* a, const float* b, float* c, int n
 extern "C" __global__ void reduce(const float* x, float* out, int n) {
   __shared__ float partial[32];
   float sum = 0;
-  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) sum += x[i];
+  int first = blockIdx.x * blockDim.x + threadIdx.x;
+  for (int i = first; i < n; i += gridDim.x * blockDim.x) sum += x[i];
   for (int d = 16; d; d >>= 1) sum += __shfl_xor_sync(~0u, sum, d);
   if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = sum;
   __syncthreads();

@@ -84,15 +84,15 @@ def warp() -> dict[str, Work]:
     wp.init()
 
     @wp.kernel
-    def saxpy(a: wp.float32, x: wp.array(dtype=wp.float32), y: wp.array(dtype=wp.float32)):  # type: ignore[valid-type]
+    def saxpy(a: wp.float32, x: wp.array(dtype=wp.float32), y: wp.array(dtype=wp.float32)):
         i = wp.tid()
         y[i] = a * x[i] + y[i]
 
     @wp.kernel
     def sgemm(
-        a: wp.array2d(dtype=wp.float32),  # type: ignore[valid-type]
-        b: wp.array2d(dtype=wp.float32),  # type: ignore[valid-type]
-        c: wp.array2d(dtype=wp.float32),  # type: ignore[valid-type]
+        a: wp.array2d(dtype=wp.float32),
+        b: wp.array2d(dtype=wp.float32),
+        c: wp.array2d(dtype=wp.float32),
     ):
         i, j = wp.tid()
         total = wp.float32(0.0)
@@ -120,13 +120,13 @@ def numba_simulator() -> dict[str, Work]:
     from numba import cuda, float32
 
     @cuda.jit
-    def saxpy(a, x, y):  # type: ignore[no-untyped-def]
+    def saxpy(a, x, y):
         i = cuda.grid(1)
         if i < x.size:
             y[i] = a * x[i] + y[i]
 
     @cuda.jit
-    def sgemm(a, b, c):  # type: ignore[no-untyped-def]
+    def sgemm(a, b, c):
         ta = cuda.shared.array((16, 16), float32)
         tb = cuda.shared.array((16, 16), float32)
         col, row = cuda.grid(2)
