@@ -25,6 +25,9 @@ def test_files_have_at_most_500_lines(root, tracked):
 def test_lines_have_at_most_100_columns(root, tracked):
     wide = []
     for path in tracked:
+        # The probe kernels stay as they are: stored PTX names their lines.
+        if path.parts[:3] == ("tests", "sim", "sources"):
+            continue
         if path.suffix in SOURCES | TABLES and path.as_posix() not in ROWS:
             for number, line in enumerate((root / path).read_text().splitlines(), 1):
                 if len(line) > MAX_COLUMNS:

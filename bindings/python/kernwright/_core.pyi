@@ -20,7 +20,7 @@ _Shape = SupportsIndex | Sequence[SupportsIndex]
 _Extents = SupportsIndex | tuple[SupportsIndex, ...] | list[SupportsIndex]
 
 class Device:
-    """A GPU, or the simulated device; made by index ("0"), name ("sim", "cuda:1"), UUID or bus id."""
+    """A GPU, or the simulated device; made by index, name ("sim", "cuda:1"), UUID or bus id."""
 
     def __init__(self, which: Device | int | str | None = None, /) -> None: ...
     @property
@@ -259,7 +259,7 @@ class Pointer:
     def dtype(self) -> np.dtype[Any] | None: ...
 
 class strided:
-    """An array argument that need not be contiguous: the kernel gets the address of its element 0."""
+    """An array argument that need not be contiguous: the kernel gets element 0's address."""
 
     def __init__(self, array: Any) -> None: ...
     @property
