@@ -71,9 +71,9 @@ SimDevice* Platform::device_of(CUcontext handle) const noexcept {
 }
 
 Memory* Platform::memory_of(std::uint64_t address) noexcept {
-  if (host_memory.find(address).end != 0) return &host_memory;
+  if (host_memory.find_own(address).end != 0) return &host_memory;
   for (const auto& device : devices) {
-    if (device->memory.find(address).end != 0) return &device->memory;
+    if (device->memory.find_own(address).end != 0) return &device->memory;
   }
   return nullptr;
 }
