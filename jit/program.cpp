@@ -97,7 +97,8 @@ struct Program::Box {
     const auto found = std::find_if(modules.begin(), modules.end(),
                                     [&](const Loaded& l) { return l.code == code; });
     if (found != modules.end()) return found->module;
-    modules.push_back({code, Module::load(device, code->code, code->resource_cubin)});
+    modules.push_back({code, Module::load(device, code->code, code->resource_cubin,
+                                          {source.name, source.first_line})});
     return modules.back().module;
   }
 

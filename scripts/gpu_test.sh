@@ -19,7 +19,8 @@ cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release \
   -DPython_EXECUTABLE="$(command -v "$python")" $(printf -- '-D%s=ON ' $on) >/dev/null
 cmake --build "$build" -j "$jobs"
 "$python" -m pip install -q --no-build-isolation --no-deps --upgrade --target "$build/site" \
-  -C build-dir="$build" $(printf -- '-C cmake.define.%s=ON ' $on) .
+  --config-settings build-dir="$build" --config-settings build.targets=kernwright_python \
+  $(printf -- '--config-settings cmake.define.%s=ON ' $on) .
 set +e
 
 export PYTHONPATH="$PWD/$build/site${PYTHONPATH:+:$PYTHONPATH}"

@@ -5,7 +5,10 @@ venv=${1:-.venv}
 build=${2:-build/release}
 cd "$(dirname "$0")/.."
 echo "installing kernwright into $venv"
+# NOTE: spelled out, because pip 23.0 of Debian 12 does not know -C yet.
 exec "$venv/bin/python" -m pip install -q --disable-pip-version-check --no-build-isolation \
-  --no-deps \
-  --force-reinstall -C build-dir="$build" -C cmake.define.KERNWRIGHT_BUILD_TESTS=ON \
-  -C cmake.define.KERNWRIGHT_BUILD_EXAMPLES=ON .
+  --no-deps --force-reinstall \
+  --config-settings build-dir="$build" \
+  --config-settings build.targets=kernwright_python \
+  --config-settings cmake.define.KERNWRIGHT_BUILD_TESTS=ON \
+  --config-settings cmake.define.KERNWRIGHT_BUILD_EXAMPLES=ON .

@@ -41,14 +41,18 @@ bool at_load(FaultKind kind) {
   return kind == FaultKind::unsupported || kind == FaultKind::invalid_ptx;
 }
 
+/// "app.py:44 (line 4 of the kernel's text)"
+std::string source_place(const FaultReport& report) {
+  if (report.line <= 0) return report.file;
+  if (report.file.empty()) return format("line {}", report.line);
+  std::string place = format("{}:{}", report.file, report.line + report.first_line - 1);
+  if (report.first_line > 1) place += format(" (line {} of the kernel's text)", report.line);
+  return place;
+}
+
 /// "  at saxpy.cu:7 (PTX line 41: st.global.f32)", with only the parts that are known.
 std::string where(const FaultReport& report) {
-  std::string source;
-  if (report.line > 0) {
-    source = format("{}:{}", report.file.empty() ? "line" : report.file, report.line);
-  } else {
-    source = report.file;
-  }
+  const std::string source = source_place(report);
   std::string ptx;
   if (report.ptx_line > 0) ptx = format("PTX line {}", report.ptx_line);
   if (!report.opcode.empty()) ptx += (ptx.empty() ? "" : ": ") + report.opcode;

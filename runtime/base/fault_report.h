@@ -33,6 +33,7 @@ struct FaultReport {
   std::string kernel;   ///< entry function that ran (lowered name)
   std::string file;     ///< source file as the compiler's line table names it
   int line = 0;         ///< line of the kernel's text, counted from 1; 0 when unknown
+  int first_line = 1;   ///< line of `file` on which the text begins (a string in a .py file)
   int ptx_line = 0;     ///< line of the PTX text, counted from 1
   std::string opcode;   ///< the PTX instruction, e.g. "ld.global.f32"
   std::array<unsigned, 3> block{};

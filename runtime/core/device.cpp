@@ -194,6 +194,9 @@ bool Device::latch_if_sticky(CUresult result, const char* call) noexcept {
 void Device::throw_fault(FaultReport report) {
   for (const LaunchHistory::Entry& entry : history_.entries()) {
     if (entry.kernel.lowered_hash != KernelTag::hash(report.kernel)) continue;
+    if (entry.kernel.file_hash == KernelTag::hash(report.file)) {
+      report.first_line = static_cast<int>(entry.kernel.first_line);
+    }
     const std::string place = entry.site.to_string();
     if (!report.details.empty() && report.details.back() != '\n') report.details += '\n';
     report.details +=
@@ -214,11 +217,13 @@ void Device::throw_fault(FaultReport report) {
   }
 }
 
-void Device::fail(CUresult result, const char* call, const std::string& object) {
+void Device::fail(CUresult result, const char* call, const std::string& object,
+                  const SourceOrigin& origin) {
   if (simulated_) {
     FaultReport report;
     if (api_.kwTakeReport(state_->context.load(std::memory_order_relaxed), &report) ==
         CUDA_SUCCESS) {
+      if (report.file == origin.file) report.first_line = origin.first_line;
       throw_fault(std::move(report));
     }
   }

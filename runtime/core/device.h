@@ -59,8 +59,10 @@ class Device {
       fail(result, call, object);
     }
   }
-  /// The throwing half of check(), for callers that make `object` only on failure.
-  [[noreturn]] void fail(CUresult result, const char* call, const std::string& object = {});
+  /// The throwing half of check(), for callers that make `object` only on failure. `origin` is
+  /// where the text of the code stands that was being loaded.
+  [[noreturn]] void fail(CUresult result, const char* call, const std::string& object = {},
+                         const SourceOrigin& origin = {});
 
   /// Throws Error in a forked child or during exit, DeviceLost once the device is lost.
   void require_usable() const;

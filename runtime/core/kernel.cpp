@@ -26,7 +26,7 @@ struct Kernel::Box {
         device(module.device()),
         signature(std::move(s)),
         function(module.function(signature.lowered)),
-        tag(signature.name, signature.lowered) {
+        tag(signature.name, signature.lowered, module.origin()) {
     const ContextGuard guard(device);
     read_attributes();
     read_limits();

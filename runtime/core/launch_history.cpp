@@ -13,8 +13,11 @@ constexpr std::size_t kTagBytes = sizeof(KernelTag::words);
 
 }  // namespace
 
-KernelTag::KernelTag(std::string_view name, std::string_view lowered) noexcept
-    : lowered_hash(hash(lowered)) {
+KernelTag::KernelTag(std::string_view name, std::string_view lowered,
+                     const SourceOrigin& origin) noexcept
+    : lowered_hash(hash(lowered)),
+      file_hash(hash(origin.file)),
+      first_line(static_cast<std::uint64_t>(origin.first_line)) {
   char text[kTagBytes] = {};
   const bool fits = name.size() < kTagBytes;
   std::memcpy(text, name.data(), fits ? name.size() : kTagBytes - 4);
@@ -50,6 +53,8 @@ void LaunchHistory::note(const KernelTag& kernel, const LaunchSite& site) noexce
     slot.words[i].store(kernel.words[i], std::memory_order_release);
   }
   slot.lowered_hash.store(kernel.lowered_hash, std::memory_order_release);
+  slot.file_hash.store(kernel.file_hash, std::memory_order_release);
+  slot.first_line.store(kernel.first_line, std::memory_order_release);
   slot.origin.store(site.origin, std::memory_order_release);
   slot.position.store(site.position, std::memory_order_release);
   slot.resolve.store(site.resolve, std::memory_order_release);
@@ -69,6 +74,8 @@ bool LaunchHistory::read(std::uint64_t ticket, Entry& entry) const noexcept {
     entry.kernel.words[i] = slot.words[i].load(std::memory_order_acquire);
   }
   entry.kernel.lowered_hash = slot.lowered_hash.load(std::memory_order_acquire);
+  entry.kernel.file_hash = slot.file_hash.load(std::memory_order_acquire);
+  entry.kernel.first_line = slot.first_line.load(std::memory_order_acquire);
   entry.site.origin = slot.origin.load(std::memory_order_acquire);
   entry.site.position = slot.position.load(std::memory_order_acquire);
   entry.site.resolve = slot.resolve.load(std::memory_order_acquire);

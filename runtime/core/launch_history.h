@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/launch_site.h"
+#include "core/source_origin.h"
 
 #include <array>
 #include <atomic>
@@ -19,9 +20,12 @@ struct KernelTag {
   static constexpr std::size_t kWords = 8;
   std::array<std::uint64_t, kWords> words{};  ///< NUL-padded text, cut with "..." when longer
   std::uint64_t lowered_hash = 0;             ///< of the name in the object code
+  std::uint64_t file_hash = 0;                ///< of the file that holds the kernel's text
+  std::uint64_t first_line = 1;               ///< of the text in that file
 
   KernelTag() = default;
-  KernelTag(std::string_view name, std::string_view lowered) noexcept;
+  KernelTag(std::string_view name, std::string_view lowered,
+            const SourceOrigin& origin = {}) noexcept;
   std::string name() const;
   static std::uint64_t hash(std::string_view lowered) noexcept;
 };
@@ -54,6 +58,8 @@ class LaunchHistory {
     std::atomic<std::uint64_t> sequence{0};
     std::array<std::atomic<std::uint64_t>, KernelTag::kWords> words{};
     std::atomic<std::uint64_t> lowered_hash{0};
+    std::atomic<std::uint64_t> file_hash{0};
+    std::atomic<std::uint64_t> first_line{1};
     std::atomic<const void*> origin{nullptr};
     std::atomic<std::uint64_t> position{0};
     std::atomic<LaunchSite::Resolver> resolve{nullptr};

@@ -71,14 +71,14 @@ std::string explain_refusal(const Device& device, CUresult result) {
 }
 
 [[noreturn]] void throw_load_error(Device& device, CUresult result, std::string_view image,
-                                   const std::string& log) {
+                                   const std::string& log, const SourceOrigin& origin) {
   const ImageInfo info = describe_image(image);
   const std::string advice = explain_refusal(device, result);
   // What has no explanation of ours may be a report of the simulated device, a sticky error or
   // want of memory: check() knows. It also comes first on the simulated device.
   if (advice.empty() || device.is_simulated()) {
     device.fail(result, "cuModuleLoadDataEx",
-                info.to_string() + (log.empty() ? "" : "; log: " + log));
+                info.to_string() + (log.empty() ? "" : "; log: " + log), origin);
   }
   const char* name = result_name(result);
   throw DriverError(format("{} refused {} of {} bytes: {}; {}{}{}", device.identify(),
@@ -114,7 +114,7 @@ std::string join(const std::vector<std::string>& names) {
 }  // namespace
 
 struct Module::Box {
-  explicit Box(Device& d) : device(d) {}
+  Box(Device& d, SourceOrigin o) : device(d), origin(std::move(o)) {}
   Box(const Box&) = delete;
   Box& operator=(const Box&) = delete;
   ~Box() {
@@ -124,14 +124,16 @@ struct Module::Box {
   }
 
   Device& device;
+  const SourceOrigin origin;
   CUmodule handle = nullptr;
 };
 
-Module Module::load(Device& device, std::string_view image, std::string_view resource_cubin) {
+Module Module::load(Device& device, std::string_view image, std::string_view resource_cubin,
+                    SourceOrigin origin) {
   if (image.empty()) throw InvalidArgument("cannot load an empty image");
   const bool is_cubin = describe_image(image).kind == ImageKind::cubin;
   const std::string terminated = is_cubin ? std::string() : std::string(image);
-  auto box = std::make_shared<Box>(device);
+  auto box = std::make_shared<Box>(device, std::move(origin));
   LoadLog log;
   const ContextGuard guard(device);
   const ResourceImage resources(device, resource_cubin);
@@ -139,7 +141,9 @@ Module Module::load(Device& device, std::string_view image, std::string_view res
   const CUresult result = device.driver().cuModuleLoadDataEx(
       &loaded, is_cubin ? image.data() : terminated.c_str(),
       static_cast<unsigned>(log.options.size()), log.options.data(), log.values.data());
-  if (result != CUDA_SUCCESS) throw_load_error(device, result, image, log.text());
+  if (result != CUDA_SUCCESS) {
+    throw_load_error(device, result, image, log.text(), box->origin);
+  }
   box->handle = loaded;
   return Module(std::move(box));
 }
@@ -147,6 +151,8 @@ Module Module::load(Device& device, std::string_view image, std::string_view res
 Device& Module::device() const { return box_->device; }
 
 CUmodule Module::handle() const noexcept { return box_->handle; }
+
+const SourceOrigin& Module::origin() const noexcept { return box_->origin; }
 
 CUfunction Module::function(const std::string& name) const {
   Device& device = box_->device;

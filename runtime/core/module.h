@@ -1,6 +1,7 @@
 // Object code loaded on one device.
 #pragma once
 
+#include "core/source_origin.h"
 #include "driver/driver_api.h"
 
 #include <memory>
@@ -24,12 +25,15 @@ class Module {
  public:
   /// `image` is a cubin or PTX text (NUL-terminated by this call). `resource_cubin` may carry the
   /// cubin of the same kernels, from which the simulated device takes register and shared memory
-  /// counts. Throws DriverError with the driver's log; on the simulated device
-  /// UnsupportedInstruction or DriverError (CUDA_ERROR_INVALID_PTX) with the line.
-  static Module load(Device& device, std::string_view image, std::string_view resource_cubin = {});
+  /// counts. `origin` says where the kernels' text stands, for messages. Throws DriverError with
+  /// the driver's log; on the simulated device UnsupportedInstruction or DriverError
+  /// (CUDA_ERROR_INVALID_PTX) with the line.
+  static Module load(Device& device, std::string_view image, std::string_view resource_cubin = {},
+                     SourceOrigin origin = {});
 
   Device& device() const;
   CUmodule handle() const noexcept;
+  const SourceOrigin& origin() const noexcept;
   /// `name` is the lowered (mangled) name. Throws NameNotFound, which lists what is there where the
   /// driver tells it.
   CUfunction function(const std::string& name) const;

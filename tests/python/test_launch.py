@@ -282,6 +282,7 @@ def test_a_child_forked_before_first_use_works():
 
 
 def test_a_fault_names_the_kernel_the_line_and_the_launch(sim):
+    first = sys._getframe().f_lineno + 2  # where the text begins in this file
     bad = kw.kernel(
         """__global__ void bad(float* x, int n) {
             int i = threadIdx.x;
@@ -295,10 +296,12 @@ def test_a_fault_names_the_kernel_the_line_and_the_launch(sim):
         sim.synchronize()
     fault = caught.value
     assert fault.kind == "bounds" and fault.line == 3
+    here = os.path.basename(__file__)
+    assert f"{here}:{first + 2} (line 3 of the kernel's text" in str(fault)
     assert fault.block == (0, 0, 0) and fault.thread == (0, 0, 0)
     assert fault.address == x.ptr + 400
     assert "128" in fault.allocation or "128" in fault.report
-    assert "bad" in str(fault) and f"{os.path.basename(__file__)}:{line}" in str(fault)
+    assert "bad" in str(fault) and f"{here}:{line}" in str(fault)
 
 
 def test_the_device_goes_on_after_a_fault(sim, saxpy):

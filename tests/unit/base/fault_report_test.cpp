@@ -33,6 +33,18 @@ TEST_CASE("fault report: everything that is known is told") {
         "one more thread");
 }
 
+TEST_CASE("fault report: a text inside a file is told by the file's line and by its own") {
+  FaultReport report;
+  report.kind = FaultKind::trap;
+  report.message = "trap";
+  report.file = "app.py";
+  report.line = 4;
+  report.first_line = 41;
+  CHECK(report.to_string() == "trap: trap\n  at app.py:44 (line 4 of the kernel's text)");
+  report.file.clear();
+  CHECK(report.to_string() == "trap: trap\n  at line 4");
+}
+
 TEST_CASE("fault report: unknown parts leave no trace") {
   FaultReport report;
   report.kind = FaultKind::unsupported;

@@ -41,6 +41,9 @@ TEST_CASE("kernel tag: keeps names of every length, cutting long ones") {
   CHECK(cut == std::string(60, 'k') + "...");
   CHECK(KernelTag("a", "x").lowered_hash == KernelTag("b", "x").lowered_hash);
   CHECK(KernelTag("a", "x").lowered_hash != KernelTag("a", "y").lowered_hash);
+  CHECK(KernelTag("a", "x").first_line == 1);
+  CHECK(KernelTag("a", "x", {"app.py", 41}).first_line == 41);
+  CHECK(KernelTag("a", "x", {"app.py", 41}).file_hash == KernelTag::hash("app.py"));
 }
 
 TEST_CASE("history: newest first, equal neighbours counted, no more than its capacity") {

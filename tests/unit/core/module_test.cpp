@@ -126,4 +126,13 @@ TEST_CASE("module: the resource cubin goes to the simulated device only") {
   FakeDriver::get().report = report;
   FakeDriver::get().fail("cuModuleLoadDataEx", CUDA_ERROR_INVALID_PTX);
   CHECK_THROWS_AS(Module::load(simulated, kPtx), UnsupportedInstruction);
+
+  report.file = "app.py";
+  report.line = 4;
+  FakeDriver::get().report = report;
+  FakeDriver::get().fail("cuModuleLoadDataEx", CUDA_ERROR_INVALID_PTX);
+  const std::string message = message_of<UnsupportedInstruction>([&] {
+    Module::load(simulated, kPtx, {}, {"app.py", 41});
+  });
+  CHECK(contains(message, "app.py:44 (line 4 of the kernel's text"));
 }

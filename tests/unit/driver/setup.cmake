@@ -27,8 +27,7 @@ foreach(root IN ITEMS "$ENV{CUDA_PATH}" "$ENV{CUDA_HOME}" "/usr/local/cuda")
     set(toolkit "${root}")
   endif()
 endforeach()
-target_compile_definitions(test_driver PRIVATE
-  "TEST_SITE_PACKAGES=\"${site_packages}\"" "TEST_TOOLKIT=\"${toolkit}\"")
+target_compile_definitions(test_driver PRIVATE "TEST_SITE_PACKAGES=\"${site_packages}\"")
 
 # The wheels' headers come first: they are the newest.
 file(GLOB header_folders "${site_packages}/nvidia/*/include")

@@ -1,0 +1,15 @@
+// Where the text of a kernel stands: a file, and the line of that file on which the text begins.
+#pragma once
+
+#include <string>
+
+namespace kernwright {
+
+/// Of a kernel string inside a .py file: that file and the line of the string's first line. Object
+/// code counts lines from the start of the text; with this a message names the line of the file.
+struct SourceOrigin {
+  std::string file;    ///< as the object code's line table names it
+  int first_line = 1;  ///< counted from 1
+};
+
+}  // namespace kernwright
