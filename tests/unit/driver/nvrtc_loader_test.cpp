@@ -4,6 +4,7 @@
 #include "base/errors.h"
 #include "base/log.h"
 #include "unit/base/environment_guard.h"
+#include "unit/site_packages.h"
 
 #include <doctest/doctest.h>
 #include <unistd.h>
@@ -256,10 +257,10 @@ void check_real(const LoadedNvrtc& nvrtc) {
 
 TEST_CASE("nvrtc loader: the real library of the Python packages compiles") {
   NvrtcSearch search;
-  search.site_packages = {TEST_SITE_PACKAGES};
+  search.site_packages = {testing::site_packages()};
   search.system_loader = false;
-  if (!fs::exists(fs::path(TEST_SITE_PACKAGES) / "nvidia")) {
-    MESSAGE("no nvidia-* packages in ", TEST_SITE_PACKAGES, ": not tested");
+  if (!fs::exists(fs::path(testing::site_packages()) / "nvidia")) {
+    MESSAGE("no nvidia-* packages in ", testing::site_packages(), ": not tested");
     return;
   }
   check_real(open_nvrtc(search));
@@ -282,7 +283,7 @@ TEST_CASE("nvrtc loader: the real library of a toolkit compiles, beside another 
 
 TEST_CASE("nvrtc loader: the process's NVRTC is found once, or every place is listed") {
   set_package_directory("/nonexistent/kernwright");
-  set_site_packages({TEST_SITE_PACKAGES});
+  set_site_packages({testing::site_packages()});
   try {
     const LoadedNvrtc& first = nvrtc();
     CHECK(&nvrtc() == &first);

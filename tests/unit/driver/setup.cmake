@@ -12,22 +12,12 @@ endforeach()
 target_compile_definitions(fake_cuda_exports PRIVATE FAKE_WITHOUT_PROC_ADDRESS)
 target_compile_definitions(fake_nvrtc_partial PRIVATE FAKE_PARTIAL)
 
-# The site-packages of the Python at hand may hold NVIDIA's wheels.
-find_package(Python3 QUIET COMPONENTS Interpreter)
-set(site_packages "")
-if(Python3_Interpreter_FOUND)
-  execute_process(
-    COMMAND "${Python3_EXECUTABLE}" -c
-            "import sysconfig; print(sysconfig.get_paths()['purelib'])"
-    OUTPUT_VARIABLE site_packages OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
-endif()
 set(toolkit "")
 foreach(root IN ITEMS "$ENV{CUDA_PATH}" "$ENV{CUDA_HOME}" "/usr/local/cuda")
   if(NOT toolkit AND root AND EXISTS "${root}/include/cuda.h")
     set(toolkit "${root}")
   endif()
 endforeach()
-target_compile_definitions(test_driver PRIVATE "TEST_SITE_PACKAGES=\"${site_packages}\"")
 
 # The wheels' headers come first: they are the newest.
 file(GLOB header_folders "${site_packages}/nvidia/*/include")

@@ -9,6 +9,7 @@
 
 #include "base/errors.h"
 #include "jit/target.h"
+#include "unit/site_packages.h"
 
 namespace kernwright::testing {
 namespace {
@@ -34,7 +35,7 @@ std::vector<LoadedNvrtc> search_all() {
   if (!given.override_path.empty()) try_search(found, given);
   NvrtcSearch wheel;
   wheel.system_loader = false;
-  wheel.site_packages = {TEST_SITE_PACKAGES};
+  wheel.site_packages = {site_packages()};
   try_search(found, wheel);
   NvrtcSearch toolkit;
   toolkit.system_loader = false;
@@ -59,7 +60,7 @@ const LoadedNvrtc& newest_nvrtc() {
   });
 }
 
-void use_test_nvrtc() { set_site_packages({TEST_SITE_PACKAGES}); }
+void use_test_nvrtc() { set_site_packages({site_packages()}); }
 
 CompileRequest request_for(const std::string& text, std::vector<std::string> names, CodeKind kind) {
   CompileRequest request;

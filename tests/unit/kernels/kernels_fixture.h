@@ -6,6 +6,7 @@
 #include "core/runtime.h"
 #include "driver/nvrtc_loader.h"
 #include "sim/device.h"
+#include "unit/site_packages.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -21,7 +22,7 @@ namespace kernwright::test {
 inline Device& device() {
   static Device& chosen = [&]() -> Device& {
     Runtime::register_sim(&sim::driver_api);
-    set_site_packages({TEST_SITE_PACKAGES});
+    set_site_packages({testing::site_packages()});
     return Runtime::get().current_device();
   }();
   return chosen;

@@ -1,0 +1,1 @@
+// Holds the precompiled headers that all unit tests share.
