@@ -7,7 +7,7 @@ BIN     := $(VENV)/bin
 # Everything the installed package is made from: a change in any of it reinstalls.
 SOURCES := $(shell find runtime jit kernels_src bindings cmake CMakeLists.txt pyproject.toml -type f 2>/dev/null)
 
-.PHONY: help setup build install demo test lint format bench gpu-test asan tsan fuzz wheel clean
+.PHONY: help setup configure build install demo test lint format bench gpu-test asan tsan fuzz wheel clean
 help:
 	@sed -n 's/^## //p' Makefile
 
@@ -15,16 +15,20 @@ help:
 setup:
 	@scripts/setup.sh $(VENV) $(PYTHON)
 
-## make build     everything in build/release: libraries, extension, examples, unit tests
-build: setup
+configure: setup
 	@cmake --preset release -DPython_EXECUTABLE=$(abspath $(BIN)/python) >$(BUILD).log 2>&1 || \
 	  { cat $(BUILD).log; exit 1; }
+
+## make build     everything in build/release: libraries, extension, examples, unit tests
+build: configure
 	@cmake --build $(BUILD) -j $(JOBS)
 
 $(VENV)/.installed: $(SOURCES)
-	@$(MAKE) --no-print-directory build
+	@$(MAKE) --no-print-directory configure
+	@cmake --build $(BUILD) -j $(JOBS) --target kernwright_python
 	@scripts/install.sh $(VENV) $(BUILD)
 	@touch $@
+## make install   the package into .venv, which builds the extension alone
 install: setup
 	@$(MAKE) --no-print-directory $(VENV)/.installed
 
@@ -33,7 +37,7 @@ demo: install
 	@$(BIN)/python -m kernwright demo
 
 ## make test      C++ unit tests, Python tests and lints; ends with "N passed, N failed"
-test: install
+test: install build
 	@$(BIN)/python scripts/run_tests.py --build $(BUILD)
 
 ## make lint      floors, sizes, ASCII, formatting, ruff, mypy on the stubs
