@@ -2,11 +2,26 @@
 include(FetchContent)
 find_package(Threads REQUIRED)
 
+# Only fmt's headers are used: runtime/base/format.cpp compiles the rest, so that neither the Python
+# package nor an installed library needs a libfmt.
+add_library(kernwright_fmt INTERFACE)
 find_package(fmt 9 QUIET)
 if(NOT fmt_FOUND)
+  # NOTE: there are no CMake files in that folder, so the archive is only unpacked.
   FetchContent_Declare(fmt URL https://github.com/fmtlib/fmt/archive/refs/tags/9.1.0.tar.gz
-    URL_HASH SHA256=5dea48d1fcddc3ec571ce2058e13910a0d4a6bab4cc09a809d8b1dd1c88ae6f2)
+    URL_HASH SHA256=5dea48d1fcddc3ec571ce2058e13910a0d4a6bab4cc09a809d8b1dd1c88ae6f2
+    SOURCE_SUBDIR include)
   FetchContent_MakeAvailable(fmt)
+  target_include_directories(kernwright_fmt SYSTEM INTERFACE "${fmt_SOURCE_DIR}/include")
+elseif(fmt_VERSION VERSION_LESS 10)
+  get_target_property(folders fmt::fmt INTERFACE_INCLUDE_DIRECTORIES)
+  get_target_property(definitions fmt::fmt INTERFACE_COMPILE_DEFINITIONS)
+  target_include_directories(kernwright_fmt SYSTEM INTERFACE ${folders})
+  if(definitions)
+    target_compile_definitions(kernwright_fmt INTERFACE ${definitions})
+  endif()
+else()
+  target_link_libraries(kernwright_fmt INTERFACE fmt::fmt-header-only)
 endif()
 
 find_package(nlohmann_json 3.11 QUIET)

@@ -4,7 +4,7 @@
 #include "array/argument.h"
 #include "array/array.h"
 #include "base/errors.h"
-#include "base/log.h"
+#include "base/log_sink.h"
 #include "core/arguments.h"
 #include "core/device.h"
 #include "core/event.h"

@@ -1,39 +1,12 @@
-// The library's one log: levels, a sink that can be replaced, and a line per message.
+// A line of the library's log, formatted only when somebody reads it.
 #pragma once
 
 #include "base/format.h"
+#include "base/log_sink.h"
 
-#include <cstdint>
-#include <functional>
-#include <optional>
-#include <string_view>
+#include <utility>
 
 namespace kernwright {
-
-enum class LogLevel : std::uint8_t { off, error, warning, info, debug };
-
-/// "off", "error", "warning", "info" or "debug".
-const char* log_level_name(LogLevel level) noexcept;
-std::optional<LogLevel> log_level_from_name(std::string_view name) noexcept;
-
-/// The level up to which messages are written: KERNWRIGHT_LOG until set_log_level() is called.
-LogLevel log_level() noexcept;
-void set_log_level(LogLevel level) noexcept;
-
-/// Takes the messages instead of the default sink, which writes one line to stderr. An empty
-/// function restores the default. The sink runs on the thread that logs, with no lock held, and may
-/// log or replace the sink itself; what it throws is swallowed.
-using LogSink = std::function<void(LogLevel, std::string_view)>;
-void set_log_sink(LogSink sink);
-
-/// Whether a message of this level would be written: ask before building a costly one.
-bool log_enabled(LogLevel level) noexcept;
-
-/// Writes one message. Never throws; safe from any thread and from destructors.
-void log_message(LogLevel level, std::string_view message) noexcept;
-
-/// For destructors: a resource could not be released. `object` says which, `error` why.
-void log_release_failure(std::string_view object, std::string_view error) noexcept;
 
 /// Formats and writes, but only when the level is enabled; a failure to format is swallowed.
 template <typename... Args>

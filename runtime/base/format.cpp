@@ -1,0 +1,25 @@
+// The part of fmt that is no template, compiled here so that no library of fmt is linked.
+#include "base/format.h"
+
+#ifndef FMT_HEADER_ONLY
+#include <fmt/format-inl.h>
+
+// NOTE: what fmt's headers declare and leave to its library; other releases need another list
+// (cmake/Dependencies.cmake takes fmt as headers alone there).
+FMT_BEGIN_NAMESPACE
+namespace detail {
+
+template FMT_API dragonbox::decimal_fp<float> dragonbox::to_decimal(float value) noexcept;
+template FMT_API dragonbox::decimal_fp<double> dragonbox::to_decimal(double value) noexcept;
+template FMT_API locale_ref::locale_ref(const std::locale& locale);
+template FMT_API std::locale locale_ref::get<std::locale>() const;
+template FMT_API thousands_sep_result<char> thousands_sep_impl(locale_ref locale);
+template FMT_API char decimal_point_impl(locale_ref locale);
+template FMT_API void buffer<char>::append(const char* begin, const char* end);
+template FMT_API void vformat_to(buffer<char>& out, string_view pattern,
+                                 basic_format_args<buffer_context<char>> arguments,
+                                 locale_ref locale);
+
+}  // namespace detail
+FMT_END_NAMESPACE
+#endif
