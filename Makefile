@@ -62,7 +62,10 @@ gpu-test:
 ## make tsan      C++ unit tests under ThreadSanitizer
 asan tsan: setup
 	@cmake --preset $@ >/dev/null && cmake --build build/$@ -j $(JOBS)
-	@ctest --test-dir build/$@ --output-on-failure
+	@KERNWRIGHT_DEVICE=sim ASAN_OPTIONS=protect_shadow_gap=0 \
+	  LSAN_OPTIONS=suppressions=$(CURDIR)/tests/lsan.supp:print_suppressions=0 \
+	  TSAN_OPTIONS=suppressions=$(CURDIR)/tests/tsan.supp \
+	  ctest --test-dir build/$@ -j $(JOBS) --output-on-failure
 
 ## make wheel     a wheel in dist/
 wheel: setup

@@ -31,8 +31,14 @@ if(KERNWRIGHT_SANITIZE STREQUAL "address")
   target_compile_options(kernwright_flags INTERFACE
     -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
   target_link_options(kernwright_flags INTERFACE -fsanitize=address,undefined)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(kernwright_flags INTERFACE -Wno-array-bounds)  # of its own checks
+  endif()
 elseif(KERNWRIGHT_SANITIZE STREQUAL "thread")
   target_compile_options(kernwright_flags INTERFACE -fsanitize=thread -fno-omit-frame-pointer)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(kernwright_flags INTERFACE -Wno-tsan)  # fences are not seen by it
+  endif()
   target_link_options(kernwright_flags INTERFACE -fsanitize=thread)
 elseif(KERNWRIGHT_SANITIZE)
   message(FATAL_ERROR "KERNWRIGHT_SANITIZE must be empty, 'address' or 'thread'")

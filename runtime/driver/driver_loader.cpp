@@ -49,7 +49,7 @@ void find_basic(const SharedLibrary& library, const std::string& path, const cha
       const char* const name = result_name(result);
       not_found(format("cuInit of {} failed with {} ({})", path,
                        name != nullptr ? name : "an unknown error", static_cast<int>(result)),
-                "check nvidia-smi and the permissions of /dev/nvidia*");
+                "check nvidia-smi and the permissions of /dev/nvidia*, or use KERNWRIGHT_DEVICE=sim");
     }
   }
 }

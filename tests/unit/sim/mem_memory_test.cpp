@@ -19,6 +19,7 @@ namespace {
 
 constexpr std::uint64_t kMiB = 1 << 20;
 
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 /// The signal that ends a child which reads the byte at host address `address`, or 0.
 int signal_of_read(std::uint64_t address) {
   const pid_t child = fork();
@@ -31,6 +32,7 @@ int signal_of_read(std::uint64_t address) {
   waitpid(child, &status, 0);
   return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 }
+#endif
 
 }  // namespace
 
