@@ -77,6 +77,10 @@ def main():
     jobs = str(os.cpu_count() or 1)
     python = sys.executable
     env = {**os.environ, "KERNWRIGHT_TEST_BUILD": os.path.abspath(arguments.build)}
+    # The C++ suites take NVRTC from the packages of this Python.
+    packages = [path for path in sys.path if os.path.isdir(os.path.join(path, "nvidia"))]
+    if packages:
+        env["KERNWRIGHT_TEST_SITE_PACKAGES"] = packages[0]
     pytest = [python, "-m", "pytest", "-q"]
     ctest = ["ctest", "--test-dir", arguments.build]
     suites = [

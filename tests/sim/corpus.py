@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import pathlib
+import sys
 from typing import Any
 
 import numpy as np
 
 import kernwright as kw
+from kernwright import _core
 
 HERE = pathlib.Path(__file__).resolve().parent
 DTYPES = {
@@ -58,6 +61,25 @@ def make_argument(row: dict[str, Any]) -> np.ndarray:
         return (low + np.floor((high - low + 1) * unit)).astype(np.int64).astype(dtype)
     assert fill == "uniform", fill
     return (low + (high - low) * unit).astype(dtype)
+
+
+def missing_headers(case: dict[str, Any]) -> str:
+    """Names the package whose headers the case needs and this machine lacks; else empty.
+
+    From 13.3 on NVRTC brings them; before, they come with a package of their own or a toolkit.
+    """
+    source = (HERE / "sources" / f"{case.get('source', case['name'])}.cu").read_text()
+    if not any(f"#include <{folder}" in source for folder in ("cub/", "cuda/", "cooperative_gro")):
+        return ""
+    version = tuple(int(part) for part in _core.nvrtc_status()["version"].split("."))
+    folders = [pathlib.Path(entry) / "nvidia" for entry in sys.path if entry]
+    folders += [pathlib.Path("/usr/local/cuda"), pathlib.Path(os.environ.get("CUDA_PATH", "/cuda"))]
+    there = version >= (13, 3) or any(
+        next(folder.glob(pattern), None)
+        for folder in folders
+        for pattern in ("*/include/cccl/cub", "*/include/cub", "include/cccl/cub", "include/cub")
+    )
+    return "" if there else "nvidia-cuda-cccl"
 
 
 def load(case: dict[str, Any]) -> kw.Kernel:

@@ -2,6 +2,7 @@
 #include "driver/nvrtc_loader.h"
 #include "sim/device/resources.h"
 #include "unit/sim/device_fixture.h"
+#include "unit/site_packages.h"
 
 #include <random>
 #include <sstream>
@@ -44,6 +45,7 @@ std::string fetch(nvrtcResult (*size_of)(nvrtcProgram, std::size_t*),
 }
 
 Compiled compile() {
+  set_site_packages({testing::site_packages()});
   const NvrtcApi& api = nvrtc().api;
   nvrtcProgram program = nullptr;
   REQUIRE(api.nvrtcCreateProgram(&program, kSource, "r.cu", 0, nullptr, nullptr) == NVRTC_SUCCESS);
