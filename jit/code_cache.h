@@ -1,6 +1,7 @@
 // The layers between a compile request and NVRTC: memory, packs, disk.
 #pragma once
 
+#include "driver/nvrtc_loader.h"
 #include "jit/cache_key.h"
 #include "jit/disk_cache.h"
 #include "jit/kernel_scanner.h"
@@ -35,6 +36,14 @@ struct CodeRequest {
   bool with_lines = false;  ///< line numbers whatever the options say
   std::vector<std::string> names;
   bool with_declared = true;
+  bool use_packs = true;
+};
+
+/// How the cache comes by a compiler; replaced in tests.
+struct CompilerSource {
+  std::function<NvrtcSearch()> search = NvrtcSearch::from_environment;
+  std::function<const LoadedNvrtc&()> open = nvrtc;  ///< may throw NvrtcNotFound
+  std::function<const LoadedNvrtc*()> opened = nvrtc_if_loaded;
 };
 
 /// Counts of one process.
@@ -61,8 +70,7 @@ class CodeCache {
     DiskCacheOptions disk;
     std::size_t max_entries = 1024;
     std::size_t max_bytes = std::size_t{256} << 20;
-    /// The compiler, asked for when it is needed; may throw NvrtcNotFound. Empty: nvrtc().
-    std::function<const LoadedNvrtc&()> nvrtc;
+    CompilerSource compiler;
   };
 
   explicit CodeCache(Options options);

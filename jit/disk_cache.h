@@ -16,6 +16,7 @@
 namespace kernwright {
 
 struct DiskCacheOptions {
+  bool is_enabled = true;                        ///< else it is off, without a warning
   std::string directory;                         ///< absolute; empty: there is no disk cache
   std::uint64_t limit = std::uint64_t{1} << 30;  ///< bytes
   FileSystem* system = &FileSystem::real();      ///< must outlive the cache
@@ -88,10 +89,11 @@ class DiskCache {
   /// header folders are as they were.
   std::optional<ObjectCode> get(const CacheKey& key, const IncludeClosure& included);
 
-  /// Stores code that was compiled with CUDA's headers from `header_folders`. False when that did
-  /// not work, which is no error.
+  /// Stores code of the source named `source` that was compiled with CUDA's headers from
+  /// `header_folders`. False when that did not work, which is no error.
   bool put(const CacheKey& key, const IncludeClosure& included,
-           const std::vector<std::string>& header_folders, const ObjectCode& code);
+           const std::vector<std::string>& header_folders, const std::string& source,
+           const ObjectCode& code);
 
   /// Removes the entry of the key: its code turned out to be unusable.
   void discard(const CacheKey& key);

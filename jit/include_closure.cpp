@@ -38,8 +38,10 @@ class Walker {
     for (std::size_t i = 0; i < pending_.size(); ++i) {
       const std::string path = pending_[i];
       if (const auto text = read_file(path)) {
-        result_.files.push_back({path, hash_text(*text)});
+        result_.files.push_back({path, sha256(*text)});
         visit(*text, fs::path(path).parent_path(), false);
+      } else {
+        result_.is_complete = false;
       }
     }
     std::sort(result_.files.begin(), result_.files.end(),
@@ -50,7 +52,14 @@ class Walker {
  private:
   void visit(const std::string& text, const fs::path& folder, bool is_source) {
     if (text.find("include") == std::string::npos) return;
-    for (const IncludeDirective& include : tokenize(text).includes) {
+    const TokenizedSource tokens = tokenize(text);
+    const bool sees_files = !options_.include_dirs.empty() || !source_.directory.empty();
+    if (tokens.has_computed_include) {
+      result_.is_complete = result_.is_complete && !sees_files;
+      result_.needs_cuda_headers = true;
+    }
+    for (const std::string_view name : tokens.probed) find_file(std::string(name), folder);
+    for (const IncludeDirective& include : tokens.includes) {
       const std::string name(include.name);
       if (is_source && fs::path(name).is_absolute()) {
         throw InvalidArgument(
@@ -58,8 +67,8 @@ class Walker {
                    "include_dirs",
                    source_.name, include.line + source_.first_line - 1, name));
       }
-      if (options_.headers.contains(name)) continue;
-      if (!find_file(name, include.quoted ? folder : fs::path())) result_.needs_cuda_headers = true;
+      const bool is_file = find_file(name, include.quoted ? folder : fs::path());
+      if (!is_file && !options_.headers.contains(name)) result_.needs_cuda_headers = true;
     }
   }
 
@@ -73,7 +82,11 @@ class Walker {
     std::error_code error;
     if (!fs::is_regular_file(path, error)) return false;
     const std::string normal = path.lexically_normal().string();
-    if (pending_.size() < kMaxFiles && known_.insert(normal).second) pending_.push_back(normal);
+    if (pending_.size() >= kMaxFiles) {
+      result_.is_complete = false;
+    } else if (known_.insert(normal).second) {
+      pending_.push_back(normal);
+    }
     return true;
   }
 

@@ -2,7 +2,7 @@
 // key.
 #pragma once
 
-#include "base/hash.h"
+#include "base/sha256.h"
 #include "jit/object_code.h"
 
 #include <cstdint>
@@ -32,16 +32,18 @@ class MemoryCache {
   MemoryCache& operator=(const MemoryCache&) = delete;
 
   /// The entry of `key`, made by `make` when there is none. What `make` throws is thrown to every
-  /// caller that waited for this attempt and is not kept: the next call tries again.
+  /// caller that waited for this attempt and is not kept: the next call tries again. After a
+  /// Timeout, Cancelled or Interrupted, which concern one caller alone, one that waited makes it.
+  /// A wait ends at this thread's WaitLimits, throwing what check_wait() throws.
   /// `make` runs with no lock held; it must not ask for the same key again.
-  Code get(const Hash128& key, const std::function<ObjectCode()>& make);
+  Code get(const Sha256Digest& key, const std::function<ObjectCode()>& make);
+
+  /// Forgets the entry of `key`.
+  void erase(const Sha256Digest& key);
 
   MemoryCacheStats stats() const;
   /// Forgets all entries; what is being made at the moment is still delivered.
   void clear();
-
-  /// The cache of the process: 1024 entries, 256 MiB. Never destroyed.
-  static MemoryCache& process();
 
  private:
   struct State;

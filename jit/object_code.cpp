@@ -2,6 +2,7 @@
 #include "jit/object_code.h"
 
 #include <algorithm>
+#include <array>
 #include <fstream>
 #include <iterator>
 
@@ -208,6 +209,11 @@ ObjectCode read_body(ByteReader& in) {
 
 const char* code_kind_name(CodeKind kind) noexcept {
   return kind == CodeKind::cubin ? "cubin" : "ptx";
+}
+
+const char* code_origin_name(CodeOrigin origin) noexcept {
+  constexpr std::array<const char*, 3> kNames{"compiled", "disk", "pack"};
+  return kNames[static_cast<std::size_t>(origin)];
 }
 
 const KernelSignature& ObjectCode::kernel(const std::string& name) const {

@@ -6,15 +6,24 @@
 
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 namespace kernwright {
 
+struct CompileTrace;
+
 enum class CodeKind { cubin, ptx };
 
 /// "cubin" or "ptx".
 const char* code_kind_name(CodeKind kind) noexcept;
+
+/// Where object code came from in this process.
+enum class CodeOrigin { compiled, disk, pack };
+
+/// "compiled", "disk" or "pack".
+const char* code_origin_name(CodeOrigin origin) noexcept;
 
 /// Type of a __device__ or __constant__ variable.
 struct SymbolType {
@@ -38,6 +47,9 @@ struct ObjectCode {
   std::map<std::string, SymbolType> symbol_types;  ///< by C++ name, where the compiler told it
   std::string nvrtc_version;                       ///< "13.5"
   double compile_ms = 0;
+  /// How it was compiled; only of code that this process compiled, never serialized.
+  std::shared_ptr<const CompileTrace> trace;
+  CodeOrigin origin = CodeOrigin::compiled;  ///< not part of the file
 
   /// The kernel of that name as the user wrote it; throws NameNotFound listing the names.
   const KernelSignature& kernel(const std::string& name) const;

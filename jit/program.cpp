@@ -1,4 +1,4 @@
-// Compiles a program's kernels through the memory cache and keeps what is loaded per device.
+// Takes a program's kernels from the caches and keeps what is loaded per device.
 #include "jit/program.h"
 
 #include <algorithm>
@@ -9,18 +9,21 @@
 #include "base/format.h"
 #include "base/log.h"
 #include "core/device.h"
-#include "driver/nvrtc_loader.h"
-#include "jit/cache_key.h"
-#include "jit/compiler.h"
-#include "jit/cuda_headers.h"
-#include "jit/include_closure.h"
-#include "jit/memory_cache.h"
+#include "jit/code_cache.h"
 #include "jit/nearest_name.h"
 #include "jit/target.h"
 
 namespace kernwright {
 
 using Code = std::shared_ptr<const ObjectCode>;
+
+namespace {
+
+/// INVALID_IMAGE, NO_BINARY_FOR_GPU, INVALID_PTX, UNSUPPORTED_PTX_VERSION: the image itself is at
+/// fault.
+bool is_refused_image(int code) { return code == 200 || code == 209 || code == 218 || code == 222; }
+
+}  // namespace
 
 struct Program::Box {
   /// Object code that was loaded on a device.
@@ -39,37 +42,30 @@ struct Program::Box {
     validate(options);
     if (!options.arch.empty()) parse_arch(options.arch);
     declared = scan_source(source.text);
+    fields = program_fields(source, options);
   }
 
-  Code compile(const LoadedNvrtc& library, const Target& target, bool with_lines,
-               const std::vector<std::string>& names, bool with_declared) const {
-    CompileRequest request{source, options, target, declared, names, with_declared, {}};
-    if (with_lines) request.options.lineinfo = true;
-    const IncludeClosure included = include_closure(source, options);
-    if (included.needs_cuda_headers) {
-      const CudaHeaders headers = cuda_headers(library);
-      if (!headers.note.empty()) log(LogLevel::warning, "{}", headers.note);
-      request.header_folders = headers.folders;
-    }
-    return MemoryCache::process().get(cache_key(request, included, library), [&] {
-      ObjectCode code = Compiler(library).compile(request);
-      log(LogLevel::info, "compiled {} for {} with NVRTC {}: {} kernels, {} bytes, {:.1f} ms",
-          source.name, code.arch, code.nvrtc_version, code.kernels.size(), code.code.size(),
-          code.compile_ms);
-      return code;
-    });
+  CodeRequest request_for(TargetWish wish, std::vector<std::string> names, bool with_declared,
+                          bool with_lines) const {
+    return {source,          options,    declared,         fields,
+            std::move(wish), with_lines, std::move(names), with_declared};
   }
 
-  Code compile_for(Device& device, const std::vector<std::string>& names,
-                   bool with_declared) const {
-    const LoadedNvrtc& library = nvrtc();
+  CodeRequest request_for(Device& device, std::vector<std::string> names,
+                          bool with_declared) const {
     TargetRequest wanted;
     wanted.is_simulated = device.is_simulated();
     wanted.arch = options.arch;
     wanted.wants_arch_specific = asks_for_arch_specific(source.text);
     wanted.compute_capability = device.compute_capability().number();
-    const Target target = target_for_device(wanted, library.archs, library.version());
-    return compile(library, target, device.is_simulated(), names, with_declared);
+    TargetWish wish;
+    wish.device = std::move(wanted);
+    return request_for(std::move(wish), std::move(names), with_declared, device.is_simulated());
+  }
+
+  Code compile_for(Device& device, const std::vector<std::string>& names,
+                   bool with_declared) const {
+    return CodeCache::process().get(request_for(device, names, with_declared));
   }
 
   bool is_declared(const std::string& name) const {
@@ -82,16 +78,41 @@ struct Program::Box {
                        [&](const KernelSignature& k) { return k.name == name; });
   }
 
+  /// Object code and the request that it answers.
+  struct Answer {
+    Code code;
+    CodeRequest request;
+  };
+
   /// Object code that holds the kernel: the one of all declared kernels where that does.
-  Code code_with(Device& device, const std::string& name) const {
+  Answer code_with(Device& device, const std::string& name) const {
     if (is_declared(name)) {
-      Code code = compile_for(device, {}, true);
-      if (has_kernel(*code, name)) return code;
+      CodeRequest request = request_for(device, {}, true);
+      Code code = CodeCache::process().get(request);
+      if (has_kernel(*code, name)) return {std::move(code), std::move(request)};
     }
-    return compile_for(device, {name}, true);
+    CodeRequest request = request_for(device, {name}, true);
+    Code code = CodeCache::process().get(request);
+    return {std::move(code), std::move(request)};
   }
 
-  /// The module of `code` on `device`. The caller holds the mutex.
+  /// The module of the answer on `device`. Code from the disk that the driver refuses is compiled
+  /// once more. The caller holds the mutex.
+  const Module& load(Device& device, Answer& answer) {
+    try {
+      return load(device, answer.code);
+    } catch (const DriverError& error) {
+      if (!is_refused_image(error.code)) throw;
+      const Code again = CodeCache::process().replace(answer.request, answer.code);
+      if (!again) throw;
+      log(LogLevel::warning, "object code of {} from the disk cache was refused ({}) and replaced",
+          source.name, error.name);
+      answer.code = again;
+    }
+    return load(device, answer.code);
+  }
+
+  /// The caller holds the mutex.
   const Module& load(Device& device, const Code& code) {
     std::vector<Loaded>& modules = devices[&device].modules;
     const auto found = std::find_if(modules.begin(), modules.end(),
@@ -124,9 +145,10 @@ struct Program::Box {
       const DeviceState& state = devices[&device];
       if (!state.modules.empty()) return state.modules.front();
     }
-    const Code code = compile_for(device, {}, true);
+    CodeRequest request = request_for(device, {}, true);
+    Answer answer{CodeCache::process().get(request), std::move(request)};
     const std::lock_guard lock(mutex);
-    load(device, code);
+    load(device, answer);
     return devices[&device].modules.front();
   }
 
@@ -140,6 +162,7 @@ struct Program::Box {
   const Source source;
   const ProgramOptions options;
   ScannedSource declared;
+  ProgramFields fields;
   std::mutex mutex;
   std::map<Device*, DeviceState> devices;
 };
@@ -154,9 +177,10 @@ const std::vector<KernelDeclaration>& Program::declarations() const noexcept {
 }
 
 ObjectCode Program::compile(CodeKind kind, const std::vector<std::string>& names) const {
-  const LoadedNvrtc& library = nvrtc();
-  const Target target = target_for_kind(kind, box_->options.arch, library.archs, library.version());
-  return *box_->compile(library, target, false, names, names.empty());
+  TargetWish wish;
+  wish.kind = kind;
+  wish.arch = box_->options.arch;
+  return *CodeCache::process().get(box_->request_for(std::move(wish), names, names.empty(), false));
 }
 
 Code Program::compile_for(Device& device, const std::vector<std::string>& names) const {
@@ -164,7 +188,7 @@ Code Program::compile_for(Device& device, const std::vector<std::string>& names)
 }
 
 Code Program::object_code(Device& device, const std::string& name) const {
-  return box_->code_with(device, name);
+  return box_->code_with(device, name).code;
 }
 
 Kernel Program::kernel(Device& device, const std::string& name) const {
@@ -173,9 +197,9 @@ Kernel Program::kernel(Device& device, const std::string& name) const {
     if (const Kernel* known = box_->find_kernel(device, name)) return *known;
   }
   // Compiled without the lock: other kernels of this program stay usable meanwhile.
-  const Code code = box_->code_with(device, name);
+  Program::Box::Answer answer = box_->code_with(device, name);
   const std::lock_guard lock(box_->mutex);
-  box_->load(device, code);
+  box_->load(device, answer);
   return *box_->find_kernel(device, name);
 }
 

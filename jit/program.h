@@ -25,12 +25,12 @@ class Program {
   const ProgramOptions& options() const noexcept;
   const std::vector<KernelDeclaration>& declarations() const noexcept;
 
-  /// Compiles for `options.arch` (PTX without one: compute_80) through the memory cache. Empty
+  /// Compiles for `options.arch` (PTX without one: compute_80) through the caches. Empty
   /// `names` = every kernel declared that is no template. Throws CompileError, NameNotFound,
   /// NvrtcNotFound, Timeout, InvalidArgument. Does not touch any device.
   ObjectCode compile(CodeKind kind, const std::vector<std::string>& names = {}) const;
 
-  /// Compiles what `device` can run through the memory cache: a cubin for a GPU, PTX for a GPU
+  /// Compiles what `device` can run through the caches: a cubin for a GPU, PTX for a GPU
   /// newer than NVRTC, PTX with line numbers for the simulated device. Does not load it.
   std::shared_ptr<const ObjectCode> compile_for(Device& device,
                                                 const std::vector<std::string>& names = {}) const;

@@ -114,14 +114,33 @@ class Lexer {
     };
     skip_spaces();
     constexpr std::string_view kInclude = "include";
-    if (!directive.starts_with(kInclude)) return;
+    if (!directive.starts_with(kInclude)) return note_probes(directive);
     directive.remove_prefix(kInclude.size());
     skip_spaces();
-    if (directive.empty() || (directive.front() != '"' && directive.front() != '<')) return;
+    if (directive.empty() || (directive.front() != '"' && directive.front() != '<')) {
+      result_.has_computed_include = true;
+      return;
+    }
     const bool is_quoted = directive.front() == '"';
     const auto end = directive.find(is_quoted ? '"' : '>', 1);
     if (end == std::string_view::npos) return;
     result_.includes.push_back({directive.substr(1, end - 1), is_quoted, line});
+  }
+
+  void note_probes(std::string_view directive) {
+    constexpr std::string_view kProbe = "__has_include";
+    for (auto at = directive.find(kProbe); at != std::string_view::npos;
+         at = directive.find(kProbe, at)) {
+      at += kProbe.size();
+      const auto open = directive.find_first_not_of(" \t(", at);
+      if (open == std::string_view::npos) return;
+      const char close = directive[open] == '<' ? '>' : '"';
+      const auto end = directive.find(close, open + 1);
+      if ((directive[open] != '<' && directive[open] != '"') || end == std::string_view::npos) {
+        continue;
+      }
+      result_.probed.push_back(directive.substr(open + 1, end - open - 1));
+    }
   }
 
   void identifier() {

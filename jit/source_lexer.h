@@ -26,6 +26,8 @@ struct IncludeDirective {
 struct TokenizedSource {
   std::vector<Token> tokens;
   std::vector<IncludeDirective> includes;
+  std::vector<std::string_view> probed;  ///< names inside __has_include(...)
+  bool has_computed_include = false;     ///< an #include whose name only the preprocessor knows
 };
 
 /// Skips comments and preprocessor lines; raw strings and continued lines are understood.

@@ -19,7 +19,7 @@ constexpr std::uint64_t kMebibyte = std::uint64_t{1} << 20;
 constexpr std::uint64_t kTebibyte = std::uint64_t{1} << 40;
 
 // In the order of Env.
-constexpr std::array<EnvVariable, 9> kTable = {{
+constexpr std::array<EnvVariable, 13> kTable = {{
     {Env::device, "KERNWRIGHT_DEVICE", EnvKind::text, "auto", "", 0, 0,
      "device of a program that names none: auto, cuda, cuda:N, sim or sim:N"},
     {Env::log, "KERNWRIGHT_LOG", EnvKind::choice, "warning", "off|error|warning|info|debug", 0, 0,
@@ -38,13 +38,21 @@ constexpr std::array<EnvVariable, 9> kTable = {{
      "instruction set that the simulated device uses; auto takes the best of this CPU"},
     {Env::sim_memory, "KERNWRIGHT_SIM_MEMORY", EnvKind::bytes, "4G", "", kMebibyte, kTebibyte,
      "memory of each simulated device in bytes; K, M, G and T may follow the number"},
+    {Env::cache, "KERNWRIGHT_CACHE", EnvKind::choice, "disk", "off|memory|disk", 0, 0,
+     "where compiled kernels are kept: disk (and memory), memory of the process only, or nowhere"},
+    {Env::cache_dir, "KERNWRIGHT_CACHE_DIR", EnvKind::path, "", "", 0, 0,
+     "folder of the cache instead of $XDG_CACHE_HOME/kernwright or ~/.cache/kernwright"},
+    {Env::cache_limit, "KERNWRIGHT_CACHE_LIMIT", EnvKind::bytes, "1G", "", kMebibyte, kTebibyte,
+     "size in bytes above which the disk cache drops what was not used for longest"},
+    {Env::record, "KERNWRIGHT_RECORD", EnvKind::path, "", "", 0, 0,
+     "file to which each compile request is appended as a line of JSON, for `kernwright pack`"},
 }};
 
 constexpr bool rows_in_order() {
   for (std::size_t i = 0; i < kTable.size(); ++i) {
     if (static_cast<std::size_t>(kTable[i].id) != i) return false;
   }
-  return kTable.size() == static_cast<std::size_t>(Env::sim_memory) + 1;
+  return kTable.size() == static_cast<std::size_t>(Env::record) + 1;
 }
 static_assert(rows_in_order());
 

@@ -20,6 +20,10 @@ enum class Env : std::uint8_t {
   sim_budget,
   sim_isa,
   sim_memory,
+  cache,
+  cache_dir,
+  cache_limit,
+  record,
 };
 
 /// How the text of a variable is read.

@@ -163,12 +163,21 @@ Attempt open_library(const std::string& name, bool system) {
 
 // ---- the search
 
+/// What the search does with the libraries that it meets.
+enum class Meeting { open, note_first };
+
 class Searcher {
  public:
-  explicit Searcher(std::vector<NvrtcCandidate>& candidates) : candidates_(candidates) {}
+  explicit Searcher(std::vector<NvrtcCandidate>& candidates, Meeting meeting = Meeting::open)
+      : candidates_(candidates), meeting_(meeting) {}
 
   /// Tries a library; whether it served.
   bool try_library(const char* origin, const std::string& path, bool system = false) {
+    if (meeting_ == Meeting::note_first) {
+      std::error_code error;
+      if (!system && fs::is_regular_file(path, error)) first = path;
+      return !first.empty();
+    }
     Attempt attempt = open_library(path, system);
     const std::string shown = attempt.loaded ? attempt.loaded->path : path;
     candidates_.push_back({origin, shown, attempt.outcome});
@@ -193,9 +202,11 @@ class Searcher {
   }
 
   std::optional<LoadedNvrtc> found;
+  std::string first;
 
  private:
   std::vector<NvrtcCandidate>& candidates_;
+  const Meeting meeting_;
 };
 
 bool search_toolkits(Searcher& searcher, const std::vector<std::string>& toolkits) {
@@ -307,6 +318,19 @@ LoadedNvrtc open_nvrtc(const NvrtcSearch& search, std::vector<NvrtcCandidate>* c
   warn_of_refused(tried);
   searcher.found->candidates = std::move(tried);
   return std::move(*searcher.found);
+}
+
+std::string first_nvrtc_candidate(const NvrtcSearch& search) {
+  std::vector<NvrtcCandidate> tried;
+  Searcher searcher(tried, Meeting::note_first);
+  search_all(search, searcher);
+  return searcher.first;
+}
+
+const LoadedNvrtc* nvrtc_if_loaded() {
+  ProcessNvrtc& state = process();
+  const std::lock_guard lock(state.mutex);
+  return state.loaded.get();
 }
 
 const LoadedNvrtc& nvrtc() {

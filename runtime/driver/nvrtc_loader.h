@@ -50,9 +50,16 @@ inline constexpr int kOldestNvrtcVersion = 12040;
 LoadedNvrtc open_nvrtc(const NvrtcSearch& search,
                        std::vector<NvrtcCandidate>* candidates = nullptr);
 
+/// The first library file that open_nvrtc() would try, found without opening any; empty when there
+/// is none but what the system's loader may know.
+std::string first_nvrtc_candidate(const NvrtcSearch& search);
+
 /// The NVRTC of this process, opened by the first call that finds one and kept; until then each
 /// call searches anew. Throws NvrtcNotFound. Thread-safe.
 const LoadedNvrtc& nvrtc();
+
+/// What nvrtc() returned, or null when it has not found one yet. Opens nothing. Thread-safe.
+const LoadedNvrtc* nvrtc_if_loaded();
 
 /// The places that the last search of nvrtc() tried; searches when there was none. Never throws
 /// NvrtcNotFound.

@@ -19,7 +19,7 @@ ObjectCode code_of(std::size_t bytes, const char* arch = "sm_80") {
   return code;
 }
 
-Hash128 key(std::uint64_t n) { return {0, n}; }
+Sha256Digest key(int n) { return sha256(std::to_string(n)); }
 
 }  // namespace
 
@@ -121,6 +121,19 @@ TEST_CASE("memory cache: different keys are made at the same time") {
   std::thread other([&] { cache.get(key(1), make); });
   cache.get(key(2), make);
   other.join();
+  CHECK(cache.stats().misses == 2);
+}
+
+TEST_CASE("memory cache: erase forgets one entry") {
+  MemoryCache cache(4, 1 << 20);
+  cache.get(key(1), [] { return code_of(1); });
+  cache.get(key(2), [] { return code_of(1); });
+  const auto bytes = cache.stats().bytes;
+  cache.erase(key(1));
+  cache.erase(key(3));
+  CHECK(cache.stats().entries == 1);
+  CHECK(cache.stats().bytes == bytes / 2);
+  cache.get(key(2), [] { return code_of(1); });
   CHECK(cache.stats().misses == 2);
 }
 

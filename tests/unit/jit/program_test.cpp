@@ -7,7 +7,7 @@
 
 #include "base/errors.h"
 #include "core/device.h"
-#include "jit/memory_cache.h"
+#include "jit/code_cache.h"
 #include "unit/core/fake_driver.h"
 #include "unit/jit/jit_fixture.h"
 
@@ -97,7 +97,7 @@ TEST_CASE("program: a GPU gets a cubin of its architecture, one newer than NVRTC
 TEST_CASE("program: one compile and one module for all declared kernels") {
   Device& device = gpu();
   const Program program(text(kText + "// one module"));
-  const auto before = MemoryCache::process().stats();
+  const auto before = CodeCache::process().stats();
   CHECK(program.kernel(device, "first").signature().to_string() == "first(float* x)");
   CHECK(program.kernel(device, "second").signature().to_string() == "second(int n)");
   CHECK(program.kernel(device, "first").handle() != program.kernel(device, "second").handle());
@@ -105,7 +105,7 @@ TEST_CASE("program: one compile and one module for all declared kernels") {
   CHECK(program.symbol_type(device, "coeffs").type == "float [3]");
   CHECK(program.module(device).handle() == program.kernel(device, "first").module().handle());
   CHECK(FakeDriver::get().live("module") == 1);
-  CHECK(MemoryCache::process().stats().misses == before.misses + 1);
+  CHECK(CodeCache::process().stats().misses == before.misses + 1);
 }
 
 TEST_CASE("program: an instantiation asked for later brings a module of its own") {
@@ -148,7 +148,7 @@ TEST_CASE("program: the same text twice is compiled once, an edited header again
   ProgramOptions options;
   options.include_dirs = {folder.path().string()};
   const std::string source = "#include <t.h>\n__global__ void k(T x) {}\n";
-  const auto misses = [] { return MemoryCache::process().stats().misses; };
+  const auto misses = [] { return CodeCache::process().stats().misses; };
   const auto before = misses();
   const auto type = [&] {
     return Program(text(source), options).compile(CodeKind::ptx).kernel("k").parameters.at(0).type;
@@ -164,7 +164,7 @@ TEST_CASE("program: the same text twice is compiled once, an edited header again
 TEST_CASE("program: many threads, one compile, one module") {
   Device& device = gpu();
   const Program program(text(kText + "// threads"));
-  const auto before = MemoryCache::process().stats().misses;
+  const auto before = CodeCache::process().stats().misses;
   std::vector<CUfunction> handles(8);
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < handles.size(); ++i) {
@@ -173,5 +173,5 @@ TEST_CASE("program: many threads, one compile, one module") {
   for (std::thread& thread : threads) thread.join();
   for (const CUfunction handle : handles) CHECK(handle == handles[0]);
   CHECK(FakeDriver::get().live("module") == 1);
-  CHECK(MemoryCache::process().stats().misses == before + 1);
+  CHECK(CodeCache::process().stats().misses == before + 1);
 }

@@ -1,0 +1,444 @@
+// Asks the layers in order, compiles where none answers, and stores what came out.
+#include "jit/code_cache.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <map>
+#include <mutex>
+
+#include "base/env.h"
+#include "base/errors.h"
+#include "base/format.h"
+#include "base/log.h"
+#include "jit/compiler.h"
+#include "jit/compiler_identity.h"
+#include "jit/cuda_headers.h"
+#include "jit/diagnostics.h"
+#include "jit/include_closure.h"
+#include "jit/memory_cache.h"
+#include "jit/pack.h"
+#include "jit/request_recorder.h"
+
+namespace kernwright {
+namespace {
+
+using Code = CodeCache::Code;
+using Clock = std::chrono::steady_clock;
+
+/// How long another process's compile of the same thing is waited for.
+constexpr std::chrono::milliseconds kPatience{20'000};
+
+/// Free-form options whose effect reaches beyond what a key can hold.
+bool is_untracked(const std::string& option) {
+  constexpr std::array<std::string_view, 12> kPrefixes{"-I",
+                                                       "--include-path",
+                                                       "-include",
+                                                       "--pre-include",
+                                                       "--time",
+                                                       "-time",
+                                                       "--fdevice-time-trace",
+                                                       "-fdevice-time-trace",
+                                                       "--use-pch",
+                                                       "--create-pch",
+                                                       "--pch-dir",
+                                                       "--use-bundled-headers"};
+  return std::any_of(kPrefixes.begin(), kPrefixes.end(),
+                     [&](std::string_view prefix) { return option.starts_with(prefix); });
+}
+
+Target target_of(const TargetWish& wish, std::span<const int> known, const std::string& version) {
+  return wish.device ? target_for_device(*wish.device, known, version)
+                     : target_for_kind(wish.kind, wish.arch, known, version);
+}
+
+/// The target that a compiler which knows every architecture would be given.
+std::optional<Target> ideal_target(const TargetWish& wish) {
+  const std::string& arch = wish.device ? wish.device->arch : wish.arch;
+  if (arch.empty() && !wish.device && wish.kind == CodeKind::cubin) return std::nullopt;
+  const bool is_default = arch.empty() && (!wish.device || wish.device->is_simulated);
+  const int number = !arch.empty() ? parse_arch(arch).number
+                     : is_default  ? 80
+                                   : wish.device->compute_capability;
+  return target_of(wish, std::span(&number, 1), "");
+}
+
+CompileSelection selection_of(const CodeRequest& request, Target target) {
+  return {std::move(target), request.names, request.with_declared,
+          request.with_lines || request.options.lineinfo};
+}
+
+std::string name_of(const ObjectCode& code) {
+  std::string names;
+  for (const KernelSignature& kernel : code.kernels) {
+    names += (names.empty() ? "" : ", ") + kernel.name;
+  }
+  return names.empty() ? std::string("no kernel") : names;
+}
+
+/// One line for each request: names, where the code came from, time, size.
+void report(const CodeRequest& request, const ObjectCode& code, const std::string& from,
+            Clock::time_point begin) {
+  if (!log_enabled(LogLevel::info)) return;
+  const double ms = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+  log(LogLevel::info, "{} ({}:{}): {}, {}, {} bytes, {:.2f} ms", name_of(code), request.source.name,
+      request.source.first_line, from, code.arch, code.code.size(), ms);
+}
+
+/// The NVRTC that was opened is not the one that the records told: the request begins anew.
+struct CompilerChanged {};
+
+/// What identifies one request in the layers below the packs.
+struct Lookup {
+  CompilerIdentity compiler;
+  Target target;
+  CacheKey key;
+};
+
+/// The key of the memory cache: headers of the user that changed make another one.
+Sha256Digest memory_key(const CacheKey& key, const IncludeClosure& included) {
+  if (included.files.empty()) return key.digest;
+  Sha256 hasher;
+  hasher.update(key.digest.bytes);
+  for (const IncludedFile& file : included.files) {
+    hasher.update(sha256(file.path).bytes).update(file.hash.bytes);
+  }
+  return hasher.digest();
+}
+
+}  // namespace
+
+struct CodeCache::State {
+  explicit State(Options given)
+      : options(std::move(given)),
+        memory(options.max_entries, options.max_bytes),
+        disk(disk_options(options)),
+        records(disk.system(), disk.root().child("compilers")) {}
+
+  static DiskCacheOptions disk_options(const Options& options) {
+    DiskCacheOptions disk = options.disk;
+    if (options.mode != CacheMode::disk) disk.is_enabled = false;
+    return disk;
+  }
+
+  // ---- the compiler's identity
+
+  static std::string text_of(const NvrtcSearch& search) {
+    std::string text = search.override_path + '\n' + search.package_directory + '\n';
+    for (const std::string& site : search.site_packages) text += site + '\n';
+    text += '\n';
+    for (const std::string& toolkit : search.toolkits) text += toolkit + '\n';
+    return text;
+  }
+
+  /// Of an opened NVRTC: from the records where these speak of it, else by reading its files.
+  CompilerIdentity identity_of(const LoadedNvrtc& opened, const NvrtcSearch& search) {
+    {
+      const std::lock_guard lock(mutex);
+      if (const auto found = opened_identities.find(&opened); found != opened_identities.end()) {
+        return found->second;
+      }
+    }
+    auto recorded = records.find(search);
+    const bool is_same = recorded && recorded->library_path == opened.path &&
+                         recorded->builtins_path == opened.builtins_path &&
+                         recorded->archs == opened.archs;
+    CompilerIdentity identity = is_same ? std::move(*recorded) : identify(opened);
+    if (!is_same) records.store(search, identity);
+    const std::lock_guard lock(mutex);
+    opened_identities.emplace(&opened, identity);
+    return identity;
+  }
+
+  /// Throws NvrtcNotFound.
+  CompilerIdentity identity(const NvrtcSearch& search) {
+    if (const LoadedNvrtc* opened = options.compiler.opened()) {
+      return identity_of(*opened, search);
+    }
+    const std::string text = text_of(search);
+    {
+      const std::lock_guard lock(mutex);
+      if (known && known_search == text) return *known;
+    }
+    std::optional<CompilerIdentity> recorded = records.find(search);
+    if (!recorded) return identity_of(options.compiler.open(), search);
+    const std::lock_guard lock(mutex);
+    known_search = text;
+    known = recorded;
+    return *recorded;
+  }
+
+  // ---- requests
+
+  Lookup look_up(const CodeRequest& request, const IncludeClosure& included,
+                 const CompilerIdentity& compiler, const NvrtcSearch& search) const {
+    Lookup lookup;
+    lookup.compiler = compiler;
+    lookup.target = target_of(request.wish, compiler.archs, compiler.version());
+    const auto& toolkits =
+        included.needs_cuda_headers ? search.toolkits : std::vector<std::string>();
+    lookup.key =
+        cache_key(request.fields, selection_of(request, lookup.target), compiler, toolkits);
+    return lookup;
+  }
+
+  Code from_packs(const CodeRequest& request, const IncludeClosure& included) {
+    const auto packs = packs_in_use();
+    if (packs.empty()) return nullptr;
+    std::optional<Target> target = ideal_target(request.wish);
+    if (!target) return nullptr;
+    std::vector<Target> targets{*target};
+    if (target->kind == CodeKind::cubin && parse_arch(target->label).suffix == '\0') {
+      targets.push_back({target->kind, target->nvrtc_arch + "a", target->label + "a"});
+    }
+    for (const auto& pack : packs) {
+      for (const Target& one : targets) {
+        if (Code code = pack->find(pack_key(request.fields, selection_of(request, one)), included))
+          return code;
+      }
+    }
+    return nullptr;
+  }
+
+  /// Compiles. `folders` receives CUDA's header folders that were searched.
+  ObjectCode compile(const CodeRequest& request, const IncludeClosure& included,
+                     const Target& target, std::vector<std::string>& folders) {
+    const LoadedNvrtc& library = options.compiler.open();
+    CompileRequest wanted{request.source, request.options,       target, request.declared,
+                          request.names,  request.with_declared, {}};
+    if (request.with_lines) wanted.options.lineinfo = true;
+    if (included.needs_cuda_headers) {
+      const CudaHeaders headers = cuda_headers(library);
+      if (!headers.note.empty()) log(LogLevel::warning, "{}", headers.note);
+      wanted.header_folders = headers.folders;
+    }
+    ObjectCode code = Compiler(library).compile(wanted);
+    ++compiles;
+    folders = wanted.header_folders;
+    // Kept as if the text stood at the beginning of its file: it may move there.
+    shift_lines(code.diagnostics, request.source.name, 2 - request.source.first_line);
+    return code;
+  }
+
+  /// For what the memory does not have: from the disk or from the compiler.
+  ObjectCode make(const CodeRequest& request, const IncludeClosure& included, const Lookup& lookup,
+                  const NvrtcSearch& search) {
+    if (auto code = disk.get(lookup.key, included)) return from_disk(std::move(*code));
+    const auto patience = std::min(kPatience, request.options.timeout.value_or(kPatience));
+    DiskCache::Departure departure = disk.depart(lookup.key, included, patience);
+    if (departure.code) return from_disk(std::move(*departure.code));
+    ++misses;
+    const CompilerIdentity compiler = identity_of(options.compiler.open(), search);
+    if (compiler.builtins != lookup.compiler.builtins || compiler.archs != lookup.compiler.archs) {
+      throw CompilerChanged();
+    }
+    std::vector<std::string> folders;
+    ObjectCode code = compile(request, included, lookup.target, folders);
+    disk.put(lookup.key, included, folders, request.source.name, code);
+    return code;
+  }
+
+  static ObjectCode from_disk(ObjectCode code) {
+    code.origin = CodeOrigin::disk;
+    return code;
+  }
+
+  Code from_layers(const CodeRequest& request, const IncludeClosure& included, std::string& from) {
+    const NvrtcSearch search = options.compiler.search();
+    for (int attempt = 0;; ++attempt) {
+      const Lookup lookup = look_up(request, included, identity(search), search);
+      from = "memory";
+      try {
+        return memory.get(memory_key(lookup.key, included), [&] {
+          ObjectCode code = make(request, included, lookup, search);
+          from = code.origin == CodeOrigin::disk ? "disk"
+                                                 : "compiled with NVRTC " + code.nvrtc_version;
+          return code;
+        });
+      } catch (const CompilerChanged&) {
+        if (attempt > 0) throw Error("another NVRTC appeared while a kernel was compiled");
+      }
+    }
+  }
+
+  /// With no NVRTC at all: what any NVRTC known to the cache has left there.
+  Code without_compiler(const CodeRequest& request, const IncludeClosure& included,
+                        std::string& from) {
+    const NvrtcSearch search = options.compiler.search();
+    for (const CompilerIdentity& compiler : records.all()) {
+      std::optional<Lookup> lookup;
+      try {
+        lookup = look_up(request, included, compiler, search);
+      } catch (const InvalidArgument&) {
+        continue;  // that NVRTC does not know the architecture
+      }
+      from = "memory";
+      try {
+        return memory.get(memory_key(lookup->key, included), [&] {
+          auto code = disk.get(lookup->key, included);
+          if (!code) throw NvrtcNotFound("");
+          from = "disk";
+          return from_disk(std::move(*code));
+        });
+      } catch (const NvrtcNotFound&) {
+        // Not compiled by this one.
+      }
+    }
+    return nullptr;
+  }
+
+  /// What is missing where neither a pack nor the disk serves and there is no NVRTC.
+  static std::string missing(const CodeRequest& request) {
+    const auto packs = packs_in_use();
+    const auto target = ideal_target(request.wish);
+    if (packs.empty() || !target) return {};
+    std::string names;
+    for (const std::string& name : request.names) names += (names.empty() ? "" : ", ") + name;
+    for (const KernelDeclaration& kernel : request.declared.kernels) {
+      if (request.names.empty()) names += (names.empty() ? "" : ", ") + kernel.name;
+    }
+    std::string text =
+        format("{} of {} is in no pack in use for {}", names, request.source.name, target->label);
+    for (const auto& pack : packs) {
+      std::string archs;
+      for (const std::string& arch : pack->archs_of(request.fields)) {
+        archs += (archs.empty() ? "" : ", ") + arch;
+      }
+      text += archs.empty() ? format("; {} does not hold this source", pack->path())
+                            : format("; {} holds the source for {}", pack->path(), archs);
+    }
+    return text + ". ";
+  }
+
+  /// The same object for the same code and line, as long as anybody holds it.
+  Code at_line(const Code& code, int first_line, const std::string& file) {
+    if (first_line == 1 || code->diagnostics.empty()) return code;
+    struct Shifted {
+      ObjectCode code;
+      Code original;
+    };
+    const std::lock_guard lock(mutex);
+    std::weak_ptr<const ObjectCode>& slot = shifted[{code.get(), first_line}];
+    if (Code known_code = slot.lock()) return known_code;
+    const auto made = std::make_shared<Shifted>(Shifted{*code, code});
+    shift_lines(made->code.diagnostics, file, first_line);
+    Code result(made, &made->code);
+    slot = result;
+    std::erase_if(shifted, [](const auto& item) { return item.second.expired(); });
+    return result;
+  }
+
+  const Options options;
+  MemoryCache memory;
+  DiskCache disk;
+  CompilerRecords records;
+
+  std::mutex mutex;
+  std::optional<CompilerIdentity> known;  ///< from the records, of known_search
+  std::string known_search;
+  std::map<const LoadedNvrtc*, CompilerIdentity> opened_identities;
+  std::map<std::pair<const ObjectCode*, int>, std::weak_ptr<const ObjectCode>> shifted;
+  std::atomic<std::uint64_t> pack_hits = 0, misses = 0, compiles = 0;
+};
+
+CodeCache::CodeCache(Options options) : state_(std::make_unique<State>(std::move(options))) {}
+CodeCache::~CodeCache() = default;
+
+CodeCache::Code CodeCache::get(const CodeRequest& request) {
+  State& state = *state_;
+  const auto begin = Clock::now();
+  if (request.use_packs) record_request(request);
+  IncludeClosure included = include_closure(request.source, request.options);
+  if (std::any_of(request.options.extra.begin(), request.options.extra.end(), is_untracked)) {
+    included.is_complete = false;
+  }
+  const auto finish = [&](const Code& code, const std::string& from) {
+    report(request, *code, from, begin);
+    return state.at_line(code, request.source.first_line, request.source.name);
+  };
+  if (Code code = request.use_packs ? state.from_packs(request, included) : nullptr) {
+    ++state.pack_hits;
+    return finish(code, "pack");
+  }
+  std::string from;
+  try {
+    if (state.options.mode == CacheMode::off || !included.is_complete) {
+      ++state.misses;
+      const NvrtcSearch search = state.options.compiler.search();
+      const CompilerIdentity compiler = state.identity(search);
+      std::vector<std::string> folders;
+      auto code = std::make_shared<const ObjectCode>(state.compile(
+          request, included, target_of(request.wish, compiler.archs, compiler.version()), folders));
+      return finish(code, "compiled with NVRTC " + code->nvrtc_version + ", not kept");
+    }
+    const Code code = state.from_layers(request, included, from);
+    return finish(code, from);
+  } catch (const NvrtcNotFound& error) {
+    if (Code code =
+            included.is_complete ? state.without_compiler(request, included, from) : nullptr) {
+      return finish(code, from);
+    }
+    const std::string missing = State::missing(request);
+    if (missing.empty()) throw;
+    throw NvrtcNotFound(missing + error.what());
+  }
+}
+
+CodeCache::Code CodeCache::replace(const CodeRequest& request, const Code& refused) {
+  State& state = *state_;
+  if (refused->origin != CodeOrigin::disk) return nullptr;
+  const IncludeClosure included = include_closure(request.source, request.options);
+  const NvrtcSearch search = state.options.compiler.search();
+  const Lookup lookup = state.look_up(request, included, state.identity(search), search);
+  state.disk.discard(lookup.key);
+  state.memory.erase(memory_key(lookup.key, included));
+  return get(request);
+}
+
+CodeCacheStats CodeCache::stats() const {
+  const State& state = *state_;
+  const MemoryCacheStats memory = state.memory.stats();
+  const DiskCacheStats disk = state.disk.stats();
+  CodeCacheStats stats;
+  stats.memory_hits = memory.hits;
+  stats.disk_hits = disk.hits;
+  stats.pack_hits = state.pack_hits;
+  stats.misses = state.misses;
+  stats.compiles = state.compiles;
+  stats.stored = disk.stored;
+  stats.rejected = disk.rejected;
+  stats.evictions = memory.evictions + disk.evictions;
+  stats.memory_entries = memory.entries;
+  stats.memory_bytes = memory.bytes;
+  return stats;
+}
+
+CacheMode CodeCache::mode() const noexcept { return state_->options.mode; }
+DiskCache& CodeCache::disk() noexcept { return state_->disk; }
+void CodeCache::clear_memory() { state_->memory.clear(); }
+
+CodeCache& CodeCache::process() {
+  struct Caches {
+    std::mutex mutex;
+    std::map<std::string, std::unique_ptr<CodeCache>> by_description;
+  };
+  static auto& caches = *new Caches;  // kept to the end of the process on purpose
+  const std::string mode = env_choice(Env::cache);
+  const std::string directory = mode == "disk" ? default_cache_directory() : std::string();
+  const std::uint64_t limit = env_number(Env::cache_limit);
+  const std::string description = format("{}\n{}\n{}", mode, directory, limit);
+  const std::lock_guard lock(caches.mutex);
+  std::unique_ptr<CodeCache>& cache = caches.by_description[description];
+  if (!cache) {
+    Options options;
+    options.mode = mode == "disk"     ? CacheMode::disk
+                   : mode == "memory" ? CacheMode::memory
+                                      : CacheMode::off;
+    options.disk.directory = directory;
+    options.disk.limit = limit;
+    cache = std::make_unique<CodeCache>(std::move(options));
+  }
+  return *cache;
+}
+
+}  // namespace kernwright

@@ -1,0 +1,28 @@
+// Named places at which a test may stop the process or be called; nothing in a build without tests.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kernwright {
+
+/// Exit status of a process that KERNWRIGHT_FAULT_KILL=<name> ended.
+inline constexpr int kFaultKillStatus = 42;
+
+/// What KW_FAULT_POINT does in a build with tests: ends the process without cleaning up when
+/// KERNWRIGHT_FAULT_KILL names the place, else calls what a test has set. Thread-safe.
+void reach_fault_point(const char* name);
+
+/// Called with the name of each place that is reached, on the thread that reaches it; an empty
+/// function restores silence. For tests.
+void set_fault_callback(std::function<void(std::string_view)> callback);
+
+}  // namespace kernwright
+
+#ifdef KERNWRIGHT_FAULT_POINTS
+#define KW_FAULT_POINT(name) ::kernwright::reach_fault_point(name)
+#else
+#define KW_FAULT_POINT(name) static_cast<void>(0)
+#endif

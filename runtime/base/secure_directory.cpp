@@ -1,0 +1,118 @@
+// Walks down to the directory from descriptor to descriptor, and checks what it meets.
+#include "base/secure_directory.h"
+
+#include "base/env.h"
+#include "base/format.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+
+namespace kernwright {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kDirectory = O_RDONLY | O_DIRECTORY;
+
+std::string folder_below(const char* variable, const char* below) {
+  const char* const root = std::getenv(variable);
+  return root != nullptr && root[0] == '/' ? std::string(root) + below : std::string();
+}
+
+}  // namespace
+
+std::string default_cache_directory() {
+  if (env_is_set(Env::cache_dir)) {
+    std::error_code error;
+    const fs::path absolute = fs::absolute(env_text(Env::cache_dir), error);
+    return error ? std::string() : absolute.lexically_normal().string();
+  }
+  const std::string cache = folder_below("XDG_CACHE_HOME", "/kernwright");
+  return cache.empty() ? folder_below("HOME", "/.cache/kernwright") : cache;
+}
+
+std::string distrust(const struct stat& status) {
+  if (status.st_uid != ::geteuid() && status.st_uid != 0) {
+    return format("it belongs to another user (uid {})", status.st_uid);
+  }
+  if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+    return format("other users can write to it (mode {:04o})", status.st_mode & 07777);
+  }
+  return {};
+}
+
+SecureDirectory SecureDirectory::open(FileSystem& system, const std::string& path) {
+  SecureDirectory result;
+  result.system_ = &system;
+  result.path_ = fs::path(path).lexically_normal().string();
+  while (result.path_.size() > 1 && result.path_.back() == '/') result.path_.pop_back();
+  const fs::path whole(result.path_);
+  if (!whole.is_absolute() || whole == whole.root_path()) {
+    return std::move(result).refuse("its path is not that of a folder below the root");
+  }
+  // The deepest folder that is there; who may write to it is its owner's affair.
+  fs::path present = whole.parent_path();
+  int opened = system.open(AT_FDCWD, present.c_str(), kDirectory, 0);
+  while (opened == -ENOENT && present.has_relative_path()) {
+    present = present.parent_path();
+    opened = system.open(AT_FDCWD, present.c_str(), kDirectory, 0);
+  }
+  if (opened < 0) {
+    return std::move(result).refuse(
+        format("{} cannot be opened: {}", present.string(), describe_failure(opened)));
+  }
+  result.handle_ = FileHandle(system, opened);
+  const fs::path missing = whole.lexically_relative(present);
+  for (auto part = missing.begin(); part != missing.end(); ++part) {
+    FileHandle parent = std::move(result.handle_);
+    result.enter(parent.get(), part->string(), std::next(part) == missing.end());
+    if (!result) break;
+  }
+  return result;
+}
+
+SecureDirectory SecureDirectory::child(const std::string& name) const {
+  SecureDirectory result;
+  result.system_ = system_;
+  result.path_ = path_ + "/" + name;
+  if (handle_) {
+    result.enter(handle_.get(), name, true);
+  } else {
+    result.reason_ = reason_;
+  }
+  return result;
+}
+
+void SecureDirectory::enter(int parent, const std::string& name, bool is_last) {
+  const int made = system_->make_directory(parent, name.c_str(), 0700);
+  const int opened = system_->open(parent, name.c_str(), kDirectory | O_NOFOLLOW, 0);
+  if (opened < 0) {
+    // What making it said tells more where that failed for another reason than being there.
+    const int cause = made < 0 && made != -EEXIST && opened == -ENOENT ? made : opened;
+    const bool odd = cause == -ELOOP || cause == -ENOTDIR;
+    reason_ = odd ? std::string("it is not a folder, or it is a link")
+                  : format("it cannot be {}: {}", cause == made ? "made" : "opened",
+                           describe_failure(cause));
+    return;
+  }
+  FileHandle handle(*system_, opened);
+  struct stat status {};
+  if (const int result = system_->status(opened, status); result < 0) {
+    reason_ = format("it cannot be examined: {}", describe_failure(result));
+    return;
+  }
+  // A parent counts when it was made here; others may have theirs as they like.
+  if (is_last || made == 0) reason_ = distrust(status);
+  if (reason_.empty()) handle_ = std::move(handle);
+}
+
+SecureDirectory SecureDirectory::refuse(std::string reason) && {
+  reason_ = std::move(reason);
+  return std::move(*this);
+}
+
+}  // namespace kernwright
