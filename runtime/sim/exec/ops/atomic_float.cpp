@@ -1,6 +1,6 @@
 // atom and red on floating point: add of f64, f32, f16, bf16 and their packed and vector forms.
 #include "sim/exec/ops/atomic_lanes.h"
-#include "sim/exec/ops/half_bits.h"
+#include "sim/numeric/half.h"
 
 namespace kernwright::sim::KW_SIM_NS {
 namespace {
@@ -29,12 +29,12 @@ struct AddFlushed {
 /// bits and two, so the result is the correctly rounded one.
 struct AddHalf {
   std::uint16_t operator()(std::uint16_t old, std::uint16_t b, std::uint16_t) const {
-    return float_to_half(half_to_float(old) + half_to_float(b));
+    return numeric::f32_to_f16(numeric::f16_to_f32(old) + numeric::f16_to_f32(b));
   }
 };
 struct AddBfloat {
   std::uint16_t operator()(std::uint16_t old, std::uint16_t b, std::uint16_t) const {
-    return float_to_bfloat(bfloat_to_float(old) + bfloat_to_float(b));
+    return numeric::f32_to_bf16(numeric::bf16_to_f32(old) + numeric::bf16_to_f32(b));
   }
 };
 /// The smaller (or larger) value; of a number and a NaN the number; -0 is less than +0.
@@ -48,8 +48,8 @@ struct ExtremeHalf {
     return (x < y) == kMax ? b : old;
   }
 };
-float wide_half(std::uint16_t bits) { return half_to_float(bits); }
-float wide_bfloat(std::uint16_t bits) { return bfloat_to_float(bits); }
+float wide_half(std::uint16_t bits) { return numeric::f16_to_f32(bits); }
+float wide_bfloat(std::uint16_t bits) { return numeric::bf16_to_f32(bits); }
 
 /// Both halves of a packed pair.
 template <typename F>

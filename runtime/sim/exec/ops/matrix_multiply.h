@@ -74,7 +74,7 @@ struct HalfSums {
   static void write(const Warp& warp, Register* const* reg, const float* sum, bool saturate) {
     alignas(64) std::uint16_t bits[64];
     KW_LANES for (int i = 0; i < 64; ++i) {
-      const std::uint16_t half = float_to_half(sum[i]);
+      const std::uint16_t half = numeric::f32_to_f16(sum[i]);
       const bool infinite = (half & 0x7fff) == 0x7c00;
       bits[i] = saturate && infinite ? static_cast<std::uint16_t>(half - 1) : half;
     }

@@ -10,8 +10,8 @@
 // results agree within the rounding error of K float additions and are not bit-equal in general.
 #pragma once
 
-#include "sim/exec/ops/half_bits.h"
 #include "sim/exec/ops/lanes.h"
+#include "sim/numeric/half.h"
 
 #include <cmath>
 #include <cstring>
@@ -32,7 +32,7 @@ struct F16 {
       _mm256_storeu_ps(
           out + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(bits + i))));
 #else
-    KW_LANES for (int i = 0; i < 64; ++i) out[i] = half_to_float(bits[i]);
+    KW_LANES for (int i = 0; i < 64; ++i) out[i] = numeric::f16_to_f32(bits[i]);
 #endif
   }
 };
@@ -43,7 +43,7 @@ struct BF16 {
   static void unpack(const Register* reg, Value* out, bool = false) {
     std::uint16_t bits[64];
     std::memcpy(bits, reg, sizeof bits);
-    KW_LANES for (int i = 0; i < 64; ++i) out[i] = bfloat_to_float(bits[i]);
+    KW_LANES for (int i = 0; i < 64; ++i) out[i] = numeric::bf16_to_f32(bits[i]);
   }
 };
 /// The low 13 bits of the register are ignored.
@@ -69,12 +69,12 @@ struct Float8 {
   using Register = std::uint32_t;
   static constexpr int kPerRegister = 4;
   static float e5m2(std::uint8_t bits) {
-    return half_to_float(static_cast<std::uint16_t>(bits << 8));
+    return numeric::f16_to_f32(static_cast<std::uint16_t>(bits << 8));
   }
   static float e4m3(std::uint8_t bits) {
     const std::uint32_t magnitude = bits & 0x7fu;
     // Moved to the place of an f16's mantissa, the exponent's bias is off by 15 - 7.
-    const float scaled = half_to_float(static_cast<std::uint16_t>(magnitude << 7)) * 256.0f;
+    const float scaled = numeric::f16_to_f32(static_cast<std::uint16_t>(magnitude << 7)) * 256.0f;
     const float value = magnitude == 0x7f ? std::bit_cast<float>(0x7fc00000u) : scaled;
     return (bits & 0x80u) != 0 ? -value : value;
   }
