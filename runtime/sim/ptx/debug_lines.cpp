@@ -50,7 +50,7 @@ bool is_toolkit_file(std::string_view path) noexcept {
   return false;
 }
 
-LineTracker::LineTracker(const Module& module) : module_(module) {
+LineTracker::LineTracker(const Module& module) {
   for (const std::string& file : module.files) toolkit_.push_back(is_toolkit_file(file));
 }
 

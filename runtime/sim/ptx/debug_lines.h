@@ -39,7 +39,6 @@ class LineTracker {
   };
   bool is_user(const Place& place) const noexcept;
 
-  const Module& module_;
   std::vector<bool> toolkit_;
   std::unordered_map<Place, Place, Hash> callers_;
   SourceLine current_;
