@@ -2,11 +2,15 @@
 #include "jit/compile_attempt.h"
 
 #include <algorithm>
-#include <array>
+#include <chrono>
 #include <filesystem>
+#include <memory>
 
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/hash.h"
+#include "jit/compile_trace.h"
+#include "jit/include_closure.h"
 #include "jit/probe.h"
 #include "jit/signature_builder.h"
 #include "jit/source_lexer.h"
@@ -35,8 +39,19 @@ std::string quoted(const std::string& name) {
   return result + '"';
 }
 
-std::string assembled_text(const CompileRequest& request, const CompilePlan& plan) {
-  std::string text = "#line 1 " + quoted(request.source.name) + "\n" + request.source.text;
+/// The text between which and the compiler's own preparations nothing but #include lines may stand
+/// for a precompiled header ends with a declaration, since a #line in front of it would keep NVRTC
+/// from making one.
+std::string assembled_text(const CompileRequest& request, const CompilePlan& plan,
+                           const std::optional<SourcePrefix>& prefix) {
+  const std::string& source = request.source.text;
+  const std::size_t bytes = prefix ? prefix->bytes : 0;
+  std::string text;
+  text.reserve(source.size() + 4096);
+  text.append(source, 0, bytes);
+  if (prefix) text += "static_assert(true, \"\");\n";
+  text += format("#line {} {}\n", prefix ? prefix->lines + 1 : 1, quoted(request.source.name));
+  text.append(source, bytes);
   if (plan.probe) text += probe_text();
   return text;
 }
@@ -47,6 +62,31 @@ std::vector<std::string> nvrtc_options(const CompileRequest& request, const Comp
   if (plan.default_device) options.push_back("--device-as-default-execution-space");
   if (plan.minimal) options.push_back("--minimal");
   return options;
+}
+
+std::vector<std::string> with_pch(std::vector<std::string> options, const PchPlan& pch) {
+  if (pch.use == PchUse::none) return options;
+  options.insert(options.end(), {"--pch", "--pch-dir=" + pch.folder, "--pch-messages=true",
+                                 // of the #line behind the includes
+                                 "--diag-suppress=20283"});
+  return options;
+}
+
+/// NVRTC's words about precompiled headers, which no user wrote: whole lines.
+constexpr std::string_view kPchMessage = " precompiled header file \"";
+
+std::string without_pch_messages(const std::string& log) {
+  std::string result;
+  bool was_removed = false;
+  for (std::size_t at = 0; at < log.size();) {
+    const auto end = std::min(log.find('\n', at), log.size() - 1) + 1;
+    const std::string_view line = std::string_view(log).substr(at, end - at);
+    const bool remove = line.find(kPchMessage) != std::string_view::npos && line.starts_with('"');
+    if (!remove && !(was_removed && line == "\n")) result += line;
+    was_removed = remove;
+    at = end;
+  }
+  return result;
 }
 
 std::string replace_all(std::string text, std::string_view from, std::string_view to) {
@@ -77,22 +117,6 @@ bool is_probe_expression(const std::string& expression) {
 
 }  // namespace
 
-CompilePlan first_plan(const CompileRequest& request) {
-  constexpr std::array<std::string_view, 4> kLeftOut{"cuda", "tex", "surf", "CU"};
-  const TokenizedSource source = tokenize(request.source.text);
-  const auto may_be_left_out = [&](const Token& token) {
-    return token.kind == TokenKind::identifier &&
-           std::any_of(kLeftOut.begin(), kLeftOut.end(),
-                       [&](std::string_view prefix) { return token.text.starts_with(prefix); });
-  };
-  CompilePlan plan;
-  plan.default_device = source.includes.empty();
-  plan.minimal = request.options.minimal == Tristate::automatic && request.options.extra.empty() &&
-                 source.includes.empty() &&
-                 std::none_of(source.tokens.begin(), source.tokens.end(), may_be_left_out);
-  return plan;
-}
-
 CompileAttempt::CompileAttempt(const LoadedNvrtc& nvrtc, const CompileRequest& request,
                                const CompilePlan& plan)
     : nvrtc_(nvrtc),
@@ -100,7 +124,10 @@ CompileAttempt::CompileAttempt(const LoadedNvrtc& nvrtc, const CompileRequest& r
       plan_(plan),
       program_path_(program_path(request.source)),
       options_(nvrtc_options(request, plan)),
-      unit_(nvrtc, assembled_text(request, plan), program_path_, request.options.headers) {
+      prefix_(source_prefix(request.source.text, tokenize(request.source.text))),
+      pch_(plan_pch()),
+      unit_(nvrtc, assembled_text(request, plan, pch_.use == PchUse::none ? std::nullopt : prefix_),
+            program_path_, request.options.headers) {
   for (const PlannedKernel& kernel : plan.kernels) {
     unit_.add_name(kernel.name);
     if (plan.probe) unit_.add_name(kernel_probe(kernel.name));
@@ -111,9 +138,45 @@ CompileAttempt::CompileAttempt(const LoadedNvrtc& nvrtc, const CompileRequest& r
   }
 }
 
+PchPlan CompileAttempt::plan_pch() const {
+  const ProgramOptions& options = request_.options;
+  if (!prefix_ || options.pch == Tristate::off) return {};
+  Hasher key;
+  key.field(nvrtc_.path).field(nvrtc_.version()).field(request_.source.directory);
+  for (const std::string& option : options_) key.field(option);
+  key.field(std::string_view(request_.source.text).substr(0, prefix_->bytes));
+  for (const auto& [name, text] : options.headers) key.field(name).field(text);
+  if (!options.include_dirs.empty() || !request_.source.directory.empty()) {
+    for (const IncludedFile& file : include_closure(request_.source, options).files) {
+      key.field(file.path).field(file.hash.to_hex());
+    }
+  }
+  return PrecompiledHeaders::process().plan(nvrtc_, key.digest(), options.pch);
+}
+
 bool CompileAttempt::compile(const CompileDeadline& deadline) {
-  const bool compiled = unit_.compile(options_, deadline);
-  messages_ = parse_compile_log(unit_.log());
+  const auto begin = std::chrono::steady_clock::now();
+  bool compiled = false;
+  try {
+    compiled = unit_.compile(with_pch(options_, pch_), deadline);
+  } catch (...) {
+    PrecompiledHeaders::process().done(pch_, NVRTC_ERROR_PCH_CREATE, false);
+    throw;
+  }
+  const std::string log = unit_.log();
+  if (pch_.use != PchUse::none) {
+    const bool used = log.find(": using" + std::string(kPchMessage)) != std::string::npos;
+    const nvrtcResult status = unit_.pch_create_status();
+    PrecompiledHeaders::process().done(pch_, status, used);
+    pch_.use = status == NVRTC_SUCCESS ? PchUse::make : used ? PchUse::use : PchUse::none;
+  }
+  log_ = without_pch_messages(log);
+  messages_ = parse_compile_log(log_);
+  for (LogMessage& message : messages_) {
+    if (message.diagnostic.file == program_path_) message.diagnostic.file = request_.source.name;
+  }
+  nvrtc_ms_ =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
   return compiled;
 }
 
@@ -133,6 +196,12 @@ ObjectCode CompileAttempt::object_code() const {
   code.log = user_log();
   code.diagnostics = user_diagnostics();
   code.nvrtc_version = nvrtc_.version();
+  auto trace = std::make_shared<CompileTrace>();
+  trace->options = options_;
+  trace->minimal = plan_.minimal;
+  trace->pch = pch_.use;
+  trace->nvrtc_ms = nvrtc_ms_;
+  code.trace = std::move(trace);
   return code;
 }
 
@@ -230,7 +299,7 @@ std::vector<Diagnostic> CompileAttempt::user_diagnostics() const {
 }
 
 std::string CompileAttempt::user_log() const {
-  return replace_all(unit_.log(), "\"" + program_path_ + "\"", quoted(request_.source.name));
+  return replace_all(log_, "\"" + program_path_ + "\"", quoted(request_.source.name));
 }
 
 void CompileAttempt::throw_compile_error() const {

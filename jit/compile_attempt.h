@@ -4,7 +4,10 @@
 #include "jit/compiler.h"
 #include "jit/diagnostics.h"
 #include "jit/nvrtc_unit.h"
+#include "jit/precompiled_headers.h"
+#include "jit/source_prefix.h"
 
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -33,10 +36,15 @@ struct AttemptErrors {
   std::set<std::string> names;  ///< kernels and symbols that the compiler does not know
 };
 
-/// The plan to begin with, kernels and symbols left out. --minimal is tried where the text includes
-/// nothing and uses no name of what it leaves out. Unannotated functions become the device's at
-/// once where nothing is included: with CUDA's C++ library this would make code of all its helpers.
-CompilePlan first_plan(const CompileRequest& request);
+/// The plan to begin with, kernels and symbols left out. --minimal is tried where the text uses no
+/// name of what it leaves out and includes nothing that is known to need it. Unannotated functions
+/// become the device's at once where nothing is included: with CUDA's C++ library this would make
+/// code of all its helpers.
+CompilePlan first_plan(const LoadedNvrtc& nvrtc, const CompileRequest& request);
+
+/// For a text that compiled only without --minimal: the process does not try it again for texts
+/// with the same includes. Of a text without any nothing is remembered.
+void remember_no_minimal(const LoadedNvrtc& nvrtc, const std::string& text);
 
 class CompileAttempt {
  public:
@@ -45,6 +53,8 @@ class CompileAttempt {
 
   /// False when the text is at fault.
   bool compile(const CompileDeadline& deadline);
+  /// Milliseconds within NVRTC.
+  double nvrtc_ms() const noexcept { return nvrtc_ms_; }
 
   /// After success. Throws CompileError for a kernel that cannot be launched.
   ObjectCode object_code() const;
@@ -61,14 +71,19 @@ class CompileAttempt {
   void add_symbols(ObjectCode& code) const;
   std::vector<Diagnostic> user_diagnostics() const;
   std::string user_log() const;
+  PchPlan plan_pch() const;
 
   const LoadedNvrtc& nvrtc_;
   const CompileRequest& request_;
   const CompilePlan& plan_;
   std::string program_path_;
-  std::vector<std::string> options_;
+  std::vector<std::string> options_;  ///< without those of precompiled headers
+  std::optional<SourcePrefix> prefix_;
+  PchPlan pch_;
   NvrtcUnit unit_;
+  std::string log_;
   std::vector<LogMessage> messages_;
+  double nvrtc_ms_ = 0;
 };
 
 }  // namespace kernwright

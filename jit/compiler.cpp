@@ -7,11 +7,13 @@
 #include <future>
 #include <memory>
 #include <set>
-#include <thread>
 
 #include "base/errors.h"
 #include "base/format.h"
 #include "jit/compile_attempt.h"
+#include "jit/compile_pool.h"
+#include "jit/compile_trace.h"
+#include "jit/compile_wait.h"
 #include "jit/nearest_name.h"
 #include "jit/nvrtc_unit.h"
 
@@ -52,7 +54,7 @@ enum class Next { again, give_up };
 class Session {
  public:
   Session(const LoadedNvrtc& nvrtc, const CompileRequest& request, const CompileDeadline& deadline)
-      : nvrtc_(nvrtc), request_(request), deadline_(deadline), plan_(first_plan(request)) {
+      : nvrtc_(nvrtc), request_(request), deadline_(deadline), plan_(first_plan(nvrtc, request)) {
     for (const std::string& name : request.names) add_kernel(name, true);
     for (const KernelDeclaration& kernel : request.declared.kernels) {
       if (request.with_declared && !kernel.is_template) add_kernel(kernel.name, false);
@@ -65,13 +67,25 @@ class Session {
   ObjectCode run() {
     for (int i = 0; i < kMaxAttempts; ++i) {
       CompileAttempt attempt(nvrtc_, request_, plan_);
-      if (attempt.compile(deadline_)) return attempt.object_code();
+      if (attempt.compile(deadline_)) {
+        if (minimal_failed_) remember_no_minimal(nvrtc_, request_.source.text);
+        return with_history(attempt.object_code(), i + 1);
+      }
+      lost_ms_ += attempt.nvrtc_ms();
       if (learn(attempt) == Next::give_up || i + 1 == kMaxAttempts) attempt.throw_compile_error();
     }
     throw Error("a compile did not come to an end");
   }
 
  private:
+  ObjectCode with_history(ObjectCode code, int attempts) const {
+    auto trace = std::make_shared<CompileTrace>(*code.trace);
+    trace->attempts = attempts;
+    trace->nvrtc_ms += lost_ms_;
+    code.trace = std::move(trace);
+    return code;
+  }
+
   void add_kernel(const std::string& name, bool required) {
     const bool known = std::any_of(plan_.kernels.begin(), plan_.kernels.end(),
                                    [&](const PlannedKernel& k) { return k.name == name; });
@@ -82,6 +96,7 @@ class Session {
     const AttemptErrors errors = attempt.errors();
     if (plan_.minimal) {
       plan_.minimal = false;  // the text may use what --minimal leaves out
+      minimal_failed_ = true;
       return Next::again;
     }
     if (errors.host_code && !plan_.default_device) {
@@ -149,52 +164,80 @@ class Session {
   const CompileRequest& request_;
   const CompileDeadline& deadline_;
   CompilePlan plan_;
+  bool minimal_failed_ = false;
+  double lost_ms_ = 0;  ///< in attempts that failed
 };
 
 /// How long a compile that was told to stop is waited for.
-constexpr std::chrono::milliseconds kGrace{250};
+constexpr std::chrono::milliseconds kGrace{30};
 
 std::atomic<int>& abandoned() {
   static std::atomic<int> count = 0;
   return count;
 }
 
-enum class JobState { running, ended, abandoned };
+enum class JobState { queued, running, ended, abandoned };
 
-/// What a thread needs that may outlive the call which started it.
+/// What a worker needs that may outlive the call which asked for it.
 struct Job {
   Job(const LoadedNvrtc& library, const CompileRequest& wanted)
-      : nvrtc(library), request(wanted), deadline(wanted.options.timeout) {}
+      : nvrtc(library), request(wanted), deadline(std::nullopt) {}
 
   void run() {
+    JobState before = JobState::queued;
+    if (!state.compare_exchange_strong(before, JobState::running)) return;  // nobody waits any more
     try {
       result.set_value(Session(nvrtc, request, deadline).run());
     } catch (...) {
       result.set_exception(std::current_exception());
     }
-    if (state.exchange(JobState::ended) == JobState::abandoned) --abandoned();
+    if (state.exchange(JobState::ended) == JobState::abandoned) {
+      CompilePool::process().remove_worker();
+      --abandoned();
+    }
+  }
+
+  /// The caller stops waiting. False when the job came to its end before that.
+  bool abandon() {
+    ++abandoned();
+    const JobState before = state.exchange(JobState::abandoned);
+    if (before == JobState::running) {
+      CompilePool::process().add_worker();
+    } else {
+      --abandoned();
+    }
+    return before != JobState::ended;
   }
 
   const LoadedNvrtc nvrtc;
   const CompileRequest request;
   const CompileDeadline deadline;
   std::promise<ObjectCode> result;
-  std::atomic<JobState> state = JobState::running;
+  std::atomic<JobState> state = JobState::queued;
 };
 
-ObjectCode compile_within_limit(const LoadedNvrtc& nvrtc, const CompileRequest& request) {
+/// Compiles on a worker of the pool, so that this thread can end its wait while NVRTC, which asks
+/// its callback only now and then, goes on.
+ObjectCode compile_on_pool(const LoadedNvrtc& nvrtc, const CompileRequest& request,
+                           const WaitLimits& limits) {
   const auto job = std::make_shared<Job>(nvrtc, request);
   std::future<ObjectCode> result = job->result.get_future();
-  std::thread([job] { job->run(); }).detach();
-  const auto limit = *request.options.timeout + kGrace;
-  if (result.wait_for(limit) == std::future_status::ready) return result.get();
-  ++abandoned();
-  if (job->state.exchange(JobState::abandoned) == JobState::ended) {
-    --abandoned();
-    return result.get();
+  CompilePool::process().submit([job] { job->run(); });
+  const auto slice = [&] {
+    const auto next = std::chrono::steady_clock::now() + kWaitSlice;
+    return limits.deadline ? std::min(next, *limits.deadline) : next;
+  };
+  try {
+    while (result.wait_until(slice()) != std::future_status::ready) {
+      check_wait(limits, request.source.name);
+    }
+  } catch (...) {
+    job->deadline.stop();
+    if (job->state != JobState::queued) result.wait_for(kGrace);
+    job->abandon();
+    throw;
   }
-  throw Timeout(format("compiling {} took longer than the timeout of {} ms", request.source.name,
-                       request.options.timeout->count()));
+  return result.get();
 }
 
 }  // namespace
@@ -204,8 +247,9 @@ ObjectCode Compiler::compile(const CompileRequest& request) const {
   validate(request.options);
   check_names(request.names);
   const auto begin = std::chrono::steady_clock::now();
-  ObjectCode code = request.options.timeout
-                        ? compile_within_limit(nvrtc_, request)
+  const WaitLimits limits = current_wait_limits().within(request.options.timeout);
+  ObjectCode code = wait_can_end(limits)
+                        ? compile_on_pool(nvrtc_, request, limits)
                         : Session(nvrtc_, request, CompileDeadline(std::nullopt)).run();
   code.compile_ms =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();

@@ -30,14 +30,15 @@ class Compiler {
   /// `nvrtc` must outlive the compiler (not a compile that was abandoned).
   explicit Compiler(const LoadedNvrtc& nvrtc) : nvrtc_(nvrtc) {}
 
-  /// Throws CompileError, NameNotFound (naming what is declared), Timeout, InvalidArgument.
-  /// The same request gives the same code, byte for byte.
-  /// With a timeout the compile runs on a thread of its own. NVRTC asks now and then whether to
-  /// stop (12.8 and newer, and not while it instantiates templates): when it has not stopped soon
-  /// after the timeout, this call throws Timeout and the thread goes on until it does.
+  /// Throws CompileError, NameNotFound (naming what is declared), Timeout, Cancelled, Interrupted,
+  /// InvalidArgument. The same request gives the same code, byte for byte.
+  /// Where the wait can end early (a timeout, a WaitScope, a check for signals) the compile runs on
+  /// the pool. NVRTC asks now and then whether to stop (12.8 and newer, and not while it
+  /// instantiates templates): when it has not stopped 30 ms after it should, this call throws and
+  /// the worker goes on until it does.
   ObjectCode compile(const CompileRequest& request) const;
 
-  /// Compiles of this process that still run although their timeout has passed.
+  /// Compiles of this process that still run although nobody waits for them.
   static int abandoned_compiles() noexcept;
 
  private:

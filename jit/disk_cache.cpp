@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "jit/cache_entry.h"
 #include "jit/checked_file.h"
+#include "jit/compile_wait.h"
 #include "jit/disk_cache_files.h"
 
 namespace kernwright {
@@ -279,6 +280,7 @@ DiskCache::Departure DiskCache::depart(const CacheKey& key, const IncludeClosure
     }
     if (locked != -EAGAIN || std::chrono::steady_clock::now() >= deadline) return departure;
     waited = true;
+    check_wait(current_wait_limits(), "a kernel that another process compiles");
     std::this_thread::sleep_for(kPollInterval);
   }
 }

@@ -22,8 +22,8 @@ CompileDeadline::CompileDeadline(std::optional<std::chrono::milliseconds> limit)
       end_(std::chrono::steady_clock::now() + limit.value_or(std::chrono::milliseconds::zero())) {}
 
 bool CompileDeadline::expired() const noexcept {
-  if (!limit_) return false;
   if (expired_.load(std::memory_order_relaxed)) return true;
+  if (!limit_) return false;
   if (std::chrono::steady_clock::now() < end_) return false;
   expired_.store(true, std::memory_order_relaxed);
   return true;
@@ -54,15 +54,15 @@ void NvrtcUnit::add_name(const std::string& expression) {
 bool NvrtcUnit::compile(const std::vector<std::string>& options, const CompileDeadline& deadline) {
   const auto out_of_time = [&] {
     return Timeout(
-        format("compiling took longer than the timeout of {} ms", deadline.limit().count()));
+        deadline.limit().count() == 0
+            ? "the compile was stopped"
+            : format("compiling took longer than the timeout of {} ms", deadline.limit().count()));
   };
   if (deadline.expired()) throw out_of_time();
-  if (deadline.is_set()) {
-    // An NVRTC that cannot be stopped answers kNvrtcNotSupported and runs to its end.
-    void* payload = const_cast<CompileDeadline*>(&deadline);
-    const auto set = nvrtc_.api.nvrtcSetFlowCallback(program_, stop_when_expired, payload);
-    if (set != kNvrtcNotSupported) check(set, "nvrtcSetFlowCallback");
-  }
+  // An NVRTC that cannot be stopped answers kNvrtcNotSupported and runs to its end.
+  void* payload = const_cast<CompileDeadline*>(&deadline);
+  const auto set = nvrtc_.api.nvrtcSetFlowCallback(program_, stop_when_expired, payload);
+  if (set != kNvrtcNotSupported) check(set, "nvrtcSetFlowCallback");
   std::vector<const char*> texts;
   for (const std::string& option : options) texts.push_back(option.c_str());
   const nvrtcResult result =
@@ -97,6 +97,10 @@ std::string NvrtcUnit::log() const {
     text += format("\n(cut here: the log has {} bytes)\n", size);
   }
   return text;
+}
+
+nvrtcResult NvrtcUnit::pch_create_status() const {
+  return nvrtc_.api.nvrtcGetPCHCreateStatus(program_);
 }
 
 std::string NvrtcUnit::lowered_name(const std::string& expression) const {

@@ -18,10 +18,11 @@ class CompileDeadline {
   /// No `limit`: never.
   explicit CompileDeadline(std::optional<std::chrono::milliseconds> limit);
 
-  bool is_set() const noexcept { return limit_.has_value(); }
   std::chrono::milliseconds limit() const noexcept {
     return limit_.value_or(std::chrono::milliseconds::zero());
   }
+  /// Expired from now on, whatever the time. Any thread.
+  void stop() const noexcept { expired_.store(true, std::memory_order_relaxed); }
   /// True from the first moment on at which the time was up; never false again. Any thread.
   bool expired() const noexcept;
 
@@ -44,11 +45,14 @@ class NvrtcUnit {
   void add_name(const std::string& expression);
 
   /// True when it compiled, false when the text is at fault (see log()). Where NVRTC can be stopped
-  /// (12.8 and newer) it is once `deadline` expires. Throws Timeout, InvalidArgument for an option
-  /// that NVRTC refuses, NvrtcNotFound when its builtins library is missing, else Error.
+  /// (12.8 and newer) it is once `deadline` expires or is stopped. Throws Timeout, InvalidArgument
+  /// for an option that NVRTC refuses, NvrtcNotFound when its builtins library is missing, else
+  /// Error.
   bool compile(const std::vector<std::string>& options, const CompileDeadline& deadline);
 
   std::string log() const;
+  /// What came of --pch. After a compile.
+  nvrtcResult pch_create_status() const;
   /// After a compile that succeeded.
   std::string lowered_name(const std::string& expression) const;
   std::string ptx() const;

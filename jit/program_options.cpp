@@ -165,7 +165,6 @@ std::vector<std::string> to_nvrtc_options(const ProgramOptions& options, const s
   if (options.device_debug) result.push_back("--device-debug");
   if (options.lineinfo && !options.device_debug) result.push_back("--generate-line-info");
   if (options.minimal == Tristate::on) result.push_back("--minimal");
-  if (options.pch == Tristate::on) result.push_back("--pch");
   if (options.opt_level) {
     result.push_back("--ptxas-options=-O" + std::to_string(*options.opt_level));
   }

@@ -4,9 +4,12 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <thread>
 
 #include "base/errors.h"
+#include "jit/compile_trace.h"
+#include "jit/compile_wait.h"
 #include "unit/jit/fake_nvrtc.h"
 #include "unit/jit/jit_fixture.h"
 
@@ -20,6 +23,22 @@ const std::string kSaxpy =
     "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
     "  if (i < n) y[i] = a * x[i] + y[i];\n"
     "}\n";
+
+/// NVRTC instantiates templates for some seconds and asks no callback meanwhile.
+const std::string kBomb =
+    "template <int N, int M> struct B {\n"
+    "  static const long v = B<N - 1, 2 * M>::v + B<N - 1, 2 * M + 1>::v;\n};\n"
+    "template <int M> struct B<0, M> { static const long v = M; };\n"
+    "__global__ void k(long* x) { *x = B<13, 0>::v; }";
+
+void await_abandoned() {
+  const auto begin = std::chrono::steady_clock::now();
+  while (Compiler::abandoned_compiles() > 0 &&
+         std::chrono::steady_clock::now() - begin < std::chrono::seconds(120)) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  CHECK(Compiler::abandoned_compiles() == 0);
+}
 
 ObjectCode compile(const CompileRequest& request) {
   return Compiler(newest_nvrtc()).compile(request);
@@ -269,19 +288,66 @@ TEST_CASE("compiler: a missing header says how to get it") {
 }
 
 TEST_CASE("compiler: a template bomb does not hold the caller beyond the timeout") {
-  auto request = request_for(
-      "template <int N, int M> struct B {\n"
-      "  static const long v = B<N - 1, 2 * M>::v + B<N - 1, 2 * M + 1>::v;\n};\n"
-      "template <int M> struct B<0, M> { static const long v = M; };\n"
-      "__global__ void k(long* x) { *x = B<12, 0>::v; }");
-  request.options.timeout = std::chrono::milliseconds(50);
-  const auto begin = std::chrono::steady_clock::now();
-  CHECK_THROWS_AS(compile(request), Timeout);
-  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::milliseconds(900));
-  while (Compiler::abandoned_compiles() > 0) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  for (const LoadedNvrtc& nvrtc : real_nvrtcs()) {
+    CHECK_NOTHROW(Compiler(nvrtc).compile(request_for(kSaxpy)));  // its libraries are loaded
+    auto request = request_for(kBomb);
+    request.options.timeout = std::chrono::milliseconds(50);
+    const auto begin = std::chrono::steady_clock::now();
+    CHECK_THROWS_AS(Compiler(nvrtc).compile(request), Timeout);
+    CHECK(std::chrono::steady_clock::now() - begin < std::chrono::milliseconds(150));
+    CHECK(Compiler::abandoned_compiles() > 0);
+    // What follows does not wait for it.
+    request = request_for(kSaxpy);
+    request.options.timeout = std::chrono::minutes(5);
+    CHECK(Compiler(nvrtc).compile(request).kernels.size() == 1);
   }
-  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(120));
+  await_abandoned();
+}
+
+TEST_CASE("compiler: a signal or another thread ends a compile within 100 ms") {
+  using Clock = std::chrono::steady_clock;
+  static std::atomic<bool> interrupted = false;
+  static std::atomic<Clock::rep> when = 0;
+  set_interrupt_check([] { return interrupted.load(); });
+  WaitLimits limits;
+  limits.stop = std::make_shared<std::atomic<bool>>(false);
+  for (const bool by_signal : {false, true}) {
+    std::thread other([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(60));
+      when = Clock::now().time_since_epoch().count();
+      (by_signal ? interrupted : *limits.stop) = true;
+    });
+    const WaitScope scope(by_signal ? WaitLimits{} : limits);
+    if (by_signal) {
+      CHECK_THROWS_AS(compile(request_for(kBomb)), Interrupted);
+    } else {
+      CHECK_THROWS_AS(compile(request_for(kBomb)), Cancelled);
+    }
+    const auto latency = Clock::now() - Clock::time_point(Clock::duration(when));
+    CHECK(latency < std::chrono::milliseconds(100));
+    other.join();
+  }
+  set_interrupt_check(nullptr);
+  await_abandoned();
+  CHECK_NOTHROW(compile(request_for(kSaxpy)));
+}
+
+TEST_CASE("compiler: what --minimal leaves out is there when the text needs it, and learnt once") {
+  const std::string text =
+      "#include \"own.h\"\n__global__ void k(int* x) { x[0] = sizeof(Stream); }\n";
+  for (const LoadedNvrtc& nvrtc : real_nvrtcs()) {
+    auto request = request_for(text);
+    request.options.headers = {{"own.h", "typedef cudaStream_t Stream;\n"}};
+    const auto compiled = [&] { return Compiler(nvrtc).compile(request).trace; };
+    CHECK(compiled()->attempts == 2);
+    const auto again = compiled();
+    CHECK(again->attempts == 1);
+    CHECK_FALSE(again->minimal);
+    request = request_for(kSaxpy);
+    CHECK(compiled()->minimal);
+    request.options.minimal = Tristate::off;
+    CHECK_FALSE(compiled()->minimal);
+  }
 }
 
 TEST_CASE("compiler: a generous timeout changes nothing, also for errors") {

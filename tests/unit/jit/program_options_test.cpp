@@ -43,8 +43,8 @@ TEST_CASE("options: each field becomes an option, in a fixed order") {
         std::vector<std::string>{"--gpu-architecture=sm_90", "--std=c++17", "--define-macro=FLAG",
                                  "--define-macro=N=4", "--include-path=/a", "--include-path=b c",
                                  "--include-path=/cuda", "--use_fast_math", "--maxrregcount=64",
-                                 "--generate-line-info", "--minimal", "--pch",
-                                 "--ptxas-options=-O2", "--no-cache"});
+                                 "--generate-line-info", "--minimal", "--ptxas-options=-O2",
+                                 "--no-cache"});
   options.device_debug = true;
   const auto debug = to_nvrtc_options(options, "sm_90", {});
   CHECK(std::count(debug.begin(), debug.end(), "--device-debug") == 1);

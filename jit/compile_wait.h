@@ -1,0 +1,73 @@
+// How long a thread waits for a compile: deadlines, cancellation, signals.
+#pragma once
+
+#include "base/errors.h"
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace kernwright {
+
+/// Somebody asked the compile to stop. Nothing was stored.
+class Cancelled : public Error {
+ public:
+  using Error::Error;
+};
+
+/// A signal arrived while a thread waited for a compile; what it means, the one who installed the
+/// check knows. Python: the exception of the signal's handler, KeyboardInterrupt for Ctrl-C.
+class Interrupted : public Error {
+ public:
+  using Error::Error;
+};
+
+/// Becomes true once, from any thread.
+using StopFlag = std::shared_ptr<std::atomic<bool>>;
+
+/// Until when a thread waits. A value.
+struct WaitLimits {
+  std::optional<std::chrono::steady_clock::time_point> deadline;
+  std::chrono::milliseconds timeout{0};  ///< what led to the deadline, for the message
+  StopFlag stop;                         ///< may be null
+
+  /// With a deadline `limit` from now, unless the present one is sooner.
+  WaitLimits within(std::optional<std::chrono::milliseconds> limit) const;
+};
+
+/// Every wait for a compile in this thread and scope, also for one that another thread began, ends
+/// at these limits. Scopes nest; the innermost counts.
+class WaitScope {
+ public:
+  explicit WaitScope(WaitLimits limits);
+  ~WaitScope();
+  WaitScope(const WaitScope&) = delete;
+  WaitScope& operator=(const WaitScope&) = delete;
+
+ private:
+  WaitLimits limits_;
+  const WaitLimits* outer_;
+};
+
+/// The limits of the innermost scope of this thread; none outside of all.
+WaitLimits current_wait_limits();
+
+/// `check` says whether a signal was received that ends a wait; it is called with no lock held by
+/// every thread that waits, and must be safe on any. Null: none. For bindings of languages that
+/// handle signals themselves.
+using InterruptCheck = bool (*)();
+void set_interrupt_check(InterruptCheck check) noexcept;
+
+/// Whether this thread could be made to end a wait early.
+bool wait_can_end(const WaitLimits& limits) noexcept;
+
+/// Throws Timeout, Cancelled or Interrupted when this thread shall wait no longer for the compile
+/// of `what`. Call with no lock held.
+void check_wait(const WaitLimits& limits, const std::string& what);
+
+/// The longest that a thread waits between two check_wait().
+inline constexpr std::chrono::milliseconds kWaitSlice{20};
+
+}  // namespace kernwright
