@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections import namedtuple
 from typing import Any
 
-from kernwright import _core
+from kernwright import _core, _recent
 from kernwright._options import ProgramOptions, make_options
 from kernwright._source import Located, locate
 from kernwright.errors import ArgumentError
@@ -38,11 +39,20 @@ def kernel(
 
     A str is CUDA C++ text, a path object names a file. `name` may be left out when the text has one
     __global__ function, and may be a template instance: "scale<float, 4>". Options are those of
-    ProgramOptions, as an object or as single fields.
+    ProgramOptions, as an object or as single fields. The same request from the same line gets the
+    same object again, unless its text has variables of its own or options name headers.
     """
+    key = None
+    if options is None:
+        key = _recent.request_key(source, name, option_fields, sys._getframe(1))
+        if key is not None and (known := _recent.find(key)) is not None:
+            return known
     located = locate(source)
     program = _program(located, make_options(options, option_fields))
-    return program.kernel(_name(name))
+    made = program.kernel(_name(name))
+    if key is not None:
+        _recent.keep(key, made)
+    return made
 
 
 def module(
