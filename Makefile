@@ -7,7 +7,7 @@ BIN     := $(VENV)/bin
 # Everything the installed package is made from: a change in any of it reinstalls.
 SOURCES := $(shell find runtime jit kernels_src bindings cmake CMakeLists.txt pyproject.toml -type f 2>/dev/null)
 
-.PHONY: help setup configure build install demo test lint format bench gpu-test asan tsan fuzz wheel clean
+.PHONY: help setup configure build install demo test lint format bench gpu-test asan tsan fuzz wheel wheel-test clean
 help:
 	@sed -n 's/^## //p' Makefile
 
@@ -67,9 +67,13 @@ asan tsan: setup
 	  TSAN_OPTIONS=suppressions=$(CURDIR)/tests/tsan.supp \
 	  ctest --test-dir build/$@ -j $(JOBS) --output-on-failure
 
-## make wheel     a wheel in dist/
-wheel: setup
-	@$(BIN)/python -m pip wheel -q --no-build-isolation --no-deps -w dist .
+## make wheel     a manylinux wheel in dist/
+wheel: configure
+	@scripts/make_wheel.sh $(BIN)/python dist $(BUILD)
+
+## make wheel-test  builds the wheel, installs it in an empty environment, runs the README there
+wheel-test: wheel
+	@$(BIN)/python scripts/test_wheel.py dist
 
 clean:
 	rm -rf build dist $(VENV)

@@ -6,11 +6,12 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <charconv>
-#include <random>
+#include <chrono>
 
 namespace kernwright {
 namespace {
@@ -20,9 +21,13 @@ constexpr std::time_t kStaleSeconds = 3600;
 
 /// Names the process, so that others can tell whether its writer still lives.
 std::string temporary_name() {
-  thread_local std::random_device random;
-  const auto word = [] { return static_cast<std::uint64_t>(random()); };
-  return format("{}{}-{:016x}", kPrefix, ::getpid(), word() << 32 | word());
+  // NOTE: std::random_device would ask for a newer C library than anything else here.
+  std::uint64_t random = 0;
+  if (::getrandom(&random, sizeof(random), GRND_NONBLOCK) != sizeof(random)) {
+    random =
+        static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+  }
+  return format("{}{}-{:016x}", kPrefix, ::getpid(), random);
 }
 
 /// The process that a temporary file's name tells, or 0.

