@@ -1,9 +1,9 @@
 """Installs a wheel into an empty environment with pip alone and runs the README's example there.
 
-Usage: python scripts/test_wheel.py WHEEL-OR-FOLDER. The environment is made by this Python; NVRTC and
-NumPy come from the package index as the wheel's own dependencies. No toolkit is used: the NVRTC that
-was loaded must be the environment's. Ends with "N passed, N failed"; without a package index it says
-so and fails.
+Usage: python scripts/test_wheel.py WHEEL-OR-FOLDER. The environment is made by this Python; NVRTC
+and NumPy come from the package index as the wheel's own dependencies. No toolkit is used: the NVRTC
+that was loaded must be the environment's. Ends with "N passed, N failed"; without a package index
+it says so and fails.
 """
 
 import glob
