@@ -1,6 +1,7 @@
 // From C++ exceptions to the classes of kernwright.errors, and the helpers of python_support.h.
 #include "base/errors.h"
 #include "bindings.h"
+#include "compile_limits.h"
 #include "python_support.h"
 
 namespace kernwright::python {
@@ -81,7 +82,20 @@ bool raise_if(const char* name, const Error& e) {
   return found != nullptr;
 }
 
+/// What ended a wait for a compile early.
+bool raise_if_stopped(const Error& e) {
+  if (dynamic_cast<const Interrupted*>(&e) != nullptr) {
+    restore_interrupt();
+    return true;
+  }
+  if (dynamic_cast<const Cancelled*>(&e) == nullptr) return false;
+  const py::object type = py::module_::import("concurrent.futures").attr("CancelledError");
+  PyErr_SetString(type.ptr(), e.what());
+  return true;
+}
+
 void raise_error(const Error& e) {
+  if (raise_if_stopped(e)) return;
   // Derived classes before their bases.
   const bool done =
       raise_if<CompileError>("CompileError", e) || raise_if<ArgumentError>("ArgumentError", e) ||

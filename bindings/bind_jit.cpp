@@ -3,6 +3,7 @@
 #include "base/errors.h"
 #include "base/format.h"
 #include "bindings.h"
+#include "compile_limits.h"
 #include "core/device.h"
 #include "current.h"
 #include "dtype.h"
@@ -70,7 +71,9 @@ ProgramObject make_program(const std::string& text, const std::string& name, int
 
 /// Compiles for the arch of the options, else for that of the current device.
 ObjectCode compile(const ProgramObject& self, const std::string& kind,
-                   const std::vector<std::string>& names) {
+                   const std::vector<std::string>& names, const py::object& timeout,
+                   const StopObject* stop) {
+  const WaitScope scope(wait_limits_argument(timeout, stop));
   const Program& program = self.program;
   const CodeKind wanted = code_kind(kind);
   if (!program.options().arch.empty()) {
@@ -82,6 +85,15 @@ ObjectCode compile(const ProgramObject& self, const std::string& kind,
   options.arch = format("{}_{}", wanted == CodeKind::ptx ? "compute" : "sm", number);
   const py::gil_scoped_release unlocked;
   return Program(program.source(), options).compile(wanted, names);
+}
+
+/// Compiles and loads the kernels that are no templates.
+void load(const ProgramObject& self, const py::object& device, const py::object& timeout,
+          const StopObject* stop) {
+  const WaitScope scope(wait_limits_argument(timeout, stop));
+  Device& chosen = device_argument(device);
+  const py::gil_scoped_release unlocked;
+  self.program.module(chosen);
 }
 
 /// A __device__ or __constant__ variable as an array over the module's own memory.
@@ -138,7 +150,9 @@ void bind_program(py::module_& m) {
                                }
                                return names;
                              })
-      .def("compile", &compile, py::arg("kind"), py::arg("names"))
+      .def("compile", &compile, py::arg("kind"), py::arg("names"), py::arg("timeout") = py::none(),
+           py::arg("stop") = nullptr)
+      .def("load", &load, py::arg("device"), py::arg("timeout"), py::arg("stop"))
       .def(
           "kernel",
           [](const py::object& self, const std::string& name) {

@@ -3,6 +3,7 @@
 #include "base/errors.h"
 #include "base/format.h"
 #include "bindings.h"
+#include "compile_limits.h"
 #include "core/device.h"
 #include "core/runtime.h"
 #include "current.h"
@@ -147,14 +148,28 @@ void define_inspection(py::class_<KernelObject>& type) {
           py::arg("shared_bytes") = 0);
 }
 
+py::object compile_kernel(const py::object& self, const py::object& device,
+                          const py::object& timeout, const StopObject* stop) {
+  const WaitScope scope(wait_limits_argument(timeout, stop));
+  self.cast<KernelObject&>().plan(device_argument(device));
+  return self;
+}
+
 void bind_kernel(py::module_& m) {
   py::class_<KernelObject> type(m, "Kernel", py::custom_type_setup(&set_slots));
   define_inspection(type);
   type.def(
           "compile",
+          [](const py::object& self, const py::object& device, const py::object& timeout) {
+            return compile_kernel(self, device, timeout, nullptr);
+          },
+          py::arg("device") = py::none(), py::arg("timeout") = py::none())
+      .def("_compile", &compile_kernel, py::arg("device"), py::arg("timeout"), py::arg("stop"))
+      .def(
+          "compile_async",
           [](const py::object& self, const py::object& device) {
-            self.cast<KernelObject&>().plan(device_argument(device));
-            return self;
+            return py::module_::import("kernwright._background")
+                .attr("compile_async")(self, device);
           },
           py::arg("device") = py::none())
       .def(

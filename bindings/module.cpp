@@ -35,6 +35,7 @@ PYBIND11_MODULE(_core, m) {
   python::bind_core(m);
   python::bind_memory(m);
   python::bind_array(m);
+  python::bind_compile(m);
   python::bind_jit(m);
   python::bind_launch(m);
   python::bind_status(m);

@@ -45,7 +45,7 @@ from kernwright._creation import (
     zeros,
     zeros_like,
 )
-from kernwright._kernels import Module, Program, kernel, module
+from kernwright._kernels import Module, Program, kernel, module, warmup
 from kernwright._options import ProgramOptions
 from kernwright.errors import (
     ArgumentError,
@@ -124,6 +124,7 @@ __all__ = [
     "ones_like",
     "pinned",
     "strided",
+    "warmup",
     "zeros",
     "zeros_like",
 ]

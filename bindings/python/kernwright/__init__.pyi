@@ -29,6 +29,7 @@ from kernwright._core import pinned as pinned
 from kernwright._core import strided as strided
 from kernwright._kernels import Module as Module
 from kernwright._kernels import Program as Program
+from kernwright._kernels import warmup as warmup
 from kernwright._options import ProgramOptions as ProgramOptions
 from kernwright.errors import ArgumentError as ArgumentError
 from kernwright.errors import ArgumentRangeError as ArgumentRangeError

@@ -5,12 +5,17 @@ from __future__ import annotations
 import os
 import sys
 from collections import namedtuple
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kernwright import _core, _recent
 from kernwright._options import ProgramOptions, make_options
 from kernwright._source import Located, locate
 from kernwright.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from kernwright._background import CompileFuture
 
 Parameter = namedtuple("Parameter", "name type kind dtype lanes size offset const")
 Parameter.__module__ = __name__
@@ -66,6 +71,25 @@ def module(
     return Module(_program(located, make_options(options, option_fields)))
 
 
+def warmup(
+    kernels: Iterable[_core.Kernel | Module], wait: bool = False, *, device: Any = None
+) -> list[CompileFuture]:
+    """Compiles kernels and modules in the background, as many at once as there are processors.
+
+    Returns their futures, in order. With wait=True it returns when all are compiled and raises the
+    first error; what is still to be done is cancelled then.
+    """
+    from kernwright import _background
+
+    items = list(kernels)
+    for item in items:
+        if not isinstance(item, (_core.Kernel, Module)):
+            kind = type(item).__name__
+            raise ArgumentError(f"warmup() takes a list of kernels and modules, got a {kind} in it")
+    futures = [item.compile_async(device) for item in items]
+    return _background.finish(futures) if wait else futures
+
+
 class Module:
     """Kernels and variables of one source: ``m["name<float>"]``, ``m.symbol("coefficients")``."""
 
@@ -94,6 +118,23 @@ class Module:
 
     def __contains__(self, name: object) -> bool:
         return name in self.names
+
+    def compile(self, device: Any = None, timeout: float | None = None) -> Module:
+        """Compiles and loads, now, all kernels that are no templates; at most `timeout` seconds."""
+        self._program.load(device, timeout, None)
+        return self
+
+    def compile_async(self, device: Any = None) -> CompileFuture:
+        """The same in the background; the future's result is this module."""
+        from kernwright import _background
+
+        chosen = _core.current_device() if device is None else device
+
+        def load(stop: _core._Stop) -> Module:
+            self._program.load(chosen, None, stop)
+            return self
+
+        return _background.submit(load)
 
     def symbol(
         self,
@@ -139,7 +180,13 @@ class Program:
         """The __global__ functions that the source declares, templates included."""
         return self._program.declared
 
-    def compile(self, kind: str = "cubin", names: list[str] | None = None) -> _core.ObjectCode:
+    def compile(
+        self,
+        kind: str = "cubin",
+        names: list[str] | None = None,
+        *,
+        timeout: float | None = None,
+    ) -> _core.ObjectCode:
         """Object code of that kind ("cubin" or "ptx") for the options' arch, or the device's.
 
         `names` are the kernels wanted, template instances among them; by default all that are no
@@ -147,7 +194,7 @@ class Program:
         """
         if isinstance(names, str):
             raise ArgumentError("names= is a list of str, got one str")
-        return self._program.compile(kind, list(names or ()))
+        return self._program.compile(kind, list(names or ()), timeout)
 
     def kernel(self, name: str | None = None) -> _core.Kernel:
         """A kernel of this program, compiled when first needed."""

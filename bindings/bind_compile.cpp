@@ -1,0 +1,64 @@
+// Compiling in the background: the stop flag, deadlines, and Ctrl-C while a thread waits.
+#include "base/errors.h"
+#include "bindings.h"
+#include "compile_limits.h"
+#include "current.h"
+#include "jit/compile_wait.h"
+#include "jit/compiler.h"
+#include "python_support.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <memory>
+#include <optional>
+#include <utility>
+
+namespace kernwright::python {
+namespace {
+
+/// What a signal's handler raised while the main thread waited. Touched with the GIL held.
+std::optional<py::error_already_set>& raised_by_signal() {
+  static auto& raised = *new std::optional<py::error_already_set>;  // outlives the interpreter
+  return raised;
+}
+
+/// Python runs the handlers of signals in its main thread alone, which is that of the process.
+bool signal_ends_wait() {
+  if (::syscall(SYS_gettid) != ::getpid() || !Py_IsInitialized()) return false;
+  const py::gil_scoped_acquire locked;
+  if (PyErr_CheckSignals() == 0) return false;
+  raised_by_signal().emplace();
+  return true;
+}
+
+}  // namespace
+
+WaitLimits wait_limits_argument(const py::object& timeout, const StopObject* stop) {
+  WaitLimits limits = current_wait_limits();
+  if (const auto limit = timeout_argument(timeout)) {
+    limits = limits.within(std::chrono::ceil<std::chrono::milliseconds>(*limit));
+  }
+  if (stop != nullptr) limits.stop = stop->flag;
+  return limits;
+}
+
+void restore_interrupt() {
+  if (raised_by_signal()) {
+    raised_by_signal()->restore();
+    raised_by_signal().reset();
+  } else {
+    PyErr_SetNone(PyExc_KeyboardInterrupt);
+  }
+}
+
+void bind_compile(py::module_& m) {
+  py::class_<StopObject>(m, "_Stop")
+      .def(py::init<>())
+      .def("stop", [](const StopObject& o) { o.flag->store(true); })
+      .def_property_readonly("is_stopped", [](const StopObject& o) { return o.flag->load(); });
+  m.def("_abandoned_compiles", [] { return Compiler::abandoned_compiles(); });
+  set_interrupt_check(&signal_ends_wait);
+}
+
+}  // namespace kernwright::python
