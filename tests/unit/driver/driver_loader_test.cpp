@@ -48,9 +48,9 @@ TEST_CASE("driver loader: every row is filled through cuGetProcAddress with its 
   const DriverApi unset;
   const auto before = addresses(unset);
   const auto after = addresses(driver.api);
-  for (const auto& [name, address] : after) {
-    CAPTURE(name);
-    CHECK((address != before.at(name)) == (name.rfind("kw", 0) != 0));
+  for (const auto& row : after) {
+    CAPTURE(row.first);
+    CHECK((row.second != before.at(row.first)) == (row.first.rfind("kw", 0) != 0));
   }
   CHECK(driver.api.cuMemFree(0) >= 10000);
   CHECK(driver.api.cuMemFree(0) != driver.api.cuMemFreeHost(nullptr));
@@ -108,7 +108,9 @@ TEST_CASE("driver loader: each failure of cuInit has its own advice") {
       {CUDA_ERROR_UNKNOWN, "CUDA_ERROR_UNKNOWN (999)"},
       {static_cast<CUresult>(4711), "unknown error (4711)"},
   };
-  for (const auto& [code, words] : expected) {
+  for (const auto& row : expected) {
+    const CUresult code = row.first;
+    const std::string& words = row.second;
     CAPTURE(static_cast<int>(code));
     init.set(std::to_string(code).c_str());
     const std::string message = refusal(FAKE_CUDA);
