@@ -10,6 +10,7 @@
 #include "jit/object_code.h"
 #include "jit/program.h"
 #include "kernel_object.h"
+#include "program_object.h"
 #include "python_support.h"
 
 #include <pybind11/stl.h>
@@ -57,12 +58,6 @@ CodeKind code_kind(const std::string& name) {
   if (name == "ptx") return CodeKind::ptx;
   throw InvalidArgument(format("code of kind \"{}\": it is \"cubin\" or \"ptx\"", name));
 }
-
-/// A Program and the kernwright.ProgramOptions that it was made with, which travel in pickles.
-struct ProgramObject {
-  Program program;
-  py::object options;
-};
 
 ProgramObject make_program(const std::string& text, const std::string& name, int first_line,
                            const std::string& directory, const py::object& options) {
@@ -174,6 +169,14 @@ py::dict kernels_of(const ObjectCode& code) {
   return kernels;
 }
 
+py::dict lowered_names_of(const ObjectCode& code) {
+  py::dict names;
+  for (const KernelSignature& signature : code.kernels) {
+    names[text_object(signature.name)] = signature.lowered;
+  }
+  return names;
+}
+
 void bind_object_code(py::module_& m) {
   py::class_<ObjectCode>(m, "ObjectCode")
       .def_property_readonly("code", [](const ObjectCode& o) { return py::bytes(o.code); })
@@ -186,6 +189,7 @@ void bind_object_code(py::module_& m) {
       .def_property_readonly("nvrtc_version", [](const ObjectCode& o) { return o.nvrtc_version; })
       .def_property_readonly("compile_ms", [](const ObjectCode& o) { return o.compile_ms; })
       .def_property_readonly("kernels", &kernels_of)
+      .def_property_readonly("lowered_names", &lowered_names_of)
       .def(
           "kernel",
           [](const ObjectCode& o, const std::string& name) {

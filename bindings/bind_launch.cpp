@@ -132,6 +132,11 @@ void define_inspection(py::class_<KernelObject>& type) {
           "ptx", [](const KernelObject& k) { return text_object(code_as(k, CodeKind::ptx)); })
       .def_property_readonly(
           "cubin", [](const KernelObject& k) { return py::bytes(code_as(k, CodeKind::cubin)); })
+      .def_property_readonly("sass",
+                             [](const KernelObject& k) {
+                               return py::module_::import("kernwright._disassembly")
+                                   .attr("sass")(py::bytes(code_as(k, CodeKind::cubin)));
+                             })
       .def_property_readonly(
           "log", [](const KernelObject& k) { return text_object(code_of(k, here())->log); })
       .def(

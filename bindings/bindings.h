@@ -18,7 +18,7 @@ void bind_array(py::module_& m);    ///< Array and the exchange of arrays with o
 void bind_compile(py::module_& m);  ///< waits for compiles: stop flags, signals
 void bind_jit(py::module_& m);      ///< Program and ObjectCode
 void bind_launch(py::module_& m);   ///< Kernel, its bound configurations, argument wrappers
-void bind_status(py::module_& m);   ///< what doctor shows
+void bind_cache(py::module_& m);    ///< caches, packs, lint
 void bind_status(py::module_& m);   ///< what doctor shows: driver, NVRTC, headers, variables
 
 /// A str; bytes that are not UTF-8 (a compiler may print any) become escapes.

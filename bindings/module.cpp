@@ -38,6 +38,6 @@ PYBIND11_MODULE(_core, m) {
   python::bind_compile(m);
   python::bind_jit(m);
   python::bind_launch(m);
-  python::bind_status(m);
+  python::bind_cache(m);
   python::bind_status(m);
 }

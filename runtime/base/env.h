@@ -24,6 +24,7 @@ enum class Env : std::uint8_t {
   cache_dir,
   cache_limit,
   record,
+  nvdisasm,
 };
 
 /// How the text of a variable is read.

@@ -108,6 +108,7 @@ __all__ = [
     "__version__",
     "arange",
     "asarray",
+    "cache",
     "current_device",
     "current_stream",
     "devices",
@@ -119,18 +120,32 @@ __all__ = [
     "full_like",
     "kernel",
     "linspace",
+    "lint",
     "module",
     "ones",
     "ones_like",
+    "pack",
     "pinned",
     "strided",
+    "use_pack",
     "warmup",
     "zeros",
     "zeros_like",
 ]
 
 
+# What most programs never use is imported when it is asked for.
+_LATER = {"cache": "cache", "lint": "_lint", "pack": "_pack", "use_pack": "_pack"}
+
+
 def __getattr__(name: str) -> object:
+    if name in _LATER:
+        import importlib
+
+        module = importlib.import_module(f"kernwright.{_LATER[name]}")
+        value = module if name == "cache" else getattr(module, name)
+        globals()[name] = value
+        return value
     if name not in _DTYPES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from kernwright import _core

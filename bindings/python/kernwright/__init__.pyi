@@ -7,6 +7,7 @@ from typing import Any, SupportsIndex
 import ml_dtypes
 import numpy as np
 
+from kernwright import cache as cache
 from kernwright import errors as errors
 from kernwright._core import Array as Array
 from kernwright._core import BoundKernel as BoundKernel
@@ -30,7 +31,10 @@ from kernwright._core import strided as strided
 from kernwright._kernels import Module as Module
 from kernwright._kernels import Program as Program
 from kernwright._kernels import warmup as warmup
+from kernwright._lint import lint as lint
 from kernwright._options import ProgramOptions as ProgramOptions
+from kernwright._pack import pack as pack
+from kernwright._pack import use_pack as use_pack
 from kernwright.errors import ArgumentError as ArgumentError
 from kernwright.errors import ArgumentRangeError as ArgumentRangeError
 from kernwright.errors import CompileError as CompileError

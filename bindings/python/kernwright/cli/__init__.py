@@ -9,6 +9,10 @@ import sys
 COMMANDS = {
     "demo": "string kernels over a photograph, compiled, launched and checked",
     "doctor": "what this machine has (driver, devices, NVRTC, headers), and a kernel run on it",
+    "compile": "a source file to a cubin or PTX",
+    "lint": "compiler messages for .cu files and the string kernels of .py files, with no GPU",
+    "cache": "shows, checks and empties the disk cache of compiled kernels",
+    "pack": "compiles many kernels for many architectures into one file",
 }
 
 

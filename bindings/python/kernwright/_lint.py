@@ -1,0 +1,106 @@
+"""lint(): what the compiler says about a source, with no device and no code made."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from kernwright import _core
+from kernwright._literals import Literal, find_literals
+from kernwright._options import ProgramOptions, make_options
+from kernwright._source import Located, locate
+from kernwright.errors import Diagnostic, InvalidArgument
+
+
+def lint(
+    source: str | os.PathLike[str],
+    *,
+    options: ProgramOptions | None = None,
+    **option_fields: Any,
+) -> list[Diagnostic]:
+    """What the compiler has against a source: errors and warnings, at their lines, with hints.
+
+    Takes what kernel() takes. A syntax-only pass: templates are not instantiated, no code is made,
+    and it needs no device.
+    """
+    located = locate(source)
+    return _check(located, make_options(options, option_fields))
+
+
+def lint_file(path: str, options: ProgramOptions) -> list[Diagnostic]:
+    """The same for a file: a .py file's string kernels, each with the literal options of the call
+    that compiles it; any other file is CUDA C++."""
+    if not path.endswith((".py", ".pyi")):
+        return _check(locate(_Path(path)), options)
+    text = locate(_Path(path)).text
+    try:
+        literals = find_literals(text, path)
+    except SyntaxError as error:
+        return [_message("error", f"not Python: {error.msg}", path, error.lineno, error.offset)]
+    found: list[Diagnostic] = []
+    for literal in literals:
+        found += _check_literal(literal, path, options)
+    return found
+
+
+def lint_files(paths: list[str], options: ProgramOptions) -> list[Diagnostic]:
+    """All files, as many at once as there are processors; the results are in the files' order."""
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        return [
+            found for each in pool.map(lambda p: lint_file(p, options), paths) for found in each
+        ]
+
+
+class _Path:
+    """A path for locate(), spelled as the user spelled it."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __fspath__(self) -> str:
+        return self.path
+
+
+os.PathLike.register(_Path)
+
+
+def _check(located: Located, options: ProgramOptions) -> list[Diagnostic]:
+    return _core._lint(_core._Program(*located, options))
+
+
+def _check_literal(literal: Literal, path: str, options: ProgramOptions) -> list[Diagnostic]:
+    def at(severity: str, message: str) -> Diagnostic:
+        return _message(severity, message, path, literal.line, literal.column)
+
+    if literal.skipped:
+        return [at("note", f"{literal.name} is {literal.skipped}: not checked")]
+    try:
+        own = ProgramOptions(**{**options._as_dict(), **_merged(literal.options, options)})
+        found = _check(Located(literal.text, path, 1, ""), own)
+    except (InvalidArgument, TypeError) as error:
+        return [at("error", f"{literal.name}: {error}")]
+    result = []
+    for diagnostic in found:
+        if diagnostic.file == path:
+            line, column = literal.place(diagnostic.line, diagnostic.column)
+            diagnostic = diagnostic._replace(line=line, column=column)
+        result.append(diagnostic)
+    return result
+
+
+def _merged(own: dict[str, Any], options: ProgramOptions) -> dict[str, Any]:
+    """A literal's own options; tables are added to those of all files."""
+    merged = dict(own)
+    for name in ("defines", "headers"):
+        if isinstance(own.get(name), dict):
+            merged[name] = {**getattr(options, name), **own[name]}
+    if isinstance(own.get("include_dirs"), (list, tuple)):
+        merged["include_dirs"] = [*own["include_dirs"], *options.include_dirs]
+    return merged
+
+
+def _message(
+    severity: str, message: str, path: str, line: int | None, column: int | None
+) -> Diagnostic:
+    return Diagnostic(severity, message, path, line or 0, column or 0, "", "")

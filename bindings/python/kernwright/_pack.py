@@ -1,0 +1,51 @@
+"""Packs: one file with the code of many kernels for many architectures, used without a compiler."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from kernwright import _core
+from kernwright._kernels import Module, Program
+from kernwright.errors import ArgumentError
+
+
+def pack(
+    path: str | os.PathLike[str],
+    kernels: Iterable[Any] = (),
+    *,
+    archs: Sequence[str],
+    records: Iterable[str | os.PathLike[str]] = (),
+) -> list[dict[str, Any]]:
+    """Compiles kernels for every architecture into one file; returns a row for each code in it.
+
+    `kernels` are kernels, modules and programs of a source, source texts or paths; `records` files
+    written by KERNWRIGHT_RECORD. `archs` are "sm_90", "sm_90a", "compute_90", or "sim" for the
+    simulated device. Equal inputs and an equal NVRTC give equal bytes.
+    """
+    if isinstance(archs, str):
+        raise ArgumentError('archs= is a list of str, such as ["sm_80", "sm_90"], got one str')
+    programs = [_item(kernel) for kernel in kernels]
+    return _core._pack_write(
+        os.fspath(path), programs, [os.fspath(record) for record in records], [*archs]
+    )
+
+
+def use_pack(path: str | os.PathLike[str]) -> None:
+    """Takes compiled code from that pack from now on; what it lacks is compiled as before."""
+    _core._pack_use(os.fspath(path))
+
+
+def _item(kernel: Any) -> tuple[_core._Program, list[str]]:
+    if isinstance(kernel, _core.Kernel):
+        if kernel._program is None:
+            raise ArgumentError(f"{kernel.name} was loaded from object code and has no source")
+        return kernel._program, [kernel.name]
+    if isinstance(kernel, (Module, Program)):
+        return kernel._program, []
+    if isinstance(kernel, (str, os.PathLike)):
+        return Program(kernel)._program, []
+    raise ArgumentError(
+        f"pack() takes kernels, modules, programs, texts and paths, got a {type(kernel).__name__}"
+    )

@@ -1,0 +1,41 @@
+"""The compiled kernels of this machine: what is kept, whether it is whole, and how to remove it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kernwright import _core
+from kernwright.errors import ArgumentError
+
+__all__ = ["clear", "info", "list", "trim", "verify"]
+
+
+def info() -> dict[str, Any]:
+    """Where the cache is, whether it is used ("mode", "state", "reason"), its entries, bytes and
+    limit, and under "process" what this process found in which layer."""
+    return _core._cache_info()
+
+
+def list() -> list[dict[str, Any]]:
+    """One row for each entry on the disk, the last used first: key, source, kernels, arch,
+    nvrtc_version, headers, bytes, last_used (seconds since 1970)."""
+    return _core._cache_list()
+
+
+def verify(repair: bool = True) -> dict[str, Any]:
+    """Reads every entry on the disk: "checked", "bytes", and "damaged" with file and reason.
+    Damaged entries are removed unless `repair` is False."""
+    return _core._cache_verify(bool(repair))
+
+
+def clear() -> dict[str, int]:
+    """Removes every entry of the disk and of this process; "entries" and "bytes" that are gone from
+    the disk. Kernels that are loaded stay usable."""
+    return _core._cache_clear()
+
+
+def trim(limit: int) -> dict[str, int]:
+    """Removes what was not used for longest until the disk holds at most `limit` bytes."""
+    if isinstance(limit, bool) or not hasattr(limit, "__index__") or limit.__index__() < 0:
+        raise ArgumentError(f"trim(limit) wants a number of bytes, got {limit!r}")
+    return _core._cache_trim(limit.__index__())

@@ -1,0 +1,35 @@
+"""Options of the compiler that several commands take, as arguments."""
+
+from __future__ import annotations
+
+import argparse
+
+from kernwright._options import ProgramOptions
+
+
+def add_compiler_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-D", "--define", action="append", default=[], metavar="NAME[=VALUE]", help="define a macro"
+    )
+    parser.add_argument(
+        "-I", "--include", action="append", default=[], metavar="DIR", help="look for headers there"
+    )
+    parser.add_argument("--std", default="c++17", help="c++11, c++14, c++17 (default) or c++20")
+    parser.add_argument(
+        "--option",
+        action="append",
+        default=[],
+        metavar="OPTION",
+        help="give this to NVRTC as it is",
+    )
+
+
+def compiler_options(arguments: argparse.Namespace, arch: str | None = None) -> ProgramOptions:
+    pairs = (text.partition("=") for text in arguments.define)
+    return ProgramOptions(
+        arch=arch,
+        std=arguments.std,
+        defines={name: value for name, _, value in pairs},
+        include_dirs=arguments.include,
+        extra=arguments.option,
+    )

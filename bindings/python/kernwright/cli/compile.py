@@ -1,0 +1,127 @@
+"""kernwright compile: a source file to a cubin or PTX, with the names that a kernel has in it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from kernwright.cli import UsageError
+from kernwright.cli._options import add_compiler_options, compiler_options
+
+ENTRY = re.compile(r"Compiling entry function '(\w+)'")
+USED = {
+    "registers": re.compile(r"Used (\d+) registers"),
+    "shared_bytes": re.compile(r"(\d+) bytes smem"),
+    "stack_bytes": re.compile(r"(\d+) bytes stack frame"),
+    "spill_bytes": re.compile(r"(\d+) bytes spill stores"),
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="CUDA C++ source")
+    parser.add_argument(
+        "--arch",
+        action="append",
+        default=[],
+        help="sm_90a, compute_80; repeatable; the device's when left out",
+    )
+    parser.add_argument("--emit", choices=("cubin", "ptx"), default="cubin", help="default: cubin")
+    parser.add_argument(
+        "--name", action="append", default=[], metavar="EXPR", help='"scale<float, 4>"; repeatable'
+    )
+    parser.add_argument("-o", "--output", metavar="OUT", help="the file to write; - for stdout")
+    parser.add_argument("--report", action="store_true", help="time, registers, spills as a table")
+    parser.add_argument("--json", action="store_true", help="print one JSON document only")
+    add_compiler_options(parser)
+
+
+def resources(log: str) -> dict[str, dict[str, int]]:
+    """What ptxas says of each kernel, by its lowered name."""
+    used: dict[str, dict[str, int]] = {}
+    entry = ""
+    for line in log.splitlines():
+        if match := ENTRY.search(line):
+            entry = match[1]
+            used[entry] = dict.fromkeys(USED, 0)
+        elif entry:
+            for name, pattern in USED.items():
+                if match := pattern.search(line):
+                    used[entry][name] = int(match[1])
+    return used
+
+
+def compile_one(arguments: argparse.Namespace, arch: str | None) -> tuple[Any, dict[str, Any]]:
+    """The object code, and a row for the report."""
+    import kernwright as kw
+
+    options = compiler_options(arguments, arch)
+    if arguments.report and arguments.emit == "cubin":
+        options = options.replace(extra=[*options.extra, "--ptxas-options=-v"])
+    program = kw.Program(Path(arguments.file), options)
+    code = program.compile(arguments.emit, arguments.name or None)
+    for diagnostic in code.diagnostics:
+        if diagnostic.severity == "warning":
+            place = f"{diagnostic.file}:{diagnostic.line}:{diagnostic.column}"
+            print(f"{place}: warning: {diagnostic.message}", file=sys.stderr)
+    used = resources(code.log)
+    row = {
+        "arch": code.arch,
+        "kind": code.kind,
+        "bytes": len(code.code),
+        "nvrtc_version": code.nvrtc_version,
+        "compile_ms": round(code.compile_ms, 2),
+        "kernels": [
+            {"name": name, "lowered": lowered, **used.get(lowered, {})}
+            for name, lowered in code.lowered_names.items()
+        ],
+    }
+    return code, row
+
+
+def output_path(arguments: argparse.Namespace, arch: str, several: bool) -> str:
+    if arguments.output:
+        return str(arguments.output)
+    stem = Path(arguments.file).stem
+    return f"{stem}.{arch}.{arguments.emit}" if several else f"{stem}.{arguments.emit}"
+
+
+def show(row: dict[str, Any]) -> None:
+    print(
+        f"{row['arch']}: {row['kind']} of {row['bytes']} bytes by NVRTC {row['nvrtc_version']} "
+        f"in {row['compile_ms']} ms"
+    )
+    titles = ("registers", "shared_bytes", "stack_bytes", "spill_bytes")
+    print("  " + "".join(f"{title.replace('_', ' '):>14}" for title in titles) + "  kernel")
+    for kernel in row["kernels"]:
+        print("  " + "".join(f"{kernel.get(t, '-'):>14}" for t in titles) + f"  {kernel['name']}")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    if not os.path.isfile(arguments.file):
+        raise UsageError(f"there is no file {arguments.file!r}")
+    archs = [arch for text in arguments.arch for arch in text.split(",")] or [None]
+    if len(archs) > 1 and arguments.output:
+        raise UsageError("-o names one file: give one --arch with it")
+    if arguments.output == "-" and (arguments.report or arguments.json):
+        raise UsageError("-o - fills stdout with the code: leave out --report and --json")
+    rows = []
+    for arch in archs:
+        code, row = compile_one(arguments, arch)
+        path = output_path(arguments, code.arch, len(archs) > 1)
+        if path == "-":
+            sys.stdout.buffer.write(code.code)
+            continue
+        Path(path).write_bytes(code.code)
+        rows.append({"file": path, **row})
+        if not arguments.json:
+            print(f"wrote {path}")
+            if arguments.report:
+                show(row)
+    if arguments.json:
+        print(json.dumps(rows, indent=1))
+    return 0
