@@ -1,2 +1,6 @@
-# What the jit room's tests need beside their sources: the fake driver of the core room's tests.
-target_sources(test_jit PRIVATE "${PROJECT_SOURCE_DIR}/tests/unit/core/fake_driver.cpp")
+# What the jit room's tests need beside their sources: the fake driver of the core room's tests and
+# the failing file system of the base room's.
+target_sources(test_jit PRIVATE "${PROJECT_SOURCE_DIR}/tests/unit/core/fake_driver.cpp"
+  "${PROJECT_SOURCE_DIR}/tests/unit/base/fault_fs.cpp")
+set_source_files_properties("${PROJECT_SOURCE_DIR}/tests/unit/jit/cache_entry_test.cpp" PROPERTIES
+  COMPILE_DEFINITIONS "TEST_GOLDEN_FOLDER=\"${PROJECT_SOURCE_DIR}/tests/golden\"")
