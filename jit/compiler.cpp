@@ -245,6 +245,7 @@ ObjectCode compile_on_pool(const LoadedNvrtc& nvrtc, const CompileRequest& reque
 ObjectCode Compiler::compile(const CompileRequest& request) const {
   validate(request.source);
   validate(request.options);
+  check_include_dirs(request.options);
   check_names(request.names);
   const auto begin = std::chrono::steady_clock::now();
   const WaitLimits limits = current_wait_limits().within(request.options.timeout);

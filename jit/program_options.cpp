@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <string_view>
 
 #include "base/errors.h"
 #include "base/format.h"
+#include "jit/extra_options.h"
 
 namespace kernwright {
 namespace {
@@ -76,17 +78,15 @@ void check_header_name(const std::string& name) {
   }
 }
 
-void check_extra(const std::string& option) {
-  check_text(format("option \"{}\"", option), option, true);
-  if (option.size() < 2 || option[0] != '-') {
-    throw InvalidArgument(format("option \"{}\" must start with '-'", option));
-  }
-  for (const std::string_view taken : {"-arch", "--gpu-architecture", "-std", "--std"}) {
-    const auto end = std::min(option.find_first_of("= "), option.size());
-    if (std::string_view(option).substr(0, end) == taken) {
-      throw InvalidArgument(format("option \"{}\" is set by the field `{}`", option,
-                                   taken.ends_with("std") ? "std" : "arch"));
-    }
+/// Two spellings of one name would be two headers to one spelling of an #include.
+void check_spellings(const std::map<std::string, std::string>& headers) {
+  std::map<std::string, std::string> known;
+  for (const auto& [name, text] : headers) {
+    const std::string normal = std::filesystem::path(name).lexically_normal().string();
+    const auto [place, is_new] = known.emplace(normal, name);
+    if (is_new) continue;
+    throw InvalidArgument(format(
+        "headers \"{}\" and \"{}\" are two spellings of one name: give one", place->second, name));
   }
 }
 
@@ -143,9 +143,24 @@ void validate(const ProgramOptions& options) {
     check_text(format("include folder \"{}\"", folder), folder, true);
     if (folder.empty()) throw InvalidArgument("an include folder is the empty text");
   }
-  for (const std::string& option : options.extra) check_extra(option);
+  for (const std::string& option : options.extra) {
+    check_text(format("option \"{}\"", option), option, true);
+    check_extra_option(option);
+  }
   check_headers(options);
+  check_spellings(options.headers);
   check_numbers(options);
+}
+
+void check_include_dirs(const ProgramOptions& options) {
+  for (const std::string& folder : options.include_dirs) {
+    std::error_code error;
+    const auto status = std::filesystem::status(folder, error);
+    if (std::filesystem::is_directory(status)) continue;
+    throw InvalidArgument(
+        format("include folder \"{}\" {}", folder,
+               std::filesystem::exists(status) ? "is no folder" : "does not exist"));
+  }
 }
 
 std::vector<std::string> to_nvrtc_options(const ProgramOptions& options, const std::string& arch,

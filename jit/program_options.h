@@ -16,8 +16,9 @@ struct ProgramOptions {
   std::string arch;                            ///< "sm_90a", "compute_80"; empty: the device's
   std::string std = "c++17";                   ///< "c++11" ... "c++20"
   std::map<std::string, std::string> defines;  ///< name -> value ("" for a bare define)
-  std::map<std::string, std::string> headers;  ///< include name -> text
-  std::vector<std::string> include_dirs;
+  /// Include name -> text. These come before files of the same name in any folder.
+  std::map<std::string, std::string> headers;
+  std::vector<std::string> include_dirs;  ///< searched in this order, before CUDA's own
   bool fast_math = false;
   std::optional<int> max_registers;
   bool lineinfo = false;
@@ -30,8 +31,13 @@ struct ProgramOptions {
 };
 
 /// Throws InvalidArgument for a NUL or line break in any text, an option not starting with '-',
-/// a header name with ".." or an absolute path, an unknown std, a negative number.
+/// an option that is a field, writes files or leaves no code, a header name with ".." or an
+/// absolute path, two spellings of one header name, an unknown std, a negative number. Asks no file
+/// system.
 void validate(const ProgramOptions& options);
+
+/// Throws InvalidArgument for an include folder that does not exist or is none.
+void check_include_dirs(const ProgramOptions& options);
 
 /// NVRTC's command line for `arch` ("sm_80"): the same fields always give the same texts in the
 /// same order. `header_folders` come behind the user's include folders. A bare define becomes
