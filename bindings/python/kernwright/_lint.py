@@ -46,6 +46,7 @@ def lint_file(path: str, options: ProgramOptions) -> list[Diagnostic]:
 
 def lint_files(paths: list[str], options: ProgramOptions) -> list[Diagnostic]:
     """All files, as many at once as there are processors; the results are in the files' order."""
+    _core._Program("//", "<options>", 1, "", options)  # refuses what no file could be read with
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         return [
             found for each in pool.map(lambda p: lint_file(p, options), paths) for found in each

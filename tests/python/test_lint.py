@@ -1,0 +1,184 @@
+"""lint() and its command: places in .cu and .py files, what is skipped, exit codes, cost."""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+import kernwright as kw
+from kernwright._literals import find_literals
+
+SOURCES = Path(__file__).resolve().parents[1] / "sim" / "sources"
+
+
+def lint(*arguments, cwd=None):
+    return subprocess.run(
+        [sys.executable, "-m", "kernwright", "lint", *arguments],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, "CUDA_VISIBLE_DEVICES": ""},
+    )
+
+
+def literals(text):
+    return find_literals(textwrap.dedent(text), "x.py")
+
+
+def test_a_good_text_gives_an_empty_list():
+    assert kw.lint("__global__ void k(int* x) { *x = 1; }") == []
+
+
+def test_an_error_has_its_place_and_severity():
+    (error,) = kw.lint("__global__ void k(int* x) {\n  *x = missing;\n}")
+    assert error.severity == "error"
+    assert (error.line, error.column) == (2, 8)
+    assert "missing" in error.message
+
+
+def test_options_are_those_of_kernel():
+    text = "__global__ void k(int* x) { *x = W; }"
+    assert len(kw.lint(text)) == 1
+    assert kw.lint(text, defines={"W": 3}) == []
+    assert kw.lint(text, options=kw.ProgramOptions(defines={"W": 3})) == []
+    with pytest.raises(kw.ArgumentError, match="defines"):
+        kw.lint(text, define={"W": 3})
+
+
+def test_a_path_is_read(tmp_path):
+    (tmp_path / "beside.h").write_text("#define ONE 1\n")
+    file = tmp_path / "k.cu"
+    file.write_text('#include "beside.h"\n__global__ void k(int* x) { *x = ONE + two; }\n')
+    (error,) = kw.lint(file)
+    assert error.file == str(file) and error.line == 2
+    assert "two" in error.message
+
+
+def test_literals_are_found_with_their_places():
+    found = literals('''
+        """A docstring: __global__ void no() { }"""
+        import kernwright as kw
+        PLAIN = r"""
+        __global__ void a() { }
+        """
+        with_escapes = "// one\\n__global__ void b() {\\n}"
+        joined = ("__global__ void c() {"
+                  "int x;\\n}")
+        def make():
+            return kw.kernel("""__global__ void d() { }""", defines={"W": 3}, timeout=limit)
+        other = "no kernel here"
+        words = "declares no __global__ function"
+        ''')
+    assert [literal.name for literal in found] == ["PLAIN", "with_escapes", "joined", "make"]
+    plain, escapes, joined, made = found
+    assert plain.place(2, 1) == (5, 1)
+    assert escapes.place(1, 1) == (7, 17)
+    assert escapes.place(2, 1) == (7, 25)
+    assert joined.place(1, 1) == (8, 12)
+    assert joined.place(2, 1) == (9, 20)
+    assert made.place(1, 1) == (11, 25)
+    assert made.options == {"defines": {"W": 3}}
+
+
+def test_options_follow_a_name():
+    (literal,) = literals('''
+        SOURCE = """__global__ void a(int* x) { *x = W; }"""
+        k = kw.kernel(SOURCE, "a", defines={"W": "1"}, std="c++20")
+        ''')
+    assert literal.options == {"defines": {"W": "1"}, "std": "c++20"}
+
+
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [
+        ('f"__global__ void a() {{ int x = {n}; }}"', "an f-string with placeholders"),
+        ('"__global__ void a() { %s }" % x', "a pattern"),
+        ('"__global__ void a() { }" + tail', "a part of a larger text"),
+        ('"__global__ void a() { @ }".replace("@", x)', "a pattern of .replace()"),
+    ],
+)
+def test_texts_that_are_not_whole_are_named_and_skipped(tmp_path, code, why):
+    (tmp_path / "some.py").write_text(f"\nKERNEL = {code}\n")
+    result = lint("some.py", cwd=tmp_path)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert result.stdout == f"some.py:2:10: note: KERNEL is {why}: not checked\n"
+
+
+def test_an_f_string_without_placeholders_is_checked(tmp_path):
+    (tmp_path / "some.py").write_text('K = f"__global__ void a() {{ missing(); }}"\n')
+    result = lint("some.py", cwd=tmp_path)
+    assert result.returncode == 1
+    assert "missing" in result.stdout
+
+
+def test_messages_are_as_compilers_write_them(tmp_path):
+    (tmp_path / "bad.cu").write_text("__global__ void k(int* x) {\n  int unused;\n  *x = y;\n}\n")
+    result = lint("bad.cu", cwd=tmp_path)
+    assert result.returncode == 1
+    lines = result.stdout.splitlines()
+    assert any(line.startswith("bad.cu:3:8: error: ") for line in lines), lines
+    assert any(line.startswith("bad.cu:2:7: warning: ") for line in lines), lines
+    assert "1 errors, 1 warnings" in result.stderr
+
+
+def test_json_is_one_document(tmp_path):
+    (tmp_path / "bad.py").write_text('K = """\n__global__ void k(int* x) { *x = y; }\n"""\n')
+    result = lint("bad.py", "--json", cwd=tmp_path)
+    assert result.returncode == 1 and result.stderr == ""
+    (found,) = json.loads(result.stdout)
+    assert found["file"] == "bad.py" and found["line"] == 2 and found["column"] == 34
+    assert found["severity"] == "error"
+
+
+def test_a_python_file_that_does_not_parse_is_an_error(tmp_path):
+    (tmp_path / "bad.py").write_text("def f(:\n")
+    result = lint("bad.py", cwd=tmp_path)
+    assert result.returncode == 1
+    assert result.stdout.startswith("bad.py:1:") and "not Python" in result.stdout
+
+
+@pytest.mark.parametrize("arguments", [(), ("nowhere.cu",), ("--option=dance", __file__)])
+def test_wrong_use_exits_with_2(arguments):
+    result = lint(*arguments)
+    assert result.returncode == 2
+    assert result.stdout == "" and "Traceback" not in result.stderr
+
+
+def test_defines_and_folders_reach_the_compiler(tmp_path):
+    (tmp_path / "inc").mkdir()
+    (tmp_path / "inc" / "w.h").write_text("#define V 2\n")
+    (tmp_path / "k.cu").write_text("#include <w.h>\n__global__ void k(int* x) { *x = W + V; }\n")
+    assert lint("k.cu", "-D", "W=1", "-I", "inc", cwd=tmp_path).returncode == 0
+    assert lint("k.cu", "-D", "W=1", cwd=tmp_path).returncode == 1
+
+
+def test_own_sources_are_clean():
+    files = [str(path) for path in sorted(SOURCES.glob("*.cu")) if path.stem != "faults"]
+    result = lint("--option=--device-int128", *files)
+    assert result.returncode == 0, result.stdout
+
+
+def test_it_is_three_times_as_fast_as_a_compile():
+    """Over kernels with some work in them; each compiled once, with a define no cache has seen."""
+    names = ["float_math", "double_math", "double_math_more", "float_arithmetic", "integer_bits",
+             "sgemm_register_blocked", "rope"]  # fmt: skip
+    texts = [(SOURCES / f"{name}.cu").read_text() for name in names]
+    kw.lint(texts[0])
+    passes, compiles = [], []
+    for text in texts:
+        begin = time.perf_counter()
+        kw.lint(text)
+        middle = time.perf_counter()
+        fresh = kw.ProgramOptions(arch="sm_80", defines={"UNIQUE": time.monotonic_ns()})
+        kw.Program(text, fresh).compile("cubin")
+        passes.append(middle - begin)
+        compiles.append(time.perf_counter() - middle)
+    ratio = statistics.median(c / p for c, p in zip(compiles, passes, strict=True))
+    assert sum(compiles) > 3 * sum(passes), (sum(compiles), sum(passes), ratio)
