@@ -59,7 +59,7 @@ TEST_CASE("process folder: exit removes what was never destroyed, and leaves the
   const TmpDir use(root.path());
   const ProcessFolder mine("parent");
   const int status = in_child([&] {
-    const auto* leaked = new ProcessFolder("child");
+    static const auto* leaked = new ProcessFolder("child");
     return fs::exists(leaked->path()) && fs::exists(mine.path()) ? 0 : 1;
   });
   CHECK(status == 0);
