@@ -34,7 +34,7 @@ struct CodeRequest {
   const ProgramFields& fields;
   TargetWish wish;
   bool with_lines = false;  ///< line numbers whatever the options say
-  std::vector<std::string> names;
+  std::vector<std::string> names = {};
   bool with_declared = true;
   bool use_packs = true;
 };

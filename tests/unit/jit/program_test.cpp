@@ -6,8 +6,11 @@
 #include <thread>
 
 #include "base/errors.h"
+#include "base/log.h"
 #include "core/device.h"
 #include "jit/code_cache.h"
+#include "unit/base/environment_guard.h"
+#include "unit/base/temporary_directory.h"
 #include "unit/core/fake_driver.h"
 #include "unit/jit/jit_fixture.h"
 
@@ -139,6 +142,41 @@ TEST_CASE("program: a module that does not load leaves nothing behind, and is tr
   CHECK_THROWS_AS(program.kernel(device, "first"), DriverError);
   CHECK(FakeDriver::get().live("module") == 0);
   CHECK(program.kernel(device, "first").signature().name == "first");
+}
+
+TEST_CASE("program: a cubin from the disk that the driver refuses is compiled anew, once") {
+  const test::TemporaryDirectory folder;
+  const test::EnvironmentGuard mode("KERNWRIGHT_CACHE", "disk");
+  const test::EnvironmentGuard place("KERNWRIGHT_CACHE_DIR", folder.path().c_str());
+  const std::string source = kText + "// refused";
+  Program(text(source)).kernel(gpu(), "first");
+  const auto stats = [] { return CodeCache::process().stats(); };
+  CHECK(stats().stored == 1);
+  for (const int refused : {200, 209, 218, 222}) {
+    CodeCache::process().clear_memory();
+    Device& device = gpu();
+    FakeDriver::get().fail("cuModuleLoadDataEx", static_cast<CUresult>(refused));
+    const auto before = stats();
+    set_log_sink([](LogLevel, std::string_view) {});
+    const Program program(text(source));
+    CHECK(program.kernel(device, "first").signature().name == "first");
+    set_log_sink({});
+    CHECK(stats().disk_hits == before.disk_hits + 1);
+    CHECK(stats().compiles == before.compiles + 1);
+    CHECK(stats().stored == before.stored + 1);
+  }
+  // What was compiled here and is refused, is refused; so is everything for another reason.
+  CodeCache::process().clear_memory();
+  Device& device = gpu();
+  FakeDriver::get().fail("cuModuleLoadDataEx", static_cast<CUresult>(200), 2);
+  set_log_sink([](LogLevel, std::string_view) {});
+  CHECK_THROWS_AS(Program(text(source)).kernel(device, "first"), DriverError);
+  set_log_sink({});
+  CodeCache::process().clear_memory();
+  FakeDriver::get().fail("cuModuleLoadDataEx", static_cast<CUresult>(2));
+  const auto before = stats().compiles;
+  CHECK_THROWS(Program(text(source)).kernel(device, "first"));
+  CHECK(stats().compiles == before);
 }
 
 TEST_CASE("program: the same text twice is compiled once, an edited header again") {

@@ -1,0 +1,252 @@
+// Packs: written from sources and records, used without NVRTC, never for what they do not hold.
+#include "jit/pack.h"
+
+#include <doctest/doctest.h>
+
+#include "base/errors.h"
+#include "jit/request_recorder.h"
+#include "unit/base/child_process.h"
+#include "unit/base/environment_guard.h"
+#include "unit/jit/code_cache_fixture.h"
+#include "unit/jit/jit_fixture.h"
+
+using namespace kernwright;
+using namespace kernwright::testing;
+
+namespace {
+
+const std::string kScale =
+    "__global__ void scale(float* x, float a) { x[threadIdx.x] *= a; }\n"
+    "template <class T> __global__ void fill(T* x, T a) { x[threadIdx.x] = a; }\n";
+
+PackItem item(const std::string& text, std::vector<std::string> names = {}) {
+  PackItem result;
+  result.source.text = text;
+  result.source.name = "/somewhere/app.py";
+  result.names = std::move(names);
+  return result;
+}
+
+/// Writes with the NVRTC at hand.
+std::vector<PackEntry> write(const std::string& path, const std::vector<PackItem>& items,
+                             const std::vector<std::string>& archs) {
+  use_test_nvrtc();
+  return write_pack(path, items, archs);
+}
+
+/// Asked for a device of that compute capability, by a cache that has no NVRTC.
+struct Asker : CodeCacheFolder {
+  Asker() { nvrtc.is_missing = true; }
+
+  CodeCache::Code ask(const std::string& text, int capability, std::vector<std::string> names = {},
+                      bool simulated = false) {
+    OwnedRequest request(text);
+    request.source.name = "elsewhere.py";
+    request.source.first_line = 30;
+    request.options = options;
+    request.refresh();
+    TargetRequest device;
+    device.compute_capability = capability;
+    device.is_simulated = simulated;
+    request.wish.arch.clear();
+    request.wish.device = device;
+    CodeRequest wanted = request.get();
+    wanted.names = std::move(names);
+    wanted.with_lines = simulated;
+    return open(CacheMode::memory)->get(wanted);
+  }
+
+  ProgramOptions options;
+};
+
+struct PackGuard {
+  ~PackGuard() { drop_pack(); }
+};
+
+}  // namespace
+
+TEST_CASE("pack: kernels of all architectures, used with no NVRTC at all") {
+  const test::TemporaryDirectory folder;
+  const std::string path = folder / "kernels.kwpack";
+  const auto entries =
+      write(path, {item(kScale, {"fill<float>", "scale"})}, {"sm_80", "sm_90", "sim"});
+  CHECK(entries.size() == 6);
+  CHECK(entries[0].source == "app.py");
+  const PackGuard guard;
+  use_pack(path);
+  Asker asker;
+  const auto code = asker.ask(kScale, 90);
+  CHECK(code->origin == CodeOrigin::pack);
+  CHECK(code->arch == "sm_90");
+  CHECK(code->kind == CodeKind::cubin);
+  CHECK(code->kernel("scale").to_string() == "scale(float* x, float a)");
+  CHECK(asker.ask(kScale, 90) == code);  // one object, so one module
+  CHECK(asker.ask(kScale, 80)->arch == "sm_80");
+  CHECK(asker.ask(kScale, 80, {"fill<float>"})->kernel("fill<float>").parameters.size() == 2);
+  CHECK(asker.ask(kScale, 80, {}, true)->kind == CodeKind::ptx);
+}
+
+TEST_CASE("pack: what it lacks is named when there is no NVRTC to compile it") {
+  const test::TemporaryDirectory folder;
+  const std::string path = folder / "kernels.kwpack";
+  write(path, {item(kScale)}, {"sm_80", "sm_90"});
+  const PackGuard guard;
+  use_pack(path);
+  Asker asker;
+  const std::string arch = thrown_by<NvrtcNotFound>([&] { asker.ask(kScale, 100); }).what();
+  CHECK(contains(arch, "scale"));
+  CHECK(contains(arch, "for sm_100"));
+  CHECK(contains(arch, "holds the source for sm_80, sm_90"));
+  CHECK(contains(arch, path));
+  CHECK(contains(arch, "NVRTC was not found"));
+  const std::string name =
+      thrown_by<NvrtcNotFound>([&] { asker.ask(kScale, 90, {"fill<int>"}); }).what();
+  CHECK(contains(name, "fill<int>"));
+  const std::string text = thrown_by<NvrtcNotFound>([&] { asker.ask(kScale + " ", 90); }).what();
+  CHECK(contains(text, "does not hold this source"));
+  asker.options.fast_math = true;
+  CHECK_THROWS_AS(asker.ask(kScale, 90), NvrtcNotFound);
+  // With an NVRTC the rest is compiled.
+  asker.options = {};
+  asker.nvrtc.is_missing = false;
+  asker.nvrtc.loaded.archs = {80, 90, 100};
+  FakeNvrtc::get().ptx = ".visible .entry scale(){ ret; }\n";
+  CHECK(asker.ask(kScale, 100)->origin == CodeOrigin::compiled);
+  CHECK(asker.ask(kScale, 90)->origin == CodeOrigin::pack);
+}
+
+TEST_CASE("pack: equal inputs give equal bytes, whatever their order") {
+  const test::TemporaryDirectory folder;
+  const PackItem one = item(kScale, {"fill<float>"}), other = item(kScale + "// other\n");
+  PackItem moved = other;
+  moved.source.first_line = 50;
+  moved.source.name = "/another/folder/app.py";
+  write(folder / "a", {one, other}, {"sm_80", "sm_90"});
+  CodeCache::process().clear_memory();
+  write(folder / "b", {moved, one, other}, {"sm_90", "sm_80", "sm_90"});
+  const std::string bytes = test::read_text(folder / "a");
+  CHECK_FALSE(bytes.empty());
+  CHECK(bytes == test::read_text(folder / "b"));
+  CHECK(test::names_in(folder.path()).size() == 2);
+}
+
+TEST_CASE("pack: damaged and missing files are refused whole") {
+  const test::TemporaryDirectory folder;
+  const std::string path = folder / "p";
+  write(path, {item(kScale)}, {"sm_80"});
+  const std::string whole = test::read_text(path);
+  CHECK(Pack::load(path)->entries().size() == 1);
+  for (std::size_t at = 0; at < whole.size(); at += whole.size() < 20000 ? 61 : 601) {
+    std::string flipped = whole;
+    flipped[at] = static_cast<char>(flipped[at] ^ 4);
+    test::write_text(path, flipped);
+    REQUIRE_THROWS_AS(Pack::load(path), Error);
+    test::write_text(path, whole.substr(0, at));
+    REQUIRE_THROWS_AS(Pack::load(path), Error);
+  }
+  CHECK(contains(thrown_by<Error>([&] { use_pack(path); }).what(), path));
+  CHECK(contains(thrown_by<Error>([&] { use_pack(folder / "none"); }).what(), "none"));
+  CHECK_THROWS_AS(use_pack(folder.path()), Error);
+  CHECK(packs_in_use().empty());
+}
+
+TEST_CASE("pack: nothing to do, unknown architectures and unwritable places are errors") {
+  const test::TemporaryDirectory folder;
+  CHECK_THROWS_AS(write(folder / "p", {}, {"sm_80"}), InvalidArgument);
+  CHECK_THROWS_AS(write(folder / "p", {item(kScale)}, {}), InvalidArgument);
+  CHECK_THROWS_AS(write(folder / "p", {item(kScale)}, {"sm80"}), InvalidArgument);
+  CHECK_THROWS_AS(write(folder / "p", {item(kScale)}, {"sm_999"}), InvalidArgument);
+  CHECK_THROWS_AS(write(folder / "p", {item("__global__ void k() { oops; }")}, {"sm_80"}),
+                  CompileError);
+  CHECK_THROWS_AS(write(folder / "no/such/p", {item(kScale)}, {"sm_80"}), Error);
+  CHECK(test::names_in(folder.path()).empty());
+}
+
+TEST_CASE("pack: the user's headers may be missing, not different") {
+  const test::TemporaryDirectory folder;
+  const std::string header = folder / "include/t.h";
+  test::write_text(header, "typedef float T;\n");
+  PackItem one = item("#include <t.h>\n__global__ void k(T* x) { *x = 1; }\n");
+  one.options.include_dirs = {folder / "include"};
+  write(folder / "p", {one}, {"sm_90"});
+  const PackGuard guard;
+  use_pack(folder / "p");
+  Asker asker;
+  asker.options.include_dirs = {folder / "include"};
+  CHECK(asker.ask(one.source.text, 90)->origin == CodeOrigin::pack);
+  test::write_text(header, "typedef double T;\n");
+  CHECK_THROWS_AS(asker.ask(one.source.text, 90), NvrtcNotFound);
+  std::filesystem::remove(header);
+  asker.options.include_dirs = {};
+  CHECK(asker.ask(one.source.text, 90)->origin == CodeOrigin::pack);
+}
+
+TEST_CASE("record: requests of several processes become the items of a pack") {
+  const test::TemporaryDirectory folder;
+  const std::string path = folder / "requests.jsonl";
+  const test::EnvironmentGuard guard("KERNWRIGHT_RECORD", path.c_str());
+  std::vector<pid_t> children;
+  for (int process = 0; process < 8; ++process) {
+    children.push_back(test::start_child([&] {
+      for (int i = 0; i < 20; ++i) {
+        OwnedRequest request(kScale + std::string(5000, '/') + std::to_string(i % 10));
+        request.options.defines = {{"A\"B", "\xff\n"}};
+        request.options.max_registers = 32;
+        CodeRequest wanted = request.get();
+        wanted.names = {"fill<float>"};
+        record_request(wanted);
+      }
+      return 0;
+    }));
+  }
+  for (const pid_t child : children) CHECK(test::wait_for(child) == 0);
+  const std::string lines = test::read_text(path);
+  CHECK(std::count(lines.begin(), lines.end(), '\n') == 80);
+  CHECK_THROWS_AS(read_record(path), Error);  // such a define is refused, with its line
+  std::filesystem::remove(path);
+  OwnedRequest request(kScale);
+  request.options.defines = {{"A", "\"quoted\""}};
+  request.options.max_registers = 32;
+  request.options.opt_level = 2;
+  request.options.std = "c++20";
+  request.refresh();
+  CodeRequest wanted = request.get();
+  wanted.names = {"fill<float>"};
+  record_request(wanted);
+  record_request(wanted);
+  wanted.wish.arch = "sm_80";
+  record_request(wanted);
+  const auto items = read_record(path);
+  REQUIRE(items.size() == 1);
+  CHECK(items[0].source.text == kScale);
+  CHECK(items[0].names == std::vector<std::string>{"fill<float>"});
+  CHECK(items[0].options.defines.at("A") == "\"quoted\"");
+  CHECK(items[0].options.max_registers == 32);
+  CHECK(items[0].options.opt_level == 2);
+  CHECK(program_fields(items[0].source, items[0].options).text == request.fields.text);
+}
+
+TEST_CASE("record: lines that are no requests are named") {
+  const test::TemporaryDirectory folder;
+  for (const char* line : {"{", "[]", "{\"source\": 3}", "{\"source\": \"\"}",
+                           "{\"source\": \"x\", \"options\": {\"pch\": 7}}",
+                           "{\"source\": \"x\", \"options\": {\"std\": \"c++99\"}}"}) {
+    test::write_text(folder / "r", std::string("\n") + line + "\n");
+    const std::string said = thrown_by<Error>([&] { read_record(folder / "r"); }).what();
+    CHECK(contains(said, (folder / "r") + ":2"));
+  }
+  CHECK_THROWS_AS(read_record(folder / "none"), Error);
+}
+
+TEST_CASE("record: what a program asks for is written down") {
+  const test::TemporaryDirectory folder;
+  const std::string path = folder / "requests.jsonl";
+  const test::EnvironmentGuard guard("KERNWRIGHT_RECORD", path.c_str());
+  CodeCacheFolder cache;
+  const OwnedRequest request(kKernel);
+  const auto open = cache.open();
+  open->get(request.get());
+  open->get(request.get());
+  CHECK(read_record(path).size() == 1);
+  CHECK(read_record(path)[0].source.text == kKernel);
+}
