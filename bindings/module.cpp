@@ -2,6 +2,7 @@
 #include "bindings.h"
 #include "core/runtime.h"
 #include "driver/nvrtc_loader.h"
+#include "kernels_src/device_headers.h"
 #include "sim/device.h"
 
 #include <string>
@@ -31,6 +32,7 @@ PYBIND11_MODULE(_core, m) {
   // Nothing is loaded or started here: drivers and NVRTC are opened when first needed.
   Runtime::register_sim(&sim::driver_api);
   set_search_paths();
+  kernels::register_device_headers();
   python::bind_base(m);
   python::bind_core(m);
   python::bind_memory(m);

@@ -1,17 +1,13 @@
 // Finds or unpacks CUDA's headers.
 #include "jit/cuda_headers.h"
 
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <map>
 #include <mutex>
 
 #include "base/format.h"
+#include "base/secure_directory.h"
 
 namespace kernwright {
 namespace {
@@ -31,28 +27,6 @@ bool is_folder(const fs::path& path) {
   return fs::is_directory(path, error);
 }
 
-/// Makes `path` with mode 0700 where it is missing. Says what is wrong with it, or nothing: whoever
-/// can write here can change what kernels do, so it must be ours alone.
-std::string make_private_folder(const fs::path& path) {
-  std::error_code error;
-  fs::create_directories(path.parent_path(), error);
-  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
-    return format("{} cannot be made: {}", path.string(), std::strerror(errno));
-  }
-  struct stat status {};
-  if (::lstat(path.c_str(), &status) != 0) {
-    return format("{} cannot be read: {}", path.string(), std::strerror(errno));
-  }
-  if (!S_ISDIR(status.st_mode)) return format("{} is not a folder", path.string());
-  if (status.st_uid != ::geteuid() && status.st_uid != 0) {
-    return format("{} belongs to another user", path.string());
-  }
-  if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
-    return format("{} can be written by other users", path.string());
-  }
-  return {};
-}
-
 /// Unpacks NVRTC's bundle. The folder, or an empty path with the reason in `note`.
 fs::path install_bundle(const LoadedNvrtc& nvrtc, const std::string& cache_folder,
                         std::string& note) {
@@ -64,11 +38,16 @@ fs::path install_bundle(const LoadedNvrtc& nvrtc, const std::string& cache_folde
     note = "there is no cache folder to unpack NVRTC's headers into (set XDG_CACHE_HOME or HOME)";
     return {};
   }
-  const fs::path parent = cache_folder;
-  const fs::path folder = parent / ("nvrtc-headers-" + nvrtc.version());
-  note = make_private_folder(parent);
-  if (note.empty()) note = make_private_folder(folder);
-  if (!note.empty()) return {};
+  // Whoever can write here can change what kernels do.
+  const SecureDirectory parent = SecureDirectory::open(FileSystem::real(), cache_folder);
+  const SecureDirectory opened =
+      parent ? parent.child("headers-" + nvrtc.version()) : SecureDirectory();
+  if (!opened) {
+    note =
+        format("NVRTC's headers are not unpacked: {}", parent ? opened.reason() : parent.reason());
+    return {};
+  }
+  const fs::path folder = opened.path();
   // NVRTC locks the folder itself and returns at once when this version is there already.
   log = nullptr;
   const nvrtcResult installed =
@@ -107,6 +86,23 @@ std::vector<std::string> beside(const LoadedNvrtc& nvrtc) {
   return {};
 }
 
+/// Include folders of the pip packages of NVRTC's own CUDA release, wherever NVRTC itself lies.
+std::vector<std::string> in_packages(const LoadedNvrtc& nvrtc,
+                                     const std::vector<std::string>& site_packages) {
+  for (const std::string& site : site_packages) {
+    const fs::path packages = fs::path(site) / "nvidia";
+    const fs::path joint = packages / ("cu" + std::to_string(nvrtc.major)) / "include";
+    if (is_file(joint / kMarker)) return with_library(joint);
+    const fs::path runtime = packages / "cuda_runtime/include";
+    if (nvrtc.major != 12 || !is_file(runtime / kMarker)) continue;
+    std::vector<std::string> folders = with_library(runtime);
+    const fs::path library = packages / "cuda_cccl/include";
+    if (is_folder(library)) folders.push_back(library.string());
+    return folders;
+  }
+  return {};
+}
+
 /// The pip package of the headers does not bring the C++ library; a toolkit's serves in its place.
 void add_library_of_toolkit(CudaHeaders& headers, const std::vector<std::string>& toolkits) {
   const auto has_library = [](const fs::path& folder) { return is_folder(folder / "cuda/std"); };
@@ -124,16 +120,9 @@ void add_library_of_toolkit(CudaHeaders& headers, const std::vector<std::string>
 
 }  // namespace
 
-std::string user_cache_folder() {
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  if (cache != nullptr && cache[0] == '/') return std::string(cache) + "/kernwright";
-  const char* home = std::getenv("HOME");
-  if (home != nullptr && home[0] == '/') return std::string(home) + "/.cache/kernwright";
-  return {};
-}
-
 CudaHeaders find_cuda_headers(const LoadedNvrtc& nvrtc, const std::string& cache_folder,
-                              const std::vector<std::string>& toolkits) {
+                              const std::vector<std::string>& toolkits,
+                              const std::vector<std::string>& site_packages) {
   CudaHeaders result;
   const fs::path bundle = install_bundle(nvrtc, cache_folder, result.note);
   if (!bundle.empty()) {
@@ -144,6 +133,11 @@ CudaHeaders find_cuda_headers(const LoadedNvrtc& nvrtc, const std::string& cache
   result.folders = beside(nvrtc);
   if (!result.folders.empty()) {
     result.origin = "beside NVRTC";
+  } else {
+    result.folders = in_packages(nvrtc, site_packages);
+    if (!result.folders.empty()) result.origin = "packages";
+  }
+  if (!result.folders.empty()) {
     add_library_of_toolkit(result, toolkits);
     return result;
   }
@@ -163,15 +157,16 @@ CudaHeaders cuda_headers(const LoadedNvrtc& nvrtc) {
     std::map<std::string, CudaHeaders> by_library;
   };
   static Known& known = *new Known;  // kept to the end of the process on purpose
-  const std::string cache_folder = user_cache_folder();
+  const std::string cache_folder = default_cache_directory();
   const std::string key = nvrtc.path + '\n' + nvrtc.version() + '\n' + cache_folder;
   const std::lock_guard lock(known.mutex);
   const auto found = known.by_library.find(key);
   if (found != known.by_library.end() && is_folder(found->second.folders.front())) {
     return found->second;
   }
+  const NvrtcSearch search = NvrtcSearch::from_environment();
   CudaHeaders headers =
-      find_cuda_headers(nvrtc, cache_folder, NvrtcSearch::from_environment().toolkits);
+      find_cuda_headers(nvrtc, cache_folder, search.toolkits, search.site_packages);
   if (!headers.folders.empty()) known.by_library[key] = headers;
   return headers;
 }

@@ -16,17 +16,15 @@ struct CudaHeaders {
 
 /// The folders for `nvrtc`, looked up once per library and process; a search that failed is
 /// repeated by the next call. In this order: the headers that NVRTC 13.3 and newer carries,
-/// unpacked once into the cache folder (many processes may do so at once); include folders beside
-/// the library; a CUDA toolkit. Thread-safe, never throws for a missing folder.
+/// unpacked once into `headers-<version>` of the cache folder (many processes may do so at once);
+/// include folders beside the library; pip packages of its CUDA release; a CUDA toolkit.
+/// Thread-safe, never throws for a missing folder.
 CudaHeaders cuda_headers(const LoadedNvrtc& nvrtc);
 
 /// The same without the memory of earlier calls, with `cache_folder` for what is unpacked (empty:
-/// nothing is) and the roots of toolkits to try.
+/// nothing is), the roots of toolkits to try and folders that hold `nvidia/<package>`.
 CudaHeaders find_cuda_headers(const LoadedNvrtc& nvrtc, const std::string& cache_folder,
-                              const std::vector<std::string>& toolkits);
-
-/// $XDG_CACHE_HOME/kernwright or ~/.cache/kernwright; empty when neither variable is an absolute
-/// path.
-std::string user_cache_folder();
+                              const std::vector<std::string>& toolkits,
+                              const std::vector<std::string>& site_packages = {});
 
 }  // namespace kernwright

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "base/format.h"
+#include "jit/builtin_headers.h"
 #include "jit/diagnostics.h"
 
 namespace kernwright {
@@ -34,11 +35,15 @@ std::string_view look_up(const std::array<WordHint, N>& table, std::string_view 
   return found == table.end() ? std::string_view() : found->hint;
 }
 
-constexpr std::string_view kCudaHeaders =
-    "CUDA's headers were not found: NVRTC 13.3 and newer carries them (pip install -U "
-    "nvidia-cuda-nvrtc); for an older one pip install nvidia-cuda-runtime nvidia-cuda-cccl, or "
-    "name "
-    "their folder in include_dirs";
+constexpr std::string_view kRuntimePackage =
+    "of the package nvidia-cuda-runtime (pip install nvidia-cuda-runtime); NVRTC 13.3 and newer "
+    "carries it too (pip install -U nvidia-cuda-nvrtc)";
+constexpr std::string_view kLibraryPackage =
+    "of the package nvidia-cuda-cccl (pip install nvidia-cuda-cccl); NVRTC 13.3 and newer carries "
+    "it too (pip install -U nvidia-cuda-nvrtc)";
+constexpr std::string_view kCurand =
+    "curand is not bundled: #include <kernwright/philox.cuh> brings random numbers that need no "
+    "library, or pip install nvidia-curand and name its include folder in include_dirs";
 constexpr std::string_view kHostHeader =
     "the host's standard headers do not exist in device code: use cuda::std (for example "
     "#include <cuda/std/cstdint>, <cuda/std/limits>, <cuda/std/array>)";
@@ -47,17 +52,18 @@ constexpr std::string_view kOwnHeader =
 
 /// Include names, '*' stands for the rest.
 constexpr std::array kHeaderHints{
-    WordHint{"cuda*", kCudaHeaders},
-    WordHint{"cooperative_groups*", kCudaHeaders},
-    WordHint{"cub/*", kCudaHeaders},
-    WordHint{"thrust/*", kCudaHeaders},
-    WordHint{"nv/*", kCudaHeaders},
-    WordHint{"mma.h", kCudaHeaders},
-    WordHint{"sm_*", kCudaHeaders},
-    WordHint{"vector_types.h", kCudaHeaders},
+    WordHint{"cuda/*", kLibraryPackage},
+    WordHint{"cub/*", kLibraryPackage},
+    WordHint{"thrust/*", kLibraryPackage},
+    WordHint{"nv/*", kLibraryPackage},
+    WordHint{"cuda*", kRuntimePackage},
+    WordHint{"cooperative_groups*", kRuntimePackage},
+    WordHint{"mma.h", kRuntimePackage},
+    WordHint{"sm_*", kRuntimePackage},
+    WordHint{"vector_types.h", kRuntimePackage},
     WordHint{"device_launch_parameters.h", "leave it out: NVRTC knows these names by itself"},
     WordHint{"crt/*", "pip install nvidia-cuda-crt, or an NVRTC of 13.3 or newer"},
-    WordHint{"curand*", "pip install nvidia-curand and name its include folder in include_dirs"},
+    WordHint{"curand*", kCurand},
     WordHint{"cutlass/*", "name the include folder of CUTLASS in include_dirs"},
     WordHint{"cute/*", "name the include folder of CUTLASS in include_dirs"},
 };
@@ -110,7 +116,7 @@ constexpr std::array kIdentifierHints{
     WordHint{"nvcuda", "#include <mma.h>"},
     WordHint{"wmma", "#include <mma.h> and using namespace nvcuda;"},
     WordHint{"cub", "#include <cub/cub.cuh> or the one header that is needed"},
-    WordHint{"curand*", "#include <curand_kernel.h> (pip install nvidia-curand, include_dirs)"},
+    WordHint{"curand*", kCurand},
     WordHint{"std", kHostHeader},
     WordHint{"cout", "a kernel prints with printf, which needs no header"},
     WordHint{"fprintf", "a kernel prints with printf, which needs no header"},
@@ -140,6 +146,11 @@ std::string header_hint(std::string_view name) {
   if (std::any_of(kStandardHeaders.begin(), kStandardHeaders.end(), is) ||
       std::any_of(kHostOnlyHeaders.begin(), kHostOnlyHeaders.end(), is)) {
     return std::string(kHostHeader);
+  }
+  if (name.starts_with("kernwright/")) {
+    std::string names;
+    for (const auto& [own, text] : builtin_headers()) names += (names.empty() ? "" : ", ") + own;
+    return names.empty() ? std::string(kOwnHeader) : "the library has these of its own: " + names;
   }
   const std::string_view known = look_up(kHeaderHints, name);
   return std::string(known.empty() ? kOwnHeader : known);

@@ -9,6 +9,7 @@
 #include "base/format.h"
 #include "base/log.h"
 #include "core/device.h"
+#include "jit/builtin_headers.h"
 #include "jit/code_cache.h"
 #include "jit/nearest_name.h"
 #include "jit/target.h"
@@ -37,7 +38,8 @@ struct Program::Box {
   };
 
   Box(Source source_text, ProgramOptions program_options)
-      : source(std::move(source_text)), options(std::move(program_options)) {
+      : source(std::move(source_text)),
+        options(with_builtin_headers(source, std::move(program_options))) {
     validate(source);
     validate(options);
     if (!options.arch.empty()) parse_arch(options.arch);

@@ -14,6 +14,7 @@
 #include "core/runtime.h"
 #include "core/stream.h"
 #include "jit/program.h"
+#include "kernels_src/device_headers.h"
 #include "memory/buffer.h"
 #include "sim/device.h"
 
@@ -23,6 +24,7 @@ namespace kernwright {
 /// simulated one, or what KERNWRIGHT_DEVICE names. Call it first; calling it again does no harm.
 inline Device& initialise() {
   Runtime::register_sim(&sim::driver_api);
+  kernels::register_device_headers();
   return Runtime::get().current_device();
 }
 

@@ -1,0 +1,17 @@
+// Hands the embedded texts of the device headers to the jit room.
+#include "kernels_src/device_headers.h"
+
+#include "jit/builtin_headers.h"
+#include "kernels_src/include/philox.cuh.h"
+#include "kernels_src/include/small_floats.cuh.h"
+#include "kernels_src/include/strided.cuh.h"
+
+namespace kernwright::kernels {
+
+void register_device_headers() {
+  add_builtin_header("kernwright/philox.cuh", text::philox_cuh);
+  add_builtin_header("kernwright/small_floats.cuh", text::small_floats_cuh);
+  add_builtin_header("kernwright/strided.cuh", text::strided_cuh);
+}
+
+}  // namespace kernwright::kernels
