@@ -159,7 +159,6 @@ TEST_CASE("code cache: an edited header, a new one in front and a removed one ar
   request.options.include_dirs = {folder.folder / "first", folder.folder / "second"};
   std::filesystem::create_directory(folder.folder / "first");
   request.refresh();
-  std::filesystem::create_directory(folder.folder / "first");
   const std::string early = folder.folder / "first/a.h", late = folder.folder / "second/a.h";
   test::write_text(late, "int a;");
   const auto origin = [&] { return folder.open()->get(request.get())->origin; };
@@ -195,7 +194,6 @@ TEST_CASE("code cache: what cannot be tracked is not kept") {
   OwnedRequest computed("#define H \"a.h\"\n#include H\n" + kKernel);
   std::filesystem::create_directory(folder.folder / "include");
   computed.options.include_dirs = {folder.folder / "include"};
-  std::filesystem::create_directory(folder.folder / "include");
   computed.refresh();
   CHECK(compiles_always(computed));
   OwnedRequest off(kKernel);
