@@ -7,7 +7,7 @@ BIN     := $(VENV)/bin
 # Everything the installed package is made from: a change in any of it reinstalls.
 SOURCES := $(shell find runtime jit kernels_src bindings cmake CMakeLists.txt pyproject.toml -type f 2>/dev/null)
 
-.PHONY: help setup configure build install demo test lint format bench gpu-test asan tsan fuzz wheel wheel-test clean
+.PHONY: help setup configure build install demo test lint format bench gpu-test asan tsan fuzz wheel wheel-test compile-gate clean
 help:
 	@sed -n 's/^## //p' Makefile
 
@@ -74,6 +74,10 @@ wheel: configure
 ## make wheel-test  builds the wheel, installs it in an empty environment, runs the README there
 wheel-test: wheel
 	@$(BIN)/python scripts/test_wheel.py dist
+
+## make compile-gate  every kernel here for every architecture, without warnings
+compile-gate: install
+	@$(BIN)/python scripts/compile_gate.py --jobs $(JOBS)
 
 clean:
 	rm -rf build dist $(VENV)

@@ -1,0 +1,168 @@
+"""Compiles every kernel of the library, examples and simulator tests for every architecture.
+
+Needs no GPU. A compile that fails or warns fails the gate. Architectures that the NVRTC at hand
+does not know are named and left out. Ends with "N passed, N failed".
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+os.environ["KERNWRIGHT_CACHE"] = "off"
+
+import kernwright as kw
+from kernwright import _core
+from kernwright._literals import find_literals
+
+ROOT = Path(__file__).resolve().parents[1]
+ARCHS = ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_103a", "sm_120a", "sm_121a"]
+RAW_STRING = re.compile(r'R"(\w*)\((.*?)\)\1"', re.DOTALL)
+TEMPLATE_ID = re.compile(r'"(\w+<[^">]+>)"')
+
+TYPES = ["Bool", "Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64"]
+TYPES += ["Float16", "BFloat16", "Float32", "Float64", "Float8E4M3", "Float8E5M2"]
+TYPES += ["Complex64", "Complex128"]
+INDICES = ["unsigned int", "unsigned long long"]
+UNITS = ["unsigned char", "unsigned short", "unsigned int", "unsigned long long", "Unit16"]
+# Instances of the library's templates, as its C++ asks for them.
+INSTANCES = {
+    "copy.cu": [f"strided_copy<{unit}, {index}>" for unit in UNITS for index in INDICES],
+    "cast.cu": [
+        f"cast<{to}, {of}, {index}>"
+        for index in INDICES
+        for to, of in [*((t, "Float32") for t in TYPES), *(("Float32", t) for t in TYPES)]
+    ],
+}
+# What an example gets from variables of its program.
+DEFINES = {"02_shared_sgemm.py": {"TILE": 16}, "demo.cu": {"RADIUS": 6, "TILE": 256}}
+NAMES = {"03_template.py": ["scale<float, 3>", "scale<double, 3>", "scale<int, 3>"]}
+# What a source needs beyond the defaults: NVRTC's options, and the oldest architecture.
+EXTRA = {
+    "barriers.cu": ["--diag-suppress=20054"],  # cuda::barrier in shared memory is made by a call
+    "recursion.cu": ["--ptxas-options=--suppress-stack-size-warning"],
+    "wide_integers.cu": ["--device-int128"],
+}
+OLDEST = {
+    f"{name}.cu": 80
+    for name in ("async_copy", "bfloat16_math", "mma_half", "mma_types", "votes", "wmma_types")
+}
+
+
+class Job(NamedTuple):
+    title: str
+    text: str
+    names: list[str] | None
+    options: dict[str, Any]
+    oldest: int
+
+
+def library() -> Iterator[Job]:
+    folder = ROOT / "kernels_src"
+    headers = {f"kernwright/{path.name}": path.read_text() for path in folder.rglob("*.cuh")}
+    for path in sorted(folder.rglob("*.cu")):
+        names = INSTANCES.get(path.name)
+        yield Job(str(path.relative_to(ROOT)), path.read_text(), names, {"headers": headers}, 0)
+
+
+def examples() -> Iterator[Job]:
+    for path in sorted([*(ROOT / "examples").rglob("*.py"), *(ROOT / "bindings").rglob("demo.py")]):
+        source = path.read_text()
+        for literal in find_literals(source, str(path)):
+            if not literal.skipped:
+                title = f"{path.relative_to(ROOT)}:{literal.line}"
+                yield job_of(title, literal.text, source, literal.options)
+    for path in sorted((ROOT / "examples").rglob("*.cpp")):
+        source = path.read_text()
+        for match in RAW_STRING.finditer(source):
+            if "__global__" in match[2]:
+                defines = dict(re.findall(r'\{"(\w+)", "(\w+)"\}', source))
+                line = source.count("\n", 0, match.start()) + 1
+                title = f"{path.relative_to(ROOT)}:{line}"
+                yield job_of(title, match[2], source, {"defines": defines})
+    for path in sorted([*(ROOT / "examples").rglob("*.cu"), *(ROOT / "bindings").rglob("*.cu")]):
+        yield job_of(str(path.relative_to(ROOT)), path.read_text(), "", {})
+
+
+def job_of(title: str, text: str, source: str, options: dict[str, Any]) -> Job:
+    """Template instances are the ones that the file around the kernel names."""
+    declared = kw.Program(text).names
+    file = re.sub(r":\d+$", "", title).rsplit("/", 1)[-1]
+    names = [name for name in TEMPLATE_ID.findall(source) if name.split("<")[0] in declared]
+    names = NAMES.get(file) or list(dict.fromkeys(names)) or None
+    options = {**options, "defines": {**options.get("defines", {}), **DEFINES.get(file, {})}}
+    return Job(title, text, names, options, 0)
+
+
+def simulator_sources() -> Iterator[Job]:
+    folder = ROOT / "tests" / "sim"
+    cases = json.loads((folder / "cases.json").read_text())["cases"]
+    for path in sorted((folder / "sources").glob("*.cu")):
+        mine = [case for case in cases if case.get("source", case["name"]) == path.stem]
+        names = [case["expression"] for case in mine if "expression" in case] or None
+        options = {"extra": EXTRA.get(path.name, [])}
+        title = str(path.relative_to(ROOT))
+        yield Job(title, path.read_text(), names, options, OLDEST.get(path.name, 0))
+
+
+def number_of(arch: str) -> int:
+    return int(re.sub(r"\D", "", arch))
+
+
+def check(job: Job, arch: str) -> str:
+    """Empty when the job compiles without a word, else what was said."""
+    try:
+        code = kw.Program(job.text, kw.ProgramOptions(arch=arch, **job.options)).compile(
+            "cubin", job.names
+        )
+    except kw.Error as error:
+        return f"{job.title} for {arch}: {error}"
+    if code.diagnostics:
+        first = code.diagnostics[0]
+        return f"{job.title} for {arch}: line {first.line}: {first.severity}: {first.message}"
+    if not code.code or not code.kernels:
+        return f"{job.title} for {arch}: no kernel came out"
+    return ""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--arch", action="append", help="only these architectures")
+    parser.add_argument("--only", default="", help="only sources whose title contains this")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    arguments = parser.parse_args()
+    status = _core.nvrtc_status()
+    if not status["found"]:
+        sys.exit(status["error"])
+    wanted = arguments.arch or ARCHS
+    archs = [arch for arch in wanted if number_of(arch) in status["archs"]]
+    left_out = ", ".join(arch for arch in wanted if arch not in archs)
+    print(f"NVRTC {status['version']}: {', '.join(archs)}" + (left_out and f"; not {left_out}"))
+    jobs = [
+        job
+        for group in (library(), examples(), simulator_sources())
+        for job in group
+        if arguments.only in job.title
+    ]
+    pairs = [(job, arch) for arch in archs for job in jobs if number_of(arch) >= job.oldest]
+    begin = time.monotonic()
+    with ThreadPoolExecutor(arguments.jobs) as pool:
+        problems = [said for said in pool.map(lambda pair: check(*pair), pairs) if said]
+    for problem in problems:
+        print(f"FAILED {problem}")
+    seconds = time.monotonic() - begin
+    print(f"{len(jobs)} sources, {len(archs)} architectures, {seconds:.0f} s")
+    print(f"{len(pairs) - len(problems)} passed, {len(problems)} failed")
+    return 1 if problems or not pairs else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
