@@ -88,15 +88,22 @@ SecureDirectory SecureDirectory::child(const std::string& name) const {
 }
 
 void SecureDirectory::enter(int parent, const std::string& name, bool is_last) {
-  const int made = system_->make_directory(parent, name.c_str(), 0700);
-  const int opened = system_->open(parent, name.c_str(), kDirectory | O_NOFOLLOW, 0);
+  constexpr int kFlags = kDirectory | O_NOFOLLOW;
+  int opened = system_->open(parent, name.c_str(), kFlags, 0);
+  bool is_new = false;
+  if (opened == -ENOENT) {
+    const int made = system_->make_directory(parent, name.c_str(), 0700);
+    if (made < 0 && made != -EEXIST) {
+      reason_ = format("it cannot be made: {}", describe_failure(made));
+      return;
+    }
+    is_new = made == 0;
+    opened = system_->open(parent, name.c_str(), kFlags, 0);
+  }
   if (opened < 0) {
-    // What making it said tells more where that failed for another reason than being there.
-    const int cause = made < 0 && made != -EEXIST && opened == -ENOENT ? made : opened;
-    const bool odd = cause == -ELOOP || cause == -ENOTDIR;
-    reason_ = odd ? std::string("it is not a folder, or it is a link")
-                  : format("it cannot be {}: {}", cause == made ? "made" : "opened",
-                           describe_failure(cause));
+    reason_ = opened == -ELOOP || opened == -ENOTDIR
+                  ? std::string("it is not a folder, or it is a link")
+                  : format("it cannot be opened: {}", describe_failure(opened));
     return;
   }
   FileHandle handle(*system_, opened);
@@ -106,7 +113,7 @@ void SecureDirectory::enter(int parent, const std::string& name, bool is_last) {
     return;
   }
   // A parent counts when it was made here; others may have theirs as they like.
-  if (is_last || made == 0) reason_ = distrust(status);
+  if (is_last || is_new) reason_ = distrust(status);
   if (reason_.empty()) handle_ = std::move(handle);
 }
 

@@ -191,6 +191,10 @@ class Searcher {
     if (libraries.empty()) candidates_.push_back({origin, folder, "not found"});
     std::vector<fs::path> seen;
     for (const std::string& library : libraries) {
+      if (meeting_ == Meeting::note_first) {
+        if (try_library(origin, library)) return true;
+        continue;
+      }
       // A toolkit holds one file under three names.
       std::error_code error;
       const fs::path real = fs::canonical(library, error);

@@ -1,10 +1,16 @@
 """The device under test: KERNWRIGHT_DEVICE says which, the simulated one by default."""
 
+import atexit
 import os
+import shutil
+import tempfile
 
 import pytest
 
 os.environ.setdefault("KERNWRIGHT_DEVICE", "sim")
+if "KERNWRIGHT_CACHE_DIR" not in os.environ:  # the user's own cache is no place for tests
+    os.environ["KERNWRIGHT_CACHE_DIR"] = tempfile.mkdtemp(prefix="kernwright-tests-")
+    atexit.register(shutil.rmtree, os.environ["KERNWRIGHT_CACHE_DIR"], ignore_errors=True)
 
 import kernwright as kw
 
