@@ -75,6 +75,11 @@ wheel: configure
 wheel-test: wheel
 	@$(BIN)/python scripts/test_wheel.py dist
 
+## make fuzz      libFuzzer (clang) over every reader of untrusted bytes, FUZZ_SECONDS each (60)
+fuzz: setup
+	@cmake --preset fuzz >/dev/null && cmake --build --preset fuzz -j $(JOBS)
+	@scripts/fuzz.sh build/fuzz
+
 ## make compile-gate  every kernel here for every architecture, without warnings
 compile-gate: install
 	@$(BIN)/python scripts/compile_gate.py --jobs $(JOBS)

@@ -37,8 +37,12 @@ if(KERNWRIGHT_SANITIZE STREQUAL "address")
 elseif(KERNWRIGHT_SANITIZE STREQUAL "thread")
   target_compile_options(kernwright_flags INTERFACE -fsanitize=thread -fno-omit-frame-pointer)
   target_link_options(kernwright_flags INTERFACE -fsanitize=thread)
+elseif(KERNWRIGHT_SANITIZE STREQUAL "fuzzer")  # clang alone has it; see tests/fuzz
+  target_compile_options(kernwright_flags INTERFACE -fsanitize=fuzzer-no-link,address,undefined
+    -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
+  target_link_options(kernwright_flags INTERFACE -fsanitize=address,undefined)
 elseif(KERNWRIGHT_SANITIZE)
-  message(FATAL_ERROR "KERNWRIGHT_SANITIZE must be empty, 'address' or 'thread'")
+  message(FATAL_ERROR "KERNWRIGHT_SANITIZE must be empty, 'address', 'thread' or 'fuzzer'")
 endif()
 
 # Headers that nearly every source includes, parsed once and shared by all targets of equal flags.

@@ -1,0 +1,25 @@
+// Mangled names, and the probes' answers that are written in them.
+#include "jit/mangled_type.h"
+#include "base/errors.h"
+#include "fuzz/targets.h"
+#include "jit/probe.h"
+
+namespace kernwright::fuzz {
+namespace {
+
+template <typename Call>
+void allow_refusal(Call&& call) {
+  try {
+    call();
+  } catch (const InvalidArgument&) {}
+}
+
+}  // namespace
+
+void mangled_type(std::string_view bytes) {
+  allow_refusal([&] { spell(*demangle_name(bytes)); });
+  allow_refusal([&] { read_kernel_probe(bytes); });
+  allow_refusal([&] { read_symbol_probe(bytes); });
+}
+
+}  // namespace kernwright::fuzz
