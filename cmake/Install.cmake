@@ -40,7 +40,7 @@ install(FILES "${CMAKE_CURRENT_BINARY_DIR}/kernwrightConfig.cmake"
   "${CMAKE_CURRENT_BINARY_DIR}/kernwrightConfigVersion.cmake" cmake/kernwright_embed.cmake
   DESTINATION "${package}" COMPONENT cpp)
 
-# NOTE: GNUInstallDirs may name absolute folders; pkg-config wants them below ${prefix} where it can.
+# NOTE: GNUInstallDirs may name absolute folders; pkg-config wants them below ${prefix} if it can.
 foreach(kind LIBDIR INCLUDEDIR)
   if(IS_ABSOLUTE "${CMAKE_INSTALL_${kind}}")
     set(pkgconfig_${kind} "${CMAKE_INSTALL_${kind}}")

@@ -1,5 +1,5 @@
-# kernwright_embed(<target> <file>... [NAMESPACE <name>] [PREFIX <folder>]): each file of kernel text
-# becomes a header for C++ at build time, made anew when the file changes: blur/blur.cu ->
+# kernwright_embed(<target> <file>... [NAMESPACE <name>] [PREFIX <folder>]): each file of kernel
+# text becomes a header for C++ at build time, made anew when the file changes: blur/blur.cu ->
 # "<folder>/blur/blur.cu.h" with the string `blur_cu` in that namespace (default: kernels).
 #
 # The same file is the script that makes one header:

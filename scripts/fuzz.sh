@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs every fuzzer for FUZZ_SECONDS (60) over its stored inputs. New inputs stay in the build folder,
-# findings in its artifacts folder. Exit code 1 when there was a finding.
+# Runs every fuzzer for FUZZ_SECONDS (60) over its stored inputs. New inputs stay in the build
+# folder, findings in its artifacts folder. Exit code 1 when there was a finding.
 # Usage: fuzz.sh [build folder]
 set -u
 build=${1:-build/fuzz}
