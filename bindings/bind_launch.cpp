@@ -9,6 +9,7 @@
 #include "current.h"
 #include "dtype.h"
 #include "kernel_object.h"
+#include "kernel_report.h"
 #include "launch.h"
 #include "python_support.h"
 
@@ -169,6 +170,14 @@ void bind_kernel(py::module_& m) {
             return compile_kernel(self, device, timeout, nullptr);
           },
           py::arg("device") = py::none(), py::arg("timeout") = py::none())
+      .def("_facts", &kernel_facts, py::arg("device"))
+      .def("_profile", &kernel_profile, py::arg("device"))
+      .def(
+          "report",
+          [](const py::object& self, const py::object& device, bool phases) {
+            return py::module_::import("kernwright._report").attr("report")(self, device, phases);
+          },
+          py::arg("device") = py::none(), py::arg("phases") = true)
       .def("_compile", &compile_kernel, py::arg("device"), py::arg("timeout"), py::arg("stop"))
       .def(
           "compile_async",

@@ -4,7 +4,9 @@
 #include "base/errors.h"
 #include "base/format.h"
 #include "core/device.h"
+#include "jit/code_cache.h"
 
+#include <chrono>
 #include <utility>
 
 namespace kernwright::python {
@@ -51,7 +53,12 @@ LaunchPlan& KernelObject::find_plan(Device& device) {
     std::unique_ptr<LaunchPlan> made;
     {
       const py::gil_scoped_release unlocked;
+      const auto begin = std::chrono::steady_clock::now();
       made = std::make_unique<LaunchPlan>(load(device));
+      made->answer = lazy_ ? last_answer() : "object code";
+      made->ready_ms =
+          std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
+              .count();
     }
     // Another thread may have been quicker; its plan is as good.
     const std::lock_guard lock(mutex_);

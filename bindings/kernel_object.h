@@ -26,6 +26,8 @@ struct LaunchPlan {
   Device* device;
   std::vector<ArgumentPlan> arguments;
   std::size_t block_bytes = 0;  ///< of the argument block
+  std::string answer;           ///< the cache that had the code, or "compiled"
+  double ready_ms = 0;          ///< from the request to a kernel that can be launched
   std::atomic<int> suggested_block{0};
 };
 

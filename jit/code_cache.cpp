@@ -106,7 +106,14 @@ Sha256Digest memory_key(const CacheKey& key, const IncludeClosure& included) {
   return hasher.digest();
 }
 
+thread_local std::string answered = "compiled";
+
 }  // namespace
+
+const char* last_answer() noexcept {
+  // What was compiled carries the compiler's version behind the word.
+  return answered.starts_with("compiled") ? "compiled" : answered.c_str();
+}
 
 struct CodeCache::State {
   explicit State(Options given)
@@ -354,6 +361,7 @@ CodeCache::Code CodeCache::get(const CodeRequest& request) {
   }
   const auto finish = [&](const Code& code, const std::string& from) {
     report(request, *code, from, begin);
+    answered = from;
     return state.at_line(code, request.source.first_line, request.source.name);
   };
   if (Code code = request.use_packs ? state.from_packs(request, included) : nullptr) {

@@ -46,6 +46,9 @@ struct CompilerSource {
   std::function<const LoadedNvrtc*()> opened = nvrtc_if_loaded;
 };
 
+/// How the last get() of this thread was answered: "memory", "disk", "pack" or "compiled".
+const char* last_answer() noexcept;
+
 /// Counts of one process.
 struct CodeCacheStats {
   std::uint64_t memory_hits = 0;  ///< also callers that waited for another thread's compile

@@ -247,6 +247,22 @@ ObjectCode Compiler::compile(const CompileRequest& request) const {
   validate(request.options);
   check_include_dirs(request.options);
   check_names(request.names);
+  return run(request);
+}
+
+ObjectCode Compiler::compile_measured(const CompileRequest& request,
+                                      const std::string& time_file) const {
+  validate(request.source);
+  validate(request.options);
+  check_names(request.names);
+  CompileRequest measured = request;
+  std::vector<std::string>& extra = measured.options.extra;
+  extra.insert(extra.end(), {"--ptxas-options=-v", "--no-cache"});
+  if (!time_file.empty()) extra.push_back("--time=" + time_file);
+  return run(measured);
+}
+
+ObjectCode Compiler::run(const CompileRequest& request) const {
   const auto begin = std::chrono::steady_clock::now();
   const WaitLimits limits = current_wait_limits().within(request.options.timeout);
   ObjectCode code = wait_can_end(limits)

