@@ -86,6 +86,17 @@ def test_doctor_json_is_one_document():
     assert report["nvrtc"]["found"] is True
     assert report["nvrtc"]["candidates"][-1][2] == "loaded"
     assert "numpy" in report["packages"]
+    assert report["cache"]["mode"] in ("disk", "memory", "off")
+    assert report["cache"]["limit"] > 0
+
+
+def test_doctor_says_where_kernels_are_kept(tmp_path):
+    text = kernwright("doctor", KERNWRIGHT_CACHE_DIR=str(tmp_path / "mine")).stdout
+    assert f"cache      on, {tmp_path / 'mine'}" in text
+    text = kernwright("doctor", KERNWRIGHT_CACHE="memory").stdout
+    assert "no disk: KERNWRIGHT_CACHE=memory" in text
+    result = kernwright("doctor", "--json", KERNWRIGHT_CACHE="nonsense")
+    assert "KERNWRIGHT_CACHE" in json.loads(result.stdout)["cache"]["error"]
 
 
 def test_doctor_without_nvrtc_lists_the_places_and_fails(tmp_path):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.metadata
 import json
 import os
 import platform
 import time
+from collections.abc import Iterator
 from typing import Any
 
 PACKAGES = ("kernwright", "numpy", "ml_dtypes", "nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12",
@@ -45,6 +47,22 @@ def describe_device(device: Any) -> dict[str, Any]:
     }
 
 
+@contextlib.contextmanager
+def uncached() -> Iterator[None]:
+    """No cache answers meanwhile. What the variables say must be valid, as for every program."""
+    from kernwright import cache
+
+    cache.info()
+    before = os.environ.get("KERNWRIGHT_CACHE")
+    os.environ["KERNWRIGHT_CACHE"] = "off"
+    try:
+        yield
+    finally:
+        del os.environ["KERNWRIGHT_CACHE"]
+        if before is not None:
+            os.environ["KERNWRIGHT_CACHE"] = before
+
+
 def run_kernel() -> dict[str, Any]:
     """Compiles, launches and checks one kernel on the current device."""
     import numpy as np
@@ -55,7 +73,8 @@ def run_kernel() -> dict[str, Any]:
         device = kw.current_device()
         started = time.perf_counter()
         kernel = kw.kernel(KERNEL)
-        kernel.compile()
+        with uncached():
+            kernel.compile()
         compiled = time.perf_counter()
         x = np.arange(1000, dtype=np.float32)
         y = np.zeros_like(x)
@@ -70,6 +89,16 @@ def run_kernel() -> dict[str, Any]:
         "compile_ms": round((compiled - started) * 1e3, 2),
         "run_ms": round((time.perf_counter() - compiled) * 1e3, 2),
     }
+
+
+def cache_status() -> dict[str, Any]:
+    """Where compiled kernels are kept, or what is wrong with the variables that say so."""
+    from kernwright import Error, cache
+
+    try:
+        return {name: value for name, value in cache.info().items() if name != "process"}
+    except Error as error:
+        return {"error": f"{type(error).__name__}: {error}"}
 
 
 def examine() -> dict[str, Any]:
@@ -88,7 +117,7 @@ def examine() -> dict[str, Any]:
         "devices": devices,
         "nvrtc": _core.nvrtc_status(),
         "headers": _core.headers_status(),
-        "cache": {"memory": "per process", "disk": "none"},
+        "cache": cache_status(),
         "environment": {
             row["name"]: os.environ[row["name"]]
             for row in _core.environment_table()
@@ -101,6 +130,16 @@ def examine() -> dict[str, Any]:
 
 def gibibytes(count: int) -> str:
     return f"{count / 2**30:.1f} GiB"
+
+
+def cache_line(cache: dict[str, Any]) -> str:
+    if "error" in cache:
+        return str(cache["error"])
+    if cache["mode"] != "disk":
+        return f"no disk: KERNWRIGHT_CACHE={cache['mode']}"
+    state = cache["state"] + (f" ({cache['reason']})" if cache["reason"] else "")
+    size = f"{cache['bytes'] / 2**20:.1f} MiB of {cache['limit'] / 2**20:.0f} MiB"
+    return f"{state}, {cache['path'] or 'no folder'}, {cache['entries']} entries, {size}"
 
 
 def print_report(report: dict[str, Any]) -> None:
@@ -126,7 +165,7 @@ def print_report(report: dict[str, Any]) -> None:
         if outcome != "loaded":
             print(f"             {origin}: {path}: {outcome}")
     print(f"headers    {report['headers']}")
-    print("cache      memory, per process")
+    print(f"cache      {cache_line(report['cache'])}")
     for name, value in report["environment"].items():
         print(f"variable   {name}={value}")
     print("packages   " + ", ".join(f"{n} {v}" for n, v in report["packages"].items()))
