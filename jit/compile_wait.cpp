@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/format.h"
+#include "jit/signal_guard.h"
 
 namespace kernwright {
 namespace {
@@ -45,6 +46,7 @@ bool wait_can_end(const WaitLimits& limits) noexcept {
 }
 
 void check_wait(const WaitLimits& limits, const std::string& what) {
+  SignalGuard::keep();
   if (limits.stop && limits.stop->load()) {
     throw Cancelled(format("compiling {} was cancelled", what));
   }

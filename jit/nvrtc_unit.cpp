@@ -3,6 +3,8 @@
 
 #include "base/errors.h"
 #include "base/format.h"
+#include "jit/exit_guard.h"
+#include "jit/signal_guard.h"
 
 namespace kernwright {
 namespace {
@@ -12,6 +14,7 @@ constexpr std::size_t kMaxLogBytes = std::size_t{1} << 20;
 
 /// NVRTC calls this from its own threads. NOTE: it must go on answering 1 after the first 1.
 int stop_when_expired(void* payload, void*) {
+  SignalGuard::keep();
   return static_cast<const CompileDeadline*>(payload)->expired() ? 1 : 0;
 }
 
@@ -65,8 +68,7 @@ bool NvrtcUnit::compile(const std::vector<std::string>& options, const CompileDe
   if (set != kNvrtcNotSupported) check(set, "nvrtcSetFlowCallback");
   std::vector<const char*> texts;
   for (const std::string& option : options) texts.push_back(option.c_str());
-  const nvrtcResult result =
-      nvrtc_.api.nvrtcCompileProgram(program_, static_cast<int>(texts.size()), texts.data());
+  const nvrtcResult result = run_compiler(texts);
   switch (result) {
     case NVRTC_SUCCESS:
       return true;
@@ -85,6 +87,13 @@ bool NvrtcUnit::compile(const std::vector<std::string>& options, const CompileDe
       check(result, "nvrtcCompileProgram");
       return false;
   }
+}
+
+nvrtcResult NvrtcUnit::run_compiler(const std::vector<const char*>& options) {
+  const auto compile = nvrtc_.api.nvrtcCompileProgram;
+  const ExitGuard exit_guard(reinterpret_cast<const void*>(compile));
+  const SignalGuard signal_guard(reinterpret_cast<const void*>(compile));
+  return compile(program_, static_cast<int>(options.size()), options.data());
 }
 
 std::string NvrtcUnit::log() const {

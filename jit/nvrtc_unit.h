@@ -60,6 +60,7 @@ class NvrtcUnit {
   std::string cubin() const;
 
  private:
+  nvrtcResult run_compiler(const std::vector<const char*>& options);
   void check(nvrtcResult result, const char* call) const;
   using SizeFunction = nvrtcResult (*)(nvrtcProgram, std::size_t*);
   using ReadFunction = nvrtcResult (*)(nvrtcProgram, char*);

@@ -1,0 +1,124 @@
+"""Kernels that were compiled before: asked for again in a process, and found on the disk by a new
+one, beside whole processes of CuPy and cuda.core that do the same."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import harness
+
+SAXPY = """__global__ void saxpy(float a, const float* x, float* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] += a * x[i];
+}"""
+
+# A new process with the device at hand: from the text to a kernel that can be launched.
+FROM_DISK = f"""
+import json, time
+import kernwright as kw
+x, y = kw.ones(1024), kw.ones(1024)
+kw.current_device().synchronize()
+start = time.perf_counter()
+k = kw.kernel('''{SAXPY}''')
+k.compile()
+k.attributes
+ready = time.perf_counter() - start
+k[4, 256](2.0, x, y, 1024)
+right = bool((y.numpy() == 3).all())
+nvrtc = any("libnvrtc" in line for line in open("/proc/self/maps"))
+print(json.dumps(dict(ms=ready * 1e3, right=right, nvrtc=nvrtc)))
+"""
+WHOLE = {
+    "kernwright": f"""
+import numpy as np, kernwright as kw
+x, y = kw.asarray(np.ones(1024, np.float32)), kw.asarray(np.ones(1024, np.float32))
+kw.kernel('''{SAXPY}''')[4, 256](2.0, x, y, 1024)
+assert (y.numpy() == 3).all()
+""",
+    "cupy": f"""
+import numpy as np, cupy
+x, y = cupy.asarray(np.ones(1024, np.float32)), cupy.asarray(np.ones(1024, np.float32))
+k = cupy.RawKernel('extern "C" ' + '''{SAXPY}''', "saxpy")
+k((4,), (256,), (np.float32(2), x, y, np.int32(1024)))
+assert (y.get() == 3).all()
+""",
+}
+
+
+def again_in_process() -> dict[str, float]:
+    """Microseconds of a request for a text that was compiled before."""
+    import kernwright as kw
+
+    kw.kernel(SAXPY).compile()
+    spellings = [SAXPY + " " * n for n in range(50)]
+    for text in spellings:
+        kw.kernel(text).compile()
+
+    def same_line() -> None:
+        kw.kernel(SAXPY).compile()
+
+    count = iter(range(10**9))
+
+    def new_line() -> None:
+        # Another line of another file each time: through the memory cache proper.
+        code = compile("k = kw.kernel(text); k.compile()", f"<{next(count)}>", "exec")
+        exec(code, {"kw": kw, "text": SAXPY})
+
+    timed = harness.alternate({"same line": same_line}, calls=2000)
+    timed |= harness.alternate({"another line": new_line}, calls=100)
+    return timed
+
+
+def child(code: str, env: dict[str, str]) -> str:
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env)
+    if run.returncode != 0:
+        raise SystemExit(run.stderr)
+    return run.stdout
+
+
+def main() -> None:
+    options = harness.arguments(__doc__.splitlines()[0], "cache_cost")
+    with tempfile.TemporaryDirectory() as folder:
+        env = {**os.environ, "KERNWRIGHT_CACHE_DIR": os.path.join(folder, "cache")}
+        first = json.loads(child(FROM_DISK, env))
+        later = [json.loads(child(FROM_DISK, env)) for _ in range(15)]
+        subjects = {
+            name: code for name, code in WHOLE.items() if importlib.util.find_spec(name) is not None
+        }
+        import kernwright as kw
+
+        if kw.current_device().is_simulated:
+            subjects.pop("cupy", None)
+        seconds: dict[str, list[float]] = {name: [] for name in subjects}
+        for _ in range(8):
+            for name, code in subjects.items():
+                start = time.perf_counter()
+                child(code, env)
+                seconds[name].append(time.perf_counter() - start)
+    results = {
+        "request again, us": again_in_process(),
+        "new process, text to kernel, ms": {
+            "compiled": round(first["ms"], 3),
+            "from the disk, median": round(statistics.median(r["ms"] for r in later), 3),
+            "from the disk, best": round(min(r["ms"] for r in later), 3),
+            "nvrtc loaded": any(r["nvrtc"] for r in later),
+            "results right": all(r["right"] for r in [first, *later]),
+        },
+        "new process, whole, s": {
+            name: round(statistics.median(v[1:]), 3) for name, v in seconds.items()
+        },
+    }
+    harness.write(
+        options.output, {"subject": "cache_cost", "machine": harness.machine(), "results": results}
+    )
+
+
+if __name__ == "__main__":
+    main()
