@@ -1,6 +1,7 @@
-"""Cost of compiling a new small source to a callable kernel, beside NVRTC alone and the peers.
+"""Cost of compiling a new source to a cubin, beside NVRTC alone and the peers, and in parallel.
 
-Every source is new; the compiler's own cache is off where the interface lets one say so.
+Every source is new; no cache is asked and the compiler's own is off where one can say so. "NVRTC"
+is the bare library with default options, "NVRTC, minimal + PCH" the best that its options give.
 """
 
 from __future__ import annotations
@@ -12,35 +13,85 @@ import tempfile
 import time
 from collections.abc import Callable
 
+os.environ["KERNWRIGHT_CACHE"] = "memory"
+
+from nvrtc_loop import NvrtcLoop
+
 import harness
 import kernwright as kw
 
-PRELUDES = {"plain": "", "cuda_fp16.h": "#include <cuda_fp16.h>\n"}
-BODY = r"""
+AXPY = r"""
 extern "C" __global__ void NAME(float a, const float* x, float* y, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) y[i] += a * x[i];
 }"""
+HALF = r"""#include <cuda_fp16.h>
+extern "C" __global__ void NAME(float a, const __half* x, __half* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = __hfma(__float2half(a), x[i], y[i]);
+}"""
+SMALL_FLOATS = r"""#include <cuda_bf16.h>
+#include <cuda_fp8.h>
+extern "C" __global__ void NAME(float a, const __nv_bfloat16* x, __nv_fp8_e4m3* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = __nv_fp8_e4m3(a * __bfloat162float(x[i]));
+}"""
+BLOCK_REDUCE = r"""#include <cub/block/block_reduce.cuh>
+extern "C" __global__ void NAME(float a, const float* x, float* y, int n) {
+    using Reduce = cub::BlockReduce<float, 256>;
+    __shared__ typename Reduce::TempStorage storage;
+    const float sum = Reduce(storage).Sum(a * x[threadIdx.x]);
+    if (threadIdx.x == 0) y[0] = sum;
+}"""
+# Row -> (source, rounds, whether --minimal can serve).
+ROWS = {
+    "small": (AXPY, 25, True),
+    "cuda_fp16.h": (HALF, 25, True),
+    "cuda_bf16.h + cuda_fp8.h": (SMALL_FLOATS, 25, True),
+    "cub block reduce": (BLOCK_REDUCE, 6, False),
+}
+VARIANTS = 200
+WARM_ROUNDS = 2  # the second makes a precompiled header, where one is made
+
 serial = itertools.count()
 
 
-def source(prelude: str) -> tuple[str, str]:
-    name = f"axpy{next(serial)}"
-    return prelude + BODY.replace("NAME", name), name
+def fresh(template: str) -> tuple[str, str]:
+    name = f"k{next(serial)}"
+    return template.replace("NAME", name), name
 
 
-def ours(prelude: str) -> None:
-    text, name = source(prelude)
-    kw.kernel(text, name, extra=["--no-cache"]).compile()
+def arch() -> str:
+    device = kw.current_device()
+    major, minor = (8, 0) if device.is_simulated else device.compute_capability
+    return f"sm_{major}{minor}"
+
+
+def kernwright_subject() -> Callable[[str], None]:
+    options = kw.ProgramOptions(arch=arch(), extra=["--no-cache"])
+
+    def compile_one(template: str) -> None:
+        kw.Program(fresh(template)[0], options).compile("cubin")
+
+    return compile_one
+
+
+def nvrtc_subject(*options: str, pch: bool = False) -> Callable[[str], None]:
+    loop = NvrtcLoop(arch(), options, pch)
+
+    def compile_one(template: str) -> None:
+        loop(fresh(template)[0])
+
+    return compile_one
 
 
 def cupy_subject() -> Callable[[str], None]:
     os.environ["CUPY_CACHE_DIR"] = tempfile.mkdtemp()
     import cupy as cp
 
-    def compile_one(prelude: str) -> None:
-        text, name = source(prelude)
-        cp.RawKernel(text, name, options=("--no-cache",)).compile()
+    def compile_one(template: str) -> None:
+        text, name = fresh(template)
+        cp.RawKernel(text, name, options=("--no-cache", "--std=c++17")).compile()
 
     return compile_one
 
@@ -48,13 +99,14 @@ def cupy_subject() -> Callable[[str], None]:
 def cuda_core_subject() -> Callable[[str], None]:
     from cuda.core import Device, Program, ProgramOptions
 
-    device = Device()
-    device.set_current()
-    major, minor = device.compute_capability
+    Device().set_current()
+    from nvrtc_loop import include_options
 
-    def compile_one(prelude: str) -> None:
-        text, name = source(prelude)
-        options = ProgramOptions(arch=f"sm_{major}{minor}", no_cache=True)
+    folders = [option[2:].decode() for option in include_options()]
+
+    def compile_one(template: str) -> None:
+        text, name = fresh(template)
+        options = ProgramOptions(arch=arch(), no_cache=True, std="c++17", include_path=folders)
         Program(text, "c++", options).compile("cubin").get_kernel(name)
 
     return compile_one
@@ -63,55 +115,113 @@ def cuda_core_subject() -> Callable[[str], None]:
 def torch_subject() -> Callable[[str], None]:
     import torch
 
-    def compile_one(prelude: str) -> None:
-        text, name = source(prelude)
+    def compile_one(template: str) -> None:
+        text, name = fresh(template)
         torch.cuda._compile_kernel(text, name)
 
     return compile_one
 
 
-def measure(subjects: dict[str, Callable[[str], None]], prelude: str, rounds: int = 15):
-    """Milliseconds per compile, in turn; the first round (library loading) is reported apart."""
+def measure(
+    subjects: dict[str, Callable[[str], None]], template: str, rounds: int
+) -> dict[str, dict[str, float]]:
+    """Milliseconds per compile, in turn; the first ones (libraries, headers) are told apart."""
     samples: dict[str, list[float]] = {name: [] for name in subjects}
-    for _ in range(rounds):
+    for _ in range(rounds + WARM_ROUNDS):
         for name, compile_one in subjects.items():
             start = time.perf_counter()
-            compile_one(prelude)
+            compile_one(template)
             samples[name].append((time.perf_counter() - start) * 1e3)
     return {
-        name: {"first": round(v[0], 2), "min": round(min(v[1:]), 2),
-               "median": round(statistics.median(v[1:]), 2)}
+        name: {
+            "first": round(v[0], 2),
+            "second": round(v[1], 2),
+            "min": round(min(v[WARM_ROUNDS:]), 2),
+            "median": round(statistics.median(v[WARM_ROUNDS:]), 2),
+        }
         for name, v in samples.items()
-    }  # fmt: skip
+    }
+
+
+def variants() -> list[kw.Kernel]:
+    """Kernels of one source under options of their own, none compiled yet."""
+    unit = next(serial)
+    text = AXPY.replace("NAME", f"v{unit}").replace("a * x[i]", "FACTOR * a * x[i]")
+    return [
+        kw.kernel(text, f"v{unit}", defines={"FACTOR": i}, extra=["--no-cache"])
+        for i in range(VARIANTS)
+    ]
+
+
+def parallel() -> dict[str, float]:
+    """200 variants one after the other, then as warmup() does it: twice, the first being cold."""
+    for kernel in variants()[:5]:
+        kernel.compile()
+    start = time.perf_counter()
+    for kernel in variants():
+        kernel.compile()
+    one_by_one = time.perf_counter() - start
+    times = []
+    for _ in range(3):
+        kernels = variants()
+        start = time.perf_counter()
+        kw.warmup(kernels, wait=True)
+        times.append(time.perf_counter() - start)
+    return {
+        "processors": os.cpu_count() or 1,
+        "variants": VARIANTS,
+        "one after the other, ms": round(one_by_one * 1e3, 1),
+        "warmup, first time, ms": round(times[0] * 1e3, 1),
+        "warmup, ms": round(min(times) * 1e3, 1),
+        "speed-up, first time": round(one_by_one / times[0], 2),
+        "speed-up": round(one_by_one / min(times), 2),
+    }
+
+
+def usable(
+    subjects: dict[str, Callable[[str], None]], title: str, template: str, missing: dict[str, str]
+) -> dict[str, Callable[[str], None]]:
+    """Those that can compile the row; a peer that cannot is named, not hidden."""
+    result = {}
+    for name, compile_one in subjects.items():
+        try:
+            if name != "kernwright":
+                compile_one(template)
+            result[name] = compile_one
+        except Exception as error:
+            missing[f"{name}, {title}"] = repr(error)[:300]
+    return result
 
 
 def main() -> None:
     options = harness.arguments(__doc__.splitlines()[0], "compile_cost")
-    subjects: dict[str, Callable[[str], None]] = {"kernwright": ours}
-    missing = {}
+    missing: dict[str, str] = {}
+    peers: dict[str, Callable[[str], None]] = {}
     if not kw.current_device().is_simulated:
-        peers = {"CuPy": cupy_subject, "cuda.core": cuda_core_subject, "torch": torch_subject}
-        for name, make in peers.items():
+        makers = {"CuPy": cupy_subject, "cuda.core": cuda_core_subject, "torch": torch_subject}
+        for name, make in makers.items():
             try:
-                subjects[name] = make()
-                subjects[name]("")
-            except Exception as error:  # a peer that is absent or broken is named, not hidden
-                subjects.pop(name, None)
+                peers[name] = make()
+            except Exception as error:
                 missing[name] = repr(error)
+    kernwright_subject()(AXPY)  # libraries are loaded
     results = {}
-    for title, prelude in PRELUDES.items():
-        usable = dict(subjects)
-        for name in list(usable):
-            try:
-                usable[name](prelude)
-            except Exception as error:  # a peer that cannot find the header
-                missing[f"{name}, {title}"] = repr(error)[:300]
-                usable.pop(name)
-        results[title] = measure(usable, prelude)
+    for title, (template, rounds, minimal) in ROWS.items():
+        best = ("--minimal",) if minimal else ()
+        subjects = {
+            "kernwright": kernwright_subject(),
+            "NVRTC": nvrtc_subject(),
+            "NVRTC, minimal + PCH": nvrtc_subject(*best, pch="#include" in template),
+            **peers,
+        }
+        results[title] = measure(usable(subjects, title, template, missing), template, rounds)
+        ours = results[title]["kernwright"]["median"]
+        floor = results[title]["NVRTC, minimal + PCH"]["median"]
+        results[title]["kernwright"]["over the best of NVRTC"] = round(ours / floor, 3)
     harness.write(
         options.output,
         {"subject": "compile_cost", "unit": "ms per new source", "machine": harness.machine(),
-         "results": results, "missing": missing},
+         "results": results, "parallel": parallel(), "missing": missing},
     )  # fmt: skip
 
 
