@@ -2,12 +2,12 @@
 #include "jit/cache_key.h"
 
 #include "base/format.h"
+#include "jit/probe.h"
 
 namespace kernwright {
 namespace {
 
-/// Raised when the meaning of a field, the assembled text (the probe, say) or what is made of the
-/// compiler's answer changes.
+/// Raised when the meaning of a field or what is made of the compiler's answer changes.
 constexpr int kSchema = 2;
 
 /// Longer texts are told by size and hash.
@@ -66,7 +66,10 @@ CacheKey key_of(std::string fields) {
 
 ProgramFields program_fields(const Source& source, const ProgramOptions& options) {
   Fields text;
-  text.add("schema", std::to_string(kSchema)).add("source", source.text).add("std", options.std);
+  text.add("schema", std::to_string(kSchema))
+      .add("probe", probe_text())
+      .add("source", source.text)
+      .add("std", options.std);
   text.add("defines", options.defines).add("headers", options.headers);
   text.add("fast_math", options.fast_math).add("device_debug", options.device_debug);
   text.add("max_registers", options.max_registers).add("opt_level", options.opt_level);

@@ -2,10 +2,12 @@
 #include "jit/disk_cache.h"
 
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <condition_variable>
 #include <mutex>
 #include <thread>
 
@@ -176,24 +178,26 @@ struct DiskCache::State {
     const std::lock_guard lock(sweep_mutex);
     written_since_sweep += written;
     if (has_swept && written_since_sweep < options.limit / 16) return;
-    if (is_sweeping) return;
+    if (sweeping_process == ::getpid()) return;
     has_swept = true;
-    is_sweeping = true;
     written_since_sweep = 0;
-    if (sweeper.joinable()) sweeper.join();
-    sweeper = std::thread([this] {
+    sweeping_process = ::getpid();
+    std::thread([this] {
       try {
         sweep();
       } catch (const std::exception& error) {
         log(LogLevel::debug, "a sweep of {} ended early: {}", objects.path(), error.what());
       }
-      is_sweeping = false;
-    });
+      const std::lock_guard end(sweep_mutex);
+      sweeping_process = 0;
+      swept.notify_all();
+    }).detach();
   }
 
-  void join_sweep() {
-    const std::lock_guard lock(sweep_mutex);
-    if (sweeper.joinable()) sweeper.join();
+  /// A sweep of the process that this one was forked from does not count.
+  void wait_for_sweep() {
+    std::unique_lock lock(sweep_mutex);
+    swept.wait(lock, [&] { return sweeping_process != ::getpid(); });
   }
 
   const DiskCacheOptions options;
@@ -206,8 +210,8 @@ struct DiskCache::State {
   std::atomic<bool> is_read_only = false, warned = false;
 
   std::mutex sweep_mutex;
-  std::thread sweeper;
-  std::atomic<bool> is_sweeping = false;
+  std::condition_variable swept;
+  pid_t sweeping_process = 0;  ///< whose thread sweeps; 0: none
   bool has_swept = false;
   std::uint64_t written_since_sweep = 0;
 
@@ -218,7 +222,7 @@ struct DiskCache::State {
 DiskCache::DiskCache(DiskCacheOptions options)
     : state_(std::make_unique<State>(std::move(options))) {}
 
-DiskCache::~DiskCache() { state_->join_sweep(); }
+DiskCache::~DiskCache() { state_->wait_for_sweep(); }
 
 std::optional<ObjectCode> DiskCache::get(const CacheKey& key, const IncludeClosure& included) {
   std::optional<ObjectCode> code = state_->find(key, included);
@@ -380,7 +384,7 @@ RemovalReport DiskCache::trim(std::uint64_t limit) {
   return {removal.entries, removal.bytes};
 }
 
-void DiskCache::wait_for_sweep() { state_->join_sweep(); }
+void DiskCache::wait_for_sweep() { state_->wait_for_sweep(); }
 
 FileSystem& DiskCache::system() const noexcept { return state_->system; }
 

@@ -17,9 +17,15 @@ namespace kernwright::test {
 class TemporaryDirectory {
  public:
   TemporaryDirectory() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "kernwright-XXXXXX").string();
-    if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
-    path_ = pattern;
+    // In memory where the system has such a folder: tests write thousands of files.
+    for (const std::filesystem::path& folder :
+         {std::filesystem::path("/dev/shm"), std::filesystem::temp_directory_path()}) {
+      std::string pattern = (folder / "kernwright-XXXXXX").string();
+      if (::mkdtemp(pattern.data()) == nullptr) continue;
+      path_ = pattern;
+      return;
+    }
+    throw std::runtime_error("mkdtemp failed");
   }
   ~TemporaryDirectory() {
     std::error_code error;

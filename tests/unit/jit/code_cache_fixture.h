@@ -6,6 +6,7 @@
 #include "unit/jit/cache_fixture.h"
 #include "unit/jit/fake_nvrtc.h"
 
+#include <atomic>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,7 @@ struct InstalledNvrtc {
 
   /// A compiler for one cache: nothing is opened before it is needed.
   CompilerSource source() {
-    auto is_open = std::make_shared<bool>(false);
+    auto is_open = std::make_shared<std::atomic<bool>>(false);
     CompilerSource result;
     result.search = [this] {
       NvrtcSearch search;
@@ -33,8 +34,7 @@ struct InstalledNvrtc {
     };
     result.open = [this, is_open]() -> const LoadedNvrtc& {
       if (is_missing) throw NvrtcNotFound("NVRTC was not found");
-      if (!*is_open) ++opened;
-      *is_open = true;
+      if (!is_open->exchange(true)) ++opened;
       return loaded;
     };
     result.opened = [this, is_open]() -> const LoadedNvrtc* {
@@ -45,7 +45,7 @@ struct InstalledNvrtc {
 
   std::string library;
   LoadedNvrtc loaded;
-  int opened = 0;
+  std::atomic<int> opened = 0;
   bool is_missing = false;
 };
 

@@ -2,5 +2,6 @@
 # the failing file system of the base room's.
 target_sources(test_jit PRIVATE "${PROJECT_SOURCE_DIR}/tests/unit/core/fake_driver.cpp"
   "${PROJECT_SOURCE_DIR}/tests/unit/base/fault_fs.cpp")
-set_source_files_properties("${PROJECT_SOURCE_DIR}/tests/unit/jit/cache_entry_test.cpp" PROPERTIES
+set_source_files_properties("${PROJECT_SOURCE_DIR}/tests/unit/jit/cache_entry_test.cpp"
+  "${PROJECT_SOURCE_DIR}/tests/unit/jit/pack_test.cpp" PROPERTIES
   COMPILE_DEFINITIONS "TEST_GOLDEN_FOLDER=\"${PROJECT_SOURCE_DIR}/tests/golden\"")
