@@ -5,6 +5,7 @@
 #include "current.h"
 #include "jit/compile_wait.h"
 #include "jit/compiler.h"
+#include "jit/nvrtc_replicas.h"
 #include "python_support.h"
 
 #include <sys/syscall.h>
@@ -57,6 +58,8 @@ void bind_compile(py::module_& m) {
       .def(py::init<>())
       .def("stop", [](const StopObject& o) { o.flag->store(true); })
       .def_property_readonly("is_stopped", [](const StopObject& o) { return o.flag->load(); });
+  py::class_<CompileDemand>(m, "_Demand", "A compile that is queued, for as long as it lives.")
+      .def(py::init<>());
   m.def("_abandoned_compiles", [] { return Compiler::abandoned_compiles(); });
   set_interrupt_check(&signal_ends_wait);
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 
@@ -142,7 +143,9 @@ PchPlan CompileAttempt::plan_pch() const {
   const ProgramOptions& options = request_.options;
   if (!prefix_ || options.pch == Tristate::off) return {};
   Hasher key;
-  key.field(nvrtc_.path).field(nvrtc_.version()).field(request_.source.directory);
+  // Each copy of the library has precompiled headers of its own.
+  key.field(reinterpret_cast<std::uintptr_t>(nvrtc_.api.nvrtcCompileProgram));
+  key.field(nvrtc_.version()).field(request_.source.directory);
   for (const std::string& option : options_) key.field(option);
   key.field(std::string_view(request_.source.text).substr(0, prefix_->bytes));
   for (const auto& [name, text] : options.headers) key.field(name).field(text);

@@ -15,6 +15,7 @@
 #include "jit/compile_trace.h"
 #include "jit/compile_wait.h"
 #include "jit/nearest_name.h"
+#include "jit/nvrtc_replicas.h"
 #include "jit/nvrtc_unit.h"
 
 namespace kernwright {
@@ -187,7 +188,8 @@ struct Job {
     JobState before = JobState::queued;
     if (!state.compare_exchange_strong(before, JobState::running)) return;  // nobody waits any more
     try {
-      result.set_value(Session(nvrtc, request, deadline).run());
+      const auto lease = NvrtcReplicas::process().lease(nvrtc);
+      result.set_value(Session(lease.library(), request, deadline).run());
     } catch (...) {
       result.set_exception(std::current_exception());
     }
@@ -220,6 +222,7 @@ struct Job {
 /// its callback only now and then, goes on.
 ObjectCode compile_on_pool(const LoadedNvrtc& nvrtc, const CompileRequest& request,
                            const WaitLimits& limits) {
+  const CompileDemand demand;
   const auto job = std::make_shared<Job>(nvrtc, request);
   std::future<ObjectCode> result = job->result.get_future();
   CompilePool::process().submit([job] { job->run(); });

@@ -37,14 +37,15 @@ struct PrecompiledHeaders::State {
   /// Enlarges the heap of a library, before its first precompiled header: a later change would
   /// throw all of them away. False where this NVRTC knows no precompiled headers.
   bool prepare(const LoadedNvrtc& nvrtc) {
-    if (prepared.contains(nvrtc.path)) return true;
+    const auto* id = reinterpret_cast<const void*>(nvrtc.api.nvrtcSetPCHHeapSize);
+    if (prepared.contains(id)) return true;
     std::size_t bytes = 0;
     if (nvrtc.api.nvrtcGetPCHHeapSize(&bytes) != NVRTC_SUCCESS) return false;
     // Address space may be limited; each half of it still serves.
     for (std::size_t wanted = heap_bytes; wanted > bytes; wanted /= 2) {
       if (nvrtc.api.nvrtcSetPCHHeapSize(wanted) == NVRTC_SUCCESS) break;
     }
-    prepared.insert(nvrtc.path);
+    prepared.insert(id);
     return true;
   }
 
@@ -57,7 +58,7 @@ struct PrecompiledHeaders::State {
   std::mutex mutex;
   std::size_t heap_bytes = 0;
   bool is_full = false;
-  std::set<std::string> prepared;  ///< paths of libraries
+  std::set<const void*> prepared;  ///< libraries, by a function of theirs
   std::map<Hash128, Stage> stages;
   std::unique_ptr<ProcessFolder> top;
 };
