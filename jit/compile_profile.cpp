@@ -107,7 +107,7 @@ std::vector<PhaseTime> read_phase_times(const std::string& text) {
     if (unit != "ms" || name.empty()) continue;
     const double ms = std::strtod(number.c_str(), nullptr);
     const auto known = std::find_if(phases.begin(), phases.end(),
-                                    [&](const PhaseTime& phase) { return phase.name == name; });
+                                    [&name = name](const PhaseTime& p) { return p.name == name; });
     if (known == phases.end()) {
       phases.push_back({name, ms});
     } else {
