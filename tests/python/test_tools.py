@@ -77,6 +77,14 @@ def test_compile_reports_registers_by_kernel(run):
     assert "registers" in table and table.rstrip().endswith("one")
 
 
+def test_compile_for_the_device_prints_what_report_tells(run):
+    text = check(run("compile", "k.cu", "--report", "--name", "scale<float>"))
+    assert "occupancy" in text and "CUDA C++ Frontend" in text
+    (row,) = json.loads(check(run("compile", "k.cu", "--report", "--json")))
+    (report,) = row["reports"]
+    assert report["name"] == "one" and report["phases"] and report["registers"] > 0
+
+
 def test_compile_shows_errors_and_fails(run, folder):
     (folder / "bad.cu").write_text("__global__ void k(int* x) { *x = y; }\n")
     result = run("compile", "bad.cu")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import os
 import re
@@ -35,7 +36,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--name", action="append", default=[], metavar="EXPR", help='"scale<float, 4>"; repeatable'
     )
     parser.add_argument("-o", "--output", metavar="OUT", help="the file to write; - for stdout")
-    parser.add_argument("--report", action="store_true", help="time, registers, spills as a table")
+    parser.add_argument(
+        "--report", action="store_true", help="phases, registers, spills as a table"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON document only")
     add_compiler_options(parser)
 
@@ -80,6 +83,11 @@ def compile_one(arguments: argparse.Namespace, arch: str | None) -> tuple[Any, d
             for name, lowered in code.lowered_names.items()
         ],
     }
+    if arguments.report and arch is None:
+        plain = kw.Program(Path(arguments.file), compiler_options(arguments))
+        reports = [plain.kernel(name).report() for name in code.lowered_names]
+        row["reports"] = [dataclasses.asdict(report) for report in reports]
+        row["tables"] = [str(report) for report in reports]
     return code, row
 
 
@@ -91,6 +99,7 @@ def output_path(arguments: argparse.Namespace, arch: str, several: bool) -> str:
 
 
 def show(row: dict[str, Any]) -> None:
+    """What is known of the code; on the device at hand, all that Kernel.report() tells."""
     print(
         f"{row['arch']}: {row['kind']} of {row['bytes']} bytes by NVRTC {row['nvrtc_version']} "
         f"in {row['compile_ms']} ms"
@@ -99,6 +108,8 @@ def show(row: dict[str, Any]) -> None:
     print("  " + "".join(f"{title.replace('_', ' '):>14}" for title in titles) + "  kernel")
     for kernel in row["kernels"]:
         print("  " + "".join(f"{kernel.get(t, '-'):>14}" for t in titles) + f"  {kernel['name']}")
+    for table in row.get("tables", ()):
+        print(f"\n{table}")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -117,11 +128,12 @@ def run(arguments: argparse.Namespace) -> int:
             sys.stdout.buffer.write(code.code)
             continue
         Path(path).write_bytes(code.code)
-        rows.append({"file": path, **row})
         if not arguments.json:
             print(f"wrote {path}")
             if arguments.report:
                 show(row)
+        row.pop("tables", None)
+        rows.append({"file": path, **row})
     if arguments.json:
         print(json.dumps(rows, indent=1))
     return 0
