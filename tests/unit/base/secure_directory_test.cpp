@@ -111,7 +111,7 @@ TEST_CASE("secure directory: a failing system is a reason, never an exception") 
 TEST_CASE("secure directory: the default comes from the environment") {
   const EnvironmentGuard own("KERNWRIGHT_CACHE_DIR", "/own/folder");
   const EnvironmentGuard xdg("XDG_CACHE_HOME", "/xdg");
-  const EnvironmentGuard home("HOME", "/home/somebody");
+  const EnvironmentGuard home("HOME", "/homes/somebody");
   CHECK(default_cache_directory() == "/own/folder");
   own.set("relative/folder");
   CHECK(default_cache_directory() ==
@@ -119,7 +119,7 @@ TEST_CASE("secure directory: the default comes from the environment") {
   own.set(nullptr);
   CHECK(default_cache_directory() == "/xdg/kernwright");
   xdg.set("not absolute");
-  CHECK(default_cache_directory() == "/home/somebody/.cache/kernwright");
+  CHECK(default_cache_directory() == "/homes/somebody/.cache/kernwright");
   home.set(nullptr);
   CHECK(default_cache_directory().empty());
 }
