@@ -7,6 +7,7 @@
 #include "core/device.h"
 #include "current.h"
 #include "dtype.h"
+#include "jit/code_cache.h"
 #include "jit/object_code.h"
 #include "jit/program.h"
 #include "kernel_object.h"
@@ -61,7 +62,10 @@ CodeKind code_kind(const std::string& name) {
 
 ProgramObject make_program(const std::string& text, const std::string& name, int first_line,
                            const std::string& directory, const py::object& options) {
-  return {Program(Source{text, name, first_line, directory}, read_options(options)), options};
+  ProgramObject made{Program(Source{text, name, first_line, directory}, read_options(options)),
+                     options};
+  prefetch_compiler();
+  return made;
 }
 
 /// Compiles for the arch of the options, else for that of the current device.

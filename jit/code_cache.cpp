@@ -11,6 +11,7 @@
 #include "base/errors.h"
 #include "base/format.h"
 #include "base/log.h"
+#include "jit/compile_pool.h"
 #include "jit/compiler.h"
 #include "jit/compiler_identity.h"
 #include "jit/cuda_headers.h"
@@ -401,6 +402,29 @@ CodeCache::Code CodeCache::replace(const CodeRequest& request, const Code& refus
   state.disk.discard(lookup.key);
   state.memory.erase(memory_key(lookup.key, included));
   return get(request);
+}
+
+bool CodeCache::expects_compiler() const {
+  const State& state = *state_;
+  if (!packs_in_use().empty() || state.options.compiler.opened() != nullptr) return false;
+  return state.options.mode != CacheMode::disk ||
+         !state.records.find(state.options.compiler.search());
+}
+
+void prefetch_compiler() noexcept {
+  static std::atomic<bool> begun = false;
+  if (begun.exchange(true)) return;
+  try {
+    CompilePool::process().submit([] {
+      try {
+        if (CodeCache::process().expects_compiler()) nvrtc();
+      } catch (const std::exception& error) {
+        log(LogLevel::debug, "NVRTC was not opened ahead: {}", error.what());
+      }
+    });
+  } catch (const std::exception& error) {
+    log(LogLevel::debug, "NVRTC is not opened ahead: {}", error.what());
+  }
 }
 
 CodeCacheStats CodeCache::stats() const {

@@ -90,6 +90,10 @@ class CodeCache {
   /// anew. Null when the code did not come from the disk.
   Code replace(const CodeRequest& request, const Code& refused);
 
+  /// Whether the next request will most likely load NVRTC: no cache remembers which one it is, or
+  /// none is kept between processes. False where packs are in use. Reads the disk.
+  bool expects_compiler() const;
+
   CodeCacheStats stats() const;
   CacheMode mode() const noexcept;
   DiskCache& disk() noexcept;
@@ -104,5 +108,9 @@ class CodeCache {
   struct State;
   std::unique_ptr<State> state_;
 };
+
+/// Once per process, in the background: opens NVRTC where expects_compiler(). What is missing is
+/// told by the compile that needs it. Never throws.
+void prefetch_compiler() noexcept;
 
 }  // namespace kernwright

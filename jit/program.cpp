@@ -190,6 +190,13 @@ Code Program::compile_for(Device& device, const std::vector<std::string>& names)
 }
 
 Code Program::object_code(Device& device, const std::string& name) const {
+  {
+    // What is loaded is what kernel() hands out, whatever the caches hold.
+    const std::lock_guard lock(box_->mutex);
+    for (const Box::Loaded& loaded : box_->devices[&device].modules) {
+      if (Box::has_kernel(*loaded.code, name)) return loaded.code;
+    }
+  }
   return box_->code_with(device, name).code;
 }
 

