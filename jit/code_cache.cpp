@@ -89,6 +89,21 @@ void report(const CodeRequest& request, const ObjectCode& code, const std::strin
 /// The NVRTC that was opened is not the one that the records told: the request begins anew.
 struct CompilerChanged {};
 
+/// A text that did not compile, and the line on which it stood: other threads that wait for the
+/// same text may have it on another one.
+struct FailedText {
+  CompileError error;
+  int first_line;
+};
+
+[[noreturn]] void throw_at_line(const FailedText& failed, const Source& source) {
+  if (failed.first_line == source.first_line) throw failed.error;
+  std::vector<Diagnostic> diagnostics = failed.error.diagnostics;
+  shift_lines(diagnostics, source.name, source.first_line - failed.first_line + 1);
+  throw CompileError(summarize(diagnostics, source.name, failed.error.log), diagnostics,
+                     failed.error.log, failed.error.source, failed.error.options);
+}
+
 /// What identifies one request in the layers below the packs.
 struct Lookup {
   CompilerIdentity compiler;
@@ -241,9 +256,13 @@ struct CodeCache::State {
       throw CompilerChanged();
     }
     std::vector<std::string> folders;
-    ObjectCode code = compile(request, included, lookup.target, folders);
-    disk.put(lookup.key, included, folders, request.source.name, code);
-    return code;
+    try {
+      ObjectCode code = compile(request, included, lookup.target, folders);
+      disk.put(lookup.key, included, folders, request.source.name, code);
+      return code;
+    } catch (const CompileError& error) {
+      throw FailedText{error, request.source.first_line};
+    }
   }
 
   static ObjectCode from_disk(ObjectCode code) {
@@ -263,6 +282,8 @@ struct CodeCache::State {
                                                  : "compiled with NVRTC " + code.nvrtc_version;
           return code;
         });
+      } catch (const FailedText& failed) {
+        throw_at_line(failed, request.source);
       } catch (const CompilerChanged&) {
         if (attempt > 0) throw Error("another NVRTC appeared while a kernel was compiled");
       }

@@ -235,6 +235,32 @@ TEST_CASE("code cache: 32 threads that ask at once compile once") {
   FakeNvrtc::get().compile_time = std::chrono::milliseconds(0);
 }
 
+TEST_CASE("code cache: threads that share a compile which fails are told lines of their own") {
+  CodeCacheFolder folder;
+  FakeNvrtc& fake = FakeNvrtc::get();
+  fake.compile_result = NVRTC_ERROR_COMPILATION;
+  fake.log = "kernel.cu(2): error: no\n";
+  fake.compile_time = std::chrono::milliseconds(60);
+  const auto cache = folder.open();
+  std::vector<std::thread> threads;
+  std::atomic<int> right = 0;
+  for (int line = 1; line <= 400; line += 100) {
+    threads.emplace_back([&, line] {
+      OwnedRequest request(kKernel);
+      request.source.first_line = line;
+      try {
+        cache->get(request.get());
+      } catch (const CompileError& error) {
+        const bool said = contains(error.what(), "kernel.cu:" + std::to_string(line + 1));
+        if (said && error.diagnostics.at(0).line == line + 1) ++right;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(right == 4);
+  fake.compile_time = std::chrono::milliseconds(0);
+}
+
 TEST_CASE("code cache: one line for each request says who answered") {
   CodeCacheFolder folder;
   OwnedRequest request(kKernel);
