@@ -93,11 +93,12 @@ def _check_literal(literal: Literal, path: str, options: ProgramOptions) -> list
 def _merged(own: dict[str, Any], options: ProgramOptions) -> dict[str, Any]:
     """A literal's own options; tables are added to those of all files."""
     merged = dict(own)
+    common = options._as_dict()
     for name in ("defines", "headers"):
         if isinstance(own.get(name), dict):
-            merged[name] = {**getattr(options, name), **own[name]}
+            merged[name] = {**common[name], **own[name]}
     if isinstance(own.get("include_dirs"), (list, tuple)):
-        merged["include_dirs"] = [*own["include_dirs"], *options.include_dirs]
+        merged["include_dirs"] = [*own["include_dirs"], *common["include_dirs"]]
     return merged
 
 

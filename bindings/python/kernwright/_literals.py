@@ -54,7 +54,7 @@ class _Reader:
 
     def nodes(self) -> Iterator[ast.expr]:
         """The literals that hold a kernel and are values, not documentation."""
-        found = []
+        found: list[ast.expr] = []
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 inside = isinstance(self.parents.get(node), (ast.JoinedStr, ast.Expr))
@@ -65,7 +65,7 @@ class _Reader:
         return iter(sorted(found, key=lambda node: (node.lineno, node.col_offset)))
 
     def literal(self, node: ast.expr) -> Literal:
-        text = node.value if isinstance(node, ast.Constant) else _fixed_text(node)
+        text = str(node.value) if isinstance(node, ast.Constant) else _fixed_text(node)
         lines = self._lines(node)
         if lines and len(lines) != text.count("\n") + 1:
             lines = []
@@ -137,7 +137,7 @@ class _Reader:
 
 def _fixed_text(node: ast.AST) -> str:
     parts = getattr(node, "values", [])
-    return "".join(part.value if isinstance(part, ast.Constant) else "0" for part in parts)
+    return "".join(str(part.value) if isinstance(part, ast.Constant) else "0" for part in parts)
 
 
 def _literal_keywords(call: ast.Call) -> dict[str, Any]:

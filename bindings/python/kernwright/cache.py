@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 from kernwright import _core
 from kernwright.errors import ArgumentError
+
+_Rows: TypeAlias = list[dict[str, Any]]
 
 __all__ = ["clear", "info", "list", "trim", "verify"]
 
@@ -16,7 +18,7 @@ def info() -> dict[str, Any]:
     return _core._cache_info()
 
 
-def list() -> list[dict[str, Any]]:
+def list() -> _Rows:
     """One row for each entry on the disk, the last used first: key, source, kernels, arch,
     nvrtc_version, headers, bytes, last_used (seconds since 1970)."""
     return _core._cache_list()
