@@ -13,12 +13,13 @@
 #include "base/log.h"
 #include "jit/compile_pool.h"
 #include "jit/compiler.h"
-#include "jit/compiler_identity.h"
+#include "jit/compiler_finder.h"
 #include "jit/cuda_headers.h"
 #include "jit/diagnostics.h"
 #include "jit/include_closure.h"
 #include "jit/memory_cache.h"
 #include "jit/pack.h"
+#include "jit/pack_lookup.h"
 #include "jit/request_recorder.h"
 
 namespace kernwright {
@@ -46,27 +47,6 @@ bool is_untracked(const std::string& option) {
                                                        "--use-bundled-headers"};
   return std::any_of(kPrefixes.begin(), kPrefixes.end(),
                      [&](std::string_view prefix) { return option.starts_with(prefix); });
-}
-
-Target target_of(const TargetWish& wish, std::span<const int> known, const std::string& version) {
-  return wish.device ? target_for_device(*wish.device, known, version)
-                     : target_for_kind(wish.kind, wish.arch, known, version);
-}
-
-/// The target that a compiler which knows every architecture would be given.
-std::optional<Target> ideal_target(const TargetWish& wish) {
-  const std::string& arch = wish.device ? wish.device->arch : wish.arch;
-  if (arch.empty() && !wish.device && wish.kind == CodeKind::cubin) return std::nullopt;
-  const bool is_default = arch.empty() && (!wish.device || wish.device->is_simulated);
-  const int number = !arch.empty() ? parse_arch(arch).number
-                     : is_default  ? 80
-                                   : wish.device->compute_capability;
-  return target_of(wish, std::span(&number, 1), "");
-}
-
-CompileSelection selection_of(const CodeRequest& request, Target target) {
-  return {std::move(target), request.names, request.with_declared,
-          request.with_lines || request.options.lineinfo};
 }
 
 std::string name_of(const ObjectCode& code) {
@@ -136,62 +116,14 @@ struct CodeCache::State {
       : options(std::move(given)),
         memory(options.max_entries, options.max_bytes),
         disk(disk_options(options)),
-        records(disk.system(), disk.root().child("compilers")) {}
+        compilers(options.compiler,
+                  CompilerRecords(disk.system(), disk.root().child("compilers"))) {}
 
   static DiskCacheOptions disk_options(const Options& options) {
     DiskCacheOptions disk = options.disk;
     if (options.mode != CacheMode::disk) disk.is_enabled = false;
     return disk;
   }
-
-  // ---- the compiler's identity
-
-  static std::string text_of(const NvrtcSearch& search) {
-    std::string text = search.override_path + '\n' + search.package_directory + '\n';
-    for (const std::string& site : search.site_packages) text += site + '\n';
-    text += '\n';
-    for (const std::string& toolkit : search.toolkits) text += toolkit + '\n';
-    return text;
-  }
-
-  /// Of an opened NVRTC: from the records where these speak of it, else by reading its files.
-  CompilerIdentity identity_of(const LoadedNvrtc& opened, const NvrtcSearch& search) {
-    {
-      const std::lock_guard lock(mutex);
-      if (const auto found = opened_identities.find(&opened); found != opened_identities.end()) {
-        return found->second;
-      }
-    }
-    auto recorded = records.find(search);
-    const bool is_same = recorded && recorded->library_path == opened.path &&
-                         recorded->builtins_path == opened.builtins_path &&
-                         recorded->archs == opened.archs;
-    CompilerIdentity identity = is_same ? std::move(*recorded) : identify(opened);
-    if (!is_same) records.store(search, identity);
-    const std::lock_guard lock(mutex);
-    opened_identities.emplace(&opened, identity);
-    return identity;
-  }
-
-  /// Throws NvrtcNotFound.
-  CompilerIdentity identity(const NvrtcSearch& search) {
-    if (const LoadedNvrtc* opened = options.compiler.opened()) {
-      return identity_of(*opened, search);
-    }
-    const std::string text = text_of(search);
-    {
-      const std::lock_guard lock(mutex);
-      if (known && known_search == text) return *known;
-    }
-    std::optional<CompilerIdentity> recorded = records.find(search);
-    if (!recorded) return identity_of(options.compiler.open(), search);
-    const std::lock_guard lock(mutex);
-    known_search = text;
-    known = recorded;
-    return *recorded;
-  }
-
-  // ---- requests
 
   Lookup look_up(const CodeRequest& request, const IncludeClosure& included,
                  const CompilerIdentity& compiler, const NvrtcSearch& search) const {
@@ -205,28 +137,10 @@ struct CodeCache::State {
     return lookup;
   }
 
-  Code from_packs(const CodeRequest& request, const IncludeClosure& included) {
-    const auto packs = packs_in_use();
-    if (packs.empty()) return nullptr;
-    std::optional<Target> target = ideal_target(request.wish);
-    if (!target) return nullptr;
-    std::vector<Target> targets{*target};
-    if (target->kind == CodeKind::cubin && parse_arch(target->label).suffix == '\0') {
-      targets.push_back({target->kind, target->nvrtc_arch + "a", target->label + "a"});
-    }
-    for (const auto& pack : packs) {
-      for (const Target& one : targets) {
-        if (Code code = pack->find(pack_key(request.fields, selection_of(request, one)), included))
-          return code;
-      }
-    }
-    return nullptr;
-  }
-
   /// Compiles. `folders` receives CUDA's header folders that were searched.
   ObjectCode compile(const CodeRequest& request, const IncludeClosure& included,
                      const Target& target, std::vector<std::string>& folders) {
-    const LoadedNvrtc& library = options.compiler.open();
+    const LoadedNvrtc& library = compilers.open();
     CompileRequest wanted{request.source, request.options,       target, request.declared,
                           request.names,  request.with_declared, {}};
     if (request.with_lines) wanted.options.lineinfo = true;
@@ -251,7 +165,7 @@ struct CodeCache::State {
     DiskCache::Departure departure = disk.depart(lookup.key, included, patience);
     if (departure.code) return from_disk(std::move(*departure.code));
     ++misses;
-    const CompilerIdentity compiler = identity_of(options.compiler.open(), search);
+    const CompilerIdentity compiler = compilers.opened_identity(search);
     if (compiler.builtins != lookup.compiler.builtins || compiler.archs != lookup.compiler.archs) {
       throw CompilerChanged();
     }
@@ -271,9 +185,9 @@ struct CodeCache::State {
   }
 
   Code from_layers(const CodeRequest& request, const IncludeClosure& included, std::string& from) {
-    const NvrtcSearch search = options.compiler.search();
+    const NvrtcSearch search = compilers.search();
     for (int attempt = 0;; ++attempt) {
-      const Lookup lookup = look_up(request, included, identity(search), search);
+      const Lookup lookup = look_up(request, included, compilers.identity(search), search);
       from = "memory";
       try {
         return memory.get(memory_key(lookup.key, included), [&] {
@@ -293,8 +207,8 @@ struct CodeCache::State {
   /// With no NVRTC at all: what any NVRTC known to the cache has left there.
   Code without_compiler(const CodeRequest& request, const IncludeClosure& included,
                         std::string& from) {
-    const NvrtcSearch search = options.compiler.search();
-    for (const CompilerIdentity& compiler : records.all()) {
+    const NvrtcSearch search = compilers.search();
+    for (const CompilerIdentity& compiler : compilers.recorded()) {
       std::optional<Lookup> lookup;
       try {
         lookup = look_up(request, included, compiler, search);
@@ -314,29 +228,6 @@ struct CodeCache::State {
       }
     }
     return nullptr;
-  }
-
-  /// What is missing where neither a pack nor the disk serves and there is no NVRTC.
-  static std::string missing(const CodeRequest& request) {
-    const auto packs = packs_in_use();
-    const auto target = ideal_target(request.wish);
-    if (packs.empty() || !target) return {};
-    std::string names;
-    for (const std::string& name : request.names) names += (names.empty() ? "" : ", ") + name;
-    for (const KernelDeclaration& kernel : request.declared.kernels) {
-      if (request.names.empty()) names += (names.empty() ? "" : ", ") + kernel.name;
-    }
-    std::string text =
-        format("{} of {} is in no pack in use for {}", names, request.source.name, target->label);
-    for (const auto& pack : packs) {
-      std::string archs;
-      for (const std::string& arch : pack->archs_of(request.fields)) {
-        archs += (archs.empty() ? "" : ", ") + arch;
-      }
-      text += archs.empty() ? format("; {} does not hold this source", pack->path())
-                            : format("; {} holds the source for {}", pack->path(), archs);
-    }
-    return text + ". ";
   }
 
   /// The same object for the same code and line, as long as anybody holds it.
@@ -360,12 +251,9 @@ struct CodeCache::State {
   const Options options;
   MemoryCache memory;
   DiskCache disk;
-  CompilerRecords records;
+  CompilerFinder compilers;
 
   std::mutex mutex;
-  std::optional<CompilerIdentity> known;  ///< from the records, of known_search
-  std::string known_search;
-  std::map<const LoadedNvrtc*, CompilerIdentity> opened_identities;
   std::map<std::pair<const ObjectCode*, int>, std::weak_ptr<const ObjectCode>> shifted;
   std::atomic<std::uint64_t> pack_hits = 0, misses = 0, compiles = 0;
 };
@@ -386,7 +274,7 @@ CodeCache::Code CodeCache::get(const CodeRequest& request) {
     answered = from;
     return state.at_line(code, request.source.first_line, request.source.name);
   };
-  if (Code code = request.use_packs ? state.from_packs(request, included) : nullptr) {
+  if (Code code = request.use_packs ? code_from_packs(request, included) : nullptr) {
     ++state.pack_hits;
     return finish(code, "pack");
   }
@@ -394,8 +282,8 @@ CodeCache::Code CodeCache::get(const CodeRequest& request) {
   try {
     if (state.options.mode == CacheMode::off || !included.is_complete) {
       ++state.misses;
-      const NvrtcSearch search = state.options.compiler.search();
-      const CompilerIdentity compiler = state.identity(search);
+      const NvrtcSearch search = state.compilers.search();
+      const CompilerIdentity compiler = state.compilers.identity(search);
       std::vector<std::string> folders;
       auto code = std::make_shared<const ObjectCode>(state.compile(
           request, included, target_of(request.wish, compiler.archs, compiler.version()), folders));
@@ -408,7 +296,7 @@ CodeCache::Code CodeCache::get(const CodeRequest& request) {
             included.is_complete ? state.without_compiler(request, included, from) : nullptr) {
       return finish(code, from);
     }
-    const std::string missing = State::missing(request);
+    const std::string missing = missing_from_packs(request);
     if (missing.empty()) throw;
     throw NvrtcNotFound(missing + error.what());
   }
@@ -418,8 +306,14 @@ CodeCache::Code CodeCache::replace(const CodeRequest& request, const Code& refus
   State& state = *state_;
   if (refused->origin != CodeOrigin::disk) return nullptr;
   const IncludeClosure included = include_closure(request.source, request.options);
-  const NvrtcSearch search = state.options.compiler.search();
-  const Lookup lookup = state.look_up(request, included, state.identity(search), search);
+  const NvrtcSearch search = state.compilers.search();
+  std::optional<Lookup> found;
+  try {
+    found = state.look_up(request, included, state.compilers.identity(search), search);
+  } catch (const NvrtcNotFound&) {
+    return nullptr;  // there is nothing to compile it with
+  }
+  const Lookup& lookup = *found;
   state.disk.discard(lookup.key);
   state.memory.erase(memory_key(lookup.key, included));
   return get(request);
@@ -427,9 +321,7 @@ CodeCache::Code CodeCache::replace(const CodeRequest& request, const Code& refus
 
 bool CodeCache::expects_compiler() const {
   const State& state = *state_;
-  if (!packs_in_use().empty() || state.options.compiler.opened() != nullptr) return false;
-  return state.options.mode != CacheMode::disk ||
-         !state.records.find(state.options.compiler.search());
+  return packs_in_use().empty() && state.compilers.must_open();
 }
 
 void prefetch_compiler() noexcept {

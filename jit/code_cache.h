@@ -1,8 +1,8 @@
 // The layers between a compile request and NVRTC: memory, packs, disk.
 #pragma once
 
-#include "driver/nvrtc_loader.h"
 #include "jit/cache_key.h"
+#include "jit/compiler_finder.h"
 #include "jit/disk_cache.h"
 #include "jit/kernel_scanner.h"
 #include "jit/object_code.h"
@@ -37,13 +37,6 @@ struct CodeRequest {
   std::vector<std::string> names = {};
   bool with_declared = true;
   bool use_packs = true;
-};
-
-/// How the cache comes by a compiler; replaced in tests.
-struct CompilerSource {
-  std::function<NvrtcSearch()> search = NvrtcSearch::from_environment;
-  std::function<const LoadedNvrtc&()> open = nvrtc;  ///< may throw NvrtcNotFound
-  std::function<const LoadedNvrtc*()> opened = nvrtc_if_loaded;
 };
 
 /// How the last get() of this thread was answered: "memory", "disk", "pack" or "compiled".
