@@ -149,10 +149,10 @@ PchPlan CompileAttempt::plan_pch() const {
   for (const std::string& option : options_) key.field(option);
   key.field(std::string_view(request_.source.text).substr(0, prefix_->bytes));
   for (const auto& [name, text] : options.headers) key.field(name).field(text);
-  if (!options.include_dirs.empty() || !request_.source.directory.empty()) {
-    for (const IncludedFile& file : include_closure(request_.source, options).files) {
-      key.field(file.path).field(file.hash.to_hex());
-    }
+  const IncludeClosure included = include_closure(request_.source, options);
+  if (!included.is_complete) return {};  // a header could change without being noticed
+  for (const IncludedFile& file : included.files) {
+    key.field(file.path).field(file.hash.to_hex());
   }
   return PrecompiledHeaders::process().plan(nvrtc_, key.digest(), options.pch);
 }

@@ -27,6 +27,7 @@ def test_a_missing_nvrtc_names_the_places_searched(tmp_path):
             print(error)
         """,
         KERNWRIGHT_NVRTC=str(tmp_path / "nowhere"),
+        KERNWRIGHT_CACHE="memory",  # what is cached on the disk loads without NVRTC
     )
     assert "nowhere" in result.stdout and "KERNWRIGHT_NVRTC" in result.stdout, result.stderr
 
@@ -50,6 +51,7 @@ def test_missing_builtins_are_named(tmp_path):
             print(error)
         """,
         KERNWRIGHT_NVRTC=str(tmp_path / library.name),
+        KERNWRIGHT_CACHE="memory",
     )
     # A symbolic link leads to the folder that has the builtins; a bare copy has none beside it.
     if not result.stdout:
@@ -64,6 +66,8 @@ def test_missing_builtins_are_named(tmp_path):
                 print(error)
             """,
             KERNWRIGHT_NVRTC=str(tmp_path / library.name),
+            KERNWRIGHT_CACHE="off",
+            KERNWRIGHT_CACHE="memory",
         )
     assert "builtins" in result.stdout, result.stdout + result.stderr
 

@@ -164,6 +164,20 @@ TEST_CASE("precompiled headers: a header file that changed is seen") {
   }
 }
 
+TEST_CASE("precompiled headers: none where only the preprocessor knows what is included") {
+  const TemporaryFolder folder;
+  auto request =
+      request_for("#define H <c.h>\n#include H\n__global__ void k(T* x) { x[0] = 1; }\n");
+  request.options.pch = Tristate::on;
+  request.options.include_dirs = {folder.path().string()};
+  for (const std::string type : {"float", "int", "double"}) {
+    folder.write("c.h", "typedef " + type + " T;\n");
+    const ObjectCode code = Compiler(newest_nvrtc()).compile(request);
+    CHECK(code.kernels.at(0).parameters.at(0).type == type + "*");
+    CHECK(use_of(code) == PchUse::none);
+  }
+}
+
 TEST_CASE("precompiled headers: lines and names of messages stay those of the text") {
   for (const LoadedNvrtc& nvrtc : real_nvrtcs()) {
     for (const Tristate pch : {Tristate::off, Tristate::on, Tristate::on}) {
