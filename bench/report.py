@@ -40,12 +40,35 @@ def compile_cost() -> str | None:
     if document is None:
         return None
     rows = [
-        (f"{subject}, {source}", f"{result['median']:.1f}")
+        (f"{source}: {subject}", f"{result['median']:.1f}")
         for source, results in document["results"].items()
         for subject, result in results.items()
     ]
+    parallel = document["parallel"]
+    variants = f"{parallel['variants']} variants"
+    rows.append((f"{variants}, one after the other", f"{parallel['one after the other, ms']:.0f}"))
+    processors = parallel["processors"]
+    rows.append((f"{variants}, warmup on {processors} cores", f"{parallel['warmup, ms']:.0f}"))
     device = document["machine"]["device"]
-    return table(f"A new source to a loaded kernel, {device}:", ("", "ms, median"), rows)
+    return table(f"A new source to object code, {device}:", ("", "ms, median"), rows)
+
+
+def cached() -> str | None:
+    document = load("cache_cost_gpu")
+    if document is None:
+        return None
+    results = document["results"]
+    again = results["request again, us"]
+    new = results["new process, text to kernel, ms"]
+    rows = [(f"asked for again, {name}", f"{again[name]['median'] / 1e3:.4f}") for name in again]
+    rows.append(("new process, text to kernel, from the disk", f"{new['from the disk, median']}"))
+    rows.append(("new process, text to kernel, compiled", f"{new['compiled']:.1f}"))
+    rows += [
+        (f"new process, whole, {name}", f"{seconds * 1e3:.0f}")
+        for name, seconds in results["new process, whole, s"].items()
+    ]
+    device = document["machine"]["device"]
+    return table(f"A source that was compiled before, {device}:", ("", "ms, median"), rows)
 
 
 def imports() -> str | None:
@@ -74,7 +97,7 @@ def simulated() -> str | None:
 
 
 def main() -> None:
-    parts = [make() for make in (launch, compile_cost, imports, simulated)]
+    parts = [make() for make in (launch, compile_cost, cached, imports, simulated)]
     text = README.read_text()
     start, end = text.index(BEGIN) + len(BEGIN), text.index(END)
     body = "\n" + "\n".join(part for part in parts if part) + "\n"

@@ -67,7 +67,6 @@ def test_missing_builtins_are_named(tmp_path):
             """,
             KERNWRIGHT_NVRTC=str(tmp_path / library.name),
             KERNWRIGHT_CACHE="off",
-            KERNWRIGHT_CACHE="memory",
         )
     assert "builtins" in result.stdout, result.stdout + result.stderr
 

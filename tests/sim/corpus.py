@@ -63,23 +63,34 @@ def make_argument(row: dict[str, Any]) -> np.ndarray:
     return (low + (high - low) * unit).astype(dtype)
 
 
-def missing_headers(case: dict[str, Any]) -> str:
-    """Names the package whose headers the case needs and this machine lacks; else empty.
-
-    From 13.3 on NVRTC brings them; before, they come with a package of their own or a toolkit.
-    """
-    source = (HERE / "sources" / f"{case.get('source', case['name'])}.cu").read_text()
-    if not any(f"#include <{folder}" in source for folder in ("cub/", "cuda/", "cooperative_gro")):
-        return ""
+def _is_there(*patterns: str) -> bool:
+    """Whether NVRTC brings the headers (from 13.3 on), or a package or a toolkit has the file."""
     version = tuple(int(part) for part in _core.nvrtc_status()["version"].split("."))
     folders = [pathlib.Path(entry) / "nvidia" for entry in sys.path if entry]
     folders += [pathlib.Path("/usr/local/cuda"), pathlib.Path(os.environ.get("CUDA_PATH", "/cuda"))]
-    there = version >= (13, 3) or any(
-        next(folder.glob(pattern), None)
-        for folder in folders
-        for pattern in ("*/include/cccl/cub", "*/include/cub", "include/cccl/cub", "include/cub")
+    return version >= (13, 3) or any(
+        next(folder.glob(pattern), None) for folder in folders for pattern in patterns
     )
-    return "" if there else "nvidia-cuda-cccl"
+
+
+def has_mma_header() -> bool:
+    return _is_there("*/include/crt/mma.h", "include/crt/mma.h")
+
+
+def lacks(source: pathlib.Path) -> str:
+    """Names the package whose headers the source needs and this machine lacks; else empty."""
+    text = source.read_text()
+    if "#include <mma.h>" in text and not has_mma_header():
+        return "nvidia-cuda-crt"
+    if not any(f"#include <{folder}" in text for folder in ("cub/", "cuda/", "cooperative_gro")):
+        return ""
+    places = ("*/include/cccl/cub", "*/include/cub", "include/cccl/cub", "include/cub")
+    return "" if _is_there(*places) else "nvidia-cuda-cccl"
+
+
+def missing_headers(case: dict[str, Any]) -> str:
+    """As lacks(), for the source of a case."""
+    return lacks(HERE / "sources" / f"{case.get('source', case['name'])}.cu")
 
 
 def load(case: dict[str, Any]) -> kw.Kernel:
