@@ -47,9 +47,10 @@ void find_basic(const SharedLibrary& library, const std::string& path, const cha
                 "reboot after updating the driver, or use KERNWRIGHT_DEVICE=sim");
     default: {
       const char* const name = result_name(result);
-      not_found(format("cuInit of {} failed with {} ({})", path,
-                       name != nullptr ? name : "an unknown error", static_cast<int>(result)),
-                "check nvidia-smi and the permissions of /dev/nvidia*, or use KERNWRIGHT_DEVICE=sim");
+      not_found(
+          format("cuInit of {} failed with {} ({})", path,
+                 name != nullptr ? name : "an unknown error", static_cast<int>(result)),
+          "check nvidia-smi and the permissions of /dev/nvidia*, or use KERNWRIGHT_DEVICE=sim");
     }
   }
 }
