@@ -73,6 +73,8 @@ def show_removal(report: dict[str, Any]) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from kernwright import cache
 
+    result: Any
+    show: Any
     if arguments.action == "info":
         result, show = cache.info(), show_info
     elif arguments.action == "list":

@@ -64,7 +64,7 @@ def compile_one(arguments: argparse.Namespace, arch: str | None) -> tuple[Any, d
 
     options = compiler_options(arguments, arch)
     if arguments.report and arguments.emit == "cubin":
-        options = options.replace(extra=[*options.extra, "--ptxas-options=-v"])
+        options = options.replace(extra=[*arguments.option, "--ptxas-options=-v"])
     program = kw.Program(Path(arguments.file), options)
     code = program.compile(arguments.emit, arguments.name or None)
     for diagnostic in code.diagnostics:
