@@ -64,7 +64,7 @@ asan tsan: setup
 	@cmake --preset $@ >/dev/null && cmake --build build/$@ -j $(JOBS)
 	@KERNWRIGHT_DEVICE=sim ASAN_OPTIONS=protect_shadow_gap=0 \
 	  LSAN_OPTIONS=suppressions=$(CURDIR)/tests/lsan.supp:print_suppressions=0 \
-	  TSAN_OPTIONS=suppressions=$(CURDIR)/tests/tsan.supp \
+	  TSAN_OPTIONS=suppressions=$(CURDIR)/tests/tsan.supp:die_after_fork=0 \
 	  ctest --test-dir build/$@ -j $(JOBS) --output-on-failure
 
 ## make wheel     a manylinux wheel in dist/

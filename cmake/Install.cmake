@@ -29,6 +29,7 @@ install(DIRECTORY runtime/base runtime/driver runtime/core runtime/memory runtim
   FILES_MATCHING PATTERN "*.h" PATTERN "*.def"
   PATTERN "format.h" EXCLUDE PATTERN "log.h" EXCLUDE)
 install(FILES runtime/sim/device.h DESTINATION "${folder}/sim" COMPONENT cpp)
+install(FILES kernels_src/device_headers.h DESTINATION "${folder}/kernels_src" COMPONENT cpp)
 install(FILES bindings/cpp/kernwright.h DESTINATION "${folder}" COMPONENT cpp)
 
 set(package "${CMAKE_INSTALL_LIBDIR}/cmake/kernwright")

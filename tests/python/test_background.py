@@ -139,6 +139,8 @@ def test_a_thread_with_no_timeout_is_not_hurt_by_one_that_has(warm):
 def child(code, **environment):
     """A Python that runs the code, behind what it needs of this file."""
     prelude = f"BOMB = {BOMB!r}\nimport kernwright as kw, os, signal, sys, threading, time\n"
+    # A test run that was started in the background ignores SIGINT, and so would its children.
+    prelude += "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
     return subprocess.Popen(
         [sys.executable, "-c", prelude + textwrap.dedent(code)],
         stdout=subprocess.PIPE,
@@ -238,9 +240,13 @@ def test_nothing_of_it_is_imported_before_it_is_used():
 
 
 def test_signals_are_python_s_own_when_nothing_is_compiled():
-    with pytest.raises(KeyboardInterrupt):
-        os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(1)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(1)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 PREFETCH = """
