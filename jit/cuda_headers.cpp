@@ -103,8 +103,19 @@ std::vector<std::string> in_packages(const LoadedNvrtc& nvrtc,
   return {};
 }
 
-/// The pip package of the headers does not bring the C++ library; a toolkit's serves in its place.
-void add_library_of_toolkit(CudaHeaders& headers, const std::vector<std::string>& toolkits) {
+void add_compiler_headers(CudaHeaders& headers, const std::vector<std::string>& toolkits) {
+  const auto has_them = [](const fs::path& folder) { return is_file(folder / "crt/mma.h"); };
+  if (std::any_of(headers.folders.begin(), headers.folders.end(), has_them)) return;
+  for (const std::string& root : toolkits) {
+    const fs::path folder = fs::path(root) / "include";
+    if (!has_them(folder)) continue;
+    headers.folders.push_back(folder.string());
+    headers.origin += ", crt of a toolkit";
+    return;
+  }
+}
+
+void add_library(CudaHeaders& headers, const std::vector<std::string>& toolkits) {
   const auto has_library = [](const fs::path& folder) { return is_folder(folder / "cuda/std"); };
   if (std::any_of(headers.folders.begin(), headers.folders.end(), has_library)) return;
   for (const std::string& root : toolkits) {
@@ -116,6 +127,13 @@ void add_library_of_toolkit(CudaHeaders& headers, const std::vector<std::string>
       return;
     }
   }
+}
+
+/// The pip package of the headers brings neither the C++ library nor what mma.h includes; a
+/// toolkit's serve in their place, behind the package's own folders.
+void add_from_toolkit(CudaHeaders& headers, const std::vector<std::string>& toolkits) {
+  add_library(headers, toolkits);
+  add_compiler_headers(headers, toolkits);
 }
 
 }  // namespace
@@ -138,7 +156,7 @@ CudaHeaders find_cuda_headers(const LoadedNvrtc& nvrtc, const std::string& cache
     if (!result.folders.empty()) result.origin = "packages";
   }
   if (!result.folders.empty()) {
-    add_library_of_toolkit(result, toolkits);
+    add_from_toolkit(result, toolkits);
     return result;
   }
   for (const std::string& root : toolkits) {

@@ -77,15 +77,19 @@ def has_mma_header() -> bool:
     return _is_there("*/include/crt/mma.h", "include/crt/mma.h")
 
 
-def lacks(source: pathlib.Path) -> str:
-    """Names the package whose headers the source needs and this machine lacks; else empty."""
-    text = source.read_text()
+def lacks_headers_of(text: str) -> str:
+    """Names the package whose headers a text needs and this machine lacks; else empty."""
     if "#include <mma.h>" in text and not has_mma_header():
         return "nvidia-cuda-crt"
     if not any(f"#include <{folder}" in text for folder in ("cub/", "cuda/", "cooperative_gro")):
         return ""
     places = ("*/include/cccl/cub", "*/include/cub", "include/cccl/cub", "include/cub")
     return "" if _is_there(*places) else "nvidia-cuda-cccl"
+
+
+def lacks(source: pathlib.Path) -> str:
+    """As lacks_headers_of(), for a file."""
+    return lacks_headers_of(source.read_text())
 
 
 def missing_headers(case: dict[str, Any]) -> str:

@@ -127,6 +127,21 @@ TEST_CASE("cuda headers: a package without the C++ library takes a toolkit's") {
   CHECK(find_cuda_headers(library_at(library), "", {}).folders.size() == 1);
 }
 
+TEST_CASE("cuda headers: a package without what mma.h includes takes a toolkit's") {
+  const TemporaryFolder folder;
+  const auto library = folder.write("site/nvidia/cu13/lib/libnvrtc.so.13", "");
+  const std::string package = (folder.path() / "site/nvidia/cu13/include").string();
+  const auto toolkit = folder.path() / "toolkit";
+  folder.write("site/nvidia/cu13/include/cuda_fp16.h", "");
+  folder.write("toolkit/include/crt/mma.h", "");
+  const CudaHeaders headers = find_cuda_headers(library_at(library), "", {toolkit.string()});
+  CHECK(headers.origin == "beside NVRTC, crt of a toolkit");
+  CHECK(headers.folders == std::vector<std::string>{package, (toolkit / "include").string()});
+  folder.write("site/nvidia/cu13/include/crt/mma.h", "");
+  CHECK(find_cuda_headers(library_at(library), "", {toolkit.string()}).folders ==
+        std::vector<std::string>{package});
+}
+
 TEST_CASE("cuda headers: the packages of CUDA 12 lie in folders of their own") {
   const TemporaryFolder folder;
   const auto library = folder.write("nvidia/cuda_nvrtc/lib/libnvrtc.so.12", "");
