@@ -1,8 +1,8 @@
 // Caches, packs and the syntax-only pass for Python.
 #include "bindings.h"
-#include "jit/code_cache.h"
-#include "jit/lint.h"
-#include "jit/pack.h"
+#include "jit/cache/code_cache.h"
+#include "jit/cache/pack.h"
+#include "jit/compile/lint.h"
 #include "program_object.h"
 
 #include <pybind11/stl.h>

@@ -3,9 +3,9 @@
 #include "bindings.h"
 #include "compile_limits.h"
 #include "current.h"
-#include "jit/compile_wait.h"
-#include "jit/compiler.h"
-#include "jit/nvrtc_replicas.h"
+#include "jit/compile/compile_wait.h"
+#include "jit/compile/compiler.h"
+#include "jit/compile/nvrtc_replicas.h"
 #include "python_support.h"
 
 #include <sys/syscall.h>

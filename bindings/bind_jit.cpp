@@ -7,7 +7,7 @@
 #include "core/device.h"
 #include "current.h"
 #include "dtype.h"
-#include "jit/code_cache.h"
+#include "jit/cache/code_cache.h"
 #include "jit/object_code.h"
 #include "jit/program.h"
 #include "kernel_object.h"

@@ -4,7 +4,7 @@
 #include "bindings.h"
 #include "driver/driver_loader.h"
 #include "driver/nvrtc_loader.h"
-#include "jit/cuda_headers.h"
+#include "jit/source/cuda_headers.h"
 
 #include <pybind11/stl.h>
 

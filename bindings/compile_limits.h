@@ -1,7 +1,7 @@
 // Limits of a wait for a compile, as Python gives them.
 #pragma once
 
-#include "jit/compile_wait.h"
+#include "jit/compile/compile_wait.h"
 
 #include <pybind11/pybind11.h>
 #include <atomic>

@@ -4,7 +4,7 @@
 #include "base/errors.h"
 #include "base/format.h"
 #include "core/device.h"
-#include "jit/code_cache.h"
+#include "jit/cache/code_cache.h"
 
 #include <chrono>
 #include <utility>

@@ -4,8 +4,8 @@
 #include "bindings.h"
 #include "core/device.h"
 #include "current.h"
-#include "jit/compile_profile.h"
-#include "jit/compile_trace.h"
+#include "jit/compile/compile_profile.h"
+#include "jit/compile/compile_trace.h"
 
 #include <memory>
 #include <optional>

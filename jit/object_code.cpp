@@ -10,7 +10,7 @@
 #include "base/errors.h"
 #include "base/format.h"
 #include "base/hash.h"
-#include "jit/nearest_name.h"
+#include "jit/source/nearest_name.h"
 
 namespace kernwright {
 namespace {

@@ -9,10 +9,10 @@
 #include "base/format.h"
 #include "base/log.h"
 #include "core/device.h"
-#include "jit/builtin_headers.h"
-#include "jit/code_cache.h"
-#include "jit/nearest_name.h"
-#include "jit/target.h"
+#include "jit/cache/code_cache.h"
+#include "jit/compile/target.h"
+#include "jit/source/builtin_headers.h"
+#include "jit/source/nearest_name.h"
 
 namespace kernwright {
 

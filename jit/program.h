@@ -2,10 +2,10 @@
 #pragma once
 
 #include "core/kernel.h"
-#include "jit/kernel_scanner.h"
 #include "jit/object_code.h"
-#include "jit/program_options.h"
-#include "jit/source.h"
+#include "jit/source/kernel_scanner.h"
+#include "jit/source/program_options.h"
+#include "jit/source/source.h"
 
 #include <functional>
 #include <memory>

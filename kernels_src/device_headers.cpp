@@ -1,7 +1,7 @@
 // Hands the embedded texts of the device headers to the jit room.
 #include "kernels_src/device_headers.h"
 
-#include "jit/builtin_headers.h"
+#include "jit/source/builtin_headers.h"
 #include "kernels_src/include/philox.cuh.h"
 #include "kernels_src/include/small_floats.cuh.h"
 #include "kernels_src/include/strided.cuh.h"

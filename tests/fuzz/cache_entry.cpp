@@ -1,6 +1,6 @@
 // Entries of the disk cache, as they are and with a checksum made to fit, so that the fields are
 // reached.
-#include "jit/cache_entry.h"
+#include "jit/cache/cache_entry.h"
 #include "base/byte_reader.h"
 #include "base/errors.h"
 #include "base/sha256.h"

@@ -1,8 +1,8 @@
 // Mangled names, and the probes' answers that are written in them.
-#include "jit/mangled_type.h"
+#include "jit/signature/mangled_type.h"
 #include "base/errors.h"
 #include "fuzz/targets.h"
-#include "jit/probe.h"
+#include "jit/signature/probe.h"
 
 namespace kernwright::fuzz {
 namespace {

@@ -1,5 +1,5 @@
 // The library's own device headers: found by every source, and overruled by the user's.
-#include "jit/builtin_headers.h"
+#include "jit/source/builtin_headers.h"
 
 #include <doctest/doctest.h>
 

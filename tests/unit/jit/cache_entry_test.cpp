@@ -1,5 +1,5 @@
 // The entry's file format, held fast by golden files.
-#include "jit/cache_entry.h"
+#include "jit/cache/cache_entry.h"
 
 #include <doctest/doctest.h>
 

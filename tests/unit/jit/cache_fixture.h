@@ -1,7 +1,7 @@
 // Keys, code and folders for the tests of the disk cache.
 #pragma once
 
-#include "jit/disk_cache.h"
+#include "jit/cache/disk_cache.h"
 #include "unit/base/fault_fs.h"
 #include "unit/base/temporary_directory.h"
 

@@ -1,5 +1,5 @@
 // Every field that decides a result decides the key, and nothing else does.
-#include "jit/cache_key.h"
+#include "jit/cache/cache_key.h"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // Reading of files that somebody else may have put there.
-#include "jit/checked_file.h"
+#include "jit/cache/checked_file.h"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>

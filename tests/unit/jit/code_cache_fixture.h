@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/errors.h"
-#include "jit/code_cache.h"
+#include "jit/cache/code_cache.h"
 #include "unit/jit/cache_fixture.h"
 #include "unit/jit/fake_nvrtc.h"
 

@@ -1,5 +1,5 @@
 // Memory, disk and compiler: who answers, and what must never answer.
-#include "jit/code_cache.h"
+#include "jit/cache/code_cache.h"
 
 #include <doctest/doctest.h>
 

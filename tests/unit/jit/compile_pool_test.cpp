@@ -1,5 +1,5 @@
 // The pool runs what it is given, in order, on as many threads as it may, and in forked children.
-#include "jit/compile_pool.h"
+#include "jit/compile/compile_pool.h"
 
 #include <doctest/doctest.h>
 #include <sys/wait.h>

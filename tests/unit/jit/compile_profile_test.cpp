@@ -1,5 +1,5 @@
 // Phase times and spills, read from what the tools write and from a real compile.
-#include "jit/compile_profile.h"
+#include "jit/compile/compile_profile.h"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // Deadlines, cancellation and signals end waits, each with an error of its own.
-#include "jit/compile_wait.h"
+#include "jit/compile/compile_wait.h"
 
 #include <doctest/doctest.h>
 

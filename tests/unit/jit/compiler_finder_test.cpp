@@ -1,5 +1,5 @@
 // When NVRTC is opened, and when its record is enough.
-#include "jit/compiler_finder.h"
+#include "jit/cache/compiler_finder.h"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // Identities of NVRTC and their records.
-#include "jit/compiler_identity.h"
+#include "jit/cache/compiler_identity.h"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // From strings to object code with the real NVRTC, and what its failures turn into.
-#include "jit/compiler.h"
+#include "jit/compile/compiler.h"
 
 #include <doctest/doctest.h>
 
@@ -8,8 +8,8 @@
 #include <thread>
 
 #include "base/errors.h"
-#include "jit/compile_trace.h"
-#include "jit/compile_wait.h"
+#include "jit/compile/compile_trace.h"
+#include "jit/compile/compile_wait.h"
 #include "unit/jit/fake_nvrtc.h"
 #include "unit/jit/jit_fixture.h"
 

@@ -1,5 +1,5 @@
 // Where CUDA's headers come from.
-#include "jit/cuda_headers.h"
+#include "jit/source/cuda_headers.h"
 
 #include <doctest/doctest.h>
 #include <sys/stat.h>
@@ -140,6 +140,19 @@ TEST_CASE("cuda headers: a package without what mma.h includes takes a toolkit's
   folder.write("site/nvidia/cu13/include/crt/mma.h", "");
   CHECK(find_cuda_headers(library_at(library), "", {toolkit.string()}).folders ==
         std::vector<std::string>{package});
+}
+
+TEST_CASE("cuda headers: a toolkit of another CUDA release is left alone") {
+  const TemporaryFolder folder;
+  const auto library = folder.write("site/nvidia/cu13/lib/libnvrtc.so.13", "");
+  const auto toolkit = folder.path() / "toolkit";
+  folder.write("toolkit/include/cuda_fp16.h", "");
+  LoadedNvrtc nvrtc = library_at(library);
+  nvrtc.major = 13;
+  folder.write("toolkit/include/cuda.h", "/* */\n#define CUDA_VERSION 12080\n");
+  CHECK(find_cuda_headers(nvrtc, "", {toolkit.string()}).origin == "none");
+  folder.write("toolkit/include/cuda.h", "/* */\n#define CUDA_VERSION 13000\n");
+  CHECK(find_cuda_headers(nvrtc, "", {toolkit.string()}).origin == "toolkit");
 }
 
 TEST_CASE("cuda headers: the packages of CUDA 12 lie in folders of their own") {

@@ -1,5 +1,5 @@
 // Element types of C++ types.
-#include "jit/cuda_types.h"
+#include "jit/signature/cuda_types.h"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // Reading of compiler logs.
-#include "jit/diagnostics.h"
+#include "jit/compile/diagnostics.h"
 
 #include <doctest/doctest.h>
 

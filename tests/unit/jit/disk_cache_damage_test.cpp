@@ -6,7 +6,7 @@
 #include <cerrno>
 
 #include "base/log.h"
-#include "jit/cache_entry.h"
+#include "jit/cache/cache_entry.h"
 #include "unit/jit/cache_fixture.h"
 
 using namespace kernwright;

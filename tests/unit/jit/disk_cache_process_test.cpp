@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "base/fault_point.h"
-#include "jit/cache_entry.h"
+#include "jit/cache/cache_entry.h"
 #include "unit/base/child_process.h"
 #include "unit/base/environment_guard.h"
 #include "unit/jit/cache_fixture.h"

@@ -1,5 +1,5 @@
 // The disk cache: what is stored comes back whole or not at all.
-#include "jit/disk_cache.h"
+#include "jit/cache/disk_cache.h"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // A thread that is inside a library when the process exits is stopped there, in a forked child.
-#include "jit/exit_guard.h"
+#include "jit/compile/exit_guard.h"
 
 #include <doctest/doctest.h>
 #include <sys/mman.h>

@@ -1,6 +1,6 @@
 // Free-form options: what is refused says why, what is not reaches the compiler, and the next
 // compile works.
-#include "jit/extra_options.h"
+#include "jit/source/extra_options.h"
 
 #include <doctest/doctest.h>
 
@@ -74,7 +74,7 @@ TEST_CASE("extra options: nothing that is let through leaves a file behind") {
   const TemporaryFolder folder;
   const auto previous = fs::current_path();
   fs::current_path(folder.path());
-  for (const LoadedNvrtc& nvrtc : real_nvrtcs()) {
+  for (const LoadedNvrtc& nvrtc : nvrtcs_from(12, 9)) {
     for (const char* option : {"--ptxas-options=-v", "--no-cache", "--split-compile=2", "-w",
                                "--restrict", "--extra-device-vectorization"}) {
       auto request = request_for(kKernel);

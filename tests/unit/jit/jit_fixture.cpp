@@ -8,7 +8,7 @@
 #include <stdexcept>
 
 #include "base/errors.h"
-#include "jit/target.h"
+#include "jit/compile/target.h"
 #include "unit/site_packages.h"
 
 namespace kernwright::testing {
@@ -51,6 +51,14 @@ std::vector<LoadedNvrtc> search_all() {
 const std::vector<LoadedNvrtc>& real_nvrtcs() {
   static const std::vector<LoadedNvrtc> found = search_all();
   return found;
+}
+
+std::vector<LoadedNvrtc> nvrtcs_from(int major, int minor) {
+  std::vector<LoadedNvrtc> result;
+  for (const LoadedNvrtc& nvrtc : real_nvrtcs()) {
+    if (std::pair(nvrtc.major, nvrtc.minor) >= std::pair(major, minor)) result.push_back(nvrtc);
+  }
+  return result;
 }
 
 const LoadedNvrtc& newest_nvrtc() {

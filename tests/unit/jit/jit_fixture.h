@@ -3,7 +3,7 @@
 #pragma once
 
 #include "driver/nvrtc_loader.h"
-#include "jit/compiler.h"
+#include "jit/compile/compiler.h"
 
 #include <filesystem>
 #include <string>
@@ -16,6 +16,8 @@ namespace kernwright::testing {
 /// system's. Throws when there is none: the tests of this room need one.
 const std::vector<LoadedNvrtc>& real_nvrtcs();
 /// The newest of them.
+/// Those of that release and newer: for what older ones cannot do.
+std::vector<LoadedNvrtc> nvrtcs_from(int major, int minor);
 const LoadedNvrtc& newest_nvrtc();
 
 /// Makes nvrtc() find the same libraries. Before its first call.

@@ -1,5 +1,5 @@
 // Which kernels and variables a text declares.
-#include "jit/kernel_scanner.h"
+#include "jit/source/kernel_scanner.h"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // The syntax-only pass: places, hints, what it accepts, and what it costs.
-#include "jit/lint.h"
+#include "jit/compile/lint.h"
 
 #include <doctest/doctest.h>
 

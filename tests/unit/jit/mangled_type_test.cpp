@@ -1,5 +1,5 @@
 // Reading of mangled names, with the host compiler as the one who mangles.
-#include "jit/mangled_type.h"
+#include "jit/signature/mangled_type.h"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // The per-process cache of object code.
-#include "jit/memory_cache.h"
+#include "jit/cache/memory_cache.h"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // Suggestions for mistyped names.
-#include "jit/nearest_name.h"
+#include "jit/source/nearest_name.h"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // When copies of the compiler are opened, and that they compile like the original.
-#include "jit/nvrtc_replicas.h"
+#include "jit/compile/nvrtc_replicas.h"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // The owner of one NVRTC program, over a table that fails as planned.
-#include "jit/nvrtc_unit.h"
+#include "jit/compile/nvrtc_unit.h"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // Packs: written from sources and records, used without NVRTC, never for what they do not hold.
-#include "jit/pack.h"
+#include "jit/cache/pack.h"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // Names and types in parameter lists.
-#include "jit/parameter_scanner.h"
+#include "jit/source/parameter_scanner.h"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // When precompiled headers are made, used and refused, and that they never change a result.
-#include "jit/precompiled_headers.h"
+#include "jit/compile/precompiled_headers.h"
 
 #include <doctest/doctest.h>
 #include <sys/stat.h>
@@ -8,8 +8,8 @@
 #include <fstream>
 
 #include "base/errors.h"
-#include "jit/compile_trace.h"
-#include "jit/cuda_headers.h"
+#include "jit/compile/compile_trace.h"
+#include "jit/source/cuda_headers.h"
 #include "unit/jit/fake_nvrtc.h"
 #include "unit/jit/jit_fixture.h"
 
@@ -106,7 +106,7 @@ TEST_CASE("precompiled headers: an NVRTC that knows none gets none") {
 }
 
 TEST_CASE("precompiled headers: code is the same byte for byte, with and without") {
-  for (const LoadedNvrtc& nvrtc : real_nvrtcs()) {
+  for (const LoadedNvrtc& nvrtc : nvrtcs_from(12, 8)) {
     for (const bool with_lines : {false, true}) {
       CAPTURE(nvrtc.version());
       auto request = fp16_request(nvrtc, with_lines ? 1 : 0);
@@ -128,7 +128,7 @@ TEST_CASE("precompiled headers: code is the same byte for byte, with and without
 }
 
 TEST_CASE("precompiled headers: macros behind the includes do not keep texts apart") {
-  for (const LoadedNvrtc& nvrtc : real_nvrtcs()) {
+  for (const LoadedNvrtc& nvrtc : nvrtcs_from(12, 8)) {
     auto request = fp16_request(nvrtc, 10);
     request.options.defines = {{"ONLY_HERE", nvrtc.version()}};
     CHECK(use_of(Compiler(nvrtc).compile(request)) == PchUse::none);

@@ -1,5 +1,5 @@
 // The probe's question and the reading of the answer.
-#include "jit/probe.h"
+#include "jit/signature/probe.h"
 
 #include <doctest/doctest.h>
 

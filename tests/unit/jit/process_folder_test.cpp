@@ -1,5 +1,5 @@
 // Folders for temporary files: private, and gone with their process.
-#include "jit/process_folder.h"
+#include "jit/compile/process_folder.h"
 
 #include <doctest/doctest.h>
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
 // Checking of options and their NVRTC spelling.
-#include "jit/program_options.h"
+#include "jit/source/program_options.h"
 
 #include <doctest/doctest.h>
 

@@ -8,7 +8,7 @@
 #include "base/errors.h"
 #include "base/log.h"
 #include "core/device.h"
-#include "jit/code_cache.h"
+#include "jit/cache/code_cache.h"
 #include "unit/base/environment_guard.h"
 #include "unit/base/temporary_directory.h"
 #include "unit/core/fake_driver.h"

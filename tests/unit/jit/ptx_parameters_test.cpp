@@ -1,5 +1,5 @@
 // Parameter sizes out of PTX text.
-#include "jit/ptx_parameters.h"
+#include "jit/signature/ptx_parameters.h"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // The file of compile requests: written by many processes, read back as items of a pack.
-#include "jit/request_recorder.h"
+#include "jit/cache/request_recorder.h"
 
 #include <doctest/doctest.h>
 

@@ -1,10 +1,10 @@
 // Handlers of a "library" (this executable) are put out, those of the process come back whole.
-#include "jit/signal_guard.h"
+#include "jit/compile/signal_guard.h"
 
 #include <doctest/doctest.h>
 #include <signal.h>
 
-#include "jit/library_code.h"
+#include "jit/compile/library_code.h"
 
 using kernwright::CodeRange;
 using kernwright::SignalGuard;

@@ -1,10 +1,10 @@
 // Joining of compiler's types and source's names.
-#include "jit/signature_builder.h"
+#include "jit/signature/signature_builder.h"
 
 #include <doctest/doctest.h>
 
 #include "base/errors.h"
-#include "jit/ptx_parameters.h"
+#include "jit/signature/ptx_parameters.h"
 #include "unit/jit/jit_fixture.h"
 
 using namespace kernwright;

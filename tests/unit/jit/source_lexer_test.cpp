@@ -1,5 +1,5 @@
 // Tokens of C++ text.
-#include "jit/source_lexer.h"
+#include "jit/source/source_lexer.h"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // Where the leading includes of a text end.
-#include "jit/source_prefix.h"
+#include "jit/source/source_prefix.h"
 
 #include <doctest/doctest.h>
 

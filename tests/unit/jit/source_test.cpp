@@ -1,5 +1,5 @@
 // Reading and checking of source texts.
-#include "jit/source.h"
+#include "jit/source/source.h"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // Which architecture serves which device.
-#include "jit/target.h"
+#include "jit/compile/target.h"
 
 #include <doctest/doctest.h>
 

@@ -1,0 +1,96 @@
+// Writes a compile request down field by field.
+#include "jit/cache/cache_key.h"
+
+#include "base/format.h"
+#include "jit/signature/probe.h"
+
+namespace kernwright {
+namespace {
+
+/// Raised when the meaning of a field or what is made of the compiler's answer changes.
+constexpr int kSchema = 2;
+
+/// Longer texts are told by size and hash.
+constexpr std::size_t kLongText = 256;
+
+/// "label:length:value\n", or "label#length:hash\n" for a long value: two different lists of fields
+/// never give the same text.
+class Fields {
+ public:
+  Fields& add(std::string_view label, std::string_view value) {
+    const bool is_long = value.size() > kLongText;
+    text_ += format("{}{}{}:", label, is_long ? '#' : ':', value.size());
+    text_ += is_long ? sha256(value).to_hex() : std::string(value);
+    text_ += '\n';
+    return *this;
+  }
+  Fields& add(std::string_view label, bool value) { return add(label, value ? "1" : "0"); }
+  // A text literal is no bool.
+  Fields& add(std::string_view label, const char* value) {
+    return add(label, std::string_view(value));
+  }
+  Fields& add(std::string_view label, const std::optional<int>& value) {
+    return add(label, value ? std::to_string(*value) : std::string());
+  }
+  Fields& add(std::string_view label, const std::vector<std::string>& values) {
+    add(label, std::to_string(values.size()));
+    for (const std::string& value : values) add("-", value);
+    return *this;
+  }
+  Fields& add(std::string_view label, const std::map<std::string, std::string>& values) {
+    add(label, std::to_string(values.size()));
+    for (const auto& [name, value] : values) add("-", name).add("=", value);
+    return *this;
+  }
+  std::string take() { return std::move(text_); }
+
+ private:
+  std::string text_;
+};
+
+std::string fields_of(const CompileSelection& selection) {
+  Fields fields;
+  fields.add("kind", code_kind_name(selection.target.kind));
+  fields.add("target", selection.target.nvrtc_arch).add("label", selection.target.label);
+  fields.add("names", selection.names).add("declared", selection.with_declared);
+  fields.add("lineinfo", selection.lineinfo);
+  return fields.take();
+}
+
+CacheKey key_of(std::string fields) {
+  const Sha256Digest digest = sha256(fields);
+  return {std::move(fields), digest};
+}
+
+}  // namespace
+
+ProgramFields program_fields(const Source& source, const ProgramOptions& options) {
+  Fields text;
+  text.add("schema", std::to_string(kSchema))
+      .add("probe", probe_text())
+      .add("source", source.text)
+      .add("std", options.std);
+  text.add("defines", options.defines).add("headers", options.headers);
+  text.add("fast_math", options.fast_math).add("device_debug", options.device_debug);
+  text.add("max_registers", options.max_registers).add("opt_level", options.opt_level);
+  text.add("minimal", std::to_string(static_cast<int>(options.minimal)));
+  text.add("pch", std::to_string(static_cast<int>(options.pch))).add("extra", options.extra);
+  Fields location;
+  location.add("name", source.name).add("directory", source.directory);
+  location.add("include_dirs", options.include_dirs);
+  return {text.take(), location.take()};
+}
+
+CacheKey cache_key(const ProgramFields& program, const CompileSelection& selection,
+                   const CompilerIdentity& compiler, const std::vector<std::string>& toolkits) {
+  Fields machine;
+  machine.add("nvrtc", compiler.version()).add("builtins", compiler.builtins.to_hex());
+  machine.add("library_size", std::to_string(compiler.library_size)).add("toolkits", toolkits);
+  return key_of(program.text + program.location + fields_of(selection) + machine.take());
+}
+
+CacheKey pack_key(const ProgramFields& program, const CompileSelection& selection) {
+  return key_of(program.text + fields_of(selection));
+}
+
+}  // namespace kernwright

@@ -1,0 +1,49 @@
+// The identity of a compile: equal keys and equal headers mean equal results.
+#pragma once
+
+#include "base/sha256.h"
+#include "jit/cache/compiler_identity.h"
+#include "jit/compile/target.h"
+#include "jit/source/program_options.h"
+#include "jit/source/source.h"
+
+#include <string>
+#include <vector>
+
+namespace kernwright {
+
+/// The fields themselves, labelled and with their lengths, and their SHA-256. Large texts stand in
+/// `fields` by size and SHA-256.
+struct CacheKey {
+  std::string fields;
+  Sha256Digest digest;
+};
+
+/// What a program decides of its keys: made once, used for each of its compiles.
+struct ProgramFields {
+  std::string text;      ///< everything but the source's name and folder
+  std::string location;  ///< those
+};
+
+/// NOTE: left out are the source's first line (a kernel that moved within its file is the same
+/// one), the timeout (it decides whether there is a result, never which one) and the option `arch`
+/// (the target tells it).
+ProgramFields program_fields(const Source& source, const ProgramOptions& options);
+
+/// What differs between the compiles of one program.
+struct CompileSelection {
+  Target target;
+  std::vector<std::string> names;
+  bool with_declared = true;
+  bool lineinfo = false;
+};
+
+/// Key of the caches on this machine. `toolkits` are the roots in which CUDA's headers are looked
+/// for; empty where none are needed. A pure function of its arguments.
+CacheKey cache_key(const ProgramFields& program, const CompileSelection& selection,
+                   const CompilerIdentity& compiler, const std::vector<std::string>& toolkits);
+
+/// Key that does not depend on the machine: no compiler, no folders, no name of the source.
+CacheKey pack_key(const ProgramFields& program, const CompileSelection& selection);
+
+}  // namespace kernwright

@@ -1,0 +1,109 @@
+// The layers between a compile request and NVRTC: memory, packs, disk.
+#pragma once
+
+#include "jit/cache/cache_key.h"
+#include "jit/cache/compiler_finder.h"
+#include "jit/cache/disk_cache.h"
+#include "jit/compile/target.h"
+#include "jit/object_code.h"
+#include "jit/source/kernel_scanner.h"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace kernwright {
+
+enum class CacheMode { off, memory, disk };
+
+/// What code is wanted for.
+struct TargetWish {
+  std::optional<TargetRequest> device;  ///< else code of `kind` without a device
+  CodeKind kind = CodeKind::cubin;
+  std::string arch;
+};
+
+/// One compile, before its target is known. Refers to the program's own fields.
+struct CodeRequest {
+  const Source& source;
+  const ProgramOptions& options;
+  const ScannedSource& declared;
+  const ProgramFields& fields;
+  TargetWish wish;
+  bool with_lines = false;  ///< line numbers whatever the options say
+  std::vector<std::string> names = {};
+  bool with_declared = true;
+  bool use_packs = true;
+};
+
+/// How the last get() of this thread was answered: "memory", "disk", "pack" or "compiled".
+const char* last_answer() noexcept;
+
+/// Counts of one process.
+struct CodeCacheStats {
+  std::uint64_t memory_hits = 0;  ///< also callers that waited for another thread's compile
+  std::uint64_t disk_hits = 0;
+  std::uint64_t pack_hits = 0;
+  std::uint64_t misses = 0;     ///< requests that no layer could answer
+  std::uint64_t compiles = 0;   ///< that succeeded
+  std::uint64_t stored = 0;     ///< entries written to the disk
+  std::uint64_t rejected = 0;   ///< entries on the disk that could not be used
+  std::uint64_t evictions = 0;  ///< from memory and from the disk
+  std::uint64_t memory_entries = 0;
+  std::uint64_t memory_bytes = 0;
+};
+
+/// Thread-safe. Several threads that ask for the same code at once compile it once.
+class CodeCache {
+ public:
+  using Code = std::shared_ptr<const ObjectCode>;
+
+  struct Options {
+    CacheMode mode = CacheMode::disk;
+    DiskCacheOptions disk;
+    std::size_t max_entries = 1024;
+    std::size_t max_bytes = std::size_t{256} << 20;
+    CompilerSource compiler;
+  };
+
+  explicit CodeCache(Options options);
+  ~CodeCache();
+  CodeCache(const CodeCache&) = delete;
+  CodeCache& operator=(const CodeCache&) = delete;
+
+  /// The code, from the first layer that has it or from the compiler. Lines of its diagnostics
+  /// count within the source's file. Throws what Compiler::compile throws, NvrtcNotFound,
+  /// InvalidArgument.
+  Code get(const CodeRequest& request);
+
+  /// For code of get() that came from a cache and that the driver refuses: forgets it and compiles
+  /// anew. Null when the code did not come from the disk.
+  Code replace(const CodeRequest& request, const Code& refused);
+
+  /// Whether the next request will most likely load NVRTC: no cache remembers which one it is, or
+  /// none is kept between processes. False where packs are in use. Reads the disk.
+  bool expects_compiler() const;
+
+  CodeCacheStats stats() const;
+  CacheMode mode() const noexcept;
+  DiskCache& disk() noexcept;
+  void clear_memory();
+
+  /// The cache that KERNWRIGHT_CACHE, KERNWRIGHT_CACHE_DIR and KERNWRIGHT_CACHE_LIMIT describe at
+  /// the moment; one per distinct description, never destroyed. Throws InvalidArgument for values
+  /// that are not understood.
+  static CodeCache& process();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// Once per process, in the background: opens NVRTC where expects_compiler(). What is missing is
+/// told by the compile that needs it. Never throws.
+void prefetch_compiler() noexcept;
+
+}  // namespace kernwright

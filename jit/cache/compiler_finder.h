@@ -1,0 +1,53 @@
+// Which NVRTC a process uses, asked of the records first and of the library only when needed.
+#pragma once
+
+#include "driver/nvrtc_loader.h"
+#include "jit/cache/compiler_identity.h"
+
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace kernwright {
+
+/// How a cache comes by a compiler; replaced in tests.
+struct CompilerSource {
+  std::function<NvrtcSearch()> search = NvrtcSearch::from_environment;
+  std::function<const LoadedNvrtc&()> open = nvrtc;  ///< may throw NvrtcNotFound
+  std::function<const LoadedNvrtc*()> opened = nvrtc_if_loaded;
+};
+
+/// Remembers what it found. Thread-safe.
+class CompilerFinder {
+ public:
+  CompilerFinder(CompilerSource source, CompilerRecords records);
+
+  NvrtcSearch search() const { return source_.search(); }
+  /// The compiler itself, opened by the first call. Throws NvrtcNotFound.
+  const LoadedNvrtc& open() const { return source_.open(); }
+
+  /// Of the NVRTC that is open, else of the one that `search` would open; it is opened when the
+  /// records do not know it. Throws NvrtcNotFound.
+  CompilerIdentity identity(const NvrtcSearch& search);
+  /// The same after opening it, so never from a record that no longer holds.
+  CompilerIdentity opened_identity(const NvrtcSearch& search);
+  /// Whether identity() would have to open an NVRTC.
+  bool must_open() const;
+  /// Every identity on record, the newest first.
+  std::vector<CompilerIdentity> recorded() const { return records_.all(); }
+
+ private:
+  CompilerIdentity identity_of(const LoadedNvrtc& opened, const NvrtcSearch& search);
+
+  const CompilerSource source_;
+  const CompilerRecords records_;
+  std::mutex mutex_;
+  std::optional<CompilerIdentity> known_;  ///< from the records, of known_search_
+  std::string known_search_;
+  std::map<const LoadedNvrtc*, CompilerIdentity> opened_;
+};
+
+}  // namespace kernwright

@@ -1,0 +1,145 @@
+// Object code on the disk: one checked file per compile, shared by all processes of a user.
+#pragma once
+
+#include "base/secure_directory.h"
+#include "jit/cache/cache_key.h"
+#include "jit/cache/include_closure.h"
+#include "jit/object_code.h"
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace kernwright {
+
+struct DiskCacheOptions {
+  bool is_enabled = true;                        ///< else it is off, without a warning
+  std::string directory;                         ///< absolute; empty: there is no disk cache
+  std::uint64_t limit = std::uint64_t{1} << 30;  ///< bytes
+  FileSystem* system = &FileSystem::real();      ///< must outlive the cache
+  /// Hexadecimal digits of the key that name an entry's file. Fewer than 64 make keys collide: for
+  /// tests.
+  int name_digits = 64;
+};
+
+/// What this process did with the directory.
+struct DiskCacheStats {
+  std::uint64_t hits = 0;
+  std::uint64_t misses = 0;
+  std::uint64_t stored = 0;
+  std::uint64_t rejected = 0;   ///< entries that were damaged, foreign or out of date
+  std::uint64_t evictions = 0;  ///< entries removed for the limit
+  std::uint64_t bytes_read = 0, bytes_written = 0;
+};
+
+struct DiskCacheInfo {
+  std::string path;    ///< empty where no variable names a folder
+  std::string state;   ///< "on", "read-only" or "off"
+  std::string reason;  ///< why it is not "on"
+  std::uint64_t entries = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t limit = 0;
+};
+
+/// One entry, as `kernwright cache list` shows it.
+struct DiskCacheEntry {
+  std::string key;                   ///< 64 hexadecimal digits
+  std::string source;                ///< name of the source
+  std::vector<std::string> kernels;  ///< names in it
+  std::string arch;                  ///< "sm_90"
+  std::string nvrtc_version;
+  std::vector<std::string> headers;  ///< files of the user that it depends on
+  std::uint64_t bytes = 0;
+  std::int64_t last_used = 0;  ///< seconds since 1970; exact to an hour
+};
+
+struct DamagedEntry {
+  std::string file;  ///< name in the directory
+  std::string reason;
+};
+
+struct VerifyReport {
+  std::uint64_t checked = 0;  ///< entries read
+  std::uint64_t bytes = 0;
+  std::vector<DamagedEntry> damaged;
+};
+
+struct RemovalReport {
+  std::uint64_t entries = 0;
+  std::uint64_t bytes = 0;
+};
+
+/// Thread-safe, and safe among processes: whatever others do at the same time, a call gives an
+/// entry that was stored whole for exactly this key and these headers, or nothing. No call throws
+/// for what it finds on the disk; what cannot be used is a miss. Entries are used only by the rule
+/// of SecureDirectory; without a directory of that kind, or one that cannot be written to, one
+/// warning per cache says so.
+class DiskCache {
+ public:
+  explicit DiskCache(DiskCacheOptions options);
+  /// Waits for a sweep that is under way.
+  ~DiskCache();
+  DiskCache(const DiskCache&) = delete;
+  DiskCache& operator=(const DiskCache&) = delete;
+
+  /// The code stored for the key, if it was compiled from the same headers as `included` and CUDA's
+  /// header folders are as they were.
+  std::optional<ObjectCode> get(const CacheKey& key, const IncludeClosure& included);
+
+  /// Stores code of the source named `source` that was compiled with CUDA's headers from
+  /// `header_folders`. False when that did not work, which is no error.
+  bool put(const CacheKey& key, const IncludeClosure& included,
+           const std::vector<std::string>& header_folders, const std::string& source,
+           const ObjectCode& code);
+
+  /// Removes the entry of the key: its code turned out to be unusable.
+  void discard(const CacheKey& key);
+
+  /// While this object lives, other processes that miss the same key wait for it (for a while).
+  class Flight {
+   public:
+    ~Flight();
+    Flight(const Flight&) = delete;
+    Flight& operator=(const Flight&) = delete;
+
+   private:
+    friend class DiskCache;
+    Flight(DiskCache& cache, std::uint64_t offset) : cache_(cache), offset_(offset) {}
+    DiskCache& cache_;
+    std::uint64_t offset_;
+  };
+  struct Departure {
+    std::unique_ptr<Flight> flight;  ///< null where locks do not work or the wait was too long
+    std::optional<ObjectCode> code;  ///< what another process stored meanwhile
+  };
+  /// Asks to be the one process that compiles for the key; waits at most `patience` for another one
+  /// that does so already. Only a hint: nothing depends on it.
+  Departure depart(const CacheKey& key, const IncludeClosure& included,
+                   std::chrono::milliseconds patience);
+
+  DiskCacheStats stats() const;
+  DiskCacheInfo info() const;
+  /// Every readable entry, the last used one first.
+  std::vector<DiskCacheEntry> list() const;
+  /// Reads every entry whole; damaged ones are removed when `repair` is set.
+  VerifyReport verify(bool repair = true);
+  /// Removes every entry and every temporary file.
+  RemovalReport clear();
+  /// Removes the entries that were not used for longest until at most `limit` bytes are left.
+  RemovalReport trim(std::uint64_t limit);
+  /// Waits for a sweep that is under way. For tests.
+  void wait_for_sweep();
+
+  FileSystem& system() const noexcept;
+  /// The cache's own folder, for what lies beside the entries; closed when there is none.
+  const SecureDirectory& root() const noexcept;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace kernwright

@@ -1,0 +1,34 @@
+// The files of the user that a source may include.
+#pragma once
+
+#include "base/sha256.h"
+#include "jit/source/program_options.h"
+#include "jit/source/source.h"
+
+#include <string>
+#include <vector>
+
+namespace kernwright {
+
+/// A header file found in the source's own folder or in an include folder, with its contents' hash.
+struct IncludedFile {
+  std::string path;
+  Sha256Digest hash;
+};
+
+struct IncludeClosure {
+  std::vector<IncludedFile> files;  ///< sorted by path
+  /// Something is included that is neither in `headers` nor in the user's folders: CUDA's headers
+  /// are needed.
+  bool needs_cuda_headers = false;
+  /// False where an #include in reach of the user's folders has a name that only the preprocessor
+  /// knows: then `files` may lack a file, and the result of a compile must not be kept.
+  bool is_complete = true;
+};
+
+/// Follows the #include lines and the __has_include() of the text, of the headers in memory and of
+/// the files found. No #if is decided, so files behind a false one count too. Throws
+/// InvalidArgument for an include of an absolute path, naming its line.
+IncludeClosure include_closure(const Source& source, const ProgramOptions& options);
+
+}  // namespace kernwright

@@ -1,0 +1,352 @@
+// The file format of packs, their compilation, and the packs that this process uses.
+#include "jit/cache/pack.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+
+#include "base/atomic_file.h"
+#include "base/byte_reader.h"
+#include "base/errors.h"
+#include "base/format.h"
+#include "jit/cache/code_cache.h"
+
+namespace kernwright {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// File: magic, version, length of the body, SHA-256 of these and the body, body.
+constexpr std::string_view kMagic{"KWPACK\r\n", 8};
+constexpr std::uint32_t kFormatVersion = 1;
+constexpr std::uint32_t kMaxText = std::uint32_t{16} << 20;
+constexpr std::uint32_t kMaxCount = std::uint32_t{1} << 20;
+constexpr std::uint64_t kMaxPack = std::uint64_t{2} << 30;
+
+/// An entry with all that the file holds of it.
+struct Stored {
+  PackEntry entry;
+  std::string key_fields;
+  std::vector<Sha256Digest> headers;  ///< of the user's header files, sorted
+  std::string object_bytes;
+};
+
+std::span<const std::byte> as_bytes(std::string_view text) {
+  return std::as_bytes(std::span(text));
+}
+
+std::vector<Sha256Digest> hashes_of(const IncludeClosure& included) {
+  std::vector<Sha256Digest> hashes;
+  for (const IncludedFile& file : included.files) hashes.push_back(file.hash);
+  std::sort(hashes.begin(), hashes.end());
+  return hashes;
+}
+
+std::vector<std::byte> encode(const std::vector<Stored>& entries) {
+  ByteWriter body;
+  body.u32(static_cast<std::uint32_t>(entries.size()));
+  for (const Stored& stored : entries) {
+    body.bytes(stored.entry.program.bytes);
+    body.text(stored.entry.source);
+    body.text(stored.key_fields);
+    body.u32(static_cast<std::uint32_t>(stored.headers.size()));
+    for (const Sha256Digest& hash : stored.headers) body.bytes(hash.bytes);
+    body.blob(as_bytes(stored.object_bytes));
+  }
+  ByteWriter out;
+  out.bytes(as_bytes(kMagic));
+  out.u32(kFormatVersion);
+  out.u64(body.data().size());
+  const Sha256Digest sum = Sha256().update(out.data()).update(body.data()).digest();
+  out.bytes(sum.bytes);
+  out.bytes(body.data());
+  return out.take();
+}
+
+Sha256Digest read_digest(ByteReader& in) {
+  Sha256Digest digest;
+  const auto bytes = in.bytes(digest.bytes.size());
+  std::copy(bytes.begin(), bytes.end(), digest.bytes.begin());
+  return digest;
+}
+
+void describe(PackEntry& entry, const ObjectCode& code) {
+  entry.arch = code.arch;
+  entry.nvrtc_version = code.nvrtc_version;
+  for (const KernelSignature& kernel : code.kernels) entry.kernels.push_back(kernel.name);
+}
+
+Stored read_entry(ByteReader& in) {
+  Stored stored;
+  stored.entry.program = read_digest(in);
+  stored.entry.source = in.text(kMaxText);
+  stored.key_fields = in.text(kMaxText);
+  stored.entry.key = sha256(stored.key_fields);
+  const std::uint32_t count = in.u32();
+  if (count > in.remaining() / 32) throw Error("a pack counts more headers than it has bytes");
+  for (std::uint32_t i = 0; i < count; ++i) stored.headers.push_back(read_digest(in));
+  const auto bytes = in.blob();
+  stored.object_bytes.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  stored.entry.bytes = bytes.size();
+  describe(stored.entry, ObjectCode::deserialize(stored.object_bytes));
+  return stored;
+}
+
+/// Throws Error for anything but a whole pack of this version.
+std::vector<Stored> decode(std::span<const std::byte> bytes) {
+  ByteReader in(bytes, "pack");
+  in.expect(kMagic);
+  if (const std::uint32_t version = in.u32(); version != kFormatVersion) {
+    throw Error(
+        format("it has format version {}; this library reads version {}", version, kFormatVersion));
+  }
+  const std::uint64_t size = in.u64();
+  const auto head = bytes.first(in.offset());
+  const Sha256Digest sum = read_digest(in);
+  if (size != in.remaining()) {
+    throw Error(format("it has {} bytes instead of {}", in.remaining(), size));
+  }
+  const auto body = in.bytes(size);
+  if (Sha256().update(head).update(body).digest() != sum) {
+    throw Error("it is damaged: its SHA-256 differs");
+  }
+  ByteReader body_in(body, "pack");
+  const std::uint32_t count = body_in.u32();
+  if (count > kMaxCount) throw Error(format("it counts {} entries", count));
+  std::vector<Stored> entries;
+  for (std::uint32_t i = 0; i < count; ++i) entries.push_back(read_entry(body_in));
+  body_in.expect_end();
+  return entries;
+}
+
+std::vector<std::byte> read_whole(const fs::path& path) {
+  FileSystem& system = FileSystem::real();
+  const FileHandle file(system, system.open(AT_FDCWD, path.c_str(), O_RDONLY | O_NONBLOCK, 0));
+  struct stat status {};
+  const int opened = file ? system.status(file.get(), status) : file.get();
+  if (opened < 0) throw Error(describe_failure(opened));
+  if (!S_ISREG(status.st_mode)) throw Error("it is no regular file");
+  if (static_cast<std::uint64_t>(status.st_size) > kMaxPack) {
+    throw Error(format("it has {} bytes; the limit is {}", status.st_size, kMaxPack));
+  }
+  std::vector<std::byte> bytes(static_cast<std::size_t>(status.st_size));
+  const ssize_t count = read_fully(system, file.get(), bytes.data(), bytes.size());
+  if (count < 0) throw Error(describe_failure(count));
+  bytes.resize(static_cast<std::size_t>(count));
+  return bytes;
+}
+
+/// What a device of that architecture would ask for, or the architecture itself.
+TargetWish wish_for(const std::string& arch, const Source& source) {
+  TargetWish wish;
+  TargetRequest device;
+  if (arch == "sim") {
+    device.is_simulated = true;
+    wish.device = device;
+    return wish;
+  }
+  const Arch parsed = parse_arch(arch);
+  if (parsed.is_virtual || parsed.suffix != '\0') {
+    wish.kind = parsed.is_virtual ? CodeKind::ptx : CodeKind::cubin;
+    wish.arch = arch;
+    return wish;
+  }
+  device.compute_capability = parsed.number;
+  device.wants_arch_specific = asks_for_arch_specific(source.text);
+  wish.device = device;
+  return wish;
+}
+
+/// Nothing that depends on the moment or the machine, and nothing that only a developer reads.
+std::string packed(const ObjectCode& code) {
+  ObjectCode copy = code;
+  copy.compile_ms = 0;
+  copy.log.clear();
+  copy.diagnostics.clear();
+  return copy.serialize();
+}
+
+class PackWriter {
+ public:
+  void add(const PackItem& item, const std::string& arch) {
+    ProgramOptions options = item.options;
+    options.arch.clear();
+    validate(item.source);
+    validate(options);
+    const ScannedSource declared = scan_source(item.source.text);
+    const ProgramFields fields = program_fields(item.source, options);
+    const bool declares = std::any_of(declared.kernels.begin(), declared.kernels.end(),
+                                      [](const auto& kernel) { return !kernel.is_template; });
+    std::vector<std::vector<std::string>> selections;
+    if (declares || item.names.empty()) selections.emplace_back();
+    for (const std::string& name : item.names) {
+      const bool comes_along = std::any_of(
+          declared.kernels.begin(), declared.kernels.end(),
+          [&](const auto& kernel) { return kernel.name == name && !kernel.is_template; });
+      if (!comes_along) selections.push_back({name});
+    }
+    for (std::vector<std::string>& names : selections) {
+      const CodeRequest request{
+          item.source,   options,          declared, fields, wish_for(arch, item.source),
+          arch == "sim", std::move(names), true,     false};
+      add(request);
+    }
+  }
+
+  std::vector<Stored> take() {
+    std::vector<Stored> entries;
+    for (auto& [order, stored] : entries_) entries.push_back(std::move(stored));
+    return entries;
+  }
+
+ private:
+  void add(const CodeRequest& request) {
+    const auto code = CodeCache::process().get(request);
+    Stored stored;
+    const bool is_ptx = code->kind == CodeKind::ptx;
+    if (is_ptx && request.wish.device && !request.wish.device->is_simulated) {
+      throw InvalidArgument(format("NVRTC {} does not compile for sm_{}", code->nvrtc_version,
+                                   request.wish.device->compute_capability));
+    }
+    const Arch arch = parse_arch(code->arch);
+    const Target target{code->kind, arch.real(), is_ptx ? arch.virtual_name() : arch.real()};
+    const CompileSelection selection{target, request.names, request.with_declared,
+                                     request.with_lines || request.options.lineinfo};
+    CacheKey key = pack_key(request.fields, selection);
+    stored.entry.key = key.digest;
+    stored.key_fields = std::move(key.fields);
+    stored.entry.program = sha256(request.fields.text);
+    stored.entry.source = fs::path(request.source.name).filename().string();
+    stored.headers = hashes_of(include_closure(request.source, request.options));
+    stored.object_bytes = packed(*code);
+    stored.entry.bytes = stored.object_bytes.size();
+    describe(stored.entry, *code);
+    const auto order =
+        std::tuple(stored.entry.source, stored.entry.program, stored.entry.arch, stored.entry.key);
+    entries_.emplace(order, std::move(stored));
+  }
+
+  std::map<std::tuple<std::string, Sha256Digest, std::string, Sha256Digest>, Stored> entries_;
+};
+
+}  // namespace
+
+struct Pack::State {
+  std::string path;
+  std::vector<PackEntry> entries;
+  std::map<Sha256Digest, Stored> by_key;
+  mutable std::mutex mutex;
+  mutable std::map<Sha256Digest, Code> codes;  ///< that were asked for
+};
+
+Pack::Pack(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Pack::~Pack() = default;
+
+std::vector<PackEntry> write_pack(const fs::path& path, std::span<const PackItem> items,
+                                  std::span<const std::string> archs) {
+  if (items.empty()) throw InvalidArgument("a pack of no sources is asked for");
+  if (archs.empty()) throw InvalidArgument("a pack for no architecture is asked for");
+  PackWriter writer;
+  for (const PackItem& item : items) {
+    for (const std::string& arch : archs) writer.add(item, arch);
+  }
+  const std::vector<Stored> stored = writer.take();
+  const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
+  FileSystem& system = FileSystem::real();
+  const FileHandle directory(system,
+                             system.open(AT_FDCWD, folder.c_str(), O_RDONLY | O_DIRECTORY, 0));
+  const int result = directory ? write_atomically(system, directory.get(), path.filename().string(),
+                                                  encode(stored), 0644)
+                               : directory.get();
+  if (result < 0) {
+    throw Error(
+        format("the pack {} cannot be written: {}", path.string(), describe_failure(result)));
+  }
+  std::vector<PackEntry> entries;
+  for (const Stored& one : stored) entries.push_back(one.entry);
+  return entries;
+}
+
+std::shared_ptr<const Pack> Pack::load(const fs::path& path) {
+  auto state = std::make_unique<State>();
+  state->path = path.string();
+  try {
+    for (Stored& stored : decode(read_whole(path))) {
+      state->entries.push_back(stored.entry);
+      const Sha256Digest key = stored.entry.key;
+      state->by_key.emplace(key, std::move(stored));
+    }
+  } catch (const Error& error) {
+    throw Error(format("the pack {} cannot be used: {}", path.string(), error.what()));
+  }
+  return std::shared_ptr<const Pack>(new Pack(std::move(state)));
+}
+
+const std::string& Pack::path() const noexcept { return state_->path; }
+const std::vector<PackEntry>& Pack::entries() const noexcept { return state_->entries; }
+
+Pack::Code Pack::find(const CacheKey& key, const IncludeClosure& included) const {
+  const auto found = state_->by_key.find(key.digest);
+  if (found == state_->by_key.end() || found->second.key_fields != key.fields) return nullptr;
+  if (!included.is_complete) return nullptr;
+  // A package may come without the headers of its kernels; where they are, they must be the same.
+  if (!included.files.empty() && hashes_of(included) != found->second.headers) return nullptr;
+  const std::lock_guard lock(state_->mutex);
+  Code& code = state_->codes[key.digest];
+  if (!code) {
+    auto made = std::make_shared<ObjectCode>(ObjectCode::deserialize(found->second.object_bytes));
+    made->origin = CodeOrigin::pack;
+    code = std::move(made);
+  }
+  return code;
+}
+
+std::vector<std::string> Pack::archs_of(const ProgramFields& program) const {
+  const Sha256Digest digest = sha256(program.text);
+  std::vector<std::string> archs;
+  for (const PackEntry& entry : state_->entries) {
+    if (entry.program != digest) continue;
+    if (std::find(archs.begin(), archs.end(), entry.arch) == archs.end()) {
+      archs.push_back(entry.arch);
+    }
+  }
+  return archs;
+}
+
+namespace {
+
+struct PacksInUse {
+  std::mutex mutex;
+  std::vector<std::shared_ptr<const Pack>> packs;  ///< the newest first
+};
+
+/// Leaked on purpose: kernels may be asked for during process exit.
+PacksInUse& in_use() {
+  static auto* const instance = new PacksInUse;
+  return *instance;
+}
+
+}  // namespace
+
+void use_pack(const fs::path& path) {
+  std::shared_ptr<const Pack> pack = Pack::load(path);
+  const std::lock_guard lock(in_use().mutex);
+  auto& packs = in_use().packs;
+  std::erase_if(packs, [&](const auto& other) { return other->path() == pack->path(); });
+  packs.insert(packs.begin(), std::move(pack));
+}
+
+std::vector<std::shared_ptr<const Pack>> packs_in_use() {
+  const std::lock_guard lock(in_use().mutex);
+  return in_use().packs;
+}
+
+void drop_pack(const fs::path& path) {
+  const std::lock_guard lock(in_use().mutex);
+  std::erase_if(in_use().packs,
+                [&](const auto& pack) { return path.empty() || pack->path() == path.string(); });
+}
+
+}  // namespace kernwright

@@ -1,0 +1,81 @@
+// Packs: one file with the object code of many kernels for many architectures, used without NVRTC.
+#pragma once
+
+#include "jit/cache/cache_key.h"
+#include "jit/cache/include_closure.h"
+#include "jit/object_code.h"
+
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace kernwright {
+
+/// What to compile into a pack.
+struct PackItem {
+  Source source;
+  ProgramOptions options;  ///< `arch` is not used
+  /// Instantiations of templates and other kernels that are not declared plainly; each is compiled
+  /// for itself. The kernels that the source declares always come along.
+  std::vector<std::string> names;
+};
+
+/// One object code of a pack.
+struct PackEntry {
+  Sha256Digest key;      ///< of the compile, without the compiler
+  Sha256Digest program;  ///< of the program alone: equal for all architectures
+  std::string source;    ///< file name of the source, without its folder
+  std::string arch;      ///< "sm_90", "compute_80"
+  std::vector<std::string> kernels;
+  std::string nvrtc_version;  ///< that compiled it
+  std::uint64_t bytes = 0;    ///< of its object code
+};
+
+/// Compiles every item for every architecture ("sm_90", "sm_90a", "compute_90", or "sim" for the
+/// simulated device) and writes the pack; equal inputs and an equal NVRTC give equal bytes. Returns
+/// what is in it, in the file's order. Throws what Program::compile throws, InvalidArgument for
+/// nothing to do, Error when the file cannot be written.
+std::vector<PackEntry> write_pack(const std::filesystem::path& path,
+                                  std::span<const PackItem> items,
+                                  std::span<const std::string> archs);
+
+/// The distinct items that a file of KERNWRIGHT_RECORD asks for. Throws Error naming path and line.
+std::vector<PackItem> read_record(const std::filesystem::path& path);
+
+/// A pack that was read and verified. Immutable, thread-safe.
+class Pack {
+ public:
+  using Code = std::shared_ptr<const ObjectCode>;
+
+  /// Throws Error with path and reason: missing, damaged, of another format.
+  static std::shared_ptr<const Pack> load(const std::filesystem::path& path);
+  ~Pack();
+  Pack(const Pack&) = delete;
+  Pack& operator=(const Pack&) = delete;
+
+  const std::string& path() const noexcept;
+  const std::vector<PackEntry>& entries() const noexcept;
+
+  /// The code of that key, or null: also when the user's headers are here and differ from those it
+  /// was compiled with. The same object at each call.
+  Code find(const CacheKey& key, const IncludeClosure& included) const;
+  /// The architectures that it holds for the program, in order.
+  std::vector<std::string> archs_of(const ProgramFields& program) const;
+
+ private:
+  struct State;
+  explicit Pack(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+/// Adds the pack to those of this process: they are asked before the disk cache, the newest first,
+/// and need no NVRTC. Read-only. Throws as Pack::load. Thread-safe.
+void use_pack(const std::filesystem::path& path);
+/// The packs in use, the newest first.
+std::vector<std::shared_ptr<const Pack>> packs_in_use();
+/// Forgets the pack of that path, or all for an empty path; kernels made from it stay.
+void drop_pack(const std::filesystem::path& path = {});
+
+}  // namespace kernwright

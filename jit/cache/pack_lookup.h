@@ -1,0 +1,27 @@
+// What a compile request means to the packs in use.
+#pragma once
+
+#include "jit/cache/code_cache.h"
+#include "jit/cache/include_closure.h"
+
+#include <memory>
+#include <span>
+#include <string>
+
+namespace kernwright {
+
+/// Target of a wish for a compiler that knows the architectures `known`. Throws InvalidArgument.
+Target target_of(const TargetWish& wish, std::span<const int> known, const std::string& version);
+
+/// What the request selects, for that target.
+CompileSelection selection_of(const CodeRequest& request, Target target);
+
+/// The code of the newest pack in use that holds it, or null. Needs no compiler: the target is the
+/// one that a compiler which knows every architecture would be given.
+std::shared_ptr<const ObjectCode> code_from_packs(const CodeRequest& request,
+                                                  const IncludeClosure& included);
+
+/// A sentence about what no pack in use holds of the request; empty when none is in use.
+std::string missing_from_packs(const CodeRequest& request);
+
+}  // namespace kernwright

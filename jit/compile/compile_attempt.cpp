@@ -1,0 +1,315 @@
+// Assembles the text for NVRTC, compiles it and reads what came out.
+#include "jit/compile/compile_attempt.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+
+#include "base/errors.h"
+#include "base/format.h"
+#include "base/hash.h"
+#include "jit/cache/include_closure.h"
+#include "jit/compile/compile_trace.h"
+#include "jit/signature/probe.h"
+#include "jit/signature/signature_builder.h"
+#include "jit/source/source_lexer.h"
+
+namespace kernwright {
+namespace {
+
+/// NVRTC looks for quoted includes in the folder of the program's name. Nothing can lie below a
+/// device, so a source that is only a string sees no file of the current folder.
+constexpr std::string_view kNoFolder = "/dev/null";
+
+std::string program_path(const Source& source) {
+  std::string name = std::filesystem::path(source.name).filename().string();
+  if (name.empty()) name = "kernel.cu";
+  const std::string& folder = source.directory;
+  return (folder.empty() ? std::string(kNoFolder) : folder) + "/" + name;
+}
+
+/// The name of the source as the text of a #line directive.
+std::string quoted(const std::string& name) {
+  std::string result = "\"";
+  for (const char c : name) {
+    if (c == '"' || c == '\\') result += '\\';
+    result += c;
+  }
+  return result + '"';
+}
+
+/// The text between which and the compiler's own preparations nothing but #include lines may stand
+/// for a precompiled header ends with a declaration, since a #line in front of it would keep NVRTC
+/// from making one.
+std::string assembled_text(const CompileRequest& request, const CompilePlan& plan,
+                           const std::optional<SourcePrefix>& prefix) {
+  const std::string& source = request.source.text;
+  const std::size_t bytes = prefix ? prefix->bytes : 0;
+  std::string text;
+  text.reserve(source.size() + 4096);
+  text.append(source, 0, bytes);
+  if (prefix) text += "static_assert(true, \"\");\n";
+  text += format("#line {} {}\n", prefix ? prefix->lines + 1 : 1, quoted(request.source.name));
+  text.append(source, bytes);
+  if (plan.probe) text += probe_text();
+  return text;
+}
+
+std::vector<std::string> nvrtc_options(const CompileRequest& request, const CompilePlan& plan) {
+  std::vector<std::string> options =
+      to_nvrtc_options(request.options, request.target.nvrtc_arch, request.header_folders);
+  if (plan.default_device) options.push_back("--device-as-default-execution-space");
+  if (plan.minimal) options.push_back("--minimal");
+  return options;
+}
+
+std::vector<std::string> with_pch(std::vector<std::string> options, const PchPlan& pch) {
+  if (pch.use == PchUse::none) return options;
+  options.insert(options.end(), {"--pch", "--pch-dir=" + pch.folder, "--pch-messages=true",
+                                 // of the #line behind the includes
+                                 "--diag-suppress=20283"});
+  return options;
+}
+
+/// NVRTC's words about precompiled headers, which no user wrote: whole lines.
+constexpr std::string_view kPchMessage = " precompiled header file \"";
+
+std::string without_pch_messages(const std::string& log) {
+  std::string result;
+  bool was_removed = false;
+  for (std::size_t at = 0; at < log.size();) {
+    const auto end = std::min(log.find('\n', at), log.size() - 1) + 1;
+    const std::string_view line = std::string_view(log).substr(at, end - at);
+    const bool remove = line.find(kPchMessage) != std::string_view::npos && line.starts_with('"');
+    if (!remove && !(was_removed && line == "\n")) result += line;
+    was_removed = remove;
+    at = end;
+  }
+  return result;
+}
+
+std::string replace_all(std::string text, std::string_view from, std::string_view to) {
+  for (auto at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
+    text.replace(at, from.size(), to);
+  }
+  return text;
+}
+
+/// NVRTC writes the current folder before a relative name in `.file` lines. The same source must
+/// give the same PTX wherever the process stands.
+std::string without_current_folder(std::string ptx, const std::string& name) {
+  if (std::filesystem::path(name).is_absolute()) return ptx;
+  const std::string ending = "/" + name + "\"";
+  for (auto at = ptx.find("\t.file\t"); at != std::string::npos;
+       at = ptx.find("\t.file\t", at + 1)) {
+    const auto end = ptx.find('\n', at);
+    const auto open = ptx.find('"', at);
+    const auto close = ptx.find(ending, at);
+    if (open < end && close < end && open < close) ptx.replace(open + 1, close - open, "");
+  }
+  return ptx;
+}
+
+bool is_probe_expression(const std::string& expression) {
+  return expression.starts_with("kernwright_probe_::");
+}
+
+}  // namespace
+
+CompileAttempt::CompileAttempt(const LoadedNvrtc& nvrtc, const CompileRequest& request,
+                               const CompilePlan& plan)
+    : nvrtc_(nvrtc),
+      request_(request),
+      plan_(plan),
+      program_path_(program_path(request.source)),
+      options_(nvrtc_options(request, plan)),
+      prefix_(source_prefix(request.source.text, tokenize(request.source.text))),
+      pch_(plan_pch()),
+      unit_(nvrtc, assembled_text(request, plan, pch_.use == PchUse::none ? std::nullopt : prefix_),
+            program_path_, request.options.headers) {
+  for (const PlannedKernel& kernel : plan.kernels) {
+    unit_.add_name(kernel.name);
+    if (plan.probe) unit_.add_name(kernel_probe(kernel.name));
+  }
+  for (const std::string& symbol : plan.symbols) {
+    unit_.add_name("&" + symbol);
+    if (plan.probe) unit_.add_name(symbol_probe(symbol));
+  }
+}
+
+PchPlan CompileAttempt::plan_pch() const {
+  const ProgramOptions& options = request_.options;
+  if (!prefix_ || options.pch == Tristate::off) return {};
+  Hasher key;
+  // Each copy of the library has precompiled headers of its own.
+  key.field(reinterpret_cast<std::uintptr_t>(nvrtc_.api.nvrtcCompileProgram));
+  key.field(nvrtc_.version()).field(request_.source.directory);
+  for (const std::string& option : options_) key.field(option);
+  key.field(std::string_view(request_.source.text).substr(0, prefix_->bytes));
+  for (const auto& [name, text] : options.headers) key.field(name).field(text);
+  const IncludeClosure included = include_closure(request_.source, options);
+  if (!included.is_complete) return {};  // a header could change without being noticed
+  for (const IncludedFile& file : included.files) {
+    key.field(file.path).field(file.hash.to_hex());
+  }
+  return PrecompiledHeaders::process().plan(nvrtc_, key.digest(), options.pch);
+}
+
+bool CompileAttempt::compile(const CompileDeadline& deadline) {
+  const auto begin = std::chrono::steady_clock::now();
+  bool compiled = false;
+  try {
+    compiled = unit_.compile(with_pch(options_, pch_), deadline);
+  } catch (...) {
+    PrecompiledHeaders::process().done(pch_, NVRTC_ERROR_PCH_CREATE, false);
+    throw;
+  }
+  const std::string log = unit_.log();
+  if (pch_.use != PchUse::none) {
+    const bool used = log.find(": using" + std::string(kPchMessage)) != std::string::npos;
+    const nvrtcResult status = unit_.pch_create_status();
+    PrecompiledHeaders::process().done(pch_, status, used);
+    pch_.use = status == NVRTC_SUCCESS ? PchUse::make : used ? PchUse::use : PchUse::none;
+  }
+  log_ = without_pch_messages(log);
+  messages_ = parse_compile_log(log_);
+  for (LogMessage& message : messages_) {
+    if (message.diagnostic.file == program_path_) message.diagnostic.file = request_.source.name;
+  }
+  nvrtc_ms_ =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+  return compiled;
+}
+
+ObjectCode CompileAttempt::object_code() const {
+  const std::string ptx = without_current_folder(unit_.ptx(), request_.source.name);
+  ObjectCode code;
+  code.kind = request_.target.kind;
+  code.arch = request_.target.label;
+  code.kernels = signatures(ptx);
+  if (code.kind == CodeKind::ptx) {
+    code.code = ptx;
+    if (request_.target.nvrtc_arch.starts_with("sm_")) code.resource_cubin = unit_.cubin();
+  } else {
+    code.code = unit_.cubin();
+  }
+  add_symbols(code);
+  code.log = user_log();
+  code.diagnostics = user_diagnostics();
+  code.nvrtc_version = nvrtc_.version();
+  auto trace = std::make_shared<CompileTrace>();
+  trace->options = options_;
+  trace->minimal = plan_.minimal;
+  trace->pch = pch_.use;
+  trace->nvrtc_ms = nvrtc_ms_;
+  code.trace = std::move(trace);
+  return code;
+}
+
+std::vector<KernelSignature> CompileAttempt::signatures(const std::string& ptx) const {
+  std::vector<KernelSignature> result;
+  for (const PlannedKernel& kernel : plan_.kernels) {
+    try {
+      result.push_back(signature(kernel, ptx));
+    } catch (CompileError& error) {
+      // A kernel that nobody asked for by name does not stand in the way of the others.
+      if (!kernel.is_required && plan_.kernels.size() > 1) continue;
+      for (Diagnostic& diagnostic : error.diagnostics) diagnostic.file = request_.source.name;
+      shift_lines(error.diagnostics, request_.source.name, request_.source.first_line);
+      throw CompileError(summarize(error.diagnostics, request_.source.name, {}), error.diagnostics,
+                         user_log(), request_.source.text, options_);
+    }
+  }
+  return result;
+}
+
+KernelSignature CompileAttempt::signature(const PlannedKernel& kernel,
+                                          const std::string& ptx) const {
+  const KernelDeclaration* declaration = find_declaration(kernel.name, request_.declared.kernels);
+  const std::string lowered = unit_.lowered_name(kernel.name);
+  if (plan_.probe) {
+    try {
+      return signature_from_probe(kernel.name, lowered,
+                                  unit_.lowered_name(kernel_probe(kernel.name)), declaration);
+    } catch (const InvalidArgument&) {
+      // A type that the reader of mangled names does not know: sizes are still to be had.
+    }
+  }
+  return signature_from_ptx(kernel.name, lowered, ptx, declaration);
+}
+
+void CompileAttempt::add_symbols(ObjectCode& code) const {
+  for (const std::string& symbol : plan_.symbols) {
+    code.symbols[symbol] = unit_.lowered_name("&" + symbol);
+    if (!plan_.probe) continue;
+    try {
+      code.symbol_types[symbol] = read_symbol_probe(unit_.lowered_name(symbol_probe(symbol)));
+    } catch (const InvalidArgument&) {
+      // As above: the symbol can still be used by its address and size.
+    }
+  }
+}
+
+AttemptErrors CompileAttempt::errors() const {
+  AttemptErrors result;
+  bool any = false;
+  for (const LogMessage& message : messages_) {
+    if (message.diagnostic.severity != Severity::error) continue;
+    any = true;
+    if (message.diagnostic.message.find("-default-device") != std::string::npos) {
+      result.host_code = true;
+    }
+    const std::string& expression = message.name_expression;
+    if (message.diagnostic.file == kNameMapFile) {
+      if (is_probe_expression(expression)) {
+        result.in_probe = true;
+      } else {
+        result.names.insert(expression);
+        if (expression.starts_with("&")) result.names.insert(expression.substr(1));
+      }
+    } else if (message.diagnostic.file == kProbeFile) {
+      result.in_probe = true;
+    } else {
+      result.in_source = true;
+    }
+  }
+  if (!any) result.in_source = true;
+  return result;
+}
+
+std::string CompileAttempt::message_about(const std::string& name) const {
+  for (const LogMessage& message : messages_) {
+    const std::string& text = message.diagnostic.message;
+    const bool about = message.diagnostic.severity == Severity::error &&
+                       message.name_expression == name && !text.starts_with("Error in parsing");
+    if (about) return text.substr(0, text.find('\n'));
+  }
+  return {};
+}
+
+std::vector<Diagnostic> CompileAttempt::user_diagnostics() const {
+  std::vector<Diagnostic> result;
+  for (const LogMessage& message : messages_) {
+    const std::string& file = message.diagnostic.file;
+    if (file == kProbeFile || file == kNameMapFile) continue;
+    result.push_back(message.diagnostic);
+  }
+  add_hints(result);
+  shift_lines(result, request_.source.name, request_.source.first_line);
+  return result;
+}
+
+std::string CompileAttempt::user_log() const {
+  return replace_all(log_, "\"" + program_path_ + "\"", quoted(request_.source.name));
+}
+
+void CompileAttempt::throw_compile_error() const {
+  const std::vector<Diagnostic> diagnostics = user_diagnostics();
+  const std::string log = user_log();
+  throw CompileError(summarize(diagnostics, request_.source.name, log), diagnostics, log,
+                     request_.source.text, options_);
+}
+
+}  // namespace kernwright

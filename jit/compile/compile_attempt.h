@@ -1,0 +1,89 @@
+// One NVRTC compile of a source with its name expressions and, on request, the type probe.
+#pragma once
+
+#include "jit/compile/compiler.h"
+#include "jit/compile/diagnostics.h"
+#include "jit/compile/nvrtc_unit.h"
+#include "jit/compile/precompiled_headers.h"
+#include "jit/source/source_prefix.h"
+
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace kernwright {
+
+struct PlannedKernel {
+  std::string name;
+  bool is_required = false;  ///< asked for by the user, not only declared
+};
+
+/// What an attempt includes.
+struct CompilePlan {
+  std::vector<PlannedKernel> kernels;
+  std::vector<std::string> symbols;
+  bool probe = true;
+  bool minimal = false;
+  bool default_device = false;  ///< functions without __device__ are the device's too
+};
+
+/// Where the errors of a failed attempt lie.
+struct AttemptErrors {
+  bool in_source = false;       ///< in the user's text, a header or a later stage (ptxas)
+  bool host_code = false;       ///< an unannotated function or variable was met
+  bool in_probe = false;        ///< in the lines of the probe or in an expression that uses them
+  std::set<std::string> names;  ///< kernels and symbols that the compiler does not know
+};
+
+/// The plan to begin with, kernels and symbols left out. --minimal is tried where the text uses no
+/// name of what it leaves out and includes nothing that is known to need it. Unannotated functions
+/// become the device's at once where nothing is included: with CUDA's C++ library this would make
+/// code of all its helpers.
+CompilePlan first_plan(const LoadedNvrtc& nvrtc, const CompileRequest& request);
+
+/// For a text that compiled only without --minimal: the process does not try it again for texts
+/// with the same includes. Of a text without any nothing is remembered.
+void remember_no_minimal(const LoadedNvrtc& nvrtc, const std::string& text);
+
+class CompileAttempt {
+ public:
+  /// All arguments must outlive the attempt.
+  CompileAttempt(const LoadedNvrtc& nvrtc, const CompileRequest& request, const CompilePlan& plan);
+
+  /// False when the text is at fault.
+  bool compile(const CompileDeadline& deadline);
+  /// Milliseconds within NVRTC.
+  double nvrtc_ms() const noexcept { return nvrtc_ms_; }
+
+  /// After success. Throws CompileError for a kernel that cannot be launched.
+  ObjectCode object_code() const;
+
+  /// After failure.
+  AttemptErrors errors() const;
+  /// The first line that the compiler said about a name, empty when it only failed to read it.
+  std::string message_about(const std::string& name) const;
+  [[noreturn]] void throw_compile_error() const;
+
+ private:
+  std::vector<KernelSignature> signatures(const std::string& ptx) const;
+  KernelSignature signature(const PlannedKernel& kernel, const std::string& ptx) const;
+  void add_symbols(ObjectCode& code) const;
+  std::vector<Diagnostic> user_diagnostics() const;
+  std::string user_log() const;
+  PchPlan plan_pch() const;
+
+  const LoadedNvrtc& nvrtc_;
+  const CompileRequest& request_;
+  const CompilePlan& plan_;
+  std::string program_path_;
+  std::vector<std::string> options_;  ///< without those of precompiled headers
+  std::optional<SourcePrefix> prefix_;
+  PchPlan pch_;
+  NvrtcUnit unit_;
+  std::string log_;
+  std::vector<LogMessage> messages_;
+  double nvrtc_ms_ = 0;
+};
+
+}  // namespace kernwright

@@ -1,0 +1,113 @@
+// A queue of tasks and the threads that empty it.
+#include "jit/compile/compile_pool.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <system_error>
+#include <thread>
+
+#include "base/errors.h"
+#include "base/format.h"
+
+namespace kernwright {
+namespace {
+
+constexpr std::chrono::seconds kIdle{2};
+
+}  // namespace
+
+struct CompilePool::State {
+  explicit State(unsigned count) : limit(std::max(1, static_cast<int>(count))) {}
+
+  /// A worker's life. Holds the state alive.
+  static void work(const std::shared_ptr<State>& state) {
+    std::unique_lock lock(state->mutex);
+    while (true) {
+      ++state->idle;
+      const bool has_task =
+          state->changed.wait_for(lock, kIdle, [&] { return !state->tasks.empty(); });
+      --state->idle;
+      if (!has_task || state->running > state->limit) break;
+      std::function<void()> task = std::move(state->tasks.front());
+      state->tasks.pop_front();
+      lock.unlock();
+      task();
+      task = nullptr;
+      lock.lock();
+    }
+    --state->running;
+    // A worker too many may have been the one that was woken.
+    if (!state->tasks.empty()) state->changed.notify_one();
+  }
+
+  mutable std::mutex mutex;
+  std::condition_variable changed;
+  std::deque<std::function<void()>> tasks;
+  int limit;
+  int running = 0;
+  std::size_t idle = 0;
+};
+
+CompilePool::CompilePool(unsigned workers) : state_(std::make_shared<State>(workers)) {}
+
+void CompilePool::submit(std::function<void()> task) {
+  const std::lock_guard lock(state_->mutex);
+  state_->tasks.push_back(std::move(task));
+  if (state_->idle >= state_->tasks.size() || state_->running >= state_->limit) {
+    state_->changed.notify_one();
+    return;
+  }
+  ++state_->running;
+  try {
+    std::thread([state = state_] { State::work(state); }).detach();
+  } catch (const std::system_error& error) {
+    --state_->running;
+    if (state_->running > 0) return;  // fewer workers do the same, later
+    state_->tasks.pop_back();
+    throw Error(format("no thread for compiling can be started: {}", error.what()));
+  }
+}
+
+void CompilePool::add_worker() {
+  {
+    const std::lock_guard lock(state_->mutex);
+    ++state_->limit;
+    if (state_->tasks.empty()) return;
+  }
+  submit([] {});  // starts the worker that what is queued may need
+}
+
+void CompilePool::remove_worker() noexcept {
+  const std::lock_guard lock(state_->mutex);
+  --state_->limit;
+}
+
+unsigned CompilePool::workers() const noexcept {
+  const std::lock_guard lock(state_->mutex);
+  return static_cast<unsigned>(state_->limit);
+}
+
+CompilePool& CompilePool::process() {
+  struct Owned {
+    explicit Owned(pid_t owner) : pid(owner), pool(std::thread::hardware_concurrency()) {}
+    const pid_t pid;
+    CompilePool pool;
+  };
+  // NOTE: no lock guards this, since a child could inherit it locked by a thread that it lacks.
+  static std::atomic<Owned*> current = nullptr;
+  const pid_t pid = ::getpid();
+  Owned* known = current.load();
+  while (known == nullptr || known->pid != pid) {
+    auto made = std::make_unique<Owned>(pid);
+    if (current.compare_exchange_strong(known, made.get())) known = made.release();
+  }
+  return known->pool;
+}
+
+}  // namespace kernwright

@@ -1,0 +1,154 @@
+// Compiles with NVRTC's own clock on and reads what it wrote.
+#include "jit/compile/compile_profile.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <string_view>
+
+#include "base/errors.h"
+#include "core/device.h"
+#include "driver/nvrtc_loader.h"
+#include "jit/cache/include_closure.h"
+#include "jit/compile/compiler.h"
+#include "jit/compile/process_folder.h"
+#include "jit/compile/target.h"
+#include "jit/source/cuda_headers.h"
+#include "jit/source/source_lexer.h"
+
+namespace kernwright {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double ms_since(Clock::time_point begin) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+}
+
+std::string trimmed(const std::string& text) {
+  const auto begin = text.find_first_not_of(" \t\r");
+  if (begin == std::string::npos) return {};
+  return text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
+}
+
+/// The number in front of `words`, 0 where they are not there.
+std::uint64_t number_before(const std::string& line, const std::string& words) {
+  const auto at = line.find(words);
+  if (at == std::string::npos || at == 0) return 0;
+  auto begin = at;
+  while (begin > 0 && line[begin - 1] >= '0' && line[begin - 1] <= '9') --begin;
+  return std::strtoull(line.substr(begin, at - begin).c_str(), nullptr, 10);
+}
+
+Target target_on(Device& device, const Program& program, const LoadedNvrtc& nvrtc) {
+  TargetRequest wanted;
+  wanted.is_simulated = device.is_simulated();
+  wanted.arch = program.options().arch;
+  wanted.wants_arch_specific = asks_for_arch_specific(program.source().text);
+  wanted.compute_capability = device.compute_capability().number();
+  return target_for_device(wanted, nvrtc.archs, nvrtc.version());
+}
+
+std::vector<std::string> header_names(const Program& program, const IncludeClosure& included) {
+  std::set<std::string> names;
+  for (const IncludedFile& file : included.files) names.insert(file.path);
+  const auto& in_memory = program.options().headers;
+  std::vector<std::string_view> pending{program.source().text};
+  while (!pending.empty()) {
+    const TokenizedSource source = tokenize(pending.back());
+    pending.pop_back();
+    for (const IncludeDirective& include : source.includes) {
+      const auto is_known = [&](const std::string& name) { return name.ends_with(include.name); };
+      if (std::any_of(names.begin(), names.end(), is_known)) continue;
+      names.emplace(include.name);
+      const auto found = in_memory.find(std::string(include.name));
+      if (found != in_memory.end()) pending.push_back(found->second);
+    }
+  }
+  return {names.begin(), names.end()};
+}
+
+std::string read_text(const std::string& path) {
+  std::ifstream stream(path, std::ios::binary);
+  return std::string(std::istreambuf_iterator<char>(stream), {});
+}
+
+}  // namespace
+
+KernelSpills read_spills(const std::string& log, const std::string& lowered) {
+  const auto at = log.find("Function properties for " + lowered + "\n");
+  if (at == std::string::npos) return {};
+  const auto begin = log.find('\n', at) + 1;
+  const std::string line = log.substr(begin, log.find('\n', begin) - begin);
+  return {number_before(line, " bytes stack frame"), number_before(line, " bytes spill stores"),
+          number_before(line, " bytes spill loads")};
+}
+
+std::vector<PhaseTime> read_phase_times(const std::string& text) {
+  std::vector<PhaseTime> phases;
+  for (std::size_t at = 0; at < text.size();) {
+    const auto end = std::min(text.find('\n', at), text.size());
+    const std::string line = text.substr(at, end - at);
+    at = end + 1;
+    // file, phase, number, unit: counted from the back, since a file's name may have commas.
+    std::array<std::string, 3> fields;
+    std::string rest = line;
+    for (auto field = fields.rbegin(); field != fields.rend(); ++field) {
+      const auto comma = rest.rfind(',');
+      if (comma == std::string::npos) break;
+      *field = trimmed(rest.substr(comma + 1));
+      rest.resize(comma);
+    }
+    const auto& [name, number, unit] = fields;
+    if (unit != "ms" || name.empty()) continue;
+    const double ms = std::strtod(number.c_str(), nullptr);
+    const auto known = std::find_if(phases.begin(), phases.end(),
+                                    [&name = name](const PhaseTime& p) { return p.name == name; });
+    if (known == phases.end()) {
+      phases.push_back({name, ms});
+    } else {
+      known->ms += ms;
+    }
+  }
+  return phases;
+}
+
+CompileProfile profile_compile(const Program& program, Device& device, const std::string& name) {
+  const LoadedNvrtc& library = nvrtc();
+  CompileProfile profile;
+  auto begin = Clock::now();
+  CompileRequest request;
+  request.source = program.source();
+  request.options = program.options();
+  request.options.pch = Tristate::off;
+  request.options.lineinfo |= device.is_simulated();
+  request.declared = scan_source(request.source.text);
+  request.target = target_on(device, program, library);
+  request.names = {name};
+  request.with_declared = false;
+  profile.phases.push_back({"scan", ms_since(begin)});
+  begin = Clock::now();
+  const IncludeClosure included = include_closure(request.source, request.options);
+  if (included.needs_cuda_headers) request.header_folders = cuda_headers(library).folders;
+  profile.phases.push_back({"headers", ms_since(begin)});
+  profile.headers = header_names(program, included);
+
+  const ProcessFolder folder("time");
+  const std::string file = folder.path().empty() ? std::string() : folder.path() + "/phases.csv";
+  begin = Clock::now();
+  const ObjectCode code = Compiler(library).compile_measured(request, file);
+  profile.total_ms = ms_since(begin);
+  if (!file.empty()) {
+    for (PhaseTime& phase : read_phase_times(read_text(file))) {
+      profile.phases.push_back(std::move(phase));
+    }
+  }
+  profile.spills = read_spills(code.log, code.kernel(name).lowered);
+  return profile;
+}
+
+}  // namespace kernwright

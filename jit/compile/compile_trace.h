@@ -1,0 +1,21 @@
+// How a compile went: for reports, never part of what is stored.
+#pragma once
+
+#include "jit/compile/precompiled_headers.h"
+
+#include <string>
+#include <vector>
+
+namespace kernwright {
+
+/// A value. Times are in milliseconds.
+struct CompileTrace {
+  std::vector<std::string> options;  ///< NVRTC's command line
+  int attempts = 1;                  ///< NVRTC compiles until it worked
+  bool minimal = false;              ///< with --minimal
+  PchUse pch = PchUse::none;
+  double queue_ms = 0;  ///< until a worker was free
+  double nvrtc_ms = 0;  ///< within nvrtcCompileProgram, all attempts
+};
+
+}  // namespace kernwright

@@ -1,0 +1,62 @@
+// The limits of the waits of each thread.
+#include "jit/compile/compile_wait.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/format.h"
+#include "jit/compile/signal_guard.h"
+
+namespace kernwright {
+namespace {
+
+thread_local const WaitLimits* innermost = nullptr;
+
+std::atomic<InterruptCheck>& interrupt_check() noexcept {
+  static std::atomic<InterruptCheck> check = nullptr;
+  return check;
+}
+
+}  // namespace
+
+WaitLimits WaitLimits::within(std::optional<std::chrono::milliseconds> limit) const {
+  WaitLimits result = *this;
+  if (!limit) return result;
+  const auto now = std::chrono::steady_clock::now();
+  // A limit beyond what the clock can count to is none.
+  if (*limit > std::chrono::hours(24 * 365)) return result;
+  if (deadline && *deadline <= now + *limit) return result;
+  result.deadline = now + *limit;
+  result.timeout = *limit;
+  return result;
+}
+
+WaitScope::WaitScope(WaitLimits limits) : limits_(std::move(limits)), outer_(innermost) {
+  innermost = &limits_;
+}
+
+WaitScope::~WaitScope() { innermost = outer_; }
+
+WaitLimits current_wait_limits() { return innermost == nullptr ? WaitLimits{} : *innermost; }
+
+void set_interrupt_check(InterruptCheck check) noexcept { interrupt_check().store(check); }
+
+bool wait_can_end(const WaitLimits& limits) noexcept {
+  return limits.deadline || limits.stop || interrupt_check().load() != nullptr;
+}
+
+void check_wait(const WaitLimits& limits, const std::string& what) {
+  SignalGuard::keep();
+  if (limits.stop && limits.stop->load()) {
+    throw Cancelled(format("compiling {} was cancelled", what));
+  }
+  if (const InterruptCheck check = interrupt_check().load(); check != nullptr && check()) {
+    throw Interrupted(format("compiling {} was interrupted by a signal", what));
+  }
+  if (limits.deadline && std::chrono::steady_clock::now() >= *limits.deadline) {
+    throw Timeout(
+        format("compiling {} took longer than the timeout of {} ms", what, limits.timeout.count()));
+  }
+}
+
+}  // namespace kernwright

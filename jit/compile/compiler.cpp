@@ -1,0 +1,283 @@
+// The sequence of NVRTC compiles that leads to object code or to one clear error.
+#include "jit/compile/compiler.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <memory>
+#include <set>
+
+#include "base/errors.h"
+#include "base/format.h"
+#include "jit/compile/compile_attempt.h"
+#include "jit/compile/compile_pool.h"
+#include "jit/compile/compile_trace.h"
+#include "jit/compile/compile_wait.h"
+#include "jit/compile/nvrtc_replicas.h"
+#include "jit/compile/nvrtc_unit.h"
+#include "jit/source/nearest_name.h"
+
+namespace kernwright {
+namespace {
+
+/// Enough for: without --minimal, without names behind a false #if, without the probe, and once
+/// more.
+constexpr int kMaxAttempts = 8;
+constexpr std::size_t kMaxNames = 4096;
+
+void check_names(const std::vector<std::string>& names) {
+  if (names.size() > kMaxNames) {
+    throw InvalidArgument(
+        format("{} kernel names are given; the limit is {}", names.size(), kMaxNames));
+  }
+  for (const std::string& name : names) {
+    if (name.find_first_not_of(" \t") == std::string::npos) {
+      throw InvalidArgument("a kernel name is empty");
+    }
+    const auto at = name.find_first_of(std::string_view("\0\n\r", 3));
+    if (at == std::string::npos) continue;
+    throw InvalidArgument(
+        format("a kernel name has a {} at offset {}", name[at] == '\0' ? "NUL" : "line break", at));
+  }
+}
+
+std::vector<std::string> declared_names(const CompileRequest& request) {
+  std::vector<std::string> names;
+  for (const KernelDeclaration& kernel : request.declared.kernels) names.push_back(kernel.name);
+  return names;
+}
+
+/// What a failed attempt asks for.
+enum class Next { again, give_up };
+
+/// One compile() call: the attempts so far and what they taught.
+class Session {
+ public:
+  Session(const LoadedNvrtc& nvrtc, const CompileRequest& request, const CompileDeadline& deadline)
+      : nvrtc_(nvrtc), request_(request), deadline_(deadline), plan_(first_plan(nvrtc, request)) {
+    for (const std::string& name : request.names) add_kernel(name, true);
+    for (const KernelDeclaration& kernel : request.declared.kernels) {
+      if (request.with_declared && !kernel.is_template) add_kernel(kernel.name, false);
+    }
+    for (const SymbolDeclaration& symbol : request.declared.symbols) {
+      plan_.symbols.push_back(symbol.name);
+    }
+  }
+
+  ObjectCode run() {
+    for (int i = 0; i < kMaxAttempts; ++i) {
+      CompileAttempt attempt(nvrtc_, request_, plan_);
+      if (attempt.compile(deadline_)) {
+        if (minimal_failed_) remember_no_minimal(nvrtc_, request_.source.text);
+        return with_history(attempt.object_code(), i + 1);
+      }
+      lost_ms_ += attempt.nvrtc_ms();
+      if (learn(attempt) == Next::give_up || i + 1 == kMaxAttempts) attempt.throw_compile_error();
+    }
+    throw Error("a compile did not come to an end");
+  }
+
+ private:
+  ObjectCode with_history(ObjectCode code, int attempts) const {
+    auto trace = std::make_shared<CompileTrace>(*code.trace);
+    trace->attempts = attempts;
+    trace->nvrtc_ms += lost_ms_;
+    code.trace = std::move(trace);
+    return code;
+  }
+
+  void add_kernel(const std::string& name, bool required) {
+    const bool known = std::any_of(plan_.kernels.begin(), plan_.kernels.end(),
+                                   [&](const PlannedKernel& k) { return k.name == name; });
+    if (!known) plan_.kernels.push_back({name, required});
+  }
+
+  Next learn(const CompileAttempt& attempt) {
+    const AttemptErrors errors = attempt.errors();
+    if (plan_.minimal) {
+      plan_.minimal = false;  // the text may use what --minimal leaves out
+      minimal_failed_ = true;
+      return Next::again;
+    }
+    if (errors.host_code && !plan_.default_device) {
+      plan_.default_device = true;
+      return Next::again;
+    }
+    if (errors.in_source) {
+      if (!plan_.probe) return Next::give_up;
+      plan_.probe = false;  // for a log that speaks of the user's text alone
+      return Next::again;
+    }
+    if (!errors.names.empty() && drop(errors.names, attempt)) return Next::again;
+    if (errors.in_probe && plan_.probe) {
+      plan_.probe = false;
+      return Next::again;
+    }
+    return Next::give_up;
+  }
+
+  /// Leaves out names that the compiler does not know. Throws NameNotFound for one that is
+  /// required.
+  bool drop(const std::set<std::string>& names, const CompileAttempt& attempt) {
+    for (const PlannedKernel& kernel : plan_.kernels) {
+      if (kernel.is_required && names.contains(kernel.name)) unknown_name(kernel.name, attempt);
+    }
+    const auto kernels = std::erase_if(
+        plan_.kernels, [&](const PlannedKernel& k) { return names.contains(k.name); });
+    const auto symbols =
+        std::erase_if(plan_.symbols, [&](const std::string& s) { return names.contains(s); });
+    return kernels + symbols > 0;
+  }
+
+  [[noreturn]] void unknown_name(const std::string& name, const CompileAttempt& attempt) const {
+    const std::string& source = request_.source.name;
+    const auto& kernels = request_.declared.kernels;
+    const auto declared =
+        std::find_if(kernels.begin(), kernels.end(), [&](const auto& k) { return k.name == name; });
+    const std::string said = attempt.message_about(name);
+    if (declared != kernels.end() && declared->is_template) {
+      throw NameNotFound(
+          format("{} in {} is a template: name an instantiation of it, for example {}<float>", name,
+                 source, name));
+    }
+    if (said.find("overloaded") != std::string::npos) {
+      throw NameNotFound(
+          format("{} in {} is overloaded: name one by its type, for example (void (*)(float*)){}",
+                 name, source, name));
+    }
+    for (const SymbolDeclaration& symbol : request_.declared.symbols) {
+      if (symbol.name != name) continue;
+      throw NameNotFound(format("{} in {} is a variable, no __global__ function{}", name, source,
+                                describe_names(name, declared_names(request_))));
+    }
+    if (declared != kernels.end()) {
+      throw NameNotFound(
+          format("{} stands at {}:{} but the compiler does not see it there (behind an #if?): {}",
+                 name, source, declared->line + request_.source.first_line - 1, said));
+    }
+    throw NameNotFound(format("no kernel {} in {}{}{}", name, source,
+                              said.empty() ? "" : " (" + said + ")",
+                              describe_names(name, declared_names(request_))));
+  }
+
+  const LoadedNvrtc& nvrtc_;
+  const CompileRequest& request_;
+  const CompileDeadline& deadline_;
+  CompilePlan plan_;
+  bool minimal_failed_ = false;
+  double lost_ms_ = 0;  ///< in attempts that failed
+};
+
+/// How long a compile that was told to stop is waited for.
+constexpr std::chrono::milliseconds kGrace{30};
+
+std::atomic<int>& abandoned() {
+  static std::atomic<int> count = 0;
+  return count;
+}
+
+enum class JobState { queued, running, ended, abandoned };
+
+/// What a worker needs that may outlive the call which asked for it.
+struct Job {
+  Job(const LoadedNvrtc& library, const CompileRequest& wanted)
+      : nvrtc(library), request(wanted), deadline(std::nullopt) {}
+
+  void run() {
+    JobState before = JobState::queued;
+    if (!state.compare_exchange_strong(before, JobState::running)) return;  // nobody waits any more
+    try {
+      const auto lease = NvrtcReplicas::process().lease(nvrtc);
+      result.set_value(Session(lease.library(), request, deadline).run());
+    } catch (...) {
+      result.set_exception(std::current_exception());
+    }
+    if (state.exchange(JobState::ended) == JobState::abandoned) {
+      CompilePool::process().remove_worker();
+      --abandoned();
+    }
+  }
+
+  /// The caller stops waiting. False when the job came to its end before that.
+  bool abandon() {
+    ++abandoned();
+    const JobState before = state.exchange(JobState::abandoned);
+    if (before == JobState::running) {
+      CompilePool::process().add_worker();
+    } else {
+      --abandoned();
+    }
+    return before != JobState::ended;
+  }
+
+  const LoadedNvrtc nvrtc;
+  const CompileRequest request;
+  const CompileDeadline deadline;
+  std::promise<ObjectCode> result;
+  std::atomic<JobState> state = JobState::queued;
+};
+
+/// Compiles on a worker of the pool, so that this thread can end its wait while NVRTC, which asks
+/// its callback only now and then, goes on.
+ObjectCode compile_on_pool(const LoadedNvrtc& nvrtc, const CompileRequest& request,
+                           const WaitLimits& limits) {
+  const CompileDemand demand;
+  const auto job = std::make_shared<Job>(nvrtc, request);
+  std::future<ObjectCode> result = job->result.get_future();
+  CompilePool::process().submit([job] { job->run(); });
+  const auto slice = [&] {
+    const auto next = std::chrono::steady_clock::now() + kWaitSlice;
+    return limits.deadline ? std::min(next, *limits.deadline) : next;
+  };
+  try {
+    while (result.wait_until(slice()) != std::future_status::ready) {
+      check_wait(limits, request.source.name);
+    }
+  } catch (...) {
+    job->deadline.stop();
+    if (job->state != JobState::queued) result.wait_for(kGrace);
+    job->abandon();
+    throw;
+  }
+  return result.get();
+}
+
+}  // namespace
+
+ObjectCode Compiler::compile(const CompileRequest& request) const {
+  validate(request.source);
+  validate(request.options);
+  check_include_dirs(request.options);
+  check_names(request.names);
+  return run(request);
+}
+
+ObjectCode Compiler::compile_measured(const CompileRequest& request,
+                                      const std::string& time_file) const {
+  validate(request.source);
+  validate(request.options);
+  check_names(request.names);
+  CompileRequest measured = request;
+  std::vector<std::string>& extra = measured.options.extra;
+  extra.push_back("--ptxas-options=-v");
+  // From this release on NVRTC keeps results, which would leave the assembler's figures out.
+  if (std::pair(nvrtc_.major, nvrtc_.minor) >= std::pair(12, 9)) extra.push_back("--no-cache");
+  if (!time_file.empty()) extra.push_back("--time=" + time_file);
+  return run(measured);
+}
+
+ObjectCode Compiler::run(const CompileRequest& request) const {
+  const auto begin = std::chrono::steady_clock::now();
+  const WaitLimits limits = current_wait_limits().within(request.options.timeout);
+  ObjectCode code = wait_can_end(limits)
+                        ? compile_on_pool(nvrtc_, request, limits)
+                        : Session(nvrtc_, request, CompileDeadline(std::nullopt)).run();
+  code.compile_ms =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+  return code;
+}
+
+int Compiler::abandoned_compiles() noexcept { return abandoned().load(); }
+
+}  // namespace kernwright

@@ -1,0 +1,54 @@
+// Turns a source text into object code: one or a few NVRTC compiles, and what their logs mean.
+#pragma once
+
+#include "driver/nvrtc_loader.h"
+#include "jit/compile/target.h"
+#include "jit/object_code.h"
+#include "jit/source/kernel_scanner.h"
+#include "jit/source/program_options.h"
+#include "jit/source/source.h"
+
+#include <string>
+#include <vector>
+
+namespace kernwright {
+
+/// Everything that decides the result of a compile, besides the compiler.
+struct CompileRequest {
+  Source source;
+  ProgramOptions options;
+  Target target;
+  ScannedSource declared;                   ///< what the source declares
+  std::vector<std::string> names;           ///< kernels that must be there, as the user wrote them
+  bool with_declared = true;                ///< also every declared kernel that is no template
+  std::vector<std::string> header_folders;  ///< CUDA's, behind the user's include folders
+};
+
+/// Thread-safe, as NVRTC is.
+class Compiler {
+ public:
+  /// `nvrtc` must outlive the compiler (not a compile that was abandoned).
+  explicit Compiler(const LoadedNvrtc& nvrtc) : nvrtc_(nvrtc) {}
+
+  /// Throws CompileError, NameNotFound (naming what is declared), Timeout, Cancelled, Interrupted,
+  /// InvalidArgument. The same request gives the same code, byte for byte.
+  /// Where the wait can end early (a timeout, a WaitScope, a check for signals) the compile runs on
+  /// the pool. NVRTC asks now and then whether to stop (12.8 and newer, and not while it
+  /// instantiates templates): when it has not stopped 30 ms after it should, this call throws and
+  /// the worker goes on until it does.
+  ObjectCode compile(const CompileRequest& request) const;
+
+  /// The same with the assembler's words about each kernel in the log, NVRTC's own cache off, and
+  /// the times of its phases written to `time_file` (empty: nowhere).
+  ObjectCode compile_measured(const CompileRequest& request, const std::string& time_file) const;
+
+  /// Compiles of this process that still run although nobody waits for them.
+  static int abandoned_compiles() noexcept;
+
+ private:
+  ObjectCode run(const CompileRequest& request) const;
+
+  const LoadedNvrtc& nvrtc_;
+};
+
+}  // namespace kernwright

@@ -1,0 +1,120 @@
+// Runs NVRTC's syntax-only pass and reads its log.
+#include "jit/compile/lint.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <utility>
+
+#include "jit/cache/include_closure.h"
+#include "jit/compile/diagnostics.h"
+#include "jit/compile/nvrtc_unit.h"
+#include "jit/compile/target.h"
+#include "jit/source/cuda_headers.h"
+#include "jit/source/source_lexer.h"
+
+namespace kernwright {
+namespace {
+
+/// One pass over the text with one set of options.
+class LintPass {
+ public:
+  LintPass(const LoadedNvrtc& nvrtc, const Source& source, const ProgramOptions& options)
+      : source_(source),
+        unit_(nvrtc, "#line 1 " + quoted_name() + "\n" + source.text, program_path(),
+              options.headers) {}
+
+  /// True when the front end has nothing against the text.
+  bool run(std::vector<std::string> arguments, bool minimal, bool default_device,
+           const CompileDeadline& deadline) {
+    arguments.push_back("--fdevice-syntax-only");
+    if (minimal) arguments.push_back("--minimal");
+    if (default_device) arguments.push_back("--device-as-default-execution-space");
+    const bool is_good = unit_.compile(arguments, deadline);
+    log_ = unit_.log();
+    for (LogMessage& message : parse_compile_log(log_)) {
+      diagnostics_.push_back(std::move(message.diagnostic));
+    }
+    return is_good;
+  }
+
+  /// A function that is neither the host's nor the device's was met.
+  bool met_host_code() const {
+    return std::any_of(diagnostics_.begin(), diagnostics_.end(), [](const Diagnostic& d) {
+      return d.message.find("-default-device") != std::string::npos;
+    });
+  }
+
+  std::vector<Diagnostic> diagnostics(bool is_good) {
+    if (!is_good && std::none_of(diagnostics_.begin(), diagnostics_.end(), is_error)) {
+      diagnostics_.push_back({Severity::error, log_, source_.name, 0, 0, {}, {}});
+    }
+    add_hints(diagnostics_);
+    shift_lines(diagnostics_, source_.name, source_.first_line);
+    return std::move(diagnostics_);
+  }
+
+ private:
+  static bool is_error(const Diagnostic& d) { return d.severity == Severity::error; }
+
+  std::string quoted_name() const {
+    std::string result = "\"";
+    for (const char c : source_.name) {
+      if (c == '"' || c == '\\') result += '\\';
+      result += c;
+    }
+    return result + '"';
+  }
+
+  /// Quoted includes are looked for beside this: nothing lies below a device.
+  std::string program_path() const {
+    const std::string name = std::filesystem::path(source_.name).filename().string();
+    return (source_.directory.empty() ? "/dev/null" : source_.directory) + "/" +
+           (name.empty() ? "kernel.cu" : name);
+  }
+
+  const Source& source_;
+  NvrtcUnit unit_;
+  std::string log_;
+  std::vector<Diagnostic> diagnostics_;
+};
+
+std::string lint_arch(const Source& source, const ProgramOptions& options) {
+  if (!options.arch.empty()) return parse_arch(options.arch).virtual_name();
+  if (!asks_for_arch_specific(source.text)) return "compute_80";
+  return source.text.find("tcgen05") == std::string::npos ? "compute_90a" : "compute_100a";
+}
+
+}  // namespace
+
+std::vector<Diagnostic> lint(const LoadedNvrtc& nvrtc, const Source& source,
+                             const ProgramOptions& options) {
+  validate(source);
+  validate(options);
+  std::vector<std::string> folders;
+  if (include_closure(source, options).needs_cuda_headers) folders = cuda_headers(nvrtc).folders;
+  ProgramOptions plain = options;
+  plain.minimal = Tristate::off;
+  plain.pch = Tristate::off;
+  const auto arguments = to_nvrtc_options(plain, lint_arch(source, options), folders);
+  const CompileDeadline deadline(options.timeout);
+
+  const bool includes_nothing = tokenize(source.text).includes.empty();
+  // The built-in declarations that --minimal leaves out are read only where the text needs them.
+  bool minimal = options.minimal == Tristate::on ||
+                 (options.minimal == Tristate::automatic && includes_nothing);
+  bool default_device = includes_nothing;
+  for (;;) {
+    LintPass pass(nvrtc, source, options);
+    const bool is_good = pass.run(arguments, minimal, default_device, deadline);
+    if (!is_good && minimal && options.minimal == Tristate::automatic) {
+      minimal = false;
+    } else if (!is_good && !default_device && pass.met_host_code()) {
+      default_device = true;
+    } else {
+      return pass.diagnostics(is_good);
+    }
+  }
+}
+
+}  // namespace kernwright

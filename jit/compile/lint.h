@@ -1,0 +1,21 @@
+// What the compiler's front end says about a source text, without making code of it.
+#pragma once
+
+#include "base/diagnostic.h"
+#include "driver/nvrtc_loader.h"
+#include "jit/source/program_options.h"
+#include "jit/source/source.h"
+
+#include <vector>
+
+namespace kernwright {
+
+/// Errors, warnings and hints for `source`, at its own lines; empty when there is nothing to say.
+/// Needs no device. Parses and checks only: templates are not instantiated, so it takes a fraction
+/// of a compile and finds less in them. Without `options.arch` the text is read for compute_80, or
+/// for the architecture whose features it names. Throws InvalidArgument for options and texts that
+/// no compiler would take, Timeout. Thread-safe.
+std::vector<Diagnostic> lint(const LoadedNvrtc& nvrtc, const Source& source,
+                             const ProgramOptions& options = {});
+
+}  // namespace kernwright

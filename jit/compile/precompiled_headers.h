@@ -1,0 +1,58 @@
+// When a compile makes or uses a precompiled header of NVRTC's.
+#pragma once
+
+#include "base/hash.h"
+#include "driver/nvrtc_loader.h"
+#include "jit/source/program_options.h"
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+namespace kernwright {
+
+enum class PchUse { none, make, use };
+
+/// "not used", "made" or "used".
+const char* pch_use_name(PchUse use) noexcept;
+
+/// What one compile shall do. `folder` is for NVRTC's --pch-dir.
+struct PchPlan {
+  PchUse use = PchUse::none;
+  std::string folder;
+  Hash128 key{};
+};
+
+/// The precompiled headers of the process. Making one costs as much as compiling the headers once
+/// or twice more, so it is made by the second request for the same headers, by the first where the
+/// option says so. NVRTC keeps them in a heap that is enlarged ahead; when that is full none is
+/// made any more. Each stands in a folder of its own, below one that only this user can enter and
+/// that goes away with the process, because NVRTC does not notice other contents of a header.
+/// Thread-safe.
+class PrecompiledHeaders {
+ public:
+  /// `heap_bytes`: address space for all of them; only what is used becomes memory.
+  explicit PrecompiledHeaders(std::size_t heap_bytes = std::size_t{4} << 30);
+  ~PrecompiledHeaders();
+  PrecompiledHeaders(const PrecompiledHeaders&) = delete;
+  PrecompiledHeaders& operator=(const PrecompiledHeaders&) = delete;
+
+  /// `key` stands for everything that the headers compile to: options, contents, NVRTC. While one
+  /// thread makes one, others compile without.
+  PchPlan plan(const LoadedNvrtc& nvrtc, const Hash128& key, Tristate wanted);
+  /// How a compile with that plan went: the status of nvrtcGetPCHCreateStatus, and whether the log
+  /// told of the use. To be called for each plan that is not `none`.
+  void done(const PchPlan& plan, nvrtcResult create_status, bool was_used);
+
+  /// The folder of this process below the one for temporary files; empty until it is needed.
+  std::string folder() const;
+
+  /// Those of the process; a forked child begins with none.
+  static PrecompiledHeaders& process();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace kernwright

@@ -1,0 +1,118 @@
+// Makes, registers and removes folders for temporary files.
+#include "jit/compile/process_folder.h"
+
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <mutex>
+#include <set>
+#include <utility>
+
+#include "base/format.h"
+#include "base/log.h"
+
+namespace kernwright {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kStem = "kernwright-";
+constexpr std::time_t kLeftoverAge = 24 * 3600;  ///< seconds
+
+/// Folders that are to be removed at exit, with the process that made them.
+struct Registry {
+  std::mutex mutex;
+  std::set<std::pair<pid_t, std::string>> folders;
+};
+
+Registry& registry() {
+  static Registry& instance = *new Registry;  // needed while the process exits
+  return instance;
+}
+
+void remove_folder(const std::string& path) noexcept {
+  std::error_code error;
+  fs::remove_all(path, error);
+}
+
+void remove_all_at_exit() {
+  // A thread that compiles at this moment could hold the lock: then the folders stay for the next
+  // process to remove.
+  const std::unique_lock lock(registry().mutex, std::try_to_lock);
+  if (!lock) return;
+  for (const auto& [pid, path] : registry().folders) {
+    if (pid == ::getpid()) remove_folder(path);
+  }
+}
+
+std::string temporary_root() {
+  const char* given = std::getenv("TMPDIR");
+  return given != nullptr && given[0] == '/' ? given : "/tmp";
+}
+
+/// The process that a folder is named after, 0 for names that are none of ours.
+pid_t owner_of(const std::string& name) {
+  if (!name.starts_with(kStem)) return 0;
+  pid_t pid = 0;
+  const char* begin = name.data() + kStem.size();
+  const char* end = name.data() + name.size();
+  const auto [rest, error] = std::from_chars(begin, end, pid);
+  const bool is_ours = error == std::errc() && rest != end && *rest == '-' && pid > 0;
+  return is_ours ? pid : 0;
+}
+
+}  // namespace
+
+void remove_leftover_folders(const std::string& root) {
+  std::error_code error;
+  for (fs::directory_iterator entry(root, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const pid_t pid = owner_of(entry->path().filename().string());
+    if (pid == 0 || (::kill(pid, 0) == 0 || errno != ESRCH)) continue;
+    struct stat status {};
+    if (::lstat(entry->path().c_str(), &status) != 0) continue;
+    if (std::time(nullptr) - status.st_mtime < kLeftoverAge) continue;
+    if (S_ISDIR(status.st_mode) && status.st_uid == ::geteuid()) {
+      remove_folder(entry->path().string());
+    }
+  }
+}
+
+ProcessFolder::ProcessFolder(const std::string& purpose) {
+  const std::string root = temporary_root();
+  static std::once_flag once;
+  std::call_once(once, [&] {
+    remove_leftover_folders(root);
+    // Runs before the end of libraries that were opened earlier, NVRTC among them.
+    std::atexit(remove_all_at_exit);
+  });
+  std::string pattern = format("{}/{}{}-{}-XXXXXX", root, kStem, ::getpid(), purpose);
+  if (::mkdtemp(pattern.data()) == nullptr) {
+    log(LogLevel::debug, "no temporary folder can be made in {}", root);
+    return;
+  }
+  path_ = std::move(pattern);
+  const std::lock_guard lock(registry().mutex);
+  registry().folders.emplace(::getpid(), path_);
+}
+
+ProcessFolder::~ProcessFolder() {
+  if (path_.empty()) return;
+  const std::lock_guard lock(registry().mutex);
+  // In a forked child the folder is the parent's.
+  if (registry().folders.erase({::getpid(), path_}) > 0) remove_folder(path_);
+}
+
+std::string ProcessFolder::subfolder(const std::string& name) const {
+  if (path_.empty()) return {};
+  const std::string result = path_ + "/" + name;
+  if (::mkdir(result.c_str(), 0700) == 0 || errno == EEXIST) return result;
+  return {};
+}
+
+}  // namespace kernwright

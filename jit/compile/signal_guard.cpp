@@ -1,0 +1,98 @@
+// Remembers handlers when the first compile begins and puts them back when they were replaced.
+#include "jit/compile/signal_guard.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <mutex>
+
+#include "jit/compile/library_code.h"
+
+namespace kernwright {
+namespace {
+
+constexpr std::array kSignals{SIGINT, SIGTERM, SIGHUP};
+
+struct Saved {
+  struct sigaction action {};
+  bool is_ours = false;  ///< not already the library's, when it was saved
+};
+
+struct State {
+  const pid_t owner = ::getpid();
+  std::mutex mutex;
+  int guards = 0;
+  CodeRange library;
+  std::array<Saved, kSignals.size()> saved;
+};
+
+/// Never destroyed: compiles may run while the process exits. A forked child, which has none of
+/// its parent's compiles and perhaps a locked mutex, gets its own.
+State& state() {
+  static std::atomic<State*> current = nullptr;
+  State* known = current.load();
+  while (known == nullptr || known->owner != ::getpid()) {
+    auto made = std::make_unique<State>();
+    if (current.compare_exchange_strong(known, made.get())) known = made.release();
+  }
+  return *known;
+}
+
+std::atomic<int> active = 0;
+
+bool is_inside(const CodeRange& library, const struct sigaction& action) {
+  return library.contains(reinterpret_cast<std::uintptr_t>(action.sa_handler));
+}
+
+bool is_same_handler(const struct sigaction& a, const struct sigaction& b) {
+  return a.sa_handler == b.sa_handler;
+}
+
+/// The caller holds the mutex.
+void put_back(State& all, bool with_flags) noexcept {
+  for (std::size_t i = 0; i < kSignals.size(); ++i) {
+    const Saved& saved = all.saved[i];
+    struct sigaction now {};
+    if (!saved.is_ours || ::sigaction(kSignals[i], nullptr, &now) != 0) continue;
+    const bool lost_flags =
+        with_flags && is_same_handler(now, saved.action) && now.sa_flags != saved.action.sa_flags;
+    if (is_inside(all.library, now) || lost_flags) {
+      ::sigaction(kSignals[i], &saved.action, nullptr);
+    }
+  }
+}
+
+}  // namespace
+
+SignalGuard::SignalGuard(const void* function) {
+  State& all = state();
+  const std::lock_guard lock(all.mutex);
+  if (all.guards++ == 0) {
+    all.library = code_around(function);
+    for (std::size_t i = 0; i < kSignals.size(); ++i) {
+      Saved& saved = all.saved[i];
+      saved.is_ours = ::sigaction(kSignals[i], nullptr, &saved.action) == 0 &&
+                      !is_inside(all.library, saved.action);
+    }
+  }
+  active.store(all.guards);
+}
+
+SignalGuard::~SignalGuard() {
+  State& all = state();
+  const std::lock_guard lock(all.mutex);
+  active.store(--all.guards);
+  put_back(all, all.guards == 0);
+}
+
+void SignalGuard::keep() noexcept {
+  if (active.load(std::memory_order_relaxed) <= 0) return;
+  State& all = state();
+  const std::unique_lock lock(all.mutex, std::try_to_lock);
+  if (lock.owns_lock()) put_back(all, false);
+}
+
+}  // namespace kernwright

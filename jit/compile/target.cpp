@@ -1,0 +1,128 @@
+// Chooses architectures from what NVRTC says that it knows.
+#include "jit/compile/target.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/errors.h"
+#include "base/format.h"
+
+namespace kernwright {
+namespace {
+
+/// The first generation with features that only its own "a" target allows.
+constexpr int kFirstArchSpecific = 90;
+constexpr int kFirstFamilySpecific = 100;
+/// What the simulated device executes, and the default of PTX made without a device.
+constexpr int kSimulatedArch = 80;
+
+std::string list(std::span<const int> known) {
+  std::string result;
+  for (const int arch : known) result += (result.empty() ? "sm_" : ", sm_") + std::to_string(arch);
+  return result;
+}
+
+std::string suffix_text(const Arch& arch) {
+  return arch.suffix == '\0' ? std::string() : std::string(1, arch.suffix);
+}
+
+void check_known(const Arch& arch, const std::string& text, std::span<const int> known,
+                 const std::string& version) {
+  if (std::find(known.begin(), known.end(), arch.number) == known.end()) {
+    throw InvalidArgument(format(
+        "architecture {} is unknown to NVRTC {}, which compiles for {}; choose one of them or "
+        "install another nvidia-cuda-nvrtc",
+        text, version, list(known)));
+  }
+  const int first = arch.suffix == 'f' ? kFirstFamilySpecific : kFirstArchSpecific;
+  if (arch.suffix != '\0' && arch.number < first) {
+    throw InvalidArgument(
+        format("architecture {} does not exist: the suffix '{}' begins with sm_{}", text,
+               arch.suffix, first));
+  }
+}
+
+Target make_target(CodeKind kind, const Arch& arch) {
+  return {kind, arch.real(), kind == CodeKind::cubin ? arch.real() : arch.virtual_name()};
+}
+
+}  // namespace
+
+std::string Arch::real() const { return "sm_" + std::to_string(number) + suffix_text(*this); }
+
+std::string Arch::virtual_name() const {
+  return "compute_" + std::to_string(number) + suffix_text(*this);
+}
+
+Arch parse_arch(std::string_view text) {
+  const auto refuse = [&] {
+    throw InvalidArgument(
+        format("architecture \"{}\" is not understood: write sm_90, sm_90a or compute_80", text));
+  };
+  Arch arch;
+  std::string_view rest = text;
+  if (rest.starts_with("sm_")) {
+    rest.remove_prefix(3);
+  } else if (rest.starts_with("compute_")) {
+    arch.is_virtual = true;
+    rest.remove_prefix(8);
+  } else {
+    refuse();
+  }
+  if (!rest.empty() && (rest.back() == 'a' || rest.back() == 'f')) {
+    arch.suffix = rest.back();
+    rest.remove_suffix(1);
+  }
+  const bool digits = rest.size() >= 2 && rest.size() <= 4 &&
+                      rest.find_first_not_of("0123456789") == std::string_view::npos;
+  if (!digits) refuse();
+  for (const char c : rest) arch.number = arch.number * 10 + (c - '0');
+  return arch;
+}
+
+Target target_for_kind(CodeKind kind, const std::string& arch, std::span<const int> known,
+                       const std::string& version) {
+  if (arch.empty() && kind == CodeKind::cubin) {
+    throw InvalidArgument(format(
+        "a cubin runs on one architecture only: set the option arch to one of {}", list(known)));
+  }
+  const Arch parsed = arch.empty() ? Arch{true, kSimulatedArch, '\0'} : parse_arch(arch);
+  check_known(parsed, arch.empty() ? parsed.virtual_name() : arch, known, version);
+  return make_target(kind, parsed);
+}
+
+Target target_for_device(const TargetRequest& request, std::span<const int> known,
+                         const std::string& version) {
+  if (request.is_simulated) {
+    return target_for_kind(CodeKind::ptx, request.arch, known, version);
+  }
+  if (!request.arch.empty()) {
+    const Arch arch = parse_arch(request.arch);
+    const CodeKind kind = arch.is_virtual ? CodeKind::ptx : CodeKind::cubin;
+    return target_for_kind(kind, request.arch, known, version);
+  }
+  const int cc = request.compute_capability;
+  if (std::find(known.begin(), known.end(), cc) != known.end()) {
+    const bool specific = request.wants_arch_specific && cc >= kFirstArchSpecific;
+    return make_target(CodeKind::cubin, Arch{false, cc, specific ? 'a' : '\0'});
+  }
+  int best = 0;
+  for (const int arch : known) best = arch < cc ? std::max(best, arch) : best;
+  if (best == 0) {
+    throw InvalidArgument(format(
+        "NVRTC {} does not compile for compute capability {}.{}: it knows {}; install an older "
+        "NVRTC (pip install nvidia-cuda-nvrtc-cu12)",
+        version, cc / 10, cc % 10, list(known)));
+  }
+  const std::string name = Arch{true, best, '\0'}.virtual_name();
+  return {CodeKind::ptx, name, name};
+}
+
+bool asks_for_arch_specific(std::string_view text) noexcept {
+  constexpr std::array kMarks{"wgmma.", "setmaxnreg", "tcgen05.", "__CUDA_ARCH_FEAT_SM",
+                              "__CUDA_ARCH_SPECIFIC__"};
+  return std::any_of(kMarks.begin(), kMarks.end(),
+                     [&](const char* mark) { return text.find(mark) != std::string_view::npos; });
+}
+
+}  // namespace kernwright

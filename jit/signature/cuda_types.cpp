@@ -1,0 +1,148 @@
+// The table of C++ spellings and element types.
+#include "jit/signature/cuda_types.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+namespace kernwright {
+namespace {
+
+struct NamedElement {
+  std::string_view name;
+  ScalarType scalar;
+  int lanes;
+};
+
+constexpr std::array kBuiltins{
+    NamedElement{"bool", ScalarType::boolean, 0},
+    NamedElement{"char", ScalarType::int8, 0},
+    NamedElement{"signed char", ScalarType::int8, 0},
+    NamedElement{"unsigned char", ScalarType::uint8, 0},
+    NamedElement{"char8_t", ScalarType::uint8, 0},
+    NamedElement{"short", ScalarType::int16, 0},
+    NamedElement{"unsigned short", ScalarType::uint16, 0},
+    NamedElement{"char16_t", ScalarType::uint16, 0},
+    NamedElement{"int", ScalarType::int32, 0},
+    NamedElement{"wchar_t", ScalarType::int32, 0},
+    NamedElement{"unsigned int", ScalarType::uint32, 0},
+    NamedElement{"char32_t", ScalarType::uint32, 0},
+    NamedElement{"long", ScalarType::int64, 0},
+    NamedElement{"long long", ScalarType::int64, 0},
+    NamedElement{"unsigned long", ScalarType::uint64, 0},
+    NamedElement{"unsigned long long", ScalarType::uint64, 0},
+    NamedElement{"float", ScalarType::float32, 0},
+    NamedElement{"double", ScalarType::float64, 0},
+    NamedElement{"long double", ScalarType::float64, 0},
+    NamedElement{"_Float16", ScalarType::float16, 0},
+    NamedElement{"__bf16", ScalarType::bfloat16, 0},
+};
+
+constexpr std::array kClasses{
+    NamedElement{"__half", ScalarType::float16, 0},
+    NamedElement{"__half2", ScalarType::float16, 2},
+    NamedElement{"__nv_bfloat16", ScalarType::bfloat16, 0},
+    NamedElement{"__nv_bfloat162", ScalarType::bfloat16, 2},
+    NamedElement{"__nv_fp8_e4m3", ScalarType::float8_e4m3fn, 0},
+    NamedElement{"__nv_fp8x2_e4m3", ScalarType::float8_e4m3fn, 2},
+    NamedElement{"__nv_fp8x4_e4m3", ScalarType::float8_e4m3fn, 4},
+    NamedElement{"__nv_fp8_e5m2", ScalarType::float8_e5m2, 0},
+    NamedElement{"__nv_fp8x2_e5m2", ScalarType::float8_e5m2, 2},
+    NamedElement{"__nv_fp8x4_e5m2", ScalarType::float8_e5m2, 4},
+};
+
+/// Other ways to write a built-in type.
+constexpr std::array kOtherSpellings{
+    NamedElement{"unsigned", ScalarType::uint32, 0},
+    NamedElement{"signed", ScalarType::int32, 0},
+    NamedElement{"signed int", ScalarType::int32, 0},
+    NamedElement{"size_t", ScalarType::uint64, 0},
+    NamedElement{"ptrdiff_t", ScalarType::int64, 0},
+    NamedElement{"long int", ScalarType::int64, 0},
+    NamedElement{"unsigned long int", ScalarType::uint64, 0},
+    NamedElement{"long long int", ScalarType::int64, 0},
+    NamedElement{"unsigned long long int", ScalarType::uint64, 0},
+};
+
+/// CUDA's vector types are a base name and a digit: "uchar4".
+constexpr std::array kVectorBases{
+    NamedElement{"char", ScalarType::int8, 0},
+    NamedElement{"uchar", ScalarType::uint8, 0},
+    NamedElement{"short", ScalarType::int16, 0},
+    NamedElement{"ushort", ScalarType::uint16, 0},
+    NamedElement{"int", ScalarType::int32, 0},
+    NamedElement{"uint", ScalarType::uint32, 0},
+    NamedElement{"long", ScalarType::int64, 0},
+    NamedElement{"ulong", ScalarType::uint64, 0},
+    NamedElement{"longlong", ScalarType::int64, 0},
+    NamedElement{"ulonglong", ScalarType::uint64, 0},
+    NamedElement{"float", ScalarType::float32, 0},
+    NamedElement{"double", ScalarType::float64, 0},
+};
+
+template <std::size_t N>
+const NamedElement* find(const std::array<NamedElement, N>& table, std::string_view name) {
+  const auto found = std::find_if(table.begin(), table.end(),
+                                  [&](const NamedElement& row) { return row.name == name; });
+  return found == table.end() ? nullptr : &*found;
+}
+
+ElementType vector_type(std::string_view name) {
+  for (const std::string_view aligned : {"_16a", "_32a"}) {
+    if (name.ends_with(aligned)) name.remove_suffix(aligned.size());
+  }
+  if (name.size() < 2 || name.back() < '1' || name.back() > '4') return {};
+  const NamedElement* base = find(kVectorBases, name.substr(0, name.size() - 1));
+  return base == nullptr ? ElementType{} : ElementType{base->scalar, name.back() - '0'};
+}
+
+ElementType class_type(const TypeNode& type) {
+  const std::string name = spell_name(type.text);
+  if (type.has_arguments) {
+    const bool is_complex =
+        name == "cuda::std::complex" || name == "thrust::complex" || name == "std::complex";
+    if (!is_complex || type.children.empty()) return {};
+    const ElementType part = element_type(*type.children[0]);
+    if (part.scalar == ScalarType::float32) return {ScalarType::complex64, 0};
+    if (part.scalar == ScalarType::float64) return {ScalarType::complex128, 0};
+    return {};
+  }
+  if (const NamedElement* row = find(kClasses, name)) return {row->scalar, row->lanes};
+  return vector_type(name);
+}
+
+}  // namespace
+
+const TypeNode& unqualified(const TypeNode& type) {
+  const TypeNode* inner = &type;
+  while (inner->kind == TypeNodeKind::qualified) inner = inner->children[0].get();
+  return *inner;
+}
+
+ElementType element_type(const TypeNode& type) {
+  const TypeNode& inner = unqualified(type);
+  if (inner.kind == TypeNodeKind::builtin) {
+    const NamedElement* row = find(kBuiltins, inner.text);
+    return row == nullptr ? ElementType{} : ElementType{row->scalar, 0};
+  }
+  return inner.kind == TypeNodeKind::named ? class_type(inner) : ElementType{};
+}
+
+std::optional<ScalarType> scalar_from_spelling(std::string_view spelling) {
+  std::string words;
+  while (!spelling.empty()) {
+    const auto end = spelling.find(' ');
+    const std::string_view word = spelling.substr(0, end);
+    if (!word.empty() && word != "const" && word != "volatile" && word != "__grid_constant__") {
+      words += (words.empty() ? "" : " ") + std::string(word);
+    }
+    if (end == std::string_view::npos) break;
+    spelling.remove_prefix(end + 1);
+  }
+  const NamedElement* row = find(kBuiltins, words);
+  if (row == nullptr) row = find(kOtherSpellings, words);
+  if (row == nullptr) row = find(kClasses, words);
+  return row == nullptr || row->lanes != 0 ? std::nullopt : std::optional(row->scalar);
+}
+
+}  // namespace kernwright

@@ -1,0 +1,96 @@
+// Reads the head of one .entry.
+#include "jit/signature/ptx_parameters.h"
+
+#include <charconv>
+
+namespace kernwright {
+namespace {
+
+bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
+
+/// The next word of `text`: runs of blanks, and the brackets around an array's extent, divide
+/// words.
+std::string_view next_word(std::string_view& text) {
+  const auto divides = [](char c) { return is_blank(c) || c == '[' || c == ']'; };
+  while (!text.empty() && divides(text.front())) text.remove_prefix(1);
+  std::size_t length = 0;
+  while (length < text.size() && !divides(text[length])) ++length;
+  const auto word = text.substr(0, length);
+  text.remove_prefix(length);
+  return word;
+}
+
+std::size_t to_number(std::string_view word) {
+  std::size_t value = 0;
+  std::from_chars(word.data(), word.data() + word.size(), value);
+  return value;
+}
+
+/// ".u64" is 8 bytes; 0 for a word that is no type.
+std::size_t type_size(std::string_view word) {
+  if (word.size() < 3 || word[0] != '.') return 0;
+  const char kind = word[1];
+  if (kind != 'u' && kind != 's' && kind != 'f' && kind != 'b') return 0;
+  const std::size_t bits = to_number(word.substr(2));
+  return bits % 8 == 0 && bits <= 128 ? bits / 8 : 0;
+}
+
+PtxParameter read_parameter(std::string_view text) {
+  PtxParameter result;
+  std::size_t alignment = 0;
+  for (std::string_view word = next_word(text); !word.empty(); word = next_word(text)) {
+    if (word == ".ptr") {
+      result.is_pointer = true;
+    } else if (word == ".align") {
+      const std::size_t value = to_number(next_word(text));
+      if (!result.is_pointer) alignment = value;  // behind .ptr it is the pointee's
+    } else if (const std::size_t size = type_size(word); size != 0 && result.size == 0) {
+      result.size = size;
+      result.is_floating = word[1] == 'f';
+    } else if (word[0] >= '0' && word[0] <= '9') {
+      result.is_bytes = true;
+      result.size = to_number(word);
+    }
+  }
+  result.alignment = alignment != 0 ? alignment : result.size;
+  return result;
+}
+
+/// Place of the '(' of `.entry name(`, or npos.
+std::size_t find_entry(std::string_view ptx, std::string_view name) {
+  constexpr std::string_view kEntry = ".entry";
+  for (auto at = ptx.find(kEntry); at != std::string_view::npos; at = ptx.find(kEntry, at + 1)) {
+    auto begin = at + kEntry.size();
+    while (begin < ptx.size() && is_blank(ptx[begin])) ++begin;
+    if (ptx.substr(begin, name.size()) != name) continue;
+    begin += name.size();
+    while (begin < ptx.size() && is_blank(ptx[begin])) ++begin;
+    if (begin < ptx.size() && (ptx[begin] == '(' || ptx[begin] == '{' || ptx[begin] == '.')) {
+      return begin;
+    }
+  }
+  return std::string_view::npos;
+}
+
+}  // namespace
+
+std::optional<std::vector<PtxParameter>> ptx_parameters(std::string_view ptx,
+                                                        std::string_view name) {
+  const auto begin = name.empty() ? std::string_view::npos : find_entry(ptx, name);
+  if (begin == std::string_view::npos) return std::nullopt;
+  std::vector<PtxParameter> result;
+  if (ptx[begin] != '(') return result;
+  const auto end = ptx.find(')', begin);
+  std::string_view list =
+      ptx.substr(begin + 1, end == std::string_view::npos ? end : end - begin - 1);
+  while (!list.empty()) {
+    const auto comma = list.find(',');
+    const PtxParameter parameter = read_parameter(list.substr(0, comma));
+    if (parameter.size != 0) result.push_back(parameter);
+    if (comma == std::string_view::npos) break;
+    list.remove_prefix(comma + 1);
+  }
+  return result;
+}
+
+}  // namespace kernwright

@@ -1,0 +1,213 @@
+// Finds or unpacks CUDA's headers.
+#include "jit/source/cuda_headers.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <mutex>
+
+#include "base/format.h"
+#include "base/secure_directory.h"
+
+namespace kernwright {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A folder with this file holds CUDA's device headers.
+constexpr const char* kMarker = "cuda_fp16.h";
+
+bool is_file(const fs::path& path) {
+  std::error_code error;
+  return fs::is_regular_file(path, error);
+}
+
+bool is_folder(const fs::path& path) {
+  std::error_code error;
+  return fs::is_directory(path, error);
+}
+
+/// Unpacks NVRTC's bundle. The folder, or an empty path with the reason in `note`.
+fs::path install_bundle(const LoadedNvrtc& nvrtc, const std::string& cache_folder,
+                        std::string& note) {
+  nvrtcBundledHeadersInfo info{};
+  const char* log = nullptr;
+  const nvrtcResult asked = nvrtc.api.nvrtcGetBundledHeadersInfo(&info, &log);
+  if (asked == kNvrtcNotSupported || (asked == NVRTC_SUCCESS && info.available == 0)) return {};
+  if (cache_folder.empty()) {
+    note = "there is no cache folder to unpack NVRTC's headers into (set XDG_CACHE_HOME or HOME)";
+    return {};
+  }
+  // Whoever can write here can change what kernels do.
+  const SecureDirectory parent = SecureDirectory::open(FileSystem::real(), cache_folder);
+  const SecureDirectory opened =
+      parent ? parent.child("headers-" + nvrtc.version()) : SecureDirectory();
+  if (!opened) {
+    note =
+        format("NVRTC's headers are not unpacked: {}", parent ? opened.reason() : parent.reason());
+    return {};
+  }
+  const fs::path folder = opened.path();
+  // NVRTC locks the folder itself and returns at once when this version is there already.
+  log = nullptr;
+  const nvrtcResult installed =
+      nvrtc.api.nvrtcInstallBundledHeaders(folder.c_str(), kInstallHeadersSkipIfExists, &log);
+  if (installed == NVRTC_SUCCESS && is_file(folder / kMarker)) return folder;
+  note =
+      format("NVRTC {} could not unpack its headers into {}: {} {}", nvrtc.version(),
+             folder.string(), nvrtc.api.nvrtcGetErrorString(installed), log == nullptr ? "" : log);
+  return {};
+}
+
+/// An include folder and the folder of the C++ library in or beside it.
+std::vector<std::string> with_library(const fs::path& include) {
+  std::vector<std::string> result{include.string()};
+  if (is_folder(include / "cccl")) result.push_back((include / "cccl").string());
+  return result;
+}
+
+/// Include folders of the pip packages and of a toolkit, seen from the library's own folder.
+std::vector<std::string> beside(const LoadedNvrtc& nvrtc) {
+  const fs::path library = fs::path(nvrtc.path).parent_path();
+  if (library.empty()) return {};
+  std::error_code error;
+  fs::path real = fs::canonical(nvrtc.path, error).parent_path();
+  if (error) real = library;
+  for (const fs::path& root : {library.parent_path(), real.parent_path()}) {
+    for (const fs::path& include :
+         {root / "include", root.parent_path() / "cuda_runtime/include"}) {
+      if (!is_file(include / kMarker)) continue;
+      std::vector<std::string> folders = with_library(include);
+      const fs::path library_package = root.parent_path() / "cuda_cccl/include";
+      if (is_folder(library_package)) folders.push_back(library_package.string());
+      return folders;
+    }
+  }
+  return {};
+}
+
+/// Include folders of the pip packages of NVRTC's own CUDA release, wherever NVRTC itself lies.
+std::vector<std::string> in_packages(const LoadedNvrtc& nvrtc,
+                                     const std::vector<std::string>& site_packages) {
+  for (const std::string& site : site_packages) {
+    const fs::path packages = fs::path(site) / "nvidia";
+    const fs::path joint = packages / ("cu" + std::to_string(nvrtc.major)) / "include";
+    if (is_file(joint / kMarker)) return with_library(joint);
+    const fs::path runtime = packages / "cuda_runtime/include";
+    if (nvrtc.major != 12 || !is_file(runtime / kMarker)) continue;
+    std::vector<std::string> folders = with_library(runtime);
+    const fs::path library = packages / "cuda_cccl/include";
+    if (is_folder(library)) folders.push_back(library.string());
+    return folders;
+  }
+  return {};
+}
+
+void add_compiler_headers(CudaHeaders& headers, const std::vector<std::string>& toolkits) {
+  const auto has_them = [](const fs::path& folder) { return is_file(folder / "crt/mma.h"); };
+  if (std::any_of(headers.folders.begin(), headers.folders.end(), has_them)) return;
+  for (const std::string& root : toolkits) {
+    const fs::path folder = fs::path(root) / "include";
+    if (!has_them(folder)) continue;
+    headers.folders.push_back(folder.string());
+    headers.origin += ", crt of a toolkit";
+    return;
+  }
+}
+
+void add_library(CudaHeaders& headers, const std::vector<std::string>& toolkits) {
+  const auto has_library = [](const fs::path& folder) { return is_folder(folder / "cuda/std"); };
+  if (std::any_of(headers.folders.begin(), headers.folders.end(), has_library)) return;
+  for (const std::string& root : toolkits) {
+    const fs::path include = fs::path(root) / "include";
+    for (const fs::path& folder : {include / "cccl", include}) {
+      if (!has_library(folder)) continue;
+      headers.folders.push_back(folder.string());
+      headers.origin += ", C++ library of a toolkit";
+      return;
+    }
+  }
+}
+
+/// The roots whose headers are of NVRTC's own CUDA release: others do not fit together. A root that
+/// does not tell its release counts as fitting.
+std::vector<std::string> fitting(const std::vector<std::string>& toolkits, int major) {
+  const auto is_other = [major](const std::string& root) {
+    std::ifstream header(fs::path(root) / "include/cuda.h");
+    constexpr std::string_view kDefine = "#define CUDA_VERSION ";
+    for (std::string line; std::getline(header, line);) {
+      if (!line.starts_with(kDefine)) continue;
+      return std::atoi(line.c_str() + kDefine.size()) / 1000 != major;
+    }
+    return false;
+  };
+  std::vector<std::string> result;
+  std::remove_copy_if(toolkits.begin(), toolkits.end(), std::back_inserter(result), is_other);
+  return result;
+}
+
+/// The pip package of the headers brings neither the C++ library nor what mma.h includes; a
+/// toolkit's serve in their place, behind the package's own folders.
+void add_from_toolkit(CudaHeaders& headers, const std::vector<std::string>& toolkits) {
+  add_library(headers, toolkits);
+  add_compiler_headers(headers, toolkits);
+}
+
+}  // namespace
+
+CudaHeaders find_cuda_headers(const LoadedNvrtc& nvrtc, const std::string& cache_folder,
+                              const std::vector<std::string>& all_toolkits,
+                              const std::vector<std::string>& site_packages) {
+  const std::vector<std::string> toolkits = fitting(all_toolkits, nvrtc.major);
+  CudaHeaders result;
+  const fs::path bundle = install_bundle(nvrtc, cache_folder, result.note);
+  if (!bundle.empty()) {
+    result.folders = with_library(bundle);
+    result.origin = "NVRTC's bundle";
+    return result;
+  }
+  result.folders = beside(nvrtc);
+  if (!result.folders.empty()) {
+    result.origin = "beside NVRTC";
+  } else {
+    result.folders = in_packages(nvrtc, site_packages);
+    if (!result.folders.empty()) result.origin = "packages";
+  }
+  if (!result.folders.empty()) {
+    add_from_toolkit(result, toolkits);
+    return result;
+  }
+  for (const std::string& root : toolkits) {
+    if (!is_file(fs::path(root) / "include" / kMarker)) continue;
+    result.folders = with_library(fs::path(root) / "include");
+    result.origin = "toolkit";
+    return result;
+  }
+  result.origin = "none";
+  return result;
+}
+
+CudaHeaders cuda_headers(const LoadedNvrtc& nvrtc) {
+  struct Known {
+    std::mutex mutex;
+    std::map<std::string, CudaHeaders> by_library;
+  };
+  static Known& known = *new Known;  // kept to the end of the process on purpose
+  const std::string cache_folder = default_cache_directory();
+  const std::string key = nvrtc.path + '\n' + nvrtc.version() + '\n' + cache_folder;
+  const std::lock_guard lock(known.mutex);
+  const auto found = known.by_library.find(key);
+  if (found != known.by_library.end() && is_folder(found->second.folders.front())) {
+    return found->second;
+  }
+  const NvrtcSearch search = NvrtcSearch::from_environment();
+  CudaHeaders headers =
+      find_cuda_headers(nvrtc, cache_folder, search.toolkits, search.site_packages);
+  if (!headers.folders.empty()) known.by_library[key] = headers;
+  return headers;
+}
+
+}  // namespace kernwright

@@ -1,0 +1,71 @@
+// Reads and checks source texts.
+#include "jit/source/source.h"
+
+#include <fstream>
+#include <iterator>
+
+#include "base/errors.h"
+#include "base/format.h"
+
+namespace kernwright {
+
+Source Source::from_file(const std::filesystem::path& path) {
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  if (!std::filesystem::exists(status)) {
+    throw InvalidArgument(format("source file {} does not exist", path.string()));
+  }
+  if (!std::filesystem::is_regular_file(status)) {
+    throw InvalidArgument(format("source file {} is not a regular file", path.string()));
+  }
+  const auto bytes = std::filesystem::file_size(path, error);
+  if (!error && bytes > kMaxSourceBytes) {
+    throw InvalidArgument(format("source file {} has {} bytes; the limit is {}", path.string(),
+                                 bytes, kMaxSourceBytes));
+  }
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream) throw InvalidArgument(format("source file {} cannot be opened", path.string()));
+  Source source;
+  source.text.assign(std::istreambuf_iterator<char>(stream), {});
+  if (stream.bad()) throw InvalidArgument(format("source file {} cannot be read", path.string()));
+  source.name = path.string();
+  const auto absolute = std::filesystem::absolute(path, error);
+  source.directory = (error ? path : absolute).parent_path().lexically_normal().string();
+  return source;
+}
+
+namespace {
+
+bool is_blank(const std::string& text) {
+  return text.find_first_not_of(" \t\r\n\f\v") == std::string::npos;
+}
+
+void check_path_text(const char* what, const std::string& text) {
+  if (const auto at = text.find_first_of(std::string_view("\0\n\r", 3)); at != std::string::npos) {
+    throw InvalidArgument(
+        format("{} of a source has a NUL or a line break at offset {}", what, at));
+  }
+}
+
+}  // namespace
+
+void validate(const Source& source) {
+  check_path_text("the name", source.name);
+  check_path_text("the directory", source.directory);
+  if (source.name.empty()) throw InvalidArgument("the name of a source is empty");
+  if (source.text.size() > kMaxSourceBytes) {
+    throw InvalidArgument(format("the source of {} has {} bytes; the limit is {}", source.name,
+                                 source.text.size(), kMaxSourceBytes));
+  }
+  if (is_blank(source.text)) {
+    throw InvalidArgument(
+        format("the source of {} is empty: there is nothing to compile", source.name));
+  }
+  if (const auto at = source.text.find('\0'); at != std::string::npos) {
+    throw InvalidArgument(
+        format("the source of {} has a NUL at offset {}: the compiler would stop reading there",
+               source.name, at));
+  }
+}
+
+}  // namespace kernwright

@@ -1,0 +1,223 @@
+// A tolerant lexer of C++ text.
+#include "jit/source/source_lexer.h"
+
+#include <algorithm>
+
+namespace kernwright {
+namespace {
+
+bool is_identifier_start(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '$' ||
+         static_cast<unsigned char>(c) >= 0x80;
+}
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_identifier_part(char c) { return is_identifier_start(c) || is_digit(c); }
+bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v'; }
+
+class Lexer {
+ public:
+  explicit Lexer(std::string_view text) : text_(text) {}
+
+  TokenizedSource run() {
+    while (at_ < text_.size()) step();
+    return std::move(result_);
+  }
+
+ private:
+  char peek(std::size_t ahead = 0) const {
+    return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0';
+  }
+
+  void advance() {
+    if (text_[at_] == '\n') {
+      ++line_;
+      line_is_fresh_ = true;
+    }
+    ++at_;
+  }
+
+  /// Length of a backslash-newline at the current place, 0 where there is none.
+  std::size_t continuation() const {
+    if (peek() != '\\') return 0;
+    if (peek(1) == '\n') return 2;
+    return peek(1) == '\r' && peek(2) == '\n' ? 3 : 0;
+  }
+
+  void skip_continuation(std::size_t length) {
+    at_ += length;
+    ++line_;
+  }
+
+  void step() {
+    const char c = peek();
+    if (const auto length = continuation()) return skip_continuation(length);
+    if (c == '\n' || is_space(c)) return advance();
+    if (c == '/' && peek(1) == '/') return skip_line_comment();
+    if (c == '/' && peek(1) == '*') return skip_block_comment();
+    if (c == '#' && line_is_fresh_) return directive();
+    line_is_fresh_ = false;
+    if (is_identifier_start(c)) return identifier();
+    if (is_digit(c) || (c == '.' && is_digit(peek(1)))) return number();
+    if (c == '"') return quoted('"', TokenKind::string);
+    if (c == '\'') return quoted('\'', TokenKind::character);
+    const bool pair = (c == ':' && peek(1) == ':') || (c == '-' && peek(1) == '>');
+    emit(TokenKind::punctuation, at_, pair ? 2 : 1, line_);
+    at_ += pair ? 2 : 1;
+  }
+
+  void emit(TokenKind kind, std::size_t begin, std::size_t length, int line) {
+    result_.tokens.push_back({kind, text_.substr(begin, length), line});
+  }
+
+  void skip_line_comment() {
+    while (at_ < text_.size() && text_[at_] != '\n') {
+      if (const auto length = continuation()) {
+        skip_continuation(length);
+      } else {
+        ++at_;
+      }
+    }
+  }
+
+  void skip_block_comment() {
+    at_ += 2;
+    while (at_ < text_.size() && !(peek() == '*' && peek(1) == '/')) {
+      if (text_[at_] == '\n') ++line_;
+      ++at_;
+    }
+    at_ = std::min(at_ + 2, text_.size());
+  }
+
+  void directive() {
+    const int line = line_;
+    const auto begin = at_;
+    while (at_ < text_.size() && text_[at_] != '\n') {
+      if (const auto length = continuation()) {
+        skip_continuation(length);
+      } else if (peek() == '/' && peek(1) == '/') {
+        skip_line_comment();
+      } else if (peek() == '/' && peek(1) == '*') {
+        skip_block_comment();
+      } else if (peek() == '"') {
+        skip_quoted('"');
+      } else {
+        ++at_;
+      }
+    }
+    note_include(text_.substr(begin, at_ - begin), line);
+  }
+
+  void note_include(std::string_view directive, int line) {
+    directive.remove_prefix(1);
+    const auto skip_spaces = [&] {
+      while (!directive.empty() && is_space(directive.front())) directive.remove_prefix(1);
+    };
+    skip_spaces();
+    constexpr std::string_view kInclude = "include";
+    if (!directive.starts_with(kInclude)) return note_probes(directive);
+    directive.remove_prefix(kInclude.size());
+    skip_spaces();
+    if (directive.empty() || (directive.front() != '"' && directive.front() != '<')) {
+      result_.has_computed_include = true;
+      return;
+    }
+    const bool is_quoted = directive.front() == '"';
+    const auto end = directive.find(is_quoted ? '"' : '>', 1);
+    if (end == std::string_view::npos) return;
+    result_.includes.push_back({directive.substr(1, end - 1), is_quoted, line});
+  }
+
+  void note_probes(std::string_view directive) {
+    constexpr std::string_view kProbe = "__has_include";
+    for (auto at = directive.find(kProbe); at != std::string_view::npos;
+         at = directive.find(kProbe, at)) {
+      at += kProbe.size();
+      const auto open = directive.find_first_not_of(" \t(", at);
+      if (open == std::string_view::npos) return;
+      const char close = directive[open] == '<' ? '>' : '"';
+      const auto end = directive.find(close, open + 1);
+      if ((directive[open] != '<' && directive[open] != '"') || end == std::string_view::npos) {
+        continue;
+      }
+      result_.probed.push_back(directive.substr(open + 1, end - open - 1));
+    }
+  }
+
+  void identifier() {
+    const auto begin = at_;
+    while (at_ < text_.size() && is_identifier_part(text_[at_])) ++at_;
+    const auto word = text_.substr(begin, at_ - begin);
+    const bool prefix =
+        word == "R" || word == "LR" || word == "uR" || word == "UR" || word == "u8R";
+    if (prefix && peek() == '"' && raw_string(begin)) return;
+    emit(TokenKind::identifier, begin, word.size(), line_);
+  }
+
+  /// The text stands at the quote of a raw string. False when it is no well-formed one.
+  bool raw_string(std::size_t begin) {
+    constexpr std::size_t kMaxDelimiter = 16;
+    const auto open = text_.find('(', at_);
+    if (open == std::string_view::npos || open - at_ - 1 > kMaxDelimiter) return false;
+    const std::string_view delimiter = text_.substr(at_ + 1, open - at_ - 1);
+    const int line = line_;
+    auto end = open;
+    do {
+      end = text_.find(')', end + 1);
+      if (end == std::string_view::npos) return false;
+    } while (text_.substr(end + 1, delimiter.size()) != delimiter ||
+             end + 1 + delimiter.size() >= text_.size() ||
+             text_[end + 1 + delimiter.size()] != '"');
+    const auto stop = end + delimiter.size() + 2;
+    line_ += static_cast<int>(std::count(text_.begin() + static_cast<std::ptrdiff_t>(at_),
+                                         text_.begin() + static_cast<std::ptrdiff_t>(stop), '\n'));
+    at_ = stop;
+    emit(TokenKind::string, begin, stop - begin, line);
+    return true;
+  }
+
+  void number() {
+    const auto begin = at_;
+    while (at_ < text_.size()) {
+      const char c = text_[at_];
+      const char before = at_ > begin ? text_[at_ - 1] : '\0';
+      const bool exponent_sign = (c == '+' || c == '-') &&
+                                 (before == 'e' || before == 'E' || before == 'p' || before == 'P');
+      const bool separator = c == '\'' && is_identifier_part(peek(1));
+      if (!is_identifier_part(c) && c != '.' && !exponent_sign && !separator) break;
+      ++at_;
+    }
+    emit(TokenKind::number, begin, at_ - begin, line_);
+  }
+
+  /// Stands at the opening quote; ends behind the closing one or at the end of the line.
+  void skip_quoted(char quote) {
+    ++at_;
+    while (at_ < text_.size() && text_[at_] != quote && text_[at_] != '\n') {
+      if (const auto length = continuation()) {
+        skip_continuation(length);
+      } else {
+        at_ += text_[at_] == '\\' && at_ + 1 < text_.size() && peek(1) != '\n' ? 2 : 1;
+      }
+    }
+    if (peek() == quote) ++at_;
+  }
+
+  void quoted(char quote, TokenKind kind) {
+    const auto begin = at_;
+    const int line = line_;
+    skip_quoted(quote);
+    emit(kind, begin, at_ - begin, line);
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+  int line_ = 1;
+  bool line_is_fresh_ = true;
+  TokenizedSource result_;
+};
+
+}  // namespace
+
+TokenizedSource tokenize(std::string_view text) { return Lexer(text).run(); }
+
+}  // namespace kernwright
