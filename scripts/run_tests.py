@@ -55,17 +55,20 @@ def count_pytest(lines):
     return counts.get("passed", 0), bad
 
 
-def sanitizer_suites(arguments):
-    """The C++ suites that launch kernels, again under memcheck."""
+def sanitizer_suites(arguments, pytest):
+    """The C++ suites that launch kernels and Python's launches and arrays, again under memcheck."""
     if not arguments.sanitizer:
         return []
     # Error codes of the driver are what many tests ask for; accesses are what memcheck is here for.
     memcheck = [arguments.sanitizer, "--tool", "memcheck", "--error-exitcode", "9"]
     memcheck += ["--report-api-errors", "no"]
-    return [
+    suites = [
         (f"memcheck {room}", [*memcheck, f"{arguments.build}/tests/test_{room}"], count_doctest)
         for room in ("core", "memory", "array", "jit", "kernels")
     ]
+    files = [f"tests/python/test_{name}.py" for name in ("launch", "arrays")]
+    suites.append(("memcheck Python", [*memcheck, *pytest, "-n", "0", *files], count_pytest))
+    return suites
 
 
 def main():
@@ -98,7 +101,7 @@ def main():
     ]
     if arguments.gpu:
         suites.append(("both devices", [*pytest, "tests/gpu"], count_pytest))
-        suites += sanitizer_suites(arguments)
+        suites += sanitizer_suites(arguments, pytest)
     else:
         suites.insert(0, ("lints", [*pytest, "tests/lint"], count_pytest))
     totals = [run(title, command, count, env) for title, command, count in suites]
