@@ -6,6 +6,7 @@ import os
 import pytest
 
 import kernwright as kw
+from kernwright import _core
 
 serial = itertools.count()
 
@@ -50,7 +51,9 @@ def test_the_second_kernel_of_a_source_is_answered_by_memory():
 
 def test_headers_and_precompiled_headers(tmp_path):
     (tmp_path / "near.h").write_text("#define TWO 2\n")
-    for expected in ("not used", "made", "used"):
+    version = tuple(int(part) for part in _core.nvrtc_status()["version"].split("."))
+    knows_them = version >= (12, 8)
+    for expected in ("not used", "made", "used") if knows_them else ("not used",) * 3:
         kernel = fresh(
             "x[0] = TWO;", f'#include "near.h"\n#define N{next(serial)}\n', include_dirs=[tmp_path]
         )
