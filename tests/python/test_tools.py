@@ -150,6 +150,10 @@ def test_cache_functions_count_what_this_process_did():
     answered = ("memory_hits", "disk_hits", "compiles")
     assert sum(after[n] for n in answered) == sum(before[n] for n in answered) + 1
     assert kernel.name == "counted"
+    for _ in range(2):
+        last = kw.kernel("__global__ void again(int* x) { *x = 8; }")
+    assert kw.cache.info()["process"]["memory_hits"] == after["memory_hits"] + 1
+    assert last.name == "again"
     with pytest.raises(kw.ArgumentError):
         kw.cache.trim("1G")
 

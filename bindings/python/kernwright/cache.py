@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-from kernwright import _core
+from kernwright import _core, _recent
 from kernwright.errors import ArgumentError
 
 _Rows: TypeAlias = list[dict[str, Any]]
@@ -14,8 +14,11 @@ __all__ = ["clear", "info", "list", "trim", "verify"]
 
 def info() -> dict[str, Any]:
     """Where the cache is, whether it is used ("mode", "state", "reason"), its entries, bytes and
-    limit, and under "process" what this process found in which layer."""
-    return _core._cache_info()
+    limit, and under "process" what this process found in which layer. Kernels asked for again from
+    the same line count as memory_hits."""
+    found = _core._cache_info()
+    found["process"]["memory_hits"] += _recent.hits()
+    return found
 
 
 def list() -> _Rows:
@@ -33,6 +36,7 @@ def verify(repair: bool = True) -> dict[str, Any]:
 def clear() -> dict[str, int]:
     """Removes every entry of the disk and of this process; "entries" and "bytes" that are gone from
     the disk. Kernels that are loaded stay usable."""
+    _recent.clear()
     return _core._cache_clear()
 
 
