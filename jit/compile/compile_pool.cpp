@@ -1,10 +1,7 @@
 // A queue of tasks and the threads that empty it.
 #include "jit/compile/compile_pool.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -14,6 +11,7 @@
 
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/per_process.h"
 
 namespace kernwright {
 namespace {
@@ -94,20 +92,7 @@ unsigned CompilePool::workers() const noexcept {
 }
 
 CompilePool& CompilePool::process() {
-  struct Owned {
-    explicit Owned(pid_t owner) : pid(owner), pool(std::thread::hardware_concurrency()) {}
-    const pid_t pid;
-    CompilePool pool;
-  };
-  // NOTE: no lock guards this, since a child could inherit it locked by a thread that it lacks.
-  static std::atomic<Owned*> current = nullptr;
-  const pid_t pid = ::getpid();
-  Owned* known = current.load();
-  while (known == nullptr || known->pid != pid) {
-    auto made = std::make_unique<Owned>(pid);
-    if (current.compare_exchange_strong(known, made.get())) known = made.release();
-  }
-  return known->pool;
+  return per_process<CompilePool>(std::thread::hardware_concurrency());
 }
 
 }  // namespace kernwright

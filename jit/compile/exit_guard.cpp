@@ -11,11 +11,11 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
-#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
 
+#include "base/per_process.h"
 #include "jit/compile/library_code.h"
 
 namespace kernwright {
@@ -32,23 +32,12 @@ struct Guarded {
 };
 
 struct Registry {
-  const pid_t owner = ::getpid();
   std::mutex mutex;
   std::vector<Guarded*> threads;
   std::vector<std::uintptr_t> libraries;  ///< whose exits are watched, by where their code begins
 };
 
-/// Never destroyed: it is used while the process exits. A forked child has one of its own, since
-/// the threads and perhaps the locked mutex of its parent's are not there.
-Registry& registry() {
-  static std::atomic<Registry*> current = nullptr;
-  Registry* known = current.load();
-  while (known == nullptr || known->owner != ::getpid()) {
-    auto made = std::make_unique<Registry>();
-    if (current.compare_exchange_strong(known, made.get())) known = made.release();
-  }
-  return *known;
-}
+Registry& registry() { return per_process<Registry>(); }
 
 thread_local Guarded* mine = nullptr;
 

@@ -1,8 +1,6 @@
 // Makes copies of NVRTC and hands out the least busy one.
 #include "jit/compile/nvrtc_replicas.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <deque>
 #include <filesystem>
@@ -14,6 +12,7 @@
 
 #include "base/errors.h"
 #include "base/log.h"
+#include "base/per_process.h"
 #include "jit/compile/process_folder.h"
 
 namespace kernwright {
@@ -126,20 +125,7 @@ unsigned NvrtcReplicas::copies() const {
 }
 
 NvrtcReplicas& NvrtcReplicas::process() {
-  struct Owned {
-    explicit Owned(pid_t owner) : pid(owner), replicas(std::thread::hardware_concurrency()) {}
-    const pid_t pid;
-    NvrtcReplicas replicas;
-  };
-  // NOTE: as in CompilePool::process(), no lock that a forked child could inherit.
-  static std::atomic<Owned*> current = nullptr;
-  const pid_t pid = ::getpid();
-  Owned* known = current.load();
-  while (known == nullptr || known->pid != pid) {
-    auto made = std::make_unique<Owned>(pid);
-    if (current.compare_exchange_strong(known, made.get())) known = made.release();
-  }
-  return known->replicas;
+  return per_process<NvrtcReplicas>(std::thread::hardware_concurrency());
 }
 
 }  // namespace kernwright

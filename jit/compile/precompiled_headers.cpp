@@ -1,14 +1,12 @@
 // The states of the precompiled headers and the folder for them.
 #include "jit/compile/precompiled_headers.h"
 
-#include <unistd.h>
-
-#include <atomic>
 #include <map>
 #include <mutex>
 #include <set>
 
 #include "base/log.h"
+#include "base/per_process.h"
 #include "jit/compile/process_folder.h"
 
 namespace kernwright {
@@ -109,21 +107,6 @@ std::string PrecompiledHeaders::folder() const {
   return state_->top ? state_->top->path() : std::string();
 }
 
-PrecompiledHeaders& PrecompiledHeaders::process() {
-  struct Owned {
-    explicit Owned(pid_t owner) : pid(owner) {}
-    const pid_t pid;
-    PrecompiledHeaders headers;
-  };
-  // NOTE: as in CompilePool::process(), no lock that a forked child could inherit.
-  static std::atomic<Owned*> current = nullptr;
-  const pid_t pid = ::getpid();
-  Owned* known = current.load();
-  while (known == nullptr || known->pid != pid) {
-    auto made = std::make_unique<Owned>(pid);
-    if (current.compare_exchange_strong(known, made.get())) known = made.release();
-  }
-  return known->headers;
-}
+PrecompiledHeaders& PrecompiledHeaders::process() { return per_process<PrecompiledHeaders>(); }
 
 }  // namespace kernwright

@@ -2,13 +2,12 @@
 #include "jit/compile/signal_guard.h"
 
 #include <signal.h>
-#include <unistd.h>
 
 #include <array>
 #include <atomic>
-#include <memory>
 #include <mutex>
 
+#include "base/per_process.h"
 #include "jit/compile/library_code.h"
 
 namespace kernwright {
@@ -22,24 +21,13 @@ struct Saved {
 };
 
 struct State {
-  const pid_t owner = ::getpid();
   std::mutex mutex;
   int guards = 0;
   CodeRange library;
   std::array<Saved, kSignals.size()> saved;
 };
 
-/// Never destroyed: compiles may run while the process exits. A forked child, which has none of
-/// its parent's compiles and perhaps a locked mutex, gets its own.
-State& state() {
-  static std::atomic<State*> current = nullptr;
-  State* known = current.load();
-  while (known == nullptr || known->owner != ::getpid()) {
-    auto made = std::make_unique<State>();
-    if (current.compare_exchange_strong(known, made.get())) known = made.release();
-  }
-  return *known;
-}
+State& state() { return per_process<State>(); }
 
 std::atomic<int> active = 0;
 

@@ -85,4 +85,21 @@ TEST_CASE("exit guard: without it the thread runs on") {
   CHECK(exit_while_counting(false) == 7);
   CHECK(shared()->counted_after_exit > 0);
 }
+
+TEST_CASE("exit guard: nothing happens where the thread has left the library") {
+  for (int i = 0; i < 3; ++i) {
+    std::thread([] {
+      const ExitGuard guard(reinterpret_cast<const void*>(&count_for_ever));
+    }).join();
+  }
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const ExitGuard guard(reinterpret_cast<const void*>(&count_for_ever));  // the exiting thread
+    std::exit(3);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 3);
+}
 #endif
