@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # The suites through the real driver: C++ unit tests, Python tests, both devices compared, and
 # compute-sanitizer. Uses the Python it is given (PYTHON, else .venv, else python3) and needs no
-# network when its packages are there. The CUDA toolkit is not used: NVRTC comes from its Python
-# package.
+# network when its packages are there. NVRTC comes from its Python package; of a toolkit in
+# /usr/local/cuda only headers are used that the packages lack.
 # Ends with "N passed, N failed".
 set -uo pipefail
 cd "$(dirname "$0")/.."
