@@ -22,6 +22,7 @@ using CUmemoryPool = struct CUmemPoolHandle_st*;
 using CUgraph = struct CUgraph_st*;
 using CUgraphNode = struct CUgraphNode_st*;
 using CUgraphExec = struct CUgraphExec_st*;
+using CUkernel = struct CUkern_st*;
 using CUgraphDeviceNode = struct CUgraphDeviceUpdatableNode_st*;
 
 using CUhostFn = void (*)(void* user_data);
@@ -139,6 +140,24 @@ struct CUlaunchConfig {
   unsigned int numAttrs;
 };
 
+/// CUDA_KERNEL_NODE_PARAMS_v2: kernel nodes from CUDA 12.0 on.
+struct CUDA_KERNEL_NODE_PARAMS {
+  CUfunction func;
+  unsigned int gridDimX, gridDimY, gridDimZ;
+  unsigned int blockDimX, blockDimY, blockDimZ;
+  unsigned int sharedMemBytes;
+  void** kernelParams;
+  void** extra;
+  CUkernel kern;
+  CUcontext ctx;
+};
+
+struct CUgraphExecUpdateResultInfo {
+  CUgraphExecUpdateResult result;
+  CUgraphNode errorNode;
+  CUgraphNode errorFromNode;
+};
+
 /// The legacy default stream and the per-thread default stream, which are no real handles.
 inline const CUstream kStreamLegacy = reinterpret_cast<CUstream>(std::uintptr_t{1});
 inline const CUstream kStreamPerThread = reinterpret_cast<CUstream>(std::uintptr_t{2});
@@ -147,6 +166,9 @@ inline const CUstream kStreamPerThread = reinterpret_cast<CUstream>(std::uintptr
 inline void* const kLaunchParamEnd = nullptr;
 inline void* const kLaunchParamBufferPointer = reinterpret_cast<void*>(std::uintptr_t{1});
 inline void* const kLaunchParamBufferSize = reinterpret_cast<void*>(std::uintptr_t{2});
+
+/// As a device of cuMemAdvise and cuMemPrefetchAsync: the host.
+inline constexpr CUdevice kDeviceCpu = -1;
 
 /// Flags of cuMemHostAlloc.
 inline constexpr unsigned kMemHostAllocPortable = 1;

@@ -148,6 +148,10 @@ struct Hook<Row::cuStreamEndCapture> : Plain {
   }
 };
 template <>
+struct Hook<Row::cuGraphCreate> : Creates<Kind::graph> {};
+template <>
+struct Hook<Row::cuGraphClone> : Creates<Kind::graph> {};
+template <>
 struct Hook<Row::cuGraphDestroy> : Destroys<Kind::graph> {};
 template <>
 struct Hook<Row::cuGraphInstantiateWithFlags> : Creates<Kind::graph_exec> {};
@@ -210,6 +214,9 @@ void use(State& state, const char* name, CUevent handle) {
 }
 void use(State& state, const char* name, CUgraphExec handle) {
   state.record.use(Kind::graph_exec, key(handle), name);
+}
+void use(State& state, const char* name, CUgraph handle) {
+  state.record.use(Kind::graph, key(handle), name);
 }
 template <typename Other>
 void use(State&, const char*, Other) {}
