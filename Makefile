@@ -54,7 +54,7 @@ bench: install
 	@cmake --preset release -DKERNWRIGHT_BUILD_BENCH=ON >/dev/null && cmake --build $(BUILD) -j $(JOBS)
 	@$(BIN)/python bench/run.py --build $(BUILD)
 
-## make gpu-test  the same suites on a real GPU, NVRTC from its package, and compute-sanitizer
+## make gpu-test  the same suites on a real GPU with every toolkit hidden, and memcheck over them
 gpu-test:
 	@scripts/gpu_test.sh
 

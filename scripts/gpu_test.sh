@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
-# The suites through the real driver: C++ unit tests, Python tests, both devices compared, and
-# compute-sanitizer. Uses the Python it is given (PYTHON, else .venv, else python3) and needs no
-# network when its packages are there. NVRTC comes from its Python package; of a toolkit in
-# /usr/local/cuda only headers are used that the packages lack.
+# The suites through the real driver with every CUDA toolkit hidden: C++ unit tests, Python tests,
+# both devices compared, and compute-sanitizer's memcheck over what launches kernels. Uses the Python
+# it is given (PYTHON, else .venv, else python3) and needs no network when its packages are there.
 # Ends with "N passed, N failed".
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -10,8 +9,36 @@ python=${PYTHON:-}
 [ -n "$python" ] || { [ -x .venv/bin/python ] && python=.venv/bin/python || python=python3; }
 build=${BUILD:-build/gpu}
 jobs=$(nproc)
-sanitizer=$(command -v compute-sanitizer || true)
+
+# Users have no toolkit, so empty folders are mounted over those of this machine, for this script's
+# processes alone. compute-sanitizer is kept: it lies in one of them.
+toolkits=$(for folder in "${CUDA_HOME:-}" "${CUDA_PATH:-}" /usr/local/cuda*; do
+  [ -n "$folder" ] && [ -d "$folder" ] && readlink -f "$folder"
+done | sort -u)
 unset CUDA_HOME CUDA_PATH
+if [ -n "$toolkits" ] && [ -z "${KERNWRIGHT_TOOLKIT_HIDDEN:-}" ]; then
+  for apart in "unshare --mount" "unshare --mount --map-root-user"; do
+    $apart mount -t tmpfs none /mnt 2>/dev/null || continue
+    export KERNWRIGHT_TOOLKIT_HIDDEN=1
+    export KERNWRIGHT_SANITIZER=${KERNWRIGHT_SANITIZER:-$(command -v compute-sanitizer || true)}
+    exec $apart bash "$0" "$@"
+  done
+  echo "NOTE: these tests see $(echo $toolkits): this user may not mount an empty folder over it"
+fi
+sanitizer=${KERNWRIGHT_SANITIZER:-$(command -v compute-sanitizer || true)}
+if [ -n "${KERNWRIGHT_TOOLKIT_HIDDEN:-}" ]; then
+  # The command in a toolkit's bin/ starts the program in the folder beside it.
+  tool=$(dirname "$(dirname "$(readlink -f "${sanitizer:-/}")")")/compute-sanitizer
+  [ -x "$tool/compute-sanitizer" ] || tool=
+  kept=$PWD/$build/compute-sanitizer
+  mkdir -p "$kept"
+  [ -z "$tool" ] || { mount --bind "$tool" "$kept" && sanitizer=$kept/compute-sanitizer; }
+  for toolkit in $toolkits; do
+    mount -t tmpfs none "$toolkit" || { echo "cannot hide $toolkit"; exit 1; }
+    echo "hidden: $toolkit"
+  done
+fi
+[ -x "$sanitizer" ] || echo "NOTE: no compute-sanitizer: memcheck is left out"
 
 set -e
 on="KERNWRIGHT_BUILD_TESTS KERNWRIGHT_BUILD_EXAMPLES KERNWRIGHT_BUILD_BENCH KERNWRIGHT_BUILD_PYTHON"
