@@ -5,6 +5,21 @@
 #include "core/lifecycle.h"
 
 namespace kernwright {
+namespace {
+
+/// Makes the caller's context current again. Tried twice: a driver that refuses once, for whatever
+/// reason, must not leave the caller on another device.
+void restore(Device& device, CUcontext context) noexcept {
+  if (!may_call_driver()) return;
+  const DriverApi& api = device.driver();
+  CUresult result = api.cuCtxSetCurrent(context);
+  if (result != CUDA_SUCCESS) result = api.cuCtxSetCurrent(context);
+  if (result == CUDA_SUCCESS || result == CUDA_ERROR_DEINITIALIZED) return;
+  log(LogLevel::warning, "the caller's context could not be made current again: {}",
+      static_cast<int>(result));
+}
+
+}  // namespace
 
 ContextGuard::ContextGuard(Device& device) : device_(device) {
   device.require_usable();
@@ -12,17 +27,16 @@ ContextGuard::ContextGuard(Device& device) : device_(device) {
   const DriverApi& api = device.driver();
   device.check(api.cuCtxGetCurrent(&previous_), "cuCtxGetCurrent");
   if (previous_ == wanted) return;
-  device.check(api.cuCtxSetCurrent(wanted), "cuCtxSetCurrent");
+  const CUresult result = api.cuCtxSetCurrent(wanted);
+  if (result != CUDA_SUCCESS) {
+    restore(device, previous_);  // it may have happened all the same
+    device.fail(result, "cuCtxSetCurrent");
+  }
   changed_ = true;
 }
 
 ContextGuard::~ContextGuard() {
-  if (!changed_ || !may_call_driver()) return;
-  const CUresult result = device_.driver().cuCtxSetCurrent(previous_);
-  if (result != CUDA_SUCCESS && result != CUDA_ERROR_DEINITIALIZED) {
-    log(LogLevel::warning, "the caller's context could not be made current again: {}",
-        static_cast<int>(result));
-  }
+  if (changed_) restore(device_, previous_);
 }
 
 ReleaseGuard::ReleaseGuard(Device& device) noexcept : device_(device) {
@@ -32,8 +46,8 @@ ReleaseGuard::ReleaseGuard(Device& device) noexcept : device_(device) {
     const DriverApi& api = device.driver();
     if (api.cuCtxGetCurrent(&previous_) != CUDA_SUCCESS) return;
     if (previous_ != wanted) {
+      changed_ = true;  // also when it failed: it may have happened all the same
       if (api.cuCtxSetCurrent(wanted) != CUDA_SUCCESS) return;
-      changed_ = true;
     }
     usable_ = true;
   } catch (...) {
@@ -42,7 +56,7 @@ ReleaseGuard::ReleaseGuard(Device& device) noexcept : device_(device) {
 }
 
 ReleaseGuard::~ReleaseGuard() {
-  if (changed_ && may_call_driver()) device_.driver().cuCtxSetCurrent(previous_);
+  if (changed_) restore(device_, previous_);
 }
 
 void ReleaseGuard::report(CUresult result, const char* call) noexcept {

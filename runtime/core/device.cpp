@@ -145,8 +145,12 @@ CUresult Device::synchronize_within(std::chrono::nanoseconds timeout) {
   auto done = std::make_shared<std::promise<CUresult>>();
   std::future<CUresult> outcome = done->get_future();
   std::thread([this, done] {
-    const ReleaseGuard guard(*this);
-    done->set_value(guard ? api_.cuCtxSynchronize() : CUDA_ERROR_INVALID_CONTEXT);
+    try {
+      const ContextGuard guard(*this);
+      done->set_value(api_.cuCtxSynchronize());
+    } catch (...) {
+      done->set_exception(std::current_exception());
+    }
   }).detach();
   if (outcome.wait_for(timeout) == std::future_status::ready) return outcome.get();
   const std::string launches = history_.describe();

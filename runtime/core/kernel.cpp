@@ -109,7 +109,8 @@ void Kernel::Box::complete_signature() {
     std::size_t size = 0;
     const CUresult result = api.cuFuncGetParamInfo(function, count, &offset, &size);
     if (result == CUDA_ERROR_NOT_SUPPORTED) return;  // a driver before CUDA 12.4
-    if (result != CUDA_SUCCESS) break;
+    if (result == CUDA_ERROR_INVALID_VALUE) break;   // there is no parameter of that index
+    if (result != CUDA_SUCCESS) device.fail(result, "cuFuncGetParamInfo", identify());
     if (count < signature.parameters.size()) {
       signature.parameters[count].offset = offset;
       signature.parameters[count].size = size;
