@@ -83,23 +83,27 @@ void Buffer::use_on(const Stream& stream) {
   entry->last_use->record(user);
 }
 
-/// Makes the buffer's stream wait for all others that used the memory; false when that failed.
+/// Makes the buffer's stream wait for all others that used the memory, or the host when the driver
+/// refuses that; false when nothing helped.
 bool Buffer::wait_for_users() noexcept {
   // In a forked child, at exit and on a lost device nothing runs any more that could be waited for.
   if (users_->list.empty() || !may_call_driver() || device().lost()) return true;
   try {
     const Stream owner = stream_ ? stream_ : Stream::legacy(device());
     for (Users::User& user : users_->list) {
-      if (!user.last_use) {
-        user.last_use.emplace(user.stream.device(), false);
-        user.last_use->record(user.stream);
-      }
-      owner.wait(*user.last_use);
+      owner.wait(user.last_use ? *user.last_use : user.stream.record());
     }
     return true;
   } catch (const std::exception& error) {
     log_release_failure(format("buffer of {} bytes at {:#x}", bytes_, address_), error.what());
-    return false;
+  }
+  try {
+    for (const Users::User& user : users_->list) {
+      user.last_use ? user.last_use->synchronize() : user.stream.synchronize();
+    }
+    return true;
+  } catch (const std::exception&) {
+    return device().lost();
   }
 }
 

@@ -1,0 +1,146 @@
+// Uses of the core room: devices, streams, events, modules, kernels and launches.
+#include "base/errors.h"
+#include "core/event.h"
+#include "core/module.h"
+#include "core/stream.h"
+#include "fault/fault_fixture.h"
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <stdexcept>
+#include <vector>
+
+namespace kernwright::testing {
+namespace {
+
+/// A wrong result is no fault of the driver: it ends the loop as a failure of the test.
+void require(bool holds, const char* what) {
+  if (!holds) throw std::logic_error(what);
+}
+
+void use_devices(DeviceRegistry& registry) {
+  require(registry.devices().size() == 4, "four devices");
+  Device& device = registry.by_index(1);
+  require(&registry.by_name(device.uuid()) == &device, "found by UUID");
+  require(&registry.by_name(device.pci_bus_id()) == &device, "found by bus id");
+  require(&registry.preferred() == registry.devices()[0], "the first is preferred");
+  require(!device.name().empty() && device.compute_capability().number() >= 75, "properties");
+  require(device.driver_version() >= 12000, "version");
+  const MemoryInfo info = device.memory_info();
+  require(info.free <= info.total && info.total > 0, "memory");
+  device.synchronize();
+  device.synchronize(std::chrono::seconds(20));
+}
+
+void use_streams(Device& device) {
+  const Stream first = Stream::create(device, -100);
+  const Stream second = Stream::create(device);
+  require(first.priority() <= second.priority(), "priorities");
+  Event event = first.record();
+  second.wait(event);
+  second.record(event);
+  first.synchronize();
+  second.synchronize(std::chrono::seconds(20));
+  require(first.done() && second.done(), "both streams are done");
+  Stream::legacy(device).synchronize();
+}
+
+void use_events(Device& device) {
+  const Stream stream = Stream::create(device);
+  Event start(device);
+  Event end(device);
+  start.record(stream);
+  end.record(stream);
+  end.synchronize();
+  require(end.done() && end.elapsed_ms(start) >= 0, "time passed");
+  Event untimed(device, false);
+  untimed.record({});
+  untimed.synchronize();
+}
+
+void use_modules(Device& device) {
+  const Module module = Module::load(device, saxpy_ptx());
+  require(module.function("saxpy") != nullptr, "the kernel is found");
+  require(module.symbol("counters").size == 64, "the variable is found");
+  require(module.function_names().size() <= 1, "one kernel");
+  try {
+    module.function("missing");
+    require(false, "an unknown kernel is refused");
+  } catch (const NameNotFound&) {}
+}
+
+void use_kernels(Device& device) {
+  const Kernel kernel = load_saxpy(device);
+  require(kernel.attributes().max_threads_per_block > 0, "attributes");
+  require(kernel.occupancy(128) > 0 && kernel.suggest_block() > 0, "occupancy");
+  require(kernel.occupancy(64, 64 << 10) > 0, "occupancy with much shared memory");
+}
+
+/// Plain device memory, without the rooms above core.
+struct Floats {
+  Floats(Device& its_device, std::size_t its_count) : device(its_device), count(its_count) {
+    const ContextGuard guard(device);
+    device.check(device.driver().cuMemAlloc(&address, 4 * count), "cuMemAlloc");
+  }
+  ~Floats() {
+    ReleaseGuard guard(device);
+    if (guard) guard.report(device.driver().cuMemFree(address), "cuMemFree");
+  }
+  Floats(const Floats&) = delete;
+  Floats& operator=(const Floats&) = delete;
+  void write(const std::vector<float>& values) const {
+    const ContextGuard guard(device);
+    device.check(device.driver().cuMemcpyHtoD(address, values.data(), 4 * count), "cuMemcpyHtoD");
+  }
+  std::vector<float> read() const {
+    std::vector<float> values(count);
+    const ContextGuard guard(device);
+    device.check(device.driver().cuMemcpyDtoH(values.data(), address, 4 * count), "cuMemcpyDtoH");
+    return values;
+  }
+  Device& device;
+  std::size_t count;
+  CUdeviceptr address = 0;
+};
+
+void use_launches(Device& device) {
+  const Kernel kernel = load_saxpy(device);
+  const Floats x(device, 100);
+  const Floats y(device, 100);
+  x.write(std::vector<float>(100, 3));
+  y.write(std::vector<float>(100, 1));
+  float a = 2;
+  int n = 100;
+  CUdeviceptr from = x.address;
+  CUdeviceptr to = y.address;
+  void* arguments[] = {&a, &from, &to, &n};
+  const Stream stream = Stream::create(device);
+  kernel.launch({.grid = {1}, .block = {128}}, arguments);
+  device.synchronize();
+  const bool together = device.attribute(CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH) != 0;
+  kernel.launch({.grid = {1}, .block = {128}, .stream = stream, .cooperative = together},
+                arguments);
+  kernel.launch({.grid = {1}, .block = {128}, .shared_bytes = 60 << 10, .stream = stream},
+                arguments);
+  stream.synchronize();
+  require(y.read() == std::vector<float>(100, 19), "three launches");
+}
+
+}  // namespace
+
+std::vector<Scenario> core_scenarios() {
+  return {
+      {"devices", Seen::as_gpu, use_devices},
+      {"simulated devices", Seen::as_simulated, use_devices},
+      on_device("streams", Seen::as_gpu, use_streams),
+      on_device("events", Seen::as_gpu, use_events),
+      on_device("modules", Seen::as_gpu, use_modules),
+      on_device("modules of simulated devices", Seen::as_simulated, use_modules),
+      on_device("kernels", Seen::as_gpu, use_kernels),
+      on_device("launches", Seen::as_gpu, use_launches),
+      on_device("launches on simulated devices", Seen::as_simulated, use_launches),
+  };
+}
+
+}  // namespace kernwright::testing
