@@ -59,6 +59,9 @@ void Capture::keep_alive(std::shared_ptr<const void> object) {
 
 void Capture::keep_kernel(const Kernel& kernel) {
   const std::lock_guard lock(mutex_);
+  for (const Kernel& known : holdings_.kernels) {
+    if (known.handle() == kernel.handle()) return;
+  }
   holdings_.kernels.push_back(kernel);
 }
 

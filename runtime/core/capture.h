@@ -30,7 +30,7 @@ class CaptureError : public DriverError {
 /// launch of it is done.
 struct CaptureHoldings {
   std::vector<std::shared_ptr<const void>> objects;
-  std::vector<Kernel> kernels;  ///< in the order of their launches
+  std::vector<Kernel> kernels;                                             ///< each once
   std::vector<std::pair<const void*, std::shared_ptr<void>>> attachments;  ///< by key
 };
 

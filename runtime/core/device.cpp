@@ -3,6 +3,7 @@
 
 #include "base/errors.h"
 #include "base/format.h"
+#include "core/capture.h"
 #include "core/lifecycle.h"
 
 #include <array>
@@ -119,6 +120,7 @@ int Device::driver_version() const {
 
 MemoryInfo Device::memory_info() {
   const ContextGuard guard(*this);
+  const RelaxedCapture relaxed(*this);
   std::size_t free = 0;
   std::size_t total = 0;
   check(api_.cuMemGetInfo(&free, &total), "cuMemGetInfo");
@@ -126,6 +128,7 @@ MemoryInfo Device::memory_info() {
 }
 
 void Device::synchronize(std::optional<std::chrono::nanoseconds> timeout) {
+  refuse_during_capture(*this, "synchronize()");
   const std::uint64_t launched = history_.position();
   if (!timeout) {
     const ContextGuard guard(*this);

@@ -45,7 +45,8 @@ class Device {
   int driver_version() const;  ///< 13000 for CUDA 13.0
   MemoryInfo memory_info();
 
-  /// Waits for all work of the device. Throws DeviceFault, DeviceLost or Timeout.
+  /// Waits for all work of the device. Throws DeviceFault, DeviceLost or Timeout; CaptureError
+  /// while a stream of the device is being captured.
   void synchronize(std::optional<std::chrono::nanoseconds> timeout = std::nullopt);
 
   /// True once a sticky error was seen: every later call on the device throws DeviceLost at once.

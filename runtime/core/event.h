@@ -14,14 +14,22 @@ class Event {
   Device& device() const;
   bool timing() const noexcept;
   /// Marks the work queued on `stream` so far. An empty stream is the device's legacy stream; one
-  /// of another device throws InvalidArgument.
-  void record(const Stream& stream);
-  /// Blocks the host until the marked work is done. Throws DeviceFault or DeviceLost.
+  /// of another device throws InvalidArgument. On a stream that is being captured the event marks a
+  /// place in that capture, for other streams to join it, and can be waited for there only; with
+  /// `external` each launch of the graph records it, to be waited for and timed outside.
+  void record(const Stream& stream, bool external = false);
+  /// Blocks the host until the marked work is done. Throws DeviceFault or DeviceLost; CaptureError,
+  /// as done() and elapsed_ms() do, for an event that was last recorded into a capture.
   void synchronize() const;
   bool done() const;
   /// Milliseconds between `start` and this event. Both must be made with timing, recorded and done:
   /// InvalidArgument or DriverError otherwise.
   float elapsed_ms(const Event& start) const;
+
+  /// The driver's number of the capture that it was last recorded into; 0 when it was none.
+  std::uint64_t capture() const noexcept;
+  /// Whether that capture was a Graph's, which this library knows the end of.
+  bool captured_by_graph() const noexcept;
 
  private:
   struct Box;

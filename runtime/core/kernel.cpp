@@ -3,6 +3,7 @@
 
 #include "base/errors.h"
 #include "base/format.h"
+#include "core/capture.h"
 #include "core/device.h"
 #include "core/launch_limits.h"
 
@@ -17,6 +18,8 @@ namespace {
 /// Clusters of more blocks need an opt-in, up to the largest that any device has.
 constexpr std::uint32_t kPortableClusterBlocks = 8;
 constexpr std::uint32_t kLargestClusterBlocks = 16;
+/// The driver that introduced launch-completion events.
+constexpr int kLaunchCompletionVersion = 12030;
 
 }  // namespace
 
@@ -47,6 +50,8 @@ struct Kernel::Box {
   void complete_signature();
   void require_fit(const LaunchConfig& config) const;
   void require_resident(const LaunchConfig& config) const;
+  void require_large_cluster(const LaunchConfig& config) const;
+  int max_cluster(std::uint32_t block, std::uint32_t shared_bytes) const;
   void allow_dynamic_shared(std::size_t bytes) const;
   void allow_large_clusters() const;
   int occupancy(int block, std::size_t shared_bytes) const;
@@ -92,6 +97,10 @@ void Kernel::Box::read_limits() {
   limits.block_shared = of_device(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
   limits.cooperative = of_device(CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH) != 0;
   limits.programmatic_dependent = device.compute_capability().number() >= 90;
+  limits.launch_completion = device.driver_version() >= kLaunchCompletionVersion;
+  const CUresult ranged = device.driver().cuCtxGetStreamPriorityRange(&limits.least_priority,
+                                                                      &limits.greatest_priority);
+  if (ranged != CUDA_SUCCESS) device.fail(ranged, "cuCtxGetStreamPriorityRange", identify());
   if (!device.capabilities().clusters || of_device(CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH) == 0) return;
   limits.cluster_blocks = kLargestClusterBlocks;
   limits.required_cluster = {
@@ -149,6 +158,36 @@ void Kernel::Box::require_resident(const LaunchConfig& config) const {
       config.grid.count(), threads, resident, per_multiprocessor, multiprocessors, describe()));
 }
 
+/// Clusters above the portable size fit or not depending on the kernel: asked from the driver.
+void Kernel::Box::require_large_cluster(const LaunchConfig& config) const {
+  if (!large_clusters.load(std::memory_order_relaxed)) allow_large_clusters();
+  const auto threads = static_cast<std::uint32_t>(config.block.count());
+  const int largest = max_cluster(threads, config.shared_bytes);
+  if (config.cluster.count() <= static_cast<std::uint64_t>(largest)) return;
+  throw LaunchConfigError(format(
+      "cluster of {} blocks of {} threads with {} bytes of dynamic shared memory: at most {} "
+      "blocks for {}",
+      config.cluster.count(), threads, config.shared_bytes, largest, describe()));
+}
+
+int Kernel::Box::max_cluster(std::uint32_t block, std::uint32_t shared_bytes) const {
+  if (shared_bytes > dynamic_shared.load(std::memory_order_relaxed)) {
+    allow_dynamic_shared(shared_bytes);
+  }
+  CUlaunchConfig config{};
+  config.gridDimX = kLargestClusterBlocks;
+  config.gridDimY = config.gridDimZ = config.blockDimY = config.blockDimZ = 1;
+  config.blockDimX = block;
+  config.sharedMemBytes = shared_bytes;
+  int blocks = 0;
+  const CUresult result =
+      device.driver().cuOccupancyMaxPotentialClusterSize(&blocks, function, &config);
+  if (result != CUDA_SUCCESS) {
+    device.fail(result, "cuOccupancyMaxPotentialClusterSize", identify());
+  }
+  return blocks;
+}
+
 void Kernel::Box::allow_dynamic_shared(std::size_t bytes) const {
   const std::lock_guard lock(growth);
   if (bytes <= dynamic_shared.load(std::memory_order_relaxed)) return;
@@ -191,7 +230,7 @@ namespace {
 
 /// Launch attributes of one launch, on the caller's stack.
 struct AttributeList {
-  std::array<CUlaunchAttribute, 4> items;
+  std::array<CUlaunchAttribute, 6> items;
   unsigned count = 0;
 
   CUlaunchAttributeValue& add(CUlaunchAttributeID id) noexcept {
@@ -208,6 +247,14 @@ struct AttributeList {
     if (config.programmatic_dependent) {
       add(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION)
           .programmaticStreamSerializationAllowed = 1;
+    }
+    if (config.programmatic_event) {
+      add(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT).programmaticEvent = {
+          config.programmatic_event->handle(), 0, config.programmatic_event_at_start ? 1 : 0};
+    }
+    if (config.launch_completion_event) {
+      add(CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT).launchCompletionEvent = {
+          config.launch_completion_event->handle(), 0};
     }
   }
 };
@@ -226,6 +273,10 @@ CUfunction Kernel::handle() const noexcept { return box_->function; }
 void Kernel::check(const LaunchConfig& config) const {
   box_->require_fit(config);
   if (config.cooperative) box_->require_resident(config);
+  if (config.cluster.count() > kPortableClusterBlocks) {
+    const ContextGuard guard(box_->device);
+    box_->require_large_cluster(config);
+  }
 }
 
 void Kernel::launch(const LaunchConfig& config, std::span<void* const> arguments,
@@ -244,9 +295,11 @@ void Kernel::launch(const LaunchConfig& config, std::span<void* const> arguments
   if (config.shared_bytes > box.dynamic_shared.load(std::memory_order_relaxed)) [[unlikely]] {
     box.allow_dynamic_shared(config.shared_bytes);
   }
-  if (config.cluster.count() > kPortableClusterBlocks &&
-      !box.large_clusters.load(std::memory_order_relaxed)) [[unlikely]] {
-    box.allow_large_clusters();
+  if (config.cluster.count() > kPortableClusterBlocks) [[unlikely]] {
+    box.require_large_cluster(config);
+  }
+  if (any_capture() && config.stream.handle() == nullptr) [[unlikely]] {
+    refuse_in_capture(device, nullptr, "a launch");
   }
   AttributeList attributes(config);
   const CUlaunchConfig launch{config.grid.x,       config.grid.y,          config.grid.z,
@@ -258,6 +311,11 @@ void Kernel::launch(const LaunchConfig& config, std::span<void* const> arguments
       &launch, box.function, const_cast<void**>(arguments.data()), nullptr);
   if (result != CUDA_SUCCESS) [[unlikely]] {
     device.fail(result, "cuLaunchKernelEx", box.identify());
+  }
+  if (any_capture()) [[unlikely]] {
+    if (const auto capture = capture_of(device, config.stream.handle())) {
+      capture->keep_kernel(*this);
+    }
   }
 }
 
@@ -286,6 +344,41 @@ int Kernel::suggest_block(std::size_t shared_bytes) const {
     box.device.fail(result, "cuOccupancyMaxPotentialBlockSize", box.identify());
   }
   return threads;
+}
+
+int Kernel::max_cluster(int block, std::size_t shared_bytes) const {
+  const Box& box = *box_;
+  LaunchConfig config;
+  config.block.x = static_cast<std::uint32_t>(std::max(block, 0));
+  config.shared_bytes = static_cast<std::uint32_t>(std::min<std::size_t>(shared_bytes, UINT32_MAX));
+  if (box.limits.required_cluster.x != 0) config.grid = box.limits.required_cluster;
+  box.require_fit(config);
+  if (box.limits.cluster_blocks == 0) return 0;
+  const ContextGuard guard(box.device);
+  if (!box.large_clusters.load(std::memory_order_relaxed)) box.allow_large_clusters();
+  return box.max_cluster(config.block.x, config.shared_bytes);
+}
+
+int Kernel::active_clusters(const LaunchConfig& config) const {
+  const Box& box = *box_;
+  check(config);
+  if (box.limits.cluster_blocks == 0) return 0;
+  const ContextGuard guard(box.device);
+  if (config.shared_bytes > box.dynamic_shared.load(std::memory_order_relaxed)) {
+    box.allow_dynamic_shared(config.shared_bytes);
+  }
+  AttributeList attributes(config);
+  const CUlaunchConfig asked{config.grid.x,       config.grid.y,  config.grid.z,
+                             config.block.x,      config.block.y, config.block.z,
+                             config.shared_bytes, nullptr,        attributes.items.data(),
+                             attributes.count};
+  int clusters = 0;
+  const CUresult result =
+      box.device.driver().cuOccupancyMaxActiveClusters(&clusters, box.function, &asked);
+  if (result != CUDA_SUCCESS) {
+    box.device.fail(result, "cuOccupancyMaxActiveClusters", box.identify());
+  }
+  return clusters;
 }
 
 }  // namespace kernwright

@@ -1,9 +1,11 @@
 // Where and how a kernel is launched: CUDA's launch configuration as a value.
 #pragma once
 
+#include "core/event.h"
 #include "core/stream.h"
 
 #include <cstdint>
+#include <optional>
 
 namespace kernwright {
 
@@ -22,9 +24,17 @@ struct LaunchConfig {
   Stream stream{};
   Dim3 cluster{0, 0, 0};     ///< blocks of a cluster; 0 = no cluster
   bool cooperative = false;  ///< all blocks resident at once (grid synchronisation)
-  int priority = 0;
-  bool programmatic_dependent =
-      false;  ///< may start before the previous kernel of the stream ended
+  int priority = 0;          ///< lower numbers are higher; 0: that of the stream
+  /// May start before the previous kernel of the stream ended, as soon as all its blocks have
+  /// called cudaTriggerProgrammaticLaunchCompletion() or ended; waits for it by
+  /// cudaGridDependencySynchronize().
+  bool programmatic_dependent = false;
+  /// Recorded when all blocks have called cudaTriggerProgrammaticLaunchCompletion() or ended; with
+  /// `programmatic_event_at_start` when all have started. Made without timing.
+  std::optional<Event> programmatic_event = std::nullopt;
+  bool programmatic_event_at_start = false;
+  /// Recorded when all blocks have started. Made without timing.
+  std::optional<Event> launch_completion_event = std::nullopt;
 };
 
 }  // namespace kernwright

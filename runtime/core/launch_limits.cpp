@@ -28,6 +28,27 @@ bool divides(const Dim3& cluster, const Dim3& grid) noexcept {
   return grid.x % cluster.x == 0 && grid.y % cluster.y == 0 && grid.z % cluster.z == 0;
 }
 
+/// Attributes that few launches have, so that one comparison each skips all of this.
+bool has_event(const LaunchConfig& config) noexcept {
+  return config.programmatic_event.has_value() || config.launch_completion_event.has_value();
+}
+
+LimitViolation explain_events(const LaunchLimits& limits, const LaunchConfig& config) {
+  if (config.programmatic_event && !limits.programmatic_dependent) {
+    return {"event of a programmatic launch: not supported", kNeedsHopper};
+  }
+  if (config.launch_completion_event && !limits.launch_completion) {
+    return {"launch-completion event: not supported", "drivers of CUDA 12.3 and newer support it"};
+  }
+  for (const auto& event : {config.programmatic_event, config.launch_completion_event}) {
+    if (event && event->timing()) {
+      return {"event of a launch with timing: it must be made without",
+              "a launch can only record events that take no time stamps"};
+    }
+  }
+  return {};
+}
+
 LimitViolation explain_cluster(const LaunchLimits& limits, const LaunchConfig& config) {
   const Dim3& cluster = config.cluster;
   if (limits.cluster_blocks == 0) {
@@ -63,6 +84,8 @@ bool LaunchLimits::allow(const LaunchConfig& config) const noexcept {
   if (std::uint64_t{static_shared} + config.shared_bytes > block_shared) return false;
   if (config.cooperative && !cooperative) return false;
   if (config.programmatic_dependent && !programmatic_dependent) return false;
+  if (config.priority < greatest_priority || config.priority > least_priority) return false;
+  if (has_event(config) && !explain_events(*this, config).text.empty()) return false;
   if (required_cluster.x != 0 && !divides(required_cluster, config.grid)) return false;
   if (!has_cluster(config)) return true;
   const Dim3& cluster = config.cluster;
@@ -96,6 +119,14 @@ LimitViolation LaunchLimits::explain(const LaunchConfig& config) const {
   }
   if (config.programmatic_dependent && !programmatic_dependent) {
     return {"programmatic dependent launch: not supported", kNeedsHopper};
+  }
+  if (config.priority < greatest_priority || config.priority > least_priority) {
+    return {format("priority of {}: between {} (highest) and {}", config.priority,
+                   greatest_priority, least_priority),
+            {}};
+  }
+  if (LimitViolation violation = explain_events(*this, config); !violation.text.empty()) {
+    return violation;
   }
   if (has_cluster(config)) {
     LimitViolation violation = explain_cluster(*this, config);

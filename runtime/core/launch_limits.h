@@ -26,6 +26,9 @@ struct LaunchLimits {
   Dim3 required_cluster{0, 0, 0};       ///< of __cluster_dims__; 0: none
   bool cooperative = false;             ///< the device can launch cooperatively
   bool programmatic_dependent = false;  ///< the device can overlap dependent kernels
+  bool launch_completion = false;       ///< the driver knows launch-completion events
+  int least_priority = 0;               ///< the largest number
+  int greatest_priority = 0;            ///< the smallest number
 
   /// True when `config` is within all limits that can be told without asking the driver. Pure
   /// arithmetic: this runs on every launch.

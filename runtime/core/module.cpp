@@ -3,6 +3,7 @@
 
 #include "base/errors.h"
 #include "base/format.h"
+#include "core/capture.h"
 #include "core/device.h"
 #include "core/image_info.h"
 
@@ -120,6 +121,7 @@ struct Module::Box {
   ~Box() {
     if (handle == nullptr) return;
     ReleaseGuard guard(device);
+    const RelaxedCapture relaxed(device);
     if (guard) guard.report(device.driver().cuModuleUnload(handle), "cuModuleUnload");
   }
 
@@ -136,6 +138,7 @@ Module Module::load(Device& device, std::string_view image, std::string_view res
   auto box = std::make_shared<Box>(device, std::move(origin));
   LoadLog log;
   const ContextGuard guard(device);
+  const RelaxedCapture relaxed(device);
   const ResourceImage resources(device, resource_cubin);
   CUmodule loaded = nullptr;
   const CUresult result = device.driver().cuModuleLoadDataEx(

@@ -3,6 +3,7 @@
 
 #include "base/errors.h"
 #include "base/format.h"
+#include "core/capture.h"
 #include "core/device.h"
 #include "core/event.h"
 #include "core/lifecycle.h"
@@ -67,6 +68,8 @@ Stream Stream::legacy(Device& device) {
   return Stream(std::make_shared<Box>(device, legacy_id(device)));
 }
 
+Stream Stream::per_thread(Device& device) { return borrow(device, kStreamPerThread); }
+
 Stream Stream::borrow(Device& device, CUstream handle, std::shared_ptr<void> keep_alive) {
   const bool is_legacy = handle == nullptr || handle == kStreamLegacy;
   auto box = std::make_shared<Box>(device, is_legacy ? legacy_id(device) : next_id());
@@ -111,9 +114,40 @@ Event Stream::record() const {
 
 void Stream::record(Event& event) const { event.record(*this); }
 
+void Stream::join_capture(const Event& event) const {
+  const Device& device = box_->device;
+  const std::uint64_t own = capture_id(device, box_->handle);
+  if (own == event.capture()) return;
+  if (own != 0) {
+    throw CaptureError(
+        format("{} is being captured and cannot wait for an event that was recorded outside its "
+               "capture: wait for it before the capture",
+               identify()),
+        CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
+  }
+  const std::shared_ptr<Capture> joined = find_capture(event.capture());
+  if (joined == nullptr) {
+    if (!event.captured_by_graph()) return;  // another library's capture: the driver knows
+    throw CaptureError(format("{} cannot wait for an event of a capture that has ended: record the "
+                              "event again, or launch the graph and wait for that",
+                              identify()),
+                       CUDA_ERROR_CAPTURED_EVENT);
+  }
+  if (handle() == nullptr) {
+    throw CaptureError(format("the legacy default stream of {} cannot join a capture: use a stream "
+                              "of your own",
+                              device.identify()),
+                       CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+  }
+  joined->keep_alive(box_);  // a stream that is part of a capture must not be destroyed
+}
+
 void Stream::wait(const Event& event) const {
   const Box& self = box();
   const ContextGuard guard(self.device);
+  if (any_capture() || event.capture() != 0 || (handle() != nullptr && !is_owned())) {
+    join_capture(event);
+  }
   const CUresult result =
       self.device.driver().cuStreamWaitEvent(self.handle, event.handle(), CU_EVENT_WAIT_DEFAULT);
   if (result != CUDA_SUCCESS) self.device.fail(result, "cuStreamWaitEvent", self.identify());
@@ -123,6 +157,7 @@ void Stream::synchronize(std::optional<std::chrono::nanoseconds> timeout) const 
   const Box& self = box();
   if (!timeout) {
     const ContextGuard guard(self.device);
+    refuse_in_capture(self.device, self.handle, "synchronize()");
     const CUresult result = self.device.driver().cuStreamSynchronize(self.handle);
     if (result != CUDA_SUCCESS) self.device.fail(result, "cuStreamSynchronize", self.identify());
     return;
@@ -147,6 +182,7 @@ void Stream::synchronize(std::optional<std::chrono::nanoseconds> timeout) const 
 bool Stream::done() const {
   const Box& self = box();
   const ContextGuard guard(self.device);
+  refuse_in_capture(self.device, self.handle, "done");
   const CUresult result = self.device.driver().cuStreamQuery(self.handle);
   if (result == CUDA_ERROR_NOT_READY) return false;
   if (result != CUDA_SUCCESS) self.device.fail(result, "cuStreamQuery", self.identify());

@@ -23,6 +23,8 @@ class Stream {
   static Stream create(Device& device, int priority = 0);
   /// The legacy default stream of the device (handle 0).
   static Stream legacy(Device& device);
+  /// The calling thread's own default stream, another one in each thread that uses it.
+  static Stream per_thread(Device& device);
   /// Another library's stream; `keep_alive` is held as long as the Stream lives.
   static Stream borrow(Device& device, CUstream handle, std::shared_ptr<void> keep_alive = {});
 
@@ -39,9 +41,12 @@ class Stream {
   /// Records `event` (or a new timing event) after the work queued so far.
   Event record() const;
   void record(Event& event) const;
-  /// Later work of this stream waits for `event`; the host does not.
+  /// Later work of this stream waits for `event`; the host does not. An event of a capture makes
+  /// the stream part of that capture until it is joined back. Throws CaptureError for a captured
+  /// stream and an event from outside its capture.
   void wait(const Event& event) const;
-  /// Blocks the host until the stream is empty. Throws DeviceFault, DeviceLost or Timeout.
+  /// Blocks the host until the stream is empty. Throws DeviceFault, DeviceLost or Timeout;
+  /// CaptureError, as done() does, while the stream is being captured.
   void synchronize(std::optional<std::chrono::nanoseconds> timeout = std::nullopt) const;
   bool done() const;
 
@@ -49,6 +54,7 @@ class Stream {
   struct Box;
   explicit Stream(std::shared_ptr<Box> box) : box_(std::move(box)) {}
   const Box& box() const;
+  void join_capture(const Event& event) const;
   std::shared_ptr<Box> box_;
 };
 

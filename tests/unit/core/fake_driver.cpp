@@ -2,6 +2,7 @@
 #include "unit/core/fake_driver.h"
 
 #include "core/device.h"
+#include "unit/core/fake_graph.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -182,19 +183,11 @@ CUresult launch(const CUlaunchConfig* config, CUfunction function, void** parame
     record.arguments.emplace_back(static_cast<const char*>(parameters[i]),
                                   kernel.parameter_sizes[i]);
   }
-  fake().launches.push_back(std::move(record));
+  if (!capture_launch(function, record)) fake().launches.push_back(std::move(record));
   return CUDA_SUCCESS;
 }
 
 }  // namespace
-
-// Every function counts itself and fails when the test planned so; then the body runs.
-#define KW_FAKE(name, parameters, ...)                             \
-  api.name = [] parameters -> CUresult {                           \
-    const std::lock_guard lock(fake().mutex);                      \
-    if (const auto planned = fake().enter(#name)) return *planned; \
-    __VA_ARGS__                                                    \
-  }
 
 namespace {
 
@@ -295,6 +288,9 @@ void fill_modules(DriverApi& api) {
   KW_FAKE(cuOccupancyMaxActiveBlocksPerMultiprocessor,
           (int* blocks, CUfunction, int block_size, std::size_t), *blocks = 2048 / block_size;
           return CUDA_SUCCESS;);
+  KW_FAKE(cuOccupancyMaxPotentialClusterSize, (int* blocks, CUfunction, const CUlaunchConfig*),
+          *blocks = 12;
+          return CUDA_SUCCESS;);
   KW_FAKE(cuOccupancyMaxPotentialBlockSize,
           (int* grid, int* block, CUfunction function, CUoccupancyB2DSize, std::size_t, int),
           *grid = 8;
@@ -309,11 +305,10 @@ void fill_streams(DriverApi& api) {
   KW_FAKE(cuStreamSynchronize, (CUstream), return CUDA_SUCCESS;);
   KW_FAKE(cuStreamQuery, (CUstream), return CUDA_SUCCESS;);
   KW_FAKE(cuStreamGetPriority, (CUstream, int* priority), *priority = -3; return CUDA_SUCCESS;);
-  KW_FAKE(cuStreamWaitEvent, (CUstream, CUevent, unsigned), return CUDA_SUCCESS;);
   KW_FAKE(cuEventCreate, (CUevent * event, unsigned), return make(event, "event"););
   KW_FAKE(cuEventDestroy, (CUevent event), return destroy(event, "event"););
-  KW_FAKE(cuEventRecord, (CUevent event, CUstream), static float now = 0;
-          object_of(event)->time = now += 1.5F; return CUDA_SUCCESS;);
+  KW_FAKE(cuEventRecord, (CUevent event, CUstream stream), static float now = 0;
+          capture_event(event, stream); object_of(event)->time = now += 1.5F; return CUDA_SUCCESS;);
   KW_FAKE(cuEventSynchronize, (CUevent), return CUDA_SUCCESS;);
   KW_FAKE(cuEventQuery, (CUevent), return CUDA_SUCCESS;);
   KW_FAKE(cuEventElapsedTime, (float* ms, CUevent start, CUevent end),
@@ -389,6 +384,7 @@ FakeDriver::FakeDriver() {
   fill_streams(api_);
   fill_memory(api_);
   fill_copies(api_);
+  fill_graphs(api_);
 }
 
 FakeDriver& FakeDriver::get() {
@@ -398,6 +394,7 @@ FakeDriver& FakeDriver::get() {
 
 void FakeDriver::reset() {
   const std::lock_guard lock(mutex);
+  reset_captures();
   failures_.clear();
   calls_.clear();
   for (auto& [address, storage] : memory) delete storage;

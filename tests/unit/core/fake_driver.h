@@ -88,6 +88,14 @@ class FakeDriver {
   std::map<std::string, int> calls_;
 };
 
+// Every function counts itself and fails when the test planned so; then the body runs.
+#define KW_FAKE(name, parameters, ...)                             \
+  api.name = [] parameters -> CUresult {                           \
+    const std::lock_guard lock(fake().mutex);                      \
+    if (const auto planned = fake().enter(#name)) return *planned; \
+    __VA_ARGS__                                                    \
+  }
+
 /// A registry over a reset fake driver, with its two GPUs, kept for the life of the process because
 /// devices are.
 DeviceRegistry& fake_registry();

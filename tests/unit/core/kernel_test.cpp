@@ -199,8 +199,8 @@ TEST_CASE("launch: clusters beyond the portable size are opted in once") {
   Arguments arguments;
   kernel.launch({.grid = {8, 1, 1}, .cluster = {8, 1, 1}}, arguments.pointers);
   CHECK(FakeDriver::get().calls("cuFuncSetAttribute") == 0);
-  kernel.launch({.grid = {16, 1, 1}, .cluster = {16, 1, 1}}, arguments.pointers);
-  kernel.launch({.grid = {16, 1, 1}, .cluster = {16, 1, 1}}, arguments.pointers);
+  kernel.launch({.grid = {12, 1, 1}, .cluster = {12, 1, 1}}, arguments.pointers);
+  kernel.launch({.grid = {12, 1, 1}, .cluster = {12, 1, 1}}, arguments.pointers);
   CHECK(FakeDriver::get().calls("cuFuncSetAttribute") == 1);
 }
 
@@ -247,4 +247,49 @@ TEST_CASE("kernel: occupancy and the block that the driver suggests") {
   CHECK_THROWS_AS(kernel.occupancy(1024), LaunchConfigError);
   CHECK_THROWS_AS(kernel.occupancy(32, std::size_t{1} << 40), LaunchConfigError);
   CHECK_THROWS_AS(kernel.suggest_block(std::size_t{1} << 33), LaunchConfigError);
+}
+
+TEST_CASE("launch: the largest cluster is the driver's, and more is refused before it") {
+  Device& device = fresh_device();
+  const Kernel kernel = saxpy(device);
+  Arguments arguments;
+  CHECK(kernel.max_cluster(128) == 12);
+  const LaunchConfig too_large{.grid = {16, 1, 1}, .block = {128, 1, 1}, .cluster = {16, 1, 1}};
+  const std::string text =
+      message_of<LaunchConfigError>([&] { kernel.launch(too_large, arguments.pointers); });
+  CHECK(contains(text, "cluster of 16 blocks of 128 threads"));
+  CHECK(contains(text, "at most 12 blocks for kernel saxpy"));
+  CHECK_THROWS_AS(kernel.check(too_large), LaunchConfigError);
+  CHECK(FakeDriver::get().launches.empty());
+  CHECK_THROWS_AS(kernel.max_cluster(4096), LaunchConfigError);
+  CHECK_THROWS_AS(kernel.max_cluster(0), LaunchConfigError);
+}
+
+TEST_CASE("launch: priorities and events are checked, then handed over as attributes") {
+  Device& device = fresh_device();
+  const Kernel kernel = saxpy(device);
+  Arguments arguments;
+  CHECK(contains(
+      message_of<LaunchConfigError>([&] { kernel.launch({.priority = 1}, arguments.pointers); }),
+      "priority of 1: between -5 (highest) and 0"));
+  CHECK_THROWS_AS(kernel.launch({.priority = -6}, arguments.pointers), LaunchConfigError);
+  const Event timed(device);
+  CHECK(contains(message_of<LaunchConfigError>(
+                     [&] { kernel.launch({.programmatic_event = timed}, arguments.pointers); }),
+                 "must be made without"));
+  CHECK_THROWS_AS(kernel.launch({.launch_completion_event = timed}, arguments.pointers),
+                  LaunchConfigError);
+  CHECK(FakeDriver::get().launches.empty());
+  const Event plain(device, false);
+  kernel.launch({.programmatic_event = plain,
+                 .programmatic_event_at_start = true,
+                 .launch_completion_event = plain},
+                arguments.pointers);
+  const auto& sent = FakeDriver::get().launches.back().attributes;
+  REQUIRE(sent.size() == 2);
+  CHECK(sent[0].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT);
+  CHECK(sent[0].value.programmaticEvent.event == plain.handle());
+  CHECK(sent[0].value.programmaticEvent.triggerAtBlockStart == 1);
+  CHECK(sent[1].id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT);
+  CHECK(sent[1].value.launchCompletionEvent.event == plain.handle());
 }

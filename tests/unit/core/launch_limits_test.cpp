@@ -23,6 +23,8 @@ LaunchLimits hopper() {
   limits.cluster_blocks = 16;
   limits.cooperative = true;
   limits.programmatic_dependent = true;
+  limits.launch_completion = true;
+  limits.greatest_priority = -5;
   return limits;
 }
 
