@@ -19,14 +19,14 @@ constexpr std::uint64_t kMebibyte = std::uint64_t{1} << 20;
 constexpr std::uint64_t kTebibyte = std::uint64_t{1} << 40;
 
 // In the order of Env.
-constexpr std::array<EnvVariable, 14> kTable = {{
+constexpr std::array<EnvVariable, 15> kTable = {{
     {Env::device, "KERNWRIGHT_DEVICE", EnvKind::text, "auto", "", 0, 0,
      "device of a program that names none: auto, cuda, cuda:N, sim or sim:N"},
     {Env::log, "KERNWRIGHT_LOG", EnvKind::choice, "warning", "off|error|warning|info|debug", 0, 0,
      "level up to which messages are written to stderr"},
     {Env::nvrtc, "KERNWRIGHT_NVRTC", EnvKind::path, "", "", 0, 0,
      "NVRTC library, or the folder that holds it, to use instead of searching for one"},
-    {Env::checks, "KERNWRIGHT_CHECKS", EnvKind::list, "", "memory|init|race|sync|all", 0, 0,
+    {Env::checks, "KERNWRIGHT_CHECKS", EnvKind::list, "", "memory|init|race|sync|streams|all", 0, 0,
      "checks of the simulated device beyond bounds, which are always on"},
     {Env::sim_devices, "KERNWRIGHT_SIM_DEVICES", EnvKind::integer, "1", "", 1, 64,
      "number of simulated devices"},
@@ -38,6 +38,8 @@ constexpr std::array<EnvVariable, 14> kTable = {{
      "instruction set that the simulated device uses; auto takes the best of this CPU"},
     {Env::sim_memory, "KERNWRIGHT_SIM_MEMORY", EnvKind::bytes, "4G", "", kMebibyte, kTebibyte,
      "memory of each simulated device in bytes; K, M, G and T may follow the number"},
+    {Env::sim_seed, "KERNWRIGHT_SIM_SEED", EnvKind::integer, "0", "", 0, kMax,
+     "lets work wait in its stream and chooses among all legal orders; unset means order of issue"},
     {Env::cache, "KERNWRIGHT_CACHE", EnvKind::choice, "disk", "off|memory|disk", 0, 0,
      "where compiled kernels are kept: disk (and memory), memory of the process only, or nowhere"},
     {Env::cache_dir, "KERNWRIGHT_CACHE_DIR", EnvKind::path, "", "", 0, 0,

@@ -20,6 +20,7 @@ enum class Env : std::uint8_t {
   sim_budget,
   sim_isa,
   sim_memory,
+  sim_seed,
   cache,
   cache_dir,
   cache_limit,

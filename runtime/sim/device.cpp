@@ -23,6 +23,9 @@ DriverApi make_table() {
   install_fill(api);
   install_stream(api);
   install_event(api);
+  install_capture(api);
+  install_graph(api);
+  install_graph_exec(api);
   return api;
 }
 

@@ -3,7 +3,9 @@
 
 #include "driver/driver_api.h"
 
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <string_view>
 
 namespace kernwright::sim {
@@ -13,9 +15,12 @@ namespace kernwright::sim {
 /// KERNWRIGHT_SIM_THREADS the host threads of a launch, KERNWRIGHT_SIM_BUDGET the instructions that
 /// one warp may execute. All functions are thread-safe.
 ///
-/// Work runs when it is issued, in issue order, which is a legal order of every stream; so nothing
-/// is ever pending, and a call that runs a kernel returns the kernel's own error. Unlike on a GPU
-/// the context stays usable after such an error.
+/// Work runs when it is issued, in issue order, which is a legal order of all streams, and a call
+/// that runs a kernel returns the kernel's own error. With a seed (KERNWRIGHT_SIM_SEED or
+/// set_schedule_seed()) streams really run apart: work waits in its stream until a call waits for
+/// it or asks whether it is done, errors show up there, and the seed chooses among all legal
+/// orders. Unlike on a GPU the context stays usable after an error, unless set_sticky_errors() says
+/// so.
 const DriverApi& driver_api();
 
 /// Takes what device code prints, whole launches at a time and in block order; an empty function
@@ -23,5 +28,19 @@ const DriverApi& driver_api();
 /// launch returns.
 using PrintSink = std::function<void(std::string_view text)>;
 void set_print_sink(PrintSink sink);
+
+/// Finishes all work, then lets work wait from now on and starts the seed's choices anew; nothing
+/// means that work runs when it is issued. The same calls on one thread after the same seed run in
+/// the same order. Makes the devices like cuInit; throws InvalidArgument for a wrong environment.
+void set_schedule_seed(std::optional<std::uint64_t> seed);
+
+/// Whether accesses to the same bytes by work that nothing orders are found (a FaultReport of kind
+/// race, at the call that runs the later one). KERNWRIGHT_CHECKS with `race` or `streams` does the
+/// same. Costs a bitmap of the bytes that each kernel touches. Turning it forgets what is known.
+void set_stream_checks(bool on);
+
+/// Whether the errors that make a context useless on a GPU (illegal address, assert, trap, ...)
+/// make it useless here: every later call returns the code, until cuDevicePrimaryCtxReset.
+void set_sticky_errors(bool on);
 
 }  // namespace kernwright::sim

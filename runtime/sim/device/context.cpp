@@ -112,9 +112,15 @@ CUresult ctx_get_device(CUdevice* device) {
   });
 }
 
-/// Work runs when it is issued, so there is never anything to wait for.
 CUresult ctx_synchronize() {
-  return guarded([] { current_context(); });
+  return guarded([] {
+    const auto context = current_context();
+    Platform& instance = platform();
+    instance.captures.forbid_context_wait(*context);
+    instance.queues.finish(*context);
+    instance.order.host_learns(*context, false);
+    instance.queues.surface(*context);
+  });
 }
 
 CUresult ctx_get_stream_priority_range(int* least, int* greatest) {
@@ -175,6 +181,7 @@ CUresult ctx_enable_peer_access(CUcontext peer, unsigned int flags) {
     const auto context = current_context();
     SimDevice& device = peer_device(*context, peer);
     require_context(peer);
+    platform().captures.forbid_unsafe();
     const std::lock_guard lock(context->mutex);
     require(context->peers.insert(device.ordinal).second, CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
     apply_peers(*context);
@@ -185,6 +192,8 @@ CUresult ctx_disable_peer_access(CUcontext peer) {
   return guarded([&] {
     const auto context = current_context();
     SimDevice& device = peer_device(*context, peer);
+    platform().captures.forbid_unsafe();
+    platform().queues.finish(*context);
     const std::lock_guard lock(context->mutex);
     require(context->peers.erase(device.ordinal) != 0, CUDA_ERROR_PEER_ACCESS_NOT_ENABLED);
     apply_peers(*context);

@@ -27,63 +27,121 @@ std::byte* checked_range(const CheckedRange& range) {
 
 namespace {
 
-struct Copy {
-  const char* call;
-  std::uint64_t to, from;
-  std::size_t bytes;
-  Side to_side = Side::device, from_side = Side::device;
-};
-
 std::uint64_t address_of(const void* pointer) { return reinterpret_cast<std::uint64_t>(pointer); }
 
+/// Ordinary memory of the host, which no simulated memory knows.
+bool is_pageable(std::uint64_t address, Side side) {
+  return side != Side::device && platform().memory_of(address) == nullptr;
+}
+
+TouchKind touch(bool write) { return write ? TouchKind::write : TouchKind::read; }
+
+std::byte* located(const CheckedRange& range, AccessLog* log) {
+  std::byte* const host = checked_range(range);
+  if (log != nullptr && !is_pageable(range.address, range.side)) {
+    log->note(range.address, range.bytes, touch(range.write));
+  }
+  return host;
+}
+
+CheckedRange target_of(const CopyWork& copy) {
+  return {copy.call, copy.to, copy.bytes, copy.to_side, true};
+}
+CheckedRange source_of(const CopyWork& copy) {
+  return {copy.call, copy.from, copy.bytes, copy.from_side, false};
+}
+
+}  // namespace
+
+void check(const CopyWork& copy) {
+  if (copy.bytes == 0) return;
+  const std::lock_guard execution(platform().execution);
+  checked_range(source_of(copy));
+  checked_range(target_of(copy));
+}
+
 /// Copies like memmove, so overlapping ranges are well defined.
-void run(const Copy& copy) {
+void perform(const CopyWork& copy, AccessLog* log) {
   if (copy.bytes == 0) return;
   const std::lock_guard execution(platform().execution);
   const std::byte* const from =
-      checked_range({copy.call, copy.from, copy.bytes, copy.from_side, false});
-  std::byte* const to = checked_range({copy.call, copy.to, copy.bytes, copy.to_side, true});
+      copy.staged.empty() ? located(source_of(copy), log) : copy.staged.data();
+  std::byte* const to = located(target_of(copy), log);
   std::memmove(to, from, copy.bytes);
 }
 
-CUresult copy_now(const Copy& copy) {
-  return guarded([&] {
-    current_context();
-    run(copy);
-  });
+namespace {
+
+/// What the host must wait for is said by the driver API's page on synchronization: a copy from
+/// pageable memory is read at the call, one to pageable memory has ended when the call returns.
+void copy_async(const StreamUse& use, CopyWork&& copy) {
+  const bool from_pageable = is_pageable(copy.from, copy.from_side);
+  const bool to_pageable = is_pageable(copy.to, copy.to_side);
+  const bool waits = platform().queues.deferred() || platform().order.on();
+  if (waits && from_pageable && copy.bytes != 0 && !platform().captures.has(use)) {
+    check(copy);
+    const auto* const begin = reinterpret_cast<const std::byte*>(copy.from);
+    copy.staged.assign(begin, begin + copy.bytes);
+  }
+  const auto end = submit(use, std::move(copy));
+  if (end == nullptr || !to_pageable) return;
+  platform().queues.finish(*end);
+  platform().order.host_learns(end->clock);
+  platform().queues.surface(*use.context);
 }
 
-CUresult copy_on(CUstream stream, const Copy& copy) {
-  return guarded([&] {
-    context_of(stream);
-    run(copy);
-  });
+CUresult copy_on(CUstream stream, CopyWork&& copy) {
+  return guarded([&] { copy_async(use_stream(stream), std::move(copy)); });
+}
+
+/// On the default stream. What is read from pageable memory may reach the device later; else the
+/// copy has ended when the call returns, unless it stays on the device.
+void copy_now(CopyWork&& copy, bool wait) {
+  const StreamUse use = use_stream(nullptr);
+  platform().captures.forbid_synchronous(*use.context);
+  if (platform().queues.deferred() || platform().order.on()) {
+    platform().queues.finish(use);
+    platform().order.host_learns(*use.context, true);
+    platform().queues.surface(*use.context);
+    wait &= !is_pageable(copy.from, copy.from_side);
+  }
+  copy_async(use, std::move(copy));
+  if (!wait) return;
+  platform().queues.finish(use);
+  platform().order.host_learns(*use.stream);
+  platform().queues.surface(*use.context);
 }
 
 CUresult memcpy_htod(CUdeviceptr to, const void* from, std::size_t bytes) {
-  return copy_now({"cuMemcpyHtoD", to, address_of(from), bytes, Side::device, Side::host});
+  return guarded([&] {
+    copy_now({"cuMemcpyHtoD", to, address_of(from), bytes, Side::device, Side::host, {}}, true);
+  });
 }
 CUresult memcpy_dtoh(void* to, CUdeviceptr from, std::size_t bytes) {
-  return copy_now({"cuMemcpyDtoH", address_of(to), from, bytes, Side::host, Side::device});
+  return guarded([&] {
+    copy_now({"cuMemcpyDtoH", address_of(to), from, bytes, Side::host, Side::device, {}}, true);
+  });
 }
 CUresult memcpy_dtod(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
-  return copy_now({"cuMemcpyDtoD", to, from, bytes});
+  return guarded([&] {
+    copy_now({"cuMemcpyDtoD", to, from, bytes, Side::device, Side::device, {}}, false);
+  });
 }
 CUresult memcpy_htod_async(CUdeviceptr to, const void* from, std::size_t bytes, CUstream stream) {
   return copy_on(stream,
-                 {"cuMemcpyHtoDAsync", to, address_of(from), bytes, Side::device, Side::host});
+                 {"cuMemcpyHtoDAsync", to, address_of(from), bytes, Side::device, Side::host, {}});
 }
 CUresult memcpy_dtoh_async(void* to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
   return copy_on(stream,
-                 {"cuMemcpyDtoHAsync", address_of(to), from, bytes, Side::host, Side::device});
+                 {"cuMemcpyDtoHAsync", address_of(to), from, bytes, Side::host, Side::device, {}});
 }
 CUresult memcpy_dtod_async(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
-  return copy_on(stream, {"cuMemcpyDtoDAsync", to, from, bytes});
+  return copy_on(stream, {"cuMemcpyDtoDAsync", to, from, bytes, Side::device, Side::device, {}});
 }
 
 /// Either address may be of the host: unified addressing tells.
 CUresult memcpy_async(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
-  return copy_on(stream, {"cuMemcpyAsync", to, from, bytes, Side::any, Side::any});
+  return copy_on(stream, {"cuMemcpyAsync", to, from, bytes, Side::any, Side::any, {}});
 }
 
 /// The memory must belong to the device of the context named with it.
@@ -95,23 +153,30 @@ void require_on(CUcontext context, std::uint64_t address, std::size_t bytes) {
   require(memory == &device->memory);
 }
 
+/// Comes after all work of the two contexts and before all that follows.
 CUresult memcpy_peer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
                      std::size_t bytes) {
   return guarded([&] {
-    current_context();
+    const auto current = current_context();
     require_on(to_context, to, bytes);
     require_on(from_context, from, bytes);
-    run({"cuMemcpyPeer", to, from, bytes});
+    for (const auto& context : {live_context(to_context), live_context(from_context), current}) {
+      platform().captures.forbid_synchronous(*context);
+      platform().queues.finish(*context);
+      platform().order.host_learns(*context, false);
+      platform().queues.surface(*context);
+    }
+    copy_now({"cuMemcpyPeer", to, from, bytes, Side::device, Side::device, {}}, true);
   });
 }
 
 CUresult memcpy_peer_async(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
                            CUcontext from_context, std::size_t bytes, CUstream stream) {
   return guarded([&] {
-    context_of(stream);
+    const StreamUse use = use_stream(stream);
     require_on(to_context, to, bytes);
     require_on(from_context, from, bytes);
-    run({"cuMemcpyPeerAsync", to, from, bytes});
+    copy_async(use, {"cuMemcpyPeerAsync", to, from, bytes, Side::device, Side::device, {}});
   });
 }
 

@@ -102,6 +102,20 @@ CUresult device_can_access_peer(int* can_access, CUdevice device, CUdevice peer)
   });
 }
 
+/// Links between simulated devices are all alike.
+CUresult device_get_p2p_attribute(int* value, CUdevice_P2PAttribute attribute, CUdevice source,
+                                  CUdevice target) {
+  return guarded([&] {
+    require(value != nullptr);
+    require(platform().device(source).ordinal != platform().device(target).ordinal,
+            CUDA_ERROR_INVALID_DEVICE);
+    require(attribute >= CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK &&
+            attribute <= CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED);
+    *value = attribute == CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED ||
+             attribute == CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED;
+  });
+}
+
 }  // namespace
 
 void install_device_queries(DriverApi& api) {
@@ -114,6 +128,7 @@ void install_device_queries(DriverApi& api) {
   api.cuDeviceGetPCIBusId = device_get_pci_bus_id;
   api.cuDeviceGetByPCIBusId = device_get_by_pci_bus_id;
   api.cuDeviceCanAccessPeer = device_can_access_peer;
+  api.cuDeviceGetP2PAttribute = device_get_p2p_attribute;
 }
 
 }  // namespace kernwright::sim

@@ -1,7 +1,6 @@
-// Driver functions of events: a record is a time stamp, because earlier work has run by then.
+// Driver functions of events, and streams that wait for them.
+#include "sim/device/launch.h"
 #include "sim/device/platform.h"
-
-#include <chrono>
 
 namespace kernwright::sim {
 namespace {
@@ -32,35 +31,114 @@ CUresult event_destroy(CUevent handle) {
       [&] { require(platform().events.remove(handle) != nullptr, CUDA_ERROR_INVALID_HANDLE); });
 }
 
-CUresult event_record(CUevent handle, CUstream stream) {
+}  // namespace
+
+void record_event(CUevent handle, const StreamUse& use) {
+  if (handle == nullptr) return;
+  const auto event = find_event(handle);
+  require(use.context->id == event->context->id, CUDA_ERROR_INVALID_HANDLE);
+  {
+    const std::lock_guard lock(event->mutex);
+    if (platform().captures.record(use, *event)) return;
+  }
+  auto mark = platform().queues.issue(use, RecordWork{event});
+  if (mark == nullptr) {
+    mark = std::make_shared<Mark>();
+    mark->reach();
+  }
+  const std::lock_guard lock(event->mutex);
+  event->mark = std::move(mark);
+}
+
+namespace {
+
+/// With the external flag the record is a node of a captured graph, done anew at each launch.
+CUresult event_record_with_flags(CUevent handle, CUstream stream, unsigned int flags) {
   return guarded([&] {
     const auto event = find_event(handle);
-    require(context_of(stream)->id == event->context->id, CUDA_ERROR_INVALID_HANDLE);
-    const auto now = std::chrono::steady_clock::now().time_since_epoch();
-    event->nanoseconds = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+    const StreamUse use = use_stream(stream);
+    require(flags == CU_EVENT_RECORD_DEFAULT || flags == CU_EVENT_RECORD_EXTERNAL);
+    if (flags == CU_EVENT_RECORD_EXTERNAL && platform().captures.has(use)) {
+      submit(use, RecordWork{event});
+    } else {
+      record_event(handle, use);
+    }
   });
 }
 
-/// An event that was never recorded counts as done.
+CUresult event_record(CUevent handle, CUstream stream) {
+  return event_record_with_flags(handle, stream, CU_EVENT_RECORD_DEFAULT);
+}
+
+/// What counts is what the event stands for now, not what it is recorded for later.
+CUresult stream_wait_event(CUstream handle, CUevent event_handle, unsigned int flags) {
+  return guarded([&] {
+    const StreamUse use = use_stream(handle);
+    const auto event = find_event(event_handle);
+    require(flags == CU_EVENT_WAIT_DEFAULT || flags == CU_EVENT_WAIT_EXTERNAL);
+    if (flags == CU_EVENT_WAIT_EXTERNAL && platform().captures.has(use)) {
+      submit(use, WaitWork{event});
+      return;
+    }
+    std::shared_ptr<Mark> mark;
+    {
+      const std::lock_guard lock(event->mutex);
+      if (platform().captures.wait(use, *event)) return;
+      mark = event->mark;
+    }
+    if (mark == nullptr) return;  // never recorded: nothing to wait for
+    platform().queues.issue(use, WaitWork{event}, {std::move(mark)});
+  });
+}
+
+/// The mark of the last record; null when there was none, which counts as done. Throws Failure when
+/// a capture forbids to ask.
+std::shared_ptr<Mark> mark_of(Event& event) {
+  const std::lock_guard lock(event.mutex);
+  platform().captures.forbid_event(event);
+  return event.mark;
+}
+
 CUresult event_query(CUevent handle) {
-  return guarded([&] { find_event(handle); });
+  return guarded([&] {
+    const auto event = find_event(handle);
+    const auto mark = mark_of(*event);
+    if (mark == nullptr) return;
+    const bool over = platform().queues.query(*mark);
+    platform().queues.surface(*event->context);
+    require(over, CUDA_ERROR_NOT_READY);
+    platform().order.host_learns(mark->clock);
+  });
 }
 
 CUresult event_synchronize(CUevent handle) {
-  return guarded([&] { find_event(handle); });
+  return guarded([&] {
+    const auto event = find_event(handle);
+    const auto mark = mark_of(*event);
+    if (mark == nullptr) return;
+    platform().queues.finish(*mark);
+    platform().order.host_learns(mark->clock);
+    platform().queues.surface(*event->context);
+  });
 }
 
 CUresult event_elapsed_time(float* milliseconds, CUevent start, CUevent end) {
   return guarded([&] {
     require(milliseconds != nullptr);
+    std::int64_t times[2];
     const auto first = find_event(start), last = find_event(end);
-    for (const auto& event : {first, last}) {
-      const bool timed = (event->flags & CU_EVENT_DISABLE_TIMING) == 0;
-      require(timed && event->nanoseconds != 0, CUDA_ERROR_INVALID_HANDLE);
+    for (int i = 0; i < 2; ++i) {
+      Event& event = i == 0 ? *first : *last;
+      const std::lock_guard lock(event.mutex);
+      require(event.capture == nullptr, CUDA_ERROR_CAPTURED_EVENT);
+      const bool timed = (event.flags & CU_EVENT_DISABLE_TIMING) == 0;
+      require(timed && event.mark != nullptr, CUDA_ERROR_INVALID_HANDLE);
+      require(event.mark->done, CUDA_ERROR_NOT_READY);
+      times[i] = event.mark->nanoseconds;
     }
     require(first->context->device.ordinal == last->context->device.ordinal,
             CUDA_ERROR_INVALID_HANDLE);
-    *milliseconds = static_cast<float>(last->nanoseconds - first->nanoseconds) / 1e6f;
+    *milliseconds = static_cast<float>(times[1] - times[0]) / 1e6f;
   });
 }
 
@@ -70,9 +148,11 @@ void install_event(DriverApi& api) {
   api.cuEventCreate = event_create;
   api.cuEventDestroy = event_destroy;
   api.cuEventRecord = event_record;
+  api.cuEventRecordWithFlags = event_record_with_flags;
   api.cuEventQuery = event_query;
   api.cuEventSynchronize = event_synchronize;
   api.cuEventElapsedTime = event_elapsed_time;
+  api.cuStreamWaitEvent = stream_wait_event;
 }
 
 }  // namespace kernwright::sim

@@ -7,7 +7,54 @@
 namespace kernwright::sim {
 namespace {
 
-/// `height` rows of `width` elements, `pitch` bytes apart.
+/// Bytes from the first to past the last one that is filled. Throws Failure INVALID_VALUE.
+std::size_t extent_of(const FillWork& fill) {
+  require(fill.to % fill.element == 0);
+  if (fill.width == 0 || fill.height == 0) return 0;
+  require(fill.width <= ~std::size_t{0} / fill.element / 2);
+  const std::size_t row = fill.width * fill.element;
+  if (fill.height == 1) return row;
+  require(fill.pitch >= row && fill.pitch % fill.element == 0);
+  require(fill.height - 1 <= (~std::size_t{0} - row) / fill.pitch);
+  return (fill.height - 1) * fill.pitch + row;
+}
+
+std::byte* located(const FillWork& fill, std::size_t bytes) {
+  return checked_range({fill.call, fill.to, bytes, Side::device, true});
+}
+
+template <typename Element>
+void fill_rows(std::byte* begin, const FillWork& fill) {
+  for (std::size_t y = 0; y < fill.height; ++y) {
+    std::fill_n(reinterpret_cast<Element*>(begin + y * fill.pitch), fill.width,
+                static_cast<Element>(fill.value));
+  }
+}
+
+}  // namespace
+
+void check(const FillWork& fill) {
+  const std::size_t bytes = extent_of(fill);
+  if (bytes == 0) return;
+  const std::lock_guard execution(platform().execution);
+  located(fill, bytes);
+}
+
+void perform(const FillWork& fill, AccessLog* log) {
+  const std::size_t bytes = extent_of(fill);
+  if (bytes == 0) return;
+  const std::lock_guard execution(platform().execution);
+  std::byte* const begin = located(fill, bytes);
+  for (std::size_t y = 0; log != nullptr && y < fill.height; ++y) {
+    log->note(fill.to + y * fill.pitch, fill.width * fill.element, TouchKind::write);
+  }
+  if (fill.element == 1) fill_rows<unsigned char>(begin, fill);
+  if (fill.element == 2) fill_rows<unsigned short>(begin, fill);
+  if (fill.element == 4) fill_rows<unsigned>(begin, fill);
+}
+
+namespace {
+
 template <typename Element>
 struct Fill {
   const char* call;
@@ -15,40 +62,24 @@ struct Fill {
   std::size_t pitch;
   Element value;
   std::size_t width, height;
+
+  FillWork work() const { return {call, to, pitch, value, sizeof(Element), width, height}; }
 };
 
-template <typename Element>
-void run(const Fill<Element>& fill) {
-  require(fill.to % sizeof(Element) == 0);
-  if (fill.width == 0 || fill.height == 0) return;
-  require(fill.width <= ~std::size_t{0} / sizeof(Element) / 2);
-  const std::size_t row = fill.width * sizeof(Element);
-  if (fill.height > 1) {
-    require(fill.pitch >= row && fill.pitch % sizeof(Element) == 0);
-    require(fill.height - 1 <= (~std::size_t{0} - row) / fill.pitch);
-  }
-  const std::size_t bytes = (fill.height - 1) * (fill.height > 1 ? fill.pitch : 0) + row;
-  const std::lock_guard execution(platform().execution);
-  std::byte* const begin = checked_range({fill.call, fill.to, bytes, Side::device, true});
-  for (std::size_t y = 0; y < fill.height; ++y) {
-    std::fill_n(reinterpret_cast<Element*>(begin + y * fill.pitch), fill.width, fill.value);
-  }
-}
-
+/// Asynchronous with respect to the host like the other form, but on the default stream, which may
+/// have to wait for others, and so forbidden where a capture would miss it.
 template <typename Element>
 CUresult fill_now(const Fill<Element>& fill) {
   return guarded([&] {
-    current_context();
-    run(fill);
+    const StreamUse use = use_stream(nullptr);
+    platform().captures.forbid_synchronous(*use.context);
+    submit(use, fill.work());
   });
 }
 
 template <typename Element>
 CUresult fill_on(CUstream stream, const Fill<Element>& fill) {
-  return guarded([&] {
-    context_of(stream);
-    run(fill);
-  });
+  return guarded([&] { submit(use_stream(stream), fill.work()); });
 }
 
 CUresult memset_d8(CUdeviceptr to, unsigned char value, std::size_t count) {

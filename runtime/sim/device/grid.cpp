@@ -3,6 +3,7 @@
 
 #include "sim/device/print.h"
 #include "sim/device/thread_pool.h"
+#include "sim/exec/access_log.h"
 #include "sim/exec/block_runner.h"
 
 #include <algorithm>
@@ -26,11 +27,13 @@ class Grid {
         width_(static_cast<int>(std::min<std::uint64_t>(blocks_, static_cast<unsigned>(width)))),
         chunk_(std::clamp<std::uint64_t>(
             blocks_ / (kChunksPerWorker * static_cast<unsigned>(width_)), 1, kLargestChunk)),
-        prints_(static_cast<std::size_t>(width_)) {}
+        prints_(static_cast<std::size_t>(width_)),
+        logs_(launch.accesses == nullptr ? 0 : static_cast<std::size_t>(width_)) {}
 
   GridResult run() {
     ThreadPool::get().run(width_, [this](int worker) { serve(worker); });
     if (failure_) std::rethrow_exception(failure_);
+    for (const AccessLog& log : logs_) launch_.accesses->merge(log);
     GridResult result;
     if (faulty_block_ != kNoBlock) result.fault = std::move(fault_);
     result.printed = join(prints_);
@@ -43,6 +46,7 @@ class Grid {
     PrintBuffer& print = prints_[static_cast<std::size_t>(worker)];
     launch.print = PrintBuffer::append;
     launch.print_sink = &print;
+    if (!logs_.empty()) launch.accesses = &logs_[static_cast<std::size_t>(worker)];
     BlockRunner runner(launch, static_cast<std::uint32_t>(worker));
     while (true) {
       const std::uint64_t first = next_.fetch_add(chunk_, std::memory_order_relaxed);
@@ -86,6 +90,7 @@ class Grid {
   FaultReport fault_;
   std::exception_ptr failure_;
   std::vector<PrintBuffer> prints_;
+  std::vector<AccessLog> logs_;  // empty when nobody asks
 };
 
 }  // namespace

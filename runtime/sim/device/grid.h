@@ -19,6 +19,12 @@ struct GridResult {
 /// are set here. Blocks start in the order of their linear index; after a finding no block behind
 /// it starts, while the ones before it still run, so that the same block is reported whatever the
 /// number of threads. Throws what BlockRunner's constructor throws.
+/// `launch.accesses` takes what all blocks touched; null = nobody asks.
 GridResult run_grid(const LaunchContext& launch, int width);
+
+/// The same for a grid whose blocks wait for each other: all are in flight together and take turns,
+/// so that each makes progress. Makes the workspace that grid-wide barriers use. Of several
+/// findings the first one in time is reported. Throws std::bad_alloc when it does not fit.
+GridResult run_cooperative_grid(const LaunchContext& launch, int width);
 
 }  // namespace kernwright::sim

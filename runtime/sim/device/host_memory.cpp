@@ -15,6 +15,7 @@ CUresult mem_host_alloc(void** address, std::size_t bytes, unsigned int flags) {
   return guarded([&] {
     const auto context = current_context();
     require(address != nullptr && (flags & ~kAllocFlags) == 0);
+    platform().captures.forbid_unsafe();
     AllocationInfo info;
     info.kind = AllocationKind::host;
     info.flags = flags;
@@ -28,8 +29,10 @@ CUresult mem_alloc_host(void** address, std::size_t bytes) {
 
 CUresult mem_free_host(void* address) {
   return guarded([&] {
-    current_context();
+    const auto context = current_context();
+    platform().captures.forbid_unsafe();
     if (address == nullptr) return;
+    platform().queues.finish(*context);
     free_allocation(reinterpret_cast<std::uint64_t>(address), true, "cuMemFreeHost");
   });
 }
@@ -40,6 +43,7 @@ CUresult mem_host_register(void* address, std::size_t bytes, unsigned int flags)
     const auto begin = reinterpret_cast<std::uint64_t>(address);
     const bool fits = bytes != 0 && begin <= ~bytes && ((begin + bytes) & kWindowMask) == 0;
     require(address != nullptr && fits && (flags & ~kRegisterFlags) == 0);
+    platform().captures.forbid_unsafe();
     Platform& instance = platform();
     require(instance.host_memory.adopt_host(begin, bytes),
             CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
@@ -57,8 +61,10 @@ CUresult mem_host_register(void* address, std::size_t bytes, unsigned int flags)
 
 CUresult mem_host_unregister(void* address) {
   return guarded([&] {
-    current_context();
+    const auto context = current_context();
     require(address != nullptr);
+    platform().captures.forbid_unsafe();
+    platform().queues.finish(*context);
     require(release_registered(reinterpret_cast<std::uint64_t>(address)),
             CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
   });

@@ -1,24 +1,16 @@
 // Driver functions that launch kernels.
+#include "sim/device/launch.h"
+
 #include "sim/device/function.h"
 #include "sim/device/grid.h"
 #include "sim/device/platform.h"
 #include "sim/device/print.h"
 #include "sim/device/thread_pool.h"
 
-#include <chrono>
 #include <cstring>
 
 namespace kernwright::sim {
 namespace {
-
-struct Launch {
-  CUfunction function = nullptr;
-  std::array<std::uint32_t, 3> grid{}, block{};
-  std::uint32_t shared_bytes = 0;
-  CUstream stream = nullptr;
-  void** parameters = nullptr;
-  void** extra = nullptr;
-};
 
 /// The code that a finding has on a GPU.
 CUresult result_of(FaultKind kind) {
@@ -37,7 +29,7 @@ CUresult result_of(FaultKind kind) {
   }
 }
 
-void check_shape(const Function& function, const FunctionInfo& info, const Launch& launch) {
+void check_shape(const Function& function, const FunctionInfo& info, const LaunchRequest& launch) {
   const DeviceProfile& profile = device_profile();
   for (std::size_t axis = 0; axis < 3; ++axis) {
     const auto most_threads =
@@ -78,7 +70,7 @@ std::vector<std::byte> from_extra(const FunctionInfo& info, void** extra) {
   return {begin, begin + info.parameter_bytes};
 }
 
-std::vector<std::byte> pack_parameters(const FunctionInfo& info, const Launch& launch) {
+std::vector<std::byte> pack_parameters(const FunctionInfo& info, const LaunchRequest& launch) {
   require(launch.parameters == nullptr || launch.extra == nullptr);
   if (launch.extra != nullptr) return from_extra(info, launch.extra);
   std::vector<std::byte> block(info.parameter_bytes);
@@ -91,64 +83,104 @@ std::vector<std::byte> pack_parameters(const FunctionInfo& info, const Launch& l
   return block;
 }
 
-GridResult execute(const Function& function, const Module& module, const Launch& launch,
-                   const std::vector<std::byte>& parameters) {
+/// A cooperative grid must be resident as a whole.
+void check_resident(const Function& function, const LaunchRequest& launch) {
+  const int threads = static_cast<int>(launch.block[0] * launch.block[1] * launch.block[2]);
+  const auto fitting =
+      static_cast<std::uint64_t>(resident_blocks(function, threads, launch.shared_bytes)) *
+      static_cast<std::uint64_t>(
+          device_profile().required(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+  const std::uint64_t blocks = std::uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2];
+  require(blocks <= fitting, CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+}
+
+GridResult execute(const KernelWork& work, const Module& module, AccessLog* log) {
   Context& context = *module.context;
   LaunchContext request;
   request.program = &module.code->program();
-  request.function = function.index;
-  request.grid = launch.grid;
-  request.block = launch.block;
-  request.dynamic_shared_bytes = launch.shared_bytes;
-  request.parameters = parameters.data();
-  request.parameter_bytes = static_cast<std::uint32_t>(parameters.size());
+  request.function = work.function->index;
+  request.grid = work.grid;
+  request.block = work.block;
+  request.dynamic_shared_bytes = work.shared_bytes;
+  request.parameters = work.parameters.data();
+  request.parameter_bytes = static_cast<std::uint32_t>(work.parameters.size());
   request.memory = &context.device.memory;
   request.instruction_budget = platform().instruction_budget;
   request.heap = &context.heap;
   request.grid_id = platform().next_id();
+  request.accesses = log;
   const std::lock_guard execution(platform().execution);
-  GridResult result = run_grid(request, platform().threads);
+  GridResult result = work.cooperative ? run_cooperative_grid(request, platform().threads)
+                                       : run_grid(request, platform().threads);
   context.device.memory.reclaim();
   return result;
 }
 
-void run(const Launch& launch) {
-  const auto context = context_of(launch.stream);
-  const auto function = find_function(launch.function);
-  const auto module = function->module.lock();
-  require(module != nullptr && module->context->id == context->id, CUDA_ERROR_INVALID_HANDLE);
-  const FunctionInfo& info = module->code->program().functions[function->index];
-  check_shape(*function, info, launch);
-  const std::vector<std::byte> parameters = pack_parameters(info, launch);
-  GridResult result = execute(*function, *module, launch, parameters);
+}  // namespace
+
+std::vector<ParameterSlot> parameters_of(const Function& function) {
+  const auto module = function.module.lock();
+  require(module != nullptr, CUDA_ERROR_INVALID_HANDLE);
+  return module->code->program().functions[function.index].parameters;
+}
+
+KernelWork prepare(const LaunchRequest& launch, const Context& context) {
+  KernelWork work;
+  work.handle = launch.function;
+  work.function = find_function(launch.function);
+  work.module = work.function->module.lock();
+  require(work.module != nullptr && work.module->context->id == context.id,
+          CUDA_ERROR_INVALID_HANDLE);
+  const FunctionInfo& info = work.module->code->program().functions[work.function->index];
+  check_shape(*work.function, info, launch);
+  if (launch.cooperative) check_resident(*work.function, launch);
+  work.parameters = pack_parameters(info, launch);
+  work.grid = launch.grid;
+  work.block = launch.block;
+  work.shared_bytes = launch.shared_bytes;
+  work.cooperative = launch.cooperative;
+  return work;
+}
+
+void perform(const KernelWork& work, AccessLog* log) {
+  const auto module = work.module != nullptr ? work.module : work.function->module.lock();
+  if (module == nullptr) {
+    fail_with(CUDA_ERROR_INVALID_HANDLE, FaultKind::use_after_free,
+              "the module of kernel " + work.function->name + " was unloaded before it ran");
+  }
+  GridResult result = execute(work, *module, log);
   deliver_print(result.printed);
   if (!result.fault) return;
-  if (result.fault->kernel.empty()) result.fault->kernel = function->name;
+  if (result.fault->kernel.empty()) result.fault->kernel = work.function->name;
   const CUresult code = result_of(result.fault->kind);
   throw Failure{code, std::move(*result.fault)};
 }
+
+namespace {
 
 CUresult launch_kernel(CUfunction function, unsigned int grid_x, unsigned int grid_y,
                        unsigned int grid_z, unsigned int block_x, unsigned int block_y,
                        unsigned int block_z, unsigned int shared_bytes, CUstream stream,
                        void** parameters, void** extra) {
   return guarded([&] {
-    run({function,
-         {grid_x, grid_y, grid_z},
-         {block_x, block_y, block_z},
-         shared_bytes,
-         stream,
-         parameters,
-         extra});
+    const StreamUse use = use_stream(stream);
+    submit(use, prepare({function,
+                         {grid_x, grid_y, grid_z},
+                         {block_x, block_y, block_z},
+                         shared_bytes,
+                         parameters,
+                         extra,
+                         false},
+                        *use.context));
   });
 }
 
-void record(CUevent handle) {
+/// NOTE: the event of an attribute must not keep time (CUlaunchAttributeID's reference).
+void check_event(CUevent handle) {
   if (handle == nullptr) return;
   const auto event = platform().events.find(handle);
   require(event != nullptr, CUDA_ERROR_INVALID_HANDLE);
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  event->nanoseconds = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+  require((event->flags & CU_EVENT_DISABLE_TIMING) != 0);
 }
 
 /// Attributes that change how a launch is scheduled make no difference here; those that the device
@@ -158,15 +190,18 @@ void check_attributes(const CUlaunchConfig& config) {
   for (unsigned i = 0; i < config.numAttrs; ++i) {
     const CUlaunchAttributeValue& value = config.attrs[i].value;
     switch (config.attrs[i].id) {
-      case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
-        require(value.cooperative == 0, CUDA_ERROR_NOT_SUPPORTED);
-        break;
       case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
         require(value.clusterDim.x == 1 && value.clusterDim.y == 1 && value.clusterDim.z == 1,
                 CUDA_ERROR_INVALID_CLUSTER_SIZE);
         break;
       case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
         require(value.deviceUpdatableKernelNode.deviceUpdatable == 0, CUDA_ERROR_NOT_SUPPORTED);
+        break;
+      case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
+        check_event(value.programmaticEvent.event);
+        break;
+      case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
+        check_event(value.launchCompletionEvent.event);
         break;
       default:
         require(config.attrs[i].id >= CU_LAUNCH_ATTRIBUTE_IGNORE &&
@@ -175,14 +210,26 @@ void check_attributes(const CUlaunchConfig& config) {
   }
 }
 
-void record_events(const CUlaunchConfig& config) {
+/// The last cooperative attribute counts.
+bool is_cooperative(const CUlaunchConfig& config) {
+  bool cooperative = false;
+  for (unsigned i = 0; i < config.numAttrs; ++i) {
+    if (config.attrs[i].id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) {
+      cooperative = config.attrs[i].value.cooperative != 0;
+    }
+  }
+  return cooperative;
+}
+
+/// Both kinds of event are reached when the kernel ends, which is never too early.
+void record_events(const CUlaunchConfig& config, const StreamUse& use) {
   for (unsigned i = 0; i < config.numAttrs; ++i) {
     const CUlaunchAttributeValue& value = config.attrs[i].value;
     if (config.attrs[i].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT) {
-      record(value.programmaticEvent.event);
+      record_event(value.programmaticEvent.event, use);
     }
     if (config.attrs[i].id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT) {
-      record(value.launchCompletionEvent.event);
+      record_event(value.launchCompletionEvent.event, use);
     }
   }
 }
@@ -192,14 +239,16 @@ CUresult launch_kernel_ex(const CUlaunchConfig* config, CUfunction function, voi
   return guarded([&] {
     require(config != nullptr);
     check_attributes(*config);
-    run({function,
-         {config->gridDimX, config->gridDimY, config->gridDimZ},
-         {config->blockDimX, config->blockDimY, config->blockDimZ},
-         config->sharedMemBytes,
-         config->hStream,
-         parameters,
-         extra});
-    record_events(*config);
+    const StreamUse use = use_stream(config->hStream);
+    submit(use, prepare({function,
+                         {config->gridDimX, config->gridDimY, config->gridDimZ},
+                         {config->blockDimX, config->blockDimY, config->blockDimZ},
+                         config->sharedMemBytes,
+                         parameters,
+                         extra,
+                         is_cooperative(*config)},
+                        *use.context));
+    record_events(*config, use);
   });
 }
 

@@ -1,4 +1,4 @@
-// Driver functions that make and end device memory.
+// Driver functions that make and end device and managed memory.
 #include "sim/device/allocation.h"
 #include "sim/device/platform.h"
 #include "sim/device/teardown.h"
@@ -32,14 +32,31 @@ CUresult mem_alloc(CUdeviceptr* address, std::size_t bytes) {
   return guarded([&] {
     const auto context = current_context();
     require(address != nullptr);
+    platform().captures.forbid_unsafe();
     *address = allocate_for(*context, bytes, {});
   });
 }
 
+/// cuMemFree waits for the device, but not for memory of a pool: there the caller must have waited
+/// (driver API, "Stream Ordered Memory Allocator").
+void finish_before_free(const Context& context, std::uint64_t address) {
+  Platform& instance = platform();
+  {
+    const std::lock_guard lock(instance.allocations_mutex);
+    const auto record = instance.allocations.find(address);
+    if (record != instance.allocations.end() && record->second.pool != nullptr) return;
+  }
+  instance.queues.finish(context);
+}
+
 CUresult mem_free(CUdeviceptr address) {
   return guarded([&] {
-    current_context();
-    if (address != 0) free_allocation(address, false, "cuMemFree");
+    const auto context = current_context();
+    platform().captures.forbid_unsafe();
+    if (address == 0) return;
+    require_allocation(address, "cuMemFree", false);
+    finish_before_free(*context, address);
+    free_allocation(address, false, "cuMemFree");
   });
 }
 
@@ -48,6 +65,7 @@ CUresult mem_alloc_managed(CUdeviceptr* address, std::size_t bytes, unsigned int
     const auto context = current_context();
     require(address != nullptr);
     require(flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST);
+    platform().captures.forbid_unsafe();
     AllocationInfo info;
     info.kind = AllocationKind::managed;
     *address = allocate_for(*context, bytes, info);
@@ -64,6 +82,34 @@ CUresult mem_get_info(std::size_t* free, std::size_t* total) {
   });
 }
 
+/// Managed memory is one and the same everywhere, so advice and prefetches change nothing.
+void require_managed(CUdeviceptr address, std::size_t bytes, CUdevice device) {
+  current_context();
+  require(bytes != 0);
+  if (device != kDeviceCpu) platform().device(device);
+  const auto known = platform().host_memory.lookup(address);
+  require(known && known->kind == AllocationKind::managed && known->range.contains(address, bytes));
+}
+
+CUresult mem_advise(CUdeviceptr address, std::size_t bytes, CUmem_advise advice, CUdevice device) {
+  return guarded([&] {
+    require(advice >= CU_MEM_ADVISE_SET_READ_MOSTLY && advice <= CU_MEM_ADVISE_UNSET_ACCESSED_BY);
+    const bool ignores_device = advice <= CU_MEM_ADVISE_UNSET_READ_MOSTLY ||
+                                advice == CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION;
+    require_managed(address, bytes, ignores_device ? kDeviceCpu : device);
+  });
+}
+
+CUresult mem_prefetch_async(CUdeviceptr address, std::size_t bytes, CUdevice device,
+                            CUstream stream) {
+  return guarded([&] {
+    const StreamUse use = use_stream(stream);
+    require_managed(address, bytes, device);
+    platform().captures.forbid_in(use);
+    submit(use, EmptyWork{"cuMemPrefetchAsync"});
+  });
+}
+
 }  // namespace
 
 void install_memory(DriverApi& api) {
@@ -71,6 +117,8 @@ void install_memory(DriverApi& api) {
   api.cuMemFree = mem_free;
   api.cuMemAllocManaged = mem_alloc_managed;
   api.cuMemGetInfo = mem_get_info;
+  api.cuMemAdvise = mem_advise;
+  api.cuMemPrefetchAsync = mem_prefetch_async;
 }
 
 }  // namespace kernwright::sim

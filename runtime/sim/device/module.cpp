@@ -161,6 +161,7 @@ CUresult module_load_data_ex(CUmodule* module, const void* image, unsigned int o
                              CUjit_option* options, void** option_values) {
   return guarded([&] {
     require(module != nullptr);
+    platform().captures.forbid_unsafe();
     *module = load(image, JitOptions(option_count, options, option_values));
   });
 }
@@ -178,8 +179,10 @@ std::shared_ptr<Module> find_module(CUmodule handle) {
 CUresult module_unload(CUmodule handle) {
   return guarded([&] {
     current_context();
-    const auto module = platform().modules.remove(handle);
-    require(module != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    platform().captures.forbid_unsafe();
+    const auto module = find_module(handle);
+    platform().queues.finish(*module->context);  // work in flight still needs it
+    require(platform().modules.remove(handle) != nullptr, CUDA_ERROR_INVALID_HANDLE);
     for (const CUfunction function : module->functions) platform().functions.remove(function);
   });
 }

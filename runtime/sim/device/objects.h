@@ -3,6 +3,7 @@
 
 #include "base/fault_report.h"
 #include "driver/driver_types.h"
+#include "sim/check/vector_clock.h"
 #include "sim/device/loader.h"
 #include "sim/device/profile.h"
 #include "sim/exec/heap.h"
@@ -11,6 +12,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -24,6 +26,21 @@ namespace kernwright::sim {
 class Platform;
 struct SimDevice;
 
+struct Stream;
+struct QueuedWork;
+struct Capture;
+struct GraphNode;
+struct GraphMemory;
+
+/// The end of a piece of work; events point at the one that they recorded.
+struct Mark {
+  std::atomic<bool> done{false};
+  std::atomic<std::int64_t> nanoseconds{0};  ///< steady clock when it was reached
+  VectorClock clock;                         ///< what happened before; set before others see it
+
+  void reach() noexcept;
+};
+
 /// A primary context, from its first retain to its last release. Ids are never reused.
 struct Context {
   Context(SimDevice& its_device, std::uint64_t its_id);
@@ -32,21 +49,48 @@ struct Context {
   const std::uint64_t id;
   std::array<std::atomic<std::size_t>, kLimitCount> limits{};
   Heap heap;            ///< of malloc() in device code
-  std::mutex mutex;     ///< guards peers
+  std::mutex mutex;     ///< guards peers and per_thread
   std::set<int> peers;  ///< ordinals of the devices whose memory kernels may access
+  const std::shared_ptr<Stream> legacy;
+  std::map<std::uint64_t, std::shared_ptr<Stream>> per_thread;  ///< by thread_number()
+
+  /// Why every further call fails, where errors stick (sim/device.h); else CUDA_SUCCESS.
+  std::atomic<CUresult> lost{CUDA_SUCCESS};
+  VectorClock blocking_clock;  ///< all work of blocking streams so far; guarded by StreamOrder
+  VectorClock whole_clock;     ///< all work so far
 };
 
+/// The default streams have an object too; their `context` is null (see StreamUse).
 struct Stream {
   std::shared_ptr<Context> context;
   std::uint64_t id = 0;
   unsigned flags = 0;
   int priority = 0;
+  bool legacy = false;
+  bool blocking() const noexcept { return !legacy && (flags & CU_STREAM_NON_BLOCKING) == 0; }
+
+  // Guarded by WorkQueues.
+  std::deque<std::shared_ptr<QueuedWork>> queue;
+  bool busy = false;           ///< its oldest work runs
+  std::shared_ptr<Mark> last;  ///< end of the work issued last; null when that never was deferred
+
+  // Guarded by Captures.
+  std::shared_ptr<Capture> capture;
+  std::vector<std::shared_ptr<GraphNode>> tips;  ///< what the next captured work depends on
+
+  // Guarded by StreamOrder.
+  Actor actor = 0;  ///< 0 = none yet
+  VectorClock clock;
 };
 
 struct Event {
   std::shared_ptr<Context> context;
   unsigned flags = 0;
-  std::atomic<std::int64_t> nanoseconds{0};  ///< steady clock at the last record; 0 = never
+  std::mutex mutex;            ///< guards the rest
+  std::shared_ptr<Mark> mark;  ///< of the last record; null = never recorded
+  /// Where the last record was captured; null when it was none.
+  std::shared_ptr<Capture> capture;
+  std::vector<std::shared_ptr<GraphNode>> tips;
 };
 
 struct Function;
@@ -96,6 +140,9 @@ struct AllocationInfo {
   unsigned flags = 0;                ///< of cuMemHostAlloc or cuMemHostRegister
   bool registered = false;           ///< by cuMemHostRegister
   std::shared_ptr<MemoryPool> pool;  ///< of stream-ordered allocations
+  std::weak_ptr<GraphMemory> graph;  ///< of allocations that belong to a graph
+  bool of_graph = false;
+  bool freeing = false;  ///< a cuMemFreeAsync was issued
 };
 
 struct SimDevice {

@@ -2,11 +2,13 @@
 #include "sim/device/platform.h"
 
 #include "base/env.h"
+#include "sim/device.h"
 #include "sim/device/thread_pool.h"
 
 #include <pthread.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 
 namespace kernwright::sim {
@@ -33,7 +35,10 @@ Context::Context(SimDevice& its_device, std::uint64_t its_id)
     : device(its_device),
       id(its_id),
       heap(its_device.memory,
-           device_profile().limits[CU_LIMIT_MALLOC_HEAP_SIZE].value_or(kDefaultHeapBytes)) {
+           device_profile().limits[CU_LIMIT_MALLOC_HEAP_SIZE].value_or(kDefaultHeapBytes)),
+      legacy(std::make_shared<Stream>()) {
+  legacy->legacy = true;
+  legacy->id = its_id;  // which no other stream has
   for (std::size_t i = 0; i < limits.size(); ++i)
     limits[i] = device_profile().limits[i].value_or(0);
 }
@@ -55,6 +60,11 @@ Platform::Platform()
     device->default_pool_handle = pools.insert(device->default_pool);
     devices.push_back(std::move(device));
   }
+  if (env_is_set(Env::sim_seed)) queues.set_seed(env_number(Env::sim_seed));
+  const auto checks = env_list(Env::checks);
+  order.turn(std::any_of(checks.begin(), checks.end(), [](const std::string& word) {
+    return word == "race" || word == "streams";
+  }));
 }
 
 SimDevice& Platform::device(CUdevice ordinal) {
@@ -98,6 +108,7 @@ Platform& platform() {
   if (instance == nullptr || g_forked.load(std::memory_order_relaxed)) {
     fail(CUDA_ERROR_NOT_INITIALIZED);
   }
+  require(!in_host_function(), CUDA_ERROR_NOT_PERMITTED);
   return *instance;
 }
 
@@ -106,31 +117,92 @@ std::vector<CUcontext>& context_stack() noexcept {
   return stack;
 }
 
+std::shared_ptr<Context> live_context(CUcontext handle) {
+  SimDevice* const device = platform().device_of(handle);
+  require(device != nullptr, CUDA_ERROR_INVALID_CONTEXT);
+  const std::lock_guard lock(device->context_mutex);
+  require(device->primary != nullptr, CUDA_ERROR_CONTEXT_IS_DESTROYED);
+  require(device->primary->lost == CUDA_SUCCESS, device->primary->lost);
+  return device->primary;
+}
+
+std::shared_ptr<Context> current_context() {
+  platform();
+  const std::vector<CUcontext>& stack = context_stack();
+  require(!stack.empty() && stack.back() != nullptr, CUDA_ERROR_INVALID_CONTEXT);
+  return live_context(stack.back());
+}
+
+std::uint64_t thread_number() noexcept {
+  static std::atomic<std::uint64_t> last{0};
+  static thread_local const std::uint64_t number = ++last;
+  return number;
+}
+
 namespace {
 
-std::shared_ptr<Context> live_context(SimDevice& device) {
-  const std::lock_guard lock(device.context_mutex);
-  require(device.primary != nullptr, CUDA_ERROR_CONTEXT_IS_DESTROYED);
-  return device.primary;
+std::shared_ptr<Stream> per_thread_stream(Context& context) {
+  const std::lock_guard lock(context.mutex);
+  std::shared_ptr<Stream>& stream = context.per_thread[thread_number()];
+  if (stream == nullptr) {
+    stream = std::make_shared<Stream>();
+    stream->id = platform().next_id();
+  }
+  return stream;
 }
 
 }  // namespace
 
-std::shared_ptr<Context> current_context() {
-  Platform& instance = platform();
-  const std::vector<CUcontext>& stack = context_stack();
-  require(!stack.empty() && stack.back() != nullptr, CUDA_ERROR_INVALID_CONTEXT);
-  SimDevice* const device = instance.device_of(stack.back());
-  require(device != nullptr, CUDA_ERROR_INVALID_CONTEXT);
-  return live_context(*device);
+StreamUse use_stream(CUstream handle) {
+  if (handle == nullptr || handle == kStreamLegacy) {
+    auto context = current_context();
+    auto stream = context->legacy;
+    return {std::move(context), std::move(stream)};
+  }
+  if (handle == kStreamPerThread) {
+    auto context = current_context();
+    auto stream = per_thread_stream(*context);
+    return {std::move(context), std::move(stream)};
+  }
+  auto stream = platform().streams.find(handle);
+  require(stream != nullptr, CUDA_ERROR_INVALID_HANDLE);
+  require(stream->context->lost == CUDA_SUCCESS, stream->context->lost);
+  auto context = stream->context;
+  return {std::move(context), std::move(stream)};
 }
 
-std::shared_ptr<Context> context_of(CUstream stream) {
-  auto current = current_context();
-  if (stream == nullptr || stream == kStreamLegacy || stream == kStreamPerThread) return current;
-  const auto object = platform().streams.find(stream);
-  require(object != nullptr, CUDA_ERROR_INVALID_HANDLE);
-  return object->context;
+void lose(Context& context, CUresult code) noexcept {
+  const bool ends =
+      code == CUDA_ERROR_ILLEGAL_ADDRESS || code == CUDA_ERROR_LAUNCH_TIMEOUT ||
+      (code >= CUDA_ERROR_ASSERT && code <= CUDA_ERROR_LAUNCH_FAILED &&
+       code != CUDA_ERROR_TOO_MANY_PEERS && code != CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED &&
+       code != CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+  const Platform* const instance = g_platform.load();
+  if (!ends || instance == nullptr || !instance->sticky_errors) return;
+  CUresult none = CUDA_SUCCESS;
+  context.lost.compare_exchange_strong(none, code);
+}
+
+std::shared_ptr<Mark> submit(const StreamUse& use, Work&& work,
+                             std::vector<std::shared_ptr<Mark>> after) {
+  Platform& instance = platform();
+  if (instance.captures.take(use, work)) return nullptr;
+  return instance.queues.issue(use, std::move(work), std::move(after));
+}
+
+void set_schedule_seed(std::optional<std::uint64_t> seed) {
+  initialise_platform();
+  platform().queues.set_seed(seed);
+}
+
+void set_stream_checks(bool on) {
+  initialise_platform();
+  platform().order.turn(on);
+}
+
+void set_sticky_errors(bool on) {
+  initialise_platform();
+  platform().sticky_errors = on;
 }
 
 void fail_with(CUresult code, FaultKind kind, std::string message, std::uint64_t address,

@@ -2,8 +2,12 @@
 #pragma once
 
 #include "driver/driver_api.h"
+#include "sim/check/stream_order.h"
+#include "sim/device/captures.h"
+#include "sim/device/graph.h"
 #include "sim/device/handle_table.h"
 #include "sim/device/objects.h"
+#include "sim/device/work_queues.h"
 
 #include <exception>
 #include <new>
@@ -35,6 +39,7 @@ class Platform {
   std::vector<std::unique_ptr<SimDevice>> devices;
   std::uint64_t instruction_budget = 0;  ///< of one warp; 0 = none
   int threads = 1;                       ///< host threads of a launch
+  std::atomic<bool> sticky_errors{false};
   Memory host_memory;  ///< page-locked, registered and managed memory, known to every device
   /// Held while simulated work runs or memory goes away, so that neither meets the other.
   /// Never held while code of the user runs.
@@ -45,6 +50,13 @@ class Platform {
   HandleTable<CUmodule, Module> modules{4};
   HandleTable<CUfunction, Function> functions{5};
   HandleTable<CUmemoryPool, MemoryPool> pools{6};
+  HandleTable<CUgraph, Graph> graphs{7};
+  HandleTable<CUgraphExec, GraphExec> executables{8};
+  HandleTable<CUgraphNode, GraphNode> nodes{9};
+
+  WorkQueues queues;
+  Captures captures;
+  StreamOrder order;
 
   std::mutex allocations_mutex;  ///< guards allocations
   std::map<std::uint64_t, AllocationInfo> allocations;
@@ -68,11 +80,22 @@ void initialise_platform();
 
 /// The context stack of the calling thread.
 std::vector<CUcontext>& context_stack() noexcept;
+/// The context behind a handle. Throws Failure INVALID_CONTEXT or CONTEXT_IS_DESTROYED.
+std::shared_ptr<Context> live_context(CUcontext handle);
 /// The context on top. Throws Failure INVALID_CONTEXT or CONTEXT_IS_DESTROYED.
 std::shared_ptr<Context> current_context();
-/// The context that work on `stream` belongs to; null and the special streams mean the current one.
-/// Throws Failure INVALID_HANDLE.
-std::shared_ptr<Context> context_of(CUstream stream);
+/// The stream behind a handle; null and the special handles mean default streams of the current
+/// context. Throws Failure INVALID_HANDLE.
+StreamUse use_stream(CUstream stream);
+/// A small number for each thread of the process, never 0.
+std::uint64_t thread_number() noexcept;
+/// Errors that end a context on a GPU end this one, where set_sticky_errors() asked for it.
+void lose(Context& context, CUresult code) noexcept;
+
+/// Puts work into a stream: it runs, waits, or becomes a node of the graph that the stream
+/// captures; then and when nothing waits the result is null. Throws Failure.
+std::shared_ptr<Mark> submit(const StreamUse& use, Work&& work,
+                             std::vector<std::shared_ptr<Mark>> after = {});
 
 /// The thread's last finding, for kwTakeReport.
 void leave_report(FaultReport report);
@@ -114,5 +137,8 @@ void install_copy(DriverApi& api);
 void install_fill(DriverApi& api);
 void install_stream(DriverApi& api);
 void install_event(DriverApi& api);
+void install_capture(DriverApi& api);
+void install_graph(DriverApi& api);
+void install_graph_exec(DriverApi& api);
 
 }  // namespace kernwright::sim

@@ -1,4 +1,5 @@
-// Driver functions of stream-ordered memory. A pool counts; freed memory goes back at once.
+// Driver functions of stream-ordered memory. A pool counts; memory goes back when its turn to be
+// freed comes.
 #include "sim/device/allocation.h"
 #include "sim/device/platform.h"
 #include "sim/device/teardown.h"
@@ -12,37 +13,85 @@ std::shared_ptr<MemoryPool> find_pool(CUmemoryPool handle) {
   return pool;
 }
 
-void allocate_from(const std::shared_ptr<MemoryPool>& pool, Context& context, CUdeviceptr* address,
-                   std::size_t bytes) {
-  require(address != nullptr && pool->device == &context.device);
+void count_use(MemoryPool& pool, std::uint64_t bytes) {
+  const std::lock_guard lock(pool.mutex);
+  pool.used += bytes;
+  pool.used_high = std::max(pool.used_high, pool.used);
+  pool.reserved_high = std::max(pool.reserved_high, pool.used);
+}
+
+/// What earlier work is going to free counts as free: before giving up it is run.
+std::uint64_t allocate_patiently(const StreamUse& use, std::uint64_t bytes,
+                                 const AllocationInfo& info) {
+  try {
+    return allocate_for(*use.context, bytes, info);
+  } catch (const Failure& failure) {
+    if (failure.code != CUDA_ERROR_OUT_OF_MEMORY || !platform().queues.deferred()) throw;
+  }
+  platform().queues.finish(*use.context);
+  return allocate_for(*use.context, bytes, info);
+}
+
+/// The memory of an allocation node: made now, so that the address is known, and kept by the graph.
+AllocWork allocate_for_graph(const StreamUse& use, std::uint64_t bytes, AllocationInfo info) {
+  auto memory = std::make_shared<GraphMemory>();
+  info.of_graph = true;
+  info.graph = memory;
+  memory->address = allocate_patiently(use, bytes, info);
+  memory->bytes = bytes;
+  return {memory->address, bytes, memory};
+}
+
+/// The address is known at once; in the stream's order the memory begins to be there later.
+void allocate_on(const StreamUse& use, const std::shared_ptr<MemoryPool>& pool,
+                 CUdeviceptr* address, std::size_t bytes) {
+  require(address != nullptr && pool->device == &use.context->device);
+  require(bytes != 0);
   AllocationInfo info;
   info.pool = pool;
-  *address = allocate_for(context, bytes, info);
-  const std::lock_guard lock(pool->mutex);
-  pool->used += bytes;
-  pool->used_high = std::max(pool->used_high, pool->used);
-  pool->reserved_high = std::max(pool->reserved_high, pool->used);
+  if (platform().captures.has(use)) {
+    AllocWork work = allocate_for_graph(use, bytes, info);
+    count_use(*pool, bytes);
+    const std::uint64_t begin = work.address;
+    submit(use, std::move(work));
+    *address = begin;
+    return;
+  }
+  const std::uint64_t begin = allocate_patiently(use, bytes, info);
+  count_use(*pool, bytes);
+  try {
+    submit(use, AllocWork{begin, bytes, nullptr});
+  } catch (...) {
+    free_allocation(begin, false, "cuMemAllocAsync");
+    throw;
+  }
+  *address = begin;
 }
 
 CUresult mem_alloc_async(CUdeviceptr* address, std::size_t bytes, CUstream stream) {
   return guarded([&] {
-    const auto context = context_of(stream);
-    allocate_from(context->device.default_pool, *context, address, bytes);
+    const StreamUse use = use_stream(stream);
+    allocate_on(use, use.context->device.default_pool, address, bytes);
   });
 }
 
 CUresult mem_alloc_from_pool_async(CUdeviceptr* address, std::size_t bytes, CUmemoryPool pool,
                                    CUstream stream) {
-  return guarded([&] {
-    const auto context = context_of(stream);
-    allocate_from(find_pool(pool), *context, address, bytes);
-  });
+  return guarded([&] { allocate_on(use_stream(stream), find_pool(pool), address, bytes); });
 }
 
+/// NOTE: a captured free is one of memory that a graph allocates ("Graph memory nodes").
 CUresult mem_free_async(CUdeviceptr address, CUstream stream) {
   return guarded([&] {
-    context_of(stream);
-    if (address != 0) free_allocation(address, false, "cuMemFreeAsync");
+    const StreamUse use = use_stream(stream);
+    if (address == 0) return;
+    auto graph = graph_memory_at(address);
+    if (graph == nullptr && platform().captures.has(use)) {
+      platform().captures.invalidate(use);
+      fail(CUDA_ERROR_INVALID_VALUE);
+    }
+    if (graph == nullptr) require_allocation(address, "cuMemFreeAsync", true);
+    submit(use, FreeWork{address, std::move(graph)});
   });
 }
 
@@ -157,6 +206,26 @@ CUresult mem_pool_set_access(CUmemoryPool handle, const CUmemAccessDesc* descrip
 }
 
 }  // namespace
+
+void perform(const AllocWork& work, AccessLog* log) {
+  if (work.graph != nullptr) work.graph->live = true;
+  if (log == nullptr) return;
+  if (work.graph == nullptr) platform().order.forget(work.address);
+  log->note(work.address, work.bytes, TouchKind::write);
+}
+
+void perform(const FreeWork& work, AccessLog* log) {
+  if (log != nullptr) {
+    const Memory* const memory = platform().memory_of(work.address);
+    const AddressRange range = memory == nullptr ? AddressRange{} : memory->find_own(work.address);
+    log->note(range.begin, range.end - range.begin, TouchKind::write);
+  }
+  if (work.graph != nullptr) {
+    work.graph->live = false;
+  } else {
+    free_allocation(work.address, false, "cuMemFreeAsync");
+  }
+}
 
 void install_pool(DriverApi& api) {
   api.cuMemAllocAsync = mem_alloc_async;

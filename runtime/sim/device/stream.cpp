@@ -1,25 +1,10 @@
-// Driver functions of streams. Work runs when it is issued: a legal order of every stream.
+// Driver functions of streams.
 #include "sim/device/platform.h"
 
 #include <algorithm>
 
 namespace kernwright::sim {
 namespace {
-
-bool is_special(CUstream stream) {
-  return stream == nullptr || stream == kStreamLegacy || stream == kStreamPerThread;
-}
-
-/// Null for the default streams, which have no object.
-std::shared_ptr<Stream> find_stream(CUstream handle) {
-  if (is_special(handle)) {
-    current_context();
-    return nullptr;
-  }
-  auto stream = platform().streams.find(handle);
-  require(stream != nullptr, CUDA_ERROR_INVALID_HANDLE);
-  return stream;
-}
 
 CUresult stream_create_with_priority(CUstream* handle, unsigned int flags, int priority) {
   return guarded([&] {
@@ -39,89 +24,80 @@ CUresult stream_create(CUstream* handle, unsigned int flags) {
   return stream_create_with_priority(handle, flags, 0);
 }
 
+/// Work that the stream still holds runs in its turn, as on a GPU.
 CUresult stream_destroy(CUstream handle) {
-  return guarded(
-      [&] { require(platform().streams.remove(handle) != nullptr, CUDA_ERROR_INVALID_HANDLE); });
+  return guarded([&] {
+    Platform& instance = platform();
+    const auto stream = instance.streams.remove(handle);
+    require(stream != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    instance.captures.leave(*stream);
+    if (instance.order.on()) instance.order.retire(*stream);
+  });
+}
+
+/// The host knows of all that the stream was given; on the default stream that is the work of all
+/// blocking streams too.
+void host_learns(const StreamUse& use) {
+  StreamOrder& order = platform().order;
+  order.host_learns(*use.stream);
+  if (use.stream->legacy) order.host_learns(*use.context, true);
 }
 
 CUresult stream_synchronize(CUstream handle) {
-  return guarded([&] { find_stream(handle); });
+  return guarded([&] {
+    const StreamUse use = use_stream(handle);
+    platform().captures.forbid_wait(use);
+    platform().queues.finish(use);
+    host_learns(use);
+    platform().queues.surface(*use.context);
+  });
 }
 
 CUresult stream_query(CUstream handle) {
-  return guarded([&] { find_stream(handle); });
-}
-
-CUresult stream_wait_event(CUstream handle, CUevent event, unsigned int flags) {
   return guarded([&] {
-    find_stream(handle);
-    require(platform().events.find(event) != nullptr, CUDA_ERROR_INVALID_HANDLE);
-    require(flags == CU_EVENT_WAIT_DEFAULT || flags == CU_EVENT_WAIT_EXTERNAL);
+    const StreamUse use = use_stream(handle);
+    platform().captures.forbid_wait(use);
+    const bool over = platform().queues.query(use);
+    platform().queues.surface(*use.context);
+    require(over, CUDA_ERROR_NOT_READY);
+    host_learns(use);
   });
 }
 
 CUresult stream_get_priority(CUstream handle, int* priority) {
   return guarded([&] {
     require(priority != nullptr);
-    const auto stream = find_stream(handle);
-    *priority = stream == nullptr ? 0 : stream->priority;
+    *priority = use_stream(handle).stream->priority;
   });
 }
 
 CUresult stream_get_flags(CUstream handle, unsigned int* flags) {
   return guarded([&] {
     require(flags != nullptr);
-    const auto stream = find_stream(handle);
-    *flags = stream == nullptr ? unsigned{CU_STREAM_DEFAULT} : stream->flags;
+    *flags = use_stream(handle).stream->flags;
   });
 }
 
 CUresult stream_get_ctx(CUstream handle, CUcontext* context) {
   return guarded([&] {
     require(context != nullptr);
-    *context = context_of(handle)->device.handle;
+    *context = use_stream(handle).context->device.handle;
   });
 }
 
-/// Ids of the default streams are derived from the context's, which no stream has.
 CUresult stream_get_id(CUstream handle, unsigned long long* id) {
   return guarded([&] {
     require(id != nullptr);
-    const auto stream = find_stream(handle);
-    *id = stream == nullptr ? current_context()->id : stream->id;
+    *id = use_stream(handle).stream->id;
   });
 }
 
-CUresult stream_is_capturing(CUstream handle, CUstreamCaptureStatus* status) {
-  return guarded([&] {
-    require(status != nullptr);
-    find_stream(handle);
-    *status = CU_STREAM_CAPTURE_STATUS_NONE;
-  });
-}
-
-CUresult stream_get_capture_info(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id,
-                                 CUgraph* graph, const CUgraphNode** dependencies,
-                                 std::size_t* dependency_count) {
-  return guarded([&] {
-    require(status != nullptr);
-    find_stream(handle);
-    *status = CU_STREAM_CAPTURE_STATUS_NONE;
-    if (id != nullptr) *id = 0;
-    if (graph != nullptr) *graph = nullptr;
-    if (dependencies != nullptr) *dependencies = nullptr;
-    if (dependency_count != nullptr) *dependency_count = 0;
-  });
-}
-
-/// Runs at once, on the calling thread and with no lock held.
+/// Runs with no lock held, on a thread that issues work or waits for some.
 CUresult launch_host_func(CUstream handle, CUhostFn function, void* user_data) {
-  const CUresult result = guarded([&] {
+  return guarded([&] {
     require(function != nullptr);
-    find_stream(handle);
+    submit(use_stream(handle), HostWork{function, user_data});
   });
-  if (result == CUDA_SUCCESS) function(user_data);
-  return result;
 }
 
 }  // namespace
@@ -132,13 +108,10 @@ void install_stream(DriverApi& api) {
   api.cuStreamDestroy = stream_destroy;
   api.cuStreamSynchronize = stream_synchronize;
   api.cuStreamQuery = stream_query;
-  api.cuStreamWaitEvent = stream_wait_event;
   api.cuStreamGetPriority = stream_get_priority;
   api.cuStreamGetFlags = stream_get_flags;
   api.cuStreamGetCtx = stream_get_ctx;
   api.cuStreamGetId = stream_get_id;
-  api.cuStreamIsCapturing = stream_is_capturing;
-  api.cuStreamGetCaptureInfo = stream_get_capture_info;
   api.cuLaunchHostFunc = launch_host_func;
 }
 

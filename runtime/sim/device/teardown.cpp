@@ -42,6 +42,9 @@ void release(Platform& instance, std::uint64_t address, const AllocationInfo& in
 
 void tear_down(Context& context) {
   Platform& instance = platform();
+  instance.captures.leave(context);
+  instance.queues.finish(context);
+  instance.queues.forget_failure(context);
   const auto belongs = [&](const auto& object) { return object.context->id == context.id; };
   instance.functions.remove_if(belongs);
   instance.modules.remove_if(belongs);
@@ -87,20 +90,58 @@ std::optional<AllocationInfo> take_record(std::uint64_t address, Condition&& con
 
 }  // namespace
 
-void free_allocation(std::uint64_t address, bool host, const char* call) {
-  const auto info = take_record(address, [&](const AllocationInfo& record) {
-    return !record.registered && (record.kind == AllocationKind::host) == host;
-  });
-  if (info) {
-    release(platform(), address, *info);
-    return;
-  }
+namespace {
+
+bool is_freeable(const AllocationInfo& record, bool host) {
+  return !record.registered && (record.kind == AllocationKind::host) == host;
+}
+
+[[noreturn]] void refuse_free(std::uint64_t address, bool host, const char* call) {
   bool freed = false;
   const std::string place = platform().describe(address, 1, &freed);
   fail_with(CUDA_ERROR_INVALID_VALUE, freed ? FaultKind::use_after_free : FaultKind::bounds,
             format("{} of {:#x}, which is not the start of live {} memory", call, address,
                    host ? "page-locked host" : "device"),
             address, 0, place);
+}
+
+}  // namespace
+
+void free_allocation(std::uint64_t address, bool host, const char* call) {
+  if (const auto graph = graph_memory_at(address); graph != nullptr) {
+    if (!graph->live.exchange(false)) refuse_free(address, host, call);
+    return;
+  }
+  const auto info =
+      take_record(address, [&](const AllocationInfo& record) { return is_freeable(record, host); });
+  if (!info) refuse_free(address, host, call);
+  release(platform(), address, *info);
+}
+
+void require_allocation(std::uint64_t address, const char* call, bool freeing) {
+  Platform& instance = platform();
+  bool found = false;
+  {
+    const std::lock_guard lock(instance.allocations_mutex);
+    const auto record = instance.allocations.find(address);
+    found = record != instance.allocations.end() && is_freeable(record->second, false) &&
+            !record->second.freeing;
+    if (found && freeing) record->second.freeing = true;
+  }
+  if (!found) refuse_free(address, false, call);
+}
+
+std::shared_ptr<GraphMemory> graph_memory_at(std::uint64_t address) {
+  Platform& instance = platform();
+  const std::lock_guard lock(instance.allocations_mutex);
+  const auto record = instance.allocations.find(address);
+  return record == instance.allocations.end() ? nullptr : record->second.graph.lock();
+}
+
+void release_graph_memory(std::uint64_t address) {
+  const auto info =
+      take_record(address, [](const AllocationInfo& record) { return record.of_graph; });
+  if (info) release(platform(), address, *info);
 }
 
 bool release_registered(std::uint64_t address) {

@@ -16,6 +16,15 @@ void apply_peers(Context& context);
 /// of a live allocation of device memory (or of host memory when `host`), naming `call`.
 void free_allocation(std::uint64_t address, bool host, const char* call);
 
+/// Throws what free_allocation() would throw, also when the memory is going to be freed already.
+/// With `freeing` it is from now on.
+void require_allocation(std::uint64_t address, const char* call, bool freeing);
+
+/// The graph's record of memory that one of its nodes allocates; null for any other address.
+std::shared_ptr<GraphMemory> graph_memory_at(std::uint64_t address);
+/// Ends the allocation when its graph and all that was made from it are gone.
+void release_graph_memory(std::uint64_t address);
+
 /// Ends a registration by cuMemHostRegister; false when there is none.
 bool release_registered(std::uint64_t address);
 

@@ -2,6 +2,7 @@
 #include "sim/exec/lane_memory.h"
 
 #include "base/format.h"
+#include "sim/exec/access_log.h"
 
 #include <algorithm>
 #include <string>
@@ -163,8 +164,20 @@ const Op* report_access(const Op* op, Warp& warp, int lane, const LaneAccess& ac
 
 std::byte* locate(const Op* op, Warp& warp, int lane, const LaneAccess& access) {
   std::byte* const host = try_locate(warp, lane, access);
-  if (host == nullptr) report_access(op, warp, lane, access);
+  if (host == nullptr) {
+    report_access(op, warp, lane, access);
+  } else if (warp.worker->launch->accesses != nullptr &&
+             region_of(warp, lane, access.space, access.address).host == nullptr) {
+    note_access(warp, access.kind, access.address, access.size);
+  }
   return host;
+}
+
+void note_access(const Warp& warp, AccessKind kind, std::uint64_t address, std::uint64_t size) {
+  const TouchKind touch = kind == AccessKind::read    ? TouchKind::read
+                          : kind == AccessKind::write ? TouchKind::write
+                                                      : TouchKind::atomic;
+  warp.worker->launch->accesses->note(address, size, touch);
 }
 
 std::uint64_t accessible_bytes(const Warp& warp, int lane, std::uint64_t address,

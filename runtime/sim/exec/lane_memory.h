@@ -26,6 +26,9 @@ struct LaneAccess {
 /// is freed; for shared and local memory until the block ends.
 std::byte* locate(const Op* op, Warp& warp, int lane, const LaneAccess& access);
 
+/// Tells the launch's access log, which there must be, of an access to global memory.
+void note_access(const Warp& warp, AccessKind kind, std::uint64_t address, std::uint64_t size);
+
 /// The same without a report: null when the access is not allowed.
 std::byte* try_locate(const Warp& warp, int lane, const LaneAccess& access) noexcept;
 

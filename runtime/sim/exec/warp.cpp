@@ -220,6 +220,10 @@ std::uint64_t Warp::uniform_special(SpecialRegister which) const {
       return launch.sm_count;
     case gridid:
       return launch.grid_id;
+    case envreg1:
+      return launch.grid_workspace >> 32;
+    case envreg2:
+      return launch.grid_workspace & 0xffffffff;
     case total_smem_size:
     case aggr_smem_size:
       return entry.dynamic_shared_offset + std::uint64_t{launch.dynamic_shared_bytes};

@@ -17,6 +17,7 @@
 
 namespace kernwright::sim {
 
+class AccessLog;
 struct Program;
 struct Block;
 struct Worker;
@@ -148,6 +149,9 @@ struct LaunchContext {
   void* heap = nullptr;        ///< device malloc (exec/builtins)
   std::uint64_t grid_id = 0;   ///< %gridid
   std::uint32_t sm_count = 1;  ///< %nsmid
+  /// Of a cooperative launch: %envreg1 (high half) and %envreg2; 0 in any other.
+  std::uint64_t grid_workspace = 0;
+  AccessLog* accesses = nullptr;  ///< takes every access to global memory; null = nobody asks
 };
 
 /// Per host thread: storage that is reused from block to block.

@@ -90,6 +90,8 @@ enum class SpecialRegister : std::uint8_t {
   cluster_nctaid_z,
   cluster_ctarank,
   cluster_nctarank,
+  envreg1,
+  envreg2,
   current_graph_exec,
 };
 

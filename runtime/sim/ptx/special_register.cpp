@@ -7,7 +7,7 @@ namespace kernwright::sim::ptx {
 namespace {
 
 // Indexed by SpecialRegister.
-constexpr std::array<std::string_view, 53> kNames{{
+constexpr std::array<std::string_view, 55> kNames{{
     "",
     "%tid.x",
     "%tid.y",
@@ -61,6 +61,8 @@ constexpr std::array<std::string_view, 53> kNames{{
     "%cluster_nctaid.z",
     "%cluster_ctarank",
     "%cluster_nctarank",
+    "%envreg1",
+    "%envreg2",
 }};
 static_assert(kNames.size() == static_cast<std::size_t>(SpecialRegister::current_graph_exec));
 

@@ -107,7 +107,7 @@ TEST_CASE("environment: lists are split at commas and blanks, all means every wo
   guard.set(",,init,");
   CHECK(env_list(Env::checks) == Words{"init"});
   guard.set("all");
-  CHECK(env_list(Env::checks) == Words{"memory", "init", "race", "sync"});
+  CHECK(env_list(Env::checks) == Words{"memory", "init", "race", "sync", "streams"});
   guard.set("race,bounds");
   CHECK_THROWS_AS(env_list(Env::checks), InvalidArgument);
 }

@@ -209,6 +209,7 @@ TEST_CASE("sim memory: stream-ordered allocations and their pools") {
   CHECK(number == before + 1000);
   CHECK(api.cuMemFreeAsync(a, nullptr) == CUDA_SUCCESS);
   CHECK(api.cuMemFreeAsync(a, nullptr) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(api.cuStreamSynchronize(nullptr) == CUDA_SUCCESS);
   CHECK(api.cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &number) == CUDA_SUCCESS);
   CHECK(number == before);
   CHECK(api.cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &number) == CUDA_SUCCESS);

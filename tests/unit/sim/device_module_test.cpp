@@ -275,7 +275,11 @@ TEST_CASE("sim launch: shapes and resources outside the limits are refused") {
   attributes[0].id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
   attributes[0].value.cooperative = 1;
   CUlaunchConfig config{1, 1, 1, 32, 1, 1, 0, nullptr, attributes, 1};
-  CHECK(api.cuLaunchKernelEx(&config, nothing, nullptr, nullptr) == CUDA_ERROR_NOT_SUPPORTED);
+  CHECK(api.cuLaunchKernelEx(&config, nothing, nullptr, nullptr) == CUDA_SUCCESS);
+  config.gridDimX = 1000000;
+  CHECK(api.cuLaunchKernelEx(&config, nothing, nullptr, nullptr) ==
+        CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+  config.gridDimX = 1;
   attributes[0].id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
   attributes[0].value.clusterDim = {2, 1, 1};
   CHECK(api.cuLaunchKernelEx(&config, nothing, nullptr, nullptr) ==

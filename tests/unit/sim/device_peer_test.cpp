@@ -93,7 +93,9 @@ TEST_CASE("sim peers: a kernel reaches another device's memory only while access
   REQUIRE(api.cuModuleGetFunction(&copy, module, "copy") == CUDA_SUCCESS);
   void* parameters[] = {&a, &b};
   const auto launch = [&] {
-    return api.cuLaunchKernel(copy, 1, 1, 1, 4, 1, 1, 0, nullptr, parameters, nullptr);
+    const CUresult result =
+        api.cuLaunchKernel(copy, 1, 1, 1, 4, 1, 1, 0, nullptr, parameters, nullptr);
+    return result == CUDA_SUCCESS ? api.cuCtxSynchronize() : result;
   };
   CHECK(launch() == CUDA_ERROR_ILLEGAL_ADDRESS);
   CHECK(first.report().kind == FaultKind::bounds);

@@ -36,7 +36,8 @@ const std::byte* source(const Op* op, Warp& warp, MemorySite& site, std::uint64_
   const AddressRange range = host != nullptr ? memory.find(address) : AddressRange{};
   site.first = range.begin;
   site.span = range.end - range.begin;
-  site.generation = host != nullptr ? memory.generation() : 0;
+  const bool reuse = host != nullptr && warp.worker->launch->accesses == nullptr;
+  site.generation = reuse ? memory.generation() : 0;
   return host;
 }
 

@@ -197,6 +197,11 @@ inline Pattern classify(const MemorySite& site, int first, std::uint64_t bytes) 
   }
   site.pattern = static_cast<std::uint8_t>(classify(site, first, access.bytes));
   site.half = static_cast<std::int64_t>(site.offsets[16]);
+  if (warp.worker->launch->accesses != nullptr && range.space == ptx::Space::global) {
+    site.generation = 0;  // so that every access comes here
+    for (std::uint32_t m = warp.mask; m != 0; m &= m - 1)
+      note_access(warp, access.kind, address[std::countr_zero(m)], access.bytes);
+  }
   return host_of(warp, range.space, base, first);
 }
 
