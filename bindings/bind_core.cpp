@@ -35,7 +35,7 @@ py::tuple memory_info(const DeviceObject& self) {
   MemoryInfo info;
   {
     const py::gil_scoped_release unlocked;
-    info = self.device->memory_info();
+    info = self.newest().memory_info();
   }
   return py::module_::import("kernwright._device").attr("MemoryInfo")(info.free, info.total);
 }
@@ -78,22 +78,30 @@ void bind_device(py::module_& m) {
           [](const DeviceObject& s, const py::object& timeout) {
             const auto limit = timeout_argument(timeout);
             const py::gil_scoped_release unlocked;
-            s.device->synchronize(limit);
+            s.newest().synchronize(limit);
           },
           py::arg("timeout") = py::none())
+      .def("reset",
+           [](const DeviceObject& s) {
+             const py::gil_scoped_release unlocked;
+             s.newest().reset();
+           })
+      .def_property_readonly("lost", [](const DeviceObject& s) { return s.newest().lost(); })
       .def("__enter__",
            [](const py::object& self) {
-             enter_device(*self.cast<DeviceObject&>().device);
+             enter_device(self.cast<DeviceObject&>().newest());
              return self;
            })
       .def("__exit__", [](const DeviceObject&, const py::args&) { leave_scope(); })
       .def("__eq__",
            [](const DeviceObject& s, const py::object& other) {
              return py::isinstance<DeviceObject>(other) &&
-                    other.cast<DeviceObject&>().device == s.device;
+                    &other.cast<DeviceObject&>().newest() == &s.newest();
            })
       .def("__hash__",
-           [](const DeviceObject& s) { return reinterpret_cast<std::intptr_t>(s.device) >> 4; })
+           [](const DeviceObject& s) {
+             return 2 * s.device->ordinal() + (s.device->is_simulated() ? 1 : 0);
+           })
       .def("__str__", [](const DeviceObject& s) { return device_key(*s.device); })
       .def("__repr__",
            [](const DeviceObject& s) {

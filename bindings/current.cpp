@@ -62,7 +62,7 @@ std::optional<std::uintptr_t> handle_attribute(py::handle value, const char* nam
 Device& device_argument(py::handle value) {
   Runtime& runtime = Runtime::get();
   if (value.is_none()) return runtime.current_device();
-  if (py::isinstance<DeviceObject>(value)) return *value.cast<DeviceObject&>().device;
+  if (py::isinstance<DeviceObject>(value)) return value.cast<DeviceObject&>().newest();
   if (PyUnicode_Check(value.ptr())) return runtime.device(value.cast<std::string>());
   const std::optional<std::int64_t> index = integer(value.ptr(), "a device index");
   if (!index) refuse("a device", "a Device, an index or a name", value);

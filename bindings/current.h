@@ -14,9 +14,11 @@ namespace kernwright::python {
 
 namespace py = pybind11;
 
-/// What Python calls a Device: devices live for good, so a pointer is enough.
+/// What Python calls a Device: devices live for good, so a pointer is enough. It stands for the
+/// device as such, which a reset does not change.
 struct DeviceObject {
   Device* device;
+  Device& newest() const noexcept { return device->newest(); }
 };
 
 /// None: the current device; else a Device, an index, or a name as Runtime::device() takes it.

@@ -186,7 +186,8 @@ void refuse_during_capture(const Device& device, const char* what, const char* a
 }
 
 RelaxedCapture::RelaxedCapture(const Device& device) noexcept : api_(device.driver()) {
-  changed_ = may_call_driver() && api_.cuThreadExchangeStreamCaptureMode(&mode_) == CUDA_SUCCESS;
+  changed_ = may_call_driver() && !device.lost() &&
+             api_.cuThreadExchangeStreamCaptureMode(&mode_) == CUDA_SUCCESS;
 }
 
 RelaxedCapture::~RelaxedCapture() {

@@ -4,37 +4,21 @@
 #include "base/errors.h"
 #include "base/format.h"
 #include "core/capture.h"
-#include "core/lifecycle.h"
+#include "core/device_state.h"
 
-#include <array>
-#include <atomic>
 #include <future>
-#include <limits>
-#include <mutex>
 #include <thread>
 
 namespace kernwright {
-namespace {
 
-constexpr int kUnknownAttribute = std::numeric_limits<int>::min();
-constexpr int kCachedAttributes = 160;
-
-}  // namespace
-
-struct Device::State {
-  std::mutex mutex;  ///< guards the making of the context, and the lost_ fields until `lost`
-  std::atomic<CUcontext> context{nullptr};
-  std::array<std::atomic<int>, kCachedAttributes> attributes;
-  std::atomic<bool> lost{false};
-  CUresult lost_code = CUDA_SUCCESS;
-  std::string lost_message;
-};
-
-Device::Device(const DriverApi& api, bool simulated, int ordinal, CUdevice device)
-    : api_(api),
+Device::Device(DeviceRegistry& registry, const DriverApi& api, bool simulated, int ordinal,
+               CUdevice device, int generation)
+    : registry_(registry),
+      api_(api),
       simulated_(simulated),
       ordinal_(ordinal),
       device_(device),
+      generation_(generation),
       state_(std::make_unique<State>()) {
   for (auto& value : state_->attributes) value.store(kUnknownAttribute, std::memory_order_relaxed);
   std::array<char, 256> text{};
@@ -149,8 +133,11 @@ CUresult Device::synchronize_within(std::chrono::nanoseconds timeout) {
   std::future<CUresult> outcome = done->get_future();
   std::thread([this, done] {
     try {
-      const ContextGuard guard(*this);
-      done->set_value(api_.cuCtxSynchronize());
+      const CUresult result = [this] {
+        const ContextGuard guard(*this);
+        return api_.cuCtxSynchronize();
+      }();
+      done->set_value(result);  // the last thing: whoever waits may be about to exit
     } catch (...) {
       done->set_exception(std::current_exception());
     }
@@ -160,42 +147,6 @@ CUresult Device::synchronize_within(std::chrono::nanoseconds timeout) {
   throw Timeout(format("{} is not done after {} s{}{}", identify(),
                        std::chrono::duration<double>(timeout).count(),
                        launches.empty() ? "" : "; last launches: ", launches));
-}
-
-bool Device::lost() const noexcept { return state_->lost.load(std::memory_order_acquire); }
-
-void Device::require_usable() const {
-  require_driver_allowed();
-  if (lost()) [[unlikely]] {
-    throw_lost();
-  }
-}
-
-void Device::throw_lost() const {
-  const char* name = result_name(state_->lost_code);
-  throw DeviceLost(state_->lost_message, state_->lost_code, name != nullptr ? name : "");
-}
-
-bool Device::latch_if_sticky(CUresult result, const char* call) noexcept {
-  if (simulated_ || !is_sticky(result)) return false;
-  try {
-    const std::string launches = history_.describe();  // before the lock: it asks foreign code
-    std::string message = format(
-        "{} is lost: {} reported {}. {}{}{}The context cannot be used any more in this process: "
-        "start a new one. To find the cause, run the kernel with KERNWRIGHT_DEVICE=sim or under "
-        "compute-sanitizer",
-        identify(), call, describe_result(api_, result),
-        launches.empty() ? "" : "Last launches, newest first: ", launches,
-        launches.empty() ? "" : ". ");
-    const std::lock_guard lock(state_->mutex);
-    if (state_->lost.load(std::memory_order_relaxed)) return true;
-    state_->lost_code = result;
-    state_->lost_message = std::move(message);
-    state_->lost.store(true, std::memory_order_release);
-  } catch (...) {
-    return false;  // no memory for the message: the next call on the device meets the same result
-  }
-  return true;
 }
 
 void Device::throw_fault(FaultReport report) {
@@ -226,6 +177,7 @@ void Device::throw_fault(FaultReport report) {
 
 void Device::fail(CUresult result, const char* call, const std::string& object,
                   const SourceOrigin& origin) {
+  if (lost()) throw_lost();  // what a call still in progress says is of no interest any more
   if (simulated_) {
     FaultReport report;
     if (api_.kwTakeReport(state_->context.load(std::memory_order_relaxed), &report) ==
@@ -247,27 +199,6 @@ void Device::fail(CUresult result, const char* call, const std::string& object,
   }
   const char* name = result_name(result);
   throw DriverError(text, result, name != nullptr ? name : "");
-}
-
-bool is_sticky(CUresult result) noexcept {
-  switch (result) {
-    case CUDA_ERROR_ECC_UNCORRECTABLE:
-    case CUDA_ERROR_NVLINK_UNCORRECTABLE:
-    case CUDA_ERROR_CONTAINED:
-    case CUDA_ERROR_ILLEGAL_ADDRESS:
-    case CUDA_ERROR_LAUNCH_TIMEOUT:
-    case CUDA_ERROR_ASSERT:
-    case CUDA_ERROR_HARDWARE_STACK_ERROR:
-    case CUDA_ERROR_ILLEGAL_INSTRUCTION:
-    case CUDA_ERROR_MISALIGNED_ADDRESS:
-    case CUDA_ERROR_INVALID_ADDRESS_SPACE:
-    case CUDA_ERROR_INVALID_PC:
-    case CUDA_ERROR_LAUNCH_FAILED:
-    case CUDA_ERROR_TENSOR_MEMORY_LEAK:
-      return true;
-    default:
-      return false;
-  }
 }
 
 std::string describe_result(const DriverApi& api, CUresult result) {

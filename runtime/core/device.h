@@ -13,6 +13,8 @@
 
 namespace kernwright {
 
+class DeviceRegistry;
+
 struct MemoryInfo {
   std::uint64_t free = 0;   ///< bytes
   std::uint64_t total = 0;  ///< bytes
@@ -49,8 +51,23 @@ class Device {
   /// while a stream of the device is being captured.
   void synchronize(std::optional<std::chrono::nanoseconds> timeout = std::nullopt);
 
-  /// True once a sticky error was seen: every later call on the device throws DeviceLost at once.
+  /// True once a sticky error was seen or the device was reset: every later call on this object,
+  /// and on all that was made on it, throws DeviceLost at once, without asking the driver.
   bool lost() const noexcept;
+
+  /// Destroys the primary context with all that is in it, memory of other libraries in this process
+  /// included, and makes a new one; usable after a sticky error, if the driver plays along. This
+  /// object then stays lost, its streams, buffers and kernels raise DeviceLost and let go of their
+  /// handles quietly; the device goes on as the object that is returned, which Runtime knows from
+  /// now on. Page-locked memory made on the device is unmapped: it must not be touched any more.
+  /// Where the device was reset already, returns what it became. Throws DeviceLost when the driver
+  /// refuses: then only a new process helps. Waits for no work; no other thread may be inside a
+  /// call on the device.
+  Device& reset();
+  /// What the device became by reset(), else this object itself. One load.
+  Device& newest() noexcept;
+  /// How often the device was reset before this object stood for it.
+  int generation() const noexcept { return generation_; }
 
   /// Throws what `result` of the driver call named `call` means (nothing for CUDA_SUCCESS):
   /// DeviceFault when the simulated device left a report, DeviceLost for sticky codes (and latches
@@ -78,16 +95,20 @@ class Device {
 
  private:
   friend class DeviceRegistry;
-  Device(const DriverApi& api, bool simulated, int ordinal, CUdevice device);
+  Device(DeviceRegistry& registry, const DriverApi& api, bool simulated, int ordinal,
+         CUdevice device, int generation = 0);
   [[noreturn]] void throw_fault(FaultReport report);
   [[noreturn]] void throw_lost() const;
   CUresult synchronize_within(std::chrono::nanoseconds timeout);
+  void reset_context();
 
   struct State;
+  DeviceRegistry& registry_;
   const DriverApi& api_;
   bool simulated_;
   int ordinal_;
   CUdevice device_;
+  int generation_;
   std::string name_;
   std::unique_ptr<State> state_;
   LaunchHistory history_;

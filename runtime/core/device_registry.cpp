@@ -54,10 +54,12 @@ DeviceRequest parse_device_request(std::string_view text) {
 
 DeviceRegistry::DeviceRegistry(Options options) : options_(std::move(options)) {
   no_driver_ = options_.cuda == nullptr && headline(options_.cuda_reason) != kNoGpu;
+  publish(cuda_, {});
+  publish(sim_, {});
   if (options_.cuda != nullptr) {
-    cuda_ = make_devices(*options_.cuda, false);
+    publish(cuda_, make_devices(*options_.cuda, false));
     options_.cuda_reason.clear();
-    if (cuda_.empty()) {
+    if (cuda_.load()->empty()) {
       options_.cuda_reason = format(
           "{}: the CUDA driver is installed but reports none; see what nvidia-smi says, and check "
           "CUDA_VISIBLE_DEVICES",
@@ -69,6 +71,23 @@ DeviceRegistry::DeviceRegistry(Options options) : options_(std::move(options)) {
 }
 
 DeviceRegistry::~DeviceRegistry() = default;
+
+void DeviceRegistry::publish(std::atomic<const List*>& place, List list) {
+  lists_.push_back(std::make_unique<const List>(std::move(list)));
+  place.store(lists_.back().get(), std::memory_order_release);
+}
+
+Device& DeviceRegistry::replace(Device& old) {
+  const std::lock_guard lock(mutex_);
+  std::unique_ptr<Device> made(new Device(*this, old.driver(), old.is_simulated(), old.ordinal(),
+                                          old.handle(), old.generation() + 1));
+  std::atomic<const List*>& place = old.is_simulated() ? sim_ : cuda_;
+  List list = *place.load();
+  std::replace(list.begin(), list.end(), &old, made.get());
+  publish(place, std::move(list));
+  owned_.push_back(std::move(made));
+  return *owned_.back();
+}
 
 std::vector<Device*> DeviceRegistry::make_devices(const DriverApi& api, bool simulated) {
   int count = 0;
@@ -86,7 +105,7 @@ std::vector<Device*> DeviceRegistry::make_devices(const DriverApi& api, bool sim
       throw DriverError(format("cuDeviceGet({}) failed: {}", ordinal, describe_result(api, result)),
                         result, result_name(result) != nullptr ? result_name(result) : "");
     }
-    owned_.push_back(std::unique_ptr<Device>(new Device(api, simulated, ordinal, handle)));
+    owned_.push_back(std::unique_ptr<Device>(new Device(*this, api, simulated, ordinal, handle)));
     made.push_back(owned_.back().get());
   }
   return made;
@@ -102,24 +121,25 @@ const std::vector<Device*>& DeviceRegistry::simulated() {
         throw DriverError("the simulated device did not start: " + describe_result(api, result),
                           result, result_name(result) != nullptr ? result_name(result) : "");
       }
-      sim_ = make_devices(api, true);
+      publish(sim_, make_devices(api, true));
     }
     sim_made_ = true;
   }
-  return sim_;
+  return *sim_.load();
 }
 
 const std::vector<Device*>& DeviceRegistry::devices() {
   const auto request = try_parse(options_.wanted);
   const auto kind = request ? request->kind : DeviceRequest::Kind::automatic;
-  if (kind == DeviceRequest::Kind::cuda) return cuda_;
-  if (kind == DeviceRequest::Kind::automatic && !cuda_.empty()) return cuda_;
+  const List& cuda = *cuda_.load();
+  if (kind == DeviceRequest::Kind::cuda) return cuda;
+  if (kind == DeviceRequest::Kind::automatic && !cuda.empty()) return cuda;
   if (kind == DeviceRequest::Kind::automatic) log_fallback();
   return simulated();
 }
 
 const std::vector<Device*>& DeviceRegistry::require_cuda() {
-  if (!cuda_.empty()) return cuda_;
+  if (const List& cuda = *cuda_.load(); !cuda.empty()) return cuda;
   const std::string what = format(
       "{}. A GPU was asked for: install the NVIDIA driver and make a GPU visible, or use the "
       "simulated device (KERNWRIGHT_DEVICE=sim)",
@@ -129,7 +149,7 @@ const std::vector<Device*>& DeviceRegistry::require_cuda() {
 }
 
 std::vector<Device*> DeviceRegistry::everything() {
-  std::vector<Device*> list = cuda_;
+  List list = *cuda_.load();
   const std::vector<Device*>& sim = simulated();
   list.insert(list.end(), sim.begin(), sim.end());
   return list;
@@ -179,7 +199,7 @@ Device& DeviceRegistry::by_name(std::string_view name) {
     case DeviceRequest::Kind::automatic:
       break;
   }
-  if (!cuda_.empty()) return *cuda_.front();
+  if (const List& cuda = *cuda_.load(); !cuda.empty()) return *cuda.front();
   log_fallback();
   return at(simulated(), 0, "auto");
 }

@@ -42,7 +42,8 @@ class DeviceRegistry {
   DeviceRegistry& operator=(const DeviceRegistry&) = delete;
 
   /// The GPUs where there are any and `wanted` is not a simulated one, else the simulated devices.
-  /// Empty when `wanted` is "cuda" and there is no GPU.
+  /// Empty when `wanted` is "cuda" and there is no GPU. The list stays as it is when a device is
+  /// reset; the next call returns one with the new device.
   const std::vector<Device*>& devices();
   Device& by_index(int index);
   Device& by_name(std::string_view name);
@@ -53,7 +54,12 @@ class DeviceRegistry {
   const std::string& cuda_unavailable_reason() const noexcept { return options_.cuda_reason; }
   bool has_driver() const noexcept { return options_.cuda != nullptr; }
 
+  /// Puts a new device into the place of `old`, whose context was reset. For Device::reset().
+  Device& replace(Device& old);
+
  private:
+  using List = std::vector<Device*>;
+  void publish(std::atomic<const List*>& place, List list);
   std::vector<Device*> make_devices(const DriverApi& api, bool simulated);
   const std::vector<Device*>& simulated();
   const std::vector<Device*>& require_cuda();
@@ -65,10 +71,11 @@ class DeviceRegistry {
 
   Options options_;
   std::vector<std::unique_ptr<Device>> owned_;
-  std::vector<Device*> cuda_;
-  std::vector<Device*> sim_;
+  std::vector<std::unique_ptr<const List>> lists_;  ///< also those that were replaced
+  std::atomic<const List*> cuda_{nullptr};
+  std::atomic<const List*> sim_{nullptr};
   bool no_driver_ = false;
-  std::mutex mutex_;  ///< guards the making of sim_ and owned_
+  std::mutex mutex_;  ///< guards the making of sim_, lists_ and owned_
   bool sim_made_ = false;
   std::atomic<bool> fallback_logged_{false};
 };

@@ -100,8 +100,8 @@ Device& Runtime::device(int index) { return state_->devices().by_index(index); }
 Device& Runtime::device(std::string_view name) { return state_->devices().by_name(name); }
 
 Device& Runtime::current_device() {
-  if (thread_current != nullptr) return *thread_current;
-  if (Device* ready = state_->preferred.load(std::memory_order_acquire)) return *ready;
+  if (thread_current != nullptr) return thread_current->newest();
+  if (Device* ready = state_->preferred.load(std::memory_order_acquire)) return ready->newest();
   Device& chosen = state_->devices().preferred();
   state_->preferred.store(&chosen, std::memory_order_release);
   return chosen;

@@ -144,6 +144,7 @@ void Stream::join_capture(const Event& event) const {
 
 void Stream::wait(const Event& event) const {
   const Box& self = box();
+  event.device().require_usable();  // else its handle may not exist any more
   const ContextGuard guard(self.device);
   if (any_capture() || event.capture() != 0 || (handle() != nullptr && !is_owned())) {
     join_capture(event);

@@ -101,6 +101,20 @@ void DriverRecord::release(CUdevice device, const char* by) {
   }
 }
 
+void DriverRecord::reset(CUdevice device) {
+  const std::lock_guard lock(mutex_);
+  const CUcontext context = primaries_[device].context;
+  for (auto it = live_.begin(); it != live_.end();) {
+    if (it->second.context != context) {
+      ++it;
+      continue;
+    }
+    if (it->first.first == Kind::module) remove_functions(it->first.second);
+    dead_.insert(it->first);
+    it = live_.erase(it);
+  }
+}
+
 /// The record under which memory is kept: each way of freeing takes both ways of allocating.
 std::optional<DriverRecord::Key> DriverRecord::find(Kind kind, std::uint64_t handle) const {
   if (const Key key(kind, handle); live_.contains(key)) return key;

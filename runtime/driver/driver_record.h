@@ -49,6 +49,8 @@ class DriverRecord {
   void retain(CUcontext context, CUdevice device);
   /// A primary context is given back; the last time, nothing of it may be left.
   void release(CUdevice device, const char* by);
+  /// A primary context is made anew: all that was in it is gone.
+  void reset(CUdevice device);
 
   /// Takes out what is about to be destroyed; a problem when it is not there or the context
   /// differs.

@@ -191,6 +191,13 @@ struct Hook<Row::cuDevicePrimaryCtxRelease> : Plain {
 };
 
 template <>
+struct Hook<Row::cuDevicePrimaryCtxReset> : Plain {
+  static void end(State& state, const char*, Pending&, CUresult result, CUdevice device) {
+    if (result == CUDA_SUCCESS) state.record.reset(device);
+  }
+};
+
+template <>
 struct Hook<Row::cuLaunchKernelEx> : Plain {
   static Pending begin(State& state, const char* name, const CUlaunchConfig* config, auto...) {
     if (config != nullptr) state.record.use(Kind::stream, key(config->hStream), name);

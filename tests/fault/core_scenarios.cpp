@@ -1,9 +1,11 @@
 // Uses of the core room: devices, streams, events, modules, kernels and launches.
 #include "base/errors.h"
 #include "core/event.h"
+#include "core/graph.h"
 #include "core/module.h"
 #include "core/stream.h"
 #include "fault/fault_fixture.h"
+#include "sim/device.h"
 
 #include <doctest/doctest.h>
 
@@ -77,6 +79,17 @@ void use_kernels(Device& device) {
   require(kernel.occupancy(64, 64 << 10) > 0, "occupancy with much shared memory");
 }
 
+void use_reset(Device& device) {
+  const Stream before = Stream::create(device);
+  Device& fresh = device.reset();
+  Stream::create(fresh).synchronize();
+  fresh.synchronize();
+  try {
+    before.synchronize();
+    require(false, "a stream of before the reset is refused");
+  } catch (const DeviceLost&) {}
+}
+
 /// Plain device memory, without the rooms above core.
 struct Floats {
   Floats(Device& its_device, std::size_t its_count) : device(its_device), count(its_count) {
@@ -127,10 +140,58 @@ void use_launches(Device& device) {
   require(y.read() == std::vector<float>(100, 19), "three launches");
 }
 
+void use_graphs(Device& device) {
+  const Kernel kernel = load_saxpy(device);
+  const Floats x(device, 100);
+  const Floats y(device, 100);
+  x.write(std::vector<float>(100, 3));
+  y.write(std::vector<float>(100, 1));
+  float a = 2;
+  int n = 100;
+  CUdeviceptr from = x.address;
+  CUdeviceptr to = y.address;
+  void* arguments[] = {&a, &from, &to, &n};
+  const Stream stream = Stream::create(device);
+  const Stream side = Stream::create(device);
+  Graph graph(device);
+  const auto record = [&](int launches) {
+    graph.capture(stream, [&] {
+      side.wait(stream.record());
+      kernel.launch({.grid = {1}, .block = {128}, .stream = side}, arguments);
+      stream.wait(side.record());
+      for (int i = 1; i < launches; ++i) {
+        kernel.launch({.grid = {1}, .block = {128}, .stream = stream}, arguments);
+      }
+    });
+  };
+  record(2);
+  require(graph.nodes().size() == 2, "two kernels");
+  graph.launch(stream);
+  stream.synchronize();
+  require(y.read() == std::vector<float>(100, 13), "a launch of two kernels");
+  a = 1;
+  graph.update(graph.nodes()[0], arguments);
+  graph.launch(stream);
+  record(2);
+  record(3);
+  graph.launch(stream);
+  stream.synchronize();
+  require(y.read() == std::vector<float>(100, 31), "kernels with new arguments, and a third");
+  graph.reset();
+}
+
+/// Whether the simulated device captures streams.
+bool has_graphs() {
+  const DriverApi& api = sim::driver_api();
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+  return api.cuThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS &&
+         api.cuThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS;
+}
+
 }  // namespace
 
 std::vector<Scenario> core_scenarios() {
-  return {
+  std::vector<Scenario> list = {
       {"devices", Seen::as_gpu, use_devices},
       {"simulated devices", Seen::as_simulated, use_devices},
       on_device("streams", Seen::as_gpu, use_streams),
@@ -139,8 +200,11 @@ std::vector<Scenario> core_scenarios() {
       on_device("modules of simulated devices", Seen::as_simulated, use_modules),
       on_device("kernels", Seen::as_gpu, use_kernels),
       on_device("launches", Seen::as_gpu, use_launches),
+      on_device("a reset", Seen::as_gpu, use_reset, {"cuDevicePrimaryCtxRelease"}),
       on_device("launches on simulated devices", Seen::as_simulated, use_launches),
   };
+  if (has_graphs()) list.push_back(on_device("graphs", Seen::as_gpu, use_graphs));
+  return list;
 }
 
 }  // namespace kernwright::testing
