@@ -1,12 +1,14 @@
-// Buffers: memory that frees itself in stream order, and page-locked host memory.
+// Buffers: memory that frees itself in stream order.
 #include "memory/buffer.h"
 
 #include "base/errors.h"
 #include "base/format.h"
 #include "base/log.h"
+#include "core/capture.h"
 #include "core/device.h"
 #include "core/event.h"
 #include "core/lifecycle.h"
+#include "memory/allocation_site.h"
 
 #include <cstdint>
 #include <limits>
@@ -37,13 +39,13 @@ struct Buffer::Users {
 
 Buffer::Buffer() noexcept = default;
 
-Buffer::Buffer(std::shared_ptr<MemoryResource> resource, std::size_t bytes, Stream stream)
-    : resource_(std::move(resource)),
-      stream_(std::move(stream)),
-      users_(std::make_unique<Users>()) {
+Buffer::Buffer(std::shared_ptr<MemoryResource> resource, std::size_t bytes, Stream stream,
+               const LaunchSite& site)
+    : resource_(std::move(resource)), stream_(std::move(stream)) {
   if (bytes > static_cast<std::size_t>(std::numeric_limits<std::int64_t>::max())) {
     throw InvalidArgument(format("a buffer of {} bytes: at most 2^63 - 1", bytes));
   }
+  const AllocationSiteScope scope(site);
   if (bytes != 0) address_ = resource_->allocate(bytes, stream_);
   bytes_ = bytes;
 }
@@ -55,7 +57,7 @@ Buffer::Buffer(Buffer&& other) noexcept
       stream_(std::move(other.stream_)),
       address_(std::exchange(other.address_, 0)),
       bytes_(std::exchange(other.bytes_, 0)),
-      users_(std::move(other.users_)) {}
+      users_(other.users_.exchange(nullptr)) {}
 
 Buffer& Buffer::operator=(Buffer&& other) noexcept {
   if (this == &other) return *this;
@@ -64,41 +66,59 @@ Buffer& Buffer::operator=(Buffer&& other) noexcept {
   stream_ = std::move(other.stream_);
   address_ = std::exchange(other.address_, 0);
   bytes_ = std::exchange(other.bytes_, 0);
-  users_ = std::move(other.users_);
+  users_ = other.users_.exchange(nullptr);
   return *this;
+}
+
+/// Most buffers never have any, so the list is made with the first.
+Buffer::Users& Buffer::users() {
+  Users* known = users_.load(std::memory_order_acquire);
+  if (known != nullptr) return *known;
+  auto made = std::make_unique<Users>();
+  if (users_.compare_exchange_strong(known, made.get())) known = made.release();
+  return *known;
 }
 
 void Buffer::use_on(const Stream& stream) {
   if (address_ == 0 || is_same_stream(stream, stream_)) return;
   const Stream user = stream ? stream : Stream::legacy(device());
-  const std::lock_guard lock(users_->mutex);
+  if (any_capture() && capture_of(user) != nullptr) return;
+  Users& all = users();
+  const std::lock_guard lock(all.mutex);
   Users::User* entry = nullptr;
-  for (Users::User& known : users_->list) {
+  for (Users::User& known : all.list) {
     if (is_same_stream(known.stream, user)) entry = &known;
   }
-  if (entry == nullptr) entry = &users_->list.emplace_back(Users::User{user, std::nullopt});
+  if (entry == nullptr) entry = &all.list.emplace_back(Users::User{user, std::nullopt});
   const bool may_vanish = user.handle() != nullptr && !user.is_owned();
   if (!may_vanish) return;
   if (!entry->last_use) entry->last_use.emplace(user.device(), false);
   entry->last_use->record(user);
 }
 
+void Buffer::order_after_users() {
+  Users* const all = users_.load(std::memory_order_acquire);
+  if (all == nullptr) return;
+  const Stream owner = stream_ ? stream_ : Stream::legacy(device());
+  const std::lock_guard lock(all->mutex);
+  for (const Users::User& user : all->list) {
+    owner.wait(user.last_use ? *user.last_use : user.stream.record());
+  }
+}
+
 /// Makes the buffer's stream wait for all others that used the memory, or the host when the driver
 /// refuses that; false when nothing helped.
 bool Buffer::wait_for_users() noexcept {
   // In a forked child, at exit and on a lost device nothing runs any more that could be waited for.
-  if (users_->list.empty() || !may_call_driver() || device().lost()) return true;
+  if (!may_call_driver() || device().lost()) return true;
   try {
-    const Stream owner = stream_ ? stream_ : Stream::legacy(device());
-    for (Users::User& user : users_->list) {
-      owner.wait(user.last_use ? *user.last_use : user.stream.record());
-    }
+    order_after_users();
     return true;
   } catch (const std::exception& error) {
     log_release_failure(format("buffer of {} bytes at {:#x}", bytes_, address_), error.what());
   }
   try {
-    for (const Users::User& user : users_->list) {
+    for (const Users::User& user : users_.load()->list) {
       user.last_use ? user.last_use->synchronize() : user.stream.synchronize();
     }
     return true;
@@ -107,50 +127,35 @@ bool Buffer::wait_for_users() noexcept {
   }
 }
 
+/// Streams cannot wait for each other across the border of a capture: when one of ours is captured,
+/// the memory is freed at its end. False when none is.
+bool Buffer::defer_release() noexcept {
+  try {
+    std::shared_ptr<Capture> capture = capture_of(stream_);
+    for (const Users::User& user : users_.load()->list) {
+      if (capture == nullptr) capture = capture_of(user.stream);
+    }
+    if (capture == nullptr) return false;
+    const auto kept = std::make_shared<Buffer>();
+    capture->at_end([kept] { kept->release(); });
+    *kept = std::move(*this);
+    return true;
+  } catch (const std::exception&) {
+    return false;  // what cannot wait for the end is freed, or leaked, at once
+  }
+}
+
 void Buffer::release() noexcept {
-  if (address_ == 0) return;
-  // Memory that a stream may still use must not be handed out again: leaking it is the lesser evil.
-  if (wait_for_users()) resource_->deallocate(address_, bytes_, stream_);
+  if (address_ != 0) {
+    const bool has_users = users_.load() != nullptr;
+    if (has_users && any_capture() && may_call_driver() && defer_release()) return;
+    // Memory that a stream may still use must not be handed out again: leaking it is the lesser
+    // evil.
+    if (!has_users || wait_for_users()) resource_->deallocate(address_, bytes_, stream_);
+  }
   address_ = 0;
   bytes_ = 0;
-}
-
-PinnedBuffer::PinnedBuffer(Device& device, std::size_t bytes) : device_(&device) {
-  if (bytes == 0) return;
-  const ContextGuard guard(device);
-  const CUresult result = device.driver().cuMemHostAlloc(&data_, bytes, kMemHostAllocPortable);
-  if (result == CUDA_ERROR_OUT_OF_MEMORY) {
-    throw OutOfMemory(format("{}: no page-locked host memory of {} bytes: the host is short of "
-                             "memory, or a limit on locked memory is reached",
-                             device.identify(), bytes),
-                      bytes, 0, 0, 0);
-  }
-  device.check(result, "cuMemHostAlloc");
-  bytes_ = bytes;
-}
-
-PinnedBuffer::~PinnedBuffer() { release(); }
-
-PinnedBuffer::PinnedBuffer(PinnedBuffer&& other) noexcept
-    : device_(other.device_),
-      data_(std::exchange(other.data_, nullptr)),
-      bytes_(std::exchange(other.bytes_, 0)) {}
-
-PinnedBuffer& PinnedBuffer::operator=(PinnedBuffer&& other) noexcept {
-  if (this == &other) return *this;
-  release();
-  device_ = other.device_;
-  data_ = std::exchange(other.data_, nullptr);
-  bytes_ = std::exchange(other.bytes_, 0);
-  return *this;
-}
-
-void PinnedBuffer::release() noexcept {
-  if (data_ == nullptr) return;
-  ReleaseGuard guard(*device_);
-  if (guard) guard.report(device_->driver().cuMemFreeHost(data_), "cuMemFreeHost");
-  data_ = nullptr;
-  bytes_ = 0;
+  delete users_.exchange(nullptr);
 }
 
 }  // namespace kernwright

@@ -1,9 +1,12 @@
 // Owned bytes on a device, or page-locked bytes on the host.
 #pragma once
 
+#include "core/launch_site.h"
 #include "memory/memory_resource.h"
+#include "memory/pinned_buffer.h"
 #include "memory/transfer.h"
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
 
@@ -15,8 +18,10 @@ namespace kernwright {
 class Buffer {
  public:
   Buffer() noexcept;
-  /// Throws OutOfMemory, InvalidArgument for more than 2^63 bytes or a stream of another device.
-  Buffer(std::shared_ptr<MemoryResource> resource, std::size_t bytes, Stream stream);
+  /// `site` is charged in reports when no AllocationSiteScope names another. Throws OutOfMemory,
+  /// InvalidArgument for more than 2^63 - 1 bytes or a stream of another device.
+  Buffer(std::shared_ptr<MemoryResource> resource, std::size_t bytes, Stream stream,
+         const LaunchSite& site = LaunchSite::here());
   ~Buffer();
   Buffer(Buffer&& other) noexcept;
   Buffer& operator=(Buffer&& other) noexcept;
@@ -27,44 +32,29 @@ class Buffer {
   std::size_t bytes() const noexcept { return bytes_; }
   Device& device() const { return resource_->device(); }
   const Stream& stream() const noexcept { return stream_; }
+  const std::shared_ptr<MemoryResource>& resource() const noexcept { return resource_; }
 
   /// Says that work queued on `stream` until now uses the memory: it is not reused before that work
   /// is done. Costs a comparison for the buffer's own stream, an entry in a list for the first use
-  /// on another. Thread-safe.
+  /// on another. A stream that is captured is not noted: a graph keeps what it uses. Thread-safe.
   void use_on(const Stream& stream);
+
+  /// Makes the buffer's own stream wait for the work of all others that used the memory. The stream
+  /// must not be captured.
+  void order_after_users();
 
  private:
   struct Users;
+  Users& users();
   bool wait_for_users() noexcept;
+  bool defer_release() noexcept;
   void release() noexcept;
 
   std::shared_ptr<MemoryResource> resource_;
   Stream stream_;
   CUdeviceptr address_ = 0;
   std::size_t bytes_ = 0;
-  std::unique_ptr<Users> users_;  ///< streams beside stream_ that used the memory
-};
-
-/// Page-locked host memory (cuMemHostAlloc), usable by every context. Moves, does not copy.
-class PinnedBuffer {
- public:
-  PinnedBuffer() = default;
-  PinnedBuffer(Device& device, std::size_t bytes);
-  ~PinnedBuffer();
-  PinnedBuffer(PinnedBuffer&& other) noexcept;
-  PinnedBuffer& operator=(PinnedBuffer&& other) noexcept;
-  PinnedBuffer(const PinnedBuffer&) = delete;
-  PinnedBuffer& operator=(const PinnedBuffer&) = delete;
-
-  void* data() const noexcept { return data_; }
-  std::size_t bytes() const noexcept { return bytes_; }
-
- private:
-  void release() noexcept;
-
-  Device* device_ = nullptr;
-  void* data_ = nullptr;
-  std::size_t bytes_ = 0;
+  std::atomic<Users*> users_ = nullptr;  ///< owned: streams beside stream_ that used the memory
 };
 
 }  // namespace kernwright

@@ -1,80 +1,131 @@
-// The plain memory resources, and the resource that arrays of a device come from.
+// What resources share, and those that ask the driver for each allocation.
 #include "memory/memory_resource.h"
 
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/log.h"
+#include "core/capture.h"
 #include "core/device.h"
 
-#include <map>
-#include <mutex>
-#include <utility>
+#include <algorithm>
+#include <limits>
 
 namespace kernwright {
 namespace {
 
 /// Bytes in use and held by the driver's default pool; zeros where it does not tell.
-struct PoolUse {
-  cuuint64_t used = 0;
-  cuuint64_t reserved = 0;
-};
-
-PoolUse pool_use(const DriverApi& api, CUmemoryPool pool) noexcept {
-  PoolUse use;
-  if (pool == nullptr) return use;
-  if (api.cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &use.used) !=
-          CUDA_SUCCESS ||
-      api.cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &use.reserved) !=
-          CUDA_SUCCESS) {
-    return {};
-  }
+MemoryStats pool_use(const DriverApi& api, CUmemoryPool pool) noexcept {
+  const auto ask = [&](CUmemPool_attribute which) {
+    cuuint64_t value = 0;
+    const CUresult result = api.cuMemPoolGetAttribute(pool, which, &value);
+    return result == CUDA_SUCCESS ? std::uint64_t{value} : std::uint64_t{0};
+  };
+  MemoryStats use;
+  use.used = ask(CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
+  use.reserved = ask(CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
+  use.reserved_peak = ask(CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH);
   return use;
-}
-
-/// Throws what a refused allocation means: OutOfMemory with all sizes, else what check() makes of
-/// it.
-[[noreturn]] void fail_allocation(Device& device, CUresult result, const char* call,
-                                  std::size_t bytes, CUmemoryPool pool) {
-  if (result != CUDA_ERROR_OUT_OF_MEMORY) device.fail(result, call, format("{} bytes", bytes));
-  const DriverApi& api = device.driver();
-  std::size_t free = 0;
-  std::size_t total = 0;
-  if (api.cuMemGetInfo(&free, &total) != CUDA_SUCCESS) free = total = 0;
-  const PoolUse use = pool_use(api, pool);
-  const std::uint64_t used = pool != nullptr ? use.used : total - free;
-  const std::uint64_t reserved = pool != nullptr ? use.reserved : total - free;
-  throw OutOfMemory(
-      format("{}: no memory for {} bytes; {} bytes used, {} reserved, {} of {} free: free arrays "
-             "that are no longer needed, or work in smaller pieces",
-             device.identify(), bytes, used, reserved, free, total),
-      bytes, used, reserved, free);
-}
-
-void require_own_stream(const Device& device, const Stream& stream) {
-  if (!stream || &stream.device() == &device) return;
-  throw InvalidArgument(
-      format("memory of {} cannot be allocated on {}", device.identify(), stream.identify()));
 }
 
 }  // namespace
 
-DeviceResource::DeviceResource(Device& device) : device_(device) {}
+void require_allocatable(const Device& device, std::size_t bytes, const Stream& stream) {
+  if (stream && &stream.device() != &device) {
+    throw InvalidArgument(
+        format("memory of {} cannot be allocated on {}", device.identify(), stream.identify()));
+  }
+  if (bytes == 0) throw InvalidArgument("cannot allocate 0 bytes: a resource has no empty memory");
+  if (bytes > static_cast<std::size_t>(std::numeric_limits<std::int64_t>::max())) {
+    throw InvalidArgument(format("cannot allocate {} bytes: at most 2^63 - 1", bytes));
+  }
+}
 
-CUdeviceptr DeviceResource::allocate(std::size_t bytes, const Stream& stream) {
-  require_own_stream(device_, stream);
+void throw_out_of_memory(Device& device, std::size_t bytes, const MemoryStats& use,
+                         const std::vector<AllocationRecord>& held, const std::string& why) {
+  std::size_t free = 0;
+  std::size_t total = 0;
+  if (device.driver().cuMemGetInfo(&free, &total) != CUDA_SUCCESS) free = total = 0;
+  const std::string holders = describe_holders(held);
+  throw OutOfMemory(
+      format("{}: no memory for {} bytes{}{}; {} bytes used, {} reserved, {} of {} free{}{}: free "
+             "arrays that are no longer needed, or work in smaller pieces",
+             device.identify(), bytes, why.empty() ? "" : ", ", why, use.used, use.reserved, free,
+             total, holders.empty() ? "" : "; held: ", holders),
+      bytes, use.used, use.reserved, free);
+}
+
+std::size_t MemoryResource::trim(std::size_t) { return 0; }
+
+void MemoryResource::set_limit(std::size_t) {
+  throw InvalidArgument(format("a {} knows no limit: put it into a LimitingAdaptor", name()));
+}
+
+CUdeviceptr DriverResource::allocate(std::size_t bytes, const Stream& stream) {
+  require_allocatable(device_, bytes, stream);
   const ContextGuard guard(device_);
+  const RelaxedCapture relaxed(device_);
   CUdeviceptr address = 0;
-  const CUresult result = device_.driver().cuMemAlloc(&address, bytes);
-  if (result != CUDA_SUCCESS) fail_allocation(device_, result, "cuMemAlloc", bytes, nullptr);
+  const char* call = "";
+  const CUresult result = take(address, bytes, stream, call);
+  if (result != CUDA_SUCCESS) {
+    if (result != CUDA_ERROR_OUT_OF_MEMORY) device_.fail(result, call, format("{} bytes", bytes));
+    ledger_.note_failure();
+    const MemoryInfo info = device_.memory_info();
+    throw_out_of_memory(device_, bytes, use_of_device(info.free, info.total), records());
+  }
+  try {
+    ledger_.add(address, bytes, stream.id());
+  } catch (...) {
+    give(address, stream, call);
+    throw;
+  }
   return address;
 }
 
-void DeviceResource::deallocate(CUdeviceptr address, std::size_t, const Stream&) noexcept {
-  // cuMemFree waits for all work of the context, so that no stream has to be considered.
-  ReleaseGuard guard(device_);
-  if (guard) guard.report(device_.driver().cuMemFree(address), "cuMemFree");
+void DriverResource::release(CUdeviceptr address, std::size_t bytes, const Stream& stream) {
+  const ContextGuard guard(device_);
+  const RelaxedCapture relaxed(device_);
+  ledger_.remove(address, bytes);
+  const char* call = "";
+  const CUresult result = give(address, stream, call);
+  if (result != CUDA_SUCCESS) device_.fail(result, call, format("{:#x}", address));
 }
 
-AsyncResource::AsyncResource(Device& device) : device_(device) {
+void DriverResource::deallocate(CUdeviceptr address, std::size_t bytes,
+                                const Stream& stream) noexcept {
+  ReleaseGuard guard(device_);
+  if (!guard) return;
+  try {
+    ledger_.remove(address, bytes);
+  } catch (const std::exception& error) {
+    log_release_failure(name(), error.what());
+    return;
+  }
+  const RelaxedCapture relaxed(device_);
+  const char* call = "";
+  const CUresult result = give(address, stream, call);
+  guard.report(result, call);
+}
+
+MemoryStats DriverResource::use_of_device(std::uint64_t free, std::uint64_t total) const {
+  MemoryStats use;
+  use.used = use.reserved = total - free;
+  return use;
+}
+
+CUresult DeviceResource::take(CUdeviceptr& address, std::size_t bytes, const Stream&,
+                              const char*& call) {
+  call = "cuMemAlloc";
+  return device_.driver().cuMemAlloc(&address, bytes);
+}
+
+CUresult DeviceResource::give(CUdeviceptr address, const Stream&, const char*& call) noexcept {
+  // cuMemFree waits for all work of the context, so that no stream has to be considered.
+  call = "cuMemFree";
+  return device_.driver().cuMemFree(address);
+}
+
+AsyncResource::AsyncResource(Device& device) : DriverResource(device) {
   if (device_.attribute(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED) == 0) return;
   const ContextGuard guard(device_);
   const DriverApi& api = device_.driver();
@@ -86,88 +137,53 @@ AsyncResource::AsyncResource(Device& device) : device_(device) {
       "cuMemPoolSetAttribute");
 }
 
-CUdeviceptr AsyncResource::allocate(std::size_t bytes, const Stream& stream) {
-  require_own_stream(device_, stream);
-  const DriverApi& api = device_.driver();
-  const ContextGuard guard(device_);
-  CUdeviceptr address = 0;
-  if (pool_ == nullptr) {
-    const CUresult result = api.cuMemAlloc(&address, bytes);
-    if (result != CUDA_SUCCESS) fail_allocation(device_, result, "cuMemAlloc", bytes, nullptr);
-    return address;
-  }
-  CUresult result = api.cuMemAllocAsync(&address, bytes, stream.handle());
-  if (result == CUDA_ERROR_OUT_OF_MEMORY) {
-    // What the pool keeps for other sizes may be enough once it is given back.
-    if (api.cuMemPoolTrimTo(pool_, 0) == CUDA_SUCCESS) {
-      result = api.cuMemAllocAsync(&address, bytes, stream.handle());
-    }
-  }
-  if (result != CUDA_SUCCESS) fail_allocation(device_, result, "cuMemAllocAsync", bytes, pool_);
-  return address;
-}
-
-void AsyncResource::deallocate(CUdeviceptr address, std::size_t, const Stream& stream) noexcept {
-  ReleaseGuard guard(device_);
-  if (!guard) return;
+CUresult AsyncResource::take(CUdeviceptr& address, std::size_t bytes, const Stream& stream,
+                             const char*& call) {
   const DriverApi& api = device_.driver();
   if (pool_ == nullptr) {
-    guard.report(api.cuMemFree(address), "cuMemFree");
-  } else {
-    guard.report(api.cuMemFreeAsync(address, stream.handle()), "cuMemFreeAsync");
+    call = "cuMemAlloc";
+    return api.cuMemAlloc(&address, bytes);
   }
+  call = "cuMemAllocAsync";
+  const CUresult result = api.cuMemAllocAsync(&address, bytes, stream.handle());
+  // What the pool keeps for other sizes may be enough once it is given back.
+  if (result != CUDA_ERROR_OUT_OF_MEMORY || api.cuMemPoolTrimTo(pool_, 0) != CUDA_SUCCESS) {
+    return result;
+  }
+  return api.cuMemAllocAsync(&address, bytes, stream.handle());
 }
 
-void AsyncResource::trim(std::size_t bytes_to_keep) {
-  if (pool_ == nullptr) return;
+CUresult AsyncResource::give(CUdeviceptr address, const Stream& stream,
+                             const char*& call) noexcept {
+  const DriverApi& api = device_.driver();
+  call = pool_ == nullptr ? "cuMemFree" : "cuMemFreeAsync";
+  return pool_ == nullptr ? api.cuMemFree(address) : api.cuMemFreeAsync(address, stream.handle());
+}
+
+MemoryStats AsyncResource::use_of_device(std::uint64_t free, std::uint64_t total) const {
+  if (pool_ == nullptr) return DriverResource::use_of_device(free, total);
+  return pool_use(device_.driver(), pool_);
+}
+
+MemoryStats AsyncResource::stats() const {
+  MemoryStats stats = DriverResource::stats();
+  if (pool_ == nullptr) return stats;
+  // The driver's pool may serve other libraries too: what it holds beyond our use counts as cached.
+  const MemoryStats use = pool_use(device_.driver(), pool_);
+  stats.reserved = std::max(stats.used, use.reserved);
+  stats.reserved_peak = std::max(stats.reserved_peak, std::max(stats.reserved, use.reserved_peak));
+  stats.cached = stats.reserved - stats.used;
+  return stats;
+}
+
+std::size_t AsyncResource::trim(std::size_t bytes_to_keep) {
+  if (pool_ == nullptr) return 0;
   const ContextGuard guard(device_);
-  device_.check(device_.driver().cuMemPoolTrimTo(pool_, bytes_to_keep), "cuMemPoolTrimTo");
-}
-
-namespace {
-
-/// Resources by device. Leaked on purpose: arrays may outlive every other static object.
-struct DefaultResources {
-  struct Entry {
-    std::shared_ptr<MemoryResource> first;    ///< made by the library, kept for good
-    std::shared_ptr<MemoryResource> current;  ///< what new arrays come from
-  };
-  std::mutex mutex;
-  std::map<const Device*, Entry> by_device;
-};
-
-DefaultResources& defaults() {
-  static auto* const instance = new DefaultResources;
-  return *instance;
-}
-
-}  // namespace
-
-std::shared_ptr<MemoryResource> default_resource(Device& device) {
-  DefaultResources& all = defaults();
-  {
-    const std::lock_guard lock(all.mutex);
-    if (const auto found = all.by_device.find(&device); found != all.by_device.end()) {
-      return found->second.current;
-    }
-  }
-  // Made without the lock: the driver may take its time, and other devices need not wait.
-  const auto made = std::make_shared<AsyncResource>(device);
-  const std::lock_guard lock(all.mutex);
-  return all.by_device.emplace(&device, DefaultResources::Entry{made, made}).first->second.current;
-}
-
-std::shared_ptr<MemoryResource> set_default_resource(Device& device,
-                                                     std::shared_ptr<MemoryResource> resource) {
-  if (resource != nullptr && &resource->device() != &device) {
-    throw InvalidArgument(format("a resource of {} cannot serve {}", resource->device().identify(),
-                                 device.identify()));
-  }
-  default_resource(device);
-  DefaultResources& all = defaults();
-  const std::lock_guard lock(all.mutex);
-  DefaultResources::Entry& entry = all.by_device.at(&device);
-  return std::exchange(entry.current, resource != nullptr ? std::move(resource) : entry.first);
+  const DriverApi& api = device_.driver();
+  const std::uint64_t before = pool_use(api, pool_).reserved;
+  device_.check(api.cuMemPoolTrimTo(pool_, bytes_to_keep), "cuMemPoolTrimTo");
+  const std::uint64_t after = pool_use(api, pool_).reserved;
+  return before > after ? static_cast<std::size_t>(before - after) : 0;
 }
 
 }  // namespace kernwright

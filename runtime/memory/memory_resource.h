@@ -1,11 +1,15 @@
-// Where device memory comes from: the interface of every resource, and the plain ones.
+// Where device memory comes from: the interface of every resource, and a device's default one.
 #pragma once
 
 #include "core/stream.h"
 #include "driver/driver_api.h"
+#include "memory/allocation_ledger.h"
+#include "memory/memory_stats.h"
 
 #include <cstddef>
 #include <memory>
+#include <string>
+#include <vector>
 
 namespace kernwright {
 
@@ -17,45 +21,99 @@ class Device;
 class MemoryResource {
  public:
   virtual ~MemoryResource() = default;
-  /// Never called with 0 bytes. Aligned to at least 256. Throws OutOfMemory.
+  /// Aligned to at least 256. Throws OutOfMemory; InvalidArgument for 0 bytes, more than 2^63 - 1,
+  /// and a stream of another device.
   virtual CUdeviceptr allocate(std::size_t bytes, const Stream& stream) = 0;
-  /// Never throws; what the driver refuses is logged.
+  /// Throws InvalidArgument, and changes nothing, for memory that is not allocated (any more) or of
+  /// another size; what the driver says otherwise.
+  virtual void release(CUdeviceptr address, std::size_t bytes, const Stream& stream) = 0;
+  /// As release(), but what is refused is logged: for destructors.
   virtual void deallocate(CUdeviceptr address, std::size_t bytes,
                           const Stream& stream) noexcept = 0;
   virtual Device& device() const = 0;
+
+  /// "PoolResource": what messages and reports call it.
+  virtual std::string name() const = 0;
+  virtual MemoryStats stats() const = 0;
+  /// What is allocated at this moment, in the order of allocation.
+  virtual std::vector<AllocationRecord> records() const = 0;
+  /// Gives cached memory back until at most `bytes_to_keep` are reserved, or nothing more can be
+  /// given; waits for work that uses it. Returns the bytes given back.
+  virtual std::size_t trim(std::size_t bytes_to_keep = 0);
+  /// At most that many bytes may be reserved from now on; 0: as many as there are. Throws
+  /// InvalidArgument below what is in use, and for a resource that knows no limits.
+  virtual void set_limit(std::size_t bytes);
+  /// Whether new memory may be used by every stream at once, and deallocate() waits for the device.
+  virtual bool is_synchronous() const noexcept { return false; }
+  /// Whether addresses are those of host memory, too.
+  virtual bool is_host_accessible() const noexcept { return false; }
+};
+
+/// A resource that asks the driver for each allocation, and knows what is allocated.
+class DriverResource : public MemoryResource {
+ public:
+  explicit DriverResource(Device& device) : device_(device) {}
+  CUdeviceptr allocate(std::size_t bytes, const Stream& stream) final;
+  void release(CUdeviceptr address, std::size_t bytes, const Stream& stream) final;
+  void deallocate(CUdeviceptr address, std::size_t bytes, const Stream& stream) noexcept final;
+  Device& device() const final { return device_; }
+  MemoryStats stats() const override { return ledger_.stats(); }
+  std::vector<AllocationRecord> records() const final { return ledger_.records(); }
+
+ protected:
+  /// One call of the driver, whose name it leaves in `call`; the context is current.
+  virtual CUresult take(CUdeviceptr& address, std::size_t bytes, const Stream& stream,
+                        const char*& call) = 0;
+  virtual CUresult give(CUdeviceptr address, const Stream& stream, const char*& call) noexcept = 0;
+  /// Bytes used and reserved, for the message of OutOfMemory; all that is not free by default.
+  virtual MemoryStats use_of_device(std::uint64_t free, std::uint64_t total) const;
+
+  Device& device_;
+  AllocationLedger ledger_;
 };
 
 /// cuMemAlloc and cuMemFree: synchronous, no reuse.
-class DeviceResource final : public MemoryResource {
+class DeviceResource final : public DriverResource {
  public:
-  explicit DeviceResource(Device& device);
-  CUdeviceptr allocate(std::size_t bytes, const Stream& stream) override;
-  void deallocate(CUdeviceptr address, std::size_t bytes, const Stream& stream) noexcept override;
-  Device& device() const override { return device_; }
+  using DriverResource::DriverResource;
+  std::string name() const override { return "DeviceResource"; }
+  bool is_synchronous() const noexcept override { return true; }
 
  private:
-  Device& device_;
+  CUresult take(CUdeviceptr& address, std::size_t bytes, const Stream& stream,
+                const char*& call) override;
+  CUresult give(CUdeviceptr address, const Stream& stream, const char*& call) noexcept override;
 };
 
 /// cuMemAllocAsync and cuMemFreeAsync on the driver's default pool, with a release threshold that
 /// keeps freed memory for reuse. Behaves as DeviceResource where the device has no pools. When the
 /// driver is out of memory, the pool is trimmed and the allocation tried once more.
-class AsyncResource final : public MemoryResource {
+class AsyncResource final : public DriverResource {
  public:
   explicit AsyncResource(Device& device);
-  CUdeviceptr allocate(std::size_t bytes, const Stream& stream) override;
-  void deallocate(CUdeviceptr address, std::size_t bytes, const Stream& stream) noexcept override;
-  Device& device() const override { return device_; }
-  /// Gives memory that is not in use back to the driver, down to `bytes_to_keep`.
-  void trim(std::size_t bytes_to_keep = 0);
+  std::string name() const override { return "AsyncResource"; }
+  MemoryStats stats() const override;
+  std::size_t trim(std::size_t bytes_to_keep = 0) override;
 
  private:
-  Device& device_;
+  CUresult take(CUdeviceptr& address, std::size_t bytes, const Stream& stream,
+                const char*& call) override;
+  CUresult give(CUdeviceptr address, const Stream& stream, const char*& call) noexcept override;
+  MemoryStats use_of_device(std::uint64_t free, std::uint64_t total) const override;
+
   CUmemoryPool pool_ = nullptr;  ///< the device's own, never destroyed; null without pools
 };
 
-/// The resource that arrays of `device` come from: an AsyncResource unless another one was set.
-/// Process-wide.
+/// Throws InvalidArgument for sizes that no resource serves and for a stream of another device.
+void require_allocatable(const Device& device, std::size_t bytes, const Stream& stream);
+
+/// Throws OutOfMemory with all sizes and who holds what. The device's context must be current.
+[[noreturn]] void throw_out_of_memory(Device& device, std::size_t bytes, const MemoryStats& use,
+                                      const std::vector<AllocationRecord>& held,
+                                      const std::string& why = {});
+
+/// The resource that arrays of `device` come from: a PoolResource over a DeviceResource unless
+/// another one was set. Process-wide.
 std::shared_ptr<MemoryResource> default_resource(Device& device);
 
 /// Makes `resource` the one that new arrays of `device` come from, null for the first one again;

@@ -1,4 +1,4 @@
-// Buffers: ownership, moves, order of freeing, threads, and page-locked host memory.
+// Buffers: ownership, moves, order of freeing, threads.
 #include "memory/buffer.h"
 
 #include "base/errors.h"
@@ -8,7 +8,6 @@
 
 #include <doctest/doctest.h>
 
-#include <cstring>
 #include <limits>
 #include <thread>
 #include <vector>
@@ -99,12 +98,18 @@ TEST_CASE("buffer: freed after the work of every stream that used it") {
 TEST_CASE("buffer: memory whose users cannot be waited for is leaked, with a line in the log") {
   Device& device = fresh_device();
   testing::LogLines log;
+  int left = 0;
   {
     Buffer buffer = make(device, 64);
     buffer.use_on(Stream::create(device));
     FakeDriver::get().fail("cuStreamWaitEvent", CUDA_ERROR_INVALID_VALUE);
+    SUBCASE("not by the stream, but by the host") { left = 0; }
+    SUBCASE("by nobody") {
+      left = 1;
+      FakeDriver::get().fail("cuStreamSynchronize", CUDA_ERROR_INVALID_VALUE);
+    }
   }
-  CHECK(FakeDriver::get().live("memory") == 1);
+  CHECK(FakeDriver::get().live("memory") == left);
   REQUIRE(log.lines.size() == 1);
   CHECK(testing::contains(log.lines[0], "buffer of 64 bytes"));
   FakeDriver::get().reset();
@@ -127,29 +132,4 @@ TEST_CASE("buffer: may be made, used and freed on different threads") {
   }
   for (auto& thread : threads) thread.join();
   CHECK(FakeDriver::get().live("memory") == 0);
-}
-
-TEST_CASE("pinned buffer: host memory that frees itself") {
-  Device& device = fresh_device();
-  {
-    PinnedBuffer buffer(device, 4096);
-    REQUIRE(buffer.data() != nullptr);
-    std::memset(buffer.data(), 1, buffer.bytes());
-    PinnedBuffer moved = std::move(buffer);
-    CHECK(buffer.data() == nullptr);
-    CHECK(moved.bytes() == 4096);
-    PinnedBuffer target(device, 16);
-    target = std::move(moved);
-    CHECK(FakeDriver::get().live("host") == 1);
-    CHECK(PinnedBuffer(device, 0).data() == nullptr);
-    CHECK(PinnedBuffer().bytes() == 0);
-  }
-  CHECK(FakeDriver::get().live("host") == 0);
-  FakeDriver::get().fail("cuMemHostAlloc", CUDA_ERROR_OUT_OF_MEMORY);
-  try {
-    const PinnedBuffer buffer(device, 123);
-    FAIL("nothing was thrown");
-  } catch (const OutOfMemory& error) {
-    CHECK(error.requested == 123);
-  }
 }

@@ -1,0 +1,55 @@
+// The allocations that are alive, with their sizes and where they were made.
+#pragma once
+
+#include "core/launch_site.h"
+#include "driver/driver_types.h"
+#include "memory/memory_stats.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace kernwright {
+
+/// A live allocation.
+struct AllocationRecord {
+  CUdeviceptr address = 0;
+  std::size_t bytes = 0;
+  std::uint64_t stream = 0;  ///< Stream::id(); 0: the legacy stream
+  std::uint64_t serial = 0;  ///< counts allocations of one resource from 1
+  LaunchSite site;
+};
+
+/// Thread-safe.
+class AllocationLedger {
+ public:
+  /// Notes an allocation, charged to current_allocation_site(). Throws std::bad_alloc.
+  void add(CUdeviceptr address, std::size_t bytes, std::uint64_t stream);
+  /// Strikes it out. Throws InvalidArgument, and changes nothing, for an address that is not the
+  /// start of a live allocation and for another size than it was made with.
+  void remove(CUdeviceptr address, std::size_t bytes);
+  /// For an allocation that failed, and one that the driver did not take back.
+  void note_failure() noexcept;
+
+  std::vector<AllocationRecord> records() const;  ///< in the order they were made
+  /// Every allocation counts as a miss and as one of the driver's.
+  MemoryStats stats() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::unordered_map<CUdeviceptr, AllocationRecord> live_;
+  MemoryStats stats_;
+};
+
+/// "3.0 MiB in 3 allocations from app.py:12, 256 B in 1 allocation from an unknown place": the
+/// largest holders first, each line of the program once, at most `limit` of them; empty for none.
+/// Asks for the text of places: call it with no lock held.
+std::string describe_holders(const std::vector<AllocationRecord>& records, std::size_t limit = 5);
+
+/// "512 B", "1.5 MiB"
+std::string describe_bytes(std::uint64_t bytes);
+
+}  // namespace kernwright

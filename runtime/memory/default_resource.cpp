@@ -1,0 +1,66 @@
+// The resource that arrays of a device come from.
+#include "base/errors.h"
+#include "base/format.h"
+#include "core/device.h"
+#include "memory/memory_resource.h"
+#include "memory/pool_resource.h"
+
+#include <map>
+#include <mutex>
+#include <utility>
+
+namespace kernwright {
+namespace {
+
+/// Resources by device. Leaked on purpose: arrays may outlive every other static object.
+struct DefaultResources {
+  struct Entry {
+    std::shared_ptr<MemoryResource> first;    ///< made by the library, kept for good
+    std::shared_ptr<MemoryResource> current;  ///< what new arrays come from
+  };
+  std::mutex mutex;
+  std::map<const Device*, Entry> by_device;
+};
+
+DefaultResources& defaults() {
+  static auto* const instance = new DefaultResources;
+  return *instance;
+}
+
+/// NOTE: the simulated device checks every access against the bounds of its allocation. Blocks of a
+/// pool have none of their own there, so that its arrays are allocated one by one.
+std::shared_ptr<MemoryResource> make_first(Device& device) {
+  if (device.is_simulated()) return std::make_shared<AsyncResource>(device);
+  return std::make_shared<PoolResource>(std::make_shared<DeviceResource>(device));
+}
+
+}  // namespace
+
+std::shared_ptr<MemoryResource> default_resource(Device& device) {
+  DefaultResources& all = defaults();
+  {
+    const std::lock_guard lock(all.mutex);
+    if (const auto found = all.by_device.find(&device); found != all.by_device.end()) {
+      return found->second.current;
+    }
+  }
+  // Made without the lock: the driver may take its time, and other devices need not wait.
+  const auto made = make_first(device);
+  const std::lock_guard lock(all.mutex);
+  return all.by_device.emplace(&device, DefaultResources::Entry{made, made}).first->second.current;
+}
+
+std::shared_ptr<MemoryResource> set_default_resource(Device& device,
+                                                     std::shared_ptr<MemoryResource> resource) {
+  if (resource != nullptr && &resource->device() != &device) {
+    throw InvalidArgument(format("a resource of {} cannot serve {}", resource->device().identify(),
+                                 device.identify()));
+  }
+  default_resource(device);
+  DefaultResources& all = defaults();
+  const std::lock_guard lock(all.mutex);
+  DefaultResources::Entry& entry = all.by_device.at(&device);
+  return std::exchange(entry.current, resource != nullptr ? std::move(resource) : entry.first);
+}
+
+}  // namespace kernwright

@@ -1,0 +1,101 @@
+// A caching pool: freed memory is reused in stream order instead of going back to the driver.
+#pragma once
+
+#include "memory/memory_resource.h"
+#include "memory/memory_snapshot.h"
+#include "memory/reclaim.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace kernwright {
+
+/// Takes segments from an upstream resource, hands out blocks of size classes (size_class.h), and
+/// keeps what is freed. Thread-safe. An allocation is served, in this order, by
+///  - memory freed on the same stream, at once, and memory that nobody's work touches any more;
+///  - memory of another stream whose work is done;
+///  - a new segment, while what is reserved stays within `overhead` times the peak of what was
+///  used;
+///  - memory of a busy stream: the new stream waits for it by an event, the host does not;
+///  - a new segment in place of free ones that are given back;
+///  - a new segment after everything cached went back, also by other pools of the device, and after
+///    evictable buffers were moved to the host;
+/// else it throws OutOfMemory, which says who holds what.
+///
+/// While a Graph captures a stream, what is allocated there comes from memory that belongs to that
+/// graph until it is gone, and what is freed there goes back when the capture has ended.
+///
+/// A stream that memory was freed on is kept alive while the memory waits for reuse, as long as
+/// there are few of them; memory of a borrowed stream is marked by an event instead, so that the
+/// stream may vanish.
+class PoolResource final : public MemoryResource,
+                           public std::enable_shared_from_this<PoolResource>,
+                           private Reclaimer {
+ public:
+  struct Options {
+    std::size_t smallest_segment = std::size_t{2} << 20;  ///< bytes
+    /// A segment is an eighth of what is reserved where that is more than the request, but at most
+    /// this large.
+    std::size_t largest_step = std::size_t{256} << 20;
+    /// Reserved over the peak of used: rather than grow beyond, free segments are given back.
+    double overhead = 1.3;
+    /// Bytes reserved up to which the overhead is not looked at.
+    std::size_t slack = std::size_t{16} << 20;
+    std::size_t limit = 0;  ///< bytes reserved; 0: none
+  };
+
+  /// Throws InvalidArgument for a null upstream and for options that make no sense.
+  explicit PoolResource(std::shared_ptr<MemoryResource> upstream);
+  PoolResource(std::shared_ptr<MemoryResource> upstream, Options options);
+  /// Gives everything back that is not in use; what is in use is lost, with a line in the log.
+  ~PoolResource() override;
+  PoolResource(const PoolResource&) = delete;
+  PoolResource& operator=(const PoolResource&) = delete;
+
+  CUdeviceptr allocate(std::size_t bytes, const Stream& stream) override;
+  void release(CUdeviceptr address, std::size_t bytes, const Stream& stream) override;
+  void deallocate(CUdeviceptr address, std::size_t bytes, const Stream& stream) noexcept override;
+  /// The address when cached memory of the stream serves at once, else 0. Never asks the driver and
+  /// never waits for it.
+  CUdeviceptr try_allocate(std::size_t bytes, const Stream& stream);
+
+  Device& device() const override { return device_; }
+  std::string name() const override { return "PoolResource"; }
+  MemoryStats stats() const override;
+  std::vector<AllocationRecord> records() const override;
+  std::size_t trim(std::size_t bytes_to_keep = 0) override;
+  void set_limit(std::size_t bytes) override;
+  bool is_synchronous() const noexcept override { return false; }
+  bool is_host_accessible() const noexcept override { return upstream_->is_host_accessible(); }
+
+  MemorySnapshot snapshot() const;
+  const std::shared_ptr<MemoryResource>& upstream() const noexcept { return upstream_; }
+  /// For evictable buffers: one was moved to the host.
+  void note_eviction() noexcept;
+
+ private:
+  struct State;
+  struct Arena;
+  class Growth;
+
+  std::size_t reclaim(std::size_t bytes) override;
+  int reclaim_order() const noexcept override { return 0; }
+  CUdeviceptr allocate_in_capture(std::size_t bytes, const Stream& stream);
+  bool release_in_capture(CUdeviceptr address, std::size_t bytes, const Stream& stream);
+  void release_marked(CUdeviceptr address, std::size_t bytes, const Stream& stream);
+  std::shared_ptr<Arena> release_of_arena(CUdeviceptr address, std::size_t bytes,
+                                          const Stream& stream);
+  void let_idle_streams_go() noexcept;
+  void release_held(CUdeviceptr address, const Stream& stream);
+  void give_back_arena(Arena& arena) noexcept;
+  void drop_graph(const Arena& arena) noexcept;
+
+  std::shared_ptr<MemoryResource> upstream_;
+  Device& device_;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace kernwright

@@ -1,0 +1,101 @@
+// The list of those who can give memory back.
+#include "memory/reclaim.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <vector>
+
+namespace kernwright {
+namespace {
+
+struct Entry {
+  Reclaimer* reclaimer;
+  int busy = 0;  ///< calls in progress
+};
+
+/// Leaked on purpose: pools may outlive every other static object.
+struct Registry {
+  std::mutex mutex;
+  std::condition_variable idle;
+  std::vector<Entry> list;
+
+  Entry* find(const Reclaimer* reclaimer) {
+    const auto at = std::find_if(list.begin(), list.end(),
+                                 [&](const Entry& entry) { return entry.reclaimer == reclaimer; });
+    return at != list.end() ? &*at : nullptr;
+  }
+};
+
+Registry& registry() {
+  static auto* const instance = new Registry;
+  return *instance;
+}
+
+/// One call, during which the reclaimer is not withdrawn.
+std::size_t ask(Reclaimer* reclaimer, std::size_t bytes) {
+  Registry& all = registry();
+  {
+    const std::lock_guard lock(all.mutex);
+    Entry* const entry = all.find(reclaimer);
+    if (entry == nullptr) return 0;
+    ++entry->busy;
+  }
+  const auto done = [&] {
+    const std::lock_guard lock(all.mutex);
+    if (Entry* const entry = all.find(reclaimer)) --entry->busy;
+    all.idle.notify_all();
+  };
+  std::size_t given = 0;
+  try {
+    given = reclaimer->reclaim(bytes);
+  } catch (...) {
+    done();
+    throw;
+  }
+  done();
+  return given;
+}
+
+}  // namespace
+
+void register_reclaimer(Reclaimer& reclaimer) {
+  Registry& all = registry();
+  const std::lock_guard lock(all.mutex);
+  all.list.push_back({&reclaimer});
+}
+
+void withdraw_reclaimer(Reclaimer& reclaimer) noexcept {
+  Registry& all = registry();
+  std::unique_lock lock(all.mutex);
+  all.idle.wait(lock, [&] {
+    const Entry* const entry = all.find(&reclaimer);
+    return entry == nullptr || entry->busy == 0;
+  });
+  std::erase_if(all.list, [&](const Entry& entry) { return entry.reclaimer == &reclaimer; });
+}
+
+std::size_t reclaim_memory(const Device& device, std::size_t bytes, const Reclaimer* except,
+                           int first) {
+  std::vector<Reclaimer*> asked;
+  {
+    Registry& all = registry();
+    const std::lock_guard lock(all.mutex);
+    for (const Entry& entry : all.list) {
+      Reclaimer* const reclaimer = entry.reclaimer;
+      if (reclaimer == except || &reclaimer->device() != &device) continue;
+      if (reclaimer->reclaim_order() >= first) asked.push_back(reclaimer);
+    }
+    std::stable_sort(asked.begin(), asked.end(), [](const Reclaimer* a, const Reclaimer* b) {
+      return a->reclaim_order() < b->reclaim_order();
+    });
+  }
+  std::size_t given = 0;
+  for (Reclaimer* const reclaimer : asked) {
+    if (given >= bytes) break;
+    given += ask(reclaimer, bytes - given);
+  }
+  return given;
+}
+
+}  // namespace kernwright

@@ -1,0 +1,32 @@
+// Who can give device memory back when an allocation finds none.
+#pragma once
+
+#include <cstddef>
+
+namespace kernwright {
+
+class Device;
+
+/// Something that holds memory of a device that it can do without. Thread-safe.
+class Reclaimer {
+ public:
+  virtual ~Reclaimer() = default;
+  virtual Device& device() const = 0;
+  /// Gives back about `bytes`, or what it can, and returns how much that was. Never waits for a
+  /// lock that an allocation in progress may hold. Called with no lock held.
+  virtual std::size_t reclaim(std::size_t bytes) = 0;
+  /// Later ones are asked when earlier ones gave too little: caches first, then data that has to be
+  /// moved.
+  virtual int reclaim_order() const noexcept = 0;
+};
+
+/// Makes `reclaimer` known until it is withdrawn, which waits for a reclaim() in progress.
+void register_reclaimer(Reclaimer& reclaimer);
+void withdraw_reclaimer(Reclaimer& reclaimer) noexcept;
+
+/// Asks all of `device` but `except` whose order is at least `first`, in order, until `bytes` are
+/// given back. Returns how much was.
+std::size_t reclaim_memory(const Device& device, std::size_t bytes, const Reclaimer* except,
+                           int first = 0);
+
+}  // namespace kernwright

@@ -1,0 +1,234 @@
+// The pool under random programs: statistics against an independent log, threads, fragmentation.
+#include "base/errors.h"
+#include "core/device.h"
+#include "memory/pool_resource.h"
+#include "unit/core/fake_driver.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <random>
+#include <thread>
+#include <vector>
+
+using namespace kernwright;
+using testing::FakeDriver;
+using testing::fresh_device;
+
+namespace {
+
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+
+/// An upstream over the fake driver that writes down what it is asked for.
+class LoggedResource final : public MemoryResource {
+ public:
+  explicit LoggedResource(Device& device) : device_(device) {}
+  CUdeviceptr allocate(std::size_t bytes, const Stream&) override {
+    const std::lock_guard lock(mutex_);
+    if (reserved + bytes > capacity) {
+      throw OutOfMemory("the test's upstream is full", bytes, reserved, reserved, 0);
+    }
+    const CUdeviceptr address = next_;
+    next_ += (bytes + kMiB) / kMiB * kMiB * 2;
+    live_[address] = bytes;
+    reserved += bytes;
+    peak = std::max(peak, reserved);
+    ++allocs;
+    return address;
+  }
+  void release(CUdeviceptr address, std::size_t bytes, const Stream&) override {
+    const std::lock_guard lock(mutex_);
+    const auto found = live_.find(address);
+    REQUIRE(found != live_.end());
+    REQUIRE(found->second == bytes);
+    live_.erase(found);
+    reserved -= bytes;
+    ++frees;
+  }
+  void deallocate(CUdeviceptr address, std::size_t bytes, const Stream& stream) noexcept override {
+    release(address, bytes, stream);
+  }
+  Device& device() const override { return device_; }
+  std::string name() const override { return "LoggedResource"; }
+  MemoryStats stats() const override { return {}; }
+  std::vector<AllocationRecord> records() const override { return {}; }
+  bool is_synchronous() const noexcept override { return true; }
+  /// Whether all of [address, address + bytes) is memory that was taken and not given back.
+  bool covers(CUdeviceptr address, std::size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    auto next = live_.upper_bound(address);
+    if (next == live_.begin()) return false;
+    --next;
+    return address + bytes <= next->first + next->second;
+  }
+
+  std::size_t capacity = std::size_t{1} << 60;
+  std::uint64_t reserved = 0, peak = 0, allocs = 0, frees = 0;
+
+ private:
+  Device& device_;
+  std::mutex mutex_;
+  CUdeviceptr next_ = std::uint64_t{1} << 44;
+  std::map<CUdeviceptr, std::size_t> live_;
+};
+
+/// A size as programs ask for: many small ones, some large.
+std::size_t random_size(std::mt19937_64& random) {
+  const unsigned kind = random() % 100;
+  if (kind < 50) return 1 + random() % 4096;
+  if (kind < 80) return 1 + random() % (256 << 10);
+  if (kind < 97) return 1 + random() % (8 * kMiB);
+  return 1 + random() % (64 * kMiB);
+}
+
+}  // namespace
+
+TEST_CASE("pool statistics: equal to an independent log of the events, in a random program") {
+  Device& device = fresh_device();
+  const auto upstream = std::make_shared<LoggedResource>(device);
+  upstream->capacity = 600 * kMiB;
+  const auto pool = std::make_shared<PoolResource>(upstream);
+  const std::vector<Stream> streams{{}, Stream::create(device), Stream::create(device)};
+  struct Live {
+    CUdeviceptr address;
+    std::size_t bytes;
+    std::size_t stream;
+  };
+  std::vector<Live> live;
+  std::mt19937_64 random(5);
+  std::uint64_t used = 0, used_peak = 0, allocations = 0, frees = 0, failures = 0, misses = 0;
+  for (int step = 0; step < 30000; ++step) {
+    const std::size_t which = random() % streams.size();
+    if (random() % 100 < 55) {
+      const std::size_t bytes = random_size(random);
+      const std::uint64_t before = upstream->allocs;
+      try {
+        live.push_back({pool->allocate(bytes, streams[which]), bytes, which});
+        REQUIRE(upstream->covers(live.back().address, bytes));
+        ++allocations;
+        misses += upstream->allocs != before ? 1 : 0;
+        used += bytes;
+        used_peak = std::max(used_peak, used);
+      } catch (const OutOfMemory& error) {
+        REQUIRE(error.requested == bytes);
+        REQUIRE(error.used == used);
+        ++failures;
+        for (int i = 0; i < 100 && !live.empty(); ++i) {
+          pool->release(live.back().address, live.back().bytes, streams[live.back().stream]);
+          used -= live.back().bytes;
+          live.pop_back();
+          ++frees;
+        }
+      }
+    } else if (!live.empty()) {
+      std::swap(live[random() % live.size()], live.back());
+      // Freed on a stream of its own choice, as Buffer's owners may.
+      pool->release(live.back().address, live.back().bytes, streams[which]);
+      used -= live.back().bytes;
+      live.pop_back();
+      ++frees;
+    }
+    if (step % 3000 == 0) pool->trim(random() % (200 * kMiB));
+    const MemoryStats stats = pool->stats();
+    REQUIRE(stats.used == used);
+    REQUIRE(stats.blocks == live.size());
+    REQUIRE(stats.reserved == upstream->reserved);
+    REQUIRE(stats.driver_allocs == upstream->allocs);
+    REQUIRE(stats.driver_frees == upstream->frees);
+  }
+  const MemoryStats stats = pool->stats();
+  CHECK(stats.used_peak == used_peak);
+  CHECK(stats.reserved_peak == upstream->peak);
+  CHECK(stats.allocations == allocations);
+  CHECK(stats.frees == frees);
+  CHECK(stats.failures == failures);
+  CHECK(failures > 0);
+  CHECK(stats.misses == misses);
+  CHECK(stats.hits == allocations - misses);
+  for (const Live& entry : live) pool->release(entry.address, entry.bytes, {});
+  pool->trim();
+  CHECK(upstream->reserved == 0);
+}
+
+TEST_CASE("pool: what is reserved stays within 1.5 times what is used, at their peaks") {
+  int seed = 0;
+  SUBCASE("1") { seed = 1; }
+  SUBCASE("2") { seed = 2; }
+  SUBCASE("3") { seed = 3; }
+  Device& device = fresh_device();
+  const auto upstream = std::make_shared<LoggedResource>(device);
+  const auto pool = std::make_shared<PoolResource>(upstream);
+  std::mt19937_64 random(static_cast<std::uint64_t>(seed));
+  std::vector<std::pair<CUdeviceptr, std::size_t>> live;
+  std::uint64_t used = 0, used_peak = 0;
+  // The program's appetite goes up and down, as between the phases of a training step.
+  for (int step = 0; step < 40000; ++step) {
+    const bool hungry = (step / 2000) % 3 != 2;
+    if (live.empty() || random() % 100 < (hungry ? 53 : 40)) {
+      const std::size_t bytes = random_size(random);
+      live.emplace_back(pool->allocate(bytes, {}), bytes);
+      used += bytes;
+      used_peak = std::max(used_peak, used);
+    } else {
+      std::swap(live[random() % live.size()], live.back());
+      pool->deallocate(live.back().first, live.back().second, {});
+      used -= live.back().second;
+      live.pop_back();
+    }
+  }
+  MESSAGE("seed ", seed, ": reserved / used at their peaks ",
+          static_cast<double>(upstream->peak) / static_cast<double>(used_peak));
+  CHECK(static_cast<double>(upstream->peak) <= 1.5 * static_cast<double>(used_peak));
+  for (const auto& [address, bytes] : live) pool->deallocate(address, bytes, {});
+}
+
+TEST_CASE("pool: four threads with 10^4 operations each never hold the same bytes") {
+  Device& device = fresh_device();
+  const auto upstream = std::make_shared<LoggedResource>(device);
+  const auto pool = std::make_shared<PoolResource>(upstream);
+  std::mutex mutex;
+  std::map<CUdeviceptr, CUdeviceptr> held;  // begin to end
+  bool overlap = false;
+  const auto work = [&](std::uint64_t seed) {
+    const Stream stream = seed % 2 == 0 ? Stream::create(device) : Stream();
+    std::mt19937_64 random(seed);
+    std::vector<std::pair<CUdeviceptr, std::size_t>> mine;
+    for (int i = 0; i < 10000; ++i) {
+      if (mine.empty() || (mine.size() < 50 && random() % 2 == 0)) {
+        const std::size_t bytes = 1 + random() % (random() % 16 == 0 ? 4 * kMiB : 20000);
+        const CUdeviceptr address = pool->allocate(bytes, stream);
+        mine.emplace_back(address, bytes);
+        const std::lock_guard lock(mutex);
+        const auto next = held.lower_bound(address + bytes);
+        if (next != held.begin() && std::prev(next)->second > address) overlap = true;
+        held[address] = address + bytes;
+      } else {
+        std::swap(mine[random() % mine.size()], mine.back());
+        {
+          const std::lock_guard lock(mutex);
+          held.erase(mine.back().first);
+        }
+        pool->deallocate(mine.back().first, mine.back().second, stream);
+        mine.pop_back();
+      }
+      if (i % 2500 == 0) pool->trim(8 * kMiB);
+    }
+    for (const auto& [address, bytes] : mine) {
+      const std::lock_guard lock(mutex);
+      held.erase(address);
+      pool->deallocate(address, bytes, stream);
+    }
+  };
+  std::vector<std::thread> threads;
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) threads.emplace_back(work, seed);
+  for (std::thread& thread : threads) thread.join();
+  CHECK_FALSE(overlap);
+  CHECK(held.empty());
+  const MemoryStats stats = pool->stats();
+  CHECK(stats.used == 0);
+  CHECK(stats.allocations == stats.frees);
+  pool->trim();
+  CHECK(upstream->reserved == 0);
+}
