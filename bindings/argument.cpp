@@ -4,6 +4,7 @@
 #include "array_support.h"
 #include "base/errors.h"
 #include "base/format.h"
+#include "core/capture.h"
 #include "core/device.h"
 #include "current.h"
 #include "dtype.h"
@@ -64,6 +65,11 @@ void LaunchFrame::refuse_range(const ArgumentPlan& plan, const std::string& prob
 
 CUdeviceptr LaunchFrame::stage(const HostArgument& host, const py::object& values,
                                ScalarType type) {
+  if (any_capture()) [[unlikely]] {
+    const ContextGuard guard(device_);
+    refuse_in_capture(device_, stream_.handle(), "kw.In, kw.Out and kw.InOut",
+                      "pass arrays of the device, filled before the capture");
+  }
   const auto target = py::reinterpret_borrow<py::array>(values);
   const py::array contiguous = py::module_::import("numpy").attr("ascontiguousarray")(target);
   Shape shape(target.shape(), target.shape() + target.ndim());

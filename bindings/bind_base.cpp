@@ -2,6 +2,7 @@
 #include "base/errors.h"
 #include "bindings.h"
 #include "compile_limits.h"
+#include "core/capture.h"
 #include "python_support.h"
 
 namespace kernwright::python {
@@ -105,8 +106,9 @@ void raise_error(const Error& e) {
       raise_if<NameNotFound>("NameNotFound", e) || raise_if<DriverNotFound>("DriverNotFound", e) ||
       raise_if<NvrtcNotFound>("NvrtcNotFound", e) ||
       raise_if<DeviceNotFound>("DeviceNotFound", e) || raise_if<DeviceLost>("DeviceLost", e) ||
-      raise_if<DriverError>("DriverError", e) || raise_if<OutOfMemory>("OutOfMemory", e) ||
-      raise_if<DeviceFault>("DeviceFault", e) || raise_if<Timeout>("Timeout", e) ||
+      raise_if<CaptureError>("CaptureError", e) || raise_if<DriverError>("DriverError", e) ||
+      raise_if<OutOfMemory>("OutOfMemory", e) || raise_if<DeviceFault>("DeviceFault", e) ||
+      raise_if<Timeout>("Timeout", e) ||
       raise_if<UnsupportedInstruction>("UnsupportedInstruction", e);
   if (!done) raise("Error", e);
 }

@@ -2,6 +2,7 @@
 #include "base/errors.h"
 #include "base/format.h"
 #include "bindings.h"
+#include "core/capture.h"
 #include "core/device.h"
 #include "core/event.h"
 #include "core/runtime.h"
@@ -128,6 +129,11 @@ Stream stream_of_device(const py::object& device) {
   return current ? current : Stream::legacy(chosen);
 }
 
+Event& event_argument(const py::object& value) {
+  if (py::isinstance<Event>(value)) return value.cast<Event&>();
+  throw ArgumentError("an event must be a kw.Event, got " + type_name(value));
+}
+
 void bind_stream(py::module_& m) {
   py::class_<Stream>(m, "Stream")
       .def(py::init([](int priority, const py::object& device) {
@@ -137,6 +143,10 @@ void bind_stream(py::module_& m) {
       .def_static(
           "legacy",
           [](const py::object& device) { return Stream::legacy(device_argument(device)); },
+          py::arg("device") = py::none())
+      .def_static(
+          "per_thread",
+          [](const py::object& device) { return Stream::per_thread(device_argument(device)); },
           py::arg("device") = py::none())
       .def_static(
           "borrow",
@@ -151,22 +161,28 @@ void bind_stream(py::module_& m) {
       .def_property_readonly("device", [](const Stream& s) { return DeviceObject{&s.device()}; })
       .def_property_readonly("priority", &Stream::priority)
       .def_property_readonly("done", &Stream::done)
+      .def_property_readonly("is_capturing",
+                             [](const Stream& s) {
+                               const ContextGuard guard(s.device());
+                               return capture_id(s.device(), s.handle()) != 0;
+                             })
       .def(
           "record",
-          [](const Stream& s, const py::object& event) -> py::object {
-            if (event.is_none()) return py::cast(s.record());
-            s.record(event.cast<Event&>());
-            return event;
+          [](const Stream& s, const py::object& event, bool external) -> py::object {
+            py::object marker = event.is_none() ? py::cast(Event(s.device())) : event;
+            event_argument(marker).record(s, external);
+            return marker;
           },
-          py::arg("event") = py::none())
+          py::arg("event") = py::none(), py::kw_only(), py::arg("external") = false)
       .def(
           "wait",
           [](const Stream& s, const py::object& what) {
-            if (py::isinstance<Stream>(what)) {
-              s.wait(what.cast<const Stream&>().record());
-            } else {
-              s.wait(what.cast<const Event&>());
-            }
+            if (py::isinstance<Event>(what)) return s.wait(what.cast<const Event&>());
+            Stream other = stream_argument(what, s.device());
+            if (!other) throw ArgumentError("wait(event) wants an Event or a stream, got None");
+            Event behind(other.device(), false);
+            behind.record(other);
+            s.wait(behind);
           },
           py::arg("event"))
       .def(
@@ -211,14 +227,16 @@ void bind_event(py::module_& m) {
       .def_property_readonly(
           "handle", [](const Event& s) { return reinterpret_cast<std::uintptr_t>(s.handle()); })
       .def_property_readonly("device", [](const Event& s) { return DeviceObject{&s.device()}; })
+      .def_property_readonly("timing", &Event::timing)
       .def_property_readonly("done", &Event::done)
       .def(
           "record",
-          [](Event& s, const py::object& stream) {
+          [](Event& s, const py::object& stream, bool external) {
             Stream chosen = stream_argument(stream, s.device());
-            s.record(chosen ? chosen : stream_of_device(py::cast(DeviceObject{&s.device()})));
+            s.record(chosen ? chosen : stream_of_device(py::cast(DeviceObject{&s.device()})),
+                     external);
           },
-          py::arg("stream") = py::none())
+          py::arg("stream") = py::none(), py::kw_only(), py::arg("external") = false)
       .def("synchronize", &Event::synchronize, py::call_guard<py::gil_scoped_release>())
       .def("elapsed_ms", &Event::elapsed_ms, py::arg("start"))
       .def("__repr__",

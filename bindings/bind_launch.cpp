@@ -14,6 +14,8 @@
 #include "python_support.h"
 
 #include <pybind11/numpy.h>
+#include <pybind11/stl.h>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -199,6 +201,18 @@ void bind_kernel(py::module_& m) {
           py::arg("n"), py::arg("stream") = py::none(), py::arg("shared_bytes") = 0)
       .def("__repr__",
            [](const KernelObject& k) { return text_object("<Kernel " + k.name() + ">"); })
+      .def(
+          "max_cluster",
+          [](KernelObject& k, int block, std::size_t shared_bytes) {
+            return loaded(k).max_cluster(block, shared_bytes);
+          },
+          py::arg("block"), py::arg("shared_bytes") = 0)
+      .def(
+          "active_clusters",
+          [](KernelObject& k, const LaunchConfigObject& config) {
+            return loaded(k).active_clusters(config.config);
+          },
+          py::arg("config"))
       .def("__reduce__",
            [](const py::object& self) {
              return py::module_::import("kernwright._kernels").attr("reduce_kernel")(self);
@@ -225,7 +239,10 @@ void bind_config(py::module_& m) {
   py::class_<Object>(m, "LaunchConfig")
       .def(py::init([](const py::object& grid, const py::object& block, const py::object& stream,
                        const py::object& shared_bytes, const py::object& cluster, bool cooperative,
-                       int priority, bool programmatic_dependent) {
+                       int priority, bool programmatic_dependent,
+                       const std::optional<Event>& programmatic_event,
+                       bool programmatic_event_at_start,
+                       const std::optional<Event>& launch_completion_event) {
              Object object;
              object.config.grid = dim3_argument(grid.ptr(), "a grid");
              object.config.block = dim3_argument(block.ptr(), "a block");
@@ -234,13 +251,18 @@ void bind_config(py::module_& m) {
              object.config.cooperative = cooperative;
              object.config.priority = priority;
              object.config.programmatic_dependent = programmatic_dependent;
+             object.config.programmatic_event = programmatic_event;
+             object.config.programmatic_event_at_start = programmatic_event_at_start;
+             object.config.launch_completion_event = launch_completion_event;
              object.stream = stream;
              return object;
            }),
            py::arg("grid"), py::arg("block"), py::arg("stream") = py::none(),
            py::arg("shared_bytes") = 0, py::arg("cluster") = py::none(),
            py::arg("cooperative") = false, py::arg("priority") = 0,
-           py::arg("programmatic_dependent") = false)
+           py::arg("programmatic_dependent") = false, py::arg("programmatic_event") = py::none(),
+           py::arg("programmatic_event_at_start") = false,
+           py::arg("launch_completion_event") = py::none())
       .def_property_readonly("grid", [](const Object& o) { return tuple_of(o.config.grid); })
       .def_property_readonly("block", [](const Object& o) { return tuple_of(o.config.block); })
       .def_property_readonly("stream", [](const Object& o) { return o.stream; })
@@ -254,6 +276,12 @@ void bind_config(py::module_& m) {
       .def_property_readonly("priority", [](const Object& o) { return o.config.priority; })
       .def_property_readonly("programmatic_dependent",
                              [](const Object& o) { return o.config.programmatic_dependent; })
+      .def_property_readonly("programmatic_event",
+                             [](const Object& o) { return o.config.programmatic_event; })
+      .def_property_readonly("programmatic_event_at_start",
+                             [](const Object& o) { return o.config.programmatic_event_at_start; })
+      .def_property_readonly("launch_completion_event",
+                             [](const Object& o) { return o.config.launch_completion_event; })
       .def("__repr__", [](const Object& o) {
         const Dim3 &g = o.config.grid, &b = o.config.block;
         return format("LaunchConfig(grid=({}, {}, {}), block=({}, {}, {}), shared_bytes={})", g.x,

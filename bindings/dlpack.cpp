@@ -4,6 +4,7 @@
 #include "array/interchange.h"
 #include "base/errors.h"
 #include "base/format.h"
+#include "core/capture.h"
 #include "core/device.h"
 #include "python_support.h"
 
@@ -16,6 +17,7 @@ constexpr const char* kVersionedName = "dltensor_versioned";
 constexpr const char* kUsedVersionedName = "used_dltensor_versioned";
 // DLPack writes the legacy default stream as 1.
 constexpr std::uintptr_t kLegacyStreamNumber = 1;
+constexpr int kNoOrder = -1;
 
 /// Calls value.__dlpack__, with max_version where the producer knows it.
 py::object ask_for_capsule(py::handle value, const py::object& stream) {
@@ -93,6 +95,8 @@ Array adopt_dlpack(py::handle value, Device& device, const Stream& stream) {
   if (!device.is_simulated()) {
     const auto handle = stream ? reinterpret_cast<std::uintptr_t>(stream.handle()) : 0;
     number = py::int_(handle == 0 ? kLegacyStreamNumber : handle);
+    // A graph cannot wait for work outside it: its launches are to be ordered, not its capture.
+    if (any_capture() && capture_of(stream) != nullptr) number = py::int_(kNoOrder);
   }
   const py::object capsule = ask_for_capsule(value, number);
   try {

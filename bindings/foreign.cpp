@@ -3,6 +3,7 @@
 
 #include "base/errors.h"
 #include "base/format.h"
+#include "core/capture.h"
 #include "core/device.h"
 #include "core/event.h"
 #include "dlpack.h"
@@ -163,6 +164,8 @@ Array adopt_interface(py::handle value, Device& device, const Stream& stream) {
 void order_after(Device& device, std::uintptr_t producer, const Stream& consumer) {
   const auto handle = consumer ? reinterpret_cast<std::uintptr_t>(consumer.handle()) : 0;
   if (producer == handle || (is_legacy(producer) && is_legacy(handle))) return;
+  // A graph cannot wait for work outside it: its launches are to be ordered, not its capture.
+  if (any_capture() && capture_of(consumer) != nullptr) return;
   const Stream from = is_legacy(producer)
                           ? Stream::legacy(device)
                           : Stream::borrow(device, reinterpret_cast<CUstream>(producer));

@@ -4,9 +4,11 @@
 #include "array_support.h"
 #include "base/errors.h"
 #include "base/format.h"
+#include "core/capture.h"
 #include "core/device.h"
 #include "core/runtime.h"
 #include "current.h"
+#include "graph_object.h"
 #include "launch_site.h"
 #include "python_support.h"
 
@@ -183,6 +185,8 @@ void launch(KernelObject& kernel, LaunchConfig config, PyObject* const* argument
   for (std::size_t i = 0; i < count; ++i) {
     if (const Array* array = array_of(arguments[i])) array->use_on(config.stream);
   }
+  if (any_capture()) [[unlikely]]
+    hold_in_capture(config.stream, arguments, count);
   frame.finish();
 }
 

@@ -35,6 +35,7 @@ PYBIND11_MODULE(_core, m) {
   kernels::register_device_headers();
   python::bind_base(m);
   python::bind_core(m);
+  python::bind_graph(m);
   python::bind_memory(m);
   python::bind_array(m);
   python::bind_compile(m);

@@ -4,6 +4,7 @@
 #include "array/strided_copy.h"
 #include "base/errors.h"
 #include "base/format.h"
+#include "core/capture.h"
 #include "core/device.h"
 #include "memory/buffer.h"
 
@@ -200,6 +201,9 @@ void Array::assign_from_host(const void* data, const Stream& stream) {
 }
 
 void Array::use_on(const Stream& stream) const {
+  if (any_capture()) {
+    if (const auto capture = capture_of(stream)) return capture->keep_alive(owner_);
+  }
   if (buffer_ != nullptr) buffer_->use_on(stream);
 }
 

@@ -185,6 +185,18 @@ void refuse_during_capture(const Device& device, const char* what, const char* a
                      CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 }
 
+void refuse_in_capturing_thread(const Device& device, const char* what, const char* advice) {
+  if (!any_capture()) return;
+  const std::shared_ptr<Capture> capture = find_if([&](const Capture& candidate) {
+    return &candidate.device() == &device && candidate.thread() == std::this_thread::get_id();
+  });
+  if (capture == nullptr) return;
+  throw CaptureError(format("{} while {} is being captured into a graph: what was recorded has not "
+                            "run; {}",
+                            what, capture->origin().identify(), advice),
+                     CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+}
+
 RelaxedCapture::RelaxedCapture(const Device& device) noexcept : api_(device.driver()) {
   changed_ = may_call_driver() && !device.lost() &&
              api_.cuThreadExchangeStreamCaptureMode(&mode_) == CUDA_SUCCESS;

@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -46,6 +47,7 @@ class Capture {
   std::uint64_t id() const noexcept { return id_; }
   const Stream& origin() const noexcept { return origin_; }
   Device& device() const { return origin_.device(); }
+  std::thread::id thread() const noexcept { return thread_; }  ///< that began it
 
   /// The graph holds `object` until its last launch is done.
   void keep_alive(std::shared_ptr<const void> object);
@@ -66,6 +68,7 @@ class Capture {
   friend class CaptureRegistration;
   const Stream origin_;
   const std::uint64_t id_;
+  const std::thread::id thread_ = std::this_thread::get_id();
   std::mutex mutex_;
   CaptureHoldings holdings_;
   std::vector<std::function<void()>> at_end_;
@@ -119,6 +122,11 @@ void refuse_in_capture(const Device& device, CUstream stream, const char* what,
 /// include that stream.
 void refuse_during_capture(const Device& device, const char* what,
                            const char* advice = "do it before or after the capture");
+
+/// The same for streams whose capture this thread began: for calls that run at once, although what
+/// was recorded before them does not.
+void refuse_in_capturing_thread(const Device& device, const char* what,
+                                const char* advice = "do it before or after the capture");
 
 /// Lets this thread make calls that CUDA calls "potentially unsafe" during a capture (loading code,
 /// plain allocation) without harm to a capture of another library in this thread. Captures of ours

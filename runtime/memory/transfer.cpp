@@ -3,6 +3,7 @@
 
 #include "base/errors.h"
 #include "base/format.h"
+#include "core/capture.h"
 #include "core/device.h"
 
 #include <algorithm>
@@ -15,6 +16,19 @@ void require_own_stream(const Device& device, const Stream& stream) {
   if (!stream || &stream.device() == &device) return;
   throw InvalidArgument(
       format("memory of {} cannot be used on {}", device.identify(), stream.identify()));
+}
+
+/// A copy of host memory that a graph could not repeat, or that would not see what it should.
+void refuse_in_capture_of(Device& device, const Stream& stream, const void* host) {
+  if (!any_capture()) return;
+  if (!stream) return refuse_in_capturing_thread(device, "a copy to or from the host");
+  if (capture_of(device, stream.handle()) == nullptr || is_page_locked(device, host)) return;
+  throw CaptureError(
+      format("a copy of pageable host memory on {}, which is being captured into a graph: the "
+             "memory need not be there when the graph is launched; use page-locked memory, or copy "
+             "before the capture",
+             stream.identify()),
+      CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 }
 
 /// Reports a failed call with its sizes; with an empty stream also waits for the legacy stream,
@@ -56,6 +70,7 @@ void copy_to_device(Device& device, CUdeviceptr to, const void* from, std::size_
   require_own_stream(device, stream);
   if (bytes == 0) return;
   const ContextGuard guard(device);
+  refuse_in_capture_of(device, stream, from);
   const DriverApi& api = device.driver();
   const CUresult result = stream ? api.cuMemcpyHtoDAsync(to, from, bytes, stream.handle())
                                  : api.cuMemcpyHtoD(to, from, bytes);
@@ -67,6 +82,7 @@ void copy_to_host(Device& device, void* to, CUdeviceptr from, std::size_t bytes,
   require_own_stream(device, stream);
   if (bytes == 0) return;
   const ContextGuard guard(device);
+  refuse_in_capture_of(device, stream, to);
   const DriverApi& api = device.driver();
   const CUresult result = stream ? api.cuMemcpyDtoHAsync(to, from, bytes, stream.handle())
                                  : api.cuMemcpyDtoH(to, from, bytes);
@@ -78,8 +94,18 @@ void copy_on_device(Device& device, CUdeviceptr to, CUdeviceptr from, std::size_
   require_own_stream(device, stream);
   if (bytes == 0) return;
   const ContextGuard guard(device);
+  if (!stream) refuse_in_capturing_thread(device, "a copy that returns when it is done");
   const CUresult result = device.driver().cuMemcpyDtoDAsync(to, from, bytes, stream.handle());
   finish(device, stream, result, "cuMemcpyDtoD", bytes, to);
+}
+
+bool is_page_locked(Device& device, const void* address) {
+  const ContextGuard guard(device);
+  unsigned type = 0;
+  // Pageable memory is unknown to the driver, or known without a type.
+  const CUresult result = device.driver().cuPointerGetAttribute(
+      &type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, reinterpret_cast<CUdeviceptr>(address));
+  return result == CUDA_SUCCESS && type == CU_MEMORYTYPE_HOST;
 }
 
 void copy_across(Device& to_device, CUdeviceptr to, Device& from_device, CUdeviceptr from,
@@ -123,6 +149,7 @@ void fill(Device& device, CUdeviceptr to, std::uint64_t pattern, std::size_t ele
   const std::size_t size = shrink_pattern(pattern, element_size);
   const std::size_t steps = bytes / size;
   const ContextGuard guard(device);
+  if (!stream) refuse_in_capturing_thread(device, "a fill that returns when it is done");
   const DriverApi& api = device.driver();
   const CUstream handle = stream.handle();
   CUresult result = CUDA_SUCCESS;

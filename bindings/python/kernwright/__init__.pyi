@@ -13,6 +13,8 @@ from kernwright._core import Array as Array
 from kernwright._core import BoundKernel as BoundKernel
 from kernwright._core import Device as Device
 from kernwright._core import Event as Event
+from kernwright._core import Graph as Graph
+from kernwright._core import GraphNode as GraphNode
 from kernwright._core import In as In
 from kernwright._core import InOut as InOut
 from kernwright._core import Kernel as Kernel
@@ -37,6 +39,7 @@ from kernwright._pack import pack as pack
 from kernwright._pack import use_pack as use_pack
 from kernwright.errors import ArgumentError as ArgumentError
 from kernwright.errors import ArgumentRangeError as ArgumentRangeError
+from kernwright.errors import CaptureError as CaptureError
 from kernwright.errors import CompileError as CompileError
 from kernwright.errors import DeviceFault as DeviceFault
 from kernwright.errors import DeviceLost as DeviceLost

@@ -61,6 +61,10 @@ class DeviceLost(DriverError):
     """The device met an error that it cannot recover from; only a new process helps."""
 
 
+class CaptureError(DriverError):
+    """What cannot be part of a graph was asked for during a capture; the capture goes on."""
+
+
 class OutOfMemory(Error, MemoryError):
     """Not enough device memory. All numbers are bytes."""
 

@@ -1,0 +1,21 @@
+// What launches hand to a graph that records them: the objects behind their arguments.
+#pragma once
+
+#include "core/stream.h"
+
+#include <pybind11/pybind11.h>
+#include <cstddef>
+#include <memory>
+
+namespace kernwright::python {
+
+namespace py = pybind11;
+
+/// What keeps the memory of an argument alive; null for a number and for None.
+std::shared_ptr<const void> owner_of(const py::object& value);
+
+/// A launch with these arguments was recorded on `stream`: the graph that captures it, if any,
+/// keeps them. Call it while any_capture().
+void hold_in_capture(const Stream& stream, PyObject* const* arguments, std::size_t count);
+
+}  // namespace kernwright::python

@@ -1,0 +1,228 @@
+// Serving copies: directly from page-locked memory, else through the ring of chunks.
+#include "memory/transfer_lane.h"
+
+#include "base/errors.h"
+#include "base/format.h"
+#include "base/log.h"
+#include "core/capture.h"
+#include "core/device.h"
+#include "core/lifecycle.h"
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <thread>
+#include <utility>
+
+namespace kernwright {
+
+void Transfer::State::mark_queued(bool host_part_follows) {
+  const std::lock_guard lock(mutex);
+  queued = true;
+  host_pending = host_part_follows;
+  changed.notify_all();
+}
+
+void Transfer::State::mark_finished(std::exception_ptr error) {
+  const std::lock_guard lock(mutex);
+  queued = true;
+  host_pending = false;
+  failure = std::move(error);
+  changed.notify_all();
+}
+
+TransferLane::TransferLane(Device& device, Direction direction,
+                           const TransferEngine::Options& options)
+    : device_(device),
+      direction_(direction),
+      options_(options),
+      stream_(Stream::create(device, options.priority)) {}
+
+Transfer TransferLane::submit(CUdeviceptr on_device, void* on_host, std::size_t bytes,
+                              const Stream& after, std::shared_ptr<const void> keep) {
+  if (after && &after.device() != &device_) {
+    throw InvalidArgument(
+        format("memory of {} cannot be used on {}", device_.identify(), after.identify()));
+  }
+  const ContextGuard guard(device_);
+  Job job{.on_device = on_device,
+          .on_host = static_cast<std::byte*>(on_host),
+          .bytes = bytes,
+          .is_direct = is_page_locked(device_, on_host),
+          .after = std::nullopt,
+          .keep = std::move(keep),
+          .state = std::make_shared<Transfer::State>(device_)};
+  if (after) {
+    refuse_in_capture(device_, after.handle(), "a transfer");
+    job.after.emplace(device_, false).record(after);
+  }
+  const std::shared_ptr<Transfer::State> state = job.state;
+  const std::vector<InFlight> landed = take_landed();  // dropped at the end, without the lock
+  std::unique_lock lock(mutex_);
+  if (job.is_direct && jobs_.empty() && !is_serving_) {
+    is_serving_ = true;  // so that nobody overtakes while the lock is open
+    lock.unlock();
+    serve(job);
+    lock.lock();
+    is_serving_ = false;
+    changed_.notify_all();
+    return Transfer(state);
+  }
+  if (!has_thread_) {
+    std::thread([self = shared_from_this()] { self->run(); }).detach();
+    has_thread_ = true;
+  }
+  jobs_.push_back(std::move(job));
+  changed_.notify_all();
+  return Transfer(state);
+}
+
+void TransferLane::stop() noexcept {
+  if (!may_call_driver()) return;  // the thread may be gone, or must be left alone
+  std::unique_lock lock(mutex_);
+  stopping_ = true;
+  changed_.notify_all();
+  changed_.wait(lock, [&] { return !has_thread_ && !is_serving_; });
+  lock.unlock();
+  try {
+    stream_.synchronize();
+  } catch (const std::exception& error) {
+    log_release_failure("a transfer engine", error.what());
+  }
+  in_flight_.clear();
+}
+
+void TransferLane::run() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [&] { return (!jobs_.empty() && !is_serving_) || stopping_; });
+    if (jobs_.empty()) break;
+    {
+      const Job job = std::move(jobs_.front());
+      jobs_.pop_front();
+      is_serving_ = true;
+      lock.unlock();
+      serve(job);
+    }  // what the job kept goes without the lock
+    lock.lock();
+    is_serving_ = false;
+    changed_.notify_all();
+  }
+  lock.unlock();
+  ring_.clear();  // the driver waits for copies of page-locked memory that it frees
+  lock.lock();
+  has_thread_ = false;
+  changed_.notify_all();
+}
+
+void TransferLane::serve(const Job& job) {
+  try {
+    const ContextGuard guard(device_);
+    if (job.after) stream_.wait(*job.after);
+    if (job.is_direct) {
+      copy_directly(job);
+    } else if (direction_ == Direction::up) {
+      stage_up(job);
+    } else {
+      stage_down(job);
+    }
+  } catch (...) {
+    job.state->mark_finished(std::current_exception());
+  }
+}
+
+void TransferLane::copy_directly(const Job& job) {
+  if (direction_ == Direction::up) {
+    copy_to_device(device_, job.on_device, job.on_host, job.bytes, stream_);
+  } else {
+    copy_to_host(device_, job.on_host, job.on_device, job.bytes, stream_);
+  }
+  job.state->device_part.record(stream_);
+  if (job.keep != nullptr) {
+    const std::lock_guard lock(mutex_);
+    in_flight_.push_back({job.state->device_part, job.keep});
+  }
+  job.state->mark_queued(false);
+}
+
+/// What copies that are done have kept.
+std::vector<TransferLane::InFlight> TransferLane::take_landed() {
+  std::vector<InFlight> candidates;
+  {
+    const std::lock_guard lock(mutex_);
+    candidates.swap(in_flight_);
+  }
+  const auto landed =
+      std::stable_partition(candidates.begin(), candidates.end(),
+                            [](const InFlight& entry) { return !entry.event.done(); });
+  std::vector<InFlight> gone(std::make_move_iterator(landed),
+                             std::make_move_iterator(candidates.end()));
+  candidates.erase(landed, candidates.end());
+  const std::lock_guard lock(mutex_);
+  in_flight_.insert(in_flight_.end(), std::make_move_iterator(candidates.begin()),
+                    std::make_move_iterator(candidates.end()));
+  return gone;
+}
+
+void TransferLane::prepare_ring() {
+  if (!ring_.empty()) return;
+  std::vector<Chunk> made(static_cast<std::size_t>(options_.chunks));
+  for (Chunk& chunk : made) {
+    chunk.memory = PinnedBuffer(device_, options_.chunk_bytes);
+    chunk.event.emplace(device_, false);
+  }
+  ring_ = std::move(made);
+}
+
+/// Waits for the chunk's last copy and moves downloaded bytes to where they belong.
+void TransferLane::empty(Chunk& chunk) {
+  if (chunk.bytes == 0) return;
+  chunk.event->synchronize();
+  if (chunk.target != nullptr) std::memcpy(chunk.target, chunk.memory.data(), chunk.bytes);
+  chunk.bytes = 0;
+  chunk.target = nullptr;
+}
+
+void TransferLane::stage_up(const Job& job) {
+  prepare_ring();
+  std::size_t turn = 0;
+  for (std::size_t done = 0; done < job.bytes; ++turn) {
+    Chunk& chunk = ring_[turn % ring_.size()];
+    empty(chunk);
+    const std::size_t piece = std::min(options_.chunk_bytes, job.bytes - done);
+    std::memcpy(chunk.memory.data(), job.on_host + done, piece);
+    copy_to_device(device_, job.on_device + done, chunk.memory.data(), piece, stream_);
+    chunk.bytes = piece;
+    chunk.event->record(stream_);
+    done += piece;
+  }
+  job.state->device_part.record(stream_);
+  job.state->mark_queued(false);
+}
+
+void TransferLane::stage_down(const Job& job) {
+  prepare_ring();
+  std::size_t turn = 0;
+  try {
+    for (std::size_t done = 0; done < job.bytes; ++turn) {
+      Chunk& chunk = ring_[turn % ring_.size()];
+      empty(chunk);
+      const std::size_t piece = std::min(options_.chunk_bytes, job.bytes - done);
+      copy_to_host(device_, chunk.memory.data(), job.on_device + done, piece, stream_);
+      chunk.bytes = piece;
+      chunk.target = job.on_host + done;
+      chunk.event->record(stream_);
+      done += piece;
+    }
+    job.state->device_part.record(stream_);
+    job.state->mark_queued(true);
+    for (std::size_t i = 0; i < ring_.size(); ++i) empty(ring_[(turn + i) % ring_.size()]);
+  } catch (...) {
+    // The caller's memory may go now: what is still on its way must not be moved there.
+    for (Chunk& chunk : ring_) chunk.target = nullptr;
+    throw;
+  }
+  job.state->mark_finished();
+}
+
+}  // namespace kernwright

@@ -1,0 +1,92 @@
+// One direction of a transfer engine: its stream, its staging ring and the thread that serves it.
+#pragma once
+
+#include "memory/buffer.h"
+#include "memory/transfer_engine.h"
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <vector>
+
+namespace kernwright {
+
+/// What a copy has reached. `queued`: the device's part is on the stream; `done` for the rest.
+struct Transfer::State {
+  explicit State(Device& device) : device_part(device, false) {}
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool queued = false;       ///< device_part stands for the copy
+  bool host_pending = true;  ///< the host still has to move bytes
+  std::exception_ptr failure;
+  Event device_part;
+
+  void mark_queued(bool host_part_follows);
+  void mark_finished(std::exception_ptr error = nullptr);
+};
+
+/// Serves the jobs of one direction in order. Shared with its thread, which is detached: a process
+/// that forks or exits leaves it behind.
+class TransferLane : public std::enable_shared_from_this<TransferLane> {
+ public:
+  enum class Direction { up, down };
+  TransferLane(Device& device, Direction direction, const TransferEngine::Options& options);
+  ~TransferLane() = default;
+  TransferLane(const TransferLane&) = delete;
+  TransferLane& operator=(const TransferLane&) = delete;
+
+  const Stream& stream() const noexcept { return stream_; }
+  Transfer submit(CUdeviceptr on_device, void* on_host, std::size_t bytes, const Stream& after,
+                  std::shared_ptr<const void> keep);
+  /// Serves what is left, then ends the thread; returns when it has ended.
+  void stop() noexcept;
+
+ private:
+  struct Job {
+    CUdeviceptr on_device = 0;
+    std::byte* on_host = nullptr;
+    std::size_t bytes = 0;
+    bool is_direct = false;  ///< the host memory is page-locked
+    std::optional<Event> after;
+    std::shared_ptr<const void> keep;
+    std::shared_ptr<Transfer::State> state;
+  };
+  struct Chunk {
+    PinnedBuffer memory;
+    std::optional<Event> event;   ///< behind the last copy from or to it
+    std::byte* target = nullptr;  ///< where its bytes go when the copy is done
+    std::size_t bytes = 0;
+  };
+
+  /// Something that a copy on the stream reads or writes.
+  struct InFlight {
+    Event event;
+    std::shared_ptr<const void> keep;
+  };
+
+  void run();
+  std::vector<InFlight> take_landed();
+  void serve(const Job& job);
+  void copy_directly(const Job& job);
+  void stage_up(const Job& job);
+  void stage_down(const Job& job);
+  void empty(Chunk& chunk);
+  void prepare_ring();
+
+  Device& device_;
+  const Direction direction_;
+  const TransferEngine::Options options_;
+  const Stream stream_;
+  std::vector<Chunk> ring_;  // of the serving thread alone
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Job> jobs_;
+  std::vector<InFlight> in_flight_;
+  bool is_serving_ = false;  // a job is being served, by the thread or by a caller
+  bool has_thread_ = false;
+  bool stopping_ = false;
+};
+
+}  // namespace kernwright
