@@ -133,6 +133,7 @@ std::uint64_t capture_id(const Device& device, CUstream stream) noexcept {
   cuuint64_t id = 0;
   const CUresult result =
       device.driver().cuStreamGetCaptureInfo(stream, &status, &id, nullptr, nullptr, nullptr);
+  const_cast<Device&>(device).latch_if_sticky(result, "cuStreamGetCaptureInfo");
   // NOTE: a capture that was invalidated has no number, but is one until it is ended.
   return result == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE ? id : 0;
 }

@@ -98,6 +98,12 @@ std::set<std::string> called_functions() {
   return names;
 }
 
+/// Whether the library makes an error of its own of any failure of the function: without an answer
+/// a stream counts as one that is not captured.
+bool is_translated(const std::string& function) {
+  return function == "cuStreamGetCaptureInfo" || function == "cuStreamIsCapturing";
+}
+
 /// Functions that the simulated device does not have: nothing behind them can be reached.
 std::set<std::string> absent_functions() {
   std::set<std::string> names;
@@ -121,7 +127,9 @@ TEST_CASE("driver faults: each call fails once") {
   for (const Scenario& scenario : all_scenarios()) {
     fail_each_call(scenario, nth(1, CUDA_ERROR_UNKNOWN), [&](const Outcome& outcome) {
       CHECK((outcome.threw_error || (!outcome.threw && may_pass(scenario, outcome.function))));
-      if (outcome.threw_error) CHECK(outcome.code == CUDA_ERROR_UNKNOWN);
+      if (outcome.threw_error && !is_translated(outcome.function)) {
+        CHECK(outcome.code == CUDA_ERROR_UNKNOWN);
+      }
       CHECK(outcome.was_lost == (outcome.function == "cuDevicePrimaryCtxReset"));
       if (!may_leave(outcome.function)) CHECK(outcome.left == "");
       CHECK(outcome.left_count <= 1);
@@ -148,7 +156,9 @@ TEST_CASE("driver faults: out of memory for one call") {
     fail_each_call(scenario, nth(1, CUDA_ERROR_OUT_OF_MEMORY), [&](const Outcome& outcome) {
       const bool retried = outcome.function == "cuMemAllocAsync";
       const bool passed = !outcome.threw && (retried || may_pass(scenario, outcome.function));
-      CHECK((passed || outcome.was_memory || outcome.code == CUDA_ERROR_OUT_OF_MEMORY));
+      const bool translated = outcome.threw_error && is_translated(outcome.function);
+      CHECK(
+          (passed || translated || outcome.was_memory || outcome.code == CUDA_ERROR_OUT_OF_MEMORY));
       if (!may_leave(outcome.function)) CHECK(outcome.left == "");
       CHECK(outcome.context_restored);
     });

@@ -112,6 +112,10 @@ Outcome run_under(const Scenario& scenario, const FaultPlan& plan, CUcontext cal
     ++outcome.left_count;
   }
   unwatched.cuCtxSetCurrent(nullptr);
+  if (outcome.left_count > 0 || plan.repeat == FaultPlan::Repeat::forever) {
+    // What could not be ended or freed, such as a capture, must not be met by the next run.
+    for (CUdevice device = 0; device < 4; ++device) unwatched.cuDevicePrimaryCtxReset(device);
+  }
   return outcome;
 }
 
