@@ -19,14 +19,9 @@ namespace {
 /// Four devices, so that there are others beside the one that breaks.
 const int four_devices = setenv("KERNWRIGHT_SIM_DEVICES", "4", 1);
 
-const DriverApi& faulty_table() { return faults().api(); }
+const DriverApi* front = nullptr;
 
-/// The process-wide runtime stands on the same table, for what asks it which devices there are.
-bool use_for_runtime() {
-  setenv("KERNWRIGHT_DEVICE", "cuda", 1);
-  Runtime::override_cuda(&faulty_table());
-  return !Runtime::get().devices().empty();
-}
+const DriverApi& faulty_table() { return front != nullptr ? *front : faults().api(); }
 
 }  // namespace
 
@@ -58,6 +53,17 @@ DeviceRegistry& new_registry(Seen seen) {
   return *kept->back();
 }
 
+void prepare_runtime() {
+  static const bool is_ready = [] {
+    setenv("KERNWRIGHT_DEVICE", "cuda", 1);
+    Runtime::override_cuda(&faults().api());
+    return !Runtime::get().devices().empty();
+  }();
+  REQUIRE(is_ready);
+}
+
+void put_in_front(const DriverApi& table) { front = &table; }
+
 Scenario on_device(std::string name, Seen seen, std::function<void(Device&)> run,
                    std::set<std::string> absorbed) {
   return {std::move(name), seen,
@@ -80,8 +86,7 @@ CUcontext current_context() {
 }
 
 Outcome run_under(const Scenario& scenario, const FaultPlan& plan, CUcontext caller) {
-  static const bool runtime_is_ready = use_for_runtime();
-  REQUIRE(runtime_is_ready);
+  prepare_runtime();
   const DriverApi& unwatched = sim::driver_api();
   unwatched.cuCtxSetCurrent(caller);
   recorder().reset();

@@ -25,6 +25,13 @@ RecordingDriver& recorder();
 enum class Seen : bool { as_gpu, as_simulated };
 DeviceRegistry& new_registry(Seen seen);
 
+/// Puts the process-wide Runtime on the same table, for what asks it which devices there are. Called
+/// by run_under().
+void prepare_runtime();
+
+/// Makes devices made from now on see `table`, which calls faults().api() in the end.
+void put_in_front(const DriverApi& table);
+
 /// A use of the library that checks its own results, and frees all that it makes.
 struct Scenario {
   std::string name;
