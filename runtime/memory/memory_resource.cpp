@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "core/capture.h"
 #include "core/device.h"
+#include "core/lifecycle.h"
 
 #include <algorithm>
 #include <limits>
@@ -39,6 +40,8 @@ void require_allocatable(const Device& device, std::size_t bytes, const Stream& 
     throw InvalidArgument(format("cannot allocate {} bytes: at most 2^63 - 1", bytes));
   }
 }
+
+bool may_release(const Device& device) noexcept { return may_call_driver() && !device.lost(); }
 
 void throw_out_of_memory(Device& device, std::size_t bytes, const MemoryStats& use,
                          const std::vector<AllocationRecord>& held, const std::string& why) {

@@ -107,6 +107,10 @@ class AsyncResource final : public DriverResource {
 /// Throws InvalidArgument for sizes that no resource serves and for a stream of another device.
 void require_allocatable(const Device& device, std::size_t bytes, const Stream& stream);
 
+/// Whether memory of `device` can be given back at all: not in a forked child, at exit, and on a
+/// lost device, where it is left alone.
+bool may_release(const Device& device) noexcept;
+
 /// Throws OutOfMemory with all sizes and who holds what. The device's context must be current.
 [[noreturn]] void throw_out_of_memory(Device& device, std::size_t bytes, const MemoryStats& use,
                                       const std::vector<AllocationRecord>& held,

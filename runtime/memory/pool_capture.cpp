@@ -1,7 +1,6 @@
 // A pool's memory in captures: what a graph's launches use belongs to that graph alone.
 #include "base/log.h"
 #include "core/device.h"
-#include "core/lifecycle.h"
 #include "memory/pool_state.h"
 
 #include <algorithm>
@@ -108,7 +107,7 @@ void PoolResource::drop_graph(const Arena& arena) noexcept {
 
 /// Gives the memory of an arena that nobody uses to the driver.
 void PoolResource::give_back_arena(Arena& arena) noexcept {
-  if (!may_call_driver() || device_.lost()) return;
+  if (!may_release(device_)) return;
   try {
     if (!upstream_->is_synchronous()) {
       for (const Stream& stream : arena.streams) stream.synchronize();

@@ -3,7 +3,6 @@
 #include "base/format.h"
 #include "base/log.h"
 #include "core/device.h"
-#include "core/lifecycle.h"
 #include "memory/pool_state.h"
 
 #include <algorithm>
@@ -290,7 +289,7 @@ void PoolResource::Growth::fail() {
 
 PoolResource::~PoolResource() {
   withdraw_reclaimer(*this);
-  if (!may_call_driver() || device_.lost()) return;
+  if (!may_release(device_)) return;
   try {
     trim(0);
     const MemoryStats left = stats();

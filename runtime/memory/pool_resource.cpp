@@ -5,7 +5,6 @@
 #include "base/format.h"
 #include "base/log.h"
 #include "core/device.h"
-#include "core/lifecycle.h"
 #include "memory/allocation_site.h"
 #include "memory/pool_state.h"
 
@@ -231,7 +230,7 @@ void PoolResource::let_idle_streams_go() noexcept {
 void PoolResource::deallocate(CUdeviceptr address, std::size_t bytes,
                               const Stream& stream) noexcept {
   // In a forked child, at exit and on a lost device there is nobody to use the memory again.
-  if (!may_call_driver() || device_.lost()) return;
+  if (!may_release(device_)) return;
   try {
     release(address, bytes, stream);
   } catch (const std::exception& error) {

@@ -178,8 +178,6 @@ TEST_CASE("pool: what is reserved stays within 1.5 times what is used, at their 
       live.pop_back();
     }
   }
-  MESSAGE("seed ", seed, ": reserved / used at their peaks ",
-          static_cast<double>(upstream->peak) / static_cast<double>(used_peak));
   CHECK(static_cast<double>(upstream->peak) <= 1.5 * static_cast<double>(used_peak));
   for (const auto& [address, bytes] : live) pool->deallocate(address, bytes, {});
 }

@@ -1,0 +1,36 @@
+// A resource with a limit on what its users have at once.
+#pragma once
+
+#include "memory/resource_adaptor.h"
+
+#include <mutex>
+
+namespace kernwright {
+
+/// Refuses what would bring the bytes in use above the limit, without asking upstream. Thread-safe.
+class LimitingAdaptor final : public ResourceAdaptor {
+ public:
+  /// A limit of 0 bytes allows nothing.
+  LimitingAdaptor(std::shared_ptr<MemoryResource> upstream, std::size_t limit);
+
+  /// Throws OutOfMemory, which names the limit, above it.
+  CUdeviceptr allocate(std::size_t bytes, const Stream& stream) override;
+  void release(CUdeviceptr address, std::size_t bytes, const Stream& stream) override;
+  void deallocate(CUdeviceptr address, std::size_t bytes, const Stream& stream) noexcept override;
+  std::string name() const override { return "LimitingAdaptor"; }
+  /// Upstream's, with this adaptor's limit and refusals.
+  MemoryStats stats() const override;
+  /// Throws InvalidArgument below what is in use; 0 allows nothing more, so it needs nothing in
+  /// use.
+  void set_limit(std::size_t bytes) override;
+
+ private:
+  void note_freed(std::size_t bytes) noexcept;
+
+  mutable std::mutex mutex_;
+  std::size_t limit_;
+  std::size_t used_ = 0;
+  std::uint64_t refused_ = 0;
+};
+
+}  // namespace kernwright
