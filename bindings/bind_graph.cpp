@@ -159,6 +159,10 @@ ConvertedArguments convert_arguments(const LaunchPlan& plan, Device& device, con
 }
 
 void update_node(const GraphObject& self, const py::object& which, const py::args& arguments) {
+  if (is_capturing(self)) {
+    throw CaptureError("update() of a graph that captures: end the capture first",
+                       CUDA_ERROR_ILLEGAL_STATE);
+  }
   const GraphNodeObject target = node_argument(self, which);
   ConvertedArguments converted;
   Device& device = self.graph->device();

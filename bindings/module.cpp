@@ -38,6 +38,7 @@ PYBIND11_MODULE(_core, m) {
   python::bind_graph(m);
   python::bind_memory(m);
   python::bind_array(m);
+  python::bind_transfer(m);
   python::bind_compile(m);
   python::bind_jit(m);
   python::bind_launch(m);

@@ -90,6 +90,7 @@ void TransferLane::stop() noexcept {
     log_release_failure("a transfer engine", error.what());
   }
   in_flight_.clear();
+  stream_ = {};  // here, as the thread may let go of the lane later
 }
 
 void TransferLane::run() {
@@ -109,7 +110,7 @@ void TransferLane::run() {
     changed_.notify_all();
   }
   lock.unlock();
-  ring_.clear();  // the driver waits for copies of page-locked memory that it frees
+  release_ring();
   lock.lock();
   has_thread_ = false;
   changed_.notify_all();
@@ -181,6 +182,19 @@ void TransferLane::empty(Chunk& chunk) {
   if (chunk.target != nullptr) std::memcpy(chunk.target, chunk.memory.data(), chunk.bytes);
   chunk.bytes = 0;
   chunk.target = nullptr;
+}
+
+/// The ring's memory may be used by others from then on, so its copies must be done.
+void TransferLane::release_ring() noexcept {
+  try {
+    for (Chunk& chunk : ring_) {
+      chunk.target = nullptr;
+      empty(chunk);
+    }
+  } catch (const std::exception& error) {
+    log_release_failure("the staging memory of a transfer engine", error.what());
+  }
+  ring_.clear();
 }
 
 void TransferLane::stage_up(const Job& job) {

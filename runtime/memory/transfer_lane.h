@@ -73,11 +73,12 @@ class TransferLane : public std::enable_shared_from_this<TransferLane> {
   void stage_down(const Job& job);
   void empty(Chunk& chunk);
   void prepare_ring();
+  void release_ring() noexcept;
 
   Device& device_;
   const Direction direction_;
   const TransferEngine::Options options_;
-  const Stream stream_;
+  Stream stream_;
   std::vector<Chunk> ring_;  // of the serving thread alone
 
   std::mutex mutex_;

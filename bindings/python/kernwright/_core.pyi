@@ -162,6 +162,44 @@ class Graph:
     def update(self, node: GraphNode | SupportsIndex, *arguments: Any) -> None: ...
     def reset(self) -> None: ...
 
+class Transfer:
+    """A copy on its way; `result()` waits and gives the array that was filled."""
+
+    @property
+    def done(self) -> bool: ...
+    def wait(self, timeout: float | None = None) -> None: ...
+    def wait_on(self, stream: Any = None) -> None: ...
+    def result(self, timeout: float | None = None) -> Any: ...
+
+class TransferEngine:
+    """Copies between host and device on streams of their own, one for each direction.
+
+    Both directions and kernels of other streams overlap. NumPy arrays of kw.pinned() are copied
+    directly, others through page-locked chunks that a thread fills and empties. A copy runs after
+    the work of the stream `after` (default: the current one).
+    """
+
+    def __init__(
+        self,
+        *,
+        device: _DeviceLike = None,
+        chunk_bytes: int = ...,
+        chunks: int = 4,
+        priority: int = 0,
+    ) -> None: ...
+    @property
+    def device(self) -> Device: ...
+    @property
+    def upload_stream(self) -> Stream: ...
+    @property
+    def download_stream(self) -> Stream: ...
+    def upload(
+        self, values: npt.NDArray[Any], out: Array | None = None, *, after: Any = None
+    ) -> Transfer: ...
+    def download(
+        self, array: Array, out: npt.NDArray[Any] | None = None, *, after: Any = None
+    ) -> Transfer: ...
+
 class Array:
     """A strided n-dimensional array in device memory; views share it and keep it alive."""
 

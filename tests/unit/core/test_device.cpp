@@ -51,6 +51,12 @@ Recorded::Recorded() : device(test_device()) {
   before_ = recorder().check();
 }
 
-Recorded::~Recorded() { CHECK(recorder().check() == before_); }
+Recorded::~Recorded() {
+  const std::vector<std::string> after = recorder().check();
+  CHECK(after == before_);
+  for (const std::string& line : after) {
+    if (after != before_) MESSAGE(line);
+  }
+}
 
 }  // namespace kernwright::testing
