@@ -158,11 +158,21 @@ void StreamOrder::drop_known(std::vector<Entry>& entries) const {
       entries, [&](const Entry& entry) { return entry.work->step <= host_.of(entry.work->actor); });
 }
 
+/// Allocations that nobody touches any more keep nothing.
+void StreamOrder::sweep() {
+  for (auto entry = entries_.begin(); entry != entries_.end();) {
+    drop_known(entry->second);
+    entry = entry->second.empty() ? entries_.erase(entry) : std::next(entry);
+  }
+}
+
 std::optional<FaultReport> StreamOrder::note(const std::shared_ptr<const OrderedWork>& work,
                                              const std::vector<Touched>& touched, bool settled) {
   std::map<std::uint64_t, std::vector<Touched>> parts;
   for (const Touched& range : touched) parts[allocation_of(range.begin)].push_back(range);
   const std::lock_guard lock(mutex_);
+  constexpr std::size_t kSweepEvery = 1024;
+  if (settled && ++notes_ % kSweepEvery == 0) sweep();
   std::optional<FaultReport> finding;
   for (auto& [allocation, ranges] : parts) {
     std::vector<Entry>& entries = entries_[allocation];

@@ -65,6 +65,7 @@ class StreamOrder {
     std::vector<Touched> touched;  // by kind, then address
   };
   void drop_known(std::vector<Entry>& entries) const;
+  void sweep();
 
   std::atomic<bool> on_{false};
   std::mutex mutex_;  // guards the rest, and the clocks of streams and contexts
@@ -76,6 +77,7 @@ class StreamOrder {
   };
   std::vector<Retired> retired_;
   std::map<std::uint64_t, std::vector<Entry>> entries_;  // by first byte of the allocation
+  std::size_t notes_ = 0;
 };
 
 }  // namespace kernwright::sim

@@ -23,6 +23,7 @@ std::uint64_t allocate_for(Context& context, std::uint64_t bytes, const Allocati
     memory.free(*address);
     throw;
   }
+  instance.order.forget(*address);
   return *address;
 }
 
@@ -39,7 +40,7 @@ CUresult mem_alloc(CUdeviceptr* address, std::size_t bytes) {
 
 /// cuMemFree waits for the device, but not for memory of a pool: there the caller must have waited
 /// (driver API, "Stream Ordered Memory Allocator").
-void finish_before_free(const Context& context, std::uint64_t address) {
+void finish_before_free(Context& context, std::uint64_t address) {
   Platform& instance = platform();
   {
     const std::lock_guard lock(instance.allocations_mutex);
@@ -47,6 +48,7 @@ void finish_before_free(const Context& context, std::uint64_t address) {
     if (record != instance.allocations.end() && record->second.pool != nullptr) return;
   }
   instance.queues.finish(context);
+  instance.order.host_learns(context, false);
 }
 
 CUresult mem_free(CUdeviceptr address) {

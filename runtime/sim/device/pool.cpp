@@ -210,7 +210,6 @@ CUresult mem_pool_set_access(CUmemoryPool handle, const CUmemAccessDesc* descrip
 void perform(const AllocWork& work, AccessLog* log) {
   if (work.graph != nullptr) work.graph->live = true;
   if (log == nullptr) return;
-  if (work.graph == nullptr) platform().order.forget(work.address);
   log->note(work.address, work.bytes, TouchKind::write);
 }
 
