@@ -186,7 +186,9 @@ py::object adopt(const py::object& value, const py::object& device) {
   return array ? py::cast(std::move(*array)) : py::object(py::none());
 }
 
-void define_properties(py::class_<Array>& type) {
+using ArrayClass = py::class_<Array, Unlocked<Array>>;
+
+void define_properties(ArrayClass& type) {
   type.def_property_readonly("shape", [](const Array& a) { return tuple_of(a.shape()); })
       .def_property_readonly("strides", [](const Array& a) { return tuple_of(a.strides()); })
       .def_property_readonly("dtype", [](const Array& a) { return dtype_object(a.type()); })
@@ -202,7 +204,7 @@ void define_properties(py::class_<Array>& type) {
       .def_property_readonly("__cuda_array_interface__", &cuda_interface);
 }
 
-void define_methods(py::class_<Array>& type) {
+void define_methods(ArrayClass& type) {
   type.def("numpy", &to_numpy)
       .def("copy", &copy_array)
       .def("astype", &cast_array, py::arg("dtype"), py::kw_only(), py::arg("copy") = true)
@@ -228,7 +230,7 @@ void define_methods(py::class_<Array>& type) {
       });
 }
 
-void define_protocols(py::class_<Array>& type) {
+void define_protocols(ArrayClass& type) {
   type.def("__dlpack__", &dlpack, py::kw_only(), py::arg("stream") = py::none(),
            py::arg("max_version") = py::none(), py::arg("dl_device") = py::none(),
            py::arg("copy") = py::none())
@@ -257,7 +259,7 @@ void define_protocols(py::class_<Array>& type) {
 }  // namespace
 
 void bind_array(py::module_& m) {
-  py::class_<Array> type(m, "Array");
+  ArrayClass type(m, "Array");
   define_properties(type);
   define_methods(type);
   define_protocols(type);

@@ -135,7 +135,7 @@ Event& event_argument(const py::object& value) {
 }
 
 void bind_stream(py::module_& m) {
-  py::class_<Stream>(m, "Stream")
+  py::class_<Stream, Unlocked<Stream>>(m, "Stream")
       .def(py::init([](int priority, const py::object& device) {
              return Stream::create(device_argument(device), priority);
            }),
@@ -219,7 +219,7 @@ void bind_stream(py::module_& m) {
 }
 
 void bind_event(py::module_& m) {
-  py::class_<Event>(m, "Event")
+  py::class_<Event, Unlocked<Event>>(m, "Event")
       .def(py::init([](bool timing, const py::object& device) {
              return Event(device_argument(device), timing);
            }),

@@ -16,6 +16,21 @@ namespace py = pybind11;
 /// and the standard library's as pybind11 has them. The GIL must be held.
 void set_python_error(std::exception_ptr failure) noexcept;
 
+/// Deletes what may call the driver or wait for a lock of its own, with the GIL released: a thread
+/// in the driver may need the GIL (a host function, a profiler that walks Python's frames) while
+/// it holds what the deletion waits for.
+struct UnlockedDelete {
+  template <typename T>
+  void operator()(T* object) const noexcept {
+    const py::gil_scoped_release unlocked;
+    delete object;
+  }
+};
+
+/// Holder of a pybind11 class whose C++ part owns no Python object except through keep_alive().
+template <typename T>
+using Unlocked = std::unique_ptr<T, UnlockedDelete>;
+
 /// Runs `body` for a C slot of Python: an exception becomes the Python error and `failed` is
 /// returned.
 template <typename Result, typename Body>
