@@ -1,6 +1,7 @@
 // Driver functions that launch kernels.
 #include "sim/device/launch.h"
 
+#include "base/format.h"
 #include "sim/device/function.h"
 #include "sim/device/grid.h"
 #include "sim/device/platform.h"
@@ -118,6 +119,22 @@ GridResult execute(const KernelWork& work, const Module& module, AccessLog* log)
 
 }  // namespace
 
+namespace {
+
+/// Memory of another device is out of bounds like any other; say that it only is out of reach.
+void explain_foreign_memory(FaultReport& fault, const SimDevice& own) {
+  if (fault.kind != FaultKind::bounds) return;
+  for (const auto& device : platform().devices) {
+    if (device.get() == &own || device->memory.find_own(fault.address).end == 0) continue;
+    fault.message = format("{}: it is memory of device {}, to which device {} has no peer access",
+                           fault.message, device->ordinal, own.ordinal);
+    fault.allocation = device->memory.describe(fault.address, fault.access_size);
+    fault.details = "enable it with cuCtxEnablePeerAccess, or copy the memory";
+  }
+}
+
+}  // namespace
+
 std::vector<ParameterSlot> parameters_of(const Function& function) {
   const auto module = function.module.lock();
   require(module != nullptr, CUDA_ERROR_INVALID_HANDLE);
@@ -152,6 +169,7 @@ void perform(const KernelWork& work, AccessLog* log) {
   deliver_print(result.printed);
   if (!result.fault) return;
   if (result.fault->kernel.empty()) result.fault->kernel = work.function->name;
+  explain_foreign_memory(*result.fault, module->context->device);
   const CUresult code = result_of(result.fault->kind);
   throw Failure{code, std::move(*result.fault)};
 }
