@@ -52,6 +52,11 @@ void AllocationLedger::note_failure() noexcept {
   ++stats_.failures;
 }
 
+void AllocationLedger::note_eviction() noexcept {
+  const std::lock_guard lock(mutex_);
+  ++stats_.evictions;
+}
+
 std::vector<AllocationRecord> AllocationLedger::records() const {
   std::vector<AllocationRecord> list;
   {

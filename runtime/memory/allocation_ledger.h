@@ -31,8 +31,8 @@ class AllocationLedger {
   /// Strikes it out. Throws InvalidArgument, and changes nothing, for an address that is not the
   /// start of a live allocation and for another size than it was made with.
   void remove(CUdeviceptr address, std::size_t bytes);
-  /// For an allocation that failed, and one that the driver did not take back.
-  void note_failure() noexcept;
+  void note_failure() noexcept;   ///< an allocation failed
+  void note_eviction() noexcept;  ///< content moved to the host
 
   std::vector<AllocationRecord> records() const;  ///< in the order they were made
   /// Every allocation counts as a miss and as one of the driver's.

@@ -6,12 +6,20 @@
 #include "base/log.h"
 #include "core/device.h"
 
+#include <limits>
 #include <utility>
 
 namespace kernwright {
+namespace {
+
+constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
+
+}  // namespace
 
 LimitingAdaptor::LimitingAdaptor(std::shared_ptr<MemoryResource> upstream, std::size_t limit)
-    : ResourceAdaptor(std::move(upstream)), limit_(limit) {}
+    : ResourceAdaptor(std::move(upstream)), limit_(limit) {
+  if (limit == 0) throw InvalidArgument("a limit of 0 bytes leaves no memory at all");
+}
 
 CUdeviceptr LimitingAdaptor::allocate(std::size_t bytes, const Stream& stream) {
   require_allocatable(device(), bytes, stream);
@@ -63,19 +71,19 @@ void LimitingAdaptor::note_freed(std::size_t bytes) noexcept {
 MemoryStats LimitingAdaptor::stats() const {
   MemoryStats stats = ResourceAdaptor::stats();
   const std::lock_guard lock(mutex_);
-  stats.limit = limit_;
+  stats.limit = limit_ == kNone ? 0 : limit_;
   stats.failures += refused_;
   return stats;
 }
 
 void LimitingAdaptor::set_limit(std::size_t bytes) {
   const std::lock_guard lock(mutex_);
-  if (bytes < used_) {
+  if (bytes != 0 && bytes < used_) {
     throw InvalidArgument(
         format("a limit of {} bytes is below the {} bytes in use on {}: free arrays first", bytes,
                used_, device().identify()));
   }
-  limit_ = bytes;
+  limit_ = bytes != 0 ? bytes : kNone;
 }
 
 }  // namespace kernwright

@@ -10,7 +10,7 @@ namespace kernwright {
 /// Refuses what would bring the bytes in use above the limit, without asking upstream. Thread-safe.
 class LimitingAdaptor final : public ResourceAdaptor {
  public:
-  /// A limit of 0 bytes allows nothing.
+  /// Throws InvalidArgument for a limit of 0 bytes, which would allow nothing.
   LimitingAdaptor(std::shared_ptr<MemoryResource> upstream, std::size_t limit);
 
   /// Throws OutOfMemory, which names the limit, above it.

@@ -57,6 +57,8 @@ void throw_out_of_memory(Device& device, std::size_t bytes, const MemoryStats& u
       bytes, use.used, use.reserved, free);
 }
 
+CUdeviceptr MemoryResource::try_allocate(std::size_t, const Stream&) { return 0; }
+
 std::size_t MemoryResource::trim(std::size_t) { return 0; }
 
 void MemoryResource::set_limit(std::size_t) {

@@ -24,6 +24,9 @@ class MemoryResource {
   /// Aligned to at least 256. Throws OutOfMemory; InvalidArgument for 0 bytes, more than 2^63 - 1,
   /// and a stream of another device.
   virtual CUdeviceptr allocate(std::size_t bytes, const Stream& stream) = 0;
+  /// The address when memory at hand serves at once, without a word to the driver and without
+  /// waiting for it; else 0. Throws as allocate() for what can never be had.
+  virtual CUdeviceptr try_allocate(std::size_t bytes, const Stream& stream);
   /// Throws InvalidArgument, and changes nothing, for memory that is not allocated (any more) or of
   /// another size; what the driver says otherwise.
   virtual void release(CUdeviceptr address, std::size_t bytes, const Stream& stream) = 0;
@@ -43,6 +46,8 @@ class MemoryResource {
   /// At most that many bytes may be reserved from now on; 0: as many as there are. Throws
   /// InvalidArgument below what is in use, and for a resource that knows no limits.
   virtual void set_limit(std::size_t bytes);
+  /// For evictable buffers: one of this resource was moved to the host.
+  virtual void note_eviction() noexcept {}
   /// Whether new memory may be used by every stream at once, and deallocate() waits for the device.
   virtual bool is_synchronous() const noexcept { return false; }
   /// Whether addresses are those of host memory, too.
@@ -59,6 +64,7 @@ class DriverResource : public MemoryResource {
   Device& device() const final { return device_; }
   MemoryStats stats() const override { return ledger_.stats(); }
   std::vector<AllocationRecord> records() const final { return ledger_.records(); }
+  void note_eviction() noexcept final { ledger_.note_eviction(); }
 
  protected:
   /// One call of the driver, whose name it leaves in `call`; the context is current.

@@ -55,9 +55,14 @@ CUdeviceptr PoolResource::Growth::run() {
   }
   // Others are asked without our lock, because they may be looking for memory as well.
   constexpr int kNotCaches = 1;
-  reclaim_memory(pool_.device_, need_, &pool_, limited_ ? kNotCaches : 0);
-  const std::lock_guard growing(state_.growth);
-  if (const CUdeviceptr address = search(false)) return address;
+  while (reclaim_memory(pool_.device_, need_, &pool_, limited_ ? kNotCaches : 0) != 0) {
+    const std::lock_guard growing(state_.growth);
+    if (const CUdeviceptr address = search(false)) return address;
+  }
+  {
+    const std::lock_guard growing(state_.growth);
+    if (const CUdeviceptr address = search(false)) return address;
+  }
   fail();
 }
 

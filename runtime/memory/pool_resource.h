@@ -58,9 +58,7 @@ class PoolResource final : public MemoryResource,
   CUdeviceptr allocate(std::size_t bytes, const Stream& stream) override;
   void release(CUdeviceptr address, std::size_t bytes, const Stream& stream) override;
   void deallocate(CUdeviceptr address, std::size_t bytes, const Stream& stream) noexcept override;
-  /// The address when cached memory of the stream serves at once, else 0. Never asks the driver and
-  /// never waits for it.
-  CUdeviceptr try_allocate(std::size_t bytes, const Stream& stream);
+  CUdeviceptr try_allocate(std::size_t bytes, const Stream& stream) override;
 
   Device& device() const override { return device_; }
   std::string name() const override { return "PoolResource"; }
@@ -73,8 +71,7 @@ class PoolResource final : public MemoryResource,
 
   MemorySnapshot snapshot() const;
   const std::shared_ptr<MemoryResource>& upstream() const noexcept { return upstream_; }
-  /// For evictable buffers: one was moved to the host.
-  void note_eviction() noexcept;
+  void note_eviction() noexcept override;
 
  private:
   struct State;

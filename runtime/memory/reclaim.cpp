@@ -91,9 +91,16 @@ std::size_t reclaim_memory(const Device& device, std::size_t bytes, const Reclai
     });
   }
   std::size_t given = 0;
+  bool moved = false;
   for (Reclaimer* const reclaimer : asked) {
     if (given >= bytes) break;
-    given += ask(reclaimer, bytes - given);
+    const std::size_t more = ask(reclaimer, bytes - given);
+    moved = moved || (more != 0 && reclaimer->reclaim_order() != 0);
+    given += more;
+  }
+  // What was moved away left its memory to the caches that it came from.
+  for (Reclaimer* const reclaimer : asked) {
+    if (moved && reclaimer->reclaim_order() == 0) ask(reclaimer, bytes);
   }
   return given;
 }

@@ -21,6 +21,7 @@ class ResourceAdaptor : public MemoryResource {
     return upstream_->trim(bytes_to_keep);
   }
   void set_limit(std::size_t bytes) override { upstream_->set_limit(bytes); }
+  void note_eviction() noexcept override { upstream_->note_eviction(); }
   bool is_synchronous() const noexcept override { return upstream_->is_synchronous(); }
   bool is_host_accessible() const noexcept override { return upstream_->is_host_accessible(); }
 

@@ -86,6 +86,7 @@ TEST_CASE("adaptors: need an upstream, and pass on what they do not change") {
   Device& device = fresh_device();
   CHECK_THROWS_AS(TrackingAdaptor(nullptr), InvalidArgument);
   CHECK_THROWS_AS(LimitingAdaptor(nullptr, 1), InvalidArgument);
+  CHECK_THROWS_AS(LimitingAdaptor(std::make_shared<DeviceResource>(device), 0), InvalidArgument);
   const auto pool = std::make_shared<PoolResource>(std::make_shared<DeviceResource>(device));
   TrackingAdaptor tracked(pool);
   CHECK(&tracked.device() == &device);

@@ -1,0 +1,217 @@
+// Moving content to the host and back, and the order in which it goes.
+#include "memory/evictable_buffer.h"
+
+#include "base/errors.h"
+#include "base/format.h"
+#include "base/log.h"
+#include "core/device.h"
+#include "memory/reclaim.h"
+#include "memory/transfer.h"
+
+#include <list>
+#include <map>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace kernwright {
+
+/// Buffers of a device that are there and not pinned, the one used least recently first.
+/// NOTE: lock order: a buffer's mutex, then the queue's. Who comes from the queue only tries the
+/// buffer's.
+class EvictableBuffer::Queue final : public Reclaimer {
+ public:
+  using List = std::list<std::weak_ptr<State>>;
+
+  /// The queue of the device, kept for good.
+  static Queue& of(Device& device);
+  Device& device() const override { return device_; }
+  int reclaim_order() const noexcept override { return 1; }
+  std::size_t reclaim(std::size_t bytes) override;
+
+  /// Moves the only element of `entry` to the end of the queue, or back.
+  void enter(List& entry) noexcept {
+    const std::lock_guard lock(mutex_);
+    list_.splice(list_.end(), entry);
+  }
+  void leave(List& entry, List::iterator at) noexcept {
+    const std::lock_guard lock(mutex_);
+    entry.splice(entry.end(), list_, at);
+  }
+
+ private:
+  explicit Queue(Device& device) : device_(device) { register_reclaimer(*this); }
+  std::pair<std::shared_ptr<State>, std::unique_lock<std::mutex>> choose();
+
+  Device& device_;
+  std::mutex mutex_;
+  List list_;
+};
+
+struct EvictableBuffer::State {
+  State(std::shared_ptr<MemoryResource> from, std::size_t size, Stream on)
+      : resource(std::move(from)),
+        bytes(size),
+        stream(std::move(on)),
+        queue(Queue::of(resource->device())) {}
+  ~State() {
+    if (queued) queue.leave(entry, position);
+  }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  // All with `mutex` held.
+  void enqueue() noexcept {
+    queue.enter(entry);
+    queued = true;
+  }
+  void dequeue() noexcept {
+    if (queued) queue.leave(entry, position);
+    queued = false;
+  }
+  void move_to_host();
+  void move_to_device();
+
+  const std::shared_ptr<MemoryResource> resource;
+  const std::size_t bytes;
+  const Stream stream;
+  Queue& queue;
+  std::mutex mutex;
+  LaunchSite site;
+  std::shared_ptr<Buffer> buffer;            ///< while on the device
+  std::unique_ptr<unsigned char[]> content;  ///< while on the host
+  std::size_t pins = 0;
+  bool queued = false;
+  Queue::List entry;  ///< this buffer's node while it is not in the queue
+  Queue::List::iterator position;
+};
+
+EvictableBuffer::Queue& EvictableBuffer::Queue::of(Device& device) {
+  struct Queues {
+    std::mutex mutex;
+    std::map<const Device*, std::unique_ptr<Queue>> by_device;
+  };
+  static auto* const queues = new Queues;  // leaked on purpose: buffers may outlive static objects
+  const std::lock_guard lock(queues->mutex);
+  auto& queue = queues->by_device[&device];
+  if (queue == nullptr) queue.reset(new Queue(device));
+  return *queue;
+}
+
+/// The first of the queue that nobody is busy with, locked.
+std::pair<std::shared_ptr<EvictableBuffer::State>, std::unique_lock<std::mutex>>
+EvictableBuffer::Queue::choose() {
+  // The last reference to a buffer must not go while the queue is locked.
+  std::vector<std::shared_ptr<State>> seen;
+  const std::lock_guard lock(mutex_);
+  for (const std::weak_ptr<State>& entry : list_) {
+    std::shared_ptr<State> state = entry.lock();
+    if (state == nullptr) continue;
+    std::unique_lock<std::mutex> busy(state->mutex, std::try_to_lock);
+    if (busy) return {std::move(state), std::move(busy)};
+    seen.push_back(std::move(state));
+  }
+  return {};
+}
+
+std::size_t EvictableBuffer::Queue::reclaim(std::size_t bytes) {
+  std::size_t given = 0;
+  while (given < bytes) {
+    auto [state, busy] = choose();
+    if (state == nullptr) break;
+    try {
+      state->move_to_host();
+    } catch (const std::bad_alloc&) {
+      break;  // the host has no memory either
+    }
+    given += state->bytes;
+    busy.unlock();
+  }
+  return given;
+}
+
+void EvictableBuffer::State::move_to_host() {
+  auto copy = std::make_unique_for_overwrite<unsigned char[]>(bytes);
+  Device& device = resource->device();
+  buffer->order_after_users();
+  copy_to_host(device, copy.get(), buffer->address(), bytes, stream);
+  if (stream) stream.synchronize();
+  dequeue();
+  content = std::move(copy);
+  buffer.reset();
+  resource->note_eviction();
+  log(LogLevel::info, "moved {} from {} to the host", describe_bytes(bytes), device.label());
+}
+
+void EvictableBuffer::State::move_to_device() {
+  auto made = std::make_shared<Buffer>(resource, bytes, stream, site);
+  copy_to_device(resource->device(), made->address(), content.get(), bytes, stream);
+  if (stream) stream.synchronize();
+  buffer = std::move(made);
+  content.reset();
+}
+
+EvictableBuffer::EvictableBuffer(std::shared_ptr<MemoryResource> resource, std::size_t bytes,
+                                 Stream stream, const LaunchSite& site) {
+  if (resource == nullptr) throw InvalidArgument("an evictable buffer needs a resource");
+  auto buffer = std::make_shared<Buffer>(resource, bytes, stream, site);
+  state_ = std::make_shared<State>(std::move(resource), bytes, std::move(stream));
+  state_->site = site;
+  state_->buffer = std::move(buffer);
+  state_->entry.push_back(state_);
+  state_->position = state_->entry.begin();
+  if (bytes != 0) state_->enqueue();
+}
+
+EvictableBuffer::~EvictableBuffer() = default;
+
+std::size_t EvictableBuffer::bytes() const noexcept { return state_->bytes; }
+
+Device& EvictableBuffer::device() const { return state_->resource->device(); }
+
+bool EvictableBuffer::is_resident() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->buffer != nullptr;
+}
+
+bool EvictableBuffer::is_pinned() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->pins != 0;
+}
+
+EvictableBuffer::Pin EvictableBuffer::pin() {
+  const std::lock_guard lock(state_->mutex);
+  if (state_->buffer == nullptr) state_->move_to_device();
+  state_->dequeue();
+  ++state_->pins;
+  return Pin(state_, state_->buffer);
+}
+
+bool EvictableBuffer::evict() {
+  const std::lock_guard lock(state_->mutex);
+  if (state_->pins != 0 || state_->buffer == nullptr || state_->bytes == 0) return false;
+  state_->move_to_host();
+  return true;
+}
+
+EvictableBuffer::Pin::~Pin() { release(); }
+
+EvictableBuffer::Pin& EvictableBuffer::Pin::operator=(Pin&& other) noexcept {
+  if (this == &other) return *this;
+  release();
+  state_ = std::move(other.state_);
+  buffer_ = std::move(other.buffer_);
+  return *this;
+}
+
+void EvictableBuffer::Pin::release() noexcept {
+  if (state_ == nullptr) return;
+  buffer_.reset();
+  {
+    const std::lock_guard lock(state_->mutex);
+    if (--state_->pins == 0 && state_->bytes != 0) state_->enqueue();
+  }
+  state_.reset();
+}
+
+}  // namespace kernwright

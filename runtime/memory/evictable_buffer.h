@@ -1,0 +1,70 @@
+// Device memory whose content may move to the host while nobody uses it.
+#pragma once
+
+#include "memory/buffer.h"
+
+#include <cstddef>
+#include <memory>
+
+namespace kernwright {
+
+/// Owns memory that is on the device while it is pinned, and may be moved to the host otherwise:
+/// the buffers that were not pinned for longest go first, when an allocation on the device finds no
+/// memory. The content is restored, bit for bit, by the next pin(). Thread-safe. Host memory for
+/// the content is taken when it moves.
+class EvictableBuffer {
+ public:
+  class Pin;
+
+  /// Uninitialised memory; 0 bytes are allowed. Throws what Buffer does.
+  EvictableBuffer(std::shared_ptr<MemoryResource> resource, std::size_t bytes, Stream stream = {},
+                  const LaunchSite& site = LaunchSite::here());
+  ~EvictableBuffer();
+  EvictableBuffer(const EvictableBuffer&) = delete;
+  EvictableBuffer& operator=(const EvictableBuffer&) = delete;
+
+  std::size_t bytes() const noexcept;
+  Device& device() const;
+  bool is_resident() const;  ///< on the device at this moment
+  bool is_pinned() const;
+
+  /// Keeps the content on the device until the Pin ends, and brings it there before. Returns when
+  /// it is there: usable on every stream. Throws OutOfMemory, and what a copy throws; the content
+  /// is then still on the host.
+  Pin pin();
+  /// Moves the content to the host now. False when it is pinned or there already.
+  bool evict();
+
+ private:
+  struct State;
+  class Queue;
+  std::shared_ptr<State> state_;
+};
+
+/// Use of an EvictableBuffer: while it lives the content stays at address(). May outlive the
+/// buffer. Work that is queued on a stream is named to buffer().use_on(), so that a later eviction
+/// waits for it. Moves, does not copy.
+class EvictableBuffer::Pin {
+ public:
+  Pin() = default;
+  ~Pin();
+  Pin(Pin&& other) noexcept = default;
+  Pin& operator=(Pin&& other) noexcept;
+  Pin(const Pin&) = delete;
+  Pin& operator=(const Pin&) = delete;
+
+  CUdeviceptr address() const noexcept { return buffer_ != nullptr ? buffer_->address() : 0; }
+  /// The memory; null for an empty Pin.
+  const std::shared_ptr<Buffer>& buffer() const noexcept { return buffer_; }
+
+ private:
+  friend class EvictableBuffer;
+  Pin(std::shared_ptr<State> state, std::shared_ptr<Buffer> buffer)
+      : state_(std::move(state)), buffer_(std::move(buffer)) {}
+  void release() noexcept;
+
+  std::shared_ptr<State> state_;
+  std::shared_ptr<Buffer> buffer_;
+};
+
+}  // namespace kernwright
