@@ -13,7 +13,10 @@
 #include "foreign.h"
 #include "kernels_src/cast/cast.h"
 #include "kernels_src/copy/copy.h"
+#include "launch_site.h"
+#include "memory/allocation_site.h"
 #include "memory/transfer.h"
+#include "memory_bindings.h"
 #include "python_support.h"
 #include "scalar_value.h"
 
@@ -31,6 +34,7 @@ Array make_empty(const py::object& shape, const py::object& dtype, const py::obj
   const ScalarType type = dtype.is_none() ? ScalarType::float32 : scalar_argument(dtype);
   const Stream stream = current_stream(chosen);
   Shape extents = shape_argument(shape);
+  const AllocationSiteScope scope(user_site());
   const py::gil_scoped_release unlocked;
   return Array::empty(chosen, std::move(extents), type, stream);
 }
@@ -45,6 +49,7 @@ Array from_numpy(const py::array& values, const py::object& device) {
   const py::array contiguous = py::module_::import("numpy").attr("ascontiguousarray")(values);
   Shape shape(values.shape(), values.shape() + values.ndim());
   const void* data = contiguous.data();
+  const AllocationSiteScope scope(user_site());
   const py::gil_scoped_release unlocked;
   return Array::from_host(chosen, data, std::move(shape), *type);
 }
@@ -77,6 +82,7 @@ void fill_array(const Array& array, const py::object& value) {
 
 Array copy_array(const Array& array) {
   const Stream stream = current_stream(array.device());
+  const AllocationSiteScope scope(user_site());
   const py::gil_scoped_release unlocked;
   return kernels::copy(array, stream);
 }
@@ -86,6 +92,7 @@ Array cast_array(const py::object& self, const py::object& dtype, bool copy) {
   const ScalarType type = scalar_argument(dtype);
   if (type == array.type()) return copy ? copy_array(array) : array;
   const Stream stream = current_stream(array.device());
+  const AllocationSiteScope scope(user_site());
   const py::gil_scoped_release unlocked;
   return kernels::cast(array, type, stream);
 }
@@ -115,8 +122,20 @@ Array transpose_array(const Array& array, const py::args& arguments) {
 py::object to_device(const py::object& self, const py::object& device) {
   const auto& array = self.cast<const Array&>();
   Device& target = device_argument(device);
-  if (&target == &array.device()) return self;
-  return py::cast(from_numpy(to_numpy(array), py::cast(DeviceObject{&target})));
+  Device& home = array.device();
+  if (&target == &home) return self;
+  const Stream after = current_stream(home);
+  const Stream stream = current_stream(target);
+  Array made;
+  const AllocationSiteScope scope(user_site());
+  {
+    const py::gil_scoped_release unlocked;
+    const Array source = array.is_contiguous() ? array : kernels::copy(array, after);
+    made = Array::empty(target, array.shape(), array.type(), stream);
+    copy_across(target, made.address(), home, source.address(), source.nbytes(), stream, after);
+    source.use_on(stream ? stream : Stream::legacy(target));
+  }
+  return py::cast(std::move(made));
 }
 
 /// Copies `source` into `target`, both of the same shape, type and device; any strides.
@@ -211,6 +230,14 @@ void define_methods(ArrayClass& type) {
       .def("reshape", &reshape_array)
       .def("transpose", &transpose_array)
       .def("to", &to_device, py::arg("device"))
+      .def(
+          "record_stream",
+          [](const Array& a, const py::object& stream) {
+            Stream user = stream_argument(stream, a.device());
+            if (!user) user = current_stream(a.device());
+            a.use_on(user ? user : Stream::legacy(a.device()));
+          },
+          py::arg("stream") = py::none())
       .def("item", [](const py::object& self) { return helper("item")(self); })
       .def("__len__",
            [](const Array& a) {
@@ -263,6 +290,7 @@ void bind_array(py::module_& m) {
   define_properties(type);
   define_methods(type);
   define_protocols(type);
+  bind_evictable(m);
   m.def("empty", &make_empty, py::arg("shape"), py::arg("dtype") = py::none(), py::kw_only(),
         py::arg("device") = py::none());
   m.def("_from_numpy", &from_numpy, py::arg("values"), py::arg("device") = py::none());

@@ -5,6 +5,7 @@
 #include "core/capture.h"
 #include "core/device.h"
 #include "core/event.h"
+#include "core/peers.h"
 #include "core/runtime.h"
 #include "core/stream.h"
 #include "current.h"
@@ -74,6 +75,18 @@ void bind_device(py::module_& m) {
              return s.device->attribute(static_cast<CUdevice_attribute>(number));
            })
       .def("memory_info", &memory_info)
+      .def(
+          "can_access",
+          [](const DeviceObject& s, const py::object& peer) {
+            return peer_link(*s.device, device_argument(peer)).access;
+          },
+          py::arg("peer"))
+      .def(
+          "enable_peer_access",
+          [](const DeviceObject& s, const py::object& peer) {
+            return enable_peer_access(*s.device, device_argument(peer));
+          },
+          py::arg("peer"))
       .def(
           "synchronize",
           [](const DeviceObject& s, const py::object& timeout) {

@@ -26,6 +26,15 @@ std::optional<int> parse_index(std::string_view text) {
   return value;
 }
 
+constexpr std::string_view kUuidPrefix = "GPU-";
+
+std::optional<unsigned> parse_hex(std::string_view text) {
+  unsigned value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
+  if (text.empty() || error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
 std::optional<DeviceRequest> try_parse(std::string_view text) {
   if (text.empty() || text == "auto") return DeviceRequest{};
   const std::size_t colon = text.find(':');
@@ -46,6 +55,23 @@ std::optional<DeviceRequest> try_parse(std::string_view text) {
 }
 
 }  // namespace
+
+std::optional<PciAddress> parse_pci_address(std::string_view text) {
+  const std::size_t dot = text.rfind('.');
+  const std::size_t last = text.rfind(':');
+  if (dot == std::string_view::npos || last == std::string_view::npos || dot < last) {
+    return std::nullopt;
+  }
+  const std::string_view front = text.substr(0, last);
+  const std::size_t first = front.find(':');
+  const auto domain = first == std::string_view::npos ? std::optional<unsigned>(0)
+                                                      : parse_hex(front.substr(0, first));
+  const auto bus = parse_hex(first == std::string_view::npos ? front : front.substr(first + 1));
+  const auto slot = parse_hex(text.substr(last + 1, dot - last - 1));
+  const auto function = parse_hex(text.substr(dot + 1));
+  if (!domain || !bus || !slot || !function) return std::nullopt;
+  return PciAddress{*domain, *bus, *slot, *function};
+}
 
 DeviceRequest parse_device_request(std::string_view text) {
   if (const auto request = try_parse(text)) return *request;
@@ -177,10 +203,31 @@ Device& DeviceRegistry::by_index(int index) {
 }
 
 Device* DeviceRegistry::find_by_identity(std::string_view name) {
+  if (name.starts_with(kUuidPrefix)) return find_by_uuid(name);
+  const std::optional<PciAddress> wanted = parse_pci_address(name);
+  if (!wanted) return nullptr;
   for (Device* device : everything()) {
-    if (device->uuid() == name || device->pci_bus_id() == name) return device;
+    if (parse_pci_address(device->pci_bus_id()) == wanted) return device;
   }
   return nullptr;
+}
+
+/// The first digits are enough when they mean one device, as for CUDA_VISIBLE_DEVICES.
+Device* DeviceRegistry::find_by_uuid(std::string_view name) {
+  Device* found = nullptr;
+  std::string matching;
+  int count = 0;
+  for (Device* device : everything()) {
+    const std::string uuid = device->uuid();
+    if (uuid == name) return device;
+    if (name.size() <= kUuidPrefix.size() || !uuid.starts_with(name)) continue;
+    found = device;
+    ++count;
+    matching += (matching.empty() ? "" : ", ") + format("{} ({})", uuid, device->identify());
+  }
+  if (count < 2) return found;
+  throw DeviceNotFound(
+      format("'{}' begins the UUIDs of {} devices: {}; give more digits", name, count, matching));
 }
 
 Device& DeviceRegistry::by_name(std::string_view name) {

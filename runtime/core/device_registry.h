@@ -6,6 +6,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,15 @@ struct DeviceRequest {
   Kind kind = Kind::automatic;
   int index = -1;  ///< -1: the first one
 };
+
+/// A place on the PCI bus: "0000:65:00.0", with any number of digits of the domain or without it.
+struct PciAddress {
+  unsigned domain = 0, bus = 0, slot = 0, function = 0;
+  bool operator==(const PciAddress&) const = default;
+};
+
+/// Nothing for what is no such address.
+std::optional<PciAddress> parse_pci_address(std::string_view text);
 
 /// Reads a device name. Throws DeviceNotFound, which lists what is allowed, for anything else.
 DeviceRequest parse_device_request(std::string_view text);
@@ -65,6 +75,7 @@ class DeviceRegistry {
   const std::vector<Device*>& require_cuda();
   Device& at(const std::vector<Device*>& list, int index, std::string_view asked);
   Device* find_by_identity(std::string_view name);
+  Device* find_by_uuid(std::string_view name);
   std::vector<Device*> everything();
   std::string list_devices();
   void log_fallback();

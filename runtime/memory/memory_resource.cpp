@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <new>
 
 namespace kernwright {
 namespace {
@@ -78,10 +79,12 @@ CUdeviceptr DriverResource::allocate(std::size_t bytes, const Stream& stream) {
     const MemoryInfo info = device_.memory_info();
     throw_out_of_memory(device_, bytes, use_of_device(info.free, info.total), records());
   }
+  const std::shared_ptr<Capture> capture = capture_of(stream);
+  if (capture != nullptr) graph_blocks_.share(address, *capture);
   try {
     ledger_.add(address, bytes, stream.id());
   } catch (...) {
-    give(address, stream, call);
+    if (!graph_blocks_.release(address)) give(address, stream, call);
     throw;
   }
   return address;
@@ -91,6 +94,7 @@ void DriverResource::release(CUdeviceptr address, std::size_t bytes, const Strea
   const ContextGuard guard(device_);
   const RelaxedCapture relaxed(device_);
   ledger_.remove(address, bytes);
+  if (graph_blocks_.release(address)) return;
   const char* call = "";
   const CUresult result = give(address, stream, call);
   if (result != CUDA_SUCCESS) device_.fail(result, call, format("{:#x}", address));
@@ -107,6 +111,7 @@ void DriverResource::deallocate(CUdeviceptr address, std::size_t bytes,
     return;
   }
   const RelaxedCapture relaxed(device_);
+  if (graph_blocks_.release(address)) return;
   const char* call = "";
   const CUresult result = give(address, stream, call);
   guard.report(result, call);
@@ -145,7 +150,7 @@ AsyncResource::AsyncResource(Device& device) : DriverResource(device) {
 CUresult AsyncResource::take(CUdeviceptr& address, std::size_t bytes, const Stream& stream,
                              const char*& call) {
   const DriverApi& api = device_.driver();
-  if (pool_ == nullptr) {
+  if (pool_ == nullptr || capture_of(device_, stream.handle()) != nullptr) {
     call = "cuMemAlloc";
     return api.cuMemAlloc(&address, bytes);
   }
@@ -161,6 +166,22 @@ CUresult AsyncResource::take(CUdeviceptr& address, std::size_t bytes, const Stre
 CUresult AsyncResource::give(CUdeviceptr address, const Stream& stream,
                              const char*& call) noexcept {
   const DriverApi& api = device_.driver();
+  const std::shared_ptr<Capture> capture =
+      pool_ == nullptr ? nullptr : capture_of(device_, stream.handle());
+  if (capture != nullptr) {
+    // Memory of before the capture: what was recorded may use it, and is not to free it.
+    const auto free_later = [&device = device_, address, stream] {
+      ReleaseGuard guard(device);
+      if (!guard) return;
+      guard.report(device.driver().cuMemFreeAsync(address, stream.handle()), "cuMemFreeAsync");
+    };
+    try {
+      capture->at_end(free_later);
+    } catch (const std::bad_alloc&) {
+      return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    return CUDA_SUCCESS;
+  }
   call = pool_ == nullptr ? "cuMemFree" : "cuMemFreeAsync";
   return pool_ == nullptr ? api.cuMemFree(address) : api.cuMemFreeAsync(address, stream.handle());
 }

@@ -4,6 +4,7 @@
 #include "core/stream.h"
 #include "driver/driver_api.h"
 #include "memory/allocation_ledger.h"
+#include "memory/graph_blocks.h"
 #include "memory/memory_stats.h"
 
 #include <cstddef>
@@ -57,7 +58,7 @@ class MemoryResource {
 /// A resource that asks the driver for each allocation, and knows what is allocated.
 class DriverResource : public MemoryResource {
  public:
-  explicit DriverResource(Device& device) : device_(device) {}
+  explicit DriverResource(Device& device) : device_(device), graph_blocks_(device) {}
   CUdeviceptr allocate(std::size_t bytes, const Stream& stream) final;
   void release(CUdeviceptr address, std::size_t bytes, const Stream& stream) final;
   void deallocate(CUdeviceptr address, std::size_t bytes, const Stream& stream) noexcept final;
@@ -67,7 +68,8 @@ class DriverResource : public MemoryResource {
   void note_eviction() noexcept final { ledger_.note_eviction(); }
 
  protected:
-  /// One call of the driver, whose name it leaves in `call`; the context is current.
+  /// One call of the driver, whose name it leaves in `call`; the context is current. On a stream
+  /// that is captured it must not become part of the graph.
   virtual CUresult take(CUdeviceptr& address, std::size_t bytes, const Stream& stream,
                         const char*& call) = 0;
   virtual CUresult give(CUdeviceptr address, const Stream& stream, const char*& call) noexcept = 0;
@@ -76,6 +78,9 @@ class DriverResource : public MemoryResource {
 
   Device& device_;
   AllocationLedger ledger_;
+
+ private:
+  GraphBlocks graph_blocks_;  ///< what was allocated in captures
 };
 
 /// cuMemAlloc and cuMemFree: synchronous, no reuse.

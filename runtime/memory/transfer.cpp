@@ -5,6 +5,8 @@
 #include "base/format.h"
 #include "core/capture.h"
 #include "core/device.h"
+#include "core/event.h"
+#include "core/peers.h"
 
 #include <algorithm>
 #include <vector>
@@ -127,6 +129,28 @@ void copy_across(Device& to_device, CUdeviceptr to, Device& from_device, CUdevic
     copy_to_host(from_device, staging.data(), from + done, piece);
     copy_to_device(to_device, to + done, staging.data(), piece);
   }
+}
+
+void copy_across(Device& to_device, CUdeviceptr to, Device& from_device, CUdeviceptr from,
+                 std::size_t bytes, const Stream& stream, const Stream& after) {
+  require_own_stream(to_device, stream);
+  require_own_stream(from_device, after);
+  if (bytes == 0) return;
+  const Stream target = stream ? stream : Stream::legacy(to_device);
+  const Stream source = after ? after : Stream::legacy(from_device);
+  if (&to_device.driver() != &from_device.driver()) {
+    source.synchronize();
+    target.synchronize();
+    return copy_across(to_device, to, from_device, from, bytes);
+  }
+  enable_peer_access(to_device, from_device);
+  Event ready(from_device, false);
+  ready.record(source);
+  target.wait(ready);
+  const ContextGuard guard(to_device);
+  const CUresult result = to_device.driver().cuMemcpyPeerAsync(
+      to, to_device.context(), from, from_device.context(), bytes, target.handle());
+  finish(to_device, target, result, "cuMemcpyPeerAsync", bytes, to);
 }
 
 void fill(Device& device, CUdeviceptr to, std::uint64_t pattern, std::size_t element_size,

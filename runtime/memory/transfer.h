@@ -32,6 +32,13 @@ bool is_page_locked(Device& device, const void* address);
 void copy_across(Device& to_device, CUdeviceptr to, Device& from_device, CUdeviceptr from,
                  std::size_t bytes);
 
+/// The same, queued on `stream` of the target's device behind what `after`, a stream of the
+/// source's device, holds now; empty streams are the legacy ones. Direct where the devices have a
+/// link, staged by the driver where not. Between a GPU and the simulated device it returns when
+/// done.
+void copy_across(Device& to_device, CUdeviceptr to, Device& from_device, CUdeviceptr from,
+                 std::size_t bytes, const Stream& stream, const Stream& after);
+
 /// Fills `count` elements of 1, 2, 4 or 8 bytes with the low bytes of `pattern`; `to` is a multiple
 /// of the element size. With an empty `stream` the call returns when the memory is filled.
 void fill(Device& device, CUdeviceptr to, std::uint64_t pattern, std::size_t element_size,

@@ -138,7 +138,21 @@ TEST_CASE("registry: a UUID or a PCI bus id names a device") {
   CHECK(second.uuid() == "GPU-a0a1a2a3-a4a5-a6a7-a8a9-aaabacadae01");
   CHECK(&registry.by_name(second.uuid()) == &second);
   CHECK(second.pci_bus_id() == "0000:66:00.0");
-  CHECK(&registry.by_name("0000:66:00.0") == &second);
+  for (const char* name : {"0000:66:00.0", "00000000:66:00.0", "66:00.0", "0:66:0.0"}) {
+    CHECK(&registry.by_name(name) == &second);
+  }
+  for (const char* name : {"0001:66:00.0", "66:00", "66:00.1", "0000:66:00.", ":66:00.0", "GPU-"}) {
+    CHECK_THROWS_AS(registry.by_name(name), DeviceNotFound);
+  }
+  // The first digits do where they mean one device.
+  CHECK(&registry.by_name("GPU-a0a1a2a3-a4a5-a6a7-a8a9-aaabacadae01") == &second);
+  const std::string text = message_of<DeviceNotFound>([&] { registry.by_name("GPU-a0a1"); });
+  CHECK(contains(text, "begins the UUIDs of "));
+  CHECK(contains(text, second.uuid()));
+  FakeDriver::get().reset();
+  FakeDriver::get().device_count = 1;
+  DeviceRegistry single(options("auto", false));
+  CHECK(&single.by_name("GPU-a0a1") == &single.by_index(0));
 }
 
 TEST_CASE("registry: sim is taken although there is a GPU, and may be absent altogether") {

@@ -211,6 +211,10 @@ void fill_devices(DriverApi& api) {
           const auto found = fake().attributes.find(which);
           *value = found != fake().attributes.end() ? found->second : default_attribute(which);
           return CUDA_SUCCESS;);
+  KW_FAKE(cuDeviceCanAccessPeer, (int* can, CUdevice device, CUdevice peer),
+          *can = device != peer && fake().peers ? 1 : 0;
+          return CUDA_SUCCESS;);
+  KW_FAKE(cuCtxEnablePeerAccess, (CUcontext, unsigned), return CUDA_SUCCESS;);
   KW_FAKE(cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice device),
           *context = primary(device);
           return CUDA_SUCCESS;);
@@ -402,6 +406,7 @@ void FakeDriver::reset() {
   handles.clear();
   used_memory = 0;
   device_count = 2;
+  peers = true;
   attributes.clear();
   total_memory = 1 << 30;
   kernels.clear();

@@ -53,6 +53,7 @@ class FakeDriver {
 
   // What the machine is like; set before the devices are listed.
   int device_count = 2;
+  bool peers = true;                     ///< the devices reach each other's memory
   std::map<int, int> attributes;         ///< CUdevice_attribute to value, over the defaults
   std::uint64_t total_memory = 1 << 30;  ///< bytes of each device
   std::vector<FakeKernel> kernels;
