@@ -3,6 +3,13 @@
 #include "sim/device/platform.h"
 
 namespace kernwright::sim {
+
+void Event::forget_capture() {
+  const std::lock_guard lock(mutex);
+  capture = nullptr;
+  tips.clear();
+}
+
 namespace {
 
 constexpr unsigned kFlags = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING;
@@ -27,8 +34,11 @@ CUresult event_create(CUevent* handle, unsigned int flags) {
 }
 
 CUresult event_destroy(CUevent handle) {
-  return guarded(
-      [&] { require(platform().events.remove(handle) != nullptr, CUDA_ERROR_INVALID_HANDLE); });
+  return guarded([&] {
+    const auto event = platform().events.remove(handle);
+    require(event != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    event->forget_capture();
+  });
 }
 
 }  // namespace

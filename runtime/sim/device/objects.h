@@ -91,6 +91,9 @@ struct Event {
   /// Where the last record was captured; null when it was none.
   std::shared_ptr<Capture> capture;
   std::vector<std::shared_ptr<GraphNode>> tips;
+
+  /// For handles that end: a node may hold the event, which must not hold the node for ever.
+  void forget_capture();
 };
 
 struct Function;

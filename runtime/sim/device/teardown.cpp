@@ -48,7 +48,7 @@ void tear_down(Context& context) {
   const auto belongs = [&](const auto& object) { return object.context->id == context.id; };
   instance.functions.remove_if(belongs);
   instance.modules.remove_if(belongs);
-  instance.events.remove_if(belongs);
+  for (const auto& event : instance.events.remove_if(belongs)) event->forget_capture();
   instance.streams.remove_if(belongs);
   for (const std::uint64_t address : allocations_of(instance, context)) {
     AllocationInfo info;

@@ -34,6 +34,7 @@ class CurrentDevice {
   CUdeviceptr upload(const std::vector<T>& values) const {
     const CUdeviceptr address = allocate(values.size() * sizeof(T));
     REQUIRE(api.cuMemcpyHtoD(address, values.data(), values.size() * sizeof(T)) == CUDA_SUCCESS);
+    REQUIRE(api.cuStreamSynchronize(nullptr) == CUDA_SUCCESS);
     return address;
   }
   template <typename T>

@@ -4,15 +4,20 @@
 #include "base/env.h"
 #include "unit/sim/device_fixture.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 
 namespace kernwright::sim {
 
-/// Work waits in its stream while this lives; afterwards it is as the environment says.
+/// Work waits in its stream while this lives, and nobody minds that its order is left open;
+/// afterwards everything is as the environment says.
 class Seeded {
  public:
-  explicit Seeded(std::uint64_t seed) { set_schedule_seed(seed); }
+  explicit Seeded(std::uint64_t seed) {
+    set_schedule_seed(seed);
+    set_stream_checks(false);
+  }
   ~Seeded() { restore(); }
   Seeded(const Seeded&) = delete;
   Seeded& operator=(const Seeded&) = delete;
@@ -20,13 +25,18 @@ class Seeded {
     std::optional<std::uint64_t> seed;
     if (env_is_set(Env::sim_seed)) seed = env_number(Env::sim_seed);
     set_schedule_seed(seed);
+    const auto checks = env_list(Env::checks);
+    set_stream_checks(std::find(checks.begin(), checks.end(), "streams") != checks.end());
   }
 };
 
 /// Work runs when it is issued while this lives.
 class InIssueOrder {
  public:
-  InIssueOrder() { set_schedule_seed(std::nullopt); }
+  InIssueOrder() {
+    set_schedule_seed(std::nullopt);
+    set_stream_checks(false);
+  }
   ~InIssueOrder() { Seeded::restore(); }
   InIssueOrder(const InIssueOrder&) = delete;
   InIssueOrder& operator=(const InIssueOrder&) = delete;
