@@ -1,0 +1,114 @@
+"""Transfer engines: both directions, kinds of host memory, order with streams, and misuse."""
+
+import gc
+
+import numpy as np
+import pytest
+
+import kernwright as kw
+
+SCALE = r"""
+__global__ void scale(float* x, float a, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) x[i] *= a;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def scale():
+    return kw.kernel(SCALE)
+
+
+@pytest.fixture
+def engine():
+    return kw.TransferEngine(chunk_bytes=4096, chunks=3)
+
+
+@pytest.mark.parametrize("count", [0, 1, 1023, 1024, 1025, 100_000])
+def test_round_trip(engine, count):
+    values = np.random.default_rng(count).random(count, np.float32).reshape(1, -1)
+    up = engine.upload(values)
+    x = up.result()
+    assert (x.shape, x.dtype) == (values.shape, values.dtype)
+    down = engine.download(x)
+    assert np.array_equal(down.result(timeout=60), values)
+    assert up.done and down.done and "done" in repr(up)
+    pinned = kw.pinned(values.shape, np.float32)
+    assert engine.download(x, pinned).result() is pinned
+    assert np.array_equal(pinned, values)
+    pinned[:] = 7
+    engine.upload(pinned, x).wait()
+    assert np.array_equal(x.numpy(), pinned)
+
+
+def test_three_stages_give_what_one_after_the_other_gives(engine, scale):
+    compute, n = kw.Stream(), 5000
+    inputs = [np.full(n, i, np.float32) for i in range(12)]
+    buffers = [kw.empty(n) for _ in range(3)]
+    downs = []
+    for i, values in enumerate(inputs):
+        x = buffers[i % 3]
+        if i >= 3:
+            downs[i - 3].wait_on(engine.upload_stream)  # the buffer is free again
+        engine.upload(values, x, after=compute).wait_on(compute)
+        scale[20, 256, compute](x, 2.0, n)
+        downs.append(engine.download(x, after=compute))
+    for i, down in enumerate(downs):
+        assert np.array_equal(down.result(), np.full(n, 2 * i, np.float32))
+
+
+def test_the_current_stream_comes_first(engine, scale):
+    stream = kw.Stream()
+    x = kw.asarray(np.ones(1000, np.float32))
+    with stream:
+        scale[4, 256](x, 3.0, 1000)
+        assert (engine.download(x).result() == 3).all()
+        engine.upload(np.full(1000, 5, np.float32), x).wait_on()
+        scale[4, 256](x, 2.0, 1000)
+    stream.synchronize()
+    assert (x.numpy() == 10).all()
+
+
+def test_host_and_device_memory_are_kept(engine):
+    x = engine.upload(np.arange(50_000)).result()
+    down = engine.download(x)
+    del x
+    gc.collect()
+    assert np.array_equal(down.result(), np.arange(50_000))
+    transfer = kw.TransferEngine(chunk_bytes=64).download(kw.ones(1000))  # the engine goes at once
+    gc.collect()
+    assert (transfer.result() == 1).all()
+
+
+def test_misuse(engine):
+    x = kw.zeros((4, 4))
+    with pytest.raises(kw.InvalidArgument, match="at least 2 chunks"):
+        kw.TransferEngine(chunks=1)
+    for wrong in (0, -5):
+        with pytest.raises(kw.InvalidArgument, match="at least 1"):
+            kw.TransferEngine(chunk_bytes=wrong)
+    with pytest.raises(OverflowError):
+        kw.TransferEngine(chunk_bytes=2**70)
+    with pytest.raises(kw.ArgumentError, match="must be an int"):
+        kw.TransferEngine(chunks=2.5)
+    with pytest.raises(kw.ArgumentError, match="NumPy array"):
+        engine.upload([1, 2, 3])
+    with pytest.raises(kw.ArgumentError, match="contiguous"):
+        engine.upload(np.zeros((4, 4), np.float32).T[::2])
+    with pytest.raises(kw.ArgumentError, match="both must agree"):
+        engine.upload(np.zeros((4, 4)), x)
+    with pytest.raises(kw.ArgumentError, match="both must agree"):
+        engine.download(x, np.zeros((4, 5), np.float32))
+    with pytest.raises(kw.ArgumentError, match="not contiguous"):
+        engine.download(x.T)
+    with pytest.raises(kw.ArgumentError, match="cannot be copied"):
+        engine.upload(np.array(["a"]))
+    frozen = np.zeros((4, 4), np.float32)
+    frozen.flags.writeable = False
+    with pytest.raises(kw.ArgumentError, match="read-only"):
+        engine.download(x, frozen)
+    stream, graph = kw.Stream(), kw.Graph()
+    with graph.capture(stream), pytest.raises(kw.CaptureError):
+        engine.download(x, after=stream)
+    assert (engine.download(x).result() == 0).all()
