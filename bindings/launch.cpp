@@ -93,9 +93,9 @@ void choose_grid(LaunchPlan& plan, LaunchConfig& config, std::int64_t threads) {
 /// kernel[grid, block, ...]: a configuration bound once, called many times.
 struct BoundKernel {
   PyObject_HEAD vectorcallfunc call;
-  PyObject* kernel;  // owned; the KernelObject lives in it
-  LaunchConfigObject* configuration;
-  std::int64_t threads;  // of forall(), else kNoThreads
+  PyObject* kernel;                  // owned; the KernelObject lives in it
+  LaunchConfigObject configuration;  // begins in make_bound(), ends in bound_free()
+  std::int64_t threads;              // of forall(), else kNoThreads
 };
 
 PyTypeObject* bound_type = nullptr;
@@ -113,7 +113,7 @@ PyObject* bound_call(PyObject* self, PyObject* const* arguments, std::size_t fla
     }
     const auto count = static_cast<std::size_t>(PyVectorcall_NARGS(flagged_count));
     if (bound->threads != 0) {
-      launch(kernel_of(bound->kernel), resolved(*bound->configuration), arguments, count,
+      launch(kernel_of(bound->kernel), resolved(bound->configuration), arguments, count,
              bound->threads);
     }
     Py_RETURN_NONE;
@@ -122,7 +122,7 @@ PyObject* bound_call(PyObject* self, PyObject* const* arguments, std::size_t fla
 
 void bound_free(PyObject* self) {
   auto* bound = reinterpret_cast<BoundKernel*>(self);
-  delete bound->configuration;
+  bound->configuration.~LaunchConfigObject();
   Py_XDECREF(bound->kernel);
   PyTypeObject* type = Py_TYPE(self);
   type->tp_free(self);
@@ -131,7 +131,7 @@ void bound_free(PyObject* self) {
 
 PyObject* bound_repr(PyObject* self) {
   auto* bound = reinterpret_cast<BoundKernel*>(self);
-  const LaunchConfig& c = bound->configuration->config;
+  const LaunchConfig& c = bound->configuration.config;
   const std::string& name = kernel_of(bound->kernel).name();
   const std::string text = bound->threads != kNoThreads
                                ? format("<{}.forall({})>", name, bound->threads)
@@ -141,13 +141,12 @@ PyObject* bound_repr(PyObject* self) {
 }
 
 PyObject* make_bound(PyObject* kernel, LaunchConfigObject configuration, std::int64_t threads) {
-  auto held = std::make_unique<LaunchConfigObject>(std::move(configuration));
   auto* bound = reinterpret_cast<BoundKernel*>(bound_type->tp_alloc(bound_type, 0));
   if (bound == nullptr) throw py::error_already_set();
   Py_INCREF(kernel);
   bound->call = &bound_call;
   bound->kernel = kernel;
-  bound->configuration = held.release();
+  new (&bound->configuration) LaunchConfigObject(std::move(configuration));
   bound->threads = threads;
   return reinterpret_cast<PyObject*>(bound);
 }
@@ -177,7 +176,7 @@ void launch(KernelObject& kernel, LaunchConfig config, PyObject* const* argument
   }
   const LaunchSite site = caller_site();
   {
-    const py::gil_scoped_release unlocked;
+    const GilReleased unlocked;
     plan.kernel.launch(config, {block.pointers(), count}, site);
   }
   // The arrays may be dropped at once: their memory waits for this launch on a stream not their

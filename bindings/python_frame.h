@@ -1,0 +1,19 @@
+// The innermost Python frame as it is, with no frame object made for it.
+#pragma once
+
+#include <Python.h>
+
+namespace kernwright::python {
+
+/// Where a frame stands. `position` is the offset of its last instruction for PyCode_Addr2Line
+/// from Python 3.11 on, its line before.
+struct FramePosition {
+  PyCodeObject* code = nullptr;  ///< borrowed from the frame; null where no Python code runs
+  int position = 0;
+};
+
+/// Of the Python code that called into C. PyThreadState_GetFrame would allocate an object for each
+/// call of a function that launches. Needs the GIL.
+FramePosition innermost_frame() noexcept;
+
+}  // namespace kernwright::python

@@ -1,0 +1,72 @@
+"""A launch allocates no Python object: tracemalloc counts what Python's allocators hand out."""
+
+import tracemalloc
+
+import pytest
+
+import kernwright as kw
+
+SOURCE = """
+__global__ void mix(float a, const float* x, float* y, int n, double d, long long l, bool b) {
+    int i = threadIdx.x;
+    if (i < n) y[i] += a * x[i] + (float)d + (float)l + b;
+}"""
+
+
+def allocated_by(call, times=5):
+    """Most bytes that Python held during one of the last calls beyond those held before it."""
+    most = 0
+    tracemalloc.start()
+    try:
+        for index in range(times):
+            tracemalloc.reset_peak()
+            before = tracemalloc.get_traced_memory()[0]
+            call()
+            peak = tracemalloc.get_traced_memory()[1]
+            if index >= times - 3:  # the first ones fill caches
+                most = max(most, peak - before)
+    finally:
+        tracemalloc.stop()
+    return most
+
+
+@pytest.fixture
+def case():
+    x, y = kw.ones(32), kw.zeros(32)
+    bound = kw.kernel(SOURCE)[1, 32]
+    bound(0.0, x, y, 32, 0.0, 0, False)
+    return bound, x, y
+
+
+def test_what_is_counted():
+    assert allocated_by(lambda: [0] * 1000) >= 8000
+    assert allocated_by(lambda: None) < 200
+
+
+def test_a_launch_allocates_nothing(case):
+    bound, x, y = case
+    nothing = allocated_by(lambda: None)
+
+    def launch():  # a new frame each time
+        bound(2.0, x, y, 32, 0.5, 7, True)
+
+    assert allocated_by(launch) <= nothing
+    assert (y.numpy() == 5 * (2 + 0.5 + 7 + 1)).all()
+
+
+def test_null_and_a_grid_chosen_by_itself_allocate_nothing_either(case):
+    _, x, y = case
+    nothing = allocated_by(lambda: None)
+    null = kw.kernel("__global__ void null(const float* p, int n) {}")[1, 1]
+    null(None, 1)
+    assert allocated_by(lambda: null(None, 1)) <= nothing
+    spread = kw.kernel(SOURCE).forall(32)
+    spread(0.0, x, y, 32, 0.0, 0, False)
+    assert allocated_by(lambda: spread(2.0, x, y, 32, 0.5, 7, True)) <= nothing
+
+
+def test_a_configuration_is_all_that_brackets_allocate(case):
+    bound, x, y = case
+    kernel = kw.kernel(SOURCE)
+    kernel[1, 32](0.0, x, y, 32, 0.0, 0, False)
+    assert 0 < allocated_by(lambda: kernel[1, 32](2.0, x, y, 32, 0.5, 7, True)) < 1024
