@@ -24,19 +24,30 @@ std::size_t byte_count(std::span<const std::int64_t> shape, std::size_t element_
 
 }  // namespace
 
-Array Array::empty(Device& device, Shape shape, ScalarType type, const Stream& stream) {
+Array Array::empty(Device& device, Shape shape, ScalarType type, const Stream& stream,
+                   const LaunchSite& site) {
+  const std::size_t bytes = byte_count(shape, scalar_size(type));
+  auto buffer = std::make_shared<Buffer>(default_resource(device), bytes, stream, site);
+  Buffer& memory = *buffer;
+  return over(std::move(buffer), memory, std::move(shape), type);
+}
+
+Array Array::over(std::shared_ptr<void> owner, Buffer& buffer, Shape shape, ScalarType type) {
   const std::size_t element = scalar_size(type);
   const std::size_t bytes = byte_count(shape, element);
-  auto buffer = std::make_shared<Buffer>(default_resource(device), bytes, stream);
+  if (bytes > buffer.bytes()) {
+    throw InvalidArgument(format("an array of shape {} needs {} bytes, the buffer has {}",
+                                 shape_to_string(shape), bytes, buffer.bytes()));
+  }
   Array array;
   array.strides_ = contiguous_strides(shape, element);
-  array.device_ = &device;
-  array.address_ = buffer->address();
+  array.device_ = &buffer.device();
+  array.address_ = buffer.address();
   array.size_ = element_count(shape);
   array.shape_ = std::move(shape);
   array.type_ = type;
-  array.buffer_ = buffer.get();
-  array.owner_ = std::move(buffer);
+  array.buffer_ = &buffer;
+  array.owner_ = std::move(owner);
   return array;
 }
 

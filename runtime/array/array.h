@@ -3,6 +3,7 @@
 
 #include "array/shape.h"
 #include "base/scalar_type.h"
+#include "core/launch_site.h"
 #include "core/stream.h"
 #include "driver/driver_api.h"
 
@@ -22,8 +23,13 @@ class Device;
 class Array {
  public:
   Array() = default;
-  /// Uninitialised memory from the device's default resource, in the order of `stream`.
-  static Array empty(Device& device, Shape shape, ScalarType type, const Stream& stream = {});
+  /// Uninitialised memory from the device's default resource, in the order of `stream`; charged to
+  /// `site` in reports of memory.
+  static Array empty(Device& device, Shape shape, ScalarType type, const Stream& stream = {},
+                     const LaunchSite& site = LaunchSite::here());
+  /// All of `buffer`, row-major from its beginning; `owner` holds it as long as any view lives.
+  /// Throws InvalidArgument when the buffer is too small.
+  static Array over(std::shared_ptr<void> owner, Buffer& buffer, Shape shape, ScalarType type);
   /// A copy of host data laid out row-major. Returns when the data is on the device: usable on
   /// every stream.
   static Array from_host(Device& device, const void* data, Shape shape, ScalarType type);

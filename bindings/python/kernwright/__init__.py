@@ -131,12 +131,14 @@ __all__ = [
     "kernel",
     "linspace",
     "lint",
+    "memory",
     "module",
     "ones",
     "ones_like",
     "pack",
     "pinned",
     "strided",
+    "time_kernel",
     "use_pack",
     "warmup",
     "zeros",
@@ -145,7 +147,15 @@ __all__ = [
 
 
 # What most programs never use is imported when it is asked for.
-_LATER = {"cache": "cache", "lint": "_lint", "pack": "_pack", "use_pack": "_pack"}
+_MODULES = ("cache", "memory")
+_LATER = {
+    "cache": "cache",
+    "lint": "_lint",
+    "memory": "memory",
+    "pack": "_pack",
+    "time_kernel": "_timing",
+    "use_pack": "_pack",
+}
 
 
 def __getattr__(name: str) -> object:
@@ -153,7 +163,7 @@ def __getattr__(name: str) -> object:
         import importlib
 
         module = importlib.import_module(f"kernwright.{_LATER[name]}")
-        value = module if name == "cache" else getattr(module, name)
+        value = module if name in _MODULES else getattr(module, name)
         globals()[name] = value
         return value
     if name not in _DTYPES:

@@ -9,6 +9,7 @@ import numpy as np
 
 from kernwright import cache as cache
 from kernwright import errors as errors
+from kernwright import memory as memory
 from kernwright._core import Array as Array
 from kernwright._core import BoundKernel as BoundKernel
 from kernwright._core import Device as Device
@@ -39,6 +40,7 @@ from kernwright._lint import lint as lint
 from kernwright._options import ProgramOptions as ProgramOptions
 from kernwright._pack import pack as pack
 from kernwright._pack import use_pack as use_pack
+from kernwright._timing import time_kernel as time_kernel
 from kernwright.errors import ArgumentError as ArgumentError
 from kernwright.errors import ArgumentRangeError as ArgumentRangeError
 from kernwright.errors import CaptureError as CaptureError

@@ -1,0 +1,80 @@
+// Evictable arrays for Python: content that may move to the host between uses.
+#include "array/array.h"
+#include "array/shape.h"
+#include "array_support.h"
+#include "base/format.h"
+#include "bindings.h"
+#include "core/device.h"
+#include "current.h"
+#include "dtype.h"
+#include "kernels_src/copy/copy.h"
+#include "launch_site.h"
+#include "memory/allocation_site.h"
+#include "memory/evictable_buffer.h"
+#include "memory_bindings.h"
+
+#include <memory>
+
+namespace kernwright::python {
+namespace {
+
+/// A shape and an element type over an evictable buffer.
+struct Evictable {
+  std::unique_ptr<EvictableBuffer> buffer;
+  Shape shape;
+  ScalarType type;
+
+  /// The content as an array, which holds the pin as long as it or any view of it lives.
+  Array pin() {
+    auto held = std::make_shared<EvictableBuffer::Pin>(buffer->pin());
+    Buffer& memory = *held->buffer();
+    return Array::over(std::move(held), memory, shape, type);
+  }
+};
+
+std::unique_ptr<Evictable> make_evictable(const Array& array) {
+  Device& device = array.device();
+  const Stream stream = current_stream(device);
+  const AllocationSiteScope scope(user_site());
+  auto made = std::make_unique<Evictable>();
+  made->shape = array.shape();
+  made->type = array.type();
+  const py::gil_scoped_release unlocked;
+  made->buffer =
+      std::make_unique<EvictableBuffer>(default_resource(device), array.nbytes(), stream);
+  Array target = made->pin();
+  kernels::copy_into(target, array, stream);
+  return made;
+}
+
+}  // namespace
+
+void bind_evictable(py::module_& m) {
+  py::class_<Evictable>(m, "Evictable")
+      .def(py::init(&make_evictable), py::arg("array"))
+      .def_property_readonly("shape", [](const Evictable& e) { return tuple_of(e.shape); })
+      .def_property_readonly("dtype", [](const Evictable& e) { return dtype_object(e.type); })
+      .def_property_readonly("nbytes", [](const Evictable& e) { return e.buffer->bytes(); })
+      .def_property_readonly("device",
+                             [](const Evictable& e) { return DeviceObject{&e.buffer->device()}; })
+      .def_property_readonly("resident", [](const Evictable& e) { return e.buffer->is_resident(); })
+      .def_property_readonly("pinned", [](const Evictable& e) { return e.buffer->is_pinned(); })
+      .def("pin",
+           [](Evictable& e) {
+             const AllocationSiteScope scope(user_site());
+             const py::gil_scoped_release unlocked;
+             return e.pin();
+           })
+      .def("evict",
+           [](Evictable& e) {
+             const py::gil_scoped_release unlocked;
+             return e.buffer->evict();
+           })
+      .def("__repr__", [](const Evictable& e) {
+        return format("<Evictable {} array of shape {} {} {}>", scalar_name(e.type),
+                      shape_to_string(e.shape), e.buffer->is_resident() ? "on" : "on the host, for",
+                      e.buffer->device().label());
+      });
+}
+
+}  // namespace kernwright::python
