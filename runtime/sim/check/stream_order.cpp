@@ -46,12 +46,12 @@ std::optional<Overlap> conflict(const std::vector<Touched>& mine,
                                 const std::vector<Touched>& other) {
   using enum TouchKind;
   for (const auto& [my_kind, other_kind] : {std::pair{write, write},
-                                           {write, read},
-                                           {read, write},
-                                           {write, atomic},
-                                           {atomic, write},
-                                           {atomic, read},
-                                           {read, atomic}}) {
+                                            {write, read},
+                                            {read, write},
+                                            {write, atomic},
+                                            {atomic, write},
+                                            {atomic, read},
+                                            {read, atomic}}) {
     if (auto found = overlap(mine, my_kind, other, other_kind)) return found;
   }
   return std::nullopt;

@@ -2,6 +2,7 @@
 #include "unit/sim/capture_fixture.h"
 
 #include <set>
+#include <utility>
 
 using namespace kernwright;
 using namespace kernwright::sim;

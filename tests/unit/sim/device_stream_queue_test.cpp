@@ -3,6 +3,7 @@
 
 #include <set>
 #include <thread>
+#include <utility>
 
 using namespace kernwright;
 using namespace kernwright::sim;
