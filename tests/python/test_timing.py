@@ -1,0 +1,86 @@
+"""time_kernel(): samples, when it stops, and misuse."""
+
+import numpy as np
+import pytest
+
+import kernwright as kw
+from kernwright._timing import Timing
+
+SOURCE = r"""
+__global__ void spin(int* x, int rounds) {
+    int sum = threadIdx.x;
+    for (int i = 0; i < rounds; i++) sum = sum * 1664525 + 1013904223;
+    x[threadIdx.x] = sum;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def spin():
+    return kw.kernel(SOURCE)
+
+
+@pytest.mark.parametrize("cold", [True, False])
+def test_longer_work_takes_longer(spin, cold):
+    x = kw.zeros(32, np.int32)
+    short, long = (
+        kw.time_kernel(
+            lambda rounds=rounds: spin[1, 32](x, rounds),
+            cold=cold,
+            max_samples=5,
+            min_samples=5,
+        )
+        for rounds in (100, 5000)
+    )
+    assert len(short.samples) == 5 and short.cold is cold
+    assert 0 < short.best <= short.median < long.median
+    assert "5 " + ("cold" if cold else "warm") in repr(short)
+
+
+def test_the_callable_runs_on_the_stream_given(spin):
+    stream, x, seen = kw.Stream(), kw.zeros(32, np.int32), []
+
+    def run():
+        seen.append(kw.current_stream())
+        spin[1, 32](x, 10)
+
+    kw.time_kernel(run, stream=stream, warmup=2, min_samples=2, max_samples=2)
+    assert set(seen) == {stream} and len(seen) == 4
+    assert kw.current_stream() != stream
+
+
+def test_it_stops_when_the_mean_is_known_or_time_is_up(spin):
+    x = kw.zeros(32, np.int32)
+    easy = kw.time_kernel(lambda: spin[1, 32](x, 100), noise=1e9, min_samples=4)
+    assert len(easy.samples) == 4
+    late = kw.time_kernel(lambda: spin[1, 32](x, 100), noise=0, max_seconds=1e-9, min_samples=3)
+    assert len(late.samples) == 3
+
+
+def test_statistics():
+    timing = Timing((4.0, 1.0, 2.0, 3.0, 10.0), cold=True)
+    assert (timing.median, timing.mean, timing.best) == (3, 4, 1)
+    assert [timing.quantile(part) for part in (0, 0.25, 0.5, 1)] == [1, 2, 3, 10]
+    assert timing.noise == pytest.approx(np.std(timing.samples, ddof=1) / 4)
+    assert Timing((1.0,), cold=True).noise == 0
+    with pytest.raises(kw.InvalidArgument, match="between 0 and 1"):
+        timing.quantile(1.5)
+
+
+def test_misuse(spin):
+    with pytest.raises(kw.ArgumentError, match="callable"):
+        kw.time_kernel(spin[1, 32](kw.zeros(32, np.int32), 1))
+    for wrong in (
+        {"warmup": 0},
+        {"min_samples": 0},
+        {"min_samples": 5, "max_samples": 4},
+        {"max_seconds": 0},
+        {"noise": -1},
+        {"noise": float("nan")},
+    ):
+        with pytest.raises(kw.InvalidArgument):
+            kw.time_kernel(lambda: None, **wrong)
+    with pytest.raises(ZeroDivisionError):
+        kw.time_kernel(lambda: 1 / 0)
+    with pytest.raises(kw.CaptureError), kw.Graph().capture() as stream:
+        kw.time_kernel(lambda: None, stream=stream)
