@@ -151,6 +151,10 @@ void copy_across(Device& to_device, CUdeviceptr to, Device& from_device, CUdevic
   const CUresult result = to_device.driver().cuMemcpyPeerAsync(
       to, to_device.context(), from, from_device.context(), bytes, target.handle());
   finish(to_device, target, result, "cuMemcpyPeerAsync", bytes, to);
+  // What was read may be freed or written next, in the order of its own device's stream.
+  Event over(to_device, false);
+  over.record(target);
+  source.wait(over);
 }
 
 void fill(Device& device, CUdeviceptr to, std::uint64_t pattern, std::size_t element_size,
