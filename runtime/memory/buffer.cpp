@@ -20,8 +20,11 @@
 namespace kernwright {
 namespace {
 
-bool is_same_stream(const Stream& a, const Stream& b) noexcept {
-  return a.handle() == b.handle() && a.handle() != kStreamPerThread;
+/// Every device has a legacy stream of handle 0; an empty stream is that of `device`.
+bool is_same_stream(const Stream& a, const Stream& b, const Device& device) noexcept {
+  if (a.handle() != b.handle() || a.handle() == kStreamPerThread) return false;
+  if (a.handle() != nullptr) return true;
+  return (a ? &a.device() : &device) == (b ? &b.device() : &device);
 }
 
 }  // namespace
@@ -80,14 +83,14 @@ Buffer::Users& Buffer::users() {
 }
 
 void Buffer::use_on(const Stream& stream) {
-  if (address_ == 0 || is_same_stream(stream, stream_)) return;
+  if (address_ == 0 || is_same_stream(stream, stream_, device())) return;
   const Stream user = stream ? stream : Stream::legacy(device());
   if (any_capture() && capture_of(user) != nullptr) return;
   Users& all = users();
   const std::lock_guard lock(all.mutex);
   Users::User* entry = nullptr;
   for (Users::User& known : all.list) {
-    if (is_same_stream(known.stream, user)) entry = &known;
+    if (is_same_stream(known.stream, user, device())) entry = &known;
   }
   if (entry == nullptr) entry = &all.list.emplace_back(Users::User{user, std::nullopt});
   const bool may_vanish = user.handle() != nullptr && !user.is_owned();

@@ -14,8 +14,12 @@ N = 1000
 
 
 def run_on_four(body: str) -> str:
-    """Runs `body` in a process with four simulated devices; its output."""
-    environment = os.environ | {"KERNWRIGHT_DEVICE": "sim", "KERNWRIGHT_SIM_DEVICES": "4"}
+    """Runs `body` in a process with four simulated devices whose streams run apart; its output."""
+    environment = os.environ | {
+        "KERNWRIGHT_DEVICE": "sim",
+        "KERNWRIGHT_SIM_DEVICES": "4",
+        "KERNWRIGHT_SIM_SEED": "3",
+    }
     head = "import numpy as np, pytest, kernwright as kw\n"
     done = subprocess.run(
         [sys.executable, "-c", head + textwrap.dedent(body)],

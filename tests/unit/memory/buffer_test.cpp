@@ -133,3 +133,22 @@ TEST_CASE("buffer: may be made, used and freed on different threads") {
   for (auto& thread : threads) thread.join();
   CHECK(FakeDriver::get().live("memory") == 0);
 }
+
+TEST_CASE("buffer: the legacy streams of two devices are two streams") {
+  DeviceRegistry& registry = testing::fake_registry();
+  Device& home = registry.by_index(0);
+  Device& far = registry.by_index(1);
+  FakeDriver& driver = FakeDriver::get();
+  const auto resource = std::make_shared<DeviceResource>(home);
+  {
+    Buffer buffer(resource, 64, {});
+    buffer.use_on(Stream::legacy(home));
+    buffer.use_on({});
+  }
+  CHECK(driver.calls("cuStreamWaitEvent") == 0);
+  {
+    Buffer buffer(resource, 64, {});
+    buffer.use_on(Stream::legacy(far));
+  }
+  CHECK(driver.calls("cuStreamWaitEvent") == 1);
+}
