@@ -9,6 +9,7 @@ TABLES = {".inc", ".def"}
 ROWS = {"runtime/driver/driver_api.def", "runtime/driver/nvrtc_api.def"}
 LONG_BY_NATURE = {
     "runtime/driver/driver_types.h",  # the driver's ABI, one table of declarations
+    "bindings/python/kernwright/_core.pyi",  # the extension module, one table of declarations
 }
 
 
