@@ -35,6 +35,22 @@ def launch() -> str | None:
     return table(f"Launching a 4-argument kernel, {device}:", ("", "us, median"), rows)
 
 
+def allocation() -> str | None:
+    document = load("alloc_cost")
+    if document is None:
+        return None
+    rows = [
+        (f"{language}: {name}", f"{result['median']:.3f}")
+        for language, part in (
+            ("C++", document["cpp, us"] or {}),
+            ("Python", document["python"]["us"]),
+        )
+        for name, result in part.items()
+    ]
+    device = document["machine"]["device"]
+    return table(f"Allocating 4 MB and freeing it, {device}:", ("", "us, median"), rows)
+
+
 def compile_cost() -> str | None:
     document = load("compile_cost_gpu")
     if document is None:
@@ -97,7 +113,7 @@ def simulated() -> str | None:
 
 
 def main() -> None:
-    parts = [make() for make in (launch, compile_cost, cached, imports, simulated)]
+    parts = [make() for make in (launch, allocation, compile_cost, cached, imports, simulated)]
     text = README.read_text()
     start, end = text.index(BEGIN) + len(BEGIN), text.index(END)
     body = "\n" + "\n".join(part for part in parts if part) + "\n"

@@ -24,6 +24,30 @@ void AllocationLedger::add(CUdeviceptr address, std::size_t bytes, std::uint64_t
   stats_.used_peak = std::max(stats_.used_peak, stats_.used);
 }
 
+AllocationLedger::Promise::Promise(AllocationLedger& ledger, std::size_t bytes) noexcept
+    : ledger_(ledger), bytes_(bytes), kept_(ledger.promise(bytes)) {}
+
+AllocationLedger::Promise::~Promise() {
+  if (!kept_) return;
+  const std::lock_guard lock(ledger_.mutex_);
+  ledger_.promised_ -= bytes_;
+}
+
+bool AllocationLedger::promise(std::size_t bytes) noexcept {
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t taken = stats_.used + promised_;
+  if (stats_.limit != 0 && (bytes > stats_.limit || taken > stats_.limit - bytes)) return false;
+  promised_ += bytes;
+  return true;
+}
+
+bool AllocationLedger::set_limit(std::size_t bytes) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (bytes != 0 && bytes < stats_.used) return false;
+  stats_.limit = bytes;
+  return true;
+}
+
 void AllocationLedger::remove(CUdeviceptr address, std::size_t bytes) {
   const std::lock_guard lock(mutex_);
   const auto found = live_.find(address);

@@ -26,8 +26,26 @@ struct AllocationRecord {
 /// Thread-safe.
 class AllocationLedger {
  public:
+  /// Bytes of an allocation in progress, which count against the limit while it lives. False when
+  /// they would go above it.
+  class Promise {
+   public:
+    Promise(AllocationLedger& ledger, std::size_t bytes) noexcept;
+    ~Promise();
+    Promise(const Promise&) = delete;
+    Promise& operator=(const Promise&) = delete;
+    explicit operator bool() const noexcept { return kept_; }
+
+   private:
+    AllocationLedger& ledger_;
+    const std::size_t bytes_;
+    const bool kept_;
+  };
+
   /// Notes an allocation, charged to current_allocation_site(). Throws std::bad_alloc.
   void add(CUdeviceptr address, std::size_t bytes, std::uint64_t stream);
+  /// Bytes in use at once; 0: no limit. False, and nothing changed, below what is in use.
+  bool set_limit(std::size_t bytes) noexcept;
   /// Strikes it out. Throws InvalidArgument, and changes nothing, for an address that is not the
   /// start of a live allocation and for another size than it was made with.
   void remove(CUdeviceptr address, std::size_t bytes);
@@ -39,9 +57,12 @@ class AllocationLedger {
   MemoryStats stats() const;
 
  private:
+  bool promise(std::size_t bytes) noexcept;
+
   mutable std::mutex mutex_;
   std::unordered_map<CUdeviceptr, AllocationRecord> live_;
   MemoryStats stats_;
+  std::uint64_t promised_ = 0;  ///< bytes of allocations in progress
 };
 
 /// "3.0 MiB in 3 allocations from app.py:12, 256 B in 1 allocation from an unknown place": the

@@ -78,11 +78,7 @@ MemoryStats LimitingAdaptor::stats() const {
 
 void LimitingAdaptor::set_limit(std::size_t bytes) {
   const std::lock_guard lock(mutex_);
-  if (bytes != 0 && bytes < used_) {
-    throw InvalidArgument(
-        format("a limit of {} bytes is below the {} bytes in use on {}: free arrays first", bytes,
-               used_, device().identify()));
-  }
+  if (bytes != 0 && bytes < used_) throw_limit_below_use(device(), bytes, used_);
   limit_ = bytes != 0 ? bytes : kNone;
 }
 

@@ -7,6 +7,7 @@
 #include "core/capture.h"
 #include "core/device.h"
 #include "core/lifecycle.h"
+#include "memory/reclaim.h"
 
 #include <algorithm>
 #include <limits>
@@ -60,34 +61,55 @@ void throw_out_of_memory(Device& device, std::size_t bytes, const MemoryStats& u
 
 CUdeviceptr MemoryResource::try_allocate(std::size_t, const Stream&) { return 0; }
 
-std::size_t MemoryResource::trim(std::size_t) { return 0; }
-
-void MemoryResource::set_limit(std::size_t) {
-  throw InvalidArgument(format("a {} knows no limit: put it into a LimitingAdaptor", name()));
+void throw_limit_below_use(const Device& device, std::size_t limit, std::uint64_t used) {
+  throw InvalidArgument(
+      format("a limit of {} bytes is below the {} bytes in use on {}: free arrays first", limit,
+             used, device.identify()));
 }
+
+std::size_t MemoryResource::trim(std::size_t) { return 0; }
 
 CUdeviceptr DriverResource::allocate(std::size_t bytes, const Stream& stream) {
   require_allocatable(device_, bytes, stream);
   const ContextGuard guard(device_);
   const RelaxedCapture relaxed(device_);
+  bool over_limit = false;
+  if (const CUdeviceptr address = try_take(bytes, stream, over_limit)) return address;
+  constexpr int kNotCaches = 1;
+  while (reclaim_memory(device_, bytes, nullptr, over_limit ? kNotCaches : 0) != 0) {
+    if (const CUdeviceptr address = try_take(bytes, stream, over_limit)) return address;
+  }
+  ledger_.note_failure();
+  const MemoryInfo info = device_.memory_info();
+  throw_out_of_memory(
+      device_, bytes, over_limit ? ledger_.stats() : use_of_device(info.free, info.total),
+      records(), over_limit ? format("over the limit of {} bytes", ledger_.stats().limit) : "");
+}
+
+/// 0 when there is no memory, or not below the limit.
+CUdeviceptr DriverResource::try_take(std::size_t bytes, const Stream& stream, bool& over_limit) {
+  const AllocationLedger::Promise promise(ledger_, bytes);
+  over_limit = !promise;
+  if (over_limit) return 0;
   CUdeviceptr address = 0;
   const char* call = "";
   const CUresult result = take(address, bytes, stream, call);
-  if (result != CUDA_SUCCESS) {
-    if (result != CUDA_ERROR_OUT_OF_MEMORY) device_.fail(result, call, format("{} bytes", bytes));
-    ledger_.note_failure();
-    const MemoryInfo info = device_.memory_info();
-    throw_out_of_memory(device_, bytes, use_of_device(info.free, info.total), records());
-  }
-  const std::shared_ptr<Capture> capture = capture_of(stream);
-  if (capture != nullptr) graph_blocks_.share(address, *capture);
+  if (result == CUDA_ERROR_OUT_OF_MEMORY) return 0;
+  if (result != CUDA_SUCCESS) device_.fail(result, call, format("{} bytes", bytes));
   try {
+    if (const std::shared_ptr<Capture> capture = capture_of(stream)) {
+      graph_blocks_.share(address, *capture);
+    }
     ledger_.add(address, bytes, stream.id());
   } catch (...) {
     if (!graph_blocks_.release(address)) give(address, stream, call);
     throw;
   }
   return address;
+}
+
+void DriverResource::set_limit(std::size_t bytes) {
+  if (!ledger_.set_limit(bytes)) throw_limit_below_use(device_, bytes, ledger_.stats().used);
 }
 
 void DriverResource::release(CUdeviceptr address, std::size_t bytes, const Stream& stream) {

@@ -44,9 +44,9 @@ class MemoryResource {
   /// Gives cached memory back until at most `bytes_to_keep` are reserved, or nothing more can be
   /// given; waits for work that uses it. Returns the bytes given back.
   virtual std::size_t trim(std::size_t bytes_to_keep = 0);
-  /// At most that many bytes may be reserved from now on; 0: as many as there are. Throws
-  /// InvalidArgument below what is in use, and for a resource that knows no limits.
-  virtual void set_limit(std::size_t bytes);
+  /// At most that many bytes may be reserved (of a resource that caches nothing: used) from now on;
+  /// 0: as many as there are. Throws InvalidArgument below what is in use.
+  virtual void set_limit(std::size_t bytes) = 0;
   /// For evictable buffers: one of this resource was moved to the host.
   virtual void note_eviction() noexcept {}
   /// Whether new memory may be used by every stream at once, and deallocate() waits for the device.
@@ -55,7 +55,8 @@ class MemoryResource {
   virtual bool is_host_accessible() const noexcept { return false; }
 };
 
-/// A resource that asks the driver for each allocation, and knows what is allocated.
+/// A resource that asks the driver for each allocation, and knows what is allocated. Out of memory,
+/// or above its limit, it lets others give memory back (reclaim.h) and tries again.
 class DriverResource : public MemoryResource {
  public:
   explicit DriverResource(Device& device) : device_(device), graph_blocks_(device) {}
@@ -65,6 +66,7 @@ class DriverResource : public MemoryResource {
   Device& device() const final { return device_; }
   MemoryStats stats() const override { return ledger_.stats(); }
   std::vector<AllocationRecord> records() const final { return ledger_.records(); }
+  void set_limit(std::size_t bytes) final;
   void note_eviction() noexcept final { ledger_.note_eviction(); }
 
  protected:
@@ -80,6 +82,8 @@ class DriverResource : public MemoryResource {
   AllocationLedger ledger_;
 
  private:
+  CUdeviceptr try_take(std::size_t bytes, const Stream& stream, bool& over_limit);
+
   GraphBlocks graph_blocks_;  ///< what was allocated in captures
 };
 
@@ -117,6 +121,10 @@ class AsyncResource final : public DriverResource {
 
 /// Throws InvalidArgument for sizes that no resource serves and for a stream of another device.
 void require_allocatable(const Device& device, std::size_t bytes, const Stream& stream);
+
+/// Throws InvalidArgument for a limit below what is in use.
+[[noreturn]] void throw_limit_below_use(const Device& device, std::size_t limit,
+                                        std::uint64_t used);
 
 /// Whether memory of `device` can be given back at all: not in a forked child, at exit, and on a
 /// lost device, where it is left alone.

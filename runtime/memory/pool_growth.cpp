@@ -82,8 +82,10 @@ CUdeviceptr PoolResource::Growth::search(bool first) {
   make_room();
   if (const CUdeviceptr address = grow(tight_segment())) return address;
   // The driver has less than the pool thought: everything that can go goes, and once more.
-  if (give_back(pool_, 0) == 0) return 0;
-  return grow(tight_segment());
+  if (give_back(pool_, 0) != 0) {
+    if (const CUdeviceptr address = grow(tight_segment())) return address;
+  }
+  return tight_segment() > need_ ? grow(need_) : 0;
 }
 
 CUdeviceptr PoolResource::Growth::take_own() {
@@ -194,6 +196,7 @@ CUdeviceptr PoolResource::Growth::grow(std::size_t segment_bytes) {
   MemoryResource& upstream = *pool_.upstream_;
   CUdeviceptr address = 0;
   try {
+    const NoReclaim ours;  // we hold locks that others may need
     address = upstream.allocate(segment_bytes, stream_);
   } catch (const OutOfMemory&) {
     return 0;

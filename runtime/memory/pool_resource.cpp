@@ -258,10 +258,7 @@ std::size_t PoolResource::reclaim(std::size_t) {
 
 void PoolResource::set_limit(std::size_t bytes) {
   const auto refuse_below_use = [&](std::uint64_t used) {
-    if (bytes == 0 || bytes >= used) return;
-    throw InvalidArgument(
-        format("a limit of {} bytes is below the {} bytes in use on {}: free arrays first", bytes,
-               used, device_.identify()));
+    if (bytes != 0 && bytes < used) throw_limit_below_use(device_, bytes, used);
   };
   const auto used = [&] {
     const std::lock_guard lock(state_->mutex);

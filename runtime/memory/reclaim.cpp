@@ -32,6 +32,8 @@ Registry& registry() {
   return *instance;
 }
 
+thread_local int forbidden = 0;
+
 /// One call, during which the reclaimer is not withdrawn.
 std::size_t ask(Reclaimer* reclaimer, std::size_t bytes) {
   Registry& all = registry();
@@ -59,6 +61,10 @@ std::size_t ask(Reclaimer* reclaimer, std::size_t bytes) {
 
 }  // namespace
 
+NoReclaim::NoReclaim() noexcept { ++forbidden; }
+
+NoReclaim::~NoReclaim() { --forbidden; }
+
 void register_reclaimer(Reclaimer& reclaimer) {
   Registry& all = registry();
   const std::lock_guard lock(all.mutex);
@@ -77,6 +83,7 @@ void withdraw_reclaimer(Reclaimer& reclaimer) noexcept {
 
 std::size_t reclaim_memory(const Device& device, std::size_t bytes, const Reclaimer* except,
                            int first) {
+  if (forbidden != 0) return 0;
   std::vector<Reclaimer*> asked;
   {
     Registry& all = registry();

@@ -24,6 +24,16 @@ class Reclaimer {
 void register_reclaimer(Reclaimer& reclaimer);
 void withdraw_reclaimer(Reclaimer& reclaimer) noexcept;
 
+/// While it lives, reclaim_memory() gives nothing to this thread: for a search for memory that does
+/// its own reclaiming, and holds locks while it asks its upstream.
+class NoReclaim {
+ public:
+  NoReclaim() noexcept;
+  ~NoReclaim();
+  NoReclaim(const NoReclaim&) = delete;
+  NoReclaim& operator=(const NoReclaim&) = delete;
+};
+
 /// Asks all of `device` but `except` whose order is at least `first`, in order, until `bytes` are
 /// given back. Returns how much was.
 std::size_t reclaim_memory(const Device& device, std::size_t bytes, const Reclaimer* except,

@@ -233,8 +233,6 @@ def test_adaptors_are_made_right():
         memory.PoolResource(smallest_segment=100)
     with pytest.raises(TypeError):
         memory.use(None)
-    with pytest.raises(ValueError, match="LimitingAdaptor"):
-        memory.DeviceResource().set_limit(1000)
     failing = memory.FailingAdaptor(memory.DeviceResource(), 1)
     with pytest.raises(kw.OutOfMemory, match="as planned"):
         failing.allocate(1)

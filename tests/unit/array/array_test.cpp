@@ -7,6 +7,7 @@
 #include "unit/core/error_text.h"
 #include "unit/core/fake_driver.h"
 #include "unit/core/test_device.h"
+#include "unit/memory/recorded_memory.h"
 
 #include <doctest/doctest.h>
 
@@ -143,7 +144,7 @@ void step(Array& array, Model& model, std::mt19937& random) {
 }  // namespace
 
 TEST_CASE("array: memory by shape and dtype") {
-  const testing::Recorded recorded;
+  const testing::RecordedMemory recorded;
   for (int i = 0; i < kScalarTypeCount; ++i) {
     const auto type = static_cast<ScalarType>(i);
     for (const Shape& shape : {Shape{}, Shape{7}, Shape{2, 3}, Shape{2, 3, 4, 1, 2}, Shape{3, 0}}) {
@@ -166,7 +167,7 @@ TEST_CASE("array: memory by shape and dtype") {
 }
 
 TEST_CASE("array: a round trip keeps every byte, for every dtype") {
-  const testing::Recorded recorded;
+  const testing::RecordedMemory recorded;
   std::mt19937 random(3);
   for (int i = 0; i < kScalarTypeCount; ++i) {
     const auto type = static_cast<ScalarType>(i);
@@ -187,7 +188,7 @@ TEST_CASE("array: a round trip keeps every byte, for every dtype") {
 }
 
 TEST_CASE("array: random chains of views hold what NumPy's rules say") {
-  const testing::Recorded recorded;
+  const testing::RecordedMemory recorded;
   std::mt19937 random(42);
   for (int round = 0; round < 400; ++round) {
     Shape shape;

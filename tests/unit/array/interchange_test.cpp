@@ -7,6 +7,7 @@
 #include "memory/buffer.h"
 #include "unit/core/error_text.h"
 #include "unit/core/test_device.h"
+#include "unit/memory/recorded_memory.h"
 
 #include <doctest/doctest.h>
 
@@ -187,7 +188,7 @@ TEST_CASE("dlpack: what cannot be taken over stays the caller's") {
 }
 
 TEST_CASE("dlpack: memory of the simulated device goes to ourselves only") {
-  const testing::Recorded recorded;
+  const testing::RecordedMemory recorded;
   const Array array = make(simulated(), {2, 2});
   CHECK(dlpack_device(simulated()).device_type == kDLExtDev);
   CHECK(contains(message_of<InvalidArgument>([&] { to_dlpack(array); }), "numpy()"));

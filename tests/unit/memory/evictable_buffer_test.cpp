@@ -128,6 +128,10 @@ TEST_CASE("evictable buffer: makes room below a limit, and for another pool of t
     CHECK_THROWS_AS(first.pin(), OutOfMemory);
     CHECK_FALSE(first.is_resident());
   }
+  SUBCASE("the driver, without a pool") {
+    const Buffer second(std::make_shared<AsyncResource>(device), 60 * kMiB, {});
+    CHECK_FALSE(first.is_resident());
+  }
   SUBCASE("another pool") {
     const Buffer second(pool_of(device), 60 * kMiB, {});
     CHECK_FALSE(first.is_resident());

@@ -54,6 +54,7 @@ class LoggedResource final : public MemoryResource {
   std::string name() const override { return "LoggedResource"; }
   MemoryStats stats() const override { return {}; }
   std::vector<AllocationRecord> records() const override { return {}; }
+  void set_limit(std::size_t) override {}
   bool is_synchronous() const noexcept override { return true; }
   /// Whether all of [address, address + bytes) is memory that was taken and not given back.
   bool covers(CUdeviceptr address, std::size_t bytes) {
@@ -180,6 +181,122 @@ TEST_CASE("pool: what is reserved stays within 1.5 times what is used, at their 
   }
   CHECK(static_cast<double>(upstream->peak) <= 1.5 * static_cast<double>(used_peak));
   for (const auto& [address, bytes] : live) pool->deallocate(address, bytes, {});
+}
+
+namespace {
+
+/// Runs a program's allocations and frees on a pool, and gives reserved over used at their peaks.
+class Trace {
+ public:
+  Trace()
+      : upstream_(std::make_shared<LoggedResource>(fresh_device())),
+        pool_(std::make_shared<PoolResource>(upstream_)) {}
+  ~Trace() {
+    for (const auto& [address, bytes] : live_) pool_->deallocate(address, bytes, {});
+  }
+  CUdeviceptr make(std::size_t bytes) {
+    const CUdeviceptr address = pool_->allocate(bytes, {});
+    live_[address] = bytes;
+    used_ += bytes;
+    peak_ = std::max(peak_, used_);
+    return address;
+  }
+  void drop(CUdeviceptr address) {
+    const auto found = live_.find(address);
+    pool_->deallocate(address, found->second, {});
+    used_ -= found->second;
+    live_.erase(found);
+  }
+  double ratio() const { return static_cast<double>(upstream_->peak) / static_cast<double>(peak_); }
+
+ private:
+  std::shared_ptr<LoggedResource> upstream_;
+  std::shared_ptr<PoolResource> pool_;
+  std::map<CUdeviceptr, std::size_t> live_;
+  std::uint64_t used_ = 0, peak_ = 0;
+};
+
+}  // namespace
+
+TEST_CASE("pool: the traces of well-known kinds of programs stay within 1.5 times what they use") {
+  SUBCASE("training a transformer, with sequences of changing length") {
+    Trace trace;
+    std::mt19937_64 random(31);
+    constexpr std::size_t kWidth = 1024, kLayers = 12, kBatch = 8;
+    std::vector<CUdeviceptr> lasting;
+    for (std::size_t layer = 0; layer < kLayers; ++layer) {
+      for (const std::size_t factor : {3, 1, 4, 4}) {  // weights, and two moments of each
+        for (int i = 0; i < 3; ++i) lasting.push_back(trace.make(factor * kWidth * kWidth * 4));
+      }
+      for (int i = 0; i < 4; ++i) lasting.push_back(trace.make(kWidth * 4));
+    }
+    for (int step = 0; step < 60; ++step) {
+      const std::size_t rows = kBatch * (64 + random() % 448);
+      std::vector<CUdeviceptr> saved, gradients;
+      for (std::size_t layer = 0; layer < kLayers; ++layer) {
+        for (const std::size_t factor : {1, 3, 1, 1, 4, 4}) {
+          saved.push_back(trace.make(rows * kWidth * factor * 2));
+          trace.drop(trace.make(rows * kWidth * 2));  // workspace
+        }
+      }
+      for (std::size_t layer = 0; layer < kLayers; ++layer) {
+        for (int i = 0; i < 6; ++i) {
+          trace.drop(trace.make(rows * kWidth * 2));
+          trace.drop(saved.back());
+          saved.pop_back();
+        }
+        for (const std::size_t factor : {3, 1, 4, 4}) {
+          gradients.push_back(trace.make(factor * kWidth * kWidth * 4));
+        }
+      }
+      for (const CUdeviceptr gradient : gradients) trace.drop(gradient);
+    }
+    CHECK(trace.ratio() <= 1.5);
+  }
+  SUBCASE("serving requests whose caches grow by copying") {
+    Trace trace;
+    std::mt19937_64 random(32);
+    struct Request {
+      CUdeviceptr cache;
+      std::size_t length, end;
+    };
+    constexpr std::size_t kToken = 16 << 10;
+    std::vector<Request> active;
+    for (int step = 0; step < 8000; ++step) {
+      if (active.size() < 24 && random() % 4 == 0) {
+        const std::size_t length = 16 + random() % 500;
+        active.push_back({trace.make(length * kToken), length, length + 50 + random() % 400});
+      }
+      if (active.empty()) continue;
+      Request& request = active[random() % active.size()];
+      request.length += 32;
+      const CUdeviceptr grown = trace.make(request.length * kToken);
+      trace.drop(request.cache);
+      request.cache = grown;
+      trace.drop(trace.make(random() % 4096 * 64 + 1));
+      if (request.length < request.end) continue;
+      trace.drop(request.cache);
+      request = active.back();
+      active.pop_back();
+    }
+    CHECK(trace.ratio() <= 1.5);
+  }
+  SUBCASE("sorting and joining tables of many sizes, depth first") {
+    Trace trace;
+    std::mt19937_64 random(33);
+    std::vector<CUdeviceptr> stack;
+    for (int step = 0; step < 20000; ++step) {
+      const std::size_t rows = std::size_t{1} << (8 + random() % 14);
+      if (stack.size() < 12 && random() % 2 == 0) {
+        stack.push_back(trace.make(rows * (4 + random() % 60)));
+      } else if (!stack.empty()) {
+        trace.drop(stack.back());
+        stack.pop_back();
+      }
+      trace.drop(trace.make(rows * 8));
+    }
+    CHECK(trace.ratio() <= 1.5);
+  }
 }
 
 TEST_CASE("pool: four threads with 10^4 operations each never hold the same bytes") {

@@ -130,6 +130,27 @@ TEST_CASE("every resource: what cannot be allocated or freed is refused and chan
   });
 }
 
+TEST_CASE("every resource: keeps to a limit, and to what is in use when one is set") {
+  for_each_resource([](MemoryResource& resource, Device&) {
+    const CUdeviceptr address = resource.allocate(1 << 20, {});
+    CHECK_THROWS_AS(resource.set_limit(1000), InvalidArgument);
+    resource.set_limit(4 << 20);
+    CHECK(resource.stats().limit == 4 << 20);
+    try {
+      resource.allocate(5 << 20, {});
+      FAIL("the limit was not kept");
+    } catch (const OutOfMemory& error) {
+      CHECK(testing::contains(error.what(), "over the limit of 4194304 bytes"));
+      CHECK(error.used == 1 << 20);
+    }
+    resource.deallocate(resource.allocate(1 << 20, {}), 1 << 20, {});
+    resource.set_limit(0);
+    CHECK(resource.stats().limit == 0);
+    resource.deallocate(resource.allocate(5 << 20, {}), 5 << 20, {});
+    resource.deallocate(address, 1 << 20, {});
+  });
+}
+
 TEST_CASE("every resource: counts what happens as a log of it does") {
   for_each_resource([](MemoryResource& resource, Device& device) {
     const std::vector<Stream> streams{{}, Stream::create(device)};

@@ -1,0 +1,31 @@
+// Recorded for tests whose arrays come from the device's pool, which keeps what they free.
+#pragma once
+
+#include "memory/memory_resource.h"
+#include "unit/core/test_device.h"
+
+namespace kernwright::testing {
+
+/// Recorded, with the caches of the device's default resource empty at the beginning and at the end.
+class RecordedMemory {
+ public:
+  RecordedMemory() : device(test_device()), recorded_(trimmed(device)) {}
+  ~RecordedMemory() { default_resource(device)->trim(); }
+  RecordedMemory(const RecordedMemory&) = delete;
+  RecordedMemory& operator=(const RecordedMemory&) = delete;
+
+  Device& device;
+
+ private:
+  struct AfterTrim {
+    explicit AfterTrim(int) {}
+    Recorded recorded;
+  };
+  static int trimmed(Device& device) {
+    default_resource(device)->trim();
+    return 0;
+  }
+  AfterTrim recorded_;
+};
+
+}  // namespace kernwright::testing
