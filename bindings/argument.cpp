@@ -8,6 +8,7 @@
 #include "core/device.h"
 #include "current.h"
 #include "dtype.h"
+#include "gil.h"
 #include "python_support.h"
 
 #include <algorithm>
@@ -76,7 +77,7 @@ CUdeviceptr LaunchFrame::stage(const HostArgument& host, const py::object& value
   Staged staged;
   if (host.copy_in) {
     const void* data = contiguous.data();
-    const py::gil_scoped_release unlocked;
+    const GilRelease unlocked;
     staged.array = Array::from_host(device_, data, std::move(shape), type);
   } else {
     staged.array = Array::empty(device_, std::move(shape), type, stream_);
@@ -92,7 +93,7 @@ CUdeviceptr LaunchFrame::stage(const HostArgument& host, const py::object& value
 void LaunchFrame::finish() {
   if (staged_.empty()) return;
   {
-    const py::gil_scoped_release unlocked;
+    const GilRelease unlocked;
     (stream_ ? stream_ : Stream::legacy(device_)).synchronize();
   }
   for (const Staged& staged : staged_) {
@@ -100,7 +101,7 @@ void LaunchFrame::finish() {
     auto memory = py::reinterpret_borrow<py::array>(staged.contiguous);
     void* data = memory.mutable_data();
     {
-      const py::gil_scoped_release unlocked;
+      const GilRelease unlocked;
       staged.array.to_host(data);
     }
     if (!memory.is(staged.target)) {

@@ -6,6 +6,7 @@
 #include "base/format.h"
 #include "current.h"
 #include "dtype.h"
+#include "gil.h"
 #include "python_support.h"
 
 #include <string>
@@ -169,7 +170,7 @@ py::array to_numpy(const Array& array) {
   py::array values(dtype_object(array.type()), shape);
   settle(array.device());
   void* data = values.mutable_data();
-  const py::gil_scoped_release unlocked;
+  const GilRelease unlocked;
   array.to_host(data);
   return values;
 }
@@ -181,7 +182,7 @@ void assign_numpy(Array& array, const py::array& values) {
     throw InvalidArgument("cannot write to " + array.identify() + ": read-only");
   settle(array.device());
   const void* data = contiguous.data();
-  const py::gil_scoped_release unlocked;
+  const GilRelease unlocked;
   array.assign_from_host(data);
 }
 

@@ -11,6 +11,7 @@
 #include "dlpack.h"
 #include "dtype.h"
 #include "foreign.h"
+#include "gil.h"
 #include "kernels_src/cast/cast.h"
 #include "kernels_src/copy/copy.h"
 #include "launch_site.h"
@@ -35,7 +36,7 @@ Array make_empty(const py::object& shape, const py::object& dtype, const py::obj
   const Stream stream = current_stream(chosen);
   Shape extents = shape_argument(shape);
   const AllocationSiteScope scope(user_site());
-  const py::gil_scoped_release unlocked;
+  const GilRelease unlocked;
   return Array::empty(chosen, std::move(extents), type, stream);
 }
 
@@ -50,7 +51,7 @@ Array from_numpy(const py::array& values, const py::object& device) {
   Shape shape(values.shape(), values.shape() + values.ndim());
   const void* data = contiguous.data();
   const AllocationSiteScope scope(user_site());
-  const py::gil_scoped_release unlocked;
+  const GilRelease unlocked;
   return Array::from_host(chosen, data, std::move(shape), *type);
 }
 
@@ -75,7 +76,7 @@ void fill_array(const Array& array, const py::object& value) {
   }
   const Stream stream = current_stream(array.device());
   const auto count = static_cast<std::size_t>(array.size());
-  const py::gil_scoped_release unlocked;
+  const GilRelease unlocked;
   fill(array.device(), array.address(), words[0], item == 16 ? 8 : item,
        item == 16 ? 2 * count : count, stream);
 }
@@ -83,7 +84,7 @@ void fill_array(const Array& array, const py::object& value) {
 Array copy_array(const Array& array) {
   const Stream stream = current_stream(array.device());
   const AllocationSiteScope scope(user_site());
-  const py::gil_scoped_release unlocked;
+  const GilRelease unlocked;
   return kernels::copy(array, stream);
 }
 
@@ -93,7 +94,7 @@ Array cast_array(const py::object& self, const py::object& dtype, bool copy) {
   if (type == array.type()) return copy ? copy_array(array) : array;
   const Stream stream = current_stream(array.device());
   const AllocationSiteScope scope(user_site());
-  const py::gil_scoped_release unlocked;
+  const GilRelease unlocked;
   return kernels::cast(array, type, stream);
 }
 
@@ -129,7 +130,7 @@ py::object to_device(const py::object& self, const py::object& device) {
   Array made;
   const AllocationSiteScope scope(user_site());
   {
-    const py::gil_scoped_release unlocked;
+    const GilRelease unlocked;
     const Array source = array.is_contiguous() ? array : kernels::copy(array, after);
     made = Array::empty(target, array.shape(), array.type(), stream);
     copy_across(target, made.address(), home, source.address(), source.nbytes(), stream, after);
@@ -143,7 +144,7 @@ void assign_array(Array& target, const Array& source) {
   if (target.read_only())
     throw InvalidArgument("cannot write to " + target.identify() + ": read-only");
   const Stream stream = current_stream(target.device());
-  const py::gil_scoped_release unlocked;
+  const GilRelease unlocked;
   kernels::copy_into(target, source, stream);
 }
 

@@ -1,5 +1,6 @@
 // Caches, packs and the syntax-only pass for Python.
 #include "bindings.h"
+#include "gil.h"
 #include "jit/cache/code_cache.h"
 #include "jit/cache/pack.h"
 #include "jit/compile/lint.h"
@@ -46,7 +47,7 @@ py::dict cache_info() {
   DiskCacheInfo info;
   CodeCacheStats stats;
   {
-    const py::gil_scoped_release unlocked;
+    const GilRelease unlocked;
     info = cache.disk().info();
     stats = cache.stats();
   }
@@ -65,7 +66,7 @@ py::dict cache_info() {
 py::list cache_list() {
   std::vector<DiskCacheEntry> entries;
   {
-    const py::gil_scoped_release unlocked;
+    const GilRelease unlocked;
     entries = disk().list();
   }
   py::list result;
@@ -87,7 +88,7 @@ py::list cache_list() {
 py::dict cache_verify(bool repair) {
   VerifyReport report;
   {
-    const py::gil_scoped_release unlocked;
+    const GilRelease unlocked;
     report = disk().verify(repair);
   }
   py::list damaged;
@@ -114,7 +115,7 @@ py::dict removal(const RemovalReport& report) {
 py::dict cache_clear() {
   RemovalReport report;
   {
-    const py::gil_scoped_release unlocked;
+    const GilRelease unlocked;
     CodeCache::process().clear_memory();
     report = disk().clear();
   }
@@ -124,7 +125,7 @@ py::dict cache_clear() {
 py::dict cache_trim(std::uint64_t limit) {
   RemovalReport report;
   {
-    const py::gil_scoped_release unlocked;
+    const GilRelease unlocked;
     report = disk().trim(limit);
   }
   return removal(report);
@@ -156,7 +157,7 @@ py::list pack_write(const std::string& path, const std::vector<PackArgument>& pr
   }
   std::vector<PackEntry> written;
   {
-    const py::gil_scoped_release unlocked;
+    const GilRelease unlocked;
     for (const std::string& record : records) {
       for (PackItem& item : read_record(record)) items.push_back(std::move(item));
     }
@@ -168,7 +169,7 @@ py::list pack_write(const std::string& path, const std::vector<PackArgument>& pr
 py::list pack_read(const std::string& path) {
   std::shared_ptr<const Pack> pack;
   {
-    const py::gil_scoped_release unlocked;
+    const GilRelease unlocked;
     pack = Pack::load(path);
   }
   return pack_entries(pack->entries());
@@ -183,7 +184,7 @@ py::list packs_used() {
 py::list lint_program(const ProgramObject& program) {
   std::vector<Diagnostic> found;
   {
-    const py::gil_scoped_release unlocked;
+    const GilRelease unlocked;
     found = lint(nvrtc(), program.program.source(), program.program.options());
   }
   return diagnostic_list(found);
@@ -192,7 +193,7 @@ py::list lint_program(const ProgramObject& program) {
 }  // namespace
 
 void bind_cache(py::module_& m) {
-  using Unlocked = py::call_guard<py::gil_scoped_release>;
+  using Unlocked = py::call_guard<GilRelease>;
   m.def("_cache_info", &cache_info);
   m.def("_cache_list", &cache_list);
   m.def("_cache_verify", &cache_verify, py::arg("repair"));

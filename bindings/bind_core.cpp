@@ -9,6 +9,7 @@
 #include "core/runtime.h"
 #include "core/stream.h"
 #include "current.h"
+#include "gil.h"
 #include "python_support.h"
 
 #include <algorithm>
@@ -36,7 +37,7 @@ py::dict attribute_numbers() {
 py::tuple memory_info(const DeviceObject& self) {
   MemoryInfo info;
   {
-    const py::gil_scoped_release unlocked;
+    const GilRelease unlocked;
     info = self.newest().memory_info();
   }
   return py::module_::import("kernwright._device").attr("MemoryInfo")(info.free, info.total);
@@ -91,13 +92,13 @@ void bind_device(py::module_& m) {
           "synchronize",
           [](const DeviceObject& s, const py::object& timeout) {
             const auto limit = timeout_argument(timeout);
-            const py::gil_scoped_release unlocked;
+            const GilRelease unlocked;
             s.newest().synchronize(limit);
           },
           py::arg("timeout") = py::none())
       .def("reset",
            [](const DeviceObject& s) {
-             const py::gil_scoped_release unlocked;
+             const GilRelease unlocked;
              s.newest().reset();
            })
       .def_property_readonly("lost", [](const DeviceObject& s) { return s.newest().lost(); })
@@ -202,7 +203,7 @@ void bind_stream(py::module_& m) {
           "synchronize",
           [](const Stream& s, const py::object& timeout) {
             const auto limit = timeout_argument(timeout);
-            const py::gil_scoped_release unlocked;
+            const GilRelease unlocked;
             s.synchronize(limit);
           },
           py::arg("timeout") = py::none())
@@ -250,7 +251,7 @@ void bind_event(py::module_& m) {
                      external);
           },
           py::arg("stream") = py::none(), py::kw_only(), py::arg("external") = false)
-      .def("synchronize", &Event::synchronize, py::call_guard<py::gil_scoped_release>())
+      .def("synchronize", &Event::synchronize, py::call_guard<GilRelease>())
       .def("elapsed_ms", &Event::elapsed_ms, py::arg("start"))
       .def("__repr__",
            [](const Event& s) { return format("<Event on {}>", device_key(s.device())); });

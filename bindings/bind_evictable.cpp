@@ -7,6 +7,7 @@
 #include "core/device.h"
 #include "current.h"
 #include "dtype.h"
+#include "gil.h"
 #include "kernels_src/copy/copy.h"
 #include "launch_site.h"
 #include "memory/allocation_site.h"
@@ -39,7 +40,7 @@ std::unique_ptr<Evictable> make_evictable(const Array& array) {
   auto made = std::make_unique<Evictable>();
   made->shape = array.shape();
   made->type = array.type();
-  const py::gil_scoped_release unlocked;
+  const GilRelease unlocked;
   made->buffer =
       std::make_unique<EvictableBuffer>(default_resource(device), array.nbytes(), stream);
   Array target = made->pin();
@@ -62,12 +63,12 @@ void bind_evictable(py::module_& m) {
       .def("pin",
            [](Evictable& e) {
              const AllocationSiteScope scope(user_site());
-             const py::gil_scoped_release unlocked;
+             const GilRelease unlocked;
              return e.pin();
            })
       .def("evict",
            [](Evictable& e) {
-             const py::gil_scoped_release unlocked;
+             const GilRelease unlocked;
              return e.buffer->evict();
            })
       .def("__repr__", [](const Evictable& e) {

@@ -6,6 +6,7 @@
 #include "core/capture.h"
 #include "core/graph.h"
 #include "current.h"
+#include "gil.h"
 #include "graph_object.h"
 #include "kernel_object.h"
 #include "launch_site.h"
@@ -25,7 +26,7 @@ struct GraphObject {
   GraphObject(const GraphObject&) = delete;
   GraphObject& operator=(const GraphObject&) = delete;
   ~GraphObject() {
-    const py::gil_scoped_release unlocked;
+    const GilRelease unlocked;
     graph.reset();
   }
   std::unique_ptr<Graph> graph;
@@ -48,17 +49,17 @@ struct CaptureScope {
 };
 
 std::vector<GraphNode> nodes_of(const GraphObject& self) {
-  const py::gil_scoped_release unlocked;
+  const GilRelease unlocked;
   return self.graph->nodes();
 }
 
 std::size_t node_count(const GraphObject& self) {
-  const py::gil_scoped_release unlocked;
+  const GilRelease unlocked;
   return self.graph->node_count();
 }
 
 bool is_capturing(const GraphObject& self) {
-  const py::gil_scoped_release unlocked;
+  const GilRelease unlocked;
   return self.graph->is_capturing();
 }
 
@@ -80,7 +81,7 @@ CaptureScope make_scope(const py::object& self, const py::object& stream) {
 
 Stream enter_capture(CaptureScope& scope) {
   {
-    const py::gil_scoped_release unlocked;
+    const GilRelease unlocked;
     scope.graph.cast<GraphObject&>().graph->begin_capture(scope.stream);
   }
   enter_stream(scope.stream);
@@ -93,7 +94,7 @@ void leave_capture(CaptureScope& scope, const py::object& failure) {
   Graph& graph = *scope.graph.cast<GraphObject&>().graph;
   leave_scope();
   const bool failed = !failure.is_none();
-  const py::gil_scoped_release unlocked;
+  const GilRelease unlocked;
   if (failed) {
     graph.discard_capture();
   } else {
@@ -106,7 +107,7 @@ void launch_graph(const GraphObject& self, const py::object& stream) {
   Stream chosen = stream_argument(stream, device);
   if (!chosen) chosen = current_stream(device);
   const LaunchSite site = caller_site();
-  const py::gil_scoped_release unlocked;
+  const GilRelease unlocked;
   self.graph->launch(chosen, site);
 }
 
@@ -169,7 +170,7 @@ void update_node(const GraphObject& self, const py::object& which, const py::arg
   if (target.plan != nullptr) {
     converted = convert_arguments(*target.plan, device, current_stream(device), arguments);
   }
-  const py::gil_scoped_release unlocked;
+  const GilRelease unlocked;
   self.graph->update(target.node, converted.pointers, std::move(converted.kept));
 }
 
@@ -234,8 +235,7 @@ void bind_graph(py::module_& m) {
       .def("launch", &launch_graph, py::arg("stream") = py::none())
       .def("update", &update_node)
       .def(
-          "reset", [](const GraphObject& g) { g.graph->reset(); },
-          py::call_guard<py::gil_scoped_release>())
+          "reset", [](const GraphObject& g) { g.graph->reset(); }, py::call_guard<GilRelease>())
       .def("__repr__", [](const GraphObject& g) {
         return format("<Graph of {} nodes on {}>", node_count(g), g.graph->device().label());
       });

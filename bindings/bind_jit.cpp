@@ -7,6 +7,7 @@
 #include "core/device.h"
 #include "current.h"
 #include "dtype.h"
+#include "gil.h"
 #include "jit/cache/code_cache.h"
 #include "jit/object_code.h"
 #include "jit/program.h"
@@ -76,13 +77,13 @@ ObjectCode compile(const ProgramObject& self, const std::string& kind,
   const Program& program = self.program;
   const CodeKind wanted = code_kind(kind);
   if (!program.options().arch.empty()) {
-    const py::gil_scoped_release unlocked;
+    const GilRelease unlocked;
     return program.compile(wanted, names);
   }
   const int number = device_argument(py::none()).compute_capability().number();
   ProgramOptions options = program.options();
   options.arch = format("{}_{}", wanted == CodeKind::ptx ? "compute" : "sm", number);
-  const py::gil_scoped_release unlocked;
+  const GilRelease unlocked;
   return Program(program.source(), options).compile(wanted, names);
 }
 
@@ -91,7 +92,7 @@ void load(const ProgramObject& self, const py::object& device, const py::object&
           const StopObject* stop) {
   const WaitScope scope(wait_limits_argument(timeout, stop));
   Device& chosen = device_argument(device);
-  const py::gil_scoped_release unlocked;
+  const GilRelease unlocked;
   self.program.module(chosen);
 }
 
@@ -103,7 +104,7 @@ Array symbol(const ProgramObject& self, const std::string& name, const py::objec
   ModuleSymbol found;
   std::shared_ptr<Module> owner;
   {
-    const py::gil_scoped_release unlocked;
+    const GilRelease unlocked;
     found = program.symbol(chosen, name);
     owner = std::make_shared<Module>(program.module(chosen));
   }

@@ -8,6 +8,7 @@
 #include "core/runtime.h"
 #include "current.h"
 #include "dtype.h"
+#include "gil.h"
 #include "kernel_object.h"
 #include "kernel_report.h"
 #include "launch.h"
@@ -27,7 +28,7 @@ Device& here() { return Runtime::get().current_device(); }
 const Kernel& loaded(KernelObject& self) { return self.plan(here()).kernel; }
 
 std::shared_ptr<const ObjectCode> code_of(const KernelObject& self, Device& device) {
-  const py::gil_scoped_release unlocked;
+  const GilRelease unlocked;
   return self.code(device);
 }
 
@@ -41,7 +42,7 @@ std::string code_as(const KernelObject& self, CodeKind kind) {
     throw Error(format("{}: object code loaded from a file has no {}", self.name(),
                        kind == CodeKind::ptx ? "PTX" : "cubin"));
   }
-  const py::gil_scoped_release unlocked;
+  const GilRelease unlocked;
   const Program& program = self.lazy()->program();
   ProgramOptions options = program.options();
   if (options.arch.empty()) {

@@ -6,6 +6,7 @@
 #include "bindings.h"
 #include "current.h"
 #include "dtype.h"
+#include "gil.h"
 #include "launch_site.h"
 #include "memory/allocation_site.h"
 #include "memory/pinned_buffer.h"
@@ -29,7 +30,7 @@ py::array make_pinned(const py::object& shape, const py::object& dtype, const py
   const AllocationSiteScope scope(user_site());
   std::unique_ptr<PinnedBuffer> buffer;
   {
-    const py::gil_scoped_release unlocked;
+    const GilRelease unlocked;
     buffer = std::make_unique<PinnedBuffer>(chosen, static_cast<std::size_t>(bytes));
   }
   void* data = buffer->data();

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "bindings.h"
 #include "current.h"
+#include "gil.h"
 #include "launch_site.h"
 #include "memory/allocation_site.h"
 #include "memory/failing_adaptor.h"
@@ -51,7 +52,7 @@ py::dict stats_dict(const MemoryStats& stats) {
 py::dict resource_stats(const MemoryResource& resource) {
   MemoryStats stats;
   {
-    const py::gil_scoped_release unlocked;
+    const GilRelease unlocked;
     stats = resource.stats();
   }
   return stats_dict(stats);
@@ -65,7 +66,7 @@ py::object place_object(const LaunchSite& site) {
 py::list resource_records(const MemoryResource& resource) {
   std::vector<AllocationRecord> records;
   {
-    const py::gil_scoped_release unlocked;
+    const GilRelease unlocked;
     records = resource.records();
   }
   py::list list;
@@ -117,7 +118,7 @@ MemorySnapshot plain_snapshot(const MemoryResource& resource) {
 py::dict resource_snapshot(const MemoryResource& resource) {
   MemorySnapshot snapshot;
   {
-    const py::gil_scoped_release unlocked;
+    const GilRelease unlocked;
     const MemoryResource* inner = &resource;
     while (const auto* adaptor = dynamic_cast<const ResourceAdaptor*>(inner)) {
       inner = adaptor->upstream().get();
@@ -168,7 +169,7 @@ void define_base(py::module_& m) {
           "trim",
           [](MemoryResource& r, const py::object& keep) {
             const std::size_t bytes = bytes_argument(keep, "what to keep");
-            const py::gil_scoped_release unlocked;
+            const GilRelease unlocked;
             return r.trim(bytes);
           },
           py::arg("keep") = 0)
@@ -176,7 +177,7 @@ void define_base(py::module_& m) {
           "set_limit",
           [](MemoryResource& r, const py::object& limit) {
             const std::size_t bytes = limit_argument(limit);
-            const py::gil_scoped_release unlocked;
+            const GilRelease unlocked;
             r.set_limit(bytes);
           },
           py::arg("bytes"))
@@ -187,7 +188,7 @@ void define_base(py::module_& m) {
             const Stream on =
                 stream.is_none() ? current_stream(r.device()) : stream_argument(stream, r.device());
             const AllocationSiteScope scope(user_site());
-            const py::gil_scoped_release unlocked;
+            const GilRelease unlocked;
             return r.allocate(bytes, on);
           },
           py::arg("bytes"), py::arg("stream") = py::none())
@@ -198,7 +199,7 @@ void define_base(py::module_& m) {
             const std::size_t bytes = bytes_argument(size, "a size");
             const Stream on =
                 stream.is_none() ? current_stream(r.device()) : stream_argument(stream, r.device());
-            const py::gil_scoped_release unlocked;
+            const GilRelease unlocked;
             r.release(address, bytes, on);
           },
           py::arg("address"), py::arg("bytes"), py::arg("stream") = py::none())

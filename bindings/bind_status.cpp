@@ -4,6 +4,7 @@
 #include "bindings.h"
 #include "driver/driver_loader.h"
 #include "driver/nvrtc_loader.h"
+#include "gil.h"
 #include "jit/source/cuda_headers.h"
 
 #include <pybind11/stl.h>
@@ -14,7 +15,7 @@ namespace {
 py::dict driver_status() {
   std::string reason;
   {
-    const py::gil_scoped_release release;
+    const GilRelease release;
     load_cuda_driver(&reason);
   }
   const LoadedDriver* driver = cuda_driver();

@@ -7,6 +7,7 @@
 #include "core/device.h"
 #include "current.h"
 #include "dtype.h"
+#include "gil.h"
 #include "memory/transfer_engine.h"
 #include "python_support.h"
 
@@ -33,7 +34,7 @@ struct EngineObject {
   EngineObject(const EngineObject&) = delete;
   EngineObject& operator=(const EngineObject&) = delete;
   ~EngineObject() {
-    const py::gil_scoped_release unlocked;
+    const GilRelease unlocked;
     engine.reset();
   }
   std::unique_ptr<TransferEngine> engine;
@@ -119,7 +120,7 @@ TransferObject upload(const EngineObject& self, const py::object& values, const 
   const void* const data = host.data();
   Transfer transfer;
   {
-    const py::gil_scoped_release unlocked;
+    const GilRelease unlocked;
     transfer = engine.upload(target.address(), data, target.nbytes(), first, std::move(kept));
   }
   return {std::move(transfer), &device, out.is_none() ? py::cast(std::move(target)) : out};
@@ -142,7 +143,7 @@ TransferObject download(const EngineObject& self, const Array& array, const py::
   void* const data = host.mutable_data();
   Transfer transfer;
   {
-    const py::gil_scoped_release unlocked;
+    const GilRelease unlocked;
     transfer = engine.download(data, array.address(), array.nbytes(), first, std::move(kept));
   }
   return {std::move(transfer), &engine.device(), std::move(host)};
@@ -150,13 +151,13 @@ TransferObject download(const EngineObject& self, const Array& array, const py::
 
 void wait(const TransferObject& self, const py::object& timeout) {
   const auto limit = timeout_argument(timeout);
-  const py::gil_scoped_release unlocked;
+  const GilRelease unlocked;
   self.transfer.wait(limit);
 }
 
 void wait_on(const TransferObject& self, const py::object& stream) {
   const Stream waiting = predecessor(stream, *self.device);
-  const py::gil_scoped_release unlocked;
+  const GilRelease unlocked;
   self.transfer.wait_on(waiting);
 }
 

@@ -22,6 +22,7 @@ void bind_jit(py::module_& m);       ///< Program and ObjectCode
 void bind_launch(py::module_& m);    ///< Kernel, its bound configurations, argument wrappers
 void bind_cache(py::module_& m);     ///< caches, packs, lint
 void bind_status(py::module_& m);    ///< what doctor shows: driver, NVRTC, headers, variables
+void bind_faults(py::module_& m);    ///< planned faults; only in a build with tests
 
 /// A str; bytes that are not UTF-8 (a compiler may print any) become escapes.
 py::object text_object(const std::string& text);

@@ -4,6 +4,7 @@
 #include "base/errors.h"
 #include "base/format.h"
 #include "core/runtime.h"
+#include "gil.h"
 #include "python_support.h"
 
 #include <cmath>
@@ -177,7 +178,7 @@ std::optional<std::chrono::nanoseconds> timeout_argument(py::handle seconds) {
 
 void settle(Device& device) {
   const Stream stream = current_stream(device);
-  const py::gil_scoped_release unlocked;
+  const GilRelease unlocked;
   if (stream) {
     stream.synchronize();
   } else {

@@ -1,5 +1,6 @@
 // Launch plans: made when a kernel is first used on a device, kept as long as the kernel.
 #include "kernel_object.h"
+#include "gil.h"
 
 #include "base/errors.h"
 #include "base/format.h"
@@ -52,7 +53,7 @@ LaunchPlan& KernelObject::find_plan(Device& device) {
   if (plan == nullptr) {
     std::unique_ptr<LaunchPlan> made;
     {
-      const py::gil_scoped_release unlocked;
+      const GilRelease unlocked;
       const auto begin = std::chrono::steady_clock::now();
       made = std::make_unique<LaunchPlan>(load(device));
       made->answer = lazy_ ? last_answer() : "object code";

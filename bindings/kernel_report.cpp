@@ -1,5 +1,6 @@
 // The facts of a kernel and of a compile that was measured, as dicts.
 #include "kernel_report.h"
+#include "gil.h"
 
 #include "bindings.h"
 #include "core/device.h"
@@ -17,7 +18,7 @@ py::dict kernel_facts(KernelObject& kernel, const py::object& device) {
   const LaunchPlan& plan = kernel.plan(chosen);
   std::shared_ptr<const ObjectCode> code;
   {
-    const py::gil_scoped_release unlocked;
+    const GilRelease unlocked;
     code = kernel.code(chosen);
   }
   const KernelAttributes& used = plan.kernel.attributes();
@@ -50,7 +51,7 @@ py::object kernel_profile(KernelObject& kernel, const py::object& device) {
   Device& chosen = device_argument(device);
   std::optional<CompileProfile> profile;
   {
-    const py::gil_scoped_release unlocked;
+    const GilRelease unlocked;
     profile = profile_compile(kernel.lazy()->program(), chosen, kernel.name());
   }
   py::dict phases;

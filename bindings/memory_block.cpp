@@ -4,6 +4,7 @@
 #include "core/device.h"
 #include "core/runtime.h"
 #include "current.h"
+#include "gil.h"
 #include "launch_site.h"
 #include "memory/allocation_site.h"
 #include "memory_bindings.h"
@@ -120,7 +121,7 @@ PyTypeObject* block_type() {
 CUdeviceptr allocate(MemoryResource& resource, std::size_t bytes, const Stream& stream) {
   const AllocationSiteScope scope(user_site());
   if (const CUdeviceptr address = resource.try_allocate(bytes, stream)) return address;
-  const py::gil_scoped_release unlocked;
+  const GilRelease unlocked;
   return resource.allocate(bytes, stream);
 }
 

@@ -2,6 +2,7 @@
 #include "bindings.h"
 #include "core/runtime.h"
 #include "driver/nvrtc_loader.h"
+#include "gil.h"
 #include "kernels_src/device_headers.h"
 #include "sim/device.h"
 
@@ -32,6 +33,7 @@ PYBIND11_MODULE(_core, m) {
   // Nothing is loaded or started here: drivers and NVRTC are opened when first needed.
   Runtime::register_sim(&sim::driver_api);
   set_search_paths();
+  python::watch_interpreter();
   kernels::register_device_headers();
   python::bind_base(m);
   python::bind_core(m);
@@ -44,4 +46,7 @@ PYBIND11_MODULE(_core, m) {
   python::bind_launch(m);
   python::bind_cache(m);
   python::bind_status(m);
+#ifdef KERNWRIGHT_FAULT_POINTS
+  python::bind_faults(m);
+#endif
 }

@@ -1,0 +1,30 @@
+"""Python programs in processes of their own, with a deadline, for tests of ends and faults."""
+
+import os
+import subprocess
+import sys
+import textwrap
+from dataclasses import dataclass
+
+
+@dataclass
+class Ended:
+    code: int
+    out: str
+    err: str
+
+
+def run_child(code, timeout=60, options=(), **environment):
+    """Runs a program to its end. A hang is a failure that shows what was printed until then."""
+    env = {**os.environ, "PYTHONUNBUFFERED": "1", **environment}
+    command = [sys.executable, *options, "-c", textwrap.dedent(code)]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env
+    ) as child:
+        try:
+            out, err = child.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            out, err = child.communicate()
+            raise AssertionError(f"still running after {timeout} s\n{out}\n{err}") from None
+    return Ended(child.returncode, out, err)
