@@ -25,8 +25,8 @@ RecordingDriver& recorder();
 enum class Seen : bool { as_gpu, as_simulated };
 DeviceRegistry& new_registry(Seen seen);
 
-/// Puts the process-wide Runtime on the same table, for what asks it which devices there are. Called
-/// by run_under().
+/// Puts the process-wide Runtime on the same table, for what asks it which devices there are.
+/// Called by run_under().
 void prepare_runtime();
 
 /// Makes devices made from now on see `table`, which calls faults().api() in the end.
@@ -65,15 +65,18 @@ struct Outcome {
   bool context_restored = true;
 };
 
+/// Gives back what the pools of the devices keep for reuse.
+void empty_pools(DeviceRegistry& registry);
+
 /// Runs the scenario on new devices with the plan armed, while `caller` is current.
 Outcome run_under(const Scenario& scenario, const FaultPlan& plan, CUcontext caller);
 
 /// Whether a failure of the function may pass without an exception: it happens in a destructor,
 /// which logs it, or what it asks for only makes a message better.
 bool may_pass(const Scenario& scenario, const std::string& function);
-/// Whether a failure of the function may leave something behind: what the driver refused to
-/// destroy, or destructors could not reach.
-bool may_leave(const std::string& function);
+/// Whether a failure of the function may leave something behind: what the driver refused to destroy,
+/// destructors could not reach, or somebody may still use for all that is known.
+bool may_leave(const Scenario& scenario, const std::string& function);
 
 /// PTX with the kernel saxpy(float a, const float* x, float* y, int n) and the variable `counters`
 /// of 64 bytes, and the kernel made from it.

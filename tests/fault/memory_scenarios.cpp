@@ -5,9 +5,14 @@
 #include "core/event.h"
 #include "fault/fault_fixture.h"
 #include "memory/buffer.h"
+#include "memory/managed_resource.h"
 #include "memory/memory_resource.h"
+#include "memory/pinned_resource.h"
+#include "memory/pool_resource.h"
 #include "memory/transfer.h"
+#include "memory/transfer_engine.h"
 
+#include <chrono>
 #include <cstring>
 #include <memory>
 #include <numeric>
@@ -50,6 +55,8 @@ void use_pinned(Device& device) {
   copy_to_host(device, back.data(), buffer.address(), 4096, stream);
   stream.synchronize();
   require(std::memcmp(pinned.data(), back.data(), 4096) == 0, "a round trip");
+  back = PinnedBuffer();
+  pinned_resource(device)->trim();
 }
 
 void use_transfers(Device& device) {
@@ -68,6 +75,45 @@ void use_transfers(Device& device) {
     require(bytes[0] == 8 && bytes[4095] == (size == 8 ? 1 : 9 - size), "a filled buffer");
   }
   copy_to_device(device, b.address(), bytes.data(), 4096);
+}
+
+void use_pools(Device& device) {
+  const Stream first = Stream::create(device);
+  const Stream second = Stream::create(device);
+  for (const auto& upstream : std::initializer_list<std::shared_ptr<MemoryResource>>{
+           std::make_shared<DeviceResource>(device), std::make_shared<ManagedResource>(device),
+           std::make_shared<PinnedResource>(device)}) {
+    const auto pool = std::make_shared<PoolResource>(upstream);
+    {
+      std::vector<Buffer> buffers;
+      for (const std::size_t bytes : {100, 5000, 70000, 3000000}) {
+        buffers.emplace_back(pool, bytes, first);
+        buffers.back().use_on(second);
+      }
+      require(pool->stats().used >= 3075100, "what is used is counted");
+    }
+    const Buffer again(pool, 3000000, second);
+    pool->trim();
+    require(again.address() != 0, "memory in use stays");
+  }
+  first.synchronize();
+  second.synchronize();
+  default_resource(device)->trim();
+}
+
+void use_engine(Device& device) {
+  std::vector<unsigned char> bytes(300000);
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<unsigned char>(i * 7);
+  std::vector<unsigned char> read(bytes.size());
+  const Stream stream = Stream::create(device);
+  const Buffer buffer(default_resource(device), bytes.size(), stream);
+  TransferEngine engine(device, {.chunk_bytes = 1 << 16, .chunks = 2, .priority = 0});
+  const Transfer up = engine.upload(buffer.address(), bytes.data(), bytes.size(), stream);
+  up.wait_on(stream);
+  const Transfer down = engine.download(read.data(), buffer.address(), read.size(), stream);
+  down.wait(std::chrono::seconds(20));
+  up.wait();
+  require(up.done() && down.done() && read == bytes, "a round trip through both lanes");
 }
 
 void copy_between(DeviceRegistry& registry) {
@@ -128,10 +174,15 @@ void run_out(Device& device) {
 std::vector<Scenario> memory_scenarios() {
   // Freed memory waits for other streams on the host when they cannot be ordered on the device.
   const std::set<std::string> when_freed = {"cuEventCreate", "cuEventRecord", "cuStreamWaitEvent"};
+  std::set<std::string> when_waited_for = when_freed;  // and destructors wait
+  when_waited_for.merge(std::set<std::string>{"cuCtxSynchronize", "cuStreamSynchronize",
+                                              "cuEventSynchronize", "cuPointerGetAttribute"});
   return {
       on_device("buffers", Seen::as_gpu, use_buffers, when_freed),
       on_device("page-locked memory", Seen::as_gpu, use_pinned),
       on_device("copies and fills", Seen::as_gpu, use_transfers),
+      on_device("pools", Seen::as_gpu, use_pools, when_waited_for),
+      on_device("transfer engine", Seen::as_gpu, use_engine, when_waited_for),
       {"copies between devices", Seen::as_gpu, copy_between},
       on_device("arrays", Seen::as_gpu, use_arrays, when_freed),
       on_device("arrays of simulated devices", Seen::as_simulated, use_arrays, when_freed),
