@@ -3,6 +3,7 @@
 #include "bindings.h"
 #include "compile_limits.h"
 #include "core/capture.h"
+#include "gil.h"
 #include "python_support.h"
 
 namespace kernwright::python {
@@ -152,11 +153,9 @@ void set_python_error(std::exception_ptr failure) noexcept {
 
 std::shared_ptr<void> keep_alive(py::object object) {
   return {object.release().ptr(), [](void* held) {
-            // After the interpreter is gone the reference is left to the process's end.
-            if (!Py_IsInitialized()) return;
-            const PyGILState_STATE state = PyGILState_Ensure();
-            Py_DECREF(static_cast<PyObject*>(held));
-            PyGILState_Release(state);
+            // While the interpreter ends the reference is left to the process's end.
+            const GilAcquire locked;
+            if (locked) Py_DECREF(static_cast<PyObject*>(held));
           }};
 }
 

@@ -3,6 +3,7 @@
 #include "bindings.h"
 #include "compile_limits.h"
 #include "current.h"
+#include "gil.h"
 #include "jit/compile/compile_wait.h"
 #include "jit/compile/compiler.h"
 #include "jit/compile/nvrtc_replicas.h"
@@ -26,9 +27,9 @@ std::optional<py::error_already_set>& raised_by_signal() {
 
 /// Python runs the handlers of signals in its main thread alone, which is that of the process.
 bool signal_ends_wait() {
-  if (::syscall(SYS_gettid) != ::getpid() || !Py_IsInitialized()) return false;
-  const py::gil_scoped_acquire locked;
-  if (PyErr_CheckSignals() == 0) return false;
+  if (::syscall(SYS_gettid) != ::getpid()) return false;
+  const GilAcquire locked;
+  if (!locked || PyErr_CheckSignals() == 0) return false;
   raised_by_signal().emplace();
   return true;
 }

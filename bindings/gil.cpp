@@ -30,18 +30,35 @@ void begin_to_end() {
   }
 }
 
+/// Whether this thread may still ask for the lock; then it is counted until it has it.
+bool may_ask() noexcept {
+  returning.fetch_add(1);
+  if (!is_ending.load() || ::pthread_equal(ending_thread, ::pthread_self()) != 0) return true;
+  returning.fetch_sub(1);
+  return false;
+}
+
 void begin_forked_child() noexcept { returning.store(0); }
 
 }  // namespace
 
 GilRelease::~GilRelease() {
-  returning.fetch_add(1);
-  if (is_ending.load() && ::pthread_equal(ending_thread, ::pthread_self()) == 0) {
-    returning.fetch_sub(1);
+  if (!may_ask()) {
     while (true) ::pause();
   }
   PyEval_RestoreThread(state_);
   returning.fetch_sub(1);
+}
+
+GilAcquire::GilAcquire() noexcept {
+  if (Py_IsInitialized() == 0 || !may_ask()) return;
+  state_ = PyGILState_Ensure();
+  returning.fetch_sub(1);
+  held_ = true;
+}
+
+GilAcquire::~GilAcquire() {
+  if (held_) PyGILState_Release(state_);
 }
 
 void watch_interpreter() {

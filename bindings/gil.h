@@ -22,6 +22,21 @@ class GilRelease {
   PyThreadState* state_;
 };
 
+/// Takes the lock in any thread, also one that Python does not know, and one that holds it already.
+/// Converts to false where nobody may have it any more: then Python's objects must be left alone.
+class GilAcquire {
+ public:
+  GilAcquire() noexcept;
+  ~GilAcquire();
+  GilAcquire(const GilAcquire&) = delete;
+  GilAcquire& operator=(const GilAcquire&) = delete;
+  explicit operator bool() const noexcept { return held_; }
+
+ private:
+  PyGILState_STATE state_ = PyGILState_UNLOCKED;
+  bool held_ = false;
+};
+
 /// Has Python tell when it begins to end. Once, when the module is made.
 void watch_interpreter();
 

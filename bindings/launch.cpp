@@ -176,7 +176,7 @@ void launch(KernelObject& kernel, LaunchConfig config, PyObject* const* argument
   }
   const LaunchSite site = caller_site();
   {
-    const GilReleased unlocked;
+    const GilRelease unlocked;
     plan.kernel.launch(config, {block.pointers(), count}, site);
   }
   // The arrays may be dropped at once: their memory waits for this launch on a stream not their

@@ -1,5 +1,6 @@
 // Taking and resolving the Python line of a launch.
 #include "launch_site.h"
+#include "gil.h"
 
 #include "python_frame.h"
 
@@ -31,8 +32,8 @@ int line_of(PyCodeObject* code, std::uint64_t position) {
 }
 
 SourceLocation resolve(const void* origin, std::uint64_t position) {
-  if (!Py_IsInitialized()) return {};
-  const PyGILState_STATE state = PyGILState_Ensure();
+  const GilAcquire locked;
+  if (!locked) return {};
   SourceLocation location;
   auto* code = static_cast<PyCodeObject*>(const_cast<void*>(origin));
   // An error may be on its way already, and the calls below must not disturb it.
@@ -45,7 +46,6 @@ SourceLocation resolve(const void* origin, std::uint64_t position) {
   location.line = line_of(code, position);
   PyErr_Clear();
   PyErr_Restore(type, value, trace);
-  PyGILState_Release(state);
   return location;
 }
 

@@ -1,6 +1,8 @@
 // Small helpers over the CPython API that the bindings share: owned references, guarded calls.
 #pragma once
 
+#include "gil.h"
+
 #include <pybind11/pybind11.h>
 #include <exception>
 #include <memory>
@@ -16,26 +18,13 @@ namespace py = pybind11;
 /// and the standard library's as pybind11 has them. The GIL must be held.
 void set_python_error(std::exception_ptr failure) noexcept;
 
-/// Releases the GIL while it lives, at the least cost: the calling thread must hold it and be one
-/// that Python knows, as in any call from Python.
-class GilReleased {
- public:
-  GilReleased() noexcept : state_(PyEval_SaveThread()) {}
-  ~GilReleased() { PyEval_RestoreThread(state_); }
-  GilReleased(const GilReleased&) = delete;
-  GilReleased& operator=(const GilReleased&) = delete;
-
- private:
-  PyThreadState* state_;
-};
-
 /// Deletes what may call the driver or wait for a lock of its own, with the GIL released: a thread
 /// in the driver may need the GIL (a host function, a profiler that walks Python's frames) while
 /// it holds what the deletion waits for.
 struct UnlockedDelete {
   template <typename T>
   void operator()(T* object) const noexcept {
-    const GilReleased unlocked;
+    const GilRelease unlocked;
     delete object;
   }
 };

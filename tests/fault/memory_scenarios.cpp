@@ -3,6 +3,7 @@
 #include "array/interchange.h"
 #include "base/errors.h"
 #include "core/event.h"
+#include "core/peers.h"
 #include "fault/fault_fixture.h"
 #include "memory/buffer.h"
 #include "memory/managed_resource.h"
@@ -126,6 +127,13 @@ void copy_between(DeviceRegistry& registry) {
   std::vector<float> read(500);
   target.to_host(read.data());
   require(read == values, "a copy between devices");
+  const PeerLink link = peer_link(from, to);
+  require(enable_peer_access(from, to) == link.access, "access where there is a link");
+  require(enable_peer_access(from, to) == link.access, "access again");
+  const Stream stream = Stream::create(to);
+  const Stream other = Stream::create(from);
+  copy_across(to, target.address(), from, source.address(), source.nbytes(), stream, other);
+  stream.synchronize();
 }
 
 void use_arrays(Device& device) {
@@ -183,7 +191,7 @@ std::vector<Scenario> memory_scenarios() {
       on_device("copies and fills", Seen::as_gpu, use_transfers),
       on_device("pools", Seen::as_gpu, use_pools, when_waited_for),
       on_device("transfer engine", Seen::as_gpu, use_engine, when_waited_for),
-      {"copies between devices", Seen::as_gpu, copy_between},
+      {"copies between devices", Seen::as_gpu, copy_between, {"cuDeviceGetP2PAttribute"}},
       on_device("arrays", Seen::as_gpu, use_arrays, when_freed),
       on_device("arrays of simulated devices", Seen::as_simulated, use_arrays, when_freed),
       on_device("memory of others", Seen::as_gpu, use_foreign_memory),
