@@ -53,6 +53,7 @@ void Captures::begin(const StreamUse& use, CUstreamCaptureMode mode) {
   capture->origin = use.stream;
   capture->streams = {use.stream};
   capture->graph = std::make_shared<Graph>();
+  capture->graph->capturing = true;
   const std::lock_guard lock(mutex_);
   // NOTE: the reference names no code for a stream that captures already; 401 is what drivers say.
   require(use.stream->capture == nullptr, CUDA_ERROR_ILLEGAL_STATE);
@@ -72,6 +73,7 @@ void Captures::close(Capture& capture) {
   capture.streams.clear();
   capture.origin = nullptr;
   capture.over = true;
+  capture.graph->capturing = false;
   std::erase_if(running_, [&](const auto& other) { return other.get() == &capture; });
   --count_;
 }

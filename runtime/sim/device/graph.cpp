@@ -101,7 +101,11 @@ CUresult graph_create(CUgraph* graph, unsigned int flags) {
 }
 
 CUresult graph_destroy(CUgraph handle) {
-  return guarded([&] { discard(*find_graph(handle)); });
+  return guarded([&] {
+    const auto graph = find_graph(handle);
+    require(!graph->capturing);
+    discard(*graph);
+  });
 }
 
 /// NOTE: graphs with memory nodes cannot be cloned (driver API, "Graph memory nodes").

@@ -34,7 +34,8 @@ struct GraphNode {
 /// Nodes are in the order in which they were made, so dependencies come first.
 struct Graph {
   CUgraph handle = nullptr;
-  std::mutex mutex;  ///< guards nodes and what they hold
+  std::atomic<bool> capturing{false};  ///< belongs to a capture that is not over
+  std::mutex mutex;                    ///< guards nodes and what they hold
   std::vector<std::shared_ptr<GraphNode>> nodes;
 
   bool owns_memory() const;

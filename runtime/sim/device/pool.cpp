@@ -91,7 +91,12 @@ CUresult mem_free_async(CUdeviceptr address, CUstream stream) {
       fail(CUDA_ERROR_INVALID_VALUE);
     }
     if (graph == nullptr) require_allocation(address, "cuMemFreeAsync", true);
-    submit(use, FreeWork{address, std::move(graph)});
+    try {
+      submit(use, FreeWork{address, std::move(graph)});
+    } catch (...) {
+      cancel_free(address);
+      throw;
+    }
   });
 }
 

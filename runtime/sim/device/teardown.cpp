@@ -131,6 +131,13 @@ void require_allocation(std::uint64_t address, const char* call, bool freeing) {
   if (!found) refuse_free(address, false, call);
 }
 
+void cancel_free(std::uint64_t address) {
+  Platform& instance = platform();
+  const std::lock_guard lock(instance.allocations_mutex);
+  const auto record = instance.allocations.find(address);
+  if (record != instance.allocations.end()) record->second.freeing = false;
+}
+
 std::shared_ptr<GraphMemory> graph_memory_at(std::uint64_t address) {
   Platform& instance = platform();
   const std::lock_guard lock(instance.allocations_mutex);
@@ -139,8 +146,10 @@ std::shared_ptr<GraphMemory> graph_memory_at(std::uint64_t address) {
 }
 
 void release_graph_memory(std::uint64_t address) {
-  const auto info =
-      take_record(address, [](const AllocationInfo& record) { return record.of_graph; });
+  // The address may be another graph's by now.
+  const auto info = take_record(address, [](const AllocationInfo& record) {
+    return record.of_graph && record.graph.expired();
+  });
   if (info) release(platform(), address, *info);
 }
 

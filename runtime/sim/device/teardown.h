@@ -17,8 +17,9 @@ void apply_peers(Context& context);
 void free_allocation(std::uint64_t address, bool host, const char* call);
 
 /// Throws what free_allocation() would throw, also when the memory is going to be freed already.
-/// With `freeing` it is from now on.
+/// With `freeing` it is from now on, until cancel_free().
 void require_allocation(std::uint64_t address, const char* call, bool freeing);
+void cancel_free(std::uint64_t address);
 
 /// The graph's record of memory that one of its nodes allocates; null for any other address.
 std::shared_ptr<GraphMemory> graph_memory_at(std::uint64_t address);

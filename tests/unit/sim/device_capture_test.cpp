@@ -53,6 +53,7 @@ TEST_CASE("sim capture: begin, end, and what the stream says meanwhile") {
   CHECK(id != 0);
   CHECK(count == 1);
   CHECK(dependencies[0] == nodes_of(device, graph).at(0));
+  CHECK(api.cuGraphDestroy(graph) == CUDA_ERROR_INVALID_VALUE);  // still being captured
   CUgraph ended = end_capture(device, device.main);
   CHECK(ended == graph);
   CHECK(capture_status(device, device.main) == CU_STREAM_CAPTURE_STATUS_NONE);
