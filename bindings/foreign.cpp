@@ -7,6 +7,7 @@
 #include "core/device.h"
 #include "core/event.h"
 #include "dlpack.h"
+#include "dlpack_exchange.h"
 #include "dtype.h"
 #include "python_support.h"
 
@@ -16,7 +17,32 @@
 namespace kernwright::python {
 namespace {
 
-enum class Way { torch, cupy, interface, dlpack, none };
+enum class Way { exchange, torch, cupy, interface, dlpack, none };
+
+/// How arrays of one type are read.
+struct Reader {
+  Way way = Way::none;
+  const DLPackExchangeAPI* exchange = nullptr;  ///< for Way::exchange
+};
+
+/// value.name for a name that is interned once: attr("name") would make a string each time.
+class Name {
+ public:
+  explicit Name(const char* text) : text_(PyUnicode_InternFromString(text)) {}
+  py::object of(py::handle value) const {
+    PyObject* const found = PyObject_GetAttr(value.ptr(), text_);
+    if (found == nullptr) throw py::error_already_set();
+    return py::reinterpret_steal<py::object>(found);
+  }
+  py::object call(py::handle value) const {
+    PyObject* const result = PyObject_CallMethodNoArgs(value.ptr(), text_);
+    if (result == nullptr) throw py::error_already_set();
+    return py::reinterpret_steal<py::object>(result);
+  }
+
+ private:
+  PyObject* text_;  // held for good
+};
 
 bool is_legacy(std::uintptr_t handle) { return handle <= 1; }
 
@@ -29,30 +55,32 @@ bool is_legacy(std::uintptr_t handle) { return handle <= 1; }
                              device.identify(), help));
 }
 
-Way find_way(py::handle value) {
+Reader find_reader(py::handle value) {
+  if (const auto* api = exchange_of(Py_TYPE(value.ptr()))) return {Way::exchange, api};
   const std::string name = type_name(value);
-  if (name.starts_with("torch.") && py::hasattr(value, "data_ptr")) return Way::torch;
-  if (name.starts_with("cupy.") && py::hasattr(value, "data")) return Way::cupy;
+  if (name.starts_with("torch.") && py::hasattr(value, "data_ptr")) return {Way::torch};
+  if (name.starts_with("cupy.") && py::hasattr(value, "data")) return {Way::cupy};
   // Subclasses of torch.Tensor live in modules of their own (torch.nn.Parameter is one of torch).
-  if (py::hasattr(value, "data_ptr") && py::hasattr(value, "is_contiguous")) return Way::torch;
-  if (py::hasattr(value, "__cuda_array_interface__")) return Way::interface;
+  if (py::hasattr(value, "data_ptr") && py::hasattr(value, "is_contiguous")) return {Way::torch};
+  if (py::hasattr(value, "__cuda_array_interface__")) return {Way::interface};
   if (py::hasattr(value, "__dlpack__") && py::hasattr(value, "__dlpack_device__")) {
-    return Way::dlpack;
+    return {Way::dlpack};
   }
-  return Way::none;
+  return {};
 }
 
-/// The way to read `value`, remembered for its type. Only types with a way are remembered.
-Way way_of(py::handle value) {
-  static auto* ways = new std::unordered_map<PyTypeObject*, Way>;
-  const auto found = ways->find(Py_TYPE(value.ptr()));
-  if (found != ways->end()) return found->second;
-  const Way way = find_way(value);
-  if (way == Way::torch || way == Way::cupy || way == Way::dlpack) {
+/// The way to read `value`, remembered for its type. Only types with a way are remembered, and an
+/// interface is a matter of the single array.
+Reader reader_of(py::handle value) {
+  static auto* readers = new std::unordered_map<PyTypeObject*, Reader>;
+  const auto found = readers->find(Py_TYPE(value.ptr()));
+  if (found != readers->end()) return found->second;
+  const Reader reader = find_reader(value);
+  if (reader.way != Way::none && reader.way != Way::interface) {
     Py_INCREF(Py_TYPE(value.ptr()));
-    ways->emplace(Py_TYPE(value.ptr()), way);
+    readers->emplace(Py_TYPE(value.ptr()), reader);
   }
-  return way;
+  return reader;
 }
 
 /// torch's dtype objects live as long as torch does.
@@ -66,43 +94,53 @@ std::optional<ScalarType> torch_type(py::handle dtype, std::string& text) {
   return type;
 }
 
+/// A function of another library, looked up once.
+py::object function_of(const char* module, const char* name) {
+  return py::module_::import(module).attr(name).cast<py::object>();
+}
+
+void read_through_exchange(const DLPackExchangeAPI& api, py::handle value, Device& device,
+                           const Stream& stream, ArrayArgument& argument) {
+  DLDevice place{};
+  read_exchange(api, value, argument, place);
+  const DLPackPlace where{place.device_type, place.device_id};
+  if (!is_on(where, device)) refuse_place(value, place_text(where), device);
+  order_after(device, exchange_stream(api, place), stream);
+}
+
 void read_torch(py::handle value, Device& device, const Stream& stream, ArrayArgument& argument) {
-  if (!value.attr("is_cuda").cast<bool>()) {
+  static const Name get_device("get_device"), dtype("dtype"), data_ptr("data_ptr"),
+      is_contiguous("is_contiguous"), nbytes("nbytes");
+  const int index = get_device.call(value).cast<int>();  // -1 in host memory
+  if (device.is_simulated() || index != device.ordinal()) {
     refuse_place(value, py::str(value.attr("device")).cast<std::string>(), device);
   }
-  const int index = value.attr("get_device")().cast<int>();
-  if (device.is_simulated() || index != device.ordinal()) {
-    refuse_place(value, format("cuda:{}", index), device);
-  }
-  argument.type = torch_type(value.attr("dtype"), argument.type_text);
-  argument.address = value.attr("data_ptr")().cast<std::uintptr_t>();
-  argument.contiguous = value.attr("is_contiguous")().cast<bool>();
-  argument.nbytes = value.attr("nbytes").cast<std::size_t>();
-  static PyObject* raw_stream = py::module_::import("torch._C")
-                                    .attr("_cuda_getCurrentRawStream")
-                                    .cast<py::object>()
-                                    .release()
-                                    .ptr();
+  argument.type = torch_type(dtype.of(value), argument.type_text);
+  argument.address = data_ptr.call(value).cast<std::uintptr_t>();
+  argument.contiguous = is_contiguous.call(value).cast<bool>();
+  argument.nbytes = nbytes.of(value).cast<std::size_t>();
+  static PyObject* raw_stream =
+      function_of("torch._C", "_cuda_getCurrentRawStream").release().ptr();
   order_after(device, py::handle(raw_stream)(index).cast<std::uintptr_t>(), stream);
 }
 
 void read_cupy(py::handle value, Device& device, const Stream& stream, ArrayArgument& argument) {
-  const int index = value.attr("device").attr("id").cast<int>();
+  static const Name data("data"), device_id("device_id"), dtype("dtype"), ptr("ptr"),
+      flags("flags"), c_contiguous("c_contiguous"), nbytes("nbytes");
+  const py::object memory = data.of(value);
+  const int index = device_id.of(memory).cast<int>();
   if (device.is_simulated() || index != device.ordinal()) {
     refuse_place(value, format("cuda:{}", index), device);
   }
-  const py::object dtype = value.attr("dtype");
-  argument.type = scalar_of_dtype(dtype);
-  if (!argument.type) argument.type_text = py::str(dtype).cast<std::string>();
-  argument.address = value.attr("data").attr("ptr").cast<std::uintptr_t>();
-  argument.contiguous = value.attr("flags").attr("c_contiguous").cast<bool>();
-  argument.nbytes = value.attr("nbytes").cast<std::size_t>();
-  static PyObject* current = py::module_::import("cupy.cuda")
-                                 .attr("get_current_stream")
-                                 .cast<py::object>()
-                                 .release()
-                                 .ptr();
-  order_after(device, py::handle(current)().attr("ptr").cast<std::uintptr_t>(), stream);
+  const py::object element = dtype.of(value);
+  argument.type = scalar_of_dtype(element);
+  if (!argument.type) argument.type_text = py::str(element).cast<std::string>();
+  argument.address = ptr.of(memory).cast<std::uintptr_t>();
+  argument.contiguous = c_contiguous.of(flags.of(value)).cast<bool>();
+  argument.nbytes = nbytes.of(value).cast<std::size_t>();
+  static PyObject* current =
+      function_of("cupy.cuda.stream", "get_current_stream_ptr").release().ptr();
+  order_after(device, py::handle(current)().cast<std::uintptr_t>(), stream);
 }
 
 /// Whether the driver of `device` knows `address` as its own memory.
@@ -176,23 +214,29 @@ void order_after(Device& device, std::uintptr_t producer, const Stream& consumer
 
 Foreign read_foreign(py::handle value, Device& device, const Stream& stream,
                      ArrayArgument& argument) {
-  const Way way = way_of(value);
-  if (way == Way::none) return Foreign::no_array;
-  if (way == Way::torch) {
-    read_torch(value, device, stream, argument);
-    return Foreign::device_array;
+  const Reader reader = reader_of(value);
+  switch (reader.way) {
+    case Way::none:
+      return Foreign::no_array;
+    case Way::exchange:
+      read_through_exchange(*reader.exchange, value, device, stream, argument);
+      return Foreign::device_array;
+    case Way::torch:
+      read_torch(value, device, stream, argument);
+      return Foreign::device_array;
+    case Way::cupy:
+      read_cupy(value, device, stream, argument);
+      return Foreign::device_array;
+    case Way::dlpack:
+    case Way::interface:
+      break;
   }
-  if (way == Way::cupy) {
-    read_cupy(value, device, stream, argument);
-    return Foreign::device_array;
-  }
+  const bool is_dlpack = reader.way == Way::dlpack;
   DLPackPlace place;
-  if (way == Way::dlpack && dlpack_place(value, place) && place.is_host()) {
-    return Foreign::host_array;
-  }
-  if (way == Way::dlpack && !is_on(place, device)) refuse_place(value, place_text(place), device);
-  const Array array = way == Way::dlpack ? adopt_dlpack(value, device, stream)
-                                         : adopt_interface(value, device, stream);
+  if (is_dlpack && dlpack_place(value, place) && place.is_host()) return Foreign::host_array;
+  if (is_dlpack && !is_on(place, device)) refuse_place(value, place_text(place), device);
+  const Array array =
+      is_dlpack ? adopt_dlpack(value, device, stream) : adopt_interface(value, device, stream);
   argument.address = array.address();
   argument.type = array.type();
   argument.nbytes = array.nbytes();

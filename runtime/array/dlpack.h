@@ -72,4 +72,21 @@ struct DLManagedTensorVersioned {
   DLTensor dl_tensor;
 };
 
+/// The head of every version of the exchange table; `prev_api` leads to older ones.
+struct DLPackExchangeAPIHeader {
+  DLPackVersion version;
+  const DLPackExchangeAPIHeader* prev_api;
+};
+
+/// What type(x).__dlpack_c_exchange_api__ points to (DLPack 1.3). Functions return 0, or -1 with a
+/// Python error set; none of them orders streams. Slots that are not called here are untyped.
+struct DLPackExchangeAPI {
+  DLPackExchangeAPIHeader header;
+  void* managed_tensor_allocator;
+  void* managed_tensor_from_py_object_no_sync;
+  void* managed_tensor_to_py_object_no_sync;
+  int (*dltensor_from_py_object_no_sync)(void* object, DLTensor* out);  ///< may be null
+  int (*current_work_stream)(DLDeviceType type, std::int32_t device, void** stream);
+};
+
 }  // namespace kernwright

@@ -100,11 +100,7 @@ Exported<Managed>* make_exported(const Array& array, DLPackReceiver receiver) {
 }
 
 ScalarType scalar_of(DLDataType dtype) {
-  if (dtype.lanes == 1) {
-    for (const TypeRow& row : kTypes) {
-      if (row.code == dtype.code && 8 * scalar_size(row.type) == dtype.bits) return row.type;
-    }
-  }
+  if (const auto type = scalar_from_dlpack(dtype)) return *type;
   throw InvalidArgument(
       format("a DLPack tensor of type code {}, {} bits, {} lanes: arrays have no "
              "such dtype",
@@ -192,6 +188,14 @@ ScalarType scalar_of(const std::string& typestr) {
 }
 
 }  // namespace
+
+std::optional<ScalarType> scalar_from_dlpack(DLDataType dtype) noexcept {
+  if (dtype.lanes != 1) return std::nullopt;
+  for (const TypeRow& row : kTypes) {
+    if (row.code == dtype.code && 8 * scalar_size(row.type) == dtype.bits) return row.type;
+  }
+  return std::nullopt;
+}
 
 DLDevice dlpack_device(const Device& device) noexcept {
   return {device.is_simulated() ? kDLExtDev : kDLCUDA, device.ordinal()};

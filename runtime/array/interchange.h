@@ -27,6 +27,9 @@ DLManagedTensorVersioned* to_dlpack_versioned(const Array& array,
                                               DLPackReceiver receiver = DLPackReceiver::anybody,
                                               bool is_copy = false);
 
+/// The element type that `dtype` spells, nothing for one that arrays do not have.
+std::optional<ScalarType> scalar_from_dlpack(DLDataType dtype) noexcept;
+
 /// Takes the tensor over: its deleter is called with the last view. When this throws, the tensor is
 /// untouched and still the caller's. Throws InvalidArgument for memory that is not on a GPU, dtypes
 /// that arrays do not have, more than one lane, a version that is not 1; DeviceNotFound for a GPU

@@ -66,7 +66,7 @@ def test_null_and_a_grid_chosen_by_itself_allocate_nothing_either(case):
 
 
 def test_a_configuration_is_all_that_brackets_allocate(case):
-    bound, x, y = case
+    _, x, y = case
     kernel = kw.kernel(SOURCE)
     kernel[1, 32](0.0, x, y, 32, 0.0, 0, False)
     assert 0 < allocated_by(lambda: kernel[1, 32](2.0, x, y, 32, 0.5, 7, True)) < 1024
