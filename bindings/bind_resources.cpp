@@ -3,6 +3,7 @@
 #include "base/format.h"
 #include "base/log.h"
 #include "bindings.h"
+#include "callback_resource.h"
 #include "current.h"
 #include "gil.h"
 #include "launch_site.h"
@@ -269,6 +270,13 @@ std::vector<std::string> tracking_reports() {
 }
 
 void define_adaptors(py::module_& m) {
+  py::class_<CallbackResource, MemoryResource, std::shared_ptr<CallbackResource>>(
+      m, "CallbackResource")
+      .def(py::init([](py::function allocate, py::function deallocate, const py::object& device) {
+             return std::make_shared<CallbackResource>(device_argument(device), std::move(allocate),
+                                                       std::move(deallocate));
+           }),
+           py::arg("allocate"), py::arg("deallocate"), py::arg("device") = py::none());
   py::class_<PoolResource, MemoryResource, std::shared_ptr<PoolResource>>(m, "PoolResource")
       .def(py::init(&make_pool), py::arg("upstream") = Resource(), py::kw_only(),
            py::arg("device") = py::none(), py::arg("smallest_segment") = py::none(),

@@ -18,6 +18,7 @@ from typing import Any
 from kernwright import _core, _memory_picture
 from kernwright._core import (
     AsyncResource,
+    CallbackResource,
     DeviceResource,
     Evictable,
     FailingAdaptor,
@@ -33,6 +34,7 @@ from kernwright._core import (
 
 __all__ = [
     "AsyncResource",
+    "CallbackResource",
     "DeviceResource",
     "Evictable",
     "FailingAdaptor",
@@ -173,7 +175,7 @@ def report(device: Any = None) -> str:
 
 def torch_allocator() -> Any:
     """An allocator for torch.cuda.memory.change_current_allocator(), before torch allocates
-    anything: torch's tensors then come from kernwright's pool of each device."""
+    anything: torch's tensors then come from the resource that each device has at that moment."""
     import torch
 
     alloc_name, free_name = _core._torch_allocator_functions()
