@@ -191,6 +191,11 @@ std::vector<KernelNode> Graph::Box::read_kernels(const GraphShape& recorded,
     // What these point to belongs to the driver and goes with the recorded graph.
     node.parameters.kernelParams = nullptr;
     node.parameters.extra = nullptr;
+    if (node.parameters.func != nullptr) {
+      // The function says all; drivers differ in what they fill in beside it.
+      node.parameters.kern = nullptr;
+      node.parameters.ctx = nullptr;
+    }
     for (const Kernel& kernel : from.kernels) {
       if (kernel.handle() == node.parameters.func) node.kernel = kernel;
     }

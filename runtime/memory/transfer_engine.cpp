@@ -4,6 +4,7 @@
 #include "base/errors.h"
 #include "base/format.h"
 #include "core/device.h"
+#include "core/lifecycle.h"
 #include "memory/transfer_lane.h"
 
 #include <algorithm>
@@ -15,6 +16,7 @@ using std::chrono::steady_clock;
 
 void Transfer::wait(std::optional<std::chrono::nanoseconds> timeout) const {
   if (state_ == nullptr) return;
+  require_driver_allowed();  // in a forked child nobody serves the copy any more
   State& state = *state_;
   const auto late = [&]() -> Timeout {
     return Timeout(format("a transfer on {} is not done after {} s",
@@ -43,6 +45,7 @@ void Transfer::wait(std::optional<std::chrono::nanoseconds> timeout) const {
 
 bool Transfer::done() const {
   if (state_ == nullptr) return true;
+  require_driver_allowed();
   {
     const std::lock_guard lock(state_->mutex);
     if (state_->failure) return true;
@@ -53,6 +56,7 @@ bool Transfer::done() const {
 
 void Transfer::wait_on(const Stream& stream) const {
   if (state_ == nullptr) return;
+  require_driver_allowed();
   {
     std::unique_lock lock(state_->mutex);
     state_->changed.wait(lock, [&] { return state_->queued; });

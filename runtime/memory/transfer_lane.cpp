@@ -98,13 +98,11 @@ void TransferLane::run() {
   while (true) {
     changed_.wait(lock, [&] { return (!jobs_.empty() && !is_serving_) || stopping_; });
     if (jobs_.empty()) break;
-    {
-      const Job job = std::move(jobs_.front());
-      jobs_.pop_front();
-      is_serving_ = true;
-      lock.unlock();
-      serve(job);
-    }  // what the job kept goes without the lock
+    Job job = std::move(jobs_.front());
+    jobs_.pop_front();
+    is_serving_ = true;
+    lock.unlock();
+    serve(job);
     lock.lock();
     is_serving_ = false;
     changed_.notify_all();
@@ -116,7 +114,7 @@ void TransferLane::run() {
   changed_.notify_all();
 }
 
-void TransferLane::serve(const Job& job) {
+void TransferLane::serve(Job& job) {
   try {
     const ContextGuard guard(device_);
     if (job.after) stream_.wait(*job.after);
@@ -130,6 +128,9 @@ void TransferLane::serve(const Job& job) {
   } catch (...) {
     job.state->mark_finished(std::current_exception());
   }
+  if (job.keep == nullptr) return;
+  const std::lock_guard lock(mutex_);
+  in_flight_.push_back({job.state->device_part, std::move(job.keep)});
 }
 
 void TransferLane::copy_directly(const Job& job) {
@@ -139,10 +140,6 @@ void TransferLane::copy_directly(const Job& job) {
     copy_to_host(device_, job.on_host, job.on_device, job.bytes, stream_);
   }
   job.state->device_part.record(stream_);
-  if (job.keep != nullptr) {
-    const std::lock_guard lock(mutex_);
-    in_flight_.push_back({job.state->device_part, job.keep});
-  }
   job.state->mark_queued(false);
 }
 

@@ -59,7 +59,8 @@ class TransferLane : public std::enable_shared_from_this<TransferLane> {
     std::size_t bytes = 0;
   };
 
-  /// Something that a copy on the stream reads or writes.
+  /// Something that a copy on the stream reads or writes. The lane's thread never drops it: what
+  /// callers keep may need a lock of theirs to go.
   struct InFlight {
     Event event;
     std::shared_ptr<const void> keep;
@@ -67,7 +68,7 @@ class TransferLane : public std::enable_shared_from_this<TransferLane> {
 
   void run();
   std::vector<InFlight> take_landed();
-  void serve(const Job& job);
+  void serve(Job& job);
   void copy_directly(const Job& job);
   void stage_up(const Job& job);
   void stage_down(const Job& job);

@@ -1,6 +1,8 @@
 """Transfer engines: both directions, kinds of host memory, order with streams, and misuse."""
 
 import gc
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -112,3 +114,50 @@ def test_misuse(engine):
     with graph.capture(stream), pytest.raises(kw.CaptureError):
         engine.download(x, after=stream)
     assert (engine.download(x).result() == 0).all()
+
+
+PROGRAM = """
+import os, sys
+import numpy as np
+import kernwright as kw
+
+engine = kw.TransferEngine(chunk_bytes=4096)
+stream, x, host = kw.Stream(), kw.zeros(1 << 18), np.ones(1 << 18, np.float32)
+transfers = [engine.upload(host, x) for _ in range(8)] + [engine.download(x) for _ in range(8)]
+"""
+
+FORK = """
+child = os.fork()
+if child == 0:
+    calls = (
+        lambda: engine.upload(host, x),
+        lambda: engine.download(x),
+        transfers[0].wait,
+        lambda: transfers[-1].result(timeout=1),
+        lambda: transfers[-1].wait_on(stream),
+        lambda: transfers[0].done,
+        stream.synchronize,
+        lambda: stream.done,
+        stream.record,
+        kw.Event,
+        lambda: kw.time_kernel(print),
+    )
+    for call in calls:
+        try:
+            call()
+        except kw.Error as error:
+            assert "fork" in str(error), error
+        else:
+            raise AssertionError("nothing was raised")
+    del engine, stream, transfers
+    sys.exit(0)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.parametrize("end", ["", "del engine", "sys.exit(0)", FORK])
+def test_a_process_ends_well_with_transfers_on_their_way(end):
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM + end], capture_output=True, text=True, timeout=120
+    )
+    assert (done.returncode, done.stderr.count("Error")) == (0, 0), done.stderr
