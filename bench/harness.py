@@ -9,7 +9,9 @@ import pathlib
 import platform
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from types import MappingProxyType
 from typing import Any
 
 RESULTS = pathlib.Path(__file__).with_name("results")
@@ -20,10 +22,12 @@ def alternate(
     settle: Callable[[], Any] = lambda: None,
     calls: int = 2000,
     rounds: int = 9,
+    within: Mapping[str, Callable[[], AbstractContextManager[Any]]] = MappingProxyType({}),
 ) -> dict[str, dict[str, float]]:
     """Microseconds per call of each subject, measured in turn: {name: {"min": ..., "median": ...}}.
 
-    `settle` runs after each loop (a synchronisation, so that no queue stays full).
+    `settle` runs after each loop (a synchronisation, so that no queue stays full). A subject named
+    in `within` is called in the context that its entry makes.
     """
     samples: dict[str, list[float]] = {name: [] for name in subjects}
     for call in subjects.values():
@@ -31,10 +35,11 @@ def alternate(
     settle()
     for _ in range(rounds):
         for name, call in subjects.items():
-            start = time.perf_counter()
-            for _ in range(calls):
-                call()
-            samples[name].append((time.perf_counter() - start) / calls * 1e6)
+            with within.get(name, nullcontext)():
+                start = time.perf_counter()
+                for _ in range(calls):
+                    call()
+                samples[name].append((time.perf_counter() - start) / calls * 1e6)
             settle()
     return {
         name: {"min": round(min(v), 3), "median": round(statistics.median(v), 3)}

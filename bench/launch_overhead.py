@@ -34,6 +34,9 @@ def wide_source(count: int) -> str:
     )
 
 
+UNCHECKED = "kernwright bound, unchecked"
+
+
 def ours() -> dict[str, Any]:
     k = kw.kernel(SOURCE)
     x, y = kw.ones(N), kw.ones(N)
@@ -44,6 +47,7 @@ def ours() -> dict[str, Any]:
     subjects = {
         "kernwright k[grid, block](...)": lambda: k[4, 256](2.0, x, y, N),
         "kernwright bound configuration": lambda: run(2.0, x, y, N),
+        UNCHECKED: lambda: run(2.0, x, y, N),
     }
     for count in (16, 58):
         out = kw.zeros(1, dtype=np.int32)
@@ -120,7 +124,9 @@ def main() -> None:
     build = pathlib.Path(__file__).parents[1] / folder
     before = floor(build)
     device = kw.current_device()
-    microseconds = harness.alternate(subjects, device.synchronize)
+    microseconds = harness.alternate(
+        subjects, device.synchronize, within={UNCHECKED: lambda: kw.checked(False)}
+    )
     after = floor(build)
     harness.write(
         options.output,

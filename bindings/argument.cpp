@@ -12,9 +12,12 @@
 #include "python_support.h"
 
 #include <algorithm>
+#include <atomic>
 
 namespace kernwright::python {
 namespace {
+
+std::atomic<bool> is_checking = true;
 
 // Every slot is aligned as the most demanding parameter is.
 constexpr std::size_t kSlotAlignment = 16;
@@ -35,6 +38,10 @@ bool is_void_pointer(const Parameter& parameter) {
 }
 
 }  // namespace
+
+bool checks_arguments() noexcept { return is_checking.load(std::memory_order_relaxed); }
+
+bool set_checks_arguments(bool enabled) noexcept { return is_checking.exchange(enabled); }
 
 std::size_t slot_bytes(const Parameter& parameter) noexcept {
   return rounded(std::max(parameter.size, kSlotAlignment));

@@ -50,12 +50,19 @@ struct StridedArgument {
   py::object array;
 };
 
+/// Whether launches check their array arguments (device, dtype, contiguity, alignment); true unless
+/// kw.checked(False) said otherwise. Process-wide.
+bool checks_arguments() noexcept;
+/// Returns what was set before.
+bool set_checks_arguments(bool enabled) noexcept;
+
 /// What one launch has at hand while its arguments are converted. Lives on the caller's stack.
 class LaunchFrame {
  public:
   LaunchFrame(const Kernel& kernel, Device& device, const Stream& stream)
-      : kernel_(kernel), device_(device), stream_(stream) {}
+      : kernel_(kernel), device_(device), stream_(stream), is_checked_(checks_arguments()) {}
 
+  bool is_checked() const noexcept { return is_checked_; }
   Device& device() const noexcept { return device_; }
   const Stream& stream() const noexcept { return stream_; }
 
@@ -78,6 +85,7 @@ class LaunchFrame {
   const Kernel& kernel_;
   Device& device_;
   const Stream& stream_;
+  bool is_checked_;
   std::vector<Staged> staged_;
 };
 

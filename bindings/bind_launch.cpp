@@ -235,6 +235,24 @@ Dim3 cluster_argument(const py::object& value) {
 
 py::tuple tuple_of(const Dim3& extents) { return py::make_tuple(extents.x, extents.y, extents.z); }
 
+/// kw.checked(enabled): at once, and back again where a `with` ends.
+struct CheckedScope {
+  bool before;
+};
+
+void bind_checked(py::module_& m) {
+  py::class_<CheckedScope>(m, "checked")
+      .def(py::init([](bool enabled) { return CheckedScope{set_checks_arguments(enabled)}; }),
+           py::arg("enabled").noconvert(),
+           "Whether launches check their array arguments, for the whole process from now on; as a "
+           "context manager until the end of the block. Without checks a wrong dtype, device or "
+           "layout reaches the kernel as it is; the number of arguments, their kinds and the range "
+           "of numbers are always checked.")
+      .def("__enter__", [](py::handle) {})
+      .def("__exit__",
+           [](const CheckedScope& scope, const py::args&) { set_checks_arguments(scope.before); });
+}
+
 void bind_config(py::module_& m) {
   using Object = LaunchConfigObject;
   py::class_<Object>(m, "LaunchConfig")
@@ -356,6 +374,7 @@ void bind_launch(py::module_& m) {
   make_bound_type(m);
   bind_kernel(m);
   bind_config(m);
+  bind_checked(m);
   bind_wrappers(m);
 }
 

@@ -27,6 +27,7 @@ from kernwright._core import Stream as Stream
 from kernwright._core import Transfer as Transfer
 from kernwright._core import TransferEngine as TransferEngine
 from kernwright._core import __version__ as __version__
+from kernwright._core import checked as checked
 from kernwright._core import current_device as current_device
 from kernwright._core import current_stream as current_stream
 from kernwright._core import devices as devices
