@@ -3,6 +3,7 @@
 import ctypes
 import json
 import os
+import pathlib
 import struct
 import subprocess
 import sys
@@ -11,11 +12,32 @@ import time
 # The names that libcuda exports where they differ from CUDA's own.
 SYMBOLS = {
     name: name + "_v2"
-    for name in """cuCtxCreate cuCtxDestroy cuCtxPushCurrent cuCtxPopCurrent cuDevicePrimaryCtxRelease
-    cuDevicePrimaryCtxReset cuDeviceTotalMem cuMemAlloc cuMemFree cuMemGetInfo cuMemcpyHtoD
-    cuMemcpyDtoH cuMemcpyDtoD cuMemcpyHtoDAsync cuMemcpyDtoHAsync cuMemcpyDtoDAsync cuMemsetD8
-    cuMemsetD32 cuStreamDestroy cuEventDestroy cuModuleGetGlobal cuMemAllocHost cuMemHostRegister
-    cuStreamBeginCapture""".split()
+    for name in (
+        "cuCtxCreate",
+        "cuCtxDestroy",
+        "cuCtxPushCurrent",
+        "cuCtxPopCurrent",
+        "cuDevicePrimaryCtxRelease",
+        "cuDevicePrimaryCtxReset",
+        "cuDeviceTotalMem",
+        "cuMemAlloc",
+        "cuMemFree",
+        "cuMemGetInfo",
+        "cuMemcpyHtoD",
+        "cuMemcpyDtoH",
+        "cuMemcpyDtoD",
+        "cuMemcpyHtoDAsync",
+        "cuMemcpyDtoHAsync",
+        "cuMemcpyDtoDAsync",
+        "cuMemsetD8",
+        "cuMemsetD32",
+        "cuStreamDestroy",
+        "cuEventDestroy",
+        "cuModuleGetGlobal",
+        "cuMemAllocHost",
+        "cuMemHostRegister",
+        "cuStreamBeginCapture",
+    )
 }
 
 
@@ -66,6 +88,7 @@ class Driver:
     def memory(self, size=256):
         address = ctypes.c_uint64()
         self.must("cuMemAlloc", ctypes.byref(address), ctypes.c_size_t(size))
+        self.must("cuMemsetD8", address, 0, ctypes.c_size_t(size))
         return address
 
     def free_bytes(self):
@@ -82,13 +105,13 @@ class Driver:
         pointers = (ctypes.c_void_p * max(1, len(arguments)))(
             *(ctypes.cast(ctypes.byref(a), ctypes.c_void_p) for a in arguments)
         )
-        return self.call(
-            "cuLaunchKernel", function, *grid, *block, shared, stream, pointers, None
-        )
+        return self.call("cuLaunchKernel", function, *grid, *block, shared, stream, pointers, None)
 
 
 def compile_image(source, arch, kind="cubin"):
     """Object code of extern "C" kernels, in a process that leaves the GPU alone."""
+    if "KERNWRIGHT_TEST_LIBCUDA" in os.environ:  # a stand-in that reads PTX alone
+        kind, arch = "ptx", arch.replace("sm", "compute")
     program = (
         "import sys, kernwright as kw\n"
         "options = kw.ProgramOptions(arch=sys.argv[1])\n"
@@ -108,7 +131,9 @@ def compile_image(source, arch, kind="cubin"):
 
 
 def text_section(image):
-    """Offset and size of the first .text section of a cubin."""
+    """Offset and size of the first .text section of a cubin; all of what is no ELF file."""
+    if not image.startswith(b"\x7fELF"):
+        return 64, len(image) - 64
     table, entry, count, names = struct.unpack_from("<Q10xHHH", image, 40)
     base = struct.unpack_from("<Q", image, table + names * entry + 24)[0]
     for index in range(count):
@@ -158,3 +183,28 @@ def timed(call):
     start = time.perf_counter()
     result = call()
     return result, round((time.perf_counter() - start) * 1e3, 3)
+
+
+# What the library runs on: the GPU, unless the driver is a stand-in.
+LIBRARY_DEVICE = "sim" if "KERNWRIGHT_TEST_LIBCUDA" in os.environ else "cuda"
+# The script whose `--part` runs a child's part.
+MAIN = pathlib.Path(__file__).resolve().with_name("measure_unknowns.py")
+SAXPY = """extern "C" __global__ void good(int* p) { p[0] = 42; }
+extern "C" __global__ void saxpy(float a, const float* x, float* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = a * x[i] + y[i];
+}
+extern "C" __global__ void shared(int* p) { extern __shared__ int s[]; if (p[1]) p[0] = s[0]; }
+"""
+
+
+def start():
+    """The driver with the primary context of device 0 current, and that context."""
+    d = Driver()
+    context = d.handle("cuDevicePrimaryCtxRetain", 0)
+    d.must("cuCtxSetCurrent", context)
+    return d, context
+
+
+def arch_of(d):
+    return f"sm_{d.attribute(75)}{d.attribute(76)}"

@@ -1,5 +1,5 @@
-"""Provokes each sticky error on a real GPU, in processes of their own, and records what still works:
-which calls, other contexts, other devices, a reset of the primary context, and the library itself.
+"""Provokes each sticky error on a real GPU, in processes of their own, and records what still
+works: which calls, other contexts, other devices, a reset of the primary context, the library.
 
     python tests/gpu/sticky_errors.py -o sticky.json
 """
@@ -11,7 +11,16 @@ import pathlib
 import sys
 import time
 
-from raw_driver import Driver, Missing, collect, compile_image, emit, text_section, timed
+from raw_driver import (
+    LIBRARY_DEVICE,
+    Driver,
+    Missing,
+    collect,
+    compile_image,
+    emit,
+    text_section,
+    timed,
+)
 
 PRELUDE = 'extern "C" __global__ void good(int* p) { p[0] = 42; }\n'
 BROKEN = {
@@ -165,7 +174,6 @@ def provoke_in_library(source):
     array = kw.zeros(16, dtype="int32")
     stream = kw.Stream()
     kernel = kw.kernel(source, "bad")
-    kernel[1, 1](array)
 
     def caught(call):
         try:
@@ -174,6 +182,7 @@ def provoke_in_library(source):
             return f"{type(error).__name__}: {str(error).splitlines()[0]}"
         return "nothing raised"
 
+    emit("launch", caught(lambda: kernel[1, 1](array)))
     emit("exception", caught(device.synchronize))
     emit("lost", device.lost)
     start = time.perf_counter()
@@ -192,10 +201,9 @@ def provoke_in_library(source):
             raise kw.Error("wrong result")
 
     emit("after reset", caught(use))
-    del array, stream
 
 
-def measure(timeout=25, only=None):
+def measure(timeout=12, only=None):
     """{error: {"driver": child, "library": child}} for every kind of sticky error."""
     import tempfile
 
@@ -223,7 +231,7 @@ def measure(timeout=25, only=None):
                 source = pathlib.Path(folder) / f"{number}.cu"
                 source.write_text(text)
                 findings[name]["library"] = collect(
-                    [__file__, "--library", source], timeout, KERNWRIGHT_DEVICE="cuda"
+                    [__file__, "--library", source], timeout, KERNWRIGHT_DEVICE=LIBRARY_DEVICE
                 )
     return findings
 
