@@ -7,7 +7,7 @@ BIN     := $(VENV)/bin
 # Everything the installed package is made from: a change in any of it reinstalls.
 SOURCES := $(shell find runtime jit kernels_src bindings cmake CMakeLists.txt pyproject.toml -type f 2>/dev/null)
 
-.PHONY: help setup configure build install demo test lint format bench gpu-test asan tsan fuzz wheel wheel-test compile-gate clean
+.PHONY: help setup configure build install demo test lint format bench soak gpu-test asan tsan fuzz wheel wheel-test compile-gate clean
 help:
 	@sed -n 's/^## //p' Makefile
 
@@ -53,6 +53,10 @@ format: setup
 bench: install
 	@cmake --preset release -DKERNWRIGHT_BUILD_BENCH=ON >/dev/null && cmake --build $(BUILD) -j $(JOBS)
 	@$(BIN)/python bench/run.py --build $(BUILD)
+
+## make soak      random work on the device for SOAK_SECONDS (3600): memory and handles stay flat
+soak: build
+	@KERNWRIGHT_SOAK=$(or $(SOAK_SECONDS),3600) $(BUILD)/tests/stress/test_stress
 
 ## make gpu-test  the same suites on a real GPU with every toolkit hidden, and memcheck over them
 gpu-test:
