@@ -138,9 +138,8 @@ void read_cupy(py::handle value, Device& device, const Stream& stream, ArrayArgu
   argument.address = ptr.of(memory).cast<std::uintptr_t>();
   argument.contiguous = c_contiguous.of(flags.of(value)).cast<bool>();
   argument.nbytes = nbytes.of(value).cast<std::size_t>();
-  static PyObject* current =
-      function_of("cupy.cuda.stream", "get_current_stream_ptr").release().ptr();
-  order_after(device, py::handle(current)().cast<std::uintptr_t>(), stream);
+  static PyObject* current = function_of("cupy.cuda", "get_current_stream").release().ptr();
+  order_after(device, ptr.of(py::handle(current)()).cast<std::uintptr_t>(), stream);
 }
 
 /// Whether the driver of `device` knows `address` as its own memory.
