@@ -217,6 +217,19 @@ void define_plain(py::module_& m, const char* name) {
       py::arg("device") = py::none());
 }
 
+/// The end of a pool waits for the device, and for those who look for memory of others: they may
+/// need the GIL.
+struct PoolDelete {
+  void operator()(PoolResource* pool) const noexcept {
+    if (PyGILState_Check() == 0) {
+      delete pool;
+      return;
+    }
+    const GilRelease unlocked;
+    delete pool;
+  }
+};
+
 std::shared_ptr<PoolResource> make_pool(const Resource& upstream, const py::object& device,
                                         const py::object& smallest_segment,
                                         const py::object& largest_step, double overhead,
@@ -239,7 +252,7 @@ std::shared_ptr<PoolResource> make_pool(const Resource& upstream, const py::obje
   }
   options.overhead = overhead;
   options.limit = limit_argument(limit);
-  return std::make_shared<PoolResource>(std::move(from), options);
+  return {new PoolResource(std::move(from), options), PoolDelete()};
 }
 
 /// Trackers that Python made, so that their reports can be shown when the interpreter exits.

@@ -5,6 +5,7 @@
 #include "base/format.h"
 #include "base/log.h"
 #include "core/device.h"
+#include "gil.h"
 #include "python_support.h"
 
 #include <utility>
@@ -22,18 +23,15 @@ CallbackResource::CallbackResource(Device& device, py::function allocate, py::fu
     : device_(device), allocate_(std::move(allocate)), deallocate_(std::move(deallocate)) {}
 
 CallbackResource::~CallbackResource() {
-  if (!Py_IsInitialized()) {  // the functions went with the interpreter
-    allocate_.release();
-    deallocate_.release();
-    return;
-  }
-  const py::gil_scoped_acquire locked;
-  allocate_ = {};
-  deallocate_ = {};
+  const GilAcquire locked;
+  py::object functions[] = {std::move(allocate_), std::move(deallocate_)};
+  if (locked) return;
+  for (py::object& function : functions) function.release();  // they went with the interpreter
 }
 
 CUdeviceptr CallbackResource::ask(std::size_t bytes, const Stream& stream) {
-  const py::gil_scoped_acquire locked;
+  const GilAcquire locked;
+  if (!locked) throw Error("a CallbackResource cannot be asked for memory any more: Python ends");
   try {
     const auto address = allocate_(bytes, named(device_, stream)).cast<CUdeviceptr>();
     if (address != 0 && address % 256 == 0) return address;
@@ -80,7 +78,8 @@ CUdeviceptr CallbackResource::allocate(std::size_t bytes, const Stream& stream) 
 
 void CallbackResource::release(CUdeviceptr address, std::size_t bytes, const Stream& stream) {
   ledger_.remove(address, bytes);
-  const py::gil_scoped_acquire locked;
+  const GilAcquire locked;
+  if (!locked) return;
   try {
     deallocate_(address, bytes, named(device_, stream));
   } catch (py::error_already_set& failure) {
@@ -91,7 +90,7 @@ void CallbackResource::release(CUdeviceptr address, std::size_t bytes, const Str
 
 void CallbackResource::deallocate(CUdeviceptr address, std::size_t bytes,
                                   const Stream& stream) noexcept {
-  if (!may_release(device_) || !Py_IsInitialized()) return;
+  if (!may_release(device_)) return;
   try {
     release(address, bytes, stream);
   } catch (const std::exception& error) {

@@ -201,17 +201,28 @@ CUdeviceptr PoolResource::Growth::grow(std::size_t segment_bytes) {
   } catch (const OutOfMemory&) {
     return 0;
   }
-  const bool everybodys = arena_ != nullptr || upstream.is_synchronous();
-  const bool anonymous = owner_ == SegmentHeap::kSettled && !everybodys;
+  try {
+    return add_segment(address, segment_bytes);
+  } catch (...) {
+    upstream.deallocate(address, segment_bytes, stream_);
+    throw;
+  }
+}
+
+/// The request's block in a new segment. When this throws, the segment is not ours.
+CUdeviceptr PoolResource::Growth::add_segment(CUdeviceptr address, std::size_t segment_bytes) {
+  const bool in_order = arena_ == nullptr && !pool_.upstream_->is_synchronous();
+  // Memory in the order of a stream that has no id of its own cannot be kept for it.
+  const bool anonymous = owner_ == SegmentHeap::kSettled;
+  if (in_order && anonymous) stream_.synchronize();
   const std::lock_guard lock(state_.mutex);
+  if (in_order && !anonymous) state_.freeing_stream(stream_, owner_);
+  heap_.add(address, segment_bytes, in_order ? owner_ : SegmentHeap::kSettled);
   Block* block = nullptr;
   try {
-    // Memory in the order of a stream that has no id of its own is not shared at all.
-    if (!everybodys && !anonymous) state_.freeing_stream(stream_, owner_);
-    heap_.add(address, segment_bytes, everybodys || anonymous ? SegmentHeap::kSettled : owner_);
     block = heap_.take(bytes_, owner_);
   } catch (...) {
-    if (heap_.find(address) == nullptr) upstream.deallocate(address, segment_bytes, stream_);
+    heap_.remove(address);
     throw;
   }
   state_.note_reserved(segment_bytes);

@@ -102,6 +102,7 @@ class PoolResource::Growth {
   CUdeviceptr take_idle();
   CUdeviceptr take_busy();
   CUdeviceptr grow(std::size_t segment_bytes);
+  CUdeviceptr add_segment(CUdeviceptr address, std::size_t segment_bytes);
   std::size_t comfortable_segment() const;
   std::size_t tight_segment() const;
   std::size_t room() const;
