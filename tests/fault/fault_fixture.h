@@ -74,8 +74,8 @@ Outcome run_under(const Scenario& scenario, const FaultPlan& plan, CUcontext cal
 /// Whether a failure of the function may pass without an exception: it happens in a destructor,
 /// which logs it, or what it asks for only makes a message better.
 bool may_pass(const Scenario& scenario, const std::string& function);
-/// Whether a failure of the function may leave something behind: what the driver refused to destroy,
-/// destructors could not reach, or somebody may still use for all that is known.
+/// Whether a failure of the function may leave something behind: what the driver refused to
+/// destroy, destructors could not reach, or somebody may still use for all that is known.
 bool may_leave(const Scenario& scenario, const std::string& function);
 
 /// PTX with the kernel saxpy(float a, const float* x, float* y, int n) and the variable `counters`
