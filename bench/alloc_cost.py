@@ -88,8 +88,8 @@ def python_part() -> dict[str, Any]:
     }
 
 
-def cpp_part(program: pathlib.Path | None) -> dict[str, Any] | None:
-    if program is None or not program.is_file():
+def cpp_part(program: pathlib.Path) -> dict[str, Any] | None:
+    if not program.is_file():
         return None
     run = subprocess.run([program], capture_output=True, text=True, check=True, env=os.environ)
     return json.loads(run.stdout)
@@ -98,8 +98,8 @@ def cpp_part(program: pathlib.Path | None) -> dict[str, Any] | None:
 def main() -> None:
     options = harness.arguments(__doc__ or "", "alloc_cost")
     device = kw.current_device()
-    build = pathlib.Path(__file__).parents[1] / "build" / "release" / "bench" / "alloc_cost"
-    program = pathlib.Path(os.environ.get("KERNWRIGHT_BENCH_ALLOC", build))
+    folder = os.environ.get("KERNWRIGHT_BENCH_BUILD", "build/release")
+    program = pathlib.Path(__file__).parents[1] / folder / "bench" / "alloc_cost"
     with MEMORY.use(MEMORY.PoolResource()):
         python = python_part()
     harness.write(

@@ -38,7 +38,7 @@ if [ -n "${KERNWRIGHT_TOOLKIT_HIDDEN:-}" ]; then
     echo "hidden: $toolkit"
   done
 fi
-[ -x "$sanitizer" ] || echo "NOTE: no compute-sanitizer: memcheck is left out"
+[ -x "$sanitizer" ] || { echo "NOTE: no compute-sanitizer: memcheck is left out"; sanitizer=; }
 
 set -e
 on="KERNWRIGHT_BUILD_TESTS KERNWRIGHT_BUILD_EXAMPLES KERNWRIGHT_BUILD_BENCH KERNWRIGHT_BUILD_PYTHON"
