@@ -86,6 +86,8 @@ void TransferLane::stop() noexcept {
   lock.unlock();
   try {
     stream_.synchronize();
+  } catch (const DeviceLost&) {
+    // Nothing runs there any more.
   } catch (const std::exception& error) {
     log_release_failure("a transfer engine", error.what());
   }
@@ -188,6 +190,8 @@ void TransferLane::release_ring() noexcept {
       chunk.target = nullptr;
       empty(chunk);
     }
+  } catch (const DeviceLost&) {
+    // Nothing runs there any more.
   } catch (const std::exception& error) {
     log_release_failure("the staging memory of a transfer engine", error.what());
   }

@@ -4,11 +4,13 @@
 #include "base/errors.h"
 #include "base/log.h"
 #include "core/event.h"
+#include "core/graph.h"
 #include "core/module.h"
 #include "fault/fault_fixture.h"
 #include "memory/buffer.h"
 #include "memory/memory_resource.h"
 #include "memory/transfer.h"
+#include "memory/transfer_engine.h"
 #include "sim/device.h"
 #include "unit/core/error_text.h"
 
@@ -60,7 +62,12 @@ struct Belongings {
         buffer(std::make_shared<DeviceResource>(device), 4096, stream),
         pooled(default_resource(device), 4096, stream),
         pinned(device, 4096),
-        array(Array::empty(device, {64}, ScalarType::float32)) {
+        array(Array::empty(device, {64}, ScalarType::float32)),
+        graph(device),
+        engine(std::make_unique<TransferEngine>(device)) {
+    graph.capture(stream, [&] { launch(); });
+    engine->upload(buffer.address(), host, sizeof host, stream).wait();
+    engine->download(host, buffer.address(), sizeof host, stream).wait();
     pooled.use_on(Stream::legacy(device));
     start.record(stream);
     end.record(stream);
@@ -112,6 +119,10 @@ struct Belongings {
     add("array", [this] { Array::from_host(device, host, {16}, ScalarType::float32); });
     add("array.to_host", [this] { array.to_host(host); });
     add("array.assign_from_host", [this] { array.assign_from_host(host); });
+    add("graph.launch", [this] { graph.launch(stream); });
+    add("graph.capture", [this] { graph.capture(stream, [this] { launch(); }); });
+    add("upload", [this] { engine->upload(buffer.address(), host, 64).wait(); });
+    add("download", [this] { engine->download(host, buffer.address(), 64).wait(); });
     return list;
   }
 
@@ -122,6 +133,8 @@ struct Belongings {
   Buffer buffer, pooled;
   PinnedBuffer pinned;
   Array array;
+  Graph graph;
+  std::unique_ptr<TransferEngine> engine;
   char host[4096] = {};
 };
 
@@ -180,6 +193,10 @@ TEST_CASE("sticky: each code makes the device lost, once and for all, and no oth
       things.pooled = Buffer();
       things.pinned = PinnedBuffer();
       things.array = Array();
+      things.graph = Graph(registry.by_index(0));
+      const std::uint64_t before_engine = faults().calls();
+      things.engine.reset();
+      CHECK(faults().calls() == before_engine);
       CHECK(faults().calls() == calls);
     }
     CHECK(log.lines == std::vector<std::string>{});
