@@ -123,11 +123,6 @@ bool Captures::has(const StreamUse& use) {
   return use.stream->capture != nullptr;
 }
 
-void Captures::invalidate(const StreamUse& use) {
-  const std::lock_guard lock(mutex_);
-  if (use.stream->capture != nullptr) use.stream->capture->valid = false;
-}
-
 bool Captures::take(const StreamUse& use, Work& work) {
   if (none()) return false;
   const std::lock_guard lock(mutex_);
@@ -136,6 +131,7 @@ bool Captures::take(const StreamUse& use, Work& work) {
   if (stream.capture == nullptr) return false;
   require_valid(*stream.capture);
   try {
+    prepare_node(work);
     check(work);
     stream.tips = {add_node(stream.capture->graph, std::move(work), stream.tips)};
   } catch (...) {

@@ -39,7 +39,6 @@ class Captures {
   std::shared_ptr<Graph> end(const StreamUse& use);
 
   bool has(const StreamUse& use);
-  void invalidate(const StreamUse& use);
   /// Makes the work a node when the stream captures. Throws Failure when it must not be used.
   bool take(const StreamUse& use, Work& work);
   /// cuEventRecord and cuStreamWaitEvent; true when the capture took them, so that nothing is left

@@ -53,6 +53,18 @@ std::shared_ptr<GraphNode> find_node(CUgraphNode handle) {
   return node;
 }
 
+void prepare_node(Work& work) {
+  if (auto* alloc = std::get_if<AllocWork>(&work)) {
+    auto memory = std::make_shared<GraphMemory>();
+    adopt_for_graph(alloc->address, memory);
+    memory->address = alloc->address;
+    memory->bytes = alloc->bytes;
+    alloc->graph = std::move(memory);
+  }
+  if (const auto* free = std::get_if<FreeWork>(&work)) require(free->graph != nullptr);
+  if (auto* copy = std::get_if<CopyWork>(&work)) copy->staged.clear();
+}
+
 std::shared_ptr<GraphNode> add_node(const std::shared_ptr<Graph>& graph, Work&& work,
                                     std::vector<std::shared_ptr<GraphNode>> dependencies) {
   auto node = std::make_shared<GraphNode>();

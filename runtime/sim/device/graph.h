@@ -60,6 +60,10 @@ struct GraphExec {
   std::shared_ptr<Mark> last;  ///< end of the launch before
 };
 
+/// Makes of work that was meant to run what a node holds: memory that it allocates becomes the
+/// graph's, what it copies is read at each launch. Throws Failure INVALID_VALUE for a free of other
+/// memory (driver API, "Graph memory nodes").
+void prepare_node(Work& work);
 /// Adds a node behind `dependencies` and gives it a handle. Call with the graph's mutex open.
 std::shared_ptr<GraphNode> add_node(const std::shared_ptr<Graph>& graph, Work&& work,
                                     std::vector<std::shared_ptr<GraphNode>> dependencies);

@@ -32,37 +32,19 @@ std::uint64_t allocate_patiently(const StreamUse& use, std::uint64_t bytes,
   return allocate_for(*use.context, bytes, info);
 }
 
-/// The memory of an allocation node: made now, so that the address is known, and kept by the graph.
-AllocWork allocate_for_graph(const StreamUse& use, std::uint64_t bytes, AllocationInfo info) {
-  auto memory = std::make_shared<GraphMemory>();
-  info.of_graph = true;
-  info.graph = memory;
-  memory->address = allocate_patiently(use, bytes, info);
-  memory->bytes = bytes;
-  return {memory->address, bytes, memory};
-}
-
-/// The address is known at once; in the stream's order the memory begins to be there later.
+/// The address is known at once; in the stream's order the memory begins to be there later. In a
+/// capture it becomes the graph's.
 void allocate_on(const StreamUse& use, const std::shared_ptr<MemoryPool>& pool,
                  CUdeviceptr* address, std::size_t bytes) {
   require(address != nullptr && pool->device == &use.context->device);
-  require(bytes != 0);
   AllocationInfo info;
   info.pool = pool;
-  if (platform().captures.has(use)) {
-    AllocWork work = allocate_for_graph(use, bytes, info);
-    count_use(*pool, bytes);
-    const std::uint64_t begin = work.address;
-    submit(use, std::move(work));
-    *address = begin;
-    return;
-  }
   const std::uint64_t begin = allocate_patiently(use, bytes, info);
   count_use(*pool, bytes);
   try {
     submit(use, AllocWork{begin, bytes, nullptr});
   } catch (...) {
-    free_allocation(begin, false, "cuMemAllocAsync");
+    discard_allocation(begin);
     throw;
   }
   *address = begin;
@@ -80,16 +62,11 @@ CUresult mem_alloc_from_pool_async(CUdeviceptr* address, std::size_t bytes, CUme
   return guarded([&] { allocate_on(use_stream(stream), find_pool(pool), address, bytes); });
 }
 
-/// NOTE: a captured free is one of memory that a graph allocates ("Graph memory nodes").
 CUresult mem_free_async(CUdeviceptr address, CUstream stream) {
   return guarded([&] {
     const StreamUse use = use_stream(stream);
     if (address == 0) return;
     auto graph = graph_memory_at(address);
-    if (graph == nullptr && platform().captures.has(use)) {
-      platform().captures.invalidate(use);
-      fail(CUDA_ERROR_INVALID_VALUE);
-    }
     if (graph == nullptr) require_allocation(address, "cuMemFreeAsync", true);
     try {
       submit(use, FreeWork{address, std::move(graph)});

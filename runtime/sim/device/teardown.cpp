@@ -145,6 +145,20 @@ std::shared_ptr<GraphMemory> graph_memory_at(std::uint64_t address) {
   return record == instance.allocations.end() ? nullptr : record->second.graph.lock();
 }
 
+void adopt_for_graph(std::uint64_t address, const std::shared_ptr<GraphMemory>& memory) {
+  Platform& instance = platform();
+  const std::lock_guard lock(instance.allocations_mutex);
+  const auto record = instance.allocations.find(address);
+  require(record != instance.allocations.end());
+  record->second.of_graph = true;
+  record->second.graph = memory;
+}
+
+void discard_allocation(std::uint64_t address) {
+  const auto info = take_record(address, [](const AllocationInfo&) { return true; });
+  if (info) release(platform(), address, *info);
+}
+
 void release_graph_memory(std::uint64_t address) {
   // The address may be another graph's by now.
   const auto info = take_record(address, [](const AllocationInfo& record) {

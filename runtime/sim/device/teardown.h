@@ -23,6 +23,10 @@ void cancel_free(std::uint64_t address);
 
 /// The graph's record of memory that one of its nodes allocates; null for any other address.
 std::shared_ptr<GraphMemory> graph_memory_at(std::uint64_t address);
+/// The allocation belongs to the graph from now on.
+void adopt_for_graph(std::uint64_t address, const std::shared_ptr<GraphMemory>& memory);
+/// Ends an allocation that nobody got to know.
+void discard_allocation(std::uint64_t address);
 /// Ends the allocation when its graph and all that was made from it are gone.
 void release_graph_memory(std::uint64_t address);
 
