@@ -24,7 +24,7 @@ Device& device_of(int ordinal) {
   }
   auto& slot = known[static_cast<std::size_t>(ordinal)];
   Device* device = slot.load(std::memory_order_acquire);
-  if (device == nullptr) {
+  if (device == nullptr || device->lost()) {  // a device that was reset is a new object
     device = &Runtime::get().device(format("cuda:{}", ordinal));
     slot.store(device, std::memory_order_release);
   }
@@ -43,8 +43,8 @@ Stream stream_of(Device& device, CUstream handle) {
   static auto* const known = new Known;
   const std::lock_guard lock(known->mutex);
   const auto found = known->streams.find(handle);
-  if (found != known->streams.end()) return found->second;
-  return known->streams.emplace(handle, Stream::borrow(device, handle)).first->second;
+  if (found != known->streams.end() && &found->second.device() == &device) return found->second;
+  return known->streams.insert_or_assign(handle, Stream::borrow(device, handle)).first->second;
 }
 
 /// The pool that torch allocates from: the one a device has when torch asks first, so that memory
@@ -54,7 +54,7 @@ std::shared_ptr<MemoryResource> resource_of(Device& device) {
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
   auto& resource = chosen[static_cast<std::size_t>(device.ordinal())];
-  if (resource == nullptr) resource = default_resource(device);
+  if (resource == nullptr || &resource->device() != &device) resource = default_resource(device);
   return resource;
 }
 

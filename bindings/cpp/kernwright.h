@@ -16,6 +16,13 @@
 #include "jit/program.h"
 #include "kernels_src/device_headers.h"
 #include "memory/buffer.h"
+#include "memory/evictable_buffer.h"
+#include "memory/failing_adaptor.h"
+#include "memory/limiting_adaptor.h"
+#include "memory/managed_resource.h"
+#include "memory/pinned_resource.h"
+#include "memory/pool_resource.h"
+#include "memory/tracking_adaptor.h"
 #include "sim/device.h"
 
 namespace kernwright {
