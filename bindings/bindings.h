@@ -14,6 +14,7 @@ namespace py = pybind11;
 void bind_base(py::module_& m);      ///< exceptions
 void bind_core(py::module_& m);      ///< devices, streams, events, launch configurations
 void bind_graph(py::module_& m);     ///< graphs
+void bind_profile(py::module_& m);   ///< recordings of activities
 void bind_memory(py::module_& m);    ///< pinned host memory
 void bind_transfer(py::module_& m);  ///< transfer engines
 void bind_array(py::module_& m);     ///< Array and the exchange of arrays with other libraries

@@ -38,6 +38,7 @@ PYBIND11_MODULE(_core, m) {
   python::bind_base(m);
   python::bind_core(m);
   python::bind_graph(m);
+  python::bind_profile(m);
   python::bind_memory(m);
   python::bind_array(m);
   python::bind_transfer(m);

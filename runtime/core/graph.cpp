@@ -4,6 +4,7 @@
 #include "base/errors.h"
 #include "base/format.h"
 #include "base/log.h"
+#include "core/activity.h"
 #include "core/capture.h"
 #include "core/device.h"
 #include "core/graph_shape.h"
@@ -393,9 +394,18 @@ void Graph::launch(const Stream& stream, const LaunchSite& site) {
                       "a graph cannot be part of another: launch it on a stream that runs");
   }
   box.trail.take_released(released);
+  std::optional<ActivityScope> activity;
+  if (is_recording_activity()) [[unlikely]] {
+    activity.emplace(Activity{.kind = Activity::Kind::graph,
+                              .name = box.tag.name(),
+                              .device = &box.device,
+                              .site = site},
+                     target.handle(), true);
+  }
   box.device.note_launch(box.tag, site);
   const CUresult result = box.device.driver().cuGraphLaunch(box.executable, target.handle());
   if (result != CUDA_SUCCESS) box.device.fail(result, "cuGraphLaunch", box.identify());
+  if (activity) activity->finish();
   box.trail.note(target);
 }
 

@@ -3,6 +3,8 @@
 
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/log.h"
+#include "core/activity.h"
 #include "core/capture.h"
 #include "core/device.h"
 #include "core/launch_limits.h"
@@ -11,6 +13,7 @@
 #include <array>
 #include <atomic>
 #include <mutex>
+#include <optional>
 
 namespace kernwright {
 namespace {
@@ -279,6 +282,34 @@ void Kernel::check(const LaunchConfig& config) const {
   }
 }
 
+namespace {
+
+/// One line that a human can read, written with KERNWRIGHT_LOG=debug.
+void log_launch(const Kernel& kernel, const LaunchConfig& config, const LaunchSite& site) {
+  const Dim3 &g = config.grid, &b = config.block;
+  const std::string place = site.to_string();
+  log(LogLevel::debug,
+      "launch {}[({}, {}, {}), ({}, {}, {})] on {}: {} threads, {} registers each, {} + {} bytes "
+      "of "
+      "shared memory{}{}",
+      kernel.signature().name, g.x, g.y, g.z, b.x, b.y, b.z,
+      config.stream ? config.stream.identify() : "the legacy stream of " + kernel.device().label(),
+      g.count() * b.count(), kernel.attributes().registers, kernel.attributes().shared_bytes,
+      config.shared_bytes, place.empty() ? "" : ", from ", place);
+}
+
+Activity activity_of(const Kernel& kernel, const LaunchConfig& config, const LaunchSite& site) {
+  return {.kind = Activity::Kind::kernel,
+          .name = kernel.signature().name,
+          .device = &kernel.device(),
+          .grid = config.grid,
+          .block = config.block,
+          .bytes = config.shared_bytes,
+          .site = site};
+}
+
+}  // namespace
+
 void Kernel::launch(const LaunchConfig& config, std::span<void* const> arguments,
                     const LaunchSite& site) const {
   const Box& box = *box_;
@@ -306,11 +337,21 @@ void Kernel::launch(const LaunchConfig& config, std::span<void* const> arguments
                               config.block.x,      config.block.y,         config.block.z,
                               config.shared_bytes, config.stream.handle(), attributes.items.data(),
                               attributes.count};
+  if (log_enabled(LogLevel::debug)) [[unlikely]] {
+    log_launch(*this, config, site);
+  }
+  std::optional<ActivityScope> activity;
+  if (is_recording_activity()) [[unlikely]] {
+    activity.emplace(activity_of(*this, config, site), config.stream.handle(), true);
+  }
   device.note_launch(box.tag, site);  // before the launch, so that a fault in it finds its line
   const CUresult result = device.driver().cuLaunchKernelEx(
       &launch, box.function, const_cast<void**>(arguments.data()), nullptr);
   if (result != CUDA_SUCCESS) [[unlikely]] {
     device.fail(result, "cuLaunchKernelEx", box.identify());
+  }
+  if (activity) [[unlikely]] {
+    activity->finish();
   }
   if (any_capture()) [[unlikely]] {
     if (const auto capture = capture_of(device, config.stream.handle())) {

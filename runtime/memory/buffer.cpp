@@ -51,6 +51,19 @@ Buffer::Buffer(std::shared_ptr<MemoryResource> resource, std::size_t bytes, Stre
   const AllocationSiteScope scope(site);
   if (bytes != 0) address_ = resource_->allocate(bytes, stream_);
   bytes_ = bytes;
+  if (is_recording_activity()) [[unlikely]] {
+    note_activity(Activity::Kind::allocation);
+  }
+}
+
+void Buffer::note_activity(Activity::Kind kind) const noexcept {
+  if (address_ == 0) return;
+  record_activity({.kind = kind,
+                   .name = kind == Activity::Kind::allocation ? "allocate" : "release",
+                   .device = &device(),
+                   .bytes = bytes_,
+                   .address = address_,
+                   .site = current_allocation_site()});
 }
 
 Buffer::~Buffer() { release(); }
@@ -150,6 +163,9 @@ bool Buffer::defer_release() noexcept {
 
 void Buffer::release() noexcept {
   if (address_ != 0) {
+    if (is_recording_activity()) [[unlikely]] {
+      note_activity(Activity::Kind::release);
+    }
     const bool has_users = users_.load() != nullptr;
     if (has_users && any_capture() && may_call_driver() && defer_release()) return;
     // Memory that a stream may still use must not be handed out again: leaking it is the lesser

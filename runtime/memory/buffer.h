@@ -1,6 +1,7 @@
 // Owned bytes on a device, or page-locked bytes on the host.
 #pragma once
 
+#include "core/activity.h"
 #include "core/launch_site.h"
 #include "memory/memory_resource.h"
 #include "memory/pinned_buffer.h"
@@ -49,6 +50,7 @@ class Buffer {
   bool wait_for_users() noexcept;
   bool defer_release() noexcept;
   void release() noexcept;
+  void note_activity(Activity::Kind kind) const noexcept;
 
   std::shared_ptr<MemoryResource> resource_;
   Stream stream_;

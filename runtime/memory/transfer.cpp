@@ -3,12 +3,14 @@
 
 #include "base/errors.h"
 #include "base/format.h"
+#include "core/activity.h"
 #include "core/capture.h"
 #include "core/device.h"
 #include "core/event.h"
 #include "core/peers.h"
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 namespace kernwright {
@@ -43,6 +45,18 @@ void finish(Device& device, const Stream& stream, CUresult result, const char* c
   }
 }
 
+/// The scope of a copy or a fill while activities are recorded.
+std::optional<ActivityScope> watch(Device& device, Activity::Kind kind, const char* name,
+                                   std::size_t bytes, const Stream& stream) {
+  std::optional<ActivityScope> scope;
+  if (is_recording_activity()) [[unlikely]] {
+    scope.emplace(
+        Activity{.kind = kind, .name = name, .device = &device, .bytes = bytes, .site = {}},
+        stream.handle(), true);
+  }
+  return scope;
+}
+
 /// A pattern of `size` bytes that repeats a shorter one is filled as that: wider stores are quicker
 /// than strided ones, and 8 bytes have no fill of their own.
 std::size_t shrink_pattern(std::uint64_t& pattern, std::size_t size) noexcept {
@@ -73,10 +87,12 @@ void copy_to_device(Device& device, CUdeviceptr to, const void* from, std::size_
   if (bytes == 0) return;
   const ContextGuard guard(device);
   refuse_in_capture_of(device, stream, from);
+  auto activity = watch(device, Activity::Kind::copy, "host to device", bytes, stream);
   const DriverApi& api = device.driver();
   const CUresult result = stream ? api.cuMemcpyHtoDAsync(to, from, bytes, stream.handle())
                                  : api.cuMemcpyHtoD(to, from, bytes);
   finish(device, stream, result, "cuMemcpyHtoD", bytes, to);
+  if (activity) activity->finish();
 }
 
 void copy_to_host(Device& device, void* to, CUdeviceptr from, std::size_t bytes,
@@ -85,10 +101,12 @@ void copy_to_host(Device& device, void* to, CUdeviceptr from, std::size_t bytes,
   if (bytes == 0) return;
   const ContextGuard guard(device);
   refuse_in_capture_of(device, stream, to);
+  auto activity = watch(device, Activity::Kind::copy, "device to host", bytes, stream);
   const DriverApi& api = device.driver();
   const CUresult result = stream ? api.cuMemcpyDtoHAsync(to, from, bytes, stream.handle())
                                  : api.cuMemcpyDtoH(to, from, bytes);
   finish(device, stream, result, "cuMemcpyDtoH", bytes, from);
+  if (activity) activity->finish();
 }
 
 void copy_on_device(Device& device, CUdeviceptr to, CUdeviceptr from, std::size_t bytes,
@@ -97,8 +115,10 @@ void copy_on_device(Device& device, CUdeviceptr to, CUdeviceptr from, std::size_
   if (bytes == 0) return;
   const ContextGuard guard(device);
   if (!stream) refuse_in_capturing_thread(device, "a copy that returns when it is done");
+  auto activity = watch(device, Activity::Kind::copy, "on the device", bytes, stream);
   const CUresult result = device.driver().cuMemcpyDtoDAsync(to, from, bytes, stream.handle());
   finish(device, stream, result, "cuMemcpyDtoD", bytes, to);
+  if (activity) activity->finish();
 }
 
 bool is_page_locked(Device& device, const void* address) {
@@ -148,9 +168,11 @@ void copy_across(Device& to_device, CUdeviceptr to, Device& from_device, CUdevic
   ready.record(source);
   target.wait(ready);
   const ContextGuard guard(to_device);
+  auto activity = watch(to_device, Activity::Kind::copy, "device to device", bytes, target);
   const CUresult result = to_device.driver().cuMemcpyPeerAsync(
       to, to_device.context(), from, from_device.context(), bytes, target.handle());
   finish(to_device, target, result, "cuMemcpyPeerAsync", bytes, to);
+  if (activity) activity->finish();
   // What was read may be freed or written next, in the order of its own device's stream.
   Event over(to_device, false);
   over.record(target);
@@ -180,6 +202,7 @@ void fill(Device& device, CUdeviceptr to, std::uint64_t pattern, std::size_t ele
   if (!stream) refuse_in_capturing_thread(device, "a fill that returns when it is done");
   const DriverApi& api = device.driver();
   const CUstream handle = stream.handle();
+  auto activity = watch(device, Activity::Kind::fill, "fill", bytes, stream);
   CUresult result = CUDA_SUCCESS;
   switch (size) {
     case 1:
@@ -195,6 +218,7 @@ void fill(Device& device, CUdeviceptr to, std::uint64_t pattern, std::size_t ele
       result = fill_pairs(api, to, pattern, steps, handle);
   }
   finish(device, stream, result, "cuMemset", bytes, to);
+  if (activity) activity->finish();
 }
 
 }  // namespace kernwright

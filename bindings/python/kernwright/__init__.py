@@ -139,6 +139,7 @@ __all__ = [
     "ones_like",
     "pack",
     "pinned",
+    "profile",
     "strided",
     "time_kernel",
     "use_pack",
@@ -155,6 +156,7 @@ _LATER = {
     "lint": "_lint",
     "memory": "memory",
     "pack": "_pack",
+    "profile": "_profile",
     "time_kernel": "_timing",
     "use_pack": "_pack",
 }

@@ -185,6 +185,9 @@ class Graph:
     def update(self, node: GraphNode | SupportsIndex, *arguments: Any) -> None: ...
     def reset(self) -> None: ...
 
+class _Recording:
+    def end(self) -> list[tuple[Any, ...]]: ...
+
 class Transfer:
     """A copy on its way; `result()` waits and gives the array that was filled."""
 

@@ -1,0 +1,53 @@
+// Recordings of activities for Python: begin, end, and each activity as a plain tuple.
+#include "bindings.h"
+#include "core/activity.h"
+#include "core/device.h"
+#include "current.h"
+#include "python_support.h"
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace kernwright::python {
+namespace {
+
+const char* kind_name(Activity::Kind kind) {
+  constexpr const char* kNames[] = {"kernel", "graph", "copy", "fill", "allocation", "release"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+py::tuple extents(const Dim3& value) { return py::make_tuple(value.x, value.y, value.z); }
+
+/// In the order of the fields of kernwright._profile.Activity.
+py::tuple activity_tuple(const Activity& a) {
+  std::string place;
+  {
+    const py::gil_scoped_release unlocked;  // a Python line is looked up with the GIL taken anew
+    place = a.site.to_string();
+  }
+  return py::make_tuple(kind_name(a.kind), text_object(a.name), DeviceObject{a.device}, a.stream,
+                        extents(a.grid), extents(a.block), a.bytes, a.address, a.thread,
+                        text_object(place), a.host_begin_ms, a.host_ms, a.begin_ms, a.device_ms);
+}
+
+py::list end_recording(ActivityRecording& recording) {
+  std::vector<Activity> activities;
+  {
+    const py::gil_scoped_release unlocked;
+    activities = recording.end();
+  }
+  py::list list;
+  for (const Activity& activity : activities) list.append(activity_tuple(activity));
+  return list;
+}
+
+}  // namespace
+
+void bind_profile(py::module_& m) {
+  py::class_<ActivityRecording, std::shared_ptr<ActivityRecording>>(m, "_Recording")
+      .def(py::init(&ActivityRecording::begin))
+      .def("end", &end_recording);
+}
+
+}  // namespace kernwright::python

@@ -1,0 +1,180 @@
+"""profile(): what a part of the program asks of the devices, and how long each thing takes."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import defaultdict, namedtuple
+from collections.abc import Iterable
+from typing import Any
+
+from kernwright import _core
+from kernwright.errors import Error
+
+Activity = namedtuple(
+    "Activity",
+    "kind name device stream grid block bytes address thread place host_begin_ms host_ms begin_ms "
+    "device_ms",
+)
+Activity.__module__ = __name__
+Activity.__doc__ = """One thing that was asked of a device.
+
+`kind` is "kernel", "graph", "copy", "fill", "allocation" or "release"; times are milliseconds since
+the profile began, of the host's call and of the work on the device (`device_ms` is None where there
+is none: allocations, and what a capture recorded). `place` is the line that asked for it.
+"""
+
+Row = namedtuple("Row", "kind name count total_ms mean_ms best_ms bytes")
+Row.__module__ = __name__
+Row.__doc__ = """All activities of one kind and name."""
+
+
+class Profile:
+    """A recording, begun and ended by `with`; then its activities, their sums and a trace."""
+
+    def __init__(self) -> None:
+        self._recording: _core._Recording | None = None
+        self._activities: list[Activity] | None = None
+
+    def __enter__(self) -> Profile:
+        if self._recording is not None or self._activities is not None:
+            raise Error("a profile records once: make another with kw.profile()")
+        self._recording = _core._Recording()
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        recording, self._recording = self._recording, None
+        assert recording is not None
+        self._activities = [
+            Activity(*values)._replace(device_ms=None if values[-1] < 0 else values[-1])
+            for values in recording.end()
+        ]
+
+    @property
+    def activities(self) -> list[Activity]:
+        """Everything recorded, in the order of the calls."""
+        if self._activities is None:
+            raise Error("the profile is not done: leave its `with` block first")
+        return self._activities
+
+    @property
+    def rows(self) -> list[Row]:
+        """Sums by kind and name, the longest first."""
+        groups: dict[tuple[str, str], list[Activity]] = defaultdict(list)
+        for activity in self.activities:
+            groups[activity.kind, activity.name].append(activity)
+        rows = [_row(kind, name, group) for (kind, name), group in groups.items()]
+        return sorted(rows, key=lambda row: row.total_ms, reverse=True)
+
+    def summary(self) -> str:
+        """A table of rows; drawn by rich when that is installed."""
+        header = ("kind", "name", "count", "total ms", "mean ms", "best ms", "GB/s")
+        cells = [
+            (
+                row.kind,
+                row.name,
+                str(row.count),
+                f"{row.total_ms:.4f}",
+                f"{row.mean_ms:.4f}",
+                f"{row.best_ms:.4f}",
+                _rate(row),
+            )
+            for row in self.rows
+        ]
+        try:
+            return _rich_table(header, cells)
+        except ImportError:
+            return _plain_table(header, cells)
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    def trace(self) -> dict[str, Any]:
+        """The activities in the format of Chrome's trace viewer and of Perfetto."""
+        events: list[dict[str, Any]] = []
+        used = defaultdict(int)
+        for activity in self.activities:
+            host = {"pid": "host", "tid": f"thread {activity.thread}"}
+            events.append(
+                {"name": activity.name, "cat": activity.kind, "ph": "X", **host,
+                 "ts": 1e3 * activity.host_begin_ms, "dur": 1e3 * activity.host_ms,
+                 "args": _details(activity)}
+            )  # fmt: skip
+            if activity.device_ms is not None:
+                events.append(
+                    {"name": activity.name, "cat": activity.kind, "ph": "X",
+                     "pid": str(activity.device), "tid": f"stream {activity.stream:#x}",
+                     "ts": 1e3 * activity.begin_ms, "dur": 1e3 * activity.device_ms,
+                     "args": _details(activity)}
+                )  # fmt: skip
+            sign = {"allocation": 1, "release": -1}.get(activity.kind)
+            if sign is not None:
+                used[activity.device] += sign * activity.bytes
+                events.append(
+                    {"name": "memory of arrays", "ph": "C", "pid": str(activity.device),
+                     "ts": 1e3 * activity.host_begin_ms, "args": {"bytes": used[activity.device]}}
+                )  # fmt: skip
+        return {"traceEvents": events, "displayTimeUnit": "ms"}
+
+    def save_trace(self, path: str | os.PathLike[str]) -> None:
+        """Writes trace() as JSON, for chrome://tracing or ui.perfetto.dev."""
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(self.trace(), file)
+
+
+def profile() -> Profile:
+    """Records launches, copies, fills and allocations of the process: ``with kw.profile() as p``.
+
+    One profile at a time. Work is timed by events around it on its stream, which costs a few
+    microseconds a call; the end of the block waits for what was timed.
+    """
+    return Profile()
+
+
+def _row(kind: str, name: str, group: list[Activity]) -> Row:
+    times = [a.host_ms if a.device_ms is None else a.device_ms for a in group]
+    moved = 0 if kind == "kernel" else sum(a.bytes for a in group)
+    return Row(kind, name, len(group), sum(times), sum(times) / len(times), min(times), moved)
+
+
+def _rate(row: Row) -> str:
+    if row.kind not in ("copy", "fill") or row.total_ms <= 0:
+        return ""
+    return f"{row.bytes / row.total_ms / 1e6:.2f}"
+
+
+def _details(activity: Activity) -> dict[str, Any]:
+    details: dict[str, Any] = {"bytes": activity.bytes}
+    if activity.place:
+        details["from"] = activity.place
+    if activity.kind == "kernel":
+        details |= {"grid": activity.grid, "block": activity.block}
+    return details
+
+
+def _rich_table(header: Iterable[str], cells: list[tuple[str, ...]]) -> str:
+    import io
+
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table()
+    for number, title in enumerate(header):
+        table.add_column(title, justify="left" if number < 2 else "right")
+    for line in cells:
+        table.add_row(*line)
+    out = io.StringIO()
+    Console(file=out, width=120).print(table)
+    return out.getvalue().rstrip()
+
+
+def _plain_table(header: tuple[str, ...], cells: list[tuple[str, ...]]) -> str:
+    lines = [header, *cells]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
+    return "\n".join(
+        "  ".join(
+            text.ljust(width) if i < 2 else text.rjust(width)
+            for i, (text, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    )
