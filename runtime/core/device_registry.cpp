@@ -105,14 +105,15 @@ void DeviceRegistry::publish(std::atomic<const List*>& place, List list) {
 
 Device& DeviceRegistry::replace(Device& old) {
   const std::lock_guard lock(mutex_);
-  std::unique_ptr<Device> made(new Device(*this, old.driver(), old.is_simulated(), old.ordinal(),
-                                          old.handle(), old.generation() + 1));
+  // What throws leaves the lists as they are, and at most a device that nobody knows.
+  owned_.push_back(std::unique_ptr<Device>(new Device(
+      *this, old.driver(), old.is_simulated(), old.ordinal(), old.handle(), old.generation() + 1)));
+  Device& made = *owned_.back();
   std::atomic<const List*>& place = old.is_simulated() ? sim_ : cuda_;
   List list = *place.load();
-  std::replace(list.begin(), list.end(), &old, made.get());
+  std::replace(list.begin(), list.end(), &old, &made);
   publish(place, std::move(list));
-  owned_.push_back(std::move(made));
-  return *owned_.back();
+  return made;
 }
 
 std::vector<Device*> DeviceRegistry::make_devices(const DriverApi& api, bool simulated) {
