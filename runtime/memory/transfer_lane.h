@@ -67,6 +67,7 @@ class TransferLane : public std::enable_shared_from_this<TransferLane> {
   };
 
   void run();
+  void enter_context() noexcept;
   std::vector<InFlight> take_landed();
   void serve(Job& job);
   void copy_directly(const Job& job);
