@@ -134,7 +134,8 @@ py::object to_device(const py::object& self, const py::object& device) {
     const Array source = array.is_contiguous() ? array : kernels::copy(array, after);
     made = Array::empty(target, array.shape(), array.type(), stream);
     copy_across(target, made.address(), home, source.address(), source.nbytes(), stream, after);
-    source.use_on(stream ? stream : Stream::legacy(target));
+    // The stream that read it waits for the copy, and so does whoever waits for that stream.
+    source.use_on(after ? after : Stream::legacy(home));
   }
   return py::cast(std::move(made));
 }

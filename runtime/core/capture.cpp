@@ -7,6 +7,7 @@
 #include "core/lifecycle.h"
 
 #include <algorithm>
+#include <shared_mutex>
 #include <utility>
 
 namespace kernwright {
@@ -35,6 +36,12 @@ std::shared_ptr<Capture> find_if(const Condition& condition) {
   const auto found = std::find_if(all.list.begin(), all.list.end(),
                                   [&](const auto& capture) { return condition(*capture); });
   return found != all.list.end() ? *found : nullptr;
+}
+
+/// Shared by those who rely on a stream not being captured, exclusive for who begins a capture.
+std::shared_mutex& beginning() {
+  static auto* const mutex = new std::shared_mutex;
+  return *mutex;
 }
 
 }  // namespace
@@ -197,6 +204,11 @@ void refuse_in_capturing_thread(const Device& device, const char* what, const ch
                             what, capture->origin().identify(), advice),
                      CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 }
+
+CaptureHold::CaptureHold() { beginning().lock_shared(); }
+CaptureHold::~CaptureHold() { beginning().unlock_shared(); }
+CaptureStart::CaptureStart() { beginning().lock(); }
+CaptureStart::~CaptureStart() { beginning().unlock(); }
 
 RelaxedCapture::RelaxedCapture(const Device& device) noexcept : api_(device.driver()) {
   changed_ = may_call_driver() && !device.lost() &&

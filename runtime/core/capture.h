@@ -113,6 +113,26 @@ std::shared_ptr<Capture> capture_on(const Device& device);
 /// `stream`; 0 when it records nothing. The device's context must be current.
 std::uint64_t capture_id(const Device& device, CUstream stream) noexcept;
 
+/// While it lives no stream begins to record into a graph of ours: for finding out that a stream does
+/// not and then asking it or marking it, which would break a capture that began in between. For
+/// short calls of the driver only: not around waits of the host, and not around Stream::wait().
+class CaptureHold {
+ public:
+  CaptureHold();
+  ~CaptureHold();
+  CaptureHold(const CaptureHold&) = delete;
+  CaptureHold& operator=(const CaptureHold&) = delete;
+};
+
+/// Held around the driver's call by which a stream begins to record.
+class CaptureStart {
+ public:
+  CaptureStart();
+  ~CaptureStart();
+  CaptureStart(const CaptureStart&) = delete;
+  CaptureStart& operator=(const CaptureStart&) = delete;
+};
+
 /// Throws CaptureError when `stream` records into a graph, ours or another library's: `what` names
 /// the call ("synchronize()"), `advice` says what to do instead. The device's context must be
 /// current.

@@ -286,7 +286,11 @@ void Graph::begin_capture(const Stream& stream) {
   refuse_in_capture(box.device, stream.handle(), "a second capture",
                     "end the capture that is going on first");
   const DriverApi& api = box.device.driver();
-  const CUresult result = api.cuStreamBeginCapture(stream.handle(), CU_STREAM_CAPTURE_MODE_RELAXED);
+  CUresult result = CUDA_SUCCESS;
+  {
+    const CaptureStart starting;
+    result = api.cuStreamBeginCapture(stream.handle(), CU_STREAM_CAPTURE_MODE_RELAXED);
+  }
   if (result != CUDA_SUCCESS) {
     box.device.fail(result, "cuStreamBeginCapture", stream.identify());
   }

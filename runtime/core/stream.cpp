@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <optional>
 #include <thread>
 
 namespace kernwright {
@@ -149,8 +150,11 @@ void Stream::wait(const Event& event) const {
   if (any_capture() || event.capture() != 0 || (handle() != nullptr && !is_owned())) {
     join_capture(event);
   }
+  std::optional<CaptureStart> starting;  // the stream records from now on when the event's does
+  if (event.capture() != 0) starting.emplace();
   const CUresult result =
       self.device.driver().cuStreamWaitEvent(self.handle, event.handle(), CU_EVENT_WAIT_DEFAULT);
+  starting.reset();
   if (result != CUDA_SUCCESS) self.device.fail(result, "cuStreamWaitEvent", self.identify());
 }
 
