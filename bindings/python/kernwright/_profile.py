@@ -69,7 +69,7 @@ class Profile:
     def summary(self) -> str:
         """A table of rows; drawn by rich when that is installed."""
         header = ("kind", "name", "count", "total ms", "mean ms", "best ms", "GB/s")
-        cells = [
+        cells: list[tuple[str, ...]] = [
             (
                 row.kind,
                 row.name,
