@@ -51,6 +51,42 @@ def allocation() -> str | None:
     return table(f"Allocating 4 MB and freeing it, {device}:", ("", "us, median"), rows)
 
 
+def graphs() -> str | None:
+    document = load("graph_replay")
+    if document is None:
+        return None
+    kernels = document["cpp"]["kernels"]
+    rows = [
+        (f"C++: {name}", f"{result['median'] / kernels:.3f}")
+        for name, result in document["cpp"].items()
+        if isinstance(result, dict)
+    ] + [
+        (f"Python: {name}", f"{result['median'] / kernels:.3f}")
+        for name, result in document["launch until done"].items()
+    ]
+    title = f"{kernels} small kernels from launch to end, {document['machine']['device']}:"
+    return table(title, ("", "us a kernel, median"), rows)
+
+
+def transfers() -> str | None:
+    document = load("transfer_pipeline")
+    if document is None:
+        return None
+    rows = [
+        (
+            f"{kind} memory",
+            f"{result['serial ms']:.1f} | {result['pipeline ms']:.1f} | "
+            f"{result['pipeline / serial']:.2f} | {result['GB/s both ways']:.0f}",
+        )
+        for kind in ("page-locked", "pageable")
+        for result in (document[kind],)
+    ]
+    title = "Host to device, compute, device to host, in pieces of 16.8 MB"
+    columns = "ms one after the other | ms through a TransferEngine | ratio | GB/s both ways"
+    text = table(f"{title}, {document['machine']['device']}:", ("", columns), rows)
+    return text.replace("|---|---|", "|---|---|---|---|---|")
+
+
 def compile_cost() -> str | None:
     document = load("compile_cost_gpu")
     if document is None:
@@ -113,7 +149,8 @@ def simulated() -> str | None:
 
 
 def main() -> None:
-    parts = [make() for make in (launch, allocation, compile_cost, cached, imports, simulated)]
+    subjects = (launch, allocation, graphs, transfers, compile_cost, cached, imports, simulated)
+    parts = [make() for make in subjects]
     text = README.read_text()
     start, end = text.index(BEGIN) + len(BEGIN), text.index(END)
     body = "\n" + "\n".join(part for part in parts if part) + "\n"
