@@ -92,7 +92,7 @@ class Profile:
     def trace(self) -> dict[str, Any]:
         """The activities in the format of Chrome's trace viewer and of Perfetto."""
         events: list[dict[str, Any]] = []
-        used = defaultdict(int)
+        used: dict[_core.Device, int] = defaultdict(int)
         for activity in self.activities:
             host = {"pid": "host", "tid": f"thread {activity.thread}"}
             events.append(
@@ -153,18 +153,17 @@ def _details(activity: Activity) -> dict[str, Any]:
 
 
 def _rich_table(header: Iterable[str], cells: list[tuple[str, ...]]) -> str:
+    import importlib
     import io
 
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table()
+    console = importlib.import_module("rich.console")
+    table = importlib.import_module("rich.table").Table()
     for number, title in enumerate(header):
         table.add_column(title, justify="left" if number < 2 else "right")
     for line in cells:
         table.add_row(*line)
     out = io.StringIO()
-    Console(file=out, width=120).print(table)
+    console.Console(file=out, width=120).print(table)
     return out.getvalue().rstrip()
 
 
