@@ -87,6 +87,7 @@ CUdeviceptr LaunchFrame::stage(const HostArgument& host, const py::object& value
     const GilRelease unlocked;
     staged.array = Array::from_host(device_, data, std::move(shape), type);
   } else {
+    const GilRelease unlocked;
     staged.array = Array::empty(device_, std::move(shape), type, stream_);
   }
   if (host.copy_out) {

@@ -8,6 +8,8 @@
 #include "current.h"
 #include "dtype.h"
 #include "gil.h"
+#include "launch_site.h"
+#include "memory/allocation_site.h"
 #include "memory/transfer_engine.h"
 #include "python_support.h"
 
@@ -104,8 +106,12 @@ TransferObject upload(const EngineObject& self, const py::object& values, const 
   Stream first;
   if (out.is_none()) {
     // Made in the order of the upload: only a stream that was named has to be waited for.
-    target = Array::empty(device, Shape(host.shape(), host.shape() + host.ndim()), *type,
-                          engine.upload_stream());
+    Shape shape(host.shape(), host.shape() + host.ndim());
+    const AllocationSiteScope scope(user_site());
+    const GilRelease unlocked;
+    target = Array::empty(device, std::move(shape), *type, engine.upload_stream());
+  }
+  if (out.is_none()) {
     if (!after.is_none()) first = predecessor(after, device);
   } else {
     target = out.cast<const Array&>();

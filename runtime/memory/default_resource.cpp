@@ -27,7 +27,7 @@ DefaultResources& defaults() {
   return *instance;
 }
 
-/// NOTE: the simulated device checks every access against the bounds of its allocation, and finds the
+/// NOTE: the simulated device checks every access against its allocation, and finds the
 /// use of freed memory. Blocks of a pool would hide both, so arrays are allocated one by one there.
 std::shared_ptr<MemoryResource> make_first(Device& device) {
   if (device.is_simulated()) return std::make_shared<AsyncResource>(device);

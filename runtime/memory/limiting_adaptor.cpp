@@ -5,6 +5,7 @@
 #include "base/format.h"
 #include "base/log.h"
 #include "core/device.h"
+#include "memory/reclaim.h"
 
 #include <limits>
 #include <utility>
@@ -30,7 +31,7 @@ CUdeviceptr LimitingAdaptor::allocate(std::size_t bytes, const Stream& stream) {
       const std::size_t limit = limit_;
       const std::size_t used = used_;
       lock.unlock();
-      const std::string holders = describe_holders(records());
+      const std::string holders = is_reclaim_forbidden() ? "" : describe_holders(records());
       throw OutOfMemory(
           format("{}: no memory for {} bytes, over the limit of {} bytes; {} bytes used{}{}",
                  device().identify(), bytes, limit, used,

@@ -50,7 +50,7 @@ void throw_out_of_memory(Device& device, std::size_t bytes, const MemoryStats& u
   std::size_t free = 0;
   std::size_t total = 0;
   if (device.driver().cuMemGetInfo(&free, &total) != CUDA_SUCCESS) free = total = 0;
-  const std::string holders = describe_holders(held);
+  const std::string holders = is_reclaim_forbidden() ? "" : describe_holders(held);
   throw OutOfMemory(
       format("{}: no memory for {} bytes{}{}; {} bytes used, {} reserved, {} of {} free{}{}: free "
              "arrays that are no longer needed, or work in smaller pieces",

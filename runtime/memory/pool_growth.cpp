@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <utility>
 
 namespace kernwright {
@@ -17,19 +18,33 @@ std::size_t round_up(std::size_t bytes, std::size_t unit) {
   return rest == 0 ? bytes : bytes + (unit - rest);
 }
 
-/// Whether the host may ask or wait for the stream: not while it, or one that it waits for by
-/// itself, is captured.
+/// Whether the host may ask or mark the stream: not while it, or one that it waits for by itself,
+/// is captured. True as long as the caller has a CaptureHold.
 bool may_ask(const Stream& stream) {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   const CUresult result = stream.device().driver().cuStreamIsCapturing(stream.handle(), &status);
   return result != CUDA_ERROR_STREAM_CAPTURE_IMPLICIT && status == CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
+/// The work of the stream until now, nothing while it is captured.
+std::optional<Event> mark(const Stream& stream) {
+  Event reached(stream.device(), false);
+  const CaptureHold held;
+  if (!may_ask(stream)) return std::nullopt;
+  reached.record(stream);
+  return reached;
+}
+
 }  // namespace
 
-bool PoolResource::Growth::is_idle(const State::FreeingStream& other) {
-  if (other.last_free) return other.last_free->done();
-  return may_ask(other.stream) && other.stream.done();
+/// CUDA_SUCCESS when the work of before the last free is done, CUDA_ERROR_NOT_READY when not.
+/// NOTE: called with the lock held, which a thread with the interpreter's lock may wait for: an
+/// error must be told later, because its message asks for that lock.
+CUresult PoolResource::Growth::ask(const Device& device,
+                                   const State::FreeingStream& other) noexcept {
+  const DriverApi& api = device.driver();
+  if (other.last_free) return api.cuEventQuery(other.last_free->handle());
+  return may_ask(other.stream) ? api.cuStreamQuery(other.stream.handle()) : CUDA_ERROR_NOT_READY;
 }
 
 PoolResource::Growth::Growth(PoolResource& pool, std::size_t bytes, const Stream& stream)
@@ -98,10 +113,16 @@ CUdeviceptr PoolResource::Growth::take_own() {
 CUdeviceptr PoolResource::Growth::take_idle() {
   if (arena_ != nullptr) return 0;
   // NOTE: the driver is asked under the lock, so that nothing is freed between answer and use.
-  const std::lock_guard lock(state_.mutex);
+  std::unique_lock lock(state_.mutex);
   for (const SegmentHeap::Owner donor : heap_.donors(bytes_, owner_)) {
     const auto found = state_.streams.find(donor);
-    if (found == state_.streams.end() || !is_idle(found->second)) continue;
+    if (found == state_.streams.end()) continue;
+    const CUresult answer = ask(pool_.device_, found->second);
+    if (answer == CUDA_ERROR_NOT_READY) continue;
+    if (answer != CUDA_SUCCESS) {
+      lock.unlock();
+      pool_.device_.fail(answer, "cuStreamQuery");
+    }
     heap_.settle(donor, state_.clock);
     state_.forget_stream(donor);
     if (Block* const block = heap_.take(bytes_, owner_)) {
@@ -113,10 +134,16 @@ CUdeviceptr PoolResource::Growth::take_idle() {
 
 void PoolResource::Growth::settle_idle(PoolResource& pool) {
   State& state = *pool.state_;
-  const std::lock_guard lock(state.mutex);
+  std::unique_lock lock(state.mutex);
   std::vector<SegmentHeap::Owner> idle;
   for (const auto& [owner, stream] : state.streams) {
-    if (is_idle(stream)) idle.push_back(owner);
+    const CUresult answer = ask(pool.device_, stream);
+    if (answer == CUDA_ERROR_NOT_READY) continue;
+    if (answer != CUDA_SUCCESS) {
+      lock.unlock();
+      pool.device_.fail(answer, "cuStreamQuery");
+    }
+    idle.push_back(owner);
   }
   for (const SegmentHeap::Owner owner : idle) {
     state.heap.settle(owner, state.clock);
@@ -124,6 +151,22 @@ void PoolResource::Growth::settle_idle(PoolResource& pool) {
   }
   constexpr std::size_t kCrowd = 16;
   state.crowd = std::max(kCrowd, 2 * state.streams.size());
+  state.crowded.store(false, std::memory_order_relaxed);
+}
+
+/// Makes `target` wait until `donor` is past the last free, which `freed` marks where nothing does.
+CUresult PoolResource::Growth::wait_for(const Stream& target, const State::FreeingStream& donor,
+                                        const Event& freed) noexcept {
+  const DriverApi& api = pool_.device_.driver();
+  CUevent mark = freed.handle();
+  if (donor.last_free) {
+    mark = donor.last_free->handle();
+  } else {
+    if (!may_ask(donor.stream)) return CUDA_ERROR_NOT_READY;
+    const CUresult recorded = api.cuEventRecord(mark, donor.stream.handle());
+    if (recorded != CUDA_SUCCESS) return recorded;
+  }
+  return api.cuStreamWaitEvent(target.handle(), mark, CU_EVENT_WAIT_DEFAULT);
 }
 
 /// Memory of a stream at work: ours waits for it on the device.
@@ -131,19 +174,13 @@ CUdeviceptr PoolResource::Growth::take_busy() {
   if (arena_ != nullptr || pool_.is_host_accessible()) return 0;
   const Stream target = stream_ ? stream_ : state_.legacy;
   if (!may_ask(target)) return 0;
+  const Event freed(pool_.device_, false);
   const std::lock_guard lock(state_.mutex);
   for (const SegmentHeap::Owner donor : heap_.donors(bytes_, owner_)) {
     const auto found = state_.streams.find(donor);
     if (found == state_.streams.end()) continue;
-    State::FreeingStream& other = found->second;
-    if (other.last_free) {
-      target.wait(*other.last_free);
-    } else {
-      if (!may_ask(other.stream)) continue;
-      Event freed(pool_.device_, false);
-      freed.record(other.stream);
-      target.wait(freed);
-    }
+    // A refusal tells nothing of this request: there are other ways to memory.
+    if (wait_for(target, found->second, freed) != CUDA_SUCCESS) continue;
     Block* const block = heap_.take_from(donor, bytes_);
     if (block == nullptr) continue;
     ++state_.stats.stream_waits;
@@ -261,8 +298,9 @@ void PoolResource::Growth::settle_all(PoolResource& pool) {
     if (other.last_free) {
       other.last_free->synchronize();
     } else {
-      if (!may_ask(other.stream)) continue;
-      other.stream.synchronize();
+      const std::optional<Event> freed = mark(other.stream);
+      if (!freed) continue;
+      freed->synchronize();
     }
     const std::lock_guard lock(state.mutex);
     state.heap.settle(owner, until);

@@ -76,7 +76,10 @@ PoolResource::State::FreeingStream& PoolResource::State::freeing_stream(const St
                                                                         Owner owner) {
   if (latest != nullptr && latest_owner == owner) return *latest;
   auto [entry, is_new] = streams.try_emplace(owner);
-  if (is_new) entry->second.stream = stream ? stream : legacy;
+  if (is_new) {
+    entry->second.stream = stream ? stream : legacy;
+    if (streams.size() > crowd) crowded.store(true, std::memory_order_relaxed);
+  }
   latest = &entry->second;
   latest_owner = owner;
   return *latest;
@@ -134,7 +137,7 @@ PoolResource::PoolResource(std::shared_ptr<MemoryResource> upstream, Options opt
 CUdeviceptr PoolResource::try_allocate(std::size_t bytes, const Stream& stream) {
   device_.require_usable();
   require_allocatable(device_, bytes, stream);
-  if (any_capture()) return 0;
+  if (any_capture() || state_->crowded.load(std::memory_order_relaxed)) return 0;
   const State::Owner owner = state_->owner_of(stream);
   const std::lock_guard lock(state_->mutex);
   State::Block* const block = state_->heap.take(bytes, owner);
@@ -143,6 +146,7 @@ CUdeviceptr PoolResource::try_allocate(std::size_t bytes, const Stream& stream) 
 
 CUdeviceptr PoolResource::allocate(std::size_t bytes, const Stream& stream) {
   if (const CUdeviceptr address = try_allocate(bytes, stream)) return address;
+  if (state_->crowded.load(std::memory_order_relaxed)) let_idle_streams_go();
   if (any_capture()) {
     if (const CUdeviceptr address = allocate_in_capture(bytes, stream)) return address;
   }
@@ -160,7 +164,6 @@ void PoolResource::release(CUdeviceptr address, std::size_t bytes, const Stream&
   const State::Owner owner = state_->owner_of(stream);
   if (!State::stays_valid(stream)) return release_marked(address, bytes, stream);
   std::shared_ptr<Arena> done;
-  bool crowded = false;
   {
     const std::lock_guard lock(state_->mutex);
     State::Block* const block = state_->heap.find(address);
@@ -172,10 +175,8 @@ void PoolResource::release(CUdeviceptr address, std::size_t bytes, const Stream&
       state_->heap.give(block, owner, ++state_->clock);
       state_->note_freed(*block);
     }
-    crowded = state_->is_crowded();
   }
   if (done != nullptr) give_back_arena(*done);
-  if (crowded) let_idle_streams_go();
 }
 
 /// Frees memory of a stream that may vanish: an event marks how far its work has come.
@@ -204,27 +205,17 @@ void PoolResource::release_marked(CUdeviceptr address, std::size_t bytes, const 
   // What follows may throw: the block then stays held, because its stream may still use it.
   if (!event) event.emplace(device_, false);
   event->record(stream);
-  bool crowded = false;
-  {
-    const std::lock_guard lock(state_->mutex);
-    state_->freeing_stream(stream, owner).last_free = std::move(event);
-    state_->heap.give(block, owner, ++state_->clock);
-    state_->note_freed(*block);
-    crowded = state_->is_crowded();
-  }
-  if (crowded) let_idle_streams_go();
+  const std::lock_guard lock(state_->mutex);
+  state_->freeing_stream(stream, owner).last_free = std::move(event);
+  state_->heap.give(block, owner, ++state_->clock);
+  state_->note_freed(*block);
 }
 
 /// Streams that come and go leave memory behind, and are kept alive for it: not too many of them.
-void PoolResource::let_idle_streams_go() noexcept {
-  try {
-    const ContextGuard guard(device_);
-    const RelaxedCapture relaxed(device_);
-    Growth::settle_idle(*this);
-  } catch (const std::exception& error) {
-    log(LogLevel::debug, "streams of the pool of {} could not be asked: {}", device_.label(),
-        error.what());
-  }
+void PoolResource::let_idle_streams_go() {
+  const ContextGuard guard(device_);
+  const RelaxedCapture relaxed(device_);
+  Growth::settle_idle(*this);
 }
 
 void PoolResource::deallocate(CUdeviceptr address, std::size_t bytes,

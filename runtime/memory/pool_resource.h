@@ -85,7 +85,7 @@ class PoolResource final : public MemoryResource,
   void release_marked(CUdeviceptr address, std::size_t bytes, const Stream& stream);
   std::shared_ptr<Arena> release_of_arena(CUdeviceptr address, std::size_t bytes,
                                           const Stream& stream);
-  void let_idle_streams_go() noexcept;
+  void let_idle_streams_go();
   void release_held(CUdeviceptr address, const Stream& stream);
   void give_back_arena(Arena& arena) noexcept;
   void drop_graph(const Arena& arena) noexcept;

@@ -51,7 +51,6 @@ struct PoolResource::State {
   /// The entry of the stream among those that memory is freed on.
   FreeingStream& freeing_stream(const Stream& stream, Owner owner);
   void forget_stream(Owner owner) noexcept;
-  bool is_crowded() const noexcept { return streams.size() > crowd; }
   void sample(bool always) noexcept;
   void note_reserved(std::size_t bytes) noexcept;
   void note_given_back(std::size_t bytes) noexcept;
@@ -68,7 +67,8 @@ struct PoolResource::State {
   std::unordered_map<Owner, FreeingStream> streams;
   FreeingStream* latest = nullptr;  ///< of `streams`: the one freed on last
   Owner latest_owner = 0;
-  std::size_t crowd = 16;         ///< more streams than this: those that are idle are let go
+  std::size_t crowd = 16;  ///< more streams than this: those that are idle are let go
+  std::atomic<bool> crowded{false};
   std::uint64_t clock = 0;        ///< counts frees
   std::uint64_t anonymous = 0;    ///< frees on streams that no id stands for
   std::uint64_t block_bytes = 0;  ///< of blocks in use, arenas included
@@ -96,7 +96,7 @@ class PoolResource::Growth {
 
  private:
   using Block = SegmentHeap::Block;
-  static bool is_idle(const State::FreeingStream& other);
+  static CUresult ask(const Device& device, const State::FreeingStream& other) noexcept;
   CUdeviceptr search(bool first);
   CUdeviceptr take_own();
   CUdeviceptr take_idle();
@@ -107,6 +107,8 @@ class PoolResource::Growth {
   std::size_t tight_segment() const;
   std::size_t room() const;
   void make_room();
+  CUresult wait_for(const Stream& target, const State::FreeingStream& donor,
+                    const Event& freed) noexcept;
   [[noreturn]] void fail();
 
   PoolResource& pool_;

@@ -65,6 +65,8 @@ NoReclaim::NoReclaim() noexcept { ++forbidden; }
 
 NoReclaim::~NoReclaim() { --forbidden; }
 
+bool is_reclaim_forbidden() noexcept { return forbidden != 0; }
+
 void register_reclaimer(Reclaimer& reclaimer) {
   Registry& all = registry();
   const std::lock_guard lock(all.mutex);

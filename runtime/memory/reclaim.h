@@ -34,6 +34,10 @@ class NoReclaim {
   NoReclaim& operator=(const NoReclaim&) = delete;
 };
 
+/// Whether a NoReclaim of this thread lives: an OutOfMemory is not for the user then, and must not
+/// ask for the text of places in the program.
+bool is_reclaim_forbidden() noexcept;
+
 /// Asks all of `device` but `except` whose order is at least `first`, in order, until `bytes` are
 /// given back. Returns how much was.
 std::size_t reclaim_memory(const Device& device, std::size_t bytes, const Reclaimer* except,

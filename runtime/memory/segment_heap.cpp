@@ -308,12 +308,14 @@ void SegmentHeap::remove(std::uint64_t segment) {
 }
 
 std::size_t SegmentHeap::largest_free() const noexcept {
+  constexpr int kEnough = 32;  // blocks of one class differ by a sixteenth at most
   std::size_t largest = 0;
   for (const auto& [owner, lane] : lanes_) {
     for (const Bins* bins : {&lane->resting, &lane->free}) {
-      const Block* const last = bins->last();
-      for (const Block* block = last; block != nullptr; block = block->next) {
+      int seen = 0;
+      for (const Block* block = bins->last(); block != nullptr && seen < kEnough; ++seen) {
         largest = std::max(largest, block->bytes);
+        block = block->next;
       }
     }
   }

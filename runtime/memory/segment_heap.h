@@ -101,7 +101,8 @@ class SegmentHeap {
   std::size_t bytes() const noexcept { return bytes_; }            ///< of all segments
   std::size_t used_bytes() const noexcept { return used_bytes_; }  ///< of blocks used or held
   std::size_t used_blocks() const noexcept { return used_blocks_; }
-  std::size_t largest_free() const noexcept;  ///< bytes of the largest free block of any owner
+  /// Bytes of the largest free block of any owner, or a sixteenth less where there are many.
+  std::size_t largest_free() const noexcept;
 
  private:
   Lane& lane_of(Owner owner);

@@ -6,7 +6,7 @@
 
 namespace kernwright::testing {
 
-/// Recorded, with the caches of the device's default resource empty at the beginning and at the end.
+/// Recorded, with the caches of the default resource of the device empty before and after.
 class RecordedMemory {
  public:
   RecordedMemory() : device(test_device()), recorded_(trimmed(device)) {}
