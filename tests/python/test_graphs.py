@@ -387,3 +387,53 @@ def test_a_forked_child_is_told(kernels, x):
             code = 0 if "fork" in str(error) else 2
         os._exit(code)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def operations(x):
+    """Every public operation on arrays that makes work: what it gives on replay, or a refusal."""
+    host = np.arange(N, dtype=np.float32)
+    return {
+        "empty": (lambda: kw.empty(N), None),
+        "zeros": (lambda: kw.zeros(N), np.zeros(N)),
+        "ones": (lambda: kw.ones(N), np.ones(N)),
+        "full": (lambda: kw.full(N, 3.5), np.full(N, 3.5)),
+        "zeros_like": (lambda: kw.zeros_like(x), np.zeros(N)),
+        "full_like": (lambda: kw.full_like(x, 2), np.full(N, 2)),
+        "copy": (x.copy, host),
+        "astype": (lambda: x.astype("float64"), host),
+        "transposed copy": (lambda: x.reshape(10, 100).T.copy(), host.reshape(10, 100).T),
+        "strided reshape": (lambda: x[::2].reshape(20, 25), host[::2].reshape(20, 25)),
+        "view": (lambda: x[3:7], host[3:7]),
+        "to the same device": (lambda: x.to(x.device), host),
+    }
+
+
+@pytest.mark.parametrize("name", list(operations(kw.empty(N))))
+def test_every_operation_is_recorded_and_replayed(x, name):
+    stream, graph = kw.Stream(), kw.Graph()
+    call, expected = operations(x)[name]
+    with graph.capture(stream):
+        made = call()
+    for _ in range(2):
+        graph.launch(stream)
+        stream.synchronize()
+        if expected is not None:
+            assert np.array_equal(made.numpy(), expected)
+
+
+def test_assignments_are_recorded_and_replayed(x):
+    stream, graph = kw.Stream(), kw.Graph()
+    y = kw.zeros(N)
+    with graph.capture(stream):
+        y[:] = x
+        y[10:20] = 7
+        y[::2] = x[::2]
+    assert graph.node_count > 0
+    assert (y.numpy() == 0).all()
+    for _ in range(2):
+        graph.launch(stream)
+        stream.synchronize()
+        expected = np.arange(N, dtype=np.float32)
+        expected[11:20:2] = 7
+        assert np.array_equal(y.numpy(), expected)
+        y[:] = 0
