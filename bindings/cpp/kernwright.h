@@ -8,9 +8,11 @@
 #include "core/arguments.h"
 #include "core/device.h"
 #include "core/event.h"
+#include "core/graph.h"
 #include "core/kernel.h"
 #include "core/launch_config.h"
 #include "core/module.h"
+#include "core/peers.h"
 #include "core/runtime.h"
 #include "core/stream.h"
 #include "jit/program.h"
@@ -23,6 +25,7 @@
 #include "memory/pinned_resource.h"
 #include "memory/pool_resource.h"
 #include "memory/tracking_adaptor.h"
+#include "memory/transfer_engine.h"
 #include "sim/device.h"
 
 namespace kernwright {
