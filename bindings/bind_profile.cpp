@@ -3,6 +3,7 @@
 #include "core/activity.h"
 #include "core/device.h"
 #include "current.h"
+#include "gil.h"
 #include "python_support.h"
 
 #include <memory>
@@ -23,7 +24,7 @@ py::tuple extents(const Dim3& value) { return py::make_tuple(value.x, value.y, v
 py::tuple activity_tuple(const Activity& a) {
   std::string place;
   {
-    const py::gil_scoped_release unlocked;  // a Python line is looked up with the GIL taken anew
+    const GilRelease unlocked;  // a Python line is looked up with the GIL taken anew
     place = a.site.to_string();
   }
   return py::make_tuple(kind_name(a.kind), text_object(a.name), DeviceObject{a.device}, a.stream,
@@ -34,7 +35,7 @@ py::tuple activity_tuple(const Activity& a) {
 py::list end_recording(ActivityRecording& recording) {
   std::vector<Activity> activities;
   {
-    const py::gil_scoped_release unlocked;
+    const GilRelease unlocked;
     activities = recording.end();
   }
   py::list list;
