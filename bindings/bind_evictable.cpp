@@ -33,6 +33,11 @@ struct Evictable {
   }
 };
 
+bool is_resident(const Evictable& evictable) {
+  const GilRelease unlocked;
+  return evictable.buffer->is_resident();
+}
+
 std::unique_ptr<Evictable> make_evictable(const Array& array) {
   Device& device = array.device();
   const Stream stream = current_stream(device);
@@ -58,8 +63,12 @@ void bind_evictable(py::module_& m) {
       .def_property_readonly("nbytes", [](const Evictable& e) { return e.buffer->bytes(); })
       .def_property_readonly("device",
                              [](const Evictable& e) { return DeviceObject{&e.buffer->device()}; })
-      .def_property_readonly("resident", [](const Evictable& e) { return e.buffer->is_resident(); })
-      .def_property_readonly("pinned", [](const Evictable& e) { return e.buffer->is_pinned(); })
+      .def_property_readonly("resident", &is_resident)
+      .def_property_readonly("pinned",
+                             [](const Evictable& e) {
+                               const GilRelease unlocked;
+                               return e.buffer->is_pinned();
+                             })
       .def("pin",
            [](Evictable& e) {
              const AllocationSiteScope scope(user_site());
@@ -73,7 +82,7 @@ void bind_evictable(py::module_& m) {
            })
       .def("__repr__", [](const Evictable& e) {
         return format("<Evictable {} array of shape {} {} {}>", scalar_name(e.type),
-                      shape_to_string(e.shape), e.buffer->is_resident() ? "on" : "on the host, for",
+                      shape_to_string(e.shape), is_resident(e) ? "on" : "on the host, for",
                       e.buffer->device().label());
       });
 }

@@ -71,6 +71,7 @@ struct EvictableBuffer::State {
   }
   void move_to_host();
   void move_to_device();
+  void tell_moved() const noexcept;
 
   const std::shared_ptr<MemoryResource> resource;
   const std::size_t bytes;
@@ -126,6 +127,7 @@ std::size_t EvictableBuffer::Queue::reclaim(std::size_t bytes) {
     }
     given += state->bytes;
     busy.unlock();
+    state->tell_moved();
   }
   return given;
 }
@@ -140,7 +142,12 @@ void EvictableBuffer::State::move_to_host() {
   content = std::move(copy);
   buffer.reset();
   resource->note_eviction();
-  log(LogLevel::info, "moved {} from {} to the host", describe_bytes(bytes), device.label());
+}
+
+/// With no lock held: a sink of the log may wait for any.
+void EvictableBuffer::State::tell_moved() const noexcept {
+  log(LogLevel::info, "moved {} bytes from {}:{} to the host", bytes,
+      resource->device().is_simulated() ? "sim" : "cuda", resource->device().ordinal());
 }
 
 void EvictableBuffer::State::move_to_device() {
@@ -188,9 +195,12 @@ EvictableBuffer::Pin EvictableBuffer::pin() {
 }
 
 bool EvictableBuffer::evict() {
-  const std::lock_guard lock(state_->mutex);
-  if (state_->pins != 0 || state_->buffer == nullptr || state_->bytes == 0) return false;
-  state_->move_to_host();
+  {
+    const std::lock_guard lock(state_->mutex);
+    if (state_->pins != 0 || state_->buffer == nullptr || state_->bytes == 0) return false;
+    state_->move_to_host();
+  }
+  state_->tell_moved();
   return true;
 }
 
