@@ -44,6 +44,7 @@ CUresult PoolResource::Growth::ask(const Device& device,
                                    const State::FreeingStream& other) noexcept {
   const DriverApi& api = device.driver();
   if (other.last_free) return api.cuEventQuery(other.last_free->handle());
+  const CaptureHold held;
   return may_ask(other.stream) ? api.cuStreamQuery(other.stream.handle()) : CUDA_ERROR_NOT_READY;
 }
 
@@ -162,6 +163,7 @@ CUresult PoolResource::Growth::wait_for(const Stream& target, const State::Freei
   if (donor.last_free) {
     mark = donor.last_free->handle();
   } else {
+    const CaptureHold held;
     if (!may_ask(donor.stream)) return CUDA_ERROR_NOT_READY;
     const CUresult recorded = api.cuEventRecord(mark, donor.stream.handle());
     if (recorded != CUDA_SUCCESS) return recorded;
