@@ -37,7 +37,7 @@ class Pipeline:
         self.outputs = [make(n, np.float32) for _ in range(PIECES)]
         for i, piece in enumerate(self.inputs):
             piece[:] = i
-        self.buffers = [kw.empty(n) for _ in range(BUFFERS)]
+        self.buffers = [kw.zeros(n) for _ in range(BUFFERS)]
         self.engine = kw.TransferEngine()
         self.compute = kw.Stream()
         self.grid = 8 * kw.current_device().attributes["multiprocessor_count"]

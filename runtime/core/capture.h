@@ -113,9 +113,9 @@ std::shared_ptr<Capture> capture_on(const Device& device);
 /// `stream`; 0 when it records nothing. The device's context must be current.
 std::uint64_t capture_id(const Device& device, CUstream stream) noexcept;
 
-/// While it lives no stream begins to record into a graph of ours: for finding out that a stream does
-/// not and then asking it or marking it, which would break a capture that began in between. For
-/// short calls of the driver only: not around waits of the host, and not around Stream::wait().
+/// While it lives no stream begins to record into a graph of ours: for finding out that a stream
+/// does not and then asking it or marking it, which would break a capture that began in between.
+/// For short calls of the driver only: not around waits of the host, and not around Stream::wait().
 class CaptureHold {
  public:
   CaptureHold();

@@ -48,6 +48,7 @@ def test_three_stages_give_what_one_after_the_other_gives(engine, scale):
     compute, n = kw.Stream(), 5000
     inputs = [np.full(n, i, np.float32) for i in range(12)]
     buffers = [kw.empty(n) for _ in range(3)]
+    compute.wait(kw.current_stream())  # on which the memory was allocated
     downs = []
     for i, values in enumerate(inputs):
         x = buffers[i % 3]
