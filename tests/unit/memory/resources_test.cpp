@@ -66,9 +66,9 @@ const std::map<std::string, Maker>& makers() {
 /// Runs `test` for each kind, with all its memory gone afterwards.
 void for_each_resource(const std::function<void(MemoryResource&, Device&)>& test) {
   Device& device = testing::test_device();
-  for (const auto& [name, make] : makers()) {
-    CAPTURE(name);
-    const auto resource = make(device);
+  for (const auto& kind : makers()) {
+    CAPTURE(kind.first);
+    const auto resource = kind.second(device);
     test(*resource, device);
     CHECK(resource->stats().used == 0);
     CHECK(resource->stats().blocks == 0);
@@ -213,9 +213,9 @@ TEST_CASE("every resource: four threads write patterns that nobody else disturbs
 
 TEST_CASE("every resource: buffers of it free themselves, also after use on another stream") {
   Device& device = testing::test_device();
-  for (const auto& [name, make] : makers()) {
-    CAPTURE(name);
-    const auto resource = make(device);
+  for (const auto& kind : makers()) {
+    CAPTURE(kind.first);
+    const auto resource = kind.second(device);
     const Stream first = Stream::create(device);
     const Stream second = Stream::create(device);
     for (int i = 0; i < 50; ++i) {
