@@ -58,7 +58,7 @@ def test_stub_of_the_extension_names_every_member():
     stubs = pathlib.Path(kw.__file__).parent.glob("_core*.pyi")
     stub = "\n".join(path.read_text() for path in stubs)
     for name, value in vars(_core).items():
-        if name.startswith("__"):
+        if name.startswith("__") or name == "_faults":  # the latter in builds with tests only
             continue
         assert f"class {name}" in stub or f"def {name}(" in stub, f"{name} is missing in _core*.pyi"
         if isinstance(value, type):
