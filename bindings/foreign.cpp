@@ -113,7 +113,7 @@ void read_torch(py::handle value, Device& device, const Stream& stream, ArrayArg
       is_contiguous("is_contiguous"), nbytes("nbytes");
   const int index = get_device.call(value).cast<int>();  // -1 in host memory
   if (device.is_simulated() || index != device.ordinal()) {
-    refuse_place(value, index < 0 ? "the cpu" : format("cuda:{}", index), device);
+    refuse_place(value, index < 0 ? "host memory" : format("cuda:{}", index), device);
   }
   argument.type = torch_type(dtype.of(value), argument.type_text);
   argument.address = data_ptr.call(value).cast<std::uintptr_t>();

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # The suites through the real driver with every CUDA toolkit hidden: C++ unit tests, Python tests,
-# both devices compared, and compute-sanitizer's memcheck over what launches kernels. Uses the Python
-# it is given (PYTHON, else .venv, else python3) and needs no network when its packages are there.
+# both devices compared, and compute-sanitizer's memcheck over what launches kernels. Uses the
+# Python it is given (PYTHON, else .venv, else python3) and needs no network when its packages are
+# there.
 # Ends with "N passed, N failed".
 set -uo pipefail
 cd "$(dirname "$0")/.."

@@ -82,7 +82,11 @@ ENDS = {
         0,
     ),
     "while a daemon thread compiles": (
-        "text = '#include <cuda/std/complex>\\n__global__ void k() {}'\n"
+        # A template that takes far longer than what comes behind it.
+        "text = '''template <int N, int M> struct B {\n"
+        "static const long v = B<N - 1, 2 * M>::v + B<N - 1, 2 * M + 1>::v; };\n"
+        "template <int M> struct B<0, M> { static const long v = M; };\n"
+        "__global__ void k(long* x) { *x = B<14, 0>::v; }'''\n"
         "start(lambda: kw.kernel(text).compile())",
         0,
     ),

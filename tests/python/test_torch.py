@@ -21,7 +21,7 @@ def test_tensors_go_straight_into_a_launch(saxpy):
         saxpy[4, 256](2.0, x.double(), y, 1000)
     with pytest.raises(kw.ArgumentError, match="contiguous"):
         saxpy[1, 256](2.0, x[::2], y, 500)
-    with pytest.raises(kw.ArgumentError, match="cpu"):
+    with pytest.raises(kw.ArgumentError, match="host memory"):
         saxpy[4, 256](2.0, x.cpu(), y, 1000)
 
 
