@@ -20,6 +20,8 @@ struct MemoryInfo {
   std::uint64_t total = 0;  ///< bytes
 };
 
+struct DeviceLoss;
+
 /// Lives as long as the process; made by Runtime only. Thread-safe.
 /// The primary context is retained on first need and never released.
 class Device {
@@ -101,6 +103,7 @@ class Device {
   [[noreturn]] void throw_lost() const;
   CUresult synchronize_within(std::chrono::nanoseconds timeout);
   void reset_context();
+  void require_new_context(const DeviceLoss* before);
 
   struct State;
   DeviceRegistry& registry_;

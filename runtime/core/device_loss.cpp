@@ -104,9 +104,36 @@ Device& Device::reset() {
     state_->loss.store(before, std::memory_order_release);
     throw;
   }
+  require_new_context(before);
   Device& fresh = registry_.replace(*this);  // when this throws, another reset() tries again
   state_->successor.store(&fresh, std::memory_order_release);
   return fresh;
+}
+
+/// A reset that went well is no promise: a driver may answer with the old error from then on (CUDA
+/// 13.0 does after every sticky error). Only a context that could be made says that it helped.
+void Device::require_new_context(const DeviceLoss* before) {
+  CUcontext context = nullptr;
+  const CUresult result = api_.cuDevicePrimaryCtxRetain(&context, device_);
+  if (result == CUDA_SUCCESS) {
+    api_.cuDevicePrimaryCtxRelease(device_);
+    return;
+  }
+  auto loss = std::make_unique<DeviceLoss>();
+  loss->code = before != nullptr ? before->code : result;
+  loss->message =
+      format("{} cannot be reset: the driver makes no new context in this process: {}. Start a new "
+             "process{}{}",
+             identify(), describe_result(api_, result), before != nullptr ? ". Before that: " : "",
+             before != nullptr ? before->message : "");
+  const std::string message = loss->message;
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->losses.push_back(std::move(loss));
+    state_->loss.store(state_->losses.back().get(), std::memory_order_release);
+  }
+  const char* name = result_name(result);
+  throw DeviceLost(message, result, name != nullptr ? name : "");
 }
 
 /// Leaves no context of the device behind, and none of it current in this thread.

@@ -340,6 +340,24 @@ TEST_CASE("reset: a healthy device, the simulated one, and one that was never us
   }
 }
 
+TEST_CASE("reset: a driver that makes no new context afterwards leaves the device lost") {
+  DeviceRegistry& registry = new_registry(Seen::as_gpu);
+  Device& device = registry.by_index(0);
+  Belongings things(device);
+  FaultPlan plan;
+  plan.function = "cuDevicePrimaryCtxRetain";
+  plan.result = CUDA_ERROR_ILLEGAL_ADDRESS;
+  faults().arm(plan);
+  const std::string message = message_of<DeviceLost>([&] { device.reset(); });
+  CHECK(contains(message, "makes no new context in this process: CUDA_ERROR_ILLEGAL_ADDRESS"));
+  CHECK(contains(message, "Start a new process"));
+  CHECK(device.lost());
+  CHECK(message_of<DeviceLost>([&] { things.launch(); }) == message);
+  // A driver that thinks better of it is believed.
+  faults().disarm();
+  check_works(device.reset());
+}
+
 TEST_CASE("reset: what the driver refuses changes nothing, and can be tried again") {
   DeviceRegistry& registry = new_registry(Seen::as_gpu);
   Device& device = registry.by_index(0);

@@ -78,7 +78,9 @@ def main():
         document["parts"][name] = found
         document.setdefault("seconds", {})[name] = round(took / 1e3, 1)
         print(f"{name}: {took / 1e3:.1f} s", flush=True)
-        options.output.write_text(json.dumps(document, indent=1) + "\n")
+        # Places in messages are told from the project's root.
+        text = json.dumps(document, indent=1).replace(f"{pathlib.Path(__file__).parents[2]}/", "")
+        options.output.write_text(text + "\n")
     return 0
 
 
