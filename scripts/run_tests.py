@@ -58,7 +58,10 @@ def count_pytest(lines):
 
 
 # Run children, which memcheck does not follow, or launch nothing.
-NOT_FOR_MEMCHECK = ("cli", "compile_gate", "environment", "examples", "lint", "package", "tools")
+NOT_FOR_MEMCHECK = (
+    *("cli", "compile_gate", "environment", "examples", "faults", "lint", "package", "peers"),
+    *("process", "tools", "two_compilers"),
+)
 
 
 def sanitizer_suites(arguments, pytest):
