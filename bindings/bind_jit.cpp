@@ -6,6 +6,7 @@
 #include "compile_limits.h"
 #include "core/device.h"
 #include "current.h"
+#include "driver/shared_library.h"
 #include "dtype.h"
 #include "gil.h"
 #include "jit/cache/code_cache.h"
@@ -16,6 +17,7 @@
 #include "python_support.h"
 
 #include <pybind11/stl.h>
+#include <chrono>
 #include <memory>
 #include <utility>
 
@@ -225,9 +227,20 @@ void bind_object_code(py::module_& m) {
           [](const py::bytes& bytes) { return ObjectCode::deserialize(std::string_view(bytes)); }));
 }
 
+/// Has the end of the interpreter wait for a library that is being opened.
+void watch_openings() {
+  constexpr std::chrono::seconds kPatience{5};
+  py::module_::import("atexit").attr("register")(py::cpp_function([kPatience] {
+    forgo_prefetch();
+    const GilRelease unlocked;
+    wait_for_openings(kPatience);
+  }));
+}
+
 }  // namespace
 
 void bind_jit(py::module_& m) {
+  watch_openings();
   bind_program(m);
   bind_object_code(m);
 }

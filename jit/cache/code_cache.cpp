@@ -28,6 +28,9 @@ namespace {
 using Code = CodeCache::Code;
 using Clock = std::chrono::steady_clock;
 
+/// Whether NVRTC may be opened before anything needs it.
+std::atomic<bool> prefetches = true;
+
 /// How long another process's compile of the same thing is waited for.
 constexpr std::chrono::milliseconds kPatience{20'000};
 
@@ -324,13 +327,15 @@ bool CodeCache::expects_compiler() const {
   return packs_in_use().empty() && state.compilers.must_open();
 }
 
+void forgo_prefetch() noexcept { prefetches = false; }
+
 void prefetch_compiler() noexcept {
   static std::atomic<bool> begun = false;
   if (begun.exchange(true)) return;
   try {
     CompilePool::process().submit([] {
       try {
-        if (CodeCache::process().expects_compiler()) nvrtc();
+        if (prefetches && CodeCache::process().expects_compiler() && prefetches) nvrtc();
       } catch (const std::exception& error) {
         log(LogLevel::debug, "NVRTC was not opened ahead: {}", error.what());
       }

@@ -106,4 +106,7 @@ class CodeCache {
 /// told by the compile that needs it. Never throws.
 void prefetch_compiler() noexcept;
 
+/// From now on prefetch_compiler() opens nothing, also where it was asked before: the process ends.
+void forgo_prefetch() noexcept;
+
 }  // namespace kernwright

@@ -1,6 +1,7 @@
 // A dynamic library that was opened at run time.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <utility>
 
@@ -40,6 +41,12 @@ class SharedLibrary {
   void* handle_ = nullptr;
   bool stays_ = false;
 };
+
+/// Waits until no other thread is opening a library, at most for `patience`; true when none is.
+/// To be called before the process exits: exit() runs the destructors of a library while another
+/// thread still runs its constructors (seen as a crash in NVRTC's). A handler of atexit() calls it
+/// too, but behind those that the constructors have registered by then.
+bool wait_for_openings(std::chrono::milliseconds patience) noexcept;
 
 /// Stores `address` in a slot that is a function pointer.
 template <typename Result, typename... Parameters>
