@@ -121,11 +121,11 @@ void Device::require_new_context(const DeviceLoss* before) {
   }
   auto loss = std::make_unique<DeviceLoss>();
   loss->code = before != nullptr ? before->code : result;
-  loss->message =
-      format("{} cannot be reset: the driver makes no new context in this process: {}. Start a new "
-             "process{}{}",
-             identify(), describe_result(api_, result), before != nullptr ? ". Before that: " : "",
-             before != nullptr ? before->message : "");
+  loss->message = format(
+      "{} cannot be reset: the driver makes no new context in this process: {}. Start a new "
+      "process{}{}",
+      identify(), describe_result(api_, result), before != nullptr ? ". Before that: " : "",
+      before != nullptr ? before->message : "");
   const std::string message = loss->message;
   {
     const std::lock_guard lock(state_->mutex);
