@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kernwright import _core
+from kernwright._progress import Progress
 
 _IDLE_SECONDS = 2.0
 
@@ -141,8 +142,10 @@ def compile_async(kernel: _core.Kernel, device: Any = None) -> CompileFuture:
 def finish(futures: list[CompileFuture]) -> list[CompileFuture]:
     """Waits for all; after an error or an interrupt the rest is cancelled."""
     try:
-        for future in futures:
-            future.result()
+        with Progress("compiling", len(futures)) as progress:
+            for future in futures:
+                future.result()
+                progress.advance()
     except BaseException:
         for future in futures:
             future.cancel()
