@@ -22,7 +22,7 @@ if [ -n "$toolkits" ] && [ -z "${KERNWRIGHT_TOOLKIT_HIDDEN:-}" ]; then
     $apart mount -t tmpfs none /mnt 2>/dev/null || continue
     export KERNWRIGHT_TOOLKIT_HIDDEN=1
     export KERNWRIGHT_SANITIZER=${KERNWRIGHT_SANITIZER:-$(command -v compute-sanitizer || true)}
-    exec $apart bash "$0" "$@"
+    exec $apart bash scripts/gpu_test.sh
   done
   echo "NOTE: these tests see $(echo $toolkits): this user may not mount an empty folder over it"
 fi

@@ -335,7 +335,7 @@ void prefetch_compiler() noexcept {
   try {
     CompilePool::process().submit([] {
       try {
-        if (prefetches && CodeCache::process().expects_compiler() && prefetches) nvrtc();
+        if (CodeCache::process().expects_compiler() && prefetches) nvrtc();
       } catch (const std::exception& error) {
         log(LogLevel::debug, "NVRTC was not opened ahead: {}", error.what());
       }

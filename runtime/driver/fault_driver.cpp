@@ -3,6 +3,7 @@
 
 #include "base/errors.h"
 #include "base/format.h"
+#include "driver/driver_rows.h"
 
 #include <array>
 #include <atomic>
@@ -14,21 +15,9 @@ namespace kernwright {
 
 namespace {
 
-/// One value per row of driver_api.def.
-enum class Row : std::size_t {
-#define KW_DRIVER(name, symbol, since, need, parameters) name,
-#define KW_DRIVER_EXTENSION(name, parameters) name,
-#include "driver/driver_api.def"
-  count,
-};
-
-constexpr std::size_t kRows = static_cast<std::size_t>(Row::count);
-
-constexpr std::array<const char*, kRows> kRowNames = {
-#define KW_DRIVER(name, symbol, since, need, parameters) #name,
-#define KW_DRIVER_EXTENSION(name, parameters) #name,
-#include "driver/driver_api.def"
-};
+using detail::kRowNames;
+using detail::kRows;
+using detail::Row;
 
 /// A context that answers everything with one result.
 struct BrokenContext {

@@ -6,6 +6,7 @@
 #include "core/stream.h"
 #include "fault/fault_fixture.h"
 #include "sim/device.h"
+#include "unit/core/saxpy.h"
 
 #include <doctest/doctest.h>
 
@@ -62,7 +63,7 @@ void use_events(Device& device) {
 }
 
 void use_modules(Device& device) {
-  const Module module = Module::load(device, saxpy_ptx());
+  const Module module = Module::load(device, kSaxpyPtx);
   require(module.function("saxpy") != nullptr, "the kernel is found");
   require(module.symbol("counters").size == 64, "the variable is found");
   require(module.function_names().size() <= 1, "one kernel");

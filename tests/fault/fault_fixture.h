@@ -78,9 +78,7 @@ bool may_pass(const Scenario& scenario, const std::string& function);
 /// destroy, destructors could not reach, or somebody may still use for all that is known.
 bool may_leave(const Scenario& scenario, const std::string& function);
 
-/// PTX with the kernel saxpy(float a, const float* x, float* y, int n) and the variable `counters`
-/// of 64 bytes, and the kernel made from it.
-const char* saxpy_ptx() noexcept;
+/// The kernel of unit/core/saxpy.h.
 Kernel load_saxpy(Device& device);
 
 CUcontext current_context();

@@ -9,6 +9,7 @@
 #include "memory/buffer.h"
 #include "memory/memory_resource.h"
 #include "memory/transfer.h"
+#include "unit/core/saxpy.h"
 
 #include <doctest/doctest.h>
 #include <sys/wait.h>
@@ -157,7 +158,7 @@ TEST_CASE("misuse: a forked child is told so at every call, and its destructors 
       {"event", [&] { const Event made(things->here); }},
       {"event.record", [&] { things->event.record(things->stream); }},
       {"launch", [&] { things->launch({.grid = {1}, .block = {64}}); }},
-      {"module", [&] { Module::load(things->here, saxpy_ptx()); }},
+      {"module", [&] { Module::load(things->here, kSaxpyPtx); }},
       {"array", [&] { Array::empty(things->here, {4}, ScalarType::int8); }},
       {"to_host", [&] { things->array.to_host(things->host); }},
       {"pinned", [&] { const PinnedBuffer made(things->here, 64); }},

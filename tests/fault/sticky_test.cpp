@@ -13,6 +13,7 @@
 #include "memory/transfer_engine.h"
 #include "sim/device.h"
 #include "unit/core/error_text.h"
+#include "unit/core/saxpy.h"
 
 #include <doctest/doctest.h>
 
@@ -103,7 +104,7 @@ struct Belongings {
     add("event.synchronize", [this] { end.synchronize(); });
     add("event.done", [this] { (void)end.done(); });
     add("event.elapsed_ms", [this] { (void)end.elapsed_ms(start); });
-    add("module", [this] { Module::load(device, saxpy_ptx()); });
+    add("module", [this] { Module::load(device, kSaxpyPtx); });
     add("module.function", [this] { (void)kernel.module().function("saxpy"); });
     add("module.symbol", [this] { (void)kernel.module().symbol("counters"); });
     add("kernel.launch", [this] { launch(); });

@@ -64,6 +64,5 @@ def test_each_finds_its_own(tmp_path):
             results.append(json.loads(child.stdout.splitlines()[-1]))
     count = len(compilers)
     assert results[:count] == [[1, 0, 0, number + 1] for number in range(count)]
-    # NVRTC is not loaded for what the folder has, so the last one asked for is no matter; but each
-    # process is told apart by the library that it would load.
+    # The second time each finds its own, by the library that it would load.
     assert results[count:] == [[0, 1, 0, count]] * count

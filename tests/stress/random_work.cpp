@@ -10,6 +10,7 @@
 #include "memory/memory_resource.h"
 #include "memory/pinned_buffer.h"
 #include "memory/transfer.h"
+#include "unit/core/saxpy.h"
 
 #include <algorithm>
 #include <cstring>
@@ -23,17 +24,6 @@ namespace {
 
 using std::chrono::steady_clock;
 
-KernelSignature axpy_signature() {
-  KernelSignature signature{.name = "axpy", .lowered = "axpy", .parameters = {}};
-  signature.parameters = {
-      {.name = "a", .type = "float", .scalar = ScalarType::float32},
-      {.name = "x", .type = "const float*", .kind = ParameterKind::pointer},
-      {.name = "y", .type = "float*", .kind = ParameterKind::pointer},
-      {.name = "n", .type = "int", .scalar = ScalarType::int32},
-  };
-  return signature;
-}
-
 /// Small whole numbers, so that sums are exact whatever their order.
 struct Twin {
   Array array;
@@ -44,7 +34,7 @@ class Worker {
  public:
   Worker(Device& device, std::uint64_t seed) : device_(device), random_(seed) {
     for (int i = 0; i < 3; ++i) streams_.push_back(Stream::create(device_));
-    kernel_.emplace(Module::load(device_, axpy_ptx()), axpy_signature());
+    kernel_.emplace(Module::load(device_, kSaxpyPtx), saxpy_signature());
     for (int i = 0; i < 4; ++i) make();
   }
 
@@ -213,7 +203,7 @@ class Worker {
         streams_[static_cast<std::size_t>(pick(0, 2))] = Stream::create(device_);
         return;
       case 2:
-        kernel_.emplace(Module::load(device_, axpy_ptx()), axpy_signature());
+        kernel_.emplace(Module::load(device_, kSaxpyPtx), saxpy_signature());
         return;
       default:
         return;
@@ -228,49 +218,6 @@ class Worker {
 };
 
 }  // namespace
-
-const char* axpy_ptx() noexcept {
-  return R"(
-.version 7.0
-.target sm_80
-.address_size 64
-
-.visible .entry axpy(
-	.param .f32 axpy_param_0,
-	.param .u64 axpy_param_1,
-	.param .u64 axpy_param_2,
-	.param .u32 axpy_param_3
-)
-{
-	.reg .pred %p<2>;
-	.reg .f32 %f<5>;
-	.reg .b32 %r<6>;
-	.reg .b64 %rd<8>;
-
-	ld.param.f32 %f1, [axpy_param_0];
-	ld.param.u64 %rd1, [axpy_param_1];
-	ld.param.u64 %rd2, [axpy_param_2];
-	ld.param.u32 %r2, [axpy_param_3];
-	mov.u32 %r3, %ctaid.x;
-	mov.u32 %r4, %ntid.x;
-	mov.u32 %r5, %tid.x;
-	mad.lo.s32 %r1, %r3, %r4, %r5;
-	setp.ge.s32 %p1, %r1, %r2;
-	@%p1 bra $done;
-	cvta.to.global.u64 %rd3, %rd1;
-	cvta.to.global.u64 %rd4, %rd2;
-	mul.wide.s32 %rd5, %r1, 4;
-	add.s64 %rd6, %rd3, %rd5;
-	add.s64 %rd7, %rd4, %rd5;
-	ld.global.f32 %f2, [%rd6];
-	ld.global.f32 %f3, [%rd7];
-	fma.rn.f32 %f4, %f1, %f2, %f3;
-	st.global.f32 [%rd7], %f4;
-$done:
-	ret;
-}
-)";
-}
 
 std::uint64_t work_at_random(Device& device, std::uint64_t seed,
                              steady_clock::time_point deadline) {

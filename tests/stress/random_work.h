@@ -8,10 +8,6 @@
 
 namespace kernwright::testing {
 
-/// PTX with axpy(float a, const float* x, float* y, int n), and how long it takes to load it is
-/// what a module costs.
-const char* axpy_ptx() noexcept;
-
 /// Allocates, frees, copies, launches, waits, captures and trims at random, until the deadline; the
 /// same steps for the same seed. Throws std::logic_error when memory does not hold what it should.
 /// Returns the number of steps.

@@ -10,6 +10,7 @@
 #include "memory/pinned_resource.h"
 #include "sim/device.h"
 #include "stress/random_work.h"
+#include "unit/core/saxpy.h"
 
 #include <doctest/doctest.h>
 #include <unistd.h>
@@ -135,13 +136,8 @@ TEST_CASE("stress: 10^5 events are made, recorded and destroyed") {
 TEST_CASE("stress: 10^4 modules are loaded, used and dropped") {
   Device& device = device_under_test();
   const Array array = Array::empty(device, {64}, ScalarType::float32);
-  KernelSignature signature{.name = "axpy", .lowered = "axpy", .parameters = {}};
-  signature.parameters = {{.name = "a", .type = "float", .scalar = ScalarType::float32},
-                          {.name = "x", .type = "const float*", .kind = ParameterKind::pointer},
-                          {.name = "y", .type = "float*", .kind = ParameterKind::pointer},
-                          {.name = "n", .type = "int", .scalar = ScalarType::int32}};
   check_flat(10000, [&] {
-    const Kernel kernel(Module::load(device, axpy_ptx()), signature);
+    const Kernel kernel(Module::load(device, kSaxpyPtx), saxpy_signature());
     float a = 0;
     int n = 0;
     CUdeviceptr address = array.address();
