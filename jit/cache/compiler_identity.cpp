@@ -81,13 +81,6 @@ std::vector<std::byte> encode(const Record& record) {
   return out.take();
 }
 
-Sha256Digest read_digest(ByteReader& in) {
-  Sha256Digest digest;
-  const auto bytes = in.bytes(digest.bytes.size());
-  std::copy(bytes.begin(), bytes.end(), digest.bytes.begin());
-  return digest;
-}
-
 /// Throws Error for anything that is not a whole record.
 Record decode(std::span<const std::byte> bytes) {
   ByteReader in(bytes, "record of an NVRTC");

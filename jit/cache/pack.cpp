@@ -65,13 +65,6 @@ std::vector<std::byte> encode(const std::vector<Stored>& entries) {
   return out.take();
 }
 
-Sha256Digest read_digest(ByteReader& in) {
-  Sha256Digest digest;
-  const auto bytes = in.bytes(digest.bytes.size());
-  std::copy(bytes.begin(), bytes.end(), digest.bytes.begin());
-  return digest;
-}
-
 void describe(PackEntry& entry, const ObjectCode& code) {
   entry.arch = code.arch;
   entry.nvrtc_version = code.nvrtc_version;

@@ -1,6 +1,8 @@
 // The compression function, in C++ and with x86's SHA instructions.
 #include "base/sha256.h"
 
+#include "base/byte_reader.h"
+
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -194,6 +196,13 @@ Sha256Digest Sha256::digest() const noexcept {
   for (std::size_t i = 0; i < 32; ++i) {
     digest.bytes[i] = static_cast<std::byte>(copy.state_[i / 4] >> (24 - 8 * (i % 4)));
   }
+  return digest;
+}
+
+Sha256Digest read_digest(ByteReader& in) {
+  Sha256Digest digest;
+  const auto bytes = in.bytes(digest.bytes.size());
+  std::copy(bytes.begin(), bytes.end(), digest.bytes.begin());
   return digest;
 }
 

@@ -12,6 +12,8 @@
 
 namespace kernwright {
 
+class ByteReader;
+
 struct Sha256Digest {
   std::array<std::byte, 32> bytes{};
 
@@ -45,6 +47,9 @@ class Sha256 {
   std::uint64_t length_ = 0;
   Compress compress_;
 };
+
+/// The digest that `in` holds next. Throws as ByteReader does when it is cut short.
+Sha256Digest read_digest(ByteReader& in);
 
 Sha256Digest sha256(std::span<const std::byte> bytes) noexcept;
 Sha256Digest sha256(std::string_view text) noexcept;

@@ -11,6 +11,7 @@
 #include <doctest/doctest.h>
 
 #include <chrono>
+#include <span>
 #include <stdexcept>
 #include <vector>
 
@@ -118,17 +119,29 @@ struct Floats {
   CUdeviceptr address = 0;
 };
 
-void use_launches(Device& device) {
-  const Kernel kernel = load_saxpy(device);
-  const Floats x(device, 100);
-  const Floats y(device, 100);
-  x.write(std::vector<float>(100, 3));
-  y.write(std::vector<float>(100, 1));
+/// y += 2 * 3 a hundred times, with y = 1 at first.
+struct Saxpy {
+  explicit Saxpy(Device& device) : kernel(load_saxpy(device)), x(device, 100), y(device, 100) {
+    x.write(std::vector<float>(100, 3));
+    y.write(std::vector<float>(100, 1));
+  }
+  Saxpy(const Saxpy&) = delete;
+  Saxpy& operator=(const Saxpy&) = delete;
+
+  const Kernel kernel;
+  const Floats x;
+  const Floats y;
   float a = 2;
   int n = 100;
   CUdeviceptr from = x.address;
   CUdeviceptr to = y.address;
-  void* arguments[] = {&a, &from, &to, &n};
+  void* arguments[4] = {&a, &from, &to, &n};
+};
+
+void use_launches(Device& device) {
+  Saxpy saxpy(device);
+  const Kernel& kernel = saxpy.kernel;
+  const std::span<void* const> arguments = saxpy.arguments;
   const Stream stream = Stream::create(device);
   kernel.launch({.grid = {1}, .block = {128}}, arguments);
   device.synchronize();
@@ -138,20 +151,13 @@ void use_launches(Device& device) {
   kernel.launch({.grid = {1}, .block = {128}, .shared_bytes = 60 << 10, .stream = stream},
                 arguments);
   stream.synchronize();
-  require(y.read() == std::vector<float>(100, 19), "three launches");
+  require(saxpy.y.read() == std::vector<float>(100, 19), "three launches");
 }
 
 void use_graphs(Device& device) {
-  const Kernel kernel = load_saxpy(device);
-  const Floats x(device, 100);
-  const Floats y(device, 100);
-  x.write(std::vector<float>(100, 3));
-  y.write(std::vector<float>(100, 1));
-  float a = 2;
-  int n = 100;
-  CUdeviceptr from = x.address;
-  CUdeviceptr to = y.address;
-  void* arguments[] = {&a, &from, &to, &n};
+  Saxpy saxpy(device);
+  const Kernel& kernel = saxpy.kernel;
+  const std::span<void* const> arguments = saxpy.arguments;
   const Stream stream = Stream::create(device);
   const Stream side = Stream::create(device);
   Graph graph(device);
@@ -171,15 +177,15 @@ void use_graphs(Device& device) {
   require(graph.nodes().size() == 2, "two kernels");
   graph.launch(stream);
   stream.synchronize();
-  require(y.read() == std::vector<float>(100, 13), "a launch of two kernels");
-  a = 1;
+  require(saxpy.y.read() == std::vector<float>(100, 13), "a launch of two kernels");
+  saxpy.a = 1;
   graph.update(graph.nodes()[0], arguments);
   graph.launch(stream);
   record(2);
   record(3);
   graph.launch(stream);
   stream.synchronize();
-  require(y.read() == std::vector<float>(100, 31), "kernels with new arguments, and a third");
+  require(saxpy.y.read() == std::vector<float>(100, 31), "kernels with new arguments, and a third");
   done.synchronize();
   graph.reset();
 }

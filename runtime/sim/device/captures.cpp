@@ -206,14 +206,7 @@ void Captures::forbid_unsafe() {
 }
 
 void Captures::forbid_wait(const StreamUse& use) {
-  if (none()) return;
-  {
-    const std::lock_guard lock(mutex_);
-    if (use.stream->legacy) refuse_legacy(*use.context, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, true);
-    if (use.stream->capture != nullptr) {
-      refuse(*use.stream->capture, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-    }
-  }
+  forbid_in(use);
   forbid_unsafe();
 }
 
