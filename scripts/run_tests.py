@@ -7,11 +7,14 @@ import argparse
 import glob
 import os
 import re
+import signal
 import subprocess
 import sys
+import threading
 import time
 
 DOCTEST = re.compile(r"\[doctest\] test cases:\s*\d+ \|\s*(\d+) passed \|\s*(\d+) failed")
+LIMIT = 1200  # seconds that one suite may take before it is killed, and counted as failed
 PYTEST = re.compile(r"(\d+) (passed|failed|error|errors|xfailed|xpassed)\b")
 
 
@@ -27,12 +30,17 @@ def run(title, command, count, env=None):
         text=True,
         errors="replace",
         env=env,
+        start_new_session=True,
     ) as process:
+        limit = threading.Timer(LIMIT, os.killpg, (process.pid, signal.SIGKILL))
+        limit.start()
         for line in process.stdout:
             lines.append(line)
             if "[doctest] run with" not in line:
                 sys.stdout.write(line)
                 sys.stdout.flush()
+        process.wait()
+        limit.cancel()
     passed, failed = count(lines)
     if process.returncode != 0 and failed == 0:
         print(f"{title}: exit code {process.returncode} with no failure counted")
@@ -57,10 +65,10 @@ def count_pytest(lines):
     return counts.get("passed", 0), bad
 
 
-# Run children, which memcheck does not follow, or launch nothing.
+# Run children, which memcheck does not follow, launch nothing, or measure time or allocations.
 NOT_FOR_MEMCHECK = (
-    *("cli", "compile_gate", "environment", "examples", "faults", "lint", "package", "peers"),
-    *("process", "tools", "two_compilers"),
+    *("cli", "compile_gate", "environment", "examples", "faults", "launch_allocations", "lint"),
+    *("package", "peers", "process", "timing", "tools", "two_compilers"),
 )
 
 
