@@ -71,8 +71,9 @@ std::vector<T> run_mma(const Shape& shape, const Image& a, const Image& b, const
   std::string body =
       "ld.param.u64 %d1, [p0]; ld.param.u64 %d2, [p1]; ld.param.u64 %d3, [p2]; ld.param.u64 %d4, "
       "[p3];\n";
-  const auto list_a = load_fragment(body, factor, 1, registers[0], "%d1");
-  const auto list_b = load_fragment(body, factor, 9, registers[1], "%d2");
+  const int first = factor == "f64" ? 0 : 1;
+  const auto list_a = load_fragment(body, factor, first, registers[0], "%d1");
+  const auto list_b = load_fragment(body, factor, first + 8, registers[1], "%d2");
   const auto list_c =
       load_fragment(body, shape.c, 17 - (shape.c == "f64" ? 5 : 0), registers[2], "%d3");
   // D takes C's registers: the instruction must read all before it writes.
@@ -176,8 +177,31 @@ TEST_CASE("mma: floating-point shapes, exact where all sums are exact") {
   check_shape({16, 4, tf32, tf32, "f32", "", ""});
   check_shape({16, 8, tf32, tf32, "f32", "", ""});
   check_shape({8, 4, f64, f64, "f64", "", ""});
+  for (const int k : {4, 8, 16}) check_shape({16, k, f64, f64, "f64", "", ".rm"});
   for (const char* a : {"e4m3", "e5m2"})
-    for (const char* b : {"e4m3", "e5m2"}) check_shape({16, 32, {a, 8}, {b, 8}, "f32", "", ""});
+    for (const char* b : {"e4m3", "e5m2"})
+      for (const char* c : {"f32", "f16"})
+        for (const int k : {16, 32}) check_shape({16, k, {a, 8}, {b, 8}, c, "", ""});
+}
+
+TEST_CASE("mma: f64 sums in every rounding mode") {
+  // 1 + 4 * 2^-60, rounded after each addition.
+  const double tiny = 0x1p-30, up = 1 + 0x1p-52;
+  for (const bool negative : {false, true}) {
+    const double sign = negative ? -1 : 1;
+    for (const std::string mode : {"", ".rn", ".rz", ".rm", ".rp"}) {
+      const Shape shape{8, 4, {"f64", 64}, {"f64", 64}, "f64", "", mode};
+      Image a(1, 64), b(1, 64), c(2, 64);
+      for (int lane = 0; lane < 32; ++lane) {
+        a.put(0, lane, 0, 64, std::bit_cast<std::uint64_t>(tiny));
+        b.put(0, lane, 0, 64, std::bit_cast<std::uint64_t>(sign * tiny));
+        for (int r = 0; r < 2; ++r) c.put(r, lane, 0, 64, std::bit_cast<std::uint64_t>(sign));
+      }
+      const bool away = mode == (negative ? ".rm" : ".rp");
+      const double expected = away ? sign * (1 + 4 * (up - 1)) : sign;
+      for (const double got : run_mma<double>(shape, a, b, c, {1, 1, 2})) CHECK(got == expected);
+    }
+  }
 }
 
 TEST_CASE("mma: integer shapes with all sign combinations") {

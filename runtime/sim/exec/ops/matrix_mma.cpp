@@ -1,4 +1,4 @@
-// mma.sync: the dense shapes of sm_75 to sm_89 but for the quad-pair m8n8k4 of f16.
+// mma.sync: the dense shapes of sm_75 to sm_90 but for m8n8k4 of f16 (matrix_quarters.cpp).
 #include "sim/exec/ops/matrix_multiply.h"
 
 namespace kernwright::sim::KW_SIM_NS {
@@ -24,6 +24,20 @@ OpPair half_pair(Type d, Type c, int k) {
   return k == 16 ? multiply_pair<F16, HalfSums, HalfSums, 16, 8, 16>() : OpPair{};
 }
 
+OpPair float8_pair(Type d, int k) {
+  if (d == Type::f32) return float_pair<Float8, 16>(k);
+  if (k == 16) return multiply_pair<Float8, HalfSums, HalfSums, 16, 8, 16>();
+  return k == 32 ? multiply_pair<Float8, HalfSums, HalfSums, 16, 8, 32>() : OpPair{};
+}
+
+OpPair double_pair(int m, int k) {
+  using Doubles = WideSums<double>;
+  if (m == 8) return k == 4 ? multiply_pair<F64, Doubles, Doubles, 8, 8, 4>() : OpPair{};
+  if (k == 4) return multiply_pair<F64, Doubles, Doubles, 16, 8, 4>();
+  if (k == 8) return multiply_pair<F64, Doubles, Doubles, 16, 8, 8>();
+  return k == 16 ? multiply_pair<F64, Doubles, Doubles, 16, 8, 16>() : OpPair{};
+}
+
 /// m8n8, m16n8 with one block of k, m16n8 with two.
 template <typename Format, typename Sums, typename Step = MultiplyAdd>
 OpPair int_pair(int m, int blocks) {
@@ -37,7 +51,7 @@ OpPair int_pair(int m, int blocks) {
 OpPair by_types(const ptx::Modifiers& modifiers) {
   const Type d = modifiers.type[0], a = modifiers.type[1], c = modifiers.type[3];
   const int m = modifiers.m;
-  const int k = modifiers.k == 0 ? 256 : modifiers.k;  // 256 does not fit the field
+  const int k = modifiers.k;
   const bool is_and = modifiers.bool_op == ptx::BoolOp::and_;
   if (modifiers.n != 8) return {};
   switch (a) {
@@ -49,11 +63,9 @@ OpPair by_types(const ptx::Modifiers& modifiers) {
       return m == 16 ? float_pair<TF32, 4>(k) : OpPair{};
     case Type::e4m3:
     case Type::e5m2:
-      if (m != 16 || k != 32 || d != Type::f32) return {};
-      return multiply_pair<Float8, Floats, Floats, 16, 8, 32>();
+      return m == 16 ? float8_pair(d, k) : OpPair{};
     case Type::f64:
-      if (m != 8 || k != 4) return {};
-      return multiply_pair<F64, WideSums<double>, WideSums<double>, 8, 8, 4>();
+      return double_pair(m, k);
     case Type::s8:
     case Type::u8:
       return int_pair<Int8, Integers>(m, k / 16);

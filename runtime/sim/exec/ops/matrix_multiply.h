@@ -6,6 +6,7 @@
 #include "sim/ptx/isa.h"
 
 #include <algorithm>
+#include <cfenv>
 #include <limits>
 
 namespace kernwright::sim::KW_SIM_NS {
@@ -14,6 +15,7 @@ namespace kernwright::sim::KW_SIM_NS {
 inline constexpr std::uint32_t kSaturate = 1 << 4;  ///< .satfinite
 inline constexpr std::uint32_t kKindA = 1 << 5;     ///< the `kind` of A's and B's format
 inline constexpr std::uint32_t kKindB = 1 << 6;
+inline constexpr int kRoundingShift = 16;  ///< f64: the host's rounding mode, 16 bits
 
 /// All lanes of a warp take part in a matrix instruction: Warp::converge's masks.
 alignas(64) inline constexpr std::uint32_t kEverybody[kLanes] = {
@@ -133,6 +135,30 @@ template <typename V, int kRowBlocks, int kBlocks, int kSteps, typename Step>
   }
 }
 
+/// The host's rounding mode for the time of a multiplication of f64. `values` keeps the compiler
+/// from computing with them outside of that time.
+class RoundingScope {
+ public:
+  RoundingScope(const Op* op, const void* values)
+      : mode_(static_cast<int>(op->flags >> kRoundingShift)), values_(values) {
+    if (mode_ == FE_TONEAREST) return;
+    std::fesetround(mode_);
+    asm volatile("" : : "r"(values_) : "memory");
+  }
+  ~RoundingScope() {
+    if (mode_ == FE_TONEAREST) return;
+    asm volatile("" : : "r"(values_) : "memory");
+    std::fesetround(FE_TONEAREST);
+  }
+  RoundingScope(const RoundingScope&) = delete;
+  RoundingScope& operator=(const RoundingScope&) = delete;
+
+ private:
+  int mode_;
+  const void* values_;
+};
+static_assert(FE_TONEAREST == 0);
+
 /// kK counts elements of the format (32 bits at a time for Bits). C and D are WideSums or HalfSums.
 template <typename Format, typename C, typename D, int kM, int kN, int kK, typename Step,
           bool kMasked>
@@ -158,7 +184,13 @@ const Op* multiply(const Op* op, Warp& warp) {
                           (op->flags & kKindB) != 0);
     for (int r = 0; r < kRows; ++r)
       C::read(c.reg + block_index(kRows, kColumns, r, n) * C::kPerBlock, sum[n] + r * 64);
-    multiply_column<V, kRows, kBlocks, kSteps, Step>(left, right, sum[n], saturate);
+    if constexpr (std::is_same_v<V, double>) {
+      const void* const values[] = {left, right, sum};
+      const RoundingScope scope(op, values);
+      multiply_column<V, kRows, kBlocks, kSteps, Step>(left, right, sum[n], saturate);
+    } else {
+      multiply_column<V, kRows, kBlocks, kSteps, Step>(left, right, sum[n], saturate);
+    }
   }
   // Written last: d may name the registers of a, b or c.
   for (int n = 0; n < kColumns; ++n)
@@ -179,6 +211,14 @@ inline bool is_kind_one(ptx::Type type) {
   return type == ptx::Type::s8 || type == ptx::Type::s4 || type == ptx::Type::e5m2;
 }
 
+inline std::uint32_t host_rounding(ptx::Rounding rounding) {
+  int mode = FE_TONEAREST;
+  if (rounding == ptx::Rounding::rz) mode = FE_TOWARDZERO;
+  if (rounding == ptx::Rounding::rm) mode = FE_DOWNWARD;
+  if (rounding == ptx::Rounding::rp) mode = FE_UPWARD;
+  return static_cast<std::uint32_t>(mode);
+}
+
 /// Op::flags for the operands as written and the formats of A and B.
 inline OpPair finish_multiply(OpPair pair, const ptx::Instruction& instruction, ptx::Type a,
                               ptx::Type b) {
@@ -187,6 +227,9 @@ inline OpPair finish_multiply(OpPair pair, const ptx::Instruction& instruction, 
     if (instruction.operands[i].kind != ptx::OperandKind::vector) pair.flags |= 1u << i;
   }
   if (instruction.modifiers.satfinite) pair.flags |= kSaturate;
+  if (a == ptx::Type::f64) {
+    pair.flags |= host_rounding(instruction.modifiers.rounding) << kRoundingShift;
+  }
   if (is_kind_one(a)) pair.flags |= kKindA;
   if (is_kind_one(b)) pair.flags |= kKindB;
   return pair;
