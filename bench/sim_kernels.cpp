@@ -1,5 +1,8 @@
-// Kernels on the simulated device beside a plain C++ loop, alternating in one run: sim_kernels [-o
-// results.json] [-t host threads]. Each figure stands beside a check of the result.
+// Kernels on the simulated device beside a plain C++ loop, for each instruction set and with two
+// host threads, alternating in one run: sim_kernels [-o results.json] [-k kernel] [-r rounds] [-i
+// instruction set] [-t threads]. Each figure stands beside a check of the result.
+#include "sim_kernels_source.h"
+
 #include "base/format.h"
 #include "jit/program.h"
 #include "sim/device.h"
@@ -7,16 +10,23 @@
 
 #include <nlohmann/json.hpp>
 
+#include <time.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <functional>
+#include <map>
+#include <memory>
 #include <numeric>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace kw = kernwright;
@@ -25,66 +35,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 using Floats = std::vector<float>;
-
-constexpr int kRounds = 15;
-
-constexpr char kSource[] = R"cuda(
-extern "C" __global__ void saxpy(float a, const float* x, float* y, int n) {
-  int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < n) y[i] += a * x[i];
-}
-extern "C" __global__ void sgemm(const float* a, const float* b, float* c, int n) {
-  __shared__ float ta[16][16], tb[16][16];
-  int row = blockIdx.y * 16 + threadIdx.y, col = blockIdx.x * 16 + threadIdx.x;
-  float sum = 0;
-  for (int t = 0; t < n; t += 16) {
-    ta[threadIdx.y][threadIdx.x] = a[row * n + t + threadIdx.x];
-    tb[threadIdx.y][threadIdx.x] = b[(t + threadIdx.y) * n + col];
-    __syncthreads();
-    for (int k = 0; k < 16; ++k) sum += ta[threadIdx.y][k] * tb[k][threadIdx.x];
-    __syncthreads();
-  }
-  c[row * n + col] = sum;
-}
-extern "C" __global__ void reduce(const float* x, float* out, int n) {
-  __shared__ float partial[32];
-  float sum = 0;
-  int first = blockIdx.x * blockDim.x + threadIdx.x;
-  for (int i = first; i < n; i += gridDim.x * blockDim.x) sum += x[i];
-  for (int d = 16; d; d >>= 1) sum += __shfl_xor_sync(~0u, sum, d);
-  if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = sum;
-  __syncthreads();
-  if (threadIdx.x < 32) {
-    sum = threadIdx.x < blockDim.x / 32 ? partial[threadIdx.x] : 0.0f;
-    for (int d = 16; d; d >>= 1) sum += __shfl_xor_sync(~0u, sum, d);
-    if (threadIdx.x == 0) out[blockIdx.x] = sum;
-  }
-}
-extern "C" __global__ void softmax(const float* x, float* y, int n) {
-  extern __shared__ float red[];
-  x += blockIdx.x * n;
-  y += blockIdx.x * n;
-  float m = -3.4e38f;
-  for (int i = threadIdx.x; i < n; i += blockDim.x) m = fmaxf(m, x[i]);
-  red[threadIdx.x] = m;
-  __syncthreads();
-  for (int s = blockDim.x / 2; s; s >>= 1) {
-    if (threadIdx.x < s) red[threadIdx.x] = fmaxf(red[threadIdx.x], red[threadIdx.x + s]);
-    __syncthreads();
-  }
-  m = red[0];
-  __syncthreads();
-  float sum = 0;
-  for (int i = threadIdx.x; i < n; i += blockDim.x) sum += expf(x[i] - m);
-  red[threadIdx.x] = sum;
-  __syncthreads();
-  for (int s = blockDim.x / 2; s; s >>= 1) {
-    if (threadIdx.x < s) red[threadIdx.x] += red[threadIdx.x + s];
-    __syncthreads();
-  }
-  for (int i = threadIdx.x; i < n; i += blockDim.x) y[i] = expf(x[i] - m) / red[0];
-}
-)cuda";
 
 void check(kw::CUresult result, const char* call) {
   if (result == kw::CUDA_SUCCESS) return;
@@ -107,8 +57,16 @@ class Bench {
     const kw::Program program(source, options);
     const kw::ObjectCode code = program.compile(kw::CodeKind::ptx);
     nvrtc = code.nvrtc_version;
-    check(api.cuModuleLoadData(&module_, code.code.c_str()), "cuModuleLoadData");
+    text_ = code.code;
+    load();
   }
+
+  /// Loads the module again, for the instruction set that the environment names now.
+  void load() const {
+    if (module_ != nullptr) check(api.cuModuleUnload(module_), "cuModuleUnload");
+    check(api.cuModuleLoadData(&module_, text_.c_str()), "cuModuleLoadData");
+  }
+  std::ptrdiff_t lines() const { return std::count(text_.begin(), text_.end(), '\n'); }
 
   kw::CUdeviceptr array(const Floats& values) const {
     kw::CUdeviceptr address = 0;
@@ -133,7 +91,8 @@ class Bench {
   std::string nvrtc;
 
  private:
-  kw::CUmodule module_ = nullptr;
+  std::string text_;
+  mutable kw::CUmodule module_ = nullptr;
 };
 
 kw::CUlaunchConfig shape(unsigned grid_x, unsigned grid_y, unsigned block_x, unsigned block_y,
@@ -151,15 +110,38 @@ Floats pattern(std::size_t count, unsigned seed) {
   return values;
 }
 
-double milliseconds(const std::function<void()>& work) {
-  const auto begin = Clock::now();
-  work();
-  return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+/// Elapsed and processor time of one call, in milliseconds.
+struct Cost {
+  double wall = 0, processor = 0;
+};
+
+double processor_milliseconds() {
+  timespec now{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) * 1e-6;
 }
 
-nlohmann::json summary(std::vector<double> samples) {
-  std::sort(samples.begin(), samples.end());
-  return {{"min", samples.front()}, {"median", samples[samples.size() / 2]}};
+Cost cost_of(const std::function<void()>& work) {
+  const double processor = processor_milliseconds();
+  const auto begin = Clock::now();
+  work();
+  const double wall = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+  return {wall, processor_milliseconds() - processor};
+}
+
+double rounded(double value) { return std::round(value * 1e4) / 1e4; }
+
+nlohmann::json summary(const std::vector<Cost>& samples) {
+  std::vector<double> wall, processor;
+  for (const Cost& sample : samples) {
+    wall.push_back(sample.wall);
+    processor.push_back(sample.processor);
+  }
+  std::sort(wall.begin(), wall.end());
+  std::sort(processor.begin(), processor.end());
+  return {{"min", rounded(wall.front())},
+          {"median", rounded(wall[wall.size() / 2])},
+          {"processor_min", rounded(processor.front())}};
 }
 
 double largest_difference(const Floats& a, const Floats& b) {
@@ -170,86 +152,242 @@ double largest_difference(const Floats& a, const Floats& b) {
   return largest;
 }
 
-/// Alternates both, then compares what the last round of each left behind.
-nlohmann::json measure(const std::function<void()>& simulated, const std::function<void()>& plain,
-                       const std::function<double()>& difference) {
-  std::vector<double> sim, loop;
-  simulated();
-  plain();
-  for (int round = 0; round < kRounds; ++round) {
-    sim.push_back(milliseconds(simulated));
-    loop.push_back(milliseconds(plain));
+/// One kernel: how it runs on the device and as a loop, and how far apart their results are.
+struct Subject {
+  std::string name;
+  std::function<void(const Bench&)> simulated;
+  std::function<void()> plain;
+  std::function<double(const Bench&)> difference;
+  double flops = 0;
+};
+
+/// Builds of the op families that this machine runs, the best first; one alone when `only` names
+/// it.
+std::vector<std::string> instruction_sets(const std::string& only) {
+  if (!only.empty()) return {only};
+  setenv("KERNWRIGHT_SIM_ISA", "auto", 1);
+  std::vector<std::string> all{kw::sim::selected_isa()};
+  for (const char* isa : {"avx2", "baseline"}) {
+    if (all.front() == "avx512" || (all.front() == "avx2" && all.front() != isa))
+      all.push_back(isa);
   }
-  return {{"simulated_ms", summary(sim)},
-          {"plain_loop_ms", summary(loop)},
-          {"largest_difference", difference()}};
+  return all;
 }
 
-nlohmann::json bench_saxpy(const Bench& bench) {
+/// All instruction sets and the loop in turn, then a check of what each left behind.
+nlohmann::json measure(const Bench& bench, const Subject& subject,
+                       const std::vector<std::string>& sets, int rounds) {
+  nlohmann::json document;
+  std::vector<Cost> loop;
+  double difference = 0;
+  for (const std::string& isa : sets) {
+    setenv("KERNWRIGHT_SIM_ISA", isa.c_str(), 1);  // handlers are chosen when a module is loaded
+    bench.load();
+    std::vector<Cost> samples;
+    for (int round = 0; round <= rounds; ++round) {
+      const Cost cost = cost_of([&] { subject.simulated(bench); });
+      const Cost plain = cost_of(subject.plain);
+      if (round == 0) continue;  // warms both up
+      samples.push_back(cost);
+      loop.push_back(plain);
+    }
+    difference = std::max(difference, subject.difference(bench));
+    (isa == sets.front() ? document["simulated_ms"] : document["others_ms"][isa]) =
+        summary(samples);
+  }
+  document["plain_loop_ms"] = summary(loop);
+  document["largest_difference"] = difference;
+  if (subject.flops != 0) {
+    const double least = document["simulated_ms"]["min"];
+    document["gflops"] = rounded(subject.flops / least * 1e-6);
+  }
+  return document;
+}
+
+Subject saxpy(const Bench& bench) {
   constexpr int kCount = 1 << 20;
-  const Floats x = pattern(kCount, 1);
-  Floats y(kCount, 0.0f);
-  const kw::CUdeviceptr dx = bench.array(x), dy = bench.array(y);
-  return measure([&] { bench.launch("saxpy", shape(4096, 1, 256, 1), 2.0f, dx, dy, int{kCount}); },
-                 [&] {
-                   for (std::size_t i = 0; i < x.size(); ++i) y[i] += 2.0f * x[i];
-                 },
-                 [&] { return largest_difference(bench.read(dy, kCount), y); });
+  struct State {
+    Floats x = pattern(kCount, 1), y = Floats(kCount, 0.0f);
+  };
+  const auto s = std::make_shared<State>();
+  const kw::CUdeviceptr dx = bench.array(s->x), dy = bench.array(s->y);
+  return {
+      "saxpy_1m",
+      [=](const Bench& b) { b.launch("saxpy", shape(4096, 1, 256, 1), 2.0f, dx, dy, int{kCount}); },
+      [s] {
+        for (std::size_t i = 0; i < s->x.size(); ++i) s->y[i] += 2.0f * s->x[i];
+      },
+      [=](const Bench& b) { return largest_difference(b.read(dy, kCount), s->y); }};
 }
 
-nlohmann::json bench_sgemm(const Bench& bench) {
+Subject sgemm(const Bench& bench, const char* name, const char* kernel, kw::CUlaunchConfig config) {
   constexpr std::size_t kSize = 256;
-  const Floats a = pattern(kSize * kSize, 2), b = pattern(kSize * kSize, 3);
-  Floats c(kSize * kSize);
-  const kw::CUdeviceptr da = bench.array(a), db = bench.array(b), dc = bench.array(c);
-  return measure([&] { bench.launch("sgemm", shape(16, 16, 16, 16), da, db, dc, int{kSize}); },
-                 [&] {
-                   for (std::size_t i = 0; i < kSize; ++i) {
-                     for (std::size_t j = 0; j < kSize; ++j) {
-                       float sum = 0;
-                       for (std::size_t k = 0; k < kSize; ++k) {
-                         sum += a[i * kSize + k] * b[k * kSize + j];
-                       }
-                       c[i * kSize + j] = sum;
-                     }
-                   }
-                 },
-                 [&] { return largest_difference(bench.read(dc, c.size()), c); });
+  struct State {
+    Floats a = pattern(kSize * kSize, 2), b = pattern(kSize * kSize, 3), c = Floats(kSize * kSize);
+  };
+  const auto s = std::make_shared<State>();
+  const kw::CUdeviceptr da = bench.array(s->a), db = bench.array(s->b), dc = bench.array(s->c);
+  return {name,
+          [=](const Bench& b) { b.launch(kernel, config, da, db, dc, static_cast<int>(kSize)); },
+          [s] {
+            for (std::size_t i = 0; i < kSize; ++i) {
+              for (std::size_t j = 0; j < kSize; ++j) {
+                float sum = 0;
+                for (std::size_t k = 0; k < kSize; ++k) {
+                  sum += s->a[i * kSize + k] * s->b[k * kSize + j];
+                }
+                s->c[i * kSize + j] = sum;
+              }
+            }
+          },
+          [=](const Bench& b) { return largest_difference(b.read(dc, s->c.size()), s->c); },
+          2.0 * kSize * kSize * kSize};
 }
 
-nlohmann::json bench_reduce(const Bench& bench) {
+Subject reduce(const Bench& bench) {
   constexpr int kCount = 1 << 20;
   constexpr unsigned kBlocks = 256;
-  const Floats x = pattern(kCount, 4);
-  const kw::CUdeviceptr dx = bench.array(x), dy = bench.array(Floats(kBlocks));
-  double sum = 0;
-  return measure([&] { bench.launch("reduce", shape(kBlocks, 1, 256, 1), dx, dy, int{kCount}); },
-                 [&] { sum = std::accumulate(x.begin(), x.end(), 0.0); },
-                 [&] {
-                   const Floats parts = bench.read(dy, kBlocks);
-                   return std::fabs(std::accumulate(parts.begin(), parts.end(), 0.0) - sum);
-                 });
+  struct State {
+    Floats x = pattern(kCount, 4);
+    double sum = 0;
+  };
+  const auto s = std::make_shared<State>();
+  const kw::CUdeviceptr dx = bench.array(s->x), dy = bench.array(Floats(kBlocks));
+  return {
+      "reduce_1m",
+      [=](const Bench& b) { b.launch("reduce", shape(kBlocks, 1, 256, 1), dx, dy, int{kCount}); },
+      [s] { s->sum = std::accumulate(s->x.begin(), s->x.end(), 0.0); },
+      [=](const Bench& b) {
+        const Floats parts = b.read(dy, kBlocks);
+        return std::fabs(std::accumulate(parts.begin(), parts.end(), 0.0) - s->sum);
+      }};
 }
 
-nlohmann::json bench_softmax(const Bench& bench) {
+Subject softmax(const Bench& bench) {
   constexpr std::size_t kRows = 64, kColumns = 1024;
-  const Floats x = pattern(kRows * kColumns, 5);
-  Floats y(x.size());
-  const kw::CUdeviceptr dx = bench.array(x), dy = bench.array(y);
-  return measure(
-      [&] { bench.launch("softmax", shape(kRows, 1, 128, 1, 512), dx, dy, int{kColumns}); },
-      [&] {
-        for (std::size_t row = 0; row < kRows; ++row) {
-          const float* in = x.data() + row * kColumns;
-          const float largest = *std::max_element(in, in + kColumns);
-          float sum = 0;
-          for (std::size_t i = 0; i < kColumns; ++i) sum += std::exp(in[i] - largest);
-          for (std::size_t i = 0; i < kColumns; ++i) {
-            y[row * kColumns + i] = std::exp(in[i] - largest) / sum;
-          }
-        }
-      },
-      [&] { return largest_difference(bench.read(dy, y.size()), y); });
+  struct State {
+    Floats x = pattern(kRows * kColumns, 5), y = Floats(kRows * kColumns);
+  };
+  const auto s = std::make_shared<State>();
+  const kw::CUdeviceptr dx = bench.array(s->x), dy = bench.array(s->y);
+  return {"softmax_64x1024",
+          [=](const Bench& b) {
+            b.launch("softmax", shape(kRows, 1, 128, 1, 512), dx, dy, static_cast<int>(kColumns));
+          },
+          [s] {
+            for (std::size_t row = 0; row < kRows; ++row) {
+              const float* in = s->x.data() + row * kColumns;
+              float* out = s->y.data() + row * kColumns;
+              const float largest = *std::max_element(in, in + kColumns);
+              float sum = 0;
+              for (std::size_t i = 0; i < kColumns; ++i) sum += std::exp(in[i] - largest);
+              for (std::size_t i = 0; i < kColumns; ++i) out[i] = std::exp(in[i] - largest) / sum;
+            }
+          },
+          [=](const Bench& b) { return largest_difference(b.read(dy, s->y.size()), s->y); }};
+}
+
+/// Halves as m16n8k16 wants them: lane 4 * g + t holds, in register r of A, the elements
+/// 2 * t + {0, 1} + 8 * (r / 2) of row g + 8 * (r % 2), and likewise the columns of B. Multiples of
+/// a quarter, so that every sum is exact.
+constexpr int kMmaRounds = 256, kMmaWarps = 64;
+float mma_left(int row, int k) { return static_cast<float>((row * 7 + k * 3) % 9 - 4) / 4; }
+float mma_right(int k, int column) { return static_cast<float>((k * 5 + column) % 7 - 3) / 4; }
+
+/// Two quarters in [-1, 1] as halves: 0 or sign, exponent and mantissa written out.
+std::uint16_t half_of(float quarter) {
+  if (quarter == 0) return 0;
+  const auto bits = std::bit_cast<std::uint32_t>(quarter);
+  const std::uint32_t exponent = (bits >> 23 & 255) - 127 + 15;
+  return static_cast<std::uint16_t>(bits >> 31 << 15 | exponent << 10 | (bits >> 13 & 1023));
+}
+
+float half_pair(float low, float high) {
+  return std::bit_cast<float>(half_of(low) | std::uint32_t{half_of(high)} << 16);
+}
+
+Subject mma(const Bench& bench) {
+  Floats a(128), b(64);
+  for (int i = 0; i < 128; ++i) {
+    const int lane = i % 32, row = lane / 4 + 8 * (i / 32 % 2), k = lane % 4 * 2 + 8 * (i / 64);
+    a[static_cast<std::size_t>(i)] = half_pair(mma_left(row, k), mma_left(row, k + 1));
+    if (i >= 64) continue;
+    const int column = lane / 4, first = lane % 4 * 2 + 8 * (i / 32);
+    b[static_cast<std::size_t>(i)] =
+        half_pair(mma_right(first, column), mma_right(first + 1, column));
+  }
+  const auto c = std::make_shared<Floats>(128 * kMmaWarps);
+  const kw::CUdeviceptr da = bench.array(a), db = bench.array(b), dc = bench.array(*c);
+  return {"mma_m16n8k16_f16_f32",
+          [=](const Bench& bench_) {
+            bench_.launch("mma", shape(kMmaWarps / 4, 1, 128, 1), da, db, dc, int{kMmaRounds});
+          },
+          [c] {
+            float left[16][16], right[16][8];
+            for (int i = 0; i < 256; ++i) left[i / 16][i % 16] = mma_left(i / 16, i % 16);
+            for (int i = 0; i < 128; ++i) right[i / 8][i % 8] = mma_right(i / 8, i % 8);
+            for (int warp = 0; warp < kMmaWarps; ++warp) {
+              float sum[16][8] = {};
+              for (int round = 0; round < kMmaRounds; ++round) {
+                for (int i = 0; i < 16; ++i) {
+                  for (int j = 0; j < 8; ++j) {
+                    for (int k = 0; k < 16; ++k) sum[i][j] += left[i][k] * right[k][j];
+                  }
+                }
+              }
+              for (int i = 0; i < 128; ++i) {
+                const int lane = i % 32, r = i / 32;
+                (*c)[static_cast<std::size_t>(warp * 128 + i)] =
+                    sum[lane / 4 + 8 * (r / 2)][lane % 4 * 2 + r % 2];
+              }
+            }
+          },
+          [=](const Bench& bench_) { return largest_difference(bench_.read(dc, c->size()), *c); },
+          16.0 * 8 * 16 * 2 * kMmaRounds * kMmaWarps};
+}
+
+/// From text to code that can run, for all kernels above; also scaled to 900 lines.
+nlohmann::json module_load(const Bench& bench, int rounds) {
+  std::vector<Cost> samples;
+  for (int round = 0; round < rounds; ++round) {
+    samples.push_back(cost_of([&] { bench.load(); }));
+  }
+  nlohmann::json document = {{"load_ms", summary(samples)}, {"lines", bench.lines()}};
+  const double least = document["load_ms"]["min"];
+  document["ms_for_900_lines"] = rounded(least * 900 / static_cast<double>(bench.lines()));
+  return document;
+}
+
+std::size_t resident_bytes() {
+  std::ifstream statm("/proc/self/statm");
+  std::size_t total = 0, resident = 0;
+  statm >> total >> resident;
+  return resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+
+/// What 1 GB of device memory costs the host before and after a kernel touched 1 MB of it.
+nlohmann::json memory_cost(const Bench& bench) {
+  constexpr std::size_t kGigabyte = std::size_t{1} << 30;
+  const std::size_t before = resident_bytes();
+  kw::CUdeviceptr address = 0;
+  check(bench.api.cuMemAlloc(&address, kGigabyte), "cuMemAlloc");
+  const std::size_t allocated = resident_bytes();
+  constexpr int kTouched = 1 << 18;
+  bench.launch("saxpy", shape(kTouched / 256, 1, 256, 1), 1.0f, address, address, int{kTouched});
+  const std::size_t touched = resident_bytes();
+  check(bench.api.cuMemFree(address), "cuMemFree");
+  return {{"allocated", kGigabyte},
+          {"resident_after_allocation", allocated - before},
+          {"touched", kTouched * sizeof(float)},
+          {"resident_after_touch", touched - before}};
+}
+
+std::string processor() {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);) {
+    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
+  }
+  return "unknown";
 }
 
 std::string option(int argc, char** argv, const char* name, const char* fallback) {
@@ -259,22 +397,61 @@ std::string option(int argc, char** argv, const char* name, const char* fallback
   return fallback;
 }
 
+/// The same program with two host threads, a number that a process reads once.
+nlohmann::json with_two_threads(const char* program, const std::string& arguments) {
+  const std::string command = kw::format("{} -t 2 {}", program, arguments);
+  FILE* pipe = popen(command.c_str(), "r");
+  if (pipe == nullptr) throw std::runtime_error("cannot start " + command);
+  std::string text;
+  for (int c = fgetc(pipe); c != EOF; c = fgetc(pipe)) text += static_cast<char>(c);
+  if (pclose(pipe) != 0) throw std::runtime_error(command + " failed");
+  return nlohmann::json::parse(text);
+}
+
+nlohmann::json run(int argc, char** argv) {
+  const std::string only = option(argc, argv, "-k", ""),
+                    round_text = option(argc, argv, "-r", "25");
+  const std::string threads = option(argc, argv, "-t", "1");
+  const int rounds = std::stoi(round_text);
+  const std::vector<std::string> sets = instruction_sets(option(argc, argv, "-i", ""));
+  setenv("KERNWRIGHT_SIM_THREADS", threads.c_str(), 1);
+  setenv("KERNWRIGHT_SIM_ISA", sets.front().c_str(), 1);
+  const Bench bench;
+  const Subject subjects[] = {
+      saxpy(bench),
+      sgemm(bench, "sgemm_tiled_256", "sgemm", shape(16, 16, 16, 16)),
+      sgemm(bench, "sgemm_register_blocked_256", "sgemm_blocked", shape(4, 4, 256, 1)),
+      reduce(bench),
+      softmax(bench),
+      mma(bench),
+  };
+  nlohmann::json document = {{"subject", "sim_kernels"},
+                             {"processor", processor()},
+                             {"processors", std::thread::hardware_concurrency()},
+                             {"instruction_set", sets.front()},
+                             {"host_threads", std::stoi(threads)},
+                             {"nvrtc", bench.nvrtc},
+                             {"rounds", rounds}};
+  for (const Subject& subject : subjects) {
+    if (!only.empty() && subject.name != only) continue;
+    document[subject.name] = measure(bench, subject, sets, rounds);
+  }
+  if (threads != "1" || !only.empty()) return document;
+  setenv("KERNWRIGHT_SIM_ISA", sets.front().c_str(), 1);
+  document["module_load"] = module_load(bench, rounds);
+  document["memory"] = memory_cost(bench);
+  const nlohmann::json two =
+      with_two_threads(argv[0], kw::format("-i {} -r {}", sets.front(), round_text));
+  for (const Subject& subject : subjects) {
+    document[subject.name]["two_threads_ms"] = two[subject.name]["simulated_ms"];
+  }
+  return document;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) try {
-  const std::string threads = option(argc, argv, "-t", "1");
-  setenv("KERNWRIGHT_SIM_THREADS", threads.c_str(), 1);
-  const Bench bench;
-  const nlohmann::json document = {{"subject", "sim_kernels"},
-                                   {"host_threads", std::stoi(threads)},
-                                   {"instruction_set", kw::sim::selected_isa()},
-                                   {"nvrtc", bench.nvrtc},
-                                   {"rounds", kRounds},
-                                   {"saxpy_1m", bench_saxpy(bench)},
-                                   {"sgemm_tiled_256", bench_sgemm(bench)},
-                                   {"reduce_1m", bench_reduce(bench)},
-                                   {"softmax_64x1024", bench_softmax(bench)}};
-  const std::string text = document.dump(1);
+  const std::string text = run(argc, argv).dump(1);
   std::printf("%s\n", text.c_str());
   const std::string path = option(argc, argv, "-o", "");
   if (!path.empty()) std::ofstream(path) << text << '\n';

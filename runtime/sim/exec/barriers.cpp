@@ -71,21 +71,27 @@ std::uint32_t same_barrier(const Warp::Arrival& arrival, std::uint32_t mask, std
 
 }  // namespace
 
-void Barriers::reset(std::uint32_t warps) {
-  for (One& barrier : all) {
-    if (barrier.arrived.size() == warps && !barrier.open) continue;
+void Barriers::reset(std::uint32_t warps_of_block) {
+  const std::uint32_t stale = warps == warps_of_block ? open : ~0u;
+  warps = warps_of_block;
+  open = 0;
+  if (stale == 0) return;
+  for (std::uint32_t id = 0; id < kBarrierCount; ++id) {
+    if ((stale >> id & 1) == 0) continue;
+    One& barrier = all[id];
     barrier.arrived.assign(warps, 0);
     barrier.votes.assign(warps, 0);
     barrier.threads = 0;
-    barrier.open = barrier.reduces = false;
+    barrier.reduces = false;
   }
 }
 
 bool Barriers::release(Block& block) {
   bool released = false;
-  for (std::uint32_t id = 0; id < kBarrierCount; ++id) {
+  for (std::uint32_t m = open; m != 0; m &= m - 1) {
+    const auto id = static_cast<std::uint32_t>(std::countr_zero(m));
     One& barrier = all[id];
-    if (!barrier.open || !is_complete(barrier, block)) continue;
+    if (!is_complete(barrier, block)) continue;
     const Tally sum = barrier.reduces ? tally(barrier) : Tally{};
     for (std::uint32_t w = 0; w < block.warp_count; ++w) {
       Warp::Schedule& schedule = *block.warps[w].schedule;
@@ -98,7 +104,8 @@ bool Barriers::release(Block& block) {
       }
       barrier.arrived[w] = barrier.votes[w] = 0;
     }
-    barrier.open = barrier.reduces = false;
+    open &= ~(1u << id);
+    barrier.reduces = false;
     released = true;
   }
   return released;
@@ -123,12 +130,14 @@ const Op* Warp::barrier(const Op* op, const Arrival& arrival) {
   }
   const std::uint32_t group = different == 0 ? mask : same_barrier(arrival, mask, id, threads);
   Barriers::One& barrier = block->barriers->all[id];
-  if (barrier.open && barrier.threads != threads) {
+  Barriers& barriers = *block->barriers;
+  const std::uint32_t bit = 1u << id;
+  if ((barriers.open & bit) != 0 && barrier.threads != threads) {
     return fault(op, FaultKind::sync, first, 0, 0,
                  format("barrier {} expects {} here and {} elsewhere (0 = all threads)", id,
                         threads, barrier.threads));
   }
-  barrier.open = true;
+  barriers.open |= bit;
   barrier.threads = threads;
   barrier.arrived[index] |= group;
   barrier.votes[index] |= arrival.votes & group;

@@ -16,10 +16,11 @@ struct Barriers {
     std::vector<std::uint32_t> arrived;  ///< per warp: lanes that came, waiting or not
     std::vector<std::uint32_t> votes;    ///< per warp: lanes whose predicate holds (bar.red)
     std::uint32_t threads = 0;           ///< expected; 0 = every live thread of the block
-    bool open = false;                   ///< somebody came since the last release
     bool reduces = false;                ///< a bar.red is among the arrivals
   };
   std::array<One, kBarrierCount> all;
+  std::uint32_t open = 0;   ///< bit i: somebody came to barrier i since its last release
+  std::uint32_t warps = 0;  ///< of the block
 
   /// Forgets every arrival; a block of `warps` warps begins.
   void reset(std::uint32_t warps);

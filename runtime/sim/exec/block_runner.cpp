@@ -119,7 +119,7 @@ void BlockRunner::start(std::array<std::uint32_t, 3> ctaid) {
   state.block.ctaid = ctaid;
   state.block.linear_index =
       ctaid[0] + std::uint64_t{grid[0]} * (ctaid[1] + std::uint64_t{grid[1]} * ctaid[2]);
-  state.block.fault = FaultReport{};
+  if (state.block.fault.kind != FaultKind::none) state.block.fault = FaultReport{};
   std::memset(state.block.shared.data(), kSharedPoison, state.block.shared.size());
   state.barriers.reset(state.block.warp_count);
   for (std::size_t w = 0; w < state.warps.size(); ++w) begin_warp(state.warps[w], state.lanes[w]);

@@ -112,7 +112,9 @@ Split& Warp::Schedule::fork(const Warp& warp, std::uint32_t lanes, std::uint32_t
   return split;
 }
 
-void Warp::Schedule::remove_running() { splits[running] = splits[--count]; }
+void Warp::Schedule::remove_running() {
+  if (--count != running) splits[running] = splits[count];
+}
 
 std::byte* Warp::Schedule::frame_of(const Program& from, std::uint32_t depth,
                                     std::uint32_t function) {
@@ -159,17 +161,20 @@ void clear_registers(const Program& program, std::uint32_t function, std::byte* 
 void begin_warp(Warp& warp, std::uint32_t lanes) {
   const std::uint32_t entry = warp.worker->launch->function;
   Warp::Schedule& schedule = *warp.schedule;
-  Split split;
+  // In place: a copy would wait for its parts to reach memory.
+  Split& split = schedule.splits[0];
+  split = Split{};
   split.mask = lanes;
-  split.pc = warp.program->functions[entry].first_op;
+  const FunctionInfo& info = warp.program->functions[entry];
+  split.pc = schedule.frames.empty() ? info.first_op : info.block_op;
   split.function = entry;
-  split.frame = schedule.frame_of(*warp.program, 0, entry);
-  schedule.splits[0] = split;
+  split.frame = schedule.frames.empty() ? schedule.frame_of(*warp.program, 0, entry)
+                                        : schedule.frames.front().front().bytes.get();
   schedule.count = lanes == 0 ? 0 : 1;
   schedule.running = 0;
   warp.live = lanes;
   warp.executed = 0;
-  clear_registers(*warp.program, entry, split.frame, kAllLanes);
+  if (!info.zeroed.empty()) clear_registers(*warp.program, entry, split.frame, kAllLanes);
 }
 
 bool can_run(const Warp& warp) {

@@ -3,6 +3,7 @@
 #include "sim/ir/cfg.h"
 #include "sim/ir/lower.h"
 #include "sim/ir/program.h"
+#include "sim/ir/simplify.h"
 #include "sim/ir/slots.h"
 #include "sim/ir/tables.h"
 #include "sim/ptx/parser.h"
@@ -24,7 +25,8 @@ class Emitter {
           const FrameLayout& layout)
       : program_(program), function_(function), order_(order), layout_(layout) {}
 
-  void run() {
+  /// Appends the function. Returns where each of its blocks begins.
+  std::vector<std::uint32_t> run() {
     begin_.assign(function_.blocks.size(), 0);
     for (std::size_t i = 0; i < order_.size(); ++i) {
       const LoweredBlock& block = function_.blocks[order_[i]];
@@ -42,6 +44,7 @@ class Emitter {
       behind = front;
       front = internal_handlers(Internal::leader).masked;
     }
+    return std::move(begin_);
   }
 
  private:
@@ -218,14 +221,16 @@ void finish_function(Program& program, const FunctionLowering& lowering, const L
 
 void decode_function(Program& program, LoweringContext& context, std::uint32_t index) {
   FunctionLowering lowering(context, index);
-  const Lowered lowered = lowering.run();
-  const std::vector<std::uint32_t> order = block_order(lowered);
-  const FrameLayout layout = assign_slots(lowered, order);
+  Lowered lowered = lowering.run();
+  std::vector<std::uint32_t> order = block_order(lowered);
   FunctionInfo& info = program.functions[index];
+  const Prologue prologue = simplify(lowered, order, info.is_entry);
+  const FrameLayout layout = assign_slots(lowered, order, prologue.results);
   info.first_op = static_cast<std::uint32_t>(program.full.size());
   program.tables->function_starts.push_back(info.first_op);
   program.tables->function_order.push_back(index);
-  Emitter(program, lowered, order, layout).run();
+  const std::vector<std::uint32_t> begin = Emitter(program, lowered, order, layout).run();
+  info.block_op = begin[prologue.block == Prologue::kNone ? order.front() : order[1]];
   finish_function(program, lowering, lowered, layout, info);
 }
 

@@ -52,6 +52,28 @@ bool may_spin(const ptx::Instruction& inst) {
   }
 }
 
+/// Arithmetic on registers, without side effects.
+bool is_pure(const ptx::Instruction& inst) {
+  const Handler handler = inst.row->handler;
+  if (inst.modifiers.cc) return false;
+  if (handler == Handler::addc || handler == Handler::subc || handler == Handler::madc)
+    return false;
+  return handler == Handler::mov || handler == Handler::cvt || handler == Handler::cvta ||
+         (handler >= Handler::add && handler <= Handler::slct);
+}
+
+/// Moves whole registers; addresses of global and constant memory are generic ones already.
+bool is_copy(const ptx::Instruction& inst, const OperandWidths& widths) {
+  const Handler handler = inst.row->handler;
+  const Space space = inst.modifiers.space;
+  const bool moves =
+      handler == Handler::mov ||
+      (handler == Handler::cvta && (space == Space::global || space == Space::constant));
+  if (!moves || widths[0] != widths[1] || widths[0] == kPredicateWidth) return false;
+  if (inst.operands[0].kind != OperandKind::reg) return false;
+  return inst.operands[1].kind != OperandKind::vector;
+}
+
 }  // namespace
 
 FunctionLowering::FunctionLowering(LoweringContext& context, std::uint32_t index)
@@ -252,6 +274,7 @@ bool FunctionLowering::lower_parameter_access(const Inst& inst) {
   if (function_.is_entry && at.symbol_kind == ptx::SymbolKind::parameter) {
     if (!is_load) fail(inst, "a kernel cannot write its parameters");
     form = internal(Internal::load_parameter, &inst);
+    form.pure = true;
     start += info_.parameters[at.symbol_index].offset;
   } else if (const std::optional<LanePlace> place = lane_place(at)) {
     form = internal(is_load ? Internal::load_lane : Internal::store_lane, &inst);
@@ -303,6 +326,8 @@ void FunctionLowering::lower_generic(const Inst& inst) {
   if (op.handlers.full == nullptr) fail(inst, "this form is not simulated");
   op.origin = &inst;
   op.spins = may_spin(inst);
+  op.pure = is_pure(inst);
+  op.copies = is_copy(inst, widths);
   bind_operands(inst, op);
   emit(std::move(op));
 }

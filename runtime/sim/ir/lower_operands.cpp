@@ -38,6 +38,23 @@ bool is_per_lane(SpecialRegister which) {
   }
 }
 
+/// The same for a warp in every block of a launch that a worker runs.
+bool is_same_in_all_blocks(SpecialRegister which) {
+  switch (which) {
+    case SpecialRegister::ntid_x:
+    case SpecialRegister::ntid_y:
+    case SpecialRegister::ntid_z:
+    case SpecialRegister::nctaid_x:
+    case SpecialRegister::nctaid_y:
+    case SpecialRegister::nctaid_z:
+    case SpecialRegister::warpid:
+    case SpecialRegister::dynamic_smem_size:
+      return true;
+    default:
+      return is_per_lane(which);
+  }
+}
+
 }  // namespace
 
 std::uint8_t FunctionLowering::width_of(const ptx::Operand& operand) const {
@@ -91,6 +108,7 @@ Ref FunctionLowering::predicate(const Inst& inst, std::uint32_t reg, bool negate
   LoweredOp op = internal(Internal::not_predicate, &inst);
   op.sources[0] = {Ref::Kind::reg, reg};
   op.source_count = 1;
+  op.pure = true;
   op.d = {Ref::Kind::reg, lowered_.add_register(kPredicateWidth)};
   const Ref result = op.d;
   emit_plain(std::move(op));
@@ -106,6 +124,7 @@ Ref FunctionLowering::special(const Inst& inst, SpecialRegister which, std::uint
       internal(is_per_lane(which) ? Internal::special_lane : Internal::special_uniform, &inst);
   op.handlers.flags = static_cast<std::uint32_t>(which);
   op.imm = bytes;
+  op.pure = is_same_in_all_blocks(which);
   op.d = into ? *into : Ref{Ref::Kind::reg, lowered_.add_register(bytes)};
   const Ref result = op.d;
   emit_plain(std::move(op));
@@ -132,6 +151,7 @@ Ref FunctionLowering::variable_address(const Inst& inst, const ptx::Variable& va
       variable.space == Space::shared ? Internal::dynamic_shared : Internal::local_address, &inst);
   op.handlers.flags = bytes;
   op.imm = offset + (variable.space == Space::local ? std::int64_t{place} : 0);
+  op.pure = function_.is_entry;
   op.d = {Ref::Kind::reg, lowered_.add_register(bytes)};
   const Ref result = op.d;
   emit_plain(std::move(op));

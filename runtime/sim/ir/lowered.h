@@ -46,6 +46,8 @@ struct LoweredOp {
   std::uint8_t count = 0;
   bool guarded = false;  ///< runs under a guard: does not kill what it writes
   bool spins = false;    ///< a loop around it may wait for other threads
+  bool pure = false;     ///< computes d and d2 from its sources and the launch alone; cannot fault
+  bool copies = false;   ///< d = the first source, bit by bit
   std::int64_t imm = 0;
   std::int32_t imm2 = 0;
   std::int32_t table = 0;  ///< Op::target when it indexes a table

@@ -94,7 +94,7 @@ void each_bit(const std::uint64_t* row, std::size_t words, F f) {
 
 /// One range per register from its first to its last position in the code order, loops included.
 std::vector<Range> find_ranges(const Lowered& function, const std::vector<std::uint32_t>& order,
-                               Liveness& live) {
+                               const std::vector<std::uint32_t>& kept, Liveness& live) {
   std::vector<Range> ranges(function.register_bytes.size());
   for (std::uint32_t i = 0; i < ranges.size(); ++i) ranges[i].reg = i;
   std::uint32_t position = 1;
@@ -111,6 +111,7 @@ std::vector<Range> find_ranges(const Lowered& function, const std::vector<std::u
              [&](std::uint32_t r) { ranges[r].extend(position); });
     ++position;
   }
+  for (const std::uint32_t r : kept) ranges[r].extend(position);
   std::erase_if(ranges, [](const Range& range) { return range.begin == ~0u; });
   std::sort(ranges.begin(), ranges.end(), [](const Range& x, const Range& y) {
     return x.begin != y.begin ? x.begin < y.begin : x.reg < y.reg;
@@ -161,13 +162,23 @@ std::uint32_t slot_bytes(std::uint8_t lane_bytes) noexcept {
   return lane_bytes == kPredicateWidth ? 4u : 32u * lane_bytes;
 }
 
-FrameLayout assign_slots(const Lowered& function, const std::vector<std::uint32_t>& order) {
+std::vector<std::uint32_t> live_at_entry(const Lowered& function,
+                                         const std::vector<std::uint32_t>& order) {
+  Liveness live = find_liveness(function, order);
+  std::vector<std::uint32_t> registers;
+  each_bit(live.in.row(order.front()), live.in.words(),
+           [&](std::uint32_t r) { registers.push_back(r); });
+  return registers;
+}
+
+FrameLayout assign_slots(const Lowered& function, const std::vector<std::uint32_t>& order,
+                         const std::vector<std::uint32_t>& kept) {
   Liveness live = find_liveness(function, order);
   FrameLayout layout;
   each_bit(live.in.row(order.front()), live.in.words(),
            [&](std::uint32_t r) { layout.live_at_entry.push_back(r); });
   std::array<SlotPool, kWidths.size()> pools;
-  const std::vector<Range> ranges = find_ranges(function, order, live);
+  const std::vector<Range> ranges = find_ranges(function, order, kept, live);
   std::vector<std::uint32_t> slots(function.register_bytes.size(), ~0u);
   for (const Range& range : ranges) {
     slots[range.reg] = pools[width_class(function.register_bytes[range.reg])].take(range);

@@ -20,9 +20,14 @@ struct FrameLayout {
 /// Bytes of the slot of one register of `lane_bytes` (kPredicateWidth: a predicate).
 std::uint32_t slot_bytes(std::uint8_t lane_bytes) noexcept;
 
+/// Registers that may be read before they are written.
+std::vector<std::uint32_t> live_at_entry(const Lowered& function,
+                                         const std::vector<std::uint32_t>& order);
+
 /// Liveness over blocks (bit sets), then a linear scan over the blocks in `order` that gives
 /// registers of one width, which are never alive together, the same slot. Registers of one op never
-/// share.
-FrameLayout assign_slots(const Lowered& function, const std::vector<std::uint32_t>& order);
+/// share, and those in `kept` share with none that comes later.
+FrameLayout assign_slots(const Lowered& function, const std::vector<std::uint32_t>& order,
+                         const std::vector<std::uint32_t>& kept = {});
 
 }  // namespace kernwright::sim
