@@ -74,6 +74,7 @@ void LaunchFrame::refuse_range(const ArgumentPlan& plan, const std::string& prob
 CUdeviceptr LaunchFrame::stage(const HostArgument& host, const py::object& values,
                                ScalarType type) {
   if (any_capture()) [[unlikely]] {
+    const GilRelease unlocked;
     const ContextGuard guard(device_);
     refuse_in_capture(device_, stream_.handle(), "kw.In, kw.Out and kw.InOut",
                       "pass arrays of the device, filled before the capture");
@@ -96,6 +97,10 @@ CUdeviceptr LaunchFrame::stage(const HostArgument& host, const py::object& value
   }
   staged_.push_back(std::move(staged));
   return staged_.back().array.address();
+}
+
+void LaunchFrame::free_staged() noexcept {
+  for (Staged& staged : staged_) drop_without_gil(staged.array);
 }
 
 void LaunchFrame::finish() {

@@ -61,6 +61,12 @@ class LaunchFrame {
  public:
   LaunchFrame(const Kernel& kernel, Device& device, const Stream& stream)
       : kernel_(kernel), device_(device), stream_(stream), is_checked_(checks_arguments()) {}
+  LaunchFrame(const LaunchFrame&) = delete;
+  LaunchFrame& operator=(const LaunchFrame&) = delete;
+  ~LaunchFrame() {
+    if (!staged_.empty()) [[unlikely]]
+      free_staged();
+  }
 
   bool is_checked() const noexcept { return is_checked_; }
   Device& device() const noexcept { return device_; }
@@ -77,6 +83,8 @@ class LaunchFrame {
   [[noreturn]] void refuse_range(const ArgumentPlan& plan, const std::string& problem) const;
 
  private:
+  void free_staged() noexcept;
+
   struct Staged {
     Array array;
     py::object target;      // null when nothing is copied back

@@ -237,7 +237,7 @@ void define_methods(ArrayClass& type) {
           [](const Array& a, const py::object& stream) {
             Stream user = stream_argument(stream, a.device());
             if (!user) user = current_stream(a.device());
-            a.use_on(user ? user : Stream::legacy(a.device()));
+            without_gil([&] { a.use_on(user ? user : Stream::legacy(a.device())); });
           },
           py::arg("stream") = py::none())
       .def("item", [](const py::object& self) { return helper("item")(self); })
@@ -289,6 +289,7 @@ void define_protocols(ArrayClass& type) {
 
 void bind_array(py::module_& m) {
   ArrayClass type(m, "Array");
+  array_of(Py_None);  // finds the type now: launches ask without the GIL
   define_properties(type);
   define_methods(type);
   define_protocols(type);

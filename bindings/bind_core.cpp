@@ -56,11 +56,16 @@ void bind_device(py::module_& m) {
       .def_property_readonly("ordinal", [](const DeviceObject& s) { return s.device->ordinal(); })
       .def_property_readonly("is_simulated",
                              [](const DeviceObject& s) { return s.device->is_simulated(); })
-      .def_property_readonly("uuid", [](const DeviceObject& s) { return s.device->uuid(); })
-      .def_property_readonly("pci_bus_id",
-                             [](const DeviceObject& s) { return s.device->pci_bus_id(); })
+      .def_property_readonly(
+          "uuid",
+          [](const DeviceObject& s) { return without_gil([&] { return s.device->uuid(); }); })
+      .def_property_readonly(
+          "pci_bus_id",
+          [](const DeviceObject& s) { return without_gil([&] { return s.device->pci_bus_id(); }); })
       .def_property_readonly("driver_version",
-                             [](const DeviceObject& s) { return s.device->driver_version(); })
+                             [](const DeviceObject& s) {
+                               return without_gil([&] { return s.device->driver_version(); });
+                             })
       .def_property_readonly("compute_capability",
                              [](const DeviceObject& s) {
                                const ComputeCapability cc = s.device->compute_capability();
@@ -73,19 +78,22 @@ void bind_device(py::module_& m) {
           })
       .def("_attribute",
            [](const DeviceObject& s, int number) {
-             return s.device->attribute(static_cast<CUdevice_attribute>(number));
+             const auto which = static_cast<CUdevice_attribute>(number);
+             return without_gil([&] { return s.device->attribute(which); });
            })
       .def("memory_info", &memory_info)
       .def(
           "can_access",
           [](const DeviceObject& s, const py::object& peer) {
-            return peer_link(*s.device, device_argument(peer)).access;
+            Device& other = device_argument(peer);
+            return without_gil([&] { return peer_link(*s.device, other).access; });
           },
           py::arg("peer"))
       .def(
           "enable_peer_access",
           [](const DeviceObject& s, const py::object& peer) {
-            return enable_peer_access(*s.device, device_argument(peer));
+            Device& other = device_argument(peer);
+            return without_gil([&] { return enable_peer_access(*s.device, other); });
           },
           py::arg("peer"))
       .def(
@@ -129,10 +137,12 @@ void bind_device(py::module_& m) {
 
   m.def("devices", [] {
     py::list list;
-    for (Device* device : Runtime::get().devices()) list.append(DeviceObject{device});
+    const auto& devices =
+        without_gil([]() -> const std::vector<Device*>* { return &Runtime::get().devices(); });
+    for (Device* device : *devices) list.append(DeviceObject{device});
     return list;
   });
-  m.def("current_device", [] { return DeviceObject{&Runtime::get().current_device()}; });
+  m.def("current_device", [] { return DeviceObject{&current_device()}; });
   m.def("cuda_unavailable_reason", [] { return Runtime::get().cuda_unavailable_reason(); });
   m.def("_attribute_numbers", &attribute_numbers);
 }
@@ -151,7 +161,8 @@ Event& event_argument(const py::object& value) {
 void bind_stream(py::module_& m) {
   py::class_<Stream, Unlocked<Stream>>(m, "Stream")
       .def(py::init([](int priority, const py::object& device) {
-             return Stream::create(device_argument(device), priority);
+             Device& chosen = device_argument(device);
+             return without_gil([&] { return Stream::create(chosen, priority); });
            }),
            py::arg("priority") = 0, py::kw_only(), py::arg("device") = py::none())
       .def_static(
@@ -173,29 +184,40 @@ void bind_stream(py::module_& m) {
       .def_property_readonly(
           "handle", [](const Stream& s) { return reinterpret_cast<std::uintptr_t>(s.handle()); })
       .def_property_readonly("device", [](const Stream& s) { return DeviceObject{&s.device()}; })
-      .def_property_readonly("priority", &Stream::priority)
-      .def_property_readonly("done", &Stream::done)
+      .def_property_readonly(
+          "priority", [](const Stream& s) { return without_gil([&] { return s.priority(); }); })
+      .def_property_readonly("done",
+                             [](const Stream& s) { return without_gil([&] { return s.done(); }); })
       .def_property_readonly("is_capturing",
                              [](const Stream& s) {
+                               const GilRelease unlocked;
                                const ContextGuard guard(s.device());
                                return capture_id(s.device(), s.handle()) != 0;
                              })
       .def(
           "record",
           [](const Stream& s, const py::object& event, bool external) -> py::object {
-            py::object marker = event.is_none() ? py::cast(Event(s.device())) : event;
-            event_argument(marker).record(s, external);
+            py::object marker = event;
+            if (event.is_none()) marker = py::cast(without_gil([&] { return Event(s.device()); }));
+            Event& chosen = event_argument(marker);
+            without_gil([&] { chosen.record(s, external); });
             return marker;
           },
           py::arg("event") = py::none(), py::kw_only(), py::arg("external") = false)
       .def(
           "wait",
           [](const Stream& s, const py::object& what) {
-            if (py::isinstance<Event>(what)) return s.wait(what.cast<const Event&>());
+            if (py::isinstance<Event>(what)) {
+              const auto& event = what.cast<const Event&>();
+              const GilRelease unlocked;
+              return s.wait(event);
+            }
             Stream other = stream_argument(what, s.device());
             if (!other) throw ArgumentError("wait(event) wants an Event or a stream, got None");
-            Event behind(other.device(), false);
-            behind.record(other);
+            const GilRelease unlocked;
+            const Stream ahead = std::move(other);  // may go with this call
+            Event behind(ahead.device(), false);
+            behind.record(ahead);
             s.wait(behind);
           },
           py::arg("event"))
@@ -235,24 +257,28 @@ void bind_stream(py::module_& m) {
 void bind_event(py::module_& m) {
   py::class_<Event, Unlocked<Event>>(m, "Event")
       .def(py::init([](bool timing, const py::object& device) {
-             return Event(device_argument(device), timing);
+             Device& chosen = device_argument(device);
+             return without_gil([&] { return Event(chosen, timing); });
            }),
            py::arg("timing") = true, py::kw_only(), py::arg("device") = py::none())
       .def_property_readonly(
           "handle", [](const Event& s) { return reinterpret_cast<std::uintptr_t>(s.handle()); })
       .def_property_readonly("device", [](const Event& s) { return DeviceObject{&s.device()}; })
       .def_property_readonly("timing", &Event::timing)
-      .def_property_readonly("done", &Event::done)
+      .def_property_readonly("done",
+                             [](const Event& s) { return without_gil([&] { return s.done(); }); })
       .def(
           "record",
           [](Event& s, const py::object& stream, bool external) {
-            Stream chosen = stream_argument(stream, s.device());
-            s.record(chosen ? chosen : stream_of_device(py::cast(DeviceObject{&s.device()})),
-                     external);
+            Stream given = stream_argument(stream, s.device());
+            if (!given) given = current_stream(s.device());
+            const GilRelease unlocked;
+            const Stream chosen = given ? std::move(given) : Stream::legacy(s.device());
+            s.record(chosen, external);
           },
           py::arg("stream") = py::none(), py::kw_only(), py::arg("external") = false)
       .def("synchronize", &Event::synchronize, py::call_guard<GilRelease>())
-      .def("elapsed_ms", &Event::elapsed_ms, py::arg("start"))
+      .def("elapsed_ms", &Event::elapsed_ms, py::arg("start"), py::call_guard<GilRelease>())
       .def("__repr__",
            [](const Event& s) { return format("<Event on {}>", device_key(s.device())); });
 }

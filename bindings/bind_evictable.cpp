@@ -38,11 +38,11 @@ bool is_resident(const Evictable& evictable) {
   return evictable.buffer->is_resident();
 }
 
-std::unique_ptr<Evictable> make_evictable(const Array& array) {
+Unlocked<Evictable> make_evictable(const Array& array) {
   Device& device = array.device();
   const Stream stream = current_stream(device);
   const AllocationSiteScope scope(user_site());
-  auto made = std::make_unique<Evictable>();
+  Unlocked<Evictable> made(new Evictable);
   made->shape = array.shape();
   made->type = array.type();
   const GilRelease unlocked;
@@ -56,7 +56,7 @@ std::unique_ptr<Evictable> make_evictable(const Array& array) {
 }  // namespace
 
 void bind_evictable(py::module_& m) {
-  py::class_<Evictable>(m, "Evictable")
+  py::class_<Evictable, Unlocked<Evictable>>(m, "Evictable")
       .def(py::init(&make_evictable), py::arg("array"))
       .def_property_readonly("shape", [](const Evictable& e) { return tuple_of(e.shape); })
       .def_property_readonly("dtype", [](const Evictable& e) { return dtype_object(e.type); })

@@ -8,14 +8,19 @@
 #include "core/lifecycle.h"
 #include "core/runtime.h"
 #include "driver/driver_loader.h"
+#include "driver/driver_rows.h"
 #include "driver/fault_driver.h"
 #include "sim/device.h"
 
+#include <pybind11/stl.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstring>
+#include <set>
 #include <string>
+#include <string_view>
 
 namespace kernwright::python {
 namespace {
@@ -70,6 +75,26 @@ void forbid_late_calls() {
   });
 }
 
+std::atomic<bool> calls_with_gil[detail::kRows];
+
+/// Notes which functions are called by a thread that holds Python's lock.
+void watch_gil() {
+  faults().observe([](const char* name) {
+    if (PyGILState_Check() == 0) return;
+    for (std::size_t row = 0; row < detail::kRows; ++row) {
+      if (detail::kRowNames[row] == std::string_view(name)) calls_with_gil[row] = true;
+    }
+  });
+}
+
+std::set<std::string> names_called_with_gil() {
+  std::set<std::string> names;
+  for (std::size_t row = 0; row < detail::kRows; ++row) {
+    if (calls_with_gil[row]) names.insert(detail::kRowNames[row]);
+  }
+  return names;
+}
+
 }  // namespace
 
 void bind_faults(py::module_& core) {
@@ -84,6 +109,12 @@ void bind_faults(py::module_& core) {
   m.def("calls", [] { return faults().calls(); });
   m.def("calls", [](const std::string& name) { return faults().calls(name); });
   m.def("forbid_late_calls", &forbid_late_calls);
+  m.def("watch_gil", &watch_gil);
+  m.def("names_called_with_gil", &names_called_with_gil);
+  m.def("call_with_gil", [] {
+    int version = 0;
+    faults().api().cuDriverGetVersion(&version);
+  });
 }
 
 }  // namespace kernwright::python

@@ -43,6 +43,10 @@ struct GraphNodeObject {
 
 /// graph.capture(stream): what `with` enters and leaves.
 struct CaptureScope {
+  CaptureScope(py::object captured, Stream origin)
+      : graph(std::move(captured)), stream(std::move(origin)) {}
+  CaptureScope(CaptureScope&&) = default;
+  ~CaptureScope() { drop_without_gil(stream); }
   py::object graph;
   Stream stream;
   bool is_entered = false;
@@ -74,7 +78,9 @@ CaptureScope make_scope(const py::object& self, const py::object& stream) {
   Stream chosen = stream_argument(stream, device);
   if (!chosen && stream.is_none()) {
     chosen = current_stream(device);
-    if (!chosen || chosen.handle() == nullptr) chosen = Stream::create(device);
+    if (!chosen || chosen.handle() == nullptr) {
+      chosen = without_gil([&] { return Stream::create(device); });
+    }
   }
   return {self, std::move(chosen)};
 }
@@ -177,7 +183,7 @@ void update_node(const GraphObject& self, const py::object& which, const py::arg
 py::tuple dim_tuple(const Dim3& extents) { return py::make_tuple(extents.x, extents.y, extents.z); }
 
 void bind_node(py::module_& m) {
-  py::class_<GraphNodeObject>(m, "GraphNode")
+  py::class_<GraphNodeObject, Unlocked<GraphNodeObject>>(m, "GraphNode")
       .def_property_readonly("index", [](const GraphNodeObject& n) { return n.node.index; })
       .def_property_readonly("name",
                              [](const GraphNodeObject& n) { return text_object(n.node.name); })
@@ -208,7 +214,7 @@ std::shared_ptr<const void> owner_of(const py::object& value) {
 }
 
 void hold_in_capture(const Stream& stream, PyObject* const* arguments, std::size_t count) {
-  const std::shared_ptr<Capture> capture = capture_of(stream);
+  const std::shared_ptr<Capture> capture = without_gil([&] { return capture_of(stream); });
   if (capture == nullptr) return;
   for (std::size_t i = 0; i < count; ++i) {
     capture->keep_alive(owner_of(py::reinterpret_borrow<py::object>(arguments[i])));

@@ -23,9 +23,7 @@
 namespace kernwright::python {
 namespace {
 
-Device& here() { return Runtime::get().current_device(); }
-
-const Kernel& loaded(KernelObject& self) { return self.plan(here()).kernel; }
+const Kernel& loaded(KernelObject& self) { return self.plan(current_device()).kernel; }
 
 std::shared_ptr<const ObjectCode> code_of(const KernelObject& self, Device& device) {
   const GilRelease unlocked;
@@ -34,7 +32,7 @@ std::shared_ptr<const ObjectCode> code_of(const KernelObject& self, Device& devi
 
 /// The kernel's code in another form than the one that runs, compiled for the same architecture.
 std::string code_as(const KernelObject& self, CodeKind kind) {
-  Device& device = here();
+  Device& device = current_device();
   const auto code = code_of(self, device);
   if (code->kind == kind) return code->code;
   if (kind == CodeKind::cubin && !code->resource_cubin.empty()) return code->resource_cubin;
@@ -142,17 +140,20 @@ void define_inspection(py::class_<KernelObject>& type) {
                                    .attr("sass")(py::bytes(code_as(k, CodeKind::cubin)));
                              })
       .def_property_readonly(
-          "log", [](const KernelObject& k) { return text_object(code_of(k, here())->log); })
+          "log",
+          [](const KernelObject& k) { return text_object(code_of(k, current_device())->log); })
       .def(
           "occupancy",
           [](KernelObject& k, int block, std::size_t shared_bytes) {
-            return loaded(k).occupancy(block, shared_bytes);
+            const Kernel& kernel = loaded(k);
+            return without_gil([&] { return kernel.occupancy(block, shared_bytes); });
           },
           py::arg("block"), py::arg("shared_bytes") = 0)
       .def(
           "suggest_block",
           [](KernelObject& k, std::size_t shared_bytes) {
-            return loaded(k).suggest_block(shared_bytes);
+            const Kernel& kernel = loaded(k);
+            return without_gil([&] { return kernel.suggest_block(shared_bytes); });
           },
           py::arg("shared_bytes") = 0);
 }
@@ -224,7 +225,7 @@ void bind_kernel(py::module_& m) {
                              })
       .def_property_readonly("_code", [](const KernelObject& k) -> py::object {
         if (k.lazy()) return py::none();
-        return py::cast(*code_of(k, here()));
+        return py::cast(*code_of(k, current_device()));
       });
 }
 

@@ -34,8 +34,9 @@ py::array make_pinned(const py::object& shape, const py::object& dtype, const py
     buffer = std::make_unique<PinnedBuffer>(chosen, static_cast<std::size_t>(bytes));
   }
   void* data = buffer->data();
-  const py::capsule owner(buffer.release(),
-                          [](void* held) { delete static_cast<PinnedBuffer*>(held); });
+  const py::capsule owner(buffer.release(), [](void* held) {
+    without_gil([&] { delete static_cast<PinnedBuffer*>(held); });
+  });
   const std::vector<py::ssize_t> dims(extents.begin(), extents.end());
   return {dtype_object(type), dims, data, owner};
 }

@@ -32,11 +32,15 @@ py::tuple activity_tuple(const Activity& a) {
                         text_object(place), a.host_begin_ms, a.host_ms, a.begin_ms, a.device_ms);
 }
 
-py::list end_recording(ActivityRecording& recording) {
+struct RecordingObject {
+  std::shared_ptr<ActivityRecording> recording;
+};
+
+py::list end_recording(const RecordingObject& self) {
   std::vector<Activity> activities;
   {
     const GilRelease unlocked;
-    activities = recording.end();
+    activities = self.recording->end();
   }
   py::list list;
   for (const Activity& activity : activities) list.append(activity_tuple(activity));
@@ -46,8 +50,12 @@ py::list end_recording(ActivityRecording& recording) {
 }  // namespace
 
 void bind_profile(py::module_& m) {
-  py::class_<ActivityRecording, std::shared_ptr<ActivityRecording>>(m, "_Recording")
-      .def(py::init(&ActivityRecording::begin))
+  py::class_<RecordingObject, Unlocked<RecordingObject>>(m, "_Recording")
+      .def(py::init([] {
+        return without_gil([] {
+          return Unlocked<RecordingObject>(new RecordingObject{ActivityRecording::begin()});
+        });
+      }))
       .def("end", &end_recording);
 }
 

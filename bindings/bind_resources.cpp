@@ -212,8 +212,10 @@ void define_base(py::module_& m) {
 template <typename T>
 void define_plain(py::module_& m, const char* name) {
   py::class_<T, MemoryResource, std::shared_ptr<T>>(m, name).def(
-      py::init(
-          [](const py::object& device) { return std::make_shared<T>(device_argument(device)); }),
+      py::init([](const py::object& device) {
+        Device& chosen = device_argument(device);
+        return without_gil([&] { return std::make_shared<T>(chosen); });
+      }),
       py::arg("device") = py::none());
 }
 
@@ -330,11 +332,16 @@ void define_adaptors(py::module_& m) {
 void define_defaults(py::module_& m) {
   m.def(
       "_memory_resource",
-      [](const py::object& device) { return default_resource(device_argument(device)); },
+      [](const py::object& device) {
+        Device& chosen = device_argument(device);
+        return without_gil([&] { return default_resource(chosen); });
+      },
       py::arg("device") = py::none());
   m.def(
       "_memory_use",
-      [](const Resource& resource) { return set_default_resource(resource->device(), resource); },
+      [](const Resource& resource) {
+        return without_gil([&] { return set_default_resource(resource->device(), resource); });
+      },
       py::arg("resource").none(false));
   m.def("_log_warning", [](const std::string& text) { log_message(LogLevel::warning, text); });
   m.def(

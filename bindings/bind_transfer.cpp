@@ -24,6 +24,10 @@ namespace {
 
 /// A transfer with what it makes: an Array or a NumPy array.
 struct TransferObject {
+  TransferObject(Transfer started, Device& where, py::object made)
+      : transfer(std::move(started)), device(&where), result(std::move(made)) {}
+  TransferObject(TransferObject&&) = default;
+  ~TransferObject() { drop_without_gil(transfer); }
   Transfer transfer;
   Device* device;
   py::object result;
@@ -32,7 +36,7 @@ struct TransferObject {
 /// The engine's destructor waits for what is on its way, which the GIL must not.
 struct EngineObject {
   EngineObject(Device& device, const TransferEngine::Options& options)
-      : engine(std::make_unique<TransferEngine>(device, options)) {}
+      : engine(without_gil([&] { return std::make_unique<TransferEngine>(device, options); })) {}
   EngineObject(const EngineObject&) = delete;
   EngineObject& operator=(const EngineObject&) = delete;
   ~EngineObject() {
@@ -129,7 +133,7 @@ TransferObject upload(const EngineObject& self, const py::object& values, const 
     const GilRelease unlocked;
     transfer = engine.upload(target.address(), data, target.nbytes(), first, std::move(kept));
   }
-  return {std::move(transfer), &device, out.is_none() ? py::cast(std::move(target)) : out};
+  return {std::move(transfer), device, out.is_none() ? py::cast(std::move(target)) : out};
 }
 
 TransferObject download(const EngineObject& self, const Array& array, const py::object& out,
@@ -152,7 +156,7 @@ TransferObject download(const EngineObject& self, const Array& array, const py::
     const GilRelease unlocked;
     transfer = engine.download(data, array.address(), array.nbytes(), first, std::move(kept));
   }
-  return {std::move(transfer), &engine.device(), std::move(host)};
+  return {std::move(transfer), engine.device(), std::move(host)};
 }
 
 void wait(const TransferObject& self, const py::object& timeout) {
@@ -167,9 +171,13 @@ void wait_on(const TransferObject& self, const py::object& stream) {
   self.transfer.wait_on(waiting);
 }
 
+bool is_done(const TransferObject& self) {
+  return without_gil([&] { return self.transfer.done(); });
+}
+
 void bind_transfer_object(py::module_& m) {
   py::class_<TransferObject>(m, "Transfer")
-      .def_property_readonly("done", [](const TransferObject& t) { return t.transfer.done(); })
+      .def_property_readonly("done", &is_done)
       .def("wait", &wait, py::arg("timeout") = py::none())
       .def("wait_on", &wait_on, py::arg("stream") = py::none())
       .def(
@@ -180,7 +188,7 @@ void bind_transfer_object(py::module_& m) {
           },
           py::arg("timeout") = py::none())
       .def("__repr__", [](const TransferObject& t) {
-        return format("<Transfer, {}>", t.transfer.done() ? "done" : "on its way");
+        return format("<Transfer, {}>", is_done(t) ? "done" : "on its way");
       });
 }
 

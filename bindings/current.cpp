@@ -60,16 +60,28 @@ std::optional<std::uintptr_t> handle_attribute(py::handle value, const char* nam
 
 }  // namespace
 
-Device& device_argument(py::handle value) {
+Device& current_device() {
   Runtime& runtime = Runtime::get();
-  if (value.is_none()) return runtime.current_device();
+  if (Device* const known = runtime.known_device()) return *known;
+  const GilRelease unlocked;  // the first use looks for drivers
+  return runtime.current_device();
+}
+
+Device& device_argument(py::handle value) {
+  if (value.is_none()) return current_device();
   if (py::isinstance<DeviceObject>(value)) return value.cast<DeviceObject&>().newest();
-  if (PyUnicode_Check(value.ptr())) return runtime.device(value.cast<std::string>());
+  Runtime& runtime = Runtime::get();
+  if (PyUnicode_Check(value.ptr())) {
+    const auto name = value.cast<std::string>();
+    const GilRelease unlocked;
+    return runtime.device(name);
+  }
   const std::optional<std::int64_t> index = integer(value.ptr(), "a device index");
   if (!index) refuse("a device", "a Device, an index or a name", value);
   if (*index < 0 || *index > std::numeric_limits<int>::max()) {
     throw DeviceNotFound(format("there is no device {}: indices count from 0", *index));
   }
+  const GilRelease unlocked;
   return runtime.device(static_cast<int>(*index));
 }
 
@@ -82,21 +94,22 @@ Stream current_stream(Device& device) {
 }
 
 void enter_device(Device& device) {
-  Runtime& runtime = Runtime::get();
-  scopes().push_back({&runtime.current_device(), {}});
-  runtime.set_current_device(device);
+  scopes().push_back({&current_device(), {}});
+  Runtime::get().set_current_device(device);
 }
 
 void enter_stream(const Stream& stream) {
-  Runtime& runtime = Runtime::get();
-  scopes().push_back({&runtime.current_device(), stream});
-  runtime.set_current_device(stream.device());
+  scopes().push_back({&current_device(), stream});
+  Runtime::get().set_current_device(stream.device());
 }
 
 void leave_scope() {
   if (scopes().empty()) throw Error("left a `with` of a device or stream in another thread");
   Device* previous = scopes().back().previous;
-  scopes().pop_back();
+  {
+    const GilRelease unlocked;  // it may be the last to hold its stream
+    scopes().pop_back();
+  }
   Runtime::get().set_current_device(*previous);
 }
 

@@ -21,6 +21,9 @@ struct DeviceObject {
   Device& newest() const noexcept { return device->newest(); }
 };
 
+/// The device of this thread.
+Device& current_device();
+
 /// None: the current device; else a Device, an index, or a name as Runtime::device() takes it.
 Device& device_argument(py::handle value);
 

@@ -46,7 +46,7 @@ template <typename Managed>
 void free_unused(PyObject* capsule, const char* name) {
   if (!PyCapsule_IsValid(capsule, name)) return;
   auto* managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule, name));
-  managed->deleter(managed);
+  without_gil([&] { managed->deleter(managed); });
 }
 
 template <typename Managed>

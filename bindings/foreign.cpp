@@ -144,6 +144,7 @@ void read_cupy(py::handle value, Device& device, const Stream& stream, ArrayArgu
 
 /// Whether the driver of `device` knows `address` as its own memory.
 bool owns_address(Device& device, CUdeviceptr address) {
+  const GilRelease unlocked;
   const ContextGuard guard(device);
   int ordinal = -1;
   const CUresult result =
@@ -202,6 +203,7 @@ void order_after(Device& device, std::uintptr_t producer, const Stream& consumer
   const auto handle = consumer ? reinterpret_cast<std::uintptr_t>(consumer.handle()) : 0;
   if (producer == handle || (is_legacy(producer) && is_legacy(handle))) return;
   // A graph cannot wait for work outside it: its launches are to be ordered, not its capture.
+  const GilRelease unlocked;
   if (any_capture() && capture_of(consumer) != nullptr) return;
   const Stream from = is_legacy(producer)
                           ? Stream::legacy(device)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <pybind11/pybind11.h>
+#include <utility>
 
 namespace kernwright::python {
 
@@ -21,6 +22,22 @@ class GilRelease {
  private:
   PyThreadState* state_;
 };
+
+/// What `call` returns, called with the lock given up: for driver calls, which may wait for a
+/// thread that needs the lock (a host function, a profiler that walks Python's frames).
+template <typename Call>
+auto without_gil(Call&& call) {
+  const GilRelease unlocked;
+  return call();
+}
+
+/// Lets go of what `value` owns with the lock given up: streams, events and modules end with a call
+/// of the driver.
+template <typename T>
+void drop_without_gil(T& value) noexcept {
+  const GilRelease unlocked;
+  const T gone = std::move(value);
+}
 
 /// Takes the lock in any thread, also one that Python does not know, and one that holds it already.
 /// Converts to false where nobody may have it any more: then Python's objects must be left alone.

@@ -27,6 +27,13 @@ KernelObject::KernelObject(Program program, std::string name, py::object origin)
 KernelObject::KernelObject(std::shared_ptr<const ObjectCode> code, std::string name)
     : code_(std::move(code)), name_(code_->kernel(name).name) {}
 
+KernelObject::~KernelObject() {
+  const GilRelease unlocked;  // modules are unloaded with their last owner
+  plans_.clear();
+  lazy_.reset();
+  code_.reset();
+}
+
 std::shared_ptr<const ObjectCode> KernelObject::code(Device& device) const {
   return lazy_ ? lazy_->object_code(device) : code_;
 }

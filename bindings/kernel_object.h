@@ -38,6 +38,7 @@ class KernelObject {
   /// `origin` is Python's object of the program, kept for pickling.
   KernelObject(Program program, std::string name, py::object origin);
   KernelObject(std::shared_ptr<const ObjectCode> code, std::string name);
+  ~KernelObject();
 
   const std::string& name() const noexcept { return name_; }
   const py::object& origin() const noexcept { return origin_; }

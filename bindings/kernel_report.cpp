@@ -22,7 +22,13 @@ py::dict kernel_facts(KernelObject& kernel, const py::object& device) {
     code = kernel.code(chosen);
   }
   const KernelAttributes& used = plan.kernel.attributes();
-  const int block = plan.kernel.suggest_block(0);
+  int block = 0;
+  int occupancy = 0;
+  {
+    const GilRelease unlocked;
+    block = plan.kernel.suggest_block(0);
+    occupancy = plan.kernel.occupancy(block, 0);
+  }
   py::dict facts;
   facts["name"] = text_object(kernel.name());
   facts["device"] = text_object(chosen.name());
@@ -42,7 +48,7 @@ py::dict kernel_facts(KernelObject& kernel, const py::object& device) {
   facts["local_bytes"] = used.local_bytes;
   facts["constant_bytes"] = used.constant_bytes;
   facts["block"] = block;
-  facts["occupancy"] = plan.kernel.occupancy(block, 0);
+  facts["occupancy"] = occupancy;
   return facts;
 }
 

@@ -77,7 +77,7 @@ void check_count(const LaunchPlan& plan, const LaunchFrame& frame, std::size_t c
 void choose_grid(LaunchPlan& plan, LaunchConfig& config, std::int64_t threads) {
   int block = config.shared_bytes == 0 ? plan.suggested_block.load(std::memory_order_relaxed) : 0;
   if (block == 0) {
-    block = plan.kernel.suggest_block(config.shared_bytes);
+    block = without_gil([&] { return plan.kernel.suggest_block(config.shared_bytes); });
     if (config.shared_bytes == 0) plan.suggested_block.store(block, std::memory_order_relaxed);
   }
   const std::int64_t blocks = threads / block + (threads % block != 0 ? 1 : 0);
@@ -156,14 +156,14 @@ PyObject* make_bound(PyObject* kernel, LaunchConfigObject configuration, std::in
 LaunchConfig resolved(const LaunchConfigObject& object) {
   LaunchConfig config = object.config;
   if (!config.stream && !object.stream.is_none()) {
-    config.stream = stream_argument(object.stream, Runtime::get().current_device());
+    config.stream = stream_argument(object.stream, current_device());
   }
   return config;
 }
 
 void launch(KernelObject& kernel, LaunchConfig config, PyObject* const* arguments,
             std::size_t count, std::int64_t threads) {
-  Device& device = config.stream ? config.stream.device() : Runtime::get().current_device();
+  Device& device = config.stream ? config.stream.device() : current_device();
   if (!config.stream) config.stream = current_stream(device);
   LaunchPlan& plan = kernel.plan(device);
   LaunchFrame frame(plan.kernel, device, config.stream);
@@ -178,11 +178,11 @@ void launch(KernelObject& kernel, LaunchConfig config, PyObject* const* argument
   {
     const GilRelease unlocked;
     plan.kernel.launch(config, {block.pointers(), count}, site);
-  }
-  // The arrays may be dropped at once: their memory waits for this launch on a stream not their
-  // own.
-  for (std::size_t i = 0; i < count; ++i) {
-    if (const Array* array = array_of(arguments[i])) array->use_on(config.stream);
+    // The arrays may be dropped at once: their memory waits for this launch on a stream not their
+    // own.
+    for (std::size_t i = 0; i < count; ++i) {
+      if (const Array* array = array_of(arguments[i])) array->use_on(config.stream);
+    }
   }
   if (any_capture()) [[unlikely]]
     hold_in_capture(config.stream, arguments, count);
@@ -203,7 +203,7 @@ PyObject* bind_subscript(PyObject* kernel, PyObject* key) noexcept {
     configuration.config.block = dim3_argument(PyTuple_GET_ITEM(key, 1), "a block");
     if (parts > 2 && PyTuple_GET_ITEM(key, 2) != Py_None) {
       const py::handle stream = PyTuple_GET_ITEM(key, 2);
-      configuration.config.stream = stream_argument(stream, Runtime::get().current_device());
+      configuration.config.stream = stream_argument(stream, current_device());
     }
     if (parts > 3) {
       configuration.config.shared_bytes = shared_bytes_argument(PyTuple_GET_ITEM(key, 3));
@@ -219,7 +219,7 @@ py::object bind_forall(const py::object& kernel, std::int64_t threads, const py:
         format("forall({}): the number of threads must be at least 0", threads));
   }
   LaunchConfigObject configuration;
-  configuration.config.stream = stream_argument(stream, Runtime::get().current_device());
+  configuration.config.stream = stream_argument(stream, current_device());
   configuration.config.shared_bytes = shared_bytes;
   return py::reinterpret_steal<py::object>(
       make_bound(kernel.ptr(), std::move(configuration), threads));

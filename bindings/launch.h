@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/launch_config.h"
+#include "gil.h"
 #include "kernel_object.h"
 
 #include <pybind11/pybind11.h>
@@ -27,6 +28,16 @@ void launch(KernelObject& kernel, LaunchConfig config, PyObject* const* argument
 
 /// kw.LaunchConfig: plain fields as given; the stream is looked up at the launch.
 struct LaunchConfigObject {
+  LaunchConfigObject() = default;
+  LaunchConfigObject(const LaunchConfigObject&) = default;
+  LaunchConfigObject(LaunchConfigObject&&) = default;
+  LaunchConfigObject& operator=(const LaunchConfigObject&) = default;
+  LaunchConfigObject& operator=(LaunchConfigObject&&) = default;
+  ~LaunchConfigObject() {
+    if (config.stream || config.programmatic_event || config.launch_completion_event) {
+      drop_without_gil(config);
+    }
+  }
   LaunchConfig config;
   py::object stream = py::none();
 };

@@ -38,8 +38,11 @@ void free_block(BlockValue& value) noexcept {
 
 void destroy(PyObject* self) {
   BlockValue& value = value_of(self);
-  free_block(value);
-  value.~BlockValue();
+  {
+    const GilRelease unlocked;
+    free_block(value);
+    value.~BlockValue();
+  }
   PyTypeObject* const type = Py_TYPE(self);
   type->tp_free(self);
   Py_DECREF(type);
@@ -64,7 +67,7 @@ PyObject* get_device(PyObject* self, void*) {
 }
 
 PyObject* free_now(PyObject* self, PyObject*) {
-  free_block(value_of(self));
+  without_gil([&] { free_block(value_of(self)); });
   Py_RETURN_NONE;
 }
 
@@ -137,16 +140,17 @@ PyObject* make_block(PyObject* const* arguments, Py_ssize_t count) {
     stream = py::handle(arguments[1]).cast<const Stream&>();
     device = &stream.device();
   } else {
-    device = &Runtime::get().current_device();
+    device = &current_device();
     stream = count == 2 && arguments[1] != Py_None ? stream_argument(arguments[1], *device)
                                                    : current_stream(*device);
   }
-  std::shared_ptr<MemoryResource> resource = default_resource(*device);
+  std::shared_ptr<MemoryResource> resource = known_default_resource(*device);
+  if (resource == nullptr) resource = without_gil([&] { return default_resource(*device); });
   const CUdeviceptr address = bytes != 0 ? allocate(*resource, bytes, stream) : 0;
   PyTypeObject* const type = block_type();
   PyObject* const self = type->tp_alloc(type, 0);
   if (self == nullptr) {
-    if (address != 0) resource->deallocate(address, bytes, stream);
+    if (address != 0) without_gil([&] { resource->deallocate(address, bytes, stream); });
     throw py::error_already_set();
   }
   new (&value_of(self)) BlockValue{std::move(resource), std::move(stream), address, bytes};

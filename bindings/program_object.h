@@ -1,6 +1,7 @@
 // What Python calls a Program.
 #pragma once
 
+#include "gil.h"
 #include "jit/program.h"
 
 #include <pybind11/pybind11.h>
@@ -11,6 +12,11 @@ namespace py = pybind11;
 
 /// A Program and the kernwright.ProgramOptions that it was made with, which travel in pickles.
 struct ProgramObject {
+  ProgramObject(Program made, py::object given)
+      : program(std::move(made)), options(std::move(given)) {}
+  ProgramObject(const ProgramObject&) = default;
+  ProgramObject(ProgramObject&&) = default;
+  ~ProgramObject() { drop_without_gil(program); }
   Program program;
   py::object options;
 };

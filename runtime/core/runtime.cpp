@@ -99,9 +99,15 @@ Device& Runtime::device(int index) { return state_->devices().by_index(index); }
 
 Device& Runtime::device(std::string_view name) { return state_->devices().by_name(name); }
 
+Device* Runtime::known_device() noexcept {
+  Device* const known = thread_current != nullptr
+                            ? thread_current
+                            : state_->preferred.load(std::memory_order_acquire);
+  return known != nullptr ? &known->newest() : nullptr;
+}
+
 Device& Runtime::current_device() {
-  if (thread_current != nullptr) return thread_current->newest();
-  if (Device* ready = state_->preferred.load(std::memory_order_acquire)) return ready->newest();
+  if (Device* const known = known_device()) return *known;
   Device& chosen = state_->devices().preferred();
   state_->preferred.store(&chosen, std::memory_order_release);
   return chosen;

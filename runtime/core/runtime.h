@@ -40,6 +40,8 @@ class Runtime {
   /// The device of this thread: the one set, else the one KERNWRIGHT_DEVICE names
   /// (auto | cuda | cuda:N | sim | sim:N), else the first of devices().
   Device& current_device();
+  /// The same when finding it needs no call of a driver, else null. Never waits.
+  Device* known_device() noexcept;
   void set_current_device(Device& device);
   /// The device set for this thread, null when none was: to restore it later.
   Device* thread_device() const noexcept;

@@ -36,14 +36,16 @@ std::shared_ptr<MemoryResource> make_first(Device& device) {
 
 }  // namespace
 
-std::shared_ptr<MemoryResource> default_resource(Device& device) {
+std::shared_ptr<MemoryResource> known_default_resource(const Device& device) {
   DefaultResources& all = defaults();
-  {
-    const std::lock_guard lock(all.mutex);
-    if (const auto found = all.by_device.find(&device); found != all.by_device.end()) {
-      return found->second.current;
-    }
-  }
+  const std::lock_guard lock(all.mutex);
+  const auto found = all.by_device.find(&device);
+  return found != all.by_device.end() ? found->second.current : nullptr;
+}
+
+std::shared_ptr<MemoryResource> default_resource(Device& device) {
+  if (auto known = known_default_resource(device)) return known;
+  DefaultResources& all = defaults();
   // Made without the lock: the driver may take its time, and other devices need not wait.
   const auto made = make_first(device);
   const std::lock_guard lock(all.mutex);

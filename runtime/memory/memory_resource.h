@@ -138,6 +138,8 @@ bool may_release(const Device& device) noexcept;
 /// The resource that arrays of `device` come from: a PoolResource over a DeviceResource unless
 /// another one was set. Process-wide.
 std::shared_ptr<MemoryResource> default_resource(Device& device);
+/// The same when there is one already, else null. Calls no driver.
+std::shared_ptr<MemoryResource> known_default_resource(const Device& device);
 
 /// Makes `resource` the one that new arrays of `device` come from, null for the first one again;
 /// what was allocated before stays with its own resource. Returns the resource used until now.

@@ -225,13 +225,14 @@ def test_python_runs_on_while_a_kernel_compiles():
     kernel = kw.kernel(
         SAXPY.replace("saxpy", "compiled_aside"), headers={"big.h": "#pragma once\n"}
     )
-    done = threading.Event()
-    thread = threading.Thread(target=lambda: (kernel.compile(), done.set()))
+    compiled = []
+    thread = threading.Thread(target=lambda: compiled.append(kernel.compile()))
     thread.start()
     turns = 0
-    while not done.wait(0.0005):
+    while thread.is_alive():
+        thread.join(0.0005)
         turns += 1
-    thread.join()
+    assert compiled == [kernel]
     assert turns > 2
 
 
