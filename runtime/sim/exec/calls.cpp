@@ -58,7 +58,6 @@ const Op* call_builtin(const Op* op, Warp& warp, const CallSite& site, BuiltinFn
 /// Moves `split` (the running one) into `function`. False after a fault.
 bool enter(const Op* op, Warp& warp, Split& split, std::uint32_t function, const CallSite& site) {
   const FunctionInfo& callee = warp.program->functions[function];
-  const FunctionInfo& caller = warp.program->functions[split.function];
   const int first = std::countr_zero(split.mask);
   if (split.depth + 1 >= kMaxCallDepth) {
     warp.fault(
@@ -78,8 +77,9 @@ bool enter(const Op* op, Warp& warp, Split& split, std::uint32_t function, const
   std::byte* const to = warp.schedule->frame_of(*warp.program, split.depth + 1, function);
   bool fits = true;
   each_lane(split.mask, [&](std::size_t lane) {
-    const std::uint32_t base = lane_words(from, kLocalBaseOffset)[lane] + caller.local_bytes;
+    const std::uint32_t base = (lane_words(from, kLocalTopOffset)[lane] + 15) & ~15u;
     lane_words(to, kLocalBaseOffset)[lane] = base;
+    lane_words(to, kLocalTopOffset)[lane] = base + callee.local_bytes;
     lane_words(to, kReturnOffset)[lane] = here + 1;
     fits &= std::uint64_t{base} + callee.local_bytes <= warp.local_bytes;
   });

@@ -58,6 +58,7 @@ inline constexpr std::uint32_t kSinkOffset = 0;      ///< 512 bytes: destination
 inline constexpr std::uint32_t kReturnOffset = 512;  ///< 32 x u32: op index to return to, per lane
 inline constexpr std::uint32_t kLocalBaseOffset = 640;  ///< 32 x u32: where the lane's locals begin
 inline constexpr std::uint32_t kCarryOffset = 768;  ///< u32: carry bit of each lane (add.cc, ...)
-inline constexpr std::uint32_t kFrameHeaderBytes = 832;
+inline constexpr std::uint32_t kLocalTopOffset = 832;  ///< 32 x u32: where they end (alloca)
+inline constexpr std::uint32_t kFrameHeaderBytes = 960;
 
 }  // namespace kernwright::sim

@@ -175,6 +175,10 @@ void begin_warp(Warp& warp, std::uint32_t lanes) {
   warp.live = lanes;
   warp.executed = 0;
   if (!info.zeroed.empty()) clear_registers(*warp.program, entry, split.frame, kAllLanes);
+  if (info.stack_bytes != 0) {
+    auto* const tops = reinterpret_cast<std::uint32_t*>(split.frame + kLocalTopOffset);
+    std::fill_n(tops, kLanes, info.local_bytes);
+  }
 }
 
 bool can_run(const Warp& warp) {

@@ -9,7 +9,7 @@
 namespace kernwright::sim {
 namespace {
 
-/// Local memory of one thread where recursion leaves the depth open.
+/// Local memory of one thread where recursion or alloca leave its size open.
 constexpr std::uint32_t kRecursionStackBytes = 64 * 1024;
 constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 30;
 
@@ -39,6 +39,7 @@ struct Usage {
   std::uint32_t shared_end = 0;  ///< of the shared variables that all functions can name
   std::uint32_t dynamic_alignment = 16;
   bool calls_indirectly = false;
+  bool allocates = false;  ///< alloca: as much as the thread asks for
 };
 
 class UsageFinder {
@@ -58,6 +59,7 @@ class UsageFinder {
       if (instruction.stem == "call" && instruction.operands[1].kind == ptx::OperandKind::reg) {
         usage.calls_indirectly = true;
       }
+      usage.allocates |= instruction.stem == "alloca";
       for (const ptx::Operand& operand : instruction.operands) visit(operand, usage);
     }
     return usage;
@@ -205,12 +207,13 @@ void finish_entry(const ptx::Module& module, const std::vector<Usage>& usage, st
                   ModuleLayout& layout) {
   FunctionInfo& info = layout.functions[entry];
   std::uint32_t end = 0, alignment = 16, locals = 0;
-  bool open_ended = false;
+  bool open_ended = false, allocates = false;
   std::uint64_t sum = 0;
   for (const std::uint32_t f : reachable(module, usage, entry)) {
     if (f != entry) end = std::max(end, usage[f].shared_end);
     alignment = std::max(alignment, usage[f].dynamic_alignment);
     open_ended |= usage[f].calls_indirectly;
+    allocates |= usage[f].allocates;
     locals = std::max(locals, layout.functions[f].local_bytes);
     sum += layout.functions[f].local_bytes;
   }
@@ -229,6 +232,7 @@ void finish_entry(const ptx::Module& module, const std::vector<Usage>& usage, st
   if (locals != 0 && (open_ended || stack.recursive())) {
     bytes = std::max<std::uint64_t>(sum, kRecursionStackBytes);
   }
+  if (allocates) bytes = std::max<std::uint64_t>(bytes, sum) + kRecursionStackBytes;
   info.stack_bytes = static_cast<std::uint32_t>(std::min(bytes, kMaxBytes));
 }
 

@@ -274,6 +274,10 @@ void FunctionLowering::bind_operands(const Inst& inst, LoweredOp& op) {
       op.sources[op.source_count++] = source(inst, operand);
     }
   }
+  if (inst.selectors != 0) {
+    if (op.source_count == op.sources.size()) fail(inst, "too many source operands");
+    op.sources[op.source_count++] = constant(8, inst.selectors);
+  }
 }
 
 }  // namespace kernwright::sim

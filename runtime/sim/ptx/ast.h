@@ -93,6 +93,8 @@ enum class SpecialRegister : std::uint8_t {
   envreg1,
   envreg2,
   current_graph_exec,
+  zero,    ///< %pm0, %envreg7, %tid.w and all others that read as zero
+  zero64,  ///< %pm0_64
 };
 
 /// What a symbol names, that is the table that Operand::symbol_index points into. A name may stand
@@ -138,6 +140,7 @@ struct Instruction {
   bool guarded = false, guard_negated = false;
   std::uint32_t guard = 0;  ///< register index of the guard predicate
   std::vector<Operand> operands;
+  std::uint64_t selectors = 0;  ///< parts behind the operands of video instructions (selectors.h)
   std::int32_t ptx_line = 0;
   SourceLine source;
 };

@@ -195,6 +195,9 @@ constexpr std::array kLiterals{
     word("r", right, 1),
     word("shiftamt", shiftamt, 1),
     word("noinc", noinc, 1),
+    word("po", plus_one, 1),
+    word("shr7", selector, 7),
+    word("shr15", selector, 15),
     word("all", all, 1),
     word("any", any, 1),
     word("arrive", arrive, 1),
@@ -275,6 +278,9 @@ constexpr std::array kLiterals{
     word("L2::evict_normal", ignored, 0),
     word("L2::evict_last", ignored, 0),
     word("fractional", ignored, 0),
+    word("range", ignored, 0),
+    word("cvt", ignored, 0),
+    word("mask", ignored, 0),
     word("L2::evict_first", ignored, 0),
     word("L2::evict_unchanged", ignored, 0),
     word("L2::128B", ignored, 0),
@@ -379,6 +385,8 @@ bool apply_flag(Field field, Modifiers& m) noexcept {
       return m.shiftamt = true;
     case noinc:
       return m.noinc = true;
+    case plus_one:
+      return m.plus_one = true;
     case all:
       return m.all = true;
     case any:

@@ -51,6 +51,7 @@ enum class Field : std::uint8_t {
   right,
   shiftamt,
   noinc,
+  plus_one,
   all,
   any,
   arrive,

@@ -93,7 +93,9 @@ void Parser::parse_operands(Instruction& instruction) {
     } else if (lexer_.peek().is('[')) {
       instruction.operands.push_back(parse_address(instruction));
     } else {
+      const bool negated = parse_minus(instruction);
       instruction.operands.push_back(parse_operand());
+      parse_selector(instruction, negated);
     }
     Operand& operand = instruction.operands.back();
     const bool unresolved =

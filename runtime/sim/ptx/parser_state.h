@@ -96,6 +96,9 @@ class Parser {
   Operand parse_call_list(bool results);
 
   // parse_operand.cpp
+  /// parse_selector.cpp: `-` before, `.h1` behind the last operand of a video instruction.
+  bool parse_minus(const Instruction& instruction);
+  void parse_selector(Instruction& instruction, bool negated);
   Operand parse_operand();
   Operand parse_name_operand();
   Operand parse_label_operand(std::uint32_t operand_index);

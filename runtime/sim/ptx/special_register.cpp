@@ -2,6 +2,8 @@
 #include "sim/ptx/type_names.h"
 
 #include <array>
+#include <charconv>
+#include <string>
 
 namespace kernwright::sim::ptx {
 namespace {
@@ -66,6 +68,29 @@ constexpr std::array<std::string_view, 55> kNames{{
 }};
 static_assert(kNames.size() == static_cast<std::size_t>(SpecialRegister::current_graph_exec));
 
+/// Reads `prefix`, a number up to `last`, `suffix`.
+bool is_numbered(std::string_view text, std::string_view prefix, int last,
+                 std::string_view suffix) {
+  if (!text.starts_with(prefix) || !text.ends_with(suffix)) return false;
+  text.remove_prefix(prefix.size());
+  if (text.size() <= suffix.size()) return false;
+  text.remove_suffix(suffix.size());
+  int number = 0;
+  const auto result = std::from_chars(text.data(), text.data() + text.size(), number);
+  return result.ec == std::errc() && result.ptr == text.data() + text.size() && number >= 0 &&
+         number <= last && std::to_string(number) == text;
+}
+
+/// Registers that always read as zero here: performance counters, what only the driver sets, and
+/// the fourth components.
+SpecialRegister zero_register(std::string_view text) {
+  if (is_numbered(text, "%pm", 7, "_64")) return SpecialRegister::zero64;
+  const bool zero = is_numbered(text, "%pm", 7, "") || is_numbered(text, "%envreg", 31, "") ||
+                    text == "%tid.w" || text == "%ntid.w" || text == "%ctaid.w" ||
+                    text == "%nctaid.w";
+  return zero ? SpecialRegister::zero : SpecialRegister::none;
+}
+
 }  // namespace
 
 SpecialRegister special_from_name(std::string_view text) noexcept {
@@ -73,7 +98,7 @@ SpecialRegister special_from_name(std::string_view text) noexcept {
   for (std::size_t i = 1; i < kNames.size(); ++i) {
     if (kNames[i] == text) return static_cast<SpecialRegister>(i);
   }
-  return SpecialRegister::none;
+  return zero_register(text);
 }
 
 int special_bits(SpecialRegister special) noexcept {
@@ -82,6 +107,7 @@ int special_bits(SpecialRegister special) noexcept {
     case SpecialRegister::clock64:
     case SpecialRegister::globaltimer:
     case SpecialRegister::current_graph_exec:
+    case SpecialRegister::zero64:
       return 64;
     case SpecialRegister::is_explicit_cluster:
       return 1;

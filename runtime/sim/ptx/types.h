@@ -40,6 +40,8 @@ enum class Type : std::uint8_t {
   e5m2x2,
   u16x2,
   s16x2,
+  u2,
+  s2,
 };
 
 /// Size in bits; 1 for pred.
@@ -154,6 +156,7 @@ struct Modifiers {
   bool ftz = false, sat = false, satfinite = false, relu = false, approx = false, full = false;
   bool uni = false, cc = false, nan = false, xorsign_abs = false, noftz = false;
   bool sync = false, aligned = false, to = false, trans = false, wrap = false, clamp = false;
+  bool plus_one = false;  ///< vmad .po
   bool left = false, right = false, shiftamt = false, noinc = false, all = false, any = false;
   bool arrive = false, red = false, expect_tx = false, oob = false, bulk = false;
   bool parity = false, no_complete = false, cache_hint = false, nc = false, unified = false;

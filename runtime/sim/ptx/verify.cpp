@@ -1,6 +1,7 @@
 // Checks an instruction's operands against its row of the ISA table.
 #include "sim/ptx/isa_table.h"
 #include "sim/ptx/parser_state.h"
+#include "sim/ptx/selectors.h"
 #include "sim/ptx/type_names.h"
 
 #include <algorithm>
@@ -248,7 +249,8 @@ class Verifier {
       return "packs 2 or 4 parts of an untyped (.b) value";
     }
     const int part_bits = bits(type) / static_cast<int>(count);
-    const Type part = part_bits == 32   ? Type::b32
+    const Type part = part_bits == 64   ? Type::b64
+                      : part_bits == 32 ? Type::b32
                       : part_bits == 16 ? Type::b16
                       : part_bits == 8  ? Type::b8
                                         : Type::none;
@@ -295,6 +297,17 @@ class Verifier {
            operand.symbol_kind == SymbolKind::result;
   }
 
+  // Video instructions on words: `d.b1, a, b, c` puts the result into a part of c.
+  bool merges_properly() const {
+    const std::string_view stem = instruction_.stem;
+    if (stem.front() != 'v' || stem == "vote" || stem.back() == '2' || stem.back() == '4')
+      return true;
+    const bool part = unpack_selector(instruction_.selectors, 0).given;
+    const bool merges = stem != "vmad" && instruction_.operands.size() == 4 &&
+                        instruction_.modifiers.atom == AtomOp::none;
+    return part == merges;
+  }
+
   // What the operand list of a row cannot say.
   std::string check_family() const {
     const Modifiers& m = instruction_.modifiers;
@@ -302,10 +315,11 @@ class Verifier {
       const int width = bits(m.type[0]) * m.vector;
       if (width > 256) return "a vector of more than 256 bits";
     }
-    if (instruction_.stem == "setp" && (m.type[0] == Type::f16x2 || m.type[0] == Type::bf16x2) &&
+    if (instruction_.stem == "lop3" && instruction_.operands.size() == 6 &&
         instruction_.operands[0].kind != OperandKind::reg_pair) {
-      return "a comparison of packed halves needs two predicates";
+      return "a lop3 that reduces needs a predicate beside its result";
     }
+    if (!merges_properly()) return "a part behind the result goes with a third source, unjoined";
     const bool hinted = instruction_.stem == "ld" || instruction_.stem == "st" ||
                         instruction_.stem == "atom" || instruction_.stem == "red";
     const bool has_policy = instruction_.operands.size() > row_operands(*instruction_.row).required;

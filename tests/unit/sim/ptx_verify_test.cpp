@@ -95,7 +95,7 @@ TEST_CASE("verify: forms that PTX refuses") {
   CHECK(contains(message("add.s32 %r1, [%r2], %r3;"), "value is needed"));
   CHECK(contains(message("add.s32 %r1, k_p, %r3;"), "symbol"));
   CHECK(contains(message("setp.lt.s32 %r1, %r2, %r3;"), "does not fit .pred"));
-  CHECK(contains(message("setp.lt.f16x2 %p1, %r2, %r3;"), "two predicates"));
+  CHECK(contains(message("lop3.or.b32 %r1, %r2, %r3, %r1, 1, %p1;"), "needs a predicate beside"));
   CHECK(contains(message("selp.f32 %f1, %f2, %f3, !%p1;"), "negated"));
   CHECK(contains(message("ld.global.u32 %h1, [%l1];"), "does not fit .u32"));
   CHECK(contains(message("ld.global.f32 %d1, [%l1];"), "does not fit .f32"));

@@ -20,6 +20,14 @@ struct IntegerType {
 inline IntegerType integer_type(ptx::Type type) {
   using ptx::Type;
   switch (type) {
+    case Type::u2:
+      return {2, false};
+    case Type::s2:
+      return {2, true};
+    case Type::u4:
+      return {4, false};
+    case Type::s4:
+      return {4, true};
     case Type::u8:
       return {8, false};
     case Type::u16:

@@ -103,6 +103,31 @@ const Op* lop3(const Op* op, Warp& warp) {
   return op + 1;
 }
 
+/// lop3 with a predicate besides: q = (d != 0) combined with f. Op::flags: 1 = and, else or.
+template <bool kMasked>
+const Op* lop3_reduce(const Op* op, Warp& warp) {
+  const std::uint32_t before = warp.pred(op->f);
+  alignas(64) std::uint32_t result[kLanes];
+  const std::uint32_t* a = warp.reg<std::uint32_t>(op->a);
+  const std::uint32_t* b = warp.reg<std::uint32_t>(op->b);
+  const std::uint32_t* c = warp.reg<std::uint32_t>(op->c);
+  const std::uint32_t table = *warp.reg<std::uint32_t>(op->e);
+  std::uint32_t nonzero = 0;
+  for (int i = 0; i < kLanes; ++i) {
+    std::uint32_t value = 0;
+    for (std::uint32_t term = 0; term < 8; ++term) {
+      if (((table >> term) & 1) == 0) continue;
+      value |= ((term & 4) != 0 ? a[i] : ~a[i]) & ((term & 2) != 0 ? b[i] : ~b[i]) &
+               ((term & 1) != 0 ? c[i] : ~c[i]);
+    }
+    result[i] = value;
+    nonzero |= static_cast<std::uint32_t>(value != 0) << i;
+  }
+  write_lanes<kMasked, std::uint32_t>(warp, op->d, [&](int i) { return result[i]; });
+  write_predicate<kMasked>(warp, op->d2, op->flags == 1 ? nonzero & before : nonzero | before);
+  return op + 1;
+}
+
 /// prmt: each byte of the result is one of the eight bytes of b:a, or its sign in all bits.
 std::uint32_t permute(std::uint32_t a, std::uint32_t b, const std::uint32_t (&selectors)[4]) {
   const std::uint64_t both = std::uint64_t{b} << 32 | a;
@@ -205,6 +230,9 @@ OpPair select_logic(const ptx::Instruction& inst, const OperandWidths&) {
       return by_integer(
           type, []<typename T>() { return binary_pair<ShiftRight, T, T, std::uint32_t>(); });
     case Handler::lop3:
+      if (mods.bool_op != ptx::BoolOp::none) {
+        return {lop3_reduce<false>, lop3_reduce<true>, mods.bool_op == ptx::BoolOp::and_ ? 1u : 0u};
+      }
       return {lop3<false>, lop3<true>};
     case Handler::prmt:
       return select_prmt(mods.prmt);

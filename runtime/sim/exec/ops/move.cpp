@@ -73,7 +73,62 @@ OpPair pack_pair(bool packs) {
   return {unpack<false, W, E, kCount>, unpack<true, W, E, kCount>};
 }
 
+/// 128-bit registers from two of 64 bits, and back.
+template <bool kMasked>
+const Op* pack_wide(const Op* op, Warp& warp) {
+  const std::uint32_t* list = warp.program->lists.data() + op->a;
+  const std::uint64_t* low = warp.reg<std::uint64_t>(list[0]);
+  const std::uint64_t* high = warp.reg<std::uint64_t>(list[1]);
+  std::uint64_t* d = warp.reg<std::uint64_t>(op->d);
+  for_active<kMasked>(warp, [=](int i) {
+    d[2 * i] = low[i];
+    d[2 * i + 1] = high[i];
+  });
+  return op + 1;
+}
+
+template <bool kMasked>
+const Op* unpack_wide(const Op* op, Warp& warp) {
+  const std::uint32_t* list = warp.program->lists.data() + op->d;
+  const std::uint64_t* a = warp.reg<std::uint64_t>(op->a);
+  std::uint64_t* low = warp.reg<std::uint64_t>(list[0]);
+  std::uint64_t* high = warp.reg<std::uint64_t>(list[1]);
+  for_active<kMasked>(warp, [=](int i) {
+    low[i] = a[2 * i];
+    high[i] = a[2 * i + 1];
+  });
+  return op + 1;
+}
+
+/// 128-bit registers to and from four of 32 bits.
+template <bool kMasked, bool kPacks>
+const Op* quarters(const Op* op, Warp& warp) {
+  const std::uint32_t* list = warp.program->lists.data() + (kPacks ? op->a : op->d);
+  std::uint32_t* whole = warp.reg<std::uint32_t>(kPacks ? op->d : op->a);
+  for (int k = 0; k < 4; ++k) {
+    std::uint32_t* part = warp.reg<std::uint32_t>(list[k]);
+    for_active<kMasked>(warp, [=](int i) {
+      if constexpr (kPacks) {
+        whole[4 * i + k] = part[i];
+      } else {
+        part[i] = whole[4 * i + k];
+      }
+    });
+  }
+  return op + 1;
+}
+
+OpPair select_wide(std::size_t count, bool packs) {
+  if (count == 2) {
+    return packs ? OpPair{pack_wide<false>, pack_wide<true>}
+                 : OpPair{unpack_wide<false>, unpack_wide<true>};
+  }
+  return packs ? OpPair{quarters<false, true>, quarters<true, true>}
+               : OpPair{quarters<false, false>, quarters<true, false>};
+}
+
 OpPair select_vector(int whole_bits, std::size_t count, std::uint8_t element, bool packs) {
+  if (whole_bits == 128) return select_wide(count, packs);
   if (whole_bits == 64 && count == 2 && element == 4) {
     return pack_pair<std::uint64_t, std::uint32_t, 2>(packs);
   }
