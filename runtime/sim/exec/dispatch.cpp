@@ -4,6 +4,7 @@
 #include "base/env.h"
 #include "base/errors.h"
 #include "base/format.h"
+#include "sim/exec/fast_handlers.h"
 
 #include <algorithm>
 #include <iterator>
@@ -14,7 +15,8 @@
 #define KW_DECLARE_ISA(isa)                  \
   namespace kernwright::sim::isa_##isa {     \
     OpPair internal_control(Internal which); \
-    OpPair internal_move(Internal which);
+    OpPair internal_move(Internal which);    \
+    OpFn select_fixed(const ptx::Instruction&, const OperandWidths&);
 KW_DECLARE_ISA(baseline)
 #include "sim/exec/ops/families.inc"
 }
@@ -38,6 +40,7 @@ struct IsaBuild {
   std::size_t family_count;
   OpPair (*control)(Internal);
   OpPair (*move)(Internal);
+  OpFn (*fixed)(const ptx::Instruction&, const OperandWidths&);
 };
 
 #define KW_FAMILY(name) isa_baseline::select_##name,
@@ -72,12 +75,12 @@ bool has_avx512() {
 constexpr IsaBuild kBuilds[] = {
 #if defined(__x86_64__)
     {"avx512", has_avx512, kAvx512, std::size(kAvx512), isa_avx512::internal_control,
-     isa_avx512::internal_move},
-    {"avx2", has_avx2, kAvx2, std::size(kAvx2), isa_avx2::internal_control,
-     isa_avx2::internal_move},
+     isa_avx512::internal_move, isa_avx512::select_fixed},
+    {"avx2", has_avx2, kAvx2, std::size(kAvx2), isa_avx2::internal_control, isa_avx2::internal_move,
+     isa_avx2::select_fixed},
 #endif
     {"baseline", [] { return true; }, kBaseline, std::size(kBaseline),
-     isa_baseline::internal_control, isa_baseline::internal_move},
+     isa_baseline::internal_control, isa_baseline::internal_move, isa_baseline::select_fixed},
 };
 
 /// Read at each decode, not once: tests and benchmarks compare the builds in one process.
@@ -110,6 +113,10 @@ OpPair internal_handlers(Internal which) {
   const IsaBuild& chosen = build();
   const OpPair pair = chosen.control(which);
   return pair.full != nullptr ? pair : chosen.move(which);
+}
+
+OpFn fixed_handler(const ptx::Instruction& instruction, const OperandWidths& widths) {
+  return build().fixed(instruction, widths);
 }
 
 std::uint32_t parameter_flags(ptx::Type type, std::uint8_t register_bytes) {

@@ -20,6 +20,7 @@ struct alignas(64) MemorySite {
   std::uint8_t pattern = 0;  ///< a Pattern
   std::uint8_t space = 0;    ///< where a generic address led to
   std::int64_t half = 0;     ///< offset of lane 16 where the pattern has two halves
+  std::uint64_t last = 0;    ///< where the last access began
   alignas(64) std::array<std::uint64_t, kLanes> offsets{};  ///< from the first active lane
 };
 

@@ -1,5 +1,6 @@
 // Lays a module's functions out as code: final operand offsets, branches and side tables.
 #include "base/format.h"
+#include "sim/exec/fast_handlers.h"
 #include "sim/ir/cfg.h"
 #include "sim/ir/lower.h"
 #include "sim/ir/program.h"
@@ -112,7 +113,12 @@ class Emitter {
     op.count = from.count;
     op.sources = from.source_count;
     if (from.handlers.uses_site) op.site = program_.site_count++;
+    if (from.fixed != nullptr) {
+      op.e = layout_.areas[function_.plan_area] +
+             from.plan * static_cast<std::uint32_t>(sizeof(FixedPlan));
+    }
     push(op, from.handlers, from.origin, from.spins);
+    if (from.fixed != nullptr) program_.full.back().fn = from.fixed;
   }
 
   void jump(const LoweredBlock& block, std::uint32_t to) {

@@ -2,6 +2,7 @@
 #include "sim/ir/lower.h"
 
 #include "base/format.h"
+#include "sim/exec/fast_handlers.h"
 #include "sim/ptx/isa.h"
 #include "sim/ptx/parser.h"
 
@@ -327,6 +328,7 @@ void FunctionLowering::lower_generic(const Inst& inst) {
   op.origin = &inst;
   op.spins = may_spin(inst);
   op.pure = is_pure(inst);
+  if (inst.modifiers.space == Space::shared) op.fixed = fixed_handler(inst, widths);
   op.copies = is_copy(inst, widths);
   bind_operands(inst, op);
   emit(std::move(op));

@@ -47,7 +47,9 @@ struct LoweredOp {
   bool guarded = false;  ///< runs under a guard: does not kill what it writes
   bool spins = false;    ///< a loop around it may wait for other threads
   bool pure = false;     ///< computes d and d2 from its sources and the launch alone; cannot fault
-  bool copies = false;   ///< d = the first source, bit by bit
+  OpFn fixed = nullptr;  ///< handler for when the address never changes; simplify() decides
+  std::uint32_t plan = 0;  ///< number of its FixedPlan
+  bool copies = false;     ///< d = the first source, bit by bit
   std::int64_t imm = 0;
   std::int32_t imm2 = 0;
   std::int32_t table = 0;  ///< Op::target when it indexes a table
@@ -90,6 +92,7 @@ struct Lowered {
   };
   std::vector<List> lists;
   std::uint32_t local_bytes = 0;
+  std::uint32_t plan_area = 0;  ///< area of the frame with the FixedPlans, if there are any
 
   std::uint32_t add_register(std::uint8_t bytes) {
     register_bytes.push_back(bytes);

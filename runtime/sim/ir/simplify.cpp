@@ -1,6 +1,7 @@
 // Copies and block-invariant instructions of a lowered function.
 #include "sim/ir/simplify.h"
 
+#include "sim/exec/fast_handlers.h"
 #include "sim/ir/slots.h"
 
 #include <algorithm>
@@ -10,6 +11,7 @@ namespace {
 
 /// Registers that outlive a block take room in the first-level cache from those that do not.
 constexpr std::uint32_t kMaxResultBytes = 6 * 1024;
+constexpr std::uint32_t kMaxPlans = 512;
 
 class Simplifier {
  public:
@@ -23,7 +25,10 @@ class Simplifier {
   Prologue run(bool is_entry) {
     find_single_definitions();
     drop_copies();
-    return is_entry ? move_invariants() : Prologue{};
+    Prologue prologue;
+    if (is_entry) prologue = move_invariants();
+    fix_addresses(is_entry);
+    return prologue;
   }
 
  private:
@@ -115,6 +120,26 @@ class Simplifier {
     return prologue;
   }
 
+  /// Gives each memory op whose address keeps its value a plan of its own in the frame.
+  void fix_addresses(bool is_entry) {
+    std::uint32_t plans = 0;
+    each_op([&](LoweredOp& op) {
+      if (op.fixed == nullptr) return;
+      const Ref& address = op.sources[0];
+      const bool keeps = address.kind == Ref::Kind::constant ||
+                         (address.kind == Ref::Kind::reg && invariant_[address.index]);
+      if (is_entry && keeps && plans < kMaxPlans) {
+        op.plan = plans++;
+      } else {
+        op.fixed = nullptr;
+      }
+    });
+    if (plans == 0) return;
+    const auto bytes = plans * static_cast<std::uint32_t>(sizeof(FixedPlan));
+    function_.plan_area = static_cast<std::uint32_t>(function_.areas.size());
+    function_.areas.push_back({bytes, (bytes + 31) / 32});
+  }
+
   /// Of the registers that moved: those that something reads which did not.
   void find_results(std::vector<std::uint32_t>& results) {
     std::vector<bool> read(once_.size(), false);
@@ -138,6 +163,8 @@ class Simplifier {
   std::vector<bool> invariant_;  ///< per register: moved
   std::vector<Ref> copied_;      ///< per register: what it is a copy of, or none
 };
+
+static_assert(kMaxPlans * sizeof(FixedPlan) <= 8 * 1024);
 
 }  // namespace
 

@@ -1,0 +1,26 @@
+// Handlers for what decode() recognises in a function's code: addresses that stay the same in every
+// block, and pairs of ops that often follow each other. Full warps only; masked code keeps the ops
+// one by one.
+#pragma once
+
+#include "sim/exec/dispatch.h"
+
+#include <cstdint>
+
+namespace kernwright::sim {
+
+/// How one memory op of a frame reaches shared memory: made when the op first runs. All zero =
+/// nothing known yet. Lies in the frame at Op::e, so each warp has its own.
+struct FixedPlan {
+  std::uint32_t pattern = 0;  ///< a Pattern of exec/ops/memory_plan.h
+  std::uint32_t base = 0;     ///< of lane 0, within the block's shared memory
+  std::int32_t half = 0;      ///< as MemorySite::half
+  std::uint32_t unused = 0;
+};
+static_assert(sizeof(FixedPlan) == 16);
+
+/// The full-warp handler of a load from or store to shared memory whose address register keeps its
+/// value as long as the frame; null when there is none for this form.
+OpFn fixed_handler(const ptx::Instruction& instruction, const OperandWidths& widths);
+
+}  // namespace kernwright::sim
