@@ -73,7 +73,8 @@ def machine() -> dict[str, Any]:
         "device": device.name,
         "driver": device.driver_version,
         "packages": versions("kernwright", "cupy-cuda13x", "cuda-core", "torch", "numba-cuda",
-                             "nvidia-cuda-nvrtc", "warp-lang", "numpy"),
+                             "nvidia-cuda-nvrtc", "warp-lang", "numba",
+                             "triton", "numpy"),
     }  # fmt: skip
 
 

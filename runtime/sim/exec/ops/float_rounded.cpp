@@ -1,5 +1,4 @@
-// Directed rounding (.rz, .rm, .rp): exact, one lane after the other under the host's rounding
-// mode.
+// Directed rounding (.rz, .rm, .rp): exact, under the host's rounding mode.
 #include "sim/exec/ops/float_lanes.h"
 #include "sim/ptx/isa.h"
 
@@ -11,13 +10,29 @@ OpPair select_float_rounded(const ptx::Instruction& inst, const OperandWidths& w
 
 namespace {
 
-/// Keeps the compiler from computing with `x` before, or moving it behind, a change of the rounding
-/// mode.
-template <typename T>
-inline T pinned(T x) {
-  asm volatile("" : "+m"(x) : : "memory");
-  return x;
-}
+/// The host's rounding mode for the life of the object. What is computed from memory and stored in
+/// memory meanwhile stays between its begin and end.
+class RoundingScope {
+ public:
+  explicit RoundingScope(int mode) {
+#if defined(__FMA__)  // no library function looks at the mode of the x87 unit, which takes long
+    _mm_setcsr((_mm_getcsr() & ~0x6000u) | static_cast<unsigned>(mode) << 3);
+#else
+    std::fesetround(mode);
+#endif
+    asm volatile("" : : : "memory");
+  }
+  ~RoundingScope() {
+    asm volatile("" : : : "memory");
+#if defined(__FMA__)
+    _mm_setcsr(_mm_getcsr() & ~0x6000u);
+#else
+    std::fesetround(FE_TONEAREST);
+#endif
+  }
+  RoundingScope(const RoundingScope&) = delete;
+  RoundingScope& operator=(const RoundingScope&) = delete;
+};
 
 struct Add {
   template <typename T>
@@ -70,16 +85,17 @@ const Op* rounded(const Op* op, Warp& warp) {
   const T* a = warp.reg<T>(op->a);
   const T* b = warp.reg<T>(op->b);
   const T* c = warp.reg<T>(op->c);
-  T* d = warp.reg<T>(op->d);
+  const T* d = warp.reg<T>(op->d);
   const bool flushes = (op->flags & kFlushFlag) != 0, saturates = (op->flags & kSaturateFlag) != 0;
-  const auto input = [=](T x) { return pinned(flushes ? flush(x) : x); };
-  std::fesetround(static_cast<int>(op->flags & 0xffff));
-  for_active<kMasked>(warp,
-                      [=](int i) { d[i] = pinned(F{}(input(a[i]), input(b[i]), input(c[i]))); });
-  std::fesetround(FE_TONEAREST);
-  for_active<kMasked>(warp, [=](int i) {
+  const auto input = [=](T x) { return flushes ? flush(x) : x; };
+  {
+    const RoundingScope scope(static_cast<int>(op->flags & 0xffff));
+    write_lanes<kMasked, T>(warp, op->d,
+                            [=](int i) { return F{}(input(a[i]), input(b[i]), input(c[i])); });
+  }
+  write_lanes<kMasked, T>(warp, op->d, [=](int i) {
     const T r = flushes ? flush(d[i]) : d[i];
-    d[i] = saturates ? clamp_unit(r) : canonical(r);
+    return saturates ? clamp_unit(r) : canonical(r);
   });
   return op + 1;
 }
