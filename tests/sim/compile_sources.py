@@ -33,6 +33,15 @@ VARIANTS: list[tuple[str, tuple[str, ...] | None, list[str]]] = [
     ),
 ]
 
+# The probes: many small kernels each, of which only the oldest compiler's PTX is stored; those of
+# the others are made and checked anew by probe_nvrtc.py. libdevice's would be too large to keep.
+PROBES: list[tuple[str, tuple[str, ...] | None, list[str]]] = [
+    ("80", None, ["-arch=compute_80"]),
+    ("75", ("probe_matrix", "probe_video"), ["-arch=compute_75"]),
+    ("89", ("probe_matrix", "probe_memory"), ["-arch=compute_89"]),
+]
+NOT_STORED = ("probe_libdevice",)
+
 
 class Nvrtc:
     """One NVRTC library and the folders of the headers that belong to it."""
@@ -131,14 +140,24 @@ def main() -> None:
     )
     parser.add_argument("--out", type=Path, default=HERE / "ptx")
     parser.add_argument("--everything", action="store_true", help="every source in every variant")
+    parser.add_argument(
+        "--probes", action="store_true", help="the oldest NVRTC compiles the probes alone"
+    )
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
     total = 0
+    compilers = []
     for text in arguments.nvrtc:
         library, *folders = text.split(":")
-        nvrtc = Nvrtc(Path(library), [Path(folder) for folder in folders])
-        for suffix, names, options in VARIANTS:
+        compilers.append(Nvrtc(Path(library), [Path(folder) for folder in folders]))
+    oldest = min(compilers, key=lambda nvrtc: [int(part) for part in nvrtc.version.split(".")])
+    for nvrtc in compilers:
+        sets = [(False, *row) for row in VARIANTS if nvrtc is not oldest or not arguments.probes]
+        sets += [(True, *row) for row in PROBES if nvrtc is oldest]
+        for are_probes, suffix, names, options in sets:
             for source in sorted((HERE / "sources").glob("*.cu")):
+                if source.stem.startswith("probe_") != are_probes or source.stem in NOT_STORED:
+                    continue
                 if names is not None and source.stem not in names and not arguments.everything:
                     continue
                 ptx = nvrtc.compile(source.read_text(), source.name, options)

@@ -1,0 +1,92 @@
+"""Compiles every source of the corpus with every NVRTC that is installed, for each architecture
+below Hopper and with the options that change the output most, and lets check_ptx load the results.
+
+An NVRTC comes from the packages nvidia-cuda-nvrtc(-cu12) of an interpreter, from a toolkit, or from
+KERNWRIGHT_PROBE_NVRTC (LIBRARY[:INCLUDE...], several separated by spaces). Exit code 77 (skipped)
+where there is none.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from pathlib import Path
+
+from compile_sources import HERE, Nvrtc
+
+SKIPPED = 77
+VARIANTS = {
+    "75": ["-arch=compute_75"],
+    "80": ["-arch=compute_80"],
+    "86": ["-arch=compute_86"],
+    "89": ["-arch=compute_89"],
+    "80_debug": ["-arch=compute_80", "-G"],
+    "80_fast": ["-arch=compute_80", "-use_fast_math", "--maxrregcount=32"],
+}
+
+
+def installed() -> list[str]:
+    """LIBRARY[:INCLUDE...] of every NVRTC at hand."""
+    found = os.environ.get("KERNWRIGHT_PROBE_NVRTC", "").split()
+    packages = Path(sysconfig.get_paths()["purelib"]) / "nvidia"
+    includes = [packages / part / "include" for part in ("cuda_runtime", "cuda_cccl", "cuda_nvcc")]
+    includes += [folder / "cccl" for folder in includes]
+    headers = "".join(f":{folder}" for folder in includes if folder.is_dir())
+    libraries = sorted(packages.glob("cu*/lib/libnvrtc.so.*"))
+    found += [f"{library}{headers}" for library in libraries if "builtins" not in library.name]
+    toolkit = Path(os.environ.get("CUDA_PATH", "/usr/local/cuda"))
+    library = toolkit / "lib64" / "libnvrtc.so"
+    if library.exists():
+        found.append(f"{library}:{toolkit}/include:{toolkit}/include/cccl")
+    return found
+
+
+def compile_all(job: tuple[str, str, str, str]) -> list[str]:
+    """One NVRTC and one variant; returns the sources that did not compile."""
+    text, variant, pattern, out = job
+    library, *folders = text.split(":")
+    nvrtc = Nvrtc(Path(library), [Path(folder) for folder in folders])
+    failures = []
+    for source in sorted((HERE / "sources").glob(pattern)):
+        try:
+            ptx = nvrtc.compile(source.read_text(), source.name, VARIANTS[variant])
+        except SystemExit as error:
+            failures.append(f"{nvrtc.version} {variant} {source.name}: {error}")
+            continue
+        (Path(out) / f"{source.stem}.nvrtc{nvrtc.version}.{variant}.ptx").write_text(ptx)
+    return failures
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("check_ptx", type=Path, help="the program that loads the results")
+    parser.add_argument("--variants", default=",".join(VARIANTS))
+    parser.add_argument("--sources", default="*.cu", help="a pattern of file names")
+    parser.add_argument("--jobs", type=int, default=2)
+    arguments = parser.parse_args()
+    compilers = installed()
+    if not compilers:
+        print("no NVRTC is installed")
+        return SKIPPED
+    with tempfile.TemporaryDirectory(prefix="ptx_probe_") as out:
+        names = arguments.variants.split(",")
+        jobs = [(text, name, arguments.sources, out) for text in compilers for name in names]
+        with multiprocessing.get_context("spawn").Pool(arguments.jobs) as pool:
+            failures = [line for lines in pool.map(compile_all, jobs, 1) for line in lines]
+        files = sorted(str(path) for path in Path(out).glob("*.ptx"))
+        # An old compiler lacks a few functions, or a package its headers: that is no finding here.
+        for line in failures:
+            print("not compiled:", line.split("\n")[0])
+        if len(files) < len(failures) * 5:
+            print("most sources do not compile")
+            return 1
+        return subprocess.run([str(arguments.check_ptx), *files], check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
