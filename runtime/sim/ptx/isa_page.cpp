@@ -3,6 +3,7 @@
 
 #include "base/format.h"
 #include "sim/ptx/isa.h"
+#include "sim/ptx/manual.h"
 #include "sim/ptx/modifier_sets.h"
 
 #include <map>
@@ -47,6 +48,32 @@ std::string set_lines(const std::set<std::string_view>& used) {
   return lines;
 }
 
+/// All instructions of the manual: runs, runs with a note, or refused.
+std::string overview() {
+  std::size_t runs = 0, noted = 0;
+  std::string table;
+  for (const ManualEntry& entry : manual_entries()) {
+    const std::vector<const IsaRow*> rows = rows_of(entry);
+    if (rows.empty()) {
+      table += format("| `{}` | refused | {} |\n", entry.name, entry.reason);
+      continue;
+    }
+    std::set<std::string_view> notes;
+    for (const IsaRow* row : rows) {
+      if (!row->note.empty()) notes.insert(row->note);
+    }
+    std::string text;
+    for (const std::string_view note : notes)
+      text += (text.empty() ? "" : "; ") + std::string(note);
+    ++(notes.empty() ? runs : noted);
+    table += format("| `{}` | {} | {} |\n", entry.name,
+                    notes.empty() ? "runs" : "runs, with a note", text);
+  }
+  return format("{} run, {} with a note, {} are refused.\n\n", runs, noted,
+                manual_entries().size() - runs - noted) +
+         "| instruction | state | note |\n|---|---|---|\n" + table;
+}
+
 constexpr std::string_view kIntroduction =
     R"(# PTX instructions of the simulated device
 
@@ -75,6 +102,7 @@ std::string isa_page() {
   }
   std::string page(kIntroduction);
   page += format("{} opcodes in {} forms.\n", stems.size(), isa_rows().size());
+  page += "\n## Every instruction of the PTX manual\n\n" + overview();
   for (const auto& [stem, rows] : stems) {
     page += format("\n## {}\n\n| form | operands | from sm | note |\n|---|---|---|---|\n", stem);
     for (const IsaRow* row : rows) {

@@ -3,6 +3,7 @@
 #include "sim/ptx/isa.h"
 #include "sim/ptx/isa_page.h"
 #include "sim/ptx/isa_table.h"
+#include "sim/ptx/manual.h"
 #include "sim/ptx/modifier_sets.h"
 
 #include <random>
@@ -116,6 +117,23 @@ TEST_CASE("isa: operand specifications are consistent") {
     CHECK(handler_name(row.handler) != "?");
     CHECK(row.min_sm >= 0);
     CHECK(row.min_sm <= 90);
+  }
+}
+
+TEST_CASE("isa: every row belongs to an instruction of the manual, what has none says why") {
+  std::set<const IsaRow*> found;
+  std::set<std::string_view> names;
+  for (const ManualEntry& entry : manual_entries()) {
+    CAPTURE(std::string(entry.name));
+    CHECK(names.insert(entry.name).second);
+    const std::vector<const IsaRow*> rows = rows_of(entry);
+    CHECK((!rows.empty() || !entry.reason.empty()));
+    found.insert(rows.begin(), rows.end());
+  }
+  CHECK(names.size() >= 180);
+  for (const IsaRow& row : isa_rows()) {
+    CAPTURE(std::string(row.stem) + std::string(row.modifiers));
+    CHECK(found.contains(&row));
   }
 }
 

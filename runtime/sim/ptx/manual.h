@@ -1,0 +1,23 @@
+// The instructions of the PTX manual and what becomes of each on the simulated device.
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace kernwright::sim::ptx {
+
+struct IsaRow;  // ptx/isa.h
+
+struct ManualEntry {
+  std::string_view name;    ///< "cp.async.bulk": the stem and the words that tell it from others
+  std::string_view reason;  ///< why it is refused, where the table has no row for it
+};
+
+/// In the manual's order.
+std::span<const ManualEntry> manual_entries() noexcept;
+
+/// The rows that the name stands for: same stem, and a pattern with its words in their order.
+std::vector<const IsaRow*> rows_of(const ManualEntry& entry);
+
+}  // namespace kernwright::sim::ptx
