@@ -3,6 +3,7 @@
 
 #include "base/errors.h"
 #include "base/format.h"
+#include "driver/nvtx.h"
 #include "jit/compile/exit_guard.h"
 #include "jit/compile/signal_guard.h"
 
@@ -91,6 +92,7 @@ bool NvrtcUnit::compile(const std::vector<std::string>& options, const CompileDe
 
 nvrtcResult NvrtcUnit::run_compiler(const std::vector<const char*>& options) {
   const auto compile = nvrtc_.api.nvrtcCompileProgram;
+  const NvtxRange range("compile");
   const ExitGuard exit_guard(reinterpret_cast<const void*>(compile));
   const SignalGuard signal_guard(reinterpret_cast<const void*>(compile));
   return compile(program_, static_cast<int>(options.size()), options.data());

@@ -134,11 +134,11 @@ std::vector<Activity> ActivityRecording::end() {
 ActivityScope::ActivityScope(Activity activity, CUstream stream, bool is_queued)
     : recording_(current_recording()), activity_(std::move(activity)) {
   if (recording_ == nullptr) return;
-  Device& device = *activity_.device;
   activity_.stream = reinterpret_cast<std::uintptr_t>(stream);
   activity_.thread = thread_number();
   // What a captured stream is asked for does not run now.
-  if (is_queued && capture_id(device, stream) == 0) {
+  if (is_queued && capture_id(*activity_.device, stream) == 0) {
+    Device& device = *activity_.device;
     recording_->origin_of(device);
     stream_ = Stream::borrow(device, stream);
     begin_.emplace(device).record(stream_);

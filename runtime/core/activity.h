@@ -19,10 +19,18 @@ class Device;
 
 /// One thing that was asked of a device.
 struct Activity {
-  enum class Kind : std::uint8_t { kernel, graph, copy, fill, allocation, release };
+  enum class Kind : std::uint8_t {
+    kernel,
+    graph,
+    copy,
+    fill,
+    allocation,
+    release,
+    annotation,
+  };
   Kind kind = Kind::kernel;
-  std::string name;  ///< of the kernel or the graph, "host to device", ...
-  Device* device = nullptr;
+  std::string name;          ///< of the kernel or the graph, "host to device", ...
+  Device* device = nullptr;  ///< null for an annotation
   std::uint64_t stream = 0;  ///< handle of the stream
   Dim3 grid{0, 0, 0}, block{0, 0, 0};
   std::uint64_t bytes = 0;    ///< moved, filled, allocated; dynamic shared memory of a kernel

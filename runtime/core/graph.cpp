@@ -10,6 +10,7 @@
 #include "core/graph_shape.h"
 #include "core/launch_trail.h"
 #include "core/lifecycle.h"
+#include "driver/nvtx.h"
 
 #include <algorithm>
 #include <atomic>
@@ -398,6 +399,7 @@ void Graph::launch(const Stream& stream, const LaunchSite& site) {
                       "a graph cannot be part of another: launch it on a stream that runs");
   }
   box.trail.take_released(released);
+  const NvtxRange range("graph");
   std::optional<ActivityScope> activity;
   if (is_recording_activity()) [[unlikely]] {
     activity.emplace(Activity{.kind = Activity::Kind::graph,

@@ -8,6 +8,7 @@
 #include "core/capture.h"
 #include "core/device.h"
 #include "core/launch_limits.h"
+#include "driver/nvtx.h"
 
 #include <algorithm>
 #include <array>
@@ -340,6 +341,7 @@ void Kernel::launch(const LaunchConfig& config, std::span<void* const> arguments
   if (log_enabled(LogLevel::debug)) [[unlikely]] {
     log_launch(*this, config, site);
   }
+  const NvtxRange range(box.signature.name.c_str());
   std::optional<ActivityScope> activity;
   if (is_recording_activity()) [[unlikely]] {
     activity.emplace(activity_of(*this, config, site), config.stream.handle(), true);

@@ -8,6 +8,7 @@ import threading
 
 import numpy as np
 import pytest
+from children import run_child
 
 import kernwright as kw
 from kernwright import _profile
@@ -160,3 +161,55 @@ def test_each_launch_is_explained_in_the_log():
     assert len(lines) == 1
     assert "work[(2, 1, 1), (64, 1, 1)]" in lines[0] and "128 threads" in lines[0]
     assert "128 bytes of shared memory" in lines[0] and "<string>:4" in lines[0]
+
+
+def test_annotations_are_recorded_and_nest():
+    @kw.annotate("function")
+    def twice():
+        with kw.annotate("inside"):
+            pass
+        return 7
+
+    with kw.profile() as p:
+        assert twice() == 7 and twice() == 7
+        with pytest.raises(ValueError), kw.annotate("fails"):
+            raise ValueError
+    names = [a.name for a in p.activities if a.kind == "annotation"]
+    assert names == ["inside", "function", "inside", "function", "fails"]
+    assert all(a.device is None and a.device_ms is None for a in p.activities)
+    assert {row.name: row.count for row in p.rows} == {"inside": 2, "function": 2, "fails": 1}
+    assert [e["cat"] for e in p.trace()["traceEvents"]] == ["annotation"] * 5
+    with pytest.raises(kw.ArgumentError, match="must be a str, got int"):
+        kw.annotate(7)
+
+
+RANGES = """
+import kernwright as kw
+
+kernel = kw.kernel("__global__ void named(float* x) { x[threadIdx.x] = 1; }")
+x = kw.zeros(32)
+graph = kw.Graph()
+with graph.capture():
+    kernel[1, 32](x)
+with kw.annotate("outer"):
+    kernel[1, 32](x)
+    graph.launch()
+"""
+
+
+@pytest.mark.skipif("KERNWRIGHT_TEST_BUILD" not in os.environ, reason="needs the build's fakes")
+def test_tools_see_ranges(tmp_path):
+    log = tmp_path / "log"
+    ended = run_child(
+        RANGES,
+        LD_LIBRARY_PATH=os.path.join(os.environ["KERNWRIGHT_TEST_BUILD"], "tests", "nvtx"),
+        FAKE_NVTX_LOG=str(log),
+        NVTX_INJECTION64_PATH="some tool",
+        KERNWRIGHT_CACHE_DIR=str(tmp_path),
+    )
+    assert ended.code == 0, ended.err
+    lines = [line.strip() for line in log.read_text().splitlines()]
+    assert lines[0] == "domain Kernwright"
+    assert "begin compile" in lines
+    after = lines[lines.index("begin outer") :]
+    assert after == ["begin outer", "begin named", "end", "begin graph", "end", "end"]

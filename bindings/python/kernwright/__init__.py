@@ -117,6 +117,7 @@ __all__ = [
     "TransferEngine",
     "UnsupportedInstruction",
     "__version__",
+    "annotate",
     "arange",
     "asarray",
     "cache",
@@ -152,6 +153,7 @@ __all__ = [
 # What most programs never use is imported when it is asked for.
 _MODULES = ("cache", "memory")
 _LATER = {
+    "annotate": "_profile",
     "cache": "cache",
     "lint": "_lint",
     "memory": "memory",

@@ -41,6 +41,7 @@ from kernwright._lint import lint as lint
 from kernwright._options import ProgramOptions as ProgramOptions
 from kernwright._pack import pack as pack
 from kernwright._pack import use_pack as use_pack
+from kernwright._profile import annotate as annotate
 from kernwright._profile import profile as profile
 from kernwright._timing import time_kernel as time_kernel
 from kernwright.errors import ArgumentError as ArgumentError

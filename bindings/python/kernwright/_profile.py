@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections import defaultdict, namedtuple
@@ -9,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from kernwright import _core
-from kernwright.errors import Error
+from kernwright.errors import ArgumentError, Error
 
 Activity = namedtuple(
     "Activity",
@@ -19,9 +20,10 @@ Activity = namedtuple(
 Activity.__module__ = __name__
 Activity.__doc__ = """One thing that was asked of a device.
 
-`kind` is "kernel", "graph", "copy", "fill", "allocation" or "release"; times are milliseconds since
-the profile began, of the host's call and of the work on the device (`device_ms` is None where there
-is none: allocations, and what a capture recorded). `place` is the line that asked for it.
+`kind` is "kernel", "graph", "copy", "fill", "allocation", "release" or "annotation"; times are
+milliseconds since the profile began, of the host's call and of the work on the device (`device_ms`
+is None where there is none: allocations, annotations, and what a capture recorded). `place` is the
+line that asked for it; an annotation's `device` is None.
 """
 
 Row = namedtuple("Row", "kind name count total_ms mean_ms best_ms bytes")
@@ -129,6 +131,32 @@ def profile() -> Profile:
     microseconds a call; the end of the block waits for what was timed.
     """
     return Profile()
+
+
+class annotate(contextlib.ContextDecorator):
+    """Names a part of the program: ``with kw.annotate("epoch"):``, or a decorator of a function.
+
+    It stands as an activity of its own in a kw.profile() around it, and as a range of the NVTX
+    domain "Kernwright" in Nsight Systems and Nsight Compute, beside the ranges of launches, graphs
+    and compiles. NVTX is used when a tool has started the program and the library is found (package
+    nvidia-nvtx, or a toolkit). Entered and left on one thread; may be nested.
+    """
+
+    def __init__(self, name: str) -> None:
+        if not isinstance(name, str):
+            raise ArgumentError(f"an annotation's name must be a str, got {type(name).__name__}")
+        self.name = name
+        self._entered: list[_core._Annotation] = []
+
+    def _recreate_cm(self) -> annotate:
+        return annotate(self.name)  # each call of a decorated function has its own
+
+    def __enter__(self) -> annotate:
+        self._entered.append(_core._Annotation(self.name))
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self._entered.pop().end()
 
 
 def _row(kind: str, name: str, group: list[Activity]) -> Row:

@@ -9,6 +9,13 @@ foreach(fake IN ITEMS fake_cuda fake_cuda_exports fake_nvrtc fake_nvrtc_partial 
   string(TOUPPER "${fake}" define)
   target_compile_definitions(test_driver PRIVATE "${define}=\"$<TARGET_FILE:${fake}>\"")
 endforeach()
+# Found by its name, as the real one is.
+add_library(fake_nvtx MODULE "${PROJECT_SOURCE_DIR}/tests/fakes/fake_nvtx.cpp")
+set_target_properties(fake_nvtx PROPERTIES PREFIX "" OUTPUT_NAME libnvtx3interop SUFFIX .so.1
+  LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests/nvtx")
+add_dependencies(test_driver fake_nvtx)
+target_compile_definitions(test_driver PRIVATE
+  "FAKE_NVTX_FOLDER=\"$<TARGET_FILE_DIR:fake_nvtx>\"")
 target_compile_definitions(fake_cuda_exports PRIVATE FAKE_WITHOUT_PROC_ADDRESS)
 target_compile_definitions(fake_nvrtc_partial PRIVATE FAKE_PARTIAL)
 
