@@ -1,4 +1,4 @@
-"""Writes the README's table of figures from the documents in bench/results."""
+"""Writes the README's figures, and docs/simulator_speed.md, from the documents in bench/results."""
 
 from __future__ import annotations
 
@@ -10,6 +10,27 @@ HERE = pathlib.Path(__file__).parent
 README = HERE.parent / "README.md"
 BEGIN = "<!-- figures: written by bench/report.py from bench/results -->\n"
 END = "<!-- end of figures -->"
+SIMULATOR = HERE.parent / "docs" / "simulator_speed.md"
+SIMULATOR_INTRODUCTION = """\
+# How fast the simulated device is
+
+Written by `bench/report.py` from `bench/results/sim_kernels.json` and `sim_peers.json`. Every
+result was checked; every access was checked for bounds, alignment and use after free.
+
+"""
+SIMULATOR_NOTES = """\
+The loop is the plain C++ one that `g++ -O2` compiles: three nested loops for sgemm.
+
+What a user should know:
+
+- Blocks run side by side on `KERNWRIGHT_SIM_THREADS` host threads (all cores by default).
+- The best instruction set of the processor is used; `KERNWRIGHT_SIM_ISA` names another one.
+- Code that needs no block's help (from parameters, thread indices and the launch's shape) runs once
+  per warp and launch, so many small blocks cost little more than few large ones.
+- Shared-memory accesses whose address does not change are checked once per warp. Others are
+  recognised by their shape: same address, neighbours, two halves. Scattered ones go lane by lane.
+- Memory of the device takes the host's memory when it is first touched.
+"""
 
 
 def load(name: str) -> dict[str, Any] | None:
@@ -148,7 +169,70 @@ def simulated() -> str | None:
     return table(title, ("", "ms, median (a plain C++ loop)"), rows)
 
 
+def in_milliseconds(result: dict[str, Any] | None) -> str:
+    return f"{result['processor_min']:.2f}" if result else ""
+
+
+def kernels_page() -> str | None:
+    document = load("sim_kernels")
+    if document is None or "module_load" not in document:
+        return None
+    sets = [document["instruction_set"], "avx2", "baseline"]
+    header = ["", *sets, "2 threads, elapsed", "C++ loop"]
+    lines = [
+        f"Best of {document['rounds']} runs in ms of processor time, {document['processor']}:\n",
+        "| " + " | ".join(header) + " |",
+        "|---" * len(header) + "|",
+    ]
+    for name, result in document.items():
+        if not isinstance(result, dict) or "simulated_ms" not in result:
+            continue
+        others = result["others_ms"]
+        cells = [name, in_milliseconds(result["simulated_ms"])]
+        cells += [in_milliseconds(others.get(name)) for name in sets[1:]]
+        cells += [f"{result['two_threads_ms']['min']:.2f}"]
+        cells += [in_milliseconds(result["plain_loop_ms"])]
+        lines.append("| " + " | ".join(cells) + " |")
+    loading, memory = document["module_load"], document["memory"]
+    return "\n".join(lines) + (
+        f"\n\nLoading a module of {loading['lines']} lines, from text to code: "
+        f"{loading['load_ms']['min']:.2f} ms. {memory['allocated'] >> 20} MB of device memory take "
+        f"{memory['resident_after_allocation'] >> 10} kB of the host's until touched.\n"
+    )
+
+
+def peers_page() -> str | None:
+    document = load("sim_peers")
+    if document is None:
+        return None
+    works = {"saxpy_1m": "saxpy, 1 M", "sgemm_tiled_256": "sgemm, 256 x 256"}
+    rows = [
+        (
+            name.replace("_", " "),
+            " | ".join(
+                f"{document[work][name]['whole_ms']:.1f} "
+                f"({document[work][name]['times_kernwright']:.1f}x)"
+                for work in works
+            ),
+        )
+        for name in document["saxpy_1m"]
+    ]
+    title = (
+        f"Beside other ways to run such code without a GPU, {document['machine']['processor']}, "
+    )
+    title += " ms of processor time (and how many times ours):"
+    text = table(title, ("", " | ".join(works.values())), rows)
+    return text.replace("|---|---|", "|---|---|---|")
+
+
+def write_simulator_page() -> None:
+    parts = [part for part in (kernels_page(), peers_page()) if part]
+    if parts:
+        SIMULATOR.write_text(SIMULATOR_INTRODUCTION + "\n".join([*parts, SIMULATOR_NOTES]))
+
+
 def main() -> None:
+    write_simulator_page()
     subjects = (launch, allocation, graphs, transfers, compile_cost, cached, imports, simulated)
     parts = [make() for make in subjects]
     text = README.read_text()

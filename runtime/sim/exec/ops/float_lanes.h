@@ -31,9 +31,24 @@ inline T clamp_unit(T x) {
   return low < T{1} ? low : T{1};
 }
 
-/// One correctly rounded addition of a product. Where the target has no fused instruction this is a
-/// library call, slow and just as exact.
+/// One addition of a product, correctly rounded to nearest. Where the target has no fused
+/// instruction, double is a library call, slow and just as exact; single is computed in double,
+/// rounded to odd there, so that the second rounding gives what a single one would have.
+#if defined(__FMA__) || !defined(__x86_64__)
 inline float fused(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+#else
+inline float fused(float a, float b, float c) {
+  const double product = double{a} * b;  // exact
+  const double sum = product + c;
+  const double part = sum - product;
+  const double error = (product - (sum - part)) + (c - part);  // exact; NaN where sum is not finite
+  const auto bits = std::bit_cast<std::uint64_t>(sum);
+  const std::uint64_t inexact = error < 0 || error > 0 ? 1 : 0;
+  const std::uint64_t odd = ~bits & inexact;
+  const std::uint64_t towards_zero = (bits ^ std::bit_cast<std::uint64_t>(error)) >> 63;
+  return static_cast<float>(std::bit_cast<double>(bits + odd - ((odd & towards_zero) << 1)));
+}
+#endif
 inline double fused(double a, double b, double c) { return __builtin_fma(a, b, c); }
 
 /// Wraps a functor with the modifiers of a single-precision instruction, all but the form of NaN.

@@ -53,10 +53,8 @@ struct Multiply {
   }
 };
 struct Fused {
-  template <typename T>
-  T operator()(T a, T b, T c) const {
-    return fused(a, b, c);
-  }
+  float operator()(float a, float b, float c) const { return __builtin_fmaf(a, b, c); }
+  double operator()(double a, double b, double c) const { return __builtin_fma(a, b, c); }
 };
 struct Divide {
   template <typename T>
