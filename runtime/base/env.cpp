@@ -19,7 +19,7 @@ constexpr std::uint64_t kMebibyte = std::uint64_t{1} << 20;
 constexpr std::uint64_t kTebibyte = std::uint64_t{1} << 40;
 
 // In the order of Env.
-constexpr std::array<EnvVariable, 15> kTable = {{
+constexpr std::array<EnvVariable, 16> kTable = {{
     {Env::device, "KERNWRIGHT_DEVICE", EnvKind::text, "auto", "", 0, 0,
      "device of a program that names none: auto, cuda, cuda:N, sim or sim:N"},
     {Env::log, "KERNWRIGHT_LOG", EnvKind::choice, "warning", "off|error|warning|info|debug", 0, 0,
@@ -40,6 +40,8 @@ constexpr std::array<EnvVariable, 15> kTable = {{
      "memory of each simulated device in bytes; K, M, G and T may follow the number"},
     {Env::sim_seed, "KERNWRIGHT_SIM_SEED", EnvKind::integer, "0", "", 0, kMax,
      "lets work wait in its stream and chooses among all legal orders; unset means order of issue"},
+    {Env::sim_capability, "KERNWRIGHT_SIM_CAPABILITY", EnvKind::choice, "8.0", "8.0|9.0", 0, 0,
+     "compute capability of simulated devices; 9.0 has clusters, tensor maps and wgmma"},
     {Env::cache, "KERNWRIGHT_CACHE", EnvKind::choice, "disk", "off|memory|disk", 0, 0,
      "where compiled kernels are kept: disk (and memory), memory of the process only, or nowhere"},
     {Env::cache_dir, "KERNWRIGHT_CACHE_DIR", EnvKind::path, "", "", 0, 0,

@@ -21,6 +21,7 @@ enum class Env : std::uint8_t {
   sim_isa,
   sim_memory,
   sim_seed,
+  sim_capability,
   cache,
   cache_dir,
   cache_limit,

@@ -35,6 +35,19 @@ int compute_capability() {
          profile.required(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
 }
 
+/// Blocks that .reqnctapercluster asks for; 0 where it does not.
+int required_cluster(const Function& function, std::size_t axis) {
+  const auto module = function.module.lock();
+  require(module != nullptr, CUDA_ERROR_INVALID_HANDLE);
+  return static_cast<int>(module->code->program().functions[function.index].required_cluster[axis]);
+}
+
+int must_have_cluster(const Function& function) {
+  const auto module = function.module.lock();
+  require(module != nullptr, CUDA_ERROR_INVALID_HANDLE);
+  return module->code->program().functions[function.index].explicit_cluster ? 1 : 0;
+}
+
 int attribute_of(const Function& function, CUfunction_attribute attribute) {
   const KernelResources& resources = function.resources;
   switch (attribute) {
@@ -55,12 +68,17 @@ int attribute_of(const Function& function, CUfunction_attribute attribute) {
       return function.max_dynamic_shared;
     case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
       return function.carveout;
-    case CU_FUNC_ATTRIBUTE_CACHE_MODE_CA:
     case CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET:
+      return must_have_cluster(function);
     case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
+      return required_cluster(function, 0);
     case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
+      return required_cluster(function, 1);
     case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
+      return required_cluster(function, 2);
     case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
+      return function.large_clusters ? 1 : 0;
+    case CU_FUNC_ATTRIBUTE_CACHE_MODE_CA:
     case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
       return 0;
   }
@@ -93,6 +111,10 @@ CUresult func_set_attribute(CUfunction handle, CUfunction_attribute attribute, i
         require(value >= CU_SHAREDMEM_CARVEOUT_DEFAULT &&
                 value <= CU_SHAREDMEM_CARVEOUT_MAX_SHARED);
         function->carveout = value;
+        break;
+      case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
+        require(device_profile().is_90 && (value == 0 || value == 1));
+        function->large_clusters = value != 0;
         break;
       default:
         fail(CUDA_ERROR_INVALID_VALUE);

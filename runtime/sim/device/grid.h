@@ -22,6 +22,10 @@ struct GridResult {
 /// `launch.accesses` takes what all blocks touched; null = nobody asks.
 GridResult run_grid(const LaunchContext& launch, int width);
 
+/// The same for a grid of clusters (`launch.cluster`, which divides the grid): the blocks of one
+/// are in flight together on one host thread. Findings are those of the first cluster that has one.
+GridResult run_cluster_grid(const LaunchContext& launch, int width);
+
 /// The same for a grid whose blocks wait for each other: all are in flight together and take turns,
 /// so that each makes progress. Makes the workspace that grid-wide barriers use. Of several
 /// findings the first one in time is reported. Throws std::bad_alloc when it does not fit.

@@ -53,6 +53,35 @@ void check_shape(const Function& function, const FunctionInfo& info, const Launc
   require(launch.shared_bytes <= static_cast<std::uint32_t>(function.max_dynamic_shared.load()));
 }
 
+constexpr std::uint64_t kPortableClusterBlocks = 8, kLargestClusterBlocks = 16;
+
+/// Blocks of a cluster: the function's own where it names them, else the launch's.
+std::array<std::uint32_t, 3> cluster_of(const Function& function, const FunctionInfo& info,
+                                        const LaunchRequest& launch) {
+  constexpr std::array<std::uint32_t, 3> kNone{};
+  std::array<std::uint32_t, 3> cluster = launch.cluster;
+  if (info.required_cluster != kNone) {
+    require(cluster == kNone || cluster == info.required_cluster, CUDA_ERROR_INVALID_CLUSTER_SIZE);
+    cluster = info.required_cluster;
+  }
+  if (cluster == kNone) {
+    require(!info.explicit_cluster, CUDA_ERROR_INVALID_CLUSTER_SIZE);
+    return cluster;
+  }
+  const std::uint64_t blocks = std::uint64_t{cluster[0]} * cluster[1] * cluster[2];
+  require(device_profile().required(CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH) != 0 || blocks == 1,
+          CUDA_ERROR_INVALID_CLUSTER_SIZE);
+  require(blocks != 0 &&
+              blocks <= (function.large_clusters ? kLargestClusterBlocks : kPortableClusterBlocks),
+          CUDA_ERROR_INVALID_CLUSTER_SIZE);
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    require(launch.grid[axis] % cluster[axis] == 0, CUDA_ERROR_INVALID_VALUE);
+  }
+  // The blocks of a cooperative grid and those of a cluster take turns in different ways.
+  require(!launch.cooperative || blocks == 1, CUDA_ERROR_NOT_SUPPORTED);
+  return cluster;
+}
+
 /// The parameter block that CU_LAUNCH_PARAM_BUFFER_POINTER and _SIZE describe.
 std::vector<std::byte> from_extra(const FunctionInfo& info, void** extra) {
   const void* buffer = nullptr;
@@ -102,6 +131,10 @@ GridResult execute(const KernelWork& work, const Module& module, AccessLog* log)
   request.function = work.function->index;
   request.grid = work.grid;
   request.block = work.block;
+  request.cluster = work.cluster;
+  // Only for code that may have bulk copies, so that the choices of other launches stay the same.
+  const bool has_copies = request.program->module->target.starts_with("sm_9");
+  if (has_copies && platform().queues.deferred()) request.copy_seed = platform().queues.draw() | 1;
   request.dynamic_shared_bytes = work.shared_bytes;
   request.parameters = work.parameters.data();
   request.parameter_bytes = static_cast<std::uint32_t>(work.parameters.size());
@@ -111,8 +144,11 @@ GridResult execute(const KernelWork& work, const Module& module, AccessLog* log)
   request.grid_id = platform().next_id();
   request.accesses = log;
   const std::lock_guard execution(platform().execution);
-  GridResult result = work.cooperative ? run_cooperative_grid(request, platform().threads)
-                                       : run_grid(request, platform().threads);
+  const int width = platform().threads;
+  const bool clustered = std::uint64_t{work.cluster[0]} * work.cluster[1] * work.cluster[2] > 1;
+  GridResult result = work.cooperative ? run_cooperative_grid(request, width)
+                      : clustered      ? run_cluster_grid(request, width)
+                                       : run_grid(request, width);
   context.device.memory.reclaim();
   return result;
 }
@@ -154,6 +190,7 @@ KernelWork prepare(const LaunchRequest& launch, const Context& context) {
   work.parameters = pack_parameters(info, launch);
   work.grid = launch.grid;
   work.block = launch.block;
+  work.cluster = cluster_of(*work.function, info, launch);
   work.shared_bytes = launch.shared_bytes;
   work.cooperative = launch.cooperative;
   return work;
@@ -188,7 +225,8 @@ CUresult launch_kernel(CUfunction function, unsigned int grid_x, unsigned int gr
                          shared_bytes,
                          parameters,
                          extra,
-                         false},
+                         false,
+                         {}},
                         *use.context));
   });
 }
@@ -209,7 +247,7 @@ void check_attributes(const CUlaunchConfig& config) {
     const CUlaunchAttributeValue& value = config.attrs[i].value;
     switch (config.attrs[i].id) {
       case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
-        require(value.clusterDim.x == 1 && value.clusterDim.y == 1 && value.clusterDim.z == 1,
+        require(value.clusterDim.x != 0 && value.clusterDim.y != 0 && value.clusterDim.z != 0,
                 CUDA_ERROR_INVALID_CLUSTER_SIZE);
         break;
       case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
@@ -239,6 +277,17 @@ bool is_cooperative(const CUlaunchConfig& config) {
   return cooperative;
 }
 
+/// The last cluster attribute counts; zeros without one.
+std::array<std::uint32_t, 3> cluster_of(const CUlaunchConfig& config) {
+  std::array<std::uint32_t, 3> cluster{};
+  for (unsigned i = 0; i < config.numAttrs; ++i) {
+    if (config.attrs[i].id != CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) continue;
+    const CUlaunchDim3& dim = config.attrs[i].value.clusterDim;
+    cluster = {dim.x, dim.y, dim.z};
+  }
+  return cluster;
+}
+
 /// Both kinds of event are reached when the kernel ends, which is never too early.
 void record_events(const CUlaunchConfig& config, const StreamUse& use) {
   for (unsigned i = 0; i < config.numAttrs; ++i) {
@@ -264,7 +313,8 @@ CUresult launch_kernel_ex(const CUlaunchConfig* config, CUfunction function, voi
                          config->sharedMemBytes,
                          parameters,
                          extra,
-                         is_cooperative(*config)},
+                         is_cooperative(*config),
+                         cluster_of(*config)},
                         *use.context));
     record_events(*config, use);
   });

@@ -15,6 +15,7 @@ struct LaunchRequest {
   void** parameters = nullptr;
   void** extra = nullptr;
   bool cooperative = false;
+  std::array<std::uint32_t, 3> cluster{};  ///< blocks; zeros: as the function says
 };
 
 /// Checks the launch against the device and the function, and copies its parameters. Throws

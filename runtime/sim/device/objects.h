@@ -123,6 +123,7 @@ struct Function {
   KernelResources resources;
   std::atomic<int> max_dynamic_shared{0};
   std::atomic<int> carveout{-1};
+  std::atomic<bool> large_clusters{false};  ///< of more than the portable number of blocks
 };
 
 struct MemoryPool {

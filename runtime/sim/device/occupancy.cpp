@@ -61,6 +61,46 @@ CUresult available_dynamic_shared_of(std::size_t* dynamic_shared, CUfunction han
   });
 }
 
+/// Blocks of a cluster that `config` asks for, or 1.
+std::uint64_t cluster_blocks(const CUlaunchConfig& config) {
+  std::uint64_t blocks = 1;
+  require(config.numAttrs == 0 || config.attrs != nullptr);
+  for (unsigned i = 0; i < config.numAttrs; ++i) {
+    if (config.attrs[i].id != CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) continue;
+    const CUlaunchDim3& dim = config.attrs[i].value.clusterDim;
+    blocks = std::uint64_t{dim.x} * dim.y * dim.z;
+  }
+  return blocks;
+}
+
+int fitting_blocks(const CUlaunchConfig& config, const Function& function) {
+  const std::uint64_t threads =
+      std::uint64_t{config.blockDimX} * config.blockDimY * config.blockDimZ;
+  require(threads > 0 && threads <= 1024);
+  return resident_blocks(function, static_cast<int>(threads), config.sharedMemBytes) *
+         device_profile().required(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+}
+
+/// NOTE: counts multiprocessors, not how they are grouped, which a GPU keeps to itself.
+CUresult max_active_clusters(int* clusters, CUfunction handle, const CUlaunchConfig* config) {
+  return guarded([&] {
+    require(device_profile().is_90, CUDA_ERROR_NOT_SUPPORTED);
+    require(clusters != nullptr && config != nullptr);
+    const std::uint64_t blocks = cluster_blocks(*config);
+    require(blocks >= 1 && blocks <= 16, CUDA_ERROR_INVALID_CLUSTER_SIZE);
+    *clusters = fitting_blocks(*config, *find_function(handle)) / static_cast<int>(blocks);
+  });
+}
+
+CUresult max_cluster_size(int* blocks, CUfunction handle, const CUlaunchConfig* config) {
+  return guarded([&] {
+    require(device_profile().is_90, CUDA_ERROR_NOT_SUPPORTED);
+    require(blocks != nullptr && config != nullptr);
+    const auto function = find_function(handle);
+    *blocks = fitting_blocks(*config, *function) == 0 ? 0 : function->large_clusters ? 16 : 8;
+  });
+}
+
 }  // namespace
 
 void install_occupancy(DriverApi& api) {
@@ -68,6 +108,8 @@ void install_occupancy(DriverApi& api) {
   api.cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags = max_active_blocks;
   api.cuOccupancyMaxPotentialBlockSize = max_potential_block_size;
   api.cuOccupancyAvailableDynamicSMemPerBlock = available_dynamic_shared_of;
+  api.cuOccupancyMaxActiveClusters = max_active_clusters;
+  api.cuOccupancyMaxPotentialClusterSize = max_cluster_size;
 }
 
 }  // namespace kernwright::sim

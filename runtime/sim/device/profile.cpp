@@ -1,6 +1,8 @@
 // The device profile as a table.
 #include "sim/device/profile.h"
 
+#include "base/env.h"
+
 #include <algorithm>
 #include <iterator>
 
@@ -20,12 +22,18 @@ struct Row {
 constexpr Row kAttributes[] = {
 #include "sim_profile.inc"
 };
+constexpr Row kAttributes90[] = {
+#include "sim_profile_90.inc"
+};
 #undef KW_PROFILE_ATTRIBUTE
 #undef KW_PROFILE_LIMIT
 #define KW_PROFILE_ATTRIBUTE(key, value)
 #define KW_PROFILE_LIMIT(key, value) {key, value},
 constexpr Row kLimits[] = {
 #include "sim_profile.inc"
+};
+constexpr Row kLimits90[] = {
+#include "sim_profile_90.inc"
 };
 #undef KW_PROFILE_LIMIT
 #undef KW_PROFILE_NAME
@@ -39,18 +47,25 @@ constexpr Row kLimits[] = {
 DeviceProfile make_profile() {
   DeviceProfile profile{
 #include "sim_profile.inc"
-      {}};
-  for (const Row& row : kLimits) {
+      env_choice(Env::sim_capability) == "9.0", {}};
+  const auto take = [&](const Row& row) {
     if (row.key < kLimitCount) profile.limits[static_cast<std::size_t>(row.key)] = row.value;
-  }
+  };
+  for (const Row& row : kLimits) take(row);
+  if (!profile.is_90) return profile;
+  for (const Row& row : kLimits90) take(row);
   return profile;
 }
 
 }  // namespace
 
 std::optional<int> DeviceProfile::attribute(int which) const noexcept {
-  const Row* row = std::find_if(std::begin(kAttributes), std::end(kAttributes),
-                                [which](const Row& candidate) { return candidate.key == which; });
+  const auto is_wanted = [which](const Row& candidate) { return candidate.key == which; };
+  if (is_90) {
+    const Row* own = std::find_if(std::begin(kAttributes90), std::end(kAttributes90), is_wanted);
+    if (own != std::end(kAttributes90)) return static_cast<int>(own->value);
+  }
+  const Row* row = std::find_if(std::begin(kAttributes), std::end(kAttributes), is_wanted);
   if (row == std::end(kAttributes)) return std::nullopt;
   return static_cast<int>(row->value);
 }

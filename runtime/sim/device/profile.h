@@ -1,4 +1,4 @@
-// What the simulated device says about itself: attributes and limits from profiles/sm_80.json.
+// What the simulated device says about itself: attributes and limits from profiles/*.json.
 #pragma once
 
 #include "driver/driver_types.h"
@@ -11,11 +11,12 @@ namespace kernwright::sim {
 
 inline constexpr int kLimitCount = 10;
 
-/// Constant; the JSON file was turned into a table when the library was built.
+/// Constant; the JSON files were turned into tables when the library was built.
 struct DeviceProfile {
   const char* name;
   int driver_version;
   int priority_least, priority_greatest;
+  bool is_90;  ///< compute capability 9.0, not 8.0: KERNWRIGHT_SIM_CAPABILITY, read once
   std::array<std::optional<std::size_t>, kLimitCount> limits;  ///< by CUlimit; empty = unsupported
 
   /// Nothing for an attribute that the captured driver did not know.

@@ -21,6 +21,7 @@ struct KernelWork {
   std::shared_ptr<Function> function;
   std::shared_ptr<Module> module;  ///< keeps the code while the work waits; null in graphs
   std::array<std::uint32_t, 3> grid{}, block{};
+  std::array<std::uint32_t, 3> cluster{};  ///< blocks; zeros: none
   std::uint32_t shared_bytes = 0;
   bool cooperative = false;
   std::vector<std::byte> parameters;

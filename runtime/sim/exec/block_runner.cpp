@@ -3,6 +3,7 @@
 
 #include "base/format.h"
 #include "sim/exec/barriers.h"
+#include "sim/exec/cluster.h"
 #include "sim/exec/scheduler.h"
 #include "sim/ir/program.h"
 
@@ -11,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <utility>
 
 namespace kernwright::sim {
 
@@ -23,6 +25,8 @@ struct BlockRunner::State {
   std::vector<Warp> warps;
   std::vector<std::uint32_t> lanes;  ///< per warp: those that stand for threads
   std::unique_ptr<std::byte, void (*)(void*)> local{nullptr, std::free};
+  Cluster alone;  ///< the cluster of a block that shares none
+  ClusterMember member;
 
   void make_warps();
   void make_local_memory();
@@ -34,13 +38,34 @@ namespace {
 /// "warp 2: lanes 0xffff wait at line 12 (bar.sync)".
 std::string describe_split(const Warp& warp, const Split& split) {
   const Place& place = warp.program->places[split.pc];
-  const char* what = split.state == SplitState::barrier ? "a barrier" : "other lanes of the warp";
+  const char* what = split.state == SplitState::barrier    ? "a barrier"
+                     : split.state == SplitState::cluster  ? "the barrier of the cluster"
+                     : split.state == SplitState::mbarrier ? "a phase of an mbarrier"
+                                                           : "other lanes of the warp";
   std::string text =
       format("warp {}: lanes {:#010x} wait for {} at ", warp.index, split.mask, what);
   text += place.source.line != 0 ? format("line {}", place.source.line)
                                  : format("PTX line {}", place.ptx_line);
   return text + format(" ({})", place.opcode);
 }
+
+const char* stuck_text(SplitState state) {
+  switch (state) {
+    case SplitState::barrier:
+      return "threads wait at a barrier for threads that never arrive";
+    case SplitState::cluster:
+      return "threads wait at the barrier of their cluster for threads that never arrive";
+    case SplitState::mbarrier:
+      return "threads wait for a phase of an mbarrier that never ends: an arrival is missing, or "
+             "the bytes that were expected are not those that were copied";
+    default:
+      return "lanes wait at a .sync instruction for lanes that never arrive";
+  }
+}
+
+/// Waits for an mbarrier run out this often, with nobody able to go on and no phase ending in
+/// between, before they count as endless.
+constexpr int kPatience = 64;
 
 }  // namespace
 
@@ -94,6 +119,9 @@ BlockRunner::BlockRunner(const LaunchContext& launch, std::uint32_t sm)
   state.worker.smid = sm;
   state.worker.sites.resize(launch.program->site_count);
   state.make_warps();
+  state.member.block = &state.block;
+  state.block.member = &state.member;
+  join(state.alone, 0);
   state.make_local_memory();
   const FunctionInfo& entry = launch.program->functions[launch.function];
   const std::size_t shared =
@@ -122,6 +150,9 @@ void BlockRunner::start(std::array<std::uint32_t, 3> ctaid) {
   if (state.block.fault.kind != FaultKind::none) state.block.fault = FaultReport{};
   std::memset(state.block.shared.data(), kSharedPoison, state.block.shared.size());
   state.barriers.reset(state.block.warp_count);
+  state.member.reset(state.block.warp_count);
+  state.member.copies.reset(state.launch.copy_seed, state.block.warp_count * kLanes);
+  state.member.cluster->patient_phases = ~std::uint64_t{0};
   for (std::size_t w = 0; w < state.warps.size(); ++w) begin_warp(state.warps[w], state.lanes[w]);
 }
 
@@ -135,10 +166,39 @@ Progress BlockRunner::advance() {
     ran = true;
     if (run_warp(warp) == WarpStatus::faulted) return Progress::faulted;
   }
-  if (!left) return Progress::done;
-  const bool released = state.barriers.release(state.block);
+  ClusterMember& member = state.member;
+  if (!left) {
+    if (!member.exited && !member.copies.finish()) return Progress::faulted;
+    member.exited = true;
+    return Progress::done;
+  }
+  bool released = state.barriers.release(state.block);
+  released |= member.cluster->release();
+  released |= member.wake();
   if (ran || released) return Progress::running;
-  return state.stuck();
+  return member.cluster->members.size() > 1 ? Progress::waiting : relieve();
+}
+
+void BlockRunner::join(Cluster& cluster, std::uint32_t rank) {
+  if (cluster.members.size() <= rank) cluster.members.resize(std::size_t{rank} + 1);
+  cluster.members[rank] = &state_->member;
+  state_->member.cluster = &cluster;
+  state_->member.rank = rank;
+}
+
+Progress BlockRunner::relieve() {
+  Cluster& cluster = *state_->member.cluster;
+  bool ok = true;
+  for (ClusterMember* member : cluster.members) {
+    if (member->copies.run_one(ok)) return ok ? Progress::running : Progress::faulted;
+  }
+  if (std::exchange(cluster.patient_phases, cluster.phases) != cluster.phases)
+    cluster.patience = kPatience;
+  bool expired = false;
+  if (cluster.patience-- > 0) {
+    for (ClusterMember* member : cluster.members) expired |= member->expire();
+  }
+  return expired ? Progress::running : state_->stuck();
 }
 
 /// Nobody can run and no barrier is complete: a finding.
@@ -157,10 +217,8 @@ Progress BlockRunner::State::stuck() {
   }
   holder->mask = first->mask;
   holder->code = launch.program->full.data();
-  const bool at_barrier = first->state == SplitState::barrier;
   holder->fault(holder->code + first->pc, FaultKind::sync, std::countr_zero(first->mask), 0, 0,
-                at_barrier ? "threads wait at a barrier for threads that never arrive"
-                           : "lanes wait at a .sync instruction for lanes that never arrive");
+                stuck_text(first->state));
   block.fault.details = details;
   return Progress::faulted;
 }

@@ -7,12 +7,14 @@
 
 namespace kernwright::sim {
 
+struct Cluster;
+
 /// Shared memory holds this byte everywhere when a block begins (a GPU leaves it undefined), so
 /// that a kernel which forgets to initialise computes visible nonsense (-4.3e8 as a float) and
 /// always the same.
 inline constexpr unsigned char kSharedPoison = 0xcd;
 
-enum class Progress : std::uint8_t { running, done, faulted };
+enum class Progress : std::uint8_t { running, waiting, done, faulted };
 
 /// One per host thread and launch; keeps frames, warps, shared and local memory from block to
 /// block. Not thread-safe; different runners of the same launch run at the same time. Local memory
@@ -32,8 +34,16 @@ class BlockRunner {
   /// For blocks that wait for each other (cooperative launches): start(), then advance() as often
   /// as it returns `running`, blocks in turn. Each call gives every warp one turn, that is until it
   /// exits, waits or has used up its fairness window.
+  /// A block of a larger cluster may come to `waiting`: nobody of it can go on unless another block
+  /// does something.
   void start(std::array<std::uint32_t, 3> ctaid);
   Progress advance();
+
+  /// From the next start() on a block of `cluster`, which outlives the runner's use.
+  void join(Cluster& cluster, std::uint32_t rank);
+  /// When all blocks of the cluster wait: runs a copy that was put off or lets waits for an
+  /// mbarrier run out, and says `running`; when that cannot help any more, `faulted`.
+  Progress relieve();
 
  private:
   struct State;

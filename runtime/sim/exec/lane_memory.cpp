@@ -3,6 +3,7 @@
 
 #include "base/format.h"
 #include "sim/exec/access_log.h"
+#include "sim/exec/cluster.h"
 
 #include <algorithm>
 #include <string>
@@ -20,6 +21,7 @@ struct Region {
   std::uint64_t offset = 0;  ///< address within the space
   std::uint64_t bytes = 0;
   bool writable = true;
+  bool in_cluster = false;  ///< shared memory of any block of the cluster
 };
 
 Space window_space(std::uint64_t address) noexcept {
@@ -40,6 +42,11 @@ Region region_of(const Warp& warp, int lane, Space space, std::uint64_t address)
   if (space == Space::generic) {
     region.space = window_space(address);
     if (region.space != Space::global) region.offset = address & ~kWindowMask;
+    region.in_cluster = region.space == Space::shared && region.offset >> kRankShift != 0 &&
+                        warp.block->member->cluster->members.size() > 1;
+  } else if (space == Space::cluster) {
+    region.space = Space::shared;
+    region.in_cluster = true;
   }
   switch (region.space) {
     case Space::shared:
@@ -85,7 +92,18 @@ std::string access_text(const LaneAccess& access) {
 const Op* report_region(const Op* op, Warp& warp, int lane, const LaneAccess& access,
                         const Region& region) {
   const auto what = access_text(access);
-  if (region.offset > region.bytes || access.size > region.bytes - region.offset)
+  std::string why;
+  if (region.in_cluster &&
+      cluster_address(*warp.block, region.offset, access.size, &why) == nullptr)
+    return warp.fault(op, FaultKind::bounds, lane, access.address, access.size,
+                      format("{} in the shared memory of a cluster: {}", what, why));
+  if (!region.in_cluster && region.space == Space::shared && region.offset >> kRankShift != 0)
+    return warp.fault(op, FaultKind::bounds, lane, access.address, access.size,
+                      format("{} in the block's own shared memory at an address of another block "
+                             "of the cluster: only .shared::cluster and generic accesses reach it",
+                             what));
+  if (!region.in_cluster &&
+      (region.offset > region.bytes || access.size > region.bytes - region.offset))
     return warp.fault(op, FaultKind::bounds, lane, access.address, access.size,
                       format("{} in {} of {} bytes: offset {} is out of bounds", what,
                              space_name(region.space), region.bytes, region.offset));
@@ -143,6 +161,7 @@ std::byte* try_locate(const Warp& warp, int lane, const LaneAccess& access) noex
   const Region region = region_of(warp, lane, access.space, access.address);
   const bool write = access.kind != AccessKind::read;
   if (region.offset % access.alignment != 0) return nullptr;
+  if (region.in_cluster) return cluster_address(*warp.block, region.offset, access.size);
   if (region.host == nullptr && region.space != Space::shared && region.space != Space::local &&
       region.space != Space::param) {
     bool writable = true;
@@ -191,6 +210,11 @@ std::uint64_t accessible_bytes(const Warp& warp, int lane, std::uint64_t address
     available = region.bytes - region.offset;
   }
   return std::min(available, limit);
+}
+
+bool is_own_shared(const Warp& warp, std::uint64_t address) {
+  const std::uint64_t tag = address >> kRankShift & kRankMask;
+  return tag == 0 || tag == std::uint64_t{warp.block->member->rank} + 1;
 }
 
 bool is_constant(const Warp& warp, std::uint64_t address) {

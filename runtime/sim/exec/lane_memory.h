@@ -39,6 +39,9 @@ const Op* report_access(const Op* op, Warp& warp, int lane, const LaneAccess& ac
 std::uint64_t accessible_bytes(const Warp& warp, int lane, std::uint64_t address,
                                std::uint64_t limit) noexcept;
 
+/// Whether an address in the window of shared memory is the block's own.
+bool is_own_shared(const Warp& warp, std::uint64_t address);
+
 /// Whether a generic address lies in a __constant__ variable.
 bool is_constant(const Warp& warp, std::uint64_t address);
 

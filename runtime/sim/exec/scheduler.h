@@ -22,8 +22,10 @@ inline constexpr std::uint32_t kMaxCallDepth = 1024;
 
 enum class SplitState : std::uint8_t {
   ready,
-  barrier,  ///< waits at a block barrier
-  sync,     ///< waits at a *.sync instruction for other lanes of the warp
+  barrier,   ///< waits at a block barrier
+  sync,      ///< waits at a *.sync instruction for other lanes of the warp
+  cluster,   ///< waits at barrier.cluster.wait
+  mbarrier,  ///< waits at mbarrier.try_wait
 };
 
 /// What bar.red computes; Op::flags of barrier ops.
@@ -39,6 +41,7 @@ struct Split {
   std::uint32_t barrier = 0;
   SplitState state = SplitState::ready;
   bool deferred = false;
+  bool gives_up = false;  ///< a wait for an mbarrier ends without success
 };
 
 /// A frame belongs to a call depth and a function: lanes of one function at one depth share it,

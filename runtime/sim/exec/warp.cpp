@@ -2,9 +2,11 @@
 #include "sim/exec/warp.h"
 
 #include "base/format.h"
+#include "sim/exec/cluster.h"
 #include "sim/exec/scheduler.h"
 #include "sim/ir/program.h"
 
+#include <algorithm>
 #include <bit>
 #include <chrono>
 
@@ -206,10 +208,24 @@ std::uint64_t Warp::uniform_special(SpecialRegister which) const {
   if (within(ctaid_x)) return axis(block->ctaid, ctaid_x);
   if (within(nctaid_x)) return axis(launch.grid, nctaid_x);
   // Without clusters every block is a cluster of its own.
-  if (within(clusterid_x)) return axis(block->ctaid, clusterid_x);
-  if (within(nclusterid_x)) return axis(launch.grid, nclusterid_x);
-  if (within(cluster_nctaid_x) || which == cluster_nctarank) return 1;
+  std::array<std::uint32_t, 3> shape{}, cluster{}, inside{}, clusters{};
+  for (std::size_t i = 0; i < 3; ++i) {
+    shape[i] = std::max(launch.cluster[i], 1u);
+    cluster[i] = block->ctaid[i] / shape[i];
+    inside[i] = block->ctaid[i] % shape[i];
+    clusters[i] = launch.grid[i] / shape[i];
+  }
+  if (within(clusterid_x)) return axis(cluster, clusterid_x);
+  if (within(nclusterid_x)) return axis(clusters, nclusterid_x);
+  if (within(cluster_ctaid_x)) return axis(inside, cluster_ctaid_x);
+  if (within(cluster_nctaid_x)) return axis(shape, cluster_nctaid_x);
   switch (which) {
+    case cluster_ctarank:
+      return block->member->rank;
+    case cluster_nctarank:
+      return block->member->cluster->members.size();
+    case is_explicit_cluster:
+      return launch.cluster[0] != 0 ? 1 : 0;
     case warpid:
       return index;
     case nwarpid:

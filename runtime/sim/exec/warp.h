@@ -18,6 +18,7 @@
 namespace kernwright::sim {
 
 class AccessLog;
+struct ClusterMember;
 struct Program;
 struct Block;
 struct Worker;
@@ -128,8 +129,9 @@ struct Block {
   std::array<std::uint32_t, 3> ctaid{};
   Warp* warps = nullptr;
   std::uint32_t warp_count = 0;
-  Barriers* barriers = nullptr;   ///< exec/barriers.h
-  std::vector<std::byte> shared;  ///< static + dynamic shared memory
+  Barriers* barriers = nullptr;     ///< exec/barriers.h
+  std::vector<std::byte> shared;    ///< static + dynamic shared memory
+  ClusterMember* member = nullptr;  ///< exec/cluster.h
   std::uint64_t linear_index = 0;
   FaultReport fault;
 };
@@ -139,6 +141,8 @@ struct LaunchContext {
   const Program* program = nullptr;
   std::uint32_t function = 0;  ///< entry, index into Program::functions
   std::array<std::uint32_t, 3> grid{1, 1, 1}, block{1, 1, 1};
+  std::array<std::uint32_t, 3> cluster{0, 0, 0};  ///< blocks; zeros: launched without clusters
+  std::uint64_t copy_seed = 0;  ///< asynchronous copies run late (exec/bulk_copies.h); 0 = at once
   std::uint32_t dynamic_shared_bytes = 0;
   const std::byte* parameters = nullptr;  ///< packed as the PTX .param layout says
   std::uint32_t parameter_bytes = 0;

@@ -186,6 +186,8 @@ FunctionInfo describe(const ptx::Function& function, std::vector<std::uint32_t>&
   std::vector<ParameterSlot> results;
   info.return_bytes = pack_parameters(function.returns, results);
   info.required_threads = function.required_threads;
+  info.required_cluster = function.required_cluster;
+  info.explicit_cluster = function.explicit_cluster;
   const auto& most =
       function.required_threads[0] != 0 ? function.required_threads : function.max_threads;
   info.max_threads = most[0] * most[1] * most[2];

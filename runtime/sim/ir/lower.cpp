@@ -26,6 +26,8 @@ bool needs_branch(const ptx::Instruction& inst) {
     case Handler::exit:
     case Handler::bar:
     case Handler::barrier:
+    case Handler::barrier_cluster:
+    case Handler::mbarrier:
     case Handler::nanosleep:
     case Handler::activemask:
     case Handler::elect:
@@ -330,7 +332,7 @@ void FunctionLowering::lower_generic(const Inst& inst) {
   op.pure = is_pure(inst);
   if (inst.modifiers.space == Space::shared) op.fixed = fixed_handler(inst, widths);
   op.copies = is_copy(inst, widths);
-  bind_operands(inst, op);
+  if (!bind_wide_operands(inst, op)) bind_operands(inst, op);
   emit(std::move(op));
 }
 

@@ -75,6 +75,9 @@ class FunctionLowering {
   Ref predicate(const Inst& inst, std::uint32_t reg, bool negated);
   void bind_operands(const Inst& inst, LoweredOp& op);
 
+  // lower_wide.cpp: instructions with more operands than an op has fields
+  bool bind_wide_operands(const Inst& inst, LoweredOp& op);
+
   // lower_calls.cpp
   struct LanePlace {
     std::uint32_t area = 0;

@@ -117,7 +117,7 @@ Ref FunctionLowering::predicate(const Inst& inst, std::uint32_t reg, bool negate
 
 Ref FunctionLowering::special(const Inst& inst, SpecialRegister which, std::uint8_t bytes,
                               std::optional<Ref> into) {
-  if (bytes != 2 && bytes != 4 && bytes != 8) {
+  if (bytes != kPredicateWidth && bytes != 2 && bytes != 4 && bytes != 8) {
     fail(inst, format("a special register has no {}-byte form", bytes));
   }
   LoweredOp op =

@@ -54,7 +54,9 @@ struct FunctionInfo {
   std::uint32_t shared_bytes = 0;  ///< static shared memory reachable from an entry
   std::uint32_t dynamic_shared_offset = 0;  ///< entries: where dynamic shared memory begins
   std::array<std::uint32_t, 3> required_threads{};
-  std::uint32_t max_threads = 0;  ///< from .maxntid / .reqntid; 0 = none
+  std::array<std::uint32_t, 3> required_cluster{};  ///< blocks; zeros: none asked for
+  bool explicit_cluster = false;                    ///< only launched with a cluster size
+  std::uint32_t max_threads = 0;                    ///< from .maxntid / .reqntid; 0 = none
 };
 
 /// Free of host pointers into a device, except the addresses of module variables that the loader

@@ -16,6 +16,17 @@ function(kernwright_profile_rows text section prefix out)
   set(${out} "${rows}" PARENT_SCOPE)
 endfunction()
 
+# kernwright_embed_overlay(<json> <header>): the rows of a profile that differ from another's.
+function(kernwright_embed_overlay json header)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${json}")
+  file(READ "${json}" text)
+  kernwright_profile_rows("${text}" attributes KW_PROFILE_ATTRIBUTE attributes)
+  kernwright_profile_rows("${text}" limits KW_PROFILE_LIMIT limits)
+  file(CONFIGURE OUTPUT "${header}" CONTENT
+"// Made from a device profile's differences by profiles/embed.cmake.
+${attributes}${limits}")
+endfunction()
+
 function(kernwright_embed_profile json header)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${json}")
   file(READ "${json}" text)

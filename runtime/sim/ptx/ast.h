@@ -192,6 +192,8 @@ struct Function {
   std::vector<Label> labels;
   std::vector<Instruction> body;
   std::array<std::uint32_t, 3> max_threads{}, required_threads{};
+  std::array<std::uint32_t, 3> required_cluster{};  ///< blocks; zeros: none asked for
+  bool explicit_cluster = false;                    ///< only launched with a cluster size
   std::uint32_t min_blocks = 0, max_registers = 0;
   std::int32_t ptx_line = 0;
 };

@@ -30,6 +30,7 @@ constexpr IsaRow kRows[] = {
 #include "sim/ptx/isa/control.inc"
 #include "sim/ptx/isa/convert.inc"
 #include "sim/ptx/isa/floating.inc"
+#include "sim/ptx/isa/hopper.inc"
 #include "sim/ptx/isa/integer.inc"
 #include "sim/ptx/isa/matrix.inc"
 #include "sim/ptx/isa/memory.inc"
@@ -163,21 +164,22 @@ OperandSpec read_operand(const IsaRow& row, std::string_view text) {
   std::string_view shape = text.substr(0, colon);
   using Shape = OperandSpec::Shape;
   if (shape.front() == '[') {
-    spec.shape = Shape::address;
     shape = shape.substr(1, 1);
+    spec.shape = shape == "t" ? Shape::tensor : Shape::address;
   } else if (shape == "L") {
     spec.shape = Shape::label;
   } else if (shape.front() == '{') {
     const std::size_t star = shape.find('*');
     spec.shape = star == std::string_view::npos ? Shape::vector : Shape::fixed_vector;
     if (star != std::string_view::npos)
-      spec.length = static_cast<std::uint8_t>(shape[star + 1] - '0');
+      spec.length = shape[star + 1] == 'w' ? 0 : static_cast<std::uint8_t>(shape[star + 1] - '0');
     shape.remove_prefix(1);
   } else {
     spec.pair = shape.find('|') != std::string_view::npos;
   }
   spec.name = shape.front();
-  spec.destination = spec.shape != Shape::address && (spec.name == 'd' || spec.name == 'p');
+  const bool memory = spec.shape == Shape::address || spec.shape == Shape::tensor;
+  spec.destination = !memory && (spec.name == 'd' || spec.name == 'p');
   if (colon != std::string_view::npos) {
     read_operand_type(row, text.substr(colon + 1), spec);
   } else if (spec.name == 'p') {

@@ -19,6 +19,8 @@ namespace kernwright::sim::ptx {
 ///        [a]         address;   L  branch label
 ///        {d}         vector of Modifiers::vector elements (no braces where that is 1)
 ///        {d*4}       braces around four elements; around one they may be missing
+///        {d*w}       the accumulators of wgmma, as many as the shape has
+///        [t]         address of a tensor map with coordinates
 /// type   a PTX type; 0..3 the type of that place in the opcode; w twice as wide as type 0.
 ///        Without it: type 0, for p pred.
 /// flags  ?  may be absent          ~  the register may be wider than the type
@@ -26,13 +28,13 @@ namespace kernwright::sim::ptx {
 ///        ^  may be negated (!p)    $  may be a symbol
 /// The words `mov` and `call` alone stand for rules of their own (verify.cpp).
 struct OperandSpec {
-  enum class Shape : std::uint8_t { scalar, address, label, vector, fixed_vector };
+  enum class Shape : std::uint8_t { scalar, address, tensor, label, vector, fixed_vector };
   enum class TypeFrom : std::uint8_t { opcode, widened, fixed };
   Shape shape = Shape::scalar;
   TypeFrom type_from = TypeFrom::opcode;
   Type type = Type::none;       ///< TypeFrom::fixed
   std::uint8_t type_index = 0;  ///< TypeFrom::opcode
-  std::uint8_t length = 1;      ///< fixed_vector
+  std::uint8_t length = 1;      ///< fixed_vector; 0: accumulators of wgmma
   bool destination = false, pair = false, optional = false, wider = false, sink = false;
   bool constant_only = false, register_only = false, negatable = false, symbol = false;
   char name = 'a';

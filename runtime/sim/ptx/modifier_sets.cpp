@@ -5,6 +5,7 @@
 #include "sim/ptx/type_names.h"
 
 #include <array>
+#include <bit>
 #include <charconv>
 #include <stdexcept>
 
@@ -48,20 +49,28 @@ constexpr std::array kRound{word("rn", rounding, Rounding::rn), word("rz", round
 constexpr std::array kRoundInteger{
     word("rni", rounding, Rounding::rni), word("rzi", rounding, Rounding::rzi),
     word("rmi", rounding, Rounding::rmi), word("rpi", rounding, Rounding::rpi)};
-constexpr std::array kSpace{
-    word("global", space, Space::global),      word("shared", space, Space::shared),
-    word("shared::cta", space, Space::shared), word("local", space, Space::local),
-    word("param", space, Space::param),        word("param::entry", space, Space::param),
-    word("param::func", space, Space::param),  word("const", space, Space::constant)};
-constexpr std::array kStoreSpace{
-    word("global", space, Space::global),      word("shared", space, Space::shared),
-    word("shared::cta", space, Space::shared), word("local", space, Space::local),
-    word("param", space, Space::param),        word("param::func", space, Space::param)};
+constexpr std::array kSpace{word("shared::cluster", space, Space::cluster),
+                            word("global", space, Space::global),
+                            word("shared", space, Space::shared),
+                            word("shared::cta", space, Space::shared),
+                            word("local", space, Space::local),
+                            word("param", space, Space::param),
+                            word("param::entry", space, Space::param),
+                            word("param::func", space, Space::param),
+                            word("const", space, Space::constant)};
+constexpr std::array kStoreSpace{word("shared::cluster", space, Space::cluster),
+                                 word("global", space, Space::global),
+                                 word("shared", space, Space::shared),
+                                 word("shared::cta", space, Space::shared),
+                                 word("local", space, Space::local),
+                                 word("param", space, Space::param),
+                                 word("param::func", space, Space::param)};
 constexpr std::array kSharedSpace{word("shared", space, Space::shared),
                                   word("shared::cta", space, Space::shared)};
-constexpr std::array kAtomSpace{word("global", space, Space::global),
-                                word("shared", space, Space::shared),
-                                word("shared::cta", space, Space::shared)};
+#include "sim/ptx/hopper_sets.inc"
+constexpr std::array kAtomSpace{
+    word("global", space, Space::global), word("shared::cluster", space, Space::cluster),
+    word("shared", space, Space::shared), word("shared::cta", space, Space::shared)};
 constexpr std::array kAddressSpace{
     word("global", space, Space::global),      word("shared", space, Space::shared),
     word("shared::cta", space, Space::shared), word("local", space, Space::local),
@@ -159,6 +168,7 @@ constexpr std::array kSets{
     NamedSet{"ADD", kAdd},
     NamedSet{"INC_DEC", kCount},
     NamedSet{"MIN_MAX", kMinMax},
+#include "sim/ptx/hopper_named_sets.inc"
     NamedSet{"HALF_OP", kAddMinMax},
     NamedSet{"SHFL", kShuffle},
     NamedSet{"VOTE", kVote},
@@ -230,7 +240,7 @@ constexpr std::array kLiterals{
     word("global", space, Space::global),
     word("shared", space, Space::shared),
     word("shared::cta", space, Space::shared),
-    word("shared::cluster", space, Space::shared),
+    word("shared::cluster", space, Space::cluster),
     word("local", space, Space::local),
     word("const", space, Space::constant),
     word("row", layout, Layout::row),
@@ -257,6 +267,7 @@ constexpr std::array kLiterals{
     word("launch_dependents", verb, Verb::launch_dependents),
     word("wait", verb, Verb::wait),
     word("pack", verb, Verb::pack),
+#include "sim/ptx/hopper_words.inc"
     word("a", selector, 1),
     word("b", selector, 2),
     word("c", selector, 3),
@@ -287,8 +298,6 @@ constexpr std::array kLiterals{
     word("level::eviction_priority", ignored, 0),
     word("tensormap", ignored, 0),
     word("priority", ignored, 0),
-    word("inc", verb, Verb::none),
-    word("dec", verb, Verb::none),
     word("thread", ignored, 0),
     word("restrict", ignored, 0),
 };
@@ -305,9 +314,10 @@ bool parse_shape(std::string_view text, std::uint16_t& packed) {
   };
   if (!number('m', m) || !number('n', n)) return false;
   if (!text.empty() && !number('k', k)) return false;
-  const auto fits = [](unsigned value) { return value % 4 == 0 && value <= 256; };
-  if (!text.empty() || !fits(m) || !fits(n) || m / 4 > 15 || n / 4 > 15 || !fits(k)) return false;
-  packed = static_cast<std::uint16_t>((m / 4) | (n / 4) << 4 | (k / 4) << 8);
+  const auto fits = [](unsigned value, unsigned most) { return value % 8 == 0 && value <= most; };
+  if (!text.empty() || !fits(m, 64) || !fits(n, 256) || (k & (k - 1)) != 0 || k > 256) return false;
+  const auto power = static_cast<unsigned>(std::bit_width(k));  // k = 2^(power - 1), none is 0
+  packed = static_cast<std::uint16_t>((m / 8) | (n / 8) << 4 | power << 10);
   return true;
 }
 
@@ -411,6 +421,10 @@ bool apply_flag(Field field, Modifiers& m) noexcept {
       return m.nc = true;
     case unified:
       return m.unified = true;
+    case multicast:
+      return m.multicast = true;
+    case im2col:
+      return m.im2col = true;
     default:
       return false;
   }
@@ -461,9 +475,9 @@ void apply(const Word& word, Modifiers& m) noexcept {
       set(m.vector, word);
       break;
     case shape:
-      m.m = static_cast<std::uint8_t>((word.value & 15) * 4);
-      m.n = static_cast<std::uint8_t>((word.value >> 4 & 15) * 4);
-      m.k = static_cast<std::uint16_t>((word.value >> 8 & 255) * 4);
+      m.m = static_cast<std::uint8_t>((word.value & 15) * 8);
+      m.n = static_cast<std::uint16_t>((word.value >> 4 & 63) * 8);
+      m.k = static_cast<std::uint16_t>((1u << (word.value >> 10)) >> 1);
       break;
     case layout:
       set(m.layout_a == Layout::none ? m.layout_a : m.layout_b, word);

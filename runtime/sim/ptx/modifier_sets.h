@@ -64,6 +64,8 @@ enum class Field : std::uint8_t {
   cache_hint,
   nc,
   unified,
+  multicast,
+  im2col,
 };
 
 /// One word and its effect. `value` is the enumerator, the vector length, or for shapes an index
@@ -74,7 +76,7 @@ struct Word {
   std::uint16_t value = 1;
 };
 
-/// The words of the named set, empty when there is no such set.
+/// The words of the named set, empty when there is no such set. Thread-safe.
 std::span<const Word> named_set(std::string_view name) noexcept;
 
 /// The set's members as they appear on the documentation page are the words' texts.

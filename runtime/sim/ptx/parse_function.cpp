@@ -30,7 +30,6 @@ void Parser::parse_function_directives(Function& function) {
       if (!accept(',')) break;
     }
   };
-  std::array<std::uint32_t, 3> ignored{};
   while (lexer_.peek().kind == TokenKind::dotted) {
     const Token word = lexer_.take();
     if (word.text == "maxntid") {
@@ -47,11 +46,13 @@ void Parser::parse_function_directives(Function& function) {
       if (lexer_.take().kind != TokenKind::string) fail_at(word.line, ".pragma needs a string");
       expect(';', "after .pragma");
     } else if (word.text == "reqnctapercluster") {
-      triple(ignored);
+      triple(function.required_cluster);
     } else if (word.text == "maxclusterrank" || word.text == "abi_preserve" ||
                word.text == "abi_preserve_control") {
       take_count("a number", kMax);
-    } else if (word.text != "explicitcluster" && word.text != "blocksareclusters") {
+    } else if (word.text == "explicitcluster") {
+      function.explicit_cluster = true;
+    } else if (word.text != "blocksareclusters") {
       fail_at(word.line, format(".{} is no directive of a function", word.text));
     }
   }

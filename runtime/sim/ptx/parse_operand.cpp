@@ -159,6 +159,7 @@ Operand Parser::parse_address(Instruction& instruction) {
     operand.base = OperandKind::integer;
     operand.offset = static_cast<std::int64_t>(literal.bits);
   }
+  if (accept(',')) operand.elements = parse_vector().elements;  // coordinates within a tensor
   expect(']', "after an address");
   if (accept_dotted("unified")) instruction.modifiers.unified = true;
   return operand;

@@ -48,8 +48,19 @@ enum class Type : std::uint8_t {
 int bits(Type type) noexcept;
 std::string_view name(Type type) noexcept;  ///< "f32"
 
-/// `generic` is an address without a state space.
-enum class Space : std::uint8_t { generic, reg, sreg, global, shared, local, param, constant };
+/// `generic` is an address without a state space; `cluster` is .shared::cluster, the shared memory
+/// of all blocks of a cluster.
+enum class Space : std::uint8_t {
+  generic,
+  reg,
+  sreg,
+  global,
+  shared,
+  local,
+  param,
+  constant,
+  cluster,
+};
 
 enum class Rounding : std::uint8_t { none, rn, rz, rm, rp, rna, rs, rni, rzi, rmi, rpi };
 enum class Compare : std::uint8_t {
@@ -130,6 +141,8 @@ enum class Verb : std::uint8_t {
   launch_dependents,
   wait,
   pack,
+  prefetch,
+  fence,
 };
 
 /// Everything after the stem of an opcode, in one plain struct. Types in the order written.
@@ -148,9 +161,9 @@ struct Modifiers {
   ShflMode shfl = ShflMode::none;
   VoteMode vote = VoteMode::none;
   PrmtMode prmt = PrmtMode::none;
-  std::uint8_t vector = 1;    ///< .v2 .v4 .v8; ldmatrix .x1 .x2 .x4
-  std::uint8_t m = 0, n = 0;  ///< .m16n8k16
-  std::uint16_t k = 0;
+  std::uint8_t vector = 1;  ///< .v2 .v4 .v8; ldmatrix .x1 .x2 .x4
+  std::uint8_t m = 0;       ///< .m16n8k16
+  std::uint16_t n = 0, k = 0;
   Layout layout_a = Layout::none, layout_b = Layout::none;
   Verb verb = Verb::none;
   bool ftz = false, sat = false, satfinite = false, relu = false, approx = false, full = false;
@@ -160,6 +173,7 @@ struct Modifiers {
   bool left = false, right = false, shiftamt = false, noinc = false, all = false, any = false;
   bool arrive = false, red = false, expect_tx = false, oob = false, bulk = false;
   bool parity = false, no_complete = false, cache_hint = false, nc = false, unified = false;
+  bool multicast = false, im2col = false;
   /// wmma part: 1 = a, 2 = b, 3 = c, 4 = d. testp: 1 finite, 2 infinite, 3 number, 4 notanumber,
   /// 5 normal, 6 subnormal. prefetch: cache level. Video: see isa.cpp.
   std::uint8_t selector = 0;

@@ -119,16 +119,39 @@ class Verifier {
     using Shape = OperandSpec::Shape;
     switch (spec.shape) {
       case Shape::address:
+        if (!operand.elements.empty()) return "an address takes no coordinates here";
         return operand.kind == OperandKind::address ? "" : "an address in brackets is needed";
+      case Shape::tensor:
+        return check_tensor(operand);
       case Shape::label:
         return operand.kind == OperandKind::label ? "" : "a label is needed";
       case Shape::vector:
         return check_vector(operand, spec, type, instruction_.modifiers.vector);
       case Shape::fixed_vector:
-        return check_vector(operand, spec, type, spec.length);
+        return check_vector(operand, spec, type, spec.length != 0 ? spec.length : accumulators());
       default:
         return check_scalar(operand, spec, type);
     }
+  }
+
+  /// Registers of wgmma's D.
+  std::size_t accumulators() const {
+    const Modifiers& m = instruction_.modifiers;
+    return m.n / (bits(m.type[0]) == 16 ? 4u : 2u);
+  }
+
+  std::string check_tensor(Operand& operand) {
+    if (operand.kind != OperandKind::address) return "a tensor map in brackets is needed";
+    const std::size_t rank = instruction_.modifiers.vector;
+    if (operand.elements.size() != rank) {
+      return format("a tensor map and {} coordinates are needed, not {}", rank,
+                    operand.elements.size());
+    }
+    for (Operand& element : operand.elements) {
+      std::string wrong = check_scalar(element, OperandSpec{}, Type::b32);
+      if (!wrong.empty()) return wrong;
+    }
+    return {};
   }
 
   std::string check_vector(Operand& operand, const OperandSpec& spec, Type type,

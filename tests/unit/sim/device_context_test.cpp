@@ -31,10 +31,8 @@ TEST_CASE("sim device: every slot that the driver table requires is filled or sa
     if (own[index] == unsupported[index]) missing.emplace_back(row.name);
     ++index;
   });
-  const std::vector<std::string> expected{"cuOccupancyMaxActiveClusters",
-                                          "cuOccupancyMaxPotentialClusterSize"};
-  CHECK(missing == expected);
-  int clusters = 0;
+  CHECK(missing == std::vector<std::string>{});
+  int clusters = 0;  // only a device of 9.0 has them
   CHECK(driver_api().cuOccupancyMaxActiveClusters(&clusters, nullptr, nullptr) ==
         CUDA_ERROR_NOT_SUPPORTED);
 }

@@ -137,8 +137,9 @@ TEST_CASE("verify: operand types and destinations are filled in") {
 }
 
 TEST_CASE("verify: an unknown instruction carries its opcode") {
-  for (const std::string_view text : {"wgmma.fence.sync.aligned;", "add.f33 %f1, %f2, %f3;", "add;",
-                                      "tex.2d.v4.f32.f32 {%f1}, [t, {%f2}];", "foo.bar %r1;"}) {
+  for (const std::string_view text :
+       {"tcgen05.fence::before_thread_sync;", "add.f33 %f1, %f2, %f3;", "add;",
+        "tex.2d.v4.f32.f32 {%f1}, [t, {%f2}];", "foo.bar %r1;"}) {
     CAPTURE(std::string(text));
     try {
       parse_instruction(text);

@@ -1,4 +1,6 @@
 // mbarrier: barriers that live in shared memory as 64-bit objects, and cp.async.mbarrier.arrive.
+#include "sim/exec/cluster.h"
+#include "sim/exec/mbarrier.h"
 #include "sim/exec/ops/memory_transfer.h"
 #include "sim/exec/traps.h"
 
@@ -8,38 +10,8 @@ namespace {
 using ptx::Handler;
 using ptx::Verb;
 
-constexpr std::uint64_t kCountLimit = (std::uint64_t{1} << 20) - 1;  ///< largest arrival count
-
-/// The 64-bit object, in an encoding of our own (PTX leaves it open). A state that arrive returns
-/// is the object as it was before the arrival.
-struct Barrier {
-  std::uint32_t pending = 0;   ///< arrivals that the current phase still waits for; bits 0-19
-  std::uint32_t expected = 0;  ///< arrivals of the next phase; bits 20-39
-  std::int32_t bytes = 0;      ///< transactions outstanding; bits 40-61
-  bool phase = false;          ///< parity of the current phase; bit 62
-  bool valid = false;          ///< between init and inval; bit 63
-
-  static Barrier unpack(std::uint64_t word) {
-    Barrier barrier;
-    barrier.pending = static_cast<std::uint32_t>(word & kCountLimit);
-    barrier.expected = static_cast<std::uint32_t>((word >> 20) & kCountLimit);
-    barrier.bytes = static_cast<std::int32_t>(static_cast<std::int64_t>(word << 2) >> 42);
-    barrier.phase = ((word >> 62) & 1) != 0;
-    barrier.valid = (word >> 63) != 0;
-    return barrier;
-  }
-  std::uint64_t pack() const {
-    constexpr std::uint64_t kBytesMask = (std::uint64_t{1} << 22) - 1;
-    return pending | std::uint64_t{expected} << 20 |
-           (static_cast<std::uint64_t>(bytes) & kBytesMask) << 40 | std::uint64_t{phase} << 62 |
-           std::uint64_t{valid} << 63;
-  }
-  void complete_if_done() {
-    if (pending != 0 || bytes != 0) return;
-    phase = !phase;
-    pending = expected;
-  }
-};
+using Barrier = MbarrierObject;
+constexpr std::uint64_t kCountLimit = Barrier::kCountLimit;
 
 /// Runs `act(lane, barrier, word)` on the barrier of each active lane and stores it back. `act`
 /// returns null or what is wrong.
@@ -53,10 +25,12 @@ const Op* each_barrier(const Op* op, Warp& warp, bool must_be_valid, F act) {
     if (at == nullptr) return nullptr;
     const auto word = peek<std::uint64_t>(at);
     Barrier barrier = Barrier::unpack(word);
+    const bool phase = barrier.phase;
     if (must_be_valid && !barrier.valid)
       return report_operand(op, warp, i, "the mbarrier was not initialised", word);
     if (const char* wrong = act(i, barrier, word)) return report_operand(op, warp, i, wrong, word);
     poke(at, barrier.pack());
+    if (must_be_valid && barrier.phase != phase) ++warp.block->member->cluster->phases;
   }
   return op + 1;
 }
@@ -87,6 +61,8 @@ const Op* inval(const Op* op, Warp& warp) {
   });
 }
 
+constexpr const char* kTooManyBytes = "more than 1048575 bytes outstanding at an mbarrier";
+
 const char* arrive_once(Barrier& barrier, std::uint32_t count, bool drop) {
   if (count == 0 || count > barrier.pending)
     return "mbarrier: more arrivals than the current phase waits for";
@@ -102,7 +78,7 @@ const Op* arrive(const Op* op, Warp& warp) {
   const auto* b = warp.reg<std::uint32_t>(op->b);
   auto* state = warp.reg<std::uint64_t>(op->d);
   return each_barrier<kMasked>(op, warp, true, [&](int i, Barrier& barrier, std::uint64_t word) {
-    if ((flags & kExpect) != 0) barrier.bytes += static_cast<std::int32_t>(b[i]);
+    if ((flags & kExpect) != 0 && !barrier.add_bytes(b[i])) return kTooManyBytes;
     const std::uint32_t count = (flags & kHasCount) != 0 ? b[i] : 1;
     const char* wrong = arrive_once(barrier, count, (flags & kDrop) != 0);
     if (wrong == nullptr) state[i] = word;
@@ -116,8 +92,8 @@ const Op* transactions(const Op* op, Warp& warp) {
   const auto* b = warp.reg<std::uint32_t>(op->b);
   const bool complete = (op->flags & kComplete) != 0;
   return each_barrier<kMasked>(op, warp, true, [&](int i, Barrier& barrier, std::uint64_t) {
-    const auto bytes = static_cast<std::int32_t>(b[i]);
-    barrier.bytes += complete ? -bytes : bytes;
+    const std::int64_t bytes = b[i];
+    if (!barrier.add_bytes(complete ? -bytes : bytes)) return kTooManyBytes;
     if (complete) barrier.complete_if_done();
     return static_cast<const char*>(nullptr);
   });
@@ -139,7 +115,9 @@ const Op* wait(const Op* op, Warp& warp) {
   const std::uint32_t active = kMasked ? warp.mask : kAllLanes;
   write_predicate<kMasked>(warp, op->d, done);
   // NOTE: try_wait may suspend the thread; letting the others run is what ends the wait here.
-  return (flags & kYield) != 0 && (done & active) != active ? warp.yield(op) : next;
+  if ((flags & kYield) == 0 || (done & active) == active) return next;
+  if ((done & active) == 0 && !mbarrier_gives_up(op, warp)) return nullptr;
+  return warp.yield(op);
 }
 
 template <bool kMasked>

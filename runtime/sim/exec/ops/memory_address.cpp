@@ -12,6 +12,7 @@ using ptx::Space;
 std::uint64_t window_of(Space space) {
   switch (space) {
     case Space::shared:
+    case Space::cluster:
       return kSharedWindow;
     case Space::local:
       return kLocalWindow;
@@ -43,6 +44,8 @@ bool in_space(const Warp& warp, Space space, std::uint64_t address) {
   const std::uint64_t window = address & kWindowMask;
   switch (space) {
     case Space::shared:
+      return window == kSharedWindow && is_own_shared(warp, address);
+    case Space::cluster:
       return window == kSharedWindow;
     case Space::local:
       return window == kLocalWindow;
@@ -67,14 +70,6 @@ const Op* is_space(const Op* op, Warp& warp) {
   return op + 1;
 }
 
-/// A block is a cluster of its own: mapa's address is the block's own, every rank is 0.
-template <typename T, bool kMasked>
-const Op* copy_address(const Op* op, Warp& warp) {
-  const T* a = warp.reg<T>(op->a);
-  write_lanes<kMasked, T>(warp, op->d, [=](int i) { return a[i]; });
-  return op + 1;
-}
-
 template <typename T, bool kMasked>
 const Op* zero(const Op* op, Warp& warp) {
   write_lanes<kMasked, T>(warp, op->d, [](int) { return T{0}; });
@@ -95,12 +90,6 @@ OpPair select_memory_address(const ptx::Instruction& instruction, const OperandW
                           : OpPair{to_generic<false>, to_generic<true>, flags};
     case Handler::isspacep:
       return widths[1] == 8 ? OpPair{is_space<false>, is_space<true>, flags} : OpPair{};
-    case Handler::mapa:
-      if (widths[0] == 4)
-        return {copy_address<std::uint32_t, false>, copy_address<std::uint32_t, true>};
-      return {copy_address<std::uint64_t, false>, copy_address<std::uint64_t, true>};
-    case Handler::getctarank:
-      return {zero<std::uint32_t, false>, zero<std::uint32_t, true>};
     case Handler::createpolicy:
       return {zero<std::uint64_t, false>, zero<std::uint64_t, true>};
     case Handler::prefetch:

@@ -60,7 +60,7 @@ struct PlanRange {
 };
 
 inline PlanRange plan_range(const Warp& warp, ptx::Space space, std::uint64_t address) {
-  PlanRange range{.space = space};
+  PlanRange range{.space = space == ptx::Space::cluster ? ptx::Space::shared : space};
   if (space == ptx::Space::generic) {
     range.window = address & kWindowMask;
     range.space = range.window == kSharedWindow  ? ptx::Space::shared

@@ -165,6 +165,10 @@ void broadcast(Warp& warp, std::uint32_t offset, std::uint64_t bytes, std::uint6
 template <bool kMasked>
 const Op* special_uniform(const Op* op, Warp& warp) {
   const auto which = static_cast<ptx::SpecialRegister>(op->flags);
+  if (op->imm == kPredicateWidth) {
+    write_predicate<kMasked>(warp, op->d, warp.uniform_special(which) != 0 ? kAllLanes : 0);
+    return op + 1;
+  }
   broadcast<kMasked>(warp, op->d, static_cast<std::uint64_t>(op->imm), warp.uniform_special(which));
   return op + 1;
 }

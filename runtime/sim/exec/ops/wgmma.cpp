@@ -1,0 +1,210 @@
+// wgmma.mma_async: each warp of a warpgroup multiplies its own 16 rows of A by all of B.
+//
+// The product is made when it is issued, an order that PTX allows: operands must not change and D
+// must not be read before the wait that covers it. fence, commit_group and wait_group therefore
+// find nothing to do. A matrix in shared memory is described by a 64-bit value: address, two
+// strides and a swizzle, all in units of 16-byte chunks.
+#include "sim/exec/ops/matrix_multiply.h"
+#include "sim/exec/ops/memory_transfer.h"
+
+namespace kernwright::sim::KW_SIM_NS {
+namespace {
+
+using ptx::Handler;
+using ptx::OperandKind;
+using ptx::Type;
+using ptx::Verb;
+
+constexpr std::uint32_t kTransposeA = 1 << 7;  ///< the rows (or columns) follow each other, not k
+constexpr std::uint32_t kTransposeB = 1 << 8;
+constexpr std::uint32_t kNegate = 1 << 9;  ///< the products
+constexpr int kChunk = 16;
+
+/// A matrix in shared memory, seen as blocks of 8 rows by 16 bytes of k. "Rows" are columns for B.
+class SharedMatrix {
+ public:
+  SharedMatrix(std::uint64_t descriptor, bool transposed)
+      : start_((descriptor & 0x3fff) << 4),
+        leading_((descriptor >> 16 & 0x3fff) << 4),
+        stride_((descriptor >> 32 & 0x3fff) << 4),
+        base_(descriptor >> 49 & 7),
+        transposed_(transposed) {
+    const auto mode = static_cast<unsigned>(descriptor >> 62);
+    chunks_ = mode == 0 ? 1 : 16u >> mode;  // 1: 128 bytes, 2: 64, 3: 32
+  }
+
+  /// Where chunk `i` of the block lies: row i of it, or with rows that follow each other (halves
+  /// only) step i of k.
+  std::uint64_t chunk(unsigned row_block, unsigned k_block, unsigned i) const {
+    std::uint64_t at = start_ + i * chunks_ * kChunk;
+    if (!transposed_) {
+      at += row_block * stride_ + k_block * (chunks_ == 1 ? leading_ : kChunk);
+    } else if (chunks_ == 1) {
+      at += row_block * stride_ + k_block * leading_;
+    } else {
+      at += row_block % chunks_ * kChunk + row_block / chunks_ * leading_ + k_block * stride_;
+    }
+    return at ^ ((((at >> 7) - base_) & (chunks_ - 1)) << 4);
+  }
+  bool transposed() const { return transposed_; }
+
+ private:
+  std::uint64_t start_, leading_, stride_, base_;
+  std::uint64_t chunks_;  ///< that a row of the swizzle's pattern has
+  bool transposed_;
+};
+
+/// The block as a register of 32 lanes: lane 4 * g + t holds bytes 4 * t and up of row g. False
+/// after a finding.
+[[gnu::always_inline]] inline bool load_block(const Op* op, Warp& warp, const SharedMatrix& matrix,
+                                              unsigned row_block, unsigned k_block,
+                                              std::uint32_t* reg) {
+  alignas(64) std::byte image[8 * kChunk];
+  for (unsigned i = 0; i < 8; ++i) {
+    const std::uint64_t at = matrix.chunk(row_block, k_block, i);
+    if (at + kChunk > warp.shared_bytes) [[unlikely]] {
+      report_access(op, warp, std::countr_zero(warp.mask),
+                    {ptx::Space::shared, AccessKind::read, at, kChunk, kChunk});
+      return false;
+    }
+    std::memcpy(image + i * kChunk, warp.shared + at, kChunk);
+  }
+  if (!matrix.transposed()) {
+    std::memcpy(reg, image, sizeof image);
+    return true;
+  }
+  std::uint16_t from[64], to[64];
+  std::memcpy(from, image, sizeof from);
+  for (int i = 0; i < 64; ++i) to[i] = from[i % 8 * 8 + i / 8];
+  std::memcpy(reg, to, sizeof to);
+  return true;
+}
+
+/// A's 16 rows as tiles [k block][row block][8][kSteps].
+template <typename Format, bool kRegisters>
+bool load_left(const Op* op, Warp& warp, typename Format::Value* left) {
+  constexpr int kSteps = 4 * Format::kPerRegister;
+  const bool kind = (op->flags & kKindA) != 0;
+  const std::uint32_t* lists = warp.program->lists.data();
+  const int first = std::countr_zero(warp.mask);
+  const SharedMatrix matrix(kRegisters ? 0 : warp.reg<std::uint64_t>(op->a)[first],
+                            (op->flags & kTransposeA) != 0);
+  for (unsigned k = 0; k < 2; ++k) {
+    for (unsigned r = 0; r < 2; ++r) {
+      alignas(64) std::uint32_t block[kLanes];
+      const std::uint32_t* reg = block;
+      if constexpr (kRegisters) {
+        reg = warp.reg<std::uint32_t>(lists[op->a + 2 * k + r]);
+      } else if (!load_block(op, warp, matrix, 2 * (warp.index % 4) + r, k, block)) {
+        return false;
+      }
+      Format::unpack(reg, left + (k * 2 + r) * 8 * kSteps, kind);
+    }
+  }
+  if ((op->flags & kNegate) != 0)
+    for (int i = 0; i < 4 * 8 * kSteps; ++i) left[i] = -left[i];
+  return true;
+}
+
+/// Sums may be of another type than the registers of D hold. kPerBlock registers per 8 x 8 block.
+template <typename Format, typename Sums, typename Step, bool kRegisters, bool kMasked>
+const Op* multiply(const Op* op, Warp& warp) {
+  if (kMasked && !warp.converge(op, kEverybody)) return nullptr;
+  using V = typename Format::Value;
+  using Accumulator = V;
+  constexpr int kSteps = 4 * Format::kPerRegister;
+  alignas(64) V left[4 * 8 * kSteps], right[2 * kSteps * 8];
+  if (!load_left<Format, kRegisters>(op, warp, left)) return nullptr;
+  const int first = std::countr_zero(warp.mask);
+  const SharedMatrix matrix(warp.reg<std::uint64_t>(op->b)[first], (op->flags & kTransposeB) != 0);
+  const bool adds = (warp.pred(op->c) >> first & 1) != 0;
+  const bool saturate = (op->flags & kSaturate) != 0;
+  const std::uint32_t* lists = warp.program->lists.data() + op->d;
+  const unsigned columns = op->count / (2u * Sums::kPerBlock);
+  for (unsigned n = 0; n < columns; ++n) {
+    for (unsigned k = 0; k < 2; ++k) {
+      alignas(64) std::uint32_t block[kLanes];
+      if (!load_block(op, warp, matrix, n, k, block)) return nullptr;
+      unpack_rows<Format>(block, right + k * 8 * kSteps, (op->flags & kKindB) != 0);
+    }
+    alignas(64) Accumulator sum[2 * 64] = {};
+    typename Sums::Register* reg[2][Sums::kPerBlock];
+    for (unsigned r = 0; r < 2; ++r) {
+      for (unsigned i = 0; i < Sums::kPerBlock; ++i)
+        reg[r][i] = warp.reg<typename Sums::Register>(lists[(2 * n + r) * Sums::kPerBlock + i]);
+      if (adds) Sums::read(reg[r], sum + r * 64);
+    }
+    multiply_column<V, 2, 2, kSteps, Step>(left, right, sum, saturate);
+    for (unsigned r = 0; r < 2; ++r) Sums::write(warp, reg[r], sum + r * 64, saturate);
+  }
+  return op + 1;
+}
+
+const Op* nothing(const Op* op, Warp&) { return op + 1; }
+
+template <typename Format, typename Sums, typename Step = MultiplyAdd>
+OpPair multiply_pair_of(bool registers) {
+  return registers ? OpPair{multiply<Format, Sums, Step, true, false>,
+                            multiply<Format, Sums, Step, true, true>}
+                   : OpPair{multiply<Format, Sums, Step, false, false>,
+                            multiply<Format, Sums, Step, false, true>};
+}
+
+OpPair choose(const ptx::Modifiers& modifiers, bool registers) {
+  const bool half = modifiers.type[0] == Type::f16;
+  switch (modifiers.type[1]) {
+    case Type::f16:
+      return half ? multiply_pair_of<F16, HalfSums>(registers)
+                  : multiply_pair_of<F16, WideSums<float>>(registers);
+    case Type::bf16:
+      return multiply_pair_of<BF16, WideSums<float>>(registers);
+    case Type::tf32:
+      return multiply_pair_of<TF32, WideSums<float>>(registers);
+    case Type::e4m3:
+    case Type::e5m2:
+      return half ? multiply_pair_of<Float8, HalfSums>(registers)
+                  : multiply_pair_of<Float8, WideSums<float>>(registers);
+    case Type::u8:
+    case Type::s8:
+      return multiply_pair_of<Int8, WideSums<std::int32_t>>(registers);
+    case Type::b1:
+      return multiply_pair_of<Bits, WideSums<std::uint32_t>, AndPopc>(registers);
+    default:
+      return {};
+  }
+}
+
+/// Constants behind scale-d: the signs of A and B, then whether they are transposed.
+bool read_constants(const ptx::Instruction& instruction, bool registers, std::uint32_t& flags) {
+  const auto constant = [&](std::size_t i) {
+    return static_cast<std::int32_t>(instruction.operands[i].bits);
+  };
+  const std::size_t count = instruction.operands.size();
+  for (std::size_t i = 4; i < 6 && i < count; ++i) {
+    if (constant(i) != 1 && constant(i) != -1) return false;
+    if (constant(i) == -1) flags ^= kNegate;
+  }
+  for (std::size_t i = 6; i < count; ++i) {
+    if (constant(i) != 0 && constant(i) != 1) return false;
+    const bool is_a = i == 6 && !registers;
+    if (constant(i) == 1) flags |= is_a ? kTransposeA : kTransposeB;
+  }
+  return true;
+}
+
+}  // namespace
+
+OpPair select_wgmma(const ptx::Instruction& instruction, const OperandWidths&) {
+  if (instruction.row->handler != Handler::wgmma) return {};
+  const ptx::Modifiers& modifiers = instruction.modifiers;
+  if (modifiers.verb != Verb::mma) return {nothing, nothing};
+  const bool registers = instruction.operands[1].kind == OperandKind::vector;
+  OpPair pair = choose(modifiers, registers);
+  if (pair.full == nullptr || !read_constants(instruction, registers, pair.flags)) return {};
+  if (modifiers.satfinite) pair.flags |= kSaturate;
+  if (is_kind_one(modifiers.type[1])) pair.flags |= kKindA;
+  if (is_kind_one(modifiers.type[2])) pair.flags |= kKindB;
+  return pair;
+}
+
+}  // namespace kernwright::sim::KW_SIM_NS

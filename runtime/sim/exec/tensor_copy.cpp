@@ -1,0 +1,214 @@
+// Tensor copies in tile mode: a box of a tensor in global memory to or from shared memory.
+#include "base/format.h"
+#include "sim/exec/bulk_lane.h"
+#include "sim/exec/bulk_reduce.h"
+#include "sim/ir/program.h"
+#include "sim/tensor_map.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+namespace kernwright::sim {
+namespace {
+
+using ptx::Space;
+using ptx::Type;
+
+constexpr std::uint64_t kMapAlignment = 64;
+constexpr std::uint64_t kTileAlignment = 128;
+
+/// The box of one copy.
+struct Tile {
+  TensorMap map;
+  std::uint64_t element = 1;                          ///< bytes
+  std::array<std::int64_t, kMaxTensorRank> origin{};  ///< coordinates of the box's first element
+  std::array<std::uint64_t, kMaxTensorRank> count{};  ///< elements that land in shared memory
+  std::uint64_t row_bytes = 0, rows = 1;
+  std::uint64_t bytes() const { return row_bytes * rows; }
+};
+
+/// Part of a row that lies inside the tensor: `bytes` at `global`, and at `tile` of the tile.
+struct Run {
+  std::byte* global = nullptr;
+  std::uint64_t tile = 0, bytes = 0;
+};
+
+/// Place in shared memory of byte `offset`: bits of the address of a 16-byte chunk within a row of
+/// 128 bytes are exchanged by bits of the row's number.
+std::uint64_t swizzled(std::uint64_t offset, int swizzle) {
+  const std::uint64_t chunks = (std::uint64_t{1} << swizzle) - 1;  // 0, 1, 3 or 7
+  return offset ^ ((offset >> 7 & chunks) << 4);
+}
+
+bool read_map(const BulkLane& lane, std::uint64_t address, std::uint32_t coordinates, Tile& tile) {
+  const std::byte* bytes =
+      lane.find(Space::generic, AccessKind::read, address, kTensorMapBytes, kMapAlignment);
+  if (bytes == nullptr) return false;
+  const auto map = decode_tensor_map(bytes);
+  if (!map)
+    return lane.fault(FaultKind::bounds, address, kTensorMapBytes,
+                      "the 128 bytes are no tensor map: make it with cuTensorMapEncodeTiled and "
+                      "pass it as a __grid_constant__ parameter");
+  if (static_cast<std::uint32_t>(map->rank) != lane.form.rank)
+    return lane.fault(FaultKind::bounds, address, kTensorMapBytes,
+                      format("the tensor map has rank {}, the instruction takes {} coordinates",
+                             map->rank, lane.form.rank));
+  if (map->interleave != 0)
+    return lane.fault(FaultKind::unsupported, address, kTensorMapBytes,
+                      "tensor maps with an interleave are not simulated");
+  tile.map = *map;
+  tile.element = tensor_element_bytes(map->type);
+  const std::uint32_t* lists = lane.warp.program->lists.data();
+  for (std::uint32_t i = 0; i < lane.form.rank; ++i) {
+    tile.origin[i] = static_cast<std::int32_t>(lane.word(lists[coordinates + i]));
+    // Without an interleave the first dimension has no stride.
+    if (i == 0) tile.map.step[0] = 1;
+    tile.count[i] = (tile.map.box[i] + tile.map.step[i] - 1) / tile.map.step[i];
+    if (i > 0) tile.rows *= tile.count[i];
+  }
+  tile.row_bytes = tile.count[0] * tile.element;
+  return true;
+}
+
+/// The runs of the tile that lie inside the tensor. False after a finding.
+bool find_runs(const BulkLane& lane, const Tile& tile, AccessKind kind, std::vector<Run>& runs) {
+  const TensorMap& map = tile.map;
+  const std::int64_t first = std::max<std::int64_t>(tile.origin[0], 0);
+  const std::int64_t end =
+      std::min<std::int64_t>(tile.origin[0] + static_cast<std::int64_t>(tile.count[0]),
+                             static_cast<std::int64_t>(map.extent[0]));
+  if (first >= end) return true;
+  for (std::uint64_t row = 0; row < tile.rows; ++row) {
+    std::uint64_t rest = row, address = map.address;
+    bool inside = true;
+    for (std::size_t d = 1; d < static_cast<std::size_t>(map.rank); ++d) {
+      const auto at =
+          tile.origin[d] + static_cast<std::int64_t>(rest % tile.count[d] * map.step[d]);
+      rest /= tile.count[d];
+      inside = inside && at >= 0 && at < static_cast<std::int64_t>(map.extent[d]);
+      address += static_cast<std::uint64_t>(at) * map.stride[d];
+    }
+    if (!inside) continue;
+    Run run;
+    run.bytes = static_cast<std::uint64_t>(end - first) * tile.element;
+    run.tile =
+        row * tile.row_bytes + static_cast<std::uint64_t>(first - tile.origin[0]) * tile.element;
+    address += static_cast<std::uint64_t>(first) * tile.element;
+    run.global = lane.find(Space::global, kind, address, run.bytes, 1);
+    if (run.global == nullptr) return false;
+    runs.push_back(run);
+  }
+  return true;
+}
+
+/// The tile in one piece, what lies outside the tensor filled as the map says.
+std::vector<std::byte> gather(const Tile& tile, const std::vector<Run>& runs) {
+  std::vector<std::byte> image(tile.bytes());
+  if (tile.map.fills_nan) {
+    const bool half = tile.element == 2;
+    const std::uint64_t nan = half ? 0x7fff : tile.element == 4 ? 0x7fffffff : 0x7fffffffffffffff;
+    for (std::uint64_t at = 0; at < image.size(); at += tile.element)
+      std::memcpy(image.data() + at, &nan, tile.element);
+  }
+  for (const Run& run : runs) std::memcpy(image.data() + run.tile, run.global, run.bytes);
+  return image;
+}
+
+/// Calls move(byte of shared memory, byte of the tile, count) for pieces that stay together.
+/// `offset` is where the tile begins in the block's shared memory.
+template <typename F>
+void each_piece(std::uint64_t offset, int swizzle, std::uint64_t tile, std::uint64_t bytes,
+                F move) {
+  if (swizzle == 0) return move(tile, tile, bytes);
+  while (bytes != 0) {
+    const std::uint64_t piece = std::min<std::uint64_t>(bytes, 16 - tile % 16);
+    move(swizzled(offset + tile, swizzle) - offset, tile, piece);
+    tile += piece;
+    bytes -= piece;
+  }
+}
+
+/// A swizzled tile may reach over the end of its own bytes, up to the pattern's length.
+std::uint64_t shared_bytes(const Tile& tile, std::uint64_t offset) {
+  if (tile.map.swizzle == 0) return tile.bytes();
+  std::uint64_t end = 0;
+  for (std::uint64_t at = 0; at < tile.bytes(); at += 16)
+    end = std::max(end, swizzled(offset + at, tile.map.swizzle) - offset + 16);
+  return end;
+}
+
+/// The reduction's element type for a map's.
+Type reduction_type(int type, ptx::AtomOp op) {
+  static constexpr std::array<Type, 13> kTypes{
+      Type::none, Type::none, Type::u32,  Type::s32, Type::u64, Type::s64, Type::f16,
+      Type::f32,  Type::f64,  Type::bf16, Type::f32, Type::f32, Type::f32};
+  const Type plain = kTypes[static_cast<std::size_t>(type)];
+  const bool bitwise = op == ptx::AtomOp::and_ || op == ptx::AtomOp::or_ || op == ptx::AtomOp::xor_;
+  if (!bitwise) return plain;
+  if (plain == Type::u32 || plain == Type::s32) return Type::b32;
+  return plain == Type::u64 || plain == Type::s64 ? Type::b64 : Type::none;
+}
+
+constexpr std::uint64_t kOffsetMask = 0xffffff;
+
+}  // namespace
+
+bool tensor_to_shared(const BulkLane& lane) {
+  const Op* op = lane.op;
+  Tile tile;
+  if (!read_map(lane, lane.address(op->b, 1), op->c, tile)) return false;
+  const std::uint64_t to = lane.address(op->a, 0);
+  std::vector<BulkTarget> targets;
+  const std::uint32_t mask = lane.form.multicast ? lane.half(op->f) : 0;
+  if (!lane.find_targets(to, shared_bytes(tile, to & kOffsetMask), kTileAlignment,
+                         lane.address(op->e, 2), mask, targets))
+    return false;
+  std::vector<Run> runs;
+  if (!find_runs(lane, tile, AccessKind::read, runs)) return false;
+  return lane.issue([lane = lane.later(), tile, targets, runs] {
+    const std::vector<std::byte> image = gather(tile, runs);
+    for (const BulkTarget& target : targets) {
+      each_piece(target.offset, tile.map.swizzle, 0, image.size(),
+                 [&](std::uint64_t shared, std::uint64_t at, std::uint64_t bytes) {
+                   std::memcpy(target.data + shared, image.data() + at, bytes);
+                 });
+      if (!lane.now().complete(target, tile.bytes())) return false;
+    }
+    return true;
+  });
+}
+
+bool tensor_to_global(const BulkLane& lane) {
+  const Op* op = lane.op;
+  Tile tile;
+  if (!read_map(lane, lane.address(op->a, 0), op->b, tile)) return false;
+  const ptx::AtomOp reduction = lane.form.reduction;
+  const Type type = reduction_type(tile.map.type, reduction);
+  if (reduction != ptx::AtomOp::none && !can_reduce(reduction, type) &&
+      !(type == Type::f32 && reduction == ptx::AtomOp::add))
+    return lane.fault(FaultKind::unsupported, 0, 0,
+                      format("elements of data type {} have no such reduction", tile.map.type));
+  const std::uint64_t from = lane.address(op->c, 1);
+  const std::byte* shared = lane.find(Space::shared, AccessKind::read, from,
+                                      shared_bytes(tile, from & kOffsetMask), kTileAlignment);
+  if (shared == nullptr) return false;
+  const bool plain = reduction == ptx::AtomOp::none;
+  std::vector<Run> runs;
+  if (!find_runs(lane, tile, plain ? AccessKind::write : AccessKind::atomic, runs)) return false;
+  return lane.issue_in_group(
+      [reduction, type, runs, shared, offset = from & kOffsetMask, swizzle = tile.map.swizzle] {
+        for (const Run& run : runs) {
+          each_piece(offset, swizzle, run.tile, run.bytes,
+                     [&](std::uint64_t at, std::uint64_t tile_at, std::uint64_t bytes) {
+                       reduce_shared_global(run.global + (tile_at - run.tile), shared + at, bytes,
+                                            reduction, type);
+                     });
+        }
+        return true;
+      });
+}
+
+}  // namespace kernwright::sim

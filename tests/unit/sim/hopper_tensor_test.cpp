@@ -1,0 +1,362 @@
+// Tensor copies against a walk over the tensor's elements on the host.
+#include "hopper_runner.h"
+
+#include <random>
+
+using namespace kernwright;
+using namespace kernwright::sim;
+using namespace kernwright::sim::testing;
+
+namespace {
+
+const std::string kShared = ".shared .align 1024 .b8 tile[16384];\n.shared .align 8 .b64 bar;\n";
+constexpr std::uint32_t kTile = 16384;
+
+std::string set_up(int rank) {
+  std::string text = R"(
+mov.u32 %r1, tile;
+mov.u32 %r2, bar;
+setp.eq.u32 %p1, %r0, 0;
+@%p1 mbarrier.init.shared::cta.b64 [%r2], 1;
+ld.param.u64 %d1, [p0];
+ld.param.u32 %r3, [p1];
+add.u32 %r4, %r1, %r3;
+ld.param.u32 %r5, [p2];
+mov.b64 %d4, map;
+cvta.param.u64 %d4, %d4;
+)";
+  for (int i = 0; i < rank; ++i)
+    text += "ld.param.u32 %r" + std::to_string(10 + i) + ", [p" + std::to_string(3 + i) + "];\n";
+  return text + "bar.sync 0;\n";
+}
+
+std::string coordinates(int rank) {
+  std::string text = "{%r10";
+  for (int i = 1; i < rank; ++i) text += ", %r" + std::to_string(10 + i);
+  return text + "}";
+}
+
+std::string dimension(int rank) { return std::to_string(rank) + "d"; }
+
+/// Copies between tile and p0, word by word.
+const std::string kDump = R"(
+mov.u32 %r6, %r0;
+DUMP:
+mad.lo.u32 %r7, %r6, 4, %r1;
+mad.wide.u32 %d5, %r6, 4, %d1;
+ld.shared.u32 %r8, [%r7];
+st.global.u32 [%d5], %r8;
+add.u32 %r6, %r6, 32;
+setp.lt.u32 %p3, %r6, 4096;
+@%p3 bra DUMP;
+)";
+const std::string kFill = R"(
+mov.u32 %r6, %r0;
+FILL:
+mad.lo.u32 %r7, %r6, 4, %r1;
+mad.wide.u32 %d5, %r6, 4, %d1;
+ld.global.u32 %r8, [%d5];
+st.shared.u32 [%r7], %r8;
+add.u32 %r6, %r6, 32;
+setp.lt.u32 %p3, %r6, 4096;
+@%p3 bra FILL;
+fence.proxy.async;
+bar.sync 0;
+)";
+
+struct Copy {
+  TensorMap map;
+  std::uint32_t offset = 0;  ///< of the tile
+  std::array<std::int32_t, 5> origin{};
+};
+
+/// Where byte `at` of the tile lies: PTX's swizzle figures, as tables of 16-byte chunks.
+std::uint32_t swizzle_place(std::uint32_t at, int mode) {
+  static const int kRows[4][8][8] = {{{0, 1, 2, 3, 4, 5, 6, 7},
+                                      {0, 1, 2, 3, 4, 5, 6, 7},
+                                      {0, 1, 2, 3, 4, 5, 6, 7},
+                                      {0, 1, 2, 3, 4, 5, 6, 7},
+                                      {0, 1, 2, 3, 4, 5, 6, 7},
+                                      {0, 1, 2, 3, 4, 5, 6, 7},
+                                      {0, 1, 2, 3, 4, 5, 6, 7},
+                                      {0, 1, 2, 3, 4, 5, 6, 7}},
+                                     {{0, 1, 2, 3, 4, 5, 6, 7},
+                                      {1, 0, 3, 2, 5, 4, 7, 6},
+                                      {0, 1, 2, 3, 4, 5, 6, 7},
+                                      {1, 0, 3, 2, 5, 4, 7, 6},
+                                      {0, 1, 2, 3, 4, 5, 6, 7},
+                                      {1, 0, 3, 2, 5, 4, 7, 6},
+                                      {0, 1, 2, 3, 4, 5, 6, 7},
+                                      {1, 0, 3, 2, 5, 4, 7, 6}},
+                                     {{0, 1, 2, 3, 4, 5, 6, 7},
+                                      {1, 0, 3, 2, 5, 4, 7, 6},
+                                      {2, 3, 0, 1, 6, 7, 4, 5},
+                                      {3, 2, 1, 0, 7, 6, 5, 4},
+                                      {0, 1, 2, 3, 4, 5, 6, 7},
+                                      {1, 0, 3, 2, 5, 4, 7, 6},
+                                      {2, 3, 0, 1, 6, 7, 4, 5},
+                                      {3, 2, 1, 0, 7, 6, 5, 4}},
+                                     {{0, 1, 2, 3, 4, 5, 6, 7},
+                                      {1, 0, 3, 2, 5, 4, 7, 6},
+                                      {2, 3, 0, 1, 6, 7, 4, 5},
+                                      {3, 2, 1, 0, 7, 6, 5, 4},
+                                      {4, 5, 6, 7, 0, 1, 2, 3},
+                                      {5, 4, 7, 6, 1, 0, 3, 2},
+                                      {6, 7, 4, 5, 2, 3, 0, 1},
+                                      {7, 6, 5, 4, 3, 2, 1, 0}}};
+  const std::uint32_t row = at / 128 % 8, chunk = at / 16 % 8;
+  return at / 128 * 128 + static_cast<std::uint32_t>(kRows[mode][row][chunk]) * 16 + at % 16;
+}
+
+/// Calls f(place in shared memory, byte of the tensor or -1) for each element of the box.
+template <typename F>
+std::uint32_t walk(const Copy& copy, F f) {
+  const TensorMap& map = copy.map;
+  const std::uint32_t element = tensor_element_bytes(map.type);
+  std::array<std::uint32_t, 5> count{1, 1, 1, 1, 1}, index{};
+  std::uint32_t total = 1;
+  for (std::size_t d = 0; d < static_cast<std::size_t>(map.rank); ++d) {
+    const std::uint32_t step = d == 0 ? 1 : map.step[d];
+    count[d] = (map.box[d] + step - 1) / step;
+    total *= count[d];
+  }
+  for (std::uint32_t n = 0; n < total; ++n) {
+    std::int64_t byte = 0;
+    bool inside = true;
+    for (std::size_t d = 0; d < static_cast<std::size_t>(map.rank); ++d) {
+      const std::int64_t step = d == 0 ? 1 : map.step[d];
+      const std::int64_t at = copy.origin[d] + std::int64_t{index[d]} * step;
+      inside = inside && at >= 0 && at < static_cast<std::int64_t>(map.extent[d]);
+      byte += at * static_cast<std::int64_t>(d == 0 ? element : map.stride[d]);
+    }
+    f(swizzle_place(copy.offset + n * element, map.swizzle), inside ? byte : -1);
+    for (std::size_t d = 0; d < 5 && ++index[d] == count[d]; ++d) index[d] = 0;
+  }
+  return total * element;
+}
+
+std::vector<std::uint64_t> arguments(std::uint64_t data, const Copy& copy, std::uint32_t bytes) {
+  std::vector<std::uint64_t> params{data, copy.offset, bytes};
+  for (int i = 0; i < copy.map.rank; ++i)
+    params.push_back(static_cast<std::uint32_t>(copy.origin[static_cast<std::size_t>(i)]));
+  return params;
+}
+
+/// A map over `bytes` bytes of memory, and a box somewhere near it.
+Copy make_copy(std::mt19937& random, int rank, int type, int swizzle) {
+  const auto pick = [&](std::uint32_t low, std::uint32_t high) {
+    return low + static_cast<std::uint32_t>(random()) % (high - low + 1);
+  };
+  Copy copy;
+  TensorMap& map = copy.map;
+  map.rank = rank;
+  map.type = type;
+  map.swizzle = swizzle;
+  const std::uint32_t element = tensor_element_bytes(type);
+  const std::uint32_t row = swizzle == 0 ? 16 * pick(1, 8) : 16u << swizzle;
+  std::uint64_t stride = 16 * pick(8, 16);
+  std::uint32_t room = kTile / 2 / row;
+  for (std::size_t d = 0; d < static_cast<std::size_t>(rank); ++d) {
+    map.box[d] = d == 0 ? row / element : std::min(pick(1, 6), std::max(room, 1u));
+    map.step[d] = d == 0 ? 1 : pick(1, 3);
+    map.extent[d] = d == 0 ? pick(8, 128) / element + 1 : pick(1, 7);
+    if (d > 0) {
+      map.stride[d] = stride;
+      stride *= map.extent[d];
+      room /= map.box[d];
+    }
+    copy.origin[d] = static_cast<std::int32_t>(pick(0, 9)) - 4;
+    if (d == 0 && pick(0, 1) == 0) copy.origin[d] = 0;
+  }
+  copy.offset = 128 * pick(0, 7);
+  return copy;
+}
+
+}  // namespace
+
+TEST_CASE("tensor copies: loads of every rank, swizzle and element size, in and out of bounds") {
+  std::mt19937 random(12);
+  for (int round = 0; round < 120; ++round) {
+    const int rank = round % 5 + 1, type = std::vector<int>{0, 1, 2, 4, 6, 7}[random() % 6];
+    Copy copy = make_copy(random, rank, type, round / 5 % 4);
+    copy.map.fills_nan = type == 6 && round % 2 == 0;
+    CAPTURE(round);
+    HopperRunner runner;
+    runner.seed = round % 3 == 0 ? static_cast<std::uint64_t>(round) + 1 : 0;
+    std::vector<std::uint8_t> tensor(1 << 20);
+    for (auto& byte : tensor) byte = static_cast<std::uint8_t>(random());
+    copy.map.address = runner.upload(tensor);
+    REQUIRE(check_tensor_map(copy.map) == "");
+    std::vector<std::uint8_t> expected(kTile, 0xcd);
+    const std::uint32_t element = tensor_element_bytes(type);
+    const std::uint32_t bytes = walk(copy, [&](std::uint32_t place, std::int64_t from) {
+      for (std::uint32_t i = 0; i < element; ++i) {
+        const std::uint8_t outside = !copy.map.fills_nan ? 0 : i == 0 ? 0xff : 0x7f;
+        expected[place + i] = from < 0 ? outside : tensor[static_cast<std::size_t>(from) + i];
+      }
+    });
+    const std::uint64_t out = runner.upload(std::vector<std::uint8_t>(kTile));
+    require_fine(runner.run_with_map(
+        copy.map,
+        set_up(rank) +
+            "@!%p1 bra WAIT;\n"
+            "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], %r5;\n"
+            "cp.async.bulk.tensor." +
+            dimension(rank) +
+            ".shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r4], [%d4, " +
+            coordinates(rank) + "], [%r2];\n" + R"(
+WAIT:
+mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2], 0;
+@!%p2 bra WAIT;
+)" + kDump,
+        arguments(out, copy, bytes), kShared));
+    CHECK(runner.download<std::uint8_t>(out, kTile) == expected);
+  }
+}
+
+TEST_CASE("tensor copies: stores and reductions leave what lies outside alone") {
+  std::mt19937 random(99);
+  for (int round = 0; round < 60; ++round) {
+    const int rank = round % 5 + 1;
+    const bool adds = round % 3 == 2;
+    const int type = adds ? 2 : std::vector<int>{0, 1, 2, 4}[random() % 4];
+    Copy copy = make_copy(random, rank, type, round / 5 % 4);
+    CAPTURE(round);
+    HopperRunner runner;
+    runner.seed = round % 2 == 0 ? 3 : 0;
+    std::vector<std::uint8_t> tensor(1 << 20), tile(kTile);
+    for (auto& byte : tensor) byte = static_cast<std::uint8_t>(random());
+    for (auto& byte : tile) byte = static_cast<std::uint8_t>(random());
+    copy.map.address = runner.upload(tensor);
+    const std::uint64_t in = runner.upload(tile);
+    const std::uint32_t element = tensor_element_bytes(type);
+    walk(copy, [&](std::uint32_t place, std::int64_t to) {
+      if (to < 0) return;
+      auto* at = tensor.data() + to;
+      if (!adds) {
+        std::memcpy(at, tile.data() + place, element);
+        return;
+      }
+      std::uint32_t old = 0, value = 0;
+      std::memcpy(&old, at, 4);
+      std::memcpy(&value, tile.data() + place, 4);
+      old += value;
+      std::memcpy(at, &old, 4);
+    });
+    const std::string opcode =
+        adds ? "cp.reduce.async.bulk.tensor." + dimension(rank) + ".global.shared::cta.add.tile"
+             : "cp.async.bulk.tensor." + dimension(rank) + ".global.shared::cta.tile";
+    require_fine(runner.run_with_map(copy.map,
+                                     set_up(rank) + kFill + "@!%p1 bra END;\n" + opcode +
+                                         ".bulk_group [%d4, " + coordinates(rank) + "], [%r4];\n" +
+                                         R"(
+cp.async.bulk.commit_group;
+cp.async.bulk.wait_group 0;
+END:
+)",
+                                     arguments(in, copy, 0), kShared));
+    CHECK(runner.download<std::uint8_t>(copy.map.address, tensor.size()) == tensor);
+  }
+}
+
+TEST_CASE("tensor copies: one load for all blocks of a cluster") {
+  HopperRunner runner;
+  runner.grid = runner.cluster = {2, 1, 1};
+  std::vector<std::uint32_t> tensor(64 * 64);
+  for (std::uint32_t i = 0; i < tensor.size(); ++i) tensor[i] = i;
+  TensorMap map;
+  map.rank = 2;
+  map.type = 2;
+  map.address = runner.upload(tensor);
+  map.extent = {64, 64};
+  map.stride = {0, 256};
+  map.box = {32, 8};
+  map.step = {1, 1};
+  const std::uint64_t out = runner.upload(std::vector<std::uint32_t>(2 * 256));
+  require_fine(runner.run_with_map(map, set_up(2) + R"(
+mov.u32 %r20, %cluster_ctarank;
+@%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], %r5;
+barrier.cluster.arrive;
+barrier.cluster.wait;
+setp.eq.u32 %p4, %r20, 0;
+and.pred %p4, %p4, %p1;
+mov.u16 %h1, 3;
+prefetch.param.tensormap [map];
+@%p4 cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%d4, {%r10, %r11}];
+@%p4 cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster
+ [%r4], [%d4, {%r10, %r11}], [%r2], %h1;
+WAIT:
+mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2], 0;
+@!%p2 bra WAIT;
+mul.wide.u32 %d6, %r20, 1024;
+add.u64 %d1, %d1, %d6;
+mov.u32 %r6, %r0;
+DUMP:
+mad.lo.u32 %r7, %r6, 4, %r1;
+mad.wide.u32 %d5, %r6, 4, %d1;
+ld.shared.u32 %r8, [%r7];
+st.global.u32 [%d5], %r8;
+add.u32 %r6, %r6, 32;
+setp.lt.u32 %p3, %r6, 256;
+@%p3 bra DUMP;
+barrier.cluster.arrive;
+barrier.cluster.wait;
+)",
+                                   {out, 0, 1024, 16, 3}, kShared));
+  const auto got = runner.download<std::uint32_t>(out, 512);
+  for (std::uint32_t i = 0; i < 512; ++i) CHECK(got[i] == (3 + i % 256 / 32) * 64 + 16 + i % 32);
+}
+
+TEST_CASE("tensor copies: findings") {
+  HopperRunner runner;
+  TensorMap map;
+  map.rank = 2;
+  map.type = 7;
+  map.address = runner.allocate(4096);
+  map.extent = {32, 32};
+  map.stride = {0, 128};
+  map.box = {16, 4};
+  map.step = {1, 1};
+  const std::uint64_t out = runner.allocate(64);
+  const auto finding = [&](const TensorMap& used, const std::string& copy, FaultKind kind,
+                           const std::string& part, std::uint64_t offset = 0) {
+    const FaultReport report = runner.run_with_map(
+        used, set_up(2) + "@!%p1 bra END;\n" + copy + "\nEND:\n", {out, offset, 0, 0, 0}, kShared);
+    INFO(report.to_string());
+    CHECK(report.kind == kind);
+    CHECK(contains(report.message, part));
+  };
+  const std::string load =
+      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx"
+      "::bytes [%r4], [%d4, {%r10, %r11}], [%r2];";
+  finding(map, load, FaultKind::alignment, "multiple of 128", 64);
+  finding(map,
+          "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes "
+          "[%r4], [%d4, {%r10, %r11, %r11}], [%r2];",
+          FaultKind::bounds, "has rank 2");
+  finding(map, "add.u64 %d4, %d4, 8;\n" + load, FaultKind::alignment, "multiple of 64");
+  finding(map, "mov.u64 %d4, %d1;\n" + load, FaultKind::bounds, "out of bounds");
+  TensorMap freed = map;
+  freed.address = 16;
+  finding(freed, load, FaultKind::bounds, "null pointer");
+  TensorMap large = map;
+  large.extent[1] = 64;
+  large.box[1] = 64;
+  finding(large, load, FaultKind::bounds, "out of bounds");
+  TensorMap interleaved = map;
+  interleaved.interleave = 1;
+  interleaved.rank = 3;
+  interleaved.extent[2] = interleaved.box[2] = interleaved.step[2] = 1;
+  interleaved.stride[2] = 4096;
+  finding(interleaved,
+          "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes "
+          "[%r4], [%d4, {%r10, %r11, %r11}], [%r2];",
+          FaultKind::unsupported, "interleave");
+  HopperRunner zeros;
+  const FaultReport report =
+      zeros.launch(HopperRunner::module_text(set_up(2) + "@!%p1 bra END;\n" + load + "\nEND:\n", 5,
+                                             true, kShared),
+                   std::vector<std::byte>(128 + 40));
+  CHECK(report.kind == FaultKind::bounds);
+  CHECK(contains(report.message, "no tensor map"));
+}

@@ -1,0 +1,112 @@
+// Descriptors of tensor copies: fields, the way back, what is refused.
+#include "sim/tensor_map.h"
+
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <random>
+
+using namespace kernwright::sim;
+
+namespace {
+
+TensorMap plain() {
+  TensorMap map;
+  map.address = 0x7f1234567800;
+  map.rank = 3;
+  map.type = 9;  // bfloat16
+  map.extent = {1000, 200, 30};
+  map.stride = {0, 2000 * 16, std::uint64_t{3} << 36};
+  map.box = {64, 256, 3};
+  map.step = {1, 2, 8};
+  map.swizzle = 3;
+  return map;
+}
+
+std::uint32_t word(const std::array<std::byte, kTensorMapBytes>& bytes, std::size_t at) {
+  std::uint32_t value = 0;
+  std::memcpy(&value, bytes.data() + at, sizeof value);
+  return value;
+}
+
+}  // namespace
+
+TEST_CASE("tensor map: fields stand where tensormap.replace writes them") {
+  const auto bytes = encode_tensor_map(plain());
+  CHECK(word(bytes, 0x00) == 0x34567800);
+  CHECK(word(bytes, 0x04) == 0x7f12);
+  CHECK((word(bytes, 0x08) & 0x70) == 2 << 4);
+  CHECK((word(bytes, 0x08) & 0x780) == 10 << 7);
+  CHECK((word(bytes, 0x08) & 0x1800) == 0);
+  CHECK((word(bytes, 0x08) & 0x6000) == 3 << 13);
+  CHECK((word(bytes, 0x08) & 0x8000) == 0);
+  CHECK(word(bytes, 0x0c) == 2000);
+  CHECK(word(bytes, 0x10) == 0);
+  CHECK(word(bytes, 0x1c) == 3 << 4);
+  CHECK(word(bytes, 0x20) == 999);
+  CHECK(word(bytes, 0x24) == 199);
+  CHECK(word(bytes, 0x28) == 29);
+  CHECK(word(bytes, 0x34) == (63u << 24 | 7 << 6 | 1 << 3));
+  CHECK(word(bytes, 0x38) == (2 << 8 | 255));
+}
+
+TEST_CASE("tensor map: decoding gives back what was encoded") {
+  std::mt19937_64 random(5);
+  int accepted = 0;
+  for (int round = 0; round < 4000; ++round) {
+    TensorMap map;
+    map.address = (random() % (std::uint64_t{1} << 47) | 1) << 5 & ~std::uint64_t{31};
+    map.rank = 1 + static_cast<int>(random() % 5);
+    map.type = static_cast<int>(random() % 13);
+    map.swizzle = static_cast<int>(random() % 4);
+    map.l2_promotion = static_cast<int>(random() % 4);
+    map.fills_nan = random() % 2 != 0;
+    for (std::size_t d = 0; d < static_cast<std::size_t>(map.rank); ++d) {
+      map.extent[d] = 1 + random() % (std::uint64_t{1} << 32);
+      map.box[d] = 1 + static_cast<std::uint32_t>(random() % 256);
+      map.step[d] = 1 + static_cast<std::uint32_t>(random() % 8);
+      if (d > 0) map.stride[d] = random() % (std::uint64_t{1} << 40) & ~std::uint64_t{15};
+    }
+    if (round % 2 == 0) map.box[0] = 16 / tensor_element_bytes(map.type);
+    if (!check_tensor_map(map).empty()) continue;
+    ++accepted;
+    const auto decoded = decode_tensor_map(encode_tensor_map(map).data());
+    REQUIRE(decoded.has_value());
+    CHECK(*decoded == map);
+  }
+  CHECK(accepted > 500);
+}
+
+TEST_CASE("tensor map: what a driver refuses") {
+  CHECK(check_tensor_map(plain()) == "");
+  const auto refused = [](auto change, const char* part) {
+    TensorMap map = plain();
+    change(map);
+    CAPTURE(part);
+    CHECK(check_tensor_map(map).find(part) != std::string::npos);
+  };
+  refused([](TensorMap& m) { m.rank = 0; }, "rank");
+  refused([](TensorMap& m) { m.rank = 6; }, "rank");
+  refused([](TensorMap& m) { m.type = 13; }, "data type");
+  refused([](TensorMap& m) { m.address += 8; }, "address");
+  refused([](TensorMap& m) { m.extent[1] = 0; }, "extent");
+  refused([](TensorMap& m) { m.extent[1] = (std::uint64_t{1} << 32) + 1; }, "extent");
+  refused([](TensorMap& m) { m.box[1] = 257; }, "box");
+  refused([](TensorMap& m) { m.box[2] = 0; }, "box");
+  refused([](TensorMap& m) { m.step[2] = 9; }, "element stride");
+  refused([](TensorMap& m) { m.stride[1] += 8; }, "stride");
+  refused([](TensorMap& m) { m.stride[2] = std::uint64_t{1} << 40; }, "stride");
+  refused([](TensorMap& m) { m.box[0] = 65; }, "multiple of 16");
+  refused([](TensorMap& m) { m.box[0] = 72; }, "longer");
+  refused([](TensorMap& m) { m.swizzle = 4; }, "swizzle");
+  refused([](TensorMap& m) { m.interleave = 2; }, "interleave of 32");
+  refused([](TensorMap& m) { m.l2_promotion = 4; }, "promotion");
+  refused([](TensorMap& m) { m.type = 1, m.fills_nan = true; }, "NaN");
+}
+
+TEST_CASE("tensor map: other bytes are none") {
+  std::array<std::byte, kTensorMapBytes> bytes{};
+  CHECK_FALSE(decode_tensor_map(bytes.data()).has_value());
+  bytes.fill(std::byte{0xff});
+  CHECK_FALSE(decode_tensor_map(bytes.data()).has_value());
+}
