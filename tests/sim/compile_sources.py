@@ -31,6 +31,7 @@ VARIANTS: list[tuple[str, tuple[str, ...] | None, list[str]]] = [
         ("softmax", "rope", "float_math", "float_arithmetic", "rmsnorm"),
         ["-arch=compute_80", "-use_fast_math"],
     ),
+    ("90a", ("hopper_gemm",), ["-arch=compute_90a", "-lineinfo"]),
 ]
 
 # The probes: many small kernels each, of which only the oldest compiler's PTX is stored; those of
@@ -160,6 +161,8 @@ def main() -> None:
                     continue
                 if names is not None and source.stem not in names and not arguments.everything:
                     continue
+                if source.stem.startswith("hopper_") and suffix != "90a":
+                    continue  # instructions of 9.0
                 ptx = nvrtc.compile(source.read_text(), source.name, options)
                 ptx = cut_debug_sections(prune(ptx, nvrtc.includes))
                 path = arguments.out / f"{source.stem}.nvrtc{nvrtc.version}.{suffix}.ptx"

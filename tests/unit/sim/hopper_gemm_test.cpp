@@ -1,0 +1,80 @@
+// A whole kernel as NVRTC compiles it: tensor copies, a ring of barriers, wgmma.
+#include "hopper_runner.h"
+#include "ptx_fixture.h"
+
+#include <bit>
+#include <fstream>
+#include <random>
+#include <sstream>
+
+using namespace kernwright;
+using namespace kernwright::sim;
+using namespace kernwright::sim::testing;
+
+namespace {
+
+std::string read_ptx(const std::string& version) {
+  const std::string name = "hopper_gemm.nvrtc" + version + ".90a.ptx";
+  std::ifstream file(ptx::testing::tests_folder() / "sim" / "ptx" / name);
+  REQUIRE(file.is_open());
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+TensorMap map_of(std::uint64_t address, std::uint64_t rows, std::uint64_t k) {
+  TensorMap map;
+  map.address = address;
+  map.rank = 2;
+  map.type = 9;  // bfloat16
+  map.extent = {k, rows};
+  map.stride = {0, 2 * k};
+  map.box = {64, 64};
+  map.step = {1, 1};
+  map.swizzle = 3;
+  return map;
+}
+
+}  // namespace
+
+TEST_CASE("hopper gemm: equal to the host's sums, at once and with deferred copies") {
+  constexpr std::size_t kM = 128, kN = 192, kK = 448;
+  std::mt19937 random(3);
+  std::vector<std::uint16_t> a(kM * kK), b(kN * kK);
+  const auto fill = [&](std::vector<std::uint16_t>& values) {
+    for (auto& value : values) {
+      const float number = static_cast<float>(static_cast<int>(random() % 9) - 4);
+      value = static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(number) >> 16);
+    }
+  };
+  fill(a);
+  fill(b);
+  const auto number = [](std::uint16_t bits) {
+    return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+  };
+  std::vector<float> expected(kM * kN);
+  for (std::size_t m = 0; m < kM; ++m)
+    for (std::size_t n = 0; n < kN; ++n)
+      for (std::size_t k = 0; k < kK; ++k)
+        expected[m * kN + n] += number(a[m * kK + k]) * number(b[n * kK + k]);
+  for (const std::string version : {"13.0", "13.5"}) {
+    for (const std::uint64_t seed : {0, 1, 12345}) {
+      HopperRunner runner;
+      runner.seed = seed;
+      runner.grid = {kN / 64, kM / 64, 1};
+      runner.block = {160, 1, 1};
+      runner.width = 2;
+      const auto map_a = encode_tensor_map(map_of(runner.upload(a), kM, kK));
+      const auto map_b = encode_tensor_map(map_of(runner.upload(b), kN, kK));
+      const std::uint64_t out = runner.upload(std::vector<float>(kM * kN, -1));
+      std::vector<std::byte> packed(256 + 16);
+      std::memcpy(packed.data(), map_a.data(), 128);
+      std::memcpy(packed.data() + 128, map_b.data(), 128);
+      std::memcpy(packed.data() + 256, &out, 8);
+      const std::int32_t sizes[2] = {kN, kK};
+      std::memcpy(packed.data() + 264, sizes, 8);
+      require_fine(runner.launch(read_ptx(version), packed, "hopper_gemm"));
+      CHECK(runner.download<float>(out, kM * kN) == expected);
+    }
+  }
+}
