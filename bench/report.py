@@ -196,8 +196,8 @@ def kernels_page() -> str | None:
     loading, memory = document["module_load"], document["memory"]
     return "\n".join(lines) + (
         f"\n\nLoading a module of {loading['lines']} lines, from text to code: "
-        f"{loading['load_ms']['min']:.2f} ms. {memory['allocated'] >> 20} MB of device memory take "
-        f"{memory['resident_after_allocation'] >> 10} kB of the host's until touched.\n"
+        f"{loading['load_ms']['min']:.2f} ms. {memory['allocated'] >> 20} MB of\ndevice memory "
+        f"take {memory['resident_after_allocation'] >> 10} kB of the host's until touched.\n"
     )
 
 
@@ -218,9 +218,9 @@ def peers_page() -> str | None:
         for name in document["saxpy_1m"]
     ]
     title = (
-        f"Beside other ways to run such code without a GPU, {document['machine']['processor']}, "
+        f"Beside other ways to run such code without a GPU, {document['machine']['processor']},\n"
     )
-    title += " ms of processor time (and how many times ours):"
+    title += "ms of processor time (and how many times ours):"
     text = table(title, ("", " | ".join(works.values())), rows)
     return text.replace("|---|---|", "|---|---|---|")
 

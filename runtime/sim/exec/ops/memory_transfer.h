@@ -47,12 +47,37 @@ struct Elements {
   }
 };
 
+/// A vector of the build's width. Registers are written in pieces of this size, because what is
+/// written in smaller ones cannot be forwarded to the next instruction's vector loads.
+#if defined(__AVX512F__)
+inline constexpr std::size_t kVectorBytes = 64;
+#elif defined(__AVX2__)
+inline constexpr std::size_t kVectorBytes = 32;
+#else
+inline constexpr std::size_t kVectorBytes = 16;
+#endif
+template <typename T, std::size_t kBytes>
+struct Piece {
+  typedef T Vector __attribute__((vector_size(kBytes < kVectorBytes ? kBytes : kVectorBytes)));
+};
+
+template <std::size_t kBytes>
+[[gnu::always_inline]] inline void copy_pieces(void* to, const void* from) {
+  using Vector = typename Piece<std::uint64_t, kBytes>::Vector;
+#pragma GCC unroll 8
+  for (std::size_t i = 0; i < kBytes; i += sizeof(Vector)) {
+    Vector piece;
+    std::memcpy(&piece, static_cast<const std::byte*>(from) + i, sizeof piece);
+    std::memcpy(static_cast<std::byte*>(to) + i, &piece, sizeof piece);
+  }
+}
+
 /// `count` lanes from `lane` on, whose values follow each other in memory.
 template <typename Mem, typename Reg, int kVec, int kCount>
 [[gnu::always_inline]] inline void load_run(const Elements<Reg, kVec>& to, int lane,
                                             const std::byte* from) {
   if constexpr (kVec == 1 && sizeof(Mem) == sizeof(Reg)) {
-    std::memcpy(to.reg[0] + lane, from, kCount * sizeof(Mem));
+    copy_pieces<kCount * sizeof(Mem)>(to.reg[0] + lane, from);
   } else {
     for (int v = 0; v < kVec; ++v) {
       Reg* d = to.reg[v] + lane;
@@ -62,13 +87,11 @@ template <typename Mem, typename Reg, int kVec, int kCount>
   }
 }
 
-/// d[0 .. kCount) = value, in whole vectors: single stores would not be forwarded to the vector
-/// load that follows.
+/// d[0 .. kCount) = value.
 template <int kCount, typename T>
 [[gnu::always_inline]] inline void fill(T* d, T value) {
   if constexpr (sizeof(T) <= 8) {
-    typedef T Vector
-        __attribute__((vector_size(kCount * sizeof(T) < 64 ? kCount * sizeof(T) : 64)));
+    using Vector = typename Piece<T, kCount * sizeof(T)>::Vector;
     const Vector all = value - Vector{};
     for (std::size_t i = 0; i < kCount * sizeof(T); i += sizeof all)
       std::memcpy(reinterpret_cast<std::byte*>(d) + i, &all, sizeof all);
@@ -133,7 +156,7 @@ template <typename Mem, typename Reg, int kVec, int kCount>
 [[gnu::always_inline]] inline void store_run(std::byte* to, const Elements<Reg, kVec>& from,
                                              int lane) {
   if constexpr (kVec == 1 && sizeof(Mem) == sizeof(Reg)) {
-    std::memcpy(to, from.reg[0] + lane, kCount * sizeof(Mem));
+    copy_pieces<kCount * sizeof(Mem)>(to, from.reg[0] + lane);
   } else if constexpr (kVec == 1) {
     const Reg* s = from.reg[0] + lane;
     KW_LANES for (int i = 0; i < kCount; ++i)
