@@ -3,13 +3,13 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
 #include <iterator>
 
 #include "base/byte_reader.h"
 #include "base/errors.h"
 #include "base/format.h"
 #include "base/hash.h"
+#include "base/whole_file.h"
 #include "jit/source/nearest_name.h"
 
 namespace kernwright {
@@ -263,12 +263,9 @@ ObjectCode ObjectCode::deserialize(std::string_view bytes) {
 
 void ObjectCode::save(const std::filesystem::path& path) const {
   const std::string bytes = serialize();
-  std::ofstream stream(path, std::ios::binary | std::ios::trunc);
-  if (!stream)
-    throw Error(format("object code cannot be saved: {} cannot be opened", path.string()));
-  stream.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  stream.close();
-  if (!stream) throw Error(format("object code cannot be saved: writing {} failed", path.string()));
+  if (!write_whole_file(path.string(), bytes)) {
+    throw Error(format("object code cannot be saved: {} cannot be written", path.string()));
+  }
 }
 
 ObjectCode ObjectCode::load(const std::filesystem::path& path) {
@@ -280,13 +277,10 @@ ObjectCode ObjectCode::load(const std::filesystem::path& path) {
   if (error || size > kMaxFileBytes) {
     throw Error(format("object code cannot be loaded: {} has {} bytes", path.string(), size));
   }
-  std::ifstream stream(path, std::ios::binary);
-  const std::string bytes(std::istreambuf_iterator<char>(stream), {});
-  if (!stream && bytes.size() != size) {
-    throw Error(format("object code cannot be loaded: {} cannot be read", path.string()));
-  }
+  const auto bytes = read_whole_file(path.string());
+  if (!bytes) throw Error(format("object code cannot be loaded: {} cannot be read", path.string()));
   try {
-    return deserialize(bytes);
+    return deserialize(*bytes);
   } catch (const Error& reason) {
     throw Error(format("{} cannot be loaded: {}", path.string(), reason.what()));
   }

@@ -3,13 +3,13 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <optional>
 #include <set>
 
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/whole_file.h"
 #include "jit/source/source_lexer.h"
 
 namespace kernwright {
@@ -22,9 +22,7 @@ constexpr std::size_t kMaxFiles = 4000;
 std::optional<std::string> read_file(const fs::path& path) {
   std::error_code error;
   if (!fs::is_regular_file(path, error)) return std::nullopt;
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream) return std::nullopt;
-  return std::string(std::istreambuf_iterator<char>(stream), {});
+  return read_whole_file(path.string());
 }
 
 class Walker {

@@ -3,8 +3,8 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
 #include <cerrno>
-#include <fstream>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -14,6 +14,7 @@
 #include "base/file_system.h"
 #include "base/format.h"
 #include "base/log.h"
+#include "base/whole_file.h"
 
 namespace kernwright {
 namespace {
@@ -121,12 +122,15 @@ void record_request(const CodeRequest& request) {
 }
 
 std::vector<PackItem> read_record(const std::filesystem::path& path) {
-  std::ifstream stream(path);
-  if (!stream) throw Error(format("the record {} cannot be opened", path.string()));
+  const auto text = read_whole_file(path.string());
+  if (!text) throw Error(format("the record {} cannot be opened", path.string()));
   std::vector<PackItem> items;
   std::set<std::string> known;
-  std::string line;
-  for (int number = 1; std::getline(stream, line); ++number) {
+  std::size_t begin = 0;
+  for (int number = 1; begin < text->size(); ++number) {
+    const auto end = std::min(text->find('\n', begin), text->size());
+    const std::string line = text->substr(begin, end - begin);
+    begin = end + 1;
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     try {
       Json json = Json::parse(line);

@@ -5,12 +5,12 @@
 #include <array>
 #include <chrono>
 #include <cstdlib>
-#include <fstream>
 #include <iterator>
 #include <set>
 #include <string_view>
 
 #include "base/errors.h"
+#include "base/whole_file.h"
 #include "core/device.h"
 #include "driver/nvrtc_loader.h"
 #include "jit/cache/include_closure.h"
@@ -73,8 +73,7 @@ std::vector<std::string> header_names(const Program& program, const IncludeClosu
 }
 
 std::string read_text(const std::string& path) {
-  std::ifstream stream(path, std::ios::binary);
-  return std::string(std::istreambuf_iterator<char>(stream), {});
+  return read_whole_file(path).value_or(std::string());
 }
 
 }  // namespace

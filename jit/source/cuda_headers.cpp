@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <map>
 #include <mutex>
 
 #include "base/format.h"
 #include "base/secure_directory.h"
+#include "base/whole_file.h"
 
 namespace kernwright {
 namespace {
@@ -136,13 +136,12 @@ void add_library(CudaHeaders& headers, const std::vector<std::string>& toolkits)
 /// does not tell its release counts as fitting.
 std::vector<std::string> fitting(const std::vector<std::string>& toolkits, int major) {
   const auto is_other = [major](const std::string& root) {
-    std::ifstream header(fs::path(root) / "include/cuda.h");
-    constexpr std::string_view kDefine = "#define CUDA_VERSION ";
-    for (std::string line; std::getline(header, line);) {
-      if (!line.starts_with(kDefine)) continue;
-      return std::atoi(line.c_str() + kDefine.size()) / 1000 != major;
-    }
-    return false;
+    const std::string path = fs::path(root) / "include/cuda.h";
+    const std::string header = "\n" + read_whole_file(path).value_or(std::string());
+    constexpr std::string_view kDefine = "\n#define CUDA_VERSION ";
+    const auto at = header.find(kDefine);
+    if (at == std::string::npos) return false;
+    return std::atoi(header.c_str() + at + kDefine.size()) / 1000 != major;
   };
   std::vector<std::string> result;
   std::remove_copy_if(toolkits.begin(), toolkits.end(), std::back_inserter(result), is_other);

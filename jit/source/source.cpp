@@ -1,11 +1,11 @@
 // Reads and checks source texts.
 #include "jit/source/source.h"
 
-#include <fstream>
 #include <iterator>
 
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/whole_file.h"
 
 namespace kernwright {
 
@@ -23,11 +23,10 @@ Source Source::from_file(const std::filesystem::path& path) {
     throw InvalidArgument(format("source file {} has {} bytes; the limit is {}", path.string(),
                                  bytes, kMaxSourceBytes));
   }
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream) throw InvalidArgument(format("source file {} cannot be opened", path.string()));
+  auto text = read_whole_file(path.string());
+  if (!text) throw InvalidArgument(format("source file {} cannot be read", path.string()));
   Source source;
-  source.text.assign(std::istreambuf_iterator<char>(stream), {});
-  if (stream.bad()) throw InvalidArgument(format("source file {} cannot be read", path.string()));
+  source.text = std::move(*text);
   source.name = path.string();
   const auto absolute = std::filesystem::absolute(path, error);
   source.directory = (error ? path : absolute).parent_path().lexically_normal().string();

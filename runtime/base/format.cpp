@@ -2,6 +2,8 @@
 #include "base/format.h"
 
 #ifndef FMT_HEADER_ONLY
+// Numbers are written the same in all locales; the C++ library's would come along for nothing.
+#define FMT_STATIC_THOUSANDS_SEPARATOR ','
 #include <fmt/format-inl.h>
 
 // NOTE: what fmt's headers declare and leave to its library; other releases need another list
@@ -11,8 +13,6 @@ namespace detail {
 
 template FMT_API dragonbox::decimal_fp<float> dragonbox::to_decimal(float value) noexcept;
 template FMT_API dragonbox::decimal_fp<double> dragonbox::to_decimal(double value) noexcept;
-template FMT_API locale_ref::locale_ref(const std::locale& locale);
-template FMT_API std::locale locale_ref::get<std::locale>() const;
 template FMT_API thousands_sep_result<char> thousands_sep_impl(locale_ref locale);
 template FMT_API char decimal_point_impl(locale_ref locale);
 template FMT_API void buffer<char>::append(const char* begin, const char* end);
