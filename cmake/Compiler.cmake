@@ -10,8 +10,15 @@ if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
 endif()
 
-# The interpreter's op families ask for more (runtime/sim); everything else builds faster so.
+# What is hot asks for more (runtime/sim), the rest of the rooms for less (kernwright_room).
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
+
+# For code that is not hot: the wheel has a limit (scripts/check_wheel.py). NOTE: without the macro,
+# such sources share the precompiled headers of the others.
+set(kernwright_small_flags
+  "$<$<AND:$<CXX_COMPILER_ID:GNU>,$<CONFIG:Release>>:-Os;-U__OPTIMIZE_SIZE__>")
+# Of what the linker gets it drops the functions that nothing uses (bindings/CMakeLists.txt).
+set(kernwright_section_flags -ffunction-sections -fdata-sections)
 
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)

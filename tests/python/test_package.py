@@ -1,5 +1,7 @@
 """What importing the package does, and what it offers."""
 
+import pathlib
+import struct
 import subprocess
 import sys
 
@@ -74,3 +76,18 @@ def test_element_types_have_names():
     assert kw.float32 is np.float32
     assert kw.bfloat16 is ml_dtypes.bfloat16
     assert kw.float8_e4m3fn is ml_dtypes.float8_e4m3fn
+
+
+def loaded_bytes(path):
+    """What an ELF file of 64 bits holds for the loader: its size once it is stripped, nearly."""
+    data = pathlib.Path(path).read_bytes()
+    assert data[:5] == b"\x7fELF\x02"
+    offset, size, count = struct.unpack_from("<Q14xHH", data, 32)
+    headers = (struct.unpack_from("<IIQQQQQQ", data, offset + i * size) for i in range(count))
+    return sum(header[5] for header in headers if header[0] == 1)
+
+
+def test_extension_stays_small():
+    from kernwright import _core
+
+    assert 1_000_000 < loaded_bytes(_core.__file__) < 8_200_000

@@ -215,7 +215,7 @@ Progress BlockRunner::State::stuck() {
       holder = &warp;
     }
   }
-  holder->mask = first->mask;
+  holder->set_mask(first->mask);
   holder->code = launch.program->full.data();
   holder->fault(holder->code + first->pc, FaultKind::sync, std::countr_zero(first->mask), 0, 0,
                 stuck_text(first->state));

@@ -10,25 +10,39 @@
 #include <iterator>
 #include <string>
 
-// One declaration and one list of every family for each build of exec/ops.
-#define KW_FAMILY(name) OpPair select_##name(const ptx::Instruction&, const OperandWidths&);
+// Declarations and lists of the families for each instruction set. Wide ones have no build of their
+// own for AVX-512, the rest the baseline build alone.
+#define KW_SELECT(name) OpPair select_##name(const ptx::Instruction&, const OperandWidths&);
 #define KW_DECLARE_ISA(isa)                  \
   namespace kernwright::sim::isa_##isa {     \
     OpPair internal_control(Internal which); \
     OpPair internal_move(Internal which);    \
     OpFn select_fixed(const ptx::Instruction&, const OperandWidths&);
+#define KW_FAST_FAMILY KW_SELECT
+#define KW_WIDE_FAMILY KW_SELECT
+#define KW_FAMILY KW_SELECT
+#define KW_FAST_SOURCE(name)
 KW_DECLARE_ISA(baseline)
 #include "sim/exec/ops/families.inc"
 }
 #if defined(__x86_64__)
+#undef KW_FAMILY
+#define KW_FAMILY(name)
 KW_DECLARE_ISA(avx2)
 #include "sim/exec/ops/families.inc"
 }
+#undef KW_WIDE_FAMILY
+#define KW_WIDE_FAMILY(name)
 KW_DECLARE_ISA(avx512)
 #include "sim/exec/ops/families.inc"
 }
 #endif
 #undef KW_FAMILY
+#undef KW_WIDE_FAMILY
+#undef KW_FAST_FAMILY
+#define KW_FAMILY(name) isa_baseline::select_##name,
+#define KW_WIDE_FAMILY(name) KW_WIDE_ISA::select_##name,
+#define KW_FAST_FAMILY(name) KW_FAST_ISA::select_##name,
 
 namespace kernwright::sim {
 namespace {
@@ -43,22 +57,24 @@ struct IsaBuild {
   OpFn (*fixed)(const ptx::Instruction&, const OperandWidths&);
 };
 
-#define KW_FAMILY(name) isa_baseline::select_##name,
+#define KW_WIDE_ISA isa_baseline
+#define KW_FAST_ISA isa_baseline
 constexpr Selector kBaseline[] = {
 #include "sim/exec/ops/families.inc"
 };
-#undef KW_FAMILY
 #if defined(__x86_64__)
-#define KW_FAMILY(name) isa_avx2::select_##name,
+#undef KW_WIDE_ISA
+#undef KW_FAST_ISA
+#define KW_WIDE_ISA isa_avx2
+#define KW_FAST_ISA isa_avx2
 constexpr Selector kAvx2[] = {
 #include "sim/exec/ops/families.inc"
 };
-#undef KW_FAMILY
-#define KW_FAMILY(name) isa_avx512::select_##name,
+#undef KW_FAST_ISA
+#define KW_FAST_ISA isa_avx512
 constexpr Selector kAvx512[] = {
 #include "sim/exec/ops/families.inc"
 };
-#undef KW_FAMILY
 
 bool has_avx2() {
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&

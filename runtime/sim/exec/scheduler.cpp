@@ -89,13 +89,9 @@ const Op* activate(Warp& warp) {
   warp.frame = split.frame;
   warp.window = split.window;
   warp.stop = Stop::none;
-  warp.mask = split.mask;
-  if (split.mask == kAllLanes) {
-    warp.code = warp.program->full.data();
-  } else {
-    warp.set_mask(split.mask);
-    warp.code = warp.program->masked.data();
-  }
+  // NOTE: full code needs the words of lane_mask too: families built for size have masked handlers.
+  if (split.mask != kAllLanes || warp.mask != kAllLanes) warp.set_mask(split.mask);
+  warp.code = split.mask == kAllLanes ? warp.program->full.data() : warp.program->masked.data();
   return warp.code + split.pc;
 }
 

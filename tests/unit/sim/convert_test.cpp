@@ -81,7 +81,7 @@ template <typename Expected>
 void check_all(const std::string& text, const std::vector<Lanes>& sources, int bytes,
                Expected expected) {
   constexpr std::uint64_t kBefore = 0x1122334455667788;
-  for (const IsaFamilies& build : isa_builds()) {
+  for (const IsaBuild& build : isa_builds()) {
     CAPTURE(build.name);
     CAPTURE(text);
     OneInstruction instruction(build, text);

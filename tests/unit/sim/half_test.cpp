@@ -94,7 +94,7 @@ void check_halves(const std::string& opcode, const HalfCase& half, int inputs, s
     std::string text = opcode + "." + type + " " + r + "1";
     for (int i = 0; i < inputs; ++i) text += ", " + r + std::to_string(i + 2);
     CAPTURE(text);
-    for (const IsaFamilies& build : isa_builds()) {
+    for (const IsaBuild& build : isa_builds()) {
       CAPTURE(build.name);
       OneInstruction instruction(build, text + ";");
       REQUIRE(instruction.known());
@@ -272,7 +272,7 @@ TEST_CASE("half: comparisons, scalar and packed") {
         if (base == "gt") return order > 0;
         return order >= 0;
       };
-      for (const IsaFamilies& build : isa_builds()) {
+      for (const IsaBuild& build : isa_builds()) {
         CAPTURE(build.name);
         CAPTURE(name);
         Lanes a{}, b{}, c{};

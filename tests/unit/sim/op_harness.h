@@ -5,6 +5,7 @@
 #include "ptx_fixture.h"
 #include "sim/exec/dispatch.h"
 #include "sim/exec/warp.h"
+#include "unit/base/environment_guard.h"
 
 #include <array>
 #include <cstring>
@@ -12,53 +13,25 @@
 #include <string_view>
 #include <vector>
 
-#define KW_TEST_FAMILIES(F) \
-  F(convert_integers)       \
-  F(convert_from_integer)   \
-  F(convert_to_integer)     \
-  F(convert_floating) F(convert_small) F(half) F(half_extremum) F(half_function) F(half_compare)
-#define KW_TEST_DECLARE(name) OpPair select_##name(const ptx::Instruction&, const OperandWidths&);
-namespace kernwright::sim::isa_baseline {
-KW_TEST_FAMILIES(KW_TEST_DECLARE)
-}
-#if defined(__x86_64__)
-namespace kernwright::sim::isa_avx2 {
-KW_TEST_FAMILIES(KW_TEST_DECLARE)
-}
-namespace kernwright::sim::isa_avx512 {
-KW_TEST_FAMILIES(KW_TEST_DECLARE)
-}
-#endif
-#undef KW_TEST_DECLARE
-
 namespace kernwright::sim::testing {
 
 using Lanes = std::array<std::uint64_t, kLanes>;
 
-struct IsaFamilies {
+/// An instruction set, by the word that chooses its build.
+struct IsaBuild {
   std::string name;
-  std::vector<Selector> families;
 };
 
 /// The builds that run on this CPU.
-inline const std::vector<IsaFamilies>& isa_builds() {
-  static const std::vector<IsaFamilies> builds = [] {
-    std::vector<IsaFamilies> list;
-#define KW_TEST_LIST(name) isa_baseline::select_##name,
-    list.push_back({"baseline", {KW_TEST_FAMILIES(KW_TEST_LIST)}});
-#undef KW_TEST_LIST
+inline const std::vector<IsaBuild>& isa_builds() {
+  static const std::vector<IsaBuild> builds = [] {
+    std::vector<IsaBuild> list{{"baseline"}};
 #if defined(__x86_64__)
-#define KW_TEST_LIST(name) isa_avx2::select_##name,
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
-      list.push_back({"avx2", {KW_TEST_FAMILIES(KW_TEST_LIST)}});
-    }
-#undef KW_TEST_LIST
-#define KW_TEST_LIST(name) isa_avx512::select_##name,
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) list.push_back({"avx2"});
     if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512cd")) {
-      list.push_back({"avx512", {KW_TEST_FAMILIES(KW_TEST_LIST)}});
+      list.push_back({"avx512"});
     }
-#undef KW_TEST_LIST
 #endif
     return list;
   }();
@@ -68,7 +41,7 @@ inline const std::vector<IsaFamilies>& isa_builds() {
 /// One instruction, written with the registers of ptx::testing::kRegisters.
 class OneInstruction {
  public:
-  OneInstruction(const IsaFamilies& build, std::string_view text)
+  OneInstruction(const IsaBuild& build, std::string_view text)
       : module_(ptx::testing::parse_instruction(text)) {
     const ptx::Function& function = module_->functions[0];
     instruction_ = &function.body[0];
@@ -80,10 +53,8 @@ class OneInstruction {
       widths_.bytes[i] = static_cast<std::uint8_t>(type == ptx::Type::pred ? kPredicateWidth
                                                                            : ptx::bits(type) / 8);
     }
-    for (const Selector select : build.families) {
-      pair_ = select(*instruction_, widths_);
-      if (pair_.full != nullptr) break;
-    }
+    const test::EnvironmentGuard isa("KERNWRIGHT_SIM_ISA", build.name.c_str());
+    pair_ = select_handlers(*instruction_, widths_);
   }
 
   bool known() const { return pair_.full != nullptr && pair_.masked != nullptr; }

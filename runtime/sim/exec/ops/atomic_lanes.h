@@ -60,11 +60,18 @@ template <bool kHost, bool kMasked, typename F, typename Mem, typename Reg, int 
   });
 }
 
+/// Address of the first active lane's bytes; null after a fault.
+template <bool kMasked>
+[[gnu::noinline]] std::byte* atomic_base(const Op* op, Warp& warp, MemorySite& site,
+                                         std::uint32_t bytes) {
+  std::byte* const base = plan<kMasked, Form::any>(op, warp, site, bytes);
+  return base != nullptr ? base : replan(op, warp, site, {AccessKind::atomic, bytes});
+}
+
 template <bool kMasked, typename F, typename FGlobal, typename Mem, typename Reg, int kVec>
 const Op* atomic(const Op* op, Warp& warp) {
   MemorySite& site = warp.worker->sites.data()[op->site];
-  std::byte* base = plan<kMasked, Form::any>(op, warp, site, sizeof(Mem) * kVec);
-  if (base == nullptr) base = replan(op, warp, site, {AccessKind::atomic, sizeof(Mem) * kVec});
+  std::byte* base = atomic_base<kMasked>(op, warp, site, sizeof(Mem) * kVec);
   if (base == nullptr) return nullptr;
   if (kVec == 1 && in_shared(op, site)) {  // vectors are rare: one path is enough
     atomic_lanes<false, kMasked, F, Mem, Reg, 1>(op, warp, base, site);
@@ -78,7 +85,7 @@ const Op* atomic(const Op* op, Warp& warp) {
 /// happens outside shared memory where that differs.
 template <typename F, typename Mem, typename Reg, int kVec = 1, typename FGlobal = F>
 OpPair atomic_pair() {
-  return {&atomic<false, F, FGlobal, Mem, Reg, kVec>, &atomic<true, F, FGlobal, Mem, Reg, kVec>};
+  return {&atomic<kFull, F, FGlobal, Mem, Reg, kVec>, &atomic<true, F, FGlobal, Mem, Reg, kVec>};
 }
 
 inline bool is_atomic(const ptx::Instruction& instruction) {

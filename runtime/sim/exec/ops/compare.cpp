@@ -72,10 +72,19 @@ struct Test {
 };
 
 template <Compare kCompare, typename T, typename Prepare>
-std::uint32_t test_lanes(const Op* op, Warp& warp) {
+[[gnu::always_inline]] inline std::uint32_t test_lanes(const Op* op, Warp& warp) {
   return compare_lanes(warp.reg<T>(op->a), warp.reg<T>(op->b),
                        [](T a, T b) { return Test<kCompare>{}(Prepare{}(a), Prepare{}(b)); });
 }
+
+/// One copy of the loop for the rarer handlers.
+template <Compare kCompare, typename T, typename Prepare>
+[[gnu::noinline]] std::uint32_t call_test_lanes(const Op* op, Warp& warp) {
+  return test_lanes<kCompare, T, Prepare>(op, warp);
+}
+
+/// Which loop the rarer handlers call.
+using TestLanes = std::uint32_t (*)(const Op* op, Warp& warp);
 
 std::uint32_t combine(BoolOp how, std::uint32_t bits, std::uint32_t with) {
   switch (how) {
@@ -98,9 +107,9 @@ const Op* setp(const Op* op, Warp& warp) {
 }
 
 /// p = test BOOL c, q = !test BOOL c. Op::flags: 1 = q is wanted, above it the BoolOp.
-template <bool kMasked, Compare kCompare, typename T, typename Prepare>
+template <bool kMasked, TestLanes kTest>
 const Op* setp_both(const Op* op, Warp& warp) {
-  const std::uint32_t bits = test_lanes<kCompare, T, Prepare>(op, warp);
+  const std::uint32_t bits = kTest(op, warp);
   const auto how = static_cast<BoolOp>(op->flags >> 1);
   const std::uint32_t with = how == BoolOp::none ? 0 : warp.pred(op->c);
   write_predicate<kMasked>(warp, op->d, combine(how, bits, with));
@@ -109,11 +118,11 @@ const Op* setp_both(const Op* op, Warp& warp) {
 }
 
 /// d = all ones or 1.0f where the test holds, else 0. Op::flags: 1 = float, above it the BoolOp.
-template <bool kMasked, Compare kCompare, typename T, typename Prepare>
+template <bool kMasked, TestLanes kTest>
 const Op* set(const Op* op, Warp& warp) {
   const auto how = static_cast<BoolOp>(op->flags >> 1);
   const std::uint32_t with = how == BoolOp::none ? 0 : warp.pred(op->c);
-  const std::uint32_t bits = combine(how, test_lanes<kCompare, T, Prepare>(op, warp), with);
+  const std::uint32_t bits = combine(how, kTest(op, warp), with);
   const std::uint32_t on = (op->flags & 1) != 0 ? 0x3f800000u : ~0u;
   write_lanes<kMasked, std::uint32_t>(warp, op->d,
                                       [=](int i) { return ((bits >> i) & 1) != 0 ? on : 0u; });
@@ -122,17 +131,16 @@ const Op* set(const Op* op, Warp& warp) {
 
 template <Compare kCompare, typename T, typename Prepare>
 OpPair make_compare(const ptx::Instruction& inst) {
+  constexpr TestLanes kTest = call_test_lanes<kCompare, T, Prepare>;
   const auto how = static_cast<std::uint32_t>(inst.modifiers.bool_op) << 1;
   if (inst.row->handler == ptx::Handler::set) {
     const bool to_float = inst.modifiers.type[0] == ptx::Type::f32;
-    return {set<false, kCompare, T, Prepare>, set<true, kCompare, T, Prepare>,
-            how | (to_float ? 1u : 0u)};
+    return {set<kFull, kTest>, set<true, kTest>, how | (to_float ? 1u : 0u)};
   }
   const bool pair = inst.operands[0].kind == ptx::OperandKind::reg_pair;
   if (!pair && how == 0)
-    return {setp<false, kCompare, T, Prepare>, setp<true, kCompare, T, Prepare>};
-  return {setp_both<false, kCompare, T, Prepare>, setp_both<true, kCompare, T, Prepare>,
-          how | (pair ? 1u : 0u)};
+    return {setp<kFull, kCompare, T, Prepare>, setp<true, kCompare, T, Prepare>};
+  return {setp_both<kFull, kTest>, setp_both<true, kTest>, how | (pair ? 1u : 0u)};
 }
 
 template <typename T, typename Prepare = Kept>
@@ -243,7 +251,7 @@ OpPair select_compare(const ptx::Instruction& inst, const OperandWidths&) {
     }
     case Handler::selp:
       return by_width(mods.type[0], []<typename T>() {
-        return OpPair{selp<false, T>, selp<true, T>};
+        return OpPair{selp<kFull, T>, selp<true, T>};
       });
     case Handler::slct:
       return select_slct(mods);

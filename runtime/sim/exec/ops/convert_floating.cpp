@@ -74,17 +74,22 @@ struct Convert {
   }
 };
 
+/// Of .sat only the forms that have loops of their own come here: see is_common().
 template <Type kTo, Type kFrom, Rounding kIntegral>
 OpPair by_flags(const ptx::Modifiers& mods) {
   using D = typename Lane<kTo>::Register;
   using S = typename Lane<kFrom>::Register;
   constexpr bool kSingle = kTo == Type::f32 || kFrom == Type::f32;
-  if (kSingle && mods.ftz) {
-    return mods.sat ? unary_pair<Convert<kTo, kFrom, kIntegral, kSingle, true>, D, S>()
-                    : unary_pair<Convert<kTo, kFrom, kIntegral, kSingle, false>, D, S>();
+  if constexpr (kTo == kFrom) {
+    if (mods.sat) {
+      return kSingle && mods.ftz ? unary_pair<Convert<kTo, kFrom, kIntegral, kSingle, true>, D, S>()
+                                 : unary_pair<Convert<kTo, kFrom, kIntegral, false, true>, D, S>();
+    }
   }
-  return mods.sat ? unary_pair<Convert<kTo, kFrom, kIntegral, false, true>, D, S>()
-                  : unary_pair<Convert<kTo, kFrom, kIntegral, false, false>, D, S>();
+  if constexpr (kSingle) {
+    if (mods.ftz) return unary_pair<Convert<kTo, kFrom, kIntegral, true, false>, D, S>();
+  }
+  return unary_pair<Convert<kTo, kFrom, kIntegral, false, false>, D, S>();
 }
 
 /// The same type on both sides: a copy, or a rounding to integral values.
@@ -130,7 +135,7 @@ std::uint64_t narrow_nan(double x, Type type) {
   }
 }
 
-/// Narrowing with a directed rounding, lane by lane; Op::flags is a ConvertFlags.
+/// The rarer forms, lane by lane; Op::flags is a ConvertFlags.
 template <bool kMasked>
 const Op* convert_any(const Op* op, Warp& warp) {
   const ConvertFlags flags(op->flags);
@@ -149,6 +154,15 @@ const Op* convert_any(const Op* op, Warp& warp) {
   return op + 1;
 }
 
+/// Whether a loop of its own is worth its size: directed roundings, and .sat between two types, are
+/// rare.
+bool is_common(const ptx::Modifiers& mods) {
+  const bool directed = mods.rounding == Rounding::rz || mods.rounding == Rounding::rm ||
+                        mods.rounding == Rounding::rp;
+  const bool between = mods.type[0] != mods.type[1];
+  return !directed && !mods.relu && !mods.satfinite && !(mods.sat && between);
+}
+
 }  // namespace
 
 OpPair select_convert_floating(const ptx::Instruction& inst, const OperandWidths& widths) {
@@ -156,9 +170,7 @@ OpPair select_convert_floating(const ptx::Instruction& inst, const OperandWidths
   const ptx::Modifiers& mods = inst.modifiers;
   const Type to = mods.type[0];
   if (!is_floating(to) || !is_floating(mods.type[1])) return {};
-  const bool directed = mods.rounding == Rounding::rz || mods.rounding == Rounding::rm ||
-                        mods.rounding == Rounding::rp;
-  if (directed || mods.relu || mods.satfinite) {
+  if (!is_common(mods)) {
     return {convert_any<false>, convert_any<true>, ConvertFlags::make(inst, widths)};
   }
   switch (to) {

@@ -107,7 +107,7 @@ const Op* float_op(const Op* op, Warp& warp) {
 
 template <typename F, int kInputs, typename T>
 OpPair float_pair() {
-  return {float_op<false, F, kInputs, T>, float_op<true, F, kInputs, T>};
+  return {float_op<kFull, F, kInputs, T>, float_op<true, F, kInputs, T>};
 }
 
 template <typename F, int kInputs>

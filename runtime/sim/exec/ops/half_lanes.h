@@ -40,34 +40,35 @@ struct HalfFormat {
 using Binary16 = HalfFormat<false>;
 using Brain16 = HalfFormat<true>;
 
-/// Runs `f(index)` over kCount halves and writes the results to the active lanes.
-template <bool kMasked, int kCount, typename F>
-[[gnu::always_inline]] inline void write_halves(Warp& warp, std::uint32_t offset, F f) {
-  alignas(64) Half results[kCount];
-  KW_LANES for (int i = 0; i < kCount; ++i) results[i] = f(i);
-  if constexpr (!kMasked) {
-    std::memcpy(warp.reg<Half>(offset), results, sizeof results);
-  } else if constexpr (kCount == kLanes) {
-    Half* d = warp.reg<Half>(offset);
-    blend_lanes(d, warp.mask, results, d);
-  } else {
-    alignas(64) std::uint32_t pairs[kLanes];
-    std::memcpy(pairs, results, sizeof results);
-    auto* d = warp.reg<std::uint32_t>(offset);
-    blend_lanes(d, warp.mask, pairs, d);
+/// results[i] = F of `count` halves, a multiple of the lanes. One copy for the four handlers.
+template <int kInputs, typename F>
+[[gnu::noinline]] void compute_halves(Half* results, int count, const Half* a, const Half* b,
+                                      const Half* c) {
+  for (int done = 0; done < count; done += kLanes) {
+    KW_LANES for (int i = done; i < done + kLanes; ++i) {
+      if constexpr (kInputs == 1) results[i] = F::run(a[i]);
+      if constexpr (kInputs == 2) results[i] = F::run(a[i], b[i]);
+      if constexpr (kInputs == 3) results[i] = F::run(a[i], b[i], c[i]);
+    }
   }
 }
 
 template <bool kMasked, int kCount, int kInputs, typename F>
 const Op* half_op(const Op* op, Warp& warp) {
-  const Half* a = warp.reg<Half>(op->a);
-  const Half* b = warp.reg<Half>(op->b);
-  const Half* c = warp.reg<Half>(op->c);
-  write_halves<kMasked, kCount>(warp, op->d, [=](int i) {
-    if constexpr (kInputs == 1) return F::run(a[i]);
-    if constexpr (kInputs == 2) return F::run(a[i], b[i]);
-    if constexpr (kInputs == 3) return F::run(a[i], b[i], c[i]);
-  });
+  alignas(64) Half results[kCount];
+  compute_halves<kInputs, F>(results, kCount, warp.reg<Half>(op->a), warp.reg<Half>(op->b),
+                             warp.reg<Half>(op->c));
+  if constexpr (!kMasked) {
+    std::memcpy(warp.reg<Half>(op->d), results, sizeof results);
+  } else if constexpr (kCount == kLanes) {
+    Half* d = warp.reg<Half>(op->d);
+    blend_lanes(d, warp.mask, results, d);
+  } else {
+    alignas(64) std::uint32_t pairs[kLanes];
+    std::memcpy(pairs, results, sizeof results);
+    auto* d = warp.reg<std::uint32_t>(op->d);
+    blend_lanes(d, warp.mask, pairs, d);
+  }
   return op + 1;
 }
 
@@ -85,9 +86,9 @@ inline bool is_half(ptx::Type type) {
 template <typename F, int kInputs>
 OpPair half_pair(ptx::Type type) {
   if (is_packed(type)) {
-    return {half_op<false, 2 * kLanes, kInputs, F>, half_op<true, 2 * kLanes, kInputs, F>};
+    return {half_op<kFull, 2 * kLanes, kInputs, F>, half_op<true, 2 * kLanes, kInputs, F>};
   }
-  return {half_op<false, kLanes, kInputs, F>, half_op<true, kLanes, kInputs, F>};
+  return {half_op<kFull, kLanes, kInputs, F>, half_op<true, kLanes, kInputs, F>};
 }
 
 }  // namespace kernwright::sim::KW_SIM_NS

@@ -31,6 +31,14 @@
 
 namespace kernwright::sim::KW_SIM_NS {
 
+/// What full handlers of most families are made with for their parameter kMasked: builds for size
+/// have one handler, the masked one, for both.
+#ifdef KW_SIM_SMALL
+inline constexpr bool kFull = true;
+#else
+inline constexpr bool kFull = false;
+#endif
+
 /// Bit i of the result = (flags[i] != 0), where flags hold 0 or -1 as wide as T.
 template <typename T>
 inline std::uint32_t pack_mask(const T* flags) {
@@ -193,27 +201,27 @@ const Op* ternary_serial(const Op* op, Warp& warp) {
 
 template <typename F, typename D, typename A = D>
 OpPair unary_pair() {
-  return {&unary<false, F, D, A>, &unary<true, F, D, A>};
+  return {&unary<kFull, F, D, A>, &unary<true, F, D, A>};
 }
 template <typename F, typename D, typename A = D, typename B = A>
 OpPair binary_pair() {
-  return {&binary<false, F, D, A, B>, &binary<true, F, D, A, B>};
+  return {&binary<kFull, F, D, A, B>, &binary<true, F, D, A, B>};
 }
 template <typename F, typename D, typename A = D, typename B = A, typename C = A>
 OpPair ternary_pair() {
-  return {&ternary<false, F, D, A, B, C>, &ternary<true, F, D, A, B, C>};
+  return {&ternary<kFull, F, D, A, B, C>, &ternary<true, F, D, A, B, C>};
 }
 template <typename F, typename D, typename A = D>
 OpPair unary_serial_pair() {
-  return {&unary_serial<false, F, D, A>, &unary_serial<true, F, D, A>};
+  return {&unary_serial<kFull, F, D, A>, &unary_serial<true, F, D, A>};
 }
 template <typename F, typename D, typename A = D, typename B = A>
 OpPair binary_serial_pair() {
-  return {&binary_serial<false, F, D, A, B>, &binary_serial<true, F, D, A, B>};
+  return {&binary_serial<kFull, F, D, A, B>, &binary_serial<true, F, D, A, B>};
 }
 template <typename F, typename D, typename A = D, typename B = A, typename C = A>
 OpPair ternary_serial_pair() {
-  return {&ternary_serial<false, F, D, A, B, C>, &ternary_serial<true, F, D, A, B, C>};
+  return {&ternary_serial<kFull, F, D, A, B, C>, &ternary_serial<true, F, D, A, B, C>};
 }
 
 }  // namespace kernwright::sim::KW_SIM_NS
