@@ -5,11 +5,26 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <utility>
 
 namespace kernwright {
 namespace {
 
 constexpr std::size_t kTagBytes = sizeof(KernelTag::words);
+
+/// Texts that do not begin on their file's first line, by kernel and file. Leaked on purpose.
+struct FirstLines {
+  std::mutex mutex;
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint64_t> lines;
+};
+
+FirstLines& first_lines() {
+  static auto* const instance = new FirstLines;
+  return *instance;
+}
 
 }  // namespace
 
@@ -23,6 +38,21 @@ KernelTag::KernelTag(std::string_view name, std::string_view lowered,
   std::memcpy(text, name.data(), fits ? name.size() : kTagBytes - 4);
   if (!fits) std::memcpy(text + kTagBytes - 4, "...", 3);
   std::memcpy(words.data(), text, kTagBytes);
+  if (origin.first_line <= 1) return;
+  try {
+    FirstLines& known = first_lines();
+    const std::lock_guard lock(known.mutex);
+    known.lines[{lowered_hash, file_hash}] = first_line;
+  } catch (const std::exception&) {
+    // Without memory a finding names the line of the text alone.
+  }
+}
+
+std::uint64_t KernelTag::first_line_of(std::string_view lowered, std::string_view file) {
+  FirstLines& known = first_lines();
+  const std::lock_guard lock(known.mutex);
+  const auto found = known.lines.find({hash(lowered), hash(file)});
+  return found == known.lines.end() ? 1 : found->second;
 }
 
 std::string KernelTag::name() const {

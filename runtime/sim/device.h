@@ -35,8 +35,8 @@ void set_print_sink(PrintSink sink);
 void set_schedule_seed(std::optional<std::uint64_t> seed);
 
 /// Whether accesses to the same bytes by work that nothing orders are found (a FaultReport of kind
-/// race, at the call that runs the later one). KERNWRIGHT_CHECKS with `race` or `streams` does the
-/// same. Costs a bitmap of the bytes that each kernel touches. Turning it forgets what is known.
+/// race, at the call that runs the later one). KERNWRIGHT_CHECKS with `streams` does the same.
+/// Costs a bitmap of the bytes that each kernel touches. Turning it forgets what is known.
 void set_stream_checks(bool on);
 
 /// Whether the errors that make a context useless on a GPU (illegal address, assert, trap, ...)

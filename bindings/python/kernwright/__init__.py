@@ -122,6 +122,7 @@ __all__ = [
     "asarray",
     "cache",
     "checked",
+    "checks",
     "current_device",
     "current_stream",
     "devices",
@@ -151,10 +152,11 @@ __all__ = [
 
 
 # What most programs never use is imported when it is asked for.
-_MODULES = ("cache", "memory")
+_MODULES = ("cache", "checks", "memory")
 _LATER = {
     "annotate": "_profile",
     "cache": "cache",
+    "checks": "checks",
     "lint": "_lint",
     "memory": "memory",
     "pack": "_pack",

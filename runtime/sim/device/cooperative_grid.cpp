@@ -1,4 +1,5 @@
 // Runs the blocks of a cooperative launch side by side.
+#include "sim/check/checked_launch.h"
 #include "sim/device/grid.h"
 #include "sim/device/print.h"
 #include "sim/device/thread_pool.h"
@@ -127,7 +128,9 @@ GridResult run_cooperative_grid(const LaunchContext& launch, int width) {
   AccessLog touched;
   request.grid_workspace = workspace.address();
   if (launch.accesses != nullptr) request.accesses = &touched;
-  GridResult result = CooperativeGrid(request, std::max(1, width)).run();
+  const std::uint64_t seed = launch.checks == nullptr ? 0 : launch.checks->seed;
+  GridResult result = seed != 0 ? run_scheduled_grid(request, seed, true)
+                                : CooperativeGrid(request, std::max(1, width)).run();
   if (launch.accesses != nullptr) {
     touched.drop(workspace.address(), kWorkspaceBytes);
     launch.accesses->merge(touched);

@@ -68,6 +68,12 @@ void perform(const CopyWork& copy, AccessLog* log) {
       copy.staged.empty() ? located(source_of(copy), log) : copy.staged.data();
   std::byte* const to = located(target_of(copy), log);
   std::memmove(to, from, copy.bytes);
+  if (!platform().checks.init() || is_pageable(copy.to, copy.to_side)) return;
+  if (copy.staged.empty()) {
+    platform().checks.shadow.copy_poison(copy.to, copy.from, copy.bytes);
+  } else {
+    platform().checks.shadow.unpoison(copy.to, copy.bytes);
+  }
 }
 
 namespace {

@@ -48,6 +48,9 @@ void perform(const FillWork& fill, AccessLog* log) {
   for (std::size_t y = 0; log != nullptr && y < fill.height; ++y) {
     log->note(fill.to + y * fill.pitch, fill.width * fill.element, TouchKind::write);
   }
+  for (std::size_t y = 0; platform().checks.init() && y < fill.height; ++y) {
+    platform().checks.shadow.unpoison(fill.to + y * fill.pitch, fill.width * fill.element);
+  }
   if (fill.element == 1) fill_rows<unsigned char>(begin, fill);
   if (fill.element == 2) fill_rows<unsigned short>(begin, fill);
   if (fill.element == 4) fill_rows<unsigned>(begin, fill);

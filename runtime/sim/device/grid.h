@@ -31,4 +31,9 @@ GridResult run_cluster_grid(const LaunchContext& launch, int width);
 /// findings the first one in time is reported. Throws std::bad_alloc when it does not fit.
 GridResult run_cooperative_grid(const LaunchContext& launch, int width);
 
+/// The same on the calling thread, blocks and their warps in an order that `seed` alone chooses; a
+/// few blocks are in flight together, or all (`whole`). `launch.checks` has the same seed and is
+/// what makes warps take turns. Cooperative grids need a workspace (grid_workspace).
+GridResult run_scheduled_grid(const LaunchContext& launch, std::uint64_t seed, bool whole);
+
 }  // namespace kernwright::sim

@@ -2,6 +2,7 @@
 #include "sim/device/launch.h"
 
 #include "base/format.h"
+#include "base/log.h"
 #include "sim/device/function.h"
 #include "sim/device/grid.h"
 #include "sim/device/platform.h"
@@ -124,7 +125,9 @@ void check_resident(const Function& function, const LaunchRequest& launch) {
   require(blocks <= fitting, CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
 }
 
-GridResult execute(const KernelWork& work, const Module& module, AccessLog* log) {
+/// `unclaimed` takes findings of checks that no scope collects.
+GridResult execute(const KernelWork& work, const Module& module, AccessLog* log,
+                   std::vector<Finding>& unclaimed) {
   Context& context = *module.context;
   LaunchContext request;
   request.program = &module.code->program();
@@ -146,10 +149,25 @@ GridResult execute(const KernelWork& work, const Module& module, AccessLog* log)
   const std::lock_guard execution(platform().execution);
   const int width = platform().threads;
   const bool clustered = std::uint64_t{work.cluster[0]} * work.cluster[1] * work.cluster[2] > 1;
+  Checks& checks = platform().checks;
+  std::optional<CheckedLaunch> checked;
+  const std::uint64_t seed = checks.next_seed();
+  if (checks.current().any() || seed != 0) {
+    checked.emplace(module.code->checked(), checks.current(), checks.shadow, checks.ticks(), seed);
+    request.program = &module.code->checked().program;
+    request.checks = &*checked;
+  }
   GridResult result = work.cooperative ? run_cooperative_grid(request, width)
                       : clustered      ? run_cluster_grid(request, width)
+                      : seed != 0      ? run_scheduled_grid(request, seed, false)
                                        : run_grid(request, width);
   context.device.memory.reclaim();
+  if (checked) unclaimed = checks.deliver(checked->take());
+  if (result.fault && checks.sink != nullptr) {
+    std::vector<Finding> stopped(1);
+    stopped[0].fault = *result.fault;
+    checks.deliver(std::move(stopped));
+  }
   return result;
 }
 
@@ -202,7 +220,11 @@ void perform(const KernelWork& work, AccessLog* log) {
     fail_with(CUDA_ERROR_INVALID_HANDLE, FaultKind::use_after_free,
               "the module of kernel " + work.function->name + " was unloaded before it ran");
   }
-  GridResult result = execute(work, *module, log);
+  std::vector<Finding> unclaimed;
+  GridResult result = execute(work, *module, log, unclaimed);
+  for (const Finding& finding : unclaimed) {
+    kernwright::log(LogLevel::warning, "simulated device: {}", finding.to_string());
+  }
   deliver_print(result.printed);
   if (!result.fault) return;
   if (result.fault->kernel.empty()) result.fault->kernel = work.function->name;

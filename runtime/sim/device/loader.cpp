@@ -30,6 +30,11 @@ LoadedModule::LoadedModule(std::string text, Memory& memory) : memory_(memory) {
   }
 }
 
+const CheckedProgram& LoadedModule::checked() const {
+  if (checked_ == nullptr) checked_ = make_checked(*program_);
+  return *checked_;
+}
+
 LoadedModule::~LoadedModule() { release(); }
 
 void LoadedModule::release() noexcept {

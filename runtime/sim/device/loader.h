@@ -1,6 +1,7 @@
 // From PTX text to a program with its variables laid out in the device's memory.
 #pragma once
 
+#include "sim/check/checked_program.h"
 #include "sim/device/resources.h"
 #include "sim/ir/program.h"
 #include "sim/mem/memory.h"
@@ -29,6 +30,8 @@ class LoadedModule {
   LoadedModule& operator=(const LoadedModule&) = delete;
 
   const Program& program() const noexcept { return *program_; }
+  /// The program under checks, made when it is first asked for. Not thread-safe.
+  const CheckedProgram& checked() const;
   /// Null when the module has no variable of that name.
   const ModuleVariable* variable(const std::string& name) const;
   std::uint64_t constant_bytes() const noexcept { return constant_bytes_; }
@@ -41,6 +44,7 @@ class LoadedModule {
 
   Memory& memory_;
   std::unique_ptr<Program> program_;
+  mutable std::unique_ptr<CheckedProgram> checked_;
   std::map<std::string, ModuleVariable, std::less<>> variables_;
   std::uint64_t constant_bytes_ = 0;
 };

@@ -24,6 +24,7 @@ std::uint64_t allocate_for(Context& context, std::uint64_t bytes, const Allocati
     throw;
   }
   instance.order.forget(*address);
+  if (on_device && instance.checks.init()) instance.checks.shadow.poison(*address, bytes);
   return *address;
 }
 

@@ -61,10 +61,9 @@ Platform::Platform()
     devices.push_back(std::move(device));
   }
   if (env_is_set(Env::sim_seed)) queues.set_seed(env_number(Env::sim_seed));
-  const auto checks = env_list(Env::checks);
-  order.turn(std::any_of(checks.begin(), checks.end(), [](const std::string& word) {
-    return word == "race" || word == "streams";
-  }));
+  const auto words = env_list(Env::checks);
+  order.turn(std::find(words.begin(), words.end(), "streams") != words.end());
+  checks.turn(check_set(words));
 }
 
 SimDevice& Platform::device(CUdevice ordinal) {

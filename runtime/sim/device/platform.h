@@ -4,6 +4,7 @@
 #include "driver/driver_api.h"
 #include "sim/check/stream_order.h"
 #include "sim/device/captures.h"
+#include "sim/device/checks.h"
 #include "sim/device/graph.h"
 #include "sim/device/handle_table.h"
 #include "sim/device/objects.h"
@@ -57,6 +58,7 @@ class Platform {
   WorkQueues queues;
   Captures captures;
   StreamOrder order;
+  Checks checks;
 
   std::mutex allocations_mutex;  ///< guards allocations
   std::map<std::uint64_t, AllocationInfo> allocations;

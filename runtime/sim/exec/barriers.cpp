@@ -2,6 +2,7 @@
 #include "sim/exec/barriers.h"
 
 #include "base/format.h"
+#include "sim/check/block_check.h"
 #include "sim/exec/scheduler.h"
 #include "sim/ir/program.h"
 
@@ -92,6 +93,9 @@ bool Barriers::release(Block& block) {
     const auto id = static_cast<std::uint32_t>(std::countr_zero(m));
     One& barrier = all[id];
     if (!is_complete(barrier, block)) continue;
+    if (BlockCheck* const check = block.warps[0].worker->check; check != nullptr) {
+      check->release(block, id, barrier);
+    }
     const Tally sum = barrier.reduces ? tally(barrier) : Tally{};
     for (std::uint32_t w = 0; w < block.warp_count; ++w) {
       Warp::Schedule& schedule = *block.warps[w].schedule;
@@ -142,6 +146,9 @@ const Op* Warp::barrier(const Op* op, const Arrival& arrival) {
   barrier.arrived[index] |= group;
   barrier.votes[index] |= arrival.votes & group;
   barrier.reduces |= arrival.reduce;
+  if (worker->check != nullptr) {
+    worker->check->arrive(op, *this, id, group, arrival.wait, threads != 0);
+  }
   const std::uint32_t here = op_index(op);
   if (group != mask) schedule->fork(*this, mask & ~group, here);
   Split& split = schedule->current();

@@ -2,6 +2,7 @@
 #include "sim/exec/block_runner.h"
 
 #include "base/format.h"
+#include "sim/check/block_check.h"
 #include "sim/exec/barriers.h"
 #include "sim/exec/cluster.h"
 #include "sim/exec/scheduler.h"
@@ -21,6 +22,7 @@ struct BlockRunner::State {
   Worker worker;
   Block block;
   Barriers barriers;
+  std::unique_ptr<BlockCheck> check;
   std::vector<Warp::Schedule> schedules;
   std::vector<Warp> warps;
   std::vector<std::uint32_t> lanes;  ///< per warp: those that stand for threads
@@ -131,6 +133,13 @@ BlockRunner::BlockRunner(const LaunchContext& launch, std::uint32_t sm)
   // Aligned to a cache line, so that a warp's access touches as few of them as possible.
   state.block.shared.resize(shared + 63);
   const auto start = reinterpret_cast<std::uintptr_t>(state.block.shared.data());
+  if (launch.checks != nullptr) {
+    const std::uint64_t local =
+        state.warps.size() * kLanes * std::uint64_t{state.worker.local_bytes};
+    state.check = std::make_unique<BlockCheck>(
+        *launch.checks, static_cast<std::uint32_t>(state.warps.size()), shared, local);
+    state.worker.check = state.check.get();
+  }
   for (Warp& warp : state.warps) {
     warp.shared = state.block.shared.data() + (64 - start % 64) % 64;
     warp.shared_bytes = shared;
@@ -153,13 +162,16 @@ void BlockRunner::start(std::array<std::uint32_t, 3> ctaid) {
   state.member.reset(state.block.warp_count);
   state.member.copies.reset(state.launch.copy_seed, state.block.warp_count * kLanes);
   state.member.cluster->patient_phases = ~std::uint64_t{0};
+  if (state.check != nullptr) state.check->begin(state.block);
   for (std::size_t w = 0; w < state.warps.size(); ++w) begin_warp(state.warps[w], state.lanes[w]);
 }
 
 Progress BlockRunner::advance() {
   State& state = *state_;
   bool ran = false, left = false;
-  for (Warp& warp : state.warps) {
+  const std::uint32_t* const turns = state.check == nullptr ? nullptr : state.check->turns();
+  for (std::size_t w = 0; w < state.warps.size(); ++w) {
+    Warp& warp = state.warps[turns == nullptr ? w : turns[w]];
     if (warp.schedule->count == 0) continue;
     left = true;
     if (!can_run(warp)) continue;
@@ -210,7 +222,10 @@ Progress BlockRunner::State::stuck() {
     for (std::uint32_t s = 0; s < warp.schedule->count; ++s) {
       const Split& split = warp.schedule->splits[s];
       details += (details.empty() ? "" : "\n") + describe_split(warp, split);
-      if (first != nullptr) continue;
+      // Lanes that miss others of their warp come first: those wait elsewhere because of them.
+      const bool better =
+          first != nullptr && first->state != SplitState::sync && split.state == SplitState::sync;
+      if (first != nullptr && !better) continue;
       first = &split;
       holder = &warp;
     }

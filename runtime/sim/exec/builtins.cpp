@@ -2,6 +2,7 @@
 #include "sim/exec/builtins.h"
 
 #include "base/format.h"
+#include "sim/check/block_check.h"
 #include "sim/exec/builtins_print.h"
 #include "sim/exec/heap.h"
 #include "sim/exec/lane_memory.h"
@@ -26,7 +27,10 @@ const Op* call_malloc(const Op* op, Warp& warp, const BuiltinCall& call) {
   auto* heap = static_cast<Heap*>(warp.worker->launch->heap);
   return each_lane(op, call, [&](int lane) {
     const auto bytes = read_argument<std::uint64_t>(call, lane, 0);
-    write_result<std::uint64_t>(call, lane, heap == nullptr ? 0 : heap->allocate(bytes));
+    const std::uint64_t address = heap == nullptr ? 0 : heap->allocate(bytes);
+    write_result(call, lane, address);
+    BlockCheck* const check = warp.worker->check;
+    if (check != nullptr && address != 0) check->note_fresh(address, bytes);
     return true;
   });
 }

@@ -2,6 +2,7 @@
 #include "sim/exec/lane_memory.h"
 
 #include "base/format.h"
+#include "sim/check/block_check.h"
 #include "sim/exec/access_log.h"
 #include "sim/exec/cluster.h"
 
@@ -188,6 +189,13 @@ std::byte* locate(const Op* op, Warp& warp, int lane, const LaneAccess& access) 
   } else if (warp.worker->launch->accesses != nullptr &&
              region_of(warp, lane, access.space, access.address).host == nullptr) {
     note_access(warp, access.kind, access.address, access.size);
+  }
+  BlockCheck* const check = warp.worker->check;
+  if (host != nullptr && check != nullptr && !check->inside) {
+    const TouchMode mode = access.kind == AccessKind::read    ? TouchMode::read
+                           : access.kind == AccessKind::write ? TouchMode::write
+                                                              : TouchMode::atomic;
+    check->touch_lane(op, warp, lane, mode, access.address, access.size, access.space);
   }
   return host;
 }

@@ -18,6 +18,8 @@
 namespace kernwright::sim {
 
 class AccessLog;
+class BlockCheck;
+class CheckedLaunch;
 struct ClusterMember;
 struct Program;
 struct Block;
@@ -155,7 +157,8 @@ struct LaunchContext {
   std::uint32_t sm_count = 1;  ///< %nsmid
   /// Of a cooperative launch: %envreg1 (high half) and %envreg2; 0 in any other.
   std::uint64_t grid_workspace = 0;
-  AccessLog* accesses = nullptr;  ///< takes every access to global memory; null = nobody asks
+  AccessLog* accesses = nullptr;    ///< takes every access to global memory; null = nobody asks
+  CheckedLaunch* checks = nullptr;  ///< check/checked_launch.h; null = no check beyond `memory`
 };
 
 /// Per host thread: storage that is reused from block to block.
@@ -165,6 +168,7 @@ struct Worker {
   std::byte* local = nullptr;     ///< local memory of all threads of the block in flight
   std::uint32_t local_bytes = 0;  ///< per thread
   std::uint32_t smid = 0;         ///< %smid of the blocks that run here
+  BlockCheck* check = nullptr;    ///< check/block_check.h; null where the launch has no checks
 };
 
 }  // namespace kernwright::sim

@@ -94,6 +94,7 @@ class Emitter {
     if (origin != nullptr) place = {origin->ptx_line, origin->source, origin->opcode};
     program_.places.push_back(place);
     program_.tables->behind_leader.push_back(nullptr);
+    program_.tables->instructions.push_back(nullptr);
     spins_.push_back((spins_.empty() ? 0 : spins_.back()) + (spins ? 1u : 0u));
   }
 
@@ -119,6 +120,7 @@ class Emitter {
     }
     push(op, from.handlers, from.origin, from.spins);
     if (from.fixed != nullptr) program_.full.back().fn = from.fixed;
+    if (from.whole) program_.tables->instructions.back() = from.origin;
   }
 
   void jump(const LoweredBlock& block, std::uint32_t to) {

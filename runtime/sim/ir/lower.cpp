@@ -328,6 +328,7 @@ void FunctionLowering::lower_generic(const Inst& inst) {
   op.handlers = select_handlers(*chosen, widths);
   if (op.handlers.full == nullptr) fail(inst, "this form is not simulated");
   op.origin = &inst;
+  op.whole = true;
   op.spins = may_spin(inst);
   op.pure = is_pure(inst);
   if (inst.modifiers.space == Space::shared) op.fixed = fixed_handler(inst, widths);

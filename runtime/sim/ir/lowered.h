@@ -45,6 +45,7 @@ struct LoweredOp {
   std::uint8_t source_count = 0;
   std::uint8_t count = 0;
   bool guarded = false;  ///< runs under a guard: does not kill what it writes
+  bool whole = false;    ///< does what `origin` says, no more and no less
   bool spins = false;    ///< a loop around it may wait for other threads
   bool pure = false;     ///< computes d and d2 from its sources and the launch alone; cannot fault
   OpFn fixed = nullptr;  ///< handler for when the address never changes; simplify() decides

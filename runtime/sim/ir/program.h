@@ -67,7 +67,7 @@ struct Program {
   std::vector<FunctionInfo> functions;
   std::vector<std::uint32_t> lists;  ///< elements of vector operands (exec/op.h)
   std::uint32_t site_count = 0;
-  std::unique_ptr<ptx::Module> module;
+  std::shared_ptr<ptx::Module> module;
   struct Tables;  ///< call sites, operand lists: ir/tables.h
   std::shared_ptr<Tables> tables;
 

@@ -31,7 +31,9 @@ struct Program::Tables {
   std::vector<CallSite> call_sites;
   std::vector<std::vector<std::int32_t>> branch_tables;  ///< distances from the op, in ops
   std::vector<OpFn> behind_leader;  ///< per op: handler that Internal::leader stands in front of
-  std::vector<BuiltinFn> builtins;  ///< per function; null for functions with a body
+  /// Per op: the instruction that it is, or null for moves and jumps around instructions.
+  std::vector<const ptx::Instruction*> instructions;
+  std::vector<BuiltinFn> builtins;             ///< per function; null for functions with a body
   std::vector<std::uint32_t> function_starts;  ///< (first op, function) sorted, see function_at()
   std::vector<std::uint32_t> function_order;
 

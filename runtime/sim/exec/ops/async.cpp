@@ -3,6 +3,7 @@
 // The bytes are moved when the instruction is issued: an order that PTX allows, since a copy may
 // complete at any time between its issue and the wait that covers it. commit_group, wait_group and
 // wait_all therefore find nothing outstanding. A missing wait stays hidden here.
+#include "sim/exec/ops/async_copy.h"
 #include "sim/exec/ops/memory_transfer.h"
 
 namespace kernwright::sim::KW_SIM_NS {
@@ -11,17 +12,6 @@ namespace {
 using ptx::Handler;
 using ptx::Space;
 using ptx::Verb;
-
-constexpr std::uint32_t kTarget32 = 1;  ///< the shared address register holds 32 bits
-constexpr std::uint32_t kSource32 = 2;
-constexpr std::uint32_t kHasSize = 4;    ///< e: bytes to read, the rest becomes zero
-constexpr std::uint32_t kHasIgnore = 8;  ///< e: predicate, true = read nothing, write zeros
-
-std::uint64_t address_of(const Warp& warp, std::uint32_t reg, bool narrow,
-                         std::int64_t displacement, int lane) {
-  if (narrow) return warp.reg<std::uint32_t>(reg)[lane] + static_cast<std::uint32_t>(displacement);
-  return warp.reg<std::uint64_t>(reg)[lane] + static_cast<std::uint64_t>(displacement);
-}
 
 /// The source bytes, checked. The site remembers the allocation of the last access.
 const std::byte* source(const Op* op, Warp& warp, MemorySite& site, std::uint64_t address,
@@ -53,18 +43,20 @@ const Op* copy(const Op* op, Warp& warp) {
   MemorySite& site = warp.worker->sites.data()[op->site];
   const std::uint32_t flags = op->flags;
   const std::uint32_t size = warp.reg<std::uint32_t>(op->c)[0];
-  const std::uint32_t ignored = (flags & kHasIgnore) != 0 ? warp.pred(op->e) : 0;
-  const std::uint32_t* sizes = (flags & kHasSize) != 0 ? warp.reg<std::uint32_t>(op->e) : nullptr;
+  const std::uint32_t ignored = (flags & kCopyIgnores) != 0 ? warp.pred(op->e) : 0;
+  const std::uint32_t* sizes =
+      (flags & kCopyHasSize) != 0 ? warp.reg<std::uint32_t>(op->e) : nullptr;
   for (std::uint32_t m = kMasked ? warp.mask : kAllLanes; m != 0; m &= m - 1) {
     const int i = std::countr_zero(m);
-    const auto to_address = address_of(warp, op->a, (flags & kTarget32) != 0, op->imm, i);
+    const auto to_address = copy_address(warp, op->a, (flags & kCopyTarget32) != 0, op->imm, i);
     std::byte* to = target(op, warp, to_address, size, i);
     if (to == nullptr) return nullptr;
     std::uint32_t bytes = sizes != nullptr && sizes[i] < size ? sizes[i] : size;
     if (((ignored >> i) & 1) != 0) bytes = 0;
     std::byte buffer[16] = {};
     if (bytes != 0) {
-      const auto from_address = address_of(warp, op->b, (flags & kSource32) != 0, op->imm2, i);
+      const auto from_address =
+          copy_address(warp, op->b, (flags & kCopySource32) != 0, op->imm2, i);
       const std::byte* from = source(op, warp, site, from_address, bytes, size, i);
       if (from == nullptr) return nullptr;
       std::memcpy(buffer, from, bytes);
@@ -82,11 +74,11 @@ OpPair select_copy(const ptx::Instruction& instruction, const OperandWidths& wid
   if (bytes.kind != ptx::OperandKind::integer) return {};
   if (bytes.bits != 4 && bytes.bits != 8 && bytes.bits != 16) return {};
   OpPair pair{copy<false>, copy<true>, 0, true};
-  if (widths[0] == 4) pair.flags |= kTarget32;
-  if (widths[1] == 4) pair.flags |= kSource32;
+  if (widths[0] == 4) pair.flags |= kCopyTarget32;
+  if (widths[1] == 4) pair.flags |= kCopySource32;
   if (instruction.operands.size() > 3) {
-    if (widths[3] == kPredicateWidth) pair.flags |= kHasIgnore;
-    if (widths[3] == 4) pair.flags |= kHasSize;
+    if (widths[3] == kPredicateWidth) pair.flags |= kCopyIgnores;
+    if (widths[3] == 4) pair.flags |= kCopyHasSize;
   }
   return pair;
 }

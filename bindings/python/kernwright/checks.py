@@ -1,0 +1,406 @@
+"""The checks of the simulated device: memory nobody wrote, races, barriers that do not match.
+
+>>> import numpy as np, kernwright as kw
+>>> double = kw.kernel('''__global__ void twice(float* x) {
+...     x[threadIdx.x] *= 2;
+... }''')
+>>> with kw.checks("init", "race") as report:
+...     with kw.Device("sim"):
+...         double[1, 32](kw.empty(32))
+>>> [(finding.kind, finding.line) for finding in report]
+[('init', 2)]
+
+What is looked for, beside the bounds, alignment and lifetime of memory, which are checked always
+and raise:
+
+- `init`: reads of global, shared or local memory that nothing has written. Device memory counts as
+  unwritten from its allocation until a copy, a fill or a kernel writes it; memory that is older
+  than the block counts as written.
+- `race`: two threads of one launch touch the same bytes of global or shared memory, one of them
+  writes, nothing orders them, and they are not both atomic. Barriers, __syncwarp() and the other
+  .sync instructions, grid.sync(), mbarriers, and fences with atomics or flags order. Two writes of
+  the same value are no finding.
+- `sync`: threads of a block that wait at different barriers for each other, masks that leave out
+  their own lane or differ between lanes that meet. A barrier that can never be complete raises.
+
+Findings of these three do not stop a launch and raise nothing: they are collected, as
+compute-sanitizer does. KERNWRIGHT_CHECKS=all (or some of the words) turns them on for a whole
+process; findings outside of a `with` block are then logged as warnings.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import html
+import json
+import pathlib
+import sys
+import types
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import Any
+
+import numpy
+
+from kernwright import _core
+from kernwright.errors import Error
+
+__all__ = [
+    "CheckFailed",
+    "Difference",
+    "Finding",
+    "Other",
+    "Report",
+    "checks",
+    "fuzz",
+    "schedule",
+]
+
+WORDS = ("memory", "init", "race", "sync")
+
+
+class CheckFailed(Error):
+    """Report.raise_if_any() found something; `report` is the Report."""
+
+    report: Report
+
+
+@dataclasses.dataclass(frozen=True)
+class Other:
+    """The other access of a race, or the other barrier; fields as in Finding."""
+
+    what: str
+    file: str
+    line: int
+    opcode: str
+    block: tuple[int, int, int] | None  # None: one of several threads
+    thread: tuple[int, int, int] | None
+    value: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """One thing that was found, however often it happened (`count`).
+
+    `kind` is init, race or sync, or that of a DeviceFault (bounds, alignment, use-after-free, ...).
+    `line` counts the kernel's text from 1, `file_line` the file that holds the text. `what` is
+    "read", "write", "atomic access" or "barrier", `space` the kind of memory, `value` what was read
+    or written, in hexadecimal. `block` and `thread` are those of its first occurrence.
+    """
+
+    kind: str
+    message: str
+    hint: str
+    count: int
+    kernel: str
+    file: str
+    line: int
+    file_line: int
+    opcode: str
+    block: tuple[int, int, int]
+    thread: tuple[int, int, int]
+    what: str
+    space: str
+    address: int
+    size: int
+    value: str
+    allocation: str
+    details: str
+    other: Other | None
+
+    @property
+    def lines(self) -> tuple[int, ...]:
+        """Lines of the kernel's text that take part, in order."""
+        found = {self.line} | ({self.other.line} if self.other else set())
+        return tuple(sorted(found - {0}))
+
+
+def _other(data: dict[str, Any] | None) -> Other | None:
+    if data is None:
+        return None
+    return Other(
+        data["what"],
+        data["file"],
+        data["line"],
+        data["opcode"],
+        data["block"] and tuple(data["block"]),
+        data["thread"] and tuple(data["thread"]),
+        data["value"],
+    )
+
+
+def _finding(data: dict[str, Any]) -> Finding:
+    fields: dict[str, Any] = {
+        field.name: data.get(field.name) for field in dataclasses.fields(Finding)
+    }
+    fields["file_line"] = data["line"] and data["line"] + data["first_line"] - 1
+    fields["block"] = tuple(data["block"])
+    fields["thread"] = tuple(data["thread"])
+    fields["other"] = _other(data["other"])
+    return Finding(**fields)
+
+
+class Report:
+    """What a `with kw.checks(...)` block found; a sequence of Finding, complete when it has ended.
+
+    Also while the block runs, what was found so far.
+    """
+
+    def __init__(self, scope: _core._CheckScope) -> None:
+        self._scope = scope
+
+    @property
+    def findings(self) -> list[Finding]:
+        return [_finding(data) for data in json.loads(self._scope.json())]
+
+    @property
+    def total(self) -> int:
+        """How often something was found, also what exceeded the limit of the list."""
+        return self._scope.total()
+
+    def __len__(self) -> int:
+        return len(self.findings)
+
+    def __iter__(self) -> Iterator[Finding]:
+        return iter(self.findings)
+
+    def __getitem__(self, index: int) -> Finding:
+        return self.findings[index]
+
+    def __bool__(self) -> bool:
+        return self.total != 0
+
+    def __str__(self) -> str:
+        return self._scope.text()
+
+    def __repr__(self) -> str:
+        return f"<kernwright.checks.Report: {len(self)} findings>"
+
+    def to_text(self) -> str:
+        return str(self)
+
+    def to_json(self) -> str:
+        """An array of objects with the fields of Finding."""
+        return json.dumps([dataclasses.asdict(finding) for finding in self], indent=2)
+
+    def to_html(self) -> str:
+        """A page with each finding beside the source around its lines."""
+        return _page(self.findings)
+
+    def save(self, path: str | pathlib.Path) -> None:
+        """Writes the report as the suffix says: .json, .html, else text."""
+        path = pathlib.Path(path)
+        forms = {".json": self.to_json, ".html": self.to_html}
+        path.write_text(forms.get(path.suffix, self.to_text)(), encoding="utf-8")
+
+    def raise_if_any(self) -> None:
+        """Raises CheckFailed with the text of all findings when there are any."""
+        if self:
+            error = CheckFailed(str(self))
+            error.report = self
+            raise error
+
+
+def _finish_simulated() -> None:
+    """Waits for work that a schedule seed may have put off: it belongs to the block."""
+    device = _core.current_device()
+    if device.is_simulated:
+        device.synchronize()
+
+
+class schedule:
+    """Launches on simulated devices run their blocks and warps in an order that `seed` chooses.
+
+    Until the end of the block, on one thread, a few blocks in flight at a time, warps taking turns
+    before accesses to memory. The same launches after the same seed run the same way.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+
+    def __enter__(self) -> schedule:
+        _core._set_launch_seed(self.seed)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            _finish_simulated()
+        _core._set_launch_seed(None)
+
+
+@dataclasses.dataclass(frozen=True)
+class Difference:
+    """Two schedules that do not agree: `with kw.checks.schedule(seed)` runs the second again."""
+
+    seed: int
+    what: str  # "output", "finding" or "error"
+    message: str
+
+    def __str__(self) -> str:
+        return f"schedule {self.seed}: {self.message}"
+
+
+def _outcome(run: Callable[[], Any], seed: int | None, words: tuple[str, ...]) -> tuple[Any, ...]:
+    """(error, findings, outputs) of one run; each compares equal where the runs agree."""
+    order = contextlib.nullcontext() if seed is None else schedule(seed)
+    error = ""
+    outputs: list[Any] = []
+    with checks(*words) as report, order:
+        try:
+            result = run()
+            found = result if isinstance(result, (tuple, list)) else (result,)
+            outputs = [_plain(value) for value in found]
+        except Error as caught:
+            error = f"{type(caught).__name__}: {str(caught).splitlines()[0]}"
+    findings = sorted({(finding.kind, finding.kernel, finding.lines) for finding in report})
+    return error, findings, outputs
+
+
+def _plain(value: Any) -> Any:
+    """A copy on the host, as something that compares."""
+    if value is None:
+        return None
+    array = value.numpy() if hasattr(value, "numpy") else numpy.asarray(value)
+    return array.shape, array.dtype.str, array.tobytes()
+
+
+def fuzz(
+    run: Callable[[], Any], count: int = 20, *, seed: int = 1, words: tuple[str, ...] = ("sync",)
+) -> Difference | None:
+    """Runs `run` in the usual order and then under `count` schedules, from `seed` on; returns the
+    first difference in output, finding or error, with its seed, or None.
+
+    `run` makes its inputs anew, launches, and returns the arrays (one, or a tuple) to compare, bit
+    for bit. `words` are the checks that are on meanwhile. Not for results that may depend on the
+    order, such as sums of floats by atomics.
+    """
+    expected = _outcome(run, None, words)
+    for number in range(seed, seed + count):
+        error, findings, outputs = _outcome(run, number, words)
+        if error != expected[0]:
+            return Difference(
+                number, "error", f"{error or 'no error'}, not {expected[0] or 'none'}"
+            )
+        if findings != expected[1]:
+            new = [finding for finding in findings if finding not in expected[1]]
+            gone = [finding for finding in expected[1] if finding not in findings]
+            message = f"findings {new or 'none'} more, {gone or 'none'} less"
+            return Difference(number, "finding", message)
+        for index, (got, wanted) in enumerate(zip(outputs, expected[2], strict=False)):
+            if got != wanted:
+                return Difference(number, "output", f"output {index} differs")
+    return None
+
+
+class checks:
+    """Turns checks of the simulated device on until the end of the block; see the module's text.
+
+    `with kw.checks("memory", "init", "race", "sync") as report:` - no word means all of them.
+    `memory` is always on. At most `limit` different findings are kept; equal ones (same kind and
+    lines of the same kernel) are one with a count. An error that stops a launch is raised as ever
+    and is in the report too. Blocks nest; the innermost one collects. Checks are those of all
+    threads and simulated devices; real GPUs are not checked.
+    """
+
+    schedule = schedule
+    fuzz = staticmethod(fuzz)
+
+    def __init__(self, *words: str, limit: int = 1000) -> None:
+        self._scope = _core._CheckScope(list(words or WORDS), limit)
+
+    def __enter__(self) -> Report:
+        self._scope.enter()
+        return Report(self._scope)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            _finish_simulated()
+        self._scope.leave()
+
+
+_STYLE = """
+body { font: 15px/1.45 system-ui, sans-serif; margin: 2em auto; max-width: 70em; color: #222; }
+h2 { font-size: 1.05em; margin: 1.6em 0 .3em; } .kind { background: #b3261e; color: #fff;
+padding: .1em .5em; border-radius: .3em; margin-right: .5em; } p { margin: .2em 0; }
+.hint { color: #1b5e20; } pre { background: #f6f6f4; padding: .6em; overflow-x: auto; }
+.at { background: #fbd9d6; display: block; } .other { background: #fdebc8; display: block; }
+.number { color: #999; }
+"""
+
+
+def _excerpt(finding: Finding, around: int = 3) -> str:
+    """The source around the finding's lines, marked; empty where it cannot be read."""
+    try:
+        text = pathlib.Path(finding.file).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return ""
+    shift = finding.file_line - finding.line
+    marks = {finding.file_line: "at"}
+    if finding.other is not None and finding.other.file == finding.file:
+        marks.setdefault(finding.other.line + shift, "other")
+    rows: list[str] = []
+    last = 0
+    for number in sorted({n + d for n in marks for d in range(-around, around + 1)}):
+        if not 0 < number <= len(text):
+            continue
+        if last and number > last + 1:
+            rows.append("<span class=number>  ...</span>\n")
+        last = number
+        row = f"<span class=number>{number:5}</span>  {html.escape(text[number - 1])}"
+        style = marks.get(number)
+        rows.append(f"<span class={style}>{row}</span>" if style else row + "\n")
+    return f"<pre>{''.join(rows)}</pre>" if rows else ""
+
+
+def _section(finding: Finding) -> str:
+    place = f"{finding.file}:{finding.file_line}" if finding.line else finding.kernel
+    who = f"block {finding.block}, thread {finding.thread}"
+    lines = [
+        f"<h2><span class=kind>{finding.kind}</span>{html.escape(finding.message)}</h2>",
+        f"<p>{html.escape(finding.kernel)}, {html.escape(place)}, {who}: "
+        f"{html.escape(f'{finding.what} {finding.value}'.strip())}</p>",
+    ]
+    if finding.other is not None:
+        other = finding.other
+        lines.append(
+            f"<p>{html.escape(other.what)} {other.value} at line {other.line}, "
+            f"{f'block {other.block}, thread {other.thread}' if other.block else 'several threads'}"
+            "</p>"
+        )
+    if finding.allocation:
+        lines.append(f"<p>{html.escape(finding.allocation)}</p>")
+    if finding.count > 1:
+        lines.append(f"<p>{finding.count} times</p>")
+    if finding.hint:
+        lines.append(f"<p class=hint>{html.escape(finding.hint)}</p>")
+    return "\n".join(lines) + "\n" + _excerpt(finding)
+
+
+def _page(findings: list[Finding]) -> str:
+    title = f"{len(findings)} finding{'' if len(findings) == 1 else 's'}"
+    body = "\n".join(_section(finding) for finding in findings)
+    return (
+        f"<!doctype html>\n<meta charset=utf-8>\n<title>{title}</title>\n<style>{_STYLE}</style>\n"
+        f"<h1>{title}</h1>\n{body}\n"
+    )
+
+
+class _Checks(types.ModuleType):
+    """This module, so that kw.checks(...) makes a block and kw.checks.Report is its report."""
+
+    def __call__(self, *words: str, limit: int = 1000) -> checks:
+        return checks(*words, limit=limit)
+
+
+sys.modules[__name__].__class__ = _Checks

@@ -1,0 +1,296 @@
+// The race check word by word, where a glance at the cells did not settle it.
+#include "sim/check/block_check.h"
+
+#include "sim/check/poison.h"
+#include "sim/exec/lane_memory.h"
+#include "sim/ir/program.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+namespace kernwright::sim {
+namespace {
+
+using ptx::Space;
+
+/// Unordered readers of one word that are told apart; more than these forget the oldest.
+constexpr std::size_t kMostReaders = 64;
+constexpr std::uint32_t kLastChunk = Ticks::kChunks - 1;
+
+Cell cell_at(std::uint32_t tick) { return Cell{tick} << kTickShift; }
+
+}  // namespace
+
+BlockCheck::BlockCheck(CheckedLaunch& launch, std::uint32_t warps, std::uint64_t shared_bytes,
+                       std::uint64_t local_bytes)
+    : ops(launch.program.ops.data()),
+      init(launch.checks.init),
+      race(launch.checks.race),
+      sync(launch.checks.sync),
+      parts(launch.program.orders_parts),
+      pauses(launch.seed != 0),
+      launch_floor(cell_at(launch.first_tick)),
+      launch_(launch),
+      site_store_(launch.program.site_ops.size() + 1),
+      shared_bytes_(shared_bytes),
+      warps_(warps) {
+  sites = site_store_.data();
+  if (launch.program.site_ops.size() > kMostSites) {
+    site_store_.resize(kMostSites + 1);
+    sites = site_store_.data();
+  }
+  if (race) {
+    const std::size_t words = shared_bytes / 4 + 1;
+    shared_cells_.resize(2 * words);
+    shared_write = shared_cells_.data();
+    shared_read = shared_write + words;
+  }
+  if (init) {
+    shared_poison_.resize(shared_bytes / 64 + 2);
+    local_poison_.resize(local_bytes / 64 + 2);
+    shared_poison = shared_poison_.data();
+    local_poison = local_poison_.data();
+  }
+}
+
+BlockCheck::~BlockCheck() { launch_.collect(found_); }
+
+void BlockCheck::begin(const Block& block) {
+  block_ = static_cast<std::uint32_t>(block.linear_index);
+  ctaid_ = block.ctaid;
+  random_ = launch_.seed ^ (block.linear_index + 1) * 0x9e3779b97f4a7c15u;
+  std::fill(shared_poison_.begin(), shared_poison_.end(), ~std::uint64_t{0});
+  std::fill(local_poison_.begin(), local_poison_.end(), ~std::uint64_t{0});
+  tick_ = launch_.ticks.take(block_);
+  if (tick_ >> Ticks::kChunkShift == kLastChunk) race = false;  // ticks have run out
+  stamp = floor = first = cell_at(tick_);
+  scattered = false;
+  warp_floor_.fill(tick_);
+  if (!parts) return;
+  for (auto& row : known_) row.fill(0);
+  past_.fill(nullptr);
+  fenced_.fill(nullptr);
+  pending_.fill(nullptr);
+  readers_.clear();
+  arrivals_.fill({});
+}
+
+void BlockCheck::new_tick() {
+  ++tick_;
+  if (tick_ % (1u << Ticks::kChunkShift) == 0) {
+    const std::uint32_t next = launch_.ticks.take(block_);
+    if (next != tick_) {  // older cells are looked up one by one
+      first = cell_at(next);
+      scattered = true;
+    }
+    if (next >> Ticks::kChunkShift == kLastChunk) race = false;
+    tick_ = next;
+  }
+  stamp = cell_at(tick_);
+}
+
+GlobalRegion* BlockCheck::region(std::uint64_t address) {
+  const std::uint64_t number = address >> kRegionShift;
+  RegionSlot& slot = regions_[number % kRegionSlots];
+  if (slot.number != number) slot = {number, &launch_.shadow.region(address)};
+  return slot.region;
+}
+
+bool BlockCheck::is_ordered(Cell cell, const Warp& warp, int lane, bool global) const {
+  const std::uint32_t tick = tick_of(cell);
+  if (global && cell < launch_floor) return true;
+  const std::uint32_t thread = thread_of(cell), w = warp.index;
+  const std::uint32_t of_warp = thread / kLanes, of_lane = thread % kLanes;
+  if (global) {
+    const std::uint32_t owner = launch_.ticks.owner(tick);
+    if (owner != block_) {
+      if (past_[w] == nullptr) return false;
+      const auto known = past_[w]->find(owner);
+      return known != past_[w]->end() && known->second.covers(tick, of_warp);
+    }
+  }
+  if (cell < floor) return true;
+  if (of_warp != w) return tick < known_[w][of_warp];
+  if (of_lane == static_cast<std::uint32_t>(lane) || tick < warp_floor_[w]) return true;
+  const LaneMatrix* const matrix = lane_known_[w].get();
+  return matrix != nullptr && tick < (*matrix)[static_cast<std::size_t>(lane)][of_lane];
+}
+
+/// Whether both accesses are strong, so that they do not race though nothing orders them.
+bool BlockCheck::strong_pair(Cell cell, const CheckedOp& op, const Warp& warp, bool write) const {
+  const auto swaps = [&](std::uint32_t site) {
+    const std::vector<std::uint32_t>& places = launch_.program.site_ops;
+    return site != 0 && site < places.size() && ops[places[site]].swaps;
+  };
+  if (write && op.kind == CheckKind::load && swaps(site_of(cell))) return true;
+  if (!write && op.swaps) return true;
+  if (!op.strong) return false;
+  const bool same_warp =
+      thread_of(cell) / kLanes == warp.index && launch_.ticks.owner(tick_of(cell)) == block_;
+  if (!write) return (cell & kVolatileRead) != 0 && !same_warp;
+  if ((cell & kStrong) == 0) return false;
+  return !same_warp || (!op.is_volatile && (cell & kVolatileWrite) == 0);
+}
+
+Cell* BlockCheck::byte_cells(const LaneTouch& touch, std::uint64_t word) {
+  if (touch.region != nullptr) return touch.region->bytes_of_word(word);
+  if (shared_exact_.empty()) shared_exact_.resize(8 * (shared_bytes_ / 4 + 1));
+  return shared_exact_.data() + 8 * word;
+}
+
+ReaderLists& BlockCheck::readers(const Access& access) {
+  return access.global ? access.touch.region->readers : readers_;
+}
+
+void BlockCheck::examine(const Op* op, Warp& warp, int lane, const LaneTouch& touch) {
+  const CheckedOp& info = ops[warp.op_index(op)];
+  const bool global = touch.region != nullptr;
+  const Cell site = std::min<Cell>(info.site, kMostSites);
+  const Cell mine = stamp | site << kSiteShift |
+                    (warp.index * std::uint32_t{kLanes} + static_cast<std::uint32_t>(lane));
+  Access access{op, warp, lane, touch, info, global, mine, 0, 0};
+  const std::uint64_t end = touch.address + touch.bytes;
+  for (std::uint64_t at = touch.address & ~std::uint64_t{3}; at < end; at += 4) {
+    std::uint32_t bytes = 15;
+    if (at < touch.address) bytes &= 15u << (touch.address - at);
+    if (at + 4 > end) bytes &= 15u >> (at + 4 - end);
+    access.word = (global ? at % kRegionBytes : at) / 4;
+    access.begin = at;
+    Cell* const write = global ? touch.region->write : shared_write;
+    Cell* const read = global ? touch.region->read : shared_read;
+    examine_word(access, write[access.word], read[access.word], bytes);
+  }
+}
+
+/// Gives the bytes cells of their own where one pair cannot say who touched which.
+void BlockCheck::examine_word(const Access& access, Cell& write, Cell& read, std::uint32_t bytes) {
+  if ((write & kExact) != 0) return examine_bytes(access, write, read, bytes);
+  const auto differs = [&](Cell cell) {
+    if (bytes == 15 && bytes_of(cell) == 15) return false;
+    if (cell == 0 || (access.global ? cell < launch_floor : cell < floor)) return false;
+    const bool same_time =
+        thread_of(cell) == thread_of(access.mine) && tick_of(cell) == tick_of(access.mine);
+    return bytes_of(cell) != bytes || !same_time;
+  };
+  if (!differs(write) && !differs(read)) {
+    return examine_cells(access, write, read, access.mine | Cell{bytes} << kBytesShift);
+  }
+  Cell* const cells = byte_cells(access.touch, access.word);
+  for (std::uint32_t b = 0; b < 4; ++b) {
+    cells[b] = (bytes_of(write) >> b & 1) != 0 ? write : 0;
+    cells[4 + b] = (bytes_of(read) >> b & 1) != 0 ? read & ~kMany : 0;
+    if ((read & kMany) != 0 && cells[4 + b] != 0) cells[4 + b] = read;
+  }
+  write = kExactWord;
+  read = 0;
+  examine_bytes(access, write, read, bytes);
+}
+
+void BlockCheck::examine_bytes(const Access& access, Cell& write, Cell& read, std::uint32_t bytes) {
+  Cell* const cells = byte_cells(access.touch, access.word);
+  const std::size_t before = found_.size();
+  for (std::uint32_t b = 0; b < 4; ++b) {
+    if ((bytes >> b & 1) == 0) continue;
+    examine_cells(access, cells[b], cells[4 + b], access.mine | Cell{1u << b} << kBytesShift);
+    if (found_.size() != before) break;
+  }
+  if (bytes != 15 || access.touch.mode == TouchMode::read) return;
+  // One pair says it all again.
+  write = cells[0] | kAllBytes;
+  read = 0;
+}
+
+void BlockCheck::examine_cells(const Access& access, Cell& write, Cell& read, Cell mine) {
+  const bool writes = access.touch.mode != TouchMode::read;
+  const Cell thread = mine & kThreadMask;
+  const auto is_mine = [&](Cell cell) {
+    return (cell & kThreadMask) == thread && (!access.global || cell >= first) && cell >= floor;
+  };
+  const auto before = [&](Cell cell) {
+    return cell == 0 || is_ordered(cell, access.warp, access.lane, access.global);
+  };
+  if (!before(write) && !strong_pair(write, access.info, access.warp, true) &&
+      !(writes && same_value(access, write))) {
+    report_race(access, write, true);
+  }
+  if (!writes) {
+    if (!access.info.strong || access.info.is_volatile) note_reader(access, read, mine);
+    return;
+  }
+  look_at_readers(access, read);
+  Cell flags = 0;
+  if (access.info.strong) flags = kStrong | (access.info.is_volatile ? kVolatileWrite : Cell{0});
+  // A plain write that an atomic one of the same thread follows may race with other atomics.
+  const bool keep = flags != 0 && write != 0 && (write & kStrong) == 0 && is_mine(write);
+  if (!keep) write = mine | flags;
+}
+
+void BlockCheck::look_at_readers(const Access& access, Cell& read) {
+  const auto unordered = [&](Cell cell) {
+    return cell != 0 && !is_ordered(cell, access.warp, access.lane, access.global);
+  };
+  if (read == 0 || access.info.swaps) return;
+  if (unordered(read) && !strong_pair(read, access.info, access.warp, false)) {
+    report_race(access, read, false);
+    read = 0;
+    return;
+  }
+  if ((read & kMany) == 0 || (access.global ? read < launch_floor : read < floor)) return;
+  if (parts) {
+    ReaderLists& lists = readers(access);
+    const auto list = lists.find(&read);
+    if (list == lists.end()) return;
+    for (const Cell cell : list->second) {
+      if (!unordered(cell) || strong_pair(cell, access.info, access.warp, false)) continue;
+      report_race(access, cell, false);
+      break;
+    }
+    lists.erase(list);
+    read = 0;
+    return;
+  }
+  // The other readers are not known one by one, but nothing can have ordered them: only barriers of
+  // whole blocks and meetings of warps do in this program.
+  if ((read & kVolatileRead) != 0 && access.info.strong) return;
+  const std::uint32_t tick = tick_of(read), w = access.warp.index;
+  const bool of_others = (read & (kManyWarps | kManyBlocks)) != 0;
+  bool met = tick < warp_floor_[w];
+  if (const LaneMatrix* const matrix = lane_known_[w].get(); matrix != nullptr && !met) {
+    const auto& row = (*matrix)[static_cast<std::size_t>(access.lane)];
+    met = std::any_of(row.begin(), row.end(), [&](std::uint32_t known) { return tick < known; });
+  }
+  if (!of_others && met) return;
+  if (of_others && !access.global && cell_at(tick) < floor) return;
+  if (of_others && (read & kManyBlocks) == 0 && access.global && read < floor && read >= first)
+    return;
+  report_race(access, read, false);
+  read = 0;
+}
+
+void BlockCheck::note_reader(const Access& access, Cell& read, Cell mine) {
+  const Cell old = read;
+  Cell flags = access.info.is_volatile ? kVolatileRead : Cell{0};
+  const bool other = old != 0 && ((old ^ mine) & kThreadMask) != 0;
+  const bool stale = old == 0 || (access.global ? old < launch_floor : old < floor);
+  const bool other_block = !stale && access.global && launch_.ticks.owner(tick_of(old)) != block_;
+  if (!stale && (other || other_block) &&
+      !is_ordered(old, access.warp, access.lane, access.global)) {
+    flags |= old & kMany;
+    flags |= other_block ? kManyBlocks : ((old ^ mine) & kWarpMask) != 0 ? kManyWarps : kManyLanes;
+    if (parts) {
+      auto& list = readers(access)[&read];
+      std::erase_if(list, [&](Cell cell) {
+        return cell == 0 || is_ordered(cell, access.warp, access.lane, access.global);
+      });
+      if (list.size() >= kMostReaders) list.erase(list.begin());
+      list.push_back(old & ~kMany);
+    }
+  } else if (!stale && !other) {
+    flags |= old & kMany;
+  }
+  const bool keep = !parts && (flags & kMany) != 0 && tick_of(old) == tick_of(mine);
+  read = (keep ? old : mine) | flags;
+}
+
+}  // namespace kernwright::sim

@@ -1,0 +1,185 @@
+// The checks of one block in flight: its time, its shadow of shared and local memory, what its
+// warps know of each other.
+#pragma once
+
+#include "sim/check/cell.h"
+#include "sim/check/checked_launch.h"
+#include "sim/exec/barriers.h"
+#include "sim/exec/warp.h"
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+namespace kernwright::sim {
+
+/// The last address pattern of one op, as MemorySite; belongs to exec/ops/checked_access.cpp.
+struct alignas(64) CheckSite {
+  std::array<std::uint64_t, kLanes> offsets{};  ///< from the first active lane
+  std::uint32_t mask = 0;
+  std::uint8_t pattern = 0;
+  bool aligned = false;    ///< the offsets are multiples of the access size
+  std::uint64_t low = 0;   ///< how far below the first active lane's address others lie
+  std::uint64_t high = 0;  ///< bytes from that address to the end of the last lane's
+  std::uint64_t region_number = ~std::uint64_t{0};
+  GlobalRegion* region = nullptr;
+};
+
+enum class TouchMode : std::uint8_t { read, write, atomic };
+
+/// One lane's access to up to 16 bytes that do not cross a region.
+struct LaneTouch {
+  TouchMode mode = TouchMode::read;
+  ptx::Space space = ptx::Space::global;  ///< global, shared or local
+  std::uint64_t address = 0;              ///< within the space
+  std::uint32_t bytes = 0;
+  GlobalRegion* region = nullptr;            ///< of global memory; locked by the caller
+  const std::uint64_t* addresses = nullptr;  ///< of all lanes, for accesses of one instruction
+};
+
+/// Lives as long as its BlockRunner, on one host thread. The fields in front are what handlers look
+/// at; the functions are for what they cannot decide at a glance.
+class BlockCheck {
+ public:
+  BlockCheck(CheckedLaunch& launch, std::uint32_t warps, std::uint64_t shared_bytes,
+             std::uint64_t local_bytes);
+  /// Hands its findings to the launch.
+  ~BlockCheck();
+  BlockCheck(const BlockCheck&) = delete;
+  BlockCheck& operator=(const BlockCheck&) = delete;
+
+  /// A block begins; nothing of the one before it is remembered but its accesses to global memory.
+  void begin(const Block& block);
+
+  const CheckedOp* ops = nullptr;  ///< by op index
+  CheckSite* sites = nullptr;      ///< by CheckedOp::site
+  bool init = false, race = false, sync = false;
+  bool parts = false;      ///< CheckedProgram::orders_parts
+  bool scattered = false;  ///< this block has ticks on both sides of another block's
+  bool pauses = false;     ///< warps take turns at random before accesses
+  bool inside = false;     ///< a checked handler runs: locate() need not look
+  Cell stamp = 0;          ///< the tick now
+  Cell floor = 0;          ///< what this block did below happened before
+  Cell first = 0;          ///< this block's cells between here and `floor` need no further look
+  Cell launch_floor = 0;   ///< cells of earlier launches lie below
+  Cell* shared_write = nullptr;
+  Cell* shared_read = nullptr;
+  std::uint64_t* shared_poison = nullptr;
+  std::uint64_t* local_poison = nullptr;  ///< bytes in the order of Worker::local
+
+  /// Under a seed: whether the warp lets others go first. Then it parks before `op`.
+  bool pause(const Op* op, Warp& warp);
+  /// Under a seed: the warps of the block in the order of their next turns, else null.
+  const std::uint32_t* turns();
+
+  /// The region around a global address.
+  GlobalRegion* region(std::uint64_t address);
+
+  /// The race check of one access, word by word; updates the cells.
+  void examine(const Op* op, Warp& warp, int lane, const LaneTouch& touch);
+  /// One lane's read of bytes that nobody wrote.
+  void report_uninitialised(const Op* op, Warp& warp, int lane, const LaneTouch& touch);
+  /// An access that went through locate(), in any space: both checks.
+  /// `space` generic: the address's window decides. Memory that is not there is left alone.
+  void touch_lane(const Op* op, Warp& warp, int lane, TouchMode mode, std::uint64_t address,
+                  std::uint64_t bytes, ptx::Space space);
+  /// The copy of a device function's parameter block to local memory.
+  void note_parameters(const Op* op, const Warp& warp);
+  /// Memory that device code allocated.
+  void note_fresh(std::uint64_t address, std::uint64_t bytes);
+  /// Runs an mbarrier instruction, which orders those who arrive before those who wait.
+  const Op* mbarrier(const Op* op, Warp& warp, const std::uint64_t* address, OpFn run);
+
+  // Order. All take the warp whose lanes act.
+  /// A *.sync instruction was done by the warp's active lanes. `members` as for Warp::converge();
+  /// null: everybody.
+  void meet(const Op* op, Warp& warp, const std::uint32_t* members);
+  void fence(const Warp& warp);
+  /// Before a strong write and after a strong read of the active lanes at these addresses.
+  void publish(const Warp& warp, const std::uint64_t* addresses, ptx::Space space, bool release);
+  void observe(const Warp& warp, const std::uint64_t* addresses, ptx::Space space, bool acquire);
+  /// Arrival of lanes at a block barrier, before it may be complete.
+  void arrive(const Op* op, Warp& warp, std::uint32_t id, std::uint32_t group, bool wait,
+              bool counted);
+  /// The barrier is complete; those who wait go on.
+  void release(const Block& block, std::uint32_t id, const Barriers::One& barrier);
+
+  void new_tick();
+
+ private:
+  /// What a report needs of the current access.
+  struct Access {
+    const Op* op;
+    Warp& warp;
+    int lane;
+    const LaneTouch& touch;
+    const CheckedOp& info;
+    bool global;
+    Cell mine;            ///< stamp of this access, without bytes
+    std::uint64_t word;   ///< of the space or region
+    std::uint64_t begin;  ///< address of the word
+  };
+
+  void touch_part(const Op* op, Warp& warp, int lane, const LaneTouch& touch);
+  bool is_ordered(Cell cell, const Warp& warp, int lane, bool global) const;
+  bool strong_pair(Cell cell, const CheckedOp& op, const Warp& warp, bool write) const;
+  Cell* byte_cells(const LaneTouch& touch, std::uint64_t word);
+  void examine_word(const Access& access, Cell& write, Cell& read, std::uint32_t bytes);
+  void examine_bytes(const Access& access, Cell& write, Cell& read, std::uint32_t bytes);
+  void examine_cells(const Access& access, Cell& write, Cell& read, Cell mine);
+  void look_at_readers(const Access& access, Cell& read);
+  void note_reader(const Access& access, Cell& read, Cell mine);
+  ReaderLists& readers(const Access& access);
+  void report_race(const Access& access, Cell other, bool other_wrote);
+  bool same_value(const Access& access, Cell other) const;
+  SharedPast snapshot(std::uint32_t warp) const;
+  void absorb(const Warp& warp, const SharedPast& past);
+  std::uint32_t* lane_row(std::uint32_t warp, int lane);
+  Finding describe(const Op* op, const Warp& warp, int lane, FaultKind kind) const;
+  void report_divergence(const Op* op, const Warp& warp, int lane, std::uint32_t first_op,
+                         std::uint32_t first_thread);
+  void check_members(const Op* op, const Warp& warp, const std::uint32_t* members);
+  void keep(std::uint64_t key, Finding&& finding);
+  bool seen(std::uint64_t key);  ///< counts a finding that is known
+
+  std::uint64_t next_random() noexcept;
+
+  CheckedLaunch& launch_;
+  std::uint64_t random_ = 0;
+  std::vector<std::uint32_t> turns_;
+  std::vector<CheckSite> site_store_;
+  std::vector<Cell> shared_cells_;
+  std::vector<Cell> shared_exact_;  ///< 8 per word of shared memory; made when needed
+  std::vector<std::uint64_t> shared_poison_, local_poison_;
+  std::uint64_t shared_bytes_ = 0;
+  std::uint32_t warps_ = 0;
+  std::uint32_t block_ = 0;  ///< linear index
+  std::uint32_t tick_ = 0;
+  std::array<std::uint32_t, 3> ctaid_{};
+
+  std::array<std::uint32_t, kMostWarps> warp_floor_{};  ///< ticks below: ordered within the warp
+  std::array<std::array<std::uint32_t, kMostWarps>, kMostWarps> known_{};  ///< [warp][of warp]
+  using LaneMatrix = std::array<std::array<std::uint32_t, kLanes>, kLanes>;
+  std::array<std::unique_ptr<LaneMatrix>, kMostWarps> lane_known_;  ///< where parts of warps met
+  std::array<SharedPast, kMostWarps> past_, fenced_, pending_;
+  struct ArrivalState {
+    std::array<std::uint32_t, kMostWarps> tick{};  ///< of those who did not wait
+    std::uint32_t first_op = 0;
+    std::uint32_t first_thread = 0;
+    bool open = false;
+  };
+  std::array<ArrivalState, kBarrierCount> arrivals_;
+
+  ReaderLists readers_;  ///< of this block's shared memory
+  static constexpr std::size_t kRegionSlots = 64;
+  struct RegionSlot {
+    std::uint64_t number = ~std::uint64_t{0};
+    GlobalRegion* region = nullptr;
+  };
+  std::array<RegionSlot, kRegionSlots> regions_{};
+  std::unordered_map<std::uint64_t, Finding> found_;
+};
+
+}  // namespace kernwright::sim

@@ -1,0 +1,178 @@
+// What orders accesses: meetings of lanes, barriers, fences with atomics.
+#include "sim/check/block_check.h"
+#include "sim/exec/scheduler.h"
+#include "sim/ir/program.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace kernwright::sim {
+namespace {
+
+/// Names a synchronisation variable; shared memory is told apart by block.
+std::uint64_t variable_of(std::uint64_t address, ptx::Space space, std::uint32_t block) {
+  if (space != ptx::Space::shared) return address & ~std::uint64_t{3};
+  return std::uint64_t{1} << 63 | std::uint64_t{block} << 24 | (address & 0xfffffc);
+}
+
+}  // namespace
+
+std::uint32_t* BlockCheck::lane_row(std::uint32_t warp, int lane) {
+  std::unique_ptr<LaneMatrix>& matrix = lane_known_[warp];
+  if (matrix == nullptr) matrix = std::make_unique<LaneMatrix>();
+  return (*matrix)[static_cast<std::size_t>(lane)].data();
+}
+
+void BlockCheck::meet(const Op* op, Warp& warp, const std::uint32_t* members) {
+  if (sync && members != nullptr) check_members(op, warp, members);
+  if (!race) return;
+  new_tick();
+  const std::uint32_t w = warp.index;
+  std::uint32_t rest = warp.mask;
+  while (rest != 0) {
+    const std::uint32_t named = members == nullptr ? kAllLanes : members[std::countr_zero(rest)];
+    const std::uint32_t group = (named & warp.mask) | (rest & (0u - rest));
+    rest &= ~group;
+    if ((group & warp.live) == warp.live) {
+      warp_floor_[w] = tick_;
+      continue;
+    }
+    std::array<std::uint32_t, kLanes> joined{};
+    for (std::uint32_t m = group; m != 0; m &= m - 1) {
+      const std::uint32_t* const row = lane_row(w, std::countr_zero(m));
+      for (std::size_t i = 0; i < joined.size(); ++i) joined[i] = std::max(joined[i], row[i]);
+    }
+    for (std::uint32_t m = group; m != 0; m &= m - 1) {
+      joined[static_cast<std::size_t>(std::countr_zero(m))] = tick_;
+    }
+    for (std::uint32_t m = group; m != 0; m &= m - 1) {
+      std::copy(joined.begin(), joined.end(), lane_row(w, std::countr_zero(m)));
+    }
+  }
+}
+
+SharedPast BlockCheck::snapshot(std::uint32_t warp) const {
+  auto mine = std::make_shared<Past>();
+  BlockPast& own = (*mine)[block_];
+  own.floor = tick_of(floor);
+  own.warps = known_[warp];
+  own.warps[warp] = tick_;
+  return join(past_[warp], mine);
+}
+
+void BlockCheck::absorb(const Warp& warp, const SharedPast& past) {
+  if (past == nullptr) return;
+  const std::uint32_t w = warp.index;
+  past_[w] = join(past_[w], past);
+  const auto own = past->find(block_);
+  if (own == past->end()) return;
+  for (std::uint32_t other = 0; other < warps_; ++other) {
+    const std::uint32_t tick = std::max(own->second.floor, own->second.warps[other]);
+    if (other != w) {
+      known_[w][other] = std::max(known_[w][other], tick);
+      continue;
+    }
+    for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) {
+      std::uint32_t* const row = lane_row(w, std::countr_zero(m));
+      for (int lane = 0; lane < kLanes; ++lane) row[lane] = std::max(row[lane], tick);
+    }
+  }
+}
+
+void BlockCheck::fence(const Warp& warp) {
+  if (!race || !parts) return;
+  new_tick();
+  const std::uint32_t w = warp.index;
+  absorb(warp, pending_[w]);
+  pending_[w] = nullptr;
+  fenced_[w] = snapshot(w);
+}
+
+void BlockCheck::publish(const Warp& warp, const std::uint64_t* addresses, ptx::Space space,
+                         bool release) {
+  const std::uint32_t w = warp.index;
+  if (release) {
+    new_tick();
+    fenced_[w] = snapshot(w);
+  }
+  if (fenced_[w] == nullptr) return;
+  std::uint64_t last = 0;
+  for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) {
+    const std::uint64_t variable = variable_of(addresses[std::countr_zero(m)], space, block_);
+    if (variable != last) launch_.publish(variable, fenced_[w]);
+    last = variable;
+  }
+}
+
+void BlockCheck::observe(const Warp& warp, const std::uint64_t* addresses, ptx::Space space,
+                         bool acquire) {
+  const std::uint32_t w = warp.index;
+  std::uint64_t last = 0;
+  for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) {
+    const std::uint64_t variable = variable_of(addresses[std::countr_zero(m)], space, block_);
+    if (variable == last) continue;
+    last = variable;
+    const SharedPast past = launch_.published(variable);
+    if (acquire) {
+      absorb(warp, past);
+    } else {
+      pending_[w] = join(pending_[w], past);
+    }
+  }
+}
+
+void BlockCheck::arrive(const Op* op, Warp& warp, std::uint32_t id, std::uint32_t group, bool wait,
+                        bool counted) {
+  ArrivalState& state = arrivals_[id];
+  const auto thread =
+      warp.index * std::uint32_t{kLanes} + static_cast<std::uint32_t>(std::countr_zero(group));
+  const std::uint32_t here = warp.op_index(op);
+  if (!state.open) {
+    state.open = true;
+    state.first_op = here;
+    state.first_thread = thread;
+  } else if (sync && wait && !counted && here != state.first_op) {
+    report_divergence(op, warp, std::countr_zero(group), state.first_op, state.first_thread);
+  }
+  if (wait || !race) return;
+  new_tick();
+  state.tick[warp.index] = tick_;
+}
+
+void BlockCheck::release(const Block& block, std::uint32_t id, const Barriers::One& barrier) {
+  ArrivalState& state = arrivals_[id];
+  state.open = false;
+  if (!race) return;
+  new_tick();
+  std::array<std::uint32_t, kMostWarps> waiting{};
+  bool everybody = true;
+  for (std::uint32_t w = 0; w < warps_; ++w) {
+    const Warp::Schedule& schedule = *block.warps[w].schedule;
+    for (std::uint32_t s = 0; s < schedule.count; ++s) {
+      const Split& split = schedule.splits[s];
+      if (split.state == SplitState::barrier && split.barrier == id) waiting[w] |= split.mask;
+    }
+    const std::uint32_t live = block.warps[w].live;
+    everybody &= (waiting[w] & live) == live && (live != 0 || barrier.threads == 0);
+  }
+  if (everybody) {
+    floor = stamp;
+    if (!parts) return;
+  }
+  std::array<std::uint32_t, kMostWarps> joined{};
+  SharedPast past;
+  for (std::uint32_t w = 0; w < warps_; ++w) {
+    if (barrier.arrived[w] == 0) continue;
+    for (std::uint32_t i = 0; i < warps_; ++i) joined[i] = std::max(joined[i], known_[w][i]);
+    joined[w] = std::max(joined[w], waiting[w] != 0 ? tick_ : state.tick[w]);
+    past = join(past, past_[w]);
+  }
+  for (std::uint32_t w = 0; w < warps_; ++w) {
+    if (waiting[w] == 0) continue;
+    for (std::uint32_t i = 0; i < warps_; ++i) known_[w][i] = std::max(known_[w][i], joined[i]);
+    past_[w] = past;
+    if ((waiting[w] & block.warps[w].live) == block.warps[w].live) warp_floor_[w] = tick_;
+  }
+}
+
+}  // namespace kernwright::sim

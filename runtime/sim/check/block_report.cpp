@@ -1,0 +1,283 @@
+// The wording of what a block's checks found.
+#include "base/format.h"
+#include "sim/check/block_check.h"
+#include "sim/check/poison.h"
+#include "sim/exec/lane_memory.h"
+#include "sim/ir/program.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+namespace kernwright::sim {
+namespace {
+
+using ptx::Space;
+
+const char* noun_of(Space space) {
+  return space == Space::shared  ? "shared memory"
+         : space == Space::local ? "local memory"
+                                 : "global memory";
+}
+
+const char* verb_of(TouchMode mode) {
+  return mode == TouchMode::read ? "read" : mode == TouchMode::write ? "write" : "atomic access";
+}
+
+/// The bytes, or null where the access itself is a fault.
+const std::byte* host_bytes(const Warp& warp, int lane, const LaneTouch& touch) {
+  return try_locate(warp, lane, {touch.space, AccessKind::read, touch.address, touch.bytes, 1});
+}
+
+std::array<unsigned, 3> coordinates(std::uint32_t linear,
+                                    const std::array<std::uint32_t, 3>& shape) {
+  return {linear % shape[0], linear / shape[0] % shape[1], linear / shape[0] / shape[1]};
+}
+
+/// "0x3f800000", most significant byte first.
+std::string hexadecimal(const std::byte* bytes, std::size_t count) {
+  std::string text = "0x";
+  for (std::size_t i = count; i-- > 0;) {
+    text += format("{:02x}", std::to_integer<unsigned>(bytes[i]));
+  }
+  return text;
+}
+
+/// What a store writes for `lane`.
+std::array<std::byte, 16> stored_value(const Op* op, const Warp& warp, const CheckedOp& info,
+                                       int lane) {
+  std::array<std::byte, 16> value{};
+  for (std::uint32_t at = 0; at < info.bytes; at += info.element) {
+    const std::uint32_t slot =
+        info.element == info.bytes ? op->b : warp.program->lists[op->b + at / info.element];
+    const std::byte* const from =
+        warp.frame + slot + static_cast<std::size_t>(lane) * info.value_width;
+    std::memcpy(value.data() + at, from, std::min(info.element, info.value_width));
+  }
+  return value;
+}
+
+constexpr const char* kWarpHint =
+    "lanes of a warp do not run in lockstep: put __syncwarp() between the two accesses";
+constexpr const char* kBlockHint =
+    "put __syncthreads() between the two accesses, or make them atomic";
+constexpr const char* kGridHint =
+    "blocks run in any order: use atomics, a flag with __threadfence() on both sides, grid.sync() "
+    "of a cooperative launch, or a kernel of its own for what comes after";
+
+}  // namespace
+
+Finding BlockCheck::describe(const Op* op, const Warp& warp, int lane, FaultKind kind) const {
+  const Program& program = *warp.program;
+  const Place& place = program.places[warp.op_index(op)];
+  Finding finding;
+  FaultReport& fault = finding.fault;
+  fault.kind = kind;
+  fault.kernel = program.functions[warp.worker->launch->function].name;
+  const auto file = static_cast<std::size_t>(place.source.file);
+  if (file < program.module->files.size()) fault.file = program.module->files[file];
+  fault.line = place.source.line;
+  fault.ptx_line = place.ptx_line;
+  fault.opcode = std::string(place.opcode);
+  fault.block = {ctaid_[0], ctaid_[1], ctaid_[2]};
+  const auto l = static_cast<std::size_t>(lane);
+  fault.thread = {warp.tid[0][l], warp.tid[1][l], warp.tid[2][l]};
+  return finding;
+}
+
+void BlockCheck::keep(std::uint64_t key, Finding&& finding) {
+  found_.try_emplace(key, std::move(finding));
+}
+
+bool BlockCheck::seen(std::uint64_t key) {
+  const auto known = found_.find(key);
+  if (known == found_.end()) return false;
+  ++known->second.count;
+  return true;
+}
+
+void BlockCheck::report_uninitialised(const Op* op, Warp& warp, int lane, const LaneTouch& touch) {
+  const std::uint64_t key = std::uint64_t{1} << 62 | warp.op_index(op);
+  const std::byte* const bytes = host_bytes(warp, lane, touch);
+  if (bytes == nullptr || seen(key)) return;
+  Finding finding = describe(op, warp, lane, FaultKind::init);
+  finding.what = verb_of(touch.mode);
+  finding.space = noun_of(touch.space);
+  FaultReport& fault = finding.fault;
+  fault.address = touch.address;
+  fault.access_size = touch.bytes;
+  finding.value = hexadecimal(bytes, touch.bytes);
+  const bool global = touch.space == Space::global;
+  fault.message = format("{} of {} bytes of {} at {}{:#x} that nothing has written", finding.what,
+                         touch.bytes, finding.space, global ? "" : "offset ", touch.address);
+  if (global) {
+    fault.allocation = warp.worker->launch->memory->describe(touch.address, touch.bytes);
+    finding.hint =
+        "fresh device memory holds anything: fill it (memset, a copy, zeros() in place "
+        "of empty()) or let a kernel write it first";
+  } else if (touch.space == Space::shared) {
+    finding.hint =
+        "shared memory holds anything when a block begins: is every element written, "
+        "also by the last, partial block, before it is read?";
+  } else {
+    finding.hint = "the local variable or array is read before it is assigned";
+  }
+  keep(key, std::move(finding));
+}
+
+bool BlockCheck::same_value(const Access& access, Cell other) const {
+  if (access.info.kind != CheckKind::store) return false;
+  const LaneTouch& touch = access.touch;
+  const std::array<std::byte, 16> mine =
+      stored_value(access.op, access.warp, access.info, access.lane);
+  const std::uint64_t begin = std::max(touch.address, access.begin);
+  const std::uint64_t end = std::min(touch.address + touch.bytes, access.begin + 4);
+  const auto at = static_cast<std::size_t>(begin - touch.address);
+  const auto count = static_cast<std::size_t>(end - begin);
+  const std::uint32_t thread = thread_of(other);
+  const auto lane = static_cast<int>(thread % kLanes);
+  const bool same_instruction = thread / kLanes == access.warp.index && tick_of(other) == tick_ &&
+                                site_of(other) == access.info.site &&
+                                (access.warp.mask >> lane & 1) != 0 && touch.addresses != nullptr;
+  if (same_instruction && touch.addresses[lane] == touch.addresses[access.lane]) {
+    const auto theirs = stored_value(access.op, access.warp, access.info, lane);
+    return std::memcmp(mine.data() + at, theirs.data() + at, count) == 0;
+  }
+  LaneTouch there = touch;
+  there.address = begin;
+  there.bytes = static_cast<std::uint32_t>(count);
+  const std::byte* const memory = host_bytes(access.warp, access.lane, there);
+  return memory == nullptr || std::memcmp(mine.data() + at, memory, count) == 0;
+}
+
+void BlockCheck::report_race(const Access& access, Cell other, bool other_wrote) {
+  const std::uint64_t key = std::uint64_t{access.info.site} << 16 | site_of(other) << 1 |
+                            std::uint64_t{other_wrote} | std::uint64_t{1} << 61;
+  const LaneTouch& touch = access.touch;
+  const std::byte* const memory = host_bytes(access.warp, access.lane, touch);
+  if (memory == nullptr || seen(key)) return;
+  Finding finding = describe(access.op, access.warp, access.lane, FaultKind::race);
+  FaultReport& fault = finding.fault;
+  finding.what = verb_of(touch.mode);
+  finding.space = noun_of(touch.space);
+  fault.address = touch.address;
+  fault.access_size = touch.bytes;
+  OtherAccess there;
+  const std::uint32_t owner = access.global ? launch_.ticks.owner(tick_of(other)) : block_;
+  const auto& grid = access.warp.worker->launch->grid;
+  const auto& shape = access.warp.worker->launch->block;
+  there.block = coordinates(owner, grid);
+  const std::uint32_t thread = thread_of(other);
+  there.thread = coordinates(thread, shape);
+  there.what = !other_wrote                    ? "read"
+               : (other & kStrong) == 0        ? "write"
+               : (other & kVolatileWrite) != 0 ? "volatile write"
+                                               : "atomic access";
+  const std::uint32_t site = site_of(other);
+  if (site != 0 && site < launch_.program.site_ops.size()) {
+    const Place& place = launch_.program.program.places[launch_.program.site_ops[site]];
+    there.line = place.source.line;
+    there.ptx_line = place.ptx_line;
+    there.opcode = std::string(place.opcode);
+    const auto& files = launch_.program.program.module->files;
+    const auto file = static_cast<std::size_t>(place.source.file);
+    if (file < files.size()) there.file = files[file];
+  }
+  // Nobody has written since the other access, so memory still holds what it wrote or read.
+  there.value = hexadecimal(memory, touch.bytes);
+  if (access.info.kind == CheckKind::store) {
+    const auto value = stored_value(access.op, access.warp, access.info, access.lane);
+    finding.value = hexadecimal(value.data(), touch.bytes);
+    const auto lane = static_cast<int>(thread % kLanes);
+    if (other_wrote && owner == block_ && tick_of(other) == tick_ && site == access.info.site &&
+        thread / kLanes == access.warp.index && (access.warp.mask >> lane & 1) != 0) {
+      there.value =
+          hexadecimal(stored_value(access.op, access.warp, access.info, lane).data(), touch.bytes);
+    }
+  } else if (touch.mode == TouchMode::read) {
+    finding.value = there.value;
+  }
+  bool same_block = owner == block_;
+  bool same_warp = same_block && thread / kLanes == access.warp.index;
+  const bool is_me = same_warp && static_cast<int>(thread % kLanes) == access.lane;
+  if (is_me && !other_wrote) {  // the last of several readers: another one is meant
+    same_block = (other & kManyBlocks) == 0;
+    same_warp = same_block && (other & kManyWarps) == 0;
+    there.thread_known = false;
+  }
+  const char* const where = same_warp    ? "two lanes of one warp"
+                            : same_block ? "two warps of one block"
+                                         : "two blocks";
+  fault.message =
+      format("{} and {} of the same {} at {}{:#x} by {}, and nothing orders them", there.what,
+             finding.what, finding.space, access.global ? "" : "offset ", touch.address, where);
+  finding.hint = same_warp ? kWarpHint : same_block ? kBlockHint : kGridHint;
+  if (access.global) {
+    fault.allocation = access.warp.worker->launch->memory->describe(touch.address, touch.bytes);
+  }
+  finding.other = std::move(there);
+  keep(key, std::move(finding));
+}
+
+void BlockCheck::report_divergence(const Op* op, const Warp& warp, int lane, std::uint32_t first_op,
+                                   std::uint32_t first_thread) {
+  const std::uint64_t key =
+      std::uint64_t{3} << 60 | std::uint64_t{first_op} << 28 | warp.op_index(op);
+  if (seen(key)) return;
+  Finding finding = describe(op, warp, lane, FaultKind::sync);
+  finding.what = "barrier";
+  finding.fault.message =
+      "threads of one block wait at different barriers of the program for each other";
+  const Program& program = *warp.program;
+  const Place& place = program.places[first_op];
+  const auto& shape = warp.worker->launch->block;
+  OtherAccess there;
+  there.what = "barrier";
+  there.line = place.source.line;
+  there.ptx_line = place.ptx_line;
+  there.opcode = std::string(place.opcode);
+  const auto file = static_cast<std::size_t>(place.source.file);
+  if (file < program.module->files.size()) there.file = program.module->files[file];
+  there.block = finding.fault.block;
+  there.thread = coordinates(first_thread, shape);
+  finding.other = std::move(there);
+  finding.hint =
+      "__syncthreads() in a branch needs a condition that is the same for all threads of the block";
+  keep(key, std::move(finding));
+}
+
+void BlockCheck::check_members(const Op* op, const Warp& warp, const std::uint32_t* members) {
+  for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) {
+    const int lane = std::countr_zero(m);
+    const bool missing = (members[lane] >> lane & 1) == 0;
+    std::uint32_t others = members[lane] & warp.mask & ~(1u << lane);
+    while (!missing && others != 0 && members[std::countr_zero(others)] == members[lane]) {
+      others &= others - 1;
+    }
+    if (!missing && others == 0) continue;
+    const std::uint64_t key =
+        std::uint64_t{1} << 63 | std::uint64_t{missing} << 32 | warp.op_index(op);
+    if (seen(key)) return;
+    Finding finding = describe(op, warp, lane, FaultKind::sync);
+    finding.what = "meeting";
+    if (missing) {
+      finding.fault.message =
+          format("lane {} executes a .sync instruction whose member mask {:#010x} leaves it out",
+                 lane, members[lane]);
+      finding.hint =
+          "each lane must be in its own mask; __activemask() is not the set of lanes "
+          "that take a branch together";
+    } else {
+      const int other = std::countr_zero(others);
+      finding.fault.message = format(
+          "lanes {} and {} meet at a .sync instruction with different member masks, {:#010x} and "
+          "{:#010x}",
+          lane, other, members[lane], members[other]);
+      finding.hint = "all lanes that a mask names must pass the same mask";
+    }
+    keep(key, std::move(finding));
+    return;
+  }
+}
+
+}  // namespace kernwright::sim

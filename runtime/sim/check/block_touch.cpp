@@ -1,0 +1,107 @@
+// Accesses of single lanes in any space: what the handlers for whole warps do not do themselves.
+#include "sim/check/block_check.h"
+#include "sim/check/poison.h"
+#include "sim/exec/lane_memory.h"
+#include "sim/ir/program.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace kernwright::sim {
+namespace {
+
+using ptx::Space;
+
+Space window_space(std::uint64_t address) {
+  switch (address & kWindowMask) {
+    case kSharedWindow:
+      return Space::shared;
+    case kLocalWindow:
+      return Space::local;
+    case kParamWindow:
+      return Space::param;
+    default:
+      return Space::global;
+  }
+}
+
+bool inside_limit(std::uint64_t address, std::uint64_t bytes, std::uint64_t limit) {
+  return address <= limit && bytes <= limit - address;
+}
+
+}  // namespace
+
+void BlockCheck::touch_lane(const Op* op, Warp& warp, int lane, TouchMode mode,
+                            std::uint64_t address, std::uint64_t bytes, Space space) {
+  if (space == Space::generic) {
+    space = window_space(address);
+    if (space != Space::global) address &= ~kWindowMask;
+  }
+  if (bytes == 0) return;
+  if (space == Space::local) {
+    const std::uint64_t lanes = warp.index * std::uint64_t{kLanes} + static_cast<unsigned>(lane);
+    if (init && mode != TouchMode::read && inside_limit(address, bytes, warp.local_bytes)) {
+      set_poison<false>(local_poison, lanes * warp.local_bytes + address, bytes);
+    }
+    return;
+  }
+  if (space == Space::shared) {
+    if (!inside_limit(address, bytes, warp.shared_bytes)) return;
+    touch_part(op, warp, lane,
+               {mode, space, address, static_cast<std::uint32_t>(bytes), nullptr, nullptr});
+    return;
+  }
+  if (space != Space::global) return;
+  while (bytes != 0) {
+    const std::uint64_t part = std::min(bytes, kRegionBytes - address % kRegionBytes);
+    GlobalRegion& there = *region(address);
+    const std::lock_guard lock(there);
+    touch_part(op, warp, lane,
+               {mode, space, address, static_cast<std::uint32_t>(part), &there, nullptr});
+    address += part;
+    bytes -= part;
+  }
+}
+
+void BlockCheck::touch_part(const Op* op, Warp& warp, int lane, const LaneTouch& touch) {
+  std::uint64_t* const map = touch.region != nullptr ? touch.region->poison : shared_poison;
+  const std::uint64_t at = touch.region != nullptr ? touch.address % kRegionBytes : touch.address;
+  if (init && map != nullptr) {
+    if (touch.mode != TouchMode::write && any_poison(map, at, touch.bytes)) {
+      report_uninitialised(op, warp, lane, touch);
+    }
+    set_poison<false>(map, at, touch.bytes);
+  }
+  if (race) examine(op, warp, lane, touch);
+}
+
+void BlockCheck::note_parameters(const Op* op, const Warp& warp) {
+  if (!init) return;
+  for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) {
+    const auto lane = static_cast<std::size_t>(std::countr_zero(m));
+    const std::uint64_t place = warp.reg<std::uint32_t>(kLocalBaseOffset)[lane] + op->c;
+    const std::uint64_t lanes = warp.index * std::uint64_t{kLanes} + lane;
+    set_poison<false>(local_poison, lanes * warp.local_bytes + place, op->flags);
+  }
+}
+
+void BlockCheck::note_fresh(std::uint64_t address, std::uint64_t bytes) {
+  if (init) launch_.shadow.poison(address, bytes);
+}
+
+const Op* BlockCheck::mbarrier(const Op* op, Warp& warp, const std::uint64_t* address, OpFn run) {
+  constexpr std::uint64_t kObjectBytes = 8;
+  for (std::uint32_t m = init ? warp.mask : 0; m != 0; m &= m - 1) {
+    const std::uint64_t offset = address[std::countr_zero(m)] & ~kWindowMask;
+    if (inside_limit(offset, kObjectBytes, warp.shared_bytes)) {
+      set_poison<false>(shared_poison, offset, kObjectBytes);
+    }
+  }
+  const bool orders = race && parts;
+  if (orders) publish(warp, address, Space::shared, true);
+  const Op* const next = run(op, warp);
+  if (next != nullptr && orders) observe(warp, address, Space::shared, true);
+  return next;
+}
+
+}  // namespace kernwright::sim

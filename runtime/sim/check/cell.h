@@ -1,0 +1,47 @@
+// What the race check remembers about four bytes of memory: who wrote last, who read last, when.
+#pragma once
+
+#include <cstdint>
+
+namespace kernwright::sim {
+
+/// Two cells stand for each aligned word of four bytes, one for its last write and one for its
+/// last read. A cell packs
+///   tick:32  site:14  bytes:4  flags:4  thread:10
+/// The tick is the block's time (BlockCheck::tick): every event that may order accesses starts a
+/// new one, and no two blocks share ticks, so a tick names its block too. A cell below a block's
+/// floor happened before everything that the block does now; comparing whole cells compares ticks.
+using Cell = std::uint64_t;
+
+inline constexpr int kTickShift = 32;
+inline constexpr Cell kThreadMask = 0x3ff;
+inline constexpr Cell kWarpMask = 0x3e0;
+inline constexpr int kBytesShift = 14;
+inline constexpr Cell kAllBytes = Cell{15} << kBytesShift;
+inline constexpr int kSiteShift = 18;
+inline constexpr std::uint32_t kMostSites = (1u << 14) - 1;  ///< this site: the place is not known
+
+// Flags of a write.
+inline constexpr Cell kStrong = 1 << 10;         ///< an atomic operation or a relaxed store
+inline constexpr Cell kVolatileWrite = 1 << 11;  ///< strong between warps only
+// Flags of a read. The cell names the last reader; these say that it was not the only one.
+inline constexpr Cell kManyLanes = 1 << 10;   ///< lanes of one warp
+inline constexpr Cell kManyWarps = 1 << 11;   ///< warps of one block
+inline constexpr Cell kManyBlocks = 1 << 12;  ///< blocks
+inline constexpr Cell kMany = kManyLanes | kManyWarps | kManyBlocks;
+inline constexpr Cell kVolatileRead = 1 << 13;
+/// In a write's cell: single bytes have cells of their own, this one and its read cell mean
+/// nothing.
+inline constexpr Cell kExact = 1 << 13;
+inline constexpr Cell kExactWord = Cell{0xffffffff} << kTickShift | kExact | kThreadMask;
+
+inline std::uint32_t tick_of(Cell cell) { return static_cast<std::uint32_t>(cell >> kTickShift); }
+inline std::uint32_t thread_of(Cell cell) { return static_cast<std::uint32_t>(cell & kThreadMask); }
+inline std::uint32_t site_of(Cell cell) {
+  return static_cast<std::uint32_t>(cell >> kSiteShift) & kMostSites;
+}
+inline std::uint32_t bytes_of(Cell cell) {
+  return static_cast<std::uint32_t>(cell >> kBytesShift) & 15;
+}
+
+}  // namespace kernwright::sim

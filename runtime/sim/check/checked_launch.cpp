@@ -1,0 +1,92 @@
+// Ticks, and what synchronisation variables carry from block to block.
+#include "sim/check/checked_launch.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <new>
+#include <utility>
+#include <vector>
+
+namespace kernwright::sim {
+namespace {
+
+constexpr std::size_t kOwnerBytes = std::size_t{Ticks::kChunks} * sizeof(std::uint32_t);
+/// A launch begins anew when fewer are left.
+constexpr std::uint32_t kLowChunks = Ticks::kChunks / 4;
+
+}  // namespace
+
+Ticks::Ticks() {
+  void* const memory = ::mmap(nullptr, kOwnerBytes, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) throw std::bad_alloc();
+  owners_ = static_cast<std::uint32_t*>(memory);
+}
+
+Ticks::~Ticks() { ::munmap(owners_, kOwnerBytes); }
+
+std::uint32_t Ticks::begin_launch(bool* wrapped) {
+  *wrapped = next_.load() > kChunks - kLowChunks;
+  if (*wrapped) next_ = 1;
+  return next_.load() << kChunkShift;
+}
+
+std::uint32_t Ticks::take(std::uint32_t block) noexcept {
+  std::uint32_t chunk = next_.fetch_add(1, std::memory_order_relaxed);
+  if (chunk >= kChunks) {
+    next_.store(kChunks, std::memory_order_relaxed);
+    chunk = kChunks - 1;
+  }
+  std::atomic_ref(owners_[chunk]).store(block, std::memory_order_relaxed);
+  return chunk << kChunkShift;
+}
+
+CheckedLaunch::CheckedLaunch(const CheckedProgram& its_program, CheckSet its_checks,
+                             GlobalShadow& its_shadow, Ticks& its_ticks, std::uint64_t its_seed)
+    : program(its_program),
+      checks(its_checks),
+      seed(its_seed),
+      shadow(its_shadow),
+      ticks(its_ticks) {
+  bool wrapped = false;
+  first_tick = ticks.begin_launch(&wrapped);
+  if (wrapped) shadow.clear_cells();
+}
+
+SharedPast CheckedLaunch::published(std::uint64_t variable) {
+  const std::lock_guard lock(mutex_);
+  const auto found = variables_.find(variable);
+  return found == variables_.end() ? nullptr : found->second;
+}
+
+void CheckedLaunch::publish(std::uint64_t variable, const SharedPast& past) {
+  const std::lock_guard lock(mutex_);
+  SharedPast& there = variables_[variable];
+  there = join(there, past);
+}
+
+void CheckedLaunch::collect(Found& found) {
+  const std::lock_guard lock(mutex_);
+  for (auto& [key, finding] : found) {
+    const auto [known, is_new] = found_.try_emplace(key, finding);
+    if (is_new) continue;
+    const std::uint64_t count = known->second.count + finding.count;
+    if (finding.fault.block < known->second.fault.block) known->second = std::move(finding);
+    known->second.count = count;
+  }
+}
+
+std::vector<Finding> CheckedLaunch::take() {
+  std::vector<Finding> all;
+  for (auto& entry : found_) all.push_back(std::move(entry.second));
+  found_.clear();
+  const auto place = [](const Finding& finding) {
+    return std::pair{finding.fault.ptx_line, finding.other ? finding.other->ptx_line : 0};
+  };
+  std::sort(all.begin(), all.end(),
+            [&](const Finding& a, const Finding& b) { return place(a) < place(b); });
+  return all;
+}
+
+}  // namespace kernwright::sim

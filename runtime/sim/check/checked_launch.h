@@ -1,0 +1,73 @@
+// One launch under checks: what its blocks share.
+#pragma once
+
+#include "sim/check/checked_program.h"
+#include "sim/check/clock.h"
+#include "sim/check/findings.h"
+#include "sim/check/global_shadow.h"
+#include "sim/checks.h"
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+namespace kernwright::sim {
+
+/// Gives every block ticks of its own and knows whose a tick is. One for the process; ticks of
+/// earlier launches lie below those of later ones.
+class Ticks {
+ public:
+  static constexpr int kChunkShift = 8;
+  static constexpr std::uint32_t kChunks = 1u << 23;
+
+  Ticks();
+  ~Ticks();
+  Ticks(const Ticks&) = delete;
+  Ticks& operator=(const Ticks&) = delete;
+
+  /// First tick that no block has. True in `*wrapped` when ticks began anew: older cells mean
+  /// nothing. Only while nothing runs.
+  std::uint32_t begin_launch(bool* wrapped);
+  /// First tick of a fresh chunk for the block; the last chunk of all is given out again and again.
+  std::uint32_t take(std::uint32_t block) noexcept;
+  std::uint32_t owner(std::uint32_t tick) const noexcept { return owners_[tick >> kChunkShift]; }
+
+ private:
+  std::atomic<std::uint32_t> next_{1};
+  std::uint32_t* owners_ = nullptr;  ///< by chunk
+};
+
+/// Made by the launching thread; thread-safe where blocks use it.
+class CheckedLaunch {
+ public:
+  /// A seed chooses which warp goes on before each access to memory; 0: warps run as they do
+  /// without checks.
+  CheckedLaunch(const CheckedProgram& program, CheckSet checks, GlobalShadow& shadow, Ticks& ticks,
+                std::uint64_t seed = 0);
+
+  const CheckedProgram& program;
+  const CheckSet checks;
+  const std::uint64_t seed;
+  GlobalShadow& shadow;
+  Ticks& ticks;
+  std::uint32_t first_tick = 0;  ///< of the launch
+
+  /// What was published at a synchronisation variable; null when nothing.
+  SharedPast published(std::uint64_t variable);
+  void publish(std::uint64_t variable, const SharedPast& past);
+
+  /// Findings of a worker, each under a key of its place; of equal ones the lowest block's stays.
+  using Found = std::unordered_map<std::uint64_t, Finding>;
+  void collect(Found& found);
+  /// Everything found, in the order of the program's places. After the last block.
+  std::vector<Finding> take();
+
+ private:
+  std::mutex mutex_;  // guards all below
+  Found found_;
+  std::unordered_map<std::uint64_t, SharedPast> variables_;
+};
+
+}  // namespace kernwright::sim

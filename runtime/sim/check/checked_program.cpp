@@ -1,0 +1,213 @@
+// Puts the checks in front of a program's ops.
+#include "sim/check/checked_program.h"
+
+#include "sim/check/cell.h"
+#include "sim/exec/dispatch.h"
+#include "sim/ir/tables.h"
+#include "sim/ptx/isa.h"
+
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+
+namespace kernwright::sim {
+
+#define KW_DECLARE_CHECKED(isa)         \
+  namespace isa_##isa {                 \
+    CheckedHandlers checked_handlers(); \
+  }
+KW_DECLARE_CHECKED(baseline)
+#if defined(__x86_64__)
+KW_DECLARE_CHECKED(avx2)
+KW_DECLARE_CHECKED(avx512)
+#endif
+#undef KW_DECLARE_CHECKED
+
+CheckedHandlers checked_handlers() {
+#if defined(__x86_64__)
+  const std::string_view isa = selected_isa();
+  if (isa == "avx512") return isa_avx512::checked_handlers();
+  if (isa == "avx2") return isa_avx2::checked_handlers();
+#endif
+  return isa_baseline::checked_handlers();
+}
+
+namespace {
+
+using ptx::Handler;
+using ptx::Semantics;
+using ptx::Verb;
+
+std::uint8_t access_bytes(const ptx::Instruction& instruction) {
+  const ptx::Modifiers& modifiers = instruction.modifiers;
+  return static_cast<std::uint8_t>(std::max(1, ptx::bits(modifiers.type[0]) / 8) *
+                                   modifiers.vector);
+}
+
+void set_semantics(CheckedOp& op, Semantics semantics) {
+  op.strong = op.strong || (semantics != Semantics::none && semantics != Semantics::weak);
+  op.is_volatile = semantics == Semantics::volatile_;
+  const bool both = semantics == Semantics::acq_rel || semantics == Semantics::sc;
+  op.acquire = both || semantics == Semantics::acquire;
+  op.release = both || semantics == Semantics::release;
+}
+
+CheckedOp transfer(CheckKind kind, const ptx::Instruction& instruction) {
+  CheckedOp op;
+  op.kind = kind;
+  op.strong = kind == CheckKind::atomic;
+  op.swaps = instruction.modifiers.atom == ptx::AtomOp::cas;
+  op.bytes = access_bytes(instruction);
+  op.element = static_cast<std::uint8_t>(op.bytes / instruction.modifiers.vector);
+  if (instruction.modifiers.space == ptx::Space::constant) return {};
+  set_semantics(op, instruction.modifiers.semantics);
+  return op;
+}
+
+CheckedOp tiles(CheckKind kind, const ptx::Instruction& instruction) {
+  CheckedOp op;
+  op.kind = kind;
+  op.bytes = 16;
+  op.tiles = instruction.modifiers.vector;
+  return op;
+}
+
+CheckedOp meeting(std::uint8_t operand) {
+  CheckedOp op;
+  op.kind = CheckKind::meeting;
+  op.operand = operand;
+  return op;
+}
+
+CheckedOp plain(CheckKind kind) {
+  CheckedOp op;
+  op.kind = kind;
+  return op;
+}
+
+/// shfl.sync names its members in e (the fourth source), the others in b.
+CheckedOp classify_meeting(const ptx::Instruction& instruction) {
+  switch (instruction.row->handler) {
+    case Handler::shfl:
+      return instruction.modifiers.sync ? meeting(3) : CheckedOp{};
+    case Handler::vote:
+      return instruction.modifiers.sync ? meeting(1) : CheckedOp{};
+    case Handler::match:
+    case Handler::redux:
+      return meeting(1);
+    case Handler::elect:
+      return meeting(0);
+    case Handler::mma:
+    case Handler::movmatrix:
+      return plain(CheckKind::meeting_of_all);
+    case Handler::bar:
+    case Handler::barrier:
+      return instruction.modifiers.verb == Verb::warp_sync ? meeting(0) : CheckedOp{};
+    default:
+      return {};
+  }
+}
+
+CheckedOp classify(const ptx::Instruction& instruction) {
+  switch (instruction.row->handler) {
+    case Handler::ld:
+    case Handler::ldu:
+      return transfer(CheckKind::load, instruction);
+    case Handler::st:
+      return transfer(CheckKind::store, instruction);
+    case Handler::atom:
+    case Handler::red:
+      return transfer(CheckKind::atomic, instruction);
+    case Handler::ldmatrix:
+      return tiles(CheckKind::tile_load, instruction);
+    case Handler::stmatrix:
+      return tiles(CheckKind::tile_store, instruction);
+    case Handler::cp:
+      return instruction.modifiers.verb == Verb::none && !instruction.modifiers.bulk
+                 ? plain(CheckKind::copy)
+                 : CheckedOp{};
+    case Handler::membar:
+    case Handler::fence:
+      return instruction.modifiers.verb == Verb::none ? plain(CheckKind::fence) : CheckedOp{};
+    case Handler::mbarrier:
+      return plain(CheckKind::mbarrier);
+    default:
+      return classify_meeting(instruction);
+  }
+}
+
+/// Bytes per lane of the register that a store takes its (first) value from.
+std::uint8_t value_width(const ptx::Function& function, const ptx::Instruction& instruction) {
+  const ptx::Operand* value = &instruction.operands[1];
+  if (value->kind == ptx::OperandKind::vector && !value->elements.empty()) {
+    value = &value->elements[0];
+  }
+  const ptx::Type type = value->kind == ptx::OperandKind::reg ? function.registers[value->reg].type
+                                                              : instruction.modifiers.type[0];
+  return static_cast<std::uint8_t>(std::max(2, ptx::bits(type) / 8));
+}
+
+bool orders_parts(const ptx::Instruction& instruction, const CheckedOp& op) {
+  const Handler handler = instruction.row->handler;
+  if (op.kind == CheckKind::fence || op.kind == CheckKind::mbarrier) return true;
+  if (handler == Handler::bar || handler == Handler::barrier) {
+    const ptx::Modifiers& modifiers = instruction.modifiers;
+    if (modifiers.verb == Verb::warp_sync) return false;
+    const std::size_t counted = modifiers.red ? 3 : 1;  // d, id, predicate; more is a count
+    return modifiers.arrive || instruction.operands.size() > counted;
+  }
+  return op.acquire || op.release;
+}
+
+}  // namespace
+
+std::unique_ptr<CheckedProgram> make_checked(const Program& from) {
+  auto made = std::make_unique<CheckedProgram>();
+  Program& program = made->program;
+  program.full = from.full;
+  program.masked = from.masked;
+  program.places = from.places;
+  program.functions = from.functions;
+  program.lists = from.lists;
+  program.site_count = from.site_count;
+  program.module = from.module;
+  program.tables = std::make_shared<Program::Tables>(*from.tables);
+  made->ops.resize(from.full.size());
+  made->site_ops.push_back(0);
+  const CheckedHandlers handlers = checked_handlers();
+  const OpFn copies_parameters = internal_handlers(Internal::parameter_copy).full;
+  const OpFn guards[] = {internal_handlers(Internal::guard).full,
+                         internal_handlers(Internal::guard_not).full};
+  std::vector<OpFn>& behind = program.tables->behind_leader;
+  for (std::size_t i = 0; i < from.full.size(); ++i) {
+    const ptx::Instruction* const instruction = from.tables->instructions[i];
+    CheckedOp op;
+    if (instruction != nullptr) op = classify(*instruction);
+    if (instruction == nullptr && from.full[i].fn == copies_parameters) {
+      op = plain(CheckKind::parameters);
+    }
+    // The instruction set may have been chosen anew since the program was decoded.
+    if (instruction != nullptr) made->orders_parts |= orders_parts(*instruction, op);
+    if (op.kind == CheckKind::none) continue;
+    OpFn& masked = behind[i] != nullptr ? behind[i] : program.masked[i].fn;
+    op.full = program.full[i].fn;
+    op.masked = masked;
+    op.site = static_cast<std::uint16_t>(
+        std::min<std::size_t>(made->site_ops.size(), std::size_t{kMostSites}));
+    if (op.site < kMostSites) made->site_ops.push_back(static_cast<std::uint32_t>(i));
+    if (op.kind == CheckKind::store) {
+      const std::uint32_t function = from.tables->function_at(static_cast<std::uint32_t>(i));
+      op.value_width = value_width(from.module->functions[function], *instruction);
+    }
+    op.guarded = i > 0 && std::find(std::begin(guards), std::end(guards), from.full[i - 1].fn) !=
+                              std::end(guards);
+    op.fixed = (op.kind == CheckKind::load || op.kind == CheckKind::store) && !op.strong &&
+               instruction->modifiers.space == ptx::Space::shared && from.full[i].e != 0;
+    made->ops[i] = op;
+    program.full[i].fn = handlers.full;
+    masked = handlers.masked;
+  }
+  return made;
+}
+
+}  // namespace kernwright::sim

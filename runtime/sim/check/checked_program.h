@@ -1,0 +1,66 @@
+// A program whose memory and synchronisation ops go through the checks first.
+#pragma once
+
+#include "sim/exec/op.h"
+#include "sim/ir/program.h"
+#include "sim/ptx/types.h"
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace kernwright::sim {
+
+/// How an op takes part in the checks.
+enum class CheckKind : std::uint8_t {
+  none,
+  load,
+  store,
+  atomic,      ///< atom, red
+  tile_load,   ///< ldmatrix: lanes name rows of 16 bytes in shared memory
+  tile_store,  ///< stmatrix
+  copy,        ///< cp.async
+  fence,
+  meeting,  ///< a *.sync instruction with a member mask in register `operand`
+  meeting_of_all,
+  mbarrier,    ///< orders like an atomic with acquire and release
+  parameters,  ///< the copy of a parameter block to local memory
+};
+
+/// An op of a checked program. Parallel to Program::full.
+struct CheckedOp {
+  OpFn full = nullptr, masked = nullptr;  ///< what the op really does
+  CheckKind kind = CheckKind::none;
+  bool strong = false, is_volatile = false, acquire = false, release = false;
+  std::uint8_t bytes = 0;        ///< per lane
+  std::uint8_t element = 0;      ///< of a vector; `bytes` where there is none
+  std::uint8_t value_width = 0;  ///< store: bytes per lane of the registers with the values
+  std::uint8_t operand = 0;      ///< meeting: which source holds the members (0 = Op::a)
+  std::uint8_t tiles = 0;        ///< of tile_load, tile_store
+  bool swaps = false;            ///< atom.cas: the plain read of its first guess is no race
+  bool fixed = false;            ///< shared memory through a FixedPlan (exec/fast_handlers.h)
+  bool guarded = false;          ///< behind a guard, where nothing may park
+  std::uint16_t site = 0;        ///< 1 .. kMostSites
+};
+
+/// Immutable; shared by all launches of the module. Shares `tables` with the program that it was
+/// made from where it can, and keeps the module alive.
+struct CheckedProgram {
+  Program program;
+  std::vector<CheckedOp> ops;
+  std::vector<std::uint32_t> site_ops;  ///< by site: index of the op; [0] is unused
+  /// Some instruction can order accesses of some warps but not others, so that readers are told
+  /// apart one by one.
+  bool orders_parts = false;
+};
+
+std::unique_ptr<CheckedProgram> make_checked(const Program& program);
+
+/// The op in front of everything that is checked: full-warp and masked handler for the best
+/// instruction set of this CPU.
+struct CheckedHandlers {
+  OpFn full = nullptr, masked = nullptr;
+};
+CheckedHandlers checked_handlers();
+
+}  // namespace kernwright::sim

@@ -1,0 +1,65 @@
+// Findings of the checks: what they hold, and the list that collects them.
+#pragma once
+
+#include "base/fault_report.h"
+
+#include <array>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace kernwright::sim {
+
+/// The other access of a race, or the other barrier of a divergence.
+struct OtherAccess {
+  std::string what;  ///< "write", "read", "atomic access", "barrier"
+  int line = 0;      ///< as FaultReport::line; 0 when not known
+  int ptx_line = 0;
+  std::string file;
+  std::string opcode;
+  std::array<unsigned, 3> block{};
+  std::array<unsigned, 3> thread{};
+  bool thread_known = true;  ///< false: one of several threads, block and thread say nothing
+  std::string value;         ///< hexadecimal, most significant byte first; empty when not known
+};
+
+/// One thing that a check found, however often it happened.
+struct Finding {
+  FaultReport fault;  ///< the access at which it showed
+  std::string what;   ///< as OtherAccess::what
+  std::string space;  ///< "global memory", "shared memory", "local memory"; empty where none is
+  std::string value;  ///< as OtherAccess::value
+  std::optional<OtherAccess> other;
+  std::string hint;         ///< what to do
+  std::uint64_t count = 1;  ///< how often
+
+  /// Several lines for a person.
+  std::string to_string() const;
+};
+
+/// Collects findings of all launches. Thread-safe.
+class Findings {
+ public:
+  /// Beyond this many different ones only the total is counted.
+  static constexpr std::size_t kDefaultLimit = 1000;
+
+  void set_limit(std::size_t limit);
+  /// Merges findings of one kind at one place (and other place) of one kernel.
+  void add(Finding&& finding);
+  /// All so far, in the order in which they showed first; the list is empty afterwards.
+  std::vector<Finding> take();
+  /// A copy of the list.
+  std::vector<Finding> list() const;
+  /// How many happened, also those that found no room. take() sets it to zero.
+  std::uint64_t total() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::size_t limit_ = kDefaultLimit;
+  std::uint64_t total_ = 0;
+  std::vector<Finding> list_;
+};
+
+}  // namespace kernwright::sim

@@ -1,0 +1,109 @@
+// Regions of shadow memory, made lazily.
+#include "sim/check/global_shadow.h"
+
+#include "sim/check/poison.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <new>
+
+namespace kernwright::sim {
+namespace {
+
+constexpr std::size_t kCellBytes = 2 * kRegionWords * sizeof(Cell);
+constexpr std::size_t kExactBytes = 8 * kRegionWords * sizeof(Cell);
+constexpr std::size_t kPoisonWords = kRegionBytes / 64 + 1;
+
+void* lazy_zeros(std::size_t bytes) {
+  void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) throw std::bad_alloc();
+  return memory;
+}
+
+/// Calls f(address, bytes) for each part of the range that lies in one region.
+template <typename F>
+void by_region(std::uint64_t address, std::uint64_t bytes, F f) {
+  while (bytes != 0) {
+    const std::uint64_t part = std::min(bytes, kRegionBytes - address % kRegionBytes);
+    f(address, part);
+    address += part;
+    bytes -= part;
+  }
+}
+
+}  // namespace
+
+GlobalRegion::GlobalRegion()
+    : write(static_cast<Cell*>(lazy_zeros(kCellBytes))), read(write + kRegionWords) {}
+
+GlobalRegion::~GlobalRegion() {
+  ::munmap(write, kCellBytes);
+  if (exact != nullptr) ::munmap(exact, kExactBytes);
+  delete[] poison;
+}
+
+Cell* GlobalRegion::bytes_of_word(std::uint64_t word) {
+  if (exact == nullptr) exact = static_cast<Cell*>(lazy_zeros(kExactBytes));
+  return exact + 8 * word;
+}
+
+GlobalRegion& GlobalShadow::region(std::uint64_t address) {
+  const std::lock_guard lock(mutex_);
+  std::unique_ptr<GlobalRegion>& slot = regions_[address >> kRegionShift];
+  if (slot == nullptr) slot = std::make_unique<GlobalRegion>();
+  return *slot;
+}
+
+GlobalRegion* GlobalShadow::find(std::uint64_t address) noexcept {
+  const std::lock_guard lock(mutex_);
+  const auto found = regions_.find(address >> kRegionShift);
+  return found == regions_.end() ? nullptr : found->second.get();
+}
+
+void GlobalShadow::poison(std::uint64_t address, std::uint64_t bytes) {
+  by_region(address, bytes, [this](std::uint64_t at, std::uint64_t count) {
+    GlobalRegion& there = region(at);
+    const std::lock_guard lock(there);
+    if (there.poison == nullptr) there.poison = new std::uint64_t[kPoisonWords]();
+    set_poison<true>(there.poison, at % kRegionBytes, count);
+  });
+}
+
+void GlobalShadow::unpoison(std::uint64_t address, std::uint64_t bytes) noexcept {
+  by_region(address, bytes, [this](std::uint64_t at, std::uint64_t count) {
+    GlobalRegion* const there = find(at);
+    if (there == nullptr) return;
+    const std::lock_guard lock(*there);
+    if (there->poison != nullptr) set_poison<false>(there->poison, at % kRegionBytes, count);
+  });
+}
+
+void GlobalShadow::copy_poison(std::uint64_t to, std::uint64_t from, std::uint64_t bytes) {
+  by_region(from, bytes, [&](std::uint64_t at, std::uint64_t count) {
+    const GlobalRegion* const there = find(at);
+    const std::uint64_t target = to + (at - from);
+    unpoison(target, count);
+    if (there == nullptr || there->poison == nullptr) return;
+    for (std::uint64_t i = 0; i < count; ++i) {
+      if (poison_bits(there->poison, (at + i) % kRegionBytes, 1) != 0) poison(target + i, 1);
+    }
+  });
+}
+
+void GlobalShadow::clear() noexcept {
+  const std::lock_guard lock(mutex_);
+  regions_.clear();
+}
+
+void GlobalShadow::clear_cells() noexcept {
+  const std::lock_guard lock(mutex_);
+  for (auto& entry : regions_) {
+    entry.second->readers.clear();
+    ::madvise(entry.second->write, kCellBytes, MADV_DONTNEED);
+    if (entry.second->exact != nullptr) ::madvise(entry.second->exact, kExactBytes, MADV_DONTNEED);
+  }
+}
+
+}  // namespace kernwright::sim

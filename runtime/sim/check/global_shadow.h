@@ -1,0 +1,68 @@
+// What the checks know about global memory, by regions of 64 KiB that exist where it was touched.
+#pragma once
+
+#include "sim/check/cell.h"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+namespace kernwright::sim {
+
+inline constexpr int kRegionShift = 16;
+inline constexpr std::uint64_t kRegionBytes = std::uint64_t{1} << kRegionShift;
+inline constexpr std::uint64_t kRegionWords = kRegionBytes / 4;
+
+/// Readers beside the one in the cell, by read cell: where some of them may be ordered before a
+/// write and others not.
+using ReaderLists = std::unordered_map<const Cell*, std::vector<Cell>>;
+
+/// Cells of a region's words and bits of its bytes. Pages that nobody touches cost nothing.
+struct GlobalRegion {
+  std::atomic<bool> busy{false};  ///< held while a worker looks at or changes the rest
+  Cell* write = nullptr;          ///< kRegionWords
+  Cell* read = nullptr;
+  Cell* exact = nullptr;  ///< 8 per word: writes of its four bytes, then reads; made when needed
+  std::uint64_t* poison = nullptr;  ///< null: everything is initialised
+  ReaderLists readers;
+
+  void lock() noexcept {
+    while (busy.exchange(true, std::memory_order_acquire)) {}
+  }
+  void unlock() noexcept { busy.store(false, std::memory_order_release); }
+  /// The eight cells of a word's bytes. Throws std::bad_alloc.
+  Cell* bytes_of_word(std::uint64_t word);
+  GlobalRegion();
+  ~GlobalRegion();
+  GlobalRegion(const GlobalRegion&) = delete;
+  GlobalRegion& operator=(const GlobalRegion&) = delete;
+};
+
+/// All regions of all devices: addresses are unique. Thread-safe; clear() only while nothing runs.
+class GlobalShadow {
+ public:
+  /// The region around `address`. Throws std::bad_alloc.
+  GlobalRegion& region(std::uint64_t address);
+  /// The same, or null where nothing was noted yet.
+  GlobalRegion* find(std::uint64_t address) noexcept;
+
+  /// Fresh memory: reads of it are findings until it is written.
+  void poison(std::uint64_t address, std::uint64_t bytes);
+  /// Memory that was written, or whose state nobody knows.
+  void unpoison(std::uint64_t address, std::uint64_t bytes) noexcept;
+  /// `to` is initialised where `from` is.
+  void copy_poison(std::uint64_t to, std::uint64_t from, std::uint64_t bytes);
+  void clear() noexcept;
+  /// Forgets all accesses, keeps what is initialised.
+  void clear_cells() noexcept;
+
+ private:
+  std::mutex mutex_;  // guards regions_
+  std::unordered_map<std::uint64_t, std::unique_ptr<GlobalRegion>> regions_;
+};
+
+}  // namespace kernwright::sim

@@ -1,0 +1,77 @@
+// The checks of simulated devices: what they look for, and what they found.
+#pragma once
+
+#include "sim/check/findings.h"
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kernwright::sim {
+
+/// What is looked for beyond `memory` (bounds, alignment, use after free, writes to constants),
+/// which is always on and stops a launch with an error.
+struct CheckSet {
+  /// Reads of global, shared and local memory that nothing has written. Device memory counts as
+  /// unwritten from its allocation on; memory that is older than the check counts as written.
+  bool init = false;
+  /// Unordered accesses of two threads of one launch to the same bytes of global or shared memory,
+  /// at least one of them a write, not both of them atomic, that do not write the same value.
+  bool race = false;
+  /// Threads that wait at different barriers for each other, member masks that differ or leave
+  /// their own lane out. A barrier that can never be complete stops a launch always.
+  bool sync = false;
+
+  bool any() const noexcept { return init || race || sync; }
+  bool operator==(const CheckSet&) const = default;
+};
+
+/// From words as in KERNWRIGHT_CHECKS: memory, init, race, sync, all; `streams` is another check
+/// and ignored here. Throws InvalidArgument for others.
+CheckSet check_set(std::span<const std::string> words);
+
+/// Turns checks on and off for the launches that follow, of all devices and threads; returns what
+/// was on. Waits for running launches. Turning `init` on or off forgets what is initialised. What
+/// KERNWRIGHT_CHECKS names is on from cuInit on; then findings are logged as warnings as well.
+/// Makes the devices like cuInit; throws InvalidArgument for a wrong environment.
+CheckSet set_checks(CheckSet checks);
+CheckSet current_checks();
+
+/// While an object of this class lives, findings of `init`, `race` and `sync` are collected, and
+/// launches go on after them; errors that stop a launch are among the findings too. Scopes nest:
+/// the checks of all are on, and the innermost one collects. Not for use from several threads.
+class CheckScope {
+ public:
+  /// At most `limit` different findings are kept; equal ones are one finding with a count.
+  explicit CheckScope(CheckSet checks, std::size_t limit = Findings::kDefaultLimit);
+  ~CheckScope();
+  CheckScope(const CheckScope&) = delete;
+  CheckScope& operator=(const CheckScope&) = delete;
+
+  /// What was found so far.
+  std::vector<Finding> findings() const;
+  /// How often, also what found no room in the list.
+  std::uint64_t total() const;
+
+ private:
+  Findings findings_;
+  Findings* outer_;
+  CheckSet before_;
+};
+
+/// From now on launches run their blocks and warps in orders that the seed chooses: on one thread,
+/// with a few blocks in flight and warps that take turns before accesses to memory. The same calls
+/// after the same seed replay exactly. Nothing: back to the usual order. Together with
+/// set_schedule_seed() (device.h), which orders the work of streams, a whole program is one of its
+/// legal executions. Waits for running launches.
+void set_launch_seed(std::optional<std::uint64_t> seed);
+
+/// For a person, one finding after the other; "no findings" for none.
+std::string findings_text(std::span<const Finding> findings);
+/// An array of objects; the keys are those of Finding and FaultReport.
+std::string findings_json(std::span<const Finding> findings);
+
+}  // namespace kernwright::sim

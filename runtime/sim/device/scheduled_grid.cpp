@@ -1,0 +1,98 @@
+// Runs the blocks of a launch in an order that a seed chooses.
+#include "sim/device/grid.h"
+#include "sim/device/print.h"
+#include "sim/exec/block_runner.h"
+
+#include <algorithm>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <vector>
+
+namespace kernwright::sim {
+namespace {
+
+/// Blocks in flight at a time of a launch that is not cooperative.
+constexpr std::size_t kResidents = 4;
+
+/// One thread, so that the same seed gives the same order whatever the machine does.
+class ScheduledGrid {
+ public:
+  ScheduledGrid(const LaunchContext& launch, std::uint64_t seed, bool whole)
+      : launch_(launch),
+        random_(seed),
+        order_(std::size_t{launch.grid[0]} * launch.grid[1] * launch.grid[2]),
+        most_(whole ? order_.size() : kResidents),
+        prints_(1) {
+    std::iota(order_.begin(), order_.end(), 0u);
+    for (std::size_t i = order_.size(); i > 1; --i) std::swap(order_[i - 1], order_[pick(i)]);
+    launch_.print = PrintBuffer::append;
+    launch_.print_sink = prints_.data();
+  }
+
+  GridResult run() {
+    GridResult result;
+    while (fill()) {
+      const std::size_t which = pick(residents_.size());
+      Resident& resident = residents_[which];
+      prints_[0].begin_block(resident.index);
+      const Progress progress = resident.runner->advance();
+      if (progress == Progress::running) continue;
+      if (progress == Progress::faulted) {
+        result.fault = resident.runner->fault();
+        break;
+      }
+      idle_.push_back(std::move(resident.runner));
+      residents_.erase(residents_.begin() + static_cast<std::ptrdiff_t>(which));
+    }
+    residents_.clear();
+    idle_.clear();
+    result.printed = join(prints_);
+    return result;
+  }
+
+ private:
+  struct Resident {
+    std::uint64_t index = 0;
+    std::unique_ptr<BlockRunner> runner;
+  };
+
+  std::size_t pick(std::size_t count) { return static_cast<std::size_t>(random_() % count); }
+
+  /// False when all blocks have ended.
+  bool fill() {
+    while (residents_.size() < most_ && next_ < order_.size()) {
+      const std::uint64_t block = order_[next_++];
+      std::unique_ptr<BlockRunner> runner;
+      if (idle_.empty()) {
+        runner = std::make_unique<BlockRunner>(launch_);
+      } else {
+        runner = std::move(idle_.back());
+        idle_.pop_back();
+      }
+      const std::uint64_t x = launch_.grid[0], y = launch_.grid[1];
+      runner->start({static_cast<std::uint32_t>(block % x),
+                     static_cast<std::uint32_t>(block / x % y),
+                     static_cast<std::uint32_t>(block / x / y)});
+      residents_.push_back({block, std::move(runner)});
+    }
+    return !residents_.empty();
+  }
+
+  LaunchContext launch_;
+  std::mt19937_64 random_;
+  std::vector<std::uint32_t> order_;
+  const std::size_t most_;
+  std::vector<PrintBuffer> prints_;
+  std::vector<Resident> residents_;
+  std::vector<std::unique_ptr<BlockRunner>> idle_;
+  std::size_t next_ = 0;
+};
+
+}  // namespace
+
+GridResult run_scheduled_grid(const LaunchContext& launch, std::uint64_t seed, bool whole) {
+  return ScheduledGrid(launch, seed, whole).run();
+}
+
+}  // namespace kernwright::sim

@@ -1,0 +1,60 @@
+"""Every faulty kernel of tests/sim/bugs is found, at its lines, and nothing else is."""
+
+import bug_corpus
+import numpy as np
+import pytest
+
+import kernwright as kw
+
+pytestmark = pytest.mark.usefixtures("sim")
+
+BUGS = bug_corpus.bugs()
+
+
+def test_there_are_enough_faulty_kernels_of_each_kind():
+    assert len(BUGS) >= 60
+    kinds = [bug.kind for bug in BUGS]
+    assert min(kinds.count(kind) for kind in ("race", "init", "sync", "bounds")) >= 5
+
+
+def array(argument):
+    if argument.value == "iota":
+        return kw.asarray(np.arange(argument.count).astype(argument.dtype))
+    if argument.value == "zeros":
+        return kw.zeros(argument.count, argument.dtype)
+    result = kw.empty(argument.count, argument.dtype)
+    if argument.value == "freed":
+        address = result.ptr
+        del result
+        kw.current_device().synchronize()
+        return kw.Pointer(address)
+    return result
+
+
+def number(argument):
+    if argument.dtype == "uint64":
+        return kw.Pointer(int(argument.value))
+    return np.dtype(argument.dtype).type(argument.value)
+
+
+def launch(bug):
+    kernel = kw.kernel(bug.source, name="bug")
+    arguments = [array(one) if one.count else number(one) for one in bug.arguments]
+    config = kw.LaunchConfig(bug.grid, bug.block, None, bug.shared, cooperative=bug.cooperative)
+    kernel.launch(config, *arguments)
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
+def test_finds(bug):
+    with kw.checks() as report:
+        try:
+            launch(bug)
+        except kw.DeviceFault as fault:
+            assert fault.kind == bug.kind, str(fault)
+    lines = {}
+    for finding in report:
+        lines.setdefault(finding.kind, set()).update(finding.lines)
+    assert lines == bug.lines, str(report)
+    for finding in report:
+        assert finding.message and finding.opcode
+        assert finding.hint or bug.kind not in ("race", "init")

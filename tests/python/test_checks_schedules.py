@@ -1,0 +1,96 @@
+"""Schedules: a seed chooses the order of blocks and warps, and replays it exactly."""
+
+import numpy as np
+import pytest
+
+import kernwright as kw
+
+pytestmark = pytest.mark.usefixtures("sim")
+
+LAST = """__global__ void last(int* x) {
+    if (threadIdx.x == 0) x[0] = blockIdx.x;
+}"""
+
+SUM = """__global__ void sum(const int* x, int* y) {
+    atomicAdd(y, x[blockIdx.x * blockDim.x + threadIdx.x]);
+}"""
+
+MIRROR = """__global__ void mirror(const int* x, int* y) {
+    __shared__ int s[128];
+    s[threadIdx.x] = x[threadIdx.x];
+    BARRIER
+    y[threadIdx.x] = s[127 - threadIdx.x];
+}"""
+
+
+def last_block(kernel):
+    x = kw.zeros(1, "int32")
+    kernel[16, 32](x)
+    return int(x.numpy()[0])
+
+
+def test_a_seed_replays_and_seeds_differ():
+    kernel = kw.kernel(LAST)
+    seen = {}
+    for seed in range(12):
+        for _ in range(2):
+            with kw.checks.schedule(seed):
+                got = last_block(kernel)
+            assert seen.setdefault(seed, got) == got
+    assert len(set(seen.values())) > 2
+    assert last_block(kernel) == 15
+
+
+def test_fuzz_agrees_where_the_order_does_not_matter():
+    kernel = kw.kernel(SUM)
+    x = kw.asarray(np.arange(512, dtype=np.int32))
+
+    def run():
+        y = kw.zeros(1, "int32")
+        kernel[8, 64](x, y)
+        return y
+
+    assert kw.checks.fuzz(run) is None
+
+
+def test_fuzz_names_the_seed_of_the_first_difference():
+    kernel = kw.kernel(LAST)
+
+    def run():
+        x = kw.zeros(1, "int32")
+        kernel[16, 32](x)
+        return x
+
+    difference = kw.checks.fuzz(run, 10)
+    assert difference.what == "output"
+    with kw.checks.schedule(difference.seed):
+        assert last_block(kernel) != 15
+
+
+def test_fuzz_finds_a_barrier_that_is_missing():
+    x = kw.asarray(np.arange(128, dtype=np.int32))
+
+    def run(kernel):
+        y = kw.zeros(128, "int32")
+        kernel[1, 128](x, y)
+        return y
+
+    missing = kw.kernel(MIRROR.replace("BARRIER", ""))
+    assert kw.checks.fuzz(lambda: run(missing), 10) is not None
+    fixed = kw.kernel(MIRROR.replace("BARRIER", "__syncthreads();"))
+    assert kw.checks.fuzz(lambda: run(fixed), 10) is None
+
+
+def test_a_new_finding_is_a_difference():
+    source = """__global__ void late(int* x) {
+        if (threadIdx.x % 32 != 0) return;
+        if (atomicAdd(&x[0], 1) == 0 && blockIdx.x != 0) x[1 + (1 << 20)] = 1;
+    }"""
+    kernel = kw.kernel(source)
+
+    def run():
+        kernel[8, 32](kw.zeros(4, "int32"))
+
+    difference = kw.checks.fuzz(run, 10)
+    assert difference.what == "error"
+    assert f"schedule {difference.seed}" in str(difference)
