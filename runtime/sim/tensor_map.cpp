@@ -42,7 +42,9 @@ constexpr Field kInterleave{0x08, 11, 2};
 constexpr Field kSwizzle{0x08, 13, 2};
 constexpr Field kFillNan{0x08, 15, 1};
 constexpr Field kIsTf32{0x08, 16, 1};
-constexpr Field kL2Promotion{0x08, 21, 2};
+constexpr Field kL2Promotion{0x08, 17, 2};
+constexpr Field kBoxBytes{0x40, 0, 32};   ///< that a copy moves, element strides rounded down
+constexpr Field kAlignment{0x48, 0, 32};  ///< of the box in shared memory: how far a swizzle spans
 constexpr Field stride_low(std::uint32_t dimension) { return {0x0c + 4 * (dimension - 1), 0, 32}; }
 constexpr Field stride_high(std::uint32_t dimension) { return {0x1c, 4 * (dimension - 1), 4}; }
 constexpr Field extent_field(std::uint32_t dimension) { return {0x20 + 4 * dimension, 0, 32}; }
@@ -139,6 +141,11 @@ std::array<std::byte, kTensorMapBytes> encode_tensor_map(const TensorMap& map) n
     put(bytes, stride_low(i), map.stride[i] >> kStrideUnit);
     put(bytes, stride_high(i), map.stride[i] >> (kStrideUnit + 32));
   }
+  std::uint64_t box = code.bytes;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(map.rank); ++i)
+    box *= map.box[i] / map.step[i];
+  put(bytes, kBoxBytes, box);
+  put(bytes, kAlignment, map.swizzle == 0 ? 16 : 128u << map.swizzle);
   return result;
 }
 

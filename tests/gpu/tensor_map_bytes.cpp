@@ -42,6 +42,15 @@ struct Driver {
     }
     const auto init = reinterpret_cast<int (*)(unsigned)>(dlsym(library, "cuInit"));
     const int started = init == nullptr ? -1 : init(0);
+    const auto retain =
+        reinterpret_cast<int (*)(void**, int)>(dlsym(library, "cuDevicePrimaryCtxRetain"));
+    const auto select = reinterpret_cast<int (*)(void*)>(dlsym(library, "cuCtxSetCurrent"));
+    void* context = nullptr;  // the encoder asks for a current one
+    if (retain == nullptr || select == nullptr || retain(&context, 0) != 0 ||
+        select(context) != 0) {
+      problem = "there is no context";
+      return;
+    }
     encode = reinterpret_cast<EncodeTiled>(dlsym(library, "cuTensorMapEncodeTiled"));
     if (started != 0) problem = format("cuInit returned {}", started);
     if (encode == nullptr) problem = "the driver has no cuTensorMapEncodeTiled";

@@ -1,6 +1,7 @@
 // Runs a folder of PTX programs on a GPU and on the simulated device, and compares every bit.
 //   compare_folder --make COUNT FOLDER   writes random programs: N.ptx and N.in
 //   compare_folder FOLDER                runs all; writes what the GPU computed to N.out
+//   compare_folder --recorded FOLDER     compares with N.out; needs no GPU
 // Every program is `random_program(in, out)` (random_program.h), N.in holds the words of its input.
 // Exit code 1 when any output differs, 2 for anything else.
 #include "driver/driver_loader.h"
@@ -92,22 +93,33 @@ Words run(const DriverApi& api, const std::string& ptx, const std::string& input
   return result;
 }
 
-/// Whether both devices agree; says where they do not.
+/// Whether both devices agree; says where they do not first, and how often.
 bool compare(const std::string& name, const Words& gpu, const Words& sim) {
+  if (gpu.size() != sim.size()) throw std::runtime_error(name + ": results of another size");
   const auto [at, other] = std::mismatch(gpu.begin(), gpu.end(), sim.begin());
   if (at == gpu.end()) return true;
   const auto index = static_cast<unsigned>(at - gpu.begin());
-  std::printf("%s: thread %u, register %u: the GPU has %08x, the simulated device %08x\n",
-              name.c_str(), index / RandomProgram::kOutputs, index % RandomProgram::kOutputs, *at,
-              *other);
+  int different = 0;
+  for (std::size_t i = 0; i < gpu.size(); ++i) different += gpu[i] != sim[i] ? 1 : 0;
+  std::printf(
+      "%s: thread %u, register %u: the GPU has %08x, the simulated device %08x (%d of %zu)\n",
+      name.c_str(), index / RandomProgram::kOutputs, index % RandomProgram::kOutputs, *at, *other,
+      different, gpu.size());
   return false;
 }
 
-int compare_all(const fs::path& folder) {
+Words words(const std::string& text) {
+  Words result(text.size() / sizeof(std::uint32_t));
+  std::memcpy(result.data(), text.data(), result.size() * sizeof(std::uint32_t));
+  return result;
+}
+
+/// With `recorded`, the GPU's results are the N.out of an earlier run.
+int compare_all(const fs::path& folder, bool recorded) {
   std::string reason;
-  const DriverApi* const gpu = load_cuda_driver(&reason);
-  if (gpu == nullptr) throw std::runtime_error(reason);
-  make_current(*gpu);
+  const DriverApi* const gpu = recorded ? nullptr : load_cuda_driver(&reason);
+  if (gpu == nullptr && !recorded) throw std::runtime_error(reason);
+  if (gpu != nullptr) make_current(*gpu);
   make_current(driver_api());
   std::vector<fs::path> programs;
   for (const auto& entry : fs::directory_iterator(folder)) {
@@ -117,8 +129,9 @@ int compare_all(const fs::path& folder) {
   int different = 0;
   for (const fs::path& path : programs) {
     const std::string ptx = read(path), input = read(fs::path(path).replace_extension(".in"));
-    const Words on_gpu = run(*gpu, ptx, input);
-    write(fs::path(path).replace_extension(".out"), bytes(on_gpu));
+    const fs::path output = fs::path(path).replace_extension(".out");
+    const Words on_gpu = recorded ? words(read(output)) : run(*gpu, ptx, input);
+    if (!recorded) write(output, bytes(on_gpu));
     const bool same = compare(path.filename().string(), on_gpu, run(driver_api(), ptx, input));
     different += same ? 0 : 1;
   }
@@ -132,8 +145,11 @@ int main(int argc, char** argv) try {
   if (argc == 4 && std::string_view(argv[1]) == "--make") {
     return make(static_cast<unsigned>(std::stoul(argv[2])), argv[3]);
   }
-  if (argc != 2) throw std::runtime_error("wants a folder, or --make COUNT FOLDER");
-  return compare_all(argv[1]);
+  const bool recorded = argc == 3 && std::string_view(argv[1]) == "--recorded";
+  if (argc != 2 && !recorded) {
+    throw std::runtime_error("wants a folder, --recorded FOLDER, or --make COUNT FOLDER");
+  }
+  return compare_all(argv[argc - 1], recorded);
 } catch (const std::exception& error) {
   std::fprintf(stderr, "compare_folder: %s\n", error.what());
   return 2;

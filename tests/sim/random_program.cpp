@@ -112,7 +112,7 @@ constexpr Operation kOperations[] = {
        return u(std::clamp<std::int64_t>(std::int64_t{s(a)} + s(b), INT32_MIN, INT32_MAX));
      }},
     {"div.u32 $d, $a, $b;", [](U a, U b, U) { return b == 0 ? ~0u : a / b; }},
-    {"rem.u32 $d, $a, $b;", [](U a, U b, U) { return b == 0 ? a : a % b; }},
+    {"rem.u32 $d, $a, $b;", [](U a, U b, U) { return b == 0 ? ~0u : a % b; }},
     {"min.s32 $d, $a, $b;", [](U a, U b, U) { return s(a) < s(b) ? a : b; }},
     {"max.u32 $d, $a, $b;", [](U a, U b, U) { return a < b ? b : a; }},
     {"and.b32 $d, $a, $b;", [](U a, U b, U) { return a & b; }},

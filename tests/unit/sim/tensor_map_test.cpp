@@ -1,10 +1,14 @@
 // Descriptors of tensor copies: fields, the way back, what is refused.
 #include "sim/tensor_map.h"
 
+#include "base/format.h"
+
 #include <doctest/doctest.h>
 
 #include <cstring>
 #include <random>
+#include <string>
+#include <vector>
 
 using namespace kernwright::sim;
 
@@ -48,6 +52,26 @@ TEST_CASE("tensor map: fields stand where tensormap.replace writes them") {
   CHECK(word(bytes, 0x28) == 29);
   CHECK(word(bytes, 0x34) == (63u << 24 | 7 << 6 | 1 << 3));
   CHECK(word(bytes, 0x38) == (2 << 8 | 255));
+}
+
+TEST_CASE("tensor map: the bytes are those of a driver") {
+  struct Row {
+    TensorMap map;
+    std::string bytes;
+  };
+  const std::vector<Row> rows = {
+#include "tensor_maps_h200.inc"
+  };
+  CHECK(rows.size() > 100);
+  for (const Row& row : rows) {
+    CHECK(check_tensor_map(row.map).empty());
+    std::string text;
+    for (const std::byte byte : encode_tensor_map(row.map)) {
+      text += kernwright::format("{:02x}", static_cast<unsigned>(byte));
+    }
+    CHECK(text == row.bytes + std::string(256 - row.bytes.size(), '0'));
+    CHECK(decode_tensor_map(encode_tensor_map(row.map).data()) == row.map);
+  }
 }
 
 TEST_CASE("tensor map: decoding gives back what was encoded") {

@@ -62,16 +62,28 @@ BitsOf<T> bits_of(T x) {
   return std::bit_cast<BitsOf<T>>(x);
 }
 
+/// What an H200 makes of a NaN in abs and neg, which the PTX manual leaves open: the canonical NaN
+/// of f32, in f64 the operand's own, quiet.
+template <typename T>
+T not_signed(T nan, T number) {
+  if constexpr (sizeof(T) == 8) {
+    const T quiet = std::bit_cast<T>(bits_of(nan) | BitsOf<T>{1} << 51);
+    return nan != nan ? quiet : number;
+  } else {
+    return nan != nan ? std::bit_cast<T>(BitsOf<T>{0x7fffffff}) : number;
+  }
+}
+
 struct Absolute {
   template <typename T>
   T operator()(T a) const {
-    return std::bit_cast<T>(bits_of(a) & ~kSign<T>);
+    return not_signed(a, std::bit_cast<T>(bits_of(a) & ~kSign<T>));
   }
 };
 struct Negate {
   template <typename T>
   T operator()(T a) const {
-    return std::bit_cast<T>(bits_of(a) ^ kSign<T>);
+    return not_signed(a, std::bit_cast<T>(bits_of(a) ^ kSign<T>));
   }
 };
 struct CopySign {
@@ -118,7 +130,7 @@ OpPair select_extremum(const ptx::Modifiers& mods) {
                           : by_float<Extremum<kMax, false, false>, 2>(mods);
 }
 
-/// abs, neg and copysign work on bits: a NaN keeps its payload.
+/// abs, neg and copysign: they touch the sign alone.
 template <typename F>
 struct Flushing {
   template <typename... T>
@@ -155,7 +167,7 @@ bool has_property(BitsOf<T> bits) {
     case Property::notanumber:
       return magnitude > kInfinity;
     case Property::normal:
-      return magnitude < kInfinity && magnitude >> kMantissa != 0;
+      return magnitude == 0 || (magnitude < kInfinity && magnitude >> kMantissa != 0);
     default:
       return magnitude != 0 && magnitude >> kMantissa == 0;
   }

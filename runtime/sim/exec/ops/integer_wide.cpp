@@ -87,11 +87,11 @@ struct Divide {
     return static_cast<T>(a / b);
   }
 };
-/// By zero a GPU gives the dividend.
+/// By zero a GPU gives all ones.
 struct Remainder {
   template <typename T>
   T operator()(T a, T b) const {
-    if (b == 0) return a;
+    if (b == 0) return static_cast<T>(~T{0});
     if constexpr (std::is_signed_v<T>) {
       if (b == -1) return 0;
     }
