@@ -33,4 +33,8 @@ function(kernwright_build_small)
   endforeach()
   set_property(SOURCE ${ARG_SOURCES} APPEND PROPERTY COMPILE_OPTIONS
     "${kernwright_small_flags}")
+  # NOTE: gcc 13 takes precompiled headers of no other optimisation level; gcc 12 does.
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
+    set_property(SOURCE ${ARG_SOURCES} PROPERTY SKIP_PRECOMPILE_HEADERS ON)
+  endif()
 endfunction()
