@@ -79,6 +79,10 @@ void use_kernels(Device& device) {
   require(kernel.attributes().max_threads_per_block > 0, "attributes");
   require(kernel.occupancy(128) > 0 && kernel.suggest_block() > 0, "occupancy");
   require(kernel.occupancy(64, 64 << 10) > 0, "occupancy with much shared memory");
+  if (device.attribute(CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH) == 0) return;
+  require(kernel.max_cluster(128) >= 8, "large clusters");
+  require(kernel.active_clusters({.grid = {4}, .block = {128}, .cluster = {2, 1, 1}}) > 0,
+          "clusters at a time");
 }
 
 void use_reset(Device& device) {
