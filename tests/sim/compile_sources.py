@@ -56,6 +56,8 @@ class Nvrtc:
 
     def _bundled_headers(self) -> list[Path]:
         """Unpacks the headers that NVRTC 13.3 and newer carry."""
+        if not hasattr(self.lib, "nvrtcInstallBundledHeaders"):
+            raise SystemExit(f"NVRTC {self.version} carries no headers: name their folders")
         root = Path(tempfile.mkdtemp(prefix="nvrtc_headers_"))
         install = self.lib.nvrtcInstallBundledHeaders
         install.argtypes = [ctypes.c_char_p, ctypes.c_int, ctypes.c_void_p]

@@ -35,15 +35,29 @@ def installed() -> list[str]:
     found = os.environ.get("KERNWRIGHT_PROBE_NVRTC", "").split()
     packages = Path(sysconfig.get_paths()["purelib"]) / "nvidia"
     includes = [packages / part / "include" for part in ("cuda_runtime", "cuda_cccl", "cuda_nvcc")]
-    includes += [folder / "cccl" for folder in includes]
-    headers = "".join(f":{folder}" for folder in includes if folder.is_dir())
-    libraries = sorted(packages.glob("cu*/lib/libnvrtc.so.*"))
-    found += [f"{library}{headers}" for library in libraries if "builtins" not in library.name]
+    for library in sorted(packages.glob("cu*/lib/libnvrtc.so.*")):
+        if "builtins" in library.name:
+            continue
+        roots = [*includes, library.parent.parent / "include"]
+        folders = [root for root in roots if (root / "cuda_fp16.h").exists()]
+        folders += [root / "cccl" for root in roots if (root / "cccl").is_dir()]
+        found.append(":".join(map(str, [library, *folders])))
     toolkit = Path(os.environ.get("CUDA_PATH", "/usr/local/cuda"))
     library = toolkit / "lib64" / "libnvrtc.so"
     if library.exists():
         found.append(f"{library}:{toolkit}/include:{toolkit}/include/cccl")
     return found
+
+
+def is_usable(text: str) -> bool:
+    """Whether there are headers for this NVRTC; says so where there are none."""
+    library, *folders = text.split(":")
+    try:
+        Nvrtc(Path(library), [Path(folder) for folder in folders])
+    except SystemExit as error:
+        print(f"left out: {library}: {error}")
+        return False
+    return True
 
 
 def compile_all(job: tuple[str, str, str, str]) -> list[str]:
@@ -69,9 +83,9 @@ def main() -> int:
     parser.add_argument("--sources", default="*.cu", help="a pattern of file names")
     parser.add_argument("--jobs", type=int, default=2)
     arguments = parser.parse_args()
-    compilers = installed()
+    compilers = [text for text in installed() if is_usable(text)]
     if not compilers:
-        print("no NVRTC is installed")
+        print("no NVRTC with headers is installed")
         return SKIPPED
     with tempfile.TemporaryDirectory(prefix="ptx_probe_") as out:
         names = arguments.variants.split(",")
@@ -82,7 +96,7 @@ def main() -> int:
         # An old compiler lacks a few functions, or a package its headers: that is no finding here.
         for line in failures:
             print("not compiled:", line.split("\n")[0])
-        if len(files) < len(failures) * 5:
+        if not files or len(files) < len(failures) * 5:
             print("most sources do not compile")
             return 1
         return subprocess.run([str(arguments.check_ptx), *files], check=False).returncode
