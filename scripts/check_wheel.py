@@ -10,7 +10,8 @@ import sys
 import tempfile
 import zipfile
 
-MAX_BYTES = 8_200_000  # of the stripped extension; the wheel, compressed, is smaller still
+MAX_WHEEL_BYTES = 5_000_000
+MAX_EXTENSION_BYTES = 8_200_000  # stripped
 NEEDED = {"libc.so.6", "libm.so.6", "libgcc_s.so.1", "libpthread.so.0", "libdl.so.2"}
 LOADER = re.compile(r"ld-linux.*\.so\.\d")
 FILES = (
@@ -47,8 +48,10 @@ def problems_of(path):
     libraries = needed_libraries(extension)
     print(f"{os.path.basename(path)}: {size / 1e6:.2f} MB, unpacked {len(extension) / 1e6:.2f} MB")
     print(f"  needs {', '.join(libraries)}")
-    if len(extension) > MAX_BYTES:
-        yield f"the extension has {len(extension)} bytes; the limit is {MAX_BYTES}"
+    if size > MAX_WHEEL_BYTES:
+        yield f"it has {size} bytes; the limit is {MAX_WHEEL_BYTES}"
+    if len(extension) > MAX_EXTENSION_BYTES:
+        yield f"the extension has {len(extension)} bytes; the limit is {MAX_EXTENSION_BYTES}"
     for name in libraries:
         if name not in NEEDED and not LOADER.fullmatch(name):
             yield f"the extension needs {name}"

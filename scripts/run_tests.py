@@ -4,6 +4,7 @@ Ends with one line, "N passed, N failed". Exit code 1 when anything failed or a 
 """
 
 import argparse
+import contextlib
 import glob
 import os
 import re
@@ -16,6 +17,12 @@ import time
 DOCTEST = re.compile(r"\[doctest\] test cases:\s*\d+ \|\s*(\d+) passed \|\s*(\d+) failed")
 LIMIT = 1200  # seconds that one suite may take before it is killed, and counted as failed
 PYTEST = re.compile(r"(\d+) (passed|failed|error|errors|xfailed|xpassed)\b")
+
+
+def kill_group(process):
+    """Ends a suite and what it started."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def run(title, command, count, env=None):
@@ -32,15 +39,20 @@ def run(title, command, count, env=None):
         env=env,
         start_new_session=True,
     ) as process:
-        limit = threading.Timer(LIMIT, os.killpg, (process.pid, signal.SIGKILL))
+        limit = threading.Timer(LIMIT, kill_group, (process,))
         limit.start()
-        for line in process.stdout:
-            lines.append(line)
-            if "[doctest] run with" not in line:
-                sys.stdout.write(line)
-                sys.stdout.flush()
-        process.wait()
-        limit.cancel()
+        try:
+            for line in process.stdout:
+                lines.append(line)
+                if "[doctest] run with" not in line:
+                    sys.stdout.write(line)
+                    sys.stdout.flush()
+            process.wait()
+        except BaseException:  # Ctrl-C does not reach a suite in a session of its own
+            kill_group(process)
+            raise
+        finally:
+            limit.cancel()
     passed, failed = count(lines)
     if process.returncode != 0 and failed == 0:
         print(f"{title}: exit code {process.returncode} with no failure counted")
@@ -68,7 +80,7 @@ def count_pytest(lines):
 # Run children, which memcheck does not follow, launch nothing, or measure time or allocations.
 NOT_FOR_MEMCHECK = (
     *("cli", "compile_gate", "environment", "examples", "faults", "launch_allocations", "lint"),
-    *("package", "peers", "process", "timing", "tools", "two_compilers"),
+    *("package", "process", "timing", "tools", "two_compilers"),
 )
 
 

@@ -62,16 +62,6 @@ std::vector<std::string> candidates(const std::vector<std::string>& folders) {
   return all;
 }
 
-const Nvtx* find_listener() noexcept {
-  const char* const tool = std::getenv("NVTX_INJECTION64_PATH");
-  if (tool == nullptr || *tool == '\0') return nullptr;
-  try {
-    return Nvtx::open(usual_folders());
-  } catch (...) {
-    return nullptr;  // ranges are no reason for a program to fail
-  }
-}
-
 }  // namespace
 
 const Nvtx* Nvtx::open(const std::vector<std::string>& folders) {
@@ -93,9 +83,14 @@ const Nvtx* Nvtx::open(const std::vector<std::string>& folders) {
   return nullptr;
 }
 
-const Nvtx* Nvtx::listener() noexcept {
-  static const Nvtx* const instance = find_listener();
-  return instance;
+const Nvtx* Nvtx::find_listener() noexcept {
+  const char* const tool = std::getenv("NVTX_INJECTION64_PATH");
+  if (tool == nullptr || *tool == '\0') return nullptr;
+  try {
+    return open(usual_folders());
+  } catch (...) {
+    return nullptr;  // ranges are no reason for a program to fail
+  }
 }
 
 void Nvtx::push(const char* name) const noexcept {

@@ -11,7 +11,10 @@ class Nvtx {
  public:
   /// Null unless a tool has set NVTX_INJECTION64_PATH, as they do for the programs they start, and
   /// the library was found. Looks once; thread-safe. Never throws.
-  static const Nvtx* listener() noexcept;
+  static const Nvtx* listener() noexcept {
+    static const Nvtx* const instance = find_listener();
+    return instance;
+  }
 
   /// The first library that a tool listens to: by the system's loader, then in `folders`; null
   /// when there is none.
@@ -22,6 +25,8 @@ class Nvtx {
 
  private:
   Nvtx() = default;
+  static const Nvtx* find_listener() noexcept;
+
   int (*push_)(void* domain, const void* attributes) = nullptr;
   int (*pop_)(void* domain) = nullptr;
   void* domain_ = nullptr;
