@@ -38,7 +38,7 @@ def test_a_seed_replays_and_seeds_differ():
                 got = last_block(kernel)
             assert seen.setdefault(seed, got) == got
     assert len(set(seen.values())) > 2
-    assert last_block(kernel) == 15
+    assert last_block(kernel) in range(16)  # no order is promised outside of a schedule
 
 
 def test_fuzz_agrees_where_the_order_does_not_matter():

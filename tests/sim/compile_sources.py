@@ -48,6 +48,9 @@ class Nvrtc:
     """One NVRTC library and the folders of the headers that belong to it."""
 
     def __init__(self, library: Path, includes: list[Path]) -> None:
+        # NVRTC opens its builtins by name alone, which finds a library that is already loaded.
+        for builtins in sorted(library.resolve().parent.glob("libnvrtc-builtins.so.*")):
+            ctypes.CDLL(str(builtins), mode=ctypes.RTLD_GLOBAL)
         self.lib = ctypes.CDLL(str(library))
         major, minor = ctypes.c_int(), ctypes.c_int()
         self.lib.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))

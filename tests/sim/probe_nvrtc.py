@@ -28,6 +28,12 @@ VARIANTS = {
     "80_debug": ["-arch=compute_80", "-G"],
     "80_fast": ["-arch=compute_80", "-use_fast_math", "--maxrregcount=32"],
 }
+# What is no finding here: headers that a machine lacks, and faults of a compiler itself, by its
+# version, the variant and the source: what its log says.
+NO_HEADER = "could not open source file"
+KNOWN_FAULTS = {
+    ("13.5", "80_debug", "probe_integers.cu"): "unsupported operation",
+}
 
 
 def installed() -> list[str]:
@@ -60,8 +66,13 @@ def is_usable(text: str) -> bool:
     return True
 
 
-def compile_all(job: tuple[str, str, str, str]) -> list[str]:
-    """One NVRTC and one variant; returns the sources that did not compile."""
+def is_known(version: str, variant: str, source: str, log: str) -> bool:
+    known = KNOWN_FAULTS.get((version, variant, source))
+    return NO_HEADER in log or (known is not None and known in log)
+
+
+def compile_all(job: tuple[str, str, str, str]) -> list[tuple[bool, str]]:
+    """One NVRTC and one variant; returns the sources that did not compile: is it known, the log."""
     text, variant, pattern, out = job
     library, *folders = text.split(":")
     nvrtc = Nvrtc(Path(library), [Path(folder) for folder in folders])
@@ -70,7 +81,8 @@ def compile_all(job: tuple[str, str, str, str]) -> list[str]:
         try:
             ptx = nvrtc.compile(source.read_text(), source.name, VARIANTS[variant])
         except SystemExit as error:
-            failures.append(f"{nvrtc.version} {variant} {source.name}: {error}")
+            known = is_known(nvrtc.version, variant, source.name, str(error))
+            failures.append((known, f"{nvrtc.version} {variant} {source.name}: {error}"))
             continue
         (Path(out) / f"{source.stem}.nvrtc{nvrtc.version}.{variant}.ptx").write_text(ptx)
     return failures
@@ -93,11 +105,10 @@ def main() -> int:
         with multiprocessing.get_context("spawn").Pool(arguments.jobs) as pool:
             failures = [line for lines in pool.map(compile_all, jobs, 1) for line in lines]
         files = sorted(str(path) for path in Path(out).glob("*.ptx"))
-        # An old compiler lacks a few functions, or a package its headers: that is no finding here.
-        for line in failures:
-            print("not compiled:", line.split("\n")[0])
-        if not files or len(files) < len(failures) * 5:
-            print("most sources do not compile")
+        for known, log in failures:
+            print("not compiled:", log.split("\n")[0] if known else log)
+        if not files or not all(known for known, _ in failures):
+            print("a source that should compile did not" if files else "nothing was compiled")
             return 1
         return subprocess.run([str(arguments.check_ptx), *files], check=False).returncode
 

@@ -162,7 +162,7 @@ TEST_CASE("stress: 10^5 arrays come and go on two streams") {
 TEST_CASE("stress: random work of three threads, checked against a model") {
   Device& device = device_under_test();
   const char* const asked = std::getenv("KERNWRIGHT_SOAK");
-  const double seconds = asked != nullptr ? std::atof(asked) : 2;
+  const double seconds = asked != nullptr && *asked != '\0' ? std::atof(asked) : 2;
   const char* const given = std::getenv("KERNWRIGHT_SEED");
   const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : 1;
   std::vector<std::uint64_t> resident;
