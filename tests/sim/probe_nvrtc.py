@@ -30,7 +30,7 @@ VARIANTS = {
 }
 # What is no finding here: headers that a machine lacks, and faults of a compiler itself, by its
 # version, the variant and the source: what its log says.
-NO_HEADER = "could not open source file"
+NO_HEADER = "cannot open source file"
 KNOWN_FAULTS = {
     ("13.5", "80_debug", "probe_integers.cu"): "unsupported operation",
 }
