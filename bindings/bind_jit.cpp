@@ -67,6 +67,7 @@ ProgramObject make_program(const std::string& text, const std::string& name, int
                            const std::string& directory, const py::object& options) {
   ProgramObject made{Program(Source{text, name, first_line, directory}, read_options(options)),
                      options};
+  const GilRelease unlocked;
   prefetch_compiler();
   return made;
 }

@@ -1,7 +1,9 @@
 // Writes a compile request down field by field.
 #include "jit/cache/cache_key.h"
 
-#include "base/format.h"
+#include <array>
+#include <charconv>
+
 #include "jit/signature/probe.h"
 
 namespace kernwright {
@@ -19,8 +21,14 @@ class Fields {
  public:
   Fields& add(std::string_view label, std::string_view value) {
     const bool is_long = value.size() > kLongText;
-    text_ += format("{}{}{}:", label, is_long ? '#' : ':', value.size());
-    text_ += is_long ? sha256(value).to_hex() : std::string(value);
+    std::array<char, 24> digits{};
+    const auto end = std::to_chars(digits.begin(), digits.end(), value.size()).ptr;
+    text_.append(label).append(is_long ? "#" : ":").append(digits.data(), end).append(":");
+    if (is_long) {
+      text_ += sha256(value).to_hex();
+    } else {
+      text_ += value;
+    }
     text_ += '\n';
     return *this;
   }

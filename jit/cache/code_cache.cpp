@@ -322,8 +322,8 @@ CodeCache::Code CodeCache::replace(const CodeRequest& request, const Code& refus
   return get(request);
 }
 
-bool CodeCache::expects_compiler() const {
-  const State& state = *state_;
+bool CodeCache::expects_compiler() {
+  State& state = *state_;
   return packs_in_use().empty() && state.compilers.must_open();
 }
 
@@ -333,9 +333,11 @@ void prefetch_compiler() noexcept {
   static std::atomic<bool> begun = false;
   if (begun.exchange(true)) return;
   try {
+    // Asked here: what it finds serves the first request too, and mostly no thread is needed.
+    if (!CodeCache::process().expects_compiler()) return;
     CompilePool::process().submit([] {
       try {
-        if (CodeCache::process().expects_compiler() && prefetches) nvrtc();
+        if (prefetches) nvrtc();
       } catch (const std::exception& error) {
         log(LogLevel::debug, "NVRTC was not opened ahead: {}", error.what());
       }
@@ -376,7 +378,7 @@ CodeCache& CodeCache::process() {
   const std::string mode = env_choice(Env::cache);
   const std::string directory = mode == "disk" ? default_cache_directory() : std::string();
   const std::uint64_t limit = env_number(Env::cache_limit);
-  const std::string description = format("{}\n{}\n{}", mode, directory, limit);
+  const std::string description = mode + '\n' + directory + '\n' + std::to_string(limit);
   const std::lock_guard lock(caches.mutex);
   std::unique_ptr<CodeCache>& cache = caches.by_description[description];
   if (!cache) {

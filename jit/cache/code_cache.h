@@ -85,7 +85,7 @@ class CodeCache {
 
   /// Whether the next request will most likely load NVRTC: no cache remembers which one it is, or
   /// none is kept between processes. False where packs are in use. Reads the disk.
-  bool expects_compiler() const;
+  bool expects_compiler();
 
   CodeCacheStats stats() const;
   CacheMode mode() const noexcept;

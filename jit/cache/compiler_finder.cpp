@@ -19,25 +19,30 @@ CompilerFinder::CompilerFinder(CompilerSource source, CompilerRecords records)
 
 CompilerIdentity CompilerFinder::identity(const NvrtcSearch& search) {
   if (const LoadedNvrtc* opened = source_.opened()) return identity_of(*opened, search);
+  const std::optional<CompilerIdentity> recorded = recorded_identity(search);
+  return recorded ? *recorded : opened_identity(search);
+}
+
+std::optional<CompilerIdentity> CompilerFinder::recorded_identity(const NvrtcSearch& search) {
   const std::string text = text_of(search);
   {
     const std::lock_guard lock(mutex_);
-    if (known_ && known_search_ == text) return *known_;
+    if (known_ && known_search_ == text) return known_;
   }
   std::optional<CompilerIdentity> recorded = records_.find(search);
-  if (!recorded) return opened_identity(search);
+  if (!recorded) return std::nullopt;
   const std::lock_guard lock(mutex_);
   known_search_ = text;
   known_ = recorded;
-  return *recorded;
+  return recorded;
 }
 
 CompilerIdentity CompilerFinder::opened_identity(const NvrtcSearch& search) {
   return identity_of(open(), search);
 }
 
-bool CompilerFinder::must_open() const {
-  return source_.opened() == nullptr && !records_.find(search());
+bool CompilerFinder::must_open() {
+  return source_.opened() == nullptr && !recorded_identity(search());
 }
 
 /// From the records where these speak of it, else by reading its files.

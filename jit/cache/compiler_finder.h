@@ -35,11 +35,13 @@ class CompilerFinder {
   /// The same after opening it, so never from a record that no longer holds.
   CompilerIdentity opened_identity(const NvrtcSearch& search);
   /// Whether identity() would have to open an NVRTC.
-  bool must_open() const;
+  bool must_open();
   /// Every identity on record, the newest first.
   std::vector<CompilerIdentity> recorded() const { return records_.all(); }
 
  private:
+  /// From the records alone.
+  std::optional<CompilerIdentity> recorded_identity(const NvrtcSearch& search);
   CompilerIdentity identity_of(const LoadedNvrtc& opened, const NvrtcSearch& search);
 
   const CompilerSource source_;

@@ -128,8 +128,10 @@ std::optional<Record> read_record(FileSystem& system, int directory, const std::
 }
 
 bool is_current(const Record& record) {
-  return stamp_of(record.first) == record.first_stamp &&
-         stamp_of(record.identity.library_path) == record.library_stamp &&
+  const std::string& library = record.identity.library_path;
+  const auto first = stamp_of(record.first);
+  return first == record.first_stamp &&
+         (library == record.first ? first : stamp_of(library)) == record.library_stamp &&
          stamp_of(record.identity.builtins_path) == record.builtins_stamp;
 }
 

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <mutex>
 
 #include "base/per_process.h"
@@ -30,6 +31,10 @@ struct State {
 State& state() { return per_process<State>(); }
 
 std::atomic<int> active = 0;
+
+/// Compilers call back every few microseconds; looking at the handlers takes system calls.
+constexpr std::chrono::milliseconds kInterval{1};
+std::atomic<std::chrono::steady_clock::rep> next_look = 0;
 
 bool is_inside(const CodeRange& library, const struct sigaction& action) {
   return library.contains(reinterpret_cast<std::uintptr_t>(action.sa_handler));
@@ -67,6 +72,7 @@ SignalGuard::SignalGuard(const void* function) {
     }
   }
   active.store(all.guards);
+  next_look.store(0);
 }
 
 SignalGuard::~SignalGuard() {
@@ -78,6 +84,9 @@ SignalGuard::~SignalGuard() {
 
 void SignalGuard::keep() noexcept {
   if (active.load(std::memory_order_relaxed) <= 0) return;
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  if (now.count() < next_look.load(std::memory_order_relaxed)) return;
+  next_look.store((now + kInterval).count(), std::memory_order_relaxed);
   State& all = state();
   const std::unique_lock lock(all.mutex, std::try_to_lock);
   if (lock.owns_lock()) put_back(all, false);

@@ -19,6 +19,7 @@ class Lexer {
   explicit Lexer(std::string_view text) : text_(text) {}
 
   TokenizedSource run() {
+    result_.tokens.reserve(std::min<std::size_t>(text_.size() / 4, 1024));
     while (at_ < text_.size()) step();
     return std::move(result_);
   }

@@ -162,16 +162,18 @@ std::uint64_t env_number(Env id) {
   const EnvVariable& row = env_variable(id);
   require_kind(row, row.kind == EnvKind::integer || row.kind == EnvKind::bytes);
   const std::string value = env_text(id);
-  const std::string allowed = format("a whole number from {} to {}", row.low, row.high);
+  const auto refuse = [&] {
+    malformed(row, value, format("a whole number from {} to {}", row.low, row.high));
+  };
   std::uint64_t number = 0;
   const char* const end = value.data() + value.size();
   const auto [stop, status] = std::from_chars(value.data(), end, number);
-  if (status != std::errc()) malformed(row, value, allowed);
+  if (status != std::errc()) refuse();
   const std::string_view suffix(stop, static_cast<std::size_t>(end - stop));
   const int shift = row.kind == EnvKind::bytes || suffix.empty() ? suffix_shift(suffix) : -1;
-  if (shift < 0 || number > (kMax >> shift)) malformed(row, value, allowed);
+  if (shift < 0 || number > (kMax >> shift)) refuse();
   number <<= shift;
-  if (number < row.low || number > row.high) malformed(row, value, allowed);
+  if (number < row.low || number > row.high) refuse();
   return number;
 }
 

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
@@ -18,6 +19,19 @@ namespace fs = std::filesystem;
 
 constexpr int kDirectory = O_RDONLY | O_DIRECTORY;
 
+/// Whether lexically_normal() would leave the path as it is, found without std::filesystem: most
+/// paths are so, and the first kernel of a process waits for this.
+bool is_normal_absolute(std::string_view path) {
+  if (!path.starts_with('/')) return false;
+  for (std::size_t begin = 1; begin <= path.size();) {
+    const std::size_t end = std::min(path.find('/', begin), path.size());
+    const std::string_view part = path.substr(begin, end - begin);
+    if (part.empty() || part == "." || part == "..") return false;
+    begin = end + 1;
+  }
+  return true;
+}
+
 std::string folder_below(const char* variable, const char* below) {
   const char* const root = std::getenv(variable);
   return root != nullptr && root[0] == '/' ? std::string(root) + below : std::string();
@@ -27,8 +41,10 @@ std::string folder_below(const char* variable, const char* below) {
 
 std::string default_cache_directory() {
   if (env_is_set(Env::cache_dir)) {
+    std::string text = env_text(Env::cache_dir);
+    if (is_normal_absolute(text)) return text;
     std::error_code error;
-    const fs::path absolute = fs::absolute(env_text(Env::cache_dir), error);
+    const fs::path absolute = fs::absolute(text, error);
     return error ? std::string() : absolute.lexically_normal().string();
   }
   const std::string cache = folder_below("XDG_CACHE_HOME", "/kernwright");
@@ -48,29 +64,30 @@ std::string distrust(const struct stat& status) {
 SecureDirectory SecureDirectory::open(FileSystem& system, const std::string& path) {
   SecureDirectory result;
   result.system_ = &system;
-  result.path_ = fs::path(path).lexically_normal().string();
+  result.path_ = is_normal_absolute(path) ? path : fs::path(path).lexically_normal().string();
   while (result.path_.size() > 1 && result.path_.back() == '/') result.path_.pop_back();
-  const fs::path whole(result.path_);
-  if (!whole.is_absolute() || whole == whole.root_path()) {
+  const std::string& whole = result.path_;
+  if (!is_normal_absolute(whole)) {
     return std::move(result).refuse("its path is not that of a folder below the root");
   }
   // The deepest folder that is there; who may write to it is its owner's affair.
-  fs::path present = whole.parent_path();
-  int opened = system.open(AT_FDCWD, present.c_str(), kDirectory, 0);
-  while (opened == -ENOENT && present.has_relative_path()) {
-    present = present.parent_path();
-    opened = system.open(AT_FDCWD, present.c_str(), kDirectory, 0);
+  std::size_t begin = whole.rfind('/') + 1;  // of what lies below it
+  const auto present = [&] { return whole.substr(0, std::max<std::size_t>(begin - 1, 1)); };
+  int opened = system.open(AT_FDCWD, present().c_str(), kDirectory, 0);
+  while (opened == -ENOENT && begin > 1) {
+    begin = whole.rfind('/', begin - 2) + 1;
+    opened = system.open(AT_FDCWD, present().c_str(), kDirectory, 0);
   }
   if (opened < 0) {
     return std::move(result).refuse(
-        format("{} cannot be opened: {}", present.string(), describe_failure(opened)));
+        format("{} cannot be opened: {}", present(), describe_failure(opened)));
   }
   result.handle_ = FileHandle(system, opened);
-  const fs::path missing = whole.lexically_relative(present);
-  for (auto part = missing.begin(); part != missing.end(); ++part) {
-    FileHandle parent = std::move(result.handle_);
-    result.enter(parent.get(), part->string(), std::next(part) == missing.end());
-    if (!result) break;
+  while (result && begin < whole.size()) {
+    const std::size_t end = std::min(whole.find('/', begin), whole.size());
+    const FileHandle parent = std::move(result.handle_);
+    result.enter(parent.get(), whole.substr(begin, end - begin), end == whole.size());
+    begin = end + 1;
   }
   return result;
 }

@@ -5,10 +5,10 @@
 #include "base/errors.h"
 #include "base/format.h"
 #include "base/log.h"
+#include "driver/nvrtc_places.h"
 #include "driver/shared_library.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
@@ -21,60 +21,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::string_view kLibrary = "libnvrtc.so";
 constexpr const char* kInstall = "install one with `pip install nvidia-cuda-nvrtc`";
 constexpr const char* kOverride = "or set KERNWRIGHT_NVRTC to the library";
-
-// ---- where libraries may lie
-
-/// The version after "libnvrtc.so", which orders the files of a folder: "13" < "13.5"; -1 when the
-/// name is not that of the library.
-double version_of_name(const std::string& name) {
-  if (name.rfind(kLibrary, 0) != 0) return -1;
-  if (name.size() == kLibrary.size()) return 0;
-  if (name[kLibrary.size()] != '.') return -1;
-  double version = -1;
-  const char* const begin = name.data() + kLibrary.size() + 1;
-  std::from_chars(begin, name.data() + name.size(), version);
-  return version;
-}
-
-/// The NVRTC libraries in a folder, the newest name first. Empty when the folder cannot be read.
-std::vector<std::string> libraries_in(const fs::path& folder) {
-  std::vector<std::pair<double, std::string>> found;
-  std::error_code error;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    const std::string name = it->path().filename().string();
-    if (const double version = version_of_name(name); version >= 0) {
-      found.emplace_back(version, it->path().string());
-    }
-  }
-  std::sort(found.rbegin(), found.rend());
-  std::vector<std::string> paths;
-  for (auto& [version, path] : found) paths.push_back(std::move(path));
-  return paths;
-}
-
-/// `nvidia/cu13/lib` and its kin (newest first), then `nvidia/cuda_nvrtc/lib`.
-std::vector<std::string> package_folders(const fs::path& site_packages) {
-  std::vector<std::pair<int, std::string>> bundles;
-  std::error_code error;
-  for (fs::directory_iterator it(site_packages / "nvidia", error), end; !error && it != end;
-       it.increment(error)) {
-    const std::string name = it->path().filename().string();
-    int major = 0;
-    if (name.rfind("cu", 0) != 0) continue;
-    const auto [stop, status] = std::from_chars(name.data() + 2, name.data() + name.size(), major);
-    if (status == std::errc() && stop == name.data() + name.size()) {
-      bundles.emplace_back(major, (it->path() / "lib").string());
-    }
-  }
-  std::sort(bundles.rbegin(), bundles.rend());
-  std::vector<std::string> folders;
-  for (auto& [major, folder] : bundles) folders.push_back(std::move(folder));
-  folders.push_back((site_packages / "nvidia" / "cuda_nvrtc" / "lib").string());
-  return folders;
-}
 
 // ---- one library
 
@@ -174,8 +122,7 @@ class Searcher {
   /// Tries a library; whether it served.
   bool try_library(const char* origin, const std::string& path, bool system = false) {
     if (meeting_ == Meeting::note_first) {
-      std::error_code error;
-      if (!system && fs::is_regular_file(path, error)) first = path;
+      if (!system && is_regular_file(path)) first = path;
       return !first.empty();
     }
     Attempt attempt = open_library(path, system);
@@ -185,10 +132,14 @@ class Searcher {
     return found.has_value();
   }
 
+  void note_absent(const char* origin, std::string folder) {
+    if (meeting_ == Meeting::open) candidates_.push_back({origin, std::move(folder), "not found"});
+  }
+
   /// Tries every NVRTC of a folder.
   bool try_folder(const char* origin, const std::string& folder) {
-    const std::vector<std::string> libraries = libraries_in(folder);
-    if (libraries.empty()) candidates_.push_back({origin, folder, "not found"});
+    const std::vector<std::string> libraries = nvrtc_libraries_in(folder);
+    if (libraries.empty()) note_absent(origin, folder);
     std::vector<fs::path> seen;
     for (const std::string& library : libraries) {
       if (meeting_ == Meeting::note_first) {
@@ -215,29 +166,25 @@ class Searcher {
 
 bool search_toolkits(Searcher& searcher, const std::vector<std::string>& toolkits) {
   for (const std::string& root : toolkits) {
-    std::error_code error;
-    if (fs::is_directory(fs::path(root) / "lib64", error)) {
-      if (searcher.try_folder("toolkit", (fs::path(root) / "lib64").string())) return true;
-    } else if (searcher.try_folder("toolkit", (fs::path(root) / "lib").string())) {
-      return true;
-    }
+    const bool has_lib64 = is_folder(root + "/lib64");
+    if (searcher.try_folder("toolkit", root + (has_lib64 ? "/lib64" : "/lib"))) return true;
   }
   return false;
 }
 
 bool search_all(const NvrtcSearch& search, Searcher& searcher) {
   if (!search.override_path.empty()) {
-    std::error_code error;
-    return fs::is_directory(search.override_path, error)
+    return is_folder(search.override_path)
                ? searcher.try_folder("KERNWRIGHT_NVRTC", search.override_path)
                : searcher.try_library("KERNWRIGHT_NVRTC", search.override_path);
   }
   if (!search.package_directory.empty()) {
-    const fs::path package(search.package_directory);
-    if (searcher.try_folder("package", (package / "lib").string())) return true;
+    if (searcher.try_folder("package", search.package_directory + "/lib")) return true;
   }
   for (const std::string& site : search.site_packages) {
-    for (const std::string& folder : package_folders(site)) {
+    const std::vector<std::string> folders = nvrtc_package_folders(site);
+    if (folders.empty()) searcher.note_absent("site-packages", cuda12_package_folder(site));
+    for (const std::string& folder : folders) {
       if (searcher.try_folder("site-packages", folder)) return true;
     }
   }

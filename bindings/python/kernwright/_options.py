@@ -87,7 +87,7 @@ _FIELDS: dict[str, tuple[Any, Callable[[str, Any], Any]]] = {
     "std": ("c++17", _text),
     "defines": ({}, _texts),
     "headers": ({}, _texts),
-    "include_dirs": ((), _paths),
+    "include_dirs": ([], _paths),
     "fast_math": (False, _flag),
     "max_registers": (None, _optional_int),
     "lineinfo": (False, _flag),
@@ -96,7 +96,7 @@ _FIELDS: dict[str, tuple[Any, Callable[[str, Any], Any]]] = {
     "pch": ("auto", _tristate),
     "opt_level": (None, _optional_int),
     "timeout": (None, _seconds),
-    "extra": ((), _list_of_text),
+    "extra": ([], _list_of_text),
 }
 
 
@@ -121,7 +121,11 @@ class ProgramOptions:
             if name not in _FIELDS:
                 raise _unknown(name)
         for name, (default, check) in _FIELDS.items():
-            object.__setattr__(self, name, check(name, fields.get(name, default)))
+            if name in fields:
+                value = check(name, fields[name])
+            else:  # each object has its own
+                value = default.copy() if isinstance(default, (dict, list)) else default
+            object.__setattr__(self, name, value)
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"options do not change; make new ones with replace({name}=...)")

@@ -14,6 +14,8 @@ _LIMIT = 1024
 _VARIABLE = re.compile(
     r"__(?:device|constant|managed)__[^(){};]*[;=\[{]|\bstatic\b|#\s*include\s*\"", re.DOTALL
 )
+# Without any of these words there is no match, which is found ten times as fast.
+_HINTS = ("__device__", "__constant__", "__managed__", "static", "include")
 # Of options, those whose values say all: what a folder or a table of headers holds may change.
 _PLAIN = frozenset(("arch", "fast_math", "max_registers", "lineinfo", "opt_level", "std"))
 
@@ -45,7 +47,8 @@ def find(key: tuple[Any, ...]) -> _core.Kernel | None:
 
 def keep(key: tuple[Any, ...], kernel: _core.Kernel) -> None:
     """Remembers the kernel unless its text has state; the least recently used one goes."""
-    if _VARIABLE.search(key[0]):
+    text = key[0]
+    if any(hint in text for hint in _HINTS) and _VARIABLE.search(text):
         return
     _kernels[key] = kernel
     while len(_kernels) > _LIMIT:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import Any, AnyStr, NamedTuple
 
 from kernwright.errors import ArgumentError, InvalidArgument
 
@@ -47,27 +47,23 @@ def _read(path: str) -> Located:
 
 
 def _locate_literal(text: str, frame: FrameType | None) -> Located:
-    for _ in range(_FRAMES):
+    searched: set[str] = set()
+    for _ in range(_FRAMES if text.strip() else 0):
         if frame is None:
             break
-        line = _line_of_literal(text, frame)
-        if line:
-            return Located(text, frame.f_code.co_filename, line, "")
+        name = frame.f_code.co_filename
+        if name not in searched:
+            searched.add(name)
+            line = _line_of_literal(text, frame)
+            if line:
+                return Located(text, name, line, "")
         frame = frame.f_back
     return Located(text, "<string>", 1, "")
 
 
 def _line_of_literal(text: str, frame: FrameType) -> int:
     """The line of the frame's file on which `text` begins, 0 when it is not there."""
-    if not text.strip():
-        return 0
-    import linecache
-
-    lines = linecache.getlines(frame.f_code.co_filename, frame.f_globals)
-    if not lines:
-        return 0
-    whole = "".join(lines)
-    starts = _verbatim(text, whole) or _by_lines(text.splitlines(), lines)
+    starts = _in_file(text, frame.f_code.co_filename) or _in_lines(text, frame)
     if not starts:
         return 0
     # The same text may be written down twice: the one nearest above the call is meant.
@@ -75,11 +71,44 @@ def _line_of_literal(text: str, frame: FrameType) -> int:
     return max(above) if above else min(starts)
 
 
-def _verbatim(text: str, whole: str) -> list[int]:
+# The file that was looked into last, and its bytes: most programs have their kernels in one.
+_last_file = ("", b"")
+
+
+def _in_file(text: str, name: str) -> list[int]:
+    """Lines on which the file has these very bytes: most literals, found without decoding it."""
+    global _last_file
+    known, whole = _last_file
+    if known != name:
+        try:
+            with open(name, "rb", buffering=0) as file:
+                whole = file.read()
+        except (OSError, ValueError):
+            return []
+        _last_file = (name, whole)
+    if b"\r" in whole:  # Python counts lines of such a file in another way
+        return []
+    return _verbatim(text.encode("utf-8", "surrogatepass"), whole, b"\n")
+
+
+def _in_lines(text: str, frame: FrameType) -> list[int]:
+    """The same for all that Python can show the source of, and for literals that were dedented."""
+    import linecache
+
+    lines = linecache.getlines(frame.f_code.co_filename, frame.f_globals)
+    whole = "".join(lines)
+    wanted = text.splitlines()
+    # A text that was put together has a line that stands nowhere, which is soon found.
+    if any(line.strip() not in whole for line in wanted):
+        return []
+    return _verbatim(text, whole, "\n") or _by_lines(wanted, lines)
+
+
+def _verbatim(text: AnyStr, whole: AnyStr, newline: AnyStr) -> list[int]:
     starts = []
     at = whole.find(text)
     while at >= 0:
-        starts.append(whole.count("\n", 0, at) + 1)
+        starts.append(whole.count(newline, 0, at) + 1)
         at = whole.find(text, at + 1)
     return starts
 

@@ -82,6 +82,12 @@ TEST_CASE("secure directory: links and files are refused") {
   CHECK(says(SecureDirectory::open(system, folder / "file"), "not a folder"));
   CHECK_FALSE(static_cast<bool>(SecureDirectory::open(system, folder / "file/d")));
   CHECK(says(SecureDirectory::open(system, "/"), "below the root"));
+  CHECK(says(SecureDirectory::open(system, "/a/../"), "below the root"));
+  // However the path is spelled, it is walked in its plain form.
+  for (const char* spelling : {"d1", "./d1", "d1/", "d1//", "x/../d1", "//d1/.", "x/y/../../d1"}) {
+    CHECK(SecureDirectory::open(system, folder / "" + spelling).path() == folder / "d1");
+  }
+  CHECK_FALSE(std::filesystem::exists(folder / "x"));
   CHECK(says(SecureDirectory::open(system, "relative"), "below the root"));
   CHECK(says(SecureDirectory::open(system, ""), "below the root"));
 }
@@ -112,6 +118,8 @@ TEST_CASE("secure directory: the default comes from the environment") {
   const EnvironmentGuard own("KERNWRIGHT_CACHE_DIR", "/own/folder");
   const EnvironmentGuard xdg("XDG_CACHE_HOME", "/xdg");
   const EnvironmentGuard home("HOME", "/homes/somebody");
+  CHECK(default_cache_directory() == "/own/folder");
+  own.set("/own/./x/../folder");
   CHECK(default_cache_directory() == "/own/folder");
   own.set("relative/folder");
   CHECK(default_cache_directory() ==
