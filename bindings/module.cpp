@@ -47,6 +47,7 @@ PYBIND11_MODULE(_core, m) {
   python::bind_launch(m);
   python::bind_cache(m);
   python::bind_checks(m);
+  python::bind_observe(m);
   python::bind_status(m);
 #ifdef KERNWRIGHT_FAULT_POINTS
   python::bind_faults(m);

@@ -144,6 +144,7 @@ __all__ = [
     "profile",
     "strided",
     "time_kernel",
+    "trace",
     "use_pack",
     "warmup",
     "zeros",
@@ -162,6 +163,7 @@ _LATER = {
     "pack": "_pack",
     "profile": "_profile",
     "time_kernel": "_timing",
+    "trace": "_trace",
     "use_pack": "_pack",
 }
 

@@ -44,6 +44,7 @@ from kernwright._pack import use_pack as use_pack
 from kernwright._profile import annotate as annotate
 from kernwright._profile import profile as profile
 from kernwright._timing import time_kernel as time_kernel
+from kernwright._trace import trace as trace
 from kernwright.checks import checks as checks
 from kernwright.errors import ArgumentError as ArgumentError
 from kernwright.errors import ArgumentRangeError as ArgumentRangeError

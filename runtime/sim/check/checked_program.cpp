@@ -108,6 +108,8 @@ CheckedOp classify_meeting(const ptx::Instruction& instruction) {
   }
 }
 
+}  // namespace
+
 CheckedOp classify(const ptx::Instruction& instruction) {
   switch (instruction.row->handler) {
     case Handler::ld:
@@ -135,6 +137,8 @@ CheckedOp classify(const ptx::Instruction& instruction) {
       return classify_meeting(instruction);
   }
 }
+
+namespace {
 
 /// Bytes per lane of the register that a store takes its (first) value from.
 std::uint8_t value_width(const ptx::Function& function, const ptx::Instruction& instruction) {

@@ -54,6 +54,9 @@ struct CheckedProgram {
   bool orders_parts = false;
 };
 
+/// How the instruction takes part; without the fields that depend on where it stands.
+CheckedOp classify(const ptx::Instruction& instruction);
+
 std::unique_ptr<CheckedProgram> make_checked(const Program& program);
 
 /// The op in front of everything that is checked: full-warp and masked handler for the best

@@ -1,24 +1,10 @@
 // Findings as text and as JSON.
 #include "base/format.h"
+#include "base/json_text.h"
 #include "sim/checks.h"
 
 namespace kernwright::sim {
 namespace {
-
-std::string quoted(std::string_view text) {
-  std::string result = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      result += '\\';
-      result += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      result += format("\\u{:04x}", static_cast<unsigned>(static_cast<unsigned char>(c)));
-    } else {
-      result += c;
-    }
-  }
-  return result + '"';
-}
 
 std::string triple(const std::array<unsigned, 3>& values) {
   return format("[{}, {}, {}]", values[0], values[1], values[2]);
@@ -28,9 +14,9 @@ std::string other_json(const OtherAccess& other) {
   return format(
       "{{\"what\": {}, \"file\": {}, \"line\": {}, \"ptx_line\": {}, \"opcode\": {}, \"block\": "
       "{}, \"thread\": {}, \"value\": {}}}",
-      quoted(other.what), quoted(other.file), other.line, other.ptx_line, quoted(other.opcode),
-      other.thread_known ? triple(other.block) : "null",
-      other.thread_known ? triple(other.thread) : "null", quoted(other.value));
+      json_string(other.what), json_string(other.file), other.line, other.ptx_line,
+      json_string(other.opcode), other.thread_known ? triple(other.block) : "null",
+      other.thread_known ? triple(other.thread) : "null", json_string(other.value));
 }
 
 std::string finding_json(const Finding& finding) {
@@ -40,11 +26,12 @@ std::string finding_json(const Finding& finding) {
       "{}, \"line\": {}, \"first_line\": {}, \"ptx_line\": {}, \"opcode\": {},\n   \"block\": {}, "
       "\"thread\": {}, \"what\": {}, \"space\": {}, \"address\": {}, \"size\": {}, \"value\": {},\n"
       "   \"allocation\": {}, \"details\": {}, \"other\": ",
-      quoted(fault_kind_name(fault.kind)), quoted(fault.message), quoted(finding.hint),
-      finding.count, quoted(fault.kernel), quoted(fault.file), fault.line, fault.first_line,
-      fault.ptx_line, quoted(fault.opcode), triple(fault.block), triple(fault.thread),
-      quoted(finding.what), quoted(finding.space), fault.address, fault.access_size,
-      quoted(finding.value), quoted(fault.allocation), quoted(fault.details));
+      json_string(fault_kind_name(fault.kind)), json_string(fault.message),
+      json_string(finding.hint), finding.count, json_string(fault.kernel), json_string(fault.file),
+      fault.line, fault.first_line, fault.ptx_line, json_string(fault.opcode), triple(fault.block),
+      triple(fault.thread), json_string(finding.what), json_string(finding.space), fault.address,
+      fault.access_size, json_string(finding.value), json_string(fault.allocation),
+      json_string(fault.details));
   return text + (finding.other ? other_json(*finding.other) : "null") + "}";
 }
 

@@ -8,6 +8,7 @@
 #include "sim/device/platform.h"
 #include "sim/device/print.h"
 #include "sim/device/thread_pool.h"
+#include "sim/observe/observed_launch.h"
 
 #include <cstring>
 
@@ -147,20 +148,33 @@ GridResult execute(const KernelWork& work, const Module& module, AccessLog* log,
   request.grid_id = platform().next_id();
   request.accesses = log;
   const std::lock_guard execution(platform().execution);
-  const int width = platform().threads;
   const bool clustered = std::uint64_t{work.cluster[0]} * work.cluster[1] * work.cluster[2] > 1;
   Checks& checks = platform().checks;
+  Observation& observation = platform().observation;
+  const bool traced = observation.begin(work.handle, request);
+  const bool observed = traced;
   std::optional<CheckedLaunch> checked;
+  std::optional<ObservedLaunch> watched;
   const std::uint64_t seed = checks.next_seed();
   if (checks.current().any() || seed != 0) {
-    checked.emplace(module.code->checked(), checks.current(), checks.shadow, checks.ticks(), seed);
-    request.program = &module.code->checked().program;
+    const CheckedProgram& program =
+        module.code->checked(observed ? CodeForm::as_written : CodeForm::fast);
+    checked.emplace(program, checks.current(), checks.shadow, checks.ticks(), seed);
+    request.program = &program.program;
     request.checks = &*checked;
   }
+  if (observed) {
+    const ObservedProgram& program = module.code->observed(checked.has_value());
+    watched.emplace(program, traced ? observation.trace : nullptr);
+    request.program = &program.program;
+    request.observed = &*watched;
+  }
+  const int width = traced ? 1 : platform().threads;
   GridResult result = work.cooperative ? run_cooperative_grid(request, width)
                       : clustered      ? run_cluster_grid(request, width)
                       : seed != 0      ? run_scheduled_grid(request, seed, false)
                                        : run_grid(request, width);
+  if (traced) observation.trace->end(result.fault ? &*result.fault : nullptr);
   context.device.memory.reclaim();
   if (checked) unclaimed = checks.deliver(checked->take());
   if (result.fault && checks.sink != nullptr) {

@@ -30,9 +30,26 @@ LoadedModule::LoadedModule(std::string text, Memory& memory) : memory_(memory) {
   }
 }
 
-const CheckedProgram& LoadedModule::checked() const {
-  if (checked_ == nullptr) checked_ = make_checked(*program_);
-  return *checked_;
+const Program& LoadedModule::written() const {
+  if (written_ == nullptr) {
+    SymbolAddresses addresses;
+    for (const auto& [name, variable] : variables_) addresses.emplace(name, variable.address);
+    written_ = decode(program_->module, addresses, CodeForm::as_written);
+  }
+  return *written_;
+}
+
+const CheckedProgram& LoadedModule::checked(CodeForm form) const {
+  auto& made = checked_[form == CodeForm::fast ? 0 : 1];
+  if (made == nullptr) made = make_checked(form == CodeForm::fast ? *program_ : written());
+  return *made;
+}
+
+const ObservedProgram& LoadedModule::observed(bool under_checks) const {
+  auto& made = observed_[under_checks ? 1 : 0];
+  if (made == nullptr)
+    made = make_observed(under_checks ? checked(CodeForm::as_written).program : written());
+  return *made;
 }
 
 LoadedModule::~LoadedModule() { release(); }

@@ -5,6 +5,7 @@
 #include "sim/device/resources.h"
 #include "sim/ir/program.h"
 #include "sim/mem/memory.h"
+#include "sim/observe/observed_program.h"
 
 #include <map>
 #include <memory>
@@ -30,21 +31,28 @@ class LoadedModule {
   LoadedModule& operator=(const LoadedModule&) = delete;
 
   const Program& program() const noexcept { return *program_; }
-  /// The program under checks, made when it is first asked for. Not thread-safe.
-  const CheckedProgram& checked() const;
+  // Made when they are first asked for. Not thread-safe.
+
+  /// The program under checks.
+  const CheckedProgram& checked(CodeForm form = CodeForm::fast) const;
+  /// The program that can be watched, under checks or not.
+  const ObservedProgram& observed(bool under_checks) const;
   /// Null when the module has no variable of that name.
   const ModuleVariable* variable(const std::string& name) const;
   std::uint64_t constant_bytes() const noexcept { return constant_bytes_; }
 
  private:
   SymbolAddresses lay_out(const ptx::Module& module);
+  const Program& written() const;
   void initialise(const ptx::Variable& variable);
   std::uint64_t value_of(const ptx::InitialValue& value) const;
   void release() noexcept;
 
   Memory& memory_;
   std::unique_ptr<Program> program_;
-  mutable std::unique_ptr<CheckedProgram> checked_;
+  mutable std::unique_ptr<Program> written_;              ///< as_written, for those who watch
+  mutable std::unique_ptr<CheckedProgram> checked_[2];    ///< by CodeForm
+  mutable std::unique_ptr<ObservedProgram> observed_[2];  ///< without and with checks
   std::map<std::string, ModuleVariable, std::less<>> variables_;
   std::uint64_t constant_bytes_ = 0;
 };

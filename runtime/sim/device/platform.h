@@ -8,6 +8,7 @@
 #include "sim/device/graph.h"
 #include "sim/device/handle_table.h"
 #include "sim/device/objects.h"
+#include "sim/device/observation.h"
 #include "sim/device/work_queues.h"
 
 #include <exception>
@@ -59,6 +60,7 @@ class Platform {
   Captures captures;
   StreamOrder order;
   Checks checks;
+  Observation observation;
 
   std::mutex allocations_mutex;  ///< guards allocations
   std::map<std::uint64_t, AllocationInfo> allocations;

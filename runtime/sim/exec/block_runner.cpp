@@ -7,6 +7,7 @@
 #include "sim/exec/cluster.h"
 #include "sim/exec/scheduler.h"
 #include "sim/ir/program.h"
+#include "sim/observe/observer.h"
 
 #include <algorithm>
 #include <bit>
@@ -23,6 +24,7 @@ struct BlockRunner::State {
   Block block;
   Barriers barriers;
   std::unique_ptr<BlockCheck> check;
+  std::unique_ptr<Observer> observer;
   std::vector<Warp::Schedule> schedules;
   std::vector<Warp> warps;
   std::vector<std::uint32_t> lanes;  ///< per warp: those that stand for threads
@@ -139,6 +141,10 @@ BlockRunner::BlockRunner(const LaunchContext& launch, std::uint32_t sm)
     state.check = std::make_unique<BlockCheck>(
         *launch.checks, static_cast<std::uint32_t>(state.warps.size()), shared, local);
     state.worker.check = state.check.get();
+  }
+  if (launch.observed != nullptr) {
+    state.observer = std::make_unique<Observer>(*launch.observed);
+    state.worker.observer = state.observer.get();
   }
   for (Warp& warp : state.warps) {
     warp.shared = state.block.shared.data() + (64 - start % 64) % 64;

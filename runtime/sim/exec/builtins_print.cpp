@@ -4,6 +4,7 @@
 #include "base/format.h"
 #include "sim/exec/lane_memory.h"
 #include "sim/exec/printf_format.h"
+#include "sim/observe/observer.h"
 
 #include <algorithm>
 #include <bit>
@@ -79,6 +80,7 @@ const Op* call_vprintf(const Op* op, Warp& warp, const BuiltinCall& call) {
     const auto result = printer.render(lane, read_argument<std::uint64_t>(call, lane, 8));
     if (!result) return nullptr;
     text += result->text;
+    if (warp.worker->observer != nullptr) warp.worker->observer->printed(warp, lane, result->text);
     write_result<std::int32_t>(call, lane, result->arguments);
   }
   const LaunchContext& launch = *warp.worker->launch;

@@ -20,6 +20,8 @@ namespace kernwright::sim {
 class AccessLog;
 class BlockCheck;
 class CheckedLaunch;
+class ObservedLaunch;
+class Observer;
 struct ClusterMember;
 struct Program;
 struct Block;
@@ -157,8 +159,9 @@ struct LaunchContext {
   std::uint32_t sm_count = 1;  ///< %nsmid
   /// Of a cooperative launch: %envreg1 (high half) and %envreg2; 0 in any other.
   std::uint64_t grid_workspace = 0;
-  AccessLog* accesses = nullptr;    ///< takes every access to global memory; null = nobody asks
-  CheckedLaunch* checks = nullptr;  ///< check/checked_launch.h; null = no check beyond `memory`
+  AccessLog* accesses = nullptr;       ///< takes every access to global memory; null = nobody asks
+  CheckedLaunch* checks = nullptr;     ///< check/checked_launch.h; null = no check beyond `memory`
+  ObservedLaunch* observed = nullptr;  ///< observe/observed_launch.h; null = nobody watches
 };
 
 /// Per host thread: storage that is reused from block to block.
@@ -169,6 +172,7 @@ struct Worker {
   std::uint32_t local_bytes = 0;  ///< per thread
   std::uint32_t smid = 0;         ///< %smid of the blocks that run here
   BlockCheck* check = nullptr;    ///< check/block_check.h; null where the launch has no checks
+  Observer* observer = nullptr;   ///< observe/observer.h; null where nobody watches the launch
 };
 
 }  // namespace kernwright::sim

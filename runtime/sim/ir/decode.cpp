@@ -7,6 +7,7 @@
 #include "sim/ir/simplify.h"
 #include "sim/ir/slots.h"
 #include "sim/ir/tables.h"
+#include "sim/ptx/isa.h"
 #include "sim/ptx/parser.h"
 
 #include <algorithm>
@@ -23,8 +24,8 @@ constexpr std::uint32_t kSpinLoopCost = 256;
 class Emitter {
  public:
   Emitter(Program& program, const Lowered& function, const std::vector<std::uint32_t>& order,
-          const FrameLayout& layout)
-      : program_(program), function_(function), order_(order), layout_(layout) {}
+          const FrameLayout& layout, CodeForm form)
+      : program_(program), function_(function), order_(order), layout_(layout), form_(form) {}
 
   /// Appends the function. Returns where each of its blocks begins.
   std::vector<std::uint32_t> run() {
@@ -82,7 +83,8 @@ class Emitter {
     }
   }
 
-  void push(const Op& op, const OpPair& handlers, const ptx::Instruction* origin, bool spins) {
+  void push(const Op& op, const OpPair& handlers, const ptx::Instruction* origin, bool spins,
+            OpOrigin::Part part = OpOrigin::Part::helper) {
     if (position() > std::numeric_limits<std::int32_t>::max() / 2) {
       throw ptx::PtxError("the module has too many instructions", 0);
     }
@@ -95,6 +97,7 @@ class Emitter {
     program_.places.push_back(place);
     program_.tables->behind_leader.push_back(nullptr);
     program_.tables->instructions.push_back(nullptr);
+    if (form_ == CodeForm::as_written) program_.tables->origins.push_back({origin, part});
     spins_.push_back((spins_.empty() ? 0 : spins_.back()) + (spins ? 1u : 0u));
   }
 
@@ -118,19 +121,22 @@ class Emitter {
       op.e = layout_.areas[function_.plan_area] +
              from.plan * static_cast<std::uint32_t>(sizeof(FixedPlan));
     }
-    push(op, from.handlers, from.origin, from.spins);
+    push(op, from.handlers, from.origin, from.spins, from.part);
     if (from.fixed != nullptr) program_.full.back().fn = from.fixed;
     if (from.whole) program_.tables->instructions.back() = from.origin;
   }
 
-  void jump(const LoweredBlock& block, std::uint32_t to) {
+  void jump(const LoweredBlock& block, std::uint32_t to,
+            OpOrigin::Part part = OpOrigin::Part::helper) {
     fixups_.push_back({position(), to, false, false});
-    push(Op{}, {}, block.origin, false);
+    push(Op{}, {}, block.origin, false, part);
   }
 
   void emit_end(const LoweredBlock& block, std::uint32_t next) {
     using End = LoweredBlock::End;
-    if (block.end == End::jump && block.taken != next) jump(block, block.taken);
+    const bool written = form_ == CodeForm::as_written;
+    if (block.end == End::jump && (block.taken != next || written))
+      jump(block, block.taken, OpOrigin::Part::branch);
     if (block.end == End::fall && block.fall != next) jump(block, block.fall);
     if (block.end == End::table) {
       Op op;
@@ -138,15 +144,18 @@ class Emitter {
       op.target = static_cast<std::int32_t>(program_.tables->branch_tables.size());
       program_.tables->branch_tables.emplace_back();
       table_fixups_.push_back({position(), &block});
-      push(op, internal_handlers(Internal::branch_table), block.origin, false);
+      push(op, internal_handlers(Internal::branch_table), block.origin, false,
+           OpOrigin::Part::branch);
     }
-    if (block.end != End::branch || (block.taken == next && block.fall == next)) return;
+    const bool goes_on = block.taken == next && block.fall == next;
+    if (block.end != End::branch || (goes_on && !written)) return;
     Op op;
     op.a = resolve(block.condition);
     // Jump to the target that does not come next.
     const bool swap = block.taken == next;
     fixups_.push_back({position(), swap ? block.fall : block.taken, true, block.negated != swap});
-    push(op, {}, block.origin, false);
+    const bool is_bra = block.origin->row->handler == ptx::Handler::bra;
+    push(op, {}, block.origin, false, is_bra ? OpOrigin::Part::branch : OpOrigin::Part::skip);
     if (!swap && block.fall != next) jump(block, block.fall);
   }
 
@@ -196,6 +205,7 @@ class Emitter {
   const Lowered& function_;
   const std::vector<std::uint32_t>& order_;
   const FrameLayout& layout_;
+  const CodeForm form_;
   std::vector<std::uint32_t> begin_;  ///< per block: index of its first op
   std::vector<std::uint32_t> spins_;  ///< per op of this function: ops that may spin, up to it
   std::vector<Fixup> fixups_;
@@ -227,17 +237,33 @@ void finish_function(Program& program, const FunctionLowering& lowering, const L
   }
 }
 
-void decode_function(Program& program, LoweringContext& context, std::uint32_t index) {
+/// Takes back what lower() prepared for simplify().
+Prologue keep_as_written(Lowered& function) {
+  for (LoweredBlock& block : function.blocks) {
+    for (LoweredOp& op : block.ops) op.fixed = nullptr;
+  }
+  return {};
+}
+
+void decode_function(Program& program, LoweringContext& context, std::uint32_t index,
+                     CodeForm form) {
   FunctionLowering lowering(context, index);
   Lowered lowered = lowering.run();
   std::vector<std::uint32_t> order = block_order(lowered);
   FunctionInfo& info = program.functions[index];
-  const Prologue prologue = simplify(lowered, order, info.is_entry);
+  const Prologue prologue =
+      form == CodeForm::fast ? simplify(lowered, order, info.is_entry) : keep_as_written(lowered);
   const FrameLayout layout = assign_slots(lowered, order, prologue.results);
   info.first_op = static_cast<std::uint32_t>(program.full.size());
   program.tables->function_starts.push_back(info.first_op);
   program.tables->function_order.push_back(index);
-  const std::vector<std::uint32_t> begin = Emitter(program, lowered, order, layout).run();
+  if (form == CodeForm::as_written) {
+    const auto registers =
+        static_cast<std::ptrdiff_t>(context.module.functions[index].registers.size());
+    program.tables->register_offsets[index].assign(layout.registers.begin(),
+                                                   layout.registers.begin() + registers);
+  }
+  const std::vector<std::uint32_t> begin = Emitter(program, lowered, order, layout, form).run();
   info.block_op = begin[prologue.block == Prologue::kNone ? order.front() : order[1]];
   finish_function(program, lowering, lowered, layout, info);
 }
@@ -256,8 +282,8 @@ std::uint32_t Program::Tables::function_at(std::uint32_t index) const noexcept {
   return function_order[static_cast<std::size_t>(after - function_starts.begin()) - 1];
 }
 
-std::unique_ptr<Program> decode(std::unique_ptr<ptx::Module> module,
-                                const SymbolAddresses& symbols) {
+std::unique_ptr<Program> decode(std::shared_ptr<ptx::Module> module, const SymbolAddresses& symbols,
+                                CodeForm form) {
   auto program = std::make_unique<Program>();
   program->tables = std::make_shared<Program::Tables>();
   ModuleLayout layout = lay_out(*module);
@@ -268,9 +294,11 @@ std::unique_ptr<Program> decode(std::unique_ptr<ptx::Module> module,
     program->tables->builtins.push_back(builtin);
     program->functions[f].is_builtin = builtin != nullptr;
   }
+  if (form == CodeForm::as_written)
+    program->tables->register_offsets.resize(module->functions.size());
   LoweringContext context{*module, layout, symbols, *program->tables};
   for (std::uint32_t f = 0; f < module->functions.size(); ++f) {
-    if (module->functions[f].has_body) decode_function(*program, context, f);
+    if (module->functions[f].has_body) decode_function(*program, context, f, form);
   }
   program->module = std::move(module);
   return program;

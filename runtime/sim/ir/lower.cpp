@@ -15,6 +15,7 @@ namespace {
 using ptx::Handler;
 using ptx::OperandKind;
 using ptx::Space;
+using Part = OpOrigin::Part;
 
 /// Guarded, these branch around instead of running with a narrowed mask: they park the split or
 /// look at which lanes are together.
@@ -158,6 +159,8 @@ void FunctionLowering::emit(LoweredOp op) {
     LoweredOp guard = internal(guard_negated_ ? Internal::guard_not : Internal::guard, op.origin);
     guard.sources[0] = *guard_;
     guard.source_count = 1;
+    // Of an instruction of several ops the last one stands for it.
+    if (op.part == Part::execute) guard.part = Part::guard;
     emit_plain(std::move(guard));
     op.guarded = true;
   }
@@ -245,7 +248,12 @@ void FunctionLowering::lower_table(const Inst& inst) {
 }
 
 void FunctionLowering::lower_leave(Internal which, const Inst* inst) {
-  emit_plain(internal(which, inst));
+  LoweredOp op = internal(which, inst);
+  // A function may end without an instruction that says so.
+  const bool is_written = inst != nullptr && (inst->row->handler == Handler::ret ||
+                                              inst->row->handler == Handler::exit);
+  if (is_written) op.part = Part::execute;
+  emit_plain(std::move(op));
   const std::uint32_t next = new_block();
   current().end = LoweredBlock::End::leave;
   current_ = next;
@@ -267,9 +275,9 @@ bool FunctionLowering::lower_parameter_access(const Inst& inst) {
   if (at.base != OperandKind::symbol) {
     if (function_.is_entry) return false;
     // The address of a device function's parameter is that of its copy in local memory.
-    rewritten_.push_back(inst);
-    rewritten_.back().modifiers.space = Space::local;
-    lower_generic(rewritten_.back());
+    context_.tables.rewritten.push_back(inst);
+    context_.tables.rewritten.back().modifiers.space = Space::local;
+    lower_generic(context_.tables.rewritten.back());
     return true;
   }
   LoweredOp form;
@@ -301,6 +309,7 @@ bool FunctionLowering::lower_parameter_access(const Inst& inst) {
     LoweredOp op = form;
     op.handlers.flags = parameter_flags(inst.modifiers.type[0], width_of(part));
     op.imm = start + static_cast<std::int64_t>(i) * step;
+    if (i + 1 == count) op.part = Part::execute;
     if (is_load) {
       op.d = destination(part);
     } else {
@@ -315,9 +324,9 @@ void FunctionLowering::lower_generic(const Inst& inst) {
   const Inst* chosen = &inst;
   if (inst.row->handler == Handler::cvta && inst.modifiers.space == Space::param &&
       !function_.is_entry) {
-    rewritten_.push_back(inst);
-    rewritten_.back().modifiers.space = Space::local;
-    chosen = &rewritten_.back();
+    context_.tables.rewritten.push_back(inst);
+    context_.tables.rewritten.back().modifiers.space = Space::local;
+    chosen = &context_.tables.rewritten.back();
   }
   OperandWidths widths;
   if (inst.operands.size() > widths.bytes.size()) fail(inst, "too many operands");
@@ -329,6 +338,7 @@ void FunctionLowering::lower_generic(const Inst& inst) {
   if (op.handlers.full == nullptr) fail(inst, "this form is not simulated");
   op.origin = &inst;
   op.whole = true;
+  op.part = Part::execute;
   op.spins = may_spin(inst);
   op.pure = is_pure(inst);
   if (inst.modifiers.space == Space::shared) op.fixed = fixed_handler(inst, widths);

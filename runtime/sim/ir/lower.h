@@ -6,7 +6,6 @@
 #include "sim/ir/tables.h"
 
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <vector>
 
@@ -109,7 +108,6 @@ class FunctionLowering {
   std::vector<std::uint32_t> call_sites_;
   std::optional<Ref> guard_;
   bool guard_negated_ = false;
-  std::deque<Inst> rewritten_;  ///< instructions that stand for others
 };
 
 }  // namespace kernwright::sim

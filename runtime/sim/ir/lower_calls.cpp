@@ -120,6 +120,7 @@ void FunctionLowering::lower_results(const Inst& inst, const std::vector<ptx::Va
     value.stride = lowered_.areas[value.offset].stride;
     site.results.push_back(value);
   }
+  if (!after.empty()) after.back().part = OpOrigin::Part::results;
 }
 
 FunctionLowering::Signature FunctionLowering::signature_of(const Inst& inst) const {
@@ -159,6 +160,7 @@ void FunctionLowering::lower_call(const Inst& inst) {
   const bool is_indirect = site.function == kIndirect;
   LoweredOp op = internal(is_indirect ? Internal::call_indirect : Internal::call, &inst);
   op.spins = true;
+  op.part = OpOrigin::Part::execute;
   op.table = static_cast<std::int32_t>(context_.tables.call_sites.size());
   if (is_indirect) {
     op.sources[0] = source(inst, inst.operands[1]);

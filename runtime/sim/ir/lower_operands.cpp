@@ -126,6 +126,7 @@ Ref FunctionLowering::special(const Inst& inst, SpecialRegister which, std::uint
   op.imm = bytes;
   op.pure = is_same_in_all_blocks(which);
   op.d = into ? *into : Ref{Ref::Kind::reg, lowered_.add_register(bytes)};
+  if (into) op.part = OpOrigin::Part::execute;
   const Ref result = op.d;
   emit_plain(std::move(op));
   return result;

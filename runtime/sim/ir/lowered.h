@@ -2,6 +2,7 @@
 #pragma once
 
 #include "sim/exec/dispatch.h"
+#include "sim/ir/tables.h"
 #include "sim/ptx/ast.h"
 
 #include <array>
@@ -51,6 +52,7 @@ struct LoweredOp {
   OpFn fixed = nullptr;  ///< handler for when the address never changes; simplify() decides
   std::uint32_t plan = 0;  ///< number of its FixedPlan
   bool copies = false;     ///< d = the first source, bit by bit
+  OpOrigin::Part part = OpOrigin::Part::helper;
   std::int64_t imm = 0;
   std::int32_t imm2 = 0;
   std::int32_t table = 0;  ///< Op::target when it indexes a table

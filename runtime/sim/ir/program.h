@@ -77,8 +77,15 @@ struct Program {
 /// Addresses of the module's .global and .const variables (tagged) by name, chosen by the loader.
 using SymbolAddresses = std::unordered_map<std::string, std::uint64_t>;
 
+enum class CodeForm : std::uint8_t {
+  fast,
+  /// Each instruction of the text stays an op of its own, in each block of threads, and
+  /// Tables::origins and register_offsets are filled: for those who watch the code run.
+  as_written,
+};
+
 /// Decodes every function with a body. Throws ptx::PtxError for what cannot run.
-std::unique_ptr<Program> decode(std::unique_ptr<ptx::Module> module,
-                                const SymbolAddresses& symbols);
+std::unique_ptr<Program> decode(std::shared_ptr<ptx::Module> module, const SymbolAddresses& symbols,
+                                CodeForm form = CodeForm::fast);
 
 }  // namespace kernwright::sim

@@ -6,6 +6,7 @@
 #include "sim/ir/program.h"
 
 #include <cstdint>
+#include <deque>
 #include <vector>
 
 namespace kernwright::sim {
@@ -27,12 +28,30 @@ struct CallSite {
   std::uint32_t return_offset = 0, return_stride = 0;
 };
 
+/// What an op has to do with the instruction that it came from.
+struct OpOrigin {
+  enum class Part : std::uint8_t {
+    helper,   ///< prepares operands, or jumps where the text falls through
+    execute,  ///< does it, or the last part of it
+    branch,   ///< bra, brx.idx
+    guard,    ///< decides which lanes run the ops of the guarded instruction that follow
+    skip,     ///< the same by a branch around them
+    results,  ///< after a call: puts a result in a register
+  };
+  const ptx::Instruction* instruction = nullptr;  ///< null for none
+  Part part = Part::helper;
+};
+
 struct Program::Tables {
   std::vector<CallSite> call_sites;
   std::vector<std::vector<std::int32_t>> branch_tables;  ///< distances from the op, in ops
   std::vector<OpFn> behind_leader;  ///< per op: handler that Internal::leader stands in front of
   /// Per op: the instruction that it is, or null for moves and jumps around instructions.
   std::vector<const ptx::Instruction*> instructions;
+  std::deque<ptx::Instruction> rewritten;  ///< that stand for others; `instructions` may name them
+  std::vector<OpOrigin> origins;           ///< per op; only of code as written
+  /// Per function: where the frame has its registers, by index; only of code as written.
+  std::vector<std::vector<std::uint32_t>> register_offsets;
   std::vector<BuiltinFn> builtins;             ///< per function; null for functions with a body
   std::vector<std::uint32_t> function_starts;  ///< (first op, function) sorted, see function_at()
   std::vector<std::uint32_t> function_order;

@@ -1,0 +1,89 @@
+// Traces of simulated devices: what kernwright.trace is made of.
+#include "bindings.h"
+#include "core/launch_history.h"
+#include "current.h"
+#include "gil.h"
+#include "kernel_object.h"
+#include "sim/observe/source_text.h"
+#include "sim/trace.h"
+
+#include <pybind11/stl.h>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace kernwright::python {
+namespace {
+
+/// One `with kw.trace(...)` block; begun by enter().
+class TraceObject {
+ public:
+  TraceObject(py::object kernel, const std::array<unsigned, 3>& block,
+              const std::array<unsigned, 3>& thread, std::uint64_t launch, std::uint64_t skip,
+              std::uint64_t limit)
+      : kernel_(std::move(kernel)) {
+    trace_.request.block = block;
+    trace_.request.thread = thread;
+    trace_.request.launch = launch;
+    trace_.request.skip = skip;
+    trace_.request.limit = limit;
+  }
+
+  void enter() {
+    const Kernel& loaded = kernel_.cast<KernelObject&>().plan(current_device()).kernel;
+    trace_.request.function = loaded.handle();
+    const GilRelease nogil;
+    scope_ = std::make_unique<sim::TraceScope>(trace_.request);
+  }
+  void leave() {
+    const GilRelease nogil;
+    update();
+    scope_.reset();
+  }
+  /// `name` is the file that holds `text`, from `first_line` on.
+  std::string json(const std::string& name, int first_line) {
+    update();
+    place(name, first_line);
+    return trace_.to_json();
+  }
+  std::string text(const std::string& name, const std::string& text, int first_line) {
+    update();
+    place(name, first_line);
+    sim::SourceText source;
+    if (!text.empty()) source.add(name, text, first_line);
+    return trace_.to_text(source);
+  }
+
+ private:
+  void update() {
+    if (scope_ != nullptr) trace_ = scope_->trace();
+  }
+  void place(const std::string& name, int first_line) {
+    const auto of_file = [&](const std::string& file) {
+      return file == name ? first_line
+                          : static_cast<int>(KernelTag::first_line_of(trace_.kernel, file));
+    };
+    for (sim::TraceStep& step : trace_.steps) step.first_line = of_file(step.file);
+    if (trace_.fault) trace_.fault->first_line = of_file(trace_.fault->file);
+  }
+
+  py::object kernel_;
+  sim::Trace trace_;
+  std::unique_ptr<sim::TraceScope> scope_;
+};
+
+}  // namespace
+
+void bind_observe(py::module_& m) {
+  py::class_<TraceObject>(m, "_Trace")
+      .def(py::init<py::object, const std::array<unsigned, 3>&, const std::array<unsigned, 3>&,
+                    std::uint64_t, std::uint64_t, std::uint64_t>())
+      .def("enter", &TraceObject::enter)
+      .def("leave", &TraceObject::leave)
+      .def("json", &TraceObject::json)
+      .def("text", &TraceObject::text);
+}
+
+}  // namespace kernwright::python

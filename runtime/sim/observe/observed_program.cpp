@@ -1,0 +1,138 @@
+// Puts an observer in front of a program's ops.
+#include "sim/observe/observed_program.h"
+
+#include "base/format.h"
+#include "sim/observe/observer.h"
+#include "sim/ptx/isa.h"
+
+#include <algorithm>
+#include <functional>
+
+namespace kernwright::sim {
+namespace {
+
+using ptx::Handler;
+using ptx::OperandKind;
+
+const Op* observed(const Op* op, Warp& warp) { return warp.worker->observer->step(op, warp); }
+
+AddressPlace place_of(const ptx::Function& function, const ptx::Operand& operand,
+                      ptx::Space space) {
+  AddressPlace place;
+  place.space = space;
+  place.narrow =
+      operand.base == OperandKind::reg && ptx::bits(function.registers[operand.reg].type) <= 32;
+  return place;
+}
+
+/// Tiles of wmma in an order that hardware chooses, and copies that engines of their own make.
+bool moves_data_otherwise(const ptx::Instruction& instruction) {
+  switch (instruction.row->handler) {
+    case Handler::wmma:
+      return instruction.modifiers.verb == ptx::Verb::load ||
+             instruction.modifiers.verb == ptx::Verb::store;
+    case Handler::cp_bulk:
+    case Handler::st_async:
+    case Handler::red_async:
+      return true;
+    case Handler::wgmma:
+      return instruction.modifiers.verb == ptx::Verb::mma;
+    case Handler::cp:
+      return instruction.modifiers.bulk;
+    default:
+      return false;
+  }
+}
+
+void describe_memory(ObservedOp& op, const ptx::Function& function,
+                     const ptx::Instruction& instruction) {
+  const CheckedOp use = classify(instruction);
+  op.uncounted = moves_data_otherwise(instruction);
+  switch (use.kind) {
+    case CheckKind::load:
+    case CheckKind::store:
+    case CheckKind::atomic:
+    case CheckKind::tile_load:
+    case CheckKind::tile_store:
+    case CheckKind::copy:
+      break;
+    default:
+      return;
+  }
+  if (instruction.modifiers.space == ptx::Space::param) {
+    // Parameters that are named are no memory of the device: they lie in frames.
+    const bool by_name = std::any_of(
+        instruction.operands.begin(), instruction.operands.end(), [](const ptx::Operand& operand) {
+          return operand.kind == OperandKind::address && operand.base == OperandKind::symbol;
+        });
+    if (by_name) return;
+  }
+  op.kind = use.kind;
+  op.bytes = use.bytes;
+  op.element = use.element != 0 ? use.element : use.bytes;
+  op.tiles = use.tiles;
+  const bool copies = use.kind == CheckKind::copy;
+  bool first = true;
+  for (const ptx::Operand& operand : instruction.operands) {
+    if (operand.kind != OperandKind::address) continue;
+    if (!first) {
+      op.from = place_of(function, operand, ptx::Space::global);
+      break;
+    }
+    op.address =
+        place_of(function, operand, copies ? ptx::Space::shared : instruction.modifiers.space);
+    first = false;
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<ObservedProgram> make_observed(const Program& written) {
+  auto made = std::make_unique<ObservedProgram>();
+  Program& program = made->program;
+  program = written;
+  program.tables = std::make_shared<Program::Tables>(*written.tables);
+  std::vector<OpFn>& behind = program.tables->behind_leader;
+  made->ops.resize(written.full.size());
+  for (std::size_t i = 0; i < written.full.size(); ++i) {
+    ObservedOp& op = made->ops[i];
+    OpFn& masked = behind[i] != nullptr ? behind[i] : program.masked[i].fn;
+    op.full = program.full[i].fn;
+    op.masked = masked;
+    op.origin = written.tables->origins[i];
+    op.function = written.tables->function_at(static_cast<std::uint32_t>(i));
+    if (op.origin.part == OpOrigin::Part::execute)
+      describe_memory(op, program.module->functions[op.function], *op.origin.instruction);
+    program.full[i].fn = observed;
+    masked = observed;
+  }
+  return made;
+}
+
+std::string register_name(const ptx::Register& reg) {
+  return reg.number < 0 ? std::string(reg.name) : format("{}{}", reg.name, reg.number);
+}
+
+std::string instruction_text(const ptx::Module& module, const ptx::Function& function,
+                             const ptx::Instruction& instruction) {
+  std::string text;
+  if (instruction.guarded)
+    text = format("@{}{} ", instruction.guard_negated ? "!" : "",
+                  register_name(function.registers[instruction.guard]));
+  // An opcode that was written with spaces inside is kept elsewhere; then it has to do.
+  const char* const begin = module.text.data();
+  const char* const end = begin + module.text.size();
+  const char* at = instruction.opcode.data();
+  if (std::less<>()(at, begin) || !std::less<>()(at, end))
+    return text + std::string(instruction.opcode);
+  bool space = false;
+  for (; at != end && *at != ';'; ++at) {
+    const bool blank = *at == ' ' || *at == '\t' || *at == '\n' || *at == '\r';
+    if (!blank && space) text += ' ';
+    if (!blank) text += *at;
+    space = blank;
+  }
+  return text;
+}
+
+}  // namespace kernwright::sim

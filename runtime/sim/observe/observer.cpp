@@ -1,0 +1,81 @@
+// Stands in front of every op of an observed program.
+#include "sim/observe/observer.h"
+
+#include "sim/exec/scheduler.h"
+#include "sim/observe/trace_recorder.h"
+
+#include <algorithm>
+
+namespace kernwright::sim {
+
+using Part = OpOrigin::Part;
+
+std::uint32_t lanes_past(const Warp& warp, std::uint32_t mask, std::uint32_t index,
+                         std::uint32_t depth) {
+  if (warp.stop == Stop::fault) return 0;
+  const Warp::Schedule& schedule = *warp.schedule;
+  for (std::uint32_t s = 0; s < schedule.count; ++s) {
+    const Split& split = schedule.splits[s];
+    const bool tries_again = split.state == SplitState::ready || split.state == SplitState::sync ||
+                             split.state == SplitState::mbarrier;
+    if (tries_again && split.pc == index && split.depth == depth) mask &= ~split.mask;
+  }
+  return mask;
+}
+
+std::uint32_t guard_lanes(const Warp& warp, const ObservedOp& op) {
+  const ptx::Instruction& instruction = *op.origin.instruction;
+  if (!instruction.guarded) return kAllLanes;
+  const auto& offsets = warp.program->tables->register_offsets[op.function];
+  const std::uint32_t holds = warp.pred(offsets[instruction.guard]);
+  return instruction.guard_negated ? ~holds : holds;
+}
+
+std::uint64_t lane_address(const Op* op, const Warp& warp, const ObservedOp& info, int lane,
+                           bool second) {
+  const AddressPlace& place = second ? info.from : info.address;
+  const std::uint32_t reg = second ? op->b : op->a;
+  const auto displacement = static_cast<std::uint64_t>(second ? op->imm2 : op->imm);
+  if (!place.narrow) return warp.reg<std::uint64_t>(reg)[lane] + displacement;
+  return warp.reg<std::uint32_t>(reg)[lane] + static_cast<std::uint32_t>(displacement);
+}
+
+std::uint32_t copied_bytes(const Op* op, const Warp& warp, const ObservedOp& info, int lane) {
+  const std::uint32_t size = warp.reg<std::uint32_t>(op->c)[0];
+  if (op->sources < 4) return size;
+  const ptx::Operand& limit = info.origin.instruction->operands[3];
+  if (limit.type == ptx::Type::pred) return (warp.pred(op->e) >> lane & 1) != 0 ? 0 : size;
+  return std::min(size, warp.reg<std::uint32_t>(op->e)[lane]);
+}
+
+const Op* Observer::step(const Op* op, Warp& warp) {
+  const std::uint32_t index = warp.op_index(op);
+  const ObservedOp& info = launch_.program.ops[index];
+  const OpFn run = warp.code == warp.program->full.data() ? info.full : info.masked;
+  TraceRecorder* trace = launch_.trace;
+  if (trace != nullptr && !(trace->is_in(warp) && (warp.mask >> trace->lane() & 1) != 0))
+    trace = nullptr;
+  if (trace != nullptr) trace->settle(warp);
+  const Part part = info.origin.part;
+  if (part == Part::helper) return run(op, warp);
+  if (part == Part::guard || part == Part::skip) {
+    const std::uint32_t off = warp.mask & ~guard_lanes(warp, info);
+    if (trace != nullptr && (off >> trace->lane() & 1) != 0) trace->skip(warp, info, index);
+    return run(op, warp);
+  }
+  const std::uint32_t mask = warp.mask, depth = warp.schedule->current().depth;
+  if (trace != nullptr) trace->open(op, warp, info);
+  const Op* const next = run(op, warp);
+  const std::uint32_t done = next != nullptr        ? mask
+                             : part == Part::branch ? (warp.stop == Stop::fault ? 0 : mask)
+                                                    : lanes_past(warp, mask, index, depth);
+  if (trace != nullptr) trace->close(warp, (done >> trace->lane() & 1) != 0);
+  return next;
+}
+
+void Observer::printed(const Warp& warp, int lane, std::string_view text) {
+  TraceRecorder* const trace = launch_.trace;
+  if (trace != nullptr && trace->is_in(warp) && trace->lane() == lane) trace->printed(text);
+}
+
+}  // namespace kernwright::sim

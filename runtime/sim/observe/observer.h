@@ -1,0 +1,38 @@
+// Watches the blocks of one runner: stands in front of every op of an observed program.
+#pragma once
+
+#include "sim/observe/observed_launch.h"
+
+#include <string_view>
+
+namespace kernwright::sim {
+
+/// The lanes of `mask` that did the op at `index`, `depth` calls deep, after its handler returned
+/// null: those that stand before it still, or wait to try again, did not.
+std::uint32_t lanes_past(const Warp& warp, std::uint32_t mask, std::uint32_t index,
+                         std::uint32_t depth);
+
+/// Where the guard of `instruction` holds, in the frame that runs.
+std::uint32_t guard_lanes(const Warp& warp, const ObservedOp& op);
+
+/// Address of a lane as the instruction at `op` has it; `second`: of a copy's source.
+std::uint64_t lane_address(const Op* op, const Warp& warp, const ObservedOp& info, int lane,
+                           bool second = false);
+/// Bytes that a lane of cp.async reads; what it writes is Op::c.
+std::uint32_t copied_bytes(const Op* op, const Warp& warp, const ObservedOp& info, int lane);
+
+/// One per runner. Not thread-safe.
+class Observer {
+ public:
+  explicit Observer(ObservedLaunch& launch) : launch_(launch) {}
+
+  /// Runs the op and tells who wants to know. What OpFn does.
+  const Op* step(const Op* op, Warp& warp);
+  /// A lane printed, within step().
+  void printed(const Warp& warp, int lane, std::string_view text);
+
+ private:
+  ObservedLaunch& launch_;
+};
+
+}  // namespace kernwright::sim

@@ -1,0 +1,120 @@
+// Counts sectors, lines, banks and equal addresses of a warp's access.
+#include "sim/observe/request.h"
+
+#include <algorithm>
+#include <bit>
+#include <vector>
+
+namespace kernwright::sim {
+namespace {
+
+/// Calls f(lane, address, bytes) for each lane that touches something.
+template <typename F>
+void each_access(const WarpRequest& request, F f) {
+  for (std::uint32_t m = request.mask; m != 0; m &= m - 1) {
+    const auto lane = static_cast<std::size_t>(std::countr_zero(m));
+    if (request.bytes[lane] != 0) f(lane, request.address[lane], request.bytes[lane]);
+  }
+}
+
+/// A few numbers, and how many different ones. A lane has at most 255 bytes, that is 65 words.
+class Numbers {
+ public:
+  void add(std::uint64_t value) { values_.push_back(value); }
+  std::vector<std::uint64_t>& different() {
+    std::sort(values_.begin(), values_.end());
+    values_.erase(std::unique(values_.begin(), values_.end()), values_.end());
+    return values_;
+  }
+  void add_units(std::uint64_t address, std::uint64_t bytes, std::uint64_t unit) {
+    for (std::uint64_t n = address / unit; n <= (address + bytes - 1) / unit; ++n) add(n);
+  }
+  std::uint32_t count() { return static_cast<std::uint32_t>(different().size()); }
+
+ private:
+  std::vector<std::uint64_t> values_;
+};
+
+std::uint64_t different_bytes(const WarpRequest& request) {
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges;
+  each_access(request, [&](std::size_t, std::uint64_t address, std::uint64_t bytes) {
+    ranges.emplace_back(address, address + bytes);
+  });
+  std::sort(ranges.begin(), ranges.end());
+  std::uint64_t sum = 0, end = 0;
+  for (const auto& [from, to] : ranges) {
+    if (to <= end) continue;
+    sum += to - std::max(from, end);
+    end = to;
+  }
+  return sum;
+}
+
+/// Lanes that are served together.
+int lanes_of_group(const WarpRequest& request) {
+  std::uint32_t widest = 0;
+  each_access(request, [&](std::size_t, std::uint64_t, std::uint32_t bytes) {
+    widest = std::max(widest, bytes);
+  });
+  return widest <= 4 ? kLanes : widest <= 8 ? kLanes / 2 : kLanes / 4;
+}
+
+}  // namespace
+
+GlobalTraffic global_traffic(const WarpRequest& request) {
+  GlobalTraffic traffic;
+  Numbers sectors, lines;
+  each_access(request, [&](std::size_t, std::uint64_t address, std::uint32_t bytes) {
+    traffic.bytes += bytes;
+    sectors.add_units(address, bytes, kSectorBytes);
+    lines.add_units(address, bytes, kLineBytes);
+  });
+  traffic.sectors = sectors.count();
+  traffic.lines = lines.count();
+  traffic.ideal_sectors =
+      static_cast<std::uint32_t>((different_bytes(request) + kSectorBytes - 1) / kSectorBytes);
+  return traffic;
+}
+
+SharedTraffic shared_traffic(const WarpRequest& request) {
+  SharedTraffic traffic;
+  const int group = lanes_of_group(request);
+  for (int first = 0; first < kLanes; first += group) {
+    Numbers words;
+    each_access(request, [&](std::size_t lane, std::uint64_t address, std::uint32_t bytes) {
+      const auto l = static_cast<int>(lane);
+      if (l >= first && l < first + group) words.add_units(address, bytes, 4);
+    });
+    std::array<std::uint32_t, kBanks> load{};
+    for (const std::uint64_t word : words.different()) ++load[word % kBanks];
+    const std::uint32_t most = *std::max_element(load.begin(), load.end());
+    traffic.wavefronts += most;
+    traffic.ideal_wavefronts += most != 0 ? 1 : 0;
+  }
+  return traffic;
+}
+
+std::uint32_t local_sectors(const WarpRequest& request) {
+  Numbers sectors;
+  each_access(request, [&](std::size_t lane, std::uint64_t address, std::uint32_t bytes) {
+    for (std::uint64_t word = address / 4; word <= (address + bytes - 1) / 4; ++word)
+      sectors.add((word * kLanes + lane) * 4 / kSectorBytes);
+  });
+  return sectors.count();
+}
+
+std::uint32_t same_address_passes(const WarpRequest& request) {
+  std::vector<std::uint64_t> addresses;
+  each_access(request, [&](std::size_t, std::uint64_t address, std::uint32_t) {
+    addresses.push_back(address);
+  });
+  std::sort(addresses.begin(), addresses.end());
+  std::uint32_t most = 0, run = 0;
+  for (std::size_t i = 0; i < addresses.size(); ++i) {
+    run = i != 0 && addresses[i] == addresses[i - 1] ? run + 1 : 1;
+    most = std::max(most, run);
+  }
+  return most;
+}
+
+}  // namespace kernwright::sim

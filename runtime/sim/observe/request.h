@@ -1,0 +1,49 @@
+// What one memory instruction of a warp costs, counted as the hardware's documentation does.
+#pragma once
+
+#include "sim/exec/warp.h"
+
+#include <array>
+#include <cstdint>
+
+namespace kernwright::sim {
+
+/// The lanes of a warp that access one space together. Addresses are those within the space.
+struct WarpRequest {
+  std::uint32_t mask = 0;
+  std::array<std::uint64_t, kLanes> address{};
+  std::array<std::uint8_t, kLanes> bytes{};  ///< a lane with 0 touches nothing
+
+  void add(int lane, std::uint64_t at, std::uint32_t size) noexcept {
+    mask |= 1u << lane;
+    address[static_cast<std::size_t>(lane)] = at;
+    bytes[static_cast<std::size_t>(lane)] = static_cast<std::uint8_t>(size);
+  }
+};
+
+inline constexpr std::uint32_t kSectorBytes = 32;  ///< the unit of transfers to the L2 cache
+inline constexpr std::uint32_t kLineBytes = 128;   ///< of the L1 cache; four sectors
+inline constexpr std::uint32_t kBanks = 32;        ///< of shared memory, 4 bytes wide each
+
+struct GlobalTraffic {
+  std::uint32_t bytes = 0;  ///< that the lanes asked for, shared ones several times
+  std::uint32_t sectors = 0, lines = 0;
+  std::uint32_t ideal_sectors = 0;  ///< that the different bytes would fill without gaps
+};
+GlobalTraffic global_traffic(const WarpRequest& request);
+
+struct SharedTraffic {
+  /// Passes over the banks: for each group of lanes (32 up to 4 bytes a lane, 16 for 8, 8 for 16)
+  /// the most different words that one bank has to deliver.
+  std::uint32_t wavefronts = 0;
+  std::uint32_t ideal_wavefronts = 0;  ///< one for each group with an active lane
+};
+SharedTraffic shared_traffic(const WarpRequest& request);
+
+/// Sectors of local memory, where the 32-bit words of a warp's lanes lie side by side.
+std::uint32_t local_sectors(const WarpRequest& request);
+
+/// The most lanes whose addresses are the same: atomic operations on it come one after the other.
+std::uint32_t same_address_passes(const WarpRequest& request);
+
+}  // namespace kernwright::sim

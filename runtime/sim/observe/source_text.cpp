@@ -1,0 +1,43 @@
+// The lines of source files, for reports that show them.
+#include "sim/observe/source_text.h"
+
+#include "base/whole_file.h"
+
+namespace kernwright::sim {
+namespace {
+
+std::vector<std::string> split(std::string_view text) {
+  std::vector<std::string> lines;
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    std::string_view line = text.substr(0, end);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    lines.emplace_back(line);
+    if (end == std::string_view::npos) break;
+    text.remove_prefix(end + 1);
+  }
+  return lines;
+}
+
+std::string_view at(const std::vector<std::string>& lines, int line) {
+  const bool exists = line >= 1 && static_cast<std::size_t>(line) <= lines.size();
+  return exists ? std::string_view(lines[static_cast<std::size_t>(line - 1)]) : std::string_view();
+}
+
+}  // namespace
+
+void SourceText::add(const std::string& file, std::string_view text, int first_line) {
+  texts_[{file, first_line}] = split(text);
+}
+
+std::string_view SourceText::line(const std::string& file, int line, int first_line) {
+  if (const auto known = texts_.find({file, first_line}); known != texts_.end())
+    return at(known->second, line);
+  const auto [found, is_new] = files_.try_emplace(file);
+  if (is_new && !file.empty()) {
+    if (const auto text = read_whole_file(file)) found->second = split(*text);
+  }
+  return at(found->second, line + first_line - 1);
+}
+
+}  // namespace kernwright::sim

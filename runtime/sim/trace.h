@@ -1,0 +1,111 @@
+// A debugger's view of one thread of a launch on a simulated device: what it executed, in order.
+#pragma once
+
+#include "base/fault_report.h"
+#include "driver/driver_api.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace kernwright::sim {
+
+class SourceText;
+
+/// A value of up to 128 bits.
+struct TraceBits {
+  std::uint64_t low = 0, high = 0;
+  bool operator==(const TraceBits&) const = default;
+};
+
+/// What an instruction wrote to a register. `type` is PTX's word for how the instruction means it:
+/// "f32", "s32", "pred", "f16x2"; "b32" where it does not say.
+struct TraceWrite {
+  std::string reg;  ///< "%r5"
+  std::string type;
+  std::optional<TraceBits> before;  ///< nothing at the thread's first write of it
+  TraceBits after;
+};
+
+/// What a load, store, atomic operation or copy of the thread touched.
+struct TraceAccess {
+  std::string what;           ///< "load", "store", "atomic"
+  std::string space;          ///< "global", "shared", "local", "param"
+  std::uint64_t address = 0;  ///< as the instruction has it
+  std::uint32_t bytes = 0;
+  std::string type;  ///< of one element
+  /// Elements before and after; empty where the memory could not be read, `after` of loads too.
+  std::vector<TraceBits> before, after;
+};
+
+struct TraceStep {
+  std::uint64_t index = 0;  ///< among all steps of the thread, from 0
+  std::string file;         ///< as the compiler's line table names it; empty when unknown
+  int line = 0;             ///< of the kernel's text, from 1; 0 when unknown
+  int first_line = 1;       ///< line of `file` on which the text begins (a string in a .py file)
+  int ptx_line = 0;
+  std::string function;         ///< in which it stands (lowered name)
+  std::uint32_t depth = 0;      ///< calls around it
+  std::string instruction;      ///< "add.f32 %f3, %f1, %f2"
+  bool predicated_off = false;  ///< its guard kept the thread from doing it
+  std::optional<bool> taken;    ///< of a branch: whether the thread jumped
+  bool returned = false;        ///< the part of a call behind the return
+  bool complete = true;         ///< false: the launch stopped in it, or waits in it for ever
+  std::vector<TraceWrite> writes;
+  std::vector<TraceAccess> accesses;
+  std::string printed;  ///< by a printf of the thread
+};
+
+struct TraceRequest {
+  CUfunction function = nullptr;
+  std::array<unsigned, 3> block{}, thread{};
+  std::uint64_t launch = 0;     ///< which launch of the function, from 0
+  std::uint64_t skip = 0;       ///< steps to pass over
+  std::uint64_t limit = 10000;  ///< steps to keep after those
+};
+
+struct Trace {
+  TraceRequest request;
+  std::uint64_t launches = 0;  ///< of the function while the scope lived
+  std::string kernel;          ///< lowered name; empty when the launch did not happen
+  std::array<unsigned, 3> grid{}, block_shape{};  ///< of the launch
+  /// The block or thread lies outside of the launch, which ran without a trace.
+  bool outside = false;
+  std::vector<TraceStep> steps;
+  std::uint64_t total = 0;           ///< steps that the thread did, kept or not
+  std::optional<FaultReport> fault;  ///< what stopped the launch, whichever thread did it
+
+  std::string to_json() const;
+  /// The executed lines, each with the instructions that it became and what they changed. `source`
+  /// has the text of the lines.
+  std::string to_text(SourceText& source) const;
+  std::string to_text() const;  ///< with the lines of the files that can be read
+};
+
+/// How a value of that PTX type reads: "1.5", "-3", "true", "(1, 2)"; bits as "0x0000002a".
+std::string trace_value(const std::string& type, const TraceBits& bits);
+
+class TraceRecorder;
+
+/// While an object of this class lives, one thread of one launch of a function is traced; that
+/// launch runs its blocks one after the other. One scope at a time in a process; a second one
+/// throws InvalidArgument. Makes the devices like cuInit. Not for use from several threads.
+class TraceScope {
+ public:
+  explicit TraceScope(const TraceRequest& request);
+  ~TraceScope();
+  TraceScope(const TraceScope&) = delete;
+  TraceScope& operator=(const TraceScope&) = delete;
+
+  /// What was traced so far. Call while nothing of the function runs.
+  Trace trace() const;
+
+ private:
+  std::unique_ptr<TraceRecorder> recorder_;
+};
+
+}  // namespace kernwright::sim
