@@ -86,6 +86,14 @@ struct ToTf32 {
   std::uint32_t operator()(float x) const { return numeric::f32_to_tf32(x); }
 };
 
+/// What reaches infinity steps back by one unit, a NaN too: as an H200 does.
+struct ToFiniteTf32 {
+  std::uint32_t operator()(float x) const {
+    const std::uint32_t rounded = numeric::f32_to_tf32(x);
+    return (rounded & 0x7fffffffu) >= 0x7f800000u ? rounded - 0x2000u : rounded;
+  }
+};
+
 template <bool kMasked>
 const Op* tf32_any(const Op* op, Warp& warp) {
   const ConvertFlags flags(op->flags);
@@ -110,6 +118,7 @@ OpPair select_convert_small(const ptx::Instruction& inst, const OperandWidths& w
     case Type::tf32:
       if (plain && mods.rounding == Rounding::rna)
         return unary_pair<ToTf32, std::uint32_t, float>();
+      if (mods.rounding == Rounding::rna) return unary_pair<ToFiniteTf32, std::uint32_t, float>();
       return {tf32_any<false>, tf32_any<true>, flags};
     case Type::f16x2:
       if (mods.type[1] != Type::f32) return {widen_pair<false>, widen_pair<true>, flags};

@@ -26,17 +26,27 @@ struct Multiply {
   T operator()(T a, T b) const {
     return a * b;
   }
+  static float scaled(float a, float b) { return a * kRoom * b; }
 };
 struct Fused {
   template <typename T>
   T operator()(T a, T b, T c) const {
     return fused(a, b, c);
   }
+  static float scaled(float a, float b, float c) { return fused(a * kRoom, b, c * kRoom); }
 };
 struct Divide {
   template <typename T>
   T operator()(T a, T b) const {
     return a / b;
+  }
+};
+/// div.approx: the reciprocal of a large b is subnormal, which counts as zero (so the PTX manual).
+struct DivideApproximately {
+  template <typename T>
+  T operator()(T a, T b) const {
+    const bool large = std::fabs(b) > T{0x1p126f} && std::fabs(b) < T{INFINITY};
+    return large ? a * std::copysign(T{0}, b) : a / b;
   }
 };
 struct Reciprocal {
@@ -224,7 +234,7 @@ OpPair select_float(const ptx::Instruction& inst, const OperandWidths&) {
       return by_float<Fused, 3>(mods);
     // The approximate and full-range single-precision forms are correctly rounded here.
     case Handler::div:
-      return by_float<Divide, 2>(mods);
+      return mods.approx ? by_float<DivideApproximately, 2>(mods) : by_float<Divide, 2>(mods);
     case Handler::rcp:
       return type == ptx::Type::f64 && mods.approx ? OpPair{} : by_float<Reciprocal, 1>(mods);
     case Handler::sqrt:

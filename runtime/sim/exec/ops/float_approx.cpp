@@ -79,7 +79,7 @@ inline double sine_polynomial(double r) {
   p = p * z - 1.0 / 5040;
   p = p * z + 1.0 / 120;
   p = p * z - 1.0 / 6;
-  return r + r * z * p;
+  return r * (1.0 + z * p);
 }
 inline double cosine_polynomial(double r) {
   const double z = r * r;
@@ -92,50 +92,21 @@ inline double cosine_polynomial(double r) {
   return 1.0 + z * p;
 }
 
-/// sin(x + kQuarter * pi / 2) for |x| up to kLargest.
+/// sin(x + kQuarter * pi / 2) as GPUs compute it: x in turns is rounded to single precision first,
+/// so that the error grows with x, and from 2^24 turns on every x is a multiple of 2 pi.
 template <int kQuarter>
 struct Circular {
-  static constexpr double kLargest = 0x1p20;
-
   float operator()(float x) const {
-    const double wide = x;
-    const double shifted = wide * 0x1.45f306dc9c883p-1 + kRound;  // 2 / pi
-    const double k = shifted - kRound;
-    // pi / 2 in three parts; the first two times k are exact.
-    const double r =
-        ((wide - k * 0x1.921fb544p0) - k * 0x1.0b4611a6p-34) - k * 0x1.3198a2e037073p-69;
+    const float turns = x * 0x1.45f306p-3f;  // 1 / (2 pi)
+    const double quarters = 4.0 * (std::fabs(turns) < 0x1p24f ? turns : std::copysign(0.0f, x));
+    const double shifted = quarters + kRound;
+    const double r = (quarters - (shifted - kRound)) * 0x1.921fb54442d18p0;  // pi / 2
     const std::uint64_t quadrant = raw(shifted) + kQuarter;
     const double value = (quadrant & 1) != 0 ? cosine_polynomial(r) : sine_polynomial(r);
-    return static_cast<float>(from_raw(raw(value) ^ ((quadrant & 2) << 62)));
-  }
-  static float large(float x) {
-    return static_cast<float>(kQuarter == 0 ? ::sin(static_cast<double>(x))
-                                            : ::cos(static_cast<double>(x)));
+    const auto result = static_cast<float>(from_raw(raw(value) ^ ((quadrant & 2) << 62)));
+    return std::fabs(x) < INFINITY ? result : NAN;
   }
 };
-
-template <bool kMasked, int kQuarter, bool kFlush>
-const Op* circular(const Op* op, Warp& warp) {
-  const float* a = warp.reg<float>(op->a);
-  float* d = warp.reg<float>(op->d);
-  alignas(64) float input[kLanes];
-  std::uint32_t beyond = 0;
-  for (int i = 0; i < kLanes; ++i) input[i] = kFlush ? flush(a[i]) : a[i];
-  for (int i = 0; i < kLanes; ++i) {
-    beyond |= std::fabs(input[i]) > static_cast<float>(Circular<kQuarter>::kLargest) ? 1u : 0u;
-  }
-  write_lanes<kMasked, float>(warp, op->d, [&](int i) {
-    const float r = Circular<kQuarter>{}(input[i]);
-    return canonical(kFlush ? flush(r) : r);
-  });
-  if (beyond == 0) return op + 1;
-  for_active<kMasked>(warp, [&](int i) {
-    if (std::fabs(input[i]) > static_cast<float>(Circular<kQuarter>::kLargest)) {
-      d[i] = canonical(Circular<kQuarter>::large(input[i]));
-    }
-  });
-  return op + 1;
-}
 
 struct HyperbolicTangent {
   float operator()(float x) const {
@@ -154,13 +125,14 @@ struct ReciprocalRoot {
   double operator()(double x) const { return 1.0 / std::sqrt(x); }
 };
 
-/// The double forms with .approx.ftz: the upper half of the result, the lower 32 bits are zero.
+/// The double forms with .approx.ftz: of operand and result the upper half, the lower 32 bits are
+/// zero.
 template <bool kRoot>
 struct Seed {
   double operator()(double x) const {
-    const std::uint64_t bits = raw(x);
+    const std::uint64_t bits = raw(x) & 0xffffffff00000000u;
     const bool tiny = (bits & 0x7ff0000000000000u) == 0;
-    const double input = tiny ? from_raw(bits & 0x8000000000000000u) : x;
+    const double input = from_raw(tiny ? bits & 0x8000000000000000u : bits);
     const double r = kRoot ? 1.0 / std::sqrt(input) : 1.0 / input;
     const std::uint64_t result = raw(r);
     const bool finite = (result & 0x7ff0000000000000u) != 0x7ff0000000000000u;
@@ -169,12 +141,6 @@ struct Seed {
     return from_raw(subnormal ? upper & 0x8000000000000000u : upper);
   }
 };
-
-template <int kQuarter>
-OpPair circular_pair(const ptx::Modifiers& mods) {
-  if (mods.ftz) return {circular<false, kQuarter, true>, circular<true, kQuarter, true>};
-  return {circular<false, kQuarter, false>, circular<true, kQuarter, false>};
-}
 
 }  // namespace
 
@@ -189,9 +155,9 @@ OpPair select_float_approx(const ptx::Instruction& inst, const OperandWidths&) {
     case Handler::lg2:
       return by_float<Log2, 1>(mods);
     case Handler::sin:
-      return circular_pair<0>(mods);
+      return by_float<Circular<0>, 1>(mods);
     case Handler::cos:
-      return circular_pair<1>(mods);
+      return by_float<Circular<1>, 1>(mods);
     case Handler::tanh:
       return by_float<HyperbolicTangent, 1>(mods);
     case Handler::rsqrt:

@@ -24,6 +24,8 @@ inline float flush(float x) {
 }
 inline double flush(double x) { return x; }
 
+inline constexpr float kRoom = 0x1p32f;  ///< see flush_result
+
 /// .sat: to [0, 1], NaN to +0. Written so that -0 becomes +0.
 template <typename T>
 inline T clamp_unit(T x) {
@@ -51,13 +53,34 @@ inline float fused(float a, float b, float c) {
 #endif
 inline double fused(double a, double b, double c) { return __builtin_fma(a, b, c); }
 
+/// .ftz of what F made of x. A product counts as subnormal by its size before its last bits are
+/// lost to that, as on an H200: an F that has `scaled`, itself with 2^32 times more room, is asked
+/// for it.
+template <typename F, typename... T>
+inline float flush_result(float result, T... x) {
+  if constexpr (requires { F::scaled(x...); }) {
+    const bool tiny = std::fabs(F::scaled(x...)) < 0x1p-126f * kRoom;
+    return tiny ? std::copysign(0.0f, result) : result;
+  }
+  return flush(result);
+}
+template <typename F, typename... T>
+inline double flush_result(double result, T...) {
+  return result;
+}
+
 /// Wraps a functor with the modifiers of a single-precision instruction, all but the form of NaN.
 template <typename F, bool kFlush, bool kSaturate>
 struct WithModifiers {
   template <typename... T>
   auto operator()(T... x) const {
-    auto result = F{}((kFlush ? flush(x) : x)...);
-    if constexpr (kFlush) result = flush(result);
+    if constexpr (kFlush) return finish(flush_result<F>(F{}(flush(x)...), flush(x)...));
+    return finish(F{}(x...));
+  }
+
+ private:
+  template <typename T>
+  static T finish(T result) {
     if constexpr (kSaturate) return clamp_unit(result);
     return result;
   }

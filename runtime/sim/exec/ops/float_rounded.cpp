@@ -51,10 +51,12 @@ struct Multiply {
   T operator()(T a, T b, T) const {
     return a * b;
   }
+  static float scaled(float a, float b, float) { return a * kRoom * b; }
 };
 struct Fused {
   float operator()(float a, float b, float c) const { return __builtin_fmaf(a, b, c); }
   double operator()(double a, double b, double c) const { return __builtin_fma(a, b, c); }
+  static float scaled(float a, float b, float c) { return __builtin_fmaf(a * kRoom, b, c * kRoom); }
 };
 struct Divide {
   template <typename T>
@@ -85,16 +87,16 @@ const Op* rounded(const Op* op, Warp& warp) {
   const T* c = warp.reg<T>(op->c);
   const T* d = warp.reg<T>(op->d);
   const bool flushes = (op->flags & kFlushFlag) != 0, saturates = (op->flags & kSaturateFlag) != 0;
-  const auto input = [=](T x) { return flushes ? flush(x) : x; };
   {
     const RoundingScope scope(static_cast<int>(op->flags & 0xffff));
-    write_lanes<kMasked, T>(warp, op->d,
-                            [=](int i) { return F{}(input(a[i]), input(b[i]), input(c[i])); });
+    write_lanes<kMasked, T>(warp, op->d, [=](int i) {
+      if (!flushes) return F{}(a[i], b[i], c[i]);
+      const T x = flush(a[i]), y = flush(b[i]), z = flush(c[i]);
+      return flush_result<F>(F{}(x, y, z), x, y, z);
+    });
   }
-  write_lanes<kMasked, T>(warp, op->d, [=](int i) {
-    const T r = flushes ? flush(d[i]) : d[i];
-    return saturates ? clamp_unit(r) : canonical(r);
-  });
+  write_lanes<kMasked, T>(warp, op->d,
+                          [=](int i) { return saturates ? clamp_unit(d[i]) : canonical(d[i]); });
   return op + 1;
 }
 

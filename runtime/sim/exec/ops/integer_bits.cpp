@@ -51,9 +51,11 @@ struct ReverseBits {
   }
 };
 
-/// The n-th set bit from `base` on (n > 0 upward, n < 0 downward, n = 0: base itself if set).
+/// The n-th set bit from `base` on (n > 0 upward, n < 0 downward, n = 0: base itself if set). The
+/// smallest n, which has no magnitude, gives 0, as GPUs do.
 struct FindNth {
   Word operator()(Word mask, Word base, std::int32_t n) const {
+    if (n == INT32_MIN) return 0;
     if (base > 31) return ~Word{0};
     if (n == 0) return ((mask >> base) & 1) != 0 ? base : ~Word{0};
     const int step = n > 0 ? 1 : -1;
@@ -65,17 +67,24 @@ struct FindNth {
   }
 };
 
-/// bfe: `count` bits from `start` on (the low 8 bits of each count); what lies above the top is the
-/// sign.
+/// What counts of a position or length in a word of T: the low 8 bits; of 64 bits all, because GPUs
+/// have no such instruction and shift instead.
+template <typename T>
+Word field_count(Word count) {
+  return sizeof(T) == 8 ? count : count & 0xff;
+}
+
+/// bfe: `count` bits from `start` on; what lies above the top is the sign.
 struct ExtractField {
   template <typename T>
   T operator()(T a, Word start, Word count) const {
     constexpr Word kBits = 8 * sizeof(T);
     using U = std::make_unsigned_t<T>;
-    start &= 0xff;
-    count &= 0xff;
+    start = field_count<T>(start);
+    count = field_count<T>(count);
     if (count == 0) return 0;
-    const U sign_bit = U{1} << std::min(start + count - 1, kBits - 1);
+    const std::uint64_t top = std::uint64_t{start} + count - 1;
+    const U sign_bit = U{1} << std::min<std::uint64_t>(top, kBits - 1);
     const bool negative = std::is_signed_v<T> && (static_cast<U>(a) & sign_bit) != 0;
     const U shifted = start < kBits ? static_cast<U>(a) >> start : U{0};
     const Word present = start < kBits ? std::min(count, kBits - start) : 0;
@@ -88,8 +97,8 @@ struct ExtractField {
 template <typename T>
 T insert_field(T a, T b, Word start, Word count) {
   constexpr Word kBits = 8 * sizeof(T);
-  start &= 0xff;
-  count &= 0xff;
+  start = field_count<T>(start);
+  count = field_count<T>(count);
   if (start >= kBits || count == 0) return b;
   const T low = count >= kBits ? static_cast<T>(~T{0}) : (T{1} << count) - 1;
   const T mask = low << start;

@@ -1,0 +1,104 @@
+// Makes tests/sim/row_vectors.txt, in three steps; the last needs a GPU.
+//   record_rows --make REFUSED FOLDER     writes STEM.ptx for every instruction of the ISA table
+//   (an assembler: STEM.ptx to STEM.cubin; assemble_rows.py lists the opcodes that it refuses)
+//   record_rows --run REFUSED FOLDER OUT  runs every STEM.cubin on a GPU and STEM.ptx on the
+//   simulated
+//                                         device, writes the results, names what differs
+//   record_rows --simulate REFUSED OUT    on the simulated device alone
+// REFUSED holds lines "opcode<tab>refused". Exit code 2 for any failure.
+#include "driver/driver_loader.h"
+#include "sim/device.h"
+#include "sim/row_vectors.h"
+
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+
+using namespace kernwright;
+using namespace kernwright::sim;
+namespace fs = std::filesystem;
+
+namespace {
+
+void write(const fs::path& path, std::string_view text) {
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  if (!file) throw std::runtime_error("cannot write " + path.string());
+}
+
+std::string read(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw std::runtime_error("cannot read " + path.string());
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+void make_current(const DriverApi& api) {
+  CUcontext context = nullptr;
+  if (api.cuInit(0) != CUDA_SUCCESS || api.cuDevicePrimaryCtxRetain(&context, 0) != CUDA_SUCCESS ||
+      api.cuCtxPushCurrent(context) != CUDA_SUCCESS) {
+    throw std::runtime_error("no context on device 0");
+  }
+}
+
+int make(const RowVectors& refused, const fs::path& folder) {
+  fs::create_directories(folder);
+  std::size_t count = 0;
+  for (const auto& [stem, forms] : forms_by_stem(refused)) {
+    write(folder / (stem + ".ptx"), RowProgram(forms).ptx("sm_90"));
+    count += forms.size();
+  }
+  std::printf("%zu opcodes in %s\n", count, folder.c_str());
+  return 0;
+}
+
+/// The lines of all forms of one stem, from `image` on the device of `api`.
+std::vector<std::string> lines_of(const DriverApi& api, const std::string& stem,
+                                  const std::string& image, const std::vector<RowForm>& forms) {
+  try {
+    return run_rows(api, image.data(), forms);
+  } catch (const std::runtime_error& error) {
+    throw std::runtime_error(stem + ": " + error.what());
+  }
+}
+
+/// With no folder: on the simulated device alone.
+int run(RowVectors vectors, const fs::path& folder, const fs::path& out) {
+  std::string reason;
+  const DriverApi* const gpu = folder.empty() ? nullptr : load_cuda_driver(&reason);
+  if (gpu == nullptr && !folder.empty()) throw std::runtime_error(reason);
+  if (gpu != nullptr) make_current(*gpu);
+  make_current(driver_api());
+  int different = 0;
+  for (const auto& [stem, forms] : forms_by_stem(vectors)) {
+    const auto simulated = lines_of(driver_api(), stem, RowProgram(forms).ptx("sm_90"), forms);
+    std::vector<std::string> lines = simulated;
+    if (gpu != nullptr) lines = lines_of(*gpu, stem, read(folder / (stem + ".cubin")), forms);
+    for (std::size_t i = 0; i < forms.size(); ++i) {
+      if (lines[i] != simulated[i] && !forms[i].is_approximate()) {
+        std::printf("differs: %s\n", forms[i].opcode.c_str());
+        lines[i] = kDiffers + lines[i] + " " + simulated[i];
+        ++different;
+      }
+      vectors[forms[i].opcode] = lines[i];
+    }
+  }
+  write(out, to_text(vectors));
+  std::printf("%zu opcodes in %s, %d differ\n", vectors.size(), out.c_str(), different);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  const std::string_view mode = argc > 1 ? argv[1] : "";
+  if (mode == "--make" && argc == 4) return make(read_row_vectors(argv[2]), argv[3]);
+  if (mode == "--run" && argc == 5) return run(read_row_vectors(argv[2]), argv[3], argv[4]);
+  if (mode == "--simulate" && argc == 4) return run(read_row_vectors(argv[2]), {}, argv[3]);
+  throw std::runtime_error("wants --make, --run or --simulate: see the head of its source");
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "record_rows: %s\n", error.what());
+  return 2;
+}
