@@ -23,7 +23,7 @@ void bind_jit(py::module_& m);       ///< Program and ObjectCode
 void bind_launch(py::module_& m);    ///< Kernel, its bound configurations, argument wrappers
 void bind_cache(py::module_& m);     ///< caches, packs, lint
 void bind_checks(py::module_& m);    ///< checks of simulated devices
-void bind_observe(py::module_& m);   ///< traces of simulated devices
+void bind_observe(py::module_& m);   ///< traces and line profiles of simulated devices
 void bind_status(py::module_& m);    ///< what doctor shows: driver, NVRTC, headers, variables
 void bind_faults(py::module_& m);    ///< planned faults; only in a build with tests
 

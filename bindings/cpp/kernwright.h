@@ -27,6 +27,7 @@
 #include "memory/tracking_adaptor.h"
 #include "memory/transfer_engine.h"
 #include "sim/device.h"
+#include "sim/line_profile.h"
 #include "sim/trace.h"
 
 namespace kernwright {

@@ -1,4 +1,4 @@
-// What one thread executed, line by line, with its values: on the simulated device.
+// What one thread executed, with its values, and what each line costs: on the simulated device.
 #include "kernwright.h"
 #include "sim/observe/source_text.h"
 
@@ -28,12 +28,19 @@ __global__ void length(const float* x, float* y, int n) {
   const kw::Kernel loaded = length.on(device);
   const kw::sim::TraceScope scope(
       {.function = loaded.handle(), .block = {1, 0, 0}, .thread = {3, 0, 0}});
+  const kw::sim::LineProfileScope lines;
   kw::launch(loaded, {.grid = {2}, .block = {32}}, x, y, 2);
   device.synchronize();
   const kw::sim::Trace trace = scope.trace();
   kw::sim::SourceText source;
   source.add("kernel.cu", text);
   std::printf("%s", trace.to_text(source).c_str());
+
+  const kw::sim::LineProfile profile = lines.profile();
+  std::printf("%s", profile.to_text(source).c_str());
+  const kw::sim::LineCounts total = profile.total();
+  const bool every_other_word = total.global_loads == 4 && total.global_bytes == (128 + 64) * 4 &&
+                                total.global_sectors == 4 * 8 + 2 * 4;
 
   float stored = 0;
   for (const kw::sim::TraceStep& step : trace.steps) {
@@ -42,7 +49,7 @@ __global__ void length(const float* x, float* y, int n) {
         stored = std::stof(kw::sim::trace_value(access.type, access.after.at(0)));
     }
   }
-  return std::abs(stored - std::hypot(70.0f, 71.0f)) < 1e-4f ? 0 : 1;
+  return std::abs(stored - std::hypot(70.0f, 71.0f)) < 1e-4f && every_other_word ? 0 : 1;
 } catch (const std::exception& error) {
   std::fprintf(stderr, "%s\n", error.what());
   return 1;

@@ -1,4 +1,4 @@
-"""What one thread executed, line by line, with its values: on the simulated device."""
+"""What one thread executed, with its values, and what each line costs: on the simulated device."""
 
 import numpy as np
 
@@ -26,3 +26,10 @@ __global__ void length(const float* x, float* y, int n) {
         if access.what == "store"
     ]
     assert stored == np.float32(np.hypot(70, 71)) == y.numpy()[35]
+
+    with kw.line_profile(length) as profile:
+        length[2, 32](x, y, 2)
+    print(profile.annotated())
+    (loads,) = [line.counts for line in profile.lines if "sum +=" in line.source]
+    assert loads.global_bytes == 2 * 64 * 4  # x[...] is read once for both factors
+    assert loads.sectors_per_request == 8 and loads.coalescing == 0.5  # every other word

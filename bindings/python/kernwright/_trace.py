@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, SupportsIndex
 
-from kernwright import _core
-from kernwright.checks import _finish_simulated
+from kernwright import _core, _watch
 from kernwright.errors import ArgumentError, InvalidArgument
 
 _Value = int | float | bool | tuple[int | float, ...]
@@ -124,31 +123,6 @@ def _access(data: dict[str, Any]) -> Access:
     )
 
 
-class _Lines:
-    """The text of source lines: of the kernel itself, else of files."""
-
-    def __init__(self, name: str, text: str, first_line: int) -> None:
-        self._name, self._first_line = name, first_line
-        self._text = text.splitlines()
-        self._files: dict[str, list[str]] = {}
-
-    def find(self, file: str, line: int, first_line: int) -> str:
-        if file == self._name and first_line == self._first_line and self._text:
-            lines, number = self._text, line
-        else:
-            lines, number = self._read(file), line + first_line - 1
-        return lines[number - 1] if line and number <= len(lines) else ""
-
-    def _read(self, file: str) -> list[str]:
-        if file not in self._files:
-            try:
-                text = pathlib.Path(file).read_text(encoding="utf-8", errors="replace")
-            except OSError:
-                text = ""
-            self._files[file] = text.splitlines()
-        return self._files[file]
-
-
 class Trace:
     """What one thread did in one launch; made by trace(), complete when its `with` block ended.
 
@@ -159,20 +133,10 @@ class Trace:
     def __init__(self, made: _core._Trace, kernel: _core.Kernel) -> None:
         self._made = made
         self._kernel = kernel
-        program = kernel._program
-        self._source = (
-            ("", "", 1)
-            if program is None
-            else (program.source_name, program.text, program.first_line)
-        )
+        self._source = _watch.source_of(kernel)
 
     def __enter__(self) -> Trace:
-        device = _core.current_device()
-        if not device.is_simulated:
-            raise InvalidArgument(
-                f"a trace needs the simulated device, and {device.name} is a GPU: launch within "
-                '`with kw.Device("sim"):`, or set KERNWRIGHT_DEVICE=sim'
-            )
+        _watch.require_simulated("a trace")
         self._made.enter()
         return self
 
@@ -184,7 +148,7 @@ class Trace:
     ) -> None:
         try:
             if kind is None:
-                _finish_simulated()
+                _watch.finish_simulated()
         finally:
             self._made.leave()
         if kind is None:
@@ -215,11 +179,11 @@ class Trace:
     @property
     def steps(self) -> list[Step]:
         """The instructions that the thread came to, in order, as far as `skip` and `limit` say."""
-        lines = _Lines(*self._source)
+        lines = _watch.Lines([self._source])
         return [self._step(data, lines) for data in self._data()["steps"]]
 
     @staticmethod
-    def _step(data: dict[str, Any], lines: _Lines) -> Step:
+    def _step(data: dict[str, Any], lines: _watch.Lines) -> Step:
         fields: dict[str, Any] = {
             field.name: data.get(field.name) for field in dataclasses.fields(Step)
         }

@@ -43,7 +43,7 @@ from typing import Any
 
 import numpy
 
-from kernwright import _core
+from kernwright import _core, _html, _watch
 from kernwright.errors import Error
 
 __all__ = [
@@ -202,13 +202,6 @@ class Report:
             raise error
 
 
-def _finish_simulated() -> None:
-    """Waits for work that a schedule seed may have put off: it belongs to the block."""
-    device = _core.current_device()
-    if device.is_simulated:
-        device.synchronize()
-
-
 class schedule:
     """Launches on simulated devices run their blocks and warps in an order that `seed` chooses.
 
@@ -230,7 +223,7 @@ class schedule:
         trace: TracebackType | None,
     ) -> None:
         if kind is None:
-            _finish_simulated()
+            _watch.finish_simulated()
         _core._set_launch_seed(None)
 
 
@@ -325,17 +318,14 @@ class checks:
         trace: TracebackType | None,
     ) -> None:
         if kind is None:
-            _finish_simulated()
+            _watch.finish_simulated()
         self._scope.leave()
 
 
 _STYLE = """
-body { font: 15px/1.45 system-ui, sans-serif; margin: 2em auto; max-width: 70em; color: #222; }
 h2 { font-size: 1.05em; margin: 1.6em 0 .3em; } .kind { background: #b3261e; color: #fff;
-padding: .1em .5em; border-radius: .3em; margin-right: .5em; } p { margin: .2em 0; }
-.hint { color: #1b5e20; } pre { background: #f6f6f4; padding: .6em; overflow-x: auto; }
+padding: .1em .5em; border-radius: .3em; margin-right: .5em; } .hint { color: #1b5e20; }
 .at { background: #fbd9d6; display: block; } .other { background: #fdebc8; display: block; }
-.number { color: #999; }
 """
 
 
@@ -389,11 +379,7 @@ def _section(finding: Finding) -> str:
 
 def _page(findings: list[Finding]) -> str:
     title = f"{len(findings)} finding{'' if len(findings) == 1 else 's'}"
-    body = "\n".join(_section(finding) for finding in findings)
-    return (
-        f"<!doctype html>\n<meta charset=utf-8>\n<title>{title}</title>\n<style>{_STYLE}</style>\n"
-        f"<h1>{title}</h1>\n{body}\n"
-    )
+    return _html.page(title, "\n".join(_section(finding) for finding in findings), _STYLE)
 
 
 class _Checks(types.ModuleType):

@@ -8,7 +8,6 @@
 #include "sim/device/platform.h"
 #include "sim/device/print.h"
 #include "sim/device/thread_pool.h"
-#include "sim/observe/observed_launch.h"
 
 #include <cstring>
 
@@ -151,30 +150,30 @@ GridResult execute(const KernelWork& work, const Module& module, AccessLog* log,
   const bool clustered = std::uint64_t{work.cluster[0]} * work.cluster[1] * work.cluster[2] > 1;
   Checks& checks = platform().checks;
   Observation& observation = platform().observation;
-  const bool traced = observation.begin(work.handle, request);
-  const bool observed = traced;
+  const Observation::Wish wish = observation.begin(work.handle, request);
   std::optional<CheckedLaunch> checked;
   std::optional<ObservedLaunch> watched;
   const std::uint64_t seed = checks.next_seed();
   if (checks.current().any() || seed != 0) {
     const CheckedProgram& program =
-        module.code->checked(observed ? CodeForm::as_written : CodeForm::fast);
+        module.code->checked(wish.any() ? CodeForm::as_written : CodeForm::fast);
     checked.emplace(program, checks.current(), checks.shadow, checks.ticks(), seed);
     request.program = &program.program;
     request.checks = &*checked;
   }
-  if (observed) {
+  if (wish.any()) {
     const ObservedProgram& program = module.code->observed(checked.has_value());
-    watched.emplace(program, traced ? observation.trace : nullptr);
+    watched.emplace(program, wish.trace ? observation.trace : nullptr, wish.counts);
     request.program = &program.program;
     request.observed = &*watched;
   }
-  const int width = traced ? 1 : platform().threads;
+  const int width = wish.trace ? 1 : platform().threads;
   GridResult result = work.cooperative ? run_cooperative_grid(request, width)
                       : clustered      ? run_cluster_grid(request, width)
                       : seed != 0      ? run_scheduled_grid(request, seed, false)
                                        : run_grid(request, width);
-  if (traced) observation.trace->end(result.fault ? &*result.fault : nullptr);
+  if (watched)
+    observation.end(wish, *watched, request.function, result.fault ? &*result.fault : nullptr);
   context.device.memory.reclaim();
   if (checked) unclaimed = checks.deliver(checked->take());
   if (result.fault && checks.sink != nullptr) {

@@ -6,8 +6,17 @@
 
 namespace kernwright::sim {
 
-bool Observation::begin(CUfunction function, const LaunchContext& launch) {
-  return trace != nullptr && trace->function() == function && trace->begin(launch);
+Observation::Wish Observation::begin(CUfunction function, const LaunchContext& launch) {
+  Wish wish;
+  wish.trace = trace != nullptr && trace->function() == function && trace->begin(launch);
+  wish.counts = profile != nullptr && profile->wants(function);
+  return wish;
+}
+
+void Observation::end(const Wish& wish, const ObservedLaunch& launch, std::uint32_t entry,
+                      const FaultReport* fault) {
+  if (wish.trace) trace->end(fault);
+  if (wish.counts) profile->add(launch.program.program, entry, launch.total());
 }
 
 TraceScope::TraceScope(const TraceRequest& request)
@@ -32,5 +41,30 @@ TraceScope::~TraceScope() {
 }
 
 Trace TraceScope::trace() const { return recorder_->trace(); }
+
+LineProfileScope::LineProfileScope(std::vector<CUfunction> functions)
+    : recorder_(std::make_unique<LineProfileRecorder>(std::move(functions))) {
+  initialise_platform();
+  Platform& instance = platform();
+  const std::lock_guard execution(instance.execution);
+  if (instance.observation.profile != nullptr)
+    throw InvalidArgument("lines are counted already: end that profile first");
+  instance.observation.profile = recorder_.get();
+}
+
+LineProfileScope::~LineProfileScope() {
+  try {
+    Platform& instance = platform();
+    const std::lock_guard execution(instance.execution);
+    instance.observation.profile = nullptr;
+  } catch (const Failure&) {
+    // The process forked: its child has no devices.
+  }
+}
+
+LineProfile LineProfileScope::profile() const {
+  const std::lock_guard execution(platform().execution);
+  return recorder_->profile();
+}
 
 }  // namespace kernwright::sim

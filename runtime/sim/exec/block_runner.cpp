@@ -175,6 +175,7 @@ void BlockRunner::start(std::array<std::uint32_t, 3> ctaid) {
 Progress BlockRunner::advance() {
   State& state = *state_;
   bool ran = false, left = false;
+  if (state.observer != nullptr) state.observer->attach();
   const std::uint32_t* const turns = state.check == nullptr ? nullptr : state.check->turns();
   for (std::size_t w = 0; w < state.warps.size(); ++w) {
     Warp& warp = state.warps[turns == nullptr ? w : turns[w]];

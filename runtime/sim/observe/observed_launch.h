@@ -1,9 +1,13 @@
 // One launch that is watched: what its blocks share.
 #pragma once
 
+#include "sim/line_profile.h"
 #include "sim/observe/observed_program.h"
 
 #include <cstdint>
+#include <map>
+#include <mutex>
+#include <thread>
 #include <vector>
 
 namespace kernwright::sim {
@@ -13,12 +17,23 @@ class TraceRecorder;
 /// Made by the launching thread; thread-safe where blocks use it.
 class ObservedLaunch {
  public:
-  /// `trace` is null where no thread of this launch is traced.
-  ObservedLaunch(const ObservedProgram& its_program, TraceRecorder* its_trace)
-      : program(its_program), trace(its_trace) {}
+  /// `trace` is null where no thread of this launch is traced; `counts` says whether lines are
+  /// counted.
+  ObservedLaunch(const ObservedProgram& its_program, TraceRecorder* its_trace, bool its_counts)
+      : program(its_program), trace(its_trace), counts(its_counts) {}
 
   const ObservedProgram& program;
   TraceRecorder* const trace;
+  const bool counts;
+
+  /// The calling host thread's counts, by op: blocks that take turns on it share them.
+  LineCounts* own_counts();
+  /// The sum over host threads. After the last block.
+  std::vector<LineCounts> total() const;
+
+ private:
+  std::mutex mutex_;  // guards what follows
+  std::map<std::thread::id, std::vector<LineCounts>> by_thread_;
 };
 
 }  // namespace kernwright::sim

@@ -3,8 +3,11 @@
 
 #include "sim/exec/scheduler.h"
 #include "sim/observe/trace_recorder.h"
+#include "sim/observe/traffic.h"
+#include "sim/ptx/isa.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace kernwright::sim {
 
@@ -48,6 +51,43 @@ std::uint32_t copied_bytes(const Op* op, const Warp& warp, const ObservedOp& inf
   return std::min(size, warp.reg<std::uint32_t>(op->e)[lane]);
 }
 
+void Observer::attach() { counts_ = launch_.own_counts(); }
+
+/// The lanes that a guard keeps from the instruction; where it keeps all of them the warp has
+/// executed it nonetheless.
+void Observer::count_guard(const Warp& warp, const ObservedOp& info, std::uint32_t index,
+                           std::uint32_t off) {
+  LineCounts& counts = counts_[index];
+  counts.instructions += off == warp.mask ? 1 : 0;
+  counts.predicated_off += static_cast<std::uint64_t>(std::popcount(off));
+  const ptx::Handler handler = info.origin.instruction->row->handler;
+  const bool leaves = handler == ptx::Handler::ret || handler == ptx::Handler::exit;
+  if (!leaves) return;
+  ++counts.branches;
+  counts.divergent_branches += off != 0 && off != warp.mask ? 1 : 0;
+}
+
+const Op* Observer::run_counted(const Op* op, Warp& warp, const ObservedOp& info, OpFn run,
+                                std::uint32_t& done) {
+  const std::uint32_t index = warp.op_index(op);
+  const std::uint32_t mask = warp.mask, depth = warp.schedule->current().depth;
+  const bool is_branch = info.origin.part == Part::branch;
+  LineCounts costs;
+  if (counts_ != nullptr && is_branch) costs = count_branch(op, warp, info);
+  const bool has_memory = info.kind != CheckKind::none || info.uncounted;
+  if (counts_ != nullptr && has_memory) costs = count_memory(op, warp, info);
+  const Op* const next = run(op, warp);
+  done = mask;
+  if (next == nullptr && is_branch) done = warp.stop == Stop::fault ? 0 : mask;
+  if (next == nullptr && !is_branch) done = lanes_past(warp, mask, index, depth);
+  if (counts_ == nullptr || done == 0 || info.origin.part == Part::results) return next;
+  LineCounts& counts = counts_[index];
+  ++counts.instructions;
+  counts.thread_instructions += static_cast<std::uint64_t>(std::popcount(done));
+  if (is_branch || has_memory) counts += costs;
+  return next;
+}
+
 const Op* Observer::step(const Op* op, Warp& warp) {
   const std::uint32_t index = warp.op_index(op);
   const ObservedOp& info = launch_.program.ops[index];
@@ -60,15 +100,13 @@ const Op* Observer::step(const Op* op, Warp& warp) {
   if (part == Part::helper) return run(op, warp);
   if (part == Part::guard || part == Part::skip) {
     const std::uint32_t off = warp.mask & ~guard_lanes(warp, info);
+    if (counts_ != nullptr) count_guard(warp, info, index, off);
     if (trace != nullptr && (off >> trace->lane() & 1) != 0) trace->skip(warp, info, index);
     return run(op, warp);
   }
-  const std::uint32_t mask = warp.mask, depth = warp.schedule->current().depth;
   if (trace != nullptr) trace->open(op, warp, info);
-  const Op* const next = run(op, warp);
-  const std::uint32_t done = next != nullptr        ? mask
-                             : part == Part::branch ? (warp.stop == Stop::fault ? 0 : mask)
-                                                    : lanes_past(warp, mask, index, depth);
+  std::uint32_t done = 0;
+  const Op* const next = run_counted(op, warp, info, run, done);
   if (trace != nullptr) trace->close(warp, (done >> trace->lane() & 1) != 0);
   return next;
 }

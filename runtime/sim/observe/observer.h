@@ -26,13 +26,21 @@ class Observer {
  public:
   explicit Observer(ObservedLaunch& launch) : launch_(launch) {}
 
+  /// The calling host thread runs the block from now on.
+  void attach();
   /// Runs the op and tells who wants to know. What OpFn does.
   const Op* step(const Op* op, Warp& warp);
   /// A lane printed, within step().
   void printed(const Warp& warp, int lane, std::string_view text);
 
  private:
+  void count_guard(const Warp& warp, const ObservedOp& info, std::uint32_t index,
+                   std::uint32_t off);
+  const Op* run_counted(const Op* op, Warp& warp, const ObservedOp& info, OpFn run,
+                        std::uint32_t& done);
+
   ObservedLaunch& launch_;
+  LineCounts* counts_ = nullptr;  ///< by op; null: nobody counts
 };
 
 }  // namespace kernwright::sim

@@ -1,0 +1,63 @@
+"""What those who watch kernels on the simulated device share: whose launches, whose lines."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Iterable
+
+from kernwright import _core
+from kernwright.errors import InvalidArgument
+
+Source = tuple[str, str, int]
+"""Name of a file, the text that the compiler knew under it, the line on which that begins there."""
+
+
+def require_simulated(what: str) -> None:
+    device = _core.current_device()
+    if not device.is_simulated:
+        raise InvalidArgument(
+            f"{what} needs the simulated device, and {device.name} is a GPU: launch within "
+            '`with kw.Device("sim"):`, or set KERNWRIGHT_DEVICE=sim'
+        )
+
+
+def finish_simulated() -> None:
+    """Waits for work that a schedule seed may have put off: it belongs to the block."""
+    device = _core.current_device()
+    if device.is_simulated:
+        device.synchronize()
+
+
+def source_of(kernel: _core.Kernel) -> Source:
+    """The kernel's own text; an empty name where there is only object code."""
+    program = kernel._program
+    if program is None:
+        return "", "", 1
+    return program.source_name, program.text, program.first_line
+
+
+class Lines:
+    """The text of source lines: of texts that are known, else of files."""
+
+    def __init__(self, known: Iterable[Source]) -> None:
+        self._texts = {(name, first): text.splitlines() for name, text, first in known if name}
+        self._files: dict[str, list[str]] = {}
+
+    def find(self, file: str, line: int, first_line: int) -> str:
+        """Line `line`, from 1, of the text that begins on `first_line` of `file`."""
+        lines = self.text(file, first_line)
+        return lines[line - 1] if 0 < line <= len(lines) else ""
+
+    def text(self, file: str, first_line: int) -> list[str]:
+        """That text, or the rest of the file from there on; empty where it cannot be read."""
+        known = self._texts.get((file, first_line))
+        return self._read(file)[first_line - 1 :] if known is None else known
+
+    def _read(self, file: str) -> list[str]:
+        if file not in self._files:
+            try:
+                text = pathlib.Path(file).read_text(encoding="utf-8", errors="replace")
+            except OSError:
+                text = ""
+            self._files[file] = text.splitlines()
+        return self._files[file]

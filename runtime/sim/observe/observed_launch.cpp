@@ -1,0 +1,22 @@
+// The counts of a launch, apart for each host thread.
+#include "sim/observe/observed_launch.h"
+
+namespace kernwright::sim {
+
+LineCounts* ObservedLaunch::own_counts() {
+  if (!counts) return nullptr;
+  const std::lock_guard lock(mutex_);
+  std::vector<LineCounts>& own = by_thread_[std::this_thread::get_id()];
+  if (own.empty()) own.resize(program.ops.size());
+  return own.data();
+}
+
+std::vector<LineCounts> ObservedLaunch::total() const {
+  std::vector<LineCounts> sum(program.ops.size());
+  for (const auto& [thread, own] : by_thread_) {
+    for (std::size_t i = 0; i < own.size(); ++i) sum[i] += own[i];
+  }
+  return sum;
+}
+
+}  // namespace kernwright::sim
