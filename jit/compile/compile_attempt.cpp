@@ -131,7 +131,7 @@ CompileAttempt::CompileAttempt(const LoadedNvrtc& nvrtc, const CompileRequest& r
             program_path_, request.options.headers) {
   for (const PlannedKernel& kernel : plan.kernels) {
     unit_.add_name(kernel.name);
-    if (plan.probe) unit_.add_name(kernel_probe(kernel.name));
+    if (plan.probe) unit_.add_name(probe_of(kernel));
   }
   for (const std::string& symbol : plan.symbols) {
     unit_.add_name("&" + symbol);
@@ -183,6 +183,24 @@ bool CompileAttempt::compile(const CompileDeadline& deadline) {
   return compiled;
 }
 
+std::string CompileAttempt::probe_of(const PlannedKernel& kernel) const {
+  return kernel.is_plain ? kernel_type_probe(kernel.name) : kernel_probe(kernel.name);
+}
+
+std::set<std::string> CompileAttempt::misjudged_kernels() const {
+  std::set<std::string> names;
+  for (const PlannedKernel& kernel : plan_.kernels) {
+    if (!plan_.probe || !kernel.is_plain) continue;
+    const std::string answer = unit_.lowered_name(probe_of(kernel));
+    try {
+      read_kernel_probe(answer);
+    } catch (const InvalidArgument&) {
+      if (is_probe_answer(answer)) names.insert(kernel.name);
+    }
+  }
+  return names;
+}
+
 ObjectCode CompileAttempt::object_code() const {
   const std::string ptx = without_current_folder(unit_.ptx(), request_.source.name);
   ObjectCode code;
@@ -231,8 +249,8 @@ KernelSignature CompileAttempt::signature(const PlannedKernel& kernel,
   const std::string lowered = unit_.lowered_name(kernel.name);
   if (plan_.probe) {
     try {
-      return signature_from_probe(kernel.name, lowered,
-                                  unit_.lowered_name(kernel_probe(kernel.name)), declaration);
+      return signature_from_probe(kernel.name, lowered, unit_.lowered_name(probe_of(kernel)),
+                                  declaration);
     } catch (const InvalidArgument&) {
       // A type that the reader of mangled names does not know: sizes are still to be had.
     }

@@ -17,6 +17,7 @@ namespace kernwright {
 struct PlannedKernel {
   std::string name;
   bool is_required = false;  ///< asked for by the user, not only declared
+  bool is_plain = false;     ///< asked about with kernel_type_probe()
 };
 
 /// What an attempt includes.
@@ -56,6 +57,8 @@ class CompileAttempt {
   /// Milliseconds within NVRTC.
   double nvrtc_ms() const noexcept { return nvrtc_ms_; }
 
+  /// After success: the plain kernels whose parameters turned out to be of other types.
+  std::set<std::string> misjudged_kernels() const;
   /// After success. Throws CompileError for a kernel that cannot be launched.
   ObjectCode object_code() const;
 
@@ -67,6 +70,7 @@ class CompileAttempt {
 
  private:
   std::vector<KernelSignature> signatures(const std::string& ptx) const;
+  std::string probe_of(const PlannedKernel& kernel) const;
   KernelSignature signature(const PlannedKernel& kernel, const std::string& ptx) const;
   void add_symbols(ObjectCode& code) const;
   std::vector<Diagnostic> user_diagnostics() const;

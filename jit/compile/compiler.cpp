@@ -16,6 +16,8 @@
 #include "jit/compile/compile_wait.h"
 #include "jit/compile/nvrtc_replicas.h"
 #include "jit/compile/nvrtc_unit.h"
+#include "jit/signature/cuda_types.h"
+#include "jit/signature/signature_builder.h"
 #include "jit/source/nearest_name.h"
 
 namespace kernwright {
@@ -69,6 +71,10 @@ class Session {
     for (int i = 0; i < kMaxAttempts; ++i) {
       CompileAttempt attempt(nvrtc_, request_, plan_);
       if (attempt.compile(deadline_)) {
+        if (i + 1 < kMaxAttempts && ask_in_full(attempt.misjudged_kernels())) {
+          lost_ms_ += attempt.nvrtc_ms();
+          continue;
+        }
         if (minimal_failed_) remember_no_minimal(nvrtc_, request_.source.text);
         return with_history(attempt.object_code(), i + 1);
       }
@@ -90,7 +96,20 @@ class Session {
   void add_kernel(const std::string& name, bool required) {
     const bool known = std::any_of(plan_.kernels.begin(), plan_.kernels.end(),
                                    [&](const PlannedKernel& k) { return k.name == name; });
-    if (!known) plan_.kernels.push_back({name, required});
+    if (known) return;
+    const KernelDeclaration* declared = find_declaration(name, request_.declared.kernels);
+    const bool is_plain = declared != nullptr && !declared->is_template && declared->name == name &&
+                          std::all_of(declared->parameter_types.begin(),
+                                      declared->parameter_types.end(), spells_known_layout);
+    plan_.kernels.push_back({name, required, is_plain});
+  }
+
+  /// Whether another attempt is needed for what the kernels of these names are.
+  bool ask_in_full(const std::set<std::string>& names) {
+    for (PlannedKernel& kernel : plan_.kernels) {
+      if (names.contains(kernel.name)) kernel.is_plain = false;
+    }
+    return !names.empty();
   }
 
   Next learn(const CompileAttempt& attempt) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <string_view>
 
 namespace kernwright {
@@ -80,6 +81,26 @@ constexpr std::array kVectorBases{
     NamedElement{"double", ScalarType::float64, 0},
 };
 
+constexpr std::array<std::string_view, 3> kQualifiers{"const", "volatile", "__grid_constant__"};
+/// What a pointer's declaration has beside the type that it points to.
+constexpr std::array<std::string_view, 6> kNoPartOfType{
+    "const", "volatile", "__grid_constant__", "*", "__restrict__", "__restrict"};
+
+/// The words of `spelling` that are not among `left_out`, one space between each two.
+std::string without_words(std::string_view spelling, std::span<const std::string_view> left_out) {
+  std::string words;
+  while (!spelling.empty()) {
+    const auto end = std::min(spelling.find(' '), spelling.size());
+    const std::string_view word = spelling.substr(0, end);
+    if (!word.empty() && std::find(left_out.begin(), left_out.end(), word) == left_out.end()) {
+      if (!words.empty()) words += ' ';
+      words += word;
+    }
+    spelling.remove_prefix(std::min(end + 1, spelling.size()));
+  }
+  return words;
+}
+
 template <std::size_t N>
 const NamedElement* find(const std::array<NamedElement, N>& table, std::string_view name) {
   const auto found = std::find_if(table.begin(), table.end(),
@@ -128,17 +149,32 @@ ElementType element_type(const TypeNode& type) {
   return inner.kind == TypeNodeKind::named ? class_type(inner) : ElementType{};
 }
 
-std::optional<ScalarType> scalar_from_spelling(std::string_view spelling) {
-  std::string words;
-  while (!spelling.empty()) {
-    const auto end = spelling.find(' ');
-    const std::string_view word = spelling.substr(0, end);
-    if (!word.empty() && word != "const" && word != "volatile" && word != "__grid_constant__") {
-      words += (words.empty() ? "" : " ") + std::string(word);
-    }
-    if (end == std::string_view::npos) break;
-    spelling.remove_prefix(end + 1);
+std::optional<TypeLayout> known_layout(const TypeNode& type) {
+  const TypeNode& inner = unqualified(type);
+  if (inner.kind == TypeNodeKind::pointer) return TypeLayout{sizeof(void*), alignof(void*)};
+  ElementType element;
+  if (inner.kind == TypeNodeKind::builtin && inner.text != "long double") {
+    element = element_type(inner);
+  } else if (inner.kind == TypeNodeKind::named && !inner.has_arguments &&
+             inner.text.find('_') == std::string::npos) {  // not double4_16a
+    element = vector_type(inner.text);
   }
+  if (!element.scalar) return std::nullopt;
+  const std::size_t each = scalar_size(*element.scalar);
+  const std::size_t size = each * static_cast<std::size_t>(std::max(element.lanes, 1));
+  if (element.lanes == 3) return TypeLayout{size, each};
+  // The alignment of the widest differs from release to release.
+  return size > 16 ? std::nullopt : std::optional(TypeLayout{size, size});
+}
+
+bool spells_known_layout(std::string_view spelling) {
+  const std::string words = without_words(spelling, kNoPartOfType);
+  return words == "void" || find(kBuiltins, words) != nullptr ||
+         find(kOtherSpellings, words) != nullptr || vector_type(words).scalar.has_value();
+}
+
+std::optional<ScalarType> scalar_from_spelling(std::string_view spelling) {
+  const std::string words = without_words(spelling, kQualifiers);
   const NamedElement* row = find(kBuiltins, words);
   if (row == nullptr) row = find(kOtherSpellings, words);
   if (row == nullptr) row = find(kClasses, words);

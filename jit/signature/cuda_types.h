@@ -4,6 +4,7 @@
 #include "base/scalar_type.h"
 #include "jit/signature/mangled_type.h"
 
+#include <cstddef>
 #include <optional>
 #include <string_view>
 
@@ -20,6 +21,20 @@ const TypeNode& unqualified(const TypeNode& type);
 
 /// "float" is float32; "__half2" is float16 x 2; "cuda::std::complex<float>" is complex64.
 ElementType element_type(const TypeNode& type);
+
+/// Size and alignment, in bytes.
+struct TypeLayout {
+  std::size_t size = 0;
+  std::size_t alignment = 0;
+};
+
+/// Of a type that no program can define otherwise: a pointer, a number of the language, a CUDA
+/// vector other than four of 8 bytes. Nothing for any other.
+std::optional<TypeLayout> known_layout(const TypeNode& type);
+
+/// Whether a declaration spells pointers to, or values of, what known_layout() knows, or void:
+/// "const float * __restrict__", "unsigned", "size_t". Macros may make it mean something else.
+bool spells_known_layout(std::string_view spelling);
 
 /// The number that a declaration spells with C++'s own words: "const unsigned" is uint32. Nothing
 /// for any other type.

@@ -99,6 +99,37 @@ void describe_value(const TypeNode& type, Parameter& parameter) {
   }
 }
 
+std::size_t alignment_of(const TypeNode& node, std::string_view lowered) {
+  const std::size_t alignment = to_size(*node.children[2]->children[1], lowered);
+  const bool power = alignment > 0 && (alignment & (alignment - 1)) == 0;
+  if (!power || alignment > kMaxParameterBytes) not_understood(lowered);
+  return alignment;
+}
+
+/// A parameter of which only the type is told.
+ProbedParameter parameter_of_type(const TypeNode& declared, std::string_view lowered) {
+  const auto layout = known_layout(declared);
+  if (!layout) not_understood(lowered);
+  const TypeNode& type = unqualified(declared);
+  ProbedParameter result;
+  Parameter& parameter = result.parameter;
+  parameter.type = spell(declared);
+  parameter.size = layout->size;
+  parameter.alignment = layout->alignment;
+  if (type.kind != TypeNodeKind::pointer) {
+    describe_value(type, parameter);
+    return result;
+  }
+  const TypeNode& pointee = *type.children[0];
+  const bool is_void = unqualified(pointee).text == "void";
+  const auto pointee_layout = is_void ? TypeLayout{} : known_layout(pointee);
+  if (!pointee_layout) not_understood(lowered);
+  parameter.kind = ParameterKind::pointer;
+  parameter.pointee_size = pointee_layout->size;
+  describe_pointee(pointee, parameter);
+  return result;
+}
+
 ProbedParameter read_parameter(const TypeNode& node, std::string_view lowered) {
   const bool whole = node.kind == TypeNodeKind::named && node.children.size() == 3 &&
                      node.children[2]->kind == TypeNodeKind::pack &&
@@ -110,6 +141,7 @@ ProbedParameter read_parameter(const TypeNode& node, std::string_view lowered) {
   Parameter& parameter = result.parameter;
   parameter.type = spell(declared);
   parameter.size = to_size(*node.children[2]->children[0], lowered);
+  parameter.alignment = alignment_of(node, lowered);
   result.is_reference =
       type.kind == TypeNodeKind::lvalue_reference || type.kind == TypeNodeKind::rvalue_reference;
   if (type.kind == TypeNodeKind::pointer) {
@@ -120,13 +152,6 @@ ProbedParameter read_parameter(const TypeNode& node, std::string_view lowered) {
     describe_value(*node.children[1], parameter);
   }
   return result;
-}
-
-std::size_t alignment_of(const TypeNode& node, std::string_view lowered) {
-  const std::size_t alignment = to_size(*node.children[2]->children[1], lowered);
-  const bool power = alignment > 0 && (alignment & (alignment - 1)) == 0;
-  if (!power || alignment > kMaxParameterBytes) not_understood(lowered);
-  return alignment;
 }
 
 }  // namespace
@@ -143,19 +168,32 @@ std::string symbol_probe(std::string_view symbol) {
   return format("kernwright_probe_::kernwright_ask_<decltype({})>", symbol);
 }
 
+std::string kernel_type_probe(std::string_view kernel) {
+  return format("kernwright_probe_::kernwright_ask_<decltype(&{})>", kernel);
+}
+
+bool is_probe_answer(std::string_view lowered) noexcept {
+  return lowered.starts_with("_ZN17kernwright_probe_15kernwright_ask_");
+}
+
 std::vector<ProbedParameter> read_kernel_probe(std::string_view lowered) {
   const TypeRef list = asked_type(lowered);
-  if (list->text != "kernwright_probe_::kernwright_list_") not_understood(lowered);
-  std::vector<TypeRef> nodes = list->children;
-  if (nodes.size() == 1 && nodes[0]->kind == TypeNodeKind::pack) nodes = nodes[0]->children;
+  const bool is_type =
+      list->kind == TypeNodeKind::pointer && list->children[0]->kind == TypeNodeKind::function;
+  if (!is_type && list->text != "kernwright_probe_::kernwright_list_") not_understood(lowered);
+  std::vector<TypeRef> nodes = is_type ? list->children[0]->children : list->children;
+  if (is_type) {
+    nodes.erase(nodes.begin());  // the result
+  } else if (nodes.size() == 1 && nodes[0]->kind == TypeNodeKind::pack) {
+    nodes = nodes[0]->children;
+  }
   std::vector<ProbedParameter> result;
   std::size_t offset = 0;
   for (const TypeRef& node : nodes) {
-    result.push_back(read_parameter(*node, lowered));
+    result.push_back(is_type ? parameter_of_type(*node, lowered) : read_parameter(*node, lowered));
     Parameter& parameter = result.back().parameter;
     if (parameter.size > kMaxParameterBytes) not_understood(lowered);
-    const std::size_t alignment = alignment_of(*node, lowered);
-    parameter.alignment = alignment;
+    const std::size_t alignment = parameter.alignment;
     parameter.offset = (offset + alignment - 1) / alignment * alignment;
     offset = parameter.offset + parameter.size;
   }

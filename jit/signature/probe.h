@@ -21,6 +21,9 @@ std::string_view probe_text() noexcept;
 
 /// Name expression whose lowered name spells the parameters of `kernel` ("scale<float, 4>").
 std::string kernel_probe(std::string_view kernel);
+/// The same for a kernel with parameters of known_layout() only, and a third of the work for the
+/// compiler. The answer tells when another parameter is among them.
+std::string kernel_type_probe(std::string_view kernel);
 /// Name expression whose lowered name spells the type of the variable `symbol`.
 std::string symbol_probe(std::string_view symbol);
 
@@ -30,8 +33,11 @@ struct ProbedParameter {
   bool is_reference = false;
 };
 
-/// Reads the lowered name of a kernel_probe(): types, sizes, alignments and offsets.
-/// Throws InvalidArgument when it is not understood.
+/// Whether a lowered name is one of the probe's at all, understood or not.
+bool is_probe_answer(std::string_view lowered) noexcept;
+
+/// Reads the lowered name of a kernel_probe() or a kernel_type_probe(): types, sizes, alignments
+/// and offsets. Throws InvalidArgument when it is not understood.
 std::vector<ProbedParameter> read_kernel_probe(std::string_view lowered);
 
 /// Reads the lowered name of a symbol_probe(). Throws InvalidArgument when it is not understood.

@@ -28,6 +28,39 @@ TEST_CASE("cuda types: numbers") {
   CHECK_FALSE(element_type(builtin("void")).scalar);
 }
 
+TEST_CASE("cuda types: what no program can define otherwise has a known layout") {
+  const auto size = [](const TypeNode& type) {
+    const auto layout = known_layout(type);
+    return layout ? layout->size * 100 + layout->alignment : 0;
+  };
+  CHECK(size(builtin("bool")) == 101);
+  CHECK(size(builtin("unsigned long")) == 808);
+  CHECK(size(named("float3")) == 1204);
+  CHECK(size(named("uchar4")) == 404);
+  CHECK(size(named("double2")) == 1616);
+  CHECK(size(named("longlong3")) == 2408);
+  CHECK(size({.kind = TypeNodeKind::pointer}) == 808);
+  for (const char* name : {"double4", "double4_16a", "ulonglong4_32a", "__half", "__half2", "P",
+                           "ns::float4", "float5", "float"}) {
+    CAPTURE(name);
+    CHECK_FALSE(known_layout(named(name)));
+  }
+  for (const char* name : {"long double", "__int128", "void"}) {
+    CHECK_FALSE(known_layout(builtin(name)));
+  }
+  for (const char* spelling :
+       {"const float * __restrict__", "unsigned", "unsigned long long", "void *",
+        "float4 * const *", "size_t", "__grid_constant__ const int"}) {
+    CAPTURE(spelling);
+    CHECK(spells_known_layout(spelling));
+  }
+  for (const char* spelling : {"", "T", "const T *", "float [ ]", "float &", "__half *", "struct P",
+                               "int ( * ) ( float )", "std :: size_t", "unsigned T"}) {
+    CAPTURE(spelling);
+    CHECK_FALSE(spells_known_layout(spelling));
+  }
+}
+
 TEST_CASE("cuda types: each vector type, scalar and lanes") {
   const struct {
     const char* base;

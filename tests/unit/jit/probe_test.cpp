@@ -4,7 +4,13 @@
 #include <doctest/doctest.h>
 
 #include "base/errors.h"
+#include "jit/compile/compile_trace.h"
 #include "unit/jit/jit_fixture.h"
+
+#include <iterator>
+#include <string>
+#include <tuple>
+#include <vector>
 
 using namespace kernwright;
 using namespace kernwright::testing;
@@ -16,9 +22,17 @@ std::vector<Parameter> parameters_of(const LoadedNvrtc& nvrtc, const std::string
   return Compiler(nvrtc).compile(request_for(text)).kernel("k").parameters;
 }
 
+auto fields_of(const Parameter& p) {
+  return std::tuple(p.name, p.type, p.kind, p.scalar, p.lanes, p.pointee_const, p.any_byte_pointee,
+                    p.pointee_size, p.size, p.alignment, p.offset);
+}
+
 }  // namespace
 
 TEST_CASE("probe: answers that are none are refused") {
+  CHECK(is_probe_answer("_ZN17kernwright_probe_15kernwright_ask_IfEEvv"));
+  CHECK_FALSE(is_probe_answer("_Z5saxpyfPKf"));
+  CHECK_FALSE(is_probe_answer(kernel_type_probe("k")));
   for (const char* bad : {"", "_Z5saxpyfPKf", "_ZN17kernwright_probe_15kernwright_ask_IfEEvv",
                           "_ZN17kernwright_probe_15kernwright_ask_IEEvv"}) {
     CHECK_THROWS_AS(read_kernel_probe(bad), InvalidArgument);
@@ -114,6 +128,58 @@ TEST_CASE("probe: texts that end in odd ways keep their types") {
     REQUIRE(p.size() == 1);
     CHECK(p[0].type == "float*");
   }
+}
+
+TEST_CASE("probe: the short question has the answer of the long one") {
+  // Each spelled plainly and, beside it, so that only the long question can serve: through a macro
+  // or a typedef of the text, which its declaration does not give away as a type of the language.
+  const std::string types[] = {
+      "bool",    "char",      "signed char", "unsigned char", "short",     "unsigned short",
+      "int",     "unsigned",  "long",        "unsigned long", "long long", "unsigned long long",
+      "float",   "double",    "size_t",      "char1",         "char2",     "uchar3",
+      "char4",   "short2",    "ushort3",     "short4",        "int2",      "uint3",
+      "int4",    "float1",    "float2",      "float3",        "float4",    "double2",
+      "double3", "longlong2", "long3"};
+  std::string text, plain, hidden;
+  for (std::size_t i = 0; i < std::size(types); ++i) {
+    const std::string n = std::to_string(i);
+    text += "typedef " + types[i] + " hidden_" + n + ";\n";
+    const std::string separator = i == 0 ? "" : ", ";
+    plain += separator + types[i] + " v" + n + ", const " + types[i] + "* __restrict__ p" + n +
+             ", " + types[i] + "* const* q" + n;
+    hidden += separator + "hidden_" + n + " v" + n + ", const hidden_" + n + "* __restrict__ p" +
+              n + ", hidden_" + n + "* const* q" + n;
+  }
+  text += "__global__ void k(" + plain + ", void* z) {}\n";
+  text += "extern \"C\" __global__ void with_hidden(" + hidden + ", void* z) {}\n";
+  for (const LoadedNvrtc& nvrtc : real_nvrtcs()) {
+    const auto code = Compiler(nvrtc).compile(request_for(text));
+    CHECK(code.trace->attempts == 1);
+    const std::vector<Parameter>& p = code.kernel("k").parameters;
+    const std::vector<Parameter>& long_form = code.kernel("with_hidden").parameters;
+    REQUIRE(p.size() == 3 * std::size(types) + 1);
+    REQUIRE(long_form.size() == p.size());
+    for (std::size_t i = 0; i < p.size(); ++i) {
+      CAPTURE(p[i].name);
+      CHECK(fields_of(p[i]) == fields_of(long_form[i]));
+    }
+  }
+}
+
+TEST_CASE("probe: a macro that makes another type of a word of the language is seen through") {
+  const auto code = Compiler(newest_nvrtc())
+                        .compile(request_for("struct P { char c; double d; };\n"
+                                             "#define float P\n#define short const P\n"
+                                             "__global__ void k(float x, short* y, int n) {}"));
+  CHECK(code.trace->attempts == 2);
+  const std::vector<Parameter>& p = code.kernel("k").parameters;
+  REQUIRE(p.size() == 3);
+  CHECK(p[0].kind == ParameterKind::aggregate);
+  CHECK(p[0].type == "P");
+  CHECK(p[0].size == 16);
+  CHECK(p[1].pointee_size == 16);
+  CHECK(p[1].pointee_const);
+  CHECK(p[2].offset == 24);
 }
 
 TEST_CASE("probe: device variables") {
