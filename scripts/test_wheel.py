@@ -12,6 +12,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import sysconfig
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -89,8 +90,10 @@ class Environment:
 def find_wheel(place):
     if place.endswith(".whl"):
         return os.path.abspath(place)
-    tag = f"cp{sys.version_info[0]}{sys.version_info[1]}-cp"
-    wheels = glob.glob(os.path.join(place, f"kernwright-*-{tag}*manylinux*.whl"))
+    version = f"cp{sys.version_info[0]}{sys.version_info[1]}"
+    threads = "t" if sysconfig.get_config_var("Py_GIL_DISABLED") else ""
+    tag = f"{version}-{version}{threads}"
+    wheels = glob.glob(os.path.join(place, f"kernwright-*-{tag}-manylinux*.whl"))
     if not wheels:
         sys.exit(f"there is no manylinux wheel for this Python in {place}: make wheel")
     return os.path.abspath(max(wheels, key=os.path.getmtime))
