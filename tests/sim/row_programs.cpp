@@ -77,22 +77,6 @@ bool exchanges_in_warp(const ptx::IsaRow& row) {
   return stems.contains(row.stem);
 }
 
-Type type_of(const OperandSpec& spec, const ptx::Modifiers& modifiers) {
-  if (spec.type_from == OperandSpec::TypeFrom::fixed) return spec.type;
-  const Type type = modifiers.type[spec.type_index];
-  if (spec.type_from == OperandSpec::TypeFrom::opcode) return type;
-  switch (type) {
-    case Type::u16:
-      return Type::u32;
-    case Type::s16:
-      return Type::s32;
-    case Type::u32:
-      return Type::u64;
-    default:
-      return Type::s64;
-  }
-}
-
 /// Registers come in these sizes; a byte lies in 32 bits.
 int register_bits(Type type) {
   const int bits = ptx::bits(type);
@@ -153,7 +137,7 @@ class FormWriter {
   }
 
   std::string operand(const OperandSpec& spec, bool negate) const {
-    const Type type = type_of(spec, modifiers_);
+    const Type type = ptx::operand_type(spec, modifiers_);
     if (spec.destination) {
       const std::string first = type == Type::pred ? "%pd" : format("%d{}", register_bits(type));
       // A pair writes a second predicate; where it may be left out, once it is.
@@ -170,7 +154,7 @@ class FormWriter {
   /// Values that stay where the instruction does not run.
   std::string preset(const OperandSpec& spec) const {
     std::string result = "setp.ne.u32 %pd, %wc, %wc;\nsetp.eq.u32 %pq, %wc, %wc;\n";
-    const Type type = type_of(spec, modifiers_);
+    const Type type = ptx::operand_type(spec, modifiers_);
     if (type != Type::pred) {
       const int bits = register_bits(type);
       result += format("mov.b{0} %d{0}, 0x5a5a;\n", bits);
@@ -180,7 +164,7 @@ class FormWriter {
 
   /// The results of one variant in %r.
   std::string collect(const OperandSpec& spec) const {
-    const Type type = type_of(spec, modifiers_);
+    const Type type = ptx::operand_type(spec, modifiers_);
     if (type == Type::pred) {
       return "selp.u64 %r, 1, 0, %pd;\nselp.u64 %more, 2, 0, %pq;\nor.b64 %r, %r, %more;\n";
     }

@@ -264,9 +264,35 @@ bool match_any_order(const Row& row, Words& words) {
   return true;
 }
 
+Type widened(Type type) {
+  switch (type) {
+    case Type::u16:
+      return Type::u32;
+    case Type::s16:
+      return Type::s32;
+    case Type::u32:
+      return Type::u64;
+    case Type::s32:
+      return Type::s64;
+    default:
+      return Type::none;
+  }
+}
+
 }  // namespace
 
 std::span<const IsaRow> isa_rows() { return kRows; }
+
+Type operand_type(const OperandSpec& spec, const Modifiers& modifiers) noexcept {
+  switch (spec.type_from) {
+    case OperandSpec::TypeFrom::fixed:
+      return spec.type;
+    case OperandSpec::TypeFrom::widened:
+      return widened(modifiers.type[0]);
+    default:
+      return modifiers.type[spec.type_index];
+  }
+}
 
 const RowOperands& row_operands(const IsaRow& row) {
   return table().rows[static_cast<std::size_t>(&row - kRows)].operands;

@@ -49,6 +49,9 @@ struct RowOperands {
   std::size_t required = 0;  ///< specs that are not optional
 };
 
+/// The type of an operand beside an opcode with these modifiers.
+Type operand_type(const OperandSpec& spec, const Modifiers& modifiers) noexcept;
+
 const RowOperands& row_operands(const IsaRow& row);
 
 /// Every row that fits `opcode`, in table order, with the modifiers that each gives. Rows that

@@ -62,21 +62,6 @@ bool fits(Type reg, Type type, bool wider) {
   return half_or_integer(register_class) && half_or_integer(type_class);
 }
 
-Type widened(Type type) {
-  switch (type) {
-    case Type::u16:
-      return Type::u32;
-    case Type::s16:
-      return Type::s32;
-    case Type::u32:
-      return Type::u64;
-    case Type::s32:
-      return Type::s64;
-    default:
-      return Type::none;
-  }
-}
-
 class Verifier {
  public:
   Verifier(Instruction& instruction, const Function& function)
@@ -96,25 +81,13 @@ class Verifier {
       if (spec.optional && extra == 0) continue;
       extra -= spec.optional ? 1 : 0;
       Operand& operand = instruction_.operands[next++];
-      const std::string wrong = check(operand, spec, type_of(spec));
+      const std::string wrong = check(operand, spec, operand_type(spec, instruction_.modifiers));
       if (!wrong.empty()) return format("operand {}: {}", next, wrong);
     }
     return check_family();
   }
 
  private:
-  Type type_of(const OperandSpec& spec) const {
-    const Modifiers& modifiers = instruction_.modifiers;
-    switch (spec.type_from) {
-      case OperandSpec::TypeFrom::fixed:
-        return spec.type;
-      case OperandSpec::TypeFrom::widened:
-        return widened(modifiers.type[0]);
-      default:
-        return modifiers.type[spec.type_index];
-    }
-  }
-
   std::string check(Operand& operand, const OperandSpec& spec, Type type) {
     using Shape = OperandSpec::Shape;
     switch (spec.shape) {
