@@ -30,6 +30,9 @@ What a user should know:
 - Shared-memory accesses whose address does not change are checked once per warp. Others are
   recognised by their shape: same address, neighbours, two halves. Scattered ones go lane by lane.
 - Memory of the device takes the host's memory when it is first touched.
+- The race and init checks ([checks.md](checks.md)) are measured with one host thread. What a warp
+  touches side by side has one note for sixteen words. Reads of shared memory are noted when somebody
+  writes to it; a barrier in between makes them history.
 """
 
 
@@ -173,12 +176,17 @@ def in_milliseconds(result: dict[str, Any] | None) -> str:
     return f"{result['processor_min']:.2f}" if result else ""
 
 
+def cost_of_checks(result: dict[str, Any] | None) -> str:
+    """What the race and init checks make of it, and how many times that is."""
+    return f"{in_milliseconds(result['checked_ms'])} ({result['times']:.1f}x)" if result else ""
+
+
 def kernels_page() -> str | None:
     document = load("sim_kernels")
     if document is None or "module_load" not in document:
         return None
     sets = [document["instruction_set"], "avx2", "baseline"]
-    header = ["", *sets, "2 threads, elapsed", "C++ loop"]
+    header = ["", *sets, "2 threads, elapsed", "race + init checks", "C++ loop"]
     lines = [
         f"Best of {document['rounds']} runs in ms of processor time, {document['processor']}:\n",
         "| " + " | ".join(header) + " |",
@@ -191,6 +199,7 @@ def kernels_page() -> str | None:
         cells = [name, in_milliseconds(result["simulated_ms"])]
         cells += [in_milliseconds(others.get(name)) for name in sets[1:]]
         cells += [f"{result['two_threads_ms']['min']:.2f}"]
+        cells += [cost_of_checks(result.get("race_and_init"))]
         cells += [in_milliseconds(result["plain_loop_ms"])]
         lines.append("| " + " | ".join(cells) + " |")
     loading, memory = document["module_load"], document["memory"]

@@ -1,21 +1,22 @@
-// Kernels on the simulated device beside a plain C++ loop, for each instruction set and with two
-// host threads, alternating in one run: sim_kernels [-o results.json] [-k kernel] [-r rounds] [-i
-// instruction set] [-t threads]. Each figure stands beside a check of the result.
+// Kernels on the simulated device beside a plain C++ loop, for each instruction set, under the race
+// and init checks, and with two host threads, alternating in one run: sim_kernels [-o results.json]
+// [-k kernel] [-r rounds] [-i instruction set] [-t threads]. Each figure stands beside a check of
+// the result.
 #include "sim_kernels_source.h"
+#include "sim_kernels_timing.h"
 
 #include "base/format.h"
 #include "jit/program.h"
+#include "sim/checks.h"
 #include "sim/device.h"
 #include "sim/exec/dispatch.h"
 
 #include <nlohmann/json.hpp>
 
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <bit>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -33,7 +34,6 @@ namespace kw = kernwright;
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using Floats = std::vector<float>;
 
 void check(kw::CUresult result, const char* call) {
@@ -110,40 +110,6 @@ Floats pattern(std::size_t count, unsigned seed) {
   return values;
 }
 
-/// Elapsed and processor time of one call, in milliseconds.
-struct Cost {
-  double wall = 0, processor = 0;
-};
-
-double processor_milliseconds() {
-  timespec now{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) * 1e-6;
-}
-
-Cost cost_of(const std::function<void()>& work) {
-  const double processor = processor_milliseconds();
-  const auto begin = Clock::now();
-  work();
-  const double wall = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
-  return {wall, processor_milliseconds() - processor};
-}
-
-double rounded(double value) { return std::round(value * 1e4) / 1e4; }
-
-nlohmann::json summary(const std::vector<Cost>& samples) {
-  std::vector<double> wall, processor;
-  for (const Cost& sample : samples) {
-    wall.push_back(sample.wall);
-    processor.push_back(sample.processor);
-  }
-  std::sort(wall.begin(), wall.end());
-  std::sort(processor.begin(), processor.end());
-  return {{"min", rounded(wall.front())},
-          {"median", rounded(wall[wall.size() / 2])},
-          {"processor_min", rounded(processor.front())}};
-}
-
 double largest_difference(const Floats& a, const Floats& b) {
   double largest = 0;
   for (std::size_t i = 0; i < a.size(); ++i) {
@@ -174,6 +140,37 @@ std::vector<std::string> instruction_sets(const std::string& only) {
   return all;
 }
 
+/// The same launch with and without the race and init checks in turn. What it costs is the quotient
+/// of the shortest times.
+nlohmann::json measure_checks(const Bench& bench, const Subject& subject, int rounds) {
+  constexpr kw::sim::CheckSet kChecks{.init = true, .race = true};
+  std::vector<Cost> plain, checked;
+  double difference = 0;
+  {
+    const kw::sim::CheckScope scope(kChecks);
+    for (int round = 0; round <= rounds; ++round) {
+      kw::sim::set_checks({});
+      const Cost without = cost_of([&] { subject.simulated(bench); });
+      subject.plain();
+      kw::sim::set_checks(kChecks);
+      const Cost with = cost_of([&] { subject.simulated(bench); });
+      subject.plain();
+      if (round == 0) continue;  // warms both up
+      plain.push_back(without);
+      checked.push_back(with);
+    }
+    difference = subject.difference(bench);
+    if (scope.total() != 0) throw std::runtime_error(kw::sim::findings_text(scope.findings()));
+  }
+  nlohmann::json document = {{"unchecked_ms", summary(plain)},
+                             {"checked_ms", summary(checked)},
+                             {"largest_difference", difference}};
+  const double least = document["unchecked_ms"]["processor_min"];
+  const double cost = document["checked_ms"]["processor_min"];
+  document["times"] = rounded(cost / least);
+  return document;
+}
+
 /// All instruction sets and the loop in turn, then a check of what each left behind.
 nlohmann::json measure(const Bench& bench, const Subject& subject,
                        const std::vector<std::string>& sets, int rounds) {
@@ -195,6 +192,9 @@ nlohmann::json measure(const Bench& bench, const Subject& subject,
     (isa == sets.front() ? document["simulated_ms"] : document["others_ms"][isa]) =
         summary(samples);
   }
+  setenv("KERNWRIGHT_SIM_ISA", sets.front().c_str(), 1);
+  bench.load();
+  document["race_and_init"] = measure_checks(bench, subject, rounds);
   document["plain_loop_ms"] = summary(loop);
   document["largest_difference"] = difference;
   if (subject.flops != 0) {
@@ -282,6 +282,25 @@ Subject softmax(const Bench& bench) {
               float sum = 0;
               for (std::size_t i = 0; i < kColumns; ++i) sum += std::exp(in[i] - largest);
               for (std::size_t i = 0; i < kColumns; ++i) out[i] = std::exp(in[i] - largest) / sum;
+            }
+          },
+          [=](const Bench& b) { return largest_difference(b.read(dy, s->y.size()), s->y); }};
+}
+
+Subject transpose(const Bench& bench, const char* name, const char* kernel) {
+  constexpr std::size_t kSize = 1024;
+  struct State {
+    Floats x = pattern(kSize * kSize, 6), y = Floats(kSize * kSize);
+  };
+  const auto s = std::make_shared<State>();
+  const kw::CUdeviceptr dx = bench.array(s->x), dy = bench.array(s->y);
+  return {name,
+          [=](const Bench& b) {
+            b.launch(kernel, shape(32, 32, 32, 8), dx, dy, static_cast<int>(kSize));
+          },
+          [s] {
+            for (std::size_t i = 0; i < kSize; ++i) {
+              for (std::size_t j = 0; j < kSize; ++j) s->y[j * kSize + i] = s->x[i * kSize + j];
             }
           },
           [=](const Bench& b) { return largest_difference(b.read(dy, s->y.size()), s->y); }};
@@ -424,6 +443,8 @@ nlohmann::json run(int argc, char** argv) {
       reduce(bench),
       softmax(bench),
       mma(bench),
+      transpose(bench, "transpose_1024", "transpose"),
+      transpose(bench, "transpose_tiled_1024", "transpose_tiled"),
   };
   nlohmann::json document = {{"subject", "sim_kernels"},
                              {"processor", processor()},

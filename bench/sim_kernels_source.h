@@ -63,6 +63,20 @@ extern "C" __global__ void mma(const unsigned* a, const unsigned* b, float* c, i
   int warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
   for (int i = 0; i < 4; ++i) c[warp * 128 + i * 32 + lane] = sum[i];
 }
+extern "C" __global__ void transpose(const float* x, float* y, int n) {
+  int column = blockIdx.x * 32 + threadIdx.x;
+  for (int row = blockIdx.y * 32 + threadIdx.y; row < blockIdx.y * 32 + 32; row += 8) {
+    y[column * n + row] = x[row * n + column];
+  }
+}
+extern "C" __global__ void transpose_tiled(const float* x, float* y, int n) {
+  __shared__ float tile[32][33];
+  int column = blockIdx.x * 32 + threadIdx.x, row = blockIdx.y * 32 + threadIdx.y;
+  for (int i = 0; i < 32; i += 8) tile[threadIdx.y + i][threadIdx.x] = x[(row + i) * n + column];
+  __syncthreads();
+  column = blockIdx.y * 32 + threadIdx.x, row = blockIdx.x * 32 + threadIdx.y;
+  for (int i = 0; i < 32; i += 8) y[(row + i) * n + column] = tile[threadIdx.x][threadIdx.y + i];
+}
 extern "C" __global__ void reduce(const float* x, float* out, int n) {
   __shared__ float partial[32];
   float sum = 0;
