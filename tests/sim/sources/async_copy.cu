@@ -11,6 +11,7 @@ extern "C" __global__ void async_copy(const float4* x, float4* y, const float* z
   __pipeline_wait_prior(1);
   __syncthreads();
   float4 v = buffer[0][127 - threadIdx.x];
+  __syncthreads();
   __pipeline_wait_prior(0);
   unsigned to = (unsigned)__cvta_generic_to_shared(&buffer[0][threadIdx.x]);
   asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to), "l"(x + threadIdx.x), "r"(n));

@@ -8,5 +8,6 @@ extern "C" __global__ void cub_warp(int* x, double* d) {
   double sum = cub::WarpReduce<double>(a[warp]).Sum(d[threadIdx.x]);
   cub::WarpScan<int>(b[warp]).InclusiveSum(x[threadIdx.x], v);
   x[threadIdx.x] = v;
+  __syncthreads();
   if (threadIdx.x % 32 == 0) d[warp] = sum;
 }
