@@ -31,8 +31,8 @@ What a user should know:
   recognised by their shape: same address, neighbours, two halves. Scattered ones go lane by lane.
 - Memory of the device takes the host's memory when it is first touched.
 - The race and init checks ([checks.md](checks.md)) are measured with one host thread. What a warp
-  touches side by side has one note for sixteen words. Reads of shared memory are noted when somebody
-  writes to it; a barrier in between makes them history.
+  touches side by side has one note for sixteen words. Reads of shared memory are noted when
+  somebody writes to it; a barrier in between makes them history.
 """
 
 

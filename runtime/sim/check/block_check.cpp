@@ -29,12 +29,17 @@ BlockCheck::BlockCheck(CheckedLaunch& launch, std::uint32_t warps, std::uint64_t
       race(launch.checks.race),
       sync(launch.checks.sync),
       parts(launch.program.orders_parts),
+      alone(launch.alone),
+      defers(race && !parts),
       pauses(launch.seed != 0),
       launch_floor(cell_at(launch.first_tick)),
+      written(shared_bytes),
       launch_(launch),
       site_store_(launch.program.site_ops.size() + 1),
       shared_bytes_(shared_bytes),
       warps_(warps) {
+  if (race && !defers) read_epoch = 0;
+  if (defers) late.reserve();
   sites = site_store_.data();
   if (launch.program.site_ops.size() > kMostSites) {
     site_store_.resize(kMostSites + 1);
@@ -65,6 +70,8 @@ void BlockCheck::begin(const Block& block) {
   tick_ = launch_.ticks.take(block_);
   if (tick_ >> Ticks::kChunkShift == kLastChunk) race = false;  // ticks have run out
   stamp = floor = first = cell_at(tick_);
+  begin_phase();
+  block_epoch = read_epoch;
   scattered = false;
   warp_floor_.fill(tick_);
   if (!parts) return;
@@ -76,7 +83,15 @@ void BlockCheck::begin(const Block& block) {
   arrivals_.fill({});
 }
 
+/// All that was done to shared memory before is past.
+void BlockCheck::begin_phase() noexcept {
+  new_epoch();
+  late.clear();
+  written.forget();
+}
+
 void BlockCheck::new_tick() {
+  new_epoch();
   ++tick_;
   if (tick_ % (1u << Ticks::kChunkShift) == 0) {
     const std::uint32_t next = launch_.ticks.take(block_);
@@ -151,12 +166,18 @@ void BlockCheck::examine(const Op* op, Warp& warp, int lane, const LaneTouch& to
                     (warp.index * std::uint32_t{kLanes} + static_cast<std::uint32_t>(lane));
   Access access{op, warp, lane, touch, info, global, mine, 0, 0};
   const std::uint64_t end = touch.address + touch.bytes;
+  if (!global && defers) {
+    settle_reads();
+    if (touch.mode != TouchMode::read) written.mark(touch.address, end);
+    new_epoch();
+  }
   for (std::uint64_t at = touch.address & ~std::uint64_t{3}; at < end; at += 4) {
     std::uint32_t bytes = 15;
     if (at < touch.address) bytes &= 15u << (touch.address - at);
     if (at + 4 > end) bytes &= 15u >> (at + 4 - end);
     access.word = (global ? at % kRegionBytes : at) / 4;
     access.begin = at;
+    if (global) touch.region->by_word(access.word);
     Cell* const write = global ? touch.region->write : shared_write;
     Cell* const read = global ? touch.region->read : shared_read;
     examine_word(access, write[access.word], read[access.word], bytes);
@@ -180,10 +201,18 @@ void BlockCheck::examine_word(const Access& access, Cell& write, Cell& read, std
   for (std::uint32_t b = 0; b < 4; ++b) {
     cells[b] = (bytes_of(write) >> b & 1) != 0 ? write : 0;
     cells[4 + b] = (bytes_of(read) >> b & 1) != 0 ? read & ~kMany : 0;
-    if ((read & kMany) != 0 && cells[4 + b] != 0) cells[4 + b] = read;
+    if ((read & kMany) == 0 || cells[4 + b] == 0) continue;
+    cells[4 + b] = read;
+    if (!parts) continue;
+    ReaderLists& lists = readers(access);
+    if (const auto list = lists.find(&read); list != lists.end()) {
+      std::vector<Cell> same = list->second;
+      lists[&cells[4 + b]] = std::move(same);
+    }
   }
   write = kExactWord;
   read = 0;
+  if (!access.global) written.keep(access.begin);
   examine_bytes(access, write, read, bytes);
 }
 
@@ -205,7 +234,8 @@ void BlockCheck::examine_cells(const Access& access, Cell& write, Cell& read, Ce
   const bool writes = access.touch.mode != TouchMode::read;
   const Cell thread = mine & kThreadMask;
   const auto is_mine = [&](Cell cell) {
-    return (cell & kThreadMask) == thread && (!access.global || cell >= first) && cell >= floor;
+    return (cell & kThreadMask) == thread && cell >= floor &&
+           (!access.global || launch_.ticks.owner(tick_of(cell)) == block_);
   };
   const auto before = [&](Cell cell) {
     return cell == 0 || is_ordered(cell, access.warp, access.lane, access.global);
@@ -236,7 +266,10 @@ void BlockCheck::look_at_readers(const Access& access, Cell& read) {
     read = 0;
     return;
   }
-  if ((read & kMany) == 0 || (access.global ? read < launch_floor : read < floor)) return;
+  if ((read & kMany) == 0 || (access.global && read < launch_floor)) return;
+  const bool of_this_block =
+      !access.global || ((read & kManyBlocks) == 0 && launch_.ticks.owner(tick_of(read)) == block_);
+  if (of_this_block && read < floor) return;  // none of them came later than the cell says
   if (parts) {
     ReaderLists& lists = readers(access);
     const auto list = lists.find(&read);
@@ -261,9 +294,6 @@ void BlockCheck::look_at_readers(const Access& access, Cell& read) {
     met = std::any_of(row.begin(), row.end(), [&](std::uint32_t known) { return tick < known; });
   }
   if (!of_others && met) return;
-  if (of_others && !access.global && cell_at(tick) < floor) return;
-  if (of_others && (read & kManyBlocks) == 0 && access.global && read < floor && read >= first)
-    return;
   report_race(access, read, false);
   read = 0;
 }
@@ -286,10 +316,11 @@ void BlockCheck::note_reader(const Access& access, Cell& read, Cell mine) {
       if (list.size() >= kMostReaders) list.erase(list.begin());
       list.push_back(old & ~kMany);
     }
-  } else if (!stale && !other) {
-    flags |= old & kMany;
+  } else if (!stale && (!other || parts || (old & kManyBlocks) != 0)) {
+    flags |= old & kMany;  // this block's barriers do not order what other blocks read
   }
-  const bool keep = !parts && (flags & kMany) != 0 && tick_of(old) == tick_of(mine);
+  const bool keep =
+      !parts && (flags & kMany) != 0 && (other_block || tick_of(old) == tick_of(mine));
   read = (keep ? old : mine) | flags;
 }
 

@@ -4,6 +4,7 @@
 
 #include "sim/check/cell.h"
 #include "sim/check/checked_launch.h"
+#include "sim/check/late_reads.h"
 #include "sim/exec/barriers.h"
 #include "sim/exec/warp.h"
 
@@ -15,11 +16,14 @@
 
 namespace kernwright::sim {
 
+enum class Apart : std::uint8_t { unknown, yes, no };
+
 /// The last address pattern of one op, as MemorySite; belongs to exec/ops/checked_access.cpp.
 struct alignas(64) CheckSite {
   std::array<std::uint64_t, kLanes> offsets{};  ///< from the first active lane
   std::uint32_t mask = 0;
   std::uint8_t pattern = 0;
+  Apart apart = Apart::unknown;
   bool aligned = false;    ///< the offsets are multiples of the access size
   std::uint64_t low = 0;   ///< how far below the first active lane's address others lie
   std::uint64_t high = 0;  ///< bytes from that address to the end of the last lane's
@@ -57,6 +61,8 @@ class BlockCheck {
   CheckSite* sites = nullptr;      ///< by CheckedOp::site
   bool init = false, race = false, sync = false;
   bool parts = false;      ///< CheckedProgram::orders_parts
+  bool alone = false;      ///< no other worker runs blocks of the launch
+  bool defers = false;     ///< reads of shared memory may be put off
   bool scattered = false;  ///< this block has ticks on both sides of another block's
   bool pauses = false;     ///< warps take turns at random before accesses
   bool inside = false;     ///< a checked handler runs: locate() need not look
@@ -68,6 +74,14 @@ class BlockCheck {
   Cell* shared_read = nullptr;
   std::uint64_t* shared_poison = nullptr;
   std::uint64_t* local_poison = nullptr;  ///< bytes in the order of Worker::local
+  LateReads late;
+  WrittenGranules written;  ///< kept where reads are put off
+  /// Another one whenever a read that was looked at must be looked at again: after writes to shared
+  /// memory, at each tick. 0, where that is not counted or there are no more numbers: always.
+  std::uint32_t read_epoch = 1;
+  std::uint32_t block_epoch = 1;  ///< when the block began
+  void (*replay)(BlockCheck& check) =
+      nullptr;  ///< notes what was put off; set with the first of it
 
   /// Under a seed: whether the warp lets others go first. Then it parks before `op`.
   bool pause(const Op* op, Warp& warp);
@@ -107,6 +121,11 @@ class BlockCheck {
   void release(const Block& block, std::uint32_t id, const Barriers::One& barrier);
 
   void new_tick();
+  void new_epoch() noexcept { read_epoch += read_epoch != 0; }
+  /// Before any cell of shared memory is looked at or changed.
+  void settle_reads() {
+    if (late.count != 0) replay(*this);
+  }
 
  private:
   /// What a report needs of the current access.
@@ -122,6 +141,7 @@ class BlockCheck {
     std::uint64_t begin;  ///< address of the word
   };
 
+  void begin_phase() noexcept;
   void touch_part(const Op* op, Warp& warp, int lane, const LaneTouch& touch);
   bool is_ordered(Cell cell, const Warp& warp, int lane, bool global) const;
   bool strong_pair(Cell cell, const CheckedOp& op, const Warp& warp, bool write) const;

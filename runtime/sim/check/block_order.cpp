@@ -157,7 +157,7 @@ void BlockCheck::release(const Block& block, std::uint32_t id, const Barriers::O
   }
   if (everybody) {
     floor = stamp;
-    if (!parts) return;
+    if (!parts) return begin_phase();
   }
   std::array<std::uint32_t, kMostWarps> joined{};
   SharedPast past;

@@ -64,7 +64,7 @@ void BlockCheck::touch_lane(const Op* op, Warp& warp, int lane, TouchMode mode,
 }
 
 void BlockCheck::touch_part(const Op* op, Warp& warp, int lane, const LaneTouch& touch) {
-  std::uint64_t* const map = touch.region != nullptr ? touch.region->poison : shared_poison;
+  std::uint64_t* const map = touch.region != nullptr ? touch.region->poison.load() : shared_poison;
   const std::uint64_t at = touch.region != nullptr ? touch.address % kRegionBytes : touch.address;
   if (init && map != nullptr) {
     if (touch.mode != TouchMode::write && any_poison(map, at, touch.bytes)) {

@@ -1,4 +1,4 @@
-// What the race check remembers about four bytes of memory: who wrote last, who read last, when.
+// What the race check remembers about memory: who wrote last, who read last, when.
 #pragma once
 
 #include <cstdint>
@@ -35,6 +35,17 @@ inline constexpr Cell kVolatileRead = 1 << 13;
 inline constexpr Cell kExact = 1 << 13;
 inline constexpr Cell kExactWord = Cell{0xffffffff} << kTickShift | kExact | kThreadMask;
 
+/// What every cell of sixteen neighbouring words says, where warps touch them as one: word i by
+/// thread `thread + (i >> shape)`, which is how 4, 8 and 16 bytes of each lane lie side by side.
+/// Otherwise the same as a cell of its own; the shape takes the place of `bytes`.
+struct Granule {
+  Cell write, read;
+};
+inline constexpr std::uint64_t kGranuleWords = 16;
+inline constexpr std::uint64_t kGranuleBytes = 4 * kGranuleWords;
+/// In a granule: its words have cells of their own.
+inline constexpr Cell kByWord = kExactWord;
+
 inline std::uint32_t tick_of(Cell cell) { return static_cast<std::uint32_t>(cell >> kTickShift); }
 inline std::uint32_t thread_of(Cell cell) { return static_cast<std::uint32_t>(cell & kThreadMask); }
 inline std::uint32_t site_of(Cell cell) {
@@ -42,6 +53,19 @@ inline std::uint32_t site_of(Cell cell) {
 }
 inline std::uint32_t bytes_of(Cell cell) {
   return static_cast<std::uint32_t>(cell >> kBytesShift) & 15;
+}
+
+/// The cell of word `i` of a granule that says `summary`.
+inline Cell cell_of(Cell summary, std::uint32_t i) {
+  const auto shape = bytes_of(summary);
+  return summary == 0 ? 0 : (summary | kAllBytes) + (i >> shape);
+}
+
+/// Gives the words of a granule cells of their own.
+inline void spread(Cell& summary, Cell* cells) {
+  if (summary == kByWord) return;
+  for (std::uint32_t i = 0; i < kGranuleWords; ++i) cells[i] = cell_of(summary, i);
+  summary = kByWord;
 }
 
 }  // namespace kernwright::sim

@@ -43,10 +43,12 @@ std::uint32_t Ticks::take(std::uint32_t block) noexcept {
 }
 
 CheckedLaunch::CheckedLaunch(const CheckedProgram& its_program, CheckSet its_checks,
-                             GlobalShadow& its_shadow, Ticks& its_ticks, std::uint64_t its_seed)
+                             GlobalShadow& its_shadow, Ticks& its_ticks, std::uint64_t its_seed,
+                             int width)
     : program(its_program),
       checks(its_checks),
       seed(its_seed),
+      alone(width <= 1 || its_seed != 0),
       shadow(its_shadow),
       ticks(its_ticks) {
   bool wrapped = false;

@@ -43,13 +43,14 @@ class Ticks {
 class CheckedLaunch {
  public:
   /// A seed chooses which warp goes on before each access to memory; 0: warps run as they do
-  /// without checks.
+  /// without checks. `width` as for run_grid().
   CheckedLaunch(const CheckedProgram& program, CheckSet checks, GlobalShadow& shadow, Ticks& ticks,
-                std::uint64_t seed = 0);
+                std::uint64_t seed, int width);
 
   const CheckedProgram& program;
   const CheckSet checks;
   const std::uint64_t seed;
+  const bool alone;  ///< all blocks run on one host thread
   GlobalShadow& shadow;
   Ticks& ticks;
   std::uint32_t first_tick = 0;  ///< of the launch

@@ -208,7 +208,8 @@ std::unique_ptr<CheckedProgram> make_checked(const Program& from) {
     op.fixed = (op.kind == CheckKind::load || op.kind == CheckKind::store) && !op.strong &&
                instruction->modifiers.space == ptx::Space::shared && from.full[i].e != 0;
     made->ops[i] = op;
-    program.full[i].fn = handlers.full;
+    program.full[i].fn =
+        op.fixed && op.kind == CheckKind::load ? handlers.fixed_load : handlers.full;
     masked = handlers.masked;
   }
   return made;

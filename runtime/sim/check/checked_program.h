@@ -60,9 +60,9 @@ CheckedOp classify(const ptx::Instruction& instruction);
 std::unique_ptr<CheckedProgram> make_checked(const Program& program);
 
 /// The op in front of everything that is checked: full-warp and masked handler for the best
-/// instruction set of this CPU.
+/// instruction set of this CPU, and that of full warps' loads with CheckedOp::fixed.
 struct CheckedHandlers {
-  OpFn full = nullptr, masked = nullptr;
+  OpFn full = nullptr, masked = nullptr, fixed_load = nullptr;
 };
 CheckedHandlers checked_handlers();
 

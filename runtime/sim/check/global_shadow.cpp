@@ -7,11 +7,13 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
 
 namespace kernwright::sim {
 namespace {
 
-constexpr std::size_t kCellBytes = 2 * kRegionWords * sizeof(Cell);
+constexpr std::size_t kGranuleTable = kRegionGranules * sizeof(Granule);
+constexpr std::size_t kCellBytes = kGranuleTable + 2 * kRegionWords * sizeof(Cell);
 constexpr std::size_t kExactBytes = 8 * kRegionWords * sizeof(Cell);
 constexpr std::size_t kPoisonWords = kRegionBytes / 64 + 1;
 
@@ -36,12 +38,14 @@ void by_region(std::uint64_t address, std::uint64_t bytes, F f) {
 }  // namespace
 
 GlobalRegion::GlobalRegion()
-    : write(static_cast<Cell*>(lazy_zeros(kCellBytes))), read(write + kRegionWords) {}
+    : granules(static_cast<Granule*>(lazy_zeros(kCellBytes))),
+      write(reinterpret_cast<Cell*>(granules + kRegionGranules)),
+      read(write + kRegionWords) {}
 
 GlobalRegion::~GlobalRegion() {
-  ::munmap(write, kCellBytes);
+  ::munmap(granules, kCellBytes);
   if (exact != nullptr) ::munmap(exact, kExactBytes);
-  delete[] poison;
+  delete[] poison.load();
 }
 
 Cell* GlobalRegion::bytes_of_word(std::uint64_t word) {
@@ -52,7 +56,13 @@ Cell* GlobalRegion::bytes_of_word(std::uint64_t word) {
 GlobalRegion& GlobalShadow::region(std::uint64_t address) {
   const std::lock_guard lock(mutex_);
   std::unique_ptr<GlobalRegion>& slot = regions_[address >> kRegionShift];
-  if (slot == nullptr) slot = std::make_unique<GlobalRegion>();
+  if (slot != nullptr) return *slot;
+  if (spare_.empty()) {
+    slot = std::make_unique<GlobalRegion>();
+  } else {
+    slot = std::move(spare_.back());
+    spare_.pop_back();
+  }
   return *slot;
 }
 
@@ -94,14 +104,23 @@ void GlobalShadow::copy_poison(std::uint64_t to, std::uint64_t from, std::uint64
 
 void GlobalShadow::clear() noexcept {
   const std::lock_guard lock(mutex_);
+  for (auto& entry : regions_) {
+    GlobalRegion& region = *entry.second;
+    // Bytes with cells of their own hold for good: such a region is not worth cleaning.
+    if (spare_.size() == kMostSpare || region.exact != nullptr) continue;
+    delete[] region.poison.exchange(nullptr);
+    region.readers.clear();
+    spare_.push_back(std::move(entry.second));
+  }
   regions_.clear();
 }
 
 void GlobalShadow::clear_cells() noexcept {
   const std::lock_guard lock(mutex_);
+  spare_.clear();
   for (auto& entry : regions_) {
     entry.second->readers.clear();
-    ::madvise(entry.second->write, kCellBytes, MADV_DONTNEED);
+    ::madvise(entry.second->granules, kCellBytes, MADV_DONTNEED);
     if (entry.second->exact != nullptr) ::madvise(entry.second->exact, kExactBytes, MADV_DONTNEED);
   }
 }

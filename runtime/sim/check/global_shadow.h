@@ -16,6 +16,7 @@ namespace kernwright::sim {
 inline constexpr int kRegionShift = 16;
 inline constexpr std::uint64_t kRegionBytes = std::uint64_t{1} << kRegionShift;
 inline constexpr std::uint64_t kRegionWords = kRegionBytes / 4;
+inline constexpr std::uint64_t kRegionGranules = kRegionBytes / kGranuleBytes;
 
 /// Readers beside the one in the cell, by read cell: where some of them may be ordered before a
 /// write and others not.
@@ -23,17 +24,27 @@ using ReaderLists = std::unordered_map<const Cell*, std::vector<Cell>>;
 
 /// Cells of a region's words and bits of its bytes. Pages that nobody touches cost nothing.
 struct GlobalRegion {
-  std::atomic<bool> busy{false};  ///< held while a worker looks at or changes the rest
-  Cell* write = nullptr;          ///< kRegionWords
+  /// Held while one of several workers looks at or changes the rest.
+  std::atomic<bool> busy{false};
+  Granule* granules = nullptr;  ///< kRegionGranules; look here first
+  Cell* write = nullptr;        ///< kRegionWords
   Cell* read = nullptr;
   Cell* exact = nullptr;  ///< 8 per word: writes of its four bytes, then reads; made when needed
-  std::uint64_t* poison = nullptr;  ///< null: everything is initialised
+  /// Null: everything is initialised. Set by whoever allocates, also while kernels run.
+  std::atomic<std::uint64_t*> poison{nullptr};
   ReaderLists readers;
 
   void lock() noexcept {
     while (busy.exchange(true, std::memory_order_acquire)) {}
   }
   void unlock() noexcept { busy.store(false, std::memory_order_release); }
+  /// After this the cells of the word's granule hold what is known.
+  void by_word(std::uint64_t word) noexcept {
+    const std::uint64_t first = word & ~(kGranuleWords - 1);
+    Granule& granule = granules[word / kGranuleWords];
+    spread(granule.write, write + first);
+    spread(granule.read, read + first);
+  }
   /// The eight cells of a word's bytes. Throws std::bad_alloc.
   Cell* bytes_of_word(std::uint64_t word);
   GlobalRegion();
@@ -57,12 +68,16 @@ class GlobalShadow {
   /// `to` is initialised where `from` is.
   void copy_poison(std::uint64_t to, std::uint64_t from, std::uint64_t bytes);
   void clear() noexcept;
-  /// Forgets all accesses, keeps what is initialised.
+  /// Forgets all accesses, keeps what is initialised. Needed when ticks begin anew.
   void clear_cells() noexcept;
 
  private:
-  std::mutex mutex_;  // guards regions_
+  /// Regions that clear() keeps for later: their pages need not be made again.
+  static constexpr std::size_t kMostSpare = 256;
+
+  std::mutex mutex_;  // guards all below
   std::unordered_map<std::uint64_t, std::unique_ptr<GlobalRegion>> regions_;
+  std::vector<std::unique_ptr<GlobalRegion>> spare_;  ///< all of their cells are of launches before
 };
 
 }  // namespace kernwright::sim

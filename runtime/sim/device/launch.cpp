@@ -151,13 +151,14 @@ GridResult execute(const KernelWork& work, const Module& module, AccessLog* log,
   Checks& checks = platform().checks;
   Observation& observation = platform().observation;
   const Observation::Wish wish = observation.begin(work.handle, request);
+  const int width = wish.trace ? 1 : platform().threads;
   std::optional<CheckedLaunch> checked;
   std::optional<ObservedLaunch> watched;
   const std::uint64_t seed = checks.next_seed();
   if (checks.current().any() || seed != 0) {
     const CheckedProgram& program =
         module.code->checked(wish.any() ? CodeForm::as_written : CodeForm::fast);
-    checked.emplace(program, checks.current(), checks.shadow, checks.ticks(), seed);
+    checked.emplace(program, checks.current(), checks.shadow, checks.ticks(), seed, width);
     request.program = &program.program;
     request.checks = &*checked;
   }
@@ -167,7 +168,6 @@ GridResult execute(const KernelWork& work, const Module& module, AccessLog* log,
     request.program = &program.program;
     request.observed = &*watched;
   }
-  const int width = wish.trace ? 1 : platform().threads;
   GridResult result = work.cooperative ? run_cooperative_grid(request, width)
                       : clustered      ? run_cluster_grid(request, width)
                       : seed != 0      ? run_scheduled_grid(request, seed, false)

@@ -1,10 +1,9 @@
 // The op in front of every checked one: looks at the shadow of what the access touches, then does
 // what the program says.
-#include "sim/check/poison.h"
 #include "sim/exec/fast_handlers.h"
 #include "sim/exec/ops/async_copy.h"
-#include "sim/exec/ops/checked_lanes.h"
-#include "sim/exec/ops/memory_plan.h"
+#include "sim/exec/ops/checked_init.h"
+#include "sim/exec/ops/checked_race.h"
 
 #include <bit>
 
@@ -15,216 +14,6 @@ CheckedHandlers checked_handlers();
 namespace {
 
 using ptx::Space;
-
-/// One access of a warp.
-struct WarpTouch {
-  const Op* op;
-  const CheckedOp* info;
-  TouchMode mode;
-  std::uint32_t mask;
-  std::uint32_t bytes;           ///< per lane
-  int first;                     ///< lowest active lane
-  const std::uint64_t* address;  ///< of all lanes, as the instruction has them
-};
-
-/// Notes the lanes' distances anew.
-[[gnu::noinline]] void replan(CheckSite& site, const WarpTouch& touch) {
-  const std::uint64_t base = touch.address[touch.first];
-  std::int64_t low = 0, high = 0;
-  std::uint64_t bits = 0;
-  for (int i = 0; i < kLanes; ++i) {
-    const bool on = (touch.mask >> i & 1) != 0;
-    const auto offset = on ? static_cast<std::int64_t>(touch.address[i] - base) : 0;
-    site.offsets[static_cast<unsigned>(i)] = static_cast<std::uint64_t>(offset);
-    bits |= static_cast<std::uint64_t>(offset);
-    low = offset < low ? offset : low;
-    high = offset > high ? offset : high;
-  }
-  site.mask = touch.mask;
-  site.low = static_cast<std::uint64_t>(-low);
-  site.high = static_cast<std::uint64_t>(high) + touch.bytes;
-  site.aligned = (bits & (touch.bytes - 1)) == 0;
-  MemorySite shape;
-  shape.mask = touch.mask;
-  shape.offsets = site.offsets;
-  site.pattern = static_cast<std::uint8_t>(classify(shape, touch.first, touch.bytes));
-}
-
-[[gnu::always_inline]] inline bool fits(const CheckSite& site, const WarpTouch& touch) {
-  const std::uint64_t base = touch.address[touch.first];
-  std::uint64_t changed = 0;
-  for (int i = 0; i < kLanes; ++i) {
-    const std::uint64_t on = touch.mask == kAllLanes || (touch.mask >> i & 1) != 0
-                                 ? ~std::uint64_t{0}
-                                 : std::uint64_t{0};
-    changed |= ((touch.address[i] - base) ^ site.offsets[static_cast<unsigned>(i)]) & on;
-  }
-  return changed == 0 && site.mask == touch.mask;
-}
-
-/// Calls f(lane, address relative to `base`) for each active lane.
-template <typename F>
-[[gnu::always_inline]] inline void each_lane(const CheckSite& site, const WarpTouch& touch, F f) {
-  for (std::uint32_t m = touch.mask; m != 0; m &= m - 1) {
-    const int lane = std::countr_zero(m);
-    f(lane, site.offsets[static_cast<unsigned>(lane)]);
-  }
-}
-
-/// Reads or clears the bits of the bytes that the lanes touch. `at` is the first active lane's
-/// place in the bitmap. Returns whether a byte that is read was never written.
-[[gnu::always_inline]] inline bool poisoned(const CheckSite& site, const WarpTouch& touch,
-                                            std::uint64_t* map, std::uint64_t at) {
-  const auto pattern = static_cast<Pattern>(site.pattern);
-  if (touch.mode != TouchMode::write) {
-    if (pattern == Pattern::uniform) return any_poison(map, at, touch.bytes);
-    if (pattern == Pattern::contiguous && touch.mask == kAllLanes)
-      return any_poison(map, at, touch.bytes * std::uint64_t{kLanes});
-    if (pattern == Pattern::half_uniform)
-      return any_poison(map, at, touch.bytes) ||
-             any_poison(map, at + site.offsets[16], touch.bytes);
-    if (pattern == Pattern::half_contiguous)
-      return any_poison(map, at, touch.bytes * std::uint64_t{kLanes / 2}) ||
-             any_poison(map, at + site.offsets[16], touch.bytes * std::uint64_t{kLanes / 2});
-    std::uint64_t bits = 0;
-    each_lane(site, touch, [&](int, std::uint64_t offset) {
-      bits |= poison_bits(map, at + offset, touch.bytes);
-    });
-    return bits != 0;
-  }
-  if (pattern == Pattern::contiguous && touch.mask == kAllLanes) {
-    set_poison<false>(map, at, touch.bytes * std::uint64_t{kLanes});
-  } else {
-    each_lane(site, touch,
-              [&](int, std::uint64_t offset) { set_poison<false>(map, at + offset, touch.bytes); });
-  }
-  return false;
-}
-
-template <bool kGlobal>
-[[gnu::always_inline]] inline CellView<kGlobal> view_of(const BlockCheck& check,
-                                                        const CheckedOp& info, Cell* write,
-                                                        Cell* read) {
-  const Cell floor = kGlobal && check.floor < check.first ? check.first : check.floor;
-  return {write,
-          read,
-          floor,
-          check.first,
-          check.launch_floor,
-          check.stamp | Cell{info.site} << kSiteShift | kAllBytes};
-}
-
-/// Distance of the second half, which may lie below the first.
-[[gnu::always_inline]] inline std::uint64_t half_words(std::uint64_t bytes) {
-  return static_cast<std::uint64_t>(static_cast<std::int64_t>(bytes) / 4);
-}
-
-/// Whole patterns; false where lanes must be looked at one by one.
-template <bool kGlobal>
-[[gnu::always_inline]] inline bool race_by_pattern(const CellView<kGlobal>& view, bool parts,
-                                                   Pattern pattern, std::uint64_t half,
-                                                   const WarpTouch& touch, std::uint64_t word,
-                                                   std::uint32_t thread0) {
-  const std::uint32_t words = touch.bytes / 4;
-  const auto shift = static_cast<std::uint32_t>(std::countr_zero(words));
-  if (pattern == Pattern::contiguous && touch.mask == kAllLanes) {
-    if (touch.mode == TouchMode::write) {
-      return words == 1 ? write_run(view, word, kLanes, thread0, 0)
-                        : write_run(view, word, words * kLanes, thread0, shift);
-    }
-    return words == 1 ? read_run(view, parts, word, kLanes, thread0, 0)
-                      : read_run(view, parts, word, words * kLanes, thread0, shift);
-  }
-  if (touch.mode == TouchMode::write) return false;
-  if (pattern == Pattern::uniform) {
-    if ((touch.mask & (touch.mask - 1)) == 0) return false;
-    return read_same(view, parts, word, words, thread0 + static_cast<std::uint32_t>(touch.first));
-  }
-  if (pattern == Pattern::half_uniform) {
-    return read_same(view, parts, word, words, thread0) &&
-           read_same(view, parts, word + half, words, thread0 + 16);
-  }
-  if (pattern == Pattern::half_contiguous) {
-    return read_run(view, parts, word, words * 16, thread0, shift) &&
-           read_run(view, parts, word + half, words * 16, thread0 + 16, shift);
-  }
-  return false;
-}
-
-/// One lane's words; false when it takes a closer look.
-template <bool kGlobal>
-[[gnu::always_inline]] inline bool race_lane(const CellView<kGlobal>& view, bool parts,
-                                             const WarpTouch& touch, std::uint64_t word,
-                                             std::uint32_t thread) {
-  const Cell mine = view.stamp | thread;
-  const std::uint32_t words = touch.bytes / 4;
-  bool fine = true;
-  for (std::uint32_t i = 0; i < words; ++i) {
-    fine &= view.is_harmless(view.write[word + i], mine);
-    const Cell read = view.read[word + i];
-    if (touch.mode == TouchMode::read) {
-      fine &= !parts || view.is_harmless(read, mine);
-    } else {
-      fine &= view.is_past(read) || ((read & kMany) == 0 && view.is_harmless(read, mine));
-    }
-  }
-  if (!fine) return false;
-  for (std::uint32_t i = 0; i < words; ++i) {
-    if (touch.mode == TouchMode::read) {
-      Cell& read = view.read[word + i];
-      read = reader(view, read, mine);
-    } else {
-      view.write[word + i] = mine;
-    }
-  }
-  return true;
-}
-
-/// The race check of an access within one stretch of cells. `at` is the first active lane's byte
-/// within them, `base` its address in the space.
-template <bool kGlobal>
-void race(BlockCheck& check, Warp& warp, const CheckSite& site, const WarpTouch& touch,
-          GlobalRegion* region, std::uint64_t at, std::uint64_t base) {
-  const CellView<kGlobal> view =
-      view_of<kGlobal>(check, *touch.info, kGlobal ? region->write : check.shared_write,
-                       kGlobal ? region->read : check.shared_read);
-  const std::uint32_t thread0 = warp.index * std::uint32_t{kLanes};
-  const bool plain = touch.bytes >= 4 && !touch.info->strong && touch.info->site < kMostSites;
-  const bool parts = check.parts || (kGlobal && check.scattered);
-  if (plain && race_by_pattern(view, parts, static_cast<Pattern>(site.pattern),
-                               half_words(site.offsets[16]), touch, at / 4, thread0))
-    return;
-  each_lane(site, touch, [&](int lane, std::uint64_t offset) {
-    if (plain && race_lane(view, parts, touch, (at + offset) / 4,
-                           thread0 + static_cast<std::uint32_t>(lane)))
-      return;
-    const LaneTouch one{touch.mode,    kGlobal ? Space::global : Space::shared,
-                        base + offset, touch.bytes,
-                        region,        touch.address};
-    check.examine(touch.op, warp, lane, one);
-  });
-}
-
-/// Finds the lanes that read what nobody wrote.
-[[gnu::noinline]] void report_poison(BlockCheck& check, Warp& warp, const CheckSite& site,
-                                     const WarpTouch& touch, Space space, std::uint64_t* map,
-                                     std::uint64_t at, std::uint64_t base) {
-  each_lane(site, touch, [&](int lane, std::uint64_t offset) {
-    if (!any_poison(map, at + offset, touch.bytes)) return;
-    check.report_uninitialised(touch.op, warp, lane,
-                               {touch.mode, space, base + offset, touch.bytes, nullptr, nullptr});
-  });
-  each_lane(site, touch, [&](int, std::uint64_t offset) {  // say it once
-    set_poison<false>(map, at + offset, touch.bytes);
-  });
-}
-
-[[gnu::always_inline]] inline void init(BlockCheck& check, Warp& warp, const CheckSite& site,
-                                        const WarpTouch& touch, Space space, std::uint64_t* map,
-                                        std::uint64_t at, std::uint64_t base) {
-  if (poisoned(site, touch, map, at)) [[unlikely]]
-    report_poison(check, warp, site, touch, space, map, at, base);
-}
 
 /// Local memory lies lane by lane; only reads of wholly unwritten values count, since compilers
 /// copy padding.
@@ -256,29 +45,58 @@ void init_local(BlockCheck& check, Warp& warp, const CheckSite& site, const Warp
   }
 }
 
+/// An access of lanes whose bytes lie in one region. `at` is what the site's offsets count from in
+/// there, `base` the address of that.
+[[gnu::always_inline]] inline void check_region(BlockCheck& check, Warp& warp,
+                                                const CheckSite& site, const WarpTouch& touch,
+                                                GlobalRegion& region, std::uint64_t base,
+                                                std::uint64_t at) {
+  if (!check.alone) region.lock();
+  std::uint64_t* const poison = check.init ? region.poison.load() : nullptr;
+  if (poison != nullptr) init(check, warp, site, touch, Space::global, poison, at, base);
+  if (check.race) race<true>(check, warp, site, touch, &region, at, base);
+  if (!check.alone) region.unlock();
+}
+
+/// Region by region. Aligned accesses lie in one each.
+[[gnu::noinline]] void check_regions(BlockCheck& check, Warp& warp, const CheckSite& site,
+                                     const WarpTouch& touch, std::uint64_t base) {
+  WarpTouch part = touch;
+  part.pattern = Pattern::gather;
+  for (std::uint32_t rest = touch.mask; rest != 0; rest &= ~part.mask) {
+    part.first = std::countr_zero(rest);
+    const std::uint64_t number = touch.address[part.first] >> kRegionShift;
+    std::uint32_t here = 0;
+    for (std::uint32_t i = 0; i < kLanes; ++i) {
+      here |= (touch.address[i] >> kRegionShift == number ? 1u : 0u) << i;
+    }
+    part.mask = rest & here;
+    check_region(check, warp, site, part, *check.region(number << kRegionShift), base,
+                 base - (number << kRegionShift));
+  }
+}
+
 [[gnu::always_inline]] inline void check_global(BlockCheck& check, Warp& warp, CheckSite& site,
                                                 const WarpTouch& touch, std::uint64_t base) {
   const std::uint64_t number = (base - site.low) >> kRegionShift;
   if (number != (base + site.high - 1) >> kRegionShift) [[unlikely]]
-    return check_scattered(check, warp, touch, Space::global);
+    return check_regions(check, warp, site, touch, base);
   if (number != site.region_number) {
     site.region = check.region(base);
     site.region_number = number;
   }
-  GlobalRegion& region = *site.region;
-  const std::uint64_t at = base % kRegionBytes;
-  region.lock();
-  if (region.poison != nullptr && check.init)
-    init(check, warp, site, touch, Space::global, region.poison, at, base);
-  if (check.race) race<true>(check, warp, site, touch, &region, at, base);
-  region.unlock();
+  check_region(check, warp, site, touch, *site.region, base, base % kRegionBytes);
 }
 
 /// `space` is the instruction's; addresses in generic form are told apart here.
-[[gnu::always_inline]] inline void check_access(BlockCheck& check, Warp& warp,
-                                                const WarpTouch& touch, Space space) {
+[[gnu::noinline]] void check_access(BlockCheck& check, Warp& warp, WarpTouch& touch, Space space) {
   CheckSite& site = check.sites[touch.info->site];
-  if (!fits(site, touch)) replan(site, touch);
+  if (!fits(site, touch)) {
+    replan(site, touch);
+  } else if (site.apart == Apart::unknown && touch.bytes == 4) {
+    find_apart(site, touch);
+  }
+  touch.pattern = static_cast<Pattern>(site.pattern);
   std::uint64_t base = touch.address[touch.first];
   if (!site.aligned || (base & (touch.bytes - 1)) != 0) return;  // the access itself will fault
   if (space == Space::generic) {
@@ -313,31 +131,50 @@ template <bool kMasked>
 }
 
 /// An access to shared memory whose pattern the op's own plan knows. False: look closer.
-[[gnu::always_inline]] inline bool check_fixed(BlockCheck& check, const Warp& warp, const Op* op,
-                                               const CheckedOp& info, TouchMode mode) {
-  const auto& plan = *reinterpret_cast<const FixedPlan*>(warp.frame + op->e);
+[[gnu::noinline]] bool check_fixed(BlockCheck& check, const Warp& warp, const Op* op,
+                                   const CheckedOp& info, TouchMode mode) {
+  auto& plan = *reinterpret_cast<FixedPlan*>(warp.frame + op->e);
+  const bool reads = mode == TouchMode::read;
+  const std::uint32_t epoch = check.read_epoch;
+  if (reads && plan.epoch == epoch && epoch != 0) return true;
   const auto pattern = static_cast<Pattern>(plan.pattern);
-  const std::uint64_t bytes = info.bytes;
   if (pattern == Pattern::none || pattern == Pattern::gather) return false;
+  const std::uint64_t bytes = info.bytes, base = plan.base;
   const auto half = static_cast<std::uint64_t>(static_cast<std::int64_t>(plan.half));
+  const bool halves = pattern == Pattern::half_uniform || pattern == Pattern::half_contiguous;
+  const bool runs = pattern == Pattern::contiguous || pattern == Pattern::half_contiguous;
+  const std::uint64_t run = runs ? bytes * (halves ? kLanes / 2 : kLanes) : bytes;
   if (check.init) {
-    const bool halves = pattern == Pattern::half_uniform || pattern == Pattern::half_contiguous;
-    const bool runs = pattern == Pattern::contiguous || pattern == Pattern::half_contiguous;
-    const std::uint64_t run = runs ? bytes * (halves ? kLanes / 2 : kLanes) : bytes;
     if (mode == TouchMode::write) {
-      set_poison<false>(check.shared_poison, plan.base, run);
-      if (halves) set_poison<false>(check.shared_poison, plan.base + half, run);
+      set_poison<false>(check.shared_poison, base, run);
+      if (halves) set_poison<false>(check.shared_poison, base + half, run);
     } else {
-      if (any_poison(check.shared_poison, plan.base, run)) return false;
-      if (halves && any_poison(check.shared_poison, plan.base + half, run)) return false;
+      if (any_poison(check.shared_poison, base, run)) return false;
+      if (halves && any_poison(check.shared_poison, base + half, run)) return false;
     }
   }
+  if (reads) plan.epoch = epoch;
   if (!check.race) return true;
-  const CellView<false> view = view_of<false>(check, info, check.shared_write, check.shared_read);
-  const WarpTouch touch{op, &info, mode, kAllLanes, info.bytes, 0, nullptr};
   const bool plain = bytes >= 4 && info.site < kMostSites;
-  return plain && race_by_pattern(view, check.parts, pattern, half_words(half), touch,
-                                  plan.base / 4, warp.index * std::uint32_t{kLanes});
+  if (check.defers) {
+    if (reads && plain && !check.written.any(base, base + run) &&
+        (!halves || !check.written.any(base + half, base + half + run))) {
+      put_off(check, warp, info, kAllLanes, pattern, base, half, nullptr);
+      return true;
+    }
+    check.settle_reads();
+    if (!reads) {
+      check.new_epoch();
+      check.written.mark(base, base + run);
+      if (halves) check.written.mark(base + half, base + half + run);
+    }
+  }
+  const CellView<false> view = view_of<false>(check, info, nullptr);
+  const WarpTouch touch{op, &info, mode, kAllLanes, info.bytes, 0, nullptr};
+  const bool fine = plain && race_by_pattern(view, check.parts, pattern, half_words(half), touch,
+                                             base / 4, warp.index * std::uint32_t{kLanes});
+  if (!fine) plan.epoch = 0;
+  return fine;
 }
 
 template <bool kMasked>
@@ -348,7 +185,8 @@ template <bool kMasked>
   alignas(64) std::uint64_t address[kLanes];
   lane_addresses(op, warp, address);
   const Space space = space_of(op);
-  check_access(check, warp, touch_of<kMasked>(op, warp, info, mode, address), space);
+  WarpTouch touch = touch_of<kMasked>(op, warp, info, mode, address);
+  check_access(check, warp, touch, space);
   const OpFn run = kMasked ? info.masked : info.full;
   if (!info.strong || !check.parts || !check.race) [[likely]] {
     return run(op, warp);
@@ -373,7 +211,9 @@ void check_tiles(const Op* op, Warp& warp, BlockCheck& check, const CheckedOp& i
   WarpTouch touch = touch_of<kMasked>(op, warp, info, mode, address);
   const std::uint32_t rows = info.tiles * 8u;
   if (rows < 32) touch.mask &= (1u << rows) - 1;
-  if (touch.mask != 0) check_scattered(check, warp, touch, space_of(op));
+  if (touch.mask == 0) return;
+  touch.first = std::countr_zero(touch.mask);
+  check_access(check, warp, touch, space_of(op));
 }
 
 /// cp.async counts as done where it stands, in the lane's name.
@@ -458,8 +298,26 @@ const Op* checked(const Op* op, Warp& warp) {
   return next;
 }
 
+/// A load whose plan was looked at in this block: its bytes are written, and while nobody writes to
+/// shared memory there is nothing to compare.
+const Op* checked_fixed_load(const Op* op, Warp& warp) {
+  BlockCheck& check = *warp.worker->check;
+  const CheckedOp& info = check.ops[warp.op_index(op)];
+  auto& plan = *reinterpret_cast<FixedPlan*>(warp.frame + op->e);
+  const std::uint32_t epoch = check.read_epoch;
+  if (epoch == 0 || check.pauses || plan.epoch < check.block_epoch) return checked<false>(op, warp);
+  if (plan.epoch != epoch) {
+    if (!check.race || !check.written.none()) return checked<false>(op, warp);
+    const auto half = static_cast<std::uint64_t>(static_cast<std::int64_t>(plan.half));
+    put_off(check, warp, info, kAllLanes, static_cast<Pattern>(plan.pattern), plan.base, half,
+            nullptr);
+    plan.epoch = epoch;
+  }
+  return info.full(op, warp);
+}
+
 }  // namespace
 
-CheckedHandlers checked_handlers() { return {checked<false>, checked<true>}; }
+CheckedHandlers checked_handlers() { return {checked<false>, checked<true>, checked_fixed_load}; }
 
 }  // namespace kernwright::sim::KW_SIM_NS

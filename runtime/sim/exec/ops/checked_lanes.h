@@ -9,38 +9,115 @@
 namespace kernwright::sim::KW_SIM_NS {
 
 /// Where the cells of an access lie and which of them happened before anything that the block does
-/// now. Shared memory has cells of this runner's blocks only.
+/// now. Shared memory has cells of this runner's blocks only, and no granules.
 template <bool kGlobal>
 struct CellView {
+  Granule* granules;
   Cell* write;
   Cell* read;
   Cell floor, first, launch;
   Cell stamp;  ///< of the access: tick, site, all bytes; the thread comes on top
 
   [[gnu::always_inline]] bool is_past(Cell cell) const {
-    if constexpr (kGlobal) return (cell < launch) | (cell - first < floor - first);
+    // No barrier of this block orders what other blocks read.
+    if constexpr (kGlobal)
+      return (cell < launch) | ((cell - first < floor - first) & ((cell & kManyBlocks) == 0));
     return cell < floor;
   }
-  /// Of this very thread, or long ago. `mine` is the stamp with the thread.
-  [[gnu::always_inline]] bool is_harmless(Cell cell, Cell mine) const {
-    const bool same = ((cell ^ mine) & (kThreadMask | kExact)) == 0;
-    if constexpr (kGlobal) return is_past(cell) | (same & (cell >= first));
+  /// Of this very thread, or long ago. `mine` is the stamp with the thread; for granules it has a
+  /// shape, and shapes must be the same.
+  [[gnu::always_inline]] bool is_harmless(Cell cell, Cell mine, Cell shape = 0) const {
+    const bool same = ((cell ^ mine) & (kThreadMask | kExact | shape)) == 0;
+    if constexpr (kGlobal) return is_past(cell) | (same & is_own(cell));
     return is_past(cell) | same;
+  }
+  /// Whether the block made it, at `first` or later. Blocks that run beside it have later ticks
+  /// too.
+  [[gnu::always_inline]] bool is_own(Cell cell) const {
+    constexpr Cell kRest = (Cell{1} << kTickShift) - 1;
+    return cell - first <= (stamp | kRest) - first;
   }
 };
 
 /// The cell after a read. After an unordered read of another thread it says that there were
-/// several; at one tick it names the first, who is less often the one that writes next.
+/// several; at one tick it names the first, who is less often the one that writes next, and of
+/// several blocks another one.
 template <bool kGlobal>
 [[gnu::always_inline]] inline Cell reader(const CellView<kGlobal>& view, Cell old, Cell mine) {
   const Cell difference = (old ^ mine) & kThreadMask;
   Cell flags = difference == 0 ? 0 : (difference & kWarpMask) != 0 ? kManyWarps : kManyLanes;
-  if constexpr (kGlobal) flags = old < view.first ? kManyBlocks : flags;
-  const Cell named = (old ^ mine) >> kTickShift == 0 ? old : mine;
+  if constexpr (kGlobal) flags = view.is_own(old) ? flags : kManyBlocks;
+  bool keeps = (old ^ mine) >> kTickShift == 0;
+  if constexpr (kGlobal) keeps |= !view.is_own(old);
+  const Cell named = keeps ? old : mine;
   return view.is_past(old) ? mine : named | flags | (old & kMany);
 }
 
-/// `kCount` words from `word` on, word i by thread0 + (i >> shift): whether a glance is enough.
+/// Whole granules from `word` on, word i by thread0 + (i >> shift): whether a glance at what they
+/// say is enough. Then they are up to date.
+template <bool kWrites>
+[[gnu::always_inline]] inline bool touch_granules(const CellView<true>& view, bool parts,
+                                                  std::uint64_t word, std::uint32_t count,
+                                                  std::uint32_t thread0, std::uint32_t shift) {
+  Granule* const granules = view.granules + word / kGranuleWords;
+  const auto number = static_cast<std::uint32_t>(count / kGranuleWords);
+  const std::uint32_t step = static_cast<std::uint32_t>(kGranuleWords) >> shift;
+  const Cell mine0 = (view.stamp & ~kAllBytes) | Cell{shift} << kBytesShift | thread0;
+  bool fine = true;
+  for (std::uint32_t g = 0; g < number; ++g) {
+    const Cell mine = mine0 + g * step, read = granules[g].read;
+    fine &= view.is_harmless(granules[g].write, mine, kAllBytes);
+    if constexpr (kWrites) {
+      const bool alone = (read & kMany) == 0;
+      fine &= view.is_past(read) | (alone & view.is_harmless(read, mine, kAllBytes));
+    } else {
+      const bool alike = ((read ^ mine) & (kExact | kAllBytes)) == 0;
+      fine &= view.is_past(read) | (parts ? view.is_harmless(read, mine, kAllBytes) : alike);
+    }
+  }
+  if (!fine) return false;
+  for (std::uint32_t g = 0; g < number; ++g) {
+    const Cell mine = mine0 + g * step;
+    if constexpr (kWrites) {
+      granules[g].write = mine;
+    } else {
+      granules[g].read = reader(view, granules[g].read, mine);
+    }
+  }
+  return true;
+}
+
+/// Granules whose cells are all of launches before need them no more.
+[[gnu::noinline]] inline bool forget_old_words(const CellView<true>& view, std::uint64_t word,
+                                               std::uint32_t count) {
+  bool changed = false;
+  const auto forget = [&](Cell& summary, const Cell* cells) {
+    if (summary != kByWord) return;
+    std::uint64_t recent = 0;
+    for (std::uint32_t i = 0; i < kGranuleWords; ++i) recent |= cells[i] < view.launch ? 0 : 1;
+    if (recent != 0) return;
+    summary = 0;
+    changed = true;
+  };
+  for (std::uint64_t at = word; at < word + count; at += kGranuleWords) {
+    Granule& granule = view.granules[at / kGranuleWords];
+    forget(granule.write, view.write + at);
+    forget(granule.read, view.read + at);
+  }
+  return changed;
+}
+
+/// Gives all words of an access cells of their own.
+[[gnu::noinline]] inline void spread_words(const CellView<true>& view, std::uint64_t word,
+                                           std::uint32_t count) {
+  const std::uint64_t last = (word + count - 1) / kGranuleWords;
+  for (std::uint64_t g = word / kGranuleWords; g <= last; ++g) {
+    spread(view.granules[g].write, view.write + g * kGranuleWords);
+    spread(view.granules[g].read, view.read + g * kGranuleWords);
+  }
+}
+
+/// `count` words from `word` on, word i by thread0 + (i >> shift): whether a glance is enough.
 /// Then the cells are up to date.
 template <bool kGlobal>
 [[gnu::always_inline]] inline bool read_run(const CellView<kGlobal>& view, bool parts,
@@ -83,12 +160,65 @@ template <bool kGlobal>
   return true;
 }
 
+/// The same where granules do not say it all.
+template <bool kWrites>
+[[gnu::noinline]] bool touch_words(const CellView<true>& view, bool parts, std::uint64_t word,
+                                   std::uint32_t count, std::uint32_t thread0,
+                                   std::uint32_t shift) {
+  const bool whole = ((word | count) % kGranuleWords) == 0;
+  if (whole && forget_old_words(view, word, count) &&
+      touch_granules<kWrites>(view, parts, word, count, thread0, shift))
+    return true;
+  spread_words(view, word, count);
+  if constexpr (!kWrites) return read_run(view, parts, word, count, thread0, shift);
+  if (!write_run(view, word, count, thread0, shift)) return false;
+  for (std::uint32_t at = 0; whole && at < count; at += kGranuleWords) {
+    const Cell shape = Cell{shift} << kBytesShift | (thread0 + (at >> shift));
+    view.granules[(word + at) / kGranuleWords].write = (view.stamp & ~kAllBytes) | shape;
+  }
+  return true;
+}
+
+/// The same through the granules where there are any.
+template <bool kWrites, bool kGlobal>
+[[gnu::always_inline]] inline bool touch_run(const CellView<kGlobal>& view, bool parts,
+                                             std::uint64_t word, std::uint32_t count,
+                                             std::uint32_t thread0, std::uint32_t shift) {
+  if constexpr (kGlobal) {
+    const bool whole = ((word | count) % kGranuleWords) == 0;
+    return (whole && touch_granules<kWrites>(view, parts, word, count, thread0, shift)) ||
+           touch_words<kWrites>(view, parts, word, count, thread0, shift);
+  }
+  return kWrites ? write_run(view, word, count, thread0, shift)
+                 : read_run(view, parts, word, count, thread0, shift);
+}
+
+/// What read_run() changes, without the questions.
+[[gnu::always_inline]] inline void note_run(const CellView<false>& view, std::uint64_t word,
+                                            std::uint32_t count, std::uint32_t thread0,
+                                            std::uint32_t shift) {
+  Cell* const read = view.read + word;
+  const Cell mine0 = view.stamp | thread0;
+  KW_LANES for (std::uint32_t i = 0; i < count; ++i) {
+    read[i] = reader(view, read[i], mine0 + (i >> shift));
+  }
+}
+
+[[gnu::always_inline]] inline void note_same(const CellView<false>& view, std::uint64_t word,
+                                             std::uint32_t count, std::uint32_t thread) {
+  for (std::uint32_t i = 0; i < count; ++i) {
+    Cell& read = view.read[word + i];
+    read = reader(view, read, view.stamp | thread) | kManyLanes;
+  }
+}
+
 /// `count` words that all of `lanes` read, at least two.
 template <bool kGlobal>
 [[gnu::always_inline]] inline bool read_same(const CellView<kGlobal>& view, bool parts,
                                              std::uint64_t word, std::uint32_t count,
                                              std::uint32_t thread0) {
   if (parts) return false;
+  if constexpr (kGlobal) spread_words(view, word, count);
   const Cell mine = view.stamp | thread0;
   for (std::uint32_t i = 0; i < count; ++i) {
     if (!view.is_past(view.write[word + i])) return false;

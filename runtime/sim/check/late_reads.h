@@ -1,0 +1,86 @@
+// Reads of a block's shared memory that no cell tells of yet. Where nothing was written since the
+// last barrier of the whole block, a read is no race; that it was made matters only when somebody
+// writes before the next barrier. So it is put on a list, which most barriers throw away.
+#pragma once
+
+#include "sim/check/cell.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace kernwright::sim {
+
+/// One access of a warp, of at least four bytes per lane.
+struct LateRead {
+  Cell stamp = 0;  ///< its tick and site, all bytes
+  std::uint64_t word = 0;
+  std::uint64_t half = 0;  ///< words from the first half to the second, where the pattern has two
+  std::uint32_t mask = 0;
+  std::uint32_t warp = 0;
+  std::uint32_t words = 0;   ///< per lane
+  std::uint8_t pattern = 0;  ///< a Pattern of exec/ops/memory_plan.h
+};
+
+/// In order, at most kMost. The same words by the same warp at one epoch are listed once.
+struct LateReads {
+  static constexpr std::size_t kMost = 1024;
+  std::vector<LateRead> list;
+  std::size_t count = 0;
+  /// Of patterns without a shape: the lanes' distances in words from LateRead::word, in order.
+  std::vector<std::array<std::uint32_t, 32>> offsets;
+
+  void reserve() {
+    list.resize(kMost);
+    offsets.reserve(kMost);
+  }
+  void clear() noexcept {
+    count = 0;
+    offsets.clear();
+  }
+};
+
+/// Which granules of shared memory were written since the last barrier of the whole block: one bit
+/// each.
+class WrittenGranules {
+ public:
+  explicit WrittenGranules(std::uint64_t bytes) : bits_(words(bytes)), kept_(words(bytes)) {}
+
+  bool any(std::uint64_t begin, std::uint64_t end) const noexcept {
+    const std::uint64_t first = begin / kGranuleBytes, last = (end - 1) / kGranuleBytes;
+    const std::uint64_t low = ~std::uint64_t{0} << (first & 63);
+    const std::uint64_t high = ~std::uint64_t{0} >> (63 - (last & 63));
+    if (first / 64 == last / 64) return (bits_[first / 64] & low & high) != 0;
+    std::uint64_t found = (bits_[first / 64] & low) | (bits_[last / 64] & high);
+    for (std::uint64_t w = first / 64 + 1; w < last / 64; ++w) found |= bits_[w];
+    return found != 0;
+  }
+  /// Whether that is none at all.
+  bool none() const noexcept { return none_; }
+  void mark(std::uint64_t begin, std::uint64_t end) noexcept {
+    for (std::uint64_t g = begin / kGranuleBytes; g <= (end - 1) / kGranuleBytes; ++g)
+      bits_[g / 64] |= std::uint64_t{1} << (g & 63);
+    none_ = false;
+  }
+  /// For good: what lies there is never put off.
+  void keep(std::uint64_t byte) noexcept {
+    const std::uint64_t granule = byte / kGranuleBytes;
+    kept_[granule / 64] |= std::uint64_t{1} << (granule & 63);
+    keeps_ = true;
+    mark(byte, byte + 1);
+  }
+  void forget() noexcept {
+    if (none_) return;
+    bits_ = kept_;
+    none_ = !keeps_;
+  }
+
+ private:
+  static std::size_t words(std::uint64_t bytes) { return bytes / (64 * kGranuleBytes) + 1; }
+
+  std::vector<std::uint64_t> bits_, kept_;
+  bool none_ = true, keeps_ = false;
+};
+
+}  // namespace kernwright::sim
