@@ -13,6 +13,7 @@
 #include "base/errors.h"
 #include "base/log.h"
 #include "base/per_process.h"
+#include "base/whole_file.h"
 #include "jit/compile/process_folder.h"
 
 namespace kernwright {
@@ -31,7 +32,11 @@ std::optional<LoadedNvrtc> open_copy(const LoadedNvrtc& original) {
     if (folder.path().empty()) return std::nullopt;
     const fs::path root = folder.path();
     const fs::path library = root / fs::path(original.path).filename();
-    fs::copy_file(original.path, library);
+    if (!copy_whole_file(original.path, library.string())) {
+      log(LogLevel::debug, "NVRTC cannot be opened a second time: {} cannot be copied to {}",
+          original.path, library.string());
+      return std::nullopt;
+    }
     fs::create_symlink(fs::canonical(original.builtins_path),
                        root / fs::path(original.builtins_path).filename());
     NvrtcSearch search;

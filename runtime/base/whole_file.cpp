@@ -33,6 +33,25 @@ class Descriptor {
   int file_ = -1;
 };
 
+/// read() that a signal does not end.
+ssize_t read_some(const Descriptor& file, char* into, std::size_t size) {
+  ssize_t count;
+  do {
+    count = ::read(file.get(), into, size);
+  } while (count < 0 && errno == EINTR);
+  return count;
+}
+
+bool write_all(const Descriptor& file, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count = ::write(file.get(), bytes.data(), bytes.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return false;
+    bytes.remove_prefix(static_cast<std::size_t>(count));
+  }
+  return true;
+}
+
 }  // namespace
 
 std::optional<std::string> read_whole_file(const std::string& path) {
@@ -43,8 +62,7 @@ std::optional<std::string> read_whole_file(const std::string& path) {
   for (;;) {
     // Sizes that the system tells are not relied on: files of /proc have none.
     if (bytes.size() - filled < 4096) bytes.resize(bytes.size() * 2 + 16384);
-    const ssize_t count = ::read(file.get(), bytes.data() + filled, bytes.size() - filled);
-    if (count < 0 && errno == EINTR) continue;
+    const ssize_t count = read_some(file, bytes.data() + filled, bytes.size() - filled);
     if (count < 0) return std::nullopt;
     if (count == 0) break;
     filled += static_cast<std::size_t>(count);
@@ -55,13 +73,23 @@ std::optional<std::string> read_whole_file(const std::string& path) {
 
 bool write_whole_file(const std::string& path, std::string_view bytes) {
   Descriptor file(path, O_WRONLY | O_CREAT | O_TRUNC);
-  while (file.get() >= 0 && !bytes.empty()) {
-    const ssize_t count = ::write(file.get(), bytes.data(), bytes.size());
-    if (count < 0 && errno == EINTR) continue;
+  return file.get() >= 0 && write_all(file, bytes) && file.close();
+}
+
+bool copy_whole_file(const std::string& from, const std::string& to) {
+  constexpr std::size_t kPiece = 1 << 18;
+  const Descriptor source(from, O_RDONLY);
+  if (source.get() < 0) return false;
+  Descriptor target(to, O_WRONLY | O_CREAT | O_TRUNC);
+  if (target.get() < 0) return false;
+  std::string piece(kPiece, '\0');
+  for (;;) {
+    const ssize_t count = read_some(source, piece.data(), kPiece);
     if (count < 0) return false;
-    bytes.remove_prefix(static_cast<std::size_t>(count));
+    if (count == 0) return target.close();
+    if (!write_all(target, std::string_view(piece.data(), static_cast<std::size_t>(count))))
+      return false;
   }
-  return file.close();
 }
 
 }  // namespace kernwright

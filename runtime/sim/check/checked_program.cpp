@@ -19,15 +19,12 @@ namespace kernwright::sim {
 KW_DECLARE_CHECKED(baseline)
 #if defined(__x86_64__)
 KW_DECLARE_CHECKED(avx2)
-KW_DECLARE_CHECKED(avx512)
 #endif
 #undef KW_DECLARE_CHECKED
 
 CheckedHandlers checked_handlers() {
 #if defined(__x86_64__)
-  const std::string_view isa = selected_isa();
-  if (isa == "avx512") return isa_avx512::checked_handlers();
-  if (isa == "avx2") return isa_avx2::checked_handlers();
+  if (std::string_view(selected_isa()) != "baseline") return isa_avx2::checked_handlers();
 #endif
   return isa_baseline::checked_handlers();
 }

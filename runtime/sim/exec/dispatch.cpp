@@ -22,6 +22,7 @@
 #define KW_WIDE_FAMILY KW_SELECT
 #define KW_FAMILY KW_SELECT
 #define KW_FAST_SOURCE(name)
+#define KW_WIDE_SOURCE(name)
 KW_DECLARE_ISA(baseline)
 #include "sim/exec/ops/families.inc"
 }

@@ -6,6 +6,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <type_traits>
 
 namespace kernwright::sim::KW_SIM_NS::numeric {
 
@@ -82,19 +83,29 @@ namespace kernwright::sim::KW_SIM_NS::numeric {
   return magnitude > 0x7f800000u ? bits & 0xffffe000u : rounded;
 }
 
-/// a * b + c for values of at most 24 bits: the product is exact, the sum is rounded to odd, so
-/// that a later rounding to a format of at most 51 bits is the only one that counts.
-[[gnu::always_inline]] inline double fused_to_odd(double a, double b, double c) {
-  const double product = a * b;
-  const double sum = product + c;
-  const double part = sum - product;
-  const double error = (product - (sum - part)) + (c - part);
-  const auto bits = std::bit_cast<std::int64_t>(sum);
+/// product + c, rounded to odd.
+template <typename T>
+[[gnu::always_inline]] inline T add_to_odd(T product, T c) {
+  using Bits = std::conditional_t<sizeof(T) == 8, std::int64_t, std::int32_t>;
+  const T sum = product + c;
+  const T part = sum - product;
+  const T error = (product - (sum - part)) + (c - part);
+  const auto bits = std::bit_cast<Bits>(sum);
   // An inexact even sum has an odd neighbour on the side of the error.
-  const std::int64_t away = (error > 0) == (sum > 0) ? 1 : -1;
+  const Bits away = (error > 0) == (sum > 0) ? 1 : -1;
   const bool inexact = error > 0 || error < 0;
-  const std::int64_t step = inexact && (bits & 1) == 0 ? away : 0;
-  return std::bit_cast<double>(bits + step);
+  const Bits step = inexact && (bits & 1) == 0 ? away : 0;
+  return std::bit_cast<T>(bits + step);
+}
+
+/// a * b + c where the product is exact (in double for values of 24 bits, in float for those of
+/// f16): the sum is rounded to odd, so that a later rounding to a format of at least two bits less
+/// is the only one that counts.
+[[gnu::always_inline]] inline double fused_to_odd(double a, double b, double c) {
+  return add_to_odd(a * b, c);
+}
+[[gnu::always_inline]] inline float fused_to_odd(float a, float b, float c) {
+  return add_to_odd(a * b, c);
 }
 
 }  // namespace kernwright::sim::KW_SIM_NS::numeric

@@ -42,14 +42,14 @@ inline bool in_shared(const Op* op, const MemorySite& site) {
          (site.generation != 0 && static_cast<ptx::Space>(site.space) == ptx::Space::shared);
 }
 
-template <bool kHost, bool kMasked, typename F, typename Mem, typename Reg, int kVec>
+template <bool kHost, typename F, typename Mem, typename Reg, int kVec>
 [[gnu::always_inline]] inline void atomic_lanes(const Op* op, Warp& warp, std::byte* base,
                                                 const MemorySite& site) {
   const Elements<Reg, kVec> b(warp, op->b);
   const Elements<Reg, kVec> d(warp, op->d);
   const Reg* c = op->sources > 2 ? warp.reg<Reg>(op->c) : b.reg[0];
   const bool returns = (op->flags & kReturnsOld) != 0;
-  for_active<kMasked>(warp, [&](int i) {
+  for_active<true>(warp, [&](int i) {
     std::byte* at = base + static_cast<std::int64_t>(site.offsets[static_cast<unsigned>(i)]);
     for (int v = 0; v < kVec; ++v) {
       const Mem old =
@@ -61,22 +61,21 @@ template <bool kHost, bool kMasked, typename F, typename Mem, typename Reg, int 
 }
 
 /// Address of the first active lane's bytes; null after a fault.
-template <bool kMasked>
-[[gnu::noinline]] std::byte* atomic_base(const Op* op, Warp& warp, MemorySite& site,
-                                         std::uint32_t bytes) {
-  std::byte* const base = plan<kMasked, Form::any>(op, warp, site, bytes);
+[[gnu::noinline]] inline std::byte* atomic_base(const Op* op, Warp& warp, MemorySite& site,
+                                                std::uint32_t bytes) {
+  std::byte* const base = call_plan<true>(op, warp, site, bytes);
   return base != nullptr ? base : replan(op, warp, site, {AccessKind::atomic, bytes});
 }
 
-template <bool kMasked, typename F, typename FGlobal, typename Mem, typename Reg, int kVec>
+template <typename F, typename FGlobal, typename Mem, typename Reg, int kVec>
 const Op* atomic(const Op* op, Warp& warp) {
   MemorySite& site = warp.worker->sites.data()[op->site];
-  std::byte* base = atomic_base<kMasked>(op, warp, site, sizeof(Mem) * kVec);
+  std::byte* base = atomic_base(op, warp, site, sizeof(Mem) * kVec);
   if (base == nullptr) return nullptr;
   if (kVec == 1 && in_shared(op, site)) {  // vectors are rare: one path is enough
-    atomic_lanes<false, kMasked, F, Mem, Reg, 1>(op, warp, base, site);
+    atomic_lanes<false, F, Mem, Reg, 1>(op, warp, base, site);
   } else {
-    atomic_lanes<true, kMasked, FGlobal, Mem, Reg, kVec>(op, warp, base, site);
+    atomic_lanes<true, FGlobal, Mem, Reg, kVec>(op, warp, base, site);
   }
   return op + 1;
 }
@@ -85,7 +84,8 @@ const Op* atomic(const Op* op, Warp& warp) {
 /// happens outside shared memory where that differs.
 template <typename F, typename Mem, typename Reg, int kVec = 1, typename FGlobal = F>
 OpPair atomic_pair() {
-  return {&atomic<kFull, F, FGlobal, Mem, Reg, kVec>, &atomic<true, F, FGlobal, Mem, Reg, kVec>};
+  constexpr OpFn kRun = &atomic<F, FGlobal, Mem, Reg, kVec>;
+  return {kRun, kRun};
 }
 
 inline bool is_atomic(const ptx::Instruction& instruction) {

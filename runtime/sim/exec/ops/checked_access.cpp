@@ -177,9 +177,10 @@ template <bool kMasked>
   return fine;
 }
 
+/// One copy for all modes.
 template <bool kMasked>
-[[gnu::always_inline]] inline const Op* transfer(const Op* op, Warp& warp, BlockCheck& check,
-                                                 const CheckedOp& info, TouchMode mode) {
+[[gnu::noinline]] const Op* transfer(const Op* op, Warp& warp, BlockCheck& check,
+                                     const CheckedOp& info, TouchMode mode) {
   if (!kMasked && info.fixed && check_fixed(check, warp, op, info, mode))
     return info.full(op, warp);
   alignas(64) std::uint64_t address[kLanes];

@@ -27,179 +27,212 @@ struct Kept {
   }
 };
 
-/// Comparisons are ordered (false with NaN) or, in the ...u forms, true with NaN.
-template <Compare kCompare>
-struct Test {
-  template <typename T>
-  bool operator()(T a, T b) const {
-    switch (kCompare) {
-      case Compare::eq:
-        return a == b;
-      case Compare::ne:
-        return a < b || b < a;
-      case Compare::lt:
-      case Compare::lo:
-        return a < b;
-      case Compare::le:
-      case Compare::ls:
-        return a <= b;
-      case Compare::gt:
-      case Compare::hi:
-        return a > b;
-      case Compare::ge:
-      case Compare::hs:
-        return a >= b;
-      case Compare::equ:
-        return !(a < b || b < a);
-      case Compare::neu:
-        return a != b;
-      case Compare::ltu:
-        return !(a >= b);
-      case Compare::leu:
-        return !(a > b);
-      case Compare::gtu:
-        return !(a <= b);
-      case Compare::geu:
-        return !(a < b);
-      case Compare::num:
-        return a == a && b == b;
-      case Compare::nan:
-        return a != a || b != b;
-      default:
-        return false;
-    }
-  }
-};
+/// The comparisons that have a loop of their own. The others are one of these with its operands
+/// exchanged, its result inverted, or both; NaN compares as false before that.
+enum class Loop : std::uint8_t { equal, less, less_equal, apart, ordered };
+inline constexpr std::size_t kLoops = 5;
 
-template <Compare kCompare, typename T, typename Prepare>
-[[gnu::always_inline]] inline std::uint32_t test_lanes(const Op* op, Warp& warp) {
-  return compare_lanes(warp.reg<T>(op->a), warp.reg<T>(op->b),
-                       [](T a, T b) { return Test<kCompare>{}(Prepare{}(a), Prepare{}(b)); });
+template <Loop kLoop, typename T, typename Prepare>
+[[gnu::always_inline]] inline std::uint32_t test_lanes(const Op* op, const Warp& warp, bool swap) {
+  return compare_lanes(warp.reg<T>(swap ? op->b : op->a), warp.reg<T>(swap ? op->a : op->b),
+                       [](T x, T y) {
+                         const T a = Prepare{}(x), b = Prepare{}(y);
+                         switch (kLoop) {
+                           case Loop::equal:
+                             return a == b;
+                           case Loop::less:
+                             return a < b;
+                           case Loop::less_equal:
+                             return a <= b;
+                           case Loop::apart:
+                             return a < b || b < a;
+                           default:
+                             return a == a && b == b;
+                         }
+                       });
 }
+
+/// Op::flags: what to do with the lanes for which a loop holds.
+constexpr std::uint32_t kSwap = 1;       ///< the operands, before the loop
+constexpr std::uint32_t kInvert = 2;     ///< the result
+constexpr std::uint32_t kFloatOrQ = 4;   ///< set: writes 1.0f; setp: q is wanted
+constexpr std::uint32_t kBoolShift = 3;  ///< the BoolOp, 3 bits
+constexpr std::uint32_t kTestShift = 6;  ///< index of the loop in kTests
+
+/// p = test, for what is neither combined with a predicate nor wanted inverted in q.
+template <Loop kLoop, typename T, typename Prepare>
+const Op* setp_plain(const Op* op, Warp& warp) {
+  const std::uint32_t bits = test_lanes<kLoop, T, Prepare>(op, warp, (op->flags & kSwap) != 0);
+  warp.pred(op->d) = (op->flags & kInvert) != 0 ? ~bits : bits;
+  return op + 1;
+}
+
+using TestLanes = std::uint32_t (*)(const Op* op, const Warp& warp, bool swap);
 
 /// One copy of the loop for the rarer handlers.
-template <Compare kCompare, typename T, typename Prepare>
-[[gnu::noinline]] std::uint32_t call_test_lanes(const Op* op, Warp& warp) {
-  return test_lanes<kCompare, T, Prepare>(op, warp);
+template <Loop kLoop, typename T, typename Prepare>
+[[gnu::noinline]] std::uint32_t call_test_lanes(const Op* op, const Warp& warp, bool swap) {
+  return test_lanes<kLoop, T, Prepare>(op, warp, swap);
 }
 
-/// Which loop the rarer handlers call.
-using TestLanes = std::uint32_t (*)(const Op* op, Warp& warp);
+/// The loops of one type; integers need two of them, which tell no sign apart for equality.
+struct TypeTests {
+  TestLanes test[kLoops];
+  OpFn plain[kLoops];
+};
+template <typename T, typename Prepare>
+constexpr TypeTests float_tests() {
+  return {{call_test_lanes<Loop::equal, T, Prepare>, call_test_lanes<Loop::less, T, Prepare>,
+           call_test_lanes<Loop::less_equal, T, Prepare>, call_test_lanes<Loop::apart, T, Prepare>,
+           call_test_lanes<Loop::ordered, T, Prepare>},
+          {setp_plain<Loop::equal, T, Prepare>, setp_plain<Loop::less, T, Prepare>,
+           setp_plain<Loop::less_equal, T, Prepare>, setp_plain<Loop::apart, T, Prepare>,
+           setp_plain<Loop::ordered, T, Prepare>}};
+}
+template <typename T>
+constexpr TypeTests integer_tests() {
+  using U = std::make_unsigned_t<T>;
+  return {{call_test_lanes<Loop::equal, U, Kept>, call_test_lanes<Loop::less, T, Kept>, nullptr,
+           nullptr, nullptr},
+          {setp_plain<Loop::equal, U, Kept>, setp_plain<Loop::less, T, Kept>, nullptr, nullptr,
+           nullptr}};
+}
+constexpr TypeTests kTests[] = {
+    integer_tests<std::uint16_t>(), integer_tests<std::int16_t>(),  integer_tests<std::uint32_t>(),
+    integer_tests<std::int32_t>(),  integer_tests<std::uint64_t>(), integer_tests<std::int64_t>(),
+    float_tests<float, Kept>(),     float_tests<float, Flushed>(),  float_tests<double, Kept>()};
 
-std::uint32_t combine(BoolOp how, std::uint32_t bits, std::uint32_t with) {
-  switch (how) {
-    case BoolOp::and_:
-      return bits & with;
-    case BoolOp::or_:
-      return bits | with;
-    case BoolOp::xor_:
-      return bits ^ with;
+/// Position in kTests; -1 for types that are compared elsewhere.
+int type_index(ptx::Type type, bool flushes) {
+  using ptx::Type;
+  switch (type) {
+    case Type::b16:
+    case Type::u16:
+      return 0;
+    case Type::s16:
+      return 1;
+    case Type::b32:
+    case Type::u32:
+      return 2;
+    case Type::s32:
+      return 3;
+    case Type::b64:
+    case Type::u64:
+      return 4;
+    case Type::s64:
+      return 5;
+    case Type::f32:
+      return flushes ? 7 : 6;
+    case Type::f64:
+      return 8;
     default:
-      return bits;
+      return -1;
   }
 }
 
-/// p = test; q, where wanted, the opposite.
-template <bool kMasked, Compare kCompare, typename T, typename Prepare>
+/// The lanes for which the comparison holds, combined with predicate c; `q` gets the opposite.
+std::uint32_t test_and_combine(const Op* op, const Warp& warp, std::uint32_t* q) {
+  const std::uint32_t index = op->flags >> kTestShift;
+  std::uint32_t bits =
+      kTests[index / kLoops].test[index % kLoops](op, warp, (op->flags & kSwap) != 0);
+  if ((op->flags & kInvert) != 0) bits = ~bits;
+  *q = ~bits;
+  const auto how = static_cast<BoolOp>(op->flags >> kBoolShift & 7);
+  if (how == BoolOp::none) return bits;
+  const std::uint32_t with = warp.pred(op->c);
+  *q = combine(how, *q, with);
+  return combine(how, bits, with);
+}
+
+/// p = test BOOL c, q = !test BOOL c, for full warps too.
 const Op* setp(const Op* op, Warp& warp) {
-  write_predicate<kMasked>(warp, op->d, test_lanes<kCompare, T, Prepare>(op, warp));
+  std::uint32_t q = 0;
+  const std::uint32_t p = test_and_combine(op, warp, &q);
+  write_predicate<true>(warp, op->d, p);
+  if ((op->flags & kFloatOrQ) != 0) write_predicate<true>(warp, op->d2, q);
   return op + 1;
 }
 
-/// p = test BOOL c, q = !test BOOL c. Op::flags: 1 = q is wanted, above it the BoolOp.
-template <bool kMasked, TestLanes kTest>
-const Op* setp_both(const Op* op, Warp& warp) {
-  const std::uint32_t bits = kTest(op, warp);
-  const auto how = static_cast<BoolOp>(op->flags >> 1);
-  const std::uint32_t with = how == BoolOp::none ? 0 : warp.pred(op->c);
-  write_predicate<kMasked>(warp, op->d, combine(how, bits, with));
-  if ((op->flags & 1) != 0) write_predicate<kMasked>(warp, op->d2, combine(how, ~bits, with));
-  return op + 1;
-}
-
-/// d = all ones or 1.0f where the test holds, else 0. Op::flags: 1 = float, above it the BoolOp.
-template <bool kMasked, TestLanes kTest>
+/// d = all ones or 1.0f where the test holds, else 0; for full warps too.
 const Op* set(const Op* op, Warp& warp) {
-  const auto how = static_cast<BoolOp>(op->flags >> 1);
-  const std::uint32_t with = how == BoolOp::none ? 0 : warp.pred(op->c);
-  const std::uint32_t bits = combine(how, kTest(op, warp), with);
-  const std::uint32_t on = (op->flags & 1) != 0 ? 0x3f800000u : ~0u;
-  write_lanes<kMasked, std::uint32_t>(warp, op->d,
-                                      [=](int i) { return ((bits >> i) & 1) != 0 ? on : 0u; });
+  std::uint32_t q = 0;
+  const std::uint32_t bits = test_and_combine(op, warp, &q);
+  const std::uint32_t on = (op->flags & kFloatOrQ) != 0 ? 0x3f800000u : ~0u;
+  write_lanes<true, std::uint32_t>(warp, op->d,
+                                   [=](int i) { return ((bits >> i) & 1) != 0 ? on : 0u; });
   return op + 1;
 }
 
-template <Compare kCompare, typename T, typename Prepare>
-OpPair make_compare(const ptx::Instruction& inst) {
-  constexpr TestLanes kTest = call_test_lanes<kCompare, T, Prepare>;
-  const auto how = static_cast<std::uint32_t>(inst.modifiers.bool_op) << 1;
-  if (inst.row->handler == ptx::Handler::set) {
-    const bool to_float = inst.modifiers.type[0] == ptx::Type::f32;
-    return {set<kFull, kTest>, set<true, kTest>, how | (to_float ? 1u : 0u)};
-  }
-  const bool pair = inst.operands[0].kind == ptx::OperandKind::reg_pair;
-  if (!pair && how == 0)
-    return {setp<kFull, kCompare, T, Prepare>, setp<true, kCompare, T, Prepare>};
-  return {setp_both<kFull, kTest>, setp_both<true, kTest>, how | (pair ? 1u : 0u)};
-}
-
-template <typename T, typename Prepare = Kept>
-OpPair compare_integers(const ptx::Instruction& inst) {
-  switch (inst.modifiers.compare) {
+/// Which loop a comparison needs and how; null pointer for what is no comparison of this type.
+struct Choice {
+  bool exists = true;
+  Loop loop = Loop::equal;
+  std::uint32_t flags = 0;
+};
+Choice choose(Compare compare, bool is_float) {
+  const Choice none{false};
+  switch (compare) {
     case Compare::eq:
-      return make_compare<Compare::eq, T, Prepare>(inst);
+      return {true, Loop::equal, 0};
     case Compare::ne:
-      return make_compare<Compare::neu, T, Prepare>(inst);
+      return is_float ? Choice{true, Loop::apart, 0} : Choice{true, Loop::equal, kInvert};
     case Compare::lt:
     case Compare::lo:
-      return make_compare<Compare::lt, T, Prepare>(inst);
-    case Compare::le:
-    case Compare::ls:
-      return make_compare<Compare::le, T, Prepare>(inst);
+      return {true, Loop::less, 0};
     case Compare::gt:
     case Compare::hi:
-      return make_compare<Compare::gt, T, Prepare>(inst);
+      return {true, Loop::less, kSwap};
+    case Compare::le:
+    case Compare::ls:
+      return is_float ? Choice{true, Loop::less_equal, 0}
+                      : Choice{true, Loop::less, kSwap | kInvert};
     case Compare::ge:
     case Compare::hs:
-      return make_compare<Compare::ge, T, Prepare>(inst);
+      return is_float ? Choice{true, Loop::less_equal, kSwap} : Choice{true, Loop::less, kInvert};
     default:
-      return {};
+      break;
   }
-}
-
-template <typename T, typename Prepare>
-OpPair compare_floats(const ptx::Instruction& inst) {
-  switch (inst.modifiers.compare) {
-    case Compare::ne:
-      return make_compare<Compare::ne, T, Prepare>(inst);
+  if (!is_float) return none;
+  switch (compare) {
     case Compare::equ:
-      return make_compare<Compare::equ, T, Prepare>(inst);
+      return {true, Loop::apart, kInvert};
     case Compare::neu:
-      return make_compare<Compare::neu, T, Prepare>(inst);
+      return {true, Loop::equal, kInvert};
     case Compare::ltu:
-      return make_compare<Compare::ltu, T, Prepare>(inst);
+      return {true, Loop::less_equal, kSwap | kInvert};
     case Compare::leu:
-      return make_compare<Compare::leu, T, Prepare>(inst);
+      return {true, Loop::less, kSwap | kInvert};
     case Compare::gtu:
-      return make_compare<Compare::gtu, T, Prepare>(inst);
+      return {true, Loop::less_equal, kInvert};
     case Compare::geu:
-      return make_compare<Compare::geu, T, Prepare>(inst);
+      return {true, Loop::less, kInvert};
     case Compare::num:
-      return make_compare<Compare::num, T, Prepare>(inst);
+      return {true, Loop::ordered, 0};
     case Compare::nan:
-      return make_compare<Compare::nan, T, Prepare>(inst);
+      return {true, Loop::ordered, kInvert};
     default:
-      return compare_integers<T, Prepare>(inst);
+      return none;
   }
 }
 
 OpPair select_test(const ptx::Instruction& inst, ptx::Type type) {
-  if (type == ptx::Type::f64) return compare_floats<double, Kept>(inst);
-  if (type == ptx::Type::f32) {
-    return inst.modifiers.ftz ? compare_floats<float, Flushed>(inst)
-                              : compare_floats<float, Kept>(inst);
-  }
-  return by_integer(type, [&]<typename T>() { return compare_integers<T>(inst); });
+  const ptx::Modifiers& mods = inst.modifiers;
+  const int row = type_index(type, mods.ftz);
+  if (row < 0) return {};
+  const Choice choice = choose(mods.compare, type == ptx::Type::f32 || type == ptx::Type::f64);
+  if (!choice.exists) return {};
+  const auto loop = static_cast<std::size_t>(choice.loop);
+  const bool is_set = inst.row->handler == ptx::Handler::set;
+  const bool extra =
+      is_set ? mods.type[0] == ptx::Type::f32 : inst.operands[0].kind == ptx::OperandKind::reg_pair;
+  const std::uint32_t flags =
+      choice.flags | (extra ? kFloatOrQ : 0u) |
+      static_cast<std::uint32_t>(mods.bool_op) << kBoolShift |
+      static_cast<std::uint32_t>(static_cast<std::size_t>(row) * kLoops + loop) << kTestShift;
+  if (is_set) return {set, set, flags};
+  const bool is_plain = !extra && mods.bool_op == BoolOp::none;
+  const TypeTests& tests = kTests[static_cast<std::size_t>(row)];
+  return {is_plain && !kFull ? tests.plain[loop] : setp, setp, flags};
 }
 
 template <bool kMasked, typename T>

@@ -136,12 +136,11 @@ std::uint64_t narrow_nan(double x, Type type) {
 }
 
 /// The rarer forms, lane by lane; Op::flags is a ConvertFlags.
-template <bool kMasked>
 const Op* convert_any(const Op* op, Warp& warp) {
   const ConvertFlags flags(op->flags);
   const bool flushes_input = flags.flushes() && flags.result() != Type::f16;
   const bool keeps_nan = flags.source() == Type::f64;
-  for_active<kMasked>(warp, [&](int i) {
+  for_active<true>(warp, [&](int i) {
     double x = load_floating(warp, op->a, flags.source(), flushes_input, i);
     if (flags.saturates()) x = to_unit(x);
     std::uint64_t bits = encode_floating(x, flags.result(), flags.rounding(), flags.finish());
@@ -171,7 +170,7 @@ OpPair select_convert_floating(const ptx::Instruction& inst, const OperandWidths
   const Type to = mods.type[0];
   if (!is_floating(to) || !is_floating(mods.type[1])) return {};
   if (!is_common(mods)) {
-    return {convert_any<false>, convert_any<true>, ConvertFlags::make(inst, widths)};
+    return {convert_any, convert_any, ConvertFlags::make(inst, widths)};
   }
   switch (to) {
     case Type::f16:

@@ -92,10 +92,9 @@ std::uint64_t one_of(ptx::Type type) {
 }
 
 /// Every type and rounding, lane by lane; Op::flags is a ConvertFlags.
-template <bool kMasked>
 const Op* convert_any(const Op* op, Warp& warp) {
   const ConvertFlags flags(op->flags);
-  for_active<kMasked>(warp, [&](int i) {
+  for_active<true>(warp, [&](int i) {
     const std::uint64_t raw = load_lane(warp, op->a, flags.source_bytes(), i);
     const std::uint64_t value = extend(raw, flags.source_bits(), flags.source_signed());
     const bool negative = flags.source_signed() && static_cast<std::int64_t>(value) < 0;
@@ -122,7 +121,7 @@ OpPair select_convert_from_integer(const ptx::Instruction& inst, const OperandWi
   if (single_or_double && mods.rounding == ptx::Rounding::rn && !mods.sat) {
     return select_nearest(from, to, widths[1]);
   }
-  return {convert_any<false>, convert_any<true>, ConvertFlags::make(inst, widths)};
+  return {convert_any, convert_any, ConvertFlags::make(inst, widths)};
 }
 
 }  // namespace kernwright::sim::KW_SIM_NS

@@ -78,10 +78,9 @@ std::uint64_t saturate(std::uint64_t value, bool from_signed, int to_bits, bool 
 }
 
 /// Every pair of types and widths, lane by lane; Op::flags is a ConvertFlags.
-template <bool kMasked>
 const Op* convert_any(const Op* op, Warp& warp) {
   const ConvertFlags flags(op->flags);
-  for_active<kMasked>(warp, [&](int i) {
+  for_active<true>(warp, [&](int i) {
     const std::uint64_t raw = load_lane(warp, op->a, flags.source_bytes(), i);
     std::uint64_t value = extend(raw, flags.source_bits(), flags.source_signed());
     if (flags.saturates()) {
@@ -94,7 +93,6 @@ const Op* convert_any(const Op* op, Warp& warp) {
 }
 
 /// Op::flags: bits of one part, bit 8 = parts are signed, bit 9 = a third operand moves up.
-template <bool kMasked>
 const Op* pack(const Op* op, Warp& warp) {
   const int bits = static_cast<int>(op->flags & 0xff);
   const bool is_signed = (op->flags >> 8 & 1) != 0;
@@ -108,7 +106,7 @@ const Op* pack(const Op* op, Warp& warp) {
     return static_cast<std::uint32_t>(saturate(wide, true, bits, is_signed)) & mask;
   };
   auto* d = warp.reg<std::uint32_t>(op->d);
-  for_active<kMasked>(warp, [=](int i) {
+  for_active<true>(warp, [=](int i) {
     const std::uint32_t pair = part(a[i]) << bits | part(b[i]);
     d[i] = chained ? c[i] << (2 * bits) | pair : pair;
   });
@@ -126,13 +124,13 @@ OpPair select_convert_integers(const ptx::Instruction& inst, const OperandWidths
     const bool chained = inst.operands.size() == 4;
     const std::uint32_t flags =
         static_cast<std::uint32_t>(to.bits) | (to.is_signed ? 256u : 0u) | (chained ? 512u : 0u);
-    return {pack<false>, pack<true>, flags};
+    return {pack, pack, flags};
   }
   if (to.bits == 0 || from.bits == 0) return {};
   const int wide = widths[0] * 8;
   const bool twice = to.bits > from.bits && wide > to.bits && from.is_signed && !to.is_signed;
   if (mods.sat || twice) {
-    return {convert_any<false>, convert_any<true>, ConvertFlags::make(inst, widths)};
+    return {convert_any, convert_any, ConvertFlags::make(inst, widths)};
   }
   const bool narrows = to.bits <= from.bits;
   const int bits = narrows ? to.bits : from.bits;

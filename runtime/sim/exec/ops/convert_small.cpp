@@ -34,13 +34,12 @@ std::uint64_t encode_element(double x, Type packed, Rounding mode, numeric::Fini
 }
 
 /// Any packed pair from two floats; Op::flags is a ConvertFlags.
-template <bool kMasked>
 const Op* pack_pair(const Op* op, Warp& warp) {
   const ConvertFlags flags(op->flags);
   const int bits = ptx::bits(flags.result()) / 2;
   const auto* a = warp.reg<float>(op->a);
   const auto* b = warp.reg<float>(op->b);
-  for_active<kMasked>(warp, [&](int i) {
+  for_active<true>(warp, [&](int i) {
     const auto element = [&](float x) {
       return encode_element(x, flags.result(), flags.rounding(), flags.finish());
     };
@@ -50,11 +49,10 @@ const Op* pack_pair(const Op* op, Warp& warp) {
 }
 
 /// e4m3x2 and e5m2x2 from f16x2.
-template <bool kMasked>
 const Op* narrow_pair(const Op* op, Warp& warp) {
   const ConvertFlags flags(op->flags);
   const auto* a = warp.reg<std::uint32_t>(op->a);
-  for_active<kMasked>(warp, [&](int i) {
+  for_active<true>(warp, [&](int i) {
     const auto element = [&](std::uint32_t half) {
       const double x = numeric::f16_to_f32(static_cast<std::uint16_t>(half));
       return encode_element(x, flags.result(), flags.rounding(), flags.finish());
@@ -65,11 +63,10 @@ const Op* narrow_pair(const Op* op, Warp& warp) {
 }
 
 /// f16x2 from e4m3x2 and e5m2x2.
-template <bool kMasked>
 const Op* widen_pair(const Op* op, Warp& warp) {
   const ConvertFlags flags(op->flags);
   const auto* a = warp.reg<std::uint16_t>(op->a);
-  for_active<kMasked>(warp, [&](int i) {
+  for_active<true>(warp, [&](int i) {
     const auto element = [&](unsigned byte) {
       const double x = flags.source() == Type::e4m3x2 ? numeric::decode<numeric::E4M3>(byte)
                                                       : numeric::decode<numeric::E5M2>(byte);
@@ -94,11 +91,10 @@ struct ToFiniteTf32 {
   }
 };
 
-template <bool kMasked>
 const Op* tf32_any(const Op* op, Warp& warp) {
   const ConvertFlags flags(op->flags);
   const auto* a = warp.reg<float>(op->a);
-  for_active<kMasked>(warp, [&](int i) {
+  for_active<true>(warp, [&](int i) {
     store_lane(warp, op->d, 4, i,
                encode_floating(a[i], Type::tf32, flags.rounding(), flags.finish()));
   });
@@ -119,18 +115,18 @@ OpPair select_convert_small(const ptx::Instruction& inst, const OperandWidths& w
       if (plain && mods.rounding == Rounding::rna)
         return unary_pair<ToTf32, std::uint32_t, float>();
       if (mods.rounding == Rounding::rna) return unary_pair<ToFiniteTf32, std::uint32_t, float>();
-      return {tf32_any<false>, tf32_any<true>, flags};
+      return {tf32_any, tf32_any, flags};
     case Type::f16x2:
-      if (mods.type[1] != Type::f32) return {widen_pair<false>, widen_pair<true>, flags};
+      if (mods.type[1] != Type::f32) return {widen_pair, widen_pair, flags};
       if (nearest) return binary_pair<PackNearest<false>, std::uint32_t, float>();
-      return {pack_pair<false>, pack_pair<true>, flags};
+      return {pack_pair, pack_pair, flags};
     case Type::bf16x2:
       if (nearest) return binary_pair<PackNearest<true>, std::uint32_t, float>();
-      return {pack_pair<false>, pack_pair<true>, flags};
+      return {pack_pair, pack_pair, flags};
     case Type::e4m3x2:
     case Type::e5m2x2:
-      if (from_pair) return {narrow_pair<false>, narrow_pair<true>, flags};
-      return {pack_pair<false>, pack_pair<true>, flags};
+      if (from_pair) return {narrow_pair, narrow_pair, flags};
+      return {pack_pair, pack_pair, flags};
     default:
       return {};
   }

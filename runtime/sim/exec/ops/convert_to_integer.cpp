@@ -84,11 +84,10 @@ std::uint64_t integer_lane(double x, ptx::Type to, bool from_double) {
 }
 
 /// Every pair of types, lane by lane (a double holds each source exactly). Op::flags: ConvertFlags.
-template <bool kMasked>
 const Op* convert_any(const Op* op, Warp& warp) {
   const ConvertFlags flags(op->flags);
   const bool from_double = flags.source() == ptx::Type::f64;
-  for_active<kMasked>(warp, [&](int i) {
+  for_active<true>(warp, [&](int i) {
     const double x = load_floating(warp, op->a, flags.source(), flags.flushes(), i);
     const double rounded = round_lane(x, flags.rounding());
     store_lane(warp, op->d, flags.result_bytes(), i,
@@ -113,7 +112,7 @@ OpPair select_convert_to_integer(const ptx::Instruction& inst, const OperandWidt
     fast = select_fast<double>(to, widths[0], mods.rounding);
   }
   if (fast.full != nullptr) return fast;
-  return {convert_any<false>, convert_any<true>, ConvertFlags::make(inst, widths)};
+  return {convert_any, convert_any, ConvertFlags::make(inst, widths)};
 }
 
 }  // namespace kernwright::sim::KW_SIM_NS

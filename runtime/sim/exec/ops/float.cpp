@@ -133,16 +133,16 @@ struct Extremum {
 template <bool kMax>
 OpPair select_extremum(const ptx::Modifiers& mods) {
   if (mods.nan) {
-    return mods.xorsign_abs ? by_float<Extremum<kMax, true, true>, 2>(mods)
-                            : by_float<Extremum<kMax, true, false>, 2>(mods);
+    return mods.xorsign_abs ? by_float_type<Extremum<kMax, true, true>, 2>(mods)
+                            : by_float_type<Extremum<kMax, true, false>, 2>(mods);
   }
-  return mods.xorsign_abs ? by_float<Extremum<kMax, false, true>, 2>(mods)
+  return mods.xorsign_abs ? by_float_type<Extremum<kMax, false, true>, 2>(mods)
                           : by_float<Extremum<kMax, false, false>, 2>(mods);
 }
 
 /// abs, neg and copysign: they touch the sign alone.
 template <typename F>
-struct Flushing {
+struct FlushingFirst {
   template <typename... T>
   auto operator()(T... x) const {
     return F{}(flush(x)...);
@@ -152,7 +152,7 @@ template <typename F, int kInputs>
 OpPair sign_pair(const ptx::Modifiers& mods) {
   if constexpr (kInputs == 1) {
     if (mods.type[0] == ptx::Type::f64) return unary_pair<F, double>();
-    return mods.ftz ? unary_pair<Flushing<F>, float>() : unary_pair<F, float>();
+    return mods.ftz ? unary_pair<FlushingFirst<F>, float>() : unary_pair<F, float>();
   } else {
     if (mods.type[0] == ptx::Type::f64) return binary_pair<F, double>();
     return binary_pair<F, float>();
@@ -161,13 +161,13 @@ OpPair sign_pair(const ptx::Modifiers& mods) {
 
 enum class Property : std::uint8_t { finite = 1, infinite, number, notanumber, normal, subnormal };
 
-template <Property kProperty, typename T>
-bool has_property(BitsOf<T> bits) {
+template <typename T>
+bool has_property(Property property, BitsOf<T> bits) {
   constexpr int kMantissa = sizeof(T) == 8 ? 52 : 23;
   constexpr BitsOf<T> kInfinity =
       (BitsOf<T>{1} << (8 * sizeof(T) - 1)) - (BitsOf<T>{1} << kMantissa);
   const BitsOf<T> magnitude = bits & ~kSign<T>;
-  switch (kProperty) {
+  switch (property) {
     case Property::finite:
       return magnitude < kInfinity;
     case Property::infinite:
@@ -183,33 +183,25 @@ bool has_property(BitsOf<T> bits) {
   }
 }
 
-template <bool kMasked, Property kProperty, typename T>
+/// Op::flags is the Property. For full warps too.
+template <typename T>
 const Op* testp(const Op* op, Warp& warp) {
   const auto* a = warp.reg<BitsOf<T>>(op->a);
-  write_predicate<kMasked>(warp, op->d, compare_lanes(a, a, [](BitsOf<T> x, BitsOf<T>) {
-                             return has_property<kProperty, T>(x);
-                           }));
+  std::uint32_t bits = 0;
+  for (int i = 0; i < kLanes; ++i) {
+    const bool holds = has_property<T>(static_cast<Property>(op->flags), a[i]);
+    bits |= static_cast<std::uint32_t>(holds) << i;
+  }
+  write_predicate<true>(warp, op->d, bits);
   return op + 1;
 }
 
 template <typename T>
 OpPair select_testp(std::uint8_t property) {
-  switch (static_cast<Property>(property)) {
-    case Property::finite:
-      return {testp<false, Property::finite, T>, testp<true, Property::finite, T>};
-    case Property::infinite:
-      return {testp<false, Property::infinite, T>, testp<true, Property::infinite, T>};
-    case Property::number:
-      return {testp<false, Property::number, T>, testp<true, Property::number, T>};
-    case Property::notanumber:
-      return {testp<false, Property::notanumber, T>, testp<true, Property::notanumber, T>};
-    case Property::normal:
-      return {testp<false, Property::normal, T>, testp<true, Property::normal, T>};
-    case Property::subnormal:
-      return {testp<false, Property::subnormal, T>, testp<true, Property::subnormal, T>};
-    default:
-      return {};
-  }
+  if (property < static_cast<std::uint8_t>(Property::finite) ||
+      property > static_cast<std::uint8_t>(Property::subnormal))
+    return {};
+  return {testp<T>, testp<T>, property};
 }
 
 }  // namespace
@@ -234,11 +226,12 @@ OpPair select_float(const ptx::Instruction& inst, const OperandWidths&) {
       return by_float<Fused, 3>(mods);
     // The approximate and full-range single-precision forms are correctly rounded here.
     case Handler::div:
-      return mods.approx ? by_float<DivideApproximately, 2>(mods) : by_float<Divide, 2>(mods);
+      return mods.approx ? by_float_type<DivideApproximately, 2>(mods)
+                         : by_float_type<Divide, 2>(mods);
     case Handler::rcp:
-      return type == ptx::Type::f64 && mods.approx ? OpPair{} : by_float<Reciprocal, 1>(mods);
+      return type == ptx::Type::f64 && mods.approx ? OpPair{} : by_float_type<Reciprocal, 1>(mods);
     case Handler::sqrt:
-      return by_float<SquareRoot, 1>(mods);
+      return by_float_type<SquareRoot, 1>(mods);
     case Handler::min:
       return select_extremum<false>(mods);
     case Handler::max:

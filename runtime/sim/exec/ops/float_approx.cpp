@@ -155,14 +155,14 @@ OpPair select_float_approx(const ptx::Instruction& inst, const OperandWidths&) {
     case Handler::lg2:
       return by_float<Log2, 1>(mods);
     case Handler::sin:
-      return by_float<Circular<0>, 1>(mods);
+      return by_float_type<Circular<0>, 1>(mods);
     case Handler::cos:
-      return by_float<Circular<1>, 1>(mods);
+      return by_float_type<Circular<1>, 1>(mods);
     case Handler::tanh:
-      return by_float<HyperbolicTangent, 1>(mods);
+      return by_float_type<HyperbolicTangent, 1>(mods);
     case Handler::rsqrt:
       if (type == ptx::Type::f64 && mods.ftz) return unary_pair<Seed<true>, double>();
-      return by_float<ReciprocalRoot, 1>(mods);
+      return by_float_type<ReciprocalRoot, 1>(mods);
     case Handler::rcp:
       return type == ptx::Type::f64 ? unary_pair<Seed<false>, double>() : OpPair{};
     default:

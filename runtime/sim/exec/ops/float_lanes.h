@@ -69,20 +69,12 @@ inline double flush_result(double result, T...) {
   return result;
 }
 
-/// Wraps a functor with the modifiers of a single-precision instruction, all but the form of NaN.
-template <typename F, bool kFlush, bool kSaturate>
-struct WithModifiers {
+/// A functor with .ftz.
+template <typename F>
+struct Flushing {
   template <typename... T>
   auto operator()(T... x) const {
-    if constexpr (kFlush) return finish(flush_result<F>(F{}(flush(x)...), flush(x)...));
-    return finish(F{}(x...));
-  }
-
- private:
-  template <typename T>
-  static T finish(T result) {
-    if constexpr (kSaturate) return clamp_unit(result);
-    return result;
+    return flush_result<F>(F{}(flush(x)...), flush(x)...);
   }
 };
 
@@ -104,47 +96,88 @@ inline bool any_nan(const float* d) {
 
 /// Gives the NaNs among the lanes that were just written their one form. Beside the result's way,
 /// so that an instruction which waits for it does not wait for the check.
-template <bool kMasked>
-inline void canonical_lanes(const Warp& warp, float* d) {
-  if (!any_nan(d)) [[likely]]
-    return;
-  for_active<kMasked>(warp, [=](int i) { d[i] = canonical(d[i]); });
+[[gnu::noinline]] inline const Op* make_canonical(const Op* op, const Warp& warp) {
+  float* const d = warp.reg<float>(op->d);
+  for (int i = 0; i < kLanes; ++i) d[i] = canonical(d[i]);
+  return op + 1;
 }
-template <bool kMasked>
-inline void canonical_lanes(const Warp&, double*) {}
+
+/// The last step of a handler: a call in its place, so that the usual way needs no stack.
+template <typename T>
+[[gnu::always_inline]] inline const Op* finish_float(const Op* op, const Warp& warp) {
+  if constexpr (sizeof(T) == sizeof(float)) {
+    if (any_nan(warp.reg<float>(op->d))) [[unlikely]]
+      return make_canonical(op, warp);
+  }
+  return op + 1;
+}
 
 /// d = f(a, b, c), as many of them as f takes.
-template <bool kMasked, typename F, int kInputs, typename T>
+template <typename F, int kInputs, typename T>
 const Op* float_op(const Op* op, Warp& warp) {
   const T* a = warp.reg<T>(op->a);
   const T* b = warp.reg<T>(op->b);
   const T* c = warp.reg<T>(op->c);
-  write_lanes<kMasked, T>(warp, op->d, [=](int i) {
+  write_lanes<false, T>(warp, op->d, [=](int i) {
     if constexpr (kInputs == 1) return F{}(a[i]);
     if constexpr (kInputs == 2) return F{}(a[i], b[i]);
     if constexpr (kInputs == 3) return F{}(a[i], b[i], c[i]);
   });
-  canonical_lanes<kMasked>(warp, warp.reg<T>(op->d));
-  return op + 1;
+  return finish_float<T>(op, warp);
 }
 
 template <typename F, int kInputs, typename T>
 OpPair float_pair() {
-  return {float_op<kFull, F, kInputs, T>, float_op<true, F, kInputs, T>};
+  return restored_pair<float_op<F, kInputs, T>, T>();
+}
+
+/// Op::flags of single-precision handlers that read their modifiers at run time.
+inline constexpr std::uint32_t kFlushes = 1, kSaturates = 2;
+
+template <typename F, int kInputs>
+const Op* modified_op(const Op* op, Warp& warp) {
+  const float* a = warp.reg<float>(op->a);
+  const float* b = warp.reg<float>(op->b);
+  const float* c = warp.reg<float>(op->c);
+  const bool flushes = (op->flags & kFlushes) != 0, saturates = (op->flags & kSaturates) != 0;
+  const auto input = [=](float x) { return flushes ? flush(x) : x; };
+  write_lanes<false, float>(warp, op->d, [=](int i) {
+    const auto run = [=](auto... x) {
+      const float result = F{}(x...);
+      return flushes ? flush_result<F>(result, x...) : result;
+    };
+    float r;
+    if constexpr (kInputs == 1) r = run(input(a[i]));
+    if constexpr (kInputs == 2) r = run(input(a[i]), input(b[i]));
+    if constexpr (kInputs == 3) r = run(input(a[i]), input(b[i]), input(c[i]));
+    return saturates ? clamp_unit(r) : r;
+  });
+  return finish_float<float>(op, warp);
 }
 
 template <typename F, int kInputs>
+OpPair modified_pair(const ptx::Modifiers& mods) {
+  return restored_pair<modified_op<F, kInputs>, float>((mods.ftz ? kFlushes : 0) |
+                                                       (mods.sat ? kSaturates : 0));
+}
+
+/// Functions that cost much more than their modifiers: one loop for all of them.
+template <typename F, int kInputs>
+OpPair by_float_type(const ptx::Modifiers& mods) {
+  if (mods.type[0] == ptx::Type::f64) return float_pair<F, kInputs, double>();
+  return mods.type[0] == ptx::Type::f32 ? modified_pair<F, kInputs>(mods) : OpPair{};
+}
+
+/// Functions of which the common forms have loops of their own.
+template <typename F, int kInputs>
 OpPair by_float(const ptx::Modifiers& mods) {
-  if (mods.type[0] == ptx::Type::f64) {
-    return float_pair<WithModifiers<F, false, false>, kInputs, double>();
-  }
+  if (mods.type[0] == ptx::Type::f64) return float_pair<F, kInputs, double>();
   if (mods.type[0] != ptx::Type::f32) return {};
-  if (mods.ftz) {
-    return mods.sat ? float_pair<WithModifiers<F, true, true>, kInputs, float>()
-                    : float_pair<WithModifiers<F, true, false>, kInputs, float>();
-  }
-  return mods.sat ? float_pair<WithModifiers<F, false, true>, kInputs, float>()
-                  : float_pair<WithModifiers<F, false, false>, kInputs, float>();
+#ifndef KW_SIM_SMALL
+  if (!mods.sat)
+    return mods.ftz ? float_pair<Flushing<F>, kInputs, float>() : float_pair<F, kInputs, float>();
+#endif
+  return modified_pair<F, kInputs>(mods);
 }
 
 }  // namespace kernwright::sim::KW_SIM_NS

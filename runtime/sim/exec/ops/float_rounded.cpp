@@ -80,7 +80,7 @@ struct SquareRoot {
 constexpr std::uint32_t kFlushFlag = 1u << 16, kSaturateFlag = 1u << 17;
 
 /// Op::flags: the host's rounding mode, kFlushFlag, kSaturateFlag.
-template <bool kMasked, typename F, typename T>
+template <typename F, typename T>
 const Op* rounded(const Op* op, Warp& warp) {
   const T* a = warp.reg<T>(op->a);
   const T* b = warp.reg<T>(op->b);
@@ -89,14 +89,14 @@ const Op* rounded(const Op* op, Warp& warp) {
   const bool flushes = (op->flags & kFlushFlag) != 0, saturates = (op->flags & kSaturateFlag) != 0;
   {
     const RoundingScope scope(static_cast<int>(op->flags & 0xffff));
-    write_lanes<kMasked, T>(warp, op->d, [=](int i) {
+    write_lanes<false, T>(warp, op->d, [=](int i) {
       if (!flushes) return F{}(a[i], b[i], c[i]);
       const T x = flush(a[i]), y = flush(b[i]), z = flush(c[i]);
       return flush_result<F>(F{}(x, y, z), x, y, z);
     });
   }
-  write_lanes<kMasked, T>(warp, op->d,
-                          [=](int i) { return saturates ? clamp_unit(d[i]) : canonical(d[i]); });
+  write_lanes<false, T>(warp, op->d,
+                        [=](int i) { return saturates ? clamp_unit(d[i]) : canonical(d[i]); });
   return op + 1;
 }
 
@@ -104,9 +104,9 @@ template <typename F>
 OpPair rounded_pair(const ptx::Modifiers& mods) {
   OpPair pair;
   if (mods.type[0] == ptx::Type::f64) {
-    pair = {rounded<false, F, double>, rounded<true, F, double>};
+    pair = restored_pair<rounded<F, double>, double>();
   } else {
-    pair = {rounded<false, F, float>, rounded<true, F, float>};
+    pair = restored_pair<rounded<F, float>, float>();
   }
   int mode = FE_TOWARDZERO;
   if (mods.rounding == ptx::Rounding::rm) mode = FE_DOWNWARD;

@@ -1,4 +1,7 @@
 // add, sub, mul, fma, abs and neg of f16 and bf16, rounded once.
+//
+// Halves are widened, computed and narrowed a row of lanes at a time, by functions that all
+// instructions share.
 #include "sim/exec/ops/half_lanes.h"
 
 namespace kernwright::sim::KW_SIM_NS {
@@ -7,20 +10,61 @@ OpPair select_half(const ptx::Instruction& inst, const OperandWidths& widths);
 
 namespace {
 
-enum class After { nothing, saturate, relu };
+struct alignas(64) Row {
+  float lane[kLanes];
+};
+
+template <typename Format>
+[[gnu::noinline]] void read_row(Row& row, const Half* from, bool flushes) {
+  alignas(64) Half halves[kLanes];
+  for (int i = 0; i < kLanes; ++i) halves[i] = flushes ? Format::flush(from[i]) : from[i];
+#if defined(__F16C__)
+  if constexpr (!Format::kIsBrain) {
+    for (int i = 0; i < kLanes; i += 8)
+      _mm256_store_ps(
+          row.lane + i,
+          _mm256_cvtph_ps(_mm_load_si128(reinterpret_cast<const __m128i*>(halves + i))));
+    return;
+  }
+#endif
+  for (int i = 0; i < kLanes; ++i) row.lane[i] = Format::read(halves[i]);
+}
 
 /// .sat: to [0, 1], NaN gives 0. .relu: negative numbers and -0 give +0, NaN stays.
-template <After kAfter, typename T>
-[[gnu::always_inline]] inline T finish(T x) {
-  if constexpr (kAfter == After::saturate) {
-    const T low = x > T{0} ? x : T{0};
-    return low < T{1} ? low : T{1};
+template <typename T>
+[[gnu::always_inline]] inline T finish(T x, bool saturates, bool relu) {
+  const T low = x > T{0} ? x : T{0};
+  const T unit = low < T{1} ? low : T{1};
+  const T clipped = x != x ? x : low;
+  return saturates ? unit : relu ? clipped : x;
+}
+
+/// Rounds to the half. Takes Op::flags.
+template <typename Format>
+[[gnu::noinline]] void write_row(Half* to, Row& row, std::uint32_t flags) {
+  const bool flushes = (flags & kHalfFlushes) != 0;
+  if ((flags & (kHalfSaturates | kHalfRelu)) != 0) {
+    const bool saturates = (flags & kHalfSaturates) != 0;
+    for (float& x : row.lane) x = finish(x, saturates, !saturates);
   }
-  if constexpr (kAfter == After::relu) {
-    const T clipped = x > T{0} ? x : T{0};
-    return x != x ? x : clipped;
+#if defined(__F16C__)
+  if constexpr (!Format::kIsBrain) {
+    for (int i = 0; i < kLanes; i += 8) {
+      const __m256 x = _mm256_load_ps(row.lane + i);
+      // The upper bits of this NaN are the half's one NaN.
+      const __m256 nan = _mm256_castsi256_ps(_mm256_set1_epi32(0x7fffffff));
+      const __m256 one_nan = _mm256_blendv_ps(x, nan, _mm256_cmp_ps(x, x, _CMP_UNORD_Q));
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i),
+                       _mm256_cvtps_ph(one_nan, _MM_FROUND_TO_NEAREST_INT));
+    }
+  } else {
+    for (int i = 0; i < kLanes; ++i) to[i] = Format::write(row.lane[i]);
   }
-  return x;
+#else
+  for (int i = 0; i < kLanes; ++i) to[i] = Format::write(row.lane[i]);
+#endif
+  if (flushes)
+    for (int i = 0; i < kLanes; ++i) to[i] = Format::flush(to[i]);
 }
 
 struct Add {
@@ -32,47 +76,66 @@ struct Subtract {
 struct Multiply {
   static float run(float a, float b) { return a * b; }
 };
-/// The product is exact in double and the sum rounded to odd: the half gets the only rounding.
-struct Fused {
-  static double run(float a, float b, float c) {
-    return numeric::fused_to_odd(double{a}, double{b}, double{c});
-  }
-};
 
-template <typename F, typename Format, bool kFlush, After kAfter>
-struct Arithmetic {
-  template <typename... Halves>
-  [[gnu::always_inline]] static Half run(Halves... x) {
-    const auto exact = F::run(Format::read(kFlush ? Format::flush(x) : x)...);
-    const Half result = Format::write(finish<kAfter>(exact));
-    return kFlush ? Format::flush(result) : result;
+template <typename F, typename Format>
+const Op* arithmetic(const Op* op, Warp& warp) {
+  const bool flushes = (op->flags & kHalfFlushes) != 0;
+  const auto count = static_cast<int>(op->flags & kHalfCount);
+  for (int i = 0; i < count; i += kLanes) {
+    Row a, b;
+    read_row<Format>(a, warp.reg<Half>(op->a) + i, flushes);
+    read_row<Format>(b, warp.reg<Half>(op->b) + i, flushes);
+    for (int k = 0; k < kLanes; ++k) a.lane[k] = F::run(a.lane[k], b.lane[k]);
+    write_row<Format>(warp.reg<Half>(op->d) + i, a, op->flags);
   }
-};
-
-template <typename F, int kInputs, typename Format, bool kFlush>
-OpPair by_finish(const ptx::Modifiers& mods) {
-  const ptx::Type type = mods.type[0];
-  if constexpr (kInputs == 3) {
-    if (mods.relu) return half_pair<Arithmetic<F, Format, kFlush, After::relu>, kInputs>(type);
-  }
-  if constexpr (!Format::kIsBrain) {
-    if (mods.sat) return half_pair<Arithmetic<F, Format, kFlush, After::saturate>, kInputs>(type);
-  }
-  return half_pair<Arithmetic<F, Format, kFlush, After::nothing>, kInputs>(type);
+  return op + 1;
 }
 
-template <typename F, int kInputs>
-OpPair arithmetic(const ptx::Modifiers& mods) {
-  if (is_brain(mods.type[0])) return by_finish<F, kInputs, Brain16, false>(mods);
-  return mods.ftz ? by_finish<F, kInputs, Binary16, true>(mods)
-                  : by_finish<F, kInputs, Binary16, false>(mods);
+template <typename F>
+OpPair arithmetic_pair(const ptx::Modifiers& mods) {
+  return is_brain(mods.type[0]) ? half_pair<arithmetic<F, Brain16>>(mods)
+                                : half_pair<arithmetic<F, Binary16>>(mods);
+}
+
+/// The product of two f16 is exact in float, also as a multiple of the smallest number, and the sum
+/// is rounded to odd: the half gets the only rounding.
+const Op* fused_binary(const Op* op, Warp& warp) {
+  const bool flushes = (op->flags & kHalfFlushes) != 0;
+  const auto count = static_cast<int>(op->flags & kHalfCount);
+  for (int i = 0; i < count; i += kLanes) {
+    Row a, b, c;
+    read_row<Binary16>(a, warp.reg<Half>(op->a) + i, flushes);
+    read_row<Binary16>(b, warp.reg<Half>(op->b) + i, flushes);
+    read_row<Binary16>(c, warp.reg<Half>(op->c) + i, flushes);
+    for (int k = 0; k < kLanes; ++k)
+      a.lane[k] = numeric::fused_to_odd(a.lane[k], b.lane[k], c.lane[k]);
+    write_row<Binary16>(warp.reg<Half>(op->d) + i, a, op->flags);
+  }
+  return op + 1;
+}
+
+/// Products of bf16 need the exponents of double.
+const Op* fused_brain(const Op* op, Warp& warp) {
+  const auto count = static_cast<int>(op->flags & kHalfCount);
+  const bool relu = (op->flags & kHalfRelu) != 0;
+  const Half* const a = warp.reg<Half>(op->a);
+  const Half* const b = warp.reg<Half>(op->b);
+  const Half* const c = warp.reg<Half>(op->c);
+  Half* const d = warp.reg<Half>(op->d);
+  KW_LANES for (int i = 0; i < count; ++i) {
+    const double x = Brain16::read(a[i]), y = Brain16::read(b[i]), z = Brain16::read(c[i]);
+    d[i] = Brain16::write(finish(numeric::fused_to_odd(x, y, z), false, relu));
+  }
+  return op + 1;
 }
 
 /// abs and neg work on the sign bit; NaN becomes the one NaN of GPUs.
-template <typename Format, bool kNegate, bool kFlush>
+template <typename Format, bool kNegate>
 struct Sign {
-  [[gnu::always_inline]] static Half run(Half x) {
-    const Half from = kFlush ? Format::flush(x) : x;
+  bool flushes;
+  explicit Sign(std::uint32_t flags) : flushes((flags & kHalfFlushes) != 0) {}
+  [[gnu::always_inline]] Half operator()(Half x) const {
+    const Half from = flushes ? Format::flush(x) : x;
     const auto result = static_cast<Half>(kNegate ? from ^ 0x8000 : from & 0x7fff);
     return (x & 0x7fff) > Format::kInfinity ? kHalfNan : result;
   }
@@ -80,9 +143,8 @@ struct Sign {
 
 template <bool kNegate>
 OpPair sign(const ptx::Modifiers& mods) {
-  if (is_brain(mods.type[0])) return half_pair<Sign<Brain16, kNegate, false>, 1>(mods.type[0]);
-  return mods.ftz ? half_pair<Sign<Binary16, kNegate, true>, 1>(mods.type[0])
-                  : half_pair<Sign<Binary16, kNegate, false>, 1>(mods.type[0]);
+  return is_brain(mods.type[0]) ? half_pair<half_op<1, Sign<Brain16, kNegate>>>(mods)
+                                : half_pair<half_op<1, Sign<Binary16, kNegate>>>(mods);
 }
 
 }  // namespace
@@ -93,13 +155,13 @@ OpPair select_half(const ptx::Instruction& inst, const OperandWidths&) {
   if (!is_half(mods.type[0])) return {};
   switch (inst.row->handler) {
     case Handler::add:
-      return arithmetic<Add, 2>(mods);
+      return arithmetic_pair<Add>(mods);
     case Handler::sub:
-      return arithmetic<Subtract, 2>(mods);
+      return arithmetic_pair<Subtract>(mods);
     case Handler::mul:
-      return arithmetic<Multiply, 2>(mods);
+      return arithmetic_pair<Multiply>(mods);
     case Handler::fma:
-      return arithmetic<Fused, 3>(mods);
+      return is_brain(mods.type[0]) ? half_pair<fused_brain>(mods) : half_pair<fused_binary>(mods);
     case Handler::abs:
       return sign<false>(mods);
     case Handler::neg:

@@ -1,5 +1,6 @@
 // setp and set of f16 and bf16, scalar and packed.
 #include "sim/exec/ops/half_lanes.h"
+#include "sim/exec/ops/types.h"
 
 namespace kernwright::sim::KW_SIM_NS {
 
@@ -89,35 +90,22 @@ std::uint32_t compare_halves(const Half* a, const Half* b, const Flags& flags) {
   return order.test(flags.compare());
 }
 
-std::uint32_t combine(BoolOp how, std::uint32_t bits, std::uint32_t with) {
-  switch (how) {
-    case BoolOp::and_:
-      return bits & with;
-    case BoolOp::or_:
-      return bits | with;
-    case BoolOp::xor_:
-      return bits ^ with;
-    default:
-      return bits;
-  }
-}
-
 /// p = test; q = the opposite.
-template <bool kMasked, typename Format>
+template <typename Format>
 const Op* setp_scalar(const Op* op, Warp& warp) {
   const Flags flags(op->flags);
   const std::uint32_t with = flags.bool_op() == BoolOp::none ? 0 : warp.pred(op->c);
   const std::uint32_t bits =
       compare_halves<Format, 1>(warp.reg<Half>(op->a), warp.reg<Half>(op->b), flags);
-  write_predicate<kMasked>(warp, op->d, combine(flags.bool_op(), bits, with));
+  write_predicate<true>(warp, op->d, combine(flags.bool_op(), bits, with));
   if (flags.wants_q()) {
-    write_predicate<kMasked>(warp, op->d2, combine(flags.bool_op(), ~bits, with));
+    write_predicate<true>(warp, op->d2, combine(flags.bool_op(), ~bits, with));
   }
   return op + 1;
 }
 
 /// p = test of the lower halves; q = test of the upper ones.
-template <bool kMasked, typename Format>
+template <typename Format>
 const Op* setp_packed(const Op* op, Warp& warp) {
   const Flags flags(op->flags);
   const std::uint32_t with = flags.bool_op() == BoolOp::none ? 0 : warp.pred(op->c);
@@ -125,8 +113,8 @@ const Op* setp_packed(const Op* op, Warp& warp) {
   const Half* b = warp.reg<Half>(op->b);
   const std::uint32_t low = compare_halves<Format, 2>(a, b, flags);
   const std::uint32_t high = compare_halves<Format, 2>(a + 1, b + 1, flags);
-  write_predicate<kMasked>(warp, op->d, combine(flags.bool_op(), low, with));
-  write_predicate<kMasked>(warp, op->d2, combine(flags.bool_op(), high, with));
+  write_predicate<true>(warp, op->d, combine(flags.bool_op(), low, with));
+  write_predicate<true>(warp, op->d2, combine(flags.bool_op(), high, with));
   return op + 1;
 }
 
@@ -147,7 +135,7 @@ std::uint32_t true_value(ptx::Type type, std::uint32_t half_one) {
   }
 }
 
-template <bool kMasked, typename Format>
+template <typename Format>
 const Op* set_scalar(const Op* op, Warp& warp) {
   const Flags flags(op->flags);
   const std::uint32_t with = flags.bool_op() == BoolOp::none ? 0 : warp.pred(op->c);
@@ -156,16 +144,16 @@ const Op* set_scalar(const Op* op, Warp& warp) {
               compare_halves<Format, 1>(warp.reg<Half>(op->a), warp.reg<Half>(op->b), flags), with);
   const std::uint32_t on = true_value(flags.result(), Format::kOne);
   if (ptx::bits(flags.result()) == 16) {
-    write_lanes<kMasked, Half>(
+    write_lanes<true, Half>(
         warp, op->d, [=](int i) { return static_cast<Half>((bits >> i & 1) != 0 ? on : 0); });
   } else {
-    write_lanes<kMasked, std::uint32_t>(warp, op->d,
-                                        [=](int i) { return (bits >> i & 1) != 0 ? on : 0u; });
+    write_lanes<true, std::uint32_t>(warp, op->d,
+                                     [=](int i) { return (bits >> i & 1) != 0 ? on : 0u; });
   }
   return op + 1;
 }
 
-template <bool kMasked, typename Format>
+template <typename Format>
 const Op* set_packed(const Op* op, Warp& warp) {
   const Flags flags(op->flags);
   const std::uint32_t with = flags.bool_op() == BoolOp::none ? 0 : warp.pred(op->c);
@@ -175,7 +163,7 @@ const Op* set_packed(const Op* op, Warp& warp) {
   const std::uint32_t high =
       combine(flags.bool_op(), compare_halves<Format, 2>(a + 1, b + 1, flags), with);
   const std::uint32_t on = true_value(flags.result(), Format::kOne) & 0xffff;
-  write_lanes<kMasked, std::uint32_t>(warp, op->d, [=](int i) {
+  write_lanes<true, std::uint32_t>(warp, op->d, [=](int i) {
     return ((low >> i & 1) != 0 ? on : 0u) | ((high >> i & 1) != 0 ? on << 16 : 0u);
   });
   return op + 1;
@@ -185,11 +173,11 @@ template <typename Format>
 OpPair make(const ptx::Instruction& inst, bool packed) {
   const std::uint32_t flags = Flags::make(inst);
   if (inst.row->handler == ptx::Handler::setp) {
-    if (packed) return {setp_packed<false, Format>, setp_packed<true, Format>, flags};
-    return {setp_scalar<false, Format>, setp_scalar<true, Format>, flags};
+    if (packed) return {setp_packed<Format>, setp_packed<Format>, flags};
+    return {setp_scalar<Format>, setp_scalar<Format>, flags};
   }
-  if (packed) return {set_packed<false, Format>, set_packed<true, Format>, flags};
-  return {set_scalar<false, Format>, set_scalar<true, Format>, flags};
+  if (packed) return {set_packed<Format>, set_packed<Format>, flags};
+  return {set_scalar<Format>, set_scalar<Format>, flags};
 }
 
 }  // namespace

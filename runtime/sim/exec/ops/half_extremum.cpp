@@ -9,26 +9,29 @@ namespace {
 
 /// -0 is less than +0. One NaN gives the other operand, or NaN with .NaN. With .xorsign.abs the
 /// magnitudes are compared and the result takes the sign of the product.
-template <typename Format, bool kMax, bool kFlush, bool kNan, bool kXorSign>
-struct Extremum {
-  [[gnu::always_inline]] static Half run(Half first, Half second) {
-    Half a = kFlush ? Format::flush(first) : first;
-    Half b = kFlush ? Format::flush(second) : second;
-    const auto sign = static_cast<Half>((a ^ b) & 0x8000);
+template <typename Format, bool kMax, bool kPlain>
+class Extremum {
+ public:
+  explicit Extremum(std::uint32_t flags)
+      : flushes_(!kPlain && (flags & kHalfFlushes) != 0),
+        nan_wins_(!kPlain && (flags & kHalfNanWins) != 0),
+        xor_sign_(!kPlain && (flags & kHalfXorSign) != 0) {}
+
+  [[gnu::always_inline]] Half operator()(Half first, Half second) const {
+    Half a = flushes_ ? Format::flush(first) : first;
+    Half b = flushes_ ? Format::flush(second) : second;
+    const auto sign = static_cast<Half>(xor_sign_ ? (a ^ b) & 0x8000 : 0);
     const bool a_is_nan = (a & 0x7fff) > Format::kInfinity;
     const bool b_is_nan = (b & 0x7fff) > Format::kInfinity;
-    if constexpr (kXorSign) {
-      a &= 0x7fff;
-      b &= 0x7fff;
-    }
+    const auto keep = static_cast<Half>(xor_sign_ ? 0x7fff : 0xffff);
+    a &= keep;
+    b &= keep;
     const bool less = order(a) < order(b);
-    Half result = less != kMax ? a : b;
-    if constexpr (kXorSign) result |= sign;
-    if constexpr (kNan) return a_is_nan || b_is_nan ? kHalfNan : result;
-    const Half other = a_is_nan ? (kXorSign ? static_cast<Half>(b | sign) : b)
-                                : (kXorSign ? static_cast<Half>(a | sign) : a);
-    const Half one_nan = a_is_nan && b_is_nan ? kHalfNan : other;
-    return a_is_nan || b_is_nan ? one_nan : result;
+    const Half number = less != kMax ? a : b;
+    const Half other = a_is_nan ? b : a;
+    const Half result = a_is_nan || b_is_nan ? other : number;
+    const bool is_nan = nan_wins_ ? a_is_nan || b_is_nan : a_is_nan && b_is_nan;
+    return is_nan ? kHalfNan : static_cast<Half>(result | sign);
   }
 
  private:
@@ -38,24 +41,21 @@ struct Extremum {
     const std::int32_t magnitude = x & 0x7fff;
     return (x & 0x8000) != 0 ? -1 - magnitude : magnitude;
   }
+
+  bool flushes_, nan_wins_, xor_sign_;
 };
 
-template <typename Format, bool kMax, bool kFlush>
+/// A loop of its own for the form without modifiers.
+template <typename Format, bool kMax>
 OpPair by_options(const ptx::Modifiers& mods) {
-  const ptx::Type type = mods.type[0];
-  if (mods.nan) {
-    return mods.xorsign_abs ? half_pair<Extremum<Format, kMax, kFlush, true, true>, 2>(type)
-                            : half_pair<Extremum<Format, kMax, kFlush, true, false>, 2>(type);
-  }
-  return mods.xorsign_abs ? half_pair<Extremum<Format, kMax, kFlush, false, true>, 2>(type)
-                          : half_pair<Extremum<Format, kMax, kFlush, false, false>, 2>(type);
+  if (half_flags(mods) == 0) return half_pair<half_op<2, Extremum<Format, kMax, true>>>(mods);
+  return half_pair<half_op<2, Extremum<Format, kMax, false>>>(mods);
 }
 
 template <bool kMax>
 OpPair by_format(const ptx::Modifiers& mods) {
-  if (is_brain(mods.type[0])) return by_options<Brain16, kMax, false>(mods);
-  return mods.ftz ? by_options<Binary16, kMax, true>(mods)
-                  : by_options<Binary16, kMax, false>(mods);
+  return is_brain(mods.type[0]) ? by_options<Brain16, kMax>(mods)
+                                : by_options<Binary16, kMax>(mods);
 }
 
 }  // namespace

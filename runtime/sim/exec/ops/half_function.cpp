@@ -17,12 +17,12 @@ struct Tangent {
 };
 
 /// Op::flags: 1 = subnormal results become zero.
-template <bool kMasked, typename Format, int kHalves, typename F>
+template <typename Format, int kHalves, typename F>
 const Op* function(const Op* op, Warp& warp) {
   const Half* a = warp.reg<Half>(op->a);
   Half* d = warp.reg<Half>(op->d);
   const bool flushes = op->flags != 0;
-  for_active<kMasked>(warp, [=](int lane) {
+  for_active<true>(warp, [=](int lane) {
     for (int i = lane * kHalves; i < (lane + 1) * kHalves; ++i) {
       const Half result = Format::write(F::run(double{Format::read(a[i])}));
       d[i] = flushes ? Format::flush(result) : result;
@@ -35,9 +35,9 @@ template <typename Format, typename F>
 OpPair make(const ptx::Modifiers& mods) {
   const std::uint32_t flags = mods.ftz ? 1 : 0;
   if (is_packed(mods.type[0])) {
-    return {function<false, Format, 2, F>, function<true, Format, 2, F>, flags};
+    return {function<Format, 2, F>, function<Format, 2, F>, flags};
   }
-  return {function<false, Format, 1, F>, function<true, Format, 1, F>, flags};
+  return {function<Format, 1, F>, function<Format, 1, F>, flags};
 }
 
 template <typename F>

@@ -40,34 +40,30 @@ struct HalfFormat {
 using Binary16 = HalfFormat<false>;
 using Brain16 = HalfFormat<true>;
 
-/// results[i] = F of `count` halves, a multiple of the lanes. One copy for the four handlers.
-template <int kInputs, typename F>
-[[gnu::noinline]] void compute_halves(Half* results, int count, const Half* a, const Half* b,
-                                      const Half* c) {
-  for (int done = 0; done < count; done += kLanes) {
-    KW_LANES for (int i = done; i < done + kLanes; ++i) {
-      if constexpr (kInputs == 1) results[i] = F::run(a[i]);
-      if constexpr (kInputs == 2) results[i] = F::run(a[i], b[i]);
-      if constexpr (kInputs == 3) results[i] = F::run(a[i], b[i], c[i]);
-    }
-  }
+/// Op::flags of handlers of halves: their number, a multiple of the lanes, and modifiers.
+inline constexpr std::uint32_t kHalfCount = 127;
+inline constexpr std::uint32_t kHalfFlushes = 1 << 8, kHalfSaturates = 1 << 9, kHalfRelu = 1 << 10;
+inline constexpr std::uint32_t kHalfNanWins = 1 << 11, kHalfXorSign = 1 << 12;
+
+inline std::uint32_t half_flags(const ptx::Modifiers& mods) {
+  return (mods.ftz ? kHalfFlushes : 0) | (mods.sat ? kHalfSaturates : 0) |
+         (mods.relu ? kHalfRelu : 0) | (mods.nan ? kHalfNanWins : 0) |
+         (mods.xorsign_abs ? kHalfXorSign : 0);
 }
 
-template <bool kMasked, int kCount, int kInputs, typename F>
+/// d[i] = F of halves, where F is made of Op::flags.
+template <int kInputs, typename F>
 const Op* half_op(const Op* op, Warp& warp) {
-  alignas(64) Half results[kCount];
-  compute_halves<kInputs, F>(results, kCount, warp.reg<Half>(op->a), warp.reg<Half>(op->b),
-                             warp.reg<Half>(op->c));
-  if constexpr (!kMasked) {
-    std::memcpy(warp.reg<Half>(op->d), results, sizeof results);
-  } else if constexpr (kCount == kLanes) {
-    Half* d = warp.reg<Half>(op->d);
-    blend_lanes(d, warp.mask, results, d);
-  } else {
-    alignas(64) std::uint32_t pairs[kLanes];
-    std::memcpy(pairs, results, sizeof results);
-    auto* d = warp.reg<std::uint32_t>(op->d);
-    blend_lanes(d, warp.mask, pairs, d);
+  Half* const d = warp.reg<Half>(op->d);
+  const Half* const a = warp.reg<Half>(op->a);
+  const Half* const b = warp.reg<Half>(op->b);
+  const F f(op->flags);
+  const int count = static_cast<int>(op->flags & kHalfCount);
+  for (int done = 0; done < count; done += kLanes) {
+    KW_LANES for (int i = done; i < done + kLanes; ++i) {
+      if constexpr (kInputs == 1) d[i] = f(a[i]);
+      if constexpr (kInputs == 2) d[i] = f(a[i], b[i]);
+    }
   }
   return op + 1;
 }
@@ -82,13 +78,12 @@ inline bool is_half(ptx::Type type) {
   return type == ptx::Type::f16 || type == ptx::Type::bf16 || is_packed(type);
 }
 
-/// Both handlers of a functor with kInputs operands, scalar or packed.
-template <typename F, int kInputs>
-OpPair half_pair(ptx::Type type) {
-  if (is_packed(type)) {
-    return {half_op<kFull, 2 * kLanes, kInputs, F>, half_op<true, 2 * kLanes, kInputs, F>};
-  }
-  return {half_op<kFull, kLanes, kInputs, F>, half_op<true, kLanes, kInputs, F>};
+/// Both handlers for scalar or packed registers, from that of full warps.
+template <OpFn kRun>
+OpPair half_pair(const ptx::Modifiers& mods) {
+  const std::uint32_t flags = half_flags(mods);
+  if (is_packed(mods.type[0])) return restored_pair<kRun, std::uint32_t>(flags | 2 * kLanes);
+  return restored_pair<kRun, Half>(flags | kLanes);
 }
 
 }  // namespace kernwright::sim::KW_SIM_NS

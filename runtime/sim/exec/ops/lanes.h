@@ -1,11 +1,11 @@
 // Building blocks of handlers: loops over the 32 lanes of a register, in a full and a masked
 // variant.
 //
-// A handler is a template instance `fn<kMasked>`; `pair<...>()` helpers give both as an OpPair.
+// A handler is a template instance `fn<kMasked>` or, where it writes register d alone, one for full
+// warps whose masked form computes every lane and restores those that are off, so it must not trap
+// on any input (integer division checks its divisor); `pair<...>()` helpers give both as an OpPair.
 // Functors are stateless structs with a call operator on one lane, inlined into a loop that g++ and
-// clang vectorise. Masked variants compute every lane and blend, so a functor must not trap on any
-// input (integer division checks its divisor). Use the *_lanes forms with a bit loop where
-// computing is dear.
+// clang vectorise. Use the *_serial forms where computing is dear.
 #pragma once
 
 #include "sim/exec/dispatch.h"
@@ -144,84 +144,113 @@ template <bool kMasked, typename F>
   }
 }
 
-// ---- handlers from one-lane functors
-// ------------------------------------------------------------------
+// ---- handlers for masked code from those for full warps
 
-template <bool kMasked, typename F, typename D, typename A>
+template <std::size_t kBytes>
+using WordOf = std::conditional_t<kBytes == 8, std::uint64_t,
+                                  std::conditional_t<kBytes == 4, std::uint32_t, std::uint16_t>>;
+
+/// Runs a handler of full warps that writes nothing but register d, whose lanes are as wide as T,
+/// and gives the lanes that are off back what they had. One copy serves all handlers.
+template <typename T>
+[[gnu::noinline]] const Op* run_and_restore(const Op* op, Warp& warp, OpFn full) {
+  alignas(64) T before[kLanes];
+  T* d = warp.reg<T>(op->d);
+  KW_LANES for (int i = 0; i < kLanes; ++i) before[i] = d[i];
+  const Op* const next = full(op, warp);
+  const std::uint32_t* m = warp.lane_mask.data();
+  KW_LANES for (int i = 0; i < kLanes; ++i) d[i] = m[i] != 0 ? d[i] : before[i];
+  return next;
+}
+
+template <OpFn kRun, typename D>
+const Op* masked_run(const Op* op, Warp& warp) {
+  return run_and_restore<WordOf<sizeof(D)>>(op, warp, kRun);
+}
+
+/// The handler with the masked one that restores; D is the type of register d's lanes.
+template <OpFn kRun, typename D>
+OpPair restored_pair(std::uint32_t flags = 0) {
+  return {kRun, masked_run<kRun, D>, flags};
+}
+
+// ---- handlers from one-lane functors
+
+template <typename F, typename D, typename A>
 const Op* unary(const Op* op, Warp& warp) {
   const A* a = warp.reg<A>(op->a);
-  write_lanes<kMasked, D>(warp, op->d, [=](int i) { return static_cast<D>(F{}(a[i])); });
+  write_lanes<false, D>(warp, op->d, [=](int i) { return static_cast<D>(F{}(a[i])); });
   return op + 1;
 }
 
-template <bool kMasked, typename F, typename D, typename A, typename B>
+template <typename F, typename D, typename A, typename B>
 const Op* binary(const Op* op, Warp& warp) {
   const A* a = warp.reg<A>(op->a);
   const B* b = warp.reg<B>(op->b);
-  write_lanes<kMasked, D>(warp, op->d, [=](int i) { return static_cast<D>(F{}(a[i], b[i])); });
+  write_lanes<false, D>(warp, op->d, [=](int i) { return static_cast<D>(F{}(a[i], b[i])); });
   return op + 1;
 }
 
-template <bool kMasked, typename F, typename D, typename A, typename B, typename C>
+template <typename F, typename D, typename A, typename B, typename C>
 const Op* ternary(const Op* op, Warp& warp) {
   const A* a = warp.reg<A>(op->a);
   const B* b = warp.reg<B>(op->b);
   const C* c = warp.reg<C>(op->c);
-  write_lanes<kMasked, D>(warp, op->d,
-                          [=](int i) { return static_cast<D>(F{}(a[i], b[i], c[i])); });
+  write_lanes<false, D>(warp, op->d, [=](int i) { return static_cast<D>(F{}(a[i], b[i], c[i])); });
   return op + 1;
 }
 
-template <bool kMasked, typename F, typename D, typename A>
+/// These run for the active lanes alone, in full warps too.
+template <typename F, typename D, typename A>
 const Op* unary_serial(const Op* op, Warp& warp) {
   const A* a = warp.reg<A>(op->a);
   D* d = warp.reg<D>(op->d);
-  for_active<kMasked>(warp, [=](int i) { d[i] = static_cast<D>(F{}(a[i])); });
+  for_active<true>(warp, [=](int i) { d[i] = static_cast<D>(F{}(a[i])); });
   return op + 1;
 }
 
-template <bool kMasked, typename F, typename D, typename A, typename B>
+template <typename F, typename D, typename A, typename B>
 const Op* binary_serial(const Op* op, Warp& warp) {
   const A* a = warp.reg<A>(op->a);
   const B* b = warp.reg<B>(op->b);
   D* d = warp.reg<D>(op->d);
-  for_active<kMasked>(warp, [=](int i) { d[i] = static_cast<D>(F{}(a[i], b[i])); });
+  for_active<true>(warp, [=](int i) { d[i] = static_cast<D>(F{}(a[i], b[i])); });
   return op + 1;
 }
 
-template <bool kMasked, typename F, typename D, typename A, typename B, typename C>
+template <typename F, typename D, typename A, typename B, typename C>
 const Op* ternary_serial(const Op* op, Warp& warp) {
   const A* a = warp.reg<A>(op->a);
   const B* b = warp.reg<B>(op->b);
   const C* c = warp.reg<C>(op->c);
   D* d = warp.reg<D>(op->d);
-  for_active<kMasked>(warp, [=](int i) { d[i] = static_cast<D>(F{}(a[i], b[i], c[i])); });
+  for_active<true>(warp, [=](int i) { d[i] = static_cast<D>(F{}(a[i], b[i], c[i])); });
   return op + 1;
 }
 
 template <typename F, typename D, typename A = D>
 OpPair unary_pair() {
-  return {&unary<kFull, F, D, A>, &unary<true, F, D, A>};
+  return restored_pair<&unary<F, D, A>, D>();
 }
 template <typename F, typename D, typename A = D, typename B = A>
 OpPair binary_pair() {
-  return {&binary<kFull, F, D, A, B>, &binary<true, F, D, A, B>};
+  return restored_pair<&binary<F, D, A, B>, D>();
 }
 template <typename F, typename D, typename A = D, typename B = A, typename C = A>
 OpPair ternary_pair() {
-  return {&ternary<kFull, F, D, A, B, C>, &ternary<true, F, D, A, B, C>};
+  return restored_pair<&ternary<F, D, A, B, C>, D>();
 }
 template <typename F, typename D, typename A = D>
 OpPair unary_serial_pair() {
-  return {&unary_serial<kFull, F, D, A>, &unary_serial<true, F, D, A>};
+  return {&unary_serial<F, D, A>, &unary_serial<F, D, A>};
 }
 template <typename F, typename D, typename A = D, typename B = A>
 OpPair binary_serial_pair() {
-  return {&binary_serial<kFull, F, D, A, B>, &binary_serial<true, F, D, A, B>};
+  return {&binary_serial<F, D, A, B>, &binary_serial<F, D, A, B>};
 }
 template <typename F, typename D, typename A = D, typename B = A, typename C = A>
 OpPair ternary_serial_pair() {
-  return {&ternary_serial<kFull, F, D, A, B, C>, &ternary_serial<true, F, D, A, B, C>};
+  return {&ternary_serial<F, D, A, B, C>, &ternary_serial<F, D, A, B, C>};
 }
 
 }  // namespace kernwright::sim::KW_SIM_NS

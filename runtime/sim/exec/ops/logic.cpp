@@ -84,7 +84,6 @@ const Op* predicate_unary(const Op* op, Warp& warp) {
 }
 
 /// lop3: bit i of the table says what to give for the inputs (a, b, c) = i, a being the highest.
-template <bool kMasked>
 const Op* lop3(const Op* op, Warp& warp) {
   const std::uint32_t* a = warp.reg<std::uint32_t>(op->a);
   const std::uint32_t* b = warp.reg<std::uint32_t>(op->b);
@@ -92,7 +91,7 @@ const Op* lop3(const Op* op, Warp& warp) {
   const std::uint32_t table = *warp.reg<std::uint32_t>(op->e);
   std::uint32_t term[8];
   for (int i = 0; i < 8; ++i) term[i] = ((table >> i) & 1) != 0 ? ~0u : 0u;
-  write_lanes<kMasked, std::uint32_t>(warp, op->d, [&](int i) {
+  write_lanes<false, std::uint32_t>(warp, op->d, [&](int i) {
     const std::uint32_t x = a[i], y = b[i], z = c[i];
     const std::uint32_t low =
         (~y & ((~z & term[0]) | (z & term[1]))) | (y & ((~z & term[2]) | (z & term[3])));
@@ -103,8 +102,8 @@ const Op* lop3(const Op* op, Warp& warp) {
   return op + 1;
 }
 
-/// lop3 with a predicate besides: q = (d != 0) combined with f. Op::flags: 1 = and, else or.
-template <bool kMasked>
+/// lop3 with a predicate besides, for full warps too: q = (d != 0) combined with f. Op::flags: 1 =
+/// and, else or.
 const Op* lop3_reduce(const Op* op, Warp& warp) {
   const std::uint32_t before = warp.pred(op->f);
   alignas(64) std::uint32_t result[kLanes];
@@ -123,13 +122,14 @@ const Op* lop3_reduce(const Op* op, Warp& warp) {
     result[i] = value;
     nonzero |= static_cast<std::uint32_t>(value != 0) << i;
   }
-  write_lanes<kMasked, std::uint32_t>(warp, op->d, [&](int i) { return result[i]; });
-  write_predicate<kMasked>(warp, op->d2, op->flags == 1 ? nonzero & before : nonzero | before);
+  write_lanes<true, std::uint32_t>(warp, op->d, [&](int i) { return result[i]; });
+  write_predicate<true>(warp, op->d2, op->flags == 1 ? nonzero & before : nonzero | before);
   return op + 1;
 }
 
 /// prmt: each byte of the result is one of the eight bytes of b:a, or its sign in all bits.
-std::uint32_t permute(std::uint32_t a, std::uint32_t b, const std::uint32_t (&selectors)[4]) {
+[[gnu::always_inline]] inline std::uint32_t permute(std::uint32_t a, std::uint32_t b,
+                                                    const std::uint32_t (&selectors)[4]) {
   const std::uint64_t both = std::uint64_t{b} << 32 | a;
   std::uint32_t result = 0;
   for (int i = 0; i < 4; ++i) {
@@ -146,47 +146,32 @@ struct Permute {
   }
 };
 
-template <ptx::PrmtMode kMode>
-struct PermuteMode {
-  std::uint32_t operator()(std::uint32_t a, std::uint32_t b, std::uint32_t c) const {
+/// The modes, lane by lane. Op::flags is the ptx::PrmtMode.
+const Op* permute_by_mode(const Op* op, Warp& warp) {
+  const auto* a = warp.reg<std::uint32_t>(op->a);
+  const auto* b = warp.reg<std::uint32_t>(op->b);
+  const auto* c = warp.reg<std::uint32_t>(op->c);
+  auto* d = warp.reg<std::uint32_t>(op->d);
+  const auto mode = static_cast<ptx::PrmtMode>(op->flags);
+  for_active<true>(warp, [=](int i) {
     using ptx::PrmtMode;
-    const std::uint32_t s = c & 3, h = 2 * (c & 1);
-    switch (kMode) {
-      case PrmtMode::f4e:
-        return permute(a, b, {s, s + 1, s + 2, s + 3});
-      case PrmtMode::b4e:
-        return permute(a, b, {s, (s + 7) & 7, (s + 6) & 7, (s + 5) & 7});
-      case PrmtMode::rc8:
-        return permute(a, b, {s, s, s, s});
-      case PrmtMode::ecl:
-        return permute(a, b, {s, s > 1 ? s : 1, s > 2 ? s : 2, 3});
-      case PrmtMode::ecr:
-        return permute(a, b, {0, s < 1 ? s : 1, s < 2 ? s : 2, s});
-      default:
-        return permute(a, b, {h, h + 1, h, h + 1});
+    const std::uint32_t s = c[i] & 3, h = 2 * (c[i] & 1);
+    std::uint32_t selectors[4] = {h, h + 1, h, h + 1};  // rc16
+    for (std::uint32_t k = 0; k < 4; ++k) {
+      if (mode == PrmtMode::f4e) selectors[k] = s + k;
+      if (mode == PrmtMode::b4e) selectors[k] = (s - k) & 7;
+      if (mode == PrmtMode::rc8) selectors[k] = s;
+      if (mode == PrmtMode::ecl) selectors[k] = s > k ? s : k;
+      if (mode == PrmtMode::ecr) selectors[k] = s < k ? s : k;
     }
-  }
-};
+    d[i] = permute(a[i], b[i], selectors);
+  });
+  return op + 1;
+}
 
 OpPair select_prmt(ptx::PrmtMode mode) {
-  using ptx::PrmtMode;
-  using W = std::uint32_t;
-  switch (mode) {
-    case PrmtMode::f4e:
-      return ternary_pair<PermuteMode<PrmtMode::f4e>, W>();
-    case PrmtMode::b4e:
-      return ternary_pair<PermuteMode<PrmtMode::b4e>, W>();
-    case PrmtMode::rc8:
-      return ternary_pair<PermuteMode<PrmtMode::rc8>, W>();
-    case PrmtMode::ecl:
-      return ternary_pair<PermuteMode<PrmtMode::ecl>, W>();
-    case PrmtMode::ecr:
-      return ternary_pair<PermuteMode<PrmtMode::ecr>, W>();
-    case PrmtMode::rc16:
-      return ternary_pair<PermuteMode<PrmtMode::rc16>, W>();
-    default:
-      return ternary_pair<Permute, W>();
-  }
+  if (mode == ptx::PrmtMode::none) return ternary_pair<Permute, std::uint32_t>();
+  return {permute_by_mode, permute_by_mode, static_cast<std::uint32_t>(mode)};
 }
 
 template <typename F>
@@ -231,9 +216,9 @@ OpPair select_logic(const ptx::Instruction& inst, const OperandWidths&) {
           type, []<typename T>() { return binary_pair<ShiftRight, T, T, std::uint32_t>(); });
     case Handler::lop3:
       if (mods.bool_op != ptx::BoolOp::none) {
-        return {lop3_reduce<false>, lop3_reduce<true>, mods.bool_op == ptx::BoolOp::and_ ? 1u : 0u};
+        return {lop3_reduce, lop3_reduce, mods.bool_op == ptx::BoolOp::and_ ? 1u : 0u};
       }
-      return {lop3<false>, lop3<true>};
+      return restored_pair<lop3, std::uint32_t>();
     case Handler::prmt:
       return select_prmt(mods.prmt);
     case Handler::shf:

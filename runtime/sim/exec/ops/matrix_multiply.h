@@ -24,16 +24,48 @@ alignas(64) inline constexpr std::uint32_t kEverybody[kLanes] = {
     kAllLanes, kAllLanes, kAllLanes, kAllLanes, kAllLanes, kAllLanes, kAllLanes, kAllLanes,
     kAllLanes, kAllLanes, kAllLanes, kAllLanes, kAllLanes, kAllLanes, kAllLanes, kAllLanes};
 
-/// Registers of operand `i` (0 = d, then a, b, c).
-template <typename Register, int kCount>
-struct Fragment {
-  Register* reg[kCount];
-  Fragment(const Op* op, const Warp& warp, int i, std::uint32_t operand) {
-    const bool scalar = ((op->flags >> i) & 1) != 0;
-    const std::uint32_t* lists = warp.program->lists.data();
-    for (int r = 0; r < kCount; ++r)
-      reg[r] = warp.reg<Register>(scalar ? operand : lists[operand + static_cast<unsigned>(r)]);
+/// How many blocks of 8 rows, of 8 columns, and of k (each as deep as one register) a product has.
+/// Those of all mma and wmma forms share one function for each combination of formats.
+struct AnyShape {
+  static constexpr int kMostTiles = 8;   ///< of A or B, or registers of C or D
+  static constexpr int kMostBlocks = 4;  ///< of k
+  static constexpr int kMostSums = 4;    ///< row blocks times column blocks
+  static constexpr int kShift = 7;       ///< in Op::flags, three bits each
+  int rows, columns, blocks;
+  explicit AnyShape(const Op* op)
+      : rows(static_cast<int>(op->flags >> kShift & 7)),
+        columns(static_cast<int>(op->flags >> (kShift + 3) & 7)),
+        blocks(static_cast<int>(op->flags >> (kShift + 6) & 7)) {}
+  static constexpr std::uint32_t flags(int rows, int columns, int blocks) {
+    return static_cast<std::uint32_t>(rows | columns << 3 | blocks << 6) << kShift;
   }
+};
+
+/// A shape of its own function: its loops are unrolled.
+template <int kRows, int kColumns, int kBlocks>
+struct FixedShape {
+  static constexpr int kMostTiles = kRows * kBlocks, kMostBlocks = kBlocks;
+  static constexpr int kMostSums = kRows * kColumns;
+  static constexpr int rows = kRows, columns = kColumns, blocks = kBlocks;
+  explicit FixedShape(const Op*) {}
+};
+
+/// Registers of operand `i` (0 = d, then a, b, c).
+template <typename Register>
+class Fragment {
+ public:
+  Fragment(const Op* op, const Warp& warp, int i, std::uint32_t operand)
+      : frame_(warp.frame),
+        one_(operand),
+        list_(((op->flags >> i) & 1) != 0 ? &one_ : warp.program->lists.data() + operand) {}
+  Fragment(const Fragment&) = delete;
+  Fragment& operator=(const Fragment&) = delete;
+  Register* operator[](int i) const { return reinterpret_cast<Register*>(frame_ + list_[i]); }
+
+ private:
+  std::byte* frame_;
+  std::uint32_t one_;
+  const std::uint32_t* list_;
 };
 
 /// Place of an 8-row block within a fragment that is `columns` blocks wide. The layout is that of
@@ -115,24 +147,33 @@ inline void add_integers(std::int32_t* sum, const std::uint32_t* products, bool 
 }
 
 /// One column block: 8 columns of all rows. `left` in tiles [k block][row block][8][kSteps].
-template <typename V, int kRowBlocks, int kBlocks, int kSteps, typename Step>
-[[gnu::always_inline]] inline void multiply_column(const V* left, const V* right, V* sum,
-                                                   [[maybe_unused]] bool saturate) {
-  constexpr std::size_t kTile = 8 * kSteps, kStride = kRowBlocks * kTile;
-  for (std::size_t row = 0; row < kRowBlocks; ++row) {
-    const V* a = left + row * kTile;
+template <typename V, int kSteps, typename Step>
+[[gnu::always_inline]] inline void multiply_column(const V* left, const V* right, V* sum, int rows,
+                                                   int blocks, [[maybe_unused]] bool saturate) {
+  constexpr std::size_t kTile = 8 * kSteps;
+  const std::size_t stride = static_cast<std::size_t>(rows) * kTile;
+  for (int row = 0; row < rows; ++row) {
+    const V* a = left + static_cast<std::size_t>(row) * kTile;
+    V* const to = sum + row * 64;
     if constexpr (std::is_same_v<V, std::int32_t>) {
       alignas(64) std::uint32_t products[64] = {};
-      multiply_block<std::uint32_t, kBlocks, kSteps>(
-          reinterpret_cast<const std::uint32_t*>(a), kStride,
-          reinterpret_cast<const std::uint32_t*>(right), products);
-      add_integers(sum + row * 64, products, saturate);
+      multiply_block<std::uint32_t, kSteps>(reinterpret_cast<const std::uint32_t*>(a), stride,
+                                            reinterpret_cast<const std::uint32_t*>(right), products,
+                                            blocks);
+      add_integers(to, products, saturate);
     } else if constexpr (std::is_same_v<V, float>) {
-      multiply_block<float, kBlocks, kSteps>(a, kStride, right, sum + row * 64);
+      multiply_block<float, kSteps>(a, stride, right, to, blocks);
     } else {
-      multiply_block_with<V, kBlocks, kSteps>(a, kStride, right, sum + row * 64, Step{});
+      multiply_block_with<V, kSteps>(a, stride, right, to, blocks, Step{});
     }
   }
+}
+
+/// One copy for all formats that multiply alike.
+template <typename V, int kSteps, typename Step>
+[[gnu::noinline]] void call_multiply_column(const V* left, const V* right, V* sum, int rows,
+                                            int blocks, bool saturate) {
+  multiply_column<V, kSteps, Step>(left, right, sum, rows, blocks, saturate);
 }
 
 /// The host's rounding mode for the time of a multiplication of f64. `values` keeps the compiler
@@ -159,52 +200,80 @@ class RoundingScope {
 };
 static_assert(FE_TONEAREST == 0);
 
-/// kK counts elements of the format (32 bits at a time for Bits). C and D are WideSums or HalfSums.
-template <typename Format, typename C, typename D, int kM, int kN, int kK, typename Step,
-          bool kMasked>
+/// C and D are WideSums or HalfSums.
+template <typename Format, typename C, typename D, typename Step, typename Shape>
 const Op* multiply(const Op* op, Warp& warp) {
-  if (kMasked && !warp.converge(op, kEverybody)) return nullptr;
   using V = typename Format::Value;
-  using Register = typename Format::Register;
-  constexpr int kRows = kM / 8, kColumns = kN / 8, kSteps = 4 * Format::kPerRegister;
-  constexpr int kBlocks = kK / kSteps;
-  const Fragment<Register, kRows * kBlocks> a(op, warp, 1, op->a);
-  const Fragment<Register, kColumns * kBlocks> b(op, warp, 2, op->b);
-  const Fragment<typename C::Register, kRows * kColumns * C::kPerBlock> c(op, warp, 3, op->c);
-  const Fragment<typename D::Register, kRows * kColumns * D::kPerBlock> d(op, warp, 0, op->d);
+  constexpr int kSteps = 4 * Format::kPerRegister, kTile = 8 * kSteps;
+  const Shape shape(op);
+  const Fragment<typename Format::Register> a(op, warp, 1, op->a), b(op, warp, 2, op->b);
+  const Fragment<typename C::Register> c(op, warp, 3, op->c);
+  const Fragment<typename D::Register> d(op, warp, 0, op->d);
   const bool saturate = (op->flags & kSaturate) != 0;
-  alignas(64) V left[kM * kK], right[kK * 8], sum[kColumns][kM * 8];
-  for (int k = 0; k < kBlocks; ++k)
-    for (int r = 0; r < kRows; ++r)
-      Format::unpack(a.reg[block_index(kRows, kBlocks, r, k)], left + (k * kRows + r) * 8 * kSteps,
-                     (op->flags & kKindA) != 0);
-  for (int n = 0; n < kColumns; ++n) {
-    for (int k = 0; k < kBlocks; ++k)
-      unpack_rows<Format>(b.reg[n * kBlocks + k], right + k * 8 * kSteps,
-                          (op->flags & kKindB) != 0);
-    for (int r = 0; r < kRows; ++r)
-      C::read(c.reg + block_index(kRows, kColumns, r, n) * C::kPerBlock, sum[n] + r * 64);
+  const bool kind_a = (op->flags & kKindA) != 0, kind_b = (op->flags & kKindB) != 0;
+  alignas(64) V left[Shape::kMostTiles * kTile], right[Shape::kMostBlocks * kTile];
+  alignas(64) V sums[Shape::kMostSums * 64];
+  for (int k = 0; k < shape.blocks; ++k)
+    for (int r = 0; r < shape.rows; ++r)
+      Format::unpack(a[block_index(shape.rows, shape.blocks, r, k)],
+                     left + (k * shape.rows + r) * kTile, kind_a);
+  for (int n = 0; n < shape.columns; ++n) {
+    V* const sum = sums + n * shape.rows * 64;
+    for (int k = 0; k < shape.blocks; ++k)
+      unpack_rows<Format>(b[n * shape.blocks + k], right + k * kTile, kind_b);
+    for (int r = 0; r < shape.rows; ++r) {
+      const int at = block_index(shape.rows, shape.columns, r, n) * C::kPerBlock;
+      typename C::Register* const from[] = {c[at], c[at + C::kPerBlock - 1]};
+      C::read(from, sum + r * 64);
+    }
     if constexpr (std::is_same_v<V, double>) {
       const void* const values[] = {left, right, sum};
       const RoundingScope scope(op, values);
-      multiply_column<V, kRows, kBlocks, kSteps, Step>(left, right, sum[n], saturate);
+      call_multiply_column<V, kSteps, Step>(left, right, sum, shape.rows, shape.blocks, saturate);
+    } else if constexpr (std::is_same_v<Shape, AnyShape>) {
+      call_multiply_column<V, kSteps, Step>(left, right, sum, shape.rows, shape.blocks, saturate);
     } else {
-      multiply_column<V, kRows, kBlocks, kSteps, Step>(left, right, sum[n], saturate);
+      multiply_column<V, kSteps, Step>(left, right, sum, shape.rows, shape.blocks, saturate);
     }
   }
   // Written last: d may name the registers of a, b or c.
-  for (int n = 0; n < kColumns; ++n)
-    for (int r = 0; r < kRows; ++r)
-      D::write(warp, d.reg + block_index(kRows, kColumns, r, n) * D::kPerBlock, sum[n] + r * 64,
-               saturate);
+  for (int n = 0; n < shape.columns; ++n) {
+    for (int r = 0; r < shape.rows; ++r) {
+      const int at = block_index(shape.rows, shape.columns, r, n) * D::kPerBlock;
+      typename D::Register* const to[] = {d[at], d[at + D::kPerBlock - 1]};
+      D::write(warp, to, sums + (n * shape.rows + r) * 64, saturate);
+    }
+  }
   return op + 1;
 }
 
+/// A matrix instruction in masked code: all lanes first.
+template <OpFn kRun>
+const Op* with_everybody(const Op* op, Warp& warp) {
+  return warp.converge(op, kEverybody) ? kRun(op, warp) : nullptr;
+}
+
+template <OpFn kRun>
+OpPair everybody_pair(std::uint32_t flags) {
+  return {kRun, with_everybody<kRun>, flags};
+}
+
+/// kK counts elements of the format (32 bits at a time for Bits).
 template <typename Format, typename C, typename D, int kM, int kN, int kK,
           typename Step = MultiplyAdd>
 OpPair multiply_pair() {
-  return {multiply<Format, C, D, kM, kN, kK, Step, false>,
-          &multiply<Format, C, D, kM, kN, kK, Step, true>};
+  constexpr int kRows = kM / 8, kColumns = kN / 8, kBlocks = kK / (4 * Format::kPerRegister);
+  static_assert(kRows * kBlocks <= AnyShape::kMostTiles && kBlocks <= AnyShape::kMostBlocks);
+  static_assert(kColumns * kBlocks <= AnyShape::kMostTiles);
+  static_assert(kRows * kColumns <= AnyShape::kMostSums);
+  constexpr std::uint32_t kFlags = AnyShape::flags(kRows, kColumns, kBlocks);
+#ifndef KW_SIM_SMALL
+  // What libraries multiply with.
+  constexpr bool kHalf = std::is_same_v<Format, F16> || std::is_same_v<Format, BF16>;
+  if constexpr (kHalf && kM == 16 && kN == 8 && kK == 16 && std::is_same_v<C, WideSums<float>>)
+    return everybody_pair<multiply<Format, C, D, Step, FixedShape<kRows, kColumns, kBlocks>>>(0);
+#endif
+  return everybody_pair<multiply<Format, C, D, Step, AnyShape>>(kFlags);
 }
 
 inline bool is_kind_one(ptx::Type type) {

@@ -171,12 +171,12 @@ using IntRow = RowOf<std::uint32_t>::Vector;
 
 /// sum[8][8] += a * b for one row block, eight sums in registers. `a` in tiles a_stride apart, each
 /// [8][kSteps]; `b` as rows [k][8].
-template <typename V, int kBlocks, int kSteps>
+template <typename V, int kSteps>
 [[gnu::always_inline]] inline void multiply_block(const V* a, std::size_t a_stride, const V* b,
-                                                  V* sum) {
+                                                  V* sum, int blocks) {
   typename RowOf<V>::Vector acc[8];
   std::memcpy(acc, sum, sizeof acc);
-  for (int block = 0; block < kBlocks; ++block) {
+  for (int block = 0; block < blocks; ++block) {
     const V* from = a + static_cast<std::size_t>(block) * a_stride;
     for (int k = 0; k < kSteps; ++k) {
       typename RowOf<V>::Vector line;
@@ -189,11 +189,11 @@ template <typename V, int kBlocks, int kSteps>
 }
 
 /// One element at a time: double with fma, single bits with popc.
-template <typename V, int kBlocks, int kSteps, typename F>
+template <typename V, int kSteps, typename F>
 [[gnu::always_inline]] inline void multiply_block_with(const V* a, std::size_t a_stride, const V* b,
-                                                       V* sum, F step) {
+                                                       V* sum, int blocks, F step) {
   for (int r = 0; r < 8; ++r)
-    for (int block = 0; block < kBlocks; ++block)
+    for (int block = 0; block < blocks; ++block)
       for (int k = 0; k < kSteps; ++k)
         for (int n = 0; n < 8; ++n)
           sum[r * 8 + n] = step(a[static_cast<std::size_t>(block) * a_stride +

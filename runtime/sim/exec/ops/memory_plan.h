@@ -273,4 +273,11 @@ template <bool kMasked, Form kForm>
   return host_of(warp, static_cast<ptx::Space>(site.space), base, first);
 }
 
+/// One copy for the handlers that are not hot.
+template <bool kMasked>
+[[gnu::noinline]] std::byte* call_plan(const Op* op, const Warp& warp, const MemorySite& site,
+                                       std::uint32_t bytes) {
+  return plan<kMasked, Form::any>(op, warp, site, bytes);
+}
+
 }  // namespace kernwright::sim::KW_SIM_NS

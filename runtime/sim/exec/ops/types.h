@@ -55,6 +55,21 @@ OpPair by_width(ptx::Type type, F f) {
   }
 }
 
+/// The result of a comparison together with a predicate.
+inline std::uint32_t combine(ptx::BoolOp how, std::uint32_t bits, std::uint32_t with) {
+  using ptx::BoolOp;
+  switch (how) {
+    case BoolOp::and_:
+      return bits & with;
+    case BoolOp::or_:
+      return bits | with;
+    case BoolOp::xor_:
+      return bits ^ with;
+    default:
+      return bits;
+  }
+}
+
 inline bool is_integer(ptx::Type type) {
   using ptx::Type;
   switch (type) {

@@ -16,9 +16,8 @@ using ptx::VoteMode;
 constexpr std::uint32_t kSync = 1;  ///< has a member mask
 
 /// With a member mask: waits for the lanes that it names. False means: leave the handler.
-template <bool kMasked>
 bool together(const Op* op, Warp& warp, std::uint32_t members) {
-  if (!kMasked || (op->flags & kSync) == 0) return true;  // a full warp is complete
+  if (warp.mask == kAllLanes || (op->flags & kSync) == 0) return true;  // a full warp is complete
   return warp.converge(op, warp.reg<std::uint32_t>(members));
 }
 
@@ -62,7 +61,7 @@ inline void permute(std::uint32_t* out, const std::uint32_t* in, const std::int3
 
 template <ShflMode kMode, bool kMasked>
 const Op* shfl(const Op* op, Warp& warp) {
-  if (!together<kMasked>(op, warp, op->e)) return nullptr;
+  if (kMasked && !together(op, warp, op->e)) return nullptr;
   const auto* b = warp.reg<std::int32_t>(op->b);
   const auto* c = warp.reg<std::int32_t>(op->c);
   alignas(64) std::int32_t from[kLanes], outside[kLanes];
@@ -83,32 +82,32 @@ OpPair shfl_pair(std::uint32_t flags) {
   return {shfl<kMode, false>, shfl<kMode, true>, flags};
 }
 
-// ---- vote, match, activemask, elect
+// ---- vote, match, activemask, elect, for full and other warps alike
 
-template <VoteMode kMode, bool kMasked>
+template <VoteMode kMode>
 const Op* vote(const Op* op, Warp& warp) {
-  if (!together<kMasked>(op, warp, op->b)) return nullptr;
+  if (!together(op, warp, op->b)) return nullptr;
   const std::uint32_t yes = warp.pred(op->a);
   const Members members(op, warp, op->b);
   if constexpr (kMode == VoteMode::ballot) {
-    write_lanes<kMasked, std::uint32_t>(warp, op->d, [&](int i) { return yes & members[i]; });
+    write_lanes<true, std::uint32_t>(warp, op->d, [&](int i) { return yes & members[i]; });
   } else {
     std::uint32_t result = 0;
-    for_active<kMasked>(warp, [&](int i) {
+    for_active<true>(warp, [&](int i) {
       const std::uint32_t group = members[i], votes = yes & group;
       const bool holds = kMode == VoteMode::any   ? votes != 0
                          : kMode == VoteMode::all ? votes == group
                                                   : votes == group || votes == 0;
       result |= static_cast<std::uint32_t>(holds) << i;
     });
-    write_predicate<kMasked>(warp, op->d, result);
+    write_predicate<true>(warp, op->d, result);
   }
   return op + 1;
 }
 
 template <VoteMode kMode>
 OpPair vote_pair(std::uint32_t flags) {
-  return {vote<kMode, false>, vote<kMode, true>, flags};
+  return {vote<kMode>, vote<kMode>, flags};
 }
 
 /// Lanes of `group` whose value equals that of lane i.
@@ -122,44 +121,42 @@ std::uint32_t equal_lanes(const T* values, std::uint32_t group, int i) {
   return same;
 }
 
-template <typename T, bool kAll, bool kMasked>
+template <typename T, bool kAll>
 const Op* match(const Op* op, Warp& warp) {
-  if (!together<kMasked>(op, warp, op->b)) return nullptr;
+  if (!together(op, warp, op->b)) return nullptr;
   const Members members(op, warp, op->b);
   alignas(64) T values[kLanes];
   std::memcpy(values, warp.reg<T>(op->a), sizeof values);
   auto* d = warp.reg<std::uint32_t>(op->d);
   alignas(64) std::uint32_t found[kLanes] = {};
   std::uint32_t all = 0;
-  for_active<kMasked>(warp, [&](int i) {
+  for_active<true>(warp, [&](int i) {
     const std::uint32_t group = members[i], same = equal_lanes(values, group, i);
     found[i] = kAll && same != group ? 0 : same;
     all |= static_cast<std::uint32_t>(same == group) << i;
   });
-  for_active<kMasked>(warp, [&](int i) { d[i] = found[i]; });
-  if constexpr (kAll) write_predicate<kMasked>(warp, op->d2, all);
+  for_active<true>(warp, [&](int i) { d[i] = found[i]; });
+  if constexpr (kAll) write_predicate<true>(warp, op->d2, all);
   return op + 1;
 }
 
-template <bool kMasked>
 const Op* activemask(const Op* op, Warp& warp) {
   const std::uint32_t active = warp.mask;
-  write_lanes<kMasked, std::uint32_t>(warp, op->d, [=](int) { return active; });
+  write_lanes<true, std::uint32_t>(warp, op->d, [=](int) { return active; });
   return op + 1;
 }
 
-template <bool kMasked>
 const Op* elect(const Op* op, Warp& warp) {
-  if (!together<kMasked>(op, warp, op->a)) return nullptr;
+  if (!together(op, warp, op->a)) return nullptr;
   const Members members(op, warp, op->a);
   auto* d = warp.reg<std::uint32_t>(op->d);
   std::uint32_t leaders = 0;
-  for_active<kMasked>(warp, [&](int i) {
+  for_active<true>(warp, [&](int i) {
     const int leader = std::countr_zero(members[i] | std::uint32_t{1} << i);
     leaders |= static_cast<std::uint32_t>(leader == i) << i;
     d[i] = static_cast<std::uint32_t>(leader);
   });
-  write_predicate<kMasked>(warp, op->d2, leaders);
+  write_predicate<true>(warp, op->d2, leaders);
   return op + 1;
 }
 
@@ -198,15 +195,15 @@ struct FloatExtreme {
   }
 };
 
-template <typename F, bool kMasked>
+template <typename F>
 const Op* redux(const Op* op, Warp& warp) {
-  if (!together<kMasked>(op, warp, op->b)) return nullptr;
+  if (!together(op, warp, op->b)) return nullptr;
   const Members members(op, warp, op->b);
   alignas(64) std::uint32_t values[kLanes];
   std::memcpy(values, warp.reg<std::uint32_t>(op->a), sizeof values);
   auto* d = warp.reg<std::uint32_t>(op->d);
   std::uint32_t group = 0, result = 0;
-  for_active<kMasked>(warp, [&](int i) {
+  for_active<true>(warp, [&](int i) {
     const std::uint32_t own = members[i] | std::uint32_t{1} << i;
     if (own != group) {  // one reduction for lanes that name the same members
       group = own;
@@ -221,7 +218,7 @@ const Op* redux(const Op* op, Warp& warp) {
 
 template <typename F>
 OpPair redux_pair() {
-  return {redux<F, false>, redux<F, true>, kSync};
+  return {redux<F>, redux<F>, kSync};
 }
 
 OpPair select_redux(const ptx::Modifiers& modifiers) {
@@ -288,8 +285,8 @@ OpPair select_vote(const ptx::Modifiers& modifiers) {
 
 template <typename T>
 OpPair match_pair(bool all) {
-  return all ? OpPair{match<T, true, false>, match<T, true, true>, kSync}
-             : OpPair{match<T, false, false>, match<T, false, true>, kSync};
+  return all ? OpPair{match<T, true>, match<T, true>, kSync}
+             : OpPair{match<T, false>, match<T, false>, kSync};
 }
 
 }  // namespace
@@ -305,9 +302,9 @@ OpPair select_warp_ops(const ptx::Instruction& instruction, const OperandWidths&
       if (modifiers.type[0] == Type::b64) return match_pair<std::uint64_t>(modifiers.all);
       return match_pair<std::uint32_t>(modifiers.all);
     case Handler::activemask:
-      return {activemask<false>, activemask<true>};
+      return {activemask, activemask};
     case Handler::elect:
-      return {elect<false>, elect<true>, kSync};
+      return {elect, elect, kSync};
     case Handler::redux:
       return select_redux(modifiers);
     default:

@@ -17,7 +17,8 @@ using ptx::Verb;
 
 constexpr std::uint32_t kTransposeA = 1 << 7;  ///< the rows (or columns) follow each other, not k
 constexpr std::uint32_t kTransposeB = 1 << 8;
-constexpr std::uint32_t kNegate = 1 << 9;  ///< the products
+constexpr std::uint32_t kNegate = 1 << 9;      ///< the products
+constexpr std::uint32_t kRegisters = 1 << 10;  ///< A is in registers
 constexpr int kChunk = 16;
 
 /// A matrix in shared memory, seen as blocks of 8 rows by 16 bytes of k. "Rows" are columns for B.
@@ -81,19 +82,19 @@ class SharedMatrix {
 }
 
 /// A's 16 rows as tiles [k block][row block][8][kSteps].
-template <typename Format, bool kRegisters>
+template <typename Format>
 bool load_left(const Op* op, Warp& warp, typename Format::Value* left) {
   constexpr int kSteps = 4 * Format::kPerRegister;
-  const bool kind = (op->flags & kKindA) != 0;
+  const bool kind = (op->flags & kKindA) != 0, registers = (op->flags & kRegisters) != 0;
   const std::uint32_t* lists = warp.program->lists.data();
   const int first = std::countr_zero(warp.mask);
-  const SharedMatrix matrix(kRegisters ? 0 : warp.reg<std::uint64_t>(op->a)[first],
+  const SharedMatrix matrix(registers ? 0 : warp.reg<std::uint64_t>(op->a)[first],
                             (op->flags & kTransposeA) != 0);
   for (unsigned k = 0; k < 2; ++k) {
     for (unsigned r = 0; r < 2; ++r) {
       alignas(64) std::uint32_t block[kLanes];
       const std::uint32_t* reg = block;
-      if constexpr (kRegisters) {
+      if (registers) {
         reg = warp.reg<std::uint32_t>(lists[op->a + 2 * k + r]);
       } else if (!load_block(op, warp, matrix, 2 * (warp.index % 4) + r, k, block)) {
         return false;
@@ -107,14 +108,13 @@ bool load_left(const Op* op, Warp& warp, typename Format::Value* left) {
 }
 
 /// Sums may be of another type than the registers of D hold. kPerBlock registers per 8 x 8 block.
-template <typename Format, typename Sums, typename Step, bool kRegisters, bool kMasked>
-const Op* multiply(const Op* op, Warp& warp) {
-  if (kMasked && !warp.converge(op, kEverybody)) return nullptr;
+template <typename Format, typename Sums, typename Step>
+const Op* multiply_shared(const Op* op, Warp& warp) {
   using V = typename Format::Value;
   using Accumulator = V;
   constexpr int kSteps = 4 * Format::kPerRegister;
   alignas(64) V left[4 * 8 * kSteps], right[2 * kSteps * 8];
-  if (!load_left<Format, kRegisters>(op, warp, left)) return nullptr;
+  if (!load_left<Format>(op, warp, left)) return nullptr;
   const int first = std::countr_zero(warp.mask);
   const SharedMatrix matrix(warp.reg<std::uint64_t>(op->b)[first], (op->flags & kTransposeB) != 0);
   const bool adds = (warp.pred(op->c) >> first & 1) != 0;
@@ -134,7 +134,7 @@ const Op* multiply(const Op* op, Warp& warp) {
         reg[r][i] = warp.reg<typename Sums::Register>(lists[(2 * n + r) * Sums::kPerBlock + i]);
       if (adds) Sums::read(reg[r], sum + r * 64);
     }
-    multiply_column<V, 2, 2, kSteps, Step>(left, right, sum, saturate);
+    call_multiply_column<V, kSteps, Step>(left, right, sum, 2, 2, saturate);
     for (unsigned r = 0; r < 2; ++r) Sums::write(warp, reg[r], sum + r * 64, saturate);
   }
   return op + 1;
@@ -144,10 +144,7 @@ const Op* nothing(const Op* op, Warp&) { return op + 1; }
 
 template <typename Format, typename Sums, typename Step = MultiplyAdd>
 OpPair multiply_pair_of(bool registers) {
-  return registers ? OpPair{multiply<Format, Sums, Step, true, false>,
-                            multiply<Format, Sums, Step, true, true>}
-                   : OpPair{multiply<Format, Sums, Step, false, false>,
-                            multiply<Format, Sums, Step, false, true>};
+  return everybody_pair<multiply_shared<Format, Sums, Step>>(registers ? kRegisters : 0);
 }
 
 OpPair choose(const ptx::Modifiers& modifiers, bool registers) {
