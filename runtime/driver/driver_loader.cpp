@@ -80,19 +80,37 @@ void* find_row(const DriverApi& api, const SharedLibrary& library, const DriverR
   return library.symbol(row.symbol);
 }
 
-void fill_table(DriverApi& api, const SharedLibrary& library, const std::string& path,
-                int version) {
-  const DriverApi basic = api;
-  for_each_slot(api, [&](const DriverRow& row, auto& slot) {
-    if (row.symbol[0] == '\0') return;
-    void* const address = find_row(basic, library, row);
-    if (address != nullptr) {
-      set_function(slot, address);
-    } else if (row.need == DriverNeed::REQUIRED) {
-      not_found(format("the driver {} (CUDA {}) has no function {}, which CUDA {} introduced", path,
-                       cuda_version(version), row.symbol, cuda_version(row.since)),
+/// What fill_table() looks for, in one copy for all types of slots.
+class RowFinder {
+ public:
+  RowFinder(const DriverApi& api, const SharedLibrary& library, const std::string& path,
+            int version)
+      : api_(api), library_(library), path_(path), version_(version) {}
+
+  /// Null for rows that are no function of the driver, and for optional ones that it lacks.
+  [[gnu::noinline]] void* find(const DriverRow& row) const {
+    if (row.symbol[0] == '\0') return nullptr;
+    void* const address = find_row(api_, library_, row);
+    if (address == nullptr && row.need == DriverNeed::REQUIRED) {
+      not_found(format("the driver {} (CUDA {}) has no function {}, which CUDA {} introduced",
+                       path_, cuda_version(version_), row.symbol, cuda_version(row.since)),
                 "update the NVIDIA driver, or use KERNWRIGHT_DEVICE=sim");
     }
+    return address;
+  }
+
+ private:
+  DriverApi api_;  ///< with the functions that find others
+  const SharedLibrary& library_;
+  const std::string& path_;
+  int version_;
+};
+
+void fill_table(DriverApi& api, const SharedLibrary& library, const std::string& path,
+                int version) {
+  const RowFinder finder(api, library, path, version);
+  for_each_slot(api, [&](const DriverRow& row, auto& slot) {
+    if (void* const address = finder.find(row); address != nullptr) set_function(slot, address);
   });
 }
 

@@ -91,40 +91,59 @@ constexpr bool works_in_context(std::string_view name) {
   return true;
 }
 
+/// What a wrapper does with one call.
+struct Verdict {
+  bool runs = true;      ///< the driver is called
+  bool answers = false;  ///< `result` is returned, whatever the driver said
+  bool breaks = false;   ///< the current context is broken then
+  CUresult result = CUDA_SUCCESS;
+};
+
+/// Counts a call and decides on it. One copy for all wrappers.
+[[gnu::noinline]] Verdict begin_call(State& state, std::size_t index, bool in_context) {
+  Verdict verdict;
+  if (!is_active.load(std::memory_order_acquire)) return verdict;
+  const char* const name = kRowNames[index];
+  if (const auto observer = state.observer.load(std::memory_order_relaxed)) observer(name);
+  state.calls[index].fetch_add(1, std::memory_order_relaxed);
+  state.all_calls.fetch_add(1, std::memory_order_relaxed);
+  if (in_context && state.broken.load(std::memory_order_acquire)) {
+    if (const CUresult refusal = state.refusal(); refusal != CUDA_SUCCESS)
+      return {.runs = false, .answers = true, .result = refusal};
+  }
+  if (!state.armed.load(std::memory_order_acquire)) return verdict;
+  const auto plan = state.schedule.enter(name);
+  if (!plan) return verdict;
+  if (plan->delay.count() > 0) std::this_thread::sleep_for(plan->delay);
+  return {.runs = plan->moment == FaultPlan::Moment::after,
+          .answers = true,
+          .breaks = plan->sticky,
+          .result = static_cast<CUresult>(plan->result)};
+}
+
+[[gnu::noinline]] CUresult end_call(State& state, const Verdict& verdict) {
+  if (verdict.breaks) state.break_current(verdict.result);
+  return verdict.result;
+}
+
 template <Row row, auto member>
 struct Wrapper;
 
 template <Row row, typename... Parameters, CUresult (*DriverApi::*member)(Parameters...)>
 struct Wrapper<row, member> {
   static constexpr auto index = static_cast<std::size_t>(row);
-  static constexpr const char* name = kRowNames[index];
+  static constexpr bool in_context = works_in_context(kRowNames[index]);
 
   static CUresult call(Parameters... parameters) {
     State& state = shared_state();
-    if (!is_active.load(std::memory_order_acquire)) return (state.inner.*member)(parameters...);
-    if (const auto observer = state.observer.load(std::memory_order_relaxed)) observer(name);
-    state.calls[index].fetch_add(1, std::memory_order_relaxed);
-    state.all_calls.fetch_add(1, std::memory_order_relaxed);
-    if constexpr (works_in_context(name)) {
-      if (state.broken.load(std::memory_order_acquire)) {
-        if (const CUresult refusal = state.refusal(); refusal != CUDA_SUCCESS) return refusal;
-      }
-    }
-    if (state.armed.load(std::memory_order_acquire)) {
-      if (const auto plan = state.schedule.enter(name)) return fail(state, *plan, parameters...);
-    }
-    const CUresult result = (state.inner.*member)(parameters...);
+    const Verdict verdict = begin_call(state, index, in_context);
+    CUresult result = CUDA_SUCCESS;
+    if (verdict.runs) result = (state.inner.*member)(parameters...);
+    if (verdict.answers) return end_call(state, verdict);
     if constexpr (row == Row::cuDevicePrimaryCtxReset) {
-      if (result == CUDA_SUCCESS) state.repair(parameters...);
+      if (result == CUDA_SUCCESS && is_active.load(std::memory_order_acquire))
+        state.repair(parameters...);
     }
-    return result;
-  }
-
-  static CUresult fail(State& state, const FaultPlan& plan, Parameters... parameters) {
-    if (plan.delay.count() > 0) std::this_thread::sleep_for(plan.delay);
-    if (plan.moment == FaultPlan::Moment::after) (state.inner.*member)(parameters...);
-    const auto result = static_cast<CUresult>(plan.result);
-    if (plan.sticky) state.break_current(result);
     return result;
   }
 };
