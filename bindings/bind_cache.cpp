@@ -149,19 +149,23 @@ py::list pack_entries(const std::vector<PackEntry>& entries) {
 using PackArgument = std::pair<const ProgramObject*, std::vector<std::string>>;
 
 py::list pack_write(const std::string& path, const std::vector<PackArgument>& programs,
-                    const std::vector<std::string>& records,
-                    const std::vector<std::string>& archs) {
+                    const std::vector<std::string>& records, const std::vector<std::string>& archs,
+                    const py::function& compiled) {
   std::vector<PackItem> items;
   for (const auto& [program, names] : programs) {
     items.push_back({program->program.source(), program->program.options(), names});
   }
   std::vector<PackEntry> written;
+  const auto progress = [&](std::size_t total) {
+    const py::gil_scoped_acquire lock;
+    compiled(total);
+  };
   {
     const GilRelease unlocked;
     for (const std::string& record : records) {
       for (PackItem& item : read_record(record)) items.push_back(std::move(item));
     }
-    written = write_pack(path, items, archs);
+    written = write_pack(path, items, archs, progress);
   }
   return pack_entries(written);
 }
@@ -200,7 +204,7 @@ void bind_cache(py::module_& m) {
   m.def("_cache_clear", &cache_clear);
   m.def("_cache_trim", &cache_trim, py::arg("limit"));
   m.def("_pack_write", &pack_write, py::arg("path"), py::arg("programs"), py::arg("records"),
-        py::arg("archs"));
+        py::arg("archs"), py::arg("compiled"));
   m.def("_pack_read", &pack_read, py::arg("path"));
   m.def(
       "_pack_use", [](const std::string& path) { use_pack(path); }, py::arg("path"), Unlocked());

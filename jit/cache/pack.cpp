@@ -238,12 +238,16 @@ Pack::Pack(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Pack::~Pack() = default;
 
 std::vector<PackEntry> write_pack(const fs::path& path, std::span<const PackItem> items,
-                                  std::span<const std::string> archs) {
+                                  std::span<const std::string> archs,
+                                  const PackProgress& progress) {
   if (items.empty()) throw InvalidArgument("a pack of no sources is asked for");
   if (archs.empty()) throw InvalidArgument("a pack for no architecture is asked for");
   PackWriter writer;
   for (const PackItem& item : items) {
-    for (const std::string& arch : archs) writer.add(item, arch);
+    for (const std::string& arch : archs) {
+      writer.add(item, arch);
+      if (progress) progress(items.size() * archs.size());
+    }
   }
   const std::vector<Stored> stored = writer.take();
   const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");

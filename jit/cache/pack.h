@@ -5,7 +5,9 @@
 #include "jit/cache/include_closure.h"
 #include "jit/object_code.h"
 
+#include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -33,13 +35,18 @@ struct PackEntry {
   std::uint64_t bytes = 0;    ///< of its object code
 };
 
+/// Called on the writer's thread after each code of a pack, with how many there will be; what it
+/// throws ends the writing.
+using PackProgress = std::function<void(std::size_t total)>;
+
 /// Compiles every item for every architecture ("sm_90", "sm_90a", "compute_90", or "sim" for the
 /// simulated device) and writes the pack; equal inputs and an equal NVRTC give equal bytes. Returns
 /// what is in it, in the file's order. Throws what Program::compile throws, InvalidArgument for
 /// nothing to do, Error when the file cannot be written.
 std::vector<PackEntry> write_pack(const std::filesystem::path& path,
                                   std::span<const PackItem> items,
-                                  std::span<const std::string> archs);
+                                  std::span<const std::string> archs,
+                                  const PackProgress& progress = {});
 
 /// The distinct items that a file of KERNWRIGHT_RECORD asks for. Throws Error naming path and line.
 std::vector<PackItem> read_record(const std::filesystem::path& path);

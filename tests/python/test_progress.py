@@ -6,7 +6,7 @@ import sys
 import pytest
 
 import kernwright as kw
-from kernwright import _progress
+from kernwright import _lint, _progress
 
 
 class Terminal(io.StringIO):
@@ -43,6 +43,36 @@ def test_warmup_shows_what_it_waits_for(monkeypatch):
     kernels = [kw.kernel(f"__global__ void shown{i}(int* x) {{ *x = {i}; }}") for i in range(3)]
     kw.warmup(kernels, wait=True)
     assert "compiling" in terminal.getvalue()
+
+
+def test_whatever_takes_steps_shows_them(monkeypatch, tmp_path):
+    terminal = on_terminal(monkeypatch)
+    pytest.importorskip("rich")
+    monkeypatch.setattr(_progress, "PATIENCE", 0)
+    sources = [f"__global__ void packed{i}(int* x) {{ *x = {i}; }}" for i in range(2)]
+    rows = kw.pack(tmp_path / "two.kwpack", sources, archs=["sim", "compute_80"])
+    assert len(rows) == 4
+    assert "compiling" in terminal.getvalue()
+
+    for number, source in enumerate(sources):
+        (tmp_path / f"{number}.cu").write_text(source)
+    terminal.truncate(0)
+    _lint.lint_files([str(tmp_path / "0.cu"), str(tmp_path / "1.cu")], kw.ProgramOptions())
+    assert "checking" in terminal.getvalue()
+
+    terminal.truncate(0)
+    assert list(_progress.steps("walking", [1, 2, 3])) == [1, 2, 3]
+    assert "walking" in terminal.getvalue()
+
+
+def test_an_interrupt_during_a_pack_ends_it(monkeypatch, tmp_path):
+    def stop(self, total=None):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_progress.Progress, "advance", stop)
+    with pytest.raises(KeyboardInterrupt):
+        kw.pack(tmp_path / "none.kwpack", ["__global__ void f() {}"], archs=["sim"])
+    assert not list(tmp_path.iterdir())
 
 
 def test_short_work_a_file_and_the_last_step_show_nothing(monkeypatch):

@@ -1,7 +1,7 @@
 """Types of the extension module; `kernwright` itself re-exports what is public."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, SupportsIndex, final
 
@@ -457,6 +457,7 @@ def _pack_write(
     programs: list[tuple[_Program, list[str]]],
     records: list[str],
     archs: list[str],
+    compiled: Callable[[int], None],
 ) -> list[dict[str, Any]]: ...
 def _pack_read(path: str) -> list[dict[str, Any]]: ...
 def _pack_use(path: str) -> None: ...

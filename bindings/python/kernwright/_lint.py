@@ -9,6 +9,7 @@ from typing import Any
 from kernwright import _core
 from kernwright._literals import Literal, find_literals
 from kernwright._options import ProgramOptions, make_options
+from kernwright._progress import Progress
 from kernwright._source import Located, locate
 from kernwright.errors import Diagnostic, InvalidArgument
 
@@ -47,10 +48,14 @@ def lint_file(path: str, options: ProgramOptions) -> list[Diagnostic]:
 def lint_files(paths: list[str], options: ProgramOptions) -> list[Diagnostic]:
     """All files, as many at once as there are processors; the results are in the files' order."""
     _core._Program("//", "<options>", 1, "", options)  # refuses what no file could be read with
+    diagnostics: list[Diagnostic] = []
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        return [
-            found for each in pool.map(lambda p: lint_file(p, options), paths) for found in each
-        ]
+        found = pool.map(lambda path: lint_file(path, options), paths)
+        with Progress("checking", len(paths)) as progress:
+            for each in found:
+                diagnostics += each
+                progress.advance()
+    return diagnostics
 
 
 class _Path:

@@ -8,6 +8,7 @@ from typing import Any
 
 from kernwright import _core
 from kernwright._kernels import Module, Program
+from kernwright._progress import Progress
 from kernwright.errors import ArgumentError
 
 
@@ -27,9 +28,9 @@ def pack(
     if isinstance(archs, str):
         raise ArgumentError('archs= is a list of str, such as ["sm_80", "sm_90"], got one str')
     programs = [_item(kernel) for kernel in kernels]
-    return _core._pack_write(
-        os.fspath(path), programs, [os.fspath(record) for record in records], [*archs]
-    )
+    paths = [os.fspath(record) for record in records]
+    with Progress("compiling") as progress:
+        return _core._pack_write(os.fspath(path), programs, paths, [*archs], progress.advance)
 
 
 def use_pack(path: str | os.PathLike[str]) -> None:

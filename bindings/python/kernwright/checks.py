@@ -43,7 +43,7 @@ from typing import Any
 
 import numpy
 
-from kernwright import _core, _html, _watch
+from kernwright import _core, _html, _progress, _watch
 from kernwright.errors import Error
 
 __all__ = [
@@ -274,7 +274,7 @@ def fuzz(
     order, such as sums of floats by atomics.
     """
     expected = _outcome(run, None, words)
-    for number in range(seed, seed + count):
+    for number in _progress.steps("running", range(seed, seed + count)):
         error, findings, outputs = _outcome(run, number, words)
         if error != expected[0]:
             return Difference(

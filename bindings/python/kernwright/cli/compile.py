@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from kernwright._progress import steps
 from kernwright.cli import UsageError
 from kernwright.cli._options import add_compiler_options, compiler_options
 
@@ -121,7 +122,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.output == "-" and (arguments.report or arguments.json):
         raise UsageError("-o - fills stdout with the code: leave out --report and --json")
     rows = []
-    for arch in archs:
+    for arch in steps("compiling", archs):
         code, row = compile_one(arguments, arch)
         path = output_path(arguments, code.arch, len(archs) > 1)
         if path == "-":
