@@ -286,3 +286,45 @@ def test_counts_do_not_depend_on_the_number_of_host_threads(tmp_path):
     }
     assert len(found) == 1
     assert json.loads(found.pop())["lines"]
+
+
+CLUSTERS = """
+import kernwright as kw
+kernel = kw.kernel('''#include <cooperative_groups.h>
+__global__ void __cluster_dims__(2, 1, 1) swap(int* out) {
+    __shared__ int mine;
+    auto cluster = cooperative_groups::this_cluster();
+    if (threadIdx.x == 0) mine = blockIdx.x + 100;
+    cluster.sync();
+    int other = *cluster.map_shared_rank(&mine, cluster.block_rank() ^ 1);
+    cluster.sync();
+    if (threadIdx.x == 0) out[blockIdx.x] = other;
+}''', arch="compute_90a")
+out = kw.zeros(4, "int32")
+with kw.trace(kernel, block=3, thread=0) as t, kw.line_profile(kernel) as p:
+    kernel[4, 64](out)
+assert out.numpy().tolist() == [101, 100, 103, 102]
+(remote,) = [s for s in t.steps if "ld.shared::cluster" in s.instruction]
+assert remote.writes[0].after == 102 and remote.accesses[0].before == (102,)
+(store,) = [s for s in t.steps if "st.global" in s.instruction]
+assert store.accesses[0].after == (102,)
+waits = [s for s in t.steps if s.instruction.startswith("barrier.cluster.wait")]
+assert len(waits) == 2 and all(s.complete for s in t.steps)
+syncs = [line.counts for line in p.lines if "cluster.sync()" in line.source]
+assert [c.instructions for c in syncs] == [2 * 8, 2 * 8]  # arrive and wait of eight warps
+assert p.total.uncounted == 8 and p.total.shared_stores == 4 and p.total.global_stores == 4
+"""
+
+
+def test_clusters(tmp_path):
+    script = tmp_path / "clusters.py"
+    script.write_text(CLUSTERS)
+    environment = {
+        **os.environ,
+        "KERNWRIGHT_DEVICE": "sim",
+        "KERNWRIGHT_SIM_CAPABILITY": "9.0",
+    }
+    run = subprocess.run(
+        [sys.executable, str(script)], env=environment, capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr

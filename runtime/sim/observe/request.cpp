@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <bit>
-#include <vector>
+#include <cstddef>
+#include <span>
+#include <utility>
 
 namespace kernwright::sim {
 namespace {
@@ -17,14 +19,23 @@ void each_access(const WarpRequest& request, F f) {
   }
 }
 
-/// A few numbers, and how many different ones. A lane has at most 255 bytes, that is 65 words.
+/// Calls sort() only where it is needed: most accesses go upwards.
+template <typename It>
+void sort_some(It begin, It end) {
+  if (!std::is_sorted(begin, end)) std::sort(begin, end);
+}
+
+/// A few numbers, and which different ones.
 class Numbers {
  public:
-  void add(std::uint64_t value) { values_.push_back(value); }
-  std::vector<std::uint64_t>& different() {
-    std::sort(values_.begin(), values_.end());
-    values_.erase(std::unique(values_.begin(), values_.end()), values_.end());
-    return values_;
+  void add(std::uint64_t value) {
+    if (count_ != 0 && values_[count_ - 1] == value) return;
+    values_[count_++] = value;
+  }
+  std::span<const std::uint64_t> different() {
+    sort_some(values_, values_ + count_);
+    count_ = static_cast<std::size_t>(std::unique(values_, values_ + count_) - values_);
+    return {values_, count_};
   }
   void add_units(std::uint64_t address, std::uint64_t bytes, std::uint64_t unit) {
     for (std::uint64_t n = address / unit; n <= (address + bytes - 1) / unit; ++n) add(n);
@@ -32,17 +43,22 @@ class Numbers {
   std::uint32_t count() { return static_cast<std::uint32_t>(different().size()); }
 
  private:
-  std::vector<std::uint64_t> values_;
+  /// Words of the 255 bytes that a lane has at most.
+  static constexpr std::size_t kMost = std::size_t{kLanes} * 65;
+  std::uint64_t values_[kMost];  // filled as far as count_ says
+  std::size_t count_ = 0;
 };
 
 std::uint64_t different_bytes(const WarpRequest& request) {
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges;
+  std::array<std::pair<std::uint64_t, std::uint64_t>, kLanes> ranges;
+  std::size_t count = 0;
   each_access(request, [&](std::size_t, std::uint64_t address, std::uint64_t bytes) {
-    ranges.emplace_back(address, address + bytes);
+    ranges[count++] = {address, address + bytes};
   });
-  std::sort(ranges.begin(), ranges.end());
+  sort_some(ranges.begin(), ranges.begin() + static_cast<std::ptrdiff_t>(count));
   std::uint64_t sum = 0, end = 0;
-  for (const auto& [from, to] : ranges) {
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto& [from, to] = ranges[i];
     if (to <= end) continue;
     sum += to - std::max(from, end);
     end = to;
@@ -104,13 +120,14 @@ std::uint32_t local_sectors(const WarpRequest& request) {
 }
 
 std::uint32_t same_address_passes(const WarpRequest& request) {
-  std::vector<std::uint64_t> addresses;
+  std::array<std::uint64_t, kLanes> addresses;
+  std::size_t count = 0;
   each_access(request, [&](std::size_t, std::uint64_t address, std::uint32_t) {
-    addresses.push_back(address);
+    addresses[count++] = address;
   });
-  std::sort(addresses.begin(), addresses.end());
+  sort_some(addresses.begin(), addresses.begin() + static_cast<std::ptrdiff_t>(count));
   std::uint32_t most = 0, run = 0;
-  for (std::size_t i = 0; i < addresses.size(); ++i) {
+  for (std::size_t i = 0; i < count; ++i) {
     run = i != 0 && addresses[i] == addresses[i - 1] ? run + 1 : 1;
     most = std::max(most, run);
   }

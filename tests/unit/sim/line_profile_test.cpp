@@ -154,11 +154,11 @@ TEST_CASE("line profile: shared memory by banks") {
   const auto load = [](int stride, const std::string& what) {
     return counts(shared_at(stride) + "ld.shared." + what + ", [%r2];\n");
   };
-  for (const auto& [stride, wavefronts] : {std::pair{4, 1u}, {8, 2u}, {128, 32u}, {0, 1u}}) {
-    CAPTURE(stride);
-    const LineCounts c = load(stride, "u32 %r4");
+  for (const auto& known : {std::pair{4, 1u}, {8, 2u}, {128, 32u}, {0, 1u}}) {
+    CAPTURE(known.first);
+    const LineCounts c = load(known.first, "u32 %r4");
     CHECK(c.shared_loads == 1);
-    CHECK(c.shared_wavefronts == wavefronts);
+    CHECK(c.shared_wavefronts == known.second);
     CHECK(c.shared_ideal_wavefronts == 1);
   }
   CHECK(counts(shared_at(33 * 4) + "and.b32 %r2, %r2, 4092;\nst.shared.u32 [%r2], %r1;\n")
