@@ -157,8 +157,8 @@ py::list pack_write(const std::string& path, const std::vector<PackArgument>& pr
   }
   std::vector<PackEntry> written;
   const auto progress = [&](std::size_t total) {
-    const py::gil_scoped_acquire lock;
-    compiled(total);
+    const GilAcquire locked;
+    if (locked) compiled(total);
   };
   {
     const GilRelease unlocked;
