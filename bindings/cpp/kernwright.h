@@ -26,6 +26,7 @@
 #include "memory/pool_resource.h"
 #include "memory/tracking_adaptor.h"
 #include "memory/transfer_engine.h"
+#include "sim/checks.h"
 #include "sim/device.h"
 #include "sim/line_profile.h"
 #include "sim/trace.h"
