@@ -16,6 +16,8 @@ import kernwright._core as core
 
 core._faults.install("cuda" if os.environ["KERNWRIGHT_DEVICE"].startswith("cuda") else "sim")
 core._faults.forbid_late_calls()
+# A test run that was started in the background ignores SIGINT, and so would its children.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 device = kw.current_device()
 fill = kw.kernel(
     "__global__ void fill(float* x, int n) { if (threadIdx.x < n) x[threadIdx.x] = 2; }"
