@@ -12,19 +12,6 @@ namespace {
 
 using ptx::Space;
 
-Space window_space(std::uint64_t address) {
-  switch (address & kWindowMask) {
-    case kSharedWindow:
-      return Space::shared;
-    case kLocalWindow:
-      return Space::local;
-    case kParamWindow:
-      return Space::param;
-    default:
-      return Space::global;
-  }
-}
-
 bool inside_limit(std::uint64_t address, std::uint64_t bytes, std::uint64_t limit) {
   return address <= limit && bytes <= limit - address;
 }

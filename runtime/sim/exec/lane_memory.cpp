@@ -25,19 +25,6 @@ struct Region {
   bool in_cluster = false;  ///< shared memory of any block of the cluster
 };
 
-Space window_space(std::uint64_t address) noexcept {
-  switch (address & kWindowMask) {
-    case kSharedWindow:
-      return Space::shared;
-    case kLocalWindow:
-      return Space::local;
-    case kParamWindow:
-      return Space::param;
-    default:
-      return Space::global;
-  }
-}
-
 Region region_of(const Warp& warp, int lane, Space space, std::uint64_t address) noexcept {
   Region region{.space = space, .offset = address};
   if (space == Space::generic) {
@@ -157,6 +144,19 @@ const Op* report_global(const Op* op, Warp& warp, int lane, const LaneAccess& ac
 }
 
 }  // namespace
+
+Space window_space(std::uint64_t address) noexcept {
+  switch (address & kWindowMask) {
+    case kSharedWindow:
+      return Space::shared;
+    case kLocalWindow:
+      return Space::local;
+    case kParamWindow:
+      return Space::param;
+    default:
+      return Space::global;
+  }
+}
 
 std::byte* try_locate(const Warp& warp, int lane, const LaneAccess& access) noexcept {
   const Region region = region_of(warp, lane, access.space, access.address);

@@ -10,6 +10,9 @@
 
 namespace kernwright::sim {
 
+/// Where a generic address leads; shared memory may be another block's of the cluster.
+ptx::Space window_space(std::uint64_t address) noexcept;
+
 enum class AccessKind : std::uint8_t { read, write, atomic };
 
 /// One access of one lane. `space` generic means: the address's window decides.
@@ -26,11 +29,11 @@ struct LaneAccess {
 /// is freed; for shared and local memory until the block ends.
 std::byte* locate(const Op* op, Warp& warp, int lane, const LaneAccess& access);
 
-/// Tells the launch's access log, which there must be, of an access to global memory.
-void note_access(const Warp& warp, AccessKind kind, std::uint64_t address, std::uint64_t size);
-
 /// The same without a report: null when the access is not allowed.
 std::byte* try_locate(const Warp& warp, int lane, const LaneAccess& access) noexcept;
+
+/// Tells the launch's access log, which there must be, of an access to global memory.
+void note_access(const Warp& warp, AccessKind kind, std::uint64_t address, std::uint64_t size);
 
 /// Records what is wrong with an access that try_locate() refused. Always returns null.
 const Op* report_access(const Op* op, Warp& warp, int lane, const LaneAccess& access);

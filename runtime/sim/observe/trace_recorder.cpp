@@ -44,17 +44,7 @@ Type shown_type(const ptx::Instruction& instruction, Type written, Type declared
 
 Space resolve(Space space, std::uint64_t address) {
   if (space == Space::cluster) return Space::shared;
-  if (space != Space::generic) return space;
-  switch (address & kWindowMask) {
-    case kSharedWindow:
-      return Space::shared;
-    case kLocalWindow:
-      return Space::local;
-    case kParamWindow:
-      return Space::param;
-    default:
-      return Space::global;
-  }
+  return space == Space::generic ? window_space(address) : space;
 }
 
 const char* space_word(Space space) {
