@@ -1,23 +1,34 @@
 #!/bin/sh
 # Runs every fuzzer for FUZZ_SECONDS (60) over its stored inputs. New inputs stay in the build
 # folder, findings in its artifacts folder. Exit code 1 when there was a finding.
-# Usage: fuzz.sh [build folder]
+# Usage: fuzz.sh [build folder] [target...]; without targets: all of them
 set -u
 build=${1:-build/fuzz}
 seconds=${FUZZ_SECONDS:-60}
+[ $# -eq 0 ] || shift
 cd "$(dirname "$0")/.."
-mkdir -p "$build/artifacts"
+mkdir -p "$build/artifacts" "$build/corpus"
+# What PTX is made of, from the texts that the tests have.
+words="$build/corpus/ptx.dict"
+cat tests/sim/ptx/*.ptx | grep -oE '[.%]?[A-Za-z_][A-Za-z0-9_.:]+' | sort | uniq -c | sort -rn |
+  awk 'NR <= 1000 && length($2) <= 40 { print "\"" $2 "\"" }' >"$words"
 failed=0
 count=0
 for fuzzer in "$build"/tests/fuzz/fuzz_*; do
   [ -f "$fuzzer" ] && [ -x "$fuzzer" ] || continue
-  count=$((count + 1))
   name=${fuzzer##*/fuzz_}
+  case " ${*:-$name} " in *" $name "*) ;; *) continue ;; esac
+  count=$((count + 1))
+  case $name in
+    ptx*) stored="-dict=$words tests/fuzz/corpus/ptx tests/sim/ptx" ;;
+    *) stored="tests/fuzz/corpus/$name" ;;
+  esac
   mkdir -p "$build/corpus/$name"
   log="$build/artifacts/$name.log"
+  # shellcheck disable=SC2086
   if "$fuzzer" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -max_len=65536 \
     -artifact_prefix="$build/artifacts/$name-" "$build/corpus/$name" \
-    "tests/fuzz/corpus/$name" >"$log" 2>&1; then
+    $stored >"$log" 2>&1; then
     echo "$name: $(grep '^Done' "$log"), no finding"
   else
     echo "$name: FINDING, see $log" >&2

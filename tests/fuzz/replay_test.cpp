@@ -17,9 +17,9 @@ namespace {
 /// At most this many cuts and flips of one input, spread over it.
 constexpr std::size_t kVariants = 200;
 
-std::vector<std::filesystem::path> corpus(const std::string& target) {
+std::vector<std::filesystem::path> corpus(const std::string& folder) {
   std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(KW_CORPUS_FOLDER "/" + target)) {
+  for (const auto& entry : std::filesystem::directory_iterator(KW_CORPUS_FOLDER "/" + folder)) {
     files.push_back(entry.path());
   }
   std::sort(files.begin(), files.end());
@@ -35,7 +35,7 @@ std::string read_file(const std::filesystem::path& path) {
 
 TEST_CASE("fuzz: the stored inputs are read or refused") {
   for (const fuzz::Target& target : fuzz::kTargets) {
-    const auto files = corpus(target.name);
+    const auto files = corpus(target.corpus);
     CAPTURE(target.name);
     CHECK(files.size() >= 2);
     for (const auto& path : files) {
@@ -47,7 +47,8 @@ TEST_CASE("fuzz: the stored inputs are read or refused") {
 
 TEST_CASE("fuzz: the stored inputs cut short and with flipped bits are read or refused") {
   for (const fuzz::Target& target : fuzz::kTargets) {
-    for (const auto& path : corpus(target.name)) {
+    CAPTURE(target.name);
+    for (const auto& path : corpus(target.corpus)) {
       CAPTURE(path.string());
       const std::string whole = read_file(path);
       const std::size_t step = whole.size() / kVariants + 1;

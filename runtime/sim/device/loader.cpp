@@ -5,6 +5,7 @@
 #include "base/format.h"
 #include "sim/ptx/parser.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace kernwright::sim {
@@ -115,7 +116,8 @@ void LoadedModule::initialise(const ptx::Variable& variable) {
           variable.ptx_line);
     }
     const std::uint64_t value = value_of(initial);
-    std::memcpy(begin + offset, &value, element);
+    // Fresh memory is zero, which is the upper half of an element of 128 bits.
+    std::memcpy(begin + offset, &value, std::min(element, sizeof value));
     offset += element;
   }
 }

@@ -205,6 +205,8 @@ InitialValue Parser::parse_initial_value(Type type) {
     return value;
   }
   Literal literal = parse_constant();
+  if (bits(type) > 64 && literal.type == Type::s64 && (literal.bits >> 63) != 0)
+    fail_at(token.line, format("a negative initial value of .{} is not supported", name(type)));
   const bool float_target = type == Type::f32 || type == Type::f64;
   if (float_target && !literal.is_float()) {
     const bool negative = literal.type == Type::s64;

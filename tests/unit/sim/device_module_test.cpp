@@ -111,6 +111,23 @@ TEST_CASE("sim module: functions, variables, names") {
   CHECK(api.cuMemcpyHtoD(address, other, 12) == CUDA_SUCCESS);  // the host may write constants
 }
 
+TEST_CASE("sim module: initial values narrower than their elements leave the rest zero") {
+  const CurrentDevice device;
+  const std::string text = std::string(kHeader) +
+                           ".global .align 16 .b128 wide[3] = {5, 0xffffffffffffffff};\n"
+                           ".global .align 2 .b16 narrow[4] = {1, 0xffff};\n";
+  const Module module(device, text.c_str());
+  CUdeviceptr address = 0;
+  std::size_t bytes = 0;
+  REQUIRE(device.api.cuModuleGetGlobal(&address, &bytes, module.handle, "wide") == CUDA_SUCCESS);
+  CHECK(bytes == 48);
+  CHECK(device.download<std::uint64_t>(address, 6) ==
+        std::vector<std::uint64_t>{5, 0, ~std::uint64_t{0}, 0, 0, 0});
+  REQUIRE(device.api.cuModuleGetGlobal(&address, &bytes, module.handle, "narrow") == CUDA_SUCCESS);
+  CHECK(bytes == 8);
+  CHECK(device.download<std::uint16_t>(address, 4) == std::vector<std::uint16_t>{1, 0xffff, 0, 0});
+}
+
 TEST_CASE("sim module: two loads of one text have variables of their own; memory comes back") {
   CurrentDevice device;
   std::size_t before = 0, after = 0, total = 0;

@@ -26,7 +26,7 @@ struct IsaBuild {
 inline const std::vector<IsaBuild>& isa_builds() {
   static const std::vector<IsaBuild> builds = [] {
     std::vector<IsaBuild> list{{"baseline"}};
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(KW_SIM_BASELINE_ONLY)
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) list.push_back({"avx2"});
     if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512cd")) {

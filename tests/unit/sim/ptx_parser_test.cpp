@@ -75,6 +75,7 @@ TEST_CASE("parser: bad variables") {
   CHECK(contains(bad(".shared .b32 x = 1;"), "initial values"));
   CHECK(contains(bad(".global .b8 x = 0xFF0F(x);"), "mask"));
   CHECK(contains(bad(".global .b32 x = {{1}};"), "nested"));
+  CHECK(contains(bad(".global .b128 x = -1;"), "negative initial value of .b128"));
   CHECK(contains(bad(".global .b32 x = 1/0;"), "zero"));
   CHECK(contains(bad(".texture x;"), "module level"));
 }
