@@ -14,7 +14,7 @@ endif()
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 
 # For code that is not hot: the wheel has a limit (scripts/check_wheel.py). NOTE: without the macro,
-# such sources share the precompiled headers of the others.
+# the C library's headers are the same for such sources as for the others.
 set(kernwright_small_flags
   "$<$<AND:$<CXX_COMPILER_ID:GNU>,$<CONFIG:Release>>:-Os;-U__OPTIMIZE_SIZE__>")
 # Of what the linker gets it drops the functions that nothing uses (bindings/CMakeLists.txt).
