@@ -1,5 +1,9 @@
 """Schedules: a seed chooses the order of blocks and warps, and replays it exactly."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -38,7 +42,27 @@ def test_a_seed_replays_and_seeds_differ():
                 got = last_block(kernel)
             assert seen.setdefault(seed, got) == got
     assert len(set(seen.values())) > 2
-    assert last_block(kernel) in range(16)  # no order is promised outside of a schedule
+
+
+def test_after_a_schedule_one_thread_runs_blocks_in_their_order():
+    program = f'''
+import kernwright as kw
+kernel = kw.kernel("""{LAST}""")
+for schedule in (3, None):
+    x = kw.zeros(1, "int32")
+    if schedule is None:
+        kernel[16, 32](x)
+    else:
+        with kw.checks.schedule(schedule):
+            kernel[16, 32](x)
+print(x.numpy()[0])
+'''
+    variables = {**os.environ, "KERNWRIGHT_DEVICE": "sim", "KERNWRIGHT_SIM_THREADS": "1"}
+    variables.pop("KERNWRIGHT_SIM_SEED", None)
+    result = subprocess.run(
+        [sys.executable, "-c", program], env=variables, capture_output=True, text=True, timeout=60
+    )
+    assert result.stdout.split() == ["15"], result.stderr
 
 
 def test_fuzz_agrees_where_the_order_does_not_matter():

@@ -112,10 +112,8 @@ class FormWriter {
       if (spec.optional) break;
       list += (list.empty() ? "" : ", ") + operand(spec, negate);
     }
-    const bool carry_in = form_.row->stem.back() == 'c' && form_.row->stem.size() > 3 &&
-                          form_.opcode.find(form_.row->stem) == 0 && is_carry_stem();
     std::string result = preset(operands.specs.front());
-    if (carry_in) {
+    if (reads_carry()) {
       const std::string_view sets = form_.row->stem == "subc" ? "sub" : "add";
       result += format("{}{}.cc.u32 %drop, %wb, %we;\n", guard, sets);
     }
@@ -132,7 +130,7 @@ class FormWriter {
     return result + format("st.global.u64 [%out+{}], %r;\n", at);
   }
 
-  bool is_carry_stem() const {
+  bool reads_carry() const {
     return form_.row->stem == "addc" || form_.row->stem == "subc" || form_.row->stem == "madc";
   }
 

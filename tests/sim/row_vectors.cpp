@@ -92,7 +92,8 @@ std::vector<std::string> run_rows(const DriverApi& api, const void* image,
                                RowProgram::kBlock, 1, 1, 0, nullptr, parameters, nullptr),
             name);
       check(api, api.cuMemcpyDtoH(output.data(), out.address, bytes), "download of " + name);
-      const std::size_t count = std::min<std::size_t>(forms.size() - first, 64);
+      const std::size_t count =
+          std::min<std::size_t>(forms.size() - first, RowProgram::kFormsPerKernel);
       for (std::size_t i = 0; i < count; ++i) {
         const auto words = std::span(output).subspan(i * kWords, kWords);
         lines.push_back(line(forms[first + i], words));

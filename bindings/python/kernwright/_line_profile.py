@@ -6,7 +6,6 @@ import dataclasses
 import html
 import json
 import pathlib
-from types import TracebackType
 
 from kernwright import _core, _html, _watch
 from kernwright.errors import ArgumentError
@@ -108,33 +107,16 @@ class Line:
     counts: Counts
 
 
-class LineProfile:
+class LineProfile(_watch.Watch[_core._LineProfile]):
     """Counts of launches by source line; made by line_profile(), complete when its block ended.
 
     print() shows a table: the most executed line first.
     """
 
     def __init__(self, kernels: tuple[_core.Kernel, ...]) -> None:
-        self._made = _core._LineProfile(list(kernels))
+        super().__init__(_core._LineProfile(list(kernels)), "a line profile")
         self._known = [source for source in map(_watch.source_of, kernels) if source[0]]
         self._texts = _watch.Lines(self._known)
-
-    def __enter__(self) -> LineProfile:
-        _watch.require_simulated("a line profile")
-        self._made.enter()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        try:
-            if kind is None:
-                _watch.finish_simulated()
-        finally:
-            self._made.leave()
 
     @property
     def launches(self) -> dict[str, int]:

@@ -123,7 +123,7 @@ def _access(data: dict[str, Any]) -> Access:
     )
 
 
-class Trace:
+class Trace(_watch.Watch[_core._Trace]):
     """What one thread did in one launch; made by trace(), complete when its `with` block ended.
 
     print() shows each executed line once and below it the instructions that it became, with what
@@ -131,14 +131,9 @@ class Trace:
     """
 
     def __init__(self, made: _core._Trace, kernel: _core.Kernel) -> None:
-        self._made = made
+        super().__init__(made, "a trace")
         self._kernel = kernel
         self._source = _watch.source_of(kernel)
-
-    def __enter__(self) -> Trace:
-        _watch.require_simulated("a trace")
-        self._made.enter()
-        return self
 
     def __exit__(
         self,
@@ -146,11 +141,7 @@ class Trace:
         value: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        try:
-            if kind is None:
-                _watch.finish_simulated()
-        finally:
-            self._made.leave()
+        super().__exit__(kind, value, trace)
         if kind is None:
             self._check()
 

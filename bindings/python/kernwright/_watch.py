@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import pathlib
 from collections.abc import Iterable
+from types import TracebackType
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from kernwright import _core
 from kernwright.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+Made = TypeVar("Made", _core._Trace, _core._LineProfile)
 
 Source = tuple[str, str, int]
 """Name of a file, the text that the compiler knew under it, the line on which that begins there."""
@@ -34,6 +41,31 @@ def source_of(kernel: _core.Kernel) -> Source:
     if program is None:
         return "", "", 1
     return program.source_name, program.text, program.first_line
+
+
+class Watch(Generic[Made]):
+    """A `with` block whose launches are watched by `made`; `what` names it for errors."""
+
+    def __init__(self, made: Made, what: str) -> None:
+        self._made: Made = made
+        self._what = what
+
+    def __enter__(self) -> Self:
+        require_simulated(self._what)
+        self._made.enter()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            if kind is None:
+                finish_simulated()
+        finally:
+            self._made.leave()
 
 
 class Lines:
