@@ -45,7 +45,7 @@ set -e
 on="KERNWRIGHT_BUILD_TESTS KERNWRIGHT_BUILD_EXAMPLES KERNWRIGHT_BUILD_BENCH KERNWRIGHT_BUILD_PYTHON"
 cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release \
   -DPython_EXECUTABLE="$(command -v "$python")" $(printf -- '-D%s=ON ' $on) >/dev/null
-cmake --build "$build" -j "$jobs"
+cmake --build "$build" -j "$jobs" -- -k 0  # tell every error at once
 "$python" -m pip install -q --no-build-isolation --no-deps --upgrade --target "$build/site" \
   --config-settings build-dir="$build" --config-settings build.targets=kernwright_python \
   $(printf -- '--config-settings cmake.define.%s=ON ' $on) .

@@ -14,15 +14,18 @@
 namespace kernwright::fuzz {
 namespace {
 
+/// Retains the primary context once, for as long as the process lives.
+bool started() {
+  CUcontext context = nullptr;
+  const DriverApi& api = sim::driver_api();
+  return api.cuInit(0) == CUDA_SUCCESS &&
+         api.cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS;
+}
+
 const DriverApi& device() {
-  static const DriverApi& api = []() -> const DriverApi& {
-    const DriverApi& table = sim::driver_api();
-    CUcontext context = nullptr;
-    if (table.cuInit(0) != CUDA_SUCCESS ||
-        table.cuDevicePrimaryCtxRetain(&context, 0) != CUDA_SUCCESS)
-      throw std::logic_error("there is no simulated device");
-    return table;
-  }();
+  static const bool is_started = started();
+  if (!is_started) throw std::logic_error("there is no simulated device");
+  const DriverApi& api = sim::driver_api();
   CUcontext context = nullptr;
   api.cuCtxGetCurrent(&context);
   if (context == nullptr) {
