@@ -4,6 +4,7 @@ Ends with one line, "N passed, N failed". Exit code 1 when anything failed or a 
 """
 
 import argparse
+import concurrent.futures
 import contextlib
 import glob
 import os
@@ -25,11 +26,13 @@ def kill_group(process):
         os.killpg(process.pid, signal.SIGKILL)
 
 
-def run(title, command, count, env=None):
-    """Runs one suite, shows its output, and returns (passed, failed)."""
-    print(f"== {title}: {' '.join(command)}", flush=True)
+def run(title, command, count, env=None, live=True):
+    """Runs one suite, shows its output as it comes or at once, and returns (passed, failed)."""
     start = time.monotonic()
     lines = []
+    shown = []
+    show = (lambda text: print(text, end="", flush=True)) if live else shown.append
+    show(f"== {title}: {' '.join(command)}\n")
     with subprocess.Popen(
         command,
         stdout=subprocess.PIPE,
@@ -45,8 +48,7 @@ def run(title, command, count, env=None):
             for line in process.stdout:
                 lines.append(line)
                 if "[doctest] run with" not in line:
-                    sys.stdout.write(line)
-                    sys.stdout.flush()
+                    show(line)
             process.wait()
         except BaseException:  # Ctrl-C does not reach a suite in a session of its own
             kill_group(process)
@@ -55,12 +57,13 @@ def run(title, command, count, env=None):
             limit.cancel()
     passed, failed = count(lines)
     if process.returncode != 0 and failed == 0:
-        print(f"{title}: exit code {process.returncode} with no failure counted")
+        show(f"{title}: exit code {process.returncode} with no failure counted\n")
         failed = 1
     if passed + failed == 0:
-        print(f"{title}: ran no test")
+        show(f"{title}: ran no test\n")
         failed = 1
-    print(f"== {title}: {passed} passed, {failed} failed in {time.monotonic() - start:.0f} s\n")
+    show(f"== {title}: {passed} passed, {failed} failed in {time.monotonic() - start:.0f} s\n\n")
+    print("".join(shown), end="", flush=True)
     return passed, failed
 
 
@@ -77,11 +80,21 @@ def count_pytest(lines):
     return counts.get("passed", 0), bad
 
 
-# Run children, which memcheck does not follow, launch nothing, or measure time or allocations.
+# Compare what is free on the whole device before and after: no other suite may run beside them.
+MEASURE_MEMORY = ("arrays", "exchange", "memory_large")
+
+# Run children, which memcheck does not follow, or the simulated device alone, launch nothing, or
+# measure time or allocations.
 NOT_FOR_MEMCHECK = (
-    *("cli", "compile_gate", "environment", "examples", "faults", "launch_allocations", "lint"),
-    *("package", "process", "timing", "tools", "two_compilers"),
+    *("checks", "checks_corpus", "checks_schedules", "cli", "compile_gate", "environment"),
+    *("examples", "faults", "launch_allocations", "libcuda", "line_profile", "lint", "package"),
+    *("process", "timing", "tools", "trace", "two_compilers"),
 )
+SIDE_BY_SIDE = 4  # suites under memcheck at a time, each with a context of its own
+
+
+def python_file(name):
+    return f"tests/python/test_{name}.py"
 
 
 def sanitizer_suites(arguments, pytest):
@@ -101,12 +114,33 @@ def sanitizer_suites(arguments, pytest):
         for room in ("core", "memory", "array", "jit", "kernels")
     ]
     # A process for each file: memcheck grows slower with every module that one has loaded.
-    for path in sorted(glob.glob("tests/python/test_*.py")):
+    for path in sorted(glob.glob(python_file("*"))):
         name = os.path.basename(path)[len("test_") : -len(".py")]
         if name not in NOT_FOR_MEMCHECK:
             command = [*memcheck, *pytest, "-n", "0", "-k", "not fork", path]
             suites.append((f"memcheck Python {name}", command, count_pytest))
     return suites
+
+
+def python_suites(gpu, jobs, pytest):
+    """The Python tests; on a GPU those that measure its memory come after the others, alone."""
+    if not gpu:
+        return [("Python tests", [*pytest, "-n", jobs, "tests/python"], count_pytest)]
+    alone = [python_file(name) for name in MEASURE_MEMORY]
+    beside = [*pytest, "-n", "4", "--dist", "loadfile", "tests/python"]
+    return [
+        ("Python tests", beside + [f"--ignore={path}" for path in alone], count_pytest),
+        ("Python tests of memory", [*pytest, "-n", "0", *alone], count_pytest),
+    ]
+
+
+def run_side_by_side(suites, env):
+    """What run() returns for each suite; those that measure memory come first, one by one."""
+    alone = [suite for suite in suites if suite[0].split()[-1] in MEASURE_MEMORY]
+    totals = [run(*suite, env) for suite in alone]
+    with concurrent.futures.ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+        others = [suite for suite in suites if suite not in alone]
+        return totals + list(pool.map(lambda suite: run(*suite, env, live=False), others))
 
 
 def main():
@@ -130,19 +164,14 @@ def main():
             [*ctest, "-j", jobs, "--verbose"],
             count_doctest,
         ),
-        # On a GPU one after the other: its memory figures are those of the whole device.
-        (
-            "Python tests",
-            [*pytest, "-n", "0" if arguments.gpu else jobs, "tests/python"],
-            count_pytest,
-        ),
+        *python_suites(arguments.gpu, jobs, pytest),
     ]
     if arguments.gpu:
         suites.append(("both devices", [*pytest, "tests/gpu"], count_pytest))
-        suites += sanitizer_suites(arguments, pytest)
     else:
         suites.insert(0, ("lints", [*pytest, "tests/lint"], count_pytest))
-    totals = [run(title, command, count, env) for title, command, count in suites]
+    totals = [run(*suite, env) for suite in suites]
+    totals += run_side_by_side(sanitizer_suites(arguments, pytest), env)
     passed, failed = (sum(column) for column in zip(*totals, strict=True))
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0

@@ -290,14 +290,17 @@ def test_counts_do_not_depend_on_the_number_of_host_threads(tmp_path):
 
 CLUSTERS = """
 import kernwright as kw
-kernel = kw.kernel('''#include <cooperative_groups.h>
+kernel = kw.kernel('''
 __global__ void __cluster_dims__(2, 1, 1) swap(int* out) {
     __shared__ int mine;
-    auto cluster = cooperative_groups::this_cluster();
+    unsigned rank, address = (unsigned)__cvta_generic_to_shared(&mine);
+    int other;
     if (threadIdx.x == 0) mine = blockIdx.x + 100;
-    cluster.sync();
-    int other = *cluster.map_shared_rank(&mine, cluster.block_rank() ^ 1);
-    cluster.sync();
+    asm volatile("barrier.cluster.arrive; barrier.cluster.wait;" ::: "memory");
+    asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    asm("mapa.shared::cluster.u32 %0, %0, %1;" : "+r"(address) : "r"(rank ^ 1));
+    asm volatile("ld.shared::cluster.s32 %0, [%1];" : "=r"(other) : "r"(address) : "memory");
+    asm volatile("barrier.cluster.arrive; barrier.cluster.wait;" ::: "memory");
     if (threadIdx.x == 0) out[blockIdx.x] = other;
 }''', arch="compute_90a")
 out = kw.zeros(4, "int32")
@@ -310,7 +313,7 @@ assert remote.writes[0].after == 102 and remote.accesses[0].before == (102,)
 assert store.accesses[0].after == (102,)
 waits = [s for s in t.steps if s.instruction.startswith("barrier.cluster.wait")]
 assert len(waits) == 2 and all(s.complete for s in t.steps)
-syncs = [line.counts for line in p.lines if "cluster.sync()" in line.source]
+syncs = [line.counts for line in p.lines if "barrier.cluster" in line.source]
 assert [c.instructions for c in syncs] == [2 * 8, 2 * 8]  # arrive and wait of eight warps
 assert p.total.uncounted == 8 and p.total.shared_stores == 4 and p.total.global_stores == 4
 """
