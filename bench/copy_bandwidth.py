@@ -57,6 +57,20 @@ def add_peers(uploads: Subjects, downloads: Subjects) -> None:
     for name, memory in (("torch", pinned), ("torch, plain memory", plain)):
         uploads[name] = lambda memory=memory: there.copy_(memory)
         downloads[name] = lambda memory=memory: memory.copy_(there)
+    downloads["torch cpu(), new memory"] = there.cpu
+
+
+def add_cupy(uploads: Subjects, downloads: Subjects) -> None:
+    """CuPy on plain memory; both calls return when the copy is done."""
+    try:
+        import cupy
+    except ImportError as error:
+        print("no peer:", error, file=sys.stderr)
+        return
+    there = cupy.ones(BYTES, cupy.uint8)
+    plain = np.ones(BYTES, np.uint8)
+    uploads["CuPy set, plain memory"] = lambda: there.set(plain)
+    downloads["CuPy get(), new memory"] = there.get
 
 
 def host_copies() -> tuple[Subjects, Subjects, Callable[[], bool]]:
@@ -74,7 +88,7 @@ def host_copies() -> tuple[Subjects, Subjects, Callable[[], bool]]:
     downloads: Subjects = {
         "engine": lambda: engine.download(x, pinned).wait(),
         "engine, plain memory": lambda: engine.download(x, plain).wait(),
-        "numpy(), plain memory": x.numpy,
+        "numpy(), new memory": x.numpy,
     }
 
     def right() -> bool:
@@ -111,6 +125,7 @@ def main() -> None:
     options = harness.arguments(__doc__.splitlines()[0], "copy_bandwidth")
     uploads, downloads, right = host_copies()
     add_peers(uploads, downloads)
+    add_cupy(uploads, downloads)
     result: dict[str, Any] = {
         "subject": "copy_bandwidth",
         "machine": harness.machine(),

@@ -7,6 +7,7 @@
 #include "current.h"
 #include "dtype.h"
 #include "gil.h"
+#include "memory/host_pages.h"
 #include "python_support.h"
 
 #include <string>
@@ -171,6 +172,7 @@ py::array to_numpy(const Array& array) {
   settle(array.device());
   void* data = values.mutable_data();
   const GilRelease unlocked;
+  populate_pages(data, array.nbytes());
   array.to_host(data);
   return values;
 }

@@ -26,7 +26,7 @@ void Transfer::wait(std::optional<std::chrono::nanoseconds> timeout) const {
   const auto deadline = steady_clock::now() + timeout.value_or(std::chrono::nanoseconds(0));
   {
     std::unique_lock lock(state.mutex);
-    const auto arrived = [&] { return state.queued && !state.host_pending; };
+    const auto arrived = [&] { return state.queued; };
     if (!timeout) {
       state.changed.wait(lock, arrived);
     } else if (!state.changed.wait_until(lock, deadline, arrived)) {
@@ -49,7 +49,7 @@ bool Transfer::done() const {
   {
     const std::lock_guard lock(state_->mutex);
     if (state_->failure) return true;
-    if (!state_->queued || state_->host_pending) return false;
+    if (!state_->queued) return false;
   }
   return state_->device_part.done();
 }

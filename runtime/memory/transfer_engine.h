@@ -26,7 +26,7 @@ class Transfer {
   bool done() const;
   /// Later work of `stream` waits for the device's part: uploaded memory may be used, downloaded
   /// memory overwritten. Blocks the host only until the copy is queued, which for pageable memory
-  /// takes as long as staging it. Throws what the copy met.
+  /// takes as long as staging or receiving it. Throws what the copy met.
   void wait_on(const Stream& stream) const;
 
  private:
@@ -37,14 +37,15 @@ class Transfer {
 };
 
 /// Copies of plain bytes, in the order of the calls for each direction; both directions and kernels
-/// of other streams overlap. Page-locked memory is copied directly. Pageable memory goes through a
-/// ring of page-locked chunks, filled and emptied by one thread for each direction, so that the
-/// caller never waits. Thread-safe. The destructor waits for what is on its way.
+/// of other streams overlap. Page-locked memory is copied at once. For pageable memory there is one
+/// thread for each direction, so that the caller never waits: what goes up passes through its ring
+/// of page-locked chunks, what comes down the driver writes. Thread-safe. The destructor waits for
+/// what is on its way.
 class TransferEngine {
  public:
   struct Options {
     std::size_t chunk_bytes = std::size_t{4} << 20;  ///< of the staging memory
-    int chunks = 4;                                  ///< for each direction, at least 2
+    int chunks = 4;                                  ///< at least 2
     int priority = 0;                                ///< of both streams
   };
   /// Throws InvalidArgument for no room in a chunk or fewer than two. Staging memory is made when

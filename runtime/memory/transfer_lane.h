@@ -11,19 +11,17 @@
 
 namespace kernwright {
 
-/// What a copy has reached. `queued`: the device's part is on the stream; `done` for the rest.
+/// What a copy has reached.
 struct Transfer::State {
   explicit State(Device& device) : device_part(device, false) {}
 
   std::mutex mutex;
   std::condition_variable changed;
-  bool queued = false;       ///< device_part stands for the copy
-  bool host_pending = true;  ///< the host still has to move bytes
-  std::exception_ptr failure;
+  bool queued = false;         ///< device_part stands for the copy, unless there is a failure
+  std::exception_ptr failure;  ///< what the copy met before it was queued
   Event device_part;
 
-  void mark_queued(bool host_part_follows);
-  void mark_finished(std::exception_ptr error = nullptr);
+  void mark_queued(std::exception_ptr error = nullptr);
 };
 
 /// Serves the jobs of one direction in order. Shared with its thread, which is detached: a process
@@ -47,16 +45,15 @@ class TransferLane : public std::enable_shared_from_this<TransferLane> {
     CUdeviceptr on_device = 0;
     std::byte* on_host = nullptr;
     std::size_t bytes = 0;
-    bool is_direct = false;  ///< the host memory is page-locked
+    bool is_page_locked = false;  ///< the host memory
     std::optional<Event> after;
     std::shared_ptr<const void> keep;
     std::shared_ptr<Transfer::State> state;
   };
   struct Chunk {
     PinnedBuffer memory;
-    std::optional<Event> event;   ///< behind the last copy from or to it
-    std::byte* target = nullptr;  ///< where its bytes go when the copy is done
-    std::size_t bytes = 0;
+    std::optional<Event> event;  ///< behind the last copy from it
+    bool is_used = false;        ///< that copy may be on its way
   };
 
   /// Something that a copy on the stream reads or writes. The lane's thread never drops it: what
@@ -72,7 +69,6 @@ class TransferLane : public std::enable_shared_from_this<TransferLane> {
   void serve(Job& job);
   void copy_directly(const Job& job);
   void stage_up(const Job& job);
-  void stage_down(const Job& job);
   void empty(Chunk& chunk);
   void prepare_ring();
   void release_ring() noexcept;

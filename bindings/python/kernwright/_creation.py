@@ -180,6 +180,8 @@ def _has_buffer(obj: Any) -> bool:
 def _checked_cast(values: np.ndarray[Any, Any], dtype: Any) -> np.ndarray[Any, Any]:
     """astype() that refuses integers which do not fit, where NumPy would wrap them."""
     dtype = np.dtype(dtype)
+    if values.dtype == dtype:
+        return values
     if values.dtype.kind in "iu" and dtype.kind in "iu" and values.size:
         limits = np.iinfo(dtype)
         low, high = int(values.min()), int(values.max())
