@@ -37,6 +37,24 @@ right = bool((y.numpy() == 3).all())
 nvrtc = any("libnvrtc" in line for line in open("/proc/self/maps"))
 print(json.dumps(dict(ms=ready * 1e3, right=right, nvrtc=nvrtc)))
 """
+# What the driver alone takes in such a process for the same object code.
+DRIVER_LOAD = """
+import ctypes, json, os, time
+import kernwright as kw
+x = kw.ones(1024)
+kw.current_device().synchronize()
+code = open(os.environ["CUBIN"], "rb").read()
+driver = ctypes.CDLL("libcuda.so.1")
+module, function, value = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_int()
+start = time.perf_counter()
+results = [
+    driver.cuModuleLoadData(ctypes.byref(module), code),
+    driver.cuModuleGetFunction(ctypes.byref(function), module, os.environ["NAME"].encode()),
+    driver.cuFuncGetAttribute(ctypes.byref(value), 0, function),
+]
+ready = time.perf_counter() - start
+print(json.dumps(dict(ms=ready * 1e3, right=results == [0, 0, 0] and value.value == 1024)))
+"""
 WHOLE = {
     "kernwright": f"""
 import numpy as np, kernwright as kw
@@ -89,21 +107,40 @@ def child(code: str, env: dict[str, str], file: str | None = None) -> str:
     return run.stdout
 
 
+def median_ms(runs: list[dict[str, float]]) -> float:
+    return round(statistics.median(run["ms"] for run in runs), 3)
+
+
+def object_code(env: dict[str, str], folder: str) -> dict[str, str]:
+    """The environment in which DRIVER_LOAD finds what FROM_DISK loads."""
+    import kernwright as kw
+
+    kernel = kw.kernel(SAXPY)
+    file = pathlib.Path(folder) / "saxpy.cubin"
+    file.write_bytes(kernel.cubin)
+    name = next(word for word in kernel.ptx.split() if "saxpy" in word).rstrip("(")
+    return {**env, "CUBIN": str(file), "NAME": name}
+
+
 def main() -> None:
     options = harness.arguments(__doc__.splitlines()[0], "cache_cost")
     with tempfile.TemporaryDirectory() as folder:
         env = {**os.environ, "KERNWRIGHT_CACHE_DIR": os.path.join(folder, "cache")}
         first = json.loads(child(FROM_DISK, env))
         script = os.path.join(folder, "first_kernel.py")
-        later, in_file = [], []
+        child(FROM_DISK, env, script)  # its name is another key
+        import kernwright as kw
+
+        driver_env = {} if kw.current_device().is_simulated else object_code(env, folder)
+        later, in_file, driver = [], [], []
         for _ in range(15):
             later.append(json.loads(child(FROM_DISK, env)))
             in_file.append(json.loads(child(FROM_DISK, env, script)))
+            if driver_env:
+                driver.append(json.loads(child(DRIVER_LOAD, driver_env)))
         subjects = {
             name: code for name, code in WHOLE.items() if importlib.util.find_spec(name) is not None
         }
-        import kernwright as kw
-
         if kw.current_device().is_simulated:
             subjects.pop("cupy", None)
         seconds: dict[str, list[float]] = {name: [] for name in subjects}
@@ -116,13 +153,12 @@ def main() -> None:
         "request again, us": again_in_process(),
         "new process, text to kernel, ms": {
             "compiled": round(first["ms"], 3),
-            "from the disk, median": round(statistics.median(r["ms"] for r in later), 3),
+            "from the disk, median": median_ms(later),
             "from the disk, best": round(min(r["ms"] for r in later), 3),
-            "from the disk, text in a file, median": round(
-                statistics.median(r["ms"] for r in in_file), 3
-            ),
+            "from the disk, text in a file, median": median_ms(in_file),
+            **({"driver alone, median": median_ms(driver)} if driver else {}),
             "nvrtc loaded": any(r["nvrtc"] for r in later + in_file),
-            "results right": all(r["right"] for r in [first, *later, *in_file]),
+            "results right": all(r["right"] for r in [first, *later, *in_file, *driver]),
         },
         "new process, whole, s": {
             name: round(statistics.median(v[1:]), 3) for name, v in seconds.items()

@@ -18,8 +18,7 @@ namespace {
 bool started() {
   CUcontext context = nullptr;
   const DriverApi& api = sim::driver_api();
-  return api.cuInit(0) == CUDA_SUCCESS &&
-         api.cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS;
+  return api.cuInit(0) == CUDA_SUCCESS && api.cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS;
 }
 
 const DriverApi& device() {
