@@ -95,6 +95,7 @@ CheckedOp classify_meeting(const ptx::Instruction& instruction) {
     case Handler::elect:
       return meeting(0);
     case Handler::mma:
+    case Handler::mma_sp:
     case Handler::movmatrix:
       return plain(CheckKind::meeting_of_all);
     case Handler::bar:

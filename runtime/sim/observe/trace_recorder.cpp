@@ -36,9 +36,9 @@ Type shown_type(const ptx::Instruction& instruction, Type written, Type declared
   if (have == 32 && written == Type::f16) return Type::f16x2;
   if (have == 32 && written == Type::bf16) return Type::bf16x2;
   const Handler handler = instruction.row->handler;
-  const bool is_fragment = handler == Handler::mma || handler == Handler::wmma ||
-                           handler == Handler::ldmatrix || handler == Handler::movmatrix ||
-                           handler == Handler::wgmma;
+  const bool is_fragment = handler == Handler::mma || handler == Handler::mma_sp ||
+                           handler == Handler::wmma || handler == Handler::ldmatrix ||
+                           handler == Handler::movmatrix || handler == Handler::wgmma;
   return is_fragment ? bits_of_width(have) : written;
 }
 

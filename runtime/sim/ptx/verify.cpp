@@ -304,6 +304,16 @@ class Verifier {
     return part == merges;
   }
 
+  // mma.sp: which lanes of every four hold the metadata; the larger A is, the more of them.
+  std::string check_sparsity_selector() const {
+    const bool small = bits(instruction_.modifiers.type[1]) <= 8;
+    const std::size_t choices = (small ? 4 : 8) / instruction_.operands[1].elements.size();
+    const std::uint64_t selector = instruction_.operands[5].bits;
+    if (selector < choices) return {};
+    return format("the sparsity selector {} must be {} here", selector,
+                  choices == 1 ? "0" : format("0 to {}", choices - 1));
+  }
+
   // What the operand list of a row cannot say.
   std::string check_family() const {
     const Modifiers& m = instruction_.modifiers;
@@ -315,6 +325,7 @@ class Verifier {
         instruction_.operands[0].kind != OperandKind::reg_pair) {
       return "a lop3 that reduces needs a predicate beside its result";
     }
+    if (instruction_.row->handler == Handler::mma_sp) return check_sparsity_selector();
     if (!merges_properly()) return "a part behind the result goes with a third source, unjoined";
     const bool hinted = instruction_.stem == "ld" || instruction_.stem == "st" ||
                         instruction_.stem == "atom" || instruction_.stem == "red";

@@ -1,6 +1,5 @@
 // mma.sync: every shape and type against products computed in double or 64-bit integers.
-#include "matrix_reference.h"
-#include "memory_ops_runner.h"
+#include "matrix_runner.h"
 
 #include <cstdint>
 #include <random>
@@ -16,99 +15,19 @@ struct Shape {
   std::string before;  ///< modifiers before the types: .satfinite
 };
 
-/// Registers of a fragment as memory: [register][lane].
-class Image {
- public:
-  Image(int registers, int bits)
-      : bits_(bits), words_(static_cast<std::size_t>(registers) * 32, 0) {}
-  void put(int reg, int lane, int e, int element_bits, std::uint64_t value) {
-    words_[static_cast<std::size_t>(reg * 32 + lane)] |= value << (e * element_bits);
-  }
-  std::uint64_t get(int reg, int lane) const {
-    return words_[static_cast<std::size_t>(reg * 32 + lane)];
-  }
-  std::vector<std::uint8_t> bytes() const {
-    std::vector<std::uint8_t> out;
-    for (const std::uint64_t word : words_)
-      for (int b = 0; b < bits_ / 8; ++b) out.push_back(static_cast<std::uint8_t>(word >> (8 * b)));
-    return out;
-  }
-
- private:
-  int bits_;
-  std::vector<std::uint64_t> words_;
-};
-
-std::string register_name(const std::string& type, int index) {
-  const std::string prefix = type == "f32" ? "%f" : type == "f64" ? "%g" : "%r";
-  return prefix + std::to_string(index);
-}
-
-/// Loads `count` registers from [address], 32 lanes each, and names them as a vector operand.
-std::string load_fragment(std::string& body, const std::string& type, int first, int count,
-                          const std::string& address) {
-  const std::string bytes = type == "f64" ? "8" : "4";
-  std::string list = "{";
-  body += "mul.wide.u32 %d10, %r0, " + bytes + "; add.s64 %d10, " + address + ", %d10;\n";
-  for (int i = 0; i < count; ++i) {
-    const std::string reg = register_name(type, first + i);
-    body += "ld.global." +
-            std::string(type == "f64"   ? "f64 "
-                        : type == "f32" ? "f32 "
-                                        : "b32 ") +
-            reg + ", [%d10+" + std::to_string(i * 32 * std::stoi(bytes)) + "];\n";
-    list += (i == 0 ? "" : ", ") + reg;
-  }
-  return list + "}";
-}
-
 /// Runs the instruction on register images; returns D's registers as memory.
 template <typename T>
 std::vector<T> run_mma(const Shape& shape, const Image& a, const Image& b, const Image& c,
                        const std::array<int, 3>& registers) {
-  OpsRunner runner;
-  const std::string factor = shape.a.bits == 64 ? "f64" : "b32";
-  std::string body =
-      "ld.param.u64 %d1, [p0]; ld.param.u64 %d2, [p1]; ld.param.u64 %d3, [p2]; ld.param.u64 %d4, "
-      "[p3];\n";
-  const int first = factor == "f64" ? 0 : 1;
-  const auto list_a = load_fragment(body, factor, first, registers[0], "%d1");
-  const auto list_b = load_fragment(body, factor, first + 8, registers[1], "%d2");
-  const auto list_c =
-      load_fragment(body, shape.c, 17 - (shape.c == "f64" ? 5 : 0), registers[2], "%d3");
-  // D takes C's registers: the instruction must read all before it writes.
-  body += "mma.sync.aligned.m" + std::to_string(shape.m) + "n8k" + std::to_string(shape.k) +
-          ".row.col" + shape.before + "." + (shape.c == "f16" ? "f16" : shape.c) + "." +
-          shape.a.name + "." + shape.b.name + "." + shape.c + shape.suffix + " " + list_c + ", " +
-          list_a + ", " + list_b + ", " + list_c + ";\n";
-  const std::size_t size = shape.c == "f64" ? 8 : 4;
-  body += "mul.wide.u32 %d10, %r0, " + std::to_string(size) + "; add.s64 %d10, %d4, %d10;\n";
-  for (int i = 0; i < registers[2]; ++i)
-    body += "st.global." +
-            std::string(size == 8          ? "f64"
-                        : shape.c == "f32" ? "f32"
-                                           : "b32") +
-            " [%d10+" + std::to_string(static_cast<std::size_t>(i) * 32 * size) + "], " +
-            register_name(shape.c, (shape.c == "f64" ? 12 : 17) + i) + ";\n";
-  const auto to = runner.allocate(static_cast<std::size_t>(registers[2]) * 32 * size);
-  const auto report = runner.run(
-      body, {runner.upload(a.bytes()), runner.upload(b.bytes()), runner.upload(c.bytes()), to});
-  INFO(body);
-  REQUIRE(report.message == "");
-  return runner.download<T>(to, static_cast<std::size_t>(registers[2]) * 32);
+  const std::string opcode = "mma.sync.aligned.m" + std::to_string(shape.m) + "n8k" +
+                             std::to_string(shape.k) + ".row.col" + shape.before + "." + shape.c +
+                             "." + shape.a.name + "." + shape.b.name + "." + shape.c + shape.suffix;
+  return run_product<T>(opcode, shape.a.bits, shape.c, a, b, c, registers);
 }
 
 double product(const Shape& shape, double a, double b) {
   if (shape.suffix == ".xor.popc") return static_cast<int>(a) ^ static_cast<int>(b);
   return a * b;
-}
-
-/// C's element as stored in a register of the sums.
-std::uint64_t encode_sum(const std::string& type, double value) {
-  if (type == "f32") return std::bit_cast<std::uint32_t>(static_cast<float>(value));
-  if (type == "f64") return std::bit_cast<std::uint64_t>(value);
-  if (type == "f16") return encode_float(value, 5, 10);
-  return static_cast<std::uint32_t>(static_cast<std::int32_t>(value));
 }
 
 template <typename T>
