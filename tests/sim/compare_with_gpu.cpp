@@ -1,9 +1,9 @@
 // Runs the cases on a GPU and on the simulated device with the same PTX, compares, and can store
 // what the GPU computed: compare_with_gpu [vectors.json to write]. Exit code 1 when any array
 // differs.
-#include "driver/driver_loader.h"
 #include "sim/device.h"
 #include "sim/kernel_case.h"
+#include "sim/recording.h"
 
 #include <nlohmann/json.hpp>
 
@@ -23,14 +23,6 @@ std::string oldest_ptx(const KernelCase& kernel_case) {
   const auto files = ptx_files(kernel_case.source, ".80.ptx");
   if (files.empty()) throw std::runtime_error("no PTX for " + kernel_case.source);
   return files.front();
-}
-
-void make_current(const DriverApi& api) {
-  CUcontext context = nullptr;
-  if (api.cuInit(0) != CUDA_SUCCESS || api.cuDevicePrimaryCtxRetain(&context, 0) != CUDA_SUCCESS ||
-      api.cuCtxPushCurrent(context) != CUDA_SUCCESS) {
-    throw std::runtime_error("no context on device 0");
-  }
 }
 
 std::string to_hex(const std::vector<std::byte>& bytes) {
@@ -70,14 +62,13 @@ nlohmann::json row_of(const KernelCase& kernel_case, const std::string& ptx, con
 
 void write_vectors(const char* path, const std::map<std::string, nlohmann::json>& vectors,
                    const DriverApi& gpu) {
-  char name[128] = "";
   int version = 0;
-  gpu.cuDeviceGetName(name, sizeof name, 0);
   gpu.cuDriverGetVersion(&version);
   std::ofstream file(path);
   file << "{\n\"about\": \"What a GPU computed for the cases of cases.json: bytes of each "
           "array.\",\n"
-       << "\"device\": \"" << name << "\", \"driver\": " << version << ",\n\"vectors\": {\n";
+       << "\"device\": \"" << device_name(gpu) << "\", \"driver\": " << version
+       << ",\n\"vectors\": {\n";
   const char* separator = "";
   for (const auto& [key, row] : vectors) {
     file << separator << '"' << key << "\": " << row.dump();
@@ -87,22 +78,20 @@ void write_vectors(const char* path, const std::map<std::string, nlohmann::json>
 }
 
 int run(const char* path) {
-  std::string reason;
-  const DriverApi* const gpu = load_cuda_driver(&reason);
-  if (gpu == nullptr) throw std::runtime_error(reason);
-  make_current(*gpu);
+  const DriverApi& gpu = real_driver();
+  make_current(gpu);
   make_current(driver_api());
   std::map<std::string, nlohmann::json> vectors;
   int different = 0, cases = 0;
   for (const KernelCase& kernel_case : load_cases()) {
     const std::string file = oldest_ptx(kernel_case);
     const std::string ptx = read_ptx(file);
-    const Buffers on_gpu = run_case(*gpu, kernel_case, ptx);
+    const Buffers on_gpu = run_case(gpu, kernel_case, ptx);
     vectors[kernel_case.name] = row_of(kernel_case, file, on_gpu);
     different += compare(kernel_case, on_gpu, run_case(driver_api(), kernel_case, ptx));
     ++cases;
   }
-  if (path != nullptr) write_vectors(path, vectors, *gpu);
+  if (path != nullptr) write_vectors(path, vectors, gpu);
   std::printf("%d cases, %d arrays differ\n", cases, different);
   return different == 0 ? 0 : 1;
 }

@@ -6,15 +6,13 @@
 //                                         device, writes the results, names what differs
 //   record_rows --simulate REFUSED OUT    on the simulated device alone
 // REFUSED holds lines "opcode<tab>refused". Exit code 2 for any failure.
-#include "driver/driver_loader.h"
 #include "sim/device.h"
+#include "sim/recording.h"
 #include "sim/row_vectors.h"
 
 #include <cstdio>
 #include <exception>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <stdexcept>
 
 using namespace kernwright;
@@ -23,31 +21,11 @@ namespace fs = std::filesystem;
 
 namespace {
 
-void write(const fs::path& path, std::string_view text) {
-  std::ofstream file(path, std::ios::binary);
-  file << text;
-  if (!file) throw std::runtime_error("cannot write " + path.string());
-}
-
-std::string read(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw std::runtime_error("cannot read " + path.string());
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-void make_current(const DriverApi& api) {
-  CUcontext context = nullptr;
-  if (api.cuInit(0) != CUDA_SUCCESS || api.cuDevicePrimaryCtxRetain(&context, 0) != CUDA_SUCCESS ||
-      api.cuCtxPushCurrent(context) != CUDA_SUCCESS) {
-    throw std::runtime_error("no context on device 0");
-  }
-}
-
 int make(const RowVectors& refused, const fs::path& folder) {
   fs::create_directories(folder);
   std::size_t count = 0;
   for (const auto& [stem, forms] : forms_by_stem(refused)) {
-    write(folder / (stem + ".ptx"), RowProgram(forms).ptx("sm_90"));
+    write_whole(folder / (stem + ".ptx"), RowProgram(forms).ptx("sm_90"));
     count += forms.size();
   }
   std::printf("%zu opcodes in %s\n", count, folder.c_str());
@@ -66,16 +44,14 @@ std::vector<std::string> lines_of(const DriverApi& api, const std::string& stem,
 
 /// With no folder: on the simulated device alone.
 int run(RowVectors vectors, const fs::path& folder, const fs::path& out) {
-  std::string reason;
-  const DriverApi* const gpu = folder.empty() ? nullptr : load_cuda_driver(&reason);
-  if (gpu == nullptr && !folder.empty()) throw std::runtime_error(reason);
+  const DriverApi* const gpu = folder.empty() ? nullptr : &real_driver();
   if (gpu != nullptr) make_current(*gpu);
   make_current(driver_api());
   int different = 0;
   for (const auto& [stem, forms] : forms_by_stem(vectors)) {
     const auto simulated = lines_of(driver_api(), stem, RowProgram(forms).ptx("sm_90"), forms);
     std::vector<std::string> lines = simulated;
-    if (gpu != nullptr) lines = lines_of(*gpu, stem, read(folder / (stem + ".cubin")), forms);
+    if (gpu != nullptr) lines = lines_of(*gpu, stem, read_whole(folder / (stem + ".cubin")), forms);
     for (std::size_t i = 0; i < forms.size(); ++i) {
       if (lines[i] != simulated[i] && !forms[i].is_approximate()) {
         std::printf("differs: %s\n", forms[i].opcode.c_str());
@@ -85,7 +61,7 @@ int run(RowVectors vectors, const fs::path& folder, const fs::path& out) {
       vectors[forms[i].opcode] = lines[i];
     }
   }
-  write(out, to_text(vectors));
+  write_whole(out, to_text(vectors));
   std::printf("%zu opcodes in %s, %d differ\n", vectors.size(), out.c_str(), different);
   return 0;
 }

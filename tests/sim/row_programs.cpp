@@ -46,18 +46,6 @@ std::vector<std::vector<std::string>> places(std::string_view pattern) {
   return result;
 }
 
-std::vector<std::string> spellings(const ptx::IsaRow& row) {
-  std::vector<std::string> result{std::string(row.stem)};
-  for (const std::vector<std::string>& choices : places(row.modifiers)) {
-    std::vector<std::string> longer;
-    for (const std::string& begin : result) {
-      for (const std::string& choice : choices) longer.push_back(begin + choice);
-    }
-    result = std::move(longer);
-  }
-  return result;
-}
-
 bool computes_on_registers(const ptx::IsaRow& row) {
   // Barriers, addresses, waiting and the cluster's registers are no functions of their operands.
   static const std::set<std::string_view> others{
@@ -315,6 +303,18 @@ class Values {
 
 bool RowForm::is_approximate() const {
   return row->note.find("bit-equal") != std::string_view::npos;
+}
+
+std::vector<std::string> spellings(const ptx::IsaRow& row) {
+  std::vector<std::string> result{std::string(row.stem)};
+  for (const std::vector<std::string>& choices : places(row.modifiers)) {
+    std::vector<std::string> longer;
+    for (const std::string& begin : result) {
+      for (const std::string& choice : choices) longer.push_back(begin + choice);
+    }
+    result = std::move(longer);
+  }
+  return result;
 }
 
 std::vector<RowForm> row_forms() {

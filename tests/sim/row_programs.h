@@ -21,6 +21,9 @@ struct RowForm {
   bool is_approximate() const;
 };
 
+/// Every opcode that the pattern of a row stands for.
+std::vector<std::string> spellings(const ptx::IsaRow& row);
+
 /// Every opcode of every row that reads and writes registers alone, once each, in table order:
 /// all but moves (which have rules of their own) and `activemask` (which depends on the schedule).
 std::vector<RowForm> row_forms();

@@ -2,19 +2,14 @@
 #include "sim/row_vectors.h"
 
 #include "base/format.h"
+#include "sim/recording.h"
 
+#include <cstring>
 #include <fstream>
 #include <stdexcept>
 
 namespace kernwright::sim {
 namespace {
-
-void check(const DriverApi& api, CUresult result, std::string_view what) {
-  if (result == CUDA_SUCCESS) return;
-  const char* text = nullptr;
-  api.cuGetErrorString(result, &text);
-  throw std::runtime_error(format("{}: {}", what, text != nullptr ? text : "unknown"));
-}
 
 std::string line(const RowForm& form, std::span<const std::uint64_t> words) {
   if (!form.is_approximate()) return format("{:016x}", RowProgram::hash(form, words));
@@ -22,21 +17,6 @@ std::string line(const RowForm& form, std::span<const std::uint64_t> words) {
   for (const std::uint64_t word : words.first(kApproximations)) result += format("{:016x}", word);
   return result;
 }
-
-/// Device memory for a scope.
-class Memory {
- public:
-  Memory(const DriverApi& api, std::size_t bytes) : api_(api) {
-    check(api, api.cuMemAlloc(&address, bytes), "cuMemAlloc");
-  }
-  ~Memory() { api_.cuMemFree(address); }
-  Memory(const Memory&) = delete;
-  Memory& operator=(const Memory&) = delete;
-  CUdeviceptr address = 0;
-
- private:
-  const DriverApi& api_;
-};
 
 }  // namespace
 
@@ -71,36 +51,22 @@ std::vector<std::string> run_rows(const DriverApi& api, const void* image,
                                   std::span<const RowForm> forms) {
   constexpr std::size_t kWords = std::size_t{RowProgram::kVariants} * RowProgram::kThreads;
   const std::vector<std::uint64_t> input = RowProgram::input();
-  std::vector<std::uint64_t> output(RowProgram::kFormsPerKernel * kWords);
-  const std::size_t bytes = output.size() * sizeof output[0];
-  CUmodule module = nullptr;
-  check(api, api.cuModuleLoadData(&module, image), "cuModuleLoadData");
+  RecordedModule module(api, image, std::as_bytes(std::span(input)),
+                        RowProgram::kFormsPerKernel * kWords * sizeof(std::uint64_t));
   std::vector<std::string> lines;
-  {
-    const Memory in(api, input.size() * sizeof input[0]), out(api, bytes);
-    check(api, api.cuMemcpyHtoD(in.address, input.data(), input.size() * sizeof input[0]),
-          "upload");
-    for (std::size_t first = 0; first < forms.size(); first += RowProgram::kFormsPerKernel) {
-      const std::string name = format("rows_{}", first / RowProgram::kFormsPerKernel);
-      CUfunction function = nullptr;
-      check(api, api.cuModuleGetFunction(&function, module, name.c_str()), name);
-      check(api, api.cuMemsetD8(out.address, 0, bytes), "cuMemsetD8");
-      CUdeviceptr addresses[] = {in.address, out.address};
-      void* parameters[] = {&addresses[0], &addresses[1]};
-      check(api,
-            api.cuLaunchKernel(function, RowProgram::kThreads / RowProgram::kBlock, 1, 1,
-                               RowProgram::kBlock, 1, 1, 0, nullptr, parameters, nullptr),
-            name);
-      check(api, api.cuMemcpyDtoH(output.data(), out.address, bytes), "download of " + name);
-      const std::size_t count =
-          std::min<std::size_t>(forms.size() - first, RowProgram::kFormsPerKernel);
-      for (std::size_t i = 0; i < count; ++i) {
-        const auto words = std::span(output).subspan(i * kWords, kWords);
-        lines.push_back(line(forms[first + i], words));
-      }
+  for (std::size_t first = 0; first < forms.size(); first += RowProgram::kFormsPerKernel) {
+    const std::string name = format("rows_{}", first / RowProgram::kFormsPerKernel);
+    const auto bytes =
+        module.run(name, RowProgram::kThreads / RowProgram::kBlock, RowProgram::kBlock);
+    std::vector<std::uint64_t> output(bytes.size() / sizeof(std::uint64_t));
+    std::memcpy(output.data(), bytes.data(), bytes.size());
+    const std::size_t count =
+        std::min<std::size_t>(forms.size() - first, RowProgram::kFormsPerKernel);
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto words = std::span(output).subspan(i * kWords, kWords);
+      lines.push_back(line(forms[first + i], words));
     }
   }
-  check(api, api.cuModuleUnload(module), "cuModuleUnload");
   return lines;
 }
 
