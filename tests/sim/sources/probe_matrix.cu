@@ -1,4 +1,4 @@
-// mma.sync in every shape and type that the architecture has, ldmatrix, movmatrix.
+// mma.sync in every shape and type that the architecture has, sparse ones too, ldmatrix, movmatrix.
 using u32 = unsigned;
 #define KERNEL(name) extern "C" __global__ void name
 #define R4(x) "r"(x[t]), "r"(x[t + 32]), "r"(x[t + 64]), "r"(x[t + 96])
@@ -34,6 +34,25 @@ KERNEL(mma_80_float)(const u32* a, const u32* b, float* f, u32* h, double* d) {
   MMA422("m16n8k8.row.col.f32.tf32.tf32.f32", "f", f);
   asm volatile("mma.sync.aligned.m8n8k4.row.col.rz.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};" : "+d"(d[t]), "+d"(d[t + 32]) : "d"(d[t + 64]), "d"(d[t + 96]));
 }
+#if __CUDACC_VER_MAJOR__ > 12 || __CUDACC_VER_MINOR__ >= 5
+#define SPARSE "sp::ordered_metadata"
+#else
+#define SPARSE "sp"
+#endif
+#define SPARSE4(word, types, k, d, selector) asm volatile("mma." word ".sync.aligned." types " {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9,%10,%11}, {%0,%1,%2,%3}, %12, " #selector ";" : D4(k, d) : R4(a), R4(b), "r"(e[t]))
+#define SPARSE2(word, types, k, d, selector) asm volatile("mma." word ".sync.aligned." types " {%0,%1,%2,%3}, {%4,%5}, {%6,%7}, {%0,%1,%2,%3}, %8, " #selector ";" : D4(k, d) : R2(a), R2(b), "r"(e[t]))
+KERNEL(mma_80_sparse)(const u32* a, const u32* b, const u32* e, float* f, u32* h, int* s) {
+  int t = threadIdx.x;
+  SPARSE2("sp", "m16n8k16.row.col.f32.f16.f16.f32", "f", f, 3);
+  SPARSE4(SPARSE, "m16n8k32.row.col.f32.bf16.bf16.f32", "f", f, 1);
+  SPARSE2("sp", "m16n8k8.row.col.f32.tf32.tf32.f32", "f", f, 0);
+  SPARSE4("sp", "m16n8k16.row.col.f32.tf32.tf32.f32", "f", f, 1);
+  SPARSE2(SPARSE, "m16n8k32.row.col.s32.u8.s8.s32", "r", s, 1);
+  SPARSE4(SPARSE, "m16n8k64.row.col.satfinite.s32.s8.s8.s32", "r", s, 0);
+  SPARSE2("sp", "m16n8k64.row.col.satfinite.s32.u4.u4.s32", "r", s, 0);
+  SPARSE4(SPARSE, "m16n8k128.row.col.s32.s4.u4.s32", "r", s, 0);
+  asm volatile("mma.sp.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%0,%1}, {%2,%3}, {%4,%5}, {%0,%1}, %6, 2;" : "+r"(h[t]), "+r"(h[t + 32]) : R2(a), R2(b), "r"(e[t]));
+}
 KERNEL(mma_80_integer)(const u32* a, const u32* b, int* s) {
   int t = threadIdx.x;
   MMA421("m16n8k16.row.col.s32.u8.s8.s32", "r", s);
@@ -46,8 +65,9 @@ KERNEL(mma_80_integer)(const u32* a, const u32* b, int* s) {
 }
 #endif
 #if __CUDA_ARCH__ >= 890
-KERNEL(mma_89)(const u32* a, const u32* b, float* f, u32* h) {
+KERNEL(mma_89)(const u32* a, const u32* b, const u32* e, float* f, u32* h) {
   int t = threadIdx.x;
+  SPARSE4(SPARSE, "m16n8k64.row.col.f32.e4m3.e5m2.f32", "f", f, 0);
   MMA422("m16n8k32.row.col.f32.e4m3.e5m2.f32", "f", f);
   MMA422("m16n8k32.row.col.f32.e5m2.e4m3.f32", "f", f);
 #if __CUDACC_VER_MAJOR__ > 12 || __CUDACC_VER_MINOR__ >= 8
