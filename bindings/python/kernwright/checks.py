@@ -85,8 +85,9 @@ class Finding:
 
     `kind` is init, race or sync, or that of a DeviceFault (bounds, alignment, use-after-free, ...).
     `line` counts the kernel's text from 1, `file_line` the file that holds the text. `what` is
-    "read", "write", "atomic access" or "barrier", `space` the kind of memory, `value` what was read
-    or written, in hexadecimal. `block` and `thread` are those of its first occurrence.
+    "read", "write", "atomic access" or "barrier" (with "asynchronous" in front for a copy's),
+    `space` the kind of memory, `value` what was read or written, in hexadecimal. `block` and
+    `thread` are those of its first occurrence.
     """
 
     kind: str

@@ -38,6 +38,7 @@ BlockCheck::BlockCheck(CheckedLaunch& launch, std::uint32_t warps, std::uint64_t
       site_store_(launch.program.site_ops.size() + 1),
       shared_bytes_(shared_bytes),
       warps_(warps) {
+  static_assert(Ticks::kChunks <= 1u << (31 - Ticks::kChunkShift), "kAside is a tick's bit");
   if (race && !defers) read_epoch = 0;
   if (defers) late.reserve();
   sites = site_store_.data();
@@ -62,6 +63,7 @@ BlockCheck::BlockCheck(CheckedLaunch& launch, std::uint32_t warps, std::uint64_t
 BlockCheck::~BlockCheck() { launch_.collect(found_); }
 
 void BlockCheck::begin(const Block& block) {
+  forget_copies();
   block_ = static_cast<std::uint32_t>(block.linear_index);
   ctaid_ = block.ctaid;
   random_ = launch_.seed ^ (block.linear_index + 1) * 0x9e3779b97f4a7c15u;
@@ -132,6 +134,13 @@ bool BlockCheck::is_ordered(Cell cell, const Warp& warp, int lane, bool global) 
   return matrix != nullptr && tick < (*matrix)[static_cast<std::size_t>(lane)][of_lane];
 }
 
+/// The same for the cell of a write, which may be a copy's.
+bool BlockCheck::is_write_ordered(Cell cell, const Warp& warp, int lane, bool global) const {
+  if ((cell & kAsync) == 0) return is_ordered(cell, warp, lane, global);
+  if ((cell & kAside) != 0) return false;
+  return cell < floor || tick_of(cell) < known_[warp.index][kMostWarps + thread_of(cell)];
+}
+
 /// Whether both accesses are strong, so that they do not race though nothing orders them.
 bool BlockCheck::strong_pair(Cell cell, const CheckedOp& op, const Warp& warp, bool write) const {
   const auto swaps = [&](std::uint32_t site) {
@@ -161,10 +170,10 @@ ReaderLists& BlockCheck::readers(const Access& access) {
 void BlockCheck::examine(const Op* op, Warp& warp, int lane, const LaneTouch& touch) {
   const CheckedOp& info = ops[warp.op_index(op)];
   const bool global = touch.region != nullptr;
-  const Cell site = std::min<Cell>(info.site, kMostSites);
-  const Cell mine = stamp | site << kSiteShift |
-                    (warp.index * std::uint32_t{kLanes} + static_cast<std::uint32_t>(lane));
+  const Cell mine =
+      stamp_of(info, warp.index * std::uint32_t{kLanes} + static_cast<std::uint32_t>(lane));
   Access access{op, warp, lane, touch, info, global, mine, 0, 0};
+  if (global && touch.mode != TouchMode::read) look_at_sources(access);
   const std::uint64_t end = touch.address + touch.bytes;
   if (!global && defers) {
     settle_reads();
@@ -238,11 +247,14 @@ void BlockCheck::examine_cells(const Access& access, Cell& write, Cell& read, Ce
            (!access.global || launch_.ticks.owner(tick_of(cell)) == block_);
   };
   const auto before = [&](Cell cell) {
-    return cell == 0 || is_ordered(cell, access.warp, access.lane, access.global);
+    return cell == 0 || is_write_ordered(cell, access.warp, access.lane, access.global);
   };
-  if (!before(write) && !strong_pair(write, access.info, access.warp, true) &&
-      !(writes && same_value(access, write))) {
-    report_race(access, write, true);
+  if (!before(write)) {
+    const bool under_way = is_under_way(write);
+    if (under_way || (!strong_pair(write, access.info, access.warp, true) &&
+                      !(writes && same_value(access, write)))) {
+      report_race(access, write, true, under_way);
+    }
   }
   if (!writes) {
     if (!access.info.strong || access.info.is_volatile) note_reader(access, read, mine);
@@ -254,6 +266,17 @@ void BlockCheck::examine_cells(const Access& access, Cell& write, Cell& read, Ce
   // A plain write that an atomic one of the same thread follows may race with other atomics.
   const bool keep = flags != 0 && write != 0 && (write & kStrong) == 0 && is_mine(write);
   if (!keep) write = mine | flags;
+}
+
+/// Copies read global memory until somebody waits for them.
+void BlockCheck::look_at_sources(const Access& access) {
+  const std::uint64_t begin = access.touch.address, end = begin + access.touch.bytes;
+  if (!sources.meets(begin, end)) return;
+  const AsyncCopy* copy = copies_.reader_of(begin, end);
+  for (const auto& [offset, state] : mbarriers_) {
+    if (copy == nullptr) copy = state.reader_of(begin, end);
+  }
+  if (copy != nullptr) report_race(access, copy->stamp, false, true);
 }
 
 void BlockCheck::look_at_readers(const Access& access, Cell& read) {

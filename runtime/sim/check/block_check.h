@@ -2,9 +2,11 @@
 // warps know of each other.
 #pragma once
 
+#include "sim/check/async_copies.h"
 #include "sim/check/cell.h"
 #include "sim/check/checked_launch.h"
 #include "sim/check/late_reads.h"
+#include "sim/check/mbarrier_state.h"
 #include "sim/exec/barriers.h"
 #include "sim/exec/warp.h"
 
@@ -76,6 +78,7 @@ class BlockCheck {
   std::uint64_t* local_poison = nullptr;  ///< bytes in the order of Worker::local
   LateReads late;
   WrittenGranules written;  ///< kept where reads are put off
+  Span sources;             ///< global memory that copies under way read
   /// Another one whenever a read that was looked at must be looked at again: after writes to shared
   /// memory, at each tick. 0, where that is not counted or there are no more numbers: always.
   std::uint32_t read_epoch = 1;
@@ -103,8 +106,17 @@ class BlockCheck {
   void note_parameters(const Op* op, const Warp& warp);
   /// Memory that device code allocated.
   void note_fresh(std::uint64_t address, std::uint64_t bytes);
+
+  /// One lane's cp.async; only its addresses and sizes are looked at.
+  void copy(const Op* op, Warp& warp, int lane, AsyncCopy copy);
+  /// cp.async.commit_group.
+  void end_group(const Warp& warp);
+  /// The active lanes' cp.async.wait_group of all groups but the `left` last, or wait_all.
+  void wait_for_copies(Warp& warp, std::size_t left, bool all);
   /// Runs an mbarrier instruction, which orders those who arrive before those who wait.
   const Op* mbarrier(const Op* op, Warp& warp, const std::uint64_t* address, OpFn run);
+  /// A phase of the mbarrier at that offset of shared memory ended.
+  void end_phase(std::uint64_t offset);
 
   // Order. All take the warp whose lanes act.
   /// A *.sync instruction was done by the warp's active lanes. `members` as for Warp::converge();
@@ -141,9 +153,27 @@ class BlockCheck {
     std::uint64_t begin;  ///< address of the word
   };
 
+  /// The cell of an access now, without bytes.
+  Cell stamp_of(const CheckedOp& info, std::uint32_t thread) const noexcept {
+    const Cell site = info.site < kMostSites ? info.site : kMostSites;
+    return stamp | site << kSiteShift | thread;
+  }
   void begin_phase() noexcept;
+  template <typename F>
+  void by_region(std::uint64_t address, std::uint64_t bytes, F f, TouchMode mode);
+  void examine_global(const Op* op, Warp& warp, int lane, TouchMode mode, std::uint64_t address,
+                      std::uint64_t bytes);
+  void restamp(const AsyncCopy& copy, Cell cell);
+  void forget_copies();
+  void finish(Warp& warp, int lane, const AsyncCopy& copy);
+  void track(const Warp& warp, int lane, MbarrierState& state);
+  void finish_tracked(const Warp& warp, std::uint32_t thread);
+  Cell copied_cell(const AsyncCopy& copy, std::uint32_t place) const;
+  MbarrierState& mbarrier_at(std::uint64_t offset);
+  void pass(Warp& warp, std::uint32_t lanes, MbarrierState& state, bool acquire);
   void touch_part(const Op* op, Warp& warp, int lane, const LaneTouch& touch);
   bool is_ordered(Cell cell, const Warp& warp, int lane, bool global) const;
+  bool is_write_ordered(Cell cell, const Warp& warp, int lane, bool global) const;
   bool strong_pair(Cell cell, const CheckedOp& op, const Warp& warp, bool write) const;
   Cell* byte_cells(const LaneTouch& touch, std::uint64_t word);
   void examine_word(const Access& access, Cell& write, Cell& read, std::uint32_t bytes);
@@ -152,10 +182,11 @@ class BlockCheck {
   void look_at_readers(const Access& access, Cell& read);
   void note_reader(const Access& access, Cell& read, Cell mine);
   ReaderLists& readers(const Access& access);
-  void report_race(const Access& access, Cell other, bool other_wrote);
+  void look_at_sources(const Access& access);
+  void report_race(const Access& access, Cell other, bool other_wrote, bool under_way = false);
   bool same_value(const Access& access, Cell other) const;
   SharedPast snapshot(std::uint32_t warp) const;
-  void absorb(const Warp& warp, const SharedPast& past);
+  void absorb(const Warp& warp, std::uint32_t lanes, const SharedPast& past);
   std::uint32_t* lane_row(std::uint32_t warp, int lane);
   Finding describe(const Op* op, const Warp& warp, int lane, FaultKind kind) const;
   void report_divergence(const Op* op, const Warp& warp, int lane, std::uint32_t first_op,
@@ -180,7 +211,7 @@ class BlockCheck {
   std::array<std::uint32_t, 3> ctaid_{};
 
   std::array<std::uint32_t, kMostWarps> warp_floor_{};  ///< ticks below: ordered within the warp
-  std::array<std::array<std::uint32_t, kMostWarps>, kMostWarps> known_{};  ///< [warp][of warp]
+  std::array<Known, kMostWarps> known_{};               ///< by warp
   using LaneMatrix = std::array<std::array<std::uint32_t, kLanes>, kLanes>;
   std::array<std::unique_ptr<LaneMatrix>, kMostWarps> lane_known_;  ///< where parts of warps met
   std::array<SharedPast, kMostWarps> past_, fenced_, pending_;
@@ -192,7 +223,11 @@ class BlockCheck {
   };
   std::array<ArrivalState, kBarrierCount> arrivals_;
 
-  ReaderLists readers_;  ///< of this block's shared memory
+  AsyncCopies copies_;
+  std::size_t under_way_ = 0;                                   ///< copies, of any thread
+  std::unordered_map<std::uint64_t, MbarrierState> mbarriers_;  ///< by offset
+  bool tracks_ = false;                                         ///< some of them track copies
+  ReaderLists readers_;                                         ///< of this block's shared memory
   static constexpr std::size_t kRegionSlots = 64;
   struct RegionSlot {
     std::uint64_t number = ~std::uint64_t{0};

@@ -55,24 +55,24 @@ SharedPast BlockCheck::snapshot(std::uint32_t warp) const {
   auto mine = std::make_shared<Past>();
   BlockPast& own = (*mine)[block_];
   own.floor = tick_of(floor);
-  own.warps = known_[warp];
-  own.warps[warp] = tick_;
+  own.places = known_[warp];
+  own.places[warp] = tick_;
   return join(past_[warp], mine);
 }
 
-void BlockCheck::absorb(const Warp& warp, const SharedPast& past) {
+void BlockCheck::absorb(const Warp& warp, std::uint32_t lanes, const SharedPast& past) {
   if (past == nullptr) return;
   const std::uint32_t w = warp.index;
   past_[w] = join(past_[w], past);
   const auto own = past->find(block_);
   if (own == past->end()) return;
-  for (std::uint32_t other = 0; other < warps_; ++other) {
-    const std::uint32_t tick = std::max(own->second.floor, own->second.warps[other]);
+  for (std::uint32_t other = 0; other < kPlaces; ++other) {
+    const std::uint32_t tick = std::max(own->second.floor, own->second.places[other]);
     if (other != w) {
       known_[w][other] = std::max(known_[w][other], tick);
       continue;
     }
-    for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) {
+    for (std::uint32_t m = lanes; m != 0; m &= m - 1) {
       std::uint32_t* const row = lane_row(w, std::countr_zero(m));
       for (int lane = 0; lane < kLanes; ++lane) row[lane] = std::max(row[lane], tick);
     }
@@ -83,7 +83,7 @@ void BlockCheck::fence(const Warp& warp) {
   if (!race || !parts) return;
   new_tick();
   const std::uint32_t w = warp.index;
-  absorb(warp, pending_[w]);
+  absorb(warp, warp.mask, pending_[w]);
   pending_[w] = nullptr;
   fenced_[w] = snapshot(w);
 }
@@ -114,7 +114,7 @@ void BlockCheck::observe(const Warp& warp, const std::uint64_t* addresses, ptx::
     last = variable;
     const SharedPast past = launch_.published(variable);
     if (acquire) {
-      absorb(warp, past);
+      absorb(warp, warp.mask, past);
     } else {
       pending_[w] = join(pending_[w], past);
     }
@@ -159,17 +159,17 @@ void BlockCheck::release(const Block& block, std::uint32_t id, const Barriers::O
     floor = stamp;
     if (!parts) return begin_phase();
   }
-  std::array<std::uint32_t, kMostWarps> joined{};
+  Known joined{};
   SharedPast past;
   for (std::uint32_t w = 0; w < warps_; ++w) {
     if (barrier.arrived[w] == 0) continue;
-    for (std::uint32_t i = 0; i < warps_; ++i) joined[i] = std::max(joined[i], known_[w][i]);
+    joined.join(known_[w]);
     joined[w] = std::max(joined[w], waiting[w] != 0 ? tick_ : state.tick[w]);
     past = join(past, past_[w]);
   }
   for (std::uint32_t w = 0; w < warps_; ++w) {
     if (waiting[w] == 0) continue;
-    for (std::uint32_t i = 0; i < warps_; ++i) known_[w][i] = std::max(known_[w][i], joined[i]);
+    known_[w].join(joined);
     past_[w] = past;
     if ((waiting[w] & block.warps[w].live) == block.warps[w].live) warp_floor_[w] = tick_;
   }

@@ -24,6 +24,11 @@ const char* verb_of(TouchMode mode) {
   return mode == TouchMode::read ? "read" : mode == TouchMode::write ? "write" : "atomic access";
 }
 
+/// The same of an instruction that copies.
+std::string what_of(const CheckedOp& info, const std::string& verb) {
+  return info.kind == CheckKind::copy ? "asynchronous " + verb : verb;
+}
+
 /// The bytes, or null where the access itself is a fault.
 const std::byte* host_bytes(const Warp& warp, int lane, const LaneTouch& touch) {
   return try_locate(warp, lane, {touch.space, AccessKind::read, touch.address, touch.bytes, 1});
@@ -61,6 +66,10 @@ constexpr const char* kWarpHint =
     "lanes of a warp do not run in lockstep: put __syncwarp() between the two accesses";
 constexpr const char* kBlockHint =
     "put __syncthreads() between the two accesses, or make them atomic";
+constexpr const char* kCopyHint =
+    "the copy may still be under way: its thread waits for it (cp.async.wait_group, "
+    "__pipeline_wait_prior(), or an mbarrier that tracks it), then __syncthreads() tells the "
+    "others";
 constexpr const char* kGridHint =
     "blocks run in any order: use atomics, a flag with __threadfence() on both sides, grid.sync() "
     "of a cooperative launch, or a kernel of its own for what comes after";
@@ -118,7 +127,7 @@ void BlockCheck::report_uninitialised(const Op* op, Warp& warp, int lane, const 
   } else if (touch.space == Space::shared) {
     finding.hint =
         "shared memory holds anything when a block begins: is every element written, "
-        "also by the last, partial block, before it is read?";
+        "also by the last, partial block, before it is read, and every copy to it waited for?";
   } else {
     finding.hint = "the local variable or array is read before it is assigned";
   }
@@ -150,7 +159,7 @@ bool BlockCheck::same_value(const Access& access, Cell other) const {
   return memory == nullptr || std::memcmp(mine.data() + at, memory, count) == 0;
 }
 
-void BlockCheck::report_race(const Access& access, Cell other, bool other_wrote) {
+void BlockCheck::report_race(const Access& access, Cell other, bool other_wrote, bool under_way) {
   const std::uint64_t key = std::uint64_t{access.info.site} << 16 | site_of(other) << 1 |
                             std::uint64_t{other_wrote} | std::uint64_t{1} << 61;
   const LaneTouch& touch = access.touch;
@@ -158,7 +167,7 @@ void BlockCheck::report_race(const Access& access, Cell other, bool other_wrote)
   if (memory == nullptr || seen(key)) return;
   Finding finding = describe(access.op, access.warp, access.lane, FaultKind::race);
   FaultReport& fault = finding.fault;
-  finding.what = verb_of(touch.mode);
+  finding.what = what_of(access.info, verb_of(touch.mode));
   finding.space = noun_of(touch.space);
   fault.address = touch.address;
   fault.access_size = touch.bytes;
@@ -179,6 +188,7 @@ void BlockCheck::report_race(const Access& access, Cell other, bool other_wrote)
     there.line = place.source.line;
     there.ptx_line = place.ptx_line;
     there.opcode = std::string(place.opcode);
+    there.what = what_of(ops[launch_.program.site_ops[site]], there.what);
     const auto& files = launch_.program.program.module->files;
     const auto file = static_cast<std::size_t>(place.source.file);
     if (file < files.size()) there.file = files[file];
@@ -205,13 +215,21 @@ void BlockCheck::report_race(const Access& access, Cell other, bool other_wrote)
     same_warp = same_block && (other & kManyWarps) == 0;
     there.thread_known = false;
   }
-  const char* const where = same_warp    ? "two lanes of one warp"
+  // The end of a copy that an mbarrier told others.
+  const bool by_copy = other_wrote && !under_way && !access.global && (other & kAsync) != 0;
+  if (by_copy) there.thread_known = false;
+  const char* const where = by_copy      ? "a copy and a thread that did not wait for it"
+                            : same_warp  ? "two lanes of one warp"
                             : same_block ? "two warps of one block"
                                          : "two blocks";
-  fault.message =
-      format("{} and {} of the same {} at {}{:#x} by {}, and nothing orders them", there.what,
-             finding.what, finding.space, access.global ? "" : "offset ", touch.address, where);
-  finding.hint = same_warp ? kWarpHint : same_block ? kBlockHint : kGridHint;
+  fault.message = format("{} and {} of the same {} at {}{:#x}", there.what, finding.what,
+                         finding.space, access.global ? "" : "offset ", touch.address);
+  fault.message += under_way ? ", and nothing waits for the copy in between"
+                             : format(" by {}, and nothing orders them", where);
+  finding.hint = under_way || by_copy ? kCopyHint
+                 : same_warp          ? kWarpHint
+                 : same_block         ? kBlockHint
+                                      : kGridHint;
   if (access.global) {
     fault.allocation = access.warp.worker->launch->memory->describe(touch.address, touch.bytes);
   }

@@ -39,15 +39,26 @@ void BlockCheck::touch_lane(const Op* op, Warp& warp, int lane, TouchMode mode,
     return;
   }
   if (space != Space::global) return;
+  by_region(
+      address, bytes, [&](const LaneTouch& part) { touch_part(op, warp, lane, part); }, mode);
+}
+
+template <typename F>
+void BlockCheck::by_region(std::uint64_t address, std::uint64_t bytes, F f, TouchMode mode) {
   while (bytes != 0) {
     const std::uint64_t part = std::min(bytes, kRegionBytes - address % kRegionBytes);
     GlobalRegion& there = *region(address);
     const std::lock_guard lock(there);
-    touch_part(op, warp, lane,
-               {mode, space, address, static_cast<std::uint32_t>(part), &there, nullptr});
+    f(LaneTouch{mode, Space::global, address, static_cast<std::uint32_t>(part), &there, nullptr});
     address += part;
     bytes -= part;
   }
+}
+
+void BlockCheck::examine_global(const Op* op, Warp& warp, int lane, TouchMode mode,
+                                std::uint64_t address, std::uint64_t bytes) {
+  by_region(
+      address, bytes, [&](const LaneTouch& part) { examine(op, warp, lane, part); }, mode);
 }
 
 void BlockCheck::touch_part(const Op* op, Warp& warp, int lane, const LaneTouch& touch) {
@@ -74,21 +85,6 @@ void BlockCheck::note_parameters(const Op* op, const Warp& warp) {
 
 void BlockCheck::note_fresh(std::uint64_t address, std::uint64_t bytes) {
   if (init) launch_.shadow.poison(address, bytes);
-}
-
-const Op* BlockCheck::mbarrier(const Op* op, Warp& warp, const std::uint64_t* address, OpFn run) {
-  constexpr std::uint64_t kObjectBytes = 8;
-  for (std::uint32_t m = init ? warp.mask : 0; m != 0; m &= m - 1) {
-    const std::uint64_t offset = address[std::countr_zero(m)] & ~kWindowMask;
-    if (inside_limit(offset, kObjectBytes, warp.shared_bytes)) {
-      set_poison<false>(shared_poison, offset, kObjectBytes);
-    }
-  }
-  const bool orders = race && parts;
-  if (orders) publish(warp, address, Space::shared, true);
-  const Op* const next = run(op, warp);
-  if (next != nullptr && orders) observe(warp, address, Space::shared, true);
-  return next;
 }
 
 }  // namespace kernwright::sim

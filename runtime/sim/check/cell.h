@@ -24,6 +24,7 @@ inline constexpr std::uint32_t kMostSites = (1u << 14) - 1;  ///< this site: the
 // Flags of a write.
 inline constexpr Cell kStrong = 1 << 10;         ///< an atomic operation or a relaxed store
 inline constexpr Cell kVolatileWrite = 1 << 11;  ///< strong between warps only
+inline constexpr Cell kAsync = 1 << 12;          ///< by a copy, not by the thread that issued it
 // Flags of a read. The cell names the last reader; these say that it was not the only one.
 inline constexpr Cell kManyLanes = 1 << 10;   ///< lanes of one warp
 inline constexpr Cell kManyWarps = 1 << 11;   ///< warps of one block
@@ -33,6 +34,10 @@ inline constexpr Cell kVolatileRead = 1 << 13;
 /// In a write's cell: single bytes have cells of their own, this one and its read cell mean
 /// nothing.
 inline constexpr Cell kExact = 1 << 13;
+/// In front of a tick: the floor says nothing of this cell. Ticks have 31 bits.
+inline constexpr Cell kAside = Cell{1} << 63;
+/// In a write's cell: a copy that nobody waited for yet, issued by the thread at the tick.
+inline constexpr Cell kUnderWay = kAside | kAsync;
 inline constexpr Cell kExactWord = Cell{0xffffffff} << kTickShift | kExact | kThreadMask;
 
 /// What every cell of sixteen neighbouring words says, where warps touch them as one: word i by
@@ -46,7 +51,10 @@ inline constexpr std::uint64_t kGranuleBytes = 4 * kGranuleWords;
 /// In a granule: its words have cells of their own.
 inline constexpr Cell kByWord = kExactWord;
 
-inline std::uint32_t tick_of(Cell cell) { return static_cast<std::uint32_t>(cell >> kTickShift); }
+inline std::uint32_t tick_of(Cell cell) {
+  return static_cast<std::uint32_t>((cell & ~kAside) >> kTickShift);
+}
+inline bool is_under_way(Cell write) { return (write & kUnderWay) == kUnderWay; }
 inline std::uint32_t thread_of(Cell cell) { return static_cast<std::uint32_t>(cell & kThreadMask); }
 inline std::uint32_t site_of(Cell cell) {
   return static_cast<std::uint32_t>(cell >> kSiteShift) & kMostSites;

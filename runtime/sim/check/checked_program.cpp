@@ -82,6 +82,54 @@ CheckedOp plain(CheckKind kind) {
   return op;
 }
 
+/// cp.async and what waits for it; bulk copies are no ops of the checks' own.
+CheckedOp classify_copy(const ptx::Modifiers& modifiers) {
+  if (modifiers.bulk) return {};
+  CheckedOp op;
+  switch (modifiers.verb) {
+    case Verb::none:
+      return plain(CheckKind::copy);
+    case Verb::commit_group:
+      return plain(CheckKind::copy_group);
+    case Verb::wait_group:
+    case Verb::wait_all:
+      op.kind = CheckKind::copy_wait;
+      op.waits_for_all = modifiers.verb == Verb::wait_all;
+      return op;
+    case Verb::mbarrier_arrive:
+      op.kind = CheckKind::mbarrier;
+      op.role = BarrierRole::track;
+      return op;
+    default:
+      return {};
+  }
+}
+
+CheckedOp classify_mbarrier(const ptx::Modifiers& modifiers) {
+  const bool relaxed = modifiers.semantics == Semantics::relaxed;
+  CheckedOp op = plain(CheckKind::mbarrier);
+  switch (modifiers.verb) {
+    case Verb::init:
+    case Verb::inval:
+      op.role = BarrierRole::begin;
+      return op;
+    case Verb::arrive:
+    case Verb::arrive_drop:
+      op.role = BarrierRole::arrive;
+      op.release = !relaxed;
+      return op;
+    case Verb::test_wait:
+    case Verb::try_wait:
+      op.role = BarrierRole::wait;
+      op.acquire = !relaxed;
+      return op;
+    case Verb::pending_count:  // of a state in a register
+      return {};
+    default:
+      return op;
+  }
+}
+
 /// shfl.sync names its members in e (the fourth source), the others in b.
 CheckedOp classify_meeting(const ptx::Instruction& instruction) {
   switch (instruction.row->handler) {
@@ -123,14 +171,12 @@ CheckedOp classify(const ptx::Instruction& instruction) {
     case Handler::stmatrix:
       return tiles(CheckKind::tile_store, instruction);
     case Handler::cp:
-      return instruction.modifiers.verb == Verb::none && !instruction.modifiers.bulk
-                 ? plain(CheckKind::copy)
-                 : CheckedOp{};
+      return classify_copy(instruction.modifiers);
     case Handler::membar:
     case Handler::fence:
       return instruction.modifiers.verb == Verb::none ? plain(CheckKind::fence) : CheckedOp{};
     case Handler::mbarrier:
-      return plain(CheckKind::mbarrier);
+      return classify_mbarrier(instruction.modifiers);
     default:
       return classify_meeting(instruction);
   }

@@ -20,11 +20,23 @@ enum class CheckKind : std::uint8_t {
   tile_load,   ///< ldmatrix: lanes name rows of 16 bytes in shared memory
   tile_store,  ///< stmatrix
   copy,        ///< cp.async
+  copy_group,  ///< cp.async.commit_group
+  copy_wait,   ///< cp.async.wait_group, wait_all
   fence,
   meeting,  ///< a *.sync instruction with a member mask in register `operand`
   meeting_of_all,
-  mbarrier,    ///< orders like an atomic with acquire and release
+  mbarrier,
   parameters,  ///< the copy of a parameter block to local memory
+};
+
+/// What an mbarrier instruction does to the order of things. Those that arrive release, those that
+/// wait acquire (CheckedOp::release, acquire).
+enum class BarrierRole : std::uint8_t {
+  none,
+  begin,  ///< init, inval
+  arrive,
+  wait,
+  track,  ///< cp.async.mbarrier.arrive
 };
 
 /// An op of a checked program. Parallel to Program::full.
@@ -32,15 +44,17 @@ struct CheckedOp {
   OpFn full = nullptr, masked = nullptr;  ///< what the op really does
   CheckKind kind = CheckKind::none;
   bool strong = false, is_volatile = false, acquire = false, release = false;
-  std::uint8_t bytes = 0;        ///< per lane
-  std::uint8_t element = 0;      ///< of a vector; `bytes` where there is none
-  std::uint8_t value_width = 0;  ///< store: bytes per lane of the registers with the values
-  std::uint8_t operand = 0;      ///< meeting: which source holds the members (0 = Op::a)
-  std::uint8_t tiles = 0;        ///< of tile_load, tile_store
-  bool swaps = false;            ///< atom.cas: the plain read of its first guess is no race
-  bool fixed = false;            ///< shared memory through a FixedPlan (exec/fast_handlers.h)
-  bool guarded = false;          ///< behind a guard, where nothing may park
-  std::uint16_t site = 0;        ///< 1 .. kMostSites
+  std::uint8_t bytes = 0;                ///< per lane
+  std::uint8_t element = 0;              ///< of a vector; `bytes` where there is none
+  std::uint8_t value_width = 0;          ///< store: bytes per lane of the registers with the values
+  std::uint8_t operand = 0;              ///< meeting: which source holds the members (0 = Op::a)
+  BarrierRole role = BarrierRole::none;  ///< of mbarrier
+  bool waits_for_all = false;            ///< copy_wait without a number
+  std::uint8_t tiles = 0;                ///< of tile_load, tile_store
+  bool swaps = false;                    ///< atom.cas: the plain read of its first guess is no race
+  bool fixed = false;      ///< shared memory through a FixedPlan (exec/fast_handlers.h)
+  bool guarded = false;    ///< behind a guard, where nothing may park
+  std::uint16_t site = 0;  ///< 1 .. kMostSites
 };
 
 /// Immutable; shared by all launches of the module. Shares `tables` with the program that it was

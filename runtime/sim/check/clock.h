@@ -10,18 +10,30 @@ namespace kernwright::sim {
 
 inline constexpr std::uint32_t kMostWarps = 32;
 
-/// Of one block: accesses below `floor`, and those of warp w below `warps[w]`, came before.
+/// Who has accesses that others come to know of: a block's warps, then what its mbarriers tell the
+/// end of; mbarriers share places where there are more.
+inline constexpr std::uint32_t kBarrierPlaces = 32;
+inline constexpr std::uint32_t kPlaces = kMostWarps + kBarrierPlaces;
+
+/// By place: accesses below these ticks came before.
+struct Known : std::array<std::uint32_t, kPlaces> {
+  void join(const Known& other) noexcept {
+    for (std::uint32_t i = 0; i < kPlaces; ++i)
+      (*this)[i] = (*this)[i] < other[i] ? other[i] : (*this)[i];
+  }
+};
+
+/// Of one block: accesses below `floor`, and those of `places`, came before.
 struct BlockPast {
   std::uint32_t floor = 0;
-  std::array<std::uint32_t, kMostWarps> warps{};
+  Known places{};
 
-  bool covers(std::uint32_t tick, std::uint32_t warp) const noexcept {
-    return tick < floor || tick < warps[warp];
+  bool covers(std::uint32_t tick, std::uint32_t place) const noexcept {
+    return tick < floor || tick < places[place];
   }
   void join(const BlockPast& other) noexcept {
     floor = floor < other.floor ? other.floor : floor;
-    for (std::uint32_t w = 0; w < kMostWarps; ++w)
-      warps[w] = warps[w] < other.warps[w] ? other.warps[w] : warps[w];
+    places.join(other.places);
   }
 };
 

@@ -42,10 +42,11 @@ struct LateReads {
 };
 
 /// Which granules of shared memory were written since the last barrier of the whole block: one bit
-/// each.
+/// each. Those that asynchronous copies write count as written until somebody waited.
 class WrittenGranules {
  public:
-  explicit WrittenGranules(std::uint64_t bytes) : bits_(words(bytes)), kept_(words(bytes)) {}
+  explicit WrittenGranules(std::uint64_t bytes)
+      : bits_(words(bytes)), kept_(words(bytes)), holds_(bytes / kGranuleBytes + 1) {}
 
   bool any(std::uint64_t begin, std::uint64_t end) const noexcept {
     const std::uint64_t first = begin / kGranuleBytes, last = (end - 1) / kGranuleBytes;
@@ -70,16 +71,35 @@ class WrittenGranules {
     keeps_ = true;
     mark(byte, byte + 1);
   }
+  /// Until as many calls of release().
+  void hold(std::uint64_t begin, std::uint64_t end) noexcept {
+    for (std::uint64_t g = begin / kGranuleBytes; g <= (end - 1) / kGranuleBytes; ++g) {
+      ++holds_[g];
+      ++held_;
+    }
+    mark(begin, end);
+  }
+  void release(std::uint64_t begin, std::uint64_t end) noexcept {
+    for (std::uint64_t g = begin / kGranuleBytes; g <= (end - 1) / kGranuleBytes; ++g) {
+      --holds_[g];
+      --held_;
+    }
+  }
   void forget() noexcept {
     if (none_) return;
     bits_ = kept_;
-    none_ = !keeps_;
+    none_ = !keeps_ && held_ == 0;
+    if (held_ == 0) return;
+    for (std::uint64_t g = 0; g < holds_.size(); ++g)
+      bits_[g / 64] |= std::uint64_t{holds_[g] != 0} << (g & 63);
   }
 
  private:
   static std::size_t words(std::uint64_t bytes) { return bytes / (64 * kGranuleBytes) + 1; }
 
   std::vector<std::uint64_t> bits_, kept_;
+  std::vector<std::uint32_t> holds_;  ///< by granule
+  std::uint64_t held_ = 0;            ///< sum of holds_
   bool none_ = true, keeps_ = false;
 };
 

@@ -18,7 +18,9 @@ namespace kernwright::sim {
 struct BulkTarget {
   std::byte* data = nullptr;
   std::byte* mbarrier = nullptr;
-  std::uint64_t offset = 0;  ///< of `data` in its block's shared memory
+  std::uint64_t offset = 0;          ///< of `data` in its block's shared memory
+  std::uint64_t barrier_offset = 0;  ///< of `mbarrier`
+  Block* block = nullptr;            ///< whose mbarrier it is
 };
 
 struct BulkLane {

@@ -2,6 +2,7 @@
 #include "sim/exec/bulk_ops.h"
 
 #include "base/format.h"
+#include "sim/check/block_check.h"
 #include "sim/exec/bulk_lane.h"
 #include "sim/exec/bulk_reduce.h"
 #include "sim/exec/cluster.h"
@@ -66,6 +67,10 @@ bool BulkLane::find_targets(std::uint64_t target, std::uint64_t bytes, std::uint
     one.data = find(Space::cluster, AccessKind::write, data, bytes, alignment);
     if (one.data != nullptr) one.mbarrier = find(Space::cluster, AccessKind::atomic, barrier, 8, 8);
     if (one.mbarrier == nullptr) return false;
+    one.barrier_offset = barrier & kOffset;
+    const std::uint64_t tag = barrier >> kRankShift & kRankMask;
+    const ClusterMember& own = *warp.block->member;
+    one.block = own.cluster->members[tag == 0 ? own.rank : tag - 1]->block;
     found.push_back(one);
     return true;
   };
@@ -99,7 +104,10 @@ bool BulkLane::complete(const BulkTarget& target, std::uint64_t bytes) const {
   barrier.complete_if_done();
   word = barrier.pack();
   std::memcpy(target.mbarrier, &word, sizeof word);
-  if (barrier.phase != phase) ++warp.block->member->cluster->phases;
+  if (barrier.phase == phase) return true;
+  ++warp.block->member->cluster->phases;
+  BlockCheck* const check = target.block->warps[0].worker->check;
+  if (check != nullptr) check->end_phase(target.barrier_offset);
   return true;
 }
 

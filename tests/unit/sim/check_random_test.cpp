@@ -20,14 +20,18 @@ namespace {
 
 constexpr unsigned kSharedBytes = 8192, kGlobalBytes = 1u << 19;
 
-enum class What : std::uint8_t { read, write, barrier, warp_barrier };
+enum class What : std::uint8_t { read, write, copy, barrier, warp_barrier, group, wait, wait_all };
 
 /// Thread t touches `bytes` bytes at (((t + add) & mask) >> shift) * stride + base, in global
-/// memory a block's distance further on per block; only threads with t % every == 0 do.
+/// memory a block's distance further on per block; only threads with t % every == 0 do. A copy
+/// takes them from that place in global memory to that place in shared memory. A wait leaves `left`
+/// groups under way.
 struct Step {
   What what = What::read;
   bool shared = true;
-  unsigned bytes = 4, add = 0, mask = 127, shift = 0, stride = 4, base = 0, every = 1;
+  unsigned bytes = 4, add = 0, mask = 127, shift = 0, stride = 4, base = 0, every = 1, left = 0;
+
+  bool touches() const { return what == What::read || what == What::write || what == What::copy; }
 };
 
 struct Program {
@@ -35,11 +39,15 @@ struct Program {
   unsigned grid = 1, block = 64, rounds = 1, block_distance = 0;
   bool fence = false;  ///< orders nothing here, but readers are told apart one by one
 
-  unsigned offset(const Step& step, unsigned block_index, unsigned thread) const {
+  unsigned offset(const Step& step, bool shared, unsigned block_index, unsigned thread) const {
     const unsigned lane = ((thread + step.add) & step.mask) >> step.shift;
-    return lane * step.stride + step.base + (step.shared ? 0 : block_index * block_distance);
+    return lane * step.stride + step.base + (shared ? 0 : block_index * block_distance);
   }
 };
+
+What pick_one(std::initializer_list<What> values, std::uint64_t random) {
+  return values.begin()[random % values.size()];
+}
 
 Program random_program(std::mt19937& random) {
   const auto pick = [&](std::initializer_list<unsigned> values) {
@@ -51,6 +59,7 @@ Program random_program(std::mt19937& random) {
   program.rounds = pick({1, 1, 2, 3});
   program.block_distance = pick({0, 48, 64, 128, 256, 512, 2048, 65536});
   program.fence = random() % 4 == 0;
+  const bool copies = random() % 3 == 0;
   const bool either = random() % 2 == 0, shared = random() % 2 == 0;
   const unsigned accesses = 2 + random() % 4;
   for (unsigned i = 0; i < accesses; ++i) {
@@ -58,6 +67,13 @@ Program random_program(std::mt19937& random) {
     step.shared = either ? random() % 2 == 0 : shared;
     step.what = random() % 2 == 0 ? What::read : What::write;
     step.bytes = pick({4, 4, 4, 8, 16, 1, 2});
+    // Copies are of zeros, which no write of two bytes or more is.
+    if (copies && step.bytes == 1) step.bytes = 2;
+    if (copies && random() % 2 == 0) {
+      step.what = What::copy;
+      step.shared = true;
+      step.bytes = pick({4, 4, 8, 16});
+    }
     step.mask = pick({127, 127, 127, 127, 15, 31, 0, 112});
     step.shift = step.mask == 112 ? 4 : 0;
     step.add = pick({0, 0, 0, 1, 16, 32});
@@ -67,6 +83,12 @@ Program random_program(std::mt19937& random) {
     step.base = step.bytes * pick({0, 0, 0, 16 / step.bytes, 1, 3, 64 / step.bytes});
     step.every = pick({1, 1, 1, 1, 2, 3});
     program.steps.push_back(step);
+    if (copies && random() % 3 != 0) {
+      Step order;
+      order.what = pick_one({What::group, What::group, What::wait, What::wait_all}, random());
+      order.left = pick({0, 0, 1, 2});
+      program.steps.push_back(order);
+    }
     if (random() % 3 != 0) {
       Step order;
       order.what = random() % 3 == 0 ? What::warp_barrier : What::barrier;
@@ -79,17 +101,18 @@ Program random_program(std::mt19937& random) {
 std::string text_of(const Step& step, unsigned number) {
   if (step.what == What::barrier) return "bar.sync 0;\n";
   if (step.what == What::warp_barrier) return "bar.warp.sync 0xffffffff;\n";
+  if (step.what == What::group) return "cp.async.commit_group;\n";
+  if (step.what == What::wait) return "cp.async.wait_group " + std::to_string(step.left) + ";\n";
+  if (step.what == What::wait_all) return "cp.async.wait_all;\n";
   const std::string n = std::to_string(number);
   std::string text = "rem.u32 %r3, %r1, " + std::to_string(step.every) +
                      "; setp.eq.u32 %p1, %r3, 0; add.u32 %r3, %r1, " + std::to_string(step.add) +
                      "; and.b32 %r3, %r3, " + std::to_string(step.mask) + "; shr.u32 %r3, %r3, " +
                      std::to_string(step.shift) + "; mad.lo.u32 %r3, %r3, " +
                      std::to_string(step.stride) + ", " + std::to_string(step.base) + "; ";
-  if (step.shared) {
-    text += "mov.u32 %r4, s; add.u32 %r3, %r3, %r4; ";
-  } else {
-    text += "cvt.u64.u32 %rd3, %r3; add.u64 %rd3, %rd3, %rd2; ";
-  }
+  text +=
+      "cvt.u64.u32 %rd3, %r3; add.u64 %rd3, %rd3, %rd2; mov.u32 %r4, s; "
+      "add.u32 %r3, %r3, %r4; ";
   // No two writes write the same value.
   text += "mad.lo.u32 %r6, %r5, 64, " + n + "; mad.lo.u32 %r6, %r6, 4096, %r7; " +
           "cvt.u16.u32 %h1, %r6; mov.b64 %rd4, {%r6, %r6}; @!%p1 bra L" + n + "; ";
@@ -102,6 +125,10 @@ std::string text_of(const Step& step, unsigned number) {
       {8, {".u64", "%rd4"}},
       {16, {".v4.u32", "{%r6, %r6, %r6, %r6}"}}};
   const auto& [type, value] = kForms.at(step.bytes);
+  if (step.what == What::copy) {
+    return text + "cp.async.ca.shared.global [%r3], [%rd3], " + std::to_string(step.bytes) + "; L" +
+           n + ":\n";
+  }
   text += step.what == What::read ? "ld" + space + type + " " + value + ", " + at + ";"
                                   : "st" + space + type + " " + at + ", " + value + ";";
   return text + " L" + n + ":\n";
@@ -117,7 +144,7 @@ std::string text_of(const Program& program, int* first_line) {
       "];\nld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mov.u32 %r5, 0;\n"
       "mul.wide.u32 %rd2, %r2, " +
       std::to_string(program.block_distance) +
-      "; add.u64 %rd2, %rd2, %rd1; mad.lo.u32 %r7, %r2, 128, %r1;\nLOOP:\n";
+      "; add.u64 %rd2, %rd2, %rd1; mad.lo.u32 %r7, %r2, 128, %r1; add.u32 %r7, %r7, 1;\nLOOP:\n";
   if (program.fence) text += "membar.cta;\n";
   *first_line = static_cast<int>(std::count(text.begin(), text.end(), '\n')) + 1;
   for (unsigned i = 0; i < program.steps.size(); ++i) text += text_of(program.steps[i], i);
@@ -127,43 +154,84 @@ std::string text_of(const Program& program, int* first_line) {
 
 using Pairs = std::set<std::pair<int, int>>;  ///< of steps, the lower one first
 
-/// By definition: two threads, bytes in common, a write among the two, and no barrier of the block
-/// (or of the warp that both are of) between them.
-Pairs races_of(const Program& program) {
-  struct Access {
-    int step;
-    unsigned block, thread, barrier, warp_barrier;
+/// Steps and barriers that a thread has behind it.
+struct Time {
+  unsigned steps = 0, barriers = 0, warp_barriers = 0;
+};
+constexpr Time kNever{~0u, ~0u, ~0u};
+
+/// From `begin` to `end`, which for a copy is the wait that covers it.
+struct Access {
+  int step;
+  unsigned block, thread;
+  Time begin, end;
+
+  bool is_before(const Access& other) const {
+    if (block != other.block) return false;
+    if (thread == other.thread && end.steps < other.begin.steps) return true;
+    if (thread / 32 == other.thread / 32 && end.warp_barriers < other.begin.warp_barriers)
+      return true;
+    return end.barriers < other.begin.barriers;
+  }
+};
+
+/// When each of a thread's steps begins and ends, in order.
+std::vector<std::pair<Time, Time>> times_of(const Program& program) {
+  std::vector<std::pair<Time, Time>> times;
+  std::vector<std::size_t> open;
+  std::vector<std::vector<std::size_t>> groups;
+  Time now;
+  const auto finish = [&](std::vector<std::size_t>& copies) {
+    for (const std::size_t copy : copies) times[copy].second = now;
+    copies.clear();
   };
+  for (unsigned i = 0; i < program.rounds * program.steps.size(); ++i, ++now.steps) {
+    const Step& step = program.steps[i % program.steps.size()];
+    now.barriers += step.what == What::barrier ? 1 : 0;
+    now.warp_barriers += step.what == What::warp_barrier ? 1 : 0;
+    times.emplace_back(now, step.what == What::copy ? kNever : now);
+    if (step.what == What::copy) open.push_back(i);
+    if (step.what == What::group || step.what == What::wait_all)
+      groups.push_back(std::exchange(open, {}));
+    if (step.what != What::wait && step.what != What::wait_all) continue;
+    const std::size_t left = step.what == What::wait ? step.left : 0;
+    for (; groups.size() > left; groups.erase(groups.begin())) finish(groups.front());
+  }
+  return times;
+}
+
+/// By definition: two threads (or a thread and its own copy), bytes in common, a write among the
+/// two, and neither over before the other began, as program order and barriers of the block or of
+/// the warp that both are of tell.
+Pairs races_of(const Program& program) {
   struct Bytes {
     std::vector<Access> reads, writes;
   };
   std::map<std::pair<unsigned, unsigned>, Bytes> memory;  // by block (of shared memory) and byte
+  const auto times = times_of(program);
+  const auto note = [&](const Step& step, bool shared, bool writes, const Access& access) {
+    const unsigned at = program.offset(step, shared, access.block, access.thread);
+    for (unsigned byte = at; byte < at + step.bytes; ++byte) {
+      Bytes& there = memory[{shared ? access.block + 1 : 0, byte}];
+      (writes ? there.writes : there.reads).push_back(access);
+    }
+  };
   for (unsigned b = 0; b < program.grid; ++b) {
     for (unsigned t = 0; t < program.block; ++t) {
-      unsigned barrier = 0, warp_barrier = 0;
-      for (unsigned i = 0; i < program.rounds * program.steps.size(); ++i) {
+      for (unsigned i = 0; i < times.size(); ++i) {
         const auto number = static_cast<int>(i % program.steps.size());
         const Step& step = program.steps[static_cast<std::size_t>(number)];
-        barrier += step.what == What::barrier ? 1 : 0;
-        warp_barrier += step.what == What::warp_barrier ? 1 : 0;
-        const bool touches = step.what == What::read || step.what == What::write;
-        if (!touches || t % step.every != 0) continue;
-        const unsigned at = program.offset(step, b, t);
-        for (unsigned byte = at; byte < at + step.bytes; ++byte) {
-          Bytes& there = memory[{step.shared ? b + 1 : 0, byte}];
-          auto& list = step.what == What::read ? there.reads : there.writes;
-          list.push_back({number, b, t, barrier, warp_barrier});
-        }
+        if (!step.touches() || t % step.every != 0) continue;
+        const Access access{number, b, t, times[i].first, times[i].second};
+        note(step, step.shared, step.what != What::read, access);
+        if (step.what == What::copy) note(step, false, false, access);
       }
     }
   }
   Pairs pairs;
   const auto compare = [&](const Access& x, const Access& y) {
-    const bool same_block = x.block == y.block;
-    if (same_block && (x.thread == y.thread || x.barrier != y.barrier)) return;
-    const bool same_warp = same_block && x.thread / 32 == y.thread / 32;
-    if (same_warp && x.warp_barrier != y.warp_barrier) return;
-    pairs.insert(std::minmax(x.step, y.step));
+    const bool same = x.block == y.block && x.thread == y.thread && x.begin.steps == y.begin.steps;
+    if (!same && !x.is_before(y) && !y.is_before(x)) pairs.insert(std::minmax(x.step, y.step));
   };
   for (const auto& [place, bytes] : memory) {
     for (const Access& write : bytes.writes) {
@@ -186,7 +254,8 @@ bool is_right(const Program& program, const Claim& claim, const Pairs& racing) {
   return std::any_of(racing.begin(), racing.end(), [&](const std::pair<int, int>& pair) {
     if (pair.first != claim.write_after_read && pair.second != claim.write_after_read) return false;
     const int other = pair.first == claim.write_after_read ? pair.second : pair.first;
-    return program.steps[static_cast<std::size_t>(other)].what == What::read;
+    const What what = program.steps[static_cast<std::size_t>(other)].what;
+    return what == What::read || what == What::copy;
   });
 }
 
@@ -209,7 +278,7 @@ std::vector<Claim> claims_of(CurrentDevice& device, const Program& program, CUde
     REQUIRE(finding.other);
     const int here = finding.fault.ptx_line - first_line;
     claims.push_back({std::minmax(here, finding.other->ptx_line - first_line),
-                      finding.other->what == "read" ? here : -1});
+                      finding.other->what.ends_with("read") ? here : -1});
   }
   REQUIRE(api.cuModuleUnload(module) == CUDA_SUCCESS);
   return claims;

@@ -2,7 +2,8 @@
 //
 // The bytes are moved when the instruction is issued: an order that PTX allows, since a copy may
 // complete at any time between its issue and the wait that covers it. commit_group, wait_group and
-// wait_all therefore find nothing outstanding. A missing wait stays hidden here.
+// wait_all therefore find nothing outstanding. A missing wait stays hidden here; the race check
+// finds it.
 #include "sim/exec/ops/async_copy.h"
 #include "sim/exec/ops/memory_transfer.h"
 

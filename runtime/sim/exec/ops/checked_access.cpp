@@ -217,7 +217,6 @@ void check_tiles(const Op* op, Warp& warp, BlockCheck& check, const CheckedOp& i
   check_access(check, warp, touch, space_of(op));
 }
 
-/// cp.async counts as done where it stands, in the lane's name.
 void check_copies(const Op* op, Warp& warp, BlockCheck& check) {
   const std::uint32_t size = warp.reg<std::uint32_t>(op->c)[0];
   const std::uint32_t ignored = (op->flags & kCopyIgnores) != 0 ? warp.pred(op->e) : 0;
@@ -229,9 +228,14 @@ void check_copies(const Op* op, Warp& warp, BlockCheck& check) {
     const auto from = copy_address(warp, op->b, (op->flags & kCopySource32) != 0, op->imm2, lane);
     std::uint32_t bytes = sizes != nullptr && sizes[lane] < size ? sizes[lane] : size;
     if ((ignored >> lane & 1) != 0) bytes = 0;
-    check.touch_lane(op, warp, lane, TouchMode::read, from, bytes, Space::global);
-    check.touch_lane(op, warp, lane, TouchMode::write, to, size, Space::shared);
+    check.copy(op, warp, lane, {.to = to, .from = from, .bytes = size, .source = bytes});
   }
+}
+
+void check_copy_wait(const Op* op, Warp& warp, BlockCheck& check, const CheckedOp& info) {
+  const bool all = info.waits_for_all;
+  const std::size_t left = all ? 0 : warp.reg<std::uint32_t>(op->a)[std::countr_zero(warp.mask)];
+  check.wait_for_copies(warp, left, all);
 }
 
 const Op* check_mbarrier(const Op* op, Warp& warp, BlockCheck& check, OpFn run) {
@@ -266,6 +270,14 @@ const Op* checked(const Op* op, Warp& warp) {
       break;
     case CheckKind::copy:
       check_copies(op, warp, check);
+      next = run(op, warp);
+      break;
+    case CheckKind::copy_group:
+      check.end_group(warp);
+      next = run(op, warp);
+      break;
+    case CheckKind::copy_wait:
+      check_copy_wait(op, warp, check, info);
       next = run(op, warp);
       break;
     case CheckKind::fence:

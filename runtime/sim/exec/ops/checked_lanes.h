@@ -27,7 +27,8 @@ struct CellView {
   /// Of this very thread, or long ago. `mine` is the stamp with the thread; for granules it has a
   /// shape, and shapes must be the same.
   [[gnu::always_inline]] bool is_harmless(Cell cell, Cell mine, Cell shape = 0) const {
-    const bool same = ((cell ^ mine) & (kThreadMask | kExact | shape)) == 0;
+    constexpr Cell kOthers = kGlobal ? kExact | kAside : kExact | kAside | kAsync;
+    const bool same = ((cell ^ mine) & (kThreadMask | kOthers | shape)) == 0;
     if constexpr (kGlobal) return is_past(cell) | (same & is_own(cell));
     return is_past(cell) | same;
   }

@@ -259,7 +259,11 @@ template <bool kGlobal>
 void race(BlockCheck& check, Warp& warp, const CheckSite& site, const WarpTouch& touch,
           GlobalRegion* region, std::uint64_t at, std::uint64_t base) {
   const CellView<kGlobal> view = view_of<kGlobal>(check, *touch.info, region);
-  const bool plain = touch.bytes >= 4 && !touch.info->strong && touch.info->site < kMostSites;
+  bool plain = touch.bytes >= 4 && !touch.info->strong && touch.info->site < kMostSites;
+  if constexpr (kGlobal) {  // does it write what a copy under way reads?
+    plain &=
+        touch.mode == TouchMode::read || !check.sources.meets(base - site.low, base + site.high);
+  }
   const bool parts = check.parts || (kGlobal && check.scattered);
   if (!kGlobal && is_put_off(check, warp, site, touch, plain, base)) return;
   if (plain && race_by_pattern(view, parts, touch.pattern, half_words(site.offsets[16]), touch,

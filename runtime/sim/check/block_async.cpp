@@ -1,0 +1,204 @@
+// Asynchronous copies: under way from their issue until somebody waits.
+#include "sim/check/block_check.h"
+#include "sim/check/poison.h"
+#include "sim/exec/mbarrier.h"
+#include "sim/exec/scheduler.h"
+#include "sim/ir/program.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+namespace kernwright::sim {
+namespace {
+
+using ptx::Space;
+
+std::uint32_t thread_in(const Warp& warp, int lane) {
+  return warp.index * std::uint32_t{kLanes} + static_cast<std::uint32_t>(lane);
+}
+
+/// The phase of the mbarrier at `offset` of the warp's shared memory.
+bool phase_at(const Warp& warp, std::uint64_t offset) {
+  std::uint64_t word = 0;
+  std::memcpy(&word, warp.shared + offset, sizeof word);
+  return MbarrierObject::unpack(word).phase;
+}
+
+}  // namespace
+
+void BlockCheck::copy(const Op* op, Warp& warp, int lane, AsyncCopy copy) {
+  touch_lane(op, warp, lane, TouchMode::read, copy.from, copy.source, Space::global);
+  if (copy.to > warp.shared_bytes || copy.bytes > warp.shared_bytes - copy.to) return;
+  copy.op = warp.op_index(op);
+  if (race) {
+    examine(op, warp, lane,
+            {TouchMode::write, Space::shared, copy.to, copy.bytes, nullptr, nullptr});
+    copy.stamp = kUnderWay | kAllBytes | stamp_of(ops[copy.op], thread_in(warp, lane));
+    for (std::uint64_t at = copy.to; at < copy.to + copy.bytes; at += 4) {
+      shared_write[at / 4] = copy.stamp;
+    }
+    if (defers) written.hold(copy.to, copy.to + copy.bytes);
+  }
+  copies_.add(thread_in(warp, lane), copy);
+  sources.add(copy.from, copy.from + copy.source);
+  ++under_way_;
+}
+
+void BlockCheck::end_group(const Warp& warp) {
+  for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) {
+    copies_.commit(thread_in(warp, std::countr_zero(m)));
+  }
+}
+
+/// The copy is over: cells that still tell of it say `cell`.
+void BlockCheck::restamp(const AsyncCopy& copy, Cell cell) {
+  if (--under_way_ == 0) sources = {};
+  if (init) set_poison<false>(shared_poison, copy.to, copy.bytes);
+  if (!race) return;
+  new_epoch();
+  if (defers) written.release(copy.to, copy.to + copy.bytes);
+  for (std::uint64_t word = copy.to / 4; word < (copy.to + copy.bytes) / 4; ++word) {
+    Cell& write = shared_write[word];
+    if (write == copy.stamp) write = cell;
+    if ((write & kExact) == 0) continue;
+    Cell* const bytes = shared_exact_.data() + 8 * word;
+    for (int b = 0; b < 4; ++b) {
+      if (bytes[b] == copy.stamp) bytes[b] = (cell & ~kAllBytes) | Cell{1} << (kBytesShift + b);
+    }
+  }
+}
+
+/// Before another block begins. What nobody waited for is over with the block.
+void BlockCheck::forget_copies() {
+  if (under_way_ != 0) {
+    copies_.clear([&](const AsyncCopy& copy) { restamp(copy, 0); });
+    for (auto& [offset, state] : mbarriers_) {
+      state.end_phase();
+      for (const MbarrierState::Tracked& tracked : state.done) restamp(tracked.copy, 0);
+    }
+  }
+  mbarriers_.clear();
+  tracks_ = false;
+}
+
+/// After its thread waited.
+void BlockCheck::finish(Warp& warp, int lane, const AsyncCopy& copy) {
+  restamp(copy, stamp_of(ops[copy.op], thread_in(warp, lane)) | kAllBytes);
+  // It may have read until now: who was ordered after its issue alone is not after it.
+  if (!race || copy.source == 0 || (!parts && tick_of(copy.stamp) >= tick_of(floor))) return;
+  examine_global(warp.code + copy.op, warp, lane, TouchMode::read, copy.from, copy.source);
+}
+
+void BlockCheck::wait_for_copies(Warp& warp, std::size_t left, bool all) {
+  for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) {
+    const int lane = std::countr_zero(m);
+    const std::uint32_t thread = thread_in(warp, lane);
+    const auto end = [&](const AsyncCopy& copy) { finish(warp, lane, copy); };
+    if (all) {
+      copies_.take_all(thread, end);
+    } else {
+      copies_.wait(thread, left, end);
+    }
+    if (tracks_) finish_tracked(warp, thread);
+  }
+}
+
+void BlockCheck::track(const Warp& warp, int lane, MbarrierState& state) {
+  const std::uint32_t thread = thread_in(warp, lane);
+  copies_.take_all(thread, [&](const AsyncCopy& copy) { state.waiting.push_back({thread, copy}); });
+  tracks_ = true;
+}
+
+/// A thread waited itself for copies that an mbarrier tracks: it knows what the barrier will tell.
+void BlockCheck::finish_tracked(const Warp& warp, std::uint32_t thread) {
+  for (auto& [offset, state] : mbarriers_) {
+    bool any = false;
+    for (auto* const list : {&state.waiting, &state.done}) {
+      std::erase_if(*list, [&](const MbarrierState::Tracked& tracked) {
+        if (tracked.thread != thread) return false;
+        restamp(tracked.copy, copied_cell(tracked.copy, state.place));
+        return any = true;
+      });
+    }
+    if (!any || !race) continue;
+    new_tick();
+    known_[warp.index][state.place] = tick_;
+  }
+}
+
+Cell BlockCheck::copied_cell(const AsyncCopy& copy, std::uint32_t place) const {
+  return stamp_of(ops[copy.op], place - kMostWarps) | kAllBytes | kAsync;
+}
+
+MbarrierState& BlockCheck::mbarrier_at(std::uint64_t offset) {
+  const auto [found, is_new] = mbarriers_.try_emplace(offset);
+  if (is_new) {
+    const auto number = static_cast<std::uint32_t>(mbarriers_.size() - 1);
+    found->second.place = kMostWarps + number % kBarrierPlaces;
+  }
+  return found->second;
+}
+
+void BlockCheck::end_phase(std::uint64_t offset) {
+  if (init || race) mbarrier_at(offset).end_phase();
+}
+
+void BlockCheck::pass(Warp& warp, std::uint32_t lanes, MbarrierState& state, bool acquire) {
+  for (const MbarrierState::Tracked& tracked : state.done) {
+    restamp(tracked.copy, copied_cell(tracked.copy, state.place));
+  }
+  state.done.clear();
+  if (!race || !acquire) return;
+  new_tick();
+  known_[warp.index][state.place] = tick_;
+  absorb(warp, lanes, state.complete);
+}
+
+const Op* BlockCheck::mbarrier(const Op* op, Warp& warp, const std::uint64_t* address, OpFn run) {
+  constexpr std::uint64_t kObjectBytes = 8;
+  const CheckedOp& info = ops[warp.op_index(op)];
+  struct One {
+    std::uint64_t offset;
+    std::uint32_t lanes;
+    bool phase;
+  };
+  std::array<One, kLanes> barriers;
+  std::size_t count = 0;
+  for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) {
+    const int lane = std::countr_zero(m);
+    const std::uint64_t offset = address[lane] & ~kWindowMask;
+    if (offset > warp.shared_bytes || kObjectBytes > warp.shared_bytes - offset) continue;
+    const auto end = barriers.begin() + static_cast<std::ptrdiff_t>(count);
+    auto one =
+        std::find_if(barriers.begin(), end, [&](const One& o) { return o.offset == offset; });
+    if (one == end) barriers[count++] = {offset, 0, phase_at(warp, offset)};
+    one->lanes |= 1u << lane;
+  }
+  const SharedPast past = race && info.release ? (new_tick(), snapshot(warp.index)) : nullptr;
+  for (std::size_t i = 0; i < count; ++i) {
+    const One& one = barriers[i];
+    if (init) set_poison<false>(shared_poison, one.offset, kObjectBytes);
+    if (info.role == BarrierRole::begin) mbarriers_.erase(one.offset);
+    if (past != nullptr) {
+      MbarrierState& state = mbarrier_at(one.offset);
+      state.open = join(state.open, past);
+    }
+    for (std::uint32_t m = info.role == BarrierRole::track ? one.lanes : 0; m != 0; m &= m - 1) {
+      track(warp, std::countr_zero(m), mbarrier_at(one.offset));
+    }
+  }
+  const Op* const next = run(op, warp);
+  if (warp.stop == Stop::fault || info.role == BarrierRole::begin) return next;
+  const std::uint32_t done = info.role == BarrierRole::wait ? warp.pred(op->d) & warp.mask : 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const One& one = barriers[i];
+    if (phase_at(warp, one.offset) != one.phase) end_phase(one.offset);
+    if ((one.lanes & done) != 0) {
+      pass(warp, one.lanes & done, mbarrier_at(one.offset), info.acquire);
+    }
+  }
+  return next;
+}
+
+}  // namespace kernwright::sim

@@ -1,0 +1,12 @@
+// The source of a copy is overwritten before anybody waited for the copy.
+// launch: grid=1 block=64 args=f32*64:iota,f32*64:zeros
+extern "C" __global__ void bug(float* x, float* y) {
+  __shared__ float tile[64];
+  int i = threadIdx.x;
+  unsigned to = (unsigned)__cvta_generic_to_shared(&tile[i]);
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;"  // FINDS race
+               ::"r"(to), "l"(x + i) : "memory");
+  x[i] = 0;  // FINDS race
+  asm volatile("cp.async.wait_all;" ::: "memory");
+  y[i] = tile[i];
+}
