@@ -100,6 +100,35 @@ const Op* rounded(const Op* op, Warp& warp) {
   return op + 1;
 }
 
+#if defined(__AVX512F__)
+/// fma.f32 with neither .ftz nor .sat, which every expf() has: the instruction itself says how to
+/// round, where setting the host's mode takes longer than all lanes.
+template <int kMode>
+const Op* fused_float(const Op* op, Warp& warp) {
+  static_assert(kLanes == 32);
+  const float* a = warp.reg<float>(op->a);
+  const float* b = warp.reg<float>(op->b);
+  const float* c = warp.reg<float>(op->c);
+  const auto half = [=](int i) {
+    return _mm512_fmadd_round_ps(_mm512_load_ps(a + i), _mm512_load_ps(b + i),
+                                 _mm512_load_ps(c + i), kMode | _MM_FROUND_NO_EXC);
+  };
+  const __m512 low = half(0), high = half(16);  // d may be one of the operands
+  float* d = warp.reg<float>(op->d);
+  _mm512_store_ps(d, low);
+  _mm512_store_ps(d + 16, high);
+  return finish_float<float>(op, warp);
+}
+
+OpPair fused_pair(const ptx::Modifiers& mods) {
+  if (mods.rounding == ptx::Rounding::rm)
+    return restored_pair<fused_float<_MM_FROUND_TO_NEG_INF>, float>();
+  if (mods.rounding == ptx::Rounding::rp)
+    return restored_pair<fused_float<_MM_FROUND_TO_POS_INF>, float>();
+  return restored_pair<fused_float<_MM_FROUND_TO_ZERO>, float>();
+}
+#endif
+
 template <typename F>
 OpPair rounded_pair(const ptx::Modifiers& mods) {
   OpPair pair;
@@ -136,6 +165,9 @@ OpPair select_float_rounded(const ptx::Instruction& inst, const OperandWidths&) 
       return rounded_pair<Multiply>(mods);
     case Handler::fma:
     case Handler::mad:
+#if defined(__AVX512F__)
+      if (mods.type[0] == ptx::Type::f32 && !mods.ftz && !mods.sat) return fused_pair(mods);
+#endif
       return rounded_pair<Fused>(mods);
     case Handler::div:
       return rounded_pair<Divide>(mods);
