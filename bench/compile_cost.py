@@ -7,8 +7,12 @@ is the bare library with default options, "NVRTC, minimal + PCH" the best that i
 from __future__ import annotations
 
 import itertools
+import json
 import os
+import pathlib
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -168,7 +172,7 @@ def parallel() -> dict[str, float]:
         kw.warmup(kernels, wait=True)
         times.append(time.perf_counter() - start)
     return {
-        "processors": os.cpu_count() or 1,
+        "processors": len(os.sched_getaffinity(0)),
         "variants": VARIANTS,
         "one after the other, ms": round(one_by_one * 1e3, 1),
         "warmup, first time, ms": round(times[0] * 1e3, 1),
@@ -176,6 +180,24 @@ def parallel() -> dict[str, float]:
         "speed-up, first time": round(one_by_one / times[0], 2),
         "speed-up": round(one_by_one / min(times), 2),
     }
+
+
+# parallel() in a process that has two processors, far apart: neighbours may share a core.
+ON_TWO = f"""
+import json, os, sys
+mine = sorted(os.sched_getaffinity(0))
+os.sched_setaffinity(0, {{mine[0], mine[len(mine) // 2]}})
+sys.path.insert(0, {str(pathlib.Path(__file__).parent)!r})
+import compile_cost
+print(json.dumps(compile_cost.parallel()))
+"""
+
+
+def parallel_on_two() -> dict[str, float]:
+    run = subprocess.run([sys.executable, "-c", ON_TWO], capture_output=True, text=True)
+    if run.returncode != 0:
+        raise SystemExit(run.stderr)
+    return json.loads(run.stdout)
 
 
 def usable(
@@ -221,7 +243,8 @@ def main() -> None:
     harness.write(
         options.output,
         {"subject": "compile_cost", "unit": "ms per new source", "machine": harness.machine(),
-         "results": results, "parallel": parallel(), "missing": missing},
+         "results": results, "parallel": parallel(),
+         "parallel on two": parallel_on_two(), "missing": missing},
     )  # fmt: skip
 
 
