@@ -66,6 +66,8 @@ void BlockCheck::begin(const Block& block) {
   forget_copies();
   block_ = static_cast<std::uint32_t>(block.linear_index);
   ctaid_ = block.ctaid;
+  grid_shape_ = block.warps[0].worker->launch->grid;
+  cluster_shape_ = block.warps[0].worker->launch->cluster;
   random_ = launch_.seed ^ (block.linear_index + 1) * 0x9e3779b97f4a7c15u;
   std::fill(shared_poison_.begin(), shared_poison_.end(), ~std::uint64_t{0});
   std::fill(local_poison_.begin(), local_poison_.end(), ~std::uint64_t{0});
@@ -79,8 +81,8 @@ void BlockCheck::begin(const Block& block) {
   if (!parts) return;
   for (auto& row : known_) row.fill(0);
   past_.fill(nullptr);
-  fenced_.fill(nullptr);
-  pending_.fill(nullptr);
+  fenced_.fill({});
+  pending_.fill({});
   readers_.clear();
   arrivals_.fill({});
 }
@@ -141,18 +143,25 @@ bool BlockCheck::is_write_ordered(Cell cell, const Warp& warp, int lane, bool gl
   return cell < floor || tick_of(cell) < known_[warp.index][kMostWarps + thread_of(cell)];
 }
 
+const CheckedOp* BlockCheck::op_at(std::uint32_t site) const {
+  const std::vector<std::uint32_t>& places = launch_.program.site_ops;
+  return site != 0 && site < places.size() ? &ops[places[site]] : nullptr;
+}
+
 /// Whether both accesses are strong, so that they do not race though nothing orders them.
 bool BlockCheck::strong_pair(Cell cell, const CheckedOp& op, const Warp& warp, bool write) const {
-  const auto swaps = [&](std::uint32_t site) {
-    const std::vector<std::uint32_t>& places = launch_.program.site_ops;
-    return site != 0 && site < places.size() && ops[places[site]].swaps;
-  };
-  if (write && op.kind == CheckKind::load && swaps(site_of(cell))) return true;
+  const CheckedOp* const other = op_at(site_of(cell));
+  if (write && op.kind == CheckKind::load && other != nullptr && other->swaps) return true;
   if (!write && op.swaps) return true;
   if (!op.strong) return false;
-  const bool same_warp =
-      thread_of(cell) / kLanes == warp.index && launch_.ticks.owner(tick_of(cell)) == block_;
-  if (!write) return (cell & kVolatileRead) != 0 && !same_warp;
+  const std::uint32_t owner = launch_.ticks.owner(tick_of(cell));
+  const Reach needed = reach_to(owner);
+  if (op.reach < needed || (other != nullptr && other->reach < needed)) return false;
+  const bool same_warp = thread_of(cell) / kLanes == warp.index && owner == block_;
+  if (!write) {
+    const bool is_atomic = other != nullptr && !other->is_volatile;
+    return (cell & kStrongRead) != 0 && (!same_warp || is_atomic);
+  }
   if ((cell & kStrong) == 0) return false;
   return !same_warp || (!op.is_volatile && (cell & kVolatileWrite) == 0);
 }
@@ -257,7 +266,10 @@ void BlockCheck::examine_cells(const Access& access, Cell& write, Cell& read, Ce
     }
   }
   if (!writes) {
-    if (!access.info.strong || access.info.is_volatile) note_reader(access, read, mine);
+    // Atomic reads race with no other atomic operation that they reach and that reaches them.
+    const bool matters = !access.info.strong || access.info.is_volatile ||
+                         (access.global && access.info.reach != Reach::device);
+    if (matters) note_reader(access, read, mine);
     return;
   }
   look_at_readers(access, read);
@@ -308,7 +320,7 @@ void BlockCheck::look_at_readers(const Access& access, Cell& read) {
   }
   // The other readers are not known one by one, but nothing can have ordered them: only barriers of
   // whole blocks and meetings of warps do in this program.
-  if ((read & kVolatileRead) != 0 && access.info.strong) return;
+  if ((read & kStrongRead) != 0 && access.info.strong) return;
   const std::uint32_t tick = tick_of(read), w = access.warp.index;
   const bool of_others = (read & (kManyWarps | kManyBlocks)) != 0;
   bool met = tick < warp_floor_[w];
@@ -323,7 +335,7 @@ void BlockCheck::look_at_readers(const Access& access, Cell& read) {
 
 void BlockCheck::note_reader(const Access& access, Cell& read, Cell mine) {
   const Cell old = read;
-  Cell flags = access.info.is_volatile ? kVolatileRead : Cell{0};
+  Cell flags = access.info.strong ? kStrongRead : Cell{0};
   const bool other = old != 0 && ((old ^ mine) & kThreadMask) != 0;
   const bool stale = old == 0 || (access.global ? old < launch_floor : old < floor);
   const bool other_block = !stale && access.global && launch_.ticks.owner(tick_of(old)) != block_;

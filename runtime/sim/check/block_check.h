@@ -122,10 +122,12 @@ class BlockCheck {
   /// A *.sync instruction was done by the warp's active lanes. `members` as for Warp::converge();
   /// null: everybody.
   void meet(const Op* op, Warp& warp, const std::uint32_t* members);
-  void fence(const Warp& warp);
+  void fence(const Warp& warp, Reach reach);
   /// Before a strong write and after a strong read of the active lanes at these addresses.
-  void publish(const Warp& warp, const std::uint64_t* addresses, ptx::Space space, bool release);
-  void observe(const Warp& warp, const std::uint64_t* addresses, ptx::Space space, bool acquire);
+  void publish(const Warp& warp, const std::uint64_t* addresses, ptx::Space space,
+               const CheckedOp& op);
+  void observe(const Warp& warp, const std::uint64_t* addresses, ptx::Space space,
+               const CheckedOp& op);
   /// Arrival of lanes at a block barrier, before it may be complete.
   void arrive(const Op* op, Warp& warp, std::uint32_t id, std::uint32_t group, bool wait,
               bool counted);
@@ -185,6 +187,12 @@ class BlockCheck {
   void look_at_sources(const Access& access);
   void report_race(const Access& access, Cell other, bool other_wrote, bool under_way = false);
   bool same_value(const Access& access, Cell other) const;
+  template <typename F>
+  void each_reach(Reach reach, F f) const;
+  CheckedLaunch::Variable seen_within(std::size_t reach, std::uint64_t variable) const;
+  std::uint32_t cluster_of(std::uint32_t block) const;
+  Reach reach_to(std::uint32_t block) const;
+  const CheckedOp* op_at(std::uint32_t site) const;  ///< null where it is not known
   SharedPast snapshot(std::uint32_t warp) const;
   void absorb(const Warp& warp, std::uint32_t lanes, const SharedPast& past);
   std::uint32_t* lane_row(std::uint32_t warp, int lane);
@@ -208,13 +216,14 @@ class BlockCheck {
   std::uint32_t warps_ = 0;
   std::uint32_t block_ = 0;  ///< linear index
   std::uint32_t tick_ = 0;
-  std::array<std::uint32_t, 3> ctaid_{};
+  std::array<std::uint32_t, 3> ctaid_{}, grid_shape_{}, cluster_shape_{};
 
   std::array<std::uint32_t, kMostWarps> warp_floor_{};  ///< ticks below: ordered within the warp
   std::array<Known, kMostWarps> known_{};               ///< by warp
   using LaneMatrix = std::array<std::array<std::uint32_t, kLanes>, kLanes>;
   std::array<std::unique_ptr<LaneMatrix>, kMostWarps> lane_known_;  ///< where parts of warps met
-  std::array<SharedPast, kMostWarps> past_, fenced_, pending_;
+  std::array<SharedPast, kMostWarps> past_;
+  std::array<PastByReach, kMostWarps> fenced_, pending_;
   struct ArrivalState {
     std::array<std::uint32_t, kMostWarps> tick{};  ///< of those who did not wait
     std::uint32_t first_op = 0;

@@ -79,45 +79,89 @@ void BlockCheck::absorb(const Warp& warp, std::uint32_t lanes, const SharedPast&
   }
 }
 
-void BlockCheck::fence(const Warp& warp) {
+/// Two operations order what lies around them where each reaches the other: what is released within
+/// a reach is kept for it and for all smaller ones, and taken from there in the same way. Calls
+/// f(reach) for those that matter to an operation that reaches as far as `reach`.
+template <typename F>
+void BlockCheck::each_reach(Reach reach, F f) const {
+  for (std::size_t r = 0; r <= static_cast<std::size_t>(reach); ++r) {
+    if (launch_.program.reaches[r]) f(r);
+  }
+}
+
+CheckedLaunch::Variable BlockCheck::seen_within(std::size_t reach, std::uint64_t variable) const {
+  switch (static_cast<Reach>(reach)) {
+    case Reach::block:
+      return {variable, std::uint64_t{block_} + 1};
+    case Reach::cluster:
+      return {variable, std::uint64_t{1} << 63 | cluster_of(block_)};
+    default:
+      return {variable, 0};
+  }
+}
+
+std::uint32_t BlockCheck::cluster_of(std::uint32_t block) const {
+  const auto& [x, y, z] = cluster_shape_;
+  if (x == 0) return block;
+  const std::uint32_t width = grid_shape_[0], height = grid_shape_[1];
+  const std::uint32_t cx = block % width / x, cy = block / width % height / y;
+  const std::uint32_t cz = block / width / height / z;
+  return cx + width / x * (cy + height / y * cz);
+}
+
+/// How far an operation must reach from here to meet one of that block.
+Reach BlockCheck::reach_to(std::uint32_t block) const {
+  if (block == block_) return Reach::block;
+  return cluster_of(block) == cluster_of(block_) ? Reach::cluster : Reach::device;
+}
+
+void BlockCheck::fence(const Warp& warp, Reach reach) {
   if (!race || !parts) return;
   new_tick();
   const std::uint32_t w = warp.index;
-  absorb(warp, warp.mask, pending_[w]);
-  pending_[w] = nullptr;
-  fenced_[w] = snapshot(w);
+  each_reach(reach, [&](std::size_t r) {
+    absorb(warp, warp.mask, pending_[w][r]);
+    pending_[w][r] = nullptr;
+  });
+  const SharedPast past = snapshot(w);
+  each_reach(reach, [&](std::size_t r) { fenced_[w][r] = past; });
 }
 
 void BlockCheck::publish(const Warp& warp, const std::uint64_t* addresses, ptx::Space space,
-                         bool release) {
-  const std::uint32_t w = warp.index;
-  if (release) {
+                         const CheckedOp& op) {
+  PastByReach& fenced = fenced_[warp.index];
+  if (op.release) {
     new_tick();
-    fenced_[w] = snapshot(w);
+    const SharedPast past = snapshot(warp.index);
+    each_reach(op.reach, [&](std::size_t r) { fenced[r] = past; });
   }
-  if (fenced_[w] == nullptr) return;
-  std::uint64_t last = 0;
-  for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) {
-    const std::uint64_t variable = variable_of(addresses[std::countr_zero(m)], space, block_);
-    if (variable != last) launch_.publish(variable, fenced_[w]);
-    last = variable;
-  }
-}
-
-void BlockCheck::observe(const Warp& warp, const std::uint64_t* addresses, ptx::Space space,
-                         bool acquire) {
-  const std::uint32_t w = warp.index;
   std::uint64_t last = 0;
   for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) {
     const std::uint64_t variable = variable_of(addresses[std::countr_zero(m)], space, block_);
     if (variable == last) continue;
     last = variable;
-    const SharedPast past = launch_.published(variable);
-    if (acquire) {
-      absorb(warp, warp.mask, past);
-    } else {
-      pending_[w] = join(pending_[w], past);
-    }
+    each_reach(op.reach, [&](std::size_t r) {
+      if (fenced[r] != nullptr) launch_.publish(seen_within(r, variable), fenced[r]);
+    });
+  }
+}
+
+void BlockCheck::observe(const Warp& warp, const std::uint64_t* addresses, ptx::Space space,
+                         const CheckedOp& op) {
+  PastByReach& pending = pending_[warp.index];
+  std::uint64_t last = 0;
+  for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) {
+    const std::uint64_t variable = variable_of(addresses[std::countr_zero(m)], space, block_);
+    if (variable == last) continue;
+    last = variable;
+    each_reach(op.reach, [&](std::size_t r) {
+      const SharedPast past = launch_.published(seen_within(r, variable));
+      if (op.acquire) {
+        absorb(warp, warp.mask, past);
+      } else {
+        pending[r] = join(pending[r], past);
+      }
+    });
   }
 }
 

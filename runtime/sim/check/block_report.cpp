@@ -70,6 +70,9 @@ constexpr const char* kCopyHint =
     "the copy may still be under way: its thread waits for it (cp.async.wait_group, "
     "__pipeline_wait_prior(), or an mbarrier that tracks it), then __syncthreads() tells the "
     "others";
+constexpr const char* kScopeHint =
+    "operations of block scope are atomic for threads of one block only: take device scope "
+    "(atomicAdd() in place of atomicAdd_block(), thread_scope_device)";
 constexpr const char* kGridHint =
     "blocks run in any order: use atomics, a flag with __threadfence() on both sides, grid.sync() "
     "of a cooperative launch, or a kernel of its own for what comes after";
@@ -183,12 +186,13 @@ void BlockCheck::report_race(const Access& access, Cell other, bool other_wrote,
                : (other & kVolatileWrite) != 0 ? "volatile write"
                                                : "atomic access";
   const std::uint32_t site = site_of(other);
-  if (site != 0 && site < launch_.program.site_ops.size()) {
+  const CheckedOp* const other_op = op_at(site);
+  if (other_op != nullptr) {
     const Place& place = launch_.program.program.places[launch_.program.site_ops[site]];
     there.line = place.source.line;
     there.ptx_line = place.ptx_line;
     there.opcode = std::string(place.opcode);
-    there.what = what_of(ops[launch_.program.site_ops[site]], there.what);
+    there.what = what_of(*other_op, there.what);
     const auto& files = launch_.program.program.module->files;
     const auto file = static_cast<std::size_t>(place.source.file);
     if (file < files.size()) there.file = files[file];
@@ -226,7 +230,10 @@ void BlockCheck::report_race(const Access& access, Cell other, bool other_wrote,
                          finding.space, access.global ? "" : "offset ", touch.address);
   fault.message += under_way ? ", and nothing waits for the copy in between"
                              : format(" by {}, and nothing orders them", where);
+  const bool out_of_reach = access.info.strong && other_op != nullptr && other_op->strong &&
+                            std::min(access.info.reach, other_op->reach) < reach_to(owner);
   finding.hint = under_way || by_copy ? kCopyHint
+                 : out_of_reach       ? kScopeHint
                  : same_warp          ? kWarpHint
                  : same_block         ? kBlockHint
                                       : kGridHint;

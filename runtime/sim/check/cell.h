@@ -30,7 +30,7 @@ inline constexpr Cell kManyLanes = 1 << 10;   ///< lanes of one warp
 inline constexpr Cell kManyWarps = 1 << 11;   ///< warps of one block
 inline constexpr Cell kManyBlocks = 1 << 12;  ///< blocks
 inline constexpr Cell kMany = kManyLanes | kManyWarps | kManyBlocks;
-inline constexpr Cell kVolatileRead = 1 << 13;
+inline constexpr Cell kStrongRead = 1 << 13;
 /// In a write's cell: single bytes have cells of their own, this one and its read cell mean
 /// nothing.
 inline constexpr Cell kExact = 1 << 13;

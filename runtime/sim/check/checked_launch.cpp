@@ -56,13 +56,13 @@ CheckedLaunch::CheckedLaunch(const CheckedProgram& its_program, CheckSet its_che
   if (wrapped) shadow.clear_cells();
 }
 
-SharedPast CheckedLaunch::published(std::uint64_t variable) {
+SharedPast CheckedLaunch::published(const Variable& variable) {
   const std::lock_guard lock(mutex_);
   const auto found = variables_.find(variable);
   return found == variables_.end() ? nullptr : found->second;
 }
 
-void CheckedLaunch::publish(std::uint64_t variable, const SharedPast& past) {
+void CheckedLaunch::publish(const Variable& variable, const SharedPast& past) {
   const std::lock_guard lock(mutex_);
   SharedPast& there = variables_[variable];
   there = join(there, past);

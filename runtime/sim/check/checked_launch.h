@@ -55,9 +55,15 @@ class CheckedLaunch {
   Ticks& ticks;
   std::uint32_t first_tick = 0;  ///< of the launch
 
-  /// What was published at a synchronisation variable; null when nothing.
-  SharedPast published(std::uint64_t variable);
-  void publish(std::uint64_t variable, const SharedPast& past);
+  /// A synchronisation variable as those within reach of each other see it.
+  struct Variable {
+    std::uint64_t address = 0;
+    std::uint64_t group = 0;  ///< the block or cluster; 0: everybody
+    bool operator==(const Variable&) const = default;
+  };
+  /// What was published there; null when nothing.
+  SharedPast published(const Variable& variable);
+  void publish(const Variable& variable, const SharedPast& past);
 
   /// Findings of a worker, each under a key of its place; of equal ones the lowest block's stays.
   using Found = std::unordered_map<std::uint64_t, Finding>;
@@ -68,7 +74,12 @@ class CheckedLaunch {
  private:
   std::mutex mutex_;  // guards all below
   Found found_;
-  std::unordered_map<std::uint64_t, SharedPast> variables_;
+  struct Hash {
+    std::size_t operator()(const Variable& variable) const noexcept {
+      return std::hash<std::uint64_t>()(variable.address ^ variable.group * 0x9e3779b97f4a7c15u);
+    }
+  };
+  std::unordered_map<Variable, SharedPast, Hash> variables_;
 };
 
 }  // namespace kernwright::sim

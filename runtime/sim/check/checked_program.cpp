@@ -49,6 +49,12 @@ void set_semantics(CheckedOp& op, Semantics semantics) {
   op.release = both || semantics == Semantics::release;
 }
 
+Reach reach_of(const ptx::Modifiers& modifiers) {
+  return modifiers.scope == ptx::Scope::cta       ? Reach::block
+         : modifiers.scope == ptx::Scope::cluster ? Reach::cluster
+                                                  : Reach::device;
+}
+
 CheckedOp transfer(CheckKind kind, const ptx::Instruction& instruction) {
   CheckedOp op;
   op.kind = kind;
@@ -58,6 +64,14 @@ CheckedOp transfer(CheckKind kind, const ptx::Instruction& instruction) {
   op.element = static_cast<std::uint8_t>(op.bytes / instruction.modifiers.vector);
   if (instruction.modifiers.space == ptx::Space::constant) return {};
   set_semantics(op, instruction.modifiers.semantics);
+  op.reach = reach_of(instruction.modifiers);
+  return op;
+}
+
+CheckedOp fence(const ptx::Modifiers& modifiers) {
+  CheckedOp op;
+  if (modifiers.verb == Verb::none) op.kind = CheckKind::fence;
+  op.reach = reach_of(modifiers);
   return op;
 }
 
@@ -174,7 +188,7 @@ CheckedOp classify(const ptx::Instruction& instruction) {
       return classify_copy(instruction.modifiers);
     case Handler::membar:
     case Handler::fence:
-      return instruction.modifiers.verb == Verb::none ? plain(CheckKind::fence) : CheckedOp{};
+      return fence(instruction.modifiers);
     case Handler::mbarrier:
       return classify_mbarrier(instruction.modifiers);
     default:
@@ -204,7 +218,7 @@ bool orders_parts(const ptx::Instruction& instruction, const CheckedOp& op) {
     const std::size_t counted = modifiers.red ? 3 : 1;  // d, id, predicate; more is a count
     return modifiers.arrive || instruction.operands.size() > counted;
   }
-  return op.acquire || op.release;
+  return op.acquire || op.release || (op.strong && op.reach != Reach::device);
 }
 
 }  // namespace
@@ -237,6 +251,7 @@ std::unique_ptr<CheckedProgram> make_checked(const Program& from) {
     // The instruction set may have been chosen anew since the program was decoded.
     if (instruction != nullptr) made->orders_parts |= orders_parts(*instruction, op);
     if (op.kind == CheckKind::none) continue;
+    if (op.kind != CheckKind::mbarrier) made->reaches[static_cast<std::size_t>(op.reach)] = true;
     OpFn& masked = behind[i] != nullptr ? behind[i] : program.masked[i].fn;
     op.full = program.full[i].fn;
     op.masked = masked;

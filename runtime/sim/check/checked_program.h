@@ -1,6 +1,7 @@
 // A program whose memory and synchronisation ops go through the checks first.
 #pragma once
 
+#include "sim/check/clock.h"
 #include "sim/exec/op.h"
 #include "sim/ir/program.h"
 #include "sim/ptx/types.h"
@@ -44,6 +45,7 @@ struct CheckedOp {
   OpFn full = nullptr, masked = nullptr;  ///< what the op really does
   CheckKind kind = CheckKind::none;
   bool strong = false, is_volatile = false, acquire = false, release = false;
+  Reach reach = Reach::device;           ///< of strong operations and fences
   std::uint8_t bytes = 0;                ///< per lane
   std::uint8_t element = 0;              ///< of a vector; `bytes` where there is none
   std::uint8_t value_width = 0;          ///< store: bytes per lane of the registers with the values
@@ -66,6 +68,8 @@ struct CheckedProgram {
   /// Some instruction can order accesses of some warps but not others, so that readers are told
   /// apart one by one.
   bool orders_parts = false;
+  /// Of these reaches is some fence or atomic operation; the device always counts.
+  std::array<bool, kReaches> reaches{false, false, true};
 };
 
 /// How the instruction takes part; without the fields that depend on where it stands.

@@ -10,6 +10,10 @@ namespace kernwright::sim {
 
 inline constexpr std::uint32_t kMostWarps = 32;
 
+/// How far an atomic operation or a fence reaches: its scope, as far as one device can tell.
+enum class Reach : std::uint8_t { block, cluster, device };
+inline constexpr std::size_t kReaches = 3;
+
 /// Who has accesses that others come to know of: a block's warps, then what its mbarriers tell the
 /// end of; mbarriers share places where there are more.
 inline constexpr std::uint32_t kBarrierPlaces = 32;
@@ -40,6 +44,8 @@ struct BlockPast {
 /// By linear index of the block. Shared between warps and synchronisation variables once made.
 using Past = std::unordered_map<std::uint32_t, BlockPast>;
 using SharedPast = std::shared_ptr<const Past>;
+/// What holds for each reach.
+using PastByReach = std::array<SharedPast, kReaches>;
 
 /// Both; either may be null, which knows nothing.
 SharedPast join(const SharedPast& a, const SharedPast& b);

@@ -84,6 +84,74 @@ TEST_CASE("check race: a flag orders with fences on both sides only") {
   CHECK(!races(flag("membar.gl;\n", "membar.gl;\n"), two));
 }
 
+TEST_CASE("check race: atomic operations of block scope are atomic within their block only") {
+  const Shape one{1, 64, false}, four{4, 64, false};
+  const std::string narrow = "red.relaxed.cta.global.add.u32 [%rd1], 1;\n";
+  const std::string wide = "red.global.add.u32 [%rd1], 1;\n";
+  CHECK(!races(narrow, one));
+  CHECK(races(narrow, four));
+  CHECK(!races(wide, four));
+  CHECK(!races("red.relaxed.sys.global.add.u32 [%rd1], 1;\n", four));
+  CHECK(!races(narrow + "bar.sync 0;\n" + wide, one));
+  CHECK(races(narrow + "bar.sync 0;\n" + wide, four));
+  const std::string read = "ld.relaxed.cta.global.u32 %r6, [%rd1];\n";
+  CHECK(!races(read + wide, one));
+  CHECK(races(read + wide, four));
+  CHECK(!races("ld.relaxed.gpu.global.u32 %r6, [%rd1];\n" + wide, four));
+  // Blocks have words of their own.
+  const std::string own =
+      "mul.wide.u32 %rd3, %r2, 4;\nadd.s64 %rd3, %rd3, %rd1;\n"
+      "red.relaxed.cta.global.add.u32 [%rd3], 1;\n";
+  CHECK(!races(own, four));
+  CHECK(!races("red.relaxed.cta.shared.add.u32 [%r20], 1;\n", four));
+}
+
+TEST_CASE("check race: release and acquire order those that their scopes reach") {
+  // Thread 0 (of the first block) passes a word on to the last thread through a flag.
+  const auto flag = [](const std::string& release, const std::string& acquire, const char* is_first,
+                       const char* is_last) {
+    return std::string(is_first) + "@!%p1 bra NEXT;\nst.global.u32 [%rd1+64], 5;\n" + release +
+           "NEXT:\n" + is_last + "@!%p2 bra DONE;\nWAIT:\n" + acquire +
+           "setp.eq.u32 %p3, %r6, 0;\n@%p3 bra WAIT;\nld.global.u32 %r7, [%rd1+64];\nDONE:\n";
+  };
+  const auto blocks = [&](const std::string& release, const std::string& acquire) {
+    return races(flag(release, acquire, "setp.eq.u32 %p1, %r2, 0;\n", "setp.eq.u32 %p2, %r2, 1;\n"),
+                 {2, 1, true});
+  };
+  const auto warps = [&](const std::string& release, const std::string& acquire) {
+    return races(
+        flag(release, acquire, "setp.eq.u32 %p1, %r1, 0;\n", "setp.eq.u32 %p2, %r1, 63;\n"));
+  };
+  const auto release = [](const std::string& scope) {
+    return "st.release." + scope + ".global.u32 [%rd1], 1;\n";
+  };
+  const auto acquire = [](const std::string& scope) {
+    return "ld.acquire." + scope + ".global.u32 %r6, [%rd1];\n";
+  };
+  for (const char* a : {"cta", "gpu", "sys"}) {
+    for (const char* b : {"cta", "gpu", "sys"}) {
+      INFO(a, " ", b);
+      const bool narrow = std::string(a) == "cta" || std::string(b) == "cta";
+      CHECK(blocks(release(a), acquire(b)) == narrow);
+      CHECK(!warps(release(a), acquire(b)));
+    }
+  }
+  // A fence's scope counts like the operation's.
+  const auto fenced_store = [](const std::string& fence, const std::string& scope) {
+    return "fence.acq_rel." + fence + ";\nst.relaxed." + scope + ".global.u32 [%rd1], 1;\n";
+  };
+  const auto fenced_load = [](const std::string& fence, const std::string& scope) {
+    return "ld.relaxed." + scope + ".global.u32 %r6, [%rd1];\nfence.acq_rel." + fence + ";\n";
+  };
+  CHECK(!blocks(fenced_store("gpu", "gpu"), fenced_load("gpu", "gpu")));
+  CHECK(blocks(fenced_store("cta", "gpu"), fenced_load("gpu", "gpu")));
+  CHECK(blocks(fenced_store("gpu", "gpu"), fenced_load("cta", "gpu")));
+  CHECK(blocks(fenced_store("gpu", "cta"), fenced_load("gpu", "gpu")));
+  CHECK(!warps(fenced_store("cta", "gpu"), fenced_load("gpu", "gpu")));
+  CHECK(!warps(fenced_store("cta", "cta"), fenced_load("cta", "cta")));
+  CHECK(warps("st.relaxed.cta.global.u32 [%rd1], 1;\n", fenced_load("cta", "cta")));
+}
+
 TEST_CASE("check race: named barriers order those who arrive before those who wait") {
   const std::string consume = "setp.ge.u32 %p1, %r1, 32;\n@%p1 bra TAKE;\n" + kWriteOwn +
                               "bar.arrive 1, 64;\nbra DONE;\nTAKE:\nbar.sync 1, 64;\n" + kReadWarp +

@@ -196,10 +196,9 @@ template <bool kMasked>
                          (space == Space::generic &&
                           (address[std::countr_zero(warp.mask)] & kWindowMask) == kSharedWindow);
   const Space where = is_shared ? Space::shared : Space::global;
-  if (mode != TouchMode::read) check.publish(warp, address, where, info.release);
+  if (mode != TouchMode::read) check.publish(warp, address, where, info);
   const Op* const next = run(op, warp);
-  if (next != nullptr && mode != TouchMode::write)
-    check.observe(warp, address, where, info.acquire);
+  if (next != nullptr && mode != TouchMode::write) check.observe(warp, address, where, info);
   return next;
 }
 
@@ -281,7 +280,7 @@ const Op* checked(const Op* op, Warp& warp) {
       next = run(op, warp);
       break;
     case CheckKind::fence:
-      check.fence(warp);
+      check.fence(warp, info.reach);
       next = run(op, warp);
       break;
     case CheckKind::meeting: {
