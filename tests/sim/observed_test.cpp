@@ -2,7 +2,8 @@
 #include "sim/checks.h"
 #include "sim/device.h"
 #include "sim/line_profile.h"
-#include "sim/random_program.h"
+#include "sim/program_interpreter.h"
+#include "sim/program_vectors.h"
 #include "sim/references.h"
 #include "unit/sim/device_fixture.h"
 
@@ -11,22 +12,9 @@ using namespace kernwright::sim;
 
 namespace {
 
-std::vector<std::uint32_t> run(CurrentDevice& device, const std::string& text,
-                               const std::vector<std::uint32_t>& input, unsigned block) {
-  CUmodule module = nullptr;
-  CUfunction function = nullptr;
-  REQUIRE(device.api.cuModuleLoadData(&module, text.c_str()) == CUDA_SUCCESS);
-  REQUIRE(device.api.cuModuleGetFunction(&function, module, "random_program") == CUDA_SUCCESS);
-  const std::size_t words = std::size_t{block} * RandomProgram::kOutputs;
-  CUdeviceptr in = device.upload(input), out = device.upload(std::vector<std::uint32_t>(words));
-  void* parameters[] = {&in, &out};
-  REQUIRE(device.api.cuLaunchKernel(function, 1, 1, 1, block, 1, 1, 0, nullptr, parameters,
-                                    nullptr) == CUDA_SUCCESS);
-  const auto result = device.download<std::uint32_t>(out, words);
-  CHECK(device.api.cuMemFree(in) == CUDA_SUCCESS);
-  CHECK(device.api.cuMemFree(out) == CUDA_SUCCESS);
-  CHECK(device.api.cuModuleUnload(module) == CUDA_SUCCESS);
-  return result;
+std::vector<Word32> run(CurrentDevice& device, const RandomProgram& program) {
+  const std::string text = program.ptx();
+  return run_program(device.api, program, text.c_str());
 }
 
 }  // namespace
@@ -70,18 +58,16 @@ TEST_CASE("observed: random programs, counted alike with and without checks") {
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     INFO("seed ", seed);
     const RandomProgram program(seed);
-    const unsigned block = seed % 2 == 0 ? 64 : 45;
-    const auto input = RandomProgram::input(seed, block);
-    const auto expected = program.expected(input, block);
+    const auto expected = interpret(program);
     LineCounts plain;
     {
       const LineProfileScope scope;
-      CHECK(run(device, program.ptx(), input, block) == expected);
+      CHECK(run(device, program) == expected);
       plain = scope.profile().total();
     }
     const LineProfileScope scope;
     const CheckScope checks({true, true, true});
-    CHECK(run(device, program.ptx(), input, block) == expected);
+    CHECK(run(device, program) == expected);
     CHECK(scope.profile().total() == plain);
   }
 }

@@ -1,70 +1,135 @@
-// Random programs on the simulated device against their own interpreter.
-#include "sim/random_program.h"
+// Random programs on the simulated device, against their interpreter and what a GPU computed.
+#include "sim/program_interpreter.h"
+#include "sim/program_shrinker.h"
+#include "sim/program_vectors.h"
+#include "sim/recording.h"
 #include "unit/sim/device_fixture.h"
 
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
+#include <set>
 
 using namespace kernwright;
 using namespace kernwright::sim;
 
 namespace {
 
-/// What `grid` blocks of `block` threads write.
-std::vector<std::uint32_t> run(CurrentDevice& device, const RandomProgram& program,
-                               const std::vector<std::uint32_t>& input, unsigned grid,
-                               unsigned block) {
-  const std::size_t words = std::size_t{grid} * block * RandomProgram::kOutputs;
+constexpr const char* kRecorded = KW_SIM_TEST_DATA "/program_vectors.txt";
+
+std::vector<Word32> run(CurrentDevice& device, const RandomProgram& program) {
   const std::string text = program.ptx();
-  CUmodule module = nullptr;
-  CUfunction function = nullptr;
-  const CUresult loaded = device.api.cuModuleLoadData(&module, text.c_str());
-  INFO(device.report().to_string());
-  REQUIRE(loaded == CUDA_SUCCESS);
-  REQUIRE(device.api.cuModuleGetFunction(&function, module, "random_program") == CUDA_SUCCESS);
-  CUdeviceptr in = device.upload(input), out = device.upload(std::vector<std::uint32_t>(words));
-  void* parameters[] = {&in, &out};
-  REQUIRE(device.api.cuLaunchKernel(function, grid, 1, 1, block, 1, 1, 0, nullptr, parameters,
-                                    nullptr) == CUDA_SUCCESS);
-  std::vector<std::uint32_t> result(words);
-  REQUIRE(device.api.cuMemcpyDtoH(result.data(), out, words * 4) == CUDA_SUCCESS);
-  CHECK(device.api.cuMemFree(in) == CUDA_SUCCESS);
-  CHECK(device.api.cuMemFree(out) == CUDA_SUCCESS);
-  CHECK(device.api.cuModuleUnload(module) == CUDA_SUCCESS);
-  return result;
+  std::vector<Word32> words;
+  try {
+    words = run_program(device.api, program, text.c_str());
+  } catch (const std::runtime_error& error) {
+    FAIL("seed ", program.seed(), ": ", error.what(), "\n", device.report().to_string());
+  }
+  return words;
+}
+
+void count(const ProgramNodes& nodes, std::set<std::pair<int, unsigned>>& kinds) {
+  for (const ProgramNode& node : nodes) {
+    kinds.insert({static_cast<int>(node.kind), node.number});
+    for (const ProgramNodes& body : node.bodies) count(body, kinds);
+  }
 }
 
 }  // namespace
 
-TEST_CASE("random programs: the simulated device agrees with an interpreter of one thread") {
+TEST_CASE("random programs: the simulated device agrees with the interpreter") {
   CurrentDevice device;
   const char* const wanted = std::getenv("KERNWRIGHT_FUZZ_SECONDS");
   const auto limit = std::chrono::seconds(wanted != nullptr ? std::atoi(wanted) : 4);
   const auto start = std::chrono::steady_clock::now();
+  const auto differs = [&](const RandomProgram& program) {
+    return run(device, program) != interpret(program);
+  };
   unsigned programs = 0;
   for (std::uint64_t seed = 1; seed <= 400 || wanted != nullptr; ++seed) {
     if (programs >= 40 && std::chrono::steady_clock::now() - start > limit) break;
     const RandomProgram program(seed);
-    // Whole warps, and warps of which the last is not full.
-    const unsigned block = seed % 2 == 0 ? 64 : 45, grid = 2;
-    const auto input = RandomProgram::input(seed, grid * block);
-    const auto expected = program.expected(input, grid * block);
-    const auto got = run(device, program, input, grid, block);
+    const std::string text = difference(program, run(device, program), interpret(program));
     ++programs;
-    if (got == expected) continue;
-    for (std::size_t i = 0; i < got.size(); ++i) {
-      if (got[i] == expected[i]) continue;
-      INFO("seed " << seed << ", thread " << i / 16 << ", register " << i % 16 << "\n"
-                   << program.ptx());
-      CHECK(got[i] == expected[i]);
-      break;
-    }
+    if (text.empty()) continue;
+    const RandomProgram least = shrink(program, differs);
+    FAIL_CHECK("seed ", seed, ": ", text, "\n", least.ptx());
   }
   CHECK(programs >= 40);
 }
 
-TEST_CASE("random programs: a seed gives one program and one input") {
+TEST_CASE("random programs: what a GPU computed" *
+          doctest::skip(!std::filesystem::exists(kRecorded))) {
+  CurrentDevice device;
+  const ProgramVectors vectors = read_program_vectors(kRecorded);
+  CHECK(vectors.size() >= 100);
+  for (const auto& [seed, vector] : vectors) {
+    const RandomProgram program(seed);
+    const ProgramVector now = ProgramVector::of(program, run(device, program));
+    INFO("seed ", seed);
+    REQUIRE_MESSAGE(now.text == vector.text, "another program: record them again");
+    CHECK(now == vector);
+  }
+}
+
+TEST_CASE("random programs: a seed gives one program and one input, seeds give all there is") {
   CHECK(RandomProgram(7).ptx() == RandomProgram(7).ptx());
   CHECK(RandomProgram(7).ptx() != RandomProgram(8).ptx());
-  CHECK(RandomProgram::input(7, 3) == RandomProgram::input(7, 3));
+  CHECK(RandomProgram(7).input() == RandomProgram(7).input());
+  std::set<std::pair<int, unsigned>> kinds;
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) count(RandomProgram(seed).body(), kinds);
+  const auto all = [&](ProgramNode::Kind kind, std::size_t numbers) {
+    for (unsigned i = 0; i < numbers; ++i) {
+      INFO("kind ", static_cast<int>(kind), ", number ", i);
+      CHECK(kinds.contains({static_cast<int>(kind), i}));
+    }
+  };
+  using Kind = ProgramNode::Kind;
+  all(Kind::operation, operation_count());
+  all(Kind::warp, warp_operations().size());
+  all(Kind::atomic, atomic_operations().size());
+  for (const Kind kind :
+       {Kind::branch, Kind::uniform_branch, Kind::loop, Kind::uniform_loop, Kind::until,
+        Kind::leave, Kind::choice, Kind::local, Kind::gather, Kind::exchange})
+    all(kind, 1);
+}
+
+TEST_CASE("random programs: a fault of one instruction shrinks to a program of few") {
+  int shown = 0;
+  for (unsigned broken = 0; broken < operation_count(); broken += 9) {
+    for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+      const RandomProgram program(seed);
+      const auto differs = [broken](const RandomProgram& candidate) {
+        return interpret(candidate) != interpret(candidate, static_cast<int>(broken));
+      };
+      if (!differs(program)) continue;
+      const RandomProgram least = shrink(program, differs);
+      INFO("operation ", operation(broken).text, ", seed ", seed, "\n", least.ptx());
+      CHECK(differs(least));
+      CHECK(least.size() == 1);  // its result is written as it is
+      CHECK(least.body()[0].number == broken);
+      ++shown;
+      break;
+    }
+  }
+  CHECK(shown >= 10);
+}
+
+TEST_CASE("random programs: the file of results is read as it was written") {
+  const RandomProgram program(10), other(11);
+  ProgramVectors vectors;
+  vectors[10] = ProgramVector::of(program, interpret(program));
+  vectors[11] = ProgramVector::of(other, interpret(other));
+  CHECK(vectors[10].words.size() == program.words());
+  CHECK(vectors[11].words.empty());
+  const auto path = std::filesystem::temp_directory_path() / "kernwright_program_vectors.txt";
+  write_whole(path, to_text(vectors, "a remark"));
+  CHECK(read_program_vectors(path.string()) == vectors);
+  write_whole(path, "10\t12\n");
+  CHECK_THROWS_WITH(read_program_vectors(path.string()),
+                    doctest::Contains("two hashes are needed"));
+  std::filesystem::remove(path);
+  auto words = interpret(program);
+  words[RandomProgram::kOutputs + 18] ^= 1;
+  CHECK(difference(program, words, interpret(program)).starts_with("thread 1, %w1: "));
 }
