@@ -46,6 +46,9 @@ kw.current_device().synchronize()
 code = open(os.environ["CUBIN"], "rb").read()
 driver = ctypes.CDLL("libcuda.so.1")
 module, function, value = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_int()
+context = ctypes.c_void_p()
+assert driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0
+assert driver.cuCtxSetCurrent(context) == 0
 start = time.perf_counter()
 results = [
     driver.cuModuleLoadData(ctypes.byref(module), code),

@@ -26,7 +26,7 @@
 KW_DECLARE_ISA(baseline)
 #include "sim/exec/ops/families.inc"
 }
-#if defined(__x86_64__) && !defined(KW_SIM_BASELINE_ONLY) && !defined(KW_SIM_BASELINE_ONLY)
+#if defined(__x86_64__) && !defined(KW_SIM_BASELINE_ONLY)
 #undef KW_FAMILY
 #define KW_FAMILY(name)
 KW_DECLARE_ISA(avx2)
@@ -63,7 +63,7 @@ struct IsaBuild {
 constexpr Selector kBaseline[] = {
 #include "sim/exec/ops/families.inc"
 };
-#if defined(__x86_64__) && !defined(KW_SIM_BASELINE_ONLY) && !defined(KW_SIM_BASELINE_ONLY)
+#if defined(__x86_64__) && !defined(KW_SIM_BASELINE_ONLY)
 #undef KW_WIDE_ISA
 #undef KW_FAST_ISA
 #define KW_WIDE_ISA isa_avx2
@@ -90,7 +90,7 @@ bool has_avx512() {
 
 /// Best first.
 constexpr IsaBuild kBuilds[] = {
-#if defined(__x86_64__) && !defined(KW_SIM_BASELINE_ONLY) && !defined(KW_SIM_BASELINE_ONLY)
+#if defined(__x86_64__) && !defined(KW_SIM_BASELINE_ONLY)
     {"avx512", has_avx512, kAvx512, std::size(kAvx512), isa_avx512::internal_control,
      isa_avx512::internal_move, isa_avx512::select_fixed},
     {"avx2", has_avx2, kAvx2, std::size(kAvx2), isa_avx2::internal_control, isa_avx2::internal_move,
