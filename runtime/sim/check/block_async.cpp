@@ -112,7 +112,8 @@ void BlockCheck::track(const Warp& warp, int lane, MbarrierState& state) {
 
 /// A thread waited itself for copies that an mbarrier tracks: it knows what the barrier will tell.
 void BlockCheck::finish_tracked(const Warp& warp, std::uint32_t thread) {
-  for (auto& [offset, state] : mbarriers_) {
+  for (auto& entry : mbarriers_) {
+    MbarrierState& state = entry.second;
     bool any = false;
     for (auto* const list : {&state.waiting, &state.done}) {
       std::erase_if(*list, [&](const MbarrierState::Tracked& tracked) {
