@@ -1,6 +1,7 @@
 // Asynchronous copies: under way from their issue until somebody waits.
 #include "sim/check/block_check.h"
 #include "sim/check/poison.h"
+#include "sim/exec/cluster.h"
 #include "sim/exec/mbarrier.h"
 #include "sim/exec/scheduler.h"
 #include "sim/ir/program.h"
@@ -8,21 +9,17 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <span>
 
 namespace kernwright::sim {
 namespace {
 
 using ptx::Space;
 
+constexpr std::uint32_t kMbarrierBytes = 8;
+
 std::uint32_t thread_in(const Warp& warp, int lane) {
   return warp.index * std::uint32_t{kLanes} + static_cast<std::uint32_t>(lane);
-}
-
-/// The phase of the mbarrier at `offset` of the warp's shared memory.
-bool phase_at(const Warp& warp, std::uint64_t offset) {
-  std::uint64_t word = 0;
-  std::memcpy(&word, warp.shared + offset, sizeof word);
-  return MbarrierObject::unpack(word).phase;
 }
 
 }  // namespace
@@ -132,6 +129,17 @@ Cell BlockCheck::copied_cell(const AsyncCopy& copy, std::uint32_t place) const {
   return stamp_of(ops[copy.op], place - kMostWarps) | kAllBytes | kAsync;
 }
 
+bool BlockCheck::has_shared(std::uint64_t offset, std::uint64_t bytes) const {
+  return offset <= shared_bytes_ && bytes <= shared_bytes_ - offset;
+}
+
+/// The phase of the mbarrier at `offset` of shared memory.
+bool BlockCheck::phase_at(std::uint64_t offset) const {
+  std::uint64_t word = 0;
+  std::memcpy(&word, in_->warps[0].shared + offset, sizeof word);
+  return MbarrierObject::unpack(word).phase;
+}
+
 MbarrierState& BlockCheck::mbarrier_at(std::uint64_t offset) {
   const auto [found, is_new] = mbarriers_.try_emplace(offset);
   if (is_new) {
@@ -157,9 +165,9 @@ void BlockCheck::pass(Warp& warp, std::uint32_t lanes, MbarrierState& state, boo
 }
 
 const Op* BlockCheck::mbarrier(const Op* op, Warp& warp, const std::uint64_t* address, OpFn run) {
-  constexpr std::uint64_t kObjectBytes = 8;
   const CheckedOp& info = ops[warp.op_index(op)];
   struct One {
+    BlockCheck* owner;
     std::uint64_t offset;
     std::uint32_t lanes;
     bool phase;
@@ -168,34 +176,36 @@ const Op* BlockCheck::mbarrier(const Op* op, Warp& warp, const std::uint64_t* ad
   std::size_t count = 0;
   for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) {
     const int lane = std::countr_zero(m);
-    const std::uint64_t offset = address[lane] & ~kWindowMask;
-    if (offset > warp.shared_bytes || kObjectBytes > warp.shared_bytes - offset) continue;
+    const std::uint64_t at = address[lane] & ~kWindowMask, offset = at & kOffsetMask;
+    BlockCheck* const owner = at == offset ? this : peer((at >> kRankShift & kRankMask) - 1);
+    if (owner == nullptr || !owner->has_shared(offset, kMbarrierBytes)) continue;
     const auto end = barriers.begin() + static_cast<std::ptrdiff_t>(count);
-    auto one =
-        std::find_if(barriers.begin(), end, [&](const One& o) { return o.offset == offset; });
-    if (one == end) barriers[count++] = {offset, 0, phase_at(warp, offset)};
+    const auto one = std::find_if(barriers.begin(), end, [&](const One& known) {
+      return known.owner == owner && known.offset == offset;
+    });
+    if (one == end) barriers[count++] = {owner, offset, 0, owner->phase_at(offset)};
     one->lanes |= 1u << lane;
+    if (owner != this && race) {
+      visit(op, warp, lane,
+            {TouchMode::atomic, Space::cluster, at, kMbarrierBytes, nullptr, nullptr, owner});
+    }
   }
   const SharedPast past = race && info.release ? (new_tick(), snapshot(warp.index)) : nullptr;
-  for (std::size_t i = 0; i < count; ++i) {
-    const One& one = barriers[i];
-    if (init) set_poison<false>(shared_poison, one.offset, kObjectBytes);
-    if (info.role == BarrierRole::begin) mbarriers_.erase(one.offset);
-    if (past != nullptr) {
-      MbarrierState& state = mbarrier_at(one.offset);
-      state.open = join(state.open, past);
-    }
+  for (const One& one : std::span(barriers).first(count)) {
+    if (init) set_poison<false>(one.owner->shared_poison, one.offset, kMbarrierBytes);
+    MbarrierState& state = one.owner->mbarrier_at(one.offset);
+    if (info.role == BarrierRole::begin) state.open = state.complete = nullptr;
+    if (past != nullptr) state.open = join(state.open, past);
     for (std::uint32_t m = info.role == BarrierRole::track ? one.lanes : 0; m != 0; m &= m - 1) {
-      track(warp, std::countr_zero(m), mbarrier_at(one.offset));
+      track(warp, std::countr_zero(m), state);
     }
   }
   const Op* const next = run(op, warp);
   if (warp.stop == Stop::fault || info.role == BarrierRole::begin) return next;
   const std::uint32_t done = info.role == BarrierRole::wait ? warp.pred(op->d) & warp.mask : 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    const One& one = barriers[i];
-    if (phase_at(warp, one.offset) != one.phase) end_phase(one.offset);
-    if ((one.lanes & done) != 0) {
+  for (const One& one : std::span(barriers).first(count)) {
+    if (one.owner->phase_at(one.offset) != one.phase) one.owner->end_phase(one.offset);
+    if ((one.lanes & done) != 0 && one.owner == this) {
       pass(warp, one.lanes & done, mbarrier_at(one.offset), info.acquire);
     }
   }

@@ -2,6 +2,7 @@
 #include "sim/check/block_check.h"
 
 #include "sim/check/poison.h"
+#include "sim/exec/cluster.h"
 #include "sim/exec/lane_memory.h"
 #include "sim/ir/program.h"
 
@@ -66,6 +67,16 @@ void BlockCheck::begin(const Block& block) {
   forget_copies();
   block_ = static_cast<std::uint32_t>(block.linear_index);
   ctaid_ = block.ctaid;
+  in_ = &block;
+  clustered_ = launch_.program.spans_cluster && block.member->cluster->members.size() > 1;
+  visits_.clear();
+  cluster_open_ = cluster_complete_ = nullptr;
+  cluster_relaxed_ = false;
+  // Cells of blocks before would be taken for accesses from elsewhere in the cluster.
+  if (clustered_) {
+    std::fill(shared_cells_.begin(), shared_cells_.end(), 0);
+    std::fill(shared_exact_.begin(), shared_exact_.end(), 0);
+  }
   grid_shape_ = block.warps[0].worker->launch->grid;
   cluster_shape_ = block.warps[0].worker->launch->cluster;
   random_ = launch_.seed ^ (block.linear_index + 1) * 0x9e3779b97f4a7c15u;
@@ -116,12 +127,19 @@ GlobalRegion* BlockCheck::region(std::uint64_t address) {
   return slot.region;
 }
 
-bool BlockCheck::is_ordered(Cell cell, const Warp& warp, int lane, bool global) const {
+/// Whether the cell is of long ago, whoever asks.
+bool BlockCheck::is_forgotten(Cell cell, bool global) const {
+  return cell == 0 || (global ? cell < launch_floor : !clustered_ && cell < floor);
+}
+
+/// `copied`: the cell of a copy whose end an mbarrier told.
+bool BlockCheck::is_ordered(Cell cell, const Warp& warp, int lane, bool global, bool copied) const {
   const std::uint32_t tick = tick_of(cell);
-  if (global && cell < launch_floor) return true;
+  if (is_forgotten(cell, global)) return true;
   const std::uint32_t thread = thread_of(cell), w = warp.index;
-  const std::uint32_t of_warp = thread / kLanes, of_lane = thread % kLanes;
-  if (global) {
+  const std::uint32_t of_warp = copied ? kMostWarps + thread : thread / kLanes;
+  const std::uint32_t of_lane = thread % kLanes;
+  if (global || clustered_) {
     const std::uint32_t owner = launch_.ticks.owner(tick);
     if (owner != block_) {
       if (past_[w] == nullptr) return false;
@@ -129,7 +147,7 @@ bool BlockCheck::is_ordered(Cell cell, const Warp& warp, int lane, bool global) 
       return known != past_[w]->end() && known->second.covers(tick, of_warp);
     }
   }
-  if (cell < floor) return true;
+  if (tick < tick_of(floor)) return true;
   if (of_warp != w) return tick < known_[w][of_warp];
   if (of_lane == static_cast<std::uint32_t>(lane) || tick < warp_floor_[w]) return true;
   const LaneMatrix* const matrix = lane_known_[w].get();
@@ -139,8 +157,7 @@ bool BlockCheck::is_ordered(Cell cell, const Warp& warp, int lane, bool global) 
 /// The same for the cell of a write, which may be a copy's.
 bool BlockCheck::is_write_ordered(Cell cell, const Warp& warp, int lane, bool global) const {
   if ((cell & kAsync) == 0) return is_ordered(cell, warp, lane, global);
-  if ((cell & kAside) != 0) return false;
-  return cell < floor || tick_of(cell) < known_[warp.index][kMostWarps + thread_of(cell)];
+  return (cell & kAside) == 0 && is_ordered(cell, warp, lane, global, true);
 }
 
 const CheckedOp* BlockCheck::op_at(std::uint32_t site) const {
@@ -168,12 +185,18 @@ bool BlockCheck::strong_pair(Cell cell, const CheckedOp& op, const Warp& warp, b
 
 Cell* BlockCheck::byte_cells(const LaneTouch& touch, std::uint64_t word) {
   if (touch.region != nullptr) return touch.region->bytes_of_word(word);
+  if (touch.owner != nullptr) {
+    LaneTouch own = touch;
+    own.owner = nullptr;
+    return touch.owner->byte_cells(own, word);
+  }
   if (shared_exact_.empty()) shared_exact_.resize(8 * (shared_bytes_ / 4 + 1));
   return shared_exact_.data() + 8 * word;
 }
 
 ReaderLists& BlockCheck::readers(const Access& access) {
-  return access.global ? access.touch.region->readers : readers_;
+  if (access.global) return access.touch.region->readers;
+  return access.touch.owner != nullptr ? access.touch.owner->readers_ : readers_;
 }
 
 void BlockCheck::examine(const Op* op, Warp& warp, int lane, const LaneTouch& touch) {
@@ -181,7 +204,10 @@ void BlockCheck::examine(const Op* op, Warp& warp, int lane, const LaneTouch& to
   const bool global = touch.region != nullptr;
   const Cell mine =
       stamp_of(info, warp.index * std::uint32_t{kLanes} + static_cast<std::uint32_t>(lane));
-  Access access{op, warp, lane, touch, info, global, mine, 0, 0};
+  const bool far = touch.owner != nullptr;
+  Access access{
+      op, warp, lane, touch, info, global, global || clustered_, far ? mine | kAside : mine, 0, 0};
+  BlockCheck& owner = far ? *touch.owner : *this;
   if (global && touch.mode != TouchMode::read) look_at_sources(access);
   const std::uint64_t end = touch.address + touch.bytes;
   if (!global && defers) {
@@ -193,11 +219,11 @@ void BlockCheck::examine(const Op* op, Warp& warp, int lane, const LaneTouch& to
     std::uint32_t bytes = 15;
     if (at < touch.address) bytes &= 15u << (touch.address - at);
     if (at + 4 > end) bytes &= 15u >> (at + 4 - end);
-    access.word = (global ? at % kRegionBytes : at) / 4;
+    access.word = (global ? at % kRegionBytes : far ? at % (1u << kRankShift) : at) / 4;
     access.begin = at;
     if (global) touch.region->by_word(access.word);
-    Cell* const write = global ? touch.region->write : shared_write;
-    Cell* const read = global ? touch.region->read : shared_read;
+    Cell* const write = global ? touch.region->write : owner.shared_write;
+    Cell* const read = global ? touch.region->read : owner.shared_read;
     examine_word(access, write[access.word], read[access.word], bytes);
   }
 }
@@ -207,7 +233,7 @@ void BlockCheck::examine_word(const Access& access, Cell& write, Cell& read, std
   if ((write & kExact) != 0) return examine_bytes(access, write, read, bytes);
   const auto differs = [&](Cell cell) {
     if (bytes == 15 && bytes_of(cell) == 15) return false;
-    if (cell == 0 || (access.global ? cell < launch_floor : cell < floor)) return false;
+    if (is_forgotten(cell, access.global)) return false;
     const bool same_time =
         thread_of(cell) == thread_of(access.mine) && tick_of(cell) == tick_of(access.mine);
     return bytes_of(cell) != bytes || !same_time;
@@ -252,8 +278,8 @@ void BlockCheck::examine_cells(const Access& access, Cell& write, Cell& read, Ce
   const bool writes = access.touch.mode != TouchMode::read;
   const Cell thread = mine & kThreadMask;
   const auto is_mine = [&](Cell cell) {
-    return (cell & kThreadMask) == thread && cell >= floor &&
-           (!access.global || launch_.ticks.owner(tick_of(cell)) == block_);
+    return (cell & kThreadMask) == thread && tick_of(cell) >= tick_of(floor) &&
+           (!access.mixed || launch_.ticks.owner(tick_of(cell)) == block_);
   };
   const auto before = [&](Cell cell) {
     return cell == 0 || is_write_ordered(cell, access.warp, access.lane, access.global);
@@ -303,7 +329,7 @@ void BlockCheck::look_at_readers(const Access& access, Cell& read) {
   }
   if ((read & kMany) == 0 || (access.global && read < launch_floor)) return;
   const bool of_this_block =
-      !access.global || ((read & kManyBlocks) == 0 && launch_.ticks.owner(tick_of(read)) == block_);
+      !access.mixed || ((read & kManyBlocks) == 0 && launch_.ticks.owner(tick_of(read)) == block_);
   if (of_this_block && read < floor) return;  // none of them came later than the cell says
   if (parts) {
     ReaderLists& lists = readers(access);
@@ -337,8 +363,8 @@ void BlockCheck::note_reader(const Access& access, Cell& read, Cell mine) {
   const Cell old = read;
   Cell flags = access.info.strong ? kStrongRead : Cell{0};
   const bool other = old != 0 && ((old ^ mine) & kThreadMask) != 0;
-  const bool stale = old == 0 || (access.global ? old < launch_floor : old < floor);
-  const bool other_block = !stale && access.global && launch_.ticks.owner(tick_of(old)) != block_;
+  const bool stale = is_forgotten(old, access.global);
+  const bool other_block = !stale && access.mixed && launch_.ticks.owner(tick_of(old)) != block_;
   if (!stale && (other || other_block) &&
       !is_ordered(old, access.warp, access.lane, access.global)) {
     flags |= old & kMany;
@@ -356,6 +382,8 @@ void BlockCheck::note_reader(const Access& access, Cell& read, Cell mine) {
   }
   const bool keep =
       !parts && (flags & kMany) != 0 && (other_block || tick_of(old) == tick_of(mine));
+  // The owner's barriers say nothing of readers in other blocks.
+  if (!access.global && (flags & kManyBlocks) != 0) flags |= kAside;
   read = (keep ? old : mine) | flags;
 }
 

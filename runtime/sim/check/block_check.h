@@ -33,16 +33,19 @@ struct alignas(64) CheckSite {
   GlobalRegion* region = nullptr;
 };
 
+class BlockCheck;
+
 enum class TouchMode : std::uint8_t { read, write, atomic };
 
 /// One lane's access to up to 16 bytes that do not cross a region.
 struct LaneTouch {
   TouchMode mode = TouchMode::read;
-  ptx::Space space = ptx::Space::global;  ///< global, shared or local
+  ptx::Space space = ptx::Space::global;  ///< global, shared, local or cluster
   std::uint64_t address = 0;              ///< within the space
   std::uint32_t bytes = 0;
   GlobalRegion* region = nullptr;            ///< of global memory; locked by the caller
   const std::uint64_t* addresses = nullptr;  ///< of all lanes, for accesses of one instruction
+  BlockCheck* owner = nullptr;               ///< of shared memory of another block (cluster)
 };
 
 /// Lives as long as its BlockRunner, on one host thread. The fields in front are what handlers look
@@ -118,6 +121,19 @@ class BlockCheck {
   /// A phase of the mbarrier at that offset of shared memory ended.
   void end_phase(std::uint64_t offset);
 
+  /// The checks of the block of that rank in the cluster; null where there is none or it has ended.
+  BlockCheck* peer(std::uint64_t rank) const;
+  /// Arrival of the active lanes at the cluster's barrier.
+  void arrive_at_cluster(const Warp& warp, bool release);
+  /// All have arrived. For one block of the cluster.
+  void end_cluster_phase();
+  /// These lanes go on behind the barrier.
+  void pass_cluster(const Warp& warp, std::uint32_t lanes);
+  /// All threads of the block are about to.
+  void pass_cluster_together();
+  /// All threads have exited: who still uses the block's shared memory?
+  void end();
+
   // Order. All take the warp whose lanes act.
   /// A *.sync instruction was done by the warp's active lanes. `members` as for Warp::converge();
   /// null: everybody.
@@ -150,6 +166,7 @@ class BlockCheck {
     const LaneTouch& touch;
     const CheckedOp& info;
     bool global;
+    bool mixed;           ///< the cells may be other blocks'
     Cell mine;            ///< stamp of this access, without bytes
     std::uint64_t word;   ///< of the space or region
     std::uint64_t begin;  ///< address of the word
@@ -160,7 +177,21 @@ class BlockCheck {
     const Cell site = info.site < kMostSites ? info.site : kMostSites;
     return stamp | site << kSiteShift | thread;
   }
+  /// The last access of another block's warp to this block's shared memory.
+  struct Visit {
+    BlockCheck* visitor = nullptr;
+    const Warp* warp = nullptr;
+    std::uint32_t tick = 0, op = 0;
+    int lane = 0;
+    LaneTouch touch;
+  };
   void begin_phase() noexcept;
+  void touch_far(const Op* op, Warp& warp, int lane, const LaneTouch& touch);
+  BlockCheck& first_of_cluster() const;
+  void visit(const Op* op, Warp& warp, int lane, const LaneTouch& touch);
+  void report_visit(const Visit& visit, BlockCheck& owner, bool begun);
+  CheckedLaunch::Variable variable_of(std::uint64_t address, ptx::Space space,
+                                      std::size_t reach) const;
   template <typename F>
   void by_region(std::uint64_t address, std::uint64_t bytes, F f, TouchMode mode);
   void examine_global(const Op* op, Warp& warp, int lane, TouchMode mode, std::uint64_t address,
@@ -171,11 +202,14 @@ class BlockCheck {
   void track(const Warp& warp, int lane, MbarrierState& state);
   void finish_tracked(const Warp& warp, std::uint32_t thread);
   Cell copied_cell(const AsyncCopy& copy, std::uint32_t place) const;
+  bool has_shared(std::uint64_t offset, std::uint64_t bytes) const;
+  bool phase_at(std::uint64_t offset) const;
   MbarrierState& mbarrier_at(std::uint64_t offset);
   void pass(Warp& warp, std::uint32_t lanes, MbarrierState& state, bool acquire);
   void touch_part(const Op* op, Warp& warp, int lane, const LaneTouch& touch);
-  bool is_ordered(Cell cell, const Warp& warp, int lane, bool global) const;
+  bool is_ordered(Cell cell, const Warp& warp, int lane, bool global, bool copied = false) const;
   bool is_write_ordered(Cell cell, const Warp& warp, int lane, bool global) const;
+  bool is_forgotten(Cell cell, bool global) const;
   bool strong_pair(Cell cell, const CheckedOp& op, const Warp& warp, bool write) const;
   Cell* byte_cells(const LaneTouch& touch, std::uint64_t word);
   void examine_word(const Access& access, Cell& write, Cell& read, std::uint32_t bytes);
@@ -189,7 +223,6 @@ class BlockCheck {
   bool same_value(const Access& access, Cell other) const;
   template <typename F>
   void each_reach(Reach reach, F f) const;
-  CheckedLaunch::Variable seen_within(std::size_t reach, std::uint64_t variable) const;
   std::uint32_t cluster_of(std::uint32_t block) const;
   Reach reach_to(std::uint32_t block) const;
   const CheckedOp* op_at(std::uint32_t site) const;  ///< null where it is not known
@@ -217,6 +250,13 @@ class BlockCheck {
   std::uint32_t block_ = 0;  ///< linear index
   std::uint32_t tick_ = 0;
   std::array<std::uint32_t, 3> ctaid_{}, grid_shape_{}, cluster_shape_{};
+
+  const Block* in_ = nullptr;
+  bool clustered_ = false;  ///< shared memory may hold cells of other blocks
+  std::unordered_map<std::uint64_t, Visit> visits_;  ///< by block and warp
+  SharedPast cluster_open_, cluster_complete_;       ///< of the cluster, kept by its first block
+  bool cluster_relaxed_ = false;      ///< some arrival of the phase under way released nothing
+  bool cluster_was_relaxed_ = false;  ///< of the phase before
 
   std::array<std::uint32_t, kMostWarps> warp_floor_{};  ///< ticks below: ordered within the warp
   std::array<Known, kMostWarps> known_{};               ///< by warp

@@ -1,5 +1,6 @@
 // What orders accesses: meetings of lanes, barriers, fences with atomics.
 #include "sim/check/block_check.h"
+#include "sim/exec/cluster.h"
 #include "sim/exec/scheduler.h"
 #include "sim/ir/program.h"
 
@@ -7,15 +8,7 @@
 #include <bit>
 
 namespace kernwright::sim {
-namespace {
-
-/// Names a synchronisation variable; shared memory is told apart by block.
-std::uint64_t variable_of(std::uint64_t address, ptx::Space space, std::uint32_t block) {
-  if (space != ptx::Space::shared) return address & ~std::uint64_t{3};
-  return std::uint64_t{1} << 63 | std::uint64_t{block} << 24 | (address & 0xfffffc);
-}
-
-}  // namespace
+namespace {}  // namespace
 
 std::uint32_t* BlockCheck::lane_row(std::uint32_t warp, int lane) {
   std::unique_ptr<LaneMatrix>& matrix = lane_known_[warp];
@@ -89,7 +82,17 @@ void BlockCheck::each_reach(Reach reach, F f) const {
   }
 }
 
-CheckedLaunch::Variable BlockCheck::seen_within(std::size_t reach, std::uint64_t variable) const {
+/// A synchronisation variable as this block sees it within `reach`; shared memory is told apart by
+/// block.
+CheckedLaunch::Variable BlockCheck::variable_of(std::uint64_t address, ptx::Space space,
+                                                std::size_t reach) const {
+  std::uint64_t variable = address & ~std::uint64_t{3};
+  if (space == ptx::Space::shared) {
+    const std::uint64_t tag = address >> kRankShift & kRankMask;
+    const BlockCheck* const owner = tag == 0 ? this : peer(tag - 1);
+    const std::uint64_t block = owner == nullptr ? block_ : owner->block_;
+    variable = std::uint64_t{1} << 63 | block << kRankShift | (address & 0xfffffc);
+  }
   switch (static_cast<Reach>(reach)) {
     case Reach::block:
       return {variable, std::uint64_t{block_} + 1};
@@ -137,11 +140,11 @@ void BlockCheck::publish(const Warp& warp, const std::uint64_t* addresses, ptx::
   }
   std::uint64_t last = 0;
   for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) {
-    const std::uint64_t variable = variable_of(addresses[std::countr_zero(m)], space, block_);
-    if (variable == last) continue;
-    last = variable;
+    const std::uint64_t address = addresses[std::countr_zero(m)] & ~std::uint64_t{3};
+    if (address == last) continue;
+    last = address;
     each_reach(op.reach, [&](std::size_t r) {
-      if (fenced[r] != nullptr) launch_.publish(seen_within(r, variable), fenced[r]);
+      if (fenced[r] != nullptr) launch_.publish(variable_of(address, space, r), fenced[r]);
     });
   }
 }
@@ -151,11 +154,11 @@ void BlockCheck::observe(const Warp& warp, const std::uint64_t* addresses, ptx::
   PastByReach& pending = pending_[warp.index];
   std::uint64_t last = 0;
   for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) {
-    const std::uint64_t variable = variable_of(addresses[std::countr_zero(m)], space, block_);
-    if (variable == last) continue;
-    last = variable;
+    const std::uint64_t address = addresses[std::countr_zero(m)] & ~std::uint64_t{3};
+    if (address == last) continue;
+    last = address;
     each_reach(op.reach, [&](std::size_t r) {
-      const SharedPast past = launch_.published(seen_within(r, variable));
+      const SharedPast past = launch_.published(variable_of(address, space, r));
       if (op.acquire) {
         absorb(warp, warp.mask, past);
       } else {

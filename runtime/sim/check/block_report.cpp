@@ -2,6 +2,7 @@
 #include "base/format.h"
 #include "sim/check/block_check.h"
 #include "sim/check/poison.h"
+#include "sim/exec/cluster.h"
 #include "sim/exec/lane_memory.h"
 #include "sim/ir/program.h"
 
@@ -15,9 +16,10 @@ namespace {
 using ptx::Space;
 
 const char* noun_of(Space space) {
-  return space == Space::shared  ? "shared memory"
-         : space == Space::local ? "local memory"
-                                 : "global memory";
+  return space == Space::shared    ? "shared memory"
+         : space == Space::cluster ? "another block's shared memory"
+         : space == Space::local   ? "local memory"
+                                   : "global memory";
 }
 
 const char* verb_of(TouchMode mode) {
@@ -70,6 +72,8 @@ constexpr const char* kCopyHint =
     "the copy may still be under way: its thread waits for it (cp.async.wait_group, "
     "__pipeline_wait_prior(), or an mbarrier that tracks it), then __syncthreads() tells the "
     "others";
+constexpr const char* kClusterHint =
+    "put cluster.sync() (barrier.cluster.arrive and wait) between the two accesses, or an mbarrier";
 constexpr const char* kScopeHint =
     "operations of block scope are atomic for threads of one block only: take device scope "
     "(atomicAdd() in place of atomicAdd_block(), thread_scope_device)";
@@ -127,7 +131,7 @@ void BlockCheck::report_uninitialised(const Op* op, Warp& warp, int lane, const 
     finding.hint =
         "fresh device memory holds anything: fill it (memset, a copy, zeros() in place "
         "of empty()) or let a kernel write it first";
-  } else if (touch.space == Space::shared) {
+  } else if (touch.space == Space::shared || touch.space == Space::cluster) {
     finding.hint =
         "shared memory holds anything when a block begins: is every element written, "
         "also by the last, partial block, before it is read, and every copy to it waited for?";
@@ -175,7 +179,7 @@ void BlockCheck::report_race(const Access& access, Cell other, bool other_wrote,
   fault.address = touch.address;
   fault.access_size = touch.bytes;
   OtherAccess there;
-  const std::uint32_t owner = access.global ? launch_.ticks.owner(tick_of(other)) : block_;
+  const std::uint32_t owner = access.mixed ? launch_.ticks.owner(tick_of(other)) : block_;
   const auto& grid = access.warp.worker->launch->grid;
   const auto& shape = access.warp.worker->launch->block;
   there.block = coordinates(owner, grid);
@@ -226,8 +230,9 @@ void BlockCheck::report_race(const Access& access, Cell other, bool other_wrote,
                             : same_warp  ? "two lanes of one warp"
                             : same_block ? "two warps of one block"
                                          : "two blocks";
+  const std::uint64_t shown = access.global ? touch.address : touch.address & kOffsetMask;
   fault.message = format("{} and {} of the same {} at {}{:#x}", there.what, finding.what,
-                         finding.space, access.global ? "" : "offset ", touch.address);
+                         finding.space, access.global ? "" : "offset ", shown);
   fault.message += under_way ? ", and nothing waits for the copy in between"
                              : format(" by {}, and nothing orders them", where);
   const bool out_of_reach = access.info.strong && other_op != nullptr && other_op->strong &&
@@ -236,11 +241,35 @@ void BlockCheck::report_race(const Access& access, Cell other, bool other_wrote,
                  : out_of_reach       ? kScopeHint
                  : same_warp          ? kWarpHint
                  : same_block         ? kBlockHint
+                 : !access.global     ? kClusterHint
                                       : kGridHint;
   if (access.global) {
     fault.allocation = access.warp.worker->launch->memory->describe(touch.address, touch.bytes);
   }
   finding.other = std::move(there);
+  keep(key, std::move(finding));
+}
+
+/// The visitor's: an access to shared memory of a block that may not have begun, or may be over.
+void BlockCheck::report_visit(const Visit& visit, BlockCheck& owner, bool begun) {
+  const Warp& warp = *visit.warp;
+  const std::uint64_t key = std::uint64_t{5} << 60 | std::uint64_t{begun} << 32 | visit.op;
+  if (seen(key)) return;
+  Finding finding = describe(warp.code + visit.op, warp, visit.lane, FaultKind::race);
+  finding.what = what_of(ops[visit.op], verb_of(visit.touch.mode));
+  finding.space = noun_of(Space::cluster);
+  finding.fault.address = visit.touch.address;
+  finding.fault.access_size = visit.touch.bytes;
+  const auto& [x, y, z] = owner.ctaid_;
+  finding.fault.message =
+      format("{} of {} bytes of the shared memory of block ({}, {}, {}) at offset {:#x}, {}",
+             finding.what, visit.touch.bytes, x, y, z, visit.touch.address & kOffsetMask,
+             begun ? "which nothing keeps from ending before" : "which may not have begun");
+  finding.hint = begun
+                     ? "end with cluster.sync() (barrier.cluster), so that no block exits while "
+                       "others use its shared memory"
+                     : "begin with cluster.sync() (barrier.cluster): only then have all blocks of "
+                       "the cluster started";
   keep(key, std::move(finding));
 }
 

@@ -1,6 +1,7 @@
 // Accesses of single lanes in any space: what the handlers for whole warps do not do themselves.
 #include "sim/check/block_check.h"
 #include "sim/check/poison.h"
+#include "sim/exec/cluster.h"
 #include "sim/exec/lane_memory.h"
 #include "sim/ir/program.h"
 
@@ -25,6 +26,19 @@ void BlockCheck::touch_lane(const Op* op, Warp& warp, int lane, TouchMode mode,
     if (space != Space::global) address &= ~kWindowMask;
   }
   if (bytes == 0) return;
+  if ((space == Space::shared || space == Space::cluster) && address >> kRankShift != 0) {
+    const std::uint64_t rank = (address >> kRankShift & kRankMask) - 1;
+    BlockCheck* const owner = peer(rank);
+    if (owner != this) {
+      if (owner == nullptr || !inside_limit(address & kOffsetMask, bytes, owner->shared_bytes_))
+        return;
+      return touch_far(op, warp, lane,
+                       {mode, Space::cluster, address, static_cast<std::uint32_t>(bytes), nullptr,
+                        nullptr, owner});
+    }
+    address &= kOffsetMask;
+  }
+  if (space == Space::cluster) space = Space::shared;
   if (space == Space::local) {
     const std::uint64_t lanes = warp.index * std::uint64_t{kLanes} + static_cast<unsigned>(lane);
     if (init && mode != TouchMode::read && inside_limit(address, bytes, warp.local_bytes)) {
@@ -59,6 +73,21 @@ void BlockCheck::examine_global(const Op* op, Warp& warp, int lane, TouchMode mo
                                 std::uint64_t address, std::uint64_t bytes) {
   by_region(
       address, bytes, [&](const LaneTouch& part) { examine(op, warp, lane, part); }, mode);
+}
+
+/// Shared memory of another block of the cluster.
+void BlockCheck::touch_far(const Op* op, Warp& warp, int lane, const LaneTouch& touch) {
+  BlockCheck& owner = *touch.owner;
+  const std::uint64_t at = touch.address & kOffsetMask;
+  if (init) {
+    if (touch.mode != TouchMode::write && any_poison(owner.shared_poison, at, touch.bytes)) {
+      report_uninitialised(op, warp, lane, touch);
+    }
+    set_poison<false>(owner.shared_poison, at, touch.bytes);
+  }
+  if (!race) return;
+  visit(op, warp, lane, touch);
+  examine(op, warp, lane, touch);
 }
 
 void BlockCheck::touch_part(const Op* op, Warp& warp, int lane, const LaneTouch& touch) {

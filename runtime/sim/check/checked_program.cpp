@@ -144,6 +144,14 @@ CheckedOp classify_mbarrier(const ptx::Modifiers& modifiers) {
   }
 }
 
+/// Waits are told by the barrier itself: they may end while the warp is parked.
+CheckedOp classify_cluster_barrier(const ptx::Modifiers& modifiers) {
+  if (!modifiers.arrive) return {};
+  CheckedOp op = plain(CheckKind::cluster_arrive);
+  op.release = modifiers.semantics != Semantics::relaxed;
+  return op;
+}
+
 /// shfl.sync names its members in e (the fourth source), the others in b.
 CheckedOp classify_meeting(const ptx::Instruction& instruction) {
   switch (instruction.row->handler) {
@@ -191,6 +199,8 @@ CheckedOp classify(const ptx::Instruction& instruction) {
       return fence(instruction.modifiers);
     case Handler::mbarrier:
       return classify_mbarrier(instruction.modifiers);
+    case Handler::barrier_cluster:
+      return classify_cluster_barrier(instruction.modifiers);
     default:
       return classify_meeting(instruction);
   }
@@ -207,6 +217,12 @@ std::uint8_t value_width(const ptx::Function& function, const ptx::Instruction& 
   const ptx::Type type = value->kind == ptx::OperandKind::reg ? function.registers[value->reg].type
                                                               : instruction.modifiers.type[0];
   return static_cast<std::uint8_t>(std::max(2, ptx::bits(type) / 8));
+}
+
+bool spans_cluster(const ptx::Instruction& instruction) {
+  const Handler handler = instruction.row->handler;
+  return handler == Handler::mapa || handler == Handler::barrier_cluster ||
+         instruction.modifiers.space == ptx::Space::cluster;
 }
 
 bool orders_parts(const ptx::Instruction& instruction, const CheckedOp& op) {
@@ -249,7 +265,10 @@ std::unique_ptr<CheckedProgram> make_checked(const Program& from) {
       op = plain(CheckKind::parameters);
     }
     // The instruction set may have been chosen anew since the program was decoded.
-    if (instruction != nullptr) made->orders_parts |= orders_parts(*instruction, op);
+    if (instruction != nullptr) {
+      made->spans_cluster |= spans_cluster(*instruction);
+      made->orders_parts |= orders_parts(*instruction, op) || made->spans_cluster;
+    }
     if (op.kind == CheckKind::none) continue;
     if (op.kind != CheckKind::mbarrier) made->reaches[static_cast<std::size_t>(op.reach)] = true;
     OpFn& masked = behind[i] != nullptr ? behind[i] : program.masked[i].fn;

@@ -27,7 +27,8 @@ enum class CheckKind : std::uint8_t {
   meeting,  ///< a *.sync instruction with a member mask in register `operand`
   meeting_of_all,
   mbarrier,
-  parameters,  ///< the copy of a parameter block to local memory
+  cluster_arrive,  ///< barrier.cluster.arrive
+  parameters,      ///< the copy of a parameter block to local memory
 };
 
 /// What an mbarrier instruction does to the order of things. Those that arrive release, those that
@@ -68,6 +69,8 @@ struct CheckedProgram {
   /// Some instruction can order accesses of some warps but not others, so that readers are told
   /// apart one by one.
   bool orders_parts = false;
+  /// Blocks of a cluster may touch each other's shared memory.
+  bool spans_cluster = false;
   /// Of these reaches is some fence or atomic operation; the device always counts.
   std::array<bool, kReaches> reaches{false, false, true};
 };

@@ -188,6 +188,7 @@ Progress BlockRunner::advance() {
   ClusterMember& member = state.member;
   if (!left) {
     if (!member.exited && !member.copies.finish()) return Progress::faulted;
+    if (!member.exited && state.check != nullptr) state.check->end();
     member.exited = true;
     return Progress::done;
   }

@@ -60,14 +60,13 @@ std::byte* BulkLane::find(Space space, AccessKind kind, std::uint64_t at, std::u
 bool BulkLane::find_targets(std::uint64_t target, std::uint64_t bytes, std::uint64_t alignment,
                             std::uint64_t mbarrier, std::uint32_t mask,
                             std::vector<BulkTarget>& found) const {
-  constexpr std::uint64_t kOffset = (std::uint64_t{1} << kRankShift) - 1;
   const auto add = [&](std::uint64_t data, std::uint64_t barrier) {
     BulkTarget one;
-    one.offset = data & kOffset;
+    one.offset = data & kOffsetMask;
     one.data = find(Space::cluster, AccessKind::write, data, bytes, alignment);
     if (one.data != nullptr) one.mbarrier = find(Space::cluster, AccessKind::atomic, barrier, 8, 8);
     if (one.mbarrier == nullptr) return false;
-    one.barrier_offset = barrier & kOffset;
+    one.barrier_offset = barrier & kOffsetMask;
     const std::uint64_t tag = barrier >> kRankShift & kRankMask;
     const ClusterMember& own = *warp.block->member;
     one.block = own.cluster->members[tag == 0 ? own.rank : tag - 1]->block;
@@ -75,7 +74,7 @@ bool BulkLane::find_targets(std::uint64_t target, std::uint64_t bytes, std::uint
     return true;
   };
   if (!form.multicast) {
-    if (form.own && target > kOffset)
+    if (form.own && target > kOffsetMask)
       return fault(FaultKind::bounds, target, bytes,
                    "a copy to .shared::cta has an address of another block of the cluster");
     return add(target, mbarrier);
@@ -86,7 +85,7 @@ bool BulkLane::find_targets(std::uint64_t target, std::uint64_t bytes, std::uint
                  format("a multicast to the blocks {:#x} of a cluster of {}", mask, blocks));
   for (std::uint32_t m = mask; m != 0; m &= m - 1) {
     const std::uint64_t tag = static_cast<std::uint64_t>(std::countr_zero(m) + 1) << kRankShift;
-    if (!add((target & kOffset) | tag, (mbarrier & kOffset) | tag)) return false;
+    if (!add((target & kOffsetMask) | tag, (mbarrier & kOffsetMask) | tag)) return false;
   }
   return true;
 }

@@ -2,6 +2,7 @@
 #include "sim/exec/cluster.h"
 
 #include "base/format.h"
+#include "sim/check/block_check.h"
 #include "sim/exec/scheduler.h"
 
 #include <bit>
@@ -28,6 +29,17 @@ bool all_arrived(const ClusterMember& member) {
   return true;
 }
 
+/// All live threads do, none has gone on.
+bool everybody_waits(const ClusterMember& member) {
+  std::vector<std::uint32_t> waiting(member.block->warp_count);
+  each_split(*member.block, SplitState::cluster,
+             [&](const Warp& warp, const Split& split) { waiting[warp.index] |= split.mask; });
+  for (std::uint32_t w = 0; w < member.block->warp_count; ++w) {
+    if ((member.block->warps[w].live & ~waiting[w]) != 0) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 bool Cluster::release() {
@@ -38,12 +50,18 @@ bool Cluster::release() {
     for (const std::uint32_t lanes : member->arrived) any |= lanes != 0;
   }
   if (!any) return false;
+  if (BlockCheck* const check = members[0]->block->warps[0].worker->check; check != nullptr) {
+    check->end_cluster_phase();
+  }
   for (ClusterMember* member : members) {
     if (member->exited) continue;
+    BlockCheck* const check = member->block->warps[0].worker->check;
+    if (check != nullptr && everybody_waits(*member)) check->pass_cluster_together();
     for (std::size_t w = 0; w < member->arrived.size(); ++w) {
       member->passed[w] |= std::exchange(member->arrived[w], 0);
     }
     each_split(*member->block, SplitState::cluster, [&](const Warp& warp, Split& split) {
+      if (check != nullptr) check->pass_cluster(warp, split.mask);
       member->passed[warp.index] &= ~split.mask;
       split.state = SplitState::ready;
       ++split.pc;
@@ -123,11 +141,14 @@ const Op* cluster_wait(const Op* op, Warp& warp) {
     return warp.fault(op, FaultKind::sync, std::countr_zero(never), 0, 0,
                       "barrier.cluster.wait without a barrier.cluster.arrive before it");
   }
+  const std::uint32_t here = warp.op_index(op), through = passed & warp.mask;
+  if (BlockCheck* const check = warp.worker->check; check != nullptr && through != 0) {
+    check->pass_cluster(warp, through);
+  }
   if ((warp.mask & ~passed) == 0) {
     passed &= ~warp.mask;
     return op + 1;
   }
-  const std::uint32_t here = warp.op_index(op), through = passed & warp.mask;
   Warp::Schedule& schedule = *warp.schedule;
   passed &= ~through;
   if (through != 0) schedule.fork(warp, through, here + 1);

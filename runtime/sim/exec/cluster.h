@@ -16,6 +16,7 @@ struct ClusterMember;
 /// there they mean the block's own shared memory, as on a GPU.
 inline constexpr int kRankShift = 24;
 inline constexpr std::uint64_t kRankMask = 0xff;
+inline constexpr std::uint64_t kOffsetMask = (std::uint64_t{1} << kRankShift) - 1;
 
 /// A block that was launched without clusters is a cluster of its own. The blocks of one cluster
 /// run on one host thread in turn, so nothing here needs a lock.

@@ -2,6 +2,7 @@
 #include "base/format.h"
 #include "sim/exec/bulk_lane.h"
 #include "sim/exec/bulk_reduce.h"
+#include "sim/exec/cluster.h"
 #include "sim/ir/program.h"
 #include "sim/tensor_map.h"
 
@@ -151,8 +152,6 @@ Type reduction_type(int type, ptx::AtomOp op) {
   if (plain == Type::u32 || plain == Type::s32) return Type::b32;
   return plain == Type::u64 || plain == Type::s64 ? Type::b64 : Type::none;
 }
-
-constexpr std::uint64_t kOffsetMask = 0xffffff;
 
 }  // namespace
 

@@ -1,6 +1,7 @@
 // Runs PTX of target sm_90a in grids and clusters, with parameters packed by hand.
 #pragma once
 
+#include "sim/check/checked_launch.h"
 #include "sim/device/grid.h"
 #include "sim/device/loader.h"
 #include "sim/exec/heap.h"
@@ -12,6 +13,8 @@
 
 #include <array>
 #include <cstring>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +28,8 @@ class HopperRunner {
   std::uint32_t dynamic_shared = 0;
   std::uint64_t seed = 0;  ///< of deferred copies
   int width = 1;           ///< host threads
+  CheckSet checks;
+  std::vector<Finding> findings;  ///< of the checks, in the last launch
 
   std::uint64_t allocate(std::uint64_t bytes) {
     const auto address = memory.allocate(bytes, AllocationKind::device);
@@ -96,9 +101,20 @@ class HopperRunner {
     request.memory = &memory;
     request.instruction_budget = 1 << 24;
     request.heap = &heap;
+    std::unique_ptr<CheckedProgram> program;
+    GlobalShadow shadow;
+    Ticks ticks;
+    std::optional<CheckedLaunch> checked;
+    if (checks.any()) {
+      program = make_checked(*request.program);
+      checked.emplace(*program, checks, shadow, ticks, 0, width);
+      request.program = &program->program;
+      request.checks = &*checked;
+    }
     const bool clustered = std::uint64_t{cluster[0]} * cluster[1] * cluster[2] > 1;
     const GridResult result =
         clustered ? run_cluster_grid(request, width) : run_grid(request, width);
+    if (checked) findings = checked->take();
     return result.fault.value_or(FaultReport{});
   }
 };

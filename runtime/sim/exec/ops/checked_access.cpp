@@ -1,5 +1,6 @@
 // The op in front of every checked one: looks at the shadow of what the access touches, then does
 // what the program says.
+#include "sim/exec/cluster.h"
 #include "sim/exec/fast_handlers.h"
 #include "sim/exec/ops/async_copy.h"
 #include "sim/exec/ops/checked_init.h"
@@ -35,6 +36,8 @@ void init_local(BlockCheck& check, Warp& warp, const CheckSite& site, const Warp
     set_poison<false>(check.local_poison, place, touch.bytes);
   });
 }
+
+constexpr std::uint64_t kRankedAddress = std::uint64_t{1} << kRankShift;
 
 /// Lane by lane, through the windows of each address.
 [[gnu::noinline]] void check_scattered(BlockCheck& check, Warp& warp, const WarpTouch& touch,
@@ -97,6 +100,7 @@ void init_local(BlockCheck& check, Warp& warp, const CheckSite& site, const Warp
     find_apart(site, touch);
   }
   touch.pattern = static_cast<Pattern>(site.pattern);
+  const Space given = space;
   std::uint64_t base = touch.address[touch.first];
   if (!site.aligned || (base & (touch.bytes - 1)) != 0) return;  // the access itself will fault
   if (space == Space::generic) {
@@ -110,6 +114,11 @@ void init_local(BlockCheck& check, Warp& warp, const CheckSite& site, const Warp
                                      : Space::global;
     if (space != Space::global) base &= ~kWindowMask;
   }
+  // Shared memory of other blocks, or with the block's own rank in front.
+  if ((space == Space::shared || space == Space::cluster) &&
+      (base - site.low >= kRankedAddress || base + site.high > kRankedAddress)) [[unlikely]]
+    return check_scattered(check, warp, touch, given);
+  if (space == Space::cluster) space = Space::shared;
   if (space == Space::global) return check_global(check, warp, site, touch, base);
   const bool is_shared = space == Space::shared;
   const std::uint64_t limit = is_shared ? warp.shared_bytes : warp.local_bytes;
@@ -192,7 +201,7 @@ template <bool kMasked>
   if (!info.strong || !check.parts || !check.race) [[likely]] {
     return run(op, warp);
   }
-  const bool is_shared = space == Space::shared ||
+  const bool is_shared = space == Space::shared || space == Space::cluster ||
                          (space == Space::generic &&
                           (address[std::countr_zero(warp.mask)] & kWindowMask) == kSharedWindow);
   const Space where = is_shared ? Space::shared : Space::global;
@@ -297,6 +306,10 @@ const Op* checked(const Op* op, Warp& warp) {
       break;
     case CheckKind::mbarrier:
       next = check_mbarrier(op, warp, check, run);
+      break;
+    case CheckKind::cluster_arrive:
+      check.arrive_at_cluster(warp, info.release);
+      next = run(op, warp);
       break;
     case CheckKind::parameters:
       next = run(op, warp);
