@@ -158,6 +158,12 @@ struct CUgraphExecUpdateResultInfo {
   CUgraphNode errorFromNode;
 };
 
+/// Descriptor of a tensor copy: opaque, passed by value as a __grid_constant__ parameter.
+/// NOTE: the driver asks for 64 bytes of alignment, the declaration in CUDA 13's cuda.h for 128.
+struct CUtensorMap {
+  alignas(128) cuuint64_t opaque[16];
+};
+
 /// The legacy default stream and the per-thread default stream, which are no real handles.
 inline const CUstream kStreamLegacy = reinterpret_cast<CUstream>(std::uintptr_t{1});
 inline const CUstream kStreamPerThread = reinterpret_cast<CUstream>(std::uintptr_t{2});

@@ -26,6 +26,7 @@ DriverApi make_table() {
   install_capture(api);
   install_graph(api);
   install_graph_exec(api);
+  install_tensor_map(api);
   return api;
 }
 

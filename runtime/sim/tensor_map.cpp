@@ -1,41 +1,38 @@
 // Tensor maps: the 128-byte descriptors of tensor copies, from parameters and back.
 #include "sim/tensor_map.h"
 
-#include "base/format.h"
-
 #include <cstring>
 
 namespace kernwright::sim {
 namespace {
 
-// CUtensorMapDataType.
-enum : int { kFloat16 = 6, kFloat32, kFloat64, kBfloat16, kFloat32Ftz, kTf32, kTf32Ftz, kTypes };
+constexpr std::size_t kTypes = 13;
 
 /// The descriptor's number of a type (bits 7 to 10) and whether it is a tf32 (bit 16), by
 /// CUtensorMapDataType.
 struct TypeCode {
   std::uint32_t number;
   bool tf32;
-  std::uint32_t bytes;
 };
-constexpr std::array<TypeCode, kTypes> kTypeCodes{{{0, false, 1},
-                                                   {1, false, 2},
-                                                   {2, false, 4},
-                                                   {3, false, 4},
-                                                   {4, false, 8},
-                                                   {5, false, 8},
-                                                   {6, false, 2},
-                                                   {7, false, 4},
-                                                   {9, false, 8},
-                                                   {10, false, 2},
-                                                   {8, false, 4},
-                                                   {7, true, 4},
-                                                   {8, true, 4}}};
+constexpr std::array<TypeCode, kTypes> kTypeCodes{{{0, false},
+                                                   {1, false},
+                                                   {2, false},
+                                                   {3, false},
+                                                   {4, false},
+                                                   {5, false},
+                                                   {6, false},
+                                                   {7, false},
+                                                   {9, false},
+                                                   {10, false},
+                                                   {8, false},
+                                                   {7, true},
+                                                   {8, true}}};
 
 /// A field of the descriptor: bits `shift` and up of the 32-bit word at byte `word`.
 struct Field {
   std::uint32_t word, shift, bits;
 };
+constexpr Field kIm2col{0x08, 0, 1};
 constexpr Field kRank{0x08, 4, 3};  ///< less one
 constexpr Field kType{0x08, 7, 4};
 constexpr Field kInterleave{0x08, 11, 2};
@@ -51,6 +48,13 @@ constexpr Field extent_field(std::uint32_t dimension) { return {0x20 + 4 * dimen
 constexpr Field step_field(std::uint32_t dimension) { return {0x34, 3 * dimension, 3}; }
 constexpr Field box_field(std::uint32_t dimension) {
   return dimension == 0 ? Field{0x34, 24, 8} : Field{0x38, 8 * (dimension - 1), 8};
+}
+constexpr Field kPixels{0x3c, 0, 10};  ///< of im2col, less one
+/// Of im2col, in place of the outer extents of the box: corners of W, H and D, as many bits each as
+/// a half of the word has for them.
+constexpr Field corner_field(int rank, std::uint32_t i, bool is_upper) {
+  const std::uint32_t bits = rank == 3 ? 16 : rank == 4 ? 8 : 5;
+  return {0x38, (is_upper ? 16 : 0) + bits * i, bits};
 }
 constexpr int kStrideUnit = 4;  ///< strides count 16 bytes
 
@@ -70,62 +74,53 @@ std::uint64_t get(const std::byte* bytes, const Field& field) {
   return word >> field.shift & mask_of(field);
 }
 
-std::uint32_t swizzle_bytes(int swizzle) { return swizzle == 0 ? 0 : 16u << swizzle; }
+/// The signed number in a field.
+int get_signed(const std::byte* bytes, const Field& field) {
+  const auto value = static_cast<std::int64_t>(get(bytes, field));
+  const std::int64_t sign = std::int64_t{1} << (field.bits - 1);
+  return static_cast<int>((value ^ sign) - sign);
+}
 
-std::string check_dimension(const TensorMap& map, std::size_t i) {
-  const std::uint64_t unit = map.interleave == 2 ? 32 : 16;
-  if (map.extent[i] == 0 || map.extent[i] > std::uint64_t{1} << 32)
-    return format("dimension {}: an extent of {} is not in 1 to 2^32", i, map.extent[i]);
-  if (map.box[i] == 0 || map.box[i] > 256)
-    return format("dimension {}: a box of {} is not in 1 to 256", i, map.box[i]);
-  if (map.step[i] == 0 || map.step[i] > 8)
-    return format("dimension {}: an element stride of {} is not in 1 to 8", i, map.step[i]);
-  if (i > 0 && (map.stride[i] % unit != 0 || map.stride[i] >= std::uint64_t{1} << 40))
-    return format("dimension {}: a stride of {} bytes is no multiple of {} below 2^40", i,
-                  map.stride[i], unit);
-  return {};
+void put_box(std::byte* bytes, const TensorMapParameters& map) {
+  put(bytes, box_field(0), map.box[0] - 1);
+  const auto rank = static_cast<std::uint32_t>(map.rank);
+  std::uint64_t count = map.im2col ? std::uint64_t{map.box[0]} * map.pixels : 1;
+  if (map.im2col) {
+    put(bytes, kPixels, map.pixels - 1);
+    for (std::uint32_t i = 0; i + 2 < rank; ++i) {
+      put(bytes, corner_field(map.rank, i, false), static_cast<std::uint64_t>(map.lower[i]));
+      put(bytes, corner_field(map.rank, i, true), static_cast<std::uint64_t>(map.upper[i]));
+    }
+  } else {
+    for (std::uint32_t i = 1; i < rank; ++i) put(bytes, box_field(i), map.box[i] - 1);
+    for (std::uint32_t i = 0; i < rank; ++i) count *= map.box[i] / map.step[i];
+  }
+  put(bytes, kBoxBytes, count * tensor_element_bytes(map.type));
+}
+
+void get_box(const std::byte* bytes, TensorMapParameters& map) {
+  const auto rank = static_cast<std::uint32_t>(map.rank);
+  map.box[0] = static_cast<std::uint32_t>(get(bytes, box_field(0))) + 1;
+  if (!map.im2col) {
+    for (std::uint32_t i = 1; i < rank; ++i)
+      map.box[i] = static_cast<std::uint32_t>(get(bytes, box_field(i))) + 1;
+    return;
+  }
+  map.pixels = static_cast<std::uint32_t>(get(bytes, kPixels)) + 1;
+  for (std::uint32_t i = 0; i + 2 < rank; ++i) {
+    map.lower[i] = get_signed(bytes, corner_field(map.rank, i, false));
+    map.upper[i] = get_signed(bytes, corner_field(map.rank, i, true));
+  }
 }
 
 }  // namespace
 
-std::uint32_t tensor_element_bytes(int type) noexcept {
-  return type >= 0 && type < kTypes ? kTypeCodes[static_cast<std::size_t>(type)].bytes : 0;
-}
-
-bool is_floating_tensor(int type) noexcept { return type >= kFloat16 && type < kTypes; }
-
-std::string check_tensor_map(const TensorMap& map) {
-  if (map.rank < 1 || map.rank > kMaxTensorRank) return format("a rank of {}", map.rank);
-  const std::uint32_t element = tensor_element_bytes(map.type);
-  if (element == 0) return format("there is no data type {}", map.type);
-  if (map.interleave < 0 || map.interleave > 2) return format("no interleave {}", map.interleave);
-  if (map.swizzle < 0 || map.swizzle > 3) return format("no swizzle {}", map.swizzle);
-  if (map.l2_promotion < 0 || map.l2_promotion > 3)
-    return format("no L2 promotion {}", map.l2_promotion);
-  if (map.interleave != 0 && map.rank < 3) return "an interleaved tensor has a rank of 3 or more";
-  const std::uint64_t unit = map.interleave == 2 ? 32 : 16;
-  if (map.address % unit != 0)
-    return format("the address {:#x} is no multiple of {}", map.address, unit);
-  for (std::size_t i = 0; i < static_cast<std::size_t>(map.rank); ++i) {
-    std::string wrong = check_dimension(map, i);
-    if (!wrong.empty()) return wrong;
-  }
-  if (map.interleave == 2 && map.swizzle != 1) return "an interleave of 32 bytes swizzles 32 bytes";
-  if (map.fills_nan && !is_floating_tensor(map.type)) return "only floating-point elements are NaN";
-  if (map.interleave != 0) return {};
-  const std::uint64_t row = std::uint64_t{map.box[0]} * element;
-  if (row % 16 != 0) return format("a row of {} bytes in the box is no multiple of 16", row);
-  if (map.swizzle != 0 && row > swizzle_bytes(map.swizzle))
-    return format("a row of {} bytes in the box is longer than the {} bytes that are swizzled", row,
-                  swizzle_bytes(map.swizzle));
-  return {};
-}
-
-std::array<std::byte, kTensorMapBytes> encode_tensor_map(const TensorMap& map) noexcept {
+std::array<std::byte, kTensorMapBytes> encode_tensor_map(const TensorMapParameters& map) noexcept {
   std::array<std::byte, kTensorMapBytes> result{};
   std::byte* bytes = result.data();
   const TypeCode& code = kTypeCodes[static_cast<std::size_t>(map.type)];
   std::memcpy(bytes, &map.address, sizeof map.address);
+  put(bytes, kIm2col, map.im2col ? 1 : 0);
   put(bytes, kRank, static_cast<std::uint64_t>(map.rank - 1));
   put(bytes, kType, code.number);
   put(bytes, kIsTf32, code.tf32 ? 1 : 0);
@@ -136,22 +131,19 @@ std::array<std::byte, kTensorMapBytes> encode_tensor_map(const TensorMap& map) n
   for (std::uint32_t i = 0; i < static_cast<std::uint32_t>(map.rank); ++i) {
     put(bytes, extent_field(i), map.extent[i] - 1);
     put(bytes, step_field(i), map.step[i] - 1);
-    put(bytes, box_field(i), map.box[i] - 1);
     if (i == 0) continue;
     put(bytes, stride_low(i), map.stride[i] >> kStrideUnit);
     put(bytes, stride_high(i), map.stride[i] >> (kStrideUnit + 32));
   }
-  std::uint64_t box = code.bytes;
-  for (std::size_t i = 0; i < static_cast<std::size_t>(map.rank); ++i)
-    box *= map.box[i] / map.step[i];
-  put(bytes, kBoxBytes, box);
+  put_box(bytes, map);
   put(bytes, kAlignment, map.swizzle == 0 ? 16 : 128u << map.swizzle);
   return result;
 }
 
-std::optional<TensorMap> decode_tensor_map(const std::byte* bytes) noexcept {
-  TensorMap map;
+std::optional<TensorMapParameters> decode_tensor_map(const std::byte* bytes) noexcept {
+  TensorMapParameters map;
   std::memcpy(&map.address, bytes, sizeof map.address);
+  map.im2col = get(bytes, kIm2col) != 0;
   map.rank = static_cast<int>(get(bytes, kRank)) + 1;
   map.type = -1;
   for (std::size_t t = 0; t < kTypeCodes.size(); ++t) {
@@ -163,14 +155,14 @@ std::optional<TensorMap> decode_tensor_map(const std::byte* bytes) noexcept {
   map.swizzle = static_cast<int>(get(bytes, kSwizzle));
   map.fills_nan = get(bytes, kFillNan) != 0;
   map.l2_promotion = static_cast<int>(get(bytes, kL2Promotion));
-  if (map.rank > kMaxTensorRank) return std::nullopt;
+  if (map.rank > kMaxTensorRank || (map.im2col && map.rank < 3)) return std::nullopt;
   for (std::uint32_t i = 0; i < static_cast<std::uint32_t>(map.rank); ++i) {
     map.extent[i] = get(bytes, extent_field(i)) + 1;
     map.step[i] = static_cast<std::uint32_t>(get(bytes, step_field(i))) + 1;
-    map.box[i] = static_cast<std::uint32_t>(get(bytes, box_field(i))) + 1;
     if (i == 0) continue;
     map.stride[i] = (get(bytes, stride_low(i)) | get(bytes, stride_high(i)) << 32) << kStrideUnit;
   }
+  get_box(bytes, map);
   if (map.address == 0 || !check_tensor_map(map).empty()) return std::nullopt;
   return map;
 }

@@ -18,10 +18,10 @@
 namespace {
 
 using kernwright::format;
-using kernwright::sim::TensorMap;
+using TensorMap = kernwright::TensorMapParameters;
 
 struct alignas(64) Descriptor {
-  std::uint8_t bytes[kernwright::sim::kTensorMapBytes] = {};
+  std::uint8_t bytes[kernwright::kTensorMapBytes] = {};
 };
 
 /// cuTensorMapEncodeTiled with its enumerations as the integers that they are.
@@ -113,7 +113,7 @@ std::vector<TensorMap> parameter_sets() {
     m.type = static_cast<int>(random() % 13);
     m.swizzle = static_cast<int>(random() % 4);
     m.l2_promotion = static_cast<int>(random() % 4);
-    m.fills_nan = kernwright::sim::is_floating_tensor(m.type) && random() % 2 != 0;
+    m.fills_nan = kernwright::is_floating_tensor(m.type) && random() % 2 != 0;
     std::uint64_t stride = 16 * (1 + random() % 4096);
     for (std::size_t d = 0; d < static_cast<std::size_t>(m.rank); ++d) {
       m.extent[d] = 1 + random() % 4000;
@@ -122,8 +122,8 @@ std::vector<TensorMap> parameter_sets() {
       if (d > 0) m.stride[d] = stride;
       stride *= 1 + random() % 32;
     }
-    m.box[0] = 16 / kernwright::sim::tensor_element_bytes(m.type);
-    if (kernwright::sim::check_tensor_map(m).empty()) sets.push_back(m);
+    m.box[0] = 16 / kernwright::tensor_element_bytes(m.type);
+    if (kernwright::check_tensor_map(m).empty()) sets.push_back(m);
   }
   return sets;
 }
@@ -137,8 +137,7 @@ std::string list(const auto& values, int count) {
 
 std::string hex(const std::uint8_t* bytes) {
   std::string text;
-  for (std::size_t i = 0; i < kernwright::sim::kTensorMapBytes; ++i)
-    text += format("{:02x}", bytes[i]);
+  for (std::size_t i = 0; i < kernwright::kTensorMapBytes; ++i) text += format("{:02x}", bytes[i]);
   return text;
 }
 

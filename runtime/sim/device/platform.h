@@ -144,5 +144,6 @@ void install_event(DriverApi& api);
 void install_capture(DriverApi& api);
 void install_graph(DriverApi& api);
 void install_graph_exec(DriverApi& api);
+void install_tensor_map(DriverApi& api);
 
 }  // namespace kernwright::sim

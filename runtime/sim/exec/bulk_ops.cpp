@@ -19,8 +19,8 @@ using ptx::Space;
 
 std::uint32_t BulkForm::pack() const noexcept {
   return static_cast<std::uint32_t>(kind) | narrow << 4 | (multicast ? 1u << 8 : 0) |
-         (own ? 1u << 9 : 0) | rank << 10 | static_cast<std::uint32_t>(reduction) << 16 |
-         static_cast<std::uint32_t>(type) << 24;
+         (own ? 1u << 9 : 0) | rank << 10 | (im2col ? 1u << 14 : 0) |
+         static_cast<std::uint32_t>(reduction) << 16 | static_cast<std::uint32_t>(type) << 24;
 }
 
 BulkForm BulkForm::unpack(std::uint32_t flags) noexcept {
@@ -30,6 +30,7 @@ BulkForm BulkForm::unpack(std::uint32_t flags) noexcept {
   form.multicast = (flags >> 8 & 1) != 0;
   form.own = (flags >> 9 & 1) != 0;
   form.rank = flags >> 10 & 15;
+  form.im2col = (flags >> 14 & 1) != 0;
   form.reduction = static_cast<ptx::AtomOp>(flags >> 16 & 255);
   form.type = static_cast<ptx::Type>(flags >> 24);
   return form;

@@ -14,7 +14,7 @@ struct BulkForm {
     to_shared,       ///< global to .shared::cluster; a target, b source, c size, e mbarrier, f mask
     between_shared,  ///< .shared::cta to .shared::cluster; a target, b source, c size, e mbarrier
     to_global,       ///< .shared::cta to global, in a bulk group; a target, b source, c size
-    tensor_to_shared,  ///< a target, b map, c coordinates, e mbarrier, f mask
+    tensor_to_shared,  ///< a target, b map, c coordinates and offsets, e mbarrier, f mask
     tensor_to_global,  ///< a map, b coordinates, c source
     store,             ///< st.async and red.async: a target, b values, c mbarrier
     nothing,           ///< a prefetch
@@ -24,6 +24,7 @@ struct BulkForm {
   std::uint32_t narrow = 0;
   bool multicast = false;
   bool own = false;        ///< the target is .shared::cta
+  bool im2col = false;     ///< of a tensor; only loads have offsets
   std::uint32_t rank = 0;  ///< of a tensor; values of a store
   ptx::AtomOp reduction = ptx::AtomOp::none;
   ptx::Type type = ptx::Type::none;  ///< of a reduction or a store

@@ -1,4 +1,4 @@
-// Tensor copies in tile mode: a box of a tensor in global memory to or from shared memory.
+// Tensor copies: a box of a tensor in global memory, or im2col's pixels, to or from shared memory.
 #include "base/format.h"
 #include "sim/exec/bulk_lane.h"
 #include "sim/exec/bulk_reduce.h"
@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <limits>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -23,10 +25,11 @@ constexpr std::uint64_t kTileAlignment = 128;
 
 /// The box of one copy.
 struct Tile {
-  TensorMap map;
+  TensorMapParameters map;
   std::uint64_t element = 1;                          ///< bytes
   std::array<std::int64_t, kMaxTensorRank> origin{};  ///< coordinates of the box's first element
   std::array<std::uint64_t, kMaxTensorRank> count{};  ///< elements that land in shared memory
+  std::array<std::int64_t, kMaxTensorRank> offset{};  ///< im2col's, of W, H and D
   std::uint64_t row_bytes = 0, rows = 1;
   std::uint64_t bytes() const { return row_bytes * rows; }
 };
@@ -57,47 +60,102 @@ bool read_map(const BulkLane& lane, std::uint64_t address, std::uint32_t coordin
     return lane.fault(FaultKind::bounds, address, kTensorMapBytes,
                       format("the tensor map has rank {}, the instruction takes {} coordinates",
                              map->rank, lane.form.rank));
+  if (map->im2col != lane.form.im2col)
+    return lane.fault(FaultKind::bounds, address, kTensorMapBytes,
+                      map->im2col ? "the tensor map is one for im2col, the instruction is not"
+                                  : "the instruction is one for im2col, the tensor map is not");
   if (map->interleave != 0)
     return lane.fault(FaultKind::unsupported, address, kTensorMapBytes,
                       "tensor maps with an interleave are not simulated");
   tile.map = *map;
   tile.element = tensor_element_bytes(map->type);
-  const std::uint32_t* lists = lane.warp.program->lists.data();
-  for (std::uint32_t i = 0; i < lane.form.rank; ++i) {
-    tile.origin[i] = static_cast<std::int32_t>(lane.word(lists[coordinates + i]));
-    // Without an interleave the first dimension has no stride.
-    if (i == 0) tile.map.step[0] = 1;
-    tile.count[i] = (tile.map.box[i] + tile.map.step[i] - 1) / tile.map.step[i];
-    if (i > 0) tile.rows *= tile.count[i];
-  }
+  const std::uint32_t* lists = lane.warp.program->lists.data() + coordinates;
+  const std::uint32_t rank = lane.form.rank;
+  tile.map.step[0] = 1;  // without an interleave the first dimension has no stride
+  tile.count[0] = tile.map.box[0];
   tile.row_bytes = tile.count[0] * tile.element;
+  for (std::uint32_t i = 0; i < rank; ++i)
+    tile.origin[i] = static_cast<std::int32_t>(lane.word(lists[i]));
+  if (map->im2col) {
+    tile.rows = map->pixels;
+    const bool has_offsets = lane.form.kind == BulkForm::tensor_to_shared;
+    const int most = 2 * tensor_corner_limit(map->rank) - 1;
+    for (std::uint32_t i = 1; has_offsets && i + 1 < rank; ++i) {
+      tile.offset[i] = lane.half(lists[rank + i - 1]);
+      if (tile.offset[i] > most)
+        return lane.fault(FaultKind::bounds, address, kTensorMapBytes,
+                          format("an im2col offset of {} is not in 0 to {}, which {} coordinates "
+                                 "allow",
+                                 tile.offset[i], most, rank));
+    }
+    return true;
+  }
+  for (std::uint32_t i = 1; i < rank; ++i) {
+    tile.count[i] = (tile.map.box[i] + tile.map.step[i] - 1) / tile.map.step[i];
+    tile.rows *= tile.count[i];
+  }
   return true;
 }
 
+/// Where the rows of a tile begin in the tensor, one after the other.
+class Rows {
+ public:
+  explicit Rows(const Tile& tile) : tile_(tile), at_(tile.origin) {}
+
+  /// The row's first byte if its first element were 0; nothing for a row outside.
+  std::optional<std::uint64_t> address() const {
+    const TensorMapParameters& map = tile_.map;
+    std::uint64_t address = map.address;
+    for (std::size_t d = 1; d < rank(); ++d) {
+      const std::int64_t at = at_[d] + tile_.offset[d];
+      if (at < 0 || at >= static_cast<std::int64_t>(map.extent[d])) return std::nullopt;
+      address += static_cast<std::uint64_t>(at) * map.stride[d];
+    }
+    return address;
+  }
+
+  void advance() {
+    for (std::size_t d = 1; d < rank(); ++d) {
+      at_[d] += tile_.map.step[d];
+      if (at_[d] <= last(d)) return;
+      at_[d] = first(d);
+    }
+  }
+
+ private:
+  std::size_t rank() const { return static_cast<std::size_t>(tile_.map.rank); }
+  bool bounds_pixels(std::size_t d) const { return tile_.map.im2col && d + 1 < rank(); }
+  std::int64_t first(std::size_t d) const {
+    return bounds_pixels(d) ? tile_.map.lower[d - 1] : tile_.origin[d];
+  }
+  std::int64_t last(std::size_t d) const {
+    const TensorMapParameters& map = tile_.map;
+    if (bounds_pixels(d)) return static_cast<std::int64_t>(map.extent[d]) - 1 + map.upper[d - 1];
+    if (map.im2col) return std::numeric_limits<std::int64_t>::max();  // images follow each other
+    return tile_.origin[d] + static_cast<std::int64_t>((tile_.count[d] - 1) * map.step[d]);
+  }
+
+  const Tile& tile_;
+  std::array<std::int64_t, kMaxTensorRank> at_;
+};
+
 /// The runs of the tile that lie inside the tensor. False after a finding.
 bool find_runs(const BulkLane& lane, const Tile& tile, AccessKind kind, std::vector<Run>& runs) {
-  const TensorMap& map = tile.map;
+  const TensorMapParameters& map = tile.map;
   const std::int64_t first = std::max<std::int64_t>(tile.origin[0], 0);
   const std::int64_t end =
       std::min<std::int64_t>(tile.origin[0] + static_cast<std::int64_t>(tile.count[0]),
                              static_cast<std::int64_t>(map.extent[0]));
   if (first >= end) return true;
-  for (std::uint64_t row = 0; row < tile.rows; ++row) {
-    std::uint64_t rest = row, address = map.address;
-    bool inside = true;
-    for (std::size_t d = 1; d < static_cast<std::size_t>(map.rank); ++d) {
-      const auto at =
-          tile.origin[d] + static_cast<std::int64_t>(rest % tile.count[d] * map.step[d]);
-      rest /= tile.count[d];
-      inside = inside && at >= 0 && at < static_cast<std::int64_t>(map.extent[d]);
-      address += static_cast<std::uint64_t>(at) * map.stride[d];
-    }
-    if (!inside) continue;
+  Rows rows(tile);
+  for (std::uint64_t row = 0; row < tile.rows; ++row, rows.advance()) {
+    const std::optional<std::uint64_t> begin = rows.address();
+    if (!begin) continue;
     Run run;
     run.bytes = static_cast<std::uint64_t>(end - first) * tile.element;
     run.tile =
         row * tile.row_bytes + static_cast<std::uint64_t>(first - tile.origin[0]) * tile.element;
-    address += static_cast<std::uint64_t>(first) * tile.element;
+    const std::uint64_t address = *begin + static_cast<std::uint64_t>(first) * tile.element;
     run.global = lane.find(Space::global, kind, address, run.bytes, 1);
     if (run.global == nullptr) return false;
     runs.push_back(run);

@@ -14,9 +14,10 @@ using ptx::OperandKind;
 
 }  // namespace
 
-/// Bulk copies: sources in written order, the coordinates of a tensor behind its map, without the
-/// cache policy; displacements of the addresses in imm, imm2 and table. wgmma: D, then A, B's
-/// descriptor and scale-d; what follows are constants that the handler knows already.
+/// Bulk copies: sources in written order, the coordinates of a tensor behind its map with the
+/// offsets of im2col in the same list, without the cache policy; displacements of the addresses in
+/// imm, imm2 and table. wgmma: D, then A, B's descriptor and scale-d; what follows are constants
+/// that the handler knows already.
 bool FunctionLowering::bind_wide_operands(const Inst& inst, LoweredOp& op) {
   const Handler handler = inst.row->handler;
   const bool multiplies = handler == Handler::wgmma && inst.modifiers.verb == ptx::Verb::mma;
@@ -25,12 +26,20 @@ bool FunctionLowering::bind_wide_operands(const Inst& inst, LoweredOp& op) {
   if (handler == Handler::cp_bulk && inst.modifiers.cache_hint) --count;
   if (multiplies) count = std::min<std::size_t>(count, 4);
   int addresses = 0;
+  std::size_t coordinates = 0;  // number of their list
   for (std::size_t i = 0; i < count; ++i) {
     const ptx::Operand& operand = inst.operands[i];
     if (multiplies && i == 0) {
       op.d = vector(inst, operand, true);
       op.d2 = {Ref::Kind::fixed, kSinkOffset};
       op.count = static_cast<std::uint8_t>(operand.elements.size());
+      continue;
+    }
+    if (handler == Handler::cp_bulk && operand.kind == OperandKind::vector) {
+      for (const ptx::Operand& element : operand.elements) {
+        const Ref offset = source(inst, element);
+        lowered_.lists[coordinates].elements.push_back(offset);
+      }
       continue;
     }
     if (operand.kind != OperandKind::address) {
@@ -52,8 +61,8 @@ bool FunctionLowering::bind_wide_operands(const Inst& inst, LoweredOp& op) {
         list.elements.push_back(source(inst, element));
       }
       lowered_.lists.push_back(std::move(list));
-      op.sources[op.source_count++] = {Ref::Kind::list,
-                                       static_cast<std::uint32_t>(lowered_.lists.size() - 1)};
+      coordinates = lowered_.lists.size() - 1;
+      op.sources[op.source_count++] = {Ref::Kind::list, static_cast<std::uint32_t>(coordinates)};
     }
   }
   if (multiplies) {  // D is read as well

@@ -171,8 +171,12 @@ OperandSpec read_operand(const IsaRow& row, std::string_view text) {
   } else if (shape.front() == '{') {
     const std::size_t star = shape.find('*');
     spec.shape = star == std::string_view::npos ? Shape::vector : Shape::fixed_vector;
-    if (star != std::string_view::npos)
-      spec.length = shape[star + 1] == 'w' ? 0 : static_cast<std::uint8_t>(shape[star + 1] - '0');
+    if (star != std::string_view::npos) {
+      const char length = shape[star + 1];
+      spec.length = length == 'w'   ? OperandSpec::kAccumulators
+                    : length == 'c' ? OperandSpec::kOffsets
+                                    : static_cast<std::uint8_t>(length - '0');
+    }
     shape.remove_prefix(1);
   } else {
     spec.pair = shape.find('|') != std::string_view::npos;

@@ -20,6 +20,7 @@ namespace kernwright::sim::ptx {
 ///        {d}         vector of Modifiers::vector elements (no braces where that is 1)
 ///        {d*4}       braces around four elements; around one they may be missing
 ///        {d*w}       the accumulators of wgmma, as many as the shape has
+///        {e*c}       an offset for each coordinate of a tensor but the first and the last
 ///        [t]         address of a tensor map with coordinates
 /// type   a PTX type; 0..3 the type of that place in the opcode; w twice as wide as type 0.
 ///        Without it: type 0, for p pred.
@@ -34,7 +35,8 @@ struct OperandSpec {
   TypeFrom type_from = TypeFrom::opcode;
   Type type = Type::none;       ///< TypeFrom::fixed
   std::uint8_t type_index = 0;  ///< TypeFrom::opcode
-  std::uint8_t length = 1;      ///< fixed_vector; 0: accumulators of wgmma
+  std::uint8_t length = 1;      ///< fixed_vector; or one of the next two
+  static constexpr std::uint8_t kAccumulators = 0, kOffsets = 255;
   bool destination = false, pair = false, optional = false, wider = false, sink = false;
   bool constant_only = false, register_only = false, negatable = false, symbol = false;
   char name = 'a';

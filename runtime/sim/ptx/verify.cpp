@@ -101,10 +101,17 @@ class Verifier {
       case Shape::vector:
         return check_vector(operand, spec, type, instruction_.modifiers.vector);
       case Shape::fixed_vector:
-        return check_vector(operand, spec, type, spec.length != 0 ? spec.length : accumulators());
+        if (spec.length == OperandSpec::kOffsets && operand.kind != OperandKind::vector)
+          return "offsets in braces are needed";
+        return check_vector(operand, spec, type, length_of(spec));
       default:
         return check_scalar(operand, spec, type);
     }
+  }
+
+  std::size_t length_of(const OperandSpec& spec) const {
+    if (spec.length == OperandSpec::kOffsets) return instruction_.modifiers.vector - 2u;
+    return spec.length == OperandSpec::kAccumulators ? accumulators() : spec.length;
   }
 
   /// Registers of wgmma's D.

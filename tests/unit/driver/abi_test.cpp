@@ -61,7 +61,8 @@ constexpr bool is_number = std::is_integral_v<Type> || std::is_enum_v<Type>;
 
 template <typename Ours, typename Theirs>
 constexpr bool same_value() {
-  if constexpr (sizeof(Ours) != sizeof(Theirs) || alignof(Ours) != alignof(Theirs)) {
+  // CUDA 13 aligns CUtensorMap to more than CUDA 12 does: what is ours must satisfy both.
+  if constexpr (sizeof(Ours) != sizeof(Theirs) || alignof(Ours) < alignof(Theirs)) {
     return false;
   } else if constexpr (std::is_pointer_v<Ours> && std::is_pointer_v<Theirs>) {
     return same_pointee<std::remove_pointer_t<Ours>, std::remove_pointer_t<Theirs>>();
@@ -176,6 +177,10 @@ SAME_STRUCT(CUgraphExecUpdateResultInfo);
 SAME_FIELD(CUgraphExecUpdateResultInfo, result);
 SAME_FIELD(CUgraphExecUpdateResultInfo, errorNode);
 SAME_FIELD(CUgraphExecUpdateResultInfo, errorFromNode);
+#if CUDA_VERSION >= 13000
+SAME_STRUCT(CUtensorMap);
+#endif
+SAME_FIELD(CUtensorMap, opaque);
 static_assert(kernwright::kDeviceCpu == CU_DEVICE_CPU);
 static_assert(sizeof(kernwright::CUdeviceptr) == sizeof(::CUdeviceptr));
 static_assert(sizeof(kernwright::CUdevice) == sizeof(::CUdevice));

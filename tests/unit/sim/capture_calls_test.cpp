@@ -5,6 +5,7 @@
 // themselves. The reference names few of the "potentially unsafe" calls; here they are the ones
 // that allocate, free, load, unload, map peers or wait. The table holds for a capture in global
 // mode on a stream that does not block, which the call is given where it takes a stream.
+#include "sim/device/profile.h"
 #include "unit/sim/capture_fixture.h"
 
 #include <functional>
@@ -79,6 +80,11 @@ template <typename T>
 T* scratch() {
   static T value{};
   return &value;
+}
+
+/// What calls that only a device of 9.0 has say to arguments that are wrong.
+CUresult wrong_on_90() {
+  return device_profile().is_90 ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED;
 }
 
 std::vector<Call> harmless() {
@@ -157,10 +163,10 @@ std::vector<Call> harmless() {
         CALL(cuOccupancyAvailableDynamicSMemPerBlock, kOk, true,
              return api.cuOccupancyAvailableDynamicSMemPerBlock(scratch<std::size_t>(),
                                                                 s.push_kernel, 1, 32);),
-        CALL(cuOccupancyMaxActiveClusters, CUDA_ERROR_NOT_SUPPORTED, true,
+        CALL(cuOccupancyMaxActiveClusters, wrong_on_90(), true,
              return api.cuOccupancyMaxActiveClusters(scratch<int>(), s.push_kernel, nullptr);),
         CALL(
-            cuOccupancyMaxPotentialClusterSize, CUDA_ERROR_NOT_SUPPORTED, true,
+            cuOccupancyMaxPotentialClusterSize, wrong_on_90(), true,
             return api.cuOccupancyMaxPotentialClusterSize(scratch<int>(), s.push_kernel, nullptr);),
         CALL(cuMemHostGetDevicePointer, kOk, true,
              return api.cuMemHostGetDevicePointer(scratch<CUdeviceptr>(), s.pinned, 0);),
@@ -200,6 +206,15 @@ std::vector<Call> harmless() {
         CALL(cuMemPoolSetAccess, kOk, true, CUmemoryPool pool = nullptr;
              api.cuDeviceGetDefaultMemPool(&pool, 0);
              return api.cuMemPoolSetAccess(pool, nullptr, 0);),
+        CALL(cuTensorMapEncodeTiled, wrong_on_90(), true,
+             return api.cuTensorMapEncodeTiled(scratch<CUtensorMap>(), {}, 0, nullptr, nullptr,
+                                               nullptr, nullptr, nullptr, {}, {}, {}, {});),
+        CALL(cuTensorMapEncodeIm2col, wrong_on_90(), true,
+             return api.cuTensorMapEncodeIm2col(scratch<CUtensorMap>(), {}, 0, nullptr, nullptr,
+                                                nullptr, nullptr, nullptr, 0, 0, nullptr, {}, {},
+                                                {}, {});),
+        CALL(cuTensorMapReplaceAddress, wrong_on_90(), true,
+             return api.cuTensorMapReplaceAddress(scratch<CUtensorMap>(), nullptr);),
         CALL(kwTakeReport, CUDA_ERROR_NOT_FOUND, true,
              api.kwTakeReport(nullptr, scratch<FaultReport>());
              return api.kwTakeReport(nullptr, scratch<FaultReport>());),

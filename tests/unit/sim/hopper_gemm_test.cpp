@@ -22,8 +22,8 @@ std::string read_ptx(const std::string& version) {
   return text.str();
 }
 
-TensorMap map_of(std::uint64_t address, std::uint64_t rows, std::uint64_t k) {
-  TensorMap map;
+TensorMapParameters map_of(std::uint64_t address, std::uint64_t rows, std::uint64_t k) {
+  TensorMapParameters map;
   map.address = address;
   map.rank = 2;
   map.type = 9;  // bfloat16

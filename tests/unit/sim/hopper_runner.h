@@ -68,7 +68,7 @@ class HopperRunner {
                   const std::string& globals = {}) {
     return launch(module_text(body, params.size(), false, globals), pack(nullptr, params));
   }
-  FaultReport run_with_map(const TensorMap& map, const std::string& body,
+  FaultReport run_with_map(const TensorMapParameters& map, const std::string& body,
                            const std::vector<std::uint64_t>& params,
                            const std::string& globals = {}) {
     const auto bytes = encode_tensor_map(map);

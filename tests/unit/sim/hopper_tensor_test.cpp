@@ -65,7 +65,7 @@ bar.sync 0;
 )";
 
 struct Copy {
-  TensorMap map;
+  TensorMapParameters map;
   std::uint32_t offset = 0;  ///< of the tile
   std::array<std::int32_t, 5> origin{};
 };
@@ -111,7 +111,7 @@ std::uint32_t swizzle_place(std::uint32_t at, int mode) {
 /// Calls f(place in shared memory, byte of the tensor or -1) for each element of the box.
 template <typename F>
 std::uint32_t walk(const Copy& copy, F f) {
-  const TensorMap& map = copy.map;
+  const TensorMapParameters& map = copy.map;
   const std::uint32_t element = tensor_element_bytes(map.type);
   std::array<std::uint32_t, 5> count{1, 1, 1, 1, 1}, index{};
   std::uint32_t total = 1;
@@ -148,7 +148,7 @@ Copy make_copy(std::mt19937& random, int rank, int type, int swizzle) {
     return low + static_cast<std::uint32_t>(random()) % (high - low + 1);
   };
   Copy copy;
-  TensorMap& map = copy.map;
+  TensorMapParameters& map = copy.map;
   map.rank = rank;
   map.type = type;
   map.swizzle = swizzle;
@@ -264,7 +264,7 @@ TEST_CASE("tensor copies: one load for all blocks of a cluster") {
   runner.grid = runner.cluster = {2, 1, 1};
   std::vector<std::uint32_t> tensor(64 * 64);
   for (std::uint32_t i = 0; i < tensor.size(); ++i) tensor[i] = i;
-  TensorMap map;
+  TensorMapParameters map;
   map.rank = 2;
   map.type = 2;
   map.address = runner.upload(tensor);
@@ -309,7 +309,7 @@ barrier.cluster.wait;
 
 TEST_CASE("tensor copies: findings") {
   HopperRunner runner;
-  TensorMap map;
+  TensorMapParameters map;
   map.rank = 2;
   map.type = 7;
   map.address = runner.allocate(4096);
@@ -318,7 +318,7 @@ TEST_CASE("tensor copies: findings") {
   map.box = {16, 4};
   map.step = {1, 1};
   const std::uint64_t out = runner.allocate(64);
-  const auto finding = [&](const TensorMap& used, const std::string& copy, FaultKind kind,
+  const auto finding = [&](const TensorMapParameters& used, const std::string& copy, FaultKind kind,
                            const std::string& part, std::uint64_t offset = 0) {
     const FaultReport report = runner.run_with_map(
         used, set_up(2) + "@!%p1 bra END;\n" + copy + "\nEND:\n", {out, offset, 0, 0, 0}, kShared);
@@ -336,14 +336,14 @@ TEST_CASE("tensor copies: findings") {
           FaultKind::bounds, "has rank 2");
   finding(map, "add.u64 %d4, %d4, 8;\n" + load, FaultKind::alignment, "multiple of 64");
   finding(map, "mov.u64 %d4, %d1;\n" + load, FaultKind::bounds, "out of bounds");
-  TensorMap freed = map;
+  TensorMapParameters freed = map;
   freed.address = 16;
   finding(freed, load, FaultKind::bounds, "null pointer");
-  TensorMap large = map;
+  TensorMapParameters large = map;
   large.extent[1] = 64;
   large.box[1] = 64;
   finding(large, load, FaultKind::bounds, "out of bounds");
-  TensorMap interleaved = map;
+  TensorMapParameters interleaved = map;
   interleaved.interleave = 1;
   interleaved.rank = 3;
   interleaved.extent[2] = interleaved.box[2] = interleaved.step[2] = 1;

@@ -44,6 +44,7 @@ OpPair select_copy(const ptx::Instruction& instruction, const OperandWidths& wid
   form.multicast = modifiers.multicast;
   form.own = modifiers.space == Space::shared;
   form.rank = modifiers.vector;
+  form.im2col = modifiers.im2col;
   form.reduction = modifiers.atom;
   form.type = modifiers.type[0];
   const bool tensor =

@@ -1,0 +1,331 @@
+// im2col copies against lists of pixels made on the host.
+#include "hopper_runner.h"
+
+#include <random>
+
+using namespace kernwright;
+using namespace kernwright::sim;
+using namespace kernwright::sim::testing;
+
+namespace {
+
+constexpr std::uint32_t kTile = 16384;
+const std::string kShared = ".shared .align 1024 .b8 tile[16384];\n.shared .align 8 .b64 bar;\n";
+
+/// %r1 tile, %r2 barrier, %r4 the copy's place, %r5 its bytes, %d1 p0, %d4 the map, %r10 and up the
+/// coordinates, %h1 and up the offsets, %p1 thread 0.
+std::string set_up(int rank) {
+  std::string text = R"(
+mov.u32 %r1, tile;
+mov.u32 %r2, bar;
+setp.eq.u32 %p1, %r0, 0;
+@%p1 mbarrier.init.shared::cta.b64 [%r2], 1;
+ld.param.u64 %d1, [p0];
+ld.param.u32 %r3, [p1];
+add.u32 %r4, %r1, %r3;
+ld.param.u32 %r5, [p2];
+mov.b64 %d4, map;
+cvta.param.u64 %d4, %d4;
+)";
+  for (int i = 0; i < rank; ++i)
+    text += "ld.param.u32 %r" + std::to_string(10 + i) + ", [p" + std::to_string(3 + i) + "];\n";
+  for (int i = 0; i < rank - 2; ++i)
+    text += "ld.param.u16 %h" + std::to_string(1 + i) + ", [p" + std::to_string(8 + i) + "];\n";
+  return text + "bar.sync 0;\n";
+}
+
+std::string registers(const std::string& name, int first, int count) {
+  std::string text = "{";
+  for (int i = 0; i < count; ++i)
+    text += (i == 0 ? "" : ", ") + ("%" + name) + std::to_string(first + i);
+  return text + "}";
+}
+
+/// Between the tile and p0, word by word.
+std::string exchange(const std::string& move) {
+  return R"(
+mov.u32 %r6, %r0;
+NEXT:
+mad.lo.u32 %r7, %r6, 4, %r1;
+mad.wide.u32 %d5, %r6, 4, %d1;
+)" + move +
+         R"(
+add.u32 %r6, %r6, 32;
+setp.lt.u32 %p3, %r6, 4096;
+@%p3 bra NEXT;
+)";
+}
+const std::string kDump = exchange("ld.shared.u32 %r8, [%r7];\nst.global.u32 [%d5], %r8;");
+const std::string kFill = exchange("ld.global.u32 %r8, [%d5];\nst.shared.u32 [%r7], %r8;") +
+                          "fence.proxy.async;\nbar.sync 0;\n";
+
+std::string load(int rank, const std::string& mode = "im2col") {
+  return "cp.async.bulk.tensor." + std::to_string(rank) + "d.shared::cluster.global." + mode +
+         ".mbarrier::complete_tx::bytes [%r4], [%d4, " + registers("r", 10, rank) + "], [%r2]" +
+         (mode == "im2col" ? ", " + registers("h", 1, rank - 2) : "") + ";\n";
+}
+
+constexpr const char* kExpect = "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], %r5;\n";
+constexpr const char* kWait = R"(
+WAIT:
+mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2], 0;
+@!%p2 bra WAIT;
+)";
+
+using Coordinates = std::array<std::int64_t, 5>;
+
+/// A map, and a copy that begins at pixel `first` of the list of all pixels.
+struct Columns {
+  TensorMapParameters map;
+  std::vector<Coordinates> pixels;  ///< of the bounding box, in the order that copies take
+  std::size_t first = 0;
+  std::int64_t channel = 0;
+  std::uint32_t place = 0;  ///< of the tile
+  Coordinates offset{};
+
+  std::uint32_t bytes() const { return map.pixels * map.box[0] * tensor_element_bytes(map.type); }
+  /// Calls f(byte of the unswizzled tile, byte of the tensor or -1) for each element.
+  template <typename F>
+  void each(F f) const {
+    const std::uint32_t element = tensor_element_bytes(map.type);
+    for (std::size_t p = 0; p < map.pixels; ++p) {
+      const std::size_t which = first + p;
+      for (std::uint32_t c = 0; c < map.box[0]; ++c) {
+        std::int64_t byte = (channel + c) * element;
+        bool inside = channel + c >= 0 && channel + c < static_cast<std::int64_t>(map.extent[0]) &&
+                      which < pixels.size();
+        for (std::size_t d = 1; inside && d < static_cast<std::size_t>(map.rank); ++d) {
+          const std::int64_t at = pixels[which][d] + offset[d];
+          inside = at >= 0 && at < static_cast<std::int64_t>(map.extent[d]);
+          byte += at * static_cast<std::int64_t>(map.stride[d]);
+        }
+        f(static_cast<std::uint32_t>(p * map.box[0] + c) * element, inside ? byte : -1);
+      }
+    }
+  }
+  std::vector<std::uint64_t> arguments(std::uint64_t data) const {
+    std::vector<std::uint64_t> params{data, place, bytes()};
+    for (std::size_t d = 0; d < 5; ++d) {
+      const std::int64_t at = d == 0 ? channel : pixels[first][d];
+      params.push_back(static_cast<std::uint32_t>(at));
+    }
+    for (std::size_t d = 1; d < 4; ++d) params.push_back(static_cast<std::uint64_t>(offset[d]));
+    return params;
+  }
+};
+
+/// All starting points of a walk over W, then H, then D, then the images.
+std::vector<Coordinates> all_pixels(const TensorMapParameters& map) {
+  std::array<std::vector<std::int64_t>, 5> values;
+  for (std::size_t d = 1; d < 5; ++d) {
+    const bool is_image = d + 1 == static_cast<std::size_t>(map.rank);
+    if (d >= static_cast<std::size_t>(map.rank)) {
+      values[d] = {0};
+    } else {
+      const std::int64_t low = is_image ? 0 : map.lower[d - 1];
+      const std::int64_t high =
+          static_cast<std::int64_t>(map.extent[d]) - 1 + (is_image ? 0 : map.upper[d - 1]);
+      for (std::int64_t at = low; at <= high; at += map.step[d]) values[d].push_back(at);
+    }
+  }
+  std::vector<Coordinates> pixels;
+  for (const std::int64_t e : values[4])
+    for (const std::int64_t d : values[3])
+      for (const std::int64_t c : values[2])
+        for (const std::int64_t b : values[1]) pixels.push_back({0, b, c, d, e});
+  return pixels;
+}
+
+Columns make_columns(std::mt19937& random, int rank, int type, int swizzle, bool has_offsets) {
+  const auto pick = [&](int low, int high) {
+    return low + static_cast<int>(random() % static_cast<unsigned>(high - low + 1));
+  };
+  Columns columns;
+  TensorMapParameters& map = columns.map;
+  map.im2col = true;
+  map.rank = rank;
+  map.type = type;
+  map.swizzle = swizzle;
+  const std::uint32_t element = tensor_element_bytes(type);
+  const std::uint32_t row = swizzle == 0 ? 16u * static_cast<unsigned>(pick(1, 8)) : 16u << swizzle;
+  map.box[0] = row / element;
+  map.pixels = static_cast<std::uint32_t>(pick(1, static_cast<int>(kTile / 2 / row)));
+  map.extent[0] = static_cast<std::uint64_t>(pick(8, 128)) / element + 1;
+  map.step[0] = 1;
+  std::uint64_t stride = 16 * static_cast<std::uint64_t>(pick(8, 16));
+  for (std::size_t d = 1; d < static_cast<std::size_t>(rank); ++d) {
+    map.extent[d] = static_cast<std::uint64_t>(pick(3, 6));
+    map.stride[d] = stride;
+    stride *= map.extent[d];
+    map.step[d] = static_cast<std::uint32_t>(pick(1, 3));
+    if (d + 1 == static_cast<std::size_t>(rank)) {
+      map.step[d] = 1;
+      continue;
+    }
+    map.lower[d - 1] = pick(-3, 1);
+    map.upper[d - 1] = pick(-1, 3);
+    if (has_offsets) columns.offset[d] = pick(0, 4);
+  }
+  columns.pixels = all_pixels(map);
+  columns.first = random() % columns.pixels.size();
+  columns.channel = pick(0, 3) == 0 ? pick(-4, 20) : 0;
+  columns.place = 128u * static_cast<unsigned>(pick(0, 7));
+  return columns;
+}
+
+/// PTX's figures: within rows of 128 bytes, chunks of 16 are exchanged by the row's number.
+std::uint32_t swizzled(std::uint32_t at, int mode) {
+  const std::uint32_t row = at / 128, chunk = at / 16 % 8;
+  return row * 128 + (chunk ^ row % (1u << mode)) * 16 + at % 16;
+}
+
+std::vector<std::uint8_t> noise(std::mt19937& random, std::size_t count) {
+  std::vector<std::uint8_t> bytes(count);
+  for (auto& byte : bytes) byte = static_cast<std::uint8_t>(random());
+  return bytes;
+}
+
+}  // namespace
+
+TEST_CASE("im2col: loads of every rank, step, offset, swizzle and element size") {
+  std::mt19937 random(31);
+  for (int round = 0; round < 120; ++round) {
+    const int rank = 3 + round % 3, type = std::vector<int>{0, 1, 2, 4, 6, 9}[random() % 6];
+    Columns columns = make_columns(random, rank, type, round / 3 % 4, true);
+    columns.map.fills_nan = type == 9 && round % 2 == 0;
+    CAPTURE(round);
+    HopperRunner runner;
+    runner.seed = round % 4 == 0 ? static_cast<std::uint64_t>(round) + 1 : 0;
+    const auto tensor = noise(random, 1 << 20);
+    columns.map.address = runner.upload(tensor);
+    REQUIRE(check_tensor_map(columns.map) == "");
+    std::vector<std::uint8_t> expected(kTile, 0xcd);
+    const std::uint32_t element = tensor_element_bytes(type);
+    columns.each([&](std::uint32_t at, std::int64_t from) {
+      const std::uint32_t place = swizzled(columns.place + at, columns.map.swizzle);
+      for (std::uint32_t i = 0; i < element; ++i) {
+        const std::uint8_t outside = !columns.map.fills_nan ? 0 : i == 0 ? 0xff : 0x7f;
+        expected[place + i] = from < 0 ? outside : tensor[static_cast<std::size_t>(from) + i];
+      }
+    });
+    const std::uint64_t out = runner.upload(std::vector<std::uint8_t>(kTile));
+    require_fine(runner.run_with_map(
+        columns.map, set_up(rank) + "@!%p1 bra WAIT;\n" + kExpect + load(rank) + kWait + kDump,
+        columns.arguments(out), kShared));
+    CHECK(runner.download<std::uint8_t>(out, kTile) == expected);
+  }
+}
+
+TEST_CASE("im2col: stores and reductions, which have no offsets") {
+  std::mt19937 random(77);
+  for (int round = 0; round < 60; ++round) {
+    const int rank = 3 + round % 3;
+    const bool adds = round % 2 == 1;
+    const int type = adds ? 2 : std::vector<int>{0, 1, 2, 4}[random() % 4];
+    Columns columns = make_columns(random, rank, type, round / 3 % 4, false);
+    CAPTURE(round);
+    HopperRunner runner;
+    runner.seed = round % 4 == 0 ? 3 : 0;
+    auto tensor = noise(random, 1 << 20);
+    const auto tile = noise(random, kTile);
+    columns.map.address = runner.upload(tensor);
+    const std::uint64_t in = runner.upload(tile);
+    const std::uint32_t element = tensor_element_bytes(type);
+    columns.each([&](std::uint32_t at, std::int64_t to) {
+      if (to < 0) return;
+      const std::uint8_t* from = tile.data() + swizzled(columns.place + at, columns.map.swizzle);
+      if (!adds) {
+        std::memcpy(tensor.data() + to, from, element);
+        return;
+      }
+      std::uint32_t old = 0, value = 0;
+      std::memcpy(&old, tensor.data() + to, 4);
+      std::memcpy(&value, from, 4);
+      old += value;
+      std::memcpy(tensor.data() + to, &old, 4);
+    });
+    const std::string dimension = std::to_string(rank) + "d";
+    const std::string opcode =
+        adds ? "cp.reduce.async.bulk.tensor." + dimension + ".global.shared::cta.add.im2col_no_offs"
+             : "cp.async.bulk.tensor." + dimension + ".global.shared::cta.im2col_no_offs";
+    require_fine(runner.run_with_map(
+        columns.map,
+        set_up(rank) + kFill + "@!%p1 bra END;\n" + opcode + ".bulk_group [%d4, " +
+            registers("r", 10, rank) +
+            "], [%r4];\ncp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;\nEND:\n",
+        columns.arguments(in), kShared));
+    CHECK(runner.download<std::uint8_t>(columns.map.address, tensor.size()) == tensor);
+  }
+}
+
+TEST_CASE("im2col: one load for all blocks of a cluster") {
+  std::mt19937 random(5);
+  Columns columns = make_columns(random, 4, 2, 0, true);
+  HopperRunner runner;
+  runner.grid = runner.cluster = {2, 1, 1};
+  const auto tensor = noise(random, 1 << 20);
+  columns.map.address = runner.upload(tensor);
+  columns.place = 0;
+  std::vector<std::uint8_t> expected(2 * kTile, 0xcd);
+  columns.each([&](std::uint32_t at, std::int64_t from) {
+    for (std::uint32_t i = 0; i < 4; ++i) {
+      const std::uint8_t value = from < 0 ? 0 : tensor[static_cast<std::size_t>(from) + i];
+      expected[at + i] = expected[kTile + at + i] = value;
+    }
+  });
+  const std::uint64_t out = runner.upload(std::vector<std::uint8_t>(2 * kTile));
+  require_fine(runner.run_with_map(columns.map,
+                                   set_up(4) +
+                                       R"(
+mov.u32 %r20, %cluster_ctarank;
+mul.wide.u32 %d6, %r20, 16384;
+add.u64 %d1, %d1, %d6;
+@%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], %r5;
+barrier.cluster.arrive;
+barrier.cluster.wait;
+setp.eq.u32 %p4, %r20, 0;
+and.pred %p4, %p4, %p1;
+mov.u16 %h5, 3;
+@%p4 cp.async.bulk.prefetch.tensor.4d.L2.global.im2col [%d4, {%r10, %r11, %r12, %r13}], {%h1, %h2};
+@%p4 cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes)"
+                                       R"(.multicast::cluster
+ [%r4], [%d4, {%r10, %r11, %r12, %r13}], [%r2], {%h1, %h2}, %h5;
+)" + kWait + kDump + "barrier.cluster.arrive;\nbarrier.cluster.wait;\n",
+                                   columns.arguments(out), kShared));
+  CHECK(runner.download<std::uint8_t>(out, 2 * kTile) == expected);
+}
+
+TEST_CASE("im2col: findings, and what is no instruction") {
+  std::mt19937 random(8);
+  HopperRunner runner;
+  Columns columns = make_columns(random, 4, 2, 0, false);
+  columns.map.address = runner.allocate(1 << 20);
+  const std::uint64_t out = runner.allocate(kTile);
+  const auto report = [&](const TensorMapParameters& map, const std::string& copy,
+                          std::vector<std::uint64_t> arguments) {
+    return runner.run_with_map(map, set_up(4) + "@!%p1 bra END;\n" + copy + "END:\n", arguments,
+                               kShared);
+  };
+  CHECK(contains(report(columns.map, load(4, "tile"), columns.arguments(out)).message,
+                 "the tensor map is one for im2col, the instruction is not"));
+  TensorMapParameters tiled = columns.map;
+  tiled.im2col = false;
+  tiled.pixels = 0;
+  tiled.lower = tiled.upper = {};
+  tiled.box = {4, 1, 1, 1};
+  const FaultReport of_tiled = report(tiled, load(4), columns.arguments(out));
+  CHECK(of_tiled.kind == FaultKind::bounds);
+  CHECK(contains(of_tiled.message, "the instruction is one for im2col, the tensor map is not"));
+  columns.offset[2] = 256;
+  CHECK(contains(report(columns.map, load(4), columns.arguments(out)).message,
+                 "an im2col offset of 256 is not in 0 to 255"));
+  for (const char* wrong :
+       {"cp.async.bulk.tensor.2d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes "
+        "[%r4], [%d4, {%r10, %r11}], [%r2], {%h1};\n",
+        "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes "
+        "[%r4], [%d4, {%r10, %r11, %r12, %r13}], [%r2], {%h1};\n",
+        "cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes "
+        "[%r4], [%d4, {%r10, %r11, %r12}], [%r2], %h1;\n"}) {
+    CHECK_THROWS(report(columns.map, wrong, columns.arguments(out)));
+  }
+}
