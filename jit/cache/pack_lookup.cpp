@@ -11,7 +11,7 @@ namespace {
 std::optional<Target> ideal_target(const TargetWish& wish) {
   const std::string& arch = wish.device ? wish.device->arch : wish.arch;
   if (arch.empty() && !wish.device && wish.kind == CodeKind::cubin) return std::nullopt;
-  const bool is_default = arch.empty() && (!wish.device || wish.device->is_simulated);
+  const bool is_default = arch.empty() && !wish.device;
   const int number = !arch.empty() ? parse_arch(arch).number
                      : is_default  ? 80
                                    : wish.device->compute_capability;

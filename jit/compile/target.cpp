@@ -13,8 +13,8 @@ namespace {
 /// The first generation with features that only its own "a" target allows.
 constexpr int kFirstArchSpecific = 90;
 constexpr int kFirstFamilySpecific = 100;
-/// What the simulated device executes, and the default of PTX made without a device.
-constexpr int kSimulatedArch = 80;
+/// The default of PTX made without a device, which the simulated device runs whatever it is like.
+constexpr int kPtxArch = 80;
 
 std::string list(std::span<const int> known) {
   std::string result;
@@ -86,7 +86,7 @@ Target target_for_kind(CodeKind kind, const std::string& arch, std::span<const i
     throw InvalidArgument(format(
         "a cubin runs on one architecture only: set the option arch to one of {}", list(known)));
   }
-  const Arch parsed = arch.empty() ? Arch{true, kSimulatedArch, '\0'} : parse_arch(arch);
+  const Arch parsed = arch.empty() ? Arch{true, kPtxArch, '\0'} : parse_arch(arch);
   check_known(parsed, arch.empty() ? parsed.virtual_name() : arch, known, version);
   return make_target(kind, parsed);
 }
@@ -94,7 +94,11 @@ Target target_for_kind(CodeKind kind, const std::string& arch, std::span<const i
 Target target_for_device(const TargetRequest& request, std::span<const int> known,
                          const std::string& version) {
   if (request.is_simulated) {
-    return target_for_kind(CodeKind::ptx, request.arch, known, version);
+    const int number = request.compute_capability;
+    const bool specific = request.wants_arch_specific && number >= kFirstArchSpecific;
+    const Arch own{true, number, specific ? 'a' : '\0'};
+    return target_for_kind(CodeKind::ptx, request.arch.empty() ? own.virtual_name() : request.arch,
+                           known, version);
   }
   if (!request.arch.empty()) {
     const Arch arch = parse_arch(request.arch);

@@ -40,9 +40,10 @@ struct TargetRequest {
 };
 
 /// Target for a device: a cubin for a GPU that NVRTC knows, PTX of the highest architecture below
-/// it for one that NVRTC does not know yet, PTX for the simulated device. `known` are NVRTC's
-/// architectures, `version` its version for messages. Throws InvalidArgument listing `known` for an
-/// architecture that NVRTC does not know or a device older than all of them.
+/// it for one that NVRTC does not know yet, PTX of its own compute capability for the simulated
+/// device. `known` are NVRTC's architectures, `version` its version for messages. Throws
+/// InvalidArgument listing `known` for an architecture that NVRTC does not know or a device older
+/// than all of them.
 Target target_for_device(const TargetRequest& request, std::span<const int> known,
                          const std::string& version);
 

@@ -67,6 +67,15 @@ TEST_CASE("target: the simulated device gets PTX and a cubin for the counts") {
   CHECK(target.kind == CodeKind::ptx);
   CHECK(target.nvrtc_arch == "sm_80");
   CHECK(target.label == "compute_80");
+  const Target newer = target_for_device(
+      {.compute_capability = 90, .is_simulated = true, .arch = ""}, kKnown, "13.0");
+  CHECK(newer.label == "compute_90");
+  const Target specific = target_for_device(
+      {.compute_capability = 90, .is_simulated = true, .wants_arch_specific = true, .arch = ""},
+      kKnown, "13.0");
+  CHECK(specific.kind == CodeKind::ptx);
+  CHECK(specific.nvrtc_arch == "sm_90a");
+  CHECK(specific.label == "compute_90a");
   const Target asked = target_for_device({.is_simulated = true, .arch = "sm_90a"}, kKnown, "13.0");
   CHECK(asked.kind == CodeKind::ptx);
   CHECK(asked.label == "compute_90a");
