@@ -7,6 +7,7 @@
 #include "dtype.h"
 #include "foreign.h"
 #include "python_support.h"
+#include "tensor_map_object.h"
 
 #include <pybind11/numpy.h>
 #include <cstring>
@@ -176,6 +177,11 @@ void convert_other(const ArgumentPlan& plan, py::handle value, bool strided, std
   }
   if (found == Foreign::host_array) refuse_host(plan, "a " + type_name(value), frame);
   if (found == Foreign::no_array) {
+    if (tensor_map_of(value.ptr()) != nullptr) {
+      frame.refuse(plan, format("got a kw.TensorMap: it is passed by value; declare {} as const "
+                                "__grid_constant__ CUtensorMap",
+                                named(plan)));
+    }
     const bool number = PyLong_Check(value.ptr()) && !PyBool_Check(value.ptr());
     frame.refuse(plan, format("got {} ({}): {} wants an array{}", type_name(value),
                               short_repr(value), named(plan),

@@ -6,6 +6,7 @@
 #include "dtype.h"
 #include "python_support.h"
 #include "scalar_value.h"
+#include "tensor_map_object.h"
 
 #include <pybind11/numpy.h>
 #include <cmath>
@@ -107,9 +108,32 @@ bool copy_bytes(const ArgumentPlan& plan, PyObject* value, std::byte* slot, Laun
   return true;
 }
 
+/// Copies the descriptor of a kw.TensorMap. False: `value` is none.
+bool copy_tensor_map(const ArgumentPlan& plan, PyObject* value, std::byte* slot,
+                     LaunchFrame& frame) {
+  const TensorMapObject* const object = tensor_map_of(value);
+  if (object == nullptr) return false;
+  const TensorMap& map = object->map;
+  if (plan.parameter->size != map.bytes().size()) {
+    frame.refuse(plan, format("got a kw.TensorMap of {} bytes: {}", map.bytes().size(),
+                              wants(plan, format("{} bytes", plan.parameter->size))));
+  }
+  if (&map.device() != &frame.device()) {
+    frame.refuse(plan, format("got a kw.TensorMap of memory on {}, but the launch is on {}",
+                              map.device().identify(), frame.device().identify()));
+  }
+  std::memcpy(slot, map.bytes().data(), map.bytes().size());
+  return true;
+}
+
 void convert_aggregate(const ArgumentPlan& plan, PyObject* value, std::byte* slot,
                        LaunchFrame& frame) {
+  if (copy_tensor_map(plan, value, slot, frame)) return;
   if (array_of(value) == nullptr && copy_bytes(plan, value, slot, frame)) return;
+  if (plan.parameter->type.find("CUtensorMap") != std::string::npos) {
+    frame.refuse(plan, format("got {} ({}): {}", type_name(value), short_repr(value),
+                              wants(plan, "a kw.TensorMap of an array, or its 128 bytes")));
+  }
   frame.refuse(plan, format("got {} ({}): {}", type_name(value), short_repr(value),
                             wants(plan, format("{} bytes as a NumPy structured scalar, a ctypes "
                                                "structure or bytes",

@@ -11,6 +11,7 @@
 #include "kernel_object.h"
 #include "launch_site.h"
 #include "python_support.h"
+#include "tensor_map_object.h"
 
 #include <cstddef>
 #include <memory>
@@ -209,6 +210,7 @@ void bind_node(py::module_& m) {
 
 std::shared_ptr<const void> owner_of(const py::object& value) {
   if (const Array* array = array_of(value.ptr())) return array->owner();
+  if (const TensorMapObject* map = tensor_map_of(value.ptr())) return map->array.owner();
   if (value.is_none() || PyLong_Check(value.ptr()) || PyFloat_Check(value.ptr())) return nullptr;
   return keep_alive(value);  // an array of another library, or what costs nothing to keep
 }

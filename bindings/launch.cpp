@@ -11,6 +11,7 @@
 #include "graph_object.h"
 #include "launch_site.h"
 #include "python_support.h"
+#include "tensor_map_object.h"
 
 #include <structmember.h>
 #include <array>
@@ -181,7 +182,11 @@ void launch(KernelObject& kernel, LaunchConfig config, PyObject* const* argument
     // The arrays may be dropped at once: their memory waits for this launch on a stream not their
     // own.
     for (std::size_t i = 0; i < count; ++i) {
-      if (const Array* array = array_of(arguments[i])) array->use_on(config.stream);
+      if (const Array* array = array_of(arguments[i])) {
+        array->use_on(config.stream);
+      } else if (const TensorMapObject* map = tensor_map_of(arguments[i])) {
+        map->use_on(config.stream);
+      }
     }
   }
   if (any_capture()) [[unlikely]]

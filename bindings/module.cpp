@@ -45,6 +45,7 @@ PYBIND11_MODULE(_core, m) {
   python::bind_compile(m);
   python::bind_jit(m);
   python::bind_launch(m);
+  python::bind_tensor_map(m);
   python::bind_cache(m);
   python::bind_checks(m);
   python::bind_observe(m);

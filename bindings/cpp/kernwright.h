@@ -3,6 +3,7 @@
 
 #include "array/argument.h"
 #include "array/array.h"
+#include "array/tensor_layout.h"
 #include "base/errors.h"
 #include "base/log_sink.h"
 #include "core/arguments.h"
@@ -15,6 +16,7 @@
 #include "core/peers.h"
 #include "core/runtime.h"
 #include "core/stream.h"
+#include "core/tensor_map.h"
 #include "jit/program.h"
 #include "kernels_src/device_headers.h"
 #include "memory/buffer.h"

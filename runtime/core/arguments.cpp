@@ -32,7 +32,7 @@ std::string describe(const ArgumentView& view) {
     case ArgumentView::Kind::pointer:
       return view.scalar ? format("memory of {}", scalar_name(*view.scalar)) : "a pointer";
     case ArgumentView::Kind::bytes:
-      return format("a value of {} byte{}", view.size, plural(view.size));
+      return format("{} of {} byte{}", view.noun, view.size, plural(view.size));
   }
   return "a value";
 }
@@ -133,14 +133,18 @@ void store_number(const KernelSignature& signature, std::size_t index, const Arg
   }
 }
 
-void store_pointer(const KernelSignature& signature, std::size_t index, const Device& device,
-                   const ArgumentView& view, ArgumentSlot& slot) {
+void check_device(const KernelSignature& signature, std::size_t index, const Device& device,
+                  const ArgumentView& view) {
+  if (view.device == nullptr || view.device == &device) return;
+  refuse(signature, index,
+         format("got {} of another device ({}); the kernel runs on {}",
+                view.kind == ArgumentView::Kind::pointer ? "memory" : view.noun,
+                view.device->identify(), device.identify()));
+}
+
+void store_pointer(const KernelSignature& signature, std::size_t index, const ArgumentView& view,
+                   ArgumentSlot& slot) {
   const Parameter& parameter = signature.parameters[index];
-  if (view.device != nullptr && view.device != &device) {
-    refuse(signature, index,
-           format("got memory of another device ({}); the kernel runs on {}",
-                  view.device->identify(), device.identify()));
-  }
   const bool known = parameter.scalar && view.scalar;
   const bool any_byte = parameter.any_byte_pointee && view.scalar && scalar_size(*view.scalar) == 1;
   if (known && *parameter.scalar != *view.scalar && !any_byte) {
@@ -164,12 +168,13 @@ void* pack_one(const KernelSignature& signature, std::size_t index, const Device
                const ArgumentView& view, ArgumentSlot& slot) {
   const Parameter& parameter = signature.parameters[index];
   if (view.problem != nullptr) refuse(signature, index, view.problem);
+  check_device(signature, index, device, view);
   if (parameter.kind == ParameterKind::pointer) {
     if (view.kind != ArgumentView::Kind::pointer) {
       refuse(signature, index,
              format("got {}: pass an Array, a Pointer or nullptr", describe(view)));
     }
-    store_pointer(signature, index, device, view, slot);
+    store_pointer(signature, index, view, slot);
     return slot.data();
   }
   if (view.kind == ArgumentView::Kind::pointer) {

@@ -25,12 +25,13 @@ struct ArgumentView {
   enum class Kind : std::uint8_t { number, pointer, bytes };
   Kind kind = Kind::bytes;
   std::optional<ScalarType> scalar = std::nullopt;  ///< of the number, or of the pointee when known
+  const char* noun = "a value";                     ///< what bytes are, for messages
   const void* data = nullptr;                       ///< the bytes of the number or the aggregate
   std::size_t size = 0;                             ///< of `data`
   CUdeviceptr address = 0;                          ///< of a pointer
-  const Device* device = nullptr;                   ///< where a pointer's memory is, when known
-  bool read_only = false;         ///< the memory must not be handed to a pointer to non-const
-  const char* problem = nullptr;  ///< why the value cannot be an argument at all, or null
+  const Device* device = nullptr;  ///< where the memory is of a pointer or a map, when known
+  bool read_only = false;          ///< the memory must not be handed to a pointer to non-const
+  const char* problem = nullptr;   ///< why the value cannot be an argument at all, or null
 };
 
 /// The scalar type of a C++ arithmetic type.

@@ -4,6 +4,7 @@
 #include "core/graph.h"
 #include "core/module.h"
 #include "core/stream.h"
+#include "core/tensor_map.h"
 #include "fault/fault_fixture.h"
 #include "sim/device.h"
 #include "unit/core/saxpy.h"
@@ -48,6 +49,19 @@ void use_streams(Device& device) {
   second.synchronize(std::chrono::seconds(20));
   require(first.done() && second.done(), "both streams are done");
   Stream::legacy(device).synchronize();
+}
+
+void use_tensor_maps(Device& device) {
+  TensorLayout tensor{.address = 0x10000, .shape = {10, 8, 32}};
+  const std::uint32_t box[] = {1, 8, 32};
+  TensorMap map = TensorMap::tiled(device, tensor, box);
+  const TensorMap columns = TensorMap::im2col(
+      device, tensor,
+      {.lower_corner = {0}, .upper_corner = {0}, .channels_per_pixel = 32, .pixels_per_column = 8});
+  require(!(map == columns), "two kinds of map");
+  map.replace_address(0x20000);
+  tensor.address = 0x20000;
+  require(map == TensorMap::tiled(device, tensor, box), "a map of another address");
 }
 
 void use_events(Device& device) {
@@ -210,6 +224,7 @@ std::vector<Scenario> core_scenarios() {
       {"simulated devices", Seen::as_simulated, use_devices},
       on_device("streams", Seen::as_gpu, use_streams),
       on_device("events", Seen::as_gpu, use_events),
+      on_device("tensor maps", Seen::as_gpu, use_tensor_maps),
       on_device("modules", Seen::as_gpu, use_modules),
       on_device("modules of simulated devices", Seen::as_simulated, use_modules),
       on_device("kernels", Seen::as_gpu, use_kernels),

@@ -24,7 +24,7 @@ def run(command, cwd, **variables):
 
 def test_both_languages_show_the_same_things():
     assert [p.stem for p in PYTHON] == [p.stem for p in SOURCES]
-    assert len(PYTHON) == 7
+    assert len(PYTHON) == 8
 
 
 @pytest.mark.parametrize("path", PYTHON, ids=lambda p: p.stem)

@@ -24,6 +24,7 @@ from kernwright._core import ObjectCode as ObjectCode
 from kernwright._core import Out as Out
 from kernwright._core import Pointer as Pointer
 from kernwright._core import Stream as Stream
+from kernwright._core import TensorMap as TensorMap
 from kernwright._core import Transfer as Transfer
 from kernwright._core import TransferEngine as TransferEngine
 from kernwright._core import __version__ as __version__

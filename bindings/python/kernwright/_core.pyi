@@ -31,6 +31,7 @@ from kernwright._core_memory import _pinned_resource as _pinned_resource
 from kernwright._core_memory import _torch_allocator_functions as _torch_allocator_functions
 from kernwright._core_memory import _tracking_reports as _tracking_reports
 from kernwright._core_memory import alloc as alloc
+from kernwright._core_tensor_map import TensorMap as TensorMap
 from kernwright._device import DeviceAttributes, MemoryInfo
 from kernwright._kernels import KernelAttributes, Parameter
 from kernwright._options import ProgramOptions

@@ -1,0 +1,111 @@
+"""The type of tensor maps in the extension module; `_core` has it."""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal, SupportsIndex, final
+
+from kernwright._core import Device
+from kernwright._core_array import Array
+
+_Ints = SupportsIndex | Sequence[SupportsIndex]
+_Interleave = Literal["none", "16B", "32B"]
+_Swizzle = Literal["none", "32B", "64B", "128B"]
+_L2Promotion = Literal["none", "64B", "128B", "256B"]
+_OobFill = Literal["none", "nan_request_zero_fma"]
+
+@final
+class TensorMap:
+    """The descriptor of tensor copies (TMA) for an array, on devices of compute capability 9.0.
+
+    Passed by value to a parameter `const __grid_constant__ CUtensorMap map`. `box_dim` and all
+    that counts axes are in the order of the array's axes; coordinates in the kernel are in the
+    opposite one. Keeps its array alive. `bytes(map)` are the 128 bytes.
+
+    A rule of the driver that is broken raises InvalidArgument, which names it with the values.
+    """
+
+    def __init__(
+        self,
+        array: Any,
+        box_dim: _Ints,
+        *,
+        element_strides: _Ints | None = None,
+        data_type: Any = None,
+        interleave: _Interleave = "none",
+        swizzle: _Swizzle = "none",
+        l2_promotion: _L2Promotion = "none",
+        oob_fill: _OobFill = "none",
+        shape: _Ints | None = None,
+        strides: _Ints | None = None,
+    ) -> None:
+        """Of boxes of `box_dim` elements of `array`: one of any library on the device, or a
+        kw.Pointer with `shape` and, unless it has no gaps, `strides` in bytes.
+
+        `data_type` is taken from the array; "tfloat32", "tfloat32_ftz" and "float32_ftz" round
+        elements of float32 as they are loaded.
+        """
+    @staticmethod
+    def im2col(
+        array: Any,
+        pixel_box_lower_corner: _Ints,
+        pixel_box_upper_corner: _Ints,
+        channels_per_pixel: SupportsIndex,
+        pixels_per_column: SupportsIndex,
+        *,
+        element_strides: _Ints | None = None,
+        data_type: Any = None,
+        interleave: _Interleave = "none",
+        swizzle: _Swizzle = "none",
+        l2_promotion: _L2Promotion = "none",
+        oob_fill: _OobFill = "none",
+        shape: _Ints | None = None,
+        strides: _Ints | None = None,
+    ) -> TensorMap:
+        """Of im2col columns: `pixels_per_column` pixels of `channels_per_pixel` elements of an
+        array with axes N, W, C or N, H, W, C or N, D, H, W, C.
+
+        The corners bound the pixels that a copy walks over: the first is `lower` from the
+        tensor's first pixel, the last `upper` from its last one.
+        """
+    def replace_address(self, array: Any) -> None:
+        """The same map for another array of that shape and strides, or for a kw.Pointer."""
+    @property
+    def array(self) -> Array | None:
+        """What the map describes and keeps alive; None for a kw.Pointer."""
+    @property
+    def device(self) -> Device: ...
+    @property
+    def address(self) -> int: ...
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def strides(self) -> tuple[int, ...]: ...
+    @property
+    def box_dim(self) -> tuple[int, ...] | None:
+        """None for im2col."""
+    @property
+    def element_strides(self) -> tuple[int, ...]: ...
+    @property
+    def box_bytes(self) -> int:
+        """Bytes that a load brings into shared memory: what its mbarrier is to expect."""
+    @property
+    def data_type(self) -> str: ...
+    @property
+    def interleave(self) -> str: ...
+    @property
+    def swizzle(self) -> str: ...
+    @property
+    def l2_promotion(self) -> str: ...
+    @property
+    def oob_fill(self) -> str: ...
+    @property
+    def pixel_box_lower_corner(self) -> tuple[int, ...] | None:
+        """None unless the map is for im2col, as the next three."""
+    @property
+    def pixel_box_upper_corner(self) -> tuple[int, ...] | None: ...
+    @property
+    def channels_per_pixel(self) -> int | None: ...
+    @property
+    def pixels_per_column(self) -> int | None: ...
+    def __bytes__(self) -> bytes: ...
+    def __eq__(self, other: object) -> bool: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment]

@@ -1,0 +1,26 @@
+// What Python calls a TensorMap: the map and the array that it describes.
+#pragma once
+
+#include "array/array.h"
+#include "core/tensor_map.h"
+
+#include <pybind11/pybind11.h>
+
+namespace kernwright::python {
+
+namespace py = pybind11;
+
+struct TensorMapObject {
+  TensorMap map;
+  Array array;  ///< default-constructed when the map was made of a kw.Pointer
+
+  /// Says that work queued on `stream` until now uses the array's memory.
+  void use_on(const Stream& stream) const {
+    if (array.owner() != nullptr) array.use_on(stream);
+  }
+};
+
+/// The TensorMapObject inside a Python object, or null when it is none.
+TensorMapObject* tensor_map_of(PyObject* object) noexcept;
+
+}  // namespace kernwright::python
