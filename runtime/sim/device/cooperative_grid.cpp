@@ -1,10 +1,10 @@
 // Runs the blocks of a cooperative launch side by side.
 #include "sim/check/checked_launch.h"
+#include "sim/device/cluster_runner.h"
 #include "sim/device/grid.h"
 #include "sim/device/print.h"
 #include "sim/device/thread_pool.h"
 #include "sim/exec/access_log.h"
-#include "sim/exec/block_runner.h"
 
 #include <algorithm>
 #include <atomic>
@@ -39,14 +39,14 @@ class Workspace {
   std::uint64_t address_ = 0;
 };
 
-/// Each worker takes a new block whenever all that it has had a turn, so that the grid is complete
-/// even where fewer threads run than were asked for.
+/// Each worker takes a new cluster whenever all that it has had a turn, so that the grid is
+/// complete even where fewer threads run than were asked for. Without clusters each block is one.
 class CooperativeGrid {
  public:
   CooperativeGrid(const LaunchContext& launch, int width)
       : launch_(launch),
-        blocks_(std::uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2]),
-        width_(static_cast<int>(std::min<std::uint64_t>(blocks_, static_cast<unsigned>(width)))),
+        clusters_(cluster_count(launch)),
+        width_(static_cast<int>(std::min<std::uint64_t>(clusters_, static_cast<unsigned>(width)))),
         prints_(static_cast<std::size_t>(width_)),
         logs_(launch.accesses == nullptr ? 0 : static_cast<std::size_t>(width_)) {}
 
@@ -61,10 +61,7 @@ class CooperativeGrid {
   }
 
  private:
-  struct Resident {
-    std::uint64_t index = 0;
-    std::unique_ptr<BlockRunner> runner;
-  };
+  using Residents = std::vector<std::unique_ptr<ClusterRunner>>;
 
   void serve(int worker) noexcept try {
     const auto slot = static_cast<std::size_t>(worker);
@@ -72,18 +69,17 @@ class CooperativeGrid {
     launch.print = PrintBuffer::append;
     launch.print_sink = &prints_[slot];
     if (!logs_.empty()) launch.accesses = &logs_[slot];
-    std::vector<Resident> residents;
+    Residents residents;
     while (!stopped_) {
-      take_block(launch, worker, residents);
+      take_cluster(launch, slot, residents);
       if (residents.empty()) return;
-      for (Resident& resident : residents) {
-        prints_[slot].begin_block(resident.index);
-        const Progress progress = resident.runner->advance();
-        if (progress == Progress::faulted) report(resident.runner->fault());
-        if (progress == Progress::done) resident.runner = nullptr;
+      for (auto& runner : residents) {
+        const Progress progress = runner->advance();
+        if (progress == Progress::faulted) report(runner->fault());
+        if (progress == Progress::done) runner = nullptr;
         if (stopped_) return;
       }
-      std::erase_if(residents, [](const Resident& one) { return one.runner == nullptr; });
+      std::erase(residents, nullptr);
     }
   } catch (...) {
     const std::lock_guard lock(mutex_);
@@ -91,15 +87,12 @@ class CooperativeGrid {
     stopped_ = true;
   }
 
-  void take_block(const LaunchContext& launch, int worker, std::vector<Resident>& residents) {
-    const std::uint64_t block = next_.fetch_add(1, std::memory_order_relaxed);
-    if (block >= blocks_) return;
+  void take_cluster(const LaunchContext& launch, std::size_t slot, Residents& residents) {
+    const std::uint64_t next = next_.fetch_add(1, std::memory_order_relaxed);
+    if (next >= clusters_) return;
     residents.push_back(
-        {block, std::make_unique<BlockRunner>(launch, static_cast<std::uint32_t>(worker))});
-    const std::uint64_t x = launch.grid[0], y = launch.grid[1];
-    residents.back().runner->start({static_cast<std::uint32_t>(block % x),
-                                    static_cast<std::uint32_t>(block / x % y),
-                                    static_cast<std::uint32_t>(block / x / y)});
+        std::make_unique<ClusterRunner>(launch, prints_[slot], static_cast<std::uint32_t>(slot)));
+    residents.back()->start(next);
   }
 
   void report(const FaultReport& fault) {
@@ -109,7 +102,7 @@ class CooperativeGrid {
   }
 
   const LaunchContext& launch_;
-  const std::uint64_t blocks_;
+  const std::uint64_t clusters_;
   const int width_;
   std::atomic<std::uint64_t> next_{0};
   std::atomic<bool> stopped_{false};

@@ -26,14 +26,16 @@ GridResult run_grid(const LaunchContext& launch, int width);
 /// are in flight together on one host thread. Findings are those of the first cluster that has one.
 GridResult run_cluster_grid(const LaunchContext& launch, int width);
 
-/// The same for a grid whose blocks wait for each other: all are in flight together and take turns,
-/// so that each makes progress. Makes the workspace that grid-wide barriers use. Of several
-/// findings the first one in time is reported. Throws std::bad_alloc when it does not fit.
+/// The same for a grid whose blocks, in clusters or not, wait for each other: all are in flight
+/// together and take turns, so that each makes progress. Makes the workspace that grid-wide
+/// barriers use. Of several findings the first one in time is reported. Throws std::bad_alloc when
+/// it does not fit.
 GridResult run_cooperative_grid(const LaunchContext& launch, int width);
 
-/// The same on the calling thread, blocks and their warps in an order that `seed` alone chooses; a
-/// few blocks are in flight together, or all (`whole`). `launch.checks` has the same seed and is
-/// what makes warps take turns. Cooperative grids need a workspace (grid_workspace).
+/// The same on the calling thread, clusters, blocks and their warps in an order that `seed` alone
+/// chooses; a few clusters or blocks are in flight together, or all (`whole`). `launch.checks` has
+/// the same seed and is what makes warps take turns. Cooperative grids need a workspace
+/// (grid_workspace).
 GridResult run_scheduled_grid(const LaunchContext& launch, std::uint64_t seed, bool whole);
 
 }  // namespace kernwright::sim

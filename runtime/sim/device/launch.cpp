@@ -9,6 +9,7 @@
 #include "sim/device/print.h"
 #include "sim/device/thread_pool.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace kernwright::sim {
@@ -78,8 +79,6 @@ std::array<std::uint32_t, 3> cluster_of(const Function& function, const Function
   for (std::size_t axis = 0; axis < 3; ++axis) {
     require(launch.grid[axis] % cluster[axis] == 0, CUDA_ERROR_INVALID_VALUE);
   }
-  // The blocks of a cooperative grid and those of a cluster take turns in different ways.
-  require(!launch.cooperative || blocks == 1, CUDA_ERROR_NOT_SUPPORTED);
   return cluster;
 }
 
@@ -114,15 +113,18 @@ std::vector<std::byte> pack_parameters(const FunctionInfo& info, const LaunchReq
   return block;
 }
 
-/// A cooperative grid must be resident as a whole.
-void check_resident(const Function& function, const LaunchRequest& launch) {
+/// A cooperative grid must be resident as a whole, cluster by cluster.
+void check_resident(const Function& function, const LaunchRequest& launch,
+                    const std::array<std::uint32_t, 3>& cluster) {
   const int threads = static_cast<int>(launch.block[0] * launch.block[1] * launch.block[2]);
   const auto fitting =
       static_cast<std::uint64_t>(resident_blocks(function, threads, launch.shared_bytes)) *
       static_cast<std::uint64_t>(
           device_profile().required(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
   const std::uint64_t blocks = std::uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2];
-  require(blocks <= fitting, CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+  const std::uint64_t together =
+      std::max<std::uint64_t>(std::uint64_t{cluster[0]} * cluster[1] * cluster[2], 1);
+  require(blocks <= fitting / together * together, CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
 }
 
 /// `unclaimed` takes findings of checks that no scope collects.
@@ -169,8 +171,8 @@ GridResult execute(const KernelWork& work, const Module& module, AccessLog* log,
     request.observed = &*watched;
   }
   GridResult result = work.cooperative ? run_cooperative_grid(request, width)
-                      : clustered      ? run_cluster_grid(request, width)
                       : seed != 0      ? run_scheduled_grid(request, seed, false)
+                      : clustered      ? run_cluster_grid(request, width)
                                        : run_grid(request, width);
   if (watched)
     observation.end(wish, *watched, request.function, result.fault ? &*result.fault : nullptr);
@@ -217,11 +219,11 @@ KernelWork prepare(const LaunchRequest& launch, const Context& context) {
           CUDA_ERROR_INVALID_HANDLE);
   const FunctionInfo& info = work.module->code->program().functions[work.function->index];
   check_shape(*work.function, info, launch);
-  if (launch.cooperative) check_resident(*work.function, launch);
   work.parameters = pack_parameters(info, launch);
   work.grid = launch.grid;
   work.block = launch.block;
   work.cluster = cluster_of(*work.function, info, launch);
+  if (launch.cooperative) check_resident(*work.function, launch, work.cluster);
   work.shared_bytes = launch.shared_bytes;
   work.cooperative = launch.cooperative;
   return work;

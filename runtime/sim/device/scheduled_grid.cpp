@@ -1,7 +1,7 @@
 // Runs the blocks of a launch in an order that a seed chooses.
+#include "sim/device/cluster_runner.h"
 #include "sim/device/grid.h"
 #include "sim/device/print.h"
-#include "sim/exec/block_runner.h"
 
 #include <algorithm>
 #include <memory>
@@ -12,7 +12,7 @@
 namespace kernwright::sim {
 namespace {
 
-/// Blocks in flight at a time of a launch that is not cooperative.
+/// Clusters (blocks, where there are none) in flight at a time of a launch that is not cooperative.
 constexpr std::size_t kResidents = 4;
 
 /// One thread, so that the same seed gives the same order whatever the machine does.
@@ -21,7 +21,7 @@ class ScheduledGrid {
   ScheduledGrid(const LaunchContext& launch, std::uint64_t seed, bool whole)
       : launch_(launch),
         random_(seed),
-        order_(std::size_t{launch.grid[0]} * launch.grid[1] * launch.grid[2]),
+        order_(cluster_count(launch)),
         most_(whole ? order_.size() : kResidents),
         prints_(1) {
     std::iota(order_.begin(), order_.end(), 0u);
@@ -34,15 +34,14 @@ class ScheduledGrid {
     GridResult result;
     while (fill()) {
       const std::size_t which = pick(residents_.size());
-      Resident& resident = residents_[which];
-      prints_[0].begin_block(resident.index);
-      const Progress progress = resident.runner->advance();
+      auto& runner = residents_[which];
+      const Progress progress = runner->advance();
       if (progress == Progress::running) continue;
       if (progress == Progress::faulted) {
-        result.fault = resident.runner->fault();
+        result.fault = runner->fault();
         break;
       }
-      idle_.push_back(std::move(resident.runner));
+      idle_.push_back(std::move(runner));
       residents_.erase(residents_.begin() + static_cast<std::ptrdiff_t>(which));
     }
     residents_.clear();
@@ -52,29 +51,20 @@ class ScheduledGrid {
   }
 
  private:
-  struct Resident {
-    std::uint64_t index = 0;
-    std::unique_ptr<BlockRunner> runner;
-  };
-
   std::size_t pick(std::size_t count) { return static_cast<std::size_t>(random_() % count); }
 
-  /// False when all blocks have ended.
+  /// False when all have ended.
   bool fill() {
     while (residents_.size() < most_ && next_ < order_.size()) {
-      const std::uint64_t block = order_[next_++];
-      std::unique_ptr<BlockRunner> runner;
+      std::unique_ptr<ClusterRunner> runner;
       if (idle_.empty()) {
-        runner = std::make_unique<BlockRunner>(launch_);
+        runner = std::make_unique<ClusterRunner>(launch_, prints_[0]);
       } else {
         runner = std::move(idle_.back());
         idle_.pop_back();
       }
-      const std::uint64_t x = launch_.grid[0], y = launch_.grid[1];
-      runner->start({static_cast<std::uint32_t>(block % x),
-                     static_cast<std::uint32_t>(block / x % y),
-                     static_cast<std::uint32_t>(block / x / y)});
-      residents_.push_back({block, std::move(runner)});
+      runner->start(order_[next_++]);
+      residents_.push_back(std::move(runner));
     }
     return !residents_.empty();
   }
@@ -84,8 +74,8 @@ class ScheduledGrid {
   std::vector<std::uint32_t> order_;
   const std::size_t most_;
   std::vector<PrintBuffer> prints_;
-  std::vector<Resident> residents_;
-  std::vector<std::unique_ptr<BlockRunner>> idle_;
+  std::vector<std::unique_ptr<ClusterRunner>> residents_;
+  std::vector<std::unique_ptr<ClusterRunner>> idle_;
   std::size_t next_ = 0;
 };
 

@@ -320,3 +320,117 @@ st.global.u32 [%d1], %r6;
   CHECK(got[0] == 1100);
   for (std::size_t i = 1; i < 32; ++i) CHECK(got[i] == 0);
 }
+
+namespace {
+
+/// Each block leaves 1000 * block + thread in its shared memory; its neighbour in the cluster
+/// writes that to x. Behind a barrier of the grid, as cooperative groups compile it, y gets x
+/// reversed.
+const std::string kGridOfClusters = kWhoAmI + R"(
+mov.u32 %r1, tile;
+mad.lo.u32 %r2, %r0, 4, %r1;
+mad.lo.u32 %r3, %r12, 1000, %r0;
+st.shared.u32 [%r2], %r3;
+)" + kClusterSync + R"(
+add.u32 %r4, %r10, 1;
+rem.u32 %r4, %r4, %r11;
+mapa.shared::cluster.u32 %r5, %r2, %r4;
+ld.shared::cluster.u32 %r6, [%r5];
+st.global.u32 [%d1], %r6;
+)" + kClusterSync + R"(
+mov.u32 %r14, %envreg2;
+cvt.u64.u32 %d2, %r14;
+mov.u32 %r15, %envreg1;
+cvt.u64.u32 %d3, %r15;
+bfi.b64 %d2, %d3, %d2, 32, 32;
+mov.u32 %r16, %nctaid.x;
+mov.u32 %r17, %nctaid.y;
+mul.lo.u32 %r16, %r16, %r17;
+barrier.sync 0;
+setp.ne.u32 %p1, %r0, 0;
+@%p1 bra ARRIVED;
+add.s64 %d4, %d2, 4;
+mov.u32 %r18, %ctaid.x;
+mov.u32 %r19, %ctaid.y;
+or.b32 %r18, %r18, %r19;
+setp.eq.u32 %p2, %r18, 0;
+sub.u32 %r20, 0x80000001, %r16;
+selp.b32 %r20, %r20, 1, %p2;
+atom.add.release.gpu.u32 %r21, [%d4], %r20;
+SPIN:
+ld.acquire.gpu.u32 %r22, [%d4];
+xor.b32 %r22, %r22, %r21;
+setp.gt.s32 %p3, %r22, -1;
+@%p3 bra SPIN;
+ARRIVED:
+barrier.sync 0;
+ld.param.u64 %d5, [p0];
+ld.param.u64 %d6, [p1];
+mov.u32 %r23, %nctaid.x;
+mad.lo.u32 %r23, %r23, 32, -1;
+sub.u32 %r23, %r23, %r13;
+mad.wide.u32 %d5, %r23, 4, %d5;
+ld.volatile.global.u32 %r24, [%d5];
+mad.wide.u32 %d6, %r13, 4, %d6;
+st.global.u32 [%d6], %r24;
+)";
+
+}  // namespace
+
+TEST_CASE("clusters: in a cooperative grid, on any number of threads and in any order") {
+  constexpr std::uint32_t kBlocks = 24, kCount = kBlocks * 32;
+  for (const std::uint32_t of : {1u, 2u, 4u, 8u}) {
+    for (const int width : {1, 2, 5}) {
+      HopperRunner runner;
+      runner.grid = {kBlocks, 1, 1};
+      runner.cluster = {of, 1, 1};
+      runner.width = width;
+      runner.cooperative = true;
+      runner.seed = static_cast<std::uint64_t>(width) % 2;
+      const std::uint64_t used = runner.memory.used();
+      const std::uint64_t x = runner.upload(std::vector<std::uint32_t>(kCount));
+      const std::uint64_t y = runner.upload(std::vector<std::uint32_t>(kCount));
+      CAPTURE(of);
+      CAPTURE(width);
+      require_fine(runner.run(kGridOfClusters, {x, y}, kShared));
+      const auto got = runner.download<std::uint32_t>(y, kCount);
+      for (std::uint32_t i = 0; i < kCount; ++i) {
+        const std::uint32_t from = kCount - 1 - i, block = from / 32;
+        const std::uint32_t neighbour = block / of * of + (block % of + 1) % of;
+        CHECK(got[i] == 1000 * neighbour + from % 32);
+      }
+      CHECK(runner.memory.used() > used);
+      runner.memory.free(x);
+      runner.memory.free(y);
+      CHECK(runner.memory.used() == used);  // the workspace is gone
+    }
+  }
+}
+
+TEST_CASE("clusters: a block of a cooperative grid that never arrives is found") {
+  HopperRunner runner;
+  runner.grid = {4, 1, 1};
+  runner.cluster = {2, 1, 1};
+  runner.width = 2;
+  runner.cooperative = true;
+  const std::uint64_t x = runner.upload(std::vector<std::uint32_t>(128));
+  // The second block of each cluster skips the cluster's barrier and waits at one of its own.
+  const FaultReport report = runner.run(kWhoAmI + R"(
+setp.eq.u32 %p1, %r10, 1;
+@%p1 bra OWN;
+barrier.cluster.arrive;
+barrier.cluster.wait;
+bra END;
+OWN:
+setp.eq.u32 %p2, %r0, 0;
+@%p2 mbarrier.init.shared::cta.b64 [bar], 1;
+bar.sync 0;
+WAIT:
+mbarrier.try_wait.parity.shared::cta.b64 %p3, [bar], 0;
+@!%p3 bra WAIT;
+END:
+)",
+                                        {x}, kShared);
+  INFO(report.to_string());
+  CHECK(report.kind == FaultKind::sync);
+}

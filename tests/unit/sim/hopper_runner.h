@@ -28,6 +28,7 @@ class HopperRunner {
   std::uint32_t dynamic_shared = 0;
   std::uint64_t seed = 0;  ///< of deferred copies
   int width = 1;           ///< host threads
+  bool cooperative = false;
   CheckSet checks;
   std::vector<Finding> findings;  ///< of the checks, in the last launch
 
@@ -112,8 +113,9 @@ class HopperRunner {
       request.checks = &*checked;
     }
     const bool clustered = std::uint64_t{cluster[0]} * cluster[1] * cluster[2] > 1;
-    const GridResult result =
-        clustered ? run_cluster_grid(request, width) : run_grid(request, width);
+    const GridResult result = cooperative ? run_cooperative_grid(request, width)
+                              : clustered ? run_cluster_grid(request, width)
+                                          : run_grid(request, width);
     if (checked) findings = checked->take();
     return result.fault.value_or(FaultReport{});
   }

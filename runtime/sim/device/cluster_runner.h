@@ -1,0 +1,47 @@
+// Runs the blocks of one cluster side by side on one host thread.
+#pragma once
+
+#include "sim/device/print.h"
+#include "sim/exec/block_runner.h"
+#include "sim/exec/cluster.h"
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace kernwright::sim {
+
+/// Clusters of a launch; without any, each block is one.
+std::uint64_t cluster_count(const LaunchContext& launch) noexcept;
+
+/// Keeps its blocks' runners from cluster to cluster. Not thread-safe.
+class ClusterRunner {
+ public:
+  /// `sm` is what %smid reads in the blocks. `launch` and `print` outlive the runner.
+  ClusterRunner(const LaunchContext& launch, PrintBuffer& print, std::uint32_t sm = 0);
+
+  /// The cluster of that index, counted as blocks are.
+  void start(std::uint64_t cluster);
+  /// Gives every block one turn. `running` until all are done or one has a finding.
+  Progress advance();
+  /// Both, to the end. False after a finding.
+  bool run(std::uint64_t cluster);
+  /// After `faulted`.
+  const FaultReport& fault() const noexcept;
+
+ private:
+  struct Member {
+    std::unique_ptr<BlockRunner> runner;
+    std::uint64_t block = 0;  ///< linear index in the grid
+    Progress progress = Progress::running;
+  };
+  Progress relieve();
+
+  std::array<std::uint32_t, 3> shape_, grid_;
+  PrintBuffer& print_;
+  Cluster cluster_;
+  std::vector<Member> members_;  ///< by rank
+};
+
+}  // namespace kernwright::sim
