@@ -1,6 +1,7 @@
 // Cooperative launches: grid-wide barriers as cooperative groups compile them, on any number of
 // threads, and what does not fit.
 #include "sim/device/grid.h"
+#include "sim/device/profile.h"
 #include "sim/device/thread_pool.h"
 #include "sim/ir/program.h"
 #include "sim/ptx/parser.h"
@@ -176,6 +177,36 @@ TEST_CASE("sim launch: a cooperative grid must be resident as a whole") {
   CHECK(api.cuMemFree(x) == CUDA_SUCCESS);
 }
 
+TEST_CASE("sim launch: a cooperative grid of clusters must be resident cluster by cluster") {
+  if (!device_profile().is_90) return;
+  StreamDevice device;
+  const DriverApi& api = device.api;
+  const CUdeviceptr x = device.words(1);
+  CUlaunchAttribute attributes[2]{};
+  attributes[0].id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+  attributes[0].value.cooperative = 1;
+  attributes[1].id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+  attributes[1].value.clusterDim = {5, 1, 1};
+  CUdeviceptr address = x;
+  void* parameters[] = {&address};
+  int per_processor = 0;
+  REQUIRE(api.cuOccupancyMaxActiveBlocksPerMultiprocessor(&per_processor, device.count_kernel, 256,
+                                                          0) == CUDA_SUCCESS);
+  const auto blocks = static_cast<unsigned>(per_processor) * 132;
+  CUlaunchConfig config{blocks / 5 * 5, 1, 1, 256, 1, 1, 0, nullptr, attributes, 2};
+  CHECK(api.cuLaunchKernelEx(&config, device.count_kernel, parameters, nullptr) == CUDA_SUCCESS);
+  CHECK(device.word(x) == blocks / 5 * 5 * 256);
+  config.gridDimX += 5;
+  CHECK(api.cuLaunchKernelEx(&config, device.count_kernel, parameters, nullptr) ==
+        CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+  attributes[1].value.clusterDim = {16, 1, 1};
+  config.gridDimX = 16;
+  CHECK(api.cuLaunchKernelEx(&config, device.count_kernel, parameters, nullptr) ==
+        CUDA_ERROR_INVALID_CLUSTER_SIZE);
+  CHECK(api.cuCtxSynchronize() == CUDA_SUCCESS);
+  CHECK(api.cuMemFree(x) == CUDA_SUCCESS);
+}
+
 TEST_CASE("sim launch: attributes of a launch, and the events among them") {
   StreamDevice device;
   const DriverApi& api = device.api;
@@ -212,7 +243,9 @@ TEST_CASE("sim launch: attributes of a launch, and the events among them") {
   attributes[2].value.clusterDim = {1, 1, 1};
   CHECK(launch() == CUDA_SUCCESS);
   attributes[2].value.clusterDim = {2, 1, 1};
-  CHECK(launch() == CUDA_ERROR_INVALID_CLUSTER_SIZE);
+  // A grid of one block is no whole number of clusters of two, where there are clusters.
+  CHECK(launch() ==
+        (device_profile().is_90 ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_CLUSTER_SIZE));
   attributes[2].id = static_cast<CUlaunchAttributeID>(99);
   CHECK(launch() == CUDA_ERROR_INVALID_VALUE);
   CHECK(api.cuCtxSynchronize() == CUDA_SUCCESS);

@@ -93,7 +93,7 @@ TEST_CASE("sim device: it describes itself") {
   CHECK(api.cuDeviceGetByPCIBusId(&device, "0000:ff:00.0") == CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("sim device: attributes are those of compute capability 8.0") {
+TEST_CASE("sim device: attributes are those of its compute capability") {
   const DriverApi& api = driver_api();
   REQUIRE(api.cuInit(0) == CUDA_SUCCESS);
   const auto attribute = [&](CUdevice_attribute which) {
@@ -101,20 +101,23 @@ TEST_CASE("sim device: attributes are those of compute capability 8.0") {
     REQUIRE(api.cuDeviceGetAttribute(&value, which, 0) == CUDA_SUCCESS);
     return value;
   };
-  CHECK(attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) == 8);
+  const bool is_90 = device_profile().is_90;
+  CHECK(attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) == (is_90 ? 9 : 8));
   CHECK(attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR) == 0);
   CHECK(attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK) == 1024);
   CHECK(attribute(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z) == 64);
   CHECK(attribute(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y) == 65535);
   CHECK(attribute(CU_DEVICE_ATTRIBUTE_WARP_SIZE) == 32);
   CHECK(attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK) == 49152);
-  CHECK(attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN) == 166912);
-  CHECK(attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR) == 167936);
+  CHECK(attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN) ==
+        (is_90 ? 232448 : 166912));
+  CHECK(attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR) ==
+        (is_90 ? 233472 : 167936));
   CHECK(attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR) == 2048);
   CHECK(attribute(CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR) == 32);
   CHECK(attribute(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR) == 65536);
-  CHECK(attribute(CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH) == 0);
-  CHECK(attribute(CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED) == 0);
+  CHECK(attribute(CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH) == (is_90 ? 1 : 0));
+  CHECK(attribute(CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED) == (is_90 ? 1 : 0));
   CHECK(attribute(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED) == 1);
   CHECK(attribute(CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING) == 1);
   int value = 0;

@@ -1,4 +1,6 @@
 // Modules, functions, launches and occupancy of the simulated driver.
+#include "base/format.h"
+#include "sim/device/profile.h"
 #include "unit/sim/device_fixture.h"
 
 #include <array>
@@ -199,8 +201,10 @@ TEST_CASE("sim module: what cannot run is refused with a log and a report") {
   report = device.report();
   CHECK(report.kind == FaultKind::invalid_ptx);
   CHECK(report.ptx_line == 5);
-  CHECK(load(".version 8.0\n.target sm_90\n.address_size 64\n") == CUDA_ERROR_NO_BINARY_FOR_GPU);
-  CHECK(says("compute_80"));
+  const bool is_90 = device_profile().is_90;
+  CHECK(load(kernwright::format(".version 8.6\n.target sm_{}\n.address_size 64\n",
+                                is_90 ? 100 : 90)) == CUDA_ERROR_NO_BINARY_FOR_GPU);
+  CHECK(says(is_90 ? "compute_90" : "compute_80"));
   CHECK(load(std::string(kHeader) + ".extern .global .u32 elsewhere;") == CUDA_ERROR_INVALID_PTX);
   CHECK(says("elsewhere"));
   CUmodule module = nullptr;
@@ -213,19 +217,21 @@ TEST_CASE("sim function: attributes, parameters, dynamic shared memory") {
   const DriverApi& api = device.api;
   const Module module(device, kAdd);
   const CUfunction add = module.function("add");
+  const int capability = device_profile().is_90 ? 90 : 80;
+  const int optin = device_profile().is_90 ? 232448 : 166912;
   CHECK(attribute(api, add, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK) == 256);
   CHECK(attribute(api, module.function("nothing"), CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK) ==
         1024);
   CHECK(attribute(api, add, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES) == 2048);
   CHECK(attribute(api, add, CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES) == 12);
-  CHECK(attribute(api, add, CU_FUNC_ATTRIBUTE_BINARY_VERSION) == 80);
-  CHECK(attribute(api, add, CU_FUNC_ATTRIBUTE_PTX_VERSION) == 80);
+  CHECK(attribute(api, add, CU_FUNC_ATTRIBUTE_BINARY_VERSION) == capability);
+  CHECK(attribute(api, add, CU_FUNC_ATTRIBUTE_PTX_VERSION) == capability);
   CHECK(attribute(api, add, CU_FUNC_ATTRIBUTE_NUM_REGS) >= 8);
   CHECK(attribute(api, add, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) == 49152 - 2048);
   const auto dynamic = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-  CHECK(api.cuFuncSetAttribute(add, dynamic, 166912 - 2048) == CUDA_SUCCESS);
-  CHECK(attribute(api, add, dynamic) == 166912 - 2048);
-  CHECK(api.cuFuncSetAttribute(add, dynamic, 166912 - 2047) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(api.cuFuncSetAttribute(add, dynamic, optin - 2048) == CUDA_SUCCESS);
+  CHECK(attribute(api, add, dynamic) == optin - 2048);
+  CHECK(api.cuFuncSetAttribute(add, dynamic, optin - 2047) == CUDA_ERROR_INVALID_VALUE);
   CHECK(api.cuFuncSetAttribute(add, dynamic, -1) == CUDA_ERROR_INVALID_VALUE);
   CHECK(api.cuFuncSetAttribute(add, CU_FUNC_ATTRIBUTE_NUM_REGS, 1) == CUDA_ERROR_INVALID_VALUE);
   std::size_t offset = 99, size = 99;
@@ -299,8 +305,9 @@ TEST_CASE("sim launch: shapes and resources outside the limits are refused") {
   config.gridDimX = 1;
   attributes[0].id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
   attributes[0].value.clusterDim = {2, 1, 1};
+  // A grid of one block is no whole number of clusters of two, where there are clusters.
   CHECK(api.cuLaunchKernelEx(&config, nothing, nullptr, nullptr) ==
-        CUDA_ERROR_INVALID_CLUSTER_SIZE);
+        (device_profile().is_90 ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_CLUSTER_SIZE));
   attributes[0].id = CU_LAUNCH_ATTRIBUTE_PRIORITY;
   CHECK(api.cuLaunchKernelEx(&config, nothing, nullptr, nullptr) == CUDA_SUCCESS);
 }
@@ -343,7 +350,7 @@ TEST_CASE("sim occupancy: the driver's questions about a kernel") {
   CHECK(blocks == 8);
   CHECK(api.cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, nothing, 256, 40000) ==
         CUDA_SUCCESS);
-  CHECK(blocks == 4);
+  CHECK(blocks == (device_profile().is_90 ? 5 : 4));
   CHECK(api.cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, nothing, 0, 0) ==
         CUDA_ERROR_INVALID_VALUE);
   CHECK(api.cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, module.function("add"), 512, 0) ==
@@ -359,7 +366,7 @@ TEST_CASE("sim occupancy: the driver's questions about a kernel") {
   CHECK(block <= 512);
   std::size_t shared = 0;
   CHECK(api.cuOccupancyAvailableDynamicSMemPerBlock(&shared, nothing, 2, 512) == CUDA_SUCCESS);
-  CHECK(shared == 167936 / 2 - 1024);
+  CHECK(shared == (device_profile().is_90 ? 233472u : 167936u) / 2 - 1024);
   CHECK(api.cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, nothing, 512, shared) ==
         CUDA_SUCCESS);
   CHECK(blocks == 2);

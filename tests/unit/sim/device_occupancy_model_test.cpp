@@ -1,7 +1,11 @@
-// The occupancy model of compute capability 8.0 against the published limits, case by case.
+// The occupancy model against the published limits of compute capability 8.0 and 9.0, case by case.
 #include "sim/device/occupancy_model.h"
 
+#include "sim/device/profile.h"
+
 #include <doctest/doctest.h>
+
+#include <vector>
 
 using namespace kernwright::sim;
 
@@ -12,7 +16,7 @@ TEST_CASE("occupancy model: the smallest of four limits counts") {
     int blocks;
     const char* why;
   };
-  const Row rows[] = {
+  std::vector<Row> rows = {
       {1, 16, 0, 32, "block limit"},
       {32, 16, 0, 32, "block limit"},
       {64, 16, 0, 32, "64 warps in blocks of two"},
@@ -29,6 +33,10 @@ TEST_CASE("occupancy model: the smallest of four limits counts") {
       {1024, 64, 0, 1, "32 warps"},
       {1024, 65, 0, 0, "28 warps fit, the block has 32"},
       {128, 16, 1024, 16, "threads: 2048 / 128"},
+      {0, 16, 0, 0, "no threads"},
+      {1056, 16, 0, 1, "65536 registers would do; the device refuses the size elsewhere"},
+  };
+  const std::vector<Row> of_80 = {
       {128, 16, 9216, 16, "10240 with the reserve: 167936 / 10240 = 16"},
       {128, 16, 9344, 16, "10368: 16.2"},
       {128, 16, 9472, 16, "10496: exactly 16"},
@@ -36,9 +44,17 @@ TEST_CASE("occupancy model: the smallest of four limits counts") {
       {128, 16, 49152, 3, "50176: 3.3"},
       {128, 16, 166912, 1, "everything"},
       {128, 16, 167937, 0, "more than there is"},
-      {0, 16, 0, 0, "no threads"},
-      {1056, 16, 0, 1, "65536 registers would do; the device refuses the size elsewhere"},
   };
+  const std::vector<Row> of_90 = {
+      {128, 16, 13568, 16, "14592 with the reserve: 233472 / 14592 = 16"},
+      {128, 16, 13569, 15, "14720 after rounding: 15.9"},
+      {128, 16, 49152, 4, "50176: 4.7"},
+      {128, 16, 166912, 1, "167936: 1.4"},
+      {128, 16, 232448, 1, "everything"},
+      {128, 16, 233473, 0, "more than there is"},
+  };
+  const std::vector<Row>& own = device_profile().is_90 ? of_90 : of_80;
+  rows.insert(rows.end(), own.begin(), own.end());
   for (const Row& row : rows) {
     INFO(row.threads, " threads, ", row.registers, " registers, ", row.shared, " bytes: ", row.why);
     CHECK(resident_blocks({.block_threads = row.threads,
