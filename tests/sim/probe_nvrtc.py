@@ -1,5 +1,5 @@
 """Compiles every source of the corpus with every NVRTC that is installed, for each architecture
-below Hopper and with the options that change the output most, and lets check_ptx load the results.
+below Hopper and with each option that changes the output, and lets check_ptx load the results.
 
 An NVRTC comes from the packages nvidia-cuda-nvrtc(-cu12) of an interpreter, from a toolkit, or from
 KERNWRIGHT_PROBE_NVRTC (LIBRARY[:INCLUDE...], several separated by spaces). Exit code 77 (skipped)
@@ -20,13 +20,18 @@ from pathlib import Path
 from compile_sources import HERE, Nvrtc
 
 SKIPPED = 77
+OPTIONS = {
+    "": [],
+    "_debug": ["-G"],
+    "_fast": ["-use_fast_math"],
+    "_lineinfo": ["-lineinfo"],
+    "_registers": ["--maxrregcount=32"],
+    "_rounded": ["--fmad=false"],
+}
 VARIANTS = {
-    "75": ["-arch=compute_75"],
-    "80": ["-arch=compute_80"],
-    "86": ["-arch=compute_86"],
-    "89": ["-arch=compute_89"],
-    "80_debug": ["-arch=compute_80", "-G"],
-    "80_fast": ["-arch=compute_80", "-use_fast_math", "--maxrregcount=32"],
+    f"{capability}{name}": [f"-arch=compute_{capability}", *options]
+    for capability in (75, 80, 86, 89)
+    for name, options in OPTIONS.items()
 }
 # What is no finding here: headers that a machine lacks, and faults of a compiler itself, by its
 # version, the variant and the source: what its log says.

@@ -54,4 +54,17 @@ std::vector<const IsaRow*> rows_of(const ManualEntry& entry) {
   return rows;
 }
 
+std::string_view refusal_reason(std::string_view opcode) {
+  const std::size_t dot = std::min(opcode.size(), opcode.find('.'));
+  IsaRow as_row{};
+  as_row.stem = opcode.substr(0, dot);
+  as_row.modifiers = opcode.substr(dot);
+  const ManualEntry* best = nullptr;
+  for (const ManualEntry& entry : kEntries) {
+    if (entry.reason.empty() || !fits(as_row, entry.name) || !rows_of(entry).empty()) continue;
+    if (best == nullptr || entry.name.size() > best->name.size()) best = &entry;
+  }
+  return best != nullptr ? best->reason : std::string_view();
+}
+
 }  // namespace kernwright::sim::ptx

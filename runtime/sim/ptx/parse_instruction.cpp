@@ -1,5 +1,6 @@
 // Instructions: guard, opcode, operand list and the shapes of call.
 #include "sim/ptx/isa_table.h"
+#include "sim/ptx/manual.h"
 #include "sim/ptx/parser_state.h"
 
 #include <algorithm>
@@ -62,7 +63,9 @@ const Parser::OpcodeMatch& Parser::match_opcode(const Instruction& instruction) 
     found = matches_.emplace(instruction.opcode, std::move(match)).first;
   }
   if (found->second.rows.empty()) {
-    fail_opcode(instruction, format("the instruction {} is not simulated", instruction.opcode));
+    const std::string_view reason = refusal_reason(instruction.opcode);
+    fail_opcode(instruction, format("the instruction {} is not simulated{}{}", instruction.opcode,
+                                    reason.empty() ? "" : ": ", reason));
   }
   return found->second;
 }

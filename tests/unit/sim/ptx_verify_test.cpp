@@ -119,6 +119,26 @@ TEST_CASE("verify: forms that PTX refuses") {
   CHECK(contains(message("ret 5;"), "takes 0 operands"));
 }
 
+TEST_CASE("verify: a refused instruction of the manual says why, and what to do instead") {
+  const auto message = [](const std::string& text) {
+    return error_of([&] { parse_instruction(text); }, 7);
+  };
+  const std::string texture = "is not simulated: no textures or surfaces here: read global memory";
+  for (const std::string opcode :
+       {"tex.2d.v4.f32.f32", "tld4.r.2d.v4.u32.f32", "suld.b.1d.b32.trap", "txq.width.b32",
+        "tex.level.3d.v4.s32.f32"}) {
+    CHECK(contains(message(opcode + " {%r1,%r2,%r3,%r4}, [%l1, {%f1,%f2}];"),
+                   "the instruction " + opcode + " " + texture));
+  }
+  CHECK(contains(message("tcgen05.mma.cta_group::1.kind::f16 [%r1], %l1, %l2, %r2, %p1;"),
+                 "is not simulated: fifth-generation tensor cores"));
+  CHECK(contains(message("multimem.red.relaxed.sys.global.add.u32 [%l1], %r1;"),
+                 "is not simulated: no multicast memory"));
+  CHECK(
+      message("frobnicate.u32 %r1;").ends_with("the instruction frobnicate.u32 is not simulated"));
+  CHECK(message("add.u31 %r1, %r2, %r3;").ends_with("the instruction add.u31 is not simulated"));
+}
+
 TEST_CASE("verify: operand types and destinations are filled in") {
   const auto module = parse_instruction(
       "mad.wide.s32 %l1, %r1, 4, %l2; mov.b64 {%r1,_}, %l2; cvt.rn.f32.s32 %f1, %r1; st.global.u32 "
