@@ -64,7 +64,7 @@ std::vector<std::string> candidates(const std::vector<std::string>& folders) {
 
 }  // namespace
 
-const Nvtx* Nvtx::open(const std::vector<std::string>& folders) {
+std::optional<Nvtx> Nvtx::open(const std::vector<std::string>& folders) {
   std::string error;
   for (const std::string& candidate : candidates(folders)) {
     SharedLibrary library = SharedLibrary::open(candidate, error);
@@ -78,18 +78,18 @@ const Nvtx* Nvtx::open(const std::vector<std::string>& folders) {
     found.domain_ = create("Kernwright");
     if (found.domain_ == nullptr) continue;  // the tool listens to another copy, or there is none
     library.keep_open();
-    return new Nvtx(found);  // kept for good
+    return found;
   }
-  return nullptr;
+  return std::nullopt;
 }
 
-const Nvtx* Nvtx::find_listener() noexcept {
+std::optional<Nvtx> Nvtx::find_listener() noexcept {
   const char* const tool = std::getenv("NVTX_INJECTION64_PATH");
-  if (tool == nullptr || *tool == '\0') return nullptr;
+  if (tool == nullptr || *tool == '\0') return std::nullopt;
   try {
     return open(usual_folders());
   } catch (...) {
-    return nullptr;  // ranges are no reason for a program to fail
+    return std::nullopt;  // ranges are no reason for a program to fail
   }
 }
 

@@ -1,6 +1,7 @@
 // Named ranges for the tools that listen to NVTX: Nsight Systems, Nsight Compute.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,20 +13,20 @@ class Nvtx {
   /// Null unless a tool has set NVTX_INJECTION64_PATH, as they do for the programs they start, and
   /// the library was found. Looks once; thread-safe. Never throws.
   static const Nvtx* listener() noexcept {
-    static const Nvtx* const instance = find_listener();
-    return instance;
+    static const std::optional<Nvtx> instance = find_listener();
+    return instance ? &*instance : nullptr;
   }
 
-  /// The first library that a tool listens to: by the system's loader, then in `folders`; null
-  /// when there is none.
-  static const Nvtx* open(const std::vector<std::string>& folders);
+  /// The first library that a tool listens to: by the system's loader, then in `folders`; empty
+  /// when there is none. The library stays open for good.
+  static std::optional<Nvtx> open(const std::vector<std::string>& folders);
 
   void push(const char* name) const noexcept;  ///< a range of this thread begins, inside the others
   void pop() const noexcept;                   ///< the innermost one ends
 
  private:
   Nvtx() = default;
-  static const Nvtx* find_listener() noexcept;
+  static std::optional<Nvtx> find_listener() noexcept;
 
   int (*push_)(void* domain, const void* attributes) = nullptr;
   int (*pop_)(void* domain) = nullptr;

@@ -10,9 +10,14 @@ using namespace kernwright;
 
 namespace {
 
+/// Open for good, as a driver is: what it holds for the whole process has no owner else.
 const SharedLibrary& library() {
   static std::string error;
-  static const SharedLibrary instance = SharedLibrary::open(LIBCUDA, error);
+  static const SharedLibrary instance = [] {
+    SharedLibrary opened = SharedLibrary::open(LIBCUDA, error);
+    opened.keep_open();
+    return opened;
+  }();
   REQUIRE_MESSAGE(static_cast<bool>(instance), error);
   return instance;
 }
