@@ -2,6 +2,8 @@
 // they take the same way.
 #include "sim/program_interpreter.h"
 
+#include "sim/program_functions.h"
+
 #include <array>
 #include <bit>
 #include <cstring>
@@ -135,6 +137,13 @@ class Block {
       case Kind::gather:
         each(here, [&](Thread& thread) {
           narrow(thread, node.d) = input_[narrow(thread, node.a) & 255];
+        });
+        break;
+      case Kind::call:
+        each(here, [&](Thread& thread) {
+          const Word32 which = node.number < 2 ? node.number : narrow(thread, node.c) & 1;
+          const auto function = which == 0 ? halve : descend;
+          narrow(thread, node.d) = function(narrow(thread, node.a), narrow(thread, node.b));
         });
         break;
     }

@@ -1,5 +1,6 @@
 // The PTX of a random program.
 #include "base/format.h"
+#include "sim/program_functions.h"
 #include "sim/random_program.h"
 
 #include <string_view>
@@ -13,7 +14,7 @@ using Kind = ProgramNode::Kind;
 constexpr std::string_view kBegin = R"(.version 7.0
 .target sm_80
 .address_size 64
-.visible .entry random_program(.param .u64 in, .param .u64 out) {{
+{functions}.visible .entry random_program(.param .u64 in, .param .u64 out) {{
 .shared .align 16 .b8 exchange[512];
 .shared .align 16 .b8 cells[{cell_bytes}];
 .local .align 8 .b8 locals[{local_bytes}];
@@ -161,6 +162,9 @@ class Printer {
             "ld.global.nc.b32 $d, [p]; }\n",
             node);
         break;
+      case Kind::call:
+        text += filled(call(node.number), node) + "\n";
+        break;
       case Kind::exchange:
         text += filled(exchange(node.number), node) + "\n";
         break;
@@ -175,6 +179,23 @@ class Printer {
 
   static std::string condition(const ProgramNode& node) {
     return filled(conditions()[node.number].text, node);
+  }
+
+  static std::string call(unsigned number) {
+    const std::string begin =
+        "{ .param .b32 first; .param .b32 second; .param .b32 answer; st.param.b32 [first], $a; "
+        "st.param.b32 [second], $b; ";
+    const std::string end = " ld.param.b32 $d, [answer]; }";
+    if (number < 2) {
+      const std::string name = number == 0 ? "halve" : "descend";
+      return begin + "call (answer), " + name + ", (first, second);" + end;
+    }
+    return "{ .reg .b64 p; .reg .b32 i; and.b32 i, $c, 1; mov.u64 p, functions; "
+           "mad.wide.u32 p, i, 8, p; ld.global.u64 p, [p]; " +
+           begin +
+           "kind: .callprototype (.param .b32 _) _ (.param .b32 _, .param .b32 _); "
+           "call (answer), p, (first, second), kind;" +
+           end + " }";
   }
 
   static std::string exchange(unsigned number) {
@@ -290,10 +311,10 @@ std::string RandomProgram::ptx() const {
   const unsigned last = block() > 32 ? block() - 32 : block();
   const std::size_t cell_bytes = 4 * cell_words();
   std::string text =
-      format(fmt::runtime(kBegin), fmt::arg("cell_bytes", cell_bytes),
-             fmt::arg("local_bytes", 4 * kLocals), fmt::arg("registers", kRegisters),
-             fmt::arg("wide", kWideRegisters), fmt::arg("block", block()),
-             fmt::arg("first_cell", 4 * first_cell()),
+      format(fmt::runtime(kBegin), fmt::arg("functions", kFunctionText),
+             fmt::arg("cell_bytes", cell_bytes), fmt::arg("local_bytes", 4 * kLocals),
+             fmt::arg("registers", kRegisters), fmt::arg("wide", kWideRegisters),
+             fmt::arg("block", block()), fmt::arg("first_cell", 4 * first_cell()),
              fmt::arg("global_cell", 4 * (first_cell() + grid() * cell_words())),
              fmt::arg("input_bytes", 4 * kInputs), fmt::arg("output_bytes", 4 * kOutputs),
              fmt::arg("full", ~0u), fmt::arg("last", last == 32 ? ~0u : (1u << last) - 1),

@@ -52,7 +52,9 @@ class Maker {
       become(Kind::local, 1);
     } else if (dice < 17) {
       become(Kind::gather, 1);
-    } else if (dice < 19 && context.may_leave) {
+    } else if (dice < 19) {
+      become(Kind::call, 3);
+    } else if (dice < 21 && context.may_leave) {
       become(Kind::leave, conditions().size());
     } else {
       become(Kind::operation, operation_count());

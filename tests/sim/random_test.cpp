@@ -88,6 +88,7 @@ TEST_CASE("random programs: a seed gives one program and one input, seeds give a
   all(Kind::operation, operation_count());
   all(Kind::warp, warp_operations().size());
   all(Kind::atomic, atomic_operations().size());
+  all(Kind::call, 3);
   for (const Kind kind :
        {Kind::branch, Kind::uniform_branch, Kind::loop, Kind::uniform_loop, Kind::until,
         Kind::leave, Kind::choice, Kind::local, Kind::gather, Kind::exchange})
