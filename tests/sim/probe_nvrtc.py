@@ -33,9 +33,11 @@ VARIANTS = {
     for capability in (75, 80, 86, 89)
     for name, options in OPTIONS.items()
 }
-# What is no finding here: headers that a machine lacks, and faults of a compiler itself, by its
-# version, the options and the source: what its log says.
-NO_HEADER = "cannot open source file"
+# What is no finding here: headers that a machine lacks or that are older than the source, and
+# faults of a compiler itself, by its version, the options and the source: what its log says.
+NOT_THERE = ("cannot open source file", 'identifier "htanh" is undefined')
+# Sources that use what is not there below an architecture.
+NEEDS = {"bfloat16_math": 80, "votes": 80}
 KNOWN_FAULTS = {
     ("13.5", "debug", "probe_integers.cu"): "unsupported operation",
 }
@@ -73,7 +75,8 @@ def is_usable(text: str) -> bool:
 
 def is_known(version: str, variant: str, source: str, log: str) -> bool:
     known = KNOWN_FAULTS.get((version, variant.partition("_")[2], source))
-    return NO_HEADER in log or (known is not None and known in log)
+    lacks = any(text in log for text in NOT_THERE)
+    return lacks or (known is not None and known in log)
 
 
 def plan(sources: list[Path], variants: list[str], rotating: int) -> list[tuple[str, list[Path]]]:
@@ -85,6 +88,9 @@ def plan(sources: list[Path], variants: list[str], rotating: int) -> list[tuple[
     for i, source in enumerate(small):
         for k in range(min(rotating, len(others))):
             result.setdefault(others[(i * rotating + k) % len(others)], []).append(source)
+    for name, some in result.items():
+        capability = int(name.partition("_")[0])
+        result[name] = [source for source in some if NEEDS.get(source.stem, 0) <= capability]
     return list(result.items())
 
 

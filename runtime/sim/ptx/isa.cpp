@@ -209,7 +209,7 @@ RowOperands read_operands(const IsaRow& row) {
 }
 
 bool takes_any_order(std::string_view stem) {
-  for (const std::string_view memory : {"ld", "st", "atom", "red", "mbarrier", "wmma"}) {
+  for (const std::string_view memory : {"ld", "st", "atom", "red", "fence", "mbarrier", "wmma"}) {
     if (stem == memory) return true;
   }
   return false;

@@ -100,6 +100,10 @@ TEST_CASE("isa: modifiers arrive in their fields") {
   CHECK((wait.verb == Verb::try_wait && wait.parity));
   const Modifiers min = of("min.ftz.NaN.xorsign.abs.f32");
   CHECK((min.nan && min.xorsign_abs));
+  for (const std::string_view opcode : {"fence.sc.cta", "fence.cta.sc"}) {  // libcu++ writes both
+    const Modifiers fence = of(opcode);
+    CHECK((fence.semantics == Semantics::sc && fence.scope == Scope::cta));
+  }
   CHECK(of("cvta.to.global.u64").to);
   CHECK(of("mad.hi.cc.u32").cc);
   CHECK(of("redux.sync.xor.b32").atom == AtomOp::xor_);
