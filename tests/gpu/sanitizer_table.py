@@ -193,6 +193,7 @@ def main() -> None:
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("sanitizer"))
     parser.add_argument("--sanitizer")
     parser.add_argument("--only", default="", help="part of the kernels' names")
+    parser.add_argument("--known", type=pathlib.Path, help="results to keep: no kernel runs twice")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     parser.add_argument("--sim", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -209,6 +210,11 @@ def main() -> None:
     # What may hang comes last: it keeps the GPU busy until its time is up.
     bugs.sort(key=lambda bug: (bug.kind in ("sync", "deadlock"), bug.name))
     results: list[dict[str, object]] = []
+    if options.known:
+        names = {bug.name for bug in bugs}
+        results = [one for one in json.loads(options.known.read_text()) if one["name"] in names]
+        done = {one["name"] for one in results}
+        bugs = [bug for bug in bugs if bug.name not in done]
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         jobs = [pool.submit(examine, bug, sanitizer, options.limit) for bug in bugs]
         for job in concurrent.futures.as_completed(jobs):

@@ -299,6 +299,27 @@ class Values {
   std::uint64_t state_ = 1;
 };
 
+/// Factors and summands whose result lies at the least normal number: below it with all its bits,
+/// with 24 of them, or with those that a subnormal keeps. What .ftz flushes depends on which.
+constexpr std::array<std::array<std::uint32_t, 3>, 16> kTiny{{
+    {0x3f7fffff, 0x00800000, 0},
+    {0x3f7fffff, 0x00800000, 0x80000000},
+    {0x3f7ffffe, 0x00800001, 0},
+    {0xbf7ffffe, 0x00800001, 0},
+    {0x3f7ffffd, 0x00800002, 0x80000000},
+    {0x3f7fffff, 0x01000000, 0x80800000},
+    {0x3f7ffffe, 0x01000001, 0x80800000},
+    {0xbf7ffffe, 0x01000001, 0x00800000},
+    {0x3f7ffffe, 0x01800001, 0x81400000},
+    {0x20000000, 0x20000000, 0},
+    {0x1fffffff, 0x20000000, 0},
+    {0x1ffffffe, 0x20000001, 0},
+    {0x1ffffffe, 0xa0000001, 0x80000000},
+    {0x1ffffffe, 0x20000001, 0x00000001},
+    {0x1ffffffe, 0x20800001, 0x80800000},
+    {0x3f800000, 0x00800001, 0x80800000},
+}};
+
 }  // namespace
 
 bool RowForm::is_approximate() const {
@@ -344,7 +365,12 @@ std::vector<std::uint64_t> RowProgram::input() {
   Values values;
   std::vector<std::uint64_t> result;
   for (unsigned thread = 0; thread < kThreads; ++thread) {
-    for (int operand = 0; operand < 4; ++operand) result.push_back(values.next(thread));
+    for (std::size_t operand = 0; operand < 4; ++operand) {
+      std::uint64_t word = values.next(thread);
+      const auto& tiny = kTiny[thread / 16 % kTiny.size()];
+      if (thread % 16 == 3 && operand < tiny.size()) word = twice(tiny[operand], tiny[operand]);
+      result.push_back(word);
+    }
   }
   return result;
 }

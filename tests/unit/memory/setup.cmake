@@ -2,3 +2,5 @@
 target_sources(test_memory PRIVATE "${CMAKE_CURRENT_LIST_DIR}/../core/fake_driver.cpp"
   "${CMAKE_CURRENT_LIST_DIR}/../core/fake_graph.cpp"
   "${CMAKE_CURRENT_LIST_DIR}/../core/test_device.cpp")
+target_compile_definitions(test_memory PRIVATE
+  "KW_TRACES_FOLDER=\"${CMAKE_CURRENT_LIST_DIR}/traces\"")

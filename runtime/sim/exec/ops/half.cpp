@@ -4,6 +4,8 @@
 // instructions share.
 #include "sim/exec/ops/half_lanes.h"
 
+#include <cmath>
+
 namespace kernwright::sim::KW_SIM_NS {
 
 OpPair select_half(const ptx::Instruction& inst, const OperandWidths& widths);
@@ -39,10 +41,16 @@ template <typename T>
   return saturates ? unit : relu ? clipped : x;
 }
 
+/// .ftz of f16 flushes what its 11 bits, with any exponent, hold below the least normal number; as
+/// an H200 does.
+constexpr float kLeastUnflushed = 0x1p-14f - 0x1p-26f;
+
 /// Rounds to the half. Takes Op::flags.
 template <typename Format>
 [[gnu::noinline]] void write_row(Half* to, Row& row, std::uint32_t flags) {
-  const bool flushes = (flags & kHalfFlushes) != 0;
+  if ((flags & kHalfFlushes) != 0) {
+    for (float& x : row.lane) x = std::fabs(x) < kLeastUnflushed ? std::copysign(0.0f, x) : x;
+  }
   if ((flags & (kHalfSaturates | kHalfRelu)) != 0) {
     const bool saturates = (flags & kHalfSaturates) != 0;
     for (float& x : row.lane) x = finish(x, saturates, !saturates);
@@ -63,8 +71,6 @@ template <typename Format>
 #else
   for (int i = 0; i < kLanes; ++i) to[i] = Format::write(row.lane[i]);
 #endif
-  if (flushes)
-    for (int i = 0; i < kLanes; ++i) to[i] = Format::flush(to[i]);
 }
 
 struct Add {
