@@ -289,6 +289,11 @@ constexpr Operation kWide[] = {
 
 }  // namespace
 
+bool Operation::is_extremum() const {
+  const std::string_view words = text;
+  return words.find("min.f") != words.npos || words.find("max.f") != words.npos;
+}
+
 bool Operation::has(char letter) const {
   const char mark[] = {'$', letter, 0};
   return std::strstr(text, mark) != nullptr;

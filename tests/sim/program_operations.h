@@ -34,6 +34,9 @@ struct Operation {
   Word32 (*narrow)(Word32 a, Word32 b, Word32 c) = nullptr;
   Word64 (*wide)(Word64 a, Word64 b, Word64 c) = nullptr;
 
+  /// Whether a and b must be two registers: of one, ptxas makes min and max of floating point a
+  /// copy, which keeps a NaN as it is.
+  bool is_extremum() const;
   bool has(char letter) const;  ///< whether the text has $letter
 };
 

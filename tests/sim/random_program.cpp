@@ -58,6 +58,8 @@ class Maker {
       become(Kind::leave, conditions().size());
     } else {
       become(Kind::operation, operation_count());
+      if (node.a == node.b && operation(node.number).is_extremum())
+        node.b = (node.b + 1) % RandomProgram::kRegisters;
     }
     return node;
   }
