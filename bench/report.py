@@ -111,6 +111,19 @@ def transfers() -> str | None:
     return text.replace("|---|---|", "|---|---|---|---|---|")
 
 
+def copies() -> str | None:
+    document = load("copy_bandwidth")
+    if document is None:
+        return None
+    rows = [
+        (f"{direction}: {subject}", f"{figure:.1f}")
+        for direction in ("host to device", "device to host")
+        for subject, figure in document[direction].items()
+    ]
+    title = f"Copies of {document['bytes'] >> 20} MB, {document['machine']['device']}:"
+    return table(title, ("", "GB/s, best"), rows)
+
+
 def compile_cost() -> str | None:
     document = load("compile_cost_gpu")
     if document is None:
@@ -125,6 +138,9 @@ def compile_cost() -> str | None:
     rows.append((f"{variants}, one after the other", f"{parallel['one after the other, ms']:.0f}"))
     processors = parallel["processors"]
     rows.append((f"{variants}, warmup on {processors} cores", f"{parallel['warmup, ms']:.0f}"))
+    on_two = document.get("parallel on two")
+    if on_two:
+        rows.append((f"{variants}, warmup on 2 cores", f"{on_two['warmup, ms']:.0f}"))
     device = document["machine"]["device"]
     return table(f"A new source to object code, {device}:", ("", "ms, median"), rows)
 
@@ -138,6 +154,8 @@ def cached() -> str | None:
     new = results["new process, text to kernel, ms"]
     rows = [(f"asked for again, {name}", f"{again[name]['median'] / 1e3:.4f}") for name in again]
     rows.append(("new process, text to kernel, from the disk", f"{new['from the disk, median']}"))
+    if "driver alone, median" in new:
+        rows.append(("of which the driver alone", f"{new['driver alone, median']}"))
     rows.append(("new process, text to kernel, compiled", f"{new['compiled']:.1f}"))
     rows += [
         (f"new process, whole, {name}", f"{seconds * 1e3:.0f}")
@@ -242,7 +260,17 @@ def write_simulator_page() -> None:
 
 def main() -> None:
     write_simulator_page()
-    subjects = (launch, allocation, graphs, transfers, compile_cost, cached, imports, simulated)
+    subjects = (
+        launch,
+        allocation,
+        graphs,
+        transfers,
+        copies,
+        compile_cost,
+        cached,
+        imports,
+        simulated,
+    )
     parts = [make() for make in subjects]
     text = README.read_text()
     start, end = text.index(BEGIN) + len(BEGIN), text.index(END)
