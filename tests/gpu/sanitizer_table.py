@@ -58,8 +58,11 @@ def launch(bug: bug_corpus.Bug, place: str) -> None:
 
     source = pathlib.Path(place)
     source.write_text(bug.source)
-    kernel = kw.module(source, options=kw.ProgramOptions(lineinfo=True))["bug"]
-    config = kw.LaunchConfig(bug.grid, bug.block, None, bug.shared, cooperative=bug.cooperative)
+    arch = "compute_90a" if bug.capability and device.is_simulated else None
+    kernel = kw.module(source, options=kw.ProgramOptions(lineinfo=True, arch=arch))["bug"]
+    config = kw.LaunchConfig(
+        bug.grid, bug.block, None, bug.shared, cooperative=bug.cooperative, cluster=bug.cluster
+    )
     arguments = [argument(one) for one in bug.arguments]
     freed.clear()  # now that no other argument can get the same address
     device.synchronize()
@@ -80,9 +83,13 @@ def simulated(bug: bug_corpus.Bug) -> dict[str, object]:
     return {"findings": len(report), "lines": lines}
 
 
-def run(command: list[str], device: str, limit: float) -> tuple[int | None, str]:
+def run(
+    command: list[str], device: str, limit: float, capability: str = ""
+) -> tuple[int | None, str]:
     """Exit status (None: out of time, the whole group was ended) and output."""
     environment = {**os.environ, "KERNWRIGHT_DEVICE": device}
+    if capability:
+        environment["KERNWRIGHT_SIM_CAPABILITY"] = capability
     process = subprocess.Popen(
         command,
         stdout=subprocess.PIPE,
@@ -120,7 +127,7 @@ def read_tool(tool: str, name: str, status: int | None, output: str) -> dict[str
 
 def examine(bug: bug_corpus.Bug, sanitizer: str, limit: float) -> dict[str, object]:
     me = [sys.executable, str(pathlib.Path(__file__).resolve()), "--one", bug.name]
-    status, output = run([*me, "--sim"], "sim", limit)
+    status, output = run([*me, "--sim"], "sim", limit, bug.capability)
     last = output.strip().splitlines()[-1:]
     sim = (
         json.loads(last[0])

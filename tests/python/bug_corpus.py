@@ -1,9 +1,9 @@
 """The faulty kernels of tests/sim/bugs: how each is launched, and which lines are at fault.
 
-The second line of a file says `launch: grid=2 block=8x8 shared=64 cooperative args=...`; an
-argument is `f32*64:iota` (an array: iota, zeros, raw = not initialised, freed) or `i32:5` (a
-number). A comment `FINDS kind` marks each line that a finding of that kind must name; a second
-kind may follow.
+The second line of a file says `launch: grid=2 block=8x8 shared=64 cooperative args=...`, with
+`cluster=2` or `capability=9.0` for what takes clusters or a device that has them. An argument is
+`f32*64:iota` (an array: iota, zeros, raw = not initialised, freed) or `i32:5` (a number). A comment
+`FINDS kind` marks each line that a finding of that kind must name; a second kind may follow.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ class Bug:
     block: tuple[int, ...]
     shared: int
     cooperative: bool
+    cluster: tuple[int, ...] | None
+    capability: str  # the least that it takes; empty: any
     arguments: tuple[Argument, ...]
     kind: str  # the main one
     lines: dict[str, set[int]]  # by kind
@@ -65,6 +67,8 @@ def load(path: pathlib.Path) -> Bug:
         block=_shape(options["block"]),
         shared=int(options.get("shared", 0)),
         cooperative="cooperative" in options,
+        cluster=_shape(options["cluster"]) if "cluster" in options else None,
+        capability=options.get("capability", ""),
         arguments=tuple(_argument(text) for text in options["args"].split(",")),
         kind=next(iter(lines)),
         lines=lines,

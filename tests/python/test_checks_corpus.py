@@ -1,8 +1,11 @@
 """Every faulty kernel of tests/sim/bugs is found, at its lines, and nothing else is."""
 
+import pathlib
+
 import bug_corpus
 import numpy as np
 import pytest
+from children import run_child
 
 import kernwright as kw
 
@@ -38,14 +41,44 @@ def number(argument):
 
 
 def launch(bug):
-    kernel = kw.kernel(bug.source, name="bug")
+    kernel = kw.kernel(bug.source, name="bug", arch="compute_90a" if bug.capability else None)
     arguments = [array(one) if one.count else number(one) for one in bug.arguments]
-    config = kw.LaunchConfig(bug.grid, bug.block, None, bug.shared, cooperative=bug.cooperative)
+    config = kw.LaunchConfig(
+        bug.grid, bug.block, None, bug.shared, cooperative=bug.cooperative, cluster=bug.cluster
+    )
     kernel.launch(config, *arguments)
 
 
-@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
+@pytest.mark.parametrize(
+    "bug", [bug for bug in BUGS if not bug.capability], ids=lambda bug: bug.name
+)
 def test_finds(bug):
+    find(bug)
+
+
+def test_finds_what_takes_a_newer_device():
+    """The capability of the simulated device is that of its process."""
+    newer = [bug for bug in BUGS if bug.capability]
+    assert {bug.capability for bug in newer} == {"9.0"}
+    folder = pathlib.Path(__file__).parent
+    ended = run_child(
+        f"""
+        import sys
+        sys.path.insert(0, {str(folder)!r})
+        import test_checks_corpus as corpus
+        for bug in corpus.BUGS:
+            if bug.capability:
+                corpus.find(bug)
+                print("found", bug.name)
+        """,
+        KERNWRIGHT_DEVICE="sim",
+        KERNWRIGHT_SIM_CAPABILITY="9.0",
+    )
+    assert ended.code == 0, ended.err
+    assert ended.out.split() == [word for bug in newer for word in ("found", bug.name)]
+
+
+def find(bug):
     with kw.checks() as report:
         try:
             launch(bug)

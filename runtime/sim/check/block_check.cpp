@@ -61,10 +61,15 @@ BlockCheck::BlockCheck(CheckedLaunch& launch, std::uint32_t warps, std::uint64_t
   }
 }
 
-BlockCheck::~BlockCheck() { launch_.collect(found_); }
+BlockCheck::~BlockCheck() {
+  forget_stores();
+  launch_.collect(found_);
+}
 
 void BlockCheck::begin(const Block& block) {
   forget_copies();
+  forget_stores();
+  products_.fill({});
   block_ = static_cast<std::uint32_t>(block.linear_index);
   ctaid_ = block.ctaid;
   in_ = &block;
@@ -88,6 +93,7 @@ void BlockCheck::begin(const Block& block) {
   begin_phase();
   block_epoch = read_epoch;
   scattered = false;
+  begin_tick_ = tick_;
   warp_floor_.fill(tick_);
   if (!parts) return;
   for (auto& row : known_) row.fill(0);
@@ -208,6 +214,10 @@ void BlockCheck::examine(const Op* op, Warp& warp, int lane, const LaneTouch& to
   Access access{
       op, warp, lane, touch, info, global, global || clustered_, far ? mine | kAside : mine, 0, 0};
   BlockCheck& owner = far ? *touch.owner : *this;
+  if (!global && touch.mode != TouchMode::read) {
+    const std::uint64_t at = far ? touch.address % (1u << kRankShift) : touch.address;
+    look_at_async_reads(access, owner, at, at + touch.bytes);
+  }
   if (global && touch.mode != TouchMode::read) look_at_sources(access);
   const std::uint64_t end = touch.address + touch.bytes;
   if (!global && defers) {
@@ -288,7 +298,7 @@ void BlockCheck::examine_cells(const Access& access, Cell& write, Cell& read, Ce
     const bool under_way = is_under_way(write);
     if (under_way || (!strong_pair(write, access.info, access.warp, true) &&
                       !(writes && same_value(access, write)))) {
-      report_race(access, write, true, under_way);
+      report_race(access, write, true, under_way ? Missing::wait : Missing::order);
     }
   }
   if (!writes) {
@@ -310,11 +320,11 @@ void BlockCheck::examine_cells(const Access& access, Cell& write, Cell& read, Ce
 void BlockCheck::look_at_sources(const Access& access) {
   const std::uint64_t begin = access.touch.address, end = begin + access.touch.bytes;
   if (!sources.meets(begin, end)) return;
-  const AsyncCopy* copy = copies_.reader_of(begin, end);
+  const AsyncCopy* copy = copies_.find([&](const AsyncCopy& one) { return one.reads(begin, end); });
   for (const auto& [offset, state] : mbarriers_) {
     if (copy == nullptr) copy = state.reader_of(begin, end);
   }
-  if (copy != nullptr) report_race(access, copy->stamp, false, true);
+  if (copy != nullptr) report_race(access, copy->stamp, false, Missing::wait);
 }
 
 void BlockCheck::look_at_readers(const Access& access, Cell& read) {

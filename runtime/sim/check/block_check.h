@@ -2,9 +2,10 @@
 // warps know of each other.
 #pragma once
 
-#include "sim/check/async_copies.h"
+#include "sim/check/async_reads.h"
 #include "sim/check/cell.h"
 #include "sim/check/checked_launch.h"
+#include "sim/check/copy_groups.h"
 #include "sim/check/late_reads.h"
 #include "sim/check/mbarrier_state.h"
 #include "sim/exec/barriers.h"
@@ -13,6 +14,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <unordered_map>
 #include <vector>
 
@@ -82,6 +84,7 @@ class BlockCheck {
   LateReads late;
   WrittenGranules written;  ///< kept where reads are put off
   Span sources;             ///< global memory that copies under way read
+  Span reading;             ///< shared memory that asynchronous operations read
   /// Another one whenever a read that was looked at must be looked at again: after writes to shared
   /// memory, at each tick. 0, where that is not counted or there are no more numbers: always.
   std::uint32_t read_epoch = 1;
@@ -116,6 +119,25 @@ class BlockCheck {
   void end_group(const Warp& warp);
   /// The active lanes' cp.async.wait_group of all groups but the `left` last, or wait_all.
   void wait_for_copies(Warp& warp, std::size_t left, bool all);
+
+  /// One lane issues a bulk copy to shared memory of the block of that rank, `from` global memory
+  /// (or nowhere). Give what it returns to that block's copied() when the bytes have arrived.
+  AsyncCopy copy_to(const Op* op, Warp& warp, int lane, std::uint64_t rank, const Piece& to,
+                    const Piece& from);
+  /// The mbarrier at that offset was told of the copy's bytes.
+  void copied(std::uint64_t mbarrier, const AsyncCopy& copy);
+  /// One lane issues a bulk copy from shared to global memory; only its pieces are looked at.
+  void copy_from(const Op* op, Warp& warp, int lane, BulkStore store);
+  /// cp.async.bulk.commit_group and wait_group (.read) of the active lanes.
+  void end_bulk_group(const Warp& warp);
+  void wait_for_stores(Warp& warp, std::size_t left, bool reads_only);
+  /// fence.proxy.async.
+  void fence_proxy(const Warp& warp);
+  /// A warp's wgmma, commit_group and wait_group.
+  void wgmma(const Op* op, Warp& warp);
+  void end_wgmma_group(const Warp& warp);
+  void wait_for_wgmma(const Warp& warp, std::size_t left);
+
   /// Runs an mbarrier instruction, which orders those who arrive before those who wait.
   const Op* mbarrier(const Op* op, Warp& warp, const std::uint64_t* address, OpFn run);
   /// A phase of the mbarrier at that offset of shared memory ended.
@@ -185,15 +207,39 @@ class BlockCheck {
     int lane = 0;
     LaneTouch touch;
   };
+  /// What two accesses lack.
+  enum class Missing : std::uint8_t { order, wait, proxy_fence };
+  static constexpr std::uint32_t kNoThread = ~std::uint32_t{0};
   void begin_phase() noexcept;
+  template <typename F>
+  void restamp_global(const Piece& piece, F is, Cell cell);
+  void end_read(Warp& warp, int lane, BulkStore& store);
+  void end_store(const BulkStore& store, Cell cell);
+  void forget_stores();
+  void read_by_proxy(const Op* op, Warp& warp, int lane, std::uint64_t at, std::uint32_t bytes);
+  bool look_at_write(const Access& access, Cell write);
+  bool is_proxied(Cell write, const Warp& warp) const;
+  void look_at_async_reads(const Access& access, const BlockCheck& owner, std::uint64_t begin,
+                           std::uint64_t end);
   void touch_far(const Op* op, Warp& warp, int lane, const LaneTouch& touch);
   BlockCheck& first_of_cluster() const;
   void visit(const Op* op, Warp& warp, int lane, const LaneTouch& touch);
   void report_visit(const Visit& visit, BlockCheck& owner, bool begun);
   CheckedLaunch::Variable variable_of(std::uint64_t address, ptx::Space space,
                                       std::size_t reach) const;
+  /// Calls f(LaneTouch) for each part of global memory that lies in one region, which is locked.
   template <typename F>
-  void by_region(std::uint64_t address, std::uint64_t bytes, F f, TouchMode mode);
+  void by_region(std::uint64_t address, std::uint64_t bytes, F f, TouchMode mode) {
+    while (bytes != 0) {
+      const std::uint64_t rest = kRegionBytes - address % kRegionBytes;
+      const auto part = static_cast<std::uint32_t>(bytes < rest ? bytes : rest);
+      GlobalRegion& there = *region(address);
+      const std::lock_guard lock(there);
+      f(LaneTouch{mode, ptx::Space::global, address, part, &there});
+      address += part;
+      bytes -= part;
+    }
+  }
   void examine_global(const Op* op, Warp& warp, int lane, TouchMode mode, std::uint64_t address,
                       std::uint64_t bytes);
   void restamp(const AsyncCopy& copy, Cell cell);
@@ -219,7 +265,8 @@ class BlockCheck {
   void note_reader(const Access& access, Cell& read, Cell mine);
   ReaderLists& readers(const Access& access);
   void look_at_sources(const Access& access);
-  void report_race(const Access& access, Cell other, bool other_wrote, bool under_way = false);
+  void report_race(const Access& access, Cell other, bool other_wrote,
+                   Missing missing = Missing::order);
   bool same_value(const Access& access, Cell other) const;
   template <typename F>
   void each_reach(Reach reach, F f) const;
@@ -272,8 +319,17 @@ class BlockCheck {
   };
   std::array<ArrivalState, kBarrierCount> arrivals_;
 
-  AsyncCopies copies_;
-  std::size_t under_way_ = 0;                                   ///< copies, of any thread
+  CopyGroups<AsyncCopy> copies_;
+  CopyGroups<BulkStore> stores_;
+  AsyncReads reads_;
+  struct Products {
+    std::uint32_t open = 0;  ///< number of the AsyncRead of the group that is not closed; 0: none
+    std::vector<std::uint32_t> groups;
+  };
+  std::array<Products, kMostWarps> products_;
+  Cell before_ = 0;               ///< a write that is known to come before what is looked at
+  std::uint32_t begin_tick_ = 0;  ///< of the block
+  std::size_t under_way_ = 0;     ///< copies, of any thread
   std::unordered_map<std::uint64_t, MbarrierState> mbarriers_;  ///< by offset
   bool tracks_ = false;                                         ///< some of them track copies
   ReaderLists readers_;                                         ///< of this block's shared memory

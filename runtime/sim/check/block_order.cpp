@@ -60,7 +60,8 @@ void BlockCheck::absorb(const Warp& warp, std::uint32_t lanes, const SharedPast&
   const auto own = past->find(block_);
   if (own == past->end()) return;
   for (std::uint32_t other = 0; other < kPlaces; ++other) {
-    const std::uint32_t tick = std::max(own->second.floor, own->second.places[other]);
+    const std::uint32_t base = other < kProxied ? own->second.floor : 0;
+    const std::uint32_t tick = std::max(base, own->second.places[other]);
     if (other != w) {
       known_[w][other] = std::max(known_[w][other], tick);
       continue;

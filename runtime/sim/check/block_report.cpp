@@ -28,7 +28,9 @@ const char* verb_of(TouchMode mode) {
 
 /// The same of an instruction that copies.
 std::string what_of(const CheckedOp& info, const std::string& verb) {
-  return info.kind == CheckKind::copy ? "asynchronous " + verb : verb;
+  const bool copies =
+      info.kind == CheckKind::copy || info.kind == CheckKind::bulk || info.kind == CheckKind::wgmma;
+  return copies ? "asynchronous " + verb : verb;
 }
 
 /// The bytes, or null where the access itself is a fault.
@@ -72,6 +74,18 @@ constexpr const char* kCopyHint =
     "the copy may still be under way: its thread waits for it (cp.async.wait_group, "
     "__pipeline_wait_prior(), or an mbarrier that tracks it), then __syncthreads() tells the "
     "others";
+constexpr const char* kBulkHint =
+    "the copy may still be under way: wait for the phase of the mbarrier that is told of its bytes "
+    "(mbarrier.try_wait, cuda::barrier) before the access, in each thread that a barrier does not "
+    "tell";
+constexpr const char* kStoreHint =
+    "the copy may still be under way: its thread waits for it (cp.async.bulk.wait_group, or "
+    "wait_group.read where only the source matters), then a barrier tells the others";
+constexpr const char* kProductHint =
+    "the multiplication may still read: wgmma.wait_group first, then a barrier or an mbarrier";
+constexpr const char* kProxyHint =
+    "asynchronous copies and wgmma see what threads wrote after fence.proxy.async: let the threads "
+    "that wrote execute it before the barrier";
 constexpr const char* kClusterHint =
     "put cluster.sync() (barrier.cluster.arrive and wait) between the two accesses, or an mbarrier";
 constexpr const char* kScopeHint =
@@ -82,6 +96,15 @@ constexpr const char* kGridHint =
     "of a cooperative launch, or a kernel of its own for what comes after";
 
 }  // namespace
+
+/// What to wait for before an access that meets an asynchronous operation.
+static const char* wait_hint(const CheckedOp* op, bool to_shared) {
+  const CheckKind kind = op == nullptr ? CheckKind::copy : op->kind;
+  return kind == CheckKind::wgmma  ? kProductHint
+         : kind == CheckKind::copy ? kCopyHint
+         : to_shared               ? kBulkHint
+                                   : kStoreHint;
+}
 
 Finding BlockCheck::describe(const Op* op, const Warp& warp, int lane, FaultKind kind) const {
   const Program& program = *warp.program;
@@ -117,7 +140,7 @@ void BlockCheck::report_uninitialised(const Op* op, Warp& warp, int lane, const 
   const std::byte* const bytes = host_bytes(warp, lane, touch);
   if (bytes == nullptr || seen(key)) return;
   Finding finding = describe(op, warp, lane, FaultKind::init);
-  finding.what = verb_of(touch.mode);
+  finding.what = what_of(ops[warp.op_index(op)], verb_of(touch.mode));
   finding.space = noun_of(touch.space);
   FaultReport& fault = finding.fault;
   fault.address = touch.address;
@@ -125,7 +148,8 @@ void BlockCheck::report_uninitialised(const Op* op, Warp& warp, int lane, const 
   finding.value = hexadecimal(bytes, touch.bytes);
   const bool global = touch.space == Space::global;
   fault.message = format("{} of {} bytes of {} at {}{:#x} that nothing has written", finding.what,
-                         touch.bytes, finding.space, global ? "" : "offset ", touch.address);
+                         touch.bytes, finding.space, global ? "" : "offset ",
+                         global ? touch.address : touch.address & kOffsetMask);
   if (global) {
     fault.allocation = warp.worker->launch->memory->describe(touch.address, touch.bytes);
     finding.hint =
@@ -166,7 +190,7 @@ bool BlockCheck::same_value(const Access& access, Cell other) const {
   return memory == nullptr || std::memcmp(mine.data() + at, memory, count) == 0;
 }
 
-void BlockCheck::report_race(const Access& access, Cell other, bool other_wrote, bool under_way) {
+void BlockCheck::report_race(const Access& access, Cell other, bool other_wrote, Missing missing) {
   const std::uint64_t key = std::uint64_t{access.info.site} << 16 | site_of(other) << 1 |
                             std::uint64_t{other_wrote} | std::uint64_t{1} << 61;
   const LaneTouch& touch = access.touch;
@@ -224,7 +248,8 @@ void BlockCheck::report_race(const Access& access, Cell other, bool other_wrote,
     there.thread_known = false;
   }
   // The end of a copy that an mbarrier told others.
-  const bool by_copy = other_wrote && !under_way && !access.global && (other & kAsync) != 0;
+  const bool by_copy =
+      other_wrote && missing == Missing::order && !access.global && (other & kAsync) != 0;
   if (by_copy) there.thread_known = false;
   const char* const where = by_copy      ? "a copy and a thread that did not wait for it"
                             : same_warp  ? "two lanes of one warp"
@@ -233,16 +258,20 @@ void BlockCheck::report_race(const Access& access, Cell other, bool other_wrote,
   const std::uint64_t shown = access.global ? touch.address : touch.address & kOffsetMask;
   fault.message = format("{} and {} of the same {} at {}{:#x}", there.what, finding.what,
                          finding.space, access.global ? "" : "offset ", shown);
-  fault.message += under_way ? ", and nothing waits for the copy in between"
-                             : format(" by {}, and nothing orders them", where);
+  fault.message += missing == Missing::wait ? ", and nothing waits for the end of it in between"
+                   : missing == Missing::proxy_fence
+                       ? ", and no proxy fence lies between them"
+                       : format(" by {}, and nothing orders them", where);
   const bool out_of_reach = access.info.strong && other_op != nullptr && other_op->strong &&
                             std::min(access.info.reach, other_op->reach) < reach_to(owner);
-  finding.hint = under_way || by_copy ? kCopyHint
-                 : out_of_reach       ? kScopeHint
-                 : same_warp          ? kWarpHint
-                 : same_block         ? kBlockHint
-                 : !access.global     ? kClusterHint
-                                      : kGridHint;
+  finding.hint = missing == Missing::proxy_fence ? kProxyHint
+                 : missing == Missing::wait || by_copy
+                     ? wait_hint(other_op, other_wrote && !access.global)
+                 : out_of_reach   ? kScopeHint
+                 : same_warp      ? kWarpHint
+                 : same_block     ? kBlockHint
+                 : !access.global ? kClusterHint
+                                  : kGridHint;
   if (access.global) {
     fault.allocation = access.warp.worker->launch->memory->describe(touch.address, touch.bytes);
   }

@@ -57,18 +57,6 @@ void BlockCheck::touch_lane(const Op* op, Warp& warp, int lane, TouchMode mode,
       address, bytes, [&](const LaneTouch& part) { touch_part(op, warp, lane, part); }, mode);
 }
 
-template <typename F>
-void BlockCheck::by_region(std::uint64_t address, std::uint64_t bytes, F f, TouchMode mode) {
-  while (bytes != 0) {
-    const std::uint64_t part = std::min(bytes, kRegionBytes - address % kRegionBytes);
-    GlobalRegion& there = *region(address);
-    const std::lock_guard lock(there);
-    f(LaneTouch{mode, Space::global, address, static_cast<std::uint32_t>(part), &there, nullptr});
-    address += part;
-    bytes -= part;
-  }
-}
-
 void BlockCheck::examine_global(const Op* op, Warp& warp, int lane, TouchMode mode,
                                 std::uint64_t address, std::uint64_t bytes) {
   by_region(

@@ -96,9 +96,29 @@ CheckedOp plain(CheckKind kind) {
   return op;
 }
 
-/// cp.async and what waits for it; bulk copies are no ops of the checks' own.
+CheckedOp classify_bulk(const ptx::Instruction& instruction) {
+  const ptx::Modifiers& modifiers = instruction.modifiers;
+  if (modifiers.verb == Verb::prefetch) return {};
+  CheckedOp op = plain(CheckKind::bulk);
+  op.strong = modifiers.atom != ptx::AtomOp::none;
+  if (instruction.row->handler != Handler::cp_bulk_group) return op;
+  op.kind = modifiers.verb == Verb::commit_group ? CheckKind::bulk_group : CheckKind::bulk_wait;
+  op.reads_only = instruction.opcode.find(".read") != std::string_view::npos;
+  return op;
+}
+
+CheckedOp classify_wgmma(const ptx::Modifiers& modifiers) {
+  CheckedOp op;
+  if (modifiers.verb == Verb::commit_group) op.kind = CheckKind::wgmma_group;
+  if (modifiers.verb == Verb::wait_group) op.kind = CheckKind::wgmma_wait;
+  if (modifiers.verb != Verb::mma) return op;
+  op.kind = CheckKind::wgmma;
+  op.tiles = static_cast<std::uint8_t>(modifiers.n / 8);
+  return op;
+}
+
+/// cp.async and what waits for it.
 CheckedOp classify_copy(const ptx::Modifiers& modifiers) {
-  if (modifiers.bulk) return {};
   CheckedOp op;
   switch (modifiers.verb) {
     case Verb::none:
@@ -196,7 +216,15 @@ CheckedOp classify(const ptx::Instruction& instruction) {
       return classify_copy(instruction.modifiers);
     case Handler::membar:
     case Handler::fence:
+      if (instruction.opcode.starts_with("fence.proxy.async")) return plain(CheckKind::proxy_fence);
       return fence(instruction.modifiers);
+    case Handler::cp_bulk:
+    case Handler::cp_bulk_group:
+    case Handler::st_async:
+    case Handler::red_async:
+      return classify_bulk(instruction);
+    case Handler::wgmma:
+      return classify_wgmma(instruction.modifiers);
     case Handler::mbarrier:
       return classify_mbarrier(instruction.modifiers);
     case Handler::barrier_cluster:
@@ -227,7 +255,9 @@ bool spans_cluster(const ptx::Instruction& instruction) {
 
 bool orders_parts(const ptx::Instruction& instruction, const CheckedOp& op) {
   const Handler handler = instruction.row->handler;
-  if (op.kind == CheckKind::fence || op.kind == CheckKind::mbarrier) return true;
+  if (op.kind == CheckKind::fence || op.kind == CheckKind::mbarrier || op.kind == CheckKind::bulk ||
+      op.kind == CheckKind::wgmma)
+    return true;
   if (handler == Handler::bar || handler == Handler::barrier) {
     const ptx::Modifiers& modifiers = instruction.modifiers;
     if (modifiers.verb == Verb::warp_sync) return false;

@@ -23,6 +23,13 @@ enum class CheckKind : std::uint8_t {
   copy,        ///< cp.async
   copy_group,  ///< cp.async.commit_group
   copy_wait,   ///< cp.async.wait_group, wait_all
+  bulk,        ///< cp.async.bulk and its relatives, st.async, red.async
+  bulk_group,
+  bulk_wait,
+  proxy_fence,  ///< fence.proxy.async
+  wgmma,
+  wgmma_group,
+  wgmma_wait,
   fence,
   meeting,  ///< a *.sync instruction with a member mask in register `operand`
   meeting_of_all,
@@ -53,7 +60,8 @@ struct CheckedOp {
   std::uint8_t operand = 0;              ///< meeting: which source holds the members (0 = Op::a)
   BarrierRole role = BarrierRole::none;  ///< of mbarrier
   bool waits_for_all = false;            ///< copy_wait without a number
-  std::uint8_t tiles = 0;                ///< of tile_load, tile_store
+  bool reads_only = false;               ///< bulk_wait: for the sources
+  std::uint8_t tiles = 0;                ///< of tile_load, tile_store; wgmma: columns / 8
   bool swaps = false;                    ///< atom.cas: the plain read of its first guess is no race
   bool fixed = false;      ///< shared memory through a FixedPlan (exec/fast_handlers.h)
   bool guarded = false;    ///< behind a guard, where nothing may park

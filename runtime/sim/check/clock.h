@@ -14,10 +14,12 @@ inline constexpr std::uint32_t kMostWarps = 32;
 enum class Reach : std::uint8_t { block, cluster, device };
 inline constexpr std::size_t kReaches = 3;
 
-/// Who has accesses that others come to know of: a block's warps, then what its mbarriers tell the
-/// end of; mbarriers share places where there are more.
+/// Who has accesses that others come to know of: a block's warps; then what its mbarriers tell the
+/// end of (mbarriers share places where there are more); then the warps again, for those of their
+/// writes that a proxy fence made visible to asynchronous operations.
 inline constexpr std::uint32_t kBarrierPlaces = 32;
-inline constexpr std::uint32_t kPlaces = kMostWarps + kBarrierPlaces;
+inline constexpr std::uint32_t kProxied = kMostWarps + kBarrierPlaces;
+inline constexpr std::uint32_t kPlaces = kProxied + kMostWarps;
 
 /// By place: accesses below these ticks came before.
 struct Known : std::array<std::uint32_t, kPlaces> {

@@ -1,8 +1,8 @@
 // What the checks know of an mbarrier: what its arrivals released, and the copies that it tracks.
 #pragma once
 
-#include "sim/check/async_copies.h"
 #include "sim/check/clock.h"
+#include "sim/check/copy_groups.h"
 
 #include <cstdint>
 #include <utility>

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/fault_report.h"
+#include "sim/check/copy_groups.h"
 #include "sim/exec/bulk_copies.h"
 #include "sim/exec/bulk_ops.h"
 #include "sim/exec/lane_memory.h"
@@ -9,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,7 +22,8 @@ struct BulkTarget {
   std::byte* mbarrier = nullptr;
   std::uint64_t offset = 0;          ///< of `data` in its block's shared memory
   std::uint64_t barrier_offset = 0;  ///< of `mbarrier`
-  Block* block = nullptr;            ///< whose mbarrier it is
+  Block* block = nullptr;            ///< whose they are
+  std::vector<AsyncCopy> checked;    ///< what the checks want to know again
 };
 
 struct BulkLane {
@@ -52,6 +55,11 @@ struct BulkLane {
   bool find_targets(std::uint64_t target, std::uint64_t bytes, std::uint64_t alignment,
                     std::uint64_t mbarrier, std::uint32_t mask,
                     std::vector<BulkTarget>& found) const;
+  BlockCheck* check() const { return warp.worker->check; }
+  /// Tells the checks of a copy that is issued: `bytes` to each target, from `source` in global
+  /// memory or nowhere.
+  void note(std::vector<BulkTarget>& targets, std::span<const Piece> bytes,
+            std::span<const Piece> source) const;
   /// Tells the target's mbarrier of `bytes` that arrived.
   bool complete(const BulkTarget& target, std::uint64_t bytes) const;
 

@@ -104,11 +104,28 @@ bool BulkLane::complete(const BulkTarget& target, std::uint64_t bytes) const {
   barrier.complete_if_done();
   word = barrier.pack();
   std::memcpy(target.mbarrier, &word, sizeof word);
+  BlockCheck* const check = target.block->warps[0].worker->check;
+  for (const AsyncCopy& copy : target.checked) check->copied(target.barrier_offset, copy);
   if (barrier.phase == phase) return true;
   ++warp.block->member->cluster->phases;
-  BlockCheck* const check = target.block->warps[0].worker->check;
   if (check != nullptr) check->end_phase(target.barrier_offset);
   return true;
+}
+
+void BulkLane::note(std::vector<BulkTarget>& targets, std::span<const Piece> bytes,
+                    std::span<const Piece> source) const {
+  if (check() == nullptr) return;
+  for (BulkTarget& target : targets) {
+    const std::uint64_t rank = target.block->member->rank;
+    for (const Piece& piece : bytes) {
+      const Piece to{target.offset + piece.begin, piece.bytes};
+      target.checked.push_back(check()->copy_to(op, warp, lane, rank, to, {}));
+    }
+    if (&target != &targets[0]) continue;
+    for (const Piece& piece : source) {
+      target.checked.push_back(check()->copy_to(op, warp, lane, rank, {}, piece));
+    }
+  }
 }
 
 bool BulkLane::issue(BulkCopies::Move move) const {
@@ -144,6 +161,8 @@ bool to_shared(const BulkLane& lane) {
   const std::byte* from = lane.find(local ? Space::shared : Space::global, AccessKind::read,
                                     lane.address(op->b, 1), bytes, kUnit);
   if (from == nullptr) return false;
+  const Piece to{0, bytes}, source{lane.address(op->b, 1), local ? 0 : bytes};
+  lane.note(targets, {&to, 1}, {&source, 1});
   return lane.issue([lane = lane.later(), targets, from, bytes] {
     for (const BulkTarget& target : targets) {
       reduce_bytes(target.data, from, bytes, lane.form.reduction, lane.form.type);
@@ -166,6 +185,12 @@ bool to_global(const BulkLane& lane) {
   const std::byte* from =
       lane.find(Space::shared, AccessKind::read, lane.address(op->b, 1), bytes, kUnit);
   if (from == nullptr) return false;
+  if (lane.check() != nullptr) {
+    BulkStore store;
+    store.source = {{lane.address(op->b, 1) & kOffsetMask, bytes}};
+    store.to = {{lane.address(op->a, 0), bytes}};
+    lane.check()->copy_from(op, lane.warp, lane.lane, std::move(store));
+  }
   return lane.issue_in_group([lane = lane.later(), to, from, bytes] {
     reduce_shared_global(to, from, bytes, lane.form.reduction, lane.form.type);
     return true;
@@ -187,6 +212,8 @@ bool store_async(const BulkLane& lane) {
   std::vector<BulkTarget> targets;
   if (!lane.find_targets(lane.address(op->a, 0), bytes, bytes, lane.address(op->c, 1), 0, targets))
     return false;
+  const Piece to{0, bytes};
+  lane.note(targets, {&to, 1}, {});
   return lane.issue([lane = lane.later(), target = targets[0], values, bytes] {
     reduce_bytes(target.data, values.data(), bytes, lane.form.reduction, lane.form.type);
     return lane.now().complete(target, bytes);

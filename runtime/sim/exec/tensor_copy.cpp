@@ -1,5 +1,6 @@
 // Tensor copies: a box of a tensor in global memory, or im2col's pixels, to or from shared memory.
 #include "base/format.h"
+#include "sim/check/block_check.h"
 #include "sim/exec/bulk_lane.h"
 #include "sim/exec/bulk_reduce.h"
 #include "sim/exec/cluster.h"
@@ -38,6 +39,7 @@ struct Tile {
 struct Run {
   std::byte* global = nullptr;
   std::uint64_t tile = 0, bytes = 0;
+  std::uint64_t address = 0;  ///< of `global`
 };
 
 /// Place in shared memory of byte `offset`: bits of the address of a 16-byte chunk within a row of
@@ -156,6 +158,7 @@ bool find_runs(const BulkLane& lane, const Tile& tile, AccessKind kind, std::vec
     run.tile =
         row * tile.row_bytes + static_cast<std::uint64_t>(first - tile.origin[0]) * tile.element;
     const std::uint64_t address = *begin + static_cast<std::uint64_t>(first) * tile.element;
+    run.address = address;
     run.global = lane.find(Space::global, kind, address, run.bytes, 1);
     if (run.global == nullptr) return false;
     runs.push_back(run);
@@ -199,6 +202,24 @@ std::uint64_t shared_bytes(const Tile& tile, std::uint64_t offset) {
   return end;
 }
 
+/// Where the tile's bytes lie, from `offset` of shared memory on.
+std::vector<Piece> shared_pieces(const Tile& tile, std::uint64_t offset) {
+  constexpr std::uint64_t kRow = 128;  // swizzles exchange chunks within such rows
+  if ((offset | tile.bytes()) % kRow == 0) return {{0, tile.bytes()}};
+  std::vector<Piece> pieces;
+  each_piece(offset, tile.map.swizzle, 0, tile.bytes(),
+             [&](std::uint64_t shared, std::uint64_t, std::uint64_t bytes) {
+               pieces.push_back({shared, bytes});
+             });
+  return pieces;
+}
+
+std::vector<Piece> global_pieces(const std::vector<Run>& runs) {
+  std::vector<Piece> pieces;
+  for (const Run& run : runs) pieces.push_back({run.address, run.bytes});
+  return pieces;
+}
+
 /// The reduction's element type for a map's.
 Type reduction_type(int type, ptx::AtomOp op) {
   static constexpr std::array<Type, 13> kTypes{
@@ -225,6 +246,8 @@ bool tensor_to_shared(const BulkLane& lane) {
     return false;
   std::vector<Run> runs;
   if (!find_runs(lane, tile, AccessKind::read, runs)) return false;
+  if (lane.check() != nullptr)
+    lane.note(targets, shared_pieces(tile, to & kOffsetMask), global_pieces(runs));
   return lane.issue([lane = lane.later(), tile, targets, runs] {
     const std::vector<std::byte> image = gather(tile, runs);
     for (const BulkTarget& target : targets) {
@@ -255,6 +278,13 @@ bool tensor_to_global(const BulkLane& lane) {
   const bool plain = reduction == ptx::AtomOp::none;
   std::vector<Run> runs;
   if (!find_runs(lane, tile, plain ? AccessKind::write : AccessKind::atomic, runs)) return false;
+  if (lane.check() != nullptr) {
+    BulkStore store;
+    for (const Piece& piece : shared_pieces(tile, from & kOffsetMask))
+      store.source.push_back({(from & kOffsetMask) + piece.begin, piece.bytes});
+    store.to = global_pieces(runs);
+    lane.check()->copy_from(op, lane.warp, lane.lane, std::move(store));
+  }
   return lane.issue_in_group(
       [reduction, type, runs, shared, offset = from & kOffsetMask, swizzle = tile.map.swizzle] {
         for (const Run& run : runs) {

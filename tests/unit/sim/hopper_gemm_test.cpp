@@ -37,7 +37,8 @@ TensorMapParameters map_of(std::uint64_t address, std::uint64_t rows, std::uint6
 
 }  // namespace
 
-TEST_CASE("hopper gemm: equal to the host's sums, at once and with deferred copies") {
+TEST_CASE(
+    "hopper gemm: equal to the host's sums, at once and with deferred copies, without findings") {
   constexpr std::size_t kM = 128, kN = 192, kK = 448;
   std::mt19937 random(3);
   std::vector<std::uint16_t> a(kM * kK), b(kN * kK);
@@ -64,6 +65,7 @@ TEST_CASE("hopper gemm: equal to the host's sums, at once and with deferred copi
       runner.grid = {kN / 64, kM / 64, 1};
       runner.block = {160, 1, 1};
       runner.width = 2;
+      runner.checks = {true, true, false};
       const auto map_a = encode_tensor_map(map_of(runner.upload(a), kM, kK));
       const auto map_b = encode_tensor_map(map_of(runner.upload(b), kN, kK));
       const std::uint64_t out = runner.upload(std::vector<float>(kM * kN, -1));
@@ -73,8 +75,22 @@ TEST_CASE("hopper gemm: equal to the host's sums, at once and with deferred copi
       std::memcpy(packed.data() + 256, &out, 8);
       const std::int32_t sizes[2] = {kN, kK};
       std::memcpy(packed.data() + 264, sizes, 8);
-      require_fine(runner.launch(read_ptx(version), packed, "hopper_gemm"));
+      const std::string text = read_ptx(version);
+      require_fine(runner.launch(text, packed, "hopper_gemm"));
       CHECK(runner.download<float>(out, kM * kN) == expected);
+      CHECK(runner.findings.empty());
+      // Tiles are given back while they are still multiplied.
+      const std::string wait = "wgmma.wait_group.sync.aligned 0;";
+      REQUIRE(contains(text, wait));
+      std::string early = text;
+      for (std::size_t at = 0; (at = early.find(wait, at)) != std::string::npos; ++at)
+        early.replace(at, wait.size(), "wgmma.wait_group.sync.aligned 1;");
+      require_fine(runner.launch(early, packed, "hopper_gemm"));
+      REQUIRE(!runner.findings.empty());
+      for (const Finding& finding : runner.findings) {
+        CHECK(finding.what == "asynchronous write");
+        CHECK(finding.other->what == "asynchronous read");
+      }
     }
   }
 }

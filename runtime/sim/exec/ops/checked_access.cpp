@@ -164,6 +164,7 @@ template <bool kMasked>
   }
   if (reads) plan.epoch = epoch;
   if (!check.race) return true;
+  if (!reads && check.reading.high != 0) return false;
   const bool plain = bytes >= 4 && info.site < kMostSites;
   if (check.defers) {
     if (reads && plain && !check.written.any(base, base + run) &&
@@ -306,6 +307,35 @@ const Op* checked(const Op* op, Warp& warp) {
       break;
     case CheckKind::mbarrier:
       next = check_mbarrier(op, warp, check, run);
+      break;
+    case CheckKind::bulk:
+      next = run(op, warp);
+      break;
+    case CheckKind::bulk_group:
+      check.end_bulk_group(warp);
+      next = run(op, warp);
+      break;
+    case CheckKind::bulk_wait:
+      next = run(op, warp);
+      if (next == nullptr) break;
+      check.wait_for_stores(warp, warp.reg<std::uint32_t>(op->a)[std::countr_zero(warp.mask)],
+                            info.reads_only);
+      break;
+    case CheckKind::proxy_fence:
+      check.fence_proxy(warp);
+      next = run(op, warp);
+      break;
+    case CheckKind::wgmma:
+      check.wgmma(op, warp);
+      next = run(op, warp);
+      break;
+    case CheckKind::wgmma_group:
+      check.end_wgmma_group(warp);
+      next = run(op, warp);
+      break;
+    case CheckKind::wgmma_wait:
+      check.wait_for_wgmma(warp, warp.reg<std::uint32_t>(op->a)[std::countr_zero(warp.mask)]);
+      next = run(op, warp);
       break;
     case CheckKind::cluster_arrive:
       check.arrive_at_cluster(warp, info.release);

@@ -263,6 +263,9 @@ void race(BlockCheck& check, Warp& warp, const CheckSite& site, const WarpTouch&
   if constexpr (kGlobal) {  // does it write what a copy under way reads?
     plain &=
         touch.mode == TouchMode::read || !check.sources.meets(base - site.low, base + site.high);
+  } else {
+    plain &=
+        touch.mode == TouchMode::read || !check.reading.meets(base - site.low, base + site.high);
   }
   const bool parts = check.parts || (kGlobal && check.scattered);
   if (!kGlobal && is_put_off(check, warp, site, touch, plain, base)) return;

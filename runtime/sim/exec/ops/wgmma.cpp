@@ -6,6 +6,7 @@
 // strides and a swizzle, all in units of 16-byte chunks.
 #include "sim/exec/ops/matrix_multiply.h"
 #include "sim/exec/ops/memory_transfer.h"
+#include "sim/exec/ops/wgmma_matrix.h"
 
 namespace kernwright::sim::KW_SIM_NS {
 namespace {
@@ -15,60 +16,20 @@ using ptx::OperandKind;
 using ptx::Type;
 using ptx::Verb;
 
-constexpr std::uint32_t kTransposeA = 1 << 7;  ///< the rows (or columns) follow each other, not k
-constexpr std::uint32_t kTransposeB = 1 << 8;
-constexpr std::uint32_t kNegate = 1 << 9;      ///< the products
-constexpr std::uint32_t kRegisters = 1 << 10;  ///< A is in registers
-constexpr int kChunk = 16;
-
-/// A matrix in shared memory, seen as blocks of 8 rows by 16 bytes of k. "Rows" are columns for B.
-class SharedMatrix {
- public:
-  SharedMatrix(std::uint64_t descriptor, bool transposed)
-      : start_((descriptor & 0x3fff) << 4),
-        leading_((descriptor >> 16 & 0x3fff) << 4),
-        stride_((descriptor >> 32 & 0x3fff) << 4),
-        base_(descriptor >> 49 & 7),
-        transposed_(transposed) {
-    const auto mode = static_cast<unsigned>(descriptor >> 62);
-    chunks_ = mode == 0 ? 1 : 16u >> mode;  // 1: 128 bytes, 2: 64, 3: 32
-  }
-
-  /// Where chunk `i` of the block lies: row i of it, or with rows that follow each other (halves
-  /// only) step i of k.
-  std::uint64_t chunk(unsigned row_block, unsigned k_block, unsigned i) const {
-    std::uint64_t at = start_ + i * chunks_ * kChunk;
-    if (!transposed_) {
-      at += row_block * stride_ + k_block * (chunks_ == 1 ? leading_ : kChunk);
-    } else if (chunks_ == 1) {
-      at += row_block * stride_ + k_block * leading_;
-    } else {
-      at += row_block % chunks_ * kChunk + row_block / chunks_ * leading_ + k_block * stride_;
-    }
-    return at ^ ((((at >> 7) - base_) & (chunks_ - 1)) << 4);
-  }
-  bool transposed() const { return transposed_; }
-
- private:
-  std::uint64_t start_, leading_, stride_, base_;
-  std::uint64_t chunks_;  ///< that a row of the swizzle's pattern has
-  bool transposed_;
-};
-
 /// The block as a register of 32 lanes: lane 4 * g + t holds bytes 4 * t and up of row g. False
 /// after a finding.
 [[gnu::always_inline]] inline bool load_block(const Op* op, Warp& warp, const SharedMatrix& matrix,
                                               unsigned row_block, unsigned k_block,
                                               std::uint32_t* reg) {
-  alignas(64) std::byte image[8 * kChunk];
+  alignas(64) std::byte image[8 * kMatrixChunk];
   for (unsigned i = 0; i < 8; ++i) {
     const std::uint64_t at = matrix.chunk(row_block, k_block, i);
-    if (at + kChunk > warp.shared_bytes) [[unlikely]] {
+    if (at + kMatrixChunk > warp.shared_bytes) [[unlikely]] {
       report_access(op, warp, std::countr_zero(warp.mask),
-                    {ptx::Space::shared, AccessKind::read, at, kChunk, kChunk});
+                    {ptx::Space::shared, AccessKind::read, at, kMatrixChunk, kMatrixChunk});
       return false;
     }
-    std::memcpy(image + i * kChunk, warp.shared + at, kChunk);
+    std::memcpy(image + i * kMatrixChunk, warp.shared + at, kMatrixChunk);
   }
   if (!matrix.transposed()) {
     std::memcpy(reg, image, sizeof image);

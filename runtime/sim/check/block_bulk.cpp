@@ -1,0 +1,256 @@
+// Bulk copies, which the asynchronous proxy does: under way until somebody waits.
+#include "sim/check/block_check.h"
+#include "sim/check/poison.h"
+#include "sim/exec/cluster.h"
+#include "sim/exec/scheduler.h"
+#include "sim/ir/program.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace kernwright::sim {
+namespace {
+
+using ptx::Space;
+
+/// Copies are looked at in pieces of so many bytes.
+constexpr std::uint64_t kPiece = 16;
+
+std::uint32_t thread_in(const Warp& warp, int lane) {
+  return warp.index * std::uint32_t{kLanes} + static_cast<std::uint32_t>(lane);
+}
+
+template <typename F>
+void each_piece(std::uint64_t begin, std::uint64_t bytes, F f) {
+  for (std::uint64_t at = begin; at < begin + bytes;) {
+    const std::uint64_t end = std::min(begin + bytes, (at / kPiece + 1) * kPiece);
+    f(at, static_cast<std::uint32_t>(end - at));
+    at = end;
+  }
+}
+
+}  // namespace
+
+AsyncCopy BlockCheck::copy_to(const Op* op, Warp& warp, int lane, std::uint64_t rank,
+                              const Piece& to, const Piece& from) {
+  AsyncCopy copy{.to = to.begin, .from = from.begin, .op = warp.op_index(op)};
+  copy.bytes = static_cast<std::uint32_t>(to.bytes);
+  each_piece(from.begin, from.bytes, [&](std::uint64_t at, std::uint32_t bytes) {
+    touch_lane(op, warp, lane, TouchMode::read, at, bytes, Space::global);
+  });
+  BlockCheck* const owner = peer(rank);
+  if (owner == nullptr) return copy;
+  ++owner->under_way_;
+  if (owner == this && from.bytes != 0) {
+    copy.source = static_cast<std::uint32_t>(from.bytes);
+    sources.add(from.begin, from.begin + from.bytes);
+  }
+  if (!race || to.bytes == 0) return copy;
+  const CheckedOp& info = ops[copy.op];
+  const Cell aside = owner == this ? 0 : kAside;
+  copy.stamp = stamp_of(info, thread_in(warp, lane)) | kAllBytes |
+               (info.strong ? kStrong | aside : kUnderWay);
+  LaneTouch touch{info.strong ? TouchMode::atomic : TouchMode::write,
+                  owner == this ? Space::shared : Space::cluster};
+  if (owner != this) touch.owner = owner;
+  each_piece(to.begin, to.bytes, [&](std::uint64_t at, std::uint32_t bytes) {
+    touch.address = owner == this ? at : (rank + 1) << kRankShift | at;
+    touch.bytes = bytes;
+    examine(op, warp, lane, touch);
+    if (info.strong) return;
+    for (std::uint64_t word = (at + 3) / 4; word < (at + bytes) / 4; ++word) {
+      owner->shared_write[word] = copy.stamp;
+    }
+  });
+  if (owner != this) visit(op, warp, lane, touch);
+  return copy;
+}
+
+void BlockCheck::copied(std::uint64_t mbarrier, const AsyncCopy& copy) {
+  if (init || race) mbarrier_at(mbarrier).waiting.push_back({kNoThread, copy});
+}
+
+void BlockCheck::copy_from(const Op* op, Warp& warp, int lane, BulkStore store) {
+  const std::uint32_t thread = thread_in(warp, lane);
+  store.op = warp.op_index(op);
+  const CheckedOp& info = ops[store.op];
+  store.stamp = kUnderWay | kAllBytes | stamp_of(info, thread);
+  if (race) store.read = reads_.begin(stamp_of(info, thread) | kAllBytes);
+  before_ = 0;
+  for (const Piece& piece : store.source) {
+    each_piece(piece.begin, piece.bytes, [&](std::uint64_t at, std::uint32_t bytes) {
+      read_by_proxy(op, warp, lane, at, bytes);
+    });
+    if (race) reads_.add(store.read, piece.begin, piece.bytes);
+  }
+  const TouchMode mode = info.strong ? TouchMode::atomic : TouchMode::write;
+  for (const Piece& piece : store.to) {
+    each_piece(piece.begin, piece.bytes, [&](std::uint64_t at, std::uint32_t bytes) {
+      touch_lane(op, warp, lane, mode, at, bytes, Space::global);
+    });
+    if (race && !info.strong) {
+      restamp_global(
+          piece, [](Cell) { return true; }, store.stamp);
+    }
+  }
+  reading = reads_.span;
+  stores_.add(thread, std::move(store));
+}
+
+/// Whole words of global memory whose write cell `is` right get another one.
+template <typename F>
+void BlockCheck::restamp_global(const Piece& piece, F is, Cell cell) {
+  by_region(
+      piece.begin, piece.bytes,
+      [&](const LaneTouch& part) {
+        const std::uint64_t end = part.address % kRegionBytes + part.bytes;
+        for (std::uint64_t word = (part.address % kRegionBytes + 3) / 4; word < end / 4; ++word) {
+          part.region->by_word(word);
+          Cell& write = part.region->write[word];
+          if ((write & kExact) == 0 && is(write)) write = cell;
+        }
+      },
+      TouchMode::write);
+}
+
+void BlockCheck::end_bulk_group(const Warp& warp) {
+  for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) {
+    stores_.commit(thread_in(warp, std::countr_zero(m)));
+  }
+}
+
+/// Its source may be written again, by those who come after the thread.
+void BlockCheck::end_read(Warp& warp, int lane, BulkStore& store) {
+  if (!race || store.read == 0) return;
+  reads_.drop(std::exchange(store.read, 0));
+  for (const Piece& piece : store.source) {
+    each_piece(piece.begin, piece.bytes, [&](std::uint64_t at, std::uint32_t bytes) {
+      examine(warp.code + store.op, warp, lane,
+              {TouchMode::read, Space::shared, at, bytes, nullptr, nullptr});
+    });
+  }
+}
+
+void BlockCheck::wait_for_stores(Warp& warp, std::size_t left, bool reads_only) {
+  for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) {
+    const int lane = std::countr_zero(m);
+    const std::uint32_t thread = thread_in(warp, lane);
+    if (reads_only) {
+      stores_.each(thread, left, [&](BulkStore& store) { end_read(warp, lane, store); });
+      continue;
+    }
+    stores_.wait(thread, left, [&](BulkStore& store) {
+      end_read(warp, lane, store);
+      end_store(store, stamp_of(ops[store.op], thread) | kAllBytes);
+    });
+  }
+  reading = reads_.span;
+}
+
+void BlockCheck::end_store(const BulkStore& store, Cell cell) {
+  if (!race || ops[store.op].strong) return;
+  for (const Piece& piece : store.to) {
+    restamp_global(
+        piece, [&](Cell write) { return write == store.stamp; }, cell);
+  }
+}
+
+/// Stores that nobody waited for end with the block.
+void BlockCheck::forget_stores() {
+  stores_.clear([&](const BulkStore& store) { end_store(store, store.stamp & ~kUnderWay); });
+  reads_.clear();
+  reading = {};
+}
+
+/// Shared memory of this block, at most a piece of it.
+void BlockCheck::read_by_proxy(const Op* op, Warp& warp, int lane, std::uint64_t at,
+                               std::uint32_t bytes) {
+  if (!has_shared(at, bytes)) return;
+  const LaneTouch touch{TouchMode::read, Space::shared, at, bytes, nullptr, nullptr};
+  if (init && any_poison(shared_poison, at, bytes)) {
+    report_uninitialised(op, warp, lane, touch);
+    set_poison<false>(shared_poison, at, bytes);
+  }
+  if (!race) return;
+  const CheckedOp& info = ops[warp.op_index(op)];
+  Access access{
+      op, warp, lane, touch, info, false, clustered_, stamp_of(info, thread_in(warp, lane)), 0, 0};
+  for (std::uint64_t word = at / 4; word < (at + bytes + 3) / 4; ++word) {
+    const Cell write = shared_write[word];
+    if (write == before_) continue;  // of a word that was looked at just now
+    access.word = word;
+    access.begin = 4 * word;
+    if ((write & kExact) != 0) {
+      const Cell* const cells = byte_cells(touch, word);
+      for (int b = 0; b < 4; ++b) look_at_write(access, cells[b]);
+    } else if (look_at_write(access, write)) {
+      before_ = write;
+    }
+  }
+}
+
+/// Whether the write comes before a read by the asynchronous proxy, which also takes a proxy fence
+/// between the two.
+bool BlockCheck::look_at_write(const Access& access, Cell write) {
+  if (write == 0 || (!clustered_ && tick_of(write) < begin_tick_)) return true;
+  if (is_under_way(write) || !is_write_ordered(write, access.warp, access.lane, false)) {
+    report_race(access, write, true, is_under_way(write) ? Missing::wait : Missing::order);
+    return false;
+  }
+  const CheckedOp* const writer = op_at(site_of(write));
+  const bool generic =
+      writer != nullptr && (writer->kind == CheckKind::store || writer->kind == CheckKind::atomic ||
+                            writer->kind == CheckKind::tile_store);
+  if (!generic || is_proxied(write, access.warp)) return true;
+  report_race(access, write, true, Missing::proxy_fence);
+  return false;
+}
+
+bool BlockCheck::is_proxied(Cell write, const Warp& warp) const {
+  const std::uint32_t tick = tick_of(write), w = warp.index;
+  const std::uint32_t place = kProxied + thread_of(write) / kLanes;
+  const std::uint32_t owner = launch_.ticks.owner(tick);
+  if (owner == block_) return tick < known_[w][place];
+  if (past_[w] == nullptr) return false;
+  const auto known = past_[w]->find(owner);
+  return known != past_[w]->end() && tick < known->second.places[place];
+}
+
+/// What the warp knows of, the asynchronous proxy sees from now on.
+void BlockCheck::fence_proxy(const Warp& warp) {
+  if (!race) return;
+  new_tick();
+  const std::uint32_t w = warp.index;
+  const auto reach = [](Known& places, std::uint32_t from) {
+    for (std::uint32_t i = 0; i < kMostWarps; ++i) {
+      places[kProxied + i] = std::max({places[kProxied + i], places[i], from});
+    }
+  };
+  reach(known_[w], tick_of(floor));
+  known_[w][kProxied + w] = tick_;
+  if (past_[w] == nullptr) return;
+  auto past = std::make_shared<Past>(*past_[w]);
+  for (auto& [block, known] : *past) reach(known.places, known.floor);
+  past_[w] = std::move(past);
+}
+
+/// A write to shared memory of `owner` that a copy or wgmma still reads, or may have read.
+void BlockCheck::look_at_async_reads(const Access& access, const BlockCheck& owner,
+                                     std::uint64_t begin, std::uint64_t end) {
+  if (!owner.reading.meets(begin, end)) return;
+  const std::uint32_t w = access.warp.index;
+  const AsyncRead* const found = owner.reads_.find(begin, end, [&](const AsyncRead& read) {
+    if (read.ended == 0) return true;
+    const std::uint32_t of_warp = thread_of(read.stamp) / kLanes;
+    if (&owner == this) {
+      return of_warp != w && read.ended >= tick_of(floor) && read.ended >= known_[w][of_warp];
+    }
+    if (past_[w] == nullptr) return true;
+    const auto known = past_[w]->find(owner.block_);
+    return known == past_[w]->end() || !known->second.covers(read.ended, of_warp);
+  });
+  if (found == nullptr) return;
+  report_race(access, found->stamp, false, found->ended == 0 ? Missing::wait : Missing::order);
+}
+
+}  // namespace kernwright::sim

@@ -1,0 +1,119 @@
+// Copies that threads of a block issued and that nobody waited for yet.
+#pragma once
+
+#include "sim/check/cell.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace kernwright::sim {
+
+/// Bytes [begin, begin + bytes) of some memory.
+struct Piece {
+  std::uint64_t begin = 0, bytes = 0;
+};
+
+/// Bytes [low, high) that hold all of some pieces, so that most others are known to lie apart.
+struct Span {
+  std::uint64_t low = ~std::uint64_t{0}, high = 0;
+
+  bool meets(std::uint64_t begin, std::uint64_t end) const noexcept {
+    return begin < high && end > low;
+  }
+  void add(std::uint64_t begin, std::uint64_t end) noexcept {
+    low = begin < low ? begin : low;
+    high = end > high ? end : high;
+  }
+};
+
+/// A copy from global to shared memory: one thread's cp.async, or (part of) a bulk copy.
+struct AsyncCopy {
+  Cell stamp = 0;            ///< what the cells of its target say while it is under way
+  std::uint64_t to = 0;      ///< in shared memory
+  std::uint64_t from = 0;    ///< in global memory
+  std::uint32_t bytes = 0;   ///< written
+  std::uint32_t source = 0;  ///< bytes read
+  std::uint32_t op = 0;      ///< index of the instruction
+
+  bool reads(std::uint64_t begin, std::uint64_t end) const noexcept {
+    return begin < from + source && end > from;
+  }
+};
+
+/// A bulk copy from shared to global memory.
+struct BulkStore {
+  Cell stamp = 0;
+  std::uint32_t op = 0;
+  std::uint32_t read = 0;     ///< number of its AsyncRead; 0 when that is over
+  std::vector<Piece> source;  ///< in shared memory
+  std::vector<Piece> to;      ///< in global memory
+};
+
+/// The copies of one block by thread, in order of issue and in groups.
+template <typename Copy>
+class CopyGroups {
+ public:
+  /// All that are left; `f` gets each.
+  template <typename F>
+  void clear(F f) {
+    for (Thread& thread : threads_) take(thread, thread.copies.size(), f);
+    for (Thread& thread : threads_) thread.ends.clear();
+  }
+  void add(std::uint32_t thread, Copy copy) { at(thread).copies.push_back(std::move(copy)); }
+  void commit(std::uint32_t thread) { at(thread).ends.push_back(at(thread).copies.size()); }
+  /// Takes all of the thread's groups but the last `left`; `f` gets each of their copies.
+  template <typename F>
+  void wait(std::uint32_t thread, std::size_t left, F f) {
+    std::vector<std::size_t>& ends = at(thread).ends;
+    if (ends.size() <= left) return;
+    const std::size_t groups = ends.size() - left, taken = ends[groups - 1];
+    take(at(thread), taken, f);
+    ends.erase(ends.begin(), ends.begin() + static_cast<std::ptrdiff_t>(groups));
+    for (std::size_t& end : ends) end -= taken;
+  }
+  /// The same, but they stay.
+  template <typename F>
+  void each(std::uint32_t thread, std::size_t left, F f) {
+    const std::vector<std::size_t>& ends = at(thread).ends;
+    const std::size_t count = ends.size() <= left ? 0 : ends[ends.size() - left - 1];
+    for (std::size_t i = 0; i < count; ++i) f(at(thread).copies[i]);
+  }
+  /// All of the thread's copies, also those of no group.
+  template <typename F>
+  void take_all(std::uint32_t thread, F f) {
+    take(at(thread), at(thread).copies.size(), f);
+    at(thread).ends.clear();
+  }
+  /// The first copy that `is` true for, or null.
+  template <typename F>
+  const Copy* find(F is) const {
+    for (const Thread& thread : threads_) {
+      for (const Copy& copy : thread.copies) {
+        if (is(copy)) return &copy;
+      }
+    }
+    return nullptr;
+  }
+
+ private:
+  struct Thread {
+    std::vector<Copy> copies;
+    std::vector<std::size_t> ends;  ///< of the groups, in `copies`
+  };
+
+  Thread& at(std::uint32_t thread) {
+    if (thread >= threads_.size()) threads_.resize(thread + 1);
+    return threads_[thread];
+  }
+  template <typename F>
+  void take(Thread& thread, std::size_t end, F f) {
+    for (std::size_t i = 0; i < end; ++i) f(thread.copies[i]);
+    thread.copies.erase(thread.copies.begin(),
+                        thread.copies.begin() + static_cast<std::ptrdiff_t>(end));
+  }
+
+  std::vector<Thread> threads_;
+};
+
+}  // namespace kernwright::sim
