@@ -30,8 +30,15 @@ using EncodeTiled = int (*)(Descriptor*, int type, std::uint32_t rank, void* add
                             const std::uint32_t* box, const std::uint32_t* steps, int interleave,
                             int swizzle, int promotion, int fill);
 
+using EncodeIm2col = int (*)(Descriptor*, int type, std::uint32_t rank, void* address,
+                             const std::uint64_t* extents, const std::uint64_t* strides,
+                             const int* lower, const int* upper, std::uint32_t channels,
+                             std::uint32_t pixels, const std::uint32_t* steps, int interleave,
+                             int swizzle, int promotion, int fill);
+
 struct Driver {
   EncodeTiled encode = nullptr;
+  EncodeIm2col encode_im2col = nullptr;
   std::string problem;
 
   Driver() {
@@ -52,8 +59,23 @@ struct Driver {
       return;
     }
     encode = reinterpret_cast<EncodeTiled>(dlsym(library, "cuTensorMapEncodeTiled"));
+    encode_im2col = reinterpret_cast<EncodeIm2col>(dlsym(library, "cuTensorMapEncodeIm2col"));
     if (started != 0) problem = format("cuInit returned {}", started);
-    if (encode == nullptr) problem = "the driver has no cuTensorMapEncodeTiled";
+    if (encode == nullptr || encode_im2col == nullptr)
+      problem = "the driver has no cuTensorMapEncodeTiled or no cuTensorMapEncodeIm2col";
+  }
+
+  int make(Descriptor& to, const TensorMap& map) const {
+    const auto rank = static_cast<std::uint32_t>(map.rank);
+    void* const address = reinterpret_cast<void*>(map.address);
+    if (map.im2col)
+      return encode_im2col(&to, map.type, rank, address, map.extent.data(), map.stride.data() + 1,
+                           map.lower.data(), map.upper.data(), map.box[0], map.pixels,
+                           map.step.data(), map.interleave, map.swizzle, map.l2_promotion,
+                           map.fills_nan ? 1 : 0);
+    return encode(&to, map.type, rank, address, map.extent.data(), map.stride.data() + 1,
+                  map.box.data(), map.step.data(), map.interleave, map.swizzle, map.l2_promotion,
+                  map.fills_nan ? 1 : 0);
   }
 };
 
@@ -105,8 +127,41 @@ std::vector<TensorMap> parameter_sets() {
     vary([&](TensorMap& m) { m.stride[1] = std::uint64_t{1} << bit; });
   for (int bit = 0; bit <= 32; bit += 4)
     vary([&](TensorMap& m) { m.extent[1] = std::uint64_t{1} << bit; });
+  const auto vary_columns = [&](int rank, auto change) {
+    vary([&](TensorMap& m) {
+      m.im2col = true;
+      m.rank = rank;
+      m.extent = {64, 100, 90, 80, 70};
+      m.stride = {0, 128, 12800, 1152000, 92160000};
+      m.step = {1, 1, 1, 1, 1};
+      m.box = {64};
+      m.pixels = 128;
+      change(m);
+    });
+  };
+  for (int rank = 3; rank <= 5; ++rank) {
+    const int limit = kernwright::tensor_corner_limit(rank);
+    vary_columns(rank, [](TensorMap&) {});
+    for (std::size_t d = 0; d + 2 < static_cast<std::size_t>(rank); ++d)
+      for (const int corner : {-limit, -1, 1, 5})
+        vary_columns(rank, [&](TensorMap& m) { m.lower[d] = corner; });
+    for (std::size_t d = 0; d + 2 < static_cast<std::size_t>(rank); ++d)
+      for (const int corner : {-5, -1, 1, limit - 1})
+        vary_columns(rank, [&](TensorMap& m) { m.upper[d] = corner; });
+    for (const std::uint32_t pixels : {1u, 2u, 255u, 256u, 512u, 1024u})
+      vary_columns(rank, [&](TensorMap& m) { m.pixels = pixels; });
+    for (const std::uint32_t channels : {8u, 16u, 72u, 256u})
+      vary_columns(rank, [&](TensorMap& m) { m.box[0] = channels; });
+    vary_columns(rank, [](TensorMap& m) { m.step[1] = 2; });
+    vary_columns(rank, [](TensorMap& m) { m.swizzle = 3; });
+  }
+  // What the rules leave open: a step of dimension 0, and channels that are no multiple of 16
+  // bytes.
+  vary([](TensorMap& m) { m.step[0] = 2; });
+  vary_columns(4, [](TensorMap& m) { m.step[0] = 2; });
+  vary_columns(4, [](TensorMap& m) { m.box[0] = 3; });
   std::mt19937_64 random(1);
-  while (sets.size() < 240) {
+  for (const std::size_t enough = sets.size() + 130; sets.size() < enough;) {
     TensorMap m;
     m.address = random() % (std::uint64_t{1} << 47) & ~std::uint64_t{31};
     m.rank = 1 + static_cast<int>(random() % 5);
@@ -144,10 +199,11 @@ std::string hex(const std::uint8_t* bytes) {
 std::string describe(const TensorMap& m) {
   return format(
       "\"type\": {}, \"rank\": {}, \"address\": {}, \"extent\": {}, \"stride\": {}, \"box\": {}, "
-      "\"step\": {}, \"interleave\": {}, \"swizzle\": {}, \"l2_promotion\": {}, \"fills_nan\": {}",
+      "\"step\": {}, \"interleave\": {}, \"swizzle\": {}, \"l2_promotion\": {}, \"fills_nan\": {}, "
+      "\"im2col\": {}, \"lower\": {}, \"upper\": {}, \"pixels\": {}",
       m.type, m.rank, m.address, list(m.extent, m.rank), list(m.stride, m.rank),
       list(m.box, m.rank), list(m.step, m.rank), m.interleave, m.swizzle, m.l2_promotion,
-      m.fills_nan ? 1 : 0);
+      m.fills_nan ? 1 : 0, m.im2col ? 1 : 0, list(m.lower, 3), list(m.upper, 3), m.pixels);
 }
 
 }  // namespace
@@ -164,11 +220,7 @@ int main() {
   bool first = true;
   for (const TensorMap& map : parameter_sets()) {
     Descriptor theirs;
-    const int code =
-        driver.encode(&theirs, map.type, static_cast<std::uint32_t>(map.rank),
-                      reinterpret_cast<void*>(map.address), map.extent.data(),
-                      map.stride.data() + 1, map.box.data(), map.step.data(), map.interleave,
-                      map.swizzle, map.l2_promotion, map.fills_nan ? 1 : 0);
+    const int code = driver.make(theirs, map);
     const auto encoded = kernwright::sim::encode_tensor_map(map);
     Descriptor ours;
     std::memcpy(ours.bytes, encoded.data(), sizeof ours.bytes);
