@@ -6,6 +6,7 @@
 #include "sim/exec/barriers.h"
 #include "sim/exec/cluster.h"
 #include "sim/exec/scheduler.h"
+#include "sim/exec/warpgroup.h"
 #include "sim/ir/program.h"
 #include "sim/observe/observer.h"
 
@@ -31,6 +32,7 @@ struct BlockRunner::State {
   std::unique_ptr<std::byte, void (*)(void*)> local{nullptr, std::free};
   Cluster alone;  ///< the cluster of a block that shares none
   ClusterMember member;
+  Warpgroups warpgroups;
 
   void make_warps();
   void make_local_memory();
@@ -42,10 +44,11 @@ namespace {
 /// "warp 2: lanes 0xffff wait at line 12 (bar.sync)".
 std::string describe_split(const Warp& warp, const Split& split) {
   const Place& place = warp.program->places[split.pc];
-  const char* what = split.state == SplitState::barrier    ? "a barrier"
-                     : split.state == SplitState::cluster  ? "the barrier of the cluster"
-                     : split.state == SplitState::mbarrier ? "a phase of an mbarrier"
-                                                           : "other lanes of the warp";
+  const char* what = split.state == SplitState::barrier     ? "a barrier"
+                     : split.state == SplitState::cluster   ? "the barrier of the cluster"
+                     : split.state == SplitState::mbarrier  ? "a phase of an mbarrier"
+                     : split.state == SplitState::warpgroup ? "other warps of the warpgroup"
+                                                            : "other lanes of the warp";
   std::string text =
       format("warp {}: lanes {:#010x} wait for {} at ", warp.index, split.mask, what);
   text += place.source.line != 0 ? format("line {}", place.source.line)
@@ -62,6 +65,8 @@ const char* stuck_text(SplitState state) {
     case SplitState::mbarrier:
       return "threads wait for a phase of an mbarrier that never ends: an arrival is missing, or "
              "the bytes that were expected are not those that were copied";
+    case SplitState::warpgroup:
+      return "a warp waits for products of wgmma that other warps of its warpgroup never issue";
     default:
       return "lanes wait at a .sync instruction for lanes that never arrive";
   }
@@ -100,6 +105,7 @@ void BlockRunner::State::make_warps() {
   block.warps = warps.data();
   block.warp_count = count;
   block.barriers = &barriers;
+  block.warpgroups = &warpgroups;
 }
 
 void BlockRunner::State::make_local_memory() {
@@ -166,6 +172,7 @@ void BlockRunner::start(std::array<std::uint32_t, 3> ctaid) {
   std::memset(state.block.shared.data(), kSharedPoison, state.block.shared.size());
   state.barriers.reset(state.block.warp_count);
   state.member.reset(state.block.warp_count);
+  state.warpgroups.reset(state.block.warp_count);
   state.member.copies.reset(state.launch.copy_seed, state.block.warp_count * kLanes);
   state.member.cluster->patient_phases = ~std::uint64_t{0};
   if (state.check != nullptr) state.check->begin(state.block);
@@ -195,6 +202,7 @@ Progress BlockRunner::advance() {
   bool released = state.barriers.release(state.block);
   released |= member.cluster->release();
   released |= member.wake();
+  released |= state.warpgroups.release(state.block);
   if (ran || released) return Progress::running;
   return member.cluster->members.size() > 1 ? Progress::waiting : relieve();
 }

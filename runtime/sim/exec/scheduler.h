@@ -22,10 +22,11 @@ inline constexpr std::uint32_t kMaxCallDepth = 1024;
 
 enum class SplitState : std::uint8_t {
   ready,
-  barrier,   ///< waits at a block barrier
-  sync,      ///< waits at a *.sync instruction for other lanes of the warp
-  cluster,   ///< waits at barrier.cluster.wait
-  mbarrier,  ///< waits at mbarrier.try_wait
+  barrier,    ///< waits at a block barrier
+  sync,       ///< waits at a *.sync instruction for other lanes of the warp
+  cluster,    ///< waits at barrier.cluster.wait
+  mbarrier,   ///< waits at mbarrier.try_wait
+  warpgroup,  ///< waits at wgmma.wait_group for the other warps of its warpgroup
 };
 
 /// What bar.red computes; Op::flags of barrier ops.

@@ -27,6 +27,7 @@ struct Program;
 struct Block;
 struct Worker;
 struct Barriers;
+class Warpgroups;
 
 inline constexpr std::uint32_t kAllLanes = ~std::uint32_t{0};
 
@@ -133,9 +134,10 @@ struct Block {
   std::array<std::uint32_t, 3> ctaid{};
   Warp* warps = nullptr;
   std::uint32_t warp_count = 0;
-  Barriers* barriers = nullptr;     ///< exec/barriers.h
-  std::vector<std::byte> shared;    ///< static + dynamic shared memory
-  ClusterMember* member = nullptr;  ///< exec/cluster.h
+  Barriers* barriers = nullptr;      ///< exec/barriers.h
+  std::vector<std::byte> shared;     ///< static + dynamic shared memory
+  ClusterMember* member = nullptr;   ///< exec/cluster.h
+  Warpgroups* warpgroups = nullptr;  ///< exec/warpgroup.h
   std::uint64_t linear_index = 0;
   FaultReport fault;
 };

@@ -2,6 +2,7 @@
 #include "base/format.h"
 #include "sim/exec/fast_handlers.h"
 #include "sim/ir/cfg.h"
+#include "sim/ir/flight.h"
 #include "sim/ir/lower.h"
 #include "sim/ir/program.h"
 #include "sim/ir/simplify.h"
@@ -249,6 +250,7 @@ void decode_function(Program& program, LoweringContext& context, std::uint32_t i
                      CodeForm form) {
   FunctionLowering lowering(context, index);
   Lowered lowered = lowering.run();
+  watch_flight(lowered, index);
   std::vector<std::uint32_t> order = block_order(lowered);
   FunctionInfo& info = program.functions[index];
   const Prologue prologue =

@@ -79,13 +79,13 @@ TEST_CASE(
       require_fine(runner.launch(text, packed, "hopper_gemm"));
       CHECK(runner.download<float>(out, kM * kN) == expected);
       CHECK(runner.findings.empty());
-      // Tiles are given back while they are still multiplied.
+      // Tiles are given back while they are still multiplied; in the end sums are read too early.
       const std::string wait = "wgmma.wait_group.sync.aligned 0;";
       REQUIRE(contains(text, wait));
       std::string early = text;
       for (std::size_t at = 0; (at = early.find(wait, at)) != std::string::npos; ++at)
         early.replace(at, wait.size(), "wgmma.wait_group.sync.aligned 1;");
-      require_fine(runner.launch(early, packed, "hopper_gemm"));
+      CHECK(runner.launch(early, packed, "hopper_gemm").kind == FaultKind::sync);
       REQUIRE(!runner.findings.empty());
       for (const Finding& finding : runner.findings) {
         CHECK(finding.what == "asynchronous write");

@@ -334,8 +334,9 @@ const Op* checked(const Op* op, Warp& warp) {
       next = run(op, warp);
       break;
     case CheckKind::wgmma_wait:
+      next = run(op, warp);  // none while other warps of the warpgroup are behind
+      if (next == nullptr) break;
       check.wait_for_wgmma(warp, warp.reg<std::uint32_t>(op->a)[std::countr_zero(warp.mask)]);
-      next = run(op, warp);
       break;
     case CheckKind::cluster_arrive:
       check.arrive_at_cluster(warp, info.release);

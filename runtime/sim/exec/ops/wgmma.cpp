@@ -1,12 +1,12 @@
 // wgmma.mma_async: each warp of a warpgroup multiplies its own 16 rows of A by all of B.
 //
-// The product is made when it is issued, an order that PTX allows: operands must not change and D
-// must not be read before the wait that covers it. fence, commit_group and wait_group therefore
-// find nothing to do. A matrix in shared memory is described by a 64-bit value: address, two
+// The product is made when it is issued; what must not be touched before the wait that covers it is
+// exec/warpgroup.h's. A matrix in shared memory is described by a 64-bit value: address, two
 // strides and a swizzle, all in units of 16-byte chunks.
 #include "sim/exec/ops/matrix_multiply.h"
 #include "sim/exec/ops/memory_transfer.h"
 #include "sim/exec/ops/wgmma_matrix.h"
+#include "sim/exec/warpgroup.h"
 
 namespace kernwright::sim::KW_SIM_NS {
 namespace {
@@ -42,6 +42,48 @@ using ptx::Verb;
   return true;
 }
 
+/// Of what load_block() reads of `row_blocks` blocks, both steps of k.
+std::uint64_t hash_blocks(const Warp& warp, const SharedMatrix& matrix, unsigned first,
+                          unsigned row_blocks) {
+  // A sum, each word by an odd factor of its own: a single change never goes unnoticed.
+  constexpr std::uint64_t kStep = 0x9e3779b97f4a7c15u << 1;
+  std::uint64_t hash = 0, factor = kStep + 1;
+  for (unsigned r = first; r < first + row_blocks; ++r) {
+    for (unsigned i = 0; i < 16; ++i) {
+      std::uint64_t words[2];
+      std::memcpy(words, warp.shared + matrix.chunk(r, i / 8, i % 8), sizeof words);
+      hash += words[0] * factor + words[1] * (factor + kStep);
+      factor += 2 * kStep;
+    }
+  }
+  return hash;
+}
+
+/// Of B, 8 columns each; a register of D holds one or two of a lane's values.
+unsigned column_blocks(const Op* op) { return op->count / ((op->flags & kHalves) != 0 ? 2u : 4u); }
+
+/// PendingProduct::hash.
+std::uint64_t hash_operand(const Op* op, const Warp& warp, std::uint64_t descriptor, bool is_b) {
+  const bool transposed = (op->flags & (is_b ? kTransposeB : kTransposeA)) != 0;
+  const SharedMatrix matrix(descriptor, transposed);
+  return is_b ? hash_blocks(warp, matrix, 0, column_blocks(op))
+              : hash_blocks(warp, matrix, 2 * (warp.index % kWarpgroupWarps), 2);
+}
+
+/// What the op, whose descriptors are `lane`'s, leaves in flight.
+PendingProduct pending(const Op* op, const Warp& warp, int lane) {
+  PendingProduct product;
+  product.op = warp.op_index(op);
+  product.registers = op->f;
+  product.sums = op->count;
+  product.a_is_shared = (op->flags & kRegisters) == 0;
+  product.inputs = product.a_is_shared ? 0 : 4;
+  if (product.a_is_shared) product.a = warp.reg<std::uint64_t>(op->a)[lane];
+  product.b = warp.reg<std::uint64_t>(op->b)[lane];
+  product.hash = hash_operand;
+  return product;
+}
+
 /// A's 16 rows as tiles [k block][row block][8][kSteps].
 template <typename Format>
 bool load_left(const Op* op, Warp& warp, typename Format::Value* left) {
@@ -74,6 +116,8 @@ const Op* multiply_shared(const Op* op, Warp& warp) {
   using V = typename Format::Value;
   using Accumulator = V;
   constexpr int kSteps = 4 * Format::kPerRegister;
+  PendingProduct product = pending(op, warp, std::countr_zero(warp.mask));
+  if (!warp.block->warpgroups->may_issue(op, warp, product)) return nullptr;
   alignas(64) V left[4 * 8 * kSteps], right[2 * kSteps * 8];
   if (!load_left<Format>(op, warp, left)) return nullptr;
   const int first = std::countr_zero(warp.mask);
@@ -81,7 +125,7 @@ const Op* multiply_shared(const Op* op, Warp& warp) {
   const bool adds = (warp.pred(op->c) >> first & 1) != 0;
   const bool saturate = (op->flags & kSaturate) != 0;
   const std::uint32_t* lists = warp.program->lists.data() + op->d;
-  const unsigned columns = op->count / (2u * Sums::kPerBlock);
+  const unsigned columns = column_blocks(op);
   for (unsigned n = 0; n < columns; ++n) {
     for (unsigned k = 0; k < 2; ++k) {
       alignas(64) std::uint32_t block[kLanes];
@@ -98,6 +142,9 @@ const Op* multiply_shared(const Op* op, Warp& warp) {
     call_multiply_column<V, kSteps, Step>(left, right, sum, 2, 2, saturate);
     for (unsigned r = 0; r < 2; ++r) Sums::write(warp, reg[r], sum + r * 64, saturate);
   }
+  if (product.a_is_shared) product.a_before = hash_operand(op, warp, product.a, false);
+  product.b_before = hash_operand(op, warp, product.b, true);
+  warp.block->warpgroups->issue(warp, product);
   return op + 1;
 }
 
@@ -155,11 +202,14 @@ bool read_constants(const ptx::Instruction& instruction, bool registers, std::ui
 OpPair select_wgmma(const ptx::Instruction& instruction, const OperandWidths&) {
   if (instruction.row->handler != Handler::wgmma) return {};
   const ptx::Modifiers& modifiers = instruction.modifiers;
+  if (modifiers.verb == Verb::commit_group) return {commit_products, commit_products};
+  if (modifiers.verb == Verb::wait_group) return {wait_for_products, wait_for_products};
   if (modifiers.verb != Verb::mma) return {nothing, nothing};
   const bool registers = instruction.operands[1].kind == OperandKind::vector;
   OpPair pair = choose(modifiers, registers);
   if (pair.full == nullptr || !read_constants(instruction, registers, pair.flags)) return {};
   if (modifiers.satfinite) pair.flags |= kSaturate;
+  if (modifiers.type[0] == Type::f16) pair.flags |= kHalves;
   if (is_kind_one(modifiers.type[1])) pair.flags |= kKindA;
   if (is_kind_one(modifiers.type[2])) pair.flags |= kKindB;
   return pair;

@@ -11,6 +11,7 @@ inline constexpr std::uint32_t kTransposeA = 1 << 7;
 inline constexpr std::uint32_t kTransposeB = 1 << 8;
 inline constexpr std::uint32_t kNegate = 1 << 9;      ///< the products
 inline constexpr std::uint32_t kRegisters = 1 << 10;  ///< A is in registers
+inline constexpr std::uint32_t kHalves = 1 << 11;     ///< D is of f16
 
 inline constexpr int kMatrixChunk = 16;
 

@@ -1,0 +1,251 @@
+// Products of warpgroups in flight: what must not be touched before wgmma.wait_group.
+#include "sim/exec/warpgroup.h"
+
+#include "base/format.h"
+#include "sim/exec/scheduler.h"
+#include "sim/exec/warp.h"
+#include "sim/ir/program.h"
+
+#include <algorithm>
+#include <span>
+#include <string>
+
+namespace kernwright::sim {
+namespace {
+
+using Registers = std::span<const std::uint32_t>;
+
+Registers sums_of(const Warp& warp, const PendingProduct& product) {
+  return {warp.program->lists.data() + product.registers, product.sums};
+}
+
+Registers inputs_of(const Warp& warp, const PendingProduct& product) {
+  return {warp.program->lists.data() + product.registers + product.sums, product.inputs};
+}
+
+/// The first of `some` that is among `others`, or null.
+const std::uint32_t* first_common(Registers some, Registers others) {
+  const auto found = std::find_first_of(some.begin(), some.end(), others.begin(), others.end());
+  return found == some.end() ? nullptr : &*found;
+}
+
+std::string name_of(const Warp& warp, std::uint32_t flight) {
+  const auto& functions = warp.program->module->functions;
+  const std::uint32_t function = flight >> 20, reg = flight & 0xfffff;
+  if (function >= functions.size() || reg >= functions[function].registers.size())
+    return "a register";
+  const ptx::Register& found = functions[function].registers[reg];
+  return format("register {}{}", found.name,
+                found.number >= 0 ? std::to_string(found.number) : std::string());
+}
+
+std::string line_of(const Warp& warp, std::uint32_t op) {
+  const Place& place = warp.program->places[op];
+  return place.source.line != 0 ? format("line {}", place.source.line)
+                                : format("PTX line {}", place.ptx_line);
+}
+
+}  // namespace
+
+void Warpgroups::reset(std::uint32_t warps) {
+  warps_ = warps;
+  groups_.clear();
+}
+
+Warpgroups::Group& Warpgroups::group_of(const Warp& warp) {
+  if (groups_.empty()) groups_.resize((warps_ + kWarpgroupWarps - 1) / kWarpgroupWarps);
+  return groups_[warp.index / kWarpgroupWarps];
+}
+
+Warpgroups::Part& Warpgroups::part_of(const Warp& warp) {
+  return group_of(warp).parts[warp.index % kWarpgroupWarps];
+}
+
+bool Warpgroups::in_flight(const Warp& warp) {
+  if (groups_.empty()) return false;
+  const Part& part = part_of(warp);
+  return !part.open.empty() || !part.groups.empty();
+}
+
+bool Warpgroups::may_touch(const Op* op, Warp& warp, const std::uint32_t* reads,
+                           std::uint32_t read_count, const std::uint32_t* writes,
+                           std::uint32_t write_count) {
+  const Registers read{reads, read_count}, written{writes, write_count};
+  const auto look = [&](const PendingProduct& product) {
+    const std::uint32_t* found = first_common(read, sums_of(warp, product));
+    const char* what = "is read while the wgmma of {} may still write it";
+    if (found == nullptr) {
+      found = first_common(written, sums_of(warp, product));
+      what = "is written while the wgmma of {} may still write it";
+    }
+    if (found == nullptr) {
+      found = first_common(written, inputs_of(warp, product));
+      what = "is written while the wgmma of {} may still read it";
+    }
+    if (found == nullptr) return true;
+    std::string text = what;
+    text.replace(text.find("{}"), 2, line_of(warp, product.op));
+    warp.fault(op, FaultKind::sync, -1, 0, 0,
+               format("{} {}: wgmma.commit_group and wgmma.wait_group come first",
+                      name_of(warp, *found), text));
+    return false;
+  };
+  const Part& part = part_of(warp);
+  for (const Products& products : part.groups)
+    if (!std::all_of(products.begin(), products.end(), look)) return false;
+  return std::all_of(part.open.begin(), part.open.end(), look);
+}
+
+bool Warpgroups::may_issue(const Op* op, Warp& warp, const PendingProduct& product) {
+  const std::uint32_t first = warp.index / kWarpgroupWarps * kWarpgroupWarps;
+  if (first + kWarpgroupWarps > warp.block->warp_count) {
+    warp.fault(op, FaultKind::sync, -1, 0, 0,
+               format("wgmma is executed by four warps together, {} of the block's {} begin at "
+                      "warp {}: launch whole warpgroups of 128 threads",
+                      warp.block->warp_count - first, warp.block->warp_count, first));
+    return false;
+  }
+  const Registers sums = sums_of(warp, product), inputs = inputs_of(warp, product);
+  // Products of one shape may follow each other in the same accumulators.
+  const auto shares_all = [&](const PendingProduct& other) {
+    const Registers theirs = sums_of(warp, other);
+    return theirs.size() == sums.size() && std::equal(sums.begin(), sums.end(), theirs.begin());
+  };
+  const auto look = [&](const PendingProduct& other) {
+    const bool same = shares_all(other);
+    const std::uint32_t* found = same ? nullptr : first_common(sums, sums_of(warp, other));
+    if (found == nullptr) found = first_common(inputs, sums_of(warp, other));
+    const char* what = "is still written by";
+    if (found == nullptr) {
+      found = first_common(sums, inputs_of(warp, other));
+      what = "is still read by";
+    }
+    if (found == nullptr) return true;
+    warp.fault(op, FaultKind::sync, -1, 0, 0,
+               format("{} of this wgmma {} the one of {}, which no wgmma.wait_group covers yet",
+                      name_of(warp, *found), what, line_of(warp, other.op)));
+    return false;
+  };
+  const Part& part = part_of(warp);
+  for (const Products& products : part.groups)
+    if (!std::all_of(products.begin(), products.end(), look)) return false;
+  return std::all_of(part.open.begin(), part.open.end(), look);
+}
+
+void Warpgroups::issue(const Warp& warp, const PendingProduct& product) {
+  part_of(warp).open.push_back(product);
+}
+
+void Warpgroups::commit(const Warp& warp) {
+  Part& part = part_of(warp);
+  part.groups.push_back(std::move(part.open));
+  part.open.clear();
+  ++part.committed;
+}
+
+Warpgroups::Readiness Warpgroups::readiness(const Block& block, const Group& group,
+                                            std::uint32_t first, std::uint64_t target) {
+  Readiness result = Readiness::ready;
+  for (std::uint32_t w = 0; w < kWarpgroupWarps; ++w) {
+    if (group.parts[w].committed >= target) continue;
+    if (first + w >= block.warp_count || block.warps[first + w].live == 0) return Readiness::never;
+    result = Readiness::waits;
+  }
+  return result;
+}
+
+const Op* Warpgroups::wait(const Op* op, Warp& warp, std::uint32_t left) {
+  Group& group = group_of(warp);
+  Part& own = group.parts[warp.index % kWarpgroupWarps];
+  const std::uint64_t target = own.committed > left ? own.committed - left : 0;
+  if (target > group.complete) {
+    const std::uint32_t first = warp.index / kWarpgroupWarps * kWarpgroupWarps;
+    const Readiness ready = readiness(*warp.block, group, first, target);
+    if (ready == Readiness::never)
+      return warp.fault(
+          op, FaultKind::sync, -1, 0, 0,
+          "wgmma is executed by four warps together: one of this warpgroup has exited "
+          "without the products that this one waits for");
+    if (ready == Readiness::waits) {
+      own.wanted = target;
+      Split& split = warp.schedule->current();
+      split.pc = warp.op_index(op);
+      split.state = SplitState::warpgroup;
+      split.window = warp.window;
+      warp.stop = Stop::barrier;
+      return nullptr;
+    }
+    if (!operands_are_the_same(warp, group, target)) return nullptr;
+    group.complete = target;
+  }
+  for (; own.finished < target; ++own.finished) own.groups.pop_front();
+  return op + 1;
+}
+
+/// Looks at all that the groups up to `target` read, for all four warps: they are done together.
+bool Warpgroups::operands_are_the_same(Warp& warp, Group& group, std::uint64_t target) {
+  const std::uint32_t first = warp.index / kWarpgroupWarps * kWarpgroupWarps;
+  const Op* const code = warp.code;
+  for (std::uint32_t w = 0; w < kWarpgroupWarps; ++w) {
+    const Part& part = group.parts[w];
+    const Warp& other = warp.block->warps[first + w];
+    for (std::uint64_t g = group.complete; g < target; ++g) {
+      for (const PendingProduct& product : part.groups[g - part.finished]) {
+        const Op* const op = code + product.op;
+        const bool a =
+            !product.a_is_shared || product.hash(op, other, product.a, false) == product.a_before;
+        const bool b = product.hash(op, other, product.b, true) == product.b_before;
+        if (a && b) continue;
+        warp.fault(op, FaultKind::sync, -1, 0, 0,
+                   format("{} of this wgmma, in shared memory, was changed before the "
+                          "wgmma.wait_group that covers it",
+                          a ? "B" : "A"));
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+bool Warpgroups::release(Block& block) {
+  if (groups_.empty()) return false;
+  bool any = false;
+  for (std::uint32_t w = 0; w < block.warp_count; ++w) {
+    const Warp& warp = block.warps[w];
+    Warp::Schedule& schedule = *warp.schedule;
+    for (std::uint32_t s = 0; s < schedule.count; ++s) {
+      if (schedule.splits[s].state != SplitState::warpgroup) continue;
+      const Group& group = groups_[w / kWarpgroupWarps];
+      const std::uint64_t wanted = group.parts[w % kWarpgroupWarps].wanted;
+      const std::uint32_t first = w / kWarpgroupWarps * kWarpgroupWarps;
+      if (readiness(block, group, first, wanted) == Readiness::waits) continue;
+      schedule.splits[s].state = SplitState::ready;
+      any = true;
+    }
+  }
+  return any;
+}
+
+const Op* check_flight(const Op* op, Warp& warp) {
+  Warpgroups& products = *warp.block->warpgroups;
+  if (!products.in_flight(warp)) return op + 1;
+  if (op->flags != 0) {
+    const std::uint32_t holds = warp.pred(op->c);
+    if (((op->flags == 1 ? holds : ~holds) & warp.mask) == 0) return op + 1;
+  }
+  const std::uint32_t* const lists = warp.program->lists.data();
+  const auto writes = static_cast<std::uint32_t>(op->imm2);
+  return products.may_touch(op, warp, lists + op->a, op->count, lists + op->b, writes) ? op + 1
+                                                                                       : nullptr;
+}
+
+const Op* commit_products(const Op* op, Warp& warp) {
+  warp.block->warpgroups->commit(warp);
+  return op + 1;
+}
+
+const Op* wait_for_products(const Op* op, Warp& warp) {
+  return warp.block->warpgroups->wait(op, warp, warp.reg<std::uint32_t>(op->a)[0]);
+}
+
+}  // namespace kernwright::sim

@@ -1,0 +1,225 @@
+// Products of wgmma in flight: what must wait is found, what need not is let through, and a
+// warpgroup's four warps are done together.
+#include "hopper_runner.h"
+
+#include <bit>
+
+using namespace kernwright;
+using namespace kernwright::sim;
+using namespace kernwright::sim::testing;
+
+namespace {
+
+/// A (64 x 16) and B (16 x 8) of ones in shared memory, %d4 and %d5 their descriptors, %r20 to %r23
+/// the same A in registers, sums %f0 to %f11 of zero; %d1 = &p0[thread].
+const std::string kSetUp = R"(
+ld.param.u64 %d1, [p0];
+mad.wide.u32 %d1, %r0, 4, %d1;
+mov.u32 %r1, space;
+mov.u32 %r2, 0x3c003c00;
+mov.u32 %r6, %r0;
+FILL:
+mad.lo.u32 %r7, %r6, 4, %r1;
+st.shared.u32 [%r7], %r2;
+add.u32 %r6, %r6, 128;
+setp.lt.u32 %p3, %r6, 640;
+@%p3 bra FILL;
+shr.u32 %r8, %r1, 4;
+cvt.u64.u32 %d4, %r8;
+or.b64 %d4, %d4, 0x0000000800400000;
+add.u32 %r8, %r8, 128;
+cvt.u64.u32 %d5, %r8;
+or.b64 %d5, %d5, 0x0000000800080000;
+mov.u32 %r20, %r2;
+mov.u32 %r21, %r2;
+mov.u32 %r22, %r2;
+mov.u32 %r23, %r2;
+)";
+
+std::string sums(int first) {
+  std::string text = "{";
+  for (int i = first; i < first + 4; ++i) text += (i == first ? "%f" : ", %f") + std::to_string(i);
+  return text + "}";
+}
+
+std::string multiply(int first, bool registers = false) {
+  return "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 " + sums(first) + ", " +
+         (registers ? "{%r20, %r21, %r22, %r23}, %d5, 1, 1, 1, 0;\n"
+                    : "%d4, %d5, 1, 1, 1, 0, 0;\n");
+}
+
+const std::string kFence = "wgmma.fence.sync.aligned;\n";
+const std::string kCommit = "wgmma.commit_group.sync.aligned;\n";
+std::string wait(int left) {
+  return "wgmma.wait_group.sync.aligned " + std::to_string(left) + ";\n";
+}
+std::string keep(int sum) { return "st.global.f32 [%d1], %f" + std::to_string(sum) + ";\n"; }
+
+struct Ran {
+  FaultReport report;
+  std::vector<float> sums;
+};
+
+Ran run(const std::string& body, std::uint32_t threads = 128) {
+  HopperRunner runner;
+  runner.block = {threads, 1, 1};
+  std::string zero;
+  for (int i = 0; i < 12; ++i) zero += "mov.f32 %f" + std::to_string(i) + ", 0f00000000;\n";
+  const std::uint64_t out = runner.upload(std::vector<float>(threads, -1));
+  Ran ran;
+  ran.report = runner.run(
+      kSetUp + zero + "fence.proxy.async;\nbar.sync 0;\n" + kFence + body, {out},
+      ".shared .align 1024 .b8 space[2560];\n.shared .align 8 .b64 bar;\n.shared .b32 flag;\n");
+  ran.sums = runner.download<float>(out, threads);
+  return ran;
+}
+
+void expect_sums(const std::string& body, float value) {
+  const Ran ran = run(body);
+  CAPTURE(body);
+  require_fine(ran.report);
+  CHECK(ran.sums == std::vector<float>(128, value));
+}
+
+void expect_finding(const std::string& body, const std::string& part) {
+  const Ran ran = run(body);
+  CAPTURE(body);
+  INFO(ran.report.to_string());
+  CHECK(ran.report.kind == FaultKind::sync);
+  CHECK(contains(ran.report.message, part));
+}
+
+}  // namespace
+
+TEST_CASE("wgmma in flight: waits that cover what is used") {
+  expect_sums(multiply(0) + kCommit + wait(0) + keep(0), 16);
+  expect_sums(multiply(0) + multiply(0) + kCommit + multiply(0) + kCommit + wait(0) + keep(3), 48);
+  // The first group is done when one may be left.
+  expect_sums(multiply(0) + kCommit + multiply(4) + kCommit + wait(1) + keep(0) + wait(0), 16);
+  // Of three the first two are.
+  expect_sums(multiply(0) + kCommit + multiply(4) + kCommit + multiply(8) + kCommit + wait(1) +
+                  "add.f32 %f0, %f0, %f4;\n" + keep(0) + wait(0),
+              32);
+  expect_sums(multiply(0, true) + kCommit + wait(0) + "mov.u32 %r20, 0;\n" + keep(0), 16);
+  // Operands may be read, and what nobody multiplies may be written.
+  expect_sums(multiply(0, true) + kCommit +
+                  "add.u32 %r30, %r20, 1;\nmov.f32 %f4, 0f3f800000;\nld.shared.u32 %r31, [%r1];\n" +
+                  "st.shared.u32 [%r1+2304], %r31;\n" + wait(0) + keep(0),
+              16);
+  expect_sums(
+      multiply(0) + kCommit + wait(0) + "bar.sync 0;\nst.shared.u32 [%r1], %r0;\n" + keep(0), 16);
+  expect_sums("st.global.f32 [%d1], %f0;\n" + multiply(0) + kCommit + wait(0), 0);
+}
+
+TEST_CASE("wgmma in flight: a loop that leaves a group open") {
+  expect_sums("mov.u32 %r40, 0;\n" + multiply(0) + kCommit + "LOOP:\n" + multiply(0) + kCommit +
+                  wait(1) + "add.u32 %r40, %r40, 1;\nsetp.lt.u32 %p6, %r40, 5;\n@%p6 bra LOOP;\n" +
+                  wait(0) + keep(0),
+              96);
+}
+
+TEST_CASE("wgmma in flight: sums are read or written too early") {
+  expect_finding(multiply(0) + keep(0), "register %f0 is read while the wgmma of PTX line");
+  expect_finding(multiply(0) + kCommit + keep(3) + wait(0), "register %f3 is read while");
+  expect_finding(multiply(0) + wait(0) + keep(0), "register %f0 is read");  // never committed
+  expect_finding(multiply(0) + kCommit + multiply(4) + kCommit + wait(1) + keep(4),
+                 "register %f4 is read");
+  expect_finding(multiply(0) + kCommit + multiply(0) + kCommit + wait(1) + keep(0),
+                 "register %f0 is read");
+  expect_finding(multiply(0) + kCommit + "mov.f32 %f1, 0f00000000;\n" + wait(0),
+                 "register %f1 is written while");
+  expect_finding(multiply(0) + kCommit + "mov.f32 %f20, %f2;\n" + wait(0) + keep(20),
+                 "register %f2 is read");
+  expect_finding(multiply(0) + kCommit + "mov.b32 %r20, %f0;\n" + wait(0), "register %f0 is read");
+}
+
+TEST_CASE("wgmma in flight: an instruction that is not executed touches nothing") {
+  const std::string never = "setp.gt.u32 %p5, %r0, 1000;\n";
+  expect_sums(
+      multiply(0) + kCommit + never + "@%p5 st.global.f32 [%d1], %f0;\n" + wait(0) + keep(0), 16);
+  expect_finding(multiply(0) + kCommit + never + "@!%p5 st.global.f32 [%d1], %f0;\n" + wait(0),
+                 "register %f0 is read");
+  expect_sums(multiply(0) + kCommit + never + "@%p5 bra EARLY;\n" + wait(0) + keep(0) +
+                  "bra END;\nEARLY:\n" + keep(0) + "END:\n",
+              16);
+}
+
+TEST_CASE("wgmma in flight: operands that change too early") {
+  expect_finding(multiply(0, true) + kCommit + "mov.u32 %r22, 0;\n" + wait(0),
+                 "register %r22 is written while the wgmma of PTX line");
+  expect_finding(multiply(0) + kCommit + "st.shared.u32 [%r1], %r0;\nbar.sync 0;\n" + wait(0),
+                 "A of this wgmma, in shared memory, was changed");
+  expect_finding(multiply(0) + kCommit + "st.shared.u32 [%r1+2048], %r0;\nbar.sync 0;\n" + wait(0),
+                 "B of this wgmma, in shared memory, was changed");
+  const Ran last = run(multiply(0) + kCommit + "st.shared.u32 [%r1+2300], %r0;\nbar.sync 0;\n" +
+                       wait(0));  // B's last word
+  CHECK(contains(last.report.opcode, "wgmma.mma_async"));
+  CHECK(last.report.kind == FaultKind::sync);
+  // A wait that leaves a group open does not cover the second product.
+  expect_finding(multiply(0) + kCommit + multiply(4) + kCommit + wait(1) +
+                     "st.shared.u32 [%r1+2048], %r0;\nbar.sync 0;\n" + wait(0),
+                 "B of this wgmma");
+}
+
+TEST_CASE("wgmma in flight: products that depend on each other without a wait") {
+  expect_finding(multiply(0) + kCommit +
+                     "wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16 "
+                     "{%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7}, %d4, %d5, 1, 1, "
+                     "1, 0, 0;\n" +
+                     kCommit + wait(0),
+                 "register %f0 of this wgmma is still written by the one of PTX line");
+  expect_sums(multiply(0) + kCommit + wait(0) + kFence + multiply(4) + kCommit + wait(0) + keep(4),
+              16);
+}
+
+TEST_CASE("wgmma in flight: whoever waits may tell that all four warps are done") {
+  // Warp 3 comes late; thread 0 overwrites B as soon as its own wait is over.
+  expect_sums(R"(
+mov.u32 %r41, flag;
+mov.u32 %r40, 0;
+setp.lt.u32 %p5, %r0, 96;
+@%p5 bra GO;
+LATE:
+add.u32 %r40, %r40, 1;
+setp.lt.u32 %p6, %r40, 100000;
+@%p6 bra LATE;
+GO:
+)" + multiply(0) + kCommit +
+                  wait(0) + R"(
+setp.ne.u32 %p6, %r0, 0;
+@%p6 bra KEEP;
+st.shared.u32 [%r1+2048], %r0;
+st.shared.u32 [%r1+2052], %r0;
+st.shared.u32 [%r1], %r0;
+KEEP:
+)" + keep(0),
+              16);
+}
+
+TEST_CASE("wgmma in flight: four warps or none") {
+  Ran ran = run(multiply(0) + kCommit + wait(0), 96);
+  CHECK(ran.report.kind == FaultKind::sync);
+  CHECK(contains(ran.report.message, "launch whole warpgroups of 128 threads"));
+  expect_finding("setp.ge.u32 %p5, %r0, 96;\n@%p5 bra END;\n" + multiply(0) + kCommit + wait(0) +
+                     keep(0) + "END:\n",
+                 "one of this warpgroup has exited without the products");
+  // The last warp waits at a barrier that the others never reach.
+  ran = run("setp.ge.u32 %p5, %r0, 96;\n@%p5 bra APART;\n" + multiply(0) + kCommit + wait(0) +
+            "APART:\nbar.sync 0;\n");
+  INFO(ran.report.to_string());
+  CHECK(ran.report.kind == FaultKind::sync);
+  CHECK(contains(ran.report.details, "other warps of the warpgroup"));
+}
+
+TEST_CASE("wgmma in flight: nothing is left for the next block of a runner") {
+  HopperRunner runner;
+  runner.block = {128, 1, 1};
+  runner.grid = {3, 1, 1};
+  const std::uint64_t out = runner.upload(std::vector<float>(128));
+  std::string zero;
+  for (int i = 0; i < 4; ++i) zero += "mov.f32 %f" + std::to_string(i) + ", 0f00000000;\n";
+  // Each block ends with a product in flight, which the next one's first read must not meet.
+  require_fine(runner.run(kSetUp + zero + "fence.proxy.async;\nbar.sync 0;\n" + keep(0) + kFence +
+                              multiply(0) + kCommit,
+                          {out}, ".shared .align 1024 .b8 space[2560];\n"));
+}
