@@ -365,7 +365,7 @@ void BlockCheck::look_at_readers(const Access& access, Cell& read) {
     met = std::any_of(row.begin(), row.end(), [&](std::uint32_t known) { return tick < known; });
   }
   if (!of_others && met) return;
-  report_race(access, read, false);
+  report_race(access, read, false, Missing::order, false);
   read = 0;
 }
 
@@ -387,8 +387,12 @@ void BlockCheck::note_reader(const Access& access, Cell& read, Cell mine) {
       if (list.size() >= kMostReaders) list.erase(list.begin());
       list.push_back(old & ~kMany);
     }
-  } else if (!stale && (!other || parts || (old & kManyBlocks) != 0)) {
-    flags |= old & kMany;  // this block's barriers do not order what other blocks read
+  } else if (!stale) {
+    // The reader that is named came before. So did all others of the block where a barrier lies
+    // between, and those of its warp where all lanes met; not what other blocks read.
+    const bool past = !other_block && tick_of(old) < tick_of(floor);
+    const bool met = other && !parts && tick_of(old) < warp_floor_[access.warp.index];
+    flags |= old & (past ? kManyBlocks : met ? kManyWarps | kManyBlocks : kMany);
   }
   const bool keep =
       !parts && (flags & kMany) != 0 && (other_block || tick_of(old) == tick_of(mine));

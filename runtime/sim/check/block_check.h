@@ -173,6 +173,8 @@ class BlockCheck {
   void release(const Block& block, std::uint32_t id, const Barriers::One& barrier);
 
   void new_tick();
+  /// Below, the warp's accesses are ordered for all of its lanes.
+  Cell met(std::uint32_t warp) const noexcept { return Cell{warp_floor_[warp]} << kTickShift; }
   void new_epoch() noexcept { read_epoch += read_epoch != 0; }
   /// Before any cell of shared memory is looked at or changed.
   void settle_reads() {
@@ -265,8 +267,9 @@ class BlockCheck {
   void note_reader(const Access& access, Cell& read, Cell mine);
   ReaderLists& readers(const Access& access);
   void look_at_sources(const Access& access);
+  /// `is_it` false: the other access is not the one that `other` tells of, but one of its kind.
   void report_race(const Access& access, Cell other, bool other_wrote,
-                   Missing missing = Missing::order);
+                   Missing missing = Missing::order, bool is_it = true);
   bool same_value(const Access& access, Cell other) const;
   template <typename F>
   void each_reach(Reach reach, F f) const;

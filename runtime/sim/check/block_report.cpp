@@ -190,7 +190,8 @@ bool BlockCheck::same_value(const Access& access, Cell other) const {
   return memory == nullptr || std::memcmp(mine.data() + at, memory, count) == 0;
 }
 
-void BlockCheck::report_race(const Access& access, Cell other, bool other_wrote, Missing missing) {
+void BlockCheck::report_race(const Access& access, Cell other, bool other_wrote, Missing missing,
+                             bool is_it) {
   const std::uint64_t key = std::uint64_t{access.info.site} << 16 | site_of(other) << 1 |
                             std::uint64_t{other_wrote} | std::uint64_t{1} << 61;
   const LaneTouch& touch = access.touch;
@@ -241,8 +242,7 @@ void BlockCheck::report_race(const Access& access, Cell other, bool other_wrote,
   }
   bool same_block = owner == block_;
   bool same_warp = same_block && thread / kLanes == access.warp.index;
-  const bool is_me = same_warp && static_cast<int>(thread % kLanes) == access.lane;
-  if (is_me && !other_wrote) {  // the last of several readers: another one is meant
+  if (!is_it) {  // the last of several readers: another one is meant
     same_block = (other & kManyBlocks) == 0;
     same_warp = same_block && (other & kManyWarps) == 0;
     there.thread_known = false;

@@ -15,6 +15,7 @@ namespace kernwright::sim {
 /// One access of a warp, of at least four bytes per lane.
 struct LateRead {
   Cell stamp = 0;  ///< its tick and site, all bytes
+  Cell met = 0;    ///< BlockCheck::met() of its warp at that time
   std::uint64_t word = 0;
   std::uint64_t half = 0;  ///< words from the first half to the second, where the pattern has two
   std::uint32_t mask = 0;

@@ -42,6 +42,19 @@ TEST_CASE("check race: a warp's lanes are ordered by what has a member mask, and
   CHECK(races(kWriteOwn + pairs + far));
 }
 
+TEST_CASE("check race: readers that barriers put before a thread's own read are no others") {
+  const std::string meet = "bar.warp.sync 0xffffffff;\n";
+  // Lane by lane another word, then the own one.
+  CHECK(!races(kReadLane + meet + "ld.shared.u32 %r6, [%r3];\n" + kWriteOwn));
+  CHECK(races(kReadLane + "ld.shared.u32 %r6, [%r3];\n" + kWriteOwn));
+  CHECK(!races(kReadLane + "bar.sync 0;\n" + "ld.shared.u32 %r6, [%r3];\n" + kWriteOwn));
+  CHECK(races(kReadWarp + meet + "ld.shared.u32 %r6, [%r3];\n" + kWriteOwn));
+  const std::string first_byte = "ld.global.u8 %r6, [%rd1];\n";
+  CHECK(
+      !races(first_byte + "bar.sync 0;\nld.global.u32 %r6, [%rd2];\nst.global.u32 [%rd2], %r1;\n"));
+  CHECK(races(first_byte + "ld.global.u32 %r6, [%rd2];\nst.global.u32 [%rd2], %r1;\n"));
+}
+
 TEST_CASE("check race: threads may share a word when their bytes differ") {
   const std::string own_byte = "add.s32 %r11, %r20, %r1;\nst.shared.u8 [%r11], %r1;\n";
   CHECK(!races(own_byte + "ld.shared.u8 %r6, [%r11];\n"));

@@ -242,8 +242,8 @@ Pairs races_of(const Program& program) {
   return pairs;
 }
 
-/// What a finding claims. Of several readers of a word one is named, which may have been ordered:
-/// then some other read races with the write.
+/// What a finding claims. Where it says "one of several threads" the reader that it names was
+/// ordered, and some other read races with the write.
 struct Claim {
   std::pair<int, int> steps;
   int write_after_read = -1;  ///< the step that wrote
@@ -278,7 +278,7 @@ std::vector<Claim> claims_of(CurrentDevice& device, const Program& program, CUde
     REQUIRE(finding.other);
     const int here = finding.fault.ptx_line - first_line;
     claims.push_back({std::minmax(here, finding.other->ptx_line - first_line),
-                      finding.other->what.ends_with("read") ? here : -1});
+                      finding.other->thread_known ? -1 : here});
   }
   REQUIRE(api.cuModuleUnload(module) == CUDA_SUCCESS);
   return claims;
@@ -297,7 +297,7 @@ TEST_CASE("check random: what is found races, and something is found wherever an
   CUdeviceptr buffer = 0;
   REQUIRE(device.api.cuMemAlloc(&buffer, kGlobalBytes + 65536 * 4) == CUDA_SUCCESS);
   int racing = 0, clean = 0;
-  for (unsigned seed = 0; seed < 1500; ++seed) {
+  for (unsigned seed = 0; seed < 2500; ++seed) {
     std::mt19937 random(seed);
     const Program program = random_program(random);
     // Every other program with several blocks in flight.
@@ -314,7 +314,7 @@ TEST_CASE("check random: what is found races, and something is found wherever an
     ++(expected.empty() ? clean : racing);
   }
   set_launch_seed(std::nullopt);
-  CHECK(racing > 300);
-  CHECK(clean > 300);
+  CHECK(racing > 500);
+  CHECK(clean > 500);
   CHECK(device.api.cuMemFree(buffer) == CUDA_SUCCESS);
 }

@@ -179,7 +179,7 @@ template <bool kMasked>
       if (halves) check.written.mark(base + half, base + half + run);
     }
   }
-  const CellView<false> view = view_of<false>(check, info, nullptr);
+  const CellView<false> view = view_of<false>(check, info, warp.index, nullptr);
   const WarpTouch touch{op, &info, mode, kAllLanes, info.bytes, 0, nullptr};
   const bool fine = plain && race_by_pattern(view, check.parts, pattern, half_words(half), touch,
                                              base / 4, warp.index * std::uint32_t{kLanes});

@@ -17,6 +17,7 @@ struct CellView {
   Cell* read;
   Cell floor, first, launch;
   Cell stamp;  ///< of the access: tick, site, all bytes; the thread comes on top
+  Cell met;    ///< what the warp's lanes did below is ordered for all of them
 
   [[gnu::always_inline]] bool is_past(Cell cell) const {
     // No barrier of this block orders what other blocks read.
@@ -42,7 +43,7 @@ struct CellView {
 
 /// The cell after a read. After an unordered read of another thread it says that there were
 /// several; at one tick it names the first, who is less often the one that writes next, and of
-/// several blocks another one.
+/// several blocks another one. Readers of the same warp that come before say no more than this one.
 template <bool kGlobal>
 [[gnu::always_inline]] inline Cell reader(const CellView<kGlobal>& view, Cell old, Cell mine) {
   const Cell difference = (old ^ mine) & kThreadMask;
@@ -51,7 +52,10 @@ template <bool kGlobal>
   bool keeps = (old ^ mine) >> kTickShift == 0;
   if constexpr (kGlobal) keeps |= !view.is_own(old);
   const Cell named = keeps ? old : mine;
-  return view.is_past(old) ? mine : named | flags | (old & kMany);
+  bool before = ((difference & kWarpMask) == 0) & (old < view.met) &
+                ((old & (kManyWarps | kManyBlocks)) == 0);
+  if constexpr (kGlobal) before &= view.is_own(old);
+  return view.is_past(old) | before ? mine : named | flags | (old & kMany);
 }
 
 /// Whole granules from `word` on, word i by thread0 + (i >> shift): whether a glance at what they

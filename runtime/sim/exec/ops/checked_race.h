@@ -11,7 +11,7 @@ namespace kernwright::sim::KW_SIM_NS {
 
 template <bool kGlobal>
 [[gnu::always_inline]] inline CellView<kGlobal> view_of(const BlockCheck& check,
-                                                        const CheckedOp& info,
+                                                        const CheckedOp& info, std::uint32_t warp,
                                                         GlobalRegion* region) {
   const Cell floor = kGlobal && check.floor < check.first ? check.first : check.floor;
   return {kGlobal ? region->granules : nullptr,
@@ -20,7 +20,8 @@ template <bool kGlobal>
           floor,
           check.first,
           check.launch_floor,
-          check.stamp | Cell{info.site} << kSiteShift | kAllBytes};
+          check.stamp | Cell{info.site} << kSiteShift | kAllBytes,
+          check.met(warp)};
 }
 
 /// Distance of the second half, which may lie below the first.
@@ -113,11 +114,32 @@ template <bool kGlobal, bool kReads>
   const std::uint64_t home = site.offsets[first];
   std::uint64_t bad = 0;
   for (std::uint32_t g = 0; g < kLanes; g += kGroup) {
-    if ((touch.mask >> g & 0xff) == 0) continue;
+    const std::uint32_t here = touch.mask >> g & 0xff;
+    if (here == 0) continue;
+    if (here == 0xff) {
+      KW_LANES for (std::uint32_t i = g; i < g + kGroup; ++i) {
+        word[i] = (at + site.offsets[i]) / 4;
+        mine[i] = (view.stamp | thread0) + std::uint64_t{i};
+      }
+    } else {
+      KW_LANES for (std::uint32_t i = g; i < g + kGroup; ++i) {
+        const bool on = (touch.mask >> i & 1) != 0;  // the others do what the first one does
+        word[i] = (at + (on ? site.offsets[i] : home)) / 4;
+        mine[i] = (view.stamp | thread0) + (on ? std::uint64_t{i} : first);
+      }
+    }
+    if constexpr (kGlobal && !kReads) {
+      // Mostly nobody has been there in this launch: a difference's top bit tells.
+      std::uint64_t old = ~std::uint64_t{0};
+      KW_LANES for (std::uint32_t i = g; i < g + kGroup; ++i) {
+        const Granule& granule = view.granules[word[i] / kGranuleWords];
+        const Cell write = view.write[word[i]], read = granule.read;
+        old &= ~write & (write - view.launch) & ~read & (read - view.launch);
+        old &= granule.write == kByWord ? ~std::uint64_t{0} : 0;
+      }
+      if ((old & kAside) != 0) continue;
+    }
     KW_LANES for (std::uint32_t i = g; i < g + kGroup; ++i) {
-      const bool on = (touch.mask >> i & 1) != 0;  // the others do what the first one does
-      word[i] = (at + (on ? site.offsets[i] : home)) / 4;
-      mine[i] = (view.stamp | thread0) + (on ? std::uint64_t{i} : first);
       if constexpr (kGlobal) {
         const Granule& granule = view.granules[word[i] / kGranuleWords];
         bad |= (kReads ? granule.read : granule.write) == kByWord ? 0 : 1;
@@ -163,11 +185,12 @@ template <bool kGlobal, bool kReads>
 
 /// The cells that the listed reads change, in their order.
 [[gnu::noinline]] inline void replay(BlockCheck& check) {
-  CellView<false> view = view_of<false>(check, CheckedOp{}, nullptr);
+  CellView<false> view = view_of<false>(check, CheckedOp{}, 0, nullptr);
   std::size_t scattered = 0;
   for (std::size_t i = 0; i < check.late.count; ++i) {
     const LateRead& late = check.late.list[i];
     view.stamp = late.stamp;
+    view.met = late.met;
     const std::uint32_t thread0 = late.warp * std::uint32_t{kLanes};
     const auto shift = static_cast<std::uint32_t>(std::countr_zero(late.words));
     const std::uint32_t first = thread0 + static_cast<std::uint32_t>(std::countr_zero(late.mask));
@@ -218,6 +241,7 @@ template <bool kGlobal, bool kReads>
   }
   LateRead& entry = late.list.data()[late.count++];
   entry.stamp = check.stamp | Cell{info.site} << kSiteShift | kAllBytes;
+  entry.met = check.met(warp.index);
   entry.word = at / 4;
   entry.half = half_words(half);
   entry.mask = mask;
@@ -258,7 +282,7 @@ template <bool kGlobal, bool kReads>
 template <bool kGlobal>
 void race(BlockCheck& check, Warp& warp, const CheckSite& site, const WarpTouch& touch,
           GlobalRegion* region, std::uint64_t at, std::uint64_t base) {
-  const CellView<kGlobal> view = view_of<kGlobal>(check, *touch.info, region);
+  const CellView<kGlobal> view = view_of<kGlobal>(check, *touch.info, warp.index, region);
   bool plain = touch.bytes >= 4 && !touch.info->strong && touch.info->site < kMostSites;
   if constexpr (kGlobal) {  // does it write what a copy under way reads?
     plain &=
