@@ -38,6 +38,7 @@ def run(source, **environment):
     program = PROGRAM.replace("sys.stdin.read()", repr(source))
     ended = run_child(program, **environment)
     assert ended.code == 0, ended.err
+    assert "race" not in ended.err, ended.err
     return ended.out
 
 
@@ -58,6 +59,17 @@ def test_equal_to_numpy():
 def test_a_pipeline_that_leaves_a_group_open(seed):
     environment = {"KERNWRIGHT_SIM_SEED": seed} if seed else {}
     assert run(with_a_group_left_open(SOURCE.read_text()), **environment) == "equal\n"
+
+
+def test_one_thread_may_give_a_stage_back_for_its_warpgroup():
+    if not kw.current_device().is_simulated:
+        pytest.skip("only the simulated device looks")
+    source = with_a_group_left_open(SOURCE.read_text())
+    source = source.replace(
+        "init(shared_address(&empty[s]), 128)", "init(shared_address(&empty[s]), 1)"
+    )
+    source = source.replace("if (i > 0) arrive", "if (i > 0 && threadIdx.x == 64) arrive")
+    assert run(source, KERNWRIGHT_CHECKS="race,init") == "equal\n"
 
 
 def test_sums_that_are_read_before_the_wait_are_found():

@@ -4,6 +4,7 @@
 #include "sim/check/cell.h"
 #include "sim/check/copy_groups.h"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -14,7 +15,10 @@ namespace kernwright::sim {
 /// All that one bulk copy, or one group of a warp's wgmma, reads.
 struct AsyncRead {
   Cell stamp = 0;           ///< tick, place and thread of its issue
-  std::uint32_t ended = 0;  ///< tick of the wait for it; 0: it is under way
+  std::uint32_t ended = 0;  ///< tick of the first wait for it; 0: it is under way
+  /// Ticks of the waits of all warps of the warpgroup: each says that the others' parts are done
+  /// too.
+  std::array<std::uint32_t, 4> waited{};
   std::vector<std::uint64_t> chunks;
 
   static constexpr std::uint64_t kChunk = 16;  ///< bytes for a bit of `chunks`
@@ -48,8 +52,14 @@ class AsyncReads {
     reads_[number].add(begin, bytes);
     span.add(begin, begin + bytes);
   }
-  void end(std::uint32_t number, std::uint32_t tick) {
-    reads_[number].ended = tick;
+  /// The warp with that place in its warpgroup waited for it.
+  void end(std::uint32_t number, std::uint32_t warp, std::uint32_t tick) {
+    const auto found = reads_.find(number);
+    if (found == reads_.end()) return;
+    AsyncRead& over = found->second;
+    over.waited[warp] = tick;
+    if (over.ended != 0) return;
+    over.ended = tick;
     if (++ended_ <= kMostEnded) return;
     drop_if([&](const AsyncRead& read) { return read.ended != 0 && ended_ > kMostEnded; });
   }

@@ -3,6 +3,7 @@
 #include "sim/check/poison.h"
 #include "sim/exec/cluster.h"
 #include "sim/exec/scheduler.h"
+#include "sim/exec/warpgroup.h"
 #include "sim/ir/program.h"
 
 #include <algorithm>
@@ -242,12 +243,24 @@ void BlockCheck::look_at_async_reads(const Access& access, const BlockCheck& own
   const AsyncRead* const found = owner.reads_.find(begin, end, [&](const AsyncRead& read) {
     if (read.ended == 0) return true;
     const std::uint32_t of_warp = thread_of(read.stamp) / kLanes;
+    const std::uint32_t leader = of_warp / kWarpgroupWarps * kWarpgroupWarps;
+    // Whether this warp comes after one that waited for the read.
+    const auto follows = [&](const auto& knows) {
+      for (std::uint32_t i = 0; i < kWarpgroupWarps; ++i) {
+        if (read.waited[i] != 0 && knows(read.waited[i], leader + i)) return true;
+      }
+      return false;
+    };
     if (&owner == this) {
-      return of_warp != w && read.ended >= tick_of(floor) && read.ended >= known_[w][of_warp];
+      return read.ended >= tick_of(floor) && !follows([&](std::uint32_t tick, std::uint32_t warp) {
+               return warp == w || tick < known_[w][warp];
+             });
     }
     if (past_[w] == nullptr) return true;
     const auto known = past_[w]->find(owner.block_);
-    return known == past_[w]->end() || !known->second.covers(read.ended, of_warp);
+    return known == past_[w]->end() || !follows([&](std::uint32_t tick, std::uint32_t warp) {
+             return known->second.covers(tick, warp);
+           });
   });
   if (found == nullptr) return;
   report_race(access, found->stamp, false, found->ended == 0 ? Missing::wait : Missing::order);

@@ -327,7 +327,9 @@ class BlockCheck {
   AsyncReads reads_;
   struct Products {
     std::uint32_t open = 0;  ///< number of the AsyncRead of the group that is not closed; 0: none
-    std::vector<std::uint32_t> groups;
+    std::vector<std::uint32_t> groups;  ///< closed, but for those that all four warps waited for
+    std::size_t dropped = 0, waited = 0;
+    std::size_t closed() const { return dropped + groups.size(); }
   };
   std::array<Products, kMostWarps> products_;
   Cell before_ = 0;               ///< a write that is known to come before what is looked at

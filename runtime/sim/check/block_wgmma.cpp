@@ -2,8 +2,11 @@
 #include "sim/check/block_check.h"
 #include "sim/exec/ops/wgmma_matrix.h"
 #include "sim/exec/scheduler.h"
+#include "sim/exec/warpgroup.h"
 
+#include <algorithm>
 #include <bit>
+#include <span>
 
 namespace kernwright::sim {
 
@@ -40,10 +43,27 @@ void BlockCheck::end_wgmma_group(const Warp& warp) {
 }
 
 void BlockCheck::wait_for_wgmma(const Warp& warp, std::size_t left) {
-  Products& products = products_[warp.index];
-  while (products.groups.size() > left) {
-    if (products.groups.front() != 0) reads_.end(products.groups.front(), tick_);
-    products.groups.erase(products.groups.begin());
+  Products& own = products_[warp.index];
+  if (own.closed() <= left) return;
+  const std::size_t target = own.closed() - left;
+  const std::span group(products_.data() + warp.index / kWarpgroupWarps * kWarpgroupWarps,
+                        kWarpgroupWarps);
+  // Whoever waits knows that the parts of all four warps are done.
+  for (std::size_t g = own.waited; g < target; ++g) {
+    for (const Products& products : group) {
+      if (g < products.dropped || g >= products.closed()) continue;
+      const std::uint32_t number = products.groups[g - products.dropped];
+      if (number != 0) reads_.end(number, warp.index % kWarpgroupWarps, tick_);
+    }
+  }
+  own.waited = std::max(own.waited, target);
+  std::size_t done = own.waited;
+  for (const Products& products : group) done = std::min(done, products.waited);
+  for (Products& products : group) {
+    const std::size_t count = std::min(done - products.dropped, products.groups.size());
+    products.groups.erase(products.groups.begin(),
+                          products.groups.begin() + static_cast<std::ptrdiff_t>(count));
+    products.dropped += count;
   }
   if (!race) return;
   if (!clustered_) {

@@ -199,7 +199,11 @@ wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16
   CHECK(!races(ready));
   CHECK(!races(ready + wait_all + kBarrier + fill));
   CHECK(races(ready + kBarrier + fill));
-  CHECK(races(ready + wait_all + fill));  // another warp may still multiply
+  CHECK(!races(ready + wait_all + fill));  // a group is the warpgroup's: all four warps are done
+  // Of threads that did not wait only those that somebody told may write.
+  CHECK(races(ready + "setp.ge.u32 %p5, %r0, 32;\n@%p5 bra NEXT;\n" + wait_all + "NEXT:\n" + fill));
+  CHECK(!races(ready + "setp.lt.u32 %p5, %r0, 32;\n@%p5 bra NEXT;\n" + wait_all + "NEXT:\n" +
+               kBarrier + fill));
   CHECK(races(ready + "wgmma.wait_group.sync.aligned 1;\n" + kBarrier + fill));
   CHECK(races(ready + kBarrier + kLoad));
   CHECK(!races(ready + wait_all + kBarrier + kLoad));
