@@ -158,10 +158,14 @@ void BlockCheck::pass(Warp& warp, std::uint32_t lanes, MbarrierState& state, boo
     restamp(tracked.copy, copied_cell(tracked.copy, state.place));
   }
   state.done.clear();
-  if (!race || !acquire) return;
+  if (!race) return;
   new_tick();
   known_[warp.index][state.place] = tick_;
-  absorb(warp, lanes, state.complete);
+  if (acquire) return absorb(warp, lanes, state.complete);
+  each_reach(Reach::device, [&](std::size_t r) {  // a fence may follow
+    SharedPast& pending = pending_[warp.index][r];
+    pending = join(pending, state.complete);
+  });
 }
 
 const Op* BlockCheck::mbarrier(const Op* op, Warp& warp, const std::uint64_t* address, OpFn run) {
@@ -190,7 +194,11 @@ const Op* BlockCheck::mbarrier(const Op* op, Warp& warp, const std::uint64_t* ad
             {TouchMode::atomic, Space::cluster, at, kMbarrierBytes, nullptr, nullptr, owner});
     }
   }
-  const SharedPast past = race && info.release ? (new_tick(), snapshot(warp.index)) : nullptr;
+  SharedPast past;
+  if (race && info.role == BarrierRole::arrive) {
+    if (info.release) new_tick();
+    past = info.release ? snapshot(warp.index) : fenced(warp.index, Reach::block);
+  }
   for (const One& one : std::span(barriers).first(count)) {
     if (init) set_poison<false>(one.owner->shared_poison, one.offset, kMbarrierBytes);
     MbarrierState& state = one.owner->mbarrier_at(one.offset);

@@ -76,7 +76,7 @@ void BlockCheck::begin(const Block& block) {
   clustered_ = launch_.program.spans_cluster && block.member->cluster->members.size() > 1;
   visits_.clear();
   cluster_open_ = cluster_complete_ = nullptr;
-  cluster_relaxed_ = false;
+  cluster_relaxed_ = cluster_has_begun_ = false;
   // Cells of blocks before would be taken for accesses from elsewhere in the cluster.
   if (clustered_) {
     std::fill(shared_cells_.begin(), shared_cells_.end(), 0);

@@ -271,12 +271,20 @@ class BlockCheck {
   void report_race(const Access& access, Cell other, bool other_wrote,
                    Missing missing = Missing::order, bool is_it = true);
   bool same_value(const Access& access, Cell other) const;
+  /// Two operations order what lies around them where each reaches the other: what is released
+  /// within a reach is kept for it and for all smaller ones, and taken from there in the same way.
+  /// Calls f(reach) for those that matter to an operation that reaches as far as `reach`.
   template <typename F>
-  void each_reach(Reach reach, F f) const;
+  void each_reach(Reach reach, F f) const {
+    for (std::size_t r = 0; r <= static_cast<std::size_t>(reach); ++r) {
+      if (launch_.program.reaches[r]) f(r);
+    }
+  }
   std::uint32_t cluster_of(std::uint32_t block) const;
   Reach reach_to(std::uint32_t block) const;
   const CheckedOp* op_at(std::uint32_t site) const;  ///< null where it is not known
   SharedPast snapshot(std::uint32_t warp) const;
+  SharedPast fenced(std::uint32_t warp, Reach reach) const;
   void absorb(const Warp& warp, std::uint32_t lanes, const SharedPast& past);
   std::uint32_t* lane_row(std::uint32_t warp, int lane);
   Finding describe(const Op* op, const Warp& warp, int lane, FaultKind kind) const;
@@ -306,6 +314,7 @@ class BlockCheck {
   std::unordered_map<std::uint64_t, Visit> visits_;  ///< by block and warp
   SharedPast cluster_open_, cluster_complete_;       ///< of the cluster, kept by its first block
   bool cluster_relaxed_ = false;      ///< some arrival of the phase under way released nothing
+  bool cluster_has_begun_ = false;    ///< some thread passed the cluster's barrier
   bool cluster_was_relaxed_ = false;  ///< of the phase before
 
   std::array<std::uint32_t, kMostWarps> warp_floor_{};  ///< ticks below: ordered within the warp

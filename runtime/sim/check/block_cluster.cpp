@@ -22,6 +22,7 @@ void BlockCheck::arrive_at_cluster(const Warp& warp, bool release) {
   BlockCheck& keeper = first_of_cluster();
   if (!release) {
     keeper.cluster_relaxed_ = true;
+    keeper.cluster_open_ = join(keeper.cluster_open_, fenced(warp.index, Reach::cluster));
     return;
   }
   new_tick();
@@ -35,6 +36,7 @@ void BlockCheck::end_cluster_phase() {
 
 void BlockCheck::pass_cluster(const Warp& warp, std::uint32_t lanes) {
   if (!race || !parts) return;
+  cluster_has_begun_ = true;
   new_tick();
   absorb(warp, lanes, first_of_cluster().cluster_complete_);
 }
@@ -52,6 +54,7 @@ void BlockCheck::visit(const Op* op, Warp& warp, int lane, const LaneTouch& touc
   last = {this, &warp, tick_, warp.op_index(op), lane, touch};
   last.touch.addresses = nullptr;
   const SharedPast& past = past_[warp.index];
+  if (cluster_has_begun_) return;
   if (past == nullptr || !past->contains(owner.block_)) report_visit(last, owner, false);
 }
 

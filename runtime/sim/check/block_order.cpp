@@ -73,16 +73,6 @@ void BlockCheck::absorb(const Warp& warp, std::uint32_t lanes, const SharedPast&
   }
 }
 
-/// Two operations order what lies around them where each reaches the other: what is released within
-/// a reach is kept for it and for all smaller ones, and taken from there in the same way. Calls
-/// f(reach) for those that matter to an operation that reaches as far as `reach`.
-template <typename F>
-void BlockCheck::each_reach(Reach reach, F f) const {
-  for (std::size_t r = 0; r <= static_cast<std::size_t>(reach); ++r) {
-    if (launch_.program.reaches[r]) f(r);
-  }
-}
-
 /// A synchronisation variable as this block sees it within `reach`; shared memory is told apart by
 /// block.
 CheckedLaunch::Variable BlockCheck::variable_of(std::uint64_t address, ptx::Space space,
@@ -117,6 +107,15 @@ std::uint32_t BlockCheck::cluster_of(std::uint32_t block) const {
 Reach BlockCheck::reach_to(std::uint32_t block) const {
   if (block == block_) return Reach::block;
   return cluster_of(block) == cluster_of(block_) ? Reach::cluster : Reach::device;
+}
+
+/// What the warp's fences of at least that reach released.
+SharedPast BlockCheck::fenced(std::uint32_t warp, Reach reach) const {
+  SharedPast past;
+  for (auto r = static_cast<std::size_t>(reach); r < kReaches; ++r) {
+    past = join(past, fenced_[warp][r]);
+  }
+  return past;
 }
 
 void BlockCheck::fence(const Warp& warp, Reach reach) {

@@ -128,6 +128,13 @@ TEST_CASE("check async: mbarriers order who arrives before who waits, phase by p
   CHECK(!races(set_up + write + arrive + wait + kReadOther));
   CHECK(races(set_up + arrive + write + wait + kReadOther));
   CHECK(races(set_up + write + arrive + kReadOther));
+  const std::string relaxed = "mbarrier.arrive.relaxed.cta.shared.b64 %rd5, [%r23];\n";
+  const std::string wait_relaxed =
+      "W:\nmbarrier.try_wait.relaxed.cta.shared.b64 %p2, [%r23], %rd5;\n@!%p2 bra W;\n";
+  const std::string fence = "fence.acq_rel.cta;\n";
+  CHECK(races(set_up + write + relaxed + wait + kReadOther));
+  CHECK(races(set_up + write + arrive + wait_relaxed + kReadOther));
+  CHECK(!races(set_up + write + fence + relaxed + wait_relaxed + fence + kReadOther));
   // A test that fails teaches nothing.
   CHECK(races(set_up + write + arrive + "mbarrier.test_wait.shared.b64 %p2, [%r23], %rd5;\n" +
               kReadOther));

@@ -80,6 +80,11 @@ TEST_CASE(
   CHECK(races(kSync + kArrive + kWriteOwn + kWait + kReadFar + kSync));
   CHECK(races(kSync + kWriteOwn + kArrive + kReadFar + kWait + kSync));
   CHECK(races(kSync + kWriteOwn + kRelaxed + kWait + kReadFar + kSync));
+  CHECK(
+      !races(kSync + kWriteOwn + "fence.acq_rel.cluster;\n" + kRelaxed + kWait + kReadFar + kSync));
+  CHECK(races(kSync + kWriteOwn + "fence.acq_rel.cta;\n" + kRelaxed + kWait + kReadFar + kSync));
+  CHECK(
+      races(kSync + "fence.acq_rel.cluster;\n" + kWriteOwn + kRelaxed + kWait + kReadFar + kSync));
   // Warps of one block as well.
   const std::string other_warp =
       "xor.b32 %r8, %r0, 32;\nmov.u32 %r9, tile;\n"
@@ -133,6 +138,7 @@ TEST_CASE("check cluster: a block's shared memory is used after it began and bef
   CHECK(contains(texts(kWriteFar + kSync + kReadOwn), "may not have begun"));
   CHECK(contains(texts(kSync + kReadFar), "keeps from ending"));
   CHECK(texts(kSync + kReadFar + kSync).empty());
+  CHECK(texts(kRelaxed + kWait + kReadFar + kSync).empty());
   // One thread that the others tell is enough.
   CHECK(texts(kSync + kReadFar + kArrive + "@!%p1 bra END;\n" + kWait + "END:\n").empty());
   CHECK(contains(texts(kSync + kReadFar + kRelaxed + kWait), "keeps from ending"));
