@@ -20,6 +20,7 @@ namespace kernwright::sim {
 using RowVectors = std::map<std::string, std::string>;
 
 inline constexpr std::string_view kRefused = "refused";
+inline constexpr std::string_view kUnrecorded = "unrecorded";  ///< nobody ran it on a GPU yet
 inline constexpr char kDiffers = '!';
 inline constexpr unsigned kApproximations = 256;
 

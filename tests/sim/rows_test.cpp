@@ -20,7 +20,7 @@ const RowVectors& vectors() {
 std::map<std::string, std::vector<RowForm>> forms_of(int capability) {
   RowVectors without;
   for (const auto& [opcode, result] : vectors()) {
-    if (result == kRefused) without[opcode] = result;
+    if (result == kRefused || result == kUnrecorded) without[opcode] = result;
   }
   auto stems = forms_by_stem(without);
   for (auto& [stem, forms] : stems) {

@@ -173,6 +173,39 @@ TEST_CASE("saturating 32-bit sums stop at the ends") {
         [&](auto a, auto b, auto c) { return clamp(((n(a) * n(b)) >> 32) + n(c)); });
 }
 
+TEST_CASE("two 16-bit integers in a register are added and compared apart, .relu stops at zero") {
+  const Table table = all_triples(kValues, kValues, kSmall);
+  using Two = std::function<Wide(Wide, Wide)>;
+  const auto check_pairs = [&](const std::string& opcode, bool is_signed, const Two& f) {
+    check({opcode + " %d, %a, %b;"}, table, 32, [&](auto a, auto b, auto) {
+      const auto n = [&](std::uint64_t x) { return number(x, 16, is_signed); };
+      const auto half = [&](int at) {
+        return cut(static_cast<std::uint64_t>(f(n(a >> at), n(b >> at))), 16);
+      };
+      return half(0) | half(16) << 16;
+    });
+  };
+  const Two sum = [](Wide a, Wide b) { return a + b; };
+  const Two least = [](Wide a, Wide b) { return a < b ? a : b; };
+  const Two most = [](Wide a, Wide b) { return a < b ? b : a; };
+  const auto relu = [](const Two& f) {
+    return [f](Wide a, Wide b) { return f(a, b) < 0 ? Wide{0} : f(a, b); };
+  };
+  for (const bool is_signed : {false, true}) {
+    const std::string type = is_signed ? ".s16x2" : ".u16x2";
+    check_pairs("add" + type, is_signed, sum);
+    check_pairs("min" + type, is_signed, least);
+    check_pairs("max" + type, is_signed, most);
+  }
+  check_pairs("min.relu.s16x2", true, relu(least));
+  check_pairs("max.relu.s16x2", true, relu(most));
+  const auto n = [](std::uint64_t x) { return number(x, 32, true); };
+  check({"min.relu.s32 %d, %a, %b;"}, table, 32,
+        [&](auto a, auto b, auto) { return static_cast<std::uint64_t>(relu(least)(n(a), n(b))); });
+  check({"max.relu.s32 %d, %a, %b;"}, table, 32,
+        [&](auto a, auto b, auto) { return static_cast<std::uint64_t>(relu(most)(n(a), n(b))); });
+}
+
 TEST_CASE("carries chain over words") {
   const Table table = all_triples(kValues, kValues, kSmall);
   // 96-bit sums and differences of values made of a, b, c in three words.
