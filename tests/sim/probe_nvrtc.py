@@ -1,5 +1,6 @@
 """Compiles every source of the corpus with every NVRTC that is installed, for each architecture
-below Hopper and with each option that changes the output, and lets check_ptx load the results.
+below Hopper with each option that changes the output, and for Hopper, and lets check_ptx load the
+results.
 
 An NVRTC comes from the packages nvidia-cuda-nvrtc(-cu12) of an interpreter, from a toolkit, or from
 KERNWRIGHT_PROBE_NVRTC (LIBRARY[:INCLUDE...], several separated by spaces). Exit code 77 (skipped)
@@ -33,11 +34,12 @@ VARIANTS = {
     for capability in (75, 80, 86, 89)
     for name, options in OPTIONS.items()
 }
+VARIANTS["90a"] = ["-arch=compute_90a"]
 # What is no finding here: headers that a machine lacks or that are older than the source, and
 # faults of a compiler itself, by its version, the options and the source: what its log says.
 NOT_THERE = ("cannot open source file", 'identifier "htanh" is undefined')
 # Sources that use what is not there below an architecture.
-NEEDS = {"bfloat16_math": 80, "votes": 80}
+NEEDS = {"bfloat16_math": 80, "hopper_gemm": 90, "votes": 80}
 KNOWN_FAULTS = {
     ("13.5", "debug", "probe_integers.cu"): "unsupported operation",
 }
@@ -89,7 +91,7 @@ def plan(sources: list[Path], variants: list[str], rotating: int) -> list[tuple[
         for k in range(min(rotating, len(others))):
             result.setdefault(others[(i * rotating + k) % len(others)], []).append(source)
     for name, some in result.items():
-        capability = int(name.partition("_")[0])
+        capability = int(name.partition("_")[0].removesuffix("a"))
         result[name] = [source for source in some if NEEDS.get(source.stem, 0) <= capability]
     return list(result.items())
 
@@ -127,7 +129,6 @@ def main() -> int:
         return SKIPPED
     with tempfile.TemporaryDirectory(prefix="ptx_probe_") as out:
         sources = sorted((HERE / "sources").glob(arguments.sources))
-        sources = [source for source in sources if not source.stem.startswith("hopper_")]
         work = plan(sources, arguments.variants.split(","), arguments.rotate)
         jobs = [(text, name, some, out) for text in compilers for name, some in work]
         with multiprocessing.get_context("spawn").Pool(arguments.jobs) as pool:

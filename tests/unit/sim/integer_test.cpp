@@ -197,13 +197,16 @@ TEST_CASE("two 16-bit integers in a register are added and compared apart, .relu
     check_pairs("min" + type, is_signed, least);
     check_pairs("max" + type, is_signed, most);
   }
-  check_pairs("min.relu.s16x2", true, relu(least));
-  check_pairs("max.relu.s16x2", true, relu(most));
   const auto n = [](std::uint64_t x) { return number(x, 32, true); };
-  check({"min.relu.s32 %d, %a, %b;"}, table, 32,
-        [&](auto a, auto b, auto) { return static_cast<std::uint64_t>(relu(least)(n(a), n(b))); });
-  check({"max.relu.s32 %d, %a, %b;"}, table, 32,
-        [&](auto a, auto b, auto) { return static_cast<std::uint64_t>(relu(most)(n(a), n(b))); });
+  for (const Two& f : {least, most}) {
+    const std::string stem = f(0, 1) == 0 ? "min" : "max";
+    for (const std::string order : {".relu.s16x2", ".s16x2.relu"})
+      check_pairs(stem + order, true, relu(f));
+    for (const std::string order : {".relu.s32", ".s32.relu"}) {
+      check({stem + order + " %d, %a, %b;"}, table, 32,
+            [&](auto a, auto b, auto) { return static_cast<std::uint64_t>(relu(f)(n(a), n(b))); });
+    }
+  }
 }
 
 TEST_CASE("carries chain over words") {
