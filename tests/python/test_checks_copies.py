@@ -1,8 +1,13 @@
-"""kw.checks on CUDA's own ways to copy asynchronously: nothing in right ones, races in wrong ones."""
+"""kw.checks on CUDA's ways to copy asynchronously: nothing in right ones, races in wrong ones."""
 
-import corpus
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "sim"))
+import corpus
 
 import kernwright as kw
 
