@@ -86,7 +86,10 @@ template <bool kWrites>
     if constexpr (kWrites) {
       granules[g].write = mine;
     } else {
-      granules[g].read = reader(view, granules[g].read, mine);
+      Cell now = mine;
+      if (!view.is_past(granules[g].read)) [[unlikely]]
+        now = reader(view, granules[g].read, mine);
+      granules[g].read = now;
     }
   }
   return true;
