@@ -55,6 +55,7 @@ OLDEST = {
     f"{name}.cu": 80
     for name in ("async_copy", "bfloat16_math", "mma_half", "mma_types", "votes", "wmma_types")
 }
+OLDEST |= {"08_tensor_maps.py": 90, "08_tensor_maps.cpp": 90}
 
 
 class Job(NamedTuple):
@@ -99,7 +100,7 @@ def job_of(title: str, text: str, source: str, options: dict[str, Any]) -> Job:
     names = [name for name in TEMPLATE_ID.findall(source) if name.split("<")[0] in declared]
     names = NAMES.get(file) or list(dict.fromkeys(names)) or None
     options = {**options, "defines": {**options.get("defines", {}), **DEFINES.get(file, {})}}
-    return Job(title, text, names, options, 0)
+    return Job(title, text, names, options, OLDEST.get(file, 0))
 
 
 def simulator_sources() -> Iterator[Job]:
