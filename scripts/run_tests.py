@@ -86,9 +86,10 @@ MEASURE_MEMORY = ("arrays", "exchange", "memory_large")
 # Run children, which memcheck does not follow, or the simulated device alone, launch nothing, or
 # measure time or allocations.
 NOT_FOR_MEMCHECK = (
-    *("checks", "checks_corpus", "checks_schedules", "cli", "compile_gate", "environment"),
-    *("examples", "faults", "launch_allocations", "libcuda", "line_profile", "lint", "package"),
-    *("process", "timing", "tools", "trace", "two_compilers"),
+    *("checks", "checks_copies", "checks_corpus", "checks_schedules", "cli", "clusters"),
+    *("compile_gate", "environment", "examples", "faults", "launch_allocations", "libcuda"),
+    *("line_profile", "lint", "package", "process", "tensor_maps", "timing", "tools", "trace"),
+    *("two_compilers", "wgmma"),
 )
 SIDE_BY_SIDE = 4  # suites under memcheck at a time, each with a context of its own
 

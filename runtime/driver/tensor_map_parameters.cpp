@@ -91,7 +91,7 @@ std::string check_pixels(const TensorMapParameters& map) {
   return {};
 }
 
-/// Rows of the box in shared memory, without an interleave.
+/// Rows of the box in shared memory.
 std::string check_row(const TensorMapParameters& map) {
   const std::uint32_t element = tensor_element_bytes(map.type);
   const std::uint64_t row = std::uint64_t{map.box[0]} * element;
@@ -100,6 +100,7 @@ std::string check_row(const TensorMapParameters& map) {
                   axis_of(map, 0), map.box[0], element, element == 1 ? "" : "s", row);
   };
   if (row % 16 != 0) return text() + ", no multiple of 16";
+  if (map.interleave != CU_TENSOR_MAP_INTERLEAVE_NONE) return {};
   const std::uint64_t span = 16u << map.swizzle;
   if (map.swizzle != CU_TENSOR_MAP_SWIZZLE_NONE && row > span)
     return text() +
@@ -129,8 +130,7 @@ std::string check_tensor_map(const TensorMapParameters& map) {
     if (!wrong.empty()) return wrong;
   }
   if (map.im2col) wrong = check_pixels(map);
-  if (wrong.empty() && map.interleave == CU_TENSOR_MAP_INTERLEAVE_NONE) wrong = check_row(map);
-  return wrong;
+  return wrong.empty() ? check_row(map) : wrong;
 }
 
 std::uint64_t tensor_box_bytes(const TensorMapParameters& map) noexcept {

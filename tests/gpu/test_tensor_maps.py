@@ -21,12 +21,10 @@ FILLS = ["none", "nan_request_zero_fma"]
 
 COPY = r"""
 struct alignas(64) CUtensorMap { unsigned long long opaque[16]; };
-extern __shared__ __align__(1024) unsigned char tile[];
+extern __shared__ __align__(1024) unsigned char tile[];  // ROOM bytes, then the barrier
 __global__ void copy(const __grid_constant__ CUtensorMap map, unsigned char* out, int bytes,
                      int c0, int c1, int c2, int c3, unsigned short o1, unsigned short o2) {
-    __shared__ unsigned long long barrier;
-    const unsigned to = (unsigned)__cvta_generic_to_shared(tile);
-    const unsigned bar = (unsigned)__cvta_generic_to_shared(&barrier);
+    const unsigned to = (unsigned)__cvta_generic_to_shared(tile), bar = to + ROOM;
     for (int i = threadIdx.x; i < ROOM; i += blockDim.x) tile[i] = 0xcd;
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
     __syncthreads();
@@ -121,7 +119,7 @@ def random_copy(random, kernels, is_im2col):
         box = [*random.integers(1, 5, 3).tolist(), row]
         used = kw.TensorMap(x, box, element_strides=steps, **options)
     out = kw.empty(ROOM, "uint8")
-    kernels[is_im2col][1, 128, None, ROOM](used, out, used.box_bytes, c, w, h, n, *offsets)
+    kernels[is_im2col][1, 128, None, ROOM + 16](used, out, used.box_bytes, c, w, h, n, *offsets)
     return out.numpy().tobytes().hex()
 
 

@@ -12,9 +12,7 @@ extern "C" __global__ void bug(const float* x, float* y) {
   for (int t = 0; t < 4; ++t) {
     if (i == 0) {
       asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], 256;" ::"r"(at) : "memory");
-      asm volatile("cp.async.bulk.shared::cluster.global"  // FINDS race
-                   ".mbarrier::complete_tx::bytes [%0], [%1], 256, [%2];"
-                   ::"r"(to), "l"(x + 64 * t), "r"(at) : "memory");
+      asm volatile("cp.async.bulk.shared::cluster.global" ".mbarrier::complete_tx::bytes [%0], [%1], 256, [%2];" ::"r"(to), "l"(x + 64 * t), "r"(at) : "memory");  // FINDS race
       asm volatile("{\n.reg .pred p;\nW: mbarrier.try_wait.parity.shared.b64 p, [%0], %1;\n"
                    "@!p bra W;\n}" ::"r"(at), "r"(t & 1) : "memory");
     }

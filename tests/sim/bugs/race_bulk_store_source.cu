@@ -8,8 +8,7 @@ extern "C" __global__ void bug(const float* x, float* y) {
     asm volatile("fence.proxy.async;" ::: "memory");
     __syncthreads();
     if (i == 0) {
-      asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], 256;"  // FINDS race
-                   ::"l"(y + 64 * t), "r"(from) : "memory");
+      asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], 256;" ::"l"(y + 64 * t), "r"(from) : "memory");  // FINDS race
       asm volatile("cp.async.bulk.commit_group;" ::: "memory");
     }
     __syncthreads();

@@ -6,8 +6,7 @@ extern "C" __global__ void bug(const float* x, float* y) {
   tile[i] = 2 * x[i];  // FINDS race
   __syncthreads();
   if (i == 0) {
-    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], 256;"  // FINDS race
-                 ::"l"(y), "r"(from) : "memory");
+    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], 256;" ::"l"(y), "r"(from) : "memory");  // FINDS race
     asm volatile("cp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;" ::: "memory");
   }
 }

@@ -8,8 +8,7 @@ extern "C" __global__ void bug(const float* x, float* y) {
   if (i == 0) {
     asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(at) : "memory");
     asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], 256;" ::"r"(at) : "memory");
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"  // FINDS race
-                 " [%0], [%1], 256, [%2];" ::"r"(to), "l"(x), "r"(at) : "memory");
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes" " [%0], [%1], 256, [%2];" ::"r"(to), "l"(x), "r"(at) : "memory");  // FINDS race
   }
   __syncthreads();
   y[i] = tile[63 - i];  // FINDS race init

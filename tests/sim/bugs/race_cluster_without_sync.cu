@@ -13,8 +13,7 @@ extern "C" __global__ void bug(const float* x, float* y) {
   unsigned far;
   float other;
   asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(far) : "r"(to), "r"(rank ^ 1));
-  asm volatile("ld.shared::cluster.f32 %0, [%1];"  // FINDS race
-               : "=f"(other) : "r"(far) : "memory");
+  asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(other) : "r"(far) : "memory");  // FINDS race
   y[blockIdx.x * 64 + i] = other;
   cluster_sync();
 }

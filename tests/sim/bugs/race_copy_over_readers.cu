@@ -7,8 +7,7 @@ extern "C" __global__ void bug(const float* x, float* y) {
   unsigned to = (unsigned)__cvta_generic_to_shared(&tile[i]);
 #pragma unroll 1
   for (int t = 0; t < 4; ++t) {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;"  // FINDS race
-                 ::"r"(to), "l"(x + t * 64 + i) : "memory");
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(x + t * 64 + i) : "memory");  // FINDS race
     asm volatile("cp.async.wait_all;" ::: "memory");
     __syncthreads();
     sum += tile[63 - i];  // FINDS race

@@ -4,8 +4,7 @@ extern "C" __global__ void bug(const float* x, float* y) {
   __shared__ float tile[64];
   int i = threadIdx.x;
   unsigned to = (unsigned)__cvta_generic_to_shared(&tile[i]);
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;"  // FINDS race
-               ::"r"(to), "l"(x + i) : "memory");
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(x + i) : "memory");  // FINDS race
   asm volatile("cp.async.wait_all;" ::: "memory");
   y[i] = tile[63 - i];  // FINDS race init
 }
