@@ -44,14 +44,15 @@ def test_errors_pickle_with_their_attributes():
 
 def test_a_refused_instruction_names_itself_its_line_and_what_to_do(sim):
     fetch = kw.kernel("""
+#define FETCH(a, b, c, d, t, z) asm("tex.2d.v4.f32.f32 {%0, %1, %2, %3}, [%4, {%5, %5}];" \\
+                                    : "=f"(a), "=f"(b), "=f"(c), "=f"(d) : "l"(t), "f"(z))
 __global__ void fetch(unsigned long long t, float* y) {
     float b, c, d, z = 0;
-    float* a = y;
-    asm("tex.2d.v4.f32.f32 {%0,%1,%2,%3},[%4,{%5,%5}];":"=f"(*a),"=f"(b),"=f"(c),"=f"(d):"l"(t),"f"(z));
-}""")  # noqa: E501
+    FETCH(*y, b, c, d, t, z);
+}""")
     with pytest.raises(kw.UnsupportedInstruction) as caught:
         fetch[1, 1](0, kw.zeros(1, "f4"))
     message = str(caught.value)
     assert "the instruction tex.2d.v4.f32.f32 is not simulated: no textures" in message
     assert "read global memory through a pointer (__ldg for its cache)" in message
-    assert "line 5 of the kernel's text" in message
+    assert "line 6 of the kernel's text" in message

@@ -1,5 +1,7 @@
 // Blocks of a cluster read each other's shared memory with a barrier of their own in between.
 // launch: grid=4 block=64 cluster=2 capability=9.0 args=f32*256:iota,f32*256:zeros
+#define ISSUE \
+  asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(other) : "r"(far) : "memory")
 __device__ void cluster_sync() {
   asm volatile("barrier.cluster.arrive;\nbarrier.cluster.wait;" ::: "memory");
 }
@@ -13,7 +15,7 @@ extern "C" __global__ void bug(const float* x, float* y) {
   unsigned far;
   float other;
   asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(far) : "r"(to), "r"(rank ^ 1));
-  asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(other) : "r"(far) : "memory");  // FINDS race
+  ISSUE;  // FINDS race
   y[blockIdx.x * 64 + i] = other;
   cluster_sync();
 }

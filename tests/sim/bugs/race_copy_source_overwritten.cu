@@ -1,10 +1,13 @@
 // The source of a copy is overwritten before anybody waited for the copy.
 // launch: grid=1 block=64 args=f32*64:iota,f32*64:zeros
+#define ISSUE \
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" :: "r"(to), "l"(x + i) \
+      : "memory")
 extern "C" __global__ void bug(float* x, float* y) {
   __shared__ float tile[64];
   int i = threadIdx.x;
   unsigned to = (unsigned)__cvta_generic_to_shared(&tile[i]);
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(x + i) : "memory");  // FINDS race
+  ISSUE;  // FINDS race
   x[i] = 0;  // FINDS race
   asm volatile("cp.async.wait_all;" ::: "memory");
   y[i] = tile[i];

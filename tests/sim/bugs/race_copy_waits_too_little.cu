@@ -1,8 +1,11 @@
 // Two stages: the wait lets the last group stay under way, and that is the one that is read.
 // launch: grid=1 block=64 args=f32*256:iota,f32*64:zeros
+#define ISSUE \
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" :: "r"(target), "l"(from) \
+      : "memory")
 __device__ void copy(float* to, const float* from) {
   unsigned target = (unsigned)__cvta_generic_to_shared(to);
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(target), "l"(from) : "memory");  // FINDS race
+  ISSUE;  // FINDS race
   asm volatile("cp.async.commit_group;" ::: "memory");
 }
 extern "C" __global__ void bug(const float* x, float* y) {

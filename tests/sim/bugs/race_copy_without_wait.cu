@@ -1,10 +1,13 @@
 // A barrier in place of the wait: it orders threads, not their copies.
 // launch: grid=1 block=64 args=f32*64:iota,f32*64:zeros
+#define ISSUE \
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" :: "r"(to), "l"(x + i) \
+      : "memory")
 extern "C" __global__ void bug(const float* x, float* y) {
   __shared__ float tile[64];
   int i = threadIdx.x;
   unsigned to = (unsigned)__cvta_generic_to_shared(&tile[i]);
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(x + i) : "memory");  // FINDS race
+  ISSUE;  // FINDS race
   asm volatile("cp.async.commit_group;" ::: "memory");
   __syncthreads();
   y[i] = tile[63 - i];  // FINDS race init
