@@ -13,27 +13,27 @@
 namespace kernwright {
 namespace {
 
-constexpr int populate_write = 23;  // MADV_POPULATE_WRITE, which older headers lack
-constexpr std::size_t least_bytes = std::size_t{16} << 20;
-constexpr std::size_t huge_page = std::size_t{2} << 20;
-constexpr std::size_t most_threads = 4;
+constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE, which older headers lack
+constexpr std::size_t kLeastBytes = std::size_t{16} << 20;
+constexpr std::size_t kHugePage = std::size_t{2} << 20;
+constexpr std::size_t kMostThreads = 4;
 
 void populate(std::uintptr_t from, std::uintptr_t to) noexcept {
   // NOLINTNEXTLINE(performance-no-int-to-ptr): the parts are cut at page boundaries.
-  if (from < to) ::madvise(reinterpret_cast<void*>(from), to - from, populate_write);
+  if (from < to) ::madvise(reinterpret_cast<void*>(from), to - from, kPopulateWrite);
 }
 
 }  // namespace
 
 void populate_pages(void* memory, std::size_t bytes) noexcept {
-  if (bytes < least_bytes) return;
+  if (bytes < kLeastBytes) return;
   const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   const auto start = reinterpret_cast<std::uintptr_t>(memory);
   const std::uintptr_t begin = (start + page - 1) / page * page;
   const std::uintptr_t end = (start + bytes) / page * page;
   const std::size_t threads =
-      std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, most_threads);
-  const std::uintptr_t part = ((end - begin) / threads / huge_page + 1) * huge_page;
+      std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, kMostThreads);
+  const std::uintptr_t part = ((end - begin) / threads / kHugePage + 1) * kHugePage;
   std::vector<std::thread> helpers;
   std::uintptr_t next = begin;
   try {

@@ -1,8 +1,7 @@
-"""Tiled tensor maps on a GPU and on a simulated device of compute capability 9.0.
+"""Tensor maps and their copies on a GPU and on a simulated device of compute capability 9.0.
 
 One program runs on both and prints a line for each random map: the bytes of the descriptor, or what
-the driver said. The lines must be equal. im2col maps are left out, as drivers refuse some of them
-for reasons that are not known; copies run in test_wgmma.py and in example 08.
+the driver said, and what a copy brought. The lines must be equal.
 """
 
 import os
@@ -20,8 +19,44 @@ SWIZZLES = ["none", "32B", "64B", "128B"]
 PROMOTIONS = ["none", "64B", "128B", "256B"]
 FILLS = ["none", "nan_request_zero_fma"]
 
+COPY = r"""
+struct alignas(64) CUtensorMap { unsigned long long opaque[16]; };
+extern __shared__ __align__(1024) unsigned char tile[];  // ROOM bytes, then the barrier
+__global__ void copy(const __grid_constant__ CUtensorMap map, unsigned char* out, int bytes,
+                     int c0, int c1, int c2, int c3, unsigned short o1, unsigned short o2) {
+    const unsigned to = (unsigned)__cvta_generic_to_shared(tile), bar = to + ROOM;
+    for (int i = threadIdx.x; i < ROOM; i += blockDim.x) tile[i] = 0xcd;
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;\n"
+                     "fence.mbarrier_init.release.cluster;" :: "r"(bar) : "memory");
+        asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
+                     :: "r"(bar), "r"(bytes) : "memory");
+#if IM2COL
+        asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx"
+                     "::bytes [%0], [%1, {%3, %4, %5, %6}], [%2], {%7, %8};"
+                     :: "r"(to), "l"(&map), "r"(bar), "r"(c0), "r"(c1), "r"(c2), "r"(c3),
+                        "h"(o1), "h"(o2) : "memory");
+#else
+        asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx"
+                     "::bytes [%0], [%1, {%3, %4, %5, %6}], [%2];"
+                     :: "r"(to), "l"(&map), "r"(bar), "r"(c0), "r"(c1), "r"(c2), "r"(c3)
+                     : "memory");
+#endif
+    }
+    __syncthreads();
+    asm volatile("{\n.reg .pred done;\nAGAIN:\n"
+                 "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], 0;\n"
+                 "@!done bra AGAIN;\n}" :: "r"(bar) : "memory");
+    for (int i = threadIdx.x; i < ROOM; i += blockDim.x) out[i] = tile[i];
+}
+"""
+ROOM = 32768
+
 
 def words(random, floating):
+    """Arguments that both kinds of map take."""
     return {
         "swizzle": SWIZZLES[random.integers(4)],
         "l2_promotion": PROMOTIONS[random.integers(4)],
@@ -29,11 +64,11 @@ def words(random, floating):
     }
 
 
-def random_map(random):
+def random_map(random, is_im2col):
     """A descriptor in hexadecimal, or the name of the driver's error. Nothing when a rule is broken
     before the driver is asked."""
     which = random.integers(len(DTYPES))
-    rank = int(random.integers(1, 6))
+    rank = int(random.integers(3 if is_im2col else 1, 6))
     shape = random.integers(1, 5000, rank).tolist()
     strides = (32 * random.integers(1, 1 << 30, rank)).tolist()
     strides[-1] = SIZES[which]
@@ -44,8 +79,13 @@ def random_map(random):
         options["interleave"] = ["16B", "32B"][random.integers(2)]
     pointer = kw.Pointer(32 * int(random.integers(1, 1 << 41)), DTYPES[which])
     common = dict(shape=shape, strides=strides, element_strides=steps, **options)
+    limit = {3: 32768, 4: 128, 5: 16}.get(rank, 1)
+    lower, upper = random.integers(-limit, limit, (2, max(rank - 2, 0))).tolist()
+    pixels = int(random.integers(1, 1025))
     box = [*random.integers(1, 257, rank - 1).tolist(), row]
     try:
+        if is_im2col:
+            return bytes(kw.TensorMap.im2col(pointer, lower, upper, row, pixels, **common)).hex()
         return bytes(kw.TensorMap(pointer, box, **common)).hex()
     except kw.InvalidArgument:
         return None
@@ -53,10 +93,44 @@ def random_map(random):
         return error.name
 
 
+def random_copy(random, kernels, is_im2col):
+    """What lies in shared memory behind one copy of a random map."""
+    which = random.integers(len(DTYPES))
+    swizzle = int(random.integers(4))
+    row = (16 << swizzle if swizzle else 16 * int(random.integers(1, 9))) // SIZES[which]
+    shape = [*random.integers(2, 8, 3).tolist(), 16 // SIZES[which] * int(random.integers(1, 16))]
+    values = random.integers(0, 256, np.prod(shape) * SIZES[which], np.uint8)
+    x = kw.asarray(values).numpy().view(DTYPES[which]).reshape(shape)
+    x = kw.asarray(x)
+    options = {**words(random, which >= 6), "swizzle": SWIZZLES[swizzle]}
+    steps = [1, *random.integers(1, 4, 2).tolist(), 1]
+    c, w, h, n = (int(v) for v in random.integers(-3, 8, 4))
+    offsets = [0, 0]
+    if is_im2col:
+        lower, upper = random.integers(-3, 2, 2).tolist(), random.integers(-1, 4, 2).tolist()
+        pixels = int(random.integers(1, 65))
+        used = kw.TensorMap.im2col(x, lower, upper, row, pixels, element_strides=steps, **options)
+        # A copy begins at a pixel of the bounding box.
+        h = lower[0] + steps[1] * (abs(h) % ((shape[1] + upper[0] - lower[0] - 1) // steps[1] + 1))
+        w = lower[1] + steps[2] * (abs(w) % ((shape[2] + upper[1] - lower[1] - 1) // steps[2] + 1))
+        n = abs(n) % shape[0]
+        offsets = random.integers(0, 5, 2).tolist()
+    else:
+        box = [*random.integers(1, 5, 3).tolist(), row]
+        used = kw.TensorMap(x, box, element_strides=steps, **options)
+    out = kw.empty(ROOM, "uint8")
+    kernels[is_im2col][1, 128, None, ROOM + 16](used, out, used.box_bytes, c, w, h, n, *offsets)
+    return out.numpy().tobytes().hex()
+
+
 def program():
     random = np.random.default_rng(2026)
-    for number in range(400):
-        print(f"{number}: {random_map(random)}")
+    kernels = [kw.kernel(COPY, defines={"IM2COL": flag, "ROOM": ROOM}) for flag in (0, 1)]
+    for kind in ("tiled", "im2col"):
+        for number in range(400):
+            print(f"map {kind} {number}: {random_map(random, kind == 'im2col')}")
+        for number in range(60):
+            print(f"copy {kind} {number}: {random_copy(random, kernels, kind == 'im2col')}")
 
 
 def lines_of(device):
@@ -75,10 +149,12 @@ def both():
     return list(zip(lines_of("cuda"), lines_of("sim"), strict=True))
 
 
-def test_both_devices_print_the_same(both):
-    assert sum(not gpu.endswith("None") for gpu, _ in both) > 50
-    different = [f"GPU {gpu[:300]}\nsim {sim[:300]}" for gpu, sim in both if gpu != sim]
-    assert not different, f"{len(different)} of {len(both)} differ:\n" + "\n".join(different[:5])
+@pytest.mark.parametrize("kind", ["map tiled", "copy tiled", "map im2col", "copy im2col"])
+def test_both_devices_print_the_same(both, kind):
+    pairs = [pair for pair in both if pair[0].startswith(kind)]
+    assert sum(not gpu.endswith("None") for gpu, _ in pairs) > 50
+    different = [f"GPU {gpu[:300]}\nsim {sim[:300]}" for gpu, sim in pairs if gpu != sim]
+    assert not different, f"{len(different)} of {len(pairs)} differ:\n" + "\n".join(different[:5])
 
 
 if __name__ == "__main__":

@@ -141,9 +141,7 @@ TEST_CASE("tensor maps: the device's bytes are those of the simulated device's e
   if (!has_tensor_maps(device)) return;
   Any any(7);
   for (int round = 0; round < 600; ++round) {
-    // Drivers refuse some im2col columns for reasons that no document gives.
-    const bool is_im2col = device.is_simulated() && round % 2 != 0;
-    const TensorMap map = any.map(device, is_im2col);
+    const TensorMap map = any.map(device, round % 2 != 0);
     CAPTURE(map.identify());
     const auto expected = sim::encode_tensor_map(map.parameters());
     CHECK(std::equal(expected.begin(), expected.end(), map.bytes().begin()));
@@ -193,8 +191,7 @@ TEST_CASE("tensor maps: the driver accepts what the rules allow, and nothing els
   };
   int accepted = 0;
   for (int round = 0; round < 1000; ++round) {
-    // Of im2col a driver refuses more than the rules do, see above.
-    const bool is_im2col = device.is_simulated() && round % 2 != 0;
+    const bool is_im2col = round % 2 != 0;
     TensorMapParameters map = any.map(device, is_im2col).parameters();
     turn(map);
     CAPTURE(round);

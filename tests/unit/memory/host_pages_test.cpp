@@ -14,8 +14,8 @@ using namespace kernwright;
 
 namespace {
 
-constexpr std::size_t mebibyte = std::size_t{1} << 20;
-constexpr int populate_write = 23;
+constexpr std::size_t kMebibyte = std::size_t{1} << 20;
+constexpr int kPopulateWrite = 23;
 
 class Mapping {
  public:
@@ -45,41 +45,41 @@ class Mapping {
 };
 
 bool system_can() {
-  const Mapping probe(mebibyte);
-  return ::madvise(probe.data(), mebibyte, populate_write) == 0;
+  const Mapping probe(kMebibyte);
+  return ::madvise(probe.data(), kMebibyte, kPopulateWrite) == 0;
 }
 
 }  // namespace
 
 TEST_CASE("pages: all whole pages of large memory are there, small memory is left alone") {
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  for (const std::size_t bytes : {16 * mebibyte, 17 * mebibyte + 4 * page, 65 * mebibyte}) {
+  for (const std::size_t bytes : {16 * kMebibyte, 17 * kMebibyte + 4 * page, 65 * kMebibyte}) {
     const Mapping memory(bytes);
-    std::memset(memory.data() + 5 * mebibyte, 7, mebibyte);
+    std::memset(memory.data() + 5 * kMebibyte, 7, kMebibyte);
     populate_pages(memory.data(), bytes);
     if (system_can()) CHECK(memory.resident() == bytes / page);
-    CHECK(std::all_of(memory.data() + 5 * mebibyte, memory.data() + 6 * mebibyte,
+    CHECK(std::all_of(memory.data() + 5 * kMebibyte, memory.data() + 6 * kMebibyte,
                       [](std::byte b) { return b == std::byte{7}; }));
     CHECK(memory.data()[0] == std::byte{0});
     CHECK(memory.data()[bytes - 1] == std::byte{0});
   }
-  const Mapping small(8 * mebibyte);
-  populate_pages(small.data(), 8 * mebibyte);
-  CHECK(small.resident() < 8 * mebibyte / page);
+  const Mapping small(8 * kMebibyte);
+  populate_pages(small.data(), 8 * kMebibyte);
+  CHECK(small.resident() < 8 * kMebibyte / page);
 }
 
 TEST_CASE("pages: nothing outside the memory is touched, and memory that is gone does no harm") {
-  const Mapping memory(32 * mebibyte);
+  const Mapping memory(32 * kMebibyte);
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  populate_pages(memory.data() + mebibyte + 3, 20 * mebibyte);
+  populate_pages(memory.data() + kMebibyte + 3, 20 * kMebibyte);
   // Huge pages may bring their neighbours along, but not the far end.
-  if (system_can()) CHECK(memory.resident() >= 20 * mebibyte / page - 1);
-  CHECK(memory.resident() <= 26 * mebibyte / page);
+  if (system_can()) CHECK(memory.resident() >= 20 * kMebibyte / page - 1);
+  CHECK(memory.resident() <= 26 * kMebibyte / page);
   populate_pages(nullptr, 0);
   void* gone = nullptr;
   {
-    const Mapping other(32 * mebibyte);
+    const Mapping other(32 * kMebibyte);
     gone = other.data();
   }
-  populate_pages(gone, 32 * mebibyte);
+  populate_pages(gone, 32 * kMebibyte);
 }
