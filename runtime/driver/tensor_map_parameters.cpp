@@ -10,6 +10,9 @@ namespace {
 constexpr std::uint64_t kMaxExtent = std::uint64_t{1} << 32;
 constexpr std::uint64_t kStrideLimit = std::uint64_t{1} << 40;
 constexpr std::uint32_t kMaxBox = 256, kMaxStep = 8, kMaxPixels = 1024;
+/// What driver 580 takes for an H200, whose multiprocessors have as much shared memory (found by
+/// trying; the manual has no such rule).
+constexpr std::uint64_t kMaxCopyBytes = 228 * 1024;
 
 constexpr int kTypes = CU_TENSOR_MAP_DATA_TYPE_TFLOAT32_FTZ + 1;
 constexpr std::array<std::uint8_t, kTypes> kElementBytes{1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4};
@@ -83,10 +86,12 @@ std::string check_pixels(const TensorMapParameters& map) {
             "axes allow",
             axis, is_upper ? "upper" : "lower", corner, -limit, limit - 1, map.rank);
     }
-    const auto last = static_cast<std::int64_t>(map.extent[i + 1]) - 1 + map.upper[i];
+    // Driver 580 compares with other dimensions when there is an interleave.
+    const std::size_t d = map.interleave == CU_TENSOR_MAP_INTERLEAVE_NONE ? i + 1 : i;
+    const auto last = static_cast<std::int64_t>(map.extent[d]) - 1 + map.upper[i];
     if (last < map.lower[i])
       return format("axis {}: the pixel box from {} to {} is empty (extent {}, upper corner {})",
-                    axis, map.lower[i], last, map.extent[i + 1], map.upper[i]);
+                    axis_of(map, d), map.lower[i], last, map.extent[d], map.upper[i]);
   }
   return {};
 }
@@ -106,6 +111,20 @@ std::string check_row(const TensorMapParameters& map) {
     return text() +
            format(", longer than the {} bytes of swizzle {}", span, kSwizzles[map.swizzle]);
   return {};
+}
+
+/// The driver divides by element strides and drops the rest.
+std::string check_bytes(const TensorMapParameters& map) {
+  std::uint64_t bytes = tensor_element_bytes(map.type);
+  if (map.im2col) {
+    bytes *= std::uint64_t{map.box[0]} * map.pixels;
+  } else {
+    for (std::size_t i = 0; i < static_cast<std::size_t>(map.rank); ++i)
+      bytes *= map.box[i] / map.step[i];
+  }
+  if (bytes <= kMaxCopyBytes) return {};
+  return format("{} of {} bytes {} larger than {}, what a multiprocessor's shared memory holds",
+                map.im2col ? "columns" : "a box", bytes, map.im2col ? "are" : "is", kMaxCopyBytes);
 }
 
 }  // namespace
@@ -130,7 +149,8 @@ std::string check_tensor_map(const TensorMapParameters& map) {
     if (!wrong.empty()) return wrong;
   }
   if (map.im2col) wrong = check_pixels(map);
-  return wrong.empty() ? check_row(map) : wrong;
+  if (wrong.empty()) wrong = check_row(map);
+  return wrong.empty() ? check_bytes(map) : wrong;
 }
 
 std::uint64_t tensor_box_bytes(const TensorMapParameters& map) noexcept {

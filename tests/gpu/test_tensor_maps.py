@@ -105,6 +105,7 @@ def random_copy(random, kernels, is_im2col):
     options = {**words(random, which >= 6), "swizzle": SWIZZLES[swizzle]}
     steps = [1, *random.integers(1, 4, 2).tolist(), 1]
     c, w, h, n = (int(v) for v in random.integers(-3, 8, 4))
+    c *= 16 // SIZES[which]  # an address that is no multiple of 16 is an illegal instruction
     offsets = [0, 0]
     if is_im2col:
         lower, upper = random.integers(-3, 2, 2).tolist(), random.integers(-1, 4, 2).tolist()

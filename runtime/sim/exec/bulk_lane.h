@@ -67,8 +67,10 @@ struct BulkLane {
   bool issue_in_group(BulkCopies::Move move) const;
 };
 
-/// cp.async.bulk.tensor and cp.reduce.async.bulk.tensor (tensor_copy.cpp).
+/// cp.async.bulk.tensor, cp.reduce.async.bulk.tensor and cp.async.bulk.prefetch.tensor, which
+/// checks its operands and moves nothing (tensor_copy.cpp).
 bool tensor_to_shared(const BulkLane& lane);
 bool tensor_to_global(const BulkLane& lane);
+bool tensor_prefetch(const BulkLane& lane);
 
 }  // namespace kernwright::sim

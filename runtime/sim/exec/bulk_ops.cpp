@@ -241,6 +241,9 @@ const Op* bulk_copy(const Op* op, Warp& warp) {
       case BulkForm::tensor_to_global:
         ok = tensor_to_global(lane);
         break;
+      case BulkForm::tensor_prefetch:
+        ok = tensor_prefetch(lane);
+        break;
       case BulkForm::store:
         ok = store_async(lane);
         break;

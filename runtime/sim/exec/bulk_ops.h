@@ -16,8 +16,9 @@ struct BulkForm {
     to_global,       ///< .shared::cta to global, in a bulk group; a target, b source, c size
     tensor_to_shared,  ///< a target, b map, c coordinates and offsets, e mbarrier, f mask
     tensor_to_global,  ///< a map, b coordinates, c source
+    tensor_prefetch,   ///< a map, b coordinates and offsets
     store,             ///< st.async and red.async: a target, b values, c mbarrier
-    nothing,           ///< a prefetch
+    nothing,           ///< a prefetch of plain memory
   };
   Kind kind = nothing;
   /// Addresses (in written order) whose register holds 32 bits.

@@ -60,7 +60,7 @@ std::string overview() {
     }
     std::set<std::string_view> notes;
     for (const IsaRow* row : rows) {
-      if (!row->note.empty()) notes.insert(row->note);
+      if (!row->note.empty() && entry_of(*row) == &entry) notes.insert(row->note);
     }
     std::string text;
     for (const std::string_view note : notes)

@@ -54,6 +54,15 @@ std::vector<const IsaRow*> rows_of(const ManualEntry& entry) {
   return rows;
 }
 
+const ManualEntry* entry_of(const IsaRow& row) {
+  const ManualEntry* best = nullptr;
+  for (const ManualEntry& entry : kEntries) {
+    if (!fits(row, entry.name)) continue;
+    if (best == nullptr || entry.name.size() > best->name.size()) best = &entry;
+  }
+  return best;
+}
+
 std::string_view refusal_reason(std::string_view opcode) {
   const std::size_t dot = std::min(opcode.size(), opcode.find('.'));
   IsaRow as_row{};

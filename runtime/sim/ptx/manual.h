@@ -20,6 +20,9 @@ std::span<const ManualEntry> manual_entries() noexcept;
 /// The rows that the name stands for: same stem, and a pattern with its words in their order.
 std::vector<const IsaRow*> rows_of(const ManualEntry& entry);
 
+/// The longest name that the row stands for; null where the manual has none.
+const ManualEntry* entry_of(const IsaRow& row);
+
 /// Why `opcode`, for which the table has no row, is refused; empty where the manual lacks it too.
 std::string_view refusal_reason(std::string_view opcode);
 

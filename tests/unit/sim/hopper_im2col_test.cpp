@@ -1,5 +1,6 @@
 // im2col copies against lists of pixels made on the host.
 #include "hopper_runner.h"
+#include "tile_kernels.h"
 
 #include <random>
 
@@ -9,68 +10,11 @@ using namespace kernwright::sim::testing;
 
 namespace {
 
-constexpr std::uint32_t kTile = 16384;
-const std::string kShared = ".shared .align 1024 .b8 tile[16384];\n.shared .align 8 .b64 bar;\n";
-
-/// %r1 tile, %r2 barrier, %r4 the copy's place, %r5 its bytes, %d1 p0, %d4 the map, %r10 and up the
-/// coordinates, %h1 and up the offsets, %p1 thread 0.
-std::string set_up(int rank) {
-  std::string text = R"(
-mov.u32 %r1, tile;
-mov.u32 %r2, bar;
-setp.eq.u32 %p1, %r0, 0;
-@%p1 mbarrier.init.shared::cta.b64 [%r2], 1;
-ld.param.u64 %d1, [p0];
-ld.param.u32 %r3, [p1];
-add.u32 %r4, %r1, %r3;
-ld.param.u32 %r5, [p2];
-mov.b64 %d4, map;
-cvta.param.u64 %d4, %d4;
-)";
-  for (int i = 0; i < rank; ++i)
-    text += "ld.param.u32 %r" + std::to_string(10 + i) + ", [p" + std::to_string(3 + i) + "];\n";
-  for (int i = 0; i < rank - 2; ++i)
-    text += "ld.param.u16 %h" + std::to_string(1 + i) + ", [p" + std::to_string(8 + i) + "];\n";
-  return text + "bar.sync 0;\n";
-}
-
-std::string registers(const std::string& name, int first, int count) {
-  std::string text = "{";
-  for (int i = 0; i < count; ++i)
-    text += (i == 0 ? "" : ", ") + ("%" + name) + std::to_string(first + i);
-  return text + "}";
-}
-
-/// Between the tile and p0, word by word.
-std::string exchange(const std::string& move) {
-  return R"(
-mov.u32 %r6, %r0;
-NEXT:
-mad.lo.u32 %r7, %r6, 4, %r1;
-mad.wide.u32 %d5, %r6, 4, %d1;
-)" + move +
-         R"(
-add.u32 %r6, %r6, 32;
-setp.lt.u32 %p3, %r6, 4096;
-@%p3 bra NEXT;
-)";
-}
-const std::string kDump = exchange("ld.shared.u32 %r8, [%r7];\nst.global.u32 [%d5], %r8;");
-const std::string kFill = exchange("ld.global.u32 %r8, [%d5];\nst.shared.u32 [%r7], %r8;") +
-                          "fence.proxy.async;\nbar.sync 0;\n";
-
 std::string load(int rank, const std::string& mode = "im2col") {
   return "cp.async.bulk.tensor." + std::to_string(rank) + "d.shared::cluster.global." + mode +
          ".mbarrier::complete_tx::bytes [%r4], [%d4, " + registers("r", 10, rank) + "], [%r2]" +
          (mode == "im2col" ? ", " + registers("h", 1, rank - 2) : "") + ";\n";
 }
-
-constexpr const char* kExpect = "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], %r5;\n";
-constexpr const char* kWait = R"(
-WAIT:
-mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2], 0;
-@!%p2 bra WAIT;
-)";
 
 using Coordinates = std::array<std::int64_t, 5>;
 
@@ -168,7 +112,7 @@ Columns make_columns(std::mt19937& random, int rank, int type, int swizzle, bool
   }
   columns.pixels = all_pixels(map);
   columns.first = random() % columns.pixels.size();
-  columns.channel = pick(0, 3) == 0 ? pick(-4, 20) : 0;
+  columns.channel = pick(0, 3) == 0 ? pick(-1, 5) * 16 / static_cast<int>(element) : 0;
   columns.place = 128u * static_cast<unsigned>(pick(0, 7));
   return columns;
 }
@@ -192,7 +136,7 @@ TEST_CASE("im2col: loads of every rank, step, offset, swizzle and element size")
   for (int round = 0; round < 120; ++round) {
     const int rank = 3 + round % 3, type = std::vector<int>{0, 1, 2, 4, 6, 9}[random() % 6];
     Columns columns = make_columns(random, rank, type, round / 3 % 4, true);
-    columns.map.fills_nan = type == 9 && round % 2 == 0;
+    columns.map.fills_nan = type >= 6 && round % 2 == 0;
     CAPTURE(round);
     HopperRunner runner;
     runner.seed = round % 4 == 0 ? static_cast<std::uint64_t>(round) + 1 : 0;
@@ -204,14 +148,15 @@ TEST_CASE("im2col: loads of every rank, step, offset, swizzle and element size")
     columns.each([&](std::uint32_t at, std::int64_t from) {
       const std::uint32_t place = swizzled(columns.place + at, columns.map.swizzle);
       for (std::uint32_t i = 0; i < element; ++i) {
-        const std::uint8_t outside = !columns.map.fills_nan ? 0 : i == 0 ? 0xff : 0x7f;
+        const std::uint8_t outside = columns.map.fills_nan ? nan_byte(i) : 0;
         expected[place + i] = from < 0 ? outside : tensor[static_cast<std::size_t>(from) + i];
       }
     });
     const std::uint64_t out = runner.upload(std::vector<std::uint8_t>(kTile));
     require_fine(runner.run_with_map(
-        columns.map, set_up(rank) + "@!%p1 bra WAIT;\n" + kExpect + load(rank) + kWait + kDump,
-        columns.arguments(out), kShared));
+        columns.map,
+        set_up(rank, rank - 2) + "@!%p1 bra WAIT;\n" + kExpect + load(rank) + kWait + kDump,
+        columns.arguments(out), kTileShared));
     CHECK(runner.download<std::uint8_t>(out, kTile) == expected);
   }
 }
@@ -244,16 +189,16 @@ TEST_CASE("im2col: stores and reductions, which have no offsets") {
       old += value;
       std::memcpy(tensor.data() + to, &old, 4);
     });
-    const std::string dimension = std::to_string(rank) + "d";
     const std::string opcode =
-        adds ? "cp.reduce.async.bulk.tensor." + dimension + ".global.shared::cta.add.im2col_no_offs"
-             : "cp.async.bulk.tensor." + dimension + ".global.shared::cta.im2col_no_offs";
+        (adds ? "cp.reduce.async.bulk.tensor." + dimension(rank) + ".global.shared::cta.add"
+              : "cp.async.bulk.tensor." + dimension(rank) + ".global.shared::cta") +
+        ".im2col_no_offs";
     require_fine(runner.run_with_map(
         columns.map,
         set_up(rank) + kFill + "@!%p1 bra END;\n" + opcode + ".bulk_group [%d4, " +
             registers("r", 10, rank) +
             "], [%r4];\ncp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;\nEND:\n",
-        columns.arguments(in), kShared));
+        columns.arguments(in), kTileShared));
     CHECK(runner.download<std::uint8_t>(columns.map.address, tensor.size()) == tensor);
   }
 }
@@ -275,7 +220,7 @@ TEST_CASE("im2col: one load for all blocks of a cluster") {
   });
   const std::uint64_t out = runner.upload(std::vector<std::uint8_t>(2 * kTile));
   require_fine(runner.run_with_map(columns.map,
-                                   set_up(4) +
+                                   set_up(4, 2) +
                                        R"(
 mov.u32 %r20, %cluster_ctarank;
 mul.wide.u32 %d6, %r20, 16384;
@@ -291,7 +236,7 @@ mov.u16 %h5, 3;
                                        R"(.multicast::cluster
  [%r4], [%d4, {%r10, %r11, %r12, %r13}], [%r2], {%h1, %h2}, %h5;
 )" + kWait + kDump + "barrier.cluster.arrive;\nbarrier.cluster.wait;\n",
-                                   columns.arguments(out), kShared));
+                                   columns.arguments(out), kTileShared));
   CHECK(runner.download<std::uint8_t>(out, 2 * kTile) == expected);
 }
 
@@ -303,8 +248,8 @@ TEST_CASE("im2col: findings, and what is no instruction") {
   const std::uint64_t out = runner.allocate(kTile);
   const auto report = [&](const TensorMapParameters& map, const std::string& copy,
                           std::vector<std::uint64_t> arguments) {
-    return runner.run_with_map(map, set_up(4) + "@!%p1 bra END;\n" + copy + "END:\n", arguments,
-                               kShared);
+    return runner.run_with_map(map, set_up(4, 2) + "@!%p1 bra END;\n" + copy + "END:\n", arguments,
+                               kTileShared);
   };
   CHECK(contains(report(columns.map, load(4, "tile"), columns.arguments(out)).message,
                  "the tensor map is one for im2col, the instruction is not"));

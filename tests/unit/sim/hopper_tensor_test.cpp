@@ -1,5 +1,6 @@
 // Tensor copies against a walk over the tensor's elements on the host.
 #include "hopper_runner.h"
+#include "tile_kernels.h"
 
 #include <random>
 
@@ -8,61 +9,6 @@ using namespace kernwright::sim;
 using namespace kernwright::sim::testing;
 
 namespace {
-
-const std::string kShared = ".shared .align 1024 .b8 tile[16384];\n.shared .align 8 .b64 bar;\n";
-constexpr std::uint32_t kTile = 16384;
-
-std::string set_up(int rank) {
-  std::string text = R"(
-mov.u32 %r1, tile;
-mov.u32 %r2, bar;
-setp.eq.u32 %p1, %r0, 0;
-@%p1 mbarrier.init.shared::cta.b64 [%r2], 1;
-ld.param.u64 %d1, [p0];
-ld.param.u32 %r3, [p1];
-add.u32 %r4, %r1, %r3;
-ld.param.u32 %r5, [p2];
-mov.b64 %d4, map;
-cvta.param.u64 %d4, %d4;
-)";
-  for (int i = 0; i < rank; ++i)
-    text += "ld.param.u32 %r" + std::to_string(10 + i) + ", [p" + std::to_string(3 + i) + "];\n";
-  return text + "bar.sync 0;\n";
-}
-
-std::string coordinates(int rank) {
-  std::string text = "{%r10";
-  for (int i = 1; i < rank; ++i) text += ", %r" + std::to_string(10 + i);
-  return text + "}";
-}
-
-std::string dimension(int rank) { return std::to_string(rank) + "d"; }
-
-/// Copies between tile and p0, word by word.
-const std::string kDump = R"(
-mov.u32 %r6, %r0;
-DUMP:
-mad.lo.u32 %r7, %r6, 4, %r1;
-mad.wide.u32 %d5, %r6, 4, %d1;
-ld.shared.u32 %r8, [%r7];
-st.global.u32 [%d5], %r8;
-add.u32 %r6, %r6, 32;
-setp.lt.u32 %p3, %r6, 4096;
-@%p3 bra DUMP;
-)";
-const std::string kFill = R"(
-mov.u32 %r6, %r0;
-FILL:
-mad.lo.u32 %r7, %r6, 4, %r1;
-mad.wide.u32 %d5, %r6, 4, %d1;
-ld.global.u32 %r8, [%d5];
-st.shared.u32 [%r7], %r8;
-add.u32 %r6, %r6, 32;
-setp.lt.u32 %p3, %r6, 4096;
-@%p3 bra FILL;
-fence.proxy.async;
-bar.sync 0;
-)";
 
 struct Copy {
   TensorMapParameters map;
@@ -142,8 +88,8 @@ std::vector<std::uint64_t> arguments(std::uint64_t data, const Copy& copy, std::
   return params;
 }
 
-/// A map over `bytes` bytes of memory, and a box somewhere near it.
-Copy make_copy(std::mt19937& random, int rank, int type, int swizzle) {
+/// A map, and a box somewhere near it, or where `inside` one that begins inside.
+Copy make_copy(std::mt19937& random, int rank, int type, int swizzle, bool inside = false) {
   const auto pick = [&](std::uint32_t low, std::uint32_t high) {
     return low + static_cast<std::uint32_t>(random()) % (high - low + 1);
   };
@@ -165,8 +111,8 @@ Copy make_copy(std::mt19937& random, int rank, int type, int swizzle) {
       stride *= map.extent[d];
       room /= map.box[d];
     }
-    copy.origin[d] = static_cast<std::int32_t>(pick(0, 9)) - 4;
-    if (d == 0 && pick(0, 1) == 0) copy.origin[d] = 0;
+    copy.origin[d] = static_cast<std::int32_t>(pick(inside ? 4 : 0, 9)) - 4;
+    if (d == 0) copy.origin[d] *= static_cast<std::int32_t>(pick(0, 1) * 16 / element);
   }
   copy.offset = 128 * pick(0, 7);
   return copy;
@@ -179,7 +125,7 @@ TEST_CASE("tensor copies: loads of every rank, swizzle and element size, in and 
   for (int round = 0; round < 120; ++round) {
     const int rank = round % 5 + 1, type = std::vector<int>{0, 1, 2, 4, 6, 7}[random() % 6];
     Copy copy = make_copy(random, rank, type, round / 5 % 4);
-    copy.map.fills_nan = type == 6 && round % 2 == 0;
+    copy.map.fills_nan = type >= 6 && round % 2 == 0;
     CAPTURE(round);
     HopperRunner runner;
     runner.seed = round % 3 == 0 ? static_cast<std::uint64_t>(round) + 1 : 0;
@@ -191,25 +137,17 @@ TEST_CASE("tensor copies: loads of every rank, swizzle and element size, in and 
     const std::uint32_t element = tensor_element_bytes(type);
     const std::uint32_t bytes = walk(copy, [&](std::uint32_t place, std::int64_t from) {
       for (std::uint32_t i = 0; i < element; ++i) {
-        const std::uint8_t outside = !copy.map.fills_nan ? 0 : i == 0 ? 0xff : 0x7f;
+        const std::uint8_t outside = copy.map.fills_nan ? nan_byte(i) : 0;
         expected[place + i] = from < 0 ? outside : tensor[static_cast<std::size_t>(from) + i];
       }
     });
     const std::uint64_t out = runner.upload(std::vector<std::uint8_t>(kTile));
     require_fine(runner.run_with_map(
         copy.map,
-        set_up(rank) +
-            "@!%p1 bra WAIT;\n"
-            "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], %r5;\n"
-            "cp.async.bulk.tensor." +
-            dimension(rank) +
+        set_up(rank) + "@!%p1 bra WAIT;\n" + kExpect + "cp.async.bulk.tensor." + dimension(rank) +
             ".shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r4], [%d4, " +
-            coordinates(rank) + "], [%r2];\n" + R"(
-WAIT:
-mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2], 0;
-@!%p2 bra WAIT;
-)" + kDump,
-        arguments(out, copy, bytes), kShared));
+            registers("r", 10, rank) + "], [%r2];\n" + kWait + kDump,
+        arguments(out, copy, bytes), kTileShared));
     CHECK(runner.download<std::uint8_t>(out, kTile) == expected);
   }
 }
@@ -220,7 +158,7 @@ TEST_CASE("tensor copies: stores and reductions leave what lies outside alone") 
     const int rank = round % 5 + 1;
     const bool adds = round % 3 == 2;
     const int type = adds ? 2 : std::vector<int>{0, 1, 2, 4}[random() % 4];
-    Copy copy = make_copy(random, rank, type, round / 5 % 4);
+    Copy copy = make_copy(random, rank, type, round / 5 % 4, true);
     CAPTURE(round);
     HopperRunner runner;
     runner.seed = round % 2 == 0 ? 3 : 0;
@@ -248,13 +186,14 @@ TEST_CASE("tensor copies: stores and reductions leave what lies outside alone") 
              : "cp.async.bulk.tensor." + dimension(rank) + ".global.shared::cta.tile";
     require_fine(runner.run_with_map(copy.map,
                                      set_up(rank) + kFill + "@!%p1 bra END;\n" + opcode +
-                                         ".bulk_group [%d4, " + coordinates(rank) + "], [%r4];\n" +
+                                         ".bulk_group [%d4, " + registers("r", 10, rank) +
+                                         "], [%r4];\n" +
                                          R"(
 cp.async.bulk.commit_group;
 cp.async.bulk.wait_group 0;
 END:
 )",
-                                     arguments(in, copy, 0), kShared));
+                                     arguments(in, copy, 0), kTileShared));
     CHECK(runner.download<std::uint8_t>(copy.map.address, tensor.size()) == tensor);
   }
 }
@@ -302,7 +241,7 @@ setp.lt.u32 %p3, %r6, 256;
 barrier.cluster.arrive;
 barrier.cluster.wait;
 )",
-                                   {out, 0, 1024, 16, 3}, kShared));
+                                   {out, 0, 1024, 16, 3}, kTileShared));
   const auto got = runner.download<std::uint32_t>(out, 512);
   for (std::uint32_t i = 0; i < 512; ++i) CHECK(got[i] == (3 + i % 256 / 32) * 64 + 16 + i % 32);
 }
@@ -320,8 +259,9 @@ TEST_CASE("tensor copies: findings") {
   const std::uint64_t out = runner.allocate(64);
   const auto finding = [&](const TensorMapParameters& used, const std::string& copy, FaultKind kind,
                            const std::string& part, std::uint64_t offset = 0) {
-    const FaultReport report = runner.run_with_map(
-        used, set_up(2) + "@!%p1 bra END;\n" + copy + "\nEND:\n", {out, offset, 0, 0, 0}, kShared);
+    const FaultReport report =
+        runner.run_with_map(used, set_up(2) + "@!%p1 bra END;\n" + copy + "\nEND:\n",
+                            {out, offset, 0, 0, 0}, kTileShared);
     INFO(report.to_string());
     CHECK(report.kind == kind);
     CHECK(contains(report.message, part));
@@ -330,6 +270,22 @@ TEST_CASE("tensor copies: findings") {
       "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx"
       "::bytes [%r4], [%d4, {%r10, %r11}], [%r2];";
   finding(map, load, FaultKind::alignment, "multiple of 128", 64);
+  const std::string store =
+      "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%d4, {%r10, %r11}], [%r4];";
+  const std::string add =
+      "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.bulk_group [%d4, {%r10, %r11}], "
+      "[%r4];";
+  const std::string fetch = "cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%d4, {%r10, %r11}];";
+  for (const std::string& copy : {load, store, add, fetch}) {
+    finding(map, "mov.s32 %r10, 3;\n" + copy, FaultKind::alignment, "coordinate 0 is 3: 12 bytes");
+    finding(map, "mov.s32 %r10, 33;\n" + copy, FaultKind::alignment, "coordinate 0 is 33: 132");
+    finding(map, "mov.s32 %r10, 64;\n" + copy, FaultKind::none, "");
+  }
+  for (const std::string& copy : {store, add}) {
+    finding(map, "mov.s32 %r10, -4;\n" + copy, FaultKind::bounds, "coordinate 0 is -4: copies to");
+    finding(map, "mov.s32 %r11, -1;\n" + copy, FaultKind::bounds, "coordinate 1 is -1: copies to");
+  }
+  finding(map, "mov.s32 %r11, -1;\n" + fetch, FaultKind::none, "");
   finding(map,
           "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes "
           "[%r4], [%d4, {%r10, %r11, %r11}], [%r2];",
@@ -355,7 +311,7 @@ TEST_CASE("tensor copies: findings") {
   HopperRunner zeros;
   const FaultReport report =
       zeros.launch(HopperRunner::module_text(set_up(2) + "@!%p1 bra END;\n" + load + "\nEND:\n", 5,
-                                             true, kShared),
+                                             true, kTileShared),
                    std::vector<std::byte>(128 + 40));
   CHECK(report.kind == FaultKind::bounds);
   CHECK(contains(report.message, "no tensor map"));

@@ -29,7 +29,8 @@ BulkForm::Kind kind_of(const ptx::Instruction& instruction) {
   const bool tensor =
       !instruction.operands[0].elements.empty() ||
       (instruction.operands.size() > 1 && !instruction.operands[1].elements.empty());
-  if (modifiers.verb == Verb::prefetch) return BulkForm::nothing;
+  if (modifiers.verb == Verb::prefetch)
+    return tensor ? BulkForm::tensor_prefetch : BulkForm::nothing;
   if (modifiers.space == Space::global)
     return tensor ? BulkForm::tensor_to_global : BulkForm::to_global;
   if (tensor) return BulkForm::tensor_to_shared;

@@ -1,0 +1,164 @@
+// The tile of a tensor copy from its map and coordinates, with what GPUs refuse about them.
+#include "sim/exec/tensor_tile.h"
+
+#include "base/format.h"
+#include "sim/ir/program.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+namespace kernwright::sim {
+namespace {
+
+using ptx::Space;
+
+constexpr std::uint64_t kMapAlignment = 64;
+constexpr std::int64_t kOriginAlignment = 16;
+
+/// What the instruction can do with the map. False after a finding.
+bool read_map(const BulkLane& lane, std::uint64_t address, Tile& tile) {
+  const std::byte* bytes =
+      lane.find(Space::generic, AccessKind::read, address, kTensorMapBytes, kMapAlignment);
+  if (bytes == nullptr) return false;
+  const auto map = decode_tensor_map(bytes);
+  if (!map)
+    return lane.fault(FaultKind::bounds, address, kTensorMapBytes,
+                      "the 128 bytes are no tensor map: make it with cuTensorMapEncodeTiled and "
+                      "pass it as a __grid_constant__ parameter");
+  if (static_cast<std::uint32_t>(map->rank) != lane.form.rank)
+    return lane.fault(FaultKind::bounds, address, kTensorMapBytes,
+                      format("the tensor map has rank {}, the instruction takes {} coordinates",
+                             map->rank, lane.form.rank));
+  if (map->im2col != lane.form.im2col)
+    return lane.fault(FaultKind::bounds, address, kTensorMapBytes,
+                      map->im2col ? "the tensor map is one for im2col, the instruction is not"
+                                  : "the instruction is one for im2col, the tensor map is not");
+  if (map->interleave != 0)
+    return lane.fault(FaultKind::unsupported, address, kTensorMapBytes,
+                      "tensor maps with an interleave are not simulated");
+  tile.map = *map;
+  tile.element = tensor_element_bytes(map->type);
+  tile.map.step[0] = 1;  // without an interleave the first dimension has no stride
+  return true;
+}
+
+/// Which coordinates end in an illegal instruction was seen on an H200 for every kind of copy.
+bool check_origin(const BulkLane& lane, std::uint64_t address, const Tile& tile) {
+  const std::int64_t bytes = tile.origin[0] * static_cast<std::int64_t>(tile.element);
+  if (bytes % kOriginAlignment != 0)
+    return lane.fault(FaultKind::alignment, address, kTensorMapBytes,
+                      format("coordinate 0 is {}: {} bytes, which is not a multiple of 16; a GPU "
+                             "ends such a copy with an illegal instruction",
+                             tile.origin[0], bytes));
+  if (lane.form.kind != BulkForm::tensor_to_global || tile.map.im2col) return true;
+  for (std::uint32_t i = 0; i < lane.form.rank; ++i) {
+    if (tile.origin[i] < 0)
+      return lane.fault(FaultKind::bounds, address, kTensorMapBytes,
+                        format("coordinate {} is {}: copies to global memory begin inside the "
+                               "tensor; a GPU ends others with an illegal instruction",
+                               i, tile.origin[i]));
+  }
+  return true;
+}
+
+/// Where the rows of a tile begin in the tensor, one after the other.
+class Rows {
+ public:
+  explicit Rows(const Tile& tile) : tile_(tile), at_(tile.origin) {}
+
+  /// The row's first byte if its first element were 0; nothing for a row outside.
+  std::optional<std::uint64_t> address() const {
+    const TensorMapParameters& map = tile_.map;
+    std::uint64_t address = map.address;
+    for (std::size_t d = 1; d < rank(); ++d) {
+      const std::int64_t at = at_[d] + tile_.offset[d];
+      if (at < 0 || at >= static_cast<std::int64_t>(map.extent[d])) return std::nullopt;
+      address += static_cast<std::uint64_t>(at) * map.stride[d];
+    }
+    return address;
+  }
+
+  void advance() {
+    for (std::size_t d = 1; d < rank(); ++d) {
+      at_[d] += tile_.map.step[d];
+      if (at_[d] <= last(d)) return;
+      at_[d] = first(d);
+    }
+  }
+
+ private:
+  std::size_t rank() const { return static_cast<std::size_t>(tile_.map.rank); }
+  bool bounds_pixels(std::size_t d) const { return tile_.map.im2col && d + 1 < rank(); }
+  std::int64_t first(std::size_t d) const {
+    return bounds_pixels(d) ? tile_.map.lower[d - 1] : tile_.origin[d];
+  }
+  std::int64_t last(std::size_t d) const {
+    const TensorMapParameters& map = tile_.map;
+    if (bounds_pixels(d)) return static_cast<std::int64_t>(map.extent[d]) - 1 + map.upper[d - 1];
+    if (map.im2col) return std::numeric_limits<std::int64_t>::max();  // images follow each other
+    return tile_.origin[d] + static_cast<std::int64_t>((tile_.count[d] - 1) * map.step[d]);
+  }
+
+  const Tile& tile_;
+  std::array<std::int64_t, kMaxTensorRank> at_;
+};
+
+}  // namespace
+
+bool read_tile(const BulkLane& lane, std::uint64_t address, std::uint32_t coordinates, Tile& tile) {
+  if (!read_map(lane, address, tile)) return false;
+  const TensorMapParameters& map = tile.map;
+  const std::uint32_t* lists = lane.warp.program->lists.data() + coordinates;
+  const std::uint32_t rank = lane.form.rank;
+  for (std::uint32_t i = 0; i < rank; ++i)
+    tile.origin[i] = static_cast<std::int32_t>(lane.word(lists[i]));
+  if (!check_origin(lane, address, tile)) return false;
+  tile.count[0] = map.box[0];
+  tile.row_bytes = tile.count[0] * tile.element;
+  if (map.im2col) {
+    tile.rows = map.pixels;
+    const bool has_offsets = lane.form.kind != BulkForm::tensor_to_global;
+    const int most = 2 * tensor_corner_limit(map.rank) - 1;
+    for (std::uint32_t i = 1; has_offsets && i + 1 < rank; ++i) {
+      tile.offset[i] = lane.half(lists[rank + i - 1]);
+      if (tile.offset[i] > most)
+        return lane.fault(FaultKind::bounds, address, kTensorMapBytes,
+                          format("an im2col offset of {} is not in 0 to {}, which {} coordinates "
+                                 "allow",
+                                 tile.offset[i], most, rank));
+    }
+    return true;
+  }
+  for (std::uint32_t i = 1; i < rank; ++i) {
+    tile.count[i] = (map.box[i] + map.step[i] - 1) / map.step[i];
+    tile.rows *= tile.count[i];
+  }
+  return true;
+}
+
+bool find_runs(const BulkLane& lane, const Tile& tile, AccessKind kind, std::vector<Run>& runs) {
+  const TensorMapParameters& map = tile.map;
+  const std::int64_t first = std::max<std::int64_t>(tile.origin[0], 0);
+  const std::int64_t end =
+      std::min<std::int64_t>(tile.origin[0] + static_cast<std::int64_t>(tile.count[0]),
+                             static_cast<std::int64_t>(map.extent[0]));
+  if (first >= end) return true;
+  Rows rows(tile);
+  for (std::uint64_t row = 0; row < tile.rows; ++row, rows.advance()) {
+    const std::optional<std::uint64_t> begin = rows.address();
+    if (!begin) continue;
+    Run run;
+    run.bytes = static_cast<std::uint64_t>(end - first) * tile.element;
+    run.tile =
+        row * tile.row_bytes + static_cast<std::uint64_t>(first - tile.origin[0]) * tile.element;
+    const std::uint64_t address = *begin + static_cast<std::uint64_t>(first) * tile.element;
+    run.address = address;
+    run.global = lane.find(Space::global, kind, address, run.bytes, 1);
+    if (run.global == nullptr) return false;
+    runs.push_back(run);
+  }
+  return true;
+}
+
+}  // namespace kernwright::sim
