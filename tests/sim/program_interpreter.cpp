@@ -142,8 +142,8 @@ class Block {
       case Kind::call:
         each(here, [&](Thread& thread) {
           const Word32 which = node.number < 2 ? node.number : narrow(thread, node.c) & 1;
-          const auto function = which == 0 ? halve : descend;
-          narrow(thread, node.d) = function(narrow(thread, node.a), narrow(thread, node.b));
+          const Word32 second = node.number == 0 ? narrow(thread, node.b) : node.immediate & 0xff;
+          narrow(thread, node.d) = (which == 0 ? halve : descend)(narrow(thread, node.a), second);
         });
         break;
     }

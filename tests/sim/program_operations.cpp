@@ -206,8 +206,10 @@ constexpr Operation kNarrow[] = {
      [](U a, U b, U c) { return half(a & 0xffff) > half(b & 0xffff) ? b : c; }},
     {"{ .reg .b16 x; .reg .f32 y; cvt.u16.u32 x, $a; cvt.f32.f16 y, x; mov.b32 $d, y; }",
      [](U a, U, U) { return bits(static_cast<float>(half(a & 0xffff))); }},
-    {"{ .reg .b16 x; .reg .f32 y; mov.b32 y, $a; cvt.rn.f16.f32 x, y; cvt.u32.u16 $d, x; }",
-     [](U a, U, U) { return to_half(f(a)); }},
+    // ptxas 13.0 takes the half alone, widened and read as f32, for the number that it came from.
+    {"{ .reg .b16 x; .reg .f32 y; mov.b32 y, $a; cvt.rn.f16.f32 x, y; cvt.u32.u16 $d, x; "
+     "not.b32 $d, $d; }",
+     [](U a, U, U) { return ~U{to_half(f(a))}; }},
     {"{ .reg .f32 x, y; mov.b32 x, $a; mov.b32 y, $b; cvt.rn.f16x2.f32 $d, x, y; }",
      [](U a, U b, U) { return to_half(f(a)) << 16 | to_half(f(b)); }},
     {"{ .reg .b16 x; cvt.u16.u32 x, $a; cvt.rzi.s32.f16 $d, x; }",

@@ -184,7 +184,8 @@ class Printer {
   static std::string call(unsigned number) {
     const std::string begin =
         "{ .param .b32 first; .param .b32 second; .param .b32 answer; st.param.b32 [first], $a; "
-        "st.param.b32 [second], $b; ";
+        "st.param.b32 [second], " +
+        std::string(number == 0 ? "$b" : "$j") + "; ";
     const std::string end = " ld.param.b32 $d, [answer]; }";
     if (number < 2) {
       const std::string name = number == 0 ? "halve" : "descend";

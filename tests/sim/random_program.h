@@ -30,7 +30,7 @@ struct ProgramNode {
     atomic,          ///< `number` of atomic_operations(), on a cell of its own
     local,           ///< stores b at index a of an array, loads d at index c
     gather,          ///< loads word a of the input
-    call,            ///< a function (program_functions.h), of a and b; 2: of the two by c & 1
+    call,            ///< 0: halve(a, b), 1: descend(a, immediate), 2: one of these by c & 1
   };
   Kind kind = Kind::operation;
   unsigned number = 0;
