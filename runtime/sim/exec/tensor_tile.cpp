@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <string>
 
 namespace kernwright::sim {
 namespace {
@@ -43,21 +44,45 @@ bool read_map(const BulkLane& lane, std::uint64_t address, Tile& tile) {
   return true;
 }
 
-/// Which coordinates end in an illegal instruction was seen on an H200 for every kind of copy.
+/// W, H and D of an im2col copy. The box of a store lies inside the tensor.
+std::string check_pixel(const TensorMapParameters& map, bool stores, std::uint32_t i,
+                        std::int64_t at) {
+  const std::int64_t first = map.lower[i - 1];
+  const std::int64_t last = static_cast<std::int64_t>(map.extent[i]) - 1 + map.upper[i - 1];
+  if (at < first || at > last)
+    return format(
+        "coordinate {} is {}: an im2col copy begins at a pixel of the map's box, {} to {}", i, at,
+        first, last);
+  if (stores && (first < 0 || map.upper[i - 1] > 0))
+    return format(
+        "the map's pixel box, {} to {} in dimension {}, reaches over the tensor's {} "
+        "pixels: no copy to global memory takes such a map",
+        first, last, i, map.extent[i]);
+  return {};
+}
+
+/// Which copies end in an illegal instruction was seen on an H200 for every kind of copy.
 bool check_origin(const BulkLane& lane, std::uint64_t address, const Tile& tile) {
+  constexpr const char* kEnd = "; a GPU ends it with an illegal instruction";
   const std::int64_t bytes = tile.origin[0] * static_cast<std::int64_t>(tile.element);
   if (bytes % kOriginAlignment != 0)
-    return lane.fault(FaultKind::alignment, address, kTensorMapBytes,
-                      format("coordinate 0 is {}: {} bytes, which is not a multiple of 16; a GPU "
-                             "ends such a copy with an illegal instruction",
-                             tile.origin[0], bytes));
-  if (lane.form.kind != BulkForm::tensor_to_global || tile.map.im2col) return true;
+    return lane.fault(
+        FaultKind::alignment, address, kTensorMapBytes,
+        format("coordinate 0 is {}: a copy begins {} bytes into a row, which is not a "
+               "multiple of 16{}",
+               tile.origin[0], bytes, kEnd));
+  const bool stores = lane.form.kind == BulkForm::tensor_to_global;
   for (std::uint32_t i = 0; i < lane.form.rank; ++i) {
-    if (tile.origin[i] < 0)
-      return lane.fault(FaultKind::bounds, address, kTensorMapBytes,
-                        format("coordinate {} is {}: copies to global memory begin inside the "
-                               "tensor; a GPU ends others with an illegal instruction",
-                               i, tile.origin[i]));
+    const bool is_pixel = tile.map.im2col && i > 0 && i + 1 < lane.form.rank;
+    std::string wrong;
+    if (is_pixel) {
+      wrong = check_pixel(tile.map, stores, i, tile.origin[i]);
+    } else if (stores && tile.origin[i] < 0) {
+      wrong = format("coordinate {} is {}: copies to global memory begin inside the tensor", i,
+                     tile.origin[i]);
+    }
+    if (!wrong.empty())
+      return lane.fault(FaultKind::bounds, address, kTensorMapBytes, wrong + kEnd);
   }
   return true;
 }

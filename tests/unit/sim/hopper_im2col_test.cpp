@@ -80,7 +80,7 @@ std::vector<Coordinates> all_pixels(const TensorMapParameters& map) {
   return pixels;
 }
 
-Columns make_columns(std::mt19937& random, int rank, int type, int swizzle, bool has_offsets) {
+Columns make_columns(std::mt19937& random, int rank, int type, int swizzle, bool stores) {
   const auto pick = [&](int low, int high) {
     return low + static_cast<int>(random() % static_cast<unsigned>(high - low + 1));
   };
@@ -106,13 +106,13 @@ Columns make_columns(std::mt19937& random, int rank, int type, int swizzle, bool
       map.step[d] = 1;
       continue;
     }
-    map.lower[d - 1] = pick(-3, 1);
-    map.upper[d - 1] = pick(-1, 3);
-    if (has_offsets) columns.offset[d] = pick(0, 4);
+    map.lower[d - 1] = pick(stores ? 0 : -3, 1);
+    map.upper[d - 1] = pick(-1, stores ? 0 : 3);
+    if (!stores) columns.offset[d] = pick(0, 4);
   }
   columns.pixels = all_pixels(map);
   columns.first = random() % columns.pixels.size();
-  columns.channel = pick(0, 3) == 0 ? pick(-1, 5) * 16 / static_cast<int>(element) : 0;
+  columns.channel = pick(0, 3) == 0 ? pick(stores ? 0 : -1, 5) * 16 / static_cast<int>(element) : 0;
   columns.place = 128u * static_cast<unsigned>(pick(0, 7));
   return columns;
 }
@@ -135,7 +135,7 @@ TEST_CASE("im2col: loads of every rank, step, offset, swizzle and element size")
   std::mt19937 random(31);
   for (int round = 0; round < 120; ++round) {
     const int rank = 3 + round % 3, type = std::vector<int>{0, 1, 2, 4, 6, 9}[random() % 6];
-    Columns columns = make_columns(random, rank, type, round / 3 % 4, true);
+    Columns columns = make_columns(random, rank, type, round / 3 % 4, false);
     columns.map.fills_nan = type >= 6 && round % 2 == 0;
     CAPTURE(round);
     HopperRunner runner;
@@ -167,7 +167,7 @@ TEST_CASE("im2col: stores and reductions, which have no offsets") {
     const int rank = 3 + round % 3;
     const bool adds = round % 2 == 1;
     const int type = adds ? 2 : std::vector<int>{0, 1, 2, 4}[random() % 4];
-    Columns columns = make_columns(random, rank, type, round / 3 % 4, false);
+    Columns columns = make_columns(random, rank, type, round / 3 % 4, true);
     CAPTURE(round);
     HopperRunner runner;
     runner.seed = round % 4 == 0 ? 3 : 0;
@@ -205,7 +205,7 @@ TEST_CASE("im2col: stores and reductions, which have no offsets") {
 
 TEST_CASE("im2col: one load for all blocks of a cluster") {
   std::mt19937 random(5);
-  Columns columns = make_columns(random, 4, 2, 0, true);
+  Columns columns = make_columns(random, 4, 2, 0, false);
   HopperRunner runner;
   runner.grid = runner.cluster = {2, 1, 1};
   const auto tensor = noise(random, 1 << 20);
@@ -243,7 +243,7 @@ mov.u16 %h5, 3;
 TEST_CASE("im2col: findings, and what is no instruction") {
   std::mt19937 random(8);
   HopperRunner runner;
-  Columns columns = make_columns(random, 4, 2, 0, false);
+  Columns columns = make_columns(random, 4, 2, 0, true);
   columns.map.address = runner.allocate(1 << 20);
   const std::uint64_t out = runner.allocate(kTile);
   const auto report = [&](const TensorMapParameters& map, const std::string& copy,
@@ -261,6 +261,29 @@ TEST_CASE("im2col: findings, and what is no instruction") {
   const FaultReport of_tiled = report(tiled, load(4), columns.arguments(out));
   CHECK(of_tiled.kind == FaultKind::bounds);
   CHECK(contains(of_tiled.message, "the instruction is one for im2col, the tensor map is not"));
+  const std::string store =
+      "cp.async.bulk.tensor.4d.global.shared::cta.im2col_no_offs.bulk_group "
+      "[%d4, {%r10, %r11, %r12, %r13}], [%r4];\n";
+  const std::string fetch =
+      "cp.async.bulk.prefetch.tensor.4d.L2.global.im2col [%d4, {%r10, %r11, %r12, %r13}], "
+      "{%h1, %h2};\n";
+  for (const std::string& copy : {load(4), store, fetch}) {
+    for (const int over : {-1, 1}) {
+      Columns outside = columns;
+      outside.first = 0;
+      outside.pixels[0][2] =
+          over < 0 ? outside.map.lower[1] - 1
+                   : static_cast<std::int64_t>(outside.map.extent[2]) + outside.map.upper[1];
+      const FaultReport found = report(outside.map, copy, outside.arguments(out));
+      CHECK(found.kind == FaultKind::bounds);
+      CHECK(contains(found.message, "coordinate 2 is " + std::to_string(outside.pixels[0][2]) +
+                                        ": an im2col copy begins at a pixel of the map's box"));
+    }
+  }
+  Columns padded = columns;
+  padded.map.lower[0] = -1;
+  CHECK(contains(report(padded.map, store, padded.arguments(out)).message,
+                 "no copy to global memory takes such a map"));
   columns.offset[2] = 256;
   CHECK(contains(report(columns.map, load(4), columns.arguments(out)).message,
                  "an im2col offset of 256 is not in 0 to 255"));

@@ -277,8 +277,10 @@ TEST_CASE("tensor copies: findings") {
       "[%r4];";
   const std::string fetch = "cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%d4, {%r10, %r11}];";
   for (const std::string& copy : {load, store, add, fetch}) {
-    finding(map, "mov.s32 %r10, 3;\n" + copy, FaultKind::alignment, "coordinate 0 is 3: 12 bytes");
-    finding(map, "mov.s32 %r10, 33;\n" + copy, FaultKind::alignment, "coordinate 0 is 33: 132");
+    finding(map, "mov.s32 %r10, 3;\n" + copy, FaultKind::alignment,
+            "coordinate 0 is 3: a copy begins 12 bytes");
+    finding(map, "mov.s32 %r10, 33;\n" + copy, FaultKind::alignment,
+            "coordinate 0 is 33: a copy begins 132");
     finding(map, "mov.s32 %r10, 64;\n" + copy, FaultKind::none, "");
   }
   for (const std::string& copy : {store, add}) {
