@@ -219,6 +219,30 @@ TEST_CASE("mma: f16 sums with rounding stay within the bound of K float addition
   }
 }
 
+TEST_CASE("mma: a NaN has one form in sums of f32 and f16, as an H200 writes them") {
+  for (const std::uint32_t nan :
+       {0x7e01u, 0xfe01u, 0x7c01u}) {  // of A; quiet, negative, signalling
+    const Shape wide{16, 8, {"f16", 16}, {"f16", 16}, "f32", "", ""};
+    Image a(2, 32), b(1, 32);
+    a.put(0, 0, 0, 16, nan);
+    for (int lane = 0; lane < 32; ++lane) b.put(0, lane, 0, 32, 0x3c003c00);
+    const auto result = run_mma<std::uint32_t>(wide, a, b, Image(4, 32), {2, 1, 4});
+    for (const std::size_t i : {0, 32}) CHECK(result[i] == 0x7fffffffu);  // row 0
+    CHECK(result[64] == 0);                                               // row 8
+    Shape narrow = wide;
+    narrow.c = "f16";
+    CHECK(run_mma<std::uint32_t>(narrow, a, b, Image(2, 32), {2, 1, 2})[0] == 0x7fff7fffu);
+  }
+  for (const std::uint32_t nan : {0x7fc12345u, 0xffc12345u, 0x7f812345u}) {  // of C
+    const Shape shape{16, 8, {"tf32", 32}, {"tf32", 32}, "f32", "", ""};
+    Image c(4, 32);
+    c.put(0, 0, 0, 32, nan);
+    const auto result = run_mma<std::uint32_t>(shape, Image(4, 32), Image(2, 32), c, {4, 2, 4});
+    CHECK(result[0] == 0x7fffffffu);
+    CHECK(result[1] == 0);
+  }
+}
+
 TEST_CASE("mma: infinities and NaN pass through, f16 sums overflow to infinity") {
   const Shape wide{16, 8, {"f16", 16}, {"f16", 16}, "f32", "", ""};
   Image a(2, 32), b(1, 32), c(4, 32);
@@ -229,8 +253,8 @@ TEST_CASE("mma: infinities and NaN pass through, f16 sums overflow to infinity")
   }
   const auto result = run_mma<float>(wide, a, b, c, {2, 1, 4});
   CHECK(std::isinf(result[0]));
-  CHECK(std::isnan(result[32 + 1]));      // row 0, column 3: inf - inf
-  CHECK(result[2 * 32] == 8 * 65504.0f);  // row 8, column 0
+  CHECK(std::bit_cast<std::uint32_t>(result[32 + 1]) == 0x7fffffffu);  // row 0, column 3: inf - inf
+  CHECK(result[2 * 32] == 8 * 65504.0f);                               // row 8, column 0
   Shape narrow = wide;
   narrow.c = "f16";
   const auto halves = run_mma<std::uint32_t>(narrow, a, b, Image(2, 32), {2, 1, 2});

@@ -1,6 +1,7 @@
 // D = A * B + C for the fragments of mma and wmma: one template for all shapes and formats.
 #pragma once
 
+#include "sim/exec/ops/float_lanes.h"
 #include "sim/exec/ops/matrix_tiles.h"
 #include "sim/ir/program.h"
 #include "sim/ptx/isa.h"
@@ -85,7 +86,13 @@ struct WideSums {
       sum[2 * i + 1] = reg[1][i];
     }
   }
-  static void write(const Warp& warp, V* const* reg, const V* sum, bool) {
+  static void write(const Warp& warp, V* const* reg, const V* sums, bool) {
+    const V* sum = sums;
+    [[maybe_unused]] alignas(64) V numbers[64];
+    if constexpr (std::is_same_v<V, float>) {  // every NaN of a sum in f32 is the canonical one
+      KW_LANES for (int i = 0; i < 64; ++i) numbers[i] = canonical(sums[i]);
+      sum = numbers;
+    }
     if (warp.mask == kAllLanes) {
       for (int i = 0; i < kLanes; ++i) {
         reg[0][i] = sum[2 * i];

@@ -84,7 +84,7 @@ void write_sums(const Op* op, const Warp& warp, int quarter, const float (*sum)[
     if (((warp.mask >> lane) & 1) == 0) continue;
     for (int e = 0; e < kSide; ++e) {
       const Place at(wide, i, e);
-      const float value = sum[at.row][at.column];
+      const float value = canonical(sum[at.row][at.column]);
       const auto element = static_cast<unsigned>(wide ? e : e / 2);
       std::byte* reg = warp.frame + warp.program->lists.data()[op->d + element] + lane * 4;
       if (wide) {
