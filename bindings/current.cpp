@@ -5,6 +5,7 @@
 #include "base/format.h"
 #include "core/runtime.h"
 #include "gil.h"
+#include "jit/cache/code_cache.h"
 #include "python_support.h"
 
 #include <cmath>
@@ -64,7 +65,9 @@ Device& current_device() {
   Runtime& runtime = Runtime::get();
   if (Device* const known = runtime.known_device()) return *known;
   const GilRelease unlocked;  // the first use looks for drivers
-  return runtime.current_device();
+  Device& device = runtime.current_device();
+  look_ahead();  // a tenth of a millisecond now, not when the first kernel is wanted
+  return device;
 }
 
 Device& device_argument(py::handle value) {

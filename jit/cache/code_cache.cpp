@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <filesystem>
 #include <map>
 #include <mutex>
 
@@ -344,6 +345,16 @@ void prefetch_compiler() noexcept {
     });
   } catch (const std::exception& error) {
     log(LogLevel::debug, "NVRTC is not opened ahead: {}", error.what());
+  }
+}
+
+void look_ahead() noexcept {
+  try {
+    std::error_code none;
+    if (!std::filesystem::is_directory(default_cache_directory(), none)) return;
+    CodeCache::process().expects_compiler();
+  } catch (const std::exception& error) {
+    log(LogLevel::debug, "the cache is not opened ahead: {}", error.what());
   }
 }
 

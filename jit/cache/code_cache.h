@@ -106,6 +106,11 @@ class CodeCache {
 /// told by the compile that needs it. Never throws.
 void prefetch_compiler() noexcept;
 
+/// Finds what the first request asks for, the cache's folders and the compiler, where there is a
+/// cache already: for moments that take long anyway. Loads nothing, and makes no more than the
+/// folders within that cache; never throws.
+void look_ahead() noexcept;
+
 /// From now on prefetch_compiler() opens nothing, also where it was asked before: the process ends.
 void forgo_prefetch() noexcept;
 

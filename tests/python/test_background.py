@@ -274,3 +274,24 @@ def test_nvrtc_is_loaded_ahead_only_where_it_will_be_needed(tmp_path):
     # Now the cache has the kernel, and knows which NVRTC it is from.
     assert run(0.5, **disk) == ["False", "False"]
     assert run(20, KERNWRIGHT_CACHE="off") == ["True", "True"]
+
+
+DEVICE_ALONE = """
+    kw.ones(4).numpy()
+    print("libnvrtc" in open("/proc/self/maps").read())
+"""
+
+
+def test_a_device_alone_makes_no_cache_and_loads_no_compiler(tmp_path):
+    def run(folder):
+        process = child(
+            DEVICE_ALONE, KERNWRIGHT_CACHE="disk", KERNWRIGHT_CACHE_DIR=str(tmp_path / folder)
+        )
+        out, err = process.communicate(timeout=100)
+        assert (process.returncode, out, err) == (0, "False\n", "")
+
+    run("absent")
+    assert not (tmp_path / "absent").exists()
+    (tmp_path / "empty").mkdir(mode=0o700)
+    run("empty")
+    assert not list((tmp_path / "empty").rglob("*.kwc"))
