@@ -15,8 +15,9 @@ namespace {
 
 constexpr std::size_t kTagBytes = sizeof(KernelTag::words);
 
-/// Texts that do not begin on their file's first line, by kernel and file. Leaked on purpose.
+/// Texts that do not begin on their file's first line, by kernel and file. Never destroyed.
 struct FirstLines {
+  static constexpr std::size_t kMost = 65536;  ///< 5 MB; then all is forgotten
   std::mutex mutex;
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint64_t> lines;
 };
@@ -42,6 +43,7 @@ KernelTag::KernelTag(std::string_view name, std::string_view lowered,
   try {
     FirstLines& known = first_lines();
     const std::lock_guard lock(known.mutex);
+    if (known.lines.size() >= FirstLines::kMost) known.lines.clear();
     known.lines[{lowered_hash, file_hash}] = first_line;
   } catch (const std::exception&) {
     // Without memory a finding names the line of the text alone.

@@ -104,3 +104,20 @@ TEST_CASE("history: what readers see while threads write is always one whole lau
   CHECK(torn == 0);
   CHECK(seen > 0);
 }
+
+TEST_CASE(
+    "launch history: first lines are known by kernel and file, of the newest many thousands") {
+  const auto line = [](const std::string& name) {
+    return KernelTag::first_line_of(name, "lines.py");
+  };
+  KernelTag("first", "first", {"lines.py", 7});
+  CHECK(line("first") == 7);
+  CHECK(KernelTag::first_line_of("first", "other.py") == 1);
+  KernelTag("first", "first", {"lines.py", 9});
+  CHECK(line("first") == 9);
+  for (std::uint64_t i = 0; i < 70000; ++i)
+    KernelTag("k", "k" + std::to_string(i), {"lines.py", static_cast<int>(2 + i % 100)});
+  CHECK(line("k69999") == 2 + 69999 % 100);
+  CHECK(line("k69000") == 2 + 69000 % 100);
+  CHECK(line("first") == 1);
+}
