@@ -104,12 +104,13 @@ def launches(part):
 
 def captures(part):
     lines = ["## Calls during a capture", ""]
-    lines += ["Each cell: what the call returned; then, what ending the capture returned.", ""]
+    lines += ["Each cell: what the call returned; then, what ending the capture returned."]
+    lines += ["The stream waits for the default stream only where the column says blocking.", ""]
     calls = {}
     for key, value in part["findings"].items():
         mode, name = key.split(": ", 1)
         calls.setdefault(name, {})[mode] = "; ".join(value)
-    modes = ("global", "thread", "relaxed")
+    modes = dict.fromkeys(key.split(": ", 1)[0] for key in part["findings"])
     rows = [[name, *(found.get(mode, "-") for mode in modes)] for name, found in calls.items()]
     return lines + table(["call", *modes], rows) + how_it_ended(part)
 

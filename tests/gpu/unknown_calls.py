@@ -1,6 +1,7 @@
 """Parts of measure_unknowns: launches, captures, thousands of modules and streams, our checks."""
 
 import ctypes
+import mmap
 import os
 import pathlib
 import resource
@@ -128,6 +129,8 @@ def capture_calls(d, t):
         "cuMemFree": lambda: d.call("cuMemFree", d.spare),
         "cuMemAllocAsync": lambda: d.call("cuMemAllocAsync", by(address), n, t["stream"]),
         "cuMemAllocHost": lambda: d.call("cuMemAllocHost", by(made), n),
+        "cuMemHostRegister": lambda: d.call("cuMemHostRegister", t["page"], n, 0),
+        "cuMemAllocManaged": lambda: d.call("cuMemAllocManaged", by(address), n, 1),
         "cuMemGetInfo": lambda: d.call("cuMemGetInfo", by(size), by(size)),
         "cuModuleLoadData": lambda: d.call("cuModuleLoadData", by(made), t["image"]),
         "cuModuleUnload": lambda: d.call("cuModuleUnload", t["spare module"]),
@@ -148,7 +151,9 @@ def capture_calls(d, t):
         "cuMemcpyDtoHAsync, pageable": lambda: d.call(
             "cuMemcpyDtoHAsync", host, t["memory"], n, t["stream"]
         ),
+        "cuMemcpyDtoD": lambda: d.call("cuMemcpyDtoD", t["memory"], d.spare, n),
         "cuMemsetD8": lambda: d.call("cuMemsetD8", t["memory"], 0, n),
+        "cuMemsetD32": lambda: d.call("cuMemsetD32", t["memory"], 0, ctypes.c_size_t(16)),
         "cuMemsetD8Async": lambda: d.call("cuMemsetD8Async", t["memory"], 0, n, t["stream"]),
         "cuFuncGetAttribute": lambda: d.call("cuFuncGetAttribute", by(number), 0, t["good"]),
         "cuFuncSetAttribute": lambda: d.call("cuFuncSetAttribute", t["good"], 8, 1024),
@@ -167,18 +172,20 @@ DESTROYS = {"cuStreamDestroy, another": "other", "cuModuleUnload": "spare module
 def part_captures(path):
     d, _ = start()
     image = pathlib.Path(path).read_bytes()
-    modes = {"global": 0, "thread": 1, "relaxed": 2}
+    # Mode and flags of the stream: 1 is one that does not wait for the default stream.
+    modes = {"global": (0, 1), "thread": (1, 1), "relaxed": (2, 1), "global, blocking": (0, 0)}
     names = list(capture_calls(d, {}))
-    for mode, value in modes.items():
+    for mode, (value, flags) in modes.items():
         for name in names:
             t = {"image": image, "memory": d.memory()}
+            t["page"] = (ctypes.c_char * 64).from_buffer(mmap.mmap(-1, mmap.PAGESIZE))
             d.spare = d.memory()
             t["module"] = d.handle("cuModuleLoadData", image)
             t["spare module"] = d.handle("cuModuleLoadData", image)
             t["good"] = d.handle("cuModuleGetFunction", t["module"], b"good")
             t["event"] = d.handle("cuEventCreate", 0)
             t["old"] = d.handle("cuEventCreate", 0)
-            t["stream"] = d.handle("cuStreamCreate", 1)
+            t["stream"] = d.handle("cuStreamCreate", flags)
             t["other"] = d.handle("cuStreamCreate", 1)
             d.must("cuEventRecord", t["old"], t["other"])
             d.must("cuCtxSynchronize")

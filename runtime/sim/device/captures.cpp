@@ -245,11 +245,8 @@ void Captures::forbid_event(const Event& event) {
 
 void Captures::forbid_synchronous(const Context& context) {
   if (none()) return;
-  {
-    const std::lock_guard lock(mutex_);
-    refuse_legacy(context, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, true);
-  }
-  forbid_unsafe();
+  const std::lock_guard lock(mutex_);
+  refuse_legacy(context, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, true);
 }
 
 Captures::Info Captures::info(const StreamUse& use, const CUgraphNode** dependencies,

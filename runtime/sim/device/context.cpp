@@ -148,7 +148,9 @@ CUresult ctx_get_limit(std::size_t* value, CUlimit limit) {
 CUresult ctx_set_limit(CUlimit limit, std::size_t value) {
   return guarded([&] {
     const auto context = current_context();
-    context->limits[limit_index(limit)] = value;
+    const auto index = limit_index(limit);
+    platform().captures.forbid_unsafe();
+    context->limits[index] = value;
     if (limit == CU_LIMIT_MALLOC_HEAP_SIZE) context->heap.set_limit(value);
   });
 }

@@ -3,8 +3,9 @@
 // Sources: CUDA Programming Guide ("Prohibited and Unhandled Operations", "Invalidation") and the
 // driver API reference of cuStreamBeginCapture, cuThreadExchangeStreamCaptureMode and the calls
 // themselves. The reference names few of the "potentially unsafe" calls; here they are the ones
-// that allocate, free, load, unload, map peers or wait. The table holds for a capture in global
-// mode on a stream that does not block, which the call is given where it takes a stream.
+// that allocate, free, unload, map peers, set limits or wait (docs/driver_behaviour.md has those
+// that were tried on an H200). The table holds for a capture in global mode on a stream that does
+// not block, which the call is given where it takes a stream.
 #include "sim/device/profile.h"
 #include "unit/sim/capture_fixture.h"
 
@@ -127,7 +128,6 @@ std::vector<Call> harmless() {
              return api.cuCtxGetStreamPriorityRange(nullptr, nullptr);),
         CALL(cuCtxGetLimit, kOk, true,
              return api.cuCtxGetLimit(scratch<std::size_t>(), CU_LIMIT_STACK_SIZE);),
-        CALL(cuCtxSetLimit, kOk, true, return api.cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 1024);),
         CALL(cuCtxGetId, kOk, true, return api.cuCtxGetId(nullptr, scratch<unsigned long long>());),
         CALL(cuModuleGetFunction, kOk, true,
              return api.cuModuleGetFunction(scratch<CUfunction>(), s.module, "push");),
@@ -229,6 +229,8 @@ std::vector<Call> unsafe() {
              return api.cuCtxEnablePeerAccess(s.context, 0);),
         CALL(cuCtxDisablePeerAccess, CUDA_ERROR_INVALID_DEVICE, true,
              return api.cuCtxDisablePeerAccess(s.context);),
+        CALL(cuCtxSetLimit, kUnsupported, false,
+             return api.cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 1024);),
         CALL(cuModuleUnload, kUnsupported, false, return api.cuModuleUnload(s.module);),
         CALL(cuMemAlloc, kUnsupported, false, return api.cuMemAlloc(scratch<CUdeviceptr>(), 16);),
         CALL(cuMemFree, kUnsupported, false, return api.cuMemFree(s.x);),
@@ -241,21 +243,27 @@ std::vector<Call> unsafe() {
         CALL(cuMemHostUnregister, kUnsupported, false, return api.cuMemHostUnregister(s.host);),
         CALL(cuMemAllocManaged, kUnsupported, false,
              return api.cuMemAllocManaged(scratch<CUdeviceptr>(), 16, CU_MEM_ATTACH_GLOBAL);),
-        CALL(cuMemcpyHtoD, kUnsupported, false, return api.cuMemcpyHtoD(s.x, s.host, 16);),
-        CALL(cuMemcpyDtoH, kUnsupported, false, return api.cuMemcpyDtoH(s.host, s.x, 16);),
-        CALL(cuMemcpyDtoD, kUnsupported, false, return api.cuMemcpyDtoD(s.x, s.x, 16);),
-        CALL(cuMemcpyPeer, kUnsupported, false,
-             return api.cuMemcpyPeer(s.x, s.context, s.x, s.context, 16);),
-        CALL(cuMemsetD8, kUnsupported, false, return api.cuMemsetD8(s.x, 0, 4);),
-        CALL(cuMemsetD16, kUnsupported, false, return api.cuMemsetD16(s.x, 0, 4);),
-        CALL(cuMemsetD32, kUnsupported, false, return api.cuMemsetD32(s.x, 0, 4);),
-        CALL(cuMemsetD2D8, kUnsupported, false, return api.cuMemsetD2D8(s.x, 8, 0, 4, 2);),
-        CALL(cuMemsetD2D16, kUnsupported, false, return api.cuMemsetD2D16(s.x, 8, 0, 4, 2);),
-        CALL(cuMemsetD2D32, kUnsupported, false, return api.cuMemsetD2D32(s.x, 16, 0, 4, 2);),
         CALL(cuStreamSynchronize, kUnsupported, false, return api.cuStreamSynchronize(s.main);),
         CALL(cuStreamQuery, kUnsupported, false, return api.cuStreamQuery(s.main);),
         CALL(cuEventQuery, kUnsupported, false, return api.cuEventQuery(s.recorded);),
         CALL(cuEventSynchronize, kUnsupported, false, return api.cuEventSynchronize(s.recorded);),
+  };
+}
+
+/// Work on the default stream that a capture does not see, and that an H200's driver does. It has
+/// nothing to wait for, since the stream that captures does not wait for the default stream.
+std::vector<Call> beside() {
+  return {
+    CALL(cuMemcpyHtoD, kOk, true, return api.cuMemcpyHtoD(s.x, s.host, 16);),
+        CALL(cuMemcpyDtoH, kOk, true, return api.cuMemcpyDtoH(s.host, s.x, 16);),
+        CALL(cuMemcpyDtoD, kOk, true, return api.cuMemcpyDtoD(s.x, s.x, 16);),
+        CALL(cuMemcpyPeer, kOk, true, return api.cuMemcpyPeer(s.x, s.context, s.x, s.context, 16);),
+        CALL(cuMemsetD8, kOk, true, return api.cuMemsetD8(s.x, 0, 4);),
+        CALL(cuMemsetD16, kOk, true, return api.cuMemsetD16(s.x, 0, 4);),
+        CALL(cuMemsetD32, kOk, true, return api.cuMemsetD32(s.x, 0, 4);),
+        CALL(cuMemsetD2D8, kOk, true, return api.cuMemsetD2D8(s.x, 8, 0, 4, 2);),
+        CALL(cuMemsetD2D16, kOk, true, return api.cuMemsetD2D16(s.x, 8, 0, 4, 2);),
+        CALL(cuMemsetD2D32, kOk, true, return api.cuMemsetD2D32(s.x, 16, 0, 4, 2);),
   };
 }
 
@@ -369,7 +377,7 @@ std::vector<Call> of_streams_and_graphs() {
 
 std::vector<Call> all_calls() {
   std::vector<Call> calls = harmless();
-  for (auto& more : {unsafe(), captured(), of_streams_and_graphs()}) {
+  for (auto& more : {unsafe(), beside(), captured(), of_streams_and_graphs()}) {
     calls.insert(calls.end(), more.begin(), more.end());
   }
   return calls;
