@@ -426,3 +426,17 @@ print(y.numpy().sum())
 """
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert result.stdout.strip() == "8.0", result.stderr
+
+
+def test_no_options_are_the_default_ones():
+    source = "__global__ void default_options(int* x) { *x = 1; }"
+    kernel = kw.kernel(source)
+    kernel.compile()
+    before = kw.cache.info()["process"]["misses"]
+    same = kw.Program(source, kw.ProgramOptions()).kernel()
+    same.compile()
+    assert kw.cache.info()["process"]["misses"] == before
+    assert pickle.loads(pickle.dumps(kw.module(source))).names == ["default_options"]
+    assert pickle.loads(pickle.dumps(kernel)).ptx == kernel.ptx == same.ptx
+    program = pickle.loads(pickle.dumps(kw.Program(source)))
+    assert program.options == kw.ProgramOptions()

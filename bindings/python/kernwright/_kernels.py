@@ -53,7 +53,7 @@ def kernel(
         if key is not None and (known := _recent.find(key)) is not None:
             return known
     located = locate(source)
-    program = _program(located, make_options(options, option_fields))
+    program = _program(located, _options(options, option_fields))
     made = program.kernel(_name(name))
     if key is not None:
         _recent.keep(key, made)
@@ -68,7 +68,7 @@ def module(
 ) -> Module:
     """A source with several kernels and variables; arguments as for kernel()."""
     located = locate(source)
-    return Module(_program(located, make_options(options, option_fields)))
+    return Module(_program(located, _options(options, option_fields)))
 
 
 def warmup(
@@ -215,10 +215,15 @@ def _name(name: str | None) -> str:
     return name
 
 
-_State = tuple[Located, ProgramOptions]
+def _options(options: ProgramOptions | None, fields: dict[str, Any]) -> ProgramOptions | None:
+    """None for the defaults, which most kernels have: nothing is made and read for them."""
+    return make_options(options, fields) if fields or options is not None else None
 
 
-def _program(located: Located, options: ProgramOptions) -> _core._Program:
+_State = tuple[Located, ProgramOptions | None]
+
+
+def _program(located: Located, options: ProgramOptions | None) -> _core._Program:
     return _core._Program(*located, options)
 
 
@@ -233,7 +238,7 @@ def _rebuild_module(state: _State) -> Module:
 
 def _rebuild_program(state: _State) -> Program:
     program = Program.__new__(Program)
-    program.options = state[1]
+    program.options = make_options(state[1], {})
     program._program = _program(*state)
     return program
 
