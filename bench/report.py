@@ -32,7 +32,8 @@ What a user should know:
 - Memory of the device takes the host's memory when it is first touched.
 - The race and init checks ([checks.md](checks.md)) are measured with one host thread. What a warp
   touches side by side has one note for sixteen words. Reads of shared memory are noted when
-  somebody writes to it; a barrier in between makes them history.
+  somebody writes to it; a barrier in between makes them history. Stores of lanes
+  far apart look at the notes of their words alone where a stretch of 64 KiB has no others.
 """
 
 

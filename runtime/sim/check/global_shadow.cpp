@@ -53,6 +53,25 @@ Cell* GlobalRegion::bytes_of_word(std::uint64_t word) {
   return exact + 8 * word;
 }
 
+/// Makes it so where all that granules say is of launches before, as their cells then are.
+bool GlobalRegion::scatter(Cell launch) noexcept {
+  visits = -kPatience;
+  for (std::uint64_t g = 0; g < kRegionGranules; ++g) {
+    Granule& granule = granules[g];
+    if (granule.write != kByWord && granule.write >= launch) return false;
+    if (granule.read < launch) continue;
+    const Cell* const cells = read + g * kGranuleWords;
+    const auto is_recent = [&](Cell cell) { return cell >= launch; };
+    if (granule.read != kByWord || std::any_of(cells, cells + kGranuleWords, is_recent))
+      return false;
+    granule.read = 0;
+  }
+  for (std::uint64_t g = 0; g < kRegionGranules; ++g) granules[g].write = kByWord;
+  visits = 0;
+  scattered = launch;
+  return true;
+}
+
 GlobalRegion& GlobalShadow::region(std::uint64_t address) {
   const std::lock_guard lock(mutex_);
   std::unique_ptr<GlobalRegion>& slot = regions_[address >> kRegionShift];
@@ -110,6 +129,8 @@ void GlobalShadow::clear() noexcept {
     if (spare_.size() == kMostSpare || region.exact != nullptr) continue;
     delete[] region.poison.exchange(nullptr);
     region.readers.clear();
+    region.scattered = 0;
+    region.visits = 0;
     spare_.push_back(std::move(entry.second));
   }
   regions_.clear();
@@ -120,6 +141,7 @@ void GlobalShadow::clear_cells() noexcept {
   spare_.clear();
   for (auto& entry : regions_) {
     entry.second->readers.clear();
+    entry.second->scattered = 0;
     ::madvise(entry.second->granules, kCellBytes, MADV_DONTNEED);
     if (entry.second->exact != nullptr) ::madvise(entry.second->exact, kExactBytes, MADV_DONTNEED);
   }

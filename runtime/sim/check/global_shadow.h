@@ -33,6 +33,11 @@ struct GlobalRegion {
   /// Null: everything is initialised. Set by whoever allocates, also while kernels run.
   std::atomic<std::uint64_t*> poison{nullptr};
   ReaderLists readers;
+  /// The launch (BlockCheck::launch_floor) in which nobody has read here and every granule leaves
+  /// its writes to cells of words; 0: none is known.
+  Cell scattered = 0;
+  /// Stores of lanes far apart since that was last tried; below 0: it was in vain.
+  std::int32_t visits = 0;
 
   void lock() noexcept {
     while (busy.exchange(true, std::memory_order_acquire)) {}
@@ -44,6 +49,18 @@ struct GlobalRegion {
     Granule& granule = granules[word / kGranuleWords];
     spread(granule.write, write + first);
     spread(granule.read, read + first);
+    end_scatter(scattered);
+  }
+  /// Whether cells of words tell all about this launch. For stores of lanes far apart: the granules
+  /// are looked at all together, where such stores are many.
+  bool is_scattered(Cell launch) noexcept {
+    return scattered == launch || (++visits >= kVisits && scatter(launch));
+  }
+  /// An access of another kind.
+  void end_scatter(Cell launch) noexcept {
+    if (scattered == 0) return;
+    visits = scattered == launch ? -kPatience : 0;
+    scattered = 0;
   }
   /// The eight cells of a word's bytes. Throws std::bad_alloc.
   Cell* bytes_of_word(std::uint64_t word);
@@ -51,6 +68,11 @@ struct GlobalRegion {
   ~GlobalRegion();
   GlobalRegion(const GlobalRegion&) = delete;
   GlobalRegion& operator=(const GlobalRegion&) = delete;
+
+ private:
+  static constexpr std::int32_t kVisits = 16, kPatience = 256;
+
+  bool scatter(Cell launch) noexcept;
 };
 
 /// All regions of all devices: addresses are unique. Thread-safe; clear() only while nothing runs.

@@ -5,6 +5,7 @@
 #include "sim/exec/ops/async_copy.h"
 #include "sim/exec/ops/checked_init.h"
 #include "sim/exec/ops/checked_race.h"
+#include "sim/exec/ops/checked_scatter.h"
 
 #include <bit>
 
@@ -55,6 +56,9 @@ constexpr std::uint64_t kRankedAddress = std::uint64_t{1} << kRankShift;
                                                 GlobalRegion& region, std::uint64_t base,
                                                 std::uint64_t at) {
   if (!check.alone) region.lock();
+  if (touch.mode != TouchMode::write || touch.pattern != Pattern::gather) {
+    region.end_scatter(check.launch_floor);
+  }
   std::uint64_t* const poison = check.init ? region.poison.load() : nullptr;
   if (poison != nullptr) init(check, warp, site, touch, Space::global, poison, at, base);
   if (check.race) race<true>(check, warp, site, touch, &region, at, base);
@@ -81,6 +85,7 @@ constexpr std::uint64_t kRankedAddress = std::uint64_t{1} << kRankShift;
 
 [[gnu::always_inline]] inline void check_global(BlockCheck& check, Warp& warp, CheckSite& site,
                                                 const WarpTouch& touch, std::uint64_t base) {
+  if (scatters(check, site, touch, base) && scatter(check, warp, site, touch, base)) return;
   const std::uint64_t number = (base - site.low) >> kRegionShift;
   if (number != (base + site.high - 1) >> kRegionShift) [[unlikely]]
     return check_regions(check, warp, site, touch, base);

@@ -61,11 +61,15 @@ struct WarpTouch {
 [[gnu::always_inline]] inline bool fits(const CheckSite& site, const WarpTouch& touch) {
   const std::uint64_t base = touch.address[touch.first];
   std::uint64_t changed = 0;
-  for (int i = 0; i < kLanes; ++i) {
-    const std::uint64_t on = touch.mask == kAllLanes || (touch.mask >> i & 1) != 0
-                                 ? ~std::uint64_t{0}
-                                 : std::uint64_t{0};
-    changed |= ((touch.address[i] - base) ^ site.offsets[static_cast<unsigned>(i)]) & on;
+  if (touch.mask == kAllLanes) {
+    KW_LANES for (std::size_t i = 0; i < kLanes; ++i) {
+      changed |= (touch.address[i] - base) ^ site.offsets[i];
+    }
+    return changed == 0 && site.mask == kAllLanes;
+  }
+  KW_LANES for (std::size_t i = 0; i < kLanes; ++i) {
+    const std::uint64_t on = (touch.mask >> i & 1) != 0 ? ~std::uint64_t{0} : std::uint64_t{0};
+    changed |= ((touch.address[i] - base) ^ site.offsets[i]) & on;
   }
   return changed == 0 && site.mask == touch.mask;
 }
