@@ -6,8 +6,10 @@
 #include "core/capture.h"
 #include "core/device_state.h"
 
+#include <exception>
 #include <future>
 #include <thread>
+#include <utility>
 
 namespace kernwright {
 
@@ -129,20 +131,27 @@ CUresult Device::synchronize_within(std::chrono::nanoseconds timeout) {
   // The driver offers no bounded wait for a whole context: a helper thread waits, and is left
   // behind when the time is up. It holds nothing but the device, which lives as long as the
   // process.
-  auto done = std::make_shared<std::promise<CUresult>>();
-  std::future<CUresult> outcome = done->get_future();
+  struct End {
+    CUresult result = CUDA_SUCCESS;
+    std::exception_ptr failure;
+  };
+  auto done = std::make_shared<std::promise<End>>();
+  std::future<End> outcome = done->get_future();
   std::thread([this, done] {
+    End end;
     try {
-      const CUresult result = [this] {
-        const ContextGuard guard(*this);
-        return api_.cuCtxSynchronize();
-      }();
-      done->set_value(result);  // the last thing: whoever waits may be about to exit
+      const ContextGuard guard(*this);
+      end.result = api_.cuCtxSynchronize();
     } catch (...) {
-      done->set_exception(std::current_exception());
+      end.failure = std::current_exception();
     }
+    done->set_value(std::move(end));  // the last thing: whoever waits may be about to exit
   }).detach();
-  if (outcome.wait_for(timeout) == std::future_status::ready) return outcome.get();
+  if (outcome.wait_for(timeout) == std::future_status::ready) {
+    End end = outcome.get();
+    if (end.failure) std::rethrow_exception(std::move(end.failure));
+    return end.result;
+  }
   const std::string launches = history_.describe();
   throw Timeout(format("{} is not done after {} s{}{}", identify(),
                        std::chrono::duration<double>(timeout).count(),

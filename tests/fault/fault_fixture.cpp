@@ -19,8 +19,10 @@
 namespace kernwright::testing {
 namespace {
 
-/// Four devices, so that there are others beside the one that breaks.
-const int four_devices = setenv("KERNWRIGHT_SIM_DEVICES", "4", 1);
+/// Four devices, so that there are others beside the one that breaks, with most of the driver's
+/// functions.
+const bool is_set = setenv("KERNWRIGHT_SIM_DEVICES", "4", 1) == 0 &&
+                    setenv("KERNWRIGHT_SIM_CAPABILITY", "9.0", 1) == 0;
 
 const DriverApi* front = nullptr;
 
