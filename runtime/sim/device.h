@@ -15,6 +15,11 @@ namespace kernwright::sim {
 /// KERNWRIGHT_SIM_THREADS the host threads of a launch, KERNWRIGHT_SIM_BUDGET the instructions that
 /// one warp may execute. All functions are thread-safe.
 ///
+/// Memory takes sixteen times its size of address space. Where that is above half of what the
+/// process can have (ulimit -v, sanitizers), devices whose size the environment does not say have
+/// half, a quarter, ... of it, and a warning says so; page-locked memory, else limited by that of
+/// the machine, is cut down in the same way. At least 64 MiB remain, or cuInit fails.
+///
 /// Work runs when it is issued, in issue order, which is a legal order of all streams, and a call
 /// that runs a kernel returns the kernel's own error. With a seed (KERNWRIGHT_SIM_SEED or
 /// set_schedule_seed()) streams really run apart: work waits in its stream until a call waits for

@@ -97,6 +97,29 @@ def test_without_a_gpu_the_simulated_device_is_taken():
     assert "simulated device" in result.stderr
 
 
+LITTLE_ADDRESS_SPACE = """
+    import resource
+    import numpy as np
+    import kernwright as kw
+    pages = int(open("/proc/self/statm").read().split()[0])
+    limit = pages * resource.getpagesize() + (60 << 30)
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    x = kw.arange(1000, dtype="float32")
+    assert (x.numpy() == np.arange(1000)).all()
+    print(kw.current_device().memory_info().total >> 20)
+"""
+
+
+def test_a_process_with_little_address_space_has_a_smaller_simulated_device():
+    result = run(LITTLE_ADDRESS_SPACE, KERNWRIGHT_DEVICE="sim")
+    assert result.returncode == 0, result.stderr
+    assert 64 <= int(result.stdout) < 4096
+    assert f"sim:0 has {int(result.stdout)} MiB of memory instead of 4096" in result.stderr
+    result = run(LITTLE_ADDRESS_SPACE, KERNWRIGHT_DEVICE="sim", KERNWRIGHT_SIM_MEMORY="4G")
+    assert result.returncode != 0
+    assert "KERNWRIGHT_SIM_MEMORY" in result.stderr and "ulimit -v" in result.stderr
+
+
 def test_an_unknown_device_in_the_environment():
     result = run(
         """

@@ -150,8 +150,8 @@ struct AllocationInfo {
 };
 
 struct SimDevice {
-  SimDevice(int its_ordinal, std::uint64_t memory_bytes)
-      : ordinal(its_ordinal), memory(memory_bytes) {}
+  SimDevice(int its_ordinal, std::uint64_t memory_bytes, std::uint64_t least_bytes)
+      : ordinal(its_ordinal), memory(memory_bytes, least_bytes) {}
 
   const int ordinal;
   Memory memory;

@@ -2,6 +2,7 @@
 #include "sim/device/platform.h"
 
 #include "base/env.h"
+#include "base/log.h"
 #include "sim/device.h"
 #include "sim/device/thread_pool.h"
 
@@ -20,6 +21,9 @@ std::mutex g_init_mutex;
 
 thread_local std::optional<FaultReport> t_report;
 
+/// What a process with little address space gets of device and of page-locked memory at least.
+constexpr std::uint64_t kLeastMemory = std::uint64_t{64} << 20;
+
 /// Page-locked memory is limited by the machine's own.
 std::uint64_t machine_memory() {
   const long pages = sysconf(_SC_PHYS_PAGES);
@@ -27,6 +31,23 @@ std::uint64_t machine_memory() {
   const std::uint64_t least = std::uint64_t{1} << 30;
   if (pages <= 0 || page <= 0) return least;
   return std::max(least, static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page));
+}
+
+std::vector<std::unique_ptr<SimDevice>> make_devices() {
+  const std::uint64_t wanted = env_number(Env::sim_memory);
+  const std::uint64_t least = env_is_set(Env::sim_memory) ? wanted : kLeastMemory;
+  std::vector<std::unique_ptr<SimDevice>> devices;
+  const auto count = static_cast<int>(env_number(Env::sim_devices));
+  for (int ordinal = 0; ordinal < count; ++ordinal) {
+    devices.push_back(std::make_unique<SimDevice>(ordinal, wanted, least));
+    const std::uint64_t bytes = devices.back()->memory.capacity();
+    if (bytes == wanted) continue;
+    kernwright::log(LogLevel::warning,
+                    "sim:{} has {} MiB of memory instead of {}: this process has no address "
+                    "space for more (ulimit -v)",
+                    ordinal, bytes >> 20, wanted >> 20);
+  }
+  return devices;
 }
 
 }  // namespace
@@ -44,21 +65,18 @@ Context::Context(SimDevice& its_device, std::uint64_t its_id)
 }
 
 Platform::Platform()
-    : instruction_budget(env_number(Env::sim_budget)),
+    : devices(make_devices()),  // before the host's memory, which takes what is left
+      instruction_budget(env_number(Env::sim_budget)),
       threads(ThreadPool::default_width()),
-      host_memory(machine_memory()) {
-  const auto count = static_cast<int>(env_number(Env::sim_devices));
-  const std::uint64_t bytes = env_number(Env::sim_memory);
-  for (int ordinal = 0; ordinal < count; ++ordinal) {
-    auto device = std::make_unique<SimDevice>(ordinal, bytes);
+      host_memory(machine_memory(), kLeastMemory) {
+  for (const auto& device : devices) {
     device->memory.set_neighbours({&host_memory});
-    device->handle =
-        reinterpret_cast<CUcontext>(std::uint64_t{1} << 56 | (std::uint64_t(ordinal) + 1) << 6);
+    const auto number = static_cast<std::uint64_t>(device->ordinal) + 1;
+    device->handle = reinterpret_cast<CUcontext>(std::uint64_t{1} << 56 | number << 6);
     device->default_pool = std::make_shared<MemoryPool>();
     device->default_pool->device = device.get();
     device->default_pool->is_default = true;
     device->default_pool_handle = pools.insert(device->default_pool);
-    devices.push_back(std::move(device));
   }
   if (env_is_set(Env::sim_seed)) queues.set_seed(env_number(Env::sim_seed));
   const auto words = env_list(Env::checks);

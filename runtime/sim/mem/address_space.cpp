@@ -44,18 +44,23 @@ void decommit(std::uint64_t begin, std::uint64_t bytes) {
 
 }  // namespace
 
-AddressSpace::AddressSpace(std::uint64_t largest_block) {
-  for (std::uint64_t unit = kUnit; unit >= kSmallestUnit; unit /= 4) {
-    if (reserve(unit, largest_block)) return;
+AddressSpace::AddressSpace(std::uint64_t largest_block, std::uint64_t least_block) {
+  const bool leave_as_much = least_block < largest_block;
+  std::uint64_t bytes = largest_block;
+  for (;; bytes /= 2) {
+    // The larger the units are, the more slots small blocks have.
+    for (std::uint64_t unit = kUnit; unit >= kSmallestUnit; unit /= 4)
+      if (reserve(unit, bytes, leave_as_much)) return;
+    if (bytes / 2 < least_block) break;
   }
   throw OutOfMemory(
       format("the simulated device cannot reserve address space for {} bytes of memory; raise the "
              "process's address space limit (ulimit -v) or set KERNWRIGHT_SIM_MEMORY lower",
-             largest_block),
-      largest_block, 0, 0, 0);
+             bytes),
+      bytes, 0, 0, 0);
 }
 
-bool AddressSpace::reserve(std::uint64_t unit, std::uint64_t largest_block) {
+bool AddressSpace::reserve(std::uint64_t unit, std::uint64_t largest_block, bool leave_as_much) {
   const int largest_class =
       std::max(kPageShift, static_cast<int>(std::bit_width(largest_block - 1)));
   unit_shift_ = std::countr_zero(unit);
@@ -77,7 +82,13 @@ bool AddressSpace::reserve(std::uint64_t unit, std::uint64_t largest_block) {
   mapping_ = mmap(nullptr, mapping_bytes_, PROT_NONE, kReservation, -1, 0);
   words_bytes_ = words * sizeof(std::uint64_t);
   void* words_mapping = mmap(nullptr, words_bytes_, PROT_READ | PROT_WRITE, kReservation, -1, 0);
-  if (mapping_ == MAP_FAILED || words_mapping == MAP_FAILED) {
+  bool fits = mapping_ != MAP_FAILED && words_mapping != MAP_FAILED;
+  if (fits && leave_as_much) {
+    void* const rest = mmap(nullptr, mapping_bytes_, PROT_NONE, kReservation, -1, 0);
+    fits = rest != MAP_FAILED;
+    if (fits) munmap(rest, mapping_bytes_);
+  }
+  if (!fits) {
     if (mapping_ != MAP_FAILED) munmap(mapping_, mapping_bytes_);
     if (words_mapping != MAP_FAILED) munmap(words_mapping, words_bytes_);
     zones_.clear();
@@ -85,6 +96,7 @@ bool AddressSpace::reserve(std::uint64_t unit, std::uint64_t largest_block) {
     length_ = 0;
     return false;
   }
+  largest_block_ = largest_block;
   words_ = static_cast<std::uint64_t*>(words_mapping);
   base_ = round_up(reinterpret_cast<std::uint64_t>(mapping_), kHugePage);
   for (Zone& zone : zones_) zone.begin += base_;

@@ -30,11 +30,15 @@ struct SlotState {
 /// and then oldest-freed first. take() and give_back() need the caller's lock, slot_of() does not.
 class AddressSpace {
  public:
-  /// Room for single blocks of up to `largest_block` bytes. Throws OutOfMemory.
-  explicit AddressSpace(std::uint64_t largest_block);
+  /// Room for single blocks of up to `largest_block` bytes. Where less will do, `least_block`, it
+  /// takes no more than half of the room that the process has: that of a half, a quarter, ... of
+  /// the largest block. Throws OutOfMemory.
+  AddressSpace(std::uint64_t largest_block, std::uint64_t least_block);
   ~AddressSpace();
   AddressSpace(const AddressSpace&) = delete;
   AddressSpace& operator=(const AddressSpace&) = delete;
+
+  std::uint64_t largest_block() const noexcept { return largest_block_; }
 
   struct Slot {
     std::uint64_t begin = 0;  ///< host address of the block
@@ -59,7 +63,7 @@ class AddressSpace {
     std::uint64_t first_word = 0;     ///< index of the zone's first word in words_
     std::deque<std::uint64_t> freed;  ///< slot numbers, oldest first
   };
-  bool reserve(std::uint64_t unit, std::uint64_t largest_block);
+  bool reserve(std::uint64_t unit, std::uint64_t largest_block, bool leave_as_much);
   std::atomic_ref<std::uint64_t> word(const Zone& zone, std::uint64_t slot) const noexcept;
   Zone& zone_of(std::uint64_t begin) noexcept {
     return zones_[zone_of_unit_[(begin - base_) >> unit_shift_]];
@@ -67,6 +71,7 @@ class AddressSpace {
   void release(std::uint64_t begin, std::uint64_t bytes);
   std::optional<std::uint64_t> take_from(Zone& zone, std::uint64_t bytes, std::uint8_t tag);
 
+  std::uint64_t largest_block_ = 0;
   int unit_shift_ = 0;                   ///< log2 of the zones' common length unit
   std::uint64_t base_ = 0, length_ = 0;  ///< the reservation, cut to whole units
   void* mapping_ = nullptr;

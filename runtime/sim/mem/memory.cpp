@@ -65,12 +65,13 @@ std::uint64_t distance(const AddressRange& range, std::uint64_t address) {
 }  // namespace
 
 struct Memory::State {
-  explicit State(std::uint64_t bytes) : capacity(std::max(pages(bytes), kPage)), space(capacity) {}
+  State(std::uint64_t bytes, std::uint64_t least)
+      : space(std::max(pages(bytes), kPage), std::max(pages(least), kPage)) {}
 
-  const std::uint64_t capacity;
   std::atomic<std::uint64_t> used{0};
   mutable std::mutex mutex;  // guards blocks and the changing side of space
   AddressSpace space;
+  const std::uint64_t capacity = space.largest_block();
   std::map<std::uint64_t, Allocation> blocks;      // by device address, adopted host memory too
   mutable std::shared_mutex adopted_mutex;         // taken after mutex where both are held
   std::map<std::uint64_t, std::uint64_t> adopted;  // begin -> end
@@ -90,7 +91,8 @@ struct Memory::State {
   }
 };
 
-Memory::Memory(std::uint64_t capacity_bytes) : state_(std::make_unique<State>(capacity_bytes)) {}
+Memory::Memory(std::uint64_t capacity_bytes, std::uint64_t least_bytes)
+    : state_(std::make_unique<State>(capacity_bytes, least_bytes)) {}
 Memory::~Memory() = default;
 
 std::optional<std::uint64_t> Memory::allocate(std::uint64_t bytes, AllocationKind kind,

@@ -41,8 +41,12 @@ struct Allocation {
 /// 65530 entries allows about 32000 of them.
 class Memory {
  public:
-  /// Reserves address space, no memory. Throws OutOfMemory when not even that can be had.
-  explicit Memory(std::uint64_t capacity_bytes);
+  /// Reserves address space, no memory: sixteen times the capacity or more. Where that is above
+  /// half of what the process can have, the capacity is a half, a quarter, ... of `capacity_bytes`,
+  /// at least `least_bytes`. Throws OutOfMemory when not even that can be had.
+  Memory(std::uint64_t capacity_bytes, std::uint64_t least_bytes);
+  /// Of that capacity and no less.
+  explicit Memory(std::uint64_t capacity_bytes) : Memory(capacity_bytes, capacity_bytes) {}
   ~Memory();
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;

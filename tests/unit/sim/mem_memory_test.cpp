@@ -1,13 +1,18 @@
 // Memory of the simulated device: addresses, look-up, guard gaps, history, limits, threads.
 #include "sim/mem/memory.h"
 
+#include "base/errors.h"
+
 #include <doctest/doctest.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <csignal>
 #include <cstring>
+#include <fstream>
 #include <map>
 #include <random>
 #include <thread>
@@ -34,7 +39,46 @@ int signal_of_read(std::uint64_t address) {
 }
 #endif
 
+/// For its scope the process gets no more than `bytes` of further address space.
+class AddressLimit {
+ public:
+  explicit AddressLimit(std::uint64_t bytes) {
+    REQUIRE(getrlimit(RLIMIT_AS, &before_) == 0);
+    std::uint64_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    rlimit limit = before_;
+    limit.rlim_cur = pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)) + bytes;
+    REQUIRE(setrlimit(RLIMIT_AS, &limit) == 0);
+  }
+  ~AddressLimit() { setrlimit(RLIMIT_AS, &before_); }
+  AddressLimit(const AddressLimit&) = delete;
+  AddressLimit& operator=(const AddressLimit&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
 }  // namespace
+
+TEST_CASE(
+    "memory: where address space is short there is less memory, but not less than asked for") {
+  const std::uint64_t gib = 1024 * kMiB, room = 40 * gib;
+  const AddressLimit limit(room);
+  CHECK_THROWS_AS(Memory(4 * gib), kernwright::OutOfMemory);
+  CHECK_THROWS_AS(Memory(8 * gib, 4 * gib), kernwright::OutOfMemory);
+  Memory first(4 * gib, 64 * kMiB);
+  CHECK(first.capacity() < 4 * gib);
+  CHECK(first.capacity() >= 64 * kMiB);
+  // All of it can be had in one piece, and half of the room is left.
+  const auto address = first.allocate(first.capacity(), AllocationKind::device);
+  REQUIRE(address.has_value());
+  host_pointer(*address)[first.capacity() - 1] = std::byte{7};
+  void* const rest = mmap(nullptr, room / 2, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  CHECK(rest != MAP_FAILED);
+  munmap(rest, room / 2);
+  const Memory second(4 * gib, 64 * kMiB);
+  CHECK(second.capacity() <= first.capacity());
+}
 
 TEST_CASE("memory: an allocation is tagged, aligned, zeroed, writable and found by any byte") {
   Memory memory(64 * kMiB);
