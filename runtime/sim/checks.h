@@ -22,7 +22,8 @@ struct CheckSet {
   /// at least one of them a write, not both of them atomic, that do not write the same value.
   bool race = false;
   /// Threads that wait at different barriers for each other, member masks that differ or leave
-  /// their own lane out. A barrier that can never be complete stops a launch always.
+  /// their own lane out, registers of wgmma that are touched before the wait. A barrier that can
+  /// never be complete stops a launch always.
   bool sync = false;
 
   bool any() const noexcept { return init || race || sync; }

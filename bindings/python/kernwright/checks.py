@@ -21,7 +21,8 @@ and raise:
   .sync instructions, grid.sync(), mbarriers, and fences with atomics or flags order. Two writes of
   the same value are no finding.
 - `sync`: threads of a block that wait at different barriers for each other, masks that leave out
-  their own lane or differ between lanes that meet. A barrier that can never be complete raises.
+  their own lane or differ between lanes that meet, registers of wgmma that are touched before the
+  wait. A barrier that can never be complete raises.
 
 Findings of these three do not stop a launch and raise nothing: they are collected, as
 compute-sanitizer does. KERNWRIGHT_CHECKS=all (or some of the words) turns them on for a whole

@@ -137,6 +137,8 @@ class BlockCheck {
   void wgmma(const Op* op, Warp& warp);
   void end_wgmma_group(const Warp& warp);
   void wait_for_wgmma(const Warp& warp, std::size_t left);
+  /// The warp's op touches a register of a wgmma in flight; `what` says which.
+  void report_flight(const Op* op, const Warp& warp, std::string what);
 
   /// Runs an mbarrier instruction, which orders those who arrive before those who wait.
   const Op* mbarrier(const Op* op, Warp& warp, const std::uint64_t* address, OpFn run);

@@ -329,6 +329,19 @@ void BlockCheck::report_divergence(const Op* op, const Warp& warp, int lane, std
   keep(key, std::move(finding));
 }
 
+void BlockCheck::report_flight(const Op* op, const Warp& warp, std::string what) {
+  const std::uint64_t key = std::uint64_t{7} << 60 | warp.op_index(op);
+  if (seen(key)) return;
+  Finding finding = describe(op, warp, std::countr_zero(warp.mask), FaultKind::sync);
+  finding.what = "register";
+  finding.fault.message = std::move(what);
+  finding.hint =
+      "wgmma.commit_group and wgmma.wait_group come first; ptxas waits here by itself, and may run "
+      "the products one by one (its notes C7510 to C7517). Where a compiler moved the access, "
+      "asm volatile(\"\" : \"+f\"(x)) behind the wait holds it back";
+  keep(key, std::move(finding));
+}
+
 void BlockCheck::check_members(const Op* op, const Warp& warp, const std::uint32_t* members) {
   for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) {
     const int lane = std::countr_zero(m);

@@ -30,7 +30,7 @@ void BlockCheck::wgmma(const Op* op, Warp& warp) {
   };
   if ((op->flags & kRegisters) == 0) {
     const SharedMatrix a(warp.reg<std::uint64_t>(op->a)[lane], (op->flags & kTransposeA) != 0);
-    for (unsigned r = 0; r < 2; ++r) read(a, 2 * (w % 4) + r);
+    for (unsigned r = 0; r < 2; ++r) read(a, 2 * (w % kWarpgroupWarps) + r);
   }
   const SharedMatrix b(warp.reg<std::uint64_t>(op->b)[lane], (op->flags & kTransposeB) != 0);
   for (unsigned n = 0; n < info.tiles; ++n) read(b, n);

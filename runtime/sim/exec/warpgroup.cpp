@@ -2,18 +2,19 @@
 #include "sim/exec/warpgroup.h"
 
 #include "base/format.h"
+#include "sim/check/block_check.h"
 #include "sim/exec/scheduler.h"
 #include "sim/exec/warp.h"
 #include "sim/ir/program.h"
 
 #include <algorithm>
-#include <span>
 #include <string>
+#include <utility>
 
 namespace kernwright::sim {
 namespace {
 
-using Registers = std::span<const std::uint32_t>;
+using Registers = Warpgroups::Registers;
 
 Registers sums_of(const Warp& warp, const PendingProduct& product) {
   return {warp.program->lists.data() + product.registers, product.sums};
@@ -52,7 +53,7 @@ void Warpgroups::reset(std::uint32_t warps) {
   groups_.clear();
 }
 
-Warpgroups::Group& Warpgroups::group_of(const Warp& warp) {
+Warpgroups::Warpgroup& Warpgroups::group_of(const Warp& warp) {
   if (groups_.empty()) groups_.resize((warps_ + kWarpgroupWarps - 1) / kWarpgroupWarps);
   return groups_[warp.index / kWarpgroupWarps];
 }
@@ -67,33 +68,53 @@ bool Warpgroups::in_flight(const Warp& warp) {
   return !part.open.empty() || !part.groups.empty();
 }
 
-bool Warpgroups::may_touch(const Op* op, Warp& warp, const std::uint32_t* reads,
-                           std::uint32_t read_count, const std::uint32_t* writes,
-                           std::uint32_t write_count) {
-  const Registers read{reads, read_count}, written{writes, write_count};
-  const auto look = [&](const PendingProduct& product) {
-    const std::uint32_t* found = first_common(read, sums_of(warp, product));
-    const char* what = "is read while the wgmma of {} may still write it";
-    if (found == nullptr) {
-      found = first_common(written, sums_of(warp, product));
-      what = "is written while the wgmma of {} may still write it";
-    }
-    if (found == nullptr) {
-      found = first_common(written, inputs_of(warp, product));
-      what = "is written while the wgmma of {} may still read it";
-    }
-    if (found == nullptr) return true;
-    std::string text = what;
-    text.replace(text.find("{}"), 2, line_of(warp, product.op));
-    warp.fault(op, FaultKind::sync, -1, 0, 0,
-               format("{} {}: wgmma.commit_group and wgmma.wait_group come first",
-                      name_of(warp, *found), text));
-    return false;
+/// Whether one of the part's products, the newest first, is what `is` looks for.
+template <typename F>
+bool Warpgroups::any_newest_first(Part& part, F is) {
+  const auto any_of = [&](Products& products) {
+    return std::any_of(products.rbegin(), products.rend(), is);
   };
-  const Part& part = part_of(warp);
-  for (const Products& products : part.groups)
-    if (!std::all_of(products.begin(), products.end(), look)) return false;
-  return std::all_of(part.open.begin(), part.open.end(), look);
+  return any_of(part.open) || std::any_of(part.groups.rbegin(), part.groups.rend(), any_of);
+}
+
+/// Ends the newest product of which `touched` returns what is wrong, and all before it: they are
+/// done in order. False after a finding.
+template <typename F>
+bool Warpgroups::end_products(const Op* op, Warp& warp, Part& part, F touched) {
+  bool ends = false, fine = true;
+  any_newest_first(part, [&](PendingProduct& product) {
+    if (product.is_over) return true;
+    if (!ends) {
+      std::string what = touched(product);
+      if (what.empty()) return false;
+      ends = true;
+      BlockCheck* const check = warp.worker->check;
+      if (check != nullptr && check->sync) check->report_flight(op, warp, std::move(what));
+    }
+    fine = operands_are_the_same(warp, product);
+    product.is_over = true;
+    return !fine;
+  });
+  return fine;
+}
+
+bool Warpgroups::touch(const Op* op, Warp& warp, Registers reads, Registers writes) {
+  return end_products(op, warp, part_of(warp), [&](const PendingProduct& product) -> std::string {
+    const Registers sums = sums_of(warp, product);
+    const std::uint32_t* found = first_common(reads, sums);
+    const char *touched = "read", *does = "write";
+    if (found == nullptr) {
+      found = first_common(writes, sums);
+      touched = "written";
+    }
+    if (found == nullptr) {
+      found = first_common(writes, inputs_of(warp, product));
+      does = "read";
+    }
+    if (found == nullptr) return {};
+    return format("{} is {} while the wgmma of {} may still {} it", name_of(warp, *found), touched,
+                  line_of(warp, product.op), does);
+  });
 }
 
 bool Warpgroups::may_issue(const Op* op, Warp& warp, const PendingProduct& product) {
@@ -107,29 +128,29 @@ bool Warpgroups::may_issue(const Op* op, Warp& warp, const PendingProduct& produ
   }
   const Registers sums = sums_of(warp, product), inputs = inputs_of(warp, product);
   // Products of one shape may follow each other in the same accumulators.
-  const auto shares_all = [&](const PendingProduct& other) {
+  const bool overlaps = any_newest_first(part_of(warp), [&](const PendingProduct& other) {
     const Registers theirs = sums_of(warp, other);
-    return theirs.size() == sums.size() && std::equal(sums.begin(), sums.end(), theirs.begin());
-  };
-  const auto look = [&](const PendingProduct& other) {
-    const bool same = shares_all(other);
-    const std::uint32_t* found = same ? nullptr : first_common(sums, sums_of(warp, other));
-    if (found == nullptr) found = first_common(inputs, sums_of(warp, other));
-    const char* what = "is still written by";
+    if (other.is_over || std::ranges::equal(sums, theirs)) return false;
+    const std::uint32_t* const found = first_common(sums, theirs);
+    if (found == nullptr) return false;
+    warp.fault(op, FaultKind::sync, -1, 0, 0,
+               format("{} of this wgmma is still written by the one of {}, of other accumulators, "
+                      "which no wgmma.wait_group covers yet",
+                      name_of(warp, *found), line_of(warp, other.op)));
+    return true;
+  });
+  if (overlaps) return false;
+  return end_products(op, warp, part_of(warp), [&](const PendingProduct& other) -> std::string {
+    const std::uint32_t* found = first_common(inputs, sums_of(warp, other));
+    const char* does = "written";
     if (found == nullptr) {
       found = first_common(sums, inputs_of(warp, other));
-      what = "is still read by";
+      does = "read";
     }
-    if (found == nullptr) return true;
-    warp.fault(op, FaultKind::sync, -1, 0, 0,
-               format("{} of this wgmma {} the one of {}, which no wgmma.wait_group covers yet",
-                      name_of(warp, *found), what, line_of(warp, other.op)));
-    return false;
-  };
-  const Part& part = part_of(warp);
-  for (const Products& products : part.groups)
-    if (!std::all_of(products.begin(), products.end(), look)) return false;
-  return std::all_of(part.open.begin(), part.open.end(), look);
+    if (found == nullptr) return {};
+    return format("{} of this wgmma is still {} by the one of {}", name_of(warp, *found), does,
+                  line_of(warp, other.op));
+  });
 }
 
 void Warpgroups::issue(const Warp& warp, const PendingProduct& product) {
@@ -143,7 +164,7 @@ void Warpgroups::commit(const Warp& warp) {
   ++part.committed;
 }
 
-Warpgroups::Readiness Warpgroups::readiness(const Block& block, const Group& group,
+Warpgroups::Readiness Warpgroups::readiness(const Block& block, const Warpgroup& group,
                                             std::uint32_t first, std::uint64_t target) {
   Readiness result = Readiness::ready;
   for (std::uint32_t w = 0; w < kWarpgroupWarps; ++w) {
@@ -155,7 +176,7 @@ Warpgroups::Readiness Warpgroups::readiness(const Block& block, const Group& gro
 }
 
 const Op* Warpgroups::wait(const Op* op, Warp& warp, std::uint32_t left) {
-  Group& group = group_of(warp);
+  Warpgroup& group = group_of(warp);
   Part& own = group.parts[warp.index % kWarpgroupWarps];
   const std::uint64_t target = own.committed > left ? own.committed - left : 0;
   if (target > group.complete) {
@@ -175,34 +196,40 @@ const Op* Warpgroups::wait(const Op* op, Warp& warp, std::uint32_t left) {
       warp.stop = Stop::barrier;
       return nullptr;
     }
-    if (!operands_are_the_same(warp, group, target)) return nullptr;
+    if (!operands_are_the_same(warp, group, target)) {
+      warp.stop = Stop::fault;  // whosever operands they are
+      return nullptr;
+    }
     group.complete = target;
   }
   for (; own.finished < target; ++own.finished) own.groups.pop_front();
   return op + 1;
 }
 
-/// Looks at all that the groups up to `target` read, for all four warps: they are done together.
-bool Warpgroups::operands_are_the_same(Warp& warp, Group& group, std::uint64_t target) {
-  const std::uint32_t first = warp.index / kWarpgroupWarps * kWarpgroupWarps;
-  const Op* const code = warp.code;
+/// Looks again at what the product reads of shared memory, unless it is over. False after a finding
+/// of its warp.
+bool Warpgroups::operands_are_the_same(Warp& warp, const PendingProduct& product) {
+  if (product.is_over) return true;
+  const Op* const op = warp.code + product.op;
+  const bool a =
+      !product.a_is_shared || product.hash(op, warp, product.a, false) == product.a_before;
+  if (a && product.hash(op, warp, product.b, true) == product.b_before) return true;
+  warp.fault(op, FaultKind::sync, -1, 0, 0,
+             format("{} of this wgmma, in shared memory, was changed before the wgmma.wait_group "
+                    "that covers it",
+                    a ? "B" : "A"));
+  return false;
+}
+
+/// The same for the groups up to `target` of all four warps: they are done together.
+bool Warpgroups::operands_are_the_same(const Warp& warp, const Warpgroup& group,
+                                       std::uint64_t target) {
+  Warp* const warps = warp.block->warps + warp.index / kWarpgroupWarps * kWarpgroupWarps;
   for (std::uint32_t w = 0; w < kWarpgroupWarps; ++w) {
     const Part& part = group.parts[w];
-    const Warp& other = warp.block->warps[first + w];
-    for (std::uint64_t g = group.complete; g < target; ++g) {
-      for (const PendingProduct& product : part.groups[g - part.finished]) {
-        const Op* const op = code + product.op;
-        const bool a =
-            !product.a_is_shared || product.hash(op, other, product.a, false) == product.a_before;
-        const bool b = product.hash(op, other, product.b, true) == product.b_before;
-        if (a && b) continue;
-        warp.fault(op, FaultKind::sync, -1, 0, 0,
-                   format("{} of this wgmma, in shared memory, was changed before the "
-                          "wgmma.wait_group that covers it",
-                          a ? "B" : "A"));
-        return false;
-      }
-    }
+    for (std::uint64_t g = group.complete; g < target; ++g)
+      for (const PendingProduct& product : part.groups[g - part.finished])
+        if (!operands_are_the_same(warps[w], product)) return false;
   }
   return true;
 }
@@ -215,7 +242,7 @@ bool Warpgroups::release(Block& block) {
     Warp::Schedule& schedule = *warp.schedule;
     for (std::uint32_t s = 0; s < schedule.count; ++s) {
       if (schedule.splits[s].state != SplitState::warpgroup) continue;
-      const Group& group = groups_[w / kWarpgroupWarps];
+      const Warpgroup& group = groups_[w / kWarpgroupWarps];
       const std::uint64_t wanted = group.parts[w % kWarpgroupWarps].wanted;
       const std::uint32_t first = w / kWarpgroupWarps * kWarpgroupWarps;
       if (readiness(block, group, first, wanted) == Readiness::waits) continue;
@@ -234,9 +261,9 @@ const Op* check_flight(const Op* op, Warp& warp) {
     if (((op->flags == 1 ? holds : ~holds) & warp.mask) == 0) return op + 1;
   }
   const std::uint32_t* const lists = warp.program->lists.data();
-  const auto writes = static_cast<std::uint32_t>(op->imm2);
-  return products.may_touch(op, warp, lists + op->a, op->count, lists + op->b, writes) ? op + 1
-                                                                                       : nullptr;
+  const Registers reads{lists + op->a, static_cast<std::size_t>(op->imm)};
+  const Registers writes{lists + op->b, static_cast<std::size_t>(op->imm2)};
+  return products.touch(op, warp, reads, writes) ? op + 1 : nullptr;
 }
 
 const Op* commit_products(const Op* op, Warp& warp) {

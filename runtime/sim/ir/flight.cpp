@@ -95,7 +95,7 @@ class Watcher {
     });
     if (reads.empty() && writes.empty()) return false;
     check.handlers = {check_flight, check_flight};
-    check.count = static_cast<std::uint8_t>(reads.size());
+    check.imm = static_cast<std::int64_t>(reads.size());
     check.imm2 = static_cast<std::int32_t>(writes.size());
     check.sources[0] = add_list(std::move(reads));
     check.sources[1] = add_list(std::move(writes));

@@ -1,5 +1,5 @@
-// Products of wgmma in flight: what must wait is found, what need not is let through, and a
-// warpgroup's four warps are done together.
+// Products of wgmma in flight: what must wait is found, what need not is let through, registers are
+// waited for as ptxas does, and a warpgroup's four warps are done together.
 #include "hopper_runner.h"
 
 #include <bit>
@@ -58,10 +58,12 @@ std::string keep(int sum) { return "st.global.f32 [%d1], %f" + std::to_string(su
 struct Ran {
   FaultReport report;
   std::vector<float> sums;
+  std::vector<Finding> findings;
 };
 
-Ran run(const std::string& body, std::uint32_t threads = 128) {
+Ran run(const std::string& body, std::uint32_t threads = 128, const CheckSet& checks = {}) {
   HopperRunner runner;
+  runner.checks = checks;
   runner.block = {threads, 1, 1};
   std::string zero;
   for (int i = 0; i < 12; ++i) zero += "mov.f32 %f" + std::to_string(i) + ", 0f00000000;\n";
@@ -71,6 +73,7 @@ Ran run(const std::string& body, std::uint32_t threads = 128) {
       kSetUp + zero + "fence.proxy.async;\nbar.sync 0;\n" + kFence + body, {out},
       ".shared .align 1024 .b8 space[2560];\n.shared .align 8 .b64 bar;\n.shared .b32 flag;\n");
   ran.sums = runner.download<float>(out, threads);
+  ran.findings = std::move(runner.findings);
   return ran;
 }
 
@@ -87,6 +90,19 @@ void expect_finding(const std::string& body, const std::string& part) {
   INFO(ran.report.to_string());
   CHECK(ran.report.kind == FaultKind::sync);
   CHECK(contains(ran.report.message, part));
+}
+
+/// Registers in flight that are touched: the sums are right, and the `sync` check says so.
+void expect_touch(const std::string& body, const std::string& part, float value) {
+  expect_sums(body, value);
+  const Ran ran = run(body, 128, {.sync = true});
+  CAPTURE(body);
+  require_fine(ran.report);
+  REQUIRE(ran.findings.size() == 1);
+  CHECK(ran.findings[0].fault.kind == FaultKind::sync);
+  INFO(ran.findings[0].fault.message);
+  CHECK(contains(ran.findings[0].fault.message, part));
+  CHECK(contains(ran.findings[0].hint, "wgmma.wait_group"));
 }
 
 }  // namespace
@@ -118,35 +134,44 @@ TEST_CASE("wgmma in flight: a loop that leaves a group open") {
               96);
 }
 
-TEST_CASE("wgmma in flight: sums are read or written too early") {
-  expect_finding(multiply(0) + keep(0), "register %f0 is read while the wgmma of PTX line");
-  expect_finding(multiply(0) + kCommit + keep(3) + wait(0), "register %f3 is read while");
-  expect_finding(multiply(0) + wait(0) + keep(0), "register %f0 is read");  // never committed
-  expect_finding(multiply(0) + kCommit + multiply(4) + kCommit + wait(1) + keep(4),
-                 "register %f4 is read");
-  expect_finding(multiply(0) + kCommit + multiply(0) + kCommit + wait(1) + keep(0),
-                 "register %f0 is read");
-  expect_finding(multiply(0) + kCommit + "mov.f32 %f1, 0f00000000;\n" + wait(0),
-                 "register %f1 is written while");
-  expect_finding(multiply(0) + kCommit + "mov.f32 %f20, %f2;\n" + wait(0) + keep(20),
-                 "register %f2 is read");
-  expect_finding(multiply(0) + kCommit + "mov.b32 %r20, %f0;\n" + wait(0), "register %f0 is read");
+TEST_CASE("wgmma in flight: sums that are read or written too early end their products") {
+  expect_touch(multiply(0) + keep(0), "register %f0 is read while the wgmma of PTX line", 16);
+  expect_touch(multiply(0) + kCommit + keep(3) + wait(0), "register %f3 is read while", 16);
+  // Never committed.
+  expect_touch(multiply(0) + wait(0) + keep(0), "register %f0 is read while", 16);
+  expect_touch(multiply(0) + kCommit + multiply(4) + kCommit + wait(1) + keep(4),
+               "register %f4 is read", 16);
+  expect_touch(multiply(0) + kCommit + multiply(0) + kCommit + wait(1) + keep(0),
+               "register %f0 is read", 32);
+  expect_touch(multiply(0) + kCommit + "mov.f32 %f1, 0f00000000;\n" + wait(0) + keep(1),
+               "register %f1 is written while", 0);
+  expect_touch(multiply(0) + kCommit + "mov.f32 %f20, %f2;\n" + wait(0) + keep(20),
+               "register %f2 is read", 16);
+  expect_touch(multiply(0) + kCommit + "mov.b32 %r20, %f0;\n" + wait(0) + keep(0),
+               "register %f0 is read", 16);
+  // The first touch ended both products.
+  expect_touch(
+      multiply(0) + kCommit + multiply(4) + kCommit + "add.f32 %f20, %f4, %f0;\n" + keep(20),
+      "register %f4 is read", 32);
 }
 
 TEST_CASE("wgmma in flight: an instruction that is not executed touches nothing") {
   const std::string never = "setp.gt.u32 %p5, %r0, 1000;\n";
-  expect_sums(
-      multiply(0) + kCommit + never + "@%p5 st.global.f32 [%d1], %f0;\n" + wait(0) + keep(0), 16);
-  expect_finding(multiply(0) + kCommit + never + "@!%p5 st.global.f32 [%d1], %f0;\n" + wait(0),
-                 "register %f0 is read");
-  expect_sums(multiply(0) + kCommit + never + "@%p5 bra EARLY;\n" + wait(0) + keep(0) +
-                  "bra END;\nEARLY:\n" + keep(0) + "END:\n",
-              16);
+  const auto expect_none = [&](const std::string& body) {
+    const Ran ran = run(multiply(0) + kCommit + never + body, 128, {.sync = true});
+    require_fine(ran.report);
+    CHECK(ran.findings.empty());
+    CHECK(ran.sums == std::vector<float>(128, 16));
+  };
+  expect_none("@%p5 st.global.f32 [%d1], %f0;\n" + wait(0) + keep(0));
+  expect_none("@%p5 bra EARLY;\n" + wait(0) + keep(0) + "bra END;\nEARLY:\n" + keep(0) + "END:\n");
+  expect_touch(multiply(0) + kCommit + never + "@!%p5 st.global.f32 [%d1], %f0;\n" + wait(0),
+               "register %f0 is read", 16);
 }
 
 TEST_CASE("wgmma in flight: operands that change too early") {
-  expect_finding(multiply(0, true) + kCommit + "mov.u32 %r22, 0;\n" + wait(0),
-                 "register %r22 is written while the wgmma of PTX line");
+  expect_touch(multiply(0, true) + kCommit + "mov.u32 %r22, 0;\n" + wait(0) + keep(0),
+               "register %r22 is written while the wgmma of PTX line", 16);
   expect_finding(multiply(0) + kCommit + "st.shared.u32 [%r1], %r0;\nbar.sync 0;\n" + wait(0),
                  "A of this wgmma, in shared memory, was changed");
   expect_finding(multiply(0) + kCommit + "st.shared.u32 [%r1+2048], %r0;\nbar.sync 0;\n" + wait(0),
@@ -159,6 +184,39 @@ TEST_CASE("wgmma in flight: operands that change too early") {
   expect_finding(multiply(0) + kCommit + multiply(4) + kCommit + wait(1) +
                      "st.shared.u32 [%r1+2048], %r0;\nbar.sync 0;\n" + wait(0),
                  "B of this wgmma");
+  // Two signs, of values in different chunks.
+  expect_finding(multiply(0) + kCommit + R"(
+mov.u32 %r9, 0xbc003c00;
+st.shared.u32 [%r1+2052], %r9;
+st.shared.u32 [%r1+2068], %r9;
+bar.sync 0;
+)" + wait(0),
+                 "B of this wgmma");
+}
+
+TEST_CASE("wgmma in flight: the warp whose operands changed is named") {
+  // Rows 32 to 47 of A are warp 2's.
+  const Ran ran = run(multiply(0) + kCommit + R"(
+bar.sync 0;
+setp.ne.u32 %p6, %r0, 0;
+@%p6 bra ON;
+st.shared.u32 [%r1+512], %r0;
+ON:
+bar.sync 0;
+)" + wait(0));
+  INFO(ran.report.to_string());
+  CHECK(contains(ran.report.message, "A of this wgmma"));
+  CHECK(ran.report.thread == std::array<unsigned, 3>{64, 0, 0});
+}
+
+TEST_CASE("wgmma in flight: a product that a touch ended reads shared memory no more") {
+  const std::string change = "bar.sync 0;\nst.shared.u32 [%r1+2048], %r0;\nbar.sync 0;\n";
+  expect_sums(multiply(0) + kCommit + keep(0) + change + wait(0), 16);
+  expect_sums(multiply(0) + kCommit + multiply(0) + kCommit + keep(0) + change + wait(0), 32);
+  expect_finding(multiply(0) + kCommit + change + keep(0) + wait(0), "B of this wgmma");
+  // The second product is of other registers, and still reads.
+  expect_finding(multiply(0) + kCommit + multiply(4) + kCommit + keep(0) + change + wait(0),
+                 "B of this wgmma");
 }
 
 TEST_CASE("wgmma in flight: products that depend on each other without a wait") {
@@ -170,6 +228,42 @@ TEST_CASE("wgmma in flight: products that depend on each other without a wait") 
                  "register %f0 of this wgmma is still written by the one of PTX line");
   expect_sums(multiply(0) + kCommit + wait(0) + kFence + multiply(4) + kCommit + wait(0) + keep(4),
               16);
+  // A from the sums of the product before: 16 as halves, which are multiplied and summed up again.
+  const std::string halves = "wgmma.mma_async.sync.aligned.m64n8k16.f16.f16.f16 {%r20, %r21}, ";
+  const std::string zero = "mov.u32 %r20, 0;\nmov.u32 %r21, 0;\n";
+  expect_touch(zero + halves + "%d4, %d5, 1, 1, 1, 0, 0;\n" + kCommit + "mov.u32 %r22, 0;\n" +
+                   "mov.u32 %r23, 0;\n" + multiply(0, true) + kCommit + wait(0) + keep(0),
+               "register %r20 of this wgmma is still written by the one of PTX line", 128);
+  expect_touch(multiply(0, true) + kCommit + halves + "%d4, %d5, 0, 1, 1, 0, 0;\n" + kCommit +
+                   wait(0) + keep(0),
+               "register %r20 of this wgmma is still read by the one of PTX line", 16);
+}
+
+TEST_CASE("wgmma in flight: lanes that were apart execute it together") {
+  // Half of each warp comes later to each instruction.
+  const std::string apart =
+      "and.b32 %r9, %r0, 1;\nsetp.eq.u32 %p5, %r9, 0;\n@%p5 bra $L#;\nadd.u32 %r9, %r9, 1;\n$L#:\n";
+  std::string body;
+  int number = 0;
+  for (const std::string& next : {multiply(0), kCommit, multiply(4), kCommit, wait(1)}) {
+    std::string text = apart;
+    while (text.find('#') != std::string::npos)
+      text.replace(text.find('#'), 1, std::to_string(number));
+    ++number;
+    body += text + next;
+  }
+  for (const bool all : {false, true}) {
+    const Ran ran = run(body + keep(0) + wait(0), 128, {.init = all, .race = all, .sync = all});
+    require_fine(ran.report);
+    CHECK(ran.findings.empty());
+    CHECK(ran.sums == std::vector<float>(128, 16));
+  }
+  // Copies of the instruction in two branches are never executed together.
+  const Ran ran =
+      run(multiply(0) + "and.b32 %r9, %r0, 1;\nsetp.eq.u32 %p5, %r9, 0;\n" + "@%p5 bra OTHER;\n" +
+          kCommit + "bra ON;\nOTHER:\n" + kCommit + "ON:\n" + wait(0) + keep(0));
+  CHECK(ran.report.kind == FaultKind::sync);
+  CHECK(contains(ran.report.message, "lanes wait at a .sync instruction"));
 }
 
 TEST_CASE("wgmma in flight: whoever waits may tell that all four warps are done") {

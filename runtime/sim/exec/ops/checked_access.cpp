@@ -331,12 +331,12 @@ const Op* checked(const Op* op, Warp& warp) {
       next = run(op, warp);
       break;
     case CheckKind::wgmma:
-      check.wgmma(op, warp);
-      next = run(op, warp);
+      next = run(op, warp);  // none while other lanes of the warp are elsewhere
+      if (next != nullptr) check.wgmma(op, warp);
       break;
     case CheckKind::wgmma_group:
-      check.end_wgmma_group(warp);
       next = run(op, warp);
+      if (next != nullptr) check.end_wgmma_group(warp);
       break;
     case CheckKind::wgmma_wait:
       next = run(op, warp);  // none while other warps of the warpgroup are behind

@@ -45,14 +45,16 @@ using ptx::Verb;
 /// Of what load_block() reads of `row_blocks` blocks, both steps of k.
 std::uint64_t hash_blocks(const Warp& warp, const SharedMatrix& matrix, unsigned first,
                           unsigned row_blocks) {
-  // A sum, each word by an odd factor of its own: a single change never goes unnoticed.
+  // A sum, each word by an odd factor of its own: a single change never goes unnoticed. High bits,
+  // which odd factors leave where they are, come into the low ones first.
   constexpr std::uint64_t kStep = 0x9e3779b97f4a7c15u << 1;
   std::uint64_t hash = 0, factor = kStep + 1;
+  const auto mixed = [](std::uint64_t word) { return word ^ word >> 31; };
   for (unsigned r = first; r < first + row_blocks; ++r) {
     for (unsigned i = 0; i < 16; ++i) {
       std::uint64_t words[2];
       std::memcpy(words, warp.shared + matrix.chunk(r, i / 8, i % 8), sizeof words);
-      hash += words[0] * factor + words[1] * (factor + kStep);
+      hash += mixed(words[0]) * factor + mixed(words[1]) * (factor + kStep);
       factor += 2 * kStep;
     }
   }
@@ -99,7 +101,7 @@ bool load_left(const Op* op, Warp& warp, typename Format::Value* left) {
       const std::uint32_t* reg = block;
       if (registers) {
         reg = warp.reg<std::uint32_t>(lists[op->a + 2 * k + r]);
-      } else if (!load_block(op, warp, matrix, 2 * (warp.index % 4) + r, k, block)) {
+      } else if (!load_block(op, warp, matrix, 2 * (warp.index % kWarpgroupWarps) + r, k, block)) {
         return false;
       }
       Format::unpack(reg, left + (k * 2 + r) * 8 * kSteps, kind);
@@ -202,9 +204,9 @@ bool read_constants(const ptx::Instruction& instruction, bool registers, std::ui
 OpPair select_wgmma(const ptx::Instruction& instruction, const OperandWidths&) {
   if (instruction.row->handler != Handler::wgmma) return {};
   const ptx::Modifiers& modifiers = instruction.modifiers;
-  if (modifiers.verb == Verb::commit_group) return {commit_products, commit_products};
-  if (modifiers.verb == Verb::wait_group) return {wait_for_products, wait_for_products};
-  if (modifiers.verb != Verb::mma) return {nothing, nothing};
+  if (modifiers.verb == Verb::commit_group) return everybody_pair<commit_products>(0);
+  if (modifiers.verb == Verb::wait_group) return everybody_pair<wait_for_products>(0);
+  if (modifiers.verb != Verb::mma) return everybody_pair<nothing>(0);
   const bool registers = instruction.operands[1].kind == OperandKind::vector;
   OpPair pair = choose(modifiers, registers);
   if (pair.full == nullptr || !read_constants(instruction, registers, pair.flags)) return {};
