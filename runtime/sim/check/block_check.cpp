@@ -77,6 +77,7 @@ void BlockCheck::begin(const Block& block) {
   visits_.clear();
   cluster_open_ = cluster_complete_ = nullptr;
   cluster_relaxed_ = cluster_has_begun_ = false;
+  cluster_arrivals_.fill(0);
   // Cells of blocks before would be taken for accesses from elsewhere in the cluster.
   if (clustered_) {
     std::fill(shared_cells_.begin(), shared_cells_.end(), 0);
@@ -266,7 +267,7 @@ void BlockCheck::examine_word(const Access& access, Cell& write, Cell& read, std
   }
   write = kExactWord;
   read = 0;
-  if (!access.global) written.keep(access.begin);
+  if (defers && !access.global) written.keep(access.begin);
   examine_bytes(access, write, read, bytes);
 }
 

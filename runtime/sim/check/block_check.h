@@ -153,8 +153,9 @@ class BlockCheck {
   void end_cluster_phase();
   /// These lanes go on behind the barrier.
   void pass_cluster(const Warp& warp, std::uint32_t lanes);
-  /// All threads of the block are about to.
-  void pass_cluster_together();
+  /// All threads of the cluster have arrived. `all_wait`: those of the block are about to go on.
+  /// What they did before they arrived is past then.
+  void end_cluster_arrivals(bool all_wait);
   /// All threads have exited: who still uses the block's shared memory?
   void end();
 
@@ -315,6 +316,8 @@ class BlockCheck {
   bool clustered_ = false;  ///< shared memory may hold cells of other blocks
   std::unordered_map<std::uint64_t, Visit> visits_;  ///< by block and warp
   SharedPast cluster_open_, cluster_complete_;       ///< of the cluster, kept by its first block
+  std::array<std::uint32_t, kMostWarps>
+      cluster_arrivals_{};            ///< tick of each warp's first; 0: none
   bool cluster_relaxed_ = false;      ///< some arrival of the phase under way released nothing
   bool cluster_has_begun_ = false;    ///< some thread passed the cluster's barrier
   bool cluster_was_relaxed_ = false;  ///< of the phase before

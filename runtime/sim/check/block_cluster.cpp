@@ -26,6 +26,8 @@ void BlockCheck::arrive_at_cluster(const Warp& warp, bool release) {
     return;
   }
   new_tick();
+  std::uint32_t& arrival = cluster_arrivals_[warp.index];
+  if (arrival == 0) arrival = tick_;
   keeper.cluster_open_ = join(keeper.cluster_open_, snapshot(warp.index));
 }
 
@@ -41,11 +43,20 @@ void BlockCheck::pass_cluster(const Warp& warp, std::uint32_t lanes) {
   absorb(warp, lanes, first_of_cluster().cluster_complete_);
 }
 
-void BlockCheck::pass_cluster_together() {
-  if (!race || !parts || first_of_cluster().cluster_was_relaxed_) return;
+void BlockCheck::end_cluster_arrivals(bool all_wait) {
+  const auto arrivals = std::exchange(cluster_arrivals_, {});
+  if (!race || !parts || !all_wait || first_of_cluster().cluster_was_relaxed_) return;
   new_tick();
-  floor = stamp;
-  warp_floor_.fill(tick_);
+  std::uint32_t earliest = tick_;
+  for (std::uint32_t w = 0; w < warps_; ++w) {
+    if (in_->warps[w].live != 0) {
+      earliest = std::min(earliest, arrivals[w]);
+      warp_floor_[w] = std::max(warp_floor_[w], arrivals[w]);
+    } else {
+      for (Known& known : known_) known[w] = tick_;
+    }
+  }
+  floor = std::max(floor, Cell{earliest} << kTickShift);
 }
 
 void BlockCheck::visit(const Op* op, Warp& warp, int lane, const LaneTouch& touch) {

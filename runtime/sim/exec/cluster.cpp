@@ -56,7 +56,7 @@ bool Cluster::release() {
   for (ClusterMember* member : members) {
     if (member->exited) continue;
     BlockCheck* const check = member->block->warps[0].worker->check;
-    if (check != nullptr && everybody_waits(*member)) check->pass_cluster_together();
+    if (check != nullptr) check->end_cluster_arrivals(everybody_waits(*member));
     for (std::size_t w = 0; w < member->arrived.size(); ++w) {
       member->passed[w] |= std::exchange(member->arrived[w], 0);
     }

@@ -91,6 +91,25 @@ TEST_CASE(
       "mad.lo.u32 %r8, %r8, 4, %r9;\nld.shared.u32 %r6, [%r8];\n";
   CHECK(!races(kWriteOwn + kSync + other_warp));
   CHECK(races(kWriteOwn + kRelaxed + kWait + other_warp));
+  CHECK(races(kSync + kArrive + other_warp + kWait + kWriteOwn + kSync));
+  CHECK(!races(kSync + other_warp + kArrive + kWait + kWriteOwn + kSync));
+  const std::string other_lane =
+      "xor.b32 %r8, %r0, 1;\nmov.u32 %r9, tile;\n"
+      "mad.lo.u32 %r8, %r8, 4, %r9;\nld.shared.u32 %r6, [%r8];\n";
+  CHECK(races(kSync + kArrive + other_lane + kWait + kWriteOwn + kSync));
+  CHECK(!races(kSync + other_lane + kArrive + kWait + kWriteOwn + kSync));
+}
+
+TEST_CASE("check cluster: bytes of a word that different threads of other blocks touch") {
+  const std::string far = "mad.lo.u32 %r8, %r0, -2, %r2;\n";  // two bytes for each thread
+  const std::string write = far + "st.shared::cluster.u16 [%r8], %h1;\n";
+  const std::string read = far + "ld.shared::cluster.u16 %h2, [%r8];\n";
+  const std::string read_byte = far + "ld.shared::cluster.u8 %h2, [%r8+2];\n";
+  CHECK(!races(kSync + write + read + kSync));
+  CHECK(races(kSync + write + read_byte + kSync));
+  CHECK(!races(kSync + write + kSync + read_byte + kSync));
+  CHECK(races(kSync + write + kReadOwn + kSync));
+  CHECK(!races(kSync + write + kSync + kReadOwn + kSync));
 }
 
 TEST_CASE("check cluster: an mbarrier in another block orders who arrives before who waits") {
