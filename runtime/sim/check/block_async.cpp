@@ -75,6 +75,7 @@ void BlockCheck::forget_copies() {
       for (const MbarrierState::Tracked& tracked : state.done) restamp(tracked.copy, 0);
     }
   }
+  arriving_.clear();
   mbarriers_.clear();
   tracks_ = false;
 }

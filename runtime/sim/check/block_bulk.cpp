@@ -46,11 +46,22 @@ AsyncCopy BlockCheck::copy_to(const Op* op, Warp& warp, int lane, std::uint64_t 
     copy.source = static_cast<std::uint32_t>(from.bytes);
     sources.add(from.begin, from.begin + from.bytes);
   }
-  if (!race || to.bytes == 0) return copy;
+  if (!race) return copy;
   const CheckedOp& info = ops[copy.op];
   const Cell aside = owner == this ? 0 : kAside;
   copy.stamp = stamp_of(info, thread_in(warp, lane)) | kAllBytes |
                (info.strong ? kStrong | aside : kUnderWay);
+  if (copy.source != 0) arriving_.push_back(copy);
+  if (to.bytes != 0) write_by_copy(op, warp, lane, rank, to, copy.stamp);
+  new_tick();  // the copy's end tells nothing of what the warp does from now on
+  return copy;
+}
+
+/// The target of a copy, in shared memory of the block of that rank.
+void BlockCheck::write_by_copy(const Op* op, Warp& warp, int lane, std::uint64_t rank,
+                               const Piece& to, Cell stamp_of_copy) {
+  BlockCheck* const owner = peer(rank);
+  const CheckedOp& info = ops[warp.op_index(op)];
   LaneTouch touch{info.strong ? TouchMode::atomic : TouchMode::write,
                   owner == this ? Space::shared : Space::cluster};
   if (owner != this) touch.owner = owner;
@@ -60,15 +71,26 @@ AsyncCopy BlockCheck::copy_to(const Op* op, Warp& warp, int lane, std::uint64_t 
     examine(op, warp, lane, touch);
     if (info.strong) return;
     for (std::uint64_t word = (at + 3) / 4; word < (at + bytes) / 4; ++word) {
-      owner->shared_write[word] = copy.stamp;
+      owner->shared_write[word] = stamp_of_copy;
     }
   });
   if (owner != this) visit(op, warp, lane, touch);
-  return copy;
 }
 
 void BlockCheck::copied(std::uint64_t mbarrier, const AsyncCopy& copy) {
-  if (init || race) mbarrier_at(mbarrier).waiting.push_back({kNoThread, copy});
+  if (!init && !race) return;
+  MbarrierState& state = mbarrier_at(mbarrier);
+  state.waiting.push_back({kNoThread, copy});
+  if (copy.stamp == 0) return;
+  const auto arrived = std::find_if(arriving_.begin(), arriving_.end(), [&](const AsyncCopy& one) {
+    return one.stamp == copy.stamp && one.from == copy.from && one.source == copy.source;
+  });
+  if (arrived != arriving_.end()) arriving_.erase(arrived);
+  // Who waits comes after the copy's read of its source, also where its thread arrived before.
+  auto past = std::make_shared<Past>();
+  const std::uint32_t tick = tick_of(copy.stamp);
+  (*past)[launch_.ticks.owner(tick)].places[thread_of(copy.stamp) / kLanes] = tick + 1;
+  state.open = join(state.open, past);
 }
 
 void BlockCheck::copy_from(const Op* op, Warp& warp, int lane, BulkStore store) {

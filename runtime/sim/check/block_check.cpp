@@ -321,7 +321,10 @@ void BlockCheck::examine_cells(const Access& access, Cell& write, Cell& read, Ce
 void BlockCheck::look_at_sources(const Access& access) {
   const std::uint64_t begin = access.touch.address, end = begin + access.touch.bytes;
   if (!sources.meets(begin, end)) return;
-  const AsyncCopy* copy = copies_.find([&](const AsyncCopy& one) { return one.reads(begin, end); });
+  const auto reads = [&](const AsyncCopy& one) { return one.reads(begin, end); };
+  const AsyncCopy* copy = copies_.find(reads);
+  const auto arriving = std::find_if(arriving_.begin(), arriving_.end(), reads);
+  if (copy == nullptr && arriving != arriving_.end()) copy = &*arriving;
   for (const auto& [offset, state] : mbarriers_) {
     if (copy == nullptr) copy = state.reader_of(begin, end);
   }

@@ -218,6 +218,8 @@ class BlockCheck {
   void begin_phase() noexcept;
   template <typename F>
   void restamp_global(const Piece& piece, F is, Cell cell);
+  void write_by_copy(const Op* op, Warp& warp, int lane, std::uint64_t rank, const Piece& to,
+                     Cell stamp_of_copy);
   void end_read(Warp& warp, int lane, BulkStore& store);
   void end_store(const BulkStore& store, Cell cell);
   void forget_stores();
@@ -337,6 +339,7 @@ class BlockCheck {
   std::array<ArrivalState, kBarrierCount> arrivals_;
 
   CopyGroups<AsyncCopy> copies_;
+  std::vector<AsyncCopy> arriving_;  ///< bulk copies whose mbarrier was told nothing yet
   CopyGroups<BulkStore> stores_;
   AsyncReads reads_;
   struct Products {

@@ -108,6 +108,9 @@ TEST_CASE("check bulk: a load's source may be overwritten after the wait") {
   CHECK(races(kLoad + only_first("st.global.u32 [%d3], %r0;\n", "SKIP")));
   CHECK(!races(kLoad + kWait + kBarrier + "st.global.u32 [%d3], %r0;\n"));
   CHECK(!races(kLoad + "st.global.u32 [%d3+512], %r0;\n"));
+  // Who waited comes after the read of the source, though its thread arrived before it.
+  CHECK(!races(kLoad + kWait + "st.global.u32 [%d3], %r0;\n"));
+  CHECK(races(kLoad + only_first(kWait, "WAITED") + "st.global.u32 [%d3], %r0;\n"));
 }
 
 TEST_CASE("check bulk: a store's tile and target are free after the waits") {
