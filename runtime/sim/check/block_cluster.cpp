@@ -71,7 +71,9 @@ void BlockCheck::visit(const Op* op, Warp& warp, int lane, const LaneTouch& touc
 
 void BlockCheck::end() {
   if (!race) return;
-  for (const auto& [number, visit] : visits_) {
+  for (const auto& entry : visits_) {
+    const auto number = entry.first;
+    const auto& visit = entry.second;  // clang 14 captures no names of a structured binding
     const auto block = static_cast<std::uint32_t>(number / kMostWarps);
     const auto warp = static_cast<std::uint32_t>(number % kMostWarps);
     const bool known = std::any_of(past_.begin(), past_.end(), [&](const SharedPast& past) {
