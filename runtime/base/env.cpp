@@ -38,8 +38,7 @@ constexpr std::array<EnvVariable, 16> kTable = {{
      "instruction set that the simulated device uses; auto takes the best of this CPU"},
     {Env::sim_memory, "KERNWRIGHT_SIM_MEMORY", EnvKind::bytes, "4G", "", kMebibyte, kTebibyte,
      "memory of each simulated device in bytes; K, M, G and T may follow the number. Unset means "
-     "4G, "
-     "or less in a process with little address space"},
+     "4G, or less in a process with little address space"},
     {Env::sim_seed, "KERNWRIGHT_SIM_SEED", EnvKind::integer, "0", "", 0, kMax,
      "lets work wait in its stream and chooses among all legal orders; unset means order of issue"},
     {Env::sim_capability, "KERNWRIGHT_SIM_CAPABILITY", EnvKind::choice, "8.0", "8.0|9.0", 0, 0,
