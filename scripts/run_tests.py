@@ -88,8 +88,8 @@ MEASURE_MEMORY = ("arrays", "exchange", "memory_large")
 NOT_FOR_MEMCHECK = (
     *("checks", "checks_copies", "checks_corpus", "checks_schedules", "cli", "clusters"),
     *("compile_gate", "environment", "examples", "faults", "launch_allocations", "libcuda"),
-    *("line_profile", "lint", "package", "process", "tensor_maps", "timing", "tools", "trace"),
-    *("two_compilers", "wgmma"),
+    *("line_profile", "lint", "package", "process", "recorded_captures", "tensor_maps", "timing"),
+    *("tools", "trace", "two_compilers", "wgmma"),
 )
 SIDE_BY_SIDE = 4  # suites under memcheck at a time, each with a context of its own
 
