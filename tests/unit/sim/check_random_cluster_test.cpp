@@ -1,6 +1,7 @@
 // The race check on random programs of clusters beside a plain definition of what races: accesses
 // to the blocks' shared memory, ordered by barriers of warps, blocks and the cluster.
 #include "hopper_runner.h"
+#include "race_pairs.h"
 
 #include <algorithm>
 #include <map>
@@ -138,8 +139,6 @@ std::string text_of(const Sample& program, int* first_line) {
          "; @%p2 bra LOOP;\n" + sync + "ret;\n}\n";
 }
 
-using Pairs = std::set<std::pair<int, int>>;  ///< of steps, the lower one first
-
 /// What lies between the `from`th and the `to`th thing that threads do, over all rounds.
 class Order {
  public:
@@ -223,26 +222,6 @@ Pairs races_of(const Sample& program) {
   return pairs;
 }
 
-/// Whether those steps race, or, where the finding names another reader than the one at fault,
-/// those of `writer` and of some reader.
-bool is_right(const Sample& program, const Pairs& racing, const Finding& finding, int first_line) {
-  const int here = finding.fault.ptx_line - first_line;
-  const int there = finding.other->ptx_line - first_line;
-  if (racing.contains(std::minmax(here, there))) return true;
-  if (finding.other->thread_known) return false;
-  return std::any_of(racing.begin(), racing.end(), [&](const std::pair<int, int>& pair) {
-    if (pair.first != here && pair.second != here) return false;
-    const int other = pair.first == here ? pair.second : pair.first;
-    return program.steps[static_cast<std::size_t>(other)].what == What::read;
-  });
-}
-
-std::string shown(const Pairs& pairs) {
-  std::string text;
-  for (const auto& [a, b] : pairs) text += std::to_string(a) + "-" + std::to_string(b) + " ";
-  return text;
-}
-
 }  // namespace
 
 TEST_CASE("check random cluster: what is found races, and something is found where anything does") {
@@ -266,7 +245,8 @@ TEST_CASE("check random cluster: what is found races, and something is found whe
     for (const Finding& finding : runner.findings) {
       INFO(finding.to_string());
       REQUIRE(finding.other);
-      CHECK(is_right(program, expected, finding, first_line));
+      CHECK(is_right(expected, finding, first_line,
+                     [&](std::size_t step) { return program.steps[step].what == What::read; }));
     }
     ++(expected.empty() ? clean : racing);
   }

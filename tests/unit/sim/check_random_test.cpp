@@ -2,6 +2,7 @@
 // accesses, compared one by one.
 #include "sim/checks.h"
 #include "unit/sim/device_fixture.h"
+#include "unit/sim/race_pairs.h"
 
 #include <doctest/doctest.h>
 
@@ -15,6 +16,8 @@
 
 using namespace kernwright;
 using namespace kernwright::sim;
+using kernwright::sim::testing::Pairs;
+using kernwright::sim::testing::shown;
 
 namespace {
 
@@ -152,8 +155,6 @@ std::string text_of(const Program& program, int* first_line) {
          "; @%p2 bra LOOP; ret;\n}\n";
 }
 
-using Pairs = std::set<std::pair<int, int>>;  ///< of steps, the lower one first
-
 /// Steps and barriers that a thread has behind it.
 struct Time {
   unsigned steps = 0, barriers = 0, warp_barriers = 0;
@@ -282,12 +283,6 @@ std::vector<Claim> claims_of(CurrentDevice& device, const Program& program, CUde
   }
   REQUIRE(api.cuModuleUnload(module) == CUDA_SUCCESS);
   return claims;
-}
-
-std::string shown(const Pairs& pairs) {
-  std::string text;
-  for (const auto& [a, b] : pairs) text += std::to_string(a) + "-" + std::to_string(b) + " ";
-  return text;
 }
 
 }  // namespace

@@ -1,0 +1,36 @@
+// Which steps of a random program race, and whether a finding names two of them.
+#pragma once
+
+#include "sim/checks.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+
+namespace kernwright::sim::testing {
+
+using Pairs = std::set<std::pair<int, int>>;  ///< of steps, the lower one first
+
+inline std::string shown(const Pairs& pairs) {
+  std::string text;
+  for (const auto& [a, b] : pairs) text += std::to_string(a) + "-" + std::to_string(b) + " ";
+  return text;
+}
+
+/// Whether the two steps that the finding names race, or, where it names one of several readers,
+/// the writer and some reader do: a step of which `reads` is true. `first_line` is the
+/// PTX line of step 0.
+template <typename F>
+bool is_right(const Pairs& racing, const Finding& finding, int first_line, F reads) {
+  const int here = finding.fault.ptx_line - first_line;
+  const int there = finding.other->ptx_line - first_line;
+  if (racing.contains(std::minmax(here, there))) return true;
+  if (finding.other->thread_known) return false;
+  return std::any_of(racing.begin(), racing.end(), [&](const std::pair<int, int>& pair) {
+    if (pair.first != here && pair.second != here) return false;
+    return reads(static_cast<std::size_t>(pair.first == here ? pair.second : pair.first));
+  });
+}
+
+}  // namespace kernwright::sim::testing
