@@ -51,7 +51,9 @@ stamp="$venv/.requirements"
 if ! cmp -s pyproject.toml "$stamp"; then
   echo "installing Python packages into $venv"
   "$venv/bin/python" scripts/requirements.py pyproject.toml >"$venv/requirements.txt"
-  "$venv/bin/python" -m pip install -q --disable-pip-version-check -r "$venv/requirements.txt"
+  # Python compiles what is imported when it is: most of these packages' modules never are.
+  "$venv/bin/python" -m pip install -q --no-compile --disable-pip-version-check \
+    -r "$venv/requirements.txt"
   cp pyproject.toml "$stamp"
 fi
 mkdir -p build

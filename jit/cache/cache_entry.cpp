@@ -13,8 +13,8 @@
 namespace kernwright {
 namespace {
 
-constexpr std::string_view kMagic{"KWENT\r\n\x1a", 8};
-constexpr std::uint32_t kMaxText = std::uint32_t{1} << 20;
+constexpr std::string_view kEntryMagic{"KWENT\r\n\x1a", 8};
+constexpr std::uint32_t kMaxEntryText = std::uint32_t{1} << 20;
 constexpr std::uint32_t kMaxCount = std::uint32_t{1} << 16;
 
 std::span<const std::byte> as_bytes(std::string_view text) {
@@ -49,17 +49,17 @@ std::uint32_t read_count(ByteReader& in) {
 CacheEntry decode_body(ByteReader& in) {
   CacheEntry entry;
   entry.key_fields = in.text(std::uint32_t{16} << 20);
-  entry.source = in.text(kMaxText);
+  entry.source = in.text(kMaxEntryText);
   entry.included.needs_cuda_headers = in.u8() != 0;
   for (auto n = read_count(in); n > 0; --n) {
     IncludedFile file;
-    file.path = in.text(kMaxText);
+    file.path = in.text(kMaxEntryText);
     const auto hash = in.bytes(file.hash.bytes.size());
     std::copy(hash.begin(), hash.end(), file.hash.bytes.begin());
     entry.included.files.push_back(std::move(file));
   }
   for (auto n = read_count(in); n > 0; --n) {
-    std::string path = in.text(kMaxText);
+    std::string path = in.text(kMaxEntryText);
     entry.header_folders.push_back({std::move(path), in.u64()});
   }
   const auto code = in.blob();
@@ -96,7 +96,7 @@ std::vector<HeaderFolder> header_folders_of(const std::vector<std::string>& path
 std::vector<std::byte> encode_entry(const CacheEntry& entry) {
   const std::vector<std::byte> body = encode_body(entry);
   ByteWriter out;
-  out.bytes(as_bytes(kMagic));
+  out.bytes(as_bytes(kEntryMagic));
   out.u32(kCacheEntryVersion);
   out.u64(body.size());
   const Sha256Digest sum = checksum(out.data(), body);
@@ -107,7 +107,7 @@ std::vector<std::byte> encode_entry(const CacheEntry& entry) {
 
 CacheEntry decode_entry(std::span<const std::byte> bytes) {
   ByteReader in(bytes, "cache entry");
-  in.expect(kMagic);
+  in.expect(kEntryMagic);
   if (const std::uint32_t version = in.u32(); version != kCacheEntryVersion) {
     throw Error(format("cache entry has format version {}", version));
   }

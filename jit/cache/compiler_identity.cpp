@@ -16,9 +16,9 @@ namespace kernwright {
 namespace {
 
 /// File: magic, version, SHA-256 of the body, body.
-constexpr std::string_view kMagic{"KWNVRTC\n", 8};
+constexpr std::string_view kIdentityMagic{"KWNVRTC\n", 8};
 constexpr std::uint32_t kFormatVersion = 1;
-constexpr std::uint32_t kMaxText = 1 << 16;
+constexpr std::uint32_t kMaxIdentityText = 1 << 16;
 constexpr std::uint32_t kMaxArchs = 1024;
 constexpr std::uint64_t kMaxFile = 1 << 20;
 constexpr std::string_view kSuffix = ".nvrtc";
@@ -74,7 +74,7 @@ std::vector<std::byte> encode(const Record& record) {
   body.u32(static_cast<std::uint32_t>(identity.archs.size()));
   for (const int arch : identity.archs) body.i32(arch);
   ByteWriter out;
-  out.bytes(std::as_bytes(std::span(kMagic)));
+  out.bytes(std::as_bytes(std::span(kIdentityMagic)));
   out.u32(kFormatVersion);
   out.bytes(sha256(body.data()).bytes);
   out.bytes(body.data());
@@ -84,7 +84,7 @@ std::vector<std::byte> encode(const Record& record) {
 /// Throws Error for anything that is not a whole record.
 Record decode(std::span<const std::byte> bytes) {
   ByteReader in(bytes, "record of an NVRTC");
-  in.expect(kMagic);
+  in.expect(kIdentityMagic);
   if (in.u32() != kFormatVersion) throw Error("record of an NVRTC has another format");
   const Sha256Digest checksum = read_digest(in);
   if (sha256(bytes.subspan(in.offset())) != checksum) {
@@ -92,11 +92,11 @@ Record decode(std::span<const std::byte> bytes) {
   }
   Record record;
   CompilerIdentity& identity = record.identity;
-  record.first = in.text(kMaxText);
+  record.first = in.text(kMaxIdentityText);
   record.first_stamp = read_stamp(in);
-  identity.library_path = in.text(kMaxText);
+  identity.library_path = in.text(kMaxIdentityText);
   record.library_stamp = read_stamp(in);
-  identity.builtins_path = in.text(kMaxText);
+  identity.builtins_path = in.text(kMaxIdentityText);
   record.builtins_stamp = read_stamp(in);
   identity.major = in.i32();
   identity.minor = in.i32();

@@ -6,13 +6,13 @@ namespace kernwright {
 namespace {
 
 constexpr std::size_t kMaxSpelling = std::size_t{64} << 10;
-constexpr int kMaxDepth = 400;
+constexpr int kMaxSpellingDepth = 400;
 
 class Speller {
  public:
   /// The type around `declarator`: spell(pointer to int, "x") is "int* x".
   std::string write(const TypeNode& type, std::string declarator) {
-    if (++depth_ > kMaxDepth || declarator.size() > kMaxSpelling) too_long();
+    if (++depth_ > kMaxSpellingDepth || declarator.size() > kMaxSpelling) too_long();
     std::string result = dispatch(type, std::move(declarator));
     --depth_;
     if (result.size() > kMaxSpelling || (written_ += result.size()) > 64 * kMaxSpelling) too_long();

@@ -16,7 +16,7 @@ struct FaultState {
 };
 
 /// Leaked on purpose: threads may still run at exit.
-FaultState& state() {
+FaultState& fault_state() {
   static auto* const instance = new FaultState;
   return *instance;
 }
@@ -28,8 +28,8 @@ void reach_fault_point(const char* name) {
   if (killed != nullptr && std::string_view(killed) == name) ::_exit(kFaultKillStatus);
   std::shared_ptr<const std::function<void(std::string_view)>> callback;
   {
-    const std::lock_guard lock(state().mutex);
-    callback = state().callback;
+    const std::lock_guard lock(fault_state().mutex);
+    callback = fault_state().callback;
   }
   if (callback) (*callback)(name);
 }
@@ -38,8 +38,8 @@ void set_fault_callback(std::function<void(std::string_view)> callback) {
   auto next =
       callback ? std::make_shared<const std::function<void(std::string_view)>>(std::move(callback))
                : nullptr;
-  const std::lock_guard lock(state().mutex);
-  state().callback = std::move(next);
+  const std::lock_guard lock(fault_state().mutex);
+  fault_state().callback = std::move(next);
 }
 
 }  // namespace kernwright

@@ -52,7 +52,7 @@ struct LogState {
 };
 
 /// Leaked on purpose: destructors of other statics may still log.
-LogState& state() {
+LogState& log_state() {
   static auto* const instance = new LogState;
   return *instance;
 }
@@ -71,16 +71,16 @@ std::optional<LogLevel> log_level_from_name(std::string_view name) noexcept {
   return std::nullopt;
 }
 
-LogLevel log_level() noexcept { return state().level.load(std::memory_order_relaxed); }
+LogLevel log_level() noexcept { return log_state().level.load(std::memory_order_relaxed); }
 
 void set_log_level(LogLevel level) noexcept {
-  state().level.store(level, std::memory_order_relaxed);
+  log_state().level.store(level, std::memory_order_relaxed);
 }
 
 void set_log_sink(LogSink sink) {
   auto next = sink ? std::make_shared<const LogSink>(std::move(sink)) : nullptr;
-  const std::lock_guard lock(state().mutex);
-  state().sink.swap(next);
+  const std::lock_guard lock(log_state().mutex);
+  log_state().sink.swap(next);
 }
 
 bool log_enabled(LogLevel level) noexcept { return level != LogLevel::off && level <= log_level(); }
@@ -90,8 +90,8 @@ void log_message(LogLevel level, std::string_view message) noexcept {
   try {
     std::shared_ptr<const LogSink> sink;
     {
-      const std::lock_guard lock(state().mutex);
-      sink = state().sink;
+      const std::lock_guard lock(log_state().mutex);
+      sink = log_state().sink;
     }
     if (sink) {
       (*sink)(level, message);

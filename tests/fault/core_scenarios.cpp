@@ -13,16 +13,10 @@
 
 #include <chrono>
 #include <span>
-#include <stdexcept>
 #include <vector>
 
 namespace kernwright::testing {
 namespace {
-
-/// A wrong result is no fault of the driver: it ends the loop as a failure of the test.
-void require(bool holds, const char* what) {
-  if (!holds) throw std::logic_error(what);
-}
 
 void use_devices(DeviceRegistry& registry) {
   require(registry.devices().size() == 4, "four devices");

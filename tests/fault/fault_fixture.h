@@ -10,6 +10,7 @@
 
 #include <functional>
 #include <set>
+#include <stdexcept>
 #include <string>
 
 namespace kernwright::testing {
@@ -31,6 +32,11 @@ void prepare_runtime();
 
 /// Makes devices made from now on see `table`, which calls faults().api() in the end.
 void put_in_front(const DriverApi& table);
+
+/// A wrong result is no fault of the driver: it ends the loop as a failure of the test.
+inline void require(bool holds, const char* what) {
+  if (!holds) throw std::logic_error(what);
+}
 
 /// A use of the library that checks its own results, and frees all that it makes.
 struct Scenario {

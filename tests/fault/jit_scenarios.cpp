@@ -6,15 +6,10 @@
 #include "jit/program.h"
 #include "unit/site_packages.h"
 
-#include <stdexcept>
 #include <vector>
 
 namespace kernwright::testing {
 namespace {
-
-void require(bool holds, const char* what) {
-  if (!holds) throw std::logic_error(what);
-}
 
 constexpr const char* kSource = R"(
 __device__ int offset = 5;

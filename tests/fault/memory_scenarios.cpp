@@ -17,15 +17,10 @@
 #include <cstring>
 #include <memory>
 #include <numeric>
-#include <stdexcept>
 #include <vector>
 
 namespace kernwright::testing {
 namespace {
-
-void require(bool holds, const char* what) {
-  if (!holds) throw std::logic_error(what);
-}
 
 void use_buffers(Device& device) {
   const Stream first = Stream::create(device);

@@ -11,9 +11,9 @@ namespace kernwright::fuzz {
 namespace {
 
 /// Takes numbers off the front; zeros when too little is left.
-class Reader {
+class FieldReader {
  public:
-  explicit Reader(std::string_view bytes) : rest_(bytes) {}
+  explicit FieldReader(std::string_view bytes) : rest_(bytes) {}
   template <typename T>
   T take() {
     T value{};
@@ -29,7 +29,7 @@ class Reader {
 
 /// Any map, with zeros where nothing is read.
 TensorMapParameters map_of(std::string_view bytes) {
-  Reader reader(bytes);
+  FieldReader reader(bytes);
   TensorMapParameters map;
   map.rank = reader.take<std::int8_t>();
   map.type = reader.take<std::int8_t>();

@@ -12,7 +12,7 @@ using namespace kernwright::sim;
 
 namespace {
 
-std::vector<Word32> run(CurrentDevice& device, const RandomProgram& program) {
+std::vector<Word32> watched(CurrentDevice& device, const RandomProgram& program) {
   const std::string text = program.ptx();
   return run_program(device.api, program, text.c_str());
 }
@@ -62,12 +62,12 @@ TEST_CASE("observed: random programs, counted alike with and without checks") {
     LineCounts plain;
     {
       const LineProfileScope scope;
-      CHECK(run(device, program) == expected);
+      CHECK(watched(device, program) == expected);
       plain = scope.profile().total();
     }
     const LineProfileScope scope;
     const CheckScope checks({true, true, true});
-    CHECK(run(device, program) == expected);
+    CHECK(watched(device, program) == expected);
     CHECK(scope.profile().total() == plain);
   }
 }

@@ -18,10 +18,6 @@ using ptx::Space;
 
 constexpr std::uint32_t kMbarrierBytes = 8;
 
-std::uint32_t thread_in(const Warp& warp, int lane) {
-  return warp.index * std::uint32_t{kLanes} + static_cast<std::uint32_t>(lane);
-}
-
 }  // namespace
 
 void BlockCheck::copy(const Op* op, Warp& warp, int lane, AsyncCopy copy) {
@@ -31,20 +27,20 @@ void BlockCheck::copy(const Op* op, Warp& warp, int lane, AsyncCopy copy) {
   if (race) {
     examine(op, warp, lane,
             {TouchMode::write, Space::shared, copy.to, copy.bytes, nullptr, nullptr});
-    copy.stamp = kUnderWay | kAllBytes | stamp_of(ops[copy.op], thread_in(warp, lane));
+    copy.stamp = kUnderWay | kAllBytes | stamp_of(ops[copy.op], warp.thread(lane));
     for (std::uint64_t at = copy.to; at < copy.to + copy.bytes; at += 4) {
       shared_write[at / 4] = copy.stamp;
     }
     if (defers) written.hold(copy.to, copy.to + copy.bytes);
   }
-  copies_.add(thread_in(warp, lane), copy);
+  copies_.add(warp.thread(lane), copy);
   sources.add(copy.from, copy.from + copy.source);
   ++under_way_;
 }
 
 void BlockCheck::end_group(const Warp& warp) {
   for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) {
-    copies_.commit(thread_in(warp, std::countr_zero(m)));
+    copies_.commit(warp.thread(std::countr_zero(m)));
   }
 }
 
@@ -82,7 +78,7 @@ void BlockCheck::forget_copies() {
 
 /// After its thread waited.
 void BlockCheck::finish(Warp& warp, int lane, const AsyncCopy& copy) {
-  restamp(copy, stamp_of(ops[copy.op], thread_in(warp, lane)) | kAllBytes);
+  restamp(copy, stamp_of(ops[copy.op], warp.thread(lane)) | kAllBytes);
   // It may have read until now: who was ordered after its issue alone is not after it.
   if (!race || copy.source == 0 || (!parts && tick_of(copy.stamp) >= tick_of(floor))) return;
   examine_global(warp.code + copy.op, warp, lane, TouchMode::read, copy.from, copy.source);
@@ -91,7 +87,7 @@ void BlockCheck::finish(Warp& warp, int lane, const AsyncCopy& copy) {
 void BlockCheck::wait_for_copies(Warp& warp, std::size_t left, bool all) {
   for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) {
     const int lane = std::countr_zero(m);
-    const std::uint32_t thread = thread_in(warp, lane);
+    const std::uint32_t thread = warp.thread(lane);
     const auto end = [&](const AsyncCopy& copy) { finish(warp, lane, copy); };
     if (all) {
       copies_.take_all(thread, end);
@@ -103,7 +99,7 @@ void BlockCheck::wait_for_copies(Warp& warp, std::size_t left, bool all) {
 }
 
 void BlockCheck::track(const Warp& warp, int lane, MbarrierState& state) {
-  const std::uint32_t thread = thread_in(warp, lane);
+  const std::uint32_t thread = warp.thread(lane);
   copies_.take_all(thread, [&](const AsyncCopy& copy) { state.waiting.push_back({thread, copy}); });
   tracks_ = true;
 }

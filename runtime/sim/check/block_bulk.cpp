@@ -17,10 +17,6 @@ using ptx::Space;
 /// Copies are looked at in pieces of so many bytes.
 constexpr std::uint64_t kPiece = 16;
 
-std::uint32_t thread_in(const Warp& warp, int lane) {
-  return warp.index * std::uint32_t{kLanes} + static_cast<std::uint32_t>(lane);
-}
-
 template <typename F>
 void each_piece(std::uint64_t begin, std::uint64_t bytes, F f) {
   for (std::uint64_t at = begin; at < begin + bytes;) {
@@ -49,8 +45,8 @@ AsyncCopy BlockCheck::copy_to(const Op* op, Warp& warp, int lane, std::uint64_t 
   if (!race) return copy;
   const CheckedOp& info = ops[copy.op];
   const Cell aside = owner == this ? 0 : kAside;
-  copy.stamp = stamp_of(info, thread_in(warp, lane)) | kAllBytes |
-               (info.strong ? kStrong | aside : kUnderWay);
+  copy.stamp =
+      stamp_of(info, warp.thread(lane)) | kAllBytes | (info.strong ? kStrong | aside : kUnderWay);
   if (copy.source != 0) arriving_.push_back(copy);
   if (to.bytes != 0) write_by_copy(op, warp, lane, rank, to, copy.stamp);
   new_tick();  // the copy's end tells nothing of what the warp does from now on
@@ -94,7 +90,7 @@ void BlockCheck::copied(std::uint64_t mbarrier, const AsyncCopy& copy) {
 }
 
 void BlockCheck::copy_from(const Op* op, Warp& warp, int lane, BulkStore store) {
-  const std::uint32_t thread = thread_in(warp, lane);
+  const std::uint32_t thread = warp.thread(lane);
   store.op = warp.op_index(op);
   const CheckedOp& info = ops[store.op];
   store.stamp = kUnderWay | kAllBytes | stamp_of(info, thread);
@@ -138,7 +134,7 @@ void BlockCheck::restamp_global(const Piece& piece, F is, Cell cell) {
 
 void BlockCheck::end_bulk_group(const Warp& warp) {
   for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) {
-    stores_.commit(thread_in(warp, std::countr_zero(m)));
+    stores_.commit(warp.thread(std::countr_zero(m)));
   }
 }
 
@@ -157,7 +153,7 @@ void BlockCheck::end_read(Warp& warp, int lane, BulkStore& store) {
 void BlockCheck::wait_for_stores(Warp& warp, std::size_t left, bool reads_only) {
   for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) {
     const int lane = std::countr_zero(m);
-    const std::uint32_t thread = thread_in(warp, lane);
+    const std::uint32_t thread = warp.thread(lane);
     if (reads_only) {
       stores_.each(thread, left, [&](BulkStore& store) { end_read(warp, lane, store); });
       continue;
@@ -196,8 +192,8 @@ void BlockCheck::read_by_proxy(const Op* op, Warp& warp, int lane, std::uint64_t
   }
   if (!race) return;
   const CheckedOp& info = ops[warp.op_index(op)];
-  Access access{
-      op, warp, lane, touch, info, false, clustered_, stamp_of(info, thread_in(warp, lane)), 0, 0};
+  Access access{op, warp, lane, touch, info, false, clustered_, stamp_of(info, warp.thread(lane)),
+                0,  0};
   for (std::uint64_t word = at / 4; word < (at + bytes + 3) / 4; ++word) {
     const Cell write = shared_write[word];
     if (write == before_) continue;  // of a word that was looked at just now

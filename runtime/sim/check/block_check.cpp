@@ -209,8 +209,7 @@ ReaderLists& BlockCheck::readers(const Access& access) {
 void BlockCheck::examine(const Op* op, Warp& warp, int lane, const LaneTouch& touch) {
   const CheckedOp& info = ops[warp.op_index(op)];
   const bool global = touch.region != nullptr;
-  const Cell mine =
-      stamp_of(info, warp.index * std::uint32_t{kLanes} + static_cast<std::uint32_t>(lane));
+  const Cell mine = stamp_of(info, warp.thread(lane));
   const bool far = touch.owner != nullptr;
   Access access{
       op, warp, lane, touch, info, global, global || clustered_, far ? mine | kAside : mine, 0, 0};

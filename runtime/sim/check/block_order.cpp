@@ -171,8 +171,7 @@ void BlockCheck::observe(const Warp& warp, const std::uint64_t* addresses, ptx::
 void BlockCheck::arrive(const Op* op, Warp& warp, std::uint32_t id, std::uint32_t group, bool wait,
                         bool counted) {
   ArrivalState& state = arrivals_[id];
-  const auto thread =
-      warp.index * std::uint32_t{kLanes} + static_cast<std::uint32_t>(std::countr_zero(group));
+  const auto thread = warp.thread(std::countr_zero(group));
   const std::uint32_t here = warp.op_index(op);
   if (!state.open) {
     state.open = true;

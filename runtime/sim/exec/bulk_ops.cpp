@@ -133,7 +133,7 @@ bool BulkLane::issue(BulkCopies::Move move) const {
 }
 
 bool BulkLane::issue_in_group(BulkCopies::Move move) const {
-  const auto thread = warp.index * kLanes + static_cast<std::uint32_t>(lane);
+  const auto thread = warp.thread(lane);
   return warp.block->member->copies.issue_in_group(thread, std::move(move));
 }
 
@@ -257,8 +257,7 @@ const Op* bulk_copy(const Op* op, Warp& warp) {
 
 const Op* bulk_commit(const Op* op, Warp& warp) {
   for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) {
-    warp.block->member->copies.commit(warp.index * kLanes +
-                                      static_cast<std::uint32_t>(std::countr_zero(m)));
+    warp.block->member->copies.commit(warp.thread(std::countr_zero(m)));
   }
   return op + 1;
 }
@@ -266,7 +265,7 @@ const Op* bulk_commit(const Op* op, Warp& warp) {
 const Op* bulk_wait(const Op* op, Warp& warp) {
   const std::uint32_t left = warp.reg<std::uint32_t>(op->a)[0];
   for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) {
-    const auto thread = warp.index * kLanes + static_cast<std::uint32_t>(std::countr_zero(m));
+    const auto thread = warp.thread(std::countr_zero(m));
     if (!warp.block->member->copies.wait(thread, left)) return nullptr;
   }
   return op + 1;

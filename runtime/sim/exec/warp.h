@@ -72,6 +72,10 @@ struct Warp {
   std::uint32_t& pred(std::uint32_t offset) const noexcept {
     return *reinterpret_cast<std::uint32_t*>(frame + offset);
   }
+  /// Number of a lane's thread within the block.
+  std::uint32_t thread(int lane) const noexcept {
+    return index * std::uint32_t{kLanes} + static_cast<std::uint32_t>(lane);
+  }
   /// Position of `op` in Program::full, masked and places.
   std::uint32_t op_index(const Op* op) const noexcept {
     return static_cast<std::uint32_t>(op - code);

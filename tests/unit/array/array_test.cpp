@@ -4,6 +4,7 @@
 #include "base/errors.h"
 #include "core/device.h"
 #include "memory/buffer.h"
+#include "unit/array/counted_array.h"
 #include "unit/core/error_text.h"
 #include "unit/core/fake_driver.h"
 #include "unit/core/test_device.h"
@@ -18,7 +19,9 @@
 
 using namespace kernwright;
 using testing::contains;
+using testing::make;
 using testing::message_of;
+using testing::read;
 
 namespace {
 
@@ -51,16 +54,6 @@ Model remap(const Model& from, const Shape& shape, Map map) {
     }
   }
   return result;
-}
-
-std::vector<int> read(const Array& array) {
-  std::vector<int> data(static_cast<std::size_t>(array.size()), -1);
-  array.to_host(data.data());
-  return data;
-}
-
-Array make(Device& device, const Shape& shape) {
-  return Array::from_host(device, make_model(shape).elements.data(), shape, ScalarType::int32);
 }
 
 /// One random view of `array` and of its model.

@@ -5,6 +5,7 @@
 #include "core/device.h"
 #include "core/runtime.h"
 #include "memory/buffer.h"
+#include "unit/array/counted_array.h"
 #include "unit/core/error_text.h"
 #include "unit/core/test_device.h"
 #include "unit/memory/recorded_memory.h"
@@ -16,7 +17,9 @@
 
 using namespace kernwright;
 using testing::contains;
+using testing::make;
 using testing::message_of;
+using testing::read;
 
 namespace {
 
@@ -29,18 +32,6 @@ Device& gpu() {
 Device& simulated() {
   testing::test_device();
   return Runtime::get().device("sim");
-}
-
-Array make(Device& device, const Shape& shape) {
-  std::vector<int> data(static_cast<std::size_t>(element_count(shape)));
-  std::iota(data.begin(), data.end(), 0);
-  return Array::from_host(device, data.data(), shape, ScalarType::int32);
-}
-
-std::vector<int> read(const Array& array) {
-  std::vector<int> data(static_cast<std::size_t>(array.size()), -1);
-  array.to_host(data.data());
-  return data;
 }
 
 /// A tensor as another library would make it, which counts how often it was deleted.

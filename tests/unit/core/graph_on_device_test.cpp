@@ -84,7 +84,9 @@ struct Ints {
   CUdeviceptr address = 0;
 };
 
-LaunchConfig on(const Stream& stream) { return {.grid = {1}, .block = {32}, .stream = stream}; }
+LaunchConfig small_grid(const Stream& stream) {
+  return {.grid = {1}, .block = {32}, .stream = stream};
+}
 
 }  // namespace
 
@@ -96,8 +98,8 @@ TEST_CASE("graph on a device: replays, updates and recaptures, and everything is
   const Ints x(device);
   Graph graph(device);
   graph.capture(stream, [&] {
-    launch(kernel, on(stream), x.pointer(), 2, 1);
-    launch(kernel, on(stream), x.pointer(), 1, 3);
+    launch(kernel, small_grid(stream), x.pointer(), 2, 1);
+    launch(kernel, small_grid(stream), x.pointer(), 1, 3);
   });
   CHECK(x.read(stream) == 0);
   CHECK(graph.node_count() == 2);
@@ -123,12 +125,12 @@ TEST_CASE("graph on a device: replays, updates and recaptures, and everything is
   CHECK(x.read(stream) == expected);
 
   graph.capture(stream, [&] {
-    launch(kernel, on(stream), x.pointer(), 0, 1);
-    launch(kernel, on(stream), x.pointer(), 1, 6);
+    launch(kernel, small_grid(stream), x.pointer(), 0, 1);
+    launch(kernel, small_grid(stream), x.pointer(), 1, 6);
   });
   graph.launch(stream);
   CHECK(x.read(stream) == 7);
-  graph.capture(stream, [&] { launch(kernel, on(stream), x.pointer(), 0, 5); });
+  graph.capture(stream, [&] { launch(kernel, small_grid(stream), x.pointer(), 0, 5); });
   CHECK(graph.node_count() == 1);
   graph.launch(stream);
   CHECK(x.read(stream) == 5);
@@ -144,13 +146,13 @@ TEST_CASE("graph on a device: forks join in order, however the streams run") {
   const Ints y(device);
   Graph graph(device);
   graph.capture(stream, [&] {
-    launch(kernel, on(stream), x.pointer(), 0, 3);
-    launch(kernel, on(stream), y.pointer(), 0, 4);
+    launch(kernel, small_grid(stream), x.pointer(), 0, 3);
+    launch(kernel, small_grid(stream), y.pointer(), 0, 4);
     side.wait(stream.record());
-    launch(kernel, on(side), y.pointer(), 10, 1);
-    launch(kernel, on(stream), x.pointer(), 10, 2);
+    launch(kernel, small_grid(side), y.pointer(), 10, 1);
+    launch(kernel, small_grid(stream), x.pointer(), 10, 2);
     stream.wait(side.record());
-    launch(kernel, on(stream), y.pointer(), 2, 0);
+    launch(kernel, small_grid(stream), y.pointer(), 2, 0);
   });
   CHECK(graph.node_count() == 5);
   for (int i = 0; i < 20; ++i) {
@@ -170,7 +172,7 @@ TEST_CASE("graph on a device: dropped while its launches are queued") {
   {
     const Kernel kernel = affine(device);
     Graph graph(device);
-    graph.capture(stream, [&] { launch(kernel, on(stream), x.pointer(), 1, 1); });
+    graph.capture(stream, [&] { launch(kernel, small_grid(stream), x.pointer(), 1, 1); });
     for (int i = 0; i < 50; ++i) graph.launch(stream);
   }
   CHECK(x.read(stream) == 50);
@@ -187,7 +189,7 @@ TEST_CASE("graph on a device: refused calls leave the capture whole") {
   Graph graph(device);
   std::optional<Kernel> late;
   graph.capture(stream, [&] {
-    launch(kernel, on(stream), x.pointer(), 1, 1);
+    launch(kernel, small_grid(stream), x.pointer(), 1, 1);
     CHECK_THROWS_AS(stream.synchronize(), CaptureError);
     CHECK_THROWS_AS(stream.done(), CaptureError);
     CHECK_THROWS_AS(device.synchronize(), CaptureError);
@@ -195,8 +197,8 @@ TEST_CASE("graph on a device: refused calls leave the capture whole") {
     CHECK_THROWS_AS(stream.record().synchronize(), CaptureError);
     CHECK_THROWS_AS(Graph(device).begin_capture(stream), CaptureError);
     late.emplace(affine(device));
-    launch(*late, on(stream), x.pointer(), 1, 1);
-    launch(*late, on(other), x.pointer(), 1, 100);
+    launch(*late, small_grid(stream), x.pointer(), 1, 1);
+    launch(*late, small_grid(other), x.pointer(), 1, 100);
     other.synchronize();
     CHECK(device.memory_info().total > 0);
   });
@@ -217,7 +219,7 @@ TEST_CASE("graph on a device: events of a launch can be waited for and timed") {
   Graph graph(device);
   graph.capture(stream, [&] {
     start.record(stream, true);
-    launch(kernel, on(stream), x.pointer(), 1, 1);
+    launch(kernel, small_grid(stream), x.pointer(), 1, 1);
     end.record(stream, true);
   });
   CHECK(graph.node_count() == 3);
@@ -238,7 +240,8 @@ TEST_CASE("graph on a device: several threads capture, launch and drop graphs of
       Graph graph(device);
       for (int round = 0; round < 5; ++round) {
         graph.capture(stream, [&] {
-          for (int i = 0; i <= round % 2; ++i) launch(kernel, on(stream), x.pointer(), 1, t + 1);
+          for (int i = 0; i <= round % 2; ++i)
+            launch(kernel, small_grid(stream), x.pointer(), 1, t + 1);
         });
         graph.launch(stream);
       }

@@ -4,6 +4,7 @@
 #include "base/errors.h"
 #include "driver/nvrtc_loader.h"
 #include "unit/base/environment_guard.h"
+#include "unit/core/error_text.h"
 
 #include <doctest/doctest.h>
 
@@ -13,6 +14,7 @@
 
 using namespace kernwright;
 using test::EnvironmentGuard;
+using testing::contains;
 
 namespace {
 
@@ -24,10 +26,6 @@ std::string refusal(const std::string& library) {
     return error.what();
   }
   return {};
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 std::map<std::string, void*> addresses(const DriverApi& api) {

@@ -4,6 +4,7 @@
 #include "base/errors.h"
 #include "base/log.h"
 #include "unit/base/environment_guard.h"
+#include "unit/core/error_text.h"
 #include "unit/site_packages.h"
 
 #include <doctest/doctest.h>
@@ -15,6 +16,7 @@
 
 using namespace kernwright;
 using test::EnvironmentGuard;
+using testing::contains;
 namespace fs = std::filesystem;
 
 namespace {
@@ -66,10 +68,6 @@ std::string refusal(const NvrtcSearch& search) {
     return error.what();
   }
   return {};
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 /// Keeps the warnings about refused libraries out of the test's output.

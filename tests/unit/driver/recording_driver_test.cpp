@@ -2,6 +2,7 @@
 #include "driver/recording_driver.h"
 
 #include "base/errors.h"
+#include "unit/core/error_text.h"
 
 #include <doctest/doctest.h>
 
@@ -9,6 +10,7 @@
 #include <thread>
 
 using namespace kernwright;
+using testing::contains;
 
 namespace {
 
@@ -82,10 +84,6 @@ struct Recorded {
   const DriverApi& api = recorder.api();
   CUcontext context = nullptr;
 };
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 }  // namespace
 

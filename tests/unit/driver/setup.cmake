@@ -1,6 +1,8 @@
 # What the driver room's tests need beside their sources: fake libraries, and NVIDIA's own headers
 # and NVRTC libraries where this machine has them.
 
+kernwright_tests_alone(driver abi recording_driver)  # abi includes NVIDIA's headers beside ours
+
 foreach(fake IN ITEMS fake_cuda fake_cuda_exports fake_nvrtc fake_nvrtc_partial fake_slow)
   string(REGEX REPLACE "_(exports|partial)$" "" source "${fake}")
   add_library(${fake} MODULE "${PROJECT_SOURCE_DIR}/tests/fakes/${source}.cpp")

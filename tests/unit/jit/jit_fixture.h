@@ -4,6 +4,7 @@
 
 #include "driver/nvrtc_loader.h"
 #include "jit/compile/compiler.h"
+#include "unit/core/error_text.h"
 
 #include <filesystem>
 #include <string>
@@ -26,10 +27,6 @@ void use_test_nvrtc();
 /// A request for the default options of `text`; edit it before compiling.
 CompileRequest request_for(const std::string& text, std::vector<std::string> names = {},
                            CodeKind kind = CodeKind::ptx);
-
-inline bool contains(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
 
 /// The Exception that `call` throws; a test failure when it throws none.
 template <typename Exception, typename Call>

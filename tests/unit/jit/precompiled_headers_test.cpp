@@ -36,7 +36,7 @@ LoadedNvrtc fake_with_heap() {
   return nvrtc;
 }
 
-Hash128 key(int number) { return hash_text(std::to_string(number)); }
+Hash128 stage_key(int number) { return hash_text(std::to_string(number)); }
 
 PchUse use_of(const ObjectCode& code) { return code.trace->pch; }
 
@@ -56,52 +56,52 @@ CompileRequest fp16_request(const LoadedNvrtc& nvrtc, int number) {
 TEST_CASE("precompiled headers: made by the second request, used by the third") {
   const LoadedNvrtc nvrtc = fake_with_heap();
   PrecompiledHeaders headers;
-  CHECK(headers.plan(nvrtc, key(1), Tristate::automatic).use == PchUse::none);
+  CHECK(headers.plan(nvrtc, stage_key(1), Tristate::automatic).use == PchUse::none);
   CHECK(headers.folder().empty());
-  const PchPlan making = headers.plan(nvrtc, key(1), Tristate::automatic);
+  const PchPlan making = headers.plan(nvrtc, stage_key(1), Tristate::automatic);
   CHECK(making.use == PchUse::make);
   CHECK(fake_heap == std::size_t{1} << 30);
   struct stat status {};
   REQUIRE(::stat(headers.folder().c_str(), &status) == 0);
   CHECK((status.st_mode & 0777) == 0700);
   // Meanwhile others compile without.
-  CHECK(headers.plan(nvrtc, key(1), Tristate::automatic).use == PchUse::none);
+  CHECK(headers.plan(nvrtc, stage_key(1), Tristate::automatic).use == PchUse::none);
   headers.done(making, NVRTC_SUCCESS, false);
-  const PchPlan using_it = headers.plan(nvrtc, key(1), Tristate::automatic);
+  const PchPlan using_it = headers.plan(nvrtc, stage_key(1), Tristate::automatic);
   CHECK(using_it.use == PchUse::use);
   CHECK(using_it.folder == making.folder);
-  CHECK(headers.plan(nvrtc, key(1), Tristate::off).use == PchUse::none);
-  CHECK(headers.plan(nvrtc, key(2), Tristate::automatic).use == PchUse::none);
+  CHECK(headers.plan(nvrtc, stage_key(1), Tristate::off).use == PchUse::none);
+  CHECK(headers.plan(nvrtc, stage_key(2), Tristate::automatic).use == PchUse::none);
 }
 
 TEST_CASE("precompiled headers: on request at once") {
   const LoadedNvrtc nvrtc = fake_with_heap();
   PrecompiledHeaders headers;
-  CHECK(headers.plan(nvrtc, key(1), Tristate::on).use == PchUse::make);
+  CHECK(headers.plan(nvrtc, stage_key(1), Tristate::on).use == PchUse::make);
 }
 
 TEST_CASE("precompiled headers: the slow path is never taken twice") {
   const LoadedNvrtc nvrtc = fake_with_heap();
   PrecompiledHeaders headers;
-  headers.done(headers.plan(nvrtc, key(1), Tristate::on), NVRTC_ERROR_PCH_CREATE, false);
-  CHECK(headers.plan(nvrtc, key(1), Tristate::on).use == PchUse::none);
-  const PchPlan good = headers.plan(nvrtc, key(2), Tristate::on);
+  headers.done(headers.plan(nvrtc, stage_key(1), Tristate::on), NVRTC_ERROR_PCH_CREATE, false);
+  CHECK(headers.plan(nvrtc, stage_key(1), Tristate::on).use == PchUse::none);
+  const PchPlan good = headers.plan(nvrtc, stage_key(2), Tristate::on);
   headers.done(good, NVRTC_SUCCESS, false);
-  headers.done(headers.plan(nvrtc, key(3), Tristate::on), NVRTC_ERROR_PCH_CREATE_HEAP_EXHAUSTED,
-               false);
+  headers.done(headers.plan(nvrtc, stage_key(3), Tristate::on),
+               NVRTC_ERROR_PCH_CREATE_HEAP_EXHAUSTED, false);
   // A full heap: what is there is used, and nothing more is made.
-  CHECK(headers.plan(nvrtc, key(4), Tristate::on).use == PchUse::none);
-  CHECK(headers.plan(nvrtc, key(2), Tristate::on).use == PchUse::use);
+  CHECK(headers.plan(nvrtc, stage_key(4), Tristate::on).use == PchUse::none);
+  CHECK(headers.plan(nvrtc, stage_key(2), Tristate::on).use == PchUse::use);
   // One that NVRTC does not take is given up.
-  headers.done(headers.plan(nvrtc, key(2), Tristate::on), NVRTC_ERROR_NO_PCH_CREATE_ATTEMPTED,
+  headers.done(headers.plan(nvrtc, stage_key(2), Tristate::on), NVRTC_ERROR_NO_PCH_CREATE_ATTEMPTED,
                false);
-  CHECK(headers.plan(nvrtc, key(2), Tristate::on).use == PchUse::none);
+  CHECK(headers.plan(nvrtc, stage_key(2), Tristate::on).use == PchUse::none);
 }
 
 TEST_CASE("precompiled headers: an NVRTC that knows none gets none") {
   const LoadedNvrtc nvrtc = FakeNvrtc::get().reset();
   PrecompiledHeaders headers;
-  CHECK(headers.plan(nvrtc, key(1), Tristate::on).use == PchUse::none);
+  CHECK(headers.plan(nvrtc, stage_key(1), Tristate::on).use == PchUse::none);
   CHECK(headers.folder().empty());
 }
 

@@ -6,6 +6,7 @@
 #include "memory/pool_resource.h"
 #include "memory/transfer.h"
 #include "unit/core/fake_driver.h"
+#include "unit/memory/memory_fixture.h"
 
 #include <doctest/doctest.h>
 
@@ -17,14 +18,13 @@
 #include <vector>
 
 using namespace kernwright;
+using testing::Bytes;
 using testing::FakeDriver;
 using testing::fresh_device;
+using testing::kMiB;
+using testing::pool_of;
 
 namespace {
-
-constexpr std::size_t kMiB = std::size_t{1} << 20;
-
-using Bytes = std::vector<unsigned char>;
 
 Bytes pattern(std::size_t bytes, unsigned seed) {
   std::mt19937 random(seed);
@@ -43,10 +43,6 @@ Bytes read(Device& device, EvictableBuffer& buffer) {
   Bytes values(buffer.bytes());
   copy_to_host(device, values.data(), pin.address(), values.size());
   return values;
-}
-
-std::shared_ptr<PoolResource> pool_of(Device& device) {
-  return std::make_shared<PoolResource>(std::make_shared<DeviceResource>(device));
 }
 
 }  // namespace

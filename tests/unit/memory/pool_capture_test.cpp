@@ -8,6 +8,7 @@
 #include "memory/pool_resource.h"
 #include "unit/core/error_text.h"
 #include "unit/core/fake_graph.h"
+#include "unit/memory/memory_fixture.h"
 
 #include <doctest/doctest.h>
 
@@ -17,16 +18,10 @@
 using namespace kernwright;
 using testing::FakeDriver;
 using testing::fresh_device;
+using testing::kMiB;
+using testing::pool_of;
 
-namespace {
-
-constexpr std::size_t kMiB = std::size_t{1} << 20;
-
-std::shared_ptr<PoolResource> pool_of(Device& device) {
-  return std::make_shared<PoolResource>(std::make_shared<DeviceResource>(device));
-}
-
-}  // namespace
+namespace {}  // namespace
 
 TEST_CASE("pool in a capture: memory belongs to the graph until it and its users are gone") {
   Device& device = fresh_device();

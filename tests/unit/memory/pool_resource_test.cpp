@@ -7,6 +7,7 @@
 #include "memory/buffer.h"
 #include "unit/core/error_text.h"
 #include "unit/core/fake_driver.h"
+#include "unit/memory/memory_fixture.h"
 
 #include <doctest/doctest.h>
 
@@ -17,11 +18,10 @@ using namespace kernwright;
 using testing::contains;
 using testing::FakeDriver;
 using testing::fresh_device;
+using testing::kMiB;
 using testing::message_of;
 
 namespace {
-
-constexpr std::size_t kMiB = std::size_t{1} << 20;
 
 std::shared_ptr<PoolResource> make_pool(Device& device, PoolResource::Options options = {}) {
   return std::make_shared<PoolResource>(std::make_shared<DeviceResource>(device), options);

@@ -4,6 +4,7 @@
 #include "memory/pool_resource.h"
 #include "unit/core/fake_driver.h"
 #include "unit/memory/logged_resource.h"
+#include "unit/memory/memory_fixture.h"
 
 #include <doctest/doctest.h>
 
@@ -17,11 +18,10 @@
 using namespace kernwright;
 using testing::FakeDriver;
 using testing::fresh_device;
+using testing::kMiB;
 using testing::LoggedResource;
 
 namespace {
-
-constexpr std::size_t kMiB = std::size_t{1} << 20;
 
 /// A size as programs ask for: many small ones, some large.
 std::size_t random_size(std::mt19937_64& random) {

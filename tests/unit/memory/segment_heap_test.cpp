@@ -1,5 +1,6 @@
 // The bookkeeping of a pool, against an independent model of who owns which bytes.
 #include "memory/segment_heap.h"
+#include "unit/memory/memory_fixture.h"
 
 #include <doctest/doctest.h>
 
@@ -11,12 +12,12 @@
 
 using kernwright::SegmentHeap;
 using kernwright::SizeClass;
+using kernwright::testing::kMiB;
 using Block = SegmentHeap::Block;
 
 namespace {
 
 constexpr std::uint64_t kBase = std::uint64_t{1} << 40;
-constexpr std::size_t kMiB = std::size_t{1} << 20;
 
 /// Walks all segments: blocks follow each other without gap or overlap, and sums agree.
 void check_whole(const SegmentHeap& heap) {
@@ -150,7 +151,11 @@ TEST_CASE("segment heap: random operations by many owners, checked against a mod
   std::mt19937_64 random(11);
   SegmentHeap heap;
   std::map<std::uint64_t, std::uint64_t> live;  // address to end
-  std::map<std::uint64_t, std::uint64_t> owner_of_granule;
+  // One for each 256 bytes from kBase on; 0 is nobody.
+  std::vector<SegmentHeap::Owner> owners;
+  const auto owner_at = [&](std::uint64_t address) -> SegmentHeap::Owner& {
+    return owners.at((address - kBase) / 256);
+  };
   std::uint64_t next_segment = kBase;
   std::uint64_t clock = 0;
   for (int step = 0; step < 60000; ++step) {
@@ -160,9 +165,8 @@ TEST_CASE("segment heap: random operations by many owners, checked against a mod
       Block* block = heap.take(bytes, owner);
       if (block == nullptr) {
         heap.add(next_segment, 2 * kMiB, SegmentHeap::kSettled);
-        for (std::uint64_t at = 0; at < 2 * kMiB; at += 256)
-          owner_of_granule[next_segment + at] = 0;
         next_segment += 4 * kMiB;
+        owners.resize((next_segment - kBase) / 256, 0);
         block = heap.take(bytes, owner);
       }
       REQUIRE(block != nullptr);
@@ -171,7 +175,7 @@ TEST_CASE("segment heap: random operations by many owners, checked against a mod
       REQUIRE((after == live.end() || block->address + block->bytes <= after->first));
       if (after != live.begin()) REQUIRE(std::prev(after)->second <= block->address);
       for (std::uint64_t at = 0; at < block->bytes; at += 256) {
-        const auto whose = owner_of_granule.at(block->address + at);
+        const auto whose = owner_at(block->address + at);
         REQUIRE((whose == 0 || whose == owner));
       }
       live[block->address] = block->address + block->bytes;
@@ -180,14 +184,14 @@ TEST_CASE("segment heap: random operations by many owners, checked against a mod
       std::advance(victim, static_cast<long>(random() % std::min<std::size_t>(live.size(), 50)));
       Block* const block = heap.find(victim->first);
       for (std::uint64_t at = victim->first; at < victim->second; at += 256) {
-        owner_of_granule[at] = owner;
+        owner_at(at) = owner;
       }
       heap.give(block, owner, ++clock);
       live.erase(victim);
     }
     if (step % 997 == 0) {
       heap.settle(owner, clock);
-      for (auto& [at, whose] : owner_of_granule) {
+      for (auto& whose : owners) {
         if (whose == owner) whose = 0;
       }
     }

@@ -10,6 +10,7 @@
 #include "unit/core/error_text.h"
 #include "unit/core/fake_driver.h"
 #include "unit/core/test_device.h"
+#include "unit/memory/memory_fixture.h"
 
 #include <doctest/doctest.h>
 
@@ -19,25 +20,15 @@
 #include <vector>
 
 using namespace kernwright;
+using testing::Bytes;
 using testing::contains;
 using testing::message_of;
+using testing::random_bytes;
+using testing::unpooled_buffer;
 
 namespace {
 
-using Bytes = std::vector<unsigned char>;
-
 constexpr TransferEngine::Options kSmallChunks{.chunk_bytes = 1000, .chunks = 3};
-
-Bytes random_bytes(std::size_t count, unsigned seed) {
-  std::mt19937 random(seed);
-  Bytes bytes(count);
-  for (auto& byte : bytes) byte = static_cast<unsigned char>(random());
-  return bytes;
-}
-
-Buffer make(Device& device, std::size_t bytes) {
-  return Buffer(std::make_shared<DeviceResource>(device), bytes, {});
-}
 
 /// The pool of page-locked memory holds nothing back when it begins and ends.
 struct Trimmed {
@@ -63,7 +54,7 @@ TEST_CASE("transfer engine: what went up comes down, through chunks and directly
   for (const std::size_t bytes : {1, 999, 1000, 1001, 2999, 3000, 3001, 50000}) {
     CAPTURE(bytes);
     const Bytes sent = random_bytes(bytes, static_cast<unsigned>(bytes));
-    const Buffer buffer = make(device, bytes);
+    const Buffer buffer = unpooled_buffer(device, bytes);
     const Transfer up = engine.upload(buffer.address(), sent.data(), bytes);
     up.wait_on(engine.download_stream());
     Bytes got(bytes);
@@ -91,7 +82,7 @@ TEST_CASE("transfer engine: copies of one direction keep their order, and follow
   Device& device = balanced.device;
   TransferEngine engine(device, kSmallChunks);
   constexpr std::size_t kBytes = 20000;
-  const Buffer buffer = make(device, kBytes);
+  const Buffer buffer = unpooled_buffer(device, kBytes);
   const PinnedBuffer pinned(device, kBytes);
   std::memset(pinned.data(), 3, kBytes);
   const Bytes first(kBytes, 1);
@@ -117,7 +108,7 @@ TEST_CASE("transfer engine: threads may share it, and it waits for what is on it
   Device& device = balanced.device;
   constexpr std::size_t kBytes = 5000;
   std::vector<Buffer> buffers;
-  for (int i = 0; i < 4; ++i) buffers.push_back(make(device, kBytes));
+  for (int i = 0; i < 4; ++i) buffers.push_back(unpooled_buffer(device, kBytes));
   std::vector<Bytes> sent;
   for (unsigned i = 0; i < 4; ++i) sent.push_back(random_bytes(kBytes, i));
   const auto kept = std::make_shared<int>(5);
@@ -145,7 +136,7 @@ TEST_CASE("transfer engine: what a direct copy reads is kept until it is done") 
   const Balanced balanced;
   Device& device = balanced.device;
   TransferEngine engine(device, kSmallChunks);
-  const Buffer buffer = make(device, 64);
+  const Buffer buffer = unpooled_buffer(device, 64);
   auto pinned = std::make_shared<PinnedBuffer>(device, 64);
   const std::weak_ptr<PinnedBuffer> watched = pinned;
   void* const data = pinned->data();
@@ -198,7 +189,7 @@ TEST_CASE("captures: copies of host memory that a graph could not repeat are ref
   const Balanced balanced;
   Device& device = balanced.device;
   const Stream stream = Stream::create(device);
-  const Buffer buffer = make(device, 16);
+  const Buffer buffer = unpooled_buffer(device, 16);
   const PinnedBuffer pinned(device, 16);
   Bytes pageable(16, 4);
   std::memset(pinned.data(), 1, 16);

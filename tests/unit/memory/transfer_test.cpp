@@ -7,6 +7,7 @@
 #include "unit/core/error_text.h"
 #include "unit/core/fake_driver.h"
 #include "unit/core/test_device.h"
+#include "unit/memory/memory_fixture.h"
 
 #include <doctest/doctest.h>
 
@@ -15,23 +16,12 @@
 #include <vector>
 
 using namespace kernwright;
+using testing::Bytes;
 using testing::FakeDriver;
+using testing::random_bytes;
+using testing::unpooled_buffer;
 
 namespace {
-
-using Bytes = std::vector<unsigned char>;
-
-Buffer make(Device& device, std::size_t bytes) {
-  // Not of the default resource: a pool would keep what these tests want to see given back.
-  return Buffer(std::make_shared<DeviceResource>(device), bytes, {});
-}
-
-Bytes random_bytes(std::size_t count, unsigned seed) {
-  std::mt19937 random(seed);
-  Bytes bytes(count);
-  for (auto& byte : bytes) byte = static_cast<unsigned char>(random());
-  return bytes;
-}
 
 Bytes read(Device& device, const Buffer& buffer) {
   Bytes bytes(buffer.bytes());
@@ -48,8 +38,8 @@ TEST_CASE("copies: bytes come back as they went, with and without a stream") {
   for (const std::size_t size : {std::size_t{1}, std::size_t{3}, std::size_t{255},
                                  std::size_t{4096}, std::size_t{1} << 20}) {
     const Bytes data = random_bytes(size, 7);
-    const Buffer a = make(device, size);
-    const Buffer b = make(device, size);
+    const Buffer a = unpooled_buffer(device, size);
+    const Buffer b = unpooled_buffer(device, size);
     copy_to_device(device, a.address(), data.data(), size);
     copy_on_device(device, b.address(), a.address(), size);
     CHECK(read(device, b) == data);
@@ -68,7 +58,7 @@ TEST_CASE("copies: parts of a buffer, at odd offsets") {
   const testing::Recorded recorded;
   Device& device = recorded.device;
   Bytes expected = random_bytes(1000, 1);
-  const Buffer buffer = make(device, expected.size());
+  const Buffer buffer = unpooled_buffer(device, expected.size());
   copy_to_device(device, buffer.address(), expected.data(), expected.size());
   const Bytes piece = random_bytes(13, 2);
   copy_to_device(device, buffer.address() + 501, piece.data(), piece.size());
@@ -106,8 +96,8 @@ TEST_CASE("copies: across devices, of one driver and of two") {
   Device& second = registry.by_index(1);
   const Bytes data = random_bytes(3 << 20, 5);
   const auto check = [&](Device& to, Device& from) {
-    const Buffer source = make(from, data.size());
-    const Buffer target = make(to, data.size());
+    const Buffer source = unpooled_buffer(from, data.size());
+    const Buffer target = unpooled_buffer(to, data.size());
     copy_to_device(from, source.address(), data.data(), data.size());
     copy_across(to, target.address(), from, source.address(), data.size());
     CHECK(read(to, target) == data);
@@ -136,7 +126,7 @@ TEST_CASE("fill: every element size, patterns that repeat and that do not, odd c
   for (const std::size_t size : {1U, 2U, 4U, 8U}) {
     for (const std::uint64_t pattern : patterns) {
       for (const std::size_t count : {1U, 2U, 3U, 31U, 1000U}) {
-        const Buffer buffer = make(device, size * (count + 2));
+        const Buffer buffer = unpooled_buffer(device, size * (count + 2));
         Bytes expected(buffer.bytes(), 0x5a);
         copy_to_device(device, buffer.address(), expected.data(), expected.size());
         for (std::size_t i = 0; i < count; ++i) {
@@ -153,7 +143,7 @@ TEST_CASE("fill: on a stream, and what is refused") {
   const testing::Recorded recorded;
   Device& device = recorded.device;
   const Stream stream = Stream::create(device);
-  const Buffer buffer = make(device, 64);
+  const Buffer buffer = unpooled_buffer(device, 64);
   fill(device, buffer.address(), 7, 8, 8, stream);
   stream.synchronize();
   CHECK(read(device, buffer)[56] == 7);

@@ -52,24 +52,24 @@ void check_shape(const Shape& shape) {
   const auto value_c = [&](int row, int n) { return row * 8 + n - 40.0; };
   for (int lane = 0; lane < 32; ++lane) {
     for (int i = 0; i < in_a; ++i) {
-      const Cell p = place_in_a(lane, i, per_register, shape.m);
+      const MatrixPlace p = place_in_a(lane, i, per_register, shape.m);
       a.put(i / per_register, lane, i % per_register, shape.a.bits,
             shape.a.encode(value_a(p.row, p.column)));
     }
     for (int i = 0; i < in_b; ++i) {
-      const Cell p = place_in_b(lane, i, per_register);
+      const MatrixPlace p = place_in_b(lane, i, per_register);
       b.put(i / per_register, lane, i % per_register, shape.b.bits,
             shape.b.encode(value_b(p.row, p.column)));
     }
     for (int i = 0; i < in_c; ++i) {
-      const Cell p = place_in_c(lane, i);
+      const MatrixPlace p = place_in_c(lane, i);
       c.put(i / per_sum, lane, i % per_sum, 16, encode_sum(shape.c, value_c(p.row, p.column)));
     }
   }
   Image expected(registers[2], sum_bits);
   for (int lane = 0; lane < 32; ++lane) {
     for (int i = 0; i < in_c; ++i) {
-      const Cell p = place_in_c(lane, i);
+      const MatrixPlace p = place_in_c(lane, i);
       double sum = value_c(p.row, p.column);
       for (int k = 0; k < shape.k; ++k)
         sum += product(shape, value_a(p.row, k), value_b(k, p.column));
@@ -187,15 +187,15 @@ TEST_CASE("mma: f16 sums with rounding stay within the bound of K float addition
     for (double& x : row) x = range(random);
   for (int lane = 0; lane < 32; ++lane) {
     for (int i = 0; i < 8; ++i) {
-      const Cell p = place_in_a(lane, i, 2, 16);
+      const MatrixPlace p = place_in_a(lane, i, 2, 16);
       a.put(i / 2, lane, i % 2, 16,
             shape.a.encode(value_a[static_cast<unsigned>(p.row)][static_cast<unsigned>(p.column)]));
     }
     for (int i = 0; i < 4; ++i) {
-      const Cell p = place_in_b(lane, i, 2);
+      const MatrixPlace p = place_in_b(lane, i, 2);
       b.put(i / 2, lane, i % 2, 16,
             shape.a.encode(value_b[static_cast<unsigned>(p.row)][static_cast<unsigned>(p.column)]));
-      const Cell q = place_in_c(lane, i);
+      const MatrixPlace q = place_in_c(lane, i);
       c.put(i, lane, 0, 32,
             encode_sum("f32",
                        value_c[static_cast<unsigned>(q.row)][static_cast<unsigned>(q.column)]));
@@ -204,7 +204,7 @@ TEST_CASE("mma: f16 sums with rounding stay within the bound of K float addition
   const auto result = run_mma<float>(shape, a, b, c, {4, 2, 4});
   for (int lane = 0; lane < 32; ++lane) {
     for (int i = 0; i < 4; ++i) {
-      const Cell p = place_in_c(lane, i);
+      const MatrixPlace p = place_in_c(lane, i);
       double sum = value_c[static_cast<unsigned>(p.row)][static_cast<unsigned>(p.column)],
              size = std::fabs(sum);
       for (unsigned k = 0; k < 16; ++k) {

@@ -24,7 +24,7 @@ void put_half(Bits& image, int lane, int e, double value) {
 }
 
 /// The manual's tables. `upper`: the lane is 16 or higher.
-Cell place_of_sum(bool wide, int lane, int i) {
+MatrixPlace place_of_sum(bool wide, int lane, int i) {
   const int upper = lane >= 16 ? 4 : 0;
   if (!wide) return {lane % 4 + upper, i};
   return {(lane & 1) + (i & 2) + upper, (i & 4) + (lane & 2) + (i & 1)};
@@ -83,15 +83,17 @@ void check(const Form& form) {
   for (int lane = 0; lane < kLanesOfWarp; ++lane) {
     const int quarter = lane % 16 / 4, upper = lane >= 16 ? 4 : 0;
     for (int i = 0; i < 4; ++i) {
-      const Cell in_a = form.a == "row" ? Cell{lane % 4 + upper, i} : Cell{i + upper, lane % 4};
-      const Cell in_b = form.b == "row" ? Cell{lane % 4, i + upper} : Cell{i, lane % 4 + upper};
+      const MatrixPlace in_a =
+          form.a == "row" ? MatrixPlace{lane % 4 + upper, i} : MatrixPlace{i + upper, lane % 4};
+      const MatrixPlace in_b =
+          form.b == "row" ? MatrixPlace{lane % 4, i + upper} : MatrixPlace{i, lane % 4 + upper};
       put_half(a, lane, i, value_of_a(quarter, in_a.row, in_a.column));
       put_half(b, lane, i, value_of_b(quarter, in_b.row, in_b.column));
     }
     for (int i = 0; i < 8; ++i) {
-      const Cell in_c = place_of_sum(wide_c, lane, i);
+      const MatrixPlace in_c = place_of_sum(wide_c, lane, i);
       put_sum(c, wide_c, lane, i, value_of_c(quarter, in_c.row, in_c.column));
-      const Cell at = place_of_sum(wide_d, lane, i);
+      const MatrixPlace at = place_of_sum(wide_d, lane, i);
       double sum = value_of_c(quarter, at.row, at.column);
       for (int k = 0; k < 4; ++k)
         sum += value_of_a(quarter, at.row, k) * value_of_b(quarter, k, at.column);

@@ -47,21 +47,21 @@ struct ElementType {
   }
 };
 
-struct Cell {
+struct MatrixPlace {
   int row, column;
 };
 
 /// Where element `i` of a lane's A fragment lies (mma, `per_register` elements in a register).
-inline Cell place_in_a(int lane, int i, int per_register, int m) {
+inline MatrixPlace place_in_a(int lane, int i, int per_register, int m) {
   const int group = lane / 4, thread = lane % 4, reg = i / per_register, e = i % per_register;
   const int upper = m == 16 ? reg % 2 : 0, half = m == 16 ? reg / 2 : reg;
   return {group + 8 * upper, thread * per_register + e + half * 4 * per_register};
 }
-inline Cell place_in_b(int lane, int i, int per_register) {
+inline MatrixPlace place_in_b(int lane, int i, int per_register) {
   const int reg = i / per_register, e = i % per_register;
   return {lane % 4 * per_register + e + reg * 4 * per_register, lane / 4};
 }
-inline Cell place_in_c(int lane, int i) {
+inline MatrixPlace place_in_c(int lane, int i) {
   return {lane / 4 + (i < 2 ? 0 : 8), lane % 4 * 2 + i % 2};
 }
 

@@ -94,24 +94,24 @@ void check_shape(const Shape& shape, const std::string& variant, int selector) {
   const auto value_c = [](int row, int n) { return row * 8 + n - 40.0; };
   for (int lane = 0; lane < 32; ++lane) {
     for (int i = 0; i < in_a; ++i) {
-      const Cell p = place_in_a(lane, i, per_register, 16);
+      const MatrixPlace p = place_in_a(lane, i, per_register, 16);
       a.put(i / per_register, lane, i % per_register, shape.a.bits,
             shape.a.encode(value_a(p.row, p.column)));
     }
     for (int i = 0; i < in_b; ++i) {
-      const Cell p = place_in_b(lane, i, per_register);
+      const MatrixPlace p = place_in_b(lane, i, per_register);
       b.put(i / per_register, lane, i % per_register, shape.b.bits,
             shape.b.encode(value_b(p.row, p.column)));
     }
     for (int i = 0; i < 4; ++i) {
-      const Cell p = place_in_c(lane, i);
+      const MatrixPlace p = place_in_c(lane, i);
       c.put(i / per_sum, lane, i % per_sum, 16, encode_sum(shape.sums, value_c(p.row, p.column)));
     }
   }
   Image expected(registers[2], 32);
   for (int lane = 0; lane < 32; ++lane) {
     for (int i = 0; i < 4; ++i) {
-      const Cell p = place_in_c(lane, i);
+      const MatrixPlace p = place_in_c(lane, i);
       std::vector<double> whole(static_cast<std::size_t>(shape.k));
       for (int e = 0; e < packed; ++e)
         whole[static_cast<std::size_t>(pattern.kept[p.row][static_cast<std::size_t>(e)])] =

@@ -9,14 +9,14 @@ using namespace kernwright::sim::ptx::testing;
 
 namespace {
 
-enum class Outcome { parsed, refused };
+enum class Reading { parsed, refused };
 
-Outcome attempt(std::string text) {
+Reading attempt(std::string text) {
   try {
     parse(std::move(text));
-    return Outcome::parsed;
+    return Reading::parsed;
   } catch (const PtxError&) {
-    return Outcome::refused;
+    return Reading::refused;
   }
 }
 
@@ -104,8 +104,8 @@ TEST_CASE("mutation: thousands of damaged modules") {
   int refused = 0, parsed = 0;
   const auto elapsed = [&] { return std::chrono::steady_clock::now() - start; };
   while (refused + parsed < 6000 && elapsed() < std::chrono::seconds(40)) {
-    const Outcome outcome = attempt(damage(pick_text(random), random));
-    ++(outcome == Outcome::parsed ? parsed : refused);
+    const Reading outcome = attempt(damage(pick_text(random), random));
+    ++(outcome == Reading::parsed ? parsed : refused);
   }
   CHECK(refused > 500);
   CHECK(parsed > 20);  // damage inside comments and names goes unnoticed
@@ -116,34 +116,34 @@ TEST_CASE("mutation: every prefix of a module") {
   REQUIRE(text.size() > 1000);
   int parsed = 0;
   for (std::size_t length = 0; length < text.size(); ++length) {
-    parsed += attempt(text.substr(0, length)) == Outcome::parsed ? 1 : 0;
+    parsed += attempt(text.substr(0, length)) == Reading::parsed ? 1 : 0;
   }
   CHECK(parsed < 400);
 }
 
 TEST_CASE("mutation: sizes that would exhaust the host are refused") {
   const std::string head(kHeader);
-  CHECK(attempt(head + ".entry k(){.reg .b32 %r<4000000000>;}") == Outcome::refused);
-  CHECK(attempt(head + ".entry k(){.local .b8 a[99999999999999];}") == Outcome::refused);
-  CHECK(attempt(head + ".global .b8 a[4294967296][4294967296];") == Outcome::refused);
-  CHECK(attempt(head + ".global .b32 a[4][1073741824] = {{1},{2}};") == Outcome::refused);
+  CHECK(attempt(head + ".entry k(){.reg .b32 %r<4000000000>;}") == Reading::refused);
+  CHECK(attempt(head + ".entry k(){.local .b8 a[99999999999999];}") == Reading::refused);
+  CHECK(attempt(head + ".global .b8 a[4294967296][4294967296];") == Reading::refused);
+  CHECK(attempt(head + ".global .b32 a[4][1073741824] = {{1},{2}};") == Reading::refused);
   std::string many = head;
   for (int i = 0; i < 20; ++i)
     many += ".func f" + std::to_string(i) + "(){.reg .b32 %r<1000000>;}\n";
-  CHECK(attempt(many) == Outcome::refused);
+  CHECK(attempt(many) == Reading::refused);
   std::string deep = head + ".entry k(){";
   deep.append(100000, '{');
-  CHECK(attempt(deep) == Outcome::refused);
+  CHECK(attempt(deep) == Reading::refused);
   std::string nested = head + ".global .b32 a = ";
   nested.append(100000, '(');
-  CHECK(attempt(nested) == Outcome::refused);
+  CHECK(attempt(nested) == Reading::refused);
   std::string signs = head + ".global .b32 a = ";
   signs.append(100000, '-');
-  CHECK(attempt(signs) == Outcome::refused);
+  CHECK(attempt(signs) == Reading::refused);
   std::string rows = head + ".global .b32 a[2][2][2][2][2][2][2] = ";
   rows.append(100000, '{');
-  CHECK(attempt(rows) == Outcome::refused);
+  CHECK(attempt(rows) == Reading::refused);
   std::string dots = head + ".entry k(){ add";
   for (int i = 0; i < 1000; ++i) dots += ".f32";
-  CHECK(attempt(dots + " %a;}") == Outcome::refused);
+  CHECK(attempt(dots + " %a;}") == Reading::refused);
 }

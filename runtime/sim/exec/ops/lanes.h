@@ -17,8 +17,10 @@
 #include <cstring>
 #include <type_traits>
 
-#if defined(__x86_64__)
+#if defined(__AVX2__)
 #include <immintrin.h>
+#elif defined(__x86_64__)
+#include <emmintrin.h>  // the whole takes the compiler as long as all else here
 #endif
 
 /// Before a loop over lanes: a destination may be the same register as a source, never a shifted
