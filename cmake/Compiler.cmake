@@ -13,8 +13,8 @@ endif()
 # What is hot asks for more (runtime/sim), the rest of the rooms for less (kernwright_room).
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 
-# Sources in batches share what they include: the whole builds in half the time, while a small change
-# builds its whole batch. Builds for debugging and for sanitizers take each source alone.
+# Sources in batches share what they include: the whole builds in half the time, a small change in
+# more. Builds for debugging and for sanitizers take each source alone.
 option(KERNWRIGHT_UNITY "Compile the sources of a target in batches" ON)
 set(CMAKE_UNITY_BUILD ${KERNWRIGHT_UNITY})
 set(CMAKE_UNITY_BUILD_BATCH_SIZE 8)
