@@ -19,7 +19,7 @@ TEST_CASE("corpus: every text parses, every instruction has a row") {
     CHECK_FALSE(module->functions.empty());
     for (const Function& function : module->functions) {
       instructions += function.body.size();
-      for (const ptx::Instruction& instruction : function.body) {
+      for (const auto& instruction : function.body) {
         REQUIRE(instruction.row != nullptr);
         CHECK(instruction.row->stem == instruction.stem);
         opcodes.emplace(instruction.opcode);
@@ -58,7 +58,7 @@ TEST_CASE("corpus: lines of the .cu text reach the instructions") {
   const auto path = tests_folder() / "sim" / "ptx" / "saxpy.nvrtc13.0.80.ptx";
   const std::unique_ptr<Module> module = parse(read_file(path));
   bool found = false;
-  for (const ptx::Instruction& instruction : module->functions.at(0).body) {
+  for (const auto& instruction : module->functions.at(0).body) {
     if (instruction.stem != "fma") continue;
     found = true;
     CHECK(instruction.source.line == 4);
@@ -73,7 +73,7 @@ TEST_CASE("corpus: inlined library code is attributed to the user's line") {
   const std::unique_ptr<Module> module = parse(read_file(path));
   std::size_t in_user_file = 0, all = 0;
   for (const Function& function : module->functions) {
-    for (const ptx::Instruction& instruction : function.body) {
+    for (const auto& instruction : function.body) {
       if (instruction.source.line == 0) continue;
       ++all;
       const auto file = static_cast<std::size_t>(instruction.source.file);
