@@ -1,6 +1,7 @@
 """Where a text is said to stand: the literal in the caller's file, however that file is written."""
 
 import importlib.util
+import linecache
 
 import pytest
 
@@ -84,3 +85,12 @@ def test_without_a_file():
     space = {"locate": locate}
     exec(compile("found = locate('__global__ void nowhere'  '() {}', 0)", "<made>", "exec"), space)
     assert (space["found"].name, space["found"].first_line) == ("<string>", 1)
+
+
+def test_what_an_interactive_session_keeps():
+    lines = ["# typed\n", "found = locate('__global__ void typed() {}', 0)\n"]
+    linecache.cache["<cell 7>"] = (sum(map(len, lines)), None, lines, "<cell 7>")
+    space = {"locate": locate}
+    exec(compile("".join(lines), "<cell 7>", "exec"), space)
+    del linecache.cache["<cell 7>"]
+    assert (space["found"].name, space["found"].first_line) == ("<cell 7>", 2)

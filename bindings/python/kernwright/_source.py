@@ -63,7 +63,13 @@ def _locate_literal(text: str, frame: FrameType | None) -> Located:
 
 def _line_of_literal(text: str, frame: FrameType) -> int:
     """The line of the frame's file on which `text` begins, 0 when it is not there."""
-    starts = _in_file(text, frame.f_code.co_filename) or _in_lines(text, frame)
+    name = frame.f_code.co_filename
+    if name[:1] == "<" and name[-1:] == ">":
+        # No file: an interactive session keeps what was typed in linecache, or nobody has it.
+        kept = sys.modules.get("linecache")
+        starts = _in_lines(text, frame) if kept is not None and name in kept.cache else []
+    else:
+        starts = _in_file(text, name) or _in_lines(text, frame)
     if not starts:
         return 0
     # The same text may be written down twice: the one nearest above the call is meant.

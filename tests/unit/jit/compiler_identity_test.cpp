@@ -43,7 +43,7 @@ TEST_CASE("compiler records: found while every file is as it was") {
   CHECK(found->builtins == identity.builtins);
   CHECK(found->library_path == nvrtc.library);
   CHECK(found->builtins_path == nvrtc.loaded.builtins_path);
-  test::write_text(nvrtc.library, "another");
+  test::write_text(nvrtc.library, "another, of another size: times may be equal");
   CHECK_FALSE(records.find(search).has_value());
   records.store(search, identity);
   CHECK(records.find(search).has_value());
