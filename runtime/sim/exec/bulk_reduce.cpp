@@ -65,7 +65,7 @@ void replace(std::byte* at, bool shared, F next) {
 }
 
 /// What every element type needs: to, from, bytes, operation, and whether others may write too.
-struct Reduction {
+struct BulkReduction {
   std::byte* to;
   const std::byte* from;
   std::size_t bytes;
@@ -148,7 +148,7 @@ void reduce_bytes(std::byte* to, const std::byte* from, std::size_t bytes, AtomO
   if (op == AtomOp::none) {
     std::memmove(to, from, bytes);
   } else {
-    Reduction{to, from, bytes, op, false}.run(type);
+    BulkReduction{to, from, bytes, op, false}.run(type);
   }
 }
 
@@ -157,7 +157,7 @@ void reduce_shared_global(std::byte* to, const std::byte* from, std::size_t byte
   if (op == AtomOp::none) {
     std::memmove(to, from, bytes);
   } else {
-    Reduction{to, from, bytes, op, true}.run(type);
+    BulkReduction{to, from, bytes, op, true}.run(type);
   }
 }
 
