@@ -126,11 +126,9 @@ def test_a_copy_is_independent():
     assert x.numpy().sum() == 0
 
 
-# Each type from four others and to four others; all pairs, value by value, are the C++ tests'.
-@pytest.mark.parametrize("step", (0, 1, 6, 11))
 @pytest.mark.parametrize("source", DTYPES)
-def test_astype(source, step):
-    target = DTYPES[(DTYPES.index(source) + step) % len(DTYPES)]
+@pytest.mark.parametrize("target", DTYPES)
+def test_astype(source, target):
     values = np.array([0, 1, 1, 0, 1, 1], dtype=numpy_dtype(source)).reshape(2, 3)
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of a dropped imaginary part
