@@ -13,6 +13,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
@@ -29,6 +30,7 @@ struct alignas(64) CheckSite {
   std::uint8_t pattern = 0;
   Apart apart = Apart::unknown;
   bool aligned = false;    ///< the offsets are multiples of the access size
+  std::int32_t tag = 0;    ///< another one for each pattern that a site of the block had; 0: none
   std::uint64_t low = 0;   ///< how far below the first active lane's address others lie
   std::uint64_t high = 0;  ///< bytes from that address to the end of the last lane's
   std::uint64_t region_number = ~std::uint64_t{0};
@@ -179,6 +181,10 @@ class BlockCheck {
   /// Below, the warp's accesses are ordered for all of its lanes.
   Cell met(std::uint32_t warp) const noexcept { return Cell{warp_floor_[warp]} << kTickShift; }
   void new_epoch() noexcept { read_epoch += read_epoch != 0; }
+  /// CheckSite::tag of a new pattern; none when there are no more numbers.
+  std::int32_t new_tag() noexcept {
+    return last_tag_ == std::numeric_limits<std::int32_t>::max() ? 0 : ++last_tag_;
+  }
   /// Before any cell of shared memory is looked at or changed.
   void settle_reads() {
     if (late.count != 0) replay(*this);
@@ -361,6 +367,7 @@ class BlockCheck {
     GlobalRegion* region = nullptr;
   };
   std::array<RegionSlot, kRegionSlots> regions_{};
+  std::int32_t last_tag_ = 0;
   std::unordered_map<std::uint64_t, Finding> found_;
 };
 

@@ -101,6 +101,7 @@ constexpr std::uint64_t kRankedAddress = std::uint64_t{1} << kRankShift;
   CheckSite& site = check.sites[touch.info->site];
   if (!fits(site, touch)) {
     replan(site, touch);
+    site.tag = check.new_tag();
   } else if (site.apart == Apart::unknown && touch.bytes == 4) {
     find_apart(site, touch);
   }
@@ -144,6 +145,26 @@ template <bool kMasked>
   return {op, &info, mode, mask, info.bytes, kMasked ? std::countr_zero(mask) : 0, address};
 }
 
+/// A read of words that lie apart, by the pattern that its site had when the op's plan was made.
+[[gnu::noinline]] bool check_gather(BlockCheck& check, const Warp& warp, const Op* op,
+                                    const CheckedOp& info, FixedPlan& plan) {
+  const CheckSite& site = check.sites[info.site];
+  if (plan.half == 0 || plan.half != site.tag) return false;
+  const WarpTouch touch{op,         &info, TouchMode::read, kAllLanes,
+                        info.bytes, 0,     nullptr,         Pattern::gather};
+  if (check.init && poisoned(site, touch, check.shared_poison, plan.base)) return false;
+  const bool plain = info.bytes >= 4 && info.site < kMostSites;
+  if (check.race && !is_put_off(check, warp, site, touch, plain, plan.base)) return false;
+  plan.epoch = check.read_epoch;
+  return true;
+}
+
+/// What check_gather() needs, of an access that the site fits now.
+void note_gather(const BlockCheck& check, const Warp& warp, const Op* op, const CheckedOp& info) {
+  auto& plan = *reinterpret_cast<FixedPlan*>(warp.frame + op->e);
+  if (static_cast<Pattern>(plan.pattern) == Pattern::gather) plan.half = check.sites[info.site].tag;
+}
+
 /// An access to shared memory whose pattern the op's own plan knows. False: look closer.
 [[gnu::noinline]] bool check_fixed(BlockCheck& check, const Warp& warp, const Op* op,
                                    const CheckedOp& info, TouchMode mode) {
@@ -152,7 +173,8 @@ template <bool kMasked>
   const std::uint32_t epoch = check.read_epoch;
   if (reads && plan.epoch == epoch && epoch != 0) return true;
   const auto pattern = static_cast<Pattern>(plan.pattern);
-  if (pattern == Pattern::none || pattern == Pattern::gather) return false;
+  if (pattern == Pattern::none) return false;
+  if (pattern == Pattern::gather) return reads && check_gather(check, warp, op, info, plan);
   const std::uint64_t bytes = info.bytes, base = plan.base;
   const auto half = static_cast<std::uint64_t>(static_cast<std::int64_t>(plan.half));
   const bool halves = pattern == Pattern::half_uniform || pattern == Pattern::half_contiguous;
@@ -203,6 +225,7 @@ template <bool kMasked>
   const Space space = space_of(op);
   WarpTouch touch = touch_of<kMasked>(op, warp, info, mode, address);
   check_access(check, warp, touch, space);
+  if (!kMasked && info.fixed) note_gather(check, warp, op, info);
   const OpFn run = kMasked ? info.masked : info.full;
   if (!info.strong || !check.parts || !check.race) [[likely]] {
     return run(op, warp);
@@ -368,10 +391,11 @@ const Op* checked_fixed_load(const Op* op, Warp& warp) {
   const std::uint32_t epoch = check.read_epoch;
   if (epoch == 0 || check.pauses || plan.epoch < check.block_epoch) return checked<false>(op, warp);
   if (plan.epoch != epoch) {
-    if (!check.race || !check.written.none()) return checked<false>(op, warp);
+    const auto pattern = static_cast<Pattern>(plan.pattern);
+    if (!check.race || !check.written.none() || pattern == Pattern::gather)
+      return checked<false>(op, warp);
     const auto half = static_cast<std::uint64_t>(static_cast<std::int64_t>(plan.half));
-    put_off(check, warp, info, kAllLanes, static_cast<Pattern>(plan.pattern), plan.base, half,
-            nullptr);
+    put_off(check, warp, info, kAllLanes, pattern, plan.base, half, nullptr);
     plan.epoch = epoch;
   }
   return info.full(op, warp);

@@ -21,7 +21,8 @@ namespace {
   std::byte* const base = replan(op, warp, site, {kind, AccessShape(op->flags).bytes()});
   if (base != nullptr && site.generation != 0) {
     plan.base = static_cast<std::uint32_t>(base - warp.shared);
-    plan.half = static_cast<std::int32_t>(site.half);
+    const bool halves = static_cast<Pattern>(site.pattern) != Pattern::gather;
+    plan.half = halves ? static_cast<std::int32_t>(site.half) : 0;
     plan.pattern = site.pattern;
   }
   return base;
