@@ -52,9 +52,14 @@ ArgumentPlan plan_argument(const Parameter& parameter, std::size_t index, std::s
   plan.parameter = &parameter;
   plan.index = index;
   plan.offset = rounded(end);
-  plan.is_void = parameter.kind == ParameterKind::pointer && is_void_pointer(parameter);
-  plan.convert =
-      parameter.kind == ParameterKind::pointer ? &convert_pointer : value_converter(parameter);
+  if (parameter.kind != ParameterKind::pointer) {
+    plan.convert = value_converter(parameter);
+    return plan;
+  }
+  plan.convert = &convert_pointer;
+  plan.is_void = is_void_pointer(parameter);
+  const bool plain = parameter.scalar && parameter.pointee_size <= scalar_size(*parameter.scalar);
+  if (plain && !plan.is_void && !parameter.any_byte_pointee) plan.element = parameter.scalar;
   return plan;
 }
 

@@ -5,7 +5,9 @@
 #include "core/kernel.h"
 
 #include <pybind11/pybind11.h>
+#include <array>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +27,8 @@ struct ArgumentPlan {
   std::size_t index = 0;   ///< counted from 0
   std::size_t offset = 0;  ///< of the slot in the argument block
   bool is_void = false;    ///< of a pointer: takes any array
+  /// Of a pointer to plain numbers: their type. Nothing for all others, which take a closer look.
+  std::optional<ScalarType> element = std::nullopt;
 };
 
 /// The plan of `parameter`, its slot at or behind `end` of the block.
@@ -72,6 +76,22 @@ class LaunchFrame {
   Device& device() const noexcept { return device_; }
   const Stream& stream() const noexcept { return stream_; }
 
+  /// Says that the launch reads or writes the memory of `array`, which lives as long as the
+  /// arguments do.
+  void note_use(const Array& array) {
+    if (used_count_ < used_.size()) {
+      used_[used_count_++] = &array;
+    } else {
+      more_used_.push_back(&array);
+    }
+  }
+  /// After the launch: that memory is not reused before the work queued on `stream` is done. Needs
+  /// no GIL.
+  void use_arrays(const Stream& stream) const {
+    for (std::size_t i = 0; i < used_count_; ++i) used_[i]->use_on(stream);
+    for (const Array* array : more_used_) array->use_on(stream);
+  }
+
   /// Copies `host` to the device (or only makes room there) and returns the address.
   CUdeviceptr stage(const HostArgument& host, const py::object& values, ScalarType type);
   /// Copies results back and waits, when a host argument was staged.
@@ -94,6 +114,9 @@ class LaunchFrame {
   Device& device_;
   const Stream& stream_;
   bool is_checked_;
+  std::size_t used_count_ = 0;
+  std::array<const Array*, 32> used_;  // not initialised: most launches have few
+  std::vector<const Array*> more_used_;
   std::vector<Staged> staged_;
 };
 

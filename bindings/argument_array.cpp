@@ -97,7 +97,10 @@ void store(CUdeviceptr address, std::byte* slot) { std::memcpy(slot, &address, s
 
 void convert_ours(const ArgumentPlan& plan, const Array& array, bool strided, std::byte* slot,
                   LaunchFrame& frame) {
-  if (!frame.is_checked()) {
+  frame.note_use(array);
+  const bool fits = &array.device() == &frame.device() && plan.element == array.type() &&
+                    array.is_contiguous() && (!array.read_only() || plan.parameter->pointee_const);
+  if (fits || !frame.is_checked()) [[likely]] {
     store(array.address(), slot);
     return;
   }

@@ -123,6 +123,7 @@ bool copy_tensor_map(const ArgumentPlan& plan, PyObject* value, std::byte* slot,
                               map.device().identify(), frame.device().identify()));
   }
   std::memcpy(slot, map.bytes().data(), map.bytes().size());
+  if (object->array.owner() != nullptr) frame.note_use(object->array);
   return true;
 }
 

@@ -43,11 +43,17 @@ std::optional<std::int64_t> integer(PyObject* value, const char* what) {
 }
 
 std::uint32_t extent(PyObject* value, const char* what, std::int64_t least) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::uint32_t>::max();
+  if (PyLong_CheckExact(value)) [[likely]] {  // most are, at each launch
+    int overflow = 0;
+    const std::int64_t plain = PyLong_AsLongLongAndOverflow(value, &overflow);
+    if (overflow == 0 && plain >= least && plain <= kMost) return static_cast<std::uint32_t>(plain);
+  }
   const std::optional<std::int64_t> number = integer(value, what);
   if (!number) refuse(what, "an int or up to three ints", value);
-  if (*number < least || *number > std::numeric_limits<std::uint32_t>::max()) {
-    throw LaunchConfigError(format("{} of {}: each extent must be between {} and {}", what, *number,
-                                   least, std::numeric_limits<std::uint32_t>::max()));
+  if (*number < least || *number > kMost) {
+    throw LaunchConfigError(
+        format("{} of {}: each extent must be between {} and {}", what, *number, least, kMost));
   }
   return static_cast<std::uint32_t>(*number);
 }
@@ -152,11 +158,8 @@ Stream stream_argument(py::handle value, Device& device) {
 }
 
 Dim3 dim3_argument(PyObject* value, const char* what, std::int64_t least) {
+  if (!PyTuple_Check(value) && !PyList_Check(value)) return {extent(value, what, least), 1, 1};
   Dim3 extents;
-  if (!PyTuple_Check(value) && !PyList_Check(value)) {
-    extents.x = extent(value, what, least);
-    return extents;
-  }
   const Py_ssize_t count = PySequence_Fast_GET_SIZE(value);
   if (count < 1 || count > 3) {
     throw LaunchConfigError(format("{} has one to three extents, got {}", what, count));

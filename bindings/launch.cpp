@@ -17,6 +17,7 @@
 #include <array>
 #include <cstddef>
 #include <new>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -94,12 +95,15 @@ void choose_grid(LaunchPlan& plan, LaunchConfig& config, std::int64_t threads) {
 /// kernel[grid, block, ...]: a configuration bound once, called many times.
 struct BoundKernel {
   PyObject_HEAD vectorcallfunc call;
-  PyObject* kernel;                  // owned; the KernelObject lives in it
-  LaunchConfigObject configuration;  // begins in make_bound(), ends in bound_free()
-  std::int64_t threads;              // of forall(), else kNoThreads
+  PyObject* kernel;      // owned; the KernelObject lives in it
+  LaunchConfig config;   // begins in make_bound(), ends in bound_free()
+  std::int64_t threads;  // of forall(), else kNoThreads
 };
 
 PyTypeObject* bound_type = nullptr;
+/// The memory of the one that ended last: `kernel[grid, block](...)` makes one for each launch.
+/// Guarded by the GIL; an interpreter without one does not have it.
+BoundKernel* spare_bound = nullptr;
 
 KernelObject& kernel_of(PyObject* kernel) { return *instance_value<KernelObject>(kernel); }
 
@@ -114,8 +118,7 @@ PyObject* bound_call(PyObject* self, PyObject* const* arguments, std::size_t fla
     }
     const auto count = static_cast<std::size_t>(PyVectorcall_NARGS(flagged_count));
     if (bound->threads != 0) {
-      launch(kernel_of(bound->kernel), resolved(bound->configuration), arguments, count,
-             bound->threads);
+      launch(kernel_of(bound->kernel), bound->config, arguments, count, bound->threads);
     }
     Py_RETURN_NONE;
   });
@@ -123,16 +126,24 @@ PyObject* bound_call(PyObject* self, PyObject* const* arguments, std::size_t fla
 
 void bound_free(PyObject* self) {
   auto* bound = reinterpret_cast<BoundKernel*>(self);
-  bound->configuration.~LaunchConfigObject();
+  if (bound->config.stream) drop_without_gil(bound->config);
+  bound->config.~LaunchConfig();
   Py_XDECREF(bound->kernel);
   PyTypeObject* type = Py_TYPE(self);
+#ifndef Py_GIL_DISABLED
+  if (spare_bound == nullptr) {
+    spare_bound = bound;
+    Py_DECREF(type);
+    return;
+  }
+#endif
   type->tp_free(self);
   Py_DECREF(type);
 }
 
 PyObject* bound_repr(PyObject* self) {
   auto* bound = reinterpret_cast<BoundKernel*>(self);
-  const LaunchConfig& c = bound->configuration.config;
+  const LaunchConfig& c = bound->config;
   const std::string& name = kernel_of(bound->kernel).name();
   const std::string text = bound->threads != kNoThreads
                                ? format("<{}.forall({})>", name, bound->threads)
@@ -141,13 +152,18 @@ PyObject* bound_repr(PyObject* self) {
   return PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()));
 }
 
-PyObject* make_bound(PyObject* kernel, LaunchConfigObject configuration, std::int64_t threads) {
-  auto* bound = reinterpret_cast<BoundKernel*>(bound_type->tp_alloc(bound_type, 0));
-  if (bound == nullptr) throw py::error_already_set();
+PyObject* make_bound(PyObject* kernel, LaunchConfig config, std::int64_t threads) {
+  BoundKernel* bound = std::exchange(spare_bound, nullptr);
+  if (bound != nullptr) {
+    PyObject_Init(reinterpret_cast<PyObject*>(bound), bound_type);
+  } else {
+    bound = reinterpret_cast<BoundKernel*>(bound_type->tp_alloc(bound_type, 0));
+    if (bound == nullptr) throw py::error_already_set();
+  }
   Py_INCREF(kernel);
   bound->call = &bound_call;
   bound->kernel = kernel;
-  new (&bound->configuration) LaunchConfigObject(std::move(configuration));
+  new (&bound->config) LaunchConfig(std::move(config));
   bound->threads = threads;
   return reinterpret_cast<PyObject*>(bound);
 }
@@ -162,14 +178,22 @@ LaunchConfig resolved(const LaunchConfigObject& object) {
   return config;
 }
 
-void launch(KernelObject& kernel, LaunchConfig config, PyObject* const* arguments,
+void launch(KernelObject& kernel, const LaunchConfig& given, PyObject* const* arguments,
             std::size_t count, std::int64_t threads) {
-  Device& device = config.stream ? config.stream.device() : current_device();
-  if (!config.stream) config.stream = current_stream(device);
+  Device& device = given.stream ? given.stream.device() : current_device();
+  std::optional<LaunchConfig> changed;  // a copy costs as much as the conversion of an argument
+  if (!given.stream) {
+    if (Stream stream = current_stream(device)) changed.emplace(given).stream = std::move(stream);
+  }
   LaunchPlan& plan = kernel.plan(device);
-  LaunchFrame frame(plan.kernel, device, config.stream);
+  const Stream& stream = changed ? changed->stream : given.stream;
+  LaunchFrame frame(plan.kernel, device, stream);
   if (count != plan.arguments.size()) check_count(plan, frame, count);
-  if (threads != kNoThreads) choose_grid(plan, config, threads);
+  if (threads != kNoThreads) {
+    if (!changed) changed.emplace(given);
+    choose_grid(plan, *changed, threads);
+  }
+  const LaunchConfig& config = changed ? *changed : given;
   ArgumentBlock block(plan);
   for (std::size_t i = 0; i < count; ++i) {
     const ArgumentPlan& argument = plan.arguments[i];
@@ -181,13 +205,7 @@ void launch(KernelObject& kernel, LaunchConfig config, PyObject* const* argument
     plan.kernel.launch(config, {block.pointers(), count}, site);
     // The arrays may be dropped at once: their memory waits for this launch on a stream not their
     // own.
-    for (std::size_t i = 0; i < count; ++i) {
-      if (const Array* array = array_of(arguments[i])) {
-        array->use_on(config.stream);
-      } else if (const TensorMapObject* map = tensor_map_of(arguments[i])) {
-        map->use_on(config.stream);
-      }
-    }
+    frame.use_arrays(config.stream);
   }
   if (any_capture()) [[unlikely]]
     hold_in_capture(config.stream, arguments, count);
@@ -203,17 +221,15 @@ PyObject* bind_subscript(PyObject* kernel, PyObject* key) noexcept {
                  "{0}[grid, block, stream, shared_bytes], got {1} in the brackets",
                  kernel_of(kernel).name(), short_repr(key)));
     }
-    LaunchConfigObject configuration;
-    configuration.config.grid = dim3_argument(PyTuple_GET_ITEM(key, 0), "a grid");
-    configuration.config.block = dim3_argument(PyTuple_GET_ITEM(key, 1), "a block");
+    LaunchConfig config;
+    config.grid = dim3_argument(PyTuple_GET_ITEM(key, 0), "a grid");
+    config.block = dim3_argument(PyTuple_GET_ITEM(key, 1), "a block");
     if (parts > 2 && PyTuple_GET_ITEM(key, 2) != Py_None) {
       const py::handle stream = PyTuple_GET_ITEM(key, 2);
-      configuration.config.stream = stream_argument(stream, current_device());
+      config.stream = stream_argument(stream, current_device());
     }
-    if (parts > 3) {
-      configuration.config.shared_bytes = shared_bytes_argument(PyTuple_GET_ITEM(key, 3));
-    }
-    return make_bound(kernel, std::move(configuration), kNoThreads);
+    if (parts > 3) config.shared_bytes = shared_bytes_argument(PyTuple_GET_ITEM(key, 3));
+    return make_bound(kernel, std::move(config), kNoThreads);
   });
 }
 
@@ -223,11 +239,10 @@ py::object bind_forall(const py::object& kernel, std::int64_t threads, const py:
     throw LaunchConfigError(
         format("forall({}): the number of threads must be at least 0", threads));
   }
-  LaunchConfigObject configuration;
-  configuration.config.stream = stream_argument(stream, current_device());
-  configuration.config.shared_bytes = shared_bytes;
-  return py::reinterpret_steal<py::object>(
-      make_bound(kernel.ptr(), std::move(configuration), threads));
+  LaunchConfig config;
+  config.stream = stream_argument(stream, current_device());
+  config.shared_bytes = shared_bytes;
+  return py::reinterpret_steal<py::object>(make_bound(kernel.ptr(), std::move(config), threads));
 }
 
 void make_bound_type(py::module_& m) {

@@ -23,7 +23,7 @@ py::object bind_forall(const py::object& kernel, std::int64_t threads, const py:
 
 /// Converts and checks `count` arguments, then queues the kernel. An empty stream in `config` means
 /// the current one. With `threads` >= 0 grid and block are chosen for so many threads.
-void launch(KernelObject& kernel, LaunchConfig config, PyObject* const* arguments,
+void launch(KernelObject& kernel, const LaunchConfig& config, PyObject* const* arguments,
             std::size_t count, std::int64_t threads = -1);
 
 /// kw.LaunchConfig: plain fields as given; the stream is looked up at the launch.

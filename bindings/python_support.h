@@ -58,6 +58,7 @@ std::string short_repr(py::handle value, std::size_t limit = 60) noexcept;
 template <typename T>
 T* instance_value(PyObject* object) noexcept {
   auto* instance = reinterpret_cast<py::detail::instance*>(object);
+  if (instance->simple_layout) return static_cast<T*>(instance->simple_value_holder[0]);
   return static_cast<T*>(instance->get_value_and_holder().value_ptr());
 }
 

@@ -13,11 +13,6 @@ namespace py = pybind11;
 struct TensorMapObject {
   TensorMap map;
   Array array;  ///< default-constructed when the map was made of a kw.Pointer
-
-  /// Says that work queued on `stream` until now uses the array's memory.
-  void use_on(const Stream& stream) const {
-    if (array.owner() != nullptr) array.use_on(stream);
-  }
 };
 
 /// The TensorMapObject inside a Python object, or null when it is none.

@@ -40,12 +40,10 @@ Array Array::over(std::shared_ptr<void> owner, Buffer& buffer, Shape shape, Scal
                                  shape_to_string(shape), bytes, buffer.bytes()));
   }
   Array array;
-  array.strides_ = contiguous_strides(shape, element);
   array.device_ = &buffer.device();
   array.address_ = buffer.address();
-  array.size_ = element_count(shape);
-  array.shape_ = std::move(shape);
-  array.type_ = type;
+  Shape strides = contiguous_strides(shape, element);
+  array.lay_out(std::move(shape), std::move(strides), type);
   array.buffer_ = &buffer;
   array.owner_ = std::move(owner);
   return array;
@@ -67,33 +65,33 @@ Array Array::adopt(Device& device, CUdeviceptr address, Shape shape, Shape strid
   }
   byte_count(shape, element);
   byte_range(shape, strides, element);
-  Array array;
-  array.size_ = element_count(shape);
-  if (address == 0 && array.size_ != 0) {
+  if (address == 0 && element_count(shape) != 0) {
     throw InvalidArgument(
         format("an array of shape {} cannot be at address 0", shape_to_string(shape)));
   }
+  Array array;
   array.owner_ = std::move(owner);
   array.device_ = &device;
   array.address_ = address;
-  array.shape_ = std::move(shape);
-  array.strides_ = std::move(strides);
-  array.type_ = type;
+  array.lay_out(std::move(shape), std::move(strides), type);
   array.read_only_ = read_only;
   return array;
 }
 
-Device& Array::device() const {
-  if (device_ == nullptr) throw InvalidArgument("an empty Array has no device: make one first");
-  return *device_;
+void Array::refuse_empty() {
+  throw InvalidArgument("an empty Array has no device: make one first");
+}
+
+void Array::lay_out(Shape shape, Shape strides, ScalarType type) {
+  size_ = element_count(shape);
+  contiguous_ = strides_are_contiguous(shape, strides, scalar_size(type));
+  shape_ = std::move(shape);
+  strides_ = std::move(strides);
+  type_ = type;
 }
 
 std::size_t Array::nbytes() const noexcept {
   return static_cast<std::size_t>(size_) * scalar_size(type_);
-}
-
-bool Array::is_contiguous() const noexcept {
-  return strides_are_contiguous(shape_, strides_, scalar_size(type_));
 }
 
 Array Array::view(CUdeviceptr address, Shape shape, Shape strides) const {
@@ -102,10 +100,7 @@ Array Array::view(CUdeviceptr address, Shape shape, Shape strides) const {
   result.buffer_ = buffer_;
   result.device_ = device_;
   result.address_ = address;
-  result.size_ = element_count(shape);
-  result.shape_ = std::move(shape);
-  result.strides_ = std::move(strides);
-  result.type_ = type_;
+  result.lay_out(std::move(shape), std::move(strides), type_);
   result.read_only_ = read_only_;
   return result;
 }

@@ -42,12 +42,17 @@ class Array {
   const Shape& shape() const noexcept { return shape_; }
   const Shape& strides() const noexcept { return strides_; }  ///< bytes
   ScalarType type() const noexcept { return type_; }
-  Device& device() const;  ///< throws InvalidArgument for a default-constructed Array
+  /// Throws InvalidArgument for a default-constructed Array.
+  Device& device() const {
+    if (device_ == nullptr) [[unlikely]]
+      refuse_empty();
+    return *device_;
+  }
   CUdeviceptr address() const noexcept { return address_; }
   int ndim() const noexcept { return static_cast<int>(shape_.size()); }
-  std::int64_t size() const noexcept { return size_; }  ///< elements
-  std::size_t nbytes() const noexcept;                  ///< size() * element size
-  bool is_contiguous() const noexcept;                  ///< row-major without gaps
+  std::int64_t size() const noexcept { return size_; }         ///< elements
+  std::size_t nbytes() const noexcept;                         ///< size() * element size
+  bool is_contiguous() const noexcept { return contiguous_; }  ///< row-major without gaps
   bool read_only() const noexcept { return read_only_; }
   const std::shared_ptr<void>& owner() const noexcept { return owner_; }
 
@@ -76,7 +81,9 @@ class Array {
   std::string identify() const;
 
  private:
+  [[noreturn]] static void refuse_empty();
   Array view(CUdeviceptr address, Shape shape, Shape strides) const;
+  void lay_out(Shape shape, Shape strides, ScalarType type);
 
   std::shared_ptr<void> owner_;
   Buffer* buffer_ = nullptr;  ///< inside owner_, when the memory is ours
@@ -85,6 +92,7 @@ class Array {
   Shape shape_, strides_;
   ScalarType type_ = ScalarType::float32;
   std::int64_t size_ = 0;
+  bool contiguous_ = true;
   bool read_only_ = false;
 };
 

@@ -96,7 +96,8 @@ Buffer::Users& Buffer::users() {
 }
 
 void Buffer::use_on(const Stream& stream) {
-  if (address_ == 0 || is_same_stream(stream, stream_, device())) return;
+  if (address_ == 0 || (!stream && !stream_)) return;  // the commonest case, without a look at them
+  if (is_same_stream(stream, stream_, device())) return;
   const Stream user = stream ? stream : Stream::legacy(device());
   if (any_capture() && capture_of(user) != nullptr) return;
   Users& all = users();

@@ -2,6 +2,7 @@
 
 import tracemalloc
 
+import numpy as np
 import pytest
 
 import kernwright as kw
@@ -65,8 +66,26 @@ def test_null_and_a_grid_chosen_by_itself_allocate_nothing_either(case):
     assert allocated_by(lambda: spread(2.0, x, y, 32, 0.5, 7, True)) <= nothing
 
 
-def test_a_configuration_is_all_that_brackets_allocate(case):
+def test_brackets_take_the_memory_of_the_configuration_before(case):
     _, x, y = case
+    nothing = allocated_by(lambda: None)
     kernel = kw.kernel(SOURCE)
     kernel[1, 32](0.0, x, y, 32, 0.0, 0, False)
-    assert 0 < allocated_by(lambda: kernel[1, 32](2.0, x, y, 32, 0.5, 7, True)) < 1024
+    assert allocated_by(lambda: kernel[1, 32](2.0, x, y, 32, 0.5, 7, True)) <= nothing
+
+
+def test_configurations_that_live_at_once_are_apart(case):
+    _, x, y = case
+    kernel = kw.kernel(SOURCE)
+    stream = kw.Stream()
+    for _ in range(3):
+        y[...] = np.zeros(32, np.float32)
+        kept = [kernel[1, lanes, stream] for lanes in (8, 16, 32)]
+        assert [repr(one) for one in kept] == [
+            f"<mix[(1, 1, 1), ({n}, 1, 1)]>" for n in (8, 16, 32)
+        ]
+        for one in kept:
+            one(1.0, x, y, 32, 0.0, 0, False)
+        stream.synchronize()
+        assert y.numpy().tolist() == [3.0] * 8 + [2.0] * 8 + [1.0] * 16
+        del one, kept[1]

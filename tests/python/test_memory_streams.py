@@ -11,17 +11,18 @@ import sys
 import numpy as np
 import kernwright as kw
 
-seed, hidden = int(sys.argv[1]), sys.argv[2] == "hidden"
+seed, kind = int(sys.argv[1]), sys.argv[2]
+others = 39 if kind == "fortieth" else 0
 TEXT = """
 __global__ void write(int* x, int v, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) x[i] = v;
 }
-__global__ void check(const int* x, int v, int n, int* wrong) {
+__global__ void check(OTHERS const int* x, int v, int n, int* wrong) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n && x[i] != v) atomicAdd(wrong, 1);
 }
-"""
+""".replace("OTHERS", "".join(f"const int* p{i}," for i in range(others)))
 write, check = kw.kernel(TEXT, "write"), kw.kernel(TEXT, "check")
 # No room to grow: memory of one stream goes to another as soon as it is wanted there.
 pool = kw.memory.PoolResource(overhead=1.0, smallest_segment=4096)
@@ -43,9 +44,12 @@ for step in range(400):
         user = streams[random.integers(3)]
         if user != owner:
             user.wait(owner.record())
-        # A raw address tells nobody that the stream uses the memory.
-        argument = kw.Pointer(x.ptr, np.int32) if hidden else x
-        check[(n + 255) // 256, 256, user](argument, value, n, wrong)
+        argument = x
+        if kind == "hidden":  # a raw address tells nobody that the stream uses the memory
+            argument = kw.Pointer(x.ptr, np.int32)
+        elif kind == "strided":
+            argument = kw.strided(x)
+        check[(n + 255) // 256, 256, user](*[wrong] * others, argument, value, n, wrong)
         del x, argument
 for stream in streams:
     stream.synchronize()
@@ -67,9 +71,10 @@ def run(seed, kind):
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("kind", ("told", "strided", "fortieth"))
 @pytest.mark.parametrize("seed", range(1, 5))
-def test_memory_passes_between_streams_in_order(seed):
-    result = run(seed, "told")
+def test_memory_passes_between_streams_in_order(seed, kind):
+    result = run(seed, kind)
     assert result.returncode == 0, result.stderr
     wrong, hits, misses = map(int, result.stdout.split())
     assert wrong == 0
