@@ -3,11 +3,13 @@
 
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/log.h"
 #include "core/runtime.h"
 #include "gil.h"
 #include "jit/cache/code_cache.h"
 #include "python_support.h"
 
+#include <atomic>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -65,15 +67,32 @@ std::optional<std::uintptr_t> handle_attribute(py::handle value, const char* nam
   return handle.cast<std::uintptr_t>();
 }
 
+/// The same for Python's part of the way. Once in a process.
+void rehearse() {
+  static std::atomic<bool> begun = false;
+  if (begun.exchange(true)) return;
+  try {
+    py::module_::import("kernwright._kernels").attr("rehearse")();
+  } catch (const py::error_already_set& error) {
+    if (!error.matches(PyExc_Exception)) throw;  // Ctrl-C is for whoever asked for the device
+    log(LogLevel::debug, "the first kernel is not rehearsed: {}", error.what());
+  }
+}
+
 }  // namespace
 
 Device& current_device() {
   Runtime& runtime = Runtime::get();
   if (Device* const known = runtime.known_device()) return *known;
-  const GilRelease unlocked;  // the first use looks for drivers
-  Device& device = runtime.current_device();
-  look_ahead();  // a tenth of a millisecond now, not when the first kernel is wanted
-  return device;
+  Device* device = nullptr;
+  bool has_cache = false;
+  {
+    const GilRelease unlocked;  // the first use looks for drivers
+    device = &runtime.current_device();
+    has_cache = look_ahead();  // a tenth of a millisecond now, not when the first kernel is wanted
+  }
+  if (has_cache) rehearse();
+  return *device;
 }
 
 Device& device_argument(py::handle value) {
