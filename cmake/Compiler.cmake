@@ -39,6 +39,11 @@ target_compile_options(kernwright_flags INTERFACE -Wall -Wextra -Wpedantic -Wsha
 if(NOT KERNWRIGHT_SANITIZE)  # what gcc says of a sanitizer's own checks is no error
   target_compile_options(kernwright_flags INTERFACE -Werror)
 endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  # Loops over lanes join conditions without branches, and ask to be vectorised where it may fail.
+  target_compile_options(kernwright_flags INTERFACE -Wno-bitwise-instead-of-logical
+    -Wno-pass-failed)
+endif()
 # NOTE: gcc 12 reports overlaps inside std::string that cannot happen (gcc bug 105651).
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(kernwright_flags INTERFACE -Wno-restrict -fpch-preprocess)

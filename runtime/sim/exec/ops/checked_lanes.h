@@ -55,7 +55,7 @@ template <bool kGlobal>
   bool before = ((difference & kWarpMask) == 0) & (old < view.met) &
                 ((old & (kManyWarps | kManyBlocks)) == 0);
   if constexpr (kGlobal) before &= view.is_own(old);
-  return view.is_past(old) | before ? mine : named | flags | (old & kMany);
+  return (view.is_past(old) | before) ? mine : named | flags | (old & kMany);
 }
 
 /// Whole granules from `word` on, word i by thread0 + (i >> shift): whether a glance at what they
