@@ -142,9 +142,9 @@ struct Belongings {
 void check_works(Device& device) {
   CAPTURE(device.identify());
   Belongings things(device);
-  for (const auto& [name, use] : things.uses()) {
-    CAPTURE(name);
-    CHECK_NOTHROW(use());
+  for (const auto& use : things.uses()) {
+    CAPTURE(use.first);
+    CHECK_NOTHROW(use.second());
   }
 }
 
@@ -165,9 +165,9 @@ void check_lost(Belongings& things, const std::string& message) {
   const auto begin = std::chrono::steady_clock::now();
   int uses = 0;
   for (int round = 0; round < 10; ++round) {
-    for (const auto& [name, use] : things.uses()) {
-      CAPTURE(name);
-      CHECK(message_of<DeviceLost>(use) == message);
+    for (const auto& use : things.uses()) {
+      CAPTURE(use.first);
+      CHECK(message_of<DeviceLost>(use.second) == message);
       ++uses;
     }
   }

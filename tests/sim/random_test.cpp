@@ -62,7 +62,9 @@ TEST_CASE("random programs: what a GPU computed") {
   CurrentDevice device;
   const ProgramVectors vectors = read_program_vectors(kRecorded);
   CHECK(vectors.size() >= 398);
-  for (const auto& [seed, vector] : vectors) {
+  for (const auto& entry : vectors) {
+    const auto seed = entry.first;  // clang 14 captures no names of a structured binding
+    const auto& vector = entry.second;
     const RandomProgram program(seed);
     const ProgramVector now = ProgramVector::of(program, run(device, program));
     INFO("seed ", seed);

@@ -108,7 +108,9 @@ TEST_CASE("rows: what the simulated device computes is what an H200 computed") {
   CurrentDevice device;
   const int capability = capability_of(device.api);
   std::size_t equal = 0;
-  for (const auto& [stem, forms] : forms_of(capability)) {
+  for (const auto& entry : forms_of(capability)) {
+    const auto& stem = entry.first;  // clang 14 captures no names of a structured binding
+    const auto& forms = entry.second;
     const std::string ptx = RowProgram(forms).ptx(capability >= 90 ? "sm_90" : "sm_80");
     std::vector<std::string> lines;
     INFO("stem ", stem);
