@@ -111,8 +111,8 @@ class CodeCache {
 /// told by the compile that needs it. Never throws.
 void prefetch_compiler() noexcept;
 
-/// Finds what the first request asks for, the cache's folders and the compiler, and rehearses such a
-/// request, where there is a cache already: for moments that take long anyway. Loads nothing, and
+/// Finds what the first request asks for, the cache's folders and the compiler, and rehearses such
+/// a request, where there is a cache already: for moments that take long anyway. Loads nothing, and
 /// makes no more than the folders within that cache. Whether it got so far; never throws.
 bool look_ahead() noexcept;
 
