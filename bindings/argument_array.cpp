@@ -98,6 +98,7 @@ void store(CUdeviceptr address, std::byte* slot) { std::memcpy(slot, &address, s
 void convert_ours(const ArgumentPlan& plan, const Array& array, bool strided, std::byte* slot,
                   LaunchFrame& frame) {
   frame.note_use(array);
+  // What most arguments are, at a glance; what is wrong with others is found out below.
   const bool fits = &array.device() == &frame.device() && plan.element == array.type() &&
                     array.is_contiguous() && (!array.read_only() || plan.parameter->pointee_const);
   if (fits || !frame.is_checked()) [[likely]] {

@@ -67,7 +67,7 @@ std::optional<std::uintptr_t> handle_attribute(py::handle value, const char* nam
   return handle.cast<std::uintptr_t>();
 }
 
-/// The same for Python's part of the way. Once in a process.
+/// Runs kernwright._kernels.rehearse(), once in a process.
 void rehearse() {
   static std::atomic<bool> begun = false;
   if (begun.exchange(true)) return;

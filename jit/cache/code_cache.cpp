@@ -12,7 +12,6 @@
 #include "base/errors.h"
 #include "base/format.h"
 #include "base/log.h"
-#include "jit/cache/cache_entry.h"
 #include "jit/cache/compiler_finder.h"
 #include "jit/cache/include_closure.h"
 #include "jit/cache/memory_cache.h"
@@ -329,34 +328,6 @@ bool CodeCache::expects_compiler() {
   return packs_in_use().empty() && state.compilers.must_open();
 }
 
-bool CodeCache::rehearse() {
-  if (expects_compiler()) return false;
-  State& state = *state_;
-  Source source;
-  source.name = "<rehearsal>";
-  source.text = R"(template <typename T> __device__ T twice(T x) { return 2 * x; }
-__global__ void rehearsal(float a, const float* x, float* y, int n) {
-  int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < n) y[i] += a * x[i];
-})";
-  const ProgramOptions options;
-  const ScannedSource declared = scan_source(source.text);
-  const ProgramFields fields = program_fields(source, options);
-  TargetWish wish;
-  wish.device.emplace();
-  const CodeRequest request{source, options, declared, fields, std::move(wish)};
-  const IncludeClosure included = include_closure(source, options);
-  const NvrtcSearch search = state.compilers.search();
-  const Lookup lookup = state.look_up(request, included, state.compilers.identity(search), search);
-  state.disk.get(lookup.key, included);
-  // What is read when there is an entry.
-  ObjectCode code;
-  code.kernels.push_back({"rehearsal", "rehearsal", {}});
-  const CacheEntry entry{lookup.key.fields, included, {}, source.name, code.serialize()};
-  ObjectCode::deserialize(decode_entry(encode_entry(entry)).object_bytes);
-  return true;
-}
-
 void forgo_prefetch() noexcept { prefetches = false; }
 
 void prefetch_compiler() noexcept {
@@ -381,7 +352,7 @@ bool look_ahead() noexcept {
   try {
     std::error_code none;
     return std::filesystem::is_directory(default_cache_directory(), none) &&
-           CodeCache::process().rehearse();
+           !CodeCache::process().expects_compiler();
   } catch (const std::exception& error) {
     log(LogLevel::debug, "the cache is not opened ahead: {}", error.what());
     return false;

@@ -87,11 +87,6 @@ class CodeCache {
   /// none is kept between processes. False where packs are in use. Reads the disk.
   bool expects_compiler();
 
-  /// Goes the way of a request that the disk answers, for a text that nobody has: code that runs
-  /// for the first time in a process takes several times as long. Neither compiles nor stores, and
-  /// does nothing but say false where the next request would load NVRTC. Throws Error.
-  bool rehearse();
-
   CodeCacheStats stats() const;
   CacheMode mode() const noexcept;
   DiskCache& disk() noexcept;
@@ -111,9 +106,9 @@ class CodeCache {
 /// told by the compile that needs it. Never throws.
 void prefetch_compiler() noexcept;
 
-/// Finds what the first request asks for, the cache's folders and the compiler, and rehearses such
-/// a request, where there is a cache already: for moments that take long anyway. Loads nothing, and
-/// makes no more than the folders within that cache. Whether it got so far; never throws.
+/// Finds what the first request asks for, the cache's folders and the compiler, where there is a
+/// cache already: for moments that take long anyway. Loads nothing, and makes no more than the
+/// folders within that cache. False where the request will most likely load NVRTC; never throws.
 bool look_ahead() noexcept;
 
 /// From now on prefetch_compiler() opens nothing, also where it was asked before: the process ends.

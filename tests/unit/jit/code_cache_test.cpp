@@ -43,29 +43,6 @@ TEST_CASE("code cache: a new process finds its kernels without opening NVRTC") {
   CHECK(first->stats().misses == 1);
 }
 
-TEST_CASE("code cache: a rehearsal leaves nothing behind, and opens nothing") {
-  CodeCacheFolder folder;
-  const auto first = folder.open();
-  CHECK_FALSE(first->rehearse());  // nobody knows the NVRTC yet
-  CHECK(folder.nvrtc.opened == 0);
-  const OwnedRequest request(kKernel);
-  const auto code = first->get(request.get());
-  const auto second = folder.open();
-  CHECK(second->rehearse());
-  CHECK(second->rehearse());
-  CHECK(folder.nvrtc.opened == 1);
-  CHECK(compiled() == 1);
-  CHECK(folder.entries().size() == 1);
-  const CodeCacheStats stats = second->stats();
-  CHECK(stats.misses + stats.memory_hits + stats.disk_hits + stats.rejected == 0);
-  CHECK(stats.memory_entries == 0);
-  CHECK(second->get(request.get())->code == code->code);
-  CHECK(second->stats().disk_hits == 1);
-  const auto off = folder.open(CacheMode::off);
-  CHECK_FALSE(off->rehearse());
-  CHECK(compiled() == 1);
-}
-
 TEST_CASE("code cache: other text, names, options and targets are other entries") {
   CodeCacheFolder folder;
   const auto cache = folder.open();
