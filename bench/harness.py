@@ -17,6 +17,24 @@ from typing import Any
 RESULTS = pathlib.Path(__file__).with_name("results")
 
 
+class Loop:
+    """A subject that makes as many calls as it is told by itself."""
+
+    def __init__(self, run: Callable[[int], Any]) -> None:
+        self.run = run
+
+    def __call__(self) -> None:
+        self.run(1)
+
+
+def _repeat(call: Callable[[], Any], calls: int) -> None:
+    if isinstance(call, Loop):
+        call.run(calls)
+        return
+    for _ in range(calls):
+        call()
+
+
 def alternate(
     subjects: dict[str, Callable[[], Any]],
     settle: Callable[[], Any] = lambda: None,
@@ -37,8 +55,7 @@ def alternate(
         for name, call in subjects.items():
             with within.get(name, nullcontext)():
                 start = time.perf_counter()
-                for _ in range(calls):
-                    call()
+                _repeat(call, calls)
                 samples[name].append((time.perf_counter() - start) / calls * 1e6)
             settle()
     return {

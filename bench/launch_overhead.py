@@ -1,14 +1,19 @@
-"""Cost of launching from Python: ours, checked, beside CuPy, cuda.core and torch, one run on a GPU.
+"""Cost of launching from Python: ours, checked, beside the driver's loop and others, on a GPU.
 
 Host time of a call in a loop of 2000 (the queue never fills: the kernel is shorter than the call).
+All in one process and in turn, the driver's loop too (launch_loop.cpp), as the driver's own part
+differs from process to process; launch_floor.cpp compares our C++ API with that loop.
 """
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import json
 import os
 import pathlib
 import subprocess
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -35,6 +40,7 @@ def wide_source(count: int) -> str:
 
 
 UNCHECKED = "kernwright bound, unchecked"
+NO_CONTEXT = "kernwright k[grid, block](...), no context current"
 
 
 def ours() -> dict[str, Any]:
@@ -48,6 +54,7 @@ def ours() -> dict[str, Any]:
         "kernwright k[grid, block](...)": lambda: k[4, 256](2.0, x, y, N),
         "kernwright bound configuration": lambda: run(2.0, x, y, N),
         UNCHECKED: lambda: run(2.0, x, y, N),
+        NO_CONTEXT: lambda: k[4, 256](2.0, x, y, N),
     }
     for count in (16, 58):
         out = kw.zeros(1, dtype=np.int32)
@@ -57,6 +64,49 @@ def ours() -> dict[str, Any]:
         assert out.numpy()[0] == sum(numbers)
         subjects[f"kernwright {count} arguments"] = lambda b=bound, o=out, v=numbers: b(o, *v)
     return subjects
+
+
+class Driver:
+    """The driver's own calls, in this process and in the context that all libraries share."""
+
+    def __init__(self, build: pathlib.Path) -> None:
+        self.device = kw.current_device()
+        self.calls = ctypes.CDLL("libcuda.so.1")
+        self.library = ctypes.CDLL(str(build / "bench" / "launch_loop.so"))
+        self.context = ctypes.c_void_p()
+        self("cuDevicePrimaryCtxRetain", ctypes.byref(self.context), 0)
+        self("cuCtxSetCurrent", self.context)
+
+    def __call__(self, name: str, *arguments: Any) -> None:
+        result = getattr(self.calls, name)(*arguments)
+        assert result == 0, (name, result)
+
+    @contextlib.contextmanager
+    def without_context(self) -> Iterator[None]:
+        """No context is current, as in a process that uses kernwright alone."""
+        self("cuCtxSetCurrent", None)
+        yield
+        self("cuCtxSetCurrent", self.context)
+
+    def subjects(self) -> dict[str, Any]:
+        """cuLaunchKernel in a C++ loop, on the stream that launches from Python use."""
+        stream = ctypes.c_void_p(kw.current_stream().handle)
+        module, function = ctypes.c_void_p(), ctypes.c_void_p()
+        code = kw.Program(SOURCE).compile("cubin").code
+        self("cuModuleLoadData", ctypes.byref(module), code)
+        self("cuModuleGetFunction", ctypes.byref(function), module, b"axpy")
+        x, y, check = kw.ones(N), kw.ones(N), kw.ones(N)
+
+        def run(target: kw.Array, calls: int) -> None:
+            values = (ctypes.c_float(2), ctypes.c_uint64(x.ptr), ctypes.c_uint64(target.ptr),
+                      ctypes.c_int(N))  # fmt: skip
+            slots = (ctypes.c_void_p * 4)(*(ctypes.addressof(value) for value in values))
+            launch = self.calls.cuLaunchKernel
+            assert self.library.launch_loop(launch, function, stream, slots, calls) == 0
+
+        run(check, 1)
+        assert (check.numpy() == 3).all()
+        return {"cuLaunchKernel loop, C++": harness.Loop(lambda calls: run(y, calls))}
 
 
 def cupy_subjects() -> dict[str, Any]:
@@ -114,18 +164,20 @@ def floor(build: pathlib.Path) -> dict[str, Any]:
 
 def main() -> None:
     options = harness.arguments(__doc__.splitlines()[0], "launch_overhead")
-    subjects, missing = ours(), {}
+    folder = os.environ.get("KERNWRIGHT_BENCH_BUILD", "build/release")
+    build = pathlib.Path(__file__).parents[1] / folder
+    driver = Driver(build)
+    subjects, missing = {**driver.subjects(), **ours()}, {}
     for make in (cuda_core_subjects, cupy_subjects, torch_subjects):
         try:
             subjects.update(make())
         except Exception as error:  # a peer that is absent or broken is named, not hidden
             missing[make.__name__] = repr(error)
-    folder = os.environ.get("KERNWRIGHT_BENCH_BUILD", "build/release")
-    build = pathlib.Path(__file__).parents[1] / folder
     before = floor(build)
-    device = kw.current_device()
     microseconds = harness.alternate(
-        subjects, device.synchronize, within={UNCHECKED: lambda: kw.checked(False)}
+        subjects,
+        driver.device.synchronize,
+        within={UNCHECKED: lambda: kw.checked(False), NO_CONTEXT: driver.without_context},
     )
     after = floor(build)
     harness.write(

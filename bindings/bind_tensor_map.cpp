@@ -223,7 +223,7 @@ void replace_address(TensorMapObject& self, const py::object& value) {
 }
 
 /// Values of the driver's dimensions in the order of the array's axes.
-py::tuple axes(const auto& values, std::size_t count) {
+py::tuple reversed(const auto& values, std::size_t count) {
   py::tuple result(count);
   for (std::size_t i = 0; i < count; ++i) result[count - 1 - i] = py::int_(values[i]);
   return result;
@@ -233,16 +233,29 @@ std::size_t rank_of(const TensorMapObject& self) {
   return static_cast<std::size_t>(self.map.parameters().rank);
 }
 
+/// One for each axis of the array: behind the dimensions `of_slice` for that of a slice, if any.
+py::tuple axes(const TensorMapObject& self, const auto& values, std::uint32_t of_slice) {
+  py::tuple result = reversed(values, rank_of(self));
+  if (tensor_slice_bytes(self.map.parameters()) == 0) return result;
+  return py::tuple(result + py::make_tuple(of_slice));
+}
+
+/// Elements of a slice of an interleaved map.
+std::uint32_t slice_of(const TensorMapParameters& map) {
+  return tensor_slice_bytes(map) / tensor_element_bytes(map.type);
+}
+
 py::object box_of(const TensorMapObject& self) {
   const TensorMapParameters& map = self.map.parameters();
-  return map.im2col ? py::object(py::none()) : axes(map.box, rank_of(self));
+  return map.im2col ? py::object(py::none()) : axes(self, map.box, slice_of(map));
 }
 
 py::tuple strides_of(const TensorMapObject& self) {
   const TensorMapParameters& map = self.map.parameters();
+  const std::uint32_t element = tensor_element_bytes(map.type), slice = tensor_slice_bytes(map);
   auto strides = map.stride;
-  strides[0] = tensor_element_bytes(map.type);
-  return axes(strides, rank_of(self));
+  strides[0] = slice == 0 ? element : slice;
+  return axes(self, strides, element);
 }
 
 py::object of_im2col(const TensorMapObject& self, auto value) {
@@ -262,13 +275,15 @@ void define_properties(TensorMapClass& type) {
       .def_property_readonly("device",
                              [](const Object& o) { return DeviceObject{&o.map.device()}; })
       .def_property_readonly("address", [](const Object& o) { return o.map.parameters().address; })
-      .def_property_readonly(
-          "shape", [](const Object& o) { return axes(o.map.parameters().extent, rank_of(o)); })
+      .def_property_readonly("shape",
+                             [](const Object& o) {
+                               return axes(o, o.map.parameters().extent,
+                                           slice_of(o.map.parameters()));
+                             })
       .def_property_readonly("strides", &strides_of)
       .def_property_readonly("box_dim", &box_of)
-      .def_property_readonly(
-          "element_strides",
-          [](const Object& o) { return axes(o.map.parameters().step, rank_of(o)); })
+      .def_property_readonly("element_strides",
+                             [](const Object& o) { return axes(o, o.map.parameters().step, 1); })
       .def_property_readonly("box_bytes", [](const Object& o) { return o.map.box_bytes(); })
       .def_property_readonly("data_type",
                              [](const Object& o) {
@@ -294,13 +309,13 @@ void define_properties(TensorMapClass& type) {
       .def_property_readonly("pixel_box_lower_corner",
                              [](const Object& o) {
                                return of_im2col(o, [&](const TensorMapParameters& map) {
-                                 return axes(map.lower, rank_of(o) - 2);
+                                 return reversed(map.lower, rank_of(o) - 2);
                                });
                              })
       .def_property_readonly("pixel_box_upper_corner",
                              [](const Object& o) {
                                return of_im2col(o, [&](const TensorMapParameters& map) {
-                                 return axes(map.upper, rank_of(o) - 2);
+                                 return reversed(map.upper, rank_of(o) - 2);
                                });
                              })
       .def_property_readonly("channels_per_pixel",

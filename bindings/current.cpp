@@ -3,7 +3,6 @@
 
 #include "base/errors.h"
 #include "base/format.h"
-#include "base/log.h"
 #include "core/runtime.h"
 #include "gil.h"
 #include "jit/cache/code_cache.h"
@@ -67,16 +66,12 @@ std::optional<std::uintptr_t> handle_attribute(py::handle value, const char* nam
   return handle.cast<std::uintptr_t>();
 }
 
-/// Runs kernwright._kernels.rehearse(), once in a process.
+/// Runs kernwright._kernels.rehearse(), once in a process. What it raises is for whoever asked for
+/// the device: a handler of signals that runs meanwhile may raise anything.
 void rehearse() {
   static std::atomic<bool> begun = false;
   if (begun.exchange(true)) return;
-  try {
-    py::module_::import("kernwright._kernels").attr("rehearse")();
-  } catch (const py::error_already_set& error) {
-    if (!error.matches(PyExc_Exception)) throw;  // Ctrl-C is for whoever asked for the device
-    log(LogLevel::debug, "the first kernel is not rehearsed: {}", error.what());
-  }
+  py::module_::import("kernwright._kernels").attr("rehearse")();
 }
 
 }  // namespace

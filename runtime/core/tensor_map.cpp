@@ -39,40 +39,67 @@ void require_tensor_copies(Device& device) {
       CUDA_ERROR_NOT_SUPPORTED, result_name(CUDA_ERROR_NOT_SUPPORTED));
 }
 
+/// The axes of the array that are dimensions of the map: all but that of a slice.
+std::size_t count_dimensions(const TensorLayout& tensor, bool has_slices) {
+  const std::size_t axes = tensor.shape.size();
+  if (!has_slices) {
+    if (axes >= 1 && axes <= kMaxTensorRank) return axes;
+    refuse(format("a tensor has 1 to {} axes, not {}", kMaxTensorRank, axes));
+  }
+  if (axes >= 4 && axes <= kMaxTensorRank + 1) return axes - 1;
+  refuse(format("with an interleave a tensor has 4 to {} axes, the last that of a slice, not {}",
+                kMaxTensorRank + 1, axes));
+}
+
+/// The last axis of an array for an interleaved map.
+void require_slices(const TensorLayout& tensor, const TensorMapParameters& map) {
+  const std::size_t axis = tensor.shape.size() - 1;
+  const std::int64_t element = tensor_element_bytes(map.type);
+  const std::int64_t slice = tensor_slice_bytes(map);
+  if (tensor.shape[axis] * element != slice)
+    refuse(
+        format("axis {}: {} elements of {} byte{}: with that interleave the last axis is a "
+               "slice of {} bytes",
+               axis, tensor.shape[axis], element, element == 1 ? "" : "s", slice));
+}
+
 /// Strides in bytes, dimension 0 first. Those of extents of 1 are never used, so that they become
 /// what the driver takes.
 void set_strides(const TensorLayout& tensor, TensorMapParameters& map) {
-  const std::size_t rank = tensor.shape.size();
+  const std::size_t axes = tensor.shape.size();
   const std::int64_t element = tensor_element_bytes(map.type);
-  const std::int64_t unit = map.interleave == CU_TENSOR_MAP_INTERLEAVE_32B ? 32 : 16;
+  const std::int64_t slice = tensor_slice_bytes(map);
+  const std::int64_t unit = slice == 0 ? 16 : slice;
   std::int64_t next = element;
-  for (std::size_t i = 0; i < rank; ++i) {
-    const std::size_t axis = rank - 1 - i;
+  for (std::size_t axis = axes; axis-- > 0;) {
+    // The last axis has no gaps; where it is a slice, neither has the one before.
+    const bool is_last = axis + 1 == axes;
+    const std::int64_t dense = is_last ? element : axis + 2 == axes ? slice : 0;
     std::int64_t stride = tensor.strides.empty() ? next : tensor.strides[axis];
     next = stride * tensor.shape[axis];
-    if (tensor.shape[axis] == 1) stride = i == 0 ? element : (stride / unit + 1) * unit;
-    if (i == 0 && stride != element)
-      refuse(
-          format("axis {}: elements of the last axis must follow each other, {} bytes apart, "
-                 "not {}: pass a copy of the array",
-                 axis, element, stride));
+    if (tensor.shape[axis] == 1) stride = dense != 0 ? dense : (stride / unit + 1) * unit;
+    if (dense != 0 && stride != dense)
+      refuse(format(
+          "axis {}: {} must follow each other, {} bytes apart, not {}: pass a copy of the array",
+          axis, is_last ? "elements of the last axis" : "slices", dense, stride));
     if (stride < 0) refuse(format("axis {}: a stride of {} bytes is negative", axis, stride));
-    if (i > 0) map.stride[i] = static_cast<std::uint64_t>(stride);
+    if (dense == 0)
+      map.stride[static_cast<std::size_t>(map.rank) - 1 - axis] =
+          static_cast<std::uint64_t>(stride);
   }
 }
 
 TensorMapParameters common(const TensorLayout& tensor, const TensorMapOptions& options) {
-  const std::size_t rank = tensor.shape.size();
   TensorMapParameters map;
-  if (rank < 1 || rank > kMaxTensorRank)
-    refuse(format("a tensor has 1 to {} axes, not {}", kMaxTensorRank, rank));
-  if (!tensor.strides.empty()) require_count("strides", tensor.strides.size(), rank);
+  map.interleave = options.interleave;
+  const bool has_slices = tensor_slice_bytes(map) != 0;
+  const std::size_t axes = tensor.shape.size(), rank = count_dimensions(tensor, has_slices);
+  if (!tensor.strides.empty()) require_count("strides", tensor.strides.size(), axes);
   if (!options.element_strides.empty())
-    require_count("element strides", options.element_strides.size(), rank);
+    require_count("element strides", options.element_strides.size(), axes);
   map.address = tensor.address;
   map.rank = static_cast<int>(rank);
   map.type = tensor.data_type;
-  map.interleave = options.interleave;
   map.swizzle = options.swizzle;
   map.l2_promotion = options.l2_promotion;
   map.fills_nan = options.oob_fill == CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA;
@@ -83,12 +110,15 @@ TensorMapParameters common(const TensorLayout& tensor, const TensorMapOptions& o
     map.extent[i] = static_cast<std::uint64_t>(tensor.shape[axis]);
     map.step[i] = options.element_strides.empty() ? 1 : options.element_strides[axis];
   }
-  if (tensor_element_bytes(map.type) != 0) set_strides(tensor, map);
+  if (tensor_element_bytes(map.type) == 0) return map;  // refused later
+  if (has_slices) require_slices(tensor, map);
+  set_strides(tensor, map);
   return map;
 }
 
 void require_valid(const TensorMapParameters& map) {
-  const std::string wrong = check_tensor_map(map);
+  std::string wrong = check_tensor_map(map);
+  if (wrong.empty()) wrong = check_slices(map);
   if (!wrong.empty()) refuse(wrong);
 }
 
@@ -146,7 +176,11 @@ TensorMap TensorMap::tiled(Device& device, const TensorLayout& tensor,
   require_tensor_copies(device);
   TensorMapParameters map = common(tensor, options);
   require_count("box", box_dim.size(), tensor.shape.size());
-  std::reverse_copy(box_dim.begin(), box_dim.end(), map.box.begin());
+  const auto rank = static_cast<std::size_t>(map.rank);
+  if (rank < box_dim.size() && box_dim[rank] != tensor.shape[rank])
+    refuse(format("axis {}: a copy takes whole slices of {} elements, not {}", rank,
+                  tensor.shape[rank], box_dim[rank]));
+  std::reverse_copy(box_dim.begin(), box_dim.begin() + map.rank, map.box.begin());
   require_valid(map);
   return {device, map, tensor.owner};
 }
@@ -225,8 +259,9 @@ std::string TensorMap::identify() const {
   const std::string box = map.im2col
                               ? format("im2col of {} channels, {} pixels", map.box[0], map.pixels)
                               : "box " + list(map.box, rank);
-  return format("tensor map of {} {}, {} on {}", type_name(map.type), list(map.extent, rank), box,
-                device_->label());
+  const std::uint32_t slice = tensor_slice_bytes(map);
+  return format("tensor map of {} {}{}, {} on {}", type_name(map.type), list(map.extent, rank),
+                slice == 0 ? "" : format(" of slices of {} bytes", slice), box, device_->label());
 }
 
 }  // namespace kernwright

@@ -15,7 +15,8 @@
 namespace kernwright {
 
 /// A tensor in device memory, axes in the order of an array's: the last is the one whose elements
-/// follow each other.
+/// follow each other. A tensor for maps with an interleave has one axis more than the map, its
+/// last: the channels of a slice, which make up 16 or 32 bytes; N, C/8, H, W, 8 for NC/8HWC8.
 struct TensorLayout {
   CUdeviceptr address = 0;
   CUtensorMapDataType data_type = CU_TENSOR_MAP_DATA_TYPE_FLOAT32;

@@ -22,7 +22,7 @@ constexpr const char* kSwizzles[] = {"none", "32B", "64B", "128B"};
 
 /// Addresses and strides are multiples of it.
 std::uint64_t unit_of(const TensorMapParameters& map) {
-  return map.interleave == CU_TENSOR_MAP_INTERLEAVE_32B ? 32 : 16;
+  return std::max(16u, tensor_slice_bytes(map));
 }
 
 /// The axis of the array that dimension `i` is.
@@ -77,7 +77,9 @@ std::string check_pixels(const TensorMapParameters& map) {
     return format("{} pixels per column are not in 1 to {}", map.pixels, kMaxPixels);
   const int limit = tensor_corner_limit(map.rank);
   for (std::size_t i = 0; i + 2 < static_cast<std::size_t>(map.rank); ++i) {
-    const std::size_t axis = axis_of(map, i + 1);
+    // W is dimension 0 where the channels are interleaved.
+    const std::size_t d = map.interleave == CU_TENSOR_MAP_INTERLEAVE_NONE ? i + 1 : i;
+    const std::size_t axis = axis_of(map, d);
     for (const bool is_upper : {false, true}) {
       const int corner = (is_upper ? map.upper : map.lower)[i];
       if (corner < -limit || corner >= limit)
@@ -86,12 +88,10 @@ std::string check_pixels(const TensorMapParameters& map) {
             "axes allow",
             axis, is_upper ? "upper" : "lower", corner, -limit, limit - 1, map.rank);
     }
-    // Driver 580 compares with other dimensions when there is an interleave.
-    const std::size_t d = map.interleave == CU_TENSOR_MAP_INTERLEAVE_NONE ? i + 1 : i;
     const auto last = static_cast<std::int64_t>(map.extent[d]) - 1 + map.upper[i];
     if (last < map.lower[i])
       return format("axis {}: the pixel box from {} to {} is empty (extent {}, upper corner {})",
-                    axis_of(map, d), map.lower[i], last, map.extent[d], map.upper[i]);
+                    axis, map.lower[i], last, map.extent[d], map.upper[i]);
   }
   return {};
 }
@@ -113,6 +113,11 @@ std::string check_row(const TensorMapParameters& map) {
   return {};
 }
 
+std::string too_large(const TensorMapParameters& map, std::uint64_t bytes) {
+  return format("{} of {} bytes {} larger than {}, what a multiprocessor's shared memory holds",
+                map.im2col ? "columns" : "a box", bytes, map.im2col ? "are" : "is", kMaxCopyBytes);
+}
+
 /// The driver divides by element strides and drops the rest.
 std::string check_bytes(const TensorMapParameters& map) {
   std::uint64_t bytes = tensor_element_bytes(map.type);
@@ -122,9 +127,7 @@ std::string check_bytes(const TensorMapParameters& map) {
     for (std::size_t i = 0; i < static_cast<std::size_t>(map.rank); ++i)
       bytes *= map.box[i] / map.step[i];
   }
-  if (bytes <= kMaxCopyBytes) return {};
-  return format("{} of {} bytes {} larger than {}, what a multiprocessor's shared memory holds",
-                map.im2col ? "columns" : "a box", bytes, map.im2col ? "are" : "is", kMaxCopyBytes);
+  return bytes <= kMaxCopyBytes ? std::string{} : too_large(map, bytes);
 }
 
 }  // namespace
@@ -153,14 +156,45 @@ std::string check_tensor_map(const TensorMapParameters& map) {
   return wrong.empty() ? check_bytes(map) : wrong;
 }
 
+std::uint32_t tensor_slice_bytes(const TensorMapParameters& map) noexcept {
+  switch (map.interleave) {
+    case CU_TENSOR_MAP_INTERLEAVE_16B:
+      return 16;
+    case CU_TENSOR_MAP_INTERLEAVE_32B:
+      return 32;
+    default:
+      return 0;
+  }
+}
+
+std::string check_slices(const TensorMapParameters& map) {
+  const std::uint32_t slice = tensor_slice_bytes(map);
+  if (slice == 0) return {};
+  const std::uint32_t element = tensor_element_bytes(map.type);
+  const auto channels = static_cast<std::size_t>(map.rank) - 2;
+  if (map.im2col && map.box[0] * element != slice)
+    return format("{} channels of {} byte{} per pixel: interleave {} takes one slice, {} bytes",
+                  map.box[0], element, element == 1 ? "" : "s", kInterleaves[map.interleave],
+                  slice);
+  if (!map.im2col && map.box[channels] != 1)
+    return format("axis {}: a box of {} slices: with an interleave a copy takes one",
+                  axis_of(map, channels), map.box[channels]);
+  const std::uint64_t bytes = tensor_box_bytes(map);
+  return bytes <= kMaxCopyBytes ? std::string{} : too_large(map, bytes);
+}
+
 std::uint64_t tensor_box_bytes(const TensorMapParameters& map) noexcept {
-  std::uint64_t bytes = std::uint64_t{map.box[0]} * tensor_element_bytes(map.type);
-  if (map.im2col) return bytes * map.pixels;
+  const std::uint32_t slice = tensor_slice_bytes(map);
   // Without an interleave the elements of a row follow each other, whatever its element stride.
-  if (map.interleave != CU_TENSOR_MAP_INTERLEAVE_NONE)
-    bytes = bytes / map.box[0] * ((map.box[0] + map.step[0] - 1) / map.step[0]);
-  for (std::size_t i = 1; i < static_cast<std::size_t>(map.rank); ++i)
+  const std::uint64_t row =
+      slice != 0 ? slice : std::uint64_t{map.box[0]} * tensor_element_bytes(map.type);
+  if (map.im2col) return row * map.pixels;
+  std::uint64_t bytes = row;
+  const auto rank = static_cast<std::size_t>(map.rank);
+  for (std::size_t i = slice != 0 ? 0 : 1; i < rank; ++i) {
+    if (slice != 0 && i == rank - 2) continue;  // one slice of the channels
     bytes *= (map.box[i] + map.step[i] - 1) / map.step[i];
+  }
   return bytes;
 }
 

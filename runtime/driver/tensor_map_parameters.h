@@ -14,6 +14,11 @@ inline constexpr std::size_t kTensorMapBytes = 128;
 /// The arguments of cuTensorMapEncodeTiled and cuTensorMapEncodeIm2col, in their numbering
 /// (CUtensorMapDataType, ...) and order: dimension 0 is the one whose elements follow each other in
 /// memory. Numbers, not enumerators, as a program may pass any.
+///
+/// With an interleave, dimension 0 counts slices of 16 or 32 bytes instead, which follow each other
+/// whatever the type, and the last but one is that of the channels' slices, of which a copy takes
+/// the one at its coordinate whatever the box says: W, (H, (D,)) C/8, N for NC/8HWC8, as an H200
+/// has it.
 struct TensorMapParameters {
   std::uint64_t address = 0;
   int rank = 1;
@@ -47,6 +52,13 @@ int tensor_corner_limit(int rank) noexcept;
 /// Which of the driver's rules the parameters break, with the values; empty when none. Names axes
 /// as the array has them: the last one is dimension 0.
 std::string check_tensor_map(const TensorMapParameters& map);
+
+/// Bytes of a slice of interleaved channels, 16 or 32; 0 without an interleave.
+std::uint32_t tensor_slice_bytes(const TensorMapParameters& map) noexcept;
+
+/// What is wrong with the box of an interleaved map that the driver accepts: that a copy takes less
+/// or more than the box says. Empty when nothing is, and without an interleave.
+std::string check_slices(const TensorMapParameters& map);
 
 /// Bytes of shared memory that a copy fills, what lies outside the tensor included. The parameters
 /// must be such that check_tensor_map() accepts them.

@@ -75,17 +75,23 @@ def random_map(random, is_im2col):
     row = 16 // SIZES[which] * int(random.integers(1, 9))
     steps = [*random.integers(1, 9, rank - 1).tolist(), 1]
     options = words(random, which >= 6)
+    channels, box = row, [*random.integers(1, 257, rank - 1).tolist(), row]
     if rank >= 3 and random.integers(4) == 0:
-        options["interleave"] = ["16B", "32B"][random.integers(2)]
+        slice_bytes = int(16 << random.integers(2))
+        options["interleave"] = f"{slice_bytes}B"
+        channels = slice_bytes // SIZES[which]
+        strides[-1] = slice_bytes
+        shape, strides, steps = [*shape, channels], [*strides, SIZES[which]], [*steps, 1]
+        box = [box[0], 1, *box[2:], channels]
     pointer = kw.Pointer(32 * int(random.integers(1, 1 << 41)), DTYPES[which])
     common = dict(shape=shape, strides=strides, element_strides=steps, **options)
     limit = {3: 32768, 4: 128, 5: 16}.get(rank, 1)
     lower, upper = random.integers(-limit, limit, (2, max(rank - 2, 0))).tolist()
     pixels = int(random.integers(1, 1025))
-    box = [*random.integers(1, 257, rank - 1).tolist(), row]
     try:
         if is_im2col:
-            return bytes(kw.TensorMap.im2col(pointer, lower, upper, row, pixels, **common)).hex()
+            made = kw.TensorMap.im2col(pointer, lower, upper, channels, pixels, **common)
+            return bytes(made).hex()
         return bytes(kw.TensorMap(pointer, box, **common)).hex()
     except kw.InvalidArgument:
         return None
@@ -93,12 +99,24 @@ def random_map(random, is_im2col):
         return error.name
 
 
+def bytes_of(kernel, used, coordinates, offsets):
+    """What lies in shared memory behind one copy."""
+    out = kw.empty(ROOM, "uint8")
+    kernel[1, 128, None, ROOM + 16](used, out, used.box_bytes, *coordinates, *offsets)
+    return out.numpy().tobytes().hex()
+
+
+def pixel_of(at, extent, lower, upper, step):
+    """A pixel of the bounding box, where an im2col copy has to begin."""
+    return lower + step * (abs(at) % ((extent + upper - lower - 1) // step + 1))
+
+
 def random_copy(random, kernels, is_im2col):
-    """What lies in shared memory behind one copy of a random map."""
+    """A copy of a random map without an interleave."""
     which = random.integers(len(DTYPES))
     swizzle = int(random.integers(4))
     row = (16 << swizzle if swizzle else 16 * int(random.integers(1, 9))) // SIZES[which]
-    shape = [*random.integers(2, 8, 3).tolist(), 16 // SIZES[which] * int(random.integers(1, 16))]
+    shape = [*random.integers(3, 8, 3).tolist(), 16 // SIZES[which] * int(random.integers(1, 16))]
     values = random.integers(0, 256, np.prod(shape) * SIZES[which], np.uint8)
     x = kw.asarray(values).numpy().view(DTYPES[which]).reshape(shape)
     x = kw.asarray(x)
@@ -111,17 +129,47 @@ def random_copy(random, kernels, is_im2col):
         lower, upper = random.integers(-3, 2, 2).tolist(), random.integers(-1, 4, 2).tolist()
         pixels = int(random.integers(1, 65))
         used = kw.TensorMap.im2col(x, lower, upper, row, pixels, element_strides=steps, **options)
-        # A copy begins at a pixel of the bounding box.
-        h = lower[0] + steps[1] * (abs(h) % ((shape[1] + upper[0] - lower[0] - 1) // steps[1] + 1))
-        w = lower[1] + steps[2] * (abs(w) % ((shape[2] + upper[1] - lower[1] - 1) // steps[2] + 1))
+        h = pixel_of(h, shape[1], lower[0], upper[0], steps[1])
+        w = pixel_of(w, shape[2], lower[1], upper[1], steps[2])
         n = abs(n) % shape[0]
         offsets = random.integers(0, 5, 2).tolist()
     else:
         box = [*random.integers(1, 5, 3).tolist(), row]
         used = kw.TensorMap(x, box, element_strides=steps, **options)
-    out = kw.empty(ROOM, "uint8")
-    kernels[is_im2col][1, 128, None, ROOM + 16](used, out, used.box_bytes, c, w, h, n, *offsets)
-    return out.numpy().tobytes().hex()
+    return bytes_of(kernels[is_im2col], used, (c, w, h, n), offsets)
+
+
+def random_slices(random, kernels, is_im2col):
+    """A copy of a random map with an interleave: of axes N, C/8, H, W, 8."""
+    which = random.integers(len(DTYPES))
+    is_wide = random.integers(2)
+    channels = (16 << is_wide) // SIZES[which]
+    shape = [*random.integers(3, 8, 3).tolist(), int(random.integers(3, 16)), channels]
+    values = random.integers(0, 256, np.prod(shape) * SIZES[which], np.uint8)
+    x = kw.asarray(values.view(DTYPES[which]).reshape(shape))[:, ::2]
+    options = {
+        **words(random, which >= 6),
+        "interleave": ["16B", "32B"][is_wide],
+        "swizzle": "32B" if is_wide else SWIZZLES[random.integers(4)],
+    }
+    steps = [*random.integers(1, 4, 4).tolist(), 1]
+    n, c, h, w = (int(v) for v in random.integers(-3, 8, 4))
+    offsets = [0, 0]
+    if is_im2col:
+        lower, upper = random.integers(-3, 2, 2).tolist(), random.integers(-1, 4, 2).tolist()
+        pixels = int(random.integers(1, 65))
+        used = kw.TensorMap.im2col(
+            x, lower, upper, channels, pixels, element_strides=steps, **options
+        )
+        h = pixel_of(h, shape[2], lower[0], upper[0], steps[2])
+        w = pixel_of(w, shape[3], lower[1], upper[1], steps[3])
+        n = abs(n) % shape[0]
+        offsets = random.integers(0, 5, 2).tolist()
+    else:
+        width = 16 // SIZES[which] * int(random.integers(1, 3))
+        box = [int(random.integers(1, 5)), 1, int(random.integers(1, 5)), width, channels]
+        used = kw.TensorMap(x, box, element_strides=steps, **options)
+    return bytes_of(kernels[is_im2col], used, (w, h, c, n), offsets)
 
 
 def program():
@@ -132,6 +180,7 @@ def program():
             print(f"map {kind} {number}: {random_map(random, kind == 'im2col')}")
         for number in range(60):
             print(f"copy {kind} {number}: {random_copy(random, kernels, kind == 'im2col')}")
+            print(f"slices {kind} {number}: {random_slices(random, kernels, kind == 'im2col')}")
 
 
 def lines_of(device):
@@ -150,9 +199,10 @@ def both():
     return list(zip(lines_of("cuda"), lines_of("sim"), strict=True))
 
 
-@pytest.mark.parametrize("kind", ["map tiled", "copy tiled", "map im2col", "copy im2col"])
-def test_both_devices_print_the_same(both, kind):
-    pairs = [pair for pair in both if pair[0].startswith(kind)]
+@pytest.mark.parametrize("what", ["map", "copy", "slices"])
+@pytest.mark.parametrize("kind", ["tiled", "im2col"])
+def test_both_devices_print_the_same(both, what, kind):
+    pairs = [pair for pair in both if pair[0].startswith(f"{what} {kind}")]
     assert sum(not gpu.endswith("None") for gpu, _ in pairs) > 50
     different = [f"GPU {gpu[:300]}\nsim {sim[:300]}" for gpu, sim in pairs if gpu != sim]
     assert not different, f"{len(different)} of {len(pairs)} differ:\n" + "\n".join(different[:5])

@@ -71,8 +71,7 @@ __global__ void load(const __grid_constant__ CUtensorMap map, unsigned char* out
 
 def load(tensor_map, origin):
     """The bytes of one box, at `origin` in the order of the array's axes."""
-    rank = len(tensor_map.shape)
-    kernel = kw.kernel(LOAD, defines={"RANK": rank})
+    kernel = kw.kernel(LOAD, defines={"RANK": len(origin)})
     out = kw.empty(tensor_map.box_bytes, "uint8")
     coordinates = [*reversed(origin), 0, 0][:3]
     kernel[1, 64, None, tensor_map.box_bytes + 16](
@@ -152,6 +151,30 @@ def test_swizzles_exchange_chunks_of_16_bytes(swizzle, chunks):
         assert (got[chunk ^ row % 8 % chunks] == plain[chunk]).all()
 
 
+@needs_maps
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "int64"])
+@pytest.mark.parametrize("interleave", ["16B", "32B"])
+def test_boxes_of_slices_are_those_of_numpy(interleave, dtype):
+    itemsize = np.dtype(dtype).itemsize
+    channels = int(interleave[:2]) // itemsize  # of a slice
+    random = np.random.default_rng(channels)
+    values = random.integers(1, 100, (3, 4, 37, channels)).astype(dtype)  # N, C/8, W, 8
+    x = kw.asarray(values)
+    swizzle = "none" if interleave == "16B" else "32B"  # the manual wants it
+    box, steps = (2, 1, 16, channels), (1, 1, 3, 1)
+    tensor_map = kw.TensorMap(x, box, element_strides=steps, interleave=interleave, swizzle=swizzle)
+    assert (tensor_map.shape, tensor_map.strides) == (x.shape, x.strides)
+    assert (tensor_map.box_dim, tensor_map.element_strides) == (box, steps)
+    assert tensor_map.interleave == interleave and "slices of" in repr(tensor_map)
+    for origin in [(0, 0, 0), (1, 3, 5), (-1, 2, -7), (2, 1, 36), (0, 4, 0), (0, -1, 3)]:
+        got = load(tensor_map, origin)
+        if swizzle == "32B":  # chunks of 16 bytes change places in every second row of 128
+            chunks = got.reshape(-1, 16).copy()
+            got = chunks[[i ^ (i // 8 % 2) for i in range(len(chunks))]]
+        want = box_of(values, (*origin, 0), box, steps)
+        assert got.tobytes() == want.tobytes()
+
+
 COLUMNS = (
     HEAD
     + r"""
@@ -174,17 +197,25 @@ __global__ void columns(const __grid_constant__ CUtensorMap map, unsigned char* 
 
 
 @needs_maps
+@pytest.mark.parametrize("interleave", ["none", "16B"])
 @pytest.mark.parametrize("stride", [1, 2])
-def test_im2col_columns_are_those_of_a_convolution(stride):
+def test_im2col_columns_are_those_of_a_convolution(stride, interleave):
     """All columns of a 3 x 3 convolution with padding, one filter tap after the other."""
     n, height, width, channels, pad, taps = 2, 7, 9, 16, 1, 3
     values = np.random.default_rng(5).random((n, height, width, channels), np.float32)
+    part = channels if interleave == "none" else 4  # channels of a copy
+    steps = [1, stride, stride, 1]
     x = kw.asarray(values)
+    if interleave != "none":
+        x = kw.asarray(np.stack(np.split(values, channels // part, -1), 1))  # N, C/4, H, W, 4
+        steps.insert(1, 1)
     pixels = 24
     corner = pad - (taps - 1)  # of the last window's first pixel, from the tensor's last one
     tensor_map = kw.TensorMap.im2col(
-        x, (-pad, -pad), (corner, corner), channels, pixels, element_strides=(1, stride, stride, 1)
-    )
+        x, (-pad, -pad), (corner, corner), part, pixels, element_strides=steps,
+        interleave=interleave,
+    )  # fmt: skip
+    assert tensor_map.box_bytes == pixels * part * 4
     kernel = kw.kernel(COLUMNS)
     padded = np.pad(values, ((0, 0), (pad, pad), (pad, pad), (0, 0)))
     out = kw.empty(tensor_map.box_bytes, "uint8")
@@ -192,15 +223,17 @@ def test_im2col_columns_are_those_of_a_convolution(stride):
         rows = padded[:, down : down + height + 2 * pad - taps + 1 : stride]
         tap = rows[:, :, right : right + width + 2 * pad - taps + 1 : stride]
         windows = (tap.shape[1], tap.shape[2])
-        want = tap.reshape(-1, channels)
-        for first in (0, 5, len(want) - 10):
+        for first, piece in itertools.product(
+            (0, 5, n * windows[0] * windows[1] - 10), range(channels // part)
+        ):
+            want = tap.reshape(-1, channels)[:, piece * part : (piece + 1) * part]
             image, place = divmod(first, windows[0] * windows[1])
-            row, column = divmod(place, windows[1])
+            row, column = (v * stride - pad for v in divmod(place, windows[1]))
+            at = (0, column, row, image) if interleave == "none" else (column, row, piece, image)
             kernel[1, 64, None, tensor_map.box_bytes + 16](
-                tensor_map, out, tensor_map.box_bytes,
-                0, column * stride - pad, row * stride - pad, image, right, down,
-            )  # fmt: skip
-            got = out.numpy().view("f4").reshape(pixels, channels)
+                tensor_map, out, tensor_map.box_bytes, *at, right, down
+            )
+            got = out.numpy().view("f4").reshape(pixels, part)
             inside = want[first : first + pixels]
             np.testing.assert_array_equal(got[: len(inside)], inside)
             assert not got[len(inside) :].any()  # behind the last image
@@ -322,14 +355,11 @@ def test_launches_name_the_parameter():
         ((8, 0), "f4", (8, 4), {}, "axis 1: an extent of 0"),
         ((8, 64), "f4", (8, 4), {"element_strides": (9, 1)}, "axis 0: an element stride of 9"),
         ((8, 64), "f4", (8, 4), {"element_strides": 1}, "2 values for its element strides, got 1"),
-        (
-            (8, 64),
-            "f4",
-            (8, 4),
-            {"interleave": "16B"},
-            "interleave 16B needs 3 axes or more, not 2",
-        ),
-        ((2, 8, 64), "f2", (1, 8, 8), {"interleave": "32B"}, "needs swizzle 32B, not none"),
+        ((8, 8, 4), "f4", (1, 8, 4), {"interleave": "16B"}, "4 to 6 axes, the last .*, not 3"),
+        ((2, 4, 8, 16), "f2", (1, 1, 8, 16), {"interleave": "32B"}, "needs swizzle 32B, not none"),
+        ((2, 4, 8, 4), "f2", (1, 1, 8, 4), {"interleave": "16B"}, "last axis is a slice of 16"),
+        ((2, 4, 8, 8), "f2", (1, 2, 8, 8), {"interleave": "16B"}, "axis 1: a box of 2 slices"),
+        ((2, 4, 8, 8), "f2", (1, 1, 8, 4), {"interleave": "16B"}, "whole slices of 8 .*, not 4"),
         ((8, 64), "i4", (8, 4), {"oob_fill": "nan_request_zero_fma"}, "floating-point type"),
         ((2,) * 6, "f4", (2,) * 6, {}, "1 to 5 axes, not 6"),
         ((8, 64), "c8", (8, 4), {}, "no elements of complex64"),

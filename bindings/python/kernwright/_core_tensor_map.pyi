@@ -20,6 +20,10 @@ class TensorMap:
     that counts axes are in the order of the array's axes; coordinates in the kernel are in the
     opposite one. Keeps its array alive. `bytes(map)` are the 128 bytes.
 
+    With an `interleave` the array's last axis is a slice of channels of 16 or 32 bytes and its
+    second one counts the slices: N, C/8, H, W, 8. A copy takes one of them, so that `box_dim` has
+    1 there, and whole slices; the kernel's coordinates are those of W, H, C/8 and N.
+
     A rule of the driver that is broken raises InvalidArgument, which names it with the values.
     """
 
@@ -61,7 +65,8 @@ class TensorMap:
         strides: _Ints | None = None,
     ) -> TensorMap:
         """Of im2col columns: `pixels_per_column` pixels of `channels_per_pixel` elements of an
-        array with axes N, W, C or N, H, W, C or N, D, H, W, C.
+        array with axes N, W, C or N, H, W, C or N, D, H, W, C, or with an `interleave` N, C/8,
+        (D, (H,)) W, 8, where a pixel has the 8 channels of a slice.
 
         The corners bound the pixels that a copy walks over: the first is `lower` from the
         tensor's first pixel, the last `upper` from its last one.

@@ -35,37 +35,61 @@ bool read_map(const BulkLane& lane, std::uint64_t address, Tile& tile) {
     return lane.fault(FaultKind::bounds, address, kTensorMapBytes,
                       map->im2col ? "the tensor map is one for im2col, the instruction is not"
                                   : "the instruction is one for im2col, the tensor map is not");
-  if (map->interleave != 0)
-    return lane.fault(FaultKind::unsupported, address, kTensorMapBytes,
-                      "tensor maps with an interleave are not simulated");
   tile.map = *map;
   tile.element = tensor_element_bytes(map->type);
-  tile.map.step[0] = 1;  // without an interleave the first dimension has no stride
   return true;
 }
 
-/// W, H and D of an im2col copy. The box of a store lies inside the tensor.
-std::string check_pixel(const TensorMapParameters& map, bool stores, std::uint32_t i,
-                        std::int64_t at) {
-  const std::int64_t first = map.lower[i - 1];
-  const std::int64_t last = static_cast<std::int64_t>(map.extent[i]) - 1 + map.upper[i - 1];
+/// The map and coordinates of a copy of slices as those of one whose rows are one slice each: W, H
+/// and D move up by one dimension, and the slices' own dimension becomes part of the address.
+void unfold_slices(Tile& tile) {
+  const TensorMapParameters sliced = tile.map;
+  const auto origin = tile.origin;
+  TensorMapParameters& map = tile.map;
+  const auto images = static_cast<std::size_t>(map.rank) - 1, slices = images - 1;
+  const std::uint64_t slice = tensor_slice_bytes(map);
+  for (std::size_t d = 1; d < images; ++d) {
+    map.extent[d] = sliced.extent[d - 1];
+    map.stride[d] = d == 1 ? slice : sliced.stride[d - 1];
+    map.box[d] = sliced.box[d - 1];
+    map.step[d] = sliced.step[d - 1];
+    tile.origin[d] = origin[d - 1];
+  }
+  map.extent[0] = slice / tile.element;
+  map.box[0] = static_cast<std::uint32_t>(map.extent[0]);
+  tile.origin[0] = 0;
+  const std::int64_t which = origin[slices];
+  if (which < 0 || which >= static_cast<std::int64_t>(sliced.extent[slices])) {
+    map.extent[images] = 0;  // all of it lies outside
+  } else {
+    map.address += static_cast<std::uint64_t>(which) * sliced.stride[slices];
+  }
+}
+
+/// W, H and D of an im2col copy, of which `d` is the coordinate and `i` counts from W on. The box
+/// of a store lies inside the tensor.
+std::string check_pixel(const TensorMapParameters& map, bool stores, std::uint32_t d,
+                        std::uint32_t i, std::int64_t at) {
+  const std::int64_t first = map.lower[i];
+  const std::int64_t last = static_cast<std::int64_t>(map.extent[d]) - 1 + map.upper[i];
   if (at < first || at > last)
     return format(
-        "coordinate {} is {}: an im2col copy begins at a pixel of the map's box, {} to {}", i, at,
+        "coordinate {} is {}: an im2col copy begins at a pixel of the map's box, {} to {}", d, at,
         first, last);
-  if (stores && (first < 0 || map.upper[i - 1] > 0))
+  if (stores && (first < 0 || map.upper[i] > 0))
     return format(
         "the map's pixel box, {} to {} in dimension {}, reaches over the tensor's {} "
         "pixels: no copy to global memory takes such a map",
-        first, last, i, map.extent[i]);
+        first, last, d, map.extent[d]);
   return {};
 }
 
 /// Which copies end in an illegal instruction was seen on an H200 for every kind of copy.
 bool check_origin(const BulkLane& lane, std::uint64_t address, const Tile& tile) {
   constexpr const char* kEnd = "; a GPU ends it with an illegal instruction";
+  const bool has_slices = tensor_slice_bytes(tile.map) != 0;
   const std::int64_t bytes = tile.origin[0] * static_cast<std::int64_t>(tile.element);
-  if (bytes % kOriginAlignment != 0)
+  if (!has_slices && bytes % kOriginAlignment != 0)
     return lane.fault(
         FaultKind::alignment, address, kTensorMapBytes,
         format("coordinate 0 is {}: a copy begins {} bytes into a row, which is not a "
@@ -73,10 +97,10 @@ bool check_origin(const BulkLane& lane, std::uint64_t address, const Tile& tile)
                tile.origin[0], bytes, kEnd));
   const bool stores = lane.form.kind == BulkForm::tensor_to_global;
   for (std::uint32_t i = 0; i < lane.form.rank; ++i) {
-    const bool is_pixel = tile.map.im2col && i > 0 && i + 1 < lane.form.rank;
+    const std::uint32_t pixel = has_slices ? i : i - 1;  // 0 for W
     std::string wrong;
-    if (is_pixel) {
-      wrong = check_pixel(tile.map, stores, i, tile.origin[i]);
+    if (tile.map.im2col && pixel < lane.form.rank - 2) {
+      wrong = check_pixel(tile.map, stores, i, pixel, tile.origin[i]);
     } else if (stores && tile.origin[i] < 0) {
       wrong = format("coordinate {} is {}: copies to global memory begin inside the tensor", i,
                      tile.origin[i]);
@@ -133,13 +157,14 @@ class Rows {
 
 bool read_tile(const BulkLane& lane, std::uint64_t address, std::uint32_t coordinates, Tile& tile) {
   if (!read_map(lane, address, tile)) return false;
-  const TensorMapParameters& map = tile.map;
   const std::uint32_t* lists = lane.warp.program->lists.data() + coordinates;
   const std::uint32_t rank = lane.form.rank;
   for (std::uint32_t i = 0; i < rank; ++i)
     tile.origin[i] = static_cast<std::int32_t>(lane.word(lists[i]));
   if (!check_origin(lane, address, tile)) return false;
-  tile.count[0] = map.box[0];
+  if (tensor_slice_bytes(tile.map) != 0) unfold_slices(tile);
+  const TensorMapParameters& map = tile.map;
+  tile.count[0] = map.box[0];  // the elements of a row have no stride
   tile.row_bytes = tile.count[0] * tile.element;
   if (map.im2col) {
     tile.rows = map.pixels;

@@ -49,6 +49,7 @@ struct Any {
   TensorMap map(Device& device, bool is_im2col) {
     for (;;) {
       const auto rank = static_cast<std::size_t>(pick(is_im2col ? 3 : 1, 5));
+      const bool is_sliced = rank >= 3 && pick(0, 2) != 0;
       TensorLayout tensor{
           .address = static_cast<CUdeviceptr>(pick(1, (std::int64_t{1} << 42)) * 32),
           .data_type = static_cast<CUtensorMapDataType>(pick(0, 12)),
@@ -57,7 +58,7 @@ struct Any {
       TensorMapOptions options;
       options.swizzle = static_cast<CUtensorMapSwizzle>(pick(0, 3));
       options.l2_promotion = static_cast<CUtensorMapL2promotion>(pick(0, 3));
-      if (rank >= 3) options.interleave = static_cast<CUtensorMapInterleave>(pick(0, 2));
+      if (is_sliced) options.interleave = static_cast<CUtensorMapInterleave>(pick(1, 2));
       if (is_floating_tensor(tensor.data_type))
         options.oob_fill = static_cast<CUtensorMapFloatOOBfill>(pick(0, 1));
       std::vector<std::uint32_t> box(rank);
@@ -75,6 +76,15 @@ struct Any {
         corners.upper_corner.push_back(static_cast<int>(pick(-limit, limit - 1)));
       }
       box.back() = 16 / element * static_cast<std::uint32_t>(pick(1, 8));
+      if (is_sliced) {
+        const std::uint32_t slice = options.interleave == CU_TENSOR_MAP_INTERLEAVE_32B ? 32 : 16;
+        tensor.strides.back() = slice;
+        tensor.shape.push_back(slice / element);
+        tensor.strides.push_back(element);
+        options.element_strides.push_back(1);
+        box[1] = 1;
+        box.push_back(slice / element);
+      }
       corners.channels_per_pixel = box.back();
       corners.pixels_per_column = static_cast<std::uint32_t>(pick(1, 1024));
       try {
@@ -271,6 +281,72 @@ TEST_CASE("tensor maps: what cannot be is said before the driver is asked") {
   tensor.shape = {4, 64};
   CHECK(message_of<InvalidArgument>([&] { TensorMap::im2col(device, tensor, pixels()); }) ==
         "a tensor map cannot be made: im2col takes tensors of 3 to 5 axes, not 2");
+}
+
+TEST_CASE("tensor maps: with an interleave the array has an axis more, that of a slice") {
+  Device& device = test_device();
+  if (!has_tensor_maps(device)) return;
+  TensorLayout tensor = halves();
+  tensor.shape = {3, 5, 7, 40, 8};  // N, C/8, H, W, 8
+  const TensorMapOptions options{.element_strides = {1, 1, 2, 3, 1},
+                                 .interleave = CU_TENSOR_MAP_INTERLEAVE_16B,
+                                 .swizzle = CU_TENSOR_MAP_SWIZZLE_128B};
+  const TensorMap map =
+      TensorMap::tiled(device, tensor, std::vector<std::uint32_t>{2, 1, 3, 16, 8}, options);
+  TensorMapParameters expected;
+  expected.address = 0x7f0000010000;
+  expected.rank = 4;
+  expected.type = 6;
+  expected.extent = {40, 7, 5, 3};
+  expected.stride = {0, 16 * 40, 16 * 40 * 7, 16 * 40 * 7 * 5};
+  expected.box = {16, 3, 1, 2};
+  expected.step = {3, 2, 1, 1};
+  expected.interleave = 1;
+  expected.swizzle = 3;
+  CHECK(map.parameters() == expected);
+  CHECK(map.box_bytes() == 16 * 6 * 2 * 2);
+  CHECK(map.identify() ==
+        "tensor map of FLOAT16 (3, 5, 7, 40) of slices of 16 bytes, box (2, 1, "
+        "3, 16) on " +
+            device.label());
+  PixelBox box = pixels();
+  box.channels_per_pixel = 8;
+  const TensorMap columns = TensorMap::im2col(device, tensor, box, options);
+  CHECK(columns.parameters().extent == expected.extent);
+  CHECK(columns.parameters().lower == std::array<int, 3>{-1, 2, 0});
+  CHECK(columns.box_bytes() == 100 * 16);
+
+  const auto wrong = [&](const std::vector<std::uint32_t>& dims) {
+    return problem(device, tensor, dims, options);
+  };
+  const std::string made = "a tensor map cannot be made: ";
+  CHECK(wrong({2, 2, 3, 16, 8}) ==
+        made + "axis 1: a box of 2 slices: with an interleave a copy takes one");
+  CHECK(wrong({2, 1, 3, 16, 4}) == made + "axis 4: a copy takes whole slices of 8 elements, not 4");
+  CHECK(wrong({2, 1, 3, 16}) == "a tensor map wants 5 values for its box, got 4");
+  CHECK(wrong({2, 1, 3, 257, 8}) == made + "axis 3: a box of 257 elements is not in 1 to 256");
+  CHECK(message_of<InvalidArgument>([&] {
+          TensorMap::im2col(device, tensor, pixels(), options);
+        }) == made + "32 channels of 2 bytes per pixel: interleave 16B takes one slice, 16 bytes");
+  tensor.strides = {11200 * 2, 2240 * 2, 320 * 2, 32, 2};
+  CHECK(wrong({2, 1, 3, 16, 8}) ==
+        made +
+            "axis 3: slices must follow each other, 16 bytes apart, not 32: pass a copy of the "
+            "array");
+  tensor.shape.back() = 16;
+  tensor.strides.clear();
+  CHECK(wrong({2, 1, 3, 16, 16}) == made +
+                                        "axis 4: 16 elements of 2 bytes: with that interleave "
+                                        "the last axis is a slice of 16 bytes");
+  tensor.shape = {8, 40, 8};
+  CHECK(wrong({1, 16, 8}) == made +
+                                 "with an interleave a tensor has 4 to 6 axes, the last that of "
+                                 "a slice, not 3");
+  tensor.shape = {3, 5, 999, 40, 8};
+  CHECK(problem(device, tensor, {2, 1, 256, 40, 8}, {.interleave = CU_TENSOR_MAP_INTERLEAVE_16B}) ==
+        made +
+            "a box of 327680 bytes is larger than 233472, what a multiprocessor's shared memory "
+            "holds");
 }
 
 TEST_CASE("tensor maps: another address keeps the rest, and its own memory alive") {

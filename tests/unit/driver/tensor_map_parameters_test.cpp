@@ -158,3 +158,32 @@ TEST_CASE("tensor map rules: bytes that a copy brings") {
   CHECK(tensor_box_bytes(strided) == 64 * 86 * 3 * 2);
   CHECK(tensor_box_bytes(im2col()) == 64 * 128 * 2);
 }
+
+TEST_CASE("tensor map rules: of slices, which the driver leaves to its caller") {
+  TensorMapParameters map = tiled();
+  CHECK(tensor_slice_bytes(map) == 0);
+  CHECK(check_slices(map) == "");
+  map.interleave = 1;
+  map.box = {8, 3, 2};
+  map.step = {3, 2, 1};
+  CHECK(tensor_slice_bytes(map) == 16);
+  CHECK(tensor_box_bytes(map) == 16 * 3 * 2);
+  CHECK(check_slices(map) == "axis 1: a box of 3 slices: with an interleave a copy takes one");
+  map.box[1] = 1;
+  CHECK(check_slices(map) == "");
+  map.interleave = 2;
+  CHECK(tensor_slice_bytes(map) == 32);
+  CHECK(tensor_box_bytes(map) == 32 * 3 * 2);
+  map.box = {256, 1, 256};
+  map.step = {1, 1, 1};
+  CHECK(check_slices(map) ==
+        "a box of 2097152 bytes is larger than 233472, what a multiprocessor's shared memory "
+        "holds");
+  TensorMapParameters columns = im2col();
+  columns.interleave = 1;
+  CHECK(tensor_box_bytes(columns) == 128 * 16);
+  CHECK(check_slices(columns) ==
+        "64 channels of 2 bytes per pixel: interleave 16B takes one slice, 16 bytes");
+  columns.box[0] = 8;
+  CHECK(check_slices(columns) == "");
+}

@@ -77,6 +77,7 @@ TEST_CASE("disk cache: a read that fails says nothing about the entry") {
   CacheFolder folder;
   DiskCache cache(folder.options());
   store(cache, "a", "x");
+  cache.wait_for_sweep();  // which would meet the failures
   for (const FsCall call : {FsCall::open, FsCall::status, FsCall::read}) {
     for (const int error : {EIO, ESTALE, EACCES}) {
       folder.system.fail(call, error);

@@ -1,5 +1,6 @@
 // cp.async.bulk in every direction, its groups, multicast, reductions and findings.
 #include "hopper_runner.h"
+#include "tile_kernels.h"
 
 #include <bit>
 #include <numeric>
@@ -19,11 +20,6 @@ setp.eq.u32 %p1, %r0, 0;
 bar.sync 0;
 ld.param.u64 %d1, [p0];
 ld.param.u64 %d2, [p1];
-)";
-const std::string kWait = R"(
-WAIT:
-mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2], 0;
-@!%p2 bra WAIT;
 )";
 
 std::vector<std::uint32_t> counted(std::size_t count, std::uint32_t first = 0) {

@@ -123,12 +123,6 @@ std::uint32_t swizzled(std::uint32_t at, int mode) {
   return row * 128 + (chunk ^ row % (1u << mode)) * 16 + at % 16;
 }
 
-std::vector<std::uint8_t> noise(std::mt19937& random, std::size_t count) {
-  std::vector<std::uint8_t> bytes(count);
-  for (auto& byte : bytes) byte = static_cast<std::uint8_t>(random());
-  return bytes;
-}
-
 }  // namespace
 
 TEST_CASE("im2col: loads of every rank, step, offset, swizzle and element size") {

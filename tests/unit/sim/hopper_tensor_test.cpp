@@ -301,15 +301,6 @@ TEST_CASE("tensor copies: findings") {
   large.extent[1] = 64;
   large.box[1] = 64;
   finding(large, load, FaultKind::bounds, "out of bounds");
-  TensorMapParameters interleaved = map;
-  interleaved.interleave = 1;
-  interleaved.rank = 3;
-  interleaved.extent[2] = interleaved.box[2] = interleaved.step[2] = 1;
-  interleaved.stride[2] = 4096;
-  finding(interleaved,
-          "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes "
-          "[%r4], [%d4, {%r10, %r11, %r11}], [%r2];",
-          FaultKind::unsupported, "interleave");
   HopperRunner zeros;
   const FaultReport report =
       zeros.launch(HopperRunner::module_text(set_up(2) + "@!%p1 bra END;\n" + load + "\nEND:\n", 5,

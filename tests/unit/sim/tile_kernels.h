@@ -1,8 +1,11 @@
 // The frame of PTX kernels that copy one tile of a tensor map, for modules of hopper_runner.h.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <random>
 #include <string>
+#include <vector>
 
 namespace kernwright::sim::testing {
 
@@ -65,6 +68,12 @@ WAIT:
 mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2], 0;
 @!%p2 bra WAIT;
 )";
+
+inline std::vector<std::uint8_t> noise(std::mt19937& random, std::size_t count) {
+  std::vector<std::uint8_t> bytes(count);
+  for (auto& byte : bytes) byte = static_cast<std::uint8_t>(random());
+  return bytes;
+}
 
 /// The bytes that a map with fills_nan brings from outside the tensor, whatever its type.
 inline std::uint8_t nan_byte(std::uint64_t at) { return at % 2 == 0 ? 0xf7 : 0x7f; }
