@@ -9,6 +9,7 @@ import pathlib
 import platform
 import statistics
 import time
+import timeit
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from types import MappingProxyType
@@ -27,6 +28,12 @@ class Loop:
         self.run(1)
 
 
+def statement(text: str, names: Mapping[str, Any]) -> Loop:
+    """A Python statement in a loop that calls no function of ours around it, as timeit has it."""
+    timer = timeit.Timer(text, globals=dict(names))
+    return Loop(timer.timeit)
+
+
 def _repeat(call: Callable[[], Any], calls: int) -> None:
     if isinstance(call, Loop):
         call.run(calls)
@@ -41,11 +48,14 @@ def alternate(
     calls: int = 2000,
     rounds: int = 9,
     within: Mapping[str, Callable[[], AbstractContextManager[Any]]] = MappingProxyType({}),
+    reference: str | None = None,
 ) -> dict[str, dict[str, float]]:
     """Microseconds per call of each subject, measured in turn: {name: {"min": ..., "median": ...}}.
 
     `settle` runs after each loop (a synchronisation, so that no queue stays full). A subject named
-    in `within` is called in the context that its entry makes.
+    in `within` is called in the context that its entry makes. "times" says how many times the
+    `reference` subject's time a call takes: the median of the rounds' own ratios, as a machine
+    that is slower for some rounds is so for both.
     """
     samples: dict[str, list[float]] = {name: [] for name in subjects}
     for call in subjects.values():
@@ -58,10 +68,13 @@ def alternate(
                 _repeat(call, calls)
                 samples[name].append((time.perf_counter() - start) / calls * 1e6)
             settle()
-    return {
-        name: {"min": round(min(v), 3), "median": round(statistics.median(v), 3)}
-        for name, v in samples.items()
-    }
+    result = {}
+    for name, v in samples.items():
+        result[name] = {"min": round(min(v), 3), "median": round(statistics.median(v), 3)}
+        if reference is not None:
+            ratios = [own / other for own, other in zip(v, samples[reference], strict=True)]
+            result[name]["times"] = round(statistics.median(ratios), 3)
+    return result
 
 
 def versions(*packages: str) -> dict[str, str]:

@@ -1,8 +1,9 @@
 """Cost of launching from Python: ours, checked, beside the driver's loop and others, on a GPU.
 
-Host time of a call in a loop of 2000 (the queue never fills: the kernel is shorter than the call).
-All in one process and in turn, the driver's loop too (launch_loop.cpp), as the driver's own part
-differs from process to process; launch_floor.cpp compares our C++ API with that loop.
+Host time of a call in a loop of 2000 (the queue never fills: the kernel is shorter than the call);
+Python's statements are timed as timeit does. All in one process and in turn, the driver's loop too
+(launch_loop.cpp), as the driver's own part differs from process to process; launch_floor.cpp
+compares our C++ API with that loop.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ def wide_source(count: int) -> str:
 
 
 UNCHECKED = "kernwright bound, unchecked"
+LOOP = "cuLaunchKernel loop, C++"
 NO_CONTEXT = "kernwright k[grid, block](...), no context current"
 
 
@@ -50,11 +52,12 @@ def ours() -> dict[str, Any]:
     check = kw.ones(N)
     run(2.0, x, check, N)
     assert (check.numpy() == 3).all()
+    names = {"k": k, "run": run, "x": x, "y": y, "N": N}
     subjects = {
-        "kernwright k[grid, block](...)": lambda: k[4, 256](2.0, x, y, N),
-        "kernwright bound configuration": lambda: run(2.0, x, y, N),
-        UNCHECKED: lambda: run(2.0, x, y, N),
-        NO_CONTEXT: lambda: k[4, 256](2.0, x, y, N),
+        "kernwright k[grid, block](...)": harness.statement("k[4, 256](2.0, x, y, N)", names),
+        "kernwright bound configuration": harness.statement("run(2.0, x, y, N)", names),
+        UNCHECKED: harness.statement("run(2.0, x, y, N)", names),
+        NO_CONTEXT: harness.statement("k[4, 256](2.0, x, y, N)", names),
     }
     for count in (16, 58):
         out = kw.zeros(1, dtype=np.int32)
@@ -62,7 +65,9 @@ def ours() -> dict[str, Any]:
         numbers = tuple(range(count - 1))
         bound(out, *numbers)
         assert out.numpy()[0] == sum(numbers)
-        subjects[f"kernwright {count} arguments"] = lambda b=bound, o=out, v=numbers: b(o, *v)
+        subjects[f"kernwright {count} arguments"] = harness.statement(
+            "run(out, *numbers)", {"run": bound, "out": out, "numbers": numbers}
+        )
     return subjects
 
 
@@ -106,7 +111,7 @@ class Driver:
 
         run(check, 1)
         assert (check.numpy() == 3).all()
-        return {"cuLaunchKernel loop, C++": harness.Loop(lambda calls: run(y, calls))}
+        return {LOOP: harness.Loop(lambda calls: run(y, calls))}
 
 
 def cupy_subjects() -> dict[str, Any]:
@@ -114,10 +119,10 @@ def cupy_subjects() -> dict[str, Any]:
 
     k = cp.RawKernel(SOURCE, "axpy")
     x, y, a = cp.ones(N, cp.float32), cp.ones(N, cp.float32), np.float32(2)
-    ours_kernel = kw.kernel(SOURCE)[4, 256]
+    names = {"k": k, "run": kw.kernel(SOURCE)[4, 256], "a": a, "x": x, "y": y, "N": N}
     return {
-        "CuPy RawKernel": lambda: k((4,), (256,), (a, x, y, N)),
-        "kernwright on CuPy arrays": lambda: ours_kernel(2.0, x, y, N),
+        "CuPy RawKernel": harness.statement("k((4,), (256,), (a, x, y, N))", names),
+        "kernwright on CuPy arrays": harness.statement("run(2.0, x, y, N)", names),
     }
 
 
@@ -125,12 +130,14 @@ def torch_subjects() -> dict[str, Any]:
     import torch
 
     x, y = torch.ones(N, device="cuda"), torch.ones(N, device="cuda")
-    subjects = {"torch add_": lambda: y.add_(x)}
-    ours_kernel = kw.kernel(SOURCE)[4, 256]
-    subjects["kernwright on torch tensors"] = lambda: ours_kernel(2.0, x, y, N)
     compiled = torch.cuda._compile_kernel(SOURCE, "axpy")
-    subjects["torch _compile_kernel"] = lambda: compiled((4, 1, 1), (256, 1, 1), (2.0, x, y, N))
-    return subjects
+    names = {"k": compiled, "run": kw.kernel(SOURCE)[4, 256], "x": x, "y": y, "N": N}
+    compiled_call = "k((4, 1, 1), (256, 1, 1), (2.0, x, y, N))"
+    return {
+        "torch add_": harness.statement("y.add_(x)", names),
+        "kernwright on torch tensors": harness.statement("run(2.0, x, y, N)", names),
+        "torch _compile_kernel": harness.statement(compiled_call, names),
+    }
 
 
 def cuda_core_subjects() -> dict[str, Any]:
@@ -144,13 +151,10 @@ def cuda_core_subjects() -> dict[str, Any]:
     k = program.compile("cubin").get_kernel("axpy")
     x, y = kw.ones(N), kw.ones(N)
     config, a, n = LaunchConfig(grid=(4,), block=(256,)), np.float32(2), np.int32(N)
-    px, py = x.ptr, y.ptr
-    keep = (x, y)
-    return {
-        "cuda.core launch (unchecked)": lambda k=k, keep=keep: launch(
-            stream, config, k, a, px, py, n
-        )
-    }
+    names = {"launch": launch, "stream": stream, "config": config, "k": k, "a": a, "n": n,
+             "px": x.ptr, "py": y.ptr, "keep": (x, y)}  # fmt: skip
+    call = "launch(stream, config, k, a, px, py, n)"
+    return {"cuda.core launch (unchecked)": harness.statement(call, names)}
 
 
 def floor(build: pathlib.Path) -> dict[str, Any]:
@@ -177,6 +181,8 @@ def main() -> None:
     microseconds = harness.alternate(
         subjects,
         driver.device.synchronize,
+        rounds=31,
+        reference=LOOP,
         within={UNCHECKED: lambda: kw.checked(False), NO_CONTEXT: driver.without_context},
     )
     after = floor(build)
