@@ -275,6 +275,9 @@ std::unique_ptr<CheckedProgram> make_checked(const Program& from) {
   auto made = std::make_unique<CheckedProgram>();
   Program& program = made->program;
   program.full = from.full;
+  for (const std::uint32_t i : from.tables->fused) {  // checks stand before single accesses
+    program.full[i].fn = reinterpret_cast<OpFn>(static_cast<std::uintptr_t>(program.full[i].imm));
+  }
   program.masked = from.masked;
   program.places = from.places;
   program.functions = from.functions;

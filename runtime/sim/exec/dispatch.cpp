@@ -13,11 +13,13 @@
 // Declarations and lists of the families for each instruction set. Wide ones have no build of their
 // own for AVX-512, the rest the baseline build alone.
 #define KW_SELECT(name) OpPair select_##name(const ptx::Instruction&, const OperandWidths&);
-#define KW_DECLARE_ISA(isa)                  \
-  namespace kernwright::sim::isa_##isa {     \
-    OpPair internal_control(Internal which); \
-    OpPair internal_move(Internal which);    \
-    OpFn select_fixed(const ptx::Instruction&, const OperandWidths&);
+#define KW_DECLARE_ISA(isa)                                           \
+  namespace kernwright::sim::isa_##isa {                              \
+    OpPair internal_control(Internal which);                          \
+    OpPair internal_move(Internal which);                             \
+    OpFn select_fixed(const ptx::Instruction&, const OperandWidths&); \
+    OpPair index_address(bool is_signed);                             \
+    OpFn select_indexed(OpFn access);
 #define KW_FAST_FAMILY KW_SELECT
 #define KW_WIDE_FAMILY KW_SELECT
 #define KW_FAMILY KW_SELECT
@@ -56,6 +58,8 @@ struct IsaBuild {
   OpPair (*control)(Internal);
   OpPair (*move)(Internal);
   OpFn (*fixed)(const ptx::Instruction&, const OperandWidths&);
+  OpPair (*index_address)(bool is_signed);
+  OpFn (*indexed)(OpFn access);
 };
 
 #define KW_WIDE_ISA isa_baseline
@@ -92,12 +96,14 @@ bool has_avx512() {
 constexpr IsaBuild kBuilds[] = {
 #if defined(__x86_64__) && !defined(KW_SIM_BASELINE_ONLY)
     {"avx512", has_avx512, kAvx512, std::size(kAvx512), isa_avx512::internal_control,
-     isa_avx512::internal_move, isa_avx512::select_fixed},
+     isa_avx512::internal_move, isa_avx512::select_fixed, isa_avx512::index_address,
+     isa_avx512::select_indexed},
     {"avx2", has_avx2, kAvx2, std::size(kAvx2), isa_avx2::internal_control, isa_avx2::internal_move,
-     isa_avx2::select_fixed},
+     isa_avx2::select_fixed, isa_avx2::index_address, isa_avx2::select_indexed},
 #endif
     {"baseline", [] { return true; }, kBaseline, std::size(kBaseline),
-     isa_baseline::internal_control, isa_baseline::internal_move, isa_baseline::select_fixed},
+     isa_baseline::internal_control, isa_baseline::internal_move, isa_baseline::select_fixed,
+     isa_baseline::index_address, isa_baseline::select_indexed},
 };
 
 /// Read at each decode, not once: tests and benchmarks compare the builds in one process.
@@ -135,6 +141,10 @@ OpPair internal_handlers(Internal which) {
 OpFn fixed_handler(const ptx::Instruction& instruction, const OperandWidths& widths) {
   return build().fixed(instruction, widths);
 }
+
+OpPair index_address_handlers(bool is_signed) { return build().index_address(is_signed); }
+
+OpFn indexed_handler(OpFn access) { return build().indexed(access); }
 
 std::uint32_t parameter_flags(ptx::Type type, std::uint8_t register_bytes) {
   const auto memory = static_cast<std::uint32_t>(std::max(1, ptx::bits(type) / 8));

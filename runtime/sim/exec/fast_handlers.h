@@ -23,4 +23,13 @@ static_assert(sizeof(FixedPlan) == 16);
 /// value as long as the frame; null when there is none for this form.
 OpFn fixed_handler(const ptx::Instruction& instruction, const OperandWidths& widths);
 
+/// d (64-bit) = c (64-bit) + a * b, of which a and b are 32-bit integers.
+OpPair index_address_handlers(bool is_signed);
+
+/// Such an address op and behind it the load or store of the full-warp handler `access`, which has
+/// the address for its own and as many bytes for each lane as b says. Where it cannot do both it
+/// runs the handler that Op::imm of the address op holds, and goes to the access. Null when there
+/// is none.
+OpFn indexed_handler(OpFn access);
+
 }  // namespace kernwright::sim

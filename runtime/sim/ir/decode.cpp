@@ -3,6 +3,7 @@
 #include "sim/exec/fast_handlers.h"
 #include "sim/ir/cfg.h"
 #include "sim/ir/flight.h"
+#include "sim/ir/fuse.h"
 #include "sim/ir/lower.h"
 #include "sim/ir/program.h"
 #include "sim/ir/simplify.h"
@@ -125,6 +126,12 @@ class Emitter {
     push(op, from.handlers, from.origin, from.spins, from.part);
     if (from.fixed != nullptr) program_.full.back().fn = from.fixed;
     if (from.whole) program_.tables->instructions.back() = from.origin;
+    if (from.with_next != nullptr) {
+      program_.tables->fused.push_back(position() - 1);
+      Op& fused = program_.full.back();
+      fused.imm = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(fused.fn));
+      fused.fn = from.with_next;
+    }
   }
 
   void jump(const LoweredBlock& block, std::uint32_t to,
@@ -255,6 +262,7 @@ void decode_function(Program& program, LoweringContext& context, std::uint32_t i
   FunctionInfo& info = program.functions[index];
   const Prologue prologue =
       form == CodeForm::fast ? simplify(lowered, order, info.is_entry) : keep_as_written(lowered);
+  if (form == CodeForm::fast) fuse_addresses(lowered, order);
   const FrameLayout layout = assign_slots(lowered, order, prologue.results);
   info.first_op = static_cast<std::uint32_t>(program.full.size());
   program.tables->function_starts.push_back(info.first_op);

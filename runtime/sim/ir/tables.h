@@ -48,6 +48,8 @@ struct Program::Tables {
   std::vector<OpFn> behind_leader;  ///< per op: handler that Internal::leader stands in front of
   /// Per op: the instruction that it is, or null for moves and jumps around instructions.
   std::vector<const ptx::Instruction*> instructions;
+  /// Ops of Program::full whose handlers do the next one too; Op::imm holds those for them alone.
+  std::vector<std::uint32_t> fused;
   std::deque<ptx::Instruction> rewritten;  ///< that stand for others; `instructions` may name them
   std::vector<OpOrigin> origins;           ///< per op; only of code as written
   /// Per function: where the frame has its registers, by index; only of code as written.

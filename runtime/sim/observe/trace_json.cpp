@@ -6,7 +6,7 @@
 namespace kernwright::sim {
 namespace {
 
-std::string triple(const std::array<unsigned, 3>& values) {
+std::string triple_json(const std::array<unsigned, 3>& values) {
   return format("[{}, {}, {}]", values[0], values[1], values[2]);
 }
 
@@ -65,9 +65,9 @@ std::string Trace::to_json() const {
       "{{\"kernel\": {}, \"launch\": {}, \"launches\": {}, \"block\": {}, \"thread\": {}, "
       "\"grid\": {}, \"block_shape\": {}, \"outside\": {}, \"skip\": {}, \"limit\": {}, \"total\": "
       "{}, \"fault\": {},\n\"steps\": [",
-      json_string(kernel), request.launch, launches, triple(request.block), triple(request.thread),
-      triple(grid), triple(block_shape), boolean(outside), request.skip, request.limit, total,
-      fault ? json_string(fault->to_string()) : "null");
+      json_string(kernel), request.launch, launches, triple_json(request.block),
+      triple_json(request.thread), triple_json(grid), triple_json(block_shape), boolean(outside),
+      request.skip, request.limit, total, fault ? json_string(fault->to_string()) : "null");
   for (std::size_t i = 0; i < steps.size(); ++i)
     text += (i == 0 ? "\n" : ",\n") + step_json(steps[i]);
   return text + "]}";
