@@ -56,7 +56,7 @@ void require_slices(const TensorLayout& tensor, const TensorMapParameters& map) 
   const std::size_t axis = tensor.shape.size() - 1;
   const std::int64_t element = tensor_element_bytes(map.type);
   const std::int64_t slice = tensor_slice_bytes(map);
-  if (tensor.shape[axis] * element != slice)
+  if (tensor.shape[axis] != slice / element)
     refuse(
         format("axis {}: {} elements of {} byte{}: with that interleave the last axis is a "
                "slice of {} bytes",

@@ -14,6 +14,8 @@ using ptx::Type;
 
 /// A product that more sums read is worth an op of its own.
 constexpr std::uint32_t kMostSums = 3;
+/// How many ops behind a product its sums are looked for: the work stays linear in the code.
+constexpr std::size_t kReach = 64;
 
 class Fuser {
  public:
@@ -31,10 +33,11 @@ class Fuser {
     }
     for (const std::uint32_t b : order_) {
       std::vector<LoweredOp>& ops = function_.blocks[b].ops;
-      for (std::size_t i = ops.size(); i-- > 0;) {
+      for (std::size_t i = 0; i < ops.size(); ++i) {
         if (is_product(ops[i], Handler::mad)) ops[i].element_bytes = factor(ops[i]);
-        if (fold(ops, i)) ops.erase(ops.begin() + static_cast<std::ptrdiff_t>(i));
+        if (is_product(ops[i], Handler::mul)) fold(ops, i);
       }
+      std::erase_if(ops, [](const LoweredOp& op) { return op.handlers.full == nullptr; });
       for (std::size_t i = 0; i + 1 < ops.size(); ++i) join(ops[i], ops[i + 1]);
     }
   }
@@ -78,20 +81,20 @@ class Fuser {
     return found;
   }
 
-  /// Makes ops of the sums that read the product ops[i]. True when nobody reads it any more.
-  bool fold(std::vector<LoweredOp>& ops, std::size_t i) {
-    const LoweredOp product = ops[i];
-    if (!is_product(product, Handler::mul)) return false;
+  /// Where sums alone read the product ops[i], they compute it, and it loses its handlers.
+  void fold(std::vector<LoweredOp>& ops, std::size_t i) {
+    LoweredOp& product = ops[i];
     const std::uint32_t result = product.d.index, index = product.sources[0].index;
-    if (writes_[result] != 1 || reads_[result] == 0 || reads_[result] > kMostSums) return false;
+    if (writes_[result] != 1 || reads_[result] == 0 || reads_[result] > kMostSums) return;
     std::vector<LoweredOp*> sums;
-    for (std::size_t k = i + 1; k < ops.size() && sums.size() < reads_[result]; ++k) {
+    const std::size_t end = std::min(ops.size(), i + 1 + kReach);
+    for (std::size_t k = i + 1; k < end && sums.size() < reads_[result]; ++k) {
       LoweredOp& op = ops[k];
       const bool first = names(op.sources[0], result), second = names(op.sources[1], result);
       if (is_sum(op) && first != second) sums.push_back(&op);
       if (writes(op, index)) break;
     }
-    if (sums.size() != reads_[result]) return false;
+    if (sums.size() != reads_[result]) return;
     const OpPair handlers = index_address_handlers(product.origin->modifiers.type[0] == Type::s32);
     for (LoweredOp* const sum : sums) {
       const Ref base = names(sum->sources[0], result) ? sum->sources[1] : sum->sources[0];
@@ -103,8 +106,8 @@ class Fuser {
       ++reads_[index];
     }
     --reads_[index];
-    reads_[result] = 0;
-    return true;
+    reads_[result] = writes_[result] = 0;
+    product.handlers = {};
   }
 
   /// An address and the access that alone reads it.
