@@ -14,18 +14,27 @@ struct Add {
   T operator()(T a, T b) const {
     return a + b;
   }
+#if defined(__AVX__)
+  static FloatVector wide(FloatVector a, FloatVector b) { return a + b; }
+#endif
 };
 struct Subtract {
   template <typename T>
   T operator()(T a, T b) const {
     return a - b;
   }
+#if defined(__AVX__)
+  static FloatVector wide(FloatVector a, FloatVector b) { return a - b; }
+#endif
 };
 struct Multiply {
   template <typename T>
   T operator()(T a, T b) const {
     return a * b;
   }
+#if defined(__AVX__)
+  static FloatVector wide(FloatVector a, FloatVector b) { return a * b; }
+#endif
   static float scaled(float a, float b) { return a * kRoom * b; }
 };
 struct Fused {
@@ -33,6 +42,15 @@ struct Fused {
   T operator()(T a, T b, T c) const {
     return fused(a, b, c);
   }
+#if defined(__AVX512F__)
+  static FloatVector wide(FloatVector a, FloatVector b, FloatVector c) {
+    return _mm512_fmadd_ps(a, b, c);
+  }
+#elif defined(__FMA__)
+  static FloatVector wide(FloatVector a, FloatVector b, FloatVector c) {
+    return _mm256_fmadd_ps(a, b, c);
+  }
+#endif
   static float scaled(float a, float b, float c) { return fused(a * kRoom, b, c * kRoom); }
 };
 struct Divide {

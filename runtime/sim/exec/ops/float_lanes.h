@@ -78,15 +78,36 @@ struct Flushing {
   }
 };
 
+#if defined(__AVX512F__)
+using FloatVector = __m512;
+#elif defined(__AVX__)
+using FloatVector = __m256;
+#endif
+
+#if defined(__AVX__)
+/// A register's 32 lanes.
+struct LaneFloats {
+  static constexpr std::size_t kCount = kLanes * sizeof(float) / sizeof(FloatVector);
+  FloatVector part[kCount];
+
+  bool any_nan() const {
+#if defined(__AVX512F__)
+    static_assert(kCount == 2);
+    return _mm512_cmp_ps_mask(part[0], part[1], _CMP_UNORD_Q) != 0;
+#else
+    static_assert(kCount == 4);
+    const __m256 low = _mm256_cmp_ps(part[0], part[1], _CMP_UNORD_Q);
+    const __m256 high = _mm256_cmp_ps(part[2], part[3], _CMP_UNORD_Q);
+    return _mm256_movemask_ps(_mm256_or_ps(low, high)) != 0;
+#endif
+  }
+};
+#endif
+
 /// Whether some lane is NaN.
 inline bool any_nan(const float* d) {
-#if defined(__AVX512F__)
-  static_assert(kLanes == 32);
-  return _mm512_cmp_ps_mask(_mm512_load_ps(d), _mm512_load_ps(d + 16), _CMP_UNORD_Q) != 0;
-#elif defined(__AVX__)
-  const __m256 low = _mm256_cmp_ps(_mm256_load_ps(d), _mm256_load_ps(d + 8), _CMP_UNORD_Q);
-  const __m256 high = _mm256_cmp_ps(_mm256_load_ps(d + 16), _mm256_load_ps(d + 24), _CMP_UNORD_Q);
-  return _mm256_movemask_ps(_mm256_or_ps(low, high)) != 0;
+#if defined(__AVX__)
+  return reinterpret_cast<const LaneFloats*>(d)->any_nan();
 #else
   std::uint32_t any = 0;
   for (int i = 0; i < kLanes; ++i) any |= d[i] != d[i] ? 1u : 0u;
@@ -112,12 +133,41 @@ template <typename T>
   return op + 1;
 }
 
+#if defined(__AVX__)
+/// An F that has `wide`, itself on whole vectors.
+template <typename F>
+concept HasWide = requires {
+  &F::wide;
+};
+
+/// d = f(x...). The look for NaN does not wait until the result is back from the register.
+template <typename F, typename... From>
+[[gnu::always_inline]] inline const Op* wide_op(const Op* op, const Warp& warp, const From*... x) {
+  LaneFloats row;
+  auto* const d = reinterpret_cast<LaneFloats*>(warp.reg<float>(op->d));
+#pragma GCC unroll 4
+  for (std::size_t i = 0; i < LaneFloats::kCount; ++i) {
+    row.part[i] = F::wide(reinterpret_cast<const LaneFloats*>(x)->part[i]...);
+    d->part[i] = row.part[i];
+  }
+  if (row.any_nan()) [[unlikely]]
+    return make_canonical(op, warp);
+  return op + 1;
+}
+#endif
+
 /// d = f(a, b, c), as many of them as f takes.
 template <typename F, int kInputs, typename T>
 const Op* float_op(const Op* op, Warp& warp) {
   const T* a = warp.reg<T>(op->a);
   const T* b = warp.reg<T>(op->b);
   const T* c = warp.reg<T>(op->c);
+#if defined(__AVX__)
+  if constexpr (sizeof(T) == sizeof(float) && HasWide<F>) {
+    if constexpr (kInputs == 2) return wide_op<F>(op, warp, a, b);
+    if constexpr (kInputs == 3) return wide_op<F>(op, warp, a, b, c);
+  }
+#endif
   write_lanes<false, T>(warp, op->d, [=](int i) {
     if constexpr (kInputs == 1) return F{}(a[i]);
     if constexpr (kInputs == 2) return F{}(a[i], b[i]);
