@@ -54,13 +54,11 @@ def launch() -> str | None:
         return None
     device = document["machine"]["device"]
     api = document["cpp"]["after"]["kernwright C++ API"]
-    rows = [
-        (name, f"{result['median']:.2f}, {result['times']:.2f} times the loop")
-        for name, result in document["python"].items()
-    ]
-    rows.insert(1, ("kernwright C++ API, beside the loop of its process",
-                    f"{api['median']:.2f}, {api['times']:.2f} times the loop"))  # fmt: skip
-    return table(f"Launching a 4-argument kernel, {device}:", ("", "us, median"), rows)
+    results = list(document["python"].items())
+    results.insert(1, ("kernwright C++ API (a process of its own)", api))
+    rows = [(name, f"{result['median']:.2f} ({result['times']:.2f}x)") for name, result in results]
+    columns = ("", "us, median (of the driver's loop in turn with it)")
+    return table(f"Launching a 4-argument kernel, {device}:", columns, rows)
 
 
 def allocation() -> str | None:
