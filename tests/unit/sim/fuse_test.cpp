@@ -266,3 +266,29 @@ ret;
   CHECK(fault->address == in + 256);
   CHECK(fault->thread[0] == 16);
 }
+
+TEST_CASE("fused addresses: indices that wrap within a warp are no neighbours") {
+  for (const bool is_signed : {true, false}) {
+    CAPTURE(is_signed);
+    Machine machine;
+    const std::uint64_t at = machine.upload(std::vector<std::uint32_t>(64));
+    const std::uint32_t start = is_signed ? 0x7ffffff0u : 0xfffffff0u;
+    const std::uint64_t base = at - std::uint64_t{start} * 4;
+    Pattern pattern;  // one row of neighbours, so that their plan is known, then the one that wraps
+    for (std::uint32_t k = 0; k < kRounds * 32; ++k) {
+      const bool wraps = k >= 32 && k < 64;
+      pattern.index.push_back(k % 32 + (wraps ? start : 0));
+      pattern.base.push_back(wraps ? base : at);
+    }
+    const std::uint64_t out =
+        machine.upload(std::vector<std::uint32_t>(std::size_t{kRounds} * 32 * 4));
+    const auto program = compile(rounds(is_signed ? "s32" : "u32", 4, kAccesses[0].load));
+    const auto fault =
+        machine.run(*program, {machine.upload(pattern.index), machine.upload(pattern.base), out},
+                    {.block = 32});
+    REQUIRE(fault);
+    CHECK(fault->kind == FaultKind::bounds);
+    CHECK(fault->thread[0] == 16);
+    CHECK(fault->address == (is_signed ? base - (std::uint64_t{1} << 33) : base));
+  }
+}
