@@ -107,7 +107,8 @@ class Driver:
                       ctypes.c_int(N))  # fmt: skip
             slots = (ctypes.c_void_p * 4)(*(ctypes.addressof(value) for value in values))
             launch = self.calls.cuLaunchKernel
-            assert self.library.launch_loop(launch, function, stream, slots, calls) == 0
+            result = self.library.launch_loop(launch, function, stream, slots, calls)
+            assert result == 0, result
 
         run(check, 1)
         assert (check.numpy() == 3).all()

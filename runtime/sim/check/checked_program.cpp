@@ -3,6 +3,7 @@
 
 #include "sim/check/cell.h"
 #include "sim/exec/dispatch.h"
+#include "sim/exec/fast_handlers.h"
 #include "sim/ir/tables.h"
 #include "sim/ptx/isa.h"
 
@@ -276,7 +277,7 @@ std::unique_ptr<CheckedProgram> make_checked(const Program& from) {
   Program& program = made->program;
   program.full = from.full;
   for (const std::uint32_t i : from.tables->fused) {  // checks stand before single accesses
-    program.full[i].fn = reinterpret_cast<OpFn>(static_cast<std::uintptr_t>(program.full[i].imm));
+    program.full[i].fn = handler_alone(program.full[i]);
   }
   program.masked = from.masked;
   program.places = from.places;

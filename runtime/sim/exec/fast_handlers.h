@@ -23,13 +23,22 @@ static_assert(sizeof(FixedPlan) == 16);
 /// value as long as the frame; null when there is none for this form.
 OpFn fixed_handler(const ptx::Instruction& instruction, const OperandWidths& widths);
 
-/// d (64-bit) = c (64-bit) + a * b, of which a and b are 32-bit integers.
+/// mad.wide: d (64-bit) = c (64-bit) + a * b, of which a and b are 32-bit integers.
 OpPair index_address_handlers(bool is_signed);
 
 /// Such an address op and behind it the load or store of the full-warp handler `access`, which has
 /// the address for its own and as many bytes for each lane as b says. Where it cannot do both it
-/// runs the handler that Op::imm of the address op holds, and goes to the access. Null when there
+/// runs handler_alone() of the address op, and goes to the access. Null when there
 /// is none.
 OpFn indexed_handler(OpFn access);
+
+/// Makes `address` run `both`, an indexed_handler(), and keeps its own handler in Op::imm.
+inline void set_indexed(Op& address, OpFn both) {
+  address.imm = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(address.fn));
+  address.fn = both;
+}
+inline OpFn handler_alone(const Op& address) {
+  return reinterpret_cast<OpFn>(static_cast<std::uintptr_t>(address.imm));
+}
 
 }  // namespace kernwright::sim

@@ -128,9 +128,7 @@ class Emitter {
     if (from.whole) program_.tables->instructions.back() = from.origin;
     if (from.with_next != nullptr) {
       program_.tables->fused.push_back(position() - 1);
-      Op& fused = program_.full.back();
-      fused.imm = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(fused.fn));
-      fused.fn = from.with_next;
+      set_indexed(program_.full.back(), from.with_next);
     }
   }
 

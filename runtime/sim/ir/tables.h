@@ -48,7 +48,7 @@ struct Program::Tables {
   std::vector<OpFn> behind_leader;  ///< per op: handler that Internal::leader stands in front of
   /// Per op: the instruction that it is, or null for moves and jumps around instructions.
   std::vector<const ptx::Instruction*> instructions;
-  /// Ops of Program::full whose handlers do the next one too; Op::imm holds those for them alone.
+  /// Ops of Program::full whose handlers do the next one too: handler_alone() does not.
   std::vector<std::uint32_t> fused;
   std::deque<ptx::Instruction> rewritten;  ///< that stand for others; `instructions` may name them
   std::vector<OpOrigin> origins;           ///< per op; only of code as written

@@ -48,6 +48,13 @@ constexpr int kRounds = 64;
 struct Pattern {
   std::vector<std::uint32_t> index;
   std::vector<std::uint64_t> base;
+
+  /// Address of element k, of `bytes` bytes.
+  std::uint64_t element(std::size_t k, std::uint32_t bytes, bool is_signed) const {
+    const std::int64_t at =
+        is_signed ? std::int64_t{static_cast<std::int32_t>(index[k])} : std::int64_t{index[k]};
+    return base[k] + static_cast<std::uint64_t>(at * bytes);
+  }
 };
 
 /// Elements of `bytes` bytes in 64 KiB at `memory`, all of them inside: mostly rows of elements
@@ -193,11 +200,7 @@ TEST_CASE("fused addresses: loads of every pattern, sign and size") {
                                 {.block = 32}));
       const auto got = machine.download<std::uint32_t>(out, std::size_t{kRounds} * 32 * 4);
       for (std::size_t k = 0; k < pattern.index.size(); ++k) {
-        const std::uint32_t index = pattern.index[k];
-        const std::int64_t signed_index =
-            is_signed ? std::int64_t{static_cast<std::int32_t>(index)} : std::int64_t{index};
-        const std::uint64_t from =
-            pattern.base[k] + static_cast<std::uint64_t>(signed_index * access.bytes) - at;
+        const std::uint64_t from = pattern.element(k, access.bytes, is_signed) - at;
         for (std::size_t w = 0; w < 4; ++w) {
           const bool loaded = w < access.bytes / 4;
           CHECK(got[k * 4 + w] == (loaded ? memory[from / 4 + w] : k + w + 1));
@@ -222,11 +225,7 @@ TEST_CASE("fused addresses: stores of every pattern, sign and size, the highest 
                                 {machine.upload(pattern.index), machine.upload(pattern.base), at},
                                 {.block = 32}));
       for (std::size_t k = 0; k < pattern.index.size(); ++k) {
-        const std::uint32_t index = pattern.index[k];
-        const std::int64_t signed_index =
-            is_signed ? std::int64_t{static_cast<std::int32_t>(index)} : std::int64_t{index};
-        const std::uint64_t to =
-            pattern.base[k] + static_cast<std::uint64_t>(signed_index * access.bytes) - at;
+        const std::uint64_t to = pattern.element(k, access.bytes, is_signed) - at;
         for (std::size_t w = 0; w < access.bytes / 4; ++w)
           memory[to / 4 + w] = static_cast<std::uint32_t>(k + w + 1);
       }

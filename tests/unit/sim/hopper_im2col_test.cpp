@@ -10,12 +10,6 @@ using namespace kernwright::sim::testing;
 
 namespace {
 
-std::string load(int rank, const std::string& mode = "im2col") {
-  return "cp.async.bulk.tensor." + std::to_string(rank) + "d.shared::cluster.global." + mode +
-         ".mbarrier::complete_tx::bytes [%r4], [%d4, " + registers("r", 10, rank) + "], [%r2]" +
-         (mode == "im2col" ? ", " + registers("h", 1, rank - 2) : "") + ";\n";
-}
-
 using Coordinates = std::array<std::int64_t, 5>;
 
 /// A map, and a copy that begins at pixel `first` of the list of all pixels.
@@ -147,10 +141,8 @@ TEST_CASE("im2col: loads of every rank, step, offset, swizzle and element size")
       }
     });
     const std::uint64_t out = runner.upload(std::vector<std::uint8_t>(kTile));
-    require_fine(runner.run_with_map(
-        columns.map,
-        set_up(rank, rank - 2) + "@!%p1 bra WAIT;\n" + kExpect + load(rank) + kWait + kDump,
-        columns.arguments(out), kTileShared));
+    require_fine(runner.run_with_map(columns.map, load_tile(rank, "im2col"), columns.arguments(out),
+                                     kTileShared));
     CHECK(runner.download<std::uint8_t>(out, kTile) == expected);
   }
 }
@@ -183,16 +175,8 @@ TEST_CASE("im2col: stores and reductions, which have no offsets") {
       old += value;
       std::memcpy(tensor.data() + to, &old, 4);
     });
-    const std::string opcode =
-        (adds ? "cp.reduce.async.bulk.tensor." + dimension(rank) + ".global.shared::cta.add"
-              : "cp.async.bulk.tensor." + dimension(rank) + ".global.shared::cta") +
-        ".im2col_no_offs";
-    require_fine(runner.run_with_map(
-        columns.map,
-        set_up(rank) + kFill + "@!%p1 bra END;\n" + opcode + ".bulk_group [%d4, " +
-            registers("r", 10, rank) +
-            "], [%r4];\ncp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;\nEND:\n",
-        columns.arguments(in), kTileShared));
+    require_fine(runner.run_with_map(columns.map, store_tile(rank, "im2col_no_offs", adds),
+                                     columns.arguments(in), kTileShared));
     CHECK(runner.download<std::uint8_t>(columns.map.address, tensor.size()) == tensor);
   }
 }
@@ -245,14 +229,14 @@ TEST_CASE("im2col: findings, and what is no instruction") {
     return runner.run_with_map(map, set_up(4, 2) + "@!%p1 bra END;\n" + copy + "END:\n", arguments,
                                kTileShared);
   };
-  CHECK(contains(report(columns.map, load(4, "tile"), columns.arguments(out)).message,
+  CHECK(contains(report(columns.map, tensor_load(4, "tile"), columns.arguments(out)).message,
                  "the tensor map is one for im2col, the instruction is not"));
   TensorMapParameters tiled = columns.map;
   tiled.im2col = false;
   tiled.pixels = 0;
   tiled.lower = tiled.upper = {};
   tiled.box = {4, 1, 1, 1};
-  const FaultReport of_tiled = report(tiled, load(4), columns.arguments(out));
+  const FaultReport of_tiled = report(tiled, tensor_load(4, "im2col"), columns.arguments(out));
   CHECK(of_tiled.kind == FaultKind::bounds);
   CHECK(contains(of_tiled.message, "the instruction is one for im2col, the tensor map is not"));
   const std::string store =
@@ -261,7 +245,7 @@ TEST_CASE("im2col: findings, and what is no instruction") {
   const std::string fetch =
       "cp.async.bulk.prefetch.tensor.4d.L2.global.im2col [%d4, {%r10, %r11, %r12, %r13}], "
       "{%h1, %h2};\n";
-  for (const std::string& copy : {load(4), store, fetch}) {
+  for (const std::string& copy : {tensor_load(4, "im2col"), store, fetch}) {
     for (const int over : {-1, 1}) {
       Columns outside = columns;
       outside.first = 0;
@@ -279,7 +263,7 @@ TEST_CASE("im2col: findings, and what is no instruction") {
   CHECK(contains(report(padded.map, store, padded.arguments(out)).message,
                  "no copy to global memory takes such a map"));
   columns.offset[2] = 256;
-  CHECK(contains(report(columns.map, load(4), columns.arguments(out)).message,
+  CHECK(contains(report(columns.map, tensor_load(4, "im2col"), columns.arguments(out)).message,
                  "an im2col offset of 256 is not in 0 to 255"));
   for (const char* wrong :
        {"cp.async.bulk.tensor.2d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes "

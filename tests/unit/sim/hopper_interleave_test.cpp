@@ -115,7 +115,7 @@ Slices make_slices(std::mt19937& random, int round, int type, bool stores) {
     map.box[d] = static_cast<std::uint32_t>(d == channels ? pick(1, 4) : pick(1, 3));
     copy.origin[d] = pick(stores ? 0 : -2, 5);
   }
-  map.box[0] = 16 / element * static_cast<unsigned>(pick(1, 16 < 4 * element ? 4 : 1));
+  map.box[0] = 16 / element * static_cast<unsigned>(pick(1, element == 8 ? 4 : 1));
   copy.tile = 128u * static_cast<unsigned>(pick(0, 7));
   if (!map.im2col) {
     list_box(copy);
@@ -133,14 +133,6 @@ Slices make_slices(std::mt19937& random, int round, int type, bool stores) {
   copy.origin[images] = pick(0, static_cast<int>(map.extent[images]) - 1);
   list_pixels(copy);
   return copy;
-}
-
-std::string load(const Slices& copy) {
-  const int rank = copy.map.rank;
-  return "cp.async.bulk.tensor." + dimension(rank) + ".shared::cluster.global." +
-         (copy.map.im2col ? "im2col" : "tile") + ".mbarrier::complete_tx::bytes [%r4], [%d4, " +
-         registers("r", 10, rank) + "], [%r2]" +
-         (copy.map.im2col ? ", " + registers("h", 1, rank - 2) : "") + ";\n";
 }
 
 }  // namespace
@@ -165,12 +157,10 @@ TEST_CASE("interleaved copies: loads of every rank, slice, swizzle and element s
         expected[place + i] = from < 0 ? outside : tensor[static_cast<std::size_t>(from) + i];
       }
     });
-    const int rank = copy.map.rank;
     const std::uint64_t out = runner.upload(std::vector<std::uint8_t>(kTile));
-    require_fine(runner.run_with_map(
-        copy.map,
-        set_up(rank, rank - 2) + "@!%p1 bra WAIT;\n" + kExpect + load(copy) + kWait + kDump,
-        copy.arguments(out), kTileShared));
+    require_fine(runner.run_with_map(copy.map,
+                                     load_tile(copy.map.rank, copy.map.im2col ? "im2col" : "tile"),
+                                     copy.arguments(out), kTileShared));
     CHECK(runner.download<std::uint8_t>(out, kTile) == expected);
   }
 }
@@ -197,17 +187,9 @@ TEST_CASE("interleaved copies: stores and reductions leave what lies outside alo
         std::memcpy(tensor.data() + to + i, &value, 4);
       }
     });
-    const int rank = copy.map.rank;
-    const std::string opcode =
-        (adds ? "cp.reduce.async.bulk.tensor." + dimension(rank) + ".global.shared::cta.add"
-              : "cp.async.bulk.tensor." + dimension(rank) + ".global.shared::cta") +
-        (copy.map.im2col ? ".im2col_no_offs" : ".tile");
-    require_fine(runner.run_with_map(
-        copy.map,
-        set_up(rank) + kFill + "@!%p1 bra END;\n" + opcode + ".bulk_group [%d4, " +
-            registers("r", 10, rank) +
-            "], [%r4];\ncp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;\nEND:\n",
-        copy.arguments(in), kTileShared));
+    const std::string mode = copy.map.im2col ? "im2col_no_offs" : "tile";
+    require_fine(runner.run_with_map(copy.map, store_tile(copy.map.rank, mode, adds),
+                                     copy.arguments(in), kTileShared));
     CHECK(runner.download<std::uint8_t>(copy.map.address, tensor.size()) == tensor);
   }
 }
@@ -240,7 +222,7 @@ TEST_CASE("interleaved copies: findings name the coordinates as the instruction 
   for (std::size_t d = 0; d < 2; ++d) {
     Slices outside = columns;
     outside.origin[d] = static_cast<std::int64_t>(outside.map.extent[d]);
-    const FaultReport found = report(outside, load(outside));
+    const FaultReport found = report(outside, tensor_load(4, "im2col"));
     CHECK(found.kind == FaultKind::bounds);
     CHECK(contains(found.message, "coordinate " + std::to_string(d) + " is " +
                                       std::to_string(outside.origin[d]) +
@@ -256,7 +238,7 @@ TEST_CASE("interleaved copies: findings name the coordinates as the instruction 
   Slices freed = tiled;  // the last slice lies behind the allocation
   freed.map.address = tensor + (1 << 20) - 16;
   freed.origin = {1, 0, 0, 0, 0};
-  const FaultReport found = report(freed, load(freed));
+  const FaultReport found = report(freed, tensor_load(4, "tile"));
   CHECK(found.kind == FaultKind::bounds);
   CHECK(contains(found.message, "out of bounds"));
 }

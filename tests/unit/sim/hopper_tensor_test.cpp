@@ -142,12 +142,8 @@ TEST_CASE("tensor copies: loads of every rank, swizzle and element size, in and 
       }
     });
     const std::uint64_t out = runner.upload(std::vector<std::uint8_t>(kTile));
-    require_fine(runner.run_with_map(
-        copy.map,
-        set_up(rank) + "@!%p1 bra WAIT;\n" + kExpect + "cp.async.bulk.tensor." + dimension(rank) +
-            ".shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r4], [%d4, " +
-            registers("r", 10, rank) + "], [%r2];\n" + kWait + kDump,
-        arguments(out, copy, bytes), kTileShared));
+    require_fine(runner.run_with_map(copy.map, load_tile(rank, "tile"), arguments(out, copy, bytes),
+                                     kTileShared));
     CHECK(runner.download<std::uint8_t>(out, kTile) == expected);
   }
 }
@@ -181,18 +177,7 @@ TEST_CASE("tensor copies: stores and reductions leave what lies outside alone") 
       old += value;
       std::memcpy(at, &old, 4);
     });
-    const std::string opcode =
-        adds ? "cp.reduce.async.bulk.tensor." + dimension(rank) + ".global.shared::cta.add.tile"
-             : "cp.async.bulk.tensor." + dimension(rank) + ".global.shared::cta.tile";
-    require_fine(runner.run_with_map(copy.map,
-                                     set_up(rank) + kFill + "@!%p1 bra END;\n" + opcode +
-                                         ".bulk_group [%d4, " + registers("r", 10, rank) +
-                                         "], [%r4];\n" +
-                                         R"(
-cp.async.bulk.commit_group;
-cp.async.bulk.wait_group 0;
-END:
-)",
+    require_fine(runner.run_with_map(copy.map, store_tile(rank, "tile", adds),
                                      arguments(in, copy, 0), kTileShared));
     CHECK(runner.download<std::uint8_t>(copy.map.address, tensor.size()) == tensor);
   }

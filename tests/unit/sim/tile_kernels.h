@@ -75,6 +75,25 @@ inline std::vector<std::uint8_t> noise(std::mt19937& random, std::size_t count) 
   return bytes;
 }
 
+/// The tensor load of a mode, "tile" or "im2col".
+inline std::string tensor_load(int rank, const std::string& mode) {
+  return "cp.async.bulk.tensor." + dimension(rank) + ".shared::cluster.global." + mode +
+         ".mbarrier::complete_tx::bytes [%r4], [%d4, " + registers("r", 10, rank) + "], [%r2]" +
+         (mode == "im2col" ? ", " + registers("h", 1, rank - 2) : "") + ";\n";
+}
+/// Thread 0 loads one tile, which goes to p0.
+inline std::string load_tile(int rank, const std::string& mode) {
+  return set_up(rank, mode == "im2col" ? rank - 2 : 0) + "@!%p1 bra WAIT;\n" + kExpect +
+         tensor_load(rank, mode) + kWait + kDump;
+}
+/// Thread 0 stores the tile that p0 has, or adds it. The mode is "tile" or "im2col_no_offs".
+inline std::string store_tile(int rank, const std::string& mode, bool adds) {
+  return set_up(rank) + kFill + "@!%p1 bra END;\n" + (adds ? "cp.reduce" : "cp") +
+         ".async.bulk.tensor." + dimension(rank) + ".global.shared::cta" + (adds ? ".add." : ".") +
+         mode + ".bulk_group [%d4, " + registers("r", 10, rank) +
+         "], [%r4];\ncp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;\nEND:\n";
+}
+
 /// The bytes that a map with fills_nan brings from outside the tensor, whatever its type.
 inline std::uint8_t nan_byte(std::uint64_t at) { return at % 2 == 0 ? 0xf7 : 0x7f; }
 

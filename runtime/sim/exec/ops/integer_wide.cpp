@@ -8,6 +8,7 @@
 namespace kernwright::sim::KW_SIM_NS {
 
 OpPair select_integer_wide(const ptx::Instruction& inst, const OperandWidths& widths);
+OpPair index_address(bool is_signed);
 
 namespace {
 
@@ -184,6 +185,10 @@ OpPair serial_binary(ptx::Type type) {
 }
 
 }  // namespace
+
+OpPair index_address(bool is_signed) {
+  return select_product(is_signed ? ptx::Type::s32 : ptx::Type::u32, true, ptx::MulPart::wide);
+}
 
 OpPair select_integer_wide(const ptx::Instruction& inst, const OperandWidths&) {
   using ptx::Handler;

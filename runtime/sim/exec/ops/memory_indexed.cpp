@@ -2,28 +2,15 @@
 // elements follow each other.
 #include "sim/exec/fast_handlers.h"
 #include "sim/exec/ops/memory_choice.h"
-#include "sim/exec/ops/types.h"
 
 #include <array>
 #include <limits>
 
 namespace kernwright::sim::KW_SIM_NS {
 
-OpPair index_address(bool is_signed);
 OpFn select_indexed(OpFn access);
 
 namespace {
-
-struct IndexAddress {
-  template <typename T>
-  std::uint64_t operator()(T index, T bytes, std::uint64_t base) const {
-    const std::int64_t product = std::int64_t{index} * bytes;
-    return base + static_cast<std::uint64_t>(product);
-  }
-  std::uint64_t operator()(std::uint32_t index, std::uint32_t bytes, std::uint64_t base) const {
-    return base + std::uint64_t{index} * bytes;
-  }
-};
 
 #ifndef KW_SIM_SMALL
 
@@ -71,9 +58,7 @@ template <std::uint32_t kBytes>
 }
 
 /// The address alone, by the handler that stood here; its access comes next.
-const Op* run_alone(const Op* op, Warp& warp) {
-  return reinterpret_cast<OpFn>(static_cast<std::uintptr_t>(op->imm))(op, warp);
-}
+const Op* run_alone(const Op* op, Warp& warp) { return handler_alone(*op)(op, warp); }
 
 template <typename T, int kVec>
 const Op* load_indexed(const Op* op, Warp& warp) {
@@ -112,13 +97,6 @@ constexpr std::array kFused{
 #endif
 
 }  // namespace
-
-OpPair index_address(bool is_signed) {
-  return is_signed ? ternary_pair<IndexAddress, std::uint64_t, std::int32_t, std::int32_t,
-                                  std::uint64_t>()
-                   : ternary_pair<IndexAddress, std::uint64_t, std::uint32_t, std::uint32_t,
-                                  std::uint64_t>();
-}
 
 OpFn select_indexed(OpFn access) {
 #ifndef KW_SIM_SMALL
