@@ -106,6 +106,15 @@ def bytes_of(kernel, used, coordinates, offsets):
     return out.numpy().tobytes().hex()
 
 
+def corners(random, extents):
+    """Corners of a bounding box that holds a pixel at least."""
+    lower = random.integers(-3, 2, 2).tolist()
+    upper = random.integers(-1, 4, 2).tolist()
+    for axis, extent in enumerate(extents):
+        upper[axis] = max(upper[axis], lower[axis] - (extent - 1))
+    return lower, upper
+
+
 def pixel_of(at, extent, lower, upper, step):
     """A pixel of the bounding box, where an im2col copy has to begin."""
     return lower + step * (abs(at) % ((extent + upper - lower - 1) // step + 1))
@@ -116,7 +125,7 @@ def random_copy(random, kernels, is_im2col):
     which = random.integers(len(DTYPES))
     swizzle = int(random.integers(4))
     row = (16 << swizzle if swizzle else 16 * int(random.integers(1, 9))) // SIZES[which]
-    shape = [*random.integers(3, 8, 3).tolist(), 16 // SIZES[which] * int(random.integers(1, 16))]
+    shape = [*random.integers(1, 8, 3).tolist(), 16 // SIZES[which] * int(random.integers(1, 16))]
     values = random.integers(0, 256, np.prod(shape) * SIZES[which], np.uint8)
     x = kw.asarray(values).numpy().view(DTYPES[which]).reshape(shape)
     x = kw.asarray(x)
@@ -126,7 +135,7 @@ def random_copy(random, kernels, is_im2col):
     c *= 16 // SIZES[which]  # an address that is no multiple of 16 is an illegal instruction
     offsets = [0, 0]
     if is_im2col:
-        lower, upper = random.integers(-3, 2, 2).tolist(), random.integers(-1, 4, 2).tolist()
+        lower, upper = corners(random, shape[1:3])
         pixels = int(random.integers(1, 65))
         used = kw.TensorMap.im2col(x, lower, upper, row, pixels, element_strides=steps, **options)
         h = pixel_of(h, shape[1], lower[0], upper[0], steps[1])
@@ -144,7 +153,7 @@ def random_slices(random, kernels, is_im2col):
     which = random.integers(len(DTYPES))
     is_wide = random.integers(2)
     channels = (16 << is_wide) // SIZES[which]
-    shape = [*random.integers(3, 8, 3).tolist(), int(random.integers(3, 16)), channels]
+    shape = [*random.integers(1, 8, 3).tolist(), int(random.integers(1, 16)), channels]
     values = random.integers(0, 256, np.prod(shape) * SIZES[which], np.uint8)
     x = kw.asarray(values.view(DTYPES[which]).reshape(shape))[:, ::2]
     options = {
@@ -156,7 +165,7 @@ def random_slices(random, kernels, is_im2col):
     n, c, h, w = (int(v) for v in random.integers(-3, 8, 4))
     offsets = [0, 0]
     if is_im2col:
-        lower, upper = random.integers(-3, 2, 2).tolist(), random.integers(-1, 4, 2).tolist()
+        lower, upper = corners(random, shape[2:4])
         pixels = int(random.integers(1, 65))
         used = kw.TensorMap.im2col(
             x, lower, upper, channels, pixels, element_strides=steps, **options
