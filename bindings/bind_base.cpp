@@ -159,6 +159,23 @@ std::shared_ptr<void> keep_alive(py::object object) {
           }};
 }
 
+py::object module_member(const char* module, const char* name) {
+  const auto known = py::reinterpret_steal<py::object>(PyImport_GetModule(py::str(module).ptr()));
+  // One that another thread still imports may lack the member, and importing waits for it.
+  const py::object member = known ? py::getattr(known, name, py::none()) : py::none();
+  return member.is_none() ? py::object(py::module_::import(module).attr(name)) : member;
+}
+
+py::object named_tuple(py::handle type, const py::tuple& fields) {
+  // What its own __new__ does, which is a function of Python.
+  const py::tuple arguments = py::make_tuple(fields);
+  auto* const tuple_type = reinterpret_cast<PyTypeObject*>(type.ptr());
+  auto made =
+      py::reinterpret_steal<py::object>(PyTuple_Type.tp_new(tuple_type, arguments.ptr(), nullptr));
+  if (!made) throw py::error_already_set();
+  return made;
+}
+
 std::string type_name(py::handle value) {
   const py::handle type(reinterpret_cast<PyObject*>(Py_TYPE(value.ptr())));
   const auto module = py::str(type.attr("__module__")).cast<std::string>();

@@ -57,19 +57,21 @@ ProgramOptions read_options(const py::object& from) {
   return options;
 }
 
+/// In UTF-8. Half of a surrogate pair, which a str may hold, is no character.
+std::string source_text(const py::str& text) {
+  Py_ssize_t size = 0;
+  const char* const bytes = PyUnicode_AsUTF8AndSize(text.ptr(), &size);
+  if (bytes != nullptr) return {bytes, static_cast<std::size_t>(size)};
+  const py::error_already_set error;
+  if (!error.matches(PyExc_UnicodeEncodeError)) throw error;
+  throw InvalidArgument(format("the source text has a lone surrogate at index {}",
+                               error.value().attr("start").cast<Py_ssize_t>()));
+}
+
 CodeKind code_kind(const std::string& name) {
   if (name == "cubin") return CodeKind::cubin;
   if (name == "ptx") return CodeKind::ptx;
   throw InvalidArgument(format("code of kind \"{}\": it is \"cubin\" or \"ptx\"", name));
-}
-
-ProgramObject make_program(const std::string& text, const std::string& name, int first_line,
-                           const std::string& directory, const py::object& options) {
-  ProgramObject made{Program(Source{text, name, first_line, directory}, read_options(options)),
-                     options};
-  const GilRelease unlocked;
-  prefetch_compiler();
-  return made;
 }
 
 /// Compiles for the arch of the options, else for that of the current device.
@@ -134,8 +136,12 @@ Array symbol(const ProgramObject& self, const std::string& name, const py::objec
 void bind_program(py::module_& m) {
   using Object = ProgramObject;
   py::class_<Object>(m, "_Program")
-      .def(py::init(&make_program), py::arg("text"), py::arg("name"), py::arg("first_line"),
-           py::arg("directory"), py::arg("options"))
+      .def(py::init([](const py::str& text, const std::string& name, int first_line,
+                       const std::string& directory, const py::object& options) {
+             return make_program({source_text(text), name, first_line, directory}, options);
+           }),
+           py::arg("text"), py::arg("name"), py::arg("first_line"), py::arg("directory"),
+           py::arg("options"))
       .def_property_readonly("text",
                              [](const Object& o) { return text_object(o.program.source().text); })
       .def_property_readonly("source_name",
@@ -239,6 +245,13 @@ void watch_openings() {
 }
 
 }  // namespace
+
+ProgramObject make_program(Source source, const py::object& options) {
+  ProgramObject made{Program(std::move(source), read_options(options)), options};
+  const GilRelease unlocked;
+  prefetch_compiler();
+  return made;
+}
 
 void bind_jit(py::module_& m) {
   watch_openings();

@@ -64,22 +64,24 @@ const char* kind_name(ParameterKind kind) {
 }
 
 py::list parameter_list(KernelObject& self) {
-  const py::object type = py::module_::import("kernwright._kernels").attr("Parameter");
+  const py::object type = module_member("kernwright._kernels", "Parameter");
   py::list list;
   for (const Parameter& p : loaded(self).signature().parameters) {
     const py::object dtype =
         p.scalar ? py::object(dtype_object(*p.scalar)) : py::object(py::none());
-    list.append(type(text_object(p.name), text_object(p.type), kind_name(p.kind), dtype, p.lanes,
-                     p.size, p.offset, p.kind == ParameterKind::pointer && p.pointee_const));
+    list.append(named_tuple(
+        type,
+        py::make_tuple(text_object(p.name), text_object(p.type), kind_name(p.kind), dtype, p.lanes,
+                       p.size, p.offset, p.kind == ParameterKind::pointer && p.pointee_const)));
   }
   return list;
 }
 
 py::object attributes_of(KernelObject& self) {
   const KernelAttributes& a = loaded(self).attributes();
-  return py::module_::import("kernwright._kernels")
-      .attr("KernelAttributes")(a.registers, a.shared_bytes, a.local_bytes, a.constant_bytes,
-                                a.max_threads_per_block);
+  return named_tuple(module_member("kernwright._kernels", "KernelAttributes"),
+                     py::make_tuple(a.registers, a.shared_bytes, a.local_bytes, a.constant_bytes,
+                                    a.max_threads_per_block));
 }
 
 /// kernel.launch(config, *arguments), with vectorcall's conventions.

@@ -44,6 +44,7 @@ PYBIND11_MODULE(_core, m) {
   python::bind_transfer(m);
   python::bind_compile(m);
   python::bind_jit(m);
+  python::bind_request(m);
   python::bind_launch(m);
   python::bind_tensor_map(m);
   python::bind_cache(m);

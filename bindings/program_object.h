@@ -21,4 +21,8 @@ struct ProgramObject {
   py::object options;
 };
 
+/// Scans the source and checks its options, None or a kernwright.ProgramOptions; has NVRTC opened
+/// ahead where it will be needed. Throws InvalidArgument.
+ProgramObject make_program(Source source, const py::object& options);
+
 }  // namespace kernwright::python

@@ -48,6 +48,13 @@ Result guarded(Result failed, Body&& body) noexcept {
 /// A reference to `object` that C++ may hold and drop on any thread, with or without the GIL.
 std::shared_ptr<void> keep_alive(py::object object);
 
+/// A member of a module of this package. What imports it has mostly done so: an import statement
+/// that runs for the first time takes as long as all the rest of a small call.
+py::object module_member(const char* module, const char* name);
+
+/// An instance of that collections.namedtuple, with all its fields.
+py::object named_tuple(py::handle type, const py::tuple& fields);
+
 /// "torch.Tensor", "float", "numpy.ndarray": how messages name the type of a value.
 std::string type_name(py::handle value);
 

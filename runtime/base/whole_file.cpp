@@ -61,7 +61,7 @@ std::optional<std::string> read_whole_file(const std::string& path) {
   std::size_t filled = 0;
   for (;;) {
     // Sizes that the system tells are not relied on: files of /proc have none.
-    if (bytes.size() - filled < 4096) bytes.resize(bytes.size() * 2 + 16384);
+    if (bytes.size() == filled) bytes.resize(bytes.size() * 2 + 4096);
     const ssize_t count = read_some(file, bytes.data() + filled, bytes.size() - filled);
     if (count < 0) return std::nullopt;
     if (count == 0) break;

@@ -44,12 +44,15 @@ std::string word_after(std::string_view text, std::string_view directive) {
 
 }  // namespace
 
+bool is_cubin(std::string_view image) noexcept {
+  return is_elf(image) &&
+         byte_at(image, kMachineOffset) + 256 * byte_at(image, kMachineOffset + 1) == kMachineCuda;
+}
+
 ImageInfo describe_image(std::string_view image) {
   ImageInfo info;
   if (is_elf(image)) {
-    if (byte_at(image, kMachineOffset) + 256 * byte_at(image, kMachineOffset + 1) != kMachineCuda) {
-      return info;
-    }
+    if (!is_cubin(image)) return info;
     info.kind = ImageKind::cubin;
     const bool second_byte = byte_at(image, kAbiVersionOffset) >= kAbiWithArchInSecondByte;
     info.target = format("sm_{}", byte_at(image, kFlagsOffset + (second_byte ? 1 : 0)));

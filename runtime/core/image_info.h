@@ -19,6 +19,9 @@ struct ImageInfo {
   std::string to_string() const;
 };
 
+/// Whether it is an ELF file for a GPU.
+bool is_cubin(std::string_view image) noexcept;
+
 /// Never fails: what cannot be read is `unknown`.
 ImageInfo describe_image(std::string_view image);
 

@@ -9,25 +9,29 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
 
 namespace kernwright {
 namespace {
 
 constexpr std::size_t kLogBytes = 16384;
 
-/// Buffers for what the driver's compiler and linker say, and the options that point to them.
+/// Buffers for what the driver's compiler and linker say, and the options that point to them. Of
+/// the buffers only the ends are cleared: most loads say nothing.
 struct LoadLog {
-  std::string error = std::string(kLogBytes, '\0');
-  std::string info = std::string(kLogBytes, '\0');
+  LoadLog() { error[0] = info[0] = error[kLogBytes] = info[kLogBytes] = '\0'; }
+
+  std::unique_ptr<char[]> error = std::make_unique_for_overwrite<char[]>(kLogBytes + 1);
+  std::unique_ptr<char[]> info = std::make_unique_for_overwrite<char[]>(kLogBytes + 1);
   std::array<CUjit_option, 4> options{CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
                                       CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES};
   // NOTE: the driver reads the sizes from the pointers themselves and writes the used sizes there.
-  std::array<void*, 4> values{error.data(), reinterpret_cast<void*>(kLogBytes), info.data(),
+  std::array<void*, 4> values{error.get(), reinterpret_cast<void*>(kLogBytes), info.get(),
                               reinterpret_cast<void*>(kLogBytes)};
 
   std::string text() const {
-    std::string log(error.c_str());
-    if (info[0] != '\0') log += (log.empty() ? "" : "\n") + std::string(info.c_str());
+    std::string log(error.get());
+    if (info[0] != '\0') log += (log.empty() ? "" : "\n") + std::string(info.get());
     while (!log.empty() && (log.back() == '\n' || log.back() == ' ')) log.pop_back();
     return log;
   }
@@ -133,8 +137,8 @@ struct Module::Box {
 Module Module::load(Device& device, std::string_view image, std::string_view resource_cubin,
                     SourceOrigin origin) {
   if (image.empty()) throw InvalidArgument("cannot load an empty image");
-  const bool is_cubin = describe_image(image).kind == ImageKind::cubin;
-  const std::string terminated = is_cubin ? std::string() : std::string(image);
+  const bool is_binary = is_cubin(image);
+  const std::string terminated = is_binary ? std::string() : std::string(image);
   auto box = std::make_shared<Box>(device, std::move(origin));
   LoadLog log;
   const ContextGuard guard(device);
@@ -142,7 +146,7 @@ Module Module::load(Device& device, std::string_view image, std::string_view res
   const ResourceImage resources(device, resource_cubin);
   CUmodule loaded = nullptr;
   const CUresult result = device.driver().cuModuleLoadDataEx(
-      &loaded, is_cubin ? image.data() : terminated.c_str(),
+      &loaded, is_binary ? image.data() : terminated.c_str(),
       static_cast<unsigned>(log.options.size()), log.options.data(), log.values.data());
   if (result != CUDA_SUCCESS) {
     throw_load_error(device, result, image, log.text(), box->origin);

@@ -5,11 +5,13 @@ import linecache
 
 import pytest
 
+import kernwright as kw
 from kernwright._source import locate
 
 KERNEL = "__global__ void k(float* x) {{ // {mark}\n    x[0] = 1;\n}}\n"
-HEAD = "from kernwright._source import locate\n\n"
-TAIL = '"""\ndef where():\n    return locate(TEXT, 0)\n'
+HEAD = "from kernwright._source import locate\nimport kernwright as kw\n"
+WHERE = "def where():\n    return locate(TEXT, 0)\ndef ask():\n    return kw.kernel(TEXT)\n"
+TAIL = '"""\n' + WHERE
 
 
 def place(tmp_path, source, encoding="utf-8", newline="\n"):
@@ -21,6 +23,9 @@ def place(tmp_path, source, encoding="utf-8", newline="\n"):
     spec.loader.exec_module(module)
     found = module.where()
     assert found.text == module.TEXT
+    asked = module.ask()._program
+    assert (asked.source_name, asked.first_line) == (found.name, found.first_line)
+    assert module.ask()._program is asked
     assert found.name in (str(path), "<string>")
     return found
 
@@ -46,7 +51,7 @@ def test_literal(tmp_path, encoding, newline, mark):
 
 def test_nearest_above_the_call(tmp_path):
     twice = 'TEXT = """' + KERNEL.format(mark="twice") + '"""\n'
-    source = HEAD + twice + twice + "def where():\n    return locate(TEXT, 0)\n" + twice
+    source = HEAD + twice + twice + WHERE + twice
     assert place(tmp_path, source).first_line == 7
 
 
@@ -59,9 +64,11 @@ def test_dedented(tmp_path):
     assert place(tmp_path, source).first_line == 4
 
 
-@pytest.mark.parametrize("text", ['"x" * 9', '"__global__ void k() { int " + "i; }"'])
+@pytest.mark.parametrize(
+    "text", ['"__global__ void k() {}\\n" * 2', '"__global__ void k() { int " + "i; }"']
+)
 def test_put_together(tmp_path, text):
-    source = HEAD + f"TEXT = {text}\ndef where():\n    return locate(TEXT, 0)\n"
+    source = HEAD + f"TEXT = {text}\n" + WHERE
     found = place(tmp_path, source)
     assert (found.name, found.first_line) == ("<string>", 1)
 
@@ -94,3 +101,41 @@ def test_what_an_interactive_session_keeps():
     exec(compile("".join(lines), "<cell 7>", "exec"), space)
     del linecache.cache["<cell 7>"]
     assert (space["found"].name, space["found"].first_line) == ("<cell 7>", 2)
+
+
+def test_a_text_that_no_file_can_hold():
+    found = locate("__global__ void k() {} // \ud800", 0)
+    assert (found.name, found.first_line) == ("<string>", 1)
+
+
+def test_a_kernel_passed_on_by_helpers(tmp_path):
+    # The text stands in none of their files, and this one is the first beyond them.
+    space = {"kw": kw}
+    exec(compile("def ask(t): return kw.kernel(t)", "<helper>", "exec"), space)
+    program = space["ask"]("__global__ void beyond_helpers() {}")._program
+    assert program.source_name == __file__
+    with open(__file__, encoding="utf-8") as file:
+        assert "beyond_helpers" in file.read().splitlines()[program.first_line - 1]
+
+
+def test_a_kernel_that_an_interactive_session_keeps():
+    lines = ["# typed\n", "k = kw.kernel('__global__ void typed() {}')\n"]
+    linecache.cache["<cell 8>"] = (sum(map(len, lines)), None, lines, "<cell 8>")
+    space = {"kw": kw}
+    exec(compile("".join(lines), "<cell 8>", "exec"), space)
+    del linecache.cache["<cell 8>"]
+    assert (space["k"]._program.source_name, space["k"]._program.first_line) == ("<cell 8>", 2)
+
+
+@pytest.mark.parametrize("text", ["", "  \n"])
+def test_a_blank_text_is_refused(text):
+    with pytest.raises(kw.InvalidArgument):
+        kw.kernel(text)
+    with pytest.raises(kw.InvalidArgument):
+        kw.kernel(text, "k")
+
+
+@pytest.mark.parametrize("compiler", [kw.kernel, kw.module, kw.Program])
+def test_a_text_with_a_lone_surrogate_is_refused(compiler):
+    with pytest.raises(kw.InvalidArgument, match="surrogate at index 26"):
+        compiler("__global__ void k() {} // \ud800")

@@ -49,6 +49,8 @@ def kernel(
     """
     key = None
     if options is None:
+        if not option_fields and (plain := _core._plain_kernel(source, name)) is not None:
+            return plain
         key = _recent.request_key(source, name, option_fields, sys._getframe(1))
         if key is not None and (known := _recent.find(key)) is not None:
             return known
@@ -216,7 +218,7 @@ def _name(name: str | None) -> str:
 
 
 def rehearse() -> None:
-    """Goes the way of kernel() to its end but the compile, for a text that nobody has.
+    """Makes a program and a kernel of a text that nobody has, without compiling it.
 
     Code that runs for the first time in a process takes several times as long: so this is done
     when the device is opened, which takes long anyway.
@@ -224,10 +226,7 @@ def rehearse() -> None:
     text = (
         "__global__ void rehearsal(float a, const float* x, float* y, int n) { y[n] = a * x[n]; }"
     )
-    key = _recent.request_key(text, None, {}, sys._getframe())
-    if key is not None:
-        _recent.find(key)
-    _program(Located(text, "<rehearsal>", 1, ""), _options(None, {})).kernel(_name(None))
+    _program(Located(text, "<rehearsal>", 1, ""), None).kernel("")
 
 
 def _options(options: ProgramOptions | None, fields: dict[str, Any]) -> ProgramOptions | None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from types import FrameType
-from typing import Any, AnyStr, NamedTuple
+from typing import Any, NamedTuple
 
+from kernwright import _core
 from kernwright.errors import ArgumentError, InvalidArgument
 
 # Frames above the caller that are searched for the literal, when a helper passed it on.
@@ -47,13 +48,13 @@ def _read(path: str) -> Located:
 
 
 def _locate_literal(text: str, frame: FrameType | None) -> Located:
-    searched: set[str] = set()
+    searched: list[str] = []
     for _ in range(_FRAMES if text.strip() else 0):
         if frame is None:
             break
         name = frame.f_code.co_filename
         if name not in searched:
-            searched.add(name)
+            searched.append(name)
             line = _line_of_literal(text, frame)
             if line:
                 return Located(text, name, line, "")
@@ -69,7 +70,7 @@ def _line_of_literal(text: str, frame: FrameType) -> int:
         kept = sys.modules.get("linecache")
         starts = _in_lines(text, frame) if kept is not None and name in kept.cache else []
     else:
-        starts = _in_file(text, name) or _in_lines(text, frame)
+        starts = _core._lines_in_file(name, text) or _in_lines(text, frame)
     if not starts:
         return 0
     # The same text may be written down twice: the one nearest above the call is meant.
@@ -77,28 +78,9 @@ def _line_of_literal(text: str, frame: FrameType) -> int:
     return max(above) if above else min(starts)
 
 
-# The file that was looked into last, and its bytes: most programs have their kernels in one.
-_last_file = ("", b"")
-
-
-def _in_file(text: str, name: str) -> list[int]:
-    """Lines on which the file has these very bytes: most literals, found without decoding it."""
-    global _last_file
-    known, whole = _last_file
-    if known != name:
-        try:
-            with open(name, "rb", buffering=0) as file:
-                whole = file.read()
-        except (OSError, ValueError):
-            return []
-        _last_file = (name, whole)
-    if b"\r" in whole:  # Python counts lines of such a file in another way
-        return []
-    return _verbatim(text.encode("utf-8", "surrogatepass"), whole, b"\n")
-
-
 def _in_lines(text: str, frame: FrameType) -> list[int]:
-    """The same for all that Python can show the source of, and for literals that were dedented."""
+    """Lines on which the text begins in whatever Python can show the source of, a literal that was
+    dedented included: most others stand in the file byte for byte."""
     import linecache
 
     lines = linecache.getlines(frame.f_code.co_filename, frame.f_globals)
@@ -107,14 +89,14 @@ def _in_lines(text: str, frame: FrameType) -> list[int]:
     # A text that was put together has a line that stands nowhere, which is soon found.
     if any(line.strip() not in whole for line in wanted):
         return []
-    return _verbatim(text, whole, "\n") or _by_lines(wanted, lines)
+    return _verbatim(text, whole) or _by_lines(wanted, lines)
 
 
-def _verbatim(text: AnyStr, whole: AnyStr, newline: AnyStr) -> list[int]:
+def _verbatim(text: str, whole: str) -> list[int]:
     starts = []
     at = whole.find(text)
     while at >= 0:
-        starts.append(whole.count(newline, 0, at) + 1)
+        starts.append(whole.count("\n", 0, at) + 1)
         at = whole.find(text, at + 1)
     return starts
 

@@ -32,6 +32,7 @@ TEST_CASE("image: a cubin's architecture, from both layouts of its flags") {
   const ImageInfo info = describe_image(cubin_header(8, 0x06005a04));
   CHECK(info.kind == ImageKind::cubin);
   CHECK(info.to_string() == "a cubin for sm_90");
+  CHECK(is_cubin(cubin_header(8, 0x06005a04)));
 }
 
 TEST_CASE("image: PTX tells its version and target") {
@@ -54,11 +55,13 @@ TEST_CASE("image: everything else is unknown, never a crash") {
         std::string(".version"), cubin_header(8, 0, 62)}) {
     const ImageInfo info = describe_image(image);
     CHECK(info.kind == ImageKind::unknown);
+    CHECK_FALSE(is_cubin(image));
     CHECK(info.to_string() == "an image that is neither a cubin nor PTX");
   }
   const std::string whole = cubin_header(8, 0x06005a04);
   for (std::size_t size = 0; size < whole.size(); ++size) {
     CHECK(describe_image(whole.substr(0, size)).kind == ImageKind::unknown);
+    CHECK_FALSE(is_cubin(whole.substr(0, size)));
   }
 }
 
