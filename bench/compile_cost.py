@@ -2,10 +2,12 @@
 
 Every source is new; no cache is asked and the compiler's own is off where one can say so. "NVRTC"
 is the bare library with default options, "NVRTC, minimal + PCH" the best that its options give.
+Each subject has a process of its own, as it would have without the others, and they take turns.
 """
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import os
@@ -128,22 +130,76 @@ def torch_subject() -> Callable[[str], None]:
     return compile_one
 
 
-def measure(
-    subjects: dict[str, Callable[[str], None]], template: str, rounds: int
-) -> dict[str, dict[str, float]]:
-    """Milliseconds per compile, in turn; the first ones (libraries, headers) are told apart.
+def makers(title: str) -> dict[str, Callable[[], Callable[[str], None]]]:
+    """What makes each subject of a row, in the process that it gets."""
+    best = ("--minimal",) if ROWS[title][2] else ()
+    pch = "#include" in ROWS[title][0]
+    return {
+        "kernwright": kernwright_subject,
+        "NVRTC": nvrtc_subject,
+        FLOOR: lambda: nvrtc_subject(*best, pch=pch),
+        "CuPy": cupy_subject,
+        "cuda.core": cuda_core_subject,
+        "torch": torch_subject,
+    }
+
+
+def serve(title: str, name: str) -> None:
+    """Compiles a new source of the row for each line that comes in, and tells the milliseconds."""
+    compile_one = makers(title)[name]()
+    compile_one(AXPY)  # libraries are loaded
+    for _ in sys.stdin:
+        start = time.perf_counter()
+        compile_one(ROWS[title][0])
+        print((time.perf_counter() - start) * 1e3, flush=True)
+
+
+class Subject:
+    """One subject of a row, served by a process of its own."""
+
+    def __init__(self, title: str, name: str) -> None:
+        folder = str(pathlib.Path(__file__).parent)
+        code = f"import sys; sys.path.insert(0, {folder!r}); import compile_cost; "
+        code += f"compile_cost.serve({title!r}, {name!r})"
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", code],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+
+    def __call__(self) -> float:
+        """Milliseconds of one compile. Raises RuntimeError with the last words of the process."""
+        with contextlib.suppress(BrokenPipeError):
+            print(file=self.process.stdin, flush=True)
+        line = self.process.stdout.readline()
+        if not line:
+            raise RuntimeError(self.process.communicate()[1][-300:])
+        return float(line)
+
+    def close(self) -> None:
+        self.process.communicate()
+
+
+def measure(title: str, names: list[str], missing: dict[str, str]) -> dict[str, dict[str, float]]:
+    """Milliseconds per compile, in turn; the first ones (headers) are told apart.
 
     The order within a round changes: what ran before leaves the processor's caches to the next. The
     ratio is the median of those within a round, which a machine that slows down does not move.
     """
-    samples: dict[str, list[float]] = {name: [] for name in subjects}
+    subjects = {name: Subject(title, name) for name in names}
+    samples: dict[str, list[float]] = {}
+    for name, subject in list(subjects.items()):
+        try:
+            samples[name] = [subject()]
+        except RuntimeError as error:  # a peer that cannot is named, not hidden
+            missing[f"{name}, {title}"] = str(error)
+            del subjects[name]
     order, shuffled = list(subjects), random.Random(1)
-    for _ in range(rounds + WARM_ROUNDS):
+    for _ in range(ROWS[title][1] + WARM_ROUNDS - 1):
         for name in order:
-            start = time.perf_counter()
-            subjects[name](template)
-            samples[name].append((time.perf_counter() - start) * 1e3)
+            samples[name].append(subjects[name]())
         shuffled.shuffle(order)
+    for subject in subjects.values():
+        subject.close()
     result = {
         name: {
             "first": round(v[0], 2),
@@ -212,43 +268,13 @@ def parallel_on_two() -> dict[str, float]:
     return json.loads(run.stdout)
 
 
-def usable(
-    subjects: dict[str, Callable[[str], None]], title: str, template: str, missing: dict[str, str]
-) -> dict[str, Callable[[str], None]]:
-    """Those that can compile the row; a peer that cannot is named, not hidden."""
-    result = {}
-    for name, compile_one in subjects.items():
-        try:
-            if name != "kernwright":
-                compile_one(template)
-            result[name] = compile_one
-        except Exception as error:
-            missing[f"{name}, {title}"] = repr(error)[:300]
-    return result
-
-
 def main() -> None:
     options = harness.arguments(__doc__.splitlines()[0], "compile_cost")
     missing: dict[str, str] = {}
-    peers: dict[str, Callable[[str], None]] = {}
+    names = ["kernwright", "NVRTC", FLOOR]
     if not kw.current_device().is_simulated:
-        makers = {"CuPy": cupy_subject, "cuda.core": cuda_core_subject, "torch": torch_subject}
-        for name, make in makers.items():
-            try:
-                peers[name] = make()
-            except Exception as error:
-                missing[name] = repr(error)
-    kernwright_subject()(AXPY)  # libraries are loaded
-    results = {}
-    for title, (template, rounds, minimal) in ROWS.items():
-        best = ("--minimal",) if minimal else ()
-        subjects = {
-            "kernwright": kernwright_subject(),
-            "NVRTC": nvrtc_subject(),
-            FLOOR: nvrtc_subject(*best, pch="#include" in template),
-            **peers,
-        }
-        results[title] = measure(usable(subjects, title, template, missing), template, rounds)
+        names += ["CuPy", "cuda.core", "torch"]
+    results = {title: measure(title, names, missing) for title in ROWS}
     harness.write(
         options.output,
         {"subject": "compile_cost", "unit": "ms per new source", "machine": harness.machine(),
