@@ -28,7 +28,7 @@ namespace kernwright::python {
 namespace {
 
 /// A function of kernwright._array, which holds what is easier said in Python.
-py::object helper(const char* name) { return py::module_::import("kernwright._array").attr(name); }
+py::object helper(const char* name) { return module_member("kernwright._array", name); }
 
 Array make_empty(const py::object& shape, const py::object& dtype, const py::object& device) {
   Device& chosen = device_argument(device);

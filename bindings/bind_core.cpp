@@ -40,7 +40,7 @@ py::tuple memory_info(const DeviceObject& self) {
     const GilRelease unlocked;
     info = self.newest().memory_info();
   }
-  return py::module_::import("kernwright._device").attr("MemoryInfo")(info.free, info.total);
+  return module_member("kernwright._device", "MemoryInfo")(info.free, info.total);
 }
 
 std::string device_key(const Device& device) {
@@ -71,11 +71,10 @@ void bind_device(py::module_& m) {
                                const ComputeCapability cc = s.device->compute_capability();
                                return py::make_tuple(cc.major, cc.minor);
                              })
-      .def_property_readonly(
-          "attributes",
-          [](const py::object& self) {
-            return py::module_::import("kernwright._device").attr("DeviceAttributes")(self);
-          })
+      .def_property_readonly("attributes",
+                             [](const py::object& self) {
+                               return module_member("kernwright._device", "DeviceAttributes")(self);
+                             })
       .def("_attribute",
            [](const DeviceObject& s, int number) {
              const auto which = static_cast<CUdevice_attribute>(number);

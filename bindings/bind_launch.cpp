@@ -181,7 +181,7 @@ void bind_kernel(py::module_& m) {
       .def(
           "report",
           [](const py::object& self, const py::object& device, bool phases) {
-            return py::module_::import("kernwright._report").attr("report")(self, device, phases);
+            return module_member("kernwright._report", "report")(self, device, phases);
           },
           py::arg("device") = py::none(), py::arg("phases") = true)
       .def("_compile", &compile_kernel, py::arg("device"), py::arg("timeout"), py::arg("stop"))
@@ -219,7 +219,7 @@ void bind_kernel(py::module_& m) {
           py::arg("config"))
       .def("__reduce__",
            [](const py::object& self) {
-             return py::module_::import("kernwright._kernels").attr("reduce_kernel")(self);
+             return module_member("kernwright._kernels", "reduce_kernel")(self);
            })
       .def_property_readonly("_program",
                              [](const KernelObject& k) -> py::object {

@@ -25,7 +25,7 @@ class Fields {
     const auto end = std::to_chars(digits.begin(), digits.end(), value.size()).ptr;
     text_.append(label).append(is_long ? "#" : ":").append(digits.data(), end).append(":");
     if (is_long) {
-      text_ += hash_of(value);
+      text_ += sha256(value).to_hex();
     } else {
       text_ += value;
     }
@@ -50,16 +50,14 @@ class Fields {
     for (const auto& [name, value] : values) add("-", name).add("=", value);
     return *this;
   }
+  /// Fields that were taken before.
+  Fields& append(std::string_view taken) {
+    text_ += taken;
+    return *this;
+  }
   std::string take() { return std::move(text_); }
 
  private:
-  static std::string hash_of(std::string_view value) {
-    const auto hash = [](std::string_view text) { return sha256(text).to_hex(); };
-    // In every key: longer than most sources.
-    static const std::string of_probe = hash(probe_text());
-    return value.data() == probe_text().data() ? of_probe : hash(value);
-  }
-
   std::string text_;
 };
 
@@ -80,9 +78,11 @@ CacheKey key_of(std::string fields) {
 }  // namespace
 
 ProgramFields program_fields(const Source& source, const ProgramOptions& options) {
+  // The same in every key, and longer than most sources.
+  static const std::string probe = Fields().add("probe", probe_text()).take();
   Fields text;
   text.add("schema", std::to_string(kSchema))
-      .add("probe", probe_text())
+      .append(probe)
       .add("source", source.text)
       .add("std", options.std);
   text.add("defines", options.defines).add("headers", options.headers);

@@ -95,12 +95,18 @@ def test_without_a_file():
 
 
 def test_what_an_interactive_session_keeps():
-    lines = ["# typed\n", "found = locate('__global__ void typed() {}', 0)\n"]
+    lines = [
+        "# typed\n",
+        "text = '__global__ void typed() {}'\n",
+        "found = locate(text, 0)\n",
+        "made = kw.kernel(text)._program\n",
+    ]
     linecache.cache["<cell 7>"] = (sum(map(len, lines)), None, lines, "<cell 7>")
-    space = {"locate": locate}
+    space = {"locate": locate, "kw": kw}
     exec(compile("".join(lines), "<cell 7>", "exec"), space)
     del linecache.cache["<cell 7>"]
     assert (space["found"].name, space["found"].first_line) == ("<cell 7>", 2)
+    assert (space["made"].source_name, space["made"].first_line) == ("<cell 7>", 2)
 
 
 def test_a_text_that_no_file_can_hold():
@@ -116,15 +122,6 @@ def test_a_kernel_passed_on_by_helpers(tmp_path):
     assert program.source_name == __file__
     with open(__file__, encoding="utf-8") as file:
         assert "beyond_helpers" in file.read().splitlines()[program.first_line - 1]
-
-
-def test_a_kernel_that_an_interactive_session_keeps():
-    lines = ["# typed\n", "k = kw.kernel('__global__ void typed() {}')\n"]
-    linecache.cache["<cell 8>"] = (sum(map(len, lines)), None, lines, "<cell 8>")
-    space = {"kw": kw}
-    exec(compile("".join(lines), "<cell 8>", "exec"), space)
-    del linecache.cache["<cell 8>"]
-    assert (space["k"]._program.source_name, space["k"]._program.first_line) == ("<cell 8>", 2)
 
 
 @pytest.mark.parametrize("text", ["", "  \n"])

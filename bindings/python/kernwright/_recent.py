@@ -29,26 +29,20 @@ def request_key(
     source: Any, name: str | None, fields: dict[str, Any], frame: FrameType
 ) -> tuple[Any, ...] | None:
     """Identifies a request, the line that makes it included; None for one that is not kept."""
-    if type(source) is not str:
+    if type(source) is not str or not _PLAIN.issuperset(fields):
         return None
-    # The file's name, not the code object: its hash is known already.
-    place = source, name, frame.f_code.co_filename, frame.f_lineno
-    if not fields:
-        return place
-    if not _PLAIN.issuperset(fields):
-        return None
-    return *place, *((option, type(value), value) for option, value in fields.items())
+    options = ((option, type(value), value) for option, value in fields.items())
+    # The file's name, not the code object: those of two files may be equal.
+    return source, name, frame.f_code.co_filename, frame.f_lineno, *options
 
 
 def find(key: tuple[Any, ...]) -> _core.Kernel | None:
     """The kernel of an equal request that is still remembered."""
     global _hits
     try:
-        kernel = _kernels.get(key)
-        if kernel is None:
-            return None
+        kernel = _kernels[key]
         _kernels.move_to_end(key)
-    except (KeyError, TypeError):  # forgotten meanwhile, or an option's value of a wrong kind
+    except (KeyError, TypeError):  # unknown, or an option's value of a wrong kind
         return None
     _hits += 1
     return kernel
@@ -57,9 +51,8 @@ def find(key: tuple[Any, ...]) -> _core.Kernel | None:
 def keep(key: tuple[Any, ...], kernel: _core.Kernel) -> None:
     """Remembers the kernel unless its text has state; the least recently used one goes."""
     text = key[0]
-    for hint in _HINTS:
-        if hint in text and _VARIABLE.search(text):
-            return
+    if any(hint in text for hint in _HINTS) and _VARIABLE.search(text):
+        return
     _kernels[key] = kernel
     while len(_kernels) > _LIMIT:
         _kernels.popitem(last=False)

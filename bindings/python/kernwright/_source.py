@@ -48,13 +48,13 @@ def _read(path: str) -> Located:
 
 
 def _locate_literal(text: str, frame: FrameType | None) -> Located:
-    searched: list[str] = []
+    searched: set[str] = set()
     for _ in range(_FRAMES if text.strip() else 0):
         if frame is None:
             break
         name = frame.f_code.co_filename
         if name not in searched:
-            searched.append(name)
+            searched.add(name)
             line = _line_of_literal(text, frame)
             if line:
                 return Located(text, name, line, "")
