@@ -35,6 +35,7 @@ struct alignas(64) CheckSite {
   std::uint64_t high = 0;  ///< bytes from that address to the end of the last lane's
   std::uint64_t region_number = ~std::uint64_t{0};
   GlobalRegion* region = nullptr;
+  std::uint64_t last = 0;  ///< address of the last access
 };
 
 class BlockCheck;

@@ -270,15 +270,23 @@ bool orders_parts(const ptx::Instruction& instruction, const CheckedOp& op) {
   return op.acquire || op.release || (op.strong && op.reach != Reach::device);
 }
 
+/// What stands in front of `op` in full warps.
+OpFn full_handler(const CheckedHandlers& handlers, const CheckedOp& op,
+                  const ptx::Instruction* instruction) {
+  const bool loads = op.kind == CheckKind::load, stores = op.kind == CheckKind::store;
+  if (op.fixed && loads) return handlers.fixed_load;
+  const bool words = (loads || stores) && !op.strong && op.bytes >= 4 &&
+                     instruction->modifiers.space == ptx::Space::global;
+  if (!words) return handlers.full;
+  return loads ? handlers.global_load : handlers.global_store;
+}
+
 }  // namespace
 
 std::unique_ptr<CheckedProgram> make_checked(const Program& from) {
   auto made = std::make_unique<CheckedProgram>();
   Program& program = made->program;
   program.full = from.full;
-  for (const std::uint32_t i : from.tables->fused) {  // checks stand before single accesses
-    program.full[i].fn = handler_alone(program.full[i]);
-  }
   program.masked = from.masked;
   program.places = from.places;
   program.functions = from.functions;
@@ -322,9 +330,15 @@ std::unique_ptr<CheckedProgram> make_checked(const Program& from) {
     op.fixed = (op.kind == CheckKind::load || op.kind == CheckKind::store) && !op.strong &&
                instruction->modifiers.space == ptx::Space::shared && from.full[i].e != 0;
     made->ops[i] = op;
-    program.full[i].fn =
-        op.fixed && op.kind == CheckKind::load ? handlers.fixed_load : handlers.full;
+    program.full[i].fn = full_handler(handlers, op, instruction);
     masked = handlers.masked;
+  }
+  for (const std::uint32_t i : from.tables->fused) {
+    made->ops[i].full = from.full[i].fn;
+    const OpFn access = program.full[i + 1].fn;
+    program.full[i].fn = access == handlers.global_load    ? handlers.indexed_load
+                         : access == handlers.global_store ? handlers.indexed_store
+                                                           : handler_alone(from.full[i]);
   }
   return made;
 }

@@ -89,9 +89,12 @@ CheckedOp classify(const ptx::Instruction& instruction);
 std::unique_ptr<CheckedProgram> make_checked(const Program& program);
 
 /// The op in front of everything that is checked: full-warp and masked handler for the best
-/// instruction set of this CPU, and that of full warps' loads with CheckedOp::fixed.
+/// instruction set of this CPU. Full warps have others: for loads with CheckedOp::fixed, for global
+/// memory, and for ops of Tables::fused, whose own handler is CheckedOp::full.
 struct CheckedHandlers {
   OpFn full = nullptr, masked = nullptr, fixed_load = nullptr;
+  OpFn global_load = nullptr, global_store = nullptr;
+  OpFn indexed_load = nullptr, indexed_store = nullptr;
 };
 CheckedHandlers checked_handlers();
 

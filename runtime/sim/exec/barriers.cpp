@@ -52,9 +52,16 @@ void write_result(const Op& op, const Split& split, const Tally& sum) {
   d = holds ? d | split.mask : d & ~split.mask;
 }
 
-/// All ones where lane `i` is active. NOTE: lane_mask is kept for masked code only.
-std::uint32_t lane_bits(const Warp& warp, int i) {
-  return warp.mask == kAllLanes ? ~0u : warp.lane_mask[static_cast<std::size_t>(i)];
+/// Whether an active lane's value is not `common`. NOTE: lane_mask is kept for masked code only.
+bool differs(const Warp& warp, const std::uint32_t* values, std::uint32_t common) {
+  std::uint32_t different = 0;
+  if (warp.mask == kAllLanes) {
+    for (int i = 0; i < kLanes; ++i) different |= values[i] ^ common;
+  } else {
+    const std::uint32_t* const on = warp.lane_mask.data();
+    for (int i = 0; i < kLanes; ++i) different |= (values[i] ^ common) & on[i];
+  }
+  return different != 0;
 }
 
 /// Lanes of `mask` that name this barrier and count.
@@ -127,12 +134,9 @@ const Op* Warp::barrier(const Op* op, const Arrival& arrival) {
                  format("barrier {} for {} threads: the count must be a positive multiple of 32",
                         id, threads));
   }
-  std::uint32_t different = 0;
-  for (int i = 0; i < kLanes; ++i) different |= (arrival.id[i] ^ id) & lane_bits(*this, i);
-  for (int i = 0; i < kLanes && arrival.threads != nullptr; ++i) {
-    different |= (arrival.threads[i] ^ threads) & lane_bits(*this, i);
-  }
-  const std::uint32_t group = different == 0 ? mask : same_barrier(arrival, mask, id, threads);
+  const bool differ = differs(*this, arrival.id, id) ||
+                      (arrival.threads != nullptr && differs(*this, arrival.threads, threads));
+  const std::uint32_t group = differ ? same_barrier(arrival, mask, id, threads) : mask;
   Barriers::One& barrier = block->barriers->all[id];
   Barriers& barriers = *block->barriers;
   const std::uint32_t bit = 1u << id;

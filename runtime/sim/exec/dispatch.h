@@ -45,12 +45,10 @@ OpPair select_handlers(const ptx::Instruction& instruction, const OperandWidths&
 /// Handlers that decode() places itself: they have no opcode of their own or depend on where they
 /// stand.
 enum class Internal : std::uint8_t {
-  jump,         ///< bra to op + target, forward
-  jump_back,    ///< the same, backward: counts imm instructions; flags = fairness cost
-  branch,       ///< to op + target where predicate a holds, forward
-  branch_not,   ///< ... where a does not hold
-  branch_back,  ///< backward variants, imm and flags as jump_back
-  branch_not_back,
+  jump,          ///< bra to op + target, forward
+  jump_back,     ///< the same, backward: counts imm instructions; flags = fairness cost
+  branch,        ///< the same where predicate a ^ b holds, b being all ones or zero; forward: imm
+                 ///< and flags are 0
   branch_table,  ///< brx.idx: a = index register, target = index into Tables::branch_tables
   guard,         ///< runs op + 1 for the lanes where predicate a holds, then goes to op + 2
   guard_not,

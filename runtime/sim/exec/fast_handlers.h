@@ -32,6 +32,10 @@ OpPair index_address_handlers(bool is_signed);
 /// is none.
 OpFn indexed_handler(OpFn access);
 
+/// The comparison whose full-warp handler is `compare` and the Internal::branch on its result
+/// behind it; null when there is none.
+OpFn branching_handler(OpFn compare);
+
 /// Makes `address` run `both`, an indexed_handler(), and keeps its own handler in Op::imm.
 inline void set_indexed(Op& address, OpFn both) {
   address.imm = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(address.fn));

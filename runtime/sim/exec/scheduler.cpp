@@ -5,6 +5,7 @@
 #include "sim/ir/program.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 #include <new>
@@ -24,6 +25,12 @@ void fill_constant(std::byte* frame, const FrameConstant& constant) {
     std::memcpy(to, &constant.bits, std::min<std::size_t>(constant.bytes, 8));
   }
 }
+
+constexpr std::array<std::uint32_t, kLanes> kLaneBits = [] {
+  std::array<std::uint32_t, kLanes> bits{};
+  for (std::size_t i = 0; i < kLanes; ++i) bits[i] = 1u << i;
+  return bits;
+}();
 
 bool comes_before(const Split& x, const Split& y) {
   return x.depth != y.depth ? x.depth > y.depth : x.pc < y.pc;
@@ -132,8 +139,9 @@ std::byte* Warp::Schedule::frame_of(const Program& from, std::uint32_t depth,
 
 void Warp::set_mask(std::uint32_t lanes) noexcept {
   mask = lanes;
-  for (int i = 0; i < kLanes; ++i) {
-    lane_mask[static_cast<std::size_t>(i)] = 0u - ((lanes >> i) & 1u);
+  for (std::size_t i = 0; i < kLanes; ++i) {
+    // One bit a lane, not a shift by i: processors without AVX2 have no vectors of those.
+    lane_mask[i] = 0u - static_cast<std::uint32_t>((lanes & kLaneBits[i]) != 0);
   }
 }
 

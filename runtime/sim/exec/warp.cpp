@@ -116,7 +116,7 @@ const Op* Warp::yield(const Op* op) {
 const Op* Warp::diverge(const Op* op, std::uint32_t taken) {
   const std::uint32_t here = op_index(op);
   executed += static_cast<std::uint64_t>(op->imm);
-  if (op->imm != 0) window -= static_cast<std::int32_t>(op->flags);
+  window -= static_cast<std::int32_t>(op->flags);
   if (executed > budget) return slow_back_edge(op, op + 1);
   Split& jumped = schedule->fork(
       *this, taken, static_cast<std::uint32_t>(static_cast<std::int32_t>(here) + op->target));

@@ -55,6 +55,7 @@ class Emitter {
   struct Fixup {
     std::uint32_t op = 0, block = 0;
     bool conditional = false, negated = false;
+    bool compares = false;  ///< an op of the same block comes before it
   };
   struct TableFixup {
     std::uint32_t op = 0;
@@ -134,7 +135,7 @@ class Emitter {
 
   void jump(const LoweredBlock& block, std::uint32_t to,
             OpOrigin::Part part = OpOrigin::Part::helper) {
-    fixups_.push_back({position(), to, false, false});
+    fixups_.push_back({position(), to, false, false, false});
     push(Op{}, {}, block.origin, false, part);
   }
 
@@ -159,7 +160,8 @@ class Emitter {
     op.a = resolve(block.condition);
     // Jump to the target that does not come next.
     const bool swap = block.taken == next;
-    fixups_.push_back({position(), swap ? block.fall : block.taken, true, block.negated != swap});
+    fixups_.push_back({position(), swap ? block.fall : block.taken, true, block.negated != swap,
+                       !block.ops.empty()});
     const bool is_bra = block.origin->row->handler == ptx::Handler::bra;
     push(op, {}, block.origin, false, is_bra ? OpOrigin::Part::branch : OpOrigin::Part::skip);
     if (!swap && block.fall != next) jump(block, block.fall);
@@ -168,20 +170,26 @@ class Emitter {
   void settle(const Fixup& fixup) {
     const std::uint32_t target = begin_[fixup.block];
     const bool back = target <= fixup.op;
-    Internal which = back ? Internal::jump_back : Internal::jump;
-    if (fixup.conditional && fixup.negated) {
-      which = back ? Internal::branch_not_back : Internal::branch_not;
-    } else if (fixup.conditional) {
-      which = back ? Internal::branch_back : Internal::branch;
-    }
-    const OpPair handlers = internal_handlers(which);
+    const OpPair handlers = internal_handlers(fixup.conditional ? Internal::branch
+                                              : back            ? Internal::jump_back
+                                                                : Internal::jump);
     program_.full[fixup.op].fn = handlers.full;
     program_.masked[fixup.op].fn = handlers.masked;
     for (Op* op : {&program_.full[fixup.op], &program_.masked[fixup.op]}) {
       op->target = static_cast<std::int32_t>(target) - static_cast<std::int32_t>(fixup.op);
-      op->imm = back ? std::int64_t{fixup.op} - target + 1 : 0;
-      op->flags = back && spins_between(target, fixup.op) ? kSpinLoopCost : kPlainLoopCost;
+      op->b = fixup.negated ? ~0u : 0u;
+      if (!back) continue;
+      op->imm = std::int64_t{fixup.op} - target + 1;
+      op->flags = spins_between(target, fixup.op) ? kSpinLoopCost : kPlainLoopCost;
     }
+    if (fixup.compares && form_ == CodeForm::fast) join_comparison(fixup.op);
+  }
+
+  /// The branch at `branch` runs with the op before it where that makes its predicate.
+  void join_comparison(std::uint32_t branch) {
+    Op& before = program_.full[branch - 1];
+    const OpFn both = branching_handler(before.fn);
+    if (both != nullptr && before.d == program_.full[branch].a) before.fn = both;
   }
 
   void settle_tables() {

@@ -3,9 +3,12 @@
 #include "sim/exec/cluster.h"
 #include "sim/exec/fast_handlers.h"
 #include "sim/exec/ops/async_copy.h"
+#include "sim/exec/ops/checked_fixed.h"
 #include "sim/exec/ops/checked_init.h"
 #include "sim/exec/ops/checked_race.h"
+#include "sim/exec/ops/checked_run.h"
 #include "sim/exec/ops/checked_scatter.h"
+#include "sim/exec/ops/memory_elements.h"
 
 #include <bit>
 
@@ -143,75 +146,6 @@ template <bool kMasked>
                                                  const std::uint64_t* address) {
   const std::uint32_t mask = kMasked ? warp.mask : kAllLanes;
   return {op, &info, mode, mask, info.bytes, kMasked ? std::countr_zero(mask) : 0, address};
-}
-
-/// A read of words that lie apart, by the pattern that its site had when the op's plan was made.
-[[gnu::noinline]] bool check_gather(BlockCheck& check, const Warp& warp, const Op* op,
-                                    const CheckedOp& info, FixedPlan& plan) {
-  const CheckSite& site = check.sites[info.site];
-  if (plan.half == 0 || plan.half != site.tag) return false;
-  const WarpTouch touch{op,         &info, TouchMode::read, kAllLanes,
-                        info.bytes, 0,     nullptr,         Pattern::gather};
-  if (check.init && poisoned(site, touch, check.shared_poison, plan.base)) return false;
-  const bool plain = info.bytes >= 4 && info.site < kMostSites;
-  if (check.race && !is_put_off(check, warp, site, touch, plain, plan.base)) return false;
-  plan.epoch = check.read_epoch;
-  return true;
-}
-
-/// What check_gather() needs, of an access that the site fits now.
-void note_gather(const BlockCheck& check, const Warp& warp, const Op* op, const CheckedOp& info) {
-  auto& plan = *reinterpret_cast<FixedPlan*>(warp.frame + op->e);
-  if (static_cast<Pattern>(plan.pattern) == Pattern::gather) plan.half = check.sites[info.site].tag;
-}
-
-/// An access to shared memory whose pattern the op's own plan knows. False: look closer.
-[[gnu::noinline]] bool check_fixed(BlockCheck& check, const Warp& warp, const Op* op,
-                                   const CheckedOp& info, TouchMode mode) {
-  auto& plan = *reinterpret_cast<FixedPlan*>(warp.frame + op->e);
-  const bool reads = mode == TouchMode::read;
-  const std::uint32_t epoch = check.read_epoch;
-  if (reads && plan.epoch == epoch && epoch != 0) return true;
-  const auto pattern = static_cast<Pattern>(plan.pattern);
-  if (pattern == Pattern::none) return false;
-  if (pattern == Pattern::gather) return reads && check_gather(check, warp, op, info, plan);
-  const std::uint64_t bytes = info.bytes, base = plan.base;
-  const auto half = static_cast<std::uint64_t>(static_cast<std::int64_t>(plan.half));
-  const bool halves = pattern == Pattern::half_uniform || pattern == Pattern::half_contiguous;
-  const bool runs = pattern == Pattern::contiguous || pattern == Pattern::half_contiguous;
-  const std::uint64_t run = runs ? bytes * (halves ? kLanes / 2 : kLanes) : bytes;
-  if (check.init) {
-    if (mode == TouchMode::write) {
-      set_poison<false>(check.shared_poison, base, run);
-      if (halves) set_poison<false>(check.shared_poison, base + half, run);
-    } else {
-      if (any_poison(check.shared_poison, base, run)) return false;
-      if (halves && any_poison(check.shared_poison, base + half, run)) return false;
-    }
-  }
-  if (reads) plan.epoch = epoch;
-  if (!check.race) return true;
-  if (!reads && check.reading.high != 0) return false;
-  const bool plain = bytes >= 4 && info.site < kMostSites;
-  if (check.defers) {
-    if (reads && plain && !check.written.any(base, base + run) &&
-        (!halves || !check.written.any(base + half, base + half + run))) {
-      put_off(check, warp, info, kAllLanes, pattern, base, half, nullptr);
-      return true;
-    }
-    check.settle_reads();
-    if (!reads) {
-      check.new_epoch();
-      check.written.mark(base, base + run);
-      if (halves) check.written.mark(base + half, base + half + run);
-    }
-  }
-  const CellView<false> view = view_of<false>(check, info, warp.index, nullptr);
-  const WarpTouch touch{op, &info, mode, kAllLanes, info.bytes, 0, nullptr};
-  const bool fine = plain && race_by_pattern(view, check.parts, pattern, half_words(half), touch,
-                                             base / 4, warp.index * std::uint32_t{kLanes});
-  if (!fine) plan.epoch = 0;
-  return fine;
 }
 
 /// One copy for all modes.
@@ -401,8 +335,46 @@ const Op* checked_fixed_load(const Op* op, Warp& warp) {
   return info.full(op, warp);
 }
 
+/// A load or store of global memory whose lanes lie side by side, by the plan of the access itself.
+template <TouchMode kMode>
+const Op* checked_global(const Op* op, Warp& warp) {
+  BlockCheck& check = *warp.worker->check;
+  const CheckedOp& info = check.ops[warp.op_index(op)];
+  const MemorySite& site = warp.worker->sites.data()[op->site];
+  const bool runs = static_cast<Pattern>(site.pattern) == Pattern::contiguous &&
+                    (op->flags & kAddress32) == 0 && !check.pauses;
+  if (runs && plan<false, Form::global>(op, warp, site, info.bytes) != nullptr) {
+    const std::uint64_t base =
+        warp.reg<std::uint64_t>(op->a)[0] + static_cast<std::uint64_t>(op->imm);
+    if (check_run<kMode>(check, warp, info, base)) return info.full(op, warp);
+  }
+  return checked<false>(op, warp);
+}
+
+/// The same with the address in one step, as indexed_handler() has it.
+template <TouchMode kMode>
+const Op* checked_indexed(const Op* op, Warp& warp) {
+  BlockCheck& check = *warp.worker->check;
+  const std::uint32_t index = warp.op_index(op);
+  const CheckedOp& access = check.ops[index + 1];
+  const MemorySite& site = warp.worker->sites.data()[op[1].site];
+  std::uint64_t base = 0;
+  if (!check.pauses && find_elements(op, warp, site, access.bytes, base) &&
+      check_run<kMode>(check, warp, access, base))
+    return check.ops[index].full(op, warp);
+  return handler_alone(*op)(op, warp);
+}
+
 }  // namespace
 
-CheckedHandlers checked_handlers() { return {checked<false>, checked<true>, checked_fixed_load}; }
+CheckedHandlers checked_handlers() {
+  return {checked<false>,
+          checked<true>,
+          checked_fixed_load,
+          checked_global<TouchMode::read>,
+          checked_global<TouchMode::write>,
+          checked_indexed<TouchMode::read>,
+          checked_indexed<TouchMode::write>};
+}
 
 }  // namespace kernwright::sim::KW_SIM_NS

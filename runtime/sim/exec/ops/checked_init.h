@@ -22,10 +22,14 @@ namespace kernwright::sim::KW_SIM_NS {
       return any_poison(map, at, touch.bytes * std::uint64_t{kLanes / 2}) ||
              any_poison(map, at + site.offsets[16], touch.bytes * std::uint64_t{kLanes / 2});
     std::uint64_t bits = 0;  // aligned accesses never straddle a word of the map
-    const std::uint64_t home = site.offsets[static_cast<unsigned>(touch.first)];
-    KW_LANES for (std::uint32_t i = 0; i < kLanes; ++i) {
-      const std::uint64_t place = at + ((touch.mask >> i & 1) != 0 ? site.offsets[i] : home);
-      bits |= map[place >> 6] >> (place & 63);
+    const auto look = [&](std::uint64_t place) { bits |= map[place >> 6] >> (place & 63); };
+    if (touch.mask == kAllLanes) {
+      KW_LANES for (std::uint32_t i = 0; i < kLanes; ++i) look(at + site.offsets[i]);
+    } else {
+      const std::uint64_t home = site.offsets[static_cast<unsigned>(touch.first)];
+      KW_LANES for (std::uint32_t i = 0; i < kLanes; ++i) {
+        look(at + ((touch.mask >> i & 1) != 0 ? site.offsets[i] : home));
+      }
     }
     return (bits & ((std::uint64_t{1} << touch.bytes) - 1)) != 0;
   }

@@ -1,12 +1,17 @@
 // setp, set, selp, slct.
+#include "sim/exec/fast_handlers.h"
+#include "sim/exec/ops/branch.h"
 #include "sim/exec/ops/types.h"
 #include "sim/ptx/isa.h"
 
+#include <array>
 #include <cmath>
+#include <type_traits>
 
 namespace kernwright::sim::KW_SIM_NS {
 
 OpPair select_compare(const ptx::Instruction& inst, const OperandWidths& widths);
+OpFn select_branching(OpFn compare);
 
 namespace {
 
@@ -32,24 +37,64 @@ struct Kept {
 enum class Loop : std::uint8_t { equal, less, less_equal, apart, ordered };
 inline constexpr std::size_t kLoops = 5;
 
+#if defined(__AVX512BW__)
+/// Bit i = whether lane i of the vectors holds for kLoop.
+template <Loop kLoop, typename T>
+[[gnu::always_inline]] inline std::uint32_t test_vectors(const void* a, const void* b) {
+  if constexpr (std::is_floating_point_v<T>) {
+    constexpr int kTest = kLoop == Loop::equal        ? _CMP_EQ_OQ
+                          : kLoop == Loop::less       ? _CMP_LT_OQ
+                          : kLoop == Loop::less_equal ? _CMP_LE_OQ
+                          : kLoop == Loop::apart      ? _CMP_NEQ_OQ
+                                                      : _CMP_ORD_Q;
+    if constexpr (sizeof(T) == 4)
+      return _mm512_cmp_ps_mask(_mm512_load_ps(a), _mm512_load_ps(b), kTest);
+    else
+      return _mm512_cmp_pd_mask(_mm512_load_pd(a), _mm512_load_pd(b), kTest);
+  } else {
+    static_assert(kLoop == Loop::equal || kLoop == Loop::less);
+    constexpr int kTest = kLoop == Loop::equal ? _MM_CMPINT_EQ : _MM_CMPINT_LT;
+    const __m512i x = _mm512_load_si512(a), y = _mm512_load_si512(b);
+    if constexpr (sizeof(T) == 2)
+      return std::is_signed_v<T> ? _mm512_cmp_epi16_mask(x, y, kTest)
+                                 : _mm512_cmp_epu16_mask(x, y, kTest);
+    else if constexpr (sizeof(T) == 4)
+      return std::is_signed_v<T> ? _mm512_cmp_epi32_mask(x, y, kTest)
+                                 : _mm512_cmp_epu32_mask(x, y, kTest);
+    else
+      return std::is_signed_v<T> ? _mm512_cmp_epi64_mask(x, y, kTest)
+                                 : _mm512_cmp_epu64_mask(x, y, kTest);
+  }
+}
+#endif
+
+/// Bit i = whether a[i] and b[i] hold for kLoop.
 template <Loop kLoop, typename T, typename Prepare>
-[[gnu::always_inline]] inline std::uint32_t test_lanes(const Op* op, const Warp& warp, bool swap) {
-  return compare_lanes(warp.reg<T>(swap ? op->b : op->a), warp.reg<T>(swap ? op->a : op->b),
-                       [](T x, T y) {
-                         const T a = Prepare{}(x), b = Prepare{}(y);
-                         switch (kLoop) {
-                           case Loop::equal:
-                             return a == b;
-                           case Loop::less:
-                             return a < b;
-                           case Loop::less_equal:
-                             return a <= b;
-                           case Loop::apart:
-                             return a < b || b < a;
-                           default:
-                             return a == a && b == b;
-                         }
-                       });
+[[gnu::always_inline]] inline std::uint32_t test_lanes(const T* a, const T* b) {
+#if defined(__AVX512BW__)
+  if constexpr (std::is_same_v<Prepare, Kept>) {
+    constexpr int kStep = 64 / static_cast<int>(sizeof(T));
+    std::uint32_t bits = 0;
+#pragma GCC unroll 4
+    for (int i = 0; i < kLanes; i += kStep) bits |= test_vectors<kLoop, T>(a + i, b + i) << i;
+    return bits;
+  }
+#endif
+  return compare_lanes(a, b, [](T x, T y) {
+    const T p = Prepare{}(x), q = Prepare{}(y);
+    switch (kLoop) {
+      case Loop::equal:
+        return p == q;
+      case Loop::less:
+        return p < q;
+      case Loop::less_equal:
+        return p <= q;
+      case Loop::apart:
+        return p < q || q < p;
+      default:
+        return p == p && q == q;
+    }
+  });
 }
 
 /// Op::flags: what to do with the lanes for which a loop holds.
@@ -59,43 +104,57 @@ constexpr std::uint32_t kFloatOrQ = 4;   ///< set: writes 1.0f; setp: q is wante
 constexpr std::uint32_t kBoolShift = 3;  ///< the BoolOp, 3 bits
 constexpr std::uint32_t kTestShift = 6;  ///< index of the loop in kTests
 
-/// p = test, for what is neither combined with a predicate nor wanted inverted in q.
+/// The lanes for which the comparison holds, without what it may be combined with.
 template <Loop kLoop, typename T, typename Prepare>
-const Op* setp_plain(const Op* op, Warp& warp) {
-  const std::uint32_t bits = test_lanes<kLoop, T, Prepare>(op, warp, (op->flags & kSwap) != 0);
-  warp.pred(op->d) = (op->flags & kInvert) != 0 ? ~bits : bits;
-  return op + 1;
+[[gnu::always_inline]] inline std::uint32_t test(const Op* op, const Warp& warp) {
+  const bool swap = (op->flags & kSwap) != 0;
+  const T* a = warp.reg<T>(swap ? op->b : op->a);
+  const T* b = warp.reg<T>(swap ? op->a : op->b);
+  const std::uint32_t bits = test_lanes<kLoop, T, Prepare>(a, b);
+  return bits ^ ((op->flags & kInvert) != 0 ? ~0u : 0u);
 }
-
-using TestLanes = std::uint32_t (*)(const Op* op, const Warp& warp, bool swap);
 
 /// One copy of the loop for the rarer handlers.
 template <Loop kLoop, typename T, typename Prepare>
-[[gnu::noinline]] std::uint32_t call_test_lanes(const Op* op, const Warp& warp, bool swap) {
-  return test_lanes<kLoop, T, Prepare>(op, warp, swap);
+[[gnu::noinline]] std::uint32_t call_test(const Op* op, const Warp& warp) {
+  return test<kLoop, T, Prepare>(op, warp);
 }
 
-/// The loops of one type; integers need two of them, which tell no sign apart for equality.
-struct TypeTests {
-  TestLanes test[kLoops];
-  OpFn plain[kLoops];
+/// p = test, for what is neither combined with a predicate nor wanted inverted in q.
+template <Loop kLoop, typename T, typename Prepare>
+const Op* setp_plain(const Op* op, Warp& warp) {
+  warp.pred(op->d) = test<kLoop, T, Prepare>(op, warp);
+  return op + 1;
+}
+
+/// The same, and the branch on p behind it.
+template <Loop kLoop, typename T, typename Prepare>
+const Op* setp_branch(const Op* op, Warp& warp) {
+  const std::uint32_t bits = test<kLoop, T, Prepare>(op, warp);
+  warp.pred(op->d) = bits;
+  return take_branch<false>(op + 1, warp, bits);
+}
+
+/// What one loop is used by; all null where the type has another one for it.
+struct LoopHandlers {
+  std::uint32_t (*test)(const Op* op, const Warp& warp) = nullptr;
+  OpFn plain = nullptr, branch = nullptr;
 };
+template <Loop kLoop, typename T, typename Prepare>
+constexpr LoopHandlers kHandlers{call_test<kLoop, T, Prepare>, setp_plain<kLoop, T, Prepare>,
+                                 setp_branch<kLoop, T, Prepare>};
+
+/// The loops of one type; integers need two of them, which tell no sign apart for equality.
+using TypeTests = std::array<LoopHandlers, kLoops>;
 template <typename T, typename Prepare>
 constexpr TypeTests float_tests() {
-  return {{call_test_lanes<Loop::equal, T, Prepare>, call_test_lanes<Loop::less, T, Prepare>,
-           call_test_lanes<Loop::less_equal, T, Prepare>, call_test_lanes<Loop::apart, T, Prepare>,
-           call_test_lanes<Loop::ordered, T, Prepare>},
-          {setp_plain<Loop::equal, T, Prepare>, setp_plain<Loop::less, T, Prepare>,
-           setp_plain<Loop::less_equal, T, Prepare>, setp_plain<Loop::apart, T, Prepare>,
-           setp_plain<Loop::ordered, T, Prepare>}};
+  return {kHandlers<Loop::equal, T, Prepare>, kHandlers<Loop::less, T, Prepare>,
+          kHandlers<Loop::less_equal, T, Prepare>, kHandlers<Loop::apart, T, Prepare>,
+          kHandlers<Loop::ordered, T, Prepare>};
 }
 template <typename T>
 constexpr TypeTests integer_tests() {
-  using U = std::make_unsigned_t<T>;
-  return {{call_test_lanes<Loop::equal, U, Kept>, call_test_lanes<Loop::less, T, Kept>, nullptr,
-           nullptr, nullptr},
-          {setp_plain<Loop::equal, U, Kept>, setp_plain<Loop::less, T, Kept>, nullptr, nullptr,
-           nullptr}};
+  return {kHandlers<Loop::equal, std::make_unsigned_t<T>, Kept>, kHandlers<Loop::less, T, Kept>};
 }
 constexpr TypeTests kTests[] = {
     integer_tests<std::uint16_t>(), integer_tests<std::int16_t>(),  integer_tests<std::uint32_t>(),
@@ -133,9 +192,7 @@ int type_index(ptx::Type type, bool flushes) {
 /// The lanes for which the comparison holds, combined with predicate c; `q` gets the opposite.
 std::uint32_t test_and_combine(const Op* op, const Warp& warp, std::uint32_t* q) {
   const std::uint32_t index = op->flags >> kTestShift;
-  std::uint32_t bits =
-      kTests[index / kLoops].test[index % kLoops](op, warp, (op->flags & kSwap) != 0);
-  if ((op->flags & kInvert) != 0) bits = ~bits;
+  const std::uint32_t bits = kTests[index / kLoops][index % kLoops].test(op, warp);
   *q = ~bits;
   const auto how = static_cast<BoolOp>(op->flags >> kBoolShift & 7);
   if (how == BoolOp::none) return bits;
@@ -232,7 +289,7 @@ OpPair select_test(const ptx::Instruction& inst, ptx::Type type) {
   if (is_set) return {set, set, flags};
   const bool is_plain = !extra && mods.bool_op == BoolOp::none;
   const TypeTests& tests = kTests[static_cast<std::size_t>(row)];
-  return {is_plain && !kFull ? tests.plain[loop] : setp, setp, flags};
+  return {is_plain && !kFull ? tests[loop].plain : setp, setp, flags};
 }
 
 template <bool kMasked, typename T>
@@ -270,6 +327,18 @@ OpPair select_slct(const ptx::Modifiers& mods) {
 }
 
 }  // namespace
+
+OpFn select_branching(OpFn compare) {
+#ifndef KW_SIM_SMALL
+  for (const TypeTests& tests : kTests) {
+    for (const LoopHandlers& loop : tests) {
+      if (loop.plain == compare) return loop.branch;
+    }
+  }
+#endif
+  static_cast<void>(compare);
+  return nullptr;
+}
 
 OpPair select_compare(const ptx::Instruction& inst, const OperandWidths&) {
   using ptx::Handler;

@@ -1,4 +1,5 @@
 // Branches, calls, guards and barriers.
+#include "sim/exec/ops/branch.h"
 #include "sim/exec/ops/lanes.h"
 #include "sim/exec/scheduler.h"
 #include "sim/exec/traps.h"
@@ -13,27 +14,12 @@ OpPair select_control(const ptx::Instruction& inst, const OperandWidths& widths)
 
 namespace {
 
-/// Counts a backward branch; rarely the split has to stop before it goes on at `next`.
-[[gnu::always_inline]] inline const Op* back_edge(const Op* op, Warp& warp, const Op* next) {
-  warp.executed += static_cast<std::uint64_t>(op->imm);
-  warp.window -= static_cast<std::int32_t>(op->flags);
-  if (warp.window <= 0 || warp.executed > warp.budget) [[unlikely]] {
-    return warp.slow_back_edge(op, next);
-  }
-  return next;
-}
-
 const Op* jump(const Op* op, Warp&) { return op + op->target; }
 const Op* jump_back(const Op* op, Warp& warp) { return back_edge(op, warp, op + op->target); }
 
-template <bool kMasked, bool kNegated, bool kBack>
+template <bool kMasked>
 const Op* branch(const Op* op, Warp& warp) {
-  std::uint32_t taken = kNegated ? ~warp.pred(op->a) : warp.pred(op->a);
-  const std::uint32_t all = kMasked ? warp.mask : kAllLanes;
-  if constexpr (kMasked) taken &= all;
-  if (taken == 0) return op + 1;
-  if (taken != all) return warp.diverge(op, taken);
-  return kBack ? back_edge(op, warp, op + op->target) : op + op->target;
+  return take_branch<kMasked>(op, warp, warp.pred(op->a));
 }
 
 const Op* branch_table(const Op* op, Warp& warp) {
@@ -141,13 +127,7 @@ OpPair internal_control(Internal which) {
     case Internal::jump_back:
       return both(jump_back);
     case Internal::branch:
-      return {branch<false, false, false>, branch<true, false, false>};
-    case Internal::branch_not:
-      return {branch<false, true, false>, branch<true, true, false>};
-    case Internal::branch_back:
-      return {branch<false, false, true>, branch<true, false, true>};
-    case Internal::branch_not_back:
-      return {branch<false, true, true>, branch<true, true, true>};
+      return {branch<false>, branch<true>};
     case Internal::branch_table:
       return both(branch_table);
     case Internal::guard:

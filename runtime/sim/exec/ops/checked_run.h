@@ -1,0 +1,52 @@
+// The checks of full warps that touch global memory side by side: one look at a few granules.
+#pragma once
+
+#include "sim/check/poison.h"
+#include "sim/exec/ops/checked_race.h"
+
+#include <bit>
+#include <cstdint>
+
+namespace kernwright::sim::KW_SIM_NS {
+
+/// Lane i touches `info.bytes` bytes, 4 to 16, at base + i * info.bytes, inside an allocation.
+/// Whether a glance is enough; then both checks are done. False: look closer, from the start.
+template <TouchMode kMode>
+[[gnu::always_inline]] inline bool check_run(BlockCheck& check, const Warp& warp,
+                                             const CheckedOp& info, std::uint64_t base) {
+  constexpr bool kWrites = kMode == TouchMode::write;
+  const std::uint64_t bytes = std::uint64_t{info.bytes} * kLanes, at = base % kRegionBytes;
+  if (at + bytes > kRegionBytes || info.site >= kMostSites) return false;
+  if (kWrites && check.sources.meets(base, base + bytes)) return false;
+  CheckSite& site = check.sites[info.site];
+  if (site.region_number != base >> kRegionShift) {
+    site.region = check.region(base);
+    site.region_number = base >> kRegionShift;
+  }
+  GlobalRegion& region = *site.region;
+  const std::uint64_t next = at + (base - site.last);
+  site.last = base;
+  if (next < kRegionBytes) __builtin_prefetch(region.granules + next / kGranuleBytes, 1);
+  if (!check.alone) region.lock();
+  region.end_scatter(check.launch_floor);
+  std::uint64_t* const poison = check.init ? region.poison.load() : nullptr;
+  bool fine = true;
+  if (poison != nullptr) {
+    if constexpr (kWrites) {
+      set_poison<false>(poison, at, bytes);
+    } else {
+      fine = !any_poison(poison, at, bytes);
+    }
+  }
+  if (fine && check.race) {
+    const std::uint32_t words = info.bytes / 4u;
+    fine = touch_run<kWrites>(view_of<true>(check, info, warp.index, &region),
+                              check.parts || check.scattered, at / 4, words * kLanes,
+                              warp.index * std::uint32_t{kLanes},
+                              static_cast<std::uint32_t>(std::countr_zero(words)));
+  }
+  if (!check.alone) region.unlock();
+  return fine;
+}
+
+}  // namespace kernwright::sim::KW_SIM_NS
