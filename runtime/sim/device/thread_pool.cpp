@@ -6,21 +6,29 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <system_error>
 #include <thread>
 
 namespace kernwright::sim {
+namespace {
+
+/// How long a caller looks for the end of the others before it sleeps: about what being woken takes.
+constexpr std::chrono::microseconds kPatience{50};
+
+}  // namespace
 
 struct ThreadPool::State {
   std::mutex use;  // one run() at a time
   std::mutex mutex;
   std::condition_variable start, done;
   int threads = 0;  // started so far
-  int wanted = 0;   // workers of the present use, with the caller
+  int wanted = 0;   // workers of the present use, with the caller; 0: it is over
   std::uint64_t use_number = 0;
-  int running = 0;
+  std::atomic<int> running{0};  // others that came in time; changed with the mutex held
   const std::function<void(int)>* work = nullptr;
 
   void serve(int number) {
@@ -31,11 +39,26 @@ struct ThreadPool::State {
       seen = use_number;
       if (number >= wanted) continue;
       const std::function<void(int)>& call = *work;
+      ++running;
       lock.unlock();
       call(number);
       lock.lock();
       if (--running == 0) done.notify_one();
     }
+  }
+
+  /// Nobody else begins; those who did have ended when it returns.
+  void close() {
+    std::unique_lock lock(mutex);
+    wanted = 0;
+    if (running == 0) return;
+    lock.unlock();
+    // They are at their last blocks: being woken takes longer than most of those.
+    const auto limit = std::chrono::steady_clock::now() + kPatience;
+    while (running.load(std::memory_order_acquire) != 0 &&
+           std::chrono::steady_clock::now() < limit) {}
+    lock.lock();
+    done.wait(lock, [&] { return running == 0; });
   }
 
   /// Call with the mutex held. New threads wait for the next use.
@@ -77,14 +100,12 @@ void ThreadPool::run(int width, const std::function<void(int)>& work) {
     const std::lock_guard lock(s.mutex);
     s.grow(width - 1);
     s.wanted = std::min(width, s.threads + 1);
-    s.running = s.wanted - 1;
     s.work = &work;
     ++s.use_number;
   }
   s.start.notify_all();
   work(0);
-  std::unique_lock lock(s.mutex);
-  s.done.wait(lock, [&] { return s.running == 0; });
+  s.close();
 }
 
 }  // namespace kernwright::sim

@@ -16,7 +16,8 @@ class ThreadPool {
   static int default_width();
 
   /// Calls work(0) on this thread and work(1) ... work(width - 1) on others, and returns when all
-  /// returned. When threads cannot be started fewer calls are made. `work` must not throw.
+  /// returned. Others that have not begun when work(0) returns are not called, so work(0) alone
+  /// must be enough. `work` must not throw.
   void run(int width, const std::function<void(int)>& work);
 
  private:

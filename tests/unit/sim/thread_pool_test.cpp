@@ -1,0 +1,88 @@
+#include "sim/device/thread_pool.h"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+#include <vector>
+
+using kernwright::sim::ThreadPool;
+
+TEST_CASE("thread pool: every piece is done once, and nobody is at work afterwards") {
+  constexpr int kWidth = 5;
+  std::atomic<int> working{0};
+  for (int round = 0; round < 2000; ++round) {
+    constexpr int kPieces = 12;
+    std::atomic<int> next{0}, called{0};
+    std::vector<int> done(kPieces, 0), numbers(kWidth, 0);
+    ThreadPool::get().run(kWidth, [&](int number) {
+      ++working;
+      ++called;
+      ++numbers[static_cast<std::size_t>(number)];
+      for (int i = next++; i < kPieces; i = next++) ++done[static_cast<std::size_t>(i)];
+      --working;
+    });
+    REQUIRE(working == 0);
+    REQUIRE(done == std::vector<int>(kPieces, 1));
+    REQUIRE(numbers[0] == 1);  // the caller
+    for (const int times : numbers) REQUIRE(times <= 1);
+    REQUIRE(called >= 1);
+  }
+}
+
+TEST_CASE("thread pool: others help while the caller is busy") {
+  std::atomic<int> called{0};
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  ThreadPool::get().run(3, [&](int) {
+    ++called;
+    while (called < 3 && std::chrono::steady_clock::now() < limit) std::this_thread::yield();
+  });
+  CHECK(called == 3);
+}
+
+TEST_CASE("thread pool: a helper that takes long is waited for") {
+  std::atomic<bool> began{false}, ended{false};
+  ThreadPool::get().run(2, [&](int number) {
+    if (number == 0) {
+      while (!began) std::this_thread::yield();
+      return;
+    }
+    began = true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    ended = true;
+  });
+  CHECK(ended);
+}
+
+TEST_CASE("thread pool: a width of one or less is the caller alone") {
+  const auto caller = std::this_thread::get_id();
+  for (const int width : {-1, 0, 1}) {
+    int calls = 0;
+    ThreadPool::get().run(width, [&](int number) {
+      CHECK(number == 0);
+      CHECK(std::this_thread::get_id() == caller);
+      ++calls;
+    });
+    CHECK(calls == 1);
+  }
+}
+
+TEST_CASE("thread pool: callers on several threads take turns") {
+  std::atomic<int> calls{0}, inside{0};
+  std::vector<std::thread> callers;
+  for (int c = 0; c < 4; ++c) {
+    callers.emplace_back([&] {
+      for (int round = 0; round < 200; ++round) {
+        ThreadPool::get().run(2, [&](int number) {
+          if (number != 0) return;
+          CHECK(++inside == 1);
+          --inside;
+          ++calls;
+        });
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  CHECK(calls == 800);
+}
