@@ -16,7 +16,8 @@
 namespace kernwright::sim {
 namespace {
 
-/// How long a caller looks for the end of the others before it sleeps: about what being woken takes.
+/// How long a caller looks for the end of the others before it sleeps: about what being woken
+/// takes.
 constexpr std::chrono::microseconds kPatience{50};
 
 }  // namespace

@@ -1,3 +1,4 @@
+// The threads that blocks run on: pieces of work, helpers that come late, callers that take turns.
 #include "sim/device/thread_pool.h"
 
 #include <doctest/doctest.h>
