@@ -29,7 +29,8 @@ What a user should know:
   per warp and launch, so many small blocks cost little more than few large ones.
 - Shared-memory accesses whose address does not change are checked once per warp. Others are
   recognised by their shape: same address, neighbours, two halves. Scattered ones go lane by lane.
-- `x[i]` of neighbours in global memory is one step: product, sum and access.
+- `x[i]` of neighbours in global memory is one step: product, sum and access, under the checks too.
+  So is a comparison with the branch behind it.
 - Memory of the device takes the host's memory when it is first touched.
 - The race and init checks ([checks.md](checks.md)) are measured with one host thread. What a warp
   touches side by side has one note for sixteen words. Reads of shared memory are noted when
