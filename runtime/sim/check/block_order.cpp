@@ -8,7 +8,11 @@
 #include <bit>
 
 namespace kernwright::sim {
-namespace {}  // namespace
+namespace {
+
+constexpr std::uint64_t kNowhere = ~std::uint64_t{0};  ///< no aligned address
+
+}  // namespace
 
 std::uint32_t* BlockCheck::lane_row(std::uint32_t warp, int lane) {
   std::unique_ptr<LaneMatrix>& matrix = lane_known_[warp];
@@ -24,7 +28,7 @@ void BlockCheck::meet(const Op* op, Warp& warp, const std::uint32_t* members) {
   std::uint32_t rest = warp.mask;
   while (rest != 0) {
     const std::uint32_t named = members == nullptr ? kAllLanes : members[std::countr_zero(rest)];
-    const std::uint32_t group = (named & warp.mask) | (rest & (0u - rest));
+    const std::uint32_t group = (named & (warp.mask | warp.met_elsewhere)) | (rest & (0u - rest));
     rest &= ~group;
     if ((group & warp.live) == warp.live) {
       warp_floor_[w] = tick_;
@@ -138,7 +142,7 @@ void BlockCheck::publish(const Warp& warp, const std::uint64_t* addresses, ptx::
     const SharedPast past = snapshot(warp.index);
     each_reach(op.reach, [&](std::size_t r) { fenced[r] = past; });
   }
-  std::uint64_t last = 0;
+  std::uint64_t last = kNowhere;
   for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) {
     const std::uint64_t address = addresses[std::countr_zero(m)] & ~std::uint64_t{3};
     if (address == last) continue;
@@ -152,7 +156,7 @@ void BlockCheck::publish(const Warp& warp, const std::uint64_t* addresses, ptx::
 void BlockCheck::observe(const Warp& warp, const std::uint64_t* addresses, ptx::Space space,
                          const CheckedOp& op) {
   PastByReach& pending = pending_[warp.index];
-  std::uint64_t last = 0;
+  std::uint64_t last = kNowhere;
   for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) {
     const std::uint64_t address = addresses[std::countr_zero(m)] & ~std::uint64_t{3};
     if (address == last) continue;

@@ -68,7 +68,7 @@ const char* stuck_text(SplitState state) {
     case SplitState::warpgroup:
       return "a warp waits for products of wgmma that other warps of its warpgroup never issue";
     default:
-      return "lanes wait at a .sync instruction for lanes that never arrive";
+      return "lanes wait at a .sync instruction for lanes that never arrive there";
   }
 }
 
@@ -139,7 +139,12 @@ BlockRunner::BlockRunner(const LaunchContext& launch, std::uint32_t sm)
           ? entry.shared_bytes
           : std::size_t{entry.dynamic_shared_offset} + launch.dynamic_shared_bytes;
   // Aligned to a cache line, so that a warp's access touches as few of them as possible.
-  state.block.shared.resize(shared + 63);
+  std::uint64_t reserved = 0, end = shared;
+  if (entry.uses_reserved_shared) {
+    reserved = (shared / kReservedSharedBytes + 2) * kReservedSharedBytes;
+    end = reserved + kReservedSharedBytes;
+  }
+  state.block.shared.resize(end + 63);
   const auto start = reinterpret_cast<std::uintptr_t>(state.block.shared.data());
   if (launch.checks != nullptr) {
     const std::uint64_t local =
@@ -155,6 +160,7 @@ BlockRunner::BlockRunner(const LaunchContext& launch, std::uint32_t sm)
   for (Warp& warp : state.warps) {
     warp.shared = state.block.shared.data() + (64 - start % 64) % 64;
     warp.shared_bytes = shared;
+    warp.reserved_shared = reserved;
   }
 }
 
@@ -170,6 +176,9 @@ void BlockRunner::start(std::array<std::uint32_t, 3> ctaid) {
       ctaid[0] + std::uint64_t{grid[0]} * (ctaid[1] + std::uint64_t{grid[1]} * ctaid[2]);
   if (state.block.fault.kind != FaultKind::none) state.block.fault = FaultReport{};
   std::memset(state.block.shared.data(), kSharedPoison, state.block.shared.size());
+  const Warp& any = state.warps.front();
+  if (any.reserved_shared != 0)
+    std::memset(any.shared + any.reserved_shared, 0, kReservedSharedBytes);
   state.barriers.reset(state.block.warp_count);
   state.member.reset(state.block.warp_count);
   state.warpgroups.reset(state.block.warp_count);

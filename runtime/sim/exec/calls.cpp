@@ -81,7 +81,7 @@ bool enter(const Op* op, Warp& warp, Split& split, std::uint32_t function, const
     lane_words(to, kLocalBaseOffset)[lane] = base;
     lane_words(to, kLocalTopOffset)[lane] = base + callee.local_bytes;
     lane_words(to, kReturnOffset)[lane] = here + 1;
-    fits &= std::uint64_t{base} + callee.local_bytes <= warp.local_bytes;
+    fits &= callee.local_bytes == 0 || std::uint64_t{base} + callee.local_bytes <= warp.local_bytes;
   });
   if (!fits) {
     warp.fault(op, FaultKind::bounds, first, 0, 0,

@@ -40,6 +40,8 @@ Region region_of(const Warp& warp, int lane, Space space, std::uint64_t address)
     case Space::shared:
       region.host = warp.shared;
       region.bytes = warp.shared_bytes;
+      if (warp.reserved_shared != 0 && region.offset >= warp.reserved_shared)
+        region.bytes = warp.reserved_shared + kReservedSharedBytes;
       break;
     case Space::local:
       region.host = warp.local + static_cast<unsigned>(lane) * warp.local_bytes;

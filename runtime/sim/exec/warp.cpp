@@ -63,47 +63,6 @@ const Op* Warp::fault(const Op* op, FaultKind kind, int lane, std::uint64_t addr
   return nullptr;
 }
 
-bool Warp::converge(const Op* op, const std::uint32_t* members) {
-  const auto missing = [&](std::uint32_t present) {
-    std::uint32_t lanes = 0;  // of `present`: those that miss somebody
-    for (std::uint32_t m = present; m != 0; m &= m - 1) {
-      const int lane = std::countr_zero(m);
-      if ((members[lane] & live & ~present) != 0) lanes |= 1u << lane;
-    }
-    return lanes;
-  };
-  if ((live & ~mask) == 0 || missing(mask) == 0) return true;
-  // Join those who already wait here, then see who is complete.
-  Split& split = schedule->current();
-  const std::uint32_t here = op_index(op);
-  split.pc = here;
-  split.window = window;
-  for (std::uint32_t i = 0; i < schedule->count;) {
-    const Split& other = schedule->splits[i];
-    if (i == schedule->running || other.state != SplitState::sync || other.pc != here ||
-        other.frame != schedule->current().frame) {
-      ++i;
-      continue;
-    }
-    schedule->current().mask |= other.mask;
-    const std::uint32_t last = --schedule->count;
-    schedule->splits[i] = schedule->splits[last];
-    if (schedule->running == last) schedule->running = i;
-  }
-  Split& joined = schedule->current();
-  const std::uint32_t waiting = missing(joined.mask);
-  stop = Stop::reschedule;
-  if (waiting == joined.mask) {
-    joined.state = SplitState::sync;
-    stop = Stop::warp_sync;
-  } else if (waiting != 0) {
-    Split& rest = schedule->fork(*this, waiting, here);
-    rest.state = SplitState::sync;
-    schedule->current().mask &= ~waiting;
-  }
-  return false;
-}
-
 const Op* Warp::yield(const Op* op) {
   Split& split = schedule->current();
   split.pc = op_index(op) + 1;
@@ -240,6 +199,15 @@ std::uint64_t Warp::uniform_special(SpecialRegister which) const {
       return launch.grid_workspace >> 32;
     case envreg2:
       return launch.grid_workspace & 0xffffffff;
+    case reserved_smem_offset_begin:
+    case reserved_smem_offset_0:
+      return reserved_shared;
+    case reserved_smem_offset_1:
+      return reserved_shared + kReservedSharedBytes / 2;
+    case reserved_smem_offset_end:
+      return reserved_shared + kReservedSharedBytes;
+    case reserved_smem_offset_cap:
+      return kReservedSharedBytes;
     case total_smem_size:
     case aggr_smem_size:
       return entry.dynamic_shared_offset + std::uint64_t{launch.dynamic_shared_bytes};

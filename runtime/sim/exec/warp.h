@@ -31,6 +31,9 @@ class Warpgroups;
 
 inline constexpr std::uint32_t kAllLanes = ~std::uint32_t{0};
 
+/// What every block has in front of or behind its own shared memory: as on sm_80 and newer.
+inline constexpr std::uint32_t kReservedSharedBytes = 1024;
+
 enum class Stop : std::uint8_t {
   none,
   reschedule,  ///< splits changed (divergence, reconvergence, return): pick the next split
@@ -54,11 +57,15 @@ struct Warp {
   alignas(64) std::array<std::uint32_t, kLanes> lane_mask{};  ///< mask as 0 / ~0 words
   std::byte* shared = nullptr;                                ///< the block's shared memory
   std::uint64_t shared_bytes = 0;
+  /// Where the system's part of shared memory begins, which %reserved_smem_offset_* name; 0 = none.
+  /// Beyond shared_bytes, with room between where nothing may be accessed.
+  std::uint64_t reserved_shared = 0;
   std::byte* local = nullptr;     ///< local memory of lane 0; lane i is i * local_bytes further on
   std::uint64_t local_bytes = 0;  ///< per thread
   Worker* worker = nullptr;
   Block* block = nullptr;
   const Program* program = nullptr;
+  std::uint32_t met_elsewhere = 0;  ///< lanes that met those of the running split at another op
   std::uint32_t live = 0;   ///< lanes that have not exited (lanes past the block's end never live)
   std::uint32_t index = 0;  ///< warp number within the block
   alignas(64) std::array<std::array<std::uint32_t, kLanes>, 3> tid{};
@@ -96,6 +103,10 @@ struct Warp {
   /// uses lanes of `mask` only, further restricted to its own members where the instruction's
   /// result depends on them.
   bool converge(const Op* op, const std::uint32_t* members);
+  /// bar.warp.sync with the masks in Op::a. Lanes may come from several places of the program, as
+  /// long as their masks are the same; those of one mask go on together. Returns the next op, or
+  /// null where the split has to stop.
+  const Op* meet_anywhere(const Op* op);
 
   /// Lets other splits and warps run first, then goes on at op + 1. Returns null: `return
   /// warp.yield(op)`.

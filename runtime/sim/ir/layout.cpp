@@ -40,6 +40,7 @@ struct Usage {
   std::uint32_t dynamic_alignment = 16;
   bool calls_indirectly = false;
   bool allocates = false;  ///< alloca: as much as the thread asks for
+  bool reserves = false;   ///< names the block's reserved shared memory
 };
 
 class UsageFinder {
@@ -68,6 +69,7 @@ class UsageFinder {
  private:
   void visit(const ptx::Operand& operand, Usage& usage) {
     for (const ptx::Operand& element : operand.elements) visit(element, usage);
+    usage.reserves |= operand.kind == ptx::OperandKind::special && is_reserved(operand.special);
     if (operand.symbol_kind == ptx::SymbolKind::function) {
       usage.callees.push_back(operand.symbol_index);
     } else if (operand.symbol_kind == ptx::SymbolKind::global) {
@@ -76,6 +78,11 @@ class UsageFinder {
         note_shared(variable, layout_.shared_globals[operand.symbol_index], usage);
       }
     }
+  }
+
+  static bool is_reserved(ptx::SpecialRegister which) {
+    using enum ptx::SpecialRegister;
+    return which >= reserved_smem_offset_begin && which <= reserved_smem_offset_1;
   }
 
   static void note_shared(const ptx::Variable& variable, std::uint32_t offset, Usage& usage) {
@@ -201,6 +208,7 @@ FunctionInfo describe(const ptx::Function& function, std::vector<std::uint32_t>&
     parameter_copy = (end + 15) / 16 * 16;
     end = parameter_copy + info.parameter_bytes;
   }
+  info.local_end = end;
   info.local_bytes = (end + 15) / 16 * 16;
   return info;
 }
@@ -216,6 +224,7 @@ void finish_entry(const ptx::Module& module, const std::vector<Usage>& usage, st
     alignment = std::max(alignment, usage[f].dynamic_alignment);
     open_ended |= usage[f].calls_indirectly;
     allocates |= usage[f].allocates;
+    info.uses_reserved_shared |= usage[f].reserves;
     locals = std::max(locals, layout.functions[f].local_bytes);
     sum += layout.functions[f].local_bytes;
   }
@@ -235,6 +244,8 @@ void finish_entry(const ptx::Module& module, const std::vector<Usage>& usage, st
     bytes = std::max<std::uint64_t>(sum, kRecursionStackBytes);
   }
   if (allocates) bytes = std::max<std::uint64_t>(bytes, sum) + kRecursionStackBytes;
+  // Nobody's variables follow: accesses behind the last one are out of bounds.
+  if (bytes != 0 && bytes == sum && sum == info.local_bytes) bytes = info.local_end;
   info.stack_bytes = static_cast<std::uint32_t>(std::min(bytes, kMaxBytes));
 }
 

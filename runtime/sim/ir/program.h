@@ -50,9 +50,11 @@ struct FunctionInfo {
   std::uint32_t return_base = 0;       ///< frame offset of lane 0's return block
   std::uint32_t return_stride = 0;
   std::uint32_t local_bytes = 0;   ///< .local variables of one thread, this function alone
+  std::uint32_t local_end = 0;     ///< the same without what aligns the next function's variables
   std::uint32_t stack_bytes = 0;   ///< entries: local memory of one thread with everything called
   std::uint32_t shared_bytes = 0;  ///< static shared memory reachable from an entry
   std::uint32_t dynamic_shared_offset = 0;  ///< entries: where dynamic shared memory begins
+  bool uses_reserved_shared = false;        ///< entries: %reserved_smem_offset_*
   std::array<std::uint32_t, 3> required_threads{};
   std::array<std::uint32_t, 3> required_cluster{};  ///< blocks; zeros: none asked for
   bool explicit_cluster = false;                    ///< only launched with a cluster size

@@ -69,10 +69,7 @@ const Op* call_indirect(const Op* op, Warp& warp) { return warp.call_indirect(op
 const Op* ret(const Op* op, Warp& warp) { return warp.ret(op); }
 const Op* exit_op(const Op* op, Warp& warp) { return warp.exit(op); }
 
-const Op* warp_barrier(const Op* op, Warp& warp) {
-  if (!warp.converge(op, warp.reg<std::uint32_t>(op->a))) return nullptr;
-  return op + 1;
-}
+const Op* warp_barrier(const Op* op, Warp& warp) { return warp.meet_anywhere(op); }
 
 const Op* barrier_sync(const Op* op, Warp& warp) {
   Warp::Arrival arrival;
