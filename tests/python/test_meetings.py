@@ -124,7 +124,7 @@ __global__ void f(int* o, int n) {
 }"""
     kernel = kw.kernel(text)
     with pytest.raises(kw.DeviceFault, match="out of bounds"):
-        kernel[1, 64, 256](kw.zeros(1, "int32"), 400)
+        kernel[1, 64, None, 256](kw.zeros(1, "int32"), 400)
 
 
 @pytest.mark.parametrize("lock, data", [(0, 1), (1, 0)])
@@ -168,3 +168,178 @@ def test_the_end_of_a_local_array_is_its_own(kind, count):
     with pytest.raises(kw.DeviceFault) as caught:
         kernel[1, 32](kw.zeros(32, "int32"), count)
     assert (caught.value.kind, caught.value.line) == ("bounds", 4)
+
+
+@pytest.mark.parametrize(
+    "text, lines",
+    [
+        # The reader's own atomic operation is the last one; others' came before.
+        (
+            """__global__ void f(int* o) {
+    __shared__ int c;
+    if (threadIdx.x == 0) c = 0;
+    __syncthreads();
+    atomicAdd(&c, 1);
+    if (threadIdx.x == 255) o[0] = c;
+}""",
+            {(5, 6)},
+        ),
+        (
+            """__global__ void f(int* o) {
+    if (threadIdx.x == 0) {
+        atomicAdd(o + 1, 1);
+        if (atomicAdd(o, 1) % 8 == 7) o[2] = o[1];
+    }
+}""",
+            {(3, 4)},
+        ),
+        (
+            """__global__ void f(int* o) {
+    if (threadIdx.x == 0) atomicCAS(o, 0, 1 + blockIdx.x);
+    if (threadIdx.x == 0 && blockIdx.x == 3) o[0] = 77;
+}""",
+            {(2, 3)},
+        ),
+    ],
+)
+def test_a_threads_own_atomic_operation_hides_no_other(text, lines):
+    report = run(text, 8, 256, kw.zeros(4, "int32"), checks=("race",))
+    assert {finding.lines for finding in report} == lines
+    with kw.checks("race") as again:  # what is known of a launch is over with it
+        kw.kernel("__global__ void g(int* o) { o[threadIdx.x] += 1; }")[1, 4](kw.zeros(4, "int32"))
+    assert not again
+
+
+def test_atomic_operations_that_barriers_and_fences_order_are_no_race():
+    out = kw.zeros(4, "int32")
+    report = run(
+        """__global__ void f(int* o) {
+    __shared__ int c;
+    if (threadIdx.x == 0) c = 0;
+    __syncthreads();
+    atomicAdd(&c, 1);
+    __syncthreads();
+    if (threadIdx.x == 255) {
+        atomicAdd(o + 1, c);
+        __threadfence();
+        if (atomicAdd(o, 1) % gridDim.x == gridDim.x - 1) {
+            __threadfence();
+            o[2] = o[1];
+        }
+    }
+}""",
+        8,
+        256,
+        out,
+    )
+    assert not report, str(report)
+    assert out.numpy().tolist() == [16, 4096, 4096, 0]
+
+
+@pytest.mark.parametrize("sync", ["__syncwarp(0xffffu << (t & 16))", "tile.sync()"])
+def test_part_of_a_warp_orders_that_part_alone(sync):
+    text = f"""#include <cooperative_groups.h>
+__global__ void f(const int* a, int* o) {{
+    auto tile = cooperative_groups::tiled_partition<16>(cooperative_groups::this_thread_block());
+    __shared__ int s[32];
+    int t = threadIdx.x;
+    s[t] = a[t];
+    __syncwarp();
+    int v = s[t % 8];
+    {sync};
+    s[t] = v + t;
+    o[t] = s[t];
+}}"""
+    report = run(text, 1, 32, kw.zeros(32, "int32"), kw.zeros(32, "int32"), checks=("race",))
+    assert {finding.lines for finding in report} == {(8, 10)}
+    inside = text.replace("s[t % 8]", "s[(t & 16) + t % 8]")
+    report = run(inside, 1, 32, kw.zeros(32, "int32"), kw.zeros(32, "int32"))
+    assert not report, str(report)
+
+
+def test_division_of_128_bits():
+    kernel = kw.kernel(
+        """__global__ void f(const unsigned long long* a, const unsigned long long* b,
+                  unsigned long long* q, unsigned long long* r, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    unsigned __int128 x = (unsigned __int128)a[2 * i + 1] << 64 | a[2 * i];
+    unsigned __int128 y = (unsigned __int128)b[2 * i + 1] << 64 | b[2 * i];
+    unsigned __int128 d = x / y, m = x % y;
+    q[2 * i] = d; q[2 * i + 1] = d >> 64;
+    r[2 * i] = m; r[2 * i + 1] = m >> 64;
+}""",
+        extra=["--device-int128"],
+    )
+    random = np.random.default_rng(11)
+    n = 300
+    # Of every width, so that quotients are long and short, and some are zero.
+    words = random.integers(0, 2**64, (2, n, 2), dtype=np.uint64)
+    words[:, :, 0] |= 1
+    words[:, :, 1] >>= random.integers(0, 64, (2, n)).astype(np.uint64)
+    words[:, : n // 3, 1] *= random.integers(0, 2, (2, n // 3)).astype(np.uint64)
+    a, b = words
+    q, r = kw.zeros((n, 2), "uint64"), kw.zeros((n, 2), "uint64")
+    kernel[4, 96](kw.asarray(a), kw.asarray(b), q, r, n)
+
+    def numbers(array):
+        return [int(low) | int(high) << 64 for low, high in array]
+
+    expected = [divmod(x, y) for x, y in zip(numbers(a), numbers(b), strict=True)]
+    assert list(zip(numbers(q.numpy()), numbers(r.numpy()), strict=True)) == expected
+
+
+def test_processors_have_numbers_below_their_count():
+    out = kw.zeros((64, 2), "uint32")
+    kw.kernel(
+        """__global__ void f(unsigned* o) {
+    asm volatile("mov.u32 %0, %%smid;" : "=r"(o[2 * blockIdx.x]));
+    asm volatile("mov.u32 %0, %%nsmid;" : "=r"(o[2 * blockIdx.x + 1]));
+}"""
+    )[64, 1](out)
+    smid, nsmid = out.numpy().T
+    assert np.all(smid < nsmid)
+    assert set(nsmid) == {kw.current_device().attributes["multiprocessor_count"]}
+
+
+def test_blocks_of_a_cooperative_launch_may_wait_for_each_other():
+    text = """__global__ void f(int* n) {
+    atomicAdd(n, 1);
+    while (*(volatile int*)n < (int)gridDim.x) {}
+}"""
+    kernel = kw.kernel(text)
+    kernel.launch(kw.LaunchConfig(grid=300, block=1, cooperative=True), kw.zeros(1, "int32"))
+
+
+def test_a_place_inside_the_compilers_functions_is_the_callers():
+    text = """__global__ void f(int* o) {
+    o[0] = 1;
+    atomicAdd(o + 5, 1);
+}"""
+    kernel = kw.kernel(text, device_debug=True)
+    with pytest.raises(kw.DeviceFault) as caught:
+        kernel[1, 1](kw.zeros(1, "int32"))
+    assert caught.value.line == 3
+
+
+def test_reads_of_padding_name_the_bytes():
+    text = """struct Q { char c; int i; };
+__global__ void fill(Q* q) { q[threadIdx.x].c = 1; q[threadIdx.x].i = 2; }
+__global__ void copy(const Q* q, int2* r) { r[threadIdx.x] = *(const int2*)(q + threadIdx.x); }"""
+    module = kw.module(text)
+    with kw.checks("init") as report:
+        q, r = kw.empty(256, "uint8"), kw.empty((32, 2), "int32")
+        module["fill"][1, 32](q)
+        module["copy"][1, 32](q, r)
+    (finding,) = report
+    assert "of which nothing has written bytes 1 to 3" in finding.message
+    assert "padding" in finding.hint
+
+
+def test_two_lanes_of_one_instruction_are_told_so():
+    with kw.checks("race") as report:
+        kw.kernel("__global__ void f(int* o) { o[threadIdx.x / 2] = threadIdx.x; }")[1, 32](
+            kw.zeros(16, "int32")
+        )
+    (finding,) = report
+    assert "two lanes of one instruction" in finding.hint

@@ -96,6 +96,7 @@ void BlockCheck::begin(const Block& block) {
   scattered = false;
   begin_tick_ = tick_;
   warp_floor_.fill(tick_);
+  earlier_.clear();
   if (!parts) return;
   for (auto& row : known_) row.fill(0);
   past_.fill(nullptr);
@@ -136,7 +137,8 @@ GlobalRegion* BlockCheck::region(std::uint64_t address) {
 
 /// Whether the cell is of long ago, whoever asks.
 bool BlockCheck::is_forgotten(Cell cell, bool global) const {
-  return cell == 0 || (global ? cell < launch_floor : !clustered_ && cell < floor);
+  const Cell when = is_contended(cell) ? cell & ~kAside : cell;
+  return cell == 0 || (global ? when < launch_floor : !clustered_ && when < floor);
 }
 
 /// `copied`: the cell of a copy whose end an mbarrier told.
@@ -204,6 +206,11 @@ Cell* BlockCheck::byte_cells(const LaneTouch& touch, std::uint64_t word) {
 ReaderLists& BlockCheck::readers(const Access& access) {
   if (access.global) return access.touch.region->readers;
   return access.touch.owner != nullptr ? access.touch.owner->readers_ : readers_;
+}
+
+EarlierWrites& BlockCheck::earlier(const Access& access) {
+  if (access.global) return access.touch.region->earlier;
+  return access.touch.owner != nullptr ? access.touch.owner->earlier_ : earlier_;
 }
 
 void BlockCheck::examine(const Op* op, Warp& warp, int lane, const LaneTouch& touch) {
@@ -294,6 +301,7 @@ void BlockCheck::examine_cells(const Access& access, Cell& write, Cell& read, Ce
   const auto before = [&](Cell cell) {
     return cell == 0 || is_write_ordered(cell, access.warp, access.lane, access.global);
   };
+  look_at_earlier(access, write);
   if (!before(write)) {
     const bool under_way = is_under_way(write);
     if (under_way || (!strong_pair(write, access.info, access.warp, true) &&
@@ -309,11 +317,66 @@ void BlockCheck::examine_cells(const Access& access, Cell& write, Cell& read, Ce
     return;
   }
   look_at_readers(access, read);
-  Cell flags = 0;
-  if (access.info.strong) flags = kStrong | (access.info.is_volatile ? kVolatileWrite : Cell{0});
   // A plain write that an atomic one of the same thread follows may race with other atomics.
-  const bool keep = flags != 0 && write != 0 && (write & kStrong) == 0 && is_mine(write);
-  if (!keep) write = mine | flags;
+  const bool keep = access.info.strong && write != 0 && (write & kStrong) == 0 && is_mine(write);
+  if (!keep) note_write(access, write, mine);
+}
+
+/// Atomic operations that the one in the cell hides.
+void BlockCheck::look_at_earlier(const Access& access, Cell& write) {
+  if (!is_contended(write)) return;
+  EarlierWrites& all = earlier(access);
+  if (is_forgotten(write, access.global)) {
+    all.erase(&write);
+    write = 0;
+    return;
+  }
+  const auto found = all.find(&write);
+  if (found == all.end() || access.info.strong) return;
+  const bool writes = access.touch.mode != TouchMode::read;
+  for (const Cell cell : found->second) {
+    if (is_write_ordered(cell, access.warp, access.lane, access.global) ||
+        strong_pair(cell, access.info, access.warp, true) || (writes && same_value(access, cell)))
+      continue;
+    report_race(access, cell, true);
+    all.erase(found);
+    return;
+  }
+}
+
+/// The access becomes the word's last write.
+void BlockCheck::note_write(const Access& access, Cell& write, Cell mine) {
+  const Cell old = write & ~kAside;
+  const bool was_contended = is_contended(write);
+  if (!access.info.strong) {
+    if (was_contended) earlier(access).erase(&write);
+    write = mine;
+    return;
+  }
+  const bool hides = (old & kStrong) != 0 && !is_under_way(write) &&
+                     !is_write_ordered(old, access.warp, access.lane, access.global);
+  write = mine | kStrong | (access.info.is_volatile ? kVolatileWrite : Cell{0});
+  if (!hides && !was_contended) return;
+  EarlierWrites& all = earlier(access);
+  auto& list = all[&write];
+  bool any = false;
+  for (Cell& cell : list) {
+    if (is_write_ordered(cell, access.warp, access.lane, access.global)) cell = 0;
+    any |= cell != 0;
+  }
+  if (hides) {
+    const auto same_warp = [&](Cell cell) { return ((cell ^ old) & kWarpMask) == 0; };
+    auto place = std::find_if(list.begin(), list.end(), same_warp);
+    if (place == list.end()) place = std::find(list.begin(), list.end(), Cell{0});
+    if (place == list.end()) place = std::min_element(list.begin(), list.end());
+    *place = old;
+    any = true;
+  }
+  if (any) {
+    write |= kAside;
+  } else {
+    all.erase(&write);
+  }
 }
 
 /// Copies read global memory until somebody waits for them.

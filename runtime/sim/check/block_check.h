@@ -278,11 +278,15 @@ class BlockCheck {
   void look_at_readers(const Access& access, Cell& read);
   void note_reader(const Access& access, Cell& read, Cell mine);
   ReaderLists& readers(const Access& access);
+  EarlierWrites& earlier(const Access& access);
+  void look_at_earlier(const Access& access, Cell& write);
+  void note_write(const Access& access, Cell& write, Cell mine);
   void look_at_sources(const Access& access);
   /// `is_it` false: the other access is not the one that `other` tells of, but one of its kind.
   void report_race(const Access& access, Cell other, bool other_wrote,
                    Missing missing = Missing::order, bool is_it = true);
   bool same_value(const Access& access, Cell other) const;
+  std::uint64_t unwritten(const Warp& warp, int lane, const LaneTouch& touch);
   /// Two operations order what lies around them where each reaches the other: what is released
   /// within a reach is kept for it and for all smaller ones, and taken from there in the same way.
   /// Calls f(reach) for those that matter to an operation that reaches as far as `reach`.
@@ -362,6 +366,7 @@ class BlockCheck {
   std::unordered_map<std::uint64_t, MbarrierState> mbarriers_;  ///< by offset
   bool tracks_ = false;                                         ///< some of them track copies
   ReaderLists readers_;                                         ///< of this block's shared memory
+  EarlierWrites earlier_;
   static constexpr std::size_t kRegionSlots = 64;
   struct RegionSlot {
     std::uint64_t number = ~std::uint64_t{0};

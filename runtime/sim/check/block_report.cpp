@@ -66,6 +66,22 @@ std::array<std::byte, 16> stored_value(const Op* op, const Warp& warp, const Che
   return value;
 }
 
+/// "bytes 1 to 3 and 7".
+std::string byte_ranges(std::uint64_t bits) {
+  std::string text;
+  while (bits != 0) {
+    const int first = std::countr_zero(bits), count = std::countr_one(bits >> first);
+    bits = count == 64 ? 0 : bits & ~(((std::uint64_t{1} << count) - 1) << first);
+    text += text.empty() ? "byte" : bits == 0 ? " and " : ", ";
+    if (text == "byte") text += count > 1 || bits != 0 ? "s " : " ";
+    text += count == 1 ? format("{}", first) : format("{} to {}", first, first + count - 1);
+  }
+  return text;
+}
+
+constexpr const char* kSameHint =
+    "two lanes of one instruction write the same place: let one of them do it, give each a place "
+    "of its own, or use an atomic operation";
 constexpr const char* kWarpHint =
     "lanes of a warp do not run in lockstep: put __syncwarp() between the two accesses";
 constexpr const char* kBlockHint =
@@ -113,9 +129,10 @@ Finding BlockCheck::describe(const Op* op, const Warp& warp, int lane, FaultKind
   FaultReport& fault = finding.fault;
   fault.kind = kind;
   fault.kernel = program.functions[warp.worker->launch->function].name;
-  const auto file = static_cast<std::size_t>(place.source.file);
+  const ptx::SourceLine source = warp.source_of(op, lane);
+  const auto file = static_cast<std::size_t>(source.file);
   if (file < program.module->files.size()) fault.file = program.module->files[file];
-  fault.line = place.source.line;
+  fault.line = source.line;
   fault.ptx_line = place.ptx_line;
   fault.opcode = std::string(place.opcode);
   fault.block = {ctaid_[0], ctaid_[1], ctaid_[2]};
@@ -135,6 +152,24 @@ bool BlockCheck::seen(std::uint64_t key) {
   return true;
 }
 
+/// Bit i: nothing has written byte i of what is read.
+std::uint64_t BlockCheck::unwritten(const Warp& warp, int lane, const LaneTouch& touch) {
+  const std::uint64_t* map = shared_poison;
+  std::uint64_t at = touch.address;
+  if (touch.space == Space::global) {
+    map = region(touch.address)->poison.load();
+    at = touch.address % kRegionBytes;
+  } else if (touch.space == Space::cluster) {
+    map = touch.owner->shared_poison;
+    at = touch.address & kOffsetMask;
+  } else if (touch.space == Space::local) {
+    const std::uint64_t thread = warp.index * std::uint64_t{kLanes} + static_cast<unsigned>(lane);
+    map = local_poison;
+    at = thread * warp.local_bytes + touch.address;
+  }
+  return map == nullptr ? 0 : poison_bits(map, at, touch.bytes);
+}
+
 void BlockCheck::report_uninitialised(const Op* op, Warp& warp, int lane, const LaneTouch& touch) {
   const std::uint64_t key = std::uint64_t{1} << 62 | warp.op_index(op);
   const std::byte* const bytes = host_bytes(warp, lane, touch);
@@ -147,9 +182,13 @@ void BlockCheck::report_uninitialised(const Op* op, Warp& warp, int lane, const 
   fault.access_size = touch.bytes;
   finding.value = hexadecimal(bytes, touch.bytes);
   const bool global = touch.space == Space::global;
-  fault.message = format("{} of {} bytes of {} at {}{:#x} that nothing has written", finding.what,
-                         touch.bytes, finding.space, global ? "" : "offset ",
-                         global ? touch.address : touch.address & kOffsetMask);
+  const std::uint64_t bits = unwritten(warp, lane, touch);
+  const bool partly = std::popcount(bits) < static_cast<int>(touch.bytes);
+  fault.message =
+      format("{} of {} bytes of {} at {}{:#x}{}", finding.what, touch.bytes, finding.space,
+             global ? "" : "offset ", global ? touch.address : touch.address & kOffsetMask,
+             partly ? format(", of which nothing has written {}", byte_ranges(bits))
+                    : " that nothing has written");
   if (global) {
     fault.allocation = warp.worker->launch->memory->describe(touch.address, touch.bytes);
     finding.hint =
@@ -161,6 +200,11 @@ void BlockCheck::report_uninitialised(const Op* op, Warp& warp, int lane, const 
         "also by the last, partial block, before it is read, and every copy to it waited for?";
   } else {
     finding.hint = "the local variable or array is read before it is assigned";
+  }
+  if (partly) {
+    finding.hint +=
+        "; where these bytes are the padding of a structure that is copied as a whole, set it to "
+        "zero as a whole first";
   }
   keep(key, std::move(finding));
 }
@@ -264,14 +308,19 @@ void BlockCheck::report_race(const Access& access, Cell other, bool other_wrote,
                        : format(" by {}, and nothing orders them", where);
   const bool out_of_reach = access.info.strong && other_op != nullptr && other_op->strong &&
                             std::min(access.info.reach, other_op->reach) < reach_to(owner);
+  const bool same_instruction = same_warp && is_it && other_wrote &&
+                                touch.mode == TouchMode::write && site == access.info.site &&
+                                tick_of(other) == tick_ &&
+                                thread != access.warp.thread(access.lane);
   finding.hint = missing == Missing::proxy_fence ? kProxyHint
                  : missing == Missing::wait || by_copy
                      ? wait_hint(other_op, other_wrote && !access.global)
-                 : out_of_reach   ? kScopeHint
-                 : same_warp      ? kWarpHint
-                 : same_block     ? kBlockHint
-                 : !access.global ? kClusterHint
-                                  : kGridHint;
+                 : out_of_reach     ? kScopeHint
+                 : same_instruction ? kSameHint
+                 : same_warp        ? kWarpHint
+                 : same_block       ? kBlockHint
+                 : !access.global   ? kClusterHint
+                                    : kGridHint;
   if (access.global) {
     fault.allocation = access.warp.worker->launch->memory->describe(touch.address, touch.bytes);
   }

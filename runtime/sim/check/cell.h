@@ -34,7 +34,7 @@ inline constexpr Cell kStrongRead = 1 << 13;
 /// In a write's cell: single bytes have cells of their own, this one and its read cell mean
 /// nothing.
 inline constexpr Cell kExact = 1 << 13;
-/// In front of a tick: the floor says nothing of this cell. Ticks have 31 bits.
+/// In front of a tick: the floor says nothing of this cell, look closer. Ticks have 31 bits.
 inline constexpr Cell kAside = Cell{1} << 63;
 /// In a write's cell: a copy that nobody waited for yet, issued by the thread at the tick.
 inline constexpr Cell kUnderWay = kAside | kAsync;
@@ -55,6 +55,8 @@ inline std::uint32_t tick_of(Cell cell) {
   return static_cast<std::uint32_t>((cell & ~kAside) >> kTickShift);
 }
 inline bool is_under_way(Cell write) { return (write & kUnderWay) == kUnderWay; }
+/// A write from elsewhere in the cluster, or an atomic operation after others that nothing orders.
+inline bool is_contended(Cell write) { return (write & kUnderWay) == kAside; }
 inline std::uint32_t thread_of(Cell cell) { return static_cast<std::uint32_t>(cell & kThreadMask); }
 inline std::uint32_t site_of(Cell cell) {
   return static_cast<std::uint32_t>(cell >> kSiteShift) & kMostSites;

@@ -256,14 +256,36 @@ bool spans_cluster(const ptx::Instruction& instruction) {
          instruction.modifiers.space == ptx::Space::cluster;
 }
 
-bool orders_parts(const ptx::Instruction& instruction, const CheckedOp& op) {
+/// Whether the member mask, the last operand, is a constant that names the whole warp.
+bool names_all_lanes(const ptx::Function& function, const ptx::Instruction& instruction) {
+  const ptx::Operand& mask = instruction.operands.back();
+  const auto is_full = [](const ptx::Operand& operand) {
+    return operand.kind == ptx::OperandKind::integer &&
+           static_cast<std::uint32_t>(operand.bits) == kAllLanes;
+  };
+  if (mask.kind != ptx::OperandKind::reg) return is_full(mask);
+  bool found = false;
+  for (const ptx::Instruction& one : function.body) {
+    for (const ptx::Operand& operand : one.operands) {
+      if (!operand.is_destination || operand.reg != mask.reg) continue;
+      if (operand.kind != ptx::OperandKind::reg || one.row->handler != Handler::mov ||
+          !is_full(one.operands[1]))
+        return false;
+      found = true;
+    }
+  }
+  return found;
+}
+
+bool orders_parts(const ptx::Function& function, const ptx::Instruction& instruction,
+                  const CheckedOp& op) {
+  if (op.kind == CheckKind::meeting) return !names_all_lanes(function, instruction);
   const Handler handler = instruction.row->handler;
   if (op.kind == CheckKind::fence || op.kind == CheckKind::mbarrier || op.kind == CheckKind::bulk ||
       op.kind == CheckKind::wgmma)
     return true;
   if (handler == Handler::bar || handler == Handler::barrier) {
     const ptx::Modifiers& modifiers = instruction.modifiers;
-    if (modifiers.verb == Verb::warp_sync) return false;
     const std::size_t counted = modifiers.red ? 3 : 1;  // d, id, predicate; more is a count
     return modifiers.arrive || instruction.operands.size() > counted;
   }
@@ -310,8 +332,10 @@ std::unique_ptr<CheckedProgram> make_checked(const Program& from) {
     }
     // The instruction set may have been chosen anew since the program was decoded.
     if (instruction != nullptr) {
+      const ptx::Function& function =
+          from.module->functions[from.tables->function_at(static_cast<std::uint32_t>(i))];
       made->spans_cluster |= spans_cluster(*instruction);
-      made->orders_parts |= orders_parts(*instruction, op) || made->spans_cluster;
+      made->orders_parts |= orders_parts(function, *instruction, op) || made->spans_cluster;
     }
     if (op.kind == CheckKind::none) continue;
     if (op.kind != CheckKind::mbarrier) made->reaches[static_cast<std::size_t>(op.reach)] = true;

@@ -3,6 +3,7 @@
 
 #include "sim/check/cell.h"
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -22,6 +23,10 @@ inline constexpr std::uint64_t kRegionGranules = kRegionBytes / kGranuleBytes;
 /// write and others not.
 using ReaderLists = std::unordered_map<const Cell*, std::vector<Cell>>;
 
+/// Atomic operations of others before the one in a write cell, by that cell: the last ones of up to
+/// four warps. They race with no atomic one, but with what is none. 0 = none.
+using EarlierWrites = std::unordered_map<const Cell*, std::array<Cell, 4>>;
+
 /// Cells of a region's words and bits of its bytes. Pages that nobody touches cost nothing.
 struct GlobalRegion {
   /// Held while one of several workers looks at or changes the rest.
@@ -33,6 +38,7 @@ struct GlobalRegion {
   /// Null: everything is initialised. Set by whoever allocates, also while kernels run.
   std::atomic<std::uint64_t*> poison{nullptr};
   ReaderLists readers;
+  EarlierWrites earlier;
   /// The launch (BlockCheck::launch_floor) in which nobody has read here and every granule leaves
   /// its writes to cells of words; 0: none is known.
   Cell scattered = 0;

@@ -5,6 +5,7 @@
 #include "sim/exec/cluster.h"
 #include "sim/exec/scheduler.h"
 #include "sim/ir/program.h"
+#include "sim/ir/tables.h"
 
 #include <algorithm>
 #include <bit>
@@ -41,6 +42,21 @@ std::uint64_t time_special(SpecialRegister which) {
 
 }  // namespace
 
+ptx::SourceLine Warp::source_of(const Op* op, int lane) const {
+  const ptx::SourceLine own = program->places[op_index(op)].source;
+  const Split& split = schedule->current();
+  const std::byte* called = split.frame;
+  for (std::uint32_t depth = split.depth; own.line == 0 && depth != 0;) {
+    const std::uint32_t behind =
+        reinterpret_cast<const std::uint32_t*>(called + kReturnOffset)[lane];
+    if (behind == 0 || behind > program->places.size()) break;  // the lane is elsewhere
+    const ptx::SourceLine source = program->places[behind - 1].source;
+    if (source.line != 0) return source;
+    called = schedule->frame_of(*program, --depth, program->tables->function_at(behind - 1));
+  }
+  return own;
+}
+
 const Op* Warp::fault(const Op* op, FaultKind kind, int lane, std::uint64_t address,
                       std::uint64_t size, std::string message) {
   const Place& place = program->places[op_index(op)];
@@ -49,13 +65,14 @@ const Op* Warp::fault(const Op* op, FaultKind kind, int lane, std::uint64_t addr
   report.kind = kind;
   report.message = std::move(message);
   report.kernel = program->functions[worker->launch->function].name;
-  const auto file = static_cast<std::size_t>(place.source.file);
+  const auto l = static_cast<std::size_t>(lane >= 0 ? lane : std::countr_zero(mask | 1u << 31));
+  const ptx::SourceLine source = source_of(op, static_cast<int>(l));
+  const auto file = static_cast<std::size_t>(source.file);
   if (file < program->module->files.size()) report.file = program->module->files[file];
-  report.line = place.source.line;
+  report.line = source.line;
   report.ptx_line = place.ptx_line;
   report.opcode = std::string(place.opcode);
   report.block = {block->ctaid[0], block->ctaid[1], block->ctaid[2]};
-  const auto l = static_cast<std::size_t>(lane >= 0 ? lane : std::countr_zero(mask | 1u << 31));
   report.thread = {tid[0][l], tid[1][l], tid[2][l]};
   report.address = address;
   report.access_size = size;
@@ -119,10 +136,16 @@ const Op* Warp::scatter(const Op* op, const std::int32_t* target) {
 
 const Op* Warp::slow_back_edge(const Op* op, const Op* next) {
   if (executed > budget) {
+    const LaunchContext& launch = *worker->launch;
+    const bool alone = launch.grid_workspace != 0 ||
+                       std::uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2] == 1;
     return fault(op, FaultKind::timeout, -1, 0, 0,
-                 format("a warp ran more than {} instructions: the kernel does not end, or needs a "
-                        "larger budget (KERNWRIGHT_SIM_BUDGET)",
-                        budget));
+                 format("a warp ran more than {} instructions: the kernel does not end, {}or needs "
+                        "a larger budget (KERNWRIGHT_SIM_BUDGET)",
+                        budget,
+                        alone ? ""
+                              : "waits for blocks that have not begun (those of a cooperative "
+                                "launch run side by side), "));
   }
   Split& split = schedule->current();
   split.pc = op_index(next);
@@ -190,7 +213,7 @@ std::uint64_t Warp::uniform_special(SpecialRegister which) const {
     case nwarpid:
       return block->warp_count;
     case smid:
-      return worker->smid;
+      return worker->smid % launch.sm_count;
     case nsmid:
       return launch.sm_count;
     case gridid:

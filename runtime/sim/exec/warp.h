@@ -92,6 +92,9 @@ struct Warp {
   /// and returns null, so that a handler can `return warp.fault(...)`. Lane -1: the whole warp.
   const Op* fault(const Op* op, FaultKind kind, int lane, std::uint64_t address, std::uint64_t size,
                   std::string message);
+  /// The source line of an op of the running split; in functions without lines (those of the
+  /// compiler in debug builds) that of the call which led there.
+  ptx::SourceLine source_of(const Op* op, int lane) const;
 
   /// For instructions with a member mask (shfl.sync, vote.sync, match.sync, redux.sync,
   /// bar.warp.sync, mma.sync with a full mask, ...): first thing of the handler,

@@ -268,6 +268,29 @@ bool match_any_order(const Row& row, Words& words) {
   return true;
 }
 
+/// ptxas minds the order of words that mean the same kind of thing, types for example, and of
+/// little else; CUDA's own headers and CUTLASS write what the manual does not.
+bool match_fields_in_order(const Row& row, Words& words) {
+  std::uint64_t used = 0;
+  std::array<std::size_t, kFields> next{};  // by field: elements before are no longer looked at
+  for (std::size_t w = 0; w < words.count; ++w) {
+    words.found[w] = nullptr;
+    for (std::size_t e = 0; e < row.elements.size() && words.found[w] == nullptr; ++e) {
+      if ((used >> e & 1) != 0) continue;
+      const Word* const found = row.elements[e].find(words.text[w]);
+      if (found == nullptr || e < next[static_cast<std::size_t>(found->field)]) continue;
+      words.found[w] = found;
+      if (found->field != Field::ignored) next[static_cast<std::size_t>(found->field)] = e + 1;
+      used |= std::uint64_t{1} << e;
+    }
+    if (words.found[w] == nullptr) return false;
+  }
+  for (std::size_t e = 0; e < row.elements.size(); ++e) {
+    if (!row.elements[e].optional && (used >> e & 1) == 0) return false;
+  }
+  return true;
+}
+
 Type widened(Type type) {
   switch (type) {
     case Type::u16:
@@ -316,15 +339,20 @@ std::vector<const IsaRow*> match_all(std::string_view opcode, std::vector<Modifi
   }
   std::vector<const IsaRow*> matches;
   if (stem == table().by_stem.end()) return matches;
-  for (const std::uint32_t index : stem->second) {
-    const Row& row = table().rows[index];
-    if (!match_in_order(row, words, 0, 0) && !(row.any_order && match_any_order(row, words)))
-      continue;
-    Modifiers result;
-    for (std::size_t i = 0; i < words.count; ++i) apply(*words.found[i], result);
-    matches.push_back(row.row);
-    modifiers.push_back(result);
-  }
+  const auto collect = [&](auto fits) {
+    for (const std::uint32_t index : stem->second) {
+      const Row& row = table().rows[index];
+      if (!fits(row)) continue;
+      Modifiers result;
+      for (std::size_t i = 0; i < words.count; ++i) apply(*words.found[i], result);
+      matches.push_back(row.row);
+      modifiers.push_back(result);
+    }
+  };
+  collect([&](const Row& row) {
+    return match_in_order(row, words, 0, 0) || (row.any_order && match_any_order(row, words));
+  });
+  if (matches.empty()) collect([&](const Row& row) { return match_fields_in_order(row, words); });
   return matches;
 }
 

@@ -82,7 +82,7 @@ This page is made from the table in `runtime/sim/ptx/isa/*.inc`; a test fails wh
 `UnsupportedInstruction` when the module is loaded.
 
 How to read a row: `[.x]` may be absent, `.{x,y}` is a choice, words in capitals are the sets at
-the end. Loads, stores, atomics, fences, mbarrier and wmma take their words in any order. Operands:
+the end. Words may stand in any order, as for ptxas, but types among themselves. Operands:
 `d` and `p` are destinations (`p` a predicate, `p|q` one or two), `[a]` an address, `{d}` a vector
 of the `.vec` length, `{d*4}` braces around four; behind a colon stands the type where it is not
 the first of the opcode (a digit: the type at that place; `w`: twice as wide). `?` may be absent,

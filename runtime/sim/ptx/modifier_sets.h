@@ -4,6 +4,7 @@
 
 #include "sim/ptx/types.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -67,6 +68,8 @@ enum class Field : std::uint8_t {
   multicast,
   im2col,
 };
+
+inline constexpr std::size_t kFields = static_cast<std::size_t>(Field::im2col) + 1;
 
 /// One word and its effect. `value` is the enumerator, the vector length, or for shapes an index
 /// that apply() decodes.

@@ -145,8 +145,11 @@ class Verifier {
     if (operand.elements.size() != length) {
       return format("a vector of {} elements is needed, not {}", length, operand.elements.size());
     }
+    // Of what is written alone, any part may be dropped.
+    OperandSpec part = spec;
+    part.sink |= spec.destination && instruction_.row->handler != Handler::wgmma;
     for (Operand& element : operand.elements) {
-      std::string wrong = check_scalar(element, spec, type);
+      std::string wrong = check_scalar(element, part, type);
       if (!wrong.empty()) return wrong;
     }
     return {};

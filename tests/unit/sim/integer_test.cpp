@@ -219,6 +219,11 @@ TEST_CASE("carries chain over words") {
           return static_cast<std::uint64_t>(number(b, 32, false) + number(c, 32, false) +
                                             (second >> 32));
         });
+  // What addc reads behind a subtraction: that nothing was borrowed.
+  check({".reg .b32 %t; sub.cc.u32 %t, %a, %b; addc.u32 %d, 0, 0;"}, table, 32,
+        [](auto a, auto b, auto) {
+          return std::uint64_t{static_cast<std::uint32_t>(a) >= static_cast<std::uint32_t>(b)};
+        });
   check({".reg .b32 %t; sub.cc.u32 %t, %a, %b; subc.cc.u32 %t, %c, %a; subc.u32 %d, %b, %c;"},
         table, 32, [](auto a, auto b, auto c) {
           const Wide first = number(a, 32, false) - number(b, 32, false);

@@ -67,9 +67,47 @@ TEST_CASE("isa: words beyond the pattern are refused") {
     CHECK(match(opcode + ".nonsense", modifiers) == nullptr);
     CHECK(match(opcode + ".", modifiers) == nullptr);
   }
+  for (const std::string_view opcode : {"", ".", "add", "add.", "add..s32", "add.s32.s32",
+                                        "ADD.s32", "setp.lo.s32", "mul.s32", "cvt.f32.f64"}) {
+    CAPTURE(std::string(opcode));
+    CHECK(match(opcode, modifiers) == nullptr);
+  }
+}
+
+TEST_CASE("isa: words stand in any order, but those of one kind, as for ptxas") {
+  const auto same = [](std::string_view written, std::string_view manual) {
+    Modifiers x, y;
+    const IsaRow* const row = match(written, x);
+    CAPTURE(std::string(written));
+    REQUIRE(row != nullptr);
+    CHECK(row == match(manual, y));
+    CHECK(x.type == y.type);
+    CHECK(x.rounding == y.rounding);
+    CHECK(x.sat == y.sat);
+    CHECK(x.satfinite == y.satfinite);
+    CHECK(x.relu == y.relu);
+    CHECK(x.trans == y.trans);
+    CHECK(x.space == y.space);
+    CHECK(x.vector == y.vector);
+    CHECK(x.vote == y.vote);
+  };
+  same("add.s32.sat", "add.sat.s32");
+  same("cvt.f32.rn.s32", "cvt.rn.f32.s32");
+  same("cvt.rn.e4m3x2.f32.satfinite", "cvt.rn.satfinite.e4m3x2.f32");
+  same("fma.rn.f16x2.relu", "fma.rn.relu.f16x2");
+  same("ldmatrix.sync.aligned.x4.m8n8.shared.b16", "ldmatrix.sync.aligned.m8n8.x4.shared.b16");
+  same("ldmatrix.sync.aligned.x2.trans.m8n8.shared.b16",
+       "ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16");
+  same("stmatrix.sync.aligned.m8n8.x4.shared.b16.trans",
+       "stmatrix.sync.aligned.m8n8.x4.trans.shared.b16");
+  same("mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32.satfinite",
+       "mma.sync.aligned.m16n8k32.row.col.satfinite.s32.u8.s8.s32");
+  same("vote.ballot.sync.b32", "vote.sync.ballot.b32");
+  Modifiers modifiers;
   for (const std::string_view opcode :
-       {"", ".", "add", "add.", "add..s32", "add.s32.s32", "ADD.s32", "add.s32.sat", "setp.lo.s32",
-        "mul.s32", "cvt.f32.f64"}) {
+       {"cvt.rn.satfinite.f32.e4m3x2", "cvt.u32.wide.s16", "mul.wide.u32.u32",
+        "mma.sync.aligned.m16n8k8.col.row.f32.f16.f16.f32",
+        "mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f32"}) {
     CAPTURE(std::string(opcode));
     CHECK(match(opcode, modifiers) == nullptr);
   }

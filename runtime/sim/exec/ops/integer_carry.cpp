@@ -1,5 +1,7 @@
-// Extended-precision arithmetic: add.cc, addc, sub.cc, subc, mad.cc, madc. The carry (for
-// subtraction the borrow) of each lane is a bit of the word at kCarryOffset of the frame.
+// Extended-precision arithmetic: add.cc, addc, sub.cc, subc, mad.cc, madc. The carry flag of each
+// lane is a bit of the word at kCarryOffset of the frame. Subtraction adds the complement, as GPUs
+// do: its flag says that nothing was borrowed. The manual calls it a borrow, which makes no
+// difference to subc; but compilers let addc read it (division of 128-bit integers).
 #include "sim/exec/ops/types.h"
 #include "sim/ptx/isa.h"
 
@@ -21,11 +23,6 @@ Sum<T> add(T a, T b, T carry) {
   const T first = a + b, second = first + carry;
   return {second, first < a || second < first};
 }
-template <typename T>
-Sum<T> subtract(T a, T b, T borrow) {
-  const T first = a - b, second = first - borrow;
-  return {second, a < b || first < borrow};
-}
 
 template <typename T, bool kHigh>
 T product(T a, T b, bool is_signed) {
@@ -45,14 +42,15 @@ const Op* carry_op(const Op* op, Warp& warp) {
   const T* b = warp.reg<T>(op->b);
   const T* c = warp.reg<T>(op->c);
   T* d = warp.reg<T>(op->d);
-  const std::uint32_t in = (op->flags & 1) != 0 ? warp.pred(kCarryOffset) : 0;
+  const std::uint32_t none = kKind == Kind::subtract ? kAllLanes : 0;
+  const std::uint32_t in = (op->flags & 1) != 0 ? warp.pred(kCarryOffset) : none;
   const bool is_signed = (op->flags & 4) != 0;
   std::uint32_t out = 0;
   for_active<kMasked>(warp, [&](int i) {
     const T carry = (in >> i) & 1;
     Sum<T> sum{};
     if constexpr (kKind == Kind::add) sum = add(a[i], b[i], carry);
-    if constexpr (kKind == Kind::subtract) sum = subtract(a[i], b[i], carry);
+    if constexpr (kKind == Kind::subtract) sum = add(a[i], static_cast<T>(~b[i]), carry);
     if constexpr (kKind == Kind::low)
       sum = add(product<T, false>(a[i], b[i], is_signed), c[i], carry);
     if constexpr (kKind == Kind::high)
