@@ -2,20 +2,23 @@
 #include "bindings.h"
 #include "core/launch_history.h"
 #include "gil.h"
+#include "python_support.h"
 #include "sim/checks.h"
 
 #include <pybind11/stl.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
-#include <optional>
+#include <mutex>
 #include <string>
 #include <vector>
 
 namespace kernwright::python {
 namespace {
 
-/// One `with kw.checks(...)` block; turned on by enter().
+/// One `with kw.checks(...)` block; turned on by enter(), once. Thread-safe: who reads the report
+/// may be another thread than the one that leaves the block.
 class Scope {
  public:
   Scope(const std::vector<std::string>& words, std::size_t limit)
@@ -23,23 +26,31 @@ class Scope {
 
   void enter() {
     const GilRelease nogil;
+    const std::lock_guard lock(mutex_);
     scope_ = std::make_unique<sim::CheckScope>(checks_, limit_);
   }
   /// What was found; checks are as they were before.
   void leave() {
     const GilRelease nogil;
+    const std::lock_guard lock(mutex_);
     update();
     scope_.reset();
   }
   std::string json() {
+    const GilRelease nogil;
+    const std::lock_guard lock(mutex_);
     update();
     return sim::findings_json(found_);
   }
   std::string text() {
+    const GilRelease nogil;
+    const std::lock_guard lock(mutex_);
     update();
     return sim::findings_text(found_);
   }
   std::uint64_t total() {
+    const GilRelease nogil;
+    const std::lock_guard lock(mutex_);
     update();
     return total_;
   }
@@ -55,27 +66,46 @@ class Scope {
     total_ = scope_->total();
   }
 
-  sim::CheckSet checks_;
-  std::size_t limit_;
+  const sim::CheckSet checks_;
+  const std::size_t limit_;
+  std::mutex mutex_;  // guards all below
   std::unique_ptr<sim::CheckScope> scope_;
   std::vector<sim::Finding> found_;
   std::uint64_t total_ = 0;
 };
 
+/// One `with kw.checks.schedule(...)` block.
+class Schedule {
+ public:
+  explicit Schedule(std::uint64_t seed) : seed_(seed) {}
+  void enter() {
+    const GilRelease nogil;
+    scope_ = std::make_unique<sim::ScheduleScope>(seed_);
+  }
+  void leave() {
+    const GilRelease nogil;
+    scope_.reset();
+  }
+
+ private:
+  const std::uint64_t seed_;
+  std::unique_ptr<sim::ScheduleScope> scope_;
+};
+
 }  // namespace
 
 void bind_checks(py::module_& m) {
-  py::class_<Scope>(m, "_CheckScope")
+  py::class_<Scope, Unlocked<Scope>>(m, "_CheckScope")
       .def(py::init<const std::vector<std::string>&, std::size_t>())
       .def("enter", &Scope::enter)
       .def("leave", &Scope::leave)
       .def("json", &Scope::json)
       .def("text", &Scope::text)
       .def("total", &Scope::total);
-  m.def("_set_launch_seed", [](std::optional<std::uint64_t> seed) {
-    const GilRelease nogil;
-    sim::set_launch_seed(seed);
-  });
+  py::class_<Schedule, Unlocked<Schedule>>(m, "_Schedule")
+      .def(py::init<std::uint64_t>())
+      .def("enter", &Schedule::enter)
+      .def("leave", &Schedule::leave);
 }
 
 }  // namespace kernwright::python

@@ -30,20 +30,26 @@ struct CheckSet {
   bool operator==(const CheckSet&) const = default;
 };
 
-/// From words as in KERNWRIGHT_CHECKS: memory, init, race, sync, all; `streams` is another check
-/// and ignored here. Throws InvalidArgument for others.
+/// From words as in KERNWRIGHT_CHECKS: memory, init, race, sync, all. Throws InvalidArgument for
+/// others, also for `streams`, which is a check of the whole process (set_stream_checks()).
 CheckSet check_set(std::span<const std::string> words);
 
-/// Turns checks on and off for the launches that follow, of all devices and threads; returns what
-/// was on. Waits for running launches. Turning `init` on or off forgets what is initialised. What
-/// KERNWRIGHT_CHECKS names is on from cuInit on; then findings are logged as warnings as well.
+/// Turns checks on and off for the launches that follow, of all devices and threads, beside those
+/// of living scopes, which stay on; returns what an earlier call, or KERNWRIGHT_CHECKS, had turned
+/// on. Waits for running launches. Turning `init` on or off forgets what is initialised. What
+/// KERNWRIGHT_CHECKS names is on from cuInit on; what no scope collects is logged as a warning.
 /// Makes the devices like cuInit; throws InvalidArgument for a wrong environment.
 CheckSet set_checks(CheckSet checks);
+/// All that are on, those of scopes too.
 CheckSet current_checks();
 
 /// While an object of this class lives, findings of `init`, `race` and `sync` are collected, and
-/// launches go on after them; errors that stop a launch are among the findings too. Scopes nest:
-/// the checks of all are on, and the innermost one collects. Not for use from several threads.
+/// launches go on after them; errors that stop a launch are among the findings too.
+///
+/// Scopes nest, and end in any order, on any thread. The checks of all living ones are on, for the
+/// launches of all threads. What a launch shows goes to the last made of the living scopes that the
+/// thread made itself on which the launch runs (with KERNWRIGHT_SIM_SEED that may be one that
+/// waits); where it made none, to the last made of all. The members may be called on any thread.
 class CheckScope {
  public:
   /// At most `limit` different findings are kept; equal ones are one finding with a count.
@@ -59,8 +65,6 @@ class CheckScope {
 
  private:
   Findings findings_;
-  Findings* outer_;
-  CheckSet before_;
 };
 
 /// From now on launches run their blocks and warps in orders that the seed chooses: on one thread,
@@ -69,6 +73,17 @@ class CheckScope {
 /// set_schedule_seed() (device.h), which orders the work of streams, a whole program is one of its
 /// legal executions. Waits for running launches.
 void set_launch_seed(std::optional<std::uint64_t> seed);
+
+/// The same while an object of this class lives. Scopes nest, and end in any order, on any thread:
+/// the last made of the living ones decides for the launches of all threads. One that decides again
+/// goes on after its last launch, as if those in between had not been.
+class ScheduleScope {
+ public:
+  explicit ScheduleScope(std::uint64_t seed);
+  ~ScheduleScope();
+  ScheduleScope(const ScheduleScope&) = delete;
+  ScheduleScope& operator=(const ScheduleScope&) = delete;
+};
 
 /// For a person, one finding after the other; "no findings" for none.
 std::string findings_text(std::span<const Finding> findings);

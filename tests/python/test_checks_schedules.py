@@ -118,3 +118,50 @@ def test_a_new_finding_is_a_difference():
     difference = kw.checks.fuzz(run, 10)
     assert difference.what == "error"
     assert f"schedule {difference.seed}" in str(difference)
+
+
+def test_the_same_fault_at_another_address_is_no_difference():
+    kernel = kw.kernel("""__global__ void beyond(int* x) {
+    x[1 << 20] = 1;
+}""")
+    kept = []
+
+    def run():
+        kept.append(kw.zeros(1000, "int32"))
+        kernel[1, 1](kept[-1])
+
+    assert kw.checks.fuzz(run, 3) is None
+
+
+def test_a_fault_of_another_thread_is_a_difference():
+    kernel = kw.kernel("""__global__ void beyond(int* x, int who) {
+    if (threadIdx.x == who) x[1 << 20] = 1;
+}""")
+    turn = iter(range(9))
+    difference = kw.checks.fuzz(lambda: kernel[1, 32](kw.zeros(4, "int32"), next(turn)), 3)
+    assert difference.what == "error"
+    assert "thread (1, 0, 0), not " in difference.message
+    assert difference.message.endswith("thread (0, 0, 0)")
+
+
+def test_another_number_of_outputs_is_a_difference():
+    numbers = iter((1, 2))
+    difference = kw.checks.fuzz(lambda: (np.zeros(1),) * next(numbers), 3)
+    assert (difference.what, difference.message) == ("output", "2 outputs, not 1")
+
+
+def test_an_inner_schedule_does_not_end_the_outer_one():
+    kernel = kw.kernel(LAST)
+    with kw.checks.schedule(3):
+        alone = [last_block(kernel) for _ in range(6)]
+    with kw.checks.schedule(3):
+        around = [last_block(kernel) for _ in range(3)]
+        with kw.checks.schedule(4):
+            last_block(kernel)
+        around += [last_block(kernel) for _ in range(3)]
+    assert alone == around
+
+
+def test_fuzz_refuses_a_negative_count():
+    with pytest.raises(kw.InvalidArgument, match="count = -3"):
+        kw.checks.fuzz(lambda: None, -3)

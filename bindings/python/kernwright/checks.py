@@ -35,17 +35,20 @@ import contextlib
 import dataclasses
 import html
 import json
+import operator
 import pathlib
+import re
 import sys
+import threading
 import types
 from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy
 
 from kernwright import _core, _html, _progress, _watch
-from kernwright.errors import Error
+from kernwright.errors import DeviceFault, Error, InvalidArgument
 
 __all__ = [
     "CheckFailed",
@@ -59,6 +62,10 @@ __all__ = [
 ]
 
 WORDS = ("memory", "init", "race", "sync")
+MOST_SEED = (1 << 64) - 1
+MOST_FINDINGS = (1 << 63) - 1
+
+Made = TypeVar("Made", _core._CheckScope, _core._Schedule)
 
 
 class CheckFailed(Error):
@@ -204,18 +211,65 @@ class Report:
             raise error
 
 
+class _Open(Generic[Made]):
+    """The part of a `with` block that exists while it runs: one at a time."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._held: list[Made] = []
+        self._free = threading.Lock()
+
+    def enter(self, made: Made) -> Made:
+        if not self._free.acquire(blocking=False):
+            raise InvalidArgument(
+                f"this {self._what} has been entered and not left: make another one for a `with` "
+                "block inside of it or on another thread"
+            )
+        try:
+            made.enter()
+        except BaseException:
+            self._free.release()
+            raise
+        self._held.append(made)
+        return made
+
+    def leave(self, kind: type[BaseException] | None) -> None:
+        """Waits for the launches of a block that ends without an error."""
+        if not self._held:
+            raise InvalidArgument(f"this {self._what} is left and was not entered")
+        try:
+            if kind is None:
+                _watch.finish_simulated()
+        finally:
+            self._held.pop().leave()
+            self._free.release()
+
+
+def _whole(value: Any, what: str, least: int, most: int) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or not least <= number <= most:
+        raise InvalidArgument(f"{what} = {value!r}: a whole number from {least} to {most}")
+    return number
+
+
 class schedule:
     """Launches on simulated devices run their blocks and warps in an order that `seed` chooses.
 
     Until the end of the block, on one thread, a few blocks in flight at a time, warps taking turns
-    before accesses to memory. The same launches after the same seed run the same way.
+    before accesses to memory. The same launches after the same seed run the same way. Blocks nest:
+    the innermost one decides, for the launches of all threads, and one outside of it goes on where
+    it was.
     """
 
     def __init__(self, seed: int) -> None:
-        self.seed = seed
+        self.seed = _whole(seed, "seed", 0, MOST_SEED)
+        self._open: _Open[_core._Schedule] = _Open("kw.checks.schedule(...)")
 
     def __enter__(self) -> schedule:
-        _core._set_launch_seed(self.seed)
+        self._open.enter(_core._Schedule(self.seed))
         return self
 
     def __exit__(
@@ -224,9 +278,7 @@ class schedule:
         value: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if kind is None:
-            _watch.finish_simulated()
-        _core._set_launch_seed(None)
+        self._open.leave(kind)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -241,10 +293,33 @@ class Difference:
         return f"schedule {self.seed}: {self.message}"
 
 
-def _outcome(run: Callable[[], Any], seed: int | None, words: tuple[str, ...]) -> tuple[Any, ...]:
+@dataclasses.dataclass(frozen=True)
+class _Failure:
+    """An error as far as it is the same in each run, with its words, which hold addresses."""
+
+    identity: tuple[Any, ...]
+    text: str = dataclasses.field(compare=False)
+
+    @classmethod
+    def of(cls, error: Error) -> _Failure:
+        first = (str(error).splitlines() or [""])[0]
+        kind = type(error).__name__
+        identity: tuple[Any, ...] = (kind, re.sub("0x[0-9a-fA-F]+", "0x", first))
+        text = f"{kind}: {first}"
+        if isinstance(error, DeviceFault):
+            place = (error.kind, error.kernel, error.file, error.line, error.opcode)
+            identity = (kind, *place, error.block, error.thread)
+            text += f" in block {error.block}, thread {error.thread}"
+        return cls(identity, text)
+
+
+_Outcome = tuple[_Failure, list[Any], list[Any]]
+
+
+def _outcome(run: Callable[[], Any], seed: int | None, words: tuple[str, ...]) -> _Outcome:
     """(error, findings, outputs) of one run; each compares equal where the runs agree."""
     order = contextlib.nullcontext() if seed is None else schedule(seed)
-    error = ""
+    error = _Failure((), "no error")
     outputs: list[Any] = []
     with checks(*words) as report, order:
         try:
@@ -252,7 +327,7 @@ def _outcome(run: Callable[[], Any], seed: int | None, words: tuple[str, ...]) -
             found = result if isinstance(result, (tuple, list)) else (result,)
             outputs = [_plain(value) for value in found]
         except Error as caught:
-            error = f"{type(caught).__name__}: {str(caught).splitlines()[0]}"
+            error = _Failure.of(caught)
     findings = sorted({(finding.kind, finding.kernel, finding.lines) for finding in report})
     return error, findings, outputs
 
@@ -272,21 +347,25 @@ def fuzz(
     first difference in output, finding or error, with its seed, or None.
 
     `run` makes its inputs anew, launches, and returns the arrays (one, or a tuple) to compare, bit
-    for bit. `words` are the checks that are on meanwhile. Not for results that may depend on the
-    order, such as sums of floats by atomics.
+    for bit. Faults are the same where kind, place, block and thread are. `words` are the checks
+    that are on meanwhile. Not for results that may depend on the order, such as sums of floats by
+    atomics.
     """
+    seed = _whole(seed, "seed", 0, MOST_SEED)
+    count = _whole(count, "count", 0, MOST_SEED - seed + 1)
     expected = _outcome(run, None, words)
     for number in _progress.steps("running", range(seed, seed + count)):
         error, findings, outputs = _outcome(run, number, words)
         if error != expected[0]:
-            return Difference(
-                number, "error", f"{error or 'no error'}, not {expected[0] or 'none'}"
-            )
+            return Difference(number, "error", f"{error.text}, not {expected[0].text}")
         if findings != expected[1]:
             new = [finding for finding in findings if finding not in expected[1]]
             gone = [finding for finding in expected[1] if finding not in findings]
             message = f"findings {new or 'none'} more, {gone or 'none'} less"
             return Difference(number, "finding", message)
+        if len(outputs) != len(expected[2]):
+            message = f"{len(outputs)} outputs, not {len(expected[2])}"
+            return Difference(number, "output", message)
         for index, (got, wanted) in enumerate(zip(outputs, expected[2], strict=False)):
             if got != wanted:
                 return Difference(number, "output", f"output {index} differs")
@@ -299,19 +378,31 @@ class checks:
     `with kw.checks("memory", "init", "race", "sync") as report:` - no word means all of them.
     `memory` is always on. At most `limit` different findings are kept; equal ones (same kind and
     lines of the same kernel) are one with a count. An error that stops a launch is raised as ever
-    and is in the report too. Blocks nest; the innermost one collects. Checks are those of all
-    threads and simulated devices; real GPUs are not checked.
+    and is in the report too. Real GPUs are not checked.
+
+    Blocks nest, and may end in any order; the checks of all that are open are on, for all threads
+    and simulated devices. What a launch shows goes to the innermost block that the thread which
+    runs it entered itself, or, where it entered none, to the one that was entered last of all.
+    Each `with` has a report of its own; an object whose block is open cannot be entered again.
     """
 
     schedule = schedule
     fuzz = staticmethod(fuzz)
 
     def __init__(self, *words: str, limit: int = 1000) -> None:
-        self._scope = _core._CheckScope(list(words or WORDS), limit)
+        for word in words:
+            if not isinstance(word, str):
+                raise InvalidArgument(
+                    f"kw.checks({word!r}): every check is an argument of its own, as in "
+                    'kw.checks("init", "race")'
+                )
+        self._words = list(words or WORDS)
+        self._limit = _whole(limit, "limit", 0, MOST_FINDINGS)
+        _core._CheckScope(self._words, self._limit)  # refuses words that it does not know
+        self._open: _Open[_core._CheckScope] = _Open("kw.checks(...)")
 
     def __enter__(self) -> Report:
-        self._scope.enter()
-        return Report(self._scope)
+        return Report(self._open.enter(_core._CheckScope(self._words, self._limit)))
 
     def __exit__(
         self,
@@ -319,9 +410,7 @@ class checks:
         value: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if kind is None:
-            _watch.finish_simulated()
-        self._scope.leave()
+        self._open.leave(kind)
 
 
 _STYLE = """

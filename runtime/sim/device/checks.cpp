@@ -1,37 +1,78 @@
 // Turning checks on and off, and where their findings go.
 #include "sim/device/checks.h"
 
-#include "base/env.h"
 #include "base/errors.h"
 #include "base/format.h"
 #include "sim/device/platform.h"
+#include "sim/device/work.h"
+
+#include <algorithm>
+#include <utility>
 
 namespace kernwright::sim {
 
 CheckSet Checks::current() const noexcept { return {init_.load(), race_.load(), sync_.load()}; }
 
-void Checks::turn(CheckSet checks) {
-  if (checks.init != init_ || !checks.any()) shadow.clear();
-  init_ = checks.init;
-  race_ = checks.race;
-  sync_ = checks.sync;
+CheckSet Checks::turn(CheckSet checks) {
+  const CheckSet before = std::exchange(outside_, checks);
+  apply();
+  return before;
+}
+
+void Checks::apply() {
+  CheckSet all = outside_;
+  for (const OpenScope& scope : scopes_) {
+    all.init |= scope.checks.init;
+    all.race |= scope.checks.race;
+    all.sync |= scope.checks.sync;
+  }
+  if (all.init != init_ || !all.any()) shadow.clear();
+  init_ = all.init;
+  race_ = all.race;
+  sync_ = all.sync;
+}
+
+void Checks::enter(Findings* scope, CheckSet checks) {
+  scopes_.push_back({scope, checks, thread_number()});
+  apply();
+}
+
+void Checks::leave(const Findings* scope) {
+  std::erase_if(scopes_, [&](const OpenScope& open) { return open.findings == scope; });
+  apply();
+}
+
+Findings* Checks::collector() const noexcept {
+  const std::uint64_t thread = thread_number();
+  const auto own = std::find_if(scopes_.rbegin(), scopes_.rend(),
+                                [&](const OpenScope& open) { return open.thread == thread; });
+  if (own != scopes_.rend()) return own->findings;
+  return scopes_.empty() ? nullptr : scopes_.back().findings;
 }
 
 std::vector<Finding> Checks::deliver(std::vector<Finding>&& findings) {
-  Findings* const collector = sink.load();
-  if (collector == nullptr) return std::move(findings);
-  for (Finding& finding : findings) collector->add(std::move(finding));
+  Findings* const to = collector();
+  if (to == nullptr) return std::move(findings);
+  for (Finding& finding : findings) to->add(std::move(finding));
   return {};
 }
 
 void Checks::set_seed(std::optional<std::uint64_t> seed) noexcept {
-  seed_ = seed;
-  launches_ = 0;
+  schedules_.front() = {nullptr, seed, 0};
+}
+
+void Checks::enter_schedule(const ScheduleScope* scope, std::uint64_t seed) {
+  schedules_.push_back({scope, seed, 0});
+}
+
+void Checks::leave_schedule(const ScheduleScope* scope) noexcept {
+  std::erase_if(schedules_, [&](const Schedule& one) { return one.scope == scope; });
 }
 
 std::uint64_t Checks::next_seed() noexcept {
-  if (!seed_) return 0;
-  std::uint64_t z = *seed_ + ++launches_ * 0x9e3779b97f4a7c15u;
+  Schedule& schedule = schedules_.back();
+  if (!schedule.seed) return 0;
+  std::uint64_t z = *schedule.seed + ++schedule.launches * 0x9e3779b97f4a7c15u;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
   z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
   z ^= z >> 31;
@@ -43,20 +84,44 @@ Ticks& Checks::ticks() {
   return *ticks_;
 }
 
+namespace {
+
+/// Runs `change` with no launch running. For destructors, in host functions too: a scope that
+/// stayed in a list after its end would be used.
+template <typename Change>
+void change_at_end(const Change& change) noexcept {
+  bool& inside = in_host_function();
+  const bool was_inside = std::exchange(inside, false);
+  try {
+    Platform& instance = platform();
+    const std::lock_guard execution(instance.execution);
+    change(instance.checks);
+  } catch (const Failure&) {
+    // The process forked: its child has no devices.
+  }
+  inside = was_inside;
+}
+
+}  // namespace
+
 CheckSet check_set(std::span<const std::string> words) {
   CheckSet set;
   for (const std::string& word : words) {
-    if (word == "all") return {true, true, true};
-    if (word == "init") {
-      set.init = true;
-    } else if (word == "race") {
-      set.race = true;
-    } else if (word == "sync") {
-      set.sync = true;
-    } else if (word != "memory" && word != "streams") {
+    const bool all = word == "all";
+    if (word == "streams") {
+      throw InvalidArgument(
+          "\"streams\" is a check of the whole process, whose findings are errors of the calls "
+          "that "
+          "show them, not of a block: set KERNWRIGHT_CHECKS=streams before the first use of a "
+          "device");
+    }
+    if (!all && word != "init" && word != "race" && word != "sync" && word != "memory") {
       throw InvalidArgument(format(
           "\"{}\" is no check of the simulated device: memory, init, race, sync, all", word));
     }
+    set.init |= all || word == "init";
+    set.race |= all || word == "race";
+    set.sync |= all || word == "sync";
   }
   return set;
 }
@@ -65,9 +130,7 @@ CheckSet set_checks(CheckSet checks) {
   initialise_platform();
   Platform& instance = platform();
   const std::lock_guard execution(instance.execution);
-  const CheckSet before = instance.checks.current();
-  instance.checks.turn(checks);
-  return before;
+  return instance.checks.turn(checks);
 }
 
 void set_launch_seed(std::optional<std::uint64_t> seed) {
@@ -84,24 +147,28 @@ CheckSet current_checks() {
 
 CheckScope::CheckScope(CheckSet checks, std::size_t limit) {
   findings_.set_limit(limit);
-  before_ = current_checks();
-  set_checks(
-      {before_.init || checks.init, before_.race || checks.race, before_.sync || checks.sync});
-  outer_ = platform().checks.sink.exchange(&findings_);
+  initialise_platform();
+  Platform& instance = platform();
+  const std::lock_guard execution(instance.execution);
+  instance.checks.enter(&findings_, checks);
 }
 
 CheckScope::~CheckScope() {
-  try {
-    Platform& instance = platform();
-    const std::lock_guard execution(instance.execution);
-    instance.checks.sink = outer_;
-    instance.checks.turn(before_);
-  } catch (const Failure&) {
-    // The process forked: its child has no devices.
-  }
+  change_at_end([&](Checks& checks) { checks.leave(&findings_); });
 }
 
 std::vector<Finding> CheckScope::findings() const { return findings_.list(); }
 std::uint64_t CheckScope::total() const { return findings_.total(); }
+
+ScheduleScope::ScheduleScope(std::uint64_t seed) {
+  initialise_platform();
+  Platform& instance = platform();
+  const std::lock_guard execution(instance.execution);
+  instance.checks.enter_schedule(this, seed);
+}
+
+ScheduleScope::~ScheduleScope() {
+  change_at_end([&](Checks& checks) { checks.leave_schedule(this); });
+}
 
 }  // namespace kernwright::sim

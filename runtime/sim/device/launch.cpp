@@ -180,7 +180,7 @@ GridResult execute(const KernelWork& work, const Module& module, AccessLog* log,
     observation.end(wish, *watched, request.function, result.fault ? &*result.fault : nullptr);
   context.device.memory.reclaim();
   if (checked) unclaimed = checks.deliver(checked->take());
-  if (result.fault && checks.sink != nullptr) {
+  if (result.fault) {
     std::vector<Finding> stopped(1);
     stopped[0].fault = *result.fault;
     checks.deliver(std::move(stopped));
