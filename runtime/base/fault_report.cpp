@@ -2,6 +2,7 @@
 #include "base/fault_report.h"
 
 #include "base/format.h"
+#include "base/readable_name.h"
 
 namespace kernwright {
 
@@ -35,24 +36,23 @@ const char* fault_kind_name(FaultKind kind) noexcept {
   return "unknown";
 }
 
+std::string source_place(const std::string& file, int line, int first_line) {
+  if (line <= 0) return file;
+  if (file.empty()) return format("line {}", line);
+  std::string place = format("{}:{}", file, line + first_line - 1);
+  if (first_line > 1) place += format(" (line {} of the kernel's text)", line);
+  return place;
+}
+
 namespace {
 
 bool at_load(FaultKind kind) {
   return kind == FaultKind::unsupported || kind == FaultKind::invalid_ptx;
 }
 
-/// "app.py:44 (line 4 of the kernel's text)"
-std::string source_place(const FaultReport& report) {
-  if (report.line <= 0) return report.file;
-  if (report.file.empty()) return format("line {}", report.line);
-  std::string place = format("{}:{}", report.file, report.line + report.first_line - 1);
-  if (report.first_line > 1) place += format(" (line {} of the kernel's text)", report.line);
-  return place;
-}
-
 /// "  at saxpy.cu:7 (PTX line 41: st.global.f32)", with only the parts that are known.
 std::string where(const FaultReport& report) {
-  const std::string source = source_place(report);
+  const std::string source = source_place(report.file, report.line, report.first_line);
   std::string ptx;
   if (report.ptx_line > 0) ptx = format("PTX line {}", report.ptx_line);
   if (!report.opcode.empty()) ptx += (ptx.empty() ? "" : ": ") + report.opcode;
@@ -67,10 +67,10 @@ std::string FaultReport::to_string() const {
   std::string text = format("{}: {}", fault_kind_name(kind), message);
   text += where(*this);
   if (!kernel.empty() && at_load(kind)) {
-    text += format("\n  in {}", kernel);
+    text += format("\n  in {}", readable_name(kernel));
   } else if (!kernel.empty()) {
-    text += format("\n  in {}, block ({}, {}, {}), thread ({}, {}, {})", kernel, block[0], block[1],
-                   block[2], thread[0], thread[1], thread[2]);
+    text += format("\n  in {}, block ({}, {}, {}), thread ({}, {}, {})", readable_name(kernel),
+                   block[0], block[1], block[2], thread[0], thread[1], thread[2]);
   }
   if (access_size > 0) text += format("\n  access of {} bytes at {:#x}", access_size, address);
   if (!allocation.empty()) text += "\n  " + allocation;

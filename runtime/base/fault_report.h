@@ -47,4 +47,7 @@ struct FaultReport {
   std::string to_string() const;
 };
 
+/// "app.py:44 (line 4 of the kernel's text)": `line` counts from `first_line` of `file` on.
+std::string source_place(const std::string& file, int line, int first_line);
+
 }  // namespace kernwright
