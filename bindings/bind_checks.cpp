@@ -1,7 +1,9 @@
 // The checks of simulated devices: what kernwright.checks is made of.
+#include "base/readable_name.h"
 #include "bindings.h"
 #include "core/launch_history.h"
 #include "gil.h"
+#include "kernel_source.h"
 #include "python_support.h"
 #include "sim/checks.h"
 
@@ -12,6 +14,8 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace kernwright::python {
@@ -46,7 +50,28 @@ class Scope {
     const GilRelease nogil;
     const std::lock_guard lock(mutex_);
     update();
-    return sim::findings_text(found_);
+    return sim::findings_text(found_, total_);
+  }
+  /// For each finding the texts that its line and that of its other access count in: None for
+  /// files, and where there is no other access.
+  py::list texts() {
+    std::vector<Texts> texts;
+    {
+      const GilRelease nogil;
+      const std::lock_guard lock(mutex_);
+      update();
+      texts = texts_;
+    }
+    std::unordered_map<const std::string*, py::object> made;
+    const auto object = [&](const std::string* text) -> py::object {
+      if (text == nullptr) return py::none();
+      py::object& known = made[text];
+      if (!known) known = text_object(*text);
+      return known;
+    };
+    py::list list;
+    for (const Texts& one : texts) list.append(py::make_tuple(object(one.at), object(one.other)));
+    return list;
   }
   std::uint64_t total() {
     const GilRelease nogil;
@@ -56,14 +81,35 @@ class Scope {
   }
 
  private:
+  struct Texts {
+    std::shared_ptr<const KernelSource> owner;
+    const std::string* at = nullptr;
+    const std::string* other = nullptr;
+  };
+
   void update() {
     if (scope_ == nullptr) return;
+    total_ = scope_->total();  // first: what comes meanwhile must not look as if it had no room
     found_ = scope_->findings();
+    texts_.clear();
     for (sim::Finding& finding : found_) {
       FaultReport& fault = finding.fault;
-      fault.first_line = static_cast<int>(KernelTag::first_line_of(fault.kernel, fault.file));
+      const auto source = source_of_code(finding.code);
+      fault.first_line = first_line_of(source.get(), fault.kernel, fault.file);
+      Texts texts{source, source ? source->text_of(fault.file) : nullptr};
+      if (finding.other) {
+        sim::OtherAccess& other = *finding.other;
+        other.first_line = first_line_of(source.get(), fault.kernel, other.file);
+        if (source) texts.other = source->text_of(other.file);
+      }
+      texts_.push_back(std::move(texts));
     }
-    total_ = scope_->total();
+  }
+
+  static int first_line_of(const KernelSource* source, const std::string& kernel,
+                           const std::string& file) {
+    if (source != nullptr) return file == source->source.name ? source->source.first_line : 1;
+    return static_cast<int>(KernelTag::first_line_of(kernel, file));
   }
 
   const sim::CheckSet checks_;
@@ -71,6 +117,7 @@ class Scope {
   std::mutex mutex_;  // guards all below
   std::unique_ptr<sim::CheckScope> scope_;
   std::vector<sim::Finding> found_;
+  std::vector<Texts> texts_;  ///< parallel to found_
   std::uint64_t total_ = 0;
 };
 
@@ -101,7 +148,10 @@ void bind_checks(py::module_& m) {
       .def("leave", &Scope::leave)
       .def("json", &Scope::json)
       .def("text", &Scope::text)
+      .def("texts", &Scope::texts)
       .def("total", &Scope::total);
+  m.def("_readable_name",
+        [](const std::string& lowered) { return text_object(readable_name(lowered)); });
   py::class_<Schedule, Unlocked<Schedule>>(m, "_Schedule")
       .def(py::init<std::uint64_t>())
       .def("enter", &Schedule::enter)

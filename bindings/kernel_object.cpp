@@ -1,11 +1,13 @@
 // Launch plans: made when a kernel is first used on a device, kept as long as the kernel.
 #include "kernel_object.h"
 #include "gil.h"
+#include "kernel_source.h"
 
 #include "base/errors.h"
 #include "base/format.h"
 #include "core/device.h"
 #include "jit/cache/code_cache.h"
+#include "sim/check/findings.h"
 
 #include <chrono>
 #include <utility>
@@ -39,7 +41,14 @@ std::shared_ptr<const ObjectCode> KernelObject::code(Device& device) const {
 }
 
 Kernel KernelObject::load(Device& device) const {
-  if (lazy_) return lazy_->on(device);
+  if (lazy_) {
+    Kernel loaded = lazy_->on(device);
+    if (device.is_simulated()) {
+      const std::string& ptx = lazy_->object_code(device)->code;
+      remember_source(lazy_->program(), sim::code_id(ptx.c_str()));
+    }
+    return loaded;
+  }
   if (device.is_simulated() && code_->kind == CodeKind::cubin) {
     throw Error(format("{}: a cubin for {} cannot run on {}; compile the program to \"ptx\"", name_,
                        code_->arch, device.identify()));

@@ -85,8 +85,9 @@ class ScheduleScope {
   ScheduleScope& operator=(const ScheduleScope&) = delete;
 };
 
-/// For a person, one finding after the other; "no findings" for none.
-std::string findings_text(std::span<const Finding> findings);
+/// For a person, one finding after the other; "no findings" for none. `total` of the scope they are
+/// from says how often something was found for which the list had no room.
+std::string findings_text(std::span<const Finding> findings, std::uint64_t total = 0);
 /// An array of objects; the keys are those of Finding and FaultReport.
 std::string findings_json(std::span<const Finding> findings);
 

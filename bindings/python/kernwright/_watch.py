@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pathlib
 from collections.abc import Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -68,11 +67,28 @@ class Watch(Generic[Made]):
             self._made.leave()
 
 
+def source_lines(text: str) -> list[str]:
+    """The lines of a source as compilers count them: form feeds and the like end none."""
+    lines = [line.removesuffix("\r") for line in text.split("\n")]
+    return lines if lines[-1] else lines[:-1]
+
+
+def read_source(file: str) -> str:
+    """Empty where it cannot be read."""
+    # Python ends lines at a carriage return alone, compilers do not.
+    newline = None if file.endswith((".py", ".pyw")) else ""
+    try:
+        with open(file, encoding="utf-8", errors="replace", newline=newline) as opened:
+            return opened.read()
+    except (OSError, ValueError):  # a name with a NUL
+        return ""
+
+
 class Lines:
     """The text of source lines: of texts that are known, else of files."""
 
     def __init__(self, known: Iterable[Source]) -> None:
-        self._texts = {(name, first): text.splitlines() for name, text, first in known if name}
+        self._texts = {(name, first): source_lines(text) for name, text, first in known if name}
         self._files: dict[str, list[str]] = {}
 
     def find(self, file: str, line: int, first_line: int) -> str:
@@ -87,9 +103,5 @@ class Lines:
 
     def _read(self, file: str) -> list[str]:
         if file not in self._files:
-            try:
-                text = pathlib.Path(file).read_text(encoding="utf-8", errors="replace")
-            except OSError:
-                text = ""
-            self._files[file] = text.splitlines()
+            self._files[file] = source_lines(read_source(file))
         return self._files[file]

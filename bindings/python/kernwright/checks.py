@@ -33,7 +33,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import html
 import json
 import operator
 import pathlib
@@ -47,7 +46,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy
 
-from kernwright import _core, _html, _progress, _watch
+from kernwright import _checks_page, _core, _progress, _watch
 from kernwright.errors import DeviceFault, Error, InvalidArgument
 
 __all__ = [
@@ -81,6 +80,7 @@ class Other:
     what: str
     file: str
     line: int
+    file_line: int
     opcode: str
     block: tuple[int, int, int] | None  # None: one of several threads
     thread: tuple[int, int, int] | None
@@ -95,7 +95,8 @@ class Finding:
     `line` counts the kernel's text from 1, `file_line` the file that holds the text. `what` is
     "read", "write", "atomic access" or "barrier" (with "asynchronous" in front for a copy's),
     `space` the kind of memory, `value` what was read or written, in hexadecimal. `block` and
-    `thread` are those of its first occurrence.
+    `thread` are those of its first occurrence. `kernel` is the name in the object code; texts and
+    pages write it as in C++.
     """
 
     kind: str
@@ -125,6 +126,11 @@ class Finding:
         return tuple(sorted(found - {0}))
 
 
+def _file_line(data: dict[str, Any]) -> int:
+    line, first_line = int(data["line"]), int(data["first_line"])
+    return line and line + first_line - 1
+
+
 def _other(data: dict[str, Any] | None) -> Other | None:
     if data is None:
         return None
@@ -132,6 +138,7 @@ def _other(data: dict[str, Any] | None) -> Other | None:
         data["what"],
         data["file"],
         data["line"],
+        _file_line(data),
         data["opcode"],
         data["block"] and tuple(data["block"]),
         data["thread"] and tuple(data["thread"]),
@@ -143,7 +150,7 @@ def _finding(data: dict[str, Any]) -> Finding:
     fields: dict[str, Any] = {
         field.name: data.get(field.name) for field in dataclasses.fields(Finding)
     }
-    fields["file_line"] = data["line"] and data["line"] + data["first_line"] - 1
+    fields["file_line"] = _file_line(data)
     fields["block"] = tuple(data["block"])
     fields["thread"] = tuple(data["thread"])
     fields["other"] = _other(data["other"])
@@ -167,6 +174,12 @@ class Report:
     def total(self) -> int:
         """How often something was found, also what exceeded the limit of the list."""
         return self._scope.total()
+
+    @property
+    def dropped(self) -> int:
+        """How often something was found at places for which the list had no room; see `limit`."""
+        total = self.total  # first, as more may be found meanwhile
+        return max(0, total - sum(finding.count for finding in self))
 
     def __len__(self) -> int:
         return len(self.findings)
@@ -195,13 +208,14 @@ class Report:
 
     def to_html(self) -> str:
         """A page with each finding beside the source around its lines."""
-        return _page(self.findings)
+        dropped = self.dropped
+        return _checks_page.page(self.findings, self._scope.texts(), dropped)
 
     def save(self, path: str | pathlib.Path) -> None:
-        """Writes the report as the suffix says: .json, .html, else text."""
+        """Writes the report as the suffix says: .json, .html or .htm, else text."""
         path = pathlib.Path(path)
-        forms = {".json": self.to_json, ".html": self.to_html}
-        path.write_text(forms.get(path.suffix, self.to_text)(), encoding="utf-8")
+        forms = {".json": self.to_json, ".html": self.to_html, ".htm": self.to_html}
+        path.write_text(forms.get(path.suffix.lower(), self.to_text)(), encoding="utf-8")
 
     def raise_if_any(self) -> None:
         """Raises CheckFailed with the text of all findings when there are any."""
@@ -376,9 +390,9 @@ class checks:
     """Turns checks of the simulated device on until the end of the block; see the module's text.
 
     `with kw.checks("memory", "init", "race", "sync") as report:` - no word means all of them.
-    `memory` is always on. At most `limit` different findings are kept; equal ones (same kind and
-    lines of the same kernel) are one with a count. An error that stops a launch is raised as ever
-    and is in the report too. Real GPUs are not checked.
+    `memory` is always on. At most `limit` different findings are kept; equal ones (same kind of
+    access at the same lines of the same kernel) are one with a count. An error that stops a launch
+    is raised as ever and is in the report too. Real GPUs are not checked.
 
     Blocks nest, and may end in any order; the checks of all that are open are on, for all threads
     and simulated devices. What a launch shows goes to the innermost block that the thread which
@@ -411,66 +425,6 @@ class checks:
         trace: TracebackType | None,
     ) -> None:
         self._open.leave(kind)
-
-
-_STYLE = """
-h2 { font-size: 1.05em; margin: 1.6em 0 .3em; } .kind { background: #b3261e; color: #fff;
-padding: .1em .5em; border-radius: .3em; margin-right: .5em; } .hint { color: #1b5e20; }
-.at { background: #fbd9d6; display: block; } .other { background: #fdebc8; display: block; }
-"""
-
-
-def _excerpt(finding: Finding, around: int = 3) -> str:
-    """The source around the finding's lines, marked; empty where it cannot be read."""
-    try:
-        text = pathlib.Path(finding.file).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError):
-        return ""
-    shift = finding.file_line - finding.line
-    marks = {finding.file_line: "at"}
-    if finding.other is not None and finding.other.file == finding.file:
-        marks.setdefault(finding.other.line + shift, "other")
-    rows: list[str] = []
-    last = 0
-    for number in sorted({n + d for n in marks for d in range(-around, around + 1)}):
-        if not 0 < number <= len(text):
-            continue
-        if last and number > last + 1:
-            rows.append("<span class=number>  ...</span>\n")
-        last = number
-        row = f"<span class=number>{number:5}</span>  {html.escape(text[number - 1])}"
-        style = marks.get(number)
-        rows.append(f"<span class={style}>{row}</span>" if style else row + "\n")
-    return f"<pre>{''.join(rows)}</pre>" if rows else ""
-
-
-def _section(finding: Finding) -> str:
-    place = f"{finding.file}:{finding.file_line}" if finding.line else finding.kernel
-    who = f"block {finding.block}, thread {finding.thread}"
-    lines = [
-        f"<h2><span class=kind>{finding.kind}</span>{html.escape(finding.message)}</h2>",
-        f"<p>{html.escape(finding.kernel)}, {html.escape(place)}, {who}: "
-        f"{html.escape(f'{finding.what} {finding.value}'.strip())}</p>",
-    ]
-    if finding.other is not None:
-        other = finding.other
-        lines.append(
-            f"<p>{html.escape(other.what)} {other.value} at line {other.line}, "
-            f"{f'block {other.block}, thread {other.thread}' if other.block else 'several threads'}"
-            "</p>"
-        )
-    if finding.allocation:
-        lines.append(f"<p>{html.escape(finding.allocation)}</p>")
-    if finding.count > 1:
-        lines.append(f"<p>{finding.count} times</p>")
-    if finding.hint:
-        lines.append(f"<p class=hint>{html.escape(finding.hint)}</p>")
-    return "\n".join(lines) + "\n" + _excerpt(finding)
-
-
-def _page(findings: list[Finding]) -> str:
-    title = f"{len(findings)} finding{'' if len(findings) == 1 else 's'}"
-    return _html.page(title, "\n".join(_section(finding) for finding in findings), _STYLE)
 
 
 class _Checks(types.ModuleType):

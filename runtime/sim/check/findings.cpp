@@ -4,19 +4,26 @@
 #include "base/format.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 namespace kernwright::sim {
 namespace {
 
+/// A line of the source may be many instructions: those of a loop that was unrolled, say.
+template <typename Place>
+bool same_line(const Place& a, const Place& b) {
+  if (a.line != b.line || a.file != b.file) return false;
+  return a.line > 0 || a.ptx_line == b.ptx_line;
+}
+
 bool same_place(const Finding& a, const Finding& b) {
   const FaultReport &x = a.fault, &y = b.fault;
-  if (x.kind != y.kind || x.ptx_line != y.ptx_line || x.line != y.line || x.kernel != y.kernel ||
-      x.file != y.file || a.space != b.space || a.what != b.what ||
-      a.other.has_value() != b.other.has_value()) {
+  if (x.kind != y.kind || !same_line(x, y) || x.kernel != y.kernel || a.code != b.code ||
+      a.space != b.space || a.what != b.what || a.other.has_value() != b.other.has_value()) {
     return false;
   }
-  return !a.other || (a.other->ptx_line == b.other->ptx_line && a.other->what == b.other->what);
+  return !a.other || (same_line(*a.other, *b.other) && a.other->what == b.other->what);
 }
 
 std::string thread_text(const std::array<unsigned, 3>& block,
@@ -25,13 +32,10 @@ std::string thread_text(const std::array<unsigned, 3>& block,
                 thread[1], thread[2]);
 }
 
-std::string place_text(const std::string& file, int line, int first_line, int ptx_line,
-                       const std::string& opcode) {
-  std::string text = "a place that is not known";
-  if (line > 0) {
-    text = file.empty() ? format("line {}", line) : format("{}:{}", file, line + first_line - 1);
-  }
-  if (ptx_line > 0) text += format(" (PTX line {}: {})", ptx_line, opcode);
+std::string place_text(const OtherAccess& other) {
+  std::string text = other.line > 0 ? source_place(other.file, other.line, other.first_line)
+                                    : std::string("a place that is not known");
+  if (other.ptx_line > 0) text += format(" (PTX line {}: {})", other.ptx_line, other.opcode);
   return text;
 }
 
@@ -41,17 +45,19 @@ std::string Finding::to_string() const {
   std::string text = fault.to_string();
   if (!value.empty()) text += format("\n  this {}: {}", what, value);
   if (other) {
-    text += format(
-        "\n  {} at {}, {}", other->what,
-        place_text(other->file, other->line, other->file == fault.file ? fault.first_line : 1,
-                   other->ptx_line, other->opcode),
-        other->thread_known ? thread_text(other->block, other->thread)
-                            : std::string("one of several threads"));
+    text += format("\n  {} at {}, {}", other->what, place_text(*other),
+                   other->thread_known ? thread_text(other->block, other->thread)
+                                       : std::string("one of several threads"));
     if (!other->value.empty()) text += format(": {}", other->value);
   }
   if (count > 1) text += format("\n  {} times", count);
   if (!hint.empty()) text += "\n  " + hint;
   return text;
+}
+
+std::uint64_t code_id(std::string_view ptx) noexcept {
+  const std::uint64_t id = std::hash<std::string_view>()(ptx);
+  return id == 0 ? 1 : id;
 }
 
 void Findings::set_limit(std::size_t limit) {

@@ -8,14 +8,16 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace kernwright::sim {
 
 /// The other access of a race, or the other barrier of a divergence.
 struct OtherAccess {
-  std::string what;  ///< "write", "read", "atomic access", "barrier"
-  int line = 0;      ///< as FaultReport::line; 0 when not known
+  std::string what;    ///< "write", "read", "atomic access", "barrier"
+  int line = 0;        ///< as FaultReport::line; 0 when not known
+  int first_line = 1;  ///< as FaultReport::first_line
   int ptx_line = 0;
   std::string file;
   std::string opcode;
@@ -34,10 +36,14 @@ struct Finding {
   std::optional<OtherAccess> other;
   std::string hint;         ///< what to do
   std::uint64_t count = 1;  ///< how often
+  std::uint64_t code = 0;   ///< code_id() of the module; 0 when not known
 
   /// Several lines for a person.
   std::string to_string() const;
 };
+
+/// Tells the PTX of modules apart; never 0.
+std::uint64_t code_id(std::string_view ptx) noexcept;
 
 /// Collects findings of all launches. Thread-safe.
 class Findings {
@@ -46,7 +52,8 @@ class Findings {
   static constexpr std::size_t kDefaultLimit = 1000;
 
   void set_limit(std::size_t limit);
-  /// Merges findings of one kind at one place (and other place) of one kernel.
+  /// Merges findings of one kind of access at one line (and other line) of one kernel; where lines
+  /// are not known, at one PTX line.
   void add(Finding&& finding);
   /// All so far, in the order in which they showed first; the list is empty afterwards.
   std::vector<Finding> take();

@@ -12,10 +12,10 @@ std::string triple(const std::array<unsigned, 3>& values) {
 
 std::string other_json(const OtherAccess& other) {
   return format(
-      "{{\"what\": {}, \"file\": {}, \"line\": {}, \"ptx_line\": {}, \"opcode\": {}, \"block\": "
-      "{}, \"thread\": {}, \"value\": {}}}",
-      json_string(other.what), json_string(other.file), other.line, other.ptx_line,
-      json_string(other.opcode), other.thread_known ? triple(other.block) : "null",
+      "{{\"what\": {}, \"file\": {}, \"line\": {}, \"first_line\": {}, \"ptx_line\": {}, "
+      "\"opcode\": {}, \"block\": {}, \"thread\": {}, \"value\": {}}}",
+      json_string(other.what), json_string(other.file), other.line, other.first_line,
+      other.ptx_line, json_string(other.opcode), other.thread_known ? triple(other.block) : "null",
       other.thread_known ? triple(other.thread) : "null", json_string(other.value));
 }
 
@@ -37,11 +37,22 @@ std::string finding_json(const Finding& finding) {
 
 }  // namespace
 
-std::string findings_text(std::span<const Finding> findings) {
-  if (findings.empty()) return "no findings\n";
+std::string findings_text(std::span<const Finding> findings, std::uint64_t total) {
+  std::uint64_t listed = 0;
   std::string text;
-  for (const Finding& finding : findings) text += finding.to_string() + "\n";
-  return text + format("{} finding{}\n", findings.size(), findings.size() == 1 ? "" : "s");
+  for (const Finding& finding : findings) {
+    text += finding.to_string() + "\n";
+    listed += finding.count;
+  }
+  if (findings.empty() && total == 0) return "no findings\n";
+  text += format("{} finding{}", findings.size(), findings.size() == 1 ? "" : "s");
+  if (total > listed) {
+    text += format(
+        ", and {} more times something was found at other places, beyond the limit of "
+        "the list: raise it to see them",
+        total - listed);
+  }
+  return text + "\n";
 }
 
 std::string findings_json(std::span<const Finding> findings) {

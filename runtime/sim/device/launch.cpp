@@ -179,11 +179,16 @@ GridResult execute(const KernelWork& work, const Module& module, AccessLog* log,
   if (watched)
     observation.end(wish, *watched, request.function, result.fault ? &*result.fault : nullptr);
   context.device.memory.reclaim();
-  if (checked) unclaimed = checks.deliver(checked->take());
+  const auto deliver = [&](std::vector<Finding>&& findings) {
+    const std::string_view text = module.code->program().module->text;
+    for (Finding& finding : findings) finding.code = code_id(text);
+    return checks.deliver(std::move(findings));
+  };
+  if (checked) unclaimed = deliver(checked->take());
   if (result.fault) {
     std::vector<Finding> stopped(1);
     stopped[0].fault = *result.fault;
-    checks.deliver(std::move(stopped));
+    deliver(std::move(stopped));
   }
   return result;
 }
