@@ -138,16 +138,27 @@ std::vector<Device*> DeviceRegistry::make_devices(const DriverApi& api, bool sim
   return made;
 }
 
+namespace {
+
+/// Of the simulated device; its report says which setting is wrong.
+[[noreturn]] void refuse_start(const DriverApi& api, CUresult result) {
+  FaultReport report;
+  const bool told = api.kwTakeReport(nullptr, &report) == CUDA_SUCCESS && !report.message.empty();
+  if (told && result == CUDA_ERROR_INVALID_VALUE) throw InvalidArgument(report.message);
+  throw DriverError("the simulated device did not start: " + describe_result(api, result) +
+                        (told ? ": " + report.message : ""),
+                    result, result_name(result) != nullptr ? result_name(result) : "");
+}
+
+}  // namespace
+
 const std::vector<Device*>& DeviceRegistry::simulated() {
   const std::lock_guard lock(mutex_);
   if (!sim_made_) {
     if (options_.sim != nullptr) {
       const DriverApi& api = options_.sim();
       const CUresult result = api.cuInit(0);
-      if (result != CUDA_SUCCESS) {
-        throw DriverError("the simulated device did not start: " + describe_result(api, result),
-                          result, result_name(result) != nullptr ? result_name(result) : "");
-      }
+      if (result != CUDA_SUCCESS) refuse_start(api, result);
       publish(sim_, make_devices(api, true));
     }
     sim_made_ = true;

@@ -14,14 +14,17 @@ namespace {
 CUresult init(unsigned int flags) {
   return guarded([&] {
     require(flags == 0);
+    // For programs that ask for no report there is the log.
+    const auto refuse = [](CUresult code, const Error& error) {
+      log(LogLevel::error, "simulated device: {}", error.what());
+      fail_with(code, FaultKind::none, error.what());
+    };
     try {
       initialise_platform();
     } catch (const InvalidArgument& error) {
-      log(LogLevel::error, "simulated device: {}", error.what());
-      fail(CUDA_ERROR_INVALID_VALUE);
+      refuse(CUDA_ERROR_INVALID_VALUE, error);
     } catch (const OutOfMemory& error) {
-      log(LogLevel::error, "simulated device: {}", error.what());
-      fail(CUDA_ERROR_OUT_OF_MEMORY);
+      refuse(CUDA_ERROR_OUT_OF_MEMORY, error);
     }
     platform();  // not in a forked child
   });

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "sim/device.h"
 #include "sim/device/thread_pool.h"
+#include "sim/exec/dispatch.h"
 
 #include <pthread.h>
 #include <unistd.h>
@@ -34,6 +35,9 @@ std::uint64_t machine_memory() {
 }
 
 std::vector<std::unique_ptr<SimDevice>> make_devices() {
+  // What is read later is refused here, where somebody is told why.
+  device_profile();
+  selected_isa();
   const std::uint64_t wanted = env_number(Env::sim_memory);
   const std::uint64_t least = env_is_set(Env::sim_memory) ? wanted : kLeastMemory;
   std::vector<std::unique_ptr<SimDevice>> devices;

@@ -70,7 +70,7 @@ std::optional<int> DeviceProfile::attribute(int which) const noexcept {
   return static_cast<int>(row->value);
 }
 
-const DeviceProfile& device_profile() noexcept {
+const DeviceProfile& device_profile() {
   static const DeviceProfile profile = make_profile();
   return profile;
 }

@@ -25,6 +25,7 @@ struct DeviceProfile {
   int required(CUdevice_attribute which) const noexcept { return *attribute(which); }
 };
 
-const DeviceProfile& device_profile() noexcept;
+/// Throws InvalidArgument for a wrong environment; never once a Platform was made.
+const DeviceProfile& device_profile();
 
 }  // namespace kernwright::sim
