@@ -5,6 +5,7 @@
 #include "sim/ptx/limits.h"
 #include "sim/ptx/literal.h"
 
+#include <algorithm>
 #include <array>
 
 namespace kernwright::sim::ptx {
@@ -31,21 +32,113 @@ void collect_files(Module& module) {
   }
 }
 
+namespace {
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+/// "cuda-13.0" with the stem "cuda-".
+bool is_numbered(std::string_view folder, std::string_view stem) {
+  return folder.starts_with(stem) && folder.size() > stem.size() && is_digit(folder[stem.size()]);
+}
+
+/// "headers-13.5": where the headers that NVRTC carries are unpacked.
+bool is_bundle(std::string_view folder) { return is_numbered(folder, "headers-"); }
+
+/// Of CUDA's C++ library and of the folders of a toolkit's own headers, below an include folder.
+bool is_library(std::string_view rest) {
+  for (const std::string_view folder :
+       {"cccl/", "cub/", "thrust/", "cuda/std/", "cuda/__", "cuda/experimental/", "nv/detail/",
+        "cooperative_groups/", "crt/"}) {
+    if (rest.starts_with(folder)) return true;
+  }
+  if (rest == "nv/target") return true;
+  // <cuda/barrier>: headers of the library have no suffix, a project's own have.
+  constexpr std::string_view kPublic = "cuda/";
+  return rest.starts_with(kPublic) &&
+         rest.find_first_of("./", kPublic.size()) == std::string_view::npos;
+}
+
+/// Whatever a pip package of NVIDIA's has: "site-packages/nvidia/cuda_runtime/include/...".
+bool is_packaged(std::string_view path) {
+  constexpr std::string_view kPackages = "-packages/nvidia/";
+  const std::size_t packages = path.find(kPackages);
+  if (packages == std::string_view::npos) return false;
+  const std::size_t package_end = path.find('/', packages + kPackages.size());
+  return package_end != std::string_view::npos && path.substr(package_end).starts_with("/include/");
+}
+
+template <std::size_t N>
+bool is_one_of(const std::array<std::string_view, N>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+/// By its whole name, which nobody gives to a file of his own.
+bool is_device_header(std::string_view name) {
+  static constexpr std::array<std::string_view, 24> kNames{"cooperative_groups.h",
+                                                           "cuComplex.h",
+                                                           "cuda_awbarrier.h",
+                                                           "cuda_awbarrier_helpers.h",
+                                                           "cuda_awbarrier_primitives.h",
+                                                           "cuda_bf16.h",
+                                                           "cuda_bf16.hpp",
+                                                           "cuda_device_runtime_api.h",
+                                                           "cuda_fp16.h",
+                                                           "cuda_fp16.hpp",
+                                                           "cuda_fp4.h",
+                                                           "cuda_fp4.hpp",
+                                                           "cuda_fp6.h",
+                                                           "cuda_fp6.hpp",
+                                                           "cuda_fp8.h",
+                                                           "cuda_fp8.hpp",
+                                                           "cuda_pipeline.h",
+                                                           "cuda_pipeline_helpers.h",
+                                                           "cuda_pipeline_primitives.h",
+                                                           "cuda_runtime.h",
+                                                           "cuda_tf32.h",
+                                                           "curand_kernel.h",
+                                                           "device_atomic_functions.h",
+                                                           "device_atomic_functions.hpp"};
+  if (is_one_of(kNames, name)) return true;
+  if (name.find('/') != std::string_view::npos) return false;
+  if (name.starts_with("curand_") && name.ends_with(".h")) return true;
+  // "sm_60_atomic_functions.hpp"
+  if (!is_numbered(name, "sm_")) return false;
+  return name.find("_intrinsics.h") != std::string_view::npos ||
+         name.find("_atomic_functions.h") != std::string_view::npos;
+}
+
+/// Names that a project's own header may have too: a toolkit's only in a folder of one.
+bool is_plain_header(std::string_view name) {
+  static constexpr std::array<std::string_view, 12> kNames{
+      "builtin_types.h",           "common_functions.h",   "cudart_platform.h",
+      "device_double_functions.h", "device_functions.h",   "device_types.h",
+      "math_constants.h",          "math_functions.h",     "mma.h",
+      "vector_functions.h",        "vector_functions.hpp", "vector_types.h"};
+  return is_one_of(kNames, name);
+}
+
+}  // namespace
+
 bool is_toolkit_file(std::string_view path) noexcept {
-  static constexpr std::array<std::string_view, 18> kParts{
-      "/cccl/", "/cub/",  "/thrust/", "/cuda/std/",   "/cuda/__",   "/cooperative_groups",
-      "cuda_",  "crt/",   "mma.h",    "_intrinsics.", "sm_",        "device_functions",
-      "math_",  "curand", "nv/",      "vector_",      "libcudacxx", "builtin_types"};
-  const std::size_t include = path.rfind("include/");
-  const std::size_t slash = path.rfind('/');
-  const bool in_include = include != std::string_view::npos;
-  const bool bare = slash == std::string_view::npos;
-  for (const std::string_view part : kParts) {
-    const std::size_t at = path.find(part, in_include ? include : 0);
-    if (at == std::string_view::npos) continue;
-    if (in_include || part.front() == '/') return true;
-    // A header handed over from memory has no folder: go by the start of its name.
-    if (bare && at == 0 && (path.ends_with(".h") || path.ends_with(".hpp"))) return true;
+  if (path.find('/') == std::string_view::npos) return is_device_header(path);
+  if (is_packaged(path)) return true;
+  // A checkout of the C++ library.
+  for (const std::string_view folder : {"/cub/cub/", "/thrust/thrust/", "/libcudacxx/include/"}) {
+    if (path.find(folder) != std::string_view::npos) return true;
+  }
+  bool of_toolkit = false;
+  for (std::size_t begin = 0; begin < path.size();) {
+    const std::size_t end = path.find('/', begin);
+    if (end == std::string_view::npos) break;
+    const std::string_view folder = path.substr(begin, end - begin);
+    const std::string_view rest = path.substr(end + 1);
+    if (is_bundle(folder) && (is_library(rest) || is_device_header(rest) || is_plain_header(rest)))
+      return true;
+    if ((folder == "include" || folder == "cccl") &&
+        (is_library(rest) || is_device_header(rest) || (of_toolkit && is_plain_header(rest))))
+      return true;
+    of_toolkit |= folder == "targets" || folder == "cuda" || is_numbered(folder, "cuda-");
+    begin = end + 1;
   }
   return false;
 }
