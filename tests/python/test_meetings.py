@@ -343,3 +343,40 @@ def test_two_lanes_of_one_instruction_are_told_so():
         )
     (finding,) = report
     assert "two lanes of one instruction" in finding.hint
+
+
+@pytest.mark.parametrize("barrier, found", [("", {(5, 7)}), ("__syncthreads();", set())])
+def test_an_mbarrier_is_used_after_a_barrier_behind_its_init(barrier, found):
+    report = run(
+        f"""#include <cuda/barrier>
+__global__ void f(float* o) {{
+    __shared__ unsigned long long bar;
+    unsigned at = (unsigned)__cvta_generic_to_shared(&bar);
+    if (threadIdx.x == 0) asm volatile("mbarrier.init.shared.b64 [%0], 64;" :: "r"(at));
+    {barrier}
+    asm volatile("{{ .reg .b64 s; mbarrier.arrive.shared.b64 s, [%0]; }}" :: "r"(at) : "memory");
+    o[threadIdx.x] = 1;
+}}""",
+        1,
+        64,
+        kw.zeros(64, "float32"),
+        checks=("race",),
+    )
+    assert {finding.lines for finding in report} == found
+
+
+def test_the_other_access_has_the_bytes_that_it_touched():
+    with kw.checks("race") as report:
+        kw.kernel(
+            """__global__ void f(unsigned char* a, uint4* o) {
+    __shared__ alignas(16) unsigned char s[512];
+    ((uint4*)s)[threadIdx.x] = make_uint4(0, 0, 0, 0);
+    __syncthreads();
+    if (threadIdx.x == 0) s[16 + 5] = 0xab;
+    if (threadIdx.x == 1) o[0] = ((uint4*)s)[1];
+}"""
+        )[1, 32](kw.zeros(16, "uint8"), kw.zeros((1, 4), "uint32"))
+    (finding,) = report
+    assert finding.lines == (5, 6)
+    assert finding.other.value == "0xab"
+    assert finding.value == "0x" + "00" * 10 + "ab" + "00" * 5

@@ -199,7 +199,18 @@ const Op* BlockCheck::mbarrier(const Op* op, Warp& warp, const std::uint64_t* ad
   for (const One& one : std::span(barriers).first(count)) {
     if (init) set_poison<false>(one.owner->shared_poison, one.offset, kMbarrierBytes);
     MbarrierState& state = one.owner->mbarrier_at(one.offset);
-    if (info.role == BarrierRole::begin) state.open = state.complete = nullptr;
+    const int lane = std::countr_zero(one.lanes);
+    if (info.role == BarrierRole::begin) {
+      state.open = state.complete = nullptr;
+      state.made = stamp_of(info, warp.thread(lane));
+    } else if (race && one.owner == this && state.made != 0 &&
+               !is_ordered(state.made, warp, lane, false)) {
+      const LaneTouch touch{TouchMode::atomic, Space::shared, one.offset, kMbarrierBytes,
+                            nullptr,           nullptr,       nullptr};
+      report_race({op, warp, lane, touch, info, false, clustered_,
+                   stamp_of(info, warp.thread(lane)), one.offset / 4, one.offset},
+                  state.made, true);
+    }
     if (past != nullptr) state.open = join(state.open, past);
     for (std::uint32_t m = info.role == BarrierRole::track ? one.lanes : 0; m != 0; m &= m - 1) {
       track(warp, std::countr_zero(m), state);

@@ -270,8 +270,19 @@ void BlockCheck::report_race(const Access& access, Cell other, bool other_wrote,
     const auto file = static_cast<std::size_t>(place.source.file);
     if (file < files.size()) there.file = files[file];
   }
-  // Nobody has written since the other access, so memory still holds what it wrote or read.
-  there.value = hexadecimal(memory, touch.bytes);
+  // Nobody has written since the other access, so memory still holds what it wrote or read. It may
+  // have touched fewer bytes.
+  std::size_t skip = access.begin > touch.address ? access.begin - touch.address : 0;
+  std::size_t width = touch.bytes;
+  if (other_op != nullptr && other_op->bytes != 0 && other_op->bytes < width) {
+    width = other_op->bytes;
+    skip = width < 4 ? skip + static_cast<unsigned>(std::countr_zero(bytes_of(other) | 8u))
+                     : skip / width * width;
+    skip = std::min(skip, touch.bytes - width);
+  } else {
+    skip = 0;
+  }
+  there.value = hexadecimal(memory + skip, width);
   if (access.info.kind == CheckKind::store) {
     const auto value = stored_value(access.op, access.warp, access.info, access.lane);
     finding.value = hexadecimal(value.data(), touch.bytes);
@@ -282,7 +293,7 @@ void BlockCheck::report_race(const Access& access, Cell other, bool other_wrote,
           hexadecimal(stored_value(access.op, access.warp, access.info, lane).data(), touch.bytes);
     }
   } else if (touch.mode == TouchMode::read) {
-    finding.value = there.value;
+    finding.value = hexadecimal(memory, touch.bytes);
   }
   bool same_block = owner == block_;
   bool same_warp = same_block && thread / kLanes == access.warp.index;

@@ -1,6 +1,7 @@
 // What the checks know of an mbarrier: what its arrivals released, and the copies that it tracks.
 #pragma once
 
+#include "sim/check/cell.h"
 #include "sim/check/clock.h"
 #include "sim/check/copy_groups.h"
 
@@ -21,6 +22,7 @@ struct MbarrierState {
   SharedPast complete;  ///< in the phases before
   std::vector<Tracked> waiting, done;
   std::uint32_t place = 0;  ///< in Known
+  Cell made = 0;            ///< by whom and when: mbarrier.init or inval; 0: it is not known
 
   const AsyncCopy* reader_of(std::uint64_t begin, std::uint64_t end) const {
     for (const auto* const list : {&waiting, &done}) {

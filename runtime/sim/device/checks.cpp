@@ -111,9 +111,8 @@ CheckSet check_set(std::span<const std::string> words) {
     if (word == "streams") {
       throw InvalidArgument(
           "\"streams\" is a check of the whole process, whose findings are errors of the calls "
-          "that "
-          "show them, not of a block: set KERNWRIGHT_CHECKS=streams before the first use of a "
-          "device");
+          "that show them, not of a block: set KERNWRIGHT_CHECKS=streams before the first use of "
+          "a device");
     }
     if (!all && word != "init" && word != "race" && word != "sync" && word != "memory") {
       throw InvalidArgument(format(
