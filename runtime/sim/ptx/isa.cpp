@@ -64,7 +64,7 @@ struct Element {
 
 struct Row {
   const IsaRow* row = nullptr;
-  bool any_order = false;  ///< ptxas takes the words of memory instructions in any order
+  bool any_order = false;  ///< ptxas takes the words of some instructions in any order
   std::vector<Element> elements;
   RowOperands operands;
 };
@@ -209,8 +209,9 @@ RowOperands read_operands(const IsaRow& row) {
 }
 
 bool takes_any_order(std::string_view stem) {
-  for (const std::string_view memory : {"ld", "st", "atom", "red", "fence", "mbarrier", "wmma"}) {
-    if (stem == memory) return true;
+  for (const std::string_view free : {"ld", "st", "atom", "red", "fence", "mbarrier", "wmma",
+                                      "prefetch", "vote", "match", "shfl", "redux"}) {
+    if (stem == free) return true;
   }
   return false;
 }
