@@ -71,10 +71,13 @@ CheckedOp transfer(CheckKind kind, const ptx::Instruction& instruction) {
   return op;
 }
 
-CheckedOp fence(const ptx::Modifiers& modifiers) {
+CheckedOp fence(const ptx::Instruction& instruction) {
   CheckedOp op;
-  if (modifiers.verb == Verb::none) op.kind = CheckKind::fence;
-  op.reach = reach_of(modifiers);
+  if (instruction.modifiers.verb == Verb::none) op.kind = CheckKind::fence;
+  op.reach = reach_of(instruction.modifiers);
+  const std::string_view opcode = instruction.opcode;       // whose words stand in any order
+  const bool reads = opcode.find("::read") != opcode.npos;  // does not show what was written
+  if (opcode.find(".async") != opcode.npos && !reads) op.kind = CheckKind::proxy_fence;
   return op;
 }
 
@@ -219,8 +222,7 @@ CheckedOp classify(const ptx::Instruction& instruction) {
       return classify_copy(instruction.modifiers);
     case Handler::membar:
     case Handler::fence:
-      if (instruction.opcode.starts_with("fence.proxy.async")) return plain(CheckKind::proxy_fence);
-      return fence(instruction.modifiers);
+      return fence(instruction);
     case Handler::cp_bulk:
     case Handler::cp_bulk_group:
     case Handler::st_async:

@@ -149,6 +149,69 @@ TEST_CASE("atom.cas: 16, 32 and 64 bits swap only on equality") {
   }
 }
 
+TEST_CASE("atom.cas and atom.exch of 128 bits: both halves at once, lanes in order") {
+  for (const std::string space : {".global", ".shared", ""}) {
+    CAPTURE(space);
+    OpsRunner runner;
+    const auto cell = runner.upload<std::uint64_t>({5, 105, 0, 0});
+    const auto old = runner.upload(std::vector<std::uint64_t>(128, 0));
+    const std::string first = space == ".shared" ? "%r5" : "%d0", base = first + "+16";
+    // Lane i replaces (i + 5, i + 105) by (i + 6, i + 106), and puts (i, ~i) into the next cell; a
+    // last comparison differs in the high half alone.
+    const auto report = runner.run(
+        ".reg .b128 %q<8>;\nld.param.u64 %d0, [p0]; ld.param.u64 %d1, [p1];\n"
+        "mul.wide.u32 %d2, %r0, 32; add.s64 %d1, %d1, %d2; cvt.u64.u32 %d3, %r0;\n"
+        "add.s64 %d4, %d3, 5; add.s64 %d5, %d3, 105; add.s64 %d6, %d3, 6; add.s64 %d7, %d3, 106;\n"
+        "mov.b128 %q0, {%d4, %d5}; mov.b128 %q1, {%d6, %d7}; not.b64 %d8, %d3;\n"
+        "mov.b128 %q2, {%d3, %d8}; mov.b128 %q6, {%d6, %d8};\n"
+        "mov.u32 %r5, tile; ld.global.b128 %q5, [%d0]; st.shared.b128 [%r5], %q5; bar.sync 0;\n"
+        "atom" +
+            space + ".cas.b128 %q3, [" + first + "], %q0, %q1;\natom" + space +
+            ".exch.b128 %q4, [" + base + "], %q2;\natom" + space + ".acq_rel.gpu.cas.b128 _, [" +
+            first +
+            "], %q6, %q2;\n"
+            "mov.b128 {%d10, %d11}, %q3; st.global.v2.b64 [%d1], {%d10, %d11};\n"
+            "mov.b128 {%d10, %d11}, %q4; st.global.v2.b64 [%d1+16], {%d10, %d11};\n" +
+            (space == ".shared"
+                 ? "bar.sync 0; ld.shared.b128 %q5, [%r5]; st.global.b128 [%d0], %q5;\n"
+                   "ld.shared.b128 %q5, [%r5+16]; st.global.b128 [%d0+16], %q5;\n"
+                 : ""),
+        {cell, old}, ".shared .align 16 .b8 tile[32];");
+    REQUIRE(report.message == "");
+    CHECK(runner.download<std::uint64_t>(cell, 4) ==
+          std::vector<std::uint64_t>{37, 137, 31, ~std::uint64_t{31}});
+    const auto seen = runner.download<std::uint64_t>(old, 128);
+    for (std::size_t i = 0; i < 32; ++i) {
+      CHECK(seen[4 * i] == i + 5);
+      CHECK(seen[4 * i + 1] == i + 105);
+      if (i == 0) continue;
+      CHECK(seen[4 * i + 2] == i - 1);
+      CHECK(seen[4 * i + 3] == ~(i - 1));
+    }
+  }
+}
+
+TEST_CASE("atom.cas of 128 bits: blocks on several host threads lose nothing") {
+  OpsRunner runner;
+  runner.threads = 3;
+  runner.grid = {60, 1, 1};
+  const auto cell = runner.upload<std::uint64_t>({0, 7, 0, 0});
+  const auto report = runner.run(
+      ".reg .b128 %q<4>;\nld.param.u64 %d0, [p0]; mov.b64 %d1, 0; mov.b64 %d2, 0;\n"
+      "AGAIN: add.s64 %d3, %d1, 1; add.s64 %d4, %d2, 3;\n"
+      "mov.b128 %q0, {%d1, %d2}; mov.b128 %q1, {%d3, %d4};\n"
+      "atom.global.cas.b128 %q2, [%d0], %q0, %q1; mov.b128 {%d5, %d6}, %q2;\n"
+      "setp.eq.u64 %p1, %d5, %d1; setp.eq.and.u64 %p1, %d6, %d2, %p1;\n"
+      "mov.b64 %d1, %d5; mov.b64 %d2, %d6; @!%p1 bra AGAIN;\n",
+      {cell});
+  REQUIRE(report.message == "");
+  CHECK(runner.download<std::uint64_t>(cell, 2) == std::vector<std::uint64_t>{1920, 5767});
+  const std::string misaligned =
+      ".reg .b128 %q<4>;\nld.param.u64 %d0, [p0]; mov.b128 %q0, {%d0, %d0};\n"
+      "atom.exch.b128 %q1, [%d0+8], %q0;\n";
+  CHECK(runner.run(misaligned, {cell}).kind == FaultKind::alignment);
+}
+
 TEST_CASE("red and atom.noftz on halves: one rounding, subnormals kept, both halves of a pair") {
   OpsRunner runner;
   const auto cells =

@@ -157,6 +157,20 @@ TEST_CASE("check bulk: a store sees what threads wrote after a proxy fence") {
   CHECK(!races(kLoad + kWait + kBarrier + store));
 }
 
+TEST_CASE("check bulk: fences of one direction are proxy fences for writes, not those of reads") {
+  const std::string store = only_first(kIssueStore, "STORED");
+  const auto fenced = [&](const std::string& words, bool before) {
+    const std::string fence = "fence.proxy.async::generic." + words + ";\n";
+    return !races(kWrite + (before ? fence + kBarrier : kBarrier + fence) + store);
+  };
+  CHECK(fenced("release.sync_restrict::shared::cta.cluster", true));
+  CHECK(fenced("acquire.sync_restrict::shared::cluster.cluster", false));
+  CHECK(!fenced("release.sync_restrict::shared::cluster::read.cta", true));
+  CHECK(!fenced("release.sync_restrict::shared::cluster::read.cluster", true));
+  CHECK(races(kWrite + "fence.proxy.alias.release.sys;\n" + kBarrier + store));
+  CHECK(fenced("cluster.release.sync_restrict::shared::cta", true));  // in any order
+}
+
 TEST_CASE(
     "check bulk: bytes of a load are written when it was waited for, a store reads its tile") {
   const auto finds = [](const std::string& body) {

@@ -82,6 +82,13 @@ TEST_CASE(
   CHECK(races(kSync + kWriteOwn + kRelaxed + kWait + kReadFar + kSync));
   CHECK(
       !races(kSync + kWriteOwn + "fence.acq_rel.cluster;\n" + kRelaxed + kWait + kReadFar + kSync));
+  CHECK(!races(kSync + kWriteOwn + "fence.release.sync_restrict::shared::cta.cluster;\n" +
+               kRelaxed + kWait + "fence.acquire.sync_restrict::shared::cluster.cluster;\n" +
+               kReadFar + kSync));
+  CHECK(!races(kSync + kWriteOwn + "fence.alias.sync_restrict::read.release.sys;\n" + kRelaxed +
+               kWait + kReadFar + kSync));
+  CHECK(races(kSync + kWriteOwn + "fence.proxy.alias.release.sys;\n" + kRelaxed + kWait + kReadFar +
+              kSync));
   CHECK(races(kSync + kWriteOwn + "fence.acq_rel.cta;\n" + kRelaxed + kWait + kReadFar + kSync));
   CHECK(
       races(kSync + "fence.acq_rel.cluster;\n" + kWriteOwn + kRelaxed + kWait + kReadFar + kSync));

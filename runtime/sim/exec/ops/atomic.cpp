@@ -116,6 +116,10 @@ OpPair by_type(AtomOp which, Type type) {
       return logical<std::uint32_t>(which);
     case Type::b64:
       return logical<std::uint64_t>(which);
+    case Type::b128:
+      return which == AtomOp::cas    ? atomic_pair<CompareAndSwap, Uint128, Uint128>()
+             : which == AtomOp::exch ? atomic_pair<Exchange, Uint128, Uint128>()
+                                     : OpPair{};
     case Type::u32:
       return arithmetic<std::uint32_t, std::uint32_t>(which);
     case Type::s32:

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "sim/exec/ops/memory_transfer.h"
+#include "sim/exec/ops/types.h"
 
 #include <bit>
 #include <type_traits>
@@ -14,6 +15,26 @@ using AtomicBits =
     std::conditional_t<sizeof(Mem) == 8, std::uint64_t,
                        std::conditional_t<sizeof(Mem) == 4, std::uint32_t, std::uint16_t>>;
 
+/// Replaces the 16 bytes at `at` where they still are `seen`; else `seen` becomes what they are.
+/// By hand: compilers call a library for this size, which may take a lock.
+inline bool exchange_wide(std::byte* at, Uint128& seen, Uint128 wanted) {
+  auto* word = reinterpret_cast<Uint128*>(at);
+#if defined(__x86_64__)
+  auto low = static_cast<std::uint64_t>(seen), high = static_cast<std::uint64_t>(seen >> 64);
+  bool done = false;
+  asm volatile("lock cmpxchg16b %1"
+               : "=@ccz"(done), "+m"(*word), "+a"(low), "+d"(high)
+               : "b"(static_cast<std::uint64_t>(wanted)),
+                 "c"(static_cast<std::uint64_t>(wanted >> 64))
+               : "memory");
+  seen = static_cast<Uint128>(high) << 64 | low;
+  return done;
+#else
+  return __atomic_compare_exchange_n(word, &seen, wanted, false, __ATOMIC_SEQ_CST,
+                                     __ATOMIC_SEQ_CST);
+#endif
+}
+
 /// Replaces the value at `at` by F(value, b, c) in one step and returns the old one. `kHost`: other
 /// host threads may do the same at the same time.
 template <bool kHost, typename F, typename Mem>
@@ -23,6 +44,10 @@ template <bool kHost, typename F, typename Mem>
     const Mem old = peek<Mem>(at);
     poke(at, f(old, b, c));
     return old;
+  } else if constexpr (sizeof(Mem) == 16) {
+    Mem seen = peek<Mem>(at);  // may be torn: then the exchange says what is there
+    while (!exchange_wide(at, seen, f(seen, b, c))) {}
+    return seen;
   } else {
     auto* word = reinterpret_cast<Bits*>(at);
     Bits seen = __atomic_load_n(word, __ATOMIC_RELAXED);
