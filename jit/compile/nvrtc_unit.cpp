@@ -66,6 +66,22 @@ NvrtcUnit::NvrtcUnit(const LoadedNvrtc& nvrtc, const std::string& text, const st
         "nvrtcCreateProgram");
 }
 
+namespace {
+
+/// The option that the log names without its value: "invalid value for --std(-std)".
+std::string given_option(const std::vector<std::string>& options, const std::string& log) {
+  for (const std::string& option : options) {
+    const auto equals = option.find('=');
+    if (equals == std::string::npos) continue;
+    if (log.find(" " + option.substr(0, equals) + "(") != std::string::npos ||
+        log.find(" " + option.substr(0, equals) + " (") != std::string::npos)
+      return format(" ({}; another release of NVRTC may know it)", option);
+  }
+  return {};
+}
+
+}  // namespace
+
 NvrtcUnit::~NvrtcUnit() {
   if (program_ != nullptr) nvrtc_.api.nvrtcDestroyProgram(&program_);
 }
@@ -97,7 +113,8 @@ bool NvrtcUnit::compile(const std::vector<std::string>& options, const CompileDe
     case NVRTC_ERROR_CANCELLED:
       throw out_of_time();
     case NVRTC_ERROR_INVALID_OPTION:
-      throw InvalidArgument(format("NVRTC {} refuses an option: {}", nvrtc_.version(), log()));
+      throw InvalidArgument(format("NVRTC {} refuses an option{}: {}", nvrtc_.version(),
+                                   given_option(options, log()), log()));
     case NVRTC_ERROR_BUILTIN_OPERATION_FAILURE:
       throw NvrtcNotFound(
           format("NVRTC {} could not use its builtins library (libnvrtc-builtins.so.{} beside {}): "

@@ -35,11 +35,13 @@ void check_text(const std::string& what, const std::string& text, bool one_line)
                                text[at] == '\0' ? "NUL" : "line break", at));
 }
 
+/// Which of them the compiler at hand knows, it says itself.
 void check_std(const std::string& std) {
-  constexpr std::array kKnown{"c++11", "c++14", "c++17", "c++20"};
+  constexpr std::array kKnown{"c++11", "c++14", "c++17", "c++20", "c++23", "c++26"};
   if (std::find(kKnown.begin(), kKnown.end(), std) != kKnown.end()) return;
-  throw InvalidArgument(
-      format("option std=\"{}\" is unknown: use c++11, c++14, c++17 or c++20", std));
+  throw InvalidArgument(format(
+      "option std=\"{}\" is unknown: use c++11, c++14, c++17, c++20, or c++23 where NVRTC knows it",
+      std));
 }
 
 bool is_identifier(std::string_view name) {

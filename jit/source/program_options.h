@@ -14,7 +14,7 @@ enum class Tristate { automatic, off, on };
 /// Options as fields; free-form ones go into `extra`.
 struct ProgramOptions {
   std::string arch;                            ///< "sm_90a", "compute_80"; empty: the device's
-  std::string std = "c++17";                   ///< "c++11" ... "c++20"
+  std::string std = "c++17";                   ///< "c++11" ... "c++23", as NVRTC knows
   std::map<std::string, std::string> defines;  ///< name -> value ("" for a bare define)
   /// Include name -> text. These come before files of the same name in any folder.
   std::map<std::string, std::string> headers;

@@ -67,6 +67,17 @@ TEST_CASE("nvrtc unit: every failure is typed and leaves no program behind") {
   CHECK_FALSE(unit.compile({}, kNever));
 }
 
+TEST_CASE("nvrtc unit: a refused value is told with its option and the version") {
+  const LoadedNvrtc nvrtc = FakeNvrtc::get().reset();
+  FakeNvrtc::get().compile_result = NVRTC_ERROR_INVALID_OPTION;
+  FakeNvrtc::get().log = "nvrtc: error: invalid value for --std(-std)\n";
+  NvrtcUnit unit(nvrtc, "text", "name.cu", {});
+  const auto error = thrown_by<InvalidArgument>([&] {
+    unit.compile({"-lineinfo", "--std=c++26"}, kNever);
+  });
+  CHECK(contains(error.what(), "NVRTC 13.1 refuses an option (--std=c++26; another release"));
+}
+
 TEST_CASE("nvrtc unit: a program that cannot be made is an error and is not destroyed") {
   const LoadedNvrtc nvrtc = FakeNvrtc::get().reset();
   FakeNvrtc::get().create_result = NVRTC_ERROR_OUT_OF_MEMORY;

@@ -105,6 +105,8 @@ TEST_CASE("options: numbers and standards have ranges") {
   ProgramOptions options;
   options.std = "c++03";
   CHECK(contains(refusal(options), "c++20"));
+  options.std = "c++23";
+  CHECK_NOTHROW(validate(options));
   for (const int bad : {-1, 0, 256}) {
     options = {};
     options.max_registers = bad;

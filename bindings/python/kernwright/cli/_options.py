@@ -14,7 +14,11 @@ def add_compiler_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-I", "--include", action="append", default=[], metavar="DIR", help="look for headers there"
     )
-    parser.add_argument("--std", default="c++17", help="c++11, c++14, c++17 (default) or c++20")
+    parser.add_argument(
+        "--std",
+        default="c++17",
+        help="c++11, c++14, c++17 (default), c++20, or c++23 where NVRTC knows it",
+    )
     parser.add_argument(
         "--option",
         action="append",
