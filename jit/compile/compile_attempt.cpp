@@ -314,7 +314,7 @@ std::vector<Diagnostic> CompileAttempt::user_diagnostics() const {
     if (file == kProbeFile || file == kNameMapFile) continue;
     result.push_back(message.diagnostic);
   }
-  add_hints(result);
+  add_hints(result, request_.header_folders);
   shift_lines(result, request_.source.name, request_.source.first_line);
   return result;
 }

@@ -1,6 +1,7 @@
 // What usually helps, by the text of the compiler's message.
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <string_view>
 
 #include "base/format.h"
@@ -38,6 +39,11 @@ std::string_view look_up(const std::array<WordHint, N>& table, std::string_view 
 constexpr std::string_view kRuntimePackage =
     "of the package nvidia-cuda-runtime (pip install nvidia-cuda-runtime); NVRTC 13.3 and newer "
     "carries it too (pip install -U nvidia-cuda-nvrtc)";
+constexpr std::string_view kBuiltIn =
+    "leave the include out: NVRTC declares by itself what kernels use of it, and functions of the "
+    "CUDA runtime are the host's";
+constexpr std::string_view kCompare =
+    "NVRTC has no std::strong_ordering: write the comparison operators one by one";
 constexpr std::string_view kLibraryPackage =
     "of the package nvidia-cuda-cccl (pip install nvidia-cuda-cccl); NVRTC 13.3 and newer carries "
     "it too (pip install -U nvidia-cuda-nvrtc)";
@@ -52,16 +58,35 @@ constexpr std::string_view kOwnHeader =
 
 /// Include names, '*' stands for the rest.
 constexpr std::array kHeaderHints{
+    WordHint{"cuda/std/compare", kCompare},
+    WordHint{"compare", kCompare},
     WordHint{"cuda/*", kLibraryPackage},
     WordHint{"cub/*", kLibraryPackage},
     WordHint{"thrust/*", kLibraryPackage},
     WordHint{"nv/*", kLibraryPackage},
+    WordHint{"cuda.h", kBuiltIn},
+    WordHint{"cuda_runtime*", kBuiltIn},
+    WordHint{"cuda_device_runtime_api.h", kBuiltIn},
+    WordHint{"cuda_profiler_api.h", kBuiltIn},
+    WordHint{"cuda_texture_types.h", kBuiltIn},
+    WordHint{"cuda_surface_types.h", kBuiltIn},
     WordHint{"cuda*", kRuntimePackage},
     WordHint{"cooperative_groups*", kRuntimePackage},
     WordHint{"mma.h", kRuntimePackage},
-    WordHint{"sm_*", kRuntimePackage},
+    WordHint{"sm_*", kBuiltIn},
     WordHint{"vector_types.h", kRuntimePackage},
-    WordHint{"device_launch_parameters.h", "leave it out: NVRTC knows these names by itself"},
+    WordHint{"device_launch_parameters.h", kBuiltIn},
+    WordHint{"builtin_types.h", kBuiltIn},
+    WordHint{"channel_descriptor.h", kBuiltIn},
+    WordHint{"device_functions.h", kBuiltIn},
+    WordHint{"device_atomic_functions.h", kBuiltIn},
+    WordHint{"device_double_functions.h", kBuiltIn},
+    WordHint{"driver_types.h", kBuiltIn},
+    WordHint{"host_defines.h", kBuiltIn},
+    WordHint{"math_functions.h", kBuiltIn},
+    WordHint{"surface_*", kBuiltIn},
+    WordHint{"texture_*", kBuiltIn},
+    WordHint{"vector_functions.h*", kBuiltIn},
     WordHint{"crt/*", "pip install nvidia-cuda-crt, or an NVRTC of 13.3 or newer"},
     WordHint{"curand*", kCurand},
     WordHint{"cutlass/*", "name the include folder of CUTLASS in include_dirs"},
@@ -141,7 +166,21 @@ constexpr std::array kIdentifierHints{
              "under NVRTC write asm volatile(\"griddepcontrol.launch_dependents;\")"},
 };
 
-std::string header_hint(std::string_view name) {
+/// Where the folders hold the package that the hint names: installing it again does not help.
+std::string hint_of_installed(std::string_view hint, std::string_view name,
+                              std::span<const std::string> folders) {
+  const bool library = hint == kLibraryPackage, package = hint == kRuntimePackage;
+  if (!library && !package) return std::string(hint);
+  const std::string_view mark = library ? name.substr(0, name.find('/')) : "cuda_fp16.h";
+  for (const std::string& folder : folders) {
+    std::error_code error;
+    if (!std::filesystem::exists(std::filesystem::path(folder) / mark, error)) continue;
+    return format("the headers in {} have no such file; {}", folder, kOwnHeader);
+  }
+  return std::string(hint);
+}
+
+std::string header_hint(std::string_view name, std::span<const std::string> folders) {
   const auto is = [&](std::string_view other) { return name == other; };
   if (std::any_of(kStandardHeaders.begin(), kStandardHeaders.end(), is) ||
       std::any_of(kHostOnlyHeaders.begin(), kHostOnlyHeaders.end(), is)) {
@@ -153,7 +192,7 @@ std::string header_hint(std::string_view name) {
     return names.empty() ? std::string(kOwnHeader) : "the library has these of its own: " + names;
   }
   const std::string_view known = look_up(kHeaderHints, name);
-  return std::string(known.empty() ? kOwnHeader : known);
+  return known.empty() ? std::string(kOwnHeader) : hint_of_installed(known, name, folders);
 }
 
 std::string identifier_hint(std::string_view message) {
@@ -173,9 +212,9 @@ std::string identifier_hint(std::string_view message) {
   return {};
 }
 
-std::string hint_for(std::string_view message) {
+std::string hint_for(std::string_view message, std::span<const std::string> folders) {
   if (message.find("open source file") != std::string_view::npos) {
-    return header_hint(quoted_behind(message, "open source file"));
+    return header_hint(quoted_behind(message, "open source file"), folders);
   }
   if (message.find("uses too much shared data") != std::string_view::npos) {
     return "static shared memory ends at 48 KiB: declare it extern __shared__ and ask for the "
@@ -183,7 +222,7 @@ std::string hint_for(std::string_view message) {
            "at launch";
   }
   if (message.find("--device-int128") != std::string_view::npos) {
-    return "give the option: extra = {\"--device-int128\"}";
+    return "give the option: extra=[\"--device-int128\"]";
   }
   if (message.find("attribute \"__global__\" does not apply here") != std::string_view::npos) {
     return "a kernel is written __global__ void name(...); an unknown type in its parameters makes "
@@ -194,10 +233,10 @@ std::string hint_for(std::string_view message) {
 
 }  // namespace
 
-void add_hints(std::vector<Diagnostic>& diagnostics) {
+void add_hints(std::vector<Diagnostic>& diagnostics, std::span<const std::string> header_folders) {
   for (Diagnostic& diagnostic : diagnostics) {
     if (diagnostic.hint.empty() && diagnostic.severity == Severity::error) {
-      diagnostic.hint = hint_for(diagnostic.message);
+      diagnostic.hint = hint_for(diagnostic.message, header_folders);
     }
   }
 }

@@ -3,6 +3,7 @@
 
 #include "base/diagnostic.h"
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,8 +24,10 @@ inline constexpr std::string_view kNameMapFile = "__nv_name_map";
 /// Places are as the compiler counts them. Never throws for odd text.
 std::vector<LogMessage> parse_compile_log(std::string_view log);
 
-/// Adds what usually helps where the cause is a usual one (`hint` of each diagnostic).
-void add_hints(std::vector<Diagnostic>& diagnostics);
+/// Adds what usually helps where the cause is a usual one (`hint` of each diagnostic). What the
+/// folders of CUDA's headers hold is not to be installed.
+void add_hints(std::vector<Diagnostic>& diagnostics,
+               std::span<const std::string> header_folders = {});
 
 /// Moves the lines of messages in `file` by `first_line` - 1, for a text that begins inside a file.
 void shift_lines(std::vector<Diagnostic>& diagnostics, std::string_view file, int first_line);

@@ -45,11 +45,11 @@ class LintPass {
     });
   }
 
-  std::vector<Diagnostic> diagnostics(bool is_good) {
+  std::vector<Diagnostic> diagnostics(bool is_good, std::span<const std::string> folders) {
     if (!is_good && std::none_of(diagnostics_.begin(), diagnostics_.end(), is_error)) {
       diagnostics_.push_back({Severity::error, log_, source_.name, 0, 0, {}, {}});
     }
-    add_hints(diagnostics_);
+    add_hints(diagnostics_, folders);
     shift_lines(diagnostics_, source_.name, source_.first_line);
     return std::move(diagnostics_);
   }
@@ -112,7 +112,7 @@ std::vector<Diagnostic> lint(const LoadedNvrtc& nvrtc, const Source& source,
     } else if (!is_good && !default_device && pass.met_host_code()) {
       default_device = true;
     } else {
-      return pass.diagnostics(is_good);
+      return pass.diagnostics(is_good, folders);
     }
   }
 }

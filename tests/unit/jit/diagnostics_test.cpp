@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <random>
 
 #include "unit/jit/jit_fixture.h"
@@ -44,10 +46,10 @@ std::vector<Diagnostic> diagnostics_of(std::string_view log) {
   return result;
 }
 
-std::string hint_of(const std::string& message) {
+std::string hint_of(const std::string& message, std::vector<std::string> folders = {}) {
   std::vector<Diagnostic> one(1);
   one[0].message = message;
-  add_hints(one);
+  add_hints(one, folders);
   return one[0].hint;
 }
 
@@ -151,6 +153,33 @@ TEST_CASE("diagnostics: hints for the usual causes") {
       CHECK(contains(hint_of(row.message), row.hint));
     }
   }
+}
+
+TEST_CASE("diagnostics: no hint asks to install what does not help") {
+  const auto missing = [](const std::string& name, std::vector<std::string> folders = {}) {
+    return hint_of("cannot open source file \"" + name + "\"", std::move(folders));
+  };
+  for (const char* name : {"cuda_runtime.h", "cuda_runtime_api.h", "cuda.h", "driver_types.h",
+                           "vector_functions.h", "sm_60_atomic_functions.h"}) {
+    CAPTURE(name);
+    CHECK(contains(missing(name), "leave the include out"));
+    CHECK(!contains(missing(name), "install"));
+  }
+  for (const char* name : {"compare", "cuda/std/compare"}) {
+    CHECK(contains(missing(name), "comparison operators"));
+    CHECK(!contains(missing(name), "install"));
+  }
+  const TemporaryFolder folder;
+  std::filesystem::create_directories(folder.path() / "cuda/std");
+  std::ofstream(folder.path() / "cuda_fp16.h");
+  const std::vector<std::string> folders{"/nowhere", folder.path().string()};
+  for (const char* name : {"cuda/std/none", "cuda_fp99.h"}) {
+    CHECK(contains(missing(name), "pip install"));
+    CHECK(contains(missing(name, folders), folder.path().string() + " have no such file"));
+    CHECK(!contains(missing(name, folders), "pip install"));
+  }
+  CHECK(contains(missing("cub/none.cuh", folders), "nvidia-cuda-cccl"));
+  CHECK(contains(hint_of("__int128 needs --device-int128"), "extra=[\"--device-int128\"]"));
 }
 
 TEST_CASE("diagnostics: damaged logs are read without harm") {
