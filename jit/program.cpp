@@ -9,6 +9,7 @@
 #include "base/format.h"
 #include "base/log.h"
 #include "core/device.h"
+#include "core/image_info.h"
 #include "jit/cache/code_cache.h"
 #include "jit/compile/target.h"
 #include "jit/source/builtin_headers.h"
@@ -98,13 +99,22 @@ struct Program::Box {
     return {std::move(code), std::move(request)};
   }
 
+  /// Whether the code is what `arch` asks for, so that the device cannot run any such code.
+  bool is_for_others(const Device& device, const ObjectCode& code) const {
+    if (options.arch.empty()) return false;
+    const Arch arch = parse_arch(options.arch);
+    const std::string target = describe_image(code.code).target;
+    const bool as_asked = target == arch.real() || target == Arch{false, arch.number, '\0'}.real();
+    return as_asked && !can_run(arch, code.kind, device.compute_capability().number());
+  }
+
   /// The module of the answer on `device`. Code from the disk that the driver refuses is compiled
-  /// once more. The caller holds the mutex.
+  /// once more where that may help. The caller holds the mutex.
   const Module& load(Device& device, Answer& answer) {
     try {
       return load(device, answer.code);
     } catch (const DriverError& error) {
-      if (!is_refused_image(error.code)) throw;
+      if (!is_refused_image(error.code) || is_for_others(device, *answer.code)) throw;
       const Code again = CodeCache::process().replace(answer.request, answer.code);
       if (!again) throw;
       log(LogLevel::warning, "object code of {} from the disk cache was refused ({}) and replaced",

@@ -80,6 +80,13 @@ Arch parse_arch(std::string_view text) {
   return arch;
 }
 
+bool can_run(const Arch& arch, CodeKind kind, int compute_capability) noexcept {
+  const bool same_major = arch.number / 10 == compute_capability / 10;
+  if (arch.suffix == 'a') return arch.number == compute_capability;
+  return arch.number <= compute_capability &&
+         (same_major || (kind == CodeKind::ptx && arch.suffix == '\0'));
+}
+
 Target target_for_kind(CodeKind kind, const std::string& arch, std::span<const int> known,
                        const std::string& version) {
   if (arch.empty() && kind == CodeKind::cubin) {

@@ -21,6 +21,9 @@ struct Arch {
   std::string virtual_name() const;
 };
 
+/// Whether a device of that compute capability (90 for 9.0) runs cubins, or PTX, for `arch`.
+bool can_run(const Arch& arch, CodeKind kind, int compute_capability) noexcept;
+
 /// Reads "sm_90a" or "compute_80". Throws InvalidArgument that says what is expected.
 Arch parse_arch(std::string_view text);
 

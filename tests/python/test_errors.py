@@ -3,6 +3,7 @@
 import pickle
 
 import pytest
+from children import run_child
 
 import kernwright as kw
 
@@ -56,3 +57,42 @@ __global__ void fetch(unsigned long long t, float* y) {
     assert "the instruction tex.2d.v4.f32.f32 is not simulated: no textures" in message
     assert "read global memory through a pointer (__ldg for its cache)" in message
     assert "line 6 of the kernel's text" in message
+
+
+NEWER = r"""
+import kernwright as kw
+kernel = kw.kernel("__global__ void newer(int* x) { x[0] = 1; }", arch="compute_90")
+try:
+    kernel[1, 1](kw.zeros(1, "int32"))
+except kw.DriverError as error:
+    assert "sm_90" in str(error), error
+    print(kw.cache.info()["process"]["compiles"])
+"""
+
+
+def test_code_that_is_too_new_for_the_device_is_compiled_once(tmp_path):
+    for compiles in ("1", "0"):
+        ended = run_child(
+            NEWER,
+            KERNWRIGHT_DEVICE="sim",
+            KERNWRIGHT_SIM_CAPABILITY="8.0",
+            KERNWRIGHT_CACHE="disk",
+            KERNWRIGHT_CACHE_DIR=str(tmp_path),
+        )
+        assert (ended.code, ended.out, ended.err) == (0, f"{compiles}\n", "")
+
+
+def test_a_standard_that_nvrtc_does_not_know_names_its_version():
+    count = kw.zeros(1, "int64")
+    try:
+        kw.kernel("__global__ void k(long long* x) { x[0] = __cplusplus; }", std="c++23")[1, 1](
+            count
+        )
+    except kw.InvalidArgument as error:
+        assert "--std=c++23" in str(error) and "NVRTC" in str(error)
+    else:
+        assert count.item() > 202002
+    with pytest.raises(kw.InvalidArgument, match=r"c\+\+71.*c\+\+23"):
+        kw.kernel("__global__ void k() {}", std="c++71").compile()
+    with pytest.raises(kw.InvalidArgument, match="field `std`"):
+        kw.kernel("__global__ void k() {}", extra=["--std=c++23"]).compile()

@@ -109,6 +109,22 @@ TEST_CASE("target: unknown and malformed architectures list the known ones") {
   CHECK_THROWS_AS(target_for_kind(CodeKind::cubin, "sm_90f", kKnown, "13.0"), InvalidArgument);
 }
 
+TEST_CASE("target: which code a device runs") {
+  const auto runs = [](std::string_view arch, CodeKind kind, int device) {
+    return can_run(parse_arch(arch), kind, device);
+  };
+  CHECK(runs("compute_80", CodeKind::ptx, 80));
+  CHECK(runs("compute_80", CodeKind::ptx, 90));
+  CHECK(!runs("compute_90", CodeKind::ptx, 80));
+  CHECK(runs("compute_90a", CodeKind::ptx, 90));
+  CHECK(!runs("compute_90a", CodeKind::ptx, 100));
+  CHECK(runs("sm_80", CodeKind::cubin, 86));
+  CHECK(!runs("sm_80", CodeKind::cubin, 90));
+  CHECK(!runs("sm_90", CodeKind::cubin, 80));
+  CHECK(runs("sm_100f", CodeKind::cubin, 103));
+  CHECK(!runs("compute_100f", CodeKind::ptx, 120));
+}
+
 TEST_CASE("target: NVRTC compiles for every architecture that it lists, and its 'a' form") {
   for (const LoadedNvrtc& nvrtc : real_nvrtcs()) {
     REQUIRE_FALSE(nvrtc.archs.empty());
