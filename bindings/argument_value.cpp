@@ -12,6 +12,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <string_view>
 
 namespace kernwright::python {
 namespace {
@@ -127,6 +128,47 @@ bool copy_tensor_map(const ArgumentPlan& plan, PyObject* value, std::byte* slot,
   return true;
 }
 
+/// A Python or NumPy integer for a parameter of 16 bytes. False: `value` is none.
+bool store_wide_integer(const ArgumentPlan& plan, PyObject* value, std::byte* slot,
+                        LaunchFrame& frame) {
+  const bool is_unsigned = plan.parameter->type.find("unsigned") != std::string::npos;
+  if (PyIndex_Check(value) == 0) return false;
+  const auto index = py::reinterpret_steal<py::object>(PyNumber_Index(value));
+  if (!index) {  // a structured scalar, an array of several
+    PyErr_Clear();
+    return false;
+  }
+  try {
+    const py::bytes bytes =
+        index.attr("to_bytes")(plan.parameter->size, "little", py::arg("signed") = !is_unsigned);
+    std::memcpy(slot, PyBytes_AS_STRING(bytes.ptr()), plan.parameter->size);
+  } catch (py::error_already_set& error) {
+    if (!error.matches(PyExc_OverflowError)) throw;
+    frame.refuse_range(plan, format("got {}, outside {}; {}", short_repr(value),
+                                    is_unsigned ? "0 ... 2**128 - 1" : "-2**127 ... 2**127 - 1",
+                                    wants(plan, "a smaller number")));
+  }
+  return true;
+}
+
+void convert_wide_integer(const ArgumentPlan& plan, PyObject* value, std::byte* slot,
+                          LaunchFrame& frame) {
+  const bool is_array = array_of(value) != nullptr;
+  if (!is_array && store_wide_integer(plan, value, slot, frame)) return;
+  if (!is_array && !PyFloat_Check(value) && copy_bytes(plan, value, slot, frame)) return;
+  frame.refuse(plan, format("got {} ({}): {}", type_name(value), short_repr(value),
+                            wants(plan, "an integer, or its 16 bytes")));
+}
+
+void convert_nullptr(const ArgumentPlan& plan, PyObject* value, std::byte* slot,
+                     LaunchFrame& frame) {
+  if (value != Py_None) {
+    frame.refuse(
+        plan, format("got {} ({}): {}", type_name(value), short_repr(value), wants(plan, "None")));
+  }
+  std::memset(slot, 0, plan.parameter->size);
+}
+
 void convert_aggregate(const ArgumentPlan& plan, PyObject* value, std::byte* slot,
                        LaunchFrame& frame) {
   if (copy_tensor_map(plan, value, slot, frame)) return;
@@ -188,6 +230,10 @@ void convert_vector(const ArgumentPlan& plan, PyObject* value, std::byte* slot,
 }  // namespace
 
 ArgumentPlan::Converter value_converter(const Parameter& parameter) {
+  std::string_view type = parameter.type;
+  if (type.starts_with("const ")) type.remove_prefix(6);
+  if (type == "__int128" || type == "unsigned __int128") return &convert_wide_integer;
+  if (type == "decltype(nullptr)") return &convert_nullptr;
   if (parameter.kind == ParameterKind::aggregate || !parameter.scalar) return &convert_aggregate;
   if (parameter.kind == ParameterKind::vector) return &convert_vector;
   switch (*parameter.scalar) {
