@@ -64,7 +64,10 @@ std::string where(const FaultReport& report) {
 }  // namespace
 
 std::string FaultReport::to_string() const {
-  std::string text = format("{}: {}", fault_kind_name(kind), message);
+  std::string text = std::string(fault_kind_name(kind)) + ": ";
+  if (at_load(kind) && line > 0) text += source_place(*this) + ": ";
+  if (at_load(kind) && line <= 0 && ptx_line > 0) text += format("PTX line {}: ", ptx_line);
+  text += message;
   text += where(*this);
   if (!kernel.empty() && at_load(kind)) {
     text += format("\n  in {}", readable_name(kernel));

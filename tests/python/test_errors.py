@@ -56,7 +56,11 @@ __global__ void fetch(unsigned long long t, float* y) {
     message = str(caught.value)
     assert "the instruction tex.2d.v4.f32.f32 is not simulated: no textures" in message
     assert "read global memory through a pointer (__ldg for its cache)" in message
-    assert "line 6 of the kernel's text" in message
+    first, second = message.splitlines()[:2]
+    begin = test_a_refused_instruction_names_itself_its_line_and_what_to_do.__code__.co_firstlineno
+    place = f"{__file__}:{begin + 6} (line 6 of the kernel's text)"
+    assert first.startswith(f"unsupported: {place}: the instruction")
+    assert second.startswith(f"  at {place} (PTX line ")
 
 
 NEWER = r"""

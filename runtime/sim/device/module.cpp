@@ -56,13 +56,27 @@ ImageKind kind_of(const void* image) {
   throw Failure{code, std::move(report)};
 }
 
+/// Without the place in front: whoever shows the report knows where the kernel's text begins.
+std::string without_place(const ptx::PtxError& error) {
+  const std::string_view text = error.what();
+  for (const std::string& place :
+       {format("PTX line {} ({}:{}): ", error.ptx_line, error.file, error.source.line),
+        format("PTX line {}: ", error.ptx_line)}) {
+    if (text.starts_with(place)) return std::string(text.substr(place.size()));
+  }
+  return std::string(text);
+}
+
 [[noreturn]] void refuse(const JitOptions& options, const ptx::PtxError& error) {
-  std::string message = error.what();
-  if (error.ptx_line > 0) message = format("PTX line {}: {}", error.ptx_line, message);
+  std::string message = without_place(error);
+  if (error.ptx_line > 0) {
+    message = message == error.what() ? format("PTX line {}: {}", error.ptx_line, message)
+                                      : std::string(error.what());
+  }
   options.write_error_log(message);
   FaultReport report;
   report.kind = error.opcode.empty() ? FaultKind::invalid_ptx : FaultKind::unsupported;
-  report.message = error.what();
+  report.message = without_place(error);
   report.file = error.file;
   report.line = error.source.line;
   report.ptx_line = error.ptx_line;

@@ -53,7 +53,8 @@ TEST_CASE("fault report: unknown parts leave no trace") {
   report.opcode = "foo.bar";
   report.ptx_line = 9;
   report.kernel = "k";
-  CHECK(report.to_string() == "unsupported: unknown instruction\n  at PTX line 9: foo.bar\n  in k");
+  CHECK(report.to_string() ==
+        "unsupported: PTX line 9: unknown instruction\n  at PTX line 9: foo.bar\n  in k");
 }
 
 TEST_CASE("fault report: every kind has a spelling of its own") {
