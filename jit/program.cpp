@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <set>
 
 #include "base/errors.h"
 #include "base/format.h"
@@ -12,6 +13,7 @@
 #include "core/image_info.h"
 #include "jit/cache/code_cache.h"
 #include "jit/compile/target.h"
+#include "jit/signature/variable_names.h"
 #include "jit/source/builtin_headers.h"
 #include "jit/source/nearest_name.h"
 
@@ -164,11 +166,27 @@ struct Program::Box {
     return devices[&device].modules.front();
   }
 
-  [[noreturn]] void unknown_symbol(const ObjectCode& code, const std::string& name) const {
-    std::vector<std::string> names;
-    for (const auto& [symbol, lowered] : code.symbols) names.push_back(symbol);
-    throw NameNotFound(format("no __device__ or __constant__ variable {} in {}{}", name,
-                              source.name, describe_names(name, names)));
+  /// A variable that was not asked about when the code was compiled, such as an instance of a
+  /// template, in the modules that are loaded. Throws NameNotFound listing what there is.
+  std::pair<Module, std::string> find_variable(Device& device, const std::string& name) {
+    const std::lock_guard lock(mutex);
+    const std::string wanted = without_blanks(name);
+    std::set<std::string> names;
+    for (const Loaded& loaded : devices[&device].modules) {
+      for (const auto& [symbol, lowered] : loaded.code->symbols) names.insert(symbol);
+      for (const auto& [symbol, lowered] : mangled_variables(loaded.code->code)) {
+        if (without_blanks(symbol) == wanted) return {loaded.module, lowered};
+        if (symbol.find('<') != std::string::npos) names.insert(symbol);
+      }
+    }
+    // Object code of earlier releases, in packs and on the disk, does not list them.
+    const bool is_managed =
+        std::any_of(declared.symbols.begin(), declared.symbols.end(),
+                    [&](const SymbolDeclaration& s) { return s.is_managed && s.name == wanted; });
+    if (is_managed) return {devices[&device].modules.front().module, lowered_variable(wanted)};
+    throw NameNotFound(
+        format("no __device__, __constant__ or __managed__ variable {} in {}{}", name, source.name,
+               describe_names(name, std::vector<std::string>(names.begin(), names.end()))));
   }
 
   const Source source;
@@ -227,13 +245,14 @@ Module Program::module(Device& device) const { return box_->first_module(device)
 ModuleSymbol Program::symbol(Device& device, const std::string& name) const {
   const Box::Loaded loaded = box_->first_module(device);
   const auto found = loaded.code->symbols.find(name);
-  if (found == loaded.code->symbols.end()) box_->unknown_symbol(*loaded.code, name);
-  return loaded.module.symbol(found->second);
+  if (found != loaded.code->symbols.end()) return loaded.module.symbol(found->second);
+  const auto [module, lowered] = box_->find_variable(device, name);
+  return module.symbol(lowered);
 }
 
 SymbolType Program::symbol_type(Device& device, const std::string& name) const {
   const Code code = box_->first_module(device).code;
-  if (!code->symbols.contains(name)) box_->unknown_symbol(*code, name);
+  if (!code->symbols.contains(name)) box_->find_variable(device, name);
   const auto found = code->symbol_types.find(name);
   return found == code->symbol_types.end() ? SymbolType{} : found->second;
 }

@@ -43,8 +43,8 @@ class Program {
   /// What kernel() loads, without loading it.
   std::shared_ptr<const ObjectCode> object_code(Device& device, const std::string& name) const;
 
-  /// The module first loaded on `device` (made when there is none), and its __device__ and
-  /// __constant__ variables by C++ name. symbol() throws NameNotFound listing them.
+  /// The module first loaded on `device` (made when there is none), and its __device__,
+  /// __constant__ and __managed__ variables by C++ name. symbol() throws NameNotFound listing them.
   Module module(Device& device) const;
   ModuleSymbol symbol(Device& device, const std::string& name) const;
   /// The variable's type, empty where the compiler did not tell it. Throws NameNotFound.

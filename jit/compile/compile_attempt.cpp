@@ -14,6 +14,7 @@
 #include "jit/compile/compile_trace.h"
 #include "jit/signature/probe.h"
 #include "jit/signature/signature_builder.h"
+#include "jit/signature/variable_names.h"
 #include "jit/source/source_lexer.h"
 
 namespace kernwright {
@@ -213,7 +214,7 @@ ObjectCode CompileAttempt::object_code() const {
   } else {
     code.code = unit_.cubin();
   }
-  add_symbols(code);
+  add_symbols(code, ptx);
   code.log = user_log();
   code.diagnostics = user_diagnostics();
   code.nvrtc_version = nvrtc_.version();
@@ -258,7 +259,11 @@ KernelSignature CompileAttempt::signature(const PlannedKernel& kernel,
   return signature_from_ptx(kernel.name, lowered, ptx, declaration);
 }
 
-void CompileAttempt::add_symbols(ObjectCode& code) const {
+void CompileAttempt::add_symbols(ObjectCode& code, const std::string& ptx) const {
+  for (const std::string& symbol : plan_.managed) {
+    const std::string lowered = lowered_variable(symbol);
+    if (defines_variable(ptx, lowered)) code.symbols[symbol] = lowered;
+  }
   for (const std::string& symbol : plan_.symbols) {
     code.symbols[symbol] = unit_.lowered_name("&" + symbol);
     if (!plan_.probe) continue;

@@ -24,6 +24,7 @@ struct PlannedKernel {
 struct CompilePlan {
   std::vector<PlannedKernel> kernels;
   std::vector<std::string> symbols;
+  std::vector<std::string> managed;  ///< variables that no name expression may name
   bool probe = true;
   bool minimal = false;
   bool default_device = false;  ///< functions without __device__ are the device's too
@@ -72,7 +73,7 @@ class CompileAttempt {
   std::vector<KernelSignature> signatures(const std::string& ptx) const;
   std::string probe_of(const PlannedKernel& kernel) const;
   KernelSignature signature(const PlannedKernel& kernel, const std::string& ptx) const;
-  void add_symbols(ObjectCode& code) const;
+  void add_symbols(ObjectCode& code, const std::string& ptx) const;
   std::vector<Diagnostic> user_diagnostics() const;
   std::string user_log() const;
   PchPlan plan_pch() const;

@@ -63,7 +63,7 @@ class Session {
       if (request.with_declared && !kernel.is_template) add_kernel(kernel.name, false);
     }
     for (const SymbolDeclaration& symbol : request.declared.symbols) {
-      plan_.symbols.push_back(symbol.name);
+      (symbol.is_managed ? plan_.managed : plan_.symbols).push_back(symbol.name);
     }
   }
 

@@ -262,6 +262,7 @@ class Scanner {
   void symbol() {
     std::string name;
     int line = 0;
+    is_managed_ = is(at_, "__managed__");
     for (++at_; at_ < tokens_.size(); ++at_) {
       if (is(at_, "(")) {
         if (!is_declaration_specifier_call(tokens_[at_ - 1].text)) return;  // a function
@@ -279,6 +280,7 @@ class Scanner {
         continue;
       }
       if (is(at_, "}") || is(at_, "operator")) return;
+      is_managed_ = is_managed_ || is(at_, "__managed__");
       if (is(at_, "struct") || is(at_, "class") || is(at_, "union") || is(at_, "enum")) {
         is_type_definition_ = is(at_ + 2, "{") || is(at_ + 1, "{");
       }
@@ -305,7 +307,7 @@ class Scanner {
 
   void add_symbol(const std::string& name, int line) {
     if (name.empty() || is_template_) return;
-    SymbolDeclaration symbol{qualified(name), line};
+    SymbolDeclaration symbol{qualified(name), line, is_managed_};
     if (symbol_names_.insert(symbol.name).second) result_.symbols.push_back(std::move(symbol));
   }
 
@@ -322,6 +324,7 @@ class Scanner {
   bool is_extern_c_ = false;
   bool is_instantiation_ = false;
   bool is_type_definition_ = false;
+  bool is_managed_ = false;
   ScannedSource result_;
 };
 

@@ -22,6 +22,7 @@ struct KernelDeclaration {
 struct SymbolDeclaration {
   std::string name;  ///< qualified
   int line = 0;      ///< counted from 1 within the text
+  bool is_managed = false;
 };
 
 struct ScannedSource {

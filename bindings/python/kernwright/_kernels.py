@@ -146,7 +146,9 @@ class Module:
         *,
         device: Any = None,
     ) -> _core.Array:
-        """A __device__ or __constant__ variable as an array over its memory.
+        """A __device__, __constant__ or __managed__ variable as an array over its memory.
+
+        An instance of a variable template ("table<3>") is found where a kernel uses it.
 
         Element type and shape are read from a plain declaration ("float w[4][2]"); of any other
         they are bytes in one dimension, or what `dtype` and `shape` say.

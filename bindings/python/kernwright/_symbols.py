@@ -1,4 +1,4 @@
-"""Element type and shape of a __device__ or __constant__ variable, read from its declaration."""
+"""Element type and shape of a variable of the device, read from its declaration."""
 
 from __future__ import annotations
 
@@ -37,9 +37,10 @@ def declared_type(text: str, name: str) -> tuple[str | None, tuple[int, ...] | N
 
     Extents that are no literals leave the shape to the variable's size.
     """
-    plain = name.rsplit("::", 1)[-1]
+    plain = re.sub(r"<.*", "", name).rsplit("::", 1)[-1]
     pattern = re.compile(
-        rf"__(?:device|constant)__\s+([\w\s]+?)\s+{re.escape(plain)}\s*((?:\[[^\]]*\]\s*)*)[;={{]"
+        rf"__(?:device|constant|managed)__\s+([\w\s]+?)\s+{re.escape(plain)}"
+        r"\s*((?:\[[^\]]*\]\s*)*)[;={]"
     )
     match = pattern.search(_COMMENTS.sub(" ", text))
     if match is None:
