@@ -65,7 +65,7 @@ std::string where(const FaultReport& report) {
 
 std::string FaultReport::to_string() const {
   std::string text = std::string(fault_kind_name(kind)) + ": ";
-  if (at_load(kind) && line > 0) text += source_place(*this) + ": ";
+  if (at_load(kind) && line > 0) text += source_place(file, line, first_line) + ": ";
   if (at_load(kind) && line <= 0 && ptx_line > 0) text += format("PTX line {}: ", ptx_line);
   text += message;
   text += where(*this);

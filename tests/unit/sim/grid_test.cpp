@@ -3,13 +3,11 @@
 #include "sim/device/grid.h"
 
 #include "sim/device/print.h"
-#include "sim/device/thread_pool.h"
 #include "sim/ir/program.h"
 #include "sim/ptx/parser.h"
 
 #include <doctest/doctest.h>
 
-#include <atomic>
 #include <cstring>
 #include <numeric>
 #include <set>
@@ -121,20 +119,6 @@ TEST_CASE("grid: the failing block with the lowest index is reported, whatever r
       for (std::uint32_t block = 0; block < first; ++block) REQUIRE(marks[block] == block + 1);
       CHECK(marks[1999] == 0);
     }
-  }
-}
-
-TEST_CASE("thread pool: each worker number is served once, use after use") {
-  ThreadPool& pool = ThreadPool::get();
-  for (const int width : {1, 4, 2, 16, 1, 16}) {
-    std::atomic<int> calls{0};
-    std::atomic<std::uint64_t> seen{0};
-    pool.run(width, [&](int worker) {
-      ++calls;
-      seen |= std::uint64_t{1} << worker;
-    });
-    CHECK(calls == width);
-    CHECK(seen == (std::uint64_t{1} << width) - 1);
   }
 }
 
