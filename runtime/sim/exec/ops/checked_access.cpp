@@ -335,6 +335,8 @@ const Op* checked_fixed_load(const Op* op, Warp& warp) {
   return info.full(op, warp);
 }
 
+#ifndef KW_SIM_SMALL
+
 /// A load or store of global memory whose lanes lie side by side, by the plan of the access itself.
 template <TouchMode kMode>
 const Op* checked_global(const Op* op, Warp& warp) {
@@ -365,9 +367,15 @@ const Op* checked_indexed(const Op* op, Warp& warp) {
   return handler_alone(*op)(op, warp);
 }
 
+#endif
+
 }  // namespace
 
 CheckedHandlers checked_handlers() {
+#ifdef KW_SIM_SMALL
+  return {checked<false>, checked<true>,  checked_fixed_load, checked<false>,
+          checked<false>, checked<false>, checked<false>};
+#else
   return {checked<false>,
           checked<true>,
           checked_fixed_load,
@@ -375,6 +383,7 @@ CheckedHandlers checked_handlers() {
           checked_global<TouchMode::write>,
           checked_indexed<TouchMode::read>,
           checked_indexed<TouchMode::write>};
+#endif
 }
 
 }  // namespace kernwright::sim::KW_SIM_NS

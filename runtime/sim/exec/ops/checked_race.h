@@ -38,6 +38,11 @@ template <bool kGlobal>
   const std::uint32_t words = touch.bytes / 4;
   const auto shift = static_cast<std::uint32_t>(std::countr_zero(words));
   if (pattern == Pattern::contiguous && touch.mask == kAllLanes) {
+    if constexpr (kGlobal) {  // mostly check_run() was there before: one copy for all widths
+      return touch.mode == TouchMode::write
+                 ? touch_run<true>(view, parts, word, words * kLanes, thread0, shift)
+                 : touch_run<false>(view, parts, word, words * kLanes, thread0, shift);
+    }
     if (touch.mode == TouchMode::write) {
       return words == 1 ? touch_run<true>(view, parts, word, kLanes, thread0, 0)
                         : touch_run<true>(view, parts, word, words * kLanes, thread0, shift);

@@ -12,8 +12,8 @@ namespace kernwright::sim::KW_SIM_NS {
 /// Lane i touches `info.bytes` bytes, 4 to 16, at base + i * info.bytes, inside an allocation.
 /// Whether a glance is enough; then both checks are done. False: look closer, from the start.
 template <TouchMode kMode>
-[[gnu::always_inline]] inline bool check_run(BlockCheck& check, const Warp& warp,
-                                             const CheckedOp& info, std::uint64_t base) {
+[[gnu::noinline]] bool check_run(BlockCheck& check, const Warp& warp, const CheckedOp& info,
+                                 std::uint64_t base) {
   constexpr bool kWrites = kMode == TouchMode::write;
   const std::uint64_t bytes = std::uint64_t{info.bytes} * kLanes, at = base % kRegionBytes;
   if (at + bytes > kRegionBytes || info.site >= kMostSites) return false;

@@ -141,20 +141,26 @@ struct LoopHandlers {
   OpFn plain = nullptr, branch = nullptr;
 };
 template <Loop kLoop, typename T, typename Prepare>
-constexpr LoopHandlers kHandlers{call_test<kLoop, T, Prepare>, setp_plain<kLoop, T, Prepare>,
-                                 setp_branch<kLoop, T, Prepare>};
+constexpr LoopHandlers handlers_of() {
+  LoopHandlers handlers{call_test<kLoop, T, Prepare>, setp_plain<kLoop, T, Prepare>, nullptr};
+  // What loops and bounds are compared by.
+  if constexpr (sizeof(T) >= 4 && std::is_same_v<Prepare, Kept> && kLoop != Loop::ordered)
+    handlers.branch = setp_branch<kLoop, T, Prepare>;
+  return handlers;
+}
 
 /// The loops of one type; integers need two of them, which tell no sign apart for equality.
 using TypeTests = std::array<LoopHandlers, kLoops>;
 template <typename T, typename Prepare>
 constexpr TypeTests float_tests() {
-  return {kHandlers<Loop::equal, T, Prepare>, kHandlers<Loop::less, T, Prepare>,
-          kHandlers<Loop::less_equal, T, Prepare>, kHandlers<Loop::apart, T, Prepare>,
-          kHandlers<Loop::ordered, T, Prepare>};
+  return {handlers_of<Loop::equal, T, Prepare>(), handlers_of<Loop::less, T, Prepare>(),
+          handlers_of<Loop::less_equal, T, Prepare>(), handlers_of<Loop::apart, T, Prepare>(),
+          handlers_of<Loop::ordered, T, Prepare>()};
 }
 template <typename T>
 constexpr TypeTests integer_tests() {
-  return {kHandlers<Loop::equal, std::make_unsigned_t<T>, Kept>, kHandlers<Loop::less, T, Kept>};
+  return {handlers_of<Loop::equal, std::make_unsigned_t<T>, Kept>(),
+          handlers_of<Loop::less, T, Kept>()};
 }
 constexpr TypeTests kTests[] = {
     integer_tests<std::uint16_t>(), integer_tests<std::int16_t>(),  integer_tests<std::uint32_t>(),
