@@ -147,8 +147,9 @@ GridResult execute(const KernelWork& work, const Module& module, AccessLog* log,
   request.instruction_budget = platform().instruction_budget;
   request.heap = &context.heap;
   request.grid_id = platform().next_id();
-  request.sm_count = static_cast<std::uint32_t>(
+  static const auto processors = static_cast<std::uint32_t>(
       device_profile().required(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+  request.sm_count = processors;
   request.accesses = log;
   const std::lock_guard execution(platform().execution);
   const bool clustered = std::uint64_t{work.cluster[0]} * work.cluster[1] * work.cluster[2] > 1;

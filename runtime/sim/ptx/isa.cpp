@@ -209,8 +209,7 @@ RowOperands read_operands(const IsaRow& row) {
 }
 
 bool takes_any_order(std::string_view stem) {
-  for (const std::string_view free : {"ld", "st", "atom", "red", "fence", "mbarrier", "wmma",
-                                      "prefetch", "vote", "match", "shfl", "redux"}) {
+  for (const std::string_view free : {"ld", "st", "atom", "red", "fence", "mbarrier", "wmma"}) {
     if (stem == free) return true;
   }
   return false;
@@ -252,26 +251,10 @@ bool match_in_order(const Row& row, Words& words, std::size_t element, std::size
   return row.elements[element].optional && match_in_order(row, words, element + 1, word);
 }
 
-bool match_any_order(const Row& row, Words& words) {
-  std::uint64_t used = 0;
-  for (std::size_t w = 0; w < words.count; ++w) {
-    words.found[w] = nullptr;
-    for (std::size_t e = 0; e < row.elements.size() && words.found[w] == nullptr; ++e) {
-      if ((used >> e & 1) != 0) continue;
-      words.found[w] = row.elements[e].find(words.text[w]);
-      if (words.found[w] != nullptr) used |= std::uint64_t{1} << e;
-    }
-    if (words.found[w] == nullptr) return false;
-  }
-  for (std::size_t e = 0; e < row.elements.size(); ++e) {
-    if (!row.elements[e].optional && (used >> e & 1) == 0) return false;
-  }
-  return true;
-}
-
 /// ptxas minds the order of words that mean the same kind of thing, types for example, and of
-/// little else; CUDA's own headers and CUTLASS write what the manual does not.
-bool match_fields_in_order(const Row& row, Words& words) {
+/// little else; CUDA's own headers and CUTLASS write what the manual does not. Rows of
+/// Row::any_order know no order at all.
+bool match_any_order(const Row& row, Words& words) {
   std::uint64_t used = 0;
   std::array<std::size_t, kFields> next{};  // by field: elements before are no longer looked at
   for (std::size_t w = 0; w < words.count; ++w) {
@@ -281,7 +264,8 @@ bool match_fields_in_order(const Row& row, Words& words) {
       const Word* const found = row.elements[e].find(words.text[w]);
       if (found == nullptr || e < next[static_cast<std::size_t>(found->field)]) continue;
       words.found[w] = found;
-      if (found->field != Field::ignored) next[static_cast<std::size_t>(found->field)] = e + 1;
+      const bool keeps = !row.any_order && found->field != Field::ignored;
+      if (keeps) next[static_cast<std::size_t>(found->field)] = e + 1;
       used |= std::uint64_t{1} << e;
     }
     if (words.found[w] == nullptr) return false;
@@ -353,7 +337,7 @@ std::vector<const IsaRow*> match_all(std::string_view opcode, std::vector<Modifi
   collect([&](const Row& row) {
     return match_in_order(row, words, 0, 0) || (row.any_order && match_any_order(row, words));
   });
-  if (matches.empty()) collect([&](const Row& row) { return match_fields_in_order(row, words); });
+  if (matches.empty()) collect([&](const Row& row) { return match_any_order(row, words); });
   return matches;
 }
 

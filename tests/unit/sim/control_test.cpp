@@ -338,7 +338,11 @@ TEST_CASE("an endless loop ends on the instruction budget") {
     REQUIRE(outcome.fault);
     CHECK(outcome.fault->kind == FaultKind::timeout);
     CHECK(outcome.fault->message.find("KERNWRIGHT_SIM_BUDGET") != std::string::npos);
+    CHECK(outcome.fault->message.find("cooperative") == std::string::npos);
   }
+  const Outcome of_two = run(kernel("LOOP:\nbra LOOP;"), {.grid = 2, .budget = 100000});
+  REQUIRE(of_two.fault);
+  CHECK(of_two.fault->message.find("cooperative launch") != std::string::npos);
 }
 
 TEST_CASE("special registers") {

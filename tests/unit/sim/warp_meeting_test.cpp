@@ -66,7 +66,7 @@ TEST_CASE("bar.warp.sync: lanes meet from several places where they name the sam
 }
 
 TEST_CASE("bar.warp.sync: pairs of lanes meet on their own, wherever they are") {
-  // Lane t and lane t + 16 name each other; sixteen places, in an order of their own each.
+  // Lane t and lane t + 16 name each other; the lower ones come to one of two other places.
   std::string body = R"(
     and.b32 %r2, %r1, 15;
     mov.u32 %r3, 0x10001;
