@@ -61,7 +61,6 @@ struct Program::Box {
     TargetRequest wanted;
     wanted.is_simulated = device.is_simulated();
     wanted.arch = options.arch;
-    wanted.wants_arch_specific = asks_for_arch_specific(source.text);
     wanted.compute_capability = device.compute_capability().number();
     TargetWish wish;
     wish.device = std::move(wanted);

@@ -19,6 +19,7 @@
 #include "jit/cache/pack_lookup.h"
 #include "jit/cache/request_recorder.h"
 #include "jit/compile/compile_pool.h"
+#include "jit/compile/compile_trace.h"
 #include "jit/compile/compiler.h"
 #include "jit/compile/diagnostics.h"
 #include "jit/source/cuda_headers.h"
@@ -133,7 +134,7 @@ struct CodeCache::State {
                  const CompilerIdentity& compiler, const NvrtcSearch& search) const {
     Lookup lookup;
     lookup.compiler = compiler;
-    lookup.target = target_of(request.wish, compiler.archs, compiler.version());
+    lookup.target = target_of(request.wish, included, compiler.archs, compiler.version());
     const auto& toolkits =
         included.needs_cuda_headers ? search.toolkits : std::vector<std::string>();
     lookup.key =
@@ -176,7 +177,9 @@ struct CodeCache::State {
     std::vector<std::string> folders;
     try {
       ObjectCode code = compile(request, included, lookup.target, folders);
-      disk.put(lookup.key, included, folders, request.source.name, code);
+      if (!code.trace->is_doubtful) {
+        disk.put(lookup.key, included, folders, request.source.name, code);
+      }
       return code;
     } catch (const CompileError& error) {
       throw FailedText{error, request.source.first_line};
@@ -290,7 +293,8 @@ CodeCache::Code CodeCache::get(const CodeRequest& request) {
       const CompilerIdentity compiler = state.compilers.identity(search);
       std::vector<std::string> folders;
       auto code = std::make_shared<const ObjectCode>(state.compile(
-          request, included, target_of(request.wish, compiler.archs, compiler.version()), folders));
+          request, included, target_of(request.wish, included, compiler.archs, compiler.version()),
+          folders));
       return finish(code, "compiled with NVRTC " + code->nvrtc_version + ", not kept");
     }
     const Code code = state.from_layers(request, included, from);
@@ -300,7 +304,7 @@ CodeCache::Code CodeCache::get(const CodeRequest& request) {
             included.is_complete ? state.without_compiler(request, included, from) : nullptr) {
       return finish(code, from);
     }
-    const std::string missing = missing_from_packs(request);
+    const std::string missing = missing_from_packs(request, included);
     if (missing.empty()) throw;
     throw NvrtcNotFound(missing + error.what());
   }

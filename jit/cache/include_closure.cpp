@@ -10,6 +10,7 @@
 #include "base/errors.h"
 #include "base/format.h"
 #include "base/whole_file.h"
+#include "jit/compile/target.h"
 #include "jit/source/source_lexer.h"
 
 namespace kernwright {
@@ -49,6 +50,7 @@ class Walker {
 
  private:
   void visit(const std::string& text, const fs::path& folder, bool is_source) {
+    result_.asks_for_arch_specific = result_.asks_for_arch_specific || asks_for_arch_specific(text);
     if (text.find("include") == std::string::npos) return;
     const TokenizedSource tokens = tokenize(text);
     const bool sees_files = !options_.include_dirs.empty() || !source_.directory.empty();

@@ -1,4 +1,4 @@
-// The files of the user that a source may include.
+// The files of the user that a source may include, and what all its texts together ask for.
 #pragma once
 
 #include "base/sha256.h"
@@ -24,6 +24,8 @@ struct IncludeClosure {
   /// False where an #include in reach of the user's folders has a name that only the preprocessor
   /// knows: then `files` may lack a file, and the result of a compile must not be kept.
   bool is_complete = true;
+  /// Some text among them asks for features of one architecture (asks_for_arch_specific()).
+  bool asks_for_arch_specific = false;
 };
 
 /// Follows the #include lines and the __has_include() of the text, of the headers in memory and of

@@ -132,7 +132,7 @@ std::vector<std::byte> read_whole(const fs::path& path) {
 }
 
 /// What a device of that architecture would ask for, or the architecture itself.
-TargetWish wish_for(const std::string& arch, const Source& source) {
+TargetWish wish_for(const std::string& arch) {
   TargetWish wish;
   TargetRequest device;
   if (arch == "sim") {
@@ -147,7 +147,6 @@ TargetWish wish_for(const std::string& arch, const Source& source) {
     return wish;
   }
   device.compute_capability = parsed.number;
-  device.wants_arch_specific = asks_for_arch_specific(source.text);
   wish.device = device;
   return wish;
 }
@@ -181,9 +180,8 @@ class PackWriter {
       if (!comes_along) selections.push_back({name});
     }
     for (std::vector<std::string>& names : selections) {
-      const CodeRequest request{
-          item.source,   options,          declared, fields, wish_for(arch, item.source),
-          arch == "sim", std::move(names), true,     false};
+      const CodeRequest request{item.source,   options,          declared, fields, wish_for(arch),
+                                arch == "sim", std::move(names), true,     false};
       add(request);
     }
   }

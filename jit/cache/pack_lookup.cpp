@@ -8,21 +8,24 @@ namespace kernwright {
 namespace {
 
 /// The target that a compiler which knows every architecture would be given.
-std::optional<Target> ideal_target(const TargetWish& wish) {
+std::optional<Target> ideal_target(const TargetWish& wish, const IncludeClosure& included) {
   const std::string& arch = wish.device ? wish.device->arch : wish.arch;
   if (arch.empty() && !wish.device && wish.kind == CodeKind::cubin) return std::nullopt;
   const bool is_default = arch.empty() && !wish.device;
   const int number = !arch.empty() ? parse_arch(arch).number
                      : is_default  ? 80
                                    : wish.device->compute_capability;
-  return target_of(wish, std::span(&number, 1), "");
+  return target_of(wish, included, std::span(&number, 1), "");
 }
 
 }  // namespace
 
-Target target_of(const TargetWish& wish, std::span<const int> known, const std::string& version) {
-  return wish.device ? target_for_device(*wish.device, known, version)
-                     : target_for_kind(wish.kind, wish.arch, known, version);
+Target target_of(const TargetWish& wish, const IncludeClosure& included, std::span<const int> known,
+                 const std::string& version) {
+  if (!wish.device) return target_for_kind(wish.kind, wish.arch, known, version);
+  TargetRequest request = *wish.device;
+  request.wants_arch_specific = included.asks_for_arch_specific;
+  return target_for_device(request, known, version);
 }
 
 CompileSelection selection_of(const CodeRequest& request, Target target) {
@@ -34,7 +37,7 @@ std::shared_ptr<const ObjectCode> code_from_packs(const CodeRequest& request,
                                                   const IncludeClosure& included) {
   const auto packs = packs_in_use();
   if (packs.empty()) return nullptr;
-  std::optional<Target> target = ideal_target(request.wish);
+  std::optional<Target> target = ideal_target(request.wish, included);
   if (!target) return nullptr;
   std::vector<Target> targets{*target};
   if (target->kind == CodeKind::cubin && parse_arch(target->label).suffix == '\0') {
@@ -49,9 +52,9 @@ std::shared_ptr<const ObjectCode> code_from_packs(const CodeRequest& request,
   return nullptr;
 }
 
-std::string missing_from_packs(const CodeRequest& request) {
+std::string missing_from_packs(const CodeRequest& request, const IncludeClosure& included) {
   const auto packs = packs_in_use();
-  const auto target = ideal_target(request.wish);
+  const auto target = ideal_target(request.wish, included);
   if (packs.empty() || !target) return {};
   std::string names;
   for (const std::string& name : request.names) names += (names.empty() ? "" : ", ") + name;

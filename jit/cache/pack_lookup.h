@@ -11,7 +11,8 @@
 namespace kernwright {
 
 /// Target of a wish for a compiler that knows the architectures `known`. Throws InvalidArgument.
-Target target_of(const TargetWish& wish, std::span<const int> known, const std::string& version);
+Target target_of(const TargetWish& wish, const IncludeClosure& included, std::span<const int> known,
+                 const std::string& version);
 
 /// What the request selects, for that target.
 CompileSelection selection_of(const CodeRequest& request, Target target);
@@ -22,6 +23,6 @@ std::shared_ptr<const ObjectCode> code_from_packs(const CodeRequest& request,
                                                   const IncludeClosure& included);
 
 /// A sentence about what no pack in use holds of the request; empty when none is in use.
-std::string missing_from_packs(const CodeRequest& request);
+std::string missing_from_packs(const CodeRequest& request, const IncludeClosure& included);
 
 }  // namespace kernwright

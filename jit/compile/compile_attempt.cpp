@@ -168,14 +168,17 @@ bool CompileAttempt::compile(const CompileDeadline& deadline) {
     throw;
   }
   const std::string log = unit_.log();
+  log_ = without_pch_messages(log);
+  messages_ = parse_compile_log(log_);
   if (pch_.use != PchUse::none) {
     const bool used = log.find(": using" + std::string(kPchMessage)) != std::string::npos;
-    const nvrtcResult status = unit_.pch_create_status();
+    nvrtcResult status = unit_.pch_create_status();
+    // Where its heap cannot be had NVRTC fails, with words that are about no text.
+    is_pch_at_fault_ = !compiled && !used && status != NVRTC_SUCCESS && messages_.empty();
+    if (is_pch_at_fault_) status = NVRTC_ERROR_PCH_CREATE_HEAP_EXHAUSTED;
     PrecompiledHeaders::process().done(pch_, status, used);
     pch_.use = status == NVRTC_SUCCESS ? PchUse::make : used ? PchUse::use : PchUse::none;
   }
-  log_ = without_pch_messages(log);
-  messages_ = parse_compile_log(log_);
   for (LogMessage& message : messages_) {
     if (message.diagnostic.file == program_path_) message.diagnostic.file = request_.source.name;
   }
@@ -277,6 +280,7 @@ void CompileAttempt::add_symbols(ObjectCode& code, const std::string& ptx) const
 
 AttemptErrors CompileAttempt::errors() const {
   AttemptErrors result;
+  result.in_pch = is_pch_at_fault_;
   bool any = false;
   for (const LogMessage& message : messages_) {
     if (message.diagnostic.severity != Severity::error) continue;
@@ -298,7 +302,7 @@ AttemptErrors CompileAttempt::errors() const {
       result.in_source = true;
     }
   }
-  if (!any) result.in_source = true;
+  if (!any && !result.in_pch) result.in_source = true;
   return result;
 }
 

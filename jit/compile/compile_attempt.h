@@ -32,6 +32,7 @@ struct CompilePlan {
 
 /// Where the errors of a failed attempt lie.
 struct AttemptErrors {
+  bool in_pch = false;          ///< in the making of a precompiled header, not in any text
   bool in_source = false;       ///< in the user's text, a header or a later stage (ptxas)
   bool host_code = false;       ///< an unannotated function or variable was met
   bool in_probe = false;        ///< in the lines of the probe or in an expression that uses them
@@ -88,6 +89,7 @@ class CompileAttempt {
   NvrtcUnit unit_;
   std::string log_;
   std::vector<LogMessage> messages_;
+  bool is_pch_at_fault_ = false;
   double nvrtc_ms_ = 0;
 };
 

@@ -44,11 +44,12 @@ std::uint64_t number_before(const std::string& line, const std::string& words) {
   return std::strtoull(line.substr(begin, at - begin).c_str(), nullptr, 10);
 }
 
-Target target_on(Device& device, const Program& program, const LoadedNvrtc& nvrtc) {
+Target target_on(Device& device, const Program& program, const IncludeClosure& included,
+                 const LoadedNvrtc& nvrtc) {
   TargetRequest wanted;
   wanted.is_simulated = device.is_simulated();
   wanted.arch = program.options().arch;
-  wanted.wants_arch_specific = asks_for_arch_specific(program.source().text);
+  wanted.wants_arch_specific = included.asks_for_arch_specific;
   wanted.compute_capability = device.compute_capability().number();
   return target_for_device(wanted, nvrtc.archs, nvrtc.version());
 }
@@ -126,12 +127,12 @@ CompileProfile profile_compile(const Program& program, Device& device, const std
   request.options.pch = Tristate::off;
   request.options.lineinfo |= device.is_simulated();
   request.declared = scan_source(request.source.text);
-  request.target = target_on(device, program, library);
   request.names = {name};
   request.with_declared = false;
   profile.phases.push_back({"scan", ms_since(begin)});
   begin = Clock::now();
   const IncludeClosure included = include_closure(request.source, request.options);
+  request.target = target_on(device, program, included, library);
   if (included.needs_cuda_headers) request.header_folders = cuda_headers(library).folders;
   profile.phases.push_back({"headers", ms_since(begin)});
   profile.headers = header_names(program, included);

@@ -23,9 +23,9 @@
 namespace kernwright {
 namespace {
 
-/// Enough for: without --minimal, without names behind a false #if, without the probe, and once
-/// more.
-constexpr int kMaxAttempts = 8;
+/// Enough for: without precompiled headers, without --minimal, without names behind a false #if,
+/// without the probe, with it once more, and without it in the end.
+constexpr int kMaxAttempts = 10;
 constexpr std::size_t kMaxNames = 4096;
 
 void check_names(const std::vector<std::string>& names) {
@@ -71,7 +71,7 @@ class Session {
     for (int i = 0; i < kMaxAttempts; ++i) {
       CompileAttempt attempt(nvrtc_, request_, plan_);
       if (attempt.compile(deadline_)) {
-        if (i + 1 < kMaxAttempts && ask_in_full(attempt.misjudged_kernels())) {
+        if (i + 1 < kMaxAttempts && (ask_in_full(attempt.misjudged_kernels()) || ask_again())) {
           lost_ms_ += attempt.nvrtc_ms();
           continue;
         }
@@ -89,6 +89,7 @@ class Session {
     auto trace = std::make_shared<CompileTrace>(*code.trace);
     trace->attempts = attempts;
     trace->nvrtc_ms += lost_ms_;
+    trace->is_doubtful = blamed_text_ && !plan_.probe;
     code.trace = std::move(trace);
     return code;
   }
@@ -112,8 +113,17 @@ class Session {
     return !names.empty();
   }
 
+  /// Whether the types are to be asked for once more: the text was blamed for an attempt that asked
+  /// and compiled without. Another cause (want of memory, say) may be gone.
+  bool ask_again() {
+    if (!blamed_text_ || asked_again_) return false;
+    plan_.probe = asked_again_ = true;
+    return true;
+  }
+
   Next learn(const CompileAttempt& attempt) {
     const AttemptErrors errors = attempt.errors();
+    if (errors.in_pch) return Next::again;  // which makes none
     if (plan_.minimal) {
       plan_.minimal = false;  // the text may use what --minimal leaves out
       minimal_failed_ = true;
@@ -126,6 +136,7 @@ class Session {
     if (errors.in_source) {
       if (!plan_.probe) return Next::give_up;
       plan_.probe = false;  // for a log that speaks of the user's text alone
+      blamed_text_ = true;
       return Next::again;
     }
     if (!errors.names.empty() && drop(errors.names, attempt)) return Next::again;
@@ -185,7 +196,9 @@ class Session {
   const CompileDeadline& deadline_;
   CompilePlan plan_;
   bool minimal_failed_ = false;
-  double lost_ms_ = 0;  ///< in attempts that failed
+  bool blamed_text_ = false;  ///< for an attempt with the probe
+  bool asked_again_ = false;  ///< with the probe, after one without it compiled
+  double lost_ms_ = 0;        ///< in attempts that failed
 };
 
 /// How long a compile that was told to stop is waited for.

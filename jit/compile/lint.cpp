@@ -79,9 +79,10 @@ class LintPass {
   std::vector<Diagnostic> diagnostics_;
 };
 
-std::string lint_arch(const Source& source, const ProgramOptions& options) {
+std::string lint_arch(const Source& source, const ProgramOptions& options,
+                      const IncludeClosure& included) {
   if (!options.arch.empty()) return parse_arch(options.arch).virtual_name();
-  if (!asks_for_arch_specific(source.text)) return "compute_80";
+  if (!included.asks_for_arch_specific) return "compute_80";
   return source.text.find("tcgen05") == std::string::npos ? "compute_90a" : "compute_100a";
 }
 
@@ -92,11 +93,12 @@ std::vector<Diagnostic> lint(const LoadedNvrtc& nvrtc, const Source& source,
   validate(source);
   validate(options);
   std::vector<std::string> folders;
-  if (include_closure(source, options).needs_cuda_headers) folders = cuda_headers(nvrtc).folders;
+  const IncludeClosure included = include_closure(source, options);
+  if (included.needs_cuda_headers) folders = cuda_headers(nvrtc).folders;
   ProgramOptions plain = options;
   plain.minimal = Tristate::off;
   plain.pch = Tristate::off;
-  const auto arguments = to_nvrtc_options(plain, lint_arch(source, options), folders);
+  const auto arguments = to_nvrtc_options(plain, lint_arch(source, options, included), folders);
   const CompileDeadline deadline(options.timeout);
 
   const bool includes_nothing = tokenize(source.text).includes.empty();

@@ -1,6 +1,8 @@
 // The states of the precompiled headers and the folder for them.
 #include "jit/compile/precompiled_headers.h"
 
+#include <sys/mman.h>
+
 #include <map>
 #include <mutex>
 #include <set>
@@ -15,6 +17,21 @@ namespace {
 /// Beyond these, requests are no longer counted: a process that compiles ever other headers gains
 /// nothing from any of them.
 constexpr std::size_t kMaxKeys = 4096;
+
+/// The heap is at most this part of the address space that is left: the program needs the rest.
+constexpr std::size_t kShareLeft = 4;
+
+bool has_address_space(std::size_t bytes) noexcept {
+  void* const place = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (place == MAP_FAILED) return false;
+  munmap(place, bytes);
+  return true;
+}
+
+const void* id_of(const LoadedNvrtc& nvrtc) {
+  return reinterpret_cast<const void*>(nvrtc.api.nvrtcSetPCHHeapSize);
+}
 
 enum class Stage { seen, making, ready, refused };
 
@@ -35,12 +52,13 @@ struct PrecompiledHeaders::State {
   /// Enlarges the heap of a library, before its first precompiled header: a later change would
   /// throw all of them away. False where this NVRTC knows no precompiled headers.
   bool prepare(const LoadedNvrtc& nvrtc) {
-    const auto* id = reinterpret_cast<const void*>(nvrtc.api.nvrtcSetPCHHeapSize);
+    const void* const id = id_of(nvrtc);
     if (prepared.contains(id)) return true;
     std::size_t bytes = 0;
     if (nvrtc.api.nvrtcGetPCHHeapSize(&bytes) != NVRTC_SUCCESS) return false;
-    // Address space may be limited; each half of it still serves.
+    // Address space may be limited; each half of it still serves. NVRTC finds out too late.
     for (std::size_t wanted = heap_bytes; wanted > bytes; wanted /= 2) {
+      if (!has_address_space(wanted * kShareLeft)) continue;
       if (nvrtc.api.nvrtcSetPCHHeapSize(wanted) == NVRTC_SUCCESS) break;
     }
     prepared.insert(id);
@@ -55,8 +73,8 @@ struct PrecompiledHeaders::State {
 
   std::mutex mutex;
   std::size_t heap_bytes = 0;
-  bool is_full = false;
   std::set<const void*> prepared;  ///< libraries, by a function of theirs
+  std::set<const void*> full;      ///< those whose heap has no more room
   std::map<Hash128, Stage> stages;
   std::unique_ptr<ProcessFolder> top;
 };
@@ -74,16 +92,16 @@ PchPlan PrecompiledHeaders::plan(const LoadedNvrtc& nvrtc, const Hash128& key, T
   const auto [place, is_first] = state_->stages.emplace(key, Stage::seen);
   if (is_first && wanted == Tristate::automatic) return {};
   const bool is_ready = place->second == Stage::ready;
-  if (!is_ready && (place->second != Stage::seen || state_->is_full)) return {};
+  if (!is_ready && (place->second != Stage::seen || state_->full.contains(id_of(nvrtc)))) return {};
   if (!state_->prepare(nvrtc)) {
     place->second = Stage::refused;
     return {};
   }
   const std::string folder = state_->folder_of(key);
   if (folder.empty()) return {};
-  if (is_ready) return {PchUse::use, folder, key};
+  if (is_ready) return {PchUse::use, folder, key, id_of(nvrtc)};
   place->second = Stage::making;
-  return {PchUse::make, folder, key};
+  return {PchUse::make, folder, key, id_of(nvrtc)};
 }
 
 void PrecompiledHeaders::done(const PchPlan& plan, nvrtcResult create_status, bool was_used) {
@@ -97,8 +115,8 @@ void PrecompiledHeaders::done(const PchPlan& plan, nvrtcResult create_status, bo
   // Never the slow path twice.
   stage = Stage::refused;
   if (create_status == NVRTC_ERROR_PCH_CREATE_HEAP_EXHAUSTED) {
-    state_->is_full = true;
-    log(LogLevel::debug, "NVRTC's heap for precompiled headers is full: no more are made");
+    state_->full.insert(plan.library);
+    log(LogLevel::debug, "NVRTC has no more memory for precompiled headers: no more are made");
   }
 }
 

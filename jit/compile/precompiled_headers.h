@@ -21,14 +21,15 @@ struct PchPlan {
   PchUse use = PchUse::none;
   std::string folder;
   Hash128 key{};
+  const void* library = nullptr;  ///< tells the copies of NVRTC apart
 };
 
 /// The precompiled headers of the process. Making one costs as much as compiling the headers once
 /// or twice more, so it is made by the second request for the same headers, by the first where the
-/// option says so. NVRTC keeps them in a heap that is enlarged ahead; when that is full none is
-/// made any more. Each stands in a folder of its own, below one that only this user can enter and
-/// that goes away with the process, because NVRTC does not notice other contents of a header.
-/// Thread-safe.
+/// option says so. Each NVRTC keeps its own in a heap that is enlarged ahead; when that is full, or
+/// cannot be had, it makes none any more. Each stands in a folder of its own, below one that only
+/// this user can enter and that goes away with the process, because NVRTC does not notice other
+/// contents of a header. Thread-safe.
 class PrecompiledHeaders {
  public:
   /// `heap_bytes`: address space for all of them; only what is used becomes memory.

@@ -38,7 +38,7 @@ struct Target {
 struct TargetRequest {
   int compute_capability = 80;  ///< of the device: 90 for 9.0
   bool is_simulated = false;
-  bool wants_arch_specific = false;  ///< the source uses features of one architecture only
+  bool wants_arch_specific = false;  ///< a text uses features of one architecture only
   std::string arch;                  ///< ProgramOptions::arch; empty: the device's
 };
 

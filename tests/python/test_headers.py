@@ -8,6 +8,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "sim"))
 import corpus
+from children import run_child
 
 import kernwright as kw
 from kernwright import _core
@@ -115,6 +116,37 @@ def test_every_setting_of_pch_gives_the_same_code(pch, headers):
     options = kw.ProgramOptions(arch="sm_80", pch=pch)
     plain = kw.Program(text, options.replace(pch=False)).compile("cubin").code
     assert kw.Program(text, options).compile("cubin").code == plain
+
+
+# The heap of precompiled headers takes address space that a limit may not leave.
+LITTLE_SPACE = """
+import resource, sys
+import kernwright as kw
+def kernel(i):
+    text = "#include <cuda_fp16.h>\\n__global__ void k(int* o) { *o = %d + int(__half(1.f)); }"
+    return kw.kernel(text % i, name="k", pch=i == 0 or "auto")
+if len(sys.argv) > 1:
+    kw.kernel("__global__ void warm_up(int* o) { }", name="warm_up").compile()
+    used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+    limit = used + int(sys.argv[1])
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+out = kw.zeros(1, "int32")
+for i in range(3):
+    kernel(i)[1, 1](out)
+    assert out.numpy()[0] == i + 1
+    assert "int" in str(kernel(i).signature), kernel(i).signature
+print(kw.cache.info()["process"]["compiles"])
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of Linux")
+def test_a_process_with_little_address_space_spoils_no_cache(headers, tmp_path):
+    environment = {"KERNWRIGHT_DEVICE": "sim", "KERNWRIGHT_CACHE_DIR": str(tmp_path)}
+    limited = run_child(f"import sys; sys.argv.append({3 << 30})\n" + LITTLE_SPACE, **environment)
+    assert limited.code == 0, limited.err
+    free = run_child(LITTLE_SPACE, **environment)
+    assert free.code == 0, free.err
+    assert free.out.split() == ["0"]  # all of them were kept
 
 
 def test_curand_points_to_our_own(headers):

@@ -186,3 +186,21 @@ def test_a_stage_given_back_too_early_is_found():
     source = source.replace(WAIT, WAIT.replace(" 0;", " 1;"))
     found = run(source.replace("const int lane", WAIT + "\n  const int lane"))
     assert found.startswith("sync ") and "was changed before the wgmma.wait_group" in found
+
+
+def test_tensor_core_code_in_a_header_asks_for_the_architecture_too(tmp_path):
+    fence = '__device__ inline void fence() { asm volatile("wgmma.fence.sync.aligned;"); }'
+    (tmp_path / "fence_file.h").write_text(fence)
+    program = f"""
+import kernwright as kw
+text = '#include "%s"\\n__global__ void k(int* o) {{ fence(); o[threadIdx.x] = 1; }}'
+for name, options in [
+    ("fence_text.h", {{"headers": {{"fence_text.h": {fence!r}}}}}),
+    ("fence_file.h", {{"include_dirs": [{str(tmp_path)!r}]}}),
+]:
+    out = kw.zeros(128, "int32")
+    kw.kernel(text % name, name="k", **options)[1, 128](out)
+    assert out.numpy().sum() == 128
+"""
+    ended = run_child(program, **environment_of_wgmma())
+    assert ended.code == 0, ended.err

@@ -124,6 +124,20 @@ TEST_CASE("code cache: failures are not kept") {
   CHECK(folder.entries().size() == 1);
 }
 
+TEST_CASE("code cache: what may lack its types for a passing reason is not kept on the disk") {
+  CodeCacheFolder folder;
+  const OwnedRequest request(kKernel);
+  FakeNvrtc& fake = FakeNvrtc::get();
+  fake.log = "Catastrophic error: unable to obtain mapped memory\n";
+  fake.failing = {0, 1, 3};
+  CHECK_NOTHROW(folder.open()->get(request.get()));
+  CHECK(fake.compiled == 5);
+  const auto next = folder.open();
+  CHECK_NOTHROW(next->get(request.get()));
+  CHECK(next->stats().disk_hits == 0);
+  CHECK(folder.open()->get(request.get())->origin == CodeOrigin::disk);
+}
+
 TEST_CASE("code cache: a timeout leaves no entry") {
   CodeCacheFolder folder;
   OwnedRequest request(kKernel);

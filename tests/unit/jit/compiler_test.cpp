@@ -398,6 +398,22 @@ TEST_CASE("compiler: a compiler that never agrees is given up") {
   CHECK(contains(error.what(), "did not compile"));
 }
 
+TEST_CASE("compiler: types are asked for again when a text was blamed for what passed by") {
+  const LoadedNvrtc nvrtc = FakeNvrtc::get().reset();
+  FakeNvrtc::get().log = "Catastrophic error: unable to obtain mapped memory\n";
+  // With --minimal, without it, then without the probe, and with it once more.
+  FakeNvrtc::get().failing = {0, 1};
+  const auto saved = Compiler(nvrtc).compile(request_for("__global__ void k() {}"));
+  CHECK(saved.trace->attempts == 4);
+  CHECK_FALSE(saved.trace->is_doubtful);
+  CHECK(contains(FakeNvrtc::get().source, "kernwright_probe"));
+  FakeNvrtc::get().compiled = 0;
+  FakeNvrtc::get().failing = {0, 1, 3};
+  const auto doubtful = Compiler(nvrtc).compile(request_for("__global__ void k() {}"));
+  CHECK(doubtful.trace->attempts == 5);
+  CHECK(doubtful.trace->is_doubtful);
+}
+
 TEST_CASE("compiler: bad sources and options are refused before the compiler sees them") {
   const LoadedNvrtc nvrtc = FakeNvrtc::get().reset();
   auto request = request_for("x");

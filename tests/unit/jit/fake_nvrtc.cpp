@@ -31,7 +31,7 @@ nvrtcResult destroy(nvrtcProgram* program) {
 }
 
 nvrtcResult compile(nvrtcProgram, int count, const char* const* options) {
-  ++fake().compiled;
+  const int number = fake().compiled++;
   fake().options.assign(options, options + count);
   const auto end = std::chrono::steady_clock::now() + fake().compile_time;
   while (std::chrono::steady_clock::now() < end) {
@@ -40,7 +40,7 @@ nvrtcResult compile(nvrtcProgram, int count, const char* const* options) {
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  return fake().compile_result;
+  return fake().failing.contains(number) ? NVRTC_ERROR_COMPILATION : fake().compile_result;
 }
 
 nvrtcResult set_callback(nvrtcProgram, int (*callback)(void*, void*), void* payload) {
@@ -82,6 +82,7 @@ FakeNvrtc& FakeNvrtc::get() {
 LoadedNvrtc FakeNvrtc::reset() {
   create_result = compile_result = NVRTC_SUCCESS;
   log.clear();
+  failing.clear();
   ptx = ".visible .entry k(){ ret; }\n";
   lowered.clear();
   compile_time = std::chrono::milliseconds(0);

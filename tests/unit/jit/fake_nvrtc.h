@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,7 @@ class FakeNvrtc {
   nvrtcResult create_result = NVRTC_SUCCESS;
   nvrtcResult compile_result = NVRTC_SUCCESS;
   std::string log;
+  std::set<int> failing;  ///< compiles, counted from 0, that fail whatever compile_result says
   std::string ptx = ".visible .entry k(){ ret; }\n";
   std::string cubin =
       "\x7f"

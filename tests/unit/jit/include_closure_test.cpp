@@ -34,6 +34,21 @@ TEST_CASE("include closure: headers in memory are enough by themselves") {
   CHECK(include_closure(text("#include <cuda_fp16.h>\n"), {}).needs_cuda_headers);
 }
 
+TEST_CASE("include closure: what asks for one architecture alone is seen in every text") {
+  const std::string tensor = "__device__ void f() { asm volatile(\"wgmma.fence.sync.aligned;\"); }";
+  const TemporaryFolder folder;
+  folder.write("inc/a.h", tensor);
+  ProgramOptions options;
+  options.headers = {{"b.h", tensor}};
+  CHECK(include_closure(text(tensor), {}).asks_for_arch_specific);
+  CHECK(include_closure(text("#include \"b.h\"\n"), options).asks_for_arch_specific);
+  options.headers = {{"b.h", "int b;"}};
+  CHECK_FALSE(include_closure(text("#include \"b.h\"\n"), options).asks_for_arch_specific);
+  options.include_dirs = {(folder.path() / "inc").string()};
+  CHECK_FALSE(include_closure(text("#include \"b.h\"\n"), options).asks_for_arch_specific);
+  CHECK(include_closure(text("#include \"a.h\"\n"), options).asks_for_arch_specific);
+}
+
 TEST_CASE("include closure: files are followed, once each, and hashed") {
   const TemporaryFolder folder;
   folder.write("inc/a.h", "#include \"sub/b.h\"\n#include <c.h>\n");

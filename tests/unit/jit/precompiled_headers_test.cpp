@@ -105,6 +105,32 @@ TEST_CASE("precompiled headers: an NVRTC that knows none gets none") {
   CHECK(headers.folder().empty());
 }
 
+TEST_CASE("precompiled headers: where their heap cannot be had a compile goes on without") {
+  LoadedNvrtc nvrtc = fake_with_heap();
+  nvrtc.api.nvrtcGetPCHCreateStatus = [](nvrtcProgram) {
+    return NVRTC_ERROR_NO_PCH_CREATE_ATTEMPTED;
+  };
+  FakeNvrtc& fake = FakeNvrtc::get();
+  fake.log =
+      "\n warning: PCH Heap initialization with size 4294967296 failed, precompiled header "
+      "processing may not work as expectedCatastrophic error: unable to obtain mapped memory\n";
+  fake.failing = {0};
+  auto request = request_for("#include \"a.h\"\n__global__ void k() {}\n");
+  request.options.headers = {{"a.h", "int a;\n"}};
+  request.options.pch = Tristate::on;
+  const ObjectCode code = Compiler(nvrtc).compile(request);
+  CHECK(code.trace->attempts == 2);
+  CHECK(code.trace->minimal);
+  CHECK_FALSE(code.trace->is_doubtful);
+  CHECK(use_of(code) == PchUse::none);
+  CHECK(contains(fake.source, "kernwright_probe"));
+  // Other headers find the heap as it is.
+  request.options.headers = {{"a.h", "int b;\n"}};
+  CHECK(Compiler(nvrtc).compile(request).trace->attempts == 1);
+  CHECK(std::none_of(fake.options.begin(), fake.options.end(),
+                     [](const std::string& option) { return option == "--pch"; }));
+}
+
 TEST_CASE("precompiled headers: code is the same byte for byte, with and without") {
   for (const LoadedNvrtc& nvrtc : nvrtcs_from(12, 8)) {
     for (const bool with_lines : {false, true}) {
