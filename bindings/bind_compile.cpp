@@ -4,8 +4,8 @@
 #include "compile_limits.h"
 #include "current.h"
 #include "gil.h"
+#include "jit/compile/compile_job.h"
 #include "jit/compile/compile_wait.h"
-#include "jit/compile/compiler.h"
 #include "jit/compile/nvrtc_replicas.h"
 #include "python_support.h"
 
@@ -61,7 +61,8 @@ void bind_compile(py::module_& m) {
       .def_property_readonly("is_stopped", [](const StopObject& o) { return o.flag->load(); });
   py::class_<CompileDemand>(m, "_Demand", "A compile that is queued, for as long as it lives.")
       .def(py::init<>());
-  m.def("_abandoned_compiles", [] { return Compiler::abandoned_compiles(); });
+  m.def("_abandoned_compiles", [] { return abandoned_compile_jobs(); });
+  m.def("_stopped_compiles", [] { return stopped_compile_jobs(); });
   set_interrupt_check(&signal_ends_wait);
 }
 

@@ -110,7 +110,7 @@ def sanitizer_suites(arguments, pytest):
     suites = [
         (
             f"memcheck {room}",
-            [*memcheck, f"{arguments.build}/tests/test_{room}", "-tce=exit guard*"],
+            [*memcheck, f"{arguments.build}/tests/test_{room}", "-tce=library thread*"],
             count_doctest,
         )
         for room in ("core", "memory", "array", "jit", "kernels")

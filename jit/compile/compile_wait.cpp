@@ -41,10 +41,6 @@ WaitLimits current_wait_limits() { return innermost == nullptr ? WaitLimits{} : 
 
 void set_interrupt_check(InterruptCheck check) noexcept { interrupt_check().store(check); }
 
-bool wait_can_end(const WaitLimits& limits) noexcept {
-  return limits.deadline || limits.stop || interrupt_check().load() != nullptr;
-}
-
 void check_wait(const WaitLimits& limits, const std::string& what) {
   SignalGuard::keep();
   if (limits.stop && limits.stop->load()) {

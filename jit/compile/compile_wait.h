@@ -60,9 +60,6 @@ WaitLimits current_wait_limits();
 using InterruptCheck = bool (*)();
 void set_interrupt_check(InterruptCheck check) noexcept;
 
-/// Whether this thread could be made to end a wait early.
-bool wait_can_end(const WaitLimits& limits) noexcept;
-
 /// Throws Timeout, Cancelled or Interrupted when this thread shall wait no longer for the compile
 /// of `what`. Call with no lock held.
 void check_wait(const WaitLimits& limits, const std::string& what);

@@ -2,20 +2,17 @@
 #include "jit/compile/compiler.h"
 
 #include <algorithm>
-#include <atomic>
+#include <any>
 #include <chrono>
-#include <future>
 #include <memory>
 #include <set>
 
 #include "base/errors.h"
 #include "base/format.h"
 #include "jit/compile/compile_attempt.h"
-#include "jit/compile/compile_pool.h"
+#include "jit/compile/compile_job.h"
 #include "jit/compile/compile_trace.h"
 #include "jit/compile/compile_wait.h"
-#include "jit/compile/nvrtc_replicas.h"
-#include "jit/compile/nvrtc_unit.h"
 #include "jit/signature/cuda_types.h"
 #include "jit/signature/signature_builder.h"
 #include "jit/source/nearest_name.h"
@@ -201,80 +198,6 @@ class Session {
   double lost_ms_ = 0;        ///< in attempts that failed
 };
 
-/// How long a compile that was told to stop is waited for.
-constexpr std::chrono::milliseconds kGrace{30};
-
-std::atomic<int>& abandoned() {
-  static std::atomic<int> count = 0;
-  return count;
-}
-
-enum class JobState { queued, running, ended, abandoned };
-
-/// What a worker needs that may outlive the call which asked for it.
-struct Job {
-  Job(const LoadedNvrtc& library, const CompileRequest& wanted)
-      : nvrtc(library), request(wanted), deadline(std::nullopt) {}
-
-  void run() {
-    JobState before = JobState::queued;
-    if (!state.compare_exchange_strong(before, JobState::running)) return;  // nobody waits any more
-    try {
-      const auto lease = NvrtcReplicas::process().lease(nvrtc);
-      result.set_value(Session(lease.library(), request, deadline).run());
-    } catch (...) {
-      result.set_exception(std::current_exception());
-    }
-    if (state.exchange(JobState::ended) == JobState::abandoned) {
-      CompilePool::process().remove_worker();
-      --abandoned();
-    }
-  }
-
-  /// The caller stops waiting. False when the job came to its end before that.
-  bool abandon() {
-    ++abandoned();
-    const JobState before = state.exchange(JobState::abandoned);
-    if (before == JobState::running) {
-      CompilePool::process().add_worker();
-    } else {
-      --abandoned();
-    }
-    return before != JobState::ended;
-  }
-
-  const LoadedNvrtc nvrtc;
-  const CompileRequest request;
-  const CompileDeadline deadline;
-  std::promise<ObjectCode> result;
-  std::atomic<JobState> state = JobState::queued;
-};
-
-/// Compiles on a worker of the pool, so that this thread can end its wait while NVRTC, which asks
-/// its callback only now and then, goes on.
-ObjectCode compile_on_pool(const LoadedNvrtc& nvrtc, const CompileRequest& request,
-                           const WaitLimits& limits) {
-  const CompileDemand demand;
-  const auto job = std::make_shared<Job>(nvrtc, request);
-  std::future<ObjectCode> result = job->result.get_future();
-  CompilePool::process().submit([job] { job->run(); });
-  const auto slice = [&] {
-    const auto next = std::chrono::steady_clock::now() + kWaitSlice;
-    return limits.deadline ? std::min(next, *limits.deadline) : next;
-  };
-  try {
-    while (result.wait_until(slice()) != std::future_status::ready) {
-      check_wait(limits, request.source.name);
-    }
-  } catch (...) {
-    job->deadline.stop();
-    if (job->state != JobState::queued) result.wait_for(kGrace);
-    job->abandon();
-    throw;
-  }
-  return result.get();
-}
-
 }  // namespace
 
 ObjectCode Compiler::compile(const CompileRequest& request) const {
@@ -301,15 +224,15 @@ ObjectCode Compiler::compile_measured(const CompileRequest& request,
 
 ObjectCode Compiler::run(const CompileRequest& request) const {
   const auto begin = std::chrono::steady_clock::now();
-  const WaitLimits limits = current_wait_limits().within(request.options.timeout);
-  ObjectCode code = wait_can_end(limits)
-                        ? compile_on_pool(nvrtc_, request, limits)
-                        : Session(nvrtc_, request, CompileDeadline(std::nullopt)).run();
+  const auto owned = std::make_shared<const CompileRequest>(request);
+  const CompileWork work = [owned](const LoadedNvrtc& nvrtc, const CompileDeadline& deadline) {
+    return std::any(Session(nvrtc, *owned, deadline).run());
+  };
+  auto code = std::any_cast<ObjectCode>(run_compile_job(
+      nvrtc_, request.source.name, current_wait_limits().within(request.options.timeout), work));
   code.compile_ms =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
   return code;
 }
-
-int Compiler::abandoned_compiles() noexcept { return abandoned().load(); }
 
 }  // namespace kernwright

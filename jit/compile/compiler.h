@@ -32,18 +32,12 @@ class Compiler {
 
   /// Throws CompileError, NameNotFound (naming what is declared), Timeout, Cancelled, Interrupted,
   /// InvalidArgument. The same request gives the same code, byte for byte.
-  /// Where the wait can end early (a timeout, a WaitScope, a check for signals) the compile runs on
-  /// the pool. NVRTC asks now and then whether to stop (12.8 and newer, and not while it
-  /// instantiates templates): when it has not stopped 30 ms after it should, this call throws and
-  /// the worker goes on until it does.
+  /// On a worker of the pool: see run_compile_job() for how the wait ends early.
   ObjectCode compile(const CompileRequest& request) const;
 
   /// The same with the assembler's words about each kernel in the log, NVRTC's own cache off, and
   /// the times of its phases written to `time_file` (empty: nowhere).
   ObjectCode compile_measured(const CompileRequest& request, const std::string& time_file) const;
-
-  /// Compiles of this process that still run although nobody waits for them.
-  static int abandoned_compiles() noexcept;
 
  private:
   ObjectCode run(const CompileRequest& request) const;

@@ -2,11 +2,13 @@
 #include "jit/compile/lint.h"
 
 #include <algorithm>
+#include <any>
 #include <filesystem>
 #include <string>
 #include <utility>
 
 #include "jit/cache/include_closure.h"
+#include "jit/compile/compile_job.h"
 #include "jit/compile/diagnostics.h"
 #include "jit/compile/nvrtc_unit.h"
 #include "jit/compile/target.h"
@@ -86,21 +88,11 @@ std::string lint_arch(const Source& source, const ProgramOptions& options,
   return source.text.find("tcgen05") == std::string::npos ? "compute_90a" : "compute_100a";
 }
 
-}  // namespace
-
-std::vector<Diagnostic> lint(const LoadedNvrtc& nvrtc, const Source& source,
-                             const ProgramOptions& options) {
-  validate(source);
-  validate(options);
-  std::vector<std::string> folders;
-  const IncludeClosure included = include_closure(source, options);
-  if (included.needs_cuda_headers) folders = cuda_headers(nvrtc).folders;
-  ProgramOptions plain = options;
-  plain.minimal = Tristate::off;
-  plain.pch = Tristate::off;
-  const auto arguments = to_nvrtc_options(plain, lint_arch(source, options, included), folders);
-  const CompileDeadline deadline(options.timeout);
-
+std::vector<Diagnostic> lint_with(const LoadedNvrtc& nvrtc, const Source& source,
+                                  const ProgramOptions& options,
+                                  const std::vector<std::string>& arguments,
+                                  const std::vector<std::string>& folders,
+                                  const CompileDeadline& deadline) {
   const bool includes_nothing = tokenize(source.text).includes.empty();
   // The built-in declarations that --minimal leaves out are read only where the text needs them.
   bool minimal = options.minimal == Tristate::on ||
@@ -117,6 +109,27 @@ std::vector<Diagnostic> lint(const LoadedNvrtc& nvrtc, const Source& source,
       return pass.diagnostics(is_good, folders);
     }
   }
+}
+
+}  // namespace
+
+std::vector<Diagnostic> lint(const LoadedNvrtc& nvrtc, const Source& source,
+                             const ProgramOptions& options) {
+  validate(source);
+  validate(options);
+  std::vector<std::string> folders;
+  const IncludeClosure included = include_closure(source, options);
+  if (included.needs_cuda_headers) folders = cuda_headers(nvrtc).folders;
+  ProgramOptions plain = options;
+  plain.minimal = Tristate::off;
+  plain.pch = Tristate::off;
+  const auto arguments = to_nvrtc_options(plain, lint_arch(source, options, included), folders);
+  const auto work = [source, options, arguments, folders](const LoadedNvrtc& library,
+                                                          const CompileDeadline& deadline) {
+    return std::any(lint_with(library, source, options, arguments, folders, deadline));
+  };
+  return std::any_cast<std::vector<Diagnostic>>(
+      run_compile_job(nvrtc, source.name, current_wait_limits().within(options.timeout), work));
 }
 
 }  // namespace kernwright

@@ -14,7 +14,7 @@ namespace kernwright {
 /// Needs no device. Parses and checks only: templates are not instantiated, so it takes a fraction
 /// of a compile and finds less in them. Without `options.arch` the text is read for compute_80, or
 /// for the architecture whose features it names. Throws InvalidArgument for options and texts that
-/// no compiler would take, Timeout. Thread-safe.
+/// no compiler would take, else as run_compile_job(). Thread-safe.
 std::vector<Diagnostic> lint(const LoadedNvrtc& nvrtc, const Source& source,
                              const ProgramOptions& options = {});
 

@@ -1,7 +1,10 @@
 // Makes copies of NVRTC and hands out the least busy one.
 #include "jit/compile/nvrtc_replicas.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <chrono>
 #include <deque>
 #include <filesystem>
 #include <map>
@@ -11,6 +14,7 @@
 #include <thread>
 
 #include "base/errors.h"
+#include "base/format.h"
 #include "base/log.h"
 #include "base/per_process.h"
 #include "base/whole_file.h"
@@ -24,6 +28,8 @@ namespace fs = std::filesystem;
 constexpr unsigned kLeastProcessors = 8;
 constexpr unsigned kProcessorsEach = 3;  ///< a front end keeps about as many of them busy
 constexpr unsigned kMostLibraries = 6;
+/// Between two looks for one that is free again.
+constexpr std::chrono::milliseconds kLook{10};
 
 /// The library opened once more, from a copy of its file.
 std::optional<LoadedNvrtc> open_copy(const LoadedNvrtc& original) {
@@ -65,22 +71,53 @@ std::atomic<int>& CompileDemand::count() noexcept {
 struct NvrtcReplicas::State {
   struct Copy {
     LoadedNvrtc library;
-    std::atomic<int> users = 0;
+    NvrtcGate gate;
   };
-  /// The copies of one library; a deque never moves them.
+  /// One library with its copies, which a deque never moves.
   struct Family {
-    std::atomic<int> users = 0;  ///< of the original
+    NvrtcGate* original = nullptr;
     std::deque<Copy> copies;
     unsigned under_way = 0;
     bool is_hopeless = false;
+
+    unsigned size() const { return 1 + static_cast<unsigned>(copies.size()) + under_way; }
+    template <typename Wanted>
+    unsigned count(Wanted wanted) const {
+      const auto of_copies = std::count_if(copies.begin(), copies.end(),
+                                           [&](const Copy& c) { return wanted(c.gate); });
+      return static_cast<unsigned>(of_copies) + (wanted(*original) ? 1 : 0);
+    }
+    unsigned blocked() const {
+      return count([](const NvrtcGate& gate) { return gate.is_blocked(); });
+    }
+    unsigned closed() const {
+      return count([](const NvrtcGate& gate) { return gate.is_closed(); });
+    }
   };
 
   /// The caller holds the mutex.
   bool wants_copy(const Family& family) const {
-    if (processors < kLeastProcessors || family.is_hopeless) return false;
+    if (family.is_hopeless) return false;
+    const unsigned blocked = family.blocked();
+    const unsigned usable = family.size() - blocked;
+    if (usable == 0) return blocked <= kMostBlocked;
+    if (processors < kLeastProcessors) return false;
     if (CompileDemand::now() < static_cast<int>(processors + processors / 2)) return false;
-    const unsigned wanted = std::min(processors / kProcessorsEach, kMostLibraries);
-    return 1 + family.copies.size() + family.under_way < wanted;
+    return usable < std::min(processors / kProcessorsEach, kMostLibraries);
+  }
+
+  /// Opens one more, without the mutex meanwhile.
+  void add_copy(Family& family, const LoadedNvrtc& nvrtc, std::unique_lock<std::mutex>& lock) {
+    ++family.under_way;
+    lock.unlock();
+    std::optional<LoadedNvrtc> copy = open_copy(nvrtc);
+    lock.lock();
+    --family.under_way;
+    if (copy) {
+      family.copies.emplace_back().library = std::move(*copy);
+    } else {
+      family.is_hopeless = true;
+    }
   }
 
   const unsigned processors;
@@ -93,31 +130,66 @@ struct NvrtcReplicas::State {
 NvrtcReplicas::NvrtcReplicas(unsigned processors) : state_(std::make_unique<State>(processors)) {}
 NvrtcReplicas::~NvrtcReplicas() = default;
 
-NvrtcReplicas::Lease NvrtcReplicas::lease(const LoadedNvrtc& nvrtc) {
-  std::unique_lock lock(state_->mutex);
+NvrtcGate& NvrtcReplicas::gate_of(const void* id) {
+  struct Entry {
+    explicit Entry(const void* of) : id(of) {}
+    const void* const id;
+    std::atomic<pid_t> process = ::getpid();
+    NvrtcGate gate;
+    Entry* next = nullptr;
+  };
+  // Grows at its head alone and is read without a lock, since a child could inherit one locked.
+  static std::atomic<Entry*> first = nullptr;
+  Entry* entry = first.load();
+  while (entry != nullptr && entry->id != id) entry = entry->next;
+  if (entry == nullptr) {
+    entry = new Entry(id);
+    entry->next = first.load();
+    while (!first.compare_exchange_weak(entry->next, entry)) {}
+  }
+  pid_t owner = entry->process.load();
+  if (owner != ::getpid() && entry->process.compare_exchange_strong(owner, ::getpid())) {
+    // What the parent's threads were about in there never comes to an end here.
+    if (entry->gate.users_.exchange(0) > 0) entry->gate.close();
+    entry->gate.blockers_ = 0;
+  }
+  return entry->gate;
+}
+
+NvrtcReplicas::Lease NvrtcReplicas::lease(const LoadedNvrtc& nvrtc,
+                                          const CompileDeadline& deadline) {
   const auto* id = reinterpret_cast<const void*>(nvrtc.api.nvrtcCompileProgram);
+  std::unique_lock lock(state_->mutex);
   State::Family& family = state_->families[id];
-  if (state_->wants_copy(family)) {
-    ++family.under_way;
-    lock.unlock();
-    std::optional<LoadedNvrtc> copy = open_copy(nvrtc);
-    lock.lock();
-    --family.under_way;
-    if (copy) {
-      family.copies.emplace_back().library = std::move(*copy);
-    } else {
-      family.is_hopeless = true;
+  if (family.original == nullptr) family.original = &gate_of(id);
+  while (true) {
+    if (state_->wants_copy(family)) state_->add_copy(family, nvrtc, lock);
+    const LoadedNvrtc* library = &nvrtc;
+    NvrtcGate* gate = family.original;
+    for (State::Copy& copy : family.copies) {
+      if (copy.gate.is_blocked()) continue;
+      if (!gate->is_blocked() && gate->users_ <= copy.gate.users_) continue;
+      library = &copy.library;
+      gate = &copy.gate;
     }
+    if (!gate->is_blocked()) {
+      ++gate->users_;
+      return {*library, *gate};
+    }
+    if (family.closed() == family.size()) {
+      throw Error(format(
+          "NVRTC {} ({}) cannot be used any more in this process: {} compiles that were told "
+          "to stop did not, and {}: start a new process",
+          nvrtc.version(), nvrtc.path, family.closed(),
+          family.is_hopeless ? "no further copy of it can be opened (is the folder for "
+                               "temporary files writable, with 200 MB of room?)"
+                             : "no more copies of it are opened"));
+    }
+    lock.unlock();
+    if (deadline.expired()) throw Timeout("the compile was stopped while it waited for NVRTC");
+    std::this_thread::sleep_for(kLook);
+    lock.lock();
   }
-  const LoadedNvrtc* library = &nvrtc;
-  std::atomic<int>* users = &family.users;
-  for (State::Copy& copy : family.copies) {
-    if (copy.users >= *users) continue;
-    library = &copy.library;
-    users = &copy.users;
-  }
-  ++*users;
-  return {*library, *users};
 }
 
 unsigned NvrtcReplicas::copies() const {

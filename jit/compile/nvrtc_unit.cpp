@@ -6,7 +6,7 @@
 #include "base/errors.h"
 #include "base/format.h"
 #include "driver/nvtx.h"
-#include "jit/compile/exit_guard.h"
+#include "jit/compile/library_thread.h"
 #include "jit/compile/signal_guard.h"
 
 namespace kernwright {
@@ -18,7 +18,9 @@ constexpr std::size_t kMaxLogBytes = std::size_t{1} << 20;
 /// NVRTC calls this from its own threads. NOTE: it must go on answering 1 after the first 1.
 int stop_when_expired(void* payload, void*) {
   SignalGuard::keep();
-  return static_cast<const CompileDeadline*>(payload)->expired() ? 1 : 0;
+  const auto& deadline = *static_cast<const CompileDeadline*>(payload);
+  deadline.note_sign_of_life();
+  return deadline.expired() ? 1 : 0;
 }
 
 /// Has glibc keep for the next compile what one frees: else each has the same memory mapped page by
@@ -42,7 +44,8 @@ void keep_freed_memory() noexcept {
 
 CompileDeadline::CompileDeadline(std::optional<std::chrono::milliseconds> limit)
     : limit_(limit),
-      end_(std::chrono::steady_clock::now() + limit.value_or(std::chrono::milliseconds::zero())) {}
+      end_(std::chrono::steady_clock::now() + limit.value_or(std::chrono::milliseconds::zero())),
+      heard_(std::chrono::steady_clock::now().time_since_epoch().count()) {}
 
 bool CompileDeadline::expired() const noexcept {
   if (expired_.load(std::memory_order_relaxed)) return true;
@@ -50,6 +53,16 @@ bool CompileDeadline::expired() const noexcept {
   if (std::chrono::steady_clock::now() < end_) return false;
   expired_.store(true, std::memory_order_relaxed);
   return true;
+}
+
+void CompileDeadline::note_sign_of_life() const noexcept {
+  heard_.store(std::chrono::steady_clock::now().time_since_epoch().count(),
+               std::memory_order_relaxed);
+}
+
+std::chrono::nanoseconds CompileDeadline::silence() const noexcept {
+  const std::chrono::steady_clock::duration heard(heard_.load(std::memory_order_relaxed));
+  return std::chrono::steady_clock::now().time_since_epoch() - heard;
 }
 
 NvrtcUnit::NvrtcUnit(const LoadedNvrtc& nvrtc, const std::string& text, const std::string& name,
@@ -104,7 +117,8 @@ bool NvrtcUnit::compile(const std::vector<std::string>& options, const CompileDe
   if (set != kNvrtcNotSupported) check(set, "nvrtcSetFlowCallback");
   std::vector<const char*> texts;
   for (const std::string& option : options) texts.push_back(option.c_str());
-  const nvrtcResult result = run_compiler(texts);
+  deadline.note_sign_of_life();
+  const nvrtcResult result = run_compiler(texts, &deadline);
   switch (result) {
     case NVRTC_SUCCESS:
       return true;
@@ -126,11 +140,11 @@ bool NvrtcUnit::compile(const std::vector<std::string>& options, const CompileDe
   }
 }
 
-nvrtcResult NvrtcUnit::run_compiler(const std::vector<const char*>& options) {
+nvrtcResult NvrtcUnit::run_compiler(const std::vector<const char*>& options, const void* task) {
   const auto compile = nvrtc_.api.nvrtcCompileProgram;
   keep_freed_memory();
   const NvtxRange range("compile");
-  const ExitGuard exit_guard(reinterpret_cast<const void*>(compile));
+  const LibraryThread thread(reinterpret_cast<const void*>(compile), task);
   const SignalGuard signal_guard(reinterpret_cast<const void*>(compile));
   return compile(program_, static_cast<int>(options.size()), options.data());
 }

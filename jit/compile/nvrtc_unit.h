@@ -26,10 +26,16 @@ class CompileDeadline {
   /// True from the first moment on at which the time was up; never false again. Any thread.
   bool expired() const noexcept;
 
+  /// The compiler asked, or began, just now.
+  void note_sign_of_life() const noexcept;
+  /// For how long it has not asked. Any thread.
+  std::chrono::nanoseconds silence() const noexcept;
+
  private:
   std::optional<std::chrono::milliseconds> limit_;
   std::chrono::steady_clock::time_point end_;
   mutable std::atomic<bool> expired_ = false;
+  mutable std::atomic<std::chrono::steady_clock::rep> heard_;
 };
 
 /// Destroys the program with the object, also when something threw. Not thread-safe.
@@ -60,7 +66,7 @@ class NvrtcUnit {
   std::string cubin() const;
 
  private:
-  nvrtcResult run_compiler(const std::vector<const char*>& options);
+  nvrtcResult run_compiler(const std::vector<const char*>& options, const void* task);
   void check(nvrtcResult result, const char* call) const;
   using SizeFunction = nvrtcResult (*)(nvrtcProgram, std::size_t*);
   using ReadFunction = nvrtcResult (*)(nvrtcProgram, char*);

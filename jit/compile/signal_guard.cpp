@@ -3,10 +3,12 @@
 
 #include <signal.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
 #include <mutex>
+#include <vector>
 
 #include "base/per_process.h"
 #include "jit/compile/library_code.h"
@@ -24,7 +26,7 @@ struct Saved {
 struct State {
   std::mutex mutex;
   int guards = 0;
-  CodeRange library;
+  std::vector<CodeRange> libraries;  ///< copies of one compiler, for the most part
   std::array<Saved, kSignals.size()> saved;
 };
 
@@ -36,8 +38,10 @@ std::atomic<int> active = 0;
 constexpr std::chrono::milliseconds kInterval{1};
 std::atomic<std::chrono::steady_clock::rep> next_look = 0;
 
-bool is_inside(const CodeRange& library, const struct sigaction& action) {
-  return library.contains(reinterpret_cast<std::uintptr_t>(action.sa_handler));
+bool is_inside(const std::vector<CodeRange>& libraries, const struct sigaction& action) {
+  const auto handler = reinterpret_cast<std::uintptr_t>(action.sa_handler);
+  return std::any_of(libraries.begin(), libraries.end(),
+                     [&](const CodeRange& library) { return library.contains(handler); });
 }
 
 bool is_same_handler(const struct sigaction& a, const struct sigaction& b) {
@@ -52,7 +56,7 @@ void put_back(State& all, bool with_flags) noexcept {
     if (!saved.is_ours || ::sigaction(kSignals[i], nullptr, &now) != 0) continue;
     const bool lost_flags =
         with_flags && is_same_handler(now, saved.action) && now.sa_flags != saved.action.sa_flags;
-    if (is_inside(all.library, now) || lost_flags) {
+    if (is_inside(all.libraries, now) || lost_flags) {
       ::sigaction(kSignals[i], &saved.action, nullptr);
     }
   }
@@ -61,21 +65,31 @@ void put_back(State& all, bool with_flags) noexcept {
 }  // namespace
 
 SignalGuard::SignalGuard(const void* function) {
+  const CodeRange library = code_around(function);
   State& all = state();
   const std::lock_guard lock(all.mutex);
-  if (all.guards++ == 0) {
-    all.library = code_around(function);
-    for (std::size_t i = 0; i < kSignals.size(); ++i) {
-      Saved& saved = all.saved[i];
-      saved.is_ours = ::sigaction(kSignals[i], nullptr, &saved.action) == 0 &&
-                      !is_inside(all.library, saved.action);
+  if (!std::any_of(all.libraries.begin(), all.libraries.end(),
+                   [&](const CodeRange& known) { return known.begin == library.begin; })) {
+    all.libraries.push_back(library);
+  }
+  const bool is_first = all.guards++ == 0;
+  for (std::size_t i = 0; i < kSignals.size(); ++i) {
+    Saved& saved = all.saved[i];
+    struct sigaction now {};
+    const bool is_ours =
+        ::sigaction(kSignals[i], nullptr, &now) == 0 && !is_inside(all.libraries, now);
+    // The same handler with other flags is what the library makes of ours.
+    if (is_first || (is_ours && !(saved.is_ours && is_same_handler(now, saved.action)))) {
+      saved = {now, is_ours};
     }
   }
   active.store(all.guards);
   next_look.store(0);
 }
 
-SignalGuard::~SignalGuard() {
+SignalGuard::~SignalGuard() { forget(); }
+
+void SignalGuard::forget() noexcept {
   State& all = state();
   const std::lock_guard lock(all.mutex);
   active.store(--all.guards);

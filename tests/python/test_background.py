@@ -189,6 +189,96 @@ def test_ctrl_c_ends_a_wait_within_100_ms_and_the_exit_is_clean(wait):
     assert float(words[1]) < 0.1
 
 
+UNENDING = """
+    kw.kernel("__global__ void a() {}").compile()
+    # Half a minute and 3 GiB, if it were let.
+    unending = kw.kernel(BOMB, defines={"DEPTH": 17})
+
+    def until(condition):
+        end = time.monotonic() + 120
+        while not condition() and time.monotonic() < end:
+            time.sleep(0.02)
+        assert condition()
+
+    def check(number):
+        x = kw.zeros(1, dtype="int32")
+        kw.kernel(f"__global__ void b(int* x) {{ *x = {number}; }}")[1, 1](x)
+        assert x.item() == number
+"""
+
+
+def run_child(code):
+    """What it prints, and how many of its compiles it says were stopped for good."""
+    with child(UNENDING + code, KERNWRIGHT_CACHE="off") as process:
+        try:
+            out, err = process.communicate(timeout=300)
+        finally:
+            process.kill()
+    warnings = err.splitlines()
+    assert process.returncode == 0, err
+    assert all("compiling <string> was told to stop and did not" in line for line in warnings), err
+    return out.split(), len(warnings)
+
+
+def test_what_nvrtc_does_not_stop_keeps_no_other_compile_waiting_and_is_stopped():
+    out = run_child(
+        """
+    try:
+        unending.compile(timeout=0.3)
+    except kw.Timeout:
+        print("timeout")
+    check(1)
+    print(kw._core._abandoned_compiles() > 0, kw._core._stopped_compiles())
+    print(len(kw.lint("__global__ void k() { nothing; }")))
+    until(lambda: kw._core._abandoned_compiles() == 0)
+    before = time.process_time()
+    time.sleep(0.5)
+    print(kw._core._stopped_compiles(), time.process_time() - before < 0.25)
+    check(2)
+    """
+    )
+    assert out == (["timeout", "True", "0", "1", "1", "True"], 1)
+
+
+def test_what_waits_already_behind_a_compile_that_does_not_stop_begins_anew():
+    out = run_child(
+        """
+    bomb = unending.compile_async()
+    time.sleep(0.5)
+    text = "__global__ void w(int* x) { *x = 3; }"
+    waiting = [kw.kernel(text + f"// {i}").compile_async() for i in range(2)]
+    time.sleep(0.2)
+    print(any(w.done() for w in waiting), bomb.cancel())
+    for w in waiting:
+        w.result(timeout=100)
+    print(kw._core._abandoned_compiles() > 0)
+    until(lambda: kw._core._abandoned_compiles() == 0)
+    check(4)
+    """
+    )
+    assert out == (["False", "True", "True"], 1)
+
+
+def test_a_child_that_was_forked_during_a_compile_compiles():
+    out = run_child(
+        """
+    bomb = unending.compile_async()
+    time.sleep(0.5)
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            kw.Program("__global__ void c(int* x) { *x = 7; }").compile("ptx", timeout=60)
+            code = 0
+        finally:
+            os._exit(code)
+    print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), bomb.done())
+    bomb.cancel()
+    """
+    )
+    assert out == (["0", "False"], 0)
+
+
 def test_a_handler_of_signals_may_raise_what_it_likes():
     process = child(
         """

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/errors.h"
+#include "jit/compile/compile_job.h"
 #include "jit/compile/compile_trace.h"
 #include "jit/compile/compile_wait.h"
 #include "unit/jit/fake_nvrtc.h"
@@ -34,11 +35,11 @@ const std::string kBomb =
 
 void await_abandoned() {
   const auto begin = std::chrono::steady_clock::now();
-  while (Compiler::abandoned_compiles() > 0 &&
+  while (abandoned_compile_jobs() > 0 &&
          std::chrono::steady_clock::now() - begin < std::chrono::seconds(120)) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
-  CHECK(Compiler::abandoned_compiles() == 0);
+  CHECK(abandoned_compile_jobs() == 0);
 }
 
 ObjectCode compile(const CompileRequest& request) {
@@ -304,7 +305,7 @@ TEST_CASE("compiler: a template bomb does not hold the caller beyond the timeout
       const auto deadline = Clock::now() + timeout;
       CHECK_THROWS_AS(Compiler(nvrtc).compile(request), Timeout);
       CHECK(Clock::now() - deadline < milliseconds(100));
-      was_running = Compiler::abandoned_compiles() > 0;
+      was_running = abandoned_compile_jobs() > 0;
     }
     CHECK(was_running);
     // What follows does not wait for it.
@@ -367,7 +368,7 @@ TEST_CASE("compiler: a generous timeout changes nothing, also for errors") {
   request = request_for("__global__ void k() { x; }");
   request.options.timeout = std::chrono::minutes(5);
   CHECK(contains(compile_error(request).what(), "kernel.cu:1"));
-  CHECK(Compiler::abandoned_compiles() == 0);
+  CHECK(abandoned_compile_jobs() == 0);
 }
 
 TEST_CASE("compiler: every attempt's program is destroyed, whatever happens") {

@@ -4,9 +4,11 @@
 
 #include "driver/nvrtc_loader.h"
 #include "jit/compile/compiler.h"
+#include "jit/compile/nvrtc_unit.h"
 #include "unit/core/error_text.h"
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,10 +18,13 @@ namespace kernwright::testing {
 /// Every NVRTC that can be opened here: KERNWRIGHT_NVRTC, the wheel beside Python, a toolkit, the
 /// system's. Throws when there is none: the tests of this room need one.
 const std::vector<LoadedNvrtc>& real_nvrtcs();
-/// The newest of them.
 /// Those of that release and newer: for what older ones cannot do.
 std::vector<LoadedNvrtc> nvrtcs_from(int major, int minor);
+/// The newest of them.
 const LoadedNvrtc& newest_nvrtc();
+
+/// Never up.
+inline const CompileDeadline kNever{std::nullopt};
 
 /// Makes nvrtc() find the same libraries. Before its first call.
 void use_test_nvrtc();

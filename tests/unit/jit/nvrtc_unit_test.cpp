@@ -10,12 +10,6 @@
 using namespace kernwright;
 using namespace kernwright::testing;
 
-namespace {
-
-const CompileDeadline kNever{std::nullopt};
-
-}  // namespace
-
 TEST_CASE("nvrtc unit: results come back as they are") {
   const LoadedNvrtc nvrtc = FakeNvrtc::get().reset();
   {

@@ -4,6 +4,8 @@
 #include <doctest/doctest.h>
 #include <signal.h>
 
+#include <cstdlib>
+
 #include "jit/compile/library_code.h"
 
 using kernwright::CodeRange;
@@ -83,4 +85,31 @@ TEST_CASE("signal guard: a handler that the program sets meanwhile stays") {
   ::signal(SIGHUP, library_handler);
   SignalGuard::keep();  // with no compile under way
   CHECK((current().sa_handler == library_handler));
+}
+
+TEST_CASE("signal guard: handlers of every library that is guarded are put out") {
+  const HandlerOfProcess handler;
+  const SignalGuard guard(kLibrary);
+  // Stands for a handler in another library, the one that holds exit().
+  void (*const elsewhere)(int) = &std::exit;
+  ::signal(SIGHUP, elsewhere);
+  SignalGuard::keep();
+  CHECK((current().sa_handler == elsewhere));  // the program's, for all that is known
+  ::signal(SIGHUP, SIG_IGN);
+  {
+    const SignalGuard other(reinterpret_cast<const void*>(&std::exit));
+    ::signal(SIGHUP, elsewhere);
+  }
+  CHECK((current().sa_handler == SIG_IGN));
+}
+
+TEST_CASE("signal guard: a handler of the program's between two compiles is the one to keep") {
+  const HandlerOfProcess handler;
+  const SignalGuard guard(kLibrary);
+  ::signal(SIGHUP, SIG_DFL);
+  {
+    const SignalGuard later(kLibrary);
+    ::signal(SIGHUP, library_handler);
+  }
+  CHECK((current().sa_handler == SIG_DFL));
 }
