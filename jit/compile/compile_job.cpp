@@ -14,6 +14,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/format.h"
 #include "base/log.h"
 #include "base/per_process.h"
 #include "jit/compile/compile_pool.h"
@@ -53,9 +54,7 @@ class Job {
   void run() {
     if (!advance(State::queued, State::running)) return;  // nobody waits any more
     try {
-      const auto lease = NvrtcReplicas::process().lease(nvrtc_, deadline_);
-      const Inside inside(*this, lease.gate());
-      result_.set_value(work_(lease.library(), deadline_));
+      result_.set_value(work_inside());
     } catch (...) {
       result_.set_exception(std::current_exception());
     }
@@ -71,6 +70,16 @@ class Job {
   bool is_kept_out() const {
     const std::lock_guard lock(mutex_);
     return gate_ != nullptr && gate_->is_blocked() && deadline_.silence() >= kBlocking;
+  }
+
+  /// To be called now and then: whether it will never end, for want of stack.
+  bool has_overflown() {
+    if (!LibraryThread::has_overflown(&deadline_)) return false;
+    const std::lock_guard lock(mutex_);
+    if (state_ != State::running) return true;
+    CompilePool::process().add_worker();
+    lose();
+    return true;
   }
 
   /// The caller stops waiting, after the grace or at once.
@@ -115,6 +124,13 @@ class Job {
     Job& job_;
   };
 
+  /// Out of NVRTC again before the caller, who may begin the next compile at once, hears of it.
+  std::any work_inside() {
+    const auto lease = NvrtcReplicas::process().lease(nvrtc_, deadline_);
+    const Inside inside(*this, lease.gate());
+    return work_(lease.library(), deadline_);
+  }
+
   bool advance(State from, State to) {
     const std::lock_guard lock(mutex_);
     if (state_ != from) return false;
@@ -134,6 +150,7 @@ class Job {
     std::unique_lock lock(mutex_);
     std::optional<std::chrono::nanoseconds> before;
     while (!changed_.wait_for(lock, kLook, [&] { return state_ != State::abandoned; })) {
+      if (LibraryThread::has_overflown(&deadline_)) return lose();
       const auto now = LibraryThread::processor_time(&deadline_);
       if (gate_ == nullptr || !now) continue;
       if (gate_->is_closed() && deadline_.silence() >= kBlocking) return give_up();
@@ -142,21 +159,26 @@ class Job {
       if (used < kBlocking || deadline_.silence() < kBlocking) continue;
       block();
       if (used < kStopping || !LibraryThread::stop(&deadline_)) continue;
-      gate_->close();
-      SignalGuard::forget();
-      ++counts().stopped;
       log(LogLevel::warning,
           "compiling {} was told to stop and did not: it was stopped for good inside NVRTC, and "
           "the memory that it held stays in use",
           what_);
-      return give_up();
+      return lose();
     }
+  }
+
+  /// Its thread was stopped inside NVRTC. The caller holds the mutex.
+  void lose() {
+    if (gate_ != nullptr) gate_->close();
+    SignalGuard::forget();
+    ++counts().stopped;
+    give_up();
   }
 
   /// It will not come out of NVRTC, or not soon. The caller holds the mutex.
   void give_up() {
+    if (state_ == State::abandoned) --counts().abandoned;
     state_ = State::given_up;
-    --counts().abandoned;
   }
 
   const LoadedNvrtc nvrtc_;
@@ -188,6 +210,11 @@ std::any run_compile_job(const LoadedNvrtc& nvrtc, const std::string& what,
     try {
       while (result.wait_until(slice()) != std::future_status::ready && !job->is_kept_out()) {
         check_wait(limits, what);
+        if (!job->has_overflown()) continue;
+        throw CompilerOverflow(
+            format("{} nests too deep for NVRTC {}, which ran out of stack: use fewer brackets, "
+                   "branches or operators inside each other",
+                   what, nvrtc.version()));
       }
     } catch (...) {
       Job::abandon(job, result, kGrace);

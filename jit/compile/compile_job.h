@@ -1,6 +1,7 @@
 // Work with NVRTC that a thread can stop waiting for.
 #pragma once
 
+#include "base/errors.h"
 #include "driver/nvrtc_loader.h"
 #include "jit/compile/compile_wait.h"
 #include "jit/compile/nvrtc_unit.h"
@@ -11,6 +12,13 @@
 #include <utility>
 
 namespace kernwright {
+
+/// NVRTC ran out of stack, 64 MiB where there is room: the text nests too deep for it. Its thread
+/// was stopped there, and that copy of NVRTC given up.
+class CompilerOverflow : public Error {
+ public:
+  using Error::Error;
+};
 
 /// What a worker runs. It may run on past the end of the call that asked for it, and a second time
 /// beside the first, so it owns what it uses.
@@ -23,8 +31,8 @@ using CompileWork = std::function<std::any(const LoadedNvrtc&, const CompileDead
 ///   front end it keeps to itself. Who waits there begins anew with another copy.
 /// - One that uses 5 s more is stopped for good where it is. Its copy is given up, and the memory
 ///   that it holds with it.
-/// `what` names the source in messages. Throws Timeout, Cancelled, Interrupted, Error when no NVRTC
-/// is left to use, what `work` throws. Thread-safe.
+/// `what` names the source in messages. Throws Timeout, Cancelled, Interrupted, CompilerOverflow,
+/// Error when no NVRTC is left to use, what `work` throws. Thread-safe.
 std::any run_compile_job(const LoadedNvrtc& nvrtc, const std::string& what,
                          const WaitLimits& limits, const CompileWork& work);
 

@@ -1,13 +1,16 @@
 // A queue of tasks and the threads that empty it.
 #include "jit/compile/compile_pool.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <system_error>
-#include <thread>
+#include <utility>
 
 #include "base/errors.h"
 #include "base/format.h"
@@ -17,6 +20,39 @@ namespace kernwright {
 namespace {
 
 constexpr std::chrono::seconds kIdle{2};
+
+/// Compilers descend with the nesting of the text: 8 MiB, the usual, are at an end after some 1000
+/// brackets. Only what is used becomes memory.
+constexpr std::size_t kStack = std::size_t{64} << 20;
+/// Behind it, for frames larger than a page.
+constexpr std::size_t kGuard = std::size_t{64} << 10;
+
+void* run_function(void* given) {
+  const std::unique_ptr<std::function<void()>> function(static_cast<std::function<void()>*>(given));
+  (*function)();
+  return nullptr;
+}
+
+/// Starts a thread that is never joined, with a stack of the usual size where there is no room for
+/// a large one; an errno when it cannot.
+int start_thread(std::function<void()> function) {
+  auto owned = std::make_unique<std::function<void()>>(std::move(function));
+  int error = 0;
+  for (const bool is_large : {true, false}) {
+    pthread_attr_t attributes;
+    ::pthread_attr_init(&attributes);
+    ::pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    ::pthread_attr_setguardsize(&attributes, kGuard);
+    if (is_large) ::pthread_attr_setstacksize(&attributes, kStack);
+    pthread_t thread{};
+    error = ::pthread_create(&thread, &attributes, run_function, owned.get());
+    ::pthread_attr_destroy(&attributes);
+    if (error != 0) continue;
+    static_cast<void>(owned.release());  // the thread's now
+    return 0;
+  }
+  return error;
+}
 
 }  // namespace
 
@@ -62,13 +98,12 @@ void CompilePool::submit(std::function<void()> task) {
     return;
   }
   ++state_->running;
-  try {
-    std::thread([state = state_] { State::work(state); }).detach();
-  } catch (const std::system_error& error) {
+  if (const int error = start_thread([state = state_] { State::work(state); }); error != 0) {
     --state_->running;
     if (state_->running > 0) return;  // fewer workers do the same, later
     state_->tasks.pop_back();
-    throw Error(format("no thread for compiling can be started: {}", error.what()));
+    throw Error(format("no thread for compiling can be started: {}",
+                       std::generic_category().message(error)));
   }
 }
 

@@ -228,8 +228,14 @@ ObjectCode Compiler::run(const CompileRequest& request) const {
   const CompileWork work = [owned](const LoadedNvrtc& nvrtc, const CompileDeadline& deadline) {
     return std::any(Session(nvrtc, *owned, deadline).run());
   };
-  auto code = std::any_cast<ObjectCode>(run_compile_job(
-      nvrtc_, request.source.name, current_wait_limits().within(request.options.timeout), work));
+  const WaitLimits limits = current_wait_limits().within(request.options.timeout);
+  ObjectCode code;
+  try {
+    code = std::any_cast<ObjectCode>(run_compile_job(nvrtc_, request.source.name, limits, work));
+  } catch (const CompilerOverflow& error) {
+    const Diagnostic diagnostic{Severity::error, error.what(), request.source.name, 0, 0, {}, {}};
+    throw CompileError(error.what(), {diagnostic}, error.what(), request.source.text, {});
+  }
   code.compile_ms =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
   return code;

@@ -2,6 +2,7 @@
 #include "jit/compile/library_code.h"
 
 #include <link.h>
+#include <ucontext.h>
 
 #include <cstddef>
 
@@ -33,6 +34,18 @@ CodeRange code_around(const void* function) {
   Search search{reinterpret_cast<std::uintptr_t>(function), {}};
   ::dl_iterate_phdr(find_code, &search);
   return search.found;
+}
+
+std::uintptr_t interrupted_at(const void* context) noexcept {
+  const auto* state = static_cast<const ucontext_t*>(context);
+#if defined(__x86_64__)
+  return static_cast<std::uintptr_t>(state->uc_mcontext.gregs[REG_RIP]);
+#elif defined(__aarch64__)
+  return state->uc_mcontext.pc;
+#else
+  (void)state;
+  return 0;
+#endif
 }
 
 }  // namespace kernwright

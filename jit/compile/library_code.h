@@ -14,4 +14,8 @@ struct CodeRange {
 /// The executable segment of the library (or program) that `function` belongs to.
 CodeRange code_around(const void* function);
 
+/// The instruction that a signal interrupted, from the third argument of its handler; 0 where this
+/// machine's layout is not known. Safe in a handler.
+std::uintptr_t interrupted_at(const void* context) noexcept;
+
 }  // namespace kernwright

@@ -4,7 +4,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <time.h>
-#include <ucontext.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,6 +18,7 @@
 
 #include "base/per_process.h"
 #include "jit/compile/library_code.h"
+#include "jit/compile/stack_overflow.h"
 
 namespace kernwright {
 namespace {
@@ -32,6 +32,7 @@ struct Entered {
   const CodeRange code;
   const void* const task;
   std::atomic<bool> is_stopped = false;
+  std::atomic<bool> is_overflown = false;
 };
 
 struct Registry {
@@ -46,24 +47,20 @@ thread_local Entered* mine = nullptr;
 
 int stop_signal() { return SIGRTMAX - 3; }
 
-/// The instruction that a signal interrupted; 0 where this machine's layout is not known.
-std::uintptr_t interrupted_at(const void* context) {
-  const auto* state = static_cast<const ucontext_t*>(context);
-#if defined(__x86_64__)
-  return static_cast<std::uintptr_t>(state->uc_mcontext.gregs[REG_RIP]);
-#elif defined(__aarch64__)
-  return state->uc_mcontext.pc;
-#else
-  (void)state;
-  return 0;
-#endif
-}
-
 /// Stops the thread for good, but only inside the library itself: within malloc, say, it would take
 /// a lock along that the rest of the process needs.
 void stop_here(int, siginfo_t*, void* context) {
   Entered* const self = mine;
   if (self == nullptr || !self->code.contains(interrupted_at(context))) return;
+  self->is_stopped = true;
+  while (true) ::pause();
+}
+
+/// Likewise: memory is whole, only there is no way on.
+void stop_overflown(std::uintptr_t instruction) {
+  Entered* const self = mine;
+  if (self == nullptr || !self->code.contains(instruction)) return;
+  self->is_overflown = true;
   self->is_stopped = true;
   while (true) ::pause();
 }
@@ -118,6 +115,7 @@ void let_signal_in() {
 LibraryThread::LibraryThread(const void* function, const void* task) {
   auto entered = std::make_unique<Entered>(code_around(function), task);
   let_signal_in();
+  watch_stack(stop_overflown);
   Registry& all = registry();
   const std::lock_guard lock(all.mutex);
   // Registered behind the library's own handlers, and so called before them.
@@ -152,6 +150,14 @@ std::optional<std::chrono::nanoseconds> LibraryThread::processor_time(const void
     return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
   }
   return std::nullopt;
+}
+
+bool LibraryThread::has_overflown(const void* task) {
+  Registry& all = registry();
+  const std::lock_guard lock(all.mutex);
+  return std::any_of(all.threads.begin(), all.threads.end(), [&](const Entered* entered) {
+    return entered->task == task && entered->is_overflown;
+  });
 }
 
 bool LibraryThread::stop(const void* task) {

@@ -22,6 +22,10 @@ class LibraryThread {
   /// thread inside a library.
   static std::optional<std::chrono::nanoseconds> processor_time(const void* task);
 
+  /// Whether the thread with this task ran into the end of its stack in the library's own code: it
+  /// was stopped there, as by stop(), where the process would have ended.
+  static bool has_overflown(const void* task);
+
   /// Stops the thread with this task for good where it is, with the memory and the locks of the
   /// library that it holds: that library may never let another thread in again. False when it was
   /// not met in the library's own code within 200 ms, or another part of the program handles the

@@ -128,8 +128,13 @@ std::vector<Diagnostic> lint(const LoadedNvrtc& nvrtc, const Source& source,
                                                           const CompileDeadline& deadline) {
     return std::any(lint_with(library, source, options, arguments, folders, deadline));
   };
-  return std::any_cast<std::vector<Diagnostic>>(
-      run_compile_job(nvrtc, source.name, current_wait_limits().within(options.timeout), work));
+  const WaitLimits limits = current_wait_limits().within(options.timeout);
+  try {
+    return std::any_cast<std::vector<Diagnostic>>(
+        run_compile_job(nvrtc, source.name, limits, work));
+  } catch (const CompilerOverflow& error) {
+    return {{Severity::error, error.what(), source.name, 0, 0, {}, {}}};
+  }
 }
 
 }  // namespace kernwright

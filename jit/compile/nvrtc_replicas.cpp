@@ -95,13 +95,16 @@ struct NvrtcReplicas::State {
     }
   };
 
+  /// Elsewhere copies only stand in for what is blocked: each has precompiled headers of its own.
+  bool works_in_parallel() const { return processors >= kLeastProcessors; }
+
   /// The caller holds the mutex.
   bool wants_copy(const Family& family) const {
     if (family.is_hopeless) return false;
     const unsigned blocked = family.blocked();
     const unsigned usable = family.size() - blocked;
     if (usable == 0) return blocked <= kMostBlocked;
-    if (processors < kLeastProcessors) return false;
+    if (!works_in_parallel()) return false;
     if (CompileDemand::now() < static_cast<int>(processors + processors / 2)) return false;
     return usable < std::min(processors / kProcessorsEach, kMostLibraries);
   }
@@ -168,7 +171,8 @@ NvrtcReplicas::Lease NvrtcReplicas::lease(const LoadedNvrtc& nvrtc,
     NvrtcGate* gate = family.original;
     for (State::Copy& copy : family.copies) {
       if (copy.gate.is_blocked()) continue;
-      if (!gate->is_blocked() && gate->users_ <= copy.gate.users_) continue;
+      const bool is_busier = state_->works_in_parallel() && gate->users_ > copy.gate.users_;
+      if (!gate->is_blocked() && !is_busier) continue;
       library = &copy.library;
       gate = &copy.gate;
     }

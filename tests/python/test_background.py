@@ -259,6 +259,27 @@ def test_what_waits_already_behind_a_compile_that_does_not_stop_begins_anew():
     assert out == (["False", "True", "True"], 1)
 
 
+def test_what_nests_too_deep_for_nvrtc_is_an_error_beside_any_handler_of_faults():
+    out = run_child(
+        """
+    import faulthandler
+    deep = "__global__ void k(int* x) { *x = " + "(" * 100000 + "1" + ")" * 100000 + "; }"
+    for enable in (False, True):
+        if enable:
+            faulthandler.enable()
+        try:
+            kw.kernel(deep).compile()
+        except kw.CompileError as error:
+            print("nests too deep" in str(error), "nests too deep" in error.log)
+        check(5 + enable)
+        faulthandler.disable()
+    print([d.severity for d in kw.lint(deep)])
+    check(7)
+    """
+    )
+    assert out == (["True", "True", "True", "True", "['error']"], 0)
+
+
 def test_a_child_that_was_forked_during_a_compile_compiles():
     out = run_child(
         """

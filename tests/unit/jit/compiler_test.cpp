@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -313,6 +315,29 @@ TEST_CASE("compiler: a template bomb does not hold the caller beyond the timeout
   }
   await_abandoned();
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST_CASE("compiler: what nests too deep for NVRTC is an error, and the next compile works") {
+  const auto nested = [](std::size_t depth) {
+    return request_for("__global__ void k(int* x) { *x = " + std::string(depth, '(') + "1" +
+                       std::string(depth, ')') + "; }");
+  };
+  CHECK_NOTHROW(compile(nested(5000)));
+  const pid_t child = ::fork();  // for the copy of NVRTC that it takes out of use
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    const auto error = compile_error(nested(100'000));
+    const bool is_good = contains(error.what(), "kernel.cu nests too deep") &&
+                         error.diagnostics.size() == 1 &&
+                         error.diagnostics[0].file == "kernel.cu" && stopped_compile_jobs() == 1;
+    compile(request_for(kSaxpy));
+    ::_exit(is_good ? 0 : 1);
+  }
+  int status = -1;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+}
+#endif
 
 TEST_CASE("compiler: a signal or another thread ends a compile within 100 ms") {
   using Clock = std::chrono::steady_clock;
