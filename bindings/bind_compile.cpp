@@ -1,4 +1,5 @@
-// Compiling in the background: the stop flag, deadlines, and Ctrl-C while a thread waits.
+// Compiling in the background: the stop flag, deadlines; Ctrl-C while a thread waits for a compile
+// or runs a simulated launch.
 #include "base/errors.h"
 #include "bindings.h"
 #include "compile_limits.h"
@@ -8,7 +9,9 @@
 #include "jit/compile/compile_wait.h"
 #include "jit/compile/nvrtc_replicas.h"
 #include "python_support.h"
+#include "sim/device.h"
 
+#include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -34,6 +37,22 @@ bool signal_ends_wait() {
   return true;
 }
 
+/// Whether Ctrl-C was pressed, where it is what Python makes of it by default. Asked while locks
+/// are held: no handler is called and nothing is collected. The signal stays noted, for its
+/// handler.
+bool ctrl_c_ends_launch() {
+  if (::syscall(SYS_gettid) != ::getpid()) return false;
+  const GilAcquire locked;
+  if (!locked || PyOS_InterruptOccurred() == 0) return false;
+  PyErr_SetInterrupt();
+  try {
+    const auto signals = py::module_::import("_signal");
+    return signals.attr("getsignal")(SIGINT).is(signals.attr("default_int_handler"));
+  } catch (const py::error_already_set&) {
+    return false;
+  }
+}
+
 }  // namespace
 
 WaitLimits wait_limits_argument(const py::object& timeout, const StopObject* stop) {
@@ -49,7 +68,7 @@ void restore_interrupt() {
   if (raised_by_signal()) {
     raised_by_signal()->restore();
     raised_by_signal().reset();
-  } else {
+  } else if (PyErr_CheckSignals() == 0) {
     PyErr_SetNone(PyExc_KeyboardInterrupt);
   }
 }
@@ -64,6 +83,7 @@ void bind_compile(py::module_& m) {
   m.def("_abandoned_compiles", [] { return abandoned_compile_jobs(); });
   m.def("_stopped_compiles", [] { return stopped_compile_jobs(); });
   set_interrupt_check(&signal_ends_wait);
+  sim::set_interrupt_check(&ctrl_c_ends_launch);
 }
 
 }  // namespace kernwright::python

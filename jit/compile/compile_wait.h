@@ -17,13 +17,6 @@ class Cancelled : public Error {
   using Error::Error;
 };
 
-/// A signal arrived while a thread waited for a compile; what it means, the one who installed the
-/// check knows. Python: the exception of the signal's handler, KeyboardInterrupt for Ctrl-C.
-class Interrupted : public Error {
- public:
-  using Error::Error;
-};
-
 /// Becomes true once, from any thread.
 using StopFlag = std::shared_ptr<std::atomic<bool>>;
 

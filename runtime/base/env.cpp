@@ -19,7 +19,7 @@ constexpr std::uint64_t kMebibyte = std::uint64_t{1} << 20;
 constexpr std::uint64_t kTebibyte = std::uint64_t{1} << 40;
 
 // In the order of Env.
-constexpr std::array<EnvVariable, 16> kTable = {{
+constexpr std::array<EnvVariable, 17> kTable = {{
     {Env::device, "KERNWRIGHT_DEVICE", EnvKind::text, "auto", "", 0, 0,
      "device of a program that names none: auto, cuda, cuda:N, sim or sim:N"},
     {Env::log, "KERNWRIGHT_LOG", EnvKind::choice, "warning", "off|error|warning|info|debug", 0, 0,
@@ -34,6 +34,8 @@ constexpr std::array<EnvVariable, 16> kTable = {{
      "host threads that run a simulated launch; 0 means one per core"},
     {Env::sim_budget, "KERNWRIGHT_SIM_BUDGET", EnvKind::integer, "2000000000", "", 0, kMax,
      "instructions that one warp may execute on a simulated device; 0 means no limit"},
+    {Env::sim_timeout, "KERNWRIGHT_SIM_TIMEOUT", EnvKind::integer, "0", "", 0, 1'000'000'000,
+     "seconds that one launch may take on a simulated device; 0 means no limit"},
     {Env::sim_isa, "KERNWRIGHT_SIM_ISA", EnvKind::choice, "auto", "auto|baseline|avx2|avx512", 0, 0,
      "instruction set that the simulated device uses; auto takes the best of this CPU"},
     {Env::sim_memory, "KERNWRIGHT_SIM_MEMORY", EnvKind::bytes, "4G", "", kMebibyte, kTebibyte,

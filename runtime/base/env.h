@@ -18,6 +18,7 @@ enum class Env : std::uint8_t {
   sim_devices,
   sim_threads,
   sim_budget,
+  sim_timeout,
   sim_isa,
   sim_memory,
   sim_seed,

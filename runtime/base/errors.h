@@ -110,6 +110,14 @@ class Timeout : public Error {
   using Error::Error;
 };
 
+/// A signal arrived while a thread waited for a compile or ran a simulated launch; what it means,
+/// the one who installed the check knows. Python: the exception of the signal's handler,
+/// KeyboardInterrupt for Ctrl-C.
+class Interrupted : public Error {
+ public:
+  using Error::Error;
+};
+
 /// The simulated device does not know an instruction; found when the module is loaded.
 class UnsupportedInstruction : public Error {
  public:

@@ -28,6 +28,8 @@ const char* fault_kind_name(FaultKind kind) noexcept {
       return "assert";
     case FaultKind::timeout:
       return "timeout";
+    case FaultKind::interrupted:
+      return "interrupted";
     case FaultKind::unsupported:
       return "unsupported";
     case FaultKind::invalid_ptx:

@@ -18,7 +18,8 @@ enum class FaultKind : std::uint8_t {
   sync,            ///< barrier or *.sync that can never complete
   trap,            ///< trap instruction or __trap()
   assertion,       ///< device-side assert() failed
-  timeout,         ///< instruction budget used up
+  timeout,         ///< instruction budget or time used up
+  interrupted,     ///< a signal ended the launch
   unsupported,     ///< an instruction the simulated device does not know (found at load)
   invalid_ptx,     ///< malformed PTX (found at load)
 };

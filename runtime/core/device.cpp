@@ -174,6 +174,8 @@ void Device::throw_fault(FaultReport report) {
   switch (report.kind) {
     case FaultKind::timeout:
       throw Timeout(text);
+    case FaultKind::interrupted:
+      throw Interrupted(text);
     case FaultKind::unsupported:
       throw UnsupportedInstruction(text, report.opcode,
                                    report.line != 0 ? report.line : report.ptx_line);

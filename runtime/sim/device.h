@@ -13,7 +13,8 @@ namespace kernwright::sim {
 /// The table; the same one at each call. Devices, contexts and memory behind it are process-wide.
 /// KERNWRIGHT_SIM_DEVICES sets the number of devices, KERNWRIGHT_SIM_MEMORY the bytes of each,
 /// KERNWRIGHT_SIM_THREADS the host threads of a launch, KERNWRIGHT_SIM_BUDGET the instructions that
-/// one warp may execute. All functions are thread-safe.
+/// one warp may execute, KERNWRIGHT_SIM_TIMEOUT the seconds that a launch may take. All functions
+/// are thread-safe.
 ///
 /// Memory takes sixteen times its size of address space. Where that is above half of what the
 /// process can have (ulimit -v, sanitizers), devices whose size the environment does not say have
@@ -47,5 +48,11 @@ void set_stream_checks(bool on);
 /// Whether the errors that make a context useless on a GPU (illegal address, assert, trap, ...)
 /// make it useless here: every later call returns the code, until cuDevicePrimaryCtxReset.
 void set_sticky_errors(bool on);
+
+/// `is_interrupted` says whether a signal was received that shall end a launch: the thread that
+/// launches asks some 20 times a second, with locks held, so that it must not call this library.
+/// The launch ends with a FaultReport of kind interrupted, wherever it is, and the context stays
+/// usable. Null: none.
+void set_interrupt_check(bool (*is_interrupted)()) noexcept;
 
 }  // namespace kernwright::sim

@@ -26,7 +26,8 @@ class ClusterGrid {
   }
 
   GridResult run() {
-    ThreadPool::get().run(width_, [this](int worker) { serve(worker); });
+    ThreadPool::get().run(
+        width_, [this](int worker) { serve(worker); }, [this] { look(launch_); });
     if (failure_) std::rethrow_exception(failure_);
     for (const AccessLog& log : logs_) launch_.accesses->merge(log);
     GridResult result;

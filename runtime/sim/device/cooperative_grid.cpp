@@ -51,7 +51,8 @@ class CooperativeGrid {
         logs_(launch.accesses == nullptr ? 0 : static_cast<std::size_t>(width_)) {}
 
   GridResult run() {
-    ThreadPool::get().run(width_, [this](int worker) { serve(worker); });
+    ThreadPool::get().run(
+        width_, [this](int worker) { serve(worker); }, [this] { look(launch_); });
     if (failure_) std::rethrow_exception(failure_);
     for (const AccessLog& log : logs_) launch_.accesses->merge(log);
     GridResult result;

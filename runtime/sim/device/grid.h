@@ -2,12 +2,19 @@
 #pragma once
 
 #include "base/fault_report.h"
+#include "sim/exec/stop_request.h"
 #include "sim/exec/warp.h"
 
 #include <optional>
 #include <string>
 
 namespace kernwright::sim {
+
+/// While the launching thread waits for others, which cannot see for themselves whether the launch
+/// is to stop.
+inline void look(const LaunchContext& launch) noexcept {
+  if (launch.stop != nullptr) static_cast<void>(launch.stop->is_due());
+}
 
 struct GridResult {
   std::optional<FaultReport>

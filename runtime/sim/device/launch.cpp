@@ -8,8 +8,10 @@
 #include "sim/device/platform.h"
 #include "sim/device/print.h"
 #include "sim/device/thread_pool.h"
+#include "sim/exec/stop_request.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 namespace kernwright::sim {
@@ -27,6 +29,8 @@ CUresult result_of(FaultKind kind) {
       return CUDA_ERROR_ASSERT;
     case FaultKind::timeout:
       return CUDA_ERROR_LAUNCH_TIMEOUT;
+    case FaultKind::interrupted:
+      return CUDA_ERROR_TIMEOUT;  // which leaves a context usable
     default:
       return CUDA_ERROR_LAUNCH_FAILED;
   }
@@ -127,6 +131,8 @@ void check_resident(const Function& function, const LaunchRequest& launch,
   require(blocks <= fitting / together * together, CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
 }
 
+std::atomic<bool (*)()> interrupt_check = nullptr;
+
 /// `unclaimed` takes findings of checks that no scope collects.
 GridResult execute(const KernelWork& work, const Module& module, AccessLog* log,
                    std::vector<Finding>& unclaimed) {
@@ -152,6 +158,8 @@ GridResult execute(const KernelWork& work, const Module& module, AccessLog* log,
   request.sm_count = processors;
   request.accesses = log;
   const std::lock_guard execution(platform().execution);
+  StopRequest stop(interrupt_check, platform().launch_limit);
+  request.stop = &stop;
   const bool clustered = std::uint64_t{work.cluster[0]} * work.cluster[1] * work.cluster[2] > 1;
   Checks& checks = platform().checks;
   Observation& observation = platform().observation;
@@ -186,7 +194,7 @@ GridResult execute(const KernelWork& work, const Module& module, AccessLog* log,
     return checks.deliver(std::move(findings));
   };
   if (checked) unclaimed = deliver(checked->take());
-  if (result.fault) {
+  if (result.fault && result.fault->kind != FaultKind::interrupted) {
     std::vector<Finding> stopped(1);
     stopped[0].fault = *result.fault;
     deliver(std::move(stopped));
@@ -195,6 +203,8 @@ GridResult execute(const KernelWork& work, const Module& module, AccessLog* log,
 }
 
 }  // namespace
+
+void set_interrupt_check(bool (*is_interrupted)()) noexcept { interrupt_check = is_interrupted; }
 
 namespace {
 

@@ -71,6 +71,7 @@ Context::Context(SimDevice& its_device, std::uint64_t its_id)
 Platform::Platform()
     : devices(make_devices()),  // before the host's memory, which takes what is left
       instruction_budget(env_number(Env::sim_budget)),
+      launch_limit(env_number(Env::sim_timeout)),
       threads(ThreadPool::default_width()),
       host_memory(machine_memory(), kLeastMemory) {
   for (const auto& device : devices) {

@@ -11,6 +11,7 @@
 #include "sim/device/observation.h"
 #include "sim/device/work_queues.h"
 
+#include <chrono>
 #include <exception>
 #include <new>
 #include <utility>
@@ -40,6 +41,7 @@ class Platform {
 
   std::vector<std::unique_ptr<SimDevice>> devices;
   std::uint64_t instruction_budget = 0;  ///< of one warp; 0 = none
+  std::chrono::seconds launch_limit{0};  ///< 0 = none
   int threads = 1;                       ///< host threads of a launch
   std::atomic<bool> sticky_errors{false};
   Memory host_memory;  ///< page-locked, registered and managed memory, known to every device

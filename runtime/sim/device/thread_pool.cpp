@@ -19,6 +19,8 @@ namespace {
 /// How long a caller looks for the end of the others before it sleeps: about what being woken
 /// takes.
 constexpr std::chrono::microseconds kPatience{50};
+/// Between two calls of `meanwhile`.
+constexpr std::chrono::milliseconds kInterval{20};
 
 }  // namespace
 
@@ -49,7 +51,7 @@ struct ThreadPool::State {
   }
 
   /// Nobody else begins; those who did have ended when it returns.
-  void close() {
+  void close(const std::function<void()>& meanwhile) {
     std::unique_lock lock(mutex);
     wanted = 0;
     if (running == 0) return;
@@ -59,7 +61,12 @@ struct ThreadPool::State {
     while (running.load(std::memory_order_acquire) != 0 &&
            std::chrono::steady_clock::now() < limit) {}
     lock.lock();
-    done.wait(lock, [&] { return running == 0; });
+    while (!done.wait_for(lock, kInterval, [&] { return running == 0; })) {
+      if (!meanwhile) continue;
+      lock.unlock();
+      meanwhile();
+      lock.lock();
+    }
   }
 
   /// Call with the mutex held. New threads wait for the next use.
@@ -90,7 +97,8 @@ int ThreadPool::default_width() {
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
-void ThreadPool::run(int width, const std::function<void(int)>& work) {
+void ThreadPool::run(int width, const std::function<void(int)>& work,
+                     const std::function<void()>& meanwhile) {
   if (width <= 1) {
     work(0);
     return;
@@ -106,7 +114,7 @@ void ThreadPool::run(int width, const std::function<void(int)>& work) {
   }
   s.start.notify_all();
   work(0);
-  s.close();
+  s.close(meanwhile);
 }
 
 }  // namespace kernwright::sim

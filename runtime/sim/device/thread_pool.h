@@ -17,8 +17,10 @@ class ThreadPool {
 
   /// Calls work(0) on this thread and work(1) ... work(width - 1) on others, and returns when all
   /// returned. Others that have not begun when work(0) returns are not called, so work(0) alone
-  /// must be enough. `work` must not throw.
-  void run(int width, const std::function<void(int)>& work);
+  /// must be enough. `meanwhile`, if any, is called now and then while this thread waits for the
+  /// others. Neither may throw.
+  void run(int width, const std::function<void(int)>& work,
+           const std::function<void()>& meanwhile = {});
 
  private:
   ThreadPool();

@@ -6,6 +6,7 @@
 #include "sim/exec/barriers.h"
 #include "sim/exec/cluster.h"
 #include "sim/exec/scheduler.h"
+#include "sim/exec/stop_request.h"
 #include "sim/exec/warpgroup.h"
 #include "sim/ir/program.h"
 #include "sim/observe/observer.h"
@@ -34,9 +35,12 @@ struct BlockRunner::State {
   ClusterMember member;
   Warpgroups warpgroups;
 
+  std::uint32_t turns = 0;  ///< of all blocks so far
+
   void make_warps();
   void make_local_memory();
   Progress stuck();
+  Progress give_up();
 };
 
 namespace {
@@ -71,6 +75,9 @@ const char* stuck_text(SplitState state) {
       return "lanes wait at a .sync instruction for lanes that never arrive there";
   }
 }
+
+/// Turns of blocks between two looks at whether the launch is to stop.
+constexpr std::uint32_t kTurnsToLook = 16;
 
 /// Waits for an mbarrier run out this often, with nobody able to go on and no phase ending in
 /// between, before they count as endless.
@@ -191,6 +198,10 @@ void BlockRunner::start(std::array<std::uint32_t, 3> ctaid) {
 Progress BlockRunner::advance() {
   State& state = *state_;
   bool ran = false, left = false;
+  if (++state.turns % kTurnsToLook == 0 && state.launch.stop != nullptr &&
+      state.launch.stop->is_due()) {
+    return state.give_up();
+  }
   if (state.observer != nullptr) state.observer->attach();
   const std::uint32_t* const turns = state.check == nullptr ? nullptr : state.check->turns();
   for (std::size_t w = 0; w < state.warps.size(); ++w) {
@@ -236,6 +247,20 @@ Progress BlockRunner::relieve() {
     for (ClusterMember* member : cluster.members) expired |= member->expire();
   }
   return expired ? Progress::running : state_->stuck();
+}
+
+/// Ends the block where it is, since the launch is to stop.
+Progress BlockRunner::State::give_up() {
+  for (Warp& warp : warps) {
+    if (warp.schedule->count == 0) continue;
+    const Split& split = warp.schedule->splits[0];
+    warp.set_mask(split.mask);
+    warp.code = launch.program->full.data();
+    warp.fault(warp.code + split.pc, launch.stop->reason(), std::countr_zero(split.mask), 0, 0,
+               launch.stop->message());
+    return Progress::faulted;
+  }
+  return Progress::running;  // it has ended: the next one will see to it
 }
 
 /// Nobody can run and no barrier is complete: a finding.

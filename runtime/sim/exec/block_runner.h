@@ -33,7 +33,7 @@ class BlockRunner {
 
   /// For blocks that wait for each other (cooperative launches): start(), then advance() as often
   /// as it returns `running`, blocks in turn. Each call gives every warp one turn, that is until it
-  /// exits, waits or has used up its fairness window.
+  /// exits, waits or has used up its fairness window. `faulted` too when `launch.stop` is due.
   /// A block of a larger cluster may come to `waiting`: nobody of it can go on unless another block
   /// does something.
   void start(std::array<std::uint32_t, 3> ctaid);

@@ -21,6 +21,7 @@ class AccessLog;
 class BlockCheck;
 class CheckedLaunch;
 class ObservedLaunch;
+class StopRequest;
 class Observer;
 struct ClusterMember;
 struct Program;
@@ -182,6 +183,7 @@ struct LaunchContext {
   AccessLog* accesses = nullptr;       ///< takes every access to global memory; null = nobody asks
   CheckedLaunch* checks = nullptr;     ///< check/checked_launch.h; null = no check beyond `memory`
   ObservedLaunch* observed = nullptr;  ///< observe/observed_launch.h; null = nobody watches
+  StopRequest* stop = nullptr;         ///< exec/stop_request.h; null = runs to its end
 };
 
 /// Per host thread: storage that is reused from block to block.

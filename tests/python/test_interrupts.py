@@ -1,0 +1,167 @@
+"""What Ctrl-C and a limit of time do to a launch on the simulated device."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+
+PROLOGUE = """
+import os, signal, threading, time
+import numpy as np
+import kernwright as kw
+
+# A test run that was started in the background ignores SIGINT, and so would its children.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+count = kw.kernel("__global__ void count(int* x) { atomicAdd(x, 1); }")
+forever = kw.kernel("__global__ void forever(volatile int* x) { while (x[0] < 1 << 30) {} }")
+second = kw.kernel("__global__ void second(volatile int* x) { while (blockIdx.x && x[1] == 0) {} }")
+meet = kw.kernel('''
+#include <cooperative_groups.h>
+__global__ void meet(volatile int* x) { while (x[1] == 0) cooperative_groups::this_grid().sync(); }
+''')
+waits = kw.kernel("__global__ void waits(volatile int* x) { while (x[1] == 0) __syncthreads(); }")
+x = kw.zeros(2, dtype="int32")
+count[1, 1](x)
+x.numpy()
+
+
+def press_later():
+    def press():
+        global when
+        time.sleep(0.3)
+        when = time.monotonic()
+        os.kill(os.getpid(), signal.SIGINT)
+    threading.Thread(target=press, daemon=True).start()
+
+
+def check(before):
+    count[4, 64](x)
+    assert x.numpy()[0] >= before + 256
+"""
+
+# A grid that takes some minutes.
+MANY = "count[1 << 30, 1](x)"
+
+LAUNCHES = {
+    "one warp": ("forever[1, 1](x)", {}),
+    "full blocks": ("forever[8, 1024](x)", {}),
+    "barriers": ("waits[3, 96](x)", {}),
+    "one thread": ("forever[2, 32](x)", {"THREADS": "1"}),
+    "many blocks": (MANY, {}),
+    "many blocks, one thread": (MANY, {"THREADS": "1"}),
+    "the last of two blocks": ("second[2, 1](x)", {"THREADS": "2"}),
+    "a cooperative grid": (
+        "meet.launch(kw.LaunchConfig(3, 64, cooperative=True), x)",
+        {"THREADS": "2"},
+    ),
+    "a stream that waits": ("forever[1, 1](x); kw.current_device().synchronize()", {"SEED": "3"}),
+    "chosen orders": (MANY, {"SEED": "3"}),
+    "checks": ("with kw.checks('race', 'init'): forever[2, 64](x)", {}),
+    "a profile": ("with kw.line_profile(): forever[2, 64](x)", {}),
+    "clusters": (
+        "forever.launch(kw.LaunchConfig(4, 32, cluster=2), x)",
+        {"CAPABILITY": "9.0"},
+    ),
+}
+
+
+def run(code, **settings):
+    process = subprocess.Popen(
+        [sys.executable, "-c", PROLOGUE + textwrap.dedent(code)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={
+            **os.environ,
+            "KERNWRIGHT_DEVICE": "sim",
+            **{f"KERNWRIGHT_SIM_{name}": value for name, value in settings.items()},
+        },
+    )
+    try:
+        out, err = process.communicate(timeout=120)
+    finally:
+        process.kill()
+    return process.returncode, out, err
+
+
+@pytest.mark.parametrize("launch", LAUNCHES)
+def test_ctrl_c_ends_a_launch_and_the_next_works(launch):
+    code, settings = LAUNCHES[launch]
+    returned, out, err = run(
+        f"""
+    press_later()
+    try:
+        {code}
+        kw.current_device().synchronize()
+    except KeyboardInterrupt:
+        print("interrupted", time.monotonic() - when)
+    check(0)
+    forever_ended = kw.current_device().synchronize()
+    print("healthy")
+    """,
+        **settings,
+    )
+    assert (returned, err) == (0, "")
+    words = out.split()
+    assert words[0] == "interrupted" and words[2] == "healthy"
+    assert float(words[1]) < 5  # a busy machine; some 60 ms else
+
+
+def test_ctrl_c_that_nobody_catches_ends_the_process():
+    returned, _, err = run("press_later()\nforever[1, 1](x)")
+    assert returned == -signal.SIGINT
+    assert err.rstrip().endswith("KeyboardInterrupt")
+
+
+def test_a_handler_of_one_s_own_is_called_after_the_launch():
+    returned, out, err = run(
+        """
+    calls = []
+    signal.signal(signal.SIGINT, lambda *_: calls.append(len(calls)))
+    press_later()
+    took = time.monotonic()
+    while time.monotonic() - took < 1:
+        count[1 << 16, 32](x)
+    print(calls, x.numpy()[0] % (1 << 21))
+    """
+    )
+    assert (returned, out, err) == (0, "[0] 1\n", "")
+
+
+def test_a_thread_other_than_the_main_one_is_not_interrupted():
+    returned, out, err = run(
+        """
+    worker = threading.Thread(target=lambda: forever[1, 1](x), daemon=True)
+    worker.start()
+    press_later()
+    try:
+        time.sleep(60)
+    except KeyboardInterrupt:
+        print("interrupted", worker.is_alive())
+    """
+    )
+    assert (returned, out, err) == (0, "interrupted True\n", "")
+
+
+@pytest.mark.parametrize("launch", ["one warp", "many blocks", "barriers"])
+def test_a_launch_ends_at_the_limit_of_time(launch):
+    start = time.monotonic()
+    returned, out, err = run(
+        f"""
+    try:
+        {LAUNCHES[launch][0]}
+    except kw.Timeout as error:
+        print(error)
+    check(0)
+    print("healthy")
+    """,
+        TIMEOUT="1",
+    )
+    assert (returned, err) == (0, "")
+    assert "took longer than 1 s (KERNWRIGHT_SIM_TIMEOUT)" in out and out.endswith("healthy\n")
+    assert "in " in out and "block" in out
+    assert time.monotonic() - start < 60
