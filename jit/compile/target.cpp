@@ -130,8 +130,8 @@ Target target_for_device(const TargetRequest& request, std::span<const int> know
 }
 
 bool asks_for_arch_specific(std::string_view text) noexcept {
-  constexpr std::array kMarks{"wgmma.", "setmaxnreg", "tcgen05.", "__CUDA_ARCH_FEAT_SM",
-                              "__CUDA_ARCH_SPECIFIC__"};
+  constexpr std::array kMarks{"wgmma.",   "setmaxnreg",          "tensormap.replace",
+                              "tcgen05.", "__CUDA_ARCH_FEAT_SM", "__CUDA_ARCH_SPECIFIC__"};
   return std::any_of(kMarks.begin(), kMarks.end(),
                      [&](const char* mark) { return text.find(mark) != std::string_view::npos; });
 }

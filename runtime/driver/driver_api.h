@@ -54,7 +54,7 @@ struct DriverEnumerator {
 };
 
 /// All enumerators in the order of driver_enums.def.
-std::span<const DriverEnumerator> driver_enumerators() noexcept;
+std::span<const DriverEnumerator> driver_enumerators();
 
 /// The spelling of a result code ("CUDA_ERROR_INVALID_VALUE"), without asking any driver; null for
 /// a code that CUDA 13.0 does not know.

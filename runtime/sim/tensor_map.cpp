@@ -167,4 +167,41 @@ std::optional<TensorMapParameters> decode_tensor_map(const std::byte* bytes) noe
   return map;
 }
 
+std::array<std::uint32_t, 2> replace_tensor_map_field(std::byte* bytes, TensorMapField field,
+                                                      std::uint32_t dimension,
+                                                      std::uint64_t value) noexcept {
+  constexpr std::uint64_t kTf32 = 11, kNumberBehind = 4;  // in the manual's order of types
+  const auto replace = [bytes](const Field& place, std::uint64_t with) {
+    put(bytes, place, with);
+    return std::array{place.word, static_cast<std::uint32_t>(kTensorMapBytes)};
+  };
+  switch (field) {
+    case TensorMapField::address:
+      std::memcpy(bytes, &value, sizeof value);
+      return {0, 4};
+    case TensorMapField::rank:
+      return replace(kRank, value);
+    case TensorMapField::box:
+      return replace(box_field(dimension), value - 1);
+    case TensorMapField::extent:
+      return replace(extent_field(dimension), value - 1);
+    case TensorMapField::stride:
+      put(bytes, stride_low(dimension + 1), value >> kStrideUnit);
+      put(bytes, stride_high(dimension + 1), value >> (kStrideUnit + 32));
+      return {stride_low(dimension + 1).word, stride_high(dimension + 1).word};
+    case TensorMapField::step:
+      return replace(step_field(dimension), value - 1);
+    case TensorMapField::type:
+      put(bytes, kIsTf32, value < kTf32 ? 0 : 1);
+      return replace(kType, value < kTf32 ? value : value - kNumberBehind);
+    case TensorMapField::interleave:
+      return replace(kInterleave, value);
+    case TensorMapField::swizzle:
+      return replace(kSwizzle, value);
+    case TensorMapField::fill:
+      return replace(kFillNan, value);
+  }
+  return {};
+}
+
 }  // namespace kernwright::sim

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 
 namespace kernwright::sim {
@@ -15,5 +16,26 @@ std::array<std::byte, kTensorMapBytes> encode_tensor_map(const TensorMapParamete
 
 /// Nothing for bytes that no map has.
 std::optional<TensorMapParameters> decode_tensor_map(const std::byte* bytes) noexcept;
+
+/// What tensormap.replace names.
+enum class TensorMapField : std::uint8_t {
+  address,
+  rank,    ///< less one
+  box,     ///< of a dimension
+  extent,  ///< of a dimension
+  stride,  ///< in bytes; of the dimension behind the named one
+  step,    ///< of a dimension
+  type,    ///< the manual's number
+  interleave,
+  swizzle,
+  fill,
+};
+
+/// Changes one field of a descriptor and nothing else, as tensormap.replace does on an H200, for
+/// which tests/gpu compares the bytes. `dimension` is below kMaxTensorRank. Where in the descriptor
+/// the 32-bit words begin that it writes, one or two; kTensorMapBytes for none.
+std::array<std::uint32_t, 2> replace_tensor_map_field(std::byte* bytes, TensorMapField field,
+                                                      std::uint32_t dimension,
+                                                      std::uint64_t value) noexcept;
 
 }  // namespace kernwright::sim

@@ -142,7 +142,8 @@ def child(code, **environment):
     # A test run that was started in the background ignores SIGINT, and so would its children.
     prelude += "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
     return subprocess.Popen(
-        [sys.executable, "-c", prelude + textwrap.dedent(code)],
+        # Python 3.12 and newer warn of every fork of a process with threads.
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", prelude + textwrap.dedent(code)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

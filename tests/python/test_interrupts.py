@@ -19,10 +19,6 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 count = kw.kernel("__global__ void count(int* x) { atomicAdd(x, 1); }")
 forever = kw.kernel("__global__ void forever(volatile int* x) { while (x[0] < 1 << 30) {} }")
 second = kw.kernel("__global__ void second(volatile int* x) { while (blockIdx.x && x[1] == 0) {} }")
-meet = kw.kernel('''
-#include <cooperative_groups.h>
-__global__ void meet(volatile int* x) { while (x[1] == 0) cooperative_groups::this_grid().sync(); }
-''')
 waits = kw.kernel("__global__ void waits(volatile int* x) { while (x[1] == 0) __syncthreads(); }")
 x = kw.zeros(2, dtype="int32")
 count[1, 1](x)
@@ -55,7 +51,7 @@ LAUNCHES = {
     "many blocks, one thread": (MANY, {"THREADS": "1"}),
     "the last of two blocks": ("second[2, 1](x)", {"THREADS": "2"}),
     "a cooperative grid": (
-        "meet.launch(kw.LaunchConfig(3, 64, cooperative=True), x)",
+        "waits.launch(kw.LaunchConfig(3, 64, cooperative=True), x)",
         {"THREADS": "2"},
     ),
     "a stream that waits": ("forever[1, 1](x); kw.current_device().synchronize()", {"SEED": "3"}),

@@ -228,6 +228,8 @@ CheckedOp classify(const ptx::Instruction& instruction) {
     case Handler::st_async:
     case Handler::red_async:
       return classify_bulk(instruction);
+    case Handler::tensormap:
+      return plain(CheckKind::tensor_map);
     case Handler::wgmma:
       return classify_wgmma(instruction.modifiers);
     case Handler::mbarrier:

@@ -27,6 +27,7 @@ enum class CheckKind : std::uint8_t {
   bulk_group,
   bulk_wait,
   proxy_fence,  ///< fence.proxy.async
+  tensor_map,   ///< tensormap.replace and cp_fenceproxy, which tell the checks themselves
   wgmma,
   wgmma_group,
   wgmma_wait,

@@ -15,15 +15,23 @@
 namespace kernwright::sim::ptx {
 namespace {
 
-constexpr IsaRow make_row(std::string_view stem, std::string_view modifiers,
-                          std::string_view operands, Handler handler, int min_sm = 0,
-                          std::string_view note = {}) {
-  return {stem, modifiers, operands, handler, min_sm, note};
+// The rows in two parts: pointers to three texts each would cost the extension 60 KB, most of it
+// for the loader.
+
+/// What a row has beside its texts.
+struct RowForm {
+  Handler handler;
+  std::int16_t min_sm;
+  const char* note;
+};
+
+constexpr RowForm make_form(Handler handler, int min_sm = 0, const char* note = nullptr) {
+  return {handler, static_cast<std::int16_t>(min_sm), note};
 }
 
-constexpr IsaRow kRows[] = {
+constexpr RowForm kForms[] = {
 #define KW_ISA(stem, modifiers, operands, handler, ...) \
-  make_row(stem, modifiers, operands, Handler::handler __VA_OPT__(, ) __VA_ARGS__),
+  make_form(Handler::handler __VA_OPT__(, ) __VA_ARGS__),
 #include "sim/ptx/isa/async.inc"
 #include "sim/ptx/isa/atomic.inc"
 #include "sim/ptx/isa/compare.inc"
@@ -38,6 +46,44 @@ constexpr IsaRow kRows[] = {
 #include "sim/ptx/isa/warp.inc"
 #undef KW_ISA
 };
+
+/// Stem, modifiers and operands of all rows, each with a NUL behind it.
+constexpr char kTexts[] =
+#define KW_ISA(stem, modifiers, operands, ...) stem "\0" modifiers "\0" operands "\0"
+#include "sim/ptx/isa/async.inc"
+#include "sim/ptx/isa/atomic.inc"
+#include "sim/ptx/isa/compare.inc"
+#include "sim/ptx/isa/control.inc"
+#include "sim/ptx/isa/convert.inc"
+#include "sim/ptx/isa/floating.inc"
+#include "sim/ptx/isa/hopper.inc"
+#include "sim/ptx/isa/integer.inc"
+#include "sim/ptx/isa/matrix.inc"
+#include "sim/ptx/isa/memory.inc"
+#include "sim/ptx/isa/video.inc"
+#include "sim/ptx/isa/warp.inc"
+#undef KW_ISA
+    ;
+
+std::vector<IsaRow> make_rows() {
+  std::vector<IsaRow> rows;
+  const char* at = kTexts;
+  const auto next_text = [&at] {
+    const std::string_view text(at);
+    at += text.size() + 1;
+    return text;
+  };
+  for (const RowForm& form : kForms) {
+    IsaRow& row = rows.emplace_back();
+    row.stem = next_text();
+    row.modifiers = next_text();
+    row.operands = next_text();
+    row.handler = form.handler;
+    row.min_sm = form.min_sm;
+    if (form.note != nullptr) row.note = form.note;
+  }
+  return rows;
+}
 
 constexpr std::string_view kHandlerNames[] = {
 #define KW_HANDLER(name) #name,
@@ -216,11 +262,12 @@ bool takes_any_order(std::string_view stem) {
 }
 
 struct Table {
+  const std::vector<IsaRow> forms = make_rows();
   std::vector<Row> rows;
   std::unordered_map<std::string_view, std::vector<std::uint32_t>> by_stem;
 
   Table() {
-    for (const IsaRow& row : kRows) {
+    for (const IsaRow& row : forms) {
       by_stem[row.stem].push_back(static_cast<std::uint32_t>(rows.size()));
       rows.push_back({&row, takes_any_order(row.stem), read_pattern(row), read_operands(row)});
     }
@@ -293,7 +340,7 @@ Type widened(Type type) {
 
 }  // namespace
 
-std::span<const IsaRow> isa_rows() { return kRows; }
+std::span<const IsaRow> isa_rows() { return table().forms; }
 
 Type operand_type(const OperandSpec& spec, const Modifiers& modifiers) noexcept {
   switch (spec.type_from) {
@@ -307,7 +354,7 @@ Type operand_type(const OperandSpec& spec, const Modifiers& modifiers) noexcept 
 }
 
 const RowOperands& row_operands(const IsaRow& row) {
-  return table().rows[static_cast<std::size_t>(&row - kRows)].operands;
+  return table().rows[static_cast<std::size_t>(&row - table().forms.data())].operands;
 }
 
 std::vector<const IsaRow*> match_all(std::string_view opcode, std::vector<Modifiers>& modifiers) {

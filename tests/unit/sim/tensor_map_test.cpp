@@ -2,6 +2,8 @@
 #include "sim/tensor_map.h"
 
 #include "base/format.h"
+#include "sim/ir/program.h"
+#include "sim/ptx/parser.h"
 
 #include <doctest/doctest.h>
 
@@ -53,6 +55,56 @@ TEST_CASE("tensor map: fields stand where tensormap.replace writes them") {
   CHECK(word(bytes, 0x28) == 29);
   CHECK(word(bytes, 0x34) == (63u << 24 | 7 << 6 | 1 << 3));
   CHECK(word(bytes, 0x38) == (2 << 8 | 255));
+}
+
+TEST_CASE("tensor map: a field that is replaced is that of the map with the new value") {
+  const TensorMapParameters map = plain();
+  // The bytes of a box and the reach of a swizzle are the driver's to work out.
+  const auto check = [&](TensorMapField field, std::uint32_t dimension, std::uint64_t value,
+                         const TensorMapParameters& wanted) {
+    auto bytes = encode_tensor_map(map);
+    auto expected = encode_tensor_map(wanted);
+    for (const std::size_t at : {0x40, 0x48})
+      std::memcpy(expected.data() + at, bytes.data() + at, 4);
+    const auto before = bytes;
+    const auto words = replace_tensor_map_field(bytes.data(), field, dimension, value);
+    CHECK(bytes == expected);
+    for (std::uint32_t at = 0; at < kTensorMapBytes; at += 4) {
+      const bool is_named = words[0] == at || words[1] == at;
+      if (!is_named) CHECK(word(bytes, at) == word(before, at));
+    }
+  };
+  TensorMapParameters next = map;
+  next.address = 0x123456789000;
+  check(TensorMapField::address, 0, next.address, next);
+  next = map;
+  next.swizzle = 1;
+  check(TensorMapField::swizzle, 0, 1, next);
+  next = map;
+  next.fills_nan = true;
+  check(TensorMapField::fill, 0, 1, next);
+  const std::uint64_t extent = std::uint64_t{1} << 32, stride = (std::uint64_t{1} << 40) - 16;
+  for (std::uint32_t d = 0; d < 3; ++d) {
+    next = map;
+    next.extent[d] = extent;
+    check(TensorMapField::extent, d, extent, next);
+    next = map;
+    next.box[d] = 8;
+    check(TensorMapField::box, d, 8, next);
+    next = map;
+    next.step[d] = 5;
+    check(TensorMapField::step, d, 5, next);
+    if (d == 2) continue;
+    next = map;
+    next.stride[d + 1] = stride;
+    check(TensorMapField::stride, d, stride, next);
+  }
+  const std::array<int, 13> types{0, 1, 2, 3, 4, 5, 6, 7, 10, 8, 9, 11, 12};  // of the manual
+  for (std::size_t number = 0; number < types.size(); ++number) {
+    next = map;
+    next.type = types[number];
+    check(TensorMapField::type, 0, number, next);
+  }
 }
 
 TEST_CASE("tensor map: im2col has corners and counts where a box has extents") {
@@ -146,4 +198,48 @@ TEST_CASE("tensor map: other bytes are none") {
   CHECK_FALSE(decode_tensor_map(bytes.data()).has_value());
   bytes.fill(std::byte{0xff});
   CHECK_FALSE(decode_tensor_map(bytes.data()).has_value());
+}
+
+TEST_CASE("tensor map: forms of tensormap that an assembler for sm_90a refuses are refused") {
+  const auto loads = [](const std::string& field) {
+    const std::string text =
+        ".version 8.6\n.target sm_90a\n.address_size 64\n.visible .entry k()\n{\n.reg .b32 %r<4>;\n"
+        ".reg .b64 %d<4>;\n.shared .align 128 .b8 m[128];\nmov.u32 %r1, m;\nmov.u32 %r2, 1;\n"
+        "mov.u64 %d1, 0;\ntensormap." +
+        field + ";\nret;\n}\n";
+    try {
+      decode(ptx::parse(text), {});
+      return true;
+    } catch (const ptx::PtxError&) {
+      return false;
+    }
+  };
+  const std::string copy =
+      "cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%d1], [%r1], ";
+  for (const char* good : {"replace.tile.elemtype.shared::cta.b1024.b32 [%r1], 12",
+                           "replace.tile.swizzle_mode.shared::cta.b1024.b32 [%r1], 3",
+                           "replace.tile.box_dim.shared::cta.b1024.b32 [%r1], 4, %r2",
+                           "replace.tile.global_stride.shared::cta.b1024.b64 [%r1], 3, %d1",
+                           "replace.tile.rank.global.b1024.b32 [%d1], 2",
+                           "replace.tile.fill_mode.b1024.b32 [%d1+128], 1"}) {
+    INFO(good);
+    CHECK(loads(good));
+  }
+  CHECK(loads(copy + "128"));
+  for (const char* bad : {"replace.tile.elemtype.shared::cta.b1024.b32 [%r1], 13",
+                          "replace.tile.elemtype.shared::cta.b1024.b32 [%r1], %r2",
+                          "replace.tile.swizzle_mode.shared::cta.b1024.b32 [%r1], 4",
+                          "replace.tile.interleave_layout.shared::cta.b1024.b32 [%r1], 3",
+                          "replace.tile.fill_mode.shared::cta.b1024.b32 [%r1], 2",
+                          "replace.tile.box_dim.shared::cta.b1024.b32 [%r1], 5, %r2",
+                          "replace.tile.box_dim.shared::cta.b1024.b32 [%r1], %r2, %r2",
+                          "replace.tile.box_dim.shared::cta.b1024.b64 [%r1], 1, %d1",
+                          "replace.tile.global_stride.shared::cta.b1024.b64 [%r1], 4, %d1",
+                          "replace.tile.swizzle_atomicity.shared::cta.b1024.b32 [%r1], 0",
+                          "replace.im2col.rank.shared::cta.b1024.b32 [%r1], 1",
+                          "replace.tile.rank.shared.b1024.b32 [%r1], 1"}) {
+    INFO(bad);
+    CHECK_FALSE(loads(bad));
+  }
+  CHECK_FALSE(loads(copy + "64"));
 }
