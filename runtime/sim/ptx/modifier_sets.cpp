@@ -73,9 +73,9 @@ constexpr std::array kAtomSpace{
     word("shared", space, Space::shared), word("shared::cta", space, Space::shared)};
 constexpr std::array kAddressSpace{
     word("global", space, Space::global),      word("shared", space, Space::shared),
-    word("shared::cta", space, Space::shared), word("local", space, Space::local),
-    word("const", space, Space::constant),     word("param", space, Space::param),
-    word("param::entry", space, Space::param)};
+    word("shared::cta", space, Space::shared), word("shared::cluster", space, Space::cluster),
+    word("local", space, Space::local),        word("const", space, Space::constant),
+    word("param", space, Space::param),        word("param::entry", space, Space::param)};
 constexpr std::array kScope{word("cta", scope, Scope::cta), word("cluster", scope, Scope::cluster),
                             word("gpu", scope, Scope::gpu), word("sys", scope, Scope::sys)};
 constexpr std::array kMembarLevel{word("cta", scope, Scope::cta), word("gl", scope, Scope::gpu),
