@@ -30,7 +30,7 @@ What a user should know:
 - Shared-memory accesses whose address does not change are checked once per warp. Others are
   recognised by their shape: same address, neighbours, two halves. Scattered ones go lane by lane.
 - `x[i]` of neighbours in global memory is one step: product, sum and access, under the checks too.
-  So is a comparison with the branch behind it.
+  So are a comparison and the branch behind it, with the sum of a counted loop in front of them.
 - Memory of the device takes the host's memory when it is first touched.
 - The race and init checks ([checks.md](checks.md)) are measured with one host thread. What a warp
   touches side by side has one note for sixteen words. Reads of shared memory are noted when

@@ -1,6 +1,6 @@
 // Handlers for what decode() recognises in a function's code: addresses that stay the same in every
-// block, and pairs of ops that often follow each other. Full warps only; masked code keeps the ops
-// one by one.
+// block, operands that are constants, and pairs of ops that often follow each other. Full warps
+// only; masked code keeps the ops one by one.
 #pragma once
 
 #include "sim/exec/dispatch.h"
@@ -35,6 +35,13 @@ OpFn indexed_handler(OpFn access);
 /// The comparison whose full-warp handler is `compare` and the Internal::branch on its result
 /// behind it; null when there is none.
 OpFn branching_handler(OpFn compare);
+/// The same, and before them the sum of 32-bit integers that the comparison has as one operand.
+/// Null for other types too.
+OpFn stepping_handler(OpFn compare);
+
+/// The shuffle whose full-warp handler is `shuffle`, where the warp is one segment and all lanes
+/// have the same lane or distance, 0 to 31: in Op::imm. Null when there is none.
+OpFn constant_shuffle_handler(OpFn shuffle);
 
 /// Makes `address` run `both`, an indexed_handler(), and keeps its own handler in Op::imm.
 inline void set_indexed(Op& address, OpFn both) {

@@ -64,9 +64,7 @@ void merge_into_running(Warp::Schedule& schedule) {
     }
     into.mask |= other.mask;
     into.window = std::min(into.window, other.window);
-    const std::uint32_t last = --schedule.count;
-    schedule.splits[i] = schedule.splits[last];
-    if (schedule.running == last) schedule.running = i;
+    schedule.remove(i);
   }
 }
 
@@ -115,8 +113,11 @@ Split& Warp::Schedule::fork(const Warp& warp, std::uint32_t lanes, std::uint32_t
   return split;
 }
 
-void Warp::Schedule::remove_running() {
-  if (--count != running) splits[running] = splits[count];
+void Warp::Schedule::remove(std::uint32_t which) {
+  const std::uint32_t last = --count;
+  // NOTE: a copy waits for parts that were written just now, so not onto itself.
+  if (which != last) splits[which] = splits[last];
+  if (running == last) running = which;
 }
 
 std::byte* Warp::Schedule::frame_of(const Program& from, std::uint32_t depth,

@@ -165,7 +165,7 @@ const Op* Warp::meet(const Op* op) {
 
 const Op* Warp::exit(const Op*) {
   live &= ~mask;
-  schedule->remove_running();
+  schedule->remove(schedule->running);
   // Whoever waits for lanes of this warp looks again.
   for (std::uint32_t i = 0; i < schedule->count; ++i) {
     if (schedule->splits[i].state == SplitState::sync) {

@@ -34,9 +34,7 @@ Split& join_waiting(Warp& warp, std::uint32_t here) {
       continue;
     }
     schedule.current().mask |= other.mask;
-    const std::uint32_t last = --schedule.count;
-    schedule.splits[i] = schedule.splits[last];
-    if (schedule.running == last) schedule.running = i;
+    schedule.remove(i);
   }
   return schedule.current();
 }

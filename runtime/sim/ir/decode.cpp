@@ -55,7 +55,7 @@ class Emitter {
   struct Fixup {
     std::uint32_t op = 0, block = 0;
     bool conditional = false, negated = false;
-    bool compares = false;  ///< an op of the same block comes before it
+    std::size_t before = 0;  ///< ops of the same block before it
   };
   struct TableFixup {
     std::uint32_t op = 0;
@@ -135,7 +135,7 @@ class Emitter {
 
   void jump(const LoweredBlock& block, std::uint32_t to,
             OpOrigin::Part part = OpOrigin::Part::helper) {
-    fixups_.push_back({position(), to, false, false, false});
+    fixups_.push_back({position(), to, false, false, 0});
     push(Op{}, {}, block.origin, false, part);
   }
 
@@ -161,7 +161,7 @@ class Emitter {
     // Jump to the target that does not come next.
     const bool swap = block.taken == next;
     fixups_.push_back({position(), swap ? block.fall : block.taken, true, block.negated != swap,
-                       !block.ops.empty()});
+                       block.ops.size()});
     const bool is_bra = block.origin->row->handler == ptx::Handler::bra;
     push(op, {}, block.origin, false, is_bra ? OpOrigin::Part::branch : OpOrigin::Part::skip);
     if (!swap && block.fall != next) jump(block, block.fall);
@@ -182,14 +182,29 @@ class Emitter {
       op->imm = std::int64_t{fixup.op} - target + 1;
       op->flags = spins_between(target, fixup.op) ? kSpinLoopCost : kPlainLoopCost;
     }
-    if (fixup.compares && form_ == CodeForm::fast) join_comparison(fixup.op);
+    if (form_ == CodeForm::fast) join_comparison(fixup);
   }
 
-  /// The branch at `branch` runs with the op before it where that makes its predicate.
-  void join_comparison(std::uint32_t branch) {
-    Op& before = program_.full[branch - 1];
-    const OpFn both = branching_handler(before.fn);
-    if (both != nullptr && before.d == program_.full[branch].a) before.fn = both;
+  /// A branch runs with the op before it where that makes its predicate, and with the sum before
+  /// that where it is what the comparison reads.
+  void join_comparison(const Fixup& fixup) {
+    if (!fixup.conditional || fixup.before == 0) return;
+    Op& compare = program_.full[fixup.op - 1];
+    const OpFn compare_alone = compare.fn, both = branching_handler(compare_alone);
+    if (both == nullptr || compare.d != program_.full[fixup.op].a) return;
+    compare.fn = both;
+    if (fixup.before == 1 || !is_sum(program_.tables->instructions[fixup.op - 2])) return;
+    Op& sum = program_.full[fixup.op - 2];
+    const OpFn step = stepping_handler(compare_alone);
+    if (step != nullptr && (compare.a == sum.d) != (compare.b == sum.d)) sum.fn = step;
+  }
+
+  /// add of 32-bit integers that wraps.
+  static bool is_sum(const ptx::Instruction* instruction) {
+    if (instruction == nullptr || instruction->row->handler != ptx::Handler::add) return false;
+    const ptx::Modifiers& modifiers = instruction->modifiers;
+    const bool is_word = modifiers.type[0] == ptx::Type::s32 || modifiers.type[0] == ptx::Type::u32;
+    return is_word && !modifiers.sat && !modifiers.cc;
   }
 
   void settle_tables() {
@@ -268,7 +283,7 @@ void decode_function(Program& program, LoweringContext& context, std::uint32_t i
   FunctionInfo& info = program.functions[index];
   const Prologue prologue =
       form == CodeForm::fast ? simplify(lowered, order, info.is_entry) : keep_as_written(lowered);
-  if (form == CodeForm::fast) fuse_addresses(lowered, order);
+  if (form == CodeForm::fast) fuse(lowered, order);
   const FrameLayout layout = assign_slots(lowered, order, prologue.results);
   info.first_op = static_cast<std::uint32_t>(program.full.size());
   program.tables->function_starts.push_back(info.first_op);

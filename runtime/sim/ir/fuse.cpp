@@ -1,4 +1,5 @@
 // Addresses of array elements: one op for product and sum, one handler for that and the access.
+// Shuffles by constants.
 #include "sim/ir/fuse.h"
 
 #include "sim/exec/fast_handlers.h"
@@ -36,6 +37,7 @@ class Fuser {
       for (std::size_t i = 0; i < ops.size(); ++i) {
         if (is_product(ops[i], Handler::mad)) ops[i].element_bytes = factor(ops[i]);
         if (is_product(ops[i], Handler::mul)) fold(ops, i);
+        if (ops[i].origin != nullptr) specialise_shuffle(ops[i]);
       }
       std::erase_if(ops, [](const LoweredOp& op) { return op.handlers.full == nullptr; });
       for (std::size_t i = 0; i + 1 < ops.size(); ++i) join(ops[i], ops[i + 1]);
@@ -59,8 +61,22 @@ class Fuser {
            op.sources[0].kind == Ref::Kind::reg && op.sources[1].kind == Ref::Kind::constant;
   }
 
-  std::uint32_t factor(const LoweredOp& product) const {
-    return static_cast<std::uint32_t>(function_.constants[product.sources[1].index].bits);
+  std::uint32_t constant(const Ref& ref) const {
+    return static_cast<std::uint32_t>(function_.constants[ref.index].bits);
+  }
+  std::uint32_t factor(const LoweredOp& product) const { return constant(product.sources[1]); }
+
+  /// shfl of a whole warp by a constant.
+  void specialise_shuffle(LoweredOp& op) const {
+    if (!is_alone(op) || op.origin->row->handler != Handler::shfl) return;
+    const Ref &lane = op.sources[1], &clamp = op.sources[2];
+    if (lane.kind != Ref::Kind::constant || clamp.kind != Ref::Kind::constant) return;
+    const std::uint32_t whole = op.origin->modifiers.shfl == ptx::ShflMode::up ? 0 : 31;
+    if ((constant(clamp) & 0x1f1f) != whole) return;
+    const OpFn handler = constant_shuffle_handler(op.handlers.full);
+    if (handler == nullptr) return;
+    op.handlers.full = handler;
+    op.imm = constant(lane) & 31;
   }
 
   static bool is_sum(const LoweredOp& op) {
@@ -130,7 +146,7 @@ class Fuser {
 
 }  // namespace
 
-void fuse_addresses(Lowered& function, const std::vector<std::uint32_t>& order) {
+void fuse(Lowered& function, const std::vector<std::uint32_t>& order) {
   Fuser(function, order).run();
 }
 

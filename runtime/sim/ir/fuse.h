@@ -1,4 +1,4 @@
-// Joins what compilers make of x[i]: the product, the sum and the access.
+// Joins what compilers make of x[i], product, sum and access, and knows shuffles by constants.
 #pragma once
 
 #include "sim/ir/lowered.h"
@@ -11,8 +11,8 @@ namespace kernwright::sim {
 /// mul.wide and the additions to a base that alone read its product become one op each,
 /// d = base + index * bytes. Where an access of that many bytes a lane follows and nobody else
 /// reads the address, the op gets a handler that does both in full warps (LoweredOp::with_next).
-/// Runs behind simplify(). Each op keeps the instruction that it came from, and faults stay with
-/// the access.
-void fuse_addresses(Lowered& function, const std::vector<std::uint32_t>& order);
+/// Shuffles whose distance is a constant get a handler that knows it. Runs behind simplify(). Each
+/// op keeps the instruction that it came from, and faults stay with the access.
+void fuse(Lowered& function, const std::vector<std::uint32_t>& order);
 
 }  // namespace kernwright::sim

@@ -12,6 +12,7 @@ namespace kernwright::sim::KW_SIM_NS {
 
 OpPair select_compare(const ptx::Instruction& inst, const OperandWidths& widths);
 OpFn select_branching(OpFn compare);
+OpFn select_stepping(OpFn compare);
 
 namespace {
 
@@ -40,7 +41,7 @@ inline constexpr std::size_t kLoops = 5;
 #if defined(__AVX512BW__)
 /// Bit i = whether lane i of the vectors holds for kLoop.
 template <Loop kLoop, typename T>
-[[gnu::always_inline]] inline std::uint32_t test_vectors(const void* a, const void* b) {
+[[gnu::always_inline]] inline std::uint32_t test_vectors(__m512i x, __m512i y) {
   if constexpr (std::is_floating_point_v<T>) {
     constexpr int kTest = kLoop == Loop::equal        ? _CMP_EQ_OQ
                           : kLoop == Loop::less       ? _CMP_LT_OQ
@@ -48,13 +49,12 @@ template <Loop kLoop, typename T>
                           : kLoop == Loop::apart      ? _CMP_NEQ_OQ
                                                       : _CMP_ORD_Q;
     if constexpr (sizeof(T) == 4)
-      return _mm512_cmp_ps_mask(_mm512_load_ps(a), _mm512_load_ps(b), kTest);
+      return _mm512_cmp_ps_mask(_mm512_castsi512_ps(x), _mm512_castsi512_ps(y), kTest);
     else
-      return _mm512_cmp_pd_mask(_mm512_load_pd(a), _mm512_load_pd(b), kTest);
+      return _mm512_cmp_pd_mask(_mm512_castsi512_pd(x), _mm512_castsi512_pd(y), kTest);
   } else {
     static_assert(kLoop == Loop::equal || kLoop == Loop::less);
     constexpr int kTest = kLoop == Loop::equal ? _MM_CMPINT_EQ : _MM_CMPINT_LT;
-    const __m512i x = _mm512_load_si512(a), y = _mm512_load_si512(b);
     if constexpr (sizeof(T) == 2)
       return std::is_signed_v<T> ? _mm512_cmp_epi16_mask(x, y, kTest)
                                  : _mm512_cmp_epu16_mask(x, y, kTest);
@@ -76,7 +76,8 @@ template <Loop kLoop, typename T, typename Prepare>
     constexpr int kStep = 64 / static_cast<int>(sizeof(T));
     std::uint32_t bits = 0;
 #pragma GCC unroll 4
-    for (int i = 0; i < kLanes; i += kStep) bits |= test_vectors<kLoop, T>(a + i, b + i) << i;
+    for (int i = 0; i < kLanes; i += kStep)
+      bits |= test_vectors<kLoop, T>(_mm512_load_si512(a + i), _mm512_load_si512(b + i)) << i;
     return bits;
   }
 #endif
@@ -135,17 +136,62 @@ const Op* setp_branch(const Op* op, Warp& warp) {
   return take_branch<false>(op + 1, warp, bits);
 }
 
+#ifndef KW_SIM_SMALL
+/// d = a + b, and the lanes for which kLoop holds between d and `other`, or the other way round.
+/// The comparison does not wait until the sum is back from its register.
+template <Loop kLoop, bool kSumFirst, typename T>
+[[gnu::always_inline]] inline std::uint32_t add_and_test(T* d, const T* a, const T* b,
+                                                         const T* other) {
+#if defined(__AVX512BW__)
+  std::uint32_t bits = 0;
+#pragma GCC unroll 2
+  for (int i = 0; i < kLanes; i += 16) {
+    const __m512i sum = _mm512_add_epi32(_mm512_load_si512(a + i), _mm512_load_si512(b + i));
+    const __m512i with = _mm512_load_si512(other + i);
+    _mm512_store_si512(d + i, sum);
+    bits |= (kSumFirst ? test_vectors<kLoop, T>(sum, with) : test_vectors<kLoop, T>(with, sum))
+            << i;
+  }
+  return bits;
+#else
+  KW_LANES for (int i = 0; i < kLanes; ++i) d[i] =
+      static_cast<T>(static_cast<std::uint32_t>(a[i]) + static_cast<std::uint32_t>(b[i]));
+  return kSumFirst ? test_lanes<kLoop, T, Kept>(d, other) : test_lanes<kLoop, T, Kept>(other, d);
+#endif
+}
+
+/// The end of a counted loop: a sum of 32-bit integers, a comparison of it with another register,
+/// and the branch on that.
+template <Loop kLoop, typename T>
+const Op* step_branch(const Op* op, Warp& warp) {
+  const T* a = warp.reg<T>(op->a);
+  const T* b = warp.reg<T>(op->b);
+  T* d = warp.reg<T>(op->d);
+  const Op* const compare = op + 1;
+  const bool first = compare->a == op->d, swap = (compare->flags & kSwap) != 0;
+  const T* other = warp.reg<T>(first ? compare->b : compare->a);
+  std::uint32_t bits = first != swap ? add_and_test<kLoop, true>(d, a, b, other)
+                                     : add_and_test<kLoop, false>(d, a, b, other);
+  bits ^= (compare->flags & kInvert) != 0 ? ~0u : 0u;
+  warp.pred(compare->d) = bits;
+  return take_branch<false>(op + 2, warp, bits);
+}
+#endif
+
 /// What one loop is used by; all null where the type has another one for it.
 struct LoopHandlers {
   std::uint32_t (*test)(const Op* op, const Warp& warp) = nullptr;
-  OpFn plain = nullptr, branch = nullptr;
+  OpFn plain = nullptr, branch = nullptr, step = nullptr;
 };
 template <Loop kLoop, typename T, typename Prepare>
 constexpr LoopHandlers handlers_of() {
-  LoopHandlers handlers{call_test<kLoop, T, Prepare>, setp_plain<kLoop, T, Prepare>, nullptr};
+  LoopHandlers handlers{call_test<kLoop, T, Prepare>, setp_plain<kLoop, T, Prepare>};
   // What loops and bounds are compared by.
   if constexpr (sizeof(T) >= 4 && std::is_same_v<Prepare, Kept> && kLoop != Loop::ordered)
     handlers.branch = setp_branch<kLoop, T, Prepare>;
+#ifndef KW_SIM_SMALL
+  if constexpr (sizeof(T) == 4 && std::is_integral_v<T>) handlers.step = step_branch<kLoop, T>;
+#endif
   return handlers;
 }
 
@@ -334,17 +380,24 @@ OpPair select_slct(const ptx::Modifiers& mods) {
 
 }  // namespace
 
-OpFn select_branching(OpFn compare) {
+namespace {
+
+OpFn joined(OpFn compare, OpFn LoopHandlers::*how) {
 #ifndef KW_SIM_SMALL
   for (const TypeTests& tests : kTests) {
     for (const LoopHandlers& loop : tests) {
-      if (loop.plain == compare) return loop.branch;
+      if (loop.plain == compare) return loop.*how;
     }
   }
 #endif
-  static_cast<void>(compare);
+  static_cast<void>(compare), static_cast<void>(how);
   return nullptr;
 }
+
+}  // namespace
+
+OpFn select_branching(OpFn compare) { return joined(compare, &LoopHandlers::branch); }
+OpFn select_stepping(OpFn compare) { return joined(compare, &LoopHandlers::step); }
 
 OpPair select_compare(const ptx::Instruction& inst, const OperandWidths&) {
   using ptx::Handler;

@@ -160,8 +160,12 @@ template <typename T>
   T* d = warp.reg<T>(op->d);
   KW_LANES for (int i = 0; i < kLanes; ++i) before[i] = d[i];
   const Op* const next = full(op, warp);
+#if defined(__AVX512BW__)
+  blend_lanes(d, warp.mask, d, before);
+#else
   const std::uint32_t* m = warp.lane_mask.data();
   KW_LANES for (int i = 0; i < kLanes; ++i) d[i] = m[i] != 0 ? d[i] : before[i];
+#endif
   return next;
 }
 

@@ -205,6 +205,16 @@ inline Pattern classify(const MemorySite& site, int first, std::uint64_t bytes) 
   return host_of(warp, range.space, base, first);
 }
 
+#if defined(__AVX512F__)
+/// Eight lanes' addresses, 32-bit ones widened.
+inline __m512i load_addresses(const std::uint64_t* reg) { return _mm512_load_si512(reg); }
+inline __m512i load_addresses(const std::uint32_t* reg) {
+  // NOTE: g++ 12 warns of its own header where the zeroing form is not used.
+  return _mm512_maskz_cvtepu32_epi64(0xff,
+                                     _mm256_load_si256(reinterpret_cast<const __m256i*>(reg)));
+}
+#endif
+
 /// Whether the lanes' distances from the first active one differ from the site's. With a stride,
 /// lane i's address counts from i times that stride (local memory).
 template <bool kMasked, typename Address>
@@ -214,17 +224,18 @@ template <bool kMasked, typename Address>
   const std::uint64_t base = reg[first];
   const std::uint64_t* offsets = site.offsets.data();
 #if defined(__AVX512F__)
-  if constexpr (!kMasked && sizeof(Address) == 8) {
-    if (stride == 0) {
-      const __m512i origin = _mm512_set1_epi64(static_cast<long long>(base));
-      __m512i changed = _mm512_setzero_si512();
-      for (int i = 0; i < kLanes; i += 8) {
-        const __m512i offset = _mm512_sub_epi64(_mm512_load_si512(reg + i), origin);
-        changed =
-            _mm512_or_si512(changed, _mm512_xor_si512(offset, _mm512_load_si512(offsets + i)));
-      }
-      return _mm512_test_epi64_mask(changed, changed) != 0;
+  if (stride == 0) {
+    // The mask's bits, not lane_mask: that was often written just now, in smaller pieces.
+    const std::uint32_t on = kMasked ? warp.mask : kAllLanes;
+    const __m512i origin = _mm512_set1_epi64(static_cast<long long>(base));
+    __m512i changed = _mm512_setzero_si512();
+    for (int i = 0; i < kLanes; i += 8) {
+      const __m512i address = load_addresses(reg + i);
+      const __m512i moved =
+          _mm512_xor_si512(_mm512_sub_epi64(address, origin), _mm512_load_si512(offsets + i));
+      changed = _mm512_mask_or_epi64(changed, static_cast<__mmask8>(on >> i), changed, moved);
     }
+    return _mm512_test_epi64_mask(changed, changed) != 0;
   }
 #endif
   std::uint64_t changed = 0;

@@ -1,4 +1,4 @@
-// Exchanges between the lanes of a warp: shfl, vote, match, activemask, redux, elect.
+// What the lanes of a warp tell each other: vote, match, activemask, redux, elect.
 #include "sim/exec/ops/lanes.h"
 #include "sim/ptx/isa.h"
 
@@ -9,7 +9,6 @@ namespace {
 
 using ptx::AtomOp;
 using ptx::Handler;
-using ptx::ShflMode;
 using ptx::Type;
 using ptx::VoteMode;
 
@@ -30,57 +29,6 @@ struct Members {
         active(warp.mask) {}
   std::uint32_t operator[](int i) const { return masks != nullptr ? masks[i] & active : active; }
 };
-
-// ---- shfl
-
-/// Source lane of lane i, or -1 where it lies outside the segment.
-template <ShflMode kMode>
-[[gnu::always_inline]] inline std::int32_t source_lane(std::int32_t lane, std::int32_t b,
-                                                       std::int32_t c) {
-  const std::int32_t delta = b & 31, clamp = c & 31, segment = (c >> 8) & 31;
-  const std::int32_t low = lane & segment, limit = low | (clamp & ~segment);
-  std::int32_t from = 0;
-  if constexpr (kMode == ShflMode::up) from = lane - delta;
-  if constexpr (kMode == ShflMode::down) from = lane + delta;
-  if constexpr (kMode == ShflMode::bfly) from = lane ^ delta;
-  if constexpr (kMode == ShflMode::idx) from = low | (delta & ~segment);
-  const bool inside = kMode == ShflMode::up ? from >= limit : from <= limit;
-  return inside ? from : -1;
-}
-
-/// out[i] = in[from[i]]; `from` holds 0 to 31.
-inline void permute(std::uint32_t* out, const std::uint32_t* in, const std::int32_t* from) {
-#if defined(__AVX512F__)
-  const __m512i low = _mm512_load_si512(in), high = _mm512_load_si512(in + 16);
-  for (int i = 0; i < kLanes; i += 16)
-    _mm512_store_si512(out + i, _mm512_permutex2var_epi32(low, _mm512_load_si512(from + i), high));
-#else
-  for (int i = 0; i < kLanes; ++i) out[i] = in[from[i]];
-#endif
-}
-
-template <ShflMode kMode, bool kMasked>
-const Op* shfl(const Op* op, Warp& warp) {
-  if (kMasked && !together(op, warp, op->e)) return nullptr;
-  const auto* b = warp.reg<std::int32_t>(op->b);
-  const auto* c = warp.reg<std::int32_t>(op->c);
-  alignas(64) std::int32_t from[kLanes], outside[kLanes];
-  alignas(64) std::uint32_t value[kLanes];
-  KW_LANES for (int i = 0; i < kLanes; ++i) {
-    const std::int32_t lane = source_lane<kMode>(i, b[i], c[i]);
-    outside[i] = lane < 0 ? -1 : 0;
-    from[i] = lane < 0 ? i : lane;
-  }
-  permute(value, warp.reg<std::uint32_t>(op->a), from);
-  write_lanes<kMasked, std::uint32_t>(warp, op->d, [&](int i) { return value[i]; });
-  write_predicate<kMasked>(warp, op->d2, ~pack_mask(outside));
-  return op + 1;
-}
-
-template <ShflMode kMode>
-OpPair shfl_pair(std::uint32_t flags) {
-  return {shfl<kMode, false>, shfl<kMode, true>, flags};
-}
 
 // ---- vote, match, activemask, elect, for full and other warps alike
 
@@ -251,22 +199,6 @@ OpPair select_redux(const ptx::Modifiers& modifiers) {
   }
 }
 
-OpPair select_shfl(const ptx::Modifiers& modifiers) {
-  const std::uint32_t flags = modifiers.sync ? kSync : 0;
-  switch (modifiers.shfl) {
-    case ShflMode::up:
-      return shfl_pair<ShflMode::up>(flags);
-    case ShflMode::down:
-      return shfl_pair<ShflMode::down>(flags);
-    case ShflMode::bfly:
-      return shfl_pair<ShflMode::bfly>(flags);
-    case ShflMode::idx:
-      return shfl_pair<ShflMode::idx>(flags);
-    default:
-      return {};
-  }
-}
-
 OpPair select_vote(const ptx::Modifiers& modifiers) {
   const std::uint32_t flags = modifiers.sync ? kSync : 0;
   switch (modifiers.vote) {
@@ -294,8 +226,6 @@ OpPair match_pair(bool all) {
 OpPair select_warp_ops(const ptx::Instruction& instruction, const OperandWidths&) {
   const ptx::Modifiers& modifiers = instruction.modifiers;
   switch (instruction.row->handler) {
-    case Handler::shfl:
-      return select_shfl(modifiers);
     case Handler::vote:
       return select_vote(modifiers);
     case Handler::match:
