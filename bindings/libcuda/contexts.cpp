@@ -12,6 +12,13 @@ using sim::driver_api;
 
 namespace {
 
+/// CUctxCreateParams.
+struct CreateParameters {
+  void* affinity = nullptr;
+  int affinity_count = 0;
+  void* graphics = nullptr;
+};
+
 /// A device has one context here: made by whoever asks first, gone when all have destroyed theirs.
 CUresult create(CUcontext* context, CUdevice device) {
   if (context == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -35,10 +42,12 @@ CUresult cuCtxCreate_v3(CUcontext* context, void* affinity, int count, unsigned 
   return create(context, device);
 }
 
-/// With parameters: affinity, or a graphics context's; neither is there.
-CUresult cuCtxCreate_v4(CUcontext* context, void* parameters, unsigned int, CUdevice device) {
-  if (parameters != nullptr) return CUDA_ERROR_NOT_SUPPORTED;
-  return create(context, device);
+/// With parameters, which may all be left out: affinity, or a graphics context's; neither is there.
+CUresult cuCtxCreate_v4(CUcontext* context, const CreateParameters* parameters, unsigned int,
+                        CUdevice device) {
+  if (parameters == nullptr) return create(context, device);
+  if (parameters->graphics != nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+  return cuCtxCreate_v3(context, parameters->affinity, parameters->affinity_count, 0, device);
 }
 
 CUresult cuCtxDestroy_v2(CUcontext context) {

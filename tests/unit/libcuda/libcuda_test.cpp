@@ -135,9 +135,21 @@ TEST_CASE("libcuda: contexts of each signature, and what they refuse") {
   CHECK(destroy(first) != CUDA_SUCCESS);
   CHECK(destroy(nullptr) != CUDA_SUCCESS);
 
-  int parameters = 0;
+  // CUctxCreateParams: all left out, as CUDA's samples have it, then affinity, then graphics.
+  struct {
+    void* affinity = nullptr;
+    int count = 0;
+    void* graphics = nullptr;
+  } parameters;
+  REQUIRE(create4(&first, &parameters, 0, 0) == CUDA_SUCCESS);
+  CHECK(destroy(first) == CUDA_SUCCESS);
+  int something = 0;
+  parameters.affinity = &something;
+  parameters.count = 1;
+  CHECK(create4(&first, &parameters, 0, 0) == CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY);
+  parameters = {.graphics = &something};
   CHECK(create4(&first, &parameters, 0, 0) == CUDA_ERROR_NOT_SUPPORTED);
-  CHECK(create3(&first, &parameters, 1, 0, 0) == CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY);
+  CHECK(create3(&first, &something, 1, 0, 0) == CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY);
   CHECK(create4(&first, nullptr, 0, 999) == CUDA_ERROR_INVALID_DEVICE);
   CHECK(create4(nullptr, nullptr, 0, 0) == CUDA_ERROR_INVALID_VALUE);
 }
