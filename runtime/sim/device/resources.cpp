@@ -170,7 +170,8 @@ std::map<std::string, KernelResources> read_cubin_resources(std::span<const std:
 }
 
 KernelResources estimate_resources(const FunctionInfo& function) {
-  constexpr int kLeast = 16, kMost = 255;
+  // At most what blocks of 1024 threads can have: an estimate refuses no launch.
+  constexpr int kLeast = 16, kMost = 64;
   KernelResources resources;
   const auto slots = static_cast<int>(function.frame_bytes / (sizeof(std::uint32_t) * kLanes));
   resources.registers = std::clamp(slots, kLeast, kMost);

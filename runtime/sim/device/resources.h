@@ -25,7 +25,8 @@ struct KernelResources {
 std::map<std::string, KernelResources> read_cubin_resources(std::span<const std::byte> cubin);
 
 /// Without a cubin: what the decoded program suggests. Registers are then the values that are live
-/// at once in the interpreter's frame, which is near but not equal to what a GPU's compiler needs.
+/// at once in the interpreter's frame, which is near but not equal to what a GPU's compiler needs:
+/// 64 at most, so that a guess refuses no block of up to 1024 threads.
 KernelResources estimate_resources(const FunctionInfo& function);
 
 }  // namespace kernwright::sim

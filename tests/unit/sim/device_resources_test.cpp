@@ -131,6 +131,41 @@ TEST_CASE("cubin resources: functions of the simulated device carry them") {
   }
 }
 
+TEST_CASE("cubin resources: a guess refuses no block, however many values a kernel has") {
+  CurrentDevice device;
+  const DriverApi& api = device.api;
+  std::string loads, sums;
+  for (int i = 0; i < 300; ++i) {
+    const std::string v = "%v" + std::to_string(i);
+    loads += "ld.volatile.global.u32 " + v + ", [%a];\n";
+    sums += "add.u32 %s, %s, " + v + ";\n";
+  }
+  const std::string text =
+      ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 p) {\n"
+      ".reg .b32 %v<300>, %s;\n.reg .b64 %a;\nld.param.u64 %a, [p];\n" +
+      loads + "mov.u32 %s, 0;\n" + sums + "st.global.u32 [%a+4], %s;\nret;\n}\n";
+  CUmodule module = nullptr;
+  CUfunction function = nullptr;
+  CUdeviceptr memory = 0;
+  REQUIRE(api.cuModuleLoadData(&module, text.c_str()) == CUDA_SUCCESS);
+  REQUIRE(api.cuModuleGetFunction(&function, module, "k") == CUDA_SUCCESS);
+  REQUIRE(api.cuMemAlloc(&memory, 8) == CUDA_SUCCESS);
+  const std::uint32_t values[2] = {7, 0};
+  REQUIRE(api.cuMemcpyHtoD(memory, values, 8) == CUDA_SUCCESS);
+  void* parameters[] = {&memory};
+  CHECK(api.cuLaunchKernel(function, 1, 1, 1, 1024, 1, 1, 0, nullptr, parameters, nullptr) ==
+        CUDA_SUCCESS);
+  std::uint32_t sum = 0;
+  REQUIRE(api.cuMemcpyDtoH(&sum, memory + 4, 4) == CUDA_SUCCESS);
+  CHECK(sum == 2100);
+  int most = 0;
+  REQUIRE(api.cuFuncGetAttribute(&most, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, function) ==
+          CUDA_SUCCESS);
+  CHECK(most == 1024);
+  CHECK(api.cuMemFree(memory) == CUDA_SUCCESS);
+  CHECK(api.cuModuleUnload(module) == CUDA_SUCCESS);
+}
+
 TEST_CASE("cubin resources: damaged images give nothing or something, never harm") {
   const std::string& good = compiled().cubin;
   CHECK(read_cubin_resources({}).empty());
