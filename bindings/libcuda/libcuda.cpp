@@ -28,6 +28,7 @@
 namespace {
 
 [[gnu::constructor]] void fill_slots() {
+  kernwright::sim::set_report_log(true);  // such a program sees codes alone
   kernwright::DriverApi api = kernwright::sim::driver_api();
   api.cuGetProcAddress = kernwright::libcuda::get_proc_address;
 #define KW_DRIVER(name, symbol, since, need, parameters) \

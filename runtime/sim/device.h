@@ -49,6 +49,10 @@ void set_stream_checks(bool on);
 /// make it useless here: every later call returns the code, until cuDevicePrimaryCtxReset.
 void set_sticky_errors(bool on);
 
+/// Whether every FaultReport that a call leaves for kwTakeReport is written to the log too, as an
+/// error: for programs that know nothing of reports.
+void set_report_log(bool on) noexcept;
+
 /// `is_interrupted` says whether a signal was received that shall end a launch: the thread that
 /// launches asks some 20 times a second, with locks held, so that it must not call this library.
 /// The launch ends with a FaultReport of kind interrupted, wherever it is, and the context stays

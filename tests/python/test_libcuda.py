@@ -72,3 +72,6 @@ def test_a_saxpy_of_cuda_python_runs_unchanged():
     )
     assert result.returncode == 0, result.stderr
     assert result.stdout.strip() == "Kernwright simulated device"
+    # The program knows nothing of reports: what its second launch did wrong is on stderr.
+    assert "out of bounds" in result.stderr
+    assert "in saxpy" in result.stderr

@@ -21,6 +21,7 @@ std::atomic<bool> g_forked{false};
 std::mutex g_init_mutex;
 
 thread_local std::optional<FaultReport> t_report;
+std::atomic<bool> g_reports_are_logged{false};
 
 /// What a process with little address space gets of device and of page-locked memory at least.
 constexpr std::uint64_t kLeastMemory = std::uint64_t{64} << 20;
@@ -238,7 +239,17 @@ void fail_with(CUresult code, FaultKind kind, std::string message, std::uint64_t
   throw Failure{code, std::move(report)};
 }
 
-void leave_report(FaultReport report) { t_report = std::move(report); }
+void set_report_log(bool on) noexcept { g_reports_are_logged = on; }
+
+void leave_report(FaultReport report) noexcept {
+  if (g_reports_are_logged) {
+    try {
+      log(LogLevel::error, "simulated device: {}", report.to_string());
+    } catch (const std::bad_alloc&) {  // no room for the text: the code goes to the caller anyway
+    }
+  }
+  t_report = std::move(report);
+}
 void forget_report() noexcept { t_report.reset(); }
 
 bool take_report(FaultReport& report) {

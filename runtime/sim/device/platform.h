@@ -104,7 +104,7 @@ std::shared_ptr<Mark> submit(const StreamUse& use, Work&& work,
                              std::vector<std::shared_ptr<Mark>> after = {});
 
 /// The thread's last finding, for kwTakeReport.
-void leave_report(FaultReport report);
+void leave_report(FaultReport report) noexcept;
 void forget_report() noexcept;
 bool take_report(FaultReport& report);
 
