@@ -140,8 +140,8 @@ class BlockCheck {
   void wgmma(const Op* op, Warp& warp);
   void end_wgmma_group(const Warp& warp);
   void wait_for_wgmma(const Warp& warp, std::size_t left);
-  /// The warp's op touches a register of a wgmma in flight; `what` says which.
-  void report_flight(const Op* op, const Warp& warp, std::string what);
+  /// The warp's op touches a register of a wgmma in flight, that of op `product`; `what` says which.
+  void report_flight(const Op* op, const Warp& warp, std::string what, std::uint32_t product);
 
   /// Runs an mbarrier instruction, which orders those who arrive before those who wait.
   const Op* mbarrier(const Op* op, Warp& warp, const std::uint64_t* address, OpFn run);
@@ -304,6 +304,7 @@ class BlockCheck {
   void absorb(const Warp& warp, std::uint32_t lanes, const SharedPast& past);
   std::uint32_t* lane_row(std::uint32_t warp, int lane);
   Finding describe(const Op* op, const Warp& warp, int lane, FaultKind kind) const;
+  OtherAccess describe_other(std::uint32_t op) const;
   void report_divergence(const Op* op, const Warp& warp, int lane, std::uint32_t first_op,
                          std::uint32_t first_thread);
   void check_members(const Op* op, const Warp& warp, const std::uint32_t* members);

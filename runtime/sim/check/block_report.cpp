@@ -141,6 +141,19 @@ Finding BlockCheck::describe(const Op* op, const Warp& warp, int lane, FaultKind
   return finding;
 }
 
+/// Where the other access or barrier is, at that op.
+OtherAccess BlockCheck::describe_other(std::uint32_t op) const {
+  const Program& program = launch_.program.program;
+  const Place& place = program.places[op];
+  OtherAccess there;
+  there.line = place.source.line;
+  there.ptx_line = place.ptx_line;
+  there.opcode = std::string(place.opcode);
+  const auto file = static_cast<std::size_t>(place.source.file);
+  if (file < program.module->files.size()) there.file = program.module->files[file];
+  return there;
+}
+
 void BlockCheck::keep(std::uint64_t key, Finding&& finding) {
   found_.try_emplace(key, std::move(finding));
 }
@@ -247,7 +260,10 @@ void BlockCheck::report_race(const Access& access, Cell other, bool other_wrote,
   finding.space = noun_of(touch.space);
   fault.address = touch.address;
   fault.access_size = touch.bytes;
+  const std::uint32_t site = site_of(other);
+  const CheckedOp* const other_op = op_at(site);
   OtherAccess there;
+  if (other_op != nullptr) there = describe_other(launch_.program.site_ops[site]);
   const std::uint32_t owner = access.mixed ? launch_.ticks.owner(tick_of(other)) : block_;
   const auto& grid = access.warp.worker->launch->grid;
   const auto& shape = access.warp.worker->launch->block;
@@ -258,18 +274,7 @@ void BlockCheck::report_race(const Access& access, Cell other, bool other_wrote,
                : (other & kStrong) == 0        ? "write"
                : (other & kVolatileWrite) != 0 ? "volatile write"
                                                : "atomic access";
-  const std::uint32_t site = site_of(other);
-  const CheckedOp* const other_op = op_at(site);
-  if (other_op != nullptr) {
-    const Place& place = launch_.program.program.places[launch_.program.site_ops[site]];
-    there.line = place.source.line;
-    there.ptx_line = place.ptx_line;
-    there.opcode = std::string(place.opcode);
-    there.what = what_of(*other_op, there.what);
-    const auto& files = launch_.program.program.module->files;
-    const auto file = static_cast<std::size_t>(place.source.file);
-    if (file < files.size()) there.file = files[file];
-  }
+  if (other_op != nullptr) there.what = what_of(*other_op, there.what);
   // Nobody has written since the other access, so memory still holds what it wrote or read. It may
   // have touched fewer bytes.
   std::size_t skip = access.begin > touch.address ? access.begin - touch.address : 0;
@@ -371,16 +376,9 @@ void BlockCheck::report_divergence(const Op* op, const Warp& warp, int lane, std
   finding.what = "barrier";
   finding.fault.message =
       "threads of one block wait at different barriers of the program for each other";
-  const Program& program = *warp.program;
-  const Place& place = program.places[first_op];
   const auto& shape = warp.worker->launch->block;
-  OtherAccess there;
+  OtherAccess there = describe_other(first_op);
   there.what = "barrier";
-  there.line = place.source.line;
-  there.ptx_line = place.ptx_line;
-  there.opcode = std::string(place.opcode);
-  const auto file = static_cast<std::size_t>(place.source.file);
-  if (file < program.module->files.size()) there.file = program.module->files[file];
   there.block = finding.fault.block;
   there.thread = coordinates(first_thread, shape);
   finding.other = std::move(there);
@@ -389,12 +387,18 @@ void BlockCheck::report_divergence(const Op* op, const Warp& warp, int lane, std
   keep(key, std::move(finding));
 }
 
-void BlockCheck::report_flight(const Op* op, const Warp& warp, std::string what) {
+void BlockCheck::report_flight(const Op* op, const Warp& warp, std::string what,
+                               std::uint32_t product) {
   const std::uint64_t key = std::uint64_t{7} << 60 | warp.op_index(op);
   if (seen(key)) return;
   Finding finding = describe(op, warp, std::countr_zero(warp.mask), FaultKind::sync);
   finding.what = "register";
   finding.fault.message = std::move(what);
+  OtherAccess there = describe_other(product);
+  there.what = "wgmma";
+  there.block = finding.fault.block;
+  there.thread = finding.fault.thread;
+  finding.other = std::move(there);
   finding.hint =
       "wgmma.commit_group and wgmma.wait_group come first; ptxas waits here by itself, and may run "
       "the products one by one (its notes C7510 to C7517). Where a compiler moved the access, "

@@ -40,12 +40,6 @@ std::string name_of(const Warp& warp, std::uint32_t flight) {
                 found.number >= 0 ? std::to_string(found.number) : std::string());
 }
 
-std::string line_of(const Warp& warp, std::uint32_t op) {
-  const Place& place = warp.program->places[op];
-  return place.source.line != 0 ? format("line {}", place.source.line)
-                                : format("PTX line {}", place.ptx_line);
-}
-
 }  // namespace
 
 void Warpgroups::reset(std::uint32_t warps) {
@@ -68,38 +62,33 @@ bool Warpgroups::in_flight(const Warp& warp) {
   return !part.open.empty() || !part.groups.empty();
 }
 
-/// Whether one of the part's products, the newest first, is what `is` looks for.
-template <typename F>
-bool Warpgroups::any_newest_first(Part& part, F is) {
-  const auto any_of = [&](Products& products) {
-    return std::any_of(products.rbegin(), products.rend(), is);
-  };
-  return any_of(part.open) || std::any_of(part.groups.rbegin(), part.groups.rend(), any_of);
-}
-
 /// Ends the newest product of which `touched` returns what is wrong, and all before it: they are
-/// done in order. False after a finding.
+/// done in order.
 template <typename F>
-bool Warpgroups::end_products(const Op* op, Warp& warp, Part& part, F touched) {
-  bool ends = false, fine = true;
-  any_newest_first(part, [&](PendingProduct& product) {
+void Warpgroups::end_products(const Op* op, Warp& warp, Part& part, F touched) {
+  bool ends = false;
+  const auto is_done = [&](PendingProduct& product) {  // then all before it are, too
     if (product.is_over) return true;
     if (!ends) {
       std::string what = touched(product);
       if (what.empty()) return false;
       ends = true;
       BlockCheck* const check = warp.worker->check;
-      if (check != nullptr && check->sync) check->report_flight(op, warp, std::move(what));
+      if (check != nullptr && check->sync) {
+        check->report_flight(op, warp, std::move(what), product.op);
+      }
     }
-    fine = operands_are_the_same(warp, product);
     product.is_over = true;
-    return !fine;
-  });
-  return fine;
+    return false;
+  };
+  const auto any_done = [&](Products& products) {
+    return std::any_of(products.rbegin(), products.rend(), is_done);
+  };
+  if (!any_done(part.open)) std::any_of(part.groups.rbegin(), part.groups.rend(), any_done);
 }
 
-bool Warpgroups::touch(const Op* op, Warp& warp, Registers reads, Registers writes) {
-  return end_products(op, warp, part_of(warp), [&](const PendingProduct& product) -> std::string {
+void Warpgroups::touch(const Op* op, Warp& warp, Registers reads, Registers writes) {
+  end_products(op, warp, part_of(warp), [&](const PendingProduct& product) -> std::string {
     const Registers sums = sums_of(warp, product);
     const std::uint32_t* found = first_common(reads, sums);
     const char *touched = "read", *does = "write";
@@ -112,8 +101,7 @@ bool Warpgroups::touch(const Op* op, Warp& warp, Registers reads, Registers writ
       does = "read";
     }
     if (found == nullptr) return {};
-    return format("{} is {} while the wgmma of {} may still {} it", name_of(warp, *found), touched,
-                  line_of(warp, product.op), does);
+    return format("{} is {} while a wgmma may still {} it", name_of(warp, *found), touched, does);
   });
 }
 
@@ -127,30 +115,25 @@ bool Warpgroups::may_issue(const Op* op, Warp& warp, const PendingProduct& produ
     return false;
   }
   const Registers sums = sums_of(warp, product), inputs = inputs_of(warp, product);
-  // Products of one shape may follow each other in the same accumulators.
-  const bool overlaps = any_newest_first(part_of(warp), [&](const PendingProduct& other) {
+  end_products(op, warp, part_of(warp), [&](const PendingProduct& other) -> std::string {
     const Registers theirs = sums_of(warp, other);
-    if (other.is_over || std::ranges::equal(sums, theirs)) return false;
-    const std::uint32_t* const found = first_common(sums, theirs);
-    if (found == nullptr) return false;
-    warp.fault(op, FaultKind::sync, -1, 0, 0,
-               format("{} of this wgmma is still written by the one of {}, of other accumulators, "
-                      "which no wgmma.wait_group covers yet",
-                      name_of(warp, *found), line_of(warp, other.op)));
-    return true;
-  });
-  if (overlaps) return false;
-  return end_products(op, warp, part_of(warp), [&](const PendingProduct& other) -> std::string {
-    const std::uint32_t* found = first_common(inputs, sums_of(warp, other));
-    const char* does = "written";
+    const std::uint32_t* found = first_common(inputs, theirs);
+    const char *does = "written", *which = "";
     if (found == nullptr) {
       found = first_common(sums, inputs_of(warp, other));
       does = "read";
     }
+    // Products of one shape may follow each other in the same accumulators.
+    if (found == nullptr && !std::ranges::equal(sums, theirs)) {
+      found = first_common(sums, theirs);
+      does = "written";
+      which = ", whose accumulators are others";
+    }
     if (found == nullptr) return {};
-    return format("{} of this wgmma is still {} by the one of {}", name_of(warp, *found), does,
-                  line_of(warp, other.op));
+    return format("{} of this wgmma is still {} by an earlier one{}", name_of(warp, *found), does,
+                  which);
   });
+  return true;
 }
 
 void Warpgroups::issue(const Warp& warp, const PendingProduct& product) {
@@ -196,42 +179,10 @@ const Op* Warpgroups::wait(const Op* op, Warp& warp, std::uint32_t left) {
       warp.stop = Stop::barrier;
       return nullptr;
     }
-    if (!operands_are_the_same(warp, group, target)) {
-      warp.stop = Stop::fault;  // whosever operands they are
-      return nullptr;
-    }
     group.complete = target;
   }
   for (; own.finished < target; ++own.finished) own.groups.pop_front();
   return op + 1;
-}
-
-/// Looks again at what the product reads of shared memory, unless it is over. False after a finding
-/// of its warp.
-bool Warpgroups::operands_are_the_same(Warp& warp, const PendingProduct& product) {
-  if (product.is_over) return true;
-  const Op* const op = warp.code + product.op;
-  const bool a =
-      !product.a_is_shared || product.hash(op, warp, product.a, false) == product.a_before;
-  if (a && product.hash(op, warp, product.b, true) == product.b_before) return true;
-  warp.fault(op, FaultKind::sync, -1, 0, 0,
-             format("{} of this wgmma, in shared memory, was changed before the wgmma.wait_group "
-                    "that covers it",
-                    a ? "B" : "A"));
-  return false;
-}
-
-/// The same for the groups up to `target` of all four warps: they are done together.
-bool Warpgroups::operands_are_the_same(const Warp& warp, const Warpgroup& group,
-                                       std::uint64_t target) {
-  Warp* const warps = warp.block->warps + warp.index / kWarpgroupWarps * kWarpgroupWarps;
-  for (std::uint32_t w = 0; w < kWarpgroupWarps; ++w) {
-    const Part& part = group.parts[w];
-    for (std::uint64_t g = group.complete; g < target; ++g)
-      for (const PendingProduct& product : part.groups[g - part.finished])
-        if (!operands_are_the_same(warps[w], product)) return false;
-  }
-  return true;
 }
 
 bool Warpgroups::release(Block& block) {
@@ -263,7 +214,8 @@ const Op* check_flight(const Op* op, Warp& warp) {
   const std::uint32_t* const lists = warp.program->lists.data();
   const Registers reads{lists + op->a, static_cast<std::size_t>(op->imm)};
   const Registers writes{lists + op->b, static_cast<std::size_t>(op->imm2)};
-  return products.touch(op, warp, reads, writes) ? op + 1 : nullptr;
+  products.touch(op, warp, reads, writes);
+  return op + 1;
 }
 
 const Op* commit_products(const Op* op, Warp& warp) {

@@ -55,6 +55,11 @@ std::string wait(int left) {
 }
 std::string keep(int sum) { return "st.global.f32 [%d1], %f" + std::to_string(sum) + ";\n"; }
 
+/// Thread 0 stores a register in shared memory.
+std::string change_by_first(const std::string& place, const std::string& value) {
+  return "setp.ne.u32 %p7, %r0, 0;\n@!%p7 st.shared.u32 " + place + ", " + value + ";\n";
+}
+
 struct Ran {
   FaultReport report;
   std::vector<float> sums;
@@ -92,6 +97,29 @@ void expect_finding(const std::string& body, const std::string& part) {
   CHECK(contains(ran.report.message, part));
 }
 
+/// Operands in shared memory that change too early: the launch goes on, with the product as it was
+/// at its issue, and the `race` check names both places.
+Ran expect_change(const std::string& body, float value) {
+  expect_sums(body, value);
+  Ran ran = run(body, 128, {.race = true});
+  CAPTURE(body);
+  require_fine(ran.report);
+  CHECK(ran.sums == std::vector<float>(128, value));
+  REQUIRE(ran.findings.size() == 1);
+  const Finding& finding = ran.findings[0];
+  INFO(finding.to_string());
+  CHECK(finding.fault.kind == FaultKind::race);
+  CHECK(finding.what == "write");
+  CHECK(finding.space == "shared memory");
+  CHECK(finding.fault.opcode == "st.shared.u32");
+  REQUIRE(finding.other);
+  CHECK(finding.other->what == "asynchronous read");
+  CHECK(contains(finding.other->opcode, "wgmma.mma_async"));
+  CHECK(contains(finding.fault.message, "nothing waits for the end of it"));
+  CHECK(contains(finding.hint, "wgmma.wait_group"));
+  return ran;
+}
+
 /// Registers in flight that are touched: the sums are right, and the `sync` check says so.
 void expect_touch(const std::string& body, const std::string& part, float value) {
   expect_sums(body, value);
@@ -103,6 +131,11 @@ void expect_touch(const std::string& body, const std::string& part, float value)
   INFO(ran.findings[0].fault.message);
   CHECK(contains(ran.findings[0].fault.message, part));
   CHECK(contains(ran.findings[0].hint, "wgmma.wait_group"));
+  REQUIRE(ran.findings[0].other);
+  CHECK(ran.findings[0].other->what == "wgmma");
+  CHECK(contains(ran.findings[0].other->opcode, "wgmma.mma_async"));
+  CHECK(ran.findings[0].other->ptx_line > 0);
+  CHECK(ran.findings[0].other->ptx_line <= ran.findings[0].fault.ptx_line);
 }
 
 }  // namespace
@@ -135,7 +168,7 @@ TEST_CASE("wgmma in flight: a loop that leaves a group open") {
 }
 
 TEST_CASE("wgmma in flight: sums that are read or written too early end their products") {
-  expect_touch(multiply(0) + keep(0), "register %f0 is read while the wgmma of PTX line", 16);
+  expect_touch(multiply(0) + keep(0), "register %f0 is read while a wgmma may still write it", 16);
   expect_touch(multiply(0) + kCommit + keep(3) + wait(0), "register %f3 is read while", 16);
   // Never committed.
   expect_touch(multiply(0) + wait(0) + keep(0), "register %f0 is read while", 16);
@@ -171,61 +204,57 @@ TEST_CASE("wgmma in flight: an instruction that is not executed touches nothing"
 
 TEST_CASE("wgmma in flight: operands that change too early") {
   expect_touch(multiply(0, true) + kCommit + "mov.u32 %r22, 0;\n" + wait(0) + keep(0),
-               "register %r22 is written while the wgmma of PTX line", 16);
-  expect_finding(multiply(0) + kCommit + "st.shared.u32 [%r1], %r0;\nbar.sync 0;\n" + wait(0),
-                 "A of this wgmma, in shared memory, was changed");
-  expect_finding(multiply(0) + kCommit + "st.shared.u32 [%r1+2048], %r0;\nbar.sync 0;\n" + wait(0),
-                 "B of this wgmma, in shared memory, was changed");
-  const Ran last = run(multiply(0) + kCommit + "st.shared.u32 [%r1+2300], %r0;\nbar.sync 0;\n" +
-                       wait(0));  // B's last word
-  CHECK(contains(last.report.opcode, "wgmma.mma_async"));
-  CHECK(last.report.kind == FaultKind::sync);
+               "register %r22 is written while a wgmma may still read it", 16);
+  // Behind a barrier, so that all four warps have issued theirs.
+  const auto change = [](const std::string& place) {
+    return "bar.sync 0;\n" + change_by_first(place, "%r0");
+  };
+  const std::string end = wait(0) + keep(0);
+  const Ran a = expect_change(multiply(0) + kCommit + change("[%r1]") + end, 16);
+  CHECK(a.findings[0].fault.thread == std::array<unsigned, 3>{0, 0, 0});
+  CHECK(a.findings[0].fault.address == 0);
+  CHECK(a.findings[0].other->thread == std::array<unsigned, 3>{0, 0, 0});
+  const Ran b = expect_change(multiply(0) + kCommit + change("[%r1+2048]") + end, 16);
+  CHECK(b.findings[0].fault.address == 2048);
+  expect_change(multiply(0) + kCommit + change("[%r1+2300]") + end, 16);  // B's last word
   // A wait that leaves a group open does not cover the second product.
-  expect_finding(multiply(0) + kCommit + multiply(4) + kCommit + wait(1) +
-                     "st.shared.u32 [%r1+2048], %r0;\nbar.sync 0;\n" + wait(0),
-                 "B of this wgmma");
-  // Two signs, of values in different chunks.
-  expect_finding(multiply(0) + kCommit + R"(
-mov.u32 %r9, 0xbc003c00;
-st.shared.u32 [%r1+2052], %r9;
-st.shared.u32 [%r1+2068], %r9;
-bar.sync 0;
-)" + wait(0),
-                 "B of this wgmma");
+  const std::string second =
+      multiply(0) + kCommit + multiply(4) + kCommit + wait(1) + change("[%r1+2048]");
+  expect_change(second + wait(0) + keep(4), 16);
+  // Also where the value that is written is the one that is there.
+  expect_change(multiply(0) + kCommit + change_by_first("[%r1]", "%r2") + end, 16);
+  // Nobody waits at all.
+  expect_change(multiply(0) + kCommit + change("[%r1]") + keep(4), 0);
 }
 
-TEST_CASE("wgmma in flight: the warp whose operands changed is named") {
+TEST_CASE("wgmma in flight: the warp whose rows changed is named, and who came after its wait is "
+          "fine") {
   // Rows 32 to 47 of A are warp 2's.
-  const Ran ran = run(multiply(0) + kCommit + R"(
-bar.sync 0;
-setp.ne.u32 %p6, %r0, 0;
-@%p6 bra ON;
-st.shared.u32 [%r1+512], %r0;
-ON:
-bar.sync 0;
-)" + wait(0));
-  INFO(ran.report.to_string());
-  CHECK(contains(ran.report.message, "A of this wgmma"));
-  CHECK(ran.report.thread == std::array<unsigned, 3>{64, 0, 0});
-}
-
-TEST_CASE("wgmma in flight: a product that a touch ended reads shared memory no more") {
-  const std::string change = "bar.sync 0;\nst.shared.u32 [%r1+2048], %r0;\nbar.sync 0;\n";
-  expect_sums(multiply(0) + kCommit + keep(0) + change + wait(0), 16);
-  expect_sums(multiply(0) + kCommit + multiply(0) + kCommit + keep(0) + change + wait(0), 32);
-  expect_finding(multiply(0) + kCommit + change + keep(0) + wait(0), "B of this wgmma");
-  // The second product is of other registers, and still reads.
-  expect_finding(multiply(0) + kCommit + multiply(4) + kCommit + keep(0) + change + wait(0),
-                 "B of this wgmma");
+  const std::string change = change_by_first("[%r1+512]", "%r0");
+  const Ran ran =
+      expect_change(multiply(0) + kCommit + "bar.sync 0;\n" + change + wait(0) + keep(0), 16);
+  CHECK(ran.findings[0].other->thread == std::array<unsigned, 3>{64, 0, 0});
+  const auto clean = [&](const std::string& body) {
+    const Ran fine = run(body, 128, {.init = true, .race = true, .sync = true});
+    require_fine(fine.report);
+    CHECK(fine.findings.empty());
+  };
+  clean(multiply(0) + kCommit + wait(0) + change + keep(0));
+  clean(multiply(0) + kCommit + wait(0) + "bar.sync 0;\n" + change + keep(0));
+  // What no product of the group reads.
+  clean(multiply(0) + kCommit + change_by_first("[%r1+2304]", "%r0") + wait(0) + keep(0));
 }
 
 TEST_CASE("wgmma in flight: products that depend on each other without a wait") {
-  expect_finding(multiply(0) + kCommit +
-                     "wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16 "
-                     "{%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7}, %d4, %d5, 1, 1, "
-                     "1, 0, 0;\n" +
-                     kCommit + wait(0),
-                 "register %f0 of this wgmma is still written by the one of PTX line");
+  const std::string wide =
+      "wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16 "
+      "{%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7}, %d4, %d5, 1, 1, 1, 0, 0;\n";
+  // Of another shape with sums of the first: ptxas waits between the two. Its second 8 columns
+  // are what lies behind B.
+  expect_touch(multiply(0) + kCommit + wide + kCommit + wait(0) + keep(0),
+               "register %f0 of this wgmma is still written by an earlier one, whose accumulators "
+               "are others",
+               32);
   expect_sums(multiply(0) + kCommit + wait(0) + kFence + multiply(4) + kCommit + wait(0) + keep(4),
               16);
   // A from the sums of the product before: 16 as halves, which are multiplied and summed up again.
@@ -233,10 +262,10 @@ TEST_CASE("wgmma in flight: products that depend on each other without a wait") 
   const std::string zero = "mov.u32 %r20, 0;\nmov.u32 %r21, 0;\n";
   expect_touch(zero + halves + "%d4, %d5, 1, 1, 1, 0, 0;\n" + kCommit + "mov.u32 %r22, 0;\n" +
                    "mov.u32 %r23, 0;\n" + multiply(0, true) + kCommit + wait(0) + keep(0),
-               "register %r20 of this wgmma is still written by the one of PTX line", 128);
+               "register %r20 of this wgmma is still written by an earlier one", 128);
   expect_touch(multiply(0, true) + kCommit + halves + "%d4, %d5, 0, 1, 1, 0, 0;\n" + kCommit +
                    wait(0) + keep(0),
-               "register %r20 of this wgmma is still read by the one of PTX line", 16);
+               "register %r20 of this wgmma is still read by an earlier one", 16);
 }
 
 TEST_CASE("wgmma in flight: lanes that were apart execute it together") {

@@ -42,47 +42,16 @@ using ptx::Verb;
   return true;
 }
 
-/// Of what load_block() reads of `row_blocks` blocks, both steps of k.
-std::uint64_t hash_blocks(const Warp& warp, const SharedMatrix& matrix, unsigned first,
-                          unsigned row_blocks) {
-  // A sum, each word by an odd factor of its own: a single change never goes unnoticed. High bits,
-  // which odd factors leave where they are, come into the low ones first.
-  constexpr std::uint64_t kStep = 0x9e3779b97f4a7c15u << 1;
-  std::uint64_t hash = 0, factor = kStep + 1;
-  const auto mixed = [](std::uint64_t word) { return word ^ word >> 31; };
-  for (unsigned r = first; r < first + row_blocks; ++r) {
-    for (unsigned i = 0; i < 16; ++i) {
-      std::uint64_t words[2];
-      std::memcpy(words, warp.shared + matrix.chunk(r, i / 8, i % 8), sizeof words);
-      hash += mixed(words[0]) * factor + mixed(words[1]) * (factor + kStep);
-      factor += 2 * kStep;
-    }
-  }
-  return hash;
-}
-
 /// Of B, 8 columns each; a register of D holds one or two of a lane's values.
 unsigned column_blocks(const Op* op) { return op->count / ((op->flags & kHalves) != 0 ? 2u : 4u); }
 
-/// PendingProduct::hash.
-std::uint64_t hash_operand(const Op* op, const Warp& warp, std::uint64_t descriptor, bool is_b) {
-  const bool transposed = (op->flags & (is_b ? kTransposeB : kTransposeA)) != 0;
-  const SharedMatrix matrix(descriptor, transposed);
-  return is_b ? hash_blocks(warp, matrix, 0, column_blocks(op))
-              : hash_blocks(warp, matrix, 2 * (warp.index % kWarpgroupWarps), 2);
-}
-
-/// What the op, whose descriptors are `lane`'s, leaves in flight.
-PendingProduct pending(const Op* op, const Warp& warp, int lane) {
+/// What the op leaves in flight.
+PendingProduct pending(const Op* op, const Warp& warp) {
   PendingProduct product;
   product.op = warp.op_index(op);
   product.registers = op->f;
   product.sums = op->count;
-  product.a_is_shared = (op->flags & kRegisters) == 0;
-  product.inputs = product.a_is_shared ? 0 : 4;
-  if (product.a_is_shared) product.a = warp.reg<std::uint64_t>(op->a)[lane];
-  product.b = warp.reg<std::uint64_t>(op->b)[lane];
-  product.hash = hash_operand;
+  product.inputs = (op->flags & kRegisters) == 0 ? 0 : 4;
   return product;
 }
 
@@ -118,7 +87,7 @@ const Op* multiply_shared(const Op* op, Warp& warp) {
   using V = typename Format::Value;
   using Accumulator = V;
   constexpr int kSteps = 4 * Format::kPerRegister;
-  PendingProduct product = pending(op, warp, std::countr_zero(warp.mask));
+  const PendingProduct product = pending(op, warp);
   if (!warp.block->warpgroups->may_issue(op, warp, product)) return nullptr;
   alignas(64) V left[4 * 8 * kSteps], right[2 * kSteps * 8];
   if (!load_left<Format>(op, warp, left)) return nullptr;
@@ -144,8 +113,6 @@ const Op* multiply_shared(const Op* op, Warp& warp) {
     call_multiply_column<V, kSteps, Step>(left, right, sum, 2, 2, saturate);
     for (unsigned r = 0; r < 2; ++r) Sums::write(warp, reg[r], sum + r * 64, saturate);
   }
-  if (product.a_is_shared) product.a_before = hash_operand(op, warp, product.a, false);
-  product.b_before = hash_operand(op, warp, product.b, true);
   warp.block->warpgroups->issue(warp, product);
   return op + 1;
 }
