@@ -48,6 +48,9 @@ void describe_memory(ObservedOp& op, const ptx::Function& function,
                      const ptx::Instruction& instruction) {
   const CheckedOp use = classify(instruction);
   op.uncounted = moves_data_otherwise(instruction);
+  const Handler handler = instruction.row->handler;
+  op.meets = (handler == Handler::bar || handler == Handler::barrier) &&
+             instruction.modifiers.verb == ptx::Verb::warp_sync;
   switch (use.kind) {
     case CheckKind::load:
     case CheckKind::store:

@@ -28,6 +28,7 @@ struct ObservedOp {
   std::uint8_t element = 0;  ///< of a vector; `bytes` where there is none
   std::uint8_t tiles = 0;
   bool uncounted = false;      ///< moves data in a way that is no warp's request
+  bool meets = false;          ///< bar.warp.sync, which goes on where it waits and is not run again
   AddressPlace address, from;  ///< `from`: source of a copy
 };
 

@@ -20,7 +20,8 @@ std::uint32_t lanes_past(const Warp& warp, std::uint32_t mask, std::uint32_t ind
   for (std::uint32_t s = 0; s < schedule.count; ++s) {
     const Split& split = schedule.splits[s];
     const bool tries_again = split.state == SplitState::ready || split.state == SplitState::sync ||
-                             split.state == SplitState::mbarrier;
+                             split.state == SplitState::mbarrier ||
+                             split.state == SplitState::warpgroup;
     if (tries_again && split.pc == index && split.depth == depth) mask &= ~split.mask;
   }
   return mask;
@@ -67,8 +68,29 @@ void Observer::count_guard(const Warp& warp, const ObservedOp& info, std::uint32
   counts.divergent_branches += off != 0 && off != warp.mask ? 1 : 0;
 }
 
+/// Of the active lanes those that came to this bar.warp.sync before and only look again whether
+/// somebody exited. Lanes that wait in it may also go on from there without a further look.
+std::uint32_t Observer::note_meeting(const Warp& warp, const ObservedOp& info,
+                                     std::uint32_t index) {
+  if (!info.meets) {
+    if (warp.index < meetings_.size()) meetings_[warp.index].lanes &= ~warp.mask;
+    return 0;
+  }
+  if (warp.index >= meetings_.size()) meetings_.resize(warp.index + 1);
+  Meeting& meeting = meetings_[warp.index];
+  std::uint32_t known = 0;
+  for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) {
+    const auto lane = static_cast<std::size_t>(std::countr_zero(m));
+    known |= meeting.at[lane] == index ? meeting.lanes & (m & (0u - m)) : 0;
+    meeting.at[lane] = index;
+  }
+  meeting.lanes |= warp.mask;
+  return known;
+}
+
+/// `known`: lanes that were counted when they came here first.
 const Op* Observer::run_counted(const Op* op, Warp& warp, const ObservedOp& info, OpFn run,
-                                std::uint32_t& done) {
+                                std::uint32_t known, std::uint32_t& done) {
   const std::uint32_t index = warp.op_index(op);
   const std::uint32_t mask = warp.mask, depth = warp.schedule->current().depth;
   const bool is_branch = info.origin.part == Part::branch;
@@ -79,7 +101,8 @@ const Op* Observer::run_counted(const Op* op, Warp& warp, const ObservedOp& info
   const Op* const next = run(op, warp);
   done = mask;
   if (next == nullptr && is_branch) done = warp.stop == Stop::fault ? 0 : mask;
-  if (next == nullptr && !is_branch) done = lanes_past(warp, mask, index, depth);
+  if (next == nullptr && !is_branch && !info.meets) done = lanes_past(warp, mask, index, depth);
+  done &= ~known;
   if (counts_ == nullptr || done == 0 || info.origin.part == Part::results) return next;
   LineCounts& counts = counts_[index];
   ++counts.instructions;
@@ -98,15 +121,17 @@ const Op* Observer::step(const Op* op, Warp& warp) {
   if (trace != nullptr) trace->settle(warp);
   const Part part = info.origin.part;
   if (part == Part::helper) return run(op, warp);
+  const std::uint32_t known = note_meeting(warp, info, index);
   if (part == Part::guard || part == Part::skip) {
     const std::uint32_t off = warp.mask & ~guard_lanes(warp, info);
     if (counts_ != nullptr) count_guard(warp, info, index, off);
     if (trace != nullptr && (off >> trace->lane() & 1) != 0) trace->skip(warp, info, index);
     return run(op, warp);
   }
+  if (trace != nullptr && (known >> trace->lane() & 1) != 0) trace = nullptr;
   if (trace != nullptr) trace->open(op, warp, info);
   std::uint32_t done = 0;
-  const Op* const next = run_counted(op, warp, info, run, done);
+  const Op* const next = run_counted(op, warp, info, run, known, done);
   if (trace != nullptr) trace->close(warp, (done >> trace->lane() & 1) != 0);
   return next;
 }

@@ -3,7 +3,10 @@
 
 #include "sim/observe/observed_launch.h"
 
+#include <array>
+#include <cstdint>
 #include <string_view>
+#include <vector>
 
 namespace kernwright::sim {
 
@@ -37,10 +40,18 @@ class Observer {
   void count_guard(const Warp& warp, const ObservedOp& info, std::uint32_t index,
                    std::uint32_t off);
   const Op* run_counted(const Op* op, Warp& warp, const ObservedOp& info, OpFn run,
-                        std::uint32_t& done);
+                        std::uint32_t known, std::uint32_t& done);
+  std::uint32_t note_meeting(const Warp& warp, const ObservedOp& info, std::uint32_t index);
 
   ObservedLaunch& launch_;
+  /// Lanes whose last op was a bar.warp.sync, and which.
+  struct Meeting {
+    std::uint32_t lanes = 0;
+    std::array<std::uint32_t, kLanes> at{};
+  };
+
   LineCounts* counts_ = nullptr;  ///< by op; null: nobody counts
+  std::vector<Meeting> meetings_;  ///< by warp
 };
 
 }  // namespace kernwright::sim

@@ -202,7 +202,7 @@ void TraceRecorder::printed(std::string_view text) {
 
 void TraceRecorder::close(const Warp& warp, bool done) {
   if (!done) return;
-  waiting_ = warp.stop == Stop::barrier;
+  waiting_ = warp.stop == Stop::barrier || warp.stop == Stop::warp_sync;
   if (!waiting_) finish(warp);
 }
 

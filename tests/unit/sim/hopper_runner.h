@@ -7,6 +7,7 @@
 #include "sim/exec/heap.h"
 #include "sim/exec/warp.h"
 #include "sim/ir/program.h"
+#include "sim/observe/observed_launch.h"
 #include "sim/tensor_map.h"
 
 #include <doctest/doctest.h>
@@ -16,6 +17,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace kernwright::sim::testing {
@@ -31,6 +33,8 @@ class HopperRunner {
   bool cooperative = false;
   CheckSet checks;
   std::vector<Finding> findings;  ///< of the checks, in the last launch
+  bool watched = false;           ///< counts instructions, without checks
+  std::vector<std::pair<std::string, LineCounts>> counts;  ///< by op with its opcode
 
   std::uint64_t allocate(std::uint64_t bytes) {
     const auto address = memory.allocate(bytes, AllocationKind::device);
@@ -112,11 +116,23 @@ class HopperRunner {
       request.program = &program->program;
       request.checks = &*checked;
     }
+    std::optional<ObservedLaunch> observed;
+    if (watched) {
+      observed.emplace(module.observed(false), nullptr, true);
+      request.program = &observed->program.program;
+      request.observed = &*observed;
+    }
     const bool clustered = std::uint64_t{cluster[0]} * cluster[1] * cluster[2] > 1;
     const GridResult result = cooperative ? run_cooperative_grid(request, width)
                               : clustered ? run_cluster_grid(request, width)
                                           : run_grid(request, width);
     if (checked) findings = checked->take();
+    counts.clear();
+    const std::vector<LineCounts> total =
+        observed ? observed->total() : std::vector<LineCounts>();
+    for (std::size_t i = 0; i < total.size(); ++i) {
+      counts.emplace_back(request.program->places[i].opcode, total[i]);
+    }
     return result.fault.value_or(FaultReport{});
   }
 };

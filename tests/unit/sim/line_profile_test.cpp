@@ -121,6 +121,25 @@ TEST_CASE("line profile: what waits and tries again counts once") {
   CHECK(c.thread_instructions == 64 * 2 + (27 + 32) + 64 * 3);
 }
 
+TEST_CASE("line profile: lanes that meet at bar.warp.sync count once, wherever they wait") {
+  // Both halves come to one place, one after the other.
+  const std::string apart = "setp.lt.u32 %p1, %r1, 5;\n@%p1 bra L;\n";
+  LineCounts c = counts(apart + "add.u32 %r2, %r1, 1;\nadd.u32 %r3, %r1, 1;\nL:\n" +
+                        "bar.warp.sync 0xffffffff;\n");
+  CHECK(c.thread_instructions == 32 * 3 + 27 * 2);
+  // To two places.
+  c = counts(apart + "bar.warp.sync 0xffffffff;\nbra M;\nL:\nbar.warp.sync 0xffffffff;\nM:\n");
+  CHECK(c.thread_instructions == 32 * 2 + 32 + 27);
+  CHECK(c.instructions == 2 + 2 + 1);
+  // Some wait until the others have exited, and look again then.
+  c = counts(apart + "bar.warp.sync 0xffffffff;\nret;\nL:\nadd.u32 %r2, %r1, 1;\nret;\n");
+  CHECK(c.thread_instructions == 32 * 2 + 27 + 5 + 32);
+  // In a loop each round counts, with one meeting right behind another.
+  c = counts("mov.u32 %r2, 0;\nR:\nbar.warp.sync 0xffffffff;\nbar.warp.sync 0xffffffff;\n"
+             "add.u32 %r2, %r2, 1;\nsetp.lt.u32 %p1, %r2, 3;\n@%p1 bra R;\n");
+  CHECK(c.instructions == 1 + 3 * 5);
+}
+
 TEST_CASE("line profile: global memory by sectors and lines") {
   LineCounts c = counts(at(4) + "ld.global.u32 %r2, [%rd2];\n", 64);
   CHECK(c.global_loads == 2);

@@ -161,6 +161,20 @@ TEST_CASE("trace: what waits for others is one step, with the result that came o
   }
 }
 
+TEST_CASE("trace: a lane that meets others at another bar.warp.sync has the step, once") {
+  const std::string body =
+      "setp.lt.u32 %p1, %r1, 5;\n@%p1 bra L;\nbar.warp.sync 0xffffffff;\nbra M;\nL:\n"
+      "bar.warp.sync 0xffffffff;\nM:\nadd.u32 %r2, %r1, 1;\n";
+  WatchedKernel kernel(body);
+  for (const unsigned thread : {2u, 20u}) {
+    const Trace trace = kernel.trace(thread);
+    const auto meeting = steps_of(trace, "bar.warp.sync");
+    REQUIRE(meeting.size() == 1);
+    CHECK(meeting[0].complete);
+    CHECK(steps_of(trace, "add.u32").size() == 1);
+  }
+}
+
 TEST_CASE("trace: calls, with fresh registers each time") {
   const std::string function =
       ".func (.param .b32 out) fib(.param .b32 n)\n{\n.reg .pred %p<3>;\n.reg .b32 %r<9>;\n"

@@ -334,6 +334,28 @@ TEST_CASE("wgmma in flight: four warps or none") {
   CHECK(contains(ran.report.details, "other warps of the warpgroup"));
 }
 
+TEST_CASE("wgmma in flight: a wait that has to wait for other warps is one instruction") {
+  HopperRunner runner;
+  runner.watched = true;
+  runner.block = {128, 1, 1};
+  const std::uint64_t out = runner.upload(std::vector<float>(128));
+  // Warp 3 comes late, so that the others park in the wait and execute it again.
+  const std::string late =
+      "setp.lt.u32 %p5, %r0, 96;\n@%p5 bra GO;\nmov.u32 %r40, 0;\nLATE:\n"
+      "add.u32 %r40, %r40, 1;\nsetp.lt.u32 %p6, %r40, 100000;\n@%p6 bra LATE;\nGO:\n";
+  require_fine(runner.run(kSetUp + "fence.proxy.async;\nbar.sync 0;\n" + kFence + late +
+                              multiply(0) + kCommit + wait(0),
+                          {out}, ".shared .align 1024 .b8 space[2560];\n"));
+  int waits = 0;
+  for (const auto& [opcode, counts] : runner.counts) {
+    if (!contains(opcode, "wgmma.wait_group")) continue;
+    ++waits;
+    CHECK(counts.instructions == 4);
+    CHECK(counts.thread_instructions == 128);
+  }
+  CHECK(waits == 1);
+}
+
 TEST_CASE("wgmma in flight: nothing is left for the next block of a runner") {
   HopperRunner runner;
   runner.block = {128, 1, 1};
