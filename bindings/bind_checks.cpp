@@ -95,7 +95,8 @@ class Scope {
     for (sim::Finding& finding : found_) {
       FaultReport& fault = finding.fault;
       const auto source = source_of_code(finding.code);
-      fault.first_line = first_line_of(source.get(), fault.kernel, fault.file);
+      fault.place_texts(
+          [&](const std::string& file) { return first_line_of(source.get(), fault.kernel, file); });
       Texts texts{source, source ? source->text_of(fault.file) : nullptr};
       if (finding.other) {
         sim::OtherAccess& other = *finding.other;

@@ -3,6 +3,7 @@
 #include "base/errors.h"
 #include "bindings.h"
 #include "compile_limits.h"
+#include "core/launch_history.h"
 #include "current.h"
 #include "gil.h"
 #include "jit/compile/compile_job.h"
@@ -84,6 +85,9 @@ void bind_compile(py::module_& m) {
   m.def("_stopped_compiles", [] { return stopped_compile_jobs(); });
   set_interrupt_check(&signal_ends_wait);
   sim::set_interrupt_check(&ctrl_c_ends_launch);
+  sim::set_text_places([](std::string_view kernel, std::string_view file) {
+    return static_cast<int>(KernelTag::first_line_of(kernel, file));
+  });
 }
 
 }  // namespace kernwright::python

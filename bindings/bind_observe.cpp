@@ -71,7 +71,7 @@ class TraceObject {
                           : static_cast<int>(KernelTag::first_line_of(trace_.kernel, file));
     };
     for (sim::TraceStep& step : trace_.steps) step.first_line = of_file(step.file);
-    if (trace_.fault) trace_.fault->first_line = of_file(trace_.fault->file);
+    if (trace_.fault) trace_.fault->place_texts(of_file);
   }
 
   py::object kernel_;

@@ -52,25 +52,38 @@ bool at_load(FaultKind kind) {
   return kind == FaultKind::unsupported || kind == FaultKind::invalid_ptx;
 }
 
-/// "  at saxpy.cu:7 (PTX line 41: st.global.f32)", with only the parts that are known.
-std::string where(const FaultReport& report) {
-  const std::string source = source_place(report.file, report.line, report.first_line);
+/// "saxpy.cu:7 (PTX line 41: st.global.f32)", with only the parts that are known. Of a report or
+/// one of its places.
+template <typename Place>
+std::string where(const Place& place) {
+  const std::string source = source_place(place.file, place.line, place.first_line);
   std::string ptx;
-  if (report.ptx_line > 0) ptx = format("PTX line {}", report.ptx_line);
-  if (!report.opcode.empty()) ptx += (ptx.empty() ? "" : ": ") + report.opcode;
-  if (source.empty() && ptx.empty()) return {};
-  if (source.empty()) return "\n  at " + ptx;
-  return "\n  at " + source + (ptx.empty() ? "" : " (" + ptx + ")");
+  if (place.ptx_line > 0) ptx = format("PTX line {}", place.ptx_line);
+  if (!place.opcode.empty()) ptx += (ptx.empty() ? "" : ": ") + place.opcode;
+  if (source.empty() || ptx.empty()) return source + ptx;
+  return source + " (" + ptx + ")";
 }
 
 }  // namespace
+
+std::string FaultPlace::to_string() const {
+  const std::string place = where(*this);
+  return place.empty() ? what : what + " at " + place;
+}
+
+std::string FaultReport::further_lines() const {
+  std::string text;
+  for (const FaultPlace& place : places) text += (text.empty() ? "" : "\n") + place.to_string();
+  if (!text.empty() && !details.empty()) text += '\n';
+  return text + details;
+}
 
 std::string FaultReport::to_string() const {
   std::string text = std::string(fault_kind_name(kind)) + ": ";
   if (at_load(kind) && line > 0) text += source_place(file, line, first_line) + ": ";
   if (at_load(kind) && line <= 0 && ptx_line > 0) text += format("PTX line {}: ", ptx_line);
   text += message;
-  text += where(*this);
+  if (const std::string place = where(*this); !place.empty()) text += "\n  at " + place;
   if (!kernel.empty() && at_load(kind)) {
     text += format("\n  in {}", readable_name(kernel));
   } else if (!kernel.empty()) {
@@ -79,7 +92,7 @@ std::string FaultReport::to_string() const {
   }
   if (access_size > 0) text += format("\n  access of {} bytes at {:#x}", access_size, address);
   if (!allocation.empty()) text += "\n  " + allocation;
-  if (!details.empty()) text += "\n" + details;
+  if (const std::string lines = further_lines(); !lines.empty()) text += "\n" + lines;
   return text;
 }
 

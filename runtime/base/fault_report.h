@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace kernwright {
 
@@ -27,6 +28,19 @@ enum class FaultKind : std::uint8_t {
 /// "bounds", "alignment", "use-after-free", "init", "race", "sync", "trap", "assert", ...
 const char* fault_kind_name(FaultKind kind) noexcept;
 
+/// Another place of the program that a finding tells of: who waits where. As in FaultReport.
+struct FaultPlace {
+  std::string what;  ///< "warp 2: lanes 0x0000ffff wait for a barrier"
+  std::string file;
+  int line = 0;
+  int first_line = 1;
+  int ptx_line = 0;
+  std::string opcode;
+
+  /// One line: what, and where.
+  std::string to_string() const;
+};
+
 /// One finding. Zero or empty where a field does not apply.
 struct FaultReport {
   FaultKind kind = FaultKind::none;
@@ -40,12 +54,22 @@ struct FaultReport {
   std::array<unsigned, 3> block{};
   std::array<unsigned, 3> thread{};
   std::uint64_t address = 0;
-  std::uint64_t access_size = 0;  ///< bytes
-  std::string allocation;         ///< nearest allocation and by how many bytes it was missed
-  std::string details;            ///< further lines (other findings, who waits where)
+  std::uint64_t access_size = 0;   ///< bytes
+  std::string allocation;          ///< nearest allocation and by how many bytes it was missed
+  std::vector<FaultPlace> places;  ///< further lines, in front of `details`
+  std::string details;             ///< further lines
 
-  /// Several lines: message, location, allocation, details.
+  /// Several lines: message, location, allocation, places, details.
   std::string to_string() const;
+  /// The lines of places and details alone.
+  std::string further_lines() const;
+  /// Says for all lines on which line of a file the text begins that they count in:
+  /// `first_line_of(file)`, 1 for a file of its own.
+  template <typename F>
+  void place_texts(F first_line_of) {
+    first_line = first_line_of(file);
+    for (FaultPlace& place : places) place.first_line = first_line_of(place.file);
+  }
 };
 
 /// "app.py:44 (line 4 of the kernel's text)": `line` counts from `first_line` of `file` on.

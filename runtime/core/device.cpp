@@ -162,7 +162,9 @@ void Device::throw_fault(FaultReport report) {
   for (const LaunchHistory::Entry& entry : history_.entries()) {
     if (entry.kernel.lowered_hash != KernelTag::hash(report.kernel)) continue;
     if (entry.kernel.file_hash == KernelTag::hash(report.file)) {
-      report.first_line = static_cast<int>(entry.kernel.first_line);
+      report.place_texts([&](const std::string& file) {
+        return file == report.file ? static_cast<int>(entry.kernel.first_line) : 1;
+      });
     }
     const std::string place = entry.site.to_string();
     if (!report.details.empty() && report.details.back() != '\n') report.details += '\n';
@@ -193,7 +195,8 @@ void Device::fail(CUresult result, const char* call, const std::string& object,
     FaultReport report;
     if (api_.kwTakeReport(state_->context.load(std::memory_order_relaxed), &report) ==
         CUDA_SUCCESS) {
-      if (report.file == origin.file) report.first_line = origin.first_line;
+      report.place_texts(
+          [&](const std::string& file) { return file == origin.file ? origin.first_line : 1; });
       throw_fault(std::move(report));
     }
   }

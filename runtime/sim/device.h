@@ -59,4 +59,9 @@ void set_report_log(bool on) noexcept;
 /// usable. Null: none.
 void set_interrupt_check(bool (*is_interrupted)()) noexcept;
 
+/// Findings that are logged name lines of files: `first_line_of` says on which line of `file` the
+/// text of `kernel` (lowered name) begins, which is 1 for a file of its own. Null: all are. Called
+/// on the thread that launches.
+void set_text_places(int (*first_line_of)(std::string_view kernel, std::string_view file)) noexcept;
+
 }  // namespace kernwright::sim

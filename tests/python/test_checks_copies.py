@@ -20,6 +20,7 @@ HEAD = """
 #include <cooperative_groups/memcpy_async.h>
 #include <cuda/barrier>
 #include <cuda/pipeline>
+#include <cuda_pipeline.h>
 namespace cg = cooperative_groups;
 extern "C" __global__ void staged(const float* x, float* y, int tiles) {
   int i = threadIdx.x;
@@ -89,11 +90,44 @@ GROUP = """
   }
 """
 
+# Eight words, fewer pieces than a warp has lanes.
+FEW_PIECES = """
+  __shared__ alignas(16) float few[128];
+  auto block = cg::this_thread_block();
+  auto tile = cg::tiled_partition<32>(block);
+  float* mine = few + 32 * tile.meta_group_rank();
+  for (int t = 0; t < tiles; ++t) {
+    for (int at = 0; at < 32; at += 8) cg::memcpy_async(tile, mine + at, x + t * 128 + at, 32);
+    cg::wait(tile);
+    sum += mine[i % 32];
+    tile.sync();
+  }
+  sum = 0;
+  for (int t = 0; t < tiles; ++t) sum += x[t * 128 + 127 - i];
+"""
+
+# As lanes do where there are more of them than pieces: four threads copy each of 32 words.
+REPEATED = """
+  __shared__ float word[32];
+  for (int t = 0; t < tiles; ++t) {
+    __pipeline_memcpy_async(&word[i % 32], x + t * 128 + i % 32, 4);
+    __pipeline_commit();
+    __pipeline_wait_prior(0);
+    __syncthreads();
+    sum += word[31 - i % 32];
+    __syncthreads();
+  }
+  sum = 0;
+  for (int t = 0; t < tiles; ++t) sum += x[t * 128 + 127 - i];
+"""
+
 RIGHT = {
     "pipeline_of_a_block": PIPELINE_OF_A_BLOCK,
     "pipeline_of_a_thread": PIPELINE_OF_A_THREAD,
     "barrier": BARRIER,
     "group": GROUP,
+    "few_pieces": FEW_PIECES,
+    "repeated": REPEATED,
 }
 
 WRONG = {
@@ -104,6 +138,9 @@ WRONG = {
     ),
     "readers_not_waited_for": BARRIER.replace(
         "    sum += tile[127 - i];\n    bar.arrive_and_wait();", "    sum += tile[127 - i];"
+    ),
+    "one_of_four_not_waited_for": REPEATED.replace(
+        "    __pipeline_wait_prior(0);\n", "    if (i >= 32) __pipeline_wait_prior(0);\n"
     ),
     "other_barrier_in_place_of_the_wait": GROUP.replace("cg::wait(block)", "block.sync()"),
 }

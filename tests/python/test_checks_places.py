@@ -3,6 +3,7 @@
 import pathlib
 
 import pytest
+from children import run_child
 
 import kernwright as kw
 
@@ -46,3 +47,57 @@ def test_a_header_of_a_project_is_no_header_of_cuda(name, tmp_path):
         kw.kernel(text, include_dirs=[str(folder)])[1, 64](kw.zeros(1, "int32"))
     (finding,) = report
     assert (finding.file, finding.line) == (str(folder / name), 2)
+
+
+STUCK = """__global__ void stuck(int* x) {
+    if (threadIdx.x < 32) {
+        asm volatile("bar.sync 1, 64;");
+    } else {
+        asm volatile("bar.sync 2, 64;");
+    }
+    x[threadIdx.x] = 1;
+}"""
+
+
+def here():
+    """The file and the line on which the text of STUCK begins."""
+    path = pathlib.Path(__file__)
+    lines = path.read_text().splitlines()
+    return path, next(i for i, line in enumerate(lines, 1) if line.startswith("STUCK = "))
+
+
+def test_who_waits_where_is_told_by_lines_of_the_file_everywhere(tmp_path):
+    path, first = here()
+    with kw.checks() as report, pytest.raises(kw.DeviceFault) as caught:
+        kw.kernel(STUCK)[1, 64](kw.zeros(64, "int32"))
+    (finding,) = (one for one in report if "never arrive" in one.message)
+    page = tmp_path / "page.html"
+    report.save(page)
+    for text in (caught.value.report, finding.details, str(report), page.read_text()):
+        for warp, line in ((0, 3), (1, 5)):
+            place = f"{path}:{first - 1 + line} "
+            assert f"warp {warp}: lanes 0xffffffff wait for a barrier at {place}" in (
+                text.replace("&#x27;", "'")
+            ), text
+            assert f"(line {line} of the kernel's text)" in text.replace("&#x27;", "'")
+
+
+def test_a_finding_that_is_logged_names_the_line_of_the_file(tmp_path):
+    program = tmp_path / "app.py"
+    program.write_text(
+        "import kernwright as kw\n"
+        'k = kw.kernel("""\n'
+        "__global__ void f(int* x) {\n"
+        "    x[0] = threadIdx.x;\n"
+        '}""")\n'
+        'k[1, 64](kw.zeros(1, "int32"))\n'
+        "kw.current_device().synchronize()\n"
+    )
+    ended = run_child(
+        f"import runpy; runpy.run_path({str(program)!r})",
+        KERNWRIGHT_DEVICE="sim",
+        KERNWRIGHT_CHECKS="race",
+    )
+    assert ended.code == 0, ended.err
+    assert f"{program}:4 (line 3 of the kernel's text)" in ended.err, ended.err
+    assert ended.err.count(f"{program}:4 ") == 2  # both accesses

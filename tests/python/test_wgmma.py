@@ -188,8 +188,11 @@ def test_a_stage_given_back_too_early_is_found():
         pytest.skip("only the simulated device looks")
     source = SOURCE.read_text().replace("kStages = 3", "kStages = 1")
     source = source.replace(WAIT, WAIT.replace(" 0;", " 1;"))
-    found = run(source.replace("const int lane", WAIT + "\n  const int lane"))
-    assert found.startswith("sync ") and "was changed before the wgmma.wait_group" in found
+    source = source.replace("const int lane", WAIT + "\n  const int lane")
+    assert run(source) == "equal\n"
+    found = run_child(program_of(source), KERNWRIGHT_SIM_CAPABILITY="9.0", KERNWRIGHT_CHECKS="race")
+    assert "asynchronous read and asynchronous write of the same shared memory" in found.err
+    assert "wgmma.wait_group first" in found.err
 
 
 def test_tensor_core_code_in_a_header_asks_for_the_architecture_too(tmp_path):

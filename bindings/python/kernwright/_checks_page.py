@@ -82,6 +82,8 @@ def _section(finding: Finding, texts: Texts) -> str:
         parts.append(f"<p>{_access(finding.other)}</p>")
     if finding.allocation:
         parts.append(f"<p>{html.escape(finding.allocation)}</p>")
+    if finding.details:
+        parts.append(f"<pre>{html.escape(finding.details)}</pre>")
     if finding.count > 1:
         parts.append(f"<p>{finding.count} times</p>")
     if finding.hint:

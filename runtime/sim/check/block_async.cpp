@@ -9,7 +9,9 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <iterator>
 #include <span>
+#include <utility>
 
 namespace kernwright::sim {
 namespace {
@@ -24,18 +26,88 @@ void BlockCheck::copy(const Op* op, Warp& warp, int lane, AsyncCopy copy) {
   touch_lane(op, warp, lane, TouchMode::read, copy.from, copy.source, Space::global);
   if (copy.to > warp.shared_bytes || copy.bytes > warp.shared_bytes - copy.to) return;
   copy.op = warp.op_index(op);
-  if (race) {
-    examine(op, warp, lane,
-            {TouchMode::write, Space::shared, copy.to, copy.bytes, nullptr, nullptr});
-    copy.stamp = kUnderWay | kAllBytes | stamp_of(ops[copy.op], warp.thread(lane));
-    for (std::uint64_t at = copy.to; at < copy.to + copy.bytes; at += 4) {
-      shared_write[at / 4] = copy.stamp;
-    }
-    if (defers) written.hold(copy.to, copy.to + copy.bytes);
-  }
+  if (race) note_copy(op, warp, lane, copy);
   copies_.add(warp.thread(lane), copy);
   sources.add(copy.from, copy.from + copy.source);
   ++under_way_;
+}
+
+/// The race check of a copy's target.
+void BlockCheck::note_copy(const Op* op, Warp& warp, int lane, AsyncCopy& copy) {
+  if (origins_.empty()) origins_.resize(shared_bytes_ / 4 + 1);
+  copying_ = &copy;
+  priors_.fill(0);
+  examine(op, warp, lane, {TouchMode::write, Space::shared, copy.to, copy.bytes, nullptr, nullptr});
+  copying_ = nullptr;
+  copy.stamp = kUnderWay | kAllBytes | stamp_of(ops[copy.op], warp.thread(lane));
+  for (std::uint64_t word = copy.to / 4; word < (copy.to + copy.bytes) / 4; ++word) {
+    shared_write[word] = copy.stamp;
+    origins_[word] = {copy, priors_[word - copy.to / 4]};
+  }
+  if (copy.twins != 0) {
+    CopyTwins& twins = twins_[copy.to];
+    twins.stamp = copy.stamp;
+    twins.under_way.push_back(copy.stamp);
+  }
+  if (defers) written.hold(copy.to, copy.to + copy.bytes);
+}
+
+AsyncCopy* BlockCheck::copy_under_way(Cell said) {
+  const auto is_it = [&](const AsyncCopy& one) {
+    return one.stamp == said && one.repeats(*copying_);
+  };
+  if (AsyncCopy* const found = copies_.find(is_it); found != nullptr) return found;
+  for (auto& entry : mbarriers_) {
+    for (auto* const list : {&entry.second.waiting, &entry.second.done}) {
+      for (MbarrierState::Tracked& tracked : *list) {
+        if (is_it(tracked.copy)) return &tracked.copy;
+      }
+    }
+  }
+  return nullptr;
+}
+
+/// Whether the last write to a word was a copy which the one under examination repeats. The two do
+/// not race; what was written before may.
+bool BlockCheck::is_twin(const Access& access, Cell& write) {
+  const CheckedOp* const writer = op_at(site_of(write));
+  Cell& prior = priors_[access.word - copying_->to / 4];
+  const CopyOrigin& origin = origins_[access.word];
+  if (write == 0 || is_forgotten(write, false)) return false;
+  if (writer == nullptr || writer->kind != CheckKind::copy || !origin.copy.repeats(*copying_)) {
+    prior = std::max(prior, is_under_way(write) ? 0 : write & ~kAside);  // of the word's bytes
+    return false;
+  }
+  prior = std::max(prior, origin.prior);
+  if (origin.prior != 0 && !is_write_ordered(origin.prior, access.warp, access.lane, false)) {
+    report_race(access, origin.prior, true);
+  }
+  if (is_contended(write) || !is_write_ordered(write, access.warp, access.lane, false))
+    join_twins(write);
+  return true;
+}
+
+/// The copy under examination becomes one of those that the cell tells of.
+void BlockCheck::join_twins(Cell& write) {
+  const Cell said = (is_contended(write) ? write & ~kAside : write) | kAllBytes;
+  CopyTwins& twins = twins_[copying_->to];
+  if (copying_->twins != 0) return;  // by another word
+  if (twins.number == 0 || twins.stamp != said) {
+    twins = {++last_twins_, said, {}, {}};
+    AsyncCopy* const other = is_under_way(write) ? copy_under_way(said) : nullptr;
+    if (other != nullptr) {
+      other->twins = twins.number;
+      twins.under_way.push_back(said);
+    } else if (!is_under_way(write)) {
+      twins.over.push_back(said);
+    }
+    if (const auto hidden = earlier_.find(&write);
+        is_contended(write) && hidden != earlier_.end()) {
+      std::copy_if(hidden->second.begin(), hidden->second.end(), std::back_inserter(twins.over),
+                   [](Cell cell) { return cell != 0; });
+    }
+  }
+  copying_->twins = twins.number;
 }
 
 void BlockCheck::end_group(const Warp& warp) {
@@ -44,20 +116,73 @@ void BlockCheck::end_group(const Warp& warp) {
   }
 }
 
-/// The copy is over: cells that still tell of it say `cell`.
+/// A cell that says `before` says `now` from here on, with `others` of other warps beside it.
+void BlockCheck::restamp_cell(Cell& write, Cell before, Cell now, const std::vector<Cell>& others) {
+  if (write != before) return;
+  write = now;
+  if (others.empty()) {
+    if (!earlier_.empty()) earlier_.erase(&write);
+    return;
+  }
+  auto& list = earlier_[&write];
+  list.fill(0);
+  const std::size_t count = std::min(others.size(), list.size());
+  std::copy_n(others.end() - static_cast<std::ptrdiff_t>(count), count, list.begin());
+  write |= kAside;
+}
+
+/// One of `twins`, whose cells said `before`, is over, and `cell` says when. What the cells are to
+/// say now goes there: another one's stamp, or, after the last one, when that was, beside what is
+/// left in `twins`.
+void BlockCheck::end_twin(CopyTwins& twins, Cell before, Cell* cell) {
+  // Those of one warp wait in one instruction, or the later wait comes after the first one.
+  std::erase_if(twins.over, [&](Cell one) { return ((one ^ *cell) & (kWarpMask | kAsync)) == 0; });
+  if (*cell != 0) twins.over.push_back(*cell);
+  const auto own = std::find(twins.under_way.begin(), twins.under_way.end(), before);
+  if (own != twins.under_way.end()) twins.under_way.erase(own);
+  if (!twins.under_way.empty()) {
+    *cell = before == twins.stamp ? twins.under_way.back() : twins.stamp;
+    return;
+  }
+  // What an mbarrier told of cannot stand beside others: its bit for that means that it is under
+  // way.
+  const auto plain = std::find_if(twins.over.rbegin(), twins.over.rend(),
+                                  [](Cell one) { return (one & kAsync) == 0; });
+  if (*cell != 0 && plain != twins.over.rend()) *cell = *plain;
+  std::erase(twins.over, *cell);
+  if ((*cell & kAsync) != 0 || *cell == 0) twins.over.clear();
+}
+
+/// The copy is over: cells that still tell of it say `cell`, once all that repeat it are over.
 void BlockCheck::restamp(const AsyncCopy& copy, Cell cell) {
   if (--under_way_ == 0) sources = {};
   if (init) set_poison<false>(shared_poison, copy.to, copy.bytes);
   if (!race) return;
   new_epoch();
   if (defers) written.release(copy.to, copy.to + copy.bytes);
+  Cell before = copy.stamp;
+  std::vector<Cell> others;
+  const auto found = copy.twins == 0 ? twins_.end() : twins_.find(copy.to);
+  if (found != twins_.end() && found->second.number == copy.twins) {  // else others overwrote them
+    CopyTwins& twins = found->second;
+    before = twins.stamp;
+    end_twin(twins, copy.stamp, &cell);
+    if (twins.under_way.empty()) {
+      others = std::move(twins.over);
+      twins_.erase(found);
+    } else if (std::exchange(twins.stamp, cell) == cell) {
+      return;
+    }
+  }
   for (std::uint64_t word = copy.to / 4; word < (copy.to + copy.bytes) / 4; ++word) {
     Cell& write = shared_write[word];
-    if (write == copy.stamp) write = cell;
+    restamp_cell(write, before, cell, others);
     if ((write & kExact) == 0) continue;
     Cell* const bytes = shared_exact_.data() + 8 * word;
     for (int b = 0; b < 4; ++b) {
-      if (bytes[b] == copy.stamp) bytes[b] = (cell & ~kAllBytes) | Cell{1} << (kBytesShift + b);
+      const bool over = cell != 0 && !is_under_way(cell);
+      const Cell byte = over ? (cell & ~kAllBytes) | Cell{1} << (kBytesShift + b) : cell;
+      restamp_cell(bytes[b], before, byte, others);
     }
   }
 }
@@ -73,6 +198,7 @@ void BlockCheck::forget_copies() {
   }
   arriving_.clear();
   mbarriers_.clear();
+  twins_.clear();
   tracks_ = false;
 }
 

@@ -82,6 +82,7 @@ void BlockCheck::begin(const Block& block) {
   if (clustered_) {
     std::fill(shared_cells_.begin(), shared_cells_.end(), 0);
     std::fill(shared_exact_.begin(), shared_exact_.end(), 0);
+    origins_.clear();
   }
   grid_shape_ = block.warps[0].worker->launch->grid;
   cluster_shape_ = block.warps[0].worker->launch->cluster;
@@ -301,8 +302,9 @@ void BlockCheck::examine_cells(const Access& access, Cell& write, Cell& read, Ce
   const auto before = [&](Cell cell) {
     return cell == 0 || is_write_ordered(cell, access.warp, access.lane, access.global);
   };
-  look_at_earlier(access, write);
-  if (!before(write)) {
+  const bool repeats = copying_ != nullptr && is_twin(access, write);
+  if (!repeats) look_at_earlier(access, write);
+  if (!repeats && !before(write)) {
     const bool under_way = is_under_way(write);
     if (under_way || (!strong_pair(write, access.info, access.warp, true) &&
                       !(writes && same_value(access, write)))) {
@@ -332,9 +334,10 @@ void BlockCheck::look_at_earlier(const Access& access, Cell& write) {
     return;
   }
   const auto found = all.find(&write);
-  if (found == all.end() || access.info.strong) return;
+  if (found == all.end()) return;
   const bool writes = access.touch.mode != TouchMode::read;
   for (const Cell cell : found->second) {
+    if (access.info.strong && (cell & kStrong) != 0) continue;
     if (is_write_ordered(cell, access.warp, access.lane, access.global) ||
         strong_pair(cell, access.info, access.warp, true) || (writes && same_value(access, cell)))
       continue;

@@ -140,7 +140,8 @@ class BlockCheck {
   void wgmma(const Op* op, Warp& warp);
   void end_wgmma_group(const Warp& warp);
   void wait_for_wgmma(const Warp& warp, std::size_t left);
-  /// The warp's op touches a register of a wgmma in flight, that of op `product`; `what` says which.
+  /// The warp's op touches a register of a wgmma in flight, that of op `product`; `what` says
+  /// which.
   void report_flight(const Op* op, const Warp& warp, std::string what, std::uint32_t product);
 
   /// Runs an mbarrier instruction, which orders those who arrive before those who wait.
@@ -256,7 +257,13 @@ class BlockCheck {
   }
   void examine_global(const Op* op, Warp& warp, int lane, TouchMode mode, std::uint64_t address,
                       std::uint64_t bytes);
+  void note_copy(const Op* op, Warp& warp, int lane, AsyncCopy& copy);
   void restamp(const AsyncCopy& copy, Cell cell);
+  static void end_twin(CopyTwins& twins, Cell before, Cell* cell);
+  void restamp_cell(Cell& write, Cell before, Cell now, const std::vector<Cell>& others);
+  AsyncCopy* copy_under_way(Cell said);
+  bool is_twin(const Access& access, Cell& write);
+  void join_twins(Cell& write);
   void forget_copies();
   void finish(Warp& warp, int lane, const AsyncCopy& copy);
   void track(const Warp& warp, int lane, MbarrierState& state);
@@ -351,6 +358,11 @@ class BlockCheck {
   std::array<ArrivalState, kBarrierCount> arrivals_;
 
   CopyGroups<AsyncCopy> copies_;
+  std::unordered_map<std::uint64_t, CopyTwins> twins_;  ///< by target
+  std::uint32_t last_twins_ = 0;
+  std::vector<CopyOrigin> origins_;  ///< by word of shared memory; made with the first copy
+  AsyncCopy* copying_ = nullptr;     ///< whose target is looked at
+  std::array<Cell, 4> priors_{};     ///< CopyOrigin::prior of its words
   std::vector<AsyncCopy> arriving_;  ///< bulk copies whose mbarrier was told nothing yet
   CopyGroups<BulkStore> stores_;
   AsyncReads reads_;

@@ -38,6 +38,11 @@ const std::byte* host_bytes(const Warp& warp, int lane, const LaneTouch& touch) 
   return try_locate(warp, lane, {touch.space, AccessKind::read, touch.address, touch.bytes, 1});
 }
 
+/// "shared memory of block (1, 0, 0)"
+std::string shared_memory_of(const std::array<std::uint32_t, 3>& ctaid) {
+  return format("shared memory of block ({}, {}, {})", ctaid[0], ctaid[1], ctaid[2]);
+}
+
 std::array<unsigned, 3> coordinates(std::uint32_t linear,
                                     const std::array<std::uint32_t, 3>& shape) {
   return {linear % shape[0], linear / shape[0] % shape[1], linear / shape[0] / shape[1]};
@@ -143,14 +148,12 @@ Finding BlockCheck::describe(const Op* op, const Warp& warp, int lane, FaultKind
 
 /// Where the other access or barrier is, at that op.
 OtherAccess BlockCheck::describe_other(std::uint32_t op) const {
-  const Program& program = launch_.program.program;
-  const Place& place = program.places[op];
+  FaultPlace place = launch_.program.program.place_of(op);
   OtherAccess there;
-  there.line = place.source.line;
+  there.line = place.line;
   there.ptx_line = place.ptx_line;
-  there.opcode = std::string(place.opcode);
-  const auto file = static_cast<std::size_t>(place.source.file);
-  if (file < program.module->files.size()) there.file = program.module->files[file];
+  there.opcode = std::move(place.opcode);
+  there.file = std::move(place.file);
   return there;
 }
 
@@ -197,11 +200,12 @@ void BlockCheck::report_uninitialised(const Op* op, Warp& warp, int lane, const 
   const bool global = touch.space == Space::global;
   const std::uint64_t bits = unwritten(warp, lane, touch);
   const bool partly = std::popcount(bits) < static_cast<int>(touch.bytes);
-  fault.message =
-      format("{} of {} bytes of {} at {}{:#x}{}", finding.what, touch.bytes, finding.space,
-             global ? "" : "offset ", global ? touch.address : touch.address & kOffsetMask,
-             partly ? format(", of which nothing has written {}", byte_ranges(bits))
-                    : " that nothing has written");
+  fault.message = format(
+      "{} of {} bytes of {} at {}{:#x}{}", finding.what, touch.bytes,
+      touch.owner != nullptr ? "the " + shared_memory_of(touch.owner->ctaid_) : finding.space,
+      global ? "" : "offset ", global ? touch.address : touch.address & kOffsetMask,
+      partly ? format(", of which nothing has written {}", byte_ranges(bits))
+             : " that nothing has written");
   if (global) {
     fault.allocation = warp.worker->launch->memory->describe(touch.address, touch.bytes);
     finding.hint =
@@ -316,8 +320,10 @@ void BlockCheck::report_race(const Access& access, Cell other, bool other_wrote,
                             : same_block ? "two warps of one block"
                                          : "two blocks";
   const std::uint64_t shown = access.global ? touch.address : touch.address & kOffsetMask;
-  fault.message = format("{} and {} of the same {} at {}{:#x}", there.what, finding.what,
-                         finding.space, access.global ? "" : "offset ", shown);
+  fault.message =
+      format("{} and {} of the same {} at {}{:#x}", there.what, finding.what,
+             touch.owner != nullptr ? shared_memory_of(touch.owner->ctaid_) : finding.space,
+             access.global ? "" : "offset ", shown);
   fault.message += missing == Missing::wait ? ", and nothing waits for the end of it in between"
                    : missing == Missing::proxy_fence
                        ? ", and no proxy fence lies between them"
@@ -354,10 +360,9 @@ void BlockCheck::report_visit(const Visit& visit, BlockCheck& owner, bool begun)
   finding.space = noun_of(Space::cluster);
   finding.fault.address = visit.touch.address;
   finding.fault.access_size = visit.touch.bytes;
-  const auto& [x, y, z] = owner.ctaid_;
   finding.fault.message =
-      format("{} of {} bytes of the shared memory of block ({}, {}, {}) at offset {:#x}, {}",
-             finding.what, visit.touch.bytes, x, y, z, visit.touch.address & kOffsetMask,
+      format("{} of {} bytes of the {} at offset {:#x}, {}", finding.what, visit.touch.bytes,
+             shared_memory_of(owner.ctaid_), visit.touch.address & kOffsetMask,
              begun ? "which nothing keeps from ending before" : "which may not have begun");
   finding.hint = begun
                      ? "end with cluster.sync() (barrier.cluster), so that no block exits while "

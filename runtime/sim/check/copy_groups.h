@@ -35,10 +35,31 @@ struct AsyncCopy {
   std::uint32_t bytes = 0;   ///< written
   std::uint32_t source = 0;  ///< bytes read
   std::uint32_t op = 0;      ///< index of the instruction
+  std::uint32_t twins = 0;   ///< number of the CopyTwins that it is one of; 0: none
 
   bool reads(std::uint64_t begin, std::uint64_t end) const noexcept {
     return begin < from + source && end > from;
   }
+  /// Whether it writes the same bytes to the same place from the same source.
+  bool repeats(const AsyncCopy& other) const noexcept {
+    return to == other.to && bytes == other.bytes && source == other.source &&
+           (source == 0 || from == other.from);
+  }
+};
+
+/// Copies of one thread or several that repeat each other while nothing orders them. They do not
+/// race with each other; for all else each of them has to be over.
+struct CopyTwins {
+  std::uint32_t number = 0;     ///< AsyncCopy::twins of them
+  Cell stamp = 0;               ///< what the cells say: that of one under way
+  std::vector<Cell> under_way;  ///< stamps
+  std::vector<Cell> over;       ///< of those that ended: the last of each warp
+};
+
+/// The last copy to a word of shared memory.
+struct CopyOrigin {
+  AsyncCopy copy;
+  Cell prior = 0;  ///< the write before it and before those that it repeats; 0: none that matters
 };
 
 /// A bulk copy from shared to global memory.
@@ -87,9 +108,9 @@ class CopyGroups {
   }
   /// The first copy that `is` true for, or null.
   template <typename F>
-  const Copy* find(F is) const {
-    for (const Thread& thread : threads_) {
-      for (const Copy& copy : thread.copies) {
+  Copy* find(F is) {
+    for (Thread& thread : threads_) {
+      for (Copy& copy : thread.copies) {
         if (is(copy)) return &copy;
       }
     }

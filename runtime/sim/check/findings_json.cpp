@@ -31,7 +31,7 @@ std::string finding_json(const Finding& finding) {
       fault.line, fault.first_line, fault.ptx_line, json_string(fault.opcode), triple(fault.block),
       triple(fault.thread), json_string(finding.what), json_string(finding.space), fault.address,
       fault.access_size, json_string(finding.value), json_string(fault.allocation),
-      json_string(fault.details));
+      json_string(fault.further_lines()));
   return text + (finding.other ? other_json(*finding.other) : "null") + "}";
 }
 

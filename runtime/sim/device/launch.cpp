@@ -132,6 +132,18 @@ void check_resident(const Function& function, const LaunchRequest& launch,
 }
 
 std::atomic<bool (*)()> interrupt_check = nullptr;
+std::atomic<int (*)(std::string_view, std::string_view)> text_places = nullptr;
+
+void log_finding(Finding finding) {
+  if (auto* const first_line_of = text_places.load(); first_line_of != nullptr) {
+    const auto of_file = [&](const std::string& file) {
+      return first_line_of(finding.fault.kernel, file);
+    };
+    finding.fault.place_texts(of_file);
+    if (finding.other) finding.other->first_line = of_file(finding.other->file);
+  }
+  log(LogLevel::warning, "simulated device: {}", finding.to_string());
+}
 
 /// `unclaimed` takes findings of checks that no scope collects.
 GridResult execute(const KernelWork& work, const Module& module, AccessLog* log,
@@ -205,6 +217,9 @@ GridResult execute(const KernelWork& work, const Module& module, AccessLog* log,
 }  // namespace
 
 void set_interrupt_check(bool (*is_interrupted)()) noexcept { interrupt_check = is_interrupted; }
+void set_text_places(int (*first_line_of)(std::string_view, std::string_view)) noexcept {
+  text_places = first_line_of;
+}
 
 namespace {
 
@@ -255,9 +270,7 @@ void perform(const KernelWork& work, AccessLog* log) {
   }
   std::vector<Finding> unclaimed;
   GridResult result = execute(work, *module, log, unclaimed);
-  for (const Finding& finding : unclaimed) {
-    kernwright::log(LogLevel::warning, "simulated device: {}", finding.to_string());
-  }
+  for (Finding& finding : unclaimed) log_finding(std::move(finding));
   deliver_print(result.printed);
   if (!result.fault) return;
   if (result.fault->kernel.empty()) result.fault->kernel = work.function->name;

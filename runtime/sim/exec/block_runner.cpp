@@ -45,19 +45,21 @@ struct BlockRunner::State {
 
 namespace {
 
-/// "warp 2: lanes 0xffff wait at line 12 (bar.sync)".
-std::string describe_split(const Warp& warp, const Split& split) {
-  const Place& place = warp.program->places[split.pc];
+/// Who waits there, and for what.
+FaultPlace describe_split(const Warp& warp, const Split& split) {
   const char* what = split.state == SplitState::barrier     ? "a barrier"
                      : split.state == SplitState::cluster   ? "the barrier of the cluster"
                      : split.state == SplitState::mbarrier  ? "a phase of an mbarrier"
                      : split.state == SplitState::warpgroup ? "other warps of the warpgroup"
                                                             : "other lanes of the warp";
-  std::string text =
-      format("warp {}: lanes {:#010x} wait for {} at ", warp.index, split.mask, what);
-  text += place.source.line != 0 ? format("line {}", place.source.line)
-                                 : format("PTX line {}", place.ptx_line);
-  return text + format(" ({})", place.opcode);
+  FaultPlace there = warp.program->place_of(split.pc);
+  const auto& members = warp.block->member->cluster->members;
+  if (members.size() > 1) {
+    const auto& [x, y, z] = warp.block->ctaid;
+    there.what = format("block ({}, {}, {}), ", x, y, z);
+  }
+  there.what += format("warp {}: lanes {:#010x} wait for {}", warp.index, split.mask, what);
+  return there;
 }
 
 const char* stuck_text(SplitState state) {
@@ -265,26 +267,32 @@ Progress BlockRunner::State::give_up() {
 
 /// Nobody can run and no barrier is complete: a finding.
 Progress BlockRunner::State::stuck() {
-  std::string details;
+  std::vector<FaultPlace> places;
   const Split* first = nullptr;
   Warp* holder = nullptr;
-  for (Warp& warp : warps) {
-    for (std::uint32_t s = 0; s < warp.schedule->count; ++s) {
-      const Split& split = warp.schedule->splits[s];
-      details += (details.empty() ? "" : "\n") + describe_split(warp, split);
-      // Lanes that miss others of their warp come first: those wait elsewhere because of them.
-      const bool better =
-          first != nullptr && first->state != SplitState::sync && split.state == SplitState::sync;
-      if (first != nullptr && !better) continue;
-      first = &split;
-      holder = &warp;
+  // The other blocks of a cluster, too: what is missing may be theirs.
+  for (const ClusterMember* other : member.cluster->members) {
+    if (other->exited) continue;
+    for (std::uint32_t w = 0; w < other->block->warp_count; ++w) {
+      Warp& warp = other->block->warps[w];
+      for (std::uint32_t s = 0; s < warp.schedule->count; ++s) {
+        const Split& split = warp.schedule->splits[s];
+        places.push_back(describe_split(warp, split));
+        if (other != &member) continue;
+        // Lanes that miss others of their warp come first: those wait elsewhere because of them.
+        const bool better =
+            first != nullptr && first->state != SplitState::sync && split.state == SplitState::sync;
+        if (first != nullptr && !better) continue;
+        first = &split;
+        holder = &warp;
+      }
     }
   }
   holder->set_mask(first->mask);
   holder->code = launch.program->full.data();
   holder->fault(holder->code + first->pc, FaultKind::sync, std::countr_zero(first->mask), 0, 0,
                 stuck_text(first->state));
-  block.fault.details = details;
+  block.fault.places = std::move(places);
   return Progress::faulted;
 }
 

@@ -29,6 +29,12 @@ bool all_arrived(const ClusterMember& member) {
   return true;
 }
 
+/// "block (1, 0, 0), rank 1 of the cluster"
+std::string name_of(const ClusterMember& member) {
+  const auto& [x, y, z] = member.block->ctaid;
+  return format("block ({}, {}, {}), rank {} of the cluster", x, y, z, member.rank);
+}
+
 /// All live threads do, none has gone on.
 bool everybody_waits(const ClusterMember& member) {
   std::vector<std::uint32_t> waiting(member.block->warp_count);
@@ -111,15 +117,23 @@ std::byte* cluster_address(const Block& block, std::uint64_t address, std::uint6
     if (offset <= owner.shared_bytes && bytes <= owner.shared_bytes - offset)
       return owner.shared + offset;
     if (why != nullptr)
-      *why = format("offset {} is out of bounds of the {} bytes of shared memory of block rank {}",
-                    offset, owner.shared_bytes, rank);
+      *why = format("offset {} is out of bounds of the {} bytes of {}", offset, owner.shared_bytes,
+                    name_of(*members[rank]));
     return nullptr;
   }
   if (why != nullptr) {
-    *why = exists ? format("it belongs to block rank {}, all of whose threads have exited", rank)
+    *why = exists ? format("it belongs to {}, all of whose threads have exited",
+                           name_of(*members[rank]))
                   : format("there is no block of rank {} in a cluster of {}", rank, members.size());
   }
   return nullptr;
+}
+
+const Op* report_rank(const Op* op, Warp& warp, int lane, std::uint32_t rank) {
+  const std::size_t blocks = warp.block->member->cluster->members.size();
+  return warp.fault(op, FaultKind::sync, lane, 0, 0,
+                    format("mapa: there is no block of rank {} in a cluster of {}{}", rank, blocks,
+                           blocks == 1 ? ", which is what a launch without clusters has" : ""));
 }
 
 const Op* cluster_arrive(const Op* op, Warp& warp) {

@@ -56,6 +56,9 @@ struct ClusterMember {
 std::byte* cluster_address(const Block& block, std::uint64_t address, std::uint64_t bytes,
                            std::string* why = nullptr);
 
+/// mapa names a rank that the cluster does not have. Null.
+const Op* report_rank(const Op* op, Warp& warp, int lane, std::uint32_t rank);
+
 /// barrier.cluster.arrive for the active lanes. Null after a finding.
 const Op* cluster_arrive(const Op* op, Warp& warp);
 /// barrier.cluster.wait for the active lanes.

@@ -301,6 +301,17 @@ void decode_function(Program& program, LoweringContext& context, std::uint32_t i
 
 }  // namespace
 
+FaultPlace Program::place_of(std::uint32_t op) const {
+  const Place& place = places[op];
+  FaultPlace there;
+  const auto file = static_cast<std::size_t>(place.source.file);
+  if (file < module->files.size()) there.file = module->files[file];
+  there.line = place.source.line;
+  there.ptx_line = place.ptx_line;
+  there.opcode = std::string(place.opcode);
+  return there;
+}
+
 const FunctionInfo* Program::find(std::string_view name) const noexcept {
   for (const FunctionInfo& function : functions) {
     if (function.name == name) return &function;

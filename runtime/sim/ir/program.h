@@ -1,6 +1,7 @@
 // A module after decoding: two code arrays with the same indices, and the tables they refer to.
 #pragma once
 
+#include "base/fault_report.h"
 #include "sim/exec/op.h"
 #include "sim/ptx/ast.h"
 
@@ -74,6 +75,8 @@ struct Program {
   std::shared_ptr<Tables> tables;
 
   const FunctionInfo* find(std::string_view name) const noexcept;
+  /// Where that op stands, for a report.
+  FaultPlace place_of(std::uint32_t op) const;
 };
 
 /// Addresses of the module's .global and .const variables (tagged) by name, chosen by the loader.

@@ -50,7 +50,7 @@ class Observer {
     std::array<std::uint32_t, kLanes> at{};
   };
 
-  LineCounts* counts_ = nullptr;  ///< by op; null: nobody counts
+  LineCounts* counts_ = nullptr;   ///< by op; null: nobody counts
   std::vector<Meeting> meetings_;  ///< by warp
 };
 

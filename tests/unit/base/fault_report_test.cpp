@@ -45,6 +45,33 @@ TEST_CASE("fault report: a text inside a file is told by the file's line and by 
   CHECK(report.to_string() == "trap: trap\n  at line 4");
 }
 
+TEST_CASE("fault report: who waits where is told in the same way") {
+  FaultReport report;
+  report.kind = FaultKind::sync;
+  report.message = "threads wait";
+  report.file = "app.py";
+  report.line = 4;
+  report.places.push_back({"warp 0 waits", "app.py", 5, 1, 60, "bar.sync"});
+  report.places.push_back({"warp 1 waits", "sync.h", 7, 1, 0, ""});
+  report.places.push_back({"warp 2 waits", "", 0, 1, 61, "bar.sync"});
+  report.places.push_back({"warp 3 waits", "", 0, 1, 0, ""});
+  report.details = "launched somewhere";
+  report.place_texts([](const std::string& file) { return file == "app.py" ? 41 : 1; });
+  CHECK(report.to_string() ==
+        "sync: threads wait\n"
+        "  at app.py:44 (line 4 of the kernel's text)\n"
+        "warp 0 waits at app.py:45 (line 5 of the kernel's text) (PTX line 60: bar.sync)\n"
+        "warp 1 waits at sync.h:7\n"
+        "warp 2 waits at PTX line 61: bar.sync\n"
+        "warp 3 waits\n"
+        "launched somewhere");
+  report.details.clear();
+  report.places.resize(2);
+  CHECK(report.further_lines() ==
+        "warp 0 waits at app.py:45 (line 5 of the kernel's text) (PTX line 60: bar.sync)\n"
+        "warp 1 waits at sync.h:7");
+}
+
 TEST_CASE("fault report: unknown parts leave no trace") {
   FaultReport report;
   report.kind = FaultKind::unsupported;

@@ -56,8 +56,9 @@ TEST_CASE("check async: writes to a copy's target or source race with it until t
   CHECK(races(kCopy + write));
   CHECK(!races(kCopy + "cp.async.wait_all;\n" + write));
   CHECK(!races(kHead + write + kCopy));
-  CHECK(races(kCopy + kCopy));
-  CHECK(!races(kCopy + "cp.async.wait_all;\n" + kCopy));
+  const std::string other = "cp.async.ca.shared.global [%r21], [%rd3+2048], 16;\n";
+  CHECK(races(kCopy + other));
+  CHECK(!races(kCopy + "cp.async.wait_all;\n" + other));
   CHECK(races(kHead + "ld.shared.u32 %r6, [%r22];\n" + kCopy));
   CHECK(!races(kHead + "ld.shared.u32 %r6, [%r22];\n" + kBarrier + kCopy));
   const std::string overwrite = "st.global.u32 [%rd3+4], %r1;\n";
@@ -71,6 +72,85 @@ TEST_CASE("check async: writes to a copy's target or source race with it until t
   CHECK(races(kCopy + kBarrier + overwrite_other));
   CHECK(races(kCopy + kBarrier + "cp.async.wait_all;\n" + overwrite_other));
   CHECK(!races(kCopy + "cp.async.wait_all;\n" + kBarrier + overwrite_other));
+}
+
+TEST_CASE("check async: copies that repeat each other race with everything else alone") {
+  // Threads i and i + 32 copy the same 16 bytes.
+  const std::string twins =
+      "and.b32 %r8, %r1, 31;\nmul.wide.u32 %rd3, %r8, 16;\nadd.s64 %rd3, %rd3, %rd1;\n"
+      "shl.b32 %r21, %r8, 4;\nadd.s32 %r21, %r21, %r20;\n"
+      "setp.lt.u32 %p1, %r1, 32;\nsetp.lt.u32 %p3, %r1, 64;\n";
+  const std::string copy = "cp.async.ca.shared.global [%r21], [%rd3], 16;\n";
+  const std::string wait = "cp.async.wait_all;\n";
+  const std::string read = "ld.shared.u32 %r6, [%r21];\n";
+  const std::string same = twins + copy;
+  CHECK(!races(same));
+  CHECK(!races(same + wait));
+  CHECK(!races(same + copy + wait));
+  CHECK(!races(same + wait + kBarrier + read));
+  CHECK(races(same + kBarrier + read));
+  CHECK(races(same + wait + read));  // the other warp's is not waited for
+  // All lanes of a warp, with one word.
+  const std::string one = "cp.async.ca.shared.global [%r20], [%rd1], 4;\n";
+  CHECK(!races(twins + one + wait + kBarrier + read, {1, 32, false}));
+  CHECK(!races(twins + one + wait + kBarrier + read, {1, 1024, false}));
+  CHECK(races(twins + one + wait + "ld.shared.u32 %r6, [%r20];\n", {1, 32, false}));
+  // Other bytes, or from elsewhere, or to part of the place.
+  const std::string other_half = "@!%p1 cp.async.ca.shared.global ";
+  const std::string half = twins + "@%p1 cp.async.ca.shared.global [%r21], [%rd3], 16;\n";
+  CHECK(!races(half + other_half + "[%r21], [%rd3], 16;\n" + wait));
+  CHECK(races(half + other_half + "[%r21], [%rd3+16], 16;\n" + wait));
+  CHECK(races(half + other_half + "[%r21], [%rd3], 8;\n" + wait));
+  CHECK(races(half + other_half + "[%r21+8], [%rd3+8], 8;\n" + wait));
+  // Both of zeros alone: their sources are not read.
+  const std::string none = "mov.u32 %r9, 0;\n";
+  CHECK(!races(twins + none + "@%p1 cp.async.ca.shared.global [%r21], [%rd3], 16, %r9;\n" +
+               other_half + "[%r21], [%rd3+64], 16, %r9;\n" + wait));
+  CHECK(races(half + none + other_half + "[%r21], [%rd3], 16, %r9;\n" + wait));
+  // Threads that write what is there already race with a copy all the same.
+  CHECK(races(half + wait + "@!%p1 st.shared.u32 [%r21], %r1;\n"));
+  // One of the two waits, and only that is known to who reads or overwrites.
+  const std::string wait_of_first = "@!%p1 bra ON;\n" + wait + "ON:\n";
+  const std::string wait_of_second = "@%p1 bra ON;\n" + wait + "ON:\n";
+  for (const std::string& waits : {wait_of_first, wait_of_second}) {
+    CHECK(races(same + waits + kBarrier + read));
+    CHECK(races(same + waits + kBarrier + "@%p1 st.shared.u32 [%r21], %r1;\n"));
+    CHECK(races(same + waits + kBarrier + copy.substr(0, copy.size() - 4) + "8;\n"));
+    CHECK(!races(same + waits + kBarrier + wait + kBarrier + read));
+  }
+  // A third warp knows of both waits, or of one of them.
+  const Shape three{1, 96, false};
+  const std::string copies = twins + "@%p3 " + copy;
+  const std::string named =
+      "@%p3 bra OF_COPIES;\nbar.sync 1, 64;\n" + read + "bra END;\nOF_COPIES:\n";
+  CHECK(!races(copies + wait + kBarrier + read, three));
+  for (const char* late : {"@%p1 bra TELL;\nbra END;\n", "@!%p1 bra TELL;\nbra END;\n"}) {
+    CHECK(races(copies + wait + named + late + "TELL:\nbar.arrive 1, 64;\nEND:\n", three));
+  }
+  CHECK(!races(copies + wait + "@%p3 bra OF_COPIES;\nbar.sync 1, 96;\n" + read +
+                   "bra END;\nOF_COPIES:\nbar.arrive 1, 96;\nEND:\n",
+               three));
+}
+
+TEST_CASE("check async: copies that repeat each other, told to mbarriers") {
+  const std::string set_up =
+      "setp.eq.u32 %p1, %r1, 0;\nadd.s32 %r23, %r20, 4096;\n"
+      "@%p1 mbarrier.init.shared.b64 [%r23], 64;\n" +
+      kBarrier +
+      "and.b32 %r8, %r1, 31;\nmul.wide.u32 %rd3, %r8, 16;\nadd.s64 %rd3, %rd3, %rd1;\n"
+      "shl.b32 %r21, %r8, 4;\nadd.s32 %r21, %r21, %r20;\n"
+      "cp.async.ca.shared.global [%r21], [%rd3], 16;\n";
+  const std::string track = "cp.async.mbarrier.arrive.noinc.shared.b64 [%r23];\n";
+  const std::string wait =
+      "W:\nmbarrier.try_wait.parity.shared.b64 %p2, [%r23], 0;\n@!%p2 bra W;\n";
+  const std::string read = "ld.shared.u32 %r6, [%r21+4];\n";
+  CHECK(!races(set_up + track + wait + read));
+  CHECK(races(set_up + track + read));
+  CHECK(!races(set_up + track + wait + read + kBarrier + "st.shared.u32 [%r3], %r1;\n"));
+  // The first warp's copies are told of, the second one waits itself: the first knows nothing.
+  const std::string half = "mbarrier.arrive.shared.b64 %rd5, [%r23];\n";
+  CHECK(races(set_up + "setp.lt.u32 %p3, %r1, 32;\n@%p3 bra FIRST;\n" + half +
+              "cp.async.wait_all;\nbra END;\nFIRST:\n" + track + wait + read + "END:\n"));
 }
 
 TEST_CASE("check async: bytes that a copy fills with zeros are written, its source is not read") {

@@ -179,6 +179,7 @@ TEST_CASE("check cluster: reads of another block's unwritten shared memory are f
   const auto findings = found(kSync + "ld.shared::cluster.u32 %r7, [%r2+512];\n" + kSync, 2, init);
   REQUIRE(findings.size() == 1);
   CHECK(findings[0].space == "another block's shared memory");
+  CHECK(contains(findings[0].fault.message, "of the shared memory of block ("));
   CHECK(findings[0].count == 4 * 64);
 }
 
@@ -191,5 +192,10 @@ TEST_CASE("check cluster: a finding names both blocks") {
     CHECK(finding.fault.block[0] != finding.other->block[0]);
     CHECK(finding.fault.thread[0] == finding.other->thread[0]);
     CHECK(contains(finding.hint, "cluster.sync()"));
+    // Whose memory it is: the other block's where this one reaches there.
+    const bool far = finding.space == "another block's shared memory";
+    const std::string owner =
+        "of the same shared memory of block (" + std::to_string(finding.other->block[0]) + ", 0, 0)";
+    CHECK(contains(finding.fault.message, far ? owner : "of the same shared memory at offset"));
   }
 }

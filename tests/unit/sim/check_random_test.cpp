@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 #include <random>
@@ -16,6 +17,7 @@
 
 using namespace kernwright;
 using namespace kernwright::sim;
+using kernwright::sim::testing::first_seed;
 using kernwright::sim::testing::Pairs;
 using kernwright::sim::testing::shown;
 
@@ -166,6 +168,7 @@ struct Access {
   int step;
   unsigned block, thread;
   Time begin, end;
+  std::optional<std::array<unsigned, 3>> copy = {};  ///< of a copy's write: from, to, bytes
 
   bool is_before(const Access& other) const {
     if (block != other.block) return false;
@@ -203,7 +206,7 @@ std::vector<std::pair<Time, Time>> times_of(const Program& program) {
 
 /// By definition: two threads (or a thread and its own copy), bytes in common, a write among the
 /// two, and neither over before the other began, as program order and barriers of the block or of
-/// the warp that both are of tell.
+/// the warp that both are of tell. Copies that repeat each other do not race.
 Pairs races_of(const Program& program) {
   struct Bytes {
     std::vector<Access> reads, writes;
@@ -223,7 +226,11 @@ Pairs races_of(const Program& program) {
         const auto number = static_cast<int>(i % program.steps.size());
         const Step& step = program.steps[static_cast<std::size_t>(number)];
         if (!step.touches() || t % step.every != 0) continue;
-        const Access access{number, b, t, times[i].first, times[i].second};
+        Access access{number, b, t, times[i].first, times[i].second};
+        if (step.what == What::copy) {
+          access.copy = {program.offset(step, false, b, t), program.offset(step, true, b, t),
+                         step.bytes};
+        }
         note(step, step.shared, step.what != What::read, access);
         if (step.what == What::copy) note(step, false, false, access);
       }
@@ -232,7 +239,9 @@ Pairs races_of(const Program& program) {
   Pairs pairs;
   const auto compare = [&](const Access& x, const Access& y) {
     const bool same = x.block == y.block && x.thread == y.thread && x.begin.steps == y.begin.steps;
-    if (!same && !x.is_before(y) && !y.is_before(x)) pairs.insert(std::minmax(x.step, y.step));
+    const bool repeats = x.copy && y.copy && *x.copy == *y.copy;
+    if (same || repeats || x.is_before(y) || y.is_before(x)) return;
+    pairs.insert(std::minmax(x.step, y.step));
   };
   for (const auto& [place, bytes] : memory) {
     for (const Access& write : bytes.writes) {
@@ -292,7 +301,7 @@ TEST_CASE("check random: what is found races, and something is found wherever an
   CUdeviceptr buffer = 0;
   REQUIRE(device.api.cuMemAlloc(&buffer, kGlobalBytes + 65536 * 4) == CUDA_SUCCESS);
   int racing = 0, clean = 0;
-  for (unsigned seed = 0; seed < 2500; ++seed) {
+  for (unsigned seed = first_seed(); seed < first_seed() + 2500; ++seed) {
     std::mt19937 random(seed);
     const Program program = random_program(random);
     // Every other program with several blocks in flight.

@@ -271,8 +271,11 @@ TEST_CASE("a barrier that not everybody can reach is a finding that names who wa
   REQUIRE(outcome.fault);
   CHECK(outcome.fault->kind == FaultKind::sync);
   CHECK(outcome.fault->opcode == "bar.sync");
-  CHECK(outcome.fault->details.find("warp 0") != std::string::npos);
-  CHECK(outcome.fault->details.find("warp 1") != std::string::npos);
+  REQUIRE(outcome.fault->places.size() == 2);
+  CHECK(outcome.fault->places[0].what == "warp 0: lanes 0xffffffff wait for a barrier");
+  CHECK(outcome.fault->places[1].what == "warp 1: lanes 0xffffffff wait for a barrier");
+  for (const FaultPlace& place : outcome.fault->places) CHECK(place.opcode == "bar.sync");
+  CHECK(outcome.fault->places[0].ptx_line > outcome.fault->places[1].ptx_line);
 }
 
 TEST_CASE("a spin lock inside a warp makes progress") {

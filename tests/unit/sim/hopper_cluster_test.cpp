@@ -229,7 +229,7 @@ ld.shared::cluster.u32 %r5, [%r4];
 )",
           FaultKind::bounds, "have exited");
   finding("mov.u32 %r1, tile;\nmapa.shared::cluster.u32 %r4, %r1, 2;\n", FaultKind::sync,
-          "no block of this rank");
+          "mapa: there is no block of rank ");
   finding("mov.u32 %r1, tile;\nmapa.shared::cluster.u32 %r4, %r1, 1;\nld.shared.u32 %r5, [%r4];\n" +
               kClusterSync,
           FaultKind::bounds, "another block of the cluster");

@@ -32,8 +32,8 @@ class HopperRunner {
   int width = 1;           ///< host threads
   bool cooperative = false;
   CheckSet checks;
-  std::vector<Finding> findings;  ///< of the checks, in the last launch
-  bool watched = false;           ///< counts instructions, without checks
+  std::vector<Finding> findings;                           ///< of the checks, in the last launch
+  bool watched = false;                                    ///< counts instructions, without checks
   std::vector<std::pair<std::string, LineCounts>> counts;  ///< by op with its opcode
 
   std::uint64_t allocate(std::uint64_t bytes) {
@@ -128,8 +128,7 @@ class HopperRunner {
                                           : run_grid(request, width);
     if (checked) findings = checked->take();
     counts.clear();
-    const std::vector<LineCounts> total =
-        observed ? observed->total() : std::vector<LineCounts>();
+    const std::vector<LineCounts> total = observed ? observed->total() : std::vector<LineCounts>();
     for (std::size_t i = 0; i < total.size(); ++i) {
       counts.emplace_back(request.program->places[i].opcode, total[i]);
     }

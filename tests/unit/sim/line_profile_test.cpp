@@ -135,8 +135,9 @@ TEST_CASE("line profile: lanes that meet at bar.warp.sync count once, wherever t
   c = counts(apart + "bar.warp.sync 0xffffffff;\nret;\nL:\nadd.u32 %r2, %r1, 1;\nret;\n");
   CHECK(c.thread_instructions == 32 * 2 + 27 + 5 + 32);
   // In a loop each round counts, with one meeting right behind another.
-  c = counts("mov.u32 %r2, 0;\nR:\nbar.warp.sync 0xffffffff;\nbar.warp.sync 0xffffffff;\n"
-             "add.u32 %r2, %r2, 1;\nsetp.lt.u32 %p1, %r2, 3;\n@%p1 bra R;\n");
+  c = counts(
+      "mov.u32 %r2, 0;\nR:\nbar.warp.sync 0xffffffff;\nbar.warp.sync 0xffffffff;\n"
+      "add.u32 %r2, %r2, 1;\nsetp.lt.u32 %p1, %r2, 3;\n@%p1 bra R;\n");
   CHECK(c.instructions == 1 + 3 * 5);
 }
 

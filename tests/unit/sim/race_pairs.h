@@ -4,11 +4,18 @@
 #include "sim/checks.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <set>
 #include <string>
 #include <utility>
 
 namespace kernwright::sim::testing {
+
+/// The first seed of random programs: 0, or what KERNWRIGHT_TEST_SEED says, for more of them.
+inline unsigned first_seed() {
+  const char* const text = std::getenv("KERNWRIGHT_TEST_SEED");
+  return text == nullptr ? 0 : static_cast<unsigned>(std::stoul(text));
+}
 
 using Pairs = std::set<std::pair<int, int>>;  ///< of steps, the lower one first
 

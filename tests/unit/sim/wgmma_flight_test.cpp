@@ -227,8 +227,9 @@ TEST_CASE("wgmma in flight: operands that change too early") {
   expect_change(multiply(0) + kCommit + change("[%r1]") + keep(4), 0);
 }
 
-TEST_CASE("wgmma in flight: the warp whose rows changed is named, and who came after its wait is "
-          "fine") {
+TEST_CASE(
+    "wgmma in flight: the warp whose rows changed is named, and who came after its wait is "
+    "fine") {
   // Rows 32 to 47 of A are warp 2's.
   const std::string change = change_by_first("[%r1+512]", "%r0");
   const Ran ran =
@@ -331,7 +332,7 @@ TEST_CASE("wgmma in flight: four warps or none") {
             "APART:\nbar.sync 0;\n");
   INFO(ran.report.to_string());
   CHECK(ran.report.kind == FaultKind::sync);
-  CHECK(contains(ran.report.details, "other warps of the warpgroup"));
+  CHECK(contains(ran.report.further_lines(), "other warps of the warpgroup"));
 }
 
 TEST_CASE("wgmma in flight: a wait that has to wait for other warps is one instruction") {

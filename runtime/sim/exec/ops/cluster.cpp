@@ -1,7 +1,6 @@
 // Clusters: addresses in other blocks' shared memory and the barrier of the cluster.
 #include "sim/exec/cluster.h"
 #include "sim/exec/ops/memory_transfer.h"
-#include "sim/exec/traps.h"
 
 namespace kernwright::sim::KW_SIM_NS {
 namespace {
@@ -16,8 +15,7 @@ const Op* map_address(const Op* op, Warp& warp) {
   const auto blocks = static_cast<std::uint32_t>(warp.block->member->cluster->members.size());
   for (std::uint32_t m = kMasked ? warp.mask : kAllLanes; m != 0; m &= m - 1) {
     const int i = std::countr_zero(m);
-    if (rank[i] >= blocks)
-      return report_operand(op, warp, i, "mapa: the cluster has no block of this rank", rank[i]);
+    if (rank[i] >= blocks) return report_rank(op, warp, i, rank[i]);
   }
   const bool alone = blocks == 1;
   write_lanes<kMasked, T>(warp, op->d, [=](int i) {
