@@ -3,7 +3,8 @@
 The second line of a file says `launch: grid=2 block=8x8 shared=64 cooperative args=...`, with
 `cluster=2` or `capability=9.0` for what takes clusters or a device that has them. An argument is
 `f32*64:iota` (an array: iota, zeros, raw = not initialised, freed) or `i32:5` (a number). A comment
-`FINDS kind` marks each line that a finding of that kind must name; a second kind may follow.
+`FINDS kind` marks each line that a finding of that kind must name; a second kind may follow. What
+stands under `#ifdef FIXED` mends the kernel.
 """
 
 from __future__ import annotations
@@ -37,6 +38,10 @@ class Bug:
     arguments: tuple[Argument, ...]
     kind: str  # the main one
     lines: dict[str, set[int]]  # by kind
+
+    @property
+    def can_be_fixed(self) -> bool:
+        return "def FIXED" in self.source
 
 
 def _argument(text: str) -> Argument:
