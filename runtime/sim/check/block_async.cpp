@@ -156,6 +156,10 @@ void BlockCheck::end_twin(CopyTwins& twins, Cell before, Cell* cell) {
 /// The copy is over: cells that still tell of it say `cell`, once all that repeat it are over.
 void BlockCheck::restamp(const AsyncCopy& copy, Cell cell) {
   if (--under_way_ == 0) sources = {};
+  if (copy.read != 0) {
+    copy.reader->reads_.drop(copy.read);
+    copy.reader->reading = copy.reader->reads_.span;
+  }
   if (init) set_poison<false>(shared_poison, copy.to, copy.bytes);
   if (!race) return;
   new_epoch();

@@ -2,6 +2,7 @@
 #include "sim/check/block_check.h"
 #include "sim/check/poison.h"
 #include "sim/exec/cluster.h"
+#include "sim/exec/lane_memory.h"
 #include "sim/exec/scheduler.h"
 #include "sim/exec/warpgroup.h"
 #include "sim/ir/program.h"
@@ -35,6 +36,10 @@ AsyncCopy BlockCheck::copy_to(const Op* op, Warp& warp, int lane, std::uint64_t 
   each_piece(from.begin, from.bytes, [&](std::uint64_t at, std::uint32_t bytes) {
     touch_lane(op, warp, lane, TouchMode::read, at, bytes, Space::global);
   });
+  before_ = 0;
+  by_region(
+      from.begin, race ? from.bytes : 0,
+      [&](const LaneTouch& part) { look_at_source(op, warp, lane, part); }, TouchMode::read);
   BlockCheck* const owner = peer(rank);
   if (owner == nullptr) return copy;
   ++owner->under_way_;
@@ -216,13 +221,104 @@ bool BlockCheck::look_at_write(const Access& access, Cell write) {
     report_race(access, write, true, is_under_way(write) ? Missing::wait : Missing::order);
     return false;
   }
+  if (!needs_proxy_fence(write, access.warp)) return true;
+  report_race(access, write, true, Missing::proxy_fence);
+  return false;
+}
+
+/// Whether a thread wrote it itself, with no proxy fence since then that the warp knows of.
+bool BlockCheck::needs_proxy_fence(Cell write, const Warp& warp) const {
   const CheckedOp* const writer = op_at(site_of(write));
   const bool generic =
       writer != nullptr && (writer->kind == CheckKind::store || writer->kind == CheckKind::atomic ||
                             writer->kind == CheckKind::tile_store);
-  if (!generic || is_proxied(write, access.warp)) return true;
-  report_race(access, write, true, Missing::proxy_fence);
-  return false;
+  return generic && !is_proxied(write, warp);
+}
+
+/// Global memory, of one region, that a copy to shared memory reads: the rest of the race check,
+/// which has looked at the order of the two already.
+void BlockCheck::look_at_source(const Op* op, Warp& warp, int lane, const LaneTouch& touch) {
+  const CheckedOp& info = ops[warp.op_index(op)];
+  Access access{op, warp, lane, touch, info, true, true, stamp_of(info, warp.thread(lane)), 0, 0};
+  const auto look = [&](Cell write) {
+    if (write == before_ || is_forgotten(write, true) || is_under_way(write)) return;
+    before_ = write;
+    if (needs_proxy_fence(write, warp) && is_write_ordered(write, warp, lane, true)) {
+      report_race(access, write, true, Missing::proxy_fence);
+    }
+  };
+  const std::uint64_t begin = touch.address & ~std::uint64_t{3};
+  for (std::uint64_t at = begin; at < touch.address + touch.bytes; at += 4) {
+    access.word = at % kRegionBytes / 4;
+    access.begin = at;
+    const Granule& granule = touch.region->granules[access.word / kGranuleWords];
+    if (granule.write < launch_floor) continue;
+    touch.region->by_word(access.word);
+    const Cell write = touch.region->write[access.word];
+    if ((write & kExact) == 0) {
+      look(write);
+      continue;
+    }
+    const Cell* const cells = byte_cells(touch, access.word);
+    for (int b = 0; b < 4; ++b) look(cells[b]);
+  }
+}
+
+void BlockCheck::copy_between(const Op* op, Warp& warp, int lane, const Piece& from,
+                              AsyncCopy& copy) {
+  before_ = 0;
+  each_piece(from.begin, from.bytes, [&](std::uint64_t at, std::uint32_t bytes) {
+    read_by_proxy(op, warp, lane, at, bytes);
+  });
+  if (!race) return;
+  copy.reader = this;
+  copy.read = reads_.begin(stamp_of(ops[copy.op], warp.thread(lane)) | kAllBytes);
+  reads_.add(copy.read, from.begin, from.bytes);
+  reading = reads_.span;
+  new_tick();
+}
+
+void BlockCheck::fence_maps(const Op* op, const Warp& warp) {
+  if (!race) return;
+  for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) {
+    const std::uint64_t address =
+        warp.reg<std::uint64_t>(op->a)[std::countr_zero(m)] + static_cast<std::uint64_t>(op->imm);
+    if (window_space(address) != Space::global) continue;
+    auto& cells = fenced_maps_[address];
+    for (std::uint64_t i = 0; i < cells.size(); ++i) cells[i] = write_of_map(address + 4 * i);
+  }
+}
+
+/// The write cell of a word of a tensor map, without what it says beside the access.
+Cell BlockCheck::write_of_map(std::uint64_t address) {
+  GlobalRegion& there = *region(address);
+  const std::lock_guard lock(there);
+  const std::uint64_t word = address % kRegionBytes / 4;
+  there.by_word(word);
+  if ((there.write[word] & kExact) == 0) return there.write[word] & ~kAside;
+  const Cell* const cells = there.bytes_of_word(word);
+  Cell last = 0;
+  for (int b = 0; b < 4; ++b) last = std::max(last, cells[b] & ~kAside);
+  return last;
+}
+
+/// A tensor copy sees what threads wrote into its map in this launch after a fence of its block,
+/// whoever made it.
+void BlockCheck::use_map(const Op* op, Warp& warp, int lane, std::uint64_t address) {
+  if (!race || window_space(address) != Space::global) return;
+  const CheckedOp& info = ops[warp.op_index(op)];
+  const auto fenced = fenced_maps_.find(address);
+  for (std::uint64_t i = 0; i < kTensorMapBytes / 4; ++i) {
+    const std::uint64_t at = address + 4 * i;
+    const Cell write = write_of_map(at);
+    if (write < launch_floor || (fenced != fenced_maps_.end() && fenced->second[i] == write))
+      continue;
+    const LaneTouch touch{TouchMode::read, Space::global, at, 4, region(at), nullptr};
+    report_race({op, warp, lane, touch, info, true, true, stamp_of(info, warp.thread(lane)),
+                 at % kRegionBytes / 4, at},
+                write, true, Missing::map_fence);
+    return;
+  }
 }
 
 bool BlockCheck::is_proxied(Cell write, const Warp& warp) const {

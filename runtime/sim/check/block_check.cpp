@@ -69,6 +69,7 @@ BlockCheck::~BlockCheck() {
 void BlockCheck::begin(const Block& block) {
   forget_copies();
   forget_stores();
+  fenced_maps_.clear();
   products_.fill({});
   block_ = static_cast<std::uint32_t>(block.linear_index);
   ctaid_ = block.ctaid;

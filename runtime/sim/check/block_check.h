@@ -10,6 +10,7 @@
 #include "sim/check/mbarrier_state.h"
 #include "sim/exec/barriers.h"
 #include "sim/exec/warp.h"
+#include "sim/tensor_map.h"
 
 #include <array>
 #include <cstdint>
@@ -127,6 +128,8 @@ class BlockCheck {
   /// (or nowhere). Give what it returns to that block's copied() when the bytes have arrived.
   AsyncCopy copy_to(const Op* op, Warp& warp, int lane, std::uint64_t rank, const Piece& to,
                     const Piece& from);
+  /// The copy, of this block's thread, reads shared memory of this block.
+  void copy_between(const Op* op, Warp& warp, int lane, const Piece& from, AsyncCopy& copy);
   /// The mbarrier at that offset was told of the copy's bytes.
   void copied(std::uint64_t mbarrier, const AsyncCopy& copy);
   /// One lane issues a bulk copy from shared to global memory; only its pieces are looked at.
@@ -136,6 +139,10 @@ class BlockCheck {
   void wait_for_stores(Warp& warp, std::size_t left, bool reads_only);
   /// fence.proxy.async.
   void fence_proxy(const Warp& warp);
+  /// fence.proxy.tensormap::generic.acquire at the lanes' addresses.
+  void fence_maps(const Op* op, const Warp& warp);
+  /// A tensor copy looks at the map at that generic address.
+  void use_map(const Op* op, Warp& warp, int lane, std::uint64_t address);
   /// A warp's wgmma, commit_group and wait_group.
   void wgmma(const Op* op, Warp& warp);
   void end_wgmma_group(const Warp& warp);
@@ -221,7 +228,7 @@ class BlockCheck {
     LaneTouch touch;
   };
   /// What two accesses lack.
-  enum class Missing : std::uint8_t { order, wait, proxy_fence };
+  enum class Missing : std::uint8_t { order, wait, proxy_fence, map_fence };
   static constexpr std::uint32_t kNoThread = ~std::uint32_t{0};
   void begin_phase() noexcept;
   template <typename F>
@@ -233,6 +240,9 @@ class BlockCheck {
   void forget_stores();
   void read_by_proxy(const Op* op, Warp& warp, int lane, std::uint64_t at, std::uint32_t bytes);
   bool look_at_write(const Access& access, Cell write);
+  void look_at_source(const Op* op, Warp& warp, int lane, const LaneTouch& touch);
+  Cell write_of_map(std::uint64_t address);
+  bool needs_proxy_fence(Cell write, const Warp& warp) const;
   bool is_proxied(Cell write, const Warp& warp) const;
   void look_at_async_reads(const Access& access, const BlockCheck& owner, std::uint64_t begin,
                            std::uint64_t end);
@@ -365,6 +375,8 @@ class BlockCheck {
   std::array<Cell, 4> priors_{};     ///< CopyOrigin::prior of its words
   std::vector<AsyncCopy> arriving_;  ///< bulk copies whose mbarrier was told nothing yet
   CopyGroups<BulkStore> stores_;
+  /// By address: what the write cells of a tensor map said at the block's last fence for it.
+  std::unordered_map<std::uint64_t, std::array<Cell, kTensorMapBytes / 4>> fenced_maps_;
   AsyncReads reads_;
   struct Products {
     std::uint32_t open = 0;  ///< number of the AsyncRead of the group that is not closed; 0: none

@@ -102,11 +102,18 @@ constexpr const char* kBulkHint =
 constexpr const char* kStoreHint =
     "the copy may still be under way: its thread waits for it (cp.async.bulk.wait_group, or "
     "wait_group.read where only the source matters), then a barrier tells the others";
+constexpr const char* kSendHint =
+    "the copy may still read its tile: a thread of the block that gets it waits for the mbarrier's "
+    "phase, then tells the one that writes (cluster.sync(), or an mbarrier of this block)";
 constexpr const char* kProductHint =
     "the multiplication may still read: wgmma.wait_group first, then a barrier or an mbarrier";
 constexpr const char* kProxyHint =
     "asynchronous copies and wgmma see what threads wrote after fence.proxy.async: let the threads "
     "that wrote execute it before the barrier";
+constexpr const char* kMapHint =
+    "tensor copies see a map that threads changed after fence.proxy.tensormap::generic.acquire: "
+    "let "
+    "a thread of the block execute it for the map's 128 bytes before the copy";
 constexpr const char* kClusterHint =
     "put cluster.sync() (barrier.cluster.arrive and wait) between the two accesses, or an mbarrier";
 constexpr const char* kScopeHint =
@@ -118,13 +125,15 @@ constexpr const char* kGridHint =
 
 }  // namespace
 
-/// What to wait for before an access that meets an asynchronous operation.
-static const char* wait_hint(const CheckedOp* op, bool to_shared) {
+/// What to wait for before an access that meets an asynchronous operation: one that wrote shared
+/// memory (`to_shared`), or one that an mbarrier is told of (`tells`).
+static const char* wait_hint(const CheckedOp* op, bool to_shared, bool tells, bool global) {
   const CheckKind kind = op == nullptr ? CheckKind::copy : op->kind;
-  return kind == CheckKind::wgmma  ? kProductHint
-         : kind == CheckKind::copy ? kCopyHint
-         : to_shared               ? kBulkHint
-                                   : kStoreHint;
+  return kind == CheckKind::wgmma         ? kProductHint
+         : kind == CheckKind::copy        ? kCopyHint
+         : to_shared || (tells && global) ? kBulkHint
+         : tells                          ? kSendHint
+                                          : kStoreHint;
 }
 
 Finding BlockCheck::describe(const Op* op, const Warp& warp, int lane, FaultKind kind) const {
@@ -325,8 +334,9 @@ void BlockCheck::report_race(const Access& access, Cell other, bool other_wrote,
              touch.owner != nullptr ? shared_memory_of(touch.owner->ctaid_) : finding.space,
              access.global ? "" : "offset ", shown);
   fault.message += missing == Missing::wait ? ", and nothing waits for the end of it in between"
-                   : missing == Missing::proxy_fence
-                       ? ", and no proxy fence lies between them"
+                   : missing == Missing::proxy_fence ? ", and no proxy fence lies between them"
+                   : missing == Missing::map_fence
+                       ? ", as a tensor map, and no proxy fence of tensor maps lies between them"
                        : format(" by {}, and nothing orders them", where);
   const bool out_of_reach = access.info.strong && other_op != nullptr && other_op->strong &&
                             std::min(access.info.reach, other_op->reach) < reach_to(owner);
@@ -334,9 +344,11 @@ void BlockCheck::report_race(const Access& access, Cell other, bool other_wrote,
                                 touch.mode == TouchMode::write && site == access.info.site &&
                                 tick_of(other) == tick_ &&
                                 thread != access.warp.thread(access.lane);
+  const bool tells = there.opcode.find("mbarrier") != there.opcode.npos;
   finding.hint = missing == Missing::proxy_fence ? kProxyHint
+                 : missing == Missing::map_fence ? kMapHint
                  : missing == Missing::wait || by_copy
-                     ? wait_hint(other_op, other_wrote && !access.global)
+                     ? wait_hint(other_op, other_wrote && !access.global, tells, access.global)
                  : out_of_reach     ? kScopeHint
                  : same_instruction ? kSameHint
                  : same_warp        ? kWarpHint

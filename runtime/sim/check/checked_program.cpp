@@ -78,6 +78,8 @@ CheckedOp fence(const ptx::Instruction& instruction) {
   const std::string_view opcode = instruction.opcode;       // whose words stand in any order
   const bool reads = opcode.find("::read") != opcode.npos;  // does not show what was written
   if (opcode.find(".async") != opcode.npos && !reads) op.kind = CheckKind::proxy_fence;
+  // The one with an address; its release stands before what tells others.
+  if (!instruction.operands.empty()) op.kind = CheckKind::map_fence;
   return op;
 }
 

@@ -27,6 +27,7 @@ enum class CheckKind : std::uint8_t {
   bulk_group,
   bulk_wait,
   proxy_fence,  ///< fence.proxy.async
+  map_fence,    ///< fence.proxy.tensormap::generic.acquire
   tensor_map,   ///< tensormap.replace and cp_fenceproxy, which tell the checks themselves
   wgmma,
   wgmma_group,

@@ -9,6 +9,8 @@
 
 namespace kernwright::sim {
 
+class BlockCheck;
+
 /// Bytes [begin, begin + bytes) of some memory.
 struct Piece {
   std::uint64_t begin = 0, bytes = 0;
@@ -36,6 +38,8 @@ struct AsyncCopy {
   std::uint32_t source = 0;  ///< bytes read
   std::uint32_t op = 0;      ///< index of the instruction
   std::uint32_t twins = 0;   ///< number of the CopyTwins that it is one of; 0: none
+  std::uint32_t read = 0;    ///< number of the AsyncRead of its source in shared memory; 0: none
+  BlockCheck* reader = nullptr;  ///< of the block whose that memory is
 
   bool reads(std::uint64_t begin, std::uint64_t end) const noexcept {
     return begin < from + source && end > from;

@@ -163,6 +163,10 @@ bool to_shared(const BulkLane& lane) {
   if (from == nullptr) return false;
   const Piece to{0, bytes}, source{lane.address(op->b, 1), local ? 0 : bytes};
   lane.note(targets, {&to, 1}, {&source, 1});
+  if (BlockCheck* const check = lane.check(); check != nullptr && local) {
+    const Piece own{lane.address(op->b, 1) & kOffsetMask, bytes};
+    check->copy_between(op, lane.warp, lane.lane, own, targets[0].checked[0]);
+  }
   return lane.issue([lane = lane.later(), targets, from, bytes] {
     for (const BulkTarget& target : targets) {
       reduce_bytes(target.data, from, bytes, lane.form.reduction, lane.form.type);

@@ -2,6 +2,7 @@
 #include "sim/exec/tensor_tile.h"
 
 #include "base/format.h"
+#include "sim/check/block_check.h"
 #include "sim/ir/program.h"
 
 #include <algorithm>
@@ -22,6 +23,10 @@ bool read_map(const BulkLane& lane, std::uint64_t address, Tile& tile) {
   const std::byte* bytes =
       lane.find(Space::generic, AccessKind::read, address, kTensorMapBytes, kMapAlignment);
   if (bytes == nullptr) return false;
+  BlockCheck* const check = lane.check();
+  if (check != nullptr && lane.form.kind != BulkForm::tensor_prefetch) {
+    check->use_map(lane.op, lane.warp, lane.lane, address);
+  }
   const auto map = decode_tensor_map(bytes);
   if (!map)
     return lane.fault(FaultKind::bounds, address, kTensorMapBytes,

@@ -108,9 +108,44 @@ TEST_CASE("check bulk: a load's source may be overwritten after the wait") {
   CHECK(races(kLoad + only_first("st.global.u32 [%d3], %r0;\n", "SKIP")));
   CHECK(!races(kLoad + kWait + kBarrier + "st.global.u32 [%d3], %r0;\n"));
   CHECK(!races(kLoad + "st.global.u32 [%d3+512], %r0;\n"));
+  for (const Finding& finding : found(kLoad + "st.global.u32 [%d3], %r0;\n"))
+    CHECK(contains(finding.hint, "wait for the phase of the mbarrier"));
   // Who waited comes after the read of the source, though its thread arrived before it.
   CHECK(!races(kLoad + kWait + "st.global.u32 [%d3], %r0;\n"));
   CHECK(races(kLoad + only_first(kWait, "WAITED") + "st.global.u32 [%d3], %r0;\n"));
+}
+
+TEST_CASE("check bulk: a load sees what threads wrote to global memory after a proxy fence") {
+  const std::string write = "st.global.u32 [%d3], %r0;\n";
+  CHECK(!races(write + kFence + kBarrier + kLoad));
+  CHECK(!races(write + kBarrier + kFence + kLoad));
+  CHECK(races(write + kBarrier + kLoad));
+  CHECK(races(kFence + write + kBarrier + kLoad));
+  CHECK(!races("st.global.u32 [%d3+512], %r0;\n" + kBarrier + kLoad));
+  // The fence of another thread, in front of a barrier.
+  CHECK(!races(write + kBarrier + "setp.ne.u32 %p6, %r0, 64;\n@%p6 bra ON;\n" + kFence + "ON:\n" +
+               kBarrier + kLoad));
+  CHECK(races(write + "setp.ne.u32 %p6, %r0, 64;\n@%p6 bra ON;\n" + kFence + "ON:\n" + kBarrier +
+              kLoad));
+  const auto findings = found(write + kBarrier + kLoad);
+  REQUIRE(findings.size() == 1);
+  CHECK(contains(findings[0].fault.message, "no proxy fence lies between them"));
+  CHECK(contains(findings[0].hint, "fence.proxy.async"));
+  CHECK(findings[0].space == "global memory");
+  CHECK(findings[0].what == "asynchronous read");
+  REQUIRE(findings[0].other);
+  CHECK(findings[0].other->opcode == "st.global.u32");
+  // Single bytes, and atomic operations.
+  CHECK(races("st.global.u8 [%d3], %r0;\n" + kBarrier + kLoad));
+  CHECK(!races("st.global.u8 [%d3], %r0;\n" + kFence + kBarrier + kLoad));
+  CHECK(races("red.global.add.u32 [%d3], 1;\n" + kBarrier + kLoad));
+  // What a copy wrote needs none.
+  const std::string stored = kWrite + kFence + kBarrier +
+                             only_first(
+                                 "cp.async.bulk.global.shared::cta.bulk_group [%d1], [%r1], 512;\n"
+                                 "cp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;\n",
+                                 "STORED");
+  CHECK(!races(stored + kBarrier + kLoad));
 }
 
 TEST_CASE("check bulk: a store's tile and target are free after the waits") {

@@ -215,9 +215,10 @@ class Order {
     return kNever;
   }
   /// Whether the asynchronous proxy sees at `when` what was written then.
-  bool is_fenced(Moment write, int when) const {
+  bool is_fenced(Moment write, int when, bool shared) const {
     for (int f = write.when + 1; f < when; ++f) {
-      if (by_warps_ && at(f).what == What::load) return true;  // may have overwritten it
+      const What overwrites = shared ? What::load : What::store;  // perhaps
+      if (by_warps_ && at(f).what == overwrites) return true;
       if (at(f).what != What::proxy_fence) continue;
       if (is_before({write.thread, f}, {0, when}) || is_before(write, {0, f})) return true;
     }
@@ -288,8 +289,11 @@ Pairs races_of(const Sample& sample, bool by_warps) {
       const int end = order.end_of_store(a.begin.when, a.shared);
       return end != kNever && order.is_before({0, end}, b.begin);
     }
-    const bool proxy = order.at(b.begin.when).what == What::store && a.shared && a.writes;
-    return order.is_before(a.begin, b.begin) && (!proxy || order.is_fenced(a.begin, b.begin.when));
+    // What threads wrote themselves a copy reads after a proxy fence.
+    const What reads = a.shared ? What::store : What::load;
+    const bool proxy = order.at(b.begin.when).what == reads && a.writes;
+    return order.is_before(a.begin, b.begin) &&
+           (!proxy || order.is_fenced(a.begin, b.begin.when, a.shared));
   };
   Pairs pairs;
   for (const auto& [where, accesses] : memory) {

@@ -288,6 +288,10 @@ const Op* checked(const Op* op, Warp& warp) {
       check.fence_proxy(warp);
       next = run(op, warp);
       break;
+    case CheckKind::map_fence:
+      check.fence_maps(op, warp);
+      next = run(op, warp);
+      break;
     case CheckKind::wgmma:
       next = run(op, warp);  // none while other lanes of the warp are elsewhere
       if (next != nullptr) check.wgmma(op, warp);
