@@ -1,4 +1,4 @@
-// A producer warp fills a tile; the consumer warp waits by the parity of a phase that is over already.
+// A consumer warp waits for the tile of a producer warp, by the parity of a phase that is over.
 // launch: grid=1 block=64 args=f32*32:iota,f32*32:zeros
 #ifdef FIXED
 #define PARITY 0

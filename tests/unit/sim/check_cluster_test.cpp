@@ -194,8 +194,8 @@ TEST_CASE("check cluster: a finding names both blocks") {
     CHECK(contains(finding.hint, "cluster.sync()"));
     // Whose memory it is: the other block's where this one reaches there.
     const bool far = finding.space == "another block's shared memory";
-    const std::string owner =
-        "of the same shared memory of block (" + std::to_string(finding.other->block[0]) + ", 0, 0)";
+    const std::string owner = "of the same shared memory of block (" +
+                              std::to_string(finding.other->block[0]) + ", 0, 0)";
     CHECK(contains(finding.fault.message, far ? owner : "of the same shared memory at offset"));
   }
 }

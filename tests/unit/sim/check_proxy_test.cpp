@@ -34,8 +34,8 @@ const std::string kBarrier = "bar.sync 0;\n";
 const std::string kUse = R"(
 @!%p1 bra USED;
 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], 512;
-cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%d1, {%r3, %r3}],
- [%r2];
+cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1],
+ [%d1, {%r3, %r3}], [%r2];
 USED:
 mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2], 0;
 @!%p2 bra USED;
