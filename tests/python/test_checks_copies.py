@@ -170,3 +170,16 @@ def test_a_wrong_one_races(name):
     report, _, _ = found(WRONG[name])
     assert "race" in {finding.kind for finding in report}
     assert any("asynchronous" in f"{f.what} {f.other.what}" for f in report if f.other)
+
+
+def test_a_copy_to_a_place_that_is_not_aligned_faults_under_checks_too():
+    source = r"""
+extern "C" __global__ void f(const float* x) {
+  __shared__ alignas(16) float tile[8];
+  unsigned to = (unsigned)__cvta_generic_to_shared(tile) + OFFSET;
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" :: "r"(to), "l"(x) : "memory");
+}"""
+    for offset in (2, 4, 8, 15):
+        with kw.checks(), pytest.raises(kw.DeviceFault) as caught:
+            kw.kernel(source, defines={"OFFSET": offset})[1, 1](kw.zeros(8))
+        assert caught.value.kind == "alignment"

@@ -95,8 +95,8 @@ class Finding:
     `line` counts the kernel's text from 1, `file_line` the file that holds the text. `what` is
     "read", "write", "atomic access" or "barrier" (with "asynchronous" in front for a copy's),
     `space` the kind of memory, `value` what was read or written, in hexadecimal. `block` and
-    `thread` are those of its first occurrence. `kernel` is the name in the object code; texts and
-    pages write it as in C++.
+    `thread` are those of its first occurrence, `details` further lines, as who waits where.
+    `kernel` is the name in the object code; texts and pages write it as in C++.
     """
 
     kind: str

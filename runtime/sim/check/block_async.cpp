@@ -25,6 +25,7 @@ constexpr std::uint32_t kMbarrierBytes = 8;
 void BlockCheck::copy(const Op* op, Warp& warp, int lane, AsyncCopy copy) {
   touch_lane(op, warp, lane, TouchMode::read, copy.from, copy.source, Space::global);
   if (copy.to > warp.shared_bytes || copy.bytes > warp.shared_bytes - copy.to) return;
+  if (copy.to % copy.bytes != 0) return;  // it will fault
   copy.op = warp.op_index(op);
   if (race) note_copy(op, warp, lane, copy);
   copies_.add(warp.thread(lane), copy);
@@ -42,7 +43,7 @@ void BlockCheck::note_copy(const Op* op, Warp& warp, int lane, AsyncCopy& copy) 
   copy.stamp = kUnderWay | kAllBytes | stamp_of(ops[copy.op], warp.thread(lane));
   for (std::uint64_t word = copy.to / 4; word < (copy.to + copy.bytes) / 4; ++word) {
     shared_write[word] = copy.stamp;
-    origins_[word] = {copy, priors_[word - copy.to / 4]};
+    origins_[word] = CopyOrigin(copy, priors_[word - copy.to / 4]);
   }
   if (copy.twins != 0) {
     CopyTwins& twins = twins_[copy.to];
@@ -52,6 +53,7 @@ void BlockCheck::note_copy(const Op* op, Warp& warp, int lane, AsyncCopy& copy) 
   if (defers) written.hold(copy.to, copy.to + copy.bytes);
 }
 
+/// The copy that the one under examination repeats and whose cells say that, or null.
 AsyncCopy* BlockCheck::copy_under_way(Cell said) {
   const auto is_it = [&](const AsyncCopy& one) {
     return one.stamp == said && one.repeats(*copying_);
@@ -74,7 +76,7 @@ bool BlockCheck::is_twin(const Access& access, Cell& write) {
   Cell& prior = priors_[access.word - copying_->to / 4];
   const CopyOrigin& origin = origins_[access.word];
   if (write == 0 || is_forgotten(write, false)) return false;
-  if (writer == nullptr || writer->kind != CheckKind::copy || !origin.copy.repeats(*copying_)) {
+  if (writer == nullptr || writer->kind != CheckKind::copy || !origin.is_repeated_by(*copying_)) {
     prior = std::max(prior, is_under_way(write) ? 0 : write & ~kAside);  // of the word's bytes
     return false;
   }

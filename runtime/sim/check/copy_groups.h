@@ -60,10 +60,25 @@ struct CopyTwins {
   std::vector<Cell> over;       ///< of those that ended: the last of each warp
 };
 
-/// The last copy to a word of shared memory.
+/// The last cp.async to a word of shared memory.
 struct CopyOrigin {
-  AsyncCopy copy;
+  std::uint64_t from = 0;
   Cell prior = 0;  ///< the write before it and before those that it repeats; 0: none that matters
+  std::uint32_t shape = 0;
+
+  CopyOrigin() = default;
+  CopyOrigin(const AsyncCopy& copy, Cell its_prior)
+      : from(copy.from), prior(its_prior), shape(shape_of(copy)) {}
+  /// Whether that copy repeats it.
+  bool is_repeated_by(const AsyncCopy& copy) const noexcept {
+    return shape == shape_of(copy) && (copy.source == 0 || from == copy.from);
+  }
+
+ private:
+  /// Target and sizes, which are at most 16.
+  static std::uint32_t shape_of(const AsyncCopy& copy) noexcept {
+    return static_cast<std::uint32_t>(copy.to) << 10 | copy.bytes << 5 | copy.source;
+  }
 };
 
 /// A bulk copy from shared to global memory.

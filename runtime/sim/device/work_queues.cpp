@@ -167,7 +167,11 @@ bool WorkQueues::run_one(Lock& lock) {
     if (use.context->lost == CUDA_SUCCESS) run(*item, settled);
   } catch (Failure& found) {
     lose(*use.context, found.code);
-    if (found.report) found.report->details += "\nfound after it was issued, by a later call";
+    if (found.report) {
+      std::string& details = found.report->details;
+      details += details.empty() ? "" : "\n";
+      details += "found after it was issued, by a later call";
+    }
     failure = std::make_exception_ptr(std::move(found));
   } catch (...) {
     failure = std::current_exception();

@@ -132,6 +132,25 @@ TEST_CASE("check async: copies that repeat each other race with everything else 
                three));
 }
 
+TEST_CASE("check async: what was written before copies that repeat each other is not forgotten") {
+  const std::string twins =
+      "mov.u32 %r9, 5;\nsetp.eq.u32 %p1, %r1, 0;\nsetp.eq.u32 %p3, %r1, 40;\n";
+  const std::string first =
+      "@%p1 st.shared.u32 [%r20+4], %r9;\n"
+      "@%p1 cp.async.ca.shared.global [%r20], [%rd1], 8;\n";
+  const std::string second = "@%p3 cp.async.ca.shared.global [%r20], [%rd1], 8;\n";
+  // Thread 0's store comes before its own copy, and not before thread 40's.
+  CHECK(races(twins + first + second));
+  CHECK(!races(twins + first + kBarrier + second));
+  const auto findings = run(twins + first + second);
+  REQUIRE(findings.size() == 1);
+  CHECK(findings[0].other->opcode == "st.shared.u32");
+  CHECK(findings[0].fault.thread == std::array<unsigned, 3>{40, 0, 0});
+  // The same where thread 0 waited and copied once more.
+  CHECK(
+      races(twins + first + "cp.async.wait_all;\n" + first.substr(first.find("@%p1 cp")) + second));
+}
+
 TEST_CASE("check async: copies that repeat each other, told to mbarriers") {
   const std::string set_up =
       "setp.eq.u32 %p1, %r1, 0;\nadd.s32 %r23, %r20, 4096;\n"
