@@ -5,7 +5,8 @@
 // registers must not be touched either, also not by products of another shape, but there ptxas
 // waits by itself (and then often runs all products one by one), also where a compiler moved the
 // access in front of the wait: such a touch ends the product here too, and is a finding for who
-// asks.
+// asks. Where one of the four warps is missing, or has exited, an H100 ends the kernel with an
+// illegal instruction; here that is a fault.
 #pragma once
 
 #include "sim/exec/op.h"

@@ -1,4 +1,4 @@
-// A stencil over the grid in two arrays: one grid.sync() a step, and the arrays never change places.
+// A stencil over the grid, from one array to another and back, with one grid.sync() a step.
 // launch: grid=2 block=64 cooperative args=f32*128:iota,f32*128:zeros
 #include <cooperative_groups.h>
 extern "C" __global__ void bug(float* a, float* b) {
