@@ -101,3 +101,21 @@ def test_a_finding_that_is_logged_names_the_line_of_the_file(tmp_path):
     assert ended.code == 0, ended.err
     assert f"{program}:4 (line 3 of the kernel's text)" in ended.err, ended.err
     assert ended.err.count(f"{program}:4 ") == 2  # both accesses
+
+
+@pytest.mark.parametrize("by_generic_address", [False, True])
+def test_an_element_before_the_first_in_shared_memory_has_a_negative_offset(by_generic_address):
+    source = """__global__ void f(int* y) {
+        __shared__ int s[32];
+        s[threadIdx.x] = 1;
+        __syncthreads();
+        PLACE
+        y[threadIdx.x] = p[y[0] - 1];
+    }"""
+    place = "int* p = y[1] ? y : s;" if by_generic_address else "int* p = s;"
+    with pytest.raises(kw.DeviceFault, match="out of bounds") as caught:
+        kw.kernel(source.replace("PLACE", place))[1, 32](kw.zeros(32, "int32"))
+    assert caught.value.kind == "bounds"
+    if not by_generic_address:
+        text = str(caught.value)
+        assert "in shared memory of 128 bytes: offset -4 is out of bounds" in text

@@ -116,6 +116,11 @@ std::byte* cluster_address(const Block& block, std::uint64_t address, std::uint6
     const Warp& owner = members[rank]->block->warps[0];
     if (offset <= owner.shared_bytes && bytes <= owner.shared_bytes - offset)
       return owner.shared + offset;
+    const std::uint64_t before = kOffsetMask + 1 - offset;  // of what the next rank has
+    if (why != nullptr && tag != 0 && rank + 1 < members.size() && before <= offset) {
+      *why = format("it is {} bytes before that of {}", before, name_of(*members[rank + 1]));
+      return nullptr;
+    }
     if (why != nullptr)
       *why = format("offset {} is out of bounds of the {} bytes of {}", offset, owner.shared_bytes,
                     name_of(*members[rank]));
@@ -127,6 +132,13 @@ std::byte* cluster_address(const Block& block, std::uint64_t address, std::uint6
                   : format("there is no block of rank {} in a cluster of {}", rank, members.size());
   }
   return nullptr;
+}
+
+std::string other_block_at(const Block& block, std::uint64_t address) {
+  const auto& members = block.member->cluster->members;
+  const std::uint64_t tag = address >> kRankShift;
+  return tag == 0 || tag > members.size() || members.size() == 1 ? std::string()
+                                                                 : name_of(*members[tag - 1]);
 }
 
 const Op* report_rank(const Op* op, Warp& warp, int lane, std::uint32_t rank) {

@@ -56,6 +56,10 @@ struct ClusterMember {
 std::byte* cluster_address(const Block& block, std::uint64_t address, std::uint64_t bytes,
                            std::string* why = nullptr);
 
+/// Which other block of the cluster an address in .shared::cluster names, for a report; empty where
+/// it names none.
+std::string other_block_at(const Block& block, std::uint64_t address);
+
 /// mapa names a rank that the cluster does not have. Null.
 const Op* report_rank(const Op* op, Warp& warp, int lane, std::uint32_t rank);
 

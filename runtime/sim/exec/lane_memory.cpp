@@ -78,6 +78,12 @@ std::string access_text(const LaneAccess& access) {
   return format("{} of {} byte{}", verb, access.size, access.size == 1 ? "" : "s");
 }
 
+/// Addresses of windows have 32 bits: what lies before the first byte is meant to be negative.
+std::int64_t signed_offset(std::uint64_t offset) {
+  return offset >> 31 == 1 ? static_cast<std::int32_t>(static_cast<std::uint32_t>(offset))
+                           : static_cast<std::int64_t>(offset);
+}
+
 /// Finds `access` outside global memory, in a region with a size of its own.
 const Op* report_region(const Op* op, Warp& warp, int lane, const LaneAccess& access,
                         const Region& region) {
@@ -87,16 +93,19 @@ const Op* report_region(const Op* op, Warp& warp, int lane, const LaneAccess& ac
       cluster_address(*warp.block, region.offset, access.size, &why) == nullptr)
     return warp.fault(op, FaultKind::bounds, lane, access.address, access.size,
                       format("{} in the shared memory of a cluster: {}", what, why));
-  if (!region.in_cluster && region.space == Space::shared && region.offset >> kRankShift != 0)
+  const std::string other = region.space == Space::shared && !region.in_cluster
+                                ? other_block_at(*warp.block, region.offset)
+                                : std::string();
+  if (!other.empty())
     return warp.fault(op, FaultKind::bounds, lane, access.address, access.size,
-                      format("{} in the block's own shared memory at an address of another block "
-                             "of the cluster: only .shared::cluster and generic accesses reach it",
-                             what));
+                      format("{} in the block's own shared memory at an address of {}: only "
+                             ".shared::cluster and generic accesses reach it",
+                             what, other));
   if (!region.in_cluster &&
       (region.offset > region.bytes || access.size > region.bytes - region.offset))
     return warp.fault(op, FaultKind::bounds, lane, access.address, access.size,
                       format("{} in {} of {} bytes: offset {} is out of bounds", what,
-                             space_name(region.space), region.bytes, region.offset));
+                             space_name(region.space), region.bytes, signed_offset(region.offset)));
   if (!region.writable && access.kind != AccessKind::read)
     return warp.fault(op, FaultKind::bounds, lane, access.address, access.size,
                       format("{} in {}, which are read-only, at offset {}", what,

@@ -227,17 +227,23 @@ nanosleep.u32 100;
 nanosleep.u32 100;
 ld.shared::cluster.u32 %r5, [%r4];
 )",
-          FaultKind::bounds, "have exited");
+          FaultKind::bounds,
+          "it belongs to block (1, 0, 0), rank 1 of the cluster, all of whose threads have exited");
   finding("mov.u32 %r1, tile;\nmapa.shared::cluster.u32 %r4, %r1, 2;\n", FaultKind::sync,
-          "mapa: there is no block of rank ");
+          "mapa: there is no block of rank 2 in a cluster of 2");
   finding("mov.u32 %r1, tile;\nmapa.shared::cluster.u32 %r4, %r1, 1;\nld.shared.u32 %r5, [%r4];\n" +
               kClusterSync,
-          FaultKind::bounds, "another block of the cluster");
+          FaultKind::bounds, "at an address of block (1, 0, 0), rank 1 of the cluster: only");
+  finding(
+      "mov.u32 %r1, tile;\nmapa.shared::cluster.u32 %r4, %r1, 1;\nand.b32 %r4, %r4, 0xff000000;\n"
+      "ld.shared::cluster.u32 %r5, [%r4+-4];\n" +
+          kClusterSync,
+      FaultKind::bounds, "it is 4 bytes before that of block (1, 0, 0), rank 1 of the cluster");
   finding(
       "mov.u32 %r1, tile;\nmapa.shared::cluster.u32 %r4, %r1, 1;\n"
       "ld.shared::cluster.u32 %r5, [%r4+4096];\n" +
           kClusterSync,
-      FaultKind::bounds, "out of bounds");
+      FaultKind::bounds, "bytes of block (1, 0, 0), rank 1 of the cluster");
   finding("barrier.cluster.wait;\n", FaultKind::sync, "without a barrier.cluster.arrive");
   finding("barrier.cluster.arrive;\nbarrier.cluster.arrive;\nbarrier.cluster.wait;\n",
           FaultKind::sync, "again without");
