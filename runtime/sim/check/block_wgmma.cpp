@@ -19,8 +19,8 @@ void BlockCheck::wgmma(const Op* op, Warp& warp) {
         stamp_of(info, w * std::uint32_t{kLanes} + static_cast<std::uint32_t>(lane)) | kAllBytes);
   }
   before_ = 0;
-  const auto read = [&](const SharedMatrix& matrix, unsigned row_block) {
-    for (unsigned k = 0; k < 2; ++k) {
+  const auto read = [&](const SharedMatrix& matrix, unsigned row_block, unsigned k_blocks) {
+    for (unsigned k = 0; k < k_blocks; ++k) {
       for (unsigned i = 0; i < 8; ++i) {
         const std::uint64_t at = matrix.chunk(row_block, k, i);
         read_by_proxy(op, warp, lane, at, kMatrixChunk);
@@ -30,10 +30,10 @@ void BlockCheck::wgmma(const Op* op, Warp& warp) {
   };
   if ((op->flags & kRegisters) == 0) {
     const SharedMatrix a(warp.reg<std::uint64_t>(op->a)[lane], (op->flags & kTransposeA) != 0);
-    for (unsigned r = 0; r < 2; ++r) read(a, 2 * (w % kWarpgroupWarps) + r);
+    for (unsigned r = 0; r < 2; ++r) read(a, 2 * (w % kWarpgroupWarps) + r, 2);
   }
   const SharedMatrix b(warp.reg<std::uint64_t>(op->b)[lane], (op->flags & kTransposeB) != 0);
-  for (unsigned n = 0; n < info.tiles; ++n) read(b, n);
+  for (unsigned n = 0; n < info.tiles; ++n) read(b, n, depth_of_b(op->flags));
   reading = reads_.span;
 }
 

@@ -24,7 +24,7 @@ inline constexpr std::uint8_t kPredicateWidth = 1;
 /// matter where PTX lets a register be wider than the instruction's type (ld, st, cvt) and for
 /// 32-bit addresses.
 struct OperandWidths {
-  std::array<std::uint8_t, 8> bytes{};
+  std::array<std::uint8_t, 10> bytes{};
   std::uint8_t operator[](std::size_t i) const noexcept { return bytes[i]; }
 };
 

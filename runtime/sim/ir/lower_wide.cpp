@@ -1,10 +1,11 @@
 // Instructions with more operands than an op has fields: bulk copies and wgmma.
 #include "sim/ir/lower.h"
 
+#include "sim/exec/ops/wgmma_matrix.h"
 #include "sim/ptx/isa.h"
 
-#include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace kernwright::sim {
 namespace {
@@ -14,28 +15,44 @@ using ptx::OperandKind;
 
 }  // namespace
 
+/// wgmma: A, B's descriptor and scale-d, then a list of what is read besides: the registers of D
+/// and, of a sparse A, the metadata. The rest are constants that the handler knows already.
+void FunctionLowering::bind_product(const Inst& inst, LoweredOp& op) {
+  const bool sparse = inst.modifiers.selector == kSparseA;
+  const ptx::Operand& sums = inst.operands[0];
+  op.d = vector(inst, sums, true);
+  op.d2 = {Ref::Kind::fixed, kSinkOffset};
+  op.count = static_cast<std::uint8_t>(sums.elements.size());
+  op.sources[0] = source(inst, inst.operands[1]);
+  op.sources[1] = source(inst, inst.operands[2]);
+  op.sources[2] = source(inst, inst.operands[sparse ? 5 : 3]);
+  Lowered::List reads{lowered_.lists[op.d.index].elements, false};
+  if (sparse) {
+    const ptx::Operand& metadata = inst.operands[3];
+    const bool braces = metadata.kind == OperandKind::vector;
+    reads.elements.push_back(source(inst, braces ? metadata.elements[0] : metadata));
+  }
+  lowered_.lists.push_back(std::move(reads));
+  op.sources[3] = {Ref::Kind::list, static_cast<std::uint32_t>(lowered_.lists.size() - 1)};
+  op.source_count = 4;
+}
+
 /// Bulk copies: sources in written order, the coordinates of a tensor behind its map with the
 /// offsets of im2col in the same list, without the cache policy; displacements of the addresses in
-/// imm, imm2 and table. wgmma: D, then A, B's descriptor and scale-d; what follows are constants
-/// that the handler knows already.
+/// imm, imm2 and table. wgmma: see bind_product().
 bool FunctionLowering::bind_wide_operands(const Inst& inst, LoweredOp& op) {
   const Handler handler = inst.row->handler;
-  const bool multiplies = handler == Handler::wgmma && inst.modifiers.verb == ptx::Verb::mma;
-  if (handler != Handler::cp_bulk && !multiplies) return false;
-  std::size_t count = inst.operands.size();
-  if (handler == Handler::cp_bulk && inst.modifiers.cache_hint) --count;
-  if (multiplies) count = std::min<std::size_t>(count, 4);
+  if (handler == Handler::wgmma && inst.modifiers.verb == ptx::Verb::mma) {
+    bind_product(inst, op);
+    return true;
+  }
+  if (handler != Handler::cp_bulk) return false;
+  const std::size_t count = inst.operands.size() - (inst.modifiers.cache_hint ? 1 : 0);
   int addresses = 0;
   std::size_t coordinates = 0;  // number of their list
   for (std::size_t i = 0; i < count; ++i) {
     const ptx::Operand& operand = inst.operands[i];
-    if (multiplies && i == 0) {
-      op.d = vector(inst, operand, true);
-      op.d2 = {Ref::Kind::fixed, kSinkOffset};
-      op.count = static_cast<std::uint8_t>(operand.elements.size());
-      continue;
-    }
-    if (handler == Handler::cp_bulk && operand.kind == OperandKind::vector) {
+    if (operand.kind == OperandKind::vector) {
       for (const ptx::Operand& element : operand.elements) {
         const Ref offset = source(inst, element);
         lowered_.lists[coordinates].elements.push_back(offset);
@@ -64,13 +81,6 @@ bool FunctionLowering::bind_wide_operands(const Inst& inst, LoweredOp& op) {
       coordinates = lowered_.lists.size() - 1;
       op.sources[op.source_count++] = {Ref::Kind::list, static_cast<std::uint32_t>(coordinates)};
     }
-  }
-  if (multiplies) {  // D is read as well
-    Lowered::List sums = lowered_.lists[op.d.index];
-    sums.is_destination = false;
-    lowered_.lists.push_back(std::move(sums));
-    op.sources[op.source_count++] = {Ref::Kind::list,
-                                     static_cast<std::uint32_t>(lowered_.lists.size() - 1)};
   }
   return true;
 }

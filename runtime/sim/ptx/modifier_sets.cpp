@@ -274,7 +274,7 @@ constexpr std::array kLiterals{
     word("d", selector, 4),
     word("L1", selector, 1),
     word("L2", selector, 2),
-    word("sp", ignored, 0),
+    word("sp", selector, 1),
     word("sp::ordered_metadata", ignored, 0),
     word("popc", bool_op, BoolOp::popc),
     word("and", bool_op, BoolOp::and_),

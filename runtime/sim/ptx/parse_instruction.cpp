@@ -4,6 +4,7 @@
 #include "sim/ptx/parser_state.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace kernwright::sim::ptx {
 
@@ -70,18 +71,20 @@ const Parser::OpcodeMatch& Parser::match_opcode(const Instruction& instruction) 
   return found->second;
 }
 
-// Rows of the same opcode differ in their operands: the first that they suit counts.
+// Rows of the same opcode differ in their operands: the first that they suit counts. Where none
+// does, the one that suited longest says why.
 void Parser::choose_row(Instruction& instruction, const OpcodeMatch& match) {
   const bool unified = instruction.modifiers.unified;
-  std::string wrong;
+  Verdict closest;
   for (std::size_t i = 0; i < match.rows.size(); ++i) {
     instruction.row = match.rows[i];
     instruction.modifiers = match.modifiers[i];
     instruction.modifiers.unified = unified;
-    wrong = verify(instruction, function());
-    if (wrong.empty()) return;
+    Verdict verdict = verify(instruction, function());
+    if (verdict.wrong.empty()) return;
+    if (i == 0 || verdict.reached >= closest.reached) closest = std::move(verdict);
   }
-  fail_at(instruction.ptx_line, format("{}: {}", instruction.opcode, wrong));
+  fail_at(instruction.ptx_line, format("{}: {}", instruction.opcode, closest.wrong));
 }
 
 void Parser::parse_operands(Instruction& instruction) {

@@ -131,7 +131,11 @@ class Parser {
 };
 
 /// Checks operand count, kinds and types of an instruction against its row and fills Operand::type
-/// and is_destination. Returns an empty string, or what is wrong.
-std::string verify(Instruction& instruction, const Function& function);
+/// and is_destination.
+struct Verdict {
+  std::string wrong;        ///< empty: nothing is
+  std::size_t reached = 0;  ///< how far the row suited
+};
+Verdict verify(Instruction& instruction, const Function& function);
 
 }  // namespace kernwright::sim::ptx

@@ -175,7 +175,7 @@ struct Modifiers {
   bool parity = false, no_complete = false, cache_hint = false, nc = false, unified = false;
   bool multicast = false, im2col = false;
   /// wmma part: 1 = a, 2 = b, 3 = c, 4 = d. testp: 1 finite, 2 infinite, 3 number, 4 notanumber,
-  /// 5 normal, 6 subnormal. prefetch: cache level. Video: see isa.cpp.
+  /// 5 normal, 6 subnormal. prefetch: cache level. mma.sp, wgmma .sp: 1. Video: see isa.cpp.
   std::uint8_t selector = 0;
 };
 

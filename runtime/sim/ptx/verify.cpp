@@ -5,6 +5,7 @@
 #include "sim/ptx/type_names.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace kernwright::sim::ptx {
 namespace {
@@ -83,9 +84,13 @@ class Verifier {
       Operand& operand = instruction_.operands[next++];
       const std::string wrong = check(operand, spec, operand_type(spec, instruction_.modifiers));
       if (!wrong.empty()) return format("operand {}: {}", next, wrong);
+      reached_ = next;
     }
+    ++reached_;
     return check_family();
   }
+
+  std::size_t reached() const { return reached_; }
 
  private:
   std::string check(Operand& operand, const OperandSpec& spec, Type type) {
@@ -314,14 +319,34 @@ class Verifier {
     return part == merges;
   }
 
-  // mma.sp: which lanes of every four hold the metadata; the larger A is, the more of them.
-  std::string check_sparsity_selector() const {
+  // Which lanes of every four hold a sparse A's metadata; the larger A is, the more of them.
+  std::string check_sparsity_selector(std::size_t operand) const {
     const bool small = bits(instruction_.modifiers.type[1]) <= 8;
-    const std::size_t choices = (small ? 4 : 8) / instruction_.operands[1].elements.size();
-    const std::uint64_t selector = instruction_.operands[5].bits;
+    const bool warpgroup = instruction_.row->handler == Handler::wgmma;
+    const std::size_t registers = warpgroup ? 4 : instruction_.operands[1].elements.size();
+    const std::size_t choices = (small ? 4 : 8) / registers;
+    const std::uint64_t selector = instruction_.operands[operand].bits;
     if (selector < choices) return {};
     return format("the sparsity selector {} must be {} here", selector,
                   choices == 1 ? "0" : format("0 to {}", choices - 1));
+  }
+
+  // wgmma: signs of A and B, and whether they are transposed, behind scale-d.
+  std::string check_factors(std::size_t scale) const {
+    for (std::size_t i = scale + 1; i < instruction_.operands.size(); ++i) {
+      const auto value = static_cast<std::int32_t>(instruction_.operands[i].bits);
+      const bool sign = i <= scale + 2;
+      if (value == 1 || value == (sign ? -1 : 0)) continue;
+      return format("operand {}: {} must be {} or 1", i + 1, value, sign ? "-1" : "0");
+    }
+    return {};
+  }
+
+  std::string check_product() const {
+    if (instruction_.modifiers.verb != Verb::mma) return {};
+    if (instruction_.modifiers.selector == 0) return check_factors(3);
+    std::string wrong = check_sparsity_selector(4);
+    return wrong.empty() ? check_factors(5) : wrong;
   }
 
   // What the operand list of a row cannot say.
@@ -335,7 +360,8 @@ class Verifier {
         instruction_.operands[0].kind != OperandKind::reg_pair) {
       return "a lop3 that reduces needs a predicate beside its result";
     }
-    if (instruction_.row->handler == Handler::mma_sp) return check_sparsity_selector();
+    if (instruction_.row->handler == Handler::mma_sp) return check_sparsity_selector(5);
+    if (instruction_.row->handler == Handler::wgmma) return check_product();
     if (!merges_properly()) return "a part behind the result goes with a third source, unjoined";
     const bool hinted = instruction_.stem == "ld" || instruction_.stem == "st" ||
                         instruction_.stem == "atom" || instruction_.stem == "red";
@@ -350,12 +376,15 @@ class Verifier {
 
   Instruction& instruction_;
   const Function& function_;
+  std::size_t reached_ = 0;
 };
 
 }  // namespace
 
-std::string verify(Instruction& instruction, const Function& function) {
-  return Verifier(instruction, function).run();
+Verdict verify(Instruction& instruction, const Function& function) {
+  Verifier verifier(instruction, function);
+  std::string wrong = verifier.run();
+  return {std::move(wrong), verifier.reached()};
 }
 
 }  // namespace kernwright::sim::ptx

@@ -1,5 +1,5 @@
 kernwright_tests_alone(sim check_bulk check_cluster check_scatter control hopper_cluster integer
-  matrix_sparse simplify stream_model wgmma)
+  matrix_sparse simplify stream_model wgmma wgmma_sparse)
 kernwright_tests_fast(sim check_random check_random_bulk check_random_cluster hopper_im2col
   hopper_tensor)
 

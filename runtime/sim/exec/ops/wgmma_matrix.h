@@ -9,11 +9,21 @@ namespace kernwright::sim {
 // Transposed: the rows (of B the columns) follow each other, not k.
 inline constexpr std::uint32_t kTransposeA = 1 << 7;
 inline constexpr std::uint32_t kTransposeB = 1 << 8;
-inline constexpr std::uint32_t kNegate = 1 << 9;      ///< the products
-inline constexpr std::uint32_t kRegisters = 1 << 10;  ///< A is in registers
-inline constexpr std::uint32_t kHalves = 1 << 11;     ///< D is of f16
+inline constexpr std::uint32_t kNegate = 1 << 9;       ///< the products
+inline constexpr std::uint32_t kRegisters = 1 << 10;   ///< A is in registers
+inline constexpr std::uint32_t kHalves = 1 << 11;      ///< D is of f16
+inline constexpr std::uint32_t kSparse = 1 << 12;      ///< A is, and B twice as deep
+inline constexpr std::uint32_t kSecondPair = 1 << 13;  ///< sparsity selector 1
+
+/// Modifiers::selector of wgmma.mma_async.sp.
+inline constexpr std::uint8_t kSparseA = 1;
 
 inline constexpr int kMatrixChunk = 16;
+
+/// Of B, in chunks of k; A has two.
+[[gnu::always_inline]] inline unsigned depth_of_b(std::uint32_t flags) {
+  return (flags & kSparse) != 0 ? 4 : 2;
+}
 
 /// A matrix in shared memory, seen as blocks of 8 rows by 16 bytes of k. "Rows" are columns for B.
 /// Functions are always inlined: op handlers are built several times.
