@@ -35,9 +35,7 @@ std::string name_of(const Warp& warp, std::uint32_t flight) {
   const std::uint32_t function = flight >> 20, reg = flight & 0xfffff;
   if (function >= functions.size() || reg >= functions[function].registers.size())
     return "a register";
-  const ptx::Register& found = functions[function].registers[reg];
-  return format("register {}{}", found.name,
-                found.number >= 0 ? std::to_string(found.number) : std::string());
+  return "register " + full_name(functions[function].registers[reg]);
 }
 
 }  // namespace

@@ -112,16 +112,12 @@ std::unique_ptr<ObservedProgram> make_observed(const Program& written) {
   return made;
 }
 
-std::string register_name(const ptx::Register& reg) {
-  return reg.number < 0 ? std::string(reg.name) : format("{}{}", reg.name, reg.number);
-}
-
 std::string instruction_text(const ptx::Module& module, const ptx::Function& function,
                              const ptx::Instruction& instruction) {
   std::string text;
   if (instruction.guarded)
     text = format("@{}{} ", instruction.guard_negated ? "!" : "",
-                  register_name(function.registers[instruction.guard]));
+                  full_name(function.registers[instruction.guard]));
   // An opcode that was written with spaces inside is kept elsewhere; then it has to do.
   const char* const begin = module.text.data();
   const char* const end = begin + module.text.size();

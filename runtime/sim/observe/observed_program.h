@@ -46,7 +46,4 @@ std::unique_ptr<ObservedProgram> make_observed(const Program& written);
 std::string instruction_text(const ptx::Module& module, const ptx::Function& function,
                              const ptx::Instruction& instruction);
 
-/// "%r5".
-std::string register_name(const ptx::Register& reg);
-
 }  // namespace kernwright::sim

@@ -266,7 +266,7 @@ void TraceRecorder::take_register(std::uint32_t reg, Type type) {
   }
   const auto [known, is_new] = known_.try_emplace({frame_, reg}, bits);
   TraceWrite& write = step_.writes.emplace_back();
-  write.reg = register_name(declared);
+  write.reg = full_name(declared);
   write.type = ptx::name(shown_type(*info_->origin.instruction, type, declared.type));
   if (!is_new) write.before = std::exchange(known->second, bits);
   write.after = bits;

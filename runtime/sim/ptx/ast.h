@@ -116,6 +116,7 @@ struct Operand {
   OperandKind base = OperandKind::none;  ///< of an address: reg, symbol or integer
   bool negated = false;
   bool is_destination = false;  ///< the instruction writes it (also set on a vector's elements)
+  bool unbraced = false;        ///< a vector by its name alone
   SymbolKind symbol_kind = SymbolKind::none;
   Type type = Type::none;  ///< as which the instruction reads or writes it; none = not typed
   SpecialRegister special = SpecialRegister::none;
@@ -149,7 +150,10 @@ struct Register {
   std::string_view name;  ///< without the number for one of a range (%r<10>)
   Type type = Type::none;
   std::int32_t number = -1;  ///< of a range, else -1
+  char part = '\0';          ///< of a vector register: x, y, z or w
 };
+/// "%r7", "q.x".
+std::string full_name(const Register& reg);
 
 /// One value of an initialiser: bits of the element, or the address of a symbol plus an offset.
 struct InitialValue {

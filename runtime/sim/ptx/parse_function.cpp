@@ -171,53 +171,6 @@ void Parser::parse_body_directive() {
   fail_at(word.line, format(".{} is not known inside a function", word.text));
 }
 
-void Parser::parse_registers() {
-  Type type = Type::none;
-  while (lexer_.peek().kind == TokenKind::dotted) {
-    const Token word = lexer_.take();
-    if (word.text == "v2" || word.text == "v4") {
-      fail_at(word.line, "registers of vector type are not simulated");
-    }
-    if (word.text == "align") {
-      take_count("the alignment", kMaxAlignment);
-      continue;
-    }
-    const Type found = type_from_name(word.text);
-    const bool fits = found == Type::pred || bits(found) >= 8;
-    if (type != Type::none || !fits) fail_at(word.line, format(".{} is no type here", word.text));
-    type = found;
-  }
-  if (type == Type::none) fail("the registers have no type");
-  do {
-    parse_register_name(type);
-  } while (accept(','));
-  expect(';', "after the registers");
-}
-
-void Parser::parse_register_name(Type type) {
-  std::vector<Register>& registers = function().registers;
-  const std::string_view base = take_word("the name of a register");
-  const auto first = static_cast<std::uint32_t>(registers.size());
-  std::uint64_t count = 1;
-  bool is_new = true;
-  const bool is_range = accept('<');
-  if (is_range) {
-    count = take_count("the number of registers", kMaxRegisters);
-    expect('>', "after the number of registers");
-    is_new = scopes_.declare_range(base, static_cast<std::uint32_t>(count), first);
-  } else {
-    is_new = scopes_.declare(base, {LocalName::Kind::reg, first});
-  }
-  if (!is_new) fail(format("{} is declared twice", base));
-  register_total_ += count;
-  if (registers.size() + count > kMaxRegisters || register_total_ > kMaxModuleRegisters) {
-    fail(format("{} has more than {} registers", function().name, kMaxRegisters));
-  }
-  for (std::uint64_t i = 0; i < count; ++i) {
-    registers.push_back({base, type, is_range ? static_cast<std::int32_t>(i) : -1});
-  }
-}
-
 void Parser::parse_body_variables(Space space) {
   const Variable first = parse_declaration(space);
   do {

@@ -7,15 +7,6 @@
 
 namespace kernwright::sim::ptx {
 
-std::uint32_t Parser::take_register(std::string_view what) {
-  const std::string_view name = take_word(what);
-  const std::optional<LocalName> found = scopes_.find(name);
-  if (!found || found->kind != LocalName::Kind::reg) {
-    fail(format("{} is not a declared register", name));
-  }
-  return found->index;
-}
-
 Operand Parser::parse_operand() {
   const Token& token = lexer_.peek();
   if (token.is('{')) return parse_vector();
@@ -56,21 +47,13 @@ Operand Parser::parse_name_operand() {
   }
   const std::optional<LocalName> local = scopes_.find(name);
   if (local && local->kind == LocalName::Kind::reg) {
+    if (local->parts > 1) return parse_part(name, *local);
     if (accept('|')) return parse_pair(local->index);
     operand.kind = OperandKind::reg;
     operand.reg = local->index;
     return operand;
   }
-  if (!local && name.front() == '%') {
-    std::string full(name);
-    if (lexer_.peek().kind == TokenKind::dotted) full.append(1, '.').append(lexer_.take().text);
-    operand.kind = OperandKind::special;
-    operand.special = special_from_name(full);
-    if (operand.special == SpecialRegister::none) {
-      fail(format("{} is neither a declared register nor a special one", full.substr(0, 60)));
-    }
-    return operand;
-  }
+  if (!local && name.front() == '%') return parse_special(name);
   operand.kind = OperandKind::symbol;
   operand.symbol = name;
   resolve_local(name, operand);
@@ -128,6 +111,7 @@ Operand Parser::parse_vector() {
     vector.elements.push_back(parse_operand());
     const Operand& element = vector.elements.back();
     if (element.kind == OperandKind::symbol) fail(format("{} is no register", element.symbol));
+    if (element.kind == OperandKind::vector) fail("a vector inside a vector");
   } while (accept(','));
   expect('}', "after a vector");
   return vector;
@@ -145,7 +129,8 @@ Operand Parser::parse_address(Instruction& instruction) {
       operand.base = OperandKind::reg;
       operand.reg = local->index;
       const int width = bits(function().registers[local->index].type);
-      if (width != 32 && width != 64) fail(format("{} holds no address", name));
+      if ((width != 32 && width != 64) || local->parts > 1)
+        fail(format("{} holds no address", name));
     } else {
       if (name.front() == '%') fail(format("{} is not a declared register", name));
       operand.base = OperandKind::symbol;

@@ -76,8 +76,6 @@ class Parser {
   void parse_body(std::uint32_t index);
   void parse_statement();
   void parse_body_directive();
-  void parse_registers();
-  void parse_register_name(Type type);
   void parse_body_variables(Space space);
   void parse_label();
   void parse_branch_targets(Label& label, std::uint32_t index);
@@ -95,6 +93,13 @@ class Parser {
   void parse_operands(Instruction& instruction);
   Operand parse_call_list(bool results);
 
+  // parse_register.cpp
+  void parse_registers();
+  void parse_register_name(Type type, std::uint8_t parts);
+  std::uint32_t take_register(std::string_view what);
+  Operand parse_part(std::string_view name, LocalName vector);
+  Operand parse_special(std::string_view name);
+
   // parse_operand.cpp
   /// parse_selector.cpp: `-` before, `.h1` behind the last operand of a video instruction.
   bool parse_minus(const Instruction& instruction);
@@ -106,7 +111,6 @@ class Parser {
   Operand parse_vector();
   Operand parse_address(Instruction& instruction);
   Operand parse_pair(std::uint32_t first);
-  std::uint32_t take_register(std::string_view what);
   bool resolve_local(std::string_view name, Operand& operand) const;
   std::int64_t parse_offset();
   Literal parse_constant(int depth = 0, int precedence = 0);

@@ -9,8 +9,9 @@ bool ScopeStack::declare(std::string_view name, LocalName what) {
   return scopes_.back().names.emplace(name, what).second;
 }
 
-bool ScopeStack::declare_range(std::string_view prefix, std::uint32_t count, std::uint32_t first) {
-  return scopes_.back().ranges.emplace(prefix, Range{count, first}).second;
+bool ScopeStack::declare_range(std::string_view prefix, std::uint32_t count, std::uint32_t first,
+                               std::uint8_t parts) {
+  return scopes_.back().ranges.emplace(prefix, Range{count, first, parts}).second;
 }
 
 bool ScopeStack::declare_label(std::string_view name, std::uint32_t label) {
@@ -30,7 +31,8 @@ std::optional<LocalName> ScopeStack::find_in(const Scope& scope, std::string_vie
     std::uint32_t number = 0;
     std::from_chars(name.data() + split, name.data() + name.size(), number);
     if (number < found->second.count) {
-      return LocalName{LocalName::Kind::reg, found->second.first + number};
+      const Range& range = found->second;
+      return LocalName{LocalName::Kind::reg, range.first + number * range.parts, range.parts};
     }
   }
   return std::nullopt;

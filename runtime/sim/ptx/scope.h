@@ -15,6 +15,7 @@ namespace kernwright::sim::ptx {
 struct LocalName {
   enum class Kind : std::uint8_t { reg, variable } kind = Kind::reg;
   std::uint32_t index = 0;  ///< into Function::registers or Function::variables
+  std::uint8_t parts = 1;   ///< of a vector register: so many from `index` on
 };
 
 /// An operand that waits for a label further down.
@@ -39,8 +40,9 @@ class ScopeStack {
   std::size_t depth() const noexcept { return scopes_.size(); }
 
   bool declare(std::string_view name, LocalName what);
-  /// `prefix<count>`: names prefix0 .. prefix(count-1), at registers first, first+1, ...
-  bool declare_range(std::string_view prefix, std::uint32_t count, std::uint32_t first);
+  /// `prefix<count>`: names prefix0 .. prefix(count-1), `parts` registers each from `first` on.
+  bool declare_range(std::string_view prefix, std::uint32_t count, std::uint32_t first,
+                     std::uint8_t parts);
   bool declare_label(std::string_view name, std::uint32_t label);
 
   std::optional<LocalName> find(std::string_view name) const;
@@ -51,6 +53,7 @@ class ScopeStack {
  private:
   struct Range {
     std::uint32_t count = 0, first = 0;
+    std::uint8_t parts = 1;
   };
   struct Scope {
     std::unordered_map<std::string_view, LocalName> names;

@@ -1,6 +1,7 @@
 // Spelling and width of the special registers.
 #include "sim/ptx/type_names.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <string>
@@ -85,9 +86,11 @@ bool is_numbered(std::string_view text, std::string_view prefix, int last,
 /// the fourth components.
 SpecialRegister zero_register(std::string_view text) {
   if (is_numbered(text, "%pm", 7, "_64")) return SpecialRegister::zero64;
-  const bool zero = is_numbered(text, "%pm", 7, "") || is_numbered(text, "%envreg", 31, "") ||
-                    text == "%tid.w" || text == "%ntid.w" || text == "%ctaid.w" ||
-                    text == "%nctaid.w";
+  bool zero = is_numbered(text, "%pm", 7, "") || is_numbered(text, "%envreg", 31, "");
+  if (text.ends_with(".w")) {
+    const std::string first = std::string(text.substr(0, text.size() - 1)) + "x";
+    zero = std::find(kNames.begin(), kNames.end(), first) != kNames.end();
+  }
   return zero ? SpecialRegister::zero : SpecialRegister::none;
 }
 

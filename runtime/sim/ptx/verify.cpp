@@ -63,6 +63,11 @@ bool fits(Type reg, Type type, bool wider) {
   return half_or_integer(register_class) && half_or_integer(type_class);
 }
 
+bool is_product(Handler handler) {
+  return handler == Handler::mma || handler == Handler::mma_sp || handler == Handler::wmma ||
+         handler == Handler::wgmma;
+}
+
 class Verifier {
  public:
   Verifier(Instruction& instruction, const Function& function)
@@ -150,6 +155,9 @@ class Verifier {
     if (operand.elements.size() != length) {
       return format("a vector of {} elements is needed, not {}", length, operand.elements.size());
     }
+    if (operand.unbraced && is_product(instruction_.row->handler)) {
+      return "the parts of a vector register are named in braces here";
+    }
     // Of what is written alone, any part may be dropped.
     OperandSpec part = spec;
     part.sink |= spec.destination && instruction_.row->handler != Handler::wgmma;
@@ -188,8 +196,7 @@ class Verifier {
   std::string check_register(std::uint32_t index, Type type, bool wider) const {
     const Register& reg = function_.registers[index];
     if (fits(reg.type, type, wider)) return {};
-    const std::string number = reg.number >= 0 ? std::to_string(reg.number) : std::string();
-    return format("register {}{} of type .{} does not fit .{}", reg.name, number, name(reg.type),
+    return format("register {} of type .{} does not fit .{}", full_name(reg), name(reg.type),
                   name(type));
   }
 
@@ -234,6 +241,7 @@ class Verifier {
     const Type type = instruction_.modifiers.type[0];
     Operand& to = instruction_.operands[0];
     Operand& from = instruction_.operands[1];
+    if (instruction_.modifiers.vector > 1) return check_vector_move(to, from, type);
     OperandSpec spec;
     spec.destination = true;
     const bool unpacks = to.kind == OperandKind::vector;
@@ -246,7 +254,41 @@ class Verifier {
       from.type = type;
       return bits(type) >= 32 ? "" : "an address has 64 bits, one of .shared or .local 32";
     }
-    spec.destination = false;
+    return check_mov_source(from, type);
+  }
+
+  // mov.v2 and mov.v4: part by part. A single value goes into the first one; the others are zero.
+  std::string check_vector_move(Operand& to, Operand& from, Type type) {
+    const std::size_t length = instruction_.modifiers.vector;
+    if (length > 4 || bits(type) * static_cast<int>(length) > 128) {
+      return "a vector of more than four parts or 128 bits";
+    }
+    if (from.kind != OperandKind::vector) {
+      Operand zero;
+      zero.kind =
+          class_of(type) == TypeClass::floating ? OperandKind::float64 : OperandKind::integer;
+      Operand widened;
+      widened.kind = OperandKind::vector;
+      widened.elements.assign(length, zero);
+      widened.elements[0] = std::move(from);
+      from = std::move(widened);
+    }
+    OperandSpec spec;
+    spec.destination = true;
+    std::string wrong = check_vector(to, spec, type, length);
+    if (wrong.empty() && from.elements.size() != length) {
+      return format("a vector of {} elements is needed, not {}", length, from.elements.size());
+    }
+    from.type = type;
+    for (Operand& element : from.elements) {
+      if (!wrong.empty()) return wrong;
+      wrong = check_mov_source(element, type);
+    }
+    return wrong;
+  }
+
+  std::string check_mov_source(Operand& from, Type type) {
+    OperandSpec spec;
     spec.wider = from.kind == OperandKind::special && bits(type) >= 16;
     if (spec.wider && special_bits(from.special) < bits(type)) {
       return "the special register is narrower than the type";

@@ -313,7 +313,7 @@ TEST_CASE("parser: broken bodies name their line") {
   CHECK(contains(bad("mov.b32 %r1, 1;", 6), "%r1"));
   CHECK(contains(bad("@q bra x;", 6), "q"));
   CHECK(contains(bad(".reg .b32 q; @q ret;", 6), "not a predicate"));
-  CHECK(contains(bad(".reg .v2 .f32 q;", 6), "vector"));
+  CHECK(contains(bad(".reg .v4 .f64 q;", 6), "128 bits"));
   CHECK(contains(bad(".reg .b32 q; mov.b32 q, {q,{q,q}};", 6), "inside a vector"));
   CHECK(contains(bad("5;", 6), "begins no statement"));
   CHECK(contains(error_of([] { parse_module(".entry k() { ret;"); }), "not closed"));

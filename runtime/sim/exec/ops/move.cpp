@@ -359,6 +359,7 @@ OpPair select_move(const ptx::Instruction& inst, const OperandWidths& widths) {
   const ptx::Operand& d = inst.operands[0];
   const ptx::Operand& a = inst.operands[1];
   if (type == ptx::Type::pred) return {move_predicate<false, false>, move_predicate<true, false>};
+  if (inst.modifiers.vector > 1) return {};  // move_vector.cpp
   if (a.kind == ptx::OperandKind::vector) {
     return select_vector(ptx::bits(type), a.elements.size(), widths[1], true);
   }
