@@ -1,7 +1,9 @@
 // Every opcode of the ISA table that computes on registers, against what an H200 computed.
+#include "sim/carry_chains.h"
 #include "sim/row_vectors.h"
 #include "unit/sim/device_fixture.h"
 
+#include <algorithm>
 #include <bit>
 #include <charconv>
 #include <cmath>
@@ -28,6 +30,13 @@ std::map<std::string, std::vector<RowForm>> forms_of(int capability) {
   }
   std::erase_if(stems, [](const auto& item) { return item.second.empty(); });
   return stems;
+}
+
+/// Lines of chains, whose names alone have a plus.
+std::size_t recorded_chains() {
+  return static_cast<std::size_t>(
+      std::count_if(vectors().begin(), vectors().end(),
+                    [](const auto& line) { return line.first.find('+') != std::string::npos; }));
 }
 
 int capability_of(const DriverApi& api) {
@@ -98,7 +107,7 @@ bool is_close(double gpu, double sim, Bound bound) {
 
 TEST_CASE("rows: every opcode of the table has its line, and no other") {
   const std::vector<RowForm> forms = row_forms();
-  CHECK(forms.size() == vectors().size());
+  CHECK(forms.size() + recorded_chains() == vectors().size());
   for (const RowForm& form : forms) {
     CHECK_MESSAGE(vectors().contains(form.opcode), form.opcode);
   }
@@ -141,4 +150,29 @@ TEST_CASE("rows: what the simulated device computes is what an H200 computed") {
     }
   }
   CHECK(equal > 4000);
+}
+
+TEST_CASE(
+    "rows: chains of carries and borrows are the arithmetic of wide numbers, and what a GPU "
+    "computed") {
+  CurrentDevice device;
+  const std::vector<CarryChain> chains = carry_chains();
+  const std::string target = capability_of(device.api) >= 90 ? "sm_90" : "sm_80";
+  std::vector<std::vector<std::uint64_t>> words;
+  REQUIRE_NOTHROW(words = run_chains(device.api, ChainProgram(chains).ptx(target).c_str(), chains));
+  REQUIRE(words.size() == chains.size());
+  std::size_t recorded = 0;
+  for (std::size_t i = 0; i < chains.size(); ++i) {
+    INFO(chains[i].name());
+    CHECK(words[i] == expected_words(chains[i]));
+    const auto found = vectors().find(chains[i].name());
+    if (found == vectors().end()) continue;
+    ++recorded;
+    const std::string& line = found->second;
+    const std::string expected = line.front() == kDiffers ? line.substr(line.find(' ') + 1) : line;
+    CHECK(chain_line(words[i]) == expected);
+  }
+  // All or none: what a GPU computed is recorded at once.
+  CHECK(recorded == recorded_chains());
+  CHECK((recorded == 0 || recorded == chains.size()));
 }
