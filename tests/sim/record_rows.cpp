@@ -7,7 +7,7 @@
 //                                       device, writes the results, names what differs
 //   record_rows --simulate KNOWN OUT    on the simulated device alone
 // Of what KNOWN has a line for, "opcode<tab>refused" or a result of before, nothing is made or run;
-// the line goes into OUT. Exit code 2 for any failure.
+// the line goes into OUT. Lines "opcode<tab>unrecorded" do not count. Exit code 2 for any failure.
 #include "sim/carry_chains.h"
 #include "sim/device.h"
 #include "sim/recording.h"
@@ -30,6 +30,12 @@ std::vector<CarryChain> chains_without(const RowVectors& known) {
   std::vector<CarryChain> chains = carry_chains();
   std::erase_if(chains, [&](const CarryChain& chain) { return known.contains(chain.name()); });
   return chains;
+}
+
+RowVectors read_known(const std::string& path) {
+  RowVectors known = read_row_vectors(path);
+  std::erase_if(known, [](const auto& line) { return line.second == kUnrecorded; });
+  return known;
 }
 
 int make(const RowVectors& known, const fs::path& folder) {
@@ -105,9 +111,9 @@ int run(RowVectors vectors, const fs::path& folder, const fs::path& out) {
 
 int main(int argc, char** argv) try {
   const std::string_view mode = argc > 1 ? argv[1] : "";
-  if (mode == "--make" && argc == 4) return make(read_row_vectors(argv[2]), argv[3]);
-  if (mode == "--run" && argc == 5) return run(read_row_vectors(argv[2]), argv[3], argv[4]);
-  if (mode == "--simulate" && argc == 4) return run(read_row_vectors(argv[2]), {}, argv[3]);
+  if (mode == "--make" && argc == 4) return make(read_known(argv[2]), argv[3]);
+  if (mode == "--run" && argc == 5) return run(read_known(argv[2]), argv[3], argv[4]);
+  if (mode == "--simulate" && argc == 4) return run(read_known(argv[2]), {}, argv[3]);
   throw std::runtime_error("wants --make, --run or --simulate: see the head of its source");
 } catch (const std::exception& error) {
   std::fprintf(stderr, "record_rows: %s\n", error.what());

@@ -311,7 +311,8 @@ bool match_any_order(const Row& row, Words& words) {
       const Word* const found = row.elements[e].find(words.text[w]);
       if (found == nullptr || e < next[static_cast<std::size_t>(found->field)]) continue;
       words.found[w] = found;
-      const bool keeps = !row.any_order && found->field != Field::ignored;
+      const bool keeps =
+          !row.any_order && found->field != Field::ignored && found->field != Field::xorsign_abs;
       if (keeps) next[static_cast<std::size_t>(found->field)] = e + 1;
       used |= std::uint64_t{1} << e;
     }

@@ -103,6 +103,8 @@ TEST_CASE("isa: words stand in any order, but those of one kind, as for ptxas") 
   same("mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32.satfinite",
        "mma.sync.aligned.m16n8k32.row.col.satfinite.s32.u8.s8.s32");
   same("vote.ballot.sync.b32", "vote.sync.ballot.b32");
+  same("min.abs.NaN.xorsign.f16x2", "min.NaN.xorsign.abs.f16x2");
+  same("max.f32.abs.xorsign", "max.xorsign.abs.f32");
   Modifiers modifiers;
   for (const std::string_view opcode :
        {"cvt.rn.satfinite.f32.e4m3x2", "cvt.u32.wide.s16", "mul.wide.u32.u32",

@@ -150,6 +150,11 @@ TEST_CASE("wgmma in flight: waits that cover what is used") {
                   "add.f32 %f0, %f0, %f4;\n" + keep(0) + wait(0),
               32);
   expect_sums(multiply(0, true) + kCommit + wait(0) + "mov.u32 %r20, 0;\n" + keep(0), 16);
+  // ptxas does without .aligned here.
+  expect_sums("wgmma.mma_async.sync.m64n8k16.f32.f16.f16 " + sums(0) +
+                  ", %d4, %d5, 1, 1, 1, 0, 0;\n" +
+                  "wgmma.commit_group.sync;\nwgmma.wait_group.sync 0;\n" + keep(0),
+              16);
   // Operands may be read, and what nobody multiplies may be written.
   expect_sums(multiply(0, true) + kCommit +
                   "add.u32 %r30, %r20, 1;\nmov.f32 %f4, 0f3f800000;\nld.shared.u32 %r31, [%r1];\n" +

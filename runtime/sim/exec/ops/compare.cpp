@@ -272,6 +272,17 @@ const Op* set(const Op* op, Warp& warp) {
   return op + 1;
 }
 
+/// d = 1.0 of a half where the test holds, else 0; for full warps too.
+const Op* set_half(const Op* op, Warp& warp) {
+  std::uint32_t q = 0;
+  const std::uint32_t bits = test_and_combine(op, warp, &q);
+  const std::uint16_t on = (op->flags & kFloatOrQ) != 0 ? 0x3f80 : 0x3c00;
+  write_lanes<true, std::uint16_t>(warp, op->d, [=](int i) {
+    return static_cast<std::uint16_t>((bits >> i & 1) != 0 ? on : 0);
+  });
+  return op + 1;
+}
+
 /// Which loop a comparison needs and how; null pointer for what is no comparison of this type.
 struct Choice {
   bool exists = true;
@@ -332,12 +343,13 @@ OpPair select_test(const ptx::Instruction& inst, ptx::Type type) {
   if (!choice.exists) return {};
   const auto loop = static_cast<std::size_t>(choice.loop);
   const bool is_set = inst.row->handler == ptx::Handler::set;
-  const bool extra =
-      is_set ? mods.type[0] == ptx::Type::f32 : inst.operands[0].kind == ptx::OperandKind::reg_pair;
+  const bool extra = is_set ? mods.type[0] == ptx::Type::f32 || mods.type[0] == ptx::Type::bf16
+                            : inst.operands[0].kind == ptx::OperandKind::reg_pair;
   const std::uint32_t flags =
       choice.flags | (extra ? kFloatOrQ : 0u) |
       static_cast<std::uint32_t>(mods.bool_op) << kBoolShift |
       static_cast<std::uint32_t>(static_cast<std::size_t>(row) * kLoops + loop) << kTestShift;
+  if (is_set && ptx::bits(mods.type[0]) == 16) return {set_half, set_half, flags};
   if (is_set) return {set, set, flags};
   const bool is_plain = !extra && mods.bool_op == BoolOp::none;
   const TypeTests& tests = kTests[static_cast<std::size_t>(row)];
@@ -406,9 +418,11 @@ OpPair select_compare(const ptx::Instruction& inst, const OperandWidths&) {
     case Handler::setp:
       return select_test(inst, mods.type[0]);
     case Handler::set: {
-      const bool is_word = ptx::bits(mods.type[0]) == 32 && mods.type[0] != ptx::Type::f16x2 &&
-                           mods.type[0] != ptx::Type::bf16x2;
-      return is_word ? select_test(inst, mods.type[1]) : OpPair{};
+      // Of halves, half_compare.cpp.
+      const ptx::Type from = mods.type[1];
+      const bool is_half = from == ptx::Type::f16 || from == ptx::Type::f16x2 ||
+                           from == ptx::Type::bf16 || from == ptx::Type::bf16x2;
+      return is_half ? OpPair{} : select_test(inst, from);
     }
     case Handler::selp:
       return by_width(mods.type[0], []<typename T>() {

@@ -119,14 +119,15 @@ const Op* setp_packed(const Op* op, Warp& warp) {
 }
 
 /// What `set` writes where the test holds: 1.0 of a floating type, all ones of an integer.
-std::uint32_t true_value(ptx::Type type, std::uint32_t half_one) {
+std::uint32_t true_value(ptx::Type type) {
   using ptx::Type;
   switch (type) {
     case Type::f16:
     case Type::f16x2:
+      return Binary16::kOne;
     case Type::bf16:
     case Type::bf16x2:
-      return half_one;
+      return Brain16::kOne;
     case Type::u16:
     case Type::s16:
       return 0xffff;
@@ -142,7 +143,7 @@ const Op* set_scalar(const Op* op, Warp& warp) {
   const std::uint32_t bits =
       combine(flags.bool_op(),
               compare_halves<Format, 1>(warp.reg<Half>(op->a), warp.reg<Half>(op->b), flags), with);
-  const std::uint32_t on = true_value(flags.result(), Format::kOne);
+  const std::uint32_t on = true_value(flags.result());
   if (ptx::bits(flags.result()) == 16) {
     write_lanes<true, Half>(
         warp, op->d, [=](int i) { return static_cast<Half>((bits >> i & 1) != 0 ? on : 0); });
@@ -162,7 +163,7 @@ const Op* set_packed(const Op* op, Warp& warp) {
   const std::uint32_t low = combine(flags.bool_op(), compare_halves<Format, 2>(a, b, flags), with);
   const std::uint32_t high =
       combine(flags.bool_op(), compare_halves<Format, 2>(a + 1, b + 1, flags), with);
-  const std::uint32_t on = true_value(flags.result(), Format::kOne) & 0xffff;
+  const std::uint32_t on = true_value(flags.result()) & 0xffff;
   write_lanes<true, std::uint32_t>(warp, op->d, [=](int i) {
     return ((low >> i & 1) != 0 ? on : 0u) | ((high >> i & 1) != 0 ? on << 16 : 0u);
   });
