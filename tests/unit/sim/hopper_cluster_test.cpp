@@ -175,6 +175,38 @@ st.global.u32 [%d1], %r9;
   }
 }
 
+TEST_CASE(
+    "st.async to the block's own shared memory, with and without naming the mbarrier's part") {
+  for (const std::string words : {".shared::cta.mbarrier::complete_tx::bytes", ".shared::cta",
+                                  ".weak.shared", ".mbarrier::complete_tx::bytes.shared"}) {
+    HopperRunner runner;
+    const std::string body = R"(
+ld.param.u64 %d1, [p0];
+mad.wide.u32 %d1, %r0, 4, %d1;
+mov.u32 %r1, tile;
+mov.u32 %r2, bar;
+setp.eq.u32 %p1, %r0, 0;
+@%p1 mbarrier.init.shared::cta.b64 [%r2], 1;
+@%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], 128;
+bar.sync 0;
+mad.lo.u32 %r6, %r0, 4, %r1;
+mul.lo.u32 %r7, %r0, 3;
+st.async)" + words + R"(.b32 [%r6], %r7, [%r2];
+WAIT:
+mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2], 0;
+@!%p2 bra WAIT;
+xor.b32 %r6, %r6, 4;
+ld.shared.u32 %r9, [%r6];
+st.global.u32 [%d1], %r9;
+)";
+    INFO(words);
+    const std::uint64_t out = runner.upload(std::vector<std::uint32_t>(32));
+    require_fine(runner.run(body, {out}, kShared));
+    const auto got = runner.download<std::uint32_t>(out, 32);
+    for (std::uint32_t i = 0; i < 32; ++i) CHECK(got[i] == 3 * (i ^ 1));
+  }
+}
+
 TEST_CASE("clusters: red.async adds in a neighbour's shared memory") {
   HopperRunner runner;
   runner.grid = {2, 1, 1};
