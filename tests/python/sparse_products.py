@@ -46,7 +46,7 @@ class Product:
     sign_b: int = 1
     adds: bool = True
     satfinite: bool = False
-    slices: int = 0  # of 32 bytes (B: 64) of k that descriptors skip, within rows of 128
+    slices: int = 0  # of 32 bytes (B: 64) of k that descriptors skip, in rows of 128 bytes
 
     @property
     def bytes_of_a(self) -> int:
@@ -239,8 +239,8 @@ def products(d: str, a: str, b: str) -> list[Product]:
             found += [
                 Product(d, a, b, 8, mode_a=0, mode_b=0, **common),
                 Product(d, a, b, 24, mode_a=2, mode_b=2, adds=False, **common),
-                Product(d, a, b, 64, mode_a=3, mode_b=1, slices=1 - registers, **common),
-                Product(d, a, b, 256, **common),
+                Product(d, a, b, 64, slices=1 - registers, **common),
+                Product(d, a, b, 256, mode_a=3, **common),
             ]
             if integers:
                 found.append(Product(d, a, b, 32, satfinite=True, **common))
