@@ -42,20 +42,22 @@ TypeClass class_of(Type type) {
 }
 
 /// PTX's rule: same size, and equal kinds unless one side is untyped. `wider` lets the register be
-/// larger (ld, st, cvt). Halves and packed types live in untyped or integer registers.
+/// larger (ld, st, cvt), up to 64 bits. Halves and packed types live in untyped or integer
+/// registers.
 bool fits(Type reg, Type type, bool wider) {
   const TypeClass register_class = class_of(reg);
   const TypeClass type_class = class_of(type);
   if ((register_class == TypeClass::predicate) != (type_class == TypeClass::predicate))
     return false;
+  const bool untyped = register_class == TypeClass::untyped || type_class == TypeClass::untyped;
   if (bits(reg) != bits(type)) {
-    const bool narrow_value =
-        register_class != TypeClass::floating && type_class != TypeClass::floating;
-    return wider && narrow_value && bits(reg) > bits(type);
+    const bool floating =
+        register_class == TypeClass::floating || type_class == TypeClass::floating;
+    return wider && (untyped || !floating) && bits(reg) > bits(type) && bits(reg) <= 64;
   }
   if (reg == type || register_class == type_class)
     return register_class != TypeClass::packed || reg == type;
-  if (register_class == TypeClass::untyped || type_class == TypeClass::untyped) return true;
+  if (untyped) return true;
   if (type == Type::tf32 && register_class == TypeClass::floating) return true;
   const auto half_or_integer = [](TypeClass c) {
     return c == TypeClass::packed || c == TypeClass::integer;
@@ -162,8 +164,14 @@ class Verifier {
     OperandSpec part = spec;
     part.sink |= spec.destination && instruction_.row->handler != Handler::wgmma;
     for (Operand& element : operand.elements) {
-      std::string wrong = check_scalar(element, part, type);
+      // Of vectors of floats that are loaded or stored ptxas minds the size alone.
+      const bool by_size = spec.shape == OperandSpec::Shape::vector && spec.wider &&
+                           element.kind == OperandKind::reg &&
+                           class_of(type) == TypeClass::floating;
+      const Type as = !by_size ? type : bits(type) == 32 ? Type::b32 : Type::b64;
+      std::string wrong = check_scalar(element, part, as);
       if (!wrong.empty()) return wrong;
+      element.type = type;
     }
     return {};
   }

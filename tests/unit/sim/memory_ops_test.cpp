@@ -170,6 +170,32 @@ TEST_CASE("ld and st of vectors: v2 and v4 of each size, contiguous, half-warp a
   }
 }
 
+TEST_CASE("ld and st: values in wider registers of another kind keep their bits, zeros above") {
+  OpsRunner runner;
+  const std::vector<std::uint32_t> words{0x89abcdef, 0x01234567, 0xfedcba98, 0x76543210};
+  const auto from = runner.upload(words), to = runner.upload(std::vector<std::uint32_t>(16, ~0u));
+  const FaultReport report = runner.run(
+      "ld.param.u64 %d1, [p0]; ld.param.u64 %d2, [p1];\n"
+      "setp.ne.u32 %p1, %r0, 0; @%p1 bra END;\n"
+      "ld.global.b16 %f1, [%d1]; st.global.b32 [%d2], %f1;\n"
+      "ld.global.b8 %g1, [%d1+3]; st.global.b64 [%d2+8], %g1;\n"
+      "ld.global.f32 %d3, [%d1]; st.global.b64 [%d2+16], %d3;\n"
+      "mov.b64 %d4, 0x1122334455667788; st.global.f32 [%d2+4], %d4;\n"
+      "mov.b64 %g2, %d4; st.global.b16 [%d2+24], %g2; st.global.b32 [%d2+28], %g2;\n"
+      "ld.global.v2.f32 {%r4, %f4}, [%d1+8]; st.global.v2.f32 [%d2+32], {%f4, %r4};\n"
+      "ld.global.v2.f64 {%d5, %g5}, [%d1]; st.global.v2.f64 [%d2+48], {%g5, %d5};\nEND:\n",
+      {from, to});
+  REQUIRE(report.message == "");
+  const std::vector<std::uint32_t> expected{
+      0xcdef,     0x55667788, 0x89, 0,   0x89abcdef, 0,          0xffff7788, 0x55667788,
+      0x76543210, 0xfedcba98, ~0u,  ~0u, 0xfedcba98, 0x76543210, 0x89abcdef, 0x01234567};
+  CHECK(runner.download<std::uint32_t>(to, 16) == expected);
+  for (const std::string form :
+       {"ld.global.u16 %f1, [%d1];", "ld.global.f32 %g1, [%d1];", "st.global.u8 [%d1], %g1;",
+        ".reg .u32 x; ld.global.f32 x, [%d1];", "ld.global.v2.u32 {%f1, %f2}, [%d1];"})
+    CHECK_THROWS(runner.run(form, {from}));
+}
+
 TEST_CASE("ld: sink elements are skipped and a destination may be the address register") {
   OpsRunner runner;
   const auto cell = runner.upload<std::uint64_t>({11, 22});
