@@ -2,6 +2,7 @@
 #include "memory_ops_runner.h"
 
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace kernwright::sim {

@@ -2,6 +2,7 @@
 #include "memory_ops_runner.h"
 
 #include <array>
+#include <exception>
 #include <functional>
 #include <string>
 #include <vector>

@@ -3,6 +3,7 @@
 #include "wgmma_product.h"
 
 #include <exception>
+#include <limits>
 #include <utility>
 
 using namespace kernwright;
