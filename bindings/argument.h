@@ -3,6 +3,7 @@
 
 #include "array/array.h"
 #include "core/kernel.h"
+#include "core/object_in_flight.h"
 
 #include <pybind11/pybind11.h>
 #include <array>
@@ -85,9 +86,12 @@ class LaunchFrame {
       more_used_.push_back(&array);
     }
   }
-  /// After the launch: that memory is not reused before the work queued on `stream` is done. Needs
-  /// no GIL.
+  /// The same of a texture or surface.
+  void note_use(const std::shared_ptr<ObjectInFlight>& object) { objects_.push_back(&*object); }
+  /// After the launch: that memory is not reused, and no object ends, before the work queued on
+  /// `stream` is done. Needs no GIL.
   void use_arrays(const Stream& stream) const {
+    for (ObjectInFlight* object : objects_) object->use_on(stream);
     for (std::size_t i = 0; i < used_count_; ++i) used_[i]->use_on(stream);
     for (const Array* array : more_used_) array->use_on(stream);
   }
@@ -117,6 +121,7 @@ class LaunchFrame {
   std::size_t used_count_ = 0;
   std::array<const Array*, 32> used_;  // not initialised: most launches have few
   std::vector<const Array*> more_used_;
+  std::vector<ObjectInFlight*> objects_;
   std::vector<Staged> staged_;
 };
 

@@ -7,6 +7,7 @@
 #include "python_support.h"
 #include "scalar_value.h"
 #include "tensor_map_object.h"
+#include "texture_object.h"
 
 #include <pybind11/numpy.h>
 #include <cmath>
@@ -128,6 +129,20 @@ bool copy_tensor_map(const ArgumentPlan& plan, PyObject* value, std::byte* slot,
   return true;
 }
 
+/// A cudaTextureObject_t or cudaSurfaceObject_t, which is the handle, or any other integer of 64
+/// bits.
+void convert_handle(const ArgumentPlan& plan, PyObject* value, std::byte* slot,
+                    LaunchFrame& frame) {
+  const std::shared_ptr<ObjectInFlight>* const object = texture_or_surface(value);
+  if (object == nullptr) return convert_number(plan, value, slot, frame);
+  if (&(*object)->device() != &frame.device())
+    frame.refuse(plan, format("got a {}, but the launch is on {}", (*object)->name(),
+                              frame.device().identify()));
+  const std::uint64_t handle = (*object)->handle();
+  std::memcpy(slot, &handle, sizeof handle);
+  frame.note_use(*object);
+}
+
 /// A Python or NumPy integer for a parameter of 16 bytes. False: `value` is none.
 bool store_wide_integer(const ArgumentPlan& plan, PyObject* value, std::byte* slot,
                         LaunchFrame& frame) {
@@ -245,6 +260,8 @@ ArgumentPlan::Converter value_converter(const Parameter& parameter) {
       return &convert_integer<std::int64_t>;
     case ScalarType::uint32:
       return &convert_integer<std::uint32_t>;
+    case ScalarType::uint64:
+      return &convert_handle;
     default:
       return &convert_number;
   }

@@ -12,6 +12,7 @@
 #include "launch_site.h"
 #include "python_support.h"
 #include "tensor_map_object.h"
+#include "texture_object.h"
 
 #include <cstddef>
 #include <memory>
@@ -211,6 +212,7 @@ void bind_node(py::module_& m) {
 std::shared_ptr<const void> owner_of(const py::object& value) {
   if (const Array* array = array_of(value.ptr())) return array->owner();
   if (const TensorMapObject* map = tensor_map_of(value.ptr())) return map->array.owner();
+  if (const auto* object = texture_or_surface(value.ptr())) return *object;
   if (value.is_none() || PyLong_Check(value.ptr()) || PyFloat_Check(value.ptr())) return nullptr;
   return keep_alive(value);  // an array of another library, or what costs nothing to keep
 }

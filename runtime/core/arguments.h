@@ -101,6 +101,15 @@ struct LaunchTarget {
       : kernel(launched), site(LaunchSite::here(file, line)) {}
 };
 
+namespace detail {
+/// For arguments that must live until the launch is done: KernelArgument<T>::used().
+template <typename T>
+void note_use(const T& argument, const Stream& stream) {
+  if constexpr (requires { KernelArgument<T>::used(argument, stream); })
+    KernelArgument<T>::used(argument, stream);
+}
+}  // namespace detail
+
 /// Queues the kernel with these arguments: launch(kernel, {.grid = {4}, .block = {256}}, 2.0f, x,
 /// n). Integers convert to any integer type that holds their value and to floating types; floating
 /// values convert to floating types. Asynchronous; throws before anything is sent.
@@ -112,6 +121,7 @@ void launch(const LaunchTarget& target, const LaunchConfig& config, const Args&.
   std::array<void*, kCount> pointers;
   pack_arguments(target.kernel.signature(), target.kernel.device(), views, slots, pointers);
   target.kernel.launch(config, pointers, target.site);
+  (detail::note_use(arguments, config.stream), ...);
 }
 
 }  // namespace kernwright

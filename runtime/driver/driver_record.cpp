@@ -33,6 +33,12 @@ const char* kind_name(Kind kind) {
       return "graph";
     case Kind::graph_exec:
       return "executable graph";
+    case Kind::array:
+      return "CUDA array";
+    case Kind::texture:
+      return "texture object";
+    case Kind::surface:
+      return "surface object";
   }
   return "object";
 }
@@ -45,13 +51,14 @@ std::string context_text(CUcontext context) {
 /// memory and pools belong to no context, stream-ordered frees go by the context of the stream.
 bool bound_to_context(Kind kind) {
   return kind == Kind::module || kind == Kind::stream || kind == Kind::event ||
-         kind == Kind::memory;
+         kind == Kind::memory || kind == Kind::array || kind == Kind::texture ||
+         kind == Kind::surface;
 }
 
 /// Whether RecordingDriver calls use() for each argument of this kind.
 bool is_checked_on_use(Kind kind) {
   return kind == Kind::module || kind == Kind::stream || kind == Kind::event ||
-         kind == Kind::graph_exec;
+         kind == Kind::graph_exec || kind == Kind::array;
 }
 
 }  // namespace

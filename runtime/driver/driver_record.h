@@ -28,6 +28,9 @@ struct DriverObject {
     pool,
     graph,
     graph_exec,
+    array,
+    texture,
+    surface,
   };
 
   Kind kind = Kind::module;

@@ -24,6 +24,10 @@ using CUgraphNode = struct CUgraphNode_st*;
 using CUgraphExec = struct CUgraphExec_st*;
 using CUkernel = struct CUkern_st*;
 using CUgraphDeviceNode = struct CUgraphDeviceUpdatableNode_st*;
+using CUarray = struct CUarray_st*;
+using CUmipmappedArray = struct CUmipmappedArray_st*;
+using CUtexObject = unsigned long long;   ///< what a kernel's cudaTextureObject_t holds
+using CUsurfObject = unsigned long long;  ///< what a kernel's cudaSurfaceObject_t holds
 
 using CUhostFn = void (*)(void* user_data);
 using CUoccupancyB2DSize = std::size_t (*)(int block_size);
@@ -164,6 +168,108 @@ struct CUtensorMap {
   alignas(128) cuuint64_t opaque[16];
 };
 
+/// 1-D and 2-D arrays: a height of 0 makes it 1-D.
+struct CUDA_ARRAY_DESCRIPTOR {
+  std::size_t Width, Height;
+  CUarray_format Format;
+  unsigned int NumChannels;
+};
+
+/// Arrays of all kinds. A height or depth of 0: the array does not have that dimension; the depth
+/// of a layered array is its number of layers, that of a cubemap six faces each.
+struct CUDA_ARRAY3D_DESCRIPTOR {
+  std::size_t Width, Height, Depth;
+  CUarray_format Format;
+  unsigned int NumChannels;
+  unsigned int Flags;
+};
+
+struct CUDA_MEMCPY2D {
+  std::size_t srcXInBytes, srcY;
+  CUmemorytype srcMemoryType;
+  const void* srcHost;
+  CUdeviceptr srcDevice;
+  CUarray srcArray;
+  std::size_t srcPitch;
+  std::size_t dstXInBytes, dstY;
+  CUmemorytype dstMemoryType;
+  void* dstHost;
+  CUdeviceptr dstDevice;
+  CUarray dstArray;
+  std::size_t dstPitch;
+  std::size_t WidthInBytes, Height;
+};
+
+struct CUDA_MEMCPY3D {
+  std::size_t srcXInBytes, srcY, srcZ, srcLOD;
+  CUmemorytype srcMemoryType;
+  const void* srcHost;
+  CUdeviceptr srcDevice;
+  CUarray srcArray;
+  void* reserved0;
+  std::size_t srcPitch, srcHeight;
+  std::size_t dstXInBytes, dstY, dstZ, dstLOD;
+  CUmemorytype dstMemoryType;
+  void* dstHost;
+  CUdeviceptr dstDevice;
+  CUarray dstArray;
+  void* reserved1;
+  std::size_t dstPitch, dstHeight;
+  std::size_t WidthInBytes, Height, Depth;
+};
+
+/// What a texture or surface object reads.
+struct CUDA_RESOURCE_DESC {
+  CUresourcetype resType;
+  union {
+    struct {
+      CUarray hArray;
+    } array;
+    struct {
+      CUmipmappedArray hMipmappedArray;
+    } mipmap;
+    struct {
+      CUdeviceptr devPtr;
+      CUarray_format format;
+      unsigned int numChannels;
+      std::size_t sizeInBytes;
+    } linear;
+    struct {
+      CUdeviceptr devPtr;
+      CUarray_format format;
+      unsigned int numChannels;
+      std::size_t width, height, pitchInBytes;
+    } pitch2D;
+    struct {
+      int reserved[32];
+    } reserved;
+  } res;
+  unsigned int flags;
+};
+
+/// How a texture object is sampled.
+struct CUDA_TEXTURE_DESC {
+  CUaddress_mode addressMode[3];
+  CUfilter_mode filterMode;
+  unsigned int flags;
+  unsigned int maxAnisotropy;
+  CUfilter_mode mipmapFilterMode;
+  float mipmapLevelBias;
+  float minMipmapLevelClamp;
+  float maxMipmapLevelClamp;
+  float borderColor[4];
+  int reserved[12];
+};
+
+/// Another view of an array's bytes, for cuTexObjectCreate.
+struct CUDA_RESOURCE_VIEW_DESC {
+  CUresourceViewFormat format;
+  std::size_t width, height, depth;
+  unsigned int firstMipmapLevel, lastMipmapLevel;
+  unsigned int firstLayer, lastLayer;
+  unsigned int reserved[16];
+};
+
 /// The legacy default stream and the per-thread default stream, which are no real handles.
 inline const CUstream kStreamLegacy = reinterpret_cast<CUstream>(std::uintptr_t{1});
 inline const CUstream kStreamPerThread = reinterpret_cast<CUstream>(std::uintptr_t{2});
@@ -186,5 +292,16 @@ inline constexpr unsigned kMemHostRegisterPortable = 1;
 inline constexpr unsigned kMemHostRegisterDeviceMap = 2;
 inline constexpr unsigned kMemHostRegisterIoMemory = 4;
 inline constexpr unsigned kMemHostRegisterReadOnly = 8;
+
+/// Flags of cuArray3DCreate.
+inline constexpr unsigned kArrayLayered = 1;
+inline constexpr unsigned kArraySurface = 2;
+inline constexpr unsigned kArrayCubemap = 4;
+inline constexpr unsigned kArrayGather = 8;
+
+/// Flags of CUDA_TEXTURE_DESC.
+inline constexpr unsigned kTextureReadAsInteger = 1;
+inline constexpr unsigned kTextureNormalizedCoordinates = 2;
+inline constexpr unsigned kTextureNoTrilinearOptimization = 32;
 
 }  // namespace kernwright

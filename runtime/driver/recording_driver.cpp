@@ -146,6 +146,20 @@ template <>
 struct Hook<Row::cuGraphInstantiateWithFlags> : Creates<Kind::graph_exec> {};
 template <>
 struct Hook<Row::cuGraphExecDestroy> : Destroys<Kind::graph_exec> {};
+template <>
+struct Hook<Row::cuArrayCreate> : Creates<Kind::array> {};
+template <>
+struct Hook<Row::cuArray3DCreate> : Creates<Kind::array> {};
+template <>
+struct Hook<Row::cuArrayDestroy> : Destroys<Kind::array> {};
+template <>
+struct Hook<Row::cuTexObjectCreate> : Creates<Kind::texture> {};
+template <>
+struct Hook<Row::cuTexObjectDestroy> : Destroys<Kind::texture> {};
+template <>
+struct Hook<Row::cuSurfObjectCreate> : Creates<Kind::surface> {};
+template <>
+struct Hook<Row::cuSurfObjectDestroy> : Destroys<Kind::surface> {};
 
 template <>
 struct Hook<Row::cuMemHostRegister> : Plain {
@@ -210,6 +224,9 @@ void use(State& state, const char* name, CUevent handle) {
 }
 void use(State& state, const char* name, CUgraphExec handle) {
   state.record.use(Kind::graph_exec, key(handle), name);
+}
+void use(State& state, const char* name, CUarray handle) {
+  state.record.use(Kind::array, key(handle), name);
 }
 void use(State& state, const char* name, CUgraph handle) {
   state.record.use(Kind::graph, key(handle), name);

@@ -27,6 +27,8 @@ DriverApi make_table() {
   install_graph(api);
   install_graph_exec(api);
   install_tensor_map(api);
+  install_cuda_array(api);
+  install_texture(api);
   return api;
 }
 

@@ -12,6 +12,7 @@ from kernwright import errors as errors
 from kernwright import memory as memory
 from kernwright._core import Array as Array
 from kernwright._core import BoundKernel as BoundKernel
+from kernwright._core import CudaArray as CudaArray
 from kernwright._core import Device as Device
 from kernwright._core import Event as Event
 from kernwright._core import Graph as Graph
@@ -24,7 +25,9 @@ from kernwright._core import ObjectCode as ObjectCode
 from kernwright._core import Out as Out
 from kernwright._core import Pointer as Pointer
 from kernwright._core import Stream as Stream
+from kernwright._core import Surface as Surface
 from kernwright._core import TensorMap as TensorMap
+from kernwright._core import Texture as Texture
 from kernwright._core import Transfer as Transfer
 from kernwright._core import TransferEngine as TransferEngine
 from kernwright._core import __version__ as __version__

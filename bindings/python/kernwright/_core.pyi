@@ -33,6 +33,9 @@ from kernwright._core_memory import _torch_allocator_functions as _torch_allocat
 from kernwright._core_memory import _tracking_reports as _tracking_reports
 from kernwright._core_memory import alloc as alloc
 from kernwright._core_tensor_map import TensorMap as TensorMap
+from kernwright._core_texture import CudaArray as CudaArray
+from kernwright._core_texture import Surface as Surface
+from kernwright._core_texture import Texture as Texture
 from kernwright._device import DeviceAttributes, MemoryInfo
 from kernwright._kernels import KernelAttributes, Parameter
 from kernwright._options import ProgramOptions

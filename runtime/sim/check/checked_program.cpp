@@ -231,7 +231,15 @@ CheckedOp classify(const ptx::Instruction& instruction) {
     case Handler::red_async:
       return classify_bulk(instruction);
     case Handler::tensormap:
-      return plain(CheckKind::tensor_map);
+    case Handler::tex:
+    case Handler::tld4:
+    case Handler::suld:
+    case Handler::sust:
+    case Handler::sured: {
+      CheckedOp op = plain(CheckKind::own);
+      op.strong = instruction.row->handler == Handler::sured;
+      return op;
+    }
     case Handler::wgmma:
       return classify_wgmma(instruction.modifiers);
     case Handler::mbarrier:

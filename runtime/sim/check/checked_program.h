@@ -28,7 +28,7 @@ enum class CheckKind : std::uint8_t {
   bulk_wait,
   proxy_fence,  ///< fence.proxy.async
   map_fence,    ///< fence.proxy.tensormap::generic.acquire
-  tensor_map,   ///< tensormap.replace and cp_fenceproxy, which tell the checks themselves
+  own,          ///< tensormap, textures and surfaces, which tell the checks themselves
   wgmma,
   wgmma_group,
   wgmma_wait,

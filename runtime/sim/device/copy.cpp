@@ -1,6 +1,7 @@
 // Driver functions that copy bytes; every range is checked against the allocations.
 #include "base/format.h"
 #include "sim/device/checked_range.h"
+#include "sim/device/copy.h"
 #include "sim/device/platform.h"
 
 #include <cstring>
@@ -44,39 +45,52 @@ std::byte* located(const CheckedRange& range, AccessLog* log) {
   return host;
 }
 
-CheckedRange target_of(const CopyWork& copy) {
-  return {copy.call, copy.to, copy.bytes, copy.to_side, true};
-}
-CheckedRange source_of(const CopyWork& copy) {
-  return {copy.call, copy.from, copy.bytes, copy.from_side, false};
+/// One row of a copy. `number` counts the rows of all slices.
+struct CopiedRow {
+  std::size_t number;
+  CheckedRange to, from;
+};
+
+/// Calls visit(row) for each row that has bytes.
+template <typename Visitor>
+void each_row(const CopyWork& copy, Visitor&& visit) {
+  if (copy.bytes == 0) return;
+  for (std::size_t i = 0; i < copy.rows * copy.slices; ++i) {
+    const std::size_t row = i % copy.rows, slice = i / copy.rows;
+    const auto place = [&](const CopyPitch& pitch) { return row * pitch.row + slice * pitch.slice; };
+    visit(CopiedRow{i,
+              {copy.call, copy.to + place(copy.to_pitch), copy.bytes, copy.to_side, true},
+              {copy.call, copy.from + place(copy.from_pitch), copy.bytes, copy.from_side, false}});
+  }
 }
 
 }  // namespace
 
 void check(const CopyWork& copy) {
-  if (copy.bytes == 0) return;
   const std::lock_guard execution(platform().execution);
-  checked_range(source_of(copy));
-  checked_range(target_of(copy));
+  each_row(copy, [](const CopiedRow& row) {
+    checked_range(row.from);
+    checked_range(row.to);
+  });
 }
 
 /// Copies like memmove, so overlapping ranges are well defined.
 void perform(const CopyWork& copy, AccessLog* log) {
-  if (copy.bytes == 0) return;
   const std::lock_guard execution(platform().execution);
-  const std::byte* const from =
-      copy.staged.empty() ? located(source_of(copy), log) : copy.staged.data();
-  std::byte* const to = located(target_of(copy), log);
-  std::memmove(to, from, copy.bytes);
-  if (!platform().checks.init() || is_pageable(copy.to, copy.to_side)) return;
-  if (copy.staged.empty()) {
-    platform().checks.shadow.copy_poison(copy.to, copy.from, copy.bytes);
-  } else {
-    platform().checks.shadow.unpoison(copy.to, copy.bytes);
-  }
+  const bool poisons = platform().checks.init() && !is_pageable(copy.to, copy.to_side);
+  each_row(copy, [&](const CopiedRow& row) {
+    const std::byte* const from = copy.staged.empty()
+                                      ? located(row.from, log)
+                                      : copy.staged.data() + row.number * copy.bytes;
+    std::memmove(located(row.to, log), from, copy.bytes);
+    if (!poisons) return;
+    if (copy.staged.empty()) {
+      platform().checks.shadow.copy_poison(row.to.address, row.from.address, copy.bytes);
+    } else {
+      platform().checks.shadow.unpoison(row.to.address, copy.bytes);
+    }
+  });
 }
-
-namespace {
 
 /// What the host must wait for is said by the driver API's page on synchronization: a copy from
 /// pageable memory is read at the call, one to pageable memory has ended when the call returns.
@@ -86,8 +100,11 @@ void copy_async(const StreamUse& use, CopyWork&& copy) {
   const bool waits = platform().queues.deferred() || platform().order.on();
   if (waits && from_pageable && copy.bytes != 0 && !platform().captures.has(use)) {
     check(copy);
-    const auto* const begin = reinterpret_cast<const std::byte*>(copy.from);
-    copy.staged.assign(begin, begin + copy.bytes);
+    copy.staged.reserve(copy.rows * copy.slices * copy.bytes);
+    each_row(copy, [&](const CopiedRow& row) {
+      const auto* const begin = reinterpret_cast<const std::byte*>(row.from.address);
+      copy.staged.insert(copy.staged.end(), begin, begin + copy.bytes);
+    });
   }
   const auto end = submit(use, std::move(copy));
   if (end == nullptr || !to_pageable) return;
@@ -96,11 +113,7 @@ void copy_async(const StreamUse& use, CopyWork&& copy) {
   platform().queues.surface(*use.context);
 }
 
-CUresult copy_on(CUstream stream, CopyWork&& copy) {
-  return guarded([&] { copy_async(use_stream(stream), std::move(copy)); });
-}
-
-/// On the default stream. What is read from pageable memory may reach the device later; else the
+/// What is read from pageable memory may reach the device later; else the
 /// copy has ended when the call returns, unless it stays on the device.
 void copy_now(CopyWork&& copy, bool wait) {
   const StreamUse use = use_stream(nullptr);
@@ -116,6 +129,12 @@ void copy_now(CopyWork&& copy, bool wait) {
   platform().queues.finish(use);
   platform().order.host_learns(*use.stream);
   platform().queues.surface(*use.context);
+}
+
+namespace {
+
+CUresult copy_on(CUstream stream, CopyWork&& copy) {
+  return guarded([&] { copy_async(use_stream(stream), std::move(copy)); });
 }
 
 CUresult memcpy_htod(CUdeviceptr to, const void* from, std::size_t bytes) {

@@ -211,7 +211,8 @@ CUgraphExecUpdateResult difference(const GraphPlan::Node& to, const GraphPlan::N
   }
   if (const auto* old = std::get_if<CopyWork>(&to.work)) {
     const auto& now = std::get<CopyWork>(from.work);
-    if (!same_memory(old->to, now.to) || !same_memory(old->from, now.from)) {
+    const bool same_shape = old->rows == now.rows && old->slices == now.slices;
+    if (!same_shape || !same_memory(old->to, now.to) || !same_memory(old->from, now.from)) {
       return CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
     }
   }

@@ -169,6 +169,7 @@ GridResult execute(const KernelWork& work, const Module& module, AccessLog* log,
       device_profile().required(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
   request.sm_count = processors;
   request.accesses = log;
+  request.textures = &platform().textures;
   const std::lock_guard execution(platform().execution);
   StopRequest stop(interrupt_check, platform().launch_limit);
   request.stop = &stop;

@@ -149,6 +149,14 @@ struct AllocationInfo {
   bool freeing = false;  ///< a cuMemFreeAsync was issued
 };
 
+/// A CUDA array: elements row by row in memory of the device that nobody else gets to know.
+struct CudaArray {
+  std::shared_ptr<Context> context;
+  CUDA_ARRAY3D_DESCRIPTOR descriptor{};
+  std::uint64_t address = 0;
+  std::size_t element = 0, row = 0, slice = 0;  ///< bytes; a slice is a layer where there are any
+};
+
 struct SimDevice {
   SimDevice(int its_ordinal, std::uint64_t memory_bytes, std::uint64_t least_bytes)
       : ordinal(its_ordinal), memory(memory_bytes, least_bytes) {}

@@ -10,6 +10,7 @@
 #include "sim/device/objects.h"
 #include "sim/device/observation.h"
 #include "sim/device/work_queues.h"
+#include "sim/exec/texture.h"
 
 #include <chrono>
 #include <exception>
@@ -57,6 +58,8 @@ class Platform {
   HandleTable<CUgraph, Graph> graphs{7};
   HandleTable<CUgraphExec, GraphExec> executables{8};
   HandleTable<CUgraphNode, GraphNode> nodes{9};
+  HandleTable<CUarray, CudaArray> arrays{10};
+  TextureTable textures;
 
   WorkQueues queues;
   Captures captures;
@@ -147,5 +150,7 @@ void install_capture(DriverApi& api);
 void install_graph(DriverApi& api);
 void install_graph_exec(DriverApi& api);
 void install_tensor_map(DriverApi& api);
+void install_cuda_array(DriverApi& api);
+void install_texture(DriverApi& api);
 
 }  // namespace kernwright::sim

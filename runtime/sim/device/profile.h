@@ -1,7 +1,7 @@
 // What the simulated device says about itself: attributes and limits from profiles/*.json.
 #pragma once
 
-#include "driver/driver_types.h"
+#include "driver/texture_parameters.h"
 
 #include <array>
 #include <cstddef>
@@ -27,5 +27,12 @@ struct DeviceProfile {
 
 /// Throws InvalidArgument for a wrong environment; never once a Platform was made.
 const DeviceProfile& device_profile();
+
+/// The limits of device_profile().
+struct ProfileLimits final : DeviceLimits {
+  int attribute(CUdevice_attribute which) const override {
+    return device_profile().required(which);
+  }
+};
 
 }  // namespace kernwright::sim

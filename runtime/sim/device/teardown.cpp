@@ -50,6 +50,8 @@ void tear_down(Context& context) {
   instance.modules.remove_if(belongs);
   for (const auto& event : instance.events.remove_if(belongs)) event->forget_capture();
   instance.streams.remove_if(belongs);
+  instance.arrays.remove_if(belongs);
+  instance.textures.remove_of(context.id);
   for (const std::uint64_t address : allocations_of(instance, context)) {
     AllocationInfo info;
     {

@@ -5,7 +5,7 @@
 
 namespace kernwright::sim {
 
-/// Ends all streams, events, modules, functions and allocations of the context.
+/// Ends all streams, events, modules, functions, arrays, textures and allocations of the context.
 void tear_down(Context& context);
 
 /// Lets kernels of the context's device reach the memory of its peers, and no other device's.

@@ -27,12 +27,21 @@ struct KernelWork {
   std::vector<std::byte> parameters;
 };
 
+/// Distances in bytes between the rows and slices of one side of a copy.
+struct CopyPitch {
+  std::size_t row = 0, slice = 0;
+};
+
+/// `bytes` of each of `rows` rows of `slices` slices.
 struct CopyWork {
   const char* call = "";
   std::uint64_t to = 0, from = 0;
   std::size_t bytes = 0;
   Side to_side = Side::device, from_side = Side::device;
-  std::vector<std::byte> staged;  ///< what `from` held when the copy was issued; empty = read later
+  /// What `from` held when the copy was issued, without gaps; empty = read later.
+  std::vector<std::byte> staged;
+  std::size_t rows = 1, slices = 1;
+  CopyPitch to_pitch{}, from_pitch{};
 };
 
 /// `height` rows of `width` elements of `element` bytes, `pitch` bytes apart.

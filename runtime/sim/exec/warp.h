@@ -22,6 +22,7 @@ class BlockCheck;
 class CheckedLaunch;
 class ObservedLaunch;
 class StopRequest;
+class TextureTable;
 class Observer;
 struct ClusterMember;
 struct Program;
@@ -184,6 +185,7 @@ struct LaunchContext {
   CheckedLaunch* checks = nullptr;     ///< check/checked_launch.h; null = no check beyond `memory`
   ObservedLaunch* observed = nullptr;  ///< observe/observed_launch.h; null = nobody watches
   StopRequest* stop = nullptr;         ///< exec/stop_request.h; null = runs to its end
+  const TextureTable* textures = nullptr;  ///< exec/texture.h; null = there are none
 };
 
 /// Per host thread: storage that is reused from block to block.

@@ -6,10 +6,10 @@
 namespace kernwright::sim {
 namespace {
 
-using Graph = std::vector<std::vector<std::uint32_t>>;
+using FlowGraph = std::vector<std::vector<std::uint32_t>>;
 
-Graph successors_of(const Lowered& function) {
-  Graph graph(function.blocks.size());
+FlowGraph successors_of(const Lowered& function) {
+  FlowGraph graph(function.blocks.size());
   for (std::size_t i = 0; i < graph.size(); ++i) {
     function.blocks[i].successors([&](std::uint32_t to) { graph[i].push_back(to); });
   }
@@ -18,7 +18,7 @@ Graph successors_of(const Lowered& function) {
 
 /// Post-order from block 0; edges to a block that is still open (loops) go to `back_edges`.
 std::vector<std::uint32_t> post_order(
-    const Graph& graph, std::vector<std::pair<std::uint32_t, std::uint32_t>>* back_edges) {
+    const FlowGraph& graph, std::vector<std::pair<std::uint32_t, std::uint32_t>>* back_edges) {
   enum : std::uint8_t { fresh, open, done };
   std::vector<std::uint8_t> state(graph.size(), fresh);
   std::vector<std::uint32_t> order;
@@ -45,8 +45,8 @@ std::vector<std::uint32_t> post_order(
 /// For each block the number of loops around it: for every header, what reaches its latches without
 /// passing it.
 std::vector<std::uint32_t> loop_depths(
-    const Graph& graph, const std::vector<std::pair<std::uint32_t, std::uint32_t>>& back_edges) {
-  Graph predecessors(graph.size());
+    const FlowGraph& graph, const std::vector<std::pair<std::uint32_t, std::uint32_t>>& back_edges) {
+  FlowGraph predecessors(graph.size());
   for (std::uint32_t i = 0; i < graph.size(); ++i) {
     for (const std::uint32_t to : graph[i]) predecessors[to].push_back(i);
   }
@@ -79,7 +79,7 @@ std::vector<std::uint32_t> loop_depths(
 }  // namespace
 
 std::vector<std::uint32_t> block_order(const Lowered& function) {
-  Graph graph = successors_of(function);
+  FlowGraph graph = successors_of(function);
   std::vector<std::pair<std::uint32_t, std::uint32_t>> back_edges;
   post_order(graph, &back_edges);
   const std::vector<std::uint32_t> depth = loop_depths(graph, back_edges);

@@ -77,6 +77,7 @@ class FunctionLowering {
   // lower_wide.cpp: instructions with more operands than an op has fields
   bool bind_wide_operands(const Inst& inst, LoweredOp& op);
   void bind_product(const Inst& inst, LoweredOp& op);
+  bool bind_texture_operands(const Inst& inst, LoweredOp& op);
 
   // lower_calls.cpp
   struct LanePlace {

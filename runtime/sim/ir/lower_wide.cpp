@@ -1,8 +1,8 @@
-// Instructions with more operands than an op has fields: bulk copies and wgmma.
+// Instructions with more operands than an op has fields: bulk copies, wgmma, textures, surfaces.
 #include "sim/ir/lower.h"
 
 #include "sim/exec/ops/wgmma_matrix.h"
-#include "sim/ptx/isa.h"
+#include "sim/ptx/isa_table.h"
 
 #include <limits>
 #include <utility>
@@ -42,6 +42,7 @@ void FunctionLowering::bind_product(const Inst& inst, LoweredOp& op) {
 /// imm, imm2 and table. wgmma: see bind_product().
 bool FunctionLowering::bind_wide_operands(const Inst& inst, LoweredOp& op) {
   const Handler handler = inst.row->handler;
+  if (inst.modifiers.geometry != ptx::Geometry::none) return bind_texture_operands(inst, op);
   if (handler == Handler::wgmma && inst.modifiers.verb == ptx::Verb::mma) {
     bind_product(inst, op);
     return true;
@@ -82,6 +83,30 @@ bool FunctionLowering::bind_wide_operands(const Inst& inst, LoweredOp& op) {
       op.sources[op.source_count++] = {Ref::Kind::list, static_cast<std::uint32_t>(coordinates)};
     }
   }
+  return true;
+}
+
+/// Everything but the handle in lists: what is read or written, the coordinates, what is stored or
+/// the offsets. Levels and gradients choose nothing and are left out.
+bool FunctionLowering::bind_texture_operands(const Inst& inst, LoweredOp& op) {
+  const bool reads = inst.operands[0].kind != OperandKind::address;
+  const auto list = [&](const ptx::Operand& operand, bool is_destination) {
+    if (operand.kind == OperandKind::vector) return vector(inst, operand, is_destination);
+    ptx::Operand one;
+    one.elements.push_back(operand);
+    return vector(inst, one, is_destination);
+  };
+  op.d = op.d2 = {Ref::Kind::fixed, kSinkOffset};
+  if (reads) op.d = list(inst.operands[0], true);
+  const ptx::Operand& place = inst.operands[reads ? 1 : 0];
+  std::int64_t displacement = 0;
+  op.sources[0] = address(inst, place, displacement);
+  ptx::Operand coordinates;
+  coordinates.elements = place.elements;
+  op.sources[1] = vector(inst, coordinates, false);
+  op.source_count = 2;
+  const bool has_offsets = inst.operands.size() > ptx::row_operands(*inst.row).required;
+  if (!reads || has_offsets) op.sources[op.source_count++] = list(inst.operands.back(), false);
   return true;
 }
 

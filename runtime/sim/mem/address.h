@@ -16,6 +16,8 @@ inline constexpr std::uint64_t kParamWindow = std::uint64_t{4} << 52;
 inline constexpr std::uint64_t kWindowMask = ~((std::uint64_t{1} << 52) - 1);
 /// Function pointers: this base plus 16 times the function's index in Program::functions.
 inline constexpr std::uint64_t kFunctionWindow = std::uint64_t{5} << 52;
+/// Handles of textures and surfaces: this base plus 16 times a number that is never used again.
+inline constexpr std::uint64_t kTextureWindow = std::uint64_t{6} << 52;
 
 /// Bytes of a host object behind a device pointer that was checked before.
 inline std::byte* host_pointer(std::uint64_t address) noexcept {

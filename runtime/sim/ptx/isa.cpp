@@ -42,6 +42,7 @@ constexpr RowForm kForms[] = {
 #include "sim/ptx/isa/integer.inc"
 #include "sim/ptx/isa/matrix.inc"
 #include "sim/ptx/isa/memory.inc"
+#include "sim/ptx/isa/texture.inc"
 #include "sim/ptx/isa/video.inc"
 #include "sim/ptx/isa/warp.inc"
 #undef KW_ISA
@@ -60,6 +61,7 @@ constexpr char kTexts[] =
 #include "sim/ptx/isa/integer.inc"
 #include "sim/ptx/isa/matrix.inc"
 #include "sim/ptx/isa/memory.inc"
+#include "sim/ptx/isa/texture.inc"
 #include "sim/ptx/isa/video.inc"
 #include "sim/ptx/isa/warp.inc"
 #undef KW_ISA
@@ -211,7 +213,9 @@ OperandSpec read_operand(const IsaRow& row, std::string_view text) {
   using Shape = OperandSpec::Shape;
   if (shape.front() == '[') {
     shape = shape.substr(1, 1);
-    spec.shape = shape == "t" ? Shape::tensor : Shape::address;
+    spec.shape = shape == "t"   ? Shape::tensor
+                 : shape == "x" ? Shape::texture
+                                : Shape::address;
   } else if (shape == "L") {
     spec.shape = Shape::label;
   } else if (shape.front() == '{') {
@@ -221,14 +225,17 @@ OperandSpec read_operand(const IsaRow& row, std::string_view text) {
       const char length = shape[star + 1];
       spec.length = length == 'w'   ? OperandSpec::kAccumulators
                     : length == 'c' ? OperandSpec::kOffsets
+                    : length == 'g' ? OperandSpec::kAxes
                                     : static_cast<std::uint8_t>(length - '0');
     }
+    spec.pair = shape.find('|') != std::string_view::npos;
     shape.remove_prefix(1);
   } else {
     spec.pair = shape.find('|') != std::string_view::npos;
   }
   spec.name = shape.front();
-  const bool memory = spec.shape == Shape::address || spec.shape == Shape::tensor;
+  const bool memory = spec.shape == Shape::address || spec.shape == Shape::tensor ||
+                      spec.shape == Shape::texture;
   spec.destination = !memory && (spec.name == 'd' || spec.name == 'p');
   if (colon != std::string_view::npos) {
     read_operand_type(row, text.substr(colon + 1), spec);

@@ -21,7 +21,10 @@ namespace kernwright::sim::ptx {
 ///        {d*4}       braces around four elements; around one they may be missing
 ///        {d*w}       the accumulators of wgmma, as many as the shape has
 ///        {e*c}       an offset for each coordinate of a tensor but the first and the last
+///        {e*g}       a number for each axis of a texture
+///        {d*4}|p     a vector, and perhaps a predicate besides
 ///        [t]         address of a tensor map with coordinates
+///        [x]         a texture or surface with coordinates
 /// type   a PTX type; 0..3 the type of that place in the opcode; w twice as wide as type 0.
 ///        Without it: type 0, for p pred.
 /// flags  ?  may be absent          ~  the register may be wider than the type
@@ -29,14 +32,22 @@ namespace kernwright::sim::ptx {
 ///        ^  may be negated (!p)    $  may be a symbol
 /// The words `mov` and `call` alone stand for rules of their own (verify.cpp).
 struct OperandSpec {
-  enum class Shape : std::uint8_t { scalar, address, tensor, label, vector, fixed_vector };
+  enum class Shape : std::uint8_t {
+    scalar,
+    address,
+    tensor,
+    texture,
+    label,
+    vector,
+    fixed_vector,
+  };
   enum class TypeFrom : std::uint8_t { opcode, widened, fixed };
   Shape shape = Shape::scalar;
   TypeFrom type_from = TypeFrom::opcode;
   Type type = Type::none;       ///< TypeFrom::fixed
   std::uint8_t type_index = 0;  ///< TypeFrom::opcode
-  std::uint8_t length = 1;      ///< fixed_vector; or one of the next two
-  static constexpr std::uint8_t kAccumulators = 0, kOffsets = 255;
+  std::uint8_t length = 1;      ///< fixed_vector; or one of the next three
+  static constexpr std::uint8_t kAccumulators = 0, kOffsets = 255, kAxes = 254;
   bool destination = false, pair = false, optional = false, wider = false, sink = false;
   bool constant_only = false, register_only = false, negatable = false, symbol = false;
   char name = 'a';

@@ -9,12 +9,12 @@
 namespace kernwright::sim::ptx {
 namespace {
 
-enum CharClass : std::uint8_t { kOther = 0, kSpace = 1, kDigit = 2, kStart = 4, kPunct = 8 };
+enum CharClass : std::uint8_t { kOther = 0, kBlank = 1, kDigit = 2, kStart = 4, kPunct = 8 };
 
 constexpr std::array<std::uint8_t, 256> make_classes() {
   std::array<std::uint8_t, 256> table{};
   for (const char c : {' ', '\t', '\r', '\n', '\f', '\v'})
-    table[static_cast<unsigned char>(c)] = kSpace;
+    table[static_cast<unsigned char>(c)] = kBlank;
   for (int c = '0'; c <= '9'; ++c) table[static_cast<std::size_t>(c)] = kDigit;
   for (int c = 'a'; c <= 'z'; ++c) table[static_cast<std::size_t>(c)] = kStart;
   for (int c = 'A'; c <= 'Z'; ++c) table[static_cast<std::size_t>(c)] = kStart;
@@ -54,7 +54,7 @@ bool Lexer::skip_blank() {
   const std::size_t start = position_;
   while (position_ < text_.size()) {
     const char c = text_[position_];
-    if (class_of(c) == kSpace) {
+    if (class_of(c) == kBlank) {
       line_ += c == '\n';
       ++position_;
     } else if (text_.compare(position_, 2, "//") == 0) {

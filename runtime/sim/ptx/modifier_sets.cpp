@@ -68,6 +68,7 @@ constexpr std::array kStoreSpace{word("shared::cluster", space, Space::cluster),
 constexpr std::array kSharedSpace{word("shared", space, Space::shared),
                                   word("shared::cta", space, Space::shared)};
 #include "sim/ptx/hopper_sets.inc"
+#include "sim/ptx/texture_sets.inc"
 constexpr std::array kAtomSpace{
     word("global", space, Space::global), word("shared::cluster", space, Space::cluster),
     word("shared", space, Space::shared), word("shared::cta", space, Space::shared)};
@@ -169,6 +170,7 @@ constexpr std::array kSets{
     NamedSet{"INC_DEC", kCount},
     NamedSet{"MIN_MAX", kMinMax},
 #include "sim/ptx/hopper_named_sets.inc"
+#include "sim/ptx/texture_named_sets.inc"
     NamedSet{"HALF_OP", kAddMinMax},
     NamedSet{"SHFL", kShuffle},
     NamedSet{"VOTE", kVote},
@@ -275,33 +277,11 @@ constexpr std::array kLiterals{
     word("L1", selector, 1),
     word("L2", selector, 2),
     word("sp", selector, 1),
-    word("sp::ordered_metadata", ignored, 0),
     word("popc", bool_op, BoolOp::popc),
     word("and", bool_op, BoolOp::and_),
     word("xor", bool_op, BoolOp::xor_),
     word("add", atom, AtomOp::add),
-    word("mmio", ignored, 0),
-    word("b8x16", ignored, 0),
-    word("idx", ignored, 0),
-    word("async", ignored, 0),
-    word("ca", ignored, 0),
-    word("cg", ignored, 0),
-    word("mbarrier_init", ignored, 0),
-    word("alias", ignored, 0),
-    word("L2::evict_normal", ignored, 0),
-    word("L2::evict_last", ignored, 0),
-    word("fractional", ignored, 0),
-    word("range", ignored, 0),
-    word("cvt", ignored, 0),
-    word("mask", ignored, 0),
-    word("L2::evict_first", ignored, 0),
-    word("L2::evict_unchanged", ignored, 0),
-    word("L2::128B", ignored, 0),
-    word("level::eviction_priority", ignored, 0),
-    word("tensormap", ignored, 0),
-    word("priority", ignored, 0),
-    word("thread", ignored, 0),
-    word("restrict", ignored, 0),
+#include "sim/ptx/ignored_words.inc"
 };
 
 /// m16n8k16 and the like.
@@ -489,6 +469,12 @@ void apply(const Word& word, Modifiers& m) noexcept {
       break;
     case selector:
       set(m.selector, word);
+      break;
+    case geometry:
+      set(m.geometry, word);
+      break;
+    case component:
+      set(m.component, word);
       break;
     default:
       apply_flag(word.field, m);

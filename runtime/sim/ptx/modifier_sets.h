@@ -67,9 +67,11 @@ enum class Field : std::uint8_t {
   unified,
   multicast,
   im2col,
+  geometry,
+  component,
 };
 
-inline constexpr std::size_t kFields = static_cast<std::size_t>(Field::im2col) + 1;
+inline constexpr std::size_t kFields = static_cast<std::size_t>(Field::component) + 1;
 
 /// One word and its effect. `value` is the enumerator, the vector length, or for shapes an index
 /// that apply() decodes.

@@ -114,6 +114,12 @@ Operand Parser::parse_vector() {
     if (element.kind == OperandKind::vector) fail("a vector inside a vector");
   } while (accept(','));
   expect('}', "after a vector");
+  if (accept('|')) {
+    Operand& predicate = vector.elements.emplace_back();
+    predicate.kind = OperandKind::reg;
+    predicate.reg = take_register("the predicate of a vector");
+    vector.with_predicate = true;
+  }
   return vector;
 }
 
@@ -144,7 +150,14 @@ Operand Parser::parse_address(Instruction& instruction) {
     operand.base = OperandKind::integer;
     operand.offset = static_cast<std::int64_t>(literal.bits);
   }
-  if (accept(',')) operand.elements = parse_vector().elements;  // coordinates within a tensor
+  if (accept(',')) {  // coordinates within a tensor or texture
+    Operand coordinates = parse_operand();
+    if (coordinates.kind == OperandKind::vector) {
+      operand.elements = std::move(coordinates.elements);
+    } else {
+      operand.elements.push_back(std::move(coordinates));
+    }
+  }
   expect(']', "after an address");
   if (accept_dotted("unified")) instruction.modifiers.unified = true;
   return operand;

@@ -116,6 +116,10 @@ enum class VoteMode : std::uint8_t { none, all, any, uni, ballot };
 enum class PrmtMode : std::uint8_t { none, f4e, b4e, rc8, ecl, ecr, rc16 };
 enum class Layout : std::uint8_t { none, row, col };
 
+/// What the coordinates of a texture or surface instruction walk over; a1d, a2d and acube have a
+/// layer's index in front.
+enum class Geometry : std::uint8_t { none, d1, d2, d3, a1d, a2d, cube, acube };
+
 /// What an instruction with several verbs does: mbarrier, cp.async, bar, wmma, griddepcontrol,
 /// fence.
 enum class Verb : std::uint8_t {
@@ -174,6 +178,8 @@ struct Modifiers {
   bool arrive = false, red = false, expect_tx = false, oob = false, bulk = false;
   bool parity = false, no_complete = false, cache_hint = false, nc = false, unified = false;
   bool multicast = false, im2col = false;
+  Geometry geometry = Geometry::none;
+  std::uint8_t component = 0;  ///< tld4: which of r, g, b, a; sust, sured: 1 = .p, 0 = .b
   /// wmma part: 1 = a, 2 = b, 3 = c, 4 = d. testp: 1 finite, 2 infinite, 3 number, 4 notanumber,
   /// 5 normal, 6 subnormal. prefetch: cache level. mma.sp, wgmma .sp: 1. Video: see isa.cpp.
   std::uint8_t selector = 0;

@@ -108,6 +108,8 @@ class Verifier {
         return operand.kind == OperandKind::address ? "" : "an address in brackets is needed";
       case Shape::tensor:
         return check_tensor(operand);
+      case Shape::texture:
+        return check_coordinates(operand);
       case Shape::label:
         return operand.kind == OperandKind::label ? "" : "a label is needed";
       case Shape::vector:
@@ -123,6 +125,7 @@ class Verifier {
 
   std::size_t length_of(const OperandSpec& spec) const {
     if (spec.length == OperandSpec::kOffsets) return instruction_.modifiers.vector - 2u;
+    if (spec.length == OperandSpec::kAxes) return texture_axes();
     return spec.length == OperandSpec::kAccumulators ? accumulators() : spec.length;
   }
 
@@ -130,6 +133,48 @@ class Verifier {
   std::size_t accumulators() const {
     const Modifiers& m = instruction_.modifiers;
     return m.n / (bits(m.type[0]) == 16 ? 4u : 2u);
+  }
+
+  /// Gradients and offsets of a texture instruction; those of three axes have a fourth that nobody
+  /// reads.
+  std::size_t texture_axes() const {
+    switch (instruction_.modifiers.geometry) {
+      case Geometry::d1:
+      case Geometry::a1d:
+        return 1;
+      case Geometry::d2:
+      case Geometry::a2d:
+        return 2;
+      default:
+        return 4;
+    }
+  }
+
+  /// A layer's index is an integer whatever the other coordinates are; where there are four
+  /// operands and fewer coordinates, nobody reads the last.
+  std::string check_coordinates(Operand& operand) {
+    const Modifiers& m = instruction_.modifiers;
+    const Geometry shape = m.geometry;
+    const bool layered = shape >= Geometry::a1d && shape != Geometry::cube;
+    const std::size_t count = shape == Geometry::d1 ? 1
+                              : shape == Geometry::d2 || shape == Geometry::a1d ? 2
+                                                                                : 4;
+    if (operand.kind != OperandKind::address || operand.base != OperandKind::reg ||
+        operand.offset != 0 || bits(function_.registers[operand.reg].type) != 64)
+      return "a register of 64 bits with the handle of a texture or surface is needed";
+    if (operand.elements.size() != count)
+      return format("{} coordinates are needed, not {}", count, operand.elements.size());
+    const Handler handler = instruction_.row->handler;
+    const bool sampled = handler == Handler::tex || handler == Handler::tld4;
+    const bool cube = shape == Geometry::cube || shape == Geometry::acube;
+    if (cube && m.type[1] != Type::f32) return "a cubemap has floating-point coordinates";
+    for (std::size_t i = 0; i < count; ++i) {
+      const bool is_index = !sampled || (layered && i == 0);
+      std::string wrong =
+          check_scalar(operand.elements[i], OperandSpec{}, is_index ? Type::b32 : m.type[1]);
+      if (!wrong.empty()) return wrong;
+    }
+    return {};
   }
 
   std::string check_tensor(Operand& operand) {
@@ -154,8 +199,10 @@ class Verifier {
       if (length != 1) return format("a vector of {} elements is needed", length);
       return check_scalar(operand, spec, type);
     }
-    if (operand.elements.size() != length) {
-      return format("a vector of {} elements is needed, not {}", length, operand.elements.size());
+    if (operand.with_predicate && !spec.pair) return "no predicate stands beside a vector here";
+    const std::size_t elements = operand.elements.size() - (operand.with_predicate ? 1 : 0);
+    if (elements != length) {
+      return format("a vector of {} elements is needed, not {}", length, elements);
     }
     if (operand.unbraced && is_product(instruction_.row->handler)) {
       return "the parts of a vector register are named in braces here";
@@ -163,15 +210,17 @@ class Verifier {
     // Of what is written alone, any part may be dropped.
     OperandSpec part = spec;
     part.sink |= spec.destination && instruction_.row->handler != Handler::wgmma;
-    for (Operand& element : operand.elements) {
+    part.pair = false;
+    for (std::size_t i = 0; i < operand.elements.size(); ++i) {
+      Operand& element = operand.elements[i];
+      const Type own = i == length ? Type::pred : type;
       // Of vectors of floats that are loaded or stored ptxas minds the size alone.
       const bool by_size = spec.shape == OperandSpec::Shape::vector && spec.wider &&
-                           element.kind == OperandKind::reg &&
-                           class_of(type) == TypeClass::floating;
-      const Type as = !by_size ? type : bits(type) == 32 ? Type::b32 : Type::b64;
+                           element.kind == OperandKind::reg && class_of(own) == TypeClass::floating;
+      const Type as = !by_size ? own : bits(own) == 32 ? Type::b32 : Type::b64;
       std::string wrong = check_scalar(element, part, as);
       if (!wrong.empty()) return wrong;
-      element.type = type;
+      element.type = own;
     }
     return {};
   }
@@ -402,10 +451,11 @@ class Verifier {
   // What the operand list of a row cannot say.
   std::string check_family() const {
     const Modifiers& m = instruction_.modifiers;
+    const int width = bits(m.type[0]) * m.vector;
     if (instruction_.stem == "ld" || instruction_.stem == "st" || instruction_.stem == "ldu") {
-      const int width = bits(m.type[0]) * m.vector;
       if (width > 256) return "a vector of more than 256 bits";
     }
+    if (m.geometry != Geometry::none && width > 128) return "a vector of more than 128 bits";
     if (instruction_.stem == "lop3" && instruction_.operands.size() == 6 &&
         instruction_.operands[0].kind != OperandKind::reg_pair) {
       return "a lop3 that reduces needs a predicate beside its result";

@@ -271,7 +271,7 @@ const Op* checked(const Op* op, Warp& warp) {
       next = check_mbarrier(op, warp, check, run);
       break;
     case CheckKind::bulk:
-    case CheckKind::tensor_map:
+    case CheckKind::own:
       next = run(op, warp);
       break;
     case CheckKind::bulk_group:

@@ -1,0 +1,139 @@
+"""The types of CUDA arrays, textures and surfaces in the extension module; `_core` has them."""
+
+from collections.abc import Sequence
+from typing import Any, Literal, SupportsFloat, SupportsIndex, final
+
+import numpy as np
+
+from kernwright._core import Device
+from kernwright._core_array import Array
+
+_Mode = Literal["clamp", "border", "wrap", "mirror"]
+_Border = SupportsFloat | SupportsIndex
+
+@final
+class CudaArray:
+    """Memory in the device's own order, for textures and surfaces.
+
+    `shape` is that of a NumPy array, width last: (width,), (height, width) or (depth, height,
+    width). With `layered` the first axis counts layers: (layers, width) or (layers, height, width).
+    With `cubemap` it counts faces, 6 of them or with `layered` 6 for each layer, in the order +x,
+    -x, +y, -y, +z, -z. An element has 1, 2 or 4 `channels` of `dtype`: integers of 8 to 32 bits,
+    float16 or float32; values then have one axis more, the channels.
+
+    `surface` lets surfaces be made of it, `gather` tex2Dgather read it (2-D alone). What the device
+    or the driver does not take raises InvalidArgument with the rule and the values; no memory
+    raises OutOfMemory. The memory is uninitialised at first.
+
+    It lives as long as a texture or surface over it, and until the work is done that was queued
+    with them: whoever drops the last reference waits for that. It may be used from any threads;
+    who writes while others read orders them by streams.
+    """
+
+    def __init__(
+        self,
+        shape: SupportsIndex | Sequence[SupportsIndex],
+        dtype: Any = "float32",
+        *,
+        channels: int = 1,
+        layered: bool = False,
+        cubemap: bool = False,
+        surface: bool = False,
+        gather: bool = False,
+        device: Device | int | str | None = None,
+    ) -> None: ...
+    def set(self, values: Any) -> None:
+        """Copies `values` into the whole array: a NumPy array, or a contiguous array of the device
+        of any library, of this dtype and shape (and an axis of channels).
+
+        Of a NumPy array it returns when the copy is done and raises CaptureError while the current
+        stream is captured; of a device array the copy is queued on the current stream.
+        """
+    def numpy(self) -> np.ndarray[Any, Any]:
+        """The values in new host memory; waits for the work before. Raises CaptureError while the
+        current stream is captured."""
+    def copy_to(self, array: Array) -> None:
+        """Queues a copy of the whole array to a contiguous kw.Array of its dtype and shape."""
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Without the axis of the channels."""
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
+    @property
+    def channels(self) -> int: ...
+    @property
+    def nbytes(self) -> int: ...
+    @property
+    def layered(self) -> bool: ...
+    @property
+    def cubemap(self) -> bool: ...
+    @property
+    def surface(self) -> bool: ...
+    @property
+    def gather(self) -> bool: ...
+    @property
+    def device(self) -> Device: ...
+    @property
+    def handle(self) -> int:
+        """The CUarray."""
+
+@final
+class Texture:
+    """What a kernel takes as `cudaTextureObject_t`: a CudaArray, or memory of an array, and how it
+    is sampled.
+
+    `source` is a kw.CudaArray, or an array of any library on the device whose elements have
+    `channels` numbers (its last axis where there are several): one axis makes linear memory, read
+    by tex1Dfetch; two make pitched memory, read by tex2D, whose rows lie a multiple of 32 bytes
+    apart. Its address must be a multiple of 512.
+
+    `address` is what happens outside: "clamp", "border", and with normalized coordinates "wrap" or
+    "mirror"; one word, or one for each of x, y and z. `filter` is "point" or "linear", the latter
+    for what reads as floats. `normalized` coordinates count from 0 to 1. `read` is "element", or
+    "normalized" for integers of 8 or 16 bits as floats of 0 to 1 (-1 to 1). `border` is a number or
+    up to 4, one for each channel.
+
+    A broken rule raises InvalidArgument, which names it. The texture keeps its source alive, and
+    launches and graphs keep the texture. It may be used from any threads.
+    """
+
+    def __init__(
+        self,
+        source: Any,
+        *,
+        address: _Mode | Sequence[_Mode] = "clamp",
+        filter: Literal["point", "linear"] = "point",
+        normalized: bool = False,
+        read: Literal["element", "normalized"] = "element",
+        border: _Border | Sequence[_Border] = 0,
+        channels: int = 1,
+    ) -> None: ...
+    @property
+    def source(self) -> CudaArray | Array: ...
+    @property
+    def address(self) -> tuple[str, str, str]: ...
+    @property
+    def filter(self) -> str: ...
+    @property
+    def normalized(self) -> bool: ...
+    @property
+    def read(self) -> str: ...
+    @property
+    def device(self) -> Device: ...
+    @property
+    def handle(self) -> int:
+        """The CUtexObject, for structs that hold one: keep the texture alive beside them."""
+
+@final
+class Surface:
+    """What a kernel takes as `cudaSurfaceObject_t`: a kw.CudaArray made with `surface=True`, which
+    it reads and writes. Keeps the array alive, and launches and graphs keep the surface."""
+
+    def __init__(self, source: CudaArray) -> None: ...
+    @property
+    def source(self) -> CudaArray: ...
+    @property
+    def device(self) -> Device: ...
+    @property
+    def handle(self) -> int:
+        """The CUsurfObject, for structs that hold one: keep the surface alive beside them."""

@@ -1,0 +1,33 @@
+// What Python calls CudaArray, Texture and Surface.
+#pragma once
+
+#include "array/array.h"
+#include "core/texture.h"
+
+#include <pybind11/pybind11.h>
+
+#include <optional>
+
+namespace kernwright::python {
+
+namespace py = pybind11;
+
+struct CudaArrayHolder {
+  CudaArray array;
+};
+
+struct TextureHolder {
+  TextureObject texture;
+  std::optional<CudaArray> array;  ///< what it is over: this, or
+  Array memory;                    ///< this
+};
+
+struct SurfaceHolder {
+  SurfaceObject surface;
+  CudaArray array;
+};
+
+/// The object in flight of a kw.Texture or kw.Surface, or null when `object` is neither.
+const std::shared_ptr<ObjectInFlight>* texture_or_surface(PyObject* object) noexcept;
+
+}  // namespace kernwright::python

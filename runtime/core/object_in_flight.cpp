@@ -1,0 +1,81 @@
+// Waiting for the work that uses an object, then ending it.
+#include "core/object_in_flight.h"
+
+#include "base/log_sink.h"
+#include "core/capture.h"
+#include "core/device.h"
+
+#include <utility>
+
+namespace kernwright {
+
+/// Ends the driver's object when the last reference goes, which may be at a capture's end.
+struct ObjectInFlight::Handle {
+  Device& device;
+  std::uint64_t value;
+  Destroy destroy;
+  std::string name;
+  std::shared_ptr<const void> owner;
+
+  Handle(Device& its_device, std::uint64_t its_value, Destroy its_destroy, std::string its_name,
+         std::shared_ptr<const void> its_owner)
+      : device(its_device),
+        value(its_value),
+        destroy(its_destroy),
+        name(std::move(its_name)),
+        owner(std::move(its_owner)) {}
+  Handle(const Handle&) = delete;
+  Handle& operator=(const Handle&) = delete;
+  ~Handle() {
+    const ReleaseGuard guard(device);
+    if (!guard) return;
+    const RelaxedCapture relaxed(device);
+    const CUresult result = destroy(device.driver(), value);
+    if (result == CUDA_SUCCESS) return;
+    const char* const text = result_name(result);
+    log_release_failure(name, text != nullptr ? text : "unknown error");
+  }
+};
+
+ObjectInFlight::ObjectInFlight(Device& device, std::uint64_t handle, Destroy destroy,
+                               std::string name, std::shared_ptr<const void> owner)
+    : device_(device),
+      handle_(handle),
+      name_(name),
+      owned_(std::make_shared<Handle>(device, handle, destroy, std::move(name), std::move(owner))) {
+}
+
+std::shared_ptr<ObjectInFlight> own_object(Device& device, std::uint64_t handle,
+                                           ObjectInFlight::Destroy destroy, std::string name,
+                                           std::shared_ptr<const void> owner) {
+  try {
+    return std::make_shared<ObjectInFlight>(device, handle, destroy, std::move(name),
+                                            std::move(owner));
+  } catch (...) {
+    destroy(device.driver(), handle);
+    throw;
+  }
+}
+
+ObjectInFlight::~ObjectInFlight() {
+  const ReleaseGuard guard(device_);
+  if (!guard) return;
+  try {
+    KeptObjects released;
+    trail_.hold({std::move(owned_)}, released);
+    released.clear();
+    trail_.wait_and_release();
+  } catch (const std::exception& error) {
+    log_release_failure(name_, error.what());
+  }
+}
+
+void ObjectInFlight::use_on(const Stream& stream) {
+  const Stream user = stream ? stream : Stream::legacy(device_);
+  if (any_capture() && capture_of(user) != nullptr) return;
+  const ContextGuard guard(device_);
+  const std::lock_guard lock(mutex_);
+  trail_.note(user);
+}
+
+}  // namespace kernwright

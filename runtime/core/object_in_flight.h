@@ -1,0 +1,56 @@
+// Objects of the driver that kernels know by handles of 64 bits, and that live until those are done.
+#pragma once
+
+#include "core/launch_trail.h"
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+
+namespace kernwright {
+
+class Device;
+
+/// A CUDA array, a texture or a surface: destroyed when the last reference to it is gone and the
+/// work that use_on() named is done. Thread-safe.
+class ObjectInFlight {
+ public:
+  /// Ends the object; runs with the device's context current.
+  using Destroy = CUresult (*)(const DriverApi& api, std::uint64_t handle);
+
+  /// Takes the handle over. `owner` is what the object reads and holds alive.
+  ObjectInFlight(Device& device, std::uint64_t handle, Destroy destroy, std::string name,
+                 std::shared_ptr<const void> owner = {});
+  ~ObjectInFlight();
+  ObjectInFlight(const ObjectInFlight&) = delete;
+  ObjectInFlight& operator=(const ObjectInFlight&) = delete;
+
+  std::uint64_t handle() const noexcept { return handle_; }
+  /// Where the handle's bytes are, for arguments.
+  const std::uint64_t* handle_bytes() const noexcept { return &handle_; }
+  Device& device() const noexcept { return device_; }
+  const std::string& name() const noexcept { return name_; }
+
+  /// Work queued on `stream` until now uses the object: whoever drops the last reference waits for
+  /// it. An empty stream is the legacy one. A stream that is captured is not noted: a graph keeps
+  /// what it uses.
+  void use_on(const Stream& stream);
+
+ private:
+  struct Handle;
+
+  Device& device_;
+  const std::uint64_t handle_;
+  const std::string name_;
+  std::mutex mutex_;  // guards trail_
+  LaunchTrail trail_;
+  std::shared_ptr<Handle> owned_;
+};
+
+/// A new ObjectInFlight; where it cannot be made, the handle is destroyed.
+std::shared_ptr<ObjectInFlight> own_object(Device& device, std::uint64_t handle,
+                                           ObjectInFlight::Destroy destroy, std::string name,
+                                           std::shared_ptr<const void> owner = {});
+
+}  // namespace kernwright
