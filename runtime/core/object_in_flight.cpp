@@ -62,12 +62,16 @@ ObjectInFlight::~ObjectInFlight() {
   if (!guard) return;
   try {
     KeptObjects released;
-    trail_.hold({std::move(owned_)}, released);
+    trail_.hold({owned_}, released);
     released.clear();
-    trail_.wait_and_release();
+    if (owned_.use_count() > 1) trail_.wait_and_release();
+    return;
   } catch (const std::exception& error) {
     log_release_failure(name_, error.what());
   }
+  // A handle that nothing refers to any more is the lesser evil to one that a kernel still uses.
+  if (any_capture() || device_.driver().cuCtxSynchronize() != CUDA_SUCCESS)
+    static_cast<void>(new std::shared_ptr<Handle>(std::move(owned_)));
 }
 
 void ObjectInFlight::use_on(const Stream& stream) {

@@ -5,6 +5,7 @@
 #include "core/module.h"
 #include "core/stream.h"
 #include "core/tensor_map.h"
+#include "core/texture.h"
 #include "fault/fault_fixture.h"
 #include "sim/device.h"
 #include "unit/core/saxpy.h"
@@ -56,6 +57,21 @@ void use_tensor_maps(Device& device) {
   map.replace_address(0x20000);
   tensor.address = 0x20000;
   require(map == TensorMap::tiled(device, tensor, box), "a map of another address");
+}
+
+void use_textures(Device& device) {
+  const std::int64_t shape[] = {4, 8};
+  const Stream stream = Stream::create(device);
+  CudaArray array(device, shape, ScalarType::float32, {.surface = true});
+  std::vector<float> values(32, 1.5f), back(32);
+  array.copy_from_host(values.data(), stream);
+  const TextureObject texture(array, {.filter = CU_TR_FILTER_MODE_LINEAR});
+  const SurfaceObject surface(array);
+  require(texture.handle() != 0 && surface.handle() != 0, "handles");
+  texture.use_on(stream);
+  surface.use_on(stream);
+  array.copy_to_host(back.data(), stream);
+  require(back == values, "the array's values");
 }
 
 void use_events(Device& device) {
@@ -219,6 +235,9 @@ std::vector<Scenario> core_scenarios() {
       on_device("streams", Seen::as_gpu, use_streams),
       on_device("events", Seen::as_gpu, use_events),
       on_device("tensor maps", Seen::as_gpu, use_tensor_maps),
+      // Destructors that cannot wait for events wait for the device.
+      on_device("textures", Seen::as_gpu, use_textures,
+                {"cuEventCreate", "cuEventRecord", "cuEventSynchronize"}),
       on_device("modules", Seen::as_gpu, use_modules),
       on_device("modules of simulated devices", Seen::as_simulated, use_modules),
       on_device("kernels", Seen::as_gpu, use_kernels),

@@ -146,7 +146,8 @@ bool may_pass(const Scenario& scenario, const std::string& function) {
       // In destructors, which log what the driver refuses.
       "cuStreamDestroy", "cuEventDestroy", "cuModuleUnload", "cuMemFree", "cuMemFreeAsync",
       "cuMemFreeHost", "cuGraphDestroy", "cuGraphExecDestroy", "cuMemPoolDestroy",
-      "cuCtxGetCurrent", "cuCtxSetCurrent",
+      "cuArrayDestroy", "cuTexObjectDestroy", "cuSurfObjectDestroy", "cuCtxGetCurrent",
+      "cuCtxSetCurrent",
       // Only asked for to say more in a message.
       "cuGetErrorString", "cuGetErrorName", "cuModuleGetFunctionCount",
       "cuModuleEnumerateFunctions", "cuFuncGetName", "cuMemPoolGetAttribute", "cuMemGetInfo",
@@ -162,7 +163,8 @@ bool may_leave(const Scenario& scenario, const std::string& function) {
   static const std::set<std::string> leaving = {
       "cuStreamDestroy",  "cuEventDestroy",  "cuModuleUnload", "cuMemFree",
       "cuMemFreeAsync",   "cuMemFreeHost",   "cuGraphDestroy", "cuGraphExecDestroy",
-      "cuMemPoolDestroy", "cuCtxGetCurrent", "cuCtxSetCurrent"};
+      "cuMemPoolDestroy", "cuArrayDestroy",  "cuTexObjectDestroy", "cuSurfObjectDestroy",
+      "cuCtxGetCurrent",  "cuCtxSetCurrent"};
   return leaving.contains(function) || scenario.absorbed.contains(function);
 }
 

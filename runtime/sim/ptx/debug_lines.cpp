@@ -74,7 +74,7 @@ bool is_one_of(const std::array<std::string_view, N>& names, std::string_view na
 
 /// By its whole name, which nobody gives to a file of his own.
 bool is_device_header(std::string_view name) {
-  static constexpr std::array<std::string_view, 24> kNames{"cooperative_groups.h",
+  static constexpr std::array<std::string_view, 26> kNames{"cooperative_groups.h",
                                                            "cuComplex.h",
                                                            "cuda_awbarrier.h",
                                                            "cuda_awbarrier_helpers.h",
@@ -97,7 +97,9 @@ bool is_device_header(std::string_view name) {
                                                            "cuda_tf32.h",
                                                            "curand_kernel.h",
                                                            "device_atomic_functions.h",
-                                                           "device_atomic_functions.hpp"};
+                                                           "device_atomic_functions.hpp",
+                                                           "surface_indirect_functions.h",
+                                                           "texture_indirect_functions.h"};
   if (is_one_of(kNames, name)) return true;
   if (name.find('/') != std::string_view::npos) return false;
   if (name.starts_with("curand_") && name.ends_with(".h")) return true;
@@ -120,6 +122,8 @@ bool is_plain_header(std::string_view name) {
 }  // namespace
 
 bool is_toolkit_file(std::string_view path) noexcept {
+  // What NVRTC has in itself, as if it lay in the current folder.
+  if (path.ends_with("__nv_nvrtc_builtin_header.h")) return true;
   if (path.find('/') == std::string_view::npos) return is_device_header(path);
   if (is_packaged(path)) return true;
   // A checkout of the C++ library.

@@ -30,11 +30,19 @@ struct Scene : StreamDevice {
     REQUIRE(api.cuGraphAddKernelNode(&node, graph, nullptr, 0, &kernel) == CUDA_SUCCESS);
     executable = instantiate(*this, graph);
     REQUIRE(api.cuEventRecord(recorded, other) == CUDA_SUCCESS);
+    const CUDA_ARRAY3D_DESCRIPTOR squares{4, 4, 0, CU_AD_FORMAT_FLOAT, 1, kArraySurface};
+    REQUIRE(api.cuArray3DCreate(&array, &squares) == CUDA_SUCCESS);
+    CUDA_RESOURCE_DESC resource{};
+    resource.res.array.hArray = array;
+    const CUDA_TEXTURE_DESC sampler{};
+    REQUIRE(api.cuTexObjectCreate(&texture, &resource, &sampler, nullptr) == CUDA_SUCCESS);
+    REQUIRE(api.cuSurfObjectCreate(&surface, &resource) == CUDA_SUCCESS);
     REQUIRE(api.cuCtxSynchronize() == CUDA_SUCCESS);
   }
   ~Scene() {
     api.cuGraphExecDestroy(executable);
     api.cuGraphDestroy(graph);
+    api.cuArrayDestroy(array);
     api.cuMemFree(pooled);
     api.cuMemFree(managed);
     if (pinned != nullptr) api.cuMemFreeHost(pinned);
@@ -49,6 +57,9 @@ struct Scene : StreamDevice {
   CUstream main, other;
   CUevent mark, recorded;
   CUdeviceptr x = 0, managed = 0, pooled = 0;
+  CUarray array = nullptr;
+  CUtexObject texture = 0;
+  CUsurfObject surface = 0;
   void* x_parameters[1] = {&x};
   void* pinned = nullptr;
   std::uint64_t host[64] = {};
@@ -310,6 +321,75 @@ std::vector<Call> captured() {
   };
 }
 
+/// The whole of the scene's array to or from host memory.
+CUDA_MEMCPY3D box_of(Scene& s) {
+  CUDA_MEMCPY3D copy{};
+  copy.srcMemoryType = CU_MEMORYTYPE_HOST;
+  copy.srcHost = s.host;
+  copy.srcPitch = 16;
+  copy.srcHeight = 4;
+  copy.dstMemoryType = CU_MEMORYTYPE_ARRAY;
+  copy.dstArray = s.array;
+  copy.WidthInBytes = 16;
+  copy.Height = 4;
+  copy.Depth = 1;
+  return copy;
+}
+
+CUDA_MEMCPY2D rows_of(Scene& s) {
+  CUDA_MEMCPY2D copy{};
+  copy.srcMemoryType = CU_MEMORYTYPE_DEVICE;
+  copy.srcDevice = s.x;
+  copy.srcPitch = 16;
+  copy.dstMemoryType = CU_MEMORYTYPE_ARRAY;
+  copy.dstArray = s.array;
+  copy.WidthInBytes = 16;
+  copy.Height = 4;
+  return copy;
+}
+
+CUDA_RESOURCE_DESC resource_of(Scene& s) {
+  CUDA_RESOURCE_DESC resource{};
+  resource.res.array.hArray = s.array;
+  return resource;
+}
+
+std::vector<Call> of_arrays() {
+  return {
+    CALL(cuArrayCreate, kUnsupported, false, const CUDA_ARRAY_DESCRIPTOR d = {
+             4, 4, CU_AD_FORMAT_FLOAT, 1}; return api.cuArrayCreate(scratch<CUarray>(), &d);),
+        CALL(cuArray3DCreate, kUnsupported, false,
+             const CUDA_ARRAY3D_DESCRIPTOR d = {4, 4, 0, CU_AD_FORMAT_FLOAT, 1, 0};
+             return api.cuArray3DCreate(scratch<CUarray>(), &d);),
+        CALL(cuArrayGetDescriptor, kOk, true,
+             return api.cuArrayGetDescriptor(scratch<CUDA_ARRAY_DESCRIPTOR>(), s.array);),
+        CALL(cuArray3DGetDescriptor, kOk, true,
+             return api.cuArray3DGetDescriptor(scratch<CUDA_ARRAY3D_DESCRIPTOR>(), s.array);),
+        CALL(cuArrayDestroy, kUnsupported, false, return api.cuArrayDestroy(s.array);),
+        CALL(cuMemcpy2D, kOk, true, const CUDA_MEMCPY2D copy = rows_of(s);
+             return api.cuMemcpy2D(&copy);),
+        CALL(cuMemcpy2DAsync, kOk, true, const CUDA_MEMCPY2D copy = rows_of(s);
+             return api.cuMemcpy2DAsync(&copy, s.main);),
+        CALL(cuMemcpy3D, kOk, true, const CUDA_MEMCPY3D copy = box_of(s);
+             return api.cuMemcpy3D(&copy);),
+        CALL(cuMemcpy3DAsync, kOk, true, const CUDA_MEMCPY3D copy = box_of(s);
+             return api.cuMemcpy3DAsync(&copy, s.main);),
+        CALL(cuTexObjectCreate, kOk, true, const CUDA_RESOURCE_DESC resource = resource_of(s);
+             return api.cuTexObjectCreate(scratch<CUtexObject>(), &resource,
+                                          scratch<CUDA_TEXTURE_DESC>(), nullptr);),
+        CALL(cuTexObjectGetResourceDesc, kOk, true,
+             return api.cuTexObjectGetResourceDesc(scratch<CUDA_RESOURCE_DESC>(), s.texture);),
+        CALL(cuTexObjectGetTextureDesc, kOk, true,
+             return api.cuTexObjectGetTextureDesc(scratch<CUDA_TEXTURE_DESC>(), s.texture);),
+        CALL(cuTexObjectDestroy, kOk, true, return api.cuTexObjectDestroy(s.texture);),
+        CALL(cuSurfObjectCreate, kOk, true, const CUDA_RESOURCE_DESC resource = resource_of(s);
+             return api.cuSurfObjectCreate(scratch<CUsurfObject>(), &resource);),
+        CALL(cuSurfObjectGetResourceDesc, kOk, true,
+             return api.cuSurfObjectGetResourceDesc(scratch<CUDA_RESOURCE_DESC>(), s.surface);),
+        CALL(cuSurfObjectDestroy, kOk, true, return api.cuSurfObjectDestroy(s.surface);),
+  };
+}
+
 std::vector<Call> of_streams_and_graphs() {
   return {
     CALL(cuStreamCreate, kOk, true, return api.cuStreamCreate(scratch<CUstream>(), 0);),
@@ -377,7 +457,7 @@ std::vector<Call> of_streams_and_graphs() {
 
 std::vector<Call> all_calls() {
   std::vector<Call> calls = harmless();
-  for (auto& more : {unsafe(), beside(), captured(), of_streams_and_graphs()}) {
+  for (auto& more : {unsafe(), beside(), captured(), of_arrays(), of_streams_and_graphs()}) {
     calls.insert(calls.end(), more.begin(), more.end());
   }
   return calls;
