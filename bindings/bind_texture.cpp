@@ -3,6 +3,7 @@
 #include "base/errors.h"
 #include "base/format.h"
 #include "bindings.h"
+#include "core/capture.h"
 #include "current.h"
 #include "dtype.h"
 #include "foreign.h"
@@ -47,8 +48,8 @@ Unlocked<CudaArrayHolder> make_array(const py::object& shape, const py::object& 
   Device& owner = device_argument(device);
   const CudaArrayOptions options{channels, layered, cubemap, surface, gather};
   const GilRelease unlocked;
-  return Unlocked<CudaArrayHolder>(
-      new CudaArrayHolder{CudaArray(owner, std::span(extents.data(), extents.size()), type, options)});
+  return Unlocked<CudaArrayHolder>(new CudaArrayHolder{
+      CudaArray(owner, std::span(extents.data(), extents.size()), type, options)});
 }
 
 /// The shape of an array with the elements of `array`: an axis for the channels at the end.
@@ -68,10 +69,10 @@ Shape shape_with_channels(const CudaArray& array) {
 void check_values(const CudaArray& array, const Shape& shape, std::optional<ScalarType> type,
                   py::handle values) {
   if (shape == shape_with_channels(array) && type == array.type()) return;
-  refuse_values(array, format("one of {} of shape {}",
-                              type ? std::string(scalar_name(*type))
-                                   : short_repr(values.attr("dtype")),
-                              short_repr(tuple_of(shape))));
+  refuse_values(array,
+                format("one of {} of shape {}",
+                       type ? std::string(scalar_name(*type)) : short_repr(values.attr("dtype")),
+                       short_repr(tuple_of(shape))));
 }
 
 void set_host(CudaArray& array, const py::object& values) {
@@ -87,6 +88,16 @@ void set_host(CudaArray& array, const py::object& values) {
   array.copy_from_host(data, stream);
 }
 
+/// A copy that was queued on `stream` uses the memory of `array`, which a graph keeps.
+void use_array(const Array& array, const Stream& stream) {
+  if (any_capture()) {
+    const Stream user = stream ? stream : Stream::legacy(array.device());
+    const std::shared_ptr<Capture> capture = capture_of(user);
+    if (capture != nullptr) return capture->keep_alive(array.owner());
+  }
+  array.use_on(stream);
+}
+
 void set_values(CudaArrayHolder& self, const py::object& values) {
   CudaArray& array = self.array;
   if (py::isinstance<py::array>(values)) return set_host(array, values);
@@ -98,15 +109,15 @@ void set_values(CudaArrayHolder& self, const py::object& values) {
     source = adopt_foreign(values, array.device(), stream);
   }
   if (!source)
-    throw ArgumentError(format("kw.CudaArray.set wants a NumPy array or an array of a device, got {}",
-                               type_name(values)));
+    throw ArgumentError(format(
+        "kw.CudaArray.set wants a NumPy array or an array of a device, got {}", type_name(values)));
   check_values(array, source->shape(), source->type(), values);
   if (&source->device() != &array.device())
     refuse_values(array, "one on " + source->device().identify());
   if (!source->is_contiguous()) refuse_values(array, "one that is not contiguous: pass x.copy()");
   const GilRelease unlocked;
   array.copy_from_device(source->address(), stream);
-  source->use_on(stream);
+  use_array(*source, stream);
 }
 
 py::array values_of(const CudaArrayHolder& self) {
@@ -126,17 +137,16 @@ void copy_to(const CudaArrayHolder& self, const py::object& target) {
   const CudaArray& array = self.array;
   const Array* const to = array_of(target.ptr());
   if (to == nullptr)
-    throw ArgumentError(
-        format("kw.CudaArray.copy_to wants a kw.Array, got {}", type_name(target)));
+    throw ArgumentError(format("kw.CudaArray.copy_to wants a kw.Array, got {}", type_name(target)));
   check_values(array, to->shape(), to->type(), target);
   if (&to->device() != &array.device() || !to->is_contiguous() || to->read_only())
     throw InvalidArgument(
-        format("kw.CudaArray.copy_to: {} is not a writable contiguous array on {}",
-               to->identify(), array.device().identify()));
+        format("kw.CudaArray.copy_to: {} is not a writable contiguous array on {}", to->identify(),
+               array.device().identify()));
   const Stream stream = current_stream(array.device());
   const GilRelease unlocked;
   array.copy_to_device(to->address(), stream);
-  to->use_on(stream);
+  use_array(*to, stream);
 }
 
 // ---- textures
@@ -202,9 +212,10 @@ TextureMemory memory_of(const Array& array, unsigned channels) {
                                            static_cast<std::int64_t>(scalar_size(array.type()))) &&
                      (array.strides()[axes - 1] == element || array.shape()[axes - 1] == 1);
   if (!dense || (axes == 2 && array.strides()[0] < 0))
-    throw InvalidArgument(format("kw.Texture: elements of a row of {} do not follow each other: "
-                                 "pass a copy of the array",
-                                 array.identify()));
+    throw InvalidArgument(
+        format("kw.Texture: elements of a row of {} do not follow each other: "
+               "pass a copy of the array",
+               array.identify()));
   TextureMemory memory;
   memory.address = array.address();
   memory.type = array.type();
@@ -238,8 +249,8 @@ Unlocked<TextureHolder> make_texture(const py::object& source, const py::object&
   if (py::isinstance<CudaArrayHolder>(source)) {
     CudaArray array = source.cast<const CudaArrayHolder&>().array;
     if (channels != 1 && channels != array.channels())
-      throw InvalidArgument(format("kw.Texture: {} does not have {} channels", array.identify(),
-                                   channels));
+      throw InvalidArgument(
+          format("kw.Texture: {} does not have {} channels", array.identify(), channels));
     const TextureOptions options =
         options_of(address, filter, normalized, read, border, array.type());
     const GilRelease unlocked;
@@ -261,8 +272,8 @@ Unlocked<TextureHolder> make_texture(const py::object& source, const py::object&
   const TextureOptions options =
       options_of(address, filter, normalized, read, border, memory->type());
   const GilRelease unlocked;
-  return Unlocked<TextureHolder>(new TextureHolder{
-      TextureObject(memory->device(), rows, options), std::nullopt, std::move(*memory)});
+  return Unlocked<TextureHolder>(new TextureHolder{TextureObject(memory->device(), rows, options),
+                                                   std::nullopt, std::move(*memory)});
 }
 
 Unlocked<SurfaceHolder> make_surface(const py::object& source) {
@@ -280,7 +291,8 @@ py::tuple address_words(const TextureHolder& self) {
 }
 
 py::object source_of(const TextureHolder& self) {
-  if (self.array) return py::cast(new CudaArrayHolder{*self.array}, py::return_value_policy::take_ownership);
+  if (self.array)
+    return py::cast(new CudaArrayHolder{*self.array}, py::return_value_policy::take_ownership);
   return py::cast(self.memory);
 }
 

@@ -76,7 +76,10 @@ ObjectInFlight::~ObjectInFlight() {
 
 void ObjectInFlight::use_on(const Stream& stream) {
   const Stream user = stream ? stream : Stream::legacy(device_);
-  if (any_capture() && capture_of(user) != nullptr) return;
+  if (any_capture()) {
+    const std::shared_ptr<Capture> capture = capture_of(user);
+    if (capture != nullptr) return capture->keep_alive(shared_from_this());
+  }
   const ContextGuard guard(device_);
   const std::lock_guard lock(mutex_);
   trail_.note(user);

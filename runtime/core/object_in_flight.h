@@ -1,4 +1,5 @@
-// Objects of the driver that kernels know by handles of 64 bits, and that live until those are done.
+// Objects of the driver that kernels know by handles of 64 bits, and that live until those are
+// done.
 #pragma once
 
 #include "core/launch_trail.h"
@@ -14,7 +15,7 @@ class Device;
 
 /// A CUDA array, a texture or a surface: destroyed when the last reference to it is gone and the
 /// work that use_on() named is done. Thread-safe.
-class ObjectInFlight {
+class ObjectInFlight : public std::enable_shared_from_this<ObjectInFlight> {
  public:
   /// Ends the object; runs with the device's context current.
   using Destroy = CUresult (*)(const DriverApi& api, std::uint64_t handle);
@@ -33,8 +34,8 @@ class ObjectInFlight {
   const std::string& name() const noexcept { return name_; }
 
   /// Work queued on `stream` until now uses the object: whoever drops the last reference waits for
-  /// it. An empty stream is the legacy one. A stream that is captured is not noted: a graph keeps
-  /// what it uses.
+  /// it. An empty stream is the legacy one. The graph of a captured one keeps the object. For
+  /// objects that own_object() made.
   void use_on(const Stream& stream);
 
  private:

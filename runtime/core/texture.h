@@ -27,9 +27,9 @@ struct TextureMemory {
   CUdeviceptr address = 0;
   ScalarType type = ScalarType::float32;
   unsigned channels = 1;
-  std::size_t width = 0;   ///< elements
-  std::size_t height = 0;  ///< 0: linear memory, for tex1Dfetch
-  std::size_t pitch = 0;   ///< bytes; unused for linear memory
+  std::size_t width = 0;                ///< elements
+  std::size_t height = 0;               ///< 0: linear memory, for tex1Dfetch
+  std::size_t pitch = 0;                ///< bytes; unused for linear memory
   std::shared_ptr<const void> owner{};  ///< of the memory: held as long as the texture lives
 };
 

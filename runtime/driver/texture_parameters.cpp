@@ -8,8 +8,7 @@
 namespace kernwright {
 namespace {
 
-constexpr unsigned kKnownArrayFlags =
-    kArrayLayered | kArraySurface | kArrayCubemap | kArrayGather;
+constexpr unsigned kKnownArrayFlags = kArrayLayered | kArraySurface | kArrayCubemap | kArrayGather;
 constexpr unsigned kKnownTextureFlags =
     kTextureReadAsInteger | kTextureNormalizedCoordinates | kTextureNoTrilinearOptimization;
 
@@ -67,8 +66,8 @@ std::size_t kind_of(const CUDA_ARRAY3D_DESCRIPTOR& array) {
   return static_cast<std::size_t>(array_rank(array)) - 1;
 }
 
-constexpr const char* kKinds[] = {"1-D",         "2-D",     "3-D",            "layered 1-D",
-                                  "layered 2-D", "cubemap", "layered cubemap"};
+constexpr const char* kKinds[] = {
+    "1-D", "2-D", "3-D", "layered 1-D", "layered 2-D", "cubemap", "layered cubemap"};
 
 std::string too_large(const char* what, std::uint64_t extent, CUdevice_attribute which,
                       const DeviceLimits& limits) {
@@ -141,11 +140,11 @@ std::string check_pitched(const CUDA_RESOURCE_DESC& resource, const DeviceLimits
   std::string wrong = check_memory(memory.devPtr, memory.format, memory.numChannels, limits);
   if (!wrong.empty()) return wrong;
   if (memory.width == 0 || memory.height == 0) return "a texture has at least one element";
-  wrong = too_large("width", memory.width, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_WIDTH,
-                    limits);
+  wrong =
+      too_large("width", memory.width, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_WIDTH, limits);
   if (wrong.empty())
-    wrong = too_large("height", memory.height,
-                      CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_HEIGHT, limits);
+    wrong = too_large("height", memory.height, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_HEIGHT,
+                      limits);
   if (wrong.empty())
     wrong = too_large("pitch", memory.pitchInBytes,
                       CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_PITCH, limits);
@@ -171,10 +170,9 @@ std::string check_sampler(const CUDA_TEXTURE_DESC& sampler, int type) {
   if (sampler.flags & ~kKnownTextureFlags)
     return format("texture flags {:#x} are not supported", sampler.flags & ~kKnownTextureFlags);
   if (sampler.maxAnisotropy > 1) return "anisotropic filtering is not supported";
-  const bool promoted = (sampler.flags & kTextureReadAsInteger) == 0 &&
-                        texel_bytes(type, 1) < 4 && !is_floating_texel(type);
-  if (sampler.filterMode == CU_TR_FILTER_MODE_LINEAR && !promoted &&
-      !is_floating_texel(type))
+  const bool promoted = (sampler.flags & kTextureReadAsInteger) == 0 && texel_bytes(type, 1) < 4 &&
+                        !is_floating_texel(type);
+  if (sampler.filterMode == CU_TR_FILTER_MODE_LINEAR && !promoted && !is_floating_texel(type))
     return "integers cannot be filtered linearly: read those of 8 or 16 bits as normalized floats";
   return {};
 }

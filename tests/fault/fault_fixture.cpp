@@ -145,9 +145,8 @@ bool may_pass(const Scenario& scenario, const std::string& function) {
   static const std::set<std::string> passing = {
       // In destructors, which log what the driver refuses.
       "cuStreamDestroy", "cuEventDestroy", "cuModuleUnload", "cuMemFree", "cuMemFreeAsync",
-      "cuMemFreeHost", "cuGraphDestroy", "cuGraphExecDestroy", "cuMemPoolDestroy",
-      "cuArrayDestroy", "cuTexObjectDestroy", "cuSurfObjectDestroy", "cuCtxGetCurrent",
-      "cuCtxSetCurrent",
+      "cuMemFreeHost", "cuGraphDestroy", "cuGraphExecDestroy", "cuMemPoolDestroy", "cuArrayDestroy",
+      "cuTexObjectDestroy", "cuSurfObjectDestroy", "cuCtxGetCurrent", "cuCtxSetCurrent",
       // Only asked for to say more in a message.
       "cuGetErrorString", "cuGetErrorName", "cuModuleGetFunctionCount",
       "cuModuleEnumerateFunctions", "cuFuncGetName", "cuMemPoolGetAttribute", "cuMemGetInfo",
@@ -161,9 +160,9 @@ bool may_pass(const Scenario& scenario, const std::string& function) {
 
 bool may_leave(const Scenario& scenario, const std::string& function) {
   static const std::set<std::string> leaving = {
-      "cuStreamDestroy",  "cuEventDestroy",  "cuModuleUnload", "cuMemFree",
-      "cuMemFreeAsync",   "cuMemFreeHost",   "cuGraphDestroy", "cuGraphExecDestroy",
-      "cuMemPoolDestroy", "cuArrayDestroy",  "cuTexObjectDestroy", "cuSurfObjectDestroy",
+      "cuStreamDestroy",  "cuEventDestroy", "cuModuleUnload",     "cuMemFree",
+      "cuMemFreeAsync",   "cuMemFreeHost",  "cuGraphDestroy",     "cuGraphExecDestroy",
+      "cuMemPoolDestroy", "cuArrayDestroy", "cuTexObjectDestroy", "cuSurfObjectDestroy",
       "cuCtxGetCurrent",  "cuCtxSetCurrent"};
   return leaving.contains(function) || scenario.absorbed.contains(function);
 }

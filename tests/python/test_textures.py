@@ -112,7 +112,8 @@ def directions(rng, extent):
     one = np.ones(N)
     table = [(one, -t, -s), (-one, -t, s), (s, one, t), (s, -one, -t), (s, -t, one), (-s, -t, -one)]
     m = rng.uniform(0.5, 3, N)
-    return tuple((np.choose(face, [row[k] for row in table]) * m).astype(np.float32) for k in range(3))
+    chosen = [np.choose(face, [row[k] for row in table]) for k in range(3)]
+    return tuple((axis * m).astype(np.float32) for axis in chosen)
 
 
 def tolerance(device, filter, values, axes):
@@ -196,15 +197,14 @@ def test_normalized_floats(device, filter, dtype):
     np.testing.assert_allclose(result, model.fetch(*at), rtol=0, atol=limit)
 
 
+F2 = "make_float2(0.1f, 0), make_float2(0, 0.1f)"
+F4 = "make_float4(0, 0, 0, 0), make_float4(0, 0, 0, 0)"
 LEVELS = {
     "1d": ["tex1DLod<VALUE>(t, x[i], 0.0f)", "tex1DGrad<VALUE>(t, x[i], 0.25f, 0.5f)"],
-    "2d": [
-        "tex2DLod<VALUE>(t, x[i], y[i], 0.0f)",
-        "tex2DGrad<VALUE>(t, x[i], y[i], make_float2(0.1f, 0), make_float2(0, 0.1f))",
-    ],
+    "2d": ["tex2DLod<VALUE>(t, x[i], y[i], 0.0f)", f"tex2DGrad<VALUE>(t, x[i], y[i], {F2})"],
     "3d": [
         "tex3DLod<VALUE>(t, x[i], y[i], z[i], 0.0f)",
-        "tex3DGrad<VALUE>(t, x[i], y[i], z[i], make_float4(0.1f, 0, 0, 0), make_float4(0, 0.1f, 0, 0))",
+        f"tex3DGrad<VALUE>(t, x[i], y[i], z[i], {F4})",
     ],
     "layered 1d": [
         "tex1DLayeredLod<VALUE>(t, x[i], layer[i], 0.0f)",
@@ -212,16 +212,15 @@ LEVELS = {
     ],
     "layered 2d": [
         "tex2DLayeredLod<VALUE>(t, x[i], y[i], layer[i], 0.0f)",
-        "tex2DLayeredGrad<VALUE>(t, x[i], y[i], layer[i], make_float2(0.1f, 0), make_float2(0, 0.1f))",
+        f"tex2DLayeredGrad<VALUE>(t, x[i], y[i], layer[i], {F2})",
     ],
     "cube": [
         "texCubemapLod<VALUE>(t, x[i], y[i], z[i], 0.0f)",
-        "texCubemapGrad<VALUE>(t, x[i], y[i], z[i], make_float4(0, 0, 0, 0), make_float4(0, 0, 0, 0))",
+        f"texCubemapGrad<VALUE>(t, x[i], y[i], z[i], {F4})",
     ],
     "layered cube": [
         "texCubemapLayeredLod<VALUE>(t, x[i], y[i], z[i], layer[i], 0.0f)",
-        "texCubemapLayeredGrad<VALUE>(t, x[i], y[i], z[i], layer[i], make_float4(0, 0, 0, 0), "
-        "make_float4(0, 0, 0, 0))",
+        f"texCubemapLayeredGrad<VALUE>(t, x[i], y[i], z[i], layer[i], {F4})",
     ],
 }
 
@@ -322,7 +321,7 @@ def test_one_texel_and_odd_shapes(device):
         for filter in ("point", "linear"):
             texture = kw.Texture(made(values), filter=filter)
             texels = values.reshape((1,) + (1,) * (3 - axes) + shape + (1,))
-            expected = Model(texels, axes, filter=filter, normalized=False).fetch(*at[:3], np.zeros(50, int))
+            model = Model(texels, axes, filter=filter, normalized=False)
+            expected = model.fetch(*at[:3], np.zeros(50, int))
             limit = tolerance(device, filter, values, axes)
             np.testing.assert_allclose(fetched(texture, call, at), expected, rtol=0, atol=limit)
-

@@ -66,7 +66,9 @@ def face_of(x, y, z):
 class Model:
     """A texture: `axes` are 1 to 3; address modes are those of x, y and z."""
 
-    def __init__(self, texels, axes, *, filter, normalized, address="clamp", border=0.0, cube=False):
+    def __init__(
+        self, texels, axes, *, filter, normalized, address="clamp", border=0.0, cube=False
+    ):
         self.texels = np.asarray(texels)
         self.axes, self.filter, self.cube = axes, filter, cube
         self.normalized = normalized or cube
@@ -90,12 +92,13 @@ class Model:
             indices = [np.floor(w) for w in where]
             return texel(self.texels, layer, indices, self.modes, self.border)
         first = [np.floor(fixed(w)) if i < self.axes else w for i, w in enumerate(where)]
-        part = [fixed(w) - f if i < self.axes else w for i, (w, f) in enumerate(zip(where, first))]
+        part = [fixed(w) - f for w, f in zip(where[: self.axes], first, strict=False)]
         total = 0.0
         for corner in range(1 << self.axes):
             steps = [corner >> i & 1 for i in range(3)]
-            weight = np.prod([p if s else 1 - p for p, s in zip(part, steps)][: self.axes], axis=0)
-            indices = [f + s for f, s in zip(first, steps)]
+            shares = [p if s else 1 - p for p, s in zip(part, steps, strict=False)]
+            weight = np.prod(shares, axis=0)
+            indices = [f + s for f, s in zip(first, steps, strict=True)]
             values = texel(self.texels, layer, indices, self.modes, self.border)
             total = total + np.where(weight[:, None] != 0, weight[:, None] * values, 0)
         return total

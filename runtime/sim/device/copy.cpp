@@ -1,7 +1,7 @@
 // Driver functions that copy bytes; every range is checked against the allocations.
+#include "sim/device/copy.h"
 #include "base/format.h"
 #include "sim/device/checked_range.h"
-#include "sim/device/copy.h"
 #include "sim/device/platform.h"
 
 #include <cstring>
@@ -57,10 +57,13 @@ void each_row(const CopyWork& copy, Visitor&& visit) {
   if (copy.bytes == 0) return;
   for (std::size_t i = 0; i < copy.rows * copy.slices; ++i) {
     const std::size_t row = i % copy.rows, slice = i / copy.rows;
-    const auto place = [&](const CopyPitch& pitch) { return row * pitch.row + slice * pitch.slice; };
-    visit(CopiedRow{i,
-              {copy.call, copy.to + place(copy.to_pitch), copy.bytes, copy.to_side, true},
-              {copy.call, copy.from + place(copy.from_pitch), copy.bytes, copy.from_side, false}});
+    const auto place = [&](const CopyPitch& pitch) {
+      return row * pitch.row + slice * pitch.slice;
+    };
+    visit(CopiedRow{
+        i,
+        {copy.call, copy.to + place(copy.to_pitch), copy.bytes, copy.to_side, true},
+        {copy.call, copy.from + place(copy.from_pitch), copy.bytes, copy.from_side, false}});
   }
 }
 
@@ -79,9 +82,8 @@ void perform(const CopyWork& copy, AccessLog* log) {
   const std::lock_guard execution(platform().execution);
   const bool poisons = platform().checks.init() && !is_pageable(copy.to, copy.to_side);
   each_row(copy, [&](const CopiedRow& row) {
-    const std::byte* const from = copy.staged.empty()
-                                      ? located(row.from, log)
-                                      : copy.staged.data() + row.number * copy.bytes;
+    const std::byte* const from =
+        copy.staged.empty() ? located(row.from, log) : copy.staged.data() + row.number * copy.bytes;
     std::memmove(located(row.to, log), from, copy.bytes);
     if (!poisons) return;
     if (copy.staged.empty()) {

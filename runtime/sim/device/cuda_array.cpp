@@ -41,7 +41,7 @@ CUresult array_create(CUarray* array, const CUDA_ARRAY_DESCRIPTOR* descriptor) {
   return guarded([&] {
     require(descriptor != nullptr);
     create_array(array, {descriptor->Width, descriptor->Height, 0, descriptor->Format,
-                   descriptor->NumChannels, 0});
+                         descriptor->NumChannels, 0});
   });
 }
 
@@ -140,19 +140,21 @@ BoxPlace locate_box(const BoxSide& side, const BoxExtent& box) {
 
 CopyWork box_copy(const char* call, const BoxSide& from, const BoxSide& to, const BoxExtent& box) {
   const BoxPlace source = locate_box(from, box), target = locate_box(to, box);
-  return {call, target.address, source.address, box.bytes, target.side, source.side, {},
-          box.rows, box.slices, target.pitch, source.pitch};
+  return {call, target.address, source.address, box.bytes,    target.side, source.side,
+          {},   box.rows,       box.slices,     target.pitch, source.pitch};
 }
 
-std::uint64_t address_number(const void* pointer) { return reinterpret_cast<std::uint64_t>(pointer); }
+std::uint64_t address_number(const void* pointer) {
+  return reinterpret_cast<std::uint64_t>(pointer);
+}
 
 CopyWork copy_of(const char* call, const CUDA_MEMCPY2D* copy) {
   require(copy != nullptr);
   return box_copy(call,
-                  {copy->srcMemoryType, address_number(copy->srcHost), copy->srcDevice, copy->srcArray,
-                   copy->srcXInBytes, copy->srcY, 0, copy->srcPitch, 0},
-                  {copy->dstMemoryType, address_number(copy->dstHost), copy->dstDevice, copy->dstArray,
-                   copy->dstXInBytes, copy->dstY, 0, copy->dstPitch, 0},
+                  {copy->srcMemoryType, address_number(copy->srcHost), copy->srcDevice,
+                   copy->srcArray, copy->srcXInBytes, copy->srcY, 0, copy->srcPitch, 0},
+                  {copy->dstMemoryType, address_number(copy->dstHost), copy->dstDevice,
+                   copy->dstArray, copy->dstXInBytes, copy->dstY, 0, copy->dstPitch, 0},
                   {copy->WidthInBytes, copy->Height, 1});
 }
 

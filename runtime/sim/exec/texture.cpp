@@ -85,9 +85,9 @@ std::shared_ptr<const TextureObject> use_texture(const Op* op, Warp& warp, int l
     return refuse(FaultKind::use_after_free, format("{} behind a {} object was destroyed",
                                                     object->source.name, noun(as_surface)));
   if (!fits(*object, shape))
-    return refuse(FaultKind::bounds, format("an access of geometry .{} to {}",
-                                            kShapes[static_cast<std::size_t>(shape)],
-                                            object->source.name));
+    return refuse(FaultKind::bounds,
+                  format("an access of geometry .{} to {}",
+                         kShapes[static_cast<std::size_t>(shape)], object->source.name));
   return object;
 }
 

@@ -70,8 +70,8 @@ class TextureTable {
   std::uint64_t last_ = 0;
 };
 
-/// The object behind a handle that a lane uses as a texture or surface of that shape (none: of any).
-/// Null after a finding.
+/// The object behind a handle that a lane uses as a texture or surface of that shape (none: of
+/// any). Null after a finding.
 std::shared_ptr<const TextureObject> use_texture(const Op* op, Warp& warp, int lane,
                                                  std::uint64_t handle, bool as_surface,
                                                  ptx::Geometry shape);

@@ -45,7 +45,8 @@ std::vector<std::uint32_t> post_order(
 /// For each block the number of loops around it: for every header, what reaches its latches without
 /// passing it.
 std::vector<std::uint32_t> loop_depths(
-    const FlowGraph& graph, const std::vector<std::pair<std::uint32_t, std::uint32_t>>& back_edges) {
+    const FlowGraph& graph,
+    const std::vector<std::pair<std::uint32_t, std::uint32_t>>& back_edges) {
   FlowGraph predecessors(graph.size());
   for (std::uint32_t i = 0; i < graph.size(); ++i) {
     for (const std::uint32_t to : graph[i]) predecessors[to].push_back(i);

@@ -25,7 +25,8 @@ AddressPlace place_of(const ptx::Function& function, const ptx::Operand& operand
   return place;
 }
 
-/// Tiles of wmma in an order that hardware chooses, and copies that engines of their own make.
+/// Tiles of wmma and texels in an order that hardware chooses, and copies that engines of their own
+/// make.
 bool moves_data_otherwise(const ptx::Instruction& instruction) {
   switch (instruction.row->handler) {
     case Handler::wmma:
@@ -34,6 +35,11 @@ bool moves_data_otherwise(const ptx::Instruction& instruction) {
     case Handler::cp_bulk:
     case Handler::st_async:
     case Handler::red_async:
+    case Handler::tex:
+    case Handler::tld4:
+    case Handler::suld:
+    case Handler::sust:
+    case Handler::sured:
       return true;
     case Handler::wgmma:
       return instruction.modifiers.verb == ptx::Verb::mma;

@@ -213,9 +213,7 @@ OperandSpec read_operand(const IsaRow& row, std::string_view text) {
   using Shape = OperandSpec::Shape;
   if (shape.front() == '[') {
     shape = shape.substr(1, 1);
-    spec.shape = shape == "t"   ? Shape::tensor
-                 : shape == "x" ? Shape::texture
-                                : Shape::address;
+    spec.shape = shape == "t" ? Shape::tensor : shape == "x" ? Shape::texture : Shape::address;
   } else if (shape == "L") {
     spec.shape = Shape::label;
   } else if (shape.front() == '{') {
@@ -234,8 +232,8 @@ OperandSpec read_operand(const IsaRow& row, std::string_view text) {
     spec.pair = shape.find('|') != std::string_view::npos;
   }
   spec.name = shape.front();
-  const bool memory = spec.shape == Shape::address || spec.shape == Shape::tensor ||
-                      spec.shape == Shape::texture;
+  const bool memory =
+      spec.shape == Shape::address || spec.shape == Shape::tensor || spec.shape == Shape::texture;
   spec.destination = !memory && (spec.name == 'd' || spec.name == 'p');
   if (colon != std::string_view::npos) {
     read_operand_type(row, text.substr(colon + 1), spec);

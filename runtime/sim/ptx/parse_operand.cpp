@@ -152,7 +152,9 @@ Operand Parser::parse_address(Instruction& instruction) {
   }
   if (accept(',')) {  // coordinates within a tensor or texture
     Operand coordinates = parse_operand();
-    if (coordinates.kind == OperandKind::vector) {
+    operand.bare = coordinates.kind != OperandKind::vector;
+    if (coordinates.with_predicate) fail("a predicate beside coordinates");
+    if (!operand.bare) {
       operand.elements = std::move(coordinates.elements);
     } else {
       operand.elements.push_back(std::move(coordinates));

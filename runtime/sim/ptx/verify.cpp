@@ -156,7 +156,7 @@ class Verifier {
     const Modifiers& m = instruction_.modifiers;
     const Geometry shape = m.geometry;
     const bool layered = shape >= Geometry::a1d && shape != Geometry::cube;
-    const std::size_t count = shape == Geometry::d1 ? 1
+    const std::size_t count = shape == Geometry::d1                             ? 1
                               : shape == Geometry::d2 || shape == Geometry::a1d ? 2
                                                                                 : 4;
     if (operand.kind != OperandKind::address || operand.base != OperandKind::reg ||
@@ -179,6 +179,7 @@ class Verifier {
 
   std::string check_tensor(Operand& operand) {
     if (operand.kind != OperandKind::address) return "a tensor map in brackets is needed";
+    if (operand.bare) return "coordinates in braces are needed";
     const std::size_t rank = instruction_.modifiers.vector;
     if (operand.elements.size() != rank) {
       return format("a tensor map and {} coordinates are needed, not {}", rank,

@@ -106,9 +106,9 @@ TEST_CASE("textures: what cannot be made says which rule is broken") {
   CHECK(contains(array({4}, {.channels = 3}), "1, 2 or 4 channels, not 3"));
   CHECK(contains(array({5, 4, 4}, {.cubemap = true}), "a cubemap has six faces, not 5"));
   CHECK(contains(array({1 << 20}), "above the device's limit of"));
-  CHECK(contains(message_of<InvalidArgument>(
-                     [&] { CudaArray(device, kShape, ScalarType::float64); }),
-                 "no elements of float64"));
+  CHECK(
+      contains(message_of<InvalidArgument>([&] { CudaArray(device, kShape, ScalarType::float64); }),
+               "no elements of float64"));
   const CudaArray floats(device, kShape, ScalarType::float32);
   const CudaArray bytes(device, kShape, ScalarType::uint8);
   const auto texture = [&](const CudaArray& over, const TextureOptions& options) {
@@ -136,8 +136,7 @@ TEST_CASE("textures: arguments of another kind or number") {
   const Kernel twice = load_twice(device);
   const CudaArray array(device, kShape, ScalarType::float32);
   const TextureObject texture(array);
-  CHECK(contains(message_of<ArgumentError>([&] { launch(twice, {.block = {8}}, texture); }),
-                 "2"));
+  CHECK(contains(message_of<ArgumentError>([&] { launch(twice, {.block = {8}}, texture); }), "2"));
   const Kernel saxpy(Module::load(device, kSaxpyPtx), saxpy_signature());
   const auto as_count = [&] { launch(saxpy, {.block = {8}}, 1.0f, nullptr, nullptr, texture); };
   CHECK(contains(message_of<ArgumentError>(as_count), "the handle of a texture or surface"));

@@ -356,8 +356,9 @@ CUDA_RESOURCE_DESC resource_of(Scene& s) {
 
 std::vector<Call> of_arrays() {
   return {
-    CALL(cuArrayCreate, kUnsupported, false, const CUDA_ARRAY_DESCRIPTOR d = {
-             4, 4, CU_AD_FORMAT_FLOAT, 1}; return api.cuArrayCreate(scratch<CUarray>(), &d);),
+    CALL(cuArrayCreate, kUnsupported, false,
+         const CUDA_ARRAY_DESCRIPTOR d = {4, 4, CU_AD_FORMAT_FLOAT, 1};
+         return api.cuArrayCreate(scratch<CUarray>(), &d);),
         CALL(cuArray3DCreate, kUnsupported, false,
              const CUDA_ARRAY3D_DESCRIPTOR d = {4, 4, 0, CU_AD_FORMAT_FLOAT, 1, 0};
              return api.cuArray3DCreate(scratch<CUarray>(), &d);),

@@ -410,3 +410,38 @@ TEST_CASE("sim textures: a context takes its arrays and objects along") {
   CHECK(device.api.cuTexObjectDestroy(texture) == kWrong);
   CHECK(device.api.cuArrayDestroy(array) == CUDA_ERROR_INVALID_HANDLE);
 }
+
+TEST_CASE("sim textures: streams that nothing orders are found") {
+  struct StreamChecks {
+    StreamChecks() { set_stream_checks(true); }
+    ~StreamChecks() { Seeded::restore(); }
+  };
+  Fetching device;
+  CUstream stream[2] = {};
+  for (CUstream& one : stream)
+    REQUIRE(device.api.cuStreamCreate(&one, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS);
+  const CUarray array = device.make(floats(16));
+  const CUdeviceptr x = device.upload(counted(16));
+  CUtexObject texture = 0;
+  REQUIRE(device.texture(&texture, over(array)) == CUDA_SUCCESS);
+  CUDA_MEMCPY3D copy = to_array(array, nullptr, 64, 1);
+  copy.srcMemoryType = CU_MEMORYTYPE_DEVICE;
+  copy.srcDevice = x;
+  copy.WidthInBytes = 64;
+  copy.Height = copy.Depth = 1;
+  void* parameters[] = {&texture, &device.out};
+  for (const int reader : {0, 1}) {
+    REQUIRE(device.api.cuCtxSynchronize() == CUDA_SUCCESS);
+    const StreamChecks checks;
+    REQUIRE(device.api.cuMemcpy3DAsync(&copy, stream[0]) == CUDA_SUCCESS);
+    const CUresult launched = device.api.cuLaunchKernel(device.kernel, 1, 1, 1, 16, 1, 1, 0,
+                                                        stream[reader], parameters, nullptr);
+    CHECK((launched == CUDA_SUCCESS) == (reader == 0));
+    if (reader == 1) CHECK(device.report().kind == FaultKind::race);
+    device.api.cuCtxSynchronize();
+  }
+  CHECK(device.api.cuTexObjectDestroy(texture) == CUDA_SUCCESS);
+  CHECK(device.api.cuArrayDestroy(array) == CUDA_SUCCESS);
+  CHECK(device.api.cuMemFree(x) == CUDA_SUCCESS);
+  for (const CUstream one : stream) CHECK(device.api.cuStreamDestroy(one) == CUDA_SUCCESS);
+}

@@ -80,6 +80,8 @@ TEST_CASE("texture forms: what ptxas refuses") {
            "sured.b.or.2d.b64.zero [%l1, {%r1,%r2}], %l3;",
            "sured.b.or.a2d.b32.zero [%l1, {%r1,%r2,%r3,%r3}], %r3;",
            "ld.global.v4.f32 {%f0,%f1,%f2,%f3}|%p1, [%l1];",
+           "tex.2d.v4.f32.f32 {%f0,%f1,%f2,%f3}, [%l1, {%f4}|%p1];",
+           "cp.async.bulk.prefetch.tensor.1d.L2.global.tile [%l1, %r1];",
        }) {
     CAPTURE(std::string(text));
     CHECK_FALSE(is_taken(text));

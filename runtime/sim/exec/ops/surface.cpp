@@ -67,12 +67,12 @@ Place locate_lane(const Op* op, Warp& warp, int lane, const TextureObject& objec
     if (at[k] >= 0 && at[k] <= most[k]) continue;
     if (outside == Outside::zero) return {};
     if (outside == Outside::trap || most[k] < 0)
-      return refuse(op, warp, lane, FaultKind::bounds,
-                    format("surface {} of {} bytes at x = {} bytes{}{}{}, outside {} of {} bytes",
-                           verb, bytes, at[0], axes > 1 ? format(", y = {}", at[1]) : "",
-                           axes > 2 ? format(", z = {}", at[2]) : "",
-                           first == 1 ? format(", layer {}", at[3]) : "", source.name,
-                           source.bytes));
+      return refuse(
+          op, warp, lane, FaultKind::bounds,
+          format("surface {} of {} bytes at x = {} bytes{}{}{}, outside {} of {} bytes", verb,
+                 bytes, at[0], axes > 1 ? format(", y = {}", at[1]) : "",
+                 axes > 2 ? format(", z = {}", at[2]) : "",
+                 first == 1 ? format(", layer {}", at[3]) : "", source.name, source.bytes));
     at[k] = std::clamp<std::int64_t>(at[k], 0, most[k]);
   }
   const std::uint64_t address =
@@ -122,8 +122,8 @@ const Op* load_surface(const Op* op, Warp& warp) {
 /// A channel of sust.p: what the format cannot hold becomes what is nearest.
 template <typename T>
 void store_integer(std::byte* to, std::int64_t value) {
-  const auto narrow = static_cast<T>(std::clamp<std::int64_t>(
-      value, std::numeric_limits<T>::min(), std::numeric_limits<T>::max()));
+  const auto narrow = static_cast<T>(std::clamp<std::int64_t>(value, std::numeric_limits<T>::min(),
+                                                              std::numeric_limits<T>::max()));
   std::memcpy(to, &narrow, sizeof narrow);
 }
 
@@ -181,7 +181,9 @@ const Op* reduce_surface(const Op* op, Warp& warp) {
                     });
 }
 
-std::uint32_t log2_of(unsigned value) { return static_cast<std::uint32_t>(std::countr_zero(value)); }
+std::uint32_t log2_of(unsigned value) {
+  return static_cast<std::uint32_t>(std::countr_zero(value));
+}
 
 }  // namespace
 

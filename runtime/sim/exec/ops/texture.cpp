@@ -199,8 +199,8 @@ class Fetch {
       const double scale = sampler_.normalized || cube ? static_cast<double>(extent(i)) : 1.0;
       const double texels = finite(x[i] * scale);
       const bool between = sampler_.filters || (op_->flags & kGathers) != 0;
-      steps_[i] = between ? filtered(texels)
-                          : Step{static_cast<std::int64_t>(std::floor(texels)), 0};
+      steps_[i] =
+          between ? filtered(texels) : Step{static_cast<std::int64_t>(std::floor(texels)), 0};
       steps_[i].index += offset(i);
     }
     repeats_ = sampler_.normalized || cube;
@@ -252,10 +252,10 @@ class Fetch {
 
   /// Channels that the format does not have read as 0, the last as 1.
   bool read(const std::array<std::int64_t, 3>& index, Texel& result) {
-    const std::uint64_t address =
-        source_.address + static_cast<std::uint64_t>(layer_ + index[2]) * source_.slice +
-        static_cast<std::uint64_t>(index[1]) * source_.pitch +
-        static_cast<std::uint64_t>(index[0]) * source_.bytes;
+    const std::uint64_t address = source_.address +
+                                  static_cast<std::uint64_t>(layer_ + index[2]) * source_.slice +
+                                  static_cast<std::uint64_t>(index[1]) * source_.pitch +
+                                  static_cast<std::uint64_t>(index[0]) * source_.bytes;
     const std::byte* const from =
         reach(op_, warp_, lane_, AccessKind::read, address, source_.bytes);
     if (from == nullptr) return false;

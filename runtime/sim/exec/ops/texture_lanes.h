@@ -23,7 +23,7 @@ inline bool has_layers(ptx::Geometry shape) {
 
 /// Coordinates along an axis; those of cubemaps are along the axes of a face.
 inline int axes_of(ptx::Geometry shape) {
-  return shape == ptx::Geometry::d3 ? 3
+  return shape == ptx::Geometry::d3                                  ? 3
          : shape == ptx::Geometry::d1 || shape == ptx::Geometry::a1d ? 1
                                                                      : 2;
 }
