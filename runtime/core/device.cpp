@@ -123,6 +123,23 @@ void Device::synchronize(std::optional<std::chrono::nanoseconds> timeout) {
     check(synchronize_within(*timeout), "cuCtxSynchronize");
   }
   history_.forget_until(launched);
+  raise_kept_fault();
+}
+
+void Device::keep_fault(std::exception_ptr fault) noexcept {
+  const std::lock_guard lock(state_->mutex);
+  if (state_->kept_fault == nullptr) state_->kept_fault = std::move(fault);
+  keeps_fault_.store(true, std::memory_order_relaxed);
+}
+
+void Device::throw_kept_fault() {
+  std::exception_ptr fault;
+  {
+    const std::lock_guard lock(state_->mutex);
+    fault = std::exchange(state_->kept_fault, nullptr);
+    keeps_fault_.store(false, std::memory_order_relaxed);
+  }
+  if (fault != nullptr) std::rethrow_exception(fault);
 }
 
 CUresult Device::synchronize_within(std::chrono::nanoseconds timeout) {

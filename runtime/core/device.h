@@ -5,8 +5,10 @@
 #include "core/launch_history.h"
 #include "driver/driver_api.h"
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
@@ -84,6 +86,15 @@ class Device {
   [[noreturn]] void fail(CUresult result, const char* call, const std::string& object = {},
                          const SourceOrigin& origin = {});
 
+  /// Keeps a fault that a destructor met while it waited, where nobody could be told: the next call
+  /// that waits for the device or a stream throws it. Of several the first counts.
+  void keep_fault(std::exception_ptr fault) noexcept;
+  /// For those calls: throws what was kept. Costs one load.
+  void raise_kept_fault() {
+    if (keeps_fault_.load(std::memory_order_relaxed)) [[unlikely]]
+      throw_kept_fault();
+  }
+
   /// Throws Error in a forked child or during exit, DeviceLost once the device is lost.
   void require_usable() const;
   /// Latches DeviceLost when `result` is sticky and the device is real; true when it was.
@@ -101,6 +112,7 @@ class Device {
          CUdevice device, int generation = 0);
   [[noreturn]] void throw_fault(FaultReport report);
   [[noreturn]] void throw_lost() const;
+  void throw_kept_fault();
   CUresult synchronize_within(std::chrono::nanoseconds timeout);
   void reset_context();
   void require_new_context(const DeviceLoss* before);
@@ -114,6 +126,7 @@ class Device {
   int generation_;
   std::string name_;
   std::unique_ptr<State> state_;
+  std::atomic<bool> keeps_fault_{false};
   LaunchHistory history_;
 };
 

@@ -29,6 +29,7 @@ struct Device::State {
   std::atomic<const DeviceLoss*> loss{nullptr};  ///< the one that is told
   std::vector<std::unique_ptr<const DeviceLoss>> losses;
   std::mutex resetting;
+  std::exception_ptr kept_fault;  ///< of keep_fault(); guarded by `mutex`
   std::atomic<Device*> successor{nullptr};
 };
 

@@ -1,6 +1,7 @@
 // Waiting for the work that uses an object, then ending it.
 #include "core/object_in_flight.h"
 
+#include "base/errors.h"
 #include "base/log_sink.h"
 #include "core/capture.h"
 #include "core/device.h"
@@ -66,6 +67,8 @@ ObjectInFlight::~ObjectInFlight() {
     released.clear();
     if (owned_.use_count() > 1) trail_.wait_and_release();
     return;
+  } catch (const DeviceFault&) {
+    device_.keep_fault(std::current_exception());
   } catch (const std::exception& error) {
     log_release_failure(name_, error.what());
   }

@@ -165,6 +165,7 @@ void Stream::synchronize(std::optional<std::chrono::nanoseconds> timeout) const 
     refuse_in_capture(self.device, self.handle, "synchronize()");
     const CUresult result = self.device.driver().cuStreamSynchronize(self.handle);
     if (result != CUDA_SUCCESS) self.device.fail(result, "cuStreamSynchronize", self.identify());
+    self.device.raise_kept_fault();
     return;
   }
   constexpr std::chrono::microseconds kLongestPause{1000};
@@ -182,6 +183,7 @@ void Stream::synchronize(std::optional<std::chrono::nanoseconds> timeout) const 
     std::this_thread::sleep_for(std::min(pause, left));
     pause = std::min(2 * pause, kLongestPause);
   }
+  self.device.raise_kept_fault();
 }
 
 bool Stream::done() const {

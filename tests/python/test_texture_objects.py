@@ -397,27 +397,21 @@ def test_accesses_of_another_geometry(sim):
     assert "not made for it" in str(found)
 
 
-def test_memory_that_was_freed(sim):
-    values = np.zeros((4, 8), np.float32)
-    place = aligned(values)
+def test_a_texture_keeps_memory_of_no_pool(sim):
     with kw.memory.use(kw.memory.DeviceResource()):
-        own = kw.zeros(1024, dtype="float32")
+        own = kw.ones(1024, dtype="float32")
         texture = kw.Texture(own)
-        address = own.ptr
-    assert address % 512 == 0
     del own
+    gc.collect()
     out = kw.zeros(8, dtype="float32")
     kw.kernel(FETCH)[1, 32](texture, kw.asarray(np.arange(8, dtype=np.int32)), out, 8)
-    np.testing.assert_array_equal(out.numpy(), 0)  # the texture keeps it
-    assert place is not None
+    np.testing.assert_array_equal(out.numpy(), 1)
 
 
 def test_uninitialised_texels(sim):
-    texture = kw.Texture(kw.CudaArray((4, 6)))
     with kw.checks("init") as report:
         array = kw.CudaArray((4, 6))
         read_2d(kw.Texture(array), (4, 6))
         kw.current_device().synchronize()
-    assert texture is not None
     assert [finding.kind for finding in report.findings] == ["init"]
     assert report.findings[0].line == 4

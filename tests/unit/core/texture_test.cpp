@@ -1,8 +1,10 @@
 // CUDA arrays, textures and surfaces in C++: values, launches, lifetimes, what is refused.
 #include "core/texture.h"
 
+#include "base/env.h"
 #include "base/errors.h"
 #include "core/module.h"
+#include "sim/device.h"
 #include "unit/core/error_text.h"
 #include "unit/core/saxpy.h"
 #include "unit/core/test_device.h"
@@ -140,4 +142,35 @@ TEST_CASE("textures: arguments of another kind or number") {
   const Kernel saxpy(Module::load(device, kSaxpyPtx), saxpy_signature());
   const auto as_count = [&] { launch(saxpy, {.block = {8}}, 1.0f, nullptr, nullptr, texture); };
   CHECK(contains(message_of<ArgumentError>(as_count), "the handle of a texture or surface"));
+}
+
+TEST_CASE("textures: a fault that only the end of a texture waits for is told by the next wait") {
+  const Recorded recorded;
+  Device& device = recorded.device;
+  if (!device.is_simulated()) return;  // a GPU's context is lost then
+  struct Deferred {
+    Deferred() { sim::set_schedule_seed(5); }
+    ~Deferred() {
+      std::optional<std::uint64_t> seed;
+      if (env_is_set(Env::sim_seed)) seed = env_number(Env::sim_seed);
+      sim::set_schedule_seed(seed);
+    }
+  } const deferred;
+  const Kernel twice = load_twice(device);
+  const Stream stream = Stream::create(device);
+  const std::int64_t row[] = {8};
+  const auto launch_wrongly = [&] {  // a 1-D array, which the kernel takes for a 2-D one
+    launch(twice, {.grid = {1}, .block = {1}, .stream = stream},
+           TextureObject(CudaArray(device, row, ScalarType::float32)),
+           SurfaceObject(CudaArray(device, kShape, ScalarType::float32, {.surface = true})));
+  };
+  for (int i = 0; i < 2; ++i) {
+    launch_wrongly();
+    const std::string fault = message_of<DeviceFault>([&] { stream.synchronize(); });
+    CHECK(contains(fault, "geometry .2d to a 1-D array of (8) elements"));
+    stream.synchronize();
+    launch_wrongly();
+    CHECK(contains(message_of<DeviceFault>([&] { device.synchronize(); }), "geometry .2d"));
+    device.synchronize();
+  }
 }
