@@ -44,18 +44,18 @@ def test_errors_pickle_with_their_attributes():
 
 
 def test_a_refused_instruction_names_itself_its_line_and_what_to_do(sim):
-    fetch = kw.kernel("""
-#define FETCH(a, b, c, d, t, z) asm("tex.2d.v4.f32.f32 {%0, %1, %2, %3}, [%4, {%5, %5}];" \\
-                                    : "=f"(a), "=f"(b), "=f"(c), "=f"(d) : "l"(t), "f"(z))
-__global__ void fetch(unsigned long long t, float* y) {
-    float b, c, d, z = 0;
-    FETCH(*y, b, c, d, t, z);
+    ask = kw.kernel("""
+#define ASK(a, t) asm("{.reg .pred p; istypep.texref p, %1; selp.s32 %0, 1, 0, p;}" \\
+                      : "=r"(a) : "l"(t))
+__global__ void ask(unsigned long long t, int* y) {
+    int a;
+    ASK(a, t); *y = a;
 }""")
     with pytest.raises(kw.UnsupportedInstruction) as caught:
-        fetch[1, 1](0, kw.zeros(1, "f4"))
+        ask[1, 1](0, kw.zeros(1, "i4"))
     message = str(caught.value)
-    assert "the instruction tex.2d.v4.f32.f32 is not simulated: no textures" in message
-    assert "read global memory through a pointer (__ldg for its cache)" in message
+    assert "the instruction istypep.texref is not simulated: no texture references" in message
+    assert "textures and surfaces are handles of 64 bits" in message
     first, second = message.splitlines()[:2]
     begin = test_a_refused_instruction_names_itself_its_line_and_what_to_do.__code__.co_firstlineno
     place = f"{__file__}:{begin + 6} (line 6 of the kernel's text)"

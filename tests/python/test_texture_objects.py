@@ -1,9 +1,11 @@
 """CUDA arrays and texture objects: copies, ordinary memory, lifetimes, graphs and wrong use."""
 
 import gc
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from children import run_child
 
 import kernwright as kw
 
@@ -353,6 +355,46 @@ def test_textures_for_other_parameters(saxpy):
         saxpy[1, 4](1.0, x, x, texture)
     with pytest.raises(kw.ArgumentError, match="parameter 1"):
         read_2d("texture", (4, 6))
+
+
+TWO_DEVICES = r"""
+import numpy as np, kernwright as kw
+fetch = kw.kernel("__global__ void fetch(cudaTextureObject_t t, float* out) {"
+                  " out[0] = tex1D<float>(t, 0.5f); }")
+with kw.Device("sim:1"):
+    array = kw.CudaArray((4,))
+    texture = kw.Texture(array)
+for call in (lambda: fetch[1, 1](texture, kw.zeros(1, dtype="float32")),
+             lambda: array.set(kw.zeros(4, dtype="float32"))):
+    try:
+        call()
+    except (kw.ArgumentError, kw.InvalidArgument) as error:
+        print("sim:1" in str(error) and "sim:0" in str(error))
+"""
+
+
+def test_textures_of_another_device():
+    ended = run_child(TWO_DEVICES, KERNWRIGHT_DEVICE="sim", KERNWRIGHT_SIM_DEVICES="2")
+    assert (ended.code, ended.out, ended.err) == (0, "True\nTrue\n", "")
+
+
+def test_threads_make_and_drop_textures():
+    values = np.arange(24, dtype=np.float32).reshape(4, 6)
+    read = kw.kernel(READ_2D)
+    read.compile()
+
+    def work(number):
+        stream, wrong = kw.Stream(), 0
+        with stream:
+            for i in range(25):
+                array = kw.CudaArray(values.shape)
+                array.set(values * number + i)
+                out = read_2d(kw.Texture(array), values.shape, stream)
+                wrong += not np.array_equal(out.numpy(), values * number + i)
+        return wrong
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(work, range(4))) == [0] * 4
 
 
 # ---- what the simulated device finds
