@@ -113,6 +113,7 @@ class Verifier {
       case Shape::label:
         return operand.kind == OperandKind::label ? "" : "a label is needed";
       case Shape::vector:
+        if (instruction_.modifiers.vector == 1) strip_braces(operand);
         return check_vector(operand, spec, type, instruction_.modifiers.vector);
       case Shape::fixed_vector:
         if (spec.length == OperandSpec::kOffsets && operand.kind != OperandKind::vector)
@@ -121,6 +122,13 @@ class Verifier {
       default:
         return check_scalar(operand, spec, type);
     }
+  }
+
+  /// A value alone in braces is that value: handlers of scalars read no list.
+  static void strip_braces(Operand& operand) {
+    if (operand.kind != OperandKind::vector || operand.elements.size() != 1) return;
+    const Operand only = operand.elements.front();
+    operand = only;
   }
 
   std::size_t length_of(const OperandSpec& spec) const {
@@ -300,11 +308,17 @@ class Verifier {
     Operand& to = instruction_.operands[0];
     Operand& from = instruction_.operands[1];
     if (instruction_.modifiers.vector > 1) return check_vector_move(to, from, type);
+    if (to.kind == OperandKind::vector && from.kind == OperandKind::vector) {
+      return "moves a vector into a vector";
+    }
+    if (class_of(type) == TypeClass::untyped) {
+      strip_braces(to);
+      strip_braces(from);
+    }
     OperandSpec spec;
     spec.destination = true;
     const bool unpacks = to.kind == OperandKind::vector;
     const bool packs = from.kind == OperandKind::vector;
-    if (unpacks && packs) return "moves a vector into a vector";
     std::string wrong = unpacks ? check_parts(to, true, type) : check_scalar(to, spec, type);
     if (!wrong.empty()) return wrong;
     if (packs) return check_parts(from, false, type);

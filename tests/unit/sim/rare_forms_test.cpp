@@ -36,6 +36,20 @@ TEST_CASE("lop3 with a predicate joins d != 0 with another predicate") {
   CHECK_THROWS(compile(kernel("lop3.or.b32 %r5, %t, %r2, %r3, 1, %p1;\nret;")));
 }
 
+TEST_CASE("one value in braces is that value, as Triton writes loads and stores") {
+  const std::string text = kernel(
+      "setp.lt.u32 %p1, %t, 20;\nst.global.b64 [%out], 7;\n"
+      "@%p1 st.global.b32 [ %out + 4 ], { %t };\nld.volatile.global.b32 {%r2}, [%out+4];\n"
+      "mov.b32 {%r3}, %r2;\nmov.b32 %r4, {%r3};\nadd.u32 %r4, %r4, 1;\n"
+      "st.global.b32 [%out], {%r4};\n@!%p1 st.volatile.global.b32 [%out], {9};\nret;");
+  const auto expect = [](std::uint64_t i) { return i < 20 ? i << 32 | (i + 1) : 9; };
+  check_cells(text, {.grid = 1, .block = 32}, expect);
+  CHECK_THROWS(compile(kernel("mov.b32 {%r2}, {%t};\nret;")));
+  CHECK_THROWS(compile(kernel("mov.u32 %r2, {%t};\nret;")));
+  CHECK_THROWS(compile(kernel("add.u32 %r2, {%t}, 1;\nret;")));
+  CHECK_THROWS(compile(kernel("ld.global.v2.b32 {%r2}, [%out];\nret;")));
+}
+
 TEST_CASE("128-bit registers are packed, moved, stored, loaded and taken apart") {
   const std::string text = kernel(
       "add.u32 %r2, %t, 7;\nmov.b64 %d2, {%t, %r2};\nmov.b64 %d3, {%r2, 3};\n"
