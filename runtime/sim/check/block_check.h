@@ -112,6 +112,9 @@ class BlockCheck {
   /// `space` generic: the address's window decides. Memory that is not there is left alone.
   void touch_lane(const Op* op, Warp& warp, int lane, TouchMode mode, std::uint64_t address,
                   std::uint64_t bytes, ptx::Space space);
+  /// A load of the active lanes of which only the bytes of CheckedOp::used count.
+  void touch_used(const Op* op, Warp& warp, const CheckedOp& info, const std::uint64_t* address,
+                  ptx::Space space);
   /// The copy of a device function's parameter block to local memory.
   void note_parameters(const Op* op, const Warp& warp);
   /// Memory that device code allocated.

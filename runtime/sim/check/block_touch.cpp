@@ -57,6 +57,22 @@ void BlockCheck::touch_lane(const Op* op, Warp& warp, int lane, TouchMode mode,
       address, bytes, [&](const LaneTouch& part) { touch_part(op, warp, lane, part); }, mode);
 }
 
+void BlockCheck::touch_used(const Op* op, Warp& warp, const CheckedOp& info,
+                            const std::uint64_t* address, Space space) {
+  for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) {
+    const int lane = std::countr_zero(m);
+    for (std::uint32_t rest = info.used; rest != 0;) {
+      const std::uint32_t at = static_cast<std::uint32_t>(std::countr_zero(rest));
+      const std::uint32_t alignment =
+          at == 0 ? 8 : at & (0 - at);  // pieces are aligned, as accesses
+      const auto run = static_cast<std::uint32_t>(std::countr_one(rest >> at));
+      const std::uint32_t bytes = std::bit_floor(std::min({run, 8u, alignment}));
+      touch_lane(op, warp, lane, TouchMode::read, address[lane] + at, bytes, space);
+      rest &= ~(((1u << bytes) - 1) << at);
+    }
+  }
+}
+
 void BlockCheck::examine_global(const Op* op, Warp& warp, int lane, TouchMode mode,
                                 std::uint64_t address, std::uint64_t bytes) {
   by_region(

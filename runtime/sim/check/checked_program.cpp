@@ -68,6 +68,10 @@ CheckedOp transfer(CheckKind kind, const ptx::Instruction& instruction) {
   if (instruction.modifiers.space == ptx::Space::constant) return {};
   set_semantics(op, instruction.modifiers.semantics);
   op.reach = reach_of(instruction.modifiers);
+  const std::uint32_t all = op.bytes < 32 ? (1u << op.bytes) - 1 : ~0u;
+  const bool in_part =
+      kind == CheckKind::load && !op.strong && (~instruction.used_bytes & all) != 0;
+  if (in_part) op.used = instruction.used_bytes & all;
   return op;
 }
 
@@ -311,7 +315,7 @@ OpFn full_handler(const CheckedHandlers& handlers, const CheckedOp& op,
                   const ptx::Instruction* instruction) {
   const bool loads = op.kind == CheckKind::load, stores = op.kind == CheckKind::store;
   if (op.fixed && loads) return handlers.fixed_load;
-  const bool words = (loads || stores) && !op.strong && op.bytes >= 4 &&
+  const bool words = (loads || stores) && !op.strong && op.bytes >= 4 && op.used == 0 &&
                      instruction->modifiers.space == ptx::Space::global;
   if (!words) return handlers.full;
   return loads ? handlers.global_load : handlers.global_store;
@@ -366,7 +370,8 @@ std::unique_ptr<CheckedProgram> make_checked(const Program& from) {
     op.guarded = i > 0 && std::find(std::begin(guards), std::end(guards), from.full[i - 1].fn) !=
                               std::end(guards);
     op.fixed = (op.kind == CheckKind::load || op.kind == CheckKind::store) && !op.strong &&
-               instruction->modifiers.space == ptx::Space::shared && from.full[i].e != 0;
+               op.used == 0 && instruction->modifiers.space == ptx::Space::shared &&
+               from.full[i].e != 0;
     made->ops[i] = op;
     program.full[i].fn = full_handler(handlers, op, instruction);
     masked = handlers.masked;

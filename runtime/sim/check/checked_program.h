@@ -58,6 +58,7 @@ struct CheckedOp {
   Reach reach = Reach::device;           ///< of strong operations and fences
   std::uint8_t bytes = 0;                ///< per lane
   std::uint8_t element = 0;              ///< of a vector; `bytes` where there is none
+  std::uint32_t used = 0;                ///< of a load: a bit for each byte that counts; 0 = all
   std::uint8_t value_width = 0;          ///< store: bytes per lane of the registers with the values
   std::uint8_t operand = 0;              ///< meeting: which source holds the members (0 = Op::a)
   BarrierRole role = BarrierRole::none;  ///< of mbarrier

@@ -142,6 +142,9 @@ struct Instruction {
   const IsaRow* row = nullptr;
   bool guarded = false, guard_negated = false;
   std::uint32_t guard = 0;  ///< register index of the guard predicate
+  /// .pragma "used_bytes_mask" in front of a load: a bit for each byte that the program uses; 0
+  /// where there is none. Compilers widen loads over bytes that they do not use.
+  std::uint32_t used_bytes = 0;
   std::vector<Operand> operands;
   std::uint64_t selectors = 0;  ///< parts behind the operands of video instructions (selectors.h)
   std::int32_t ptx_line = 0;

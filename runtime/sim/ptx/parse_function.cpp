@@ -43,8 +43,7 @@ void Parser::parse_function_directives(Function& function) {
     } else if (word.text == "noreturn") {
       function.noreturn = true;
     } else if (word.text == "pragma") {
-      if (lexer_.take().kind != TokenKind::string) fail_at(word.line, ".pragma needs a string");
-      expect(';', "after .pragma");
+      parse_pragma(word.line);
     } else if (word.text == "reqnctapercluster") {
       triple(function.required_cluster);
     } else if (word.text == "maxclusterrank" || word.text == "abi_preserve" ||
@@ -164,10 +163,7 @@ void Parser::parse_body_directive() {
   if (word.text == "loc") return parse_loc();
   if (word.text == "file") return parse_file();
   if (word.text == "section") return skip_section();
-  if (word.text == "pragma") {
-    if (lexer_.take().kind != TokenKind::string) fail_at(word.line, ".pragma needs a string");
-    return expect(';', "after .pragma");
-  }
+  if (word.text == "pragma") return parse_pragma(word.line);
   fail_at(word.line, format(".{} is not known inside a function", word.text));
 }
 

@@ -12,6 +12,7 @@ void Parser::parse_instruction() {
   Instruction instruction;
   instruction.ptx_line = lexer_.peek().line;
   instruction.source = lines_.current();
+  instruction.used_bytes = std::exchange(used_bytes_, 0);
   if (lexer_.peek().is('@')) parse_guard(instruction);
   parse_opcode(instruction);
   const OpcodeMatch& match = match_opcode(instruction);

@@ -160,11 +160,23 @@ void Parser::parse_module_item() {
   if (item.is_dotted("loc")) return parse_loc();
   if (item.is_dotted("section")) return skip_section();
   if (item.is_dotted("alias")) return parse_alias();
-  if (item.is_dotted("pragma")) {
-    if (lexer_.take().kind != TokenKind::string) fail_at(item.line, ".pragma needs a string");
-    return expect(';', "after .pragma");
-  }
+  if (item.is_dotted("pragma")) return parse_pragma(item.line);
   fail_at(item.line, format("{} is not known at module level", describe(item)));
+}
+
+// Strings that say nothing about what a program computes or touches are skipped, as ptxas does.
+void Parser::parse_pragma(std::int32_t line) {
+  constexpr std::string_view kUsedBytes = "used_bytes_mask ";
+  const Token text = lexer_.take();
+  if (text.kind != TokenKind::string) fail_at(line, ".pragma needs a string");
+  if (text.text.starts_with(kUsedBytes)) {
+    const std::optional<Literal> mask = parse_literal(text.text.substr(kUsedBytes.size()));
+    if (!mask || mask->is_float() || mask->bits >> 32 != 0) {
+      fail_at(line, "used_bytes_mask takes a number of 32 bits");
+    }
+    used_bytes_ = static_cast<std::uint32_t>(mask->bits);
+  }
+  expect(';', "after .pragma");
 }
 
 void Parser::parse_file() {

@@ -49,6 +49,7 @@ class Parser {
   std::uint64_t take_count(std::string_view what, std::uint64_t limit);
   void parse_header();
   void parse_module_item();
+  void parse_pragma(std::int32_t line);
   void parse_file();
   void parse_loc();
   void skip_section();
@@ -125,6 +126,7 @@ class Parser {
   ScopeStack scopes_;
   std::uint32_t current_ = 0;  ///< function being parsed
   bool in_function_ = false;
+  std::uint32_t used_bytes_ = 0;  ///< of the next instruction, from .pragma "used_bytes_mask"
   std::uint64_t register_total_ = 0;
   std::vector<std::uint64_t> extents_;  ///< dimensions of the variable being parsed
   std::unordered_map<std::string_view, std::uint32_t> functions_, globals_;

@@ -225,6 +225,13 @@ const Op* checked(const Op* op, Warp& warp) {
   check.inside = true;
   switch (info.kind) {
     case CheckKind::load:
+      if (info.used != 0) {
+        alignas(64) std::uint64_t address[kLanes];
+        lane_addresses(op, warp, address);
+        check.touch_used(op, warp, info, address, space_of(op));
+        next = run(op, warp);
+        break;
+      }
       next = transfer<kMasked>(op, warp, check, info, TouchMode::read);
       break;
     case CheckKind::store:
