@@ -77,6 +77,24 @@ Progress ClusterRunner::relieve() {
   return waits == members_.end() ? Progress::running : waits->runner->relieve();
 }
 
+bool ClusterRunner::seems_to_wait() const noexcept {
+  return std::all_of(members_.begin(), members_.end(), [](const Member& member) {
+    return member.progress != Progress::running || member.runner->seems_to_wait();
+  });
+}
+
+std::uint64_t ClusterRunner::waited_instructions() const noexcept {
+  std::uint64_t sum = 0;
+  for (const Member& member : members_) {
+    if (member.progress == Progress::running) sum += member.runner->waited_instructions();
+  }
+  return sum;
+}
+
+void ClusterRunner::give_up_waiting() noexcept {
+  for (Member& member : members_) member.runner->give_up_waiting();
+}
+
 const FaultReport& ClusterRunner::fault() const noexcept {
   for (const Member& member : members_) {
     if (member.runner->fault().kind != FaultKind::none) return member.runner->fault();

@@ -27,6 +27,10 @@ class ClusterRunner {
   Progress advance();
   /// Both, to the end. False after a finding.
   bool run(std::uint64_t cluster);
+  /// Of all its blocks that are left, as BlockRunner has it.
+  bool seems_to_wait() const noexcept;
+  std::uint64_t waited_instructions() const noexcept;
+  void give_up_waiting() noexcept;
   /// After `faulted`.
   const FaultReport& fault() const noexcept;
 

@@ -117,14 +117,19 @@ std::vector<std::byte> pack_parameters(const FunctionInfo& info, const LaunchReq
   return block;
 }
 
+/// Blocks that the device holds at a time.
+std::uint64_t residents(const Function& function, const std::array<std::uint32_t, 3>& block,
+                        std::size_t shared_bytes) {
+  const int threads = static_cast<int>(block[0] * block[1] * block[2]);
+  return static_cast<std::uint64_t>(resident_blocks(function, threads, shared_bytes)) *
+         static_cast<std::uint64_t>(
+             device_profile().required(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+}
+
 /// A cooperative grid must be resident as a whole, cluster by cluster.
 void check_resident(const Function& function, const LaunchRequest& launch,
                     const std::array<std::uint32_t, 3>& cluster) {
-  const int threads = static_cast<int>(launch.block[0] * launch.block[1] * launch.block[2]);
-  const auto fitting =
-      static_cast<std::uint64_t>(resident_blocks(function, threads, launch.shared_bytes)) *
-      static_cast<std::uint64_t>(
-          device_profile().required(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+  const std::uint64_t fitting = residents(function, launch.block, launch.shared_bytes);
   const std::uint64_t blocks = std::uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2];
   const std::uint64_t together =
       std::max<std::uint64_t>(std::uint64_t{cluster[0]} * cluster[1] * cluster[2], 1);
@@ -168,6 +173,7 @@ GridResult execute(const KernelWork& work, const Module& module, AccessLog* log,
   static const auto processors = static_cast<std::uint32_t>(
       device_profile().required(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
   request.sm_count = processors;
+  request.residents = residents(*work.function, work.block, work.shared_bytes);
   request.accesses = log;
   request.textures = &platform().textures;
   const std::lock_guard execution(platform().execution);

@@ -15,6 +15,10 @@ namespace {
 /// Clusters (blocks, where there are none) in flight at a time of a launch that is not cooperative.
 constexpr std::size_t kResidents = 4;
 
+std::uint64_t blocks_of(const LaunchContext& launch) {
+  return std::uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2];
+}
+
 /// One thread, so that the same seed gives the same order whatever the machine does.
 class ScheduledGrid {
  public:
@@ -23,6 +27,7 @@ class ScheduledGrid {
         random_(seed),
         order_(cluster_count(launch)),
         most_(whole ? order_.size() : kResidents),
+        blocks_each_(blocks_of(launch) / order_.size()),
         prints_(1) {
     std::iota(order_.begin(), order_.end(), 0u);
     for (std::size_t i = order_.size(); i > 1; --i) std::swap(order_[i - 1], order_[pick(i)]);
@@ -33,6 +38,7 @@ class ScheduledGrid {
   GridResult run() {
     GridResult result;
     while (fill()) {
+      if (is_stuck()) residents_.front()->give_up_waiting();
       const std::size_t which = pick(residents_.size());
       auto& runner = residents_[which];
       const Progress progress = runner->advance();
@@ -53,9 +59,32 @@ class ScheduledGrid {
  private:
   std::size_t pick(std::size_t count) { return static_cast<std::size_t>(random_() % count); }
 
+  /// Whether one more may begin: those that seem to wait, perhaps for it, take no place. Then the
+  /// first of the grid is next, as on a GPU.
+  bool has_room() {
+    if (next_ == order_.size()) return false;
+    if (residents_.size() < most_) return true;
+    const auto busy = [](const auto& runner) { return !runner->seems_to_wait(); };
+    if (residents_.size() * blocks_each_ >= launch_.residents) return false;
+    if (std::any_of(residents_.begin(), residents_.end(), busy)) return false;
+    const auto rest = order_.begin() + static_cast<std::ptrdiff_t>(next_);
+    std::iter_swap(rest, std::min_element(rest, order_.end()));
+    return true;
+  }
+
+  /// All that may begin have, and have waited for longer than a warp may run.
+  bool is_stuck() const {
+    std::uint64_t waited = 0;
+    for (const auto& runner : residents_) {
+      if (!runner->seems_to_wait()) return false;
+      waited += runner->waited_instructions();
+    }
+    return launch_.instruction_budget != 0 && waited > launch_.instruction_budget;
+  }
+
   /// False when all have ended.
   bool fill() {
-    while (residents_.size() < most_ && next_ < order_.size()) {
+    while (has_room()) {
       std::unique_ptr<ClusterRunner> runner;
       if (idle_.empty()) {
         runner = std::make_unique<ClusterRunner>(launch_, prints_[0]);
@@ -73,6 +102,7 @@ class ScheduledGrid {
   std::mt19937_64 random_;
   std::vector<std::uint32_t> order_;
   const std::size_t most_;
+  const std::uint64_t blocks_each_;  ///< of a cluster
   std::vector<PrintBuffer> prints_;
   std::vector<std::unique_ptr<ClusterRunner>> residents_;
   std::vector<std::unique_ptr<ClusterRunner>> idle_;

@@ -35,12 +35,16 @@ struct BlockRunner::State {
   ClusterMember member;
   Warpgroups warpgroups;
 
-  std::uint32_t turns = 0;  ///< of all blocks so far
+  std::uint32_t turns = 0;             ///< of all blocks so far
+  std::uint32_t idle_turns = 0;        ///< in a row; see seems_to_wait()
+  std::uint64_t executed = 0;          ///< by all warps of the block
+  std::uint64_t executed_at_work = 0;  ///< before the first idle turn
 
   void make_warps();
   void make_local_memory();
   Progress stuck();
   Progress give_up();
+  void count_idle_turn(bool is_idle);
 };
 
 namespace {
@@ -80,6 +84,12 @@ const char* stuck_text(SplitState state) {
 
 /// Turns of blocks between two looks at whether the launch is to stop.
 constexpr std::uint32_t kTurnsToLook = 16;
+
+/// A block that did nothing but wait for so many turns seems to wait for others.
+constexpr std::uint32_t kIdleTurns = 256;
+
+/// Instructions of a warp's turn in a loop that waits: 16 iterations. Others take 4096.
+constexpr std::uint64_t kIdleInstructions = 2048;
 
 /// Waits for an mbarrier run out this often, with nobody able to go on and no phase ending in
 /// between, before they count as endless.
@@ -195,11 +205,31 @@ void BlockRunner::start(std::array<std::uint32_t, 3> ctaid) {
   state.member.cluster->patient_phases = ~std::uint64_t{0};
   if (state.check != nullptr) state.check->begin(state.block);
   for (std::size_t w = 0; w < state.warps.size(); ++w) begin_warp(state.warps[w], state.lanes[w]);
+  state.idle_turns = 0;
+  state.executed = state.executed_at_work = 0;
+}
+
+void BlockRunner::State::count_idle_turn(bool is_idle) {
+  const std::uint64_t before = std::exchange(executed, 0);
+  for (const Warp& warp : warps) executed += warp.executed;
+  is_idle = is_idle && executed - before <= kIdleInstructions * warps.size();
+  idle_turns = is_idle ? idle_turns + 1 : 0;
+  if (!is_idle) executed_at_work = executed;
+}
+
+bool BlockRunner::seems_to_wait() const noexcept { return state_->idle_turns >= kIdleTurns; }
+
+std::uint64_t BlockRunner::waited_instructions() const noexcept {
+  return state_->executed - state_->executed_at_work;
+}
+
+void BlockRunner::give_up_waiting() noexcept {
+  for (Warp& warp : state_->warps) warp.budget = 0;
 }
 
 Progress BlockRunner::advance() {
   State& state = *state_;
-  bool ran = false, left = false;
+  bool ran = false, left = false, yielded = true;
   if (++state.turns % kTurnsToLook == 0 && state.launch.stop != nullptr &&
       state.launch.stop->is_due()) {
     return state.give_up();
@@ -212,7 +242,9 @@ Progress BlockRunner::advance() {
     left = true;
     if (!can_run(warp)) continue;
     ran = true;
-    if (run_warp(warp) == WarpStatus::faulted) return Progress::faulted;
+    const WarpStatus status = run_warp(warp);
+    if (status == WarpStatus::faulted) return Progress::faulted;
+    yielded &= status == WarpStatus::yielded;
   }
   ClusterMember& member = state.member;
   if (!left) {
@@ -225,6 +257,7 @@ Progress BlockRunner::advance() {
   released |= member.cluster->release();
   released |= member.wake();
   released |= state.warpgroups.release(state.block);
+  state.count_idle_turn(ran && yielded && !released);
   if (ran || released) return Progress::running;
   return member.cluster->members.size() > 1 ? Progress::waiting : relieve();
 }

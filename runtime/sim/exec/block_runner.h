@@ -38,6 +38,13 @@ class BlockRunner {
   /// does something.
   void start(std::array<std::uint32_t, 3> ctaid);
   Progress advance();
+  /// Whether for many turns every warp that ran went round in a loop that may wait for another
+  /// thread, and nothing else: then perhaps for one of a block that has not begun.
+  bool seems_to_wait() const noexcept;
+  /// Warp instructions of those turns.
+  std::uint64_t waited_instructions() const noexcept;
+  /// Ends such a wait: the next turn is `faulted`, as where a warp's budget is used up.
+  void give_up_waiting() noexcept;
 
   /// From the next start() on a block of `cluster`, which outlives the runner's use.
   void join(Cluster& cluster, std::uint32_t rank);

@@ -142,7 +142,7 @@ const Op* Warp::slow_back_edge(const Op* op, const Op* next) {
     return fault(op, FaultKind::timeout, -1, 0, 0,
                  format("a warp ran more than {} instructions: the kernel does not end, {}or needs "
                         "a larger budget (KERNWRIGHT_SIM_BUDGET)",
-                        budget,
+                        launch.instruction_budget,
                         alone ? ""
                               : "waits for blocks that have not begun (those of a cooperative "
                                 "launch run side by side), "));

@@ -1,0 +1,151 @@
+"""Blocks of plain launches that wait for each other, as a GPU that holds all of them runs them."""
+
+import numpy as np
+import pytest
+from children import run_child
+
+import kernwright as kw
+
+FLAGS = """
+__device__ int load(const int* p) {
+    int x;
+    asm volatile("ld.acquire.gpu.global.b32 %0, [%1];" : "=r"(x) : "l"(p) : "memory");
+    return x;
+}
+__device__ void store(int* p, int x) {
+    asm volatile("st.release.gpu.global.b32 [%0], %1;" :: "l"(p), "r"(x) : "memory");
+}
+"""
+
+# Each block adds to what the one before it (`step` 1) or behind it (-1) left.
+CHAIN = (
+    FLAGS
+    + """__global__ void chain(int* sum, int* flag, int step) {
+    int before = (int)blockIdx.x - step, first = before < 0 || before >= gridDim.x;
+    if (threadIdx.x == 0 && !first) while (load(flag + before) == 0) {}
+    __syncthreads();
+    if (threadIdx.x == 40) sum[blockIdx.x] = (first ? 0 : sum[before]) * 3 + blockIdx.x;
+    __syncthreads();
+    if (threadIdx.x == 0) store(flag + blockIdx.x, 1);
+}"""
+)
+
+# A barrier of the grid made by hand, between the steps of a stencil.
+BARRIER = (
+    FLAGS
+    + """__global__ void steps(int* x, int* y, int* count, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x, last = gridDim.x * blockDim.x - 1;
+    for (int k = 1; k <= n; ++k) {
+        y[i] = x[i] + x[i > 0 ? i - 1 : last] % 7 + x[i < last ? i + 1 : 0] % 5;
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            __threadfence();
+            atomicAdd(count, 1);
+            while (load(count) < k * gridDim.x) {}
+        }
+        __syncthreads();
+        int* other = x; x = y; y = other;
+    }
+}"""
+)
+
+# All wait for the last block.
+LAST = (
+    FLAGS
+    + """__global__ void last(int* flag) {
+    if (blockIdx.x == gridDim.x - 1) store(flag, 1);
+    while (load(flag) == 0) {}
+}"""
+)
+
+PROGRAM = """
+import kernwright as kw
+kernel = kw.kernel('''{source}''')
+flag = kw.zeros(1, "int32")
+try:
+    kernel[{grid}, 1, None, {shared}](flag)
+    kw.current_device().synchronize()
+    print("ended")
+except kw.Timeout as error:
+    print(error)
+"""
+
+
+@pytest.fixture(scope="module")
+def chain():
+    return kw.kernel(CHAIN)
+
+
+@pytest.fixture(scope="module")
+def steps():
+    return kw.kernel(BARRIER)
+
+
+def check_chain(chain, blocks, step):
+    total, flag = kw.zeros(blocks, "int32"), kw.zeros(blocks, "int32")
+    chain[blocks, 64](total, flag, step)
+    expected = np.zeros(blocks, np.int32)
+    order = range(blocks) if step > 0 else range(blocks - 1, -1, -1)
+    before = 0
+    for block in order:
+        with np.errstate(over="ignore"):
+            before = np.int32(before) * np.int32(3) + np.int32(block)
+        expected[block] = before
+    np.testing.assert_array_equal(total.numpy(), expected)
+
+
+def check_steps(steps, blocks, count):
+    n = blocks * 64
+    x = np.arange(n, dtype=np.int32) * 37 % 101
+    on_device, other = kw.asarray(x), kw.zeros(n, "int32")
+    steps[blocks, 64](on_device, other, kw.zeros(1, "int32"), count)
+    for _ in range(count):
+        x = x + np.roll(x, 1) % 7 + np.roll(x, -1) % 5
+    np.testing.assert_array_equal((other if count % 2 else on_device).numpy(), x)
+
+
+@pytest.mark.parametrize("step", [1, -1])
+@pytest.mark.parametrize("blocks", [1, 2, 30])
+def test_a_chain_in_either_direction(chain, blocks, step):
+    check_chain(chain, blocks, step)
+
+
+@pytest.mark.parametrize("blocks", [1, 3, 20])
+def test_a_barrier_of_the_grid_made_by_hand(steps, blocks):
+    check_steps(steps, blocks, 5)
+
+
+def test_checks_find_nothing(sim, chain, steps):
+    with kw.checks("init", "race", "sync") as report:
+        check_chain(chain, 12, -1)
+        check_steps(steps, 6, 3)
+    report.raise_if_any()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_under_any_order(sim, chain, steps, seed):
+    with kw.checks.schedule(seed):
+        check_chain(chain, 40, 1)
+        check_chain(chain, 40, -1)
+        check_steps(steps, 9, 3)
+
+
+@pytest.mark.parametrize("threads", ["1", "2", "7"])
+@pytest.mark.parametrize("seed", ["", "5"])
+def test_on_any_number_of_host_threads(sim, threads, seed):
+    environment = {"KERNWRIGHT_DEVICE": "sim", "KERNWRIGHT_SIM_THREADS": threads}
+    if seed:
+        environment["KERNWRIGHT_SIM_SEED"] = seed
+    ended = run_child(PROGRAM.format(source=LAST, grid=200, shared=0), **environment)
+    assert ended.out == "ended\n", ended.err
+
+
+@pytest.mark.parametrize("seed", ["", "5"])
+def test_more_blocks_than_the_device_holds_wait_in_vain(sim, seed):
+    environment = {"KERNWRIGHT_DEVICE": "sim", "KERNWRIGHT_SIM_BUDGET": "3000000"}
+    if seed:
+        environment["KERNWRIGHT_SIM_SEED"] = seed
+    program = PROGRAM.format(source=LAST, grid=1000, shared=160000)  # one on each multiprocessor
+    ended = run_child(program, **environment)
+    assert "a warp ran more than 3000000 instructions" in ended.out, ended
+    assert "blocks that have not begun" in ended.out
