@@ -88,6 +88,19 @@ void each_piece(const Shape& shape, std::uint32_t flags, int r, std::int64_t str
   }
 }
 
+/// Where the matrix begins. Whoever looks at accesses sees its lines, not what lies between them.
+std::byte* locate_lines(const Op* op, Warp& warp, int lane, LaneAccess access, int lines,
+                        std::uint64_t line_bytes, std::uint64_t stride_bytes) {
+  access.size = line_bytes;
+  std::byte* first = nullptr;
+  for (int line = 0; line < lines; ++line, access.address += stride_bytes) {
+    std::byte* const host = locate(op, warp, lane, access);
+    if (host == nullptr) return nullptr;
+    if (line == 0) first = host;
+  }
+  return first;
+}
+
 template <bool kMasked>
 const Op* move_fragment(const Op* op, Warp& warp) {
   if (kMasked && !warp.converge(op, kEverybody)) return nullptr;
@@ -107,7 +120,12 @@ const Op* move_fragment(const Op* op, Warp& warp) {
   const std::uint64_t alignment = shape.bits < 8 ? 4 : static_cast<unsigned>(shape.bits) / 8;
   const LaneAccess access{space_of(op), store ? AccessKind::write : AccessKind::read, address[lane],
                           span, alignment};
-  std::byte* memory = locate(op, warp, lane, access);
+  const bool is_watched = warp.worker->check != nullptr || warp.worker->launch->accesses != nullptr;
+  const auto line_bytes = static_cast<std::uint64_t>(length * shape.bits / 8);
+  const auto stride_bytes = static_cast<std::uint64_t>(stride * shape.bits / 8);
+  std::byte* const memory =
+      is_watched ? locate_lines(op, warp, lane, access, lines, line_bytes, stride_bytes)
+                 : locate(op, warp, lane, access);
   if (memory == nullptr) return nullptr;
   const std::uint32_t operand = store ? op->b : op->d;
   const int registers = store ? shape.distinct() : shape.registers;
