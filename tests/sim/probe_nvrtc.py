@@ -39,7 +39,7 @@ VARIANTS["90a"] = ["-arch=compute_90a"]
 # faults of a compiler itself, by its version, the options and the source: what its log says.
 NOT_THERE = ("cannot open source file", 'identifier "htanh" is undefined')
 # Sources that use what is not there below an architecture.
-NEEDS = {"bfloat16_math": 80, "hopper_gemm": 90, "votes": 80}
+NEEDS = {"bfloat16_math": 80, "hopper_gemm": 90, "probe_tiles": 80, "votes": 80}
 KNOWN_FAULTS = {
     ("13.5", "debug", "probe_integers.cu"): "unsupported operation",
 }
