@@ -53,6 +53,9 @@ constexpr std::string_view kCurand =
 constexpr std::string_view kHostHeader =
     "the host's standard headers do not exist in device code: use cuda::std (for example "
     "#include <cuda/std/cstdint>, <cuda/std/limits>, <cuda/std/array>)";
+constexpr std::string_view kNoInclude =
+    "leave the include out: assert(), printf(), malloc(), memcpy() and the functions of math.h are "
+    "built in";
 constexpr std::string_view kOwnHeader =
     "give its text in the option headers={name: text}, or name its folder in include_dirs";
 
@@ -92,6 +95,11 @@ constexpr std::array kHeaderHints{
     WordHint{"cutlass/*", "name the include folder of CUTLASS in include_dirs"},
     WordHint{"cute/*", "name the include folder of CUTLASS in include_dirs"},
 };
+
+/// Of the host's, those whose functions kernels have without any include.
+constexpr std::array<std::string_view, 10> kNeedlessHeaders{
+    "assert.h", "cassert", "cmath",   "cstdio",   "cstdlib",
+    "cstring",  "math.h",  "stdio.h", "stdlib.h", "string.h"};
 
 constexpr std::array<std::string_view, 46> kStandardHeaders{
     "algorithm", "array",    "atomic",      "bit",        "cassert",
@@ -182,6 +190,9 @@ std::string hint_of_installed(std::string_view hint, std::string_view name,
 
 std::string header_hint(std::string_view name, std::span<const std::string> folders) {
   const auto is = [&](std::string_view other) { return name == other; };
+  if (std::any_of(kNeedlessHeaders.begin(), kNeedlessHeaders.end(), is)) {
+    return std::string(kNoInclude);
+  }
   if (std::any_of(kStandardHeaders.begin(), kStandardHeaders.end(), is) ||
       std::any_of(kHostOnlyHeaders.begin(), kHostOnlyHeaders.end(), is)) {
     return std::string(kHostHeader);

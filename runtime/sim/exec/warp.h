@@ -176,9 +176,9 @@ struct LaunchContext {
   std::uint64_t instruction_budget = 0;  ///< warp instructions per warp; 0 = none
   void (*print)(void* sink, std::string_view text) = nullptr;  ///< device printf, thread-safe
   void* print_sink = nullptr;
-  void* heap = nullptr;        ///< device malloc (exec/builtins)
-  std::uint64_t grid_id = 0;   ///< %gridid
-  std::uint32_t sm_count = 1;  ///< %nsmid
+  void* heap = nullptr;         ///< device malloc (exec/builtins)
+  std::uint64_t grid_id = 0;    ///< %gridid
+  std::uint32_t sm_count = 1;   ///< %nsmid
   std::uint64_t residents = 1;  ///< blocks that the device holds at a time
   /// Of a cooperative launch: %envreg1 (high half) and %envreg2; 0 in any other.
   std::uint64_t grid_workspace = 0;

@@ -131,6 +131,8 @@ TEST_CASE("diagnostics: hints for the usual causes") {
       {"cannot open source file \"cuda_fp16.h\"", "nvidia-cuda-nvrtc"},
       {"could not open source file \"cub/cub.cuh\" (no directories in search list)", "nvidia-cuda"},
       {"cannot open source file \"vector\"", "cuda::std"},
+      {"cannot open source file \"assert.h\"", "leave the include out: assert()"},
+      {"cannot open source file \"cmath\"", "functions of math.h are built in"},
       {"cannot open source file \"stdint.h\"", "cuda/std/cstdint"},
       {"cannot open source file \"my/own.h\"", "headers={"},
       {"cannot open source file \"curand_kernel.h\"", "nvidia-curand"},
