@@ -1,16 +1,15 @@
 // Runs all blocks of a launch over host threads.
 #include "sim/device/grid.h"
 
+#include "sim/device/block_crew.h"
 #include "sim/device/print.h"
 #include "sim/device/thread_pool.h"
 #include "sim/exec/access_log.h"
-#include "sim/exec/block_runner.h"
 
 #include <algorithm>
 #include <atomic>
 #include <exception>
 #include <limits>
-#include <memory>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -20,100 +19,8 @@ namespace {
 
 constexpr std::uint64_t kNoBlock = std::numeric_limits<std::uint64_t>::max();
 constexpr std::uint64_t kLargestChunk = 64;
-constexpr std::uint64_t kChunksPerWorker = 8;
-
-/// Runs blocks one after the other. One that seems to wait for others (a flag of a block further
-/// on, a barrier of the grid made by hand) is put aside while the next ones begin, as many as the
-/// device holds at a time, and has a turn after each. Not thread-safe.
-class BlockCrew {
- public:
-  /// `launch` and `print` outlive it. `sm` is what %smid reads.
-  BlockCrew(const LaunchContext& launch, PrintBuffer& print, std::uint32_t sm);
-
-  /// Runs the block to its end or puts it aside. False after a finding.
-  bool run(std::uint64_t block, std::array<std::uint32_t, 3> place);
-  /// Blocks were put aside and have not ended.
-  bool is_waiting() const noexcept { return !aside_.empty(); }
-  /// Gives each of those a turn, when no more blocks begin. False after a finding; one is made
-  /// where all of them have only waited for longer than a warp may run.
-  bool finish_turn() { return turn(true); }
-  /// All of those seem to wait.
-  bool is_stuck() const noexcept;
-  /// Ends those behind `block` where they are.
-  void drop_behind(std::uint64_t block);
-
-  /// After a finding.
-  const FaultReport& fault() const noexcept { return failed_.runner->fault(); }
-  std::uint64_t faulty_block() const noexcept { return failed_.block; }
-
- private:
-  struct Member {
-    std::unique_ptr<BlockRunner> runner;
-    std::uint64_t block = 0;
-  };
-  bool turn(bool is_complete);
-  bool fail(Member&& member);
-
-  const LaunchContext& launch_;
-  PrintBuffer& print_;
-  std::uint32_t sm_;
-  std::vector<Member> aside_;  ///< in the order in which they began
-  std::vector<std::unique_ptr<BlockRunner>> idle_;
-  Member failed_;
-};
-
-BlockCrew::BlockCrew(const LaunchContext& launch, PrintBuffer& print, std::uint32_t sm)
-    : launch_(launch), print_(print), sm_(sm) {
-  idle_.push_back(std::make_unique<BlockRunner>(launch, sm));
-}
-
-bool BlockCrew::fail(Member&& member) {
-  failed_ = std::move(member);
-  return false;
-}
-
-bool BlockCrew::run(std::uint64_t block, std::array<std::uint32_t, 3> place) {
-  if (idle_.empty()) idle_.push_back(std::make_unique<BlockRunner>(launch_, sm_));
-  BlockRunner& runner = *idle_.back();
-  print_.begin_block(block);
-  runner.start(place);
-  Progress progress = Progress::running;
-  while (progress == Progress::running && !runner.seems_to_wait()) progress = runner.advance();
-  if (progress == Progress::done) return aside_.empty() || turn(false);
-  Member member{std::move(idle_.back()), block};
-  idle_.pop_back();
-  if (progress == Progress::faulted) return fail(std::move(member));
-  aside_.push_back(std::move(member));
-  bool fine = turn(false);
-  while (fine && aside_.size() >= launch_.residents) fine = turn(true);
-  return fine;
-}
-
-bool BlockCrew::turn(bool is_complete) {
-  std::uint64_t waited = 0;
-  for (Member& member : aside_) {
-    print_.begin_block(member.block);
-    const Progress progress = member.runner->advance();
-    if (progress == Progress::faulted) return fail(std::move(member));
-    waited += member.runner->waited_instructions();
-    if (progress == Progress::done) idle_.push_back(std::move(member.runner));
-  }
-  std::erase_if(aside_, [](const Member& member) { return member.runner == nullptr; });
-  const std::uint64_t budget = launch_.instruction_budget;
-  if (is_complete && budget != 0 && waited > budget && is_stuck()) {
-    aside_.front().runner->give_up_waiting();
-  }
-  return true;
-}
-
-bool BlockCrew::is_stuck() const noexcept {
-  return std::all_of(aside_.begin(), aside_.end(),
-                     [](const Member& member) { return member.runner->seems_to_wait(); });
-}
-
-void BlockCrew::drop_behind(std::uint64_t block) {
-  std::erase_if(aside_, [block](const Member& member) { return member.block > block; });
-}
+/// Many, since those who are done wait for the last chunk.
+constexpr std::uint64_t kChunksPerWorker = 32;
 
 class Grid {
  public:

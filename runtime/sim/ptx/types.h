@@ -185,4 +185,14 @@ struct Modifiers {
   std::uint8_t selector = 0;
 };
 
+/// Kinds of types that an instruction's type and its registers' are matched by; packed: halves, and
+/// several values in a word.
+enum class TypeClass { predicate, untyped, integer, floating, packed };
+TypeClass class_of(Type type);
+
+/// PTX's rule: same size, and equal kinds unless one side is untyped. `wider` lets the register be
+/// larger (ld, st, cvt), up to 64 bits. Halves and packed types live in untyped or integer
+/// registers.
+bool fits(Type reg, Type type, bool wider);
+
 }  // namespace kernwright::sim::ptx

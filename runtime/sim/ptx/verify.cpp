@@ -10,61 +10,6 @@
 namespace kernwright::sim::ptx {
 namespace {
 
-enum class TypeClass { predicate, untyped, integer, floating, packed };
-
-TypeClass class_of(Type type) {
-  switch (type) {
-    case Type::pred:
-      return TypeClass::predicate;
-    case Type::u8:
-    case Type::u16:
-    case Type::u32:
-    case Type::u64:
-    case Type::s8:
-    case Type::s16:
-    case Type::s32:
-    case Type::s64:
-      return TypeClass::integer;
-    case Type::f32:
-    case Type::f64:
-      return TypeClass::floating;
-    case Type::none:
-    case Type::b1:
-    case Type::b8:
-    case Type::b16:
-    case Type::b32:
-    case Type::b64:
-    case Type::b128:
-      return TypeClass::untyped;
-    default:
-      return TypeClass::packed;
-  }
-}
-
-/// PTX's rule: same size, and equal kinds unless one side is untyped. `wider` lets the register be
-/// larger (ld, st, cvt), up to 64 bits. Halves and packed types live in untyped or integer
-/// registers.
-bool fits(Type reg, Type type, bool wider) {
-  const TypeClass register_class = class_of(reg);
-  const TypeClass type_class = class_of(type);
-  if ((register_class == TypeClass::predicate) != (type_class == TypeClass::predicate))
-    return false;
-  const bool untyped = register_class == TypeClass::untyped || type_class == TypeClass::untyped;
-  if (bits(reg) != bits(type)) {
-    const bool floating =
-        register_class == TypeClass::floating || type_class == TypeClass::floating;
-    return wider && (untyped || !floating) && bits(reg) > bits(type) && bits(reg) <= 64;
-  }
-  if (reg == type || register_class == type_class)
-    return register_class != TypeClass::packed || reg == type;
-  if (untyped) return true;
-  if (type == Type::tf32 && register_class == TypeClass::floating) return true;
-  const auto half_or_integer = [](TypeClass c) {
-    return c == TypeClass::packed || c == TypeClass::integer;
-  };
-  return half_or_integer(register_class) && half_or_integer(type_class);
-}
-
 bool is_product(Handler handler) {
   return handler == Handler::mma || handler == Handler::mma_sp || handler == Handler::wmma ||
          handler == Handler::wgmma;

@@ -1,0 +1,62 @@
+// Blocks one after the other, and beside each other where they wait for those behind them.
+#include "sim/device/block_crew.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace kernwright::sim {
+
+BlockCrew::BlockCrew(const LaunchContext& launch, PrintBuffer& print, std::uint32_t sm)
+    : launch_(launch), print_(print), sm_(sm) {
+  idle_.push_back(std::make_unique<BlockRunner>(launch, sm));
+}
+
+bool BlockCrew::fail(Member&& member) {
+  failed_ = std::move(member);
+  return false;
+}
+
+bool BlockCrew::run(std::uint64_t block, std::array<std::uint32_t, 3> place) {
+  if (idle_.empty()) idle_.push_back(std::make_unique<BlockRunner>(launch_, sm_));
+  BlockRunner& runner = *idle_.back();
+  print_.begin_block(block);
+  runner.start(place);
+  Progress progress = Progress::running;
+  while (progress == Progress::running && !runner.seems_to_wait()) progress = runner.advance();
+  if (progress == Progress::done) return aside_.empty() || turn(false);
+  Member member{std::move(idle_.back()), block};
+  idle_.pop_back();
+  if (progress == Progress::faulted) return fail(std::move(member));
+  aside_.push_back(std::move(member));
+  bool fine = turn(false);
+  while (fine && aside_.size() >= launch_.residents) fine = turn(true);
+  return fine;
+}
+
+bool BlockCrew::turn(bool is_complete) {
+  std::uint64_t waited = 0;
+  for (Member& member : aside_) {
+    print_.begin_block(member.block);
+    const Progress progress = member.runner->advance();
+    if (progress == Progress::faulted) return fail(std::move(member));
+    waited += member.runner->waited_instructions();
+    if (progress == Progress::done) idle_.push_back(std::move(member.runner));
+  }
+  std::erase_if(aside_, [](const Member& member) { return member.runner == nullptr; });
+  const std::uint64_t budget = launch_.instruction_budget;
+  if (is_complete && budget != 0 && waited > budget && is_stuck()) {
+    aside_.front().runner->give_up_waiting();
+  }
+  return true;
+}
+
+bool BlockCrew::is_stuck() const noexcept {
+  return std::all_of(aside_.begin(), aside_.end(),
+                     [](const Member& member) { return member.runner->seems_to_wait(); });
+}
+
+void BlockCrew::drop_behind(std::uint64_t block) {
+  std::erase_if(aside_, [block](const Member& member) { return member.block > block; });
+}
+
+}  // namespace kernwright::sim

@@ -1,0 +1,54 @@
+// The blocks of one worker of a plain launch.
+#pragma once
+
+#include "sim/device/print.h"
+#include "sim/exec/block_runner.h"
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace kernwright::sim {
+
+/// Runs blocks one after the other. One that seems to wait for others (a flag of a block further
+/// on, a barrier of the grid made by hand) is put aside while the next ones begin, as many as the
+/// device holds at a time, and has a turn after each. Not thread-safe.
+class BlockCrew {
+ public:
+  /// `launch` and `print` outlive it. `sm` is what %smid reads.
+  BlockCrew(const LaunchContext& launch, PrintBuffer& print, std::uint32_t sm);
+
+  /// Runs the block to its end or puts it aside. False after a finding.
+  bool run(std::uint64_t block, std::array<std::uint32_t, 3> place);
+  /// Blocks were put aside and have not ended.
+  bool is_waiting() const noexcept { return !aside_.empty(); }
+  /// Gives each of those a turn, when no more blocks begin. False after a finding; one is made
+  /// where all of them have only waited for longer than a warp may run.
+  bool finish_turn() { return turn(true); }
+  /// All of those seem to wait.
+  bool is_stuck() const noexcept;
+  /// Ends those behind `block` where they are.
+  void drop_behind(std::uint64_t block);
+
+  /// After a finding.
+  const FaultReport& fault() const noexcept { return failed_.runner->fault(); }
+  std::uint64_t faulty_block() const noexcept { return failed_.block; }
+
+ private:
+  struct Member {
+    std::unique_ptr<BlockRunner> runner;
+    std::uint64_t block = 0;
+  };
+  bool turn(bool is_complete);
+  bool fail(Member&& member);
+
+  const LaunchContext& launch_;
+  PrintBuffer& print_;
+  std::uint32_t sm_;
+  std::vector<Member> aside_;  ///< in the order in which they began
+  std::vector<std::unique_ptr<BlockRunner>> idle_;
+  Member failed_;
+};
+
+}  // namespace kernwright::sim
