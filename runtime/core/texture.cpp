@@ -8,14 +8,26 @@
 #include "core/device_limits.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace kernwright {
 namespace {
 
-CUDA_TEXTURE_DESC describe(const TextureOptions& options) {
+/// Axes of the coordinates, layers and faces left out.
+std::size_t coordinate_axes(const CUDA_RESOURCE_DESC& resource,
+                            const CUDA_ARRAY3D_DESCRIPTOR* array) {
+  if (array == nullptr) return resource.resType == CU_RESOURCE_TYPE_LINEAR ? 1 : 2;
+  if (array->Height == 0) return 1;
+  return array->Depth == 0 || (array->Flags & (kArrayLayered | kArrayCubemap)) != 0 ? 2 : 3;
+}
+
+CUDA_TEXTURE_DESC describe(const TextureOptions& options, std::size_t axes) {
   CUDA_TEXTURE_DESC sampler{};
-  std::copy(options.address.begin(), options.address.end(), sampler.addressMode);
+  // NOTE: an H100 filters across axes that are not there too: 1-D reads were half border.
+  std::fill(std::begin(sampler.addressMode), std::end(sampler.addressMode),
+            CU_TR_ADDRESS_MODE_CLAMP);
+  std::copy_n(options.address.begin(), axes, sampler.addressMode);
   std::copy(options.border.begin(), options.border.end(), sampler.borderColor);
   sampler.filterMode = options.filter;
   if (options.normalized) sampler.flags |= kTextureNormalizedCoordinates;
@@ -100,7 +112,7 @@ void TextureObject::create(Device& device, const CUDA_RESOURCE_DESC& resource,
   const CUarray_format type = array != nullptr ? array->Format
                               : linear         ? resource.res.linear.format
                                                : resource.res.pitch2D.format;
-  const CUDA_TEXTURE_DESC sampler = describe(options_);
+  const CUDA_TEXTURE_DESC sampler = describe(options_, coordinate_axes(resource, array));
   std::string wrong = check_options(options_, type, linear);
   if (wrong.empty()) wrong = check_texture(resource, sampler, array, LimitsOf(device));
   if (!wrong.empty()) throw InvalidArgument(format("a {} cannot be made: {}", name, wrong));

@@ -205,10 +205,13 @@ def test_the_end_of_a_local_array_is_its_own(kind, count):
         ),
         (
             """__global__ void f(int* o) {
-    if (threadIdx.x == 0) atomicCAS(o, 0, 1 + blockIdx.x);
-    if (threadIdx.x == 0 && blockIdx.x == 3) o[0] = 77;
+    if (threadIdx.x != 0) return;
+    if (blockIdx.x == 3) while (atomicAdd(o + 1, 0) % 8 != 7) {}  // orders nothing
+    atomicCAS(o, 0, 1 + blockIdx.x);
+    if (blockIdx.x == 3) o[0] = 77;
+    atomicAdd(o + 1, 1);
 }""",
-            {(2, 3)},
+            {(4, 5)},
         ),
     ],
 )

@@ -6,8 +6,9 @@
 
 namespace kernwright::sim {
 
-BlockCrew::BlockCrew(const LaunchContext& launch, PrintBuffer& print, std::uint32_t sm)
-    : launch_(launch), print_(print), sm_(sm) {
+BlockCrew::BlockCrew(const LaunchContext& launch, PrintBuffer& print,
+                     std::atomic<std::uint64_t>& aside, std::uint32_t sm)
+    : launch_(launch), print_(print), all_aside_(aside), sm_(sm) {
   idle_.push_back(std::make_unique<BlockRunner>(launch, sm));
 }
 
@@ -28,8 +29,9 @@ bool BlockCrew::run(std::uint64_t block, std::array<std::uint32_t, 3> place) {
   idle_.pop_back();
   if (progress == Progress::faulted) return fail(std::move(member));
   aside_.push_back(std::move(member));
+  ++all_aside_;
   bool fine = turn(false);
-  while (fine && aside_.size() >= launch_.residents) fine = turn(true);
+  while (fine && !aside_.empty() && all_aside_ >= launch_.residents) fine = turn(true);
   return fine;
 }
 
@@ -42,7 +44,8 @@ bool BlockCrew::turn(bool is_complete) {
     waited += member.runner->waited_instructions();
     if (progress == Progress::done) idle_.push_back(std::move(member.runner));
   }
-  std::erase_if(aside_, [](const Member& member) { return member.runner == nullptr; });
+  all_aside_ -=
+      std::erase_if(aside_, [](const Member& member) { return member.runner == nullptr; });
   const std::uint64_t budget = launch_.instruction_budget;
   if (is_complete && budget != 0 && waited > budget && is_stuck()) {
     aside_.front().runner->give_up_waiting();
@@ -56,7 +59,8 @@ bool BlockCrew::is_stuck() const noexcept {
 }
 
 void BlockCrew::drop_behind(std::uint64_t block) {
-  std::erase_if(aside_, [block](const Member& member) { return member.block > block; });
+  all_aside_ -=
+      std::erase_if(aside_, [block](const Member& member) { return member.block > block; });
 }
 
 }  // namespace kernwright::sim

@@ -5,6 +5,7 @@
 #include "sim/exec/block_runner.h"
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -16,8 +17,13 @@ namespace kernwright::sim {
 /// device holds at a time, and has a turn after each. Not thread-safe.
 class BlockCrew {
  public:
-  /// `launch` and `print` outlive it. `sm` is what %smid reads.
-  BlockCrew(const LaunchContext& launch, PrintBuffer& print, std::uint32_t sm);
+  /// All outlive it. `aside` counts the blocks that were put aside by all crews of the launch. `sm`
+  /// is what %smid reads.
+  BlockCrew(const LaunchContext& launch, PrintBuffer& print, std::atomic<std::uint64_t>& aside,
+            std::uint32_t sm);
+  ~BlockCrew() { all_aside_ -= aside_.size(); }
+  BlockCrew(const BlockCrew&) = delete;
+  BlockCrew& operator=(const BlockCrew&) = delete;
 
   /// Runs the block to its end or puts it aside. False after a finding.
   bool run(std::uint64_t block, std::array<std::uint32_t, 3> place);
@@ -45,6 +51,7 @@ class BlockCrew {
 
   const LaunchContext& launch_;
   PrintBuffer& print_;
+  std::atomic<std::uint64_t>& all_aside_;
   std::uint32_t sm_;
   std::vector<Member> aside_;  ///< in the order in which they began
   std::vector<std::unique_ptr<BlockRunner>> idle_;

@@ -51,7 +51,7 @@ class Grid {
     launch.print = PrintBuffer::append;
     launch.print_sink = &print;
     if (!logs_.empty()) launch.accesses = &logs_[static_cast<std::size_t>(worker)];
-    BlockCrew crew(launch, print, static_cast<std::uint32_t>(worker));
+    BlockCrew crew(launch, print, aside_, static_cast<std::uint32_t>(worker));
     if (!serve(crew)) report(crew.faulty_block(), crew.fault());
   } catch (...) {
     const std::lock_guard lock(mutex_);
@@ -97,6 +97,7 @@ class Grid {
   const int width_;
   const std::uint64_t chunk_;
   std::atomic<std::uint64_t> next_{0};
+  std::atomic<std::uint64_t> aside_{0};  // blocks that wait, of all workers
   std::atomic<std::uint64_t> faulty_block_{kNoBlock};
   std::mutex mutex_;  // guards fault_ and failure_
   FaultReport fault_;

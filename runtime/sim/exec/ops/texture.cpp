@@ -217,7 +217,8 @@ class Fetch {
       if (!repeats_ && mode != CU_TR_ADDRESS_MODE_BORDER) mode = CU_TR_ADDRESS_MODE_CLAMP;
       index[i] = resolve(steps_[i].index + (which >> i & 1), extent(i), mode);
       if (index[i] >= 0) continue;
-      for (unsigned c = 0; c < 4; ++c) result[c] = bits_of(sampler_.border[c]);
+      result = {};
+      for (unsigned c = 0; c < source_.channels; ++c) result[c] = bits_of(sampler_.border[c]);
       return true;
     }
     return read(index, result);
@@ -250,7 +251,7 @@ class Fetch {
     return true;
   }
 
-  /// Channels that the format does not have read as 0, the last as 1.
+  /// Channels that the format does not have read as 0, as on an H100.
   bool read(const std::array<std::int64_t, 3>& index, Texel& result) {
     const std::uint64_t address = source_.address +
                                   static_cast<std::uint64_t>(layer_ + index[2]) * source_.slice +
@@ -259,9 +260,7 @@ class Fetch {
     const std::byte* const from =
         reach(op_, warp_, lane_, AccessKind::read, address, source_.bytes);
     if (from == nullptr) return false;
-    const bool floats = sampler_.promotes || source_.format == CU_AD_FORMAT_HALF ||
-                        source_.format == CU_AD_FORMAT_FLOAT;
-    result = {0, 0, 0, floats ? bits_of(1.0f) : 1};
+    result = {};
     const std::uint32_t step = source_.bytes / source_.channels;
     for (std::uint32_t c = 0; c < source_.channels; ++c)
       result[c] = read_channel(from + c * step, source_.format, sampler_.promotes);
