@@ -207,7 +207,7 @@ def test_the_end_of_a_local_array_is_its_own(kind, count):
             """__global__ void f(int* o) {
     if (threadIdx.x != 0) return;
     if (blockIdx.x == 3) while (atomicAdd(o + 1, 0) % 8 != 7) {}  // orders nothing
-    atomicCAS(o, 0, 1 + blockIdx.x);
+    atomicCAS(o, 0, 1 + blockIdx.x), atomicCAS(o, 77, 1 + blockIdx.x);
     if (blockIdx.x == 3) o[0] = 77;
     atomicAdd(o + 1, 1);
 }""",

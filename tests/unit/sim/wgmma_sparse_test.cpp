@@ -196,8 +196,7 @@ TEST_CASE("wgmma.sp: the second half of B is in flight too") {
   CHECK(run("", true).second == 0);
   // 384: the fourth chunk of k; 512: behind B. One thread writes, so that the product is the other.
   const auto change = [](int place) {
-    return "setp.eq.u32 %p5, %r0, 0;\n@%p5 st.shared.u32 [%r1+" + std::to_string(place) +
-           "], 7;\n";
+    return "setp.eq.u32 %p5, %r0, 0;\n@%p5 st.shared.u32 [%r1+" + std::to_string(place) + "], 7;\n";
   };
   for (const int place : {0, 256, 384, 496, 512}) {
     INFO(place);
