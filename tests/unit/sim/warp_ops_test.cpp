@@ -110,7 +110,7 @@ TEST_CASE("vote.sync: all, any, uni and ballot over members") {
 TEST_CASE("exchanges take their words in any order") {
   // Each pair of lines: the manual's order, then one that headers write.
   const std::string predicate = "setp.lt.u32 %p2, %r0, 8;\n";
-  for (const auto& [form, other] : std::vector<std::pair<std::string, std::string>>{
+  for (const auto& pair : std::vector<std::pair<std::string, std::string>>{
            {"vote.sync.ballot.b32 %r2, %p2, -1;", "vote.ballot.sync.b32 %r2, %p2, -1;"},
            {"vote.sync.any.pred %p1, %p2, -1;", "vote.any.sync.pred %p1, %p2, -1;"},
            {"vote.sync.all.pred %p1, !%p2, -1;", "vote.all.sync.pred %p1, !%p2, -1;"},
@@ -119,10 +119,11 @@ TEST_CASE("exchanges take their words in any order") {
            {"shfl.sync.bfly.b32 %r2|%p1, %r1, 5, 31, -1;",
             "shfl.bfly.sync.b32 %r2|%p1, %r1, 5, 31, -1;"},
            {"redux.sync.add.u32 %r2, %r0, -1;", "redux.add.sync.u32 %r2, %r0, -1;"}}) {
+    const std::string& other = pair.second;
     CAPTURE(other);
     const std::string before =
         predicate + "and.b32 %r4, %r0, 6; mov.u32 %r2, 3; setp.eq.u32 %p1, %r4, 2;\n";
-    const auto expected = run_pairs(before + form + "\n" + kStore);
+    const auto expected = run_pairs(before + pair.first + "\n" + kStore);
     const auto got = run_pairs(before + other + "\n" + kStore);
     for (std::uint32_t i = 0; i < 32; ++i) {
       CHECK(got[i].value == expected[i].value);
