@@ -1,0 +1,136 @@
+// What a second host thread brings, and what a second process would on the same machine: how many
+// host threads there are is a number that a process reads once, so others of this program do it.
+#pragma once
+
+#include "sim_kernels_subjects.h"
+#include "sim_kernels_timing.h"
+
+#include <nlohmann/json.hpp>
+
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <iostream>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace {
+
+/// Launches one after the other, so that starting them together matters little.
+double batch_milliseconds(const Bench& bench, const Subject& subject, int launches) {
+  return cost_of([&] {
+           for (int i = 0; i < launches; ++i) subject.simulated(bench);
+         }).wall /
+         launches;
+}
+
+/// What a partner does until its input ends: for each line "kernel launches" the milliseconds of
+/// one launch and how far its result is from the plain loop's.
+void serve(const Bench& bench, const std::vector<Subject>& subjects) {
+  std::string name;
+  for (int launches = 0; std::cin >> name >> launches;) {
+    const auto subject = std::find_if(subjects.begin(), subjects.end(),
+                                      [&](const Subject& one) { return one.name == name; });
+    if (subject == subjects.end()) throw std::runtime_error("no kernel is called " + name);
+    const double elapsed = batch_milliseconds(bench, *subject, launches);
+    std::cout << elapsed << std::endl;
+    subject->plain();
+    std::cout << subject->difference(bench) << std::endl;
+  }
+}
+
+/// This program once more, with a number of host threads of its own.
+class Partner {
+ public:
+  Partner(const char* program, const std::string& isa, const char* threads) {
+    int to[2], from[2];
+    if (pipe(to) != 0 || pipe(from) != 0) throw std::runtime_error("no pipe can be opened");
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, to[0], 0);
+    posix_spawn_file_actions_adddup2(&actions, from[1], 1);
+    for (const int end : {to[0], to[1], from[0], from[1]}) {
+      posix_spawn_file_actions_addclose(&actions, end);
+    }
+    const std::string words[] = {program, "-serve", "1", "-i", isa, "-t", threads};
+    std::vector<char*> arguments;
+    for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+    arguments.push_back(nullptr);
+    const int failed =
+        posix_spawnp(&process_, program, &actions, nullptr, arguments.data(), environ);
+    posix_spawn_file_actions_destroy(&actions);
+    close(to[0]);
+    close(from[1]);
+    to_ = fdopen(to[1], "w");
+    from_ = fdopen(from[0], "r");
+    if (failed != 0) throw std::runtime_error(std::string("cannot start ") + program);
+  }
+  Partner(const Partner&) = delete;
+  ~Partner() {
+    std::fclose(to_);
+    std::fclose(from_);
+    if (process_ > 0) waitpid(process_, nullptr, 0);
+  }
+
+  void ask(const std::string& kernel, int launches) {
+    std::fprintf(to_, "%s %d\n", kernel.c_str(), launches);
+    std::fflush(to_);
+  }
+  double number() {
+    double value = 0;
+    if (std::fscanf(from_, "%lf", &value) != 1) throw std::runtime_error("a partner has ended");
+    return value;
+  }
+
+ private:
+  pid_t process_ = 0;
+  FILE *to_ = nullptr, *from_ = nullptr;
+};
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return rounded(values[values.size() / 2]);
+}
+
+/// One thread here, two threads in a partner, and this process beside another one in turn. `times`
+/// is how many times faster two threads are, `machine_times` what two processes get done for one:
+/// no thread can bring more than the second processor gives. Medians over the rounds' quotients.
+nlohmann::json measure_threads(const Bench& bench, const Subject& subject, Partner& two,
+                               Partner& other, int rounds) {
+  const int launches =
+      std::clamp(static_cast<int>(8 / batch_milliseconds(bench, subject, 1)), 1, 8);
+  std::vector<Cost> elapsed;
+  std::vector<double> times, machine;
+  double difference = 0;
+  for (int round = 0; round <= rounds; ++round) {
+    const double one = batch_milliseconds(bench, subject, launches);
+    two.ask(subject.name, launches);
+    const double threads = two.number();
+    difference = std::max(difference, two.number());
+    double beside = 0;
+    const double own = cost_of([&] {
+                         other.ask(subject.name, launches);
+                         batch_milliseconds(bench, subject, launches);
+                         beside = other.number();
+                       }).wall /
+                       launches;
+    difference = std::max(difference, other.number());
+    if (round == 0) continue;  // warms all up
+    elapsed.push_back({threads, threads});
+    times.push_back(one / threads);
+    machine.push_back(2 * one / std::max(own, beside));
+  }
+  const nlohmann::json milliseconds = summary(elapsed);
+  return {{"min", milliseconds["min"]},
+          {"median", milliseconds["median"]},
+          {"times", median(times)},
+          {"machine_times", median(machine)},
+          {"largest_difference", difference}};
+}
+
+}  // namespace
