@@ -8,6 +8,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <memory>
 #include <new>
 
 namespace kernwright::sim {
@@ -166,9 +167,8 @@ void clear_registers(const Program& program, std::uint32_t function, std::byte* 
 void begin_warp(Warp& warp, std::uint32_t lanes) {
   const std::uint32_t entry = warp.worker->launch->function;
   Warp::Schedule& schedule = *warp.schedule;
-  // In place: a copy would wait for its parts to reach memory.
-  Split& split = schedule.splits[0];
-  split = Split{};
+  // Made in place: a copy would wait for its parts to reach memory.
+  Split& split = *std::construct_at(&schedule.splits[0]);
   split.mask = lanes;
   const FunctionInfo& info = warp.program->functions[entry];
   split.pc = schedule.frames.empty() ? info.first_op : info.block_op;

@@ -1,4 +1,4 @@
-// Addresses of array elements: one op for product and sum, one handler for that and the access.
+// Addresses of array elements: one op for product and sum, at its access; one handler for both.
 // Shuffles by constants.
 #include "sim/ir/fuse.h"
 
@@ -6,6 +6,7 @@
 #include "sim/ptx/isa.h"
 
 #include <algorithm>
+#include <map>
 
 namespace kernwright::sim {
 namespace {
@@ -15,6 +16,8 @@ using ptx::Type;
 
 /// A product that more sums read is worth an op of its own.
 constexpr std::uint32_t kMostSums = 3;
+/// An address that more accesses read is worth an op of its own.
+constexpr std::uint32_t kMostAccesses = 3;
 /// How many ops behind a product its sums are looked for: the work stays linear in the code.
 constexpr std::size_t kReach = 64;
 
@@ -40,6 +43,7 @@ class Fuser {
         if (ops[i].origin != nullptr) specialise_shuffle(ops[i]);
       }
       std::erase_if(ops, [](const LoweredOp& op) { return op.handlers.full == nullptr; });
+      move_to_accesses(ops);
       for (std::size_t i = 0; i + 1 < ops.size(); ++i) join(ops[i], ops[i + 1]);
     }
   }
@@ -126,17 +130,80 @@ class Fuser {
     product.handlers = {};
   }
 
-  /// An address and the access that alone reads it.
-  void join(LoweredOp& address, const LoweredOp& access) const {
-    if (address.element_bytes == 0 || !is_alone(access) || !access.handlers.uses_site) return;
-    const std::uint32_t reg = address.d.index;
-    if (address.d.kind != Ref::Kind::reg || writes_[reg] != 1 || reads_[reg] != 1 ||
-        !names(access.sources[0], reg))
-      return;
+  /// The handler of an address and the access behind it; null when there is none.
+  static OpFn joined(const LoweredOp& address, const LoweredOp& access) {
+    if (!is_alone(access) || !access.handlers.uses_site ||
+        !names(access.sources[0], address.d.index))
+      return nullptr;
     const ptx::Modifiers& modifiers = access.origin->modifiers;
     const auto bytes =
         static_cast<std::uint32_t>(ptx::bits(modifiers.type[0]) / 8 * modifiers.vector);
-    if (bytes == address.element_bytes) address.with_next = indexed_handler(access.handlers.full);
+    return bytes == address.element_bytes ? indexed_handler(access.handlers.full) : nullptr;
+  }
+
+  /// Addresses move to their accesses, so that join() finds them there. Where x[i] is read and then
+  /// written each access but the first gets the address op once more, for a register of its own.
+  void move_to_accesses(std::vector<LoweredOp>& ops) {
+    std::map<std::size_t, LoweredOp> moved;  // by the access
+    for (std::size_t i = 0; i < ops.size(); ++i) {
+      const std::vector<std::size_t> accesses = accesses_of(ops, i);
+      if (accesses.empty()) continue;
+      const LoweredOp address = ops[i];
+      const bool stays = accesses.front() == i + 1;
+      reads_[address.d.index] = 1;
+      if (!stays) {
+        moved.emplace(accesses.front(), address);
+        ops[i].handlers = {};
+      }
+      for (std::size_t n = 1; n < accesses.size(); ++n) {
+        LoweredOp again = address;
+        again.d.index = function_.add_register(function_.register_bytes[address.d.index]);
+        ops[accesses[n]].sources[0] = again.d;
+        reads_.push_back(1);
+        writes_.push_back(0);
+        count(again);
+        moved.emplace(accesses[n], std::move(again));
+      }
+    }
+    if (moved.empty()) return;
+    std::vector<LoweredOp> all;
+    all.reserve(ops.size() + moved.size());
+    for (std::size_t i = 0; i < ops.size(); ++i) {
+      const auto found = moved.find(i);
+      if (found != moved.end()) all.push_back(std::move(found->second));
+      if (ops[i].handlers.full != nullptr) all.push_back(std::move(ops[i]));
+    }
+    ops = std::move(all);
+  }
+
+  /// Where the address ops[i] is read, in order: by accesses alone, while its operands last; else
+  /// empty.
+  std::vector<std::size_t> accesses_of(const std::vector<LoweredOp>& ops, std::size_t i) const {
+    const LoweredOp& address = ops[i];
+    if (address.element_bytes == 0 || address.d.kind != Ref::Kind::reg) return {};
+    const std::uint32_t readers = reads_[address.d.index];
+    if (writes_[address.d.index] != 1 || readers > kMostAccesses) return {};
+    std::vector<std::size_t> accesses;
+    const std::size_t end = std::min(ops.size(), i + 1 + kReach);
+    for (std::size_t k = i + 1; k < end && accesses.size() < readers; ++k) {
+      if (joined(address, ops[k]) != nullptr) accesses.push_back(k);
+      if (writes_any(ops[k], address.sources)) break;
+    }
+    if (accesses.size() != readers) return {};
+    return accesses;
+  }
+
+  bool writes_any(const LoweredOp& op, const std::array<Ref, 5>& sources) const {
+    return std::any_of(sources.begin(), sources.end(), [&](const Ref& source) {
+      return source.kind == Ref::Kind::reg && writes(op, source.index);
+    });
+  }
+
+  /// An address and the access that alone reads it.
+  void join(LoweredOp& address, const LoweredOp& access) const {
+    if (address.element_bytes == 0 || address.d.kind != Ref::Kind::reg) return;
+    const std::uint32_t reg = address.d.index;
+    if (writes_[reg] == 1 && reads_[reg] == 1) address.with_next = joined(address, access);
   }
 
   Lowered& function_;

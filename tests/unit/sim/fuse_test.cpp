@@ -135,21 +135,50 @@ TEST_CASE("fused addresses: product, sum and access become one") {
         Joined{{"add.s64", "ld.global.u32"}, accesses(1)});
   CHECK(joined("mul.wide.u32 %y, %a, 8;\nadd.u64 %z, %y, %x;\nst.global.u64 [%z], %x;\n") ==
         Joined{{"add.u64", "st.global.u64"}, accesses(1)});
-  CHECK(joined(product + sum +
-               "add.s64 %u, %y, 64;\nld.global.u32 %v, [%u];\n"
-               "st.global.u32 [%z], %v;\n") ==
-        Joined{{"add.s64", "add.s64", "ld.global.u32", "st.global.u32"}, accesses(1)});
   CHECK(joined("mad.wide.s32 %z, %a, 4, %x;\nld.global.u32 %v, [%z];\n") ==
         Joined{{"mad.wide.s32", "ld.global.u32"}, accesses(1)});
+}
+
+TEST_CASE("fused addresses: each access has its address in front of it") {
+  const std::string product = "mul.wide.s32 %y, %a, 4;\n", sum = "add.s64 %z, %x, %y;\n";
+  const std::string load = "ld.global.u32 %v, [%z];\n", store = "st.global.u32 [%z], %v;\n";
+  using Opcodes = std::vector<std::string>;
+  const bool joins = accesses(1) == 1;
+  // Two addresses and then their accesses; one that is read and then written.
+  const std::string other = "add.s64 %u, %y, 64;\nld.global.u32 %v, [%u];\n";
+  CHECK(joined(product + sum + other + store) ==
+        Joined{joins ? Opcodes{"add.s64", "ld.global.u32", "add.s64", "st.global.u32"}
+                     : Opcodes{"add.s64", "add.s64", "ld.global.u32", "st.global.u32"},
+               accesses(2)});
+  CHECK(joined(product + sum + load + "add.u32 %v, %v, 1;\n" + store) ==
+        Joined{joins ? Opcodes{"add.s64", "ld.global.u32", "add.u32", "add.s64", "st.global.u32"}
+                     : Opcodes{"add.s64", "ld.global.u32", "add.u32", "st.global.u32"},
+               accesses(2)});
+  CHECK(joined(product + sum + load + "st.global.u32 [%z+4], %v;\nst.global.u32 [%z+8], %v;\n")
+            .accesses == accesses(3));
+  // One access too many, another reader, an operand that changes before the last access.
+  CHECK(joined(product + sum + load + store + store + store).accesses == 0);
+  CHECK(joined(product + sum + load + "st.global.u64 [%z], %z;\n").accesses == 0);
+  CHECK(joined(product + sum + load + "atom.global.add.u32 %v, [%z], 1;\n").accesses == 0);
+  for (const std::string change : {"add.s32", "add.s64"}) {
+    const char* reg = change == "add.s32" ? "%a" : "%x";
+    const std::string changes = change + " " + reg + ", " + reg + ", 1;\n";
+    CHECK(joined(product + sum + load + changes + store) ==
+          Joined{{"add.s64", "ld.global.u32", change, "st.global.u32"}, 0});
+  }
+  CHECK(joined(product + sum + "ld.global.u32 %a, [%z];\n" + store).accesses == 0);
+  // The last access may change them.
+  CHECK(joined(product + sum + store + "ld.global.u32 %a, [%z];\n").accesses == accesses(2));
+  // Another block.
+  CHECK(joined(product + sum + load + "setp.eq.u32 %p, %v, 1;\n@%p bra ON;\n" + store + "ON:\n")
+            .accesses == 0);
 }
 
 TEST_CASE("fused addresses: what has another reader, writer or size stays apart") {
   const std::string product = "mul.wide.s32 %y, %a, 4;\n", sum = "add.s64 %z, %x, %y;\n";
   const std::string load = "ld.global.u32 %v, [%z];\n";
   using Opcodes = std::vector<std::string>;
-  // The address is read again.
-  CHECK(joined(product + sum + load + "st.global.u32 [%z], %v;\n") ==
-        Joined{{"add.s64", "ld.global.u32", "st.global.u32"}, 0});
+  // The address is a value too.
   CHECK(joined(product + sum + "st.global.u64 [%z], %z;\n").accesses == 0);
   // Other bytes than the access has, or another space.
   CHECK(joined("mul.wide.s32 %y, %a, 8;\n" + sum + load).accesses == 0);
@@ -231,6 +260,35 @@ TEST_CASE("fused addresses: stores of every pattern, sign and size, the highest 
       }
       CHECK(machine.download<std::uint32_t>(at, memory.size()) == memory);
     }
+  }
+}
+
+TEST_CASE("fused addresses: elements that are read and then written, of every pattern") {
+  std::mt19937 random(21);
+  // What lies between: nothing of it, the index and the base that change, another element.
+  for (const char* between :
+       {"", "add.u32 %i, %i, 1;\n", "add.u64 %x, %x, 64;\n", "add.s64 %z, %z, 0;\n"}) {
+    CAPTURE(between);
+    Machine machine;
+    std::vector<std::uint32_t> memory(16384 + 64);
+    for (auto& word : memory) word = static_cast<std::uint32_t>(random());
+    const std::uint64_t at = machine.upload(memory);
+    const Pattern pattern = make_pattern(random, at, 4, true);
+    const auto program = compile(rounds("s32", 4,
+                                        std::string("ld.global.u32 %v1, [%z];\n") + between +
+                                            "add.u32 %v0, %v0, %v1;\nst.global.u32 [%z], %v0;\n"));
+    REQUIRE_FALSE(machine.run(*program,
+                              {machine.upload(pattern.index), machine.upload(pattern.base), at},
+                              {.block = 32}));
+    for (std::size_t round = 0; round < kRounds; ++round) {
+      std::vector<std::uint32_t> sums;
+      for (std::size_t k = round * 32; k < round * 32 + 32; ++k)
+        sums.push_back(memory[(pattern.element(k, 4, true) - at) / 4] +
+                       static_cast<std::uint32_t>(k) + 1);
+      for (std::size_t k = round * 32; k < round * 32 + 32; ++k)
+        memory[(pattern.element(k, 4, true) - at) / 4] = sums[k % 32];
+    }
+    CHECK(machine.download<std::uint32_t>(at, memory.size()) == memory);
   }
 }
 
