@@ -210,8 +210,8 @@ def kernels_page() -> str | None:
     header = ["", *sets, "2 threads", "race + init checks", "C++ loop"]
     lines = [
         f"Best of {document['rounds']} runs in ms of processor time, {document['processor']}. Two\n"
-        "threads: elapsed, how many times faster than one, and how many times as much two processes\n"
-        "of one thread get done on that machine (medians of rounds that take turns):\n",
+        "threads: elapsed, how many times faster than one, and how many times one process's work\n"
+        "two do on that machine (medians of rounds that take turns):\n",
         "| " + " | ".join(header) + " |",
         "|---" * len(header) + "|",
     ]
