@@ -1,6 +1,7 @@
 // Contexts that a program makes for itself, and functions by name and version.
 #include "libcuda/contexts.h"
 
+#include "libcuda/composed.h"
 #include "sim/device.h"
 
 #include <array>
@@ -87,18 +88,6 @@ CUresult cuGetExportTable(const void** table, const CUuuid*) {
 namespace kernwright::libcuda {
 namespace {
 
-/// A name of which several signatures exist, and the version that a signature came with.
-struct Versioned {
-  const char* name;
-  int since;
-  void* function;  ///< null: no function of this signature
-};
-
-template <typename Function>
-void* address(Function* function) {
-  return reinterpret_cast<void*>(function);
-}
-
 const Versioned kVersions[] = {
     {"cuCtxCreate", 3020, address(cuCtxCreate_v2)},
     {"cuCtxCreate", 11040, address(cuCtxCreate_v3)},
@@ -118,10 +107,12 @@ CUresult get_proc_address(const char* symbol, void** function, int cuda_version,
                           CUdriverProcAddressQueryResult* status) {
   if (symbol == nullptr || function == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const Versioned* newest = nullptr;
-  for (const Versioned& version : kVersions) {
+  const auto consider = [&](const Versioned& version) {
     const bool fits = std::strcmp(version.name, symbol) == 0 && version.since <= cuda_version;
     if (fits && (newest == nullptr || newest->since < version.since)) newest = &version;
-  }
+  };
+  for (const Versioned& version : kVersions) consider(version);
+  for (const Versioned& version : composed_functions()) consider(version);
   if (newest == nullptr) {
     return sim::driver_api().cuGetProcAddress(symbol, function, cuda_version, flags, status);
   }

@@ -1,6 +1,7 @@
 // libcuda.so.1 with the simulated device: its exported functions, look-up by version, a program.
 #include "driver/driver_api.h"
 #include "driver/shared_library.h"
+#include "unit/base/temporary_directory.h"
 
 #include <doctest/doctest.h>
 
@@ -170,6 +171,82 @@ TEST_CASE("libcuda: look-up by version never gives a function of another signatu
   void* function = nullptr;
   CHECK(look_up("cuMemAdvise", &function, 13000, 0, nullptr) == CUDA_ERROR_NOT_FOUND);
   CHECK(look_up(nullptr, &function, 13000, 0, nullptr) == CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_CASE("libcuda: functions that others make up") {
+  REQUIRE(EXPORTED(cuInit, cuInit)(0) == CUDA_SUCCESS);
+  CUcontext context = nullptr;
+  REQUIRE(exported(Create2{}, "cuCtxCreate_v2")(&context, 0, 0) == CUDA_SUCCESS);
+
+  int major = 0, minor = 0;
+  using Capability = CUresult (*)(int*, int*, CUdevice);
+  const auto capability = exported(Capability{}, "cuDeviceComputeCapability");
+  CHECK(capability(&major, &minor, 0) == CUDA_SUCCESS);
+  CHECK(major >= 8);
+  CHECK(capability(&major, &minor, 999) == CUDA_ERROR_INVALID_DEVICE);
+
+  // A module in a file.
+  using Load = CUresult (*)(CUmodule*, const char*);
+  const auto load = exported(Load{}, "cuModuleLoad");
+  const test::TemporaryDirectory folder;
+  const std::string path = folder / "triple.ptx";
+  test::write_text(path, kTriple);
+  CUmodule module = nullptr;
+  CUfunction function = nullptr;
+  REQUIRE(load(&module, path.c_str()) == CUDA_SUCCESS);
+  REQUIRE(EXPORTED(cuModuleGetFunction, cuModuleGetFunction)(&function, module, "triple") ==
+          CUDA_SUCCESS);
+  CUmodule none = nullptr;
+  CHECK(load(&none, (path + ".not").c_str()) == CUDA_ERROR_FILE_NOT_FOUND);
+  CHECK(load(&none, folder.path().c_str()) == CUDA_ERROR_INVALID_IMAGE);
+  CHECK(load(&none, nullptr) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(none == nullptr);
+  using Prefer = CUresult (*)(CUfunction, int);
+  const auto prefer = exported(Prefer{}, "cuFuncSetCacheConfig");
+  CHECK(prefer(function, 2) == CUDA_SUCCESS);
+  CHECK(prefer(function, 4) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(prefer(nullptr, 2) != CUDA_SUCCESS);
+
+  // Rows of 33 elements, copied from the host and back by whoever knows where they are.
+  using Pitch = CUresult (*)(CUdeviceptr*, std::size_t*, std::size_t, std::size_t, unsigned int);
+  const auto allocate = exported(Pitch{}, "cuMemAllocPitch_v2");
+  CUdeviceptr x = 0;
+  std::size_t pitch = 0;
+  REQUIRE(allocate(&x, &pitch, 33 * 4, 4, 4) == CUDA_SUCCESS);
+  CHECK(pitch == 512);
+  CHECK(allocate(&x, &pitch, 33 * 4, 4, 3) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(allocate(&x, &pitch, 33 * 4, 0, 4) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(allocate(&x, &pitch, ~std::size_t{0}, 4, 4) == CUDA_ERROR_OUT_OF_MEMORY);
+  CHECK(allocate(&x, &pitch, std::size_t{1} << 40, std::size_t{1} << 40, 4) ==
+        CUDA_ERROR_OUT_OF_MEMORY);
+  using Copy = CUresult (*)(CUdeviceptr, CUdeviceptr, std::size_t);
+  const auto copy = exported(Copy{}, "cuMemcpy");
+  const auto address = [](auto& values) { return reinterpret_cast<CUdeviceptr>(values.data()); };
+  std::vector<std::uint32_t> values(4 * 128), got(4 * 128);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<std::uint32_t>(7 * i);
+  const std::size_t bytes = values.size() * sizeof values[0];
+  CHECK(copy(x, address(values), bytes) == CUDA_SUCCESS);
+  using Cooperative =
+      CUresult (*)(CUfunction, unsigned int, unsigned int, unsigned int, unsigned int, unsigned int,
+                   unsigned int, unsigned int, CUstream, void**);
+  const auto launch = exported(Cooperative{}, "cuLaunchCooperativeKernel");
+  unsigned int n = 512;
+  void* parameters[] = {&x, &n};
+  CHECK(launch(function, 4, 1, 1, 128, 1, 1, 0, nullptr, parameters) == CUDA_SUCCESS);
+  // More blocks than the device holds at a time.
+  CHECK(launch(function, 1 << 20, 1, 1, 128, 1, 1, 0, nullptr, parameters) ==
+        CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+  CHECK(copy(address(got), x, bytes) == CUDA_SUCCESS);
+  for (std::size_t i = 0; i < values.size(); ++i) CHECK(got[i] == 3 * values[i]);
+  CHECK(copy(x, x + bytes, bytes) != CUDA_SUCCESS);
+
+  int status = -1;
+  CHECK(by_version("cuMemcpy", 12000, &status) == library().symbol("cuMemcpy"));
+  CHECK(by_version("cuEventElapsedTime", 12000, &status) != nullptr);
+  CHECK(by_version("cuEventElapsedTime", 13000, &status) ==
+        library().symbol("cuEventElapsedTime_v2"));
+  CHECK(EXPORTED(cuModuleUnload, cuModuleUnload)(module) == CUDA_SUCCESS);
+  CHECK(exported(Destroy{}, "cuCtxDestroy_v2")(context) == CUDA_SUCCESS);
 }
 
 TEST_CASE("libcuda: the undocumented tables are small, and their functions refuse") {
