@@ -17,7 +17,8 @@ void bind_graph(py::module_& m);       ///< graphs
 void bind_profile(py::module_& m);     ///< recordings of activities
 void bind_memory(py::module_& m);      ///< pinned host memory
 void bind_tensor_map(py::module_& m);  ///< TensorMap
-void bind_texture(py::module_& m);     ///< CudaArray, Texture, Surface
+void bind_cuda_array(py::module_& m);  ///< CudaArray
+void bind_texture(py::module_& m);     ///< Texture, Surface
 void bind_transfer(py::module_& m);    ///< transfer engines
 void bind_array(py::module_& m);       ///< Array and the exchange of arrays with other libraries
 void bind_compile(py::module_& m);     ///< waits for compiles: stop flags, signals

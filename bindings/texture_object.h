@@ -6,6 +6,7 @@
 
 #include <pybind11/pybind11.h>
 
+#include <cstdint>
 #include <optional>
 
 namespace kernwright::python {
@@ -26,6 +27,9 @@ struct SurfaceHolder {
   SurfaceObject surface;
   CudaArray array;
 };
+
+/// Channels of an element. Throws InvalidArgument unless they are 1, 2 or 4.
+unsigned channels_argument(std::int64_t channels);
 
 /// The object in flight of a kw.Texture or kw.Surface, or null when `object` is neither.
 const std::shared_ptr<ObjectInFlight>* texture_or_surface(PyObject* object) noexcept;

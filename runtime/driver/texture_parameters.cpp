@@ -118,28 +118,29 @@ std::string check_address(std::uint64_t address, const DeviceLimits& limits) {
 }
 
 /// What both texture resources in ordinary memory have.
-std::string check_memory(std::uint64_t address, int type, unsigned channels,
+std::string check_memory(std::uint64_t address, std::uint64_t elements,
                          const DeviceLimits& limits) {
-  std::string wrong = check_format(type, channels);
-  return wrong.empty() ? check_address(address, limits) : wrong;
+  return elements == 0 ? "a texture has at least one element" : check_address(address, limits);
 }
 
 std::string check_linear(const CUDA_RESOURCE_DESC& resource, const DeviceLimits& limits) {
   const auto& memory = resource.res.linear;
-  std::string wrong = check_memory(memory.devPtr, memory.format, memory.numChannels, limits);
+  std::string wrong = check_format(memory.format, memory.numChannels);
   if (!wrong.empty()) return wrong;
   const std::uint64_t elements =
       memory.sizeInBytes / texel_bytes(memory.format, memory.numChannels);
-  if (elements == 0) return "a texture has at least one element";
+  wrong = check_memory(memory.devPtr, elements, limits);
+  if (!wrong.empty()) return wrong;
   return too_large("texture over linear memory", elements,
                    CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH, limits);
 }
 
 std::string check_pitched(const CUDA_RESOURCE_DESC& resource, const DeviceLimits& limits) {
   const auto& memory = resource.res.pitch2D;
-  std::string wrong = check_memory(memory.devPtr, memory.format, memory.numChannels, limits);
+  std::string wrong = check_format(memory.format, memory.numChannels);
+  if (wrong.empty())
+    wrong = check_memory(memory.devPtr, std::uint64_t{memory.width} * memory.height, limits);
   if (!wrong.empty()) return wrong;
-  if (memory.width == 0 || memory.height == 0) return "a texture has at least one element";
   wrong =
       too_large("width", memory.width, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_WIDTH, limits);
   if (wrong.empty())

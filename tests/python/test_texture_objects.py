@@ -307,12 +307,21 @@ def test_textures_that_cannot_be_made():
     refused("integers cannot be filtered", lambda: new(bytes4, filter="linear"))
     refused("8 or 16 bits alone", lambda: new(floats, read="normalized"))
     refused("4 numbers, not 5", lambda: new(floats, border=(0,) * 5))
+    refused("4 numbers, not 0", lambda: new(floats, border=()))
+    refused("1, 2 or 4 channels, not -1", lambda: new(bytes4, channels=-1))
+    refused("1, 2 or 4 channels, not 3", lambda: kw.CudaArray((4, 6), channels=3))
     refused("does not have 2 channels", lambda: new(bytes4, channels=2))
     refused("not made for surfaces", lambda: kw.Surface(floats))
     with pytest.raises(kw.ArgumentError, match=r"kw\.asarray"):
         new(np.zeros((4, 6), np.float32))
     with pytest.raises(kw.ArgumentError, match="an int, got float"):
         new(bytes4, border=0.5)
+    for border in (2**70, 2**32, -(2**31) - 1):
+        with pytest.raises(kw.ArgumentRangeError, match="32 bits"):
+            new(bytes4, border=border)
+    for border in ("red", None, (0.5, "red")):
+        with pytest.raises(kw.ArgumentError, match="the border is a number"):
+            new(floats, border=border)
     with pytest.raises(kw.ArgumentError, match=r"kw\.Surface wants a kw\.CudaArray"):
         kw.Surface(kw.zeros((4, 6)))
 
@@ -328,6 +337,7 @@ def test_memory_that_no_texture_can_read():
     refused("their? last axis|last axis", lambda: new(place, channels=4))
     refused("neither filters", lambda: new(aligned(values.reshape(-1)), filter="linear"))
     refused("neither filters", lambda: new(aligned(values.reshape(-1)), normalized=True))
+    refused("at least one element", lambda: new(kw.zeros(0, dtype="float32")))
     refused("no elements of float64", lambda: new(kw.zeros((4, 64), dtype="float64")))
 
 
