@@ -12,32 +12,56 @@
 
 namespace kernwright::sim {
 
-/// One access of a warp, of at least four bytes per lane.
+/// One access of a warp, of at least four bytes per lane. Small: a block has hundreds between two
+/// barriers, and they take room in the first-level cache from its registers.
 struct LateRead {
-  Cell stamp = 0;  ///< its tick and site, all bytes
-  Cell met = 0;    ///< BlockCheck::met() of its warp at that time
-  std::uint64_t word = 0;
-  std::uint64_t half = 0;  ///< words from the first half to the second, where the pattern has two
+  std::uint32_t word = 0;
+  std::int32_t half = 0;  ///< words from the first half to the second, where the pattern has two
   std::uint32_t mask = 0;
-  std::uint32_t warp = 0;
-  std::uint32_t words = 0;   ///< per lane
-  std::uint8_t pattern = 0;  ///< a Pattern of exec/ops/memory_plan.h
+  std::uint16_t site = 0;
+  std::uint8_t warp = 0;
+  std::uint8_t shape = 0;  ///< words per lane, and above kPatternShift a Pattern of exec/ops
+
+  static constexpr int kPatternShift = 4;
+};
+static_assert(sizeof(LateRead) == 16);
+
+/// When reads were made: those of the list from `from` on.
+struct LateMoment {
+  Cell stamp = 0;  ///< the tick
+  Cell met = 0;    ///< BlockCheck::met() of their warp
+  std::size_t from = 0;
 };
 
 /// In order, at most kMost. The same words by the same warp at one epoch are listed once.
 struct LateReads {
   static constexpr std::size_t kMost = 1024;
+  static constexpr LateMoment kNone{~Cell{0}, 0, 0};  ///< no stamp is like this
   std::vector<LateRead> list;
   std::size_t count = 0;
+  std::vector<LateMoment> moments;
+  LateMoment last = kNone;  ///< of them
   /// Of patterns without a shape: the lanes' distances in words from LateRead::word, in order.
   std::vector<std::array<std::uint32_t, 32>> offsets;
 
   void reserve() {
     list.resize(kMost);
+    moments.reserve(kMost);
     offsets.reserve(kMost);
+  }
+  /// Whether there is room for an entry of this moment, which is the last one's.
+  bool goes_on(Cell stamp, Cell met) const noexcept {
+    return last.stamp == stamp && last.met == met && count < kMost;
+  }
+  /// The next entry is of this moment.
+  void begin_moment(Cell stamp, Cell met) {
+    last = {stamp, met, count};
+    moments.push_back(last);
   }
   void clear() noexcept {
     count = 0;
+    last = kNone;
+    moments.clear();
     offsets.clear();
   }
 };

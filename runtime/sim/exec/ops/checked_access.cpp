@@ -328,8 +328,16 @@ const Op* checked(const Op* op, Warp& warp) {
   return next;
 }
 
+const Op* checked_fixed_load(const Op* op, Warp& warp);
+
+[[gnu::noinline]] const Op* begin_moment(const Op* op, Warp& warp) {
+  BlockCheck& check = *warp.worker->check;
+  make_room(check, check.met(warp.index));
+  return checked_fixed_load(op, warp);
+}
+
 /// A load whose plan was looked at in this block: its bytes are written, and while nobody writes to
-/// shared memory there is nothing to compare.
+/// shared memory there is nothing to compare. Calls nobody who comes back: it saves no registers.
 const Op* checked_fixed_load(const Op* op, Warp& warp) {
   BlockCheck& check = *warp.worker->check;
   const CheckedOp& info = check.ops[warp.op_index(op)];
@@ -340,8 +348,8 @@ const Op* checked_fixed_load(const Op* op, Warp& warp) {
     const auto pattern = static_cast<Pattern>(plan.pattern);
     if (!check.race || !check.written.none() || pattern == Pattern::gather)
       return checked<false>(op, warp);
-    const auto half = static_cast<std::uint64_t>(static_cast<std::int64_t>(plan.half));
-    put_off(check, warp, info, kAllLanes, pattern, plan.base, half, nullptr);
+    if (!check.late.goes_on(check.stamp, check.met(warp.index))) return begin_moment(op, warp);
+    list_read(check.late, warp.index, info, kAllLanes, pattern, plan.base, plan.half);
     plan.epoch = epoch;
   }
   return info.full(op, warp);
@@ -349,18 +357,23 @@ const Op* checked_fixed_load(const Op* op, Warp& warp) {
 
 #ifndef KW_SIM_SMALL
 
-/// A load or store of global memory whose lanes lie side by side, by the plan of the access itself.
+/// A load or store of global memory whose lanes, or those of each half, lie side by side, by the
+/// plan of the access itself.
 template <TouchMode kMode>
 const Op* checked_global(const Op* op, Warp& warp) {
   BlockCheck& check = *warp.worker->check;
   const CheckedOp& info = check.ops[warp.op_index(op)];
   const MemorySite& site = warp.worker->sites.data()[op->site];
-  const bool runs = static_cast<Pattern>(site.pattern) == Pattern::contiguous &&
-                    (op->flags & kAddress32) == 0 && !check.pauses;
+  const auto pattern = static_cast<Pattern>(site.pattern);
+  const bool halves = pattern == Pattern::half_contiguous;
+  const bool runs =
+      (halves || pattern == Pattern::contiguous) && (op->flags & kAddress32) == 0 && !check.pauses;
   if (runs && plan<false, Form::global>(op, warp, site, info.bytes) != nullptr) {
     const std::uint64_t base =
         warp.reg<std::uint64_t>(op->a)[0] + static_cast<std::uint64_t>(op->imm);
-    if (check_run<kMode>(check, warp, info, base)) return info.full(op, warp);
+    if (halves ? check_halves<kMode>(check, warp, info, base, site.half)
+               : check_run<kMode>(check, warp, info, base))
+      return info.full(op, warp);
   }
   return checked<false>(op, warp);
 }

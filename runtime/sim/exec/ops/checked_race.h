@@ -192,39 +192,64 @@ template <bool kGlobal, bool kReads>
 [[gnu::noinline]] inline void replay(BlockCheck& check) {
   CellView<false> view = view_of<false>(check, CheckedOp{}, 0, nullptr);
   std::size_t scattered = 0;
+  auto moment = check.late.moments.cbegin();
   for (std::size_t i = 0; i < check.late.count; ++i) {
     const LateRead& late = check.late.list[i];
-    view.stamp = late.stamp;
-    view.met = late.met;
+    while (moment + 1 != check.late.moments.cend() && moment[1].from <= i) ++moment;
+    view.stamp = moment->stamp | Cell{late.site} << kSiteShift | kAllBytes;
+    view.met = moment->met;
+    const std::uint32_t words = late.shape & ((1u << LateRead::kPatternShift) - 1);
+    const auto half = static_cast<std::uint64_t>(std::int64_t{late.half});
     const std::uint32_t thread0 = late.warp * std::uint32_t{kLanes};
-    const auto shift = static_cast<std::uint32_t>(std::countr_zero(late.words));
+    const auto shift = static_cast<std::uint32_t>(std::countr_zero(words));
     const std::uint32_t first = thread0 + static_cast<std::uint32_t>(std::countr_zero(late.mask));
-    switch (static_cast<Pattern>(late.pattern)) {
+    switch (static_cast<Pattern>(late.shape >> LateRead::kPatternShift)) {
       case Pattern::contiguous:
-        note_run(view, late.word, late.words * kLanes, thread0, shift);
+        note_run(view, late.word, words * kLanes, thread0, shift);
         break;
       case Pattern::half_contiguous:
-        note_run(view, late.word, late.words * 16, thread0, shift);
-        note_run(view, late.word + late.half, late.words * 16, thread0 + 16, shift);
+        note_run(view, late.word, words * 16, thread0, shift);
+        note_run(view, late.word + half, words * 16, thread0 + 16, shift);
         break;
       case Pattern::uniform:
-        note_same(view, late.word, late.words, first);
+        note_same(view, late.word, words, first);
         break;
       case Pattern::half_uniform:
-        note_same(view, late.word, late.words, thread0);
-        note_same(view, late.word + late.half, late.words, thread0 + 16);
+        note_same(view, late.word, words, thread0);
+        note_same(view, late.word + half, words, thread0 + 16);
         break;
       default: {
         const auto& offsets = check.late.offsets[scattered++];
         for (std::uint32_t m = late.mask; m != 0; m &= m - 1) {
           const auto lane = static_cast<std::uint32_t>(std::countr_zero(m));
           const auto offset = static_cast<std::uint64_t>(static_cast<std::int32_t>(offsets[lane]));
-          note_run(view, late.word + offset, late.words, thread0 + lane, 31);
+          note_run(view, late.word + offset, words, thread0 + lane, 31);
         }
       }
     }
   }
   check.late.clear();
+}
+
+/// Ready for the next entry of the list.
+[[gnu::noinline]] inline void make_room(BlockCheck& check, Cell met) {
+  if (check.late.count == LateReads::kMost) check.settle_reads();
+  check.replay = replay;
+  check.late.begin_moment(check.stamp, met);
+}
+
+/// Lists a read of a moment for which the list is ready.
+[[gnu::always_inline]] inline void list_read(LateReads& late, std::uint32_t warp,
+                                             const CheckedOp& info, std::uint32_t mask,
+                                             Pattern pattern, std::uint64_t at, std::int64_t half) {
+  late.list.data()[late.count++] = {
+      static_cast<std::uint32_t>(at / 4),
+      static_cast<std::int32_t>(half >> 2),
+      mask,
+      info.site,
+      static_cast<std::uint8_t>(warp),
+      static_cast<std::uint8_t>(static_cast<unsigned>(pattern) << LateRead::kPatternShift |
+                                info.bytes / 4u)};
 }
 
 /// Puts off the read of words that nobody has written since the block's last barrier. The pattern
@@ -234,9 +259,8 @@ template <bool kGlobal, bool kReads>
                                            Pattern pattern, std::uint64_t at, std::uint64_t half,
                                            const std::uint64_t* offsets) {
   LateReads& late = check.late;
-  if (late.count == LateReads::kMost) [[unlikely]]
-    check.settle_reads();
-  check.replay = replay;
+  const Cell met = check.met(warp.index);
+  if (!late.goes_on(check.stamp, met)) make_room(check, met);
   const bool one = (mask & (mask - 1)) == 0;
   const bool shaped = pattern == Pattern::uniform ? !one : mask == kAllLanes;
   if (!shaped) pattern = Pattern::gather;
@@ -244,15 +268,7 @@ template <bool kGlobal, bool kReads>
     auto& to = late.offsets.emplace_back();
     for (std::size_t i = 0; i < to.size(); ++i) to[i] = static_cast<std::uint32_t>(offsets[i] >> 2);
   }
-  LateRead& entry = late.list.data()[late.count++];
-  entry.stamp = check.stamp | Cell{info.site} << kSiteShift | kAllBytes;
-  entry.met = check.met(warp.index);
-  entry.word = at / 4;
-  entry.half = half_words(half);
-  entry.mask = mask;
-  entry.warp = warp.index;
-  entry.words = info.bytes / 4u;
-  entry.pattern = static_cast<std::uint8_t>(pattern);
+  list_read(late, warp.index, info, mask, pattern, at, static_cast<std::int64_t>(half));
 }
 
 /// Whether a read of shared memory needs no look at the cells now. After any other access, and

@@ -6,16 +6,19 @@
 
 #include <bit>
 #include <cstdint>
+#include <cstdlib>
 
 namespace kernwright::sim::KW_SIM_NS {
 
-/// Lane i touches `info.bytes` bytes, 4 to 16, at base + i * info.bytes, inside an allocation.
-/// Whether a glance is enough; then both checks are done. False: look closer, from the start.
+/// Lane `first` + i, of `lanes` lanes, touches `info.bytes` bytes, 4 to 16, at
+/// base + i * info.bytes, inside an allocation. Whether a glance is enough; then both checks are
+/// done. False: look closer, from the start.
 template <TouchMode kMode>
 [[gnu::noinline]] bool check_run(BlockCheck& check, const Warp& warp, const CheckedOp& info,
-                                 std::uint64_t base) {
+                                 std::uint64_t base, std::uint32_t first = 0,
+                                 std::uint32_t lanes = kLanes) {
   constexpr bool kWrites = kMode == TouchMode::write;
-  const std::uint64_t bytes = std::uint64_t{info.bytes} * kLanes, at = base % kRegionBytes;
+  const std::uint64_t bytes = std::uint64_t{info.bytes} * lanes, at = base % kRegionBytes;
   if (at + bytes > kRegionBytes || info.site >= kMostSites) return false;
   if (kWrites && check.sources.meets(base, base + bytes)) return false;
   CheckSite& site = check.sites[info.site];
@@ -24,9 +27,11 @@ template <TouchMode kMode>
     site.region_number = base >> kRegionShift;
   }
   GlobalRegion& region = *site.region;
-  const std::uint64_t next = at + (base - site.last);
-  site.last = base;
-  if (next < kRegionBytes) __builtin_prefetch(region.granules + next / kGranuleBytes, 1);
+  if (first == 0) {
+    const std::uint64_t next = at + (base - site.last);
+    site.last = base;
+    if (next < kRegionBytes) __builtin_prefetch(region.granules + next / kGranuleBytes, 1);
+  }
   if (!check.alone) region.lock();
   region.end_scatter(check.launch_floor);
   std::uint64_t* const poison = check.init ? region.poison.load() : nullptr;
@@ -41,12 +46,23 @@ template <TouchMode kMode>
   if (fine && check.race) {
     const std::uint32_t words = info.bytes / 4u;
     fine = touch_run<kWrites>(view_of<true>(check, info, warp.index, &region),
-                              check.parts || check.scattered, at / 4, words * kLanes,
-                              warp.index * std::uint32_t{kLanes},
+                              check.parts || check.scattered, at / 4, words * lanes,
+                              warp.index * std::uint32_t{kLanes} + first,
                               static_cast<std::uint32_t>(std::countr_zero(words)));
   }
   if (!check.alone) region.unlock();
   return fine;
+}
+
+/// The same for the two halves of a warp, the second `half` bytes behind the first.
+template <TouchMode kMode>
+[[gnu::noinline]] bool check_halves(BlockCheck& check, const Warp& warp, const CheckedOp& info,
+                                    std::uint64_t base, std::int64_t half) {
+  constexpr std::uint32_t kHalf = kLanes / 2;
+  const bool apart = std::abs(half) >= std::int64_t{info.bytes} * kHalf;
+  if (kMode == TouchMode::write && !apart) return false;  // two lanes write to one place
+  return check_run<kMode>(check, warp, info, base, 0, kHalf) &&
+         check_run<kMode>(check, warp, info, base + static_cast<std::uint64_t>(half), kHalf, kHalf);
 }
 
 }  // namespace kernwright::sim::KW_SIM_NS
