@@ -19,6 +19,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <map>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -41,64 +42,69 @@ std::vector<std::string> instruction_sets(const std::string& only) {
   return all;
 }
 
-/// The same launch with and without the race and init checks in turn. What it costs is the quotient
-/// of the shortest times.
-nlohmann::json measure_checks(const Bench& bench, const Subject& subject, int rounds) {
-  constexpr kw::sim::CheckSet kChecks{.init = true, .race = true};
-  std::vector<Cost> plain, checked;
+/// What one kernel took, round by round.
+struct Samples {
+  std::map<std::string, std::vector<Cost>> simulated;  ///< by instruction set
+  std::vector<Cost> loop, unchecked, checked;
+  std::vector<double> times;  ///< checked for unchecked, of the same round
   double difference = 0;
-  {
-    const kw::sim::CheckScope scope({});
-    for (int round = 0; round <= rounds; ++round) {
-      kw::sim::set_checks({});
-      const Cost without = cost_of([&] { subject.simulated(bench); });
-      subject.plain();
-      kw::sim::set_checks(kChecks);
-      const Cost with = cost_of([&] { subject.simulated(bench); });
-      subject.plain();
-      if (round == 0) continue;  // warms both up
-      plain.push_back(without);
-      checked.push_back(with);
-    }
-    difference = subject.difference(bench);
-    kw::sim::set_checks({});
-    if (scope.total() != 0) throw std::runtime_error(kw::sim::findings_text(scope.findings()));
+
+  void look(const Subject& subject, const Bench& bench) {
+    difference = std::max(difference, subject.difference(bench));
   }
-  nlohmann::json document = {{"unchecked_ms", summary(plain)},
-                             {"checked_ms", summary(checked)},
-                             {"largest_difference", difference}};
-  const double least = document["unchecked_ms"]["processor_min"];
-  const double cost = document["checked_ms"]["processor_min"];
-  document["times"] = rounded(cost / least);
-  return document;
+};
+
+/// A launch right behind another one.
+Cost cost_of_launch(const Bench& bench, const Subject& subject) {
+  subject.simulated(bench);
+  return cost_of([&] { subject.simulated(bench); });
 }
 
-/// All instruction sets and the loop in turn, then a check of what each left behind.
-nlohmann::json measure(const Bench& bench, const Subject& subject,
-                       const std::vector<std::string>& sets, int rounds) {
-  nlohmann::json document;
-  std::vector<Cost> loop;
-  double difference = 0;
+/// Every kernel on each instruction set, and its loop.
+void measure_sets(const Bench& bench, const std::vector<Subject>& subjects,
+                  const std::vector<std::string>& sets, std::map<std::string, Samples>& all) {
   for (const std::string& isa : sets) {
     setenv("KERNWRIGHT_SIM_ISA", isa.c_str(), 1);  // handlers are chosen when a module is loaded
     bench.load();
-    std::vector<Cost> samples;
-    for (int round = 0; round <= rounds; ++round) {
-      const Cost cost = cost_of([&] { subject.simulated(bench); });
-      const Cost plain = cost_of(subject.plain);
-      if (round == 0) continue;  // warms both up
-      samples.push_back(cost);
-      loop.push_back(plain);
+    for (const Subject& subject : subjects) {
+      Samples& samples = all[subject.name];
+      samples.simulated[isa].push_back(cost_of_launch(bench, subject));
+      samples.loop.push_back(cost_of(subject.plain));
+      samples.look(subject, bench);
     }
-    difference = std::max(difference, subject.difference(bench));
-    (isa == sets.front() ? document["simulated_ms"] : document["others_ms"][isa]) =
-        summary(samples);
   }
   setenv("KERNWRIGHT_SIM_ISA", sets.front().c_str(), 1);
   bench.load();
-  document["race_and_init"] = measure_checks(bench, subject, rounds);
-  document["plain_loop_ms"] = summary(loop);
-  document["largest_difference"] = difference;
+}
+
+/// Every kernel without and with the race and init checks, one right behind the other.
+void measure_checks(const Bench& bench, const std::vector<Subject>& subjects,
+                    std::map<std::string, Samples>& all) {
+  const kw::sim::CheckScope scope({});
+  for (const Subject& subject : subjects) {
+    Samples& samples = all[subject.name];
+    samples.unchecked.push_back(cost_of_launch(bench, subject));
+    kw::sim::set_checks({.init = true, .race = true});
+    samples.checked.push_back(cost_of_launch(bench, subject));
+    kw::sim::set_checks({});
+    samples.times.push_back(samples.checked.back().processor / samples.unchecked.back().processor);
+    samples.look(subject, bench);
+  }
+  if (scope.total() != 0) throw std::runtime_error(kw::sim::findings_text(scope.findings()));
+}
+
+nlohmann::json sum_up(const Subject& subject, const Samples& samples,
+                      const std::vector<std::string>& sets) {
+  nlohmann::json document = {{"plain_loop_ms", summary(samples.loop)},
+                             {"largest_difference", samples.difference},
+                             {"race_and_init",
+                              {{"unchecked_ms", summary(samples.unchecked)},
+                               {"checked_ms", summary(samples.checked)},
+                               {"times", median(samples.times)}}}};
+  for (const std::string& isa : sets) {
+    const nlohmann::json figures = summary(samples.simulated.at(isa));
+    (isa == sets.front() ? document["simulated_ms"] : document["others_ms"][isa]) = figures;
+  }
   if (subject.flops != 0) {
     const double least = document["simulated_ms"]["min"];
     document["gflops"] = rounded(subject.flops / least * 1e-6);
@@ -107,14 +113,28 @@ nlohmann::json measure(const Bench& bench, const Subject& subject,
 }
 
 /// From text to code that can run, for all kernels above; also scaled to 900 lines.
-nlohmann::json module_load(const Bench& bench, int rounds) {
-  std::vector<Cost> samples;
-  for (int round = 0; round < rounds; ++round) {
-    samples.push_back(cost_of([&] { bench.load(); }));
-  }
-  nlohmann::json document = {{"load_ms", summary(samples)}, {"lines", bench.lines()}};
+nlohmann::json load_figures(const Bench& bench, const std::vector<Cost>& loads) {
+  nlohmann::json document = {{"load_ms", summary(loads)}, {"lines", bench.lines()}};
   const double least = document["load_ms"]["min"];
   document["ms_for_900_lines"] = rounded(least * 900 / static_cast<double>(bench.lines()));
+  return document;
+}
+
+/// All kernels in every round, so that each is measured all the time that the program runs: a
+/// processor's speed may change within seconds. The first round warms up.
+nlohmann::json measure(const Bench& bench, const std::vector<Subject>& subjects,
+                       const std::vector<std::string>& sets, int rounds) {
+  std::map<std::string, Samples> all;
+  std::vector<Cost> loads;
+  for (int round = 0; round <= rounds; ++round) {
+    if (round == 1) all.clear();
+    measure_sets(bench, subjects, sets, all);
+    measure_checks(bench, subjects, all);
+    for (int i = 0; i < 4; ++i) loads.push_back(cost_of([&] { bench.load(); }));
+  }
+  nlohmann::json document = {{"module_load", load_figures(bench, loads)}};
+  for (const Subject& subject : subjects)
+    document[subject.name] = sum_up(subject, all[subject.name], sets);
   return document;
 }
 
@@ -164,34 +184,27 @@ nlohmann::json run(int argc, char** argv) {
   setenv("KERNWRIGHT_SIM_THREADS", threads.c_str(), 1);
   setenv("KERNWRIGHT_SIM_ISA", sets.front().c_str(), 1);
   const Bench bench;
-  const std::vector<Subject> subjects = all_subjects(bench);
-  nlohmann::json document = {{"subject", "sim_kernels"},
-                             {"processor", processor()},
-                             {"processors", std::thread::hardware_concurrency()},
-                             {"instruction_set", sets.front()},
-                             {"host_threads", std::stoi(threads)},
-                             {"nvrtc", bench.nvrtc},
-                             {"rounds", rounds}};
+  std::vector<Subject> subjects = all_subjects(bench);
   if (!option(argc, argv, "-serve", "").empty()) {
     serve(bench, subjects);
     return nullptr;
   }
-  for (const Subject& subject : subjects) {
-    if (only.empty() || subject.name == only) {
-      document[subject.name] = measure(bench, subject, sets, rounds);
-    }
-  }
-  setenv("KERNWRIGHT_SIM_ISA", sets.front().c_str(), 1);
+  if (!only.empty()) std::erase_if(subjects, [&](const Subject& one) { return one.name != only; });
+  nlohmann::json document = measure(bench, subjects, sets, rounds);
+  document.update({{"subject", "sim_kernels"},
+                   {"processor", processor()},
+                   {"processors", std::thread::hardware_concurrency()},
+                   {"instruction_set", sets.front()},
+                   {"host_threads", std::stoi(threads)},
+                   {"nvrtc", bench.nvrtc},
+                   {"rounds", rounds}});
   if (threads == "1") {
     Partner two(argv[0], sets.front(), "2"), other(argv[0], sets.front(), "1");
-    for (const Subject& subject : subjects) {
-      if (!document.contains(subject.name)) continue;
-      document[subject.name]["two_threads_ms"] =
-          measure_threads(bench, subject, two, other, rounds);
-    }
+    const nlohmann::json beside = measure_threads(bench, subjects, two, other, rounds);
+    for (const Subject& subject : subjects)
+      document[subject.name]["two_threads_ms"] = beside[subject.name];
   }
   if (!only.empty()) return document;
-  document["module_load"] = module_load(bench, rounds);
   document["memory"] = memory_cost(bench);
   return document;
 }

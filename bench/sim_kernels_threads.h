@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <iostream>
+#include <map>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -92,45 +93,54 @@ class Partner {
   FILE *to_ = nullptr, *from_ = nullptr;
 };
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return rounded(values[values.size() / 2]);
+/// Of one kernel, round by round.
+struct Beside {
+  std::vector<Cost> elapsed;
+  std::vector<double> times, machine;
+  double difference = 0;
+};
+
+void measure_round(const Bench& bench, const Subject& subject, Partner& two, Partner& other,
+                   Beside& samples) {
+  const double first = batch_milliseconds(bench, subject, 1);
+  const int launches = std::clamp(static_cast<int>(8 / first), 1, 8);
+  const double one = batch_milliseconds(bench, subject, launches);
+  two.ask(subject.name, launches);
+  const double threads = two.number();
+  samples.difference = std::max(samples.difference, two.number());
+  double beside = 0;
+  const Cost both = cost_of([&] {
+    other.ask(subject.name, launches);
+    batch_milliseconds(bench, subject, launches);
+    beside = other.number();
+  });
+  samples.difference = std::max(samples.difference, other.number());
+  samples.elapsed.push_back({threads, threads});
+  samples.times.push_back(one / threads);
+  samples.machine.push_back(2 * one / std::max(both.wall / launches, beside));
 }
 
 /// One thread here, two threads in a partner, and this process beside another one in turn. `times`
 /// is how many times faster two threads are, `machine_times` what two processes get done for one:
 /// no thread can bring more than the second processor gives. Medians over the rounds' quotients.
-nlohmann::json measure_threads(const Bench& bench, const Subject& subject, Partner& two,
-                               Partner& other, int rounds) {
-  const int launches =
-      std::clamp(static_cast<int>(8 / batch_milliseconds(bench, subject, 1)), 1, 8);
-  std::vector<Cost> elapsed;
-  std::vector<double> times, machine;
-  double difference = 0;
+nlohmann::json measure_threads(const Bench& bench, const std::vector<Subject>& subjects,
+                               Partner& two, Partner& other, int rounds) {
+  std::map<std::string, Beside> all;
   for (int round = 0; round <= rounds; ++round) {
-    const double one = batch_milliseconds(bench, subject, launches);
-    two.ask(subject.name, launches);
-    const double threads = two.number();
-    difference = std::max(difference, two.number());
-    double beside = 0;
-    const double own = cost_of([&] {
-                         other.ask(subject.name, launches);
-                         batch_milliseconds(bench, subject, launches);
-                         beside = other.number();
-                       }).wall /
-                       launches;
-    difference = std::max(difference, other.number());
-    if (round == 0) continue;  // warms all up
-    elapsed.push_back({threads, threads});
-    times.push_back(one / threads);
-    machine.push_back(2 * one / std::max(own, beside));
+    if (round == 1) all.clear();  // that one warmed up
+    for (const Subject& subject : subjects)
+      measure_round(bench, subject, two, other, all[subject.name]);
   }
-  const nlohmann::json milliseconds = summary(elapsed);
-  return {{"min", milliseconds["min"]},
-          {"median", milliseconds["median"]},
-          {"times", median(times)},
-          {"machine_times", median(machine)},
-          {"largest_difference", difference}};
+  nlohmann::json document;
+  for (const auto& [name, samples] : all) {
+    const nlohmann::json milliseconds = summary(samples.elapsed);
+    document[name] = {{"min", milliseconds["min"]},
+                      {"median", milliseconds["median"]},
+                      {"times", median(samples.times)},
+                      {"machine_times", median(samples.machine)},
+                      {"largest_difference", samples.difference}};
+  }
+  return document;
 }
 
 }  // namespace

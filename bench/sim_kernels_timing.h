@@ -36,6 +36,11 @@ Cost cost_of(const std::function<void()>& work) {
 
 double rounded(double value) { return std::round(value * 1e4) / 1e4; }
 
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return rounded(values[values.size() / 2]);
+}
+
 nlohmann::json summary(const std::vector<Cost>& samples) {
   std::vector<double> wall, processor;
   for (const Cost& sample : samples) {

@@ -57,10 +57,13 @@ bool Lexer::skip_blank() {
     if (class_of(c) == kBlank) {
       line_ += c == '\n';
       ++position_;
-    } else if (text_.compare(position_, 2, "//") == 0) {
+      continue;
+    }
+    const char next = c == '/' && position_ + 1 < text_.size() ? text_[position_ + 1] : '\0';
+    if (next == '/') {
       position_ = text_.find('\n', position_);
       if (position_ == std::string_view::npos) position_ = text_.size();
-    } else if (text_.compare(position_, 2, "/*") == 0) {
+    } else if (next == '*') {
       const std::size_t close = text_.find("*/", position_ + 2);
       if (close == std::string_view::npos) {
         throw PtxError(format("PTX line {}: a comment is not closed", line_), line_);
@@ -82,7 +85,8 @@ std::size_t Lexer::word_end(std::size_t from) const noexcept {
 // `.L2::cache_hint` is one token.
 std::size_t Lexer::dotted_end(std::size_t from) const noexcept {
   std::size_t end = word_end(from);
-  while (end + 2 < text_.size() && text_.compare(end, 2, "::") == 0 && is_follow(text_[end + 2])) {
+  while (end + 2 < text_.size() && text_[end] == ':' && text_[end + 1] == ':' &&
+         is_follow(text_[end + 2])) {
     end = word_end(end + 2);
   }
   return end;
