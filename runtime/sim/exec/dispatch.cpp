@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <iterator>
 #include <string>
+#include <utility>
 
 // Declarations and lists of the families for each instruction set. Wide ones have no build of their
 // own for AVX-512, the rest the baseline build alone.
@@ -115,8 +116,10 @@ constexpr IsaBuild kBuilds[] = {
      isa_baseline::select_stepping, isa_baseline::select_constant_shuffle},
 };
 
-/// Read at each decode, not once: tests and benchmarks compare the builds in one process.
+thread_local const IsaBuild* chosen = nullptr;  ///< by the IsaChoice that lives, if any
+
 const IsaBuild& build() {
+  if (chosen != nullptr) return *chosen;
   const std::string wanted = env_choice(Env::sim_isa);
   std::string known;
   for (const IsaBuild& candidate : kBuilds) {
@@ -130,21 +133,25 @@ const IsaBuild& build() {
 
 }  // namespace
 
+IsaChoice::IsaChoice() : before_(std::exchange(chosen, &build())) {}
+
+IsaChoice::~IsaChoice() { chosen = static_cast<const IsaBuild*>(before_); }
+
 const char* selected_isa() { return build().name; }
 
 OpPair select_handlers(const ptx::Instruction& instruction, const OperandWidths& widths) {
-  const IsaBuild& chosen = build();
-  for (std::size_t i = 0; i < chosen.family_count; ++i) {
-    const OpPair pair = chosen.families[i](instruction, widths);
+  const IsaBuild& isa = build();
+  for (std::size_t i = 0; i < isa.family_count; ++i) {
+    const OpPair pair = isa.families[i](instruction, widths);
     if (pair.full != nullptr) return pair;
   }
   return {};
 }
 
 OpPair internal_handlers(Internal which) {
-  const IsaBuild& chosen = build();
-  const OpPair pair = chosen.control(which);
-  return pair.full != nullptr ? pair : chosen.move(which);
+  const IsaBuild& isa = build();
+  const OpPair pair = isa.control(which);
+  return pair.full != nullptr ? pair : isa.move(which);
 }
 
 OpFn fixed_handler(const ptx::Instruction& instruction, const OperandWidths& widths) {

@@ -39,6 +39,20 @@ using Selector = OpPair (*)(const ptx::Instruction& instruction, const OperandWi
 /// Throws InvalidArgument when the variable names a set that this build or CPU does not have.
 const char* selected_isa();
 
+/// While it lives, its thread gets handlers of the instruction set that the environment named when
+/// it was made. Without one each question reads the environment, which takes as long as the rest of
+/// decoding an instruction.
+class IsaChoice {
+ public:
+  IsaChoice();
+  ~IsaChoice();
+  IsaChoice(const IsaChoice&) = delete;
+  IsaChoice& operator=(const IsaChoice&) = delete;
+
+ private:
+  const void* before_;
+};
+
 /// Asks every family in turn; nulls when none runs the instruction.
 OpPair select_handlers(const ptx::Instruction& instruction, const OperandWidths& widths);
 

@@ -326,6 +326,8 @@ std::uint32_t Program::Tables::function_at(std::uint32_t index) const noexcept {
 
 std::unique_ptr<Program> decode(std::shared_ptr<ptx::Module> module, const SymbolAddresses& symbols,
                                 CodeForm form) {
+  // Not for the whole process: tests and benchmarks compare instruction sets.
+  const IsaChoice isa;
   auto program = std::make_unique<Program>();
   program->tables = std::make_shared<Program::Tables>();
   ModuleLayout layout = lay_out(*module);
