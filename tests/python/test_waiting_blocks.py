@@ -149,3 +149,84 @@ def test_more_blocks_than_the_device_holds_wait_in_vain(sim, seed):
     ended = run_child(program, **environment)
     assert "a warp ran more than 3000000 instructions" in ended.out, ended
     assert "blocks that have not begun" in ended.out
+
+
+# The same with clusters, whose blocks wait for those of other clusters.
+CLUSTERS = """
+import numpy as np, kernwright as kw
+kernels = kw.kernel('''{source}''', name="chain"), kw.kernel('''{barrier}''', name="steps")
+for clusters in 1, 2, 15:
+    blocks = 2 * clusters
+    config = kw.LaunchConfig(grid=blocks, block=64, cluster=2)
+    for step in 1, -1:
+        total, flag = kw.zeros(blocks, "int32"), kw.zeros(blocks, "int32")
+        kernels[0].launch(config, total, flag, step)
+        expected, before = [0] * blocks, 0
+        for block in range(blocks)[::step]:
+            before = (before * 3 + block) % 2**32
+            expected[block] = before
+        assert total.numpy().view("uint32").tolist() == expected, (clusters, step)
+    x = np.arange(blocks * 64, dtype=np.int32) * 37 % 101
+    on_device, other = kw.asarray(x), kw.zeros(blocks * 64, "int32")
+    kernels[1].launch(config, on_device, other, kw.zeros(1, "int32"), 4)
+    for _ in range(4):
+        x = x + np.roll(x, 1) % 7 + np.roll(x, -1) % 5
+    assert (on_device.numpy() == x).all(), clusters
+print("fine")
+"""
+
+# Each block adds what its cluster's other block has in shared memory, once a later cluster is done.
+FAR = (
+    FLAGS
+    + """__global__ void __cluster_dims__(2, 1, 1) far(int* flag, int* y) {
+    __shared__ int mine;
+    unsigned other;
+    int value, cluster = blockIdx.x / 2, last = gridDim.x / 2 - 1;
+    mine = blockIdx.x;
+    asm volatile("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" ::: "memory");
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(other)
+        : "r"((unsigned)__cvta_generic_to_shared(&mine)), "r"(blockIdx.x % 2 ^ 1));
+    if (blockIdx.x % 2 == 0 && cluster < last) while (load(flag + cluster + 1) == 0) {}
+    asm volatile("ld.shared::cluster.u32 %0, [%1];" : "=r"(value) : "r"(other));
+    asm volatile("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" ::: "memory");
+    y[blockIdx.x] = value + (cluster < last ? y[blockIdx.x + 2] : 0);
+    __threadfence();
+    asm volatile("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" ::: "memory");
+    if (blockIdx.x % 2 == 0) store(flag + cluster, 1);
+}"""
+)
+
+SIMULATED_9 = {"KERNWRIGHT_DEVICE": "sim", "KERNWRIGHT_SIM_CAPABILITY": "9.0"}
+
+
+@pytest.mark.parametrize("threads", ["1", "2", "7"])
+@pytest.mark.parametrize("checks", ["", "all"])
+def test_clusters_wait_for_others(sim, threads, checks):
+    environment = {**SIMULATED_9, "KERNWRIGHT_SIM_THREADS": threads}
+    if checks:
+        environment["KERNWRIGHT_CHECKS"] = checks
+    ended = run_child(CLUSTERS.format(source=CHAIN, barrier=BARRIER), **environment)
+    assert (ended.out, ended.err.count("race:")) == ("fine\n", 0), ended.err
+
+
+@pytest.mark.parametrize("threads", ["1", "3"])
+def test_a_cluster_that_waits_keeps_its_shared_memory(sim, threads):
+    program = f"""
+import kernwright as kw
+flag, y = kw.zeros(9, "int32"), kw.zeros(18, "int32")
+kw.kernel('''{FAR}''', name="far")[18, 1](flag, y)
+print(y.numpy().tolist())
+"""
+    ended = run_child(program, **SIMULATED_9, KERNWRIGHT_SIM_THREADS=threads)
+    values = [sum(later ^ 1 for later in range(block, 18, 2)) for block in range(18)]
+    assert ended.out == f"{values}\n", ended.err
+
+
+def test_more_clusters_than_the_device_holds_wait_in_vain(sim):
+    program = PROGRAM.format(source=LAST, grid=1000, shared=160000).replace(
+        "kernel[1000, 1, None, 160000](flag)",
+        "kernel.launch(kw.LaunchConfig(1000, 1, None, 160000, cluster=2), flag)",
+    )
+    ended = run_child(program, **SIMULATED_9, KERNWRIGHT_SIM_BUDGET="3000000")
+    assert "a warp ran more than 3000000 instructions" in ended.out, ended
+    assert "blocks that have not begun" in ended.out

@@ -192,7 +192,7 @@ void BlockCheck::read_by_proxy(const Op* op, Warp& warp, int lane, std::uint64_t
   if (!has_shared(at, bytes)) return;
   const LaneTouch touch{TouchMode::read, Space::shared, at, bytes, nullptr, nullptr};
   if (init && any_poison(shared_poison, at, bytes)) {
-    report_uninitialised(op, warp, lane, touch);
+    report_uninitialised(op, warp, lane, touch, poison_bits(shared_poison, at, bytes));
     set_poison<false>(shared_poison, at, bytes);
   }
   if (!race) return;

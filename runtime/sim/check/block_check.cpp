@@ -70,6 +70,8 @@ void BlockCheck::begin(const Block& block) {
   forget_copies();
   forget_stores();
   fenced_maps_.clear();
+  doubts_.clear();
+  in_doubt = false;
   products_.fill({});
   block_ = static_cast<std::uint32_t>(block.linear_index);
   ctaid_ = block.ctaid;

@@ -15,9 +15,11 @@
 #include <array>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace kernwright::sim {
@@ -77,6 +79,7 @@ class BlockCheck {
   bool scattered = false;  ///< this block has ticks on both sides of another block's
   bool pauses = false;     ///< warps take turns at random before accesses
   bool inside = false;     ///< a checked handler runs: locate() need not look
+  bool in_doubt = false;   ///< lanes hold what nobody wrote and may not want it
   Cell stamp = 0;          ///< the tick now
   Cell floor = 0;          ///< what this block did below happened before
   Cell first = 0;          ///< this block's cells between here and `floor` need no further look
@@ -106,8 +109,13 @@ class BlockCheck {
 
   /// The race check of one access, word by word; updates the cells.
   void examine(const Op* op, Warp& warp, int lane, const LaneTouch& touch);
-  /// One lane's read of bytes that nobody wrote.
-  void report_uninitialised(const Op* op, Warp& warp, int lane, const LaneTouch& touch);
+  /// One lane's read of bytes some of which nobody wrote. Returns those that shall count as written
+  /// from now on, a bit each: the same is said once.
+  std::uint64_t judge_uninitialised(const Op* op, Warp& warp, int lane, const LaneTouch& touch);
+  /// A load with LoadedBytes::later runs anew.
+  void forget_doubts(const Op* op, const Warp& warp);
+  /// The active lanes use what such loads read (CheckedOp::uses).
+  void settle_doubts(const Op* op, Warp& warp);
   /// An access that went through locate(), in any space: both checks.
   /// `space` generic: the address's window decides. Memory that is not there is left alone.
   void touch_lane(const Op* op, Warp& warp, int lane, TouchMode mode, std::uint64_t address,
@@ -286,6 +294,8 @@ class BlockCheck {
   bool phase_at(std::uint64_t offset) const;
   MbarrierState& mbarrier_at(std::uint64_t offset);
   void pass(Warp& warp, std::uint32_t lanes, MbarrierState& state, bool acquire);
+  void init_part(const Op* op, Warp& warp, int lane, const LaneTouch& touch, std::uint64_t* map,
+                 std::uint64_t at);
   void touch_part(const Op* op, Warp& warp, int lane, const LaneTouch& touch);
   bool is_ordered(Cell cell, const Warp& warp, int lane, bool global, bool copied = false) const;
   bool is_write_ordered(Cell cell, const Warp& warp, int lane, bool global) const;
@@ -307,6 +317,8 @@ class BlockCheck {
                    Missing missing = Missing::order, bool is_it = true);
   bool same_value(const Access& access, Cell other) const;
   std::uint64_t unwritten(const Warp& warp, int lane, const LaneTouch& touch);
+  void report_uninitialised(const Op* op, Warp& warp, int lane, const LaneTouch& touch,
+                            std::uint64_t bits);
   /// Two operations order what lies around them where each reaches the other: what is released
   /// within a reach is kept for it and for all smaller ones, and taken from there in the same way.
   /// Calls f(reach) for those that matter to an operation that reaches as far as `reach`.
@@ -402,6 +414,13 @@ class BlockCheck {
   };
   std::array<RegionSlot, kRegionSlots> regions_{};
   std::int32_t last_tag_ = 0;
+  /// What lanes read by a load in a frame, where nobody wrote it.
+  struct Doubt {
+    std::uint32_t lanes = 0;
+    std::array<std::uint64_t, kLanes> bits{};
+    std::array<LaneTouch, kLanes> touch;
+  };
+  std::map<std::pair<const std::byte*, std::uint32_t>, Doubt> doubts_;
   std::unordered_map<std::uint64_t, Finding> found_;
 };
 

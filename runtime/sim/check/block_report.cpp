@@ -177,25 +177,8 @@ bool BlockCheck::seen(std::uint64_t key) {
   return true;
 }
 
-/// Bit i: nothing has written byte i of what is read.
-std::uint64_t BlockCheck::unwritten(const Warp& warp, int lane, const LaneTouch& touch) {
-  const std::uint64_t* map = shared_poison;
-  std::uint64_t at = touch.address;
-  if (touch.space == Space::global) {
-    map = region(touch.address)->poison.load();
-    at = touch.address % kRegionBytes;
-  } else if (touch.space == Space::cluster) {
-    map = touch.owner->shared_poison;
-    at = touch.address & kOffsetMask;
-  } else if (touch.space == Space::local) {
-    const std::uint64_t thread = warp.index * std::uint64_t{kLanes} + static_cast<unsigned>(lane);
-    map = local_poison;
-    at = thread * warp.local_bytes + touch.address;
-  }
-  return map == nullptr ? 0 : poison_bits(map, at, touch.bytes);
-}
-
-void BlockCheck::report_uninitialised(const Op* op, Warp& warp, int lane, const LaneTouch& touch) {
+void BlockCheck::report_uninitialised(const Op* op, Warp& warp, int lane, const LaneTouch& touch,
+                                      std::uint64_t bits) {
   const std::uint64_t key = std::uint64_t{1} << 62 | warp.op_index(op);
   const std::byte* const bytes = host_bytes(warp, lane, touch);
   if (bytes == nullptr || seen(key)) return;
@@ -207,7 +190,6 @@ void BlockCheck::report_uninitialised(const Op* op, Warp& warp, int lane, const 
   fault.access_size = touch.bytes;
   finding.value = hexadecimal(bytes, touch.bytes);
   const bool global = touch.space == Space::global;
-  const std::uint64_t bits = unwritten(warp, lane, touch);
   const bool partly = std::popcount(bits) < static_cast<int>(touch.bytes);
   fault.message = format(
       "{} of {} bytes of {} at {}{:#x}{}", finding.what, touch.bytes,

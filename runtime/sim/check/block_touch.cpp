@@ -79,16 +79,20 @@ void BlockCheck::examine_global(const Op* op, Warp& warp, int lane, TouchMode mo
       address, bytes, [&](const LaneTouch& part) { examine(op, warp, lane, part); }, mode);
 }
 
+/// `at` is the place of the bytes in the bitmap.
+void BlockCheck::init_part(const Op* op, Warp& warp, int lane, const LaneTouch& touch,
+                           std::uint64_t* map, std::uint64_t at) {
+  if (touch.mode == TouchMode::write) return set_poison<false>(map, at, touch.bytes);
+  if (!any_poison(map, at, touch.bytes)) return;
+  clear_poison(map, at, judge_uninitialised(op, warp, lane, touch));
+  if (touch.mode == TouchMode::atomic) set_poison<false>(map, at, touch.bytes);
+}
+
 /// Shared memory of another block of the cluster.
 void BlockCheck::touch_far(const Op* op, Warp& warp, int lane, const LaneTouch& touch) {
   BlockCheck& owner = *touch.owner;
   const std::uint64_t at = touch.address & kOffsetMask;
-  if (init) {
-    if (touch.mode != TouchMode::write && any_poison(owner.shared_poison, at, touch.bytes)) {
-      report_uninitialised(op, warp, lane, touch);
-    }
-    set_poison<false>(owner.shared_poison, at, touch.bytes);
-  }
+  if (init) init_part(op, warp, lane, touch, owner.shared_poison, at);
   if (!race) return;
   visit(op, warp, lane, touch);
   examine(op, warp, lane, touch);
@@ -97,12 +101,7 @@ void BlockCheck::touch_far(const Op* op, Warp& warp, int lane, const LaneTouch& 
 void BlockCheck::touch_part(const Op* op, Warp& warp, int lane, const LaneTouch& touch) {
   std::uint64_t* const map = touch.region != nullptr ? touch.region->poison.load() : shared_poison;
   const std::uint64_t at = touch.region != nullptr ? touch.address % kRegionBytes : touch.address;
-  if (init && map != nullptr) {
-    if (touch.mode != TouchMode::write && any_poison(map, at, touch.bytes)) {
-      report_uninitialised(op, warp, lane, touch);
-    }
-    set_poison<false>(map, at, touch.bytes);
-  }
+  if (init && map != nullptr) init_part(op, warp, lane, touch, map, at);
   if (race) examine(op, warp, lane, touch);
 }
 

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <iterator>
 #include <string_view>
+#include <utility>
 
 namespace kernwright::sim {
 
@@ -314,11 +315,45 @@ bool orders_parts(const ptx::Function& function, const ptx::Instruction& instruc
 OpFn full_handler(const CheckedHandlers& handlers, const CheckedOp& op,
                   const ptx::Instruction* instruction) {
   const bool loads = op.kind == CheckKind::load, stores = op.kind == CheckKind::store;
+  if (op.uses || op.loaded.later != 0) return handlers.full;
   if (op.fixed && loads) return handlers.fixed_load;
   const bool words = (loads || stores) && !op.strong && op.bytes >= 4 && op.used == 0 &&
                      instruction->modifiers.space == ptx::Space::global;
   if (!words) return handlers.full;
   return loads ? handlers.global_load : handlers.global_store;
+}
+
+/// Marks the loads whose bytes do not all count, or later, and the ops that use those. Where an
+/// instruction is no op of its own, its loads keep to the rule that all of a load counts.
+void mark_used_values(const Program& from, CheckedProgram& made) {
+  std::unordered_map<const ptx::Instruction*, std::uint32_t> op_of;
+  for (std::uint32_t i = 0; i < from.full.size(); ++i) {
+    if (from.tables->instructions[i] != nullptr) op_of.emplace(from.tables->instructions[i], i);
+  }
+  for (const ptx::Function& function : from.module->functions) {
+    UsedValues found = find_used_values(function);
+    const auto find = [&](std::uint32_t at) {
+      const auto op = op_of.find(&function.body[at]);
+      return op == op_of.end() ? ~std::uint32_t{0} : op->second;
+    };
+    for (const auto& [at, uses] : found.uses) {
+      if (find(at) != ~std::uint32_t{0}) continue;
+      for (const ValueUse& use : uses) {
+        LoadedBytes& load = found.loads[use.load];
+        load.now |= std::exchange(load.later, 0);
+      }
+    }
+    for (const auto& [at, bytes] : found.loads) {
+      if (find(at) != ~std::uint32_t{0}) made.ops[find(at)].loaded = bytes;
+    }
+    for (const auto& [at, uses] : found.uses) {
+      for (const ValueUse& use : uses) {
+        if (found.loads[use.load].later == 0 || find(use.load) == ~std::uint32_t{0}) continue;
+        made.uses[find(at)].push_back({find(use.load), use.bytes, use.lanes});
+        made.ops[find(at)].uses = true;
+      }
+    }
+  }
 }
 
 }  // namespace
@@ -336,6 +371,7 @@ std::unique_ptr<CheckedProgram> make_checked(const Program& from) {
   program.tables = std::make_shared<Program::Tables>(*from.tables);
   made->ops.resize(from.full.size());
   made->site_ops.push_back(0);
+  mark_used_values(from, *made);
   const CheckedHandlers handlers = checked_handlers();
   const OpFn copies_parameters = internal_handlers(Internal::parameter_copy).full;
   const OpFn guards[] = {internal_handlers(Internal::guard).full,
@@ -355,14 +391,19 @@ std::unique_ptr<CheckedProgram> make_checked(const Program& from) {
       made->spans_cluster |= spans_cluster(*instruction);
       made->orders_parts |= orders_parts(function, *instruction, op) || made->spans_cluster;
     }
+    op.loaded = made->ops[i].loaded;
+    op.uses = made->ops[i].uses;
+    if (op.uses && op.kind == CheckKind::none) op.kind = CheckKind::use;
     if (op.kind == CheckKind::none) continue;
     if (op.kind != CheckKind::mbarrier) made->reaches[static_cast<std::size_t>(op.reach)] = true;
     OpFn& masked = behind[i] != nullptr ? behind[i] : program.masked[i].fn;
     op.full = program.full[i].fn;
     op.masked = masked;
-    op.site = static_cast<std::uint16_t>(
-        std::min<std::size_t>(made->site_ops.size(), std::size_t{kMostSites}));
-    if (op.site < kMostSites) made->site_ops.push_back(static_cast<std::uint32_t>(i));
+    if (op.kind != CheckKind::use) {
+      op.site = static_cast<std::uint16_t>(
+          std::min<std::size_t>(made->site_ops.size(), std::size_t{kMostSites}));
+      if (op.site < kMostSites) made->site_ops.push_back(static_cast<std::uint32_t>(i));
+    }
     if (op.kind == CheckKind::store) {
       const std::uint32_t function = from.tables->function_at(static_cast<std::uint32_t>(i));
       op.value_width = value_width(from.module->functions[function], *instruction);
@@ -370,8 +411,8 @@ std::unique_ptr<CheckedProgram> make_checked(const Program& from) {
     op.guarded = i > 0 && std::find(std::begin(guards), std::end(guards), from.full[i - 1].fn) !=
                               std::end(guards);
     op.fixed = (op.kind == CheckKind::load || op.kind == CheckKind::store) && !op.strong &&
-               op.used == 0 && instruction->modifiers.space == ptx::Space::shared &&
-               from.full[i].e != 0;
+               op.used == 0 && !op.uses && op.loaded.later == 0 &&
+               instruction->modifiers.space == ptx::Space::shared && from.full[i].e != 0;
     made->ops[i] = op;
     program.full[i].fn = full_handler(handlers, op, instruction);
     masked = handlers.masked;

@@ -2,12 +2,14 @@
 #pragma once
 
 #include "sim/check/clock.h"
+#include "sim/check/used_values.h"
 #include "sim/exec/op.h"
 #include "sim/ir/program.h"
 #include "sim/ptx/types.h"
 
 #include <cstdint>
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 namespace kernwright::sim {
@@ -38,6 +40,7 @@ enum class CheckKind : std::uint8_t {
   mbarrier,
   cluster_arrive,  ///< barrier.cluster.arrive
   parameters,      ///< the copy of a parameter block to local memory
+  use,             ///< no more than CheckedOp::uses
 };
 
 /// What an mbarrier instruction does to the order of things. Those that arrive release, those that
@@ -59,6 +62,8 @@ struct CheckedOp {
   std::uint8_t bytes = 0;                ///< per lane
   std::uint8_t element = 0;              ///< of a vector; `bytes` where there is none
   std::uint32_t used = 0;                ///< of a load: a bit for each byte that counts; 0 = all
+  LoadedBytes loaded;                    ///< of a load: which have to be written, and when
+  bool uses = false;                     ///< has an entry in CheckedProgram::uses
   std::uint8_t value_width = 0;          ///< store: bytes per lane of the registers with the values
   std::uint8_t operand = 0;              ///< meeting: which source holds the members (0 = Op::a)
   BarrierRole role = BarrierRole::none;  ///< of mbarrier
@@ -77,6 +82,8 @@ struct CheckedProgram {
   Program program;
   std::vector<CheckedOp> ops;
   std::vector<std::uint32_t> site_ops;  ///< by site: index of the op; [0] is unused
+  /// By op: what it uses of loads; ValueUse::load is the index of an op here.
+  std::unordered_map<std::uint32_t, std::vector<ValueUse>> uses;
   /// Some instruction can order accesses of some warps but not others, so that readers are told
   /// apart one by one.
   bool orders_parts = false;

@@ -1,6 +1,7 @@
 // Bitmaps of bytes that nobody has written yet: one bit per byte, set = not initialised.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 
 namespace kernwright::sim {
@@ -41,6 +42,14 @@ inline void set_poison(std::uint64_t* map, std::uint64_t at, std::uint64_t count
     }
     at += part;
     count -= part;
+  }
+}
+
+/// Clears those of up to 64 bytes from `at` on that `bits` names.
+inline void clear_poison(std::uint64_t* map, std::uint64_t at, std::uint64_t bits) {
+  for (; bits != 0; bits &= bits - 1) {
+    const std::uint64_t place = at + static_cast<unsigned>(std::countr_zero(bits));
+    map[place >> 6] &= ~(std::uint64_t{1} << (place & 63));
   }
 }
 

@@ -8,8 +8,13 @@ namespace kernwright::sim {
 
 BlockCrew::BlockCrew(const LaunchContext& launch, PrintBuffer& print,
                      std::atomic<std::uint64_t>& aside, std::uint32_t sm)
-    : launch_(launch), print_(print), all_aside_(aside), sm_(sm) {
-  idle_.push_back(std::make_unique<BlockRunner>(launch, sm));
+    : launch_(launch),
+      print_(print),
+      all_aside_(aside),
+      sm_(sm),
+      blocks_each_(std::uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2] /
+                   cluster_count(launch)) {
+  idle_.push_back(std::make_unique<ClusterRunner>(launch, print, sm));
 }
 
 bool BlockCrew::fail(Member&& member) {
@@ -17,19 +22,23 @@ bool BlockCrew::fail(Member&& member) {
   return false;
 }
 
-bool BlockCrew::run(std::uint64_t block, std::array<std::uint32_t, 3> place) {
-  if (idle_.empty()) idle_.push_back(std::make_unique<BlockRunner>(launch_, sm_));
-  BlockRunner& runner = *idle_.back();
-  print_.begin_block(block);
-  runner.start(place);
+template <typename F>
+void BlockCrew::drop_if(F is_over) {
+  all_aside_ -= std::erase_if(aside_, is_over) * blocks_each_;
+}
+
+bool BlockCrew::run(std::uint64_t cluster) {
+  if (idle_.empty()) idle_.push_back(std::make_unique<ClusterRunner>(launch_, print_, sm_));
+  ClusterRunner& runner = *idle_.back();
+  runner.start(cluster);
   Progress progress = Progress::running;
   while (progress == Progress::running && !runner.seems_to_wait()) progress = runner.advance();
   if (progress == Progress::done) return aside_.empty() || turn(false);
-  Member member{std::move(idle_.back()), block};
+  Member member{std::move(idle_.back()), cluster};
   idle_.pop_back();
   if (progress == Progress::faulted) return fail(std::move(member));
   aside_.push_back(std::move(member));
-  ++all_aside_;
+  all_aside_ += blocks_each_;
   bool fine = turn(false);
   while (fine && !aside_.empty() && all_aside_ >= launch_.residents) fine = turn(true);
   return fine;
@@ -38,14 +47,12 @@ bool BlockCrew::run(std::uint64_t block, std::array<std::uint32_t, 3> place) {
 bool BlockCrew::turn(bool is_complete) {
   std::uint64_t waited = 0;
   for (Member& member : aside_) {
-    print_.begin_block(member.block);
     const Progress progress = member.runner->advance();
     if (progress == Progress::faulted) return fail(std::move(member));
     waited += member.runner->waited_instructions();
     if (progress == Progress::done) idle_.push_back(std::move(member.runner));
   }
-  all_aside_ -=
-      std::erase_if(aside_, [](const Member& member) { return member.runner == nullptr; });
+  drop_if([](const Member& member) { return member.runner == nullptr; });
   const std::uint64_t budget = launch_.instruction_budget;
   if (is_complete && budget != 0 && waited > budget && is_stuck()) {
     aside_.front().runner->give_up_waiting();
@@ -58,9 +65,8 @@ bool BlockCrew::is_stuck() const noexcept {
                      [](const Member& member) { return member.runner->seems_to_wait(); });
 }
 
-void BlockCrew::drop_behind(std::uint64_t block) {
-  all_aside_ -=
-      std::erase_if(aside_, [block](const Member& member) { return member.block > block; });
+void BlockCrew::drop_behind(std::uint64_t cluster) {
+  drop_if([cluster](const Member& member) { return member.cluster > cluster; });
 }
 
 }  // namespace kernwright::sim

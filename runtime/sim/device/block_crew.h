@@ -1,10 +1,9 @@
-// The blocks of one worker of a plain launch.
+// The blocks of one worker of a launch that is not cooperative, in clusters or not.
 #pragma once
 
+#include "sim/device/cluster_runner.h"
 #include "sim/device/print.h"
-#include "sim/exec/block_runner.h"
 
-#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -12,49 +11,53 @@
 
 namespace kernwright::sim {
 
-/// Runs blocks one after the other. One that seems to wait for others (a flag of a block further
-/// on, a barrier of the grid made by hand) is put aside while the next ones begin, as many as the
-/// device holds at a time, and has a turn after each. Not thread-safe.
+/// Runs clusters, each block one where there are none, one after the other. One that seems to wait
+/// for others (a flag of a block further on, a barrier of the grid made by hand) is put aside while
+/// the next ones begin, as many as the device holds at a time, and has a turn after each. Not
+/// thread-safe.
 class BlockCrew {
  public:
   /// All outlive it. `aside` counts the blocks that were put aside by all crews of the launch. `sm`
-  /// is what %smid reads.
+  /// is what %smid reads in them.
   BlockCrew(const LaunchContext& launch, PrintBuffer& print, std::atomic<std::uint64_t>& aside,
             std::uint32_t sm);
-  ~BlockCrew() { all_aside_ -= aside_.size(); }
+  ~BlockCrew() { all_aside_ -= aside_.size() * blocks_each_; }
   BlockCrew(const BlockCrew&) = delete;
   BlockCrew& operator=(const BlockCrew&) = delete;
 
-  /// Runs the block to its end or puts it aside. False after a finding.
-  bool run(std::uint64_t block, std::array<std::uint32_t, 3> place);
-  /// Blocks were put aside and have not ended.
+  /// Runs the cluster of that number to its end or puts it aside. False after a finding.
+  bool run(std::uint64_t cluster);
+  /// Some were put aside and have not ended.
   bool is_waiting() const noexcept { return !aside_.empty(); }
-  /// Gives each of those a turn, when no more blocks begin. False after a finding; one is made
+  /// Gives each of those a turn, when no more begin. False after a finding; one is made
   /// where all of them have only waited for longer than a warp may run.
   bool finish_turn() { return turn(true); }
   /// All of those seem to wait.
   bool is_stuck() const noexcept;
-  /// Ends those behind `block` where they are.
-  void drop_behind(std::uint64_t block);
+  /// Ends those behind `cluster` where they are.
+  void drop_behind(std::uint64_t cluster);
 
   /// After a finding.
   const FaultReport& fault() const noexcept { return failed_.runner->fault(); }
-  std::uint64_t faulty_block() const noexcept { return failed_.block; }
+  std::uint64_t faulty_cluster() const noexcept { return failed_.cluster; }
 
  private:
   struct Member {
-    std::unique_ptr<BlockRunner> runner;
-    std::uint64_t block = 0;
+    std::unique_ptr<ClusterRunner> runner;
+    std::uint64_t cluster = 0;
   };
   bool turn(bool is_complete);
   bool fail(Member&& member);
+  template <typename F>
+  void drop_if(F is_over);
 
   const LaunchContext& launch_;
   PrintBuffer& print_;
   std::atomic<std::uint64_t>& all_aside_;
   std::uint32_t sm_;
+  std::uint64_t blocks_each_;  ///< of a cluster
   std::vector<Member> aside_;  ///< in the order in which they began
-  std::vector<std::unique_ptr<BlockRunner>> idle_;
+  std::vector<std::unique_ptr<ClusterRunner>> idle_;
   Member failed_;
 };
 

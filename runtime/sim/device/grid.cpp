@@ -17,7 +17,7 @@
 namespace kernwright::sim {
 namespace {
 
-constexpr std::uint64_t kNoBlock = std::numeric_limits<std::uint64_t>::max();
+constexpr std::uint64_t kNoFault = std::numeric_limits<std::uint64_t>::max();
 constexpr std::uint64_t kLargestChunk = 64;
 /// Many, since those who are done wait for the last chunk.
 constexpr std::uint64_t kChunksPerWorker = 32;
@@ -26,10 +26,10 @@ class Grid {
  public:
   Grid(const LaunchContext& launch, int width)
       : launch_(launch),
-        blocks_(std::uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2]),
-        width_(static_cast<int>(std::min<std::uint64_t>(blocks_, static_cast<unsigned>(width)))),
+        clusters_(cluster_count(launch)),
+        width_(static_cast<int>(std::min<std::uint64_t>(clusters_, static_cast<unsigned>(width)))),
         chunk_(std::clamp<std::uint64_t>(
-            blocks_ / (kChunksPerWorker * static_cast<unsigned>(width_)), 1, kLargestChunk)),
+            clusters_ / (kChunksPerWorker * static_cast<unsigned>(width_)), 1, kLargestChunk)),
         prints_(static_cast<std::size_t>(width_)),
         logs_(launch.accesses == nullptr ? 0 : static_cast<std::size_t>(width_)) {}
 
@@ -39,7 +39,7 @@ class Grid {
     if (failure_) std::rethrow_exception(failure_);
     for (const AccessLog& log : logs_) launch_.accesses->merge(log);
     GridResult result;
-    if (faulty_block_ != kNoBlock) result.fault = std::move(fault_);
+    if (faulty_ != kNoFault) result.fault = std::move(fault_);
     result.printed = join(prints_);
     return result;
   }
@@ -52,53 +52,47 @@ class Grid {
     launch.print_sink = &print;
     if (!logs_.empty()) launch.accesses = &logs_[static_cast<std::size_t>(worker)];
     BlockCrew crew(launch, print, aside_, static_cast<std::uint32_t>(worker));
-    if (!serve(crew)) report(crew.faulty_block(), crew.fault());
+    if (!serve(crew)) report(crew.faulty_cluster(), crew.fault());
   } catch (...) {
     const std::lock_guard lock(mutex_);
     if (!failure_) failure_ = std::current_exception();
-    faulty_block_ = 0;  // the others stop
+    faulty_ = 0;  // the others stop
   }
 
   /// False after a finding of the crew.
   bool serve(BlockCrew& crew) {
     while (true) {
       const std::uint64_t first = next_.fetch_add(chunk_, std::memory_order_relaxed);
-      const std::uint64_t end = std::min(blocks_, first + chunk_);
-      if (first >= blocks_ || first > faulty_block_.load(std::memory_order_relaxed)) break;
-      for (std::uint64_t block = first; block < end; ++block) {
-        if (block > faulty_block_.load(std::memory_order_relaxed)) break;
-        if (!crew.run(block, coordinates(block))) return false;
+      const std::uint64_t end = std::min(clusters_, first + chunk_);
+      if (first >= clusters_ || first > faulty_.load(std::memory_order_relaxed)) break;
+      for (std::uint64_t next = first; next < end; ++next) {
+        if (next > faulty_.load(std::memory_order_relaxed)) break;
+        if (!crew.run(next)) return false;
       }
     }
     while (crew.is_waiting()) {
-      const std::uint64_t faulty = faulty_block_.load(std::memory_order_relaxed);
-      if (faulty != kNoBlock && crew.is_stuck()) break;  // for blocks that do not begin any more
+      const std::uint64_t faulty = faulty_.load(std::memory_order_relaxed);
+      if (faulty != kNoFault && crew.is_stuck()) break;  // for what does not begin any more
       crew.drop_behind(faulty);
       if (!crew.finish_turn()) return false;
     }
     return true;
   }
 
-  std::array<std::uint32_t, 3> coordinates(std::uint64_t block) const noexcept {
-    const std::uint64_t x = launch_.grid[0], y = launch_.grid[1];
-    return {static_cast<std::uint32_t>(block % x), static_cast<std::uint32_t>(block / x % y),
-            static_cast<std::uint32_t>(block / x / y)};
-  }
-
-  void report(std::uint64_t block, const FaultReport& fault) {
+  void report(std::uint64_t cluster, const FaultReport& fault) {
     const std::lock_guard lock(mutex_);
-    if (block >= faulty_block_) return;
-    faulty_block_ = block;
+    if (cluster >= faulty_) return;
+    faulty_ = cluster;
     fault_ = fault;
   }
 
   const LaunchContext& launch_;
-  const std::uint64_t blocks_;
+  const std::uint64_t clusters_;  // each block is one where there are none
   const int width_;
   const std::uint64_t chunk_;
   std::atomic<std::uint64_t> next_{0};
   std::atomic<std::uint64_t> aside_{0};  // blocks that wait, of all workers
-  std::atomic<std::uint64_t> faulty_block_{kNoBlock};
+  std::atomic<std::uint64_t> faulty_{kNoFault};
   std::mutex mutex_;  // guards fault_ and failure_
   FaultReport fault_;
   std::exception_ptr failure_;

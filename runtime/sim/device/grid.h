@@ -23,15 +23,12 @@ struct GridResult {
 };
 
 /// Runs the grid on up to `width` host threads, the caller's included. `launch.print` and its sink
-/// are set here. Blocks start in the order of their linear index; after a finding no block behind
-/// it starts, while the ones before it still run, so that the same block is reported whatever the
-/// number of threads. Throws what BlockRunner's constructor throws.
+/// are set here. Blocks start in the order of their linear index, those of a cluster
+/// (`launch.cluster`, which divides the grid) together and on one host thread; after a finding no
+/// block or cluster behind it starts, while the ones before it still run, so that the same one is
+/// reported whatever the number of threads. Throws what BlockRunner's constructor throws.
 /// `launch.accesses` takes what all blocks touched; null = nobody asks.
 GridResult run_grid(const LaunchContext& launch, int width);
-
-/// The same for a grid of clusters (`launch.cluster`, which divides the grid): the blocks of one
-/// are in flight together on one host thread. Findings are those of the first cluster that has one.
-GridResult run_cluster_grid(const LaunchContext& launch, int width);
 
 /// The same for a grid whose blocks, in clusters or not, wait for each other: all are in flight
 /// together and take turns, so that each makes progress. Makes the workspace that grid-wide

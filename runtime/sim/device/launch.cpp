@@ -179,7 +179,6 @@ GridResult execute(const KernelWork& work, const Module& module, AccessLog* log,
   const std::lock_guard execution(platform().execution);
   StopRequest stop(interrupt_check, platform().launch_limit);
   request.stop = &stop;
-  const bool clustered = std::uint64_t{work.cluster[0]} * work.cluster[1] * work.cluster[2] > 1;
   Checks& checks = platform().checks;
   Observation& observation = platform().observation;
   const Observation::Wish wish = observation.begin(work.handle, request);
@@ -202,7 +201,6 @@ GridResult execute(const KernelWork& work, const Module& module, AccessLog* log,
   }
   GridResult result = work.cooperative ? run_cooperative_grid(request, width)
                       : seed != 0      ? run_scheduled_grid(request, seed, false)
-                      : clustered      ? run_cluster_grid(request, width)
                                        : run_grid(request, width);
   if (watched)
     observation.end(wish, *watched, request.function, result.fault ? &*result.fault : nullptr);

@@ -9,7 +9,9 @@
 #include "sim/exec/stop_request.h"
 #include "sim/exec/warpgroup.h"
 #include "sim/ir/program.h"
+#include "sim/ir/tables.h"
 #include "sim/observe/observer.h"
+#include "sim/ptx/isa.h"
 
 #include <algorithm>
 #include <bit>
@@ -45,9 +47,29 @@ struct BlockRunner::State {
   Progress stuck();
   Progress give_up();
   void count_idle_turn(bool is_idle);
+  bool may_poll() const;
+  bool polls_for_ever() const;
 };
 
 namespace {
+
+/// Where a split waits: one that polls stands anywhere in its loop, which is told by what it reads.
+std::uint32_t waiting_op(const Program& program, const Split& split) {
+  const Program::Tables& tables = *program.tables;
+  const auto reads = [&](std::uint32_t op) {
+    const ptx::Instruction* const instruction = tables.instructions[op];
+    return instruction != nullptr && (instruction->row->handler == ptx::Handler::mbarrier ||
+                                      instruction->row->handler == ptx::Handler::ld);
+  };
+  if (split.state != SplitState::ready || !tables.polls[split.pc]) return split.pc;
+  for (std::uint32_t op = split.pc; op < tables.polls.size() && tables.polls[op]; ++op) {
+    if (reads(op)) return op;
+  }
+  for (std::uint32_t op = split.pc; op != 0 && tables.polls[op]; --op) {
+    if (reads(op)) return op;
+  }
+  return split.pc;
+}
 
 /// Who waits there, and for what.
 FaultPlace describe_split(const Warp& warp, const Split& split) {
@@ -55,8 +77,9 @@ FaultPlace describe_split(const Warp& warp, const Split& split) {
                      : split.state == SplitState::cluster   ? "the barrier of the cluster"
                      : split.state == SplitState::mbarrier  ? "a phase of an mbarrier"
                      : split.state == SplitState::warpgroup ? "other warps of the warpgroup"
+                     : split.state == SplitState::ready     ? "what they poll"
                                                             : "other lanes of the warp";
-  FaultPlace there = warp.program->place_of(split.pc);
+  FaultPlace there = warp.program->place_of(waiting_op(*warp.program, split));
   const auto& members = warp.block->member->cluster->members;
   if (members.size() > 1) {
     const auto& [x, y, z] = warp.block->ctaid;
@@ -77,6 +100,9 @@ const char* stuck_text(SplitState state) {
              "the bytes that were expected are not those that were copied";
     case SplitState::warpgroup:
       return "a warp waits for products of wgmma that other warps of its warpgroup never issue";
+    case SplitState::ready:
+      return "threads poll an mbarrier or a word of shared memory that nobody is left to change: "
+             "an arrival, a store or the bytes of a copy are missing";
     default:
       return "lanes wait at a .sync instruction for lanes that never arrive there";
   }
@@ -90,6 +116,11 @@ constexpr std::uint32_t kIdleTurns = 256;
 
 /// Instructions of a warp's turn in a loop that waits: 16 iterations. Others take 4096.
 constexpr std::uint64_t kIdleInstructions = 2048;
+
+/// After so many turns of all warps of a cluster in which nobody did more than look at shared
+/// memory, in loops that nothing else ends (ir/polls.h), they do so for ever. One would do, but
+/// under a seed warps have turns in which they do not look.
+constexpr std::uint32_t kPollingTurns = 64;
 
 /// Waits for an mbarrier run out this often, with nobody able to go on and no phase ending in
 /// between, before they count as endless.
@@ -217,6 +248,25 @@ void BlockRunner::State::count_idle_turn(bool is_idle) {
   if (!is_idle) executed_at_work = executed;
 }
 
+/// Whether all that can run stands in loops that only wait for shared memory.
+bool BlockRunner::State::may_poll() const {
+  if (idle_turns < kIdleTurns) return false;
+  const std::vector<bool>& polls = launch.program->tables->polls;
+  return std::all_of(warps.begin(), warps.end(), [&](const Warp& warp) {
+    const Split* const splits = warp.schedule->splits.data();
+    return std::all_of(splits, splits + warp.schedule->count, [&](const Split& split) {
+      return split.state != SplitState::ready || polls[split.pc];
+    });
+  });
+}
+
+bool BlockRunner::State::polls_for_ever() const {
+  const auto& members = member.cluster->members;
+  return std::all_of(members.begin(), members.end(), [](const ClusterMember* other) {
+    return other->exited || other->polling_turns >= kPollingTurns;
+  });
+}
+
 bool BlockRunner::seems_to_wait() const noexcept { return state_->idle_turns >= kIdleTurns; }
 
 std::uint64_t BlockRunner::waited_instructions() const noexcept {
@@ -229,7 +279,7 @@ void BlockRunner::give_up_waiting() noexcept {
 
 Progress BlockRunner::advance() {
   State& state = *state_;
-  bool ran = false, left = false, yielded = true;
+  bool ran = false, left = false, yielded = true, polls = state.may_poll();
   if (++state.turns % kTurnsToLook == 0 && state.launch.stop != nullptr &&
       state.launch.stop->is_due()) {
     return state.give_up();
@@ -242,7 +292,7 @@ Progress BlockRunner::advance() {
     left = true;
     if (!can_run(warp)) continue;
     ran = true;
-    const WarpStatus status = run_warp(warp);
+    const WarpStatus status = polls ? run_warp(warp, polls) : run_warp(warp);
     if (status == WarpStatus::faulted) return Progress::faulted;
     yielded &= status == WarpStatus::yielded;
   }
@@ -258,6 +308,12 @@ Progress BlockRunner::advance() {
   released |= member.wake();
   released |= state.warpgroups.release(state.block);
   state.count_idle_turn(ran && yielded && !released);
+  member.polling_turns = !released && (polls || !ran) ? member.polling_turns + 1 : 0;
+  if (polls && state.polls_for_ever()) {
+    // What that lets go must show first, in all blocks.
+    for (ClusterMember* other : member.cluster->members) other->polling_turns = 0;
+    return relieve();
+  }
   if (ran || released) return Progress::running;
   return member.cluster->members.size() > 1 ? Progress::waiting : relieve();
 }
@@ -312,10 +368,12 @@ Progress BlockRunner::State::stuck() {
         const Split& split = warp.schedule->splits[s];
         places.push_back(describe_split(warp, split));
         if (other != &member) continue;
-        // Lanes that miss others of their warp come first: those wait elsewhere because of them.
-        const bool better =
-            first != nullptr && first->state != SplitState::sync && split.state == SplitState::sync;
-        if (first != nullptr && !better) continue;
+        // Lanes that miss others of their warp come first, but for those that poll: others wait
+        // elsewhere because of them.
+        const auto rank = [](const Split& one) {
+          return one.state == SplitState::ready ? 2 : one.state == SplitState::sync ? 1 : 0;
+        };
+        if (first != nullptr && rank(split) <= rank(*first)) continue;
         first = &split;
         holder = &warp;
       }
@@ -323,8 +381,8 @@ Progress BlockRunner::State::stuck() {
   }
   holder->set_mask(first->mask);
   holder->code = launch.program->full.data();
-  holder->fault(holder->code + first->pc, FaultKind::sync, std::countr_zero(first->mask), 0, 0,
-                stuck_text(first->state));
+  holder->fault(holder->code + waiting_op(*launch.program, *first), FaultKind::sync,
+                std::countr_zero(first->mask), 0, 0, stuck_text(first->state));
   block.fault.places = std::move(places);
   return Progress::faulted;
 }

@@ -81,6 +81,7 @@ void ClusterMember::reset(std::uint32_t warps) {
   arrived.assign(warps, 0);
   passed.assign(warps, 0);
   seen_phases = cluster->phases;
+  polling_turns = 0;
 }
 
 bool ClusterMember::wake() {

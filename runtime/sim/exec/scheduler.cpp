@@ -3,6 +3,7 @@
 
 #include "sim/exec/dispatch.h"
 #include "sim/ir/program.h"
+#include "sim/ir/tables.h"
 
 #include <algorithm>
 #include <array>
@@ -192,15 +193,17 @@ bool can_run(const Warp& warp) {
                      [](const Split& split) { return split.state == SplitState::ready; });
 }
 
-WarpStatus run_warp(Warp& warp) {
+namespace {
+
+/// Runs the warp's splits by `run`, which takes the op where one goes on.
+template <typename F>
+WarpStatus run_by(Warp& warp, F run) {
   for (;;) {
-    const Op* op = activate(warp);
+    const Op* const op = activate(warp);
     if (op == nullptr) {
       return warp.schedule->count == 0 ? WarpStatus::done : WarpStatus::waiting;
     }
-    do {
-      op = op->fn(op, warp);
-    } while (op != nullptr);
+    run(op);
     if (warp.stop == Stop::fault) return WarpStatus::faulted;
     if (warp.stop != Stop::yield) continue;
     // Other splits of this warp first; when all had their turn, other warps.
@@ -213,6 +216,26 @@ WarpStatus run_warp(Warp& warp) {
     for (std::uint32_t i = 0; i < schedule.count; ++i) schedule.splits[i].deferred = false;
     return WarpStatus::yielded;
   }
+}
+
+}  // namespace
+
+WarpStatus run_warp(Warp& warp) {
+  return run_by(warp, [&](const Op* op) {
+    do {
+      op = op->fn(op, warp);
+    } while (op != nullptr);
+  });
+}
+
+WarpStatus run_warp(Warp& warp, bool& polls) {
+  const std::vector<bool>& known = warp.program->tables->polls;
+  return run_by(warp, [&](const Op* op) {
+    do {
+      polls = polls && known[warp.op_index(op)];
+      op = op->fn(op, warp);
+    } while (op != nullptr);
+  });
 }
 
 }  // namespace kernwright::sim

@@ -5,6 +5,7 @@
 #include "sim/ir/flight.h"
 #include "sim/ir/fuse.h"
 #include "sim/ir/lower.h"
+#include "sim/ir/polls.h"
 #include "sim/ir/program.h"
 #include "sim/ir/simplify.h"
 #include "sim/ir/slots.h"
@@ -35,6 +36,7 @@ class Emitter {
     for (std::size_t i = 0; i < order_.size(); ++i) {
       const LoweredBlock& block = function_.blocks[order_[i]];
       begin_[order_[i]] = position();
+      polls_ = block.polls;
       for (const LoweredOp& op : block.ops) emit(op);
       emit_end(block, i + 1 < order_.size() ? order_[i + 1] : ~0u);
     }
@@ -100,6 +102,7 @@ class Emitter {
     program_.places.push_back(place);
     program_.tables->behind_leader.push_back(nullptr);
     program_.tables->instructions.push_back(nullptr);
+    program_.tables->polls.push_back(polls_);
     if (form_ == CodeForm::as_written) program_.tables->origins.push_back({origin, part});
     spins_.push_back((spins_.empty() ? 0 : spins_.back()) + (spins ? 1u : 0u));
   }
@@ -235,6 +238,7 @@ class Emitter {
   const std::vector<std::uint32_t>& order_;
   const FrameLayout& layout_;
   const CodeForm form_;
+  bool polls_ = false;                ///< of the block under way
   std::vector<std::uint32_t> begin_;  ///< per block: index of its first op
   std::vector<std::uint32_t> spins_;  ///< per op of this function: ops that may spin, up to it
   std::vector<Fixup> fixups_;
@@ -280,6 +284,7 @@ void decode_function(Program& program, LoweringContext& context, std::uint32_t i
   Lowered lowered = lowering.run();
   watch_flight(lowered, index);
   std::vector<std::uint32_t> order = block_order(lowered);
+  mark_polls(lowered, order);
   FunctionInfo& info = program.functions[index];
   const Prologue prologue =
       form == CodeForm::fast ? simplify(lowered, order, info.is_entry) : keep_as_written(lowered);

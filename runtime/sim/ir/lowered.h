@@ -68,6 +68,7 @@ struct LoweredBlock {
   End end = End::fall;
   bool negated = false;           ///< branch where the predicate does not hold
   bool is_meeting_point = false;  ///< lanes can arrive here at different times
+  bool polls = false;             ///< of a loop that only waits for shared memory: polls.h
   Ref condition;                  ///< predicate of a branch, index register of a table
   std::uint32_t taken = 0, fall = 0;
   std::vector<std::uint32_t> table;  ///< targets of brx.idx

@@ -15,6 +15,7 @@ std::string shared_body(const std::string& before_load) {
          "st.shared.b32 [%r6+8], 3;\n" +
          before_load +
          "ld.shared.v4.b32 {%r10, %r11, %r12, %r13}, [%r6];\nadd.s32 %r10, %r10, %r12;\n"
+         "add.s32 %r10, %r10, %r11;\nadd.s32 %r10, %r10, %r13;\n"
          "st.global.b32 [%rd2], %r10;\n";
 }
 

@@ -382,6 +382,68 @@ TEST_CASE("convert: NaN as GPUs hand it on") {
   check_all("cvt.f32.bf16 %f1, %h2;", {halves}, 4, by_lane(0x7f810000, 0x7f810000));
 }
 
+TEST_CASE("convert: between halves of both kinds to the nearest where no rounding is named") {
+  std::mt19937_64 random(29);
+  const SmallRounder f16(kF16), bf16(kBF16);
+  for (int repeat = 0; repeat < 40; ++repeat) {
+    Lanes lanes{};
+    for (std::uint64_t& lane : lanes) lane = random() & 0xffff;
+    const auto check = [&](const std::string& from, const SmallRounder& source,
+                           const std::string& to, const SmallRounder& target) {
+      Lanes finite = lanes;
+      for (std::uint64_t& lane : finite) {
+        if ((lane & 0x7fff) > source.format.largest) lane &= 0xbfff;
+      }
+      const auto nearest = [&](std::size_t i) {
+        const auto bits = static_cast<std::uint32_t>(finite[i]);
+        return std::uint64_t{target.round(Wide(small_value(source.format, bits)), Rounding::rn,
+                                          false, (bits & 0x8000) != 0)};
+      };
+      for (const char* head : {"cvt.", "cvt.rn."})
+        check_all(head + to + "." + from + " %h1, %h2;", {finite}, 2, nearest);
+    };
+    check("f16", f16, "bf16", bf16);
+    check("bf16", bf16, "f16", f16);
+  }
+}
+
+TEST_CASE("convert: .ftz and roundings of bf16 and wider types") {
+  std::mt19937_64 random(31);
+  const SmallRounder bf16(kBF16);
+  const auto flushed = [](std::uint64_t x) { return (x & 0x7f800000) == 0 ? x & 0x80000000 : x; };
+  for (int repeat = 0; repeat < 20; ++repeat) {
+    Lanes singles{}, halves{};
+    for (std::size_t i = 0; i < singles.size(); ++i) {
+      singles[i] = random() & 0xff7fffff;  // finite
+      if (i % 2 == 0) singles[i] &= 0x80ffffff;
+      halves[i] = singles[i] >> 16;
+    }
+    halves[7] = 0x7f81;
+    const std::pair<const char*, Rounding> modes[] = {
+        {"rn", Rounding::rn}, {"rz", Rounding::rz}, {"rm", Rounding::rm}, {"rp", Rounding::rp}};
+    for (const auto& [name, mode] : modes) {
+      const std::string head = std::string("cvt.") + name;
+      check_all(head + ".ftz.bf16.f32 %h1, %f2;", {singles}, 2, [&, m = mode](std::size_t i) {
+        const auto bits = static_cast<std::uint32_t>(flushed(singles[i]));
+        const std::uint32_t zero = bits >> 16;
+        return std::uint64_t{(bits & 0x7fffffff) == 0
+                                 ? zero
+                                 : bf16.round(Wide(std::bit_cast<float>(bits)), m, false)};
+      });
+      check_all(head + ".f32.bf16 %f1, %h2;", {halves}, 4,
+                [&](std::size_t i) { return halves[i] << 16; });
+      check_all(head + ".ftz.f32.bf16 %f1, %h2;", {halves}, 4,
+                [&](std::size_t i) { return i == 7 ? 0x7fffffff : flushed(halves[i] << 16); });
+      Lanes finite = halves;
+      finite[7] = 0x8001;
+      check_all(head + ".f64.bf16 %d1, %h2;", {finite}, 8, [&](std::size_t i) {
+        const auto bits = static_cast<std::uint32_t>(finite[i] << 16);
+        return std::bit_cast<std::uint64_t>(static_cast<double>(std::bit_cast<float>(bits)));
+      });
+    }
+  }
+}
+
 TEST_CASE("convert: .ftz does not touch the input on the way to f16") {
   Lanes tiny{};
   tiny.fill(0x807fffff);

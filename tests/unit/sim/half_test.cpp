@@ -36,6 +36,8 @@ std::uint32_t random_half(const SmallFormat& format, std::mt19937_64& random) {
                                     0x8000 | (format.largest + 1),
                                     0x7fff,
                                     0xfffe,
+                                    0x7ff7,
+                                    0xfff7,
                                     1u << format.mantissa_bits,
                                     (1u << format.mantissa_bits) - 1};
   if (random() % 8 == 0) return specials[random() % std::size(specials)];
@@ -156,6 +158,21 @@ TEST_CASE("half: add, sub, mul and fma round once") {
     check_halves("fma.rn.relu", half, 3, 6, [&](std::uint32_t a, std::uint32_t b, std::uint32_t c) {
       return relu(f, fma(a, b, c));
     });
+  }
+}
+
+TEST_CASE("half: fma.oob drops products with the fill of elements outside a tensor") {
+  const auto is_fill = [](std::uint32_t x) { return (x & 0x7fff) == 0x7ff7; };
+  for (const HalfCase& half : kCases) {
+    const SmallRounder rounder(half.format);
+    const auto fma = [&](std::uint32_t a, std::uint32_t b, std::uint32_t c) {
+      return is_fill(a) || is_fill(b) ? 0u : fused_reference(rounder, a, b, c, true);
+    };
+    check_halves("fma.rn.oob", half, 3, 10, fma);
+    check_halves("fma.rn.oob.relu", half, 3, 11,
+                 [&](std::uint32_t a, std::uint32_t b, std::uint32_t c) {
+                   return relu(half.format, fma(a, b, c));
+                 });
   }
 }
 

@@ -122,10 +122,8 @@ class HopperRunner {
       request.program = &observed->program.program;
       request.observed = &*observed;
     }
-    const bool clustered = std::uint64_t{cluster[0]} * cluster[1] * cluster[2] > 1;
-    const GridResult result = cooperative ? run_cooperative_grid(request, width)
-                              : clustered ? run_cluster_grid(request, width)
-                                          : run_grid(request, width);
+    const GridResult result =
+        cooperative ? run_cooperative_grid(request, width) : run_grid(request, width);
     if (checked) findings = checked->take();
     counts.clear();
     const std::vector<LineCounts> total = observed ? observed->total() : std::vector<LineCounts>();

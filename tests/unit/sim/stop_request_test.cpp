@@ -98,8 +98,7 @@ TEST_CASE("stop request: grids of every kind end where they are") {
       StopRequest stop(is_pressed, std::chrono::seconds(0));
       launch.stop = &stop;
       asked = 0;
-      const GridResult result = kind == 0   ? run_grid(launch, 3)
-                                : kind == 1 ? run_cluster_grid(launch, 3)
+      const GridResult result = kind < 2    ? run_grid(launch, 3)
                                 : kind == 2 ? run_cooperative_grid(launch, 3)
                                             : run_scheduled_grid(launch, 7, false);
       REQUIRE(result.fault);

@@ -30,12 +30,13 @@ void init_local(BlockCheck& check, Warp& warp, const CheckSite& site, const Warp
         lane0 + static_cast<unsigned>(lane) * warp.local_bytes + base + offset;
     if (touch.mode != TouchMode::write) {
       const std::uint64_t bits = poison_bits(check.local_poison, place, touch.bytes);
+      if (bits == 0) return;
       if (std::popcount(bits) == static_cast<int>(touch.bytes)) {
-        check.report_uninitialised(
+        const std::uint64_t said = check.judge_uninitialised(
             touch.op, warp, lane,
             {touch.mode, Space::local, base + offset, touch.bytes, nullptr, nullptr});
+        if (touch.mode == TouchMode::read) return clear_poison(check.local_poison, place, said);
       }
-      if (bits == 0) return;
     }
     set_poison<false>(check.local_poison, place, touch.bytes);
   });
@@ -223,6 +224,10 @@ const Op* checked(const Op* op, Warp& warp) {
   const Op* next = nullptr;
   if (check.pauses && !info.guarded && info.bytes != 0 && check.pause(op, warp)) return nullptr;
   check.inside = true;
+  if (check.in_doubt) [[unlikely]] {
+    if (info.uses) check.settle_doubts(op, warp);
+    if (info.loaded.later != 0) check.forget_doubts(op, warp);
+  }
   switch (info.kind) {
     case CheckKind::load:
       if (info.used != 0) {
@@ -320,6 +325,7 @@ const Op* checked(const Op* op, Warp& warp) {
       next = run(op, warp);
       check.note_parameters(op, warp);
       break;
+    case CheckKind::use:
     case CheckKind::none:
       next = run(op, warp);
       break;

@@ -42,19 +42,24 @@ namespace kernwright::sim::KW_SIM_NS {
   return false;
 }
 
-/// Finds the lanes that read what nobody wrote.
+/// Finds the lanes that read what nobody wrote. Those that take part in an atomic operation write.
 [[gnu::noinline]] inline void report_poison(BlockCheck& check, Warp& warp, const CheckSite& site,
                                             const WarpTouch& touch, ptx::Space space,
                                             std::uint64_t* map, std::uint64_t at,
                                             std::uint64_t base) {
+  const bool reads = touch.mode == TouchMode::read;
+  const std::uint64_t matters =
+      reads ? touch.info->loaded.now | touch.info->loaded.later : ~std::uint64_t{0};
   each_lane(site, touch, [&](int lane, std::uint64_t offset) {
-    if (!any_poison(map, at + offset, touch.bytes)) return;
-    check.report_uninitialised(touch.op, warp, lane,
-                               {touch.mode, space, base + offset, touch.bytes, nullptr, nullptr});
+    if ((poison_bits(map, at + offset, touch.bytes) & matters) == 0) return;
+    clear_poison(map, at + offset,
+                 check.judge_uninitialised(
+                     touch.op, warp, lane,
+                     {touch.mode, space, base + offset, touch.bytes, nullptr, nullptr}));
   });
-  each_lane(site, touch, [&](int, std::uint64_t offset) {  // say it once
-    set_poison<false>(map, at + offset, touch.bytes);
-  });
+  if (reads) return;
+  each_lane(site, touch,
+            [&](int, std::uint64_t offset) { set_poison<false>(map, at + offset, touch.bytes); });
 }
 
 [[gnu::always_inline]] inline void init(BlockCheck& check, Warp& warp, const CheckSite& site,

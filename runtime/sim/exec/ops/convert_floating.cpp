@@ -154,10 +154,11 @@ const Op* convert_any(const Op* op, Warp& warp) {
 }
 
 /// Whether a loop of its own is worth its size: directed roundings, and .sat between two types, are
-/// rare.
+/// rare. What bf16 widens to is exact in any rounding.
 bool is_common(const ptx::Modifiers& mods) {
-  const bool directed = mods.rounding == Rounding::rz || mods.rounding == Rounding::rm ||
-                        mods.rounding == Rounding::rp;
+  const bool widens = mods.type[1] == Type::bf16 && mods.type[0] != Type::f16;
+  const bool directed = !widens && (mods.rounding == Rounding::rz ||
+                                    mods.rounding == Rounding::rm || mods.rounding == Rounding::rp);
   const bool between = mods.type[0] != mods.type[1];
   return !directed && !mods.relu && !mods.satfinite && !(mods.sat && between);
 }

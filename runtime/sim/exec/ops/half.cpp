@@ -135,6 +135,24 @@ const Op* fused_brain(const Op* op, Warp& warp) {
   return op + 1;
 }
 
+/// .oob: the products with what a tensor map fills in for elements outside the tensor are dropped,
+/// addend and all. On an H100 that NaN counts in a and b, with either sign, and not in c.
+template <OpFn kFused>
+const Op* fused_in_bounds(const Op* op, Warp& warp) {
+  constexpr Half kFill = 0x7ff7;
+  const auto count = static_cast<int>(op->flags & kHalfCount);
+  const Half* const a = warp.reg<Half>(op->a);
+  const Half* const b = warp.reg<Half>(op->b);
+  Half* const d = warp.reg<Half>(op->d);
+  alignas(64) Half keeps[2 * kLanes];  // of the sources, which may be the result's register
+  for (int i = 0; i < count; ++i) {
+    keeps[i] = (a[i] & 0x7fff) == kFill || (b[i] & 0x7fff) == kFill ? 0 : 0xffff;
+  }
+  kFused(op, warp);
+  for (int i = 0; i < count; ++i) d[i] &= keeps[i];
+  return op + 1;
+}
+
 /// abs and neg work on the sign bit; NaN becomes the one NaN of GPUs.
 template <typename Format, bool kNegate>
 struct Sign {
@@ -167,6 +185,9 @@ OpPair select_half(const ptx::Instruction& inst, const OperandWidths&) {
     case Handler::mul:
       return arithmetic_pair<Multiply>(mods);
     case Handler::fma:
+      if (mods.oob)
+        return is_brain(mods.type[0]) ? half_pair<fused_in_bounds<fused_brain>>(mods)
+                                      : half_pair<fused_in_bounds<fused_binary>>(mods);
       return is_brain(mods.type[0]) ? half_pair<fused_brain>(mods) : half_pair<fused_binary>(mods);
     case Handler::abs:
       return sign<false>(mods);

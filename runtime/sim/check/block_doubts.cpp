@@ -1,0 +1,79 @@
+// Reads of memory that nobody wrote: which bytes of them count, and for lanes that may not want
+// what they loaded, when they do.
+#include "sim/check/block_check.h"
+#include "sim/check/poison.h"
+
+#include <bit>
+
+namespace kernwright::sim {
+
+using ptx::Space;
+
+/// Bit i: nothing has written byte i of what is read.
+std::uint64_t BlockCheck::unwritten(const Warp& warp, int lane, const LaneTouch& touch) {
+  const std::uint64_t* map = shared_poison;
+  std::uint64_t at = touch.address;
+  if (touch.space == Space::global) {
+    map = region(touch.address)->poison.load();
+    at = touch.address % kRegionBytes;
+  } else if (touch.space == Space::cluster) {
+    map = touch.owner->shared_poison;
+    at = touch.address & kOffsetMask;
+  } else if (touch.space == Space::local) {
+    const std::uint64_t thread = warp.index * std::uint64_t{kLanes} + static_cast<unsigned>(lane);
+    map = local_poison;
+    at = thread * warp.local_bytes + touch.address;
+  }
+  return map == nullptr ? 0 : poison_bits(map, at, touch.bytes);
+}
+
+std::uint64_t BlockCheck::judge_uninitialised(const Op* op, Warp& warp, int lane,
+                                              const LaneTouch& touch) {
+  const CheckedOp& info = ops[warp.op_index(op)];
+  const std::uint64_t bits = unwritten(warp, lane, touch);
+  const bool loads = info.kind == CheckKind::load && info.used == 0;
+  // Another block's memory may be gone when its value is used.
+  const bool waits = loads && touch.owner == nullptr;
+  const std::uint64_t later = waits ? bits & info.loaded.later : 0;
+  const std::uint64_t counts = info.loaded.now | (waits ? 0 : info.loaded.later);
+  const std::uint64_t now = loads ? bits & counts : bits;
+  if (now != 0) report_uninitialised(op, warp, lane, touch, now);
+  if (later == 0) return now;
+  Doubt& doubt = doubts_[{warp.frame, warp.op_index(op)}];
+  doubt.lanes |= 1u << lane;
+  doubt.bits[static_cast<unsigned>(lane)] = later;
+  doubt.touch[static_cast<unsigned>(lane)] = touch;
+  in_doubt = true;
+  return now;
+}
+
+void BlockCheck::forget_doubts(const Op* op, const Warp& warp) {
+  const auto known = doubts_.find({warp.frame, warp.op_index(op)});
+  if (known == doubts_.end()) return;
+  known->second.lanes &= ~warp.mask;
+  if (known->second.lanes != 0) return;
+  doubts_.erase(known);
+  in_doubt = !doubts_.empty();
+}
+
+void BlockCheck::settle_doubts(const Op* op, Warp& warp) {
+  for (const ValueUse& use : launch_.program.uses.at(warp.op_index(op))) {
+    const auto known = doubts_.find({warp.frame, use.load});
+    if (known == doubts_.end()) continue;
+    const Doubt& doubt = known->second;
+    std::uint32_t lanes = doubt.lanes & warp.mask;
+    if (use.lanes == UsingLanes::where) lanes &= warp.pred(op->c);
+    if (use.lanes == UsingLanes::where_not) lanes &= ~warp.pred(op->c);
+    for (; lanes != 0; lanes &= lanes - 1) {
+      const int lane = std::countr_zero(lanes);
+      const auto i = static_cast<unsigned>(lane);
+      const std::uint64_t bits = doubt.bits[i] & use.bytes;
+      if (bits == 0) continue;
+      LaneTouch touch = doubt.touch[i];
+      touch.addresses = nullptr;
+      report_uninitialised(warp.code + use.load, warp, lane, touch, bits);
+    }
+  }
+}
+
+}  // namespace kernwright::sim

@@ -1,0 +1,265 @@
+// Follows the values of loads to those who use them.
+#include "sim/check/used_values.h"
+
+#include "sim/ptx/isa.h"
+
+#include <algorithm>
+
+namespace kernwright::sim {
+namespace {
+
+using ptx::Handler;
+using ptx::Instruction;
+using ptx::Operand;
+using ptx::OperandKind;
+using ptx::Semantics;
+using ptx::Space;
+
+constexpr std::uint32_t kAllOfValue = ~std::uint32_t{0};
+/// How far values are followed through arithmetic: compilers speculate a handful of instructions.
+constexpr int kMostSteps = 6;
+constexpr std::size_t kMostUses = 8;
+/// What a guard is of, in place of an operand.
+constexpr std::uint32_t kAsGuard = ~std::uint32_t{0};
+
+std::uint32_t low_bytes(int bits) { return bits >= 256 ? kAllOfValue : (1u << bits / 8) - 1; }
+
+/// Arithmetic on registers, without side effects.
+bool computes(const Instruction& one) {
+  const Handler handler = one.row->handler;
+  const bool carries = one.modifiers.cc || handler == Handler::addc || handler == Handler::subc ||
+                       handler == Handler::madc;
+  const bool pure = handler == Handler::mov || handler == Handler::cvt ||
+                    (handler >= Handler::add && handler <= Handler::slct);
+  return pure && !carries && !one.guarded && one.operands[0].kind == OperandKind::reg;
+}
+
+/// Whether the op that executes it may have another handler in front: it runs with no other one.
+bool runs_alone(const Instruction& one) {
+  switch (one.row->handler) {
+    case Handler::selp:
+    case Handler::mov:
+    case Handler::cvt:
+    case Handler::ld:
+    case Handler::st:
+    case Handler::and_:
+    case Handler::or_:
+    case Handler::xor_:
+    case Handler::not_:
+    case Handler::shl:
+    case Handler::shr:
+    case Handler::fma:
+    case Handler::sub:
+    case Handler::neg:
+    case Handler::abs:
+    case Handler::min:
+    case Handler::max:
+      return true;
+    case Handler::add:
+    case Handler::mul:
+      return ptx::class_of(one.modifiers.type[0]) == ptx::TypeClass::floating;
+    default:
+      return false;
+  }
+}
+
+bool ends_block(const Instruction& one) {
+  const Handler handler = one.row->handler;
+  return handler == Handler::bra || handler == Handler::brx || handler == Handler::ret ||
+         handler == Handler::exit;
+}
+
+class Follower {
+ public:
+  explicit Follower(const ptx::Function& function)
+      : function_(function),
+        reads_(function.registers.size()),
+        writes_(function.registers.size(), 0),
+        blocks_(function.body.size()) {
+    std::vector<bool> begins(function.body.size() + 1, false);
+    for (const ptx::Label& label : function.labels) begins[label.instruction] = true;
+    std::uint32_t block = 0;
+    for (std::uint32_t i = 0; i < function.body.size(); ++i) {
+      const Instruction& one = function.body[i];
+      block += begins[i] ? 1 : 0;
+      blocks_[i] = block;
+      if (ends_block(one)) ++block;
+      if (one.guarded) reads_[one.guard].push_back({i, kAsGuard});
+      for (std::uint32_t k = 0; k < one.operands.size(); ++k) note(one.operands[k], i, k);
+    }
+  }
+
+  UsedValues run() {
+    for (std::uint32_t i = 0; i < function_.body.size(); ++i) {
+      const Instruction& one = function_.body[i];
+      if (one.row->handler == Handler::ld || one.row->handler == Handler::ldu) look_at(i, one);
+    }
+    return std::move(found_);
+  }
+
+ private:
+  struct Read {
+    std::uint32_t at, operand;
+  };
+
+  void note(const Operand& operand, std::uint32_t at, std::uint32_t number) {
+    const auto add = [&](std::uint32_t reg) {
+      if (reg == ptx::kNoRegister) return;
+      if (operand.is_destination) {
+        ++writes_[reg];
+      } else if (reads_[reg].empty() || reads_[reg].back().at != at ||
+                 reads_[reg].back().operand != number) {
+        reads_[reg].push_back({at, number});
+      }
+    };
+    if (operand.kind == OperandKind::reg) add(operand.reg);
+    if (operand.kind == OperandKind::reg_pair) {
+      add(operand.reg);
+      add(operand.reg2);
+    }
+    if (operand.kind == OperandKind::address && operand.base == OperandKind::reg) {
+      reads_[operand.reg].push_back({at, number});
+    }
+    for (const Operand& element : operand.elements) note(element, at, number);
+  }
+
+  /// What a constant operand is, or `otherwise`.
+  static std::uint64_t constant(const Instruction& one, std::size_t operand,
+                                std::uint64_t otherwise) {
+    const Operand& it = one.operands[operand];
+    return it.kind == OperandKind::integer ? it.bits : otherwise;
+  }
+
+  /// Bytes of a register that one of its readers uses.
+  std::uint32_t used_by(const Instruction& one, std::uint32_t operand, int steps) const {
+    if (operand == kAsGuard) return kAllOfValue;
+    const Operand& first = one.operands[0];
+    switch (one.row->handler) {
+      case Handler::mov:
+        if (first.kind == OperandKind::vector) return used_of_parts(first, steps);
+        return first.kind == OperandKind::reg ? used_of(first.reg, steps - 1) : kAllOfValue;
+      case Handler::cvt: {
+        const ptx::Type from = one.modifiers.type[1], to = one.modifiers.type[0];
+        if (ptx::class_of(from) != ptx::TypeClass::integer ||
+            ptx::class_of(to) != ptx::TypeClass::integer || one.modifiers.sat)
+          return kAllOfValue;
+        return low_bytes(std::min(ptx::bits(from), ptx::bits(to)));
+      }
+      case Handler::and_: {
+        const std::uint64_t mask = constant(one, operand == 1 ? 2 : 1, ~std::uint64_t{0});
+        std::uint32_t bytes = 0;
+        for (unsigned i = 0; i < 8; ++i) bytes |= (mask >> 8 * i & 255) != 0 ? 1u << i : 0;
+        return bytes;
+      }
+      case Handler::shr:
+        return operand == 1 ? kAllOfValue << std::min<std::uint64_t>(constant(one, 2, 0) / 8, 31)
+                            : kAllOfValue;
+      case Handler::prmt: {
+        if (one.modifiers.prmt != ptx::PrmtMode::none || operand == 3) return kAllOfValue;
+        const std::uint64_t selector = constant(one, 3, ~std::uint64_t{0});
+        if (selector == ~std::uint64_t{0}) return kAllOfValue;
+        std::uint32_t bytes = 0;
+        for (unsigned i = 0; i < 4; ++i) {
+          const auto which = static_cast<std::uint32_t>(selector >> 4 * i & 7);
+          if (which / 4 == operand - 1) bytes |= 1u << which % 4;
+        }
+        return bytes;
+      }
+      case Handler::st:
+        return operand == 1 && one.operands[1].kind == OperandKind::reg
+                   ? low_bytes(ptx::bits(one.modifiers.type[0]))
+                   : kAllOfValue;
+      default:
+        return kAllOfValue;
+    }
+  }
+
+  /// mov {a, b}, register.
+  std::uint32_t used_of_parts(const Operand& parts, int steps) const {
+    std::uint32_t bytes = 0, at = 0;
+    for (const Operand& part : parts.elements) {
+      if (part.kind != OperandKind::reg) return kAllOfValue;
+      const int bits = ptx::bits(function_.registers[part.reg].type);
+      bytes |= (used_of(part.reg, steps - 1) & low_bytes(bits)) << at;
+      at += static_cast<std::uint32_t>(bits) / 8;
+    }
+    return bytes;
+  }
+
+  /// Bytes of a register that somebody uses.
+  std::uint32_t used_of(std::uint32_t reg, int steps) const {
+    if (steps <= 0 || writes_[reg] != 1) return kAllOfValue;
+    std::uint32_t bytes = 0;
+    for (const Read& read : reads_[reg]) {
+      bytes |= used_by(function_.body[read.at], read.operand, steps);
+    }
+    return bytes;
+  }
+
+  /// Collects who uses the register in some lanes only. False: all lanes do, or nobody can say.
+  bool follow(std::uint32_t reg, std::uint32_t load, std::uint32_t since, int steps,
+              std::vector<std::pair<std::uint32_t, UsingLanes>>& uses) const {
+    if (steps <= 0 || writes_[reg] != 1) return false;
+    const Instruction& from = function_.body[load];
+    const bool may_move = from.modifiers.space != Space::global;  // loads that cannot fault
+    for (const Read& read : reads_[reg]) {
+      const Instruction& one = function_.body[read.at];
+      const bool here = blocks_[read.at] == blocks_[load];
+      if (read.operand == kAsGuard || (here && read.at <= since)) return false;
+      if (uses.size() == kMostUses) return false;
+      const bool is_value = read.operand == 1 || read.operand == 2;
+      if (one.row->handler == Handler::selp && !one.guarded && is_value) {
+        uses.emplace_back(read.at, read.operand == 1 ? UsingLanes::where : UsingLanes::where_not);
+      } else if (here && computes(one)) {
+        if (!follow(one.operands[0].reg, load, read.at, steps - 1, uses)) return false;
+      } else {
+        const bool same_lanes = here && (!one.guarded || (from.guarded && one.guard == from.guard));
+        if (same_lanes || !(may_move || one.guarded) || !runs_alone(one)) return false;
+        uses.emplace_back(read.at, UsingLanes::all);
+      }
+    }
+    return true;
+  }
+
+  void look_at(std::uint32_t at, const Instruction& load) {
+    const ptx::Modifiers& modifiers = load.modifiers;
+    const bool plain =
+        modifiers.semantics == Semantics::none || modifiers.semantics == Semantics::weak;
+    if (!plain || load.used_bytes != 0) return;
+    const Operand& target = load.operands[0];
+    const bool is_vector = target.kind == OperandKind::vector;
+    const std::size_t count = is_vector ? target.elements.size() : 1;
+    const int bits = ptx::bits(modifiers.type[0]);
+    if (bits < 8 || bits * static_cast<int>(count) > 256) return;
+    LoadedBytes bytes{0, 0};
+    std::vector<std::pair<std::uint32_t, ValueUse>> all;
+    for (std::size_t i = 0; i < count; ++i) {
+      const Operand& element = is_vector ? target.elements[i] : target;
+      if (element.kind != OperandKind::reg) continue;
+      const auto shift = i * static_cast<std::size_t>(bits) / 8;
+      const std::uint32_t part = (used_of(element.reg, kMostSteps) & low_bytes(bits)) << shift;
+      std::vector<std::pair<std::uint32_t, UsingLanes>> uses;
+      const bool later = follow(element.reg, at, at, kMostSteps, uses) && !uses.empty();
+      (later ? bytes.later : bytes.now) |= part;
+      if (!later) continue;
+      for (const auto& [where, lanes] : uses) all.push_back({where, {at, part, lanes}});
+    }
+    // Who loads and drops it all wants to read: compilers leave no such loads.
+    if ((bytes.now | bytes.later) == 0 || bytes.now == low_bytes(bits * static_cast<int>(count)))
+      return;
+    found_.loads.emplace(at, bytes);
+    for (const auto& [where, use] : all) found_.uses[where].push_back(use);
+  }
+
+  const ptx::Function& function_;
+  std::vector<std::vector<Read>> reads_;  ///< by register
+  std::vector<std::uint32_t> writes_;     ///< by register: how many instructions do
+  std::vector<std::uint32_t> blocks_;     ///< by instruction
+  UsedValues found_;
+};
+
+}  // namespace
+
+UsedValues find_used_values(const ptx::Function& function) { return Follower(function).run(); }
+
+}  // namespace kernwright::sim

@@ -1,0 +1,38 @@
+// Which bytes of what a load reads the program uses, and who decides that where the load does not.
+#pragma once
+
+#include "sim/ptx/ast.h"
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+namespace kernwright::sim {
+
+/// Bytes that a load reads per lane, a bit each. Those in neither set are never used.
+struct LoadedBytes {
+  std::uint32_t now = ~std::uint32_t{0};  ///< are used by every lane that loads them
+  std::uint32_t later = 0;                ///< by the lanes for which a ValueUse says so
+};
+
+enum class UsingLanes : std::uint8_t { all, where, where_not };
+
+/// An instruction that uses bytes of LoadedBytes::later: in all of its active lanes or, selp, in
+/// those where its predicate holds or does not.
+struct ValueUse {
+  std::uint32_t load = 0;  ///< index into Function::body
+  std::uint32_t bytes = 0;
+  UsingLanes lanes = UsingLanes::all;
+};
+
+/// Both by index into Function::body. Loads that are not here use all that they read.
+struct UsedValues {
+  std::unordered_map<std::uint32_t, LoadedBytes> loads;
+  std::unordered_map<std::uint32_t, std::vector<ValueUse>> uses;
+};
+
+/// Compilers load a value before they know whether it is wanted, where that is safe, and drop it
+/// with selp; they load vectors and words of which they use a part.
+UsedValues find_used_values(const ptx::Function& function);
+
+}  // namespace kernwright::sim
