@@ -190,8 +190,9 @@ BlockRunner::BlockRunner(const LaunchContext& launch, std::uint32_t sm)
   if (launch.checks != nullptr) {
     const std::uint64_t local =
         state.warps.size() * kLanes * std::uint64_t{state.worker.local_bytes};
-    state.check = std::make_unique<BlockCheck>(
-        *launch.checks, static_cast<std::uint32_t>(state.warps.size()), shared, local);
+    state.check =
+        std::make_unique<BlockCheck>(*launch.checks, launch.function,
+                                     static_cast<std::uint32_t>(state.warps.size()), shared, local);
     state.worker.check = state.check.get();
   }
   if (launch.observed != nullptr) {
