@@ -25,6 +25,34 @@ def run(text, blocks, threads, *args, checks=("init", "race", "sync")):
     return report
 
 
+BRANCHES = """__global__ void f(int* o) {
+    __shared__ int s[64];
+    int t = threadIdx.x;
+    if (t < LIMIT) {
+        s[t] = t;
+        asm volatile("bar.sync %0;" ::"r"(NUMBER) : "memory");
+        o[t] = s[63 - t] + 1;
+    } else {
+        s[t] = t * 2;
+        asm volatile("bar.sync %0;" ::"r"(NUMBER) : "memory");
+        o[t] = s[63 - t] + 2;
+    }
+}"""
+
+
+@pytest.mark.parametrize(
+    "number, limit, found", [(15, 32, 0), (0, 32, 1), (15, 40, 1)], ids=["named", "0", "in a warp"]
+)
+def test_a_barrier_in_both_branches(number, limit, found):
+    out = kw.zeros(64, "int32")
+    text = BRANCHES.replace("NUMBER", str(number)).replace("LIMIT", str(limit))
+    report = run(text, 1, 64, out)
+    assert [finding.kind for finding in report] == ["sync"] * found
+    t = np.arange(64)
+    written = np.where(t < limit, t, t * 2)
+    assert np.array_equal(out.numpy(), written[::-1] + np.where(t < limit, 1, 2))
+
+
 def test_syncwarp_in_both_branches():
     out = kw.zeros(32, "int32")
     report = run(

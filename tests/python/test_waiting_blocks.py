@@ -58,6 +58,39 @@ LAST = (
 }"""
 )
 
+# Blocks wait for those behind them in loops that hold more than the load: barriers of the block, or
+# much that is done once only.
+LOOPS = {
+    "barriers": """
+        __shared__ int seen;
+        do {
+            if (threadIdx.x == 40) seen = load(flag + blockIdx.x + 1);
+            __syncthreads();
+        } while (!__syncthreads_and(seen));
+        x = sum[blockIdx.x + 1] * 3;""",
+    "much work": """
+        for (bool waits = true; waits;) {
+            if (load(flag + blockIdx.x + 1) == 0) continue;
+            x = sum[blockIdx.x + 1];
+            #pragma unroll
+            for (int i = 0; i < 200; ++i) x = (x ^ x >> 3) * (i | 1) + i;
+            x *= 3;
+            waits = false;
+        }
+        __syncthreads();""",
+}
+BACKWARDS = (
+    FLAGS
+    + """__global__ void backwards(unsigned* sum, int* flag) {
+    unsigned x = 0;
+    if (blockIdx.x < gridDim.x - 1) { WAIT }
+    if (threadIdx.x == 0) {
+        sum[blockIdx.x] = x + blockIdx.x;
+        store(flag + blockIdx.x, 1);
+    }
+}"""
+)
+
 PROGRAM = """
 import kernwright as kw
 kernel = kw.kernel('''{source}''')
@@ -102,6 +135,36 @@ def check_steps(steps, blocks, count):
     for _ in range(count):
         x = x + np.roll(x, 1) % 7 + np.roll(x, -1) % 5
     np.testing.assert_array_equal((other if count % 2 else on_device).numpy(), x)
+
+
+def check_backwards(kernel, loop, blocks):
+    total, flag = kw.zeros(blocks, "uint32"), kw.zeros(blocks, "int32")
+    kernel[blocks, 64](total, flag)
+    expected, before = [], None
+    for block in range(blocks - 1, -1, -1):
+        x = 0 if before is None else before
+        if before is not None and loop == "much work":
+            for i in range(200):
+                x = ((x ^ x >> 3) * (i | 1) + i) % 2**32
+        before = (x * 3 + block) % 2**32
+        expected.insert(0, before)
+    np.testing.assert_array_equal(total.numpy(), np.array(expected, np.uint32))
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_loops_that_hold_more_than_the_wait(loop):
+    check_backwards(kw.kernel(BACKWARDS.replace("WAIT", LOOPS[loop])), loop, 24)
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_such_loops_under_checks_and_in_any_order(sim, loop):
+    kernel = kw.kernel(BACKWARDS.replace("WAIT", LOOPS[loop]))
+    with kw.checks("init", "race", "sync") as report:
+        check_backwards(kernel, loop, 12)
+    report.raise_if_any()
+    for seed in range(3):
+        with kw.checks.schedule(seed):
+            check_backwards(kernel, loop, 12)
 
 
 @pytest.mark.parametrize("step", [1, -1])

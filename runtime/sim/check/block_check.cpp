@@ -23,13 +23,13 @@ Cell cell_at(std::uint32_t tick) { return Cell{tick} << kTickShift; }
 
 }  // namespace
 
-BlockCheck::BlockCheck(CheckedLaunch& launch, std::uint32_t warps, std::uint64_t shared_bytes,
-                       std::uint64_t local_bytes)
+BlockCheck::BlockCheck(CheckedLaunch& launch, std::uint32_t kernel, std::uint32_t warps,
+                       std::uint64_t shared_bytes, std::uint64_t local_bytes)
     : ops(launch.program.ops.data()),
       init(launch.checks.init),
       race(launch.checks.race),
       sync(launch.checks.sync),
-      parts(launch.program.orders_parts),
+      parts(launch.program.kernel_orders_parts(kernel)),
       alone(launch.alone),
       defers(race && !parts),
       pauses(launch.seed != 0),

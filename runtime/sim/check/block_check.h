@@ -60,8 +60,8 @@ struct LaneTouch {
 /// at; the functions are for what they cannot decide at a glance.
 class BlockCheck {
  public:
-  BlockCheck(CheckedLaunch& launch, std::uint32_t warps, std::uint64_t shared_bytes,
-             std::uint64_t local_bytes);
+  BlockCheck(CheckedLaunch& launch, std::uint32_t kernel, std::uint32_t warps,
+             std::uint64_t shared_bytes, std::uint64_t local_bytes);
   /// Hands its findings to the launch.
   ~BlockCheck();
   BlockCheck(const BlockCheck&) = delete;
@@ -73,7 +73,7 @@ class BlockCheck {
   const CheckedOp* ops = nullptr;  ///< by op index
   CheckSite* sites = nullptr;      ///< by CheckedOp::site
   bool init = false, race = false, sync = false;
-  bool parts = false;      ///< CheckedProgram::orders_parts
+  bool parts = false;      ///< CheckedProgram::kernel_orders_parts()
   bool alone = false;      ///< no other worker runs blocks of the launch
   bool defers = false;     ///< reads of shared memory may be put off
   bool scattered = false;  ///< this block has ticks on both sides of another block's

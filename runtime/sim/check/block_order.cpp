@@ -181,8 +181,20 @@ void BlockCheck::arrive(const Op* op, Warp& warp, std::uint32_t id, std::uint32_
     state.open = true;
     state.first_op = here;
     state.first_thread = thread;
-  } else if (sync && wait && !counted && here != state.first_op) {
+  } else if (sync && wait && !counted && id == 0 && here != state.first_op) {
     report_divergence(op, warp, std::countr_zero(group), state.first_op, state.first_thread);
+  }
+  // Barrier 0 is what __syncthreads() names: that has to be one place for all. Whoever numbers
+  // barriers means the number, and branches of warps that specialise meet there; lanes of a warp
+  // may not.
+  if (sync && wait && !counted && id != 0) {
+    const auto& schedule = *warp.schedule;
+    for (std::uint32_t i = 0; i < schedule.count; ++i) {
+      const Split& other = schedule.splits[i];
+      if (other.state != SplitState::barrier || other.barrier != id || other.pc == here) continue;
+      report_divergence(op, warp, std::countr_zero(group), other.pc,
+                        warp.thread(std::countr_zero(other.mask)));
+    }
   }
   if (wait || !race) return;
   new_tick();

@@ -370,6 +370,7 @@ std::unique_ptr<CheckedProgram> make_checked(const Program& from) {
   program.module = from.module;
   program.tables = std::make_shared<Program::Tables>(*from.tables);
   made->ops.resize(from.full.size());
+  made->orders_parts.resize(from.functions.size());
   made->site_ops.push_back(0);
   mark_used_values(from, *made);
   const CheckedHandlers handlers = checked_handlers();
@@ -386,10 +387,13 @@ std::unique_ptr<CheckedProgram> make_checked(const Program& from) {
     }
     // The instruction set may have been chosen anew since the program was decoded.
     if (instruction != nullptr) {
-      const ptx::Function& function =
-          from.module->functions[from.tables->function_at(static_cast<std::uint32_t>(i))];
+      const std::uint32_t number = from.tables->function_at(static_cast<std::uint32_t>(i));
+      const ptx::Function& function = from.module->functions[number];
       made->spans_cluster |= spans_cluster(*instruction);
-      made->orders_parts |= orders_parts(function, *instruction, op) || made->spans_cluster;
+      if (orders_parts(function, *instruction, op)) {
+        made->orders_parts[number] = true;
+        made->calls_order_parts |= !function.is_entry;
+      }
     }
     op.loaded = made->ops[i].loaded;
     op.uses = made->ops[i].uses;

@@ -84,9 +84,14 @@ struct CheckedProgram {
   std::vector<std::uint32_t> site_ops;  ///< by site: index of the op; [0] is unused
   /// By op: what it uses of loads; ValueUse::load is the index of an op here.
   std::unordered_map<std::uint32_t, std::vector<ValueUse>> uses;
-  /// Some instruction can order accesses of some warps but not others, so that readers are told
-  /// apart one by one.
-  bool orders_parts = false;
+  /// By function: some instruction can order accesses of some warps but not others. The first says
+  /// so of any function that kernels may call.
+  bool calls_order_parts = false;
+  std::vector<bool> orders_parts;
+  /// Whether one can that the kernel may come to, so that readers are told apart one by one.
+  bool kernel_orders_parts(std::uint32_t kernel) const {
+    return calls_order_parts || spans_cluster || orders_parts[kernel];
+  }
   /// Blocks of a cluster may touch each other's shared memory.
   bool spans_cluster = false;
   /// Of these reaches is some fence or atomic operation; the device always counts.

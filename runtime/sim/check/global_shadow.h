@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <thread>
 #include <unordered_map>
 #include <vector>
 
@@ -46,7 +47,12 @@ struct GlobalRegion {
   std::int32_t visits = 0;
 
   void lock() noexcept {
-    while (busy.exchange(true, std::memory_order_acquire)) {}
+    // Looking, not exchanging, while another one is in there: its line stays with that one.
+    for (std::uint32_t turns = 1; busy.exchange(true, std::memory_order_acquire);) {
+      while (busy.load(std::memory_order_relaxed)) {
+        if (turns++ % kTurnsToYield == 0) std::this_thread::yield();  // it may not be running
+      }
+    }
   }
   void unlock() noexcept { busy.store(false, std::memory_order_release); }
   /// After this the cells of the word's granule hold what is known.
@@ -77,6 +83,7 @@ struct GlobalRegion {
 
  private:
   static constexpr std::int32_t kVisits = 16, kPatience = 256;
+  static constexpr std::uint32_t kTurnsToYield = 4096;
 
   bool scatter(Cell launch) noexcept;
 };

@@ -33,7 +33,8 @@ ClusterRunner::ClusterRunner(const LaunchContext& launch, PrintBuffer& print, st
 
 void ClusterRunner::start(std::uint64_t cluster) {
   const std::uint64_t x = grid_[0] / shape_[0], y = grid_[1] / shape_[1];
-  const std::array<std::uint64_t, 3> place{cluster % x, cluster / x % y, cluster / x / y};
+  std::array<std::uint64_t, 3> place{cluster, 0, 0};
+  if (cluster >= x) place = {cluster % x, cluster / x % y, cluster / x / y};
   for (std::uint32_t rank = 0; rank < members_.size(); ++rank) {
     std::array<std::uint32_t, 3> inside{};
     // Divisions take the time of some instructions of a block, and most clusters are one.

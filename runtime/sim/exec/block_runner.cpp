@@ -22,6 +22,14 @@
 
 namespace kernwright::sim {
 
+namespace {
+
+/// Of a block. In an `idle` one a warp went round in a loop that may wait for other blocks; in a
+/// `plain` one warps came to barriers of the block, as they do in such a loop, too.
+enum class TurnKind : std::uint8_t { idle, plain, work };
+
+}  // namespace
+
 struct BlockRunner::State {
   LaunchContext launch;
   Worker worker;
@@ -31,22 +39,25 @@ struct BlockRunner::State {
   std::unique_ptr<Observer> observer;
   std::vector<Warp::Schedule> schedules;
   std::vector<Warp> warps;
-  std::vector<std::uint32_t> lanes;  ///< per warp: those that stand for threads
+  std::vector<std::uint32_t> lanes;              ///< per warp: those that stand for threads
+  std::vector<std::uint64_t> executed_at_yield;  ///< per warp
   std::unique_ptr<std::byte, void (*)(void*)> local{nullptr, std::free};
   Cluster alone;  ///< the cluster of a block that shares none
   ClusterMember member;
   Warpgroups warpgroups;
 
-  std::uint32_t turns = 0;             ///< of all blocks so far
-  std::uint32_t idle_turns = 0;        ///< in a row; see seems_to_wait()
-  std::uint64_t executed = 0;          ///< by all warps of the block
-  std::uint64_t executed_at_work = 0;  ///< before the first idle turn
+  std::uint32_t turns = 0;        ///< of all blocks so far
+  std::uint32_t idle_turns = 0;   ///< since the last one with work; see seems_to_wait()
+  std::uint32_t plain_turns = 0;  ///< in a row without an idle one
+  std::uint64_t executed = 0;     ///< by all warps of the block
+  std::uint64_t waited = 0;       ///< instructions since the last turn with work
 
   void make_warps();
   void make_local_memory();
   Progress stuck();
   Progress give_up();
-  void count_idle_turn(bool is_idle);
+  TurnKind kind_of_turn(const Warp& warp, WarpStatus status);
+  void count_turn(TurnKind kind, bool released);
   bool may_poll() const;
   bool polls_for_ever() const;
 };
@@ -114,8 +125,19 @@ constexpr std::uint32_t kTurnsToLook = 16;
 /// A block that did nothing but wait for so many turns seems to wait for others.
 constexpr std::uint32_t kIdleTurns = 256;
 
-/// Instructions of a warp's turn in a loop that waits: 16 iterations. Others take 4096.
-constexpr std::uint64_t kIdleInstructions = 2048;
+/// Instructions from one yield to the next in a loop that waits: 16 iterations, in which what is
+/// jumped over counts.
+constexpr std::uint64_t kIdleInstructions = 32768;
+
+/// Those of a loop that does little but wait.
+constexpr std::uint64_t kFewInstructions = 2048;
+
+/// Barriers on the way from one such yield to the next: more than those are no loop that waits.
+constexpr std::uint32_t kPlainTurns = 1024;
+
+/// A longer loop, or one with barriers in it, may as well work on shared data with atomics. So it
+/// takes more of that until a launch counts as one that does not end.
+constexpr std::uint64_t kDoubtfulWeight = 8;
 
 /// After so many turns of all warps of a cluster in which nobody did more than look at shared
 /// memory, in loops that nothing else ends (ir/polls.h), they do so for ever. One would do, but
@@ -199,8 +221,9 @@ BlockRunner::BlockRunner(const LaunchContext& launch, std::uint32_t sm)
   if (launch.checks != nullptr) {
     const std::uint64_t local =
         state.warps.size() * kLanes * std::uint64_t{state.worker.local_bytes};
-    state.check = std::make_unique<BlockCheck>(
-        *launch.checks, static_cast<std::uint32_t>(state.warps.size()), shared, local);
+    state.check =
+        std::make_unique<BlockCheck>(*launch.checks, launch.function,
+                                     static_cast<std::uint32_t>(state.warps.size()), shared, local);
     state.worker.check = state.check.get();
   }
   if (launch.observed != nullptr) {
@@ -236,16 +259,39 @@ void BlockRunner::start(std::array<std::uint32_t, 3> ctaid) {
   state.member.cluster->patient_phases = ~std::uint64_t{0};
   if (state.check != nullptr) state.check->begin(state.block);
   for (std::size_t w = 0; w < state.warps.size(); ++w) begin_warp(state.warps[w], state.lanes[w]);
-  state.idle_turns = 0;
-  state.executed = state.executed_at_work = 0;
+  state.executed_at_yield.assign(state.warps.size(), 0);
+  state.idle_turns = state.plain_turns = 0;
+  state.executed = state.waited = 0;
 }
 
-void BlockRunner::State::count_idle_turn(bool is_idle) {
+TurnKind BlockRunner::State::kind_of_turn(const Warp& warp, WarpStatus status) {
+  if (status == WarpStatus::yielded) {
+    const std::uint64_t before = std::exchange(executed_at_yield[warp.index], warp.executed);
+    const bool is_idle = warp.may_wait && warp.executed - before <= kIdleInstructions;
+    return is_idle ? TurnKind::idle : TurnKind::work;
+  }
+  const auto* const splits = warp.schedule->splits.data();
+  const bool at_barriers =
+      std::all_of(splits, splits + warp.schedule->count,
+                  [](const Split& split) { return split.state == SplitState::barrier; });
+  return status == WarpStatus::waiting && at_barriers ? TurnKind::plain : TurnKind::work;
+}
+
+void BlockRunner::State::count_turn(TurnKind kind, bool released) {
   const std::uint64_t before = std::exchange(executed, 0);
   for (const Warp& warp : warps) executed += warp.executed;
-  is_idle = is_idle && executed - before <= kIdleInstructions * warps.size();
-  idle_turns = is_idle ? idle_turns + 1 : 0;
-  if (!is_idle) executed_at_work = executed;
+  plain_turns = kind == TurnKind::idle ? 0 : plain_turns + 1;
+  const std::uint64_t ran = executed - before;
+  if (kind == TurnKind::work || ran > kIdleInstructions * warps.size() ||
+      plain_turns > kPlainTurns) {
+    idle_turns = 0;
+    waited = 0;
+    return;
+  }
+  if (kind == TurnKind::idle) ++idle_turns;
+  const bool doubtful =
+      released || kind == TurnKind::plain || ran > kFewInstructions * warps.size();
+  waited += doubtful ? ran / kDoubtfulWeight : ran;
 }
 
 /// Whether all that can run stands in loops that only wait for shared memory.
@@ -269,9 +315,7 @@ bool BlockRunner::State::polls_for_ever() const {
 
 bool BlockRunner::seems_to_wait() const noexcept { return state_->idle_turns >= kIdleTurns; }
 
-std::uint64_t BlockRunner::waited_instructions() const noexcept {
-  return state_->executed - state_->executed_at_work;
-}
+std::uint64_t BlockRunner::waited_instructions() const noexcept { return state_->waited; }
 
 void BlockRunner::give_up_waiting() noexcept {
   for (Warp& warp : state_->warps) warp.budget = 0;
@@ -279,7 +323,8 @@ void BlockRunner::give_up_waiting() noexcept {
 
 Progress BlockRunner::advance() {
   State& state = *state_;
-  bool ran = false, left = false, yielded = true, polls = state.may_poll();
+  bool ran = false, left = false, polls = state.may_poll();
+  TurnKind kind = TurnKind::plain;
   if (++state.turns % kTurnsToLook == 0 && state.launch.stop != nullptr &&
       state.launch.stop->is_due()) {
     return state.give_up();
@@ -289,32 +334,44 @@ Progress BlockRunner::advance() {
   for (std::size_t w = 0; w < state.warps.size(); ++w) {
     Warp& warp = state.warps[turns == nullptr ? w : turns[w]];
     if (warp.schedule->count == 0) continue;
-    left = true;
-    if (!can_run(warp)) continue;
+    if (!can_run(warp)) {
+      left = true;
+      continue;
+    }
     ran = true;
     const WarpStatus status = polls ? run_warp(warp, polls) : run_warp(warp);
     if (status == WarpStatus::faulted) return Progress::faulted;
-    yielded &= status == WarpStatus::yielded;
+    if (status == WarpStatus::done) {
+      kind = TurnKind::work;
+      continue;
+    }
+    left = true;
+    const TurnKind its = state.kind_of_turn(warp, status);
+    if (its != TurnKind::plain && kind != TurnKind::work) kind = its;
   }
   ClusterMember& member = state.member;
+  // A block alone ends in the turn in which its last warp does. In a cluster others may look at its
+  // shared memory in that turn.
+  left |= ran && member.cluster->members.size() > 1;
   if (!left) {
     if (!member.exited && !member.copies.finish()) return Progress::faulted;
     if (!member.exited && state.check != nullptr) state.check->end();
     member.exited = true;
     return Progress::done;
   }
-  bool released = state.barriers.release(state.block);
-  released |= member.cluster->release();
+  const bool met = state.barriers.release(state.block);
+  bool released = member.cluster->release();
   released |= member.wake();
   released |= state.warpgroups.release(state.block);
-  state.count_idle_turn(ran && yielded && !released);
-  member.polling_turns = !released && (polls || !ran) ? member.polling_turns + 1 : 0;
+  state.count_turn(released || !ran ? TurnKind::work : kind, met);
+  const bool changed = met || released;
+  member.polling_turns = !changed && (polls || !ran) ? member.polling_turns + 1 : 0;
   if (polls && state.polls_for_ever()) {
     // What that lets go must show first, in all blocks.
     for (ClusterMember* other : member.cluster->members) other->polling_turns = 0;
     return relieve();
   }
-  if (ran || released) return Progress::running;
+  if (ran || changed) return Progress::running;
   return member.cluster->members.size() > 1 ? Progress::waiting : relieve();
 }
 

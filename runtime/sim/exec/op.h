@@ -53,6 +53,11 @@ struct alignas(64) Op {
 };
 static_assert(sizeof(Op) == 64);
 
+/// What one backward branch takes from the fairness window: 4096 in all, so that a loop yields
+/// every 4096 iterations, or every 16 where it may wait for another thread. In `flags`.
+inline constexpr std::uint32_t kPlainLoopCost = 1;
+inline constexpr std::uint32_t kSpinLoopCost = 256;
+
 /// Fixed places at the start of every frame.
 inline constexpr std::uint32_t kSinkOffset = 0;      ///< 512 bytes: destination of `_`
 inline constexpr std::uint32_t kReturnOffset = 512;  ///< 32 x u32: op index to return to, per lane

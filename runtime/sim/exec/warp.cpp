@@ -86,6 +86,7 @@ const Op* Warp::yield(const Op* op) {
   split.window = kFairnessWindow;
   split.deferred = true;
   stop = Stop::yield;
+  may_wait = true;
   return nullptr;
 }
 
@@ -152,6 +153,7 @@ const Op* Warp::slow_back_edge(const Op* op, const Op* next) {
   split.window = kFairnessWindow;
   split.deferred = true;
   stop = Stop::yield;
+  may_wait = op->flags > kPlainLoopCost;
   return nullptr;
 }
 

@@ -70,6 +70,7 @@ struct Warp {
   std::uint32_t met_elsewhere = 0;  ///< lanes that met those of the running split at another op
   std::uint32_t live = 0;   ///< lanes that have not exited (lanes past the block's end never live)
   std::uint32_t index = 0;  ///< warp number within the block
+  bool may_wait = false;    ///< it yielded in a loop that may wait for other threads
   alignas(64) std::array<std::array<std::uint32_t, kLanes>, 3> tid{};
   struct Schedule;
   Schedule* schedule = nullptr;  ///< splits, frames, waits: private to the scheduler

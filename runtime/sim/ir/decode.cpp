@@ -19,11 +19,6 @@
 namespace kernwright::sim {
 namespace {
 
-/// What one backward branch takes from the fairness window: 4096 in all, so that a loop yields
-/// every 4096 iterations, or every 16 where it may wait for another thread.
-constexpr std::uint32_t kPlainLoopCost = 1;
-constexpr std::uint32_t kSpinLoopCost = 256;
-
 class Emitter {
  public:
   Emitter(Program& program, const Lowered& function, const std::vector<std::uint32_t>& order,

@@ -168,6 +168,27 @@ template <bool kGlobal, bool kReads>
   return true;
 }
 
+/// Whether a lane's read of a part of a word says nothing new: that its bytes were read by several
+/// blocks of the launch, or by several warps of this block at this time, is known, and no write of
+/// them matters. Of a matrix of halves that is nearly every read.
+[[gnu::always_inline]] inline bool is_known_read(const CellView<true>& view,
+                                                 const GlobalRegion& region, std::uint64_t at,
+                                                 std::uint32_t bytes) {
+  const std::uint64_t word = at / 4;
+  const Granule& granule = region.granules[word / kGranuleWords];
+  if ((granule.write != kByWord) | (granule.read != kByWord)) return false;
+  if ((region.write[word] & kExact) == 0) return false;
+  const Cell* const cells = region.exact + 8 * word + at % 4;
+  bool known = true;
+  for (std::uint32_t i = 0; i < bytes; ++i) {
+    const Cell read = cells[4 + i];
+    const bool now = (read ^ view.stamp) >> kTickShift == 0;
+    const bool by_many = ((read & kManyBlocks) != 0) | (now & ((read & kManyWarps) != 0));
+    known &= view.is_past(cells[i]) & (read >= view.launch) & by_many;
+  }
+  return known;
+}
+
 /// The lanes' words one by one.
 template <bool kGlobal, bool kReads>
 [[gnu::always_inline]] inline void race_lanes(BlockCheck& check, Warp& warp, const CheckSite& site,
@@ -178,9 +199,18 @@ template <bool kGlobal, bool kReads>
   if (plain && words == 1 && !(kReads && parts) && site.apart == Apart::yes &&
       race_apart<kGlobal, kReads>(view, site, touch, at, thread0))
     return;
+  const bool narrow = touch.bytes < 4 && !touch.info->strong && !parts;
+  if constexpr (kGlobal && kReads) {
+    if (narrow && touch.pattern == Pattern::uniform &&
+        is_known_read(view, *region, at, touch.bytes))
+      return;
+  }
   each_lane(site, touch, [&](int lane, std::uint64_t offset) {
     const std::uint32_t thread = thread0 + static_cast<std::uint32_t>(lane);
     if (plain && race_lane<kGlobal, kReads>(view, parts, words, (at + offset) / 4, thread)) return;
+    if constexpr (kGlobal && kReads) {
+      if (narrow && is_known_read(view, *region, at + offset, touch.bytes)) return;
+    }
     const LaneTouch one{touch.mode,    kGlobal ? ptx::Space::global : ptx::Space::shared,
                         base + offset, touch.bytes,
                         region,        touch.address};
