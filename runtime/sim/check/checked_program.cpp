@@ -389,8 +389,9 @@ std::unique_ptr<CheckedProgram> make_checked(const Program& from) {
     if (instruction != nullptr) {
       const std::uint32_t number = from.tables->function_at(static_cast<std::uint32_t>(i));
       const ptx::Function& function = from.module->functions[number];
-      made->spans_cluster |= spans_cluster(*instruction);
-      if (orders_parts(function, *instruction, op)) {
+      const bool spans = spans_cluster(*instruction);
+      made->spans_cluster |= spans;
+      if (spans || orders_parts(function, *instruction, op)) {
         made->orders_parts[number] = true;
         made->calls_order_parts |= !function.is_entry;
       }

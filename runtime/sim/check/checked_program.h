@@ -90,7 +90,7 @@ struct CheckedProgram {
   std::vector<bool> orders_parts;
   /// Whether one can that the kernel may come to, so that readers are told apart one by one.
   bool kernel_orders_parts(std::uint32_t kernel) const {
-    return calls_order_parts || spans_cluster || orders_parts[kernel];
+    return calls_order_parts || orders_parts[kernel];
   }
   /// Blocks of a cluster may touch each other's shared memory.
   bool spans_cluster = false;
