@@ -86,11 +86,13 @@ MEASURE_MEMORY = ("arrays", "exchange", "memory_large")
 # Run children, which memcheck does not follow, or the simulated device alone, launch nothing, or
 # measure time or allocations.
 NOT_FOR_MEMCHECK = (
-    *("checks", "checks_copies", "checks_corpus", "checks_matrices", "checks_places"),
-    *("checks_report", "checks_schedules", "checks_scopes", "cli", "clusters", "compile_gate"),
+    *("checks", "checks_copies", "checks_corpus", "checks_matrices", "checks_narrow"),
+    *("checks_places", "checks_report", "checks_schedules", "checks_scopes", "cli", "clusters"),
+    *("compile_gate",),
     *("environment", "examples", "faults", "header_forms", "inline_ptx", "launch_allocations"),
-    *("libcuda", "line_profile", "lint", "meetings", "package", "process", "recorded_captures"),
-    *("sim_settings", "tensor_maps", "timing", "tools", "trace", "two_compilers"),
+    *("libcuda", "line_profile", "lint", "meetings", "package", "polling", "process"),
+    *("recorded_captures", "sim_settings", "tensor_maps", "tiles", "timing", "tools", "trace"),
+    *("two_compilers",),
     *("waiting_blocks", "wgmma", "wgmma_sparse"),
 )
 SIDE_BY_SIDE = 4  # suites under memcheck at a time, each with a context of its own
