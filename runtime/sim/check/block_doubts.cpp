@@ -2,6 +2,7 @@
 // what they loaded, when they do.
 #include "sim/check/block_check.h"
 #include "sim/check/poison.h"
+#include "sim/exec/cluster.h"
 
 #include <bit>
 

@@ -44,7 +44,7 @@ std::string fetch(nvrtcResult (*size_of)(nvrtcProgram, std::size_t*),
   return text;
 }
 
-Compiled compile() {
+Compiled compile_with_nvrtc() {
   set_site_packages({testing::site_packages()});
   const NvrtcApi& api = nvrtc().api;
   nvrtcProgram program = nullptr;
@@ -61,7 +61,7 @@ Compiled compile() {
 }
 
 const Compiled& compiled() {
-  static const Compiled result = compile();
+  static const Compiled result = compile_with_nvrtc();
   return result;
 }
 
