@@ -33,6 +33,28 @@ __global__ void own(TYPE* x, int n) {
 }"""
 
 
+# Neighbours in rows: of whole granules of 64 bytes, which warps touch as one, and of others.
+ROWS = """__global__ void scale(TYPE* x, int n, int from) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) x[from + i] *= 3;
+}
+__global__ void pairs(TYPE* x, unsigned* y, int n, int wait) {
+    __shared__ int s;
+    s = 0;
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    x[i] += 1;
+    if (wait) __syncthreads();
+    int other = blockIdx.x * blockDim.x + (threadIdx.x ^ 32);
+    y[i] = ((const unsigned*)x)[other / 2];
+}
+__global__ void words(unsigned* x) { x[threadIdx.x] += 1; }
+__global__ void shift(TYPE* x, TYPE* y) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    y[i] = x[i];
+    if (threadIdx.x == blockDim.x - 1) x[i + 1] = 5;
+}"""
+
+
 LINE = next(i for i, line in enumerate(SOURCE.splitlines(), 1) if "x[at] = 200" in line)
 
 
@@ -72,3 +94,46 @@ def test_parts_of_words_that_threads_change_in_place(dtype):
         expected += 1
         expected += expected * n
     np.testing.assert_array_equal(x.numpy(), np.full(n * grid, expected).astype(dtype))
+
+
+@pytest.mark.parametrize("block", [32, 33, 64, 100])
+@pytest.mark.parametrize("start", [0, 1, 16, 32])
+def test_rows_of_halves_in_place(block, start):
+    module = kw.module(ROWS.replace("TYPE", "unsigned short"))
+    n = 500
+    values = np.arange(n + 64, dtype=np.uint16)
+    x = kw.asarray(values)
+    with kw.checks("race", "init") as report:
+        for turn in range(3):  # rows of another length in between
+            module["scale"][-(-n // block), block](x, n, start)
+            module["scale"][-(-n // 48), 48](x, n, start + turn)
+    report.raise_if_any()
+    for turn in range(3):
+        values[start : start + n] *= 3
+        values[start + turn : start + turn + n] *= 3
+    np.testing.assert_array_equal(x.numpy(), values)
+
+
+@pytest.mark.parametrize("grid", [1, 3])
+def test_halves_that_others_read_as_words(grid):
+    module = kw.module(ROWS.replace("TYPE", "unsigned short"))
+    n = 64 * grid
+    x, y = kw.zeros(n, "uint16"), kw.zeros(n, "uint32")
+    with kw.checks("race") as report:
+        module["pairs"][grid, 64](x, y, n, 1)
+        module["words"][1, n // 2](kw.Pointer(x.ptr))
+        module["pairs"][grid, 64](x, y, n, 1)
+    report.raise_if_any()
+    assert (y.numpy() == 0x20003).all()
+    with kw.checks("race") as report:
+        module["pairs"][grid, 64](x, y, n, 0)
+    assert {finding.kind for finding in report} == {"race"}
+
+
+def test_a_half_that_another_block_writes():
+    module = kw.module(ROWS.replace("TYPE", "unsigned short"))
+    x, y = kw.zeros(129, "uint16"), kw.zeros(128, "uint16")
+    with kw.checks("race") as report:
+        module["shift"][2, 64](x, y)
+    assert {finding.kind for finding in report} == {"race"}
+    assert any(finding.other.block != finding.block for finding in report)

@@ -129,7 +129,7 @@ void BlockCheck::restamp_global(const Piece& piece, F is, Cell cell) {
       [&](const LaneTouch& part) {
         const std::uint64_t end = part.address % kRegionBytes + part.bytes;
         for (std::uint64_t word = (part.address % kRegionBytes + 3) / 4; word < end / 4; ++word) {
-          part.region->by_word(word);
+          part.region->by_word(word, launch_floor);
           Cell& write = part.region->write[word];
           if ((write & kExact) == 0 && is(write)) write = cell;
         }
@@ -253,7 +253,7 @@ void BlockCheck::look_at_source(const Op* op, Warp& warp, int lane, const LaneTo
     access.begin = at;
     const Granule& granule = touch.region->granules[access.word / kGranuleWords];
     if (granule.write < launch_floor) continue;
-    touch.region->by_word(access.word);
+    touch.region->by_word(access.word, launch_floor);
     const Cell write = touch.region->write[access.word];
     if ((write & kExact) == 0) {
       look(write);
@@ -294,7 +294,7 @@ Cell BlockCheck::write_of_map(std::uint64_t address) {
   GlobalRegion& there = *region(address);
   const std::lock_guard lock(there);
   const std::uint64_t word = address % kRegionBytes / 4;
-  there.by_word(word);
+  there.by_word(word, launch_floor);
   if ((there.write[word] & kExact) == 0) return there.write[word] & ~kAside;
   const Cell* const cells = there.bytes_of_word(word);
   Cell last = 0;

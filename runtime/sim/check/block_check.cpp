@@ -242,7 +242,7 @@ void BlockCheck::examine(const Op* op, Warp& warp, int lane, const LaneTouch& to
     if (at + 4 > end) bytes &= 15u >> (at + 4 - end);
     access.word = (global ? at % kRegionBytes : far ? at % (1u << kRankShift) : at) / 4;
     access.begin = at;
-    if (global) touch.region->by_word(access.word);
+    if (global) touch.region->by_word(access.word, launch_floor);
     Cell* const write = global ? touch.region->write : owner.shared_write;
     Cell* const read = global ? touch.region->read : owner.shared_read;
     examine_word(access, write[access.word], read[access.word], bytes);

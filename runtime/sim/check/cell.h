@@ -42,10 +42,12 @@ inline constexpr Cell kExactWord = Cell{0xffffffff} << kTickShift | kExact | kTh
 
 /// What every cell of sixteen neighbouring words says, where warps touch them as one: word i by
 /// thread `thread + (i >> shape)`, which is how 4, 8 and 16 bytes of each lane lie side by side.
-/// Otherwise the same as a cell of its own; the shape takes the place of `bytes`.
+/// Otherwise the same as a cell of its own; the shape takes the place of `bytes`. Of shape kHalfWords
+/// it says so of halves of words, half h by thread `thread + h`.
 struct Granule {
   Cell write, read;
 };
+inline constexpr std::uint32_t kHalfWords = 8;
 inline constexpr std::uint64_t kGranuleWords = 16;
 inline constexpr std::uint64_t kGranuleBytes = 4 * kGranuleWords;
 /// In a granule: its words have cells of their own.
@@ -65,7 +67,11 @@ inline std::uint32_t bytes_of(Cell cell) {
   return static_cast<std::uint32_t>(cell >> kBytesShift) & 15;
 }
 
-/// The cell of word `i` of a granule that says `summary`.
+inline bool has_halves(const Granule& granule) {
+  return (bytes_of(granule.write | granule.read) & kHalfWords) != 0;
+}
+
+/// The cell of word `i` of a granule that says `summary`, of whole words.
 inline Cell cell_of(Cell summary, std::uint32_t i) {
   const auto shape = bytes_of(summary);
   return summary == 0 ? 0 : (summary | kAllBytes) + (i >> shape);

@@ -55,12 +55,19 @@ struct GlobalRegion {
     }
   }
   void unlock() noexcept { busy.store(false, std::memory_order_release); }
-  /// After this the cells of the word's granule hold what is known.
-  void by_word(std::uint64_t word) noexcept {
-    const std::uint64_t first = word & ~(kGranuleWords - 1);
+  /// After this the cells of the word's granule, and those of its bytes, hold what is known since
+  /// `launch` (BlockCheck::launch_floor). Throws std::bad_alloc.
+  void spread_at(std::uint64_t word, Cell launch) {
     Granule& granule = granules[word / kGranuleWords];
+    const std::uint64_t first = word & ~(kGranuleWords - 1);
+    if (has_halves(granule)) [[unlikely]]
+      return spread_halves(granule, first, launch);
     spread(granule.write, write + first);
     spread(granule.read, read + first);
+  }
+  /// The same for an access of no pattern.
+  void by_word(std::uint64_t word, Cell launch) {
+    spread_at(word, launch);
     end_scatter(scattered);
   }
   /// Whether cells of words tell all about this launch. For stores of lanes far apart: the granules
@@ -86,6 +93,7 @@ struct GlobalRegion {
   static constexpr std::uint32_t kTurnsToYield = 4096;
 
   bool scatter(Cell launch) noexcept;
+  void spread_halves(Granule& granule, std::uint64_t first, Cell launch);
 };
 
 /// All regions of all devices: addresses are unique. Thread-safe; clear() only while nothing runs.

@@ -12,6 +12,7 @@ namespace kernwright::sim::KW_SIM_NS {
 /// now. Shared memory has cells of this runner's blocks only, and no granules.
 template <bool kGlobal>
 struct CellView {
+  GlobalRegion* region;
   Granule* granules;
   Cell* write;
   Cell* read;
@@ -97,6 +98,27 @@ template <bool kWrites>
   return true;
 }
 
+/// The granule from `word` on, of shape kHalfWords, half h of its words by thread0 + h: as
+/// touch_granules().
+template <bool kWrites>
+[[gnu::always_inline]] inline bool touch_halves(const CellView<true>& view, std::uint64_t word,
+                                                std::uint32_t thread0) {
+  Granule& granule = view.granules[word / kGranuleWords];
+  const Cell mine = (view.stamp & ~kAllBytes) | Cell{kHalfWords} << kBytesShift | thread0;
+  const Cell read = granule.read;
+  bool fine = view.is_harmless(granule.write, mine, kAllBytes);
+  if constexpr (kWrites) {
+    const bool alone = (read & kMany) == 0;
+    fine &= view.is_past(read) | (alone & view.is_harmless(read, mine, kAllBytes));
+    if (fine) granule.write = mine;
+  } else {
+    const bool alike = ((read ^ mine) & (kExact | kAllBytes)) == 0;
+    fine &= view.is_past(read) | alike;
+    if (fine) granule.read = view.is_past(read) ? mine : reader(view, read, mine);
+  }
+  return fine;
+}
+
 /// Granules whose cells are all of launches before need them no more.
 [[gnu::noinline]] inline bool forget_old_words(const CellView<true>& view, std::uint64_t word,
                                                std::uint32_t count) {
@@ -122,8 +144,7 @@ template <bool kWrites>
                                            std::uint32_t count) {
   const std::uint64_t last = (word + count - 1) / kGranuleWords;
   for (std::uint64_t g = word / kGranuleWords; g <= last; ++g) {
-    spread(view.granules[g].write, view.write + g * kGranuleWords);
-    spread(view.granules[g].read, view.read + g * kGranuleWords);
+    view.region->spread_at(g * kGranuleWords, view.launch);
   }
 }
 

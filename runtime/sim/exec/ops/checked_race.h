@@ -14,7 +14,8 @@ template <bool kGlobal>
                                                         const CheckedOp& info, std::uint32_t warp,
                                                         GlobalRegion* region) {
   const Cell floor = kGlobal && check.floor < check.first ? check.first : check.floor;
-  return {kGlobal ? region->granules : nullptr,
+  return {region,
+          kGlobal ? region->granules : nullptr,
           kGlobal ? region->write : check.shared_write,
           kGlobal ? region->read : check.shared_read,
           floor,
@@ -83,6 +84,8 @@ template <bool kGlobal, bool kReads>
   if constexpr (kGlobal) {  // an access never lies in two granules
     Granule& granule = view.granules[word / kGranuleWords];
     const std::uint64_t first = word & ~(kGranuleWords - 1);
+    if (has_halves(granule)) [[unlikely]]
+      view.region->spread_at(word, view.launch);
     look_at_writes = !view.is_past(granule.write);
     look_at_reads &= !view.is_past(granule.read);
     if (!kReads || look_at_writes) spread(granule.write, view.write + first);

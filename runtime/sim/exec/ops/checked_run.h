@@ -10,7 +10,7 @@
 
 namespace kernwright::sim::KW_SIM_NS {
 
-/// Lane `first` + i, of `lanes` lanes, touches `info.bytes` bytes, 4 to 16, at
+/// Lane `first` + i, of `lanes` lanes, touches `info.bytes` bytes, 2 to 16, at
 /// base + i * info.bytes, inside an allocation. Whether a glance is enough; then both checks are
 /// done. False: look closer, from the start.
 template <TouchMode kMode>
@@ -43,7 +43,15 @@ template <TouchMode kMode>
       fine = !any_poison(poison, at, bytes);
     }
   }
-  if (fine && check.race) {
+  if (fine && check.race && info.bytes < 4) {
+    const bool whole = bytes == kGranuleBytes && at % kGranuleBytes == 0;
+    const CellView<true> view = view_of<true>(check, info, warp.index, &region);
+    const std::uint32_t thread0 = warp.index * std::uint32_t{kLanes};
+    fine = whole && !check.parts && !check.scattered &&
+           (touch_halves<kWrites>(view, at / 4, thread0) ||
+            (forget_old_words(view, at / 4, kGranuleWords) &&
+             touch_halves<kWrites>(view, at / 4, thread0)));
+  } else if (fine && check.race) {
     const std::uint32_t words = info.bytes / 4u;
     fine = touch_run<kWrites>(view_of<true>(check, info, warp.index, &region),
                               check.parts || check.scattered, at / 4, words * lanes,
