@@ -42,8 +42,8 @@ inline constexpr Cell kExactWord = Cell{0xffffffff} << kTickShift | kExact | kTh
 
 /// What every cell of sixteen neighbouring words says, where warps touch them as one: word i by
 /// thread `thread + (i >> shape)`, which is how 4, 8 and 16 bytes of each lane lie side by side.
-/// Otherwise the same as a cell of its own; the shape takes the place of `bytes`. Of shape kHalfWords
-/// it says so of halves of words, half h by thread `thread + h`.
+/// Otherwise the same as a cell of its own; the shape takes the place of `bytes`. Of shape
+/// kHalfWords it says so of halves of words, half h by thread `thread + h`.
 struct Granule {
   Cell write, read;
 };
