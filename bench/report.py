@@ -189,7 +189,8 @@ def simulated() -> str | None:
         for name, result in document.items()
         if isinstance(result, dict) and "simulated_ms" in result
     ]
-    title = f"The simulated device, one core ({document['instruction_set']}), every access checked:"
+    machine = f"{document['processor']} ({document['instruction_set']})"
+    title = f"The simulated device, one core of {machine}, every access checked:"
     return table(title, ("", "ms, median (a plain C++ loop)"), rows)
 
 

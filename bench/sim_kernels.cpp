@@ -50,7 +50,7 @@ struct Samples {
   double difference = 0;
 
   void look(const Subject& subject, const Bench& bench) {
-    difference = std::max(difference, subject.difference(bench));
+    difference = std::max(difference, subject.compare(bench));
   }
 };
 
@@ -86,9 +86,9 @@ void measure_checks(const Bench& bench, const std::vector<Subject>& subjects,
     samples.unchecked.push_back(cost_of_launch(bench, subject));
     kw::sim::set_checks({.init = true, .race = true});
     samples.checked.push_back(cost_of_launch(bench, subject));
+    samples.look(subject, bench);
     kw::sim::set_checks({});
     samples.times.push_back(samples.checked.back().processor / samples.unchecked.back().processor);
-    samples.look(subject, bench);
   }
   if (scope.total() != 0) throw std::runtime_error(kw::sim::findings_text(scope.findings()));
 }
@@ -204,8 +204,7 @@ nlohmann::json run(int argc, char** argv) {
     for (const Subject& subject : subjects)
       document[subject.name]["two_threads_ms"] = beside[subject.name];
   }
-  if (!only.empty()) return document;
-  document["memory"] = memory_cost(bench);
+  if (only.empty()) document["memory"] = memory_cost(bench);
   return document;
 }
 

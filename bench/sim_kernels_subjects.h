@@ -59,8 +59,11 @@ class Bench {
   kw::CUdeviceptr array(const Floats& values) const {
     kw::CUdeviceptr address = 0;
     check(api.cuMemAlloc(&address, values.size() * sizeof(float)), "cuMemAlloc");
-    check(api.cuMemcpyHtoD(address, values.data(), values.size() * sizeof(float)), "copy");
+    write(address, values);
     return address;
+  }
+  void write(kw::CUdeviceptr address, const Floats& values) const {
+    check(api.cuMemcpyHtoD(address, values.data(), values.size() * sizeof(float)), "copy");
   }
   Floats read(kw::CUdeviceptr address, std::size_t count) const {
     Floats values(count);
@@ -113,6 +116,19 @@ struct Subject {
   std::function<void()> plain;
   std::function<double(const Bench&)> difference;
   double flops = 0;
+  /// Where a run goes on from what the one before left: gives both the same to begin with.
+  std::function<void(const Bench&)> restart = [](const Bench&) {};
+
+  /// How far apart one run of each ends; nothing is worth measuring that is further than rounding.
+  double compare(const Bench& bench) const {
+    constexpr double kRounding = 1e-4;
+    restart(bench);
+    simulated(bench);
+    plain();
+    const double found = difference(bench);
+    if (found <= kRounding) return found;
+    throw std::runtime_error(kw::format("{} differs from the loop by {}", name, found));
+  }
 };
 
 Subject saxpy(const Bench& bench) {
@@ -128,7 +144,12 @@ Subject saxpy(const Bench& bench) {
       [s] {
         for (std::size_t i = 0; i < s->x.size(); ++i) s->y[i] += 2.0f * s->x[i];
       },
-      [=](const Bench& b) { return largest_difference(b.read(dy, kCount), s->y); }};
+      [=](const Bench& b) { return largest_difference(b.read(dy, kCount), s->y); },
+      0,
+      [=](const Bench& b) {
+        std::fill(s->y.begin(), s->y.end(), 1.0f);
+        b.write(dy, s->y);
+      }};
 }
 
 Subject sgemm(const Bench& bench, const char* name, const char* kernel, kw::CUlaunchConfig config) {
