@@ -125,7 +125,7 @@ class Scope {
 /// One `with kw.checks.schedule(...)` block.
 class Schedule {
  public:
-  explicit Schedule(std::uint64_t seed) : seed_(seed) {}
+  explicit Schedule(std::optional<std::uint64_t> seed) : seed_(seed) {}
   void enter() {
     const GilRelease nogil;
     scope_ = std::make_unique<sim::ScheduleScope>(seed_);
@@ -136,7 +136,7 @@ class Schedule {
   }
 
  private:
-  const std::uint64_t seed_;
+  const std::optional<std::uint64_t> seed_;
   std::unique_ptr<sim::ScheduleScope> scope_;
 };
 
@@ -154,7 +154,7 @@ void bind_checks(py::module_& m) {
   m.def("_readable_name",
         [](const std::string& lowered) { return text_object(readable_name(lowered)); });
   py::class_<Schedule, Unlocked<Schedule>>(m, "_Schedule")
-      .def(py::init<std::uint64_t>())
+      .def(py::init<std::optional<std::uint64_t>>())
       .def("enter", &Schedule::enter)
       .def("leave", &Schedule::leave);
 }

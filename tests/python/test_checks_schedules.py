@@ -65,6 +65,31 @@ print(x.numpy()[0])
     assert result.stdout.split() == ["15"], result.stderr
 
 
+def test_without_a_seed_blocks_run_in_their_order_however_many_threads_there_are():
+    # Block 0 is the last to write on any thread that does not also run the others behind it.
+    program = """
+import kernwright as kw
+kernel = kw.kernel('''__global__ void late(int* x) {
+    if (blockIdx.x == 0) for (int i = 0; i < 20000; ++i) __threadfence_block();
+    x[0] = blockIdx.x;
+}''')
+def run():
+    x = kw.zeros(1, "int32")
+    kernel[16, 1](x)
+    return x
+for _ in range(3):
+    with kw.checks.schedule(3), kw.checks.schedule(None):
+        print(run().numpy()[0])
+print(kw.checks.fuzz(run, 1, seed=kw.checks.fuzz(run).seed).what)
+"""
+    variables = {**os.environ, "KERNWRIGHT_DEVICE": "sim", "KERNWRIGHT_SIM_THREADS": "4"}
+    variables.pop("KERNWRIGHT_SIM_SEED", None)
+    result = subprocess.run(
+        [sys.executable, "-c", program], env=variables, capture_output=True, text=True, timeout=60
+    )
+    assert result.stdout.split() == ["15", "15", "15", "output"], result.stderr
+
+
 def test_fuzz_agrees_where_the_order_does_not_matter():
     kernel = kw.kernel(SUM)
     x = kw.asarray(np.arange(512, dtype=np.int32))

@@ -122,7 +122,7 @@ def test_a_limit_is_a_whole_number(limit):
         kw.checks(limit=limit)
 
 
-@pytest.mark.parametrize("seed", [-1, 1 << 64, "a", 1.5, None])
+@pytest.mark.parametrize("seed", [-1, 1 << 64, "a", 1.5, b"1"])
 def test_a_seed_is_a_whole_number(seed):
     with pytest.raises(kw.InvalidArgument, match="seed = "):
         kw.checks.schedule(seed)

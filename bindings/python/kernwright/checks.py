@@ -31,7 +31,6 @@ process; findings outside of a `with` block are then logged as warnings.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
 import operator
@@ -273,13 +272,14 @@ class schedule:
     """Launches on simulated devices run their blocks and warps in an order that `seed` chooses.
 
     Until the end of the block, on one thread, a few blocks in flight at a time, warps taking turns
-    before accesses to memory. The same launches after the same seed run the same way. Blocks nest:
-    the innermost one decides, for the launches of all threads, and one outside of it goes on where
-    it was.
+    before accesses to memory. The same launches after the same seed run the same way. None is the
+    usual order on one thread: blocks begin in the order of their numbers. Blocks nest: the
+    innermost one decides, for the launches of all threads, and one outside of it goes on where it
+    was.
     """
 
-    def __init__(self, seed: int) -> None:
-        self.seed = _whole(seed, "seed", 0, MOST_SEED)
+    def __init__(self, seed: int | None) -> None:
+        self.seed = None if seed is None else _whole(seed, "seed", 0, MOST_SEED)
         self._open: _Open[_core._Schedule] = _Open("kw.checks.schedule(...)")
 
     def __enter__(self) -> schedule:
@@ -332,10 +332,9 @@ _Outcome = tuple[_Failure, list[Any], list[Any]]
 
 def _outcome(run: Callable[[], Any], seed: int | None, words: tuple[str, ...]) -> _Outcome:
     """(error, findings, outputs) of one run; each compares equal where the runs agree."""
-    order = contextlib.nullcontext() if seed is None else schedule(seed)
     error = _Failure((), "no error")
     outputs: list[Any] = []
-    with checks(*words) as report, order:
+    with checks(*words) as report, schedule(seed):
         try:
             result = run()
             found = result if isinstance(result, (tuple, list)) else (result,)
@@ -357,8 +356,8 @@ def _plain(value: Any) -> Any:
 def fuzz(
     run: Callable[[], Any], count: int = 20, *, seed: int = 1, words: tuple[str, ...] = ("sync",)
 ) -> Difference | None:
-    """Runs `run` in the usual order and then under `count` schedules, from `seed` on; returns the
-    first difference in output, finding or error, with its seed, or None.
+    """Runs `run` in the usual order (schedule None) and then under `count` schedules, from `seed`
+    on; returns the first difference in output, finding or error, with its seed, or None.
 
     `run` makes its inputs anew, launches, and returns the arrays (one, or a tuple) to compare, bit
     for bit. Faults are the same where kind, place, block and thread are. `words` are the checks

@@ -61,7 +61,7 @@ void Checks::set_seed(std::optional<std::uint64_t> seed) noexcept {
   schedules_.front() = {nullptr, seed, 0};
 }
 
-void Checks::enter_schedule(const ScheduleScope* scope, std::uint64_t seed) {
+void Checks::enter_schedule(const ScheduleScope* scope, std::optional<std::uint64_t> seed) {
   schedules_.push_back({scope, seed, 0});
 }
 
@@ -159,7 +159,7 @@ CheckScope::~CheckScope() {
 std::vector<Finding> CheckScope::findings() const { return findings_.list(); }
 std::uint64_t CheckScope::total() const { return findings_.total(); }
 
-ScheduleScope::ScheduleScope(std::uint64_t seed) {
+ScheduleScope::ScheduleScope(std::optional<std::uint64_t> seed) {
   initialise_platform();
   Platform& instance = platform();
   const std::lock_guard execution(instance.execution);

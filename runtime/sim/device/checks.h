@@ -24,10 +24,13 @@ class Checks {
   /// Launches run under schedules of this seed from now on where no `scope` says otherwise;
   /// nothing: in the usual order.
   void set_seed(std::optional<std::uint64_t> seed) noexcept;
-  void enter_schedule(const ScheduleScope* scope, std::uint64_t seed);
+  /// Nothing: in the usual order, on one thread.
+  void enter_schedule(const ScheduleScope* scope, std::optional<std::uint64_t> seed);
   void leave_schedule(const ScheduleScope* scope) noexcept;
   /// Of the next launch, never 0 under a seed.
   std::uint64_t next_seed() noexcept;
+  /// Whether launches are the same each time.
+  bool in_schedule() const noexcept { return schedules_.size() > 1; }
 
   /// Findings go to `scope` until it leaves, on this thread rather than on others.
   void enter(Findings* scope, CheckSet checks);

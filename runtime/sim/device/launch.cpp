@@ -182,7 +182,7 @@ GridResult execute(const KernelWork& work, const Module& module, AccessLog* log,
   Checks& checks = platform().checks;
   Observation& observation = platform().observation;
   const Observation::Wish wish = observation.begin(work.handle, request);
-  const int width = wish.trace ? 1 : platform().threads;
+  const int width = wish.trace || checks.in_schedule() ? 1 : platform().threads;
   std::optional<CheckedLaunch> checked;
   std::optional<ObservedLaunch> watched;
   const std::uint64_t seed = checks.next_seed();
