@@ -75,9 +75,9 @@ class CheckScope {
 void set_launch_seed(std::optional<std::uint64_t> seed);
 
 /// The same while an object of this class lives; without a seed launches run in their usual order,
-/// and on one thread, which makes them replay exactly too. Scopes nest, and end in any order, on any thread:
-/// the last made of the living ones decides for the launches of all threads. One that decides again
-/// goes on after its last launch, as if those in between had not been.
+/// and on one thread, which makes them replay exactly too. Scopes nest, and end in any order, on
+/// any thread: the last made of the living ones decides for the launches of all threads. One that
+/// decides again goes on after its last launch, as if those in between had not been.
 class ScheduleScope {
  public:
   explicit ScheduleScope(std::optional<std::uint64_t> seed);

@@ -3,6 +3,7 @@
 
 #include "base/env.h"
 
+#include <pthread.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -12,15 +13,56 @@
 #include <mutex>
 #include <system_error>
 #include <thread>
+#include <vector>
 
 namespace kernwright::sim {
 namespace {
 
-/// How long a caller looks for the end of the others before it sleeps: about what being woken
-/// takes.
+/// How long who waits looks before it sleeps: about what being woken takes, so that at most twice
+/// the time is spent that the better of the two ways would have taken.
 constexpr std::chrono::microseconds kPatience{50};
 /// Between two calls of `meanwhile`.
 constexpr std::chrono::milliseconds kInterval{20};
+
+/// Until `condition` is true, for kPatience at most.
+template <typename Condition>
+void look_for(const Condition& condition) {
+  const auto limit = std::chrono::steady_clock::now() + kPatience;
+  while (!condition())
+    if (std::chrono::steady_clock::now() >= limit) return;
+}
+
+/// Those that this thread may use.
+int processors() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+/// Keeps a worker off the processor that its caller is busy on. In a virtual machine Linux takes a
+/// sleeping processor for one that its host has given away (vcpu_is_preempted), wakes the worker on
+/// the caller's own, and parts the two only milliseconds later.
+class Seat {
+ public:
+  explicit Seat(pthread_t thread) : thread_(thread) {}
+
+  void avoid(int processor) {
+    if (processor == avoided_ || processor < 0 || processor >= CPU_SETSIZE) return;
+    cpu_set_t now;
+    if (pthread_getaffinity_np(thread_, sizeof now, &now) != 0) return;
+    if (avoided_ < 0 || !CPU_EQUAL(&now, &set_)) allowed_ = now;  // somebody else's wish
+    avoided_ = processor;
+    set_ = allowed_;
+    CPU_CLR(processor, &set_);
+    if (CPU_COUNT(&set_) == 0) set_ = allowed_;
+    pthread_setaffinity_np(thread_, sizeof set_, &set_);  // where it fails nothing is lost but time
+  }
+
+ private:
+  pthread_t thread_;
+  cpu_set_t allowed_{}, set_{};
+  int avoided_ = -1;
+};
 
 }  // namespace
 
@@ -28,17 +70,19 @@ struct ThreadPool::State {
   std::mutex use;  // one run() at a time
   std::mutex mutex;
   std::condition_variable start, done;
-  int threads = 0;  // started so far
-  int wanted = 0;   // workers of the present use, with the caller; 0: it is over
-  std::uint64_t use_number = 0;
+  std::vector<Seat> threads;  // started so far
+  int wanted = 0;             // workers of the present use, with the caller; 0: it is over
+  const int most_looking = processors();
+  std::atomic<std::uint64_t> use_number{0};  // changed with the mutex held
   std::atomic<int> running{0};  // others that came in time; changed with the mutex held
   const std::function<void(int)>* work = nullptr;
 
   void serve(int number) {
     std::uint64_t seen = 0;
+    const auto is_new = [&] { return use_number.load(std::memory_order_acquire) != seen; };
     std::unique_lock lock(mutex);
     while (true) {
-      start.wait(lock, [&] { return use_number != seen; });
+      start.wait(lock, is_new);
       seen = use_number;
       if (number >= wanted) continue;
       const std::function<void(int)>& call = *work;
@@ -47,6 +91,10 @@ struct ThreadPool::State {
       call(number);
       lock.lock();
       if (--running == 0) done.notify_one();
+      if (number >= most_looking) continue;
+      lock.unlock();
+      look_for(is_new);  // often the next launch comes at once
+      lock.lock();
     }
   }
 
@@ -57,9 +105,7 @@ struct ThreadPool::State {
     if (running == 0) return;
     lock.unlock();
     // They are at their last blocks: being woken takes longer than most of those.
-    const auto limit = std::chrono::steady_clock::now() + kPatience;
-    while (running.load(std::memory_order_acquire) != 0 &&
-           std::chrono::steady_clock::now() < limit) {}
+    look_for([&] { return running.load(std::memory_order_acquire) == 0; });
     lock.lock();
     while (!done.wait_for(lock, kInterval, [&] { return running == 0; })) {
       if (!meanwhile) continue;
@@ -69,15 +115,19 @@ struct ThreadPool::State {
     }
   }
 
+  int started() const { return static_cast<int>(threads.size()); }
+
   /// Call with the mutex held. New threads wait for the next use.
   void grow(int count) {
-    while (threads < count) {
+    while (started() < count) {
       try {
-        std::thread([this, number = threads + 1] { serve(number); }).detach();
+        threads.reserve(threads.size() + 1);
+        std::thread thread([this, number = started() + 1] { serve(number); });
+        threads.emplace_back(thread.native_handle());
+        thread.detach();
       } catch (const std::system_error&) {
         return;
       }
-      ++threads;
     }
   }
 };
@@ -91,10 +141,7 @@ ThreadPool& ThreadPool::get() {
 
 int ThreadPool::default_width() {
   const auto asked = static_cast<int>(env_number(Env::sim_threads));
-  if (asked != 0) return asked;
-  cpu_set_t cores;
-  if (sched_getaffinity(0, sizeof cores, &cores) == 0) return std::max(1, CPU_COUNT(&cores));
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  return asked != 0 ? asked : processors();
 }
 
 void ThreadPool::run(int width, const std::function<void(int)>& work,
@@ -108,7 +155,9 @@ void ThreadPool::run(int width, const std::function<void(int)>& work,
   {
     const std::lock_guard lock(s.mutex);
     s.grow(width - 1);
-    s.wanted = std::min(width, s.threads + 1);
+    s.wanted = std::min(width, s.started() + 1);
+    const int here = sched_getcpu();
+    for (int i = 0; i + 1 < s.wanted; ++i) s.threads[static_cast<std::size_t>(i)].avoid(here);
     s.work = &work;
     ++s.use_number;
   }

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <sched.h>
+
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -54,6 +56,78 @@ TEST_CASE("thread pool: a helper that takes long is waited for") {
     ended = true;
   });
   CHECK(ended);
+}
+
+namespace {
+
+cpu_set_t processors_of(pid_t thread) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  sched_getaffinity(thread, sizeof set, &set);
+  return set;
+}
+
+cpu_set_t one(int processor) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(processor, &set);
+  return set;
+}
+
+/// The processors of worker 1 in a use by a caller that stays on `processor`. The worker sets
+/// itself to `wish` behind that.
+cpu_set_t seen_from(int processor, const cpu_set_t* wish = nullptr) {
+  const cpu_set_t only = one(processor);
+  REQUIRE(sched_setaffinity(0, sizeof only, &only) == 0);
+  std::atomic<bool> called{false};
+  cpu_set_t seen;
+  ThreadPool::get().run(2, [&](int number) {
+    if (number == 0) {
+      while (!called) std::this_thread::yield();
+      return;
+    }
+    seen = processors_of(0);
+    if (wish != nullptr) CHECK(sched_setaffinity(0, sizeof *wish, wish) == 0);
+    called = true;
+  });
+  return seen;
+}
+
+}  // namespace
+
+TEST_CASE("thread pool: others stay off the caller's processor, and take any other one again") {
+  std::thread([] {
+    const cpu_set_t all = processors_of(0);
+    for (int round = 0; round < 2; ++round) {
+      for (int processor = 0; processor < CPU_SETSIZE; ++processor) {
+        if (!CPU_ISSET(processor, &all)) continue;
+        cpu_set_t others = all;
+        CPU_CLR(processor, &others);
+        if (CPU_COUNT(&others) == 0) others = all;
+        const cpu_set_t seen = seen_from(processor);
+        CHECK(CPU_EQUAL(&seen, &others));
+      }
+    }
+  }).join();
+}
+
+TEST_CASE("thread pool: processors that somebody else chose for a worker are respected") {
+  std::thread([] {
+    const cpu_set_t all = processors_of(0);
+    std::vector<int> usable;
+    for (int processor = 0; processor < CPU_SETSIZE; ++processor)
+      if (CPU_ISSET(processor, &all)) usable.push_back(processor);
+    const int first = usable.front(), last = usable.back();
+    const cpu_set_t chosen = one(last);
+    seen_from(last, &chosen);
+    for (const int caller : {first, last}) {
+      const cpu_set_t seen = seen_from(caller);
+      CHECK(CPU_EQUAL(&seen, &chosen));
+    }
+    seen_from(first, &all);
+    const cpu_set_t seen = seen_from(last);
+    CHECK(CPU_ISSET(last, &seen) == (first == last));
+  }).join();
 }
 
 TEST_CASE("thread pool: a width of one or less is the caller alone") {
