@@ -16,6 +16,9 @@ constexpr std::uint64_t kHugePage = std::uint64_t{2} << 20;
 constexpr std::uint64_t kUnit = std::uint64_t{4} << 30;
 constexpr std::uint64_t kSmallestUnit = std::uint64_t{16} << 20;
 constexpr std::uint64_t kLeastSlots = 4;
+/// Of a run; blocks of up to half of that may have open gaps. Neighbouring runs are one entry of
+/// the process's map.
+constexpr std::uint64_t kRunBytes = std::uint64_t{1} << 20;
 constexpr int kReservation = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 
 std::uint64_t round_up(std::uint64_t value, std::uint64_t multiple) {
@@ -40,6 +43,13 @@ void decommit(std::uint64_t begin, std::uint64_t bytes) {
   // The process's map is full: at least give the pages back and close the door.
   madvise(pointer(begin), length, MADV_DONTNEED);
   mprotect(pointer(begin), length, PROT_NONE);
+}
+
+/// A run of slots. Huge pages would make the first block of one cost as much as all.
+bool open_run(std::uint64_t begin, std::uint64_t bytes) {
+  if (mprotect(pointer(begin), bytes, PROT_READ | PROT_WRITE) != 0) return false;
+  madvise(pointer(begin), bytes, MADV_NOHUGEPAGE);
+  return true;
 }
 
 }  // namespace
@@ -69,7 +79,7 @@ bool AddressSpace::reserve(std::uint64_t unit, std::uint64_t largest_block, bool
     Zone zone;
     zone.stride_shift = size_class + 1;
     const std::uint64_t bytes = round_up(kLeastSlots << zone.stride_shift, unit);
-    zone.slots = bytes >> zone.stride_shift;
+    zone.slots = zone.open_begin = bytes >> zone.stride_shift;
     zone.begin = length_;
     zone.first_word = words;
     words += zone.slots;
@@ -98,7 +108,7 @@ bool AddressSpace::reserve(std::uint64_t unit, std::uint64_t largest_block, bool
   }
   largest_block_ = largest_block;
   words_ = static_cast<std::uint64_t*>(words_mapping);
-  base_ = round_up(reinterpret_cast<std::uint64_t>(mapping_), kHugePage);
+  base_ = round_up(reinterpret_cast<std::uint64_t>(mapping_) + 1, kHugePage);  // a gap before it
   for (Zone& zone : zones_) zone.begin += base_;
   return true;
 }
@@ -119,41 +129,58 @@ std::optional<AddressSpace::Slot> AddressSpace::slot_of(std::uint64_t address) c
   const Zone& zone = zones_[zone_of_unit_[offset >> unit_shift_]];
   const std::uint64_t slot = (address - zone.begin) >> zone.stride_shift;
   const std::uint64_t packed = word(zone, slot).load(std::memory_order_acquire);
-  return Slot{zone.begin + (slot << zone.stride_shift), SlotState::unpack(packed)};
+  return Slot{zone.address_of(slot), SlotState::unpack(packed)};
 }
 
-std::optional<std::uint64_t> AddressSpace::take(std::uint64_t bytes, std::uint8_t tag) {
+std::optional<std::uint64_t> AddressSpace::take(std::uint64_t bytes, std::uint8_t tag, Gap gap) {
   if (bytes == 0) return std::nullopt;
   for (Zone& zone : zones_) {
     if (bytes > std::uint64_t{1} << (zone.stride_shift - 1)) continue;
-    if (zone.fresh == zone.slots && zone.freed.empty()) continue;
-    return take_from(zone, bytes, tag);
+    std::optional<std::uint64_t> slot;
+    if (gap == Gap::open) slot = take_open(zone);
+    if (!slot) slot = take_closed(zone, bytes);
+    if (!slot) continue;
+    word(zone, *slot)
+        .store(SlotState{bytes, tag, SlotState::live}.pack(), std::memory_order_release);
+    return zone.address_of(*slot);
   }
   return std::nullopt;
 }
 
-std::optional<std::uint64_t> AddressSpace::take_from(Zone& zone, std::uint64_t bytes,
-                                                     std::uint8_t tag) {
-  const bool is_fresh = zone.fresh < zone.slots;
-  const std::uint64_t slot = is_fresh ? zone.fresh : zone.freed.front();
-  const std::uint64_t begin = zone.begin + (slot << zone.stride_shift);
-  if (!commit(begin, bytes)) return std::nullopt;
+std::optional<std::uint64_t> AddressSpace::take_closed(Zone& zone, std::uint64_t bytes) {
+  const bool is_fresh = zone.closed_end < zone.open_begin;
+  if (!is_fresh && zone.freed_closed.empty()) return std::nullopt;
+  const std::uint64_t slot = is_fresh ? zone.closed_end : zone.freed_closed.front();
+  if (!commit(zone.address_of(slot), bytes)) return std::nullopt;
   if (is_fresh) {
-    ++zone.fresh;
+    ++zone.closed_end;
   } else {
-    zone.freed.pop_front();
+    zone.freed_closed.pop_front();
   }
-  word(zone, slot).store(SlotState{bytes, tag, SlotState::live}.pack(), std::memory_order_release);
-  return begin;
+  return slot;
 }
 
-void AddressSpace::give_back(std::uint64_t begin, bool later) {
+std::optional<std::uint64_t> AddressSpace::take_open(Zone& zone) {
+  const std::uint64_t run = kRunBytes >> zone.stride_shift;
+  if (zone.fresh_in_run == 0 && run != 0 && zone.open_begin - zone.closed_end >= run &&
+      open_run(zone.address_of(zone.open_begin - run), kRunBytes)) {
+    zone.open_begin -= run;
+    zone.fresh_in_run = run;
+  }
+  if (zone.fresh_in_run != 0) return zone.open_begin + run - zone.fresh_in_run--;
+  if (zone.freed_open.empty()) return std::nullopt;
+  const std::uint64_t slot = zone.freed_open.front();
+  zone.freed_open.pop_front();
+  return slot;
+}
+
+void AddressSpace::give_back(std::uint64_t begin, bool in_use) {
   Zone& zone = zone_of(begin);
   const std::uint64_t slot = (begin - zone.begin) >> zone.stride_shift;
   SlotState state = SlotState::unpack(word(zone, slot).load(std::memory_order_relaxed));
   state.phase = SlotState::freed;
   word(zone, slot).store(state.pack(), std::memory_order_release);
-  if (later) {
+  if (in_use && !zone.is_open(slot)) {
     pending_.push_back({begin, state});
   } else {
     release(begin, state.bytes);
@@ -162,8 +189,14 @@ void AddressSpace::give_back(std::uint64_t begin, bool later) {
 
 void AddressSpace::release(std::uint64_t begin, std::uint64_t bytes) {
   Zone& zone = zone_of(begin);
-  decommit(begin, bytes);
-  zone.freed.push_back((begin - zone.begin) >> zone.stride_shift);
+  const std::uint64_t slot = (begin - zone.begin) >> zone.stride_shift;
+  if (zone.is_open(slot)) {
+    madvise(pointer(begin), page_round(bytes), MADV_DONTNEED);
+    zone.freed_open.push_back(slot);
+  } else {
+    decommit(begin, bytes);
+    zone.freed_closed.push_back(slot);
+  }
 }
 
 void AddressSpace::reclaim() {

@@ -25,6 +25,11 @@ struct SlotState {
   }
 };
 
+/// Whether a fault stops host code that touches what lies behind a block. That takes two entries of
+/// the process's memory map for each live block, of which Linux allows 65530, and system calls.
+/// Small blocks that need none lie in runs that are open as a whole.
+enum class Gap : bool { open, closed };
+
 /// A block lives at the start of a slot whose length is at least twice the block's, so the place of
 /// a block follows from any address inside it by arithmetic alone. Slots are handed out fresh first
 /// and then oldest-freed first. take() and give_back() need the caller's lock, slot_of() does not.
@@ -48,10 +53,10 @@ class AddressSpace {
   std::optional<Slot> slot_of(std::uint64_t address) const noexcept;
 
   /// Host address of `bytes` fresh readable and writable zero bytes, or nothing.
-  std::optional<std::uint64_t> take(std::uint64_t bytes, std::uint8_t tag);
-  /// Ends the live block at `begin`: its memory goes back, at once or with the next reclaim(), and
-  /// its slot remembers it as freed.
-  void give_back(std::uint64_t begin, bool later);
+  std::optional<std::uint64_t> take(std::uint64_t bytes, std::uint8_t tag, Gap gap);
+  /// Ends the live block at `begin`: its memory goes back, and its slot remembers it as freed.
+  /// Where somebody may still touch it (`in_use`) it stays readable and writable until reclaim().
+  void give_back(std::uint64_t begin, bool in_use);
   void reclaim();
 
  private:
@@ -59,9 +64,16 @@ class AddressSpace {
     int stride_shift = 0;     ///< log2 of the slot length
     std::uint64_t begin = 0;  ///< host address
     std::uint64_t slots = 0;
-    std::uint64_t fresh = 0;          ///< slots below this were used
-    std::uint64_t first_word = 0;     ///< index of the zone's first word in words_
-    std::deque<std::uint64_t> freed;  ///< slot numbers, oldest first
+    std::uint64_t closed_end = 0;    ///< slots below this have had blocks with closed gaps
+    std::uint64_t open_begin = 0;    ///< slots from here on lie in open runs
+    std::uint64_t fresh_in_run = 0;  ///< unused slots at the end of the lowest one
+    std::uint64_t first_word = 0;    ///< index of the zone's first word in words_
+    std::deque<std::uint64_t> freed_closed, freed_open;  ///< slot numbers, oldest first
+
+    bool is_open(std::uint64_t slot) const noexcept { return slot >= open_begin; }
+    std::uint64_t address_of(std::uint64_t slot) const noexcept {
+      return begin + (slot << stride_shift);
+    }
   };
   bool reserve(std::uint64_t unit, std::uint64_t largest_block, bool leave_as_much);
   std::atomic_ref<std::uint64_t> word(const Zone& zone, std::uint64_t slot) const noexcept;
@@ -69,7 +81,8 @@ class AddressSpace {
     return zones_[zone_of_unit_[(begin - base_) >> unit_shift_]];
   }
   void release(std::uint64_t begin, std::uint64_t bytes);
-  std::optional<std::uint64_t> take_from(Zone& zone, std::uint64_t bytes, std::uint8_t tag);
+  std::optional<std::uint64_t> take_closed(Zone& zone, std::uint64_t bytes);
+  std::optional<std::uint64_t> take_open(Zone& zone);
 
   std::uint64_t largest_block_ = 0;
   int unit_shift_ = 0;                   ///< log2 of the zones' common length unit
@@ -80,7 +93,7 @@ class AddressSpace {
   std::size_t words_bytes_ = 0;
   std::vector<Zone> zones_;
   std::vector<std::uint8_t> zone_of_unit_;
-  std::vector<Slot> pending_;  ///< given back, pages still there
+  std::vector<Slot> pending_;  ///< given back while in use, with closed gaps
 };
 
 }  // namespace kernwright::sim

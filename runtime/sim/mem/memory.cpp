@@ -102,7 +102,8 @@ std::optional<std::uint64_t> Memory::allocate(std::uint64_t bytes, AllocationKin
   const std::uint64_t cost = counts(kind) ? pages(bytes) : 0;
   const std::lock_guard lock(s.mutex);
   if (cost > s.capacity - s.used.load()) return std::nullopt;
-  const auto begin = s.space.take(bytes, static_cast<std::uint8_t>(kind));
+  const Gap gap = on_host(kind) ? Gap::closed : Gap::open;
+  const auto begin = s.space.take(bytes, static_cast<std::uint8_t>(kind), gap);
   if (!begin) return std::nullopt;
   const std::uint64_t address = tagged(*begin, kind);
   s.blocks.emplace(address, Allocation{{address, address + bytes}, kind, std::move(label)});

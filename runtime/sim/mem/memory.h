@@ -33,12 +33,13 @@ struct Allocation {
 };
 
 /// Thread-safe. Allocations are page aligned and followed by a guard gap at least as long as
-/// themselves (and 4 KiB) that faults in host code too. A freed address is not handed out again
-/// until every other address of its size class was used, so use-after-free stays recognisable.
-/// Fresh memory reads as zero; freed memory goes back to the operating system.
+/// themselves (and 4 KiB), which no allocation covers; that of memory which host code may touch
+/// faults there too. A freed address is not handed out again until every other address of its size
+/// class was used, so use-after-free stays recognisable. Fresh memory reads as zero; freed memory
+/// goes back to the operating system.
 ///
-/// Every live allocation takes two entries of the process's memory map, so Linux's default of
-/// 65530 entries allows about 32000 of them.
+/// Every live allocation of host or managed memory, or of more than 512 KiB, takes two entries of
+/// the process's memory map, so Linux's default of 65530 entries allows about 32000 of those.
 class Memory {
  public:
   /// Reserves address space, no memory: sixteen times the capacity or more. Where that is above
@@ -57,7 +58,7 @@ class Memory {
                                         std::string label = {});
   /// False when `address` is not the start of a live allocation made by allocate(). The caller sees
   /// to it that nothing runs that still uses the memory; only blocks of the device heap may go
-  /// while kernels run: their pages stay until reclaim().
+  /// while kernels run: touching their pages is no fault of the host's until reclaim().
   bool free(std::uint64_t address);
   /// Gives back the pages of freed heap blocks. Only while nothing runs.
   void reclaim();

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <cstring>
@@ -181,6 +182,44 @@ TEST_CASE("memory: slots come round again, oldest first, when a size class is us
   for (const auto& [address, times] : seen) CHECK(times <= 200 / static_cast<int>(seen.size()) + 1);
 }
 
+TEST_CASE("memory: a hundred thousand small allocations live at once, apart from each other") {
+  Memory memory(1024 * kMiB);
+  constexpr std::size_t kCount = 100000;
+  std::vector<std::uint64_t> blocks;
+  for (std::size_t i = 0; i < kCount; ++i) {
+    const std::uint64_t bytes = 1 + i * 37 % 4096;
+    const auto block =
+        memory.allocate(bytes, i % 2 == 0 ? AllocationKind::device : AllocationKind::heap);
+    REQUIRE(block);
+    blocks.push_back(*block);
+    if (i % 100 == 0) std::memset(host_pointer(*block), 0x5a, bytes);
+  }
+  std::sort(blocks.begin(), blocks.end());
+  for (std::size_t i = 1; i < kCount; ++i) REQUIRE(blocks[i] - blocks[i - 1] >= 8192);
+  for (std::size_t i = 0; i < kCount; i += 999) {
+    CHECK(memory.find(blocks[i]).begin == blocks[i]);
+    CHECK(memory.find(blocks[i] + 4096).end == 0);
+  }
+  for (const std::uint64_t block : blocks) REQUIRE(memory.free(block));
+  memory.reclaim();
+  CHECK(memory.used() == 0);
+}
+
+TEST_CASE("memory: a small slot that comes round again reads as zero") {
+  Memory memory(16 * kMiB);
+  std::map<std::uint64_t, int> seen;
+  bool again = false;
+  for (int i = 0; i < 1000000 && !again; ++i) {
+    const auto block = memory.allocate(300 << 10, AllocationKind::heap);
+    REQUIRE(block);
+    again = seen[*block]++ != 0;
+    REQUIRE(host_pointer(*block)[0] == std::byte{0});
+    host_pointer(*block)[0] = std::byte{1};
+    REQUIRE(memory.free(*block));
+  }
+  CHECK(again);
+}
+
 TEST_CASE("memory: messages tell the nearest allocation and by how much it was missed") {
   Memory memory(64 * kMiB);
   CHECK(memory.describe(kGlobalTag | 0x7f0000000000, 4) ==
@@ -248,20 +287,22 @@ TEST_CASE("memory: neighbours are searched after the own allocations") {
   CHECK(own.find(*there).end == 0);
 }
 
-TEST_CASE("memory: freed heap blocks keep their pages until reclaim") {
-  Memory memory(kMiB);
-  const auto block = memory.allocate(100, AllocationKind::heap);
-  REQUIRE(block);
-  host_pointer(*block)[5] = std::byte{7};
-  CHECK(memory.free(*block));
-  CHECK(memory.find(*block).end == 0);
-  CHECK(host_pointer(*block)[5] == std::byte{7});
-  bool freed = false;
-  memory.describe(*block, 1, &freed);
-  CHECK(freed);
-  memory.reclaim();
-  CHECK_FALSE(memory.free(*block));
-  CHECK(memory.used() == 0);
+TEST_CASE("memory: who still touches a freed heap block does not fault until reclaim") {
+  Memory memory(64 * kMiB);
+  for (const std::uint64_t bytes : {std::uint64_t{100}, 2 * kMiB}) {
+    const auto block = memory.allocate(bytes, AllocationKind::heap);
+    REQUIRE(block);
+    host_pointer(*block)[5] = std::byte{7};
+    CHECK(memory.free(*block));
+    CHECK(memory.find(*block).end == 0);
+    host_pointer(*block)[5] = std::byte{8};
+    bool freed = false;
+    memory.describe(*block, 1, &freed);
+    CHECK(freed);
+    memory.reclaim();
+    CHECK_FALSE(memory.free(*block));
+    CHECK(memory.used() == 0);
+  }
 }
 
 TEST_CASE("memory: host memory of the caller can be adopted and released") {
