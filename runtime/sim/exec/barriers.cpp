@@ -123,6 +123,8 @@ bool Barriers::release(Block& block) {
 }
 
 const Op* Warp::barrier(const Op* op, const Arrival& arrival) {
+  constexpr unsigned kBarrierCost = 16;
+  charge(kBarrierCost);
   const int first = std::countr_zero(mask);
   const std::uint32_t id = arrival.id[first];
   const std::uint32_t threads = arrival.threads != nullptr ? arrival.threads[first] : 0;

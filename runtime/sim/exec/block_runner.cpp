@@ -247,6 +247,7 @@ Progress BlockRunner::advance() {
   released |= member.wake();
   released |= state.warpgroups.release(state.block);
   state.waits.count(released || !ran ? TurnKind::work : kind, met, state.warps);
+  if (is_above_budget(state.launch, state.waits.executed())) give_up_waiting();
   const bool changed = met || released;
   member.polling_turns = !changed && (polls || !ran) ? member.polling_turns + 1 : 0;
   if (polls && state.polls_for_ever()) {

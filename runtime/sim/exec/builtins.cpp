@@ -23,11 +23,15 @@ const Op* each_lane(const Op* op, const BuiltinCall& call, F f) {
   return op;
 }
 
+/// System calls, mostly.
+constexpr unsigned kHeapCost = 500;
+
 const Op* call_malloc(const Op* op, Warp& warp, const BuiltinCall& call) {
   auto* heap = static_cast<Heap*>(warp.worker->launch->heap);
   return each_lane(op, call, [&](int lane) {
     const auto bytes = read_argument<std::uint64_t>(call, lane, 0);
     const std::uint64_t address = heap == nullptr ? 0 : heap->allocate(bytes);
+    if (address != 0) warp.charge(kHeapCost);
     write_result(call, lane, address);
     BlockCheck* const check = warp.worker->check;
     if (check != nullptr && address != 0) check->note_fresh(address, bytes);
@@ -39,6 +43,7 @@ const Op* call_free(const Op* op, Warp& warp, const BuiltinCall& call) {
   auto* heap = static_cast<Heap*>(warp.worker->launch->heap);
   return each_lane(op, call, [&](int lane) {
     const auto address = read_argument<std::uint64_t>(call, lane, 0);
+    warp.charge(kHeapCost);
     if (address == 0 || (heap != nullptr && heap->free(address))) return true;
     bool freed = false;
     std::string place = warp.worker->launch->memory->describe(address, 1, &freed);
@@ -49,6 +54,8 @@ const Op* call_free(const Op* op, Warp& warp, const BuiltinCall& call) {
     return false;
   });
 }
+
+void charge_copy(Warp& warp, std::uint64_t bytes) { warp.charge(bytes / 64); }
 
 /// memcpy and memmove: (destination, source, bytes) -> destination.
 const Op* call_copy(const Op* op, Warp& warp, const BuiltinCall& call) {
@@ -65,6 +72,7 @@ const Op* call_copy(const Op* op, Warp& warp, const BuiltinCall& call) {
         locate(op, warp, lane, {.kind = AccessKind::write, .address = to, .size = bytes});
     if (target == nullptr) return false;
     std::memmove(target, source, bytes);
+    charge_copy(warp, bytes);
     return true;
   });
 }
@@ -80,6 +88,7 @@ const Op* call_fill(const Op* op, Warp& warp, const BuiltinCall& call) {
     std::byte* target =
         locate(op, warp, lane, {.kind = AccessKind::write, .address = to, .size = bytes});
     if (target != nullptr) std::memset(target, static_cast<int>(value & 0xff), bytes);
+    charge_copy(warp, bytes);
     return target != nullptr;
   });
 }

@@ -227,10 +227,12 @@ bool store_async(const BulkLane& lane) {
 }  // namespace
 
 const Op* bulk_copy(const Op* op, Warp& warp) {
+  constexpr unsigned kBulkCost = 500;
   const BulkForm form = BulkForm::unpack(op->flags);
   for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) {
     const BulkLane lane{op, warp, std::countr_zero(m), form};
     bool ok = true;
+    warp.charge(kBulkCost);
     switch (form.kind) {
       case BulkForm::to_shared:
       case BulkForm::between_shared:

@@ -49,6 +49,8 @@ const Op* call_builtin(const Op* op, Warp& warp, const CallSite& site, BuiltinFn
   call.return_stride = site.return_stride;
   call.mask = warp.mask;
   pass_arguments(site, warp.frame, call.params, call.param_stride, warp.mask);
+  constexpr unsigned kBuiltinCost = 100;  // of a lane; what takes longer charges more
+  warp.charge(kBuiltinCost * static_cast<unsigned>(std::popcount(warp.mask)));
   builtin(op, warp, call);
   if (warp.stop != Stop::none) return nullptr;
   take_results(site, call.returns, call.return_stride, warp.frame, warp.mask);

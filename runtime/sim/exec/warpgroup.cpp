@@ -134,7 +134,9 @@ bool Warpgroups::may_issue(const Op* op, Warp& warp, const PendingProduct& produ
   return true;
 }
 
-void Warpgroups::issue(const Warp& warp, const PendingProduct& product) {
+void Warpgroups::issue(Warp& warp, const PendingProduct& product) {
+  constexpr unsigned kProductCost = 500;
+  warp.charge(kProductCost);
   part_of(warp).open.push_back(product);
 }
 

@@ -45,7 +45,7 @@ class Warpgroups {
   /// A product with these registers is about to be issued: ends those in flight that it depends on.
   /// False after a fault, where the warp has no warpgroup.
   bool may_issue(const Op* op, Warp& warp, const PendingProduct& product);
-  void issue(const Warp& warp, const PendingProduct& product);
+  void issue(Warp& warp, const PendingProduct& product);
   void commit(const Warp& warp);
   /// wgmma.wait_group: waits until all four warps have issued what this one waits for, since they
   /// multiply together.

@@ -79,7 +79,7 @@ bool AddressSpace::reserve(std::uint64_t unit, std::uint64_t largest_block, bool
     Zone zone;
     zone.stride_shift = size_class + 1;
     const std::uint64_t bytes = round_up(kLeastSlots << zone.stride_shift, unit);
-    zone.slots = zone.open_begin = bytes >> zone.stride_shift;
+    zone.slots = bytes >> zone.stride_shift;
     zone.begin = length_;
     zone.first_word = words;
     words += zone.slots;
@@ -108,7 +108,7 @@ bool AddressSpace::reserve(std::uint64_t unit, std::uint64_t largest_block, bool
   }
   largest_block_ = largest_block;
   words_ = static_cast<std::uint64_t*>(words_mapping);
-  base_ = round_up(reinterpret_cast<std::uint64_t>(mapping_) + 1, kHugePage);  // a gap before it
+  base_ = round_up(reinterpret_cast<std::uint64_t>(mapping_), kHugePage);
   for (Zone& zone : zones_) zone.begin += base_;
   return true;
 }
@@ -148,12 +148,16 @@ std::optional<std::uint64_t> AddressSpace::take(std::uint64_t bytes, std::uint8_
 }
 
 std::optional<std::uint64_t> AddressSpace::take_closed(Zone& zone, std::uint64_t bytes) {
-  const bool is_fresh = zone.closed_end < zone.open_begin;
+  const bool is_fresh = zone.untouched() != 0;
   if (!is_fresh && zone.freed_closed.empty()) return std::nullopt;
-  const std::uint64_t slot = is_fresh ? zone.closed_end : zone.freed_closed.front();
+  // From the end where runs grow from the beginning. Else upwards, so that what lies far behind a
+  // block was never used.
+  const bool shares = kRunBytes >> zone.stride_shift != 0;
+  const std::uint64_t fresh = shares ? zone.slots - 1 - zone.closed : zone.closed;
+  const std::uint64_t slot = is_fresh ? fresh : zone.freed_closed.front();
   if (!commit(zone.address_of(slot), bytes)) return std::nullopt;
   if (is_fresh) {
-    ++zone.closed_end;
+    ++zone.closed;
   } else {
     zone.freed_closed.pop_front();
   }
@@ -162,12 +166,12 @@ std::optional<std::uint64_t> AddressSpace::take_closed(Zone& zone, std::uint64_t
 
 std::optional<std::uint64_t> AddressSpace::take_open(Zone& zone) {
   const std::uint64_t run = kRunBytes >> zone.stride_shift;
-  if (zone.fresh_in_run == 0 && run != 0 && zone.open_begin - zone.closed_end >= run &&
-      open_run(zone.address_of(zone.open_begin - run), kRunBytes)) {
-    zone.open_begin -= run;
+  if (zone.fresh_in_run == 0 && run != 0 && zone.untouched() >= run &&
+      open_run(zone.address_of(zone.open_end), kRunBytes)) {
+    zone.open_end += run;
     zone.fresh_in_run = run;
   }
-  if (zone.fresh_in_run != 0) return zone.open_begin + run - zone.fresh_in_run--;
+  if (zone.fresh_in_run != 0) return zone.open_end - zone.fresh_in_run--;
   if (zone.freed_open.empty()) return std::nullopt;
   const std::uint64_t slot = zone.freed_open.front();
   zone.freed_open.pop_front();

@@ -64,13 +64,14 @@ class AddressSpace {
     int stride_shift = 0;     ///< log2 of the slot length
     std::uint64_t begin = 0;  ///< host address
     std::uint64_t slots = 0;
-    std::uint64_t closed_end = 0;    ///< slots below this have had blocks with closed gaps
-    std::uint64_t open_begin = 0;    ///< slots from here on lie in open runs
-    std::uint64_t fresh_in_run = 0;  ///< unused slots at the end of the lowest one
+    std::uint64_t open_end = 0;      ///< slots below this lie in open runs
+    std::uint64_t fresh_in_run = 0;  ///< unused slots at the end of the last one
+    std::uint64_t closed = 0;        ///< slots that have had blocks with closed gaps
     std::uint64_t first_word = 0;    ///< index of the zone's first word in words_
     std::deque<std::uint64_t> freed_closed, freed_open;  ///< slot numbers, oldest first
 
-    bool is_open(std::uint64_t slot) const noexcept { return slot >= open_begin; }
+    bool is_open(std::uint64_t slot) const noexcept { return slot < open_end; }
+    std::uint64_t untouched() const noexcept { return slots - open_end - closed; }
     std::uint64_t address_of(std::uint64_t slot) const noexcept {
       return begin + (slot << stride_shift);
     }

@@ -348,6 +348,44 @@ TEST_CASE("an endless loop ends on the instruction budget") {
   CHECK(of_two.fault->message.find("cooperative launch") != std::string::npos);
 }
 
+TEST_CASE("the warps of a block have a budget of their own, twice that of one") {
+  const std::string body = R"(
+    mov.u32 %r2, 0;
+  LOOP:
+    add.u32 %r2, %r2, 1;
+    setp.lt.u32 %p0, %r2, 20000;
+    @%p0 bra LOOP;
+    cvt.u64.u32 %d1, %r2;
+    st.global.u64 [%out], %d1;
+    ret;)";
+  // Three instructions an iteration: 60000 of each warp.
+  check_cells(kernel(body), {.block = 96, .budget = 100000},
+              [](std::uint64_t) { return std::uint64_t{20000}; });
+  const Outcome outcome = run(kernel(body), {.block = 256, .budget = 100000});
+  REQUIRE(outcome.fault);
+  CHECK(outcome.fault->kind == FaultKind::timeout);
+  CHECK(outcome.fault->message.find("the warps of a block ran more than 200000 instructions") == 0);
+}
+
+TEST_CASE("what takes long counts for several instructions in the budget") {
+  const auto loop_of = [](const std::string& work, int times) {
+    return kernel(".shared .align 8 .b64 cell;\nmov.u32 %r2, 0;\nmov.u32 %r3, cell;\nLOOP:\n" +
+                  work + "\nadd.u32 %r2, %r2, 1;\nsetp.lt.u32 %p0, %r2, " + std::to_string(times) +
+                  ";\n@%p0 bra LOOP;\nret;");
+  };
+  const auto ends = [&](const std::string& work, int times) {
+    return !run(loop_of(work, times), {.block = 32, .budget = 100000}).fault.has_value();
+  };
+  CHECK(ends("xor.b32 %r4, %r2, 5;", 20000));
+  // An atomic counts for each lane that executes it, here 32 or one.
+  CHECK(ends("atom.shared.add.u32 %r4, [%r3], 1;", 2000));
+  CHECK_FALSE(ends("atom.shared.add.u32 %r4, [%r3], 1;", 20000));
+  CHECK(ends("setp.eq.u32 %p1, %t, 0;\n@%p1 atom.shared.add.u32 %r4, [%r3], 1;", 10000));
+  CHECK_FALSE(ends("bar.sync 0;", 20000));
+  CHECK_FALSE(ends("nanosleep.u32 100;", 20000));
+  CHECK_FALSE(ends("match.any.sync.b32 %r4, %t, 0xffffffff;", 20000));
+}
+
 TEST_CASE("special registers") {
   const std::string body = R"(
     mov.u32 %r2, %laneid;

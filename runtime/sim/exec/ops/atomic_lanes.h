@@ -97,6 +97,7 @@ const Op* atomic(const Op* op, Warp& warp) {
   MemorySite& site = warp.worker->sites.data()[op->site];
   std::byte* base = atomic_base(op, warp, site, sizeof(Mem) * kVec);
   if (base == nullptr) return nullptr;
+  warp.charge(static_cast<unsigned>(std::popcount(warp.mask) * kVec));
   if (kVec == 1 && in_shared(op, site)) {  // vectors are rare: one path is enough
     atomic_lanes<false, F, Mem, Reg, 1>(op, warp, base, site);
   } else {

@@ -51,6 +51,9 @@ struct FixedShape {
   explicit FixedShape(const Op*) {}
 };
 
+/// See Warp::charge().
+inline constexpr unsigned kProductCost = 16;
+
 /// Registers of operand `i` (0 = d, then a, b, c).
 template <typename Register>
 class Fragment {
@@ -213,6 +216,7 @@ const Op* multiply(const Op* op, Warp& warp) {
   using V = typename Format::Value;
   constexpr int kSteps = 4 * Format::kPerRegister, kTile = 8 * kSteps;
   const Shape shape(op);
+  warp.charge(kProductCost);
   const Fragment<typename Format::Register> a(op, warp, 1, op->a), b(op, warp, 2, op->b);
   const Fragment<typename C::Register> c(op, warp, 3, op->c);
   const Fragment<typename D::Register> d(op, warp, 0, op->d);

@@ -100,6 +100,7 @@ void write_sums(const Op* op, const Warp& warp, int quarter, const float (*sum)[
 template <bool kMasked>
 const Op* multiply_quarters(const Op* op, Warp& warp) {
   if (kMasked && !warp.converge(op, kEverybody)) return nullptr;
+  warp.charge(kProductCost);
   float sum[4][kSide][kSide];
   for (int quarter = 0; quarter < 4; ++quarter) {
     float a[kSide][kSteps], b[kSteps][kSide];

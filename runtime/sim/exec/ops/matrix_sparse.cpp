@@ -17,6 +17,7 @@ const Op* multiply_sparse(const Op* op, Warp& warp) {
   const int blocks = static_cast<int>(op->flags >> kBlocksShift & 3);
   const int selector = static_cast<int>(op->flags >> kSelectorShift & 3);
   const bool saturate = (op->flags & kSaturate) != 0;
+  warp.charge(kProductCost);
   const bool kind_a = (op->flags & kKindA) != 0, kind_b = (op->flags & kKindB) != 0;
   const Fragment<std::uint32_t> a(op, warp, 1, op->a), b(op, warp, 2, op->b);
   const Fragment<typename Sums::Register> c(op, warp, 3, op->c), d(op, warp, 0, op->d);

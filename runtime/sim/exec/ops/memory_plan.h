@@ -137,6 +137,9 @@ inline Pattern classify(const MemorySite& site, int first, std::uint64_t bytes) 
   return (low_strided | high_strided) == 0 ? Pattern::half_contiguous : Pattern::gather;
 }
 
+/// What a plan costs, or one lane's part where there is none.
+inline constexpr unsigned kGatherCost = 8;
+
 /// Lane by lane, for accesses that do not lie in one piece of memory. Leaves offsets between host
 /// pointers in the site, which is not reused. Null after a fault of the lowest lane that has one.
 [[gnu::noinline]] inline std::byte* locate_lanes(const Op* op, Warp& warp, MemorySite& site,
@@ -145,6 +148,7 @@ inline Pattern classify(const MemorySite& site, int first, std::uint64_t bytes) 
   site.generation = 0;
   site.mask = warp.mask;
   site.pattern = static_cast<std::uint8_t>(Pattern::gather);
+  warp.charge(kGatherCost * static_cast<unsigned>(std::popcount(warp.mask)));
   std::byte* first = nullptr;
   for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) {
     const int i = std::countr_zero(m);
@@ -196,6 +200,7 @@ inline Pattern classify(const MemorySite& site, int first, std::uint64_t bytes) 
           static_cast<std::uint64_t>(i - first) * warp.local_bytes;
   }
   site.pattern = static_cast<std::uint8_t>(classify(site, first, access.bytes));
+  warp.charge(kGatherCost);
   site.half = static_cast<std::int64_t>(site.offsets[16]);
   if (warp.worker->launch->accesses != nullptr && range.space == ptx::Space::global) {
     site.generation = 0;  // so that every access comes here

@@ -19,7 +19,11 @@ const Op* fence(const Op* op, Warp&) {
 const Op* trap(const Op* op, Warp& warp) { return report_trap(op, warp); }
 
 /// Sleeping means letting the others run: simulated time does not pass.
-const Op* sleep(const Op* op, Warp& warp) { return warp.yield(op); }
+const Op* sleep(const Op* op, Warp& warp) {
+  constexpr unsigned kYieldCost = 32;
+  warp.charge(kYieldCost);
+  return warp.yield(op);
+}
 
 const Op* nothing(const Op* op, Warp&) { return op + 1; }
 

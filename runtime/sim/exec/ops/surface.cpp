@@ -85,6 +85,7 @@ Place locate_lane(const Op* op, Warp& warp, int lane, const TextureObject& objec
 /// Calls run(lane, object, place) for each lane; a place of null host: outside and ignored.
 template <typename F>
 const Op* each_place(const Op* op, Warp& warp, AccessKind kind, F run) {
+  constexpr unsigned kTexelCost = 8;
   LaneTexture surfaces(op, warp, true, geometry_of(op));
   const std::uint32_t given = 1u << (field(op, kMemoryShift, 3) + field(op, kVectorShift, 3));
   for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) {
@@ -92,6 +93,7 @@ const Op* each_place(const Op* op, Warp& warp, AccessKind kind, F run) {
     const TextureObject* const object = surfaces.at(lane);
     if (object == nullptr) return nullptr;
     const std::uint32_t bytes = (op->flags & kSamples) != 0 ? object->source.bytes : given;
+    warp.charge(kTexelCost);
     const Place place = locate_lane(op, warp, lane, *object, kind, bytes);
     if (place.faulted) return nullptr;
     run(lane, object->source, place.host);

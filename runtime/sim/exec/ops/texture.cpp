@@ -299,11 +299,13 @@ void write(const Op* op, const Warp& warp, int lane, const Texel& value) {
 }
 
 const Op* sample(const Op* op, Warp& warp) {
+  constexpr unsigned kTexelCost = 8;
   LaneTexture textures(op, warp, false, geometry_of(op));
   for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) {
     const int lane = std::countr_zero(m);
     const TextureObject* const object = textures.at(lane);
     Texel value;
+    warp.charge(kTexelCost);
     if (object == nullptr || !Fetch(op, warp, lane, *object).run(value)) return nullptr;
     write(op, warp, lane, value);
   }

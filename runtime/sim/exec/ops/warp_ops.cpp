@@ -72,6 +72,8 @@ std::uint32_t equal_lanes(const T* values, std::uint32_t group, int i) {
 template <typename T, bool kAll>
 const Op* match(const Op* op, Warp& warp) {
   if (!together(op, warp, op->b)) return nullptr;
+  constexpr unsigned kMatchCost = 256;
+  warp.charge(kMatchCost);
   const Members members(op, warp, op->b);
   alignas(64) T values[kLanes];
   std::memcpy(values, warp.reg<T>(op->a), sizeof values);
