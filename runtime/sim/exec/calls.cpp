@@ -2,9 +2,11 @@
 #include "sim/exec/scheduler.h"
 
 #include "base/format.h"
+#include "sim/exec/strided_copy.h"
 #include "sim/ir/program.h"
 #include "sim/ir/tables.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -13,6 +15,10 @@ namespace {
 
 template <typename F>
 void each_lane(std::uint32_t lanes, F f) {
+  if (lanes == kAllLanes) {  // a loop of vectors, where f allows
+    for (std::size_t lane = 0; lane < kLanes; ++lane) f(lane);
+    return;
+  }
   for (; lanes != 0; lanes &= lanes - 1) f(static_cast<std::size_t>(std::countr_zero(lanes)));
 }
 
@@ -24,20 +30,16 @@ std::uint32_t* lane_words(std::byte* frame, std::uint32_t offset) {
 void pass_arguments(const CallSite& site, const std::byte* caller, std::byte* to,
                     std::uint32_t stride, std::uint32_t lanes) {
   for (const CallValue& value : site.arguments) {
-    each_lane(lanes, [&](std::size_t lane) {
-      std::memcpy(to + lane * stride + value.target, caller + value.offset + lane * value.stride,
-                  value.bytes);
-    });
+    copy_lanes({to + value.target, stride}, {caller + value.offset, value.stride}, value.bytes,
+               lanes);
   }
 }
 
 void take_results(const CallSite& site, const std::byte* from, std::uint32_t stride,
                   std::byte* caller, std::uint32_t lanes) {
   for (const CallValue& value : site.results) {
-    each_lane(lanes, [&](std::size_t lane) {
-      std::memcpy(caller + value.offset + lane * value.stride, from + lane * stride + value.target,
-                  value.bytes);
-    });
+    copy_lanes({caller + value.offset, value.stride}, {from + value.target, stride}, value.bytes,
+               lanes);
   }
 }
 
@@ -77,14 +79,17 @@ bool enter(const Op* op, Warp& warp, Split& split, std::uint32_t function, const
   std::byte* const from = split.frame;
   const std::uint32_t here = warp.op_index(op);
   std::byte* const to = warp.schedule->frame_of(*warp.program, split.depth + 1, function);
-  bool fits = true;
+  const std::uint32_t* const tops = lane_words(from, kLocalTopOffset);
+  const std::uint32_t local = callee.local_bytes;
+  std::uint32_t highest = 0;
   each_lane(split.mask, [&](std::size_t lane) {
-    const std::uint32_t base = (lane_words(from, kLocalTopOffset)[lane] + 15) & ~15u;
+    const std::uint32_t base = (tops[lane] + 15) & ~15u;
     lane_words(to, kLocalBaseOffset)[lane] = base;
-    lane_words(to, kLocalTopOffset)[lane] = base + callee.local_bytes;
+    lane_words(to, kLocalTopOffset)[lane] = base + local;
     lane_words(to, kReturnOffset)[lane] = here + 1;
-    fits &= callee.local_bytes == 0 || std::uint64_t{base} + callee.local_bytes <= warp.local_bytes;
+    highest = std::max(highest, base);
   });
+  const bool fits = local == 0 || std::uint64_t{highest} + local <= warp.local_bytes;
   if (!fits) {
     warp.fault(op, FaultKind::bounds, first, 0, 0,
                format("the stack of {} bytes per thread is used up in the call of {}",

@@ -1,5 +1,6 @@
 // mov in all its forms, special registers, and the parameters of kernels and calls.
 #include "sim/exec/ops/types.h"
+#include "sim/exec/strided_copy.h"
 #include "sim/ir/program.h"
 #include "sim/ptx/isa.h"
 
@@ -303,13 +304,12 @@ const Op* load_lane(const Op* op, Warp& warp) {
   const ParameterForm form(op->flags);
   const std::byte* from = warp.frame + op->a + op->imm;
   std::byte* d = warp.frame + op->d;
+  if (form.memory == form.reg) {
+    copy_lanes({d, form.reg}, {from, op->b}, form.memory, kMasked ? warp.mask : kAllLanes);
+    return op + 1;
+  }
   for_active<kMasked>(warp, [&](int i) {
-    const std::byte* value = from + static_cast<std::uint32_t>(i) * op->b;
-    if (form.memory == 16) {
-      std::memcpy(d + 16 * i, value, 16);
-    } else {
-      form.write(d, i, form.read(value));
-    }
+    form.write(d, i, form.read(from + static_cast<std::uint32_t>(i) * op->b));
   });
   return op + 1;
 }
@@ -317,12 +317,8 @@ const Op* load_lane(const Op* op, Warp& warp) {
 template <bool kMasked>
 const Op* store_lane(const Op* op, Warp& warp) {
   const ParameterForm form(op->flags);
-  std::byte* to = warp.frame + op->a + op->imm;
-  const std::byte* c = warp.frame + op->c;
-  for_active<kMasked>(warp, [&](int i) {
-    const auto lane = static_cast<std::uint32_t>(i);
-    std::memcpy(to + lane * op->b, c + lane * form.reg, form.memory);
-  });
+  copy_lanes({warp.frame + op->a + op->imm, op->b}, {warp.frame + op->c, form.reg}, form.memory,
+             kMasked ? warp.mask : kAllLanes);
   return op + 1;
 }
 
