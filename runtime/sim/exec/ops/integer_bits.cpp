@@ -43,11 +43,13 @@ struct FindBit {
 struct ReverseBits {
   template <typename T>
   T operator()(T a) const {
-    T result = 0;
-    for (std::size_t i = 0; i < 8 * sizeof(T); ++i, a = static_cast<T>(a >> 1)) {
-      result = static_cast<T>(result << 1 | (a & 1));
+    // Neighbouring halves, quarters, ... of the word change places, down to single bits.
+    T low = static_cast<T>(~T{0});
+    for (std::size_t bits = 4 * sizeof(T); bits != 0; bits /= 2) {
+      low = static_cast<T>(low ^ (low << bits));
+      a = static_cast<T>((a >> bits & low) | (a & low) << bits);
     }
-    return result;
+    return a;
   }
 };
 

@@ -58,21 +58,18 @@ OpPair vote_pair(std::uint32_t flags) {
   return {vote<kMode>, vote<kMode>, flags};
 }
 
-/// Lanes of `group` whose value equals that of lane i.
+/// The lanes that have `value`, active or not.
 template <typename T>
-std::uint32_t equal_lanes(const T* values, std::uint32_t group, int i) {
+std::uint32_t lanes_with(const T* values, T value) {
   std::uint32_t same = 0;
-  for (std::uint32_t m = group; m != 0; m &= m - 1) {
-    const int other = std::countr_zero(m);
-    same |= static_cast<std::uint32_t>(values[other] == values[i]) << other;
-  }
+  for (int i = 0; i < kLanes; ++i) same |= static_cast<std::uint32_t>(values[i] == value) << i;
   return same;
 }
 
 template <typename T, bool kAll>
 const Op* match(const Op* op, Warp& warp) {
   if (!together(op, warp, op->b)) return nullptr;
-  constexpr unsigned kMatchCost = 256;
+  constexpr unsigned kMatchCost = 64;
   warp.charge(kMatchCost);
   const Members members(op, warp, op->b);
   alignas(64) T values[kLanes];
@@ -80,11 +77,16 @@ const Op* match(const Op* op, Warp& warp) {
   auto* d = warp.reg<std::uint32_t>(op->d);
   alignas(64) std::uint32_t found[kLanes] = {};
   std::uint32_t all = 0;
-  for_active<true>(warp, [&](int i) {
-    const std::uint32_t group = members[i], same = equal_lanes(values, group, i);
-    found[i] = kAll && same != group ? 0 : same;
-    all |= static_cast<std::uint32_t>(same == group) << i;
-  });
+  for (std::uint32_t rest = warp.mask; rest != 0;) {  // one value after the other
+    const std::uint32_t equal = lanes_with(values, values[std::countr_zero(rest)]);
+    for (std::uint32_t m = rest & equal; m != 0; m &= m - 1) {
+      const int i = std::countr_zero(m);
+      const std::uint32_t group = members[i], same = equal & group;
+      found[i] = kAll && same != group ? 0 : same;
+      all |= static_cast<std::uint32_t>(same == group) << i;
+    }
+    rest &= ~equal;
+  }
   for_active<true>(warp, [&](int i) { d[i] = found[i]; });
   if constexpr (kAll) write_predicate<true>(warp, op->d2, all);
   return op + 1;
