@@ -43,10 +43,15 @@ std::vector<std::string> instruction_sets(const std::string& only) {
 }
 
 /// What one kernel took, round by round.
+struct Checked {
+  std::vector<Cost> cost;
+  std::vector<double> times;  ///< that of the same round without checks
+};
+
 struct Samples {
   std::map<std::string, std::vector<Cost>> simulated;  ///< by instruction set
-  std::vector<Cost> loop, unchecked, checked;
-  std::vector<double> times;  ///< checked for unchecked, of the same round
+  std::vector<Cost> loop, unchecked;
+  Checked race_and_init, all_checks;
   double difference = 0;
 
   void look(const Subject& subject, const Bench& bench) {
@@ -77,30 +82,39 @@ void measure_sets(const Bench& bench, const std::vector<Subject>& subjects,
   bench.load();
 }
 
-/// Every kernel without and with the race and init checks, one right behind the other.
+/// Every kernel without checks, with race and init, and with all, one right behind the other.
 void measure_checks(const Bench& bench, const std::vector<Subject>& subjects,
                     std::map<std::string, Samples>& all) {
   const kw::sim::CheckScope scope({});
   for (const Subject& subject : subjects) {
     Samples& samples = all[subject.name];
-    samples.unchecked.push_back(cost_of_launch(bench, subject));
-    kw::sim::set_checks({.init = true, .race = true});
-    samples.checked.push_back(cost_of_launch(bench, subject));
-    samples.look(subject, bench);
-    kw::sim::set_checks({});
-    samples.times.push_back(samples.checked.back().processor / samples.unchecked.back().processor);
+    const Cost unchecked = cost_of_launch(bench, subject);
+    samples.unchecked.push_back(unchecked);
+    const auto look = [&](kw::sim::CheckSet checks, Checked& checked) {
+      kw::sim::set_checks(checks);
+      checked.cost.push_back(cost_of_launch(bench, subject));
+      checked.times.push_back(checked.cost.back().processor / unchecked.processor);
+      samples.look(subject, bench);
+      kw::sim::set_checks({});
+    };
+    look({.init = true, .race = true}, samples.race_and_init);
+    look({.init = true, .race = true, .sync = true}, samples.all_checks);
   }
   if (scope.total() != 0) throw std::runtime_error(kw::sim::findings_text(scope.findings()));
+}
+
+nlohmann::json sum_up(const Checked& checked, const std::vector<Cost>& unchecked) {
+  return {{"unchecked_ms", summary(unchecked)},
+          {"checked_ms", summary(checked.cost)},
+          {"times", median(checked.times)}};
 }
 
 nlohmann::json sum_up(const Subject& subject, const Samples& samples,
                       const std::vector<std::string>& sets) {
   nlohmann::json document = {{"plain_loop_ms", summary(samples.loop)},
                              {"largest_difference", samples.difference},
-                             {"race_and_init",
-                              {{"unchecked_ms", summary(samples.unchecked)},
-                               {"checked_ms", summary(samples.checked)},
-                               {"times", median(samples.times)}}}};
+                             {"race_and_init", sum_up(samples.race_and_init, samples.unchecked)},
+                             {"all_checks", sum_up(samples.all_checks, samples.unchecked)}};
   for (const std::string& isa : sets) {
     const nlohmann::json figures = summary(samples.simulated.at(isa));
     (isa == sets.front() ? document["simulated_ms"] : document["others_ms"][isa]) = figures;
