@@ -42,7 +42,7 @@ void BlockCheck::note_copy(const Op* op, Warp& warp, int lane, AsyncCopy& copy) 
   copying_ = nullptr;
   copy.stamp = kUnderWay | kAllBytes | stamp_of(ops[copy.op], warp.thread(lane));
   for (std::uint64_t word = copy.to / 4; word < (copy.to + copy.bytes) / 4; ++word) {
-    shared_write[word] = copy.stamp;
+    stamp_word(word, copy.stamp);
     origins_[word] = CopyOrigin(copy, priors_[word - copy.to / 4]);
   }
   if (copy.twins != 0) {
@@ -51,6 +51,16 @@ void BlockCheck::note_copy(const Op* op, Warp& warp, int lane, AsyncCopy& copy) 
     twins.under_way.push_back(copy.stamp);
   }
   if (defers) written.hold(copy.to, copy.to + copy.bytes);
+}
+
+/// The word's write cells say that a copy is under way, which examine() was asked about.
+void BlockCheck::stamp_word(std::uint64_t word, Cell stamp_of_copy) {
+  Cell& write = shared_write[word];
+  if ((write & kExact) == 0) {
+    write = stamp_of_copy;
+  } else {
+    std::fill_n(shared_exact_.data() + 8 * word, 4, stamp_of_copy);
+  }
 }
 
 /// The copy that the one under examination repeats and whose cells say that, or null.

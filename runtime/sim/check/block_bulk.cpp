@@ -72,7 +72,7 @@ void BlockCheck::write_by_copy(const Op* op, Warp& warp, int lane, std::uint64_t
     examine(op, warp, lane, touch);
     if (info.strong) return;
     for (std::uint64_t word = (at + 3) / 4; word < (at + bytes) / 4; ++word) {
-      owner->shared_write[word] = stamp_of_copy;
+      owner->stamp_word(word, stamp_of_copy);
     }
   });
   if (owner != this) visit(op, warp, lane, touch);

@@ -290,9 +290,18 @@ void BlockCheck::examine_bytes(const Access& access, Cell& write, Cell& read, st
     if (found_.size() != before) break;
   }
   if (bytes != 15 || access.touch.mode == TouchMode::read) return;
-  // One pair says it all again.
+  // One pair says it all again, but for bytes that different threads read: another thread's write
+  // may race with those alone, where it repeats this one or both are atomic.
+  const auto same = [](const Cell* four) {
+    return std::all_of(four, four + 4,
+                       [&](Cell cell) { return ((cell ^ four[0]) & ~kAllBytes) == 0; });
+  };
+  const bool unread = std::all_of(cells + 4, cells + 8,
+                                  [&](Cell cell) { return is_forgotten(cell, access.global); });
+  const bool one_reader = same(cells + 4) && (!parts || (cells[4] & kMany) == 0);
+  if (is_contended(cells[0]) || !same(cells) || (!unread && !one_reader)) return;
   write = cells[0] | kAllBytes;
-  read = 0;
+  read = unread ? 0 : cells[4] | kAllBytes;
 }
 
 void BlockCheck::examine_cells(const Access& access, Cell& write, Cell& read, Cell mine) {
@@ -420,11 +429,11 @@ void BlockCheck::look_at_readers(const Access& access, Cell& read) {
     for (const Cell cell : list->second) {
       if (!unordered(cell) || strong_pair(cell, access.info, access.warp, false)) continue;
       report_race(access, cell, false);
-      break;
+      lists.erase(list);
+      read = 0;
+      return;
     }
-    lists.erase(list);
-    read = 0;
-    return;
+    return;  // what comes after them here may not do so elsewhere
   }
   // The other readers are not known one by one, but nothing can have ordered them: only barriers of
   // whole blocks and meetings of warps do in this program.

@@ -279,6 +279,7 @@ class BlockCheck {
   void examine_global(const Op* op, Warp& warp, int lane, TouchMode mode, std::uint64_t address,
                       std::uint64_t bytes);
   void note_copy(const Op* op, Warp& warp, int lane, AsyncCopy& copy);
+  void stamp_word(std::uint64_t word, Cell stamp_of_copy);
   void restamp(const AsyncCopy& copy, Cell cell);
   static void end_twin(CopyTwins& twins, Cell before, Cell* cell);
   void restamp_cell(Cell& write, Cell before, Cell now, const std::vector<Cell>& others);

@@ -72,6 +72,25 @@ TEST_CASE("check race: equal values and atomics do not race") {
   CHECK(races("red.global.add.u32 [%rd1], 1;\nld.global.u32 %r6, [%rd1];\n", {4, 64, false}));
 }
 
+TEST_CASE("check race: equal values and atomics race with reads that come before one of them") {
+  const std::string head =
+      "setp.lt.u32 %p1, %r1, 4;\nsetp.eq.u32 %p2, %r1, 0;\n"
+      "setp.eq.u32 %p3, %r1, 40;\nadd.s32 %r8, %r20, %r1;\n";
+  const std::string meet = "bar.warp.sync 0xffffffff;\n";
+  for (const char* fence : {"", "membar.cta;\n"}) {
+    for (const char* read :
+         {"@%p1 ld.shared.u32 %r6, [%r20];\n", "@%p1 ld.shared.u8 %r6, [%r8];\n"}) {
+      for (const char* write : {"st.shared.u32 [%r20], 7;\n", "red.shared.add.u32 [%r20], 1;\n"}) {
+        INFO(std::string(fence), std::string(read), std::string(write));
+        const std::string before = head + fence + read + meet + "@%p2 " + write;
+        CHECK(!races(before));
+        CHECK(races(before + "@%p3 " + write));
+        CHECK(!races(before + "bar.sync 0;\n@%p3 " + write));
+      }
+    }
+  }
+}
+
 TEST_CASE("check race: blocks are not ordered, whatever their threads do among themselves") {
   CHECK(!races("st.global.u32 [%rd2], %r1;\n"));
   CHECK(races("add.s32 %r13, %r1, %r2;\nst.global.u32 [%rd2], %r13;\n", {2, 64, false}));

@@ -66,12 +66,15 @@ Program random_program(std::mt19937& random) {
   program.fence = random() % 4 == 0;
   const bool copies = random() % 3 == 0;
   const bool either = random() % 2 == 0, shared = random() % 2 == 0;
+  const unsigned widths = random() % 3;
   const unsigned accesses = 2 + random() % 4;
   for (unsigned i = 0; i < accesses; ++i) {
     Step step;
     step.shared = either ? random() % 2 == 0 : shared;
     step.what = random() % 2 == 0 ? What::read : What::write;
-    step.bytes = pick({4, 4, 4, 8, 16, 1, 2});
+    step.bytes = widths == 0   ? pick({4, 4, 4, 8, 16, 1, 2})
+                 : widths == 1 ? pick({2, 2, 2, 2, 4, 8, 1, 2})
+                               : pick({1, 1, 1, 1, 2, 4, 8});
     // Copies are of zeros, which no write of two bytes or more is.
     if (copies && step.bytes == 1) step.bytes = 2;
     if (copies && random() % 2 == 0) {
