@@ -233,7 +233,9 @@ void BlockCheck::examine(const Op* op, Warp& warp, int lane, const LaneTouch& to
   const std::uint64_t end = touch.address + touch.bytes;
   if (!global && defers) {
     settle_reads();
-    if (touch.mode != TouchMode::read) written.mark(touch.address, end);
+    // Reads of words that follow those of bytes are not put off: one cell could not tell of both.
+    const bool whole = ((touch.address | touch.bytes) & 3) == 0;
+    if (touch.mode != TouchMode::read || !whole) written.mark(touch.address, end);
     new_epoch();
   }
   for (std::uint64_t at = touch.address & ~std::uint64_t{3}; at < end; at += 4) {

@@ -102,7 +102,7 @@ template <bool kGlobal, bool kReads>
   if (!fine) return false;
   for (std::uint32_t i = 0; i < words; ++i) {
     if constexpr (kReads) {
-      read[i] = reader(view, read[i], mine);
+      if (!add_reader(view, read[i], mine)) return false;
     } else {
       write[i] = mine;
     }
@@ -162,13 +162,13 @@ template <bool kGlobal, bool kReads>
     if ((touch.mask >> g & 0xff) == 0) continue;
     KW_LANES for (std::uint32_t i = g; i < g + kGroup; ++i) {
       if constexpr (kReads) {
-        view.read[word[i]] = reader(view, view.read[word[i]], mine[i]);
+        bad |= add_reader(view, view.read[word[i]], mine[i]) ? 0 : 1;
       } else {
         view.write[word[i]] = mine[i];
       }
     }
   }
-  return true;
+  return bad == 0;
 }
 
 /// Whether a lane's read of a part of a word says nothing new: that its bytes were read by several
