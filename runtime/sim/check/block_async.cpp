@@ -147,8 +147,15 @@ void BlockCheck::restamp_cell(Cell& write, Cell before, Cell now, const std::vec
 /// say now goes there: another one's stamp, or, after the last one, when that was, beside what is
 /// left in `twins`.
 void BlockCheck::end_twin(CopyTwins& twins, Cell before, Cell* cell) {
-  // Those of one warp wait in one instruction, or the later wait comes after the first one.
-  std::erase_if(twins.over, [&](Cell one) { return ((one ^ *cell) & (kWarpMask | kAsync)) == 0; });
+  // Of a warp the last two lanes stand for all: one alone would not do for what its own lane does.
+  // Where there are too many, the second ones of warps are forgotten first.
+  const auto same_warp = [&](Cell one) { return ((one ^ *cell) & (kWarpMask | kAsync)) == 0; };
+  const auto beside = std::find_if(twins.over.rbegin(), twins.over.rend(), [&](Cell one) {
+    return same_warp(one) && (*cell & kAsync) == 0 && thread_of(one) != thread_of(*cell);
+  });
+  const Cell second = beside == twins.over.rend() ? 0 : *beside;
+  std::erase_if(twins.over, same_warp);
+  if (second != 0) twins.over.insert(twins.over.begin(), second);
   if (*cell != 0) twins.over.push_back(*cell);
   const auto own = std::find(twins.under_way.begin(), twins.under_way.end(), before);
   if (own != twins.under_way.end()) twins.under_way.erase(own);

@@ -173,6 +173,18 @@ TEST_CASE("check async: who read before copies that repeat each other is not for
   }
 }
 
+TEST_CASE("check async: a lane's wait is not that of another lane with the same copy") {
+  const std::string copy = "cp.async.ca.shared.global [%r20], [%rd1], 4;\n";
+  const std::string both = "setp.gt.u32 %p1, %r1, 1;\n@%p1 bra ON;\n" + copy + "ON:\n";
+  const std::string wait = "cp.async.wait_all;\n", meet = "bar.warp.sync 0xffffffff;\n";
+  for (const char* lane : {"0", "1", "2"}) {
+    const std::string read =
+        "setp.eq.u32 %p2, %r1, " + std::string(lane) + ";\n@%p2 ld.shared.u32 %r6, [%r20];\n";
+    CHECK(races(both + wait + read, {1, 32, false}));
+    CHECK(!races(both + wait + meet + read, {1, 32, false}));
+  }
+}
+
 TEST_CASE("check async: copies that repeat each other, told to mbarriers") {
   const std::string set_up =
       "setp.eq.u32 %p1, %r1, 0;\nadd.s32 %r23, %r20, 4096;\n"
