@@ -196,17 +196,6 @@ bool BlockCheck::strong_pair(Cell cell, const CheckedOp& op, const Warp& warp, b
   return !same_warp || (!op.is_volatile && (cell & kVolatileWrite) == 0);
 }
 
-Cell* BlockCheck::byte_cells(const LaneTouch& touch, std::uint64_t word) {
-  if (touch.region != nullptr) return touch.region->bytes_of_word(word);
-  if (touch.owner != nullptr) {
-    LaneTouch own = touch;
-    own.owner = nullptr;
-    return touch.owner->byte_cells(own, word);
-  }
-  if (shared_exact_.empty()) shared_exact_.resize(8 * (shared_bytes_ / 4 + 1));
-  return shared_exact_.data() + 8 * word;
-}
-
 ReaderLists& BlockCheck::readers(const Access& access) {
   if (access.global) return access.touch.region->readers;
   return access.touch.owner != nullptr ? access.touch.owner->readers_ : readers_;
@@ -233,9 +222,8 @@ void BlockCheck::examine(const Op* op, Warp& warp, int lane, const LaneTouch& to
   const std::uint64_t end = touch.address + touch.bytes;
   if (!global && defers) {
     settle_reads();
-    // Reads of words that follow those of bytes are not put off: one cell could not tell of both.
-    const bool whole = ((touch.address | touch.bytes) & 3) == 0;
-    if (touch.mode != TouchMode::read || !whole) written.mark(touch.address, end);
+    if (touch.mode != TouchMode::read) written.mark(touch.address, end);
+    if (((touch.address | touch.bytes) & 3) != 0) note_narrow_read(touch.address, end);
     new_epoch();
   }
   for (std::uint64_t at = touch.address & ~std::uint64_t{3}; at < end; at += 4) {
@@ -244,66 +232,11 @@ void BlockCheck::examine(const Op* op, Warp& warp, int lane, const LaneTouch& to
     if (at + 4 > end) bytes &= 15u >> (at + 4 - end);
     access.word = (global ? at % kRegionBytes : far ? at % (1u << kRankShift) : at) / 4;
     access.begin = at;
-    if (global) touch.region->by_word(access.word, launch_floor);
+    if (global) touch.region->by_word(access.word);
     Cell* const write = global ? touch.region->write : owner.shared_write;
     Cell* const read = global ? touch.region->read : owner.shared_read;
     examine_word(access, write[access.word], read[access.word], bytes);
   }
-}
-
-/// Gives the bytes cells of their own where one pair cannot say who touched which.
-void BlockCheck::examine_word(const Access& access, Cell& write, Cell& read, std::uint32_t bytes) {
-  if ((write & kExact) != 0) return examine_bytes(access, write, read, bytes);
-  const auto differs = [&](Cell cell) {
-    if (bytes == 15 && bytes_of(cell) == 15) return false;
-    if (is_forgotten(cell, access.global)) return false;
-    const bool same_time =
-        thread_of(cell) == thread_of(access.mine) && tick_of(cell) == tick_of(access.mine);
-    return bytes_of(cell) != bytes || !same_time;
-  };
-  if (!differs(write) && !differs(read)) {
-    return examine_cells(access, write, read, access.mine | Cell{bytes} << kBytesShift);
-  }
-  Cell* const cells = byte_cells(access.touch, access.word);
-  for (std::uint32_t b = 0; b < 4; ++b) {
-    cells[b] = (bytes_of(write) >> b & 1) != 0 ? write : 0;
-    cells[4 + b] = (bytes_of(read) >> b & 1) != 0 ? read & ~kMany : 0;
-    if ((read & kMany) == 0 || cells[4 + b] == 0) continue;
-    cells[4 + b] = read;
-    if (!parts) continue;
-    ReaderLists& lists = readers(access);
-    if (const auto list = lists.find(&read); list != lists.end()) {
-      std::vector<Cell> same = list->second;
-      lists[&cells[4 + b]] = std::move(same);
-    }
-  }
-  write = kExactWord;
-  read = 0;
-  if (defers && !access.global) written.keep(access.begin);
-  examine_bytes(access, write, read, bytes);
-}
-
-void BlockCheck::examine_bytes(const Access& access, Cell& write, Cell& read, std::uint32_t bytes) {
-  Cell* const cells = byte_cells(access.touch, access.word);
-  const std::size_t before = found_.size();
-  for (std::uint32_t b = 0; b < 4; ++b) {
-    if ((bytes >> b & 1) == 0) continue;
-    examine_cells(access, cells[b], cells[4 + b], access.mine | Cell{1u << b} << kBytesShift);
-    if (found_.size() != before) break;
-  }
-  if (bytes != 15 || access.touch.mode == TouchMode::read) return;
-  // One pair says it all again, but for bytes that different threads read: another thread's write
-  // may race with those alone, where it repeats this one or both are atomic.
-  const auto same = [](const Cell* four) {
-    return std::all_of(four, four + 4,
-                       [&](Cell cell) { return ((cell ^ four[0]) & ~kAllBytes) == 0; });
-  };
-  const bool unread = std::all_of(cells + 4, cells + 8,
-                                  [&](Cell cell) { return is_forgotten(cell, access.global); });
-  const bool one_reader = same(cells + 4) && (!parts || (cells[4] & kMany) == 0);
-  if (is_contended(cells[0]) || !same(cells) || (!unread && !one_reader)) return;
-  write = cells[0] | kAllBytes;
-  read = unread ? 0 : cells[4] | kAllBytes;
 }
 
 void BlockCheck::examine_cells(const Access& access, Cell& write, Cell& read, Cell mine) {

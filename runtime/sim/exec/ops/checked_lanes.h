@@ -26,11 +26,11 @@ struct CellView {
       return (cell < launch) | ((cell - first < floor - first) & ((cell & kManyBlocks) == 0));
     return cell < floor;
   }
-  /// Of this very thread, or long ago. `mine` is the stamp with the thread; for granules it has a
-  /// shape, and shapes must be the same.
-  [[gnu::always_inline]] bool is_harmless(Cell cell, Cell mine, Cell shape = 0) const {
+  /// Of the same bytes by this very thread, or long ago. `mine` is the stamp with the thread, and
+  /// with what it has in place of `bytes`.
+  [[gnu::always_inline]] bool is_harmless(Cell cell, Cell mine) const {
     constexpr Cell kOthers = kGlobal ? kExact | kAside : kExact | kAside | kAsync;
-    const bool same = ((cell ^ mine) & (kThreadMask | kOthers | shape)) == 0;
+    const bool same = ((cell ^ mine) & (kThreadMask | kOthers | kAllBytes)) == 0;
     if constexpr (kGlobal) return is_past(cell) | (same & is_own(cell));
     return is_past(cell) | same;
   }
@@ -89,13 +89,13 @@ template <bool kWrites>
   bool fine = true;
   for (std::uint32_t g = 0; g < number; ++g) {
     const Cell mine = mine0 + g * step, read = granules[g].read;
-    fine &= view.is_harmless(granules[g].write, mine, kAllBytes);
+    fine &= view.is_harmless(granules[g].write, mine);
     if constexpr (kWrites) {
       const bool alone = (read & kMany) == 0;
-      fine &= view.is_past(read) | (alone & view.is_harmless(read, mine, kAllBytes));
+      fine &= view.is_past(read) | (alone & view.is_harmless(read, mine));
     } else {
       const bool alike = ((read ^ mine) & (kExact | kAllBytes)) == 0;
-      fine &= view.is_past(read) | (parts ? view.is_harmless(read, mine, kAllBytes) : alike);
+      fine &= view.is_past(read) | (parts ? view.is_harmless(read, mine) : alike);
     }
   }
   if (!fine) return false;
@@ -121,10 +121,10 @@ template <bool kWrites>
   Granule& granule = view.granules[word / kGranuleWords];
   const Cell mine = (view.stamp & ~kAllBytes) | Cell{kHalfWords} << kBytesShift | thread0;
   const Cell read = granule.read;
-  bool fine = view.is_harmless(granule.write, mine, kAllBytes);
+  bool fine = view.is_harmless(granule.write, mine);
   if constexpr (kWrites) {
     const bool alone = (read & kMany) == 0;
-    fine &= view.is_past(read) | (alone & view.is_harmless(read, mine, kAllBytes));
+    fine &= view.is_past(read) | (alone & view.is_harmless(read, mine));
     if (fine) granule.write = mine;
   } else {
     const bool alike = ((read ^ mine) & (kExact | kAllBytes)) == 0;
@@ -159,7 +159,7 @@ template <bool kWrites>
                                            std::uint32_t count) {
   const std::uint64_t last = (word + count - 1) / kGranuleWords;
   for (std::uint64_t g = word / kGranuleWords; g <= last; ++g) {
-    view.region->spread_at(g * kGranuleWords, view.launch);
+    view.region->spread_at(g * kGranuleWords);
   }
 }
 
