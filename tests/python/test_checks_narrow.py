@@ -96,12 +96,13 @@ def test_parts_of_words_that_threads_change_in_place(dtype):
     np.testing.assert_array_equal(x.numpy(), np.full(n * grid, expected).astype(dtype))
 
 
+@pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("block", [32, 33, 64, 100])
 @pytest.mark.parametrize("start", [0, 1, 16, 32])
-def test_rows_of_halves_in_place(block, start):
-    module = kw.module(ROWS.replace("TYPE", "unsigned short"))
+def test_rows_in_place(dtype, block, start):
+    module = kw.module(ROWS.replace("TYPE", TYPES[dtype]))
     n = 500
-    values = np.arange(n + 64, dtype=np.uint16)
+    values = np.arange(n + 64).astype(dtype)
     x = kw.asarray(values)
     with kw.checks("race", "init") as report:
         for turn in range(3):  # rows of another length in between

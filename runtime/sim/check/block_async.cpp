@@ -42,7 +42,7 @@ void BlockCheck::note_copy(const Op* op, Warp& warp, int lane, AsyncCopy& copy) 
   copying_ = nullptr;
   copy.stamp = kUnderWay | kAllBytes | stamp_of(ops[copy.op], warp.thread(lane));
   for (std::uint64_t word = copy.to / 4; word < (copy.to + copy.bytes) / 4; ++word) {
-    shared_write[word] = copy.stamp;
+    stamp_word(word, copy.stamp);
     origins_[word] = CopyOrigin(copy, priors_[word - copy.to / 4]);
   }
   if (copy.twins != 0) {
@@ -51,6 +51,16 @@ void BlockCheck::note_copy(const Op* op, Warp& warp, int lane, AsyncCopy& copy) 
     twins.under_way.push_back(copy.stamp);
   }
   if (defers) written.hold(copy.to, copy.to + copy.bytes);
+}
+
+/// The word's write cells say that a copy is under way, which examine() was asked about.
+void BlockCheck::stamp_word(std::uint64_t word, Cell stamp_of_copy) {
+  Cell& write = shared_write[word];
+  if ((write & kExact) == 0) {
+    write = stamp_of_copy;
+  } else {
+    std::fill_n(shared_exact_.data() + 8 * word, 4, stamp_of_copy);
+  }
 }
 
 /// The copy that the one under examination repeats and whose cells say that, or null.
@@ -137,8 +147,15 @@ void BlockCheck::restamp_cell(Cell& write, Cell before, Cell now, const std::vec
 /// say now goes there: another one's stamp, or, after the last one, when that was, beside what is
 /// left in `twins`.
 void BlockCheck::end_twin(CopyTwins& twins, Cell before, Cell* cell) {
-  // Those of one warp wait in one instruction, or the later wait comes after the first one.
-  std::erase_if(twins.over, [&](Cell one) { return ((one ^ *cell) & (kWarpMask | kAsync)) == 0; });
+  // Of a warp the last two lanes stand for all: one alone would not do for what its own lane does.
+  // Where there are too many, the second ones of warps are forgotten first.
+  const auto same_warp = [&](Cell one) { return ((one ^ *cell) & (kWarpMask | kAsync)) == 0; };
+  const auto beside = std::find_if(twins.over.rbegin(), twins.over.rend(), [&](Cell one) {
+    return same_warp(one) && (*cell & kAsync) == 0 && thread_of(one) != thread_of(*cell);
+  });
+  const Cell second = beside == twins.over.rend() ? 0 : *beside;
+  std::erase_if(twins.over, same_warp);
+  if (second != 0) twins.over.insert(twins.over.begin(), second);
   if (*cell != 0) twins.over.push_back(*cell);
   const auto own = std::find(twins.under_way.begin(), twins.under_way.end(), before);
   if (own != twins.under_way.end()) twins.under_way.erase(own);

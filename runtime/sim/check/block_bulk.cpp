@@ -72,7 +72,7 @@ void BlockCheck::write_by_copy(const Op* op, Warp& warp, int lane, std::uint64_t
     examine(op, warp, lane, touch);
     if (info.strong) return;
     for (std::uint64_t word = (at + 3) / 4; word < (at + bytes) / 4; ++word) {
-      owner->shared_write[word] = stamp_of_copy;
+      owner->stamp_word(word, stamp_of_copy);
     }
   });
   if (owner != this) visit(op, warp, lane, touch);
@@ -129,7 +129,7 @@ void BlockCheck::restamp_global(const Piece& piece, F is, Cell cell) {
       [&](const LaneTouch& part) {
         const std::uint64_t end = part.address % kRegionBytes + part.bytes;
         for (std::uint64_t word = (part.address % kRegionBytes + 3) / 4; word < end / 4; ++word) {
-          part.region->by_word(word, launch_floor);
+          part.region->by_word(word);
           Cell& write = part.region->write[word];
           if ((write & kExact) == 0 && is(write)) write = cell;
         }
@@ -204,9 +204,8 @@ void BlockCheck::read_by_proxy(const Op* op, Warp& warp, int lane, std::uint64_t
     if (write == before_) continue;  // of a word that was looked at just now
     access.word = word;
     access.begin = 4 * word;
-    if ((write & kExact) != 0) {
-      const Cell* const cells = byte_cells(touch, word);
-      for (int b = 0; b < 4; ++b) look_at_write(access, cells[b]);
+    if (write != 0 && !is_of_one_thread(write)) {
+      for (const Cell one : writes_of_bytes(touch, word, write)) look_at_write(access, one);
     } else if (look_at_write(access, write)) {
       before_ = write;
     }
@@ -235,6 +234,15 @@ bool BlockCheck::needs_proxy_fence(Cell write, const Warp& warp) const {
   return generic && !is_proxied(write, warp);
 }
 
+/// What is known of the last writes of a word's bytes, where its cell is `write`.
+std::array<Cell, 4> BlockCheck::writes_of_bytes(const LaneTouch& touch, std::uint64_t word,
+                                                Cell write) {
+  std::array<Cell, 4> bytes{};
+  const Cell* const cells = (write & kExact) != 0 ? byte_cells(touch, word) : nullptr;
+  for (std::uint32_t b = 0; b < 4; ++b) bytes[b] = cells != nullptr ? cells[b] : byte_of(write, b);
+  return bytes;
+}
+
 /// Global memory, of one region, that a copy to shared memory reads: the rest of the race check,
 /// which has looked at the order of the two already.
 void BlockCheck::look_at_source(const Op* op, Warp& warp, int lane, const LaneTouch& touch) {
@@ -253,14 +261,13 @@ void BlockCheck::look_at_source(const Op* op, Warp& warp, int lane, const LaneTo
     access.begin = at;
     const Granule& granule = touch.region->granules[access.word / kGranuleWords];
     if (granule.write < launch_floor) continue;
-    touch.region->by_word(access.word, launch_floor);
+    touch.region->by_word(access.word);
     const Cell write = touch.region->write[access.word];
-    if ((write & kExact) == 0) {
+    if (write == 0 || is_of_one_thread(write)) {
       look(write);
       continue;
     }
-    const Cell* const cells = byte_cells(touch, access.word);
-    for (int b = 0; b < 4; ++b) look(cells[b]);
+    for (const Cell one : writes_of_bytes(touch, access.word, write)) look(one);
   }
 }
 
@@ -294,11 +301,12 @@ Cell BlockCheck::write_of_map(std::uint64_t address) {
   GlobalRegion& there = *region(address);
   const std::lock_guard lock(there);
   const std::uint64_t word = address % kRegionBytes / 4;
-  there.by_word(word, launch_floor);
-  if ((there.write[word] & kExact) == 0) return there.write[word] & ~kAside;
-  const Cell* const cells = there.bytes_of_word(word);
+  there.by_word(word);
+  const Cell write = there.write[word];
+  if (write == 0 || is_of_one_thread(write)) return write & ~kAside;
   Cell last = 0;
-  for (int b = 0; b < 4; ++b) last = std::max(last, cells[b] & ~kAside);
+  for (const Cell one : writes_of_bytes({.region = &there}, word, write))
+    last = std::max(last, one & ~kAside);
   return last;
 }
 

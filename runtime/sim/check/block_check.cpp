@@ -196,17 +196,6 @@ bool BlockCheck::strong_pair(Cell cell, const CheckedOp& op, const Warp& warp, b
   return !same_warp || (!op.is_volatile && (cell & kVolatileWrite) == 0);
 }
 
-Cell* BlockCheck::byte_cells(const LaneTouch& touch, std::uint64_t word) {
-  if (touch.region != nullptr) return touch.region->bytes_of_word(word);
-  if (touch.owner != nullptr) {
-    LaneTouch own = touch;
-    own.owner = nullptr;
-    return touch.owner->byte_cells(own, word);
-  }
-  if (shared_exact_.empty()) shared_exact_.resize(8 * (shared_bytes_ / 4 + 1));
-  return shared_exact_.data() + 8 * word;
-}
-
 ReaderLists& BlockCheck::readers(const Access& access) {
   if (access.global) return access.touch.region->readers;
   return access.touch.owner != nullptr ? access.touch.owner->readers_ : readers_;
@@ -234,6 +223,7 @@ void BlockCheck::examine(const Op* op, Warp& warp, int lane, const LaneTouch& to
   if (!global && defers) {
     settle_reads();
     if (touch.mode != TouchMode::read) written.mark(touch.address, end);
+    if (((touch.address | touch.bytes) & 3) != 0) note_narrow_read(touch.address, end);
     new_epoch();
   }
   for (std::uint64_t at = touch.address & ~std::uint64_t{3}; at < end; at += 4) {
@@ -242,57 +232,11 @@ void BlockCheck::examine(const Op* op, Warp& warp, int lane, const LaneTouch& to
     if (at + 4 > end) bytes &= 15u >> (at + 4 - end);
     access.word = (global ? at % kRegionBytes : far ? at % (1u << kRankShift) : at) / 4;
     access.begin = at;
-    if (global) touch.region->by_word(access.word, launch_floor);
+    if (global) touch.region->by_word(access.word);
     Cell* const write = global ? touch.region->write : owner.shared_write;
     Cell* const read = global ? touch.region->read : owner.shared_read;
     examine_word(access, write[access.word], read[access.word], bytes);
   }
-}
-
-/// Gives the bytes cells of their own where one pair cannot say who touched which.
-void BlockCheck::examine_word(const Access& access, Cell& write, Cell& read, std::uint32_t bytes) {
-  if ((write & kExact) != 0) return examine_bytes(access, write, read, bytes);
-  const auto differs = [&](Cell cell) {
-    if (bytes == 15 && bytes_of(cell) == 15) return false;
-    if (is_forgotten(cell, access.global)) return false;
-    const bool same_time =
-        thread_of(cell) == thread_of(access.mine) && tick_of(cell) == tick_of(access.mine);
-    return bytes_of(cell) != bytes || !same_time;
-  };
-  if (!differs(write) && !differs(read)) {
-    return examine_cells(access, write, read, access.mine | Cell{bytes} << kBytesShift);
-  }
-  Cell* const cells = byte_cells(access.touch, access.word);
-  for (std::uint32_t b = 0; b < 4; ++b) {
-    cells[b] = (bytes_of(write) >> b & 1) != 0 ? write : 0;
-    cells[4 + b] = (bytes_of(read) >> b & 1) != 0 ? read & ~kMany : 0;
-    if ((read & kMany) == 0 || cells[4 + b] == 0) continue;
-    cells[4 + b] = read;
-    if (!parts) continue;
-    ReaderLists& lists = readers(access);
-    if (const auto list = lists.find(&read); list != lists.end()) {
-      std::vector<Cell> same = list->second;
-      lists[&cells[4 + b]] = std::move(same);
-    }
-  }
-  write = kExactWord;
-  read = 0;
-  if (defers && !access.global) written.keep(access.begin);
-  examine_bytes(access, write, read, bytes);
-}
-
-void BlockCheck::examine_bytes(const Access& access, Cell& write, Cell& read, std::uint32_t bytes) {
-  Cell* const cells = byte_cells(access.touch, access.word);
-  const std::size_t before = found_.size();
-  for (std::uint32_t b = 0; b < 4; ++b) {
-    if ((bytes >> b & 1) == 0) continue;
-    examine_cells(access, cells[b], cells[4 + b], access.mine | Cell{1u << b} << kBytesShift);
-    if (found_.size() != before) break;
-  }
-  if (bytes != 15 || access.touch.mode == TouchMode::read) return;
-  // One pair says it all again.
-  write = cells[0] | kAllBytes;
-  read = 0;
 }
 
 void BlockCheck::examine_cells(const Access& access, Cell& write, Cell& read, Cell mine) {
@@ -420,11 +364,11 @@ void BlockCheck::look_at_readers(const Access& access, Cell& read) {
     for (const Cell cell : list->second) {
       if (!unordered(cell) || strong_pair(cell, access.info, access.warp, false)) continue;
       report_race(access, cell, false);
-      break;
+      lists.erase(list);
+      read = 0;
+      return;
     }
-    lists.erase(list);
-    read = 0;
-    return;
+    return;  // what comes after them here may not do so elsewhere
   }
   // The other readers are not known one by one, but nothing can have ordered them: only barriers of
   // whole blocks and meetings of warps do in this program.

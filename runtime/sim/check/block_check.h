@@ -198,12 +198,20 @@ class BlockCheck {
   void release(const Block& block, std::uint32_t id, const Barriers::One& barrier);
 
   void new_tick();
+  /// Words, of the region or of shared memory, need no cells for their bytes where all of those are
+  /// of long ago. Whether there were any.
+  bool forget_bytes(GlobalRegion* there, std::uint64_t begin, std::uint64_t count);
   /// Below, the warp's accesses are ordered for all of its lanes.
   Cell met(std::uint32_t warp) const noexcept { return Cell{warp_floor_[warp]} << kTickShift; }
   void new_epoch() noexcept { read_epoch += read_epoch != 0; }
   /// CheckSite::tag of a new pattern; none when there are no more numbers.
   std::int32_t new_tag() noexcept {
     return last_tag_ == std::numeric_limits<std::int32_t>::max() ? 0 : ++last_tag_;
+  }
+  /// Reads of words of shared memory that follow those of bytes are not put off: one cell could not
+  /// tell of both.
+  void note_narrow_read(std::uint64_t begin, std::uint64_t end) noexcept {
+    if (defers) written.mark(begin, end);
   }
   /// Before any cell of shared memory is looked at or changed.
   void settle_reads() {
@@ -252,6 +260,7 @@ class BlockCheck {
   void read_by_proxy(const Op* op, Warp& warp, int lane, std::uint64_t at, std::uint32_t bytes);
   bool look_at_write(const Access& access, Cell write);
   void look_at_source(const Op* op, Warp& warp, int lane, const LaneTouch& touch);
+  std::array<Cell, 4> writes_of_bytes(const LaneTouch& touch, std::uint64_t word, Cell write);
   Cell write_of_map(std::uint64_t address);
   bool needs_proxy_fence(Cell write, const Warp& warp) const;
   bool is_proxied(Cell write, const Warp& warp) const;
@@ -279,6 +288,7 @@ class BlockCheck {
   void examine_global(const Op* op, Warp& warp, int lane, TouchMode mode, std::uint64_t address,
                       std::uint64_t bytes);
   void note_copy(const Op* op, Warp& warp, int lane, AsyncCopy& copy);
+  void stamp_word(std::uint64_t word, Cell stamp_of_copy);
   void restamp(const AsyncCopy& copy, Cell cell);
   static void end_twin(CopyTwins& twins, Cell before, Cell* cell);
   void restamp_cell(Cell& write, Cell before, Cell now, const std::vector<Cell>& others);

@@ -1,6 +1,7 @@
 // What the race check remembers about memory: who wrote last, who read last, when.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 namespace kernwright::sim {
@@ -11,6 +12,7 @@ namespace kernwright::sim {
 /// The tick is the block's time (BlockCheck::tick): every event that may order accesses starts a
 /// new one, and no two blocks share ticks, so a tick names its block too. A cell below a block's
 /// floor happened before everything that the block does now; comparing whole cells compares ticks.
+/// `bytes` is a mask, or stands for neighbouring bytes or halves of neighbouring threads (below).
 using Cell = std::uint64_t;
 
 inline constexpr int kTickShift = 32;
@@ -67,14 +69,49 @@ inline std::uint32_t bytes_of(Cell cell) {
   return static_cast<std::uint32_t>(cell >> kBytesShift) & 15;
 }
 
-inline bool has_halves(const Granule& granule) {
-  return (bytes_of(granule.write | granule.read) & kHalfWords) != 0;
+// `bytes` of a cell that tells of several threads: those masks that no aligned access has. Byte b
+// is by thread `thread + b`, or half h by thread `thread + h`, modulo 1024.
+inline constexpr std::uint32_t kLaneBytes = 5, kLaneHalves = 10;
+
+/// By what `bytes` says: the bytes that it means.
+inline constexpr std::array<std::uint8_t, 16> kTouchedBytes = {0, 1,  2,  3, 4,  15, 3,  7,
+                                                               8, 12, 15, 8, 12, 12, 14, 15};
+/// Sets of what `bytes` may say, a bit each: accesses of one thread; bytes of neighbours; halves of
+/// neighbours. The first byte and the first half are both, with the same thread.
+inline constexpr std::uint32_t kOneThread = 0b1001'0001'0001'1110;
+inline constexpr std::uint32_t kRowOfBytes = 0b0100'1010'1110'0010;
+inline constexpr std::uint32_t kRowOfHalves = 0b0010'0100'0000'1000;
+static_assert((kOneThread | kRowOfBytes | kRowOfHalves) == 0xfffe);
+
+/// What `bytes` says where neighbours touch these bytes of a word with `width` (1 or 2) each: the
+/// word's last ones, its first ones, or all.
+inline std::uint32_t lanes_code(std::uint32_t width, std::uint32_t bytes) {
+  constexpr std::array<std::uint8_t, 16> kBytes = {0,  1, 0, 6, 0, 0, 0,  7,
+                                                   11, 0, 0, 0, 9, 0, 14, kLaneBytes};
+  constexpr std::array<std::uint8_t, 16> kHalves = {0, 0, 0, 3, 0,  0, 0, 0,
+                                                    0, 0, 0, 0, 13, 0, 0, kLaneHalves};
+  return width == 1 ? kBytes[bytes] : kHalves[bytes];
+}
+/// Whether the cell tells of one thread.
+inline bool is_of_one_thread(Cell cell) { return (kOneThread >> bytes_of(cell) & 1) != 0; }
+
+/// What the cell says of byte `b` of its word; 0: nothing.
+inline Cell byte_of(Cell cell, std::uint32_t b) {
+  const std::uint32_t code = bytes_of(cell);
+  if ((kTouchedBytes[code] >> b & 1) == 0) return 0;
+  if (is_of_one_thread(cell)) return cell;
+  const std::uint32_t lane = (kRowOfBytes >> code & 1) != 0 ? b : b / 2;
+  return (cell & ~(kAllBytes | kThreadMask)) | Cell{1u << b} << kBytesShift |
+         ((cell + lane) & kThreadMask);
 }
 
-/// The cell of word `i` of a granule that says `summary`, of whole words.
+/// The cell of word `i` of a granule that says `summary`.
 inline Cell cell_of(Cell summary, std::uint32_t i) {
+  if (summary == 0) return 0;
   const auto shape = bytes_of(summary);
-  return summary == 0 ? 0 : (summary | kAllBytes) + (i >> shape);
+  if (shape == kHalfWords)
+    return ((summary & ~kAllBytes) | Cell{kLaneHalves} << kBytesShift) + 2 * Cell{i};
+  return (summary | kAllBytes) + (i >> shape);
 }
 
 /// Gives the words of a granule cells of their own.

@@ -317,7 +317,7 @@ OpFn full_handler(const CheckedHandlers& handlers, const CheckedOp& op,
   const bool loads = op.kind == CheckKind::load, stores = op.kind == CheckKind::store;
   if (op.uses || op.loaded.later != 0) return handlers.full;
   if (op.fixed && loads) return handlers.fixed_load;
-  const bool runs = (loads || stores) && !op.strong && op.bytes >= 2 && op.used == 0 &&
+  const bool runs = (loads || stores) && !op.strong && op.used == 0 &&
                     instruction->modifiers.space == ptx::Space::global;
   if (!runs) return handlers.full;
   return loads ? handlers.global_load : handlers.global_store;

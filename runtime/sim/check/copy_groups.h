@@ -57,7 +57,7 @@ struct CopyTwins {
   std::uint32_t number = 0;     ///< AsyncCopy::twins of them
   Cell stamp = 0;               ///< what the cells say: that of one under way
   std::vector<Cell> under_way;  ///< stamps
-  std::vector<Cell> over;       ///< of those that ended: the last of each warp
+  std::vector<Cell> over;       ///< of those that ended: the last two of each warp
 };
 
 /// The last cp.async to a word of shared memory.

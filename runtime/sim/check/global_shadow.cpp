@@ -53,31 +53,6 @@ Cell* GlobalRegion::bytes_of_word(std::uint64_t word) {
   return exact + 8 * word;
 }
 
-void GlobalRegion::spread_halves(Granule& granule, std::uint64_t first, Cell launch) {
-  for (Cell* summary : {&granule.write, &granule.read}) {
-    if (*summary < launch) *summary = 0;
-  }
-  const Granule said = granule;
-  if (!has_halves(said)) return spread_at(first, launch);
-  for (std::uint32_t i = 0; i < kGranuleWords; ++i) {
-    Cell* const bytes = bytes_of_word(first + i);
-    const auto fill = [&](Cell summary, Cell word, Cell* to) {
-      const bool halves = summary != kByWord && (bytes_of(summary) & kHalfWords) != 0;
-      const Cell whole = halves ? 0 : summary == kByWord ? word : cell_of(summary, i);
-      for (std::uint32_t b = 0; b < 4; ++b) {
-        const Cell half = ((summary & ~kAllBytes) + 2 * i + b / 2) | Cell{1u << b} << kBytesShift;
-        to[b] = halves ? half : (bytes_of(whole) >> b & 1) != 0 ? whole : 0;
-      }
-    };
-    // Nothing is known of single bytes yet: such words stand in granules without a shape.
-    fill(said.write, write[first + i], bytes);
-    fill(said.read, read[first + i], bytes + 4);
-    write[first + i] = kExactWord;
-    read[first + i] = 0;
-  }
-  granule.write = granule.read = kByWord;
-}
-
 /// Makes it so where all that granules say is of launches before, as their cells then are.
 bool GlobalRegion::scatter(Cell launch) noexcept {
   visits = -kPatience;

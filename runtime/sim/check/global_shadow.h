@@ -55,19 +55,16 @@ struct GlobalRegion {
     }
   }
   void unlock() noexcept { busy.store(false, std::memory_order_release); }
-  /// After this the cells of the word's granule, and those of its bytes, hold what is known since
-  /// `launch` (BlockCheck::launch_floor). Throws std::bad_alloc.
-  void spread_at(std::uint64_t word, Cell launch) {
+  /// After this the cells of the word's granule hold what is known.
+  void spread_at(std::uint64_t word) noexcept {
     Granule& granule = granules[word / kGranuleWords];
     const std::uint64_t first = word & ~(kGranuleWords - 1);
-    if (has_halves(granule)) [[unlikely]]
-      return spread_halves(granule, first, launch);
     spread(granule.write, write + first);
     spread(granule.read, read + first);
   }
   /// The same for an access of no pattern.
-  void by_word(std::uint64_t word, Cell launch) {
-    spread_at(word, launch);
+  void by_word(std::uint64_t word) noexcept {
+    spread_at(word);
     end_scatter(scattered);
   }
   /// Whether cells of words tell all about this launch. For stores of lanes far apart: the granules
@@ -93,7 +90,6 @@ struct GlobalRegion {
   static constexpr std::uint32_t kTurnsToYield = 4096;
 
   bool scatter(Cell launch) noexcept;
-  void spread_halves(Granule& granule, std::uint64_t first, Cell launch);
 };
 
 /// All regions of all devices: addresses are unique. Thread-safe; clear() only while nothing runs.

@@ -151,6 +151,40 @@ TEST_CASE("check async: what was written before copies that repeat each other is
       races(twins + first + "cp.async.wait_all;\n" + first.substr(first.find("@%p1 cp")) + second));
 }
 
+TEST_CASE("check async: who read before copies that repeat each other is not forgotten") {
+  const std::string twins = "setp.eq.u32 %p1, %r1, 0;\nsetp.eq.u32 %p3, %r1, 40;\n";
+  const std::string meet = "bar.warp.sync 0xffffffff;\n";
+  const std::string first = "@%p1 cp.async.ca.shared.global [%r20], [%rd1], 4;\n";
+  const std::string second = "@%p3 cp.async.ca.shared.global [%r20], [%rd1], 4;\n";
+  const std::string one = "setp.eq.u32 %p2, %r1, 3;\n@%p2 ld.shared.u32 %r6, [%r20];\n";
+  const std::string several = "setp.lt.u32 %p2, %r1, 4;\n@%p2 ld.shared.u32 %r6, [%r20];\n";
+  const std::string bytes =
+      "setp.lt.u32 %p2, %r1, 4;\nadd.s32 %r8, %r20, %r1;\n@%p2 ld.shared.u8 %r6, [%r8];\n";
+  // The reads come before thread 0's copy, and not before thread 40's. A fence that orders nothing
+  // here makes readers be told apart one by one.
+  for (const char* fence : {"", "membar.cta;\n"}) {
+    for (const std::string& read : {one, several, bytes}) {
+      INFO(std::string(fence), read);
+      const std::string before = twins + fence + read + meet + first;
+      CHECK(!races(before));
+      CHECK(races(before + second));
+      CHECK(!races(before + kBarrier + second));
+    }
+  }
+}
+
+TEST_CASE("check async: a lane's wait is not that of another lane with the same copy") {
+  const std::string copy = "cp.async.ca.shared.global [%r20], [%rd1], 4;\n";
+  const std::string both = "setp.gt.u32 %p1, %r1, 1;\n@%p1 bra ON;\n" + copy + "ON:\n";
+  const std::string wait = "cp.async.wait_all;\n", meet = "bar.warp.sync 0xffffffff;\n";
+  for (const char* lane : {"0", "1", "2"}) {
+    const std::string read =
+        "setp.eq.u32 %p2, %r1, " + std::string(lane) + ";\n@%p2 ld.shared.u32 %r6, [%r20];\n";
+    CHECK(races(both + wait + read, {1, 32, false}));
+    CHECK(!races(both + wait + meet + read, {1, 32, false}));
+  }
+}
+
 TEST_CASE("check async: copies that repeat each other, told to mbarriers") {
   const std::string set_up =
       "setp.eq.u32 %p1, %r1, 0;\nadd.s32 %r23, %r20, 4096;\n"

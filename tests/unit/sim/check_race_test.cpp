@@ -63,6 +63,20 @@ TEST_CASE("check race: threads may share a word when their bytes differ") {
                          "ld.shared.u32 %r6, [%r12];\n"));
 }
 
+TEST_CASE("check race: a read of a word is not taken for the one of a byte that came before") {
+  const std::string head =
+      "setp.eq.u32 %p1, %r1, 0;\nsetp.lt.u32 %p2, %r1, 32;\nsetp.eq.u32 %p3, %r1, 40;\n";
+  // Thread 0 reads byte 0 and a word, as do its neighbours (or all of them the same one).
+  for (const char* word : {"%r3", "%r20"}) {
+    CHECK(races(head + "@%p1 ld.shared.u8 %r6, [%r20];\n@%p2 ld.shared.u32 %r6, [" + word +
+                "];\n@%p3 st.shared.u8 [%r20+2], %r1;\n"));
+  }
+  for (const char* word : {"%rd2", "%rd1"}) {
+    CHECK(races(head + "@%p1 ld.global.u8 %r6, [%rd1];\n@%p2 ld.global.u32 %r6, [" + word +
+                "];\n@%p3 st.global.u8 [%rd1+2], %r1;\n"));
+  }
+}
+
 TEST_CASE("check race: equal values and atomics do not race") {
   CHECK(!races("st.shared.u32 [%r20], 7;\n"));
   CHECK(races("st.shared.u32 [%r20], %r1;\n"));
@@ -70,6 +84,25 @@ TEST_CASE("check race: equal values and atomics do not race") {
   CHECK(races("red.shared.add.u32 [%r20], 1;\nld.shared.u32 %r6, [%r20];\n"));
   CHECK(!races("red.global.add.u32 [%rd1], 1;\n", {4, 64, false}));
   CHECK(races("red.global.add.u32 [%rd1], 1;\nld.global.u32 %r6, [%rd1];\n", {4, 64, false}));
+}
+
+TEST_CASE("check race: equal values and atomics race with reads that come before one of them") {
+  const std::string head =
+      "setp.lt.u32 %p1, %r1, 4;\nsetp.eq.u32 %p2, %r1, 0;\n"
+      "setp.eq.u32 %p3, %r1, 40;\nadd.s32 %r8, %r20, %r1;\n";
+  const std::string meet = "bar.warp.sync 0xffffffff;\n";
+  for (const char* fence : {"", "membar.cta;\n"}) {
+    for (const char* read :
+         {"@%p1 ld.shared.u32 %r6, [%r20];\n", "@%p1 ld.shared.u8 %r6, [%r8];\n"}) {
+      for (const char* write : {"st.shared.u32 [%r20], 7;\n", "red.shared.add.u32 [%r20], 1;\n"}) {
+        INFO(std::string(fence), std::string(read), std::string(write));
+        const std::string before = head + fence + read + meet + "@%p2 " + write;
+        CHECK(!races(before));
+        CHECK(races(before + "@%p3 " + write));
+        CHECK(!races(before + "bar.sync 0;\n@%p3 " + write));
+      }
+    }
+  }
 }
 
 TEST_CASE("check race: blocks are not ordered, whatever their threads do among themselves") {

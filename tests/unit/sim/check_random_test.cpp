@@ -27,14 +27,16 @@ constexpr unsigned kSharedBytes = 8192, kGlobalBytes = 1u << 19;
 
 enum class What : std::uint8_t { read, write, copy, barrier, warp_barrier, group, wait, wait_all };
 
-/// Thread t touches `bytes` bytes at (((t + add) & mask) >> shift) * stride + base, in global
-/// memory a block's distance further on per block; only threads with t % every == 0 do. A copy
+/// Thread t touches `bytes` bytes at lane * stride + lane / 16 * pitch + base, where lane is
+/// ((t + add) & mask) >> shift, in global memory a block's distance further on per block; only
+/// threads with t % every == 0 do. A copy
 /// takes them from that place in global memory to that place in shared memory. A wait leaves `left`
 /// groups under way.
 struct Step {
   What what = What::read;
   bool shared = true;
   unsigned bytes = 4, add = 0, mask = 127, shift = 0, stride = 4, base = 0, every = 1, left = 0;
+  unsigned pitch = 0;
 
   bool touches() const { return what == What::read || what == What::write || what == What::copy; }
 };
@@ -46,7 +48,8 @@ struct Program {
 
   unsigned offset(const Step& step, bool shared, unsigned block_index, unsigned thread) const {
     const unsigned lane = ((thread + step.add) & step.mask) >> step.shift;
-    return lane * step.stride + step.base + (shared ? 0 : block_index * block_distance);
+    return lane * step.stride + lane / 16 * step.pitch + step.base +
+           (shared ? 0 : block_index * block_distance);
   }
 };
 
@@ -66,12 +69,15 @@ Program random_program(std::mt19937& random) {
   program.fence = random() % 4 == 0;
   const bool copies = random() % 3 == 0;
   const bool either = random() % 2 == 0, shared = random() % 2 == 0;
+  const unsigned widths = random() % 3;
   const unsigned accesses = 2 + random() % 4;
   for (unsigned i = 0; i < accesses; ++i) {
     Step step;
     step.shared = either ? random() % 2 == 0 : shared;
     step.what = random() % 2 == 0 ? What::read : What::write;
-    step.bytes = pick({4, 4, 4, 8, 16, 1, 2});
+    step.bytes = widths == 0   ? pick({4, 4, 4, 8, 16, 1, 2})
+                 : widths == 1 ? pick({2, 2, 2, 2, 4, 8, 1, 2})
+                               : pick({1, 1, 1, 1, 2, 4, 8});
     // Copies are of zeros, which no write of two bytes or more is.
     if (copies && step.bytes == 1) step.bytes = 2;
     if (copies && random() % 2 == 0) {
@@ -87,6 +93,7 @@ Program random_program(std::mt19937& random) {
     if (!step.shared && random() % 6 == 0) step.stride = pick({256, 4096});
     step.base = step.bytes * pick({0, 0, 0, 16 / step.bytes, 1, 3, 64 / step.bytes});
     step.every = pick({1, 1, 1, 1, 2, 3});
+    if (step.bytes <= 4) step.pitch = step.bytes * pick({0, 0, 0, 0, 0, 1, 16, 48});
     program.steps.push_back(step);
     if (copies && random() % 3 != 0) {
       Step order;
@@ -113,8 +120,9 @@ std::string text_of(const Step& step, unsigned number) {
   std::string text = "rem.u32 %r3, %r1, " + std::to_string(step.every) +
                      "; setp.eq.u32 %p1, %r3, 0; add.u32 %r3, %r1, " + std::to_string(step.add) +
                      "; and.b32 %r3, %r3, " + std::to_string(step.mask) + "; shr.u32 %r3, %r3, " +
-                     std::to_string(step.shift) + "; mad.lo.u32 %r3, %r3, " +
-                     std::to_string(step.stride) + ", " + std::to_string(step.base) + "; ";
+                     std::to_string(step.shift) + "; shr.u32 %r8, %r3, 4; mad.lo.u32 %r8, %r8, " +
+                     std::to_string(step.pitch) + ", " + std::to_string(step.base) +
+                     "; mad.lo.u32 %r3, %r3, " + std::to_string(step.stride) + ", %r8; ";
   text +=
       "cvt.u64.u32 %rd3, %r3; add.u64 %rd3, %rd3, %rd2; mov.u32 %r4, s; "
       "add.u32 %r3, %r3, %r4; ";

@@ -26,13 +26,17 @@ struct CellView {
       return (cell < launch) | ((cell - first < floor - first) & ((cell & kManyBlocks) == 0));
     return cell < floor;
   }
-  /// Of this very thread, or long ago. `mine` is the stamp with the thread; for granules it has a
-  /// shape, and shapes must be the same.
-  [[gnu::always_inline]] bool is_harmless(Cell cell, Cell mine, Cell shape = 0) const {
+  /// Of the same bytes by this very thread, or long ago. `mine` is the stamp with the thread, and
+  /// with what it has in place of `bytes`.
+  [[gnu::always_inline]] bool is_harmless(Cell cell, Cell mine) const {
     constexpr Cell kOthers = kGlobal ? kExact | kAside : kExact | kAside | kAsync;
-    const bool same = ((cell ^ mine) & (kThreadMask | kOthers | shape)) == 0;
+    const bool same = ((cell ^ mine) & (kThreadMask | kOthers | kAllBytes)) == 0;
     if constexpr (kGlobal) return is_past(cell) | (same & is_own(cell));
     return is_past(cell) | same;
+  }
+  /// Whether reader() can tell of two reads at once: they are of the same bytes of the word.
+  [[gnu::always_inline]] bool is_alike(Cell old, Cell mine) const {
+    return is_past(old) | (((old ^ mine) & kAllBytes) == 0);
   }
   /// Whether the block made it, at `first` or later. Blocks that run beside it have later ticks
   /// too.
@@ -45,6 +49,7 @@ struct CellView {
 /// The cell after a read. After an unordered read of another thread it says that there were
 /// several; at one tick it names the first, who is less often the one that writes next, and of
 /// several blocks another one. Readers of the same warp that come before say no more than this one.
+/// The two are alike.
 template <bool kGlobal>
 [[gnu::always_inline]] inline Cell reader(const CellView<kGlobal>& view, Cell old, Cell mine) {
   const Cell difference = (old ^ mine) & kThreadMask;
@@ -57,6 +62,16 @@ template <bool kGlobal>
                 ((old & (kManyWarps | kManyBlocks)) == 0);
   if constexpr (kGlobal) before &= view.is_own(old);
   return (view.is_past(old) | before) ? mine : named | flags | (old & kMany);
+}
+
+/// Notes a read. False where the cell would have to tell of different bytes.
+template <bool kGlobal>
+[[gnu::always_inline]] inline bool add_reader(const CellView<kGlobal>& view, Cell& cell,
+                                              Cell mine) {
+  const Cell old = cell;
+  const bool alike = view.is_alike(old, mine);
+  cell = alike ? reader(view, old, mine) : old;
+  return alike;
 }
 
 /// Whole granules from `word` on, word i by thread0 + (i >> shift): whether a glance at what they
@@ -74,13 +89,13 @@ template <bool kWrites>
   bool fine = true;
   for (std::uint32_t g = 0; g < number; ++g) {
     const Cell mine = mine0 + g * step, read = granules[g].read;
-    fine &= view.is_harmless(granules[g].write, mine, kAllBytes);
+    fine &= view.is_harmless(granules[g].write, mine);
     if constexpr (kWrites) {
       const bool alone = (read & kMany) == 0;
-      fine &= view.is_past(read) | (alone & view.is_harmless(read, mine, kAllBytes));
+      fine &= view.is_past(read) | (alone & view.is_harmless(read, mine));
     } else {
       const bool alike = ((read ^ mine) & (kExact | kAllBytes)) == 0;
-      fine &= view.is_past(read) | (parts ? view.is_harmless(read, mine, kAllBytes) : alike);
+      fine &= view.is_past(read) | (parts ? view.is_harmless(read, mine) : alike);
     }
   }
   if (!fine) return false;
@@ -106,10 +121,10 @@ template <bool kWrites>
   Granule& granule = view.granules[word / kGranuleWords];
   const Cell mine = (view.stamp & ~kAllBytes) | Cell{kHalfWords} << kBytesShift | thread0;
   const Cell read = granule.read;
-  bool fine = view.is_harmless(granule.write, mine, kAllBytes);
+  bool fine = view.is_harmless(granule.write, mine);
   if constexpr (kWrites) {
     const bool alone = (read & kMany) == 0;
-    fine &= view.is_past(read) | (alone & view.is_harmless(read, mine, kAllBytes));
+    fine &= view.is_past(read) | (alone & view.is_harmless(read, mine));
     if (fine) granule.write = mine;
   } else {
     const bool alike = ((read ^ mine) & (kExact | kAllBytes)) == 0;
@@ -144,7 +159,7 @@ template <bool kWrites>
                                            std::uint32_t count) {
   const std::uint64_t last = (word + count - 1) / kGranuleWords;
   for (std::uint64_t g = word / kGranuleWords; g <= last; ++g) {
-    view.region->spread_at(g * kGranuleWords, view.launch);
+    view.region->spread_at(g * kGranuleWords);
   }
 }
 
@@ -165,10 +180,9 @@ template <bool kGlobal>
   }
   if (bad != 0) return false;
   KW_LANES for (std::uint32_t i = 0; i < count; ++i) {
-    const Cell mine = mine0 + (i >> shift);
-    read[i] = reader(view, read[i], mine);
+    bad |= add_reader(view, read[i], mine0 + (i >> shift)) ? 0 : 1;
   }
-  return true;
+  return bad == 0;
 }
 
 template <bool kGlobal>
@@ -251,7 +265,8 @@ template <bool kGlobal>
   if constexpr (kGlobal) spread_words(view, word, count);
   const Cell mine = view.stamp | thread0;
   for (std::uint32_t i = 0; i < count; ++i) {
-    if (!view.is_past(view.write[word + i])) return false;
+    if (!view.is_past(view.write[word + i]) || !view.is_alike(view.read[word + i], mine))
+      return false;
   }
   for (std::uint32_t i = 0; i < count; ++i) {
     Cell& read = view.read[word + i];

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "sim/exec/ops/checked_lanes.h"
+#include "sim/exec/ops/checked_rows.h"
 #include "sim/exec/ops/checked_sites.h"
 
 #include <cstdlib>
@@ -84,8 +85,6 @@ template <bool kGlobal, bool kReads>
   if constexpr (kGlobal) {  // an access never lies in two granules
     Granule& granule = view.granules[word / kGranuleWords];
     const std::uint64_t first = word & ~(kGranuleWords - 1);
-    if (has_halves(granule)) [[unlikely]]
-      view.region->spread_at(word, view.launch);
     look_at_writes = !view.is_past(granule.write);
     look_at_reads &= !view.is_past(granule.read);
     if (!kReads || look_at_writes) spread(granule.write, view.write + first);
@@ -102,7 +101,7 @@ template <bool kGlobal, bool kReads>
   if (!fine) return false;
   for (std::uint32_t i = 0; i < words; ++i) {
     if constexpr (kReads) {
-      read[i] = reader(view, read[i], mine);
+      if (!add_reader(view, read[i], mine)) return false;
     } else {
       write[i] = mine;
     }
@@ -162,13 +161,13 @@ template <bool kGlobal, bool kReads>
     if ((touch.mask >> g & 0xff) == 0) continue;
     KW_LANES for (std::uint32_t i = g; i < g + kGroup; ++i) {
       if constexpr (kReads) {
-        view.read[word[i]] = reader(view, view.read[word[i]], mine[i]);
+        bad |= add_reader(view, view.read[word[i]], mine[i]) ? 0 : 1;
       } else {
         view.write[word[i]] = mine[i];
       }
     }
   }
-  return true;
+  return bad == 0;
 }
 
 /// Whether a lane's read of a part of a word says nothing new: that its bytes were read by several
@@ -317,6 +316,7 @@ template <bool kGlobal, bool kReads>
       return true;
     }
     check.settle_reads();
+    if (touch.bytes < 4) check.note_narrow_read(base - site.low, base + site.high);
     return false;
   }
   check.settle_reads();
@@ -337,7 +337,8 @@ template <bool kGlobal>
 void race(BlockCheck& check, Warp& warp, const CheckSite& site, const WarpTouch& touch,
           GlobalRegion* region, std::uint64_t at, std::uint64_t base) {
   const CellView<kGlobal> view = view_of<kGlobal>(check, *touch.info, warp.index, region);
-  bool plain = touch.bytes >= 4 && !touch.info->strong && touch.info->site < kMostSites;
+  const bool narrow = touch.bytes < 4;
+  bool plain = !touch.info->strong && touch.info->site < kMostSites;
   if constexpr (kGlobal) {  // does it write what a copy under way reads?
     plain &=
         touch.mode == TouchMode::read || !check.sources.meets(base - site.low, base + site.high);
@@ -346,14 +347,21 @@ void race(BlockCheck& check, Warp& warp, const CheckSite& site, const WarpTouch&
         touch.mode == TouchMode::read || !check.reading.meets(base - site.low, base + site.high);
   }
   const bool parts = check.parts || (kGlobal && check.scattered);
-  if (!kGlobal && is_put_off(check, warp, site, touch, plain, base)) return;
-  if (plain && race_by_pattern(view, parts, touch.pattern, half_words(site.offsets[16]), touch,
-                               at / 4, warp.index * std::uint32_t{kLanes}))
+  const bool words = plain && !narrow;
+  if (!kGlobal && is_put_off(check, warp, site, touch, words, base)) return;
+  const std::uint32_t thread0 = warp.index * std::uint32_t{kLanes};
+  if (words && race_by_pattern(view, parts, touch.pattern, half_words(site.offsets[16]), touch,
+                               at / 4, thread0))
     return;
+  WarpTouch rest = touch;
+  if (plain && narrow) {
+    rest.mask = race_rows(check, view, parts, touch.pattern, site.offsets[16], touch, at, thread0);
+    if (rest.mask == 0) return;
+  }
   if (touch.mode == TouchMode::read) {
-    race_lanes<kGlobal, true>(check, warp, site, touch, view, plain, parts, region, at, base);
+    race_lanes<kGlobal, true>(check, warp, site, rest, view, words, parts, region, at, base);
   } else {
-    race_lanes<kGlobal, false>(check, warp, site, touch, view, plain, parts, region, at, base);
+    race_lanes<kGlobal, false>(check, warp, site, rest, view, words, parts, region, at, base);
   }
 }
 

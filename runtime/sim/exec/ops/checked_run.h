@@ -10,9 +10,9 @@
 
 namespace kernwright::sim::KW_SIM_NS {
 
-/// Lane `first` + i, of `lanes` lanes, touches `info.bytes` bytes, 2 to 16, at
-/// base + i * info.bytes, inside an allocation. Whether a glance is enough; then both checks are
-/// done. False: look closer, from the start.
+/// Lane `first` + i, of `lanes` lanes, touches `info.bytes` bytes at base + i * info.bytes, inside
+/// an allocation. Whether a glance is enough; then both checks are done. False: look closer, from
+/// the start.
 template <TouchMode kMode>
 [[gnu::noinline]] bool check_run(BlockCheck& check, const Warp& warp, const CheckedOp& info,
                                  std::uint64_t base, std::uint32_t first = 0,
@@ -46,11 +46,12 @@ template <TouchMode kMode>
   if (fine && check.race && info.bytes < 4) {
     const bool whole = bytes == kGranuleBytes && at % kGranuleBytes == 0;
     const CellView<true> view = view_of<true>(check, info, warp.index, &region);
-    const std::uint32_t thread0 = warp.index * std::uint32_t{kLanes};
-    fine = whole && !check.parts && !check.scattered &&
-           (touch_halves<kWrites>(view, at / 4, thread0) ||
-            (forget_old_words(view, at / 4, kGranuleWords) &&
-             touch_halves<kWrites>(view, at / 4, thread0)));
+    const bool parts = check.parts || check.scattered;
+    const Row row{at, info.bytes, lanes, warp.index * std::uint32_t{kLanes} + first};
+    fine = (whole && !parts && touch_halves<kWrites>(view, at / 4, row.thread0)) ||
+           (whole && !parts && forget_old_words(view, at / 4, kGranuleWords) &&
+            touch_halves<kWrites>(view, at / 4, row.thread0)) ||
+           race_row<kWrites>(check, view, parts, row) == 0;
   } else if (fine && check.race) {
     const std::uint32_t words = info.bytes / 4u;
     fine = touch_run<kWrites>(view_of<true>(check, info, warp.index, &region),
