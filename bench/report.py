@@ -23,8 +23,8 @@ The loop is the plain C++ one that `g++ -O2` compiles: three nested loops for sg
 
 What a user should know:
 
-- Blocks run side by side on `KERNWRIGHT_SIM_THREADS` host threads (all cores by default). Threads of
-  the device stay off the processor of the thread that launches, and look for the next launch for
+- Blocks run side by side on `KERNWRIGHT_SIM_THREADS` host threads (all cores by default). Threads
+  of the device stay off the processor of the thread that launches, and look for the next launch for
   50 microseconds before they sleep.
 - The best instruction set of the processor is used; `KERNWRIGHT_SIM_ISA` names another one.
 - Code that needs no block's help (from parameters, thread indices and the launch's shape) runs once

@@ -21,13 +21,11 @@ namespace kernwright::sim {
 KW_DECLARE_CHECKED(baseline)
 #if defined(__x86_64__) && !defined(KW_SIM_BASELINE_ONLY)
 KW_DECLARE_CHECKED(avx2)
-KW_DECLARE_CHECKED(avx512)
 #endif
 #undef KW_DECLARE_CHECKED
 
 CheckedHandlers checked_handlers() {
 #if defined(__x86_64__) && !defined(KW_SIM_BASELINE_ONLY)
-  if (std::string_view(selected_isa()) == "avx512") return isa_avx512::checked_handlers();
   if (std::string_view(selected_isa()) != "baseline") return isa_avx2::checked_handlers();
 #endif
   return isa_baseline::checked_handlers();
