@@ -24,8 +24,8 @@ The loop is the plain C++ one that `g++ -O2` compiles: three nested loops for sg
 What a user should know:
 
 - Blocks run side by side on `KERNWRIGHT_SIM_THREADS` host threads (all cores by default). Threads
-  of the device stay off the processor of the thread that launches, and look for the next launch for
-  50 microseconds before they sleep.
+  of the device stay off the processor of the thread that launches, and after more than
+  50 microseconds of work they look for the next launch for as long before they sleep.
 - The best instruction set of the processor is used; `KERNWRIGHT_SIM_ISA` names another one.
 - Code that needs no block's help (from parameters, thread indices and the launch's shape) runs once
   per warp and launch, so many small blocks cost little more than few large ones.

@@ -88,12 +88,15 @@ struct ThreadPool::State {
       const std::function<void(int)>& call = *work;
       ++running;
       lock.unlock();
+      const auto begin = std::chrono::steady_clock::now();
       call(number);
+      const bool took_long = std::chrono::steady_clock::now() - begin >= kPatience;
       lock.lock();
       if (--running == 0) done.notify_one();
-      if (number >= most_looking) continue;
+      // Often the next launch comes at once. Where it is a small one, others are in the way.
+      if (number >= most_looking || !took_long) continue;
       lock.unlock();
-      look_for(is_new);  // often the next launch comes at once
+      look_for(is_new);
       lock.lock();
     }
   }
