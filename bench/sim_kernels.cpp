@@ -42,12 +42,13 @@ std::vector<std::string> instruction_sets(const std::string& only) {
   return all;
 }
 
-/// What one kernel took, round by round.
+/// What one kernel took under checks, round by round.
 struct Checked {
   std::vector<Cost> cost;
   std::vector<double> times;  ///< that of the same round without checks
 };
 
+/// What one kernel took, round by round.
 struct Samples {
   std::map<std::string, std::vector<Cost>> simulated;  ///< by instruction set
   std::vector<Cost> loop, unchecked;

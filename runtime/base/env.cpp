@@ -33,8 +33,8 @@ constexpr std::array<EnvVariable, 17> kTable = {{
     {Env::sim_threads, "KERNWRIGHT_SIM_THREADS", EnvKind::integer, "0", "", 0, 4096,
      "host threads that run a simulated launch; 0 means one per core"},
     {Env::sim_budget, "KERNWRIGHT_SIM_BUDGET", EnvKind::integer, "2000000000", "", 0, kMax,
-     "instructions that a warp, and half those that a block, may run on a simulated device; 0: no "
-     "limit"},
+     "instructions that one warp may execute on a simulated device, the warps of a block twice as "
+     "many; 0 means no limit"},
     {Env::sim_timeout, "KERNWRIGHT_SIM_TIMEOUT", EnvKind::integer, "0", "", 0, 1'000'000'000,
      "seconds that one launch may take on a simulated device; 0 means no limit"},
     {Env::sim_isa, "KERNWRIGHT_SIM_ISA", EnvKind::choice, "auto", "auto|baseline|avx2|avx512", 0, 0,

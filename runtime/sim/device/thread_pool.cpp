@@ -122,9 +122,9 @@ struct ThreadPool::State {
 
   /// Call with the mutex held. New threads wait for the next use.
   void grow(int count) {
+    threads.reserve(static_cast<std::size_t>(count));  // no thread is left without its seat
     while (started() < count) {
       try {
-        threads.reserve(threads.size() + 1);
         std::thread thread([this, number = started() + 1] { serve(number); });
         threads.emplace_back(thread.native_handle());
         thread.detach();

@@ -25,6 +25,9 @@ std::uint64_t round_up(std::uint64_t value, std::uint64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
+/// 0 where a slot is longer than a run.
+std::uint64_t slots_per_run(int stride_shift) { return kRunBytes >> stride_shift; }
+
 std::uint64_t page_round(std::uint64_t bytes) { return round_up(bytes, 1u << kPageShift); }
 
 void* pointer(std::uint64_t address) { return reinterpret_cast<void*>(address); }
@@ -152,8 +155,8 @@ std::optional<std::uint64_t> AddressSpace::take_closed(Zone& zone, std::uint64_t
   if (!is_fresh && zone.freed_closed.empty()) return std::nullopt;
   // From the end where runs grow from the beginning. Else upwards, so that what lies far behind a
   // block was never used.
-  const bool shares = kRunBytes >> zone.stride_shift != 0;
-  const std::uint64_t fresh = shares ? zone.slots - 1 - zone.closed : zone.closed;
+  const std::uint64_t fresh =
+      slots_per_run(zone.stride_shift) != 0 ? zone.slots - 1 - zone.closed : zone.closed;
   const std::uint64_t slot = is_fresh ? fresh : zone.freed_closed.front();
   if (!commit(zone.address_of(slot), bytes)) return std::nullopt;
   if (is_fresh) {
@@ -165,7 +168,7 @@ std::optional<std::uint64_t> AddressSpace::take_closed(Zone& zone, std::uint64_t
 }
 
 std::optional<std::uint64_t> AddressSpace::take_open(Zone& zone) {
-  const std::uint64_t run = kRunBytes >> zone.stride_shift;
+  const std::uint64_t run = slots_per_run(zone.stride_shift);
   if (zone.fresh_in_run == 0 && run != 0 && zone.untouched() >= run &&
       open_run(zone.address_of(zone.open_end), kRunBytes)) {
     zone.open_end += run;
