@@ -203,6 +203,24 @@ def test_on_any_number_of_host_threads(sim, threads, seed):
     assert ended.out == "ended\n", ended.err
 
 
+@pytest.mark.parametrize("work", ['printf("w")', "__match_any_sync(~0u, threadIdx.x)"])
+def test_what_takes_long_in_a_loop_that_waits_is_no_sign_of_work(sim, work):
+    program = f"""
+import kernwright as kw
+kernel = kw.kernel('''__global__ void wait(volatile int* x) {{
+    if (blockIdx.x == 1) x[1] = 1;
+    else while (x[1] == 0) x[2 + threadIdx.x] = {work};
+}}''')
+x = kw.zeros(34, "int32")
+kernel[2, 32](x)
+assert x.numpy()[1] == 1
+print("\\nended")
+"""
+    environment = {"KERNWRIGHT_DEVICE": "sim", "KERNWRIGHT_SIM_THREADS": "1"}
+    ended = run_child(program, **environment)
+    assert ended.out.endswith("ended\n"), ended.err
+
+
 @pytest.mark.parametrize("seed", ["", "5"])
 def test_more_blocks_than_the_device_holds_wait_in_vain(sim, seed):
     environment = {"KERNWRIGHT_DEVICE": "sim", "KERNWRIGHT_SIM_BUDGET": "3000000"}

@@ -76,7 +76,6 @@ void BlockRunner::State::make_warps() {
     warp.program = launch.program;
     warp.index = w;
     warp.schedule = &schedules[w];
-    if (launch.instruction_budget != 0) warp.budget = launch.instruction_budget;
     std::uint32_t present = 0;
     for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
       const std::uint32_t thread = w * kLanes + lane;
@@ -171,6 +170,7 @@ void BlockRunner::start(std::array<std::uint32_t, 3> ctaid) {
   state.member.copies.reset(state.launch.copy_seed, state.block.warp_count * kLanes);
   state.member.cluster->patient_phases = ~std::uint64_t{0};
   if (state.check != nullptr) state.check->begin(state.block);
+  state.block.overspent = false;
   for (std::size_t w = 0; w < state.warps.size(); ++w) begin_warp(state.warps[w], state.lanes[w]);
   state.waits.begin(state.warps.size());
 }
@@ -247,7 +247,10 @@ Progress BlockRunner::advance() {
   released |= member.wake();
   released |= state.warpgroups.release(state.block);
   state.waits.count(released || !ran ? TurnKind::work : kind, met, state.warps);
-  if (is_above_budget(state.launch, state.waits.executed())) give_up_waiting();
+  if (is_above_budget(state.launch, state.warps)) {
+    state.block.overspent = true;
+    give_up_waiting();
+  }
   const bool changed = met || released;
   member.polling_turns = !changed && (polls || !ran) ? member.polling_turns + 1 : 0;
   if (polls && state.polls_for_ever()) {

@@ -27,8 +27,6 @@ class BlockWaits {
   bool seem_long() const noexcept;
   /// Warp instructions since the last turn with work, of loops that may be work fewer.
   std::uint64_t instructions() const noexcept { return waited_; }
-  /// Warp instructions of the block up to the last turn.
-  std::uint64_t executed() const noexcept { return executed_; }
 
  private:
   std::vector<std::uint64_t> executed_at_yield_;  ///< per warp

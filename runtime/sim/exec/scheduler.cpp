@@ -180,6 +180,8 @@ void begin_warp(Warp& warp, std::uint32_t lanes) {
   schedule.running = 0;
   warp.live = lanes;
   warp.executed = 0;
+  const std::uint64_t budget = warp.worker->launch->instruction_budget;
+  warp.budget = budget != 0 ? budget : ~std::uint64_t{0};
   if (!info.zeroed.empty()) clear_registers(*warp.program, entry, split.frame, kAllLanes);
   if (info.stack_bytes != 0) {
     auto* const tops = reinterpret_cast<std::uint32_t*>(split.frame + kLocalTopOffset);

@@ -140,14 +140,11 @@ const Op* Warp::slow_back_edge(const Op* op, const Op* next) {
     const LaunchContext& launch = *worker->launch;
     const bool alone = launch.grid_workspace != 0 ||
                        std::uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2] == 1;
-    std::uint64_t all = 0;
-    for (std::uint32_t w = 0; w < block->warp_count; ++w) all += block->warps[w].executed;
-    const bool together = executed <= launch.instruction_budget && is_above_budget(launch, all);
     return fault(op, FaultKind::timeout, -1, 0, 0,
                  format("{} ran more than {} instructions: the kernel does not end, {}or needs "
                         "a larger budget (KERNWRIGHT_SIM_BUDGET)",
-                        together ? "the warps of a block" : "a warp",
-                        launch.instruction_budget * (together ? kBudgetsPerBlock : 1),
+                        block->overspent ? "the warps of a block" : "a warp",
+                        launch.instruction_budget * (block->overspent ? kBudgetsPerBlock : 1),
                         alone ? ""
                               : "waits for blocks that have not begun (those of a cooperative "
                                 "launch run side by side), "));

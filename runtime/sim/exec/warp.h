@@ -7,10 +7,12 @@
 #include "sim/mem/memory.h"
 #include "sim/ptx/ast.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -54,7 +56,7 @@ struct Warp {
   Stop stop = Stop::none;
   std::uint32_t pending = ~0u;  ///< op index at which a waiting split of the same depth stands
   std::int32_t window = 0;      ///< what is left of the fairness window
-  std::uint64_t executed = 0;   ///< warp instructions, counted at backward branches, and charge()
+  std::uint64_t executed = 0;   ///< warp instructions, counted at backward branches
   std::uint64_t budget = ~std::uint64_t{0};                   ///< limit of `executed`
   alignas(64) std::array<std::uint32_t, kLanes> lane_mask{};  ///< mask as 0 / ~0 words
   std::byte* shared = nullptr;                                ///< the block's shared memory
@@ -129,7 +131,8 @@ struct Warp {
   const Op* scatter(const Op* op, const std::int32_t* target);
   /// For what takes as long as so many instructions of some 4 ns, so that a loop of it does not run
   /// for hours until the budget is used up. Order of magnitude only.
-  void charge(std::uint64_t instructions) noexcept { executed += instructions; }
+  /// `executed` stays what tells loops that wait.
+  void charge(std::uint64_t instructions) noexcept { budget -= std::min(budget, instructions); }
   /// The budget is used up or the fairness window is over; `next` is where the split goes on.
   const Op* slow_back_edge(const Op* op, const Op* next);
   /// In masked code, at a block's first op when a waiting split stands at or before it.
@@ -163,6 +166,7 @@ struct Block {
   ClusterMember* member = nullptr;   ///< exec/cluster.h
   Warpgroups* warpgroups = nullptr;  ///< exec/warpgroup.h
   std::uint64_t linear_index = 0;
+  bool overspent = false;  ///< its warps together ran more than they may
   FaultReport fault;
 };
 
@@ -196,10 +200,12 @@ struct LaunchContext {
 /// All warps of a block together may run so many times what one may: they take turns on one thread.
 inline constexpr std::uint64_t kBudgetsPerBlock = 2;
 
-/// Whether a block that ran `instructions` is to end.
-inline bool is_above_budget(const LaunchContext& launch, std::uint64_t instructions) noexcept {
+/// Whether a block whose warps these are is to end.
+inline bool is_above_budget(const LaunchContext& launch, std::span<const Warp> warps) noexcept {
   const std::uint64_t budget = launch.instruction_budget;
-  return budget != 0 && instructions / kBudgetsPerBlock > budget;
+  std::uint64_t spent = 0;
+  for (const Warp& warp : warps) spent += warp.executed + (budget - warp.budget);
+  return budget != 0 && spent / kBudgetsPerBlock > budget;
 }
 
 /// Per host thread: storage that is reused from block to block.
