@@ -29,7 +29,7 @@ constexpr std::uint64_t kDoubtfulWeight = 8;
 void BlockWaits::begin(std::size_t warps) {
   executed_at_yield_.assign(warps, 0);
   idle_turns_ = plain_turns_ = 0;
-  executed_ = waited_ = 0;
+  executed_ = spent_ = waited_ = 0;
 }
 
 bool BlockWaits::seem_long() const noexcept { return idle_turns_ >= kIdleTurns; }
@@ -48,8 +48,11 @@ TurnKind BlockWaits::kind_of_turn(const Warp& warp, WarpStatus status) {
 }
 
 void BlockWaits::count(TurnKind kind, bool met, const std::vector<Warp>& warps) {
-  const std::uint64_t before = std::exchange(executed_, 0);
-  for (const Warp& warp : warps) executed_ += warp.executed;
+  const std::uint64_t before = std::exchange(executed_, 0), spent_before = std::exchange(spent_, 0);
+  for (const Warp& warp : warps) {
+    executed_ += warp.executed;
+    spent_ += warp.spent();
+  }
   plain_turns_ = kind == TurnKind::idle ? 0 : plain_turns_ + 1;
   const std::uint64_t ran = executed_ - before;
   if (kind == TurnKind::work || ran > kIdleInstructions * warps.size() ||
@@ -60,7 +63,8 @@ void BlockWaits::count(TurnKind kind, bool met, const std::vector<Warp>& warps) 
   }
   if (kind == TurnKind::idle) ++idle_turns_;
   const bool doubtful = met || kind == TurnKind::plain || ran > kFewInstructions * warps.size();
-  waited_ += doubtful ? ran / kDoubtfulWeight : ran;
+  const std::uint64_t spent = spent_ - spent_before;
+  waited_ += doubtful ? spent / kDoubtfulWeight : spent;
 }
 
 }  // namespace kernwright::sim

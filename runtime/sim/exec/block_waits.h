@@ -25,14 +25,14 @@ class BlockWaits {
   void count(TurnKind kind, bool met, const std::vector<Warp>& warps);
   /// So many turns that the block seems to wait for others.
   bool seem_long() const noexcept;
-  /// Warp instructions since the last turn with work, of loops that may be work fewer.
+  /// What the budget lost since the last turn with work, for loops that may be work less.
   std::uint64_t instructions() const noexcept { return waited_; }
 
  private:
   std::vector<std::uint64_t> executed_at_yield_;  ///< per warp
   std::uint32_t idle_turns_ = 0;                  ///< since the last one with work
   std::uint32_t plain_turns_ = 0;                 ///< in a row without an idle one
-  std::uint64_t executed_ = 0;                    ///< by all warps of the block
+  std::uint64_t executed_ = 0, spent_ = 0;        ///< by all warps of the block
   std::uint64_t waited_ = 0;
 };
 

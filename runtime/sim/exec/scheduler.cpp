@@ -179,7 +179,7 @@ void begin_warp(Warp& warp, std::uint32_t lanes) {
   schedule.count = lanes == 0 ? 0 : 1;
   schedule.running = 0;
   warp.live = lanes;
-  warp.executed = 0;
+  warp.executed = warp.charged = 0;
   const std::uint64_t budget = warp.worker->launch->instruction_budget;
   warp.budget = budget != 0 ? budget : ~std::uint64_t{0};
   if (!info.zeroed.empty()) clear_registers(*warp.program, entry, split.frame, kAllLanes);

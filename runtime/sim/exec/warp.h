@@ -57,6 +57,7 @@ struct Warp {
   std::uint32_t pending = ~0u;  ///< op index at which a waiting split of the same depth stands
   std::int32_t window = 0;      ///< what is left of the fairness window
   std::uint64_t executed = 0;   ///< warp instructions, counted at backward branches
+  std::uint64_t charged = 0;    ///< by charge(), which lowers the budget by as much
   std::uint64_t budget = ~std::uint64_t{0};                   ///< limit of `executed`
   alignas(64) std::array<std::uint32_t, kLanes> lane_mask{};  ///< mask as 0 / ~0 words
   std::byte* shared = nullptr;                                ///< the block's shared memory
@@ -132,7 +133,11 @@ struct Warp {
   /// For what takes as long as so many instructions of some 4 ns, so that a loop of it does not run
   /// for hours until the budget is used up. Order of magnitude only.
   /// `executed` stays what tells loops that wait.
-  void charge(std::uint64_t instructions) noexcept { budget -= std::min(budget, instructions); }
+  void charge(std::uint64_t instructions) noexcept {
+    charged += instructions;
+    budget -= std::min(budget, instructions);
+  }
+  std::uint64_t spent() const noexcept { return executed + charged; }
   /// The budget is used up or the fairness window is over; `next` is where the split goes on.
   const Op* slow_back_edge(const Op* op, const Op* next);
   /// In masked code, at a block's first op when a waiting split stands at or before it.
@@ -204,7 +209,7 @@ inline constexpr std::uint64_t kBudgetsPerBlock = 2;
 inline bool is_above_budget(const LaunchContext& launch, std::span<const Warp> warps) noexcept {
   const std::uint64_t budget = launch.instruction_budget;
   std::uint64_t spent = 0;
-  for (const Warp& warp : warps) spent += warp.executed + (budget - warp.budget);
+  for (const Warp& warp : warps) spent += warp.spent();
   return budget != 0 && spent / kBudgetsPerBlock > budget;
 }
 
