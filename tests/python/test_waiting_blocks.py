@@ -221,6 +221,23 @@ print("\\nended")
     assert ended.out.endswith("ended\n"), ended.err
 
 
+@pytest.mark.parametrize(("checks", "ending"), [("init", "ended\n"), ("race", "a warp ran more")])
+def test_fences_count_for_what_they_cost_the_race_check(sim, checks, ending):
+    program = """
+import kernwright as kw
+kernel = kw.kernel("__global__ void k(int n) { for (int i = 0; i < n; ++i) __threadfence(); }")
+try:
+    kernel[2, 32](1000)
+    kw.current_device().synchronize()
+    print("ended")
+except kw.Timeout as error:
+    print(error)
+"""
+    environment = {"KERNWRIGHT_DEVICE": "sim", "KERNWRIGHT_SIM_BUDGET": "100000"}
+    ended = run_child(program, **environment, KERNWRIGHT_CHECKS=checks)
+    assert ending in ended.out, ended
+
+
 @pytest.mark.parametrize("seed", ["", "5"])
 def test_more_blocks_than_the_device_holds_wait_in_vain(sim, seed):
     environment = {"KERNWRIGHT_DEVICE": "sim", "KERNWRIGHT_SIM_BUDGET": "3000000"}

@@ -185,7 +185,7 @@ class BlockCheck {
   /// A *.sync instruction was done by the warp's active lanes. `members` as for Warp::converge();
   /// null: everybody.
   void meet(const Op* op, Warp& warp, const std::uint32_t* members);
-  void fence(const Warp& warp, Reach reach);
+  void fence(Warp& warp, Reach reach);
   /// Before a strong write and after a strong read of the active lanes at these addresses.
   void publish(const Warp& warp, const std::uint64_t* addresses, ptx::Space space,
                const CheckedOp& op);

@@ -11,6 +11,7 @@ namespace kernwright::sim {
 namespace {
 
 constexpr std::uint64_t kNowhere = ~std::uint64_t{0};  ///< no aligned address
+constexpr std::uint64_t kFenceCost = 1000;             ///< see Warp::charge()
 
 }  // namespace
 
@@ -122,8 +123,9 @@ SharedPast BlockCheck::fenced(std::uint32_t warp, Reach reach) const {
   return past;
 }
 
-void BlockCheck::fence(const Warp& warp, Reach reach) {
+void BlockCheck::fence(Warp& warp, Reach reach) {
   if (!race || !parts) return;
+  warp.charge(kFenceCost);
   new_tick();
   const std::uint32_t w = warp.index;
   each_reach(reach, [&](std::size_t r) {
