@@ -69,7 +69,9 @@ class Seat {
 struct ThreadPool::State {
   std::mutex use;  // one run() at a time
   std::mutex mutex;
-  std::condition_variable start, done;
+  // Waking many takes longer than a small launch, which is over before the first has come: the
+  // caller wakes that one, who wakes the rest.
+  std::condition_variable start_first, start_rest, done;
   std::vector<Seat> threads;  // started so far
   int wanted = 0;             // workers of the present use, with the caller; 0: it is over
   const int most_looking = processors();
@@ -82,12 +84,14 @@ struct ThreadPool::State {
     const auto is_new = [&] { return use_number.load(std::memory_order_acquire) != seen; };
     std::unique_lock lock(mutex);
     while (true) {
-      start.wait(lock, is_new);
+      (number == 1 ? start_first : start_rest).wait(lock, is_new);
       seen = use_number;
       if (number >= wanted) continue;
       const std::function<void(int)>& call = *work;
       ++running;
+      const bool wakes_rest = number == 1 && wanted > 2;
       lock.unlock();
+      if (wakes_rest) start_rest.notify_all();
       const auto begin = std::chrono::steady_clock::now();
       call(number);
       const bool took_long = std::chrono::steady_clock::now() - begin >= kPatience;
@@ -164,7 +168,7 @@ void ThreadPool::run(int width, const std::function<void(int)>& work,
     s.work = &work;
     ++s.use_number;
   }
-  s.start.notify_all();
+  s.start_first.notify_one();
   work(0);
   s.close(meanwhile);
 }
