@@ -3,11 +3,11 @@
 #include "sim/program_shrinker.h"
 #include "sim/program_vectors.h"
 #include "sim/recording.h"
+#include "unit/base/temporary_directory.h"
 #include "unit/sim/device_fixture.h"
 
 #include <chrono>
 #include <cstdlib>
-#include <filesystem>
 #include <set>
 
 using namespace kernwright;
@@ -124,13 +124,12 @@ TEST_CASE("random programs: the file of results is read as it was written") {
   vectors[11] = ProgramVector::of(other, interpret(other));
   CHECK(vectors[10].words.size() == program.words());
   CHECK(vectors[11].words.empty());
-  const auto path = std::filesystem::temp_directory_path() / "kernwright_program_vectors.txt";
+  const test::TemporaryDirectory folder;  // several of these tests run at a time
+  const std::string path = folder / "vectors.txt";
   write_whole(path, to_text(vectors, "a remark"));
-  CHECK(read_program_vectors(path.string()) == vectors);
+  CHECK(read_program_vectors(path) == vectors);
   write_whole(path, "10\t12\n");
-  CHECK_THROWS_WITH(read_program_vectors(path.string()),
-                    doctest::Contains("two hashes are needed"));
-  std::filesystem::remove(path);
+  CHECK_THROWS_WITH(read_program_vectors(path), doctest::Contains("two hashes are needed"));
   auto words = interpret(program);
   words[RandomProgram::kOutputs + 18] ^= 1;
   CHECK(difference(program, words, interpret(program)).starts_with("thread 1, %w1: "));
