@@ -67,6 +67,22 @@ TEST_CASE("shfl.sync.idx: a lane index per lane, into its own source register") 
   for (std::uint32_t i = 0; i < 32; ++i) CHECK(result[i].value == value_of(i * 7 % 32));
 }
 
+TEST_CASE("shfl.sync gives 0 where the source takes no part: waits elsewhere, has exited") {
+  for (const bool exits : {false, true}) {
+    const std::string rest = exits ? "st.global.u64 [%d9], 0; ret;" : "bra DONE;";
+    const auto result = run_pairs(
+        "mov.u32 %r2, 0; setp.ge.u32 %p0, %r0, 20; setp.eq.u32 %p1, %r0, 32;\n@%p0 bra REST;\n"
+        "shfl.sync.bfly.b32 %r2|%p1, %r1, 16, 31, 0xfffff; bra DONE;\nREST: " +
+        rest + "\nDONE:\n" + kStore);
+    for (std::uint32_t lane = 0; lane < 32; ++lane) {
+      const bool has_source = lane < 4 || (lane >= 16 && lane < 20);
+      INFO("lane ", lane, exits ? ", the rest has exited" : "");
+      CHECK(result[lane].value == (has_source ? value_of(lane ^ 16) : 0));
+      CHECK(result[lane].flag == (lane < 20 ? 1 : 0));
+    }
+  }
+}
+
 TEST_CASE("shfl.sync of half the warp in divergent code exchanges within that half") {
   const auto result = run_pairs(
       "mov.u32 %r2, 0; setp.eq.u32 %p1, %r0, 99; setp.ge.u32 %p2, %r0, 16; @%p2 bra HIGH;\n"

@@ -1,6 +1,7 @@
 // shfl: values from other lanes of the warp.
 #include "sim/exec/fast_handlers.h"
 #include "sim/exec/ops/lanes.h"
+#include "sim/exec/ops/shuffle_lane.h"
 #include "sim/ptx/isa.h"
 
 #include <array>
@@ -16,21 +17,6 @@ using ptx::ShflMode;
 
 /// Op::flags: has a member mask.
 constexpr std::uint32_t kSync = 1;
-
-/// Source lane of lane i, or -1 where it lies outside the segment.
-template <ShflMode kMode>
-[[gnu::always_inline]] inline std::int32_t source_lane(std::int32_t lane, std::int32_t b,
-                                                       std::int32_t c) {
-  const std::int32_t delta = b & 31, clamp = c & 31, segment = (c >> 8) & 31;
-  const std::int32_t low = lane & segment, limit = low | (clamp & ~segment);
-  std::int32_t from = 0;
-  if constexpr (kMode == ShflMode::up) from = lane - delta;
-  if constexpr (kMode == ShflMode::down) from = lane + delta;
-  if constexpr (kMode == ShflMode::bfly) from = lane ^ delta;
-  if constexpr (kMode == ShflMode::idx) from = low | (delta & ~segment);
-  const bool inside = kMode == ShflMode::up ? from >= limit : from <= limit;
-  return inside ? from : -1;
-}
 
 /// out[i] = in[from[i]]; `from` holds 0 to 31.
 inline void permute(std::uint32_t* out, const std::uint32_t* in, const std::int32_t* from) {
@@ -59,6 +45,13 @@ const Op* shuffle(const Op* op, Warp& warp) {
     from[i] = lane < 0 ? i : lane;
   }
   permute(value, warp.reg<std::uint32_t>(op->a), from);
+  if (kMasked && warp.mask != kAllLanes) {
+    // Undefined by the manual where the source takes no part. An H100 gives 0, and there are
+    // reductions over parts of a warp that go well by that.
+    alignas(64) std::uint32_t active[kLanes];
+    permute(active, warp.lane_mask.data(), from);
+    KW_LANES for (int i = 0; i < kLanes; ++i) value[i] &= active[i];
+  }
   write_lanes<kMasked, std::uint32_t>(warp, op->d, [&](int i) { return value[i]; });
   write_predicate<kMasked>(warp, op->d2, ~pack_mask(outside));
   return op + 1;
