@@ -71,6 +71,7 @@ void BlockCheck::begin(const Block& block) {
   forget_stores();
   fenced_maps_.clear();
   doubts_.clear();
+  lost_.clear();
   in_doubt = false;
   products_.fill({});
   block_ = static_cast<std::uint32_t>(block.linear_index);

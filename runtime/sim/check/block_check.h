@@ -56,6 +56,21 @@ struct LaneTouch {
   BlockCheck* owner = nullptr;               ///< of shared memory of another block (cluster)
 };
 
+/// What a warp's shfl.sync read.
+struct ShuffleSources {
+  alignas(64) std::array<std::int32_t, kLanes> from;      ///< lanes; their own for those outside
+  alignas(64) std::array<std::uint32_t, kLanes> members;  ///< masks
+  std::uint32_t lost = 0;  ///< active lanes whose source is not active or not in their mask
+};
+
+/// Where a value comes from that a shuffle read although nobody was there.
+struct LostSource {
+  std::uint32_t op = 0;  ///< the shuffle
+  std::int8_t reader = 0, lane = 0;
+  bool is_member = false;     ///< the reader's mask names the lane
+  std::uint32_t members = 0;  ///< that mask
+};
+
 /// Lives as long as its BlockRunner, on one host thread. The fields in front are what handlers look
 /// at; the functions are for what they cannot decide at a glance.
 class BlockCheck {
@@ -79,7 +94,7 @@ class BlockCheck {
   bool scattered = false;  ///< this block has ticks on both sides of another block's
   bool pauses = false;     ///< warps take turns at random before accesses
   bool inside = false;     ///< a checked handler runs: locate() need not look
-  bool in_doubt = false;   ///< lanes hold what nobody wrote and may not want it
+  bool in_doubt = false;   ///< lanes hold what nobody wrote or gave, and may not want it
   Cell stamp = 0;          ///< the tick now
   Cell floor = 0;          ///< what this block did below happened before
   Cell first = 0;          ///< this block's cells between here and `floor` need no further look
@@ -185,6 +200,10 @@ class BlockCheck {
   /// A *.sync instruction was done by the warp's active lanes. `members` as for Warp::converge();
   /// null: everybody.
   void meet(const Op* op, Warp& warp, const std::uint32_t* members);
+  /// The warp's active lanes have done a shuffle. Needed where some source is lost, or `in_doubt`.
+  void shuffle(const Op* op, Warp& warp, const ShuffleSources& read);
+  /// `in_doubt`: the op copies, chooses or uses what shuffles gave, if it does.
+  void follow_shuffles(const Op* op, Warp& warp);
   void fence(Warp& warp, Reach reach);
   /// Before a strong write and after a strong read of the active lanes at these addresses.
   void publish(const Warp& warp, const std::uint64_t* addresses, ptx::Space space,
@@ -350,6 +369,13 @@ class BlockCheck {
   void report_divergence(const Op* op, const Warp& warp, int lane, std::uint32_t first_op,
                          std::uint32_t first_thread);
   void check_members(const Op* op, const Warp& warp, const std::uint32_t* members);
+  /// Of the lane's values from these sources the first that is lost; null: none is.
+  const LostSource* lost(const Warp& warp, const std::vector<std::uint32_t>& values,
+                         int lane) const;
+  /// `of(lane)` says where the active lanes' new value comes from if it is lost.
+  template <typename Of>
+  void set_lost(const Warp& warp, std::uint32_t source, const Of& of);
+  void report_lost(const Op* op, const Warp& warp, int lane, const LostSource& from);
   void keep(std::uint64_t key, Finding&& finding);
   bool seen(std::uint64_t key);  ///< counts a finding that is known
 
@@ -431,6 +457,12 @@ class BlockCheck {
     std::array<LaneTouch, kLanes> touch;
   };
   std::map<std::pair<const std::byte*, std::uint32_t>, Doubt> doubts_;
+  /// By frame and FlowStep::source: lanes whose value comes from a shuffle that read from nobody.
+  struct LostValue {
+    std::uint32_t lanes = 0;
+    std::array<LostSource, kLanes> from;
+  };
+  std::map<std::pair<const std::byte*, std::uint32_t>, LostValue> lost_;
   std::unordered_map<std::uint64_t, Finding> found_;
 };
 

@@ -54,7 +54,7 @@ void BlockCheck::forget_doubts(const Op* op, const Warp& warp) {
   known->second.lanes &= ~warp.mask;
   if (known->second.lanes != 0) return;
   doubts_.erase(known);
-  in_doubt = !doubts_.empty();
+  in_doubt = !doubts_.empty() || !lost_.empty();
 }
 
 void BlockCheck::settle_doubts(const Op* op, Warp& warp) {

@@ -406,12 +406,16 @@ void BlockCheck::report_flight(const Op* op, const Warp& warp, std::string what,
 }
 
 void BlockCheck::check_members(const Op* op, const Warp& warp, const std::uint32_t* members) {
-  // Nearly always all that meet name the same lanes, themselves among them.
-  const std::uint32_t named = members[std::countr_zero(warp.mask)];
-  std::uint32_t differ = warp.mask & ~named;
-  for (int i = 0; i < kLanes; ++i)
-    differ |= (members[i] ^ named) & warp.lane_mask[static_cast<std::size_t>(i)];
-  if (differ == 0) return;
+  // Nearly always those that meet make groups (one, or tiles) whose lanes name just each other.
+  std::uint32_t rest = warp.mask;
+  while (rest != 0) {
+    const std::uint32_t named = members[std::countr_zero(rest)];
+    std::uint32_t same = 0;
+    for (int i = 0; i < kLanes; ++i) same |= (members[i] == named ? 1u : 0u) << i;
+    if ((same & warp.mask) != (named & warp.mask) || (named & rest) == 0) break;
+    rest &= ~named;
+  }
+  if (rest == 0) return;
   for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) {
     const int lane = std::countr_zero(m);
     const bool missing = (members[lane] >> lane & 1) == 0;

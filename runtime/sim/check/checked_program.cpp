@@ -183,11 +183,15 @@ CheckedOp classify_cluster_barrier(const ptx::Modifiers& modifiers) {
   return op;
 }
 
-/// shfl.sync names its members in e (the fourth source), the others in b.
+/// shfl.sync names its members in e (the fourth source), the others in a or b.
 CheckedOp classify_meeting(const ptx::Instruction& instruction) {
   switch (instruction.row->handler) {
-    case Handler::shfl:
-      return instruction.modifiers.sync ? meeting(3) : CheckedOp{};
+    case Handler::shfl: {
+      if (!instruction.modifiers.sync) return {};
+      CheckedOp op = plain(CheckKind::shuffle);
+      op.shuffle = instruction.modifiers.shfl;
+      return op;
+    }
     case Handler::vote:
       return instruction.modifiers.sync ? meeting(1) : CheckedOp{};
     case Handler::match:
@@ -296,7 +300,8 @@ bool names_all_lanes(const ptx::Function& function, const ptx::Instruction& inst
 
 bool orders_parts(const ptx::Function& function, const ptx::Instruction& instruction,
                   const CheckedOp& op) {
-  if (op.kind == CheckKind::meeting) return !names_all_lanes(function, instruction);
+  if (op.kind == CheckKind::meeting || op.kind == CheckKind::shuffle)
+    return !names_all_lanes(function, instruction);
   const Handler handler = instruction.row->handler;
   if (op.kind == CheckKind::fence || op.kind == CheckKind::mbarrier || op.kind == CheckKind::bulk ||
       op.kind == CheckKind::wgmma)
@@ -313,12 +318,27 @@ bool orders_parts(const ptx::Function& function, const ptx::Instruction& instruc
 OpFn full_handler(const CheckedHandlers& handlers, const CheckedOp& op,
                   const ptx::Instruction* instruction) {
   const bool loads = op.kind == CheckKind::load, stores = op.kind == CheckKind::store;
-  if (op.uses || op.loaded.later != 0) return handlers.full;
+  if (op.uses || op.flows || op.loaded.later != 0) return handlers.full;
   if (op.fixed && loads) return handlers.fixed_load;
   const bool runs = (loads || stores) && !op.strong && op.used == 0 &&
                     instruction->modifiers.space == ptx::Space::global;
   if (!runs) return handlers.full;
   return loads ? handlers.global_load : handlers.global_store;
+}
+
+/// Marks the steps of the values of shuffles.
+void mark_shuffle_flow(const ptx::Function& function,
+                       const std::function<std::uint32_t(std::uint32_t)>& find,
+                       CheckedProgram& made) {
+  const auto is_op = [&](std::uint32_t at) { return find(at) != ~std::uint32_t{0}; };
+  for (auto& [at, step] : find_shuffle_flow(function, is_op)) {
+    if (!is_op(at)) continue;
+    if (step.role != FlowRole::use) step.source = find(step.source);
+    for (std::vector<std::uint32_t>* sources : {&step.values, &step.others})
+      for (std::uint32_t& source : *sources) source = find(source);
+    made.flow.emplace(find(at), std::move(step));
+    made.ops[find(at)].flows = true;
+  }
 }
 
 /// Marks the loads whose bytes do not all count, or later, and the ops that use those. Where an
@@ -351,6 +371,7 @@ void mark_used_values(const Program& from, CheckedProgram& made) {
         made.ops[find(at)].uses = true;
       }
     }
+    mark_shuffle_flow(function, find, made);
   }
 }
 
@@ -396,7 +417,8 @@ std::unique_ptr<CheckedProgram> make_checked(const Program& from) {
     }
     op.loaded = made->ops[i].loaded;
     op.uses = made->ops[i].uses;
-    if (op.uses && op.kind == CheckKind::none) op.kind = CheckKind::use;
+    op.flows = made->ops[i].flows;
+    if ((op.uses || op.flows) && op.kind == CheckKind::none) op.kind = CheckKind::use;
     if (op.kind == CheckKind::none) continue;
     if (op.kind != CheckKind::mbarrier) made->reaches[static_cast<std::size_t>(op.reach)] = true;
     OpFn& masked = behind[i] != nullptr ? behind[i] : program.masked[i].fn;
@@ -414,7 +436,7 @@ std::unique_ptr<CheckedProgram> make_checked(const Program& from) {
     op.guarded = i > 0 && std::find(std::begin(guards), std::end(guards), from.full[i - 1].fn) !=
                               std::end(guards);
     op.fixed = (op.kind == CheckKind::load || op.kind == CheckKind::store) && !op.strong &&
-               op.used == 0 && !op.uses && op.loaded.later == 0 &&
+               op.used == 0 && !op.uses && !op.flows && op.loaded.later == 0 &&
                instruction->modifiers.space == ptx::Space::shared && from.full[i].e != 0;
     made->ops[i] = op;
     program.full[i].fn = full_handler(handlers, op, instruction);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "sim/check/clock.h"
+#include "sim/check/shuffle_flow.h"
 #include "sim/check/used_values.h"
 #include "sim/exec/op.h"
 #include "sim/ir/program.h"
@@ -37,10 +38,11 @@ enum class CheckKind : std::uint8_t {
   fence,
   meeting,  ///< a *.sync instruction with a member mask in register `operand`
   meeting_of_all,
+  shuffle,  ///< a meeting whose mask is in Op::e
   mbarrier,
   cluster_arrive,  ///< barrier.cluster.arrive
   parameters,      ///< the copy of a parameter block to local memory
-  use,             ///< no more than CheckedOp::uses
+  use,             ///< no more than CheckedOp::uses and flows
 };
 
 /// What an mbarrier instruction does to the order of things. Those that arrive release, those that
@@ -58,14 +60,16 @@ struct CheckedOp {
   OpFn full = nullptr, masked = nullptr;  ///< what the op really does
   CheckKind kind = CheckKind::none;
   bool strong = false, is_volatile = false, acquire = false, release = false;
-  Reach reach = Reach::device;           ///< of strong operations and fences
-  std::uint8_t bytes = 0;                ///< per lane
-  std::uint8_t element = 0;              ///< of a vector; `bytes` where there is none
-  std::uint32_t used = 0;                ///< of a load: a bit for each byte that counts; 0 = all
-  LoadedBytes loaded;                    ///< of a load: which have to be written, and when
-  bool uses = false;                     ///< has an entry in CheckedProgram::uses
-  std::uint8_t value_width = 0;          ///< store: bytes per lane of the registers with the values
-  std::uint8_t operand = 0;              ///< meeting: which source holds the members (0 = Op::a)
+  Reach reach = Reach::device;   ///< of strong operations and fences
+  std::uint8_t bytes = 0;        ///< per lane
+  std::uint8_t element = 0;      ///< of a vector; `bytes` where there is none
+  std::uint32_t used = 0;        ///< of a load: a bit for each byte that counts; 0 = all
+  LoadedBytes loaded;            ///< of a load: which have to be written, and when
+  bool uses = false;             ///< has an entry in CheckedProgram::uses
+  bool flows = false;            ///< has an entry in CheckedProgram::flow
+  std::uint8_t value_width = 0;  ///< store: bytes per lane of the registers with the values
+  std::uint8_t operand = 0;      ///< meeting: which source holds the members (0 = Op::a)
+  ptx::ShflMode shuffle = ptx::ShflMode::none;
   BarrierRole role = BarrierRole::none;  ///< of mbarrier
   bool waits_for_all = false;            ///< copy_wait without a number
   bool reads_only = false;               ///< bulk_wait: for the sources
@@ -84,6 +88,8 @@ struct CheckedProgram {
   std::vector<std::uint32_t> site_ops;  ///< by site: index of the op; [0] is unused
   /// By op: what it uses of loads; ValueUse::load is the index of an op here.
   std::unordered_map<std::uint32_t, std::vector<ValueUse>> uses;
+  /// By op, and so are the sources: what takes part in the flow of what shuffles give.
+  std::unordered_map<std::uint32_t, FlowStep> flow;
   /// By function: some instruction can order accesses of some warps but not others. The first says
   /// so of any function that kernels may call.
   bool calls_order_parts = false;

@@ -9,6 +9,7 @@
 #include "sim/exec/ops/checked_run.h"
 #include "sim/exec/ops/checked_scatter.h"
 #include "sim/exec/ops/memory_elements.h"
+#include "sim/exec/ops/shuffle_lane.h"
 
 #include <bit>
 
@@ -18,6 +19,7 @@ CheckedHandlers checked_handlers();
 
 namespace {
 
+using ptx::ShflMode;
 using ptx::Space;
 
 /// Local memory lies lane by lane; only reads of wholly unwritten values count, since compilers
@@ -216,6 +218,35 @@ const Op* check_mbarrier(const Op* op, Warp& warp, BlockCheck& check, OpFn run) 
   return check.mbarrier(op, warp, address, run);
 }
 
+template <ShflMode kMode>
+void read_sources(const Op* op, const Warp& warp, ShuffleSources& read) {
+  const auto *b = warp.reg<std::int32_t>(op->b), *c = warp.reg<std::int32_t>(op->c);
+  KW_LANES for (int i = 0; i < kLanes; ++i) {
+    const std::int32_t from = source_lane<kMode>(i, b[i], c[i]);
+    read.from[static_cast<std::size_t>(i)] = from < 0 ? i : from;
+  }
+}
+
+/// To be called before the shuffle, whose result may be one of its operands.
+void read_sources(const Op* op, const Warp& warp, ShflMode mode, ShuffleSources& read) {
+  std::memcpy(read.members.data(), warp.reg<std::uint32_t>(op->e), sizeof read.members);
+  if (mode == ShflMode::up) return read_sources<ShflMode::up>(op, warp, read);
+  if (mode == ShflMode::down) return read_sources<ShflMode::down>(op, warp, read);
+  if (mode == ShflMode::bfly) return read_sources<ShflMode::bfly>(op, warp, read);
+  read_sources<ShflMode::idx>(op, warp, read);
+}
+
+/// To be called behind it, when the active lanes are those that took part.
+void find_lost_sources(const Warp& warp, ShuffleSources& read) {
+  alignas(64) std::int32_t lost[kLanes];
+  KW_LANES for (int i = 0; i < kLanes; ++i) {
+    const auto lane = static_cast<std::size_t>(i);
+    const std::uint32_t there = (read.members[lane] | 1u << i) & warp.mask;
+    lost[i] = (there >> read.from[lane] & 1) != 0 ? 0 : -1;
+  }
+  read.lost = pack_mask(lost) & warp.mask;
+}
+
 template <bool kMasked>
 const Op* checked(const Op* op, Warp& warp) {
   BlockCheck& check = *warp.worker->check;
@@ -226,6 +257,7 @@ const Op* checked(const Op* op, Warp& warp) {
   check.inside = true;
   if (check.in_doubt) [[unlikely]] {
     if (info.uses) check.settle_doubts(op, warp);
+    if (info.flows) check.follow_shuffles(op, warp);
     if (info.loaded.later != 0) check.forget_doubts(op, warp);
   }
   switch (info.kind) {
@@ -268,11 +300,23 @@ const Op* checked(const Op* op, Warp& warp) {
       next = run(op, warp);
       break;
     case CheckKind::meeting: {
-      const std::uint32_t operand[] = {op->a, op->b, op->c, op->e, op->f};
+      const std::uint32_t operand[] = {op->a, op->b};
       alignas(64) std::uint32_t members[kLanes];
       std::memcpy(members, warp.reg<std::uint32_t>(operand[info.operand]), sizeof members);
       next = run(op, warp);
       if (next != nullptr) check.meet(op, warp, members);
+      break;
+    }
+    case CheckKind::shuffle: {
+      ShuffleSources read;
+      read_sources(op, warp, info.shuffle, read);
+      next = run(op, warp);
+      if (next == nullptr) break;
+      check.meet(op, warp, read.members.data());
+      if (!check.sync) break;
+      find_lost_sources(warp, read);
+      if (read.lost != 0 || check.in_doubt) [[unlikely]]
+        check.shuffle(op, warp, read);
       break;
     }
     case CheckKind::meeting_of_all:

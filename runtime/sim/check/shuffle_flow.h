@@ -1,0 +1,35 @@
+// How what shuffles give flows to those who use it.
+#pragma once
+
+#include "sim/ptx/ast.h"
+
+#include <cstdint>
+#include <functional>
+#include <unordered_map>
+#include <vector>
+
+namespace kernwright::sim {
+
+enum class FlowRole : std::uint8_t {
+  shuffle,  ///< lanes get values of others
+  choice,   ///< selp: from `values` where its predicate holds, else from `others`
+  merge,    ///< anything else that writes to a register with several writers
+  use,      ///< memory, or an operation of the warp, gets the values
+};
+
+/// An instruction through which values of shuffles come. A source is the index of an instruction:
+/// the first that writes to a register with several writers, or a shuffle or choice that has its
+/// register to itself. Between sources and this one lies arithmetic that each lane does by itself.
+struct FlowStep {
+  FlowRole role = FlowRole::use;
+  std::uint32_t source = 0;  ///< as which its result is known; of all but uses
+  std::vector<std::uint32_t> values, others;
+};
+
+/// By index into Function::body; without those that no shuffle's value can reach. `is_op` tells
+/// which instructions are ops of their own. What is lost sight of, in predicates, calls, local
+/// memory and generic addresses, is left out: nobody is told of a use that is none.
+std::unordered_map<std::uint32_t, FlowStep> find_shuffle_flow(
+    const ptx::Function& function, const std::function<bool(std::uint32_t)>& is_op);
+
+}  // namespace kernwright::sim
