@@ -129,12 +129,17 @@ class BlockCheck {
   std::uint64_t judge_uninitialised(const Op* op, Warp& warp, int lane, const LaneTouch& touch);
   /// A load with LoadedBytes::later runs anew.
   void forget_doubts(const Op* op, const Warp& warp);
-  /// The active lanes use what such loads read (CheckedOp::uses).
-  void settle_doubts(const Op* op, Warp& warp);
+  /// The active lanes use what such loads read (CheckedOp::uses); a store at these addresses.
+  void settle_doubts(const Op* op, Warp& warp, ptx::Space space, const std::uint64_t* addresses);
+  /// Behind the store: what it copied is as unwritten as before.
+  void end_copies(const Warp& warp);
+  bool copies = false;  ///< for end_copies()
   /// An access that went through locate(), in any space: both checks.
   /// `space` generic: the address's window decides. Memory that is not there is left alone.
   void touch_lane(const Op* op, Warp& warp, int lane, TouchMode mode, std::uint64_t address,
                   std::uint64_t bytes, ptx::Space space);
+  /// A builtin function uses a value at that generic address: in local memory it has to be written.
+  void use_value(const Op* op, Warp& warp, int lane, std::uint64_t address, std::uint32_t bytes);
   /// A load of the active lanes of which only the bytes of CheckedOp::used count.
   void touch_used(const Op* op, Warp& warp, const CheckedOp& info, const std::uint64_t* address,
                   ptx::Space space);
@@ -457,6 +462,12 @@ class BlockCheck {
     std::array<LaneTouch, kLanes> touch;
   };
   std::map<std::pair<const std::byte*, std::uint32_t>, Doubt> doubts_;
+  /// Of a lane's local memory, which its store is about to overwrite with unwritten bytes.
+  struct UnwrittenCopy {
+    int lane = 0;
+    std::uint64_t address = 0, bits = 0;
+  };
+  std::vector<UnwrittenCopy> unwritten_copies_;
   /// By frame and FlowStep::source: lanes whose value comes from a shuffle that read from nobody.
   struct LostValue {
     std::uint32_t lanes = 0;

@@ -57,10 +57,11 @@ void BlockCheck::forget_doubts(const Op* op, const Warp& warp) {
   in_doubt = !doubts_.empty() || !lost_.empty();
 }
 
-void BlockCheck::settle_doubts(const Op* op, Warp& warp) {
+void BlockCheck::settle_doubts(const Op* op, Warp& warp, Space space,
+                               const std::uint64_t* addresses) {
   for (const ValueUse& use : launch_.program.uses.at(warp.op_index(op))) {
     const auto known = doubts_.find({warp.frame, use.load});
-    if (known == doubts_.end()) continue;
+    if (known == doubts_.end() || use.lanes == UsingLanes::updated) continue;
     const Doubt& doubt = known->second;
     std::uint32_t lanes = doubt.lanes & warp.mask;
     if (use.lanes == UsingLanes::where) lanes &= warp.pred(op->c);
@@ -72,9 +73,43 @@ void BlockCheck::settle_doubts(const Op* op, Warp& warp) {
       if (bits == 0) continue;
       LaneTouch touch = doubt.touch[i];
       touch.addresses = nullptr;
+      if (use.lanes == UsingLanes::copied && touch.space == Space::local) {
+        if (space == Space::param) continue;
+        const bool generic = space == Space::generic;
+        const Space to = generic ? window_space(addresses[lane]) : space;
+        const std::uint64_t address =
+            addresses[lane] & (generic ? ~kWindowMask : ~std::uint64_t{0});
+        if (to == Space::local && address <= warp.local_bytes - touch.bytes) {
+          unwritten_copies_.push_back({lane, address, bits >> std::countr_zero(use.bytes)});
+          copies = true;
+          continue;
+        }
+      }
       report_uninitialised(warp.code + use.load, warp, lane, touch, bits);
     }
   }
+}
+
+void BlockCheck::end_copies(const Warp& warp) {
+  copies = false;
+  for (const UnwrittenCopy& copy : unwritten_copies_) {
+    const std::uint64_t thread =
+        warp.index * std::uint64_t{kLanes} + static_cast<unsigned>(copy.lane);
+    const std::uint64_t at = thread * warp.local_bytes + copy.address;
+    for (std::uint64_t bits = copy.bits; bits != 0; bits &= bits - 1)
+      set_poison<true>(local_poison, at + static_cast<unsigned>(std::countr_zero(bits)), 1);
+  }
+  unwritten_copies_.clear();
+}
+
+void BlockCheck::use_value(const Op* op, Warp& warp, int lane, std::uint64_t address,
+                           std::uint32_t bytes) {
+  if (!init || window_space(address) != Space::local) return;
+  address &= ~kWindowMask;
+  if (bytes > warp.local_bytes || address > warp.local_bytes - bytes) return;
+  const LaneTouch touch{TouchMode::read, Space::local, address, bytes};
+  if (std::popcount(unwritten(warp, lane, touch)) == static_cast<int>(bytes))
+    judge_uninitialised(op, warp, lane, touch);
 }
 
 }  // namespace kernwright::sim

@@ -196,8 +196,37 @@ class Follower {
     return bytes;
   }
 
+  /// What lies between a loaded value and a register.
+  enum class Way : std::uint8_t { copies, bits, arithmetic };
+
+  static Way beyond(Way way, const Instruction& one) {
+    const Handler handler = one.row->handler;
+    if (handler == Handler::mov) return way;
+    const bool sets_bits =
+        handler == Handler::and_ || handler == Handler::or_ || handler == Handler::bfi;
+    return way != Way::arithmetic && sets_bits ? Way::bits : Way::arithmetic;
+  }
+
+  /// Whether the instruction only moves what was loaded, as compilers without optimisation do with
+  /// objects and their padding, or puts it back with other bits set.
+  static bool moves(const Instruction& one, const Instruction& load, Way way) {
+    const auto is_plain = [](const ptx::Modifiers& modifiers) {
+      return modifiers.semantics == Semantics::none || modifiers.semantics == Semantics::weak;
+    };
+    if (one.row->handler != Handler::st || !is_plain(one.modifiers) || one.modifiers.vector != 1 ||
+        ptx::bits(one.modifiers.type[0]) != ptx::bits(load.modifiers.type[0]))
+      return false;
+    const Space from = load.modifiers.space, to = one.modifiers.space;
+    if (from != Space::local && from != Space::generic) return false;
+    if (way == Way::copies) return to == Space::local || to == Space::generic || to == Space::param;
+    const Operand &source = load.operands[1], &target = one.operands[0];
+    return way == Way::bits && from == to && source.base == OperandKind::reg &&
+           target.base == OperandKind::reg && source.reg == target.reg &&
+           source.offset == target.offset;
+  }
+
   /// Collects who uses the register in some lanes only. False: all lanes do, or nobody can say.
-  bool follow(std::uint32_t reg, std::uint32_t load, std::uint32_t since, int steps,
+  bool follow(std::uint32_t reg, std::uint32_t load, std::uint32_t since, int steps, Way way,
               std::vector<std::pair<std::uint32_t, UsingLanes>>& uses) const {
     if (steps <= 0 || writes_[reg] != 1) return false;
     const Instruction& from = function_.body[load];
@@ -211,7 +240,10 @@ class Follower {
       if (one.row->handler == Handler::selp && !one.guarded && is_value) {
         uses.emplace_back(read.at, read.operand == 1 ? UsingLanes::where : UsingLanes::where_not);
       } else if (here && computes(one)) {
-        if (!follow(one.operands[0].reg, load, read.at, steps - 1, uses)) return false;
+        if (!follow(one.operands[0].reg, load, read.at, steps - 1, beyond(way, one), uses))
+          return false;
+      } else if (read.operand == 1 && moves(one, from, way)) {
+        uses.emplace_back(read.at, way == Way::copies ? UsingLanes::copied : UsingLanes::updated);
       } else {
         const bool same_lanes = here && (!one.guarded || (from.guarded && one.guard == from.guard));
         if (same_lanes || !(may_move || one.guarded) || !runs_alone(one)) return false;
@@ -239,7 +271,8 @@ class Follower {
       const auto shift = i * static_cast<std::size_t>(bits) / 8;
       const std::uint32_t part = (used_of(element.reg, kMostSteps) & low_bytes(bits)) << shift;
       std::vector<std::pair<std::uint32_t, UsingLanes>> uses;
-      const bool later = follow(element.reg, at, at, kMostSteps, uses) && !uses.empty();
+      const bool later =
+          follow(element.reg, at, at, kMostSteps, Way::copies, uses) && !uses.empty();
       (later ? bytes.later : bytes.now) |= part;
       if (!later) continue;
       for (const auto& [where, lanes] : uses) all.push_back({where, {at, part, lanes}});

@@ -15,10 +15,12 @@ struct LoadedBytes {
   std::uint32_t later = 0;                ///< by the lanes for which a ValueUse says so
 };
 
-enum class UsingLanes : std::uint8_t { all, where, where_not };
+enum class UsingLanes : std::uint8_t { all, where, where_not, copied, updated };
 
 /// An instruction that uses bytes of LoadedBytes::later: in all of its active lanes or, selp, in
-/// those where its predicate holds or does not.
+/// those where its predicate holds or does not. One that stores them as they are (`copied`) does
+/// not where they go from local memory to local memory, nor one that stores them where they were
+/// with other bits set (`updated`).
 struct ValueUse {
   std::uint32_t load = 0;  ///< index into Function::body
   std::uint32_t bytes = 0;

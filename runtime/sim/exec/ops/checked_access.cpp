@@ -256,7 +256,11 @@ const Op* checked(const Op* op, Warp& warp) {
   if (check.pauses && !info.guarded && info.bytes != 0 && check.pause(op, warp)) return nullptr;
   check.inside = true;
   if (check.in_doubt) [[unlikely]] {
-    if (info.uses) check.settle_doubts(op, warp);
+    if (info.uses) {
+      alignas(64) std::uint64_t address[kLanes];
+      if (info.kind == CheckKind::store) lane_addresses(op, warp, address);
+      check.settle_doubts(op, warp, space_of(op), address);
+    }
     if (info.flows) check.follow_shuffles(op, warp);
     if (info.loaded.later != 0) check.forget_doubts(op, warp);
   }
@@ -273,6 +277,8 @@ const Op* checked(const Op* op, Warp& warp) {
       break;
     case CheckKind::store:
       next = transfer<kMasked>(op, warp, check, info, TouchMode::write);
+      if (check.copies) [[unlikely]]
+        check.end_copies(warp);
       break;
     case CheckKind::atomic:
       next = transfer<kMasked>(op, warp, check, info, TouchMode::atomic);
