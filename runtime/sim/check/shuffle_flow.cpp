@@ -37,7 +37,6 @@ bool runs_by_itself(const Instruction& one) {
   switch (one.row->handler) {
     case Handler::ld:
     case Handler::ldu:
-    case Handler::atom:
       return true;
     case Handler::add:
       return !is_long;
@@ -155,8 +154,18 @@ class Flow {
       return flows && is_merged(reg) ? Sources{writers_[reg].front()} : Sources{};
     }
     if (is_shuffle(one)) return {at};
-    if (is_choice(one) && !read.empty()) return is_op_(at) ? Sources{at} : Sources{};
-    return read;
+    if (read.empty() || !(is_choice(one) || reads_merged(one))) return read;
+    return runs_by_itself(one) && is_op_(at) ? Sources{at} : Sources{};
+  }
+
+  /// Reads a register that may be another's when the result is used: its value now is a source.
+  bool reads_merged(const Instruction& one) const {
+    bool found = false;
+    for (const Operand& operand : one.operands)
+      each_register(operand, [&](std::uint32_t reg, bool written) {
+        found |= !written && writers_[reg].size() > 1 && !sources_[reg].empty();
+      });
+    return found;
   }
 
   bool pass() {
@@ -170,11 +179,26 @@ class Flow {
     return grows;
   }
 
+  /// Some register has the instruction as a source that it is alone in writing to.
+  bool gives_itself(std::uint32_t at) const {
+    bool found = false;
+    for (const Operand& operand : function_.body[at].operands)
+      each_register(operand, [&](std::uint32_t reg, bool written) {
+        if (!written || writers_[reg].size() != 1) return;
+        found |= std::find(sources_[reg].begin(), sources_[reg].end(), at) != sources_[reg].end();
+      });
+    return found;
+  }
+
   void add_step(std::uint32_t at) {
     const Instruction& one = function_.body[at];
     if (gives_away(one)) {
       if (Sources read = read_by(one); !read.empty())
         steps_[at] = {FlowRole::use, 0, std::move(read), {}};
+      return;
+    }
+    if (works_by_lane(one) && !is_choice(one) && gives_itself(at)) {
+      steps_[at] = {FlowRole::merge, at, read_by(one), {}};
       return;
     }
     if (!has_one_result(one) || sources_[one.operands[0].reg].empty()) return;

@@ -13,13 +13,14 @@ namespace kernwright::sim {
 enum class FlowRole : std::uint8_t {
   shuffle,  ///< lanes get values of others
   choice,   ///< selp: from `values` where its predicate holds, else from `others`
-  merge,    ///< anything else that writes to a register with several writers
+  merge,    ///< anything else that writes to a register with several writers, or reads one
   use,      ///< memory, or an operation of the warp, gets the values
 };
 
 /// An instruction through which values of shuffles come. A source is the index of an instruction:
-/// the first that writes to a register with several writers, or a shuffle or choice that has its
-/// register to itself. Between sources and this one lies arithmetic that each lane does by itself.
+/// the first that writes to a register with several writers, or a shuffle, a choice or a reader of
+/// such a register that has its own to itself. Between sources and this one lies arithmetic that
+/// each lane does by itself.
 struct FlowStep {
   FlowRole role = FlowRole::use;
   std::uint32_t source = 0;  ///< as which its result is known; of all but uses

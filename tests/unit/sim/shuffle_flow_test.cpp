@@ -79,10 +79,25 @@ TEST_CASE("shuffle flow: registers that several instructions write") {
   const Steps own = steps_of(
       "shfl.sync.down.b32 %r1|%p1, %r0, 1, 31, -1;\n@%p1 add.u32 %r1, %r1, %r0;\n"
       "mov.u32 %r2, %r1;\nst.global.u32 [%rd1], %r2;");
-  CHECK(own.size() == 3);
+  CHECK(own.size() == 4);
   check_step(own, 0, FlowRole::shuffle, 0, {});
   check_step(own, 1, FlowRole::merge, 0, {0});
-  check_step(own, 3, FlowRole::use, 0, {0});
+  check_step(own, 2, FlowRole::merge, 2, {0});
+  check_step(own, 3, FlowRole::use, 0, {2});
+}
+
+TEST_CASE("shuffle flow: what was computed from such a register before it changed stays") {
+  const std::string sum =
+      "mov.u32 %r1, %r0;\nadd.s32 %r2, %r1, 5;\nL:\n"           // 0, 1
+      "shfl.sync.down.b32 %r1, %r1, 2, 31, -1;\n@%p1 bra L;\n"  // 2, 3
+      "mul.lo.s32 %r3, %r2, %r4;\nst.global.u32 [%rd1], %r3;";  // 4, 5
+  const Steps steps = steps_of(sum);
+  CHECK(steps.size() == 4);
+  check_step(steps, 0, FlowRole::merge, 0, {});
+  check_step(steps, 1, FlowRole::merge, 1, {0});
+  check_step(steps, 2, FlowRole::shuffle, 0, {0});
+  check_step(steps, 5, FlowRole::use, 0, {1});
+  CHECK(steps_of(sum, 1).size() == 2);  // nobody saw what it was then
 }
 
 TEST_CASE("shuffle flow: halves of a wide value come together") {
