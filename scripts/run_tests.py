@@ -86,8 +86,9 @@ MEASURE_MEMORY = ("arrays", "exchange", "memory_large")
 # Run children, which memcheck does not follow, or the simulated device alone, launch nothing, or
 # measure time or allocations.
 NOT_FOR_MEMCHECK = (
-    *("checks", "checks_copies", "checks_corpus", "checks_matrices", "checks_narrow"),
-    *("checks_places", "checks_report", "checks_schedules", "checks_scopes", "cli", "clusters"),
+    *("checks", "checks_copies", "checks_corpus", "checks_debug", "checks_matrices"),
+    *("checks_narrow", "checks_places", "checks_report", "checks_schedules", "checks_scopes"),
+    *("checks_shuffles", "checks_shuffles_random", "cli", "clusters"),
     *("compile_gate",),
     *("environment", "examples", "faults", "header_forms", "inline_ptx", "launch_allocations"),
     *("libcuda", "line_profile", "lint", "meetings", "package", "polling", "process"),
