@@ -133,7 +133,7 @@ class BlockCheck {
   void settle_doubts(const Op* op, Warp& warp, ptx::Space space, const std::uint64_t* addresses);
   /// Behind the store: what it copied is as unwritten as before.
   void end_copies(const Warp& warp);
-  bool copies = false;  ///< for end_copies()
+  bool has_copies() const { return !unwritten_copies_.empty(); }
   /// An access that went through locate(), in any space: both checks.
   /// `space` generic: the address's window decides. Memory that is not there is left alone.
   void touch_lane(const Op* op, Warp& warp, int lane, TouchMode mode, std::uint64_t address,

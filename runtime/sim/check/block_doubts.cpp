@@ -81,7 +81,6 @@ void BlockCheck::settle_doubts(const Op* op, Warp& warp, Space space,
             addresses[lane] & (generic ? ~kWindowMask : ~std::uint64_t{0});
         if (to == Space::local && address <= warp.local_bytes - touch.bytes) {
           unwritten_copies_.push_back({lane, address, bits >> std::countr_zero(use.bytes)});
-          copies = true;
           continue;
         }
       }
@@ -91,7 +90,6 @@ void BlockCheck::settle_doubts(const Op* op, Warp& warp, Space space,
 }
 
 void BlockCheck::end_copies(const Warp& warp) {
-  copies = false;
   for (const UnwrittenCopy& copy : unwritten_copies_) {
     const std::uint64_t thread =
         warp.index * std::uint64_t{kLanes} + static_cast<unsigned>(copy.lane);

@@ -1,7 +1,7 @@
 // Follows the values of shuffles through a function, register by register.
 #include "sim/check/shuffle_flow.h"
 
-#include "sim/ptx/isa.h"
+#include "sim/check/data_flow.h"
 
 #include <algorithm>
 
@@ -19,13 +19,6 @@ constexpr std::size_t kMostSources = 16;
 
 bool is_shuffle(const Instruction& one) {
   return one.row->handler == Handler::shfl && one.modifiers.sync;
-}
-
-/// Each lane's result comes from its own operands.
-bool works_by_lane(const Instruction& one) {
-  const Handler handler = one.row->handler;
-  return handler == Handler::mov || handler == Handler::cvt ||
-         (handler >= Handler::add && handler <= Handler::slct);
 }
 
 bool is_choice(const Instruction& one) { return one.row->handler == Handler::selp; }
@@ -71,17 +64,6 @@ bool gives_away(const Instruction& one) {
     default:
       return false;
   }
-}
-
-template <typename Call>
-void each_register(const Operand& operand, const Call& call) {
-  if (operand.kind == OperandKind::reg || operand.kind == OperandKind::reg_pair ||
-      (operand.kind == OperandKind::address && operand.base == OperandKind::reg)) {
-    if (operand.reg != ptx::kNoRegister) call(operand.reg, operand.is_destination);
-  }
-  if (operand.kind == OperandKind::reg_pair && operand.reg2 != ptx::kNoRegister)
-    call(operand.reg2, operand.is_destination);
-  for (const Operand& element : operand.elements) each_register(element, call);
 }
 
 class Flow {

@@ -1,7 +1,7 @@
 // Follows the values of loads to those who use them.
 #include "sim/check/used_values.h"
 
-#include "sim/ptx/isa.h"
+#include "sim/check/data_flow.h"
 
 #include <algorithm>
 
@@ -29,9 +29,7 @@ bool computes(const Instruction& one) {
   const Handler handler = one.row->handler;
   const bool carries = one.modifiers.cc || handler == Handler::addc || handler == Handler::subc ||
                        handler == Handler::madc;
-  const bool pure = handler == Handler::mov || handler == Handler::cvt ||
-                    (handler >= Handler::add && handler <= Handler::slct);
-  return pure && !carries && !one.guarded && one.operands[0].kind == OperandKind::reg;
+  return works_by_lane(one) && !carries && !one.guarded && one.operands[0].kind == OperandKind::reg;
 }
 
 /// Whether the op that executes it may have another handler in front: it runs with no other one.
@@ -103,24 +101,14 @@ class Follower {
   };
 
   void note(const Operand& operand, std::uint32_t at, std::uint32_t number) {
-    const auto add = [&](std::uint32_t reg) {
-      if (reg == ptx::kNoRegister) return;
-      if (operand.is_destination) {
+    each_register(operand, [&](std::uint32_t reg, bool written) {
+      if (written) {
         ++writes_[reg];
       } else if (reads_[reg].empty() || reads_[reg].back().at != at ||
                  reads_[reg].back().operand != number) {
         reads_[reg].push_back({at, number});
       }
-    };
-    if (operand.kind == OperandKind::reg) add(operand.reg);
-    if (operand.kind == OperandKind::reg_pair) {
-      add(operand.reg);
-      add(operand.reg2);
-    }
-    if (operand.kind == OperandKind::address && operand.base == OperandKind::reg) {
-      reads_[operand.reg].push_back({at, number});
-    }
-    for (const Operand& element : operand.elements) note(element, at, number);
+    });
   }
 
   /// What a constant operand is, or `otherwise`.

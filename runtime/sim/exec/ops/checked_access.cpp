@@ -277,7 +277,7 @@ const Op* checked(const Op* op, Warp& warp) {
       break;
     case CheckKind::store:
       next = transfer<kMasked>(op, warp, check, info, TouchMode::write);
-      if (check.copies) [[unlikely]]
+      if (check.has_copies()) [[unlikely]]
         check.end_copies(warp);
       break;
     case CheckKind::atomic:
@@ -315,10 +315,10 @@ const Op* checked(const Op* op, Warp& warp) {
     }
     case CheckKind::shuffle: {
       ShuffleSources read;
-      read_sources(op, warp, info.shuffle, read);
+      if (check.sync) read_sources(op, warp, info.shuffle, read);
       next = run(op, warp);
       if (next == nullptr) break;
-      check.meet(op, warp, read.members.data());
+      check.meet(op, warp, check.sync ? read.members.data() : nullptr);
       if (!check.sync) break;
       find_lost_sources(warp, read);
       if (read.lost != 0 || check.in_doubt) [[unlikely]]

@@ -48,9 +48,9 @@ template <TouchMode kMode>
     const CellView<true> view = view_of<true>(check, info, warp.index, &region);
     const bool parts = check.parts || check.scattered;
     const Row row{at, info.bytes, lanes, warp.index * std::uint32_t{kLanes} + first};
-    fine = (whole && !parts && touch_halves<kWrites>(view, at / 4, row.thread0)) ||
-           (whole && !parts && forget_old_words(view, at / 4, kGranuleWords) &&
-            touch_halves<kWrites>(view, at / 4, row.thread0)) ||
+    const auto touch = [&] { return touch_halves<kWrites>(view, at / 4, row.thread0); };
+    fine = (whole && !parts &&
+            (touch() || (forget_old_words(view, at / 4, kGranuleWords) && touch()))) ||
            race_row<kWrites>(check, view, parts, row) == 0;
   } else if (fine && check.race) {
     const std::uint32_t words = info.bytes / 4u;

@@ -85,7 +85,6 @@ Place locate_lane(const Op* op, Warp& warp, int lane, const TextureObject& objec
 /// Calls run(lane, object, place) for each lane; a place of null host: outside and ignored.
 template <typename F>
 const Op* each_place(const Op* op, Warp& warp, AccessKind kind, F run) {
-  constexpr unsigned kTexelCost = 8;
   LaneTexture surfaces(op, warp, true, geometry_of(op));
   const std::uint32_t given = 1u << (field(op, kMemoryShift, 3) + field(op, kVectorShift, 3));
   for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) {

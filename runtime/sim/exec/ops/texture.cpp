@@ -299,7 +299,6 @@ void write(const Op* op, const Warp& warp, int lane, const Texel& value) {
 }
 
 const Op* sample(const Op* op, Warp& warp) {
-  constexpr unsigned kTexelCost = 8;
   LaneTexture textures(op, warp, false, geometry_of(op));
   for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) {
     const int lane = std::countr_zero(m);

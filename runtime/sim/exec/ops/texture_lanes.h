@@ -11,6 +11,7 @@
 namespace kernwright::sim::KW_SIM_NS {
 
 inline constexpr std::uint32_t kGeometryBits = 7;  ///< Op::flags: ptx::Geometry
+inline constexpr unsigned kTexelCost = 8;          ///< of a lane; see Warp::charge()
 
 inline ptx::Geometry geometry_of(const Op* op) {
   return static_cast<ptx::Geometry>(op->flags & kGeometryBits);

@@ -1,0 +1,30 @@
+// What those who follow values through a function ask of its instructions.
+#pragma once
+
+#include "sim/ptx/ast.h"
+#include "sim/ptx/isa.h"
+
+namespace kernwright::sim {
+
+/// Each lane's result comes from its own operands, and memory is left alone.
+inline bool works_by_lane(const ptx::Instruction& one) {
+  const ptx::Handler handler = one.row->handler;
+  return handler == ptx::Handler::mov || handler == ptx::Handler::cvt ||
+         (handler >= ptx::Handler::add && handler <= ptx::Handler::slct);
+}
+
+/// Calls f(register, is_written) for each register of the operand.
+template <typename F>
+void each_register(const ptx::Operand& operand, const F& f) {
+  using ptx::OperandKind;
+  const auto call = [&](std::uint32_t reg) {
+    if (reg != ptx::kNoRegister) f(reg, operand.is_destination);
+  };
+  if (operand.kind == OperandKind::reg || operand.kind == OperandKind::reg_pair) call(operand.reg);
+  if (operand.kind == OperandKind::reg_pair) call(operand.reg2);
+  if (operand.kind == OperandKind::address && operand.base == OperandKind::reg)
+    f(operand.reg, false);
+  for (const ptx::Operand& element : operand.elements) each_register(element, f);
+}
+
+}  // namespace kernwright::sim
