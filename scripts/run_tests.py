@@ -87,7 +87,8 @@ MEASURE_MEMORY = ("arrays", "exchange", "memory_large")
 # measure time or allocations.
 NOT_FOR_MEMCHECK = (
     *("checks", "checks_copies", "checks_corpus", "checks_debug", "checks_matrices"),
-    *("checks_narrow", "checks_places", "checks_report", "checks_schedules", "checks_scopes"),
+    *("checks_narrow", "checks_padding", "checks_places", "checks_report", "checks_schedules"),
+    "checks_scopes",
     *("checks_shuffles", "checks_shuffles_random", "cli", "clusters"),
     *("compile_gate",),
     *("environment", "examples", "faults", "header_forms", "inline_ptx", "launch_allocations"),

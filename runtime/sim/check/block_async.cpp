@@ -179,7 +179,10 @@ void BlockCheck::restamp(const AsyncCopy& copy, Cell cell) {
     copy.reader->reads_.drop(copy.read);
     copy.reader->reading = copy.reader->reads_.span;
   }
-  if (init) set_poison<false>(shared_poison, copy.to, copy.bytes);
+  if (init) {
+    set_poison<false>(shared_poison, copy.to, copy.bytes);
+    carry_unwritten(copy);
+  }
   if (!race) return;
   new_epoch();
   if (defers) written.release(copy.to, copy.to + copy.bytes);

@@ -15,18 +15,6 @@ namespace {
 
 using ptx::Space;
 
-/// Copies are looked at in pieces of so many bytes.
-constexpr std::uint64_t kPiece = 16;
-
-template <typename F>
-void each_piece(std::uint64_t begin, std::uint64_t bytes, F f) {
-  for (std::uint64_t at = begin; at < begin + bytes;) {
-    const std::uint64_t end = std::min(begin + bytes, (at / kPiece + 1) * kPiece);
-    f(at, static_cast<std::uint32_t>(end - at));
-    at = end;
-  }
-}
-
 }  // namespace
 
 AsyncCopy BlockCheck::copy_to(const Op* op, Warp& warp, int lane, std::uint64_t rank,

@@ -72,7 +72,7 @@ void BlockCheck::begin(const Block& block) {
   fenced_maps_.clear();
   doubts_.clear();
   lost_.clear();
-  in_doubt = false;
+  note_doubts();
   products_.fill({});
   block_ = static_cast<std::uint32_t>(block.linear_index);
   ctaid_ = block.ctaid;

@@ -6,6 +6,7 @@
 #include "sim/check/cell.h"
 #include "sim/check/checked_launch.h"
 #include "sim/check/copy_groups.h"
+#include "sim/check/doubts.h"
 #include "sim/check/late_reads.h"
 #include "sim/check/mbarrier_state.h"
 #include "sim/exec/barriers.h"
@@ -13,6 +14,7 @@
 #include "sim/tensor_map.h"
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -95,6 +97,7 @@ class BlockCheck {
   bool pauses = false;     ///< warps take turns at random before accesses
   bool inside = false;     ///< a checked handler runs: locate() need not look
   bool in_doubt = false;   ///< lanes hold what nobody wrote or gave, and may not want it
+  bool careful = false;    ///< `pauses` or `in_doubt`: a glance at an access is not enough
   Cell stamp = 0;          ///< the tick now
   Cell floor = 0;          ///< what this block did below happened before
   Cell first = 0;          ///< this block's cells between here and `floor` need no further look
@@ -351,6 +354,12 @@ class BlockCheck {
                    Missing missing = Missing::order, bool is_it = true);
   bool same_value(const Access& access, Cell other) const;
   std::uint64_t unwritten(const Warp& warp, int lane, const LaneTouch& touch);
+  bool is_padded(const Warp& warp, int lane, const LaneTouch& touch, bool partly,
+                 std::uint32_t alignment);
+  bool move_on(const Warp& warp, int lane, bool padded, ptx::Space to, std::uint64_t address,
+               int shift, std::uint64_t bits);
+  /// The target of a copy from global memory is unwritten where parts of its source are.
+  void carry_unwritten(const AsyncCopy& copy);
   void report_uninitialised(const Op* op, Warp& warp, int lane, const LaneTouch& touch,
                             std::uint64_t bits);
   /// Two operations order what lies around them where each reaches the other: what is released
@@ -377,6 +386,10 @@ class BlockCheck {
   /// Of the lane's values from these sources the first that is lost; null: none is.
   const LostSource* lost(const Warp& warp, const std::vector<std::uint32_t>& values,
                          int lane) const;
+  void note_doubts() noexcept {
+    in_doubt = doubts_.any() || !lost_.empty();
+    careful = pauses || in_doubt;
+  }
   /// `of(lane)` says where the active lanes' new value comes from if it is lost.
   template <typename Of>
   void set_lost(const Warp& warp, std::uint32_t source, const Of& of);
@@ -455,15 +468,10 @@ class BlockCheck {
   };
   std::array<RegionSlot, kRegionSlots> regions_{};
   std::int32_t last_tag_ = 0;
-  /// What lanes read by a load in a frame, where nobody wrote it.
-  struct Doubt {
-    std::uint32_t lanes = 0;
-    std::array<std::uint64_t, kLanes> bits{};
-    std::array<LaneTouch, kLanes> touch;
-  };
-  std::map<std::pair<const std::byte*, std::uint32_t>, Doubt> doubts_;
-  /// Of a lane's local memory, which its store is about to overwrite with unwritten bytes.
+  Doubts doubts_;
+  /// What a lane's store is about to overwrite with unwritten bytes.
   struct UnwrittenCopy {
+    ptx::Space space = ptx::Space::local;
     int lane = 0;
     std::uint64_t address = 0, bits = 0;
   };

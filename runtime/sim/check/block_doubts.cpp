@@ -1,6 +1,7 @@
 // Reads of memory that nobody wrote: which bytes of them count, and for lanes that may not want
 // what they loaded, when they do.
 #include "sim/check/block_check.h"
+#include "sim/check/object_loads.h"
 #include "sim/check/poison.h"
 #include "sim/exec/cluster.h"
 
@@ -9,6 +10,14 @@
 namespace kernwright::sim {
 
 using ptx::Space;
+
+namespace {
+
+std::uint64_t low_bits(std::uint32_t count) {
+  return count >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1;
+}
+
+}  // namespace
 
 /// Bit i: nothing has written byte i of what is read.
 std::uint64_t BlockCheck::unwritten(const Warp& warp, int lane, const LaneTouch& touch) {
@@ -28,41 +37,78 @@ std::uint64_t BlockCheck::unwritten(const Warp& warp, int lane, const LaneTouch&
   return map == nullptr ? 0 : poison_bits(map, at, touch.bytes);
 }
 
+/// Whether the unwritten bytes may be the padding of an object which is copied as a whole:
+/// compilers take several bytes at a time, some of which are the object's. At most `alignment`
+/// belong together.
+bool BlockCheck::is_padded(const Warp& warp, int lane, const LaneTouch& touch, bool partly,
+                           std::uint32_t alignment) {
+  if (partly) return true;
+  if (touch.bytes >= alignment) return false;
+  LaneTouch around = touch;
+  around.address -= touch.address % alignment;
+  around.bytes = alignment;
+  return std::popcount(unwritten(warp, lane, around)) < static_cast<int>(alignment);
+}
+
 std::uint64_t BlockCheck::judge_uninitialised(const Op* op, Warp& warp, int lane,
                                               const LaneTouch& touch) {
   const CheckedOp& info = ops[warp.op_index(op)];
-  const std::uint64_t bits = unwritten(warp, lane, touch);
-  const bool loads = info.kind == CheckKind::load && info.used == 0;
+  const bool loads = info.kind == CheckKind::load;
+  // Of a load some of whose bytes do not count, `touch` is a part.
+  const bool in_part = loads && info.used != 0;
+  const std::uint64_t start = in_part ? touch.address % info.bytes : 0;
+  const LaneTouch all{touch.mode,
+                      touch.space,
+                      touch.address - start,
+                      in_part ? info.bytes : touch.bytes,
+                      touch.region,
+                      touch.addresses,
+                      touch.owner};
+  const std::uint64_t around = unwritten(warp, lane, all);
+  const std::uint64_t bits = around & low_bits(touch.bytes) << start;
+  LoadedBytes loaded{info.wanted, 0, 0, 0};
+  if (info.waits) loaded = launch_.program.loads.at(warp.op_index(op));
   // Another block's memory may be gone when its value is used.
-  const bool waits = loads && touch.owner == nullptr;
-  const std::uint64_t later = waits ? bits & info.loaded.later : 0;
-  const std::uint64_t counts = info.loaded.now | (waits ? 0 : info.loaded.later);
-  const std::uint64_t now = loads ? bits & counts : bits;
-  if (now != 0) report_uninitialised(op, warp, lane, touch, now);
-  if (later == 0) return now;
-  Doubt& doubt = doubts_[{warp.frame, warp.op_index(op)}];
-  doubt.lanes |= 1u << lane;
-  doubt.bits[static_cast<unsigned>(lane)] = later;
-  doubt.touch[static_cast<unsigned>(lane)] = touch;
-  in_doubt = true;
-  return now;
+  const std::uint64_t later = touch.owner == nullptr ? bits & loaded.later : 0;
+  // A copy that runs on its own takes the state along.
+  const bool moves = touch.mode == TouchMode::read &&
+                     (info.kind == CheckKind::copy || info.kind == CheckKind::bulk);
+  std::uint64_t wanted = low_bits(all.bytes);
+  if (loads) wanted &= info.wanted;
+  if (in_part) wanted &= info.used;
+  const bool padded = (loads || moves) && is_padded(warp, lane, all, (wanted & ~around) != 0,
+                                                    moves ? kMostAlignment : loaded.alignment);
+  std::uint64_t counts = loaded.now;
+  if (touch.owner != nullptr) counts |= loaded.later;
+  if (!padded) counts |= loaded.passed;
+  const bool partly = std::popcount(around) < static_cast<int>(all.bytes);
+  const bool ignores = moves ? padded : partly && touch.space == Space::local;
+  const std::uint64_t now = ignores ? 0 : loads ? bits & counts : bits;
+  if (now != 0) report_uninitialised(op, warp, lane, all, now);
+  if (later == 0) return now >> start;
+  const auto i = static_cast<std::uint32_t>(lane);
+  Doubt& doubt = doubts_.add({warp.frame, warp.op_index(op)}, i);
+  if (padded) doubt.padded |= 1u << i;
+  if (partly) doubt.partly |= 1u << i;
+  doubt.bits[i] |= later;
+  doubt.address[i] = all.address;
+  doubt.bytes[i] = static_cast<std::uint8_t>(all.bytes);
+  doubt.space[i] = all.space;
+  note_doubts();
+  return now >> start;
 }
 
 void BlockCheck::forget_doubts(const Op* op, const Warp& warp) {
-  const auto known = doubts_.find({warp.frame, warp.op_index(op)});
-  if (known == doubts_.end()) return;
-  known->second.lanes &= ~warp.mask;
-  if (known->second.lanes != 0) return;
-  doubts_.erase(known);
-  in_doubt = !doubts_.empty() || !lost_.empty();
+  doubts_.forget({warp.frame, warp.op_index(op)}, warp.mask);
+  note_doubts();
 }
 
 void BlockCheck::settle_doubts(const Op* op, Warp& warp, Space space,
                                const std::uint64_t* addresses) {
   for (const ValueUse& use : launch_.program.uses.at(warp.op_index(op))) {
-    const auto known = doubts_.find({warp.frame, use.load});
-    if (known == doubts_.end() || use.lanes == UsingLanes::updated) continue;
-    const Doubt& doubt = known->second;
+    const Doubt* const known = doubts_.find({warp.frame, use.load});
+    if (known == nullptr || use.lanes == UsingLanes::updated) continue;
+    const Doubt& doubt = *known;
     std::uint32_t lanes = doubt.lanes & warp.mask;
     if (use.lanes == UsingLanes::where) lanes &= warp.pred(op->c);
     if (use.lanes == UsingLanes::where_not) lanes &= ~warp.pred(op->c);
@@ -71,33 +117,80 @@ void BlockCheck::settle_doubts(const Op* op, Warp& warp, Space space,
       const auto i = static_cast<unsigned>(lane);
       const std::uint64_t bits = doubt.bits[i] & use.bytes;
       if (bits == 0) continue;
-      LaneTouch touch = doubt.touch[i];
-      touch.addresses = nullptr;
-      if (use.lanes == UsingLanes::copied && touch.space == Space::local) {
-        if (space == Space::param) continue;
-        const bool generic = space == Space::generic;
-        const Space to = generic ? window_space(addresses[lane]) : space;
-        const std::uint64_t address =
-            addresses[lane] & (generic ? ~kWindowMask : ~std::uint64_t{0});
-        if (to == Space::local && address <= warp.local_bytes - touch.bytes) {
-          unwritten_copies_.push_back({lane, address, bits >> std::countr_zero(use.bytes)});
-          continue;
-        }
-      }
+      const bool is_local = doubt.space[i] == Space::local;
+      const bool padded = (doubt.padded >> lane & 1) != 0;
+      const bool moves = padded || is_local;
+      if (use.lanes == UsingLanes::copied && moves &&
+          move_on(warp, lane, padded, space, addresses[lane], use.shift, bits))
+        continue;
+      if (is_local && (doubt.partly >> lane & 1) != 0) continue;
+      const LaneTouch touch{TouchMode::read, doubt.space[i], doubt.address[i], doubt.bytes[i]};
       report_uninitialised(warp.code + use.load, warp, lane, touch, bits);
     }
   }
+}
+
+/// A store of unwritten bytes that only moves them: within local memory, and the padding of objects
+/// anywhere. False: it is a use, or nobody could tell of it later.
+bool BlockCheck::move_on(const Warp& warp, int lane, bool padded, Space to, std::uint64_t address,
+                         int shift, std::uint64_t bits) {
+  if (to == Space::generic) {
+    to = window_space(address);
+    if (to != Space::global) address &= ~kWindowMask;
+  }
+  if (!padded && to != Space::local) return false;
+  const int skipped = std::countr_zero(bits);
+  address += static_cast<std::uint64_t>(std::int64_t{shift} + skipped);
+  bits >>= skipped;
+  if (to != Space::global) {
+    if (to != Space::local && to != Space::shared) return false;
+    const std::uint64_t limit = to == Space::local ? warp.local_bytes : warp.shared_bytes;
+    if (address > limit || static_cast<std::uint64_t>(std::bit_width(bits)) > limit - address)
+      return false;
+  }
+  unwritten_copies_.push_back({to, lane, address, bits});
+  return true;
 }
 
 void BlockCheck::end_copies(const Warp& warp) {
   for (const UnwrittenCopy& copy : unwritten_copies_) {
     const std::uint64_t thread =
         warp.index * std::uint64_t{kLanes} + static_cast<unsigned>(copy.lane);
-    const std::uint64_t at = thread * warp.local_bytes + copy.address;
-    for (std::uint64_t bits = copy.bits; bits != 0; bits &= bits - 1)
-      set_poison<true>(local_poison, at + static_cast<unsigned>(std::countr_zero(bits)), 1);
+    if (copy.space == Space::global) {
+      by_region(
+          copy.address, std::bit_width(copy.bits),
+          [&](const LaneTouch& to) {
+            std::uint64_t* const map = to.region->poison.load();
+            if (map != nullptr) mark_poison(map, to.address % kRegionBytes, copy.bits);
+          },
+          TouchMode::write);
+    } else if (copy.space == Space::shared) {
+      mark_poison(shared_poison, copy.address, copy.bits);
+      new_epoch();
+    } else {
+      mark_poison(local_poison, thread * warp.local_bytes + copy.address, copy.bits);
+    }
   }
   unwritten_copies_.clear();
+}
+
+void BlockCheck::carry_unwritten(const AsyncCopy& copy) {
+  if (copy.source == 0 || copy.read != 0) return;
+  std::uint64_t to = copy.to;
+  each_piece(copy.from, copy.source, [&](std::uint64_t at, std::uint32_t bytes) {
+    by_region(
+        at, bytes,
+        [&](const LaneTouch& part) {
+          const std::uint64_t* const map = part.region->poison.load();
+          const std::uint64_t place = part.address % kRegionBytes;
+          const auto around = place - place % kMostAlignment;
+          if (map != nullptr &&
+              std::popcount(poison_bits(map, around, kMostAlignment)) < int{kMostAlignment})
+            mark_poison(shared_poison, to, poison_bits(map, place, part.bytes));
+          to += part.bytes;
+        },
+        TouchMode::read);
+  });
 }
 
 void BlockCheck::use_value(const Op* op, Warp& warp, int lane, std::uint64_t address,

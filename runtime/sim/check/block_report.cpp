@@ -211,8 +211,8 @@ void BlockCheck::report_uninitialised(const Op* op, Warp& warp, int lane, const 
   }
   if (partly) {
     finding.hint +=
-        "; where these bytes are the padding of a structure that is copied as a whole, set it to "
-        "zero as a whole first";
+        "; where these bytes are padding of a structure, compare and combine its members alone, or "
+        "set it to zero as a whole first";
   }
   keep(key, std::move(finding));
 }

@@ -41,7 +41,7 @@ void BlockCheck::set_lost(const Warp& warp, std::uint32_t source, const Of& of) 
     }
     if (known->second.lanes == 0) lost_.erase(known);
   }
-  in_doubt = !doubts_.empty() || !lost_.empty();
+  note_doubts();
 }
 
 void BlockCheck::shuffle(const Op* op, Warp& warp, const ShuffleSources& read) {

@@ -41,10 +41,10 @@ void BlockCheck::touch_lane(const Op* op, Warp& warp, int lane, TouchMode mode,
   if (space == Space::cluster) space = Space::shared;
   if (space == Space::local) {
     const std::uint64_t lanes = warp.index * std::uint64_t{kLanes} + static_cast<unsigned>(lane);
-    if (init && mode != TouchMode::read && inside_limit(address, bytes, warp.local_bytes)) {
-      set_poison<false>(local_poison, lanes * warp.local_bytes + address, bytes);
-    }
-    return;
+    if (!init || !inside_limit(address, bytes, warp.local_bytes)) return;
+    const std::uint64_t at = lanes * warp.local_bytes + address;
+    return init_part(op, warp, lane, {mode, space, address, static_cast<std::uint32_t>(bytes)},
+                     local_poison, at);
   }
   if (space == Space::shared) {
     if (!inside_limit(address, bytes, warp.shared_bytes)) return;

@@ -318,7 +318,6 @@ bool orders_parts(const ptx::Function& function, const ptx::Instruction& instruc
 OpFn full_handler(const CheckedHandlers& handlers, const CheckedOp& op,
                   const ptx::Instruction* instruction) {
   const bool loads = op.kind == CheckKind::load, stores = op.kind == CheckKind::store;
-  if (op.uses || op.flows || op.loaded.later != 0) return handlers.full;
   if (op.fixed && loads) return handlers.fixed_load;
   const bool runs = (loads || stores) && !op.strong && op.used == 0 &&
                     instruction->modifiers.space == ptx::Space::global;
@@ -362,12 +361,15 @@ void mark_used_values(const Program& from, CheckedProgram& made) {
       }
     }
     for (const auto& [at, bytes] : found.loads) {
-      if (find(at) != ~std::uint32_t{0}) made.ops[find(at)].loaded = bytes;
+      if (find(at) == ~std::uint32_t{0}) continue;
+      made.ops[find(at)].wanted = bytes.now | bytes.later | bytes.passed;
+      made.ops[find(at)].waits = (bytes.later | bytes.passed) != 0;
+      if (made.ops[find(at)].waits) made.loads.emplace(find(at), bytes);
     }
     for (const auto& [at, uses] : found.uses) {
       for (const ValueUse& use : uses) {
         if (found.loads[use.load].later == 0 || find(use.load) == ~std::uint32_t{0}) continue;
-        made.uses[find(at)].push_back({find(use.load), use.bytes, use.lanes});
+        made.uses[find(at)].push_back({find(use.load), use.bytes, use.lanes, use.shift});
         made.ops[find(at)].uses = true;
       }
     }
@@ -415,7 +417,8 @@ std::unique_ptr<CheckedProgram> make_checked(const Program& from) {
         made->calls_order_parts |= !function.is_entry;
       }
     }
-    op.loaded = made->ops[i].loaded;
+    op.wanted = made->ops[i].wanted;
+    op.waits = made->ops[i].waits;
     op.uses = made->ops[i].uses;
     op.flows = made->ops[i].flows;
     if ((op.uses || op.flows) && op.kind == CheckKind::none) op.kind = CheckKind::use;
@@ -436,8 +439,8 @@ std::unique_ptr<CheckedProgram> make_checked(const Program& from) {
     op.guarded = i > 0 && std::find(std::begin(guards), std::end(guards), from.full[i - 1].fn) !=
                               std::end(guards);
     op.fixed = (op.kind == CheckKind::load || op.kind == CheckKind::store) && !op.strong &&
-               op.used == 0 && !op.uses && !op.flows && op.loaded.later == 0 &&
-               instruction->modifiers.space == ptx::Space::shared && from.full[i].e != 0;
+               op.used == 0 && instruction->modifiers.space == ptx::Space::shared &&
+               from.full[i].e != 0;
     made->ops[i] = op;
     program.full[i].fn = full_handler(handlers, op, instruction);
     masked = handlers.masked;

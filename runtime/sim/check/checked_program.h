@@ -64,7 +64,8 @@ struct CheckedOp {
   std::uint8_t bytes = 0;        ///< per lane
   std::uint8_t element = 0;      ///< of a vector; `bytes` where there is none
   std::uint32_t used = 0;        ///< of a load: a bit for each byte that counts; 0 = all
-  LoadedBytes loaded;            ///< of a load: which have to be written, and when
+  std::uint32_t wanted = ~0u;    ///< of a load: the bytes that somebody uses, sooner or later
+  bool waits = false;            ///< has an entry in CheckedProgram::loads
   bool uses = false;             ///< has an entry in CheckedProgram::uses
   bool flows = false;            ///< has an entry in CheckedProgram::flow
   std::uint8_t value_width = 0;  ///< store: bytes per lane of the registers with the values
@@ -86,6 +87,8 @@ struct CheckedProgram {
   Program program;
   std::vector<CheckedOp> ops;
   std::vector<std::uint32_t> site_ops;  ///< by site: index of the op; [0] is unused
+  /// By op: which of the bytes that it loads have to be written, and when. Otherwise all, at once.
+  std::unordered_map<std::uint32_t, LoadedBytes> loads;
   /// By op: what it uses of loads; ValueUse::load is the index of an op here.
   std::unordered_map<std::uint32_t, std::vector<ValueUse>> uses;
   /// By op, and so are the sources: what takes part in the flow of what shuffles give.

@@ -3,6 +3,7 @@
 
 #include "sim/check/cell.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -15,6 +16,17 @@ class BlockCheck;
 struct Piece {
   std::uint64_t begin = 0, bytes = 0;
 };
+
+/// Calls f(begin, bytes) for the pieces in which copies are looked at.
+template <typename F>
+void each_piece(std::uint64_t begin, std::uint64_t bytes, F f) {
+  constexpr std::uint64_t kPiece = 16;
+  for (std::uint64_t at = begin; at < begin + bytes;) {
+    const std::uint64_t end = std::min(begin + bytes, (at / kPiece + 1) * kPiece);
+    f(at, static_cast<std::uint32_t>(end - at));
+    at = end;
+  }
+}
 
 /// Bytes [low, high) that hold all of some pieces, so that most others are known to lie apart.
 struct Span {

@@ -47,10 +47,16 @@ inline void set_poison(std::uint64_t* map, std::uint64_t at, std::uint64_t count
 
 /// Clears those of up to 64 bytes from `at` on that `bits` names.
 inline void clear_poison(std::uint64_t* map, std::uint64_t at, std::uint64_t bits) {
-  for (; bits != 0; bits &= bits - 1) {
-    const std::uint64_t place = at + static_cast<unsigned>(std::countr_zero(bits));
-    map[place >> 6] &= ~(std::uint64_t{1} << (place & 63));
-  }
+  const std::uint64_t shift = at & 63;
+  map[at >> 6] &= ~(bits << shift);
+  if (shift != 0) map[(at >> 6) + 1] &= ~(bits >> (64 - shift));
+}
+
+/// Sets them.
+inline void mark_poison(std::uint64_t* map, std::uint64_t at, std::uint64_t bits) {
+  const std::uint64_t shift = at & 63;
+  map[at >> 6] |= bits << shift;
+  if (shift != 0) map[(at >> 6) + 1] |= bits >> (64 - shift);
 }
 
 }  // namespace kernwright::sim

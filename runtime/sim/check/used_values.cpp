@@ -2,8 +2,12 @@
 #include "sim/check/used_values.h"
 
 #include "sim/check/data_flow.h"
+#include "sim/check/moved_bytes.h"
+#include "sim/check/object_loads.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 namespace kernwright::sim {
 namespace {
@@ -17,8 +21,8 @@ using ptx::Space;
 
 constexpr std::uint32_t kAllOfValue = ~std::uint32_t{0};
 /// How far values are followed through arithmetic: compilers speculate a handful of instructions.
-constexpr int kMostSteps = 6;
-constexpr std::size_t kMostUses = 8;
+constexpr int kMostSteps = 8;
+constexpr std::size_t kMostUses = 16;
 /// What a guard is of, in place of an operand.
 constexpr std::uint32_t kAsGuard = ~std::uint32_t{0};
 
@@ -29,7 +33,9 @@ bool computes(const Instruction& one) {
   const Handler handler = one.row->handler;
   const bool carries = one.modifiers.cc || handler == Handler::addc || handler == Handler::subc ||
                        handler == Handler::madc;
-  return works_by_lane(one) && !carries && !one.guarded && one.operands[0].kind == OperandKind::reg;
+  const OperandKind target = one.operands[0].kind;
+  return works_by_lane(one) && !carries && !one.guarded &&
+         (target == OperandKind::reg || target == OperandKind::vector);
 }
 
 /// Whether the op that executes it may have another handler in front: it runs with no other one.
@@ -73,6 +79,7 @@ class Follower {
       : function_(function),
         reads_(function.registers.size()),
         writes_(function.registers.size(), 0),
+        writers_(function.registers.size(), 0),
         blocks_(function.body.size()) {
     std::vector<bool> begins(function.body.size() + 1, false);
     for (const ptx::Label& label : function.labels) begins[label.instruction] = true;
@@ -84,10 +91,14 @@ class Follower {
       if (ends_block(one)) ++block;
       if (one.guarded) reads_[one.guard].push_back({i, kAsGuard});
       for (std::uint32_t k = 0; k < one.operands.size(); ++k) note(one.operands[k], i, k);
+      for (const Operand& operand : one.operands) {
+        if (operand.is_destination && operand.kind == OperandKind::reg) writers_[operand.reg] = i;
+      }
     }
   }
 
   UsedValues run() {
+    objects_.emplace(function_, blocks_, writes_, writers_);
     for (std::uint32_t i = 0; i < function_.body.size(); ++i) {
       const Instruction& one = function_.body[i];
       if (one.row->handler == Handler::ld || one.row->handler == Handler::ldu) look_at(i, one);
@@ -154,9 +165,7 @@ class Follower {
         return bytes;
       }
       case Handler::st:
-        return operand == 1 && one.operands[1].kind == OperandKind::reg
-                   ? low_bytes(ptx::bits(one.modifiers.type[0]))
-                   : kAllOfValue;
+        return operand == 1 ? low_bytes(ptx::bits(one.modifiers.type[0])) : kAllOfValue;
       default:
         return kAllOfValue;
     }
@@ -189,93 +198,165 @@ class Follower {
 
   static Way beyond(Way way, const Instruction& one) {
     const Handler handler = one.row->handler;
-    if (handler == Handler::mov) return way;
     const bool sets_bits =
         handler == Handler::and_ || handler == Handler::or_ || handler == Handler::bfi;
-    return way != Way::arithmetic && sets_bits ? Way::bits : Way::arithmetic;
+    return way != Way::arithmetic && sets_bits ? Way::bits : way;
   }
 
-  /// Whether the instruction only moves what was loaded, as compilers without optimisation do with
-  /// objects and their padding, or puts it back with other bits set.
-  static bool moves(const Instruction& one, const Instruction& load, Way way) {
-    const auto is_plain = [](const ptx::Modifiers& modifiers) {
-      return modifiers.semantics == Semantics::none || modifiers.semantics == Semantics::weak;
+  /// Whether the instruction stores a value, as it was loaded or with other bits set.
+  static bool stores(const Instruction& one, std::uint32_t operand, Way way) {
+    const ptx::Semantics semantics = one.modifiers.semantics;
+    return one.row->handler == Handler::st && operand == 1 && way != Way::arithmetic &&
+           (semantics == Semantics::none || semantics == Semantics::weak);
+  }
+
+  /// Whether it puts it back where it was.
+  static bool updates(const Instruction& store, const Instruction& load) {
+    const Space from = load.modifiers.space;
+    const Operand &source = load.operands[1], &target = store.operands[0];
+    return (from == Space::local || from == Space::generic) && from == store.modifiers.space &&
+           load.modifiers.vector == 1 && store.modifiers.vector == 1 &&
+           ptx::bits(store.modifiers.type[0]) == ptx::bits(load.modifiers.type[0]) &&
+           source.base == OperandKind::reg && target.base == OperandKind::reg &&
+           source.reg == target.reg && source.offset == target.offset;
+  }
+
+  /// Who uses a loaded value, and how.
+  struct Use {
+    std::uint32_t where;
+    ValueUse how;
+  };
+
+  static ValueUse use_of(const ByteWindow& window, std::uint32_t load, UsingLanes lanes) {
+    return {load, ((1u << window.count) - 1) << window.of, lanes, window.first - window.of};
+  }
+
+  /// The store's places for the window, which may be in several elements of a vector.
+  static void note_copies(const ByteWindow& window, std::uint32_t where, const Instruction& store,
+                          std::uint32_t load, std::vector<Use>& uses) {
+    const Operand& value = store.operands[1];
+    const int bytes = ptx::bits(store.modifiers.type[0]) / 8;
+    const auto note = [&](int at) {
+      const ByteWindow part = window.part(0, bytes, window.reg, at);
+      if (part.count > 0) uses.push_back({where, use_of(part, load, UsingLanes::copied)});
     };
-    if (one.row->handler != Handler::st || !is_plain(one.modifiers) || one.modifiers.vector != 1 ||
-        ptx::bits(one.modifiers.type[0]) != ptx::bits(load.modifiers.type[0]))
-      return false;
-    const Space from = load.modifiers.space, to = one.modifiers.space;
-    if (from != Space::local && from != Space::generic) return false;
-    if (way == Way::copies) return to == Space::local || to == Space::generic || to == Space::param;
-    const Operand &source = load.operands[1], &target = one.operands[0];
-    return way == Way::bits && from == to && source.base == OperandKind::reg &&
-           target.base == OperandKind::reg && source.reg == target.reg &&
-           source.offset == target.offset;
+    if (value.kind != OperandKind::vector) return note(0);
+    for (std::size_t i = 0; i < value.elements.size(); ++i) {
+      const Operand& element = value.elements[i];
+      if (element.kind == OperandKind::reg && element.reg == window.reg)
+        note(static_cast<int>(i) * bytes);
+    }
   }
 
-  /// Collects who uses the register in some lanes only. False: all lanes do, or nobody can say.
-  bool follow(std::uint32_t reg, std::uint32_t load, std::uint32_t since, int steps, Way way,
-              std::vector<std::pair<std::uint32_t, UsingLanes>>& uses) const {
-    if (steps <= 0 || writes_[reg] != 1) return false;
-    const Instruction& from = function_.body[load];
+  /// Where a loaded value is looked at from.
+  struct Place {
+    std::uint32_t load, since;
+    int steps;
+    Way way;
+  };
+
+  /// Collects who uses the bytes in some lanes only. False: all lanes do, or nobody can say.
+  bool follow(const ByteWindow& window, const Place& place, std::vector<Use>& uses) const {
+    if (place.steps <= 0 || writes_[window.reg] != 1) return false;
+    const Instruction& from = function_.body[place.load];
     const bool may_move = from.modifiers.space != Space::global;  // loads that cannot fault
-    for (const Read& read : reads_[reg]) {
+    for (const Read& read : reads_[window.reg]) {
       const Instruction& one = function_.body[read.at];
-      const bool here = blocks_[read.at] == blocks_[load];
-      if (read.operand == kAsGuard || (here && read.at <= since)) return false;
-      if (uses.size() == kMostUses) return false;
+      const bool here = blocks_[read.at] == blocks_[place.load];
+      if (read.operand == kAsGuard || (here && read.at <= place.since)) return false;
+      if (uses.size() >= kMostUses) return false;
       const bool is_value = read.operand == 1 || read.operand == 2;
       if (one.row->handler == Handler::selp && !one.guarded && is_value) {
-        uses.emplace_back(read.at, read.operand == 1 ? UsingLanes::where : UsingLanes::where_not);
+        const auto lanes = read.operand == 1 ? UsingLanes::where : UsingLanes::where_not;
+        uses.push_back({read.at, use_of(window, place.load, lanes)});
       } else if (here && computes(one)) {
-        if (!follow(one.operands[0].reg, load, read.at, steps - 1, beyond(way, one), uses))
-          return false;
-      } else if (read.operand == 1 && moves(one, from, way)) {
-        uses.emplace_back(read.at, way == Way::copies ? UsingLanes::copied : UsingLanes::updated);
+        if (!follow_result(window, place, read, uses)) return false;
+      } else if (stores(one, read.operand, place.way)) {
+        if (place.way == Way::bits && updates(one, from)) {
+          uses.push_back({read.at, use_of(window, place.load, UsingLanes::updated)});
+        } else {
+          note_copies(window, read.at, one, place.load, uses);
+        }
       } else {
         const bool same_lanes = here && (!one.guarded || (from.guarded && one.guard == from.guard));
         if (same_lanes || !(may_move || one.guarded) || !runs_alone(one)) return false;
-        uses.emplace_back(read.at, UsingLanes::all);
+        uses.push_back({read.at, use_of(window, place.load, UsingLanes::all)});
       }
     }
     return true;
+  }
+
+  /// The same for what an instruction makes of them.
+  bool follow_result(const ByteWindow& window, const Place& place, const Read& read,
+                     std::vector<Use>& uses) const {
+    const Instruction& one = function_.body[read.at];
+    Place next{place.load, read.at, place.steps - 1, beyond(place.way, one)};
+    const auto moved = place.way == Way::arithmetic
+                           ? std::nullopt
+                           : move_bytes(function_, one, read.operand, window);
+    if (!moved) {
+      next.way = Way::arithmetic;
+      if (one.operands[0].kind != OperandKind::reg) return false;
+      return follow({one.operands[0].reg, window.first, window.count, window.of}, next, uses);
+    }
+    return std::all_of(moved->begin(), moved->end(),
+                       [&](const ByteWindow& part) { return follow(part, next, uses); });
   }
 
   void look_at(std::uint32_t at, const Instruction& load) {
     const ptx::Modifiers& modifiers = load.modifiers;
     const bool plain =
         modifiers.semantics == Semantics::none || modifiers.semantics == Semantics::weak;
-    if (!plain || load.used_bytes != 0) return;
+    if (!plain) return;
     const Operand& target = load.operands[0];
     const bool is_vector = target.kind == OperandKind::vector;
     const std::size_t count = is_vector ? target.elements.size() : 1;
     const int bits = ptx::bits(modifiers.type[0]);
     if (bits < 8 || bits * static_cast<int>(count) > 256) return;
-    LoadedBytes bytes{0, 0};
-    std::vector<std::pair<std::uint32_t, ValueUse>> all;
+    const std::uint32_t given = load.used_bytes != 0 ? load.used_bytes : kAllOfValue;
+    LoadedBytes bytes{0, 0, 0, objects_->alignment_at(at)};
+    std::vector<Use> all;
     for (std::size_t i = 0; i < count; ++i) {
       const Operand& element = is_vector ? target.elements[i] : target;
-      if (element.kind != OperandKind::reg) continue;
-      const auto shift = i * static_cast<std::size_t>(bits) / 8;
-      const std::uint32_t part = (used_of(element.reg, kMostSteps) & low_bytes(bits)) << shift;
-      std::vector<std::pair<std::uint32_t, UsingLanes>> uses;
-      const bool later =
-          follow(element.reg, at, at, kMostSteps, Way::copies, uses) && !uses.empty();
-      (later ? bytes.later : bytes.now) |= part;
-      if (!later) continue;
-      for (const auto& [where, lanes] : uses) all.push_back({where, {at, part, lanes}});
+      if (element.kind != OperandKind::reg || element.reg == ptx::kNoRegister) continue;
+      const int first = static_cast<int>(i) * bits / 8;
+      const std::uint32_t part =
+          ((used_of(element.reg, kMostSteps) & low_bytes(bits)) << first) & given;
+      std::vector<Use> uses;
+      const ByteWindow window{element.reg, 0, bits / 8, first};
+      const bool later = follow(window, {at, at, kMostSteps, Way::copies}, uses) && !uses.empty();
+      if (!later) bytes.now |= part;
+      for (std::size_t k = 0; later && k < uses.size(); ++k) {
+        Use use = uses[k];
+        use.how.bytes &= part;
+        const bool passes = function_.body[use.where].modifiers.space == Space::param;
+        (passes ? bytes.passed : bytes.later) |= use.how.bytes;
+        if (!passes && use.how.bytes != 0) all.push_back(use);
+      }
     }
     // Who loads and drops it all wants to read: compilers leave no such loads.
-    if ((bytes.now | bytes.later) == 0 || bytes.now == low_bytes(bits * static_cast<int>(count)))
-      return;
+    const std::uint32_t whole = low_bytes(bits * static_cast<int>(count)) & given;
+    if ((bytes.now | bytes.later | bytes.passed) == 0 || bytes.now == whole) return;
     found_.loads.emplace(at, bytes);
-    for (const auto& [where, use] : all) found_.uses[where].push_back(use);
+    for (const Use& use : all) {
+      std::vector<ValueUse>& uses = found_.uses[use.where];
+      const auto same = std::find_if(uses.begin(), uses.end(), [&](const ValueUse& other) {
+        return other.load == at && other.lanes == use.how.lanes && other.shift == use.how.shift;
+      });
+      if (same == uses.end()) {
+        uses.push_back(use.how);
+      } else {
+        same->bytes |= use.how.bytes;
+      }
+    }
   }
 
   const ptx::Function& function_;
   std::vector<std::vector<Read>> reads_;  ///< by register
   std::vector<std::uint32_t> writes_;     ///< by register: how many instructions do
+  std::vector<std::uint32_t> writers_;    ///< by register: the last instruction that does
   std::vector<std::uint32_t> blocks_;     ///< by instruction
+  std::optional<ObjectLoads> objects_;
   UsedValues found_;
 };
 

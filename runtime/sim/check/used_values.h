@@ -9,22 +9,25 @@
 
 namespace kernwright::sim {
 
-/// Bytes that a load reads per lane, a bit each. Those in neither set are never used.
+/// Bytes that a load reads per lane, a bit each. Those in no set are never used.
 struct LoadedBytes {
   std::uint32_t now = ~std::uint32_t{0};  ///< are used by every lane that loads them
   std::uint32_t later = 0;                ///< by the lanes for which a ValueUse says so
+  std::uint32_t passed = 0;               ///< go to a function, maybe within an object
+  std::uint32_t alignment = 0;            ///< ObjectLoads::alignment_at()
 };
 
 enum class UsingLanes : std::uint8_t { all, where, where_not, copied, updated };
 
 /// An instruction that uses bytes of LoadedBytes::later: in all of its active lanes or, selp, in
-/// those where its predicate holds or does not. One that stores them as they are (`copied`) does
-/// not where they go from local memory to local memory, nor one that stores them where they were
-/// with other bits set (`updated`).
+/// those where its predicate holds or does not. One that stores them (`copied`), byte b of the load
+/// `b + shift` bytes behind its address, may only move them; one that stores them where they were
+/// with other bits set (`updated`) does not use them.
 struct ValueUse {
   std::uint32_t load = 0;  ///< index into Function::body
   std::uint32_t bytes = 0;
   UsingLanes lanes = UsingLanes::all;
+  int shift = 0;
 };
 
 /// Both by index into Function::body. Loads that are not here use all that they read.

@@ -125,11 +125,14 @@ TEST_CASE("check speculated: elements and bytes that nobody uses need not have b
   CHECK_FALSE(finds_unwritten(half + "cvt.u32.u16 %r11, %r10;\n" + kKeep));
   CHECK_FALSE(finds_unwritten(half + "cvt.u16.u32 %h2, %r10;\nst.global.u16 [%rd2], %h2;\n"));
   CHECK_FALSE(finds_unwritten(half + "st.global.u16 [%rd2], %r10;\n"));
-  CHECK(finds_unwritten(half + "shr.u32 %r11, %r10, 8;\n" + kKeep));
+  CHECK_FALSE(finds_unwritten(half + "shr.u32 %r11, %r10, 8;\n" + kKeep));
+  CHECK(finds_unwritten(half + "shr.u32 %r11, %r10, 8;\nadd.s32 %r11, %r11, 1;\n" + kKeep));
   CHECK(finds_unwritten(half + "cvt.rn.f32.u32 %r11, %r10;\n" + kKeep));
   CHECK_FALSE(finds_unwritten(half + "prmt.b32 %r11, %r10, 0, 0x4410;\n" + kKeep));
   CHECK_FALSE(finds_unwritten(half + "prmt.b32 %r11, %r9, %r10, 0x5410;\n" + kKeep));
-  CHECK(finds_unwritten(half + "prmt.b32 %r11, %r10, 0, 0x4420;\n" + kKeep));
+  CHECK_FALSE(finds_unwritten(half + "prmt.b32 %r11, %r10, 0, 0x4420;\n" + kKeep));
+  CHECK(finds_unwritten(half + "prmt.b32 %r11, %r10, 0, 0x4422;\n" + kKeep));
+  CHECK(finds_unwritten(half + "prmt.b32 %r11, %r10, 0, 0x4420;\nneg.s32 %r11, %r11;\n" + kKeep));
 }
 
 TEST_CASE("check speculated: what is not judged stays unwritten") {

@@ -22,8 +22,8 @@ namespace {
 using ptx::ShflMode;
 using ptx::Space;
 
-/// Local memory lies lane by lane; only reads of wholly unwritten values count, since compilers
-/// copy padding.
+/// Local memory lies lane by lane; only reads of wholly unwritten values are findings, since
+/// compilers copy padding.
 void init_local(BlockCheck& check, Warp& warp, const CheckSite& site, const WarpTouch& touch,
                 std::uint64_t base) {
   const std::uint64_t lane0 = warp.index * std::uint64_t{kLanes} * warp.local_bytes;
@@ -33,7 +33,8 @@ void init_local(BlockCheck& check, Warp& warp, const CheckSite& site, const Warp
     if (touch.mode != TouchMode::write) {
       const std::uint64_t bits = poison_bits(check.local_poison, place, touch.bytes);
       if (bits == 0) return;
-      if (std::popcount(bits) == static_cast<int>(touch.bytes)) {
+      const bool is_whole = std::popcount(bits) == static_cast<int>(touch.bytes);
+      if (is_whole || touch.info->waits) {
         const std::uint64_t said = check.judge_uninitialised(
             touch.op, warp, lane,
             {touch.mode, Space::local, base + offset, touch.bytes, nullptr, nullptr});
@@ -262,7 +263,7 @@ const Op* checked(const Op* op, Warp& warp) {
       check.settle_doubts(op, warp, space_of(op), address);
     }
     if (info.flows) check.follow_shuffles(op, warp);
-    if (info.loaded.later != 0) check.forget_doubts(op, warp);
+    if (info.waits) check.forget_doubts(op, warp);
   }
   switch (info.kind) {
     case CheckKind::load:
@@ -399,7 +400,8 @@ const Op* checked_fixed_load(const Op* op, Warp& warp) {
   const CheckedOp& info = check.ops[warp.op_index(op)];
   auto& plan = *reinterpret_cast<FixedPlan*>(warp.frame + op->e);
   const std::uint32_t epoch = check.read_epoch;
-  if (epoch == 0 || check.pauses || plan.epoch < check.block_epoch) return checked<false>(op, warp);
+  if (epoch == 0 || check.careful || plan.epoch < check.block_epoch)
+    return checked<false>(op, warp);
   if (plan.epoch != epoch) {
     const auto pattern = static_cast<Pattern>(plan.pattern);
     if (!check.race || !check.written.none() || pattern == Pattern::gather)
@@ -423,7 +425,7 @@ const Op* checked_global(const Op* op, Warp& warp) {
   const auto pattern = static_cast<Pattern>(site.pattern);
   const bool halves = pattern == Pattern::half_contiguous;
   const bool runs =
-      (halves || pattern == Pattern::contiguous) && (op->flags & kAddress32) == 0 && !check.pauses;
+      (halves || pattern == Pattern::contiguous) && (op->flags & kAddress32) == 0 && !check.careful;
   if (runs && plan<false, Form::global>(op, warp, site, info.bytes) != nullptr) {
     const std::uint64_t base =
         warp.reg<std::uint64_t>(op->a)[0] + static_cast<std::uint64_t>(op->imm);
@@ -442,7 +444,7 @@ const Op* checked_indexed(const Op* op, Warp& warp) {
   const CheckedOp& access = check.ops[index + 1];
   const MemorySite& site = warp.worker->sites.data()[op[1].site];
   std::uint64_t base = 0;
-  if (!check.pauses && find_elements(op, warp, site, access.bytes, base) &&
+  if (!check.careful && find_elements(op, warp, site, access.bytes, base) &&
       check_run<kMode>(check, warp, access, base))
     return check.ops[index].full(op, warp);
   return handler_alone(*op)(op, warp);

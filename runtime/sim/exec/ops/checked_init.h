@@ -48,8 +48,7 @@ namespace kernwright::sim::KW_SIM_NS {
                                             std::uint64_t* map, std::uint64_t at,
                                             std::uint64_t base) {
   const bool reads = touch.mode == TouchMode::read;
-  const std::uint64_t matters =
-      reads ? touch.info->loaded.now | touch.info->loaded.later : ~std::uint64_t{0};
+  const std::uint64_t matters = reads ? std::uint64_t{touch.info->wanted} : ~std::uint64_t{0};
   each_lane(site, touch, [&](int lane, std::uint64_t offset) {
     if ((poison_bits(map, at + offset, touch.bytes) & matters) == 0) return;
     clear_poison(map, at + offset,
