@@ -186,7 +186,7 @@ struct alignas(16) One { float a, b, c; };
 __global__ void make(One* x, int n) {
     if (threadIdx.x < n) { One& one = x[threadIdx.x]; one.a = 1; one.b = 2; MORE }
 }
-__global__ void move(const One* x, float* y) {
+__global__ void move(const One* x, float* y, One* z) {
     __shared__ alignas(16) One tile[64];
     __shared__ alignas(8) unsigned long long bar;
     unsigned at = __cvta_generic_to_shared(&bar), to = __cvta_generic_to_shared(tile);
@@ -201,6 +201,14 @@ __global__ void move(const One* x, float* y) {
     asm volatile("{ .reg .pred p; w: mbarrier.try_wait.parity.shared.b64 p, [%0], 0;"
                  " @!p bra w; }" :: "r"(at) : "memory");
     One one = tile[63 - threadIdx.x];
+    asm volatile("fence.proxy.async;" ::: "memory");
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], 1024;"
+                     :: "l"(z), "r"(to) : "memory");
+        asm volatile("cp.async.bulk.commit_group;");
+        asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+    }
     y[threadIdx.x] = one.a + one.b + one.c;
 }
 '''.replace("MORE", MORE), name=NAME, arch="compute_90a")
@@ -212,7 +220,7 @@ __global__ void move(const One* x, float* y) {
     [
         ("one.c = 3;", 64, None),
         ("", 64, "One one = tile"),
-        ("one.c = 3;", 63, 'asm volatile("cp.async'),
+        ("one.c = 3;", 63, 'asm volatile("cp.async.bulk.shared'),
     ],
 )
 def test_bulk_copies_take_padding_along(more, count, place):
@@ -222,7 +230,10 @@ def test_bulk_copies_take_padding_along(more, count, place):
 with kw.checks() as report:
     x, y = kw.empty(1024, "uint8"), kw.zeros(64, "float32")
     make[1, 64](x, {count})
-    kernel[1, 64](x, y)
+    z = kw.empty(1024, "uint8")
+    kernel[1, 64](x, y, z)
+    again = kw.zeros(64, "float32")
+    kernel[1, 64](z, again, x)
 print([finding.kind for finding in report], [finding.line for finding in report])
 """
     environment = {"KERNWRIGHT_DEVICE": "sim", "KERNWRIGHT_SIM_CAPABILITY": "9.0"}

@@ -366,12 +366,15 @@ def test_a_place_inside_the_compilers_functions_is_the_callers():
 def test_reads_of_padding_name_the_bytes():
     text = """struct Q { char c; int i; };
 __global__ void fill(Q* q) { q[threadIdx.x].c = 1; q[threadIdx.x].i = 2; }
-__global__ void copy(const Q* q, int2* r) { r[threadIdx.x] = *(const int2*)(q + threadIdx.x); }"""
+__global__ void hash(const Q* q, int* r) {
+    int2 words = *(const int2*)(q + threadIdx.x);
+    r[threadIdx.x] = words.x ^ 31 * words.y;
+}"""
     module = kw.module(text)
     with kw.checks("init") as report:
-        q, r = kw.empty(256, "uint8"), kw.empty((32, 2), "int32")
+        q, r = kw.empty(256, "uint8"), kw.empty(32, "int32")
         module["fill"][1, 32](q)
-        module["copy"][1, 32](q, r)
+        module["hash"][1, 32](q, r)
     (finding,) = report
     assert "of which nothing has written bytes 1 to 3" in finding.message
     assert "padding" in finding.hint

@@ -89,9 +89,10 @@ void BlockCheck::copy_from(const Op* op, Warp& warp, int lane, BulkStore store) 
   store.stamp = kUnderWay | kAllBytes | stamp_of(info, thread);
   if (race) store.read = reads_.begin(stamp_of(info, thread) | kAllBytes);
   before_ = 0;
+  const bool moves = !info.strong && store.source.size() == 1 && store.to.size() == 1;
   for (const Piece& piece : store.source) {
     each_piece(piece.begin, piece.bytes, [&](std::uint64_t at, std::uint32_t bytes) {
-      read_by_proxy(op, warp, lane, at, bytes);
+      read_by_proxy(op, warp, lane, at, bytes, moves ? &store : nullptr);
     });
     if (race) reads_.add(store.read, piece.begin, piece.bytes);
   }
@@ -105,8 +106,25 @@ void BlockCheck::copy_from(const Op* op, Warp& warp, int lane, BulkStore store) 
           piece, [](Cell) { return true; }, store.stamp);
     }
   }
+  end_copies(warp);
   reading = reads_.span;
   stores_.add(thread, std::move(store));
+}
+
+/// The init check of the same. The target of a store that moves it as it is, `to`, will be as
+/// unwritten where some of it is written; null: nobody knows where it goes.
+void BlockCheck::read_unwritten(const Op* op, Warp& warp, int lane, const Piece& piece,
+                                const BulkStore* to) {
+  const auto bytes = static_cast<std::uint32_t>(piece.bytes);
+  const std::uint64_t bits = poison_bits(shared_poison, piece.begin, bytes);
+  if (bits == 0) return;
+  if (to != nullptr && std::popcount(bits) < static_cast<int>(bytes)) {
+    const std::uint64_t address = to->to[0].begin + (piece.begin - to->source[0].begin);
+    return unwritten_copies_.push_back({Space::global, lane, address, bits});
+  }
+  const LaneTouch touch{TouchMode::read, Space::shared, piece.begin, bytes, nullptr, nullptr};
+  report_uninitialised(op, warp, lane, touch, bits);
+  set_poison<false>(shared_poison, piece.begin, bytes);
 }
 
 /// Whole words of global memory whose write cell `is` right get another one.
@@ -176,13 +194,10 @@ void BlockCheck::forget_stores() {
 
 /// Shared memory of this block, at most a piece of it.
 void BlockCheck::read_by_proxy(const Op* op, Warp& warp, int lane, std::uint64_t at,
-                               std::uint32_t bytes) {
+                               std::uint32_t bytes, const BulkStore* to) {
   if (!has_shared(at, bytes)) return;
+  if (init) read_unwritten(op, warp, lane, {at, bytes}, to);
   const LaneTouch touch{TouchMode::read, Space::shared, at, bytes, nullptr, nullptr};
-  if (init && any_poison(shared_poison, at, bytes)) {
-    report_uninitialised(op, warp, lane, touch, poison_bits(shared_poison, at, bytes));
-    set_poison<false>(shared_poison, at, bytes);
-  }
   if (!race) return;
   const CheckedOp& info = ops[warp.op_index(op)];
   Access access{op, warp, lane, touch, info, false, clustered_, stamp_of(info, warp.thread(lane)),

@@ -284,7 +284,9 @@ class BlockCheck {
   void end_read(Warp& warp, int lane, BulkStore& store);
   void end_store(const BulkStore& store, Cell cell);
   void forget_stores();
-  void read_by_proxy(const Op* op, Warp& warp, int lane, std::uint64_t at, std::uint32_t bytes);
+  void read_by_proxy(const Op* op, Warp& warp, int lane, std::uint64_t at, std::uint32_t bytes,
+                     const BulkStore* to = nullptr);
+  void read_unwritten(const Op* op, Warp& warp, int lane, const Piece& piece, const BulkStore* to);
   bool look_at_write(const Access& access, Cell write);
   void look_at_source(const Op* op, Warp& warp, int lane, const LaneTouch& touch);
   std::array<Cell, 4> writes_of_bytes(const LaneTouch& touch, std::uint64_t word, Cell write);

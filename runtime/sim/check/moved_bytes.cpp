@@ -54,7 +54,7 @@ Windows move(const ptx::Function& function, const Instruction& one, const ByteWi
   const Operand &target = one.operands[0], &source = one.operands[1];
   const bool unpacks = target.kind == OperandKind::vector;
   if (!unpacks && source.kind != OperandKind::vector)
-    return one_of(window.part(0, 8, target.reg, 0));
+    return one_of(window.part(0, ptx::bits(one.modifiers.type[0]) / 8, target.reg, 0));
   std::vector<ByteWindow> all;
   int at = 0;
   const std::vector<Operand>& elements = unpacks ? target.elements : source.elements;

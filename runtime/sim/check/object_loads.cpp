@@ -4,6 +4,8 @@
 #include "sim/ptx/isa.h"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 namespace kernwright::sim {
 
@@ -15,71 +17,103 @@ namespace {
 
 constexpr int kMostSteps = 4;
 constexpr std::uint32_t kUsualAlignment = 8;
+constexpr std::int64_t kMostBytes = 32;  ///< of an access
+
+struct Piece {
+  std::uint32_t at = 0;             ///< instruction
+  std::int64_t begin = 0, end = 0;  ///< counted from what a register holds
+  std::uint32_t shape = 0;          ///< equal for accesses of one kind
+  bool is_generic = false;
+};
+
+/// Accesses of a block through a register, in order of their begin.
+struct Pieces {
+  std::vector<Piece> loads, stores;
+};
 
 /// Of a load or store through a register the address, else null.
-const ptx::Operand* place_of(const Instruction& one) {
+const ptx::Operand* address_of(const Instruction& one) {
   const Handler handler = one.row->handler;
   const bool loads = handler == Handler::ld || handler == Handler::ldu;
   if (!loads && handler != Handler::st) return nullptr;
-  const ptx::Operand& place = one.operands[loads ? 1 : 0];
-  return place.base == OperandKind::reg ? &place : nullptr;
+  const ptx::Operand& address = one.operands[loads ? 1 : 0];
+  return address.base == OperandKind::reg ? &address : nullptr;
+}
+
+/// By block and register.
+std::map<std::pair<std::uint32_t, std::uint32_t>, Pieces> collect(const ptx::Function& function,
+                                                                  const Places& places) {
+  std::map<std::pair<std::uint32_t, std::uint32_t>, Pieces> all;
+  for (std::uint32_t i = 0; i < function.body.size(); ++i) {
+    const Instruction& one = function.body[i];
+    const ptx::Operand* const address = address_of(one);
+    if (address == nullptr) continue;
+    std::uint32_t root = address->reg;
+    std::int64_t begin = address->offset;
+    for (int steps = 0; steps < kMostSteps && places.writes[root] == 1; ++steps) {
+      const Instruction& sum = function.body[places.writers[root]];
+      if (sum.row->handler != Handler::add || sum.guarded ||
+          sum.operands[1].kind != OperandKind::reg || sum.operands[2].kind != OperandKind::integer)
+        break;
+      root = sum.operands[1].reg;
+      begin += static_cast<std::int64_t>(sum.operands[2].bits);
+    }
+    const ptx::Modifiers& modifiers = one.modifiers;
+    const std::int64_t bytes = ptx::bits(modifiers.type[0]) / 8 * modifiers.vector;
+    const auto shape = static_cast<std::uint32_t>(modifiers.type[0]) << 8 | modifiers.vector;
+    Pieces& pieces = all[{places.blocks[i], root}];
+    (one.row->handler == Handler::st ? pieces.stores : pieces.loads)
+        .push_back({i, begin, begin + bytes, shape, modifiers.space == ptx::Space::generic});
+  }
+  const auto by_begin = [](const Piece& a, const Piece& b) { return a.begin < b.begin; };
+  for (auto& entry : all) {
+    std::stable_sort(entry.second.loads.begin(), entry.second.loads.end(), by_begin);
+    std::stable_sort(entry.second.stores.begin(), entry.second.stores.end(), by_begin);
+  }
+  return all;
+}
+
+/// Whether some store of another kind writes all that the load reads, from which the compiler knew
+/// the other bytes.
+bool is_written(const Piece& load, const std::vector<Piece>& stores) {
+  const auto first =
+      std::lower_bound(stores.begin(), stores.end(), load.begin - kMostBytes,
+                       [](const Piece& store, std::int64_t begin) { return store.begin < begin; });
+  return std::any_of(first, stores.end(), [&](const Piece& store) {
+    return store.begin <= load.begin && store.end >= load.end && store.shape != load.shape;
+  });
 }
 
 }  // namespace
 
-ObjectLoads::ObjectLoads(const ptx::Function& function, const std::vector<std::uint32_t>& blocks,
-                         const std::vector<std::uint32_t>& writes,
-                         const std::vector<std::uint32_t>& writers)
-    : function_(function), blocks_(blocks), writes_(writes), writers_(writers) {
-  for (std::uint32_t i = 0; i < function.body.size(); ++i) {
-    if (place_of(function.body[i]) == nullptr) continue;
-    const Piece piece = piece_of(i);
-    pieces_[{piece.block, piece.root}].push_back(piece);
-  }
-}
-
-ObjectLoads::Piece ObjectLoads::piece_of(std::uint32_t at) const {
-  const Instruction& one = function_.body[at];
-  std::uint32_t root = place_of(one)->reg;
-  std::int64_t begin = place_of(one)->offset;
-  for (int steps = 0; steps < kMostSteps && writes_[root] == 1; ++steps) {
-    const Instruction& sum = function_.body[writers_[root]];
-    if (sum.row->handler != Handler::add || sum.guarded ||
-        sum.operands[1].kind != OperandKind::reg || sum.operands[2].kind != OperandKind::integer)
-      break;
-    root = sum.operands[1].reg;
-    begin += static_cast<std::int64_t>(sum.operands[2].bits);
-  }
-  const std::int64_t bytes = ptx::bits(one.modifiers.type[0]) / 8 * one.modifiers.vector;
-  const auto shape = static_cast<std::uint32_t>(one.modifiers.type[0]) << 8 | one.modifiers.vector;
-  const bool stores = one.row->handler == Handler::st;
-  return {blocks_[at], root, begin, begin + bytes, shape, stores};
-}
-
-std::uint32_t ObjectLoads::alignment_at(std::uint32_t load) const {
-  if (place_of(function_.body[load]) == nullptr) return 0;
-  const Piece piece = piece_of(load);
-  // Code without optimisation takes words throughout, bytes for calls, and knows no space.
-  const bool is_generic = function_.body[load].modifiers.space == ptx::Space::generic;
-  const bool is_byte = piece.end - piece.begin == 1;
-  std::int64_t begin = piece.begin, end = piece.end;
-  for (bool grows = true; grows;) {
-    grows = false;
-    for (const Piece& other : pieces_.at({piece.block, piece.root})) {
-      // A store from which the compiler knew all other bytes of what was loaded.
-      if (other.stores && other.begin <= piece.begin && other.end >= piece.end &&
-          other.shape != piece.shape)
-        return kMostAlignment;
-      if (other.stores || other.begin > end || other.end < begin) continue;
-      if (other.shape != piece.shape) return kMostAlignment;
-      if (other.begin >= begin && other.end <= end) continue;
-      begin = std::min(begin, other.begin);
-      end = std::max(end, other.end);
-      grows = true;
+std::unordered_map<std::uint32_t, std::uint32_t> find_object_loads(const ptx::Function& function,
+                                                                   const Places& places) {
+  std::unordered_map<std::uint32_t, std::uint32_t> found;
+  for (const auto& [place, pieces] : collect(function, places)) {
+    const std::vector<Piece>& loads = pieces.loads;
+    for (std::size_t first = 0; first < loads.size();) {
+      // Those that lie side by side, with no gap.
+      std::int64_t end = loads[first].end;
+      bool differ = false, several = false;
+      std::size_t last = first + 1;
+      for (; last < loads.size() && loads[last].begin <= end; ++last) {
+        end = std::max(end, loads[last].end);
+        differ |= loads[last].shape != loads[first].shape;
+        several |= loads[last].begin != loads[first].begin;
+      }
+      for (; first < last; ++first) {
+        const Piece& load = loads[first];
+        // Code without optimisation takes words throughout, bytes for calls, and knows no space.
+        const bool is_byte = load.end - load.begin == 1;
+        if (differ || is_written(load, pieces.stores)) {
+          found[load.at] = kMostAlignment;
+        } else if (several && load.is_generic) {
+          found[load.at] = is_byte ? kMostAlignment : kUsualAlignment;
+        }
+      }
     }
   }
-  const bool is_alone = begin == piece.begin && end == piece.end;
-  return is_alone || !is_generic ? 0 : is_byte ? kMostAlignment : kUsualAlignment;
+  return found;
 }
 
 }  // namespace kernwright::sim

@@ -78,27 +78,28 @@ class Follower {
   explicit Follower(const ptx::Function& function)
       : function_(function),
         reads_(function.registers.size()),
-        writes_(function.registers.size(), 0),
-        writers_(function.registers.size(), 0),
-        blocks_(function.body.size()) {
+        places_{std::vector<std::uint32_t>(function.body.size()),
+                std::vector<std::uint32_t>(function.registers.size()),
+                std::vector<std::uint32_t>(function.registers.size())} {
     std::vector<bool> begins(function.body.size() + 1, false);
     for (const ptx::Label& label : function.labels) begins[label.instruction] = true;
     std::uint32_t block = 0;
     for (std::uint32_t i = 0; i < function.body.size(); ++i) {
       const Instruction& one = function.body[i];
       block += begins[i] ? 1 : 0;
-      blocks_[i] = block;
+      places_.blocks[i] = block;
       if (ends_block(one)) ++block;
       if (one.guarded) reads_[one.guard].push_back({i, kAsGuard});
       for (std::uint32_t k = 0; k < one.operands.size(); ++k) note(one.operands[k], i, k);
       for (const Operand& operand : one.operands) {
-        if (operand.is_destination && operand.kind == OperandKind::reg) writers_[operand.reg] = i;
+        if (operand.is_destination && operand.kind == OperandKind::reg)
+          places_.writers[operand.reg] = i;
       }
     }
   }
 
   UsedValues run() {
-    objects_.emplace(function_, blocks_, writes_, writers_);
+    objects_ = find_object_loads(function_, places_);
     for (std::uint32_t i = 0; i < function_.body.size(); ++i) {
       const Instruction& one = function_.body[i];
       if (one.row->handler == Handler::ld || one.row->handler == Handler::ldu) look_at(i, one);
@@ -114,7 +115,7 @@ class Follower {
   void note(const Operand& operand, std::uint32_t at, std::uint32_t number) {
     each_register(operand, [&](std::uint32_t reg, bool written) {
       if (written) {
-        ++writes_[reg];
+        ++places_.writes[reg];
       } else if (reads_[reg].empty() || reads_[reg].back().at != at ||
                  reads_[reg].back().operand != number) {
         reads_[reg].push_back({at, number});
@@ -185,7 +186,7 @@ class Follower {
 
   /// Bytes of a register that somebody uses.
   std::uint32_t used_of(std::uint32_t reg, int steps) const {
-    if (steps <= 0 || writes_[reg] != 1) return kAllOfValue;
+    if (steps <= 0 || places_.writes[reg] != 1) return kAllOfValue;
     std::uint32_t bytes = 0;
     for (const Read& read : reads_[reg]) {
       bytes |= used_by(function_.body[read.at], read.operand, steps);
@@ -257,12 +258,12 @@ class Follower {
 
   /// Collects who uses the bytes in some lanes only. False: all lanes do, or nobody can say.
   bool follow(const ByteWindow& window, const Place& place, std::vector<Use>& uses) const {
-    if (place.steps <= 0 || writes_[window.reg] != 1) return false;
+    if (place.steps <= 0 || places_.writes[window.reg] != 1) return false;
     const Instruction& from = function_.body[place.load];
     const bool may_move = from.modifiers.space != Space::global;  // loads that cannot fault
     for (const Read& read : reads_[window.reg]) {
       const Instruction& one = function_.body[read.at];
-      const bool here = blocks_[read.at] == blocks_[place.load];
+      const bool here = places_.blocks[read.at] == places_.blocks[place.load];
       if (read.operand == kAsGuard || (here && read.at <= place.since)) return false;
       if (uses.size() >= kMostUses) return false;
       const bool is_value = read.operand == 1 || read.operand == 2;
@@ -314,7 +315,8 @@ class Follower {
     const int bits = ptx::bits(modifiers.type[0]);
     if (bits < 8 || bits * static_cast<int>(count) > 256) return;
     const std::uint32_t given = load.used_bytes != 0 ? load.used_bytes : kAllOfValue;
-    LoadedBytes bytes{0, 0, 0, objects_->alignment_at(at)};
+    const auto object = objects_.find(at);
+    LoadedBytes bytes{0, 0, 0, object == objects_.end() ? 0 : object->second};
     std::vector<Use> all;
     for (std::size_t i = 0; i < count; ++i) {
       const Operand& element = is_vector ? target.elements[i] : target;
@@ -353,10 +355,8 @@ class Follower {
 
   const ptx::Function& function_;
   std::vector<std::vector<Read>> reads_;  ///< by register
-  std::vector<std::uint32_t> writes_;     ///< by register: how many instructions do
-  std::vector<std::uint32_t> writers_;    ///< by register: the last instruction that does
-  std::vector<std::uint32_t> blocks_;     ///< by instruction
-  std::optional<ObjectLoads> objects_;
+  Places places_;
+  std::unordered_map<std::uint32_t, std::uint32_t> objects_;
   UsedValues found_;
 };
 

@@ -19,19 +19,20 @@ std::vector<std::uint32_t> alignments(const std::string& body) {
       ".reg .b32 %r<9>;\n.reg .b64 %rd<9>;\n" +
       body + "\nret;\n}\n");
   const ptx::Function& function = module->functions[0];
-  std::vector<std::uint32_t> writes(function.registers.size()), writers(writes);
+  const std::vector<std::uint32_t> registers(function.registers.size());
+  Places places{std::vector<std::uint32_t>(function.body.size()), registers, registers};
   for (std::uint32_t i = 0; i < function.body.size(); ++i) {
     for (const ptx::Operand& operand : function.body[i].operands) {
       if (!operand.is_destination || operand.kind != ptx::OperandKind::reg) continue;
-      ++writes[operand.reg];
-      writers[operand.reg] = i;
+      ++places.writes[operand.reg];
+      places.writers[operand.reg] = i;
     }
   }
-  const std::vector<std::uint32_t> blocks(function.body.size());
-  const ObjectLoads loads(function, blocks, writes, writers);
+  const auto found = find_object_loads(function, places);
   std::vector<std::uint32_t> all;
   for (std::uint32_t i = 0; i < function.body.size(); ++i) {
-    if (function.body[i].opcode.starts_with("ld")) all.push_back(loads.alignment_at(i));
+    if (!function.body[i].opcode.starts_with("ld")) continue;
+    all.push_back(found.contains(i) ? found.at(i) : 0);
   }
   return all;
 }
