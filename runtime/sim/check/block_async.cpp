@@ -183,8 +183,8 @@ void BlockCheck::restamp(const AsyncCopy& copy, Cell cell) {
     set_poison<false>(shared_poison, copy.to, copy.bytes);
     carry_unwritten(copy);
   }
-  if (!race) return;
   new_epoch();
+  if (!race) return;
   if (defers) written.release(copy.to, copy.to + copy.bytes);
   Cell before = copy.stamp;
   std::vector<Cell> others;
