@@ -179,10 +179,7 @@ void BlockCheck::restamp(const AsyncCopy& copy, Cell cell) {
     copy.reader->reads_.drop(copy.read);
     copy.reader->reading = copy.reader->reads_.span;
   }
-  if (init) {
-    set_poison<false>(shared_poison, copy.to, copy.bytes);
-    carry_unwritten(copy);
-  }
+  if (init) write_target(copy);
   new_epoch();
   if (!race) return;
   if (defers) written.release(copy.to, copy.to + copy.bytes);

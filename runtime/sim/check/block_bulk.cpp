@@ -11,11 +11,8 @@
 #include <bit>
 
 namespace kernwright::sim {
-namespace {
 
 using ptx::Space;
-
-}  // namespace
 
 AsyncCopy BlockCheck::copy_to(const Op* op, Warp& warp, int lane, std::uint64_t rank,
                               const Piece& to, const Piece& from) {
@@ -113,18 +110,16 @@ void BlockCheck::copy_from(const Op* op, Warp& warp, int lane, BulkStore store) 
 
 /// The init check of the same. The target of a store that moves it as it is, `to`, will be as
 /// unwritten where some of it is written; null: nobody knows where it goes.
-void BlockCheck::read_unwritten(const Op* op, Warp& warp, int lane, const Piece& piece,
+void BlockCheck::read_unwritten(const Op* op, Warp& warp, int lane, const LaneTouch& touch,
                                 const BulkStore* to) {
-  const auto bytes = static_cast<std::uint32_t>(piece.bytes);
-  const std::uint64_t bits = poison_bits(shared_poison, piece.begin, bytes);
+  const std::uint64_t bits = unwritten(warp, lane, touch);
   if (bits == 0) return;
-  if (to != nullptr && std::popcount(bits) < static_cast<int>(bytes)) {
-    const std::uint64_t address = to->to[0].begin + (piece.begin - to->source[0].begin);
+  if (to != nullptr && bits != low_bits(touch.bytes)) {
+    const std::uint64_t address = to->to[0].begin + (touch.address - to->source[0].begin);
     return unwritten_copies_.push_back({Space::global, lane, address, bits});
   }
-  const LaneTouch touch{TouchMode::read, Space::shared, piece.begin, bytes, nullptr, nullptr};
   report_uninitialised(op, warp, lane, touch, bits);
-  set_poison<false>(shared_poison, piece.begin, bytes);
+  set_poison<false>(shared_poison, touch.address, touch.bytes);
 }
 
 /// Whole words of global memory whose write cell `is` right get another one.
@@ -196,8 +191,8 @@ void BlockCheck::forget_stores() {
 void BlockCheck::read_by_proxy(const Op* op, Warp& warp, int lane, std::uint64_t at,
                                std::uint32_t bytes, const BulkStore* to) {
   if (!has_shared(at, bytes)) return;
-  if (init) read_unwritten(op, warp, lane, {at, bytes}, to);
   const LaneTouch touch{TouchMode::read, Space::shared, at, bytes, nullptr, nullptr};
+  if (init) read_unwritten(op, warp, lane, touch, to);
   if (!race) return;
   const CheckedOp& info = ops[warp.op_index(op)];
   Access access{op, warp, lane, touch, info, false, clustered_, stamp_of(info, warp.thread(lane)),

@@ -286,7 +286,8 @@ class BlockCheck {
   void forget_stores();
   void read_by_proxy(const Op* op, Warp& warp, int lane, std::uint64_t at, std::uint32_t bytes,
                      const BulkStore* to = nullptr);
-  void read_unwritten(const Op* op, Warp& warp, int lane, const Piece& piece, const BulkStore* to);
+  void read_unwritten(const Op* op, Warp& warp, int lane, const LaneTouch& touch,
+                      const BulkStore* to);
   bool look_at_write(const Access& access, Cell write);
   void look_at_source(const Op* op, Warp& warp, int lane, const LaneTouch& touch);
   std::array<Cell, 4> writes_of_bytes(const LaneTouch& touch, std::uint64_t word, Cell write);
@@ -356,12 +357,11 @@ class BlockCheck {
                    Missing missing = Missing::order, bool is_it = true);
   bool same_value(const Access& access, Cell other) const;
   std::uint64_t unwritten(const Warp& warp, int lane, const LaneTouch& touch);
-  bool is_padded(const Warp& warp, int lane, const LaneTouch& touch, bool partly,
-                 std::uint32_t alignment);
+  bool lies_in_object(const Warp& warp, int lane, const LaneTouch& touch, std::uint32_t alignment);
   bool move_on(const Warp& warp, int lane, bool padded, ptx::Space to, std::uint64_t address,
                int shift, std::uint64_t bits);
-  /// The target of a copy from global memory is unwritten where parts of its source are.
-  void carry_unwritten(const AsyncCopy& copy);
+  /// The target of a copy is written, but where parts of its source in global memory are not.
+  void write_target(const AsyncCopy& copy);
   void report_uninitialised(const Op* op, Warp& warp, int lane, const LaneTouch& touch,
                             std::uint64_t bits);
   /// Two operations order what lies around them where each reaches the other: what is released

@@ -11,14 +11,6 @@ namespace kernwright::sim {
 
 using ptx::Space;
 
-namespace {
-
-std::uint64_t low_bits(std::uint32_t count) {
-  return count >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1;
-}
-
-}  // namespace
-
 /// Bit i: nothing has written byte i of what is read.
 std::uint64_t BlockCheck::unwritten(const Warp& warp, int lane, const LaneTouch& touch) {
   const std::uint64_t* map = shared_poison;
@@ -37,65 +29,53 @@ std::uint64_t BlockCheck::unwritten(const Warp& warp, int lane, const LaneTouch&
   return map == nullptr ? 0 : poison_bits(map, at, touch.bytes);
 }
 
-/// Whether the unwritten bytes may be the padding of an object which is copied as a whole:
-/// compilers take several bytes at a time, some of which are the object's. At most `alignment`
-/// belong together.
-bool BlockCheck::is_padded(const Warp& warp, int lane, const LaneTouch& touch, bool partly,
-                           std::uint32_t alignment) {
-  if (partly) return true;
+/// Whether what is read may be nothing but padding of an object that is aligned to `alignment`
+/// bytes: something around it is written.
+bool BlockCheck::lies_in_object(const Warp& warp, int lane, const LaneTouch& touch,
+                                std::uint32_t alignment) {
   if (touch.bytes >= alignment) return false;
   LaneTouch around = touch;
   around.address -= touch.address % alignment;
   around.bytes = alignment;
-  return std::popcount(unwritten(warp, lane, around)) < static_cast<int>(alignment);
+  return unwritten(warp, lane, around) != low_bits(alignment);
 }
 
 std::uint64_t BlockCheck::judge_uninitialised(const Op* op, Warp& warp, int lane,
                                               const LaneTouch& touch) {
   const CheckedOp& info = ops[warp.op_index(op)];
   const bool loads = info.kind == CheckKind::load;
-  // Of a load some of whose bytes do not count, `touch` is a part.
-  const bool in_part = loads && info.used != 0;
-  const std::uint64_t start = in_part ? touch.address % info.bytes : 0;
-  const LaneTouch all{touch.mode,
-                      touch.space,
-                      touch.address - start,
-                      in_part ? info.bytes : touch.bytes,
-                      touch.region,
-                      touch.addresses,
-                      touch.owner};
-  const std::uint64_t around = unwritten(warp, lane, all);
-  const std::uint64_t bits = around & low_bits(touch.bytes) << start;
-  LoadedBytes loaded{info.wanted, 0, 0, 0};
-  if (info.waits) loaded = launch_.program.loads.at(warp.op_index(op));
-  // Another block's memory may be gone when its value is used.
-  const std::uint64_t later = touch.owner == nullptr ? bits & loaded.later : 0;
   // A copy that runs on its own takes the state along.
   const bool moves = touch.mode == TouchMode::read &&
                      (info.kind == CheckKind::copy || info.kind == CheckKind::bulk);
-  std::uint64_t wanted = low_bits(all.bytes);
-  if (loads) wanted &= info.wanted;
-  if (in_part) wanted &= info.used;
-  const bool padded = (loads || moves) && is_padded(warp, lane, all, (wanted & ~around) != 0,
-                                                    moves ? kMostAlignment : loaded.alignment);
-  std::uint64_t counts = loaded.now;
-  if (touch.owner != nullptr) counts |= loaded.later;
-  if (!padded) counts |= loaded.passed;
-  const bool partly = std::popcount(around) < static_cast<int>(all.bytes);
+  LoadedBytes loaded{info.wanted, 0, 0, moves ? kMostAlignment : 0};
+  if (info.waits) loaded = launch_.program.loads.at(warp.op_index(op));
+  std::uint64_t wanted = low_bits(touch.bytes);
+  if (loads) wanted &= info.used != 0 ? info.wanted & info.used : info.wanted;
+  const std::uint64_t all = unwritten(warp, lane, touch), bits = all & wanted;
+  // Compilers copy objects with their padding, several bytes at a time.
+  const bool padded =
+      (loads || moves) && (bits != wanted || lies_in_object(warp, lane, touch, loaded.alignment));
+  const bool partly = all != low_bits(touch.bytes);
   const bool ignores = moves ? padded : partly && touch.space == Space::local;
-  const std::uint64_t now = ignores ? 0 : loads ? bits & counts : bits;
-  if (now != 0) report_uninitialised(op, warp, lane, all, now);
-  if (later == 0) return now >> start;
+  // Another block's memory may be gone when its value is used.
+  const bool stays = touch.owner == nullptr;
+  std::uint64_t counts = loads ? loaded.now : ~std::uint64_t{0};
+  if (!stays) counts |= loaded.later;
+  if (!padded) counts |= loaded.passed;
+  const std::uint64_t now = ignores ? 0 : bits & counts;
+  if (now != 0) report_uninitialised(op, warp, lane, touch, now);
+  const std::uint64_t later = stays ? bits & loaded.later : 0;
+  if (later == 0) return now;
   const auto i = static_cast<std::uint32_t>(lane);
   Doubt& doubt = doubts_.add({warp.frame, warp.op_index(op)}, i);
   if (padded) doubt.padded |= 1u << i;
   if (partly) doubt.partly |= 1u << i;
-  doubt.bits[i] |= later;
-  doubt.address[i] = all.address;
-  doubt.bytes[i] = static_cast<std::uint8_t>(all.bytes);
-  doubt.space[i] = all.space;
+  doubt.bits[i] = later;
+  doubt.address[i] = touch.address;
+  doubt.bytes[i] = static_cast<std::uint8_t>(touch.bytes);
+  doubt.space[i] = touch.space;
   note_doubts();
-  return now >> start;
+  return now;
 }
 
 void BlockCheck::forget_doubts(const Op* op, const Warp& warp) {
@@ -174,8 +154,9 @@ void BlockCheck::end_copies(const Warp& warp) {
   unwritten_copies_.clear();
 }
 
-void BlockCheck::carry_unwritten(const AsyncCopy& copy) {
-  if (copy.source == 0 || copy.read != 0) return;
+void BlockCheck::write_target(const AsyncCopy& copy) {
+  set_poison<false>(shared_poison, copy.to, copy.bytes);
+  if (copy.read != 0) return;
   std::uint64_t to = copy.to;
   each_piece(copy.from, copy.source, [&](std::uint64_t at, std::uint32_t bytes) {
     by_region(
@@ -183,9 +164,9 @@ void BlockCheck::carry_unwritten(const AsyncCopy& copy) {
         [&](const LaneTouch& part) {
           const std::uint64_t* const map = part.region->poison.load();
           const std::uint64_t place = part.address % kRegionBytes;
-          const auto around = place - place % kMostAlignment;
+          const std::uint64_t around = place - place % kMostAlignment;
           if (map != nullptr &&
-              std::popcount(poison_bits(map, around, kMostAlignment)) < int{kMostAlignment})
+              poison_bits(map, around, kMostAlignment) != low_bits(kMostAlignment))
             mark_poison(shared_poison, to, poison_bits(map, place, part.bytes));
           to += part.bytes;
         },
@@ -199,8 +180,7 @@ void BlockCheck::use_value(const Op* op, Warp& warp, int lane, std::uint64_t add
   address &= ~kWindowMask;
   if (bytes > warp.local_bytes || address > warp.local_bytes - bytes) return;
   const LaneTouch touch{TouchMode::read, Space::local, address, bytes};
-  if (std::popcount(unwritten(warp, lane, touch)) == static_cast<int>(bytes))
-    judge_uninitialised(op, warp, lane, touch);
+  if (unwritten(warp, lane, touch) == low_bits(bytes)) judge_uninitialised(op, warp, lane, touch);
 }
 
 }  // namespace kernwright::sim

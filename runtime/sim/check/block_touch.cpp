@@ -83,8 +83,17 @@ void BlockCheck::examine_global(const Op* op, Warp& warp, int lane, TouchMode mo
 void BlockCheck::init_part(const Op* op, Warp& warp, int lane, const LaneTouch& touch,
                            std::uint64_t* map, std::uint64_t at) {
   if (touch.mode == TouchMode::write) return set_poison<false>(map, at, touch.bytes);
-  if (!any_poison(map, at, touch.bytes)) return;
-  clear_poison(map, at, judge_uninitialised(op, warp, lane, touch));
+  LaneTouch all = touch;
+  if (const CheckedOp& info = ops[warp.op_index(op)]; info.used != 0) {
+    // `touch` is a part of what is loaded. All is looked at together, with the first one.
+    const auto start = static_cast<std::uint32_t>(touch.address % info.bytes);
+    if (start != static_cast<std::uint32_t>(std::countr_zero(info.used))) return;
+    at -= start;
+    all.address -= start;
+    all.bytes = info.bytes;
+  }
+  if (!any_poison(map, at, all.bytes)) return;
+  clear_poison(map, at, judge_uninitialised(op, warp, lane, all));
   if (touch.mode == TouchMode::atomic) set_poison<false>(map, at, touch.bytes);
 }
 

@@ -361,10 +361,11 @@ void mark_used_values(const Program& from, CheckedProgram& made) {
       }
     }
     for (const auto& [at, bytes] : found.loads) {
-      if (find(at) == ~std::uint32_t{0}) continue;
-      made.ops[find(at)].wanted = bytes.now | bytes.later | bytes.passed;
-      made.ops[find(at)].waits = (bytes.later | bytes.passed) != 0;
-      if (made.ops[find(at)].waits) made.loads.emplace(find(at), bytes);
+      const std::uint32_t load = find(at);
+      if (load == ~std::uint32_t{0}) continue;
+      made.ops[load].wanted = bytes.now | bytes.later | bytes.passed;
+      made.ops[load].waits = (bytes.later | bytes.passed) != 0;
+      if (made.ops[load].waits) made.loads.emplace(load, bytes);
     }
     for (const auto& [at, uses] : found.uses) {
       for (const ValueUse& use : uses) {

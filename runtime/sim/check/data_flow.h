@@ -4,7 +4,17 @@
 #include "sim/ptx/ast.h"
 #include "sim/ptx/isa.h"
 
+#include <cstdint>
+#include <vector>
+
 namespace kernwright::sim {
+
+/// Where a function's instructions and registers are.
+struct Outline {
+  std::vector<std::uint32_t> blocks;                ///< by instruction: its basic block
+  std::vector<std::vector<std::uint32_t>> writers;  ///< by register: instructions, in their order
+};
+Outline outline_of(const ptx::Function& function);
 
 /// Each lane's result comes from its own operands, and memory is left alone.
 inline bool works_by_lane(const ptx::Instruction& one) {

@@ -34,17 +34,15 @@ class Doubts {
     const auto known = all_.find(key);
     return known == all_.end() ? nullptr : &known->second;
   }
-  /// The doubt of the load, which has the lane from now on, without bits if it is new.
+  /// The doubt of the load, which has the lane from now on, with nothing said of it yet.
   Doubt& add(const Key& key, std::uint32_t lane) {
     if (last_ == nullptr || last_->first != key) last_ = &*all_.try_emplace(key).first;
     Doubt& doubt = last_->second;
     if (doubt.lanes == 0) ++open_;
-    if ((doubt.lanes >> lane & 1) == 0) {
-      doubt.bits[lane] = 0;
-      doubt.partly &= ~(1u << lane);
-      doubt.padded &= ~(1u << lane);
-      doubt.lanes |= 1u << lane;
-    }
+    doubt.lanes |= 1u << lane;
+    doubt.partly &= ~(1u << lane);
+    doubt.padded &= ~(1u << lane);
+    doubt.bits[lane] = 0;
     return doubt;
   }
   /// These lanes load anew. The entry stays for the next time.

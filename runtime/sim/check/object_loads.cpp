@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <utility>
+#include <vector>
 
 namespace kernwright::sim {
 
@@ -19,7 +20,7 @@ constexpr int kMostSteps = 4;
 constexpr std::uint32_t kUsualAlignment = 8;
 constexpr std::int64_t kMostBytes = 32;  ///< of an access
 
-struct Piece {
+struct Access {
   std::uint32_t at = 0;             ///< instruction
   std::int64_t begin = 0, end = 0;  ///< counted from what a register holds
   std::uint32_t shape = 0;          ///< equal for accesses of one kind
@@ -27,8 +28,8 @@ struct Piece {
 };
 
 /// Accesses of a block through a register, in order of their begin.
-struct Pieces {
-  std::vector<Piece> loads, stores;
+struct Accesses {
+  std::vector<Access> loads, stores;
 };
 
 /// Of a load or store through a register the address, else null.
@@ -41,17 +42,17 @@ const ptx::Operand* address_of(const Instruction& one) {
 }
 
 /// By block and register.
-std::map<std::pair<std::uint32_t, std::uint32_t>, Pieces> collect(const ptx::Function& function,
-                                                                  const Places& places) {
-  std::map<std::pair<std::uint32_t, std::uint32_t>, Pieces> all;
+std::map<std::pair<std::uint32_t, std::uint32_t>, Accesses> collect(const ptx::Function& function,
+                                                                    const Outline& outline) {
+  std::map<std::pair<std::uint32_t, std::uint32_t>, Accesses> all;
   for (std::uint32_t i = 0; i < function.body.size(); ++i) {
     const Instruction& one = function.body[i];
     const ptx::Operand* const address = address_of(one);
     if (address == nullptr) continue;
     std::uint32_t root = address->reg;
     std::int64_t begin = address->offset;
-    for (int steps = 0; steps < kMostSteps && places.writes[root] == 1; ++steps) {
-      const Instruction& sum = function.body[places.writers[root]];
+    for (int steps = 0; steps < kMostSteps && outline.writers[root].size() == 1; ++steps) {
+      const Instruction& sum = function.body[outline.writers[root].front()];
       if (sum.row->handler != Handler::add || sum.guarded ||
           sum.operands[1].kind != OperandKind::reg || sum.operands[2].kind != OperandKind::integer)
         break;
@@ -61,36 +62,37 @@ std::map<std::pair<std::uint32_t, std::uint32_t>, Pieces> collect(const ptx::Fun
     const ptx::Modifiers& modifiers = one.modifiers;
     const std::int64_t bytes = ptx::bits(modifiers.type[0]) / 8 * modifiers.vector;
     const auto shape = static_cast<std::uint32_t>(modifiers.type[0]) << 8 | modifiers.vector;
-    Pieces& pieces = all[{places.blocks[i], root}];
-    (one.row->handler == Handler::st ? pieces.stores : pieces.loads)
+    Accesses& accesses = all[{outline.blocks[i], root}];
+    (one.row->handler == Handler::st ? accesses.stores : accesses.loads)
         .push_back({i, begin, begin + bytes, shape, modifiers.space == ptx::Space::generic});
   }
-  const auto by_begin = [](const Piece& a, const Piece& b) { return a.begin < b.begin; };
+  const auto by_begin = [](const Access& a, const Access& b) { return a.begin < b.begin; };
   for (auto& entry : all) {
-    std::stable_sort(entry.second.loads.begin(), entry.second.loads.end(), by_begin);
-    std::stable_sort(entry.second.stores.begin(), entry.second.stores.end(), by_begin);
+    std::sort(entry.second.loads.begin(), entry.second.loads.end(), by_begin);
+    std::sort(entry.second.stores.begin(), entry.second.stores.end(), by_begin);
   }
   return all;
 }
 
 /// Whether some store of another kind writes all that the load reads, from which the compiler knew
 /// the other bytes.
-bool is_written(const Piece& load, const std::vector<Piece>& stores) {
-  const auto first =
-      std::lower_bound(stores.begin(), stores.end(), load.begin - kMostBytes,
-                       [](const Piece& store, std::int64_t begin) { return store.begin < begin; });
-  return std::any_of(first, stores.end(), [&](const Piece& store) {
-    return store.begin <= load.begin && store.end >= load.end && store.shape != load.shape;
+bool is_written(const Access& load, const std::vector<Access>& stores) {
+  const auto from = [&](std::int64_t begin) {
+    return std::partition_point(stores.begin(), stores.end(),
+                                [=](const Access& store) { return store.begin < begin; });
+  };
+  return std::any_of(from(load.begin - kMostBytes), from(load.begin + 1), [&](const Access& store) {
+    return store.end >= load.end && store.shape != load.shape;
   });
 }
 
 }  // namespace
 
 std::unordered_map<std::uint32_t, std::uint32_t> find_object_loads(const ptx::Function& function,
-                                                                   const Places& places) {
+                                                                   const Outline& outline) {
   std::unordered_map<std::uint32_t, std::uint32_t> found;
-  for (const auto& [place, pieces] : collect(function, places)) {
-    const std::vector<Piece>& loads = pieces.loads;
+  for (const auto& [place, accesses] : collect(function, outline)) {
+    const std::vector<Access>& loads = accesses.loads;
     for (std::size_t first = 0; first < loads.size();) {
       // Those that lie side by side, with no gap.
       std::int64_t end = loads[first].end;
@@ -102,10 +104,10 @@ std::unordered_map<std::uint32_t, std::uint32_t> find_object_loads(const ptx::Fu
         several |= loads[last].begin != loads[first].begin;
       }
       for (; first < last; ++first) {
-        const Piece& load = loads[first];
+        const Access& load = loads[first];
         // Code without optimisation takes words throughout, bytes for calls, and knows no space.
         const bool is_byte = load.end - load.begin == 1;
-        if (differ || is_written(load, pieces.stores)) {
+        if (differ || is_written(load, accesses.stores)) {
           found[load.at] = kMostAlignment;
         } else if (several && load.is_generic) {
           found[load.at] = is_byte ? kMostAlignment : kUsualAlignment;

@@ -1,29 +1,22 @@
 // Which loads read parts of an object that the program takes as a whole.
 #pragma once
 
+#include "sim/check/data_flow.h"
 #include "sim/ptx/ast.h"
 
 #include <cstdint>
 #include <unordered_map>
-#include <vector>
 
 namespace kernwright::sim {
 
 /// Of CUDA's own types, in bytes.
 inline constexpr std::uint32_t kMostAlignment = 16;
 
-/// Where instructions and registers are used in a function.
-struct Places {
-  std::vector<std::uint32_t> blocks;   ///< by instruction: its basic block
-  std::vector<std::uint32_t> writes;   ///< by register: how many instructions write it
-  std::vector<std::uint32_t> writers;  ///< by register: the last of them
-};
-
 /// Compilers copy an object of a class in several pieces, one of which may be nothing but padding.
 /// By instruction, of loads that read such a piece, to how many bytes the object is aligned as far
 /// as padding goes. A load is one where others of its block read what lies beside, unless all might
 /// read elements of an array, or where a store writes what it reads and more.
 std::unordered_map<std::uint32_t, std::uint32_t> find_object_loads(const ptx::Function& function,
-                                                                   const Places& places);
+                                                                   const Outline& outline);
 
 }  // namespace kernwright::sim

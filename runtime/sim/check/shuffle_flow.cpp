@@ -71,15 +71,8 @@ class Flow {
   Flow(const ptx::Function& function, const std::function<bool(std::uint32_t)>& is_op)
       : function_(function),
         is_op_(is_op),
-        writers_(function.registers.size()),
-        sources_(function.registers.size()) {
-    for (std::uint32_t i = 0; i < function.body.size(); ++i) {
-      for (const Operand& operand : function.body[i].operands)
-        each_register(operand, [&](std::uint32_t reg, bool written) {
-          if (written) writers_[reg].push_back(i);
-        });
-    }
-  }
+        writers_(outline_of(function).writers),
+        sources_(function.registers.size()) {}
 
   std::unordered_map<std::uint32_t, FlowStep> run() {
     // Registers only gain sources, kMostSources at most.
@@ -198,8 +191,8 @@ class Flow {
 
   const ptx::Function& function_;
   const std::function<bool(std::uint32_t)>& is_op_;
-  std::vector<std::vector<std::uint32_t>> writers_;  ///< by register
-  std::vector<Sources> sources_;                     ///< by register
+  const std::vector<std::vector<std::uint32_t>> writers_;  ///< by register
+  std::vector<Sources> sources_;                           ///< by register
   std::unordered_map<std::uint32_t, FlowStep> steps_;
 };
 

@@ -67,39 +67,21 @@ bool runs_alone(const Instruction& one) {
   }
 }
 
-bool ends_block(const Instruction& one) {
-  const Handler handler = one.row->handler;
-  return handler == Handler::bra || handler == Handler::brx || handler == Handler::ret ||
-         handler == Handler::exit;
-}
-
 class Follower {
  public:
   explicit Follower(const ptx::Function& function)
       : function_(function),
-        reads_(function.registers.size()),
-        places_{std::vector<std::uint32_t>(function.body.size()),
-                std::vector<std::uint32_t>(function.registers.size()),
-                std::vector<std::uint32_t>(function.registers.size())} {
-    std::vector<bool> begins(function.body.size() + 1, false);
-    for (const ptx::Label& label : function.labels) begins[label.instruction] = true;
-    std::uint32_t block = 0;
+        outline_(outline_of(function)),
+        objects_(find_object_loads(function, outline_)),
+        reads_(function.registers.size()) {
     for (std::uint32_t i = 0; i < function.body.size(); ++i) {
       const Instruction& one = function.body[i];
-      block += begins[i] ? 1 : 0;
-      places_.blocks[i] = block;
-      if (ends_block(one)) ++block;
       if (one.guarded) reads_[one.guard].push_back({i, kAsGuard});
       for (std::uint32_t k = 0; k < one.operands.size(); ++k) note(one.operands[k], i, k);
-      for (const Operand& operand : one.operands) {
-        if (operand.is_destination && operand.kind == OperandKind::reg)
-          places_.writers[operand.reg] = i;
-      }
     }
   }
 
   UsedValues run() {
-    objects_ = find_object_loads(function_, places_);
     for (std::uint32_t i = 0; i < function_.body.size(); ++i) {
       const Instruction& one = function_.body[i];
       if (one.row->handler == Handler::ld || one.row->handler == Handler::ldu) look_at(i, one);
@@ -114,14 +96,13 @@ class Follower {
 
   void note(const Operand& operand, std::uint32_t at, std::uint32_t number) {
     each_register(operand, [&](std::uint32_t reg, bool written) {
-      if (written) {
-        ++places_.writes[reg];
-      } else if (reads_[reg].empty() || reads_[reg].back().at != at ||
-                 reads_[reg].back().operand != number) {
-        reads_[reg].push_back({at, number});
-      }
+      std::vector<Read>& reads = reads_[reg];
+      const bool known = !reads.empty() && reads.back().at == at && reads.back().operand == number;
+      if (!written && !known) reads.push_back({at, number});
     });
   }
+
+  bool is_written_once(std::uint32_t reg) const { return outline_.writers[reg].size() == 1; }
 
   /// What a constant operand is, or `otherwise`.
   static std::uint64_t constant(const Instruction& one, std::size_t operand,
@@ -186,7 +167,7 @@ class Follower {
 
   /// Bytes of a register that somebody uses.
   std::uint32_t used_of(std::uint32_t reg, int steps) const {
-    if (steps <= 0 || places_.writes[reg] != 1) return kAllOfValue;
+    if (steps <= 0 || !is_written_once(reg)) return kAllOfValue;
     std::uint32_t bytes = 0;
     for (const Read& read : reads_[reg]) {
       bytes |= used_by(function_.body[read.at], read.operand, steps);
@@ -197,11 +178,9 @@ class Follower {
   /// What lies between a loaded value and a register.
   enum class Way : std::uint8_t { copies, bits, arithmetic };
 
-  static Way beyond(Way way, const Instruction& one) {
+  static bool sets_bits(const Instruction& one) {
     const Handler handler = one.row->handler;
-    const bool sets_bits =
-        handler == Handler::and_ || handler == Handler::or_ || handler == Handler::bfi;
-    return way != Way::arithmetic && sets_bits ? Way::bits : way;
+    return handler == Handler::and_ || handler == Handler::or_ || handler == Handler::bfi;
   }
 
   /// Whether the instruction stores a value, as it was loaded or with other bits set.
@@ -258,12 +237,12 @@ class Follower {
 
   /// Collects who uses the bytes in some lanes only. False: all lanes do, or nobody can say.
   bool follow(const ByteWindow& window, const Place& place, std::vector<Use>& uses) const {
-    if (place.steps <= 0 || places_.writes[window.reg] != 1) return false;
+    if (place.steps <= 0 || !is_written_once(window.reg)) return false;
     const Instruction& from = function_.body[place.load];
     const bool may_move = from.modifiers.space != Space::global;  // loads that cannot fault
     for (const Read& read : reads_[window.reg]) {
       const Instruction& one = function_.body[read.at];
-      const bool here = places_.blocks[read.at] == places_.blocks[place.load];
+      const bool here = outline_.blocks[read.at] == outline_.blocks[place.load];
       if (read.operand == kAsGuard || (here && read.at <= place.since)) return false;
       if (uses.size() >= kMostUses) return false;
       const bool is_value = read.operand == 1 || read.operand == 2;
@@ -291,14 +270,15 @@ class Follower {
   bool follow_result(const ByteWindow& window, const Place& place, const Read& read,
                      std::vector<Use>& uses) const {
     const Instruction& one = function_.body[read.at];
-    Place next{place.load, read.at, place.steps - 1, beyond(place.way, one)};
     const auto moved = place.way == Way::arithmetic
                            ? std::nullopt
                            : move_bytes(function_, one, read.operand, window);
+    const Way way = !moved ? Way::arithmetic : sets_bits(one) ? Way::bits : place.way;
+    const Place next{place.load, read.at, place.steps - 1, way};
     if (!moved) {
-      next.way = Way::arithmetic;
-      if (one.operands[0].kind != OperandKind::reg) return false;
-      return follow({one.operands[0].reg, window.first, window.count, window.of}, next, uses);
+      const Operand& result = one.operands[0];
+      return result.kind == OperandKind::reg &&
+             follow({result.reg, window.first, window.count, window.of}, next, uses);
     }
     return std::all_of(moved->begin(), moved->end(),
                        [&](const ByteWindow& part) { return follow(part, next, uses); });
@@ -354,9 +334,9 @@ class Follower {
   }
 
   const ptx::Function& function_;
+  const Outline outline_;
+  const std::unordered_map<std::uint32_t, std::uint32_t> objects_;
   std::vector<std::vector<Read>> reads_;  ///< by register
-  Places places_;
-  std::unordered_map<std::uint32_t, std::uint32_t> objects_;
   UsedValues found_;
 };
 

@@ -12,23 +12,14 @@ using namespace kernwright::sim;
 
 namespace {
 
-/// What is said of each load of the body, one basic block.
+/// What is said of each load of the body.
 std::vector<std::uint32_t> alignments(const std::string& body) {
   const auto module = ptx::parse(
       ".version 8.0\n.target sm_80\n.address_size 64\n.entry k()\n{\n.reg .b16 %h<9>;\n"
       ".reg .b32 %r<9>;\n.reg .b64 %rd<9>;\n" +
       body + "\nret;\n}\n");
   const ptx::Function& function = module->functions[0];
-  const std::vector<std::uint32_t> registers(function.registers.size());
-  Places places{std::vector<std::uint32_t>(function.body.size()), registers, registers};
-  for (std::uint32_t i = 0; i < function.body.size(); ++i) {
-    for (const ptx::Operand& operand : function.body[i].operands) {
-      if (!operand.is_destination || operand.kind != ptx::OperandKind::reg) continue;
-      ++places.writes[operand.reg];
-      places.writers[operand.reg] = i;
-    }
-  }
-  const auto found = find_object_loads(function, places);
+  const auto found = find_object_loads(function, outline_of(function));
   std::vector<std::uint32_t> all;
   for (std::uint32_t i = 0; i < function.body.size(); ++i) {
     if (!function.body[i].opcode.starts_with("ld")) continue;
@@ -77,6 +68,8 @@ TEST_CASE("object loads: equal pieces are elements of an array, but in generic c
 TEST_CASE("object loads: constants that are added to a register are followed a few steps") {
   CHECK(alignments("add.s64 %rd2, %rd1, 16;\nadd.s64 %rd3, %rd2, -12;\n"
                    "ld.global.u32 %r1, [%rd3];\nld.global.u16 %h1, [%rd1+2];") == Each{16, 16});
+  CHECK(alignments("ld.global.u32 %r1, [%rd1];\nbra NEXT;\nNEXT:\n"
+                   "ld.global.u16 %h1, [%rd1+4];") == Each{0, 0});
   CHECK(alignments("add.s64 %rd2, %rd1, %rd4;\nld.global.u32 %r1, [%rd2];\n"
                    "ld.global.u16 %h1, [%rd1+4];") == Each{0, 0});
   CHECK(alignments("add.s64 %rd2, %rd1, 4;\nadd.s64 %rd2, %rd2, 4;\n"
