@@ -2,7 +2,7 @@
 # The suites through the real driver with every CUDA toolkit hidden: C++ unit tests, Python tests,
 # both devices compared, and compute-sanitizer's memcheck over what launches kernels. Uses the
 # Python it is given (PYTHON, else .venv, else python3) and needs no network when its packages are
-# there.
+# there. The whole output stays in $BUILD/gpu_test.log (build/gpu).
 # Ends with "N passed, N failed".
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -53,4 +53,7 @@ set +e
 
 export PYTHONPATH="$PWD/$build/site${PYTHONPATH:+:$PYTHONPATH}"
 export KERNWRIGHT_DEVICE=cuda
-"$python" scripts/run_tests.py --build "$build" --gpu ${sanitizer:+--sanitizer "$sanitizer"}
+{
+  nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv
+  "$python" scripts/run_tests.py --build "$build" --gpu ${sanitizer:+--sanitizer "$sanitizer"}
+} 2>&1 | tee "$build/gpu_test.log"

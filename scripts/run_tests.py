@@ -97,7 +97,10 @@ NOT_FOR_MEMCHECK = (
     *("two_compilers",),
     *("waiting_blocks", "wgmma", "wgmma_sparse"),
 )
-SIDE_BY_SIDE = 4  # suites under memcheck at a time, each with a context of its own
+# Whose kernels are right under every tool: the library's own, whole programs, every launch form.
+# Not here: kernels with a mistake on purpose, copies of arrays that nobody wrote.
+FOR_EVERY_TOOL = ("kernels", "whole_kernels", "launch", "graphs", "symbols", "tiles", "textures")
+SIDE_BY_SIDE = 4  # suites under a tool at a time, each with a context of its own
 
 
 def python_file(name):
@@ -105,12 +108,16 @@ def python_file(name):
 
 
 def sanitizer_suites(arguments, pytest):
-    """The C++ and Python suites that launch kernels, again under memcheck."""
+    """The C++ and Python suites that launch kernels, again under compute-sanitizer's tools."""
     if not arguments.sanitizer:
         return []
-    # Error codes of the driver are what many tests ask for; accesses are what memcheck is here for.
-    memcheck = [arguments.sanitizer, "--tool", "memcheck", "--error-exitcode", "9"]
-    memcheck += ["--report-api-errors", "no"]
+
+    def under(tool):
+        # Error codes of the driver are what many tests ask for; a tool looks at accesses here.
+        options = ["--tool", tool, "--error-exitcode", "9", "--report-api-errors", "no"]
+        return [arguments.sanitizer, *options]
+
+    memcheck = under("memcheck")
     # A process that memcheck watches does not survive its own fork: at the child's exit() the tool
     # waits for a thread of its own that is the parent's.
     forking = "library thread*,process folder: exit*"
@@ -128,6 +135,12 @@ def sanitizer_suites(arguments, pytest):
         if name not in NOT_FOR_MEMCHECK:
             command = [*memcheck, *pytest, "-n", "0", "-k", "not fork", path]
             suites.append((f"memcheck Python {name}", command, count_pytest))
+    for tool in ("racecheck", "initcheck", "synccheck"):
+        unit = [*under(tool), f"{arguments.build}/tests/test_kernels"]
+        suites.append((f"{tool} kernels of the library", unit, count_doctest))
+        for name in FOR_EVERY_TOOL:
+            command = [*under(tool), *pytest, "-n", "0", "-k", "not fork", python_file(name)]
+            suites.append((f"{tool} Python {name}", command, count_pytest))
     return suites
 
 
