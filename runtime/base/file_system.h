@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <ctime>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace kernwright {
@@ -56,6 +57,8 @@ class FileHandle {
   explicit operator bool() const noexcept { return file_ >= 0; }
   /// Closes; 0 or -errno of the close.
   int reset() noexcept;
+  /// Gives the descriptor to the caller.
+  int release() noexcept { return std::exchange(file_, -1); }
 
  private:
   FileSystem* system_ = nullptr;

@@ -1,0 +1,81 @@
+// A worker compiles what the process itself would, and a compile without end ends.
+#include "worker/compile_task.h"
+
+#include <doctest/doctest.h>
+
+#include "driver/nvrtc_loader.h"
+#include "tests/unit/worker/worker_fixture.h"
+
+using namespace kernwright;
+using namespace worker_test;
+
+namespace {
+
+CompileRequest request_for(std::string text, CodeKind kind) {
+  CompileRequest request;
+  request.source.text = std::move(text);
+  request.target = target_for_kind(kind, kind == CodeKind::cubin ? "sm_80" : "", nvrtc().archs,
+                                   nvrtc().version());
+  request.declared = scan_source(request.source.text);
+  return request;
+}
+
+// Each level instantiates two of the level below.
+constexpr const char* kBomb = R"(
+template <int N, int M> struct Bomb {
+  static const int v = Bomb<N - 1, 2 * M>::v + Bomb<N - 1, 2 * M + 1>::v;
+};
+template <int M> struct Bomb<0, M> { static const int v = M; };
+__global__ void k(int* x) { x[0] = Bomb<26, 0>::v; })";
+
+}  // namespace
+
+TEST_CASE("compile task: the same code as in this process, byte for byte") {
+  Worker worker(test_program());
+  for (const CodeKind kind : {CodeKind::cubin, CodeKind::ptx}) {
+    CompileRequest request = request_for(
+        "#include \"v.h\"\ntemplate <class T> __global__ void f(T* x) { x[0] = V + N; }\n"
+        "__global__ void g(const float* x, int unused) {}\n__device__ int count[3];",
+        kind);
+    request.options.headers["v.h"] = "#define V 3\n";
+    request.options.defines["N"] = "4";
+    request.options.max_registers = 32;
+    request.names = {"f<double>"};
+    const ObjectCode there = compile_in(worker, nvrtc().path, request);
+    const ObjectCode here = Compiler(nvrtc()).compile(request);
+    CHECK(there.code == here.code);
+    CHECK(there.log == here.log);
+    CHECK(there.kernel("f<double>").to_string() == here.kernel("f<double>").to_string());
+    CHECK(there.kernel("g").to_string() == "g(const float* x, int unused)");
+    CHECK(there.symbols == here.symbols);
+  }
+  CHECK(worker.starts() == 1);
+}
+
+TEST_CASE("compile task: errors are those of the compiler") {
+  Worker worker(test_program());
+  try {
+    compile_in(worker, nvrtc().path,
+               request_for("__global__ void f() {\n  x = 1; }", CodeKind::ptx));
+    FAIL("no exception");
+  } catch (const CompileError& e) {
+    REQUIRE(e.diagnostics.size() == 1);
+    CHECK(e.diagnostics[0].line == 2);
+  }
+  CompileRequest unknown = request_for("__global__ void f() {}", CodeKind::ptx);
+  unknown.names = {"g"};
+  CHECK_THROWS_AS(compile_in(worker, nvrtc().path, unknown), NameNotFound);
+  CHECK_THROWS_AS(compile_in(worker, "/nowhere/libnvrtc.so", unknown), NvrtcNotFound);
+}
+
+TEST_CASE("compile task: one without end is killed at its deadline, and the next one is quick") {
+  Worker worker(test_program());
+  CompileRequest bomb = request_for(kBomb, CodeKind::ptx);
+  bomb.options.timeout = std::chrono::milliseconds(300);
+  const auto begin = std::chrono::steady_clock::now();
+  CHECK_THROWS_AS(compile_in(worker, nvrtc().path, bomb), Timeout);
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(3));
+  CHECK(worker.process_id() == -1);
+  const auto request = request_for("__global__ void f() {}", CodeKind::ptx);
+  CHECK(compile_in(worker, nvrtc().path, request).kernels.size() == 1);
+}

@@ -1,0 +1,58 @@
+// Threads share a pool's workers, wait for a free one, and lose nobody else's.
+#include "worker/worker_pool.h"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+
+#include "tests/unit/worker/worker_fixture.h"
+
+using namespace kernwright;
+using namespace worker_test;
+
+TEST_CASE("worker pool: many threads, few workers, every reply to its own caller") {
+  WorkerPool pool(3, test_program());
+  std::atomic<int> wrong = 0, lost = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 50; ++i) {
+        const auto request = number(1000 * t + i);
+        const auto worker = pool.lease();
+        try {
+          if (t == 0 && i % 10 == 0) worker->run({"crash", "a crash", {}});
+          if (worker->run({"ping", "a ping", request}).bytes != request) ++wrong;
+        } catch (const WorkerLost&) {
+          ++lost;
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(wrong == 0);
+  CHECK(lost == 5);
+  CHECK(pool.starts() <= 3 + 5);
+}
+
+TEST_CASE("worker pool: a thread waits for a free one within its limits") {
+  WorkerPool pool(1, test_program());
+  {
+    const auto only = pool.lease();
+    CHECK_THROWS_AS(pool.lease(for_ms(50)), Timeout);
+  }
+  CHECK(pool.lease(for_ms(50))->run({"ping", "a ping", {}}).bytes.empty());
+  CHECK_THROWS_AS(WorkerPool(0, test_program()), InvalidArgument);
+}
+
+TEST_CASE("worker pool: processes that are started before, and gone with the pool") {
+  std::vector<pid_t> processes;
+  {
+    WorkerPool pool(2, test_program());
+    pool.warm_up(5);
+    CHECK(pool.starts() == 2);
+    const auto first = pool.lease(), second = pool.lease();
+    processes = {first->process_id(), second->process_id()};
+    CHECK(processes[0] != processes[1]);
+  }
+  for (const pid_t process : processes) CHECK(is_gone(process));
+}

@@ -1,0 +1,109 @@
+// Field by field, in the order of the structs.
+#include "worker/message_fields.h"
+
+#include "base/errors.h"
+
+namespace kernwright {
+namespace {
+
+void write(ByteWriter& out, const FaultPlace& place) {
+  out.text(place.what);
+  out.text(place.file);
+  out.i32(place.line);
+  out.i32(place.first_line);
+  out.i32(place.ptx_line);
+  out.text(place.opcode);
+}
+
+FaultPlace read_place(ByteReader& in) {
+  FaultPlace place;
+  place.what = read_text(in);
+  place.file = read_text(in);
+  place.line = in.i32();
+  place.first_line = in.i32();
+  place.ptx_line = in.i32();
+  place.opcode = read_text(in);
+  return place;
+}
+
+}  // namespace
+
+std::string read_text(ByteReader& in) { return in.text(std::uint32_t{128} << 20); }
+
+void write(ByteWriter& out, const Diagnostic& diagnostic) {
+  out.u8(static_cast<std::uint8_t>(diagnostic.severity));
+  out.text(diagnostic.message);
+  out.text(diagnostic.file);
+  out.i32(diagnostic.line);
+  out.i32(diagnostic.column);
+  out.text(diagnostic.caret);
+  out.text(diagnostic.hint);
+}
+
+Diagnostic read_diagnostic(ByteReader& in) {
+  Diagnostic diagnostic;
+  const std::uint8_t severity = in.u8();
+  if (severity > static_cast<std::uint8_t>(Severity::error)) {
+    throw Error("a message of a worker has an impossible severity");
+  }
+  diagnostic.severity = static_cast<Severity>(severity);
+  diagnostic.message = read_text(in);
+  diagnostic.file = read_text(in);
+  diagnostic.line = in.i32();
+  diagnostic.column = in.i32();
+  diagnostic.caret = read_text(in);
+  diagnostic.hint = read_text(in);
+  return diagnostic;
+}
+
+void write(ByteWriter& out, const FaultReport& report) {
+  out.u8(static_cast<std::uint8_t>(report.kind));
+  for (const std::string* part : {&report.message, &report.kernel, &report.file}) out.text(*part);
+  out.i32(report.line);
+  out.i32(report.first_line);
+  out.i32(report.ptx_line);
+  out.text(report.opcode);
+  for (const unsigned part : report.block) out.u32(part);
+  for (const unsigned part : report.thread) out.u32(part);
+  out.u64(report.address);
+  out.u64(report.access_size);
+  out.text(report.allocation);
+  out.u32(static_cast<std::uint32_t>(report.places.size()));
+  for (const FaultPlace& place : report.places) write(out, place);
+  out.text(report.details);
+}
+
+FaultReport read_fault_report(ByteReader& in) {
+  FaultReport report;
+  const std::uint8_t kind = in.u8();
+  if (kind > static_cast<std::uint8_t>(FaultKind::invalid_ptx)) {
+    throw Error("a message of a worker has an impossible kind of finding");
+  }
+  report.kind = static_cast<FaultKind>(kind);
+  for (std::string* part : {&report.message, &report.kernel, &report.file}) *part = read_text(in);
+  report.line = in.i32();
+  report.first_line = in.i32();
+  report.ptx_line = in.i32();
+  report.opcode = read_text(in);
+  for (unsigned& part : report.block) part = in.u32();
+  for (unsigned& part : report.thread) part = in.u32();
+  report.address = in.u64();
+  report.access_size = in.u64();
+  report.allocation = read_text(in);
+  for (std::uint32_t n = in.u32(); n > 0; --n) report.places.push_back(read_place(in));
+  report.details = read_text(in);
+  return report;
+}
+
+void write(ByteWriter& out, const std::vector<std::string>& texts) {
+  out.u32(static_cast<std::uint32_t>(texts.size()));
+  for (const std::string& one : texts) out.text(one);
+}
+
+std::vector<std::string> read_texts(ByteReader& in) {
+  std::vector<std::string> texts;
+  for (std::uint32_t n = in.u32(); n > 0; --n) texts.push_back(read_text(in));
+  return texts;
+}
+
+}  // namespace kernwright

@@ -1,0 +1,25 @@
+// What a worker can do: the table of its tasks.
+#pragma once
+
+#include "base/byte_reader.h"
+#include "worker/channel.h"
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace kernwright {
+
+/// Runs in the worker: reads its request, returns its result, or throws. Files that it leaves are
+/// closed behind it; it may put others there, which the caller then gets.
+using TaskFunction = std::vector<std::byte> (*)(ByteReader& request,
+                                                std::vector<FileHandle>& files);
+
+/// Name -> function.
+using TaskTable = std::map<std::string, TaskFunction>;
+
+/// The tasks of every worker: "ping" (returns what it gets) and "compile".
+const TaskTable& worker_tasks();
+
+}  // namespace kernwright

@@ -1,0 +1,53 @@
+// Several workers for tasks of many threads.
+#pragma once
+
+#include "worker/worker.h"
+
+#include <memory>
+
+namespace kernwright {
+
+/// Up to `size` workers with the same options, started when first needed and used again. What
+/// Worker says of processes holds for each. Thread-safe; must outlive its leases.
+class WorkerPool {
+ public:
+  /// Throws InvalidArgument for a size of 0.
+  explicit WorkerPool(unsigned size, WorkerOptions options = {});
+  /// Kills the processes.
+  ~WorkerPool();
+  WorkerPool(const WorkerPool&) = delete;
+  WorkerPool& operator=(const WorkerPool&) = delete;
+
+  /// A worker that nobody else uses, given back by the destructor.
+  class Lease {
+   public:
+    Lease(WorkerPool& pool, std::unique_ptr<Worker> worker);
+    ~Lease();
+    Lease(Lease&&) noexcept = default;
+    Lease& operator=(Lease&&) = delete;
+
+    Worker* operator->() const noexcept { return worker_.get(); }
+    Worker& operator*() const noexcept { return *worker_; }
+
+   private:
+    WorkerPool* pool_;
+    std::unique_ptr<Worker> worker_;
+  };
+
+  /// The free worker that was used last, since its caches are the warmest; waits while all are in
+  /// use. Throws Timeout, Cancelled or Interrupted as `limits` say.
+  Lease lease(const WaitLimits& limits = {});
+
+  /// Starts `count` processes (at most the pool's size) before they are needed.
+  void warm_up(unsigned count);
+
+  unsigned size() const noexcept;
+  /// Processes started so far, without those of workers that are in use.
+  int starts() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace kernwright
