@@ -13,6 +13,7 @@
 #include "jit/compile/nvrtc_unit.h"
 #include "jit/compile/target.h"
 #include "jit/source/cuda_headers.h"
+#include "jit/source/memory_headers.h"
 #include "jit/source/source_lexer.h"
 
 namespace kernwright {
@@ -24,7 +25,7 @@ class LintPass {
   LintPass(const LoadedNvrtc& nvrtc, const Source& source, const ProgramOptions& options)
       : source_(source),
         unit_(nvrtc, "#line 1 " + quoted_name() + "\n" + source.text, program_path(),
-              options.headers) {}
+              without_current_folder(options.headers)) {}
 
   /// True when the front end has nothing against the text.
   bool run(std::vector<std::string> arguments, bool minimal, bool default_device,
