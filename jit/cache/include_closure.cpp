@@ -25,9 +25,9 @@ constexpr std::size_t kMaxFiles = 4000;
 
 /// Where a text stands that mentions headers.
 struct Place {
-  std::string name;    ///< for messages
+  std::string name;  ///< for messages
   int first_line = 1;
-  fs::path folder;     ///< of a file: for quoted names. Empty for a text in memory
+  fs::path folder;  ///< of a file: for quoted names. Empty for a text in memory
   bool is_file = false;
   std::string memory_folder;  ///< of a header in memory: "a" for "a/b.h"
 };
@@ -51,24 +51,23 @@ class Walker {
   Walker(const Source& source, const ProgramOptions& options)
       : source_(source),
         options_(options),
-        sees_files_(!options.include_dirs.empty() || !source.directory.empty()) {}
+        sees_files_(!options.include_dirs.empty() || !source.directory.empty()),
+        includes_(may_mention_headers(source.text)) {}
 
   IncludeClosure run() {
-    visit(source_.text, {source_.name, source_.first_line, source_.directory,
-                         !source_.directory.empty(), {}});
-    for (const auto& [name, text] : options_.headers) {
-      visit(text, {name, 1, {}, false, fs::path(name).parent_path().string()});
-    }
     read_defines();
+    visit_memory(false);
     // A file that was found may define the macros that name others.
-    for (std::size_t i = 0, followed = 0; i < pending_.size() || followed < macros_known();) {
-      if (i < pending_.size()) {
-        read(PendingFile(pending_[i++]));
+    for (std::size_t followed = 0; read_count_ < pending_.size() || followed < macros_known();) {
+      if (read_count_ < pending_.size()) {
+        read(PendingFile(pending_[read_count_++]));
       } else {
         followed = macros_known();
         follow_macros();
       }
     }
+    if (wraps_probe_) visit_memory(true);
+    while (read_count_ < pending_.size()) read(PendingFile(pending_[read_count_++]));
     std::sort(result_.files.begin(), result_.files.end(),
               [](const IncludedFile& a, const IncludedFile& b) { return a.path < b.path; });
     return std::move(result_);
@@ -96,10 +95,20 @@ class Walker {
     if (!file.is_data) visit(*text, {file.path, 1, fs::path(file.path).parent_path(), true, {}});
   }
 
-  void visit(const std::string& text, const Place& place) {
+  void visit_memory(bool is_wrapped) {
+    visit(source_.text,
+          {source_.name, source_.first_line, source_.directory, !source_.directory.empty(), {}},
+          is_wrapped);
+    for (const auto& [name, text] : options_.headers) {
+      visit(text, {name, 1, {}, false, fs::path(name).parent_path().string()}, is_wrapped);
+    }
+  }
+
+  void visit(const std::string& text, const Place& place, bool is_wrapped = false) {
     result_.asks_for_arch_specific = result_.asks_for_arch_specific || asks_for_arch_specific(text);
-    if (text.find("#define") != std::string::npos || may_mention_headers(text)) {
-      take(header_mentions(text), place);
+    if (is_wrapped || may_mention_headers(text) ||
+        (includes_ && text.find("define") != std::string::npos)) {
+      take(header_mentions(text, is_wrapped), place);
     }
   }
 
@@ -107,7 +116,11 @@ class Walker {
     macros_.insert(found.macros.begin(), found.macros.end());
     wraps_probe_ = wraps_probe_ || found.wraps_probe;
     makes_strings_ = makes_strings_ || found.makes_strings;
-    if (wraps_probe_ && makes_strings_) not_known({}, place);
+    if (wraps_probe_ && makes_strings_) {
+      HeaderMention unknown;
+      unknown.is_probe = true;
+      not_known(unknown, place);
+    }
     for (const HeaderMention& mention : found.mentions) {
       if (mention.form == Form::macro) {
         macro_mentions_.push_back({mention, &places_.emplace_back(place)});
@@ -122,7 +135,8 @@ class Walker {
   /// Macros of the options; their values are no text of a file.
   void read_defines() {
     std::string text;
-    for (const auto& [name, value] : options_.defines) text += "#define " + name + " " + value + "\n";
+    for (const auto& [name, value] : options_.defines)
+      text += "#define " + name + " " + value + "\n";
     for (std::size_t i = 0; i < options_.extra.size(); ++i) {
       std::string_view define = options_.extra[i];
       if (define == "-D" && i + 1 < options_.extra.size()) {
@@ -198,7 +212,7 @@ class Walker {
                                   std::string_view what, std::string_view advice) {
     throw InvalidArgument(format("{}:{}: {} {} is refused: {}", place.name,
                                  mention.line + place.first_line - 1,
-                                 mention.is_probe ? "a __has_include that"
+                                 mention.is_probe  ? "a __has_include that"
                                  : mention.is_data ? "an #embed that"
                                                    : "an #include that",
                                  what, advice));
@@ -232,8 +246,8 @@ class Walker {
   }
 
   bool find_file(const HeaderMention& mention, const fs::path& folder) {
-    bool is_found = mention.form == Form::quoted && !folder.empty() &&
-                    remember(folder / mention.name, mention);
+    bool is_found =
+        mention.form == Form::quoted && !folder.empty() && remember(folder / mention.name, mention);
     for (const std::string& other : options_.include_dirs) {
       if (is_found && !mention.is_next) break;
       is_found = remember(fs::path(other) / mention.name, mention) || is_found;
@@ -261,7 +275,9 @@ class Walker {
   const Source& source_;
   const ProgramOptions& options_;
   const bool sees_files_;
+  const bool includes_;  ///< the source names something: then macros of all texts count
   std::vector<PendingFile> pending_;
+  std::size_t read_count_ = 0;  ///< of those
   std::vector<PendingMacro> macro_mentions_;
   std::deque<Place> places_;  ///< of those; stay where they are
   std::set<std::string> known_;

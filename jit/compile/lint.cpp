@@ -118,16 +118,16 @@ std::vector<Diagnostic> lint(const LoadedNvrtc& nvrtc, const Source& source,
                              const ProgramOptions& options) {
   validate(source);
   validate(options);
-  std::vector<std::string> folders;
   const IncludeClosure included = include_closure(source, options);
-  if (included.needs_cuda_headers) folders = cuda_headers(nvrtc).folders;
+  const CudaHeaders headers = included.needs_cuda_headers ? cuda_headers(nvrtc) : CudaHeaders();
+  const std::vector<std::string>& folders = headers.folders;
   ProgramOptions plain = options;
   plain.minimal = Tristate::off;
   plain.pch = Tristate::off;
   const auto arguments = to_nvrtc_options(plain, lint_arch(source, options, included), folders);
-  const auto work = [source, options, arguments, folders](const LoadedNvrtc& library,
+  const auto work = [source, options, arguments, headers](const LoadedNvrtc& library,
                                                           const CompileDeadline& deadline) {
-    return std::any(lint_with(library, source, options, arguments, folders, deadline));
+    return std::any(lint_with(library, source, options, arguments, headers.folders, deadline));
   };
   const WaitLimits limits = current_wait_limits().within(options.timeout);
   try {

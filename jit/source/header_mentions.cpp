@@ -69,6 +69,8 @@ bool may_begin_probe(std::string_view word) {
 
 class Reader {
  public:
+  explicit Reader(bool is_wrapped) : is_wrapped_(is_wrapped) {}
+
   void read(std::string_view text) {
     const TokenizedSource source = tokenize(text);
     for (const Directive& directive : source.directives) {
@@ -86,10 +88,11 @@ class Reader {
     }
     for (const Token& token : source.tokens) {
       line_ = token.line;
+      has_part_ = has_part_ || may_begin_probe(token.text);
       if (is_probe(token.text)) operand(token.text, behind(text, token.text));
     }
     result_.wraps_probe = result_.wraps_probe || (pastes_ && has_part_);
-    if (result_.wraps_probe) suspect(text, source.tokens);
+    if (is_wrapped_ || result_.wraps_probe) suspect(text, source.tokens);
   }
 
   HeaderMentions take() { return std::move(result_); }
@@ -99,8 +102,8 @@ class Reader {
     return text.substr(static_cast<std::size_t>(part.data() + part.size() - text.data()));
   }
 
-  /// The compiler evaluates __has_include anywhere in a text, also where a macro stands for it: what
-  /// may be its operand is one.
+  /// The compiler evaluates __has_include anywhere in a text, also where a macro stands for it:
+  /// what may be its operand is one.
   void suspect(std::string_view text, const std::vector<Token>& tokens) {
     for (const Token& token : tokens) {
       line_ = token.line;
@@ -202,6 +205,7 @@ class Reader {
     result_.mentions.push_back(std::move(mention));
   }
 
+  const bool is_wrapped_;
   HeaderMentions result_;
   int line_ = 1;
   bool pastes_ = false;
@@ -255,8 +259,8 @@ bool may_mention_headers(std::string_view text) noexcept {
   return std::any_of(kSigns.begin(), kSigns.end(), is_there) || has_joined_lines(text);
 }
 
-HeaderMentions header_mentions(std::string_view text) {
-  Reader reader;
+HeaderMentions header_mentions(std::string_view text, bool is_wrapped) {
+  Reader reader(is_wrapped);
   reader.read(text);
   if (has_joined_lines(text)) reader.read(joined(text));
   return reader.take();

@@ -19,7 +19,7 @@ struct HeaderMention {
     expression,  ///< anything else, which only the preprocessor can evaluate
   };
   Form form = Form::quoted;
-  std::string name;      ///< empty for an expression
+  std::string name;       ///< empty for an expression
   bool is_probe = false;  ///< no #include or #embed but __has_include or what may stand for it
   bool is_next = false;   ///< #include_next: any of the folders may be meant
   bool is_data = false;   ///< #embed: the file is no text
@@ -34,13 +34,15 @@ using MacroBodies = std::multimap<std::string, std::string, std::less<>>;
 struct HeaderMentions {
   std::vector<HeaderMention> mentions;
   MacroBodies macros;
-  bool wraps_probe = false;   ///< a macro stands for __has_include, or one may be put together
+  bool wraps_probe = false;    ///< a macro stands for __has_include, or one may be put together
   bool makes_strings = false;  ///< a macro turns its arguments into text
 };
 
 /// Reads the directives of a text as all versions of C++ do: with and without trigraphs, with and
 /// without blanks behind the backslash that joins two lines. What one of them sees is mentioned.
-HeaderMentions header_mentions(std::string_view text);
+/// Where another text has a macro for __has_include (`is_wrapped`) every "name" and "(<name>" may be
+/// its operand.
+HeaderMentions header_mentions(std::string_view text, bool is_wrapped = false);
 
 /// False where a look at the text's bytes tells that header_mentions() finds nothing.
 bool may_mention_headers(std::string_view text) noexcept;

@@ -65,8 +65,8 @@ class Rewriter {
 MemoryHeaders without_current_folder(MemoryHeaders headers) {
   MemoryHeaders result;
   for (const auto& [name, text] : headers) {
-    result.emplace(name, text.find('"') == std::string::npos ? text
-                                                             : Rewriter(headers, name).rewrite(text));
+    result.emplace(
+        name, text.find('"') == std::string::npos ? text : Rewriter(headers, name).rewrite(text));
   }
   return result;
 }

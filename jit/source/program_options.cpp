@@ -160,8 +160,9 @@ ProgramOptions with_absolute_folders(ProgramOptions options) {
     std::error_code error;
     const auto current = std::filesystem::current_path(error);
     if (error) {
-      throw InvalidArgument(format("include folder \"{}\" is relative to the current folder, which {}",
-                                   folder, "cannot be found: " + error.message()));
+      throw InvalidArgument(
+          format("include folder \"{}\" is relative to the current folder, which {}", folder,
+                 "cannot be found: " + error.message()));
     }
     folder = (current / folder).string();
   }
