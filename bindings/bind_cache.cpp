@@ -58,6 +58,7 @@ py::dict cache_info() {
   result["reason"] = text_object(info.reason);
   result["entries"] = info.entries;
   result["bytes"] = info.bytes;
+  result["header_bytes"] = info.header_bytes;
   result["limit"] = info.limit;
   result["process"] = cache_statistics(stats);
   return result;

@@ -42,7 +42,7 @@ struct Program::Box {
 
   Box(Source source_text, ProgramOptions program_options)
       : source(std::move(source_text)),
-        options(with_builtin_headers(source, std::move(program_options))) {
+        options(with_builtin_headers(source, with_absolute_folders(std::move(program_options)))) {
     validate(source);
     validate(options);
     if (!options.arch.empty()) parse_arch(options.arch);

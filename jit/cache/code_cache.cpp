@@ -142,21 +142,24 @@ struct CodeCache::State {
     return lookup;
   }
 
-  /// Compiles. `folders` receives CUDA's header folders that were searched.
+  /// Compiles. `folders` receives CUDA's header folders whose files may change.
   ObjectCode compile(const CodeRequest& request, const IncludeClosure& included,
                      const Target& target, std::vector<std::string>& folders) {
     const LoadedNvrtc& library = compilers.open();
     CompileRequest wanted{request.source, request.options,       target, request.declared,
                           request.names,  request.with_declared, {}};
     if (request.with_lines) wanted.options.lineinfo = true;
+    std::shared_ptr<const SecureDirectory> held;
     if (included.needs_cuda_headers) {
       const CudaHeaders headers = cuda_headers(library);
       if (!headers.note.empty()) log(LogLevel::warning, "{}", headers.note);
       wanted.header_folders = headers.folders;
+      held = headers.held;
+      // The version of NVRTC, which every key has, tells what its bundle holds.
+      if (!headers.is_bundle) folders = headers.folders;
     }
     ObjectCode code = Compiler(library).compile(wanted);
     ++compiles;
-    folders = wanted.header_folders;
     // Kept as if the text stood at the beginning of its file: it may move there.
     shift_lines(code.diagnostics, request.source.name, 2 - request.source.first_line);
     return code;

@@ -20,6 +20,7 @@
 #include "jit/cache/checked_file.h"
 #include "jit/cache/disk_cache_files.h"
 #include "jit/compile/compile_wait.h"
+#include "jit/source/unpacked_headers.h"
 
 namespace kernwright {
 namespace {
@@ -28,6 +29,8 @@ namespace {
 constexpr std::int64_t kUseResolution = 3600;
 /// Of the locked bytes: one for sweeps, behind all those of keys.
 constexpr std::uint64_t kSweepOffset = std::uint64_t{1} << 62;
+/// How long a store may sweep before it returns. A compile has taken longer.
+constexpr std::chrono::milliseconds kSweepAtOnce{40};
 constexpr const char* kLockFile = "lock";
 constexpr std::chrono::milliseconds kPollInterval{4};
 
@@ -153,27 +156,21 @@ struct DiskCache::State {
     return lock_handle.get();
   }
 
-  /// Brings the directory below its limit unless another process is about it.
-  void sweep() {
+  /// Brings the directory below its limit unless another process is about it. False where the time
+  /// was too short.
+  bool sweep(std::chrono::milliseconds budget) {
     const int file = lock_file();
     const int locked = file < 0 ? -ENOLCK : system.try_lock(file, kSweepOffset);
-    if (locked == -EAGAIN) return;
+    if (locked == -EAGAIN) return true;
     KW_FAULT_POINT("disk_cache.sweeping");
-    remove_stale_temporaries(system, objects.get());
-    // Some room below the limit, so that not every entry that follows starts a sweep.
-    if (entry_bytes() > options.limit) {
-      evictions += remove_oldest(system, objects.get(), options.limit / 10 * 9).entries;
-    }
+    const Removal removal = keep_limit(system, root, objects.get(), options.limit, budget);
+    evictions += removal.entries;
     if (locked == 0) system.unlock(file, kSweepOffset);
+    return removal.is_done;
   }
 
-  std::uint64_t entry_bytes() const {
-    std::uint64_t total = 0;
-    for (const EntryFile& file : entry_files(system, objects.get())) total += file.bytes;
-    return total;
-  }
-
-  /// After the first entry of a process and then now and then.
+  /// After the first entry of a process and then now and then: a part at once, since many processes
+  /// end soon after their first kernel, the rest in the background.
   void sweep_when_due(std::size_t written) {
     const std::lock_guard lock(sweep_mutex);
     written_since_sweep += written;
@@ -181,10 +178,17 @@ struct DiskCache::State {
     if (sweeping_process == ::getpid()) return;
     has_swept = true;
     written_since_sweep = 0;
+    bool is_done = false;
+    try {
+      is_done = sweep(kSweepAtOnce);
+    } catch (const std::exception& error) {
+      log(LogLevel::debug, "a sweep of {} ended early: {}", objects.path(), error.what());
+    }
     sweeping_process = ::getpid();
-    std::thread([this] {
+    std::thread([this, is_done] {
       try {
-        sweep();
+        remove_stale_temporaries(system, objects.get());
+        if (!is_done) sweep(std::chrono::milliseconds::max());
       } catch (const std::exception& error) {
         log(LogLevel::debug, "a sweep of {} ended early: {}", objects.path(), error.what());
       }
@@ -309,6 +313,9 @@ DiskCacheInfo DiskCache::info() const {
     ++info.entries;
     info.bytes += file.bytes;
   }
+  for (const UnpackedHeaders& headers : unpacked_headers(state.root)) {
+    info.header_bytes += headers.bytes;
+  }
   return info;
 }
 
@@ -364,6 +371,12 @@ VerifyReport DiskCache::verify(bool repair) {
       if (repair) remove_same(state.system, state.objects.get(), file.name, read.status);
     }
   }
+  for (const UnpackedHeaders& headers : unpacked_headers(state.root)) {
+    report.bytes += headers.bytes;
+    const std::vector<DamagedHeader> damaged = damaged_headers(state.root, headers.name);
+    for (const DamagedHeader& each : damaged) report.damaged.push_back({each.file, each.reason});
+    if (repair && !damaged.empty()) remove_headers(state.root, headers.name);
+  }
   return report;
 }
 
@@ -380,8 +393,29 @@ RemovalReport DiskCache::clear() {
 
 RemovalReport DiskCache::trim(std::uint64_t limit) {
   if (!state_->objects) return {};
-  const Removal removal = remove_oldest(state_->system, state_->objects.get(), limit);
-  return {removal.entries, removal.bytes};
+  const State& state = *state_;
+  std::vector<UnpackedHeaders> headers = unpacked_headers(state.root);
+  std::uint64_t header_bytes = 0;
+  for (const UnpackedHeaders& each : headers) header_bytes += each.bytes;
+  std::uint64_t entry_bytes = 0;
+  for (const EntryFile& file : entry_files(state.system, state.objects.get())) {
+    entry_bytes += file.bytes;
+  }
+  RemovalReport report;
+  // Headers first: the next compile that needs them unpacks them again at once.
+  std::sort(headers.begin(), headers.end(),
+            [](const auto& a, const auto& b) { return a.last_used < b.last_used; });
+  for (const UnpackedHeaders& each : headers) {
+    if (limit > 0 && entry_bytes + header_bytes <= limit) break;
+    if (!remove_headers(state.root, each.name)) continue;
+    header_bytes -= each.bytes;
+    report.bytes += each.bytes;
+  }
+  const Removal removal =
+      remove_oldest(state.system, state.objects.get(), limit - std::min(header_bytes, limit));
+  report.entries = removal.entries;
+  report.bytes += removal.bytes;
+  return report;
 }
 
 void DiskCache::wait_for_sweep() { state_->wait_for_sweep(); }

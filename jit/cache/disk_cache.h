@@ -18,7 +18,7 @@ namespace kernwright {
 struct DiskCacheOptions {
   bool is_enabled = true;                        ///< else it is off, without a warning
   std::string directory;                         ///< absolute; empty: there is no disk cache
-  std::uint64_t limit = std::uint64_t{1} << 30;  ///< bytes
+  std::uint64_t limit = std::uint64_t{1} << 30;  ///< bytes, unpacked headers included
   FileSystem* system = &FileSystem::real();      ///< must outlive the cache
   /// Hexadecimal digits of the key that name an entry's file. Fewer than 64 make keys collide: for
   /// tests.
@@ -40,8 +40,9 @@ struct DiskCacheInfo {
   std::string state;   ///< "on", "read-only" or "off"
   std::string reason;  ///< why it is not "on"
   std::uint64_t entries = 0;
-  std::uint64_t bytes = 0;
-  std::uint64_t limit = 0;
+  std::uint64_t bytes = 0;         ///< of the entries
+  std::uint64_t header_bytes = 0;  ///< of NVRTC's headers, which are unpacked beside them
+  std::uint64_t limit = 0;         ///< of both together
 };
 
 /// One entry, as `kernwright cache list` shows it.
@@ -57,13 +58,13 @@ struct DiskCacheEntry {
 };
 
 struct DamagedEntry {
-  std::string file;  ///< name in the directory
+  std::string file;  ///< name in the directory of entries, or "headers-<version>/<path>"
   std::string reason;
 };
 
 struct VerifyReport {
   std::uint64_t checked = 0;  ///< entries read
-  std::uint64_t bytes = 0;
+  std::uint64_t bytes = 0;    ///< of entries and headers
   std::vector<DamagedEntry> damaged;
 };
 
@@ -124,11 +125,13 @@ class DiskCache {
   DiskCacheInfo info() const;
   /// Every readable entry, the last used one first.
   std::vector<DiskCacheEntry> list() const;
-  /// Reads every entry whole; damaged ones are removed when `repair` is set.
+  /// Reads every entry and every unpacked header whole; damaged entries, and folders of headers
+  /// with a damaged file, are removed when `repair` is set.
   VerifyReport verify(bool repair = true);
-  /// Removes every entry and every temporary file.
+  /// Removes every entry, every temporary file and the unpacked headers.
   RemovalReport clear();
-  /// Removes the entries that were not used for longest until at most `limit` bytes are left.
+  /// Removes unpacked headers, then the entries that were not used for longest, until at most
+  /// `limit` bytes are left.
   RemovalReport trim(std::uint64_t limit);
   /// Waits for a sweep that is under way. For tests.
   void wait_for_sweep();

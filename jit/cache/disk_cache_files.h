@@ -2,7 +2,9 @@
 #pragma once
 
 #include "base/file_system.h"
+#include "base/secure_directory.h"
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -19,16 +21,29 @@ struct EntryFile {
   struct stat status {};
 };
 
-/// The entries of the directory, in no order; temporary and other files are left out.
-std::vector<EntryFile> entry_files(FileSystem& system, int directory);
+/// No limit of time.
+inline constexpr auto kNoHurry = std::chrono::steady_clock::time_point::max();
+
+/// The entries of the directory, in no order; temporary and other files are left out. After `end`
+/// those that were found until then.
+std::vector<EntryFile> entry_files(FileSystem& system, int directory,
+                                   std::chrono::steady_clock::time_point end = kNoHurry);
 
 struct Removal {
   std::uint64_t entries = 0;
   std::uint64_t bytes = 0;
+  bool is_done = true;  ///< false where the time was up before the limit was kept
 };
 
 /// Removes the entries that were not used for longest until at most `limit` bytes are left.
 /// Entries that were replaced since they were listed stay.
 Removal remove_oldest(FileSystem& system, int directory, std::uint64_t limit);
+
+/// Where entries and unpacked headers together have more than `limit` bytes: removes headers that
+/// were not used for a day, then the oldest entries, some more than needed so that not every store
+/// that follows begins anew. Headers in use leave at least half of the limit to entries. Stops
+/// after about `budget`, and always comes some entries closer to the limit.
+Removal keep_limit(FileSystem& system, const SecureDirectory& root, int directory,
+                   std::uint64_t limit, std::chrono::milliseconds budget);
 
 }  // namespace kernwright

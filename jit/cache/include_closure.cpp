@@ -1,99 +1,288 @@
-// Walks from #include line to #include line.
+// Walks from header to header.
 #include "jit/cache/include_closure.h"
 
 #include <algorithm>
+#include <deque>
 #include <filesystem>
-#include <iterator>
 #include <optional>
 #include <set>
+#include <string_view>
+#include <vector>
 
 #include "base/errors.h"
 #include "base/format.h"
 #include "base/whole_file.h"
 #include "jit/compile/target.h"
-#include "jit/source/source_lexer.h"
+#include "jit/source/header_mentions.h"
 
 namespace kernwright {
 namespace {
 
 namespace fs = std::filesystem;
+using Form = HeaderMention::Form;
 
 constexpr std::size_t kMaxFiles = 4000;
 
-std::optional<std::string> read_file(const fs::path& path) {
+/// Where a text stands that mentions headers.
+struct Place {
+  std::string name;  ///< for messages
+  int first_line = 1;
+  fs::path folder;  ///< of a file: for quoted names. Empty for a text in memory
+  bool is_file = false;
+  std::string memory_folder;  ///< of a header in memory: "a" for "a/b.h"
+};
+
+bool climbs(const std::string& name) {
+  const fs::path path(name);
+  return std::find(path.begin(), path.end(), "..") != path.end();
+}
+
+/// One spelling for each file, links being followed as the system does: "link/.." is not ".".
+fs::path one_spelling(const fs::path& path) {
+  fs::path normal = path.lexically_normal();
   std::error_code error;
-  if (!fs::is_regular_file(path, error)) return std::nullopt;
-  return read_whole_file(path.string());
+  if (!climbs(path.string()) || fs::equivalent(path, normal, error)) return normal;
+  const fs::path folder = fs::canonical(path.parent_path(), error);
+  return error ? path : folder / path.filename();
 }
 
 class Walker {
  public:
   Walker(const Source& source, const ProgramOptions& options)
-      : source_(source), options_(options) {}
+      : source_(source),
+        options_(options),
+        sees_files_(!options.include_dirs.empty() || !source.directory.empty()),
+        includes_(may_mention_headers(source.text)) {}
 
   IncludeClosure run() {
-    visit(source_.text, source_.directory, true);
-    for (const auto& [name, text] : options_.headers) visit(text, {}, false);
-    for (std::size_t i = 0; i < pending_.size(); ++i) {
-      const std::string path = pending_[i];
-      if (const auto text = read_file(path)) {
-        result_.files.push_back({path, sha256(*text)});
-        visit(*text, fs::path(path).parent_path(), false);
+    read_defines();
+    visit_memory(false);
+    // A file that was found may define the macros that name others.
+    for (std::size_t followed = 0; read_count_ < pending_.size() || followed < macros_known();) {
+      if (read_count_ < pending_.size()) {
+        read(PendingFile(pending_[read_count_++]));
       } else {
-        result_.is_complete = false;
+        followed = macros_known();
+        follow_macros();
       }
     }
+    if (wraps_probe_) visit_memory(true);
+    while (read_count_ < pending_.size()) read(PendingFile(pending_[read_count_++]));
     std::sort(result_.files.begin(), result_.files.end(),
               [](const IncludedFile& a, const IncludedFile& b) { return a.path < b.path; });
     return std::move(result_);
   }
 
  private:
-  void visit(const std::string& text, const fs::path& folder, bool is_source) {
+  struct PendingFile {
+    std::string path;
+    bool is_data = false;
+  };
+  struct PendingMacro {
+    HeaderMention mention;
+    const Place* place = nullptr;
+  };
+
+  std::size_t macros_known() const { return macros_.size() + macro_mentions_.size(); }
+
+  void read(const PendingFile& file) {
+    const auto text = read_whole_file(file.path);
+    if (!text) {
+      result_.is_complete = false;
+      return;
+    }
+    result_.files.push_back({file.path, sha256(*text)});
+    if (!file.is_data) visit(*text, {file.path, 1, fs::path(file.path).parent_path(), true, {}});
+  }
+
+  void visit_memory(bool is_wrapped) {
+    visit(source_.text,
+          {source_.name, source_.first_line, source_.directory, !source_.directory.empty(), {}},
+          is_wrapped);
+    for (const auto& [name, text] : options_.headers) {
+      visit(text, {name, 1, {}, false, fs::path(name).parent_path().string()}, is_wrapped);
+    }
+  }
+
+  void visit(const std::string& text, const Place& place, bool is_wrapped = false) {
     result_.asks_for_arch_specific = result_.asks_for_arch_specific || asks_for_arch_specific(text);
-    if (text.find("include") == std::string::npos) return;
-    const TokenizedSource tokens = tokenize(text);
-    const bool sees_files = !options_.include_dirs.empty() || !source_.directory.empty();
-    if (tokens.has_computed_include) {
-      result_.is_complete = result_.is_complete && !sees_files;
-      result_.needs_cuda_headers = true;
+    if (is_wrapped || may_mention_headers(text) ||
+        (includes_ && text.find("define") != std::string::npos)) {
+      take(header_mentions(text, is_wrapped), place);
     }
-    for (const std::string_view name : tokens.probed) find_file(std::string(name), folder);
-    for (const IncludeDirective& include : tokens.includes) {
-      const std::string name(include.name);
-      if (is_source && fs::path(name).is_absolute()) {
-        throw InvalidArgument(
-            format("{}:{}: #include of the absolute path \"{}\" is refused: name its folder in "
-                   "include_dirs",
-                   source_.name, include.line + source_.first_line - 1, name));
+  }
+
+  void take(const HeaderMentions& found, const Place& place) {
+    macros_.insert(found.macros.begin(), found.macros.end());
+    wraps_probe_ = wraps_probe_ || found.wraps_probe;
+    makes_strings_ = makes_strings_ || found.makes_strings;
+    if (wraps_probe_ && makes_strings_) {
+      HeaderMention unknown;
+      unknown.is_probe = true;
+      not_known(unknown, place);
+    }
+    for (const HeaderMention& mention : found.mentions) {
+      if (mention.form == Form::macro) {
+        macro_mentions_.push_back({mention, &places_.emplace_back(place)});
+      } else if (mention.form == Form::expression) {
+        not_known(mention, place);
+      } else {
+        follow(mention, place);
       }
-      const bool is_file = find_file(name, include.quoted ? folder : fs::path());
-      if (!is_file && !options_.headers.contains(name)) result_.needs_cuda_headers = true;
     }
   }
 
-  bool find_file(const std::string& name, const fs::path& folder) {
-    if (!folder.empty() && remember(folder / name)) return true;
-    return std::any_of(options_.include_dirs.begin(), options_.include_dirs.end(),
-                       [&](const std::string& other) { return remember(fs::path(other) / name); });
+  /// Macros of the options; their values are no text of a file.
+  void read_defines() {
+    std::string text;
+    for (const auto& [name, value] : options_.defines)
+      text += "#define " + name + " " + value + "\n";
+    for (std::size_t i = 0; i < options_.extra.size(); ++i) {
+      std::string_view define = options_.extra[i];
+      if (define == "-D" && i + 1 < options_.extra.size()) {
+        define = options_.extra[++i];
+      } else if (define.starts_with("-D")) {
+        define.remove_prefix(2);
+      } else if (define.starts_with("--define-macro=")) {
+        define.remove_prefix(15);
+      } else {
+        continue;
+      }
+      std::string line(define);
+      if (const auto equals = line.find('='); equals != std::string::npos) line[equals] = ' ';
+      text += "#define " + line + "\n";
+    }
+    if (!text.empty()) take(header_mentions(text), {"the defines", 1, {}, sees_files_, {}});
   }
 
-  bool remember(const fs::path& path) {
+  void follow_macros() {
+    for (std::size_t i = 0; i < macro_mentions_.size(); ++i) {
+      std::set<std::string> seen;
+      follow_macro(macro_mentions_[i].mention.name, PendingMacro(macro_mentions_[i]), seen);
+    }
+    if (!wraps_probe_) return;
+    const Place place{source_.name, 1, source_.directory, !source_.directory.empty(), {}};
+    for (const auto& [name, body] : macros_) {
+      if (body.empty() || (body[0] != '"' && body[0] != '<')) continue;
+      HeaderMention probe;
+      probe.form = body[0] == '"' ? Form::quoted : Form::angled;
+      probe.name = body.substr(1, body.size() - 2);
+      probe.is_probe = true;
+      follow(probe, place);
+    }
+  }
+
+  void follow_macro(const std::string& name, const PendingMacro& pending,
+                    std::set<std::string>& seen) {
+    if (!seen.insert(name).second) return;
+    const auto [begin, end] = macros_.equal_range(name);
+    if (begin == end && !pending.mention.is_probe) result_.needs_cuda_headers = true;
+    for (auto it = begin; it != end; ++it) {
+      const std::string body = it->second;
+      if (body.empty()) {
+        if (!pending.mention.is_probe) not_known(pending.mention, *pending.place);
+      } else if (body[0] != '"' && body[0] != '<') {
+        follow_macro(body, pending, seen);
+      } else {
+        HeaderMention mention = pending.mention;
+        mention.form = body[0] == '"' ? Form::quoted : Form::angled;
+        mention.name = body.substr(1, body.size() - 2);
+        // The compiler would look for it in the current folder.
+        const bool is_astray = mention.form == Form::quoted && !pending.place->is_file &&
+                               pending.place->name != source_.name && !mention.is_probe &&
+                               !options_.headers.contains(mention.name);
+        is_astray ? not_known(mention, *pending.place) : follow(mention, *pending.place);
+      }
+    }
+  }
+
+  /// A header whose name the preprocessor makes of macros: of files the user is told nothing, but
+  /// what comes of them is not kept. A text could name any file of the machine.
+  void not_known(const HeaderMention& mention, const Place& place) {
+    result_.needs_cuda_headers = true;
+    if (place.is_file) {
+      result_.is_complete = result_.is_complete && !sees_files_;
+      return;
+    }
+    refuse(mention, place, "has a name that macros put together",
+           "write the name, or define one macro as \"name\" or <name>");
+  }
+
+  [[noreturn]] static void refuse(const HeaderMention& mention, const Place& place,
+                                  std::string_view what, std::string_view advice) {
+    throw InvalidArgument(format("{}:{}: {} {} is refused: {}", place.name,
+                                 mention.line + place.first_line - 1,
+                                 mention.is_probe  ? "a __has_include that"
+                                 : mention.is_data ? "an #embed that"
+                                                   : "an #include that",
+                                 what, advice));
+  }
+
+  void follow(const HeaderMention& mention, const Place& place) {
+    const std::string& name = mention.name;
+    if (options_.headers.contains(name)) {
+      if (!mention.is_next) return;
+    } else if (is_beside_in_memory(mention, place)) {
+      return;
+    }
+    const bool is_own = !place.is_file || place.name == source_.name;
+    if (is_own && name.starts_with('/')) {
+      refuse(mention, place, format("names the absolute path \"{}\"", name),
+             "name the file's folder in include_dirs");
+    }
+    if (!place.is_file && climbs(name)) {
+      refuse(mention, place, format("leaves the folders of headers by \"..\" (\"{}\")", name),
+             "name the file's folder in include_dirs");
+    }
+    const bool is_found = find_file(mention, place.folder);
+    if (!is_found && !mention.is_probe) result_.needs_cuda_headers = true;
+  }
+
+  /// A header in memory that another one names as files name their neighbours.
+  bool is_beside_in_memory(const HeaderMention& mention, const Place& place) const {
+    if (place.is_file || mention.form != Form::quoted || place.name == source_.name) return false;
+    const fs::path joined = fs::path(place.memory_folder) / mention.name;
+    return options_.headers.contains(joined.lexically_normal().string());
+  }
+
+  bool find_file(const HeaderMention& mention, const fs::path& folder) {
+    bool is_found =
+        mention.form == Form::quoted && !folder.empty() && remember(folder / mention.name, mention);
+    for (const std::string& other : options_.include_dirs) {
+      if (is_found && !mention.is_next) break;
+      is_found = remember(fs::path(other) / mention.name, mention) || is_found;
+    }
+    return is_found;
+  }
+
+  bool remember(const fs::path& path, const HeaderMention& mention) {
     std::error_code error;
-    if (!fs::is_regular_file(path, error)) return false;
-    const std::string normal = path.lexically_normal().string();
+    const fs::file_status status = fs::status(path, error);
+    if (fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status)) {
+      throw InvalidArgument(
+          format("the header \"{}\" is no regular file: {}", mention.name, path.string()));
+    }
+    if (!fs::is_regular_file(status)) return false;
+    const std::string spelling = one_spelling(path).string();
     if (pending_.size() >= kMaxFiles) {
       result_.is_complete = false;
-    } else if (known_.insert(normal).second) {
-      pending_.push_back(normal);
+    } else if (known_.insert(spelling).second) {
+      pending_.push_back({spelling, mention.is_data});
     }
     return true;
   }
 
   const Source& source_;
   const ProgramOptions& options_;
-  std::vector<std::string> pending_;
+  const bool sees_files_;
+  const bool includes_;  ///< the source names something: then macros of all texts count
+  std::vector<PendingFile> pending_;
+  std::size_t read_count_ = 0;  ///< of those
+  std::vector<PendingMacro> macro_mentions_;
+  std::deque<Place> places_;  ///< of those; stay where they are
   std::set<std::string> known_;
+  MacroBodies macros_;
+  bool wraps_probe_ = false, makes_strings_ = false;
   IncludeClosure result_;
 };
 

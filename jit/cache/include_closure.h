@@ -30,7 +30,9 @@ struct IncludeClosure {
 
 /// Follows the #include lines and the __has_include() of the text, of the headers in memory and of
 /// the files found. No #if is decided, so files behind a false one count too. Throws
-/// InvalidArgument for an include of an absolute path, naming its line.
+/// InvalidArgument, naming the line, for what could reach any file of the machine: an absolute path
+/// in the source or a header in memory; from a text of no file also ".." and a name that macros put
+/// together, whether there is such a file or not. Also for a header that is no regular file.
 IncludeClosure include_closure(const Source& source, const ProgramOptions& options);
 
 }  // namespace kernwright

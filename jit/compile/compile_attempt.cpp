@@ -15,6 +15,7 @@
 #include "jit/signature/probe.h"
 #include "jit/signature/signature_builder.h"
 #include "jit/signature/variable_names.h"
+#include "jit/source/memory_headers.h"
 #include "jit/source/source_lexer.h"
 
 namespace kernwright {
@@ -129,7 +130,7 @@ CompileAttempt::CompileAttempt(const LoadedNvrtc& nvrtc, const CompileRequest& r
       prefix_(source_prefix(request.source.text, tokenize(request.source.text))),
       pch_(plan_pch()),
       unit_(nvrtc, assembled_text(request, plan, pch_.use == PchUse::none ? std::nullopt : prefix_),
-            program_path_, request.options.headers) {
+            program_path_, without_current_folder(request.options.headers)) {
   for (const PlannedKernel& kernel : plan.kernels) {
     unit_.add_name(kernel.name);
     if (plan.probe) unit_.add_name(probe_of(kernel));

@@ -13,6 +13,7 @@
 #include "jit/compile/nvrtc_unit.h"
 #include "jit/compile/target.h"
 #include "jit/source/cuda_headers.h"
+#include "jit/source/memory_headers.h"
 #include "jit/source/source_lexer.h"
 
 namespace kernwright {
@@ -24,7 +25,7 @@ class LintPass {
   LintPass(const LoadedNvrtc& nvrtc, const Source& source, const ProgramOptions& options)
       : source_(source),
         unit_(nvrtc, "#line 1 " + quoted_name() + "\n" + source.text, program_path(),
-              options.headers) {}
+              without_current_folder(options.headers)) {}
 
   /// True when the front end has nothing against the text.
   bool run(std::vector<std::string> arguments, bool minimal, bool default_device,
@@ -117,16 +118,16 @@ std::vector<Diagnostic> lint(const LoadedNvrtc& nvrtc, const Source& source,
                              const ProgramOptions& options) {
   validate(source);
   validate(options);
-  std::vector<std::string> folders;
   const IncludeClosure included = include_closure(source, options);
-  if (included.needs_cuda_headers) folders = cuda_headers(nvrtc).folders;
+  const CudaHeaders headers = included.needs_cuda_headers ? cuda_headers(nvrtc) : CudaHeaders();
+  const std::vector<std::string>& folders = headers.folders;
   ProgramOptions plain = options;
   plain.minimal = Tristate::off;
   plain.pch = Tristate::off;
   const auto arguments = to_nvrtc_options(plain, lint_arch(source, options, included), folders);
-  const auto work = [source, options, arguments, folders](const LoadedNvrtc& library,
+  const auto work = [source, options, arguments, headers](const LoadedNvrtc& library,
                                                           const CompileDeadline& deadline) {
-    return std::any(lint_with(library, source, options, arguments, folders, deadline));
+    return std::any(lint_with(library, source, options, arguments, headers.folders, deadline));
   };
   const WaitLimits limits = current_wait_limits().within(options.timeout);
   try {

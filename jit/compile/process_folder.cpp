@@ -96,16 +96,19 @@ ProcessFolder::ProcessFolder(const std::string& purpose) {
     log(LogLevel::debug, "no temporary folder can be made in {}", root);
     return;
   }
-  path_ = std::move(pattern);
+  name_ = std::move(pattern);
+  opened_ = SecureDirectory::open(FileSystem::real(), name_);
+  path_ = opened_.fixed_path();
+  if (path_.empty()) log(LogLevel::debug, "{} is not used: {}", name_, opened_.reason());
   const std::lock_guard lock(registry().mutex);
-  registry().folders.emplace(::getpid(), path_);
+  registry().folders.emplace(::getpid(), name_);
 }
 
 ProcessFolder::~ProcessFolder() {
-  if (path_.empty()) return;
+  if (name_.empty()) return;
   const std::lock_guard lock(registry().mutex);
   // In a forked child the folder is the parent's.
-  if (registry().folders.erase({::getpid(), path_}) > 0) remove_folder(path_);
+  if (registry().folders.erase({::getpid(), name_}) > 0) remove_folder(name_);
 }
 
 std::string ProcessFolder::subfolder(const std::string& name) const {

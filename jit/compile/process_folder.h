@@ -1,6 +1,8 @@
 // A private folder for what NVRTC writes.
 #pragma once
 
+#include "base/secure_directory.h"
+
 #include <string>
 
 namespace kernwright {
@@ -11,7 +13,8 @@ namespace kernwright {
 /// thread-safe.
 class ProcessFolder {
  public:
-  /// Never throws for a folder that cannot be made: its path is empty then.
+  /// Never throws for a folder that cannot be made: its path is empty then. Where other users could
+  /// put a folder of theirs in its place, the path is one by its handle.
   explicit ProcessFolder(const std::string& purpose);
   ~ProcessFolder();
   ProcessFolder(const ProcessFolder&) = delete;
@@ -22,6 +25,8 @@ class ProcessFolder {
   std::string subfolder(const std::string& name) const;
 
  private:
+  SecureDirectory opened_;
+  std::string name_;  ///< where it was made
   std::string path_;
 };
 

@@ -9,8 +9,8 @@
 #include <mutex>
 
 #include "base/format.h"
-#include "base/secure_directory.h"
 #include "base/whole_file.h"
+#include "jit/source/unpacked_headers.h"
 
 namespace kernwright {
 namespace {
@@ -30,9 +30,10 @@ bool is_folder(const fs::path& path) {
   return fs::is_directory(path, error);
 }
 
-/// Unpacks NVRTC's bundle. The folder, or an empty path with the reason in `note`.
-fs::path install_bundle(const LoadedNvrtc& nvrtc, const std::string& cache_folder,
-                        std::string& note) {
+/// Finds or unpacks NVRTC's bundle. Null where there is none, with the reason in `note`.
+std::shared_ptr<const SecureDirectory> find_bundle(const LoadedNvrtc& nvrtc,
+                                                   const std::string& cache_folder,
+                                                   std::string& note) {
   nvrtcBundledHeadersInfo info{};
   const char* log = nullptr;
   const nvrtcResult asked = nvrtc.api.nvrtcGetBundledHeadersInfo(&info, &log);
@@ -43,22 +44,13 @@ fs::path install_bundle(const LoadedNvrtc& nvrtc, const std::string& cache_folde
   }
   // Whoever can write here can change what kernels do.
   const SecureDirectory parent = SecureDirectory::open(FileSystem::real(), cache_folder);
-  const SecureDirectory opened =
-      parent ? parent.child("headers-" + nvrtc.version()) : SecureDirectory();
-  if (!opened) {
-    note =
-        format("NVRTC's headers are not unpacked: {}", parent ? opened.reason() : parent.reason());
-    return {};
-  }
-  const fs::path folder = opened.path();
-  // NVRTC locks the folder itself and returns at once when this version is there already.
-  log = nullptr;
-  const nvrtcResult installed =
-      nvrtc.api.nvrtcInstallBundledHeaders(folder.c_str(), kInstallHeadersSkipIfExists, &log);
-  if (installed == NVRTC_SUCCESS && is_file(folder / kMarker)) return folder;
-  note =
-      format("NVRTC {} could not unpack its headers into {}: {} {}", nvrtc.version(),
-             folder.string(), nvrtc.api.nvrtcGetErrorString(installed), log == nullptr ? "" : log);
+  auto opened = std::make_shared<const SecureDirectory>(parent ? unpack_headers(nvrtc, parent)
+                                                               : SecureDirectory());
+  if (*opened && !opened->fixed_path().empty()) return opened;
+  note = format("NVRTC's headers are not unpacked into {}: {}", cache_folder,
+                !parent   ? parent.reason()
+                : *opened ? "other users can put another folder in its place"
+                          : opened->reason());
   return {};
 }
 
@@ -162,10 +154,11 @@ CudaHeaders find_cuda_headers(const LoadedNvrtc& nvrtc, const std::string& cache
                               const std::vector<std::string>& site_packages) {
   const std::vector<std::string> toolkits = fitting(all_toolkits, nvrtc.major);
   CudaHeaders result;
-  const fs::path bundle = install_bundle(nvrtc, cache_folder, result.note);
-  if (!bundle.empty()) {
-    result.folders = with_library(bundle);
+  result.held = find_bundle(nvrtc, cache_folder, result.note);
+  if (result.held) {
+    result.folders = with_library(result.held->fixed_path());
     result.origin = "NVRTC's bundle";
+    result.is_bundle = true;
     return result;
   }
   result.folders = beside(nvrtc);
@@ -189,6 +182,15 @@ CudaHeaders find_cuda_headers(const LoadedNvrtc& nvrtc, const std::string& cache
   return result;
 }
 
+namespace {
+
+bool is_current(const CudaHeaders& headers) {
+  if (headers.is_bundle) return are_whole(*headers.held);
+  return is_folder(headers.folders.front());
+}
+
+}  // namespace
+
 CudaHeaders cuda_headers(const LoadedNvrtc& nvrtc) {
   struct Known {
     std::mutex mutex;
@@ -199,9 +201,7 @@ CudaHeaders cuda_headers(const LoadedNvrtc& nvrtc) {
   const std::string key = nvrtc.path + '\n' + nvrtc.version() + '\n' + cache_folder;
   const std::lock_guard lock(known.mutex);
   const auto found = known.by_library.find(key);
-  if (found != known.by_library.end() && is_folder(found->second.folders.front())) {
-    return found->second;
-  }
+  if (found != known.by_library.end() && is_current(found->second)) return found->second;
   const NvrtcSearch search = NvrtcSearch::from_environment();
   CudaHeaders headers =
       find_cuda_headers(nvrtc, cache_folder, search.toolkits, search.site_packages);

@@ -1,24 +1,29 @@
 // Where the headers of CUDA and of its C++ library come from when a source includes something.
 #pragma once
 
+#include "base/secure_directory.h"
 #include "driver/nvrtc_loader.h"
 
+#include <memory>
 #include <string>
 #include <vector>
 
 namespace kernwright {
 
 struct CudaHeaders {
-  std::vector<std::string> folders;  ///< include folders, in order; empty when none were found
-  std::string origin;                ///< "NVRTC's bundle", "beside NVRTC", "toolkit", "none" ...
-  std::string note;  ///< why the bundle could not be used; empty when nothing failed
+  /// Include folders, in order; empty when none were found. Valid as long as `held` lives.
+  std::vector<std::string> folders;
+  std::shared_ptr<const SecureDirectory> held;  ///< the folder of the bundle
+  std::string origin;      ///< "NVRTC's bundle", "beside NVRTC", "toolkit", "none" ...
+  bool is_bundle = false;  ///< of NVRTC itself, so that its version tells what they hold
+  std::string note;        ///< why the bundle could not be used; empty when nothing failed
 };
 
 /// The folders for `nvrtc`, looked up once per library and process; a search that failed is
-/// repeated by the next call. In this order: the headers that NVRTC 13.3 and newer carries,
-/// unpacked once into `headers-<version>` of the cache folder (many processes may do so at once);
-/// include folders beside the library; pip packages of its CUDA release; a CUDA toolkit.
-/// Thread-safe, never throws for a missing folder.
+/// repeated by the next call. Of the bundle each call looks whether all files are there. In this
+/// order: the headers that NVRTC 13.3 and newer carries, unpacked once into `headers-<version>` of
+/// the cache folder (many processes may do so at once); include folders beside the library; pip
+/// packages of its CUDA release; a CUDA toolkit. Thread-safe, never throws for a missing folder.
 CudaHeaders cuda_headers(const LoadedNvrtc& nvrtc);
 
 /// The same without the memory of earlier calls, with `cache_folder` for what is unpacked (empty:

@@ -56,6 +56,8 @@ constexpr std::array kRefused{
     Refusal{"--dlink-time-opt", kNoCode},
     Refusal{"-gen-opt-lto", kNoCode},
     Refusal{"--gen-opt-lto", kNoCode},
+    Refusal{"-Xcudafe*", "gives the front end options that read and write files"},
+    Refusal{"--cudafe-options*", "gives the front end options that read and write files"},
     Refusal{"-keep*", kWrites},
     Refusal{"--keep*", kWrites},
     Refusal{"-o", kWrites},

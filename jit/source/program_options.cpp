@@ -154,6 +154,21 @@ void validate(const ProgramOptions& options) {
   check_numbers(options);
 }
 
+ProgramOptions with_absolute_folders(ProgramOptions options) {
+  for (std::string& folder : options.include_dirs) {
+    if (folder.empty() || folder.front() == '/') continue;
+    std::error_code error;
+    const auto current = std::filesystem::current_path(error);
+    if (error) {
+      throw InvalidArgument(
+          format("include folder \"{}\" is relative to the current folder, which {}", folder,
+                 "cannot be found: " + error.message()));
+    }
+    folder = (current / folder).string();
+  }
+  return options;
+}
+
 void check_include_dirs(const ProgramOptions& options) {
   for (const std::string& folder : options.include_dirs) {
     std::error_code error;

@@ -18,7 +18,8 @@ struct ProgramOptions {
   std::map<std::string, std::string> defines;  ///< name -> value ("" for a bare define)
   /// Include name -> text. These come before files of the same name in any folder.
   std::map<std::string, std::string> headers;
-  std::vector<std::string> include_dirs;  ///< searched in this order, before CUDA's own
+  /// Searched in this order, before CUDA's own. A Program resolves relative ones when it is made.
+  std::vector<std::string> include_dirs;
   bool fast_math = false;
   std::optional<int> max_registers;
   bool lineinfo = false;
@@ -35,6 +36,10 @@ struct ProgramOptions {
 /// absolute path, two spellings of one header name, an unknown std, a negative number. Asks no file
 /// system.
 void validate(const ProgramOptions& options);
+
+/// The options with each include folder made absolute by the current folder of the process, so
+/// that a later change of it picks no other headers. Throws InvalidArgument where there is none.
+ProgramOptions with_absolute_folders(ProgramOptions options);
 
 /// Throws InvalidArgument for an include folder that does not exist or is none.
 void check_include_dirs(const ProgramOptions& options);

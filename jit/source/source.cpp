@@ -29,7 +29,7 @@ Source Source::from_file(const std::filesystem::path& path) {
   source.text = std::move(*text);
   source.name = path.string();
   const auto absolute = std::filesystem::absolute(path, error);
-  source.directory = (error ? path : absolute).parent_path().lexically_normal().string();
+  source.directory = (error ? path : absolute).parent_path().string();
   return source;
 }
 

@@ -12,6 +12,9 @@ bool is_identifier_start(char c) {
 }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_identifier_part(char c) { return is_identifier_start(c) || is_digit(c); }
+bool is_raw_prefix(std::string_view word) {
+  return word == "R" || word == "LR" || word == "uR" || word == "UR" || word == "u8R";
+}
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v'; }
 
 class Lexer {
@@ -49,16 +52,33 @@ class Lexer {
     ++line_;
   }
 
+  /// "%:", which may be on two joined lines.
+  bool is_digraph_hash() const {
+    if (peek() != '%') return false;
+    auto at = at_ + 1;
+    while (at < text_.size() && text_[at] == '\\') {
+      const std::string_view rest = text_.substr(at);
+      const std::size_t length = rest.starts_with("\\\n") ? 2 : rest.starts_with("\\\r\n") ? 3 : 0;
+      if (length == 0) return false;
+      at += length;
+    }
+    return at < text_.size() && text_[at] == ':';
+  }
+
   void step() {
     const char c = peek();
     if (const auto length = continuation()) return skip_continuation(length);
     if (c == '\n' || is_space(c)) return advance();
     if (c == '/' && peek(1) == '/') return skip_line_comment();
     if (c == '/' && peek(1) == '*') return skip_block_comment();
-    if (c == '#' && line_is_fresh_) return directive();
+    if (line_is_fresh_ && (c == '#' || is_digraph_hash())) return directive();
     line_is_fresh_ = false;
     if (is_identifier_start(c)) return identifier();
-    if (is_digit(c) || (c == '.' && is_digit(peek(1)))) return number();
+    if (is_digit(c) || (c == '.' && is_digit(peek(1)))) {
+      const auto begin = at_;
+      skip_number();
+      return emit(TokenKind::number, begin, at_ - begin, line_);
+    }
     if (c == '"') return quoted('"', TokenKind::string);
     if (c == '\'') return quoted('\'', TokenKind::character);
     const bool pair = (c == ':' && peek(1) == ':') || (c == '-' && peek(1) == '>');
@@ -90,77 +110,110 @@ class Lexer {
   }
 
   void directive() {
-    const int line = line_;
-    const auto begin = at_;
+    Directive found;
+    found.begin = at_;
+    found.line = line_;
+    if (text_[at_++] == '%') {
+      while (const auto length = continuation()) skip_continuation(length);
+      ++at_;
+    }
+    found.text = "#";
     while (at_ < text_.size() && text_[at_] != '\n') {
+      const auto begin = at_;
       if (const auto length = continuation()) {
         skip_continuation(length);
       } else if (peek() == '/' && peek(1) == '/') {
         skip_line_comment();
       } else if (peek() == '/' && peek(1) == '*') {
         skip_block_comment();
-      } else if (peek() == '"') {
-        skip_quoted('"');
+        found.text += ' ';
       } else {
-        ++at_;
+        skip_part(found.text);
+        append_joined(found.text, text_.substr(begin, at_ - begin));
       }
     }
-    note_include(text_.substr(begin, at_ - begin), line);
+    found.end = at_;
+    note_include(found);
+    result_.directives.push_back(std::move(found));
   }
 
-  void note_include(std::string_view directive, int line) {
-    directive.remove_prefix(1);
+  /// The next part of a directive of which `before` was read.
+  void skip_part(std::string_view before) {
+    const auto begin = at_;
+    if (is_identifier_start(peek())) {
+      while (at_ < text_.size() && is_identifier_part(text_[at_])) ++at_;
+      if (is_raw_prefix(text_.substr(begin, at_ - begin)) && peek() == '"') skip_raw_string();
+    } else if (is_digit(peek())) {
+      skip_number();
+    } else if (peek() == '"' || peek() == '\'') {
+      skip_quoted(peek());
+    } else {
+      ++at_;
+      // What looks like a comment between angle brackets belongs to the name.
+      const auto close = text_.find_first_of(">\n", at_);
+      const bool is_name = text_[begin] == '<' && close != std::string_view::npos &&
+                           text_[close] == '>' && may_name_follow(before);
+      if (is_name) at_ = close + 1;
+    }
+  }
+
+  /// Behind "#include", "#embed" and "(".
+  static bool may_name_follow(std::string_view before) {
+    while (!before.empty() && is_space(before.back())) before.remove_suffix(1);
+    return before.ends_with('(') || before.ends_with("include") ||
+           before.ends_with("include_next") || before.ends_with("embed");
+  }
+
+  /// Adds the part without the line breaks that join lines.
+  static void append_joined(std::string& text, std::string_view part) {
+    for (std::size_t i = 0; i < part.size(); ++i) {
+      const std::string_view rest = part.substr(i);
+      if (rest.starts_with("\\\n")) {
+        ++i;
+      } else if (rest.starts_with("\\\r\n")) {
+        i += 2;
+      } else {
+        text += rest.front();
+      }
+    }
+  }
+
+  void note_include(const Directive& directive) {
+    std::string_view rest = directive.text;
     const auto skip_spaces = [&] {
-      while (!directive.empty() && is_space(directive.front())) directive.remove_prefix(1);
+      while (!rest.empty() && is_space(rest.front())) rest.remove_prefix(1);
     };
+    rest.remove_prefix(1);
     skip_spaces();
     constexpr std::string_view kInclude = "include";
-    if (!directive.starts_with(kInclude)) return note_probes(directive);
-    directive.remove_prefix(kInclude.size());
+    constexpr std::string_view kNext = "include_next";
+    if (!rest.starts_with(kInclude)) return;
+    rest.remove_prefix(rest.starts_with(kNext) ? kNext.size() : kInclude.size());
     skip_spaces();
-    if (directive.empty() || (directive.front() != '"' && directive.front() != '<')) {
-      result_.has_computed_include = true;
-      return;
-    }
-    const bool is_quoted = directive.front() == '"';
-    const auto end = directive.find(is_quoted ? '"' : '>', 1);
+    if (rest.empty() || (rest.front() != '"' && rest.front() != '<')) return;
+    const bool is_quoted = rest.front() == '"';
+    const auto end = rest.find(is_quoted ? '"' : '>', 1);
     if (end == std::string_view::npos) return;
-    result_.includes.push_back({directive.substr(1, end - 1), is_quoted, line});
-  }
-
-  void note_probes(std::string_view directive) {
-    constexpr std::string_view kProbe = "__has_include";
-    for (auto at = directive.find(kProbe); at != std::string_view::npos;
-         at = directive.find(kProbe, at)) {
-      at += kProbe.size();
-      const auto open = directive.find_first_not_of(" \t(", at);
-      if (open == std::string_view::npos) return;
-      const char close = directive[open] == '<' ? '>' : '"';
-      const auto end = directive.find(close, open + 1);
-      if ((directive[open] != '<' && directive[open] != '"') || end == std::string_view::npos) {
-        continue;
-      }
-      result_.probed.push_back(directive.substr(open + 1, end - open - 1));
-    }
+    result_.includes.push_back({std::string(rest.substr(1, end - 1)), is_quoted, directive.line});
   }
 
   void identifier() {
     const auto begin = at_;
     while (at_ < text_.size() && is_identifier_part(text_[at_])) ++at_;
     const auto word = text_.substr(begin, at_ - begin);
-    const bool prefix =
-        word == "R" || word == "LR" || word == "uR" || word == "UR" || word == "u8R";
-    if (prefix && peek() == '"' && raw_string(begin)) return;
+    if (is_raw_prefix(word) && peek() == '"') {
+      const int line = line_;
+      if (skip_raw_string()) return emit(TokenKind::string, begin, at_ - begin, line);
+    }
     emit(TokenKind::identifier, begin, word.size(), line_);
   }
 
   /// The text stands at the quote of a raw string. False when it is no well-formed one.
-  bool raw_string(std::size_t begin) {
+  bool skip_raw_string() {
     constexpr std::size_t kMaxDelimiter = 16;
     const auto open = text_.find('(', at_);
     if (open == std::string_view::npos || open - at_ - 1 > kMaxDelimiter) return false;
     const std::string_view delimiter = text_.substr(at_ + 1, open - at_ - 1);
-    const int line = line_;
     auto end = open;
     do {
       end = text_.find(')', end + 1);
@@ -172,11 +225,10 @@ class Lexer {
     line_ += static_cast<int>(std::count(text_.begin() + static_cast<std::ptrdiff_t>(at_),
                                          text_.begin() + static_cast<std::ptrdiff_t>(stop), '\n'));
     at_ = stop;
-    emit(TokenKind::string, begin, stop - begin, line);
     return true;
   }
 
-  void number() {
+  void skip_number() {
     const auto begin = at_;
     while (at_ < text_.size()) {
       const char c = text_[at_];
@@ -187,7 +239,6 @@ class Lexer {
       if (!is_identifier_part(c) && c != '.' && !exponent_sign && !separator) break;
       ++at_;
     }
-    emit(TokenKind::number, begin, at_ - begin, line_);
   }
 
   /// Stands at the opening quote; ends behind the closing one or at the end of the line.

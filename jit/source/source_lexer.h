@@ -1,6 +1,8 @@
 // Cuts CUDA C++ text into tokens, without macros: enough to find declarations in it.
 #pragma once
 
+#include <cstddef>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -16,9 +18,17 @@ struct Token {
   int line = 1;  ///< counted from 1
 };
 
-/// An #include line.
+/// A preprocessor line as the compiler reads it: "#" also where the text has "%:", lines joined,
+/// comments replaced by a blank.
+struct Directive {
+  std::string text;
+  std::size_t begin = 0, end = 0;  ///< bytes of it in the text, without the line break
+  int line = 1;
+};
+
+/// An #include line that spells its name out.
 struct IncludeDirective {
-  std::string_view name;  ///< what stands between the quotes or angle brackets
+  std::string name;  ///< what stands between the quotes or angle brackets
   bool quoted = false;
   int line = 1;
 };
@@ -26,11 +36,10 @@ struct IncludeDirective {
 struct TokenizedSource {
   std::vector<Token> tokens;
   std::vector<IncludeDirective> includes;
-  std::vector<std::string_view> probed;  ///< names inside __has_include(...)
-  bool has_computed_include = false;     ///< an #include whose name only the preprocessor knows
+  std::vector<Directive> directives;  ///< all preprocessor lines, those behind a false #if too
 };
 
-/// Skips comments and preprocessor lines; raw strings and continued lines are understood.
+/// Skips comments; raw strings and continued lines are understood.
 /// Never fails: an unterminated literal or comment ends at the end of its line or of the text.
 /// The result points into `text`, which must outlive it.
 TokenizedSource tokenize(std::string_view text);

@@ -37,6 +37,25 @@ std::string folder_below(const char* variable, const char* below) {
   return root != nullptr && root[0] == '/' ? std::string(root) + below : std::string();
 }
 
+/// Whether nobody but this user and root can rename or replace a folder of the absolute path.
+bool is_fixed(const fs::path& path) {
+  for (fs::path folder = path; !folder.empty(); folder = folder.parent_path()) {
+    struct stat status {};
+    if (::lstat(folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) return false;
+    const bool is_sticky = (status.st_mode & S_ISVTX) != 0;
+    if (status.st_uid != ::geteuid() && status.st_uid != 0) return false;
+    if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0 && !is_sticky) return false;
+    if (folder == folder.root_path()) return true;
+  }
+  return false;
+}
+
+bool is_same_folder(const std::string& path, const struct stat& wanted) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 && status.st_dev == wanted.st_dev &&
+         status.st_ino == wanted.st_ino;
+}
+
 }  // namespace
 
 std::string default_cache_directory() {
@@ -102,6 +121,23 @@ SecureDirectory SecureDirectory::child(const std::string& name) const {
     result.reason_ = reason_;
   }
   return result;
+}
+
+SecureDirectory SecureDirectory::closed(std::string path, std::string reason) {
+  SecureDirectory result;
+  result.path_ = std::move(path);
+  result.reason_ = std::move(reason);
+  return result;
+}
+
+std::string SecureDirectory::fixed_path() const {
+  struct stat own {};
+  if (!handle_ || ::fstat(handle_.get(), &own) != 0) return {};
+  std::error_code error;
+  const fs::path real = fs::canonical(path_, error);
+  if (!error && is_fixed(real) && is_same_folder(real.string(), own)) return real.string();
+  const std::string by_handle = format("/proc/self/fd/{}", handle_.get());
+  return is_same_folder(by_handle, own) ? by_handle : std::string();
 }
 
 void SecureDirectory::enter(int parent, const std::string& name, bool is_last) {

@@ -23,6 +23,14 @@ class SecureDirectory {
   static SecureDirectory open(FileSystem& system, const std::string& path);
   /// The same for a direct child of this one.
   SecureDirectory child(const std::string& name) const;
+  /// One that was not opened, and why.
+  static SecureDirectory closed(std::string path, std::string reason);
+
+  /// A path for those that open files by paths alone, such as a compiler or the system's loader: it
+  /// names this very folder as long as this object lives. Where other users can write to a folder
+  /// above it, and could put another one in its place, that is the handle's own path in /proc.
+  /// Empty where there is no safe path.
+  std::string fixed_path() const;
 
   explicit operator bool() const noexcept { return static_cast<bool>(handle_); }
   int get() const noexcept { return handle_.get(); }

@@ -72,7 +72,20 @@ def _texts(name: str, value: Any) -> dict[str, str]:
 def _paths(name: str, value: Any) -> list[str]:
     if isinstance(value, (str, os.PathLike)):
         raise ArgumentError(f"the option {name} is a list of paths, got one {type(value).__name__}")
-    return [os.fsdecode(item) for item in value]
+    return [_absolute(name, os.fsdecode(item)) for item in value]
+
+
+def _absolute(name: str, path: str) -> str:
+    """The path by the current folder of now: options may be used, or unpickled, in another one."""
+    if not path or os.path.isabs(path):
+        return path
+    try:
+        return os.path.join(os.getcwd(), path)
+    except OSError as error:
+        raise InvalidArgument(
+            f"{path!r} of the option {name} is relative to the current folder, which cannot be "
+            f"found: {error.strerror}"
+        ) from error
 
 
 def _list_of_text(name: str, value: Any) -> list[str]:

@@ -44,7 +44,8 @@ def _read(path: str) -> Located:
         text.encode()
     except UnicodeEncodeError as error:
         raise InvalidArgument(f"{path!r} is not UTF-8 text") from error
-    return Located(text, path, 1, os.path.dirname(os.path.abspath(path)))
+    # Not abspath(): "link/.." is the folder that the link names, not the one that holds it.
+    return Located(text, path, 1, os.path.dirname(os.path.join(os.getcwd(), path)))
 
 
 def _locate_literal(text: str, frame: FrameType | None) -> Located:

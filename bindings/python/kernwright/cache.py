@@ -13,8 +13,9 @@ __all__ = ["clear", "info", "list", "trim", "verify"]
 
 
 def info() -> dict[str, Any]:
-    """Where the cache is, whether it is used ("mode", "state", "reason"), its entries, bytes and
-    limit, and under "process" what this process found in which layer. Kernels asked for again from
+    """Where the cache is, whether it is used ("mode", "state", "reason"), its entries and their
+    bytes, "header_bytes" of the compiler's headers that are unpacked beside them, the limit of both
+    together, and under "process" what this process found in which layer. Kernels asked for again from
     the same line count as memory_hits."""
     found = _core._cache_info()
     found["process"]["memory_hits"] += _recent.hits()
@@ -28,20 +29,22 @@ def list() -> _Rows:
 
 
 def verify(repair: bool = True) -> dict[str, Any]:
-    """Reads every entry on the disk: "checked", "bytes", and "damaged" with file and reason.
-    Damaged entries are removed unless `repair` is False."""
+    """Reads every entry on the disk and the unpacked headers: "checked" entries, "bytes", and
+    "damaged" with file and reason. Damaged entries, and headers with a damaged file, are removed
+    unless `repair` is False; the next compile that needs the headers unpacks them again."""
     return _core._cache_verify(bool(repair))
 
 
 def clear() -> dict[str, int]:
-    """Removes every entry of the disk and of this process; "entries" and "bytes" that are gone from
-    the disk. Kernels that are loaded stay usable."""
+    """Removes every entry of the disk and of this process, and the unpacked headers; "entries" and
+    "bytes" that are gone from the disk. Kernels that are loaded stay usable."""
     _recent.clear()
     return _core._cache_clear()
 
 
 def trim(limit: int) -> dict[str, int]:
-    """Removes what was not used for longest until the disk holds at most `limit` bytes."""
+    """Removes unpacked headers, then what was not used for longest, until the disk holds at most
+    `limit` bytes."""
     if isinstance(limit, bool) or not hasattr(limit, "__index__") or limit.__index__() < 0:
         raise ArgumentError(f"trim(limit) wants a number of bytes, got {limit!r}")
     return _core._cache_trim(limit.__index__())

@@ -50,7 +50,10 @@ def show_info(info: dict[str, Any]) -> None:
     print(f"folder     {info['path'] or 'none'}")
     state = info["state"] if info["mode"] == "disk" else f"off (KERNWRIGHT_CACHE={info['mode']})"
     print(f"state      {state}" + (f": {info['reason']}" if info["reason"] else ""))
-    print(f"entries    {info['entries']}, {size(info['bytes'])} of {size(info['limit'])}")
+    used = size(info["bytes"] + info["header_bytes"])
+    print(f"entries    {info['entries']}, {size(info['bytes'])}")
+    print(f"headers    {size(info['header_bytes'])}")
+    print(f"in all     {used} of {size(info['limit'])}")
 
 
 def show_list(rows: list[dict[str, Any]]) -> None:

@@ -1,0 +1,43 @@
+// Folders of compiler headers in the cache, each with a list of its files by which it is checked.
+#pragma once
+
+#include "base/secure_directory.h"
+#include "driver/nvrtc_loader.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace kernwright {
+
+/// The folder `headers-<version>` of NVRTC's own headers below `root`: found whole, or unpacked (at
+/// first use, and where files are missing or have changed). Closed with the reason where that does
+/// not work. Several processes may do so at once: what one reads is never taken from it file by
+/// file. A whole folder costs one look at each file, some milliseconds.
+SecureDirectory unpack_headers(const LoadedNvrtc& nvrtc, const SecureDirectory& root);
+
+/// Whether the folder of unpack_headers() is still the one of that name, with all its files.
+bool are_whole(const SecureDirectory& headers);
+
+/// A folder of unpacked headers.
+struct UnpackedHeaders {
+  std::string name;  ///< "headers-13.5"
+  std::uint64_t bytes = 0;
+  std::int64_t last_used = 0;  ///< seconds since 1970; exact to an hour
+};
+
+/// All of them in the cache's folder, those without a list too.
+std::vector<UnpackedHeaders> unpacked_headers(const SecureDirectory& root);
+
+struct DamagedHeader {
+  std::string file;  ///< "headers-13.5/cuda_fp16.h"
+  std::string reason;
+};
+
+/// Reads all files of the folder and compares them with its list.
+std::vector<DamagedHeader> damaged_headers(const SecureDirectory& root, const std::string& name);
+
+/// False where it could not be removed wholly. The next compile that needs it unpacks it anew.
+bool remove_headers(const SecureDirectory& root, const std::string& name);
+
+}  // namespace kernwright
