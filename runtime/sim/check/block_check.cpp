@@ -204,16 +204,19 @@ void BlockCheck::examine(const Op* op, Warp& warp, int lane, const LaneTouch& to
     if (((touch.address | touch.bytes) & 3) != 0) note_narrow_read(touch.address, end);
     new_epoch();
   }
-  for (std::uint64_t at = touch.address & ~std::uint64_t{3}; at < end; at += 4) {
+  // Until the last word, not until `end`: that is 0 behind the last address of all.
+  const std::uint64_t last = (end - 1) & ~std::uint64_t{3};
+  for (std::uint64_t at = touch.address & ~std::uint64_t{3};; at += 4) {
     std::uint32_t bytes = 15;
     if (at < touch.address) bytes &= 15u << (touch.address - at);
-    if (at + 4 > end) bytes &= 15u >> (at + 4 - end);
+    if (at == last) bytes &= 15u >> (at + 4 - end);
     access.word = (global ? at % kRegionBytes : far ? at % (1u << kRankShift) : at) / 4;
     access.begin = at;
     if (global) touch.region->by_word(access.word);
     Cell* const write = global ? touch.region->write : owner.shared_write;
     Cell* const read = global ? touch.region->read : owner.shared_read;
     examine_word(access, write[access.word], read[access.word], bytes);
+    if (at == last) break;
   }
 }
 
