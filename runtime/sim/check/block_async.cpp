@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <iterator>
 #include <span>
 #include <utility>
 
@@ -113,10 +112,8 @@ void BlockCheck::join_twins(Cell& write) {
     } else if (!is_under_way(write)) {
       twins.over.push_back(said);
     }
-    if (const auto hidden = earlier_.find(&write);
-        is_contended(write) && hidden != earlier_.end()) {
-      std::copy_if(hidden->second.begin(), hidden->second.end(), std::back_inserter(twins.over),
-                   [](Cell cell) { return cell != 0; });
+    if (const auto found = hidden_.find(&write); is_contended(write) && found != hidden_.end()) {
+      twins.over.insert(twins.over.end(), found->second.begin(), found->second.end());
     }
   }
   copying_->twins = twins.number;
@@ -133,13 +130,10 @@ void BlockCheck::restamp_cell(Cell& write, Cell before, Cell now, const std::vec
   if (write != before) return;
   write = now;
   if (others.empty()) {
-    if (!earlier_.empty()) earlier_.erase(&write);
+    if (!hidden_.empty()) hidden_.erase(&write);
     return;
   }
-  auto& list = earlier_[&write];
-  list.fill(0);
-  const std::size_t count = std::min(others.size(), list.size());
-  std::copy_n(others.end() - static_cast<std::ptrdiff_t>(count), count, list.begin());
+  hidden_[&write] = others;
   write |= kAside;
 }
 
@@ -148,7 +142,6 @@ void BlockCheck::restamp_cell(Cell& write, Cell before, Cell now, const std::vec
 /// left in `twins`.
 void BlockCheck::end_twin(CopyTwins& twins, Cell before, Cell* cell) {
   // Of a warp the last two lanes stand for all: one alone would not do for what its own lane does.
-  // Where there are too many, the second ones of warps are forgotten first.
   const auto same_warp = [&](Cell one) { return ((one ^ *cell) & (kWarpMask | kAsync)) == 0; };
   const auto beside = std::find_if(twins.over.rbegin(), twins.over.rend(), [&](Cell one) {
     return same_warp(one) && (*cell & kAsync) == 0 && thread_of(one) != thread_of(*cell);

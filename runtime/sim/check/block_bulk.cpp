@@ -198,7 +198,7 @@ void BlockCheck::read_by_proxy(const Op* op, Warp& warp, int lane, std::uint64_t
   Access access{op, warp, lane, touch, info, false, clustered_, stamp_of(info, warp.thread(lane)),
                 0,  0};
   for (std::uint64_t word = at / 4; word < (at + bytes + 3) / 4; ++word) {
-    const Cell write = shared_write[word];
+    const Cell write = last_write(hidden_, shared_write[word]);
     if (write == before_) continue;  // of a word that was looked at just now
     access.word = word;
     access.begin = 4 * word;
@@ -237,7 +237,9 @@ std::array<Cell, 4> BlockCheck::writes_of_bytes(const LaneTouch& touch, std::uin
                                                 Cell write) {
   std::array<Cell, 4> bytes{};
   const Cell* const cells = (write & kExact) != 0 ? byte_cells(touch, word) : nullptr;
-  for (std::uint32_t b = 0; b < 4; ++b) bytes[b] = cells != nullptr ? cells[b] : byte_of(write, b);
+  const HiddenAccesses& all = touch.region != nullptr ? touch.region->hidden : hidden_;
+  for (std::uint32_t b = 0; b < 4; ++b)
+    bytes[b] = cells != nullptr ? last_write(all, cells[b]) : byte_of(write, b);
   return bytes;
 }
 
@@ -260,7 +262,7 @@ void BlockCheck::look_at_source(const Op* op, Warp& warp, int lane, const LaneTo
     const Granule& granule = touch.region->granules[access.word / kGranuleWords];
     if (granule.write < launch_floor) continue;
     touch.region->by_word(access.word);
-    const Cell write = touch.region->write[access.word];
+    const Cell write = last_write(touch.region->hidden, touch.region->write[access.word]);
     if (write == 0 || is_of_one_thread(write)) {
       look(write);
       continue;
@@ -300,7 +302,7 @@ Cell BlockCheck::write_of_map(std::uint64_t address) {
   const std::lock_guard lock(there);
   const std::uint64_t word = address % kRegionBytes / 4;
   there.by_word(word);
-  const Cell write = there.write[word];
+  const Cell write = last_write(there.hidden, there.write[word]);
   if (write == 0 || is_of_one_thread(write)) return write & ~kAside;
   Cell last = 0;
   for (const Cell one : writes_of_bytes({.region = &there}, word, write))

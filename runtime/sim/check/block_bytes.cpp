@@ -41,6 +41,7 @@ void BlockCheck::examine_word(const Access& access, Cell& write, Cell& read, std
       lists[&cells[4 + b]] = std::move(same);
     }
   }
+  spread_hidden(access, write, cells);
   write = kExactWord;
   read = 0;
   if (defers && !access.global) written.keep(access.begin);

@@ -101,7 +101,7 @@ void BlockCheck::begin(const Block& block) {
   scattered = false;
   begin_tick_ = tick_;
   warp_floor_.fill(tick_);
-  earlier_.clear();
+  hidden_.clear();
   if (!parts) return;
   for (auto& row : known_) row.fill(0);
   past_.fill(nullptr);
@@ -179,32 +179,9 @@ const CheckedOp* BlockCheck::op_at(std::uint32_t site) const {
   return site != 0 && site < places.size() ? &ops[places[site]] : nullptr;
 }
 
-/// Whether both accesses are strong, so that they do not race though nothing orders them.
-bool BlockCheck::strong_pair(Cell cell, const CheckedOp& op, const Warp& warp, bool write) const {
-  const CheckedOp* const other = op_at(site_of(cell));
-  if (write && op.kind == CheckKind::load && other != nullptr && other->swaps) return true;
-  if (!write && op.swaps) return true;
-  if (!op.strong) return false;
-  const std::uint32_t owner = launch_.ticks.owner(tick_of(cell));
-  const Reach needed = reach_to(owner);
-  if (op.reach < needed || (other != nullptr && other->reach < needed)) return false;
-  const bool same_warp = thread_of(cell) / kLanes == warp.index && owner == block_;
-  if (!write) {
-    const bool is_atomic = other != nullptr && !other->is_volatile;
-    return (cell & kStrongRead) != 0 && (!same_warp || is_atomic);
-  }
-  if ((cell & kStrong) == 0) return false;
-  return !same_warp || (!op.is_volatile && (cell & kVolatileWrite) == 0);
-}
-
 ReaderLists& BlockCheck::readers(const Access& access) {
   if (access.global) return access.touch.region->readers;
   return access.touch.owner != nullptr ? access.touch.owner->readers_ : readers_;
-}
-
-EarlierWrites& BlockCheck::earlier(const Access& access) {
-  if (access.global) return access.touch.region->earlier;
-  return access.touch.owner != nullptr ? access.touch.owner->earlier_ : earlier_;
 }
 
 void BlockCheck::examine(const Op* op, Warp& warp, int lane, const LaneTouch& touch) {
@@ -227,107 +204,39 @@ void BlockCheck::examine(const Op* op, Warp& warp, int lane, const LaneTouch& to
     if (((touch.address | touch.bytes) & 3) != 0) note_narrow_read(touch.address, end);
     new_epoch();
   }
-  for (std::uint64_t at = touch.address & ~std::uint64_t{3}; at < end; at += 4) {
+  // Until the last word, not until `end`: that is 0 behind the last address of all.
+  const std::uint64_t last = (end - 1) & ~std::uint64_t{3};
+  for (std::uint64_t at = touch.address & ~std::uint64_t{3};; at += 4) {
     std::uint32_t bytes = 15;
     if (at < touch.address) bytes &= 15u << (touch.address - at);
-    if (at + 4 > end) bytes &= 15u >> (at + 4 - end);
+    if (at == last) bytes &= 15u >> (at + 4 - end);
     access.word = (global ? at % kRegionBytes : far ? at % (1u << kRankShift) : at) / 4;
     access.begin = at;
     if (global) touch.region->by_word(access.word);
     Cell* const write = global ? touch.region->write : owner.shared_write;
     Cell* const read = global ? touch.region->read : owner.shared_read;
     examine_word(access, write[access.word], read[access.word], bytes);
+    if (at == last) break;
   }
 }
 
 void BlockCheck::examine_cells(const Access& access, Cell& write, Cell& read, Cell mine) {
   const bool writes = access.touch.mode != TouchMode::read;
-  const Cell thread = mine & kThreadMask;
-  const auto is_mine = [&](Cell cell) {
-    return (cell & kThreadMask) == thread && tick_of(cell) >= tick_of(floor) &&
-           (!access.mixed || launch_.ticks.owner(tick_of(cell)) == block_);
-  };
   const auto before = [&](Cell cell) {
     return cell == 0 || is_write_ordered(cell, access.warp, access.lane, access.global);
   };
   const bool repeats = copying_ != nullptr && is_twin(access, write);
-  if (!repeats) look_at_earlier(access, write);
+  if (!repeats) look_at_hidden(access, write);
   if (!repeats && !before(write)) {
     const bool under_way = is_under_way(write);
-    if (under_way || (!strong_pair(write, access.info, access.warp, true) &&
-                      !(writes && same_value(access, write)))) {
+    if (under_way || (conflicts(write, access) &&
+                      !(writes && !is_load(write) && same_value(access, write)))) {
       report_race(access, write, true, under_way ? Missing::wait : Missing::order);
     }
   }
-  if (!writes) {
-    // Atomic reads race with no other atomic operation that they reach and that reaches them.
-    const bool matters = !access.info.strong || access.info.is_volatile ||
-                         (access.global && access.info.reach != Reach::device);
-    if (matters) note_reader(access, read, mine);
-    return;
-  }
-  look_at_readers(access, read);
-  // A plain write that an atomic one of the same thread follows may race with other atomics.
-  const bool keep = access.info.strong && write != 0 && (write & kStrong) == 0 && is_mine(write);
-  if (!keep) note_write(access, write, mine);
-}
-
-/// Atomic operations that the one in the cell hides.
-void BlockCheck::look_at_earlier(const Access& access, Cell& write) {
-  if (!is_contended(write)) return;
-  EarlierWrites& all = earlier(access);
-  if (is_forgotten(write, access.global)) {
-    all.erase(&write);
-    write = 0;
-    return;
-  }
-  const auto found = all.find(&write);
-  if (found == all.end()) return;
-  const bool writes = access.touch.mode != TouchMode::read;
-  for (const Cell cell : found->second) {
-    if (access.info.strong && (cell & kStrong) != 0) continue;
-    if (is_write_ordered(cell, access.warp, access.lane, access.global) ||
-        strong_pair(cell, access.info, access.warp, true) || (writes && same_value(access, cell)))
-      continue;
-    report_race(access, cell, true);
-    all.erase(found);
-    return;
-  }
-}
-
-/// The access becomes the word's last write.
-void BlockCheck::note_write(const Access& access, Cell& write, Cell mine) {
-  const Cell old = write & ~kAside;
-  const bool was_contended = is_contended(write);
-  if (!access.info.strong) {
-    if (was_contended) earlier(access).erase(&write);
-    write = mine;
-    return;
-  }
-  const bool hides = (old & kStrong) != 0 && !is_under_way(write) &&
-                     !is_write_ordered(old, access.warp, access.lane, access.global);
-  write = mine | kStrong | (access.info.is_volatile ? kVolatileWrite : Cell{0});
-  if (!hides && !was_contended) return;
-  EarlierWrites& all = earlier(access);
-  auto& list = all[&write];
-  bool any = false;
-  for (Cell& cell : list) {
-    if (is_write_ordered(cell, access.warp, access.lane, access.global)) cell = 0;
-    any |= cell != 0;
-  }
-  if (hides) {
-    const auto same_warp = [&](Cell cell) { return ((cell ^ old) & kWarpMask) == 0; };
-    auto place = std::find_if(list.begin(), list.end(), same_warp);
-    if (place == list.end()) place = std::find(list.begin(), list.end(), Cell{0});
-    if (place == list.end()) place = std::min_element(list.begin(), list.end());
-    *place = old;
-    any = true;
-  }
-  if (any) {
-    write |= kAside;
-  } else {
-    all.erase(&write);
-  }
+  if (!writes && !access.info.strong) return note_reader(access, read, mine);
+  if (writes) look_at_readers(access, read);
+  if (writes || access.info.site < kMostSites) note_write(access, write, mine);
 }
 
 /// Copies read global memory until somebody waits for them.
@@ -344,51 +253,61 @@ void BlockCheck::look_at_sources(const Access& access) {
   if (copy != nullptr) report_race(access, copy->stamp, false, Missing::wait);
 }
 
+/// Plain reads that a write comes after. Of several the one farthest away is named.
 void BlockCheck::look_at_readers(const Access& access, Cell& read) {
+  if (read == 0 || access.info.swaps) return;
   const auto unordered = [&](Cell cell) {
     return cell != 0 && !is_ordered(cell, access.warp, access.lane, access.global);
   };
-  if (read == 0 || access.info.swaps) return;
-  if (unordered(read) && !strong_pair(read, access.info, access.warp, false)) {
-    report_race(access, read, false);
-    read = 0;
-    return;
-  }
-  if ((read & kMany) == 0 || (access.global && read < launch_floor)) return;
-  const bool of_this_block =
-      !access.mixed || ((read & kManyBlocks) == 0 && launch_.ticks.owner(tick_of(read)) == block_);
-  if (of_this_block && read < floor) return;  // none of them came later than the cell says
+  Cell farthest = unordered(read) ? read : 0;
+  Breadth breadth = farthest == 0 ? Breadth::none : breadth_of(access, read);
+  Told told = Told::itself;
   if (parts) {
     ReaderLists& lists = readers(access);
-    const auto list = lists.find(&read);
-    if (list == lists.end()) return;
-    for (const Cell cell : list->second) {
-      if (!unordered(cell) || strong_pair(cell, access.info, access.warp, false)) continue;
-      report_race(access, cell, false);
-      lists.erase(list);
-      read = 0;
-      return;
+    const auto list = hides_readers(access, read) ? lists.find(&read) : lists.end();
+    if (list != lists.end()) {
+      for (const Cell cell : list->second) {
+        if (!unordered(cell) || breadth_of(access, cell) <= breadth) continue;
+        farthest = cell;
+        breadth = breadth_of(access, cell);
+      }
+      if (farthest != 0) lists.erase(list);
     }
-    return;  // what comes after them here may not do so elsewhere
+  } else if (hides_readers(access, read) && hidden_breadth(access, read) > breadth) {
+    farthest = read;
+    told = Told::one_of_several;
   }
-  // The other readers are not known one by one, but nothing can have ordered them: only barriers of
-  // whole blocks and meetings of warps do in this program.
-  if ((read & kStrongRead) != 0 && access.info.strong) return;
-  const std::uint32_t tick = tick_of(read), w = access.warp.index;
-  const bool of_others = (read & (kManyWarps | kManyBlocks)) != 0;
-  bool met = tick < warp_floor_[w];
-  if (const LaneMatrix* const matrix = lane_known_[w].get(); matrix != nullptr && !met) {
-    const auto& row = (*matrix)[static_cast<std::size_t>(access.lane)];
-    met = std::any_of(row.begin(), row.end(), [&](std::uint32_t known) { return tick < known; });
-  }
-  if (!of_others && met) return;
-  report_race(access, read, false, Missing::order, false);
+  if (farthest == 0) return;
+  report_race(access, farthest, false, Missing::order, told);
   read = 0;
+}
+
+/// Whether others read beside the one that the cell names, and may have come later than `floor`.
+bool BlockCheck::hides_readers(const Access& access, Cell read) const {
+  if ((read & kMany) == 0 || (access.global && read < launch_floor)) return false;
+  const bool of_this_block =
+      !access.mixed || ((read & kManyBlocks) == 0 && launch_.ticks.owner(tick_of(read)) == block_);
+  return !of_this_block || read >= floor;  // none of them came later than the cell says
+}
+
+/// How far away an unordered one of them is. They are not known one by one, but nothing can have
+/// ordered them: only barriers of whole blocks and meetings of warps do in this program.
+Breadth BlockCheck::hidden_breadth(const Access& access, Cell read) const {
+  if ((read & (kManyWarps | kManyBlocks)) != 0)
+    return breadth_of(access, read, Told::one_of_several);
+  const std::uint32_t tick = tick_of(read), w = access.warp.index;
+  if (tick < warp_floor_[w]) return Breadth::none;
+  if (const LaneMatrix* const matrix = lane_known_[w].get(); matrix != nullptr) {
+    const auto& row = (*matrix)[static_cast<std::size_t>(access.lane)];
+    if (std::any_of(row.begin(), row.end(), [&](std::uint32_t known) { return tick < known; }))
+      return Breadth::none;
+  }
+  return breadth_of(access, read, Told::one_of_several);
 }
 
 void BlockCheck::note_reader(const Access& access, Cell& read, Cell mine) {
   const Cell old = read;
-  Cell flags = access.info.strong ? kStrongRead : Cell{0};
+  Cell flags = 0;
   const bool other = old != 0 && ((old ^ mine) & kThreadMask) != 0;
   const bool stale = is_forgotten(old, access.global);
   const bool other_block = !stale && access.mixed && launch_.ticks.owner(tick_of(old)) != block_;

@@ -9,6 +9,7 @@
 #include "sim/check/doubts.h"
 #include "sim/check/late_reads.h"
 #include "sim/check/mbarrier_state.h"
+#include "sim/check/race/touch.h"
 #include "sim/exec/barriers.h"
 #include "sim/exec/warp.h"
 #include "sim/tensor_map.h"
@@ -25,38 +26,6 @@
 #include <vector>
 
 namespace kernwright::sim {
-
-enum class Apart : std::uint8_t { unknown, yes, no };
-
-/// The last address pattern of one op, as MemorySite; belongs to exec/ops/checked_access.cpp.
-struct alignas(64) CheckSite {
-  std::array<std::uint64_t, kLanes> offsets{};  ///< from the first active lane
-  std::uint32_t mask = 0;
-  std::uint8_t pattern = 0;
-  Apart apart = Apart::unknown;
-  bool aligned = false;    ///< the offsets are multiples of the access size
-  std::int32_t tag = 0;    ///< another one for each pattern that a site of the block had; 0: none
-  std::uint64_t low = 0;   ///< how far below the first active lane's address others lie
-  std::uint64_t high = 0;  ///< bytes from that address to the end of the last lane's
-  std::uint64_t region_number = ~std::uint64_t{0};
-  GlobalRegion* region = nullptr;
-  std::uint64_t last = 0;  ///< address of the last access
-};
-
-class BlockCheck;
-
-enum class TouchMode : std::uint8_t { read, write, atomic };
-
-/// One lane's access to up to 16 bytes that do not cross a region.
-struct LaneTouch {
-  TouchMode mode = TouchMode::read;
-  ptx::Space space = ptx::Space::global;  ///< global, shared, local or cluster
-  std::uint64_t address = 0;              ///< within the space
-  std::uint32_t bytes = 0;
-  GlobalRegion* region = nullptr;            ///< of global memory; locked by the caller
-  const std::uint64_t* addresses = nullptr;  ///< of all lanes, for accesses of one instruction
-  BlockCheck* owner = nullptr;               ///< of shared memory of another block (cluster)
-};
 
 /// What a warp's shfl.sync read.
 struct ShuffleSources {
@@ -273,6 +242,13 @@ class BlockCheck {
     int lane = 0;
     LaneTouch touch;
   };
+  /// How an access takes part in races.
+  struct Conduct {
+    bool reads = false, strong = false, is_volatile = false, swaps = false;
+    Reach reach = Reach::device;
+  };
+  /// What a report knows of the other access.
+  enum class Told : std::uint8_t { itself, one_of_several, hidden };
   /// What two accesses lack.
   enum class Missing : std::uint8_t { order, wait, proxy_fence, map_fence };
   static constexpr std::uint32_t kNoThread = ~std::uint32_t{0};
@@ -340,21 +316,30 @@ class BlockCheck {
   bool is_ordered(Cell cell, const Warp& warp, int lane, bool global, bool copied = false) const;
   bool is_write_ordered(Cell cell, const Warp& warp, int lane, bool global) const;
   bool is_forgotten(Cell cell, bool global) const;
-  bool strong_pair(Cell cell, const CheckedOp& op, const Warp& warp, bool write) const;
   Cell* byte_cells(const LaneTouch& touch, std::uint64_t word);
   void examine_word(const Access& access, Cell& write, Cell& read, std::uint32_t bytes);
   void examine_bytes(const Access& access, Cell& write, Cell& read, std::uint32_t bytes);
   void examine_cells(const Access& access, Cell& write, Cell& read, Cell mine);
   void look_at_readers(const Access& access, Cell& read);
+  bool hides_readers(const Access& access, Cell read) const;
+  Breadth hidden_breadth(const Access& access, Cell read) const;
   void note_reader(const Access& access, Cell& read, Cell mine);
   ReaderLists& readers(const Access& access);
-  EarlierWrites& earlier(const Access& access);
-  void look_at_earlier(const Access& access, Cell& write);
+  HiddenAccesses& hidden(const Access& access);
+  Conduct conduct_of(Cell write) const;
+  bool is_load(Cell write) const;
+  bool conflicts(Cell write, const Access& access) const;
+  bool covers(Cell by, Cell cell) const;
+  bool stand_for(Cell a, Cell b, Cell cell) const;
+  void thin(const Access& access, std::vector<Cell>& list, Cell now);
+  void look_at_hidden(const Access& access, Cell& write);
+  Cell last_write(const HiddenAccesses& all, const Cell& write) const;
+  void spread_hidden(const Access& access, const Cell& write, Cell* bytes);
   void note_write(const Access& access, Cell& write, Cell mine);
   void look_at_sources(const Access& access);
-  /// `is_it` false: the other access is not the one that `other` tells of, but one of its kind.
+  Breadth breadth_of(const Access& access, Cell other, Told told = Told::itself) const;
   void report_race(const Access& access, Cell other, bool other_wrote,
-                   Missing missing = Missing::order, bool is_it = true);
+                   Missing missing = Missing::order, Told told = Told::itself);
   bool same_value(const Access& access, Cell other) const;
   std::uint64_t unwritten(const Warp& warp, int lane, const LaneTouch& touch);
   bool lies_in_object(const Warp& warp, int lane, const LaneTouch& touch, std::uint32_t alignment);
@@ -397,7 +382,8 @@ class BlockCheck {
   void set_lost(const Warp& warp, std::uint32_t source, const Of& of);
   void report_lost(const Op* op, const Warp& warp, int lane, const LostSource& from);
   void keep(std::uint64_t key, Finding&& finding);
-  bool seen(std::uint64_t key);  ///< counts a finding that is known
+  /// Counts a finding that is known. False: it is not, or it is of a narrower race.
+  bool seen(std::uint64_t key, Breadth breadth = Breadth::none);
 
   std::uint64_t next_random() noexcept;
 
@@ -462,7 +448,7 @@ class BlockCheck {
   std::unordered_map<std::uint64_t, MbarrierState> mbarriers_;  ///< by offset
   bool tracks_ = false;                                         ///< some of them track copies
   ReaderLists readers_;                                         ///< of this block's shared memory
-  EarlierWrites earlier_;
+  HiddenAccesses hidden_;
   static constexpr std::size_t kRegionSlots = 64;
   struct RegionSlot {
     std::uint64_t number = ~std::uint64_t{0};

@@ -167,14 +167,17 @@ OtherAccess BlockCheck::describe_other(std::uint32_t op) const {
 }
 
 void BlockCheck::keep(std::uint64_t key, Finding&& finding) {
-  found_.try_emplace(key, std::move(finding));
+  const auto [known, is_new] = found_.try_emplace(key, std::move(finding));
+  if (is_new) return;
+  finding.count = known->second.count;
+  known->second = std::move(finding);
 }
 
-bool BlockCheck::seen(std::uint64_t key) {
+bool BlockCheck::seen(std::uint64_t key, Breadth breadth) {
   const auto known = found_.find(key);
   if (known == found_.end()) return false;
   ++known->second.count;
-  return true;
+  return known->second.breadth >= breadth;
 }
 
 void BlockCheck::report_uninitialised(const Op* op, Warp& warp, int lane, const LaneTouch& touch,
@@ -242,14 +245,33 @@ bool BlockCheck::same_value(const Access& access, Cell other) const {
   return memory == nullptr || std::memcmp(mine.data() + at, memory, count) == 0;
 }
 
+/// How far away the other access is; one of several readers: the farthest of them that there is.
+Breadth BlockCheck::breadth_of(const Access& access, Cell other, Told told) const {
+  const std::uint32_t owner = access.mixed ? launch_.ticks.owner(tick_of(other)) : block_;
+  if (told == Told::one_of_several) {
+    if ((other & kManyBlocks) != 0) return access.global ? Breadth::grid : Breadth::cluster;
+    if (owner == block_) return (other & kManyWarps) != 0 ? Breadth::block : Breadth::warp;
+  }
+  if (owner != block_)
+    return cluster_of(owner) == cluster_of(block_) ? Breadth::cluster : Breadth::grid;
+  return thread_of(other) / kLanes == access.warp.index ? Breadth::warp : Breadth::block;
+}
+
 void BlockCheck::report_race(const Access& access, Cell other, bool other_wrote, Missing missing,
-                             bool is_it) {
+                             Told told) {
+  other_wrote = other_wrote && !is_load(other);
+  // The end of a copy that an mbarrier told others.
+  const bool by_copy =
+      other_wrote && missing == Missing::order && !access.global && (other & kAsync) != 0;
+  const Breadth breadth = missing != Missing::order || by_copy ? Breadth::copy
+                                                               : breadth_of(access, other, told);
   const std::uint64_t key = std::uint64_t{access.info.site} << 16 | site_of(other) << 1 |
                             std::uint64_t{other_wrote} | std::uint64_t{1} << 61;
   const LaneTouch& touch = access.touch;
   const std::byte* const memory = host_bytes(access.warp, access.lane, touch);
-  if (memory == nullptr || seen(key)) return;
+  if (memory == nullptr || seen(key, breadth)) return;
   Finding finding = describe(access.op, access.warp, access.lane, FaultKind::race);
+  finding.breadth = breadth;
   FaultReport& fault = finding.fault;
   finding.what = what_of(access.info, verb_of(touch.mode));
   finding.space = noun_of(touch.space);
@@ -282,7 +304,7 @@ void BlockCheck::report_race(const Access& access, Cell other, bool other_wrote,
   } else {
     skip = 0;
   }
-  there.value = hexadecimal(memory + skip, width);
+  if (told != Told::hidden) there.value = hexadecimal(memory + skip, width);
   if (access.info.kind == CheckKind::store) {
     const auto value = stored_value(access.op, access.warp, access.info, access.lane);
     finding.value = hexadecimal(value.data(), touch.bytes);
@@ -295,21 +317,12 @@ void BlockCheck::report_race(const Access& access, Cell other, bool other_wrote,
   } else if (touch.mode == TouchMode::read) {
     finding.value = hexadecimal(memory, touch.bytes);
   }
-  bool same_block = owner == block_;
-  bool same_warp = same_block && thread / kLanes == access.warp.index;
-  if (!is_it) {  // the last of several readers: another one is meant
-    same_block = (other & kManyBlocks) == 0;
-    same_warp = same_block && (other & kManyWarps) == 0;
-    there.thread_known = false;
-  }
-  // The end of a copy that an mbarrier told others.
-  const bool by_copy =
-      other_wrote && missing == Missing::order && !access.global && (other & kAsync) != 0;
-  if (by_copy) there.thread_known = false;
-  const char* const where = by_copy      ? "a copy and a thread that did not wait for it"
-                            : same_warp  ? "two lanes of one warp"
-                            : same_block ? "two warps of one block"
-                                         : "two blocks";
+  there.thread_known = told != Told::one_of_several && !by_copy;
+  const char* const where = by_copy                       ? "a copy and a thread that did not wait for it"
+                            : breadth == Breadth::warp    ? "two lanes of one warp"
+                            : breadth == Breadth::block   ? "two warps of one block"
+                            : breadth == Breadth::cluster ? "two blocks of one cluster"
+                                                          : "two blocks";
   const std::uint64_t shown = access.global ? touch.address : touch.address & kOffsetMask;
   fault.message =
       format("{} and {} of the same {} at {}{:#x}", there.what, finding.what,
@@ -322,7 +335,7 @@ void BlockCheck::report_race(const Access& access, Cell other, bool other_wrote,
                        : format(" by {}, and nothing orders them", where);
   const bool out_of_reach = access.info.strong && other_op != nullptr && other_op->strong &&
                             std::min(access.info.reach, other_op->reach) < reach_to(owner);
-  const bool same_instruction = same_warp && is_it && other_wrote &&
+  const bool same_instruction = breadth == Breadth::warp && other_wrote &&
                                 touch.mode == TouchMode::write && site == access.info.site &&
                                 tick_of(other) == tick_ &&
                                 thread != access.warp.thread(access.lane);
@@ -331,12 +344,12 @@ void BlockCheck::report_race(const Access& access, Cell other, bool other_wrote,
                  : missing == Missing::map_fence ? kMapHint
                  : missing == Missing::wait || by_copy
                      ? wait_hint(other_op, other_wrote && !access.global, tells, access.global)
-                 : out_of_reach     ? kScopeHint
-                 : same_instruction ? kSameHint
-                 : same_warp        ? kWarpHint
-                 : same_block       ? kBlockHint
-                 : !access.global   ? kClusterHint
-                                    : kGridHint;
+                 : out_of_reach                ? kScopeHint
+                 : same_instruction            ? kSameHint
+                 : breadth == Breadth::warp    ? kWarpHint
+                 : breadth == Breadth::block   ? kBlockHint
+                 : breadth == Breadth::cluster ? kClusterHint
+                                               : kGridHint;
   if (access.global) {
     fault.allocation = access.warp.worker->launch->memory->describe(touch.address, touch.bytes);
   }

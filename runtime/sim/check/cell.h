@@ -6,8 +6,8 @@
 
 namespace kernwright::sim {
 
-/// Two cells stand for each aligned word of four bytes, one for its last write and one for its
-/// last read. A cell packs
+/// Two cells stand for each aligned word of four bytes, one for its last write or atomic read and
+/// one for its last other read. A cell packs
 ///   tick:32  site:14  bytes:4  flags:4  thread:10
 /// The tick is the block's time (BlockCheck::tick): every event that may order accesses starts a
 /// new one, and no two blocks share ticks, so a tick names its block too. A cell below a block's
@@ -24,7 +24,7 @@ inline constexpr int kSiteShift = 18;
 inline constexpr std::uint32_t kMostSites = (1u << 14) - 1;  ///< this site: the place is not known
 
 // Flags of a write.
-inline constexpr Cell kStrong = 1 << 10;         ///< an atomic operation or a relaxed store
+inline constexpr Cell kStrong = 1 << 10;         ///< an atomic operation, relaxed or volatile access
 inline constexpr Cell kVolatileWrite = 1 << 11;  ///< strong between warps only
 inline constexpr Cell kAsync = 1 << 12;          ///< by a copy, not by the thread that issued it
 // Flags of a read. The cell names the last reader; these say that it was not the only one.
@@ -32,7 +32,6 @@ inline constexpr Cell kManyLanes = 1 << 10;   ///< lanes of one warp
 inline constexpr Cell kManyWarps = 1 << 11;   ///< warps of one block
 inline constexpr Cell kManyBlocks = 1 << 12;  ///< blocks
 inline constexpr Cell kMany = kManyLanes | kManyWarps | kManyBlocks;
-inline constexpr Cell kStrongRead = 1 << 13;
 /// In a write's cell: single bytes have cells of their own, this one and its read cell mean
 /// nothing.
 inline constexpr Cell kExact = 1 << 13;
@@ -59,7 +58,7 @@ inline std::uint32_t tick_of(Cell cell) {
   return static_cast<std::uint32_t>((cell & ~kAside) >> kTickShift);
 }
 inline bool is_under_way(Cell write) { return (write & kUnderWay) == kUnderWay; }
-/// A write from elsewhere in the cluster, or an atomic operation after others that nothing orders.
+/// A write from elsewhere in the cluster, or an atomic operation that hides others (HiddenAccesses).
 inline bool is_contended(Cell write) { return (write & kUnderWay) == kAside; }
 inline std::uint32_t thread_of(Cell cell) { return static_cast<std::uint32_t>(cell & kThreadMask); }
 inline std::uint32_t site_of(Cell cell) {

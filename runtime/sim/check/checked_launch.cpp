@@ -74,7 +74,10 @@ void CheckedLaunch::collect(Found& found) {
     const auto [known, is_new] = found_.try_emplace(key, finding);
     if (is_new) continue;
     const std::uint64_t count = known->second.count + finding.count;
-    if (finding.fault.block < known->second.fault.block) known->second = std::move(finding);
+    const Finding& other = known->second;
+    const bool equal = finding.breadth == other.breadth;
+    if (equal ? finding.fault.block < other.fault.block : finding.breadth > other.breadth)
+      known->second = std::move(finding);
     known->second.count = count;
   }
 }

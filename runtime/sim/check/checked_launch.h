@@ -65,7 +65,8 @@ class CheckedLaunch {
   SharedPast published(const Variable& variable);
   void publish(const Variable& variable, const SharedPast& past);
 
-  /// Findings of a worker, each under a key of its place; of equal ones the lowest block's stays.
+  /// Findings of a worker, each under a key of its place; of equal ones the farthest race
+  /// stays, or the lowest block's.
   using Found = std::unordered_map<std::uint64_t, Finding>;
   void collect(Found& found);
   /// Everything found, in the order of the program's places. After the last block.

@@ -424,6 +424,7 @@ std::unique_ptr<CheckedProgram> make_checked(const Program& from) {
     op.flows = made->ops[i].flows;
     if ((op.uses || op.flows) && op.kind == CheckKind::none) op.kind = CheckKind::use;
     if (op.kind == CheckKind::none) continue;
+    made->has_volatile |= op.is_volatile;
     if (op.kind != CheckKind::mbarrier) made->reaches[static_cast<std::size_t>(op.reach)] = true;
     OpFn& masked = behind[i] != nullptr ? behind[i] : program.masked[i].fn;
     op.full = program.full[i].fn;

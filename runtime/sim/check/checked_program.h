@@ -101,6 +101,7 @@ struct CheckedProgram {
   bool kernel_orders_parts(std::uint32_t kernel) const {
     return calls_order_parts || orders_parts[kernel];
   }
+  bool has_volatile = false;  ///< some access is volatile
   /// Blocks of a cluster may touch each other's shared memory.
   bool spans_cluster = false;
   /// Of these reaches is some fence or atomic operation; the device always counts.

@@ -71,7 +71,12 @@ void Findings::add(Finding&& finding) {
   const auto known = std::find_if(list_.begin(), list_.end(),
                                   [&](const Finding& one) { return same_place(one, finding); });
   if (known != list_.end()) {
-    known->count += finding.count;
+    finding.count += known->count;
+    if (finding.breadth <= known->breadth) {
+      known->count = finding.count;
+    } else {
+      *known = std::move(finding);
+    }
   } else if (list_.size() < limit_) {
     list_.push_back(std::move(finding));
   }

@@ -27,6 +27,10 @@ struct OtherAccess {
   std::string value;         ///< hexadecimal, most significant byte first; empty when not known
 };
 
+/// How far apart the two accesses of a race are, as far as what mends it goes: that of the farthest
+/// two mends the nearer ones. `copy`: an asynchronous operation that nothing waits for.
+enum class Breadth : std::uint8_t { none, warp, block, cluster, grid, copy };
+
 /// One thing that a check found, however often it happened.
 struct Finding {
   FaultReport fault;  ///< the access at which it showed
@@ -36,6 +40,7 @@ struct Finding {
   std::optional<OtherAccess> other;
   std::string hint;         ///< what to do
   std::uint64_t count = 1;  ///< how often
+  Breadth breadth = Breadth::none;  ///< of a race
   std::uint64_t code = 0;   ///< code_id() of the module; 0 when not known
 
   /// Several lines for a person.
@@ -53,7 +58,7 @@ class Findings {
 
   void set_limit(std::size_t limit);
   /// Merges findings of one kind of access at one line (and other line) of one kernel; where lines
-  /// are not known, at one PTX line.
+  /// are not known, at one PTX line. Of races the farthest one is shown.
   void add(Finding&& finding);
   /// All so far, in the order in which they showed first; the list is empty afterwards.
   std::vector<Finding> take();

@@ -129,7 +129,7 @@ void GlobalShadow::clear() noexcept {
     if (spare_.size() == kMostSpare || region.exact != nullptr) continue;
     delete[] region.poison.exchange(nullptr);
     region.readers.clear();
-    region.earlier.clear();
+    region.hidden.clear();
     region.scattered = 0;
     region.visits = 0;
     spare_.push_back(std::move(entry.second));
@@ -142,7 +142,7 @@ void GlobalShadow::clear_cells() noexcept {
   spare_.clear();
   for (auto& entry : regions_) {
     entry.second->readers.clear();
-    entry.second->earlier.clear();
+    entry.second->hidden.clear();
     entry.second->scattered = 0;
     ::madvise(entry.second->granules, kCellBytes, MADV_DONTNEED);
     if (entry.second->exact != nullptr) ::madvise(entry.second->exact, kExactBytes, MADV_DONTNEED);

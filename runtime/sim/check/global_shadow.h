@@ -24,9 +24,9 @@ inline constexpr std::uint64_t kRegionGranules = kRegionBytes / kGranuleBytes;
 /// write and others not.
 using ReaderLists = std::unordered_map<const Cell*, std::vector<Cell>>;
 
-/// Atomic operations of others before the one in a write cell, by that cell: the last ones of up to
-/// four warps. They race with no atomic one, but with what is none. 0 = none.
-using EarlierWrites = std::unordered_map<const Cell*, std::array<Cell, 4>>;
+/// Accesses that the atomic one in a write cell hides, by that cell, in their order: it does not
+/// race with what some of them race with.
+using HiddenAccesses = std::unordered_map<const Cell*, std::vector<Cell>>;
 
 /// Cells of a region's words and bits of its bytes. Pages that nobody touches cost nothing.
 struct GlobalRegion {
@@ -39,7 +39,7 @@ struct GlobalRegion {
   /// Null: everything is initialised. Set by whoever allocates, also while kernels run.
   std::atomic<std::uint64_t*> poison{nullptr};
   ReaderLists readers;
-  EarlierWrites earlier;
+  HiddenAccesses hidden;
   /// The launch (BlockCheck::launch_floor) in which nobody has read here and every granule leaves
   /// its writes to cells of words; 0: none is known.
   Cell scattered = 0;

@@ -73,6 +73,22 @@ std::vector<Piece> shared_pieces(const Tile& tile, std::uint64_t offset) {
   return pieces;
 }
 
+/// The same for the part of the tile that lies inside the tensor: the rest is not stored.
+std::vector<Piece> stored_pieces(const Tile& tile, std::uint64_t offset,
+                                 const std::vector<Run>& runs) {
+  std::uint64_t stored = 0;
+  for (const Run& run : runs) stored += run.bytes;
+  if (stored == tile.bytes()) return shared_pieces(tile, offset);
+  std::vector<Piece> pieces;
+  for (const Run& run : runs) {
+    each_piece(offset, tile.map.swizzle, run.tile, run.bytes,
+               [&](std::uint64_t shared, std::uint64_t, std::uint64_t bytes) {
+                 pieces.push_back({shared, bytes});
+               });
+  }
+  return pieces;
+}
+
 std::vector<Piece> global_pieces(const std::vector<Run>& runs) {
   std::vector<Piece> pieces;
   for (const Run& run : runs) pieces.push_back({run.address, run.bytes});
@@ -139,7 +155,7 @@ bool tensor_to_global(const BulkLane& lane) {
   if (!find_runs(lane, tile, plain ? AccessKind::write : AccessKind::atomic, runs)) return false;
   if (lane.check() != nullptr) {
     BulkStore store;
-    for (const Piece& piece : shared_pieces(tile, from & kOffsetMask))
+    for (const Piece& piece : stored_pieces(tile, from & kOffsetMask, runs))
       store.source.push_back({(from & kOffsetMask) + piece.begin, piece.bytes});
     store.to = global_pieces(runs);
     lane.check()->copy_from(op, lane.warp, lane.lane, std::move(store));

@@ -13,8 +13,14 @@ using ptx::Verb;
 using Barrier = MbarrierObject;
 constexpr std::uint64_t kCountLimit = Barrier::kCountLimit;
 
+/// What is wrong with an operand; nothing where `what` is null.
+struct Wrong {
+  const char* what = nullptr;
+  std::uint64_t value = 0;  ///< of the operand
+};
+
 /// Runs `act(lane, barrier, word)` on the barrier of each active lane and stores it back. `act`
-/// returns null or what is wrong.
+/// returns what is wrong.
 template <bool kMasked, typename F>
 const Op* each_barrier(const Op* op, Warp& warp, bool must_be_valid, F act) {
   alignas(64) std::uint64_t address[kLanes];
@@ -27,8 +33,9 @@ const Op* each_barrier(const Op* op, Warp& warp, bool must_be_valid, F act) {
     Barrier barrier = Barrier::unpack(word);
     const bool phase = barrier.phase;
     if (must_be_valid && !barrier.valid)
-      return report_operand(op, warp, i, "the mbarrier was not initialised", word);
-    if (const char* wrong = act(i, barrier, word)) return report_operand(op, warp, i, wrong, word);
+      return warp.fault(op, FaultKind::sync, i, address[i], 8, "the mbarrier was not initialised");
+    const Wrong wrong = act(i, barrier, word);
+    if (wrong.what != nullptr) return report_operand(op, warp, i, wrong.what, wrong.value);
     poke(at, barrier.pack());
     if (must_be_valid && barrier.phase != phase) ++warp.block->member->cluster->phases;
   }
@@ -47,9 +54,9 @@ const Op* init(const Op* op, Warp& warp) {
   const auto* count = warp.reg<std::uint32_t>(op->b);
   return each_barrier<kMasked>(op, warp, false, [&](int i, Barrier& barrier, std::uint64_t) {
     if (count[i] == 0 || count[i] > kCountLimit)
-      return "mbarrier.init needs a count from 1 to 1048575";
+      return Wrong{"mbarrier.init needs a count from 1 to 1048575", count[i]};
     barrier = {count[i], count[i], 0, false, true};
-    return static_cast<const char*>(nullptr);
+    return Wrong{};
   });
 }
 
@@ -57,19 +64,20 @@ template <bool kMasked>
 const Op* inval(const Op* op, Warp& warp) {
   return each_barrier<kMasked>(op, warp, true, [](int, Barrier& barrier, std::uint64_t) {
     barrier = {};
-    return static_cast<const char*>(nullptr);
+    return Wrong{};
   });
 }
 
 constexpr const char* kTooManyBytes = "more than 1048575 bytes outstanding at an mbarrier";
 
-const char* arrive_once(Barrier& barrier, std::uint32_t count, bool drop) {
-  if (count == 0 || count > barrier.pending)
-    return "mbarrier: more arrivals than the current phase waits for";
+Wrong arrive_once(Barrier& barrier, std::uint32_t count, bool drop) {
+  if (count == 0) return {"mbarrier: a count of arrivals is at least 1", count};
+  if (count > barrier.pending)
+    return {"mbarrier: more arrivals than the current phase waits for", count};
   barrier.pending -= count;
   if (drop) barrier.expected -= count < barrier.expected ? count : barrier.expected;
   barrier.complete_if_done();
-  return nullptr;
+  return {};
 }
 
 template <bool kMasked>
@@ -78,10 +86,10 @@ const Op* arrive(const Op* op, Warp& warp) {
   const auto* b = warp.reg<std::uint32_t>(op->b);
   auto* state = warp.reg<std::uint64_t>(op->d);
   return each_barrier<kMasked>(op, warp, true, [&](int i, Barrier& barrier, std::uint64_t word) {
-    if ((flags & kExpect) != 0 && !barrier.add_bytes(b[i])) return kTooManyBytes;
+    if ((flags & kExpect) != 0 && !barrier.add_bytes(b[i])) return Wrong{kTooManyBytes, b[i]};
     const std::uint32_t count = (flags & kHasCount) != 0 ? b[i] : 1;
-    const char* wrong = arrive_once(barrier, count, (flags & kDrop) != 0);
-    if (wrong == nullptr) state[i] = word;
+    const Wrong wrong = arrive_once(barrier, count, (flags & kDrop) != 0);
+    if (wrong.what == nullptr) state[i] = word;
     return wrong;
   });
 }
@@ -93,9 +101,9 @@ const Op* transactions(const Op* op, Warp& warp) {
   const bool complete = (op->flags & kComplete) != 0;
   return each_barrier<kMasked>(op, warp, true, [&](int i, Barrier& barrier, std::uint64_t) {
     const std::int64_t bytes = b[i];
-    if (!barrier.add_bytes(complete ? -bytes : bytes)) return kTooManyBytes;
+    if (!barrier.add_bytes(complete ? -bytes : bytes)) return Wrong{kTooManyBytes, b[i]};
     if (complete) barrier.complete_if_done();
-    return static_cast<const char*>(nullptr);
+    return Wrong{};
   });
 }
 
@@ -109,7 +117,7 @@ const Op* wait(const Op* op, Warp& warp) {
                                     ? (warp.reg<std::uint32_t>(op->b)[i] & 1) != 0
                                     : Barrier::unpack(warp.reg<std::uint64_t>(op->b)[i]).phase;
         done |= static_cast<std::uint32_t>(barrier.phase != waited_for) << i;
-        return static_cast<const char*>(nullptr);
+        return Wrong{};
       });
   if (next == nullptr) return nullptr;
   const std::uint32_t active = kMasked ? warp.mask : kAllLanes;
@@ -134,7 +142,7 @@ template <bool kMasked>
 const Op* copy_arrive(const Op* op, Warp& warp) {
   const bool counts = (op->flags & kHasCount) != 0;
   return each_barrier<kMasked>(op, warp, true, [&](int, Barrier& barrier, std::uint64_t) {
-    return counts ? arrive_once(barrier, 1, false) : nullptr;
+    return counts ? arrive_once(barrier, 1, false) : Wrong{};
   });
 }
 

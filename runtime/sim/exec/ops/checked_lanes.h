@@ -197,7 +197,7 @@ template <bool kGlobal>
     const Cell mine = mine0 + (i >> shift);
     bad |= view.is_harmless(write[i], mine) ? 0 : 1;
     const bool alone = (read[i] & kMany) == 0;
-    bad |= view.is_past(read[i]) | (alone & view.is_harmless(read[i] & ~kStrongRead, mine)) ? 0 : 1;
+    bad |= view.is_past(read[i]) | (alone & view.is_harmless(read[i], mine)) ? 0 : 1;
   }
   if (bad != 0) return false;
   KW_LANES for (std::uint32_t i = 0; i < count; ++i) write[i] = mine0 + (i >> shift);

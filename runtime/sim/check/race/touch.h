@@ -1,0 +1,45 @@
+// One access as the checks look at it, and what is remembered of a place of the program.
+#pragma once
+
+#include "sim/check/global_shadow.h"
+#include "sim/exec/memory_site.h"
+#include "sim/ptx/types.h"
+
+#include <array>
+#include <cstdint>
+
+namespace kernwright::sim {
+
+enum class Apart : std::uint8_t { unknown, yes, no };
+
+/// The last address pattern of one op, as MemorySite; belongs to exec/ops/checked_access.cpp.
+struct alignas(64) CheckSite {
+  std::array<std::uint64_t, kLanes> offsets{};  ///< from the first active lane
+  std::uint32_t mask = 0;
+  std::uint8_t pattern = 0;
+  Apart apart = Apart::unknown;
+  bool aligned = false;    ///< the offsets are multiples of the access size
+  std::int32_t tag = 0;    ///< another one for each pattern that a site of the block had; 0: none
+  std::uint64_t low = 0;   ///< how far below the first active lane's address others lie
+  std::uint64_t high = 0;  ///< bytes from that address to the end of the last lane's
+  std::uint64_t region_number = ~std::uint64_t{0};
+  GlobalRegion* region = nullptr;
+  std::uint64_t last = 0;  ///< address of the last access
+};
+
+class BlockCheck;
+
+enum class TouchMode : std::uint8_t { read, write, atomic };
+
+/// One lane's access to up to 16 bytes that do not cross a region.
+struct LaneTouch {
+  TouchMode mode = TouchMode::read;
+  ptx::Space space = ptx::Space::global;  ///< global, shared, local or cluster
+  std::uint64_t address = 0;              ///< within the space
+  std::uint32_t bytes = 0;
+  GlobalRegion* region = nullptr;            ///< of global memory; locked by the caller
+  const std::uint64_t* addresses = nullptr;  ///< of all lanes, for accesses of one instruction
+  BlockCheck* owner = nullptr;               ///< of shared memory of another block (cluster)
+};
+
+}  // namespace kernwright::sim
