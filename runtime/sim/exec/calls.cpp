@@ -113,7 +113,6 @@ bool enter(const Op* op, Warp& warp, Split& split, std::uint32_t function, const
   split.function = function;
   split.depth += 1;
   split.pc = callee.first_op;
-  split.window = warp.window;
   return true;
 }
 
@@ -134,6 +133,7 @@ const Op* go_into(const Op* op, Warp& warp, std::uint32_t function, const CallSi
   if (!enter(op, warp, split, function, site)) return nullptr;
   warp.executed += kCallCost;
   warp.window -= kCallWindow;
+  split.window = warp.window;
   if (warp.window <= 0 || warp.executed > warp.budget)
     return warp.slow_back_edge(op, warp.code + split.pc);
   return go_on(warp);
