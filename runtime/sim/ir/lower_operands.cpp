@@ -183,10 +183,10 @@ Ref FunctionLowering::symbol(const Inst& inst, const ptx::Operand& operand, std:
       return variable_address(inst, function_.variables[at], context_.layout.variables[index_][at],
                               bytes, offset);
     case SymbolKind::parameter: {
-      const std::uint64_t inside =
-          info_.parameters[at].offset + static_cast<std::uint64_t>(offset);
+      const std::uint64_t inside = info_.parameters[at].offset + static_cast<std::uint64_t>(offset);
       if (function_.is_entry) return constant(bytes, inside);
-      if (!has_parameter_copy()) fail(inst, format("the address of {} is not kept", operand.symbol));
+      if (!has_parameter_copy())
+        fail(inst, format("the address of {} is not kept", operand.symbol));
       return local_address(inst, context_.layout.parameter_copies[index_] + inside, bytes);
     }
     default:

@@ -177,8 +177,7 @@ std::vector<std::uint32_t> registers_at_entry(const Liveness& live,
                                               const std::vector<std::uint32_t>& order) {
   if (live.everywhere) return live.registers;
   std::vector<std::uint32_t> registers;
-  each_live(live, live.in.row(order.front()),
-            [&](std::uint32_t reg) { registers.push_back(reg); });
+  each_live(live, live.in.row(order.front()), [&](std::uint32_t reg) { registers.push_back(reg); });
   std::sort(registers.begin(), registers.end());
   return registers;
 }

@@ -44,15 +44,28 @@ std::string kernel_with(const std::string& body) {
 }
 
 TEST_CASE("parameter: a device function's parameter is reached by ld.param and its address alone") {
-  for (const char* const body :
-       {"prefetch.L1 [fp];", "prefetchu.L1 [fp];", "ld.b64 %d1, [fp];", "ld.local.b64 %d1, [fp];",
-        "ld.global.b64 %d1, [fq+8];", "ld.shared.b64 %d1, [fp];", "ld.v2.b64 {%d1, %d2}, [fq];",
-        "st.param.b64 [fp], 1;", "st.b64 [fp], %d1;", "atom.add.u32 %r1, [fp], 1;",
-        "red.add.u32 [fq], 1;", "cvta.local.u64 %d1, fp;", "cvta.shared.u64 %d1, fp;",
-        "cp.async.ca.shared.global [sv], [fp], 8;", "cp.async.ca.shared.global [fp], [%d1], 8;",
-        "mbarrier.init.shared.b64 [fp], 1;", "ldu.global.b64 %d1, [fp];",
-        "ld.param.b64 %d1, [lv];", "ld.param.b64 %d1, [sv];", "ld.param.b64 %d1, [f];",
-        "prefetch.L1 [rv];", "ld.b64 %d1, [rv];"}) {
+  for (const char* const body : {"prefetch.L1 [fp];",
+                                 "prefetchu.L1 [fp];",
+                                 "ld.b64 %d1, [fp];",
+                                 "ld.local.b64 %d1, [fp];",
+                                 "ld.global.b64 %d1, [fq+8];",
+                                 "ld.shared.b64 %d1, [fp];",
+                                 "ld.v2.b64 {%d1, %d2}, [fq];",
+                                 "st.param.b64 [fp], 1;",
+                                 "st.b64 [fp], %d1;",
+                                 "atom.add.u32 %r1, [fp], 1;",
+                                 "red.add.u32 [fq], 1;",
+                                 "cvta.local.u64 %d1, fp;",
+                                 "cvta.shared.u64 %d1, fp;",
+                                 "cp.async.ca.shared.global [sv], [fp], 8;",
+                                 "cp.async.ca.shared.global [fp], [%d1], 8;",
+                                 "mbarrier.init.shared.b64 [fp], 1;",
+                                 "ldu.global.b64 %d1, [fp];",
+                                 "ld.param.b64 %d1, [lv];",
+                                 "ld.param.b64 %d1, [sv];",
+                                 "ld.param.b64 %d1, [f];",
+                                 "prefetch.L1 [rv];",
+                                 "ld.b64 %d1, [rv];"}) {
     CAPTURE(body);
     CHECK(!refusal(function_with(body)).empty());
     // The address that something else takes makes room for the copy: refused all the same.
@@ -70,34 +83,41 @@ TEST_CASE("parameter: a device function's parameter is reached by ld.param and i
 TEST_CASE("parameter: a kernel's names of one state space are not reached through another") {
   for (const char* const body :
        {"ld.global.b64 %d1, [kp];", "ld.b64 %d1, [kp];", "prefetch.L1 [kp];",
-        "st.param.b64 [kp], %d1;", "mov.b64 %d1, a;", "cvta.param.u64 %d1, a;",
-        "prefetch.L1 [a];", "st.b64 [a], %d1;", "ld.shared.b32 %r1, [lv];",
-        "ld.local.b32 %r1, [sv];", "ld.global.b32 %r1, [sv];", "ld.b32 %r1, [cv];",
-        "ld.global.b32 %r1, [cv];", "ld.const.b32 %r1, [gv];", "cvta.shared.u64 %d1, lv;",
-        "atom.shared.add.u32 %r1, [gv], 1;", "ld.global.b32 %r1, [k];"}) {
+        "st.param.b64 [kp], %d1;", "mov.b64 %d1, a;", "cvta.param.u64 %d1, a;", "prefetch.L1 [a];",
+        "st.b64 [a], %d1;", "ld.shared.b32 %r1, [lv];", "ld.local.b32 %r1, [sv];",
+        "ld.global.b32 %r1, [sv];", "ld.b32 %r1, [cv];", "ld.global.b32 %r1, [cv];",
+        "ld.const.b32 %r1, [gv];", "cvta.shared.u64 %d1, lv;", "atom.shared.add.u32 %r1, [gv], 1;",
+        "ld.global.b32 %r1, [k];"}) {
     CAPTURE(body);
     CHECK(!refusal(kernel_with(body)).empty());
   }
 }
 
 TEST_CASE("parameter: offsets outside, also those near the ends of 64 bits, are refused") {
-  const std::vector<std::string> far{"0x7fffffffffffffff", "0x7ffffffffffffff8",
-                                     "-0x8000000000000000", "0x8000000000000000",
-                                     "0xfffffffffffffff8", "-8", "1", "8", "1073741824",
-                                     "0xffffffff", "0x100000000"};
+  const std::vector<std::string> far{"0x7fffffffffffffff",
+                                     "0x7ffffffffffffff8",
+                                     "-0x8000000000000000",
+                                     "0x8000000000000000",
+                                     "0xfffffffffffffff8",
+                                     "-8",
+                                     "1",
+                                     "8",
+                                     "1073741824",
+                                     "0xffffffff",
+                                     "0x100000000"};
   for (const std::string& offset : far) {
     CAPTURE(offset);
     CHECK(contains(refusal(kernel_with("st.param.b64 [a+" + offset + "], %d1;")), "lies outside"));
     CHECK(contains(refusal(kernel_with("ld.param.b64 %d1, [a+" + offset + "];")), "lies outside"));
-    CHECK(contains(refusal(function_with("st.param.b64 [rv+" + offset + "], %d1;")),
-                   "lies outside"));
+    CHECK(
+        contains(refusal(function_with("st.param.b64 [rv+" + offset + "], %d1;")), "lies outside"));
   }
   for (const std::string& offset : far) {
     if (offset == "8" || offset == "1") continue;  // within the second parameter
     CAPTURE(offset);
     CHECK(contains(refusal(kernel_with("ld.param.b64 %d1, [kp+" + offset + "];")), "lies outside"));
-    CHECK(contains(refusal(function_with("ld.param.b64 %d1, [fp+" + offset + "];")),
-                   "lies outside"));
+    CHECK(
+        contains(refusal(function_with("ld.param.b64 %d1, [fp+" + offset + "];")), "lies outside"));
   }
   CHECK(contains(refusal(function_with("ld.param.v4.b32 {%r1, %r2, %r3, %r4}, [fq+4];")),
                  "lies outside"));
