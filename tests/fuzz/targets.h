@@ -13,6 +13,7 @@ void ptx(std::string_view bytes);              ///< lexer, parser and verifier
 void ptx_tokens(std::string_view bytes);       ///< lexer alone
 void ptx_module(std::string_view bytes);       ///< parsed, laid out, lowered, decoded in each form
 void ptx_load(std::string_view bytes);         ///< cuModuleLoadDataEx with its options
+void ptx_run(std::string_view bytes);          ///< kernels of a module run, with canaries
 void cubin_resources(std::string_view bytes);  ///< the ELF image beside PTX
 void tensor_map(std::string_view bytes);       ///< descriptors of tensor copies, both ways
 void object_code(std::string_view bytes);      ///< ObjectCode::deserialize
@@ -28,6 +29,7 @@ inline constexpr std::array kTargets{Target{"ptx", ptx, "ptx"},
                                      Target{"ptx_tokens", ptx_tokens, "ptx"},
                                      Target{"ptx_module", ptx_module, "ptx"},
                                      Target{"ptx_load", ptx_load, "ptx"},
+                                     Target{"ptx_run", ptx_run, "ptx"},
                                      Target{"cubin_resources", cubin_resources, "cubin_resources"},
                                      Target{"tensor_map", tensor_map, "tensor_map"},
                                      Target{"object_code", object_code, "object_code"},

@@ -4,6 +4,7 @@
 #include "sim/check/object_loads.h"
 #include "sim/check/poison.h"
 #include "sim/exec/cluster.h"
+#include "sim/exec/lane_memory.h"
 
 #include <bit>
 

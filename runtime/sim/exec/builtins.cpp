@@ -108,23 +108,32 @@ const Op* refuse(const Op* op, Warp& warp, const BuiltinCall& call) {
                            kDeviceRuntime[kIndex]));
 }
 
+constexpr std::array kBuiltins{
+    Builtin{"vprintf", call_vprintf, {8, 8}, 4},
+    Builtin{"__assertfail", call_assertfail, {8, 8, 4, 8, 8}, 0},
+    Builtin{"malloc", call_malloc, {8}, 8},
+    Builtin{"free", call_free, {8}, 0},
+    Builtin{"memcpy", call_copy, {8, 8, 8}, 8},
+    Builtin{"memmove", call_copy, {8, 8, 8}, 8},
+    Builtin{"memset", call_fill, {8, 4, 8}, 8},
+};
+
 template <std::size_t... kIndex>
-BuiltinFn find_refusal(std::string_view name, std::index_sequence<kIndex...>) noexcept {
-  BuiltinFn found = nullptr;
-  ((name == kDeviceRuntime[kIndex] ? void(found = &refuse<kIndex>) : void()), ...);
-  return found;
+constexpr auto make_refusals(std::index_sequence<kIndex...>) {
+  return std::array{Builtin{kDeviceRuntime[kIndex], refuse<kIndex>, {}, 0, true}...};
 }
+constexpr auto kRefusals = make_refusals(std::make_index_sequence<kDeviceRuntime.size()>());
 
 }  // namespace
 
-BuiltinFn find_builtin(std::string_view name) noexcept {
-  if (name == "vprintf") return &call_vprintf;
-  if (name == "__assertfail") return &call_assertfail;
-  if (name == "malloc") return &call_malloc;
-  if (name == "free") return &call_free;
-  if (name == "memcpy" || name == "memmove") return &call_copy;
-  if (name == "memset") return &call_fill;
-  return find_refusal(name, std::make_index_sequence<kDeviceRuntime.size()>());
+const Builtin* find_builtin(std::string_view name) noexcept {
+  for (const Builtin& builtin : kBuiltins) {
+    if (builtin.name == name) return &builtin;
+  }
+  for (const Builtin& builtin : kRefusals) {
+    if (builtin.name == name) return &builtin;
+  }
+  return nullptr;
 }
 
 }  // namespace kernwright::sim

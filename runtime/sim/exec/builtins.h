@@ -3,6 +3,7 @@
 
 #include "sim/exec/warp.h"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -23,8 +24,18 @@ struct BuiltinCall {
 /// next is the caller's business.
 using BuiltinFn = const Op* (*)(const Op* op, Warp& warp, const BuiltinCall& call);
 
+/// A built-in function and the sizes of what it takes and returns, in bytes. Parameters lie one
+/// after the other, each aligned to its size.
+struct Builtin {
+  std::string_view name;
+  BuiltinFn run = nullptr;
+  std::array<std::uint8_t, 5> parameters{};  ///< zeros behind the last one
+  std::uint8_t result = 0;                   ///< 0: none
+  bool any_signature = false;                ///< reads no parameters
+};
+
 /// The implementation of extern function `name`, or null. Functions of the CUDA device runtime have
 /// one that reports that they are not simulated.
-BuiltinFn find_builtin(std::string_view name) noexcept;
+const Builtin* find_builtin(std::string_view name) noexcept;
 
 }  // namespace kernwright::sim

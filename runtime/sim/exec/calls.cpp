@@ -43,7 +43,7 @@ void take_results(const CallSite& site, const std::byte* from, std::uint32_t str
   }
 }
 
-const Op* call_builtin(const Op* op, Warp& warp, const CallSite& site, BuiltinFn builtin) {
+const Op* call_builtin(const Op* op, Warp& warp, const CallSite& site, const Builtin& builtin) {
   BuiltinCall call;
   call.params = warp.frame + site.block_offset;
   call.param_stride = site.block_stride;
@@ -53,11 +53,16 @@ const Op* call_builtin(const Op* op, Warp& warp, const CallSite& site, BuiltinFn
   pass_arguments(site, warp.frame, call.params, call.param_stride, warp.mask);
   constexpr unsigned kBuiltinCost = 100;  // of a lane; what takes longer charges more
   warp.charge(kBuiltinCost * static_cast<unsigned>(std::popcount(warp.mask)));
-  builtin(op, warp, call);
+  builtin.run(op, warp, call);
   if (warp.stop != Stop::none) return nullptr;
   take_results(site, call.returns, call.return_stride, warp.frame, warp.mask);
   return op + 1;
 }
+
+/// What a call counts for, in instructions, so that recursion comes to its end: it has no backward
+/// branch. Also what it takes from the fairness window, in iterations of a loop.
+constexpr std::uint64_t kCallCost = 16;
+constexpr std::int32_t kCallWindow = 1;
 
 /// Moves `split` (the running one) into `function`. False after a fault.
 bool enter(const Op* op, Warp& warp, Split& split, std::uint32_t function, const CallSite& site) {
@@ -78,7 +83,13 @@ bool enter(const Op* op, Warp& warp, Split& split, std::uint32_t function, const
   }
   std::byte* const from = split.frame;
   const std::uint32_t here = warp.op_index(op);
-  std::byte* const to = warp.schedule->frame_of(*warp.program, split.depth + 1, function);
+  std::byte* const to = warp.schedule->callee_frame(*warp.program, split.depth + 1, function);
+  if (to == nullptr) {
+    warp.fault(op, FaultKind::bounds, first, 0, 0,
+               format("the frames of {} nested calls take more than {} MiB in the call of {}",
+                      split.depth + 1, kMaxWarpFrameBytes >> 20, callee.name));
+    return false;
+  }
   const std::uint32_t* const tops = lane_words(from, kLocalTopOffset);
   const std::uint32_t local = callee.local_bytes;
   std::uint32_t highest = 0;
@@ -102,7 +113,6 @@ bool enter(const Op* op, Warp& warp, Split& split, std::uint32_t function, const
   split.function = function;
   split.depth += 1;
   split.pc = callee.first_op;
-  split.window = warp.window;
   return true;
 }
 
@@ -117,15 +127,26 @@ const Op* go_on(Warp& warp) {
   return nullptr;
 }
 
+/// Runs the running split on in `function`.
+const Op* go_into(const Op* op, Warp& warp, std::uint32_t function, const CallSite& site) {
+  Split& split = warp.schedule->current();
+  if (!enter(op, warp, split, function, site)) return nullptr;
+  warp.executed += kCallCost;
+  warp.window -= kCallWindow;
+  split.window = warp.window;
+  if (warp.window <= 0 || warp.executed > warp.budget)
+    return warp.slow_back_edge(op, warp.code + split.pc);
+  return go_on(warp);
+}
+
 }  // namespace
 
 const Op* Warp::call(const Op* op) {
   const CallSite& site = program->tables->call_sites[static_cast<std::size_t>(op->target)];
-  if (const BuiltinFn builtin = program->tables->builtins[site.function]) {
-    return call_builtin(op, *this, site, builtin);
+  if (const Builtin* const builtin = program->tables->builtins[site.function]) {
+    return call_builtin(op, *this, site, *builtin);
   }
-  if (!enter(op, *this, schedule->current(), site.function, site)) return nullptr;
-  return go_on(*this);
+  return go_into(op, *this, site.function, site);
 }
 
 const Op* Warp::call_indirect(const Op* op) {
@@ -143,7 +164,12 @@ const Op* Warp::call_indirect(const Op* op) {
   if (group != mask) schedule->fork(*this, mask & ~group, op_index(op));
   Split& split = schedule->current();
   const auto target = static_cast<std::uint32_t>(function);
-  if (const BuiltinFn builtin = program->tables->builtins[target]) {
+  if (const Builtin* const builtin = program->tables->builtins[target]) {
+    if (!suits(site, *builtin)) {
+      return fault(op, FaultKind::trap, first, pointer, 0,
+                   format("{} {}; the call assumes another signature", builtin->name,
+                          signature_text(*builtin)));
+    }
     if (group != mask) {  // run it with the group alone
       split.mask = group;
       split.pc = op_index(op);
@@ -151,15 +177,14 @@ const Op* Warp::call_indirect(const Op* op) {
       stop = Stop::reschedule;
       return nullptr;
     }
-    return call_builtin(op, *this, site, builtin);
+    return call_builtin(op, *this, site, *builtin);
   }
   if (!program->module->functions[target].has_body || program->functions[target].is_entry) {
     return fault(op, FaultKind::bounds, first, pointer, 0,
                  format("the function {} cannot be called", program->functions[target].name));
   }
   split.mask = group;
-  if (!enter(op, *this, split, target, site)) return nullptr;
-  return go_on(*this);
+  return go_into(op, *this, target, site);
 }
 
 const Op* Warp::ret(const Op* op) {

@@ -28,6 +28,10 @@ void fill_constant(std::byte* frame, const FrameConstant& constant) {
   }
 }
 
+std::size_t frame_size(const FunctionInfo& info) {
+  return (std::size_t{info.frame_bytes} + 63) / 64 * 64;
+}
+
 constexpr std::array<std::uint32_t, kLanes> kLaneBits = [] {
   std::array<std::uint32_t, kLanes> bits{};
   for (std::size_t i = 0; i < kLanes; ++i) bits[i] = 1u << i;
@@ -122,22 +126,45 @@ void Warp::Schedule::remove(std::uint32_t which) {
   if (running == last) running = which;
 }
 
-std::byte* Warp::Schedule::frame_of(const Program& from, std::uint32_t depth,
-                                    std::uint32_t function) {
-  if (frames.size() <= depth) frames.resize(depth + 1);
+std::byte* Warp::Schedule::known_frame(std::uint32_t depth, std::uint32_t function) const {
+  if (frames.size() <= depth) return nullptr;
   for (const Frame& known : frames[depth]) {
     if (known.function == function) return known.bytes.get();
   }
+  return nullptr;
+}
+
+std::byte* Warp::Schedule::frame_of(const Program& from, std::uint32_t depth,
+                                    std::uint32_t function) {
+  if (std::byte* const known = known_frame(depth, function)) return known;
   const FunctionInfo& info = from.functions[function];
-  const std::size_t size = (std::size_t{info.frame_bytes} + 63) / 64 * 64;
   Frame made;
   made.function = function;
-  made.bytes.reset(static_cast<std::byte*>(std::aligned_alloc(64, size)));
+  made.size = frame_size(info);
+  made.bytes.reset(static_cast<std::byte*>(std::aligned_alloc(64, made.size)));
   if (made.bytes == nullptr) throw std::bad_alloc();
-  std::memset(made.bytes.get(), 0, size);
+  std::memset(made.bytes.get(), 0, made.size);
   for (const FrameConstant& constant : info.constants) fill_constant(made.bytes.get(), constant);
+  if (frames.size() <= depth) frames.resize(depth + 1);
+  frame_bytes += made.size;
   frames[depth].push_back(std::move(made));
   return frames[depth].back().bytes.get();
+}
+
+std::byte* Warp::Schedule::callee_frame(const Program& from, std::uint32_t depth,
+                                        std::uint32_t function) {
+  if (std::byte* const known = known_frame(depth, function)) return known;
+  const std::size_t size = frame_size(from.functions[function]);
+  if (frame_bytes + size > kMaxWarpFrameBytes) {
+    std::uint32_t deepest = 0;
+    for (std::uint32_t i = 0; i < count; ++i) deepest = std::max(deepest, splits[i].depth);
+    while (frames.size() > deepest + 1) {
+      for (const Frame& unused : frames.back()) frame_bytes -= unused.size;
+      frames.pop_back();
+    }
+    if (frame_bytes + size > kMaxWarpFrameBytes) return nullptr;
+  }
+  return frame_of(from, depth, function);
 }
 
 void Warp::set_mask(std::uint32_t lanes) noexcept {

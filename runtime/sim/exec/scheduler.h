@@ -19,6 +19,8 @@ namespace kernwright::sim {
 
 inline constexpr std::int32_t kFairnessWindow = 4096;
 inline constexpr std::uint32_t kMaxCallDepth = 1024;
+/// Of one warp. A frame has the registers of 32 threads, to which a GPU gives 512 KiB each at most.
+inline constexpr std::size_t kMaxWarpFrameBytes = std::size_t{32} << 20;
 
 enum class SplitState : std::uint8_t {
   ready,
@@ -49,6 +51,7 @@ struct Split {
 /// wherever they were called from. Frames live as long as the warp.
 struct Frame {
   std::uint32_t function = 0;
+  std::size_t size = 0;
   std::unique_ptr<std::byte, void (*)(void*)> bytes{nullptr, std::free};
 };
 
@@ -57,6 +60,7 @@ struct Warp::Schedule {
   std::uint32_t count = 0;
   std::uint32_t running = 0;
   std::vector<std::vector<Frame>> frames;  ///< per depth
+  std::size_t frame_bytes = 0;             ///< of all frames
 
   Split& current() { return splits[running]; }
   /// Adds a split with `lanes` of the running one at `pc`, ready.
@@ -66,6 +70,11 @@ struct Warp::Schedule {
   /// The frame of `function` at `depth`; made, and its constants filled, when it is first asked
   /// for.
   std::byte* frame_of(const Program& from, std::uint32_t depth, std::uint32_t function);
+  /// The same for a call, which may go no deeper than kMaxWarpFrameBytes: else null. Where room is
+  /// needed, frames below those that run go.
+  std::byte* callee_frame(const Program& from, std::uint32_t depth, std::uint32_t function);
+  /// Null when there is none yet.
+  std::byte* known_frame(std::uint32_t depth, std::uint32_t function) const;
 };
 
 enum class WarpStatus : std::uint8_t { done, waiting, yielded, faulted };

@@ -42,6 +42,10 @@ std::vector<std::uint32_t> post_order(
   return order;
 }
 
+/// Steps of a walk through all loops, for each block. Depths decide about speed alone, so that
+/// those of a graph with more and larger loops may stay too small.
+constexpr std::size_t kStepsPerBlock = 256;
+
 /// For each block the number of loops around it: for every header, what reaches its latches without
 /// passing it.
 std::vector<std::uint32_t> loop_depths(
@@ -55,7 +59,8 @@ std::vector<std::uint32_t> loop_depths(
   std::vector<std::pair<std::uint32_t, std::uint32_t>> edges = back_edges;
   std::sort(edges.begin(), edges.end(),
             [](const auto& x, const auto& y) { return x.second < y.second; });
-  for (std::size_t i = 0; i < edges.size(); ++i) {
+  std::size_t steps = kStepsPerBlock * graph.size();
+  for (std::size_t i = 0; i < edges.size() && steps != 0; ++i) {
     const std::uint32_t header = edges[i].second;
     const auto visit = [&](std::uint32_t block) {
       if (seen[block] == header) return;
@@ -71,6 +76,7 @@ std::vector<std::uint32_t> loop_depths(
     while (!work.empty()) {
       const std::uint32_t block = work.back();
       work.pop_back();
+      steps -= std::min(steps, predecessors[block].size());
       for (const std::uint32_t from : predecessors[block]) visit(from);
     }
   }

@@ -242,7 +242,7 @@ class Emitter {
 
 void finish_function(Program& program, const FunctionLowering& lowering, const Lowered& lowered,
                      const FrameLayout& layout, FunctionInfo& info) {
-  info.frame_bytes = layout.bytes;
+  info.frame_bytes = static_cast<std::uint32_t>(layout.bytes);
   for (std::size_t i = 0; i < lowered.constants.size(); ++i) {
     info.constants.push_back(
         {layout.constants[i], lowered.constants[i].bytes, lowered.constants[i].bits});
@@ -285,6 +285,12 @@ void decode_function(Program& program, LoweringContext& context, std::uint32_t i
       form == CodeForm::fast ? simplify(lowered, order, info.is_entry) : keep_as_written(lowered);
   if (form == CodeForm::fast) fuse(lowered, order);
   const FrameLayout layout = assign_slots(lowered, order, prologue.results);
+  if (layout.bytes > kMaxFrameBytes) {
+    throw ptx::PtxError(format("the registers, constants and call parameters of {} take more than "
+                               "{} MiB for a warp",
+                               info.name, kMaxFrameBytes >> 20),
+                        context.module.functions[index].ptx_line);
+  }
   info.first_op = static_cast<std::uint32_t>(program.full.size());
   program.tables->function_starts.push_back(info.first_op);
   program.tables->function_order.push_back(index);
@@ -334,7 +340,7 @@ std::unique_ptr<Program> decode(std::shared_ptr<ptx::Module> module, const Symbo
   program->functions = layout.functions;
   for (std::size_t f = 0; f < module->functions.size(); ++f) {
     const ptx::Function& function = module->functions[f];
-    const BuiltinFn builtin = function.has_body ? nullptr : find_builtin(function.name);
+    const Builtin* const builtin = function.has_body ? nullptr : find_builtin(function.name);
     program->tables->builtins.push_back(builtin);
     program->functions[f].is_builtin = builtin != nullptr;
   }

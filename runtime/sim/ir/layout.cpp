@@ -5,6 +5,7 @@
 #include "sim/ptx/parser.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace kernwright::sim {
 namespace {
@@ -98,56 +99,88 @@ class UsageFinder {
   const ModuleLayout& layout_;
 };
 
-/// Longest chain of locals below `index`; recursion ends the walk and is noted.
-class StackFinder {
+/// What a call graph says: the longest chain of locals below each function, who may call itself,
+/// and who can run when an entry does.
+class CallGraph {
  public:
-  StackFinder(const ModuleLayout& layout, const std::vector<Usage>& usage)
-      : layout_(layout), usage_(usage), best_(usage.size(), 0), state_(usage.size(), 0) {}
-
-  std::uint64_t find(std::uint32_t index) {
-    if (state_[index] == 2) return best_[index];
-    if (state_[index] == 1) {
-      recursive_ = true;
-      return 0;
+  CallGraph(const ptx::Module& module, const ModuleLayout& layout, const std::vector<Usage>& usage)
+      : layout_(layout),
+        usage_(usage),
+        deepest_(usage.size(), 0),
+        repeats_(usage.size(), false),
+        state_(usage.size(), fresh),
+        seen_by_(usage.size(), kNobody) {
+    for (std::uint32_t f = 0; f < usage.size(); ++f) {
+      if (module.functions[f].has_body && !module.functions[f].is_entry) targets_.push_back(f);
+      walk(f);
     }
-    state_[index] = 1;
-    std::uint64_t deepest = 0;
-    for (const std::uint32_t callee : usage_[index].callees) {
-      deepest = std::max(deepest, find(callee));
-    }
-    state_[index] = 2;
-    return best_[index] = deepest + layout_.functions[index].local_bytes;
   }
-  bool recursive() const { return recursive_; }
+
+  /// Bytes; too few where some function repeats.
+  std::uint64_t deepest(std::uint32_t index) const { return deepest_[index]; }
+  /// Whether the function calls one that is being called: each cycle has such a function.
+  bool repeats(std::uint32_t index) const { return repeats_[index]; }
+
+  /// Functions that can run when `entry` does; an indirect call may reach every function with a
+  /// body.
+  std::vector<std::uint32_t> reachable(std::uint32_t entry) {
+    std::vector<std::uint32_t> found{entry};
+    seen_by_[entry] = entry;
+    const auto add = [&](std::uint32_t index) {
+      if (seen_by_[index] != entry) found.push_back(index);
+      seen_by_[index] = entry;
+    };
+    bool has_all_targets = false;
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      const Usage& at = usage_[found[i]];
+      for (const std::uint32_t callee : at.callees) add(callee);
+      if (!at.calls_indirectly || has_all_targets) continue;
+      has_all_targets = true;
+      for (const std::uint32_t target : targets_) add(target);
+    }
+    return found;
+  }
 
  private:
-  const ModuleLayout& layout_;
-  const std::vector<Usage>& usage_;
-  std::vector<std::uint64_t> best_;
-  std::vector<std::uint8_t> state_;
-  bool recursive_ = false;
-};
+  enum State : std::uint8_t { fresh, open, done };
+  static constexpr std::uint32_t kNobody = ~std::uint32_t{0};
 
-/// Functions that can run when `entry` does; an indirect call may reach every function with a body.
-std::vector<std::uint32_t> reachable(const ptx::Module& module, const std::vector<Usage>& usage,
-                                     std::uint32_t entry) {
-  std::vector<bool> seen(usage.size(), false);
-  std::vector<std::uint32_t> found{entry};
-  seen[entry] = true;
-  const auto add = [&](std::uint32_t index) {
-    if (!seen[index]) found.push_back(index);
-    seen[index] = true;
-  };
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    const Usage& at = usage[found[i]];
-    for (const std::uint32_t callee : at.callees) add(callee);
-    if (!at.calls_indirectly) continue;
-    for (std::uint32_t f = 0; f < usage.size(); ++f) {
-      if (module.functions[f].has_body && !module.functions[f].is_entry) add(f);
+  /// Depth first, without recursion: chains may be as long as a module is.
+  void walk(std::uint32_t from) {
+    if (state_[from] != fresh) return;
+    std::vector<std::pair<std::uint32_t, std::size_t>> path{{from, 0}};
+    state_[from] = open;
+    while (!path.empty()) {
+      auto& [function, next] = path.back();
+      const std::vector<std::uint32_t>& callees = usage_[function].callees;
+      if (next == callees.size()) {
+        finish(function);
+        path.pop_back();
+        continue;
+      }
+      const std::uint32_t callee = callees[next++];
+      if (state_[callee] == open) repeats_[function] = true;
+      if (state_[callee] != fresh) continue;
+      state_[callee] = open;
+      path.emplace_back(callee, 0);
     }
   }
-  return found;
-}
+
+  void finish(std::uint32_t function) {
+    state_[function] = done;
+    for (const std::uint32_t callee : usage_[function].callees)
+      deepest_[function] = std::max(deepest_[function], deepest_[callee]);
+    deepest_[function] += layout_.functions[function].local_bytes;
+  }
+
+  const ModuleLayout& layout_;
+  const std::vector<Usage>& usage_;
+  std::vector<std::uint64_t> deepest_;
+  std::vector<bool> repeats_;
+  std::vector<State> state_;
+  std::vector<std::uint32_t> seen_by_;  ///< per function: the last entry that reached it
+  std::vector<std::uint32_t> targets_;  ///< of indirect calls
+};
 
 /// Shared variables of device functions and of the module come first and lie at the same place for
 /// all entries; those of an entry follow.
@@ -174,13 +207,17 @@ std::uint32_t place_common_shared(const ptx::Module& module, ModuleLayout& layou
   return end;
 }
 
+bool is_parameter_address(const ptx::Operand& operand) {
+  if (std::any_of(operand.elements.begin(), operand.elements.end(), is_parameter_address))
+    return true;
+  return operand.kind == ptx::OperandKind::symbol &&
+         operand.symbol_kind == ptx::SymbolKind::parameter;
+}
+
 bool takes_parameter_address(const ptx::Function& function) {
   return std::any_of(function.body.begin(), function.body.end(), [](const auto& instruction) {
     return std::any_of(instruction.operands.begin(), instruction.operands.end(),
-                       [](const ptx::Operand& operand) {
-                         return operand.kind == ptx::OperandKind::symbol &&
-                                operand.symbol_kind == ptx::SymbolKind::parameter;
-                       });
+                       is_parameter_address);
   });
 }
 
@@ -213,16 +250,16 @@ FunctionInfo describe(const ptx::Function& function, std::vector<std::uint32_t>&
   return info;
 }
 
-void finish_entry(const ptx::Module& module, const std::vector<Usage>& usage, std::uint32_t entry,
-                  ModuleLayout& layout) {
+void finish_entry(const ptx::Module& module, const std::vector<Usage>& usage, CallGraph& graph,
+                  std::uint32_t entry, ModuleLayout& layout) {
   FunctionInfo& info = layout.functions[entry];
   std::uint32_t end = 0, alignment = 16, locals = 0;
   bool open_ended = false, allocates = false;
   std::uint64_t sum = 0;
-  for (const std::uint32_t f : reachable(module, usage, entry)) {
+  for (const std::uint32_t f : graph.reachable(entry)) {
     if (f != entry) end = std::max(end, usage[f].shared_end);
     alignment = std::max(alignment, usage[f].dynamic_alignment);
-    open_ended |= usage[f].calls_indirectly;
+    open_ended |= usage[f].calls_indirectly || graph.repeats(f);
     allocates |= usage[f].allocates;
     info.uses_reserved_shared |= usage[f].reserves;
     locals = std::max(locals, layout.functions[f].local_bytes);
@@ -238,9 +275,8 @@ void finish_entry(const ptx::Module& module, const std::vector<Usage>& usage, st
   }
   info.shared_bytes = end;
   info.dynamic_shared_offset = (end + alignment - 1) / alignment * alignment;
-  StackFinder stack(layout, usage);
-  std::uint64_t bytes = stack.find(entry);
-  if (locals != 0 && (open_ended || stack.recursive())) {
+  std::uint64_t bytes = graph.deepest(entry);
+  if (locals != 0 && open_ended) {
     bytes = std::max<std::uint64_t>(sum, kRecursionStackBytes);
   }
   if (allocates) bytes = std::max<std::uint64_t>(bytes, sum) + kRecursionStackBytes;
@@ -276,9 +312,10 @@ ModuleLayout lay_out(const ptx::Module& module) {
   UsageFinder finder(module, layout);
   std::vector<Usage> usage;
   for (std::uint32_t f = 0; f < module.functions.size(); ++f) usage.push_back(finder.find(f));
+  CallGraph graph(module, layout, usage);
   for (std::uint32_t f = 0; f < module.functions.size(); ++f) {
     if (module.functions[f].is_entry && module.functions[f].has_body) {
-      finish_entry(module, usage, f, layout);
+      finish_entry(module, usage, graph, f, layout);
     }
   }
   return layout;

@@ -101,6 +101,7 @@ FunctionLowering::FunctionLowering(LoweringContext& context, std::uint32_t index
 
 Lowered FunctionLowering::run() {
   new_block();
+  if (has_parameter_copy()) copy_parameters();
   split_at_labels();
   for (std::size_t i = 0; i < function_.body.size(); ++i) {
     if (block_at_[i] != ~0u) start_block(block_at_[i]);
@@ -192,6 +193,7 @@ void FunctionLowering::lower(const Inst& inst) {
 }
 
 void FunctionLowering::lower_unguarded(const Inst& inst) {
+  check_spaces(inst);
   switch (inst.row->handler) {
     case Handler::bra:
       return lower_branch(inst);
@@ -213,7 +215,7 @@ void FunctionLowering::lower_unguarded(const Inst& inst) {
     default:
       break;
   }
-  lower_generic(inst);
+  lower_generic(in_its_space(inst));
 }
 
 void FunctionLowering::lower_branch(const Inst& inst) {
@@ -267,74 +269,14 @@ bool FunctionLowering::lower_move(const Inst& inst) {
   return true;
 }
 
-/// ld.param and st.param with a name as base: kernel parameters, and the variables of calls.
-bool FunctionLowering::lower_parameter_access(const Inst& inst) {
-  if (inst.modifiers.space != Space::param) return false;
-  const bool is_load = inst.row->handler == Handler::ld;
-  const ptx::Operand& at = inst.operands[is_load ? 1 : 0];
-  if (at.base != OperandKind::symbol) {
-    if (function_.is_entry) return false;
-    // The address of a device function's parameter is that of its copy in local memory.
-    context_.tables.rewritten.push_back(inst);
-    context_.tables.rewritten.back().modifiers.space = Space::local;
-    lower_generic(context_.tables.rewritten.back());
-    return true;
-  }
-  LoweredOp form;
-  std::int64_t start = at.offset, limit = info_.parameter_bytes;
-  if (function_.is_entry && at.symbol_kind == ptx::SymbolKind::parameter) {
-    if (!is_load) fail(inst, "a kernel cannot write its parameters");
-    form = internal(Internal::load_parameter, &inst);
-    form.pure = true;
-    start += info_.parameters[at.symbol_index].offset;
-  } else if (const std::optional<LanePlace> place = lane_place(at)) {
-    form = internal(is_load ? Internal::load_lane : Internal::store_lane, &inst);
-    form.sources[0] = {Ref::Kind::area, place->area};
-    form.sources[1] = {Ref::Kind::fixed, place->stride};
-    form.source_count = 2;
-    start += place->offset;
-    limit = lowered_.areas[place->area].bytes;
-  } else {
-    return false;
-  }
-  const ptx::Operand& value = inst.operands[is_load ? 0 : 1];
-  const bool is_vector = value.kind == OperandKind::vector;
-  const std::size_t count = is_vector ? value.elements.size() : 1;
-  const std::int64_t step = ptx::bits(inst.modifiers.type[0]) / 8;
-  if (start < 0 || start + step * static_cast<std::int64_t>(count) > limit) {
-    fail(inst, format("offset {} lies outside {}", at.offset, at.symbol));
-  }
-  for (std::size_t i = 0; i < count; ++i) {
-    const ptx::Operand& part = is_vector ? value.elements[i] : value;
-    LoweredOp op = form;
-    op.handlers.flags = parameter_flags(inst.modifiers.type[0], width_of(part));
-    op.imm = start + static_cast<std::int64_t>(i) * step;
-    if (i + 1 == count) op.part = Part::execute;
-    if (is_load) {
-      op.d = destination(part);
-    } else {
-      op.sources[op.source_count++] = source(inst, part);
-    }
-    emit(std::move(op));
-  }
-  return true;
-}
-
 void FunctionLowering::lower_generic(const Inst& inst) {
-  const Inst* chosen = &inst;
-  if (inst.row->handler == Handler::cvta && inst.modifiers.space == Space::param &&
-      !function_.is_entry) {
-    context_.tables.rewritten.push_back(inst);
-    context_.tables.rewritten.back().modifiers.space = Space::local;
-    chosen = &context_.tables.rewritten.back();
-  }
   OperandWidths widths;
   if (inst.operands.size() > widths.bytes.size()) fail(inst, "too many operands");
   for (std::size_t i = 0; i < inst.operands.size(); ++i) {
     widths.bytes[i] = width_of(inst.operands[i]);
   }
   LoweredOp op;
-  op.handlers = select_handlers(*chosen, widths);
+  op.handlers = select_handlers(inst, widths);
   if (op.handlers.full == nullptr) fail(inst, "this form is not simulated");
   op.origin = &inst;
   op.whole = true;

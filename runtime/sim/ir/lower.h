@@ -46,7 +46,6 @@ class FunctionLowering {
   void lower_table(const Inst& inst);
   void lower_leave(Internal which, const Inst* inst);
   void lower_generic(const Inst& inst);
-  bool lower_parameter_access(const Inst& inst);
   bool lower_move(const Inst& inst);
   std::uint32_t block_of_label(std::uint32_t label) const;
   /// Appends an op that the instruction's guard covers.
@@ -55,6 +54,15 @@ class FunctionLowering {
   void emit_plain(LoweredOp op);
   LoweredOp internal(Internal which, const Inst* inst) const;
   [[noreturn]] void fail(const Inst& inst, const std::string& what) const;
+
+  // lower_parameters.cpp
+  ptx::Space space_of(const ptx::Operand& operand) const;
+  void check_spaces(const Inst& inst) const;
+  const Inst& in_space(const Inst& inst, ptx::Space space);
+  const Inst& in_its_space(const Inst& inst);
+  bool has_parameter_copy() const;
+  void copy_parameters();
+  bool lower_parameter_access(const Inst& inst);
 
   // lower_operands.cpp: operands to Refs
   std::uint8_t width_of(const ptx::Operand& operand) const;
@@ -67,6 +75,8 @@ class FunctionLowering {
              std::int64_t offset);
   Ref variable_address(const Inst& inst, const ptx::Variable& variable, std::uint32_t place,
                        std::uint8_t bytes, std::int64_t offset);
+  Ref local_address(const Inst& inst, std::uint64_t offset, std::uint8_t bytes);
+  Ref frame_address(const Inst& inst, Internal which, std::uint64_t offset, std::uint8_t bytes);
   Ref special(const Inst& inst, ptx::SpecialRegister which, std::uint8_t bytes,
               std::optional<Ref> into = {});
   Ref constant(std::uint8_t bytes, std::uint64_t bits);
@@ -89,12 +99,13 @@ class FunctionLowering {
     std::uint32_t function = kIndirect;
     const std::vector<ptx::Variable>* params = nullptr;
     const std::vector<ptx::Variable>* returns = nullptr;
+    const Builtin* builtin = nullptr;
   };
   Signature signature_of(const Inst& inst) const;
   void lower_call(const Inst& inst);
-  void lower_arguments(const Inst& inst, const std::vector<ptx::Variable>& formal, CallSite& site);
-  void lower_results(const Inst& inst, const std::vector<ptx::Variable>& formal, CallSite& site,
-                     std::vector<LoweredOp>& after);
+  std::vector<CallValue> call_values(const Inst& inst, const ptx::Operand& list,
+                                     const std::vector<ptx::Variable>& formal,
+                                     std::uint32_t& block_bytes);
   std::uint32_t area_of_variable(std::uint32_t index);
   std::uint32_t add_area(std::uint32_t bytes);
   std::optional<LanePlace> lane_place(const ptx::Operand& operand);

@@ -12,23 +12,33 @@ using ptx::OperandKind;
 using ptx::Space;
 using ptx::SymbolKind;
 
-/// Type as which a register of `bytes` is copied bit by bit.
-ptx::Type bits_type(std::uint32_t bytes) {
-  switch (bytes) {
-    case 1:
-      return ptx::Type::b8;
-    case 2:
-      return ptx::Type::b16;
-    case 8:
-      return ptx::Type::b64;
-    case 16:
-      return ptx::Type::b128;
-    default:
-      return ptx::Type::b32;
+}  // namespace
+
+bool suits(const CallSite& site, const Builtin& builtin) {
+  if (builtin.any_signature) return true;
+  const std::size_t count = site.arguments.size();
+  const std::size_t results = builtin.result != 0 ? 1 : 0;
+  if (count > builtin.parameters.size() || site.results.size() != results) return false;
+  if (count < builtin.parameters.size() && builtin.parameters[count] != 0) return false;
+  std::uint32_t end = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint32_t bytes = builtin.parameters[i];
+    if (bytes == 0 || site.arguments[i].bytes != bytes) return false;
+    end = (end + bytes - 1) / bytes * bytes;
+    if (site.arguments[i].target != end) return false;
+    end += bytes;
   }
+  return results == 0 || site.results[0].bytes == builtin.result;
 }
 
-}  // namespace
+std::string signature_text(const Builtin& builtin) {
+  std::string sizes;
+  for (const std::uint32_t bytes : builtin.parameters) {
+    if (bytes != 0) sizes += format("{}{}", sizes.empty() ? "" : ", ", bytes);
+  }
+  const std::string result = builtin.result != 0 ? format("{} bytes", builtin.result) : "nothing";
+  return format("takes parameters of {} bytes and returns {}", sizes, result);
+}
 
 std::uint32_t FunctionLowering::add_area(std::uint32_t bytes) {
   lowered_.areas.push_back({bytes, std::max(16u, (bytes + 15) / 16 * 16)});
@@ -62,65 +72,30 @@ std::optional<FunctionLowering::LanePlace> FunctionLowering::lane_place(
   return place;
 }
 
-void FunctionLowering::lower_arguments(const Inst& inst, const std::vector<ptx::Variable>& formal,
-                                       CallSite& site) {
+std::vector<CallValue> FunctionLowering::call_values(const Inst& inst, const ptx::Operand& list,
+                                                     const std::vector<ptx::Variable>& formal,
+                                                     std::uint32_t& block_bytes) {
+  const std::vector<ptx::Operand>& actual = list.elements;
   std::vector<ParameterSlot> slots;
-  site.parameter_bytes = pack_parameters(formal, slots);
-  const std::vector<ptx::Operand>& actual = inst.operands[2].elements;
+  block_bytes = pack_parameters(formal, slots);
   if (actual.size() != slots.size()) {
-    fail(inst, format("{} arguments for {} parameters", actual.size(), slots.size()));
+    fail(inst, format("{} {} where the function has {}", actual.size(),
+                      &list == &inst.operands[0] ? "results" : "arguments", slots.size()));
   }
+  std::vector<CallValue> values;
   for (std::size_t i = 0; i < actual.size(); ++i) {
     CallValue value;
-    value.target = slots[i].offset;
-    if (const auto place = lane_place(actual[i])) {
-      value.offset = place->area;
-      value.bytes = std::min(slots[i].bytes, lowered_.areas[place->area].bytes);
-    } else {
-      value.offset = add_area(slots[i].bytes);
-      value.bytes = slots[i].bytes;
-      LoweredOp op = internal(Internal::store_lane, &inst);
-      op.handlers.flags = parameter_flags(bits_type(value.bytes), width_of(actual[i]));
-      op.sources[0] = {Ref::Kind::area, value.offset};
-      op.sources[1] = {Ref::Kind::fixed, lowered_.areas[value.offset].stride};
-      op.sources[2] = source(inst, actual[i]);
-      op.source_count = 3;
-      emit_plain(std::move(op));
-    }
+    value.offset = area_of_variable(actual[i].symbol_index);
     value.stride = lowered_.areas[value.offset].stride;
-    site.arguments.push_back(value);
-  }
-}
-
-void FunctionLowering::lower_results(const Inst& inst, const std::vector<ptx::Variable>& formal,
-                                     CallSite& site, std::vector<LoweredOp>& after) {
-  std::vector<ParameterSlot> slots;
-  site.return_bytes = pack_parameters(formal, slots);
-  const std::vector<ptx::Operand>& actual = inst.operands[0].elements;
-  if (actual.size() != slots.size()) {
-    fail(inst, format("{} results where the function has {}", actual.size(), slots.size()));
-  }
-  for (std::size_t i = 0; i < actual.size(); ++i) {
-    CallValue value;
+    value.bytes = lowered_.areas[value.offset].bytes;
     value.target = slots[i].offset;
-    if (const auto place = lane_place(actual[i])) {
-      value.offset = place->area;
-      value.bytes = std::min(slots[i].bytes, lowered_.areas[place->area].bytes);
-    } else {
-      value.offset = add_area(slots[i].bytes);
-      value.bytes = slots[i].bytes;
-      LoweredOp op = internal(Internal::load_lane, &inst);
-      op.handlers.flags = parameter_flags(bits_type(value.bytes), width_of(actual[i]));
-      op.sources[0] = {Ref::Kind::area, value.offset};
-      op.sources[1] = {Ref::Kind::fixed, lowered_.areas[value.offset].stride};
-      op.source_count = 2;
-      op.d = destination(actual[i]);
-      after.push_back(std::move(op));
+    if (value.bytes != slots[i].bytes) {
+      fail(inst, format("{} has {} bytes where the function has {}", actual[i].symbol, value.bytes,
+                        slots[i].bytes));
     }
-    value.stride = lowered_.areas[value.offset].stride;
-    site.results.push_back(value);
+    values.push_back(value);
   }
-  if (!after.empty()) after.back().part = OpOrigin::Part::results;
+  return values;
 }
 
 FunctionLowering::Signature FunctionLowering::signature_of(const Inst& inst) const {
@@ -128,18 +103,19 @@ FunctionLowering::Signature FunctionLowering::signature_of(const Inst& inst) con
   if (callee.kind == OperandKind::symbol && callee.symbol_kind == SymbolKind::function) {
     const ptx::Function& target = context_.module.functions[callee.symbol_index];
     if (target.is_entry) fail(inst, format("{} is a kernel and cannot be called", target.name));
-    if (!target.has_body && context_.tables.builtins[callee.symbol_index] == nullptr) {
+    const Builtin* const builtin = context_.tables.builtins[callee.symbol_index];
+    if (!target.has_body && builtin == nullptr) {
       fail(inst, format("the function {} is declared but defined nowhere", target.name));
     }
-    return {callee.symbol_index, &target.params, &target.returns};
+    return {callee.symbol_index, &target.params, &target.returns, builtin};
   }
   if (callee.kind != OperandKind::reg) fail(inst, "what is called is no function");
   if (inst.operands[3].kind == OperandKind::label) {
     const ptx::Label& label = function_.labels[inst.operands[3].label];
-    if (label.is_prototype) return {kIndirect, &label.params, &label.returns};
+    if (label.is_prototype) return {kIndirect, &label.params, &label.returns, nullptr};
     if (!label.call_targets.empty()) {
       const ptx::Function& target = context_.module.functions[label.call_targets[0]];
-      return {kIndirect, &target.params, &target.returns};
+      return {kIndirect, &target.params, &target.returns, nullptr};
     }
   }
   fail(inst, "an indirect call needs a .callprototype or .calltargets");
@@ -149,9 +125,12 @@ void FunctionLowering::lower_call(const Inst& inst) {
   const Signature signature = signature_of(inst);
   CallSite site;
   site.function = signature.function;
-  std::vector<LoweredOp> after;
-  lower_arguments(inst, *signature.params, site);
-  lower_results(inst, *signature.returns, site, after);
+  site.arguments = call_values(inst, inst.operands[2], *signature.params, site.parameter_bytes);
+  site.results = call_values(inst, inst.operands[0], *signature.returns, site.return_bytes);
+  if (signature.builtin != nullptr && !suits(site, *signature.builtin)) {
+    fail(inst, format("{} is declared with another signature: it {}", signature.builtin->name,
+                      signature_text(*signature.builtin)));
+  }
   site.block_offset = add_area(site.parameter_bytes);
   site.block_stride = lowered_.areas.back().stride;
   site.return_offset = add_area(site.return_bytes);
@@ -171,7 +150,6 @@ void FunctionLowering::lower_call(const Inst& inst) {
   emit_plain(std::move(op));
   start_block(new_block());
   current().is_meeting_point = true;  // lanes come back one group after the other
-  for (LoweredOp& load : after) emit_plain(std::move(load));
 }
 
 }  // namespace kernwright::sim

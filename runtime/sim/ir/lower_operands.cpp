@@ -148,10 +148,21 @@ Ref FunctionLowering::variable_address(const Inst& inst, const ptx::Variable& va
   if (variable.space != Space::shared && variable.space != Space::local) {
     fail(inst, format("the address of {} cannot be taken", variable.name));
   }
-  LoweredOp op = internal(
-      variable.space == Space::shared ? Internal::dynamic_shared : Internal::local_address, &inst);
+  const auto distance = static_cast<std::uint64_t>(offset);
+  if (variable.space == Space::local) return local_address(inst, place + distance, bytes);
+  return frame_address(inst, Internal::dynamic_shared, distance, bytes);
+}
+
+Ref FunctionLowering::local_address(const Inst& inst, std::uint64_t offset, std::uint8_t bytes) {
+  return frame_address(inst, Internal::local_address, offset, bytes);
+}
+
+/// An address that each warp computes, at `offset` bytes from where `which` begins.
+Ref FunctionLowering::frame_address(const Inst& inst, Internal which, std::uint64_t offset,
+                                    std::uint8_t bytes) {
+  LoweredOp op = internal(which, &inst);
   op.handlers.flags = bytes;
-  op.imm = offset + (variable.space == Space::local ? std::int64_t{place} : 0);
+  op.imm = static_cast<std::int64_t>(offset);
   op.pure = function_.is_entry;
   op.d = {Ref::Kind::reg, lowered_.add_register(bytes)};
   const Ref result = op.d;
@@ -172,19 +183,11 @@ Ref FunctionLowering::symbol(const Inst& inst, const ptx::Operand& operand, std:
       return variable_address(inst, function_.variables[at], context_.layout.variables[index_][at],
                               bytes, offset);
     case SymbolKind::parameter: {
-      const std::int64_t inside = info_.parameters[at].offset + offset;
-      if (function_.is_entry) return constant(bytes, static_cast<std::uint64_t>(inside));
-      LoweredOp op = internal(Internal::parameter_copy, &inst);
-      op.handlers.flags = info_.parameter_bytes;
-      op.sources[0] = {Ref::Kind::area, kParameterArea};
-      op.sources[1] = {Ref::Kind::fixed, lowered_.areas[kParameterArea].stride};
-      op.sources[2] = {Ref::Kind::fixed, context_.layout.parameter_copies[index_]};
-      op.source_count = 3;
-      op.imm = inside;
-      op.d = {Ref::Kind::reg, lowered_.add_register(8)};
-      const Ref result = op.d;
-      emit_plain(std::move(op));
-      return result;
+      const std::uint64_t inside = info_.parameters[at].offset + static_cast<std::uint64_t>(offset);
+      if (function_.is_entry) return constant(bytes, inside);
+      if (!has_parameter_copy())
+        fail(inst, format("the address of {} is not kept", operand.symbol));
+      return local_address(inst, context_.layout.parameter_copies[index_] + inside, bytes);
     }
     default:
       fail(inst, format("the address of {} cannot be taken", operand.symbol));

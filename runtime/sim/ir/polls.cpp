@@ -14,6 +14,7 @@ using ptx::Verb;
 
 /// Loops that wait are short.
 constexpr std::size_t kMostBlocks = 32;
+constexpr std::size_t kMostOps = 1024;
 
 bool is_internal(const LoweredOp& op, std::initializer_list<Internal> kinds) {
   return std::any_of(kinds.begin(), kinds.end(), [&](Internal kind) {
@@ -73,10 +74,17 @@ class Finder {
       if (place_[from] < place_[head]) continue;
       repeats = true;
       add(from);
+      if (body.size() > kMostBlocks) return {};
     }
-    for (std::size_t i = 1; i < body.size(); ++i) {
-      if (body.size() > kMostBlocks || place_[body[i]] < place_[head]) return {};
-      for (const std::uint32_t from : before_[body[i]]) add(from);
+    std::size_t ops = 0;
+    for (std::size_t i = 0; i < body.size(); ++i) {
+      ops += function_.blocks[body[i]].ops.size();
+      if (ops > kMostOps || place_[body[i]] < place_[head]) return {};
+      if (i == 0) continue;
+      for (const std::uint32_t from : before_[body[i]]) {
+        add(from);
+        if (body.size() > kMostBlocks) return {};
+      }
     }
     return repeats ? body : std::vector<std::uint32_t>();
   }

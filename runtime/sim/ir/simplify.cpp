@@ -5,6 +5,7 @@
 #include "sim/ir/slots.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace kernwright::sim {
 namespace {
@@ -82,8 +83,11 @@ class Simplifier {
   bool is_copied(const Ref& ref) const {
     return ref.kind == Ref::Kind::reg && copied_[ref.index].kind != Ref::Kind::none;
   }
-  void look_through(Ref& ref) const {
-    while (is_copied(ref)) ref = copied_[ref.index];
+  void look_through(Ref& ref) {
+    Ref last = ref;
+    while (is_copied(last)) last = copied_[last.index];
+    while (is_copied(ref)) ref = std::exchange(copied_[ref.index], last);  // shortens the chain
+    ref = last;
   }
 
   bool moves(const LoweredOp& op) const {

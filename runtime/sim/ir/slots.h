@@ -8,13 +8,16 @@
 
 namespace kernwright::sim {
 
+/// Of the registers, constants and call parameters of one function for a warp: 1 MiB a thread.
+inline constexpr std::uint64_t kMaxFrameBytes = std::uint64_t{32} << 20;
+
 /// Where everything of a frame lies, in bytes from its start.
 struct FrameLayout {
   std::vector<std::uint32_t> registers;  ///< per virtual register; unused ones share the sink
   std::vector<std::uint32_t> constants;
   std::vector<std::uint32_t> areas;
   std::vector<std::uint32_t> live_at_entry;  ///< registers that may be read before they are written
-  std::uint32_t bytes = 0;
+  std::uint64_t bytes = 0;  ///< above kMaxFrameBytes: too many, and no place is right
 };
 
 /// Bytes of the slot of one register of `lane_bytes` (kPredicateWidth: a predicate).

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <string>
 #include <vector>
 
 namespace kernwright::sim {
@@ -27,6 +28,11 @@ struct CallSite {
   std::uint32_t block_offset = 0, block_stride = 0;
   std::uint32_t return_offset = 0, return_stride = 0;
 };
+
+/// Whether the call passes what the built-in function reads, and takes what it writes.
+bool suits(const CallSite& site, const Builtin& builtin);
+/// "takes parameters of 8, 8 bytes and returns 4 bytes", for messages.
+std::string signature_text(const Builtin& builtin);
 
 /// What an op has to do with the instruction that it came from.
 struct OpOrigin {
@@ -55,7 +61,7 @@ struct Program::Tables {
   std::vector<OpOrigin> origins;           ///< per op; only of code as written
   /// Per function: where the frame has its registers, by index; only of code as written.
   std::vector<std::vector<std::uint32_t>> register_offsets;
-  std::vector<BuiltinFn> builtins;             ///< per function; null for functions with a body
+  std::vector<const Builtin*> builtins;        ///< per function; null for functions with a body
   std::vector<std::uint32_t> function_starts;  ///< (first op, function) sorted, see function_at()
   std::vector<std::uint32_t> function_order;
 

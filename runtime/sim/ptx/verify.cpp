@@ -269,7 +269,8 @@ class Verifier {
     if (packs) return check_parts(from, false, type);
     if (from.kind == OperandKind::symbol) {
       from.type = type;
-      return bits(type) >= 32 ? "" : "an address has 64 bits, one of .shared or .local 32";
+      const bool fits = bits(type) == 32 || bits(type) == 64;
+      return fits ? "" : "an address has 64 bits, one of .shared or .local 32";
     }
     return check_mov_source(from, type);
   }
@@ -351,20 +352,16 @@ class Verifier {
     }
     for (const std::size_t list : {0u, 2u}) {
       for (const Operand& element : instruction_.operands[list].elements) {
-        const bool is_parameter = element.kind == OperandKind::symbol && is_param(element);
-        if (!is_parameter) return "only .param variables are passed";
+        if (!is_call_variable(element)) return "only .param variables of the body are passed";
       }
     }
     return {};
   }
 
-  bool is_param(const Operand& operand) const {
-    if (operand.offset != 0) return false;
-    if (operand.symbol_kind == SymbolKind::variable) {
-      return function_.variables[operand.symbol_index].space == Space::param;
-    }
-    return operand.symbol_kind == SymbolKind::parameter ||
-           operand.symbol_kind == SymbolKind::result;
+  bool is_call_variable(const Operand& operand) const {
+    return operand.kind == OperandKind::symbol && operand.offset == 0 &&
+           operand.symbol_kind == SymbolKind::variable &&
+           function_.variables[operand.symbol_index].space == Space::param;
   }
 
   // Video instructions on words: `d.b1, a, b, c` puts the result into a part of c.

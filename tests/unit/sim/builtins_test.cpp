@@ -2,6 +2,7 @@
 #include "memory_ops_runner.h"
 
 #include "sim/exec/builtins.h"
+#include "sim/ptx/parser.h"
 
 #include <cstdint>
 
@@ -134,6 +135,59 @@ TEST_CASE("the device runtime is refused by name, unknown functions are not know
                                  {0}, ".extern .func (.param .b32 r) cudaDeviceSynchronize ();\n");
   CHECK(report.kind == FaultKind::unsupported);
   CHECK(report.message.find("cudaDeviceSynchronize()") != std::string::npos);
+}
+
+TEST_CASE("built-in functions: a call by another signature is refused, or a fault") {
+  struct Wrong {
+    const char *declaration, *call;
+  };
+  const Wrong kWrong[] = {
+      {".extern .func (.param .b64 r) malloc();", "call (b), malloc, ();"},
+      {".extern .func (.param .b64 r) malloc(.param .b32 n);", "call (b), malloc, (w);"},
+      {".extern .func malloc(.param .b64 n);", "call malloc, (b);"},
+      {".extern .func (.param .b32 r) malloc(.param .b64 n);", "call (w), malloc, (b);"},
+      {".extern .func (.param .b64 r) memcpy(.param .b64 a);", "call (b), memcpy, (b);"},
+      {".extern .func (.param .b64 r) memset(.param .b64 a, .param .b64 v, .param .b64 n);",
+       "call (b), memset, (b, b, b);"},
+      {".extern .func (.param .b64 r) memset(.param .b64 a, .param .align 1 .b8 v[4], "
+       ".param .align 1 .b8 n[8]);",
+       "call (b), memset, (b, w, b);"},
+      {".extern .func (.param .b32 r) vprintf(.param .b64 f);", "call (w), vprintf, (b);"},
+      {".extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a, .param .b64 z);",
+       "call (w), vprintf, (b, b, b);"},
+      {".extern .func __assertfail();", "call __assertfail, ();"},
+      {".extern .func __assertfail(.param .b64 a, .param .b64 f, .param .b64 l, .param .b64 n, "
+       ".param .b64 c);",
+       "call __assertfail, (b, b, b, b, b);"},
+      {".extern .func free();", "call free, ();"},
+      {".extern .func (.param .b64 r) free(.param .b64 p);", "call (b), free, (b);"},
+  };
+  for (const Wrong& wrong : kWrong) {
+    CAPTURE(wrong.call);
+    OpsRunner runner;
+    const std::string around = "{ .param .b64 b; .param .b32 w; ";
+    CHECK_THROWS_AS(runner.run(around + wrong.call + " }\n", {0}, wrong.declaration),
+                    ptx::PtxError);
+    // The same through a pointer, with a prototype that says what the call passes.
+    const std::string declared = wrong.declaration;
+    std::string prototype = declared.substr(declared.find(".func") + 5);
+    for (const char* const known :
+         {"malloc", "memcpy", "memset", "vprintf", "__assertfail", "free"}) {
+      const std::size_t at = prototype.find(known);
+      if (at == std::string::npos) continue;
+      std::string call = wrong.call;
+      call.replace(call.find(known), std::string(known).size(), "%d1");
+      if (call.find("%d1, (") == std::string::npos) call.insert(call.find(';'), ", ()");
+      call.insert(call.find(';'), ", proto");
+      prototype.replace(at, std::string(known).size(), "_");
+      const auto report =
+          runner.run("mov.b64 %d1, " + std::string(known) + ";\n" + around +
+                         "proto: .callprototype " + prototype + "\n" + call + " }\n",
+                     {0}, wrong.declaration);
+      CHECK(report.kind == FaultKind::trap);
+      CHECK(report.message.find(known) == 0);
+    }
+  }
 }
 
 }  // namespace
