@@ -1,4 +1,4 @@
-"""The command line's wrong uses: one sentence each, 2 for wrong use, 1 for failures, no traceback."""
+"""Wrong uses of the command line: one sentence each and 2; failures: 1; a traceback: never."""
 
 import json
 import os
