@@ -72,6 +72,23 @@ CUresult attach(CUcontext* context, unsigned int flags) {
   return driver_api().cuDevicePrimaryCtxRetain(context, device);
 }
 
+/// Stays current while others use it.
+CUresult detach(CUcontext context) {
+  const DriverApi& api = driver_api();
+  CUdevice device = 0;
+  if (context == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  CUresult result = device_of(context, &device);
+  if (result == CUDA_SUCCESS) result = api.cuDevicePrimaryCtxRelease(device);
+  if (result != CUDA_SUCCESS) return result;
+  unsigned int flags = 0;
+  int active = 0;
+  CUcontext current = nullptr;
+  api.cuDevicePrimaryCtxGetState(device, &flags, &active);
+  api.cuCtxGetCurrent(&current);
+  if (active == 0 && current == context) api.cuCtxPopCurrent(nullptr);
+  return CUDA_SUCCESS;
+}
+
 CUresult get_device_2(CUdevice* device, CUcontext context) {
   return device == nullptr ? CUDA_ERROR_INVALID_VALUE : device_of(context, device);
 }
@@ -139,7 +156,7 @@ std::span<const Function> context_functions() {
       own<create_4>("cuCtxCreate", "cuCtxCreate_v4", 12050),
       own<destroy>("cuCtxDestroy", "cuCtxDestroy_v2", 4000),
       own<attach>("cuCtxAttach", "cuCtxAttach", 2000),
-      own<destroy>("cuCtxDetach", "cuCtxDetach", 2000),
+      own<detach>("cuCtxDetach", "cuCtxDetach", 2000),
       own<get_device_2>("cuCtxGetDevice", "cuCtxGetDevice_v2", 13000),
       own<synchronize_2>("cuCtxSynchronize", "cuCtxSynchronize_v2", 13000),
       own<get_api_version>("cuCtxGetApiVersion", "cuCtxGetApiVersion", 3020),

@@ -19,7 +19,7 @@ std::vector<Function> all_functions() {
   std::vector<Function> all;
   for (const auto& list :
        {lookup_functions(), context_functions(), composed_functions(), graph_functions(),
-        library_functions(), link_functions(), pool_functions()}) {
+        library_functions(), link_functions(), pool_functions(), user_object_functions()}) {
     all.insert(all.end(), list.begin(), list.end());
   }
 #define KW_DRIVER(name, symbol, since, need, parameters)                        \

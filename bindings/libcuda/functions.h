@@ -32,6 +32,7 @@ std::span<const Function> graph_functions();
 std::span<const Function> library_functions();
 std::span<const Function> link_functions();
 std::span<const Function> pool_functions();
+std::span<const Function> user_object_functions();
 std::span<const Function> lookup_functions();
 
 /// The function behind an exported name, or null. Names without a version mean the oldest signature

@@ -1,5 +1,6 @@
 // Functions of graphs and captures in signatures older and newer than those of the table.
 #include "libcuda/functions.h"
+#include "libcuda/user_objects.h"
 
 #include <algorithm>
 #include <vector>
@@ -67,16 +68,18 @@ CUresult set_executable_node_1(CUgraphExec executable, CUgraphNode node,
   return driver_api().cuGraphExecKernelNodeSetParams(executable, node, &wide);
 }
 
+CUresult instantiate(CUgraphExec* executable, CUgraph graph, unsigned long long flags) {
+  const CUresult result = driver_api().cuGraphInstantiateWithFlags(executable, graph, flags);
+  if (result == CUDA_SUCCESS) keep_for(*executable, graph);
+  return result;
+}
+
 /// With room for a node that failed and for words about it, which stay empty.
 CUresult instantiate_1(CUgraphExec* executable, CUgraph graph, CUgraphNode* failed, char* log_text,
                        std::size_t log_bytes) {
   if (failed != nullptr) *failed = nullptr;
   if (log_text != nullptr && log_bytes > 0) *log_text = '\0';
-  return driver_api().cuGraphInstantiateWithFlags(executable, graph, 0);
-}
-
-CUresult instantiate_with_flags(CUgraphExec* executable, CUgraph graph, unsigned long long flags) {
-  return driver_api().cuGraphInstantiateWithFlags(executable, graph, flags);
+  return instantiate(executable, graph, 0);
 }
 
 /// CUDA_GRAPH_INSTANTIATE_PARAMS.
@@ -93,11 +96,16 @@ CUresult instantiate_with_parameters(CUgraphExec* executable, CUgraph graph,
   if (parameters == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const DriverApi& api = driver_api();
   parameters->failed = nullptr;
-  CUresult result =
-      api.cuGraphInstantiateWithFlags(executable, graph, parameters->flags & ~kUpload);
+  CUresult result = instantiate(executable, graph, parameters->flags & ~kUpload);
   if (result == CUDA_SUCCESS && (parameters->flags & kUpload) != 0)
     result = api.cuGraphUpload(*executable, parameters->upload_stream);
   parameters->result = result == CUDA_SUCCESS ? 0 : 1;
+  return result;
+}
+
+CUresult update_2(CUgraphExec executable, CUgraph graph, CUgraphExecUpdateResultInfo* info) {
+  const CUresult result = driver_api().cuGraphExecUpdate(executable, graph, info);
+  if (result == CUDA_SUCCESS) keep_for(executable, graph);
   return result;
 }
 
@@ -105,7 +113,7 @@ CUresult update_1(CUgraphExec executable, CUgraph graph, CUgraphNode* failed,
                   CUgraphExecUpdateResult* outcome) {
   if (outcome == nullptr) return CUDA_ERROR_INVALID_VALUE;
   CUgraphExecUpdateResultInfo info{};
-  const CUresult result = driver_api().cuGraphExecUpdate(executable, graph, &info);
+  const CUresult result = update_2(executable, graph, &info);
   *outcome = info.result;
   if (failed != nullptr) *failed = info.errorNode;
   return result;
@@ -153,10 +161,12 @@ std::span<const Function> graph_functions() {
                                  10010),
       own<instantiate_1>("cuGraphInstantiate", "cuGraphInstantiate", 10000),
       own<instantiate_1>("cuGraphInstantiate", "cuGraphInstantiate_v2", 11000),
-      own<instantiate_with_flags>("cuGraphInstantiate", "cuGraphInstantiateWithFlags", 12000),
+      own<instantiate>("cuGraphInstantiate", "cuGraphInstantiateWithFlags", 12000),
+      own<instantiate>("cuGraphInstantiateWithFlags", "cuGraphInstantiateWithFlags", 11040),
       own<instantiate_with_parameters>("cuGraphInstantiateWithParams",
                                        "cuGraphInstantiateWithParams", 12000),
       own<update_1>("cuGraphExecUpdate", "cuGraphExecUpdate", 10020),
+      own<update_2>("cuGraphExecUpdate", "cuGraphExecUpdate_v2", 12000),
       own<dependencies_2>("cuGraphNodeGetDependencies", "cuGraphNodeGetDependencies_v2", 12030),
       own<begin_capture_1>("cuStreamBeginCapture", "cuStreamBeginCapture", 10000),
       own<capture_info_1>("cuStreamGetCaptureInfo", "cuStreamGetCaptureInfo", 10010),
