@@ -25,7 +25,7 @@ build: configure
 
 $(VENV)/.installed: $(SOURCES)
 	@$(MAKE) --no-print-directory configure
-	@cmake --build $(BUILD) -j $(JOBS) --target kernwright_python
+	@cmake --build $(BUILD) -j $(JOBS) --target kernwright_python kernwright_libcuda
 	@scripts/install.sh $(VENV) $(BUILD)
 	@touch $@
 ## make install   the package into .venv, which builds the extension alone

@@ -47,7 +47,7 @@ cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release \
   -DPython_EXECUTABLE="$(command -v "$python")" $(printf -- '-D%s=ON ' $on) >/dev/null
 cmake --build "$build" -j "$jobs" -- -k 0  # tell every error at once
 "$python" -m pip install -q --no-build-isolation --no-deps --upgrade --target "$build/site" \
-  --config-settings build-dir="$build" --config-settings build.targets=kernwright_python \
+  --config-settings build-dir="$build" \
   $(printf -- '--config-settings cmake.define.%s=ON ' $on) .
 set +e
 

@@ -9,6 +9,5 @@ echo "installing kernwright into $venv"
 exec "$venv/bin/python" -m pip install -q --disable-pip-version-check --no-build-isolation \
   --no-deps --force-reinstall \
   --config-settings build-dir="$build" \
-  --config-settings build.targets=kernwright_python \
   --config-settings cmake.define.KERNWRIGHT_BUILD_TESTS=ON \
   --config-settings cmake.define.KERNWRIGHT_BUILD_EXAMPLES=ON .

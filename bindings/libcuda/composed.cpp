@@ -1,18 +1,18 @@
 // Functions of the driver that others of its functions make up. The library has no need of them,
 // programs have.
-#include "libcuda/composed.h"
+#include "libcuda/functions.h"
+#include "libcuda/image_file.h"
 
 #include "sim/device.h"
 
-#include <fstream>
 #include <limits>
-#include <sstream>
+#include <memory>
 #include <string>
 
-using namespace kernwright;
-using sim::driver_api;
-
+namespace kernwright::libcuda {
 namespace {
+
+using sim::driver_api;
 
 /// Rows begin where a GPU's would: a multiple of this many bytes apart.
 constexpr std::size_t kPitch = 512;
@@ -25,30 +25,23 @@ CUresult check_config(CacheConfig config) {
   return known ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-}  // namespace
-
-#pragma GCC visibility push(default)
-extern "C" {
-
 /// PTX or a cubin in a file.
-CUresult cuModuleLoad(CUmodule* module, const char* path) {
+CUresult module_load(CUmodule* module, const char* path) {
   if (module == nullptr || path == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return CUDA_ERROR_FILE_NOT_FOUND;
-  std::ostringstream image;
-  if (!(image << file.rdbuf())) return CUDA_ERROR_INVALID_IMAGE;  // empty, or a folder
-  return driver_api().cuModuleLoadData(module, image.str().c_str());
+  std::string image;
+  if (const CUresult result = read_image(path, image); result != CUDA_SUCCESS) return result;
+  return driver_api().cuModuleLoadData(module, image.c_str());
 }
 
 /// From and to the host or the device; has ended when it returns.
-CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
+CUresult copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
   const DriverApi& api = driver_api();
   const CUresult result = api.cuMemcpyAsync(to, from, bytes, nullptr);
   return result != CUDA_SUCCESS ? result : api.cuStreamSynchronize(nullptr);
 }
 
-CUresult cuMemAllocPitch_v2(CUdeviceptr* address, std::size_t* pitch, std::size_t width,
-                            std::size_t height, unsigned int element_bytes) {
+CUresult alloc_pitch(CUdeviceptr* address, std::size_t* pitch, std::size_t width,
+                     std::size_t height, unsigned int element_bytes) {
   const bool is_element = element_bytes == 4 || element_bytes == 8 || element_bytes == 16;
   if (address == nullptr || pitch == nullptr || width == 0 || height == 0 || !is_element)
     return CUDA_ERROR_INVALID_VALUE;
@@ -60,23 +53,23 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr* address, std::size_t* pitch, std::size_
   return result;
 }
 
-CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y,
-                                   unsigned int grid_z, unsigned int block_x, unsigned int block_y,
-                                   unsigned int block_z, unsigned int shared_bytes, CUstream stream,
-                                   void** parameters) {
+CUresult launch_cooperative(CUfunction function, unsigned int grid_x, unsigned int grid_y,
+                            unsigned int grid_z, unsigned int block_x, unsigned int block_y,
+                            unsigned int block_z, unsigned int shared_bytes, CUstream stream,
+                            void** parameters) {
   CUlaunchAttribute attribute{};
   attribute.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
   attribute.value.cooperative = 1;
   const CUlaunchConfig config{grid_x,  grid_y,       grid_z, block_x,    block_y,
                               block_z, shared_bytes, stream, &attribute, 1};
-  return driver_api().cuLaunchKernelEx(&config, function, parameters, nullptr);
+  return driver_api().cuLaunchKernelEx(&config, function_of(function), parameters, nullptr);
 }
 
-CUresult cuEventElapsedTime_v2(float* milliseconds, CUevent start, CUevent end) {
+CUresult elapsed_time_2(float* milliseconds, CUevent start, CUevent end) {
   return driver_api().cuEventElapsedTime(milliseconds, start, end);
 }
 
-CUresult cuDeviceComputeCapability(int* major, int* minor, CUdevice device) {
+CUresult compute_capability(int* major, int* minor, CUdevice device) {
   const DriverApi& api = driver_api();
   const CUresult result =
       api.cuDeviceGetAttribute(major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
@@ -84,38 +77,148 @@ CUresult cuDeviceComputeCapability(int* major, int* minor, CUdevice device) {
   return api.cuDeviceGetAttribute(minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device);
 }
 
-CUresult cuFuncSetCacheConfig(CUfunction function, CacheConfig config) {
+CUresult set_function_config(CUfunction function, CacheConfig config) {
   CUmodule module = nullptr;
-  const CUresult result = driver_api().cuFuncGetModule(&module, function);
+  const CUresult result = driver_api().cuFuncGetModule(&module, function_of(function));
   return result != CUDA_SUCCESS ? result : check_config(config);
 }
 
-CUresult cuCtxSetCacheConfig(CacheConfig config) { return check_config(config); }
+CUresult set_context_config(CacheConfig config) { return check_config(config); }
 
-CUresult cuCtxGetCacheConfig(CacheConfig* config) {
+CUresult get_context_config(CacheConfig* config) {
   if (config == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *config = CacheConfig::none;
   return CUDA_SUCCESS;
 }
 
-}  // extern "C"
-#pragma GCC visibility pop
+/// A fat binary holds machine code, which is refused with advice.
+CUresult module_load_fat_binary(CUmodule* module, const void* image) {
+  return driver_api().cuModuleLoadData(module, image);
+}
 
-namespace kernwright::libcuda {
+/// Functions are loaded with their module.
+CUresult function_is_loaded(int* state, CUfunction function) {
+  if (state == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  CUmodule module = nullptr;
+  const CUresult result = driver_api().cuFuncGetModule(&module, function_of(function));
+  if (result == CUDA_SUCCESS) *state = 1;  // CU_FUNCTION_LOADING_STATE_LOADED
+  return result;
+}
+CUresult function_load(CUfunction function) {
+  int state = 0;
+  return function_is_loaded(&state, function);
+}
 
-const std::vector<Versioned>& composed_functions() {
-  static const std::vector<Versioned> all = {
-      {"cuModuleLoad", 2000, address(cuModuleLoad)},
-      {"cuMemcpy", 4000, address(cuMemcpy)},
-      {"cuMemAllocPitch", 3020, address(cuMemAllocPitch_v2)},
-      {"cuLaunchCooperativeKernel", 9000, address(cuLaunchCooperativeKernel)},
-      {"cuEventElapsedTime", 12080, address(cuEventElapsedTime_v2)},
-      {"cuDeviceComputeCapability", 2000, address(cuDeviceComputeCapability)},
-      {"cuFuncSetCacheConfig", 3000, address(cuFuncSetCacheConfig)},
-      {"cuCtxSetCacheConfig", 3020, address(cuCtxSetCacheConfig)},
-      {"cuCtxGetCacheConfig", 3020, address(cuCtxGetCacheConfig)},
+CUresult function_parameter_count(CUfunction function, std::size_t* count) {
+  if (count == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const DriverApi& api = driver_api();
+  const CUfunction own_function = function_of(function);
+  CUmodule module = nullptr;
+  if (const CUresult result = api.cuFuncGetModule(&module, own_function); result != CUDA_SUCCESS)
+    return result;
+  std::size_t offset = 0;
+  *count = 0;
+  while (api.cuFuncGetParamInfo(own_function, *count, &offset, nullptr) == CUDA_SUCCESS) ++*count;
+  return CUDA_SUCCESS;
+}
+
+CUresult potential_block_size(int* grid, int* block, CUfunction function, CUoccupancyB2DSize sizes,
+                              std::size_t shared_bytes, int limit, unsigned int flags) {
+  if (flags > 1) return CUDA_ERROR_INVALID_VALUE;  // CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE
+  return driver_api().cuOccupancyMaxPotentialBlockSize(grid, block, function_of(function), sizes,
+                                                       shared_bytes, limit);
+}
+
+using StreamCallback = void (*)(CUstream stream, CUresult status, void* user_data);
+struct Callback {
+  StreamCallback function;
+  CUstream stream;
+  void* user_data;
+};
+
+/// Called once, when the stream's earlier work is done.
+CUresult add_callback(CUstream stream, StreamCallback function, void* user_data,
+                      unsigned int flags) {
+  if (function == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  const DriverApi& api = driver_api();
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  if (const CUresult result = api.cuStreamIsCapturing(stream, &status); result != CUDA_SUCCESS)
+    return result;
+  if (status != CU_STREAM_CAPTURE_STATUS_NONE) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  auto callback = std::make_unique<Callback>(Callback{function, stream, user_data});
+  const auto run = [](void* data) {
+    const std::unique_ptr<Callback> own_callback(static_cast<Callback*>(data));
+    own_callback->function(own_callback->stream, CUDA_SUCCESS, own_callback->user_data);
   };
-  return all;
+  const CUresult result = api.cuLaunchHostFunc(stream, run, callback.get());
+  if (result == CUDA_SUCCESS) static_cast<void>(callback.release());
+  return result;
+}
+
+CUresult stream_get_device(CUstream stream, CUdevice* device) {
+  const DriverApi& api = driver_api();
+  CUcontext context = nullptr;
+  if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  CUresult result = api.cuStreamGetCtx(stream, &context);
+  if (result == CUDA_SUCCESS) result = api.cuCtxPushCurrent(context);
+  if (result != CUDA_SUCCESS) return result;
+  result = api.cuCtxGetDevice(device);
+  api.cuCtxPopCurrent(nullptr);
+  return result;
+}
+
+/// No stream is of a green context.
+CUresult stream_get_context_2(CUstream stream, CUcontext* context, void** green) {
+  if (context == nullptr || green == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *green = nullptr;
+  return driver_api().cuStreamGetCtx(stream, context);
+}
+
+/// The host, or a device. Throws nothing: -2 for places that are neither.
+CUdevice device_at(CUmemLocation place) {
+  if (place.type == CU_MEM_LOCATION_TYPE_DEVICE) return place.id;
+  return place.type == CU_MEM_LOCATION_TYPE_HOST ? kDeviceCpu : -2;
+}
+CUresult advise_2(CUdeviceptr begin, std::size_t bytes, CUmem_advise advice, CUmemLocation place) {
+  return driver_api().cuMemAdvise(begin, bytes, advice, device_at(place));
+}
+CUresult prefetch_2(CUdeviceptr begin, std::size_t bytes, CUmemLocation place, unsigned int flags,
+                    CUstream stream) {
+  if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  return driver_api().cuMemPrefetchAsync(begin, bytes, device_at(place), stream);
+}
+
+/// Nothing measures here but kernwright's own profilers.
+CUresult do_nothing() { return CUDA_SUCCESS; }
+
+}  // namespace
+
+std::span<const Function> composed_functions() {
+  static const Function rows[] = {
+      own<module_load>("cuModuleLoad", "cuModuleLoad", 2000),
+      own<module_load_fat_binary>("cuModuleLoadFatBinary", "cuModuleLoadFatBinary", 2000),
+      own<copy>("cuMemcpy", "cuMemcpy", 4000),
+      own<alloc_pitch>("cuMemAllocPitch", "cuMemAllocPitch_v2", 3020),
+      own<launch_cooperative>("cuLaunchCooperativeKernel", "cuLaunchCooperativeKernel", 9000),
+      own<elapsed_time_2>("cuEventElapsedTime", "cuEventElapsedTime_v2", 12080),
+      own<compute_capability>("cuDeviceComputeCapability", "cuDeviceComputeCapability", 2000),
+      own<set_function_config>("cuFuncSetCacheConfig", "cuFuncSetCacheConfig", 3000),
+      own<set_context_config>("cuCtxSetCacheConfig", "cuCtxSetCacheConfig", 3020),
+      own<get_context_config>("cuCtxGetCacheConfig", "cuCtxGetCacheConfig", 3020),
+      own<function_is_loaded>("cuFuncIsLoaded", "cuFuncIsLoaded", 12040),
+      own<function_load>("cuFuncLoad", "cuFuncLoad", 12040),
+      own<function_parameter_count>("cuFuncGetParamCount", "cuFuncGetParamCount", 13010),
+      own<potential_block_size>("cuOccupancyMaxPotentialBlockSizeWithFlags",
+                                "cuOccupancyMaxPotentialBlockSizeWithFlags", 7000),
+      own<add_callback>("cuStreamAddCallback", "cuStreamAddCallback", 5000),
+      own<stream_get_device>("cuStreamGetDevice", "cuStreamGetDevice", 12080),
+      own<stream_get_context_2>("cuStreamGetCtx", "cuStreamGetCtx_v2", 12050),
+      own<advise_2>("cuMemAdvise", "cuMemAdvise_v2", 12020),
+      own<prefetch_2>("cuMemPrefetchAsync", "cuMemPrefetchAsync_v2", 12020),
+      own<do_nothing>("cuProfilerStart", "cuProfilerStart", 4000),
+      own<do_nothing>("cuProfilerStop", "cuProfilerStop", 4000),
+  };
+  return rows;
 }
 
 }  // namespace kernwright::libcuda

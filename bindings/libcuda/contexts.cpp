@@ -1,17 +1,15 @@
-// Contexts that a program makes for itself, and functions by name and version.
-#include "libcuda/contexts.h"
+// Contexts that a program makes for itself.
+#include "libcuda/functions.h"
 
-#include "libcuda/composed.h"
 #include "sim/device.h"
 
 #include <array>
 #include <cstddef>
-#include <cstring>
 
-using namespace kernwright;
-using sim::driver_api;
-
+namespace kernwright::libcuda {
 namespace {
+
+using sim::driver_api;
 
 /// CUctxCreateParams.
 struct CreateParameters {
@@ -27,48 +25,115 @@ CUresult create(CUcontext* context, CUdevice device) {
   return retained != CUDA_SUCCESS ? retained : driver_api().cuCtxPushCurrent(*context);
 }
 
-}  // namespace
-
-#pragma GCC visibility push(default)
-extern "C" {
-
-CUresult cuCtxCreate_v2(CUcontext* context, unsigned int, CUdevice device) {
+CUresult create_2(CUcontext* context, unsigned int, CUdevice device) {
   return create(context, device);
 }
 
 /// With execution affinity, which simulated devices do not have.
-CUresult cuCtxCreate_v3(CUcontext* context, void* affinity, int count, unsigned int,
-                        CUdevice device) {
+CUresult create_3(CUcontext* context, void* affinity, int count, unsigned int, CUdevice device) {
   if (affinity != nullptr || count != 0) return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
   return create(context, device);
 }
 
 /// With parameters, which may all be left out: affinity, or a graphics context's; neither is there.
-CUresult cuCtxCreate_v4(CUcontext* context, const CreateParameters* parameters, unsigned int,
-                        CUdevice device) {
+CUresult create_4(CUcontext* context, const CreateParameters* parameters, unsigned int,
+                  CUdevice device) {
   if (parameters == nullptr) return create(context, device);
   if (parameters->graphics != nullptr) return CUDA_ERROR_NOT_SUPPORTED;
-  return cuCtxCreate_v3(context, parameters->affinity, parameters->affinity_count, 0, device);
+  return create_3(context, parameters->affinity, parameters->affinity_count, 0, device);
 }
 
-CUresult cuCtxDestroy_v2(CUcontext context) {
+/// Device of a context. Only the current context tells it: another becomes current for a moment.
+CUresult device_of(CUcontext context, CUdevice* device) {
   const DriverApi& api = driver_api();
+  if (context == nullptr) return api.cuCtxGetDevice(device);
+  if (const CUresult result = api.cuCtxPushCurrent(context); result != CUDA_SUCCESS) return result;
+  const CUresult found = api.cuCtxGetDevice(device);
+  api.cuCtxPopCurrent(nullptr);
+  return found;
+}
+
+CUresult destroy(CUcontext context) {
+  const DriverApi& api = driver_api();
+  if (context == nullptr) return CUDA_ERROR_INVALID_VALUE;
   CUcontext current = nullptr;
   CUdevice device = 0;
   if (const CUresult result = api.cuCtxGetCurrent(&current); result != CUDA_SUCCESS) return result;
-  // Only the current context tells its device: the one to destroy becomes current for a moment.
-  if (const CUresult result = api.cuCtxPushCurrent(context); result != CUDA_SUCCESS) return result;
-  const CUresult found = api.cuCtxGetDevice(&device);
-  api.cuCtxPopCurrent(nullptr);
-  if (found != CUDA_SUCCESS) return found;
+  if (const CUresult found = device_of(context, &device); found != CUDA_SUCCESS) return found;
   if (current == context) api.cuCtxPopCurrent(nullptr);
   return api.cuDevicePrimaryCtxRelease(device);
+}
+
+/// The current context is used once more, until it is detached from or destroyed.
+CUresult attach(CUcontext* context, unsigned int flags) {
+  CUdevice device = 0;
+  if (context == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult found = device_of(nullptr, &device); found != CUDA_SUCCESS) return found;
+  return driver_api().cuDevicePrimaryCtxRetain(context, device);
+}
+
+/// Stays current while others use it.
+CUresult detach(CUcontext context) {
+  const DriverApi& api = driver_api();
+  CUdevice device = 0;
+  if (context == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  CUresult result = device_of(context, &device);
+  if (result == CUDA_SUCCESS) result = api.cuDevicePrimaryCtxRelease(device);
+  if (result != CUDA_SUCCESS) return result;
+  unsigned int flags = 0;
+  int active = 0;
+  CUcontext current = nullptr;
+  api.cuDevicePrimaryCtxGetState(device, &flags, &active);
+  api.cuCtxGetCurrent(&current);
+  if (active == 0 && current == context) api.cuCtxPopCurrent(nullptr);
+  return CUDA_SUCCESS;
+}
+
+CUresult get_device_2(CUdevice* device, CUcontext context) {
+  return device == nullptr ? CUDA_ERROR_INVALID_VALUE : device_of(context, device);
+}
+
+CUresult synchronize_2(CUcontext context) {
+  const DriverApi& api = driver_api();
+  if (context == nullptr) return api.cuCtxSynchronize();
+  if (const CUresult result = api.cuCtxPushCurrent(context); result != CUDA_SUCCESS) return result;
+  const CUresult waited = api.cuCtxSynchronize();
+  api.cuCtxPopCurrent(nullptr);
+  return waited;
+}
+
+/// The interface that all contexts have had since CUDA 3.2.
+CUresult get_api_version(CUcontext context, unsigned int* version) {
+  CUdevice device = 0;
+  if (version == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult found = device_of(context, &device); found != CUDA_SUCCESS) return found;
+  *version = 3020;
+  return CUDA_SUCCESS;
+}
+
+/// Flags say how a GPU is waited for; work is done when a wait begins here.
+CUresult get_flags(unsigned int* flags) {
+  CUdevice device = 0;
+  if (flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult found = device_of(nullptr, &device); found != CUDA_SUCCESS) return found;
+  *flags = CU_CTX_SCHED_AUTO;
+  return CUDA_SUCCESS;
+}
+CUresult set_flags(unsigned int flags) {
+  unsigned int now = 0;
+  return (flags & ~unsigned{CU_CTX_FLAGS_MASK}) != 0 ? CUDA_ERROR_INVALID_VALUE : get_flags(&now);
+}
+CUresult set_primary_flags(CUdevice device, unsigned int flags) {
+  unsigned int now = 0;
+  int active = 0;
+  if ((flags & ~unsigned{CU_CTX_FLAGS_MASK}) != 0) return CUDA_ERROR_INVALID_VALUE;
+  return driver_api().cuDevicePrimaryCtxGetState(device, &now, &active);
 }
 
 /// A driver's undocumented tables: each begins with its size in bytes. NVRTC asks for two, looks at
 /// the size, and goes without when it is small, but takes no error for an answer. Who does not look
 /// finds functions that refuse.
-CUresult cuGetExportTable(const void** table, const CUuuid*) {
+CUresult get_export_table(const void** table, const CUuuid*) {
   struct Table {
     std::size_t size = sizeof(std::size_t);
     std::array<CUresult (*)(), 127> functions;
@@ -82,46 +147,25 @@ CUresult cuGetExportTable(const void** table, const CUuuid*) {
   return CUDA_SUCCESS;
 }
 
-}  // extern "C"
-#pragma GCC visibility pop
-
-namespace kernwright::libcuda {
-namespace {
-
-const Versioned kVersions[] = {
-    {"cuCtxCreate", 3020, address(cuCtxCreate_v2)},
-    {"cuCtxCreate", 11040, address(cuCtxCreate_v3)},
-    {"cuCtxCreate", 12050, address(cuCtxCreate_v4)},
-    {"cuCtxDestroy", 4000, address(cuCtxDestroy_v2)},
-    {"cuGetProcAddress", 12000, address(get_proc_address)},
-    // Signatures newer than those of driver_api.def.
-    {"cuStreamGetCaptureInfo", 12030, nullptr},
-    {"cuGraphNodeGetDependencies", 12030, nullptr},
-    {"cuMemAdvise", 12020, nullptr},
-    {"cuMemPrefetchAsync", 12020, nullptr},
-};
-
 }  // namespace
 
-CUresult get_proc_address(const char* symbol, void** function, int cuda_version, cuuint64_t flags,
-                          CUdriverProcAddressQueryResult* status) {
-  if (symbol == nullptr || function == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const Versioned* newest = nullptr;
-  const auto consider = [&](const Versioned& version) {
-    const bool fits = std::strcmp(version.name, symbol) == 0 && version.since <= cuda_version;
-    if (fits && (newest == nullptr || newest->since < version.since)) newest = &version;
+std::span<const Function> context_functions() {
+  static const Function rows[] = {
+      own<create_2>("cuCtxCreate", "cuCtxCreate_v2", 3020),
+      own<create_3>("cuCtxCreate", "cuCtxCreate_v3", 11040),
+      own<create_4>("cuCtxCreate", "cuCtxCreate_v4", 12050),
+      own<destroy>("cuCtxDestroy", "cuCtxDestroy_v2", 4000),
+      own<attach>("cuCtxAttach", "cuCtxAttach", 2000),
+      own<detach>("cuCtxDetach", "cuCtxDetach", 2000),
+      own<get_device_2>("cuCtxGetDevice", "cuCtxGetDevice_v2", 13000),
+      own<synchronize_2>("cuCtxSynchronize", "cuCtxSynchronize_v2", 13000),
+      own<get_api_version>("cuCtxGetApiVersion", "cuCtxGetApiVersion", 3020),
+      own<get_flags>("cuCtxGetFlags", "cuCtxGetFlags", 7000),
+      own<set_flags>("cuCtxSetFlags", "cuCtxSetFlags", 12010),
+      own<set_primary_flags>("cuDevicePrimaryCtxSetFlags", "cuDevicePrimaryCtxSetFlags_v2", 11000),
+      own<get_export_table>("cuGetExportTable", "cuGetExportTable", 3000),
   };
-  for (const Versioned& version : kVersions) consider(version);
-  for (const Versioned& version : composed_functions()) consider(version);
-  if (newest == nullptr) {
-    return sim::driver_api().cuGetProcAddress(symbol, function, cuda_version, flags, status);
-  }
-  *function = newest->function;
-  const bool found = *function != nullptr;
-  if (status != nullptr) {
-    *status = found ? CU_GET_PROC_ADDRESS_SUCCESS : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
-  }
-  return found || status != nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+  return rows;
 }
 
 }  // namespace kernwright::libcuda

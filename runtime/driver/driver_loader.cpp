@@ -124,6 +124,10 @@ LoadedDriver open_cuda_driver(const std::string& library_name) {
   LoadedDriver driver;
   driver.path = library.path();
   if (driver.path.empty()) driver.path = library_name;
+  if (library.symbol("kw_is_simulated") != nullptr) {
+    not_found(format("{} is the simulated device for other programs", driver.path),
+              "take its folder out of LD_LIBRARY_PATH for a GPU, or set KERNWRIGHT_DEVICE=sim");
+  }
   find_basic(library, driver.path, "cuInit", driver.api.cuInit);
   find_basic(library, driver.path, "cuDriverGetVersion", driver.api.cuDriverGetVersion);
   if (const CUresult result = driver.api.cuInit(0); result != CUDA_SUCCESS) {

@@ -10,7 +10,7 @@ import pathlib
 import subprocess
 import sys
 
-import pytest
+import kernwright as kw
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 RECORDED = ROOT / "bench/results/driver_behaviour.json"
@@ -20,9 +20,8 @@ def captures(document):
     return json.loads(document.read_text())["parts"]["captures"]
 
 
-@pytest.mark.skipif("KERNWRIGHT_TEST_BUILD" not in os.environ, reason="needs the build's library")
 def test_calls_during_captures_are_answered_as_a_gpu_s_driver_does(tmp_path):
-    library = pathlib.Path(os.environ["KERNWRIGHT_TEST_BUILD"], "libcuda", "libcuda.so.1").resolve()
+    library = pathlib.Path(kw.libcuda_path(), "libcuda.so.1")
     output = tmp_path / "captures.json"
     script = ROOT / "tests/gpu/measure_unknowns.py"
     run = subprocess.run(

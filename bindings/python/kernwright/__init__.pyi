@@ -41,6 +41,7 @@ from kernwright._core import strided as strided
 from kernwright._kernels import Module as Module
 from kernwright._kernels import Program as Program
 from kernwright._kernels import warmup as warmup
+from kernwright._libcuda import libcuda_path as libcuda_path
 from kernwright._line_profile import line_profile as line_profile
 from kernwright._lint import lint as lint
 from kernwright._options import ProgramOptions as ProgramOptions

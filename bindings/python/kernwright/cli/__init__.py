@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import sys
+from typing import Any
 
 COMMANDS = {
     "demo": "string kernels over a photograph, compiled, launched and checked",
@@ -13,6 +15,7 @@ COMMANDS = {
     "lint": "compiler messages for .cu files and the string kernels of .py files, with no GPU",
     "cache": "shows, checks and empties the disk cache of compiled kernels",
     "pack": "compiles many kernels for many architectures into one file",
+    "libcuda": "the folder of a libcuda.so.1 that is the simulated device, or a program run on it",
 }
 
 
@@ -20,10 +23,31 @@ class UsageError(Exception):
     """The command was given something it cannot use; exit code 2."""
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Runs one command. Returns 0 on success, 1 on failure, 2 on wrong use."""
+class PrintCompletion(argparse.Action):
+    """Prints a shell's completion script, which shtab writes."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *rest: Any) -> None:
+        shell = rest[1]
+        try:
+            import shtab
+        except ImportError:
+            parser.error("completion is written by shtab: pip install 'kernwright[completion]'")
+        print(shtab.complete(parser, shell))
+        parser.exit()
+
+
+def make_parser() -> argparse.ArgumentParser:
+    from kernwright import __version__
+
     parser = argparse.ArgumentParser(
         prog="kernwright", description="Runs CUDA kernels that are written as strings."
+    )
+    parser.add_argument("--version", action="version", version=f"kernwright {__version__}")
+    parser.add_argument(
+        "--print-completion",
+        action=PrintCompletion,
+        choices=("bash", "zsh", "tcsh"),
+        help="print the shell's completion script (needs shtab)",
     )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, description in COMMANDS.items():
@@ -31,15 +55,38 @@ def main(argv: list[str] | None = None) -> int:
         command = commands.add_parser(name, help=description, description=description)
         module.add_arguments(command)
         command.set_defaults(run=module.run)
-    arguments = parser.parse_args(argv)
+    return parser
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Runs one command. Returns 0 on success, 1 on failure, 2 on wrong use."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # names that the terminal cannot show are no failure
+            stream.reconfigure(errors="backslashreplace")
+    arguments = make_parser().parse_args(argv)
 
     import kernwright as kw
 
-    try:
-        return int(arguments.run(arguments))
-    except UsageError as error:
+    def say(error: object) -> None:
         print(f"kernwright {arguments.command}: {error}", file=sys.stderr)
+
+    try:
+        code = int(arguments.run(arguments))
+        sys.stdout.flush()
+        return code
+    except (UsageError, kw.InvalidArgument, kw.ArgumentError, kw.NameNotFound) as error:
+        say(error)
         return 2
     except kw.Error as error:
-        print(f"kernwright {arguments.command}: {type(error).__name__}: {error}", file=sys.stderr)
+        say(f"{type(error).__name__}: {error}")
+        return 1
+    except BrokenPipeError:  # who reads has enough; what is left goes nowhere
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except OSError as error:
+        place = f"{os.fsdecode(error.filename)!r}: " if error.filename else ""
+        say(f"{place}{error.strerror or error}")
+        return 1
+    except KeyboardInterrupt:
+        say("interrupted")
         return 1

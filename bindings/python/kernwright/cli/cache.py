@@ -8,6 +8,7 @@ import time
 from typing import Any
 
 from kernwright.cli import UsageError
+from kernwright.cli._files import counted
 
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 ACTIONS = {
@@ -41,7 +42,7 @@ def byte_count(text: str) -> int:
 def size(count: int) -> str:
     for unit in ("bytes", "KiB", "MiB"):
         if count < 1024:
-            return f"{count:.0f} {unit}" if unit == "bytes" else f"{count:.1f} {unit}"
+            return counted(count, "byte") if unit == "bytes" else f"{count:.1f} {unit}"
         count /= 1024  # type: ignore[assignment]
     return f"{count:.1f} GiB"
 
@@ -66,11 +67,13 @@ def show_list(rows: list[dict[str, Any]]) -> None:
 def show_verify(report: dict[str, Any]) -> None:
     for entry in report["damaged"]:
         print(f"{entry['file']}: {entry['reason']}")
-    print(f"{report['checked']} entries read, {len(report['damaged'])} damaged")
+    print(
+        f"{counted(report['checked'], 'entry', 'entries')} read, {len(report['damaged'])} damaged"
+    )
 
 
 def show_removal(report: dict[str, Any]) -> None:
-    print(f"removed {report['entries']} entries, {size(report['bytes'])}")
+    print(f"removed {counted(report['entries'], 'entry', 'entries')}, {size(report['bytes'])}")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-import os
 import re
 import sys
 from pathlib import Path
@@ -13,6 +12,13 @@ from typing import Any
 
 from kernwright._progress import steps
 from kernwright.cli import UsageError
+from kernwright.cli._files import (
+    architectures,
+    complete_files,
+    counted,
+    existing,
+    writable,
+)
 from kernwright.cli._options import add_compiler_options, compiler_options
 
 ENTRY = re.compile(r"Compiling entry function '(\w+)'")
@@ -25,7 +31,7 @@ USED = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help="CUDA C++ source")
+    complete_files(parser.add_argument("file", metavar="FILE", help="CUDA C++ source"))
     parser.add_argument(
         "--arch",
         action="append",
@@ -36,7 +42,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--name", action="append", default=[], metavar="EXPR", help='"scale<float, 4>"; repeatable'
     )
-    parser.add_argument("-o", "--output", metavar="OUT", help="the file to write; - for stdout")
+    complete_files(
+        parser.add_argument("-o", "--output", metavar="OUT", help="the file to write; - for stdout")
+    )
     parser.add_argument(
         "--report", action="store_true", help="phases, registers, spills as a table"
     )
@@ -59,6 +67,25 @@ def resources(log: str) -> dict[str, dict[str, int]]:
     return used
 
 
+def require_kernels(file: str, declared: list[str], code: Any) -> None:
+    """Says which templates were left out. Throws UsageError where nothing else is there."""
+    made = {name.partition("<")[0].rpartition("::")[2] for name in code.lowered_names}
+    left = [name for name in declared if name.rpartition("::")[2] not in made]
+    # Explicit instances are in the code, under names that nobody asked for.
+    if (b".entry" if code.kind == "ptx" else b".nv.info.") not in code.code:
+        if left:
+            raise UsageError(
+                f"{file!r} has only templates, which are compiled when they are named: "
+                f"give --name '{left[0]}<...>' with the template's arguments"
+            )
+        print(f"{file}: warning: there is no kernel in it", file=sys.stderr)
+    elif left:
+        print(
+            f"{file}: note: a template is compiled when --name names it: {', '.join(left)}",
+            file=sys.stderr,
+        )
+
+
 def compile_one(arguments: argparse.Namespace, arch: str | None) -> tuple[Any, dict[str, Any]]:
     """The object code, and a row for the report."""
     import kernwright as kw
@@ -68,6 +95,8 @@ def compile_one(arguments: argparse.Namespace, arch: str | None) -> tuple[Any, d
         options = options.replace(extra=[*arguments.option, "--ptxas-options=-v"])
     program = kw.Program(Path(arguments.file), options)
     code = program.compile(arguments.emit, arguments.name or None)
+    if not arguments.name:
+        require_kernels(arguments.file, program.names, code)
     for diagnostic in code.diagnostics:
         if diagnostic.severity == "warning":
             place = f"{diagnostic.file}:{diagnostic.line}:{diagnostic.column}"
@@ -102,8 +131,8 @@ def output_path(arguments: argparse.Namespace, arch: str, several: bool) -> str:
 def show(row: dict[str, Any]) -> None:
     """What is known of the code; on the device at hand, all that Kernel.report() tells."""
     print(
-        f"{row['arch']}: {row['kind']} of {row['bytes']} bytes by NVRTC {row['nvrtc_version']} "
-        f"in {row['compile_ms']} ms"
+        f"{row['arch']}: {row['kind']} of {counted(row['bytes'], 'byte')} "
+        f"by NVRTC {row['nvrtc_version']} in {row['compile_ms']} ms"
     )
     titles = ("registers", "shared_bytes", "stack_bytes", "spill_bytes")
     print("  " + "".join(f"{title.replace('_', ' '):>14}" for title in titles) + "  kernel")
@@ -114,20 +143,25 @@ def show(row: dict[str, Any]) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    if not os.path.isfile(arguments.file):
-        raise UsageError(f"there is no file {arguments.file!r}")
-    archs = [arch for text in arguments.arch for arch in text.split(",")] or [None]
+    import kernwright as kw
+
+    existing(arguments.file)
+    archs: list[str | None] = [*architectures(arguments.arch)] or [None]
     if len(archs) > 1 and arguments.output:
         raise UsageError("-o names one file: give one --arch with it")
     if arguments.output == "-" and (arguments.report or arguments.json):
         raise UsageError("-o - fills stdout with the code: leave out --report and --json")
+    if arguments.output != "-":
+        writable(arguments.output or f"out.{arguments.emit}")
+    for arch in archs:  # a wrong one is found before anything is compiled
+        kw.Program("//", compiler_options(arguments, arch))
+    made = [compile_one(arguments, arch) for arch in steps("compiling", archs)]
+    if arguments.output == "-":
+        sys.stdout.buffer.write(made[0][0].code)
+        return 0
     rows = []
-    for arch in steps("compiling", archs):
-        code, row = compile_one(arguments, arch)
-        path = output_path(arguments, code.arch, len(archs) > 1)
-        if path == "-":
-            sys.stdout.buffer.write(code.code)
-            continue
+    for code, row in made:
+        path = writable(output_path(arguments, code.arch, len(archs) > 1))
         Path(path).write_bytes(code.code)
         if not arguments.json:
             print(f"wrote {path}")

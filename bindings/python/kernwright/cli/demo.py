@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from kernwright.cli import UsageError
+from kernwright.cli._files import complete_files, existing, writable
 
 RADIUS = 6
 TILE = 128
@@ -17,10 +18,14 @@ INSTALL = "pip install 'kernwright[demo]'"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("photo", nargs="?", help="an image (default: one that matplotlib ships)")
-    parser.add_argument(
+    photo = parser.add_argument(
+        "photo", nargs="?", help="an image (default: one that matplotlib ships)"
+    )
+    output = parser.add_argument(
         "-o", "--output", default="kernwright-demo.png", help="the before/after picture to write"
     )
+    complete_files(photo)
+    complete_files(output)
 
 
 def default_photo() -> pathlib.Path:
@@ -39,8 +44,7 @@ def load_grey(path: pathlib.Path) -> np.ndarray:
         from PIL import Image, UnidentifiedImageError
     except ImportError as error:
         raise UsageError(f"Pillow is needed to read an image: {INSTALL}") from error
-    if not path.is_file():
-        raise UsageError(f"there is no file {str(path)!r}")
+    existing(str(path))
     try:
         with Image.open(path) as image:
             return np.asarray(image.convert("L"), dtype=np.float32)
@@ -140,6 +144,7 @@ def show_wrong_launch(chain: Chain) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     path = pathlib.Path(arguments.photo) if arguments.photo else default_photo()
+    writable(arguments.output)
     image = load_grey(path)
     import kernwright as kw
 

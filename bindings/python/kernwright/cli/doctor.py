@@ -12,6 +12,8 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from kernwright.cli._files import counted
+
 PACKAGES = ("kernwright", "numpy", "ml_dtypes", "nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12",
             "torch", "cupy-cuda13x", "cupy-cuda12x", "numba-cuda", "cuda-core")  # fmt: skip
 KERNEL = """
@@ -86,6 +88,7 @@ def run_kernel() -> dict[str, Any]:
     return {
         "ran": True,
         "device": device.name,
+        "simulated": device.is_simulated,
         "compile_ms": round((compiled - started) * 1e3, 2),
         "run_ms": round((time.perf_counter() - compiled) * 1e3, 2),
     }
@@ -110,7 +113,7 @@ def examine() -> dict[str, Any]:
         devices = [describe_device(device) for device in kw.devices()]
     except kw.Error as error:
         devices = [{"error": f"{type(error).__name__}: {error}"}]
-    return {
+    report: dict[str, Any] = {
         "python": platform.python_version(),
         "platform": platform.platform(),
         "driver": _core.driver_status(),
@@ -126,6 +129,25 @@ def examine() -> dict[str, Any]:
         "packages": packages(),
         "kernel": run_kernel(),
     }
+    report["verdict"] = verdict(report)
+    return report
+
+
+def verdict(report: dict[str, Any]) -> str:
+    """What all of it comes to, in one sentence."""
+    if not report["kernel"]["ran"]:
+        return "no kernel runs here; mend what is said of it above"
+    device = report["kernel"]["device"]
+    if not report["kernel"]["simulated"]:
+        text = f"kernels run on {device}"
+    elif report["driver"]["available"]:
+        text = "kernels run, on the simulated device, as KERNWRIGHT_DEVICE says"
+    else:
+        text = "kernels run, on the simulated device, as there is no CUDA driver"
+    cache = report["cache"]
+    if cache.get("mode") == "disk" and cache.get("state") != "on":
+        text += "; they are not kept on the disk"
+    return text
 
 
 def gibibytes(count: int) -> str:
@@ -139,7 +161,40 @@ def cache_line(cache: dict[str, Any]) -> str:
         return f"no disk: KERNWRIGHT_CACHE={cache['mode']}"
     state = cache["state"] + (f" ({cache['reason']})" if cache["reason"] else "")
     size = f"{cache['bytes'] / 2**20:.1f} MiB of {cache['limit'] / 2**20:.0f} MiB"
-    return f"{state}, {cache['path'] or 'no folder'}, {cache['entries']} entries, {size}"
+    entries = counted(cache["entries"], "entry", "entries")
+    return f"{state}, {cache['path'] or 'no folder'}, {entries}, {size}"
+
+
+def print_nvrtc(nvrtc: dict[str, Any]) -> None:
+    """The library, then each other place that was looked at, once."""
+    if nvrtc["found"]:
+        print(f"nvrtc      {nvrtc['version']} at {nvrtc['path']}")
+    else:  # the places follow the first line of the error
+        print(f"nvrtc      {nvrtc['error'].partition(chr(10))[0].rstrip(':')}")
+    said = {nvrtc["path"]} if nvrtc["found"] else set()
+    for origin, path, outcome in nvrtc["candidates"]:
+        if outcome == "loaded" or path in said:
+            continue
+        said.add(path)
+        print(f"             {origin}: {path}: {outcome.replace(f'{path}: ', '')}")
+
+
+def print_device(device: dict[str, Any], driver: dict[str, Any]) -> None:
+    if "error" in device:
+        print(f"device     {said_above(device['error'], {'driver': driver['reason']})}")
+        return
+    memory = f"{gibibytes(device['memory_free'])} free of {gibibytes(device['memory_total'])}"
+    capability = f"compute capability {device['compute_capability']}"
+    count = counted(device["multiprocessors"], "multiprocessor")
+    print(f"device     {device['name']}, {capability}, {count}, {memory}")
+
+
+def said_above(text: str, lines: dict[str, str | None]) -> str:
+    """The text, with what a line above said already named by that line."""
+    for title, line in lines.items():
+        if line and line in text:
+            text = text.replace(line, f"see {title} above")
+    return text
 
 
 def print_report(report: dict[str, Any]) -> None:
@@ -150,20 +205,8 @@ def print_report(report: dict[str, Any]) -> None:
     else:
         print(f"driver     {driver['reason']}")
     for device in report["devices"]:
-        if "error" in device:
-            print(f"device     {device['error']}")
-            continue
-        memory = f"{gibibytes(device['memory_free'])} free of {gibibytes(device['memory_total'])}"
-        capability = f"compute capability {device['compute_capability']}"
-        count = f"{device['multiprocessors']} multiprocessors"
-        print(f"device     {device['name']}, {capability}, {count}, {memory}")
-    if nvrtc["found"]:
-        print(f"nvrtc      {nvrtc['version']} at {nvrtc['path']}")
-    else:
-        print(f"nvrtc      {nvrtc['error']}")
-    for origin, path, outcome in nvrtc["candidates"]:
-        if outcome != "loaded":
-            print(f"             {origin}: {path}: {outcome}")
+        print_device(device, driver)
+    print_nvrtc(nvrtc)
     print(f"headers    {report['headers']}")
     print(f"cache      {cache_line(report['cache'])}")
     for name, value in report["environment"].items():
@@ -173,7 +216,13 @@ def print_report(report: dict[str, Any]) -> None:
     if kernel["ran"]:
         print(f"kernel     compiled in {kernel['compile_ms']} ms, right on {kernel['device']}")
     else:
-        print(f"kernel     DID NOT RUN: {kernel['error']}")
+        lines = {
+            "driver": driver["reason"],
+            "nvrtc": nvrtc["error"],
+            "cache": report["cache"].get("error"),
+        }
+        print(f"kernel     DID NOT RUN: {said_above(kernel['error'], lines)}")
+    print(f"verdict    {report['verdict']}")
 
 
 def run(arguments: argparse.Namespace) -> int:

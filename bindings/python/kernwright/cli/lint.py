@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from collections import Counter
 
-from kernwright.cli import UsageError
+from kernwright.cli._files import complete_files, counted, existing
 from kernwright.cli._options import add_compiler_options, compiler_options
-from kernwright.errors import Diagnostic, InvalidArgument
+from kernwright.errors import Diagnostic
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("files", nargs="+", metavar="FILE", help="a .cu or a .py file")
+    files = parser.add_argument("files", nargs="+", metavar="FILE", help="a .cu or a .py file")
+    complete_files(files)
     parser.add_argument("--arch", help='read the text for "sm_90a", "compute_80"')
     parser.add_argument("--json", action="store_true", help="print one JSON document only")
     add_compiler_options(parser)
@@ -34,20 +34,18 @@ def run(arguments: argparse.Namespace) -> int:
     from kernwright._lint import lint_files
 
     for path in arguments.files:
-        if not os.path.isfile(path):
-            raise UsageError(f"there is no file {path!r}")
-    try:
-        found = lint_files(arguments.files, compiler_options(arguments, arguments.arch))
-    except InvalidArgument as error:
-        raise UsageError(str(error)) from error
+        existing(path)
+    found = lint_files(arguments.files, compiler_options(arguments, arguments.arch))
     counts = Counter(diagnostic.severity for diagnostic in found)
     if arguments.json:
         print(json.dumps([diagnostic._asdict() for diagnostic in found], indent=1))
     else:
         for diagnostic in found:
             print(line_of(diagnostic))
-        print(
-            f"{len(arguments.files)} files, {counts['error']} errors, {counts['warning']} warnings",
-            file=sys.stderr,
+        summary = (
+            counted(len(arguments.files), "file"),
+            counted(counts["error"], "error"),
+            counted(counts["warning"], "warning"),
         )
+        print(", ".join(summary), file=sys.stderr)
     return 1 if counts["error"] else 0

@@ -9,6 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from kernwright.cli import UsageError
+from kernwright.cli._files import (
+    architectures,
+    complete_files,
+    counted,
+    existing,
+    read_text,
+    writable,
+)
 from kernwright.cli._options import add_compiler_options, compiler_options
 
 MANIFEST_KEYS = {"archs", "items"}
@@ -16,58 +24,81 @@ ITEM_KEYS = {"file", "names", "options"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
+    inputs = parser.add_argument(
         "inputs",
         nargs="*",
         metavar="FILE",
         help='.cu files, and .json manifests: {"archs": [...], "items": [{"file": "a.cu", '
         '"names": ["scale<float>"], "options": {...}}]}',
     )
-    parser.add_argument(
+    record = parser.add_argument(
         "--record", action="append", default=[], metavar="FILE", help="written by KERNWRIGHT_RECORD"
     )
     parser.add_argument(
         "--arch", action="append", default=[], help="sm_80, sm_90a, compute_90, sim; repeatable"
     )
-    parser.add_argument("-o", "--output", metavar="PACK", help="the file to write")
-    parser.add_argument("--list", metavar="PACK", help="show what a pack holds instead")
+    output = parser.add_argument("-o", "--output", metavar="PACK", help="the file to write")
+    shown = parser.add_argument("--list", metavar="PACK", help="show what a pack holds instead")
+    for argument in (inputs, record, output, shown):
+        complete_files(argument)
     parser.add_argument("--json", action="store_true", help="print one JSON document only")
     add_compiler_options(parser)
 
 
-def existing(path: str) -> str:
-    if not os.path.isfile(path):
-        raise UsageError(f"there is no file {path!r}")
-    return path
-
-
 def read_manifest(path: str) -> tuple[list[Any], list[str]]:
     """The programs that a manifest names, relative to its own folder, and its architectures."""
+    try:
+        manifest = json.loads(read_text(path))
+    except ValueError as error:
+        raise UsageError(f"{path!r} is no manifest: {error}") from error
+    items = table(path, manifest, "the manifest", MANIFEST_KEYS, "items").get("items")
+    kernels: list[Any] = []
+    for item in texts_or_tables(path, "items", items, dict):
+        kernels += read_item(path, table(path, item, "an item", ITEM_KEYS, "file"))
+    return kernels, texts_or_tables(path, "archs", manifest.get("archs", []), str)
+
+
+def table(path: str, value: Any, what: str, keys: set[str], needed: str) -> dict[str, Any]:
+    """A JSON object that has no key but those. Throws UsageError."""
+    if not isinstance(value, dict):
+        raise UsageError(f"{path!r}: {what} is a JSON object, got {json.dumps(value)[:40]}")
+    if unknown := sorted(set(value) - keys):
+        raise UsageError(
+            f"{path!r}: unknown keys {', '.join(unknown)}; {what} has {', '.join(sorted(keys))}"
+        )
+    if needed not in value:
+        raise UsageError(f"{path!r}: {what} needs a key {needed!r}")
+    return value
+
+
+def texts_or_tables(path: str, key: str, value: Any, kind: type) -> list[Any]:
+    if not isinstance(value, list) or not all(isinstance(item, kind) for item in value):
+        kinds = "strings" if kind is str else "JSON objects"
+        raise UsageError(f"{path!r}: {key} is a list of {kinds}, got {json.dumps(value)[:40]}")
+    return value
+
+
+def read_item(path: str, item: dict[str, Any]) -> list[Any]:
+    """The module of an item, or its kernels where it names some."""
     import kernwright as kw
 
+    names = texts_or_tables(path, "names", item.get("names", []), str)
+    options = item.get("options", {})
+    if not isinstance(item["file"], str) or not isinstance(options, dict):
+        raise UsageError(f"{path!r}: of an item, file is a string and options is a JSON object")
+    source = existing(str(Path(path).parent / item["file"]))
     try:
-        manifest = json.loads(Path(existing(path)).read_text())
-        unknown = set(manifest) - MANIFEST_KEYS
-        items = manifest["items"]
-        kernels: list[Any] = []
-        for item in items:
-            unknown |= set(item) - ITEM_KEYS
-            source = Path(path).parent / item["file"]
-            module = kw.module(Path(existing(str(source))), **item.get("options", {}))
-            names = item.get("names", [])
-            kernels += [module.kernel(name) for name in names] if names else [module]
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UsageError(f"{path} is no manifest: {type(error).__name__}: {error}") from error
-    if unknown:
-        raise UsageError(f"{path}: unknown keys {', '.join(sorted(unknown))}")
-    return kernels, list(manifest.get("archs", []))
+        module = kw.module(Path(source), **options)
+        return [module.kernel(name) for name in names] if names else [module]
+    except (kw.InvalidArgument, kw.ArgumentError, kw.NameNotFound) as error:
+        raise UsageError(f"{path!r}: {error}") from error
 
 
 def write(arguments: argparse.Namespace) -> list[dict[str, Any]]:
     import kernwright as kw
 
     kernels: list[Any] = []
-    archs = [arch for text in arguments.arch for arch in text.split(",")]
+    archs = architectures(arguments.arch)
     for path in arguments.inputs:
         if path.endswith(".json"):
             more, wanted = read_manifest(path)
@@ -81,11 +112,38 @@ def write(arguments: argparse.Namespace) -> list[dict[str, Any]]:
         raise UsageError("-o PACK is missing")
     if not archs:
         raise UsageError("--arch is missing: for example --arch sm_80 --arch sm_90")
+    writable(arguments.output)
+    if os.path.exists(arguments.output) and not os.path.isfile(arguments.output):
+        raise UsageError(f"{arguments.output!r} is no regular file: a pack would replace it")
     for record in arguments.record:
         existing(record)
-    return kw.pack(
-        arguments.output, kernels, archs=list(dict.fromkeys(archs)), records=arguments.record
-    )
+    archs = list(dict.fromkeys(archs))
+    for arch in archs:  # a wrong one is found before anything is compiled
+        if arch != "sim":
+            kw.Program("//", kw.ProgramOptions(arch=arch))
+    return pack_kernels(arguments, kernels, archs)
+
+
+def pack_kernels(
+    arguments: argparse.Namespace, kernels: list[Any], archs: list[str]
+) -> list[dict[str, Any]]:
+    """The rows of the pack, which is there only when each of its sources has a kernel in it."""
+    import kernwright as kw
+
+    made = f"{arguments.output}.{os.getpid()}"
+    try:
+        rows = kw.pack(made, kernels, archs=archs, records=arguments.record)
+        for row in rows:
+            if not row["kernels"]:
+                raise UsageError(
+                    f"{row['source']!r} has no kernel that is not a template: name instances in a "
+                    'manifest, {"items": [{"file": ..., "names": ["scale<float>"]}]}'
+                )
+        os.replace(made, arguments.output)
+    finally:
+        if os.path.exists(made):
+            os.remove(made)
+    return rows
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -97,5 +155,5 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     for row in rows:
         names = ", ".join(row["kernels"])
-        print(f"{row['arch']:11}  {row['bytes']:>9} bytes  {row['source']}: {names}")
+        print(f"{row['arch']:11}  {counted(row['bytes'], 'byte'):>15}  {row['source']}: {names}")
     return 0

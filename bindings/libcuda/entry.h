@@ -1,0 +1,15 @@
+// What libcuda.so.1 asks the Python extension for, which has the simulated device's code.
+#pragma once
+
+#define KW_ENTRY [[gnu::visibility("default")]]
+
+extern "C" {
+
+/// The function behind an exported name of the driver, or null. From the first call on, what is
+/// found wrong is written to the log too.
+KW_ENTRY void* kw_libcuda_find(const char* symbol);
+
+/// Says in the log that the function is not there; returns CUDA_ERROR_NOT_SUPPORTED.
+KW_ENTRY int kw_libcuda_refuse(const char* symbol);
+
+}  // extern "C"

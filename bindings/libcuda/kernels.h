@@ -1,0 +1,15 @@
+// Kernels of libraries: handles that are good in every context, where a function is of one.
+#pragma once
+
+#include "driver/driver_types.h"
+#include "sim/device.h"
+
+namespace kernwright::libcuda {
+
+/// Programs pass a CUkernel wherever the driver takes a CUfunction.
+inline CUfunction as_function(CUkernel kernel) { return reinterpret_cast<CUfunction>(kernel); }
+
+/// The function of the current context, where `handle` is a CUkernel; else `handle` itself.
+CUfunction function_of(CUfunction handle);
+
+}  // namespace kernwright::libcuda

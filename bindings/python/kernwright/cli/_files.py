@@ -1,0 +1,65 @@
+"""Files that commands are given, looked at before any work is done; numbers of things in words."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import pathlib
+
+from kernwright.cli import UsageError
+
+
+def counted(count: int, one: str, many: str = "") -> str:
+    """ "1 kernel", "2 kernels"; `many` where it is not `one` with an s."""
+    return f"{count} {one if count == 1 else many or one + 's'}"
+
+
+def existing(path: str) -> str:
+    """The path of a file that can be read. Throws UsageError."""
+    if os.path.isdir(path):
+        raise UsageError(f"{path!r} is a folder: name a file")
+    if not os.path.exists(path):
+        raise UsageError(f"there is no file {path!r}")
+    if not os.path.isfile(path):
+        raise UsageError(f"{path!r} is no regular file")
+    if not os.access(path, os.R_OK):
+        raise UsageError(f"{path!r} cannot be read: its permissions forbid it")
+    return path
+
+
+def writable(path: str) -> str:
+    """The path of a file that can be made or replaced. Throws UsageError."""
+    folder = os.path.dirname(path) or "."
+    if not path or os.path.isdir(path):
+        raise UsageError(f"{path!r} is a folder: name a file to write")
+    if not os.path.isdir(folder):
+        raise UsageError(f"{path!r} cannot be written: there is no folder {folder!r}")
+    place = path if os.path.exists(path) else folder
+    if not os.access(place, os.W_OK):
+        raise UsageError(f"{path!r} cannot be written: the permissions of {place!r} forbid it")
+    return path
+
+
+def architectures(given: list[str]) -> list[str]:
+    """Those of --arch, which may be given several times and hold commas. Throws UsageError."""
+    names = [name.strip() for text in given for name in text.split(",")]
+    if "" in names:
+        raise UsageError("--arch names no architecture: write sm_90, sm_90a or compute_80")
+    return list(dict.fromkeys(names))
+
+
+def complete_files(argument: argparse.Action) -> None:
+    """Shells complete paths here; read by shtab."""
+    argument.complete = {  # type: ignore[attr-defined]
+        "bash": "_shtab_compgen_files",
+        "zsh": "_files",
+        "tcsh": "f",
+    }
+
+
+def read_text(path: str) -> str:
+    """The text of a file. Throws UsageError."""
+    try:
+        return pathlib.Path(existing(path)).read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path!r} is not UTF-8 text") from error
