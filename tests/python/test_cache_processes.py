@@ -1,4 +1,4 @@
-"""The disk cache among short processes: its limit, its headers, and which headers code is made of."""
+"""The disk cache among short processes: its limit and headers; which headers code is made of."""
 
 import os
 import pickle
