@@ -41,7 +41,7 @@ struct Program::Box {
   };
 
   Box(Source source_text, ProgramOptions program_options)
-      : source(std::move(source_text)),
+      : source(with_absolute_folder(std::move(source_text))),
         options(with_builtin_headers(source, with_absolute_folders(std::move(program_options)))) {
     validate(source);
     validate(options);

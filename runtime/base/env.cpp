@@ -130,9 +130,10 @@ constexpr std::string_view kPrefix = "KERNWRIGHT_";
 
 /// Variables of builds, tests and benchmarks, which the library does not read; with "_" at the end
 /// all that begin so.
-constexpr std::array<std::string_view, 11> kOfTheProject{
-    "TEST_", "BUILD_",     "BENCH_",         "SANITIZE",     "SANITIZER",   "UNITY",
-    "SOAK",  "FAULT_KILL", "TOOLKIT_HIDDEN", "WRITE_GOLDEN", "FUZZ_SECONDS"};
+constexpr std::array<std::string_view, 13> kOfTheProject{
+    "TEST_",        "BUILD_", "BENCH_",     "SANITIZE",       "SANITIZER",
+    "UNITY",        "SOAK",   "FAULT_KILL", "TOOLKIT_HIDDEN", "WRITE_GOLDEN",
+    "FUZZ_SECONDS", "SEED",   "PROBE_NVRTC"};
 
 bool is_of_the_project(std::string_view name) {
   name.remove_prefix(kPrefix.size());
@@ -158,9 +159,10 @@ std::string describe_unknown(std::string_view name, std::span<const std::string>
   const bool is_case = std::find(known.begin(), known.end(), upper) != known.end();
   const std::string nearest = is_case ? upper : nearest_name(upper, known);
   if (!has_prefix && nearest.empty()) return {};  // of another program
-  return format("the environment variable {} is unknown and has no effect{}", name,
-                nearest.empty() ? "; kernwright doctor and docs/environment.md list what is known"
-                                : format("; did you mean {}?", nearest));
+  std::string list;
+  for (const std::string& each : known) (list += list.empty() ? "" : ", ") += each;
+  return format("the environment variable {} is unknown and has no effect; {}", name,
+                nearest.empty() ? "there is: " + list : format("did you mean {}?", nearest));
 }
 
 }  // namespace

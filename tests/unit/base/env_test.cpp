@@ -139,5 +139,5 @@ TEST_CASE("environment: unknown variables are told with the nearest that is know
   CHECK(says("KERNWRIGHT_SIM_THREAD", "did you mean KERNWRIGHT_SIM_THREADS?"));
   CHECK(says("KERNWRIGT_DEVICE", "did you mean KERNWRIGHT_DEVICE?"));
   CHECK(says("kernwright_cache", "did you mean KERNWRIGHT_CACHE?"));
-  CHECK(says("KERNWRIGHT_ZZZZZZZZZZZZZZZZZZZZZZZZZZZZZZ", "environment.md"));
+  CHECK(says("KERNWRIGHT_ZZZZZZZZZZZZZZZZZZZZZZZZZZZZZZ", "there is: KERNWRIGHT_DEVICE, "));
 }
