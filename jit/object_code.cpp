@@ -9,8 +9,8 @@
 #include "base/errors.h"
 #include "base/format.h"
 #include "base/hash.h"
+#include "base/nearest_name.h"
 #include "base/whole_file.h"
-#include "jit/source/nearest_name.h"
 
 namespace kernwright {
 namespace {

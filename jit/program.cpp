@@ -9,13 +9,13 @@
 #include "base/errors.h"
 #include "base/format.h"
 #include "base/log.h"
+#include "base/nearest_name.h"
 #include "core/device.h"
 #include "core/image_info.h"
 #include "jit/cache/code_cache.h"
 #include "jit/compile/target.h"
 #include "jit/signature/variable_names.h"
 #include "jit/source/builtin_headers.h"
-#include "jit/source/nearest_name.h"
 
 namespace kernwright {
 
@@ -41,7 +41,7 @@ struct Program::Box {
   };
 
   Box(Source source_text, ProgramOptions program_options)
-      : source(std::move(source_text)),
+      : source(with_absolute_folder(std::move(source_text))),
         options(with_builtin_headers(source, with_absolute_folders(std::move(program_options)))) {
     validate(source);
     validate(options);

@@ -9,13 +9,13 @@
 
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/nearest_name.h"
 #include "jit/compile/compile_attempt.h"
 #include "jit/compile/compile_job.h"
 #include "jit/compile/compile_trace.h"
 #include "jit/compile/compile_wait.h"
 #include "jit/signature/cuda_types.h"
 #include "jit/signature/signature_builder.h"
-#include "jit/source/nearest_name.h"
 
 namespace kernwright {
 namespace {

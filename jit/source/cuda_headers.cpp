@@ -185,7 +185,7 @@ CudaHeaders find_cuda_headers(const LoadedNvrtc& nvrtc, const std::string& cache
 namespace {
 
 bool is_current(const CudaHeaders& headers) {
-  if (headers.is_bundle) return are_whole(*headers.held);
+  if (headers.is_bundle) return are_in_place(*headers.held);
   return is_folder(headers.folders.front());
 }
 

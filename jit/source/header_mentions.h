@@ -40,8 +40,8 @@ struct HeaderMentions {
 
 /// Reads the directives of a text as all versions of C++ do: with and without trigraphs, with and
 /// without blanks behind the backslash that joins two lines. What one of them sees is mentioned.
-/// Where another text has a macro for __has_include (`is_wrapped`) every "name" and "(<name>" may be
-/// its operand.
+/// Where another text has a macro for __has_include (`is_wrapped`) every "name" and "(<name>" may
+/// be its operand.
 HeaderMentions header_mentions(std::string_view text, bool is_wrapped = false);
 
 /// False where a look at the text's bytes tells that header_mentions() finds nothing.

@@ -48,6 +48,20 @@ void check_path_text(const char* what, const std::string& text) {
 
 }  // namespace
 
+Source with_absolute_folder(Source source) {
+  if (source.directory.empty() || source.directory.front() == '/') return source;
+  std::error_code error;
+  const auto current = std::filesystem::current_path(error);
+  if (error) {
+    throw InvalidArgument(
+        format("the folder \"{}\" of {} is relative to the current folder, which "
+               "cannot be found: {}",
+               source.directory, source.name, error.message()));
+  }
+  source.directory = (current / source.directory).string();
+  return source;
+}
+
 void validate(const Source& source) {
   check_path_text("the name", source.name);
   check_path_text("the directory", source.directory);

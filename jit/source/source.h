@@ -21,6 +21,10 @@ struct Source {
 /// Largest source text that is compiled, in bytes.
 inline constexpr std::size_t kMaxSourceBytes = std::size_t{64} << 20;
 
+/// The source with its folder made absolute by the current folder of the process, so that a later
+/// change of it picks no other headers. Throws InvalidArgument where there is none.
+Source with_absolute_folder(Source source);
+
 /// Throws InvalidArgument: empty or too large text, a NUL in it, a line break or NUL in its name.
 void validate(const Source& source);
 

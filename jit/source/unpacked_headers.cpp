@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <ctime>
@@ -26,12 +27,15 @@ constexpr const char* kList = ".kernwright-files";
 constexpr std::int64_t kUseResolution = 3600;  ///< seconds
 constexpr std::int64_t kUnfinishedAge = 3600;  ///< seconds
 
-/// A line of the list: size, time of the last change in nanoseconds, hash, path in the folder.
+/// A line of the list, of a file or a folder: size, time of the last change in nanoseconds, hash,
+/// path in the folder.
 struct ListedFile {
   std::uint64_t bytes = 0;
   std::int64_t changed = 0;
   std::string hash;
   std::string path;
+
+  bool is_folder() const { return path.ends_with('/'); }
 };
 
 std::string by_handle(const SecureDirectory& folder) {
@@ -42,21 +46,36 @@ std::int64_t changed_at(const struct stat& status) {
   return std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
 }
 
+/// The line of a file, or of a folder, whose path ends with a '/'. Nothing where it cannot be read.
+std::optional<std::string> list_line(const std::string& root, const std::string& path) {
+  struct stat status {};
+  if (::lstat((root + "/" + path).c_str(), &status) != 0) return std::nullopt;
+  if (S_ISDIR(status.st_mode)) {
+    return format("0 {} {} {}/\n", changed_at(status), Hash128().to_hex(), path);
+  }
+  if (!S_ISREG(status.st_mode)) return std::string();
+  const auto text = read_whole_file(root + "/" + path);
+  if (!text) return std::nullopt;
+  return format("{} {} {} {}\n", text->size(), changed_at(status), hash_text(*text).to_hex(), path);
+}
+
+/// Written in one piece at the end: a folder with an empty list was not unpacked wholly.
 bool make_list(const std::string& folder) {
-  std::string list;
+  const std::string path = folder + "/" + kList;
+  // First of all the file: it changes the time of its folder, which the list holds.
+  if (!write_whole_file(path, "")) return false;
+  const auto own = list_line(folder, ".");
+  if (!own) return false;
+  std::string list = *own;
   std::error_code error;
   for (fs::recursive_directory_iterator at(folder, error), end; !error && at != end;
        at.increment(error)) {
-    struct stat status {};
-    if (::lstat(at->path().c_str(), &status) != 0) return false;
-    if (!S_ISREG(status.st_mode)) continue;
-    const auto text = read_whole_file(at->path().string());
-    if (!text) return false;
-    list += format("{} {} {} {}\n", status.st_size, changed_at(status), hash_text(*text).to_hex(),
-                   at->path().string().substr(folder.size() + 1));
+    if (at->path() == path) continue;
+    const auto line = list_line(folder, at->path().string().substr(folder.size() + 1));
+    if (!line) return false;
+    list += *line;
   }
-  // Written last: a folder without it was not unpacked to its end.
-  return !error && write_whole_file(folder + "/" + kList, list);
+  return !error && write_whole_file(path, list);
 }
 
 std::optional<std::vector<ListedFile>> read_list(const std::string& folder) {
@@ -88,6 +107,7 @@ std::optional<std::vector<ListedFile>> read_list(const std::string& folder) {
 std::string difference(const std::string& folder, const ListedFile& file) {
   struct stat status {};
   if (::lstat((folder + "/" + file.path).c_str(), &status) != 0) return "it is missing";
+  if (file.is_folder()) return S_ISDIR(status.st_mode) ? "" : "it is no folder";
   if (!S_ISREG(status.st_mode)) return "it is no regular file";
   if (static_cast<std::uint64_t>(status.st_size) != file.bytes) {
     return format("it has {} bytes instead of {}", status.st_size, file.bytes);
@@ -97,11 +117,19 @@ std::string difference(const std::string& folder, const ListedFile& file) {
 
 bool is_whole(const std::string& folder) {
   const auto files = read_list(folder);
-  if (!files) return false;
-  for (const ListedFile& file : *files) {
-    if (!difference(folder, file).empty()) return false;
-  }
-  return true;
+  return files && std::all_of(files->begin(), files->end(), [&](const ListedFile& file) {
+           return difference(folder, file).empty();
+         });
+}
+
+/// Whether no file came or went, told by the folders alone, which are a tenth of all.
+bool has_same_folders(const std::string& folder) {
+  const auto files = read_list(folder);
+  return files && std::all_of(files->begin(), files->end(), [&](const ListedFile& file) {
+           struct stat status {};
+           return !file.is_folder() || (::lstat((folder + "/" + file.path).c_str(), &status) == 0 &&
+                                        changed_at(status) == file.changed);
+         });
 }
 
 std::uint64_t bytes_of(const std::string& folder) {
@@ -190,12 +218,12 @@ SecureDirectory unpack_headers(const LoadedNvrtc& nvrtc, const SecureDirectory& 
   return present;
 }
 
-bool are_whole(const SecureDirectory& headers) {
+bool are_in_place(const SecureDirectory& headers) {
   struct stat opened {};
   struct stat named {};
   return ::fstat(headers.get(), &opened) == 0 && ::stat(headers.path().c_str(), &named) == 0 &&
          opened.st_ino == named.st_ino && opened.st_dev == named.st_dev &&
-         is_whole(by_handle(headers));
+         has_same_folders(by_handle(headers));
 }
 
 std::vector<UnpackedHeaders> unpacked_headers(const SecureDirectory& root) {
@@ -229,8 +257,9 @@ std::vector<DamagedHeader> damaged_headers(const SecureDirectory& root, const st
   for (const ListedFile& file : *files) {
     std::string reason = difference(folder, file);
     if (reason.empty()) {
-      const auto text = read_whole_file(folder + "/" + file.path);
-      if (!text || hash_text(*text).to_hex() != file.hash) reason = "its contents have changed";
+      const auto text = file.is_folder() ? std::nullopt : read_whole_file(folder + "/" + file.path);
+      if (!file.is_folder() && (!text || hash_text(*text).to_hex() != file.hash))
+        reason = "its contents have changed";
     }
     if (!reason.empty()) result.push_back({name + "/" + file.path, std::move(reason)});
   }

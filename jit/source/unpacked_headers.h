@@ -16,8 +16,9 @@ namespace kernwright {
 /// file. A whole folder costs one look at each file, some milliseconds.
 SecureDirectory unpack_headers(const LoadedNvrtc& nvrtc, const SecureDirectory& root);
 
-/// Whether the folder of unpack_headers() is still the one of that name, with all its files.
-bool are_whole(const SecureDirectory& headers);
+/// Whether the folder of unpack_headers() is still the one of that name, and no file was added or
+/// removed. Less sure than unpack_headers(), and a tenth of its time: for each compile.
+bool are_in_place(const SecureDirectory& headers);
 
 /// A folder of unpacked headers.
 struct UnpackedHeaders {

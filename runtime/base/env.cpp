@@ -3,12 +3,17 @@
 
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/log.h"
+#include "base/nearest_name.h"
+
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdlib>
 #include <limits>
+#include <mutex>
 
 namespace kernwright {
 
@@ -121,6 +126,45 @@ int suffix_shift(std::string_view suffix) {
   }
 }
 
+constexpr std::string_view kPrefix = "KERNWRIGHT_";
+
+/// Variables of builds, tests and benchmarks, which the library does not read; with "_" at the end
+/// all that begin so.
+constexpr std::array<std::string_view, 13> kOfTheProject{
+    "TEST_",        "BUILD_", "BENCH_",     "SANITIZE",       "SANITIZER",
+    "UNITY",        "SOAK",   "FAULT_KILL", "TOOLKIT_HIDDEN", "WRITE_GOLDEN",
+    "FUZZ_SECONDS", "SEED",   "PROBE_NVRTC"};
+
+bool is_of_the_project(std::string_view name) {
+  name.remove_prefix(kPrefix.size());
+  return std::any_of(kOfTheProject.begin(), kOfTheProject.end(), [&](std::string_view known) {
+    return known.ends_with('_') ? name.starts_with(known) : name == known;
+  });
+}
+
+std::string upper_case(std::string_view text) {
+  std::string result(text);
+  std::transform(result.begin(), result.end(), result.begin(),
+                 [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; });
+  return result;
+}
+
+/// What is wrong with the name; empty where nothing is, or it is none of ours.
+std::string describe_unknown(std::string_view name, std::span<const std::string> known) {
+  const std::string upper = upper_case(name);
+  if (!upper.starts_with("KERNW")) return {};
+  if (std::find(known.begin(), known.end(), name) != known.end()) return {};
+  const bool has_prefix = upper.starts_with(kPrefix);
+  if (has_prefix && is_of_the_project(upper)) return {};
+  const bool is_case = std::find(known.begin(), known.end(), upper) != known.end();
+  const std::string nearest = is_case ? upper : nearest_name(upper, known);
+  if (!has_prefix && nearest.empty()) return {};  // of another program
+  std::string list;
+  for (const std::string& each : known) (list += list.empty() ? "" : ", ") += each;
+  return format("the environment variable {} is unknown and has no effect; {}", name,
+                nearest.empty() ? "there is: " + list : format("did you mean {}?", nearest));
+}
+
 }  // namespace
 
 std::span<const EnvVariable> env_table() noexcept { return kTable; }
@@ -179,6 +223,27 @@ std::uint64_t env_number(Env id) {
   number <<= shift;
   if (number < row.low || number > row.high) refuse();
   return number;
+}
+
+std::vector<std::string> describe_unknown_variables() {
+  std::vector<std::string> known;
+  for (const EnvVariable& row : kTable) known.emplace_back(row.name);
+  std::vector<std::string> result;
+  for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable) {
+    const std::string_view text = *variable;
+    std::string found = describe_unknown(text.substr(0, text.find('=')), known);
+    if (!found.empty()) result.push_back(std::move(found));
+  }
+  std::sort(result.begin(), result.end());
+  return result;
+}
+
+void warn_of_unknown_variables() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    for (const std::string& text : describe_unknown_variables())
+      log_message(LogLevel::warning, text);
+  });
 }
 
 }  // namespace kernwright

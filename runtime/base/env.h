@@ -64,4 +64,12 @@ std::vector<std::string> env_list(Env id);
 /// For EnvKind::integer and EnvKind::bytes; bytes may end in K, M, G or T (powers of 1024).
 std::uint64_t env_number(Env id);
 
+/// What to say of each variable of the environment whose name looks like one of the table and is
+/// none: "KERNWRIGHT_SIM_THREAD is unknown ...; did you mean KERNWRIGHT_SIM_THREADS?", in order.
+/// Names of the project's own builds and tests are left out. Reads the whole environment.
+std::vector<std::string> describe_unknown_variables();
+
+/// Logs them as warnings, once per process. Called when the first device is looked for.
+void warn_of_unknown_variables();
+
 }  // namespace kernwright

@@ -176,6 +176,22 @@ def test_streams_fork_and_join(kernels, x):
     assert y.numpy()[0] == 30
 
 
+def test_a_launch_on_the_legacy_stream_is_refused_while_a_stream_that_waits_for_it_captures(
+    kernels, x
+):
+    graph, stream, legacy = kw.Graph(), kw.Stream.per_thread(), kw.Stream.legacy()
+    shift = kernels["shift"]
+    with graph.capture(stream):
+        shift[4, 256, stream](x, 1.0, N)
+        with pytest.raises(kw.CaptureError, match="legacy stream"):
+            shift[4, 256, legacy](x, 1.0, N)
+        shift[4, 256, stream](x, 1.0, N)
+    assert graph.node_count == 2
+    assert x.numpy()[0] == 0
+    shift[4, 256, legacy](x, 1.0, N)
+    assert x.numpy()[0] == 1
+
+
 def forbidden(kernels, x, stream, event):
     """Every public call that a capture cannot contain."""
     host = np.ones(N, np.float32)

@@ -221,7 +221,17 @@ def test_threads_compile_once():
     assert len(codes) == 8 and len(set(codes)) == 1
 
 
-def test_python_runs_on_while_a_kernel_compiles():
+def test_a_bound_kernel_holds_its_kernel_and_drops_it(saxpy):
+    before = sys.getrefcount(saxpy)
+    # More than one at a time: the memory of one is kept for the next.
+    bound = [saxpy[1, 32] for _ in range(5)] + [saxpy.forall(7)]
+    assert sys.getrefcount(saxpy) == before + len(bound)
+    del bound
+    assert sys.getrefcount(saxpy) == before
+
+
+def test_python_runs_on_while_a_kernel_compiles(monkeypatch):
+    monkeypatch.setenv("KERNWRIGHT_CACHE", "off")  # else an earlier run has compiled it
     kernel = kw.kernel(
         SAXPY.replace("saxpy", "compiled_aside"), headers={"big.h": "#pragma once\n"}
     )

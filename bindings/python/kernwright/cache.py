@@ -15,8 +15,8 @@ __all__ = ["clear", "info", "list", "trim", "verify"]
 def info() -> dict[str, Any]:
     """Where the cache is, whether it is used ("mode", "state", "reason"), its entries and their
     bytes, "header_bytes" of the compiler's headers that are unpacked beside them, the limit of both
-    together, and under "process" what this process found in which layer. Kernels asked for again from
-    the same line count as memory_hits."""
+    together, and under "process" what this process found in which layer. Kernels asked for again
+    from the same line count as memory_hits."""
     found = _core._cache_info()
     found["process"]["memory_hits"] += _recent.hits()
     return found

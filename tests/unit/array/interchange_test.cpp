@@ -232,6 +232,17 @@ TEST_CASE("cuda array interface: comes back with the same memory, type and devic
         ScalarType::uint8);
 }
 
+TEST_CASE("cuda array interface: memory that may not be written stays so") {
+  const Array array = make(gpu(), {2});
+  for (const bool read_only : {false, true}) {
+    CudaArrayInterface fields = to_cuda_array_interface(array);
+    fields.read_only = read_only;
+    const Array back = from_cuda_array_interface(fields, nullptr);
+    CHECK(back.read_only() == read_only);
+    CHECK(to_cuda_array_interface(back).read_only == read_only);
+  }
+}
+
 TEST_CASE("cuda array interface: unknown types and foreign addresses are refused") {
   const Array array = make(gpu(), {2});
   CudaArrayInterface fields = to_cuda_array_interface(array);

@@ -6,6 +6,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include <set>
 
 using namespace kernwright;
@@ -116,4 +118,26 @@ TEST_CASE("environment: reading a variable as another kind is an error") {
   CHECK_THROWS_AS(env_number(Env::log), InvalidArgument);
   CHECK_THROWS_AS(env_choice(Env::checks), InvalidArgument);
   CHECK_THROWS_AS(env_list(Env::sim_isa), InvalidArgument);
+}
+
+TEST_CASE("environment: unknown variables are told with the nearest that is known") {
+  const EnvironmentGuard typo("KERNWRIGHT_SIM_THREAD", "4");
+  const EnvironmentGuard stem("KERNWRIGT_DEVICE", "sim");
+  const EnvironmentGuard lower("kernwright_cache", "off");
+  const EnvironmentGuard far("KERNWRIGHT_ZZZZZZZZZZZZZZZZZZZZZZZZZZZZZZ", "1");
+  const EnvironmentGuard known("KERNWRIGHT_LOG", "warning");
+  const EnvironmentGuard test("KERNWRIGHT_TEST_SOMETHING", "1");
+  const EnvironmentGuard other("KERNEL_VERSION", "1");
+  const Words found = describe_unknown_variables();
+  const auto says = [&](const std::string& name, const std::string& advice) {
+    return std::count_if(found.begin(), found.end(), [&](const std::string& text) {
+             return text.find(" " + name + " ") != std::string::npos &&
+                    text.find(advice) != std::string::npos;
+           }) == 1;
+  };
+  CHECK(found.size() == 4);
+  CHECK(says("KERNWRIGHT_SIM_THREAD", "did you mean KERNWRIGHT_SIM_THREADS?"));
+  CHECK(says("KERNWRIGT_DEVICE", "did you mean KERNWRIGHT_DEVICE?"));
+  CHECK(says("kernwright_cache", "did you mean KERNWRIGHT_CACHE?"));
+  CHECK(says("KERNWRIGHT_ZZZZZZZZZZZZZZZZZZZZZZZZZZZZZZ", "there is: KERNWRIGHT_DEVICE, "));
 }

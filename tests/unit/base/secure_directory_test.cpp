@@ -131,3 +131,31 @@ TEST_CASE("secure directory: the default comes from the environment") {
   home.set(nullptr);
   CHECK(default_cache_directory().empty());
 }
+
+TEST_CASE("secure directory: a fixed path cannot be given to another folder") {
+  FileSystem& system = FileSystem::real();
+  const TemporaryDirectory folder;
+  const auto inode = [](const std::string& path) {
+    struct stat status {};
+    return ::stat(path.c_str(), &status) == 0 ? status.st_ino : 0;
+  };
+  const std::string open_to_all = folder / "open";
+  for (const int mode : {0700, 01777, 0777, 0770}) {
+    std::filesystem::remove_all(open_to_all);
+    std::filesystem::create_directory(open_to_all);
+    REQUIRE(::chmod(open_to_all.c_str(), static_cast<mode_t>(mode)) == 0);
+    const SecureDirectory made = SecureDirectory::open(system, open_to_all + "/mine");
+    REQUIRE(static_cast<bool>(made));
+    const std::string path = made.fixed_path();
+    const bool is_safe = mode == 0700 || mode == 01777;
+    CHECK(path.starts_with("/proc/self/fd/") == !is_safe);
+    const ino_t own = inode(path);
+    // What somebody who may write to the parent could do.
+    std::filesystem::rename(open_to_all + "/mine", open_to_all + "/aside");
+    std::filesystem::create_directory(open_to_all + "/mine");
+    if (!is_safe) CHECK(inode(path) == own);
+    // From then on no path but the handle's names the folder.
+    CHECK(inode(made.fixed_path()) == own);
+  }
+  CHECK(SecureDirectory().fixed_path().empty());
+}

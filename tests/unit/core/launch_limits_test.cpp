@@ -58,6 +58,10 @@ TEST_CASE("limits: everything at its limit is allowed, one more is not") {
   CHECK(text(limits, {.shared_bytes = 232448}) ==
         "shared memory of 233472 bytes (232448 dynamic and 1024 static): at most 232448 bytes");
   CHECK(text(limits, {.shared_bytes = 4294967295U}) != "");
+  const LaunchConfig one_more{.shared_bytes = 232448 - 1024 + 1};
+  CHECK_FALSE(allowed(one_more));
+  CHECK(text(limits, one_more) ==
+        "shared memory of 232449 bytes (231425 dynamic and 1024 static): at most 232448 bytes");
 }
 
 TEST_CASE("limits: extents of 0 are refused by name") {

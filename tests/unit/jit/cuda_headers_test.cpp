@@ -8,7 +8,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 
+#include "jit/cache/disk_cache.h"
 #include "unit/jit/jit_fixture.h"
 
 using namespace kernwright;
@@ -53,6 +55,83 @@ TEST_CASE("cuda headers: NVRTC's bundle is unpacked once, into a private folder"
   const CudaHeaders second = find_cuda_headers(nvrtc, cache, {});
   CHECK(second.folders == first.folders);
   CHECK(std::filesystem::last_write_time(first.folders[0] + "/cuda_fp16.h") == written);
+}
+
+TEST_CASE("cuda headers: unpacked ones are whole again after any damage, and are counted") {
+  const LoadedNvrtc& nvrtc = newest_nvrtc();
+  if (!has_bundle(nvrtc)) {
+    MESSAGE("this NVRTC carries no headers");
+    return;
+  }
+  namespace fs = std::filesystem;
+  const TemporaryFolder folder;
+  const std::string cache = (folder.path() / "cache").string();
+  const fs::path headers = find_cuda_headers(nvrtc, cache, {}).folders.at(0);
+  const fs::path file = headers / "cuda_fp16.h";
+  const fs::path deep = headers / "cccl/cuda/std/array";
+  const auto size = fs::file_size(file);
+  DiskCacheOptions options;
+  options.directory = cache;
+  DiskCache disk(options);
+  const auto all = disk.info().header_bytes;
+  CHECK(all > size);
+  CHECK(disk.verify().damaged.empty());
+
+  const auto heals = [&] {
+    const auto damaged = disk.verify(false).damaged;
+    find_cuda_headers(nvrtc, cache, {});
+    CHECK(fs::file_size(file) == size);
+    CHECK(fs::exists(deep));
+    CHECK(disk.verify().damaged.empty());
+    return damaged;
+  };
+  fs::remove(deep);
+  const auto missing = heals();
+  REQUIRE(missing.size() == 1);
+  CHECK(missing[0].file == headers.filename().string() + "/cccl/cuda/std/array");
+  CHECK(missing[0].reason == "it is missing");
+  fs::resize_file(file, 10);
+  CHECK(heals().size() == 1);
+  fs::remove_all(headers / "cccl");
+  CHECK(heals().size() > 100);
+  fs::remove_all(headers);
+  fs::create_directory(headers);
+  fs::permissions(headers, fs::perms::owner_all);
+  CHECK(heals().size() == 1);
+  // The same size and time: only who reads the file sees it.
+  const auto written = fs::last_write_time(file);
+  { std::fstream(file, std::ios::in | std::ios::out) << "x"; }
+  fs::last_write_time(file, written);
+  CHECK(disk.verify(false).damaged.size() == 1);
+  CHECK(disk.verify(true).damaged.size() == 1);
+  CHECK(heals().empty());
+
+  CHECK(disk.trim(all + 1).bytes == 0);
+  CHECK(disk.trim(all - 1).bytes == all);
+  CHECK(disk.info().header_bytes == 0);
+  CHECK(heals().empty());
+  CHECK(disk.clear().bytes == all);
+  CHECK(fs::is_empty(folder.path() / "cache/objects"));
+  CHECK_FALSE(fs::exists(headers));
+}
+
+TEST_CASE("cuda headers: below a folder that others can write to they are used by a handle") {
+  const LoadedNvrtc& nvrtc = newest_nvrtc();
+  if (!has_bundle(nvrtc)) {
+    MESSAGE("this NVRTC carries no headers");
+    return;
+  }
+  const TemporaryFolder folder;
+  REQUIRE(::chmod(folder.path().c_str(), 0777) == 0);
+  const auto cache = folder.path() / "cache";
+  const CudaHeaders headers = find_cuda_headers(nvrtc, cache.string(), {});
+  REQUIRE(headers.is_bundle);
+  // Somebody puts a folder of the same name in its place.
+  std::filesystem::rename(cache, folder.path() / "aside");
+  std::filesystem::create_directories(cache / ("headers-" + nvrtc.version()));
+  auto request = request_for("#include <cuda_fp16.h>\n__global__ void k(__half* x) {}\n");
+  request.header_folders = headers.folders;
+  CHECK(Compiler(nvrtc).compile(request).kernels.size() == 1);
 }
 
 TEST_CASE("cuda headers: several processes may unpack at once") {

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "base/log.h"
+#include "jit/cache/disk_cache_files.h"
 #include "unit/base/environment_guard.h"
 #include "unit/jit/cache_fixture.h"
 
@@ -210,4 +211,29 @@ TEST_CASE("disk cache: thousands of entries are swept, by one process at a time"
   CHECK(other.stats().evictions > 1900);
   CHECK(fetch(other, "one") == "x");
   CHECK(fetch(other, "two") == "y");
+}
+
+TEST_CASE("disk cache: a sweep without time still comes closer to the limit") {
+  CacheFolder folder;
+  const DiskCache cache(folder.options());
+  const SecureDirectory objects = cache.root().child("objects");
+  for (int i = 0; i < 500; ++i) {
+    const std::string path = folder.objects() + "/" + std::to_string(i) + ".kwc";
+    test::write_text(path, std::string(1000, 'x'));
+    set_age(path, 10'000 - i);
+  }
+  const auto sweep = [&](std::chrono::milliseconds budget) {
+    return keep_limit(folder.system, cache.root(), objects.get(), 100'000, budget);
+  };
+  const Removal none_in_time = sweep(std::chrono::milliseconds(-1));
+  CHECK_FALSE(none_in_time.is_done);
+  int sweeps = 1;
+  while (!sweep(std::chrono::milliseconds(2)).is_done) ++sweeps;
+  CHECK(sweeps < 500);
+  CHECK(cache.info().bytes <= 100'000);
+  CHECK(cache.info().bytes >= 80'000);
+  // The oldest went.
+  CHECK(std::filesystem::exists(folder.objects() + "/499.kwc"));
+  CHECK_FALSE(std::filesystem::exists(folder.objects() + "/0.kwc"));
+  CHECK(sweep(std::chrono::milliseconds::max()).entries == 0);
 }

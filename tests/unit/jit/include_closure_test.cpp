@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <filesystem>
+
 #include "base/errors.h"
 #include "unit/jit/jit_fixture.h"
 
@@ -88,4 +90,91 @@ TEST_CASE("include closure: absolute paths are refused with their line") {
   const auto error = thrown_by<InvalidArgument>([&] { include_closure(source, {}); });
   CHECK(contains(error.what(), "my.py:41"));
   CHECK(contains(error.what(), "/etc/passwd"));
+}
+
+TEST_CASE("include closure: what could reach any file is refused, whether it is there or not") {
+  const std::string strings = "#define S(x) #x\n#define HI __has_include\n";
+  for (const std::string line :
+       {"#include \"../x.h\"", "#include <a/../../x.h>", "%:include \"/etc/hostname\"",
+        "#define H \"/etc/hostname\"\n#include H", "#define G <../x>\n#define H G\n#include H",
+        "#include S(/etc/hostname)", "#if __has_include(\"/etc/passwd\")\n#endif",
+        "#if __has_include(<../../no/such/file>)\n#endif", "#if HI(\"/etc/passwd\")\n#endif",
+        "int q = HI(\"/etc/passwd\");", "#if __has_include(S(/etc/passwd))\n#endif",
+        "#embed \"/etc/passwd\"", "#define N \"/etc/passwd\"\n#if HI(N)\n#endif"}) {
+    CHECK_THROWS_AS_MESSAGE(include_closure(text(strings + line + "\n"), {}), InvalidArgument,
+                            line);
+    ProgramOptions options;
+    options.headers = {{"a.h", strings + line + "\n"}};
+    CHECK_THROWS_AS_MESSAGE(include_closure(text("#include \"a.h\"\n"), options), InvalidArgument,
+                            line);
+  }
+  ProgramOptions options;
+  options.defines = {{"H", "\"/etc/hostname\""}};
+  CHECK_THROWS_AS(include_closure(text("#include H\n"), options), InvalidArgument);
+  options.defines = {{"HI", "__has_include"}};
+  CHECK_THROWS_AS(include_closure(text("int q = HI(\"/etc/passwd\");"), options), InvalidArgument);
+  options.defines.clear();
+  options.extra = {"-DH=<../x.h>"};
+  CHECK_THROWS_AS(include_closure(text("#include H\n"), options), InvalidArgument);
+}
+
+TEST_CASE("include closure: names that macros hold are followed") {
+  const TemporaryFolder folder;
+  folder.write("v.h", "#define W \"w.h\"\n");
+  folder.write("w.h", "int w;");
+  ProgramOptions options;
+  options.include_dirs = {folder.path().string()};
+  const auto closure =
+      include_closure(text("#define A \"v.h\"\n#define H A\n#include H\n#include W\n"), options);
+  CHECK(closure.files.size() == 2);
+  CHECK(closure.is_complete);
+  options.defines = {{"D", "<w.h>"}};
+  CHECK(include_closure(text("#include D\n"), options).files.size() == 1);
+  CHECK(include_closure(text("#ifdef NONE\n#include NONE\n#endif\n"), options).is_complete);
+}
+
+TEST_CASE("include closure: a file may climb and compute names; then it is not complete") {
+  const TemporaryFolder folder;
+  folder.write("common/x.h", "int x;");
+  folder.write("common/y.h", "#define S(x) #x\n#include S(x.h)\n");
+  const auto climbing = Source::from_file(folder.write("src/k.cu", "#include \"../common/x.h\"\n"));
+  CHECK(include_closure(climbing, {}).files.at(0).path == (folder.path() / "common/x.h").string());
+  const auto computing =
+      Source::from_file(folder.write("src/c.cu", "#include \"../common/y.h\"\n"));
+  CHECK_FALSE(include_closure(computing, {}).is_complete);
+}
+
+TEST_CASE("include closure: links are followed as the system does") {
+  const TemporaryFolder folder;
+  folder.write("inc/v.h", "int wrong;");
+  folder.write("other/v.h", "int right;");
+  folder.write("other/dir/x.h", "");
+  folder.write("inc/h.h", "#include \"link/../v.h\"\n");
+  std::filesystem::create_directory_symlink(folder.path() / "other/dir",
+                                            folder.path() / "inc/link");
+  ProgramOptions options;
+  options.include_dirs = {(folder.path() / "inc").string()};
+  const auto closure = include_closure(text("#include <h.h>\n"), options);
+  REQUIRE(closure.files.size() == 2);
+  CHECK(closure.files[1].path ==
+        (std::filesystem::canonical(folder.path()) / "other/v.h").string());
+}
+
+TEST_CASE("include closure: include_next may mean any of the folders") {
+  const TemporaryFolder folder;
+  folder.write("a/n.h", "#include_next <n.h>\n");
+  folder.write("b/n.h", "int n;");
+  ProgramOptions options;
+  options.include_dirs = {(folder.path() / "a").string(), (folder.path() / "b").string()};
+  CHECK(include_closure(text("#include <n.h>\n"), options).files.size() == 2);
+}
+
+TEST_CASE("include closure: a header that is no regular file is refused, not waited for") {
+  const TemporaryFolder folder;
+  std::filesystem::create_symlink("/dev/zero", folder.path() / "z.h");
+  ProgramOptions options;
+  options.include_dirs = {folder.path().string()};
+  const auto error =
+      thrown_by<InvalidArgument>([&] { include_closure(text("#include <z.h>\n"), options); });
+  CHECK(contains(error.what(), "no regular file"));
 }

@@ -54,6 +54,27 @@ TEST_CASE("process folder: mode 0700, removed by the destructor with all in it")
   CHECK_FALSE(fs::exists(path));
 }
 
+TEST_CASE("process folder: below one that others can write to it is used by its handle") {
+  const TemporaryFolder root;
+  REQUIRE(::chmod(root.path().c_str(), 0777) == 0);
+  const TmpDir here(root.path());
+  {
+    const ProcessFolder folder("test");
+    CHECK(folder.path().starts_with("/proc/self/fd/"));
+    for (const auto& entry : fs::directory_iterator(root.path())) {
+      fs::rename(entry.path(), root.path() / "aside");
+      fs::create_directory(entry.path());  // of somebody else
+      break;
+    }
+    std::ofstream(folder.path() + "/file") << "text";
+    CHECK(fs::exists(root.path() / "aside/file"));
+  }
+  {
+    REQUIRE(::chmod(root.path().c_str(), 01777) == 0);
+    CHECK(ProcessFolder("test").path().starts_with(root.path().string()));
+  }
+}
+
 // A sanitizer has its own say about the exit of a forked child.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 TEST_CASE("process folder: exit removes what was never destroyed, and leaves the parent's alone") {

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <filesystem>
 #include <thread>
 
 #include "base/errors.h"
@@ -212,4 +213,26 @@ TEST_CASE("program: many threads, one compile, one module") {
   for (const CUfunction handle : handles) CHECK(handle == handles[0]);
   CHECK(FakeDriver::get().live("module") == 1);
   CHECK(CodeCache::process().stats().misses == before + 1);
+}
+
+TEST_CASE("program: relative folders are those of the moment at which it is made") {
+  const TemporaryFolder folder;
+  folder.write("a/inc/v.h", "typedef float T;\n");
+  folder.write("b/inc/v.h", "typedef double T;\n");
+  const auto previous = std::filesystem::current_path();
+  std::filesystem::current_path(folder.path() / "a");
+  use_test_nvrtc();
+  ProgramOptions options;
+  options.arch = "compute_80";
+  options.include_dirs = {"inc"};
+  const Program by_option(text("#include <v.h>\n__global__ void k(T x) {}\n"), options);
+  options.include_dirs.clear();
+  Source beside = text("#include \"v.h\"\n__global__ void k(T x) {}\n");
+  beside.directory = "inc";
+  const Program by_source(beside, options);
+  std::filesystem::current_path(folder.path() / "b");
+  for (const Program& program : {by_option, by_source}) {
+    CHECK(program.compile(CodeKind::ptx).kernels.at(0).parameters.at(0).type == "float");
+  }
+  std::filesystem::current_path(previous);
 }

@@ -1,5 +1,5 @@
 // Edit distance over short names.
-#include "jit/source/nearest_name.h"
+#include "base/nearest_name.h"
 
 #include <algorithm>
 #include <numeric>

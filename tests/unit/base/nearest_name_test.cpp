@@ -1,5 +1,5 @@
 // Suggestions for mistyped names.
-#include "jit/source/nearest_name.h"
+#include "base/nearest_name.h"
 
 #include <doctest/doctest.h>
 
