@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from kernwright._progress import steps
+from kernwright._words import counted
 from kernwright.cli import UsageError
 from kernwright.cli._files import (
     architectures,
     complete_files,
-    counted,
     existing,
     writable,
 )
