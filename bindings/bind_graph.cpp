@@ -146,8 +146,9 @@ struct ConvertedArguments {
 ConvertedArguments convert_arguments(const LaunchPlan& plan, Device& device, const Stream& stream,
                                      const py::args& arguments) {
   if (arguments.size() != plan.arguments.size()) {
-    throw ArgumentError(format("{}: takes {}, {} given", plan.kernel.signature().to_string(),
-                               counted(plan.arguments.size(), "argument"), arguments.size()));
+    throw ArgumentError(format("{}: takes {}, {} {} given", plan.kernel.signature().to_string(),
+                               counted(plan.arguments.size(), "argument"), arguments.size(),
+                               arguments.size() == 1 ? "was" : "were"));
   }
   ConvertedArguments made;
   made.bytes.resize(plan.block_bytes / sizeof(std::max_align_t) + 1);

@@ -71,9 +71,9 @@ void check_count(const LaunchPlan& plan, const LaunchFrame& frame, std::size_t c
                               ? std::string("is missing")
                               : format("is missing: pass {} after the {} given", name, count));
   }
-  throw ArgumentError(format("{}: takes {}, {} were given; leave out the last {}",
+  throw ArgumentError(format("{}: takes {}, {} {} given; leave out the last {}",
                              plan.kernel.signature().to_string(), counted(wanted, "argument"),
-                             count, count - wanted));
+                             count, count == 1 ? "was" : "were", count - wanted));
 }
 
 /// Chooses a block of highest occupancy and as many of them as `threads` need.
