@@ -1,5 +1,6 @@
 // Graphs for Python: capture as a `with` block, launch, and updates with checked arguments.
 #include "array_support.h"
+#include "base/counted.h"
 #include "base/errors.h"
 #include "base/format.h"
 #include "bindings.h"
@@ -145,9 +146,9 @@ struct ConvertedArguments {
 ConvertedArguments convert_arguments(const LaunchPlan& plan, Device& device, const Stream& stream,
                                      const py::args& arguments) {
   if (arguments.size() != plan.arguments.size()) {
-    throw ArgumentError(format("{}: takes {} arguments, {} were given",
-                               plan.kernel.signature().to_string(), plan.arguments.size(),
-                               arguments.size()));
+    throw ArgumentError(format("{}: takes {}, {} {} given", plan.kernel.signature().to_string(),
+                               counted(plan.arguments.size(), "argument"), arguments.size(),
+                               arguments.size() == 1 ? "was" : "were"));
   }
   ConvertedArguments made;
   made.bytes.resize(plan.block_bytes / sizeof(std::max_align_t) + 1);
@@ -247,7 +248,8 @@ void bind_graph(py::module_& m) {
       .def(
           "reset", [](const GraphObject& g) { g.graph->reset(); }, py::call_guard<GilRelease>())
       .def("__repr__", [](const GraphObject& g) {
-        return format("<Graph of {} nodes on {}>", node_count(g), g.graph->device().label());
+        return format("<Graph of {} on {}>", counted(node_count(g), "node"),
+                      g.graph->device().label());
       });
 }
 

@@ -1,5 +1,6 @@
 // Program and ObjectCode for Python: the explicit way from source text to code.
 #include "array/array.h"
+#include "base/counted.h"
 #include "base/errors.h"
 #include "base/format.h"
 #include "bindings.h"
@@ -225,9 +226,9 @@ void bind_object_code(py::module_& m) {
           py::arg("path"))
       .def("__repr__",
            [](const ObjectCode& o) {
-             return text_object(format("<ObjectCode {} for {}: {} kernels, {} bytes>",
-                                       o.kind == CodeKind::ptx ? "PTX" : "cubin", o.arch,
-                                       o.kernels.size(), o.code.size()));
+             return text_object(format(
+                 "<ObjectCode {} for {}: {}, {}>", o.kind == CodeKind::ptx ? "PTX" : "cubin",
+                 o.arch, counted(o.kernels.size(), "kernel"), counted(o.code.size(), "byte")));
            })
       .def(py::pickle(
           [](const ObjectCode& o) { return py::bytes(o.serialize()); },

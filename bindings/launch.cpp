@@ -2,6 +2,7 @@
 #include "launch.h"
 
 #include "array_support.h"
+#include "base/counted.h"
 #include "base/errors.h"
 #include "base/format.h"
 #include "core/capture.h"
@@ -70,9 +71,9 @@ void check_count(const LaunchPlan& plan, const LaunchFrame& frame, std::size_t c
                               ? std::string("is missing")
                               : format("is missing: pass {} after the {} given", name, count));
   }
-  throw ArgumentError(format("{}: takes {} argument{}, {} were given; leave out the last {}",
-                             plan.kernel.signature().to_string(), wanted, wanted == 1 ? "" : "s",
-                             count, count - wanted));
+  throw ArgumentError(format("{}: takes {}, {} {} given; leave out the last {}",
+                             plan.kernel.signature().to_string(), counted(wanted, "argument"),
+                             count, count == 1 ? "was" : "were", count - wanted));
 }
 
 /// Chooses a block of highest occupancy and as many of them as `threads` need.
@@ -84,9 +85,8 @@ void choose_grid(LaunchPlan& plan, LaunchConfig& config, std::int64_t threads) {
   }
   const std::int64_t blocks = threads / block + (threads % block != 0 ? 1 : 0);
   if (blocks > std::int64_t{0x7fffffff}) {
-    throw LaunchConfigError(
-        format("forall({}): {} blocks of {} threads, above the limit of {} blocks", threads, blocks,
-               block, 0x7fffffff));
+    throw LaunchConfigError(format("forall({}): {} blocks of {}, above the limit of {} blocks",
+                                   threads, blocks, counted(block, "thread"), 0x7fffffff));
   }
   config.block = {static_cast<std::uint32_t>(block), 1, 1};
   config.grid = {static_cast<std::uint32_t>(blocks), 1, 1};

@@ -1,4 +1,5 @@
 // Device memory without a shape, for Python: a C type, so that it costs little more than the pool.
+#include "base/counted.h"
 #include "base/errors.h"
 #include "base/format.h"
 #include "core/device.h"
@@ -52,7 +53,8 @@ PyObject* get_pointer(PyObject* self, void*) {
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
     const BlockValue& value = value_of(self);
     if (value.address == 0 && value.bytes != 0) {
-      throw InvalidArgument(format("a memory block of {} bytes was freed already", value.bytes));
+      throw InvalidArgument(
+          format("a memory block of {} was freed already", counted(value.bytes, "byte")));
     }
     return PyLong_FromUnsignedLongLong(value.address);
   });
@@ -75,7 +77,7 @@ PyObject* represent(PyObject* self) {
   return guarded<PyObject*>(nullptr, [&] {
     const BlockValue& value = value_of(self);
     const bool freed = value.address == 0 && value.bytes != 0;
-    return py::str(format("<MemoryBlock of {} bytes on {}{}>", value.bytes,
+    return py::str(format("<MemoryBlock of {} on {}{}>", counted(value.bytes, "byte"),
                           value.resource->device().label(), freed ? ", freed" : ""))
         .release()
         .ptr();

@@ -12,6 +12,8 @@ import zipfile
 
 MAX_WHEEL_BYTES = 5_000_000
 MAX_EXTENSION_BYTES = 8_000_000  # stripped; what a user downloads is the wheel
+LIBCUDA = "kernwright/libcuda/libcuda.so.1"  # ours, which uses the extension's code
+MAX_LIBCUDA_BYTES = 150_000
 NEEDED = {"libc.so.6", "libm.so.6", "libgcc_s.so.1", "libpthread.so.0", "libdl.so.2"}
 LOADER = re.compile(r"ld-linux.*\.so\.\d")
 FILES = (
@@ -21,6 +23,7 @@ FILES = (
     "kernwright/py.typed",
     "kernwright/cli/__init__.py",
     "kernwright/cli/demo.cu",
+    LIBCUDA,
 )
 
 
@@ -43,6 +46,7 @@ def problems_of(path):
             yield f"holds {len(extensions)} extensions"
             return
         extension = wheel.read(extensions[0])
+        libcuda = wheel.getinfo(LIBCUDA).file_size if LIBCUDA in names else 0
         metadata = next(n for n in names if n.endswith(".dist-info/METADATA"))
         requirements = re.findall(r"^Requires-Dist: (\S+)", wheel.read(metadata).decode(), re.M)
     libraries = needed_libraries(extension)
@@ -52,6 +56,8 @@ def problems_of(path):
         yield f"it has {size} bytes; the limit is {MAX_WHEEL_BYTES}"
     if len(extension) > MAX_EXTENSION_BYTES:
         yield f"the extension has {len(extension)} bytes; the limit is {MAX_EXTENSION_BYTES}"
+    if libcuda > MAX_LIBCUDA_BYTES:
+        yield f"{LIBCUDA} has {libcuda} bytes; the limit is {MAX_LIBCUDA_BYTES}"
     for name in libraries:
         if name not in NEEDED and not LOADER.fullmatch(name):
             yield f"the extension needs {name}"
@@ -63,6 +69,8 @@ def problems_of(path):
     if not any(name.startswith("nvidia-cuda-nvrtc") for name in requirements):
         yield "NVRTC is no dependency"
     for name in names:
+        if name == LIBCUDA:
+            continue
         if ".libs/" in name or re.search(r"lib(cuda|nvrtc|fmt|cudart)[^/]*\.so", name):
             yield f"a foreign library came along: {name}"
 

@@ -160,7 +160,8 @@ def main() -> int:
     for problem in problems:
         print(f"FAILED {problem}")
     seconds = time.monotonic() - begin
-    print(f"{len(jobs)} sources, {len(archs)} architectures, {seconds:.0f} s")
+    sources = f"{len(jobs)} source{'' if len(jobs) == 1 else 's'}"
+    print(f"{sources}, {len(archs)} architecture{'' if len(archs) == 1 else 's'}, {seconds:.0f} s")
     print(f"{len(pairs) - len(problems)} passed, {len(problems)} failed")
     return 1 if problems or not pairs else 0
 

@@ -93,24 +93,21 @@ struct Adapted<slot, CUresult (*)(P...)> {
   }
 };
 
-/// A function of this library with the thread's default stream; itself where it takes no stream.
+/// A function of this library, which leaves no exception to its callers; `per_thread` as above.
 template <auto function, typename Signature>
-struct PerThread;
+struct Guarded;
 template <auto function, typename... P>
-struct PerThread<function, CUresult (*)(P...)> {
-  static CUresult call(P... arguments) { return function(Argument<P, true>(arguments)...); }
-};
-template <auto function, typename... P>
-constexpr auto per_thread_of(CUresult (*)(P...)) {
-  if constexpr ((has_stream<P> || ...)) {
-    return &PerThread<function, CUresult (*)(P...)>::call;
-  } else {
-    return function;
+struct Guarded<function, CUresult (*)(P...)> {
+  template <bool per_thread>
+  static CUresult call(P... arguments) noexcept {
+    try {
+      if constexpr (per_thread) return function(Argument<P, true>(arguments)...);
+      return function(arguments...);
+    } catch (...) {
+      return CUDA_ERROR_OUT_OF_MEMORY;  // nothing else is thrown
+    }
   }
-}
-template <auto function>
-constexpr auto per_thread() {
-  return per_thread_of<function>(function);
-}
+  static constexpr bool takes_stream = (has_stream<P> || ...);
+};
 
 }  // namespace kernwright::libcuda

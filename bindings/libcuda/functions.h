@@ -22,7 +22,11 @@ struct Function {
 /// A row for a function of this library.
 template <auto function>
 Function own(const char* name, const char* symbol, int since) {
-  return {name, symbol, since, address(function), address(per_thread<function>())};
+  using Call = Guarded<function, decltype(function)>;
+  void* const plain = address(&Call::template call<false>);
+  if constexpr (Call::takes_stream)
+    return {name, symbol, since, plain, address(&Call::template call<true>)};
+  return {name, symbol, since, plain, plain};
 }
 
 // Each file's own functions.

@@ -1,6 +1,7 @@
 // Checks typed arguments against a signature and converts numbers.
 #include "core/arguments.h"
 
+#include "base/counted.h"
 #include "base/errors.h"
 #include "base/format.h"
 #include "core/device.h"
@@ -11,8 +12,6 @@
 
 namespace kernwright {
 namespace {
-
-std::string_view plural(std::size_t count) { return count == 1 ? "" : "s"; }
 
 /// The start of every message: the whole signature and the offending parameter.
 std::string where(const KernelSignature& signature, std::size_t index) {
@@ -32,7 +31,7 @@ std::string describe(const ArgumentView& view) {
     case ArgumentView::Kind::pointer:
       return view.scalar ? format("memory of {}", scalar_name(*view.scalar)) : "a pointer";
     case ArgumentView::Kind::bytes:
-      return format("{} of {} byte{}", view.noun, view.size, plural(view.size));
+      return format("{} of {}", view.noun, counted(view.size, "byte"));
   }
   return "a value";
 }
@@ -198,13 +197,12 @@ void pack_arguments(const KernelSignature& signature, const Device& device,
   const std::size_t count = signature.parameters.size();
   if (views.size() < count) {
     const Parameter& missing = signature.parameters[views.size()];
-    throw ArgumentError(format("{}: parameter {} ({}) is missing: {} argument{} given",
-                               signature.to_string(), views.size() + 1, missing.type, views.size(),
-                               plural(views.size())));
+    throw ArgumentError(format("{}: parameter {} ({}) is missing: {} given", signature.to_string(),
+                               views.size() + 1, missing.type, counted(views.size(), "argument")));
   }
   if (views.size() > count) {
-    throw ArgumentError(format("{}: takes {} argument{} and got {}", signature.to_string(), count,
-                               plural(count), views.size()));
+    throw ArgumentError(format("{}: takes {} and got {}", signature.to_string(),
+                               counted(count, "argument"), views.size()));
   }
   for (std::size_t i = 0; i < count; ++i) {
     pointers[i] = pack_one(signature, i, device, views[i], slots[i]);

@@ -476,7 +476,7 @@ def test_a_kernel_without_parameters():
     nothing = kw.kernel("__global__ void nothing() {}")
     nothing[1, 1]()
     assert nothing.signature == "nothing()" and nothing.parameters == []
-    with pytest.raises(kw.ArgumentError, match="takes 0 arguments, 1 were given"):
+    with pytest.raises(kw.ArgumentError, match="takes 0 arguments, 1 was given"):
         nothing[1, 1](1)
 
 

@@ -8,8 +8,8 @@ import sys
 import pytest
 
 import kernwright as kw
+from kernwright._words import counted
 from kernwright.cli import COMMANDS
-from kernwright.cli._files import counted
 
 KERNEL = 'extern "C" __global__ void f(float* o) { o[0] = 1; }\n'
 TEMPLATE = "template <class T> __global__ void g(T* o) { o[0] = 1; }\n"

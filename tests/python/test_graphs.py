@@ -63,7 +63,7 @@ def test_nodes_tell_their_configuration(kernels, x):
     assert (node.index, node.name) == (0, "scale")
     assert (node.grid, node.block, node.shared_bytes) == ((2, 2, 1), (128, 1, 1), 64)
     assert node.signature == "scale(float* x, float a, int n)"
-    assert "scale" in repr(node) and "1 nodes" in repr(graph)
+    assert "scale" in repr(node) and "1 node on" in repr(graph)
 
 
 def test_the_current_stream_is_captured_and_launched_on(kernels, x):

@@ -111,3 +111,29 @@ def test_other_packages_run_unchanged(package, program):
     pytest.importorskip(package, reason=f"needs {package}")
     result = run(program, DEV="CUDA")
     assert result.returncode == 0, result.stderr
+
+
+def test_a_process_with_kernwright_shares_its_devices():
+    result = run(
+        r"""
+import ctypes
+import numpy as np
+import kernwright as kw
+
+k = kw.kernel("__global__ void fill(int* x) { x[threadIdx.x] = 7 * threadIdx.x; }")
+x = kw.zeros(32, np.int32)
+k[1, 32](x)
+driver = ctypes.CDLL("libcuda.so.1")
+values = np.zeros(32, np.int32)
+address = ctypes.c_uint64(x.ptr)
+context = ctypes.c_void_p()
+assert driver.cuInit(0) == 0
+assert driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0
+assert driver.cuCtxSetCurrent(context) == 0
+size = ctypes.c_size_t(values.nbytes)
+assert driver.cuMemcpyDtoH_v2(ctypes.c_void_p(values.ctypes.data), address, size) == 0
+np.testing.assert_array_equal(values, 7 * np.arange(32))
+""",
+        KERNWRIGHT_DEVICE="sim",
+    )
+    assert result.returncode == 0, result.stderr

@@ -126,7 +126,7 @@ def test_messages_are_as_compilers_write_them(tmp_path):
     lines = result.stdout.splitlines()
     assert any(line.startswith("bad.cu:3:8: error: ") for line in lines), lines
     assert any(line.startswith("bad.cu:2:7: warning: ") for line in lines), lines
-    assert "1 errors, 1 warnings" in result.stderr
+    assert "1 file, 1 error, 1 warning" in result.stderr
 
 
 def test_json_is_one_document(tmp_path):

@@ -6,6 +6,8 @@ import html
 from collections.abc import Iterable
 from typing import Any
 
+from kernwright._words import counted
+
 WIDTH, HEIGHT = 960, 220
 BAR = 16
 MOST_SEGMENTS = 400
@@ -109,7 +111,7 @@ def segments(data: list[dict[str, Any]]) -> str:
         f'<span style="background:{colour}"></span>{name}' for name, colour in COLOURS.items()
     )
     return (
-        f'<p class="key">{len(data)} segments, the largest {size(widest)}:{key}</p>'
+        f'<p class="key">{counted(len(data), "segment")}, the largest {size(widest)}:{key}</p>'
         f'<svg viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" role="img" aria-label="segments">'
         + "".join(bars)
         + f"</svg>{more}"

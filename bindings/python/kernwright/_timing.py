@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kernwright import _core
+from kernwright._words import counted
 from kernwright.errors import ArgumentError, InvalidArgument
 
 # While the device is busy with this much more than a launch costs the host, the launch and both
@@ -54,7 +55,7 @@ class Timing:
         kind = "cold" if self.cold else "warm"
         return (
             f"<Timing: median {self.median:.6g} ms, best {self.best:.6g} ms, noise "
-            f"{100 * self.noise:.2g} %, {len(self.samples)} {kind} samples>"
+            f"{100 * self.noise:.2g} %, {counted(len(self.samples), kind + ' sample')}>"
         )
 
 

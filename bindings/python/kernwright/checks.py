@@ -46,6 +46,7 @@ from typing import Any, Generic, TypeVar
 import numpy
 
 from kernwright import _checks_page, _core, _progress, _watch
+from kernwright._words import counted
 from kernwright.errors import DeviceFault, Error, InvalidArgument
 
 __all__ = [
@@ -196,7 +197,7 @@ class Report:
         return self._scope.text()
 
     def __repr__(self) -> str:
-        return f"<kernwright.checks.Report: {len(self)} findings>"
+        return f"<kernwright.checks.Report: {counted(len(self), 'finding')}>"
 
     def to_text(self) -> str:
         return str(self)
@@ -377,7 +378,7 @@ def fuzz(
             message = f"findings {new or 'none'} more, {gone or 'none'} less"
             return Difference(number, "finding", message)
         if len(outputs) != len(expected[2]):
-            message = f"{len(outputs)} outputs, not {len(expected[2])}"
+            message = f"{counted(len(outputs), 'output')}, not {len(expected[2])}"
             return Difference(number, "output", message)
         for index, (got, wanted) in enumerate(zip(outputs, expected[2], strict=False)):
             if got != wanted:

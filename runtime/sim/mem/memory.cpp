@@ -1,6 +1,7 @@
 // Global memory of one simulated device.
 #include "sim/mem/memory.h"
 
+#include "base/counted.h"
 #include "base/format.h"
 #include "sim/mem/address_space.h"
 
@@ -38,7 +39,8 @@ std::string noun(const Allocation& allocation) {
   if (allocation.kind == AllocationKind::heap) what = "the device heap";
   if (allocation.kind == AllocationKind::host) what = "the host memory";
   if (!label.empty()) what += " \"" + label + "\"";
-  return format("{} of {} bytes at {:#x}", what, allocation.range.end - allocation.range.begin,
+  return format("{} of {} at {:#x}", what,
+                counted(allocation.range.end - allocation.range.begin, "byte"),
                 allocation.range.begin);
 }
 
@@ -48,13 +50,13 @@ std::string place(const Allocation& allocation, std::uint64_t address, std::uint
   if (address >= range.end) {
     const std::uint64_t gap = address - range.end;
     return gap == 0 ? "just past the end of " + noun(allocation)
-                    : format("{} bytes past the end of {}", gap, noun(allocation));
+                    : format("{} past the end of {}", counted(gap, "byte"), noun(allocation));
   }
   if (address >= range.begin) {
     return format("the last {} of the {} bytes lie past the end of {}", address + size - range.end,
                   size, noun(allocation));
   }
-  return format("{} bytes before {}", range.begin - address, noun(allocation));
+  return format("{} before {}", counted(range.begin - address, "byte"), noun(allocation));
 }
 
 std::uint64_t distance(const AddressRange& range, std::uint64_t address) {
@@ -225,7 +227,8 @@ std::string Memory::State::describe_own(std::uint64_t address, std::uint64_t siz
       address <
           tagged(slot->begin, static_cast<AllocationKind>(slot->state.tag)) + slot->state.bytes) {
     if (freed != nullptr) *freed = true;
-    return format("inside an allocation of {} bytes at {:#x} that was freed", slot->state.bytes,
+    return format("inside an allocation of {} at {:#x} that was freed",
+                  counted(slot->state.bytes, "byte"),
                   tagged(slot->begin, static_cast<AllocationKind>(slot->state.tag)));
   }
   const std::lock_guard lock(mutex);

@@ -277,7 +277,7 @@ TEST_CASE("memory: neighbours are searched after the own allocations") {
   CHECK(own.find(*pinned).begin == *pinned);
   CHECK(own.find_own(*there).end == 0);
   CHECK(own.covers(*there) == false);
-  CHECK(own.describe(*there + 101, 4).find("1 bytes past the end of the allocation of 100") == 0);
+  CHECK(own.describe(*there + 101, 4).find("1 byte past the end of the allocation of 100") == 0);
   CHECK(own.describe(*pinned + 100, 4).find("just past the end of the host memory of 100") == 0);
   const std::uint64_t far = *pinned - (std::uint64_t{1} << 40);
   CHECK(own.describe(far, 4).find("a host address") == 0);

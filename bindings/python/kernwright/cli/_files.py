@@ -1,4 +1,4 @@
-"""Files that commands are given, looked at before any work is done; numbers of things in words."""
+"""Files that commands are given, looked at before any work is done."""
 
 from __future__ import annotations
 
@@ -7,11 +7,6 @@ import os
 import pathlib
 
 from kernwright.cli import UsageError
-
-
-def counted(count: int, one: str, many: str = "") -> str:
-    """ "1 kernel", "2 kernels"; `many` where it is not `one` with an s."""
-    return f"{count} {one if count == 1 else many or one + 's'}"
 
 
 def existing(path: str) -> str:

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from kernwright._progress import steps
+from kernwright._words import counted
 from kernwright.cli import UsageError
 from kernwright.cli._files import (
     architectures,
     complete_files,
-    counted,
     existing,
     writable,
 )
@@ -152,7 +152,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.output == "-" and (arguments.report or arguments.json):
         raise UsageError("-o - fills stdout with the code: leave out --report and --json")
     if arguments.output != "-":
-        writable(arguments.output or f"out.{arguments.emit}")
+        writable(output_path(arguments, archs[0] or "", len(archs) > 1))
     for arch in archs:  # a wrong one is found before anything is compiled
         kw.Program("//", compiler_options(arguments, arch))
     made = [compile_one(arguments, arch) for arch in steps("compiling", archs)]

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from kernwright.cli._files import counted
+from kernwright._words import counted
 
 PACKAGES = ("kernwright", "numpy", "ml_dtypes", "nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12",
             "torch", "cupy-cuda13x", "cupy-cuda12x", "numba-cuda", "cuda-core")  # fmt: skip
@@ -136,7 +136,9 @@ def examine() -> dict[str, Any]:
 def verdict(report: dict[str, Any]) -> str:
     """What all of it comes to, in one sentence."""
     if not report["kernel"]["ran"]:
-        return "no kernel runs here; mend what is said of it above"
+        if not report["nvrtc"]["found"]:
+            return "no kernel runs here: NVRTC is missing (pip install nvidia-cuda-nvrtc)"
+        return "no kernel runs here, for the reason above"
     device = report["kernel"]["device"]
     if not report["kernel"]["simulated"]:
         text = f"kernels run on {device}"

@@ -7,7 +7,8 @@ import json
 import sys
 from collections import Counter
 
-from kernwright.cli._files import complete_files, counted, existing
+from kernwright._words import counted
+from kernwright.cli._files import complete_files, existing
 from kernwright.cli._options import add_compiler_options, compiler_options
 from kernwright.errors import Diagnostic
 

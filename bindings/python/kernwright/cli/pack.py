@@ -8,11 +8,11 @@ import os
 from pathlib import Path
 from typing import Any
 
+from kernwright._words import counted
 from kernwright.cli import UsageError
 from kernwright.cli._files import (
     architectures,
     complete_files,
-    counted,
     existing,
     read_text,
     writable,
