@@ -213,14 +213,13 @@ void bind_object_code(py::module_& m) {
       .def(
           "save",
           [](const ObjectCode& o, const py::object& path) {
-            o.save(py::module_::import("os").attr("fspath")(path).cast<std::string>());
+            o.save(path_argument(path, "ObjectCode.save"));
           },
           py::arg("path"))
       .def_static(
           "load",
           [](const py::object& path) {
-            return ObjectCode::load(
-                py::module_::import("os").attr("fspath")(path).cast<std::string>());
+            return ObjectCode::load(path_argument(path, "ObjectCode.load"));
           },
           py::arg("path"))
       .def("__repr__",
@@ -229,9 +228,14 @@ void bind_object_code(py::module_& m) {
                                        o.kind == CodeKind::ptx ? "PTX" : "cubin", o.arch,
                                        o.kernels.size(), o.code.size()));
            })
-      .def(py::pickle(
-          [](const ObjectCode& o) { return py::bytes(o.serialize()); },
-          [](const py::bytes& bytes) { return ObjectCode::deserialize(std::string_view(bytes)); }));
+      .def("__reduce__", [](const ObjectCode& o) {
+        return py::make_tuple(module_member("kernwright._core", "_object_code"),
+                              py::make_tuple(py::bytes(o.serialize())));
+      });
+  m.def(
+      "_object_code",
+      [](const py::bytes& bytes) { return ObjectCode::deserialize(std::string_view(bytes)); },
+      py::arg("bytes"));
 }
 
 /// Has the end of the interpreter wait for a library that is being opened.

@@ -54,6 +54,11 @@ def full_like(
 
 
 def _like(x: Any, dtype: Any, shape: Any) -> tuple[Any, Any]:
+    if not hasattr(x, "shape") or not hasattr(x, "dtype"):
+        raise ArgumentError(
+            f"the ..._like functions take an array, got {_kind(x)}: make one of it with "
+            "kw.asarray(x), or name the shape, as in kw.zeros(shape)"
+        )
     return (x.shape if shape is None else shape), (x.dtype if dtype is None else dtype)
 
 
