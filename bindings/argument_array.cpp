@@ -58,9 +58,9 @@ ScalarType wanted_type(const ArgumentPlan& plan) {
 void check_type(const ArgumentPlan& plan, const ArrayArgument& array, Holder holder,
                 LaunchFrame& frame) {
   if (plan.is_void || (array.type && takes(plan, *array.type))) return;
-  frame.refuse(plan, format("got an array of {}: {} wants {}{}", type_text(array), named(plan),
-                            wanted_elements(plan),
-                            type_advice(plan, array, wanted_type(plan), holder)));
+  frame.refuse(plan,
+               format("got an array of {}: {} wants {}{}", type_text(array), named(plan),
+                      wanted_elements(plan), type_advice(plan, array, wanted_type(plan), holder)));
 }
 
 /// Vector and struct pointees: whole elements, aligned as the hardware wants them.

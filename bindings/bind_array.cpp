@@ -32,9 +32,10 @@ py::object helper(const char* name) { return module_member("kernwright._array", 
 
 Array make_empty(const py::object& shape, const py::object& dtype, const py::object& device) {
   if (PyLong_Check(dtype.ptr())) {
-    throw ArgumentError(format("{} is no element type; the extents of a shape are one tuple, as in "
-                               "zeros((3, 4))",
-                               short_repr(dtype)));
+    throw ArgumentError(
+        format("{} is no element type; the extents of a shape are one tuple, as in "
+               "zeros((3, 4))",
+               short_repr(dtype)));
   }
   Device& chosen = device_argument(device);
   const ScalarType type = dtype.is_none() ? ScalarType::float32 : scalar_argument(dtype);
@@ -106,9 +107,10 @@ Array cast_array(const py::object& self, const py::object& dtype, bool copy) {
 Array view_array(const Array& array, const py::object& dtype) {
   if (dtype.is_none()) return array;
   if (PyTuple_Check(dtype.ptr()) || PyList_Check(dtype.ptr()) || PyLong_Check(dtype.ptr())) {
-    throw ArgumentError(format("view(dtype) takes an element type, got {}; for other extents call "
-                               "reshape()",
-                               short_repr(dtype)));
+    throw ArgumentError(
+        format("view(dtype) takes an element type, got {}; for other extents call "
+               "reshape()",
+               short_repr(dtype)));
   }
   return array.view(scalar_argument(dtype));
 }
@@ -130,7 +132,12 @@ Array transpose_array(const Array& array, const py::args& arguments) {
     const py::object wanted =
         arguments.size() == 1 ? py::object(arguments[0]) : py::object(arguments);
     axes.clear();
-    for (const py::handle axis : py::iter(wanted)) axes.push_back(axis.cast<int>());
+    for (const py::handle axis : py::iter(wanted)) {
+      if (PyBool_Check(axis.ptr()) || !PyLong_Check(axis.ptr())) {
+        throw ArgumentError(format("the axes of transpose() are ints, got {}", type_name(axis)));
+      }
+      axes.push_back(axis.cast<int>());
+    }
   }
   return array.transpose(axes);
 }
@@ -265,8 +272,9 @@ void define_methods(ArrayClass& type) {
       .def("__iter__",
            [](const py::object& self) {
              if (self.cast<const Array&>().ndim() == 0) {
-               throw ArgumentError("iteration over an array without dimensions: it has one element, "
-                                   "x.item()");
+               throw ArgumentError(
+                   "iteration over an array without dimensions: it has one element, "
+                   "x.item()");
              }
              return py::reinterpret_steal<py::object>(PySeqIter_New(self.ptr()));
            })
@@ -287,8 +295,8 @@ void define_methods(ArrayClass& type) {
 void define_comparisons(ArrayClass& type) {
   const auto refuse = [&](const char* slot, const char* spelled, const char* instead) {
     type.def(slot, [spelled, instead](const Array&, const py::object&) -> py::object {
-      throw ArgumentError(
-          format("{} is not there for arrays of a device: compare on the host, {}", spelled, instead));
+      throw ArgumentError(format("{} is not there for arrays of a device: compare on the host, {}",
+                                 spelled, instead));
     });
   };
   refuse("__eq__", "x == y", "x.numpy() == y.numpy(), or ask for the same object with \"is\"");
@@ -300,8 +308,6 @@ void define_comparisons(ArrayClass& type) {
   refuse("__contains__", "value in x", "value in x.numpy()");
   // As NumPy's: values that change have no hash, and equality will be element by element.
   type.attr("__hash__") = py::none();
-  // NumPy leaves the comparison to us.
-  type.attr("__array_ufunc__") = py::none();
 }
 
 void define_protocols(ArrayClass& type) {
@@ -315,7 +321,7 @@ void define_protocols(ArrayClass& type) {
            })
       .def("__array__",
            [](const Array&, const py::args&, const py::kwargs&) -> py::object {
-             throw py::type_error(
+             throw ArgumentError(
                  "an array of a device is not copied to the host by itself: call "
                  ".numpy()");
            })

@@ -185,7 +185,8 @@ std::string path_argument(py::handle path, const char* what) {
     throw ArgumentError(
         format("{}: a path is a str or an os.PathLike, got {}", what, type_name(path)));
   }
-  PyObject* encoded = nullptr;  // NOTE: PyUnicode_FSConverter would call a null character a ValueError
+  PyObject* encoded =
+      nullptr;  // NOTE: PyUnicode_FSConverter would call a null character a ValueError
   if (PyUnicode_Check(spelled.ptr())) {
     encoded = PyUnicode_EncodeFSDefault(spelled.ptr());
   } else {
@@ -195,9 +196,8 @@ std::string path_argument(py::handle path, const char* what) {
   const auto bytes = py::reinterpret_steal<py::bytes>(encoded);
   std::string text(bytes);
   if (text.find('\0') != std::string::npos) {
-    throw InvalidArgument(
-        format("{}: the path {} has a null character, which no file name has", what,
-               short_repr(path)));
+    throw InvalidArgument(format("{}: the path {} has a null character, which no file name has",
+                                 what, short_repr(path)));
   }
   return text;
 }
@@ -208,7 +208,8 @@ std::string cast_failure_text(const py::cast_error& failure) {
   const std::size_t at = text.find("<class '");
   const std::size_t end = text.find("'>", at);
   if (at == std::string::npos || end == std::string::npos) return "a value of a wrong type";
-  const std::string type = text.substr(at + 8, end - at - 8);
+  std::string type = text.substr(at + 8, end - at - 8);
+  if (type.starts_with("kernwright.")) type = "kw" + type.substr(type.rfind('.'));
   if (type == "int") return "an int that is out of range, or where none belongs";
   return format("a value of type {} where another type is wanted", type);
 }
@@ -227,6 +228,7 @@ std::string type_name(py::handle value) {
   const py::handle type(reinterpret_cast<PyObject*>(Py_TYPE(value.ptr())));
   const auto module = py::str(type.attr("__module__")).cast<std::string>();
   const auto name = py::str(type.attr("__qualname__")).cast<std::string>();
+  if (module.starts_with("kernwright.")) return "kw." + name;
   return module == "builtins" ? name : module + "." + name;
 }
 

@@ -152,7 +152,8 @@ void bind_device(py::module_& m) {
       py::arg("timeout") = py::none(),
       "Waits until all work of the current device is done, in every stream; at most `timeout` "
       "seconds. Raises what the work met: DeviceFault, DeviceLost; Timeout when time is up, and "
-      "CaptureError while a stream of the device is captured into a graph. Any thread may call it.");
+      "CaptureError while a stream of the device is captured into a graph. Any thread may call "
+      "it.");
   m.def("current_device", [] { return DeviceObject{&current_device()}; });
   m.def("cuda_unavailable_reason", [] { return Runtime::get().cuda_unavailable_reason(); });
   m.def("_attribute_numbers", &attribute_numbers);

@@ -97,8 +97,7 @@ PyObject* kernel_launch(PyObject* self, PyObject* const* arguments, Py_ssize_t c
                           (count < 1 ? std::string() : ", got " + type_name(arguments[0])));
     }
     const auto* config = py::handle(arguments[0]).cast<const LaunchConfigObject*>();
-    launch(kernel_of(self), resolved(*config), arguments + 1,
-           static_cast<std::size_t>(count - 1));
+    launch(kernel_of(self), resolved(*config), arguments + 1, static_cast<std::size_t>(count - 1));
     Py_RETURN_NONE;
   });
 }

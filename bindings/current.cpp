@@ -167,7 +167,8 @@ void enter_stream(const Stream& stream) {
 }
 
 void leave_scope() {
-  if (thread_scopes == nullptr || scopes().empty()) throw Error("left a `with` of a device or stream in another thread");
+  if (thread_scopes == nullptr || scopes().empty())
+    throw Error("left a `with` of a device or stream in another thread");
   Device* previous = scopes().back().previous;
   {
     const GilRelease unlocked;  // it may be the last to hold its stream

@@ -53,8 +53,8 @@ Array consume(PyObject* capsule, const char* name, const char* used) {
 /// `array`, which may lie elsewhere than __dlpack_device__() said.
 Array checked(py::handle value, const Device& device, Array array) {
   if (&array.device() == &device) return array;
-  throw ArgumentError(format("a {} that says it is on {}, but gives memory on {}",
-                             type_name(value), device.label(), array.device().label()));
+  throw ArgumentError(format("a {} that says it is on {}, but gives memory on {}", type_name(value),
+                             device.label(), array.device().label()));
 }
 
 /// Frees what a capsule still owns when nobody consumed it.
@@ -125,9 +125,9 @@ Array adopt_dlpack(py::handle value, Device& device, const Stream& stream) {
   const py::object capsule = ask_for_capsule(value, number);
   try {
     if (PyCapsule_IsValid(capsule.ptr(), kVersionedName)) {
-      return checked(value, device,
-                     consume<DLManagedTensorVersioned>(capsule.ptr(), kVersionedName,
-                                                       kUsedVersionedName));
+      return checked(
+          value, device,
+          consume<DLManagedTensorVersioned>(capsule.ptr(), kVersionedName, kUsedVersionedName));
     }
     if (!PyCapsule_IsValid(capsule.ptr(), kName)) refuse_capsule(value, capsule);
     return checked(value, device, consume<DLManagedTensor>(capsule.ptr(), kName, kUsedName));

@@ -1,12 +1,12 @@
 // Reading other libraries' device arrays, each type by the quickest way that it offers.
 #include "foreign.h"
 
+#include "arguments/cuda_array_interface.h"
 #include "base/errors.h"
 #include "base/format.h"
 #include "core/capture.h"
 #include "core/device.h"
 #include "core/event.h"
-#include "arguments/cuda_array_interface.h"
 #include "dlpack.h"
 #include "dlpack_exchange.h"
 #include "dtype.h"

@@ -151,6 +151,7 @@ PyObject* bound_repr(PyObject* self) {
 }
 
 PyObject* make_bound(PyObject* kernel, LaunchConfig config, std::int64_t threads) {
+  kernel_of(kernel);  // the calls rely on it
   BoundKernel* bound = std::exchange(spare_bound, nullptr);
   if (bound != nullptr) {
     PyObject_Init(reinterpret_cast<PyObject*>(bound), bound_type);

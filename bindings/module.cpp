@@ -1,11 +1,11 @@
 // The extension module kernwright._core.
 #include "bindings.h"
+#include "calls/typed_calls.h"
 #include "core/runtime.h"
 #include "driver/nvrtc_loader.h"
 #include "gil.h"
 #include "kernels_src/device_headers.h"
 #include "sim/device.h"
-#include "calls/typed_calls.h"
 
 #include <string>
 #include <utility>

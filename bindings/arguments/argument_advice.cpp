@@ -46,17 +46,19 @@ std::string type_advice(const ArgumentPlan& plan, const ArrayArgument& array, Sc
     return advice + format("{} a NumPy array of {} and copy back from it", joint, type);
   }
   const char* const make = advice.empty() ? "; make" : ", or make";
-  return advice + format("{} it with dtype=\"{}\", or launch on t = {}.astype(\"{}\") and copy back: "
-                         "{}[...] = t",
-                         make, type, name, type, name);
+  return advice + format(
+                      "{} it with dtype=\"{}\", or launch on t = {}.astype(\"{}\") and copy back: "
+                      "{}[...] = t",
+                      make, type, name, type, name);
 }
 
 std::string contiguity_advice(const ArgumentPlan& plan) {
   const std::string name = named(plan);
   const std::string strided = format("kw.strided({}) where the kernel knows the strides", name);
   if (plan.parameter->pointee_const) return format("pass {}.copy(), or {}", name, strided);
-  return format("pass {}, or launch on a contiguous array t of its values and copy back: {}[...] = t",
-                strided, name);
+  return format(
+      "pass {}, or launch on a contiguous array t of its values and copy back: {}[...] = t",
+      strided, name);
 }
 
 }  // namespace kernwright::python

@@ -41,11 +41,10 @@ class Interface {
 
   [[noreturn]] void refuse(const char* name, const char* wanted) const {
     const py::object found = field(name);
-    throw ArgumentError(format("a {} whose __cuda_array_interface__ has {}: \"{}\" must be {}",
-                               type_name(value_),
-                               found.is_none() ? std::string("no value there")
-                                               : short_repr(found) + " there",
-                               name, wanted));
+    throw ArgumentError(
+        format("a {} whose __cuda_array_interface__ has {}: \"{}\" must be {}", type_name(value_),
+               found.is_none() ? std::string("no value there") : short_repr(found) + " there", name,
+               wanted));
   }
 
   /// The field, None where it is missing.
@@ -108,9 +107,10 @@ class Interface {
   void check_version_and_mask() const {
     if (!integer(field("version"), 0)) refuse("version", "an int");
     if (field("mask").is_none()) return;
-    throw ArgumentError(format("a {} with a mask: masked arrays cannot be taken; fill the masked "
-                               "elements first, or pass its data without the mask",
-                               type_name(value_)));
+    throw ArgumentError(
+        format("a {} with a mask: masked arrays cannot be taken; fill the masked "
+               "elements first, or pass its data without the mask",
+               type_name(value_)));
   }
 
   /// The element type of "typestr"; raw bytes ("|V8") count as uint8 with one more axis.

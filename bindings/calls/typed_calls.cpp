@@ -1,4 +1,5 @@
-// Patches what pybind11 made: its messages about arguments, and objects that were never initialised.
+// Patches what pybind11 made: its messages about arguments, and objects that were never
+// initialised.
 #include "calls/typed_calls.h"
 
 #include "base/errors.h"
@@ -34,7 +35,8 @@ void patch_function(PyObject* function) {
   PyObject* const self = PyCFunction_GET_SELF(function);
   if (self == nullptr || py::detail::function_record_ptr_from_PyObject(self) == nullptr) return;
   PyMethodDef* const def = reinterpret_cast<PyCFunctionObject*>(function)->m_ml;
-  static_assert(PYBIND11_VERSION_HEX >= 0x03010000, "functions are called by vectorcall from 3.1 on");
+  static_assert(PYBIND11_VERSION_HEX >= 0x03010000,
+                "functions are called by vectorcall from 3.1 on");
   const auto found = reinterpret_cast<Dispatcher>(reinterpret_cast<void (*)()>(def->ml_meth));
   if (found == &dispatch) return;
   if (dispatcher == nullptr) dispatcher = found;
@@ -63,6 +65,8 @@ std::string named_class(py::handle type) {
   return "kw." + py::str(type.attr("__name__")).cast<std::string>();
 }
 
+constexpr const char* kNotMade = " is not made by calling its class: others return it";
+
 /// Where pybind11 would take memory for an object whose __init__ never ran.
 void* refuse_unmade(std::size_t) {
   throw ArgumentError(
@@ -73,8 +77,14 @@ void* refuse_unmade(std::size_t) {
 PyObject* refuse_call(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject*) {
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
     const std::string name = count > 0 ? named_class(py::type::of(arguments[0])) : "it";
-    throw ArgumentError(name + " is not made by calling its class: others return it");
+    throw ArgumentError(name + kNotMade);
   });
+}
+
+PyObject* refuse_new(PyTypeObject* type, PyObject*, PyObject*) {
+  PyObject* const self = reinterpret_cast<PyObject*>(type);
+  return guarded<PyObject*>(
+      nullptr, [&]() -> PyObject* { throw ArgumentError(named_class(self) + kNotMade); });
 }
 
 PyObject* refuse_pickle(PyObject* self, PyObject*) {
@@ -96,7 +106,9 @@ void complete_class(py::handle type) {
   auto* const object = reinterpret_cast<PyTypeObject*>(type.ptr());
   auto* const info = py::detail::get_type_info(object);
   if (info != nullptr) info->operator_new = &refuse_unmade;
-  const auto* const base = reinterpret_cast<PyTypeObject*>(py::detail::get_internals().instance_base);
+  if (object->tp_new == nullptr) object->tp_new = &refuse_new;
+  const auto* const base =
+      reinterpret_cast<PyTypeObject*>(py::detail::get_internals().instance_base);
   if (info != nullptr && object->tp_init == base->tp_init) {
     const auto function = py::reinterpret_steal<py::object>(PyCFunction_New(&call, nullptr));
     py::setattr(type, "__init__",
@@ -117,7 +129,7 @@ void explain_failure(const char* helper, const py::tuple& context, PyObject* con
   const PyObject* const type = error.type().ptr();
   const bool is_plain =
       type == PyExc_TypeError || type == PyExc_ValueError || type == PyExc_OverflowError;
-  if (!is_plain || error.trace()) return error.restore();  // Python code raised it, or we did
+  if (!is_plain) return error.restore();  // ours is a class derived from these
   try {
     const auto positional = static_cast<std::size_t>(PyVectorcall_NARGS(count));
     py::tuple given(positional);
@@ -128,8 +140,10 @@ void explain_failure(const char* helper, const py::tuple& context, PyObject* con
       named[py::handle(PyTuple_GET_ITEM(keywords, i))] =
           py::handle(arguments[positional + static_cast<std::size_t>(i)]);
     }
+    if (error.trace()) PyException_SetTraceback(error.value().ptr(), error.trace().ptr());
     const py::object made =
         module_member("kernwright._calls", helper)(*context, given, named, error.value());
+    if (made.is_none()) return error.restore();
     PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(made.ptr())), made.ptr());
   } catch (...) {  // at the end of the interpreter nothing can be imported
     PyErr_Clear();

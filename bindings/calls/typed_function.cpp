@@ -1,7 +1,7 @@
 // A wrapper of functions written in Python that explains calls with wrong arguments.
 #include "bindings.h"
-#include "python_support.h"
 #include "calls/typed_calls.h"
+#include "python_support.h"
 
 #include <structmember.h>
 
@@ -19,8 +19,7 @@ PyObject* function_of(PyObject* self) { return reinterpret_cast<TypedFunction*>(
 
 PyObject* call_function(PyObject* self, PyObject* const* arguments, std::size_t count,
                         PyObject* keywords) {
-  PyObject* const result =
-      PyObject_Vectorcall(function_of(self), arguments, count, keywords);
+  PyObject* const result = PyObject_Vectorcall(function_of(self), arguments, count, keywords);
   if (result == nullptr) [[unlikely]] {
     const auto context = py::reinterpret_steal<py::tuple>(PyTuple_Pack(1, function_of(self)));
     explain_failure("explain_python", context, arguments, count, keywords);
@@ -100,10 +99,9 @@ void bind_typed_function(py::module_& m) {
       {Py_tp_members, members},
       {0, nullptr},
   };
-  static PyType_Spec spec = {"kernwright._core._TypedFunction", sizeof(TypedFunction), 0,
-                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL |
-                                 Py_TPFLAGS_METHOD_DESCRIPTOR,
-                             slots};
+  static PyType_Spec spec = {
+      "kernwright._core._TypedFunction", sizeof(TypedFunction), 0,
+      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR, slots};
   m.attr("_TypedFunction") = py::reinterpret_steal<py::object>(PyType_FromSpec(&spec));
 }
 

@@ -196,10 +196,10 @@ void Array::require_alignment(ScalarType type) const {
                     strides_[axis] == static_cast<std::int64_t>(scalar_size(type_)));
   }
   if (fits) return;
-  throw InvalidArgument(
-      format("cannot view {} as {}: its address {:#x} and strides {} must be multiples of {} bytes; "
-             "view a copy of it",
-             identify(), scalar_name(type), address_, shape_to_string(strides_), alignment));
+  throw InvalidArgument(format(
+      "cannot view {} as {}: its address {:#x} and strides {} must be multiples of {} bytes; "
+      "view a copy of it",
+      identify(), scalar_name(type), address_, shape_to_string(strides_), alignment));
 }
 
 Array Array::view(ScalarType type) const {
@@ -211,9 +211,10 @@ Array Array::view(ScalarType type) const {
   Array result = *this;
   if (from != to) {
     if (shape_.empty()) {
-      throw refuse(format("without an axis the size of an element, {} bytes, cannot become {}; "
-                          "reshape(1) it first",
-                          from, to));
+      throw refuse(
+          format("without an axis the size of an element, {} bytes, cannot become {}; "
+                 "reshape(1) it first",
+                 from, to));
     }
     const std::int64_t extent = shape_.back();
     if (extent != 1 && size_ != 0 && strides_.back() != from) {
@@ -222,9 +223,10 @@ Array Array::view(ScalarType type) const {
     // In units of the smaller size nothing can overflow: the array has these bytes already.
     const bool divides = from > to ? from % to == 0 : (extent % (to / from)) == 0;
     if (!divides) {
-      throw refuse(format("the last axis has {} elements of {} bytes, which is no whole number of "
-                          "{} bytes",
-                          extent, from, to));
+      throw refuse(
+          format("the last axis has {} elements of {} bytes, which is no whole number of "
+                 "{} bytes",
+                 extent, from, to));
     }
     result.shape_.back() = from > to ? extent * (from / to) : extent / (to / from);
     result.strides_.back() = to;

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import inspect
 import re
+import sys
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any, NamedTuple
@@ -42,10 +43,13 @@ class _Parameter(NamedTuple):
 def explain_native(
     scope: Any, name: str | None, signature: str | None, args: tuple[Any, ...],
     kwargs: dict[str, Any], error: Exception,
-) -> Error:  # fmt: skip
-    """The error of a call of the extension module; `signature` as pybind11 writes it."""
+) -> Error | None:  # fmt: skip
+    """The error of a call of the extension module; `signature` as pybind11 writes it. None: the
+    user's own code raised it."""
+    if error.__traceback__ is not None:
+        return _raised_inside(_call(scope, name), error)
     if signature is None:
-        return _typed(error, f"{_call(scope, name)}: ")
+        return _typed(error, _head(_call(scope, name)))
     parameters = _parse(signature)
     if isinstance(scope, type) and parameters and parameters[0].name == "self":
         parameters, args = parameters[1:], args[1:]
@@ -54,18 +58,21 @@ def explain_native(
 
 def explain_python(
     function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception
-) -> Error:
-    """The error of a call that Python could not bind to the parameters of `function`."""
+) -> Error | None:
+    """The error of a call of `function`, or None: the user's own code raised it."""
+    name = function.__qualname__.removesuffix(".__init__")
+    module = function.__module__.rpartition(".")[2]
+    public = "" if module.startswith("_") or module == name.split(".")[0] else f"{module}."
+    call = f"kw.{public}{name}()"
+    if error.__traceback__ is not None:
+        return _raised_inside(call, error)
     parameters = [
         _Parameter(p.name, p.kind, p.default is p.empty, repr(p.default))
         for p in inspect.signature(function).parameters.values()
     ]
     if parameters and parameters[0].name == "self":
         parameters, args = parameters[1:], args[1:]
-    name = function.__qualname__.removesuffix(".__init__")
-    module = function.__module__.rpartition(".")[2]
-    public = "" if module.startswith("_") or module == name.split(".")[0] else f"{module}."
-    return _explain(f"kw.{public}{name}()", parameters, args, kwargs, error)
+    return _explain(call, parameters, args, kwargs, error)
 
 
 def _explain(
@@ -75,19 +82,36 @@ def _explain(
     takes = f"; it takes ({_text(parameters)})"
     problem = _unbound(parameters, args, kwargs)
     if problem:
-        return ArgumentError(f"{call}: {problem}{takes}")
+        return ArgumentError(f"{_head(call)}{problem}{takes}")
     if _DUMP not in str(error):
-        return _typed(error, f"{call}: ")
+        return _typed(error, _head(call))
     given = dict(zip((p.name for p in parameters), args, strict=False)) | kwargs
     wrong = _misfit(parameters, given)
     if wrong is None:
         kinds = ", ".join(f"{name}: {_kind(value)}" for name, value in given.items())
-        return ArgumentError(f"{call}: got ({kinds}), which does not fit{takes}")
+        return ArgumentError(f"{_head(call)}got ({kinds}), which does not fit{takes}")
     parameter, words = wrong
     value = given[parameter.name]
     if words is None:
-        return ArgumentRangeError(f"{call}: {parameter.name} of {_short(value)} is out of range")
-    return ArgumentError(f"{call}: {parameter.name} is {words}, got {_kind(value)} {_short(value)}")
+        return ArgumentRangeError(
+            f"{_head(call)}{parameter.name} of {_short(value)} is out of range"
+        )
+    return ArgumentError(
+        f"{_head(call)}{parameter.name} is {words}, got {_kind(value)} {_short(value)}"
+    )
+
+
+def _raised_inside(call: str, error: Exception) -> Error | None:
+    """The same of an error that code of this package, or a library for it, ran into."""
+    trace = error.__traceback__
+    while trace is not None:
+        home = trace.tb_frame.f_globals.get("__name__", "").partition(".")[0]
+        if home not in ("kernwright", "numpy") and home not in sys.stdlib_module_names:
+            return None
+        trace = trace.tb_next
+    made = _typed(error, _head(call))
+    made.__cause__ = error
+    return made
 
 
 def _unbound(
@@ -123,7 +147,11 @@ def _misfit(
                 return parameter, words
     for parameter in parameters:
         value = given.get(parameter.name)
-        if parameter.annotation == "int" and isinstance(value, int) and not -(2**31) <= value < 2**31:
+        if (
+            parameter.annotation == "int"
+            and isinstance(value, int)
+            and not -(2**31) <= value < 2**31
+        ):
             return parameter, None
     return None
 
@@ -190,15 +218,22 @@ def _nearest(name: str, names: list[str]) -> str:
 
 def _typed(error: Exception, prefix: str) -> Error:
     kinds = {ValueError: InvalidArgument, OverflowError: ArgumentRangeError}
-    plain = prefix.rstrip(": ").endswith("__()") or ".__" in prefix
-    return kinds.get(type(error), ArgumentError)(("" if plain else prefix) + str(error))
+    text = str(error).replace("kernwright._core.", "kw.")
+    return kinds.get(type(error), ArgumentError)(prefix + text)
 
 
 def _call(scope: Any, name: str | None) -> str:
+    """How the user called it; "" for what only this package calls, and for operators."""
     if not isinstance(scope, type):
-        return f"kw.{name or 'function'}()"
+        return f"kw.{name}()" if name and not name.startswith("_") else ""
+    if scope.__name__.startswith("_") or ((name or "").startswith("__") and name != "__init__"):
+        return ""
     own = _public(scope.__name__)
     return f"{own}()" if name in (None, "", "__init__") else f"{own}.{name}()"
+
+
+def _head(call: str) -> str:
+    return f"{call}: " if call else ""
 
 
 def _public(name: str) -> str:
@@ -211,6 +246,8 @@ def _has(value: Any, *names: str) -> bool:
 
 def _kind(value: Any) -> str:
     module, name = type(value).__module__, type(value).__qualname__
+    if module.startswith("kernwright."):
+        return f"kw.{name}"
     return name if module == "builtins" else f"{module}.{name}"
 
 

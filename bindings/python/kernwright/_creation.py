@@ -211,10 +211,7 @@ def _default_dtype(value: Any) -> Any:
 
 
 def _kind(obj: Any) -> str:
-    kind = type(obj)
-    name = (
-        kind.__qualname__
-        if kind.__module__ == "builtins"
-        else f"{kind.__module__}.{kind.__qualname__}"
-    )
-    return f"a {name}"
+    module, name = type(obj).__module__, type(obj).__qualname__
+    if module.startswith("kernwright."):
+        return f"a kw.{name}"
+    return f"a {name}" if module == "builtins" else f"a {module}.{name}"

@@ -30,7 +30,9 @@ def pack(
     programs = [_item(kernel) for kernel in kernels]
     paths = [_core._path(record, "pack(records=)") for record in records]
     with Progress("compiling") as progress:
-        return _core._pack_write(_core._path(path, "pack()"), programs, paths, [*archs], progress.advance)
+        return _core._pack_write(
+            _core._path(path, "pack()"), programs, paths, [*archs], progress.advance
+        )
 
 
 def use_pack(path: str | os.PathLike[str]) -> None:

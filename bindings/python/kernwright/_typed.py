@@ -1,4 +1,4 @@
-"""Functions written in Python whose misuse raises kernwright's errors, at no cost for other calls."""
+"""Functions written in Python whose misuse raises this package's errors; other calls cost nothing."""
 
 from __future__ import annotations
 
