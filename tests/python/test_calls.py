@@ -1,6 +1,7 @@
 """Calls with wrong arguments: errors of this package, in the words of whoever called."""
 
 import inspect
+import pathlib
 import pickle
 
 import numpy as np
@@ -127,14 +128,14 @@ def test_errors_of_the_users_own_code_are_passed_on():
         def __index__(self):
             raise TypeError("mine")
 
-    with pytest.raises(TypeError, match="^mine$") as raised:
+    with pytest.raises(TypeError, match=r"^mine$") as raised:
         kw.zeros((2, Odd()))
     assert not isinstance(raised.value, kw.Error)
 
     def wrong():
         raise TypeError("in the callable")
 
-    with pytest.raises(TypeError, match="^in the callable$") as raised:
+    with pytest.raises(TypeError, match=r"^in the callable$") as raised:
         kw.time_kernel(wrong)
     assert not isinstance(raised.value, kw.Error)
 
@@ -154,5 +155,5 @@ def test_a_text_still_finds_its_line():
         kernel.compile()
     found = raised.value.diagnostics[0]
     assert found.file == __file__
-    lines = open(__file__).read().splitlines()
+    lines = pathlib.Path(__file__).read_text().splitlines()
     assert "missing" in lines[found.line - 1]

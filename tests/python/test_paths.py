@@ -73,7 +73,7 @@ def test_what_is_no_path_is_refused(calls, name, value):
 def test_pipes_devices_and_folders_are_refused_at_once(calls, name, tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", Path("/dev/zero"), Path("/dev/null"), tmp_path):
-        with pytest.raises(kw.Error, match="file|directory"):
+        with pytest.raises(kw.Error, match=r"file|directory"):
             calls[name](str(path))
 
 

@@ -1,4 +1,4 @@
-"""Functions written in Python whose misuse raises this package's errors; other calls cost nothing."""
+"""Functions written in Python: a wrong call of one raises an error of this package."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def publish(space: MutableMapping[str, Any], names: Iterable[str]) -> None:
 def typed(value: Any) -> Any:
     """A function wrapped, a class of this package with its methods wrapped, else `value` itself."""
     if isinstance(value, FunctionType):
-        home = sys.modules[value.__module__].__dict__
+        home, name = sys.modules[value.__module__].__dict__, value.__name__
         made = _TypedFunction(value)
-        if home.get(value.__name__) is value:  # pickle wants to find the same object there
-            home[value.__name__] = made
+        if home.get(name) is value:  # pickle wants to find the same object there
+            home[name] = made
         return made
     if type(value) is type and value.__module__.startswith("kernwright."):
         _type_methods(value)
