@@ -1,5 +1,6 @@
 // The converter of pointer parameters: arrays of any library, addresses, null, host data.
 #include "argument.h"
+#include "arguments/argument_advice.h"
 #include "array_support.h"
 #include "base/errors.h"
 #include "base/format.h"
@@ -14,10 +15,6 @@
 
 namespace kernwright::python {
 namespace {
-
-std::string named(const ArgumentPlan& plan) {
-  return plan.parameter->name.empty() ? "it" : plan.parameter->name;
-}
 
 std::string type_text(const ArrayArgument& array) {
   return array.type ? std::string(scalar_name(*array.type)) : array.type_text;
@@ -49,14 +46,21 @@ std::string wanted_elements(const ArgumentPlan& plan) {
                                                                : "uint8 (the bytes of structs)";
 }
 
-void check_type(const ArgumentPlan& plan, const ArrayArgument& array, LaunchFrame& frame) {
+/// The element type that an array for the pointer is made with.
+ScalarType wanted_type(const ArgumentPlan& plan) {
+  const Parameter& parameter = *plan.parameter;
+  if (parameter.any_byte_pointee) return ScalarType::uint8;
+  if (parameter.scalar) return *parameter.scalar;
+  const bool to_pointers = parameter.type.find('*') != parameter.type.rfind('*');
+  return to_pointers ? ScalarType::uint64 : ScalarType::uint8;
+}
+
+void check_type(const ArgumentPlan& plan, const ArrayArgument& array, Holder holder,
+                LaunchFrame& frame) {
   if (plan.is_void || (array.type && takes(plan, *array.type))) return;
-  const bool castable = array.type && plan.parameter->scalar;
-  frame.refuse(plan, format("got an array of {}: {} wants {}{}", type_text(array), named(plan),
-                            wanted_elements(plan),
-                            castable ? format("; pass x.astype(\"{}\")",
-                                              scalar_name(*plan.parameter->scalar))
-                                     : std::string()));
+  frame.refuse(plan,
+               format("got an array of {}: {} wants {}{}", type_text(array), named(plan),
+                      wanted_elements(plan), type_advice(plan, array, wanted_type(plan), holder)));
 }
 
 /// Vector and struct pointees: whole elements, aligned as the hardware wants them.
@@ -71,23 +75,24 @@ void check_pointee(const ArgumentPlan& plan, const ArrayArgument& array, LaunchF
   }
   const std::size_t alignment = plan.parameter->lanes > 1 && (size & (size - 1)) == 0 ? size : 1;
   if (array.address % std::min<std::size_t>(alignment, 16) != 0) {
-    frame.refuse(plan, format("got an array at address {:#x}, not aligned to {} bytes: pass a copy",
-                              array.address, alignment));
+    frame.refuse(plan, format("got an array at address {:#x}, not aligned to {} bytes: {}",
+                              array.address, alignment,
+                              plan.parameter->pointee_const
+                                  ? "pass a copy"
+                                  : "launch on an array of its own and copy back"));
   }
 }
 
-void check_array(const ArgumentPlan& plan, const ArrayArgument& array, bool strided,
+void check_array(const ArgumentPlan& plan, const ArrayArgument& array, bool strided, Holder holder,
                  LaunchFrame& frame) {
   if (!frame.is_checked()) return;
-  check_type(plan, array, frame);
+  check_type(plan, array, holder, frame);
   if (!array.contiguous && !strided) {
-    frame.refuse(plan, format("got an array that is not contiguous: pass {0}.copy(), or "
-                              "kw.strided({0}) where the kernel knows the strides",
-                              named(plan)));
+    frame.refuse(plan, "got an array that is not contiguous: " + contiguity_advice(plan));
   }
   if (array.read_only && !plan.parameter->pointee_const) {
     frame.refuse(plan, format("got a read-only array: the kernel may write to {}; declare it const "
-                              "or pass a copy",
+                              "or pass an array that may be written",
                               named(plan)));
   }
   check_pointee(plan, array, frame);
@@ -115,7 +120,7 @@ void convert_ours(const ArgumentPlan& plan, const Array& array, bool strided, st
   argument.nbytes = array.nbytes();
   argument.contiguous = array.is_contiguous();
   argument.read_only = array.read_only();
-  check_array(plan, argument, strided, frame);
+  check_array(plan, argument, strided, Holder::ours, frame);
   store(argument.address, slot);
 }
 
@@ -162,7 +167,7 @@ void convert_host(const ArgumentPlan& plan, const HostArgument& host, std::byte*
   }
   argument.type_text = py::str(values.dtype()).cast<std::string>();
   argument.nbytes = static_cast<std::size_t>(values.nbytes());
-  check_array(plan, argument, true, frame);
+  check_array(plan, argument, true, Holder::host, frame);
   store(frame.stage(host, values, argument.type.value_or(ScalarType::uint8)), slot);
 }
 
@@ -191,7 +196,7 @@ void convert_other(const ArgumentPlan& plan, py::handle value, bool strided, std
                               short_repr(value), named(plan),
                               number ? "; wrap a raw address as kw.Pointer(address, dtype)" : ""));
   }
-  check_array(plan, argument, strided, frame);
+  check_array(plan, argument, strided, Holder::foreign, frame);
   store(argument.address, slot);
 }
 

@@ -17,7 +17,7 @@ namespace kernwright::python {
 namespace {
 
 [[noreturn]] void refuse_index(py::handle key) {
-  throw py::type_error(
+  throw ArgumentError(
       format("an array is indexed by ints, slices, Ellipsis and None, got {}; for "
              "index arrays and masks copy it with .numpy()",
              type_name(key)));

@@ -31,6 +31,12 @@ namespace {
 py::object helper(const char* name) { return module_member("kernwright._array", name); }
 
 Array make_empty(const py::object& shape, const py::object& dtype, const py::object& device) {
+  if (PyLong_Check(dtype.ptr())) {
+    throw ArgumentError(
+        format("{} is no element type; the extents of a shape are one tuple, as in "
+               "zeros((3, 4))",
+               short_repr(dtype)));
+  }
   Device& chosen = device_argument(device);
   const ScalarType type = dtype.is_none() ? ScalarType::float32 : scalar_argument(dtype);
   const Stream stream = current_stream(chosen);
@@ -98,6 +104,17 @@ Array cast_array(const py::object& self, const py::object& dtype, bool copy) {
   return kernels::cast(array, type, stream);
 }
 
+Array view_array(const Array& array, const py::object& dtype) {
+  if (dtype.is_none()) return array;
+  if (PyTuple_Check(dtype.ptr()) || PyList_Check(dtype.ptr()) || PyLong_Check(dtype.ptr())) {
+    throw ArgumentError(
+        format("view(dtype) takes an element type, got {}; for other extents call "
+               "reshape()",
+               short_repr(dtype)));
+  }
+  return array.view(scalar_argument(dtype));
+}
+
 Array reshape_array(const Array& array, const py::args& arguments) {
   const py::object wanted =
       arguments.size() == 1 ? py::object(arguments[0]) : py::object(arguments);
@@ -115,7 +132,12 @@ Array transpose_array(const Array& array, const py::args& arguments) {
     const py::object wanted =
         arguments.size() == 1 ? py::object(arguments[0]) : py::object(arguments);
     axes.clear();
-    for (const py::handle axis : py::iter(wanted)) axes.push_back(axis.cast<int>());
+    for (const py::handle axis : py::iter(wanted)) {
+      if (PyBool_Check(axis.ptr()) || !PyLong_Check(axis.ptr())) {
+        throw ArgumentError(format("the axes of transpose() are ints, got {}", type_name(axis)));
+      }
+      axes.push_back(axis.cast<int>());
+    }
   }
   return array.transpose(axes);
 }
@@ -229,6 +251,7 @@ void define_methods(ArrayClass& type) {
   type.def("numpy", &to_numpy)
       .def("copy", &copy_array)
       .def("astype", &cast_array, py::arg("dtype"), py::kw_only(), py::arg("copy") = true)
+      .def("view", &view_array, py::arg("dtype") = py::none())
       .def("reshape", &reshape_array)
       .def("transpose", &transpose_array)
       .def("to", &to_device, py::arg("device"))
@@ -243,8 +266,17 @@ void define_methods(ArrayClass& type) {
       .def("item", [](const py::object& self) { return helper("item")(self); })
       .def("__len__",
            [](const Array& a) {
-             if (a.ndim() == 0) throw py::type_error("len() of an array without dimensions");
+             if (a.ndim() == 0) throw ArgumentError("len() of an array without dimensions");
              return a.shape()[0];
+           })
+      .def("__iter__",
+           [](const py::object& self) {
+             if (self.cast<const Array&>().ndim() == 0) {
+               throw ArgumentError(
+                   "iteration over an array without dimensions: it has one element, "
+                   "x.item()");
+             }
+             return py::reinterpret_steal<py::object>(PySeqIter_New(self.ptr()));
            })
       .def("__getitem__", &index_array)
       .def("__setitem__",
@@ -259,6 +291,25 @@ void define_methods(ArrayClass& type) {
       });
 }
 
+/// Comparisons, which would compare identity if they were left to Python: silently wrong.
+void define_comparisons(ArrayClass& type) {
+  const auto refuse = [&](const char* slot, const char* spelled, const char* instead) {
+    type.def(slot, [spelled, instead](const Array&, const py::object&) -> py::object {
+      throw ArgumentError(format("{} is not there for arrays of a device: compare on the host, {}",
+                                 spelled, instead));
+    });
+  };
+  refuse("__eq__", "x == y", "x.numpy() == y.numpy(), or ask for the same object with \"is\"");
+  refuse("__ne__", "x != y", "x.numpy() != y.numpy(), or ask for the same object with \"is not\"");
+  refuse("__lt__", "x < y", "x.numpy() < y.numpy()");
+  refuse("__le__", "x <= y", "x.numpy() <= y.numpy()");
+  refuse("__gt__", "x > y", "x.numpy() > y.numpy()");
+  refuse("__ge__", "x >= y", "x.numpy() >= y.numpy()");
+  refuse("__contains__", "value in x", "value in x.numpy()");
+  // As NumPy's: values that change have no hash, and equality will be element by element.
+  type.attr("__hash__") = py::none();
+}
+
 void define_protocols(ArrayClass& type) {
   type.def("__dlpack__", &dlpack, py::kw_only(), py::arg("stream") = py::none(),
            py::arg("max_version") = py::none(), py::arg("dl_device") = py::none(),
@@ -270,7 +321,7 @@ void define_protocols(ArrayClass& type) {
            })
       .def("__array__",
            [](const Array&, const py::args&, const py::kwargs&) -> py::object {
-             throw py::type_error(
+             throw ArgumentError(
                  "an array of a device is not copied to the host by itself: call "
                  ".numpy()");
            })
@@ -292,6 +343,7 @@ void bind_array(py::module_& m) {
   array_of(Py_None);  // finds the type now: launches ask without the GIL
   define_properties(type);
   define_methods(type);
+  define_comparisons(type);
   define_protocols(type);
   bind_evictable(m);
   m.def("empty", &make_empty, py::arg("shape"), py::arg("dtype") = py::none(), py::kw_only(),

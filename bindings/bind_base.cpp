@@ -1,5 +1,6 @@
 // From C++ exceptions to the classes of kernwright.errors, and the helpers of python_support.h.
 #include "base/errors.h"
+#include "base/format.h"
 #include "bindings.h"
 #include "compile_limits.h"
 #include "core/capture.h"
@@ -134,6 +135,8 @@ void set_python_error(std::exception_ptr failure) noexcept {
     std::rethrow_exception(std::move(failure));
   } catch (py::error_already_set& e) {
     e.restore();
+  } catch (const py::cast_error& e) {
+    raise("ArgumentError", ArgumentError(cast_failure_text(e)));
   } catch (const py::builtin_exception& e) {
     e.set_error();
   } catch (const Error& e) {
@@ -166,6 +169,51 @@ py::object module_member(const char* module, const char* name) {
   return member.is_none() ? py::object(py::module_::import(module).attr(name)) : member;
 }
 
+bool has_attribute(py::handle value, const char* name) {
+  const auto found = py::reinterpret_steal<py::object>(PyObject_GetAttrString(value.ptr(), name));
+  if (found) return true;
+  const py::error_already_set error;
+  if (!error.matches(PyExc_AttributeError)) throw error;
+  return false;
+}
+
+std::string path_argument(py::handle path, const char* what) {
+  const auto spelled = py::reinterpret_steal<py::object>(PyOS_FSPath(path.ptr()));
+  if (!spelled) {
+    const py::error_already_set error;
+    if (!error.matches(PyExc_TypeError)) throw error;
+    throw ArgumentError(
+        format("{}: a path is a str or an os.PathLike, got {}", what, type_name(path)));
+  }
+  PyObject* encoded =
+      nullptr;  // NOTE: PyUnicode_FSConverter would call a null character a ValueError
+  if (PyUnicode_Check(spelled.ptr())) {
+    encoded = PyUnicode_EncodeFSDefault(spelled.ptr());
+  } else {
+    encoded = spelled.inc_ref().ptr();
+  }
+  if (encoded == nullptr) throw py::error_already_set();
+  const auto bytes = py::reinterpret_steal<py::bytes>(encoded);
+  std::string text(bytes);
+  if (text.find('\0') != std::string::npos) {
+    throw InvalidArgument(format("{}: the path {} has a null character, which no file name has",
+                                 what, short_repr(path)));
+  }
+  return text;
+}
+
+std::string cast_failure_text(const py::cast_error& failure) {
+  // "Unable to cast Python instance of type <class 'str'> to C++ type '?' (...)"
+  const std::string text = failure.what();
+  const std::size_t at = text.find("<class '");
+  const std::size_t end = text.find("'>", at);
+  if (at == std::string::npos || end == std::string::npos) return "a value of a wrong type";
+  std::string type = text.substr(at + 8, end - at - 8);
+  if (type.starts_with("kernwright.")) type = "kw" + type.substr(type.rfind('.'));
+  if (type == "int") return "an int that is out of range, or where none belongs";
+  return format("a value of type {} where another type is wanted", type);
+}
+
 py::object named_tuple(py::handle type, const py::tuple& fields) {
   // What its own __new__ does, which is a function of Python.
   const py::tuple arguments = py::make_tuple(fields);
@@ -180,6 +228,7 @@ std::string type_name(py::handle value) {
   const py::handle type(reinterpret_cast<PyObject*>(Py_TYPE(value.ptr())));
   const auto module = py::str(type.attr("__module__")).cast<std::string>();
   const auto name = py::str(type.attr("__qualname__")).cast<std::string>();
+  if (module.starts_with("kernwright.")) return "kw." + name;
   return module == "builtins" ? name : module + "." + name;
 }
 
@@ -196,11 +245,21 @@ std::string short_repr(py::handle value, std::size_t limit) noexcept {
 
 void bind_base(py::module_& m) {
   m.attr("__version__") = KERNWRIGHT_VERSION;
+  m.def(
+      "_path",
+      [](const py::object& path, const char* what) {
+        const std::string bytes = path_argument(path, what);
+        return py::reinterpret_steal<py::object>(
+            PyUnicode_DecodeFSDefaultAndSize(bytes.data(), static_cast<Py_ssize_t>(bytes.size())));
+      },
+      py::arg("path"), py::arg("what"));
   py::register_exception_translator([](std::exception_ptr failure) {
     try {
       if (failure) std::rethrow_exception(failure);
     } catch (const Error& e) {
       raise_error(e);
+    } catch (const py::cast_error& e) {
+      PyErr_SetString(PyExc_TypeError, cast_failure_text(e).c_str());
     }
   });
 }

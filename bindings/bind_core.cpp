@@ -141,6 +141,19 @@ void bind_device(py::module_& m) {
     for (Device* device : *devices) list.append(DeviceObject{device});
     return list;
   });
+  m.def(
+      "synchronize",
+      [](const py::object& timeout) {
+        Device& device = current_device();
+        const auto limit = timeout_argument(timeout);
+        const GilRelease unlocked;
+        device.synchronize(limit);
+      },
+      py::arg("timeout") = py::none(),
+      "Waits until all work of the current device is done, in every stream; at most `timeout` "
+      "seconds. Raises what the work met: DeviceFault, DeviceLost; Timeout when time is up, and "
+      "CaptureError while a stream of the device is captured into a graph. Any thread may call "
+      "it.");
   m.def("current_device", [] { return DeviceObject{&current_device()}; });
   m.def("cuda_unavailable_reason", [] { return Runtime::get().cuda_unavailable_reason(); });
   m.def("_attribute_numbers", &attribute_numbers);

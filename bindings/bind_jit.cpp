@@ -214,14 +214,13 @@ void bind_object_code(py::module_& m) {
       .def(
           "save",
           [](const ObjectCode& o, const py::object& path) {
-            o.save(py::module_::import("os").attr("fspath")(path).cast<std::string>());
+            o.save(path_argument(path, "ObjectCode.save"));
           },
           py::arg("path"))
       .def_static(
           "load",
           [](const py::object& path) {
-            return ObjectCode::load(
-                py::module_::import("os").attr("fspath")(path).cast<std::string>());
+            return ObjectCode::load(path_argument(path, "ObjectCode.load"));
           },
           py::arg("path"))
       .def("__repr__",
@@ -230,9 +229,14 @@ void bind_object_code(py::module_& m) {
                  "<ObjectCode {} for {}: {}, {}>", o.kind == CodeKind::ptx ? "PTX" : "cubin",
                  o.arch, counted(o.kernels.size(), "kernel"), counted(o.code.size(), "byte")));
            })
-      .def(py::pickle(
-          [](const ObjectCode& o) { return py::bytes(o.serialize()); },
-          [](const py::bytes& bytes) { return ObjectCode::deserialize(std::string_view(bytes)); }));
+      .def("__reduce__", [](const ObjectCode& o) {
+        return py::make_tuple(module_member("kernwright._core", "_object_code"),
+                              py::make_tuple(py::bytes(o.serialize())));
+      });
+  m.def(
+      "_object_code",
+      [](const py::bytes& bytes) { return ObjectCode::deserialize(std::string_view(bytes)); },
+      py::arg("bytes"));
 }
 
 /// Has the end of the interpreter wait for a library that is being opened.

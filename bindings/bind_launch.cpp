@@ -97,15 +97,14 @@ PyObject* kernel_launch(PyObject* self, PyObject* const* arguments, Py_ssize_t c
                           (count < 1 ? std::string() : ", got " + type_name(arguments[0])));
     }
     const auto* config = py::handle(arguments[0]).cast<const LaunchConfigObject*>();
-    launch(*instance_value<KernelObject>(self), resolved(*config), arguments + 1,
-           static_cast<std::size_t>(count - 1));
+    launch(kernel_of(self), resolved(*config), arguments + 1, static_cast<std::size_t>(count - 1));
     Py_RETURN_NONE;
   });
 }
 
 PyObject* kernel_call(PyObject* self, PyObject*, PyObject*) {
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
-    const std::string& name = instance_value<KernelObject>(self)->name();
+    const std::string& name = kernel_of(self).name();
     throw ArgumentError(
         format("{0}: a launch needs its configuration: {0}[grid, block](...) or "
                "{0}.forall(n)(...)",

@@ -353,11 +353,16 @@ void define_defaults(py::module_& m) {
 }  // namespace
 
 std::size_t bytes_argument(py::handle value, const char* what) {
-  if (PyBool_Check(value.ptr()) || !PyIndex_Check(value.ptr())) {
+  const bool may_be = !PyBool_Check(value.ptr()) && PyIndex_Check(value.ptr());
+  const auto index =
+      py::reinterpret_steal<py::object>(may_be ? PyNumber_Index(value.ptr()) : nullptr);
+  if (!index) {
+    if (may_be) {
+      const py::error_already_set error;  // of an array that is no index
+      if (!error.matches(PyExc_TypeError)) throw error;
+    }
     throw ArgumentError(format("{} is a number of bytes, got {}", what, type_name(value)));
   }
-  const auto index = py::reinterpret_steal<py::object>(PyNumber_Index(value.ptr()));
-  if (!index) throw py::error_already_set();
   int overflow = 0;
   const long long bytes = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
   if (overflow > 0) {

@@ -64,14 +64,15 @@ Stream predecessor(const py::object& after, Device& device) {
   return chosen ? chosen : Stream::legacy(device);
 }
 
-void require_transferable(const Array& array, const Device& device, const char* what) {
+void require_transferable(const Array& array, const Device& device, const char* what,
+                          const char* advice) {
   if (&array.device() != &device) {
     throw ArgumentError(
         format("{} of {}: the engine serves {}", what, array.identify(), device.identify()));
   }
   if (!array.is_contiguous()) {
     throw ArgumentError(
-        format("{} of {} that is not contiguous: pass x.copy()", what, array.identify()));
+        format("{} of {} that is not contiguous: {}", what, array.identify(), advice));
   }
 }
 
@@ -119,7 +120,8 @@ TransferObject upload(const EngineObject& self, const py::object& values, const 
     if (!after.is_none()) first = predecessor(after, device);
   } else {
     target = out.cast<const Array&>();
-    require_transferable(target, device, "an upload");
+    require_transferable(target, device, "an upload",
+                         "upload to a contiguous array t and copy it: x[...] = t");
     require_same_layout(host, target);
     if (target.read_only()) {
       throw InvalidArgument("cannot write to " + target.identify() + ": read-only");
@@ -139,7 +141,7 @@ TransferObject upload(const EngineObject& self, const py::object& values, const 
 TransferObject download(const EngineObject& self, const Array& array, const py::object& out,
                         const py::object& after) {
   TransferEngine& engine = *self.engine;
-  require_transferable(array, engine.device(), "a download");
+  require_transferable(array, engine.device(), "a download", "pass x.copy()");
   py::array host;
   if (out.is_none()) {
     const std::vector<py::ssize_t> shape(array.shape().begin(), array.shape().end());

@@ -8,9 +8,12 @@
 #include "jit/cache/code_cache.h"
 #include "python_support.h"
 
+#include <pthread.h>
+
 #include <atomic>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <vector>
 
 namespace kernwright::python {
@@ -21,9 +24,41 @@ struct Scope {
   Stream stream;  // empty for `with device:`
 };
 
+/// The scopes that a thread has entered. Python's state of the thread owns them: it ends with the
+/// GIL held and the driver there, which a thread_local's destructor could not rely on.
+struct ThreadScopes {
+  pthread_t thread = ::pthread_self();
+  std::vector<Scope> stack;
+};
+
+constexpr const char* kScopesKey = "kernwright.scopes";
+thread_local ThreadScopes* thread_scopes = nullptr;
+
+/// What is still entered is left with the thread. Another thread ends the state after a fork, where
+/// the driver must be left alone, and at exit.
+void end_scopes(PyObject* capsule) {
+  auto* const ended = static_cast<ThreadScopes*>(PyCapsule_GetPointer(capsule, kScopesKey));
+  if (ended == nullptr || ::pthread_equal(ended->thread, ::pthread_self()) == 0) return;
+  thread_scopes = nullptr;
+  const GilRelease unlocked;
+  delete ended;
+}
+
 std::vector<Scope>& scopes() {
-  thread_local std::vector<Scope> stack;
-  return stack;
+  if (thread_scopes != nullptr) [[likely]]
+    return thread_scopes->stack;
+  auto made = std::make_unique<ThreadScopes>();
+  const auto capsule =
+      py::reinterpret_steal<py::object>(PyCapsule_New(made.get(), kScopesKey, &end_scopes));
+  PyObject* const state = PyThreadState_GetDict();
+  if (!capsule) throw py::error_already_set();
+  if (state == nullptr || PyDict_SetItemString(state, kScopesKey, capsule.ptr()) != 0) {
+    PyCapsule_SetDestructor(capsule.ptr(), nullptr);
+    PyErr_Clear();
+    throw Error("a `with` of a device or stream cannot begin while the thread ends");
+  }
+  thread_scopes = made.release();
+  return thread_scopes->stack;
 }
 
 [[noreturn]] void refuse(const char* what, const char* wanted, py::handle got) {
@@ -34,7 +69,11 @@ std::vector<Scope>& scopes() {
 std::optional<std::int64_t> integer(PyObject* value, const char* what) {
   if (PyBool_Check(value) || !PyIndex_Check(value)) return std::nullopt;
   const auto index = py::reinterpret_steal<py::object>(PyNumber_Index(value));
-  if (!index) throw py::error_already_set();
+  if (!index) {
+    const py::error_already_set error;
+    if (!error.matches(PyExc_TypeError)) throw error;
+    return std::nullopt;  // an array, of which only some are an index
+  }
   int overflow = 0;
   const long long number = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
   if (overflow != 0) {
@@ -60,7 +99,7 @@ std::uint32_t extent(PyObject* value, const char* what, std::int64_t least) {
 }
 
 std::optional<std::uintptr_t> handle_attribute(py::handle value, const char* name) {
-  if (!py::hasattr(value, name)) return std::nullopt;
+  if (!has_attribute(value, name)) return std::nullopt;
   const py::object handle = value.attr(name);
   if (!PyLong_Check(handle.ptr())) return std::nullopt;
   return handle.cast<std::uintptr_t>();
@@ -109,7 +148,8 @@ Device& device_argument(py::handle value) {
 }
 
 Stream current_stream(Device& device) {
-  const std::vector<Scope>& stack = scopes();
+  if (thread_scopes == nullptr) return {};
+  const std::vector<Scope>& stack = thread_scopes->stack;
   for (auto scope = stack.rbegin(); scope != stack.rend(); ++scope) {
     if (scope->stream && &scope->stream.device() == &device) return scope->stream;
   }
@@ -127,7 +167,8 @@ void enter_stream(const Stream& stream) {
 }
 
 void leave_scope() {
-  if (scopes().empty()) throw Error("left a `with` of a device or stream in another thread");
+  if (thread_scopes == nullptr || scopes().empty())
+    throw Error("left a `with` of a device or stream in another thread");
   Device* previous = scopes().back().previous;
   {
     const GilRelease unlocked;  // it may be the last to hold its stream
@@ -143,9 +184,10 @@ std::optional<std::uintptr_t> stream_handle(py::handle value) {
   if (PyLong_Check(value.ptr()) && !PyBool_Check(value.ptr())) {
     return value.cast<std::uintptr_t>();
   }
-  if (py::hasattr(value, "__cuda_stream__")) {
+  if (has_attribute(value, "__cuda_stream__")) {
     const py::object protocol = value.attr("__cuda_stream__");
     const py::object pair = PyCallable_Check(protocol.ptr()) ? protocol() : protocol;
+    if (!PySequence_Check(pair.ptr()) || py::len(pair) != 2) return std::nullopt;
     return pair[py::int_(1)].cast<std::uintptr_t>();
   }
   if (const auto torch = handle_attribute(value, "cuda_stream")) return torch;

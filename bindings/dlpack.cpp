@@ -41,6 +41,22 @@ Array consume(PyObject* capsule, const char* name, const char* used) {
   return array;
 }
 
+[[noreturn]] void refuse_capsule(py::handle value, const py::object& capsule) {
+  const bool is_used = PyCapsule_IsValid(capsule.ptr(), kUsedName) != 0 ||
+                       PyCapsule_IsValid(capsule.ptr(), kUsedVersionedName) != 0;
+  throw ArgumentError(format("a {} whose __dlpack__() is {}", type_name(value),
+                             is_used ? std::string("a capsule that was used already: each call "
+                                                   "must make a new one")
+                                     : short_repr(capsule) + ", not a capsule of DLPack"));
+}
+
+/// `array`, which may lie elsewhere than __dlpack_device__() said.
+Array checked(py::handle value, const Device& device, Array array) {
+  if (&array.device() == &device) return array;
+  throw ArgumentError(format("a {} that says it is on {}, but gives memory on {}", type_name(value),
+                             device.label(), array.device().label()));
+}
+
 /// Frees what a capsule still owns when nobody consumed it.
 template <typename Managed>
 void free_unused(PyObject* capsule, const char* name) {
@@ -62,8 +78,16 @@ py::object make_capsule(Managed* managed, const char* name, PyCapsule_Destructor
 }  // namespace
 
 bool dlpack_place(py::handle value, DLPackPlace& place) {
-  if (!py::hasattr(value, "__dlpack__") || !py::hasattr(value, "__dlpack_device__")) return false;
+  if (!has_attribute(value, "__dlpack__") || !has_attribute(value, "__dlpack_device__")) {
+    return false;
+  }
   const py::object pair = value.attr("__dlpack_device__")();
+  if (!PyTuple_Check(pair.ptr()) || py::len(pair) != 2 ||
+      !PyIndex_Check(py::object(pair[py::int_(0)]).ptr()) ||
+      !PyIndex_Check(py::object(pair[py::int_(1)]).ptr())) {
+    throw ArgumentError(format("a {} whose __dlpack_device__() is {}, not a tuple of two ints",
+                               type_name(value), short_repr(pair)));
+  }
   // The type is often an IntEnum.
   place.type = py::int_(pair[py::int_(0)]).cast<std::int32_t>();
   place.index = py::int_(pair[py::int_(1)]).cast<std::int32_t>();
@@ -101,9 +125,12 @@ Array adopt_dlpack(py::handle value, Device& device, const Stream& stream) {
   const py::object capsule = ask_for_capsule(value, number);
   try {
     if (PyCapsule_IsValid(capsule.ptr(), kVersionedName)) {
-      return consume<DLManagedTensorVersioned>(capsule.ptr(), kVersionedName, kUsedVersionedName);
+      return checked(
+          value, device,
+          consume<DLManagedTensorVersioned>(capsule.ptr(), kVersionedName, kUsedVersionedName));
     }
-    return consume<DLManagedTensor>(capsule.ptr(), kName, kUsedName);
+    if (!PyCapsule_IsValid(capsule.ptr(), kName)) refuse_capsule(value, capsule);
+    return checked(value, device, consume<DLManagedTensor>(capsule.ptr(), kName, kUsedName));
   } catch (const InvalidArgument& error) {
     throw ArgumentError(format("a {} that cannot be taken: {}", type_name(value), error.what()));
   }

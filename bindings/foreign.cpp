@@ -1,6 +1,7 @@
 // Reading other libraries' device arrays, each type by the quickest way that it offers.
 #include "foreign.h"
 
+#include "arguments/cuda_array_interface.h"
 #include "base/errors.h"
 #include "base/format.h"
 #include "core/capture.h"
@@ -11,7 +12,6 @@
 #include "dtype.h"
 #include "python_support.h"
 
-#include <algorithm>
 #include <unordered_map>
 
 namespace kernwright::python {
@@ -46,15 +46,6 @@ class Name {
 
 bool is_legacy(std::uintptr_t handle) { return handle <= 1; }
 
-[[noreturn]] void refuse_place(py::handle value, const std::string& place, const Device& device) {
-  const char* help = device.is_simulated()
-                         ? "set KERNWRIGHT_DEVICE=cuda to run on the GPU, or copy its data with "
-                           "kw.asarray(a NumPy array of it)"
-                         : "copy it to the kernel's device first";
-  throw ArgumentError(format("a {} on {}, but the launch is on {}; {}", type_name(value), place,
-                             device.identify(), help));
-}
-
 Reader find_reader(py::handle value) {
   if (const auto* api = exchange_of(Py_TYPE(value.ptr()))) return {Way::exchange, api};
   const std::string name = type_name(value);
@@ -62,8 +53,8 @@ Reader find_reader(py::handle value) {
   if (name.starts_with("cupy.") && py::hasattr(value, "data")) return {Way::cupy};
   // Subclasses of torch.Tensor live in modules of their own (torch.nn.Parameter is one of torch).
   if (py::hasattr(value, "data_ptr") && py::hasattr(value, "is_contiguous")) return {Way::torch};
-  if (py::hasattr(value, "__cuda_array_interface__")) return {Way::interface};
-  if (py::hasattr(value, "__dlpack__") && py::hasattr(value, "__dlpack_device__")) {
+  if (has_attribute(value, "__cuda_array_interface__")) return {Way::interface};
+  if (has_attribute(value, "__dlpack__") && has_attribute(value, "__dlpack_device__")) {
     return {Way::dlpack};
   }
   return {};
@@ -142,62 +133,16 @@ void read_cupy(py::handle value, Device& device, const Stream& stream, ArrayArgu
   order_after(device, ptr.of(py::handle(current)()).cast<std::uintptr_t>(), stream);
 }
 
-/// Whether the driver of `device` knows `address` as its own memory.
-bool owns_address(Device& device, CUdeviceptr address) {
-  const GilRelease unlocked;
-  const ContextGuard guard(device);
-  int ordinal = -1;
-  const CUresult result =
-      device.driver().cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address);
-  return result == CUDA_SUCCESS && ordinal == device.ordinal();
-}
-
-Shape shape_of(py::handle extents) {
-  Shape shape;
-  for (const py::handle extent : extents) shape.push_back(extent.cast<std::int64_t>());
-  return shape;
-}
-
-/// The element type of a typestr; raw bytes ("|V8") count as uint8 with one more axis.
-ScalarType type_of_typestr(const std::string& typestr, Shape& shape, py::handle value) {
-  const py::object dtype = py::module_::import("numpy").attr("dtype")(typestr);
-  if (const auto type = scalar_of_dtype(dtype)) return *type;
-  if (dtype.attr("kind").cast<std::string>() != "V") {
-    throw ArgumentError(format("a {} of {}, which no array of ours can hold", type_name(value),
-                               py::str(dtype).cast<std::string>()));
-  }
-  shape.push_back(dtype.attr("itemsize").cast<std::int64_t>());
-  return ScalarType::uint8;
-}
-
-Array adopt_interface(py::handle value, Device& device, const Stream& stream) {
-  const py::dict interface = value.attr("__cuda_array_interface__");
-  const py::tuple data = interface["data"];
-  const auto address = data[0].cast<std::uintptr_t>();
-  Shape shape = shape_of(interface["shape"]);
-  const std::size_t axes = shape.size();
-  const ScalarType type = type_of_typestr(interface["typestr"].cast<std::string>(), shape, value);
-  if (address != 0 && !owns_address(device, address)) {
-    refuse_place(value, "another device", device);
-  }
-  Shape strides = contiguous_strides(shape, scalar_size(type));
-  if (interface.contains("strides") && !interface["strides"].is_none()) {
-    const Shape given = shape_of(interface["strides"]);
-    if (given.size() != axes) {
-      throw ArgumentError(
-          format("a {} whose __cuda_array_interface__ has {} extents and {} strides",
-                 type_name(value), axes, given.size()));
-    }
-    std::copy(given.begin(), given.end(), strides.begin());
-  }
-  if (interface.contains("stream") && !interface["stream"].is_none()) {
-    order_after(device, interface["stream"].cast<std::uintptr_t>(), stream);
-  }
-  return Array::adopt(device, address, shape, strides, type,
-                      keep_alive(py::reinterpret_borrow<py::object>(value)), data[1].cast<bool>());
-}
-
 }  // namespace
+
+void refuse_place(py::handle value, const std::string& place, const Device& device) {
+  const char* help = device.is_simulated()
+                         ? "set KERNWRIGHT_DEVICE=cuda to run on the GPU, or copy its data with "
+                           "kw.asarray(a NumPy array of it)"
+                         : "copy it to the kernel's device first";
+  throw ArgumentError(format("a {} on {}, but the launch is on {}; {}", type_name(value), place,
+                             device.identify(), help));
+}
 
 void order_after(Device& device, std::uintptr_t producer, const Stream& consumer) {
   const auto handle = consumer ? reinterpret_cast<std::uintptr_t>(consumer.handle()) : 0;
@@ -254,7 +199,7 @@ std::optional<Array> adopt_foreign(py::handle value, Device& device, const Strea
     if (!is_on(place, device)) refuse_place(value, place_text(place), device);
     return adopt_dlpack(value, device, stream);
   }
-  if (!py::hasattr(value, "__cuda_array_interface__")) return std::nullopt;
+  if (!has_attribute(value, "__cuda_array_interface__")) return std::nullopt;
   return adopt_interface(value, device, stream);
 }
 

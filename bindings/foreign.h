@@ -35,6 +35,9 @@ Foreign read_foreign(py::handle value, Device& device, const Stream& stream,
 /// A view of such an array, or nothing when `value` is no array of a device.
 std::optional<Array> adopt_foreign(py::handle value, Device& device, const Stream& stream);
 
+/// Throws ArgumentError for an array at `place` when the launch is on `device`.
+[[noreturn]] void refuse_place(py::handle value, const std::string& place, const Device& device);
+
 /// Makes later work of `consumer` wait for what `producer` holds now. Handles 0 and 1 are the
 /// legacy stream. Nothing to do when both are the same.
 void order_after(Device& device, std::uintptr_t producer, const Stream& consumer);

@@ -105,8 +105,6 @@ PyTypeObject* bound_type = nullptr;
 /// Guarded by the GIL; an interpreter without one does not have it.
 BoundKernel* spare_bound = nullptr;
 
-KernelObject& kernel_of(PyObject* kernel) { return *instance_value<KernelObject>(kernel); }
-
 PyObject* bound_call(PyObject* self, PyObject* const* arguments, std::size_t flagged_count,
                      PyObject* keywords) {
   auto* bound = reinterpret_cast<BoundKernel*>(self);
@@ -153,6 +151,7 @@ PyObject* bound_repr(PyObject* self) {
 }
 
 PyObject* make_bound(PyObject* kernel, LaunchConfig config, std::int64_t threads) {
+  kernel_of(kernel);  // the calls rely on it
   BoundKernel* bound = std::exchange(spare_bound, nullptr);
   if (bound != nullptr) {
     PyObject_Init(reinterpret_cast<PyObject*>(bound), bound_type);
@@ -169,6 +168,12 @@ PyObject* make_bound(PyObject* kernel, LaunchConfig config, std::int64_t threads
 }
 
 }  // namespace
+
+KernelObject& kernel_of(PyObject* kernel) {
+  auto* const object = instance_value<KernelObject>(kernel);
+  if (object == nullptr) throw ArgumentError("a kw.Kernel whose __init__() never ran");
+  return *object;
+}
 
 LaunchConfig resolved(const LaunchConfigObject& object) {
   LaunchConfig config = object.config;

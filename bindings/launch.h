@@ -14,6 +14,9 @@ namespace py = pybind11;
 /// Makes the type of bound configurations; called once at import.
 void make_bound_type(py::module_& m);
 
+/// The kernel inside a Python object of that class. Throws ArgumentError for a half-made one.
+KernelObject& kernel_of(PyObject* kernel);
+
 /// kernel[key]: a BoundKernel. Null with a Python error set when the key is wrong.
 PyObject* bind_subscript(PyObject* kernel, PyObject* key) noexcept;
 

@@ -68,9 +68,12 @@ PyObject* get_device(PyObject* self, void*) {
   });
 }
 
-PyObject* free_now(PyObject* self, PyObject*) {
-  without_gil([&] { free_block(value_of(self)); });
-  Py_RETURN_NONE;
+PyObject* free_now(PyObject* self, PyObject* const*, Py_ssize_t count, PyObject* keywords) {
+  return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
+    if (count != 0 || keywords != nullptr) throw ArgumentError("free() takes no arguments");
+    without_gil([&] { free_block(value_of(self)); });
+    Py_RETURN_NONE;
+  });
 }
 
 PyObject* represent(PyObject* self) {
@@ -92,7 +95,8 @@ PyGetSetDef getters[] = {
 };
 
 PyMethodDef methods[] = {
-    {"free", free_now, METH_NOARGS, "Gives the memory back before the object goes."},
+    {"free", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(free_now)),
+     METH_FASTCALL | METH_KEYWORDS, "Gives the memory back before the object goes."},
     {nullptr, nullptr, 0, nullptr},
 };
 
@@ -159,12 +163,17 @@ PyObject* make_block(PyObject* const* arguments, Py_ssize_t count) {
   return self;
 }
 
-PyObject* alloc(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
-  return guarded<PyObject*>(nullptr, [&] { return make_block(arguments, count); });
+PyObject* alloc(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* keywords) {
+  return guarded<PyObject*>(nullptr, [&] {
+    if (keywords != nullptr) {
+      throw ArgumentError("alloc(nbytes, stream=None) takes its arguments by position");
+    }
+    return make_block(arguments, count);
+  });
 }
 
 PyMethodDef function = {"alloc", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(alloc)),
-                        METH_FASTCALL,
+                        METH_FASTCALL | METH_KEYWORDS,
                         "alloc($module, nbytes, stream=None, /)\n--\n\n"
                         "Device memory of that many bytes from the device's resource, in the order "
                         "of the stream."};

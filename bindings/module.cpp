@@ -1,5 +1,6 @@
 // The extension module kernwright._core.
 #include "bindings.h"
+#include "calls/typed_calls.h"
 #include "core/runtime.h"
 #include "driver/nvrtc_loader.h"
 #include "gil.h"
@@ -27,7 +28,8 @@ void set_search_paths() {
 
 }  // namespace
 
-PYBIND11_MODULE(_core, m) {
+/// For the one interpreter that has it; see PyInit__core().
+PYBIND11_MODULE(_core_of_main, m) {
   using namespace kernwright;
   m.doc() = "The compiled half of kernwright.";
   // Nothing is loaded or started here: drivers and NVRTC are opened when first needed.
@@ -56,4 +58,16 @@ PYBIND11_MODULE(_core, m) {
 #ifdef KERNWRIGHT_FAULT_POINTS
   python::bind_faults(m);
 #endif
+  python::bind_typed_function(m);
+  python::type_calls(m);
+}
+
+/// Devices, streams and caches belong to the process, and their callbacks take the main
+/// interpreter's lock: from another interpreter that would wait for ever.
+extern "C" PYBIND11_EXPORT PyObject* PyInit__core() {
+  if (PyInterpreterState_Get() == PyInterpreterState_Main()) return PyInit__core_of_main();
+  PyErr_SetString(PyExc_ImportError,
+                  "kernwright serves the main interpreter of a process only: import it there, or "
+                  "start a process (multiprocessing with the spawn method)");
+  return nullptr;
 }

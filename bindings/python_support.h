@@ -52,6 +52,16 @@ std::shared_ptr<void> keep_alive(py::object object);
 /// that runs for the first time takes as long as all the rest of a small call.
 py::object module_member(const char* module, const char* name);
 
+/// Whether value.name is there. What a property raises is passed on, but for an AttributeError.
+bool has_attribute(py::handle value, const char* name);
+
+/// A path as the file system has it, from a str, bytes or os.PathLike. Throws ArgumentError for
+/// anything else, InvalidArgument for a path with a null character, where it would end for C.
+std::string path_argument(py::handle path, const char* what);
+
+/// What a py::cast_error says, in the words of whoever passed the value.
+std::string cast_failure_text(const py::cast_error& failure);
+
 /// An instance of that collections.namedtuple, with all its fields.
 py::object named_tuple(py::handle type, const py::tuple& fields);
 

@@ -187,6 +187,55 @@ Array Array::insert_axis(int axis) const {
   return view(address_, std::move(shape), std::move(strides));
 }
 
+void Array::require_alignment(ScalarType type) const {
+  const std::size_t alignment = scalar_size(type) / (is_complex(type) ? 2 : 1);
+  bool fits = size_ == 0 || address_ % alignment == 0;
+  for (std::size_t axis = 0; axis < shape_.size(); ++axis) {
+    fits = fits && (shape_[axis] <= 1 || size_ == 0 ||
+                    strides_[axis] % static_cast<std::int64_t>(alignment) == 0 ||
+                    strides_[axis] == static_cast<std::int64_t>(scalar_size(type_)));
+  }
+  if (fits) return;
+  throw InvalidArgument(format(
+      "cannot view {} as {}: its address {:#x} and strides {} must be multiples of {} bytes; "
+      "view a copy of it",
+      identify(), scalar_name(type), address_, shape_to_string(strides_), alignment));
+}
+
+Array Array::view(ScalarType type) const {
+  const auto refuse = [&](const std::string& why) {
+    return InvalidArgument(format("cannot view {} as {}: {}", identify(), scalar_name(type), why));
+  };
+  const auto from = static_cast<std::int64_t>(scalar_size(type_));
+  const auto to = static_cast<std::int64_t>(scalar_size(type));
+  Array result = *this;
+  if (from != to) {
+    if (shape_.empty()) {
+      throw refuse(
+          format("without an axis the size of an element, {} bytes, cannot become {}; "
+                 "reshape(1) it first",
+                 from, to));
+    }
+    const std::int64_t extent = shape_.back();
+    if (extent != 1 && size_ != 0 && strides_.back() != from) {
+      throw refuse("the last axis has gaps: view a copy of it");
+    }
+    // In units of the smaller size nothing can overflow: the array has these bytes already.
+    const bool divides = from > to ? from % to == 0 : (extent % (to / from)) == 0;
+    if (!divides) {
+      throw refuse(
+          format("the last axis has {} elements of {} bytes, which is no whole number of "
+                 "{} bytes",
+                 extent, from, to));
+    }
+    result.shape_.back() = from > to ? extent * (from / to) : extent / (to / from);
+    result.strides_.back() = to;
+  }
+  require_alignment(type);
+  result.lay_out(std::move(result.shape_), std::move(result.strides_), type);
+  return result;
+}
+
 void Array::to_host(void* data, const Stream& stream) const {
   if (size_ == 0) return;
   if (stream) stream.synchronize();

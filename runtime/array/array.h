@@ -65,6 +65,10 @@ class Array {
   Array slice(int axis, std::int64_t start, std::int64_t count, std::int64_t step) const;
   Array drop_axis(int axis, std::int64_t index) const;  ///< `index` may count from the end
   Array insert_axis(int axis) const;                    ///< of extent 1, before axis `axis`
+  /// The same bytes as elements of `type`, as NumPy has it: with elements of another size the last
+  /// axis, which must have no gaps then, grows or shrinks. Throws InvalidArgument where the bytes
+  /// do not divide, or where memory or strides are no multiples of what `type` is aligned to.
+  Array view(ScalarType type) const;
 
   /// Row-major copy to the host; any strides. Waits for the work of `stream` (empty: of the legacy
   /// stream), and blocks.
@@ -83,6 +87,7 @@ class Array {
  private:
   [[noreturn]] static void refuse_empty();
   Array view(CUdeviceptr address, Shape shape, Shape strides) const;
+  void require_alignment(ScalarType type) const;
   void lay_out(Shape shape, Shape strides, ScalarType type);
 
   std::shared_ptr<void> owner_;

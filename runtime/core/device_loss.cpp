@@ -2,6 +2,7 @@
 #include "base/errors.h"
 #include "base/format.h"
 #include "base/log.h"
+#include "core/capture.h"
 #include "core/device_registry.h"
 #include "core/device_state.h"
 #include "core/lifecycle.h"
@@ -85,6 +86,7 @@ Device& Device::reset() {
   require_driver_allowed();
   const std::lock_guard one_at_a_time(state_->resetting);
   if (state_->successor.load(std::memory_order_acquire) != nullptr) return newest();
+  if (!lost()) refuse_during_capture(*this, "a reset of the device");
   auto loss = std::make_unique<DeviceLoss>();
   const DeviceLoss* const before = state_->loss.load(std::memory_order_acquire);
   loss->code = before != nullptr ? before->code : CUDA_ERROR_CONTEXT_IS_DESTROYED;

@@ -296,6 +296,8 @@ def test_non_contiguous_arrays_are_refused_unless_strided(saxpy):
     x, y = kw.arange(16, dtype="float32"), kw.zeros(8)
     with pytest.raises(kw.ArgumentError, match=r"x\.copy\(\)"):
         saxpy[1, 8](1.0, x[::2], y, 8)
+    with pytest.raises(kw.ArgumentError, match=r"kw\.strided\(y\).*copy back: y\[\.\.\.\] = t"):
+        saxpy[1, 8](1.0, y, x[::2], 8)
     saxpy[1, 8](1.0, kw.strided(x[1::2]), y, 7)
     np.testing.assert_array_equal(y.numpy()[:7], np.arange(1, 8))
     saxpy[1, 8](1.0, x[::2].copy(), y, 8)

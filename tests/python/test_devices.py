@@ -183,3 +183,37 @@ def test_a_timeout_ends_the_wait(device):
 def test_what_is_no_stream_is_refused(saxpy, wrong):
     with pytest.raises(kw.ArgumentError, match="stream"):
         saxpy[1, 1, wrong]
+
+
+def test_synchronize_waits_for_the_current_device():
+    stream = kw.Stream()
+    slow = kw.kernel("__global__ void slow(int* o) { for (int i = 0; i < 20000; ++i) o[0] += 1; }")
+    out = kw.zeros(1, "i4")
+    kw.synchronize()
+    with stream:
+        slow[1, 1](out)
+    event = stream.record()
+    assert kw.synchronize() is None
+    assert event.done and stream.done
+    kw.synchronize(timeout=10)
+    kw.synchronize(10)
+    with pytest.raises(kw.InvalidArgument):
+        kw.synchronize(-1)
+    with pytest.raises(kw.ArgumentError):
+        kw.synchronize("soon")
+    graph = kw.Graph()
+    with graph.capture(kw.Stream()), pytest.raises(kw.CaptureError):
+        kw.synchronize()
+
+
+def test_a_reset_within_a_capture_is_refused():
+    graph, x = kw.Graph(), kw.zeros(4)
+    add = kw.kernel("__global__ void add(float* x) { x[threadIdx.x] += 1; }")
+    with graph.capture(kw.Stream()):
+        add[1, 4](x)
+        with pytest.raises(kw.CaptureError, match="reset"):
+            kw.Device().reset()
+        add[1, 4](x)
+    assert graph.node_count == 2
+    graph.launch()
+    assert x.numpy().tolist() == [2, 2, 2, 2]

@@ -40,6 +40,7 @@ from kernwright._core import (
     empty,
     pinned,
     strided,
+    synchronize,
 )
 from kernwright._creation import (
     arange,
@@ -56,6 +57,7 @@ from kernwright._creation import (
 )
 from kernwright._kernels import Module, Program, kernel, module, warmup
 from kernwright._options import ProgramOptions
+from kernwright._typed import publish, typed
 from kernwright.errors import (
     ArgumentError,
     ArgumentRangeError,
@@ -153,6 +155,7 @@ __all__ = [
     "pinned",
     "profile",
     "strided",
+    "synchronize",
     "time_kernel",
     "trace",
     "use_pack",
@@ -185,7 +188,7 @@ def __getattr__(name: str) -> object:
         import importlib
 
         module = importlib.import_module(f"kernwright.{_LATER[name]}")
-        value = module if name in _MODULES else getattr(module, name)
+        value = module if name in _MODULES else typed(getattr(module, name))
         globals()[name] = value
         return value
     if name not in _DTYPES:
@@ -195,6 +198,10 @@ def __getattr__(name: str) -> object:
     value = _core._dtype(name).type
     globals()[name] = value
     return value
+
+
+publish(globals(), __all__)
+del publish
 
 
 def __dir__() -> list[str]:

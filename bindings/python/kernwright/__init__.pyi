@@ -38,6 +38,7 @@ from kernwright._core import devices as devices
 from kernwright._core import empty as empty
 from kernwright._core import pinned as pinned
 from kernwright._core import strided as strided
+from kernwright._core import synchronize as synchronize
 from kernwright._kernels import Module as Module
 from kernwright._kernels import Program as Program
 from kernwright._kernels import warmup as warmup

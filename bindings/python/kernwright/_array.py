@@ -31,7 +31,7 @@ def as_complex(x: Array) -> complex:
 
 def as_index(x: Array) -> int:
     if x.dtype.kind not in "iu":
-        raise TypeError(f"only arrays of integers are indices, not of {x.dtype}")
+        raise ArgumentError(f"only arrays of integers are indices, not of {x.dtype}")
     return int(item(x))
 
 

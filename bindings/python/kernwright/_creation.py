@@ -54,6 +54,11 @@ def full_like(
 
 
 def _like(x: Any, dtype: Any, shape: Any) -> tuple[Any, Any]:
+    if not hasattr(x, "shape") or not hasattr(x, "dtype"):
+        raise ArgumentError(
+            f"the ..._like functions take an array, got {_kind(x)}: make one of it with "
+            "kw.asarray(x), or name the shape, as in kw.zeros(shape)"
+        )
     return (x.shape if shape is None else shape), (x.dtype if dtype is None else dtype)
 
 
@@ -206,10 +211,7 @@ def _default_dtype(value: Any) -> Any:
 
 
 def _kind(obj: Any) -> str:
-    kind = type(obj)
-    name = (
-        kind.__qualname__
-        if kind.__module__ == "builtins"
-        else f"{kind.__module__}.{kind.__qualname__}"
-    )
-    return f"a {name}"
+    module, name = type(obj).__module__, type(obj).__qualname__
+    if module.startswith("kernwright."):
+        return f"a kw.{name}"
+    return f"a {name}" if module == "builtins" else f"a {module}.{name}"

@@ -209,7 +209,7 @@ class LineProfile(_watch.Watch[_core._LineProfile]):
 
     def save(self, path: str | pathlib.Path) -> None:
         """Writes the profile as the suffix says: .json, .html, .txt (the table), else annotated."""
-        path = pathlib.Path(path)
+        path = pathlib.Path(_core._path(path, "save()"))
         forms = {".json": self.to_json, ".html": self.to_html, ".txt": self.to_text}
         path.write_text(forms.get(path.suffix, self.annotated)(), encoding="utf-8")
 

@@ -28,14 +28,16 @@ def pack(
     if isinstance(archs, str):
         raise ArgumentError('archs= is a list of str, such as ["sm_80", "sm_90"], got one str')
     programs = [_item(kernel) for kernel in kernels]
-    paths = [os.fspath(record) for record in records]
+    paths = [_core._path(record, "pack(records=)") for record in records]
     with Progress("compiling") as progress:
-        return _core._pack_write(os.fspath(path), programs, paths, [*archs], progress.advance)
+        return _core._pack_write(
+            _core._path(path, "pack()"), programs, paths, [*archs], progress.advance
+        )
 
 
 def use_pack(path: str | os.PathLike[str]) -> None:
     """Takes compiled code from that pack from now on; what it lacks is compiled as before."""
-    _core._pack_use(os.fspath(path))
+    _core._pack_use(_core._path(path, "use_pack()"))
 
 
 def _item(kernel: Any) -> tuple[_core._Program, list[str]]:

@@ -120,7 +120,7 @@ class Profile:
 
     def save_trace(self, path: str | os.PathLike[str]) -> None:
         """Writes trace() as JSON, for chrome://tracing or ui.perfetto.dev."""
-        with open(path, "w", encoding="utf-8") as file:
+        with open(_core._path(path, "save_trace()"), "w", encoding="utf-8") as file:
             json.dump(self.trace(), file)
 
 

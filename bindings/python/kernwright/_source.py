@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import sys
 from types import FrameType
 from typing import Any, NamedTuple
@@ -12,6 +13,8 @@ from kernwright.errors import ArgumentError, InvalidArgument
 
 # Frames above the caller that are searched for the literal, when a helper passed it on.
 _FRAMES = 6
+# As for C++'s Source::read().
+_MOST_BYTES = 1 << 26
 
 
 class Located(NamedTuple):
@@ -28,15 +31,29 @@ def locate(source: Any, depth: int = 1) -> Located:
     if isinstance(source, str):
         return _locate_literal(source, sys._getframe(depth + 1))
     if isinstance(source, os.PathLike):
-        return _read(os.fsdecode(source))
+        return _read(_core._path(source, "a kernel's source"))
     raise ArgumentError(
         f"a kernel's source is a str (the text) or a path object, got {type(source).__name__}"
     )
 
 
+def _open_regular(path: str, flags: int) -> int:
+    """A descriptor of a file of bounded size: a pipe or a device would hold the reader for ever."""
+    file = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+    status = os.fstat(file)
+    if stat.S_ISREG(status.st_mode) and status.st_size <= _MOST_BYTES:
+        return file
+    os.close(file)
+    if stat.S_ISREG(status.st_mode):
+        raise InvalidArgument(f"{path!r} has {status.st_size} bytes; the limit is {_MOST_BYTES}")
+    raise InvalidArgument(f"{path!r} is not a regular file")
+
+
 def _read(path: str) -> Located:
     try:
-        with open(path, encoding="utf-8", errors="surrogateescape", newline="") as file:
+        with open(
+            path, encoding="utf-8", errors="surrogateescape", newline="", opener=_open_regular
+        ) as file:
             text = file.read()
     except OSError as error:
         raise InvalidArgument(f"cannot read {path!r}: {error.strerror}") from error

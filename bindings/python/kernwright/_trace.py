@@ -213,7 +213,7 @@ class Trace(_watch.Watch[_core._Trace]):
 
     def save(self, path: str | pathlib.Path) -> None:
         """Writes JSON to a path that ends in .json, else the listing."""
-        path = pathlib.Path(path)
+        path = pathlib.Path(_core._path(path, "save()"))
         text = self.to_json() if path.suffix == ".json" else self.to_text()
         path.write_text(text, encoding="utf-8")
 

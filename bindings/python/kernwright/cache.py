@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 from kernwright import _core, _recent
+from kernwright._typed import publish
 from kernwright.errors import ArgumentError
 
 _Rows: TypeAlias = list[dict[str, Any]]
@@ -48,3 +49,6 @@ def trim(limit: int) -> dict[str, int]:
     if isinstance(limit, bool) or not hasattr(limit, "__index__") or limit.__index__() < 0:
         raise ArgumentError(f"trim(limit) wants a number of bytes, got {limit!r}")
     return _core._cache_trim(limit.__index__())
+
+
+publish(globals(), __all__)

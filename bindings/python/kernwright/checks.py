@@ -46,6 +46,7 @@ from typing import Any, Generic, TypeVar
 import numpy
 
 from kernwright import _checks_page, _core, _progress, _watch
+from kernwright._typed import publish
 from kernwright._words import counted
 from kernwright.errors import DeviceFault, Error, InvalidArgument
 
@@ -213,7 +214,7 @@ class Report:
 
     def save(self, path: str | pathlib.Path) -> None:
         """Writes the report as the suffix says: .json, .html or .htm, else text."""
-        path = pathlib.Path(path)
+        path = pathlib.Path(_core._path(path, "save()"))
         forms = {".json": self.to_json, ".html": self.to_html, ".htm": self.to_html}
         path.write_text(forms.get(path.suffix.lower(), self.to_text)(), encoding="utf-8")
 
@@ -430,8 +431,9 @@ class checks:
 class _Checks(types.ModuleType):
     """This module, so that kw.checks(...) makes a block and kw.checks.Report is its report."""
 
-    def __call__(self, *words: str, limit: int = 1000) -> checks:
-        return checks(*words, limit=limit)
+    def __call__(self, *words: Any, **options: Any) -> checks:
+        return checks(*words, **options)
 
 
+publish(globals(), __all__)
 sys.modules[__name__].__class__ = _Checks

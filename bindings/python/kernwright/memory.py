@@ -31,6 +31,7 @@ from kernwright._core import (
     TrackingAdaptor,
     alloc,
 )
+from kernwright._typed import publish
 
 __all__ = [
     "AsyncResource",
@@ -130,7 +131,7 @@ class Snapshot:
 
     def save(self, path: str | pathlib.Path) -> None:
         """Writes HTML for a name that ends in .html, else JSON."""
-        path = pathlib.Path(path)
+        path = pathlib.Path(_core._path(path, "Snapshot.save()"))
         is_page = path.suffix.lower() in (".html", ".htm")
         path.write_text(self.to_html() if is_page else self.to_json(indent=1), encoding="utf-8")
 
@@ -187,4 +188,5 @@ def _report_at_exit() -> None:
         _core._log_warning(f"memory is in use at exit on {text}")
 
 
+publish(globals(), __all__)
 atexit.register(_report_at_exit)

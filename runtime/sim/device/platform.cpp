@@ -136,8 +136,15 @@ Platform& platform() {
 }
 
 std::vector<CUcontext>& context_stack() noexcept {
-  static thread_local std::vector<CUcontext> stack;
-  return stack;
+  // A destructor of another thread_local may call the driver after the vector is gone: it gets a
+  // new one, which is left to the end of the process.
+  static thread_local std::vector<CUcontext>* stack = nullptr;
+  static thread_local const struct Owner {
+    ~Owner() { delete std::exchange(stack, nullptr); }
+  } owner;
+  static_cast<void>(&owner);
+  if (stack == nullptr) stack = new std::vector<CUcontext>;
+  return *stack;
 }
 
 std::shared_ptr<Context> live_context(CUcontext handle) {

@@ -226,6 +226,48 @@ TEST_CASE("array: reshape refuses what needs a copy, with both shapes") {
   CHECK(make(device, {}).reshape({1, 1}).shape() == Shape{1, 1});
 }
 
+TEST_CASE("array: a view of another element type shares memory and owner") {
+  const auto owner = std::make_shared<int>(1);
+  const Array x =
+      Array::adopt(testing::test_device(), 4096, {2, 6}, {64, 4}, ScalarType::float32, owner, true);
+  const Array bytes = x.view(ScalarType::uint8);
+  CHECK(bytes.address() == 4096);
+  CHECK(bytes.shape() == Shape{2, 24});
+  CHECK(bytes.strides() == Shape{64, 1});
+  CHECK(bytes.read_only());
+  CHECK(bytes.owner() == x.owner());
+  CHECK_FALSE(bytes.is_contiguous());
+  const Array wide = bytes.view(ScalarType::complex64);
+  CHECK(wide.shape() == Shape{2, 3});
+  CHECK(wide.strides() == Shape{64, 8});
+  CHECK(wide.view(ScalarType::int64).shape() == Shape{2, 3});
+  CHECK(x.view(ScalarType::float32).strides() == x.strides());
+  CHECK(x.slice(1, 0, 0, 1).view(ScalarType::float64).shape() == Shape{2, 0});
+}
+
+TEST_CASE("array: a view of another element type is refused where elements would be cut") {
+  const auto make_at = [](CUdeviceptr address, Shape shape, Shape strides, ScalarType type) {
+    return Array::adopt(testing::test_device(), address, std::move(shape), std::move(strides), type,
+                        nullptr);
+  };
+  const Array odd = make_at(4096, {3}, {4}, ScalarType::float32);
+  CHECK(contains(message_of<InvalidArgument>([&] { odd.view(ScalarType::float64); }),
+                 "no whole number of 8 bytes"));
+  const Array gaps = make_at(4096, {4}, {8}, ScalarType::float32);
+  CHECK(contains(message_of<InvalidArgument>([&] { gaps.view(ScalarType::uint8); }), "gaps"));
+  const Array none = make_at(4096, {}, {}, ScalarType::float32);
+  CHECK(contains(message_of<InvalidArgument>([&] { none.view(ScalarType::uint8); }), "reshape(1)"));
+  CHECK(none.view(ScalarType::int32).ndim() == 0);
+  const Array crooked = make_at(4097, {8}, {1}, ScalarType::uint8);
+  CHECK(contains(message_of<InvalidArgument>([&] { crooked.view(ScalarType::float32); }),
+                 "multiples of 4 bytes"));
+  CHECK(crooked.view(ScalarType::int8).size() == 8);
+  const Array rows = make_at(4096, {2, 4}, {6, 1}, ScalarType::uint8);
+  CHECK(contains(message_of<InvalidArgument>([&] { rows.view(ScalarType::float32); }),
+                 "multiples of 4 bytes"));
+  CHECK(rows.view(ScalarType::uint16).shape() == Shape{2, 2});
+}
+
 TEST_CASE("array: slices and axes outside the array are refused") {
   Device& device = testing::fresh_device();
   const Array array = make(device, {3, 4});

@@ -1,0 +1,168 @@
+// Patches what pybind11 made: its messages about arguments, and objects that were never
+// initialised.
+#include "calls/typed_calls.h"
+
+#include "base/errors.h"
+#include "bindings.h"
+#include "python_support.h"
+
+#include <string>
+
+namespace kernwright::python {
+namespace {
+
+using Dispatcher = PyObject* (*)(PyObject*, PyObject* const*, std::size_t, PyObject*);
+
+/// pybind11's own, one function for all that is bound.
+Dispatcher dispatcher = nullptr;
+
+PyObject* dispatch(PyObject* self, PyObject* const* arguments, std::size_t count,
+                   PyObject* keywords) {
+  PyObject* const result = dispatcher(self, arguments, count, keywords);
+  if (result == nullptr) [[unlikely]] {
+    const auto* record = py::detail::function_record_ptr_from_PyObject(self);
+    const auto context = py::reinterpret_steal<py::tuple>(
+        Py_BuildValue("(Ozz)", record->scope ? record->scope.ptr() : Py_None, record->name,
+                      record->next == nullptr ? record->signature : nullptr));
+    explain_failure("explain_native", context, arguments, count, keywords);
+  }
+  return result;
+}
+
+/// `function` when it is a plain or wrapped function of pybind11.
+void patch_function(PyObject* function) {
+  if (function == nullptr || PyCFunction_Check(function) == 0) return;
+  PyObject* const self = PyCFunction_GET_SELF(function);
+  if (self == nullptr || py::detail::function_record_ptr_from_PyObject(self) == nullptr) return;
+  PyMethodDef* const def = reinterpret_cast<PyCFunctionObject*>(function)->m_ml;
+  static_assert(PYBIND11_VERSION_HEX >= 0x03010000,
+                "functions are called by vectorcall from 3.1 on");
+  const auto found = reinterpret_cast<Dispatcher>(reinterpret_cast<void (*)()>(def->ml_meth));
+  if (found == &dispatch) return;
+  if (dispatcher == nullptr) dispatcher = found;
+  if (found != dispatcher) return;
+  def->ml_meth = reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&dispatch));
+}
+
+void patch_member(PyObject* member) {
+  if (PyInstanceMethod_Check(member)) {
+    patch_function(PyInstanceMethod_GET_FUNCTION(member));
+  } else if (Py_TYPE(member) == &PyStaticMethod_Type) {
+    patch_function(py::object(py::handle(member).attr("__func__")).ptr());
+  } else if (PyObject_TypeCheck(member, &PyProperty_Type) != 0) {
+    for (const char* part : {"fget", "fset"}) {
+      const py::object accessor = py::handle(member).attr(part);
+      patch_function(PyInstanceMethod_Check(accessor.ptr())
+                         ? PyInstanceMethod_GET_FUNCTION(accessor.ptr())
+                         : accessor.ptr());
+    }
+  } else {
+    patch_function(member);
+  }
+}
+
+std::string named_class(py::handle type) {
+  return "kw." + py::str(type.attr("__name__")).cast<std::string>();
+}
+
+constexpr const char* kNotMade = " is not made by calling its class: others return it";
+
+/// Where pybind11 would take memory for an object whose __init__ never ran.
+void* refuse_unmade(std::size_t) {
+  throw ArgumentError(
+      "an object whose __init__() never ran cannot be used: make it by calling its class, or call "
+      "super().__init__(...) first");
+}
+
+PyObject* refuse_call(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject*) {
+  return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
+    const std::string name = count > 0 ? named_class(py::type::of(arguments[0])) : "it";
+    throw ArgumentError(name + kNotMade);
+  });
+}
+
+PyObject* refuse_new(PyTypeObject* type, PyObject*, PyObject*) {
+  PyObject* const self = reinterpret_cast<PyObject*>(type);
+  return guarded<PyObject*>(
+      nullptr, [&]() -> PyObject* { throw ArgumentError(named_class(self) + kNotMade); });
+}
+
+PyObject* refuse_pickle(PyObject* self, PyObject*) {
+  return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
+    throw ArgumentError("a " + named_class(py::type::of(py::handle(self))) +
+                        " cannot be pickled or copied: it belongs to its process");
+  });
+}
+
+template <typename Function>
+PyMethodDef method_of(const char* name, Function function, int flags) {
+  return {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function)), flags,
+          nullptr};
+}
+
+void complete_class(py::handle type) {
+  static PyMethodDef call = method_of("__init__", &refuse_call, METH_FASTCALL | METH_KEYWORDS);
+  static PyMethodDef pickle = method_of("__reduce__", &refuse_pickle, METH_NOARGS);
+  auto* const object = reinterpret_cast<PyTypeObject*>(type.ptr());
+  auto* const info = py::detail::get_type_info(object);
+  if (info != nullptr) info->operator_new = &refuse_unmade;
+  if (object->tp_new == nullptr) object->tp_new = &refuse_new;
+  const auto* const base =
+      reinterpret_cast<PyTypeObject*>(py::detail::get_internals().instance_base);
+  if (info != nullptr && object->tp_init == base->tp_init) {
+    const auto function = py::reinterpret_steal<py::object>(PyCFunction_New(&call, nullptr));
+    py::setattr(type, "__init__",
+                py::reinterpret_steal<py::object>(PyInstanceMethod_New(function.ptr())));
+  }
+  const py::handle plain(reinterpret_cast<PyObject*>(&PyBaseObject_Type));
+  if (type.attr("__reduce__").is(plain.attr("__reduce__"))) {
+    py::setattr(type, "__reduce__",
+                py::reinterpret_steal<py::object>(PyDescr_NewMethod(object, &pickle)));
+  }
+}
+
+}  // namespace
+
+void explain_failure(const char* helper, const py::tuple& context, PyObject* const* arguments,
+                     std::size_t count, PyObject* keywords) noexcept {
+  py::error_already_set error;
+  const PyObject* const type = error.type().ptr();
+  const bool is_plain =
+      type == PyExc_TypeError || type == PyExc_ValueError || type == PyExc_OverflowError;
+  if (!is_plain) return error.restore();  // ours is a class derived from these
+  try {
+    const auto positional = static_cast<std::size_t>(PyVectorcall_NARGS(count));
+    py::tuple given(positional);
+    for (std::size_t i = 0; i < positional; ++i) given[i] = py::handle(arguments[i]);
+    py::dict named;
+    const Py_ssize_t names = keywords == nullptr ? 0 : PyTuple_GET_SIZE(keywords);
+    for (Py_ssize_t i = 0; i < names; ++i) {
+      named[py::handle(PyTuple_GET_ITEM(keywords, i))] =
+          py::handle(arguments[positional + static_cast<std::size_t>(i)]);
+    }
+    if (error.trace()) PyException_SetTraceback(error.value().ptr(), error.trace().ptr());
+    const py::object made =
+        module_member("kernwright._calls", helper)(*context, given, named, error.value());
+    if (made.is_none()) return error.restore();
+    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(made.ptr())), made.ptr());
+  } catch (...) {  // at the end of the interpreter nothing can be imported
+    PyErr_Clear();
+    error.restore();
+  }
+}
+
+void type_calls(py::module_& m) {
+  for (const auto& item : m.attr("__dict__").cast<py::dict>()) {
+    if (PyType_Check(item.second.ptr()) == 0) {
+      patch_function(item.second.ptr());
+      continue;
+    }
+    const auto* const type = reinterpret_cast<PyTypeObject*>(item.second.ptr());
+    for (const auto& member : py::reinterpret_borrow<py::dict>(type->tp_dict)) {
+      patch_member(member.second.ptr());
+    }
+    complete_class(item.second);
+  }
+}
+
+}  // namespace kernwright::python

@@ -1,0 +1,65 @@
+"""Array.view(dtype) against NumPy's."""
+
+import numpy as np
+import pytest
+from conftest import DTYPES
+
+import kernwright as kw
+
+
+@pytest.mark.parametrize("source", DTYPES)
+@pytest.mark.parametrize("target", DTYPES)
+def test_view_is_numpys(source, target):
+    source, target = (np.dtype(getattr(kw, name, name)) for name in (source, target))
+    memory = np.random.default_rng(5).integers(0, 2, 16 * 6 * 4, dtype=np.uint8)
+    values = memory.view(source).reshape(4, -1)
+    x = kw.asarray(values)
+    cuts = (..., (slice(None, None, -2),), (slice(1, 3), slice(0, 1)), (slice(0, 0),), (0,))
+    cuts += ((..., slice(None, None, 2)), (..., slice(0, 4)), (..., slice(0, 0)), (0, 0))
+    for cut in cuts:
+        try:
+            expected = values[cut].view(target)
+        except (ValueError, TypeError):
+            with pytest.raises(kw.InvalidArgument):
+                x[cut].view(target)
+            continue
+        try:
+            found = x[cut].view(target)
+        except kw.InvalidArgument as error:  # the device's alignment, which NumPy does not want
+            assert "multiples of" in str(error)
+            step = target.itemsize // (2 if target.kind == "c" else 1)
+            pointer, strides = values[cut].ctypes.data - values.ctypes.data, values[cut].strides
+            assert pointer % step or any(stride % step for stride in strides)
+            continue
+        assert (found.shape, found.dtype) == (expected.shape, target)
+        if found.size:
+            assert found.strides == expected.strides
+        assert found.numpy().tobytes() == expected.tobytes()
+
+
+def test_view_shares_memory_and_keeps_it():
+    x = kw.zeros((2, 3), "i8")
+    seen = x.view("u8")
+    assert seen.ptr == x.ptr and not seen.read_only
+    seen[0, 1] = 2**63
+    assert x.numpy()[0, 1] == -(2**63)
+    assert x.view().dtype == np.int64 and x.view().ptr == x.ptr
+    seen = kw.arange(1000, dtype="i4").view("u1").view("f2")
+    pointer = seen.ptr
+    for _ in range(10):
+        assert kw.zeros(1000, "i4").ptr != pointer
+    assert (seen.view("i4").numpy() == np.arange(1000)).all()
+
+
+def test_view_refuses_what_makes_no_elements():
+    with pytest.raises(kw.InvalidArgument, match="whole number"):
+        kw.zeros(3, "u1").view("f4")
+    with pytest.raises(kw.InvalidArgument, match="gaps"):
+        kw.zeros((4, 4), "f4").T.view("u1")
+    with pytest.raises(kw.InvalidArgument, match="without an axis"):
+        kw.zeros((), "f4").view("u1")
+    with pytest.raises(kw.InvalidArgument, match="multiples of 4"):
+        kw.zeros(9, "u1")[1:].view("f4")
+    for wrong in ((2, 3), [2], 3, "nonsense", object(), "f4,i4"):
+        with pytest.raises(kw.ArgumentError):
+            kw.zeros(4).view(wrong)
