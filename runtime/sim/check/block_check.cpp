@@ -15,8 +15,6 @@ namespace {
 
 using ptx::Space;
 
-/// Unordered readers of one word that are told apart; more than these forget the oldest.
-constexpr std::size_t kMostReaders = 64;
 constexpr std::uint32_t kLastChunk = Ticks::kChunks - 1;
 
 Cell cell_at(std::uint32_t tick) { return Cell{tick} << kTickShift; }
@@ -234,7 +232,7 @@ void BlockCheck::examine_cells(const Access& access, Cell& write, Cell& read, Ce
       report_race(access, write, true, under_way ? Missing::wait : Missing::order);
     }
   }
-  if (!writes && !access.info.strong) return note_reader(access, read, mine);
+  if (!writes && !access.is_strong()) return note_reader(access, read, mine);
   if (writes) look_at_readers(access, read);
   if (writes || access.info.site < kMostSites) note_write(access, write, mine);
 }
@@ -320,8 +318,8 @@ void BlockCheck::note_reader(const Access& access, Cell& read, Cell mine) {
       std::erase_if(list, [&](Cell cell) {
         return cell == 0 || is_ordered(cell, access.warp, access.lane, access.global);
       });
-      if (list.size() >= kMostReaders) list.erase(list.begin());
       list.push_back(old & ~kMany);
+      make_room(list, mine);
     }
   } else if (!stale) {
     // The reader that is named came before. So did all others of the block where a barrier lies

@@ -227,6 +227,11 @@ class BlockCheck {
     Cell mine;            ///< stamp of this access, without bytes
     std::uint64_t word;   ///< of the space or region
     std::uint64_t begin;  ///< address of the word
+
+    /// An atomic operation, not the read of what a bulk reduction adds.
+    bool is_strong() const noexcept {
+      return info.strong && (touch.mode != TouchMode::read || info.kind == CheckKind::load);
+    }
   };
 
   /// The cell of an access now, without bytes.
@@ -332,6 +337,9 @@ class BlockCheck {
   bool covers(Cell by, Cell cell) const;
   bool stand_for(Cell a, Cell b, Cell cell) const;
   void thin(const Access& access, std::vector<Cell>& list, Cell now);
+  template <typename F>
+  void leave_out(std::vector<Cell>& list, Cell now, bool across, F covers) const;
+  void make_room(std::vector<Cell>& list, Cell now) const;
   void look_at_hidden(const Access& access, Cell& write);
   Cell last_write(const HiddenAccesses& all, const Cell& write) const;
   void spread_hidden(const Access& access, const Cell& write, Cell* bytes);
