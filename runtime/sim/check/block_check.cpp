@@ -70,6 +70,8 @@ void BlockCheck::begin(const Block& block) {
   fenced_maps_.clear();
   doubts_.clear();
   lost_.clear();
+  speculated_.clear();
+  speculating = false;
   note_doubts();
   products_.fill({});
   block_ = static_cast<std::uint32_t>(block.linear_index);
@@ -117,6 +119,8 @@ void BlockCheck::begin_phase() noexcept {
 }
 
 void BlockCheck::new_tick() {
+  if (speculating && parts) [[unlikely]]
+    look_at_speculated(nullptr);
   new_epoch();
   ++tick_;
   if (tick_ % (1u << Ticks::kChunkShift) == 0) {
@@ -219,6 +223,8 @@ void BlockCheck::examine(const Op* op, Warp& warp, int lane, const LaneTouch& to
 }
 
 void BlockCheck::examine_cells(const Access& access, Cell& write, Cell& read, Cell mine) {
+  if (looking_ != nullptr) return look_at_writes(access, write);
+  if (taking_) return note_late_reader(access, read, mine);
   const bool writes = access.touch.mode != TouchMode::read;
   const auto before = [&](Cell cell) {
     return cell == 0 || is_write_ordered(cell, access.warp, access.lane, access.global);
@@ -227,8 +233,8 @@ void BlockCheck::examine_cells(const Access& access, Cell& write, Cell& read, Ce
   if (!repeats) look_at_hidden(access, write);
   if (!repeats && !before(write)) {
     const bool under_way = is_under_way(write);
-    if (under_way || (conflicts(write, access) &&
-                      !(writes && !is_load(write) && same_value(access, write)))) {
+    if (under_way ||
+        (conflicts(write, access) && !(writes && !is_load(write) && same_value(access, write)))) {
       report_race(access, write, true, under_way ? Missing::wait : Missing::order);
     }
   }

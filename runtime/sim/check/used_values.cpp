@@ -284,6 +284,17 @@ class Follower {
                        [&](const ByteWindow& part) { return follow(part, next, uses); });
   }
 
+  /// Whether who uses the value decides which lanes do, not those that load it: the compiler may
+  /// have moved the load to where it is.
+  bool decides(const Use& use, std::uint32_t load) const {
+    if (use.how.lanes == UsingLanes::where || use.how.lanes == UsingLanes::where_not) return true;
+    const Instruction &from = function_.body[load], &to = function_.body[use.where];
+    if (to.modifiers.space == Space::param) return false;
+    if (outline_.blocks[use.where] != outline_.blocks[load])
+      return from.modifiers.space != Space::global;  // which may fault, and is not moved
+    return to.guarded && !(from.guarded && to.guard == from.guard);
+  }
+
   void look_at(std::uint32_t at, const Instruction& load) {
     const ptx::Modifiers& modifiers = load.modifiers;
     const bool plain =
@@ -296,7 +307,7 @@ class Follower {
     if (bits < 8 || bits * static_cast<int>(count) > 256) return;
     const std::uint32_t given = load.used_bytes != 0 ? load.used_bytes : kAllOfValue;
     const auto object = objects_.find(at);
-    LoadedBytes bytes{0, 0, 0, object == objects_.end() ? 0 : object->second};
+    LoadedBytes bytes{0, 0, 0, 0, object == objects_.end() ? 0 : object->second};
     std::vector<Use> all;
     for (std::size_t i = 0; i < count; ++i) {
       const Operand& element = is_vector ? target.elements[i] : target;
@@ -315,6 +326,10 @@ class Follower {
         (passes ? bytes.passed : bytes.later) |= use.how.bytes;
         if (!passes && use.how.bytes != 0) all.push_back(use);
       }
+      const bool speculates = later && std::all_of(uses.begin(), uses.end(), [&](const Use& use) {
+                                return decides(use, at);
+                              });
+      if (speculates) bytes.speculated |= part;
     }
     // Who loads and drops it all wants to read: compilers leave no such loads.
     const std::uint32_t whole = low_bytes(bits * static_cast<int>(count)) & given;

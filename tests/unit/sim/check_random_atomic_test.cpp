@@ -43,9 +43,7 @@ enum class What : std::uint8_t {
 bool reads(What what) {
   return what == What::read || what == What::relaxed_read || what == What::volatile_read;
 }
-bool is_volatile(What what) {
-  return what == What::volatile_read || what == What::volatile_write;
-}
+bool is_volatile(What what) { return what == What::volatile_read || what == What::volatile_write; }
 bool is_strong(What what) { return what != What::read && what != What::write; }
 
 /// Threads with t % every == rest, of blocks with b % blocks == 0, touch `bytes` bytes at
@@ -77,12 +75,14 @@ struct Generator {
     Step step;
     step.shared = shared;
     const unsigned kind = random() % 8;
-    step.what = kind < 2   ? What::read
-                : kind < 4 ? What::write
-                : kind < 6 ? What::add
-                           : std::array{What::add, What::swap, What::relaxed_read,
-                                        What::relaxed_write, What::volatile_read,
-                                        What::volatile_write}[random() % kinds];
+    step.what =
+        kind < 2   ? What::read
+        : kind < 4 ? What::write
+        : kind < 6
+            ? What::add
+            : std::array{
+                  What::add,           What::swap,          What::relaxed_read,
+                  What::relaxed_write, What::volatile_read, What::volatile_write}[random() % kinds];
     step.bytes = is_strong(step.what) ? strong_bytes : pick({4, 4, 4, 8, 2});
     step.wide = !scopes || is_volatile(step.what) || random() % 2 == 0;
     step.spread = pick({1, 1, 1, 2, 33, 64});
@@ -102,8 +102,7 @@ struct Generator {
     const bool both = random() % 4 == 0, shared = random() % 3 == 0;
     const unsigned accesses = 2 + random() % 4;
     for (unsigned i = 0; i < accesses; ++i) {
-      made.steps.push_back(
-          access(kinds, strong_bytes, both ? random() % 2 == 0 : shared, scopes));
+      made.steps.push_back(access(kinds, strong_bytes, both ? random() % 2 == 0 : shared, scopes));
       Step order;
       const unsigned kind = random() % 6;
       if (kind == 5) continue;
@@ -126,14 +125,13 @@ std::string text_of(const Step& step, unsigned number, unsigned count) {
            "; add.u32 %r4, %r4, 1; st.release.gpu.u32 [%rd3+" + std::to_string(kFlags) +
            "], %r4; L" + n + ": bar.sync 0;\n";
   }
-  std::string text = "rem.u32 %r3, %r1, " + std::to_string(step.every) +
-                     "; setp.ne.u32 %p1, %r3, " + std::to_string(step.rest) +
-                     "; rem.u32 %r3, %r2, " + std::to_string(step.blocks) +
-                     "; setp.ne.or.u32 %p1, %r3, 0, %p1; rem.u32 %r3, %r1, " +
-                     std::to_string(step.spread) + "; mad.lo.u32 %r3, %r3, " +
-                     std::to_string(step.bytes) + ", " + std::to_string(step.base) +
-                     "; cvt.u64.u32 %rd3, %r3; add.u64 %rd3, %rd3, %rd1; mov.u32 %r4, s; "
-                     "add.u32 %r3, %r3, %r4; ";
+  std::string text =
+      "rem.u32 %r3, %r1, " + std::to_string(step.every) + "; setp.ne.u32 %p1, %r3, " +
+      std::to_string(step.rest) + "; rem.u32 %r3, %r2, " + std::to_string(step.blocks) +
+      "; setp.ne.or.u32 %p1, %r3, 0, %p1; rem.u32 %r3, %r1, " + std::to_string(step.spread) +
+      "; mad.lo.u32 %r3, %r3, " + std::to_string(step.bytes) + ", " + std::to_string(step.base) +
+      "; cvt.u64.u32 %rd3, %r3; add.u64 %rd3, %rd3, %rd1; mov.u32 %r4, s; "
+      "add.u32 %r3, %r3, %r4; ";
   // No two writes write the same value, not even of two bytes.
   text += "mad.lo.u32 %r6, %r5, 16, " + std::to_string(number + 1) +
           "; mad.lo.u32 %r6, %r6, 512, %r7; cvt.u16.u32 %h1, %r6; mov.b64 %rd4, {%r6, %r6}; "

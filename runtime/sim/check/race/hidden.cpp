@@ -104,8 +104,7 @@ void BlockCheck::make_room(std::vector<Cell>& list, Cell now) const {
 void BlockCheck::thin(const Access& access, std::vector<Cell>& list, Cell now) {
   std::erase_if(list, [&](Cell cell) {
     return is_forgotten(cell, access.global) ||
-           (covers(now, cell) &&
-            is_write_ordered(cell, access.warp, access.lane, access.global));
+           (covers(now, cell) && is_write_ordered(cell, access.warp, access.lane, access.global));
   });
   const auto rule = [&](Cell by, Cell cell) { return covers(by, cell); };
   const bool exact = !parts && !launch_.program.has_volatile;
