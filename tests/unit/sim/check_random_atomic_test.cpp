@@ -47,10 +47,11 @@ bool is_volatile(What what) { return what == What::volatile_read || what == What
 bool is_strong(What what) { return what != What::read && what != What::write; }
 
 /// Threads with t % every == rest, of blocks with b % blocks == 0, touch `bytes` bytes at
-/// t % spread * bytes + base. `wide`: of device scope.
+/// t % spread * bytes + base. `wide`: of device scope. `early`: a read that all threads make and
+/// that those take, at once or (`late`) behind the next step.
 struct Step {
   What what = What::read;
-  bool shared = false, wide = true;
+  bool shared = false, wide = true, early = false, late = false;
   unsigned bytes = 4, spread = 1, base = 0, every = 1, rest = 0, blocks = 1;
 
   bool touches() const { return what < What::barrier; }
@@ -71,7 +72,7 @@ struct Generator {
   unsigned pick(std::initializer_list<unsigned> values) {
     return values.begin()[random() % values.size()];
   }
-  Step access(unsigned kinds, unsigned strong_bytes, bool shared, bool scopes) {
+  Step access(unsigned kinds, unsigned strong_bytes, bool shared, bool scopes, bool parts) {
     Step step;
     step.shared = shared;
     const unsigned kind = random() % 8;
@@ -90,6 +91,9 @@ struct Generator {
     step.every = pick({1, 2, 32, 64, 128, 128});
     step.rest = pick({0, 0, 1, 33, 64}) % step.every;
     step.blocks = pick({1, 1, 1, 2, 4});
+    step.early = step.what == What::read && random() % 3 == 0;
+    // Where parts of blocks are ordered, a write between the two may stay unseen.
+    step.late = step.early && !parts && random() % 2 == 0;
     return step;
   }
   Program program() {
@@ -102,7 +106,8 @@ struct Generator {
     const bool both = random() % 4 == 0, shared = random() % 3 == 0;
     const unsigned accesses = 2 + random() % 4;
     for (unsigned i = 0; i < accesses; ++i) {
-      made.steps.push_back(access(kinds, strong_bytes, both ? random() % 2 == 0 : shared, scopes));
+      made.steps.push_back(
+          access(kinds, strong_bytes, both ? random() % 2 == 0 : shared, scopes, scopes || relays));
       Step order;
       const unsigned kind = random() % 6;
       if (kind == 5) continue;
@@ -112,6 +117,12 @@ struct Generator {
     return made;
   }
 };
+
+/// What takes the value of an early read.
+std::string take_of(const Step& step, unsigned number) {
+  const std::string n = std::to_string(number), bits = std::to_string(8 * step.bytes);
+  return "selp.b" + bits + " %t" + bits + ", %e" + bits + "_" + n + ", 0, %q" + n + "; ";
+}
 
 std::string text_of(const Step& step, unsigned number, unsigned count) {
   if (step.what == What::barrier) return "bar.sync 0;\n";
@@ -134,15 +145,19 @@ std::string text_of(const Step& step, unsigned number, unsigned count) {
       "add.u32 %r3, %r3, %r4; ";
   // No two writes write the same value, not even of two bytes.
   text += "mad.lo.u32 %r6, %r5, 16, " + std::to_string(number + 1) +
-          "; mad.lo.u32 %r6, %r6, 512, %r7; cvt.u16.u32 %h1, %r6; mov.b64 %rd4, {%r6, %r6}; "
-          "@%p1 bra L" +
-          n + "; ";
+          "; mad.lo.u32 %r6, %r6, 512, %r7; cvt.u16.u32 %h1, %r6; mov.b64 %rd4, {%r6, %r6}; ";
+  if (!step.early) text += "@%p1 bra L" + n + "; ";
   const std::string space = step.shared ? ".shared" : ".global";
   const std::string at = step.shared ? "[%r3]" : "[%rd3]";
   const std::string scope = step.wide ? ".gpu" : ".cta";
   const std::string bits = std::to_string(8 * step.bytes);
   const std::string value = step.bytes == 2 ? "%h1" : step.bytes == 4 ? "%r6" : "%rd4";
   const std::string zero = step.bytes == 8 ? "%rd5" : "%r8";
+  if (step.early) {
+    text += "not.pred %q" + n + ", %p1; ld" + space + ".u" + bits + " %e" + bits + "_" + n + ", " +
+            at + "; ";
+    return text + (step.late ? "" : take_of(step, number)) + "\n";
+  }
   const auto load = [&](const std::string& how, const std::string& reach) {
     return "ld" + how + reach + space + ".u" + bits + " " + value + ", " + at + ";";
   };
@@ -184,11 +199,18 @@ std::string text_of(const Program& program, int* first_line) {
       ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 p)\n{\n"
       ".reg .pred %p<3>; .reg .b16 %h<3>; .reg .b32 %r<10>; .reg .b64 %rd<6>;\n"
       ".shared .align 16 .b8 s[1024];\n"
+      ".reg .pred %q<16>; .reg .b16 %e16_<16>, %t16; .reg .b32 %e32_<16>, %t32;\n"
+      ".reg .b64 %e64_<16>, %t64;\n"
       "ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mov.u32 %r5, 0;\n"
       "setp.ne.u32 %p0, %r1, 0; mad.lo.u32 %r7, %r2, 128, %r1; add.u32 %r7, %r7, 1;\nLOOP:\n";
   *first_line = static_cast<int>(std::count(text.begin(), text.end(), '\n')) + 1;
   const auto count = static_cast<unsigned>(program.steps.size());
-  for (unsigned i = 0; i < count; ++i) text += text_of(program.steps[i], i, count);
+  for (unsigned i = 0; i < count; ++i) {
+    text += text_of(program.steps[i], i, count);
+    const bool takes = i > 0 && program.steps[i - 1].late;
+    if (takes) text.insert(text.size() - 1, take_of(program.steps[i - 1], i - 1));
+  }
+  if (program.steps.back().late) text += take_of(program.steps.back(), count - 1);
   return text + "add.u32 %r5, %r5, 1; setp.lt.u32 %p2, %r5, " + std::to_string(program.rounds) +
          "; @%p2 bra LOOP; ret;\n}\n";
 }
