@@ -33,7 +33,7 @@ void BlockCheck::speculate(const Op* op, Warp& warp, const CheckedOp& info,
                            const std::uint64_t* address, Space space) {
   const std::uint32_t index = warp.op_index(op);
   const std::uint32_t all = info.bytes < 32 ? (1u << info.bytes) - 1 : ~0u;
-  const std::uint32_t read = info.used != 0 ? info.used : all;
+  const std::uint32_t read = (info.used != 0 ? info.used : all) & info.wanted;
   const bool was_init = std::exchange(init, false);  // which looks at the load as at any other
   Speculated& load = speculated_[{warp.frame, index}];
   load.warp = &warp;
