@@ -4,9 +4,9 @@ import itertools
 import random
 
 import pytest
+from children import run_child
 
 import kernwright as kw
-from children import run_child
 
 pytestmark = pytest.mark.usefixtures("sim")
 

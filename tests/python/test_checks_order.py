@@ -4,9 +4,9 @@ import os
 
 import numpy as np
 import pytest
+from children import run_child
 
 import kernwright as kw
-from children import run_child
 
 pytestmark = pytest.mark.usefixtures("sim")
 
@@ -165,8 +165,9 @@ def test_races_of_a_cluster_take_the_barrier_of_a_cluster():
     program = """
         import numpy as np, kernwright as kw
         kernel = kw.kernel('''__global__ void __cluster_dims__(2) k(float* d) {
-            d[blockIdx.x * blockDim.x + threadIdx.x + 1] = 1;
-            d[blockIdx.x * blockDim.x + threadIdx.x + 512] = d[blockIdx.x * blockDim.x + threadIdx.x];
+            int i = blockIdx.x * blockDim.x + threadIdx.x;
+            d[i + 1] = 1;
+            d[i + 512] = d[i];
         }''', arch="sm_90a")
         for grid in (2, 4):
             with kw.checks("race") as report:
