@@ -1,4 +1,4 @@
-"""The race check in every schedule: what atomic operations hide, early loads, the widest finding."""
+"""The race check in every schedule: what atomics hide, early loads, the farthest finding."""
 
 import os
 
