@@ -10,6 +10,7 @@
 #include "dtype.h"
 #include "gil.h"
 #include "python_support.h"
+#include "sim/checks.h"
 
 #include <algorithm>
 #include <atomic>
@@ -76,8 +77,30 @@ void LaunchFrame::refuse_range(const ArgumentPlan& plan, const std::string& prob
   throw ArgumentRangeError(describe(plan, problem));
 }
 
-CUdeviceptr LaunchFrame::stage(const HostArgument& host, const py::object& values,
-                               ScalarType type) {
+/// Each argument has device memory of its own, so what two of them copy back to the same place
+/// would depend on who comes last.
+void LaunchFrame::refuse_shared(const ArgumentPlan& plan, const py::object& target) const {
+  for (const Staged& staged : staged_) {
+    if (!staged.target) continue;
+    const py::module_ numpy = py::module_::import("numpy");
+    if (!numpy.attr("may_share_memory")(target, staged.target).cast<bool>()) continue;
+    bool shares = true;
+    try {
+      constexpr int kMostWork = 1 << 20;  // views of many dimensions could take for ever
+      shares = numpy.attr("shares_memory")(target, staged.target, kMostWork).cast<bool>();
+    } catch (py::error_already_set& error) {
+      if (!error.matches(PyExc_RuntimeError)) throw;
+    }
+    if (!shares) continue;
+    refuse(plan, format("got kw.Out or kw.InOut of memory that parameter {} is copied back to as "
+                        "well: both copies would go there; pass arrays that do not overlap, or one "
+                        "device array (kw.asarray(x)) for both",
+                        staged.plan->index + 1));
+  }
+}
+
+CUdeviceptr LaunchFrame::stage(const ArgumentPlan& plan, const HostArgument& host,
+                               const py::object& values, ScalarType type) {
   if (any_capture()) [[unlikely]] {
     const GilRelease unlocked;
     const ContextGuard guard(device_);
@@ -85,9 +108,12 @@ CUdeviceptr LaunchFrame::stage(const HostArgument& host, const py::object& value
                       "pass arrays of the device, filled before the capture");
   }
   const auto target = py::reinterpret_borrow<py::array>(values);
+  if (host.copy_out) refuse_shared(plan, target);
   const py::array contiguous = py::module_::import("numpy").attr("ascontiguousarray")(target);
   Shape shape(target.shape(), target.shape() + target.ndim());
   Staged staged;
+  staged.plan = &plan;
+  staged.copied_in = host.copy_in;
   if (host.copy_in) {
     const void* data = contiguous.data();
     const GilRelease unlocked;
@@ -108,12 +134,24 @@ void LaunchFrame::free_staged() noexcept {
   for (Staged& staged : staged_) drop_without_gil(staged.array);
 }
 
+/// What kw.Out copies back has to be written by the kernel.
+void LaunchFrame::check_results() const {
+  for (const Staged& staged : staged_) {
+    const Array& array = staged.array;
+    if (!staged.target || staged.copied_in || array.nbytes() == 0) continue;
+    const std::string parameter = describe(*staged.plan, "got kw.Out");
+    const GilRelease unlocked;
+    sim::check_results(array.address(), array.nbytes(), parameter);
+  }
+}
+
 void LaunchFrame::finish() {
   if (staged_.empty()) return;
   {
     const GilRelease unlocked;
     (stream_ ? stream_ : Stream::legacy(device_)).synchronize();
   }
+  if (device_.is_simulated() && sim::current_checks().init) check_results();
   for (const Staged& staged : staged_) {
     if (!staged.target) continue;
     auto memory = py::reinterpret_borrow<py::array>(staged.contiguous);

@@ -96,8 +96,10 @@ class LaunchFrame {
     for (const Array* array : more_used_) array->use_on(stream);
   }
 
-  /// Copies `host` to the device (or only makes room there) and returns the address.
-  CUdeviceptr stage(const HostArgument& host, const py::object& values, ScalarType type);
+  /// Copies `host` to the device (or only makes room there) and returns the address. Throws
+  /// ArgumentError where two arguments would be copied back to the same memory.
+  CUdeviceptr stage(const ArgumentPlan& plan, const HostArgument& host, const py::object& values,
+                    ScalarType type);
   /// Copies results back and waits, when a host argument was staged.
   void finish();
 
@@ -108,8 +110,12 @@ class LaunchFrame {
 
  private:
   void free_staged() noexcept;
+  void check_results() const;
+  void refuse_shared(const ArgumentPlan& plan, const py::object& target) const;
 
   struct Staged {
+    const ArgumentPlan* plan = nullptr;
+    bool copied_in = false;
     Array array;
     py::object target;      // null when nothing is copied back
     py::object contiguous;  // host memory that receives the copy; the target itself where possible

@@ -168,7 +168,7 @@ void convert_host(const ArgumentPlan& plan, const HostArgument& host, std::byte*
   argument.type_text = py::str(values.dtype()).cast<std::string>();
   argument.nbytes = static_cast<std::size_t>(values.nbytes());
   check_array(plan, argument, true, Holder::host, frame);
-  store(frame.stage(host, values, argument.type.value_or(ScalarType::uint8)), slot);
+  store(frame.stage(plan, host, values, argument.type.value_or(ScalarType::uint8)), slot);
 }
 
 /// Anything that is no array of ours: what it is decides where it goes.

@@ -86,6 +86,11 @@ class ScheduleScope {
   ScheduleScope& operator=(const ScheduleScope&) = delete;
 };
 
+/// Looks, where `init` is on, at device memory that is about to be copied to the host as a launch's
+/// result: bytes that nothing has written are a finding. `whose` begins its text: which argument of
+/// which kernel it is.
+void check_results(std::uint64_t address, std::uint64_t bytes, std::string_view whose);
+
 /// For a person, one finding after the other; "no findings" for none. `total` of the scope they are
 /// from says how often something was found for which the list had no room.
 std::string findings_text(std::span<const Finding> findings, std::uint64_t total = 0);

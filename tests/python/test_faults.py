@@ -208,3 +208,35 @@ def test_each_call_of_a_program_fails_once(device):
     """,
         device=device,
     )
+
+
+@pytest.mark.parametrize(
+    ("what", "count", "message"),
+    [
+        ("init.shared.b64 [%0], %1;", 0, "a count from 1 to 1048575 (operand value 0)"),
+        ("init.shared.b64 [%0], %1;", 1 << 20, "from 1 to 1048575 (operand value 1048576)"),
+        ("arrive.shared.b64 _, [%0];", 0, "the mbarrier was not initialised\n"),
+        (
+            "init.shared.b64 [%0], 2; mbarrier.arrive.noComplete.shared.b64 _, [%0], %1;",
+            3,
+            "more arrivals than the current phase waits for (operand value 3)",
+        ),
+    ],
+)
+def test_mbarrier_faults_name_the_operand_at_fault(sim, what, count, message):
+    program = f"""
+        import kernwright as kw
+        kernel = kw.kernel(r'''__global__ void k(int* x, unsigned count) {{
+            __shared__ unsigned long long barrier[8];
+            unsigned at = (unsigned)__cvta_generic_to_shared(barrier + 3);
+            asm volatile("mbarrier.{what}" :: "r"(at), "r"(count) : "memory");
+            x[0] = barrier[0];
+        }}''')
+        try:
+            kernel[1, 1](kw.zeros(1, "int32"), {count})
+        except kw.DeviceFault as error:
+            print(error)
+    """
+    ended = run_child(program, KERNWRIGHT_DEVICE="sim")
+    assert message in ended.out, ended.out + ended.err
+    assert "14829735431805717965" not in ended.out  # what nobody wrote

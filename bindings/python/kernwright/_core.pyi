@@ -347,17 +347,25 @@ class HostArgument:
     def array(self) -> npt.NDArray[Any]: ...
 
 class In(HostArgument):
-    """A NumPy array that is copied to the device before a launch."""
+    """A NumPy array that is copied to the device before a launch.
+
+    What the kernel writes to it is lost: nothing is copied back."""
 
     def __init__(self, array: npt.NDArray[Any]) -> None: ...
 
 class Out(HostArgument):
-    """A NumPy array that receives the kernel's output; the launch returns when it is there."""
+    """A NumPy array that receives the kernel's output; the launch returns when it is there.
+
+    All of it is copied back, also what the kernel did not write: that holds anything. The check
+    `init` of the simulated device finds such bytes. Two arguments that are copied back must not
+    overlap: ArgumentError."""
 
     def __init__(self, array: npt.NDArray[Any]) -> None: ...
 
 class InOut(HostArgument):
-    """A NumPy array that is copied to the device before a launch and back after it."""
+    """A NumPy array that is copied to the device before a launch and back after it.
+
+    Two arguments that are copied back must not overlap: ArgumentError."""
 
     def __init__(self, array: npt.NDArray[Any]) -> None: ...
 

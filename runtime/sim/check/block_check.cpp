@@ -15,8 +15,6 @@ namespace {
 
 using ptx::Space;
 
-/// Unordered readers of one word that are told apart; more than these forget the oldest.
-constexpr std::size_t kMostReaders = 64;
 constexpr std::uint32_t kLastChunk = Ticks::kChunks - 1;
 
 Cell cell_at(std::uint32_t tick) { return Cell{tick} << kTickShift; }
@@ -72,6 +70,8 @@ void BlockCheck::begin(const Block& block) {
   fenced_maps_.clear();
   doubts_.clear();
   lost_.clear();
+  speculated_.clear();
+  speculating = false;
   note_doubts();
   products_.fill({});
   block_ = static_cast<std::uint32_t>(block.linear_index);
@@ -119,6 +119,8 @@ void BlockCheck::begin_phase() noexcept {
 }
 
 void BlockCheck::new_tick() {
+  if (speculating && parts) [[unlikely]]
+    look_at_speculated(nullptr);
   new_epoch();
   ++tick_;
   if (tick_ % (1u << Ticks::kChunkShift) == 0) {
@@ -221,6 +223,8 @@ void BlockCheck::examine(const Op* op, Warp& warp, int lane, const LaneTouch& to
 }
 
 void BlockCheck::examine_cells(const Access& access, Cell& write, Cell& read, Cell mine) {
+  if (looking_ != nullptr) return look_at_writes(access, write);
+  if (taking_) return note_late_reader(access, read, mine);
   const bool writes = access.touch.mode != TouchMode::read;
   const auto before = [&](Cell cell) {
     return cell == 0 || is_write_ordered(cell, access.warp, access.lane, access.global);
@@ -229,12 +233,12 @@ void BlockCheck::examine_cells(const Access& access, Cell& write, Cell& read, Ce
   if (!repeats) look_at_hidden(access, write);
   if (!repeats && !before(write)) {
     const bool under_way = is_under_way(write);
-    if (under_way || (conflicts(write, access) &&
-                      !(writes && !is_load(write) && same_value(access, write)))) {
+    if (under_way ||
+        (conflicts(write, access) && !(writes && !is_load(write) && same_value(access, write)))) {
       report_race(access, write, true, under_way ? Missing::wait : Missing::order);
     }
   }
-  if (!writes && !access.info.strong) return note_reader(access, read, mine);
+  if (!writes && !access.is_strong()) return note_reader(access, read, mine);
   if (writes) look_at_readers(access, read);
   if (writes || access.info.site < kMostSites) note_write(access, write, mine);
 }
@@ -320,8 +324,8 @@ void BlockCheck::note_reader(const Access& access, Cell& read, Cell mine) {
       std::erase_if(list, [&](Cell cell) {
         return cell == 0 || is_ordered(cell, access.warp, access.lane, access.global);
       });
-      if (list.size() >= kMostReaders) list.erase(list.begin());
       list.push_back(old & ~kMany);
+      make_room(list, mine);
     }
   } else if (!stale) {
     // The reader that is named came before. So did all others of the block where a barrier lies

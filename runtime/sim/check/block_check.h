@@ -9,6 +9,7 @@
 #include "sim/check/doubts.h"
 #include "sim/check/late_reads.h"
 #include "sim/check/mbarrier_state.h"
+#include "sim/check/race/speculated.h"
 #include "sim/check/race/touch.h"
 #include "sim/exec/barriers.h"
 #include "sim/exec/warp.h"
@@ -27,21 +28,6 @@
 
 namespace kernwright::sim {
 
-/// What a warp's shfl.sync read.
-struct ShuffleSources {
-  alignas(64) std::array<std::int32_t, kLanes> from;      ///< lanes; their own for those outside
-  alignas(64) std::array<std::uint32_t, kLanes> members;  ///< masks
-  std::uint32_t lost = 0;  ///< active lanes whose source is not active or not in their mask
-};
-
-/// Where a value comes from that a shuffle read although nobody was there.
-struct LostSource {
-  std::uint32_t op = 0;  ///< the shuffle
-  std::int8_t reader = 0, lane = 0;
-  bool is_member = false;     ///< the reader's mask names the lane
-  std::uint32_t members = 0;  ///< that mask
-};
-
 /// Lives as long as its BlockRunner, on one host thread. The fields in front are what handlers look
 /// at; the functions are for what they cannot decide at a glance.
 class BlockCheck {
@@ -59,18 +45,19 @@ class BlockCheck {
   const CheckedOp* ops = nullptr;  ///< by op index
   CheckSite* sites = nullptr;      ///< by CheckedOp::site
   bool init = false, race = false, sync = false;
-  bool parts = false;      ///< CheckedProgram::kernel_orders_parts()
-  bool alone = false;      ///< no other worker runs blocks of the launch
-  bool defers = false;     ///< reads of shared memory may be put off
-  bool scattered = false;  ///< this block has ticks on both sides of another block's
-  bool pauses = false;     ///< warps take turns at random before accesses
-  bool inside = false;     ///< a checked handler runs: locate() need not look
-  bool in_doubt = false;   ///< lanes hold what nobody wrote or gave, and may not want it
-  bool careful = false;    ///< `pauses` or `in_doubt`: a glance at an access is not enough
-  Cell stamp = 0;          ///< the tick now
-  Cell floor = 0;          ///< what this block did below happened before
-  Cell first = 0;          ///< this block's cells between here and `floor` need no further look
-  Cell launch_floor = 0;   ///< cells of earlier launches lie below
+  bool parts = false;        ///< CheckedProgram::kernel_orders_parts()
+  bool alone = false;        ///< no other worker runs blocks of the launch
+  bool defers = false;       ///< reads of shared memory may be put off
+  bool scattered = false;    ///< this block has ticks on both sides of another block's
+  bool pauses = false;       ///< warps take turns at random before accesses
+  bool inside = false;       ///< a checked handler runs: locate() need not look
+  bool in_doubt = false;     ///< lanes hold what nobody wrote or gave, and may not want it
+  bool speculating = false;  ///< lanes loaded what they may not want, which races only if they do
+  bool careful = false;      ///< `pauses` or `in_doubt`: a glance at an access is not enough
+  Cell stamp = 0;            ///< the tick now
+  Cell floor = 0;            ///< what this block did below happened before
+  Cell first = 0;            ///< this block's cells between here and `floor` need no further look
+  Cell launch_floor = 0;     ///< cells of earlier launches lie below
   Cell* shared_write = nullptr;
   Cell* shared_read = nullptr;
   std::uint64_t* shared_poison = nullptr;
@@ -115,6 +102,11 @@ class BlockCheck {
   /// A load of the active lanes of which only the bytes of CheckedOp::used count.
   void touch_used(const Op* op, Warp& warp, const CheckedOp& info, const std::uint64_t* address,
                   ptx::Space space);
+  /// The race check of a load with CheckedOp::speculated; the active lanes' addresses.
+  void speculate(const Op* op, Warp& warp, const CheckedOp& info, const std::uint64_t* address,
+                 ptx::Space space);
+  /// The active lanes take what such loads read (CheckedOp::takes), or some of them do.
+  void take_loads(const Op* op, Warp& warp);
   /// The copy of a device function's parameter block to local memory.
   void note_parameters(const Op* op, const Warp& warp);
   /// Memory that device code allocated.
@@ -227,6 +219,13 @@ class BlockCheck {
     Cell mine;            ///< stamp of this access, without bytes
     std::uint64_t word;   ///< of the space or region
     std::uint64_t begin;  ///< address of the word
+
+    bool is_late = false;  ///< it is told of after others have written
+
+    /// An atomic operation, not the read of what a bulk reduction adds.
+    bool is_strong() const noexcept {
+      return info.strong && (touch.mode != TouchMode::read || info.kind == CheckKind::load);
+    }
   };
 
   /// The cell of an access now, without bytes.
@@ -324,6 +323,12 @@ class BlockCheck {
   bool hides_readers(const Access& access, Cell read) const;
   Breadth hidden_breadth(const Access& access, Cell read) const;
   void note_reader(const Access& access, Cell& read, Cell mine);
+  void look_again(Speculated& load, std::uint32_t index, int lane);
+  void examine_load(Speculated& load, std::uint32_t index, int lane);
+  void look_at_writes(const Access& access, const Cell& write);
+  void look_at_speculated(const Warp* warp);
+  void take_load(Speculated& load, std::uint32_t index, int lane);
+  void note_late_reader(const Access& access, Cell& read, Cell mine);
   ReaderLists& readers(const Access& access);
   HiddenAccesses& hidden(const Access& access);
   Conduct conduct_of(Cell write) const;
@@ -332,6 +337,9 @@ class BlockCheck {
   bool covers(Cell by, Cell cell) const;
   bool stand_for(Cell a, Cell b, Cell cell) const;
   void thin(const Access& access, std::vector<Cell>& list, Cell now);
+  template <typename F>
+  void leave_out(std::vector<Cell>& list, Cell now, bool across, F covers) const;
+  void make_room(std::vector<Cell>& list, Cell now) const;
   void look_at_hidden(const Access& access, Cell& write);
   Cell last_write(const HiddenAccesses& all, const Cell& write) const;
   void spread_hidden(const Access& access, const Cell& write, Cell* bytes);
@@ -457,6 +465,9 @@ class BlockCheck {
   std::array<RegionSlot, kRegionSlots> regions_{};
   std::int32_t last_tag_ = 0;
   Doubts doubts_;
+  SpeculatedLoads speculated_;
+  Speculated* looking_ = nullptr;  ///< whose races are looked for, and nothing else is done
+  bool taking_ = false;            ///< a read of before is noted
   /// What a lane's store is about to overwrite with unwritten bytes.
   struct UnwrittenCopy {
     ptx::Space space = ptx::Space::local;

@@ -48,7 +48,7 @@ std::uint64_t BlockCheck::judge_uninitialised(const Op* op, Warp& warp, int lane
   // A copy that runs on its own takes the state along.
   const bool moves = touch.mode == TouchMode::read &&
                      (info.kind == CheckKind::copy || info.kind == CheckKind::bulk);
-  LoadedBytes loaded{info.wanted, 0, 0, moves ? kMostAlignment : 0};
+  LoadedBytes loaded{info.wanted, 0, 0, 0, moves ? kMostAlignment : 0};
   if (info.waits) loaded = launch_.program.loads.at(warp.op_index(op));
   std::uint64_t wanted = low_bits(touch.bytes);
   if (loads) wanted &= info.used != 0 ? info.wanted & info.used : info.wanted;

@@ -24,6 +24,8 @@ std::uint32_t* BlockCheck::lane_row(std::uint32_t warp, int lane) {
 void BlockCheck::meet(const Op* op, Warp& warp, const std::uint32_t* members) {
   if (sync && members != nullptr) check_members(op, warp, members);
   if (!race) return;
+  if (speculating) [[unlikely]]
+    look_at_speculated(&warp);
   new_tick();
   const std::uint32_t w = warp.index;
   std::uint32_t rest = warp.mask;
@@ -207,6 +209,8 @@ void BlockCheck::release(const Block& block, std::uint32_t id, const Barriers::O
   ArrivalState& state = arrivals_[id];
   state.open = false;
   if (!race) return;
+  if (speculating) [[unlikely]]
+    look_at_speculated(nullptr);
   new_tick();
   std::array<std::uint32_t, kMostWarps> waiting{};
   bool everybody = true;

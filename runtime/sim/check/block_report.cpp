@@ -263,8 +263,8 @@ void BlockCheck::report_race(const Access& access, Cell other, bool other_wrote,
   // The end of a copy that an mbarrier told others.
   const bool by_copy =
       other_wrote && missing == Missing::order && !access.global && (other & kAsync) != 0;
-  const Breadth breadth = missing != Missing::order || by_copy ? Breadth::copy
-                                                               : breadth_of(access, other, told);
+  const Breadth breadth =
+      missing != Missing::order || by_copy ? Breadth::copy : breadth_of(access, other, told);
   const std::uint64_t key = std::uint64_t{access.info.site} << 16 | site_of(other) << 1 |
                             std::uint64_t{other_wrote} | std::uint64_t{1} << 61;
   const LaneTouch& touch = access.touch;
@@ -314,11 +314,11 @@ void BlockCheck::report_race(const Access& access, Cell other, bool other_wrote,
       there.value =
           hexadecimal(stored_value(access.op, access.warp, access.info, lane).data(), touch.bytes);
     }
-  } else if (touch.mode == TouchMode::read) {
+  } else if (touch.mode == TouchMode::read && !access.is_late) {
     finding.value = hexadecimal(memory, touch.bytes);
   }
   there.thread_known = told != Told::one_of_several && !by_copy;
-  const char* const where = by_copy                       ? "a copy and a thread that did not wait for it"
+  const char* const where = by_copy ? "a copy and a thread that did not wait for it"
                             : breadth == Breadth::warp    ? "two lanes of one warp"
                             : breadth == Breadth::block   ? "two warps of one block"
                             : breadth == Breadth::cluster ? "two blocks of one cluster"

@@ -24,7 +24,7 @@ inline constexpr int kSiteShift = 18;
 inline constexpr std::uint32_t kMostSites = (1u << 14) - 1;  ///< this site: the place is not known
 
 // Flags of a write.
-inline constexpr Cell kStrong = 1 << 10;         ///< an atomic operation, relaxed or volatile access
+inline constexpr Cell kStrong = 1 << 10;  ///< an atomic operation, relaxed or volatile access
 inline constexpr Cell kVolatileWrite = 1 << 11;  ///< strong between warps only
 inline constexpr Cell kAsync = 1 << 12;          ///< by a copy, not by the thread that issued it
 // Flags of a read. The cell names the last reader; these say that it was not the only one.
@@ -58,7 +58,8 @@ inline std::uint32_t tick_of(Cell cell) {
   return static_cast<std::uint32_t>((cell & ~kAside) >> kTickShift);
 }
 inline bool is_under_way(Cell write) { return (write & kUnderWay) == kUnderWay; }
-/// A write from elsewhere in the cluster, or an atomic operation that hides others (HiddenAccesses).
+/// A write from elsewhere in the cluster, or an atomic operation that hides others
+/// (HiddenAccesses).
 inline bool is_contended(Cell write) { return (write & kUnderWay) == kAside; }
 inline std::uint32_t thread_of(Cell cell) { return static_cast<std::uint32_t>(cell & kThreadMask); }
 inline std::uint32_t site_of(Cell cell) {

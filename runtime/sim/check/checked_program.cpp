@@ -318,6 +318,7 @@ bool orders_parts(const ptx::Function& function, const ptx::Instruction& instruc
 OpFn full_handler(const CheckedHandlers& handlers, const CheckedOp& op,
                   const ptx::Instruction* instruction) {
   const bool loads = op.kind == CheckKind::load, stores = op.kind == CheckKind::store;
+  if (op.speculated != 0 || op.takes) return handlers.full;
   if (op.fixed && loads) return handlers.fixed_load;
   const bool runs = (loads || stores) && !op.strong && op.used == 0 &&
                     instruction->modifiers.space == ptx::Space::global;
@@ -358,12 +359,14 @@ void mark_used_values(const Program& from, CheckedProgram& made) {
       for (const ValueUse& use : uses) {
         LoadedBytes& load = found.loads[use.load];
         load.now |= std::exchange(load.later, 0);
+        load.speculated = 0;
       }
     }
     for (const auto& [at, bytes] : found.loads) {
       const std::uint32_t load = find(at);
       if (load == ~std::uint32_t{0}) continue;
       made.ops[load].wanted = bytes.now | bytes.later | bytes.passed;
+      made.ops[load].speculated = bytes.speculated;
       made.ops[load].waits = (bytes.later | bytes.passed) != 0;
       if (made.ops[load].waits) made.loads.emplace(load, bytes);
     }
@@ -372,6 +375,7 @@ void mark_used_values(const Program& from, CheckedProgram& made) {
         if (found.loads[use.load].later == 0 || find(use.load) == ~std::uint32_t{0}) continue;
         made.uses[find(at)].push_back({find(use.load), use.bytes, use.lanes, use.shift});
         made.ops[find(at)].uses = true;
+        made.ops[find(at)].takes |= (found.loads[use.load].speculated & use.bytes) != 0;
       }
     }
     mark_shuffle_flow(function, find, made);
@@ -420,6 +424,8 @@ std::unique_ptr<CheckedProgram> make_checked(const Program& from) {
     }
     op.wanted = made->ops[i].wanted;
     op.waits = made->ops[i].waits;
+    op.speculated = made->ops[i].speculated;
+    op.takes = made->ops[i].takes;
     op.uses = made->ops[i].uses;
     op.flows = made->ops[i].flows;
     if ((op.uses || op.flows) && op.kind == CheckKind::none) op.kind = CheckKind::use;
@@ -441,8 +447,8 @@ std::unique_ptr<CheckedProgram> make_checked(const Program& from) {
     op.guarded = i > 0 && std::find(std::begin(guards), std::end(guards), from.full[i - 1].fn) !=
                               std::end(guards);
     op.fixed = (op.kind == CheckKind::load || op.kind == CheckKind::store) && !op.strong &&
-               op.used == 0 && instruction->modifiers.space == ptx::Space::shared &&
-               from.full[i].e != 0;
+               op.used == 0 && op.speculated == 0 && !op.takes &&
+               instruction->modifiers.space == ptx::Space::shared && from.full[i].e != 0;
     made->ops[i] = op;
     program.full[i].fn = full_handler(handlers, op, instruction);
     masked = handlers.masked;

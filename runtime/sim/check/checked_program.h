@@ -65,6 +65,8 @@ struct CheckedOp {
   std::uint8_t element = 0;      ///< of a vector; `bytes` where there is none
   std::uint32_t used = 0;        ///< of a load: a bit for each byte that counts; 0 = all
   std::uint32_t wanted = ~0u;    ///< of a load: the bytes that somebody uses, sooner or later
+  std::uint32_t speculated = 0;  ///< of a load: LoadedBytes::speculated
+  bool takes = false;            ///< uses what loads with such bytes read
   bool waits = false;            ///< has an entry in CheckedProgram::loads
   bool uses = false;             ///< has an entry in CheckedProgram::uses
   bool flows = false;            ///< has an entry in CheckedProgram::flow

@@ -23,6 +23,7 @@ bool same_place(const Finding& a, const Finding& b) {
       a.space != b.space || a.what != b.what || a.other.has_value() != b.other.has_value()) {
     return false;
   }
+  if (x.line <= 0 && x.ptx_line == 0 && x.message != y.message) return false;  // of no place
   return !a.other || (same_line(*a.other, *b.other) && a.other->what == b.other->what);
 }
 

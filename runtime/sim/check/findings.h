@@ -38,10 +38,10 @@ struct Finding {
   std::string space;  ///< "global memory", "shared memory", "local memory"; empty where none is
   std::string value;  ///< as OtherAccess::value
   std::optional<OtherAccess> other;
-  std::string hint;         ///< what to do
-  std::uint64_t count = 1;  ///< how often
+  std::string hint;                 ///< what to do
+  std::uint64_t count = 1;          ///< how often
   Breadth breadth = Breadth::none;  ///< of a race
-  std::uint64_t code = 0;   ///< code_id() of the module; 0 when not known
+  std::uint64_t code = 0;           ///< code_id() of the module; 0 when not known
 
   /// Several lines for a person.
   std::string to_string() const;

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <bit>
 #include <new>
 #include <utility>
 
@@ -119,6 +120,24 @@ void GlobalShadow::copy_poison(std::uint64_t to, std::uint64_t from, std::uint64
       if (poison_bits(there->poison, (at + i) % kRegionBytes, 1) != 0) poison(target + i, 1);
     }
   });
+}
+
+Unwritten GlobalShadow::unwritten(std::uint64_t address, std::uint64_t bytes) {
+  Unwritten all;
+  by_region(address, bytes, [&](std::uint64_t at, std::uint64_t count) {
+    GlobalRegion* const there = find(at);
+    const std::uint64_t* const map = there == nullptr ? nullptr : there->poison.load();
+    if (map == nullptr) return;
+    for (std::uint64_t i = 0; i < count;) {
+      const auto part = static_cast<std::uint32_t>(std::min<std::uint64_t>(count - i, 64));
+      const std::uint64_t bits = poison_bits(map, at % kRegionBytes + i, part);
+      if (bits != 0 && all.bytes == 0)
+        all.first = at + i + static_cast<unsigned>(std::countr_zero(bits)) - address;
+      all.bytes += static_cast<unsigned>(std::popcount(bits));
+      i += part;
+    }
+  });
+  return all;
 }
 
 void GlobalShadow::clear() noexcept {

@@ -92,6 +92,12 @@ struct GlobalRegion {
   bool scatter(Cell launch) noexcept;
 };
 
+/// Bytes of a range that nothing has written.
+struct Unwritten {
+  std::uint64_t bytes = 0;
+  std::uint64_t first = 0;  ///< offset in the range
+};
+
 /// All regions of all devices: addresses are unique. Thread-safe; clear() only while nothing runs.
 class GlobalShadow {
  public:
@@ -106,6 +112,8 @@ class GlobalShadow {
   void unpoison(std::uint64_t address, std::uint64_t bytes) noexcept;
   /// `to` is initialised where `from` is.
   void copy_poison(std::uint64_t to, std::uint64_t from, std::uint64_t bytes);
+  /// Which bytes are not.
+  Unwritten unwritten(std::uint64_t address, std::uint64_t bytes);
   void clear() noexcept;
   /// Forgets all accesses, keeps what is initialised. Needed when ticks begin anew.
   void clear_cells() noexcept;

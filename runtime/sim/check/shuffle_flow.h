@@ -1,8 +1,10 @@
 // How what shuffles give flows to those who use it.
 #pragma once
 
+#include "sim/exec/memory_site.h"
 #include "sim/ptx/ast.h"
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <unordered_map>
@@ -32,5 +34,20 @@ struct FlowStep {
 /// memory and generic addresses, is left out: nobody is told of a use that is none.
 std::unordered_map<std::uint32_t, FlowStep> find_shuffle_flow(
     const ptx::Function& function, const std::function<bool(std::uint32_t)>& is_op);
+
+/// What a warp's shfl.sync read.
+struct ShuffleSources {
+  alignas(64) std::array<std::int32_t, kLanes> from;      ///< lanes; their own for those outside
+  alignas(64) std::array<std::uint32_t, kLanes> members;  ///< masks
+  std::uint32_t lost = 0;  ///< active lanes whose source is not active or not in their mask
+};
+
+/// Where a value comes from that a shuffle read although nobody was there.
+struct LostSource {
+  std::uint32_t op = 0;  ///< the shuffle
+  std::int8_t reader = 0, lane = 0;
+  bool is_member = false;     ///< the reader's mask names the lane
+  std::uint32_t members = 0;  ///< that mask
+};
 
 }  // namespace kernwright::sim

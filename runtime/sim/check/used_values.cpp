@@ -23,6 +23,7 @@ constexpr std::uint32_t kAllOfValue = ~std::uint32_t{0};
 /// How far values are followed through arithmetic: compilers speculate a handful of instructions.
 constexpr int kMostSteps = 8;
 constexpr std::size_t kMostUses = 16;
+constexpr std::uint32_t kNoBlock = ~std::uint32_t{0};
 /// What a guard is of, in place of an operand.
 constexpr std::uint32_t kAsGuard = ~std::uint32_t{0};
 
@@ -203,8 +204,8 @@ class Follower {
 
   /// Who uses a loaded value, and how.
   struct Use {
-    std::uint32_t where;
-    ValueUse how;
+    std::uint32_t where = 0;
+    ValueUse how = {};
   };
 
   static ValueUse use_of(const ByteWindow& window, std::uint32_t load, UsingLanes lanes) {
@@ -228,11 +229,13 @@ class Follower {
     }
   }
 
-  /// Where a loaded value is looked at from.
+  /// Where a loaded value is looked at from. `away`: the block where arithmetic goes on, of values
+  /// that leave the load's own; what leaves that one too may be of an earlier load.
   struct Place {
     std::uint32_t load, since;
     int steps;
     Way way;
+    std::uint32_t away = kNoBlock;
   };
 
   /// Collects who uses the bytes in some lanes only. False: all lanes do, or nobody can say.
@@ -242,7 +245,10 @@ class Follower {
     const bool may_move = from.modifiers.space != Space::global;  // loads that cannot fault
     for (const Read& read : reads_[window.reg]) {
       const Instruction& one = function_.body[read.at];
-      const bool here = outline_.blocks[read.at] == outline_.blocks[place.load];
+      const bool is_away = place.away != kNoBlock;
+      const std::uint32_t block = is_away ? place.away : outline_.blocks[place.load];
+      const bool here = outline_.blocks[read.at] == block;
+      if (is_away && !here) return false;
       if (read.operand == kAsGuard || (here && read.at <= place.since)) return false;
       if (uses.size() >= kMostUses) return false;
       const bool is_value = read.operand == 1 || read.operand == 2;
@@ -251,6 +257,8 @@ class Follower {
         uses.push_back({read.at, use_of(window, place.load, lanes)});
       } else if (here && computes(one)) {
         if (!follow_result(window, place, read, uses)) return false;
+      } else if (!here && may_move && computes(one) && goes_on(window, place, read, uses)) {
+        continue;
       } else if (stores(one, read.operand, place.way)) {
         if (place.way == Way::bits && updates(one, from)) {
           uses.push_back({read.at, use_of(window, place.load, UsingLanes::updated)});
@@ -258,12 +266,23 @@ class Follower {
           note_copies(window, read.at, one, place.load, uses);
         }
       } else {
-        const bool same_lanes = here && (!one.guarded || (from.guarded && one.guard == from.guard));
+        const bool same_lanes =
+            here && !is_away && (!one.guarded || (from.guarded && one.guard == from.guard));
         if (same_lanes || !(may_move || one.guarded) || !runs_alone(one)) return false;
         uses.push_back({read.at, use_of(window, place.load, UsingLanes::all)});
       }
     }
     return true;
+  }
+
+  /// The same for what an instruction of another block makes of them. False: `uses` is as before.
+  bool goes_on(const ByteWindow& window, Place place, const Read& read,
+               std::vector<Use>& uses) const {
+    const std::size_t before = uses.size();
+    place.away = outline_.blocks[read.at];
+    if (follow_result(window, place, read, uses) && uses.size() > before) return true;
+    uses.resize(before);
+    return false;
   }
 
   /// The same for what an instruction makes of them.
@@ -274,7 +293,7 @@ class Follower {
                            ? std::nullopt
                            : move_bytes(function_, one, read.operand, window);
     const Way way = !moved ? Way::arithmetic : sets_bits(one) ? Way::bits : place.way;
-    const Place next{place.load, read.at, place.steps - 1, way};
+    const Place next{place.load, read.at, place.steps - 1, way, place.away};
     if (!moved) {
       const Operand& result = one.operands[0];
       return result.kind == OperandKind::reg &&
@@ -282,6 +301,17 @@ class Follower {
     }
     return std::all_of(moved->begin(), moved->end(),
                        [&](const ByteWindow& part) { return follow(part, next, uses); });
+  }
+
+  /// Whether who uses the value decides which lanes do, not those that load it: the compiler may
+  /// have moved the load to where it is.
+  bool decides(const Use& use, std::uint32_t load) const {
+    if (use.how.lanes == UsingLanes::where || use.how.lanes == UsingLanes::where_not) return true;
+    const Instruction &from = function_.body[load], &to = function_.body[use.where];
+    if (to.modifiers.space == Space::param) return false;
+    if (outline_.blocks[use.where] != outline_.blocks[load])
+      return from.modifiers.space != Space::global;  // which may fault, and is not moved
+    return to.guarded && !(from.guarded && to.guard == from.guard);
   }
 
   void look_at(std::uint32_t at, const Instruction& load) {
@@ -296,7 +326,7 @@ class Follower {
     if (bits < 8 || bits * static_cast<int>(count) > 256) return;
     const std::uint32_t given = load.used_bytes != 0 ? load.used_bytes : kAllOfValue;
     const auto object = objects_.find(at);
-    LoadedBytes bytes{0, 0, 0, object == objects_.end() ? 0 : object->second};
+    LoadedBytes bytes{0, 0, 0, 0, object == objects_.end() ? 0 : object->second};
     std::vector<Use> all;
     for (std::size_t i = 0; i < count; ++i) {
       const Operand& element = is_vector ? target.elements[i] : target;
@@ -315,6 +345,10 @@ class Follower {
         (passes ? bytes.passed : bytes.later) |= use.how.bytes;
         if (!passes && use.how.bytes != 0) all.push_back(use);
       }
+      const bool speculates = later && std::all_of(uses.begin(), uses.end(), [&](const Use& use) {
+                                return decides(use, at);
+                              });
+      if (speculates) bytes.speculated |= part;
     }
     // Who loads and drops it all wants to read: compilers leave no such loads.
     const std::uint32_t whole = low_bytes(bits * static_cast<int>(count)) & given;

@@ -3,6 +3,7 @@
 
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/log.h"
 #include "sim/device/platform.h"
 #include "sim/device/work.h"
 
@@ -142,6 +143,28 @@ void set_launch_seed(std::optional<std::uint64_t> seed) {
 CheckSet current_checks() {
   initialise_platform();
   return platform().checks.current();
+}
+
+void check_results(std::uint64_t address, std::uint64_t bytes, std::string_view whose) {
+  Platform& instance = platform();
+  if (!instance.checks.init()) return;
+  const std::lock_guard execution(instance.execution);
+  const Unwritten unwritten = instance.checks.shadow.unwritten(address, bytes);
+  if (unwritten.bytes == 0) return;
+  std::vector<Finding> found(1);
+  FaultReport& fault = found[0].fault;
+  fault.kind = FaultKind::init;
+  fault.message = format(
+      "{}, and nothing has written {} of the {} bytes that are copied back, the first at byte {}",
+      whose, unwritten.bytes, bytes, unwritten.first);
+  fault.address = address + unwritten.first;
+  found[0].what = "copy to the host";
+  found[0].space = "global memory";
+  found[0].hint =
+      "kw.Out copies all of the array back: let the kernel write every element, or pass kw.InOut "
+      "where it leaves some as they were";
+  for (const Finding& finding : instance.checks.deliver(std::move(found)))
+    log(LogLevel::warning, "simulated device: {}", finding.to_string());
 }
 
 CheckScope::CheckScope(CheckSet checks, std::size_t limit) {

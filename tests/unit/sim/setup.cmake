@@ -1,11 +1,12 @@
 kernwright_tests_alone(sim check_bulk check_cluster check_scatter control hopper_cluster integer
   matrix_sparse simplify stream_model wgmma wgmma_sparse)
-kernwright_tests_fast(sim check_random check_random_bulk check_random_cluster hopper_im2col
-  hopper_tensor)
+kernwright_tests_fast(sim check_random check_random_atomic check_random_bulk check_random_cluster
+  hopper_im2col hopper_tensor)
 
 # Again on the newer device, but for what asks no device or names the one that it wants; what is one
 # device's alone has values or tests for each.
-set(not_again check\ random\ bulk check\ random\ cluster mutation numeric tensor\ copies im2col)
+set(not_again check\ random\ atomic check\ random\ bulk check\ random\ cluster mutation numeric
+  tensor\ copies im2col)
 list(TRANSFORM not_again APPEND ":*")
 list(JOIN not_again "," not_again)
 add_test(NAME sim_CAPABILITY=9.0 COMMAND test_sim "--test-case-exclude=${not_again}")

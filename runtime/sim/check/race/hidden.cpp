@@ -10,8 +10,8 @@
 namespace kernwright::sim {
 namespace {
 
-/// Hidden accesses of one word that are told apart where some program orders parts of blocks.
-constexpr std::size_t kMostHidden = 64;
+/// Accesses of one word that are told apart where the program orders parts of blocks.
+constexpr std::size_t kMostApart = 64;
 
 }  // namespace
 
@@ -42,7 +42,7 @@ bool BlockCheck::conflicts(Cell write, const Access& access) const {
   if (other.reads && access.touch.mode == TouchMode::read) return false;
   if (other.swaps && access.info.kind == CheckKind::load) return false;
   if (other.reads && access.info.swaps) return false;
-  if (!other.strong || !access.info.strong) return true;
+  if (!other.strong || !access.is_strong()) return true;
   const std::uint32_t owner = launch_.ticks.owner(tick_of(write));
   if (std::min(other.reach, access.info.reach) < reach_to(owner)) return true;
   const bool same_warp = owner == block_ && thread_of(write) / kLanes == access.warp.index;
@@ -69,28 +69,49 @@ bool BlockCheck::stand_for(Cell a, Cell b, Cell cell) const {
   return ((a ^ cell) & kWarpMask) == 0 && ((a ^ b) & kThreadMask) != 0;
 }
 
+/// Leaves those out for which two later ones stand, that cover them. `across`: of other blocks too.
+template <typename F>
+void BlockCheck::leave_out(std::vector<Cell>& list, Cell now, bool across, F covers) const {
+  std::vector<Cell> kept{now};  // the newest first
+  const auto block_of = [&](Cell one) { return launch_.ticks.owner(tick_of(one)); };
+  const auto is_told = [&](Cell cell) {
+    for (std::size_t a = 0; a < kept.size(); ++a) {
+      if (!covers(kept[a], cell) || (!across && block_of(kept[a]) != block_of(cell))) continue;
+      for (std::size_t b = 0; b < a; ++b) {
+        if (covers(kept[b], cell) && (across || block_of(kept[b]) == block_of(cell)) &&
+            stand_for(kept[a], kept[b], cell))
+          return true;
+      }
+    }
+    return false;
+  };
+  for (std::size_t i = list.size(); i-- > 0;) {
+    if (!is_told(list[i])) kept.push_back(list[i]);
+  }
+  list.assign(kept.rbegin(), std::prev(kept.rend()));
+}
+
+/// Where a program orders parts of blocks, two readers of each block stand for the others when
+/// there are many, and where many blocks read, two of those.
+void BlockCheck::make_room(std::vector<Cell>& list, Cell now) const {
+  const auto covers_all = [](Cell, Cell) { return true; };
+  if (list.size() <= kMostApart) return;
+  leave_out(list, now, false, covers_all);
+  if (list.size() > kMostApart / 2) leave_out(list, now, true, covers_all);
+}
+
 /// Leaves out of a word's hidden accesses those that tell nothing more beside `now`, the newest.
 void BlockCheck::thin(const Access& access, std::vector<Cell>& list, Cell now) {
   std::erase_if(list, [&](Cell cell) {
     return is_forgotten(cell, access.global) ||
-           (covers(now, cell) &&
-            is_write_ordered(cell, access.warp, access.lane, access.global));
+           (covers(now, cell) && is_write_ordered(cell, access.warp, access.lane, access.global));
   });
+  const auto rule = [&](Cell by, Cell cell) { return covers(by, cell); };
   const bool exact = !parts && !launch_.program.has_volatile;
-  if (list.size() < 2 || (!exact && list.size() <= kMostHidden)) return;
-  std::vector<Cell> kept{now};  // the newest first
-  for (std::size_t i = list.size(); i-- > 0;) {
-    const Cell cell = list[i];
-    bool is_told = false;
-    for (std::size_t a = 0; a < kept.size() && !is_told; ++a) {
-      if (!covers(kept[a], cell)) continue;
-      for (std::size_t b = 0; b < a && !is_told; ++b) {
-        is_told = covers(kept[b], cell) && stand_for(kept[a], kept[b], cell);
-      }
-    }
-    if (!is_told) kept.push_back(cell);
-  }
-  list.assign(kept.rbegin(), std::prev(kept.rend()));
+  if (exact && list.size() >= 2) return leave_out(list, now, true, rule);
+  if (list.size() <= kMostApart) return;
+  leave_out(list, now, false, rule);
+  if (list.size() > kMostApart / 2) leave_out(list, now, true, rule);
 }
 
 /// Races of the access with those.

@@ -248,6 +248,25 @@ void find_lost_sources(const Warp& warp, ShuffleSources& read) {
   read.lost = pack_mask(lost) & warp.mask;
 }
 
+/// A load that lanes may drop: the race check waits for those that do not.
+template <bool kMasked>
+[[gnu::noinline]] const Op* checked_early(const Op* op, Warp& warp, BlockCheck& check,
+                                          const CheckedOp& info) {
+  alignas(64) std::uint64_t address[kLanes];
+  lane_addresses(op, warp, address);
+  check.speculate(op, warp, info, address, space_of(op));
+  check.race = false;
+  const Op* next = nullptr;
+  if (info.used != 0) {
+    check.touch_used(op, warp, info, address, space_of(op));
+    next = (kMasked ? info.masked : info.full)(op, warp);
+  } else {
+    next = transfer<kMasked>(op, warp, check, info, TouchMode::read);
+  }
+  check.race = true;
+  return next;
+}
+
 template <bool kMasked>
 const Op* checked(const Op* op, Warp& warp) {
   BlockCheck& check = *warp.worker->check;
@@ -265,8 +284,14 @@ const Op* checked(const Op* op, Warp& warp) {
     if (info.flows) check.follow_shuffles(op, warp);
     if (info.waits) check.forget_doubts(op, warp);
   }
+  if (check.speculating && info.takes) [[unlikely]]
+    check.take_loads(op, warp);
   switch (info.kind) {
     case CheckKind::load:
+      if (info.speculated != 0 && check.race) [[unlikely]] {
+        next = checked_early<kMasked>(op, warp, check, info);
+        break;
+      }
       if (info.used != 0) {
         alignas(64) std::uint64_t address[kLanes];
         lane_addresses(op, warp, address);

@@ -1,0 +1,185 @@
+// Loads that compilers make early and drop afterwards: for the race check they are reads of the
+// lanes that take the value, at the time when they loaded it.
+#include "sim/check/block_check.h"
+#include "sim/exec/lane_memory.h"
+#include "sim/ir/program.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+namespace kernwright::sim {
+
+using ptx::Space;
+
+namespace {
+
+/// Calls f(offset, bytes) for aligned pieces of the bytes that `bits` names.
+template <typename F>
+void each_run(std::uint32_t bits, F f) {
+  while (bits != 0) {
+    const auto at = static_cast<std::uint32_t>(std::countr_zero(bits));
+    const std::uint32_t alignment = at == 0 ? 16 : at & (0 - at);
+    const auto run = static_cast<std::uint32_t>(std::countr_one(bits >> at));
+    const std::uint32_t bytes = std::bit_floor(std::min({run, 16u, alignment}));
+    f(at, bytes);
+    bits &= ~(((1u << bytes) - 1) << at);
+  }
+}
+
+}  // namespace
+
+void BlockCheck::speculate(const Op* op, Warp& warp, const CheckedOp& info,
+                           const std::uint64_t* address, Space space) {
+  const std::uint32_t index = warp.op_index(op);
+  const std::uint32_t all = info.bytes < 32 ? (1u << info.bytes) - 1 : ~0u;
+  const std::uint32_t read = (info.used != 0 ? info.used : all) & info.wanted;
+  const bool was_init = std::exchange(init, false);  // which looks at the load as at any other
+  Speculated& load = speculated_[{warp.frame, index}];
+  load.warp = &warp;
+  for (std::uint32_t* const set : {&load.lanes, &load.met, &load.closed, &load.pending})
+    *set &= ~warp.mask;
+  for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) {
+    const int lane = std::countr_zero(m);
+    const auto i = static_cast<std::size_t>(lane);
+    const Space window = space == Space::generic ? window_space(address[i]) : space;
+    const std::uint64_t at =
+        space == Space::generic && window != Space::global ? address[i] & ~kWindowMask : address[i];
+    const bool waits =
+        window == Space::global || (window == Space::shared && at >> kRankShift == 0);
+    each_run(read & ~(waits ? info.speculated : 0), [&](std::uint32_t offset, std::uint32_t bytes) {
+      touch_lane(op, warp, lane, TouchMode::read, address[i] + offset, bytes, space);
+    });
+    if (!waits || address[i] % info.bytes != 0) continue;
+    load.lanes |= 1u << lane;
+    load.stamp[i] = stamp;
+    load.address[i] = at;
+    load.space[i] = window;
+    look_again(load, index, lane);
+  }
+  init = was_init;
+  speculating = true;
+}
+
+/// The cells of what a lane loaded: whether a write raced with it, until something is found.
+void BlockCheck::look_again(Speculated& load, std::uint32_t index, int lane) {
+  if ((load.pending >> lane & 1) != 0) return;
+  looking_ = &load;
+  examine_load(load, index, lane);
+  looking_ = nullptr;
+}
+
+void BlockCheck::examine_load(Speculated& load, std::uint32_t index, int lane) {
+  const auto i = static_cast<std::size_t>(lane);
+  const Cell now = std::exchange(stamp, load.stamp[i]);
+  const bool was_init = std::exchange(init, false);
+  each_run(ops[index].speculated, [&](std::uint32_t offset, std::uint32_t bytes) {
+    touch_lane(load.warp->code + index, *load.warp, lane, TouchMode::read, load.address[i] + offset,
+               bytes, load.space[i]);
+  });
+  stamp = now;
+  init = was_init;
+}
+
+/// One word of that. Whatever may have been ordered after the load is no race.
+void BlockCheck::look_at_writes(const Access& access, const Cell& write) {
+  const std::uint32_t lane = 1u << access.lane;
+  const auto races = [&](Cell cell) {
+    if (cell == 0 || is_write_ordered(cell, access.warp, access.lane, access.global)) return false;
+    if (!is_under_way(cell) && !conflicts(cell, access)) return false;
+    const bool own = !access.mixed || launch_.ticks.owner(tick_of(cell)) == block_;
+    const bool same_warp = own && thread_of(cell) / kLanes == access.warp.index;
+    return !((looking_->closed & lane) != 0 && (own || parts)) &&
+           !((looking_->met & lane) != 0 && same_warp);
+  };
+  Cell other = races(write) ? write : 0;
+  if (other == 0 && is_contended(write)) {
+    const HiddenAccesses& all = hidden(access);
+    const auto found = all.find(&write);
+    if (found != all.end()) {
+      const auto one = std::find_if(found->second.begin(), found->second.end(), races);
+      if (one != found->second.end()) other = *one;
+    }
+  }
+  if (other == 0) return;
+  looking_->pending |= lane;
+  looking_->other[static_cast<std::size_t>(access.lane)] = other;
+}
+
+/// Before lanes of a warp meet (`warp`), or something else that may order what others do from now
+/// on after the loads (null).
+void BlockCheck::look_at_speculated(const Warp* warp) {
+  bool any = false;
+  for (auto& [key, load] : speculated_) {
+    if (warp == nullptr || load.warp == warp) {
+      std::uint32_t& seen = warp == nullptr ? load.closed : load.met;
+      for (std::uint32_t m = load.lanes & ~seen; m != 0; m &= m - 1) {
+        const int lane = std::countr_zero(m);
+        look_again(load, key.second, lane);
+        // Nobody else can touch this memory in a way that would still race.
+        const bool is_over = warp == nullptr && (load.pending >> lane & 1) == 0 &&
+                             load.space[static_cast<std::size_t>(lane)] == Space::shared;
+        if (is_over) load.lanes &= ~(1u << lane);
+      }
+      seen |= load.lanes;
+    }
+    any |= load.lanes != 0;
+  }
+  speculating = any;
+}
+
+void BlockCheck::take_loads(const Op* op, Warp& warp) {
+  for (const ValueUse& use : launch_.program.uses.at(warp.op_index(op))) {
+    const auto known = speculated_.find({warp.frame, use.load});
+    if (known == speculated_.end() || (use.bytes & ops[use.load].speculated) == 0) continue;
+    Speculated& load = known->second;
+    std::uint32_t lanes = load.lanes & warp.mask;
+    if (use.lanes == UsingLanes::where) lanes &= warp.pred(op->c);
+    if (use.lanes == UsingLanes::where_not) lanes &= ~warp.pred(op->c);
+    load.lanes &= ~lanes;
+    for (; lanes != 0; lanes &= lanes - 1) take_load(load, use.load, std::countr_zero(lanes));
+  }
+}
+
+/// The lane did read what it loaded.
+void BlockCheck::take_load(Speculated& load, std::uint32_t index, int lane) {
+  look_again(load, index, lane);
+  const auto i = static_cast<std::size_t>(lane);
+  const CheckedOp& info = ops[index];
+  if ((load.pending >> lane & 1) != 0) {
+    const LaneTouch touch{TouchMode::read, load.space[i], load.address[i], info.bytes};
+    const bool global = load.space[i] == Space::global;
+    Access access{load.warp->code + index,
+                  *load.warp,
+                  lane,
+                  touch,
+                  info,
+                  global,
+                  global || clustered_,
+                  0,
+                  0,
+                  load.address[i] & ~std::uint64_t{3}};
+    access.is_late = tick_of(load.other[i]) >= tick_of(load.stamp[i]);
+    const Missing missing = is_under_way(load.other[i]) ? Missing::wait : Missing::order;
+    return report_race(access, load.other[i], true, missing);
+  }
+  if ((load.closed >> lane & 1) != 0 && load.space[i] == Space::shared) return;
+  taking_ = true;
+  examine_load(load, index, lane);
+  taking_ = false;
+}
+
+/// Notes a read that was made at the tick of `mine`, maybe before the one in the cell.
+void BlockCheck::note_late_reader(const Access& access, Cell& read, Cell mine) {
+  const Cell old = read;
+  const bool is_older = !is_forgotten(old, access.global) && tick_of(old) > tick_of(mine) &&
+                        (!access.mixed || launch_.ticks.owner(tick_of(old)) == block_);
+  if (!is_older) return note_reader(access, read, mine);
+  if (((old ^ mine) & kThreadMask) == 0) return;
+  const bool same_warp = ((old ^ mine) & kWarpMask) == 0;
+  if (same_warp && tick_of(mine) < warp_floor_[access.warp.index]) return;
+  read |= same_warp ? kManyLanes : kManyWarps;
+  if (parts) readers(access)[&read].push_back(mine);
+}
+
+}  // namespace kernwright::sim

@@ -1,0 +1,203 @@
+"""The race check in every schedule: what atomics hide, early loads, the farthest finding."""
+
+import os
+
+import numpy as np
+import pytest
+from children import run_child
+
+import kernwright as kw
+
+pytestmark = pytest.mark.usefixtures("sim")
+
+SCHEDULES = [None, *range(1, 13)]
+
+
+def findings(source, grid, block, schedule=None, count=256, dtype="int32", **defines):
+    """Of one launch on zeros, by the race check."""
+    kernel = kw.kernel(source, defines=defines)
+    data = kw.asarray(np.zeros(count, dtype))
+    with kw.checks("race") as report, kw.checks.schedule(schedule):
+        kernel[grid, block](data)
+    return list(report)
+
+
+HIDDEN = """__global__ void k(int* d) {
+    if (blockIdx.x == 0 && threadIdx.x == 0) FIRST;
+    SYNC;
+    if (threadIdx.x == 0) atomicAdd(d, 1);
+}"""
+
+
+@pytest.mark.parametrize("sync", ["__syncthreads()", "__syncwarp()", ""])
+@pytest.mark.parametrize("first", ["*d = 7", "*(short*)d = 7", "((int2*)d)[0] = make_int2(7, 8)"])
+def test_a_plain_write_before_atomic_operations_races_with_other_blocks(first, sync):
+    for schedule in SCHEDULES:
+        found = findings(HIDDEN, 2, 64, schedule, FIRST=first, SYNC=sync)
+        assert found, schedule
+        assert {finding.hint[:6] for finding in found} == {"blocks"}
+        assert not findings(HIDDEN, 1, 64, schedule, FIRST=first, SYNC=sync)
+
+
+def test_atomic_operations_of_other_blocks_hide_no_read():
+    source = """__global__ void k(int* d) {
+        if (blockIdx.x == READER) { if (threadIdx.x == 0) d[1] = *d; }
+        else atomicAdd(d, 1);
+    }"""
+    for schedule in SCHEDULES:
+        for reader in (0, 3):
+            assert findings(source, 4, 64, schedule, READER=reader)
+        assert not findings(source, 4, 64, schedule, READER=9)
+
+
+def test_an_atomic_read_races_with_a_plain_write():
+    source = """__global__ void k(int* d) {
+        if (blockIdx.x == READER) {
+            int x; asm volatile("ld.relaxed.gpu.u32 %0, [%1];" : "=r"(x) : "l"(d)); d[1] = x;
+        } else WRITE;
+    }"""
+    for schedule in SCHEDULES:
+        for reader in (0, 1):
+            assert findings(source, 2, 1, schedule, READER=reader, WRITE="*d = 3")
+            assert not findings(source, 2, 1, schedule, READER=reader, WRITE="atomicExch(d, 3)")
+
+
+EARLY = """__global__ void k(float* out) {
+    __shared__ TYPE s[2];
+    if (threadIdx.x == 0) { *(char*)&s[0] = out[0]; *(char*)&s[1] = out[1]; }
+    __syncthreads();
+    TYPE v = TAKES ? s[0] : TYPE();
+    BETWEEN;
+    if (threadIdx.x == 0) s[0] = s[1];
+    __syncthreads();
+    out[threadIdx.x] = *(char*)&v + *(char*)&s[0];
+}"""
+
+
+@pytest.mark.parametrize("kind", ["float", "double", "char", "short", "float2", "float4"])
+def test_loads_count_for_the_lanes_that_take_them(kind):
+    for schedule in SCHEDULES[:5]:
+
+        def races(takes, between="", schedule=schedule):
+            defines = {"TYPE": kind, "TAKES": takes, "BETWEEN": between}
+            found = findings(EARLY, 1, 64, schedule, dtype="float32", **defines)
+            return {finding.hint.split("put ")[1].split("(")[0] for finding in found}
+
+        assert races("threadIdx.x == 0") == set()
+        assert races("out[200] > 1") == set()
+        assert races("threadIdx.x == 5") == {"__syncwarp"}
+        assert races("threadIdx.x == 5", "__syncwarp()") == set()
+        assert races("threadIdx.x == 40") == {"__syncthreads"}
+        assert races("threadIdx.x == 40", "__syncwarp()") == {"__syncthreads"}
+        assert "__syncthreads" in races("threadIdx.x >= 3")
+        assert races("threadIdx.x >= 3", "__syncthreads()") == set()
+
+
+def test_an_early_load_behind_a_branch_counts_there():
+    source = """__global__ void k(float* out) {
+        __shared__ float s[64];
+        s[threadIdx.x] = threadIdx.x;
+        __syncthreads();
+        float v = s[63 - threadIdx.x];
+        if (threadIdx.x < TAKERS) out[threadIdx.x] = v;
+        if (threadIdx.x == 63) s[63] = 1;
+    }"""
+    for schedule in SCHEDULES[:5]:
+        assert findings(source, 1, 64, schedule, dtype="float32", TAKERS=1)
+        assert not findings(source, 1, 64, schedule, dtype="float32", TAKERS=0)
+
+
+def test_early_loads_of_global_memory():
+    source = """__global__ void k(float* d) {
+        float early;
+        asm volatile("{ .reg .pred p; .reg .f32 x; setp.ne.u32 p, %1, 0;"
+                     "ld.global.f32 x, [%2]; selp.f32 %0, x, 0f00000000, p; }"
+                     : "=f"(early) : "r"((int)(TAKES)), "l"(d));
+        d[64 + blockIdx.x * blockDim.x + threadIdx.x] = early;
+        if (blockIdx.x == 1 && threadIdx.x == 0) d[0] = 1;
+    }"""
+    for schedule in SCHEDULES[:5]:
+        for takes in ("blockIdx.x == 0 && threadIdx.x == 5", "threadIdx.x == 40", "true"):
+            assert findings(source, 2, 64, schedule, dtype="float32", TAKES=takes)
+        own = "blockIdx.x == 1 && threadIdx.x == 0"
+        assert not findings(source, 2, 64, schedule, dtype="float32", TAKES=own)
+        assert not findings(source, 2, 64, schedule, dtype="float32", TAKES="false")
+
+
+BLUR = """__global__ void k(float* d) {
+    __shared__ float tile[64];
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    tile[threadIdx.x] = d[i];
+    SYNC;
+    if (threadIdx.x > 0) d[i + 512] = tile[threadIdx.x] + tile[threadIdx.x - 1];
+}"""
+SHIFT = """__global__ void k(float* d) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    d[i + 1] = 2;
+    SYNC;
+    d[i + 512] = d[i];
+}"""
+
+
+@pytest.mark.parametrize(
+    ("source", "sync", "grid", "hint"),
+    [
+        (BLUR, "", 4, "__syncthreads()"),
+        (BLUR, "__syncwarp()", 4, "__syncthreads()"),
+        (BLUR, "__syncthreads()", 4, None),
+        (SHIFT, "", 4, "blocks run in any order"),
+        (SHIFT, "__syncthreads()", 4, "blocks run in any order"),
+        (SHIFT, "__syncwarp()", 1, "__syncthreads()"),
+        (SHIFT, "__syncthreads()", 1, None),
+    ],
+)
+def test_of_merged_races_the_farthest_tells_what_to_do(source, sync, grid, hint):
+    for schedule in SCHEDULES:
+        found = findings(source, grid, 64, schedule, 1024, "float32", SYNC=sync)
+        if hint is None:
+            assert not found, schedule
+        else:  # under a seed both orders of the two accesses are findings
+            assert any(hint in finding.hint for finding in found), schedule
+            assert schedule is not None or len(found) == 1
+
+
+def test_races_of_a_cluster_take_the_barrier_of_a_cluster():
+    program = """
+        import numpy as np, kernwright as kw
+        kernel = kw.kernel('''__global__ void __cluster_dims__(2) k(float* d) {
+            int i = blockIdx.x * blockDim.x + threadIdx.x;
+            d[i + 1] = 1;
+            d[i + 512] = d[i];
+        }''', arch="sm_90a")
+        for grid in (2, 4):
+            with kw.checks("race") as report:
+                kernel[grid, 64](kw.asarray(np.zeros(1024, "float32")))
+            print(len(report), report[0].hint.split("(")[0][:17])
+    """
+    environment = {"KERNWRIGHT_DEVICE": "sim", "KERNWRIGHT_SIM_CAPABILITY": "9.0"}
+    ended = run_child(program, **environment)
+    assert ended.out == "1 put cluster.sync\n1 blocks run in any\n", ended.err
+
+
+@pytest.mark.parametrize("checks", [("race",), ("init",), ("init", "race")])
+@pytest.mark.parametrize("kind", ["char", "short", "int", "long long", "float4"])
+@pytest.mark.parametrize("access", ["out[0] = *(const char*)p", "*p = {}"])
+def test_checks_end_at_the_last_addresses(checks, kind, access):
+    program = f"""
+        import kernwright as kw
+        source = '''__global__ void k(TYPE* p, char* out) {{ {access}; }}'''
+        kernel = kw.kernel(source, defines={{"TYPE": {kind!r}}})
+        out, size = kw.zeros(16, "int8"), {{"char": 1, "short": 2, "int": 4, "long long": 8}}
+        size = size.get({kind!r}, 16)
+        for address in (2**64 - size, 2**64 - 2 * size, 2**64 - 3 * size, 2**64 - 4 * size):
+            try:
+                with kw.checks(*{checks!r}):
+                    kernel[1, 1](kw.Pointer(address), out)
+            except kw.DeviceFault:
+                print("fault")
+            kw.current_device().reset()
+            out = kw.zeros(16, "int8")
+    """
+    environment = {**os.environ, "KERNWRIGHT_DEVICE": "sim", "KERNWRIGHT_SIM_TIMEOUT": "5"}
+    ended = run_child(program, **environment)
+    assert ended.out == "fault\n" * 4, ended.err
