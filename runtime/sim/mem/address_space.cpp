@@ -23,12 +23,14 @@ constexpr std::uint64_t kLeastSlots = 4;
 /// the process's map.
 constexpr std::uint64_t kRunBytes = std::uint64_t{1} << 20;
 /// log2 of the packed slots' lengths.
-constexpr std::array<int, 4> kPackedShifts{6, 8, 10, 12};
+constexpr std::array<int, 6> kPackedShifts{6, 8, 10, 12, 14, 16};
 static_assert(AddressSpace::kLargestPacked == 1u << (kPackedShifts.back() - 1));
 /// Of the packed slots of one length: more would take much memory for their states.
 constexpr std::uint64_t kPackedBytes = std::uint64_t{256} << 20;
 /// So many packed slots of one length stay freed before the oldest is used again.
-constexpr std::size_t kQuarantine = 4096;
+std::size_t quarantine(int stride_shift) {
+  return std::min<std::size_t>(4096, (std::size_t{16} << 20) >> stride_shift);
+}
 constexpr int kReservation = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 
 std::uint64_t round_up(std::uint64_t value, std::uint64_t multiple) {
@@ -198,7 +200,7 @@ std::optional<std::uint64_t> AddressSpace::take_closed(Zone& zone, std::uint64_t
 
 std::optional<std::uint64_t> AddressSpace::take_open(Zone& zone) {
   const std::uint64_t run = slots_per_run(zone.stride_shift);
-  const bool reuses = zone.packed && zone.freed_open.size() > kQuarantine;
+  const bool reuses = zone.packed && zone.freed_open.size() > quarantine(zone.stride_shift);
   if (!reuses && zone.fresh_in_run == 0 && run != 0 && zone.untouched() >= run &&
       open_run(zone.address_of(zone.open_end), kRunBytes)) {
     zone.open_end += run;

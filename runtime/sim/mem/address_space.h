@@ -38,7 +38,7 @@ enum class Gap : std::uint8_t { open, closed, packed };
 /// and give_back() need the caller's lock, slot_of() does not.
 class AddressSpace {
  public:
-  static constexpr std::uint64_t kLargestPacked = 2048;
+  static constexpr std::uint64_t kLargestPacked = 32 << 10;
 
   /// Room for single blocks of up to `largest_block` bytes. Where less will do, `least_block`, it
   /// takes no more than half of the room that the process has: that of a half, a quarter, ... of

@@ -58,9 +58,10 @@ class Memory {
                                         std::string label = {});
   /// A block of the device heap of up to kLargestPacked bytes: aligned to 64 bytes, followed by a
   /// gap as long as itself and 32 bytes, in pages that it shares with others. It holds what was
-  /// there before, and its address may come again after 4096 others of its size were freed.
+  /// there before, and its address may come again after 4096 others of its size were freed (of
+  /// more than 2 KiB: as many as take 16 MiB).
   std::optional<std::uint64_t> allocate_packed(std::uint64_t bytes);
-  static constexpr std::uint64_t kLargestPacked = 2048;
+  static constexpr std::uint64_t kLargestPacked = 32 << 10;
   /// False when `address` is not the start of a live allocation made by one of these. The caller
   /// sees to it that nothing runs that still uses the memory; only blocks of the device heap may go
   /// while kernels run: touching their pages is no fault of the host's until reclaim().
