@@ -12,13 +12,13 @@
 namespace kernwright::fuzz {
 namespace {
 
-constexpr std::size_t kBegin = 12;   ///< magic and version
-constexpr std::size_t kHeader = 52;  ///< and size and checksum of the body
+constexpr std::size_t kEntryBegin = 12;   ///< magic and version
+constexpr std::size_t kEntryHeader = 52;  ///< and size and checksum of the body
 
 std::vector<std::byte> sealed(std::span<const std::byte> bytes) {
-  const auto body = bytes.subspan(kHeader);
+  const auto body = bytes.subspan(kEntryHeader);
   ByteWriter out;
-  out.bytes(bytes.first(kBegin));
+  out.bytes(bytes.first(kEntryBegin));
   out.u64(body.size());
   const Sha256Digest checksum = Sha256().update(out.data()).update(body).digest();
   out.bytes(checksum.bytes);
@@ -44,7 +44,7 @@ void read(std::span<const std::byte> bytes) {
 void cache_entry(std::string_view bytes) {
   const auto all = std::as_bytes(std::span(bytes));
   read(all);
-  if (all.size() >= kHeader) read(sealed(all));
+  if (all.size() >= kEntryHeader) read(sealed(all));
 }
 
 }  // namespace kernwright::fuzz

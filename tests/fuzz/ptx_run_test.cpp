@@ -19,7 +19,7 @@ namespace {
 /// Small texts, so that many damages fit into the time.
 constexpr std::uintmax_t kMaxBytes = 6000;
 constexpr std::chrono::seconds kTime{20};
-constexpr std::size_t kMutants = 4000;
+constexpr std::size_t kMutants = 8000;
 
 std::vector<std::string> texts() {
   std::vector<std::filesystem::path> files;

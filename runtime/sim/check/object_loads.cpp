@@ -18,7 +18,8 @@ namespace {
 
 constexpr int kMostSteps = 4;
 constexpr std::uint32_t kUsualAlignment = 8;
-constexpr std::int64_t kMostBytes = 32;  ///< of an access
+constexpr std::int64_t kMostBytes = 32;                    ///< of an access
+constexpr std::int64_t kFarthest = std::int64_t{1} << 48;  ///< no object is so large
 
 struct Access {
   std::uint32_t at = 0;             ///< instruction
@@ -57,8 +58,9 @@ std::map<std::pair<std::uint32_t, std::uint32_t>, Accesses> collect(const ptx::F
           sum.operands[1].kind != OperandKind::reg || sum.operands[2].kind != OperandKind::integer)
         break;
       root = sum.operands[1].reg;
-      begin += static_cast<std::int64_t>(sum.operands[2].bits);
+      begin = static_cast<std::int64_t>(static_cast<std::uint64_t>(begin) + sum.operands[2].bits);
     }
+    if (begin < -kFarthest || begin > kFarthest) continue;
     const ptx::Modifiers& modifiers = one.modifiers;
     const std::int64_t bytes = ptx::bits(modifiers.type[0]) / 8 * modifiers.vector;
     const auto shape = static_cast<std::uint32_t>(modifiers.type[0]) << 8 | modifiers.vector;

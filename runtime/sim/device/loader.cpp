@@ -22,8 +22,11 @@ LoadedModule::LoadedModule(std::string text, Memory& memory) : memory_(memory) {
   try {
     const SymbolAddresses addresses = lay_out(*module);
     program_ = decode(std::move(module), addresses);
+    FunctionNames functions;
+    for (const FunctionInfo& function : program_->functions)
+      functions.emplace(function.name, static_cast<std::uint32_t>(functions.size()));
     for (const ptx::Variable& variable : program_->module->globals) {
-      if (in_memory(variable)) initialise(variable);
+      if (in_memory(variable)) initialise(variable, functions);
     }
   } catch (...) {
     release();
@@ -88,14 +91,14 @@ SymbolAddresses LoadedModule::lay_out(const ptx::Module& module) {
   return addresses;
 }
 
-std::uint64_t LoadedModule::value_of(const ptx::InitialValue& value) const {
+std::uint64_t LoadedModule::value_of(const ptx::InitialValue& value,
+                                     const FunctionNames& functions) const {
   if (value.symbol.empty()) return value.bits;
   std::uint64_t address = 0;
   if (const auto found = variables_.find(value.symbol); found != variables_.end()) {
     address = found->second.address;
-  } else if (const FunctionInfo* function = program_->find(value.symbol); function != nullptr) {
-    address =
-        kFunctionWindow + 16 * static_cast<std::uint64_t>(function - program_->functions.data());
+  } else if (const auto function = functions.find(value.symbol); function != functions.end()) {
+    address = kFunctionWindow + 16 * std::uint64_t{function->second};
   } else {
     throw ptx::PtxError(format("initialiser names {}, which is not defined", value.symbol), 0);
   }
@@ -104,7 +107,7 @@ std::uint64_t LoadedModule::value_of(const ptx::InitialValue& value) const {
   return address >> value.mask_shift & ((std::uint64_t{1} << value.mask_bits) - 1);
 }
 
-void LoadedModule::initialise(const ptx::Variable& variable) {
+void LoadedModule::initialise(const ptx::Variable& variable, const FunctionNames& functions) {
   const ModuleVariable& place = variables_.find(variable.name)->second;
   const std::size_t element = (static_cast<std::size_t>(ptx::bits(variable.type)) + 7) / 8;
   std::byte* const begin = host_pointer(place.address);
@@ -115,7 +118,7 @@ void LoadedModule::initialise(const ptx::Variable& variable) {
           format("variable {} has more initial values than elements", variable.name),
           variable.ptx_line);
     }
-    const std::uint64_t value = value_of(initial);
+    const std::uint64_t value = value_of(initial, functions);
     // Fresh memory is zero, which is the upper half of an element of 128 bits.
     std::memcpy(begin + offset, &value, std::min(element, sizeof value));
     offset += element;

@@ -10,6 +10,8 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 namespace kernwright::sim {
@@ -44,8 +46,10 @@ class LoadedModule {
  private:
   SymbolAddresses lay_out(const ptx::Module& module);
   const Program& written() const;
-  void initialise(const ptx::Variable& variable);
-  std::uint64_t value_of(const ptx::InitialValue& value) const;
+  /// Functions by name, with their indices.
+  using FunctionNames = std::unordered_map<std::string_view, std::uint32_t>;
+  void initialise(const ptx::Variable& variable, const FunctionNames& functions);
+  std::uint64_t value_of(const ptx::InitialValue& value, const FunctionNames& functions) const;
   void release() noexcept;
 
   Memory& memory_;

@@ -23,17 +23,17 @@ const Op* each_lane(const Op* op, const BuiltinCall& call, F f) {
   return op;
 }
 
-/// System calls, mostly.
-constexpr unsigned kHeapCost = 500;
+/// Of malloc() or free() by one lane.
+constexpr unsigned kHeapCost = 50;
 
 const Op* call_malloc(const Op* op, Warp& warp, const BuiltinCall& call) {
   auto* heap = static_cast<Heap*>(warp.worker->launch->heap);
   return each_lane(op, call, [&](int lane) {
     const auto bytes = read_argument<std::uint64_t>(call, lane, 0);
-    const std::uint64_t address = heap == nullptr ? 0 : heap->allocate(bytes);
+    BlockCheck* const check = warp.worker->check;
+    const std::uint64_t address = heap == nullptr ? 0 : heap->allocate(bytes, check != nullptr);
     if (address != 0) warp.charge(kHeapCost);
     write_result(call, lane, address);
-    BlockCheck* const check = warp.worker->check;
     if (check != nullptr && address != 0) check->note_fresh(address, bytes);
     return true;
   });

@@ -7,10 +7,12 @@ Heap::~Heap() {
   for (const auto& [address, bytes] : blocks_) memory_.free(address);
 }
 
-std::uint64_t Heap::allocate(std::uint64_t bytes) {
+std::uint64_t Heap::allocate(std::uint64_t bytes, bool apart) {
   const std::lock_guard lock(mutex_);
   if (bytes == 0 || bytes > limit_ || used_ > limit_ - bytes) return 0;
-  const auto address = memory_.allocate(bytes, AllocationKind::heap, "device malloc");
+  std::optional<std::uint64_t> address;
+  if (!apart) address = memory_.allocate_packed(bytes);
+  if (!address) address = memory_.allocate(bytes, AllocationKind::heap, "device malloc");
   if (!address) return 0;
   blocks_.emplace(*address, bytes);
   used_ += bytes;

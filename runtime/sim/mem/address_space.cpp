@@ -6,7 +6,10 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
+#include <array>
 #include <bit>
+#include <utility>
 
 namespace kernwright::sim {
 namespace {
@@ -19,6 +22,15 @@ constexpr std::uint64_t kLeastSlots = 4;
 /// Of a run; blocks of up to half of that may have open gaps. Neighbouring runs are one entry of
 /// the process's map.
 constexpr std::uint64_t kRunBytes = std::uint64_t{1} << 20;
+/// log2 of the packed slots' lengths.
+constexpr std::array<int, 6> kPackedShifts{6, 8, 10, 12, 14, 16};
+static_assert(AddressSpace::kLargestPacked == 1u << (kPackedShifts.back() - 1));
+/// Of the packed slots of one length: more would take much memory for their states.
+constexpr std::uint64_t kPackedBytes = std::uint64_t{256} << 20;
+/// So many packed slots of one length stay freed before the oldest is used again.
+std::size_t quarantine(int stride_shift) {
+  return std::min<std::size_t>(4096, (std::size_t{16} << 20) >> stride_shift);
+}
 constexpr int kReservation = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 
 std::uint64_t round_up(std::uint64_t value, std::uint64_t multiple) {
@@ -73,23 +85,34 @@ AddressSpace::AddressSpace(std::uint64_t largest_block, std::uint64_t least_bloc
       bytes, 0, 0, 0);
 }
 
+/// Of `bytes` in whole units; `words` counts the states of all slots.
+void AddressSpace::add_zone(std::uint64_t unit, std::uint64_t bytes, Zone zone,
+                            std::uint64_t& words) {
+  const std::uint64_t units = (bytes + unit - 1) / unit;
+  zone.slots = bytes >> zone.stride_shift;
+  zone.begin = length_;
+  zone.first_word = words;
+  words += zone.slots;
+  length_ += units * unit;
+  zone_of_unit_.insert(zone_of_unit_.end(), units, static_cast<std::uint8_t>(zones_.size()));
+  zones_.push_back(std::move(zone));
+}
+
 bool AddressSpace::reserve(std::uint64_t unit, std::uint64_t largest_block, bool leave_as_much) {
   const int largest_class =
       std::max(kPageShift, static_cast<int>(std::bit_width(largest_block - 1)));
   unit_shift_ = std::countr_zero(unit);
   std::uint64_t words = 0;
+  for (const int shift : kPackedShifts) {
+    Zone zone;
+    zone.stride_shift = shift;
+    zone.packed = true;
+    add_zone(unit, std::min(unit, kPackedBytes), std::move(zone), words);
+  }
   for (int size_class = kPageShift; size_class <= largest_class; ++size_class) {
     Zone zone;
     zone.stride_shift = size_class + 1;
-    const std::uint64_t bytes = round_up(kLeastSlots << zone.stride_shift, unit);
-    zone.slots = bytes >> zone.stride_shift;
-    zone.begin = length_;
-    zone.first_word = words;
-    words += zone.slots;
-    length_ += bytes;
-    zone_of_unit_.insert(zone_of_unit_.end(), bytes / unit,
-                         static_cast<std::uint8_t>(zones_.size()));
-    zones_.push_back(std::move(zone));
+    add_zone(unit, round_up(kLeastSlots << zone.stride_shift, unit), std::move(zone), words);
   }
   mapping_bytes_ = length_ + kHugePage;
   mapping_ = mmap(nullptr, mapping_bytes_, PROT_NONE, kReservation, -1, 0);
@@ -131,17 +154,25 @@ std::optional<AddressSpace::Slot> AddressSpace::slot_of(std::uint64_t address) c
   if (offset >= length_) return std::nullopt;
   const Zone& zone = zones_[zone_of_unit_[offset >> unit_shift_]];
   const std::uint64_t slot = (address - zone.begin) >> zone.stride_shift;
+  if (slot >= zone.slots) return std::nullopt;
   const std::uint64_t packed = word(zone, slot).load(std::memory_order_acquire);
   return Slot{zone.address_of(slot), SlotState::unpack(packed)};
+}
+
+std::uint64_t AddressSpace::packed_length(std::uint64_t address) const noexcept {
+  if (address - base_ >= length_) return 0;
+  const Zone& zone = zone_of(address);
+  return zone.packed ? std::uint64_t{1} << zone.stride_shift : 0;
 }
 
 std::optional<std::uint64_t> AddressSpace::take(std::uint64_t bytes, std::uint8_t tag, Gap gap) {
   if (bytes == 0) return std::nullopt;
   for (Zone& zone : zones_) {
     if (bytes > std::uint64_t{1} << (zone.stride_shift - 1)) continue;
+    if (zone.packed && gap != Gap::packed) continue;
     std::optional<std::uint64_t> slot;
-    if (gap == Gap::open) slot = take_open(zone);
-    if (!slot) slot = take_closed(zone, bytes);
+    if (gap != Gap::closed) slot = take_open(zone);
+    if (!slot && !zone.packed) slot = take_closed(zone, bytes);
     if (!slot) continue;
     word(zone, *slot)
         .store(SlotState{bytes, tag, SlotState::live}.pack(), std::memory_order_release);
@@ -169,12 +200,13 @@ std::optional<std::uint64_t> AddressSpace::take_closed(Zone& zone, std::uint64_t
 
 std::optional<std::uint64_t> AddressSpace::take_open(Zone& zone) {
   const std::uint64_t run = slots_per_run(zone.stride_shift);
-  if (zone.fresh_in_run == 0 && run != 0 && zone.untouched() >= run &&
+  const bool reuses = zone.packed && zone.freed_open.size() > quarantine(zone.stride_shift);
+  if (!reuses && zone.fresh_in_run == 0 && run != 0 && zone.untouched() >= run &&
       open_run(zone.address_of(zone.open_end), kRunBytes)) {
     zone.open_end += run;
     zone.fresh_in_run = run;
   }
-  if (zone.fresh_in_run != 0) return zone.open_end - zone.fresh_in_run--;
+  if (!reuses && zone.fresh_in_run != 0) return zone.open_end - zone.fresh_in_run--;
   if (zone.freed_open.empty()) return std::nullopt;
   const std::uint64_t slot = zone.freed_open.front();
   zone.freed_open.pop_front();
@@ -197,7 +229,9 @@ void AddressSpace::give_back(std::uint64_t begin, bool in_use) {
 void AddressSpace::release(std::uint64_t begin, std::uint64_t bytes) {
   Zone& zone = zone_of(begin);
   const std::uint64_t slot = (begin - zone.begin) >> zone.stride_shift;
-  if (zone.is_open(slot)) {
+  if (zone.packed) {
+    zone.freed_open.push_back(slot);
+  } else if (zone.is_open(slot)) {
     madvise(pointer(begin), page_round(bytes), MADV_DONTNEED);
     zone.freed_open.push_back(slot);
   } else {

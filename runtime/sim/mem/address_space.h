@@ -27,14 +27,19 @@ struct SlotState {
 
 /// Whether a fault stops host code that touches what lies behind a block. That takes two entries of
 /// the process's memory map for each live block, of which Linux allows 65530, and system calls.
-/// Small blocks that need none lie in runs that are open as a whole.
-enum class Gap : bool { open, closed };
+/// Small blocks that need none lie in runs that are open as a whole. Packed ones are a few bytes
+/// that share pages: take() and give_back() make no system call, and what they hold at first is
+/// whatever was there before.
+enum class Gap : std::uint8_t { open, closed, packed };
 
 /// A block lives at the start of a slot whose length is at least twice the block's, so the place of
 /// a block follows from any address inside it by arithmetic alone. Slots are handed out fresh first
-/// and then oldest-freed first. take() and give_back() need the caller's lock, slot_of() does not.
+/// and then oldest-freed first; packed ones again as soon as enough others were freed since. take()
+/// and give_back() need the caller's lock, slot_of() does not.
 class AddressSpace {
  public:
+  static constexpr std::uint64_t kLargestPacked = 32 << 10;
+
   /// Room for single blocks of up to `largest_block` bytes. Where less will do, `least_block`, it
   /// takes no more than half of the room that the process has: that of a half, a quarter, ... of
   /// the largest block. Throws OutOfMemory.
@@ -51,8 +56,11 @@ class AddressSpace {
   };
   /// The slot around host address `address`, or nothing when it lies outside. Lock-free.
   std::optional<Slot> slot_of(std::uint64_t address) const noexcept;
+  /// Length of the slots around `address` where they are packed, else 0.
+  std::uint64_t packed_length(std::uint64_t address) const noexcept;
 
-  /// Host address of `bytes` fresh readable and writable zero bytes, or nothing.
+  /// Host address of `bytes` fresh readable and writable bytes, zeros unless packed, or nothing.
+  /// Blocks of more than kLargestPacked bytes are never packed.
   std::optional<std::uint64_t> take(std::uint64_t bytes, std::uint8_t tag, Gap gap);
   /// Ends the live block at `begin`: its memory goes back, and its slot remembers it as freed.
   /// Where somebody may still touch it (`in_use`) it stays readable and writable until reclaim().
@@ -61,7 +69,8 @@ class AddressSpace {
 
  private:
   struct Zone {
-    int stride_shift = 0;     ///< log2 of the slot length
+    int stride_shift = 0;  ///< log2 of the slot length
+    bool packed = false;
     std::uint64_t begin = 0;  ///< host address
     std::uint64_t slots = 0;
     std::uint64_t open_end = 0;      ///< slots below this lie in open runs
@@ -76,9 +85,13 @@ class AddressSpace {
       return begin + (slot << stride_shift);
     }
   };
+  void add_zone(std::uint64_t unit, std::uint64_t bytes, Zone zone, std::uint64_t& words);
   bool reserve(std::uint64_t unit, std::uint64_t largest_block, bool leave_as_much);
   std::atomic_ref<std::uint64_t> word(const Zone& zone, std::uint64_t slot) const noexcept;
   Zone& zone_of(std::uint64_t begin) noexcept {
+    return zones_[zone_of_unit_[(begin - base_) >> unit_shift_]];
+  }
+  const Zone& zone_of(std::uint64_t begin) const noexcept {
     return zones_[zone_of_unit_[(begin - base_) >> unit_shift_]];
   }
   void release(std::uint64_t begin, std::uint64_t bytes);

@@ -83,6 +83,8 @@ struct Memory::State {
   std::vector<std::unique_ptr<const Neighbours>> all_neighbours;  // readers may hold an old list
 
   std::string describe_own(std::uint64_t address, std::uint64_t size, bool* freed) const;
+  bool free_packed(std::uint64_t address);
+  std::optional<Allocation> nearest_packed(std::uint64_t address) const;
 
   AddressRange find_adopted(std::uint64_t address) const {
     const std::shared_lock lock(adopted_mutex);
@@ -113,9 +115,42 @@ std::optional<std::uint64_t> Memory::allocate(std::uint64_t bytes, AllocationKin
   return address;
 }
 
+std::optional<std::uint64_t> Memory::allocate_packed(std::uint64_t bytes) {
+  static_assert(kLargestPacked == AddressSpace::kLargestPacked);
+  State& s = *state_;
+  if (bytes > kLargestPacked) return std::nullopt;
+  constexpr auto kTag = static_cast<std::uint8_t>(AllocationKind::heap);
+  const std::lock_guard lock(s.mutex);
+  if (s.capacity - s.used.load() < 2 * kLargestPacked) return std::nullopt;
+  const auto begin = s.space.take(bytes, kTag, Gap::packed);
+  if (!begin) return std::nullopt;
+  const std::uint64_t length = s.space.packed_length(*begin);
+  if (length == 0) {  // there are too many
+    s.space.give_back(*begin, true);
+    return std::nullopt;
+  }
+  s.used += length;
+  return tagged(*begin, AllocationKind::heap);
+}
+
+bool Memory::State::free_packed(std::uint64_t address) {
+  const auto slot = space.slot_of(address & ~kGlobalTag);
+  const bool is_block = slot && slot->state.phase == SlotState::live &&
+                        tagged(slot->begin, AllocationKind::heap) == address;
+  if (!is_block) return false;
+  used -= space.packed_length(slot->begin);
+  space.give_back(slot->begin, true);
+  return true;
+}
+
 bool Memory::free(std::uint64_t address) {
   State& s = *state_;
   const std::lock_guard lock(s.mutex);
+  if (s.space.packed_length(address & ~kGlobalTag) != 0) {
+    if (!s.free_packed(address)) return false;
+    expire_cached_ranges();
+    return true;
+  }
   const auto block = s.blocks.find(address);
   if (block == s.blocks.end()) return false;
   const Allocation& allocation = block->second;
@@ -220,6 +255,25 @@ std::string Memory::describe(std::uint64_t address, std::uint64_t size, bool* fr
   return state_->describe_own(address, size, freed);
 }
 
+/// The live one that lies nearest of the block whose slot that is and its neighbours. What lies in
+/// front of the first slot of all is no slot.
+std::optional<Allocation> Memory::State::nearest_packed(std::uint64_t address) const {
+  const std::uint64_t host = address & ~kGlobalTag;
+  std::uint64_t length = space.packed_length(host);
+  if (length == 0) length = space.packed_length(host + 2 * kLargestPacked);
+  std::optional<Allocation> nearest;
+  for (const std::uint64_t at : {host, host - length, host + length}) {
+    const auto slot = space.slot_of(at);
+    if (length == 0 || !slot || slot->state.phase != SlotState::live) continue;
+    if (space.packed_length(at) != length) continue;
+    const std::uint64_t begin = tagged(slot->begin, AllocationKind::heap);
+    const AddressRange range{begin, begin + slot->state.bytes};
+    if (nearest && distance(nearest->range, address) <= distance(range, address)) continue;
+    nearest = Allocation{range, AllocationKind::heap, "device malloc"};
+  }
+  return nearest;
+}
+
 std::string Memory::State::describe_own(std::uint64_t address, std::uint64_t size,
                                         bool* freed) const {
   const auto slot = space.slot_of(address & ~kGlobalTag);
@@ -231,6 +285,7 @@ std::string Memory::State::describe_own(std::uint64_t address, std::uint64_t siz
                   counted(slot->state.bytes, "byte"),
                   tagged(slot->begin, static_cast<AllocationKind>(slot->state.tag)));
   }
+  if (const auto block = nearest_packed(address)) return place(*block, address, size);
   const std::lock_guard lock(mutex);
   const auto next = blocks.upper_bound(address);
   const Allocation* nearest = nullptr;

@@ -36,7 +36,7 @@ struct Allocation {
 /// themselves (and 4 KiB), which no allocation covers; that of memory which host code may touch
 /// faults there too. A freed address is not handed out again until every other address of its size
 /// class was used, so use-after-free stays recognisable. Fresh memory reads as zero; freed memory
-/// goes back to the operating system.
+/// goes back to the operating system. Packed blocks are other: see allocate_packed().
 ///
 /// Every live allocation of host or managed memory, or of more than 512 KiB, takes two entries of
 /// the process's memory map, so Linux's default of 65530 entries allows about 32000 of those.
@@ -56,8 +56,14 @@ class Memory {
   /// towards it) or `bytes` is 0.
   std::optional<std::uint64_t> allocate(std::uint64_t bytes, AllocationKind kind,
                                         std::string label = {});
-  /// False when `address` is not the start of a live allocation made by allocate(). The caller sees
-  /// to it that nothing runs that still uses the memory; only blocks of the device heap may go
+  /// A block of the device heap of up to kLargestPacked bytes: aligned to 64 bytes, followed by a
+  /// gap as long as itself and 32 bytes, in pages that it shares with others. It holds what was
+  /// there before, and its address may come again after 4096 others of its size were freed (of
+  /// more than 2 KiB: as many as take 16 MiB).
+  std::optional<std::uint64_t> allocate_packed(std::uint64_t bytes);
+  static constexpr std::uint64_t kLargestPacked = 32 << 10;
+  /// False when `address` is not the start of a live allocation made by one of these. The caller
+  /// sees to it that nothing runs that still uses the memory; only blocks of the device heap may go
   /// while kernels run: touching their pages is no fault of the host's until reclaim().
   bool free(std::uint64_t address);
   /// Gives back the pages of freed heap blocks. Only while nothing runs.

@@ -4,6 +4,7 @@
 
 #include "sim/check/checked_program.h"
 #include "sim/ir/program.h"
+#include "sim/observe/observed_program.h"
 #include "sim/ptx/parser.h"
 
 #include <chrono>
@@ -14,11 +15,12 @@
 namespace kernwright::sim::testing {
 namespace {
 
-/// Seconds that the text takes to decode, plain and for the checks.
+/// Seconds that the text takes to decode: plain, for the checks, and to be watched.
 double seconds_to_load(const std::string& text) {
   const auto start = std::chrono::steady_clock::now();
   const auto program = compile(text);
   make_checked(*program);
+  make_observed(*decode(ptx::parse(text), {}, CodeForm::as_written));
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
