@@ -149,6 +149,7 @@ py::object plain_kernel(const py::object& source, const py::object& name) {
       PyDict_Size(known.kernels) >= known.limit) {
     return py::none();
   }
+  if (text->find('{') == std::string_view::npos) return py::none();  // a path, perhaps
   for (const std::string& hint : known.hints) {
     if (text->find(hint) != std::string_view::npos) return py::none();
   }

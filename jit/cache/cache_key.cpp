@@ -5,12 +5,13 @@
 #include <charconv>
 
 #include "jit/signature/probe.h"
+#include "jit/source/host_headers.h"
 
 namespace kernwright {
 namespace {
 
 /// Raised when the meaning of a field or what is made of the compiler's answer changes.
-constexpr int kSchema = 2;
+constexpr int kSchema = 3;
 
 /// Longer texts are told by size and hash.
 constexpr std::size_t kLongText = 256;
@@ -79,7 +80,8 @@ CacheKey key_of(std::string fields) {
 
 ProgramFields program_fields(const Source& source, const ProgramOptions& options) {
   // The same in every key, and longer than most sources.
-  static const std::string probe = Fields().add("probe", probe_text()).take();
+  static const std::string probe =
+      Fields().add("probe", probe_text()).add("host_headers", host_header_texts()).take();
   Fields text;
   text.add("schema", std::to_string(kSchema))
       .append(probe)
@@ -87,6 +89,7 @@ ProgramFields program_fields(const Source& source, const ProgramOptions& options
       .add("std", options.std);
   text.add("defines", options.defines).add("headers", options.headers);
   text.add("fast_math", options.fast_math).add("device_debug", options.device_debug);
+  text.add("strip_host", options.strip_host);
   text.add("max_registers", options.max_registers).add("opt_level", options.opt_level);
   text.add("minimal", std::to_string(static_cast<int>(options.minimal)));
   text.add("pch", std::to_string(static_cast<int>(options.pch))).add("extra", options.extra);

@@ -11,6 +11,8 @@
 #include "base/format.h"
 #include "base/whole_file.h"
 #include "jit/compile/target.h"
+#include "jit/source/header_names.h"
+#include "jit/source/host_headers.h"
 #include "jit/source/source_lexer.h"
 
 namespace kernwright {
@@ -32,13 +34,13 @@ class Walker {
       : source_(source), options_(options) {}
 
   IncludeClosure run() {
-    visit(source_.text, source_.directory, true);
-    for (const auto& [name, text] : options_.headers) visit(text, {}, false);
+    visit(source_.text, source_.directory, {}, true);
+    for (const auto& [name, text] : options_.headers) visit(text, {}, name, false);
     for (std::size_t i = 0; i < pending_.size(); ++i) {
       const std::string path = pending_[i];
       if (const auto text = read_file(path)) {
         result_.files.push_back({path, sha256(*text)});
-        visit(*text, fs::path(path).parent_path(), false);
+        visit(*text, fs::path(path).parent_path(), {}, false);
       } else {
         result_.is_complete = false;
       }
@@ -49,7 +51,9 @@ class Walker {
   }
 
  private:
-  void visit(const std::string& text, const fs::path& folder, bool is_source) {
+  /// `header`: the name of a text in memory, by which it includes others.
+  void visit(const std::string& text, const fs::path& folder, const std::string& header,
+             bool is_source) {
     result_.asks_for_arch_specific = result_.asks_for_arch_specific || asks_for_arch_specific(text);
     if (text.find("include") == std::string::npos) return;
     const TokenizedSource tokens = tokenize(text);
@@ -68,7 +72,9 @@ class Walker {
                    source_.name, include.line + source_.first_line - 1, name));
       }
       const bool is_file = find_file(name, include.quoted ? folder : fs::path());
-      if (!is_file && !options_.headers.contains(name)) result_.needs_cuda_headers = true;
+      const bool is_known = is_file || !header_meant(options_.headers, header, include).empty() ||
+                            (host_header(name) && !host_header_needs_library(name));
+      if (!is_known) result_.needs_cuda_headers = true;
     }
   }
 

@@ -13,6 +13,9 @@ from kernwright.errors import ArgumentError, InvalidArgument
 # Frames above the caller that are searched for the literal, when a helper passed it on.
 _FRAMES = 6
 
+_BYTE_ORDER_MARK = "\ufeff"
+_SUFFIXES = (".cu", ".cuh", ".ptx", ".cubin", ".fatbin", ".cpp", ".cc", ".h", ".hpp", ".txt")
+
 
 class Located(NamedTuple):
     """A source text, and the file and line that messages about it name."""
@@ -26,12 +29,26 @@ class Located(NamedTuple):
 def locate(source: Any, depth: int = 1) -> Located:
     """A str is source text, a path is read. `depth`: frames between the user and this call."""
     if isinstance(source, str):
-        return _locate_literal(source, sys._getframe(depth + 1))
+        text = source.removeprefix(_BYTE_ORDER_MARK)
+        _refuse_path(text)
+        return _locate_literal(text, sys._getframe(depth + 1))
     if isinstance(source, os.PathLike):
         return _read(os.fsdecode(source))
     raise ArgumentError(
         f"a kernel's source is a str (the text) or a path object, got {type(source).__name__}"
     )
+
+
+def _refuse_path(text: str) -> None:
+    """A str is source text. What can be none, and looks like a path, was meant as one."""
+    path = text.strip()
+    if not path or len(path) > 4096 or any(c in path for c in "\n\r\0{};"):
+        return
+    if path.endswith(_SUFFIXES) or ("(" not in path and os.path.isfile(path)):
+        raise InvalidArgument(
+            f"the source {path!r} looks like the path of a file, and a str is the text itself: "
+            f"pass pathlib.Path({path!r})"
+        )
 
 
 def _read(path: str) -> Located:
@@ -43,7 +60,8 @@ def _read(path: str) -> Located:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise InvalidArgument(f"{path!r} is not UTF-8 text") from error
+        raise InvalidArgument(f"{path!r} is not UTF-8 text: save it in that encoding") from error
+    text = text.removeprefix(_BYTE_ORDER_MARK)
     return Located(text, path, 1, os.path.dirname(os.path.abspath(path)))
 
 

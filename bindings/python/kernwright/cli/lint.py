@@ -1,4 +1,4 @@
-"""kernwright lint: compiler messages for .cu files and for the string kernels of .py files."""
+"""kernwright lint: compiler messages for .cu files, and for string kernels in Python."""
 
 from __future__ import annotations
 
@@ -14,7 +14,15 @@ from kernwright.errors import Diagnostic, InvalidArgument
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("files", nargs="+", metavar="FILE", help="a .cu or a .py file")
+    parser.add_argument(
+        "files",
+        nargs="+",
+        metavar="FILE",
+        help="a .cu, .py or .ipynb file, a folder of them, or - for stdin",
+    )
+    parser.add_argument(
+        "--stdin-filename", metavar="NAME", default="<stdin>", help="what to call stdin"
+    )
     parser.add_argument("--arch", help='read the text for "sm_90a", "compute_80"')
     parser.add_argument("--json", action="store_true", help="print one JSON document only")
     add_compiler_options(parser)
@@ -31,13 +39,28 @@ def line_of(diagnostic: Diagnostic) -> str:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from kernwright._lint import lint_files
+    from kernwright._lint import files_below, lint_files, lint_text
 
+    files: list[str] = []
     for path in arguments.files:
-        if not os.path.isfile(path):
+        if os.path.isdir(path):
+            below = files_below(path)
+            if not below:
+                raise UsageError(f"there is no .cu, .py or .ipynb file in {path!r}")
+            files += below
+        elif path != "-" and not os.path.isfile(path):
             raise UsageError(f"there is no file {path!r}")
+        elif path != "-":
+            files.append(path)
+    count = len(files)
     try:
-        found = lint_files(arguments.files, compiler_options(arguments, arguments.arch))
+        options = compiler_options(arguments, arguments.arch)
+        found = []
+        if "-" in arguments.files:
+            count += 1
+            text = sys.stdin.buffer.read().decode(errors="replace")
+            found += lint_text(text, arguments.stdin_filename, options)
+        found += lint_files(files, options)
     except InvalidArgument as error:
         raise UsageError(str(error)) from error
     counts = Counter(diagnostic.severity for diagnostic in found)
@@ -46,8 +69,13 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         for diagnostic in found:
             print(line_of(diagnostic))
-        print(
-            f"{len(arguments.files)} files, {counts['error']} errors, {counts['warning']} warnings",
-            file=sys.stderr,
-        )
+        parts = [
+            f"{number} {noun}{'' if number == 1 else 's'}"
+            for number, noun in (
+                (count, "file"),
+                (counts["error"], "error"),
+                (counts["warning"], "warning"),
+            )
+        ]
+        print(", ".join(parts), file=sys.stderr)
     return 1 if counts["error"] else 0
