@@ -79,8 +79,9 @@ std::optional<std::vector<LogMessage>> messages_with_lines(const LoadedNvrtc& nv
 }
 
 void locate(LogMessage& message, const std::string& ptx, const CompilerTexts& texts) {
-  const SourceLine place = source_of_ptx_line(ptx, message.ptx_line);
+  SourceLine place = source_of_ptx_line(ptx, message.ptx_line);
   if (place.line == 0) return;
+  place.file = name_as_given(place.file, texts);
   Diagnostic& diagnostic = message.diagnostic;
   diagnostic.file = place.file;
   diagnostic.line = place.line;
@@ -90,8 +91,7 @@ void locate(LogMessage& message, const std::string& ptx, const CompilerTexts& te
   const auto header = texts.headers.find(place.file);
   const std::string_view instruction = line_of_text(ptx, message.ptx_line);
   const auto words = words_of(diagnostic.message, instruction);
-  if (place.file == texts.name || place.file.ends_with("/" + texts.name)) {
-    diagnostic.file = texts.name;
+  if (place.file == texts.name) {
     refine(diagnostic, texts.text, words);
   } else if (header != texts.headers.end()) {
     refine(diagnostic, header->second, words);

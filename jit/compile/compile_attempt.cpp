@@ -99,21 +99,6 @@ std::string replace_all(std::string text, std::string_view from, std::string_vie
   return text;
 }
 
-/// NVRTC writes the current folder before a relative name in the line table. The same source must
-/// give the same PTX wherever the process stands, and a header in memory lies in no folder.
-std::string without_current_folder(const std::string& file, const CompilerTexts& texts) {
-  std::string found;
-  const auto look_at = [&](const std::string& name) {
-    const bool is_relative = !std::filesystem::path(name).is_absolute();
-    if (is_relative && name.size() > found.size() && file.ends_with("/" + name)) found = name;
-  };
-  look_at(texts.name);
-  if (found.empty() && !texts.files.contains(file)) {
-    for (const auto& [name, text] : texts.headers) look_at(name);
-  }
-  return found.empty() ? file : found;
-}
-
 bool is_probe_expression(const std::string& expression) {
   return expression.starts_with("kernwright_probe_::");
 }
@@ -215,7 +200,7 @@ std::set<std::string> CompileAttempt::misjudged_kernels() const {
 
 ObjectCode CompileAttempt::object_code() const {
   const std::string ptx = with_files_renamed(unit_.ptx(), [this](const std::string& file) {
-    return user_name(without_current_folder(file, request_.texts));
+    return user_name(name_as_given(file, request_.texts));
   });
   ObjectCode code;
   code.kind = request_.target.kind;

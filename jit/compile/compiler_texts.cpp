@@ -143,7 +143,8 @@ class Reader {
         const std::string name(include.name);
         if (result_.headers.contains(name) || is_file(name)) continue;
         auto own = host_header(name);
-        if (!own && options_.strip_host && is_host_only(include)) own = "namespace std {}\n";
+        if (!own && options_.strip_host && is_host_only(include))
+          own = host_header("cuda_runtime.h");
         if (!own) continue;
         look_into(*own);
         result_.headers[name] = std::move(*own);
@@ -170,6 +171,19 @@ class Reader {
 CompilerTexts compiler_texts(const Source& source, const ProgramOptions& options,
                              const IncludeClosure& included) {
   return Reader(source, options, included).run();
+}
+
+std::string name_as_given(const std::string& file, const CompilerTexts& texts) {
+  std::string found;
+  const auto look_at = [&](const std::string& name) {
+    const bool is_relative = !fs::path(name).is_absolute();
+    if (is_relative && name.size() > found.size() && file.ends_with("/" + name)) found = name;
+  };
+  look_at(texts.name);
+  if (found.empty() && !texts.files.contains(file)) {
+    for (const auto& [name, text] : texts.headers) look_at(name);
+  }
+  return found.empty() ? file : found;
 }
 
 std::string compiler_name(std::string name) {

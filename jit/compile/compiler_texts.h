@@ -26,6 +26,11 @@ struct CompilerTexts {
 CompilerTexts compiler_texts(const Source& source, const ProgramOptions& options,
                              const IncludeClosure& included);
 
+/// NVRTC writes the current folder before a relative name in the line table. The same source must
+/// give the same PTX wherever the process stands, and a header in memory lies in no folder: the
+/// name without it.
+std::string name_as_given(const std::string& file, const CompilerTexts& texts);
+
 /// The assembler refuses a '"' in a file's name: the compiler is given this byte for it, and what
 /// the compiler says is translated back with user_name().
 inline constexpr char kQuoteAlias = '\x01';

@@ -212,6 +212,7 @@ class HostCode {
   std::size_t head_end(std::size_t i) const {
     bool has_list = false;
     while (i < tokens_.size() && !is(i, ";") && !is(i, "}")) {
+      if (is(i, "operator")) i = behind_operator(i);
       if (is(i, "=")) return initializer_end(i);
       if (is(i, ":") && i > 0 && (is(i - 1, ")") || is(i - 1, "noexcept"))) has_list = true;
       if (is(i, "{")) {
@@ -220,6 +221,14 @@ class HostCode {
       }
       i = is(i, "(") || is(i, "[") || is(i, "{") ? behind_bracket(i) : i + 1;
     }
+    return i;
+  }
+
+  /// The '(' of the parameters of an operator, whose own signs are no declaration's.
+  std::size_t behind_operator(std::size_t i) const {
+    ++i;
+    if (is(i, "(") && is(i + 1, ")")) return i + 2;
+    while (i < tokens_.size() && !is(i, "(") && !is(i, ";") && !is(i, "{")) ++i;
     return i;
   }
 
@@ -274,13 +283,13 @@ class HostCode {
     if (!has_parameters) {  // int x{3};
       return {behind_semicolon(behind), is_host_statement(begin, i, brace, in_class)};
     }
-    return {is(behind, ";") ? behind + 1 : behind, !is_for_device(begin, brace)};
+    return {is(behind, ";") ? behind + 1 : behind, !is_for_device(i, brace)};
   }
 
   /// A declaration that ends with a ';'.
   bool is_host_statement(std::size_t begin, std::size_t i, std::size_t stop, bool in_class) const {
     if (names_host(begin, stop)) return true;
-    if (is_for_device(begin, stop) || in_class || begin == stop) return false;
+    if (is_for_device(i, stop) || in_class || begin == stop) return false;
     if (is(begin, "typedef") || is(i, "typedef")) return false;
     const std::size_t first = behind_specifiers(i, stop);
     if (is(i, "template")) return !is_one_of(kClassKeys, word(i + 1));  // an instantiation

@@ -9,18 +9,22 @@
 namespace kernwright {
 namespace {
 
-// 64-bit integers are long long, as in cuda::std: both headers together stay unambiguous.
+// 64-bit integers are long long, as in cuda::std: both headers together stay unambiguous. Where
+// that library is in reach its macros are taken, since it would define them again.
 constexpr std::string_view kStdint = R"text(
 #ifndef KERNWRIGHT_STDINT_H
 #define KERNWRIGHT_STDINT_H
+#if __has_include(<cuda/std/__cccl/prologue.h>)
+#include <cuda/std/cstdint>
+#else
 typedef signed char int8_t; typedef short int16_t; typedef int int32_t; typedef long long int64_t;
 typedef unsigned char uint8_t; typedef unsigned short uint16_t; typedef unsigned int uint32_t;
 typedef unsigned long long uint64_t;
 typedef int8_t int_least8_t; typedef int16_t int_least16_t; typedef int32_t int_least32_t;
 typedef int64_t int_least64_t; typedef uint8_t uint_least8_t; typedef uint16_t uint_least16_t;
 typedef uint32_t uint_least32_t; typedef uint64_t uint_least64_t;
-typedef int8_t int_fast8_t; typedef int32_t int_fast16_t; typedef int32_t int_fast32_t;
-typedef int64_t int_fast64_t; typedef uint8_t uint_fast8_t; typedef uint32_t uint_fast16_t;
+typedef int8_t int_fast8_t; typedef int16_t int_fast16_t; typedef int32_t int_fast32_t;
+typedef int64_t int_fast64_t; typedef uint8_t uint_fast8_t; typedef uint16_t uint_fast16_t;
 typedef uint32_t uint_fast32_t; typedef uint64_t uint_fast64_t;
 typedef int64_t intptr_t; typedef uint64_t uintptr_t;
 typedef int64_t intmax_t; typedef uint64_t uintmax_t;
@@ -53,6 +57,7 @@ typedef int64_t intmax_t; typedef uint64_t uintmax_t;
 #define UINT16_C(x) x
 #define UINT32_C(x) x##U
 #define UINT64_C(x) x##ULL
+#endif
 namespace std {
 using ::int8_t; using ::int16_t; using ::int32_t; using ::int64_t;
 using ::uint8_t; using ::uint16_t; using ::uint32_t; using ::uint64_t;
@@ -84,6 +89,9 @@ constexpr std::string_view kInttypes = R"text(
 )text";
 
 constexpr std::string_view kLimits = R"text(
+#if __has_include(<cuda/std/__cccl/prologue.h>)
+#include <cuda/std/climits>
+#endif
 #ifndef CHAR_BIT
 #define CHAR_BIT 8
 #define SCHAR_MIN (-128)
@@ -107,6 +115,9 @@ constexpr std::string_view kLimits = R"text(
 )text";
 
 constexpr std::string_view kFloat = R"text(
+#if __has_include(<cuda/std/__cccl/prologue.h>)
+#include <cuda/std/cfloat>
+#endif
 #ifndef FLT_MAX
 #define FLT_RADIX 2
 #define FLT_MANT_DIG 24
@@ -150,6 +161,11 @@ typedef struct { long long a; double b; } max_align_t;
 constexpr std::string_view kMath = R"text(
 #ifndef KERNWRIGHT_MATH_H
 #define KERNWRIGHT_MATH_H
+#if __has_include(<cuda/std/__cccl/prologue.h>)
+#include <cuda/std/limits>
+#define INFINITY ::cuda::std::numeric_limits<float>::infinity()
+#define NAN      ::cuda::std::numeric_limits<float>::quiet_NaN()
+#endif
 #ifndef INFINITY
 #define INFINITY (__builtin_bit_cast(float, 0x7f800000))
 #endif
@@ -198,6 +214,15 @@ KERNWRIGHT_WHOLE(log1p) KERNWRIGHT_WHOLE(log2) KERNWRIGHT_WHOLE(rint) KERNWRIGHT
 KERNWRIGHT_WHOLE(sin) KERNWRIGHT_WHOLE(sinh) KERNWRIGHT_WHOLE(sqrt) KERNWRIGHT_WHOLE(tan)
 KERNWRIGHT_WHOLE(tanh) KERNWRIGHT_WHOLE(tgamma) KERNWRIGHT_WHOLE(trunc)
 #undef KERNWRIGHT_WHOLE
+#define KERNWRIGHT_WHOLE(f) \
+  template <class T, class U> \
+  __device__ inline decltype(typename kernwright_math::whole<T>::type() + \
+                             typename kernwright_math::whole<U>::type()) f(T x, U y) { \
+    return f((double)x, (double)y); \
+  }
+KERNWRIGHT_WHOLE(atan2) KERNWRIGHT_WHOLE(fmax) KERNWRIGHT_WHOLE(fmin) KERNWRIGHT_WHOLE(fmod)
+KERNWRIGHT_WHOLE(hypot) KERNWRIGHT_WHOLE(pow)
+#undef KERNWRIGHT_WHOLE
 namespace std {
 using ::abs; using ::acos; using ::acosh; using ::asin; using ::asinh; using ::atan; using ::atan2;
 using ::atanh; using ::cbrt; using ::ceil; using ::copysign; using ::cos; using ::cosh; using ::erf;
@@ -227,6 +252,7 @@ constexpr std::string_view kStdlib = R"text(
 #define EXIT_SUCCESS 0
 #define EXIT_FAILURE 1
 #define RAND_MAX 2147483647
+typedef unsigned int uint; typedef unsigned short ushort; typedef unsigned long ulong;
 #endif
 namespace std { using ::abs; using ::labs; using ::llabs; using ::malloc; using ::free; }
 )text";
@@ -236,6 +262,11 @@ constexpr std::string_view kStd = "namespace std {}\n";
 
 // NVRTC declares the types of these by itself.
 constexpr std::string_view kRuntime = R"text(
+#include <stdint.h>
+#include <limits.h>
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
 #ifndef CUDART_VERSION
 #define CUDART_VERSION (__CUDACC_VER_MAJOR__ * 1000 + __CUDACC_VER_MINOR__ * 10)
 #endif
@@ -244,8 +275,30 @@ constexpr std::string_view kDriver = R"text(
 #ifndef CUDA_VERSION
 #define CUDA_VERSION (__CUDACC_VER_MAJOR__ * 1000 + __CUDACC_VER_MINOR__ * 10)
 typedef struct CUtensorMap_st { alignas(64) unsigned long long opaque[16]; } CUtensorMap;
-typedef unsigned long long CUdeviceptr;
+typedef unsigned long long CUdeviceptr, CUtexObject, CUsurfObject;
 #endif
+)text";
+
+// The header of all of it cannot be read by NVRTC: these are the parts for a block and a warp.
+constexpr std::string_view kCub = R"text(
+#include <cub/block/block_adjacent_difference.cuh>
+#include <cub/block/block_discontinuity.cuh>
+#include <cub/block/block_exchange.cuh>
+#include <cub/block/block_histogram.cuh>
+#include <cub/block/block_load.cuh>
+#include <cub/block/block_merge_sort.cuh>
+#include <cub/block/block_radix_sort.cuh>
+#include <cub/block/block_reduce.cuh>
+#include <cub/block/block_run_length_decode.cuh>
+#include <cub/block/block_scan.cuh>
+#include <cub/block/block_shuffle.cuh>
+#include <cub/block/block_store.cuh>
+#include <cub/warp/warp_exchange.cuh>
+#include <cub/warp/warp_load.cuh>
+#include <cub/warp/warp_merge_sort.cuh>
+#include <cub/warp/warp_reduce.cuh>
+#include <cub/warp/warp_scan.cuh>
+#include <cub/warp/warp_store.cuh>
 )text";
 
 struct Row {
@@ -279,6 +332,7 @@ constexpr std::array kTable{
     Row{"cassert", kStd},
     Row{"stdbool.h", kStd},
     Row{"new", kStd},
+    Row{"cub/cub.cuh", kCub},
     Row{"cuda.h", kDriver},
     Row{"cuda_runtime.h", kRuntime},
     Row{"cuda_runtime_api.h", kRuntime},
@@ -386,7 +440,9 @@ std::optional<std::string> host_header(std::string_view name) {
   return std::nullopt;
 }
 
-bool host_header_needs_library(std::string_view name) { return is_in_library(name); }
+bool host_header_needs_library(std::string_view name) {
+  return is_in_library(name) || name.starts_with("cub/");
+}
 
 bool is_device_header(std::string_view name) {
   return std::any_of(kDevice.begin(), kDevice.end(), [&](std::string_view known) {

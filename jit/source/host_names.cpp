@@ -7,7 +7,7 @@
 namespace kernwright {
 
 bool is_host_std_name(std::string_view name) {
-  static constexpr std::array<std::string_view, 60> kNames{"vector",
+  static constexpr std::array<std::string_view, 70> kNames{"vector",
                                                            "string",
                                                            "wstring",
                                                            "map",
@@ -66,12 +66,22 @@ bool is_host_std_name(std::string_view name) {
                                                            "setprecision",
                                                            "to_string",
                                                            "getline",
-                                                           "ios"};
+                                                           "ios",
+                                                           "mt19937",
+                                                           "mt19937_64",
+                                                           "default_random_engine",
+                                                           "minstd_rand",
+                                                           "uniform_real_distribution",
+                                                           "uniform_int_distribution",
+                                                           "normal_distribution",
+                                                           "bernoulli_distribution",
+                                                           "seed_seq",
+                                                           "locale"};
   return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
 }
 
 bool is_host_type(std::string_view name) {
-  static constexpr std::array<std::string_view, 17> kNames{"FILE",
+  static constexpr std::array<std::string_view, 22> kNames{"FILE",
                                                            "timeval",
                                                            "timespec",
                                                            "cublasHandle_t",
@@ -87,7 +97,12 @@ bool is_host_type(std::string_view name) {
                                                            "MPI_Datatype",
                                                            "device_vector",
                                                            "host_vector",
-                                                           "StopWatchInterface"};
+                                                           "StopWatchInterface",
+                                                           "pthread_t",
+                                                           "pthread_mutex_t",
+                                                           "pthread_cond_t",
+                                                           "sem_t",
+                                                           "DIR"};
   return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 import os
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -68,8 +69,10 @@ def _spelled(item: Any) -> str | None:
         return "1" if item else "0"
     if kind in ("int2", "int4", "uint2", "uint4"):  # of ml_dtypes
         item = int(item)
-    if hasattr(item, "__index__"):
-        return _spelled_integer(item.__index__())
+    try:
+        return _spelled_integer(operator.index(item))
+    except TypeError:
+        pass  # no whole number
     narrow = getattr(getattr(item, "dtype", None), "itemsize", 8) < 8
     if not isinstance(item, float) and (not hasattr(item, "dtype") or kind.startswith("complex")):
         return None
