@@ -91,7 +91,7 @@ std::optional<std::pair<std::string, int>> locate(py::handle text, const Frame& 
   Frame frame = caller;
   for (int i = 0; i < kFrames; ++i) {
     const std::optional<std::string_view> name = utf8(frame.file);
-    if (!name) return std::nullopt;
+    if (!name || name->find_first_of("\n\r") != std::string_view::npos) return std::nullopt;
     if (std::find(searched.begin(), searched.end(), *name) == searched.end()) {
       searched.emplace_back(*name);
       if (name->starts_with('<') && name->ends_with('>')) {

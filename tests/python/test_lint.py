@@ -126,7 +126,7 @@ def test_messages_are_as_compilers_write_them(tmp_path):
     lines = result.stdout.splitlines()
     assert any(line.startswith("bad.cu:3:8: error: ") for line in lines), lines
     assert any(line.startswith("bad.cu:2:7: warning: ") for line in lines), lines
-    assert "1 errors, 1 warnings" in result.stderr
+    assert "1 file, 1 error, 1 warning" in result.stderr
 
 
 def test_json_is_one_document(tmp_path):
@@ -259,7 +259,7 @@ def test_folders_are_searched(tmp_path):
             ["--stdin-filename", "a.cu"],
             "a.cu:1:36: error",
         ),
-        ("not python", ["--stdin-filename", "a.py"], "a.py:1:5: error: not Python"),
+        ("not: python", ["--stdin-filename", "a.py"], "a.py:1:4: error: not Python"),
         ("__global__ void f(int* o) { o[0] = N; }", ["-D", "N=1"], ""),
         ("", [], ""),
     ],
@@ -302,7 +302,7 @@ def test_notebooks_are_checked_cell_by_cell(tmp_path):
                 'k = kw.kernel("""\n__global__ void f(int* o) {\n  o[TILE] = yy;\n}\n""", '
                 'defines={"TILE": TILE})',
             ),
-            ("code", "not python"),
+            ("code", "not: python"),
             ("code", "%%cu\n#include <cstdio>\n__global__ void g(int* o) { o[0] = zz; }"),
             ("code", "%%bash\nls (("),
         )
@@ -312,7 +312,7 @@ def test_notebooks_are_checked_cell_by_cell(tmp_path):
     rows = [row for row in done.stdout.splitlines() if ": error" in row]
     assert sorted(rows) == [
         f'{path}:cell 3:3:13: error: identifier "yy" is undefined',
-        f"{path}:cell 4:1:5: error: not Python: invalid syntax",
+        f"{path}:cell 4:1:4: error: not Python: invalid syntax",
         f'{path}:cell 5:3:36: error: identifier "zz" is undefined',
     ]
 

@@ -55,6 +55,29 @@ def test_a_script_of_any_name_is_named_in_faults_and_logs(tmp_path, name):
     assert log.startswith(f"{shown}(4): warning")
 
 
+@pytest.mark.parametrize(("name", "shown"), [(b"\xff", r"\udcff"), (b"a\nb", r"a\nb")])
+def test_a_script_whose_name_no_message_can_hold_runs(tmp_path, name, shown):
+    folder = os.path.join(os.fsencode(tmp_path), name)
+    os.mkdir(folder)
+    path = os.path.join(folder, b"app.py")
+    with open(path, "w") as file:
+        file.write(APP)
+    done = subprocess.run(
+        [sys.executable, path],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "KERNWRIGHT_DEVICE": "sim"},
+    )
+    assert done.returncode == 0, done.stderr
+    assert shown in done.stdout
+    assert ":5 (line 4 of the kernel's text)" in done.stdout
+    with open(os.path.join(folder, b"k.cu"), "w") as file:
+        file.write("__global__ void f() {}")
+    with pytest.raises(kw.InvalidArgument, match="pass its text"):
+        kw.kernel(Path(os.fsdecode(folder), "k.cu"))
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_header_in_a_folder_of_any_name_is_named_in_faults(tmp_path, sim, name):
     folder = tmp_path / name

@@ -62,7 +62,19 @@ def _read(path: str) -> Located:
     except UnicodeEncodeError as error:
         raise InvalidArgument(f"{path!r} is not UTF-8 text: save it in that encoding") from error
     text = text.removeprefix(_BYTE_ORDER_MARK)
-    return Located(text, path, 1, os.path.dirname(os.path.abspath(path)))
+    folder = os.path.dirname(os.path.abspath(path))
+    if folder != _printable(folder):
+        raise InvalidArgument(
+            f"the folder {folder!r} has a line break, or bytes that are not UTF-8, in its name: "
+            "the compiler cannot be told of it. Read the file and pass its text"
+        )
+    return Located(text, _printable(path), 1, folder)
+
+
+def _printable(name: str) -> str:
+    """With escapes for what a line of a message, or UTF-8, cannot hold."""
+    escaped = name.replace("\n", "\\n").replace("\r", "\\r")
+    return escaped.encode("utf-8", "backslashreplace").decode()
 
 
 def _locate_literal(text: str, frame: FrameType | None) -> Located:
@@ -75,7 +87,7 @@ def _locate_literal(text: str, frame: FrameType | None) -> Located:
             searched.add(name)
             line = _line_of_literal(text, frame)
             if line:
-                return Located(text, name, line, "")
+                return Located(text, _printable(name), line, "")
         frame = frame.f_back
     return Located(text, "<string>", 1, "")
 

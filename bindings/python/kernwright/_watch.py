@@ -47,7 +47,7 @@ def texts_of(kernel: _core.Kernel) -> list[Source]:
     program = kernel._program
     if program is None:
         return []
-    headers = program.options.headers if program.options is not None else {}
+    headers: dict[str, str] = getattr(program.options, "headers", {})
     return [source_of(kernel), *((name, text, 1) for name, text in headers.items())]
 
 
