@@ -55,7 +55,7 @@ def test_a_script_of_any_name_is_named_in_faults_and_logs(tmp_path, name):
     assert log.startswith(f"{shown}(4): warning")
 
 
-@pytest.mark.parametrize(("name", "shown"), [(b"\xff", r"\udcff"), (b"a\nb", r"a\nb")])
+@pytest.mark.parametrize(("name", "shown"), [(b"\xff", r"\udcff"), (b"a\nb", r"a\\nb")])
 def test_a_script_whose_name_no_message_can_hold_runs(tmp_path, name, shown):
     folder = os.path.join(os.fsencode(tmp_path), name)
     os.mkdir(folder)
