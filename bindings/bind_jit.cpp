@@ -48,6 +48,7 @@ ProgramOptions read_options(const py::object& from) {
   options.max_registers = optional_int("max_registers");
   options.lineinfo = from.attr("lineinfo").cast<bool>();
   options.device_debug = from.attr("device_debug").cast<bool>();
+  options.strip_host = from.attr("strip_host").cast<bool>();
   options.minimal = tristate(from.attr("minimal"));
   options.pch = tristate(from.attr("pch"));
   options.opt_level = optional_int("opt_level");

@@ -22,6 +22,9 @@
 namespace kernwright::python {
 namespace {
 
+/// A text that the compiler knew as a file: name, text, line of the file on which it begins.
+using KnownText = std::tuple<std::string, std::string, int>;
+
 /// One `with kw.trace(...)` block; begun by enter().
 class TraceObject {
  public:
@@ -53,11 +56,13 @@ class TraceObject {
     place(name, first_line);
     return trace_.to_json();
   }
-  std::string text(const std::string& name, const std::string& text, int first_line) {
+  std::string text(const std::string& name, const std::string& text, int first_line,
+                   const std::vector<KnownText>& headers) {
     update();
     place(name, first_line);
     sim::SourceText source;
     if (!text.empty()) source.add(name, text, first_line);
+    for (const auto& [header, its_text, its_line] : headers) source.add(header, its_text, its_line);
     return trace_.to_text(source);
   }
 
@@ -78,9 +83,6 @@ class TraceObject {
   sim::Trace trace_;
   std::unique_ptr<sim::TraceScope> scope_;
 };
-
-/// A text that the compiler knew as a file: name, text, line of the file on which it begins.
-using KnownText = std::tuple<std::string, std::string, int>;
 
 /// One `with kw.line_profile(...)` block; begun by enter().
 class LineProfileObject {

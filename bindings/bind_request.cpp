@@ -91,7 +91,7 @@ std::optional<std::pair<std::string, int>> locate(py::handle text, const Frame& 
   Frame frame = caller;
   for (int i = 0; i < kFrames; ++i) {
     const std::optional<std::string_view> name = utf8(frame.file);
-    if (!name) return std::nullopt;
+    if (!name || name->find_first_of("\n\r") != std::string_view::npos) return std::nullopt;
     if (std::find(searched.begin(), searched.end(), *name) == searched.end()) {
       searched.emplace_back(*name);
       if (name->starts_with('<') && name->ends_with('>')) {
@@ -149,6 +149,7 @@ py::object plain_kernel(const py::object& source, const py::object& name) {
       PyDict_Size(known.kernels) >= known.limit) {
     return py::none();
   }
+  if (text->find('{') == std::string_view::npos) return py::none();  // a path, perhaps
   for (const std::string& hint : known.hints) {
     if (text->find(hint) != std::string_view::npos) return py::none();
   }

@@ -17,11 +17,13 @@ namespace {
 void set_search_paths() {
   namespace py = pybind11;
   const py::object package = py::module_::import("kernwright");
+  // As bytes: a folder's name need not be UTF-8.
+  const py::object bytes_of = py::module_::import("os").attr("fsencode");
   kernwright::set_package_directory(
-      py::str(package.attr("__path__")[py::int_(0)]).cast<std::string>());
+      bytes_of(package.attr("__path__")[py::int_(0)]).cast<std::string>());
   std::vector<std::string> folders;
   for (const py::handle folder : py::module_::import("sys").attr("path")) {
-    if (PyUnicode_Check(folder.ptr())) folders.push_back(py::str(folder).cast<std::string>());
+    if (PyUnicode_Check(folder.ptr())) folders.push_back(bytes_of(folder).cast<std::string>());
   }
   kernwright::set_site_packages(std::move(folders));
 }

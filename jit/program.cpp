@@ -23,6 +23,11 @@ using Code = std::shared_ptr<const ObjectCode>;
 
 namespace {
 
+Source without_mark(Source source) {
+  source.text = without_byte_order_mark(std::move(source.text));
+  return source;
+}
+
 /// INVALID_IMAGE, NO_BINARY_FOR_GPU, INVALID_PTX, UNSUPPORTED_PTX_VERSION: the image itself is at
 /// fault.
 bool is_refused_image(int code) { return code == 200 || code == 209 || code == 218 || code == 222; }
@@ -41,7 +46,7 @@ struct Program::Box {
   };
 
   Box(Source source_text, ProgramOptions program_options)
-      : source(with_absolute_folder(std::move(source_text))),
+      : source(with_absolute_folder(without_mark(std::move(source_text)))),
         options(with_builtin_headers(source, with_absolute_folders(std::move(program_options)))) {
     validate(source);
     validate(options);

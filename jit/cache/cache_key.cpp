@@ -5,12 +5,16 @@
 #include <charconv>
 
 #include "jit/signature/probe.h"
+#include "jit/source/host_headers.h"
 
 namespace kernwright {
 namespace {
 
 /// Raised when the meaning of a field or what is made of the compiler's answer changes.
 constexpr int kSchema = 2;
+
+/// The same for what a pack does not keep, or keeps as it was made.
+constexpr int kLocalSchema = 1;
 
 /// Longer texts are told by size and hash.
 constexpr std::size_t kLongText = 256;
@@ -80,6 +84,8 @@ CacheKey key_of(std::string fields) {
 ProgramFields program_fields(const Source& source, const ProgramOptions& options) {
   // The same in every key, and longer than most sources.
   static const std::string probe = Fields().add("probe", probe_text()).take();
+  static const std::string local =
+      Fields().add("local", std::to_string(kLocalSchema)).add("host", host_header_texts()).take();
   Fields text;
   text.add("schema", std::to_string(kSchema))
       .append(probe)
@@ -87,11 +93,12 @@ ProgramFields program_fields(const Source& source, const ProgramOptions& options
       .add("std", options.std);
   text.add("defines", options.defines).add("headers", options.headers);
   text.add("fast_math", options.fast_math).add("device_debug", options.device_debug);
+  if (options.strip_host) text.add("strip_host", true);
   text.add("max_registers", options.max_registers).add("opt_level", options.opt_level);
   text.add("minimal", std::to_string(static_cast<int>(options.minimal)));
   text.add("pch", std::to_string(static_cast<int>(options.pch))).add("extra", options.extra);
   Fields location;
-  location.add("name", source.name).add("directory", source.directory);
+  location.append(local).add("name", source.name).add("directory", source.directory);
   location.add("include_dirs", options.include_dirs);
   return {text.take(), location.take()};
 }

@@ -84,9 +84,11 @@ struct FailedText {
 [[noreturn]] void throw_at_line(const FailedText& failed, const Source& source) {
   if (failed.first_line == source.first_line) throw failed.error;
   std::vector<Diagnostic> diagnostics = failed.error.diagnostics;
-  shift_lines(diagnostics, source.name, source.first_line - failed.first_line + 1);
-  throw CompileError(summarize(diagnostics, source.name, failed.error.log), diagnostics,
-                     failed.error.log, failed.error.source, failed.error.options);
+  const int first_line = source.first_line - failed.first_line + 1;
+  shift_lines(diagnostics, source.name, first_line);
+  const std::string log = shifted_log(failed.error.log, source.name, first_line);
+  throw CompileError(summarize(diagnostics, source.name, log), diagnostics, log,
+                     failed.error.source, failed.error.options);
 }
 
 /// What identifies one request in the layers below the packs.
@@ -161,7 +163,9 @@ struct CodeCache::State {
     ObjectCode code = Compiler(library).compile(wanted);
     ++compiles;
     // Kept as if the text stood at the beginning of its file: it may move there.
-    shift_lines(code.diagnostics, request.source.name, 2 - request.source.first_line);
+    const int first_line = 2 - request.source.first_line;
+    shift_lines(code.diagnostics, request.source.name, first_line);
+    code.log = shifted_log(code.log, request.source.name, first_line);
     return code;
   }
 
@@ -252,6 +256,7 @@ struct CodeCache::State {
     if (Code known_code = slot.lock()) return known_code;
     const auto made = std::make_shared<Shifted>(Shifted{*code, code});
     shift_lines(made->code.diagnostics, file, first_line);
+    made->code.log = shifted_log(made->code.log, file, first_line);
     Code result(made, &made->code);
     slot = result;
     std::erase_if(shifted, [](const auto& item) { return item.second.expired(); });

@@ -14,6 +14,7 @@
 #include "base/whole_file.h"
 #include "jit/compile/target.h"
 #include "jit/source/header_mentions.h"
+#include "jit/source/host_headers.h"
 
 namespace kernwright {
 namespace {
@@ -235,12 +236,14 @@ class Walker {
              "name the file's folder in include_dirs");
     }
     const bool is_found = find_file(mention, place.folder);
-    if (!is_found && !mention.is_probe) result_.needs_cuda_headers = true;
+    const bool is_own_text = host_header(name) && !host_header_needs_library(name);
+    if (!is_found && !mention.is_probe && !is_own_text) result_.needs_cuda_headers = true;
   }
 
   /// A header in memory that another one names as files name their neighbours.
   bool is_beside_in_memory(const HeaderMention& mention, const Place& place) const {
-    if (place.is_file || mention.form != Form::quoted || place.name == source_.name) return false;
+    const bool is_source = place.name == source_.name;
+    if ((place.is_file && !is_source) || mention.form != Form::quoted) return false;
     const fs::path joined = fs::path(place.memory_folder) / mention.name;
     return options_.headers.contains(joined.lexically_normal().string());
   }

@@ -29,6 +29,7 @@ Json json_of(const ProgramOptions& options) {
                {"fast_math", options.fast_math},
                {"lineinfo", options.lineinfo},
                {"device_debug", options.device_debug},
+               {"strip_host", options.strip_host},
                {"minimal", static_cast<int>(options.minimal)},
                {"pch", static_cast<int>(options.pch)},
                {"extra", options.extra}};
@@ -53,6 +54,7 @@ ProgramOptions options_of(const Json& json) {
   options.fast_math = json.value("fast_math", false);
   options.lineinfo = json.value("lineinfo", false);
   options.device_debug = json.value("device_debug", false);
+  options.strip_host = json.value("strip_host", false);
   options.minimal = tristate(json, "minimal");
   options.pch = tristate(json, "pch");
   options.extra = json.value("extra", options.extra);

@@ -10,12 +10,12 @@
 #include "base/errors.h"
 #include "base/format.h"
 #include "base/hash.h"
-#include "jit/cache/include_closure.h"
+#include "jit/compile/assembly_errors.h"
 #include "jit/compile/compile_trace.h"
+#include "jit/compile/ptx_source_lines.h"
 #include "jit/signature/probe.h"
 #include "jit/signature/signature_builder.h"
 #include "jit/signature/variable_names.h"
-#include "jit/source/memory_headers.h"
 #include "jit/source/source_lexer.h"
 
 namespace kernwright {
@@ -26,7 +26,7 @@ namespace {
 constexpr std::string_view kNoFolder = "/dev/null";
 
 std::string program_path(const Source& source) {
-  std::string name = std::filesystem::path(source.name).filename().string();
+  std::string name = compiler_name(std::filesystem::path(source.name).filename().string());
   if (name.empty()) name = "kernel.cu";
   const std::string& folder = source.directory;
   return (folder.empty() ? std::string(kNoFolder) : folder) + "/" + name;
@@ -47,13 +47,13 @@ std::string quoted(const std::string& name) {
 /// from making one.
 std::string assembled_text(const CompileRequest& request, const CompilePlan& plan,
                            const std::optional<SourcePrefix>& prefix) {
-  const std::string& source = request.source.text;
+  const std::string& source = request.texts.text;
   const std::size_t bytes = prefix ? prefix->bytes : 0;
   std::string text;
   text.reserve(source.size() + 4096);
   text.append(source, 0, bytes);
   if (prefix) text += "static_assert(true, \"\");\n";
-  text += format("#line {} {}\n", prefix ? prefix->lines + 1 : 1, quoted(request.source.name));
+  text += format("#line {} {}\n", prefix ? prefix->lines + 1 : 1, quoted(request.texts.name));
   text.append(source, bytes);
   if (plan.probe) text += probe_text();
   return text;
@@ -99,21 +99,6 @@ std::string replace_all(std::string text, std::string_view from, std::string_vie
   return text;
 }
 
-/// NVRTC writes the current folder before a relative name in `.file` lines. The same source must
-/// give the same PTX wherever the process stands.
-std::string without_current_folder(std::string ptx, const std::string& name) {
-  if (std::filesystem::path(name).is_absolute()) return ptx;
-  const std::string ending = "/" + name + "\"";
-  for (auto at = ptx.find("\t.file\t"); at != std::string::npos;
-       at = ptx.find("\t.file\t", at + 1)) {
-    const auto end = ptx.find('\n', at);
-    const auto open = ptx.find('"', at);
-    const auto close = ptx.find(ending, at);
-    if (open < end && close < end && open < close) ptx.replace(open + 1, close - open, "");
-  }
-  return ptx;
-}
-
 bool is_probe_expression(const std::string& expression) {
   return expression.starts_with("kernwright_probe_::");
 }
@@ -127,10 +112,10 @@ CompileAttempt::CompileAttempt(const LoadedNvrtc& nvrtc, const CompileRequest& r
       plan_(plan),
       program_path_(program_path(request.source)),
       options_(nvrtc_options(request, plan)),
-      prefix_(source_prefix(request.source.text, tokenize(request.source.text))),
+      prefix_(source_prefix(request.texts.text, tokenize(request.texts.text))),
       pch_(plan_pch()),
       unit_(nvrtc, assembled_text(request, plan, pch_.use == PchUse::none ? std::nullopt : prefix_),
-            program_path_, without_current_folder(request.options.headers)) {
+            program_path_, request.texts.headers) {
   for (const PlannedKernel& kernel : plan.kernels) {
     unit_.add_name(kernel.name);
     if (plan.probe) unit_.add_name(probe_of(kernel));
@@ -149,9 +134,9 @@ PchPlan CompileAttempt::plan_pch() const {
   key.field(reinterpret_cast<std::uintptr_t>(nvrtc_.api.nvrtcCompileProgram));
   key.field(nvrtc_.version()).field(request_.source.directory);
   for (const std::string& option : options_) key.field(option);
-  key.field(std::string_view(request_.source.text).substr(0, prefix_->bytes));
-  for (const auto& [name, text] : options.headers) key.field(name).field(text);
-  const IncludeClosure included = include_closure(request_.source, options);
+  key.field(std::string_view(request_.texts.text).substr(0, prefix_->bytes));
+  for (const auto& [name, text] : request_.texts.headers) key.field(name).field(text);
+  const IncludeClosure& included = request_.included;
   if (!included.is_complete) return {};  // a header could change without being noticed
   for (const IncludedFile& file : included.files) {
     key.field(file.path).field(file.hash.to_hex());
@@ -180,12 +165,19 @@ bool CompileAttempt::compile(const CompileDeadline& deadline) {
     PrecompiledHeaders::process().done(pch_, status, used);
     pch_.use = status == NVRTC_SUCCESS ? PchUse::make : used ? PchUse::use : PchUse::none;
   }
+  place_at_end(messages_, request_.source.name, request_.texts.text);
   for (LogMessage& message : messages_) {
-    if (message.diagnostic.file == program_path_) message.diagnostic.file = request_.source.name;
+    message.diagnostic.file = file_of_user(message.diagnostic.file);
+    message.diagnostic.message = user_name(std::move(message.diagnostic.message));
   }
   nvrtc_ms_ =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
   return compiled;
+}
+
+/// What the compiler calls it by another name: the source, and a path with a '"'.
+std::string CompileAttempt::file_of_user(const std::string& file) const {
+  return file == program_path_ ? request_.source.name : user_name(file);
 }
 
 std::string CompileAttempt::probe_of(const PlannedKernel& kernel) const {
@@ -207,7 +199,9 @@ std::set<std::string> CompileAttempt::misjudged_kernels() const {
 }
 
 ObjectCode CompileAttempt::object_code() const {
-  const std::string ptx = without_current_folder(unit_.ptx(), request_.source.name);
+  const std::string ptx = with_files_renamed(unit_.ptx(), [this](const std::string& file) {
+    return user_name(name_as_given(file, request_.texts));
+  });
   ObjectCode code;
   code.kind = request_.target.kind;
   code.arch = request_.target.label;
@@ -234,6 +228,7 @@ ObjectCode CompileAttempt::object_code() const {
 std::vector<KernelSignature> CompileAttempt::signatures(const std::string& ptx) const {
   std::vector<KernelSignature> result;
   for (const PlannedKernel& kernel : plan_.kernels) {
+    if (!defines(kernel, ptx)) continue;
     try {
       result.push_back(signature(kernel, ptx));
     } catch (CompileError& error) {
@@ -246,6 +241,21 @@ std::vector<KernelSignature> CompileAttempt::signatures(const std::string& ptx) 
     }
   }
   return result;
+}
+
+/// Whether the kernel has a body. Throws NameNotFound where one without was asked for.
+bool CompileAttempt::defines(const PlannedKernel& kernel, const std::string& ptx) const {
+  const std::string lowered = unit_.lowered_name(kernel.name);
+  if (ptx.find(".entry " + lowered + "(") != std::string::npos) return true;
+  if (!kernel.is_required) return false;
+  const KernelDeclaration* declared = find_declaration(kernel.name, request_.declared.kernels);
+  const std::string place = declared == nullptr
+                                ? std::string()
+                                : format(":{}", declared->line + request_.source.first_line - 1);
+  throw NameNotFound(
+      format("{} is declared in {}{} but not defined there: a kernel needs its body "
+             "in the same source or in a header that it includes",
+             kernel.name, request_.source.name, place));
 }
 
 KernelSignature CompileAttempt::signature(const PlannedKernel& kernel,
@@ -330,10 +340,19 @@ std::vector<Diagnostic> CompileAttempt::user_diagnostics() const {
 }
 
 std::string CompileAttempt::user_log() const {
-  return replace_all(log_, "\"" + program_path_ + "\"", quoted(request_.source.name));
+  std::string log = replace_all(log_, "\"" + program_path_ + "\"", quoted(request_.source.name));
+  // Behind includes the compiler names the program itself.
+  log = replace_all(std::move(log), program_path_ + "(", request_.source.name + "(");
+  return shifted_log(user_name(std::move(log)), request_.source.name, request_.source.first_line);
 }
 
-void CompileAttempt::throw_compile_error() const {
+void CompileAttempt::throw_compile_error(const CompileDeadline& deadline) {
+  locate_assembly_errors(nvrtc_,
+                         {assembled_text(request_, plan_, std::nullopt), program_path_, options_},
+                         request_.texts, deadline, messages_);
+  for (LogMessage& message : messages_) {
+    message.diagnostic.file = file_of_user(message.diagnostic.file);
+  }
   const std::vector<Diagnostic> diagnostics = user_diagnostics();
   const std::string log = user_log();
   throw CompileError(summarize(diagnostics, request_.source.name, log), diagnostics, log,

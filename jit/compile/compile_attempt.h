@@ -68,9 +68,12 @@ class CompileAttempt {
   AttemptErrors errors() const;
   /// The first line that the compiler said about a name, empty when it only failed to read it.
   std::string message_about(const std::string& name) const;
-  [[noreturn]] void throw_compile_error() const;
+  /// Compiles once more where the assembler's errors are to be given lines of the source.
+  [[noreturn]] void throw_compile_error(const CompileDeadline& deadline);
 
  private:
+  bool defines(const PlannedKernel& kernel, const std::string& ptx) const;
+  std::string file_of_user(const std::string& file) const;
   std::vector<KernelSignature> signatures(const std::string& ptx) const;
   std::string probe_of(const PlannedKernel& kernel) const;
   KernelSignature signature(const PlannedKernel& kernel, const std::string& ptx) const;

@@ -64,7 +64,7 @@ bool may_be_minimal(const LoadedNvrtc& nvrtc, const TokenizedSource& source) {
 }  // namespace
 
 CompilePlan first_plan(const LoadedNvrtc& nvrtc, const CompileRequest& request) {
-  const TokenizedSource source = tokenize(request.source.text);
+  const TokenizedSource source = tokenize(request.texts.text);
   CompilePlan plan;
   plan.default_device = source.includes.empty();
   plan.minimal = request.options.minimal == Tristate::automatic && may_be_minimal(nvrtc, source);

@@ -72,11 +72,13 @@ class Session {
           lost_ms_ += attempt.nvrtc_ms();
           continue;
         }
-        if (minimal_failed_) remember_no_minimal(nvrtc_, request_.source.text);
+        if (minimal_failed_) remember_no_minimal(nvrtc_, request_.texts.text);
         return with_history(attempt.object_code(), i + 1);
       }
       lost_ms_ += attempt.nvrtc_ms();
-      if (learn(attempt) == Next::give_up || i + 1 == kMaxAttempts) attempt.throw_compile_error();
+      if (learn(attempt) == Next::give_up || i + 1 == kMaxAttempts) {
+        attempt.throw_compile_error(deadline_);
+      }
     }
     throw Error("a compile did not come to an end");
   }
@@ -163,10 +165,19 @@ class Session {
     const auto declared =
         std::find_if(kernels.begin(), kernels.end(), [&](const auto& k) { return k.name == name; });
     const std::string said = attempt.message_about(name);
-    if (declared != kernels.end() && declared->is_template) {
+    // A parameter of type auto makes a template too.
+    const bool is_open = said.find("which instance of function template") != std::string::npos;
+    if (name.find('<') == std::string::npos &&
+        ((declared != kernels.end() && declared->is_template) || is_open)) {
       throw NameNotFound(
           format("{} in {} is a template: name an instantiation of it, for example {}<float>", name,
                  source, name));
+    }
+    if (is_open) {
+      throw NameNotFound(format(
+          "{} in {} has no such instantiation: the number or kinds of its template arguments do "
+          "not fit, or they do not satisfy its constraints (concept, requires, enable_if)",
+          name, source));
     }
     if (said.find("overloaded") != std::string::npos) {
       throw NameNotFound(
@@ -224,7 +235,9 @@ ObjectCode Compiler::compile_measured(const CompileRequest& request,
 
 ObjectCode Compiler::run(const CompileRequest& request) const {
   const auto begin = std::chrono::steady_clock::now();
-  const auto owned = std::make_shared<const CompileRequest>(request);
+  const auto owned = std::make_shared<CompileRequest>(request);
+  owned->included = include_closure(request.source, request.options);
+  owned->texts = compiler_texts(request.source, request.options, owned->included);
   const CompileWork work = [owned](const LoadedNvrtc& nvrtc, const CompileDeadline& deadline) {
     return std::any(Session(nvrtc, *owned, deadline).run());
   };

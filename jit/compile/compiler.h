@@ -2,6 +2,7 @@
 #pragma once
 
 #include "driver/nvrtc_loader.h"
+#include "jit/compile/compiler_texts.h"
 #include "jit/compile/target.h"
 #include "jit/object_code.h"
 #include "jit/source/kernel_scanner.h"
@@ -22,6 +23,8 @@ struct CompileRequest {
   std::vector<std::string> names;           ///< kernels that must be there, as the user wrote them
   bool with_declared = true;                ///< also every declared kernel that is no template
   std::vector<std::string> header_folders;  ///< CUDA's, behind the user's include folders
+  IncludeClosure included = {};             ///< set by the compiler, as `texts`
+  CompilerTexts texts = {};
 };
 
 /// Thread-safe, as NVRTC is.

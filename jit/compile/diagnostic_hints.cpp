@@ -39,9 +39,6 @@ std::string_view look_up(const std::array<WordHint, N>& table, std::string_view 
 constexpr std::string_view kRuntimePackage =
     "of the package nvidia-cuda-runtime (pip install nvidia-cuda-runtime); NVRTC 13.3 and newer "
     "carries it too (pip install -U nvidia-cuda-nvrtc)";
-constexpr std::string_view kBuiltIn =
-    "leave the include out: NVRTC declares by itself what kernels use of it, and functions of the "
-    "CUDA runtime are the host's";
 constexpr std::string_view kCompare =
     "NVRTC has no std::strong_ordering: write the comparison operators one by one";
 constexpr std::string_view kLibraryPackage =
@@ -51,13 +48,21 @@ constexpr std::string_view kCurand =
     "curand is not bundled: #include <kernwright/philox.cuh> brings random numbers that need no "
     "library, or pip install nvidia-curand and name its include folder in include_dirs";
 constexpr std::string_view kHostHeader =
-    "the host's standard headers do not exist in device code: use cuda::std (for example "
-    "#include <cuda/std/cstdint>, <cuda/std/limits>, <cuda/std/array>)";
-constexpr std::string_view kNoInclude =
-    "leave the include out: assert(), printf(), malloc(), memcpy() and the functions of math.h are "
-    "built in";
+    "this header is the host's: leave the include out, or give the option strip_host=True, which "
+    "leaves all host code out (kernwright compile --device-only)";
+constexpr std::string_view kHostName =
+    "device code has what cuda::std has of it: include the header that declares it (<algorithm>, "
+    "<cmath>, <limits> ... stand for <cuda/std/...> here); code of the host is left out by "
+    "strip_host=True";
+constexpr std::string_view kHostLibrary =
+    "this library is the host's: kernels cannot call it. Leave the include out, or give the "
+    "option strip_host=True, which leaves all host code out";
 constexpr std::string_view kOwnHeader =
     "give its text in the option headers={name: text}, or name its folder in include_dirs";
+
+constexpr std::string_view kCompilerPackage =
+    "of the package nvidia-cuda-crt (pip install nvidia-cuda-crt), which belongs to the compiler; "
+    "what a kernel uses of crt/ NVRTC declares by itself: leave the include out";
 
 /// Include names, '*' stands for the rest.
 constexpr std::array kHeaderHints{
@@ -67,62 +72,52 @@ constexpr std::array kHeaderHints{
     WordHint{"cub/*", kLibraryPackage},
     WordHint{"thrust/*", kLibraryPackage},
     WordHint{"nv/*", kLibraryPackage},
-    WordHint{"cuda.h", kBuiltIn},
-    WordHint{"cuda_runtime*", kBuiltIn},
-    WordHint{"cuda_device_runtime_api.h", kBuiltIn},
-    WordHint{"cuda_profiler_api.h", kBuiltIn},
-    WordHint{"cuda_texture_types.h", kBuiltIn},
-    WordHint{"cuda_surface_types.h", kBuiltIn},
-    WordHint{"cuda*", kRuntimePackage},
+    WordHint{"cuda_fp*", kRuntimePackage},
+    WordHint{"cuda_bf16*", kRuntimePackage},
+    WordHint{"cuda_pipeline*", kRuntimePackage},
+    WordHint{"cuda_awbarrier*", kRuntimePackage},
     WordHint{"cooperative_groups*", kRuntimePackage},
+    WordHint{"cuComplex.h", kRuntimePackage},
+    WordHint{"math_constants.h", kRuntimePackage},
     WordHint{"mma.h", kRuntimePackage},
-    WordHint{"sm_*", kBuiltIn},
-    WordHint{"vector_types.h", kRuntimePackage},
-    WordHint{"device_launch_parameters.h", kBuiltIn},
-    WordHint{"builtin_types.h", kBuiltIn},
-    WordHint{"channel_descriptor.h", kBuiltIn},
-    WordHint{"device_functions.h", kBuiltIn},
-    WordHint{"device_atomic_functions.h", kBuiltIn},
-    WordHint{"device_double_functions.h", kBuiltIn},
-    WordHint{"driver_types.h", kBuiltIn},
-    WordHint{"host_defines.h", kBuiltIn},
-    WordHint{"math_functions.h", kBuiltIn},
-    WordHint{"surface_*", kBuiltIn},
-    WordHint{"texture_*", kBuiltIn},
-    WordHint{"vector_functions.h*", kBuiltIn},
-    WordHint{"crt/*", "pip install nvidia-cuda-crt, or an NVRTC of 13.3 or newer"},
-    WordHint{"curand*", kCurand},
+    WordHint{"crt/*", kCompilerPackage},
+    WordHint{"curand.h", kHostLibrary},
+    WordHint{"curand_kernel.h", kCurand},
+    WordHint{"curand_*", kCurand},
+    WordHint{"cublas*", kHostLibrary},
+    WordHint{"cudnn*", kHostLibrary},
+    WordHint{"cufft*", kHostLibrary},
+    WordHint{"cusolver*", kHostLibrary},
+    WordHint{"cusparse*", kHostLibrary},
+    WordHint{"cutensor*", kHostLibrary},
+    WordHint{"nccl*", kHostLibrary},
+    WordHint{"npp*", kHostLibrary},
+    WordHint{"nvjpeg*", kHostLibrary},
+    WordHint{"nvml*", kHostLibrary},
+    WordHint{"nvrtc*", kHostLibrary},
+    WordHint{"nvToolsExt*", kHostLibrary},
+    WordHint{"nvtx3/*", kHostLibrary},
+    WordHint{"torch/*", kHostLibrary},
+    WordHint{"ATen/*", kHostLibrary},
+    WordHint{"c10/*", kHostLibrary},
+    WordHint{"pybind11/*", kHostLibrary},
+    WordHint{"helper_cuda.h", kHostLibrary},
+    WordHint{"helper_functions.h", kHostLibrary},
+    WordHint{"mpi.h", kHostLibrary},
+    WordHint{"omp.h", kHostLibrary},
     WordHint{"cutlass/*", "name the include folder of CUTLASS in include_dirs"},
     WordHint{"cute/*", "name the include folder of CUTLASS in include_dirs"},
 };
 
-/// Of the host's, those whose functions kernels have without any include.
-constexpr std::array<std::string_view, 10> kNeedlessHeaders{
-    "assert.h", "cassert", "cmath",   "cstdio",   "cstdlib",
-    "cstring",  "math.h",  "stdio.h", "stdlib.h", "string.h"};
-
-constexpr std::array<std::string_view, 46> kStandardHeaders{
-    "algorithm", "array",    "atomic",      "bit",        "cassert",
-    "cfloat",    "chrono",   "climits",     "cmath",      "cstddef",
-    "cstdint",   "cstdio",   "cstdlib",     "cstring",    "complex",
-    "concepts",  "deque",    "exception",   "functional", "initializer_list",
-    "iomanip",   "iostream", "iterator",    "limits",     "list",
-    "map",       "memory",   "new",         "numeric",    "optional",
-    "random",    "ratio",    "set",         "span",       "sstream",
-    "stdexcept", "string",   "string_view", "tuple",      "type_traits",
-    "utility",   "variant",  "vector",      "stdint.h",   "math.h",
-    "float.h"};
-
-constexpr std::array<std::string_view, 7> kHostOnlyHeaders{
-    "stdio.h", "stdlib.h", "string.h", "assert.h", "limits.h", "stddef.h", "stdbool.h"};
-
-constexpr std::string_view kFixedWidth =
-    "#include <cuda/std/cstdint> and write cuda::std::uint32_t, or use unsigned int, long long ...";
+constexpr std::string_view kFixedWidth = "#include <cstdint>, or use unsigned int, long long ...";
 constexpr std::string_view kHalf = "#include <cuda_fp16.h>";
 constexpr std::string_view kBfloat = "#include <cuda_bf16.h>";
 constexpr std::string_view kFp8 = "#include <cuda_fp8.h>";
-constexpr std::string_view kLimits =
-    "this macro is the host's: #include <cuda/std/limits> or <cuda/std/cfloat>, or write the value";
+constexpr std::string_view kLimits = "#include <climits> or <cfloat>, or write the value";
+constexpr std::string_view kMathMacro = "#include <cmath>, or write the value, such as 3.14159265f";
+constexpr std::string_view kHostCall =
+    "this is the host's: a kernel cannot call the CUDA runtime or the driver. Allocate, copy, "
+    "launch and synchronize in Python; strip_host=True leaves host code out";
 
 constexpr std::array kIdentifierHints{
     WordHint{"uint8_t", kFixedWidth},
@@ -150,17 +145,39 @@ constexpr std::array kIdentifierHints{
     WordHint{"wmma", "#include <mma.h> and using namespace nvcuda;"},
     WordHint{"cub", "#include <cub/cub.cuh> or the one header that is needed"},
     WordHint{"curand*", kCurand},
-    WordHint{"std", kHostHeader},
+    WordHint{"std", kHostName},
+    WordHint{"CUtensorMap", "#include <cuda.h>"},
     WordHint{"cout", "a kernel prints with printf, which needs no header"},
     WordHint{"fprintf", "a kernel prints with printf, which needs no header"},
-    WordHint{"FLT_*", kLimits},
-    WordHint{"DBL_*", kLimits},
-    WordHint{"INT_M*", kLimits},
+    WordHint{"FLT_MAX", kLimits},
+    WordHint{"FLT_MIN", kLimits},
+    WordHint{"FLT_EPSILON", kLimits},
+    WordHint{"DBL_MAX", kLimits},
+    WordHint{"DBL_MIN", kLimits},
+    WordHint{"DBL_EPSILON", kLimits},
+    WordHint{"INT_MAX", kLimits},
+    WordHint{"INT_MIN", kLimits},
+    WordHint{"CHAR_BIT", kLimits},
+    WordHint{"LONG_MAX", kLimits},
     WordHint{"UINT_MAX", kLimits},
-    WordHint{"LLONG_*", kLimits},
-    WordHint{"INFINITY", "write __int_as_float(0x7f800000), or #include <cuda/std/limits>"},
-    WordHint{"NAN", "write __int_as_float(0x7fffffff), or #include <cuda/std/limits>"},
-    WordHint{"M_*", "this constant is the host's: write its value, for example 3.14159265f"},
+    WordHint{"LLONG_MAX", kLimits},
+    WordHint{"LLONG_MIN", kLimits},
+    WordHint{"SIZE_MAX", kFixedWidth},
+    WordHint{"INFINITY", kMathMacro},
+    WordHint{"NAN", kMathMacro},
+    WordHint{"HUGE_VAL", kMathMacro},
+    WordHint{"M_E", kMathMacro},
+    WordHint{"M_PI", kMathMacro},
+    WordHint{"M_PI_2", kMathMacro},
+    WordHint{"M_PI_4", kMathMacro},
+    WordHint{"M_1_PI", kMathMacro},
+    WordHint{"M_2_PI", kMathMacro},
+    WordHint{"M_LN2", kMathMacro},
+    WordHint{"M_LN10", kMathMacro},
+    WordHint{"M_LOG2E", kMathMacro},
+    WordHint{"M_LOG10E", kMathMacro},
+    WordHint{"M_SQRT2", kMathMacro},
+    WordHint{"M_SQRT1_2", kMathMacro},
     WordHint{"thread_idx", "did you mean threadIdx?"},
     WordHint{"ThreadIdx", "did you mean threadIdx?"},
     WordHint{"threadidx", "did you mean threadIdx?"},
@@ -189,21 +206,24 @@ std::string hint_of_installed(std::string_view hint, std::string_view name,
 }
 
 std::string header_hint(std::string_view name, std::span<const std::string> folders) {
-  const auto is = [&](std::string_view other) { return name == other; };
-  if (std::any_of(kNeedlessHeaders.begin(), kNeedlessHeaders.end(), is)) {
-    return std::string(kNoInclude);
-  }
-  if (std::any_of(kStandardHeaders.begin(), kStandardHeaders.end(), is) ||
-      std::any_of(kHostOnlyHeaders.begin(), kHostOnlyHeaders.end(), is)) {
-    return std::string(kHostHeader);
-  }
   if (name.starts_with("kernwright/")) {
     std::string names;
     for (const auto& [own, text] : builtin_headers()) names += (names.empty() ? "" : ", ") + own;
     return names.empty() ? std::string(kOwnHeader) : "the library has these of its own: " + names;
   }
   const std::string_view known = look_up(kHeaderHints, name);
-  return known.empty() ? std::string(kOwnHeader) : hint_of_installed(known, name, folders);
+  if (!known.empty()) return hint_of_installed(known, name, folders);
+  const bool is_standard = name.find_first_of("./") == std::string_view::npos;
+  const bool is_system = name.starts_with("sys/") || name == "unistd.h" || name == "pthread.h";
+  return std::string(is_standard || is_system ? kHostHeader : kOwnHeader);
+}
+
+/// A function of the CUDA runtime or the driver: cudaMalloc, cuLaunchKernel.
+bool is_host_call(std::string_view name) {
+  const std::string_view rest = name.starts_with("cuda") ? name.substr(4)
+                                : name.starts_with("cu") ? name.substr(2)
+                                                         : std::string_view();
+  return rest.size() > 1 && rest[0] >= 'A' && rest[0] <= 'Z' && rest[1] >= 'a' && rest[1] <= 'z';
 }
 
 std::string identifier_hint(std::string_view message) {
@@ -211,6 +231,7 @@ std::string identifier_hint(std::string_view message) {
     if (!message.starts_with(mark)) continue;
     const std::string_view hint = look_up(kIdentifierHints, quoted_behind(message, mark));
     if (!hint.empty()) return std::string(hint);
+    if (is_host_call(quoted_behind(message, mark))) return std::string(kHostCall);
   }
   const bool qualified = message.find("must be a class or namespace") != std::string_view::npos ||
                          message.find("must be a namespace name") != std::string_view::npos;
@@ -219,11 +240,50 @@ std::string identifier_hint(std::string_view message) {
     if (!hint.empty()) return std::string(hint);
   }
   // "namespace "std" has no member "min"": NVRTC declares a few names of std itself.
-  if (message.starts_with("namespace \"std\" has no member")) return std::string(kHostHeader);
+  if (message.starts_with("namespace \"std\" has no member")) return std::string(kHostName);
   return {};
 }
 
+/// Of an instruction that the architecture lacks.
+std::string architecture_hint(std::string_view message) {
+  const auto mentions = [&](std::string_view word) {
+    return message.find(word) != std::string_view::npos;
+  };
+  if (mentions("tcgen05")) return "it needs a GPU of arch=\"sm_100a\"";
+  const bool is_specific = mentions("wgmma") || mentions("setmaxnreg");
+  return format(
+      "it needs {}: a GPU that has it, or on the simulated device "
+      "KERNWRIGHT_SIM_CAPABILITY=9.0 in the environment",
+      is_specific ? "arch=\"sm_90a\"" : "a newer architecture (sm_90)");
+}
+
+/// Of what is wrong with a kernel, whatever names are in it.
+std::string_view language_hint(std::string_view message) {
+  static constexpr std::array kRows{
+      WordHint{"device-side kernel launch could not be processed",
+               "a kernel cannot launch kernels here (dynamic parallelism needs the device runtime "
+               "library): launch from Python, or turn the inner kernel into a __device__ function"},
+      WordHint{"Formal parameter space overflowed",
+               "the parameters of a kernel hold 32764 bytes (4096 before sm_70): pass a pointer to "
+               "the data instead"},
+      WordHint{"\"auto\" is not allowed here",
+               "parameters of type auto need std=\"c++20\", and make the kernel a template"},
+      WordHint{"'auto' not allowed",
+               "parameters of type auto need std=\"c++20\", and make the kernel a template"},
+      WordHint{"calling a __host__ function",
+               "mark the function __device__; functions of the host cannot run in a kernel"}};
+  const auto found = std::find_if(kRows.begin(), kRows.end(), [&](const WordHint& row) {
+    return message.find(row.word) != std::string_view::npos;
+  });
+  return found == kRows.end() ? std::string_view() : found->hint;
+}
+
 std::string hint_for(std::string_view message, std::span<const std::string> folders) {
+  if (const auto hint = language_hint(message); !hint.empty()) return std::string(hint);
+  if (message.find("not supported on .target") != std::string_view::npos ||
+      message.find("requires .target") != std::string_view::npos) {
+    return architecture_hint(message);
+  }
   if (message.find("open source file") != std::string_view::npos) {
     return header_hint(quoted_behind(message, "open source file"), folders);
   }

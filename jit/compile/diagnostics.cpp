@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <optional>
 #include <utility>
 
@@ -12,6 +13,8 @@ namespace kernwright {
 namespace {
 
 constexpr std::string_view kPragma = "#pragma nv_mangled_name ";
+constexpr std::string_view kAtEnd = "At end of source: ";
+constexpr std::ptrdiff_t kMaxShown = 10;
 constexpr std::size_t kIndent = 2;  ///< blanks before the source line that a message quotes
 
 std::string_view trimmed(std::string_view text) {
@@ -31,6 +34,7 @@ std::optional<Severity> take_severity(std::string_view& text) {
                                      SeverityWord{"internal error", Severity::error},
                                      SeverityWord{"fatal", Severity::error},
                                      SeverityWord{"error", Severity::error},
+                                     SeverityWord{"Error", Severity::error},
                                      SeverityWord{"warning", Severity::warning},
                                      SeverityWord{"remark", Severity::remark},
                                      SeverityWord{"note", Severity::note},
@@ -90,6 +94,25 @@ std::optional<Diagnostic> tool_header(std::string_view line) {
   return std::nullopt;
 }
 
+/// Of "ptxas application ptx input, line 23; ...".
+int ptx_line_of(std::string_view message) {
+  constexpr std::string_view kMark = "ptx input, line ";
+  const auto at = message.find(kMark);
+  int line = 0;
+  if (at != std::string_view::npos) {
+    message.remove_prefix(at + kMark.size());
+    std::from_chars(message.data(), message.data() + message.size(), line);
+  }
+  return line;
+}
+
+/// What ptxas says at its end, whatever it said before.
+bool is_last_word(const LogMessage& message) {
+  return message.diagnostic.message.find("Ptx assembly aborted due to errors") != std::string::npos;
+}
+
+bool is_continuation_byte(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
+
 bool is_caret_line(std::string_view line) { return trimmed(line) == "^"; }
 
 /// Lines that follow a header: continued text, the quoted source line with its caret.
@@ -104,16 +127,28 @@ class MessageReader {
       log_.remove_prefix(end == std::string_view::npos ? log_.size() : end + 1);
     }
     continue_message();
+    const bool has_cause = std::any_of(messages_.begin(), messages_.end(), [](const LogMessage& m) {
+      return m.diagnostic.severity == Severity::error && !is_last_word(m);
+    });
+    if (has_cause) std::erase_if(messages_, is_last_word);
     return std::move(messages_);
   }
 
  private:
   void line(std::string_view text) {
     auto header = source_header(text);
+    bool at_end = false;
     if (!header) header = tool_header(text);
+    if (!header && text.starts_with(kAtEnd)) {
+      std::string_view rest = text.substr(kAtEnd.size());
+      if (const auto severity = take_severity(rest)) {
+        header = Diagnostic{*severity, std::string(rest), {}, 0, 0, {}, {}};
+        at_end = true;
+      }
+    }
     if (header) {
       continue_message();
-      messages_.push_back({std::move(*header), {}});
+      messages_.push_back({std::move(*header), {}, at_end, ptx_line_of(text)});
       is_open_ = true;
     } else if (trimmed(text).empty()) {
       continue_message();
@@ -126,9 +161,7 @@ class MessageReader {
   void detail(std::string_view text) {
     LogMessage& message = messages_.back();
     if (is_caret_line(text) && !quoted_.empty()) {
-      const auto column = text.find('^');
-      message.diagnostic.column = static_cast<int>(column - kIndent + 1);
-      message.diagnostic.caret = format("{}\n{}", quoted_.substr(kIndent), text.substr(kIndent));
+      show_caret(message.diagnostic, quoted_.substr(kIndent), text.substr(kIndent));
       quoted_ = {};
       return;
     }
@@ -137,6 +170,17 @@ class MessageReader {
     }
     continue_message();
     quoted_ = text;
+  }
+
+  /// The compiler counts bytes, a person characters.
+  static void show_caret(Diagnostic& diagnostic, std::string_view line, std::string_view caret) {
+    const auto bytes = caret.find('^');
+    std::string place;
+    for (std::size_t i = 0; i < bytes; ++i) {
+      if (i >= line.size() || !is_continuation_byte(line[i])) place += caret[i];
+    }
+    diagnostic.column = static_cast<int>(place.size() + 1);
+    diagnostic.caret = format("{}\n{}^", line, place);
   }
 
   /// A line that no caret followed was no source: "argument types are: (...)", "detected during".
@@ -156,28 +200,101 @@ class MessageReader {
 
 std::vector<LogMessage> parse_compile_log(std::string_view log) { return MessageReader(log).run(); }
 
-void shift_lines(std::vector<Diagnostic>& diagnostics, std::string_view file, int first_line) {
-  for (Diagnostic& diagnostic : diagnostics) {
-    if (diagnostic.file == file && diagnostic.line > 0) diagnostic.line += first_line - 1;
+void place_at_end(std::vector<LogMessage>& messages, const std::string& name,
+                  std::string_view text) {
+  const auto last = std::min(text.find_last_not_of(" \t\r\n\f\v"), text.size());
+  const auto line =
+      std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(last), '\n');
+  for (LogMessage& message : messages) {
+    if (!message.at_end) continue;
+    message.diagnostic.file = name;
+    message.diagnostic.line = static_cast<int>(line) + 1;
   }
+}
+
+namespace {
+
+/// Moves N of each `at line N` that counts in the file; a file that is not named is that of the
+/// message.
+std::string shifted_references(std::string_view text, bool is_in_file, std::string_view file,
+                               int by) {
+  constexpr std::string_view kMark = "at line ";
+  std::string result;
+  for (auto at = text.find(kMark); at != std::string_view::npos; at = text.find(kMark)) {
+    result += text.substr(0, at + kMark.size());
+    text.remove_prefix(at + kMark.size());
+    int line = 0;
+    const auto* const end = std::from_chars(text.data(), text.data() + text.size(), line).ptr;
+    const auto digits = static_cast<std::size_t>(end - text.data());
+    const std::string_view rest = text.substr(digits);
+    const bool is_other = rest.starts_with(" of \"");
+    const bool counts = is_other ? rest.starts_with(format(" of \"{}\"", file)) : is_in_file;
+    if (digits > 0) result += std::to_string(counts ? line + by : line);
+    text = rest;
+  }
+  return result.append(text);
+}
+
+}  // namespace
+
+void shift_lines(std::vector<Diagnostic>& diagnostics, std::string_view file, int first_line) {
+  const int by = first_line - 1;
+  if (by == 0) return;
+  for (Diagnostic& diagnostic : diagnostics) {
+    const bool is_in_file = diagnostic.file == file;
+    if (is_in_file && diagnostic.line > 0) diagnostic.line += by;
+    diagnostic.message = shifted_references(diagnostic.message, is_in_file, file, by);
+  }
+}
+
+std::string shifted_log(std::string_view log, std::string_view file, int first_line) {
+  const int by = first_line - 1;
+  if (by == 0) return std::string(log);
+  std::string result;
+  bool is_in_file = false;
+  while (!log.empty()) {
+    const auto end = std::min(log.find('\n'), log.size() - 1) + 1;
+    const std::string_view line = log.substr(0, end);
+    log.remove_prefix(end);
+    const auto header = source_header(line);
+    if (header) is_in_file = header->file == file;
+    if (header && is_in_file) {
+      const std::string place = format("{}({})", file, header->line);
+      const std::string_view rest = line.substr(std::min(place.size(), line.size()));
+      result += format("{}({})", file, header->line + by);
+      result += shifted_references(rest, is_in_file, file, by);
+    } else if (!header && is_caret_line(log.substr(0, log.find('\n')))) {
+      result += line;  // of the source
+    } else {
+      result += shifted_references(line, is_in_file, file, by);
+    }
+  }
+  return result;
 }
 
 std::string summarize(const std::vector<Diagnostic>& diagnostics, const std::string& source_name,
                       std::string_view log) {
-  const auto is_error = [](const Diagnostic& d) { return d.severity == Severity::error; };
-  const auto count = std::count_if(diagnostics.begin(), diagnostics.end(), is_error);
-  auto first = std::find_if(diagnostics.begin(), diagnostics.end(), is_error);
-  if (first == diagnostics.end()) {
+  std::vector<const Diagnostic*> errors;
+  for (const Diagnostic& d : diagnostics) {
+    if (d.severity == Severity::error) errors.push_back(&d);
+  }
+  if (errors.empty()) {
     return format("{} did not compile; the compiler said:\n{}", source_name, log);
   }
   // An unknown type makes the compiler stumble over the whole declaration first: say the cause.
-  const auto cause = std::find_if(first, diagnostics.end(), [&](const Diagnostic& d) {
-    return is_error(d) && d.file == first->file && d.line == first->line &&
-           d.message.starts_with("identifier ");
+  const Diagnostic& first = *errors.front();
+  const auto cause = std::find_if(errors.begin(), errors.end(), [&](const Diagnostic* d) {
+    return d->file == first.file && d->line == first.line && d->message.starts_with("identifier ");
   });
-  if (cause != diagnostics.end()) first = cause;
-  return format("{} did not compile:\n{}\n({} error{}; the whole log is kept with this error)",
-                source_name, first->to_string(), count, count == 1 ? "" : "s");
+  if (cause != errors.end()) std::rotate(errors.begin(), cause, cause + 1);
+  const auto count = static_cast<std::ptrdiff_t>(errors.size());
+  std::string text = source_name + " did not compile:\n";
+  for (std::ptrdiff_t i = 0; i < std::min(count, kMaxShown); ++i) {
+    text += errors[static_cast<std::size_t>(i)]->to_string() + "\n";
+  }
+  return text + format("({} error{}{}; the whole log is kept with this error)", count,
+                       count == 1 ? "" : "s",
+                       count > kMaxShown ? format(", of which {} are shown", kMaxShown) : "");
 }
 
 }  // namespace kernwright

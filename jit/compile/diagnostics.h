@@ -15,13 +15,15 @@ struct LogMessage {
   Diagnostic diagnostic;
   /// The name expression that the message is about, empty for a message about source text.
   std::string name_expression;
+  bool at_end = false;  ///< about the end of the source, which the compiler gives no place
+  int ptx_line = 0;     ///< the assembler's place, 0 for a message about source text
 };
 
 /// File name under which NVRTC reports name expressions.
 inline constexpr std::string_view kNameMapFile = "__nv_name_map";
 
 /// Every message of a log of NVRTC or ptxas, in its order; lines that are none are skipped.
-/// Places are as the compiler counts them. Never throws for odd text.
+/// Places are as the compiler counts them, columns in characters. Never throws for odd text.
 std::vector<LogMessage> parse_compile_log(std::string_view log);
 
 /// Adds what usually helps where the cause is a usual one (`hint` of each diagnostic). What the
@@ -29,10 +31,19 @@ std::vector<LogMessage> parse_compile_log(std::string_view log);
 void add_hints(std::vector<Diagnostic>& diagnostics,
                std::span<const std::string> header_folders = {});
 
-/// Moves the lines of messages in `file` by `first_line` - 1, for a text that begins inside a file.
+/// Gives messages about the end of the source its name and the last line of its text.
+void place_at_end(std::vector<LogMessage>& messages, const std::string& name,
+                  std::string_view text);
+
+/// Moves the lines of messages in `file` by `first_line` - 1, for a text that begins inside a file,
+/// also those that the messages name ("previous definition at line 3").
 void shift_lines(std::vector<Diagnostic>& diagnostics, std::string_view file, int first_line);
 
-/// What CompileError::what() shows: the first error with its place, caret and hint, then the count.
+/// The same for a log.
+std::string shifted_log(std::string_view log, std::string_view file, int first_line);
+
+/// What CompileError::what() shows: the errors with their places, carets and hints, the first ten
+/// of many, then the count.
 std::string summarize(const std::vector<Diagnostic>& diagnostics, const std::string& source_name,
                       std::string_view log);
 

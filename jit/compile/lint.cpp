@@ -9,11 +9,11 @@
 
 #include "jit/cache/include_closure.h"
 #include "jit/compile/compile_job.h"
+#include "jit/compile/compiler_texts.h"
 #include "jit/compile/diagnostics.h"
 #include "jit/compile/nvrtc_unit.h"
 #include "jit/compile/target.h"
 #include "jit/source/cuda_headers.h"
-#include "jit/source/memory_headers.h"
 #include "jit/source/source_lexer.h"
 
 namespace kernwright {
@@ -22,10 +22,11 @@ namespace {
 /// One pass over the text with one set of options.
 class LintPass {
  public:
-  LintPass(const LoadedNvrtc& nvrtc, const Source& source, const ProgramOptions& options)
+  LintPass(const LoadedNvrtc& nvrtc, const Source& source, const CompilerTexts& texts)
       : source_(source),
-        unit_(nvrtc, "#line 1 " + quoted_name() + "\n" + source.text, program_path(),
-              without_current_folder(options.headers)) {}
+        texts_(texts),
+        unit_(nvrtc, "#line 1 " + quoted_name() + "\n" + texts.text, program_path(),
+              texts.headers) {}
 
   /// True when the front end has nothing against the text.
   bool run(std::vector<std::string> arguments, bool minimal, bool default_device,
@@ -35,7 +36,10 @@ class LintPass {
     if (default_device) arguments.push_back("--device-as-default-execution-space");
     const bool is_good = unit_.compile(arguments, deadline);
     log_ = unit_.log();
-    for (LogMessage& message : parse_compile_log(log_)) {
+    std::vector<LogMessage> messages = parse_compile_log(log_);
+    place_at_end(messages, source_.name, texts_.text);
+    for (LogMessage& message : messages) {
+      message.diagnostic.file = user_name(message.diagnostic.file);
       diagnostics_.push_back(std::move(message.diagnostic));
     }
     return is_good;
@@ -62,7 +66,7 @@ class LintPass {
 
   std::string quoted_name() const {
     std::string result = "\"";
-    for (const char c : source_.name) {
+    for (const char c : texts_.name) {
       if (c == '"' || c == '\\') result += '\\';
       result += c;
     }
@@ -77,6 +81,7 @@ class LintPass {
   }
 
   const Source& source_;
+  const CompilerTexts& texts_;
   NvrtcUnit unit_;
   std::string log_;
   std::vector<Diagnostic> diagnostics_;
@@ -90,17 +95,17 @@ std::string lint_arch(const Source& source, const ProgramOptions& options,
 }
 
 std::vector<Diagnostic> lint_with(const LoadedNvrtc& nvrtc, const Source& source,
-                                  const ProgramOptions& options,
+                                  const ProgramOptions& options, const CompilerTexts& texts,
                                   const std::vector<std::string>& arguments,
                                   const std::vector<std::string>& folders,
                                   const CompileDeadline& deadline) {
-  const bool includes_nothing = tokenize(source.text).includes.empty();
+  const bool includes_nothing = tokenize(texts.text).includes.empty();
   // The built-in declarations that --minimal leaves out are read only where the text needs them.
   bool minimal = options.minimal == Tristate::on ||
                  (options.minimal == Tristate::automatic && includes_nothing);
   bool default_device = includes_nothing;
   for (;;) {
-    LintPass pass(nvrtc, source, options);
+    LintPass pass(nvrtc, source, texts);
     const bool is_good = pass.run(arguments, minimal, default_device, deadline);
     if (!is_good && minimal && options.minimal == Tristate::automatic) {
       minimal = false;
@@ -125,9 +130,12 @@ std::vector<Diagnostic> lint(const LoadedNvrtc& nvrtc, const Source& source,
   plain.minimal = Tristate::off;
   plain.pch = Tristate::off;
   const auto arguments = to_nvrtc_options(plain, lint_arch(source, options, included), folders);
-  const auto work = [source, options, arguments, headers](const LoadedNvrtc& library,
-                                                          const CompileDeadline& deadline) {
-    return std::any(lint_with(library, source, options, arguments, headers.folders, deadline));
+  const CompilerTexts texts = compiler_texts(source, options, included);
+  // `headers` holds the folders open.
+  const auto work = [source, options, texts, arguments, headers](const LoadedNvrtc& library,
+                                                                 const CompileDeadline& deadline) {
+    return std::any(
+        lint_with(library, source, options, texts, arguments, headers.folders, deadline));
   };
   const WaitLimits limits = current_wait_limits().within(options.timeout);
   try {

@@ -25,13 +25,13 @@ constexpr std::string_view kStem = "kernwright-";
 constexpr std::time_t kLeftoverAge = 24 * 3600;  ///< seconds
 
 /// Folders that are to be removed at exit, with the process that made them.
-struct Registry {
+struct FolderRegistry {
   std::mutex mutex;
   std::set<std::pair<pid_t, std::string>> folders;
 };
 
-Registry& registry() {
-  static Registry& instance = *new Registry;  // needed while the process exits
+FolderRegistry& folder_registry() {
+  static FolderRegistry& instance = *new FolderRegistry;  // needed while the process exits
   return instance;
 }
 
@@ -43,9 +43,9 @@ void remove_folder(const std::string& path) noexcept {
 void remove_all_at_exit() {
   // A thread that compiles at this moment could hold the lock: then the folders stay for the next
   // process to remove.
-  const std::unique_lock lock(registry().mutex, std::try_to_lock);
+  const std::unique_lock lock(folder_registry().mutex, std::try_to_lock);
   if (!lock) return;
-  for (const auto& [pid, path] : registry().folders) {
+  for (const auto& [pid, path] : folder_registry().folders) {
     if (pid == ::getpid()) remove_folder(path);
   }
 }
@@ -100,15 +100,15 @@ ProcessFolder::ProcessFolder(const std::string& purpose) {
   opened_ = SecureDirectory::open(FileSystem::real(), name_);
   path_ = opened_.fixed_path();
   if (path_.empty()) log(LogLevel::debug, "{} is not used: {}", name_, opened_.reason());
-  const std::lock_guard lock(registry().mutex);
-  registry().folders.emplace(::getpid(), name_);
+  const std::lock_guard lock(folder_registry().mutex);
+  folder_registry().folders.emplace(::getpid(), name_);
 }
 
 ProcessFolder::~ProcessFolder() {
   if (name_.empty()) return;
-  const std::lock_guard lock(registry().mutex);
+  const std::lock_guard lock(folder_registry().mutex);
   // In a forked child the folder is the parent's.
-  if (registry().folders.erase({::getpid(), name_}) > 0) remove_folder(name_);
+  if (folder_registry().folders.erase({::getpid(), name_}) > 0) remove_folder(name_);
 }
 
 std::string ProcessFolder::subfolder(const std::string& name) const {

@@ -13,11 +13,13 @@ using Form = HeaderMention::Form;
 constexpr std::string_view kProbe = "__has_include";
 constexpr std::string_view kEmbedProbe = "__has_embed";
 
-bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v'; }
+bool is_space_in_line(char c) {
+  return c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v';
+}
 
 std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
+  while (!text.empty() && is_space_in_line(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_space_in_line(text.back())) text.remove_suffix(1);
   return text;
 }
 
@@ -116,6 +118,8 @@ class Reader {
 
   void include(std::string_view word, std::string_view operand) {
     HeaderMention mention;
+    // Nothing, or a quote without its end, is an error of the text.
+    if (operand.empty() || (operand[0] == '"' && leading_name(operand).empty())) return;
     if (const auto name = leading_name(operand); !name.empty()) {
       mention = named(name, line_);
     } else if (is_identifier(operand)) {
@@ -176,7 +180,7 @@ class Reader {
       } else if (is_probe(word)) {
         operand(word, text.substr(word.size()));
       }
-      follows_parenthesis = text[0] == '(' || (follows_parenthesis && is_blank(text[0]));
+      follows_parenthesis = text[0] == '(' || (follows_parenthesis && is_space_in_line(text[0]));
       text.remove_prefix(std::max<std::size_t>(word.size(), 1));
     }
   }

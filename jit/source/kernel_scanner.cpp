@@ -5,6 +5,7 @@
 #include <array>
 #include <map>
 #include <set>
+#include <span>
 
 #include "jit/source/parameter_scanner.h"
 #include "jit/source/source_lexer.h"
@@ -226,10 +227,13 @@ class Scanner {
     }
     KernelDeclaration kernel;
     kernel.name = qualified(name);
-    kernel.is_template = is_template_;
+    const std::span<const Token> parameters{tokens_.data() + at_ + 1, end - at_ - 2};
+    kernel.is_template =
+        is_template_ || std::any_of(parameters.begin(), parameters.end(),
+                                    [](const Token& token) { return token.text == "auto"; });
     kernel.is_extern_c = inside_extern_c();
     kernel.line = line;
-    for (ScannedParameter& p : scan_parameters({tokens_.data() + at_ + 1, end - at_ - 2})) {
+    for (ScannedParameter& p : scan_parameters(parameters)) {
       kernel.parameter_names.push_back(std::move(p.name));
       kernel.parameter_types.push_back(std::move(p.type));
     }

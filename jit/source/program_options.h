@@ -24,6 +24,7 @@ struct ProgramOptions {
   std::optional<int> max_registers;
   bool lineinfo = false;
   bool device_debug = false;
+  bool strip_host = false;  ///< leaves out what only the host uses, as without_host_code() says
   Tristate minimal = Tristate::automatic;
   Tristate pch = Tristate::automatic;
   std::optional<int> opt_level;  ///< 0 ... 3 for ptxas

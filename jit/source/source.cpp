@@ -26,11 +26,17 @@ Source Source::from_file(const std::filesystem::path& path) {
   auto text = read_whole_file(path.string());
   if (!text) throw InvalidArgument(format("source file {} cannot be read", path.string()));
   Source source;
-  source.text = std::move(*text);
+  source.text = without_byte_order_mark(std::move(*text));
   source.name = path.string();
   const auto absolute = std::filesystem::absolute(path, error);
   source.directory = (error ? path : absolute).parent_path().string();
   return source;
+}
+
+std::string without_byte_order_mark(std::string text) {
+  constexpr std::string_view kMark = "\xef\xbb\xbf";
+  if (text.starts_with(kMark)) text.erase(0, kMark.size());
+  return text;
 }
 
 namespace {

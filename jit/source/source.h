@@ -18,6 +18,9 @@ struct Source {
   static Source from_file(const std::filesystem::path& path);
 };
 
+/// The text without the UTF-8 byte order mark that some editors write in front of it.
+std::string without_byte_order_mark(std::string text);
+
 /// Largest source text that is compiled, in bytes.
 inline constexpr std::size_t kMaxSourceBytes = std::size_t{64} << 20;
 

@@ -71,6 +71,12 @@ std::string FaultPlace::to_string() const {
   return place.empty() ? what : what + " at " + place;
 }
 
+void FaultReport::renumber_assertion() {
+  const std::string place = format("{}:{}:", file, line);
+  if (kind != FaultKind::assertion || first_line <= 1 || !message.starts_with(place)) return;
+  message = format("{}:{}:{}", file, line + first_line - 1, message.substr(place.size()));
+}
+
 std::string FaultReport::further_lines() const {
   std::string text;
   for (const FaultPlace& place : places) text += (text.empty() ? "" : "\n") + place.to_string();

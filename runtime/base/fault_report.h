@@ -68,8 +68,13 @@ struct FaultReport {
   template <typename F>
   void place_texts(F first_line_of) {
     first_line = first_line_of(file);
+    renumber_assertion();
     for (FaultPlace& place : places) place.first_line = first_line_of(place.file);
   }
+
+ private:
+  /// The message of an assertion names the line too, as the compiler counts it.
+  void renumber_assertion();
 };
 
 /// "app.py:44 (line 4 of the kernel's text)": `line` counts from `first_line` of `file` on.

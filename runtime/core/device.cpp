@@ -178,11 +178,10 @@ CUresult Device::synchronize_within(std::chrono::nanoseconds timeout) {
 void Device::throw_fault(FaultReport report) {
   for (const LaunchHistory::Entry& entry : history_.entries()) {
     if (entry.kernel.lowered_hash != KernelTag::hash(report.kernel)) continue;
-    if (entry.kernel.file_hash == KernelTag::hash(report.file)) {
-      report.place_texts([&](const std::string& file) {
-        return file == report.file ? static_cast<int>(entry.kernel.first_line) : 1;
-      });
-    }
+    report.place_texts([&](const std::string& file) {
+      const bool is_text = entry.kernel.file_hash == KernelTag::hash(file);
+      return is_text ? static_cast<int>(entry.kernel.first_line) : 1;
+    });
     const std::string place = entry.site.to_string();
     if (!report.details.empty() && report.details.back() != '\n') report.details += '\n';
     report.details +=

@@ -166,3 +166,161 @@ def test_own_sources_are_clean():
     assert len(files) > 30
     result = lint("--option=--device-int128", *files)
     assert result.returncode == 0, result.stdout
+
+
+APP = '''
+import numpy as np
+import kernwright as kw
+TILE = 4 * 4
+COUNT = TILE + 1
+DEFINES = dict(TILE=TILE, COUNT=np.int32(COUNT), REAL="float")
+HEADER = "#define FROM_HEADER 1\\n"
+OPTIONS = kw.ProgramOptions(defines=DEFINES, headers={"h.h": HEADER})
+TEXT = """
+#include "h.h"
+__global__ void f(REAL* o) { __shared__ REAL s[TILE]; s[0] = COUNT + FROM_HEADER; o[0] = s[0]; }
+"""
+'''
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "kw.kernel(TEXT, options=OPTIONS)",
+        "kw.kernel(TEXT, 'f', options=OPTIONS, fast_math=True)",
+        "kw.Program(TEXT, OPTIONS)",
+        "kw.module(TEXT, defines=DEFINES, headers={'h.h': HEADER})",
+        "kw.module(TEXT, **{'defines': DEFINES, 'headers': {'h.h': HEADER}})",
+        "kw.module(TEXT, defines={'TILE': 1 << 4, 'COUNT': 1, 'REAL': 'flo' + 'at'}, "
+        "headers={'h.h': HEADER})",
+    ],
+)
+def test_options_of_the_call_count_where_the_text_tells_them(tmp_path, call):
+    path = tmp_path / "app.py"
+    path.write_text(APP + f"k = {call}\n")
+    done = lint(str(path))
+    assert done.returncode == 0, done.stdout
+    assert "error" not in done.stdout
+
+
+@pytest.mark.parametrize("value", ["{'N': n}", "make()", "DEFINES", "{'N': N}"])
+def test_options_that_only_the_program_knows_are_a_note(tmp_path, value):
+    path = tmp_path / "app.py"
+    path.write_text(
+        "import sys\nN = 1\nN = len(sys.argv)\n"
+        "def f(n, DEFINES):\n"
+        f'    return kw.kernel("__global__ void k(int* o) {{ o[0] = N; }}", defines={value})\n'
+    )
+    done = lint(str(path))
+    assert done.returncode == 0
+    assert "only the running program knows: not checked" in done.stdout
+
+
+def test_columns_of_literals_count_characters_of_the_file():
+    texts = [
+        '"\u00e9"; k = "__global__ void f(int* o) { /* \\u00e9\\t\\n */ o[0] = yy; }"',
+        'k = "__global__ void f(int* o) " "{ o[0] = \\\n   yy; }"',
+        'k = r"""__global__ void f(int* o) { /* \u00e9\\n */ o[0] = yy; }"""',
+    ]
+    for source in texts:
+        (literal,) = find_literals(source, "x.py")
+        (found,) = kw.lint(literal.text)
+        line, column = literal.place(found.line, found.column)
+        assert source.split("\n")[line - 1][column - 1 :].startswith("yy"), source
+
+
+def test_folders_are_searched(tmp_path):
+    good = "__global__ void f(int* o) { o[0] = 1; }\n"
+    for name in ("a.cu", "in/b.cu", ".git/c.cu", "venv/d.cu", "e.txt", "__pycache__/f.cu"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(good)
+    (tmp_path / "venv/pyvenv.cfg").write_text("")
+    (tmp_path / "in/g.py").write_text(f'K = """{good}"""\n')
+    done = lint(str(tmp_path))
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr.strip().endswith("3 files, 0 errors, 0 warnings")
+    (tmp_path / "in/b.cu").write_text("__global__ void f(int* o) { o[0] = yy; }\n")
+    done = lint(".", cwd=tmp_path)
+    assert done.returncode == 1
+    assert f"in{os.sep}b.cu:1:36: error" in done.stdout
+    (tmp_path / "empty").mkdir()
+    done = lint("empty", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "no .cu, .py or .ipynb file" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "said"),
+    [
+        ("__global__ void f(int* o) { o[0] = yy; }", [], "<stdin>:1:36: error"),
+        ('K = "__global__ void f(int* o) { o[0] = yy; }"', [], "<stdin>:1:41: error"),
+        (
+            "__global__ void f(int* o) { o[0] = yy; }",
+            ["--stdin-filename", "a.cu"],
+            "a.cu:1:36: error",
+        ),
+        ("not: python", ["--stdin-filename", "a.py"], "a.py:1:4: error: not Python"),
+        ("__global__ void f(int* o) { o[0] = N; }", ["-D", "N=1"], ""),
+        ("", [], ""),
+    ],
+)
+def test_stdin_is_checked(text, options, said):
+    done = subprocess.run(
+        [sys.executable, "-m", "kernwright", "lint", "-", *options],
+        input=text,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert said in done.stdout
+    assert done.returncode == (1 if said else 0), done.stderr
+    assert done.stderr.strip().endswith(
+        f"1 file, {1 if said else 0} error{'' if said else 's'}, 0 warnings"
+    )
+
+
+def notebook(*cells):
+    return json.dumps(
+        {
+            "cells": [
+                {"cell_type": kind, "source": text.splitlines(True) if i % 2 else text}
+                for i, (kind, text) in enumerate(cells)
+            ],
+            "nbformat": 4,
+        }
+    )
+
+
+def test_notebooks_are_checked_cell_by_cell(tmp_path):
+    path = tmp_path / "n.ipynb"
+    path.write_text(
+        notebook(
+            ("markdown", "# __global__ void text"),
+            ("code", "%load_ext x\nimport kernwright as kw\nTILE = 4\n!ls"),
+            (
+                "code",
+                'k = kw.kernel("""\n__global__ void f(int* o) {\n  o[TILE] = yy;\n}\n""", '
+                'defines={"TILE": TILE})',
+            ),
+            ("code", "not: python"),
+            ("code", "%%cu\n#include <cstdio>\n__global__ void g(int* o) { o[0] = zz; }"),
+            ("code", "%%bash\nls (("),
+        )
+    )
+    done = lint(str(path))
+    assert done.returncode == 1
+    rows = [row for row in done.stdout.splitlines() if ": error" in row]
+    assert sorted(rows) == [
+        f'{path}:cell 3:3:13: error: identifier "yy" is undefined',
+        f"{path}:cell 4:1:4: error: not Python: invalid syntax",
+        f'{path}:cell 5:3:36: error: identifier "zz" is undefined',
+    ]
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"cells": [{}]}', "no json", '{"cells": 3}'])
+def test_what_is_no_notebook_is_an_error(tmp_path, text):
+    path = tmp_path / "n.ipynb"
+    path.write_text(text)
+    done = lint(str(path))
+    assert done.returncode == 1
+    assert "not a notebook" in done.stdout

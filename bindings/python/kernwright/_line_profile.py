@@ -115,7 +115,7 @@ class LineProfile(_watch.Watch[_core._LineProfile]):
 
     def __init__(self, kernels: tuple[_core.Kernel, ...]) -> None:
         super().__init__(_core._LineProfile(list(kernels)), "a line profile")
-        self._known = [source for source in map(_watch.source_of, kernels) if source[0]]
+        self._known = [text for kernel in kernels for text in _watch.texts_of(kernel) if text[0]]
         self._texts = _watch.Lines(self._known)
 
     @property

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from kernwright import _core
+from kernwright import _core, _notebook
 from kernwright._literals import Literal, find_literals
 from kernwright._options import ProgramOptions, make_options
 from kernwright._progress import Progress
@@ -30,11 +31,18 @@ def lint(
 
 
 def lint_file(path: str, options: ProgramOptions) -> list[Diagnostic]:
-    """The same for a file: a .py file's string kernels, each with the literal options of the call
-    that compiles it; any other file is CUDA C++."""
-    if not path.endswith((".py", ".pyi")):
-        return _check(locate(_Path(path)), options)
-    text = locate(_Path(path)).text
+    """The same for a file: the string kernels of a .py file or a notebook, each with the options of
+    the call that compiles it; any other file is CUDA C++."""
+    located = locate(_Path(path))
+    if path.endswith(".ipynb"):
+        return _notebook.lint(located.text, path, options)
+    if path.endswith((".py", ".pyi")):
+        return lint_python(located.text, path, options)
+    return _check(located, options)
+
+
+def lint_python(text: str, path: str, options: ProgramOptions) -> list[Diagnostic]:
+    """The string kernels of a Python text that stands in `path`."""
     try:
         literals = find_literals(text, path)
     except SyntaxError as error:
@@ -42,6 +50,48 @@ def lint_file(path: str, options: ProgramOptions) -> list[Diagnostic]:
     found: list[Diagnostic] = []
     for literal in literals:
         found += _check_literal(literal, path, options)
+    return found
+
+
+def lint_text(text: str, name: str, options: ProgramOptions) -> list[Diagnostic]:
+    """A text without a file, as the suffix of `name` says; without one Python where it is that."""
+    text = text.removeprefix("\ufeff")
+    if name.endswith(".ipynb"):
+        return _notebook.lint(text, name, options)
+    if name.endswith((".py", ".pyi")) or ("." not in name and _is_python(text)):
+        return lint_python(text, name, options)
+    return check_text(text, name, 1, options)
+
+
+def check_text(text: str, name: str, first_line: int, options: ProgramOptions) -> list[Diagnostic]:
+    """CUDA C++ that begins on that line of `name`."""
+    return _check(Located(text, name, first_line, ""), options)
+
+
+def _is_python(text: str) -> bool:
+    try:
+        compile(text, "<stdin>", "exec", ast.PyCF_ONLY_AST)
+    except (SyntaxError, ValueError):
+        return False
+    return True
+
+
+def files_below(folder: str) -> list[str]:
+    """What is checked of a folder: .cu, .py and .ipynb files, in order; hidden folders, caches and
+    virtual environments are left out."""
+    found = []
+    for place, folders, files in os.walk(folder):
+        folders[:] = sorted(
+            name
+            for name in folders
+            if not name.startswith((".", "__pycache__", "node_modules"))
+            and not os.path.exists(os.path.join(place, name, "pyvenv.cfg"))
+        )
+        found += [
+            os.path.join(place, name)
+            for name in sorted(files)
+            if name.endswith((".cu", ".py", ".ipynb")) and not name.startswith(".")
+        ]
     return found
 
 

@@ -4,26 +4,51 @@ from __future__ import annotations
 
 import ast
 import io
+import operator
 import re
 import tokenize
+import warnings
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 _KERNEL = re.compile(r"\b__global__\b[^;{}]*\(")
 _COMPILERS = {"kernel", "module", "Program"}
 _TEMPLATE_METHODS = {"format", "format_map", "replace", "substitute", "safe_substitute"}
+# Options without which a text means something else.
+_NEEDED = {None, "defines", "headers", "include_dirs", "strip_host"}
+_SCALARS = {
+    **dict.fromkeys(("int", "int8", "int16", "int32", "int64", "intc", "longlong"), int),
+    **dict.fromkeys(("uint8", "uint16", "uint32", "uint64", "uintc", "ulonglong"), int),
+    **dict.fromkeys(("float", "float16", "float32", "float64", "bfloat16"), float),
+    **dict.fromkeys(("bool", "bool_"), bool),
+    "str": str,
+}
+_OPERATORS = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Div: operator.truediv,
+    ast.Mod: operator.mod,
+    ast.LShift: operator.lshift,
+    ast.RShift: operator.rshift,
+    ast.BitOr: operator.or_,
+    ast.BitAnd: operator.and_,
+}
 _ESCAPE = re.compile(r"\\(?:\n|\r\n|N\{[^}]*\}|x..|u.{4}|U.{8}|[0-7]{1,3}|.)", re.DOTALL)
 
 
 class Literal(NamedTuple):
-    """A text that holds a kernel. `lines` are the file's line and the columns before the text, for
-    each line of the text; `skipped` says why it cannot be checked as it stands."""
+    """A text that holds a kernel. Columns count characters. `lines` are the parts of each line of
+    the text: from a column on, counted from 0, it stands on that line of the file, so many columns
+    further right. `skipped` says why it cannot be checked as it stands."""
 
     name: str
     text: str
     line: int
     column: int
-    lines: list[tuple[int, int]]
+    lines: list[list[tuple[int, int, int]]]
     options: dict[str, Any]
     skipped: str
 
@@ -31,8 +56,9 @@ class Literal(NamedTuple):
         """Line and column of the file for those of the text; 0 stands for unknown."""
         if not 0 < line <= len(self.lines):
             return self.line, self.column
-        file_line, before = self.lines[line - 1]
-        return file_line, column + before if column else 0
+        parts = self.lines[line - 1]
+        _, file_line, shift = [part for part in parts if part[0] < max(column, 1)][-1]
+        return file_line, column + shift if column else 0
 
 
 def find_literals(source: str, path: str) -> list[Literal]:
@@ -51,6 +77,8 @@ class _Reader:
         self.tree = tree
         self.parents = parents
         self.strings = _string_tokens(source)
+        self.source_lines = source.split("\n")
+        self.values = _Values(tree)
 
     def nodes(self) -> Iterator[ast.expr]:
         """The literals that hold a kernel and are values, not documentation."""
@@ -66,29 +94,27 @@ class _Reader:
 
     def literal(self, node: ast.expr) -> Literal:
         text = str(node.value) if isinstance(node, ast.Constant) else _fixed_text(node)
-        lines = self._lines(node)
-        if lines and len(lines) != text.count("\n") + 1:
-            lines = []
+        lines = _places(self._tokens(node))
+        if len(lines) != text.count("\n") + 1:
+            lines = [[(0, node.lineno + i, 0)] for i in range(text.count("\n") + 1)]
+        options, unknown = self._options(node)
+        skipped = self._skipped(node)
+        if not skipped and unknown:
+            skipped = f"compiled with {unknown} that only the running program knows"
         return Literal(
-            self._name(node),
-            text,
-            node.lineno,
-            node.col_offset + 1,
-            lines or [(node.lineno + i, 0) for i in range(text.count("\n") + 1)],
-            self._options(node),
-            self._skipped(node),
+            self._name(node), text, node.lineno, self._column(node), lines, options, skipped
         )
 
-    def _lines(self, node: ast.expr) -> list[tuple[int, int]]:
-        """Where each line of the text stands in the file, from the literal's tokens."""
+    def _column(self, node: ast.expr) -> int:
+        """The tree counts bytes."""
+        line = self.source_lines[node.lineno - 1]
+        return len(line.encode()[: node.col_offset].decode(errors="replace")) + 1
+
+    def _tokens(self, node: ast.expr) -> list[tokenize.TokenInfo]:
+        """The string tokens that the literal is written with; columns count characters."""
         begin = (node.lineno, node.col_offset)
         end = (node.end_lineno or node.lineno, node.end_col_offset or 0)
-        lines: list[tuple[int, int]] = []
-        for token in self.strings:
-            if begin <= token.start and token.end <= end:
-                starts = _line_starts(token)
-                lines += starts if not lines else starts[1:]
-        return lines
+        return [token for token, first, last in self.strings if begin <= first and last <= end]
 
     def _name(self, node: ast.expr) -> str:
         """The variable that the literal is assigned to, else the function that it is in."""
@@ -114,8 +140,8 @@ class _Reader:
             return f"a pattern of .{parent.attr}()"
         return ""
 
-    def _options(self, node: ast.expr) -> dict[str, Any]:
-        """The option fields of the call that compiles the literal, as far as they are literals."""
+    def _options(self, node: ast.expr) -> tuple[dict[str, Any], str]:
+        """The option fields of the call that compiles the literal, and what of them is unknown."""
         names = {node}
         parent = self.parents.get(node)
         if isinstance(parent, ast.Assign) and len(parent.targets) == 1:
@@ -131,8 +157,102 @@ class _Reader:
                 function = call.func
                 name = getattr(function, "attr", None) or getattr(function, "id", None)
                 if name in _COMPILERS:
-                    return _literal_keywords(call)
-        return {}
+                    return self._keywords(call)
+        return {}, ""
+
+    def _keywords(self, call: ast.Call) -> tuple[dict[str, Any], str]:
+        from kernwright._options import ProgramOptions
+
+        values: dict[str, Any] = {}
+        unknown = ""
+        options = [keyword.value for keyword in call.keywords if keyword.arg == "options"]
+        for node in [*options, *call.args[1:]]:
+            made = self.values.meant(node)
+            if isinstance(made, ast.Call) and getattr(
+                made.func, "attr", getattr(made.func, "id", "")
+            ) == ("ProgramOptions"):
+                values, unknown = self._keywords(made)
+        for keyword in call.keywords:
+            try:
+                if keyword.arg is None:
+                    known = self.values.value(keyword.value)
+                    values |= {k: v for k, v in known.items() if k in ProgramOptions.__slots__}
+                elif keyword.arg in ProgramOptions.__slots__:
+                    values[keyword.arg] = self.values.value(keyword.value)
+            except (ValueError, TypeError, AttributeError):
+                if keyword.arg in _NEEDED:
+                    unknown = keyword.arg or "options"
+        return values, unknown
+
+
+class _Values:
+    """Values of expressions that can be told without running the program: literals, names that are
+    assigned once, arithmetic, dict() and the like, NumPy's scalars of them."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        assigned: dict[str, list[ast.expr]] = {}
+        for node in ast.walk(tree):
+            if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                for target in targets:
+                    if isinstance(target, ast.Name):
+                        assigned.setdefault(target.id, []).append(node.value)
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                assigned.setdefault(node.id, [])
+        # Loops, `with` and the like assign too: such a name has another number of stores.
+        stores = Counter(
+            node.id
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+        )
+        stores.update(node.arg for node in ast.walk(tree) if isinstance(node, ast.arg))
+        self._nodes = {n: v[0] for n, v in assigned.items() if len(v) == 1 and stores[n] == 1}
+
+    def meant(self, node: ast.expr) -> ast.expr:
+        """What a name stands for, else the node itself."""
+        for _ in range(8):
+            if not isinstance(node, ast.Name) or node.id not in self._nodes:
+                break
+            node = self._nodes[node.id]
+        return node
+
+    def value(self, node: ast.expr, depth: int = 0) -> Any:
+        """Raises ValueError where only the running program knows it."""
+        node = self.meant(node)
+        if depth > 32:
+            raise ValueError("nested too deep")
+        inner = [depth + 1]
+        if isinstance(node, ast.Dict) and all(key is not None for key in node.keys):
+            keys = [self.value(key, *inner) for key in node.keys if key is not None]
+            return dict(zip(keys, [self.value(v, *inner) for v in node.values], strict=True))
+        if isinstance(node, (ast.List, ast.Tuple)):
+            return [self.value(item, *inner) for item in node.elts]
+        if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
+            left, right = self.value(node.left, *inner), self.value(node.right, *inner)
+            if isinstance(left, (int, float)) and isinstance(right, (int, float)):
+                return self._computed(_OPERATORS[type(node.op)], left, right)
+            if isinstance(left, str) and isinstance(right, str) and isinstance(node.op, ast.Add):
+                return left + right
+        if isinstance(node, ast.Call):
+            return self._called(node, depth)
+        return ast.literal_eval(node)
+
+    @staticmethod
+    def _computed(function: Any, left: float, right: float) -> Any:
+        if abs(left) > 2**64 or abs(right) > 2**64 or (function is operator.lshift and right > 64):
+            raise ValueError("too large")
+        try:
+            return function(left, right)
+        except (ArithmeticError, TypeError) as error:
+            raise ValueError(str(error)) from error
+
+    def _called(self, call: ast.Call, depth: int) -> Any:
+        name = getattr(call.func, "attr", getattr(call.func, "id", ""))
+        if name == "dict" and not call.args:
+            return {k.arg: self.value(k.value, depth + 1) for k in call.keywords if k.arg}
+        if len(call.args) == 1 and not call.keywords and name in _SCALARS:
+            return _SCALARS[name](self.value(call.args[0], depth + 1))
+        raise ValueError("a call")
 
 
 def _fixed_text(node: ast.AST) -> str:
@@ -140,21 +260,11 @@ def _fixed_text(node: ast.AST) -> str:
     return "".join(str(part.value) if isinstance(part, ast.Constant) else "0" for part in parts)
 
 
-def _literal_keywords(call: ast.Call) -> dict[str, Any]:
-    from kernwright._options import ProgramOptions
-
-    values = {}
-    for keyword in call.keywords:
-        if keyword.arg in ProgramOptions.__slots__:
-            try:
-                values[keyword.arg] = ast.literal_eval(keyword.value)
-            except ValueError:
-                continue
-    return values
+_Place = tuple[int, int]
 
 
-def _string_tokens(source: str) -> list[tokenize.TokenInfo]:
-    """The plain string tokens, with columns counted in bytes as in the tree."""
+def _string_tokens(source: str) -> list[tuple[tokenize.TokenInfo, _Place, _Place]]:
+    """The plain string tokens, each with its begin and end in bytes as in the tree."""
     tokens = []
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.STRING:
@@ -163,27 +273,45 @@ def _string_tokens(source: str) -> list[tokenize.TokenInfo]:
             last = token.string.rsplit("\n", 1)[-1]
             same_line = token.start[0] == token.end[0]
             end = column + len(last.encode()) if same_line else len(last.encode())
-            tokens.append(token._replace(start=(token.start[0], column), end=(token.end[0], end)))
+            tokens.append((token, (token.start[0], column), (token.end[0], end)))
     return tokens
 
 
-def _line_starts(token: tokenize.TokenInfo) -> list[tuple[int, int]]:
-    """Line and columns before the text for each line of a string token's value."""
-    match = re.match(r"(?i)([rbuf]*)('''|\"\"\"|'|\")", token.string)
-    assert match is not None
-    body = token.string[match.end() : -len(match[2])]
-    is_raw = "r" in match[1].lower()
-    line, before = token.start[0], token.start[1] + match.end()
-    starts = [(line, before)]
-    at = 0
-    line_begin = -before  # where the file's current line begins, as an index into the body
-    while at < len(body):
-        escape = None if is_raw else _ESCAPE.match(body, at)
-        piece = escape[0] if escape else body[at]
-        at += len(piece)
-        if piece.endswith("\n"):
-            line += 1
-            line_begin = at
-        if piece in ("\n", "\\n", "\\012", "\\x0a", "\\x0A"):
-            starts.append((line, at - line_begin))
-    return starts
+def _places(tokens: list[tokenize.TokenInfo]) -> list[list[tuple[int, int, int]]]:
+    """Where the parts of each line of the value stand in the file, as Literal.lines."""
+    lines: list[list[tuple[int, int, int]]] = [[]]
+    column = 0  # within the value's line
+    for token in tokens:
+        match = re.match(r"(?i)([rbuf]*)('''|\"\"\"|'|\")", token.string)
+        assert match is not None
+        body = token.string[match.end() : -len(match[2])]
+        is_raw = "r" in match[1].lower()
+        line, place = token.start[0], token.start[1] + match.end()
+        lines[-1].append((column, line, place - column))
+        at = 0
+        while at < len(body):
+            escape = None if is_raw else _ESCAPE.match(body, at)
+            piece = escape[0] if escape else body[at]
+            at += len(piece)
+            if piece.endswith("\n"):
+                line, place = line + 1, 0
+            else:
+                place += len(piece)
+            value = _value_of(piece) if escape else piece.replace("\r", "")
+            if value == "\n":
+                lines.append([])
+                column = 0
+            else:
+                column += len(value)
+            if len(piece) != 1 or piece == "\n":
+                lines[-1].append((column, line, place - column))
+    return lines
+
+
+def _value_of(escape: str) -> str:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of an escape that Python does not know
+            return str(ast.literal_eval(f"'''{escape}'''"))
+    except (SyntaxError, ValueError):
+        return escape

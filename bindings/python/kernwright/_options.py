@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import operator
 import os
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -54,18 +56,59 @@ def _seconds(name: str, value: Any) -> float | None:
     return float(value)
 
 
+def _spelled(item: Any) -> str | None:
+    """A str or a number as C++ has it; None for anything else.
+
+    Python's, NumPy's and ml_dtypes' numbers alike. A float of fewer than 64 bits becomes one of 32,
+    which holds it exactly.
+    """
+    if isinstance(item, str):
+        return str(item)
+    kind = type(item).__name__
+    if isinstance(item, bool) or kind in ("bool", "bool_"):
+        return "1" if item else "0"
+    if kind in ("int2", "int4", "uint2", "uint4"):  # of ml_dtypes
+        item = int(item)
+    try:
+        return _spelled_integer(operator.index(item))
+    except TypeError:
+        pass  # no whole number
+    narrow = getattr(getattr(item, "dtype", None), "itemsize", 8) < 8
+    if not isinstance(item, float) and (not hasattr(item, "dtype") or kind.startswith("complex")):
+        return None
+    try:
+        return _spelled_float(float(item), narrow)
+    except (TypeError, ValueError):
+        return None
+
+
+def _spelled_integer(number: int) -> str:
+    if not -(2**63) <= number < 2**64:
+        raise InvalidArgument(f"a define cannot be {number}: C++ has no integer of that size")
+    if number >= 2**63:
+        return f"{number}ULL"
+    return str(number) if number > -(2**63) else f"({number + 1}LL - 1)"
+
+
+def _spelled_float(number: float, narrow: bool) -> str:
+    if math.isfinite(number):
+        return repr(number) + ("f" if narrow else "")
+    sign = "-" if math.copysign(1, number) < 0 else ""
+    bits = "0x7fffffff" if number != number else "0x7f800000"
+    value = f"__builtin_bit_cast(float, {bits})"
+    return f"({sign}{value})" if narrow else f"({sign}(double){value})"
+
+
 def _texts(name: str, value: Any) -> dict[str, str]:
     """A mapping of str; as values also numbers and bools, spelled as C++ has them."""
     if not isinstance(value, Mapping):
         raise ArgumentError(f"the option {name} is a dict, got {type(value).__name__}")
     result = {}
     for key, item in value.items():
-        spelled = int(item) if isinstance(item, bool) else item
-        if item is None:
-            spelled = ""
-        elif not isinstance(item, (str, int, float)):
+        spelled = "" if item is None else _spelled(item)
+        if spelled is None:
             raise ArgumentError(f"{name}[{key!r}] is a str or a number, got {type(item).__name__}")
-        result[_text(f"{name} (a key)", key)] = str(spelled)
+        result[_text(f"{name} (a key)", key)] = spelled
     return result
 
 
@@ -105,6 +148,7 @@ _FIELDS: dict[str, tuple[Any, Callable[[str, Any], Any]]] = {
     "max_registers": (None, _optional_int),
     "lineinfo": (False, _flag),
     "device_debug": (False, _flag),
+    "strip_host": (False, _flag),
     "minimal": ("auto", _tristate),
     "pch": ("auto", _tristate),
     "opt_level": (None, _optional_int),
@@ -116,7 +160,7 @@ _FIELDS: dict[str, tuple[Any, Callable[[str, Any], Any]]] = {
 def _unknown(name: str) -> ArgumentError:
     import difflib
 
-    close = difflib.get_close_matches(name, _FIELDS, n=1, cutoff=0.4)
+    close = difflib.get_close_matches(name, _FIELDS, n=1, cutoff=0.6)
     hint = f"did you mean {close[0]}? " if close else ""
     return ArgumentError(f"there is no option {name}; {hint}The options are {', '.join(_FIELDS)}")
 

@@ -16,6 +16,9 @@ _FRAMES = 6
 # As for C++'s Source::read().
 _MOST_BYTES = 1 << 26
 
+_BYTE_ORDER_MARK = "\ufeff"
+_SUFFIXES = (".cu", ".cuh", ".ptx", ".cubin", ".fatbin", ".cpp", ".cc", ".h", ".hpp", ".txt")
+
 
 class Located(NamedTuple):
     """A source text, and the file and line that messages about it name."""
@@ -29,7 +32,9 @@ class Located(NamedTuple):
 def locate(source: Any, depth: int = 1) -> Located:
     """A str is source text, a path is read. `depth`: frames between the user and this call."""
     if isinstance(source, str):
-        return _locate_literal(source, sys._getframe(depth + 1))
+        text = source.removeprefix(_BYTE_ORDER_MARK)
+        _refuse_path(text)
+        return _locate_literal(text, sys._getframe(depth + 1))
     if isinstance(source, os.PathLike):
         return _read(_core._path(source, "a kernel's source"))
     raise ArgumentError(
@@ -49,6 +54,18 @@ def _open_regular(path: str, flags: int) -> int:
     raise InvalidArgument(f"{path!r} is not a regular file")
 
 
+def _refuse_path(text: str) -> None:
+    """A str is source text. What can be none, and looks like a path, was meant as one."""
+    path = text.strip()
+    if not path or len(path) > 4096 or any(c in path for c in "\n\r\0{};"):
+        return
+    if path.endswith(_SUFFIXES) or ("(" not in path and os.path.isfile(path)):
+        raise InvalidArgument(
+            f"the source {path!r} looks like the path of a file, and a str is the text itself: "
+            f"pass pathlib.Path({path!r})"
+        )
+
+
 def _read(path: str) -> Located:
     try:
         with open(
@@ -60,9 +77,22 @@ def _read(path: str) -> Located:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise InvalidArgument(f"{path!r} is not UTF-8 text") from error
+        raise InvalidArgument(f"{path!r} is not UTF-8 text: save it in that encoding") from error
+    text = text.removeprefix(_BYTE_ORDER_MARK)
     # Not abspath(): "link/.." is the folder that the link names, not the one that holds it.
-    return Located(text, path, 1, os.path.dirname(os.path.join(os.getcwd(), path)))
+    folder = os.path.dirname(os.path.join(os.getcwd(), path))
+    if folder != _printable(folder):
+        raise InvalidArgument(
+            f"the folder {folder!r} has a line break, or bytes that are not UTF-8, in its name: "
+            "the compiler cannot be told of it. Read the file and pass its text"
+        )
+    return Located(text, _printable(path), 1, folder)
+
+
+def _printable(name: str) -> str:
+    """With escapes for what a line of a message, or UTF-8, cannot hold."""
+    escaped = name.replace("\n", "\\n").replace("\r", "\\r")
+    return escaped.encode("utf-8", "backslashreplace").decode()
 
 
 def _locate_literal(text: str, frame: FrameType | None) -> Located:
@@ -75,7 +105,7 @@ def _locate_literal(text: str, frame: FrameType | None) -> Located:
             searched.add(name)
             line = _line_of_literal(text, frame)
             if line:
-                return Located(text, name, line, "")
+                return Located(text, _printable(name), line, "")
         frame = frame.f_back
     return Located(text, "<string>", 1, "")
 

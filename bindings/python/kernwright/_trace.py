@@ -170,7 +170,7 @@ class Trace(_watch.Watch[_core._Trace]):
     @property
     def steps(self) -> list[Step]:
         """The instructions that the thread came to, in order, as far as `skip` and `limit` say."""
-        lines = _watch.Lines([self._source])
+        lines = _watch.Lines(_watch.texts_of(self._kernel))
         return [self._step(data, lines) for data in self._data()["steps"]]
 
     @staticmethod
@@ -206,7 +206,7 @@ class Trace(_watch.Watch[_core._Trace]):
         return json.dumps(data, indent=2)
 
     def to_text(self) -> str:
-        return self._made.text(*self._source)
+        return self._made.text(*self._source, _watch.texts_of(self._kernel)[1:])
 
     def __str__(self) -> str:
         return self.to_text()

@@ -42,6 +42,15 @@ def source_of(kernel: _core.Kernel) -> Source:
     return program.source_name, program.text, program.first_line
 
 
+def texts_of(kernel: _core.Kernel) -> list[Source]:
+    """The kernel's own text and its headers in memory."""
+    program = kernel._program
+    if program is None:
+        return []
+    headers: dict[str, str] = getattr(program.options, "headers", {})
+    return [source_of(kernel), *((name, text, 1) for name, text in headers.items())]
+
+
 class Watch(Generic[Made]):
     """A `with` block whose launches are watched by `made`; `what` names it for errors."""
 

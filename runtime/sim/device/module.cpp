@@ -123,8 +123,11 @@ void require_target(const LoadedModule& code, const JitOptions& options) {
   if (target_of(*code.program().module) <= own) return;
   refuse(options, CUDA_ERROR_NO_BINARY_FOR_GPU,
          format("the PTX is for {}; the simulated device has compute capability {}.{}. Compile for "
-                "compute_{}",
-                code.program().module->target, own / 10, own % 10, own));
+                "compute_{}{}",
+                code.program().module->target, own / 10, own % 10, own,
+                target_of(*code.program().module) <= 90
+                    ? ", or set KERNWRIGHT_SIM_CAPABILITY=9.0 before the program starts"
+                    : ""));
 }
 
 std::shared_ptr<Function> make_function(const std::shared_ptr<Module>& module, std::uint32_t index,

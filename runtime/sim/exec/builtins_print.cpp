@@ -97,8 +97,9 @@ const Op* call_assertfail(const Op* op, Warp& warp, const BuiltinCall& call) {
   const auto message =
       read_text(op, warp, lane, read_argument<std::uint64_t>(call, lane, 0), kLimit);
   if (!message) return nullptr;
-  const auto file = read_text(op, warp, lane, read_argument<std::uint64_t>(call, lane, 8), kLimit);
+  auto file = read_text(op, warp, lane, read_argument<std::uint64_t>(call, lane, 8), kLimit);
   if (!file) return nullptr;
+  std::replace(file->begin(), file->end(), '\x01', '"');  // as the jit gives it to the compiler
   const auto line = read_argument<std::uint32_t>(call, lane, 16);
   const auto name = read_text(op, warp, lane, read_argument<std::uint64_t>(call, lane, 24), kLimit);
   if (!name) return nullptr;

@@ -10,6 +10,47 @@
 
 namespace kernwright::sim::ptx {
 
+namespace {
+
+/// The quote that ends the string which begins at `open`: none behind a backslash does.
+std::size_t end_of_string(std::string_view line, std::size_t open) {
+  if (open == std::string_view::npos) return open;
+  for (std::size_t i = open + 1; i < line.size(); ++i) {
+    if (line[i] == '"') return i;
+    if (line[i] == '\\') ++i;
+  }
+  return std::string_view::npos;
+}
+
+/// Bytes of a string literal: NVRTC writes all that is not ASCII in octal.
+std::string unescaped(std::string_view text) {
+  std::string result;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '\\' || i + 1 >= text.size()) {
+      result += text[i];
+      continue;
+    }
+    unsigned value = 0;
+    std::size_t digits = 0;
+    while (digits < 3 && i + 1 + digits < text.size()) {
+      const char c = text[i + 1 + digits];
+      if (c < '0' || c > '7') break;
+      value = value * 8 + static_cast<unsigned>(c - '0');
+      ++digits;
+    }
+    if (digits > 0) {
+      result += static_cast<char>(value & 0xff);
+      i += digits;
+    } else {
+      ++i;
+      result += text[i] == 'n' ? '\n' : text[i] == 't' ? '\t' : text[i];
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
 void collect_files(Module& module) {
   const std::string_view text = module.text;
   module.files.assign(1, {});
@@ -19,7 +60,7 @@ void collect_files(Module& module) {
     const std::string_view line = text.substr(at, text.find('\n', at) - at);
     const std::size_t number = line.find_first_of("0123456789");
     const std::size_t open = line.find('"');
-    const std::size_t close = line.find('"', open + 1);
+    const std::size_t close = end_of_string(line, open);
     if (number == std::string_view::npos || open == std::string_view::npos || number > open ||
         close == std::string_view::npos) {
       continue;
@@ -28,7 +69,7 @@ void collect_files(Module& module) {
     const auto index = parse_literal(line.substr(number, number_end - number));
     if (!index || index->bits == 0 || index->bits > kMaxFiles) continue;
     if (module.files.size() <= index->bits) module.files.resize(index->bits + 1);
-    module.files[index->bits] = line.substr(open + 1, close - open - 1);
+    module.files[index->bits] = unescaped(line.substr(open + 1, close - open - 1));
   }
 }
 

@@ -288,7 +288,7 @@ TEST_CASE("compiler: a source from a file sees the headers beside it") {
 TEST_CASE("compiler: a missing header says how to get it") {
   const auto host = compile_error(request_for("#include <vector>\n__global__ void k() {}"));
   CHECK(contains(host.what(), "kernel.cu:1"));
-  CHECK(contains(host.what(), "cuda::std"));
+  CHECK(contains(host.what(), "strip_host=True"));
 }
 
 TEST_CASE("compiler: a template bomb does not hold the caller beyond the timeout") {

@@ -20,6 +20,11 @@ def add_compiler_options(parser: argparse.ArgumentParser) -> None:
         help="c++11, c++14, c++17 (default), c++20, or c++23 where NVRTC knows it",
     )
     parser.add_argument(
+        "--device-only",
+        action="store_true",
+        help="leave out what only the host uses: main(), its functions, its includes",
+    )
+    parser.add_argument(
         "--option",
         action="append",
         default=[],
@@ -36,4 +41,5 @@ def compiler_options(arguments: argparse.Namespace, arch: str | None = None) -> 
         defines={name: value for name, _, value in pairs},
         include_dirs=arguments.include,
         extra=arguments.option,
+        strip_host=arguments.device_only,
     )

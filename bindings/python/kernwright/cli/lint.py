@@ -1,21 +1,31 @@
-"""kernwright lint: compiler messages for .cu files and for the string kernels of .py files."""
+"""kernwright lint: compiler messages for .cu files, and for string kernels in Python."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections import Counter
 
 from kernwright._words import counted
+from kernwright.cli import UsageError
 from kernwright.cli._files import complete_files, existing
 from kernwright.cli._options import add_compiler_options, compiler_options
-from kernwright.errors import Diagnostic
+from kernwright.errors import Diagnostic, InvalidArgument
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    files = parser.add_argument("files", nargs="+", metavar="FILE", help="a .cu or a .py file")
+    files = parser.add_argument(
+        "files",
+        nargs="+",
+        metavar="FILE",
+        help="a .cu, .py or .ipynb file, a folder of them, or - for stdin",
+    )
     complete_files(files)
+    parser.add_argument(
+        "--stdin-filename", metavar="NAME", default="<stdin>", help="what to call stdin"
+    )
     parser.add_argument("--arch", help='read the text for "sm_90a", "compute_80"')
     parser.add_argument("--json", action="store_true", help="print one JSON document only")
     add_compiler_options(parser)
@@ -32,11 +42,28 @@ def line_of(diagnostic: Diagnostic) -> str:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from kernwright._lint import lint_files
+    from kernwright._lint import files_below, lint_files, lint_text
 
+    files: list[str] = []
     for path in arguments.files:
-        existing(path)
-    found = lint_files(arguments.files, compiler_options(arguments, arguments.arch))
+        if os.path.isdir(path):
+            below = files_below(path)
+            if not below:
+                raise UsageError(f"there is no .cu, .py or .ipynb file in {path!r}")
+            files += below
+        elif path != "-":
+            files.append(existing(path))
+    count = len(files)
+    try:
+        options = compiler_options(arguments, arguments.arch)
+        found = []
+        if "-" in arguments.files:
+            count += 1
+            text = sys.stdin.buffer.read().decode(errors="replace")
+            found += lint_text(text, arguments.stdin_filename, options)
+        found += lint_files(files, options)
+    except InvalidArgument as error:
+        raise UsageError(str(error)) from error
     counts = Counter(diagnostic.severity for diagnostic in found)
     if arguments.json:
         print(json.dumps([diagnostic._asdict() for diagnostic in found], indent=1))
@@ -44,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
         for diagnostic in found:
             print(line_of(diagnostic))
         summary = (
-            counted(len(arguments.files), "file"),
+            counted(count, "file"),
             counted(counts["error"], "error"),
             counted(counts["warning"], "warning"),
         )

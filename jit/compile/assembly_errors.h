@@ -1,0 +1,28 @@
+// Finds the lines of the source that errors of the assembler are about.
+#pragma once
+
+#include "jit/compile/compiler_texts.h"
+#include "jit/compile/diagnostics.h"
+#include "jit/compile/nvrtc_unit.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace kernwright {
+
+/// What was given to a compile that failed.
+struct FailedCompile {
+  std::string text;
+  std::string path;
+  std::vector<std::string> options;
+};
+
+/// The assembler counts lines of the PTX. Compiles once more for the PTX and its line table, and
+/// gives these messages the file and line of the `asm` that they are about; within an `asm` of
+/// several lines that of the instruction. Where that cannot be told they stay as they are.
+void locate_assembly_errors(const LoadedNvrtc& nvrtc, const FailedCompile& failed,
+                            const CompilerTexts& texts, const CompileDeadline& deadline,
+                            std::vector<LogMessage>& messages);
+
+}  // namespace kernwright

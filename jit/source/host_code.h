@@ -1,0 +1,25 @@
+// Leaves out of a source what only the host uses.
+#pragma once
+
+#include <set>
+#include <string>
+#include <string_view>
+
+namespace kernwright {
+
+/// Macros by what their #define lines say.
+struct KnownMacros {
+  std::set<std::string, std::less<>> device;     ///< that mark a function or variable as a device's
+  std::set<std::string, std::less<>> functions;  ///< with parameters
+};
+
+/// Adds the macros that `text` defines. Call it again for a text whose macros use those of another.
+void collect_macros(std::string_view text, KnownMacros& macros);
+
+/// `text` with blanks for: functions without __device__ or __global__ (main among them), variables
+/// and classes that only host code can use, using-declarations of host names. What is constexpr,
+/// constants of numbers, types, templates of device code, #define and #if lines stay. Every line
+/// stays where it is. Looks at tokens only and never fails: what it does not understand stays.
+std::string without_host_code(std::string_view text, const KnownMacros& macros);
+
+}  // namespace kernwright

@@ -1,0 +1,25 @@
+// Texts that stand for the headers of the host, so that sources written for nvcc compile as they
+// are: the C headers, those of the C++ library that cuda::std has, cuda_runtime.h and its parts.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace kernwright {
+
+/// What a kernel may use of the header <name>; nothing where it has no meaning in device code.
+/// Its names are in namespace std and, for the C headers, in the global one too.
+std::optional<std::string> host_header(std::string_view name);
+
+/// Whether that text includes CUDA's C++ library.
+bool host_header_needs_library(std::string_view name);
+
+/// Whether a name is of CUDA's own device headers or of those of the library: such an #include is
+/// never the host's alone.
+bool is_device_header(std::string_view name);
+
+/// All these texts together: object code made with others is not the same.
+const std::string& host_header_texts();
+
+}  // namespace kernwright
