@@ -303,10 +303,8 @@ class Follower {
                        [&](const ByteWindow& part) { return follow(part, next, uses); });
   }
 
-  /// Whether who uses the value decides which lanes do, not those that load it: the compiler may
-  /// have moved the load to where it is.
+  /// Whether who uses the value decides which lanes do, not those that load it.
   bool decides(const Use& use, std::uint32_t load) const {
-    if (use.how.lanes == UsingLanes::where || use.how.lanes == UsingLanes::where_not) return true;
     const Instruction &from = function_.body[load], &to = function_.body[use.where];
     if (to.modifiers.space == Space::param) return false;
     if (outline_.blocks[use.where] != outline_.blocks[load])
@@ -345,8 +343,12 @@ class Follower {
         (passes ? bytes.passed : bytes.later) |= use.how.bytes;
         if (!passes && use.how.bytes != 0) all.push_back(use);
       }
-      const bool speculates = later && std::all_of(uses.begin(), uses.end(), [&](const Use& use) {
-                                return decides(use, at);
+      const auto chooses = [&](const Use& use) {
+        return use.how.lanes == UsingLanes::where || use.how.lanes == UsingLanes::where_not;
+      };
+      const bool speculates = later && std::any_of(uses.begin(), uses.end(), chooses) &&
+                              std::all_of(uses.begin(), uses.end(), [&](const Use& use) {
+                                return chooses(use) || decides(use, at);
                               });
       if (speculates) bytes.speculated |= part;
     }

@@ -13,7 +13,7 @@ namespace kernwright::sim {
 struct LoadedBytes {
   std::uint32_t now = ~std::uint32_t{0};  ///< are used by every lane that loads them
   std::uint32_t later = 0;                ///< by the lanes for which a ValueUse says so
-  std::uint32_t speculated = 0;           ///< of `later`, those that no lane uses where it loads
+  std::uint32_t speculated = 0;           ///< of `later`: a selp takes them, and no lane for sure
   std::uint32_t passed = 0;               ///< go to a function, maybe within an object
   std::uint32_t alignment = 0;  ///< of an object that it reads a part of, or 0: find_object_loads()
 };
