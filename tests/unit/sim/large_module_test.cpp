@@ -7,7 +7,7 @@
 #include "sim/observe/observed_program.h"
 #include "sim/ptx/parser.h"
 
-#include <chrono>
+#include <ctime>
 #include <memory>
 #include <random>
 #include <string>
@@ -15,13 +15,13 @@
 namespace kernwright::sim::testing {
 namespace {
 
-/// Seconds that the text takes to decode: plain, for the checks, and to be watched.
+/// Seconds of the processor that decoding takes: plain, for the checks, and to be watched.
 double seconds_to_load(const std::string& text) {
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();
   const auto program = compile(text);
   make_checked(*program);
   make_observed(*decode(ptx::parse(text), {}, CodeForm::as_written));
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
 }
 
 /// Far above what these take (below one), far below what a square of their size does.
