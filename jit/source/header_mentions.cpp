@@ -119,7 +119,8 @@ class Reader {
   void include(std::string_view word, std::string_view operand) {
     HeaderMention mention;
     // Nothing, or a quote without its end, is an error of the text.
-    if (operand.empty() || (operand[0] == '"' && leading_name(operand).empty())) return;
+    if (operand.empty() || operand == "<" || (operand[0] == '"' && leading_name(operand).empty()))
+      return;
     if (const auto name = leading_name(operand); !name.empty()) {
       mention = named(name, line_);
     } else if (is_identifier(operand)) {
