@@ -54,6 +54,7 @@ ArgumentPlan plan_argument(const Parameter& parameter, std::size_t index, std::s
   plan.offset = rounded(end);
   if (parameter.kind != ParameterKind::pointer) {
     plan.convert = value_converter(parameter);
+    plan.is_void = parameter.kind == ParameterKind::untyped;
     return plan;
   }
   plan.convert = &convert_pointer;

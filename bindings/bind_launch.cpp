@@ -58,6 +58,8 @@ const char* kind_name(ParameterKind kind) {
       return "pointer";
     case ParameterKind::vector:
       return "vector";
+    case ParameterKind::untyped:
+      return "untyped";
     default:
       return "aggregate";
   }

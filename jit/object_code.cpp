@@ -17,7 +17,7 @@ namespace {
 
 /// File: magic, format version, checksum of the body (high, low), length of the body, body.
 constexpr std::string_view kMagic{"KWOBJ\r\n\x1a", 8};
-constexpr std::uint32_t kFormatVersion = 1;
+constexpr std::uint32_t kFormatVersion = 2;
 constexpr std::uint32_t kMaxText = std::uint32_t{1} << 20;
 constexpr std::uint32_t kMaxLog = std::uint32_t{8} << 20;
 constexpr std::uint32_t kMaxCount = std::uint32_t{1} << 20;
@@ -79,7 +79,7 @@ Parameter read_parameter(ByteReader& in) {
   parameter.name = in.text(kMaxText);
   parameter.type = in.text(kMaxText);
   const std::uint8_t kind = in.u8();
-  if (kind > static_cast<std::uint8_t>(ParameterKind::aggregate)) malformed("a parameter kind");
+  if (kind > static_cast<std::uint8_t>(ParameterKind::untyped)) malformed("a parameter kind");
   parameter.kind = static_cast<ParameterKind>(kind);
   parameter.scalar = read_scalar(in);
   parameter.lanes = in.i32();

@@ -10,7 +10,7 @@ namespace kernwright {
 namespace {
 
 /// Raised when the meaning of a field or what is made of the compiler's answer changes.
-constexpr int kSchema = 2;
+constexpr int kSchema = 3;
 
 /// Longer texts are told by size and hash.
 constexpr std::size_t kLongText = 256;
@@ -79,7 +79,7 @@ CacheKey key_of(std::string fields) {
 
 ProgramFields program_fields(const Source& source, const ProgramOptions& options) {
   // The same in every key, and longer than most sources.
-  static const std::string probe = Fields().add("probe", probe_text()).take();
+  static const std::string probe = Fields().add("probe", probe_templates()).take();
   Fields text;
   text.add("schema", std::to_string(kSchema))
       .append(probe)

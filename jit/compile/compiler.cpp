@@ -21,8 +21,8 @@ namespace kernwright {
 namespace {
 
 /// Enough for: without precompiled headers, without --minimal, without names behind a false #if,
-/// without the probe, with it once more, and without it in the end.
-constexpr int kMaxAttempts = 10;
+/// types asked for in each way, without the probe, with it once more, and without it in the end.
+constexpr int kMaxAttempts = 12;
 constexpr std::size_t kMaxNames = 4096;
 
 void check_names(const std::vector<std::string>& names) {
@@ -60,7 +60,7 @@ class Session {
       if (request.with_declared && !kernel.is_template) add_kernel(kernel.name, false);
     }
     for (const SymbolDeclaration& symbol : request.declared.symbols) {
-      (symbol.is_managed ? plan_.managed : plan_.symbols).push_back(symbol.name);
+      plan_.symbols.push_back({symbol.name, symbol.is_managed});
     }
   }
 
@@ -99,13 +99,13 @@ class Session {
     const bool is_plain = declared != nullptr && !declared->is_template && declared->name == name &&
                           std::all_of(declared->parameter_types.begin(),
                                       declared->parameter_types.end(), spells_known_layout);
-    plan_.kernels.push_back({name, required, is_plain});
+    plan_.kernels.push_back({name, required, is_plain ? Ask::type : Ask::probe});
   }
 
   /// Whether another attempt is needed for what the kernels of these names are.
   bool ask_in_full(const std::set<std::string>& names) {
     for (PlannedKernel& kernel : plan_.kernels) {
-      if (names.contains(kernel.name)) kernel.is_plain = false;
+      if (names.contains(kernel.name)) kernel.ask = Ask::probe;
     }
     return !names.empty();
   }
@@ -137,11 +137,25 @@ class Session {
       return Next::again;
     }
     if (!errors.names.empty() && drop(errors.names, attempt)) return Next::again;
-    if (errors.in_probe && plan_.probe) {
-      plan_.probe = false;
-      return Next::again;
-    }
-    return Next::give_up;
+    return ask_otherwise(errors) ? Next::again : Next::give_up;
+  }
+
+  /// Replaces how those are asked that the compiler did not answer, all of them where it does not
+  /// say which. False when none is asked any more.
+  bool ask_otherwise(const AttemptErrors& errors) {
+    std::size_t index = 0;
+    bool changed = false;
+    const auto next = [&](Ask& ask) {
+      const bool is_told = !errors.unanswered.empty();
+      const bool is_meant = is_told ? errors.unanswered.contains(index) : errors.in_probe;
+      ++index;
+      if (!is_meant || ask == Ask::nothing) return;
+      ask = ask == Ask::type ? Ask::probe : ask == Ask::probe ? Ask::question : Ask::nothing;
+      changed = true;
+    };
+    for (PlannedKernel& kernel : plan_.kernels) next(kernel.ask);
+    for (PlannedSymbol& symbol : plan_.symbols) next(symbol.ask);
+    return changed && plan_.probe;
   }
 
   /// Leaves out names that the compiler does not know. Throws NameNotFound for one that is
@@ -152,8 +166,8 @@ class Session {
     }
     const auto kernels = std::erase_if(
         plan_.kernels, [&](const PlannedKernel& k) { return names.contains(k.name); });
-    const auto symbols =
-        std::erase_if(plan_.symbols, [&](const std::string& s) { return names.contains(s); });
+    const auto symbols = std::erase_if(
+        plan_.symbols, [&](const PlannedSymbol& s) { return names.contains(s.name); });
     return kernels + symbols > 0;
   }
 

@@ -24,10 +24,11 @@ KernelSignature signature_from_probe(std::string name, std::string lowered,
                                      std::string_view probe_answer,
                                      const KernelDeclaration* declaration);
 
-/// Signature from the sizes in the PTX, for a kernel that the probe could not ask about: types as
-/// the source spells them, kinds as far as sizes and spelling tell them.
+/// Signature of a kernel whose types the compiler was not asked for, from what is sure: the types
+/// in its lowered name, else what C++'s own words in the source spell, checked against the sizes in
+/// the PTX. What stays unknown is ParameterKind::untyped, or a pointer to nothing known.
 /// Throws NameNotFound when the PTX has no such kernel.
-KernelSignature signature_from_ptx(std::string name, std::string lowered, std::string_view ptx,
-                                   const KernelDeclaration* declaration);
+KernelSignature signature_from_code(std::string name, std::string lowered, std::string_view ptx,
+                                    const KernelDeclaration* declaration);
 
 }  // namespace kernwright

@@ -15,6 +15,7 @@ enum class ParameterKind {
   pointer,    ///< a pointer; `scalar` is the pointee's element type when known
   vector,     ///< a CUDA vector type by value (float4): `scalar` x `lanes`
   aggregate,  ///< a struct, union, array template or enum class by value: `size` bytes
+  untyped,    ///< `size` bytes, up to 8, of code that tells no sign, and no address from a number
 };
 
 /// One parameter. For a pointer: `type` is the whole spelling ("const float*"), `scalar` the
