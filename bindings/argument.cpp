@@ -77,6 +77,23 @@ void LaunchFrame::refuse_range(const ArgumentPlan& plan, const std::string& prob
   throw ArgumentRangeError(describe(plan, problem));
 }
 
+void LaunchFrame::check_layout(const ArgumentPlan& plan, const py::object& layout) const {
+  if (!is_checked_ || plan.agreed.load(std::memory_order_relaxed) == layout.ptr()) return;
+  const py::object wanted = struct_dtype(*plan.parameter);
+  if (!wanted) return;
+  const py::module_ structs = py::module_::import("kernwright._structs");
+  const py::object problem = structs.attr("mismatch")(layout, wanted);
+  if (problem.is_none()) {
+    if (structs.attr("is_kept")(layout).cast<bool>()) plan.agreed = layout.ptr();
+    return;
+  }
+  const std::string advice = plan.parameter->fields.empty()
+                                 ? std::string()
+                                 : format("; kernel.parameters[{}].dtype is its layout", plan.index);
+  refuse(plan,
+         format("got a value of another layout: it {}{}", problem.cast<std::string>(), advice));
+}
+
 CUdeviceptr LaunchFrame::stage(const HostArgument& host, const py::object& values,
                                ScalarType type) {
   if (any_capture()) [[unlikely]] {

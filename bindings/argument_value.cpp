@@ -110,6 +110,24 @@ bool copy_bytes(const ArgumentPlan& plan, PyObject* value, std::byte* slot, Laun
   return true;
 }
 
+/// What a NumPy value or ctypes structure says of its layout; nothing for plain bytes.
+py::object layout_of(PyObject* value) {
+  if (PyBytes_Check(value) || PyByteArray_Check(value) || PyMemoryView_Check(value)) return {};
+  const py::handle object(value);
+  if (py::hasattr(object, "dtype")) return object.attr("dtype");
+  if (py::hasattr(object, "_fields_")) return py::type::of(object);
+  return {};
+}
+
+/// copy_bytes() for a struct or vector, whose layout must be that of the value.
+bool copy_struct(const ArgumentPlan& plan, PyObject* value, std::byte* slot, LaunchFrame& frame) {
+  if (!copy_bytes(plan, value, slot, frame)) return false;
+  const Parameter& parameter = *plan.parameter;
+  if (parameter.fields.empty() && parameter.lanes < 2) return true;
+  if (const py::object layout = layout_of(value)) frame.check_layout(plan, layout);
+  return true;
+}
+
 /// Copies the descriptor of a kw.TensorMap. False: `value` is none.
 bool copy_tensor_map(const ArgumentPlan& plan, PyObject* value, std::byte* slot,
                      LaunchFrame& frame) {
@@ -187,7 +205,7 @@ void convert_nullptr(const ArgumentPlan& plan, PyObject* value, std::byte* slot,
 void convert_aggregate(const ArgumentPlan& plan, PyObject* value, std::byte* slot,
                        LaunchFrame& frame) {
   if (copy_tensor_map(plan, value, slot, frame)) return;
-  if (array_of(value) == nullptr && copy_bytes(plan, value, slot, frame)) return;
+  if (array_of(value) == nullptr && copy_struct(plan, value, slot, frame)) return;
   if (plan.parameter->type.find("CUtensorMap") != std::string::npos) {
     frame.refuse(plan, format("got {} ({}): {}", type_name(value), short_repr(value),
                               wants(plan, "a kw.TensorMap of an array, or its 128 bytes")));
@@ -264,7 +282,8 @@ void convert_vector(const ArgumentPlan& plan, PyObject* value, std::byte* slot,
                      py::str(py::handle(value).attr("dtype")).cast<std::string>(),
                      wants(plan, format("{} numbers of {}", parameter.lanes, scalar_name(type)))));
   }
-  if (array_of(value) == nullptr && !PyFloat_Check(value) && copy_bytes(plan, value, slot, frame)) {
+  if (array_of(value) == nullptr && !PyFloat_Check(value) &&
+      copy_struct(plan, value, slot, frame)) {
     return;
   }
   frame.refuse(plan, format("got {} ({}): {}", type_name(value), short_repr(value),

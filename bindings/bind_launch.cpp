@@ -69,8 +69,12 @@ py::list parameter_list(KernelObject& self) {
   const py::object type = module_member("kernwright._kernels", "Parameter");
   py::list list;
   for (const Parameter& p : loaded(self).signature().parameters) {
-    const py::object dtype =
-        p.scalar ? py::object(dtype_object(*p.scalar)) : py::object(py::none());
+    py::object dtype = py::none();
+    if (p.scalar) {
+      dtype = dtype_object(*p.scalar);
+    } else if (!p.fields.empty()) {
+      dtype = struct_dtype(p);
+    }
     list.append(named_tuple(
         type,
         py::make_tuple(text_object(p.name), text_object(p.type), kind_name(p.kind), dtype, p.lanes,

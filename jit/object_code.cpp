@@ -60,6 +60,45 @@ std::optional<ScalarType> read_scalar(ByteReader& in) {
   return static_cast<ScalarType>(value);
 }
 
+void write(ByteWriter& out, const std::vector<std::size_t>& shape) {
+  out.u32(static_cast<std::uint32_t>(shape.size()));
+  for (const std::size_t extent : shape) out.u64(extent);
+}
+
+std::vector<std::size_t> read_shape(ByteReader& in) {
+  std::vector<std::size_t> shape;
+  for (auto n = read_count(in, "a shape"); n > 0; --n) shape.push_back(in.u64());
+  return shape;
+}
+
+void write(ByteWriter& out, const std::vector<StructField>& fields) {
+  out.u32(static_cast<std::uint32_t>(fields.size()));
+  for (const StructField& field : fields) {
+    out.text(field.name);
+    out.text(field.type);
+    write(out, field.scalar);
+    out.i32(field.lanes);
+    write(out, field.shape);
+    out.u64(field.offset);
+    out.u64(field.size);
+  }
+}
+
+std::vector<StructField> read_fields(ByteReader& in) {
+  std::vector<StructField> fields;
+  for (auto n = read_count(in, "a struct's members"); n > 0; --n) {
+    StructField& field = fields.emplace_back();
+    field.name = in.text(kMaxText);
+    field.type = in.text(kMaxText);
+    field.scalar = read_scalar(in);
+    field.lanes = in.i32();
+    field.shape = read_shape(in);
+    field.offset = in.u64();
+    field.size = in.u64();
+  }
+  return fields;
+}
+
 void write(ByteWriter& out, const Parameter& parameter) {
   out.text(parameter.name);
   out.text(parameter.type);
@@ -72,6 +111,7 @@ void write(ByteWriter& out, const Parameter& parameter) {
   out.u64(parameter.size);
   out.u64(parameter.alignment);
   out.u64(parameter.offset);
+  write(out, parameter.fields);
 }
 
 Parameter read_parameter(ByteReader& in) {
@@ -89,6 +129,7 @@ Parameter read_parameter(ByteReader& in) {
   parameter.size = in.u64();
   parameter.alignment = in.u64();
   parameter.offset = in.u64();
+  parameter.fields = read_fields(in);
   return parameter;
 }
 
@@ -136,8 +177,8 @@ void write(ByteWriter& out, const SymbolType& type) {
   out.text(type.type);
   write(out, type.scalar);
   out.i32(type.lanes);
-  out.u32(static_cast<std::uint32_t>(type.shape.size()));
-  for (const std::size_t extent : type.shape) out.u64(extent);
+  write(out, type.shape);
+  write(out, type.fields);
 }
 
 SymbolType read_symbol_type(ByteReader& in) {
@@ -145,8 +186,8 @@ SymbolType read_symbol_type(ByteReader& in) {
   type.type = in.text(kMaxText);
   type.scalar = read_scalar(in);
   type.lanes = in.i32();
-  const std::uint32_t count = read_count(in, "a symbol's shape");
-  for (std::uint32_t i = 0; i < count; ++i) type.shape.push_back(in.u64());
+  type.shape = read_shape(in);
+  type.fields = read_fields(in);
   return type;
 }
 

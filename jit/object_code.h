@@ -31,6 +31,7 @@ struct SymbolType {
   std::optional<ScalarType> scalar;  ///< of one element, when it is a number
   int lanes = 1;                     ///< > 1 for a vector element (float4)
   std::vector<std::size_t> shape;    ///< extents of an array; empty for a single element
+  std::vector<StructField> fields;   ///< members of a struct, where known
 };
 
 /// A value: copy and pickle freely. Immutable after it was made.

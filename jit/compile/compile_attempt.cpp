@@ -72,7 +72,7 @@ std::string assembled_text(const CompileRequest& request, const CompilePlan& pla
   if (prefix) text += "static_assert(true, \"\");\n";
   text += format("#line {} {}\n", prefix ? prefix->lines + 1 : 1, quoted(request.source.name));
   text.append(source, bytes);
-  if (plan.probe) text += probe_text(questions(plan));
+  if (plan.probe) text += probe_text(plan.members, questions(plan));
   return text;
 }
 
@@ -281,7 +281,7 @@ KernelSignature CompileAttempt::signature(std::size_t index, const std::string& 
   if (!probes_[index].empty()) {
     try {
       return signature_from_probe(kernel.name, lowered, unit_.lowered_name(probes_[index]),
-                                  declaration);
+                                  declaration, plan_.members);
     } catch (const InvalidArgument&) {
       // A type that the reader of mangled names does not know: sizes are still to be had.
     }
@@ -300,7 +300,7 @@ void CompileAttempt::add_symbols(ObjectCode& code, const std::string& ptx) const
     const std::string& probe = probes_[plan_.kernels.size() + i];
     if (probe.empty()) continue;
     try {
-      code.symbol_types[name] = read_symbol_probe(unit_.lowered_name(probe));
+      code.symbol_types[name] = read_symbol_probe(unit_.lowered_name(probe), plan_.members);
     } catch (const InvalidArgument&) {
       // As above: the symbol can still be used by its address and size.
     }
@@ -320,7 +320,10 @@ AttemptErrors CompileAttempt::errors() const {
     const std::string& expression = message.name_expression;
     const std::string& file = message.diagnostic.file;
     if (file != kNameMapFile && file != kProbeFile) {
-      result.in_source = true;
+      // A template of the user may hold an error that nothing but the probe brings to light.
+      const bool by_probe =
+          message.diagnostic.message.find("kernwright_probe_::") != std::string::npos;
+      (by_probe ? result.in_probe : result.in_source) = true;
       continue;
     }
     const auto asked = std::find(probes_.begin(), probes_.end(), expression);

@@ -39,6 +39,7 @@ struct PlannedSymbol {
 struct CompilePlan {
   std::vector<PlannedKernel> kernels;
   std::vector<PlannedSymbol> symbols;
+  std::vector<std::string> members;  ///< names that members of structs may have
   bool probe = true;
   bool minimal = false;
   bool default_device = false;  ///< functions without __device__ are the device's too

@@ -9,13 +9,17 @@
 
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/whole_file.h"
+#include "jit/cache/include_closure.h"
 #include "jit/compile/compile_attempt.h"
 #include "jit/compile/compile_job.h"
 #include "jit/compile/compile_trace.h"
 #include "jit/compile/compile_wait.h"
 #include "jit/signature/cuda_types.h"
 #include "jit/signature/signature_builder.h"
+#include "jit/source/member_names.h"
 #include "jit/source/nearest_name.h"
+#include "jit/source/source_lexer.h"
 
 namespace kernwright {
 namespace {
@@ -41,6 +45,20 @@ void check_names(const std::vector<std::string>& names) {
   }
 }
 
+/// Candidates for the names of struct members: of the text and of all headers of the user's that it
+/// includes.
+std::vector<std::string> member_names_of(const CompileRequest& request) {
+  MemberNames names;
+  names.add(request.source.text);
+  for (const auto& [name, text] : request.options.headers) names.add(text);
+  if (!tokenize(request.source.text).includes.empty()) {
+    for (const IncludedFile& file : include_closure(request.source, request.options).files) {
+      if (const auto text = read_whole_file(file.path)) names.add(*text);
+    }
+  }
+  return names.take();
+}
+
 std::vector<std::string> declared_names(const CompileRequest& request) {
   std::vector<std::string> names;
   for (const KernelDeclaration& kernel : request.declared.kernels) names.push_back(kernel.name);
@@ -62,6 +80,7 @@ class Session {
     for (const SymbolDeclaration& symbol : request.declared.symbols) {
       plan_.symbols.push_back({symbol.name, symbol.is_managed});
     }
+    if (asks_in_full()) plan_.members = member_names_of(request);
   }
 
   ObjectCode run() {
@@ -102,11 +121,18 @@ class Session {
     plan_.kernels.push_back({name, required, is_plain ? Ask::type : Ask::probe});
   }
 
+  bool asks_in_full() const {
+    return !plan_.symbols.empty() ||
+           std::any_of(plan_.kernels.begin(), plan_.kernels.end(),
+                       [](const PlannedKernel& k) { return k.ask != Ask::type; });
+  }
+
   /// Whether another attempt is needed for what the kernels of these names are.
   bool ask_in_full(const std::set<std::string>& names) {
     for (PlannedKernel& kernel : plan_.kernels) {
       if (names.contains(kernel.name)) kernel.ask = Ask::probe;
     }
+    if (!names.empty() && plan_.members.empty()) plan_.members = member_names_of(request_);
     return !names.empty();
   }
 
@@ -143,19 +169,27 @@ class Session {
   /// Replaces how those are asked that the compiler did not answer, all of them where it does not
   /// say which. False when none is asked any more.
   bool ask_otherwise(const AttemptErrors& errors) {
+    if (errors.unanswered.empty() && errors.in_probe && !plan_.members.empty()) {
+      plan_.members.clear();  // one of the names may be a word or a macro
+      return true;
+    }
     std::size_t index = 0;
+    bool any = false;
     bool changed = false;
     const auto next = [&](Ask& ask) {
       const bool is_told = !errors.unanswered.empty();
       const bool is_meant = is_told ? errors.unanswered.contains(index) : errors.in_probe;
       ++index;
-      if (!is_meant || ask == Ask::nothing) return;
-      ask = ask == Ask::type ? Ask::probe : ask == Ask::probe ? Ask::question : Ask::nothing;
-      changed = true;
+      if (is_meant && ask != Ask::nothing) {
+        ask = ask == Ask::type ? Ask::probe : ask == Ask::probe ? Ask::question : Ask::nothing;
+        changed = true;
+      }
+      any = any || ask != Ask::nothing;
     };
     for (PlannedKernel& kernel : plan_.kernels) next(kernel.ask);
     for (PlannedSymbol& symbol : plan_.symbols) next(symbol.ask);
-    return changed && plan_.probe;
+    plan_.probe = plan_.probe && any;
+    return changed;
   }
 
   /// Leaves out names that the compiler does not know. Throws NameNotFound for one that is

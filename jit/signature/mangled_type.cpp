@@ -97,6 +97,10 @@ class Reader {
 
   FunctionNode read_function() {
     FunctionNode function{read_name(), {}};
+    // Unlike that of a type, the name of a function is no part to come back to.
+    if (!substitutions_.empty() && substitutions_.back() == function.name) {
+      substitutions_.pop_back();
+    }
     if (function.name->has_arguments) {
       arguments_ = function.name->children;
       type();  // the result, which only templates spell
@@ -365,7 +369,8 @@ class Reader {
       default:
         break;
     }
-    if (std::isdigit(static_cast<unsigned char>(peek()))) return name();
+    const bool unnamed = peek() == 'U' && (peek(1) == 't' || peek(1) == 'l');
+    if (unnamed || std::isdigit(static_cast<unsigned char>(peek()))) return name();
     fail("uses a form that is not supported");
   }
 
@@ -455,7 +460,9 @@ class Reader {
     }
     if (peek() == 'p') {  // a pack of types
       ++at_;
-      return remember(type());
+      const TypeRef pack = type();
+      if (pack->kind != TypeNodeKind::pack) fail("is not understood");
+      return remember(pack);
     }
     if (take("F16b")) return node({.kind = TypeNodeKind::builtin, .text = "__bf16"});
     if (peek() == 'F') {

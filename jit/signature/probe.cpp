@@ -40,13 +40,42 @@ struct kernwright_plain_<kernwright_T_[kernwright_N_], false> {
   typedef typename kernwright_plain_<kernwright_T_>::kernwright_type_
       kernwright_type_[kernwright_N_];
 };
+template <class kernwright_T_> struct kernwright_element_ {
+  typedef kernwright_T_ kernwright_type_;
+  enum : bool {
+    kernwright_is_class_ = (__is_class(kernwright_T_) || __is_union(kernwright_T_)) &&
+                           kernwright_pointee_<kernwright_T_*>::kernwright_size_ != 0
+  };
+};
+template <class kernwright_T_, unsigned long long kernwright_N_>
+struct kernwright_element_<kernwright_T_[kernwright_N_]> : kernwright_element_<kernwright_T_> {};
+template <class kernwright_T_> struct kernwright_pointed_ : kernwright_element_<kernwright_T_> {};
+template <class kernwright_T_>
+struct kernwright_pointed_<kernwright_T_*> : kernwright_element_<kernwright_T_> {};
+template <class kernwright_T_, bool> struct kernwright_members_ {
+  typedef void kernwright_type_;
+};
+template <class kernwright_E_> struct kernwright_layout_
+    : kernwright_members_<typename kernwright_E_::kernwright_type_,
+                          kernwright_E_::kernwright_is_class_> {};
+template <class...> struct kernwright_list_;
 template <class kernwright_T_, class kernwright_U_, unsigned long long... kernwright_N_>
+struct kernwright_member_;
+template <class kernwright_T_, class kernwright_U_, class kernwright_L_,
+          unsigned long long... kernwright_N_>
 struct kernwright_parameter_;
 template <class kernwright_T_> struct kernwright_told_ {
   typedef kernwright_parameter_<
       kernwright_T_, typename kernwright_plain_<kernwright_T_>::kernwright_type_,
+      typename kernwright_layout_<kernwright_pointed_<kernwright_T_>>::kernwright_type_,
       sizeof(kernwright_T_), alignof(kernwright_T_),
       kernwright_pointee_<kernwright_T_>::kernwright_size_> kernwright_type_;
+};
+template <class kernwright_T_> struct kernwright_told_<kernwright_T_&> {
+  typedef kernwright_parameter_<kernwright_T_&, void, void, 1, 1, 0> kernwright_type_;
+};
+template <class kernwright_T_> struct kernwright_told_<kernwright_T_&&> {
+  typedef kernwright_parameter_<kernwright_T_&&, void, void, 1, 1, 0> kernwright_type_;
 };
 template <class kernwright_T_> struct kernwright_of_;
 template <class... kernwright_A_> struct kernwright_of_<void (*)(kernwright_A_...)> {
@@ -55,19 +84,36 @@ template <class... kernwright_A_> struct kernwright_of_<void (*)(kernwright_A_..
 template <class kernwright_T_> struct kernwright_variable_ {
   typedef void (*kernwright_type_)(kernwright_parameter_<
       kernwright_T_, typename kernwright_plain_<kernwright_T_>::kernwright_type_,
+      typename kernwright_layout_<kernwright_element_<kernwright_T_>>::kernwright_type_,
       kernwright_pointee_<kernwright_T_*>::kernwright_size_, alignof(kernwright_T_), 0>);
 };
 template <class kernwright_T_> __attribute__((global)) void kernwright_ask_();
-}
 )probe";
 
-/// What the templates and the questions are written with, and a macro may rename. Name expressions
-/// are read behind the probe, where the user's macros are in force again but for decltype.
+/// What the templates, the questions and the name expressions behind them are written with, and a
+/// macro may rename. The compiler cannot bring macros back (it knows no push_macro).
 constexpr std::array<std::string_view, 20> kWords{
     "namespace", "template", "class",         "struct",    "typename",
     "enum",      "typedef",  "unsigned",      "long",      "bool",
     "void",      "true",     "false",         "sizeof",    "alignof",
     "decltype",  "global",   "__attribute__", "__is_enum", "__underlying_type"};
+
+/// Asks any class for a member of that name: what is none of its data members, or not accessible,
+/// is void. {0} is the place in the list, {1} the name.
+constexpr std::string_view kMember = R"probe(
+template <class kernwright_T_, class = void> struct kernwright_member_{0}_ {{
+  typedef void kernwright_type_;
+}};
+template <class kernwright_T_> struct kernwright_member_{0}_<
+    kernwright_T_, decltype(void(__builtin_offsetof(kernwright_T_, {1})),
+                            void(&kernwright_T_::{1}))> {{
+  typedef kernwright_member_<
+      decltype(kernwright_T_::{1}),
+      typename kernwright_plain_<decltype(kernwright_T_::{1})>::kernwright_type_,
+      sizeof(decltype(kernwright_T_::{1})), __builtin_offsetof(kernwright_T_, {1}), {0}>
+      kernwright_type_;
+}};
+)probe";
 
 /// Lines of questions are numbered from here.
 constexpr int kFirstQuestion = 1000;
@@ -131,6 +177,26 @@ void describe_pointee(const TypeNode& pointee, const TypeNode& carrier, Paramete
                                 element->text == "signed char");
 }
 
+/// What an array of arrays consists of.
+struct ArrayElement {
+  const TypeNode* type = nullptr;
+  std::vector<std::size_t> shape;
+};
+
+ArrayElement array_element(const TypeNode& type, std::string_view lowered) {
+  ArrayElement element{&unqualified(type), {}};
+  while (element.type->kind == TypeNodeKind::array) {
+    const std::string& extent = element.type->text;
+    std::size_t value = 0;
+    const char* const end = extent.data() + extent.size();
+    const auto read = std::from_chars(extent.data(), end, value);
+    if (!extent.empty() && (read.ec != std::errc() || read.ptr != end)) not_understood(lowered);
+    element.shape.push_back(value);
+    element.type = &unqualified(*element.type->children[0]);
+  }
+  return element;
+}
+
 void describe_value(const TypeNode& type, Parameter& parameter) {
   const ElementType element = element_type(type);
   parameter.scalar = element.scalar;
@@ -145,35 +211,74 @@ void describe_value(const TypeNode& type, Parameter& parameter) {
 }
 
 std::size_t alignment_of(const TypeNode& node, std::string_view lowered) {
-  const std::size_t alignment = to_size(*node.children[2]->children[1], lowered);
+  const std::size_t alignment = to_size(*node.children[3]->children[1], lowered);
   const bool power = alignment > 0 && (alignment & (alignment - 1)) == 0;
   if (!power || alignment > kMaxParameterBytes) not_understood(lowered);
   return alignment;
 }
 
-ProbedParameter read_parameter(const TypeNode& node, std::string_view lowered) {
-  const bool whole = node.kind == TypeNodeKind::named && node.children.size() == 3 &&
-                     node.children[2]->kind == TypeNodeKind::pack &&
+StructField read_field(const TypeNode& node, std::span<const std::string> members,
+                       std::string_view lowered) {
+  const bool whole = node.children.size() == 3 && node.children[2]->kind == TypeNodeKind::pack &&
                      node.children[2]->children.size() == kParameterFields;
+  if (!whole) not_understood(lowered);
+  const std::vector<TypeRef>& numbers = node.children[2]->children;
+  StructField field;
+  field.type = spell(*node.children[0]);
+  field.size = to_size(*numbers[0], lowered);
+  field.offset = to_size(*numbers[1], lowered);
+  const std::size_t index = to_size(*numbers[2], lowered);
+  if (index >= members.size()) not_understood(lowered);
+  field.name = members[index];
+  const ArrayElement element = array_element(*node.children[1], lowered);
+  field.shape = element.shape;
+  const ElementType number = element_type(*element.type);
+  field.scalar = number.scalar;
+  field.lanes = std::max(number.lanes, 1);
+  if (element.type->kind == TypeNodeKind::pointer) field.scalar = ScalarType::uint64;
+  return field;
+}
+
+/// In the order of their offsets; `list` is void where nothing is known of them.
+std::vector<StructField> read_fields(const TypeNode& list, std::span<const std::string> members,
+                                     std::string_view lowered) {
+  std::vector<StructField> fields;
+  if (list.kind != TypeNodeKind::named) return fields;
+  std::vector<TypeRef> nodes = list.children;
+  if (nodes.size() == 1 && nodes[0]->kind == TypeNodeKind::pack) nodes = nodes[0]->children;
+  for (const TypeRef& node : nodes) {
+    if (node->kind == TypeNodeKind::named) fields.push_back(read_field(*node, members, lowered));
+  }
+  std::stable_sort(fields.begin(), fields.end(),
+                   [](const StructField& a, const StructField& b) { return a.offset < b.offset; });
+  return fields;
+}
+
+ProbedParameter read_parameter(const TypeNode& node, std::span<const std::string> members,
+                               std::string_view lowered) {
+  const bool whole = node.kind == TypeNodeKind::named && node.children.size() == 4 &&
+                     node.children[3]->kind == TypeNodeKind::pack &&
+                     node.children[3]->children.size() == kParameterFields;
   if (!whole) not_understood(lowered);
   const TypeNode& declared = *node.children[0];
   const TypeNode& type = unqualified(declared);
   ProbedParameter result;
   Parameter& parameter = result.parameter;
   parameter.type = spell(declared);
-  parameter.size = to_size(*node.children[2]->children[0], lowered);
+  parameter.size = to_size(*node.children[3]->children[0], lowered);
   parameter.alignment = alignment_of(node, lowered);
   result.is_reference =
       type.kind == TypeNodeKind::lvalue_reference || type.kind == TypeNodeKind::rvalue_reference;
   if (type.kind == TypeNodeKind::pointer) {
     parameter.kind = ParameterKind::pointer;
-    parameter.pointee_size = to_size(*node.children[2]->children[2], lowered);
+    parameter.pointee_size = to_size(*node.children[3]->children[2], lowered);
     const TypeNode& carrier = unqualified(*node.children[1]);
     if (carrier.kind != TypeNodeKind::pointer) not_understood(lowered);
     describe_pointee(*type.children[0], *carrier.children[0], parameter);
   } else {
     describe_value(*node.children[1], parameter);
   }
+  if (!parameter.scalar) parameter.fields = read_fields(*node.children[2], members, lowered);
   return result;
 }
 
@@ -207,30 +312,40 @@ bool tells_pointee(const TypeNode& declared) {
   return unqualified(pointee).text == "void" || known_layout(pointee);
 }
 
-std::string macro_lines(std::string_view pragma) {
-  std::string lines;
-  for (const std::string_view word : kWords) {
-    if (pragma == "pop_macro" && word == "decltype") continue;
-    lines += format("#pragma {}(\"{}\")\n", pragma, word);
-    if (pragma == "push_macro") lines += format("#undef {}\n", word);
+std::string member_templates(std::span<const std::string> members) {
+  std::string text = "#pragma nv_diag_suppress 1427\n";  // offsets in what is no plain C struct
+  std::string list;
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    text += format(kMember, i, members[i]);
+    list += format("{}typename kernwright_member_{}_<kernwright_T_>::kernwright_type_",
+                   list.empty() ? "" : ", ", i);
   }
-  return lines;
+  return text + format(
+                    "template <class kernwright_T_>\n"
+                    "struct kernwright_members_<kernwright_T_, true> {{\n"
+                    "  typedef kernwright_list_<{}> kernwright_type_;\n}};\n",
+                    list);
 }
 
 }  // namespace
 
 std::string_view probe_templates() noexcept {
-  static const std::string text =
-      format("\n\n{}#line 1 \"{}\"{}", macro_lines("push_macro"), kProbeFile, kTemplates);
+  static const std::string text = [] {
+    std::string lines = "\n\n";
+    for (const std::string_view word : kWords) lines += format("#undef {}\n", word);
+    return lines + format("#line 1 \"{}\"{}", kProbeFile, kTemplates);
+  }();
   return text;
 }
 
-std::string probe_text(std::span<const std::string> questions) {
-  static const std::string end = macro_lines("pop_macro");
+std::string probe_text(std::span<const std::string> members,
+                       std::span<const std::string> questions) {
   std::string text(probe_templates());
+  if (!members.empty()) text += member_templates(members);
+  text += "}\n";
   if (!questions.empty()) text += format("#line {} \"{}\"\n", kFirstQuestion, kProbeFile);
   for (const std::string& question : questions) (text += question) += '\n';
-  return text + end;
+  return text;
 }
 
 std::string kernel_probe(std::string_view kernel) {
@@ -285,12 +400,13 @@ std::optional<ProbedParameter> parameter_of_type(const TypeNode& declared) {
   return result;
 }
 
-std::vector<ProbedParameter> read_kernel_probe(std::string_view lowered) {
+std::vector<ProbedParameter> read_kernel_probe(std::string_view lowered,
+                                               std::span<const std::string> members) {
   std::vector<ProbedParameter> result;
   std::size_t offset = 0;
   for (const TypeRef& node : answered_types(lowered)) {
     if (is_described(*node)) {
-      result.push_back(read_parameter(*node, lowered));
+      result.push_back(read_parameter(*node, members, lowered));
     } else {
       const auto told = parameter_of_type(*node);
       if (!told || !tells_pointee(*node)) not_understood(lowered);
@@ -305,24 +421,19 @@ std::vector<ProbedParameter> read_kernel_probe(std::string_view lowered) {
   return result;
 }
 
-SymbolType read_symbol_probe(std::string_view lowered) {
+SymbolType read_symbol_probe(std::string_view lowered, std::span<const std::string> members) {
   const std::vector<TypeRef> types = answered_types(lowered);
   if (types.size() != 1 || !is_described(*types[0])) not_understood(lowered);
   const TypeNode& told = *types[0];
-  const ProbedParameter whole = read_parameter(told, lowered);
   SymbolType result;
-  result.type = whole.parameter.type;
-  const TypeNode* element = &unqualified(*told.children[1]);
-  while (element->kind == TypeNodeKind::array) {
-    std::size_t extent = 0;
-    std::from_chars(element->text.data(), element->text.data() + element->text.size(), extent);
-    result.shape.push_back(extent);
-    element = &unqualified(*element->children[0]);
-  }
-  const ElementType number = element_type(*element);
+  result.type = read_parameter(told, members, lowered).parameter.type;
+  ArrayElement element = array_element(*told.children[1], lowered);
+  result.shape = std::move(element.shape);
+  const ElementType number = element_type(*element.type);
   result.scalar = number.scalar;
-  result.lanes = number.lanes > 0 ? number.lanes : 1;
-  if (element->kind == TypeNodeKind::pointer) result.scalar = ScalarType::uint64;
+  result.lanes = std::max(number.lanes, 1);
+  if (element.type->kind == TypeNodeKind::pointer) result.scalar = ScalarType::uint64;
+  if (!result.scalar) result.fields = read_fields(*told.children[2], members, lowered);
   return result;
 }
 

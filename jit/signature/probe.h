@@ -19,8 +19,11 @@ namespace kernwright {
 inline constexpr std::string_view kProbeFile = "kernwright_probe";
 
 /// Templates to append to a source, and what `questions` ask, a line each. All is declared only, so
-/// nothing of it reaches the object code. No macro of the user is in force there.
-std::string probe_text(std::span<const std::string> questions);
+/// nothing of it reaches the object code. Macros that are named like words of the language end
+/// there. `members` are names that members of structs may have: the answers tell which are and
+/// where.
+std::string probe_text(std::span<const std::string> members,
+                       std::span<const std::string> questions);
 
 /// The part of it that is the same for all sources.
 std::string_view probe_templates() noexcept;
@@ -54,13 +57,14 @@ bool is_probe_answer(std::string_view lowered) noexcept;
 
 /// Reads the lowered name of any probe of a kernel: types, sizes, alignments and offsets. Throws
 /// InvalidArgument when it is not understood.
-std::vector<ProbedParameter> read_kernel_probe(std::string_view lowered);
+std::vector<ProbedParameter> read_kernel_probe(std::string_view lowered,
+                                               std::span<const std::string> members = {});
 
 /// What a parameter's type alone tells. Nothing unless known_layout() knows it.
 std::optional<ProbedParameter> parameter_of_type(const TypeNode& declared);
 
 /// Reads the lowered name of a probe of a variable. Throws InvalidArgument when it is not
 /// understood.
-SymbolType read_symbol_probe(std::string_view lowered);
+SymbolType read_symbol_probe(std::string_view lowered, std::span<const std::string> members = {});
 
 }  // namespace kernwright

@@ -98,8 +98,19 @@ Parameter from_type(const TypeNode& type, const PtxParameter& declared) {
   return result;
 }
 
+/// "const float*" for "const float *".
+std::string joined(std::string_view spelling) {
+  std::string result;
+  for (const char c : spelling) {
+    if (c == '*' && !result.empty() && result.back() == ' ') result.pop_back();
+    result += c;
+  }
+  return result;
+}
+
 /// From the words of a declaration, where they are C++'s own and the sizes agree.
-Parameter from_spelling(const std::string& spelling, const PtxParameter& declared) {
+Parameter from_spelling(std::string_view tokens, const PtxParameter& declared) {
+  const std::string spelling = joined(tokens);
   if (spelling.find_first_of("*[&") == std::string::npos) {
     const ElementType element = element_from_spelling(spelling);
     const auto scalar = element.lanes == 0 ? element.scalar : std::nullopt;
@@ -164,9 +175,10 @@ const KernelDeclaration* find_declaration(std::string_view expression,
 
 KernelSignature signature_from_probe(std::string name, std::string lowered,
                                      std::string_view probe_answer,
-                                     const KernelDeclaration* declaration) {
+                                     const KernelDeclaration* declaration,
+                                     std::span<const std::string> members) {
   KernelSignature signature{std::move(name), std::move(lowered), {}};
-  const std::vector<ProbedParameter> probed = read_kernel_probe(probe_answer);
+  const std::vector<ProbedParameter> probed = read_kernel_probe(probe_answer, members);
   const std::vector<std::string> names = parameter_names(declaration, probed.size());
   for (std::size_t i = 0; i < probed.size(); ++i) {
     signature.parameters.push_back(probed[i].parameter);

@@ -18,11 +18,13 @@ std::string base_name(std::string_view expression);
 const KernelDeclaration* find_declaration(std::string_view expression,
                                           std::span<const KernelDeclaration> declared);
 
-/// Signature from the probe's answer. Throws InvalidArgument when that is not understood, and
-/// CompileError when a parameter is a reference: a launch copies arguments by value.
+/// Signature from the probe's answer to a text with those `members`. Throws InvalidArgument when
+/// that is not understood, and CompileError when a parameter is a reference: a launch copies
+/// arguments by value.
 KernelSignature signature_from_probe(std::string name, std::string lowered,
                                      std::string_view probe_answer,
-                                     const KernelDeclaration* declaration);
+                                     const KernelDeclaration* declaration,
+                                     std::span<const std::string> members = {});
 
 /// Signature of a kernel whose types the compiler was not asked for, from what is sure: the types
 /// in its lowered name, else what C++'s own words in the source spell, checked against the sizes in

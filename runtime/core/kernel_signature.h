@@ -18,6 +18,17 @@ enum class ParameterKind {
   untyped,    ///< `size` bytes, up to 8, of code that tells no sign, and no address from a number
 };
 
+/// A data member of a struct, also one that it inherits.
+struct StructField {
+  std::string name;
+  std::string type;                                 ///< as C++ spells it: "float [3]"
+  std::optional<ScalarType> scalar = std::nullopt;  ///< of one element; uint64 of a pointer
+  int lanes = 1;                                    ///< > 1 for a vector (float4)
+  std::vector<std::size_t> shape = {};              ///< extents of an array, outermost first
+  std::size_t offset = 0;                           ///< bytes
+  std::size_t size = 0;                             ///< bytes of the whole member
+};
+
 /// One parameter. For a pointer: `type` is the whole spelling ("const float*"), `scalar` the
 /// element type of the pointee (empty for void*, a struct or a pointer to pointer), `lanes` > 1 for
 /// a vector pointee (float4*, __half2*), `pointee_size` its bytes (0 when unknown).
@@ -33,6 +44,8 @@ struct Parameter {
   std::size_t size = 0;       ///< bytes in the parameter block; 0 until known
   std::size_t alignment = 0;  ///< bytes; 0: the natural one of the kind and size
   std::size_t offset = 0;     ///< bytes from the start of the parameter block
+  /// Of a struct, or of one that is pointed to: the accessible members, by offset, where known.
+  std::vector<StructField> fields = {};
 };
 
 /// Alignment of `parameter` in the block: the one given, else the natural one. Vectors of 2 and 4

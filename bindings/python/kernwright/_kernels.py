@@ -21,8 +21,10 @@ Parameter = namedtuple("Parameter", "name type kind dtype lanes size offset cons
 Parameter.__module__ = __name__
 Parameter.__doc__ = """One parameter of a kernel; size and offset are bytes of the argument block.
 
-`kind` is "scalar", "pointer", "vector" or "aggregate"; `dtype` the element type of the value or of
-what a pointer points to, None where there is none; `const` tells of the latter.
+`kind` is "scalar", "pointer", "vector", "aggregate" or, in object code that tells no types,
+"untyped"; `dtype` the element type of the value or of what a pointer points to, None where there is
+none; `const` tells of the latter. The dtype of a struct has its accessible members, their offsets
+and its size, so that NumPy arrays of it are what the kernel takes.
 """
 
 KernelAttributes = namedtuple(

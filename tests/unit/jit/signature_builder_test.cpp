@@ -82,7 +82,8 @@ TEST_CASE("signature: without a probe names and spellings say what is sure") {
 }
 
 TEST_CASE("signature: a lowered name spells types, also those of template arguments") {
-  const std::string name = "_Z1fIN12_GLOBAL__N_11QEfJidEEvPfT_PS2_PKT0_DpT1_";
+  const std::string name =
+      "_Z1fIN36_GLOBAL__N__00000000_4_k_cu__Z1kPiDn1QEJidEEvPfT_PS3_PKS3_DpT0_";
   const std::string ptx = ".entry " + name +
                           "(.param .u64 a, .param .align 4 .b8 b[4], .param .u64 c, .param .u64 d,"
                           " .param .u32 e, .param .f64 f)";
@@ -93,8 +94,8 @@ TEST_CASE("signature: a lowered name spells types, also those of template argume
   CHECK(p[1].type == "(anonymous namespace)::Q");
   CHECK(p[1].size == 4);
   CHECK(p[2].type == "(anonymous namespace)::Q*");
-  CHECK(p[3].type == "const float*");
-  CHECK(p[3].scalar == ScalarType::float32);
+  CHECK(p[3].type == "const (anonymous namespace)::Q*");
+  CHECK(p[3].pointee_const);
   CHECK(p[4].scalar == ScalarType::int32);
   CHECK(p[5].scalar == ScalarType::float64);
 }
