@@ -87,9 +87,10 @@ void LaunchFrame::check_layout(const ArgumentPlan& plan, const py::object& layou
     if (structs.attr("is_kept")(layout).cast<bool>()) plan.agreed = layout.ptr();
     return;
   }
-  const std::string advice = plan.parameter->fields.empty()
-                                 ? std::string()
-                                 : format("; kernel.parameters[{}].dtype is its layout", plan.index);
+  const std::string advice =
+      plan.parameter->fields.empty()
+          ? std::string()
+          : format("; kernel.parameters[{}].dtype is its layout", plan.index);
   refuse(plan,
          format("got a value of another layout: it {}{}", problem.cast<std::string>(), advice));
 }

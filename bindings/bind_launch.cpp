@@ -36,7 +36,7 @@ std::string code_as(const KernelObject& self, CodeKind kind) {
   const auto code = code_of(self, device);
   if (code->kind == kind) return code->code;
   if (kind == CodeKind::cubin && !code->resource_cubin.empty()) return code->resource_cubin;
-  if (!self.lazy()) {
+  if (!self.lazy() || self.lazy()->program().loaded_code()) {
     throw Error(format("{}: object code loaded from a file has no {}", self.name(),
                        kind == CodeKind::ptx ? "PTX" : "cubin"));
   }

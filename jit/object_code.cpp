@@ -10,6 +10,7 @@
 #include "base/format.h"
 #include "base/hash.h"
 #include "base/whole_file.h"
+#include "jit/signature/image_reader.h"
 #include "jit/source/nearest_name.h"
 
 namespace kernwright {
@@ -136,6 +137,7 @@ Parameter read_parameter(ByteReader& in) {
 void write(ByteWriter& out, const KernelSignature& kernel) {
   out.text(kernel.name);
   out.text(kernel.lowered);
+  out.u8(kernel.is_told ? 1 : 0);
   out.u32(static_cast<std::uint32_t>(kernel.parameters.size()));
   for (const Parameter& parameter : kernel.parameters) write(out, parameter);
 }
@@ -144,6 +146,7 @@ KernelSignature read_kernel(ByteReader& in) {
   KernelSignature kernel;
   kernel.name = in.text(kMaxText);
   kernel.lowered = in.text(kMaxText);
+  kernel.is_told = read_bool(in);
   const std::uint32_t count = read_count(in, "the parameter count");
   for (std::uint32_t i = 0; i < count; ++i) kernel.parameters.push_back(read_parameter(in));
   return kernel;
@@ -258,14 +261,17 @@ const char* code_origin_name(CodeOrigin origin) noexcept {
 }
 
 const KernelSignature& ObjectCode::kernel(const std::string& name) const {
-  const auto found = std::find_if(kernels.begin(), kernels.end(),
-                                  [&](const KernelSignature& k) { return k.name == name; });
+  const auto found = std::find_if(kernels.begin(), kernels.end(), [&](const KernelSignature& k) {
+    return k.name == name || k.lowered == name;
+  });
   if (found != kernels.end()) return *found;
   std::vector<std::string> names;
   for (const KernelSignature& kernel : kernels) names.push_back(kernel.name);
   throw NameNotFound(
       format("no kernel {} in this object code{}", name, describe_names(name, names)));
 }
+
+bool ObjectCode::is_saved(std::string_view bytes) noexcept { return bytes.starts_with(kMagic); }
 
 std::string ObjectCode::serialize() const {
   const std::vector<std::byte> body = write_body(*this);
@@ -282,6 +288,9 @@ std::string ObjectCode::serialize() const {
 
 ObjectCode ObjectCode::deserialize(std::string_view bytes) {
   ByteReader in(as_bytes(bytes), "object code");
+  if (!is_saved(bytes)) {
+    throw Error("these bytes are no object code: neither saved by save(), nor a cubin, nor PTX");
+  }
   in.expect(kMagic);
   const std::uint32_t version = in.u32();
   if (version != kFormatVersion) {
@@ -321,7 +330,7 @@ ObjectCode ObjectCode::load(const std::filesystem::path& path) {
   const auto bytes = read_whole_file(path.string());
   if (!bytes) throw Error(format("object code cannot be loaded: {} cannot be read", path.string()));
   try {
-    return deserialize(*bytes);
+    return is_saved(*bytes) ? deserialize(*bytes) : object_code_of_image(*bytes);
   } catch (const Error& reason) {
     throw Error(format("{} cannot be loaded: {}", path.string(), reason.what()));
   }

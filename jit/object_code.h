@@ -52,13 +52,17 @@ struct ObjectCode {
   std::shared_ptr<const CompileTrace> trace;
   CodeOrigin origin = CodeOrigin::compiled;  ///< not part of the file
 
-  /// The kernel of that name as the user wrote it; throws NameNotFound listing the names.
+  /// The kernel of that name as the user wrote it, or of that lowered name; throws NameNotFound
+  /// listing the names.
   const KernelSignature& kernel(const std::string& name) const;
 
   /// One self-describing file (magic, version, fields, checksum). Throws Error with path and
   /// reason.
   void save(const std::filesystem::path& path) const;
+  /// Of such a file, or of a cubin or PTX as object_code_of_image() reads it.
   static ObjectCode load(const std::filesystem::path& path);
+  /// Whether bytes begin as save() writes them.
+  static bool is_saved(std::string_view bytes) noexcept;
   std::string serialize() const;
   static ObjectCode deserialize(std::string_view bytes);
 };

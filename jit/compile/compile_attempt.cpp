@@ -13,6 +13,7 @@
 #include "jit/cache/include_closure.h"
 #include "jit/compile/compile_trace.h"
 #include "jit/signature/probe.h"
+#include "jit/signature/ptx_parameters.h"
 #include "jit/signature/signature_builder.h"
 #include "jit/signature/variable_names.h"
 #include "jit/source/source_lexer.h"
@@ -227,6 +228,18 @@ std::set<std::string> CompileAttempt::misjudged_kernels() const {
     } catch (const InvalidArgument&) {
       if (is_probe_answer(answer)) names.insert(plan_.kernels[i].name);
     }
+  }
+  return names;
+}
+
+std::vector<std::string> CompileAttempt::unseen_kernels() const {
+  const std::vector<std::string> entries = ptx_entries(unit_.ptx());
+  std::vector<std::string> names;
+  if (entries.size() == plan_.kernels.size()) return names;
+  std::set<std::string> known;
+  for (const PlannedKernel& kernel : plan_.kernels) known.insert(unit_.lowered_name(kernel.name));
+  for (const std::string& entry : entries) {
+    if (!known.contains(entry)) names.push_back(readable_kernel(entry));
   }
   return names;
 }

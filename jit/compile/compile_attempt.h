@@ -77,6 +77,8 @@ class CompileAttempt {
 
   /// After success: kernels asked with Ask::type whose parameters turned out to be of other types.
   std::set<std::string> misjudged_kernels() const;
+  /// After success: names of kernels in the code that are none of the planned ones.
+  std::vector<std::string> unseen_kernels() const;
   /// After success. Throws CompileError for a kernel that cannot be launched.
   ObjectCode object_code() const;
 

@@ -87,7 +87,9 @@ class Session {
     for (int i = 0; i < kMaxAttempts; ++i) {
       CompileAttempt attempt(nvrtc_, request_, plan_);
       if (attempt.compile(deadline_)) {
-        if (i + 1 < kMaxAttempts && (ask_in_full(attempt.misjudged_kernels()) || ask_again())) {
+        const bool may_retry = i + 1 < kMaxAttempts;
+        if (may_retry &&
+            (ask_in_full(attempt.misjudged_kernels()) || ask_again() || ask_for_unseen(attempt))) {
           lost_ms_ += attempt.nvrtc_ms();
           continue;
         }
@@ -134,6 +136,17 @@ class Session {
     }
     if (!names.empty() && plan_.members.empty()) plan_.members = member_names_of(request_);
     return !names.empty();
+  }
+
+  /// Whether the code has kernels that the text does not show: made by a macro, or of a header.
+  bool ask_for_unseen(const CompileAttempt& attempt) {
+    if (!request_.with_declared || asked_for_unseen_) return false;
+    asked_for_unseen_ = true;
+    const std::size_t before = plan_.kernels.size();
+    for (const std::string& name : attempt.unseen_kernels()) {
+      if (plan_.kernels.size() < kMaxNames) add_kernel(name, false);
+    }
+    return plan_.kernels.size() > before;
   }
 
   /// Whether the types are to be asked for once more: the text was blamed for an attempt that asked
@@ -242,6 +255,7 @@ class Session {
   CompilePlan plan_;
   bool minimal_failed_ = false;
   bool blamed_text_ = false;  ///< for an attempt with the probe
+  bool asked_for_unseen_ = false;
   bool asked_again_ = false;  ///< with the probe, after one without it compiled
   double lost_ms_ = 0;        ///< in attempts that failed
 };

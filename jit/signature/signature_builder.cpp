@@ -190,17 +190,23 @@ KernelSignature signature_from_probe(std::string name, std::string lowered,
 
 KernelSignature signature_from_code(std::string name, std::string lowered, std::string_view ptx,
                                     const KernelDeclaration* declaration) {
-  KernelSignature signature{std::move(name), std::move(lowered), {}};
-  const auto declared = ptx_parameters(ptx, signature.lowered);
+  const auto declared = ptx_parameters(ptx, lowered);
   if (!declared) {
-    throw NameNotFound(format("{} is no __global__ function of the source", signature.name));
+    throw NameNotFound(format("{} is no __global__ function of the source", name));
   }
-  const std::vector<std::string> names = parameter_names(declaration, declared->size());
-  const std::vector<TypeRef> types = types_in_name(signature.lowered, declared->size());
+  return signature_from_parameters(std::move(name), std::move(lowered), *declared, declaration);
+}
+
+KernelSignature signature_from_parameters(std::string name, std::string lowered,
+                                          std::span<const PtxParameter> declared,
+                                          const KernelDeclaration* declaration) {
+  KernelSignature signature{std::move(name), std::move(lowered), {}};
+  const std::vector<std::string> names = parameter_names(declaration, declared.size());
+  const std::vector<TypeRef> types = types_in_name(signature.lowered, declared.size());
   const bool spelled = declaration != nullptr && !declaration->is_template &&
-                       declaration->parameter_types.size() == declared->size();
-  for (std::size_t i = 0; i < declared->size(); ++i) {
-    const PtxParameter& in_code = (*declared)[i];
+                       declaration->parameter_types.size() == declared.size();
+  for (std::size_t i = 0; i < declared.size(); ++i) {
+    const PtxParameter& in_code = declared[i];
     signature.parameters.push_back(!types.empty() ? from_type(*types[i], in_code)
                                    : spelled
                                        ? from_spelling(declaration->parameter_types[i], in_code)
@@ -209,6 +215,20 @@ KernelSignature signature_from_code(std::string name, std::string lowered, std::
   }
   signature.lay_out();
   return signature;
+}
+
+std::string readable_kernel(const std::string& lowered) {
+  constexpr std::string_view kUnnamed = "(anonymous namespace)::";
+  if (!lowered.starts_with("_Z")) return lowered;
+  try {
+    std::string name = spell(*demangle_name(lowered));
+    for (auto at = name.find(kUnnamed); at != std::string::npos; at = name.find(kUnnamed)) {
+      name.erase(at, kUnnamed.size());
+    }
+    return name;
+  } catch (const InvalidArgument&) {
+    return lowered;
+  }
 }
 
 }  // namespace kernwright

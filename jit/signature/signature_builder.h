@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/kernel_signature.h"
+#include "jit/signature/ptx_parameters.h"
 #include "jit/source/kernel_scanner.h"
 
 #include <span>
@@ -32,5 +33,14 @@ KernelSignature signature_from_probe(std::string name, std::string lowered,
 /// Throws NameNotFound when the PTX has no such kernel.
 KernelSignature signature_from_code(std::string name, std::string lowered, std::string_view ptx,
                                     const KernelDeclaration* declaration);
+
+/// The same from parameters that are known already.
+KernelSignature signature_from_parameters(std::string name, std::string lowered,
+                                          std::span<const PtxParameter> declared,
+                                          const KernelDeclaration* declaration);
+
+/// "ns::scale<float>" for the lowered name of a kernel, without namespaces that have no name; the
+/// lowered name itself where it is not understood.
+std::string readable_kernel(const std::string& lowered);
 
 }  // namespace kernwright

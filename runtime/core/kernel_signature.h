@@ -58,12 +58,15 @@ struct KernelSignature {
   std::string name;     ///< as the user wrote it: "saxpy" or "scale<float, 4>"
   std::string lowered;  ///< name in the object code
   std::vector<Parameter> parameters;
+  bool is_told = true;  ///< false: only the driver knows of the parameters, once it is loaded
 
   /// "saxpy(float a, const float* x, float* y, int n)"
   std::string to_string() const;
   /// Computes the offsets by the CUDA ABI: each parameter at the next multiple of its alignment, in
   /// order. Sizes that are 0 are filled in where the kind tells them (pointers, scalars, vectors).
   void lay_out();
+  /// Appends a parameter of which only the size is known.
+  void add_untyped(std::size_t size, std::size_t alignment = 0);
   /// Bytes of the whole parameter block, after lay_out(); 0 without parameters.
   std::size_t parameter_bytes() const noexcept;
 };

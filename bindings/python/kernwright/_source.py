@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import stat
 import sys
 from types import FrameType
 from typing import Any, NamedTuple
@@ -12,6 +14,9 @@ from kernwright.errors import ArgumentError, InvalidArgument
 
 # Frames above the caller that are searched for the literal, when a helper passed it on.
 _FRAMES = 6
+# Of a file: enough for the comments above the directives that open PTX.
+_HEAD = 4096
+_PTX = re.compile(rb"^[ \t]*\.version[ \t]+\d", re.MULTILINE)
 
 
 class Located(NamedTuple):
@@ -32,6 +37,27 @@ def locate(source: Any, depth: int = 1) -> Located:
     raise ArgumentError(
         f"a kernel's source is a str (the text) or a path object, got {type(source).__name__}"
     )
+
+
+def object_code(source: Any) -> tuple[_core.ObjectCode, str] | None:
+    """What was compiled already, and a name for it: None for texts and files of them."""
+    if isinstance(source, _core.ObjectCode):
+        return source, f"<{source.kind}>"
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        code = _core.ObjectCode._of_image(bytes(source))
+        return code, f"<{code.kind}>"
+    if not isinstance(source, os.PathLike):
+        return None
+    path = os.fsdecode(source)
+    try:
+        with open(path, "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                return None
+            head = file.read(_HEAD)
+    except (OSError, ValueError):
+        return None  # reading the text will tell
+    is_code = head.startswith((b"\x7fELF", b"KWOBJ")) or _PTX.search(head) is not None
+    return (_core.ObjectCode.load(path), path) if is_code else None
 
 
 def _read(path: str) -> Located:
