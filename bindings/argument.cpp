@@ -55,6 +55,7 @@ ArgumentPlan plan_argument(const Parameter& parameter, std::size_t index, std::s
   plan.offset = rounded(end);
   if (parameter.kind != ParameterKind::pointer) {
     plan.convert = value_converter(parameter);
+    plan.is_void = parameter.kind == ParameterKind::untyped;
     return plan;
   }
   plan.convert = &convert_pointer;
@@ -97,6 +98,24 @@ void LaunchFrame::refuse_shared(const ArgumentPlan& plan, const py::object& targ
                         "device array (kw.asarray(x)) for both",
                         staged.plan->index + 1));
   }
+}
+
+void LaunchFrame::check_layout(const ArgumentPlan& plan, const py::object& layout) const {
+  if (!is_checked_ || plan.agreed.load(std::memory_order_relaxed) == layout.ptr()) return;
+  const py::object wanted = struct_dtype(*plan.parameter);
+  if (!wanted) return;
+  const py::module_ structs = py::module_::import("kernwright._structs");
+  const py::object problem = structs.attr("mismatch")(layout, wanted);
+  if (problem.is_none()) {
+    if (structs.attr("is_kept")(layout).cast<bool>()) plan.agreed = layout.ptr();
+    return;
+  }
+  const std::string advice =
+      plan.parameter->fields.empty()
+          ? std::string()
+          : format("; kernel.parameters[{}].dtype is its layout", plan.index);
+  refuse(plan,
+         format("got a value of another layout: it {}{}", problem.cast<std::string>(), advice));
 }
 
 CUdeviceptr LaunchFrame::stage(const ArgumentPlan& plan, const HostArgument& host,

@@ -7,6 +7,7 @@
 
 #include <pybind11/pybind11.h>
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -30,6 +31,17 @@ struct ArgumentPlan {
   bool is_void = false;    ///< of a pointer: takes any array
   /// Of a pointer to plain numbers: their type. Nothing for all others, which take a closer look.
   std::optional<ScalarType> element = std::nullopt;
+  /// Of a struct: the dtype or class whose layout was found equal last. It lives for ever.
+  mutable std::atomic<PyObject*> agreed = nullptr;
+
+  ArgumentPlan() = default;
+  ArgumentPlan(const ArgumentPlan& other)
+      : convert(other.convert),
+        parameter(other.parameter),
+        index(other.index),
+        offset(other.offset),
+        is_void(other.is_void),
+        element(other.element) {}
 };
 
 /// The plan of `parameter`, its slot at or behind `end` of the block.
@@ -88,6 +100,9 @@ class LaunchFrame {
   }
   /// The same of a texture or surface.
   void note_use(const std::shared_ptr<ObjectInFlight>& object) { objects_.push_back(&*object); }
+  /// Refuses `layout`, a dtype or ctypes structure, where it differs from what is known of the
+  /// struct or vector that the parameter is or points to.
+  void check_layout(const ArgumentPlan& plan, const py::object& layout) const;
   /// After the launch: that memory is not reused, and no object ends, before the work queued on
   /// `stream` is done. Needs no GIL.
   void use_arrays(const Stream& stream) const {

@@ -152,6 +152,32 @@ HostArgument bytes_of(const HostArgument& host) {
   return bytes;
 }
 
+/// Arrays of structs, for pointers to such structs, to vectors, to bytes and to anything.
+void convert_structured(const ArgumentPlan& plan, const HostArgument& host, const py::dtype& dtype,
+                        std::byte* slot, LaunchFrame& frame) {
+  const Parameter& parameter = *plan.parameter;
+  const bool takes_any = plan.is_void || parameter.any_byte_pointee || !frame.is_checked();
+  const bool is_number = parameter.scalar && parameter.lanes < 2;
+  const bool to_pointers = parameter.type.find('*') != parameter.type.rfind('*');
+  const auto item = static_cast<std::size_t>(dtype.itemsize());
+  const std::size_t size = parameter.pointee_size;
+  if (!takes_any && (is_number || to_pointers)) {
+    frame.refuse(plan, format("got an array of {}: {} wants {}", py::str(dtype).cast<std::string>(),
+                              named(plan), wanted_elements(plan)));
+  }
+  if (!takes_any && size != 0 && item != size) {
+    frame.refuse(plan,
+                 format("got an array of elements of {} bytes: {} wants elements of {}{}", item,
+                        named(plan), size,
+                        parameter.fields.empty()
+                            ? std::string()
+                            : format(", as parameters[{}].dtype of the kernel has", plan.index)));
+  }
+  if (!takes_any) frame.check_layout(plan, dtype);
+  const HostArgument bytes = bytes_of(host);
+  store(frame.stage(plan, bytes, bytes.values, ScalarType::uint8), slot);
+}
+
 void convert_host(const ArgumentPlan& plan, const HostArgument& host, std::byte* slot,
                   LaunchFrame& frame) {
   const auto values = py::reinterpret_borrow<py::array>(host.values);
@@ -161,10 +187,7 @@ void convert_host(const ArgumentPlan& plan, const HostArgument& host, std::byte*
   ArrayArgument argument;
   argument.type = scalar_of_dtype(values.dtype());
   const bool structured = !argument.type && values.dtype().kind() == 'V';
-  if (structured) {
-    convert_host(plan, bytes_of(host), slot, frame);
-    return;
-  }
+  if (structured) return convert_structured(plan, host, values.dtype(), slot, frame);
   argument.type_text = py::str(values.dtype()).cast<std::string>();
   argument.nbytes = static_cast<std::size_t>(values.nbytes());
   check_array(plan, argument, true, Holder::host, frame);

@@ -110,6 +110,24 @@ bool copy_bytes(const ArgumentPlan& plan, PyObject* value, std::byte* slot, Laun
   return true;
 }
 
+/// What a NumPy value or ctypes structure says of its layout; nothing for plain bytes.
+py::object layout_of(PyObject* value) {
+  if (PyBytes_Check(value) || PyByteArray_Check(value) || PyMemoryView_Check(value)) return {};
+  const py::handle object(value);
+  if (py::hasattr(object, "dtype")) return object.attr("dtype");
+  if (py::hasattr(object, "_fields_")) return py::type::of(object);
+  return {};
+}
+
+/// copy_bytes() for a struct or vector, whose layout must be that of the value.
+bool copy_struct(const ArgumentPlan& plan, PyObject* value, std::byte* slot, LaunchFrame& frame) {
+  if (!copy_bytes(plan, value, slot, frame)) return false;
+  const Parameter& parameter = *plan.parameter;
+  if (parameter.fields.empty() && parameter.lanes < 2) return true;
+  if (const py::object layout = layout_of(value)) frame.check_layout(plan, layout);
+  return true;
+}
+
 /// Copies the descriptor of a kw.TensorMap. False: `value` is none.
 bool copy_tensor_map(const ArgumentPlan& plan, PyObject* value, std::byte* slot,
                      LaunchFrame& frame) {
@@ -187,7 +205,7 @@ void convert_nullptr(const ArgumentPlan& plan, PyObject* value, std::byte* slot,
 void convert_aggregate(const ArgumentPlan& plan, PyObject* value, std::byte* slot,
                        LaunchFrame& frame) {
   if (copy_tensor_map(plan, value, slot, frame)) return;
-  if (array_of(value) == nullptr && copy_bytes(plan, value, slot, frame)) return;
+  if (array_of(value) == nullptr && copy_struct(plan, value, slot, frame)) return;
   if (plan.parameter->type.find("CUtensorMap") != std::string::npos) {
     frame.refuse(plan, format("got {} ({}): {}", type_name(value), short_repr(value),
                               wants(plan, "a kw.TensorMap of an array, or its 128 bytes")));
@@ -196,6 +214,35 @@ void convert_aggregate(const ArgumentPlan& plan, PyObject* value, std::byte* slo
                             wants(plan, format("{} bytes as a NumPy structured scalar, a ctypes "
                                                "structure or bytes",
                                                plan.parameter->size))));
+}
+
+/// Of object code that tells no types: an integer of either sign, the bytes of a NumPy scalar, or,
+/// where it has 8 bytes, all that a pointer takes.
+void convert_untyped(const ArgumentPlan& plan, PyObject* value, std::byte* slot,
+                     LaunchFrame& frame) {
+  const std::size_t size = plan.parameter->size;
+  const auto numpy_type = scalar_of_type(Py_TYPE(value));
+  const bool is_integer =
+      PyLong_Check(value) || (numpy_type && !is_floating(*numpy_type) && !is_complex(*numpy_type));
+  if (is_integer) {
+    const auto width = size == 1 ? 0 : size == 2 ? 1 : size == 4 ? 2 : 3;
+    for (const ScalarType first : {ScalarType::int8, ScalarType::uint8}) {
+      const auto type = static_cast<ScalarType>(static_cast<int>(first) + width);
+      if (encode(read_number(value), type, slot) == Fit::exact) return;
+    }
+    frame.refuse_range(plan, format("got {}: {}", short_repr(value),
+                                    wants(plan, format("an integer of {} bytes", size))));
+  }
+  const bool is_bytes = numpy_type || PyBytes_Check(value) || PyByteArray_Check(value);
+  if (is_bytes && copy_bytes(plan, value, slot, frame)) return;
+  if (size == sizeof(CUdeviceptr) && !PyFloat_Check(value)) {
+    return convert_pointer(plan, value, slot, frame);
+  }
+  frame.refuse(plan,
+               format("got {} ({}): {}", type_name(value), short_repr(value),
+                      wants(plan, format("an integer, or {} bytes as a NumPy scalar or bytes: "
+                                         "the object code does not tell more",
+                                         size))));
 }
 
 void convert_vector(const ArgumentPlan& plan, PyObject* value, std::byte* slot,
@@ -235,7 +282,8 @@ void convert_vector(const ArgumentPlan& plan, PyObject* value, std::byte* slot,
                      py::str(py::handle(value).attr("dtype")).cast<std::string>(),
                      wants(plan, format("{} numbers of {}", parameter.lanes, scalar_name(type)))));
   }
-  if (array_of(value) == nullptr && !PyFloat_Check(value) && copy_bytes(plan, value, slot, frame)) {
+  if (array_of(value) == nullptr && !PyFloat_Check(value) &&
+      copy_struct(plan, value, slot, frame)) {
     return;
   }
   frame.refuse(plan, format("got {} ({}): {}", type_name(value), short_repr(value),
@@ -249,6 +297,7 @@ ArgumentPlan::Converter value_converter(const Parameter& parameter) {
   if (type.starts_with("const ")) type.remove_prefix(6);
   if (type == "__int128" || type == "unsigned __int128") return &convert_wide_integer;
   if (type == "decltype(nullptr)") return &convert_nullptr;
+  if (parameter.kind == ParameterKind::untyped) return &convert_untyped;
   if (parameter.kind == ParameterKind::aggregate || !parameter.scalar) return &convert_aggregate;
   if (parameter.kind == ParameterKind::vector) return &convert_vector;
   switch (*parameter.scalar) {

@@ -13,6 +13,7 @@
 #include "jit/cache/code_cache.h"
 #include "jit/object_code.h"
 #include "jit/program.h"
+#include "jit/signature/image_reader.h"
 #include "kernel_object.h"
 #include "program_object.h"
 #include "python_support.h"
@@ -103,9 +104,39 @@ void load(const ProgramObject& self, const py::object& device, const py::object&
   self.program.module(chosen);
 }
 
-/// A __device__ or __constant__ variable as an array over the module's own memory.
+/// (dtype or None, shape, bytes) of a variable; the dtype of a struct is a structured one.
+py::tuple symbol_type(const ProgramObject& self, const std::string& name,
+                      const py::object& device) {
+  const Program& program = self.program;
+  Device& chosen = device_argument(device);
+  SymbolType type;
+  std::size_t size = 0;
+  {
+    const GilRelease unlocked;
+    type = program.symbol_type(chosen, name);
+    size = program.symbol(chosen, name).size;
+  }
+  py::list shape;
+  std::size_t count = 1;
+  for (const std::size_t extent : type.shape) {
+    shape.append(extent);
+    count *= extent;
+  }
+  if (type.scalar && type.lanes > 1) shape.append(type.lanes);
+  py::object dtype = py::none();
+  if (type.scalar) {
+    dtype = dtype_object(*type.scalar);
+  } else if (!type.fields.empty() && count > 0) {
+    dtype = struct_dtype(type.fields, size / count);
+  }
+  return py::make_tuple(dtype, py::tuple(shape), size);
+}
+
+/// A __device__ or __constant__ variable as an array over the module's own memory; `offset` and
+/// `strides` are bytes.
 Array symbol(const ProgramObject& self, const std::string& name, const py::object& dtype,
-             const py::object& shape, const py::object& device) {
+             const py::object& shape, const py::object& device, std::size_t offset,
+             const py::object& given_strides) {
   const Program& program = self.program;
   Device& chosen = device_argument(device);
   ModuleSymbol found;
@@ -130,9 +161,25 @@ Array symbol(const ProgramObject& self, const std::string& name, const py::objec
                "or less than the shape wants",
                name, found.size, scalar_name(type)));
   }
-  Shape strides = contiguous_strides(extents, item);
-  return Array::adopt(chosen, found.address, std::move(extents), std::move(strides), type,
+  Shape strides =
+      given_strides.is_none() ? contiguous_strides(extents, item) : given_strides.cast<Shape>();
+  return Array::adopt(chosen, found.address + offset, std::move(extents), std::move(strides), type,
                       std::move(owner));
+}
+
+/// Compiles for the current device where the text does not show all kernels.
+py::list kernel_names(const ProgramObject& self) {
+  const Program& program = self.program;
+  const bool asks = !program.declares_all();
+  Device* const device = asks ? &device_argument(py::none()) : nullptr;
+  std::vector<std::string> found;
+  {
+    const GilRelease unlocked;
+    found = program.kernel_names(device);
+  }
+  py::list names;
+  for (const std::string& name : found) names.append(text_object(name));
+  return names;
 }
 
 void bind_program(py::module_& m) {
@@ -167,12 +214,24 @@ void bind_program(py::module_& m) {
       .def(
           "kernel",
           [](const py::object& self, const std::string& name) {
-            const Program& program = self.cast<const Object&>().program;
-            return std::make_unique<KernelObject>(program, name, self);
+            return make_kernel(self.cast<const Object&>().program, name, self);
           },
           py::arg("name"))
       .def("symbol", &symbol, py::arg("name"), py::arg("dtype"), py::arg("shape"),
-           py::arg("device") = py::none());
+           py::arg("device") = py::none(), py::arg("offset") = 0, py::arg("strides") = py::none())
+      .def("symbol_type", &symbol_type, py::arg("name"), py::arg("device") = py::none())
+      .def("names", &kernel_names)
+      .def_property_readonly("code",
+                             [](const Object& o) -> py::object {
+                               const auto& code = o.program.loaded_code();
+                               return code ? py::cast(*code) : py::object(py::none());
+                             })
+      .def_static(
+          "of_code",
+          [](const ObjectCode& code, const std::string& name) {
+            return ProgramObject{Program(code, name), py::none()};
+          },
+          py::arg("code"), py::arg("name"));
 }
 
 py::dict kernels_of(const ObjectCode& code) {
@@ -191,6 +250,28 @@ py::dict lowered_names_of(const ObjectCode& code) {
     names[text_object(signature.name)] = signature.lowered;
   }
   return names;
+}
+
+/// What save() wrote, a cubin or PTX.
+ObjectCode read_image(std::string_view image) {
+  return ObjectCode::is_saved(image) ? ObjectCode::deserialize(image) : object_code_of_image(image);
+}
+
+/// Code of that kind from bytes, PTX as a str, or a file that a path names.
+ObjectCode image_of_kind(const py::object& source, CodeKind kind) {
+  ObjectCode code;
+  const bool is_text = PyUnicode_Check(source.ptr()) != 0 &&
+                       source.cast<std::string>().find(".version") != std::string::npos;
+  if (is_text) {
+    code = object_code_of_image(source.cast<std::string>());
+  } else if (PyObject_CheckBuffer(source.ptr()) != 0) {
+    code = read_image(std::string_view(py::bytes(source)));
+  } else {
+    code = ObjectCode::load(path_argument(source, "ObjectCode"));
+  }
+  if (code.kind == kind) return code;
+  throw InvalidArgument(
+      format("this is {}, where {} is wanted", code_kind_name(code.kind), code_kind_name(kind)));
 }
 
 void bind_object_code(py::module_& m) {
@@ -224,6 +305,16 @@ void bind_object_code(py::module_& m) {
             return ObjectCode::load(path_argument(path, "ObjectCode.load"));
           },
           py::arg("path"))
+      .def_static(
+          "from_ptx", [](const py::object& ptx) { return image_of_kind(ptx, CodeKind::ptx); },
+          py::arg("ptx"))
+      .def_static(
+          "from_cubin",
+          [](const py::object& cubin) { return image_of_kind(cubin, CodeKind::cubin); },
+          py::arg("cubin"))
+      .def_static(
+          "_of_image", [](const py::bytes& image) { return read_image(std::string_view(image)); },
+          py::arg("image"))
       .def("__repr__",
            [](const ObjectCode& o) {
              return text_object(format(

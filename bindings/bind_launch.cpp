@@ -36,7 +36,7 @@ std::string code_as(const KernelObject& self, CodeKind kind) {
   const auto code = code_of(self, device);
   if (code->kind == kind) return code->code;
   if (kind == CodeKind::cubin && !code->resource_cubin.empty()) return code->resource_cubin;
-  if (!self.lazy()) {
+  if (!self.lazy() || self.lazy()->program().loaded_code()) {
     throw Error(format("{}: object code loaded from a file has no {}", self.name(),
                        kind == CodeKind::ptx ? "PTX" : "cubin"));
   }
@@ -58,6 +58,8 @@ const char* kind_name(ParameterKind kind) {
       return "pointer";
     case ParameterKind::vector:
       return "vector";
+    case ParameterKind::untyped:
+      return "untyped";
     default:
       return "aggregate";
   }
@@ -67,8 +69,12 @@ py::list parameter_list(KernelObject& self) {
   const py::object type = module_member("kernwright._kernels", "Parameter");
   py::list list;
   for (const Parameter& p : loaded(self).signature().parameters) {
-    const py::object dtype =
-        p.scalar ? py::object(dtype_object(*p.scalar)) : py::object(py::none());
+    py::object dtype = py::none();
+    if (p.scalar) {
+      dtype = dtype_object(*p.scalar);
+    } else if (!p.fields.empty()) {
+      dtype = struct_dtype(p);
+    }
     list.append(named_tuple(
         type,
         py::make_tuple(text_object(p.name), text_object(p.type), kind_name(p.kind), dtype, p.lanes,

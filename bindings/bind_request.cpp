@@ -158,8 +158,8 @@ py::object plain_kernel(const py::object& source, const py::object& name) {
   if (!place || !wanted) return py::none();
   const py::object program =
       py::cast(make_program({std::string(*text), place->first, place->second, {}}, py::none()));
-  py::object made = py::cast(std::make_unique<KernelObject>(
-      program.cast<const ProgramObject&>().program, std::string(*wanted), program));
+  py::object made = py::cast(
+      make_kernel(program.cast<const ProgramObject&>().program, std::string(*wanted), program));
   if (PyObject_SetItem(known.kernels, key.ptr(), made.ptr()) != 0) throw py::error_already_set();
   return made;
 }

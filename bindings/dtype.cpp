@@ -1,6 +1,8 @@
 // The tables between element types, dtypes and scalar classes, filled when first needed.
 #include "dtype.h"
 
+#include "bindings.h"
+
 #include "base/errors.h"
 #include "base/format.h"
 #include "python_support.h"
@@ -120,6 +122,33 @@ ScalarType scalar_argument(py::handle dtype) {
                                short_repr(dtype), known_types()));
   }
   return *type;
+}
+
+py::object struct_dtype(const std::vector<StructField>& fields, std::size_t size) {
+  py::list rows;
+  for (const StructField& field : fields) {
+    py::list shape;
+    for (const std::size_t extent : field.shape) shape.append(extent);
+    if (field.lanes > 1) shape.append(field.lanes);
+    py::object dtype = py::none();
+    if (field.scalar) dtype = dtype_object(*field.scalar);
+    rows.append(
+        py::make_tuple(text_object(field.name), dtype, py::tuple(shape), field.offset, field.size));
+  }
+  return module_member("kernwright._structs", "struct_dtype")(rows, size);
+}
+
+py::object struct_dtype(const Parameter& parameter) {
+  const std::size_t size =
+      parameter.kind == ParameterKind::pointer ? parameter.pointee_size : parameter.size;
+  if (!parameter.fields.empty()) return struct_dtype(parameter.fields, size);
+  if (!parameter.scalar || parameter.lanes < 2) return {};
+  std::vector<StructField> fields;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(parameter.lanes); ++i) {
+    const std::size_t item = scalar_size(*parameter.scalar);
+    fields.push_back({std::string(1, "xyzw"[i % 4]), {}, parameter.scalar, 1, {}, i * item, item});
+  }
+  return struct_dtype(fields, size);
 }
 
 std::optional<ScalarType> scalar_of_type(PyTypeObject* type) {

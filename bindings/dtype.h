@@ -2,9 +2,11 @@
 #pragma once
 
 #include "base/scalar_type.h"
+#include "core/kernel_signature.h"
 
 #include <pybind11/numpy.h>
 #include <optional>
+#include <vector>
 
 namespace kernwright::python {
 
@@ -22,6 +24,11 @@ ScalarType scalar_argument(py::handle dtype);
 
 /// The element type of a NumPy or ml_dtypes scalar's class, or nothing.
 std::optional<ScalarType> scalar_of_type(PyTypeObject* type);
+
+/// The dtype of a struct or vector that a parameter is or points to; null where its layout is
+/// unknown.
+py::object struct_dtype(const Parameter& parameter);
+py::object struct_dtype(const std::vector<StructField>& fields, std::size_t size);
 
 /// The bytes of a NumPy or ml_dtypes scalar object (they follow the object's head).
 inline const void* scalar_bytes(PyObject* object) noexcept {

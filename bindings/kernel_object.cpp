@@ -1,5 +1,6 @@
 // Launch plans: made when a kernel is first used on a device, kept as long as the kernel.
 #include "kernel_object.h"
+#include "current.h"
 #include "gil.h"
 #include "kernel_source.h"
 
@@ -21,10 +22,24 @@ LaunchPlan::LaunchPlan(Kernel loaded) : kernel(std::move(loaded)), device(&kerne
   }
 }
 
-KernelObject::KernelObject(Program program, std::string name, py::object origin)
-    : lazy_(std::in_place, std::move(program), std::move(name)),
-      name_(lazy_->name()),
-      origin_(std::move(origin)) {}
+std::unique_ptr<KernelObject> make_kernel(const Program& program, std::string name,
+                                          py::object origin) {
+  const bool compiles =
+      name.empty() && program.declarations().size() != 1 && !program.declares_all();
+  if (!compiles) {
+    return std::make_unique<KernelObject>(LazyKernel(program, std::move(name)), std::move(origin));
+  }
+  Device& device = current_device();
+  std::optional<LazyKernel> kernel;
+  {
+    const GilRelease unlocked;
+    kernel.emplace(program, std::move(name), &device);
+  }
+  return std::make_unique<KernelObject>(std::move(*kernel), std::move(origin));
+}
+
+KernelObject::KernelObject(LazyKernel kernel, py::object origin)
+    : lazy_(std::move(kernel)), name_(lazy_->name()), origin_(std::move(origin)) {}
 
 KernelObject::KernelObject(std::shared_ptr<const ObjectCode> code, std::string name)
     : code_(std::move(code)), name_(code_->kernel(name).name) {}
@@ -43,7 +58,7 @@ std::shared_ptr<const ObjectCode> KernelObject::code(Device& device) const {
 Kernel KernelObject::load(Device& device) const {
   if (lazy_) {
     Kernel loaded = lazy_->on(device);
-    if (device.is_simulated()) {
+    if (device.is_simulated() && lazy_->program().loaded_code() == nullptr) {
       const std::string& ptx = lazy_->object_code(device)->code;
       remember_source(lazy_->program(), sim::code_id(ptx.c_str()));
     }

@@ -36,7 +36,7 @@ struct LaunchPlan {
 class KernelObject {
  public:
   /// `origin` is Python's object of the program, kept for pickling.
-  KernelObject(Program program, std::string name, py::object origin);
+  KernelObject(LazyKernel kernel, py::object origin);
   KernelObject(std::shared_ptr<const ObjectCode> code, std::string name);
   ~KernelObject();
 
@@ -65,5 +65,10 @@ class KernelObject {
   std::mutex mutex_;  // guards plans_; never held while Python runs
   std::vector<std::unique_ptr<LaunchPlan>> plans_;
 };
+
+/// The kernel of that name; empty: the only one, for which a text that does not tell is compiled
+/// for the current device. `origin` is Python's object of the program. Throws as LazyKernel does.
+std::unique_ptr<KernelObject> make_kernel(const Program& program, std::string name,
+                                          py::object origin);
 
 }  // namespace kernwright::python

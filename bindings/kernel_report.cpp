@@ -53,7 +53,7 @@ py::dict kernel_facts(KernelObject& kernel, const py::object& device) {
 }
 
 py::object kernel_profile(KernelObject& kernel, const py::object& device) {
-  if (!kernel.lazy()) return py::none();
+  if (!kernel.lazy() || kernel.lazy()->program().loaded_code()) return py::none();
   Device& chosen = device_argument(device);
   std::optional<CompileProfile> profile;
   {

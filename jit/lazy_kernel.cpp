@@ -21,34 +21,45 @@ std::size_t slot_of(const Device& device) {
   return static_cast<std::size_t>(device.ordinal()) * 2 + (device.is_simulated() ? 1 : 0);
 }
 
-std::string only_kernel(const Program& program) {
-  const std::string& source = program.source().name;
-  const auto& kernels = program.declarations();
-  if (kernels.empty()) {
-    throw NameNotFound(format("{} declares no __global__ function", source));
-  }
-  if (kernels.size() == 1) {
-    if (!kernels[0].is_template) return kernels[0].name;
-    throw NameNotFound(
-        format("{} in {} is a template: name an instantiation of it, for example {}<float>",
-               kernels[0].name, source, kernels[0].name));
-  }
+[[noreturn]] void refuse_choice(const std::string& source, const std::vector<std::string>& names) {
   std::string list;
-  for (const KernelDeclaration& kernel : kernels) {
-    list += (list.empty() ? "" : ", ") + kernel.name;
-  }
+  for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
   throw NameNotFound(
-      format("{} declares {} __global__ functions: name one of {}", source, kernels.size(), list));
+      format("{} declares {} __global__ functions: name one of {}", source, names.size(), list));
+}
+
+std::string only_kernel(const Program& program, Device* device) {
+  const std::string& source = program.source().name;
+  const auto& declared = program.declarations();
+  // One that the text shows is taken at its word; what else there is shows when it is compiled.
+  const bool is_enough = program.loaded_code() == nullptr && declared.size() == 1;
+  const bool asks = !is_enough && !program.declares_all();
+  const std::vector<std::string> names =
+      is_enough ? std::vector{declared[0].name} : program.kernel_names(asks ? device : nullptr);
+  if (names.empty()) throw NameNotFound(format("{} declares no __global__ function", source));
+  if (names.size() > 1) refuse_choice(source, names);
+  const bool is_template = std::any_of(declared.begin(), declared.end(), [&](const auto& k) {
+    return k.is_template && k.name == names[0];
+  });
+  if (!is_template) return names[0];
+  throw NameNotFound(
+      format("{} in {} is a template: name an instantiation of it, for example {}<float>", names[0],
+             source, names[0]));
 }
 
 }  // namespace
 
 struct LazyKernel::Box {
-  Box(Program lazy_program, std::string kernel_name)
+  Box(Program lazy_program, std::string kernel_name, Device* device)
       : program(std::move(lazy_program)),
-        name(kernel_name.empty() ? only_kernel(program) : std::move(kernel_name)) {}
+        is_implied(kernel_name.empty()),
+        name(is_implied ? only_kernel(program, device) : std::move(kernel_name)) {}
 
   const Kernel& make(Device& device) {
+    if (is_implied && !program.declares_all()) {
+      const std::vector<std::string> names = program.kernel_names(&device);
+      if (names.size() > 1) refuse_choice(program.source().name, names);
+    }
     Kernel kernel = program.kernel(device, name);
     const std::lock_guard lock(mutex);
     const auto known = std::find_if(kernels.begin(), kernels.end(),
@@ -59,14 +70,15 @@ struct LazyKernel::Box {
   }
 
   Program program;
+  bool is_implied;  ///< the only one, which nobody named
   std::string name;
   std::array<std::atomic<const Kernel*>, kSlots> slots{};
   std::mutex mutex;
   std::deque<Kernel> kernels;  ///< one per device; a deque never moves them
 };
 
-LazyKernel::LazyKernel(Program program, std::string name)
-    : box_(std::make_shared<Box>(std::move(program), std::move(name))) {}
+LazyKernel::LazyKernel(Program program, std::string name, Device* device)
+    : box_(std::make_shared<Box>(std::move(program), std::move(name), device)) {}
 
 const std::string& LazyKernel::name() const noexcept { return box_->name; }
 const Program& LazyKernel::program() const noexcept { return box_->program; }

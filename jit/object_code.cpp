@@ -11,13 +11,14 @@
 #include "base/hash.h"
 #include "base/nearest_name.h"
 #include "base/whole_file.h"
+#include "jit/signature/image_reader.h"
 
 namespace kernwright {
 namespace {
 
 /// File: magic, format version, checksum of the body (high, low), length of the body, body.
 constexpr std::string_view kMagic{"KWOBJ\r\n\x1a", 8};
-constexpr std::uint32_t kFormatVersion = 1;
+constexpr std::uint32_t kFormatVersion = 2;
 constexpr std::uint32_t kMaxText = std::uint32_t{1} << 20;
 constexpr std::uint32_t kMaxLog = std::uint32_t{8} << 20;
 constexpr std::uint32_t kMaxCount = std::uint32_t{1} << 20;
@@ -60,6 +61,45 @@ std::optional<ScalarType> read_scalar(ByteReader& in) {
   return static_cast<ScalarType>(value);
 }
 
+void write(ByteWriter& out, const std::vector<std::size_t>& shape) {
+  out.u32(static_cast<std::uint32_t>(shape.size()));
+  for (const std::size_t extent : shape) out.u64(extent);
+}
+
+std::vector<std::size_t> read_shape(ByteReader& in) {
+  std::vector<std::size_t> shape;
+  for (auto n = read_count(in, "a shape"); n > 0; --n) shape.push_back(in.u64());
+  return shape;
+}
+
+void write(ByteWriter& out, const std::vector<StructField>& fields) {
+  out.u32(static_cast<std::uint32_t>(fields.size()));
+  for (const StructField& field : fields) {
+    out.text(field.name);
+    out.text(field.type);
+    write(out, field.scalar);
+    out.i32(field.lanes);
+    write(out, field.shape);
+    out.u64(field.offset);
+    out.u64(field.size);
+  }
+}
+
+std::vector<StructField> read_fields(ByteReader& in) {
+  std::vector<StructField> fields;
+  for (auto n = read_count(in, "a struct's members"); n > 0; --n) {
+    StructField& field = fields.emplace_back();
+    field.name = in.text(kMaxText);
+    field.type = in.text(kMaxText);
+    field.scalar = read_scalar(in);
+    field.lanes = in.i32();
+    field.shape = read_shape(in);
+    field.offset = in.u64();
+    field.size = in.u64();
+  }
+  return fields;
+}
+
 void write(ByteWriter& out, const Parameter& parameter) {
   out.text(parameter.name);
   out.text(parameter.type);
@@ -72,6 +112,7 @@ void write(ByteWriter& out, const Parameter& parameter) {
   out.u64(parameter.size);
   out.u64(parameter.alignment);
   out.u64(parameter.offset);
+  write(out, parameter.fields);
 }
 
 Parameter read_parameter(ByteReader& in) {
@@ -79,7 +120,7 @@ Parameter read_parameter(ByteReader& in) {
   parameter.name = in.text(kMaxText);
   parameter.type = in.text(kMaxText);
   const std::uint8_t kind = in.u8();
-  if (kind > static_cast<std::uint8_t>(ParameterKind::aggregate)) malformed("a parameter kind");
+  if (kind > static_cast<std::uint8_t>(ParameterKind::untyped)) malformed("a parameter kind");
   parameter.kind = static_cast<ParameterKind>(kind);
   parameter.scalar = read_scalar(in);
   parameter.lanes = in.i32();
@@ -89,12 +130,14 @@ Parameter read_parameter(ByteReader& in) {
   parameter.size = in.u64();
   parameter.alignment = in.u64();
   parameter.offset = in.u64();
+  parameter.fields = read_fields(in);
   return parameter;
 }
 
 void write(ByteWriter& out, const KernelSignature& kernel) {
   out.text(kernel.name);
   out.text(kernel.lowered);
+  out.u8(kernel.is_told ? 1 : 0);
   out.u32(static_cast<std::uint32_t>(kernel.parameters.size()));
   for (const Parameter& parameter : kernel.parameters) write(out, parameter);
 }
@@ -103,6 +146,7 @@ KernelSignature read_kernel(ByteReader& in) {
   KernelSignature kernel;
   kernel.name = in.text(kMaxText);
   kernel.lowered = in.text(kMaxText);
+  kernel.is_told = read_bool(in);
   const std::uint32_t count = read_count(in, "the parameter count");
   for (std::uint32_t i = 0; i < count; ++i) kernel.parameters.push_back(read_parameter(in));
   return kernel;
@@ -136,8 +180,8 @@ void write(ByteWriter& out, const SymbolType& type) {
   out.text(type.type);
   write(out, type.scalar);
   out.i32(type.lanes);
-  out.u32(static_cast<std::uint32_t>(type.shape.size()));
-  for (const std::size_t extent : type.shape) out.u64(extent);
+  write(out, type.shape);
+  write(out, type.fields);
 }
 
 SymbolType read_symbol_type(ByteReader& in) {
@@ -145,8 +189,8 @@ SymbolType read_symbol_type(ByteReader& in) {
   type.type = in.text(kMaxText);
   type.scalar = read_scalar(in);
   type.lanes = in.i32();
-  const std::uint32_t count = read_count(in, "a symbol's shape");
-  for (std::uint32_t i = 0; i < count; ++i) type.shape.push_back(in.u64());
+  type.shape = read_shape(in);
+  type.fields = read_fields(in);
   return type;
 }
 
@@ -217,14 +261,17 @@ const char* code_origin_name(CodeOrigin origin) noexcept {
 }
 
 const KernelSignature& ObjectCode::kernel(const std::string& name) const {
-  const auto found = std::find_if(kernels.begin(), kernels.end(),
-                                  [&](const KernelSignature& k) { return k.name == name; });
+  const auto found = std::find_if(kernels.begin(), kernels.end(), [&](const KernelSignature& k) {
+    return k.name == name || k.lowered == name;
+  });
   if (found != kernels.end()) return *found;
   std::vector<std::string> names;
   for (const KernelSignature& kernel : kernels) names.push_back(kernel.name);
   throw NameNotFound(
       format("no kernel {} in this object code{}", name, describe_names(name, names)));
 }
+
+bool ObjectCode::is_saved(std::string_view bytes) noexcept { return bytes.starts_with(kMagic); }
 
 std::string ObjectCode::serialize() const {
   const std::vector<std::byte> body = write_body(*this);
@@ -241,6 +288,9 @@ std::string ObjectCode::serialize() const {
 
 ObjectCode ObjectCode::deserialize(std::string_view bytes) {
   ByteReader in(as_bytes(bytes), "object code");
+  if (!is_saved(bytes)) {
+    throw Error("these bytes are no object code: neither saved by save(), nor a cubin, nor PTX");
+  }
   in.expect(kMagic);
   const std::uint32_t version = in.u32();
   if (version != kFormatVersion) {
@@ -280,7 +330,7 @@ ObjectCode ObjectCode::load(const std::filesystem::path& path) {
   const auto bytes = read_whole_file(path.string());
   if (!bytes) throw Error(format("object code cannot be loaded: {} cannot be read", path.string()));
   try {
-    return deserialize(*bytes);
+    return is_saved(*bytes) ? deserialize(*bytes) : object_code_of_image(*bytes);
   } catch (const Error& reason) {
     throw Error(format("{} cannot be loaded: {}", path.string(), reason.what()));
   }

@@ -27,10 +27,11 @@ const char* code_origin_name(CodeOrigin origin) noexcept;
 
 /// Type of a __device__ or __constant__ variable.
 struct SymbolType {
-  std::string type;                  ///< "float [16][4]"
-  std::optional<ScalarType> scalar;  ///< of one element, when it is a number
-  int lanes = 1;                     ///< > 1 for a vector element (float4)
-  std::vector<std::size_t> shape;    ///< extents of an array; empty for a single element
+  std::string type;                      ///< "float [16][4]"
+  std::optional<ScalarType> scalar;      ///< of one element, when it is a number
+  int lanes = 1;                         ///< > 1 for a vector element (float4)
+  std::vector<std::size_t> shape;        ///< extents of an array; empty for a single element
+  std::vector<StructField> fields = {};  ///< members of a struct, where known
 };
 
 /// A value: copy and pickle freely. Immutable after it was made.
@@ -51,13 +52,17 @@ struct ObjectCode {
   std::shared_ptr<const CompileTrace> trace;
   CodeOrigin origin = CodeOrigin::compiled;  ///< not part of the file
 
-  /// The kernel of that name as the user wrote it; throws NameNotFound listing the names.
+  /// The kernel of that name as the user wrote it, or of that lowered name; throws NameNotFound
+  /// listing the names.
   const KernelSignature& kernel(const std::string& name) const;
 
   /// One self-describing file (magic, version, fields, checksum). Throws Error with path and
   /// reason.
   void save(const std::filesystem::path& path) const;
+  /// Of such a file, or of a cubin or PTX as object_code_of_image() reads it.
   static ObjectCode load(const std::filesystem::path& path);
+  /// Whether bytes begin as save() writes them.
+  static bool is_saved(std::string_view bytes) noexcept;
   std::string serialize() const;
   static ObjectCode deserialize(std::string_view bytes);
 };

@@ -54,6 +54,19 @@ struct Program::Box {
     declared = scan_source(source.text);
     fields = program_fields(source, options);
   }
+  Box(ObjectCode code, std::string name)
+      : source{{}, std::move(name), 1, {}},
+        ready(std::make_shared<const ObjectCode>(std::move(code))) {}
+
+  bool declares_all() const {
+    if (ready) return true;
+    const bool found_elsewhere = !options.headers.empty() || !options.include_dirs.empty();
+    const bool includes = source.text.find("include") != std::string::npos;
+    return declared.is_whole && !(found_elsewhere && includes) && options.extra.empty() &&
+           std::none_of(options.defines.begin(), options.defines.end(), [](const auto& define) {
+             return define.second.find("__global__") != std::string::npos;
+           });
+  }
 
   CodeRequest request_for(TargetWish wish, std::vector<std::string> names, bool with_declared,
                           bool with_lines) const {
@@ -74,6 +87,7 @@ struct Program::Box {
 
   Code compile_for(Device& device, const std::vector<std::string>& names,
                    bool with_declared) const {
+    if (ready) return ready;
     return CodeCache::process().get(request_for(device, names, with_declared));
   }
 
@@ -83,8 +97,9 @@ struct Program::Box {
   }
 
   static bool has_kernel(const ObjectCode& code, const std::string& name) {
-    return std::any_of(code.kernels.begin(), code.kernels.end(),
-                       [&](const KernelSignature& k) { return k.name == name; });
+    return std::any_of(code.kernels.begin(), code.kernels.end(), [&](const KernelSignature& k) {
+      return k.name == name || k.lowered == name;
+    });
   }
 
   /// Object code and the request that it answers.
@@ -95,6 +110,10 @@ struct Program::Box {
 
   /// Object code that holds the kernel: the one of all declared kernels where that does.
   Answer code_with(Device& device, const std::string& name) const {
+    if (ready) {
+      ready->kernel(name);
+      return {ready, request_for(device, {}, true)};
+    }
     if (is_declared(name)) {
       CodeRequest request = request_for(device, {}, true);
       Code code = CodeCache::process().get(request);
@@ -117,6 +136,13 @@ struct Program::Box {
   /// The module of the answer on `device`. Code from the disk that the driver refuses is compiled
   /// once more where that may help. The caller holds the mutex.
   const Module& load(Device& device, Answer& answer) {
+    if (ready && device.is_simulated() && ready->kind == CodeKind::cubin) {
+      throw Error(
+          format("{} is a cubin for {}, which cannot run on {}: PTX is wanted, as "
+                 "`kernwright compile --emit ptx` and compile(\"ptx\") make",
+                 source.name, ready->arch, device.identify()));
+    }
+    if (ready) return load(device, ready);
     try {
       return load(device, answer.code);
     } catch (const DriverError& error) {
@@ -164,7 +190,7 @@ struct Program::Box {
       if (!state.modules.empty()) return state.modules.front();
     }
     CodeRequest request = request_for(device, {}, true);
-    Answer answer{CodeCache::process().get(request), std::move(request)};
+    Answer answer{ready ? ready : CodeCache::process().get(request), std::move(request)};
     const std::lock_guard lock(mutex);
     load(device, answer);
     return devices[&device].modules.front();
@@ -195,6 +221,7 @@ struct Program::Box {
 
   const Source source;
   const ProgramOptions options;
+  const Code ready;  ///< null for a source
   ScannedSource declared;
   ProgramFields fields;
   std::mutex mutex;
@@ -204,13 +231,42 @@ struct Program::Box {
 Program::Program(Source source, ProgramOptions options)
     : box_(std::make_shared<Box>(std::move(source), std::move(options))) {}
 
+Program::Program(ObjectCode code, std::string name)
+    : box_(std::make_shared<Box>(std::move(code), std::move(name))) {}
+
 const Source& Program::source() const noexcept { return box_->source; }
 const ProgramOptions& Program::options() const noexcept { return box_->options; }
 const std::vector<KernelDeclaration>& Program::declarations() const noexcept {
   return box_->declared.kernels;
 }
 
+const Code& Program::loaded_code() const noexcept { return box_->ready; }
+
+bool Program::declares_all() const noexcept { return box_->declares_all(); }
+
+std::vector<std::string> Program::kernel_names(Device* device) const {
+  std::vector<std::string> names;
+  const auto add = [&](const std::string& name) {
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  };
+  const bool is_told = box_->ready == nullptr && declares_all();
+  for (const KernelDeclaration& kernel : declarations()) {
+    if (is_told || kernel.is_template) add(kernel.name);
+  }
+  if (is_told) return names;
+  const Code code = device != nullptr ? compile_for(*device)
+                    : box_->ready    ? box_->ready
+                                      : std::make_shared<ObjectCode>(compile(CodeKind::ptx));
+  for (const KernelSignature& kernel : code->kernels) add(kernel.name);
+  return names;
+}
+
 ObjectCode Program::compile(CodeKind kind, const std::vector<std::string>& names) const {
+  if (box_->ready) {
+    if (box_->ready->kind == kind) return *box_->ready;
+    throw Error(format("{} is {} and has no source to compile to {}", box_->source.name,
+                       code_kind_name(box_->ready->kind), code_kind_name(kind)));
+  }
   TargetWish wish;
   wish.kind = kind;
   wish.arch = box_->options.arch;

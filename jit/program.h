@@ -20,10 +20,22 @@ class Program {
  public:
   /// Throws InvalidArgument: empty source, NUL in source, bad options.
   explicit Program(Source source, ProgramOptions options = {});
+  /// Code that is there already, and nothing to compile: every kernel and variable of it, in one
+  /// module per device. `name` is for messages.
+  explicit Program(ObjectCode code, std::string name);
 
   const Source& source() const noexcept;
   const ProgramOptions& options() const noexcept;
   const std::vector<KernelDeclaration>& declarations() const noexcept;
+  /// The code that it was made from, or null.
+  const std::shared_ptr<const ObjectCode>& loaded_code() const noexcept;
+
+  /// Whether declarations() lists every kernel there can be: no macro, #if, header or option may
+  /// make others.
+  bool declares_all() const noexcept;
+  /// Names of all kernels, and templates that the text declares. Compiles through the caches for
+  /// `device` (null: as compile() does) unless declares_all().
+  std::vector<std::string> kernel_names(Device* device = nullptr) const;
 
   /// Compiles for `options.arch` (PTX without one: compute_80) through the caches. Empty
   /// `names` = every kernel declared that is no template. Throws CompileError, NameNotFound,
@@ -59,8 +71,9 @@ class Program {
 class LazyKernel {
  public:
   /// Empty `name`: the source's only __global__ function; throws NameNotFound listing the
-  /// candidates when there is none, more than one, or only a template.
-  explicit LazyKernel(Program program, std::string name = {});
+  /// candidates when there is none, more than one, or only a template. Where the text does not
+  /// tell, it is compiled for `device` (null: as Program::compile() does).
+  explicit LazyKernel(Program program, std::string name = {}, Device* device = nullptr);
 
   const std::string& name() const noexcept;
   const Program& program() const noexcept;

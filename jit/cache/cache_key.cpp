@@ -11,7 +11,7 @@ namespace kernwright {
 namespace {
 
 /// Raised when the meaning of a field or what is made of the compiler's answer changes.
-constexpr int kSchema = 2;
+constexpr int kSchema = 3;
 
 /// The same for what a pack does not keep, or keeps as it was made.
 constexpr int kLocalSchema = 1;
@@ -83,7 +83,7 @@ CacheKey key_of(std::string fields) {
 
 ProgramFields program_fields(const Source& source, const ProgramOptions& options) {
   // The same in every key, and longer than most sources.
-  static const std::string probe = Fields().add("probe", probe_text()).take();
+  static const std::string probe = Fields().add("probe", probe_templates()).take();
   static const std::string local =
       Fields().add("local", std::to_string(kLocalSchema)).add("host", host_header_texts()).take();
   Fields text;

@@ -14,6 +14,7 @@
 #include "jit/compile/compile_trace.h"
 #include "jit/compile/ptx_source_lines.h"
 #include "jit/signature/probe.h"
+#include "jit/signature/ptx_parameters.h"
 #include "jit/signature/signature_builder.h"
 #include "jit/signature/variable_names.h"
 #include "jit/source/source_lexer.h"
@@ -42,6 +43,24 @@ std::string quoted(const std::string& name) {
   return result + '"';
 }
 
+/// A line for every kernel and symbol, blank where it is asked otherwise; none where all are.
+std::vector<std::string> questions(const CompilePlan& plan) {
+  std::vector<std::string> lines;
+  bool any = false;
+  const auto add = [&](Ask ask, const std::string& question) {
+    any = any || ask == Ask::question;
+    lines.push_back(ask == Ask::question ? question : std::string());
+  };
+  for (const PlannedKernel& kernel : plan.kernels) {
+    add(kernel.ask, kernel_question(lines.size(), kernel.name));
+  }
+  for (const PlannedSymbol& symbol : plan.symbols) {
+    add(symbol.ask, symbol_question(lines.size(), symbol.name));
+  }
+  if (!any) lines.clear();
+  return lines;
+}
+
 /// The text between which and the compiler's own preparations nothing but #include lines may stand
 /// for a precompiled header ends with a declaration, since a #line in front of it would keep NVRTC
 /// from making one.
@@ -55,7 +74,7 @@ std::string assembled_text(const CompileRequest& request, const CompilePlan& pla
   if (prefix) text += "static_assert(true, \"\");\n";
   text += format("#line {} {}\n", prefix ? prefix->lines + 1 : 1, quoted(request.texts.name));
   text.append(source, bytes);
-  if (plan.probe) text += probe_text();
+  if (plan.probe) text += probe_text(plan.members, questions(plan));
   return text;
 }
 
@@ -99,10 +118,6 @@ std::string replace_all(std::string text, std::string_view from, std::string_vie
   return text;
 }
 
-bool is_probe_expression(const std::string& expression) {
-  return expression.starts_with("kernwright_probe_::");
-}
-
 }  // namespace
 
 CompileAttempt::CompileAttempt(const LoadedNvrtc& nvrtc, const CompileRequest& request,
@@ -115,15 +130,31 @@ CompileAttempt::CompileAttempt(const LoadedNvrtc& nvrtc, const CompileRequest& r
       prefix_(source_prefix(request.texts.text, tokenize(request.texts.text))),
       pch_(plan_pch()),
       unit_(nvrtc, assembled_text(request, plan, pch_.use == PchUse::none ? std::nullopt : prefix_),
-            program_path_, request.texts.headers) {
-  for (const PlannedKernel& kernel : plan.kernels) {
-    unit_.add_name(kernel.name);
-    if (plan.probe) unit_.add_name(probe_of(kernel));
+            program_path_, request.texts.headers),
+      probes_(probes()) {
+  for (const PlannedKernel& kernel : plan.kernels) unit_.add_name(kernel.name);
+  for (const PlannedSymbol& symbol : plan.symbols) {
+    if (!symbol.is_managed) unit_.add_name("&" + symbol.name);
   }
-  for (const std::string& symbol : plan.symbols) {
-    unit_.add_name("&" + symbol);
-    if (plan.probe) unit_.add_name(symbol_probe(symbol));
+  for (const std::string& probe : probes_) {
+    if (!probe.empty()) unit_.add_name(probe);
   }
+}
+
+std::vector<std::string> CompileAttempt::probes() const {
+  std::vector<std::string> result;
+  const auto add = [&](Ask ask, const std::string& probe) {
+    const bool asks = plan_.probe && ask != Ask::nothing;
+    result.push_back(!asks                  ? std::string()
+                     : ask == Ask::question ? question_name(result.size())
+                                            : probe);
+  };
+  for (const PlannedKernel& kernel : plan_.kernels) {
+    add(kernel.ask,
+        kernel.ask == Ask::type ? kernel_type_probe(kernel.name) : kernel_probe(kernel.name));
+  }
+  for (const PlannedSymbol& symbol : plan_.symbols) add(symbol.ask, symbol_probe(symbol.name));
+  return result;
 }
 
 PchPlan CompileAttempt::plan_pch() const {
@@ -180,20 +211,28 @@ std::string CompileAttempt::file_of_user(const std::string& file) const {
   return file == program_path_ ? request_.source.name : user_name(file);
 }
 
-std::string CompileAttempt::probe_of(const PlannedKernel& kernel) const {
-  return kernel.is_plain ? kernel_type_probe(kernel.name) : kernel_probe(kernel.name);
-}
-
 std::set<std::string> CompileAttempt::misjudged_kernels() const {
   std::set<std::string> names;
-  for (const PlannedKernel& kernel : plan_.kernels) {
-    if (!plan_.probe || !kernel.is_plain) continue;
-    const std::string answer = unit_.lowered_name(probe_of(kernel));
+  for (std::size_t i = 0; i < plan_.kernels.size(); ++i) {
+    if (probes_[i].empty() || plan_.kernels[i].ask != Ask::type) continue;
+    const std::string answer = unit_.lowered_name(probes_[i]);
     try {
       read_kernel_probe(answer);
     } catch (const InvalidArgument&) {
-      if (is_probe_answer(answer)) names.insert(kernel.name);
+      if (is_probe_answer(answer)) names.insert(plan_.kernels[i].name);
     }
+  }
+  return names;
+}
+
+std::vector<std::string> CompileAttempt::unseen_kernels() const {
+  const std::vector<std::string> entries = ptx_entries(unit_.ptx());
+  std::vector<std::string> names;
+  if (entries.size() == plan_.kernels.size()) return names;
+  std::set<std::string> known;
+  for (const PlannedKernel& kernel : plan_.kernels) known.insert(unit_.lowered_name(kernel.name));
+  for (const std::string& entry : entries) {
+    if (!known.contains(entry)) names.push_back(readable_kernel(entry));
   }
   return names;
 }
@@ -227,10 +266,11 @@ ObjectCode CompileAttempt::object_code() const {
 
 std::vector<KernelSignature> CompileAttempt::signatures(const std::string& ptx) const {
   std::vector<KernelSignature> result;
-  for (const PlannedKernel& kernel : plan_.kernels) {
+  for (std::size_t i = 0; i < plan_.kernels.size(); ++i) {
+    const PlannedKernel& kernel = plan_.kernels[i];
     if (!defines(kernel, ptx)) continue;
     try {
-      result.push_back(signature(kernel, ptx));
+      result.push_back(signature(i, ptx));
     } catch (CompileError& error) {
       // A kernel that nobody asked for by name does not stand in the way of the others.
       if (!kernel.is_required && plan_.kernels.size() > 1) continue;
@@ -258,31 +298,33 @@ bool CompileAttempt::defines(const PlannedKernel& kernel, const std::string& ptx
              kernel.name, request_.source.name, place));
 }
 
-KernelSignature CompileAttempt::signature(const PlannedKernel& kernel,
-                                          const std::string& ptx) const {
+KernelSignature CompileAttempt::signature(std::size_t index, const std::string& ptx) const {
+  const PlannedKernel& kernel = plan_.kernels[index];
   const KernelDeclaration* declaration = find_declaration(kernel.name, request_.declared.kernels);
   const std::string lowered = unit_.lowered_name(kernel.name);
-  if (plan_.probe) {
+  if (!probes_[index].empty()) {
     try {
-      return signature_from_probe(kernel.name, lowered, unit_.lowered_name(probe_of(kernel)),
-                                  declaration);
+      return signature_from_probe(kernel.name, lowered, unit_.lowered_name(probes_[index]),
+                                  declaration, plan_.members);
     } catch (const InvalidArgument&) {
       // A type that the reader of mangled names does not know: sizes are still to be had.
     }
   }
-  return signature_from_ptx(kernel.name, lowered, ptx, declaration);
+  return signature_from_code(kernel.name, lowered, ptx, declaration);
 }
 
 void CompileAttempt::add_symbols(ObjectCode& code, const std::string& ptx) const {
-  for (const std::string& symbol : plan_.managed) {
-    const std::string lowered = lowered_variable(symbol);
-    if (defines_variable(ptx, lowered)) code.symbols[symbol] = lowered;
-  }
-  for (const std::string& symbol : plan_.symbols) {
-    code.symbols[symbol] = unit_.lowered_name("&" + symbol);
-    if (!plan_.probe) continue;
+  for (std::size_t i = 0; i < plan_.symbols.size(); ++i) {
+    const PlannedSymbol& symbol = plan_.symbols[i];
+    const std::string& name = symbol.name;
+    const std::string lowered =
+        symbol.is_managed ? lowered_variable(name) : unit_.lowered_name("&" + name);
+    if (symbol.is_managed && !defines_variable(ptx, lowered)) continue;
+    code.symbols[name] = lowered;
+    const std::string& probe = probes_[plan_.kernels.size() + i];
+    if (probe.empty()) continue;
     try {
-      code.symbol_types[symbol] = read_symbol_probe(unit_.lowered_name(symbol_probe(symbol)));
+      code.symbol_types[name] = read_symbol_probe(unit_.lowered_name(probe), plan_.members);
     } catch (const InvalidArgument&) {
       // As above: the symbol can still be used by its address and size.
     }
@@ -300,17 +342,25 @@ AttemptErrors CompileAttempt::errors() const {
       result.host_code = true;
     }
     const std::string& expression = message.name_expression;
-    if (message.diagnostic.file == kNameMapFile) {
-      if (is_probe_expression(expression)) {
-        result.in_probe = true;
-      } else {
-        result.names.insert(expression);
-        if (expression.starts_with("&")) result.names.insert(expression.substr(1));
-      }
-    } else if (message.diagnostic.file == kProbeFile) {
-      result.in_probe = true;
+    const std::string& file = message.diagnostic.file;
+    if (file != kNameMapFile && file != kProbeFile) {
+      // A template of the user may hold an error that nothing but the probe brings to light.
+      const bool by_probe =
+          message.diagnostic.message.find("kernwright_probe_::") != std::string::npos;
+      (by_probe ? result.in_probe : result.in_source) = true;
+      continue;
+    }
+    const auto asked = std::find(probes_.begin(), probes_.end(), expression);
+    const bool is_probe = !expression.empty() && asked != probes_.end();
+    const auto question = question_on_line(message.diagnostic.line);
+    if (is_probe) {
+      result.unanswered.insert(static_cast<std::size_t>(asked - probes_.begin()));
+    } else if (file == kProbeFile) {
+      result.in_probe = result.in_probe || !question;
+      if (question) result.unanswered.insert(*question);
     } else {
-      result.in_source = true;
+      result.names.insert(expression);
+      if (expression.starts_with("&")) result.names.insert(expression.substr(1));
     }
   }
   if (!any && !result.in_pch) result.in_source = true;

@@ -14,17 +14,32 @@
 
 namespace kernwright {
 
+/// How the compiler is asked for types: what fails for a kernel or variable is replaced by the
+/// next.
+enum class Ask {
+  type,      ///< kernel_type_probe()
+  probe,     ///< kernel_probe(), symbol_probe()
+  question,  ///< kernel_question(), symbol_question()
+  nothing,   ///< not at all: names and the object code must do
+};
+
 struct PlannedKernel {
   std::string name;
   bool is_required = false;  ///< asked for by the user, not only declared
-  bool is_plain = false;     ///< asked about with kernel_type_probe()
+  Ask ask = Ask::probe;
+};
+
+struct PlannedSymbol {
+  std::string name;
+  bool is_managed = false;  ///< no name expression may name it
+  Ask ask = Ask::probe;
 };
 
 /// What an attempt includes.
 struct CompilePlan {
   std::vector<PlannedKernel> kernels;
-  std::vector<std::string> symbols;
-  std::vector<std::string> managed;  ///< variables that no name expression may name
+  std::vector<PlannedSymbol> symbols;
+  std::vector<std::string> members;  ///< names that members of structs may have
   bool probe = true;
   bool minimal = false;
   bool default_device = false;  ///< functions without __device__ are the device's too
@@ -32,11 +47,12 @@ struct CompilePlan {
 
 /// Where the errors of a failed attempt lie.
 struct AttemptErrors {
-  bool in_pch = false;          ///< in the making of a precompiled header, not in any text
-  bool in_source = false;       ///< in the user's text, a header or a later stage (ptxas)
-  bool host_code = false;       ///< an unannotated function or variable was met
-  bool in_probe = false;        ///< in the lines of the probe or in an expression that uses them
-  std::set<std::string> names;  ///< kernels and symbols that the compiler does not know
+  bool in_pch = false;               ///< in the making of a precompiled header, not in any text
+  bool in_source = false;            ///< in the user's text, a header or a later stage (ptxas)
+  bool host_code = false;            ///< an unannotated function or variable was met
+  bool in_probe = false;             ///< in the lines of the probe, whatever they were asked for
+  std::set<std::size_t> unanswered;  ///< kernels whose types it does not tell, then symbols
+  std::set<std::string> names;       ///< kernels and symbols that the compiler does not know
 };
 
 /// The plan to begin with, kernels and symbols left out. --minimal is tried where the text uses no
@@ -59,8 +75,10 @@ class CompileAttempt {
   /// Milliseconds within NVRTC.
   double nvrtc_ms() const noexcept { return nvrtc_ms_; }
 
-  /// After success: the plain kernels whose parameters turned out to be of other types.
+  /// After success: kernels asked with Ask::type whose parameters turned out to be of other types.
   std::set<std::string> misjudged_kernels() const;
+  /// After success: names of kernels in the code that are none of the planned ones.
+  std::vector<std::string> unseen_kernels() const;
   /// After success. Throws CompileError for a kernel that cannot be launched.
   ObjectCode object_code() const;
 
@@ -75,8 +93,10 @@ class CompileAttempt {
   bool defines(const PlannedKernel& kernel, const std::string& ptx) const;
   std::string file_of_user(const std::string& file) const;
   std::vector<KernelSignature> signatures(const std::string& ptx) const;
-  std::string probe_of(const PlannedKernel& kernel) const;
-  KernelSignature signature(const PlannedKernel& kernel, const std::string& ptx) const;
+  /// The name expressions that ask for types, of every kernel and then of every symbol. Empty
+  /// where nothing is asked.
+  std::vector<std::string> probes() const;
+  KernelSignature signature(std::size_t index, const std::string& ptx) const;
   void add_symbols(ObjectCode& code, const std::string& ptx) const;
   std::vector<Diagnostic> user_diagnostics() const;
   std::string user_log() const;
@@ -90,6 +110,7 @@ class CompileAttempt {
   std::optional<SourcePrefix> prefix_;
   PchPlan pch_;
   NvrtcUnit unit_;
+  std::vector<std::string> probes_;
   std::string log_;
   std::vector<LogMessage> messages_;
   bool is_pch_at_fault_ = false;

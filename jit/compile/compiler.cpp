@@ -10,19 +10,23 @@
 #include "base/errors.h"
 #include "base/format.h"
 #include "base/nearest_name.h"
+#include "base/whole_file.h"
+#include "jit/cache/include_closure.h"
 #include "jit/compile/compile_attempt.h"
 #include "jit/compile/compile_job.h"
 #include "jit/compile/compile_trace.h"
 #include "jit/compile/compile_wait.h"
 #include "jit/signature/cuda_types.h"
 #include "jit/signature/signature_builder.h"
+#include "jit/source/member_names.h"
+#include "jit/source/source_lexer.h"
 
 namespace kernwright {
 namespace {
 
 /// Enough for: without precompiled headers, without --minimal, without names behind a false #if,
-/// without the probe, with it once more, and without it in the end.
-constexpr int kMaxAttempts = 10;
+/// types asked for in each way, without the probe, with it once more, and without it in the end.
+constexpr int kMaxAttempts = 12;
 constexpr std::size_t kMaxNames = 4096;
 
 void check_names(const std::vector<std::string>& names) {
@@ -39,6 +43,20 @@ void check_names(const std::vector<std::string>& names) {
     throw InvalidArgument(
         format("a kernel name has a {} at offset {}", name[at] == '\0' ? "NUL" : "line break", at));
   }
+}
+
+/// Candidates for the names of struct members: of the text and of all headers of the user's that it
+/// includes.
+std::vector<std::string> member_names_of(const CompileRequest& request) {
+  MemberNames names;
+  names.add(request.source.text);
+  for (const auto& [name, text] : request.options.headers) names.add(text);
+  if (!tokenize(request.source.text).includes.empty()) {
+    for (const IncludedFile& file : include_closure(request.source, request.options).files) {
+      if (const auto text = read_whole_file(file.path)) names.add(*text);
+    }
+  }
+  return names.take();
 }
 
 std::vector<std::string> declared_names(const CompileRequest& request) {
@@ -60,15 +78,18 @@ class Session {
       if (request.with_declared && !kernel.is_template) add_kernel(kernel.name, false);
     }
     for (const SymbolDeclaration& symbol : request.declared.symbols) {
-      (symbol.is_managed ? plan_.managed : plan_.symbols).push_back(symbol.name);
+      plan_.symbols.push_back({symbol.name, symbol.is_managed});
     }
+    if (asks_in_full()) plan_.members = member_names_of(request);
   }
 
   ObjectCode run() {
     for (int i = 0; i < kMaxAttempts; ++i) {
       CompileAttempt attempt(nvrtc_, request_, plan_);
       if (attempt.compile(deadline_)) {
-        if (i + 1 < kMaxAttempts && (ask_in_full(attempt.misjudged_kernels()) || ask_again())) {
+        const bool may_retry = i + 1 < kMaxAttempts;
+        if (may_retry &&
+            (ask_in_full(attempt.misjudged_kernels()) || ask_again() || ask_for_unseen(attempt))) {
           lost_ms_ += attempt.nvrtc_ms();
           continue;
         }
@@ -101,15 +122,33 @@ class Session {
     const bool is_plain = declared != nullptr && !declared->is_template && declared->name == name &&
                           std::all_of(declared->parameter_types.begin(),
                                       declared->parameter_types.end(), spells_known_layout);
-    plan_.kernels.push_back({name, required, is_plain});
+    plan_.kernels.push_back({name, required, is_plain ? Ask::type : Ask::probe});
+  }
+
+  bool asks_in_full() const {
+    return !plan_.symbols.empty() ||
+           std::any_of(plan_.kernels.begin(), plan_.kernels.end(),
+                       [](const PlannedKernel& k) { return k.ask != Ask::type; });
   }
 
   /// Whether another attempt is needed for what the kernels of these names are.
   bool ask_in_full(const std::set<std::string>& names) {
     for (PlannedKernel& kernel : plan_.kernels) {
-      if (names.contains(kernel.name)) kernel.is_plain = false;
+      if (names.contains(kernel.name)) kernel.ask = Ask::probe;
     }
+    if (!names.empty() && plan_.members.empty()) plan_.members = member_names_of(request_);
     return !names.empty();
+  }
+
+  /// Whether the code has kernels that the text does not show: made by a macro, or of a header.
+  bool ask_for_unseen(const CompileAttempt& attempt) {
+    if (!request_.with_declared || asked_for_unseen_) return false;
+    asked_for_unseen_ = true;
+    const std::size_t before = plan_.kernels.size();
+    for (const std::string& name : attempt.unseen_kernels()) {
+      if (plan_.kernels.size() < kMaxNames) add_kernel(name, false);
+    }
+    return plan_.kernels.size() > before;
   }
 
   /// Whether the types are to be asked for once more: the text was blamed for an attempt that asked
@@ -139,11 +178,33 @@ class Session {
       return Next::again;
     }
     if (!errors.names.empty() && drop(errors.names, attempt)) return Next::again;
-    if (errors.in_probe && plan_.probe) {
-      plan_.probe = false;
-      return Next::again;
+    return ask_otherwise(errors) ? Next::again : Next::give_up;
+  }
+
+  /// Replaces how those are asked that the compiler did not answer, all of them where it does not
+  /// say which. False when none is asked any more.
+  bool ask_otherwise(const AttemptErrors& errors) {
+    if (errors.unanswered.empty() && errors.in_probe && !plan_.members.empty()) {
+      plan_.members.clear();  // one of the names may be a word or a macro
+      return true;
     }
-    return Next::give_up;
+    std::size_t index = 0;
+    bool any = false;
+    bool changed = false;
+    const auto next = [&](Ask& ask) {
+      const bool is_told = !errors.unanswered.empty();
+      const bool is_meant = is_told ? errors.unanswered.contains(index) : errors.in_probe;
+      ++index;
+      if (is_meant && ask != Ask::nothing) {
+        ask = ask == Ask::type ? Ask::probe : ask == Ask::probe ? Ask::question : Ask::nothing;
+        changed = true;
+      }
+      any = any || ask != Ask::nothing;
+    };
+    for (PlannedKernel& kernel : plan_.kernels) next(kernel.ask);
+    for (PlannedSymbol& symbol : plan_.symbols) next(symbol.ask);
+    plan_.probe = plan_.probe && any;
+    return changed;
   }
 
   /// Leaves out names that the compiler does not know. Throws NameNotFound for one that is
@@ -154,8 +215,8 @@ class Session {
     }
     const auto kernels = std::erase_if(
         plan_.kernels, [&](const PlannedKernel& k) { return names.contains(k.name); });
-    const auto symbols =
-        std::erase_if(plan_.symbols, [&](const std::string& s) { return names.contains(s); });
+    const auto symbols = std::erase_if(
+        plan_.symbols, [&](const PlannedSymbol& s) { return names.contains(s.name); });
     return kernels + symbols > 0;
   }
 
@@ -205,6 +266,7 @@ class Session {
   CompilePlan plan_;
   bool minimal_failed_ = false;
   bool blamed_text_ = false;  ///< for an attempt with the probe
+  bool asked_for_unseen_ = false;
   bool asked_again_ = false;  ///< with the probe, after one without it compiled
   double lost_ms_ = 0;        ///< in attempts that failed
 };

@@ -173,12 +173,17 @@ bool spells_known_layout(std::string_view spelling) {
          find(kOtherSpellings, words) != nullptr || vector_type(words).scalar.has_value();
 }
 
-std::optional<ScalarType> scalar_from_spelling(std::string_view spelling) {
+ElementType element_from_spelling(std::string_view spelling) {
   const std::string words = without_words(spelling, kQualifiers);
   const NamedElement* row = find(kBuiltins, words);
   if (row == nullptr) row = find(kOtherSpellings, words);
   if (row == nullptr) row = find(kClasses, words);
-  return row == nullptr || row->lanes != 0 ? std::nullopt : std::optional(row->scalar);
+  return row == nullptr ? vector_type(words) : ElementType{row->scalar, row->lanes};
+}
+
+bool spells_char(std::string_view spelling) {
+  const std::string words = without_words(spelling, kQualifiers);
+  return words == "char" || words == "signed char" || words == "unsigned char";
 }
 
 }  // namespace kernwright

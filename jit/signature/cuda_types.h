@@ -36,8 +36,11 @@ std::optional<TypeLayout> known_layout(const TypeNode& type);
 /// "const float * __restrict__", "unsigned", "size_t". Macros may make it mean something else.
 bool spells_known_layout(std::string_view spelling);
 
-/// The number that a declaration spells with C++'s own words: "const unsigned" is uint32. Nothing
-/// for any other type.
-std::optional<ScalarType> scalar_from_spelling(std::string_view spelling);
+/// The number or vector that a declaration spells with the language's own words and CUDA's:
+/// "const unsigned" is uint32. Nothing for any other type.
+ElementType element_from_spelling(std::string_view spelling);
+
+/// Whether it spells char or one of its kin.
+bool spells_char(std::string_view spelling);
 
 }  // namespace kernwright

@@ -95,6 +95,24 @@ class Reader {
     return name();
   }
 
+  FunctionNode read_function() {
+    FunctionNode function{read_name(), {}};
+    // Unlike that of a type, the name of a function is no part to come back to.
+    if (!substitutions_.empty() && substitutions_.back() == function.name) {
+      substitutions_.pop_back();
+    }
+    if (function.name->has_arguments) {
+      arguments_ = function.name->children;
+      type();  // the result, which only templates spell
+    }
+    if (at_ == text_.size()) fail("spells no parameters");
+    while (at_ < text_.size()) add_parameter(type(), function.parameters);
+    if (function.parameters.size() == 1 && function.parameters[0]->text == "void") {
+      function.parameters.clear();
+    }
+    return function;
+  }
+
  private:
   struct DepthGuard {
     explicit DepthGuard(Reader& r) : reader(r) {
@@ -154,6 +172,8 @@ class Reader {
       at_ += std::min(number(), text_.size() - at_);
     }
     if (result.starts_with("_GLOBAL__N_")) return "(anonymous namespace)";
+    // What is static, and types without a name, lie in a namespace that is named after the file.
+    if (result.starts_with("_INTERNAL_00000000_")) return {};
     return result;
   }
 
@@ -243,7 +263,8 @@ class Reader {
         if (!scope) fail("is not understood");
         scope = remember(with_arguments(scope));
       } else {
-        const std::string prefix = scope ? spell(*scope) + "::" : std::string();
+        std::string prefix = scope ? spell(*scope) : std::string();
+        if (!prefix.empty()) prefix += "::";
         scope = remember(node({.kind = TypeNodeKind::named, .text = prefix + unqualified_name()}));
       }
     }
@@ -340,14 +361,33 @@ class Reader {
       case 'u':
         ++at_;
         return remember(node({.kind = TypeNodeKind::builtin, .text = source_name()}));
+      case 'T':
+        return template_parameter();
       case 'N':
       case 'Z':
         return name();
       default:
         break;
     }
-    if (std::isdigit(static_cast<unsigned char>(peek()))) return name();
+    const bool unnamed = peek() == 'U' && (peek(1) == 't' || peek(1) == 'l');
+    if (unnamed || std::isdigit(static_cast<unsigned char>(peek()))) return name();
     fail("uses a form that is not supported");
+  }
+
+  /// A pack stands for its elements.
+  void add_parameter(const TypeRef& parameter, std::vector<TypeRef>& parameters) {
+    if (parameter->kind != TypeNodeKind::pack) return parameters.push_back(parameter);
+    for (const TypeRef& element : parameter->children) add_parameter(element, parameters);
+    if (parameters.size() > kMaxNodes) fail("has too many parts");
+  }
+
+  /// T_, T0_, ...: an argument of the function's own name.
+  TypeRef template_parameter() {
+    expect('T');
+    const std::size_t index = peek() == '_' ? 0 : number() + 1;
+    expect('_');
+    if (index >= arguments_.size()) fail("has a bad template parameter");
+    return remember(arguments_[index]);
   }
 
   TypeRef substituted_type() {
@@ -357,7 +397,9 @@ class Reader {
 
   TypeRef wrap(TypeNodeKind kind) {
     ++at_;
-    return remember(node({.kind = kind, .children = {type()}}));
+    TypeRef inner = type();
+    if (inner->kind == TypeNodeKind::pack) fail("uses a form that is not supported");
+    return remember(node({.kind = kind, .children = {std::move(inner)}}));
   }
 
   TypeRef qualified() {
@@ -372,6 +414,7 @@ class Reader {
       result.is_const = true;
     }
     result.children.push_back(type());
+    if (result.children[0]->kind == TypeNodeKind::pack) fail("uses a form that is not supported");
     return remember(node(std::move(result)));
   }
 
@@ -415,6 +458,12 @@ class Reader {
       ++at_;
       return type();
     }
+    if (peek() == 'p') {  // a pack of types
+      ++at_;
+      const TypeRef pack = type();
+      if (pack->kind != TypeNodeKind::pack) fail("is not understood");
+      return remember(pack);
+    }
     if (take("F16b")) return node({.kind = TypeNodeKind::builtin, .text = "__bf16"});
     if (peek() == 'F') {
       ++at_;
@@ -433,10 +482,13 @@ class Reader {
   int depth_ = 0;
   std::size_t nodes_ = 0;
   std::vector<TypeRef> substitutions_;
+  std::vector<TypeRef> arguments_;  ///< of the function's name
 };
 
 }  // namespace
 
 TypeRef demangle_name(std::string_view mangled) { return Reader(mangled).read_name(); }
+
+FunctionNode demangle_function(std::string_view mangled) { return Reader(mangled).read_function(); }
 
 }  // namespace kernwright

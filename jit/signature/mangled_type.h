@@ -39,6 +39,16 @@ struct TypeNode {
 /// Throws InvalidArgument for text outside the supported subset, or too deep or too large.
 TypeRef demangle_name(std::string_view mangled);
 
+/// A mangled function, and its parameters with template parameters replaced by their arguments.
+struct FunctionNode {
+  TypeRef name;
+  std::vector<TypeRef> parameters;
+};
+
+/// The same of a function with its parameter types. Throws as demangle_name() does, also for types
+/// that are computed from template parameters.
+FunctionNode demangle_function(std::string_view mangled);
+
 /// C++ spelling: "const float*", "int (*)(float)", "cuda::std::complex<float>".
 /// Throws InvalidArgument when it would be longer than 64 KiB.
 std::string spell(const TypeNode& type);

@@ -1,6 +1,8 @@
 // The probe's templates, and the reading of what they are mangled to.
 #include "jit/signature/probe.h"
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 
 #include "base/errors.h"
@@ -13,10 +15,9 @@ namespace {
 
 // A kernel that is declared and never defined: its name can be asked for, and no code is made.
 // A parameter is mangled to its type, the type that carries its value (an enum's integer), size,
-// alignment and the size of what it points to (0 for void, functions and incomplete types).
-constexpr std::string_view kProbeText = R"probe(
-
-#line 1 "kernwright_probe"
+// alignment and the size of what it points to (0 for void, functions and incomplete types). They
+// are parameters of a function type, which types of internal linkage do not make internal.
+constexpr std::string_view kTemplates = R"probe(
 namespace kernwright_probe_ {
 template <class kernwright_T_, class = void> struct kernwright_pointee_ {
   enum : unsigned long long { kernwright_size_ = 0 };
@@ -31,28 +32,115 @@ template <class kernwright_T_, bool = __is_enum(kernwright_T_)> struct kernwrigh
 template <class kernwright_T_> struct kernwright_plain_<kernwright_T_, true> {
   typedef __underlying_type(kernwright_T_) kernwright_type_;
 };
+template <class kernwright_T_> struct kernwright_plain_<kernwright_T_*, false> {
+  typedef typename kernwright_plain_<kernwright_T_>::kernwright_type_* kernwright_type_;
+};
+template <class kernwright_T_, unsigned long long kernwright_N_>
+struct kernwright_plain_<kernwright_T_[kernwright_N_], false> {
+  typedef typename kernwright_plain_<kernwright_T_>::kernwright_type_
+      kernwright_type_[kernwright_N_];
+};
+template <class kernwright_T_> struct kernwright_element_ {
+  typedef kernwright_T_ kernwright_type_;
+  enum : bool {
+    kernwright_is_class_ = (__is_class(kernwright_T_) || __is_union(kernwright_T_)) &&
+                           kernwright_pointee_<kernwright_T_*>::kernwright_size_ != 0
+  };
+};
+template <class kernwright_T_, unsigned long long kernwright_N_>
+struct kernwright_element_<kernwright_T_[kernwright_N_]> : kernwright_element_<kernwright_T_> {};
+template <class kernwright_T_> struct kernwright_pointed_ : kernwright_element_<kernwright_T_> {};
+template <class kernwright_T_>
+struct kernwright_pointed_<kernwright_T_*> : kernwright_element_<kernwright_T_> {};
+template <class kernwright_T_, bool> struct kernwright_members_ {
+  typedef void kernwright_type_;
+};
+template <class kernwright_E_> struct kernwright_layout_
+    : kernwright_members_<typename kernwright_E_::kernwright_type_,
+                          kernwright_E_::kernwright_is_class_> {};
+template <class...> struct kernwright_list_;
 template <class kernwright_T_, class kernwright_U_, unsigned long long... kernwright_N_>
+struct kernwright_member_;
+template <class kernwright_T_, class kernwright_U_, class kernwright_L_,
+          unsigned long long... kernwright_N_>
 struct kernwright_parameter_;
-template <class... kernwright_P_> struct kernwright_list_;
-template <class... kernwright_A_>
-__device__ kernwright_list_<kernwright_parameter_<
-    kernwright_A_, typename kernwright_plain_<kernwright_A_>::kernwright_type_,
-    sizeof(kernwright_A_), alignof(kernwright_A_),
-    kernwright_pointee_<kernwright_A_>::kernwright_size_>...>
-kernwright_of_(void (*)(kernwright_A_...));
-template <class kernwright_T_> __global__ void kernwright_ask_();
-}
+template <class kernwright_T_> struct kernwright_told_ {
+  typedef kernwright_parameter_<
+      kernwright_T_, typename kernwright_plain_<kernwright_T_>::kernwright_type_,
+      typename kernwright_layout_<kernwright_pointed_<kernwright_T_>>::kernwright_type_,
+      sizeof(kernwright_T_), alignof(kernwright_T_),
+      kernwright_pointee_<kernwright_T_>::kernwright_size_> kernwright_type_;
+};
+template <class kernwright_T_> struct kernwright_told_<kernwright_T_&> {
+  typedef kernwright_parameter_<kernwright_T_&, void, void, 1, 1, 0> kernwright_type_;
+};
+template <class kernwright_T_> struct kernwright_told_<kernwright_T_&&> {
+  typedef kernwright_parameter_<kernwright_T_&&, void, void, 1, 1, 0> kernwright_type_;
+};
+template <class kernwright_T_> struct kernwright_of_;
+template <class... kernwright_A_> struct kernwright_of_<void (*)(kernwright_A_...)> {
+  typedef void (*kernwright_type_)(typename kernwright_told_<kernwright_A_>::kernwright_type_...);
+};
+template <class kernwright_T_> struct kernwright_variable_ {
+  typedef void (*kernwright_type_)(kernwright_parameter_<
+      kernwright_T_, typename kernwright_plain_<kernwright_T_>::kernwright_type_,
+      typename kernwright_layout_<kernwright_element_<kernwright_T_>>::kernwright_type_,
+      kernwright_pointee_<kernwright_T_*>::kernwright_size_, alignof(kernwright_T_), 0>);
+};
+template <class kernwright_T_> __attribute__((global)) void kernwright_ask_();
 )probe";
+
+/// What the templates, the questions and the name expressions behind them are written with, and a
+/// macro may rename. The compiler cannot bring macros back (it knows no push_macro).
+constexpr std::array<std::string_view, 20> kWords{
+    "namespace", "template", "class",         "struct",    "typename",
+    "enum",      "typedef",  "unsigned",      "long",      "bool",
+    "void",      "true",     "false",         "sizeof",    "alignof",
+    "decltype",  "global",   "__attribute__", "__is_enum", "__underlying_type"};
+
+/// Asks any class for a member of that name: what is none of its data members, or not accessible,
+/// is void. {0} is the place in the list, {1} the name.
+constexpr std::string_view kMember = R"probe(
+template <class kernwright_T_, class = void> struct kernwright_member_{0}_ {{
+  typedef void kernwright_type_;
+}};
+template <class kernwright_T_> struct kernwright_member_{0}_<
+    kernwright_T_, decltype(void(__builtin_offsetof(kernwright_T_, {1})),
+                            void(&kernwright_T_::{1}))> {{
+  typedef kernwright_member_<
+      decltype(kernwright_T_::{1}),
+      typename kernwright_plain_<decltype(kernwright_T_::{1})>::kernwright_type_,
+      sizeof(decltype(kernwright_T_::{1})), __builtin_offsetof(kernwright_T_, {1}), {0}>
+      kernwright_type_;
+}};
+)probe";
+
+/// Lines of questions are numbered from here.
+constexpr int kFirstQuestion = 1000;
 
 constexpr std::size_t kParameterFields = 3;  // size, alignment, pointee size
 constexpr std::size_t kMaxParameterBytes = std::size_t{1} << 20;
+
+constexpr std::string_view kQuestion = "kernwright_question_";
+
+/// Whether a lowered name is that of a question: the length, and the name behind it.
+bool is_question(std::string_view lowered) {
+  if (!lowered.starts_with("_Z")) return false;
+  lowered.remove_prefix(std::min(lowered.find_first_not_of("0123456789", 2), lowered.size()));
+  return lowered.starts_with(kQuestion);
+}
 
 [[noreturn]] void not_understood(std::string_view lowered) {
   throw InvalidArgument(format("the probe's answer is not understood: {}", lowered.substr(0, 200)));
 }
 
-/// The one template argument of kernwright_ask_<...>.
+/// The one template argument of kernwright_ask_<...>, or the one parameter of a question.
 TypeRef asked_type(std::string_view lowered) {
+  if (is_question(lowered)) {
+    const FunctionNode function = demangle_function(lowered);
+    if (function.parameters.size() != 1) not_understood(lowered);
+    return function.parameters[0];
+  }
   const TypeRef name = demangle_name(lowered);
   if (name->text != "kernwright_probe_::kernwright_ask_" || name->children.size() != 1) {
     not_understood(lowered);
@@ -71,19 +159,42 @@ std::size_t to_size(const TypeNode& literal, std::string_view lowered) {
   return value;
 }
 
-void describe_pointee(const TypeNode& pointee, Parameter& parameter) {
+/// `carrier` is the same with an enum's integer in the place of the enum.
+void describe_pointee(const TypeNode& pointee, const TypeNode& carrier, Parameter& parameter) {
   parameter.pointee_const = pointee.kind == TypeNodeKind::qualified && pointee.is_const;
   const TypeNode* element = &unqualified(pointee);
   while (element->kind == TypeNodeKind::array) {
     if (element->children[0]->is_const) parameter.pointee_const = true;
     element = &unqualified(*element->children[0]);
   }
-  const ElementType type = element_type(*element);
+  const TypeNode* carried = &unqualified(carrier);
+  while (carried->kind == TypeNodeKind::array) carried = &unqualified(*carried->children[0]);
+  const ElementType type = element_type(*carried);
   parameter.scalar = type.scalar;
   parameter.lanes = type.lanes > 0 ? type.lanes : 1;
   parameter.any_byte_pointee = element->kind == TypeNodeKind::builtin &&
                                (element->text == "char" || element->text == "unsigned char" ||
                                 element->text == "signed char");
+}
+
+/// What an array of arrays consists of.
+struct ArrayElement {
+  const TypeNode* type = nullptr;
+  std::vector<std::size_t> shape;
+};
+
+ArrayElement array_element(const TypeNode& type, std::string_view lowered) {
+  ArrayElement element{&unqualified(type), {}};
+  while (element.type->kind == TypeNodeKind::array) {
+    const std::string& extent = element.type->text;
+    std::size_t value = 0;
+    const char* const end = extent.data() + extent.size();
+    const auto read = std::from_chars(extent.data(), end, value);
+    if (!extent.empty() && (read.ec != std::errc() || read.ptr != end)) not_understood(lowered);
+    element.shape.push_back(value);
+    element.type = &unqualified(*element.type->children[0]);
+  }
+  return element;
 }
 
 void describe_value(const TypeNode& type, Parameter& parameter) {
@@ -100,16 +211,178 @@ void describe_value(const TypeNode& type, Parameter& parameter) {
 }
 
 std::size_t alignment_of(const TypeNode& node, std::string_view lowered) {
-  const std::size_t alignment = to_size(*node.children[2]->children[1], lowered);
+  const std::size_t alignment = to_size(*node.children[3]->children[1], lowered);
   const bool power = alignment > 0 && (alignment & (alignment - 1)) == 0;
   if (!power || alignment > kMaxParameterBytes) not_understood(lowered);
   return alignment;
 }
 
-/// A parameter of which only the type is told.
-ProbedParameter parameter_of_type(const TypeNode& declared, std::string_view lowered) {
+StructField read_field(const TypeNode& node, std::span<const std::string> members,
+                       std::string_view lowered) {
+  const bool whole = node.children.size() == 3 && node.children[2]->kind == TypeNodeKind::pack &&
+                     node.children[2]->children.size() == kParameterFields;
+  if (!whole) not_understood(lowered);
+  const std::vector<TypeRef>& numbers = node.children[2]->children;
+  StructField field;
+  field.type = spell(*node.children[0]);
+  field.size = to_size(*numbers[0], lowered);
+  field.offset = to_size(*numbers[1], lowered);
+  const std::size_t index = to_size(*numbers[2], lowered);
+  if (index >= members.size()) not_understood(lowered);
+  field.name = members[index];
+  const ArrayElement element = array_element(*node.children[1], lowered);
+  field.shape = element.shape;
+  const ElementType number = element_type(*element.type);
+  field.scalar = number.scalar;
+  field.lanes = std::max(number.lanes, 1);
+  if (element.type->kind == TypeNodeKind::pointer) field.scalar = ScalarType::uint64;
+  return field;
+}
+
+/// In the order of their offsets; `list` is void where nothing is known of them.
+std::vector<StructField> read_fields(const TypeNode& list, std::span<const std::string> members,
+                                     std::string_view lowered) {
+  std::vector<StructField> fields;
+  if (list.kind != TypeNodeKind::named) return fields;
+  std::vector<TypeRef> nodes = list.children;
+  if (nodes.size() == 1 && nodes[0]->kind == TypeNodeKind::pack) nodes = nodes[0]->children;
+  for (const TypeRef& node : nodes) {
+    if (node->kind == TypeNodeKind::named) fields.push_back(read_field(*node, members, lowered));
+  }
+  std::stable_sort(fields.begin(), fields.end(),
+                   [](const StructField& a, const StructField& b) { return a.offset < b.offset; });
+  return fields;
+}
+
+ProbedParameter read_parameter(const TypeNode& node, std::span<const std::string> members,
+                               std::string_view lowered) {
+  const bool whole = node.kind == TypeNodeKind::named && node.children.size() == 4 &&
+                     node.children[3]->kind == TypeNodeKind::pack &&
+                     node.children[3]->children.size() == kParameterFields;
+  if (!whole) not_understood(lowered);
+  const TypeNode& declared = *node.children[0];
+  const TypeNode& type = unqualified(declared);
+  ProbedParameter result;
+  Parameter& parameter = result.parameter;
+  parameter.type = spell(declared);
+  parameter.size = to_size(*node.children[3]->children[0], lowered);
+  parameter.alignment = alignment_of(node, lowered);
+  result.is_reference =
+      type.kind == TypeNodeKind::lvalue_reference || type.kind == TypeNodeKind::rvalue_reference;
+  if (type.kind == TypeNodeKind::pointer) {
+    parameter.kind = ParameterKind::pointer;
+    parameter.pointee_size = to_size(*node.children[3]->children[2], lowered);
+    const TypeNode& carrier = unqualified(*node.children[1]);
+    if (carrier.kind != TypeNodeKind::pointer) not_understood(lowered);
+    describe_pointee(*type.children[0], *carrier.children[0], parameter);
+  } else {
+    describe_value(*node.children[1], parameter);
+  }
+  if (!parameter.scalar) parameter.fields = read_fields(*node.children[2], members, lowered);
+  return result;
+}
+
+/// The parameter types of the function type that an answer consists of.
+std::vector<TypeRef> answered_types(std::string_view lowered) {
+  const TypeRef asked = asked_type(lowered);
+  const bool is_type =
+      asked->kind == TypeNodeKind::pointer && asked->children[0]->kind == TypeNodeKind::function;
+  if (!is_type) not_understood(lowered);
+  const std::vector<TypeRef>& types = asked->children[0]->children;
+  return {types.begin() + 1, types.end()};  // without the result
+}
+
+bool is_described(const TypeNode& node) {
+  return node.text == "kernwright_probe_::kernwright_parameter_";
+}
+
+std::string parameters_of(std::string_view kernel) {
+  return format("kernwright_probe_::kernwright_of_<decltype(&*({}))>::kernwright_type_", kernel);
+}
+
+std::string variable_of(std::string_view symbol) {
+  return format("kernwright_probe_::kernwright_variable_<decltype({})>::kernwright_type_", symbol);
+}
+
+/// Whether the size of what a pointer points to is known, and 0 for void.
+bool tells_pointee(const TypeNode& declared) {
+  const TypeNode& type = unqualified(declared);
+  if (type.kind != TypeNodeKind::pointer) return true;
+  const TypeNode& pointee = *type.children[0];
+  return unqualified(pointee).text == "void" || known_layout(pointee);
+}
+
+std::string member_templates(std::span<const std::string> members) {
+  std::string text = "#pragma nv_diag_suppress 1427\n";  // offsets in what is no plain C struct
+  std::string list;
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    text += format(kMember, i, members[i]);
+    list += format("{}typename kernwright_member_{}_<kernwright_T_>::kernwright_type_",
+                   list.empty() ? "" : ", ", i);
+  }
+  return text + format(
+                    "template <class kernwright_T_>\n"
+                    "struct kernwright_members_<kernwright_T_, true> {{\n"
+                    "  typedef kernwright_list_<{}> kernwright_type_;\n}};\n",
+                    list);
+}
+
+}  // namespace
+
+std::string_view probe_templates() noexcept {
+  static const std::string text = [] {
+    std::string lines = "\n\n";
+    for (const std::string_view word : kWords) lines += format("#undef {}\n", word);
+    return lines + format("#line 1 \"{}\"{}", kProbeFile, kTemplates);
+  }();
+  return text;
+}
+
+std::string probe_text(std::span<const std::string> members,
+                       std::span<const std::string> questions) {
+  std::string text(probe_templates());
+  if (!members.empty()) text += member_templates(members);
+  text += "}\n";
+  if (!questions.empty()) text += format("#line {} \"{}\"\n", kFirstQuestion, kProbeFile);
+  for (const std::string& question : questions) (text += question) += '\n';
+  return text;
+}
+
+std::string kernel_probe(std::string_view kernel) {
+  return format("kernwright_probe_::kernwright_ask_<{}>", parameters_of(kernel));
+}
+
+std::string symbol_probe(std::string_view symbol) {
+  return format("kernwright_probe_::kernwright_ask_<{}>", variable_of(symbol));
+}
+
+std::string kernel_type_probe(std::string_view kernel) {
+  return format("kernwright_probe_::kernwright_ask_<decltype(&{})>", kernel);
+}
+
+std::string question_name(std::size_t index) { return format("{}{}", kQuestion, index); }
+
+std::string kernel_question(std::size_t index, std::string_view kernel) {
+  return format("__attribute__((global)) void {}({});", question_name(index),
+                parameters_of(kernel));
+}
+
+std::string symbol_question(std::size_t index, std::string_view symbol) {
+  return format("__attribute__((global)) void {}({});", question_name(index), variable_of(symbol));
+}
+
+std::optional<std::size_t> question_on_line(int line) noexcept {
+  if (line < kFirstQuestion) return std::nullopt;
+  return static_cast<std::size_t>(line - kFirstQuestion);
+}
+
+bool is_probe_answer(std::string_view lowered) noexcept {
+  return lowered.starts_with("_ZN17kernwright_probe_15kernwright_ask_") || is_question(lowered);
+}
+
+std::optional<ProbedParameter> parameter_of_type(const TypeNode& declared) {
   const auto layout = known_layout(declared);
-  if (!layout) not_understood(lowered);
+  if (!layout) return std::nullopt;
   const TypeNode& type = unqualified(declared);
   ProbedParameter result;
   Parameter& parameter = result.parameter;
@@ -121,76 +394,24 @@ ProbedParameter parameter_of_type(const TypeNode& declared, std::string_view low
     return result;
   }
   const TypeNode& pointee = *type.children[0];
-  const bool is_void = unqualified(pointee).text == "void";
-  const auto pointee_layout = is_void ? TypeLayout{} : known_layout(pointee);
-  if (!pointee_layout) not_understood(lowered);
   parameter.kind = ParameterKind::pointer;
-  parameter.pointee_size = pointee_layout->size;
-  describe_pointee(pointee, parameter);
+  describe_pointee(pointee, pointee, parameter);
+  if (const auto known = known_layout(pointee)) parameter.pointee_size = known->size;
   return result;
 }
 
-ProbedParameter read_parameter(const TypeNode& node, std::string_view lowered) {
-  const bool whole = node.kind == TypeNodeKind::named && node.children.size() == 3 &&
-                     node.children[2]->kind == TypeNodeKind::pack &&
-                     node.children[2]->children.size() == kParameterFields;
-  if (!whole) not_understood(lowered);
-  const TypeNode& declared = *node.children[0];
-  const TypeNode& type = unqualified(declared);
-  ProbedParameter result;
-  Parameter& parameter = result.parameter;
-  parameter.type = spell(declared);
-  parameter.size = to_size(*node.children[2]->children[0], lowered);
-  parameter.alignment = alignment_of(node, lowered);
-  result.is_reference =
-      type.kind == TypeNodeKind::lvalue_reference || type.kind == TypeNodeKind::rvalue_reference;
-  if (type.kind == TypeNodeKind::pointer) {
-    parameter.kind = ParameterKind::pointer;
-    parameter.pointee_size = to_size(*node.children[2]->children[2], lowered);
-    describe_pointee(*type.children[0], parameter);
-  } else {
-    describe_value(*node.children[1], parameter);
-  }
-  return result;
-}
-
-}  // namespace
-
-std::string_view probe_text() noexcept { return kProbeText; }
-
-std::string kernel_probe(std::string_view kernel) {
-  return format(
-      "kernwright_probe_::kernwright_ask_<decltype(kernwright_probe_::kernwright_of_({}))>",
-      kernel);
-}
-
-std::string symbol_probe(std::string_view symbol) {
-  return format("kernwright_probe_::kernwright_ask_<decltype({})>", symbol);
-}
-
-std::string kernel_type_probe(std::string_view kernel) {
-  return format("kernwright_probe_::kernwright_ask_<decltype(&{})>", kernel);
-}
-
-bool is_probe_answer(std::string_view lowered) noexcept {
-  return lowered.starts_with("_ZN17kernwright_probe_15kernwright_ask_");
-}
-
-std::vector<ProbedParameter> read_kernel_probe(std::string_view lowered) {
-  const TypeRef list = asked_type(lowered);
-  const bool is_type =
-      list->kind == TypeNodeKind::pointer && list->children[0]->kind == TypeNodeKind::function;
-  if (!is_type && list->text != "kernwright_probe_::kernwright_list_") not_understood(lowered);
-  std::vector<TypeRef> nodes = is_type ? list->children[0]->children : list->children;
-  if (is_type) {
-    nodes.erase(nodes.begin());  // the result
-  } else if (nodes.size() == 1 && nodes[0]->kind == TypeNodeKind::pack) {
-    nodes = nodes[0]->children;
-  }
+std::vector<ProbedParameter> read_kernel_probe(std::string_view lowered,
+                                               std::span<const std::string> members) {
   std::vector<ProbedParameter> result;
   std::size_t offset = 0;
-  for (const TypeRef& node : nodes) {
-    result.push_back(is_type ? parameter_of_type(*node, lowered) : read_parameter(*node, lowered));
+  for (const TypeRef& node : answered_types(lowered)) {
+    if (is_described(*node)) {
+      result.push_back(read_parameter(*node, members, lowered));
+    } else {
+      const auto told = parameter_of_type(*node);
+      if (!told || !tells_pointee(*node)) not_understood(lowered);
+      result.push_back(*told);
+    }
     Parameter& parameter = result.back().parameter;
     if (parameter.size > kMaxParameterBytes) not_understood(lowered);
     const std::size_t alignment = parameter.alignment;
@@ -200,20 +421,19 @@ std::vector<ProbedParameter> read_kernel_probe(std::string_view lowered) {
   return result;
 }
 
-SymbolType read_symbol_probe(std::string_view lowered) {
-  const TypeRef type = asked_type(lowered);
+SymbolType read_symbol_probe(std::string_view lowered, std::span<const std::string> members) {
+  const std::vector<TypeRef> types = answered_types(lowered);
+  if (types.size() != 1 || !is_described(*types[0])) not_understood(lowered);
+  const TypeNode& told = *types[0];
   SymbolType result;
-  result.type = spell(*type);
-  const TypeNode* element = &unqualified(*type);
-  while (element->kind == TypeNodeKind::array) {
-    std::size_t extent = 0;
-    std::from_chars(element->text.data(), element->text.data() + element->text.size(), extent);
-    result.shape.push_back(extent);
-    element = &unqualified(*element->children[0]);
-  }
-  const ElementType number = element_type(*element);
+  result.type = read_parameter(told, members, lowered).parameter.type;
+  ArrayElement element = array_element(*told.children[1], lowered);
+  result.shape = std::move(element.shape);
+  const ElementType number = element_type(*element.type);
   result.scalar = number.scalar;
-  result.lanes = number.lanes > 0 ? number.lanes : 1;
+  result.lanes = std::max(number.lanes, 1);
+  if (element.type->kind == TypeNodeKind::pointer) result.scalar = ScalarType::uint64;
+  if (!result.scalar) result.fields = read_fields(*told.children[2], members, lowered);
   return result;
 }
 

@@ -4,8 +4,11 @@
 
 #include "core/kernel_signature.h"
 #include "jit/object_code.h"
+#include "jit/signature/mangled_type.h"
 
 #include <cstddef>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,17 +18,33 @@ namespace kernwright {
 /// File name that the appended lines carry in the compiler's log.
 inline constexpr std::string_view kProbeFile = "kernwright_probe";
 
-/// Lines to append to a source. They declare templates only, so nothing of them reaches the object
-/// code; every name in them is long enough not to meet a user's macro.
-std::string_view probe_text() noexcept;
+/// Templates to append to a source, and what `questions` ask, a line each. All is declared only, so
+/// nothing of it reaches the object code. Macros that are named like words of the language end
+/// there. `members` are names that members of structs may have: the answers tell which are and
+/// where.
+std::string probe_text(std::span<const std::string> members,
+                       std::span<const std::string> questions);
 
-/// Name expression whose lowered name spells the parameters of `kernel` ("scale<float, 4>").
+/// The part of it that is the same for all sources.
+std::string_view probe_templates() noexcept;
+
+/// Name expression whose lowered name spells the parameters of `kernel` ("scale<float, 4>"). The
+/// compiler refuses it where one has a private type, one without a name or that of a lambda.
 std::string kernel_probe(std::string_view kernel);
 /// The same for a kernel with parameters of known_layout() only, and a third of the work for the
 /// compiler. The answer tells when another parameter is among them.
 std::string kernel_type_probe(std::string_view kernel);
 /// Name expression whose lowered name spells the type of the variable `symbol`.
 std::string symbol_probe(std::string_view symbol);
+
+/// The same as a function that question `index` declares: takes the types that the others do not,
+/// and none that is local to a function.
+std::string kernel_question(std::size_t index, std::string_view kernel);
+std::string symbol_question(std::size_t index, std::string_view symbol);
+/// The name expression for its answer.
+std::string question_name(std::size_t index);
+/// The question that stands on that line of kProbeFile; nothing for lines of templates.
+std::optional<std::size_t> question_on_line(int line) noexcept;
 
 /// One parameter as the compiler sees it.
 struct ProbedParameter {
@@ -36,11 +55,16 @@ struct ProbedParameter {
 /// Whether a lowered name is one of the probe's at all, understood or not.
 bool is_probe_answer(std::string_view lowered) noexcept;
 
-/// Reads the lowered name of a kernel_probe() or a kernel_type_probe(): types, sizes, alignments
-/// and offsets. Throws InvalidArgument when it is not understood.
-std::vector<ProbedParameter> read_kernel_probe(std::string_view lowered);
+/// Reads the lowered name of any probe of a kernel: types, sizes, alignments and offsets. Throws
+/// InvalidArgument when it is not understood.
+std::vector<ProbedParameter> read_kernel_probe(std::string_view lowered,
+                                               std::span<const std::string> members = {});
 
-/// Reads the lowered name of a symbol_probe(). Throws InvalidArgument when it is not understood.
-SymbolType read_symbol_probe(std::string_view lowered);
+/// What a parameter's type alone tells. Nothing unless known_layout() knows it.
+std::optional<ProbedParameter> parameter_of_type(const TypeNode& declared);
+
+/// Reads the lowered name of a probe of a variable. Throws InvalidArgument when it is not
+/// understood.
+SymbolType read_symbol_probe(std::string_view lowered, std::span<const std::string> members = {});
 
 }  // namespace kernwright

@@ -1,6 +1,7 @@
 // Reads the head of one .entry.
 #include "jit/signature/ptx_parameters.h"
 
+#include <algorithm>
 #include <charconv>
 
 namespace kernwright {
@@ -72,7 +73,58 @@ std::size_t find_entry(std::string_view ptx, std::string_view name) {
   return std::string_view::npos;
 }
 
+bool is_ptx_name_char(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+         c == '$' || c == '%';
+}
+
+/// The last name in front of an initialiser, an extent or the end of a declaration.
+std::string declared_name(std::string_view line) {
+  const auto stop = line.find_first_of("=[;");
+  if (stop == std::string_view::npos) return {};
+  auto end = line.find_last_not_of(" \t", stop == 0 ? 0 : stop - 1) + 1;
+  auto begin = end;
+  while (begin > 0 && is_ptx_name_char(line[begin - 1])) --begin;
+  return std::string(line.substr(begin, end - begin));
+}
+
 }  // namespace
+
+std::vector<std::string> ptx_entries(std::string_view ptx) {
+  constexpr std::string_view kEntry = ".entry";
+  std::vector<std::string> names;
+  for (auto at = ptx.find(kEntry); at != std::string_view::npos; at = ptx.find(kEntry, at + 1)) {
+    auto begin = at + kEntry.size();
+    if (begin >= ptx.size() || !is_blank(ptx[begin])) continue;
+    while (begin < ptx.size() && is_blank(ptx[begin])) ++begin;
+    auto end = begin;
+    while (end < ptx.size() && is_ptx_name_char(ptx[end])) ++end;
+    std::string name(ptx.substr(begin, end - begin));
+    const bool is_new = std::find(names.begin(), names.end(), name) == names.end();
+    if (!name.empty() && is_new) names.push_back(std::move(name));
+  }
+  return names;
+}
+
+std::vector<std::string> ptx_variables(std::string_view ptx) {
+  std::vector<std::string> names;
+  int depth = 0;
+  while (!ptx.empty()) {
+    const auto end = std::min(ptx.find('\n'), ptx.size());
+    const std::string_view line = ptx.substr(0, end);
+    ptx.remove_prefix(std::min(end + 1, ptx.size()));
+    const auto first = line.find_first_not_of(" \t");
+    const bool directive = depth == 0 && first != std::string_view::npos && line[first] == '.';
+    const bool is_variable = directive && line.find(".extern") == std::string_view::npos &&
+                             (line.find(".global ") != std::string_view::npos ||
+                              line.find(".const ") != std::string_view::npos);
+    if (is_variable) {
+      if (std::string name = declared_name(line); !name.empty()) names.push_back(std::move(name));
+    }
+    for (const char c : line) depth += c == '{' ? 1 : c == '}' ? -1 : 0;
+  }
+  return names;
+}
 
 std::optional<std::vector<PtxParameter>> ptx_parameters(std::string_view ptx,
                                                         std::string_view name) {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -20,5 +21,11 @@ struct PtxParameter {
 /// Never throws for odd text.
 std::optional<std::vector<PtxParameter>> ptx_parameters(std::string_view ptx,
                                                         std::string_view name);
+
+/// Names of all kernels that the text defines, in its order. Comments count as text.
+std::vector<std::string> ptx_entries(std::string_view ptx);
+
+/// Names of the variables that it defines outside of functions, in its order.
+std::vector<std::string> ptx_variables(std::string_view ptx);
 
 }  // namespace kernwright

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/kernel_signature.h"
+#include "jit/signature/ptx_parameters.h"
 #include "jit/source/kernel_scanner.h"
 
 #include <span>
@@ -18,16 +19,28 @@ std::string base_name(std::string_view expression);
 const KernelDeclaration* find_declaration(std::string_view expression,
                                           std::span<const KernelDeclaration> declared);
 
-/// Signature from the probe's answer. Throws InvalidArgument when that is not understood, and
-/// CompileError when a parameter is a reference: a launch copies arguments by value.
+/// Signature from the probe's answer to a text with those `members`. Throws InvalidArgument when
+/// that is not understood, and CompileError when a parameter is a reference: a launch copies
+/// arguments by value.
 KernelSignature signature_from_probe(std::string name, std::string lowered,
                                      std::string_view probe_answer,
-                                     const KernelDeclaration* declaration);
+                                     const KernelDeclaration* declaration,
+                                     std::span<const std::string> members = {});
 
-/// Signature from the sizes in the PTX, for a kernel that the probe could not ask about: types as
-/// the source spells them, kinds as far as sizes and spelling tell them.
+/// Signature of a kernel whose types the compiler was not asked for, from what is sure: the types
+/// in its lowered name, else what C++'s own words in the source spell, checked against the sizes in
+/// the PTX. What stays unknown is ParameterKind::untyped, or a pointer to nothing known.
 /// Throws NameNotFound when the PTX has no such kernel.
-KernelSignature signature_from_ptx(std::string name, std::string lowered, std::string_view ptx,
-                                   const KernelDeclaration* declaration);
+KernelSignature signature_from_code(std::string name, std::string lowered, std::string_view ptx,
+                                    const KernelDeclaration* declaration);
+
+/// The same from parameters that are known already.
+KernelSignature signature_from_parameters(std::string name, std::string lowered,
+                                          std::span<const PtxParameter> declared,
+                                          const KernelDeclaration* declaration);
+
+/// "ns::scale<float>" for the lowered name of a kernel, without namespaces that have no name; the
+/// lowered name itself where it is not understood.
+std::string readable_kernel(const std::string& lowered);
 
 }  // namespace kernwright

@@ -80,6 +80,11 @@ std::map<std::string, std::string> mangled_variables(std::string_view code) {
   return result;
 }
 
+std::string readable_variable(const std::string& lowered) {
+  if (lowered.starts_with("_Z")) return variable_of(lowered);
+  return lowered.starts_with("$") || lowered.starts_with("__nv") ? std::string() : lowered;
+}
+
 std::string without_blanks(std::string_view name) {
   std::string result;
   for (const char c : name) {

@@ -28,12 +28,43 @@ bool is_declaration_specifier_call(std::string_view word) {
 /// Argument lists are shorter than this; a lone '<' must not cost a walk to the end each time.
 constexpr std::size_t kMaxAngleTokens = 4096;
 
+std::size_t count_words(std::string_view text, std::string_view word) {
+  std::size_t count = 0;
+  for (auto at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
+    ++count;
+  }
+  return count;
+}
+
+/// Whether a line begins with #if or its kin.
+bool has_conditional(std::string_view text) {
+  for (auto at = text.find('#'); at != std::string_view::npos; at = text.find('#', at + 1)) {
+    const auto word = text.find_first_not_of(" \t", at + 1);
+    if (word != std::string_view::npos && text.substr(word, 2) == "if") return true;
+  }
+  return false;
+}
+
+bool includes_something(const Directive& directive) {
+  const auto word = directive.text.find_first_not_of(" \t\f\v", 1);
+  return word != std::string::npos && directive.text.compare(word, 7, "include") == 0;
+}
+
 class Scanner {
  public:
-  explicit Scanner(std::string_view text) : source_(tokenize(text)), tokens_(source_.tokens) {}
+  explicit Scanner(std::string_view text)
+      : text_(text), source_(tokenize(text)), tokens_(source_.tokens) {}
 
   ScannedSource run() {
     while (at_ < tokens_.size()) step();
+    const bool quoted = std::any_of(source_.includes.begin(), source_.includes.end(),
+                                    [](const IncludeDirective& i) { return i.quoted; });
+    const auto included = static_cast<std::size_t>(
+        std::count_if(source_.directives.begin(), source_.directives.end(), includes_something));
+    const bool computed = included > source_.includes.size();
+    result_.is_whole = !quoted && !computed && !has_conditional(text_) &&
+                       seen_ == count_words(text_, "__global__") &&
+                       text_.find("__attribute__") == std::string_view::npos;
     return std::move(result_);
   }
 
@@ -238,7 +269,10 @@ class Scanner {
       kernel.parameter_types.push_back(std::move(p.type));
     }
     at_ = end;
-    if (!is_instantiation_) add(std::move(kernel));
+    if (!is_instantiation_) {
+      ++seen_;
+      add(std::move(kernel));
+    }
     is_instantiation_ = false;
     return true;
   }
@@ -315,8 +349,10 @@ class Scanner {
     if (symbol_names_.insert(symbol.name).second) result_.symbols.push_back(std::move(symbol));
   }
 
+  std::string_view text_;
   TokenizedSource source_;
   const std::vector<Token>& tokens_;
+  std::size_t seen_ = 0;  ///< declarations of kernels, repeated ones too
   std::size_t at_ = 0;
   std::vector<Scope> scopes_;
   std::size_t bodies_ = 0;  ///< scopes that are no namespace

@@ -28,6 +28,9 @@ struct SymbolDeclaration {
 struct ScannedSource {
   std::vector<KernelDeclaration> kernels;  ///< in order of appearance, each name once
   std::vector<SymbolDeclaration> symbols;  ///< in order of appearance, each name once
+  /// Every __global__ of the text is one of the kernels, and no #if, no macro and no quoted
+  /// #include is there that may change them. Angled includes and options are not looked at.
+  bool is_whole = false;
 };
 
 /// Looks at the tokens only: no macro is expanded and no #if is decided, so a kernel behind a false

@@ -162,6 +162,27 @@ void store_pointer(const KernelSignature& signature, std::size_t index, const Ar
   std::memcpy(slot.data(), &view.address, sizeof view.address);
 }
 
+/// Bits are stored as they are: an integer of either sign, or an address.
+void store_untyped(const KernelSignature& signature, std::size_t index, const ArgumentView& view,
+                   ArgumentSlot& slot) {
+  const std::size_t size = signature.parameters[index].size;
+  if (view.kind == ArgumentView::Kind::pointer) {
+    if (size != sizeof view.address) refuse(signature, index, format("got {}", describe(view)));
+    return store_pointer(signature, index, view, slot);
+  }
+  const Number n = read_number(*view.scalar, view.data);
+  if (n.is_float) {
+    refuse(signature, index,
+           format("got the floating number {}: the object code does not tell "
+                  "whether it takes one; pass its bytes in a struct",
+                  n.real));
+  }
+  const auto width = size == 1 ? 0 : size == 2 ? 1 : size == 4 ? 2 : 3;
+  const ScalarType first = n.negative ? ScalarType::int8 : ScalarType::uint8;
+  store_integer(signature, index, n, static_cast<ScalarType>(static_cast<int>(first) + width),
+                slot);
+}
+
 /// Returns where the bytes of the argument are.
 void* pack_one(const KernelSignature& signature, std::size_t index, const Device& device,
                const ArgumentView& view, ArgumentSlot& slot) {
@@ -174,6 +195,10 @@ void* pack_one(const KernelSignature& signature, std::size_t index, const Device
              format("got {}: pass an Array, a Pointer or nullptr", describe(view)));
     }
     store_pointer(signature, index, view, slot);
+    return slot.data();
+  }
+  if (parameter.kind == ParameterKind::untyped && view.kind != ArgumentView::Kind::bytes) {
+    store_untyped(signature, index, view, slot);
     return slot.data();
   }
   if (view.kind == ArgumentView::Kind::pointer) {

@@ -121,9 +121,16 @@ void Kernel::Box::complete_signature() {
     std::size_t offset = 0;
     std::size_t size = 0;
     const CUresult result = api.cuFuncGetParamInfo(function, count, &offset, &size);
-    if (result == CUDA_ERROR_NOT_SUPPORTED) return;  // a driver before CUDA 12.4
-    if (result == CUDA_ERROR_INVALID_VALUE) break;   // there is no parameter of that index
+    if (result == CUDA_ERROR_NOT_SUPPORTED) {  // a driver before CUDA 12.4
+      if (signature.is_told) return;
+      throw Error(
+          format("{}: its code does not tell its parameters, and this driver neither: "
+                 "CUDA 12.4 and newer do",
+                 identify()));
+    }
+    if (result == CUDA_ERROR_INVALID_VALUE) break;  // there is no parameter of that index
     if (result != CUDA_SUCCESS) device.fail(result, "cuFuncGetParamInfo", identify());
+    if (!signature.is_told) signature.add_untyped(size);
     if (count < signature.parameters.size()) {
       signature.parameters[count].offset = offset;
       signature.parameters[count].size = size;

@@ -1,6 +1,8 @@
 // Spelling and parameter layout of a kernel's signature.
 #include "core/kernel_signature.h"
 
+#include "base/format.h"
+
 #include <algorithm>
 
 namespace kernwright {
@@ -53,6 +55,17 @@ void KernelSignature::lay_out() {
     parameter.offset = (end + alignment - 1) / alignment * alignment;
     end = parameter.offset + parameter.size;
   }
+}
+
+void KernelSignature::add_untyped(std::size_t size, std::size_t alignment) {
+  const bool is_number = size == 1 || size == 2 || size == 4 || size == 8;
+  Parameter parameter;
+  parameter.name = format("arg{}", parameters.size() + 1);
+  parameter.type = format("{} byte{}", size, size == 1 ? "" : "s");
+  parameter.kind = is_number ? ParameterKind::untyped : ParameterKind::aggregate;
+  parameter.size = size;
+  parameter.alignment = alignment;
+  parameters.push_back(std::move(parameter));
 }
 
 std::size_t KernelSignature::parameter_bytes() const noexcept {

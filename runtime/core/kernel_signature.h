@@ -15,6 +15,18 @@ enum class ParameterKind {
   pointer,    ///< a pointer; `scalar` is the pointee's element type when known
   vector,     ///< a CUDA vector type by value (float4): `scalar` x `lanes`
   aggregate,  ///< a struct, union, array template or enum class by value: `size` bytes
+  untyped,    ///< `size` bytes, up to 8, of code that tells no sign, and no address from a number
+};
+
+/// A data member of a struct, also one that it inherits.
+struct StructField {
+  std::string name;
+  std::string type;                                 ///< as C++ spells it: "float [3]"
+  std::optional<ScalarType> scalar = std::nullopt;  ///< of one element; uint64 of a pointer
+  int lanes = 1;                                    ///< > 1 for a vector (float4)
+  std::vector<std::size_t> shape = {};              ///< extents of an array, outermost first
+  std::size_t offset = 0;                           ///< bytes
+  std::size_t size = 0;                             ///< bytes of the whole member
 };
 
 /// One parameter. For a pointer: `type` is the whole spelling ("const float*"), `scalar` the
@@ -32,6 +44,8 @@ struct Parameter {
   std::size_t size = 0;       ///< bytes in the parameter block; 0 until known
   std::size_t alignment = 0;  ///< bytes; 0: the natural one of the kind and size
   std::size_t offset = 0;     ///< bytes from the start of the parameter block
+  /// Of a struct, or of one that is pointed to: the accessible members, by offset, where known.
+  std::vector<StructField> fields = {};
 };
 
 /// Alignment of `parameter` in the block: the one given, else the natural one. Vectors of 2 and 4
@@ -44,12 +58,15 @@ struct KernelSignature {
   std::string name;     ///< as the user wrote it: "saxpy" or "scale<float, 4>"
   std::string lowered;  ///< name in the object code
   std::vector<Parameter> parameters;
+  bool is_told = true;  ///< false: only the driver knows of the parameters, once it is loaded
 
   /// "saxpy(float a, const float* x, float* y, int n)"
   std::string to_string() const;
   /// Computes the offsets by the CUDA ABI: each parameter at the next multiple of its alignment, in
   /// order. Sizes that are 0 are filled in where the kind tells them (pointers, scalars, vectors).
   void lay_out();
+  /// Appends a parameter of which only the size is known.
+  void add_untyped(std::size_t size, std::size_t alignment = 0);
   /// Bytes of the whole parameter block, after lay_out(); 0 without parameters.
   std::size_t parameter_bytes() const noexcept;
 };

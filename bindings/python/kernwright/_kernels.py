@@ -16,13 +16,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from kernwright._background import CompileFuture
+    from kernwright._symbols import StructArray
 
 Parameter = namedtuple("Parameter", "name type kind dtype lanes size offset const")
 Parameter.__module__ = __name__
 Parameter.__doc__ = """One parameter of a kernel; size and offset are bytes of the argument block.
 
-`kind` is "scalar", "pointer", "vector" or "aggregate"; `dtype` the element type of the value or of
-what a pointer points to, None where there is none; `const` tells of the latter.
+`kind` is "scalar", "pointer", "vector", "aggregate" or, in object code that tells no types,
+"untyped"; `dtype` the element type of the value or of what a pointer points to, None where there is
+none; `const` tells of the latter. The dtype of a struct has its accessible members, their offsets
+and its size, so that NumPy arrays of it are what the kernel takes.
 """
 
 KernelAttributes = namedtuple(
@@ -42,12 +45,16 @@ def kernel(
 ) -> _core.Kernel:
     """A kernel of `source`, compiled for a device when it is first needed there.
 
-    A str is CUDA C++ text, a path object names a file. `name` may be left out when the text has one
+    A str is CUDA C++ text, a path object names a file of it. Object code is taken too: an
+    ObjectCode, bytes of PTX or of a cubin, a file of either or of ObjectCode.save(). `name` may be
+    left out when the text has one
     __global__ function, and may be a template instance: "scale<float, 4>". Options are those of
     ProgramOptions, as an object or as single fields. The same request from the same line gets the
     same object again, unless its text has variables of its own or options name headers.
     """
     key = None
+    if type(source) is not str and (code := _object_code(source, options, option_fields)):
+        return _core._Program.of_code(*code).kernel(_name(name))
     if options is None:
         if not option_fields and (plain := _core._plain_kernel(source, name)) is not None:
             return plain
@@ -68,7 +75,9 @@ def module(
     options: ProgramOptions | None = None,
     **option_fields: Any,
 ) -> Module:
-    """A source with several kernels and variables; arguments as for kernel()."""
+    """A source, or object code, with several kernels and variables; arguments as for kernel()."""
+    if type(source) is not str and (code := _object_code(source, options, option_fields)):
+        return Module(_core._Program.of_code(*code))
     located = locate(source)
     return Module(_program(located, _options(options, option_fields)))
 
@@ -103,8 +112,11 @@ class Module:
 
     @property
     def names(self) -> list[str]:
-        """The __global__ functions that the source declares, templates included."""
-        return self._program.declared
+        """The kernels, and the templates that the text declares.
+
+        Where macros, headers or an #if have a say, the text is compiled for the current device.
+        """
+        return self._program.names()
 
     def kernel(self, name: str) -> _core.Kernel:
         """The kernel of that name, which may be a template instance."""
@@ -145,26 +157,28 @@ class Module:
         shape: int | tuple[int, ...] | None = None,
         *,
         device: Any = None,
-    ) -> _core.Array:
+    ) -> _core.Array | StructArray:
         """A __device__, __constant__ or __managed__ variable as an array over its memory.
 
         An instance of a variable template ("table<3>") is found where a kernel uses it.
 
-        Element type and shape are read from a plain declaration ("float w[4][2]"); of any other
-        they are bytes in one dimension, or what `dtype` and `shape` say.
+        Element type and shape are the variable's: an enum has its integer, a pointer uint64, a
+        vector such as float4 one more dimension. A struct is a StructArray with NumPy's structured
+        dtype, and so is a variable of unknown type, whose bytes wait for a `dtype`.
         """
-        if dtype is None and shape is None:
-            from kernwright._symbols import declared_type
+        from kernwright._symbols import variable
 
-            dtype, shape = declared_type(self._program.text, name)
         if isinstance(shape, int):
             shape = (shape,)
-        return self._program.symbol(_name(name), dtype, shape, device)
+        return variable(self._program, _name(name), dtype, shape, device)
 
     def __repr__(self) -> str:
-        return f"<Module of {self._program.source_name}: {', '.join(self.names) or 'no kernels'}>"
+        names = _known_names(self._program)
+        return f"<Module of {self._program.source_name}: {', '.join(names) or 'no kernels'}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
+        if (code := self._program.code) is not None:
+            return _rebuild_loaded_module, (code, self._program.source_name)
         return _rebuild_module, (_state(self._program),)
 
 
@@ -181,8 +195,8 @@ class Program:
 
     @property
     def names(self) -> list[str]:
-        """The __global__ functions that the source declares, templates included."""
-        return self._program.declared
+        """The kernels, as Module.names tells them."""
+        return self._program.names()
 
     def compile(
         self,
@@ -205,7 +219,8 @@ class Program:
         return self._program.kernel(_name(name))
 
     def __repr__(self) -> str:
-        return f"<Program {self._program.source_name}: {', '.join(self.names) or 'no kernels'}>"
+        names = _known_names(self._program)
+        return f"<Program {self._program.source_name}: {', '.join(names) or 'no kernels'}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild_program, (_state(self._program),)
@@ -248,6 +263,27 @@ def _state(program: _core._Program) -> _State:
     return located, program.options
 
 
+def _known_names(program: _core._Program) -> list[str]:
+    """What can be told without a compile."""
+    return program.declared if program.code is None else program.names()
+
+
+def _object_code(
+    source: Any, options: ProgramOptions | None, fields: dict[str, Any]
+) -> tuple[_core.ObjectCode, str] | None:
+    """Object code and its name where `source` is some, None where it is a text."""
+    from kernwright._source import object_code
+
+    code = object_code(source)
+    if code is not None and (options is not None or fields):
+        raise ArgumentError(f"{code[1]} is compiled already: options cannot change it")
+    return code
+
+
+def _rebuild_loaded_module(code: _core.ObjectCode, name: str) -> Module:
+    return Module(_core._Program.of_code(code, name))
+
+
 def _rebuild_module(state: _State) -> Module:
     return Module(_program(*state))
 
@@ -272,4 +308,6 @@ def reduce_kernel(kernel: _core.Kernel) -> tuple[Any, ...]:
     program = kernel._program
     if program is None:
         return _rebuild_loaded_kernel, (kernel._code, kernel.name)
+    if program.code is not None:
+        return _rebuild_loaded_kernel, (program.code, kernel.name)
     return _rebuild_kernel, (_state(program), kernel.name)

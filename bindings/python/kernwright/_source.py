@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 import sys
 from types import FrameType
@@ -18,6 +19,9 @@ _MOST_BYTES = 1 << 26
 
 _BYTE_ORDER_MARK = "\ufeff"
 _SUFFIXES = (".cu", ".cuh", ".ptx", ".cubin", ".fatbin", ".cpp", ".cc", ".h", ".hpp", ".txt")
+# Of a file: enough for the comments above the directives that open PTX.
+_HEAD = 4096
+_PTX = re.compile(rb"^[ \t]*\.version[ \t]+\d", re.MULTILINE)
 
 
 class Located(NamedTuple):
@@ -64,6 +68,25 @@ def _refuse_path(text: str) -> None:
             f"the source {path!r} looks like the path of a file, and a str is the text itself: "
             f"pass pathlib.Path({path!r})"
         )
+
+
+def object_code(source: Any) -> tuple[_core.ObjectCode, str] | None:
+    """What was compiled already, and a name for it: None for texts and files of them."""
+    if isinstance(source, _core.ObjectCode):
+        return source, f"<{source.kind}>"
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        code = _core.ObjectCode._of_image(bytes(source))
+        return code, f"<{code.kind}>"
+    if not isinstance(source, os.PathLike):
+        return None
+    path = _core._path(source, "a kernel's source")
+    try:
+        with open(path, "rb", opener=_open_regular) as file:
+            head = file.read(_HEAD)
+    except (OSError, InvalidArgument):
+        return None  # reading the text will tell
+    is_code = head.startswith((b"\x7fELF", b"KWOBJ")) or _PTX.search(head) is not None
+    return (_core.ObjectCode.load(path), path) if is_code else None
 
 
 def _read(path: str) -> Located:

@@ -99,11 +99,11 @@ TEST_CASE("cuda types: complex numbers by their part") {
 }
 
 TEST_CASE("cuda types: spellings of declarations") {
-  CHECK(scalar_from_spelling("const unsigned") == ScalarType::uint32);
-  CHECK(scalar_from_spelling("unsigned long long") == ScalarType::uint64);
-  CHECK(scalar_from_spelling("size_t") == ScalarType::uint64);
-  CHECK(scalar_from_spelling("volatile float") == ScalarType::float32);
-  CHECK_FALSE(scalar_from_spelling("T"));
-  CHECK_FALSE(scalar_from_spelling(""));
-  CHECK_FALSE(scalar_from_spelling("float *"));
+  CHECK(element_from_spelling("const unsigned").scalar == ScalarType::uint32);
+  CHECK(element_from_spelling("unsigned long long").scalar == ScalarType::uint64);
+  CHECK(element_from_spelling("size_t").scalar == ScalarType::uint64);
+  CHECK(element_from_spelling("volatile float").scalar == ScalarType::float32);
+  CHECK_FALSE(element_from_spelling("T").scalar);
+  CHECK_FALSE(element_from_spelling("").scalar);
+  CHECK_FALSE(element_from_spelling("float *").scalar);
 }

@@ -198,3 +198,36 @@ TEST_CASE("probe: device variables") {
   CHECK(code.symbol_types.at("v").lanes == 4);
   CHECK(code.symbol_types.at("q").type == "double*");
 }
+
+TEST_CASE("probe: macros named like words of the language do not disturb it") {
+  for (const std::string word :
+       {"class struct", "template oops", "typename class", "namespace x", "decltype(x) int",
+        "sizeof(x) 3", "alignof(x) 64", "unsigned short", "long char", "void int", "bool int",
+        "enum struct", "typedef x", "__attribute__(x)", "global device", "true 0",
+        "struct class"}) {
+    CAPTURE(word);
+    const auto p = parameters_of(newest_nvrtc(),
+                                 "struct S { double d; }; __global__ void k(S s, float* o, S* q) {"
+                                 "o[0] = s.d; }\n#define " +
+                                     word + "\n");
+    REQUIRE(p.size() == 3);
+    CHECK(p[0].size == 8);
+    CHECK(p[0].alignment == 8);
+    CHECK(p[1].scalar == ScalarType::float32);
+    CHECK(p[2].pointee_size == 8);
+  }
+}
+
+TEST_CASE("probe: pointers to enums have the enum's integer") {
+  const auto p = parameters_of(newest_nvrtc(),
+                               "enum class E : short { a }; enum F : unsigned char { b };"
+                               "__global__ void k(E* e, const F* f, E (*g)[2], E* const* h) {}");
+  REQUIRE(p.size() == 4);
+  CHECK(p[0].scalar == ScalarType::int16);
+  CHECK(p[0].type == "E*");
+  CHECK(p[1].scalar == ScalarType::uint8);
+  CHECK(p[1].pointee_const);
+  CHECK_FALSE(p[1].any_byte_pointee);
+  CHECK(p[2].scalar == ScalarType::int16);
+  CHECK_FALSE(p[3].scalar);
+}

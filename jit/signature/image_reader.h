@@ -1,0 +1,15 @@
+// Object code of a cubin or of PTX that somebody else compiled.
+#pragma once
+
+#include "jit/object_code.h"
+
+#include <string_view>
+
+namespace kernwright {
+
+/// Names and signatures as far as the code tells them: lowered names of C++ spell their types, the
+/// sizes of the others are known, or those that the driver tells once the code is loaded.
+/// Throws Error for what is neither, and for a damaged cubin.
+ObjectCode object_code_of_image(std::string_view image);
+
+}  // namespace kernwright

@@ -1,0 +1,26 @@
+// Names that may be those of struct members, for the compiler to judge.
+#pragma once
+
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kernwright {
+
+/// Collects from several texts. What is none of a struct's members does no harm beside its cost.
+class MemberNames {
+ public:
+  /// Names that end a declarator within the braces of a struct, class or union of `text`. No macro
+  /// is expanded: a name that a #define of the same text has is left out. Never throws for odd
+  /// text.
+  void add(std::string_view text);
+  /// In order of appearance, each once; at most 64.
+  std::vector<std::string> take() { return std::move(names_); }
+
+ private:
+  std::set<std::string> known_;
+  std::vector<std::string> names_;
+};
+
+}  // namespace kernwright
