@@ -134,9 +134,11 @@ const Op* go_into(const Op* op, Warp& warp, std::uint32_t function, const CallSi
   warp.executed += kCallCost;
   warp.window -= kCallWindow;
   split.window = warp.window;
-  if (warp.window <= 0 || warp.executed > warp.budget)
-    return warp.slow_back_edge(op, warp.code + split.pc);
-  return go_on(warp);
+  if (warp.window > 0 && warp.executed <= warp.budget) return go_on(warp);
+  const bool may_wait = warp.may_wait;  // a call in a loop that waits tells nothing new
+  warp.slow_back_edge(op, warp.code + split.pc);
+  warp.may_wait = may_wait;
+  return nullptr;
 }
 
 }  // namespace

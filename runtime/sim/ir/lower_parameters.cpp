@@ -23,7 +23,9 @@ bool lies_within(std::int64_t base, std::int64_t offset, std::int64_t bytes, std
 /// Whose one address lies in Modifiers::space.
 bool has_one_space(Handler handler) {
   return handler == Handler::ld || handler == Handler::ldu || handler == Handler::st ||
-         handler == Handler::atom || handler == Handler::red || handler == Handler::prefetch;
+         handler == Handler::atom || handler == Handler::red || handler == Handler::prefetch ||
+         handler == Handler::ldmatrix || handler == Handler::stmatrix ||
+         handler == Handler::mbarrier;
 }
 
 const char* name_of(Space space) {

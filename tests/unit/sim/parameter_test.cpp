@@ -237,6 +237,13 @@ TEST_CASE("parameter: a generic access by a name reaches shared and local memory
   SKIP:
     bar.sync 0;
     atom.add.u32 %r3, [sv+128], 0;
+    @%p1 bra INITIALISED;
+    mbarrier.init.b64 [sv+256], 64;
+  INITIALISED:
+    bar.sync 0;
+    mbarrier.arrive.b64 %d4, [sv+256];
+    ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r4}, [sv+512];
+    ldmatrix.sync.aligned.m8n8.x1.b16 {%r5}, [sv+512];
     ld.b64 %d3, [sv+64];
     add.u64 %d3, %d3, %d2;
     st.global.u64 [%out], %d3;
