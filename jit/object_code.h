@@ -27,11 +27,11 @@ const char* code_origin_name(CodeOrigin origin) noexcept;
 
 /// Type of a __device__ or __constant__ variable.
 struct SymbolType {
-  std::string type;                  ///< "float [16][4]"
-  std::optional<ScalarType> scalar;  ///< of one element, when it is a number
-  int lanes = 1;                     ///< > 1 for a vector element (float4)
-  std::vector<std::size_t> shape;    ///< extents of an array; empty for a single element
-  std::vector<StructField> fields;   ///< members of a struct, where known
+  std::string type;                      ///< "float [16][4]"
+  std::optional<ScalarType> scalar;      ///< of one element, when it is a number
+  int lanes = 1;                         ///< > 1 for a vector element (float4)
+  std::vector<std::size_t> shape;        ///< extents of an array; empty for a single element
+  std::vector<StructField> fields = {};  ///< members of a struct, where known
 };
 
 /// A value: copy and pickle freely. Immutable after it was made.

@@ -244,6 +244,17 @@ std::vector<std::string> CompileAttempt::unseen_kernels() const {
   return names;
 }
 
+std::vector<std::string> CompileAttempt::unseen_variables() const {
+  std::set<std::string> known;
+  for (const PlannedSymbol& symbol : plan_.symbols) known.insert(symbol.name);
+  std::vector<std::string> names;
+  for (const std::string& lowered : ptx_variables(unit_.ptx())) {
+    std::string name = readable_variable(lowered);
+    if (!name.empty() && !known.contains(name)) names.push_back(std::move(name));
+  }
+  return names;
+}
+
 ObjectCode CompileAttempt::object_code() const {
   const std::string ptx = without_current_folder(unit_.ptx(), request_.source.name);
   ObjectCode code;
