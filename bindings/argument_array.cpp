@@ -160,7 +160,8 @@ void convert_structured(const ArgumentPlan& plan, const HostArgument& host, cons
   const bool is_number = parameter.scalar && parameter.lanes < 2;
   const bool to_pointers = parameter.type.find('*') != parameter.type.rfind('*');
   const auto item = static_cast<std::size_t>(dtype.itemsize());
-  const std::size_t size = parameter.pointee_size;
+  const std::size_t size =
+      parameter.element_size != 0 ? parameter.element_size : parameter.pointee_size;
   if (!takes_any && (is_number || to_pointers)) {
     frame.refuse(plan, format("got an array of {}: {} wants {}", py::str(dtype).cast<std::string>(),
                               named(plan), wanted_elements(plan)));

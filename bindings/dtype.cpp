@@ -139,16 +139,15 @@ py::object struct_dtype(const std::vector<StructField>& fields, std::size_t size
 }
 
 py::object struct_dtype(const Parameter& parameter) {
-  const std::size_t size =
-      parameter.kind == ParameterKind::pointer ? parameter.pointee_size : parameter.size;
-  if (!parameter.fields.empty()) return struct_dtype(parameter.fields, size);
+  if (!parameter.fields.empty()) return struct_dtype(parameter.fields, parameter.element_size);
   if (!parameter.scalar || parameter.lanes < 2) return {};
   std::vector<StructField> fields;
   for (std::size_t i = 0; i < static_cast<std::size_t>(parameter.lanes); ++i) {
     const std::size_t item = scalar_size(*parameter.scalar);
     fields.push_back({std::string(1, "xyzw"[i % 4]), {}, parameter.scalar, 1, {}, i * item, item});
   }
-  return struct_dtype(fields, size);
+  const bool is_pointer = parameter.kind == ParameterKind::pointer;
+  return struct_dtype(fields, is_pointer ? parameter.pointee_size : parameter.size);
 }
 
 std::optional<ScalarType> scalar_of_type(PyTypeObject* type) {

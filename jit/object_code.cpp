@@ -112,6 +112,7 @@ void write(ByteWriter& out, const Parameter& parameter) {
   out.u64(parameter.size);
   out.u64(parameter.alignment);
   out.u64(parameter.offset);
+  out.u64(parameter.element_size);
   write(out, parameter.fields);
 }
 
@@ -130,6 +131,7 @@ Parameter read_parameter(ByteReader& in) {
   parameter.size = in.u64();
   parameter.alignment = in.u64();
   parameter.offset = in.u64();
+  parameter.element_size = in.u64();
   parameter.fields = read_fields(in);
   return parameter;
 }

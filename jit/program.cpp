@@ -255,7 +255,7 @@ std::vector<std::string> Program::kernel_names(Device* device) const {
   }
   if (is_told) return names;
   const Code code = device != nullptr ? compile_for(*device)
-                    : box_->ready    ? box_->ready
+                    : box_->ready     ? box_->ready
                                       : std::make_shared<ObjectCode>(compile(CodeKind::ptx));
   for (const KernelSignature& kernel : code->kernels) add(kernel.name);
   return names;

@@ -237,6 +237,17 @@ std::vector<std::string> CompileAttempt::unseen_kernels() const {
   return names;
 }
 
+std::vector<std::string> CompileAttempt::unseen_variables() const {
+  std::set<std::string> known;
+  for (const PlannedSymbol& symbol : plan_.symbols) known.insert(symbol.name);
+  std::vector<std::string> names;
+  for (const std::string& lowered : ptx_variables(unit_.ptx())) {
+    std::string name = readable_variable(lowered);
+    if (!name.empty() && !known.contains(name)) names.push_back(std::move(name));
+  }
+  return names;
+}
+
 ObjectCode CompileAttempt::object_code() const {
   const std::string ptx = with_files_renamed(unit_.ptx(), [this](const std::string& file) {
     return user_name(name_as_given(file, request_.texts));

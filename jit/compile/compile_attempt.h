@@ -79,6 +79,8 @@ class CompileAttempt {
   std::set<std::string> misjudged_kernels() const;
   /// After success: names of kernels in the code that are none of the planned ones.
   std::vector<std::string> unseen_kernels() const;
+  /// The same of variables.
+  std::vector<std::string> unseen_variables() const;
   /// After success. Throws CompileError for a kernel that cannot be launched.
   ObjectCode object_code() const;
 

@@ -140,15 +140,19 @@ class Session {
     return !names.empty();
   }
 
-  /// Whether the code has kernels that the text does not show: made by a macro, or of a header.
+  /// Whether the code has kernels and variables that the text does not show: made by a macro, of a
+  /// header, instances of templates.
   bool ask_for_unseen(const CompileAttempt& attempt) {
     if (!request_.with_declared || asked_for_unseen_) return false;
     asked_for_unseen_ = true;
-    const std::size_t before = plan_.kernels.size();
+    const std::size_t before = plan_.kernels.size() + plan_.symbols.size();
     for (const std::string& name : attempt.unseen_kernels()) {
       if (plan_.kernels.size() < kMaxNames) add_kernel(name, false);
     }
-    return plan_.kernels.size() > before;
+    for (const std::string& name : attempt.unseen_variables()) {
+      if (plan_.symbols.size() < kMaxNames) plan_.symbols.push_back({name});
+    }
+    return plan_.kernels.size() + plan_.symbols.size() > before;
   }
 
   /// Whether the types are to be asked for once more: the text was blamed for an attempt that asked
@@ -203,6 +207,8 @@ class Session {
     };
     for (PlannedKernel& kernel : plan_.kernels) next(kernel.ask);
     for (PlannedSymbol& symbol : plan_.symbols) next(symbol.ask);
+    // Nothing left to ask, or nothing from the beginning: templates may still be in the way.
+    changed = changed || (plan_.probe && errors.in_probe);
     plan_.probe = plan_.probe && any;
     return changed;
   }

@@ -81,7 +81,8 @@ template <class kernwright_T_> struct kernwright_of_;
 template <class... kernwright_A_> struct kernwright_of_<void (*)(kernwright_A_...)> {
   typedef void (*kernwright_type_)(typename kernwright_told_<kernwright_A_>::kernwright_type_...);
 };
-template <class kernwright_T_> struct kernwright_variable_ {
+template <class kernwright_T_> struct kernwright_variable_;
+template <class kernwright_T_> struct kernwright_variable_<kernwright_T_&> {
   typedef void (*kernwright_type_)(kernwright_parameter_<
       kernwright_T_, typename kernwright_plain_<kernwright_T_>::kernwright_type_,
       typename kernwright_layout_<kernwright_element_<kernwright_T_>>::kernwright_type_,
@@ -105,12 +106,12 @@ template <class kernwright_T_, class = void> struct kernwright_member_{0}_ {{
   typedef void kernwright_type_;
 }};
 template <class kernwright_T_> struct kernwright_member_{0}_<
-    kernwright_T_, decltype(void(__builtin_offsetof(kernwright_T_, {1})),
+    kernwright_T_, decltype(void(__INTADDR__(&(((kernwright_T_*)0)->{1}))),
                             void(&kernwright_T_::{1}))> {{
   typedef kernwright_member_<
       decltype(kernwright_T_::{1}),
       typename kernwright_plain_<decltype(kernwright_T_::{1})>::kernwright_type_,
-      sizeof(decltype(kernwright_T_::{1})), __builtin_offsetof(kernwright_T_, {1}), {0}>
+      sizeof(decltype(kernwright_T_::{1})), __INTADDR__(&(((kernwright_T_*)0)->{1})), {0}>
       kernwright_type_;
 }};
 )probe";
@@ -275,8 +276,13 @@ ProbedParameter read_parameter(const TypeNode& node, std::span<const std::string
     const TypeNode& carrier = unqualified(*node.children[1]);
     if (carrier.kind != TypeNodeKind::pointer) not_understood(lowered);
     describe_pointee(*type.children[0], *carrier.children[0], parameter);
+    parameter.element_size = parameter.pointee_size;
+    for (const std::size_t extent : array_element(*type.children[0], lowered).shape) {
+      if (extent != 0) parameter.element_size /= extent;
+    }
   } else {
     describe_value(*node.children[1], parameter);
+    parameter.element_size = parameter.size;
   }
   if (!parameter.scalar) parameter.fields = read_fields(*node.children[2], members, lowered);
   return result;
@@ -300,8 +306,9 @@ std::string parameters_of(std::string_view kernel) {
   return format("kernwright_probe_::kernwright_of_<decltype(&*({}))>::kernwright_type_", kernel);
 }
 
-std::string variable_of(std::string_view symbol) {
-  return format("kernwright_probe_::kernwright_variable_<decltype({})>::kernwright_type_", symbol);
+std::string told_variable(std::string_view symbol) {
+  return format("kernwright_probe_::kernwright_variable_<decltype(({}))>::kernwright_type_",
+                symbol);
 }
 
 /// Whether the size of what a pointer points to is known, and 0 for void.
@@ -353,7 +360,7 @@ std::string kernel_probe(std::string_view kernel) {
 }
 
 std::string symbol_probe(std::string_view symbol) {
-  return format("kernwright_probe_::kernwright_ask_<{}>", variable_of(symbol));
+  return format("kernwright_probe_::kernwright_ask_<{}>", told_variable(symbol));
 }
 
 std::string kernel_type_probe(std::string_view kernel) {
@@ -368,7 +375,8 @@ std::string kernel_question(std::size_t index, std::string_view kernel) {
 }
 
 std::string symbol_question(std::size_t index, std::string_view symbol) {
-  return format("__attribute__((global)) void {}({});", question_name(index), variable_of(symbol));
+  return format("__attribute__((global)) void {}({});", question_name(index),
+                told_variable(symbol));
 }
 
 std::optional<std::size_t> question_on_line(int line) noexcept {

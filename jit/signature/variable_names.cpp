@@ -81,8 +81,12 @@ std::map<std::string, std::string> mangled_variables(std::string_view code) {
 }
 
 std::string readable_variable(const std::string& lowered) {
-  if (lowered.starts_with("_Z")) return variable_of(lowered);
-  return lowered.starts_with("$") || lowered.starts_with("__nv") ? std::string() : lowered;
+  const std::string name = lowered.starts_with("_Z") ? variable_of(lowered) : lowered;
+  for (const std::string_view others :
+       {"$", "__", "cuda::", "cub::", "thrust::", "std::", "cooperative_groups::", "nvcuda::"}) {
+    if (name.starts_with(others)) return {};
+  }
+  return name;
 }
 
 std::string without_blanks(std::string_view name) {

@@ -307,7 +307,13 @@ class Scanner {
         at_ = behind_bracket(at_) - 1;
         continue;
       }
-      if (is(at_, "{") && (name.empty() || is_type_definition_)) break;
+      if (is(at_, "{") && is_type_definition_) {  // a variable may follow
+        at_ = behind_bracket(at_) - 1;
+        name.clear();
+        is_type_definition_ = false;
+        continue;
+      }
+      if (is(at_, "{") && name.empty()) break;
       const bool ends =
           is(at_, ";") || is(at_, "=") || is(at_, "[") || is(at_, "{") || is(at_, ",");
       if (ends) {

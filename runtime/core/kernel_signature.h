@@ -41,9 +41,10 @@ struct Parameter {
   bool pointee_const = false;
   bool any_byte_pointee = false;  ///< char*, unsigned char*: takes any 1-byte array
   std::size_t pointee_size = 0;
-  std::size_t size = 0;       ///< bytes in the parameter block; 0 until known
-  std::size_t alignment = 0;  ///< bytes; 0: the natural one of the kind and size
-  std::size_t offset = 0;     ///< bytes from the start of the parameter block
+  std::size_t size = 0;          ///< bytes in the parameter block; 0 until known
+  std::size_t alignment = 0;     ///< bytes; 0: the natural one of the kind and size
+  std::size_t offset = 0;        ///< bytes from the start of the parameter block
+  std::size_t element_size = 0;  ///< bytes of the value, or of what a pointer to arrays ends at
   /// Of a struct, or of one that is pointed to: the accessible members, by offset, where known.
   std::vector<StructField> fields = {};
 };

@@ -57,3 +57,89 @@ def test_a_managed_variable_costs_no_second_compile():
     kernel = kw.kernel("__managed__ int one = 1; __global__ void k(int* x) { x[0] = one; }")
     kernel.compile()
     assert kernel.report().attempts == 1
+
+
+STRUCTS = """
+#include <cuda_fp16.h>
+enum Mode : unsigned char { A, B = 2 };
+typedef float real;
+struct S { int id; float w[3]; float2 p; private: int h; };
+__device__ Mode mode = B; __constant__ float2 origin; __device__ real r[2][3];
+__device__ half h[4]; __device__ float* address; __device__ S one; __device__ S many[4];
+__device__ __half2 pair; __managed__ Mode managed[3]; __device__ struct { int z; } nameless;
+class Closed { long long a, b; };
+__device__ Closed wide;
+__global__ void f(float* o) {
+    o[0] = one.id + one.w[1] + many[2].p.y; o[1] = mode; o[2] = origin.y + nameless.z;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def variables():
+    return kw.module(STRUCTS)
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "shape"),
+    [
+        ("mode", "uint8", ()),
+        ("origin", "float32", (2,)),
+        ("r", "float32", (2, 3)),
+        ("h", "float16", (4,)),
+        ("address", "uint64", ()),
+        ("pair", "float16", (2,)),
+        ("managed", "uint8", (3,)),
+    ],
+)
+def test_variables_have_their_type(variables, name, dtype, shape):
+    found = variables.symbol(name)
+    assert (found.dtype, found.shape) == (np.dtype(dtype), shape)
+
+
+def test_structs_are_views_with_their_layout(variables):
+    dtype = np.dtype(
+        {
+            "names": ["id", "w", "p"],
+            "formats": ["i4", ("f4", 3), ("f4", 2)],
+            "offsets": [0, 4, 16],
+            "itemsize": 32,
+        }
+    )
+    one, many = variables.symbol("one"), variables.symbol("many")
+    assert one.dtype == many.dtype == dtype and (one.shape, many.shape) == ((), (4,))
+    one["id"] = 7
+    one["w"][...] = kw.full(3, 2.0)
+    many["p"][...] = 3
+    variables.symbol("mode")[...] = 1
+    variables.symbol("origin")[...] = 5
+    variables.symbol("nameless")["z"] = 10
+    out = kw.zeros(3)
+    variables["f"][1, 1](out)
+    assert out.numpy().tolist() == [12, 1, 15]
+    assert many["p"].shape == (4, 2) and many.numpy()["p"].tolist() == [[3, 3]] * 4
+    values = np.zeros(4, dtype)
+    values["id"] = range(4)
+    many[...] = values
+    assert many["id"].numpy().tolist() == [0, 1, 2, 3] == np.asarray(many)["id"].tolist()
+    one[...] = (1, (2, 3, 4), (5, 6))
+    assert one.numpy()["w"].tolist() == [2, 3, 4] and one.nbytes == 32
+    one[...] = bytes(32)
+    assert not one.numpy()["w"].any()
+
+
+def test_a_scalar_is_not_spread_over_the_bytes_of_more(variables):
+    wide = variables.symbol("wide")
+    before = wide.bytes.numpy()
+    for value in (1, 1.5, np.float32(1), np.zeros(4, "f4"), np.zeros((), [("a", "f4")]), b"1"):
+        with pytest.raises(kw.ArgumentError, match="16 bytes"):
+            wide[...] = value
+        with pytest.raises(kw.ArgumentError, match="32 bytes"):
+            variables.symbol("one")[...] = value
+    with pytest.raises(kw.ArgumentError, match=r'symbol\("wide", dtype='):
+        wide[...] = 1
+    assert (wide.bytes.numpy() == before).all()
+    with pytest.raises(kw.ArgumentError, match="'id', 'w', 'p'"):
+        variables.symbol("one")["none"]
+    with pytest.raises(kw.ArgumentError):
+        variables.symbol("one", dtype=[("a", "f8")] * 1, shape=5)

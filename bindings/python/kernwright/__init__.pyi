@@ -92,7 +92,7 @@ complex64 = np.complex64
 complex128 = np.complex128
 
 def kernel(
-    source: str | os.PathLike[str],
+    source: str | os.PathLike[str] | bytes | ObjectCode,
     name: str | None = None,
     *,
     options: ProgramOptions | None = None,
@@ -113,7 +113,7 @@ def kernel(
     extra: Sequence[str] = ...,
 ) -> Kernel: ...
 def module(
-    source: str | os.PathLike[str],
+    source: str | os.PathLike[str] | bytes | ObjectCode,
     *,
     options: ProgramOptions | None = None,
     arch: str | None = None,

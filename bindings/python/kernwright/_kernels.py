@@ -37,7 +37,7 @@ static shared bytes a block, constant bytes."""
 
 
 def kernel(
-    source: str | os.PathLike[str],
+    source: str | os.PathLike[str] | bytes | _core.ObjectCode,
     name: str | None = None,
     *,
     options: ProgramOptions | None = None,
@@ -70,7 +70,7 @@ def kernel(
 
 
 def module(
-    source: str | os.PathLike[str],
+    source: str | os.PathLike[str] | bytes | _core.ObjectCode,
     *,
     options: ProgramOptions | None = None,
     **option_fields: Any,

@@ -149,3 +149,24 @@ TEST_CASE("scanner: mutilated texts never hurt") {
   CHECK_NOTHROW(scan_source("__global__ void k(" + std::string(100000, '(')));
   CHECK_NOTHROW(scan_source("template " + std::string(100000, '<')));
 }
+
+TEST_CASE("kernels: whether a text shows all of them") {
+  const auto is_whole = [](std::string_view text) { return scan_source(text).is_whole; };
+  CHECK(is_whole("__global__ void k(float* x) {}"));
+  CHECK(is_whole(
+      "#include <cuda_fp16.h>\n#define N 4\n__global__ void k();\n__global__ void k() {}"));
+  CHECK(is_whole(""));
+  for (const char* text :
+       {"#include \"k.cuh\"\n", "#ifdef A\n__global__ void k() {}\n#endif", " # if 1\n#endif",
+        "#define K __global__ void\nK k() {}", "#define A B\n#include A\n",
+        "__global__ void (k)(int) {}", "__attribute__((global)) void k() {}",
+        "template <class T> __global__ void t(T) {} template __global__ void t<int>(int);"}) {
+    CAPTURE(text);
+    CHECK_FALSE(is_whole(text));
+  }
+}
+
+TEST_CASE("symbols: a variable of a type that is defined with it") {
+  CHECK(symbols("__device__ struct { int z; } a, b[2]; __device__ struct S { int q; } c;"
+                "__device__ struct T { int q; }; __device__ int d;") == "a,b,c,d");
+}

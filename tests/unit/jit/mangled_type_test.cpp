@@ -181,3 +181,25 @@ TEST_CASE("mangled types: any change of a name is read or refused, never worse")
   CHECK(read > 0);
   CHECK(read < 20000);
 }
+
+TEST_CASE("mangled types: parameters of functions, template parameters replaced") {
+  const auto list = [](const char* mangled) {
+    std::string result;
+    for (const TypeRef& type : demangle_function(mangled).parameters) {
+      result += (result.empty() ? "" : ", ") + spell(*type);
+    }
+    return result;
+  };
+  CHECK(list("_Z1kv") == "");
+  CHECK(list("_Z1kPfS_PKf") == "float*, float*, const float*");
+  CHECK(list("_ZN1n1kEPNS_1SES1_") == "n::S*, n::S*");
+  CHECK(list("_Z1fI1SEvPfT_PS2_PKS2_") == "float*, S, S*, const S*");
+  CHECK(list("_ZN1n1fIfiEEvPT_S2_T0_") == "float*, float*, int");
+  CHECK(list("_Z1fIfJidEEvT_DpT0_") == "float, int, double");
+  CHECK(list("_Z1hPfUliE_") == "float*, (lambda)");
+  for (const char* bad : {"_Z1k", "_Z1kT_", "_Z1fIfEv", "_Z1fIfEvT0_", "_Z1fIJidEEvDpPT_", "k",
+                          "_Z1fIfEvDTplfp_fp_E"}) {
+    CAPTURE(bad);
+    CHECK_THROWS_AS(demangle_function(bad), InvalidArgument);
+  }
+}

@@ -1,6 +1,8 @@
 // Headers in memory see each other, not the current folder.
 #include "jit/source/memory_headers.h"
 
+#include "base/errors.h"
+
 #include <doctest/doctest.h>
 
 #include <filesystem>

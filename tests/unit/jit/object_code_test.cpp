@@ -42,6 +42,10 @@ ObjectCode sample() {
   code.kernels = {{"scale<float, 4>", "_Z5scale", {parameter, other}}, {"k", "k", {}}};
   code.symbols = {{"c", "c"}, {"n::d", "_ZN1n1dE"}};
   code.symbol_types = {{"c", {"float [3][4]", ScalarType::float32, 1, {3, 4}}}};
+  code.kernels[0].parameters[1].fields = {{"x", "float [2]", ScalarType::float32, 1, {2}, 0, 8},
+                                          {"inner", "S", {}, 1, {}, 8, 4}};
+  code.kernels[1].is_told = false;
+  code.symbol_types["n::d"].fields = {{"p", "float4", ScalarType::float32, 4, {}, 16, 16}};
   code.nvrtc_version = "13.5";
   code.compile_ms = 12.5;
   return code;
@@ -131,8 +135,8 @@ TEST_CASE("object code: files keep it, and bad files say their path and reason")
                             "ELF, which is a cubin and no object code")) != "");
   CHECK(contains(reason(folder.write("cut", sample().serialize().substr(0, 100))), "cut short"));
   std::string newer = sample().serialize();
-  newer[8] = 2;
-  CHECK(contains(reason(folder.write("newer", newer)), "version 2"));
+  newer[8] = 3;
+  CHECK(contains(reason(folder.write("newer", newer)), "version 3"));
   const auto unwritable = thrown_by<Error>([&] { sample().save(folder.path() / "no" / "folder"); });
   CHECK(contains(unwritable.what(), "no/folder"));
 }

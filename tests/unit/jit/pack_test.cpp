@@ -130,7 +130,7 @@ TEST_CASE("pack: equal inputs give equal bytes, whatever their order") {
 TEST_CASE("pack: files of the golden kind still answer") {
   // When this fails, packs that were shipped are of no use any more: raise the format's version (or
   // kSchema of the keys) knowingly, and store a new file beside this one.
-  const std::string path = std::string(TEST_GOLDEN_FOLDER) + "/pack_v1.bin";
+  const std::string path = std::string(TEST_GOLDEN_FOLDER) + "/pack_object_v2.bin";
   if (std::getenv("KERNWRIGHT_WRITE_GOLDEN") != nullptr) write(path, {item(kScale)}, {"sm_80"});
   const PackGuard guard;
   use_pack(path);
@@ -139,6 +139,10 @@ TEST_CASE("pack: files of the golden kind still answer") {
   CHECK(entries[0].kernels == std::vector<std::string>{"scale"});
   CHECK(entries[0].source == "app.py");
   CHECK(Asker().ask(kScale, 80)->origin == CodeOrigin::pack);
+  // Earlier ones are refused as a whole, not passed over one by one.
+  const auto error =
+      thrown_by<Error>([] { use_pack(std::string(TEST_GOLDEN_FOLDER) + "/pack_v1.bin"); });
+  CHECK(contains(error.what(), "format version 1"));
 }
 
 TEST_CASE("pack: damaged and missing files are refused whole") {

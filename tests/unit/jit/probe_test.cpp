@@ -231,3 +231,75 @@ TEST_CASE("probe: pointers to enums have the enum's integer") {
   CHECK(p[2].scalar == ScalarType::int16);
   CHECK_FALSE(p[3].scalar);
 }
+
+TEST_CASE("probe: members of structs, wherever they are declared") {
+  auto request = request_for(
+      "#include \"s.h\"\nstruct Base { int id; };\n"
+      "template <class T> struct alignas(16) Box : Base { T lo[2][3]; float4 v; E e; void* p;\n"
+      "  int bits : 3; static const int fixed = 1; __device__ int get() { return id; }\n"
+      " private: int hidden; };\n"
+      "__global__ void k(Box<double> b, const Inner* i, Inner (*a)[2], struct Unknown* u) {}");
+  request.options.headers["s.h"] =
+      "enum class E : short { a }; struct Inner { char c; double d; union { int x; float y; }; };";
+  for (const LoadedNvrtc& nvrtc : real_nvrtcs()) {
+    const auto code = Compiler(nvrtc).compile(request);
+    const auto& p = code.kernel("k").parameters;
+    const auto& box = p[0].fields;
+    REQUIRE(box.size() == 5);
+    const std::vector<std::string> names{"id", "lo", "v", "e", "p"};
+    const std::vector<std::size_t> offsets{0, 8, 64, 80, 88};
+    for (std::size_t i = 0; i < box.size(); ++i) {
+      CHECK(box[i].name == names[i]);
+      CHECK(box[i].offset == offsets[i]);
+    }
+    CHECK(box[1].shape == std::vector<std::size_t>{2, 3});
+    CHECK(box[1].scalar == ScalarType::float64);
+    CHECK(box[1].size == 48);
+    CHECK(box[2].lanes == 4);
+    CHECK(box[3].scalar == ScalarType::int16);
+    CHECK(box[4].scalar == ScalarType::uint64);
+    for (const std::size_t i : {1, 2}) {
+      REQUIRE(p[i].fields.size() == 4);
+      CHECK(p[i].fields[1].name == "d");
+      CHECK(p[i].fields[1].offset == 8);
+      CHECK(p[i].fields[3].offset == 16);
+    }
+    CHECK(p[3].fields.empty());
+    CHECK_FALSE(contains(code.log, "1427"));
+  }
+}
+
+TEST_CASE("probe: names of members that are none, and errors that only it brings to light") {
+  const auto p = parameters_of(newest_nvrtc(),
+                               "template <class T> struct Bad { T x; };\n"
+                               "struct S { float asm_; int operator=(int); int z; };\n"
+                               "#define z zz\n"
+                               "__global__ void k(Bad<void>* b, float* o, S s) {}\n"
+                               "__global__ void other(S s, int n) {}");
+  REQUIRE(p.size() == 3);
+  CHECK(p[1].scalar == ScalarType::float32);
+}
+
+TEST_CASE("probe: types of variables") {
+  const auto code =
+      Compiler(newest_nvrtc())
+          .compile(request_for(
+              "enum class E : short { a }; typedef float real; struct S { int a; float b; };\n"
+              "__device__ E e; __constant__ real r[2][3]; __device__ float2 v[4]; __device__ S* "
+              "p;\n"
+              "__device__ S s[2]; __managed__ E m; __device__ struct { int q; } u;\n"
+              "namespace { __device__ S hidden; } template <int N> __device__ double t[N];\n"
+              "__global__ void k(double* o) { o[0] = t<3>[0] + hidden.a + u.q + s[0].a + r[0][0]; "
+              "}"));
+  const auto& types = code.symbol_types;
+  CHECK(types.at("e").scalar == ScalarType::int16);
+  CHECK(types.at("r").shape == std::vector<std::size_t>{2, 3});
+  CHECK(types.at("r").scalar == ScalarType::float32);
+  CHECK(types.at("v").lanes == 2);
+  CHECK(types.at("p").scalar == ScalarType::uint64);
+  CHECK(types.at("s").fields.size() == 2);
+  CHECK(types.at("m").scalar == ScalarType::int16);
+  CHECK(types.at("u").fields.size() == 1);
+  CHECK(types.at("hidden").fields.at(1).offset == 4);
+  CHECK(types.at("t<3>").scalar == ScalarType::float64);
+}

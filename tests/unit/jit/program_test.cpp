@@ -236,3 +236,51 @@ TEST_CASE("program: relative folders are those of the moment at which it is made
   }
   std::filesystem::current_path(previous);
 }
+
+TEST_CASE("program: of code that tells no parameters the driver's are taken") {
+  Device& device = gpu();
+  FakeDriver::get().kernels = {{"k", {8, 4, 24}}};
+  FakeDriver::get().tells_parameters = true;
+  ObjectCode code;
+  code.code = "anything";
+  code.kernels = {{"k", "k", {}, false}};
+  const Program program(code, "k.cubin");
+  CHECK(program.kernel_names() == std::vector<std::string>{"k"});
+  const auto p = program.kernel(device, "k").signature().parameters;
+  REQUIRE(p.size() == 3);
+  CHECK(p[0].kind == ParameterKind::untyped);
+  CHECK(p[1].size == 4);
+  CHECK(p[2].kind == ParameterKind::aggregate);
+  CHECK(p[2].offset == 16);
+  FakeDriver::get().tells_parameters = false;
+  const auto error = thrown_by<Error>([&] { Program(code, "k.cubin").kernel(device, "k"); });
+  CHECK(contains(error.what(), "CUDA 12.4"));
+  CHECK_THROWS_AS(program.kernel(device, "other"), NameNotFound);
+}
+
+TEST_CASE("program: names come from the compiler where the text does not show them") {
+  use_test_nvrtc();
+  using Names = std::vector<std::string>;
+  const auto names = [](const std::string& source, ProgramOptions options = {}) {
+    const Program program(text(source), std::move(options));
+    CHECK_FALSE(program.declares_all());
+    return program.kernel_names();
+  };
+  CHECK(names("#define K(n) extern \"C\" __global__ void n\nK(mk)(float* o) {}") == Names{"mk"});
+  CHECK(names("#if 0\n__global__ void old();\n#endif\n__global__ void now() {}") == Names{"now"});
+  CHECK(names("__global__ void (k)(int* x) {}") == Names{"k"});
+  CHECK(names("namespace n { namespace { __attribute__((global)) void a() {} } }") ==
+        Names{"n::a"});
+  ProgramOptions options;
+  options.headers["k.cuh"] = "__global__ void in_header(float*) {}";
+  CHECK(names("#include \"k.cuh\"\n__global__ void own(int) {}", options) ==
+        Names{"own", "in_header"});
+  options.headers.clear();
+  options.defines["KERNEL"] = "__global__ void";
+  CHECK(names("KERNEL k(int n) {}", options) == Names{"k"});
+  CHECK(
+      names("template <class T> __global__ void t(T) {}\ntemplate __global__ void t<int>(int);") ==
+      Names{"t", "t<int>"});
+  CHECK(Program(text(kText)).declares_all());
+  CHECK(Program(text(kText)).kernel_names() == Names{"first", "second", "third"});
+}

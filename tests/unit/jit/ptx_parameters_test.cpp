@@ -57,3 +57,15 @@ TEST_CASE("ptx parameters: cut texts end") {
   for (std::size_t i = 0; i <= kPtx.size(); ++i)
     CHECK_NOTHROW(ptx_parameters(kPtx.substr(0, i), "kern"));
 }
+
+TEST_CASE("ptx parameters: kernels and variables of a text") {
+  const std::string ptx =
+      ".version 8.0\n.visible .entry a(\n.param .u64 p)\n{\n.global .u32 no;\nret;\n}\n"
+      ".entry b { }\n.entry a { }\n.entryx c\n"
+      ".visible .const .align 4 .b8 w[16];\n.global .align 4 .u32 n = 3;\n"
+      ".extern .global .u32 away;\n.global .u64 p[1] = {generic(n)};\n.shared .u32 s;\n";
+  CHECK(ptx_entries(ptx) == std::vector<std::string>{"a", "b"});
+  CHECK(ptx_variables(ptx) == std::vector<std::string>{"w", "n", "p"});
+  CHECK(ptx_entries("").empty());
+  CHECK(ptx_variables(".global").empty());
+}
