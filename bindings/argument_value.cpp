@@ -231,7 +231,7 @@ void convert_untyped(const ArgumentPlan& plan, PyObject* value, std::byte* slot,
       if (encode(read_number(value), type, slot) == Fit::exact) return;
     }
     frame.refuse_range(plan, format("got {}: {}", short_repr(value),
-                                    wants(plan, format("an integer of {} bytes", size))));
+                                    wants(plan, format("an integer of {} bits", 8 * size))));
   }
   const bool is_bytes = numpy_type || PyBytes_Check(value) || PyByteArray_Check(value);
   if (is_bytes && copy_bytes(plan, value, slot, frame)) return;

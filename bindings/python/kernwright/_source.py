@@ -42,7 +42,8 @@ def locate(source: Any, depth: int = 1) -> Located:
     if isinstance(source, os.PathLike):
         return _read(_core._path(source, "a kernel's source"))
     raise ArgumentError(
-        f"a kernel's source is a str (the text) or a path object, got {type(source).__name__}"
+        "a kernel's source is a str (the text), a path object, or object code (PTX or a cubin as "
+        f"bytes, an ObjectCode), got {type(source).__name__}"
     )
 
 
@@ -75,6 +76,8 @@ def object_code(source: Any) -> tuple[_core.ObjectCode, str] | None:
     if isinstance(source, _core.ObjectCode):
         return source, f"<{source.kind}>"
     if isinstance(source, (bytes, bytearray, memoryview)):
+        if not _is_code(bytes(source[:_HEAD])):
+            return None
         code = _core.ObjectCode._of_image(bytes(source))
         return code, f"<{code.kind}>"
     if not isinstance(source, os.PathLike):
@@ -85,8 +88,11 @@ def object_code(source: Any) -> tuple[_core.ObjectCode, str] | None:
             head = file.read(_HEAD)
     except (OSError, InvalidArgument):
         return None  # reading the text will tell
-    is_code = head.startswith((b"\x7fELF", b"KWOBJ")) or _PTX.search(head) is not None
-    return (_core.ObjectCode.load(path), path) if is_code else None
+    return (_core.ObjectCode.load(path), path) if _is_code(head) else None
+
+
+def _is_code(head: bytes) -> bool:
+    return head.startswith((b"\x7fELF", b"KWOBJ")) or _PTX.search(head) is not None
 
 
 def _read(path: str) -> Located:

@@ -21,15 +21,15 @@ class _Run(NamedTuple):
     name: str
     dtype: np.dtype[Any]
     offset: int
-    count: int
+    length: int
 
     @property
     def end(self) -> int:
-        return self.offset + self.count * self.dtype.itemsize
+        return self.offset + self.length * self.dtype.itemsize
 
     def __str__(self) -> str:
         name = self.name and f" {self.name}"
-        count = f"[{self.count}]" if self.count > 1 else ""
+        count = f"[{self.length}]" if self.length > 1 else ""
         return f"{self.dtype}{name}{count} at byte {self.offset}"
 
 

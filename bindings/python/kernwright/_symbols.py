@@ -73,12 +73,14 @@ def variable(
 ) -> _core.Array | StructArray:
     """The variable with the type that it has, or the one that is given."""
     if dtype is None:
-        dtype, told_shape, nbytes = program.symbol_type(name, device)
-        if dtype is None and (declared := declared_type(program.text, name))[0] is not None:
-            dtype, told_shape = declared
-        if dtype is None:  # nothing is known but the size
-            dtype, told_shape = np.dtype(f"V{nbytes}"), ()
-        shape = told_shape if shape is None else shape
+        known, extents, nbytes = program.symbol_type(name, device)
+        told: tuple[Any, tuple[int, ...] | None] = known, extents
+        if told[0] is None:
+            told = declared_type(program.text, name)
+        if told[0] is None:  # nothing is known but the size
+            told = np.dtype(f"V{nbytes}"), ()
+        dtype = told[0]
+        shape = told[1] if shape is None else shape
     structured = isinstance(dtype, (np.dtype, list)) and np.dtype(dtype)
     if structured and structured.kind == "V" and _is_opaque(structured):
         return StructArray(program, name, structured, shape, device)
@@ -151,7 +153,7 @@ class StructArray:
         return values if dtype is None else values.astype(dtype)
 
     def __getitem__(self, key: Any) -> _core.Array:
-        fields = self.dtype.fields or {}
+        fields: Any = self.dtype.fields or {}
         if not isinstance(key, str) or key not in fields:
             known = ", ".join(map(repr, fields)) or "none"
             raise ArgumentError(
@@ -194,7 +196,7 @@ class StructArray:
             given = np.asarray(value)
         if given.dtype == np.uint8 and given.nbytes == self.nbytes:
             return given
-        problem = "is no struct"
+        problem: str | None = "is no struct"
         if given.dtype.kind == "V":
             same = given.dtype.itemsize == self.dtype.itemsize
             problem = mismatch(given.dtype, self.dtype) if same else "has another size"

@@ -134,3 +134,27 @@ TEST_CASE("arguments: the count is named with the whole signature") {
           pack_arguments(signature, sim_device(), two, slots, where);
         }) == "k(int p): takes 1 argument and got 2");
 }
+
+TEST_CASE("arguments: parameters without a type take bits") {
+  const auto untyped = [](std::size_t size) {
+    KernelSignature signature{.name = "k", .lowered = "k", .parameters = {}};
+    signature.add_untyped(size);
+    return signature.parameters[0];
+  };
+  CHECK(pack<std::int8_t>(untyped(1), -128) == -128);
+  CHECK(pack<std::uint8_t>(untyped(1), 255) == 255);
+  CHECK(pack<std::uint32_t>(untyped(4), 4294967295u) == 4294967295u);
+  CHECK(pack<std::int64_t>(untyped(8), std::numeric_limits<std::int64_t>::min()) ==
+        std::numeric_limits<std::int64_t>::min());
+  CHECK(pack<CUdeviceptr>(untyped(8), Pointer{4096, ScalarType::float64}) == 4096);
+  struct Bits {
+    float value;
+  };
+  CHECK(pack<float>(untyped(4), Bits{1.5f}) == 1.5f);
+  CHECK_THROWS_AS(pack<int>(untyped(1), 256), ArgumentRangeError);
+  CHECK_THROWS_AS(pack<int>(untyped(1), -129), ArgumentRangeError);
+  CHECK_THROWS_AS(pack<float>(untyped(4), 1.5f), ArgumentError);
+  CHECK_THROWS_AS(pack<int>(untyped(4), Pointer{4096}), ArgumentError);
+  CHECK_THROWS_AS(pack<int>(untyped(8), Bits{1.5f}), ArgumentError);
+  CHECK(untyped(24).kind == ParameterKind::aggregate);
+}
