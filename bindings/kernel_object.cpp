@@ -87,7 +87,8 @@ LaunchPlan& KernelObject::find_plan(Device& device) {
       const GilRelease unlocked;
       const auto begin = std::chrono::steady_clock::now();
       made = std::make_unique<LaunchPlan>(load(device));
-      made->answer = lazy_ ? last_answer() : "object code";
+      const bool is_compiled = lazy_ && lazy_->program().loaded_code() == nullptr;
+      made->answer = is_compiled ? last_answer() : "object code";
       made->ready_ms =
           std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
               .count();

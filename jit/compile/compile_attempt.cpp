@@ -10,6 +10,7 @@
 #include "base/errors.h"
 #include "base/format.h"
 #include "base/hash.h"
+#include "base/log.h"
 #include "jit/compile/assembly_errors.h"
 #include "jit/compile/compile_trace.h"
 #include "jit/compile/ptx_source_lines.h"
@@ -321,7 +322,17 @@ KernelSignature CompileAttempt::signature(std::size_t index, const std::string& 
       // A type that the reader of mangled names does not know: sizes are still to be had.
     }
   }
-  return signature_from_code(kernel.name, lowered, ptx, declaration);
+  KernelSignature told = signature_from_code(kernel.name, lowered, ptx, declaration);
+  const bool is_open =
+      std::any_of(told.parameters.begin(), told.parameters.end(),
+                  [](const Parameter& p) { return p.kind == ParameterKind::untyped; });
+  if (is_open) {
+    log(LogLevel::warning,
+        "{}: the compiler does not tell the types of {}: launches check no more than sizes of "
+        "what is given in bytes; declare plain types to have them checked",
+        request_.source.name, told.to_string());
+  }
+  return told;
 }
 
 void CompileAttempt::add_symbols(ObjectCode& code, const std::string& ptx) const {

@@ -35,10 +35,13 @@ ObjectCode of_ptx(std::string_view image, const std::string& target) {
   code.kind = CodeKind::ptx;
   code.arch = target.starts_with("sm_") ? "compute_" + target.substr(3) : target;
   code.code = std::string(image.substr(0, image.find('\0')));
-  for (const std::string& lowered : ptx_entries(code.code)) {
-    code.kernels.push_back(signature_from_code(lowered, lowered, code.code, nullptr));
+  const std::string text = without_ptx_comments(code.code);
+  for (const std::string& lowered : ptx_entries(text)) {
+    const auto parameters = ptx_parameters(text, lowered);
+    if (!parameters) continue;  // no definition: the loader will say what it is
+    code.kernels.push_back(signature_from_parameters(lowered, lowered, *parameters, nullptr));
   }
-  for (const std::string& lowered : ptx_variables(code.code)) add_variable(code, lowered);
+  for (const std::string& lowered : ptx_variables(text)) add_variable(code, lowered);
   return code;
 }
 

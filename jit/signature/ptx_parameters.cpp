@@ -90,6 +90,29 @@ std::string declared_name(std::string_view line) {
 
 }  // namespace
 
+std::string without_ptx_comments(std::string_view ptx) {
+  std::string result(ptx);
+  for (std::size_t at = 0; at < result.size(); ++at) {
+    const std::string_view rest = std::string_view(result).substr(at);
+    std::size_t end = std::string_view::npos;
+    if (rest.starts_with("//")) {
+      end = rest.find('\n');
+    } else if (rest.starts_with("/*")) {
+      end = rest.find("*/", 2);
+      if (end != std::string_view::npos) end += 2;
+    } else {
+      if (rest[0] == '"') at += std::min(rest.find('"', 1), rest.size() - 1);
+      continue;
+    }
+    end = at + std::min(end, rest.size());
+    for (; at < end; ++at) {
+      if (result[at] != '\n') result[at] = ' ';
+    }
+    --at;
+  }
+  return result;
+}
+
 std::vector<std::string> ptx_entries(std::string_view ptx) {
   constexpr std::string_view kEntry = ".entry";
   std::vector<std::string> names;

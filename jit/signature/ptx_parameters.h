@@ -22,6 +22,9 @@ struct PtxParameter {
 std::optional<std::vector<PtxParameter>> ptx_parameters(std::string_view ptx,
                                                         std::string_view name);
 
+/// The text with blanks in the place of comments.
+std::string without_ptx_comments(std::string_view ptx);
+
 /// Names of all kernels that the text defines, in its order. Comments count as text.
 std::vector<std::string> ptx_entries(std::string_view ptx);
 

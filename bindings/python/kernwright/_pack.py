@@ -40,13 +40,17 @@ def use_pack(path: str | os.PathLike[str]) -> None:
     _core._pack_use(_core._path(path, "use_pack()"))
 
 
+def _with_source(program: _core._Program | None, item: Any) -> _core._Program:
+    if program is None or program.code is not None:
+        raise ArgumentError(f"{item!r} was loaded from object code and has no source")
+    return program
+
+
 def _item(kernel: Any) -> tuple[_core._Program, list[str]]:
     if isinstance(kernel, _core.Kernel):
-        if kernel._program is None:
-            raise ArgumentError(f"{kernel.name} was loaded from object code and has no source")
-        return kernel._program, [kernel.name]
+        return _with_source(kernel._program, kernel), [kernel.name]
     if isinstance(kernel, (Module, Program)):
-        return kernel._program, []
+        return _with_source(kernel._program, kernel), []
     if isinstance(kernel, (str, os.PathLike)):
         return Program(kernel)._program, []
     raise ArgumentError(

@@ -84,9 +84,15 @@ TEST_CASE("images: what is none, and what is cut or damaged") {
 
 TEST_CASE("images: kernels whose names are the same keep their lowered ones") {
   const ObjectCode code = object_code_of_image(
-      ".version 8.0\n.target sm_80\n.entry _Z1kPf(.param .u64 a) { }\n.entry _Z1kPi(.param .u64 a)"
+      "// the .entry point, of k\n.version 8.0\n.target sm_80\n/* .entry old(\n.param .u32 a) { } "
+      "*/.entry _Z1kPf(.param .u64 a) { }\n.entry _Z1kPi(.param .u64 a)"
       " { }\n.entry m(.param .f32 x, .param .u32 y) { }\n");
   CHECK(code.kernel("_Z1kPf").to_string() == "_Z1kPf(float* arg1)");
   CHECK(code.kernel("_Z1kPi").parameters[0].scalar == ScalarType::int32);
   CHECK(code.kernel("m").to_string() == "m(float arg1, 4 bytes arg2)");
+  CHECK(code.kernels.size() == 3);
+  for (const char* odd : {".version 8.0\n.entry", ".version 8.0\n.entry k", ".version 8.0\n/* \"",
+                          ".version 8.0\n.entry k(.param", ".version 8.0\n\"// .entry k() {}"}) {
+    CHECK(object_code_of_image(odd).kernels.size() <= 1);
+  }
 }
