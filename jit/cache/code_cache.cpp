@@ -13,7 +13,6 @@
 #include "base/format.h"
 #include "base/log.h"
 #include "jit/cache/compiler_finder.h"
-#include "jit/cache/include_closure.h"
 #include "jit/cache/memory_cache.h"
 #include "jit/cache/pack.h"
 #include "jit/cache/pack_lookup.h"
@@ -23,6 +22,7 @@
 #include "jit/compile/compiler.h"
 #include "jit/compile/diagnostics.h"
 #include "jit/source/cuda_headers.h"
+#include "jit/source/include_closure.h"
 
 namespace kernwright {
 namespace {

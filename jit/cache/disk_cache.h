@@ -3,8 +3,8 @@
 
 #include "base/secure_directory.h"
 #include "jit/cache/cache_key.h"
-#include "jit/cache/include_closure.h"
 #include "jit/object_code.h"
+#include "jit/source/include_closure.h"
 
 #include <chrono>
 #include <cstdint>

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "jit/cache/cache_key.h"
-#include "jit/cache/include_closure.h"
 #include "jit/object_code.h"
+#include "jit/source/include_closure.h"
 
 #include <cstddef>
 #include <filesystem>

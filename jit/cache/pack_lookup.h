@@ -2,7 +2,7 @@
 #pragma once
 
 #include "jit/cache/code_cache.h"
-#include "jit/cache/include_closure.h"
+#include "jit/source/include_closure.h"
 
 #include <memory>
 #include <span>

@@ -13,11 +13,11 @@
 #include "base/whole_file.h"
 #include "core/device.h"
 #include "driver/nvrtc_loader.h"
-#include "jit/cache/include_closure.h"
 #include "jit/compile/compiler.h"
 #include "jit/compile/process_folder.h"
 #include "jit/compile/target.h"
 #include "jit/source/cuda_headers.h"
+#include "jit/source/include_closure.h"
 #include "jit/source/source_lexer.h"
 
 namespace kernwright {

@@ -1,7 +1,7 @@
 // What the compiler reads for a source and its options.
 #pragma once
 
-#include "jit/cache/include_closure.h"
+#include "jit/source/include_closure.h"
 #include "jit/source/program_options.h"
 #include "jit/source/source.h"
 

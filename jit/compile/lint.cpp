@@ -7,13 +7,13 @@
 #include <string>
 #include <utility>
 
-#include "jit/cache/include_closure.h"
 #include "jit/compile/compile_job.h"
 #include "jit/compile/compiler_texts.h"
 #include "jit/compile/diagnostics.h"
 #include "jit/compile/nvrtc_unit.h"
 #include "jit/compile/target.h"
 #include "jit/source/cuda_headers.h"
+#include "jit/source/include_closure.h"
 #include "jit/source/source_lexer.h"
 
 namespace kernwright {

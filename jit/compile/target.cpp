@@ -129,11 +129,4 @@ Target target_for_device(const TargetRequest& request, std::span<const int> know
   return {CodeKind::ptx, name, name};
 }
 
-bool asks_for_arch_specific(std::string_view text) noexcept {
-  constexpr std::array kMarks{"wgmma.",   "setmaxnreg",          "tensormap.replace",
-                              "tcgen05.", "__CUDA_ARCH_FEAT_SM", "__CUDA_ARCH_SPECIFIC__"};
-  return std::any_of(kMarks.begin(), kMarks.end(),
-                     [&](const char* mark) { return text.find(mark) != std::string_view::npos; });
-}
-
 }  // namespace kernwright

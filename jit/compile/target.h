@@ -55,8 +55,4 @@ Target target_for_device(const TargetRequest& request, std::span<const int> know
 Target target_for_kind(CodeKind kind, const std::string& arch, std::span<const int> known,
                        const std::string& version);
 
-/// Whether a source text asks for the features of one architecture (wgmma, setmaxnreg,
-/// tensormap.replace, tcgen05).
-bool asks_for_arch_specific(std::string_view text) noexcept;
-
 }  // namespace kernwright

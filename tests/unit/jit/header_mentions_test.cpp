@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <random>
 
-#include "jit/cache/include_closure.h"
 #include "jit/compile/lint.h"
+#include "jit/source/include_closure.h"
 #include "unit/jit/jit_fixture.h"
 
 using namespace kernwright;

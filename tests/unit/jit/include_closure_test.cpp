@@ -1,5 +1,5 @@
 // Following of #include lines.
-#include "jit/cache/include_closure.h"
+#include "jit/source/include_closure.h"
 
 #include <doctest/doctest.h>
 

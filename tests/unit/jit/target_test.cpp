@@ -1,5 +1,6 @@
 // Which architecture serves which device.
 #include "jit/compile/target.h"
+#include "jit/source/include_closure.h"
 
 #include <doctest/doctest.h>
 

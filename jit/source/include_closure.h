@@ -6,6 +6,7 @@
 #include "jit/source/source.h"
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace kernwright {
@@ -34,5 +35,9 @@ struct IncludeClosure {
 /// in the source or a header in memory; from a text of no file also ".." and a name that macros put
 /// together, whether there is such a file or not. Also for a header that is no regular file.
 IncludeClosure include_closure(const Source& source, const ProgramOptions& options);
+
+/// Whether a source text asks for the features of one architecture (wgmma, setmaxnreg,
+/// tensormap.replace, tcgen05).
+bool asks_for_arch_specific(std::string_view text) noexcept;
 
 }  // namespace kernwright

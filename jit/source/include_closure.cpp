@@ -1,7 +1,8 @@
 // Walks from header to header.
-#include "jit/cache/include_closure.h"
+#include "jit/source/include_closure.h"
 
 #include <algorithm>
+#include <array>
 #include <deque>
 #include <filesystem>
 #include <optional>
@@ -12,7 +13,6 @@
 #include "base/errors.h"
 #include "base/format.h"
 #include "base/whole_file.h"
-#include "jit/compile/target.h"
 #include "jit/source/header_mentions.h"
 #include "jit/source/host_headers.h"
 
@@ -293,6 +293,13 @@ class Walker {
 
 IncludeClosure include_closure(const Source& source, const ProgramOptions& options) {
   return Walker(source, options).run();
+}
+
+bool asks_for_arch_specific(std::string_view text) noexcept {
+  constexpr std::array kMarks{"wgmma.",   "setmaxnreg",          "tensormap.replace",
+                              "tcgen05.", "__CUDA_ARCH_FEAT_SM", "__CUDA_ARCH_SPECIFIC__"};
+  return std::any_of(kMarks.begin(), kMarks.end(),
+                     [&](const char* mark) { return text.find(mark) != std::string_view::npos; });
 }
 
 }  // namespace kernwright
