@@ -306,9 +306,16 @@ std::string hint_for(std::string_view message, std::span<const std::string> fold
 
 void add_hints(std::vector<Diagnostic>& diagnostics, std::span<const std::string> header_folders) {
   for (Diagnostic& diagnostic : diagnostics) {
-    if (diagnostic.hint.empty() && diagnostic.severity == Severity::error) {
-      diagnostic.hint = hint_for(diagnostic.message, header_folders);
-    }
+    if (!diagnostic.hint.empty() || diagnostic.severity != Severity::error) continue;
+    // Where such a library is installed, its own headers are what does not compile.
+    const std::string_view file = diagnostic.file;
+    const bool in_folders =
+        std::any_of(header_folders.begin(), header_folders.end(),
+                    [&](const std::string& folder) { return file.starts_with(folder); });
+    const std::string_view name = file.substr(file.rfind('/') + 1);  // npos + 1 is 0
+    const bool is_host_library = in_folders && look_up(kHeaderHints, name) == kHostLibrary;
+    diagnostic.hint =
+        is_host_library ? std::string(kHostLibrary) : hint_for(diagnostic.message, header_folders);
   }
 }
 

@@ -14,7 +14,7 @@ namespace {
 constexpr std::string_view kStdint = R"text(
 #ifndef KERNWRIGHT_STDINT_H
 #define KERNWRIGHT_STDINT_H
-#if __has_include(<cuda/std/__cccl/prologue.h>)
+#if __has_include(<cuda/std/cstdint>)
 #include <cuda/std/cstdint>
 #else
 typedef signed char int8_t; typedef short int16_t; typedef int int32_t; typedef long long int64_t;
@@ -89,7 +89,7 @@ constexpr std::string_view kInttypes = R"text(
 )text";
 
 constexpr std::string_view kLimits = R"text(
-#if __has_include(<cuda/std/__cccl/prologue.h>)
+#if __has_include(<cuda/std/cstdint>)
 #include <cuda/std/climits>
 #endif
 #ifndef CHAR_BIT
@@ -115,7 +115,7 @@ constexpr std::string_view kLimits = R"text(
 )text";
 
 constexpr std::string_view kFloat = R"text(
-#if __has_include(<cuda/std/__cccl/prologue.h>)
+#if __has_include(<cuda/std/cstdint>)
 #include <cuda/std/cfloat>
 #endif
 #ifndef FLT_MAX
@@ -147,7 +147,12 @@ constexpr std::string_view kStddef = R"text(
 #ifndef KERNWRIGHT_STDDEF_H
 #define KERNWRIGHT_STDDEF_H
 #ifndef offsetof
+#if __CUDACC_VER_MAJOR__ > 13 || (__CUDACC_VER_MAJOR__ == 13 && __CUDACC_VER_MINOR__ >= 5)
 #define offsetof(type, member) __builtin_offsetof(type, member)
+#else  // NVRTC 13.0 has no such function
+#define offsetof(type, member) \
+  ((size_t) & reinterpret_cast<const volatile char&>(((type*)0)->member))
+#endif
 #endif
 namespace std {
 using ::size_t; using ::ptrdiff_t;
@@ -161,7 +166,7 @@ typedef struct { long long a; double b; } max_align_t;
 constexpr std::string_view kMath = R"text(
 #ifndef KERNWRIGHT_MATH_H
 #define KERNWRIGHT_MATH_H
-#if __has_include(<cuda/std/__cccl/prologue.h>)
+#if __has_include(<cuda/std/cstdint>)
 #include <cuda/std/limits>
 #define INFINITY ::cuda::std::numeric_limits<float>::infinity()
 #define NAN      ::cuda::std::numeric_limits<float>::quiet_NaN()
@@ -426,8 +431,23 @@ bool is_in_library(std::string_view name) {
   return std::find(kLibrary.begin(), kLibrary.end(), name) != kLibrary.end();
 }
 
+/// What older releases have of <algorithm>, in parts.
+constexpr std::array<std::string_view, 14> kAlgorithms{
+    "all_of",      "clamp", "copy",        "fill",   "find",        "lower_bound", "max",
+    "max_element", "min",   "min_element", "minmax", "swap_ranges", "upper_bound", "find_if"};
+
 std::string library_text(std::string_view name) {
-  return format("#include <cuda/std/{}>\nnamespace std {{ using namespace cuda::std; }}\n", name);
+  std::string text;
+  if (name == "algorithm") {
+    text = "#if !__has_include(<cuda/std/algorithm>)\n#include <cuda/std/utility>\n";
+    for (const std::string_view part : kAlgorithms) {
+      text += format("#include <cuda/std/__algorithm/{}.h>\n", part);
+    }
+    text += "#else\n";
+  }
+  text += format("#include <cuda/std/{}>\n", name);
+  if (name == "algorithm") text += "#endif\n";
+  return text + "namespace std { using namespace cuda::std; }\n";
 }
 
 }  // namespace

@@ -226,7 +226,8 @@ def test_completion_names_every_command(shell):
 
 def test_completion_without_shtab_says_what_to_install(tmp_path):
     (tmp_path / "shtab.py").write_text("raise ImportError('hidden')\n")
-    result = kernwright("--print-completion", "bash", PYTHONPATH=str(tmp_path))
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    result = kernwright("--print-completion", "bash", PYTHONPATH=path)
     assert result.returncode == 2
     assert "pip install 'kernwright[completion]'" in result.stderr
 

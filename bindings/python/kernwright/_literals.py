@@ -95,7 +95,8 @@ class _Reader:
     def literal(self, node: ast.expr) -> Literal:
         text = str(node.value) if isinstance(node, ast.Constant) else _fixed_text(node)
         lines = _places(self._tokens(node))
-        if len(lines) != text.count("\n") + 1:
+        # From Python 3.12 on an f-string has tokens of other kinds.
+        if len(lines) != text.count("\n") + 1 or not all(lines):
             lines = [[(0, node.lineno + i, 0)] for i in range(text.count("\n") + 1)]
         options, unknown = self._options(node)
         skipped = self._skipped(node)

@@ -5,6 +5,7 @@
 
 #include "driver/nvrtc_loader.h"
 #include "tests/unit/worker/worker_fixture.h"
+#include "unit/site_packages.h"
 
 using namespace kernwright;
 using namespace worker_test;
@@ -12,6 +13,7 @@ using namespace worker_test;
 namespace {
 
 CompileRequest request_for(std::string text, CodeKind kind) {
+  set_site_packages({testing::site_packages()});
   CompileRequest request;
   request.source.text = std::move(text);
   request.target = target_for_kind(kind, kind == CodeKind::cubin ? "sm_80" : "", nvrtc().archs,
