@@ -83,9 +83,9 @@ const ConfigurationSet::Edge* ConfigurationSet::edge_of(std::uint32_t node,
   const std::span<const Edge> all = edges(node);
   // Mostly no choice is missing in front of it.
   if (choice < all.size() && all[choice].choice == choice) return &all[choice];
-  const auto found = std::lower_bound(
-      all.begin(), all.end(), choice,
-      [](const Edge& edge, std::uint32_t wanted) { return edge.choice < wanted; });
+  const auto found =
+      std::lower_bound(all.begin(), all.end(), choice,
+                       [](const Edge& edge, std::uint32_t wanted) { return edge.choice < wanted; });
   return found != all.end() && found->choice == choice ? &*found : nullptr;
 }
 
@@ -98,6 +98,25 @@ std::optional<std::uint64_t> ConfigurationSet::find(std::span<const std::uint32_
     if (edge == nullptr) return std::nullopt;
     index += edge->before;
     node = edge->child;
+  }
+  return index;
+}
+
+std::uint64_t ConfigurationSet::nearest(std::span<std::uint32_t> choices) const {
+  std::uint64_t index = 0;
+  std::uint32_t node = root_;
+  for (const std::uint32_t parameter : order_) {
+    const std::span<const Edge> all = edges(node);
+    const std::uint32_t wanted = choices[parameter];
+    const auto distance = [&](const Edge& edge) {
+      return edge.choice < wanted ? wanted - edge.choice : edge.choice - wanted;
+    };
+    const Edge& edge = *std::min_element(all.begin(), all.end(), [&](const Edge& a, const Edge& b) {
+      return distance(a) < distance(b);
+    });
+    choices[parameter] = edge.choice;
+    index += edge.before;
+    node = edge.child;
   }
   return index;
 }

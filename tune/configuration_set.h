@@ -36,6 +36,10 @@ class ConfigurationSet {
   /// Its index; nothing when it is not in the set.
   std::optional<std::uint64_t> find(std::span<const std::uint32_t> choices) const;
 
+  /// Replaces what keeps `choices` from being valid: one parameter after the other takes the choice
+  /// next to its own that leads to a valid configuration. Returns the index.
+  std::uint64_t nearest(std::span<std::uint32_t> choices) const;
+
   /// For each parameter the choices that occur in any configuration, sorted.
   std::vector<Choices> used_choices() const;
   /// Indices of the configurations whose choices are all among `allowed` (sorted, one list for each
@@ -59,9 +63,9 @@ class ConfigurationSet {
   const Edge* edge_of(std::uint32_t node, std::uint32_t choice) const;
 
   std::vector<std::uint32_t> order_;
-  std::vector<Edge> edges_;                ///< of each node one after the other, by choice
-  std::vector<std::uint32_t> first_edges_; ///< of each node, and one more
-  std::vector<std::uint64_t> totals_;      ///< configurations below each node
+  std::vector<Edge> edges_;                 ///< of each node one after the other, by choice
+  std::vector<std::uint32_t> first_edges_;  ///< of each node, and one more
+  std::vector<std::uint64_t> totals_;       ///< configurations below each node
   std::uint32_t root_ = kEnd;
 };
 
@@ -82,8 +86,8 @@ class ConfigurationSetBuilder {
     std::uint32_t choice;
     std::uint32_t child;
   };
-  /// The node at that level with these choices, ascending. Throws InvalidArgument when the set needs
-  /// more nodes than memory should hold, or has more configurations than 63 bits count.
+  /// The node at that level with these choices, ascending. Throws InvalidArgument when the set
+  /// needs more nodes than memory should hold, or has more configurations than 63 bits count.
   std::uint32_t node(std::size_t level, std::span<const Choice> choices);
   std::uint64_t total(std::uint32_t node) const { return set_.totals_[node]; }
 

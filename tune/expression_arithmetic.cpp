@@ -216,8 +216,7 @@ const char* compute_binary(Operation operation, const Scalar& left, const Scalar
   if (!integers || root) return compute_reals(operation, left.as_real(), right.as_real(), result);
   const bool bits = operation == Operation::bit_and || operation == Operation::bit_or ||
                     operation == Operation::bit_xor;
-  const bool booleans =
-      left.kind == Scalar::Kind::boolean && right.kind == Scalar::Kind::boolean;
+  const bool booleans = left.kind == Scalar::Kind::boolean && right.kind == Scalar::Kind::boolean;
   const char* failure = compute_integers(operation, left.integer, right.integer, result);
   if (bits && booleans) result = Scalar::of(result.integer != 0);
   return failure;

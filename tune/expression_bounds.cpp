@@ -7,7 +7,7 @@
 namespace kernwright {
 namespace {
 
-constexpr double kExact = 0x1p53;     // up to here integers are doubles
+constexpr double kExact = 0x1p53;       // up to here integers are doubles
 constexpr double kNoOverflow = 0x1p62;  // up to here an integer result fits, however it was rounded
 constexpr Bounds kUnknown{};
 
@@ -167,7 +167,9 @@ class BoundsEvaluator {
       const Bounds other = evaluate(tree_.operands[node.first + i]);
       if (!result.known || !other.known) return kUnknown;
       const bool smaller = node.operation == Operation::minimum;
-      const auto pick = [&](double x, double y) { return smaller ? std::min(x, y) : std::max(x, y); };
+      const auto pick = [&](double x, double y) {
+        return smaller ? std::min(x, y) : std::max(x, y);
+      };
       result = {pick(result.low, other.low), pick(result.high, other.high), true,
                 result.certain && other.certain};
     }

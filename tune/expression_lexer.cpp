@@ -11,9 +11,7 @@ namespace kernwright {
 namespace {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_letter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
 // The longer before the shorter that begins it.
@@ -34,8 +32,8 @@ constexpr std::array kAdvice = {Advice{"&&", "write 'and'"}, Advice{"||", "write
 void fail_in_expression(std::string_view text, std::size_t position, const std::string& what) {
   constexpr std::size_t kShown = 200;
   const std::string shown(text.substr(0, kShown));
-  throw InvalidArgument(format("\"{}{}\": {} (column {})", shown,
-                               text.size() > kShown ? "..." : "", what, position + 1));
+  throw InvalidArgument(format("\"{}{}\": {} (column {})", shown, text.size() > kShown ? "..." : "",
+                               what, position + 1));
 }
 
 void ExpressionLexer::advance() {
@@ -58,8 +56,8 @@ void ExpressionLexer::read_symbol() {
   for (const Advice& known : kAdvice) {
     const bool longer = known.symbol.size() == 1 && rest.size() > 1 && rest[1] == '=';
     if (rest.starts_with(known.symbol) && !longer)
-      fail_in_expression(text_, at_, format("{} is not of this language: {}", known.symbol,
-                                            known.advice));
+      fail_in_expression(text_, at_,
+                         format("{} is not of this language: {}", known.symbol, known.advice));
   }
   for (const std::string_view symbol : kSymbols) {
     if (!rest.starts_with(symbol)) continue;
@@ -69,9 +67,10 @@ void ExpressionLexer::read_symbol() {
     return;
   }
   const auto byte = static_cast<unsigned char>(text_[at_]);
-  fail_in_expression(text_, at_, byte >= ' ' && byte < 127
-                                     ? format("'{}' is not of this language", text_[at_])
-                                     : format("byte {} is not of this language", int{byte}));
+  fail_in_expression(text_, at_,
+                     byte >= ' ' && byte < 127
+                         ? format("'{}' is not of this language", text_[at_])
+                         : format("byte {} is not of this language", int{byte}));
 }
 
 Value ExpressionLexer::integer_value(std::string_view digits, int base) const {
@@ -117,8 +116,10 @@ void ExpressionLexer::read_number() {
     if (at_ < text_.size() && (text_[at_] == 'e' || text_[at_] == 'E')) {
       is_real = true;
       digits += text_[at_++];
-      if (at_ < text_.size() && text_[at_] == '-') digits += text_[at_++];
-      else if (at_ < text_.size() && text_[at_] == '+') ++at_;
+      if (at_ < text_.size() && text_[at_] == '-')
+        digits += text_[at_++];
+      else if (at_ < text_.size() && text_[at_] == '+')
+        ++at_;
       take(is_digit);
     }
   }

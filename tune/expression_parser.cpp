@@ -17,11 +17,16 @@ struct BinaryOperator {
   int strength;
 };
 constexpr std::array kBinary = {
-    BinaryOperator{"|", Operation::bit_or, 1},        BinaryOperator{"^", Operation::bit_xor, 2},
-    BinaryOperator{"&", Operation::bit_and, 3},       BinaryOperator{"<<", Operation::shift_left, 4},
-    BinaryOperator{">>", Operation::shift_right, 4},  BinaryOperator{"+", Operation::add, 5},
-    BinaryOperator{"-", Operation::subtract, 5},      BinaryOperator{"*", Operation::multiply, 6},
-    BinaryOperator{"/", Operation::divide, 6},        BinaryOperator{"//", Operation::floor_divide, 6},
+    BinaryOperator{"|", Operation::bit_or, 1},
+    BinaryOperator{"^", Operation::bit_xor, 2},
+    BinaryOperator{"&", Operation::bit_and, 3},
+    BinaryOperator{"<<", Operation::shift_left, 4},
+    BinaryOperator{">>", Operation::shift_right, 4},
+    BinaryOperator{"+", Operation::add, 5},
+    BinaryOperator{"-", Operation::subtract, 5},
+    BinaryOperator{"*", Operation::multiply, 6},
+    BinaryOperator{"/", Operation::divide, 6},
+    BinaryOperator{"//", Operation::floor_divide, 6},
     BinaryOperator{"%", Operation::modulo, 6},
 };
 
@@ -30,9 +35,9 @@ struct ComparisonSymbol {
   Comparison comparison;
 };
 constexpr std::array kComparisons = {
-    ComparisonSymbol{"<", Comparison::less},           ComparisonSymbol{"<=", Comparison::less_equal},
-    ComparisonSymbol{">", Comparison::greater},        ComparisonSymbol{">=", Comparison::greater_equal},
-    ComparisonSymbol{"==", Comparison::equal},         ComparisonSymbol{"!=", Comparison::unequal},
+    ComparisonSymbol{"<", Comparison::less},    ComparisonSymbol{"<=", Comparison::less_equal},
+    ComparisonSymbol{">", Comparison::greater}, ComparisonSymbol{">=", Comparison::greater_equal},
+    ComparisonSymbol{"==", Comparison::equal},  ComparisonSymbol{"!=", Comparison::unequal},
 };
 
 struct FunctionName {
@@ -54,8 +59,8 @@ class Parser {
   ExpressionTree parse() {
     tree_.root = scalar(conditional());
     if (lexer_.token().kind != ExpressionToken::Kind::end) {
-      fail(lexer_.token().position, lexer_.token().spelling == "if" ? "'if' wants an 'else'"
-                                                                    : "an operator is missing");
+      fail(lexer_.token().position,
+           lexer_.token().spelling == "if" ? "'if' wants an 'else'" : "an operator is missing");
     }
     return std::move(tree_);
   }
@@ -94,24 +99,34 @@ class Parser {
   }
   Node unary(Operation operation, std::size_t position, Node operand) {
     const std::array children = {operand};
-    return make({.operation = operation, .position = static_cast<std::uint32_t>(position),
-                 .first = operand}, children);
+    return make({.operation = operation,
+                 .position = static_cast<std::uint32_t>(position),
+                 .first = operand},
+                children);
   }
   Node binary(Operation operation, std::size_t position, Node left, Node right) {
     const std::array children = {scalar(left), scalar(right)};
-    return make({.operation = operation, .position = static_cast<std::uint32_t>(position),
-                 .first = left, .second = right}, children);
+    return make({.operation = operation,
+                 .position = static_cast<std::uint32_t>(position),
+                 .first = left,
+                 .second = right},
+                children);
   }
   Node with_operands(Operation operation, std::size_t position, std::span<const Node> children) {
     const auto first = static_cast<std::uint32_t>(tree_.operands.size());
     tree_.operands.insert(tree_.operands.end(), children.begin(), children.end());
-    return make({.operation = operation, .position = static_cast<std::uint32_t>(position),
-                 .first = first, .count = static_cast<std::uint32_t>(children.size())}, children);
+    return make({.operation = operation,
+                 .position = static_cast<std::uint32_t>(position),
+                 .first = first,
+                 .count = static_cast<std::uint32_t>(children.size())},
+                children);
   }
   Node constant(Scalar value, std::size_t position) {
     tree_.constants.push_back(value);
-    return push({.operation = Operation::constant, .position = static_cast<std::uint32_t>(position),
-                 .first = static_cast<std::uint32_t>(tree_.constants.size() - 1)}, 1);
+    return push({.operation = Operation::constant,
+                 .position = static_cast<std::uint32_t>(position),
+                 .first = static_cast<std::uint32_t>(tree_.constants.size() - 1)},
+                1);
   }
 
   bool is_list(Node node) const { return tree_.nodes[node].operation == Operation::list; }
@@ -192,7 +207,8 @@ class Parser {
       scalar(children.back());
       children.push_back(bitwise(1));
       comparisons.push_back(*found);
-      const bool wants_list = *found == Comparison::contained || *found == Comparison::not_contained;
+      const bool wants_list =
+          *found == Comparison::contained || *found == Comparison::not_contained;
       if (!wants_list) scalar(children.back());
     }
     if (comparisons.empty()) return left;
@@ -271,7 +287,9 @@ class Parser {
     const auto index = static_cast<std::uint32_t>(found - tree_.names.begin());
     if (found == tree_.names.end()) tree_.names.emplace_back(token.spelling);
     return push({.operation = Operation::name,
-                 .position = static_cast<std::uint32_t>(token.position), .first = index}, 1);
+                 .position = static_cast<std::uint32_t>(token.position),
+                 .first = index},
+                1);
   }
 
   Node call(const FunctionName& function, std::size_t position) {
@@ -285,8 +303,7 @@ class Parser {
     const bool extreme =
         function.operation == Operation::minimum || function.operation == Operation::maximum;
     if (!extreme) {
-      if (arguments.size() != 1)
-        fail(position, format("{}() takes one value", function.name));
+      if (arguments.size() != 1) fail(position, format("{}() takes one value", function.name));
       return unary(function.operation, position, scalar(arguments[0]));
     }
     if (arguments.size() == 1 && is_list(arguments[0])) {

@@ -81,9 +81,8 @@ void Space::changed() {
 
 Space& Space::add(std::string name, std::vector<Value> values) {
   if (!is_identifier(name))
-    throw InvalidArgument(
-        format("a parameter is named like a macro of C, with letters, digits and _: got \"{}\"",
-               name));
+    throw InvalidArgument(format(
+        "a parameter is named like a macro of C, with letters, digits and _: got \"{}\"", name));
   if (is_expression_word(name))
     throw InvalidArgument(format("no parameter can be named {}: expressions use the word", name));
   for (const Parameter& known : parameters_)
@@ -188,8 +187,7 @@ std::string Space::describe(std::span<const std::uint32_t> choices) const {
 std::vector<std::uint64_t> Space::sample(std::uint64_t count, std::uint64_t seed) const {
   const std::uint64_t total = size();
   if (count > total)
-    throw InvalidArgument(
-        format("a sample of {} configurations: the space has {}", count, total));
+    throw InvalidArgument(format("a sample of {} configurations: the space has {}", count, total));
   Random random(seed);
   std::vector<std::uint64_t> picked;
   picked.reserve(count);
@@ -236,9 +234,10 @@ std::vector<std::uint64_t> Space::neighbours(std::span<const std::uint32_t> choi
   }
   found = set.within(allowed, kMaxNeighbours + 1);
   if (found.size() > kMaxNeighbours)
-    throw InvalidArgument(format("the configuration has more than {} adjacent ones: ask for its "
-                                 "hamming neighbours",
-                                 kMaxNeighbours));
+    throw InvalidArgument(
+        format("the configuration has more than {} adjacent ones: ask for its "
+               "hamming neighbours",
+               kMaxNeighbours));
   if (const auto self = set.find(choices)) std::erase(found, *self);
   return found;
 }

@@ -25,9 +25,9 @@ enum class Neighbourhood : std::uint8_t {
 
 /// Parameters, restrictions and the valid configurations. Copies share what they can.
 ///
-/// The valid configurations are found when they are first asked for, without a walk over the product
-/// of all values: a condition is checked as soon as its parameters have values, and where its bounds
-/// already exclude the rest. A const Space may be used by several threads.
+/// The valid configurations are found when they are first asked for, without a walk over the
+/// product of all values: a condition is checked as soon as its parameters have values, and where
+/// its bounds already exclude the rest. A const Space may be used by several threads.
 class Space {
  public:
   Space() = default;

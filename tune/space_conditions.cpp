@@ -131,9 +131,9 @@ std::vector<std::uint32_t> choose_order(std::span<const Parameter> parameters,
       const std::uint32_t other = rest.front() == candidate ? rest.back() : rest.front();
       return greedy.steps(candidate) + after.steps(other);
     };
-    const auto best = std::min_element(
-        rest.begin(), rest.end(),
-        [&](std::uint32_t a, std::uint32_t b) { return cost(a) < cost(b); });
+    const auto best =
+        std::min_element(rest.begin(), rest.end(),
+                         [&](std::uint32_t a, std::uint32_t b) { return cost(a) < cost(b); });
     steps += greedy.steps(*best);
     greedy.place(*best);
     order.push_back(*best);
@@ -164,8 +164,7 @@ void SpaceConditions::take_apart(const Restriction& restriction, std::span<const
     all.push_back(std::move(condition));
     return;
   }
-  const Expression& bound =
-      expressions_.emplace_back(restriction.expression->bind(names, problem));
+  const Expression& bound = expressions_.emplace_back(restriction.expression->bind(names, problem));
   std::vector<std::uint32_t> parts;
   split(bound.tree(), bound.tree().root, parts);
   for (const std::uint32_t part : parts)
@@ -196,7 +195,8 @@ void SpaceConditions::arrange(std::span<const Parameter> parameters) {
       const bool here = std::find(own.begin(), own.end(), order[level]) != own.end();
       if (here && condition.last_level == level) complete[level].push_back(&condition);
       if (here && condition.last_level != level) partial[level].push_back(&condition);
-      if (own.empty() || condition.last_level < level || std::none_of(own.begin(), own.end(), is_decided))
+      if (own.empty() || condition.last_level < level ||
+          std::none_of(own.begin(), own.end(), is_decided))
         continue;
       open[level].push_back(&condition);
       std::vector<std::uint32_t>& parts = condition.decided[level];

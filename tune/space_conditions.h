@@ -1,4 +1,5 @@
-// The restrictions of a space taken apart for the search: what can be checked after which parameter.
+// The restrictions of a space taken apart for the search: what can be checked after which
+// parameter.
 #pragma once
 
 #include "tune/expression.h"
@@ -15,11 +16,11 @@ namespace kernwright {
 /// One operand of a restriction's outermost `and`, or a predicate.
 struct SpaceCondition {
   std::string label;
-  const Expression* expression = nullptr;  ///< bound to the parameters as slots
-  std::uint32_t node = 0;                  ///< of its tree
-  const Predicate* predicate = nullptr;    ///< where there is no expression
-  std::vector<std::uint32_t> parameters = {};   ///< those in it; of a predicate in its own order
-  std::size_t last_level = 0;              ///< where the last of them gets its value
+  const Expression* expression = nullptr;      ///< bound to the parameters as slots
+  std::uint32_t node = 0;                      ///< of its tree
+  const Predicate* predicate = nullptr;        ///< where there is no expression
+  std::vector<std::uint32_t> parameters = {};  ///< those in it; of a predicate in its own order
+  std::size_t last_level = 0;                  ///< where the last of them gets its value
   /// For each level, what earlier levels have decided of it: the largest parts of the tree with
   /// all their values, of a predicate its parameters.
   std::vector<std::vector<std::uint32_t>> decided = {};

@@ -17,7 +17,8 @@ constexpr std::size_t kNamed = 3;
 std::uint64_t combinations(std::span<const Parameter> parameters) {
   std::uint64_t product = 1;
   for (const Parameter& parameter : parameters)
-    if (__builtin_mul_overflow(product, parameter.values.size(), &product)) return ~std::uint64_t{0};
+    if (__builtin_mul_overflow(product, parameter.values.size(), &product))
+      return ~std::uint64_t{0};
   return product;
 }
 
@@ -35,8 +36,7 @@ bool is_excluded(const SpaceCondition& condition, const Choices& choices,
 }  // namespace
 
 void fail_for_empty_space(std::span<const Parameter> parameters,
-                          std::span<const Restriction> restrictions,
-                          const ProblemValues& problem) {
+                          std::span<const Restriction> restrictions, const ProblemValues& problem) {
   const SpaceConditions conditions(parameters, restrictions, problem);
   const std::uint64_t product = combinations(parameters);
   const bool looks_at_all = product <= kLooked;

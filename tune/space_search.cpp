@@ -63,7 +63,8 @@ class Search {
 
   bool constant_holds(const SpaceCondition& condition) const {
     const Evaluation result = condition.expression->try_evaluate(slots_, condition.node);
-    if (result.failure != nullptr) throw InvalidArgument(condition.expression->describe_failure(result));
+    if (result.failure != nullptr)
+      throw InvalidArgument(condition.expression->describe_failure(result));
     return is_true(result.value);
   }
 

@@ -11,6 +11,7 @@ ALLOWED = {
     "runtime/memory": {"runtime/core", "runtime/driver", "runtime/base"},
     "runtime/array": {"runtime/memory", "runtime/core", "runtime/driver", "runtime/base"},
     "jit": {"runtime/core", "runtime/driver", "runtime/base"},
+    "tune": {"jit", "runtime/core", "runtime/driver", "runtime/base"},
     "kernels_src": {
         "jit", "runtime/array", "runtime/memory", "runtime/core", "runtime/driver", "runtime/base",
     },

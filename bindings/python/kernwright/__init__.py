@@ -154,6 +154,7 @@ __all__ = [
     "strided",
     "time_kernel",
     "trace",
+    "tune",
     "use_pack",
     "warmup",
     "zeros",
@@ -162,7 +163,7 @@ __all__ = [
 
 
 # What most programs never use is imported when it is asked for.
-_MODULES = ("cache", "checks", "memory")
+_MODULES = ("cache", "checks", "memory", "tune")
 _LATER = {
     "annotate": "_profile",
     "cache": "cache",
@@ -174,6 +175,7 @@ _LATER = {
     "profile": "_profile",
     "time_kernel": "_timing",
     "trace": "_trace",
+    "tune": "tune",
     "use_pack": "_pack",
 }
 
