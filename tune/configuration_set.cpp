@@ -4,21 +4,17 @@
 #include "base/errors.h"
 #include "base/format.h"
 #include "base/hash.h"
+#include "tune/hash_map.h"
 
 #include <algorithm>
 #include <limits>
 #include <numeric>
-#include <unordered_map>
 
 namespace kernwright {
 namespace {
 
 constexpr std::size_t kMaxEdges = std::size_t{1} << 25;  // half a gigabyte
 constexpr std::uint64_t kMaxConfigurations = std::numeric_limits<std::int64_t>::max();
-
-struct HashOfHash {
-  std::size_t operator()(const Hash128& hash) const noexcept { return hash.low; }
-};
 
 /// The node for sorted configurations that agree up to `level`.
 std::uint32_t node_of(ConfigurationSetBuilder& builder, std::span<const Choices> sorted,
@@ -159,7 +155,7 @@ std::vector<std::uint64_t> ConfigurationSet::within(std::span<const Choices> all
 }
 
 struct ConfigurationSetBuilder::Known {
-  std::unordered_map<Hash128, std::uint32_t, HashOfHash> nodes;
+  HashMap<std::uint32_t> nodes;
 };
 
 ConfigurationSetBuilder::ConfigurationSetBuilder(std::vector<std::uint32_t> order)
@@ -172,7 +168,6 @@ ConfigurationSetBuilder::ConfigurationSetBuilder(std::vector<std::uint32_t> orde
 ConfigurationSetBuilder::~ConfigurationSetBuilder() = default;
 
 std::uint32_t ConfigurationSetBuilder::node(std::size_t level, std::span<const Choice> choices) {
-  // NOTE: equality is decided by 128 bits of a hash: it takes 2**60 nodes to fear for it.
   const Hash128 hash = [&] {
     Hasher hasher;
     hasher.field(level);

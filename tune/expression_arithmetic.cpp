@@ -27,7 +27,7 @@ std::uint64_t magnitude(std::int64_t value) {
 /// a / b rounded once, also where a or b is no double: the quotient has at least 55 bits, the last
 /// of which says whether anything was left.
 double true_quotient(std::int64_t a, std::int64_t b) {
-  if (a == 0) return 0.0;
+  if (a == 0) return b < 0 ? -0.0 : 0.0;
   const std::uint64_t dividend = magnitude(a);
   const std::uint64_t divisor = magnitude(b);
   const auto width = [](std::uint64_t bits) { return static_cast<int>(std::bit_width(bits)); };

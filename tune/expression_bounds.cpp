@@ -101,6 +101,19 @@ class BoundsEvaluator {
     }
   }
 
+  /// Of numbers with fractions the division may round up to a whole number that the exact quotient
+  /// does not reach.
+  static Bounds floor_quotient(const Bounds& a, const Bounds& b) {
+    Bounds result = corners(a, b, [](double x, double y) { return std::floor(x / y); });
+    const auto is_whole = [](const Bounds& bounds) {
+      return std::trunc(bounds.low) == bounds.low && std::trunc(bounds.high) == bounds.high;
+    };
+    if (is_whole(a) && is_whole(b)) return result;
+    result.low -= 1;
+    result.high += 1;
+    return result;
+  }
+
   static Bounds binary(Operation operation, const Bounds& a, const Bounds& b) {
     if (!a.known || !b.known) return kUnknown;
     const bool divides = operation == Operation::divide || operation == Operation::floor_divide ||
@@ -118,7 +131,7 @@ class BoundsEvaluator {
       case Operation::floor_divide:
         // Beyond exact integers the quotient's rounding could jump over a whole number.
         if (std::max({std::fabs(a.low), std::fabs(a.high)}) > kExact) return kUnknown;
-        return corners(a, b, [](double x, double y) { return std::floor(x / y); });
+        return floor_quotient(a, b);
       case Operation::modulo:
         return b.low > 0 ? widened(0, b.high, a.certain && b.certain)
                          : widened(b.low, 0, a.certain && b.certain);

@@ -31,7 +31,9 @@ constexpr std::array kAdvice = {Advice{"&&", "write 'and'"}, Advice{"||", "write
 
 void fail_in_expression(std::string_view text, std::size_t position, const std::string& what) {
   constexpr std::size_t kShown = 200;
-  const std::string shown(text.substr(0, kShown));
+  std::string shown(text.substr(0, kShown));
+  for (char& c : shown)
+    if (static_cast<unsigned char>(c) < ' ') c = ' ';
   throw InvalidArgument(format("\"{}{}\": {} (column {})", shown, text.size() > kShown ? "..." : "",
                                what, position + 1));
 }

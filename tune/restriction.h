@@ -12,12 +12,12 @@
 
 namespace kernwright {
 
-enum class Verdict : std::uint8_t { no, yes, failed };
+enum class PredicateResult : std::uint8_t { no, yes, failed };
 
 /// A restriction that is no expression: a function of the choices of some parameters.
 struct Predicate {
   std::vector<std::string> parameters;  ///< whose choices it gets, in this order
-  std::function<Verdict(std::span<const std::uint32_t> choices)> test;
+  std::function<PredicateResult(std::span<const std::uint32_t> choices)> test;
   /// Throws what `test` failed with, for the same choices.
   std::function<void(std::span<const std::uint32_t> choices)> fail;
 };
@@ -29,7 +29,7 @@ struct Restriction {
 };
 
 /// A parameter and its values in the order in which configurations come.
-struct Parameter {
+struct TuningParameter {
   std::string name;
   std::vector<Value> values;
 };

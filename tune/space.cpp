@@ -52,9 +52,9 @@ void check_values(const std::string& name, const std::vector<Value>& values) {
   }
 }
 
-std::vector<std::string> parameter_names(std::span<const Parameter> parameters) {
+std::vector<std::string> parameter_names(std::span<const TuningParameter> parameters) {
   std::vector<std::string> names;
-  for (const Parameter& parameter : parameters) names.push_back(parameter.name);
+  for (const TuningParameter& parameter : parameters) names.push_back(parameter.name);
   return names;
 }
 
@@ -85,7 +85,7 @@ Space& Space::add(std::string name, std::vector<Value> values) {
         "a parameter is named like a macro of C, with letters, digits and _: got \"{}\"", name));
   if (is_expression_word(name))
     throw InvalidArgument(format("no parameter can be named {}: expressions use the word", name));
-  for (const Parameter& known : parameters_)
+  for (const TuningParameter& known : parameters_)
     if (known.name == name)
       throw InvalidArgument(format("there are two parameters named {}", name));
   if (parameters_.size() == kMaxParameters)
@@ -124,7 +124,7 @@ Space& Space::set_problem(ProblemValues problem) {
   for (const auto& entry : problem) {
     if (!is_identifier(entry.first) || is_expression_word(entry.first))
       throw InvalidArgument(format("\"{}\" cannot name a value of the problem", entry.first));
-    for (const Parameter& parameter : parameters_)
+    for (const TuningParameter& parameter : parameters_)
       if (parameter.name == entry.first)
         throw InvalidArgument(
             format("{} names a parameter and a value of the problem", entry.first));

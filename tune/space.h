@@ -50,7 +50,7 @@ class Space {
   /// No restriction, but exactly these configurations.
   Space& set_configurations(std::span<const Choices> configurations);
 
-  std::span<const Parameter> parameters() const { return parameters_; }
+  std::span<const TuningParameter> parameters() const { return parameters_; }
   std::span<const Restriction> restrictions() const { return restrictions_; }
   const ProblemValues& problem() const { return problem_; }
   /// The place of that parameter; throws NameNotFound.
@@ -86,7 +86,7 @@ class Space {
  private:
   void changed();
 
-  std::vector<Parameter> parameters_;
+  std::vector<TuningParameter> parameters_;
   std::vector<Restriction> restrictions_;
   ProblemValues problem_;
   mutable std::mutex mutex_;  ///< around the two below, never held during the search
@@ -95,13 +95,13 @@ class Space {
 };
 
 /// The search itself. Throws as Space::configurations() does.
-ConfigurationSet find_configurations(std::span<const Parameter> parameters,
+ConfigurationSet find_configurations(std::span<const TuningParameter> parameters,
                                      std::span<const Restriction> restrictions,
                                      const ProblemValues& problem,
                                      const std::function<void()>& poll);
 
 /// Throws InvalidArgument for restrictions that leave nothing: names what removes most.
-[[noreturn]] void fail_for_empty_space(std::span<const Parameter> parameters,
+[[noreturn]] void fail_for_empty_space(std::span<const TuningParameter> parameters,
                                        std::span<const Restriction> restrictions,
                                        const ProblemValues& problem);
 

@@ -81,7 +81,8 @@ void split(const ExpressionTree& tree, std::uint32_t index, std::vector<std::uin
 /// the parameters that open conditions still need, times those of the level's own.
 class StepEstimate {
  public:
-  StepEstimate(std::span<const Parameter> parameters, const std::vector<SpaceCondition>& conditions)
+  StepEstimate(std::span<const TuningParameter> parameters,
+               const std::vector<SpaceCondition>& conditions)
       : parameters_(parameters), conditions_(conditions), placed_(parameters.size()) {}
 
   /// The steps of the level where `next` gets its value, after those that were placed.
@@ -103,12 +104,12 @@ class StepEstimate {
     });
   }
 
-  std::span<const Parameter> parameters_;
+  std::span<const TuningParameter> parameters_;
   const std::vector<SpaceCondition>& conditions_;
   std::vector<bool> placed_;
 };
 
-std::vector<std::uint32_t> choose_order(std::span<const Parameter> parameters,
+std::vector<std::uint32_t> choose_order(std::span<const TuningParameter> parameters,
                                         const std::vector<SpaceCondition>& conditions) {
   std::vector<std::uint32_t> own(parameters.size());
   std::iota(own.begin(), own.end(), 0U);
@@ -144,11 +145,11 @@ std::vector<std::uint32_t> choose_order(std::span<const Parameter> parameters,
 
 }  // namespace
 
-SpaceConditions::SpaceConditions(std::span<const Parameter> parameters,
+SpaceConditions::SpaceConditions(std::span<const TuningParameter> parameters,
                                  std::span<const Restriction> restrictions,
                                  const ProblemValues& problem) {
   std::vector<std::string> names;
-  for (const Parameter& parameter : parameters) names.push_back(parameter.name);
+  for (const TuningParameter& parameter : parameters) names.push_back(parameter.name);
   for (const Restriction& restriction : restrictions) take_apart(restriction, names, problem);
   order = choose_order(parameters, all);
   arrange(parameters);
@@ -174,7 +175,7 @@ void SpaceConditions::take_apart(const Restriction& restriction, std::span<const
                    .parameters = parameters_in(bound.tree(), part)});
 }
 
-void SpaceConditions::arrange(std::span<const Parameter> parameters) {
+void SpaceConditions::arrange(std::span<const TuningParameter> parameters) {
   const std::size_t levels = order.size();
   complete.resize(levels);
   partial.resize(levels);

@@ -30,8 +30,8 @@ struct SpaceCondition {
 struct SpaceConditions {
   /// Throws NameNotFound for names that are neither parameters nor of the problem. `parameters` and
   /// `restrictions` must outlive it.
-  SpaceConditions(std::span<const Parameter> parameters, std::span<const Restriction> restrictions,
-                  const ProblemValues& problem);
+  SpaceConditions(std::span<const TuningParameter> parameters,
+                  std::span<const Restriction> restrictions, const ProblemValues& problem);
   SpaceConditions(const SpaceConditions&) = delete;
   SpaceConditions& operator=(const SpaceConditions&) = delete;
 
@@ -46,7 +46,7 @@ struct SpaceConditions {
  private:
   void take_apart(const Restriction& restriction, std::span<const std::string> names,
                   const ProblemValues& problem);
-  void arrange(std::span<const Parameter> parameters);
+  void arrange(std::span<const TuningParameter> parameters);
 
   std::deque<Expression> expressions_;
 };

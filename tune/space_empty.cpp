@@ -14,9 +14,9 @@ namespace {
 constexpr std::uint64_t kLooked = 20000;  // combinations: a fraction of a second
 constexpr std::size_t kNamed = 3;
 
-std::uint64_t combinations(std::span<const Parameter> parameters) {
+std::uint64_t combinations(std::span<const TuningParameter> parameters) {
   std::uint64_t product = 1;
-  for (const Parameter& parameter : parameters)
+  for (const TuningParameter& parameter : parameters)
     if (__builtin_mul_overflow(product, parameter.values.size(), &product))
       return ~std::uint64_t{0};
   return product;
@@ -30,12 +30,12 @@ bool is_excluded(const SpaceCondition& condition, const Choices& choices,
   }
   std::vector<std::uint32_t> own;
   for (const std::uint32_t parameter : condition.parameters) own.push_back(choices[parameter]);
-  return condition.predicate->test(own) == Verdict::no;
+  return condition.predicate->test(own) == PredicateResult::no;
 }
 
 }  // namespace
 
-void fail_for_empty_space(std::span<const Parameter> parameters,
+void fail_for_empty_space(std::span<const TuningParameter> parameters,
                           std::span<const Restriction> restrictions, const ProblemValues& problem) {
   const SpaceConditions conditions(parameters, restrictions, problem);
   const std::uint64_t product = combinations(parameters);

@@ -3,27 +3,23 @@
 #include "base/format.h"
 #include "base/hash.h"
 #include "tune/expression_bounds.h"
+#include "tune/hash_map.h"
 #include "tune/space.h"
 #include "tune/space_conditions.h"
 
 #include <algorithm>
-#include <unordered_map>
 
 namespace kernwright {
 namespace {
 
 constexpr std::uint64_t kPollEvery = std::uint64_t{1} << 16;  // evaluations: some milliseconds
 
-struct HashOfHash {
-  std::size_t operator()(const Hash128& hash) const noexcept { return hash.low; }
-};
-
 /// Goes through the parameters in order, one level of recursion for each. What lies below a level
 /// depends on the values above only through the parts of conditions that are already decided:
 /// prefixes that agree in these share their node, found again by a hash of them.
 class Search {
  public:
-  Search(std::span<const Parameter> parameters, SpaceConditions& conditions,
+  Search(std::span<const TuningParameter> parameters, SpaceConditions& conditions,
          const std::function<void()>& poll)
       : parameters_(parameters),
         conditions_(conditions),
@@ -78,12 +74,12 @@ class Search {
     return own;
   }
 
-  Verdict test(const SpaceCondition& condition) {
+  PredicateResult test(const SpaceCondition& condition) {
     count_evaluation();
     if (condition.predicate != nullptr) return condition.predicate->test(choices_for(condition));
     const Evaluation result = condition.expression->try_evaluate(slots_, condition.node);
-    if (result.failure != nullptr) return Verdict::failed;
-    return is_true(result.value) ? Verdict::yes : Verdict::no;
+    if (result.failure != nullptr) return PredicateResult::failed;
+    return is_true(result.value) ? PredicateResult::yes : PredicateResult::no;
   }
 
   /// For the values of now, which `condition` failed with.
@@ -160,9 +156,9 @@ class Search {
     for (const SpaceCondition* condition : conditions_.complete[level]) {
       const std::size_t index = condition - conditions_.all.data();
       if (satisfied_[index]) continue;
-      const Verdict verdict = test(*condition);
-      if (verdict == Verdict::no) return ConfigurationSetBuilder::kNone;
-      if (verdict == Verdict::failed && failed == nullptr) failed = condition;
+      const PredicateResult verdict = test(*condition);
+      if (verdict == PredicateResult::no) return ConfigurationSetBuilder::kNone;
+      if (verdict == PredicateResult::failed && failed == nullptr) failed = condition;
     }
     std::vector<std::size_t> now_satisfied;
     bool possible = true;
@@ -185,22 +181,22 @@ class Search {
     return child;
   }
 
-  std::span<const Parameter> parameters_;
+  std::span<const TuningParameter> parameters_;
   SpaceConditions& conditions_;
   const std::function<void()>& poll_;
   ConfigurationSetBuilder builder_;
   std::vector<Scalar> slots_;
   Choices choices_;
   std::vector<Bounds> bounds_;
-  std::vector<bool> satisfied_;  ///< of each condition: whatever follows, it holds
-  std::vector<std::unordered_map<Hash128, std::uint32_t, HashOfHash>> memory_;  ///< of each level
+  std::vector<bool> satisfied_;                 ///< of each condition: whatever follows, it holds
+  std::vector<HashMap<std::uint32_t>> memory_;  ///< of each level
   std::string key_;
   std::uint64_t evaluations_ = 0;
 };
 
 }  // namespace
 
-ConfigurationSet find_configurations(std::span<const Parameter> parameters,
+ConfigurationSet find_configurations(std::span<const TuningParameter> parameters,
                                      std::span<const Restriction> restrictions,
                                      const ProblemValues& problem,
                                      const std::function<void()>& poll) {

@@ -89,9 +89,9 @@ Predicate predicate_argument(const py::object& restriction) {
   };
   predicate.test = [call](std::span<const std::uint32_t> choices) {
     const py::object holds = call("test", choices);
-    return holds.is_none()             ? Verdict::failed
-           : holds.is(py::bool_(true)) ? Verdict::yes
-                                       : Verdict::no;
+    return holds.is_none()             ? PredicateResult::failed
+           : holds.is(py::bool_(true)) ? PredicateResult::yes
+                                       : PredicateResult::no;
   };
   predicate.fail = [call](std::span<const std::uint32_t> choices) { call("fail", choices); };
   return predicate;

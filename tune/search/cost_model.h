@@ -11,8 +11,8 @@
 
 namespace kernwright {
 
-/// Costs are learnt by their rank and, where all are positive, by their logarithm: how they are
-/// scaled does not matter, and a failure counts as the worst of all. Not thread-safe.
+/// Costs are learnt by their logarithm, or by their rank where some are not positive; a failure is
+/// as bad as the worst that did not fail. Not thread-safe.
 class CostModel {
  public:
   struct Sample {
@@ -29,15 +29,14 @@ class CostModel {
   Forest::Prediction predict(std::uint64_t index);
 
  private:
+  std::size_t width() const { return parameters_.size(); }
   std::span<const float> row(std::uint64_t index);
   void write_row(std::uint64_t index, std::span<float> row);
 
-  const Space& space_;
   const ConfigurationSet& set_;
   std::vector<std::uint32_t> parameters_;
   std::vector<std::vector<float>> features_;  ///< of each parameter, by choice
-  std::size_t width_ = 0;
-  std::vector<float> all_rows_;  ///< of every configuration, where the space is small
+  std::vector<float> all_rows_;               ///< of every configuration, where the space is small
   std::vector<float> one_row_;
   Choices choices_;
   Forest forest_;

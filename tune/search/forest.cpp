@@ -21,10 +21,11 @@ void Forest::fit(std::span<const float> rows, std::size_t width, std::span<const
   options_ = options;
   nodes_.clear();
   roots_.clear();
+  if (targets.empty()) return;
   features_.resize(width);
   std::iota(features_.begin(), features_.end(), 0U);
   std::vector<std::uint32_t> samples(targets.size());
-  for (std::size_t tree = 0; tree < options.trees && !targets.empty(); ++tree) {
+  for (std::size_t tree = 0; tree < options.trees; ++tree) {
     for (std::size_t i = 0; i < samples.size(); ++i)
       samples[i] = static_cast<std::uint32_t>(options.bootstrap ? random.below(samples.size()) : i);
     roots_.push_back(grow(samples, random));
@@ -33,41 +34,44 @@ void Forest::fit(std::span<const float> rows, std::size_t width, std::span<const
   targets_ = {};
 }
 
-Forest::Split Forest::best_split(std::span<std::uint32_t> samples, Random& random) {
+Forest::Split Forest::best_split(std::span<const std::uint32_t> samples, Random& random) {
   Split best;
-  const auto count = static_cast<double>(samples.size());
   double total = 0;
   for (const std::uint32_t sample : samples) total += targets_[sample];
   auto wanted =
       static_cast<std::size_t>(std::ceil(options_.feature_share * static_cast<double>(width_)));
+  // Features that tell none of the samples apart do not count as looked at.
   for (std::size_t i = 0; i < width_ && wanted > 0; ++i) {
     std::swap(features_[i], features_[i + random.below(width_ - i)]);
     const std::uint32_t feature = features_[i];
-    float low = rows_[samples[0] * width_ + feature];
-    float high = low;
-    for (const std::uint32_t sample : samples) {
-      low = std::min(low, rows_[sample * width_ + feature]);
-      high = std::max(high, rows_[sample * width_ + feature]);
-    }
-    if (low == high) continue;
+    column_.clear();
+    for (const std::uint32_t sample : samples)
+      column_.emplace_back(rows_[sample * width_ + feature], targets_[sample]);
+    std::sort(column_.begin(), column_.end());
+    if (column_.front().first == column_.back().first) continue;
     --wanted;
-    for (int tries = 0; tries < options_.thresholds; ++tries) {
-      float threshold = low + static_cast<float>(random.uniform()) * (high - low);
-      if (!(threshold < high)) threshold = low;
-      double left = 0;
-      double n = 0;
-      for (const std::uint32_t sample : samples) {
-        const bool is_left = rows_[sample * width_ + feature] <= threshold;
-        left += is_left ? targets_[sample] : 0.0;
-        n += is_left ? 1.0 : 0.0;
-      }
-      const double right = total - left;
-      const double gain = left * left / n + right * right / (count - n) - total * total / count;
-      if (best.feature < 0 || gain > best.gain)
-        best = {static_cast<std::int32_t>(feature), threshold, gain};
-    }
+    look_for_split(feature, total, best, random);
   }
   return best;
+}
+
+void Forest::look_for_split(std::uint32_t feature, double total, Split& best,
+                            Random& random) const {
+  const auto count = static_cast<double>(column_.size());
+  double left = 0;
+  for (std::size_t i = 0; i + 1 < column_.size(); ++i) {
+    left += column_[i].second;
+    const float low = column_[i].first;
+    const float high = column_[i + 1].first;
+    if (low == high) continue;
+    const auto n = static_cast<double>(i + 1);
+    const double right = total - left;
+    // What the squares of the means add; the rest of the variance does not depend on the split.
+    const double gain = left * left / n + right * right / (count - n) - total * total / count;
+    if (best.feature >= 0 && gain <= best.gain) continue;
+    const float threshold = low + static_cast<float>(random.uniform()) * (high - low);
+    best = {static_cast<std::int32_t>(feature), threshold < high ? threshold : low, gain};
+  }
 }
 
 std::uint32_t Forest::grow(std::span<std::uint32_t> samples, Random& random) {
@@ -76,7 +80,7 @@ std::uint32_t Forest::grow(std::span<std::uint32_t> samples, Random& random) {
   double total = 0;
   for (const std::uint32_t sample : samples) total += targets_[sample];
   nodes_[index].value = static_cast<float>(total / static_cast<double>(samples.size()));
-  if (samples.size() < 2 * options_.least_leaf) return index;
+  if (samples.size() < 2) return index;
   const Split split = best_split(samples, random);
   if (split.feature < 0) return index;
   const auto feature = static_cast<std::size_t>(split.feature);

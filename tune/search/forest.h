@@ -5,15 +5,14 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace kernwright {
 
 struct ForestOptions {
   std::size_t trees = 40;
-  std::size_t least_leaf = 1;  ///< samples in a leaf at least
   double feature_share = 0.6;  ///< of the features looked at for each split
-  int thresholds = 1;          ///< at random, tried for each feature
   bool bootstrap = true;       ///< each tree from samples drawn with repeats
 };
 
@@ -42,7 +41,8 @@ class Forest {
   struct Split;
 
   std::uint32_t grow(std::span<std::uint32_t> samples, Random& random);
-  Split best_split(std::span<std::uint32_t> samples, Random& random);
+  Split best_split(std::span<const std::uint32_t> samples, Random& random);
+  void look_for_split(std::uint32_t feature, double total, Split& best, Random& random) const;
 
   std::vector<Node> nodes_;
   std::vector<std::uint32_t> roots_;
@@ -50,8 +50,8 @@ class Forest {
   std::span<const double> targets_;
   std::size_t width_ = 0;
   ForestOptions options_;
-  std::vector<std::pair<float, double>> column_;
-  std::vector<std::uint32_t> features_;
+  std::vector<std::pair<float, double>> column_;  ///< a feature of the samples, with their targets
+  std::vector<std::uint32_t> features_;           ///< in random order
 };
 
 }  // namespace kernwright

@@ -49,8 +49,9 @@ std::vector<std::uint64_t> Strategy::ask(std::size_t count) {
 void Strategy::tell(std::uint64_t index, std::optional<double> cost) {
   if (index >= set_.size())
     throw InvalidArgument(format("there is no configuration {}: there are {}", index, set_.size()));
-  if (cost && std::isnan(*cost))
-    throw InvalidArgument("a cost is a number, got NaN: a configuration that failed has none");
+  if (cost && !(*cost > -std::numeric_limits<double>::infinity()))
+    throw InvalidArgument(
+        format("a cost is a number, got {}: a configuration that failed has none", *cost));
   const double value = cost.value_or(std::numeric_limits<double>::infinity());
   Known& known = seen_[index];
   if (!std::exchange(known.is_told, true)) told_.push_back(index);

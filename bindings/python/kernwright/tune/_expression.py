@@ -38,7 +38,8 @@ class Expression:
         """The value for these values of its names; other names are left alone. Raises
         InvalidArgument where Python would raise, NameNotFound for a name without a value."""
         given = {**(values or {}), **more}
-        own = {name: plain(given[name], name) for name in self.names if name in given}
+        names = self.names
+        own = {key: plain(value, key) if key in names else False for key, value in given.items()}
         return self._compiled.evaluate(own)
 
     def __repr__(self) -> str:
