@@ -11,25 +11,27 @@ namespace kernwright::python {
 
 namespace py = pybind11;
 
-void bind_base(py::module_& m);        ///< exceptions
-void bind_core(py::module_& m);        ///< devices, streams, events, launch configurations
-void bind_graph(py::module_& m);       ///< graphs
-void bind_profile(py::module_& m);     ///< recordings of activities
-void bind_memory(py::module_& m);      ///< pinned host memory
-void bind_tensor_map(py::module_& m);  ///< TensorMap
-void bind_cuda_array(py::module_& m);  ///< CudaArray
-void bind_texture(py::module_& m);     ///< Texture, Surface
-void bind_transfer(py::module_& m);    ///< transfer engines
-void bind_array(py::module_& m);       ///< Array and the exchange of arrays with other libraries
-void bind_compile(py::module_& m);     ///< waits for compiles: stop flags, signals
-void bind_jit(py::module_& m);         ///< Program and ObjectCode
-void bind_request(py::module_& m);     ///< kernel() for plain texts, and where a text stands
-void bind_launch(py::module_& m);      ///< Kernel, its bound configurations, argument wrappers
-void bind_cache(py::module_& m);       ///< caches, packs, lint
-void bind_checks(py::module_& m);      ///< checks of simulated devices
-void bind_observe(py::module_& m);     ///< traces and line profiles of simulated devices
-void bind_status(py::module_& m);      ///< what doctor shows: driver, NVRTC, headers, variables
-void bind_faults(py::module_& m);      ///< planned faults; only in a build with tests
+void bind_base(py::module_& m);           ///< exceptions
+void bind_core(py::module_& m);           ///< devices, streams, events, launch configurations
+void bind_graph(py::module_& m);          ///< graphs
+void bind_profile(py::module_& m);        ///< recordings of activities
+void bind_memory(py::module_& m);         ///< pinned host memory
+void bind_tensor_map(py::module_& m);     ///< TensorMap
+void bind_cuda_array(py::module_& m);     ///< CudaArray
+void bind_texture(py::module_& m);        ///< Texture, Surface
+void bind_transfer(py::module_& m);       ///< transfer engines
+void bind_array(py::module_& m);          ///< Array and the exchange of arrays with other libraries
+void bind_compile(py::module_& m);        ///< waits for compiles: stop flags, signals
+void bind_jit(py::module_& m);            ///< Program and ObjectCode
+void bind_request(py::module_& m);        ///< kernel() for plain texts, and where a text stands
+void bind_launch(py::module_& m);         ///< Kernel, its bound configurations, argument wrappers
+void bind_cache(py::module_& m);          ///< caches, packs, lint
+void bind_checks(py::module_& m);         ///< checks of simulated devices
+void bind_observe(py::module_& m);        ///< traces and line profiles of simulated devices
+void bind_status(py::module_& m);         ///< what doctor shows: driver, NVRTC, headers, variables
+void bind_tune_space(py::module_& m);     ///< expressions, spaces of configurations
+void bind_tune_strategy(py::module_& m);  ///< searches
+void bind_faults(py::module_& m);         ///< planned faults; only in a build with tests
 
 /// A str; bytes that are not UTF-8 (a compiler may print any) become escapes.
 py::object text_object(const std::string& text);

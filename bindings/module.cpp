@@ -57,6 +57,8 @@ PYBIND11_MODULE(_core_of_main, m) {
   python::bind_checks(m);
   python::bind_observe(m);
   python::bind_status(m);
+  python::bind_tune_space(m);
+  python::bind_tune_strategy(m);
 #ifdef KERNWRIGHT_FAULT_POINTS
   python::bind_faults(m);
 #endif

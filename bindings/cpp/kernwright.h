@@ -34,6 +34,8 @@
 #include "sim/device.h"
 #include "sim/line_profile.h"
 #include "sim/trace.h"
+#include "tune/search/strategy.h"
+#include "tune/space.h"
 
 namespace kernwright {
 

@@ -19,6 +19,7 @@ void tensor_map(std::string_view bytes);       ///< descriptors of tensor copies
 void object_code(std::string_view bytes);      ///< ObjectCode::deserialize
 void mangled_type(std::string_view bytes);     ///< mangled names and what the probes read from them
 void cache_entry(std::string_view bytes);      ///< entries of the disk cache
+void expression(std::string_view bytes);       ///< restrictions of tuning spaces
 
 struct Target {
   const char* name;
@@ -34,6 +35,7 @@ inline constexpr std::array kTargets{Target{"ptx", ptx, "ptx"},
                                      Target{"tensor_map", tensor_map, "tensor_map"},
                                      Target{"object_code", object_code, "object_code"},
                                      Target{"mangled_type", mangled_type, "mangled_type"},
-                                     Target{"cache_entry", cache_entry, "cache_entry"}};
+                                     Target{"cache_entry", cache_entry, "cache_entry"},
+                                     Target{"expression", expression, "expression"}};
 
 }  // namespace kernwright::fuzz

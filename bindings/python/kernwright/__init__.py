@@ -158,6 +158,7 @@ __all__ = [
     "synchronize",
     "time_kernel",
     "trace",
+    "tune",
     "use_pack",
     "warmup",
     "zeros",
@@ -166,7 +167,7 @@ __all__ = [
 
 
 # What most programs never use is imported when it is asked for.
-_MODULES = ("cache", "checks", "memory")
+_MODULES = ("cache", "checks", "memory", "tune")
 _LATER = {
     "annotate": "_profile",
     "cache": "cache",
@@ -179,6 +180,7 @@ _LATER = {
     "profile": "_profile",
     "time_kernel": "_timing",
     "trace": "_trace",
+    "tune": "tune",
     "use_pack": "_pack",
 }
 

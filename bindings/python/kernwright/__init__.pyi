@@ -10,6 +10,7 @@ import numpy as np
 from kernwright import cache as cache
 from kernwright import errors as errors
 from kernwright import memory as memory
+from kernwright import tune as tune
 from kernwright._core import Array as Array
 from kernwright._core import BoundKernel as BoundKernel
 from kernwright._core import CudaArray as CudaArray

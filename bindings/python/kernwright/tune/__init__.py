@@ -1,0 +1,20 @@
+"""Tuning: spaces of configurations and searches through them.
+
+>>> import kernwright as kw
+>>> space = kw.tune.Space(block=[32, 64, 128], tile=range(1, 9))
+>>> space.require("block * tile <= 512")
+Space(block: 3, tile: 8; 1 restriction)
+>>> len(space)
+20
+>>> search = kw.tune.Strategy(space, seed=0)
+>>> for config in search.ask(4):
+...     search.tell(config, cost=config["block"] / config["tile"])
+"""
+
+from kernwright.tune._config import Config
+from kernwright.tune._expression import Expression
+from kernwright.tune._space import Space
+from kernwright.tune._strategy import Strategy, strategies
+from kernwright.tune._table import Table
+
+__all__ = ["Config", "Expression", "Space", "Strategy", "Table", "strategies"]

@@ -1,0 +1,53 @@
+"""Config: the values of one configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from kernwright.errors import ArgumentError, NameNotFound
+
+Value: TypeAlias = bool | int | float | str
+
+
+def plain(value: Any, what: str) -> Value:
+    """`value` as a bool, int, float or str of Python; also of NumPy's scalars."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, (bool, int, float, str)):
+        return value
+    raise ArgumentError(f"{what} is a bool, int, float or str, got {type(value).__name__}")
+
+
+class Config(Mapping[str, Value]):
+    """A value for each parameter, in the parameters' order. Immutable and hashable; equal to any
+    mapping with the same names and values."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, values: Mapping[str, Value] | None = None, /, **more: Value) -> None:
+        self._values = {**(values or {}), **more}
+
+    def __getitem__(self, name: str) -> Value:
+        try:
+            return self._values[name]
+        except KeyError:
+            known = ", ".join(self._values)
+            raise NameNotFound(f"there is no parameter {name!r}; there is: {known}") from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._values
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._values.items()))
+
+    def __repr__(self) -> str:
+        return f"Config({', '.join(f'{name}={value!r}' for name, value in self._values.items())})"

@@ -1,0 +1,96 @@
+"""Table: what every configuration of a space cost, to replay searches without a GPU."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+import os
+import pathlib
+import statistics
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from kernwright.errors import InvalidArgument
+from kernwright.tune._config import Config
+from kernwright.tune._space import Space
+from kernwright.tune._strategy import Strategy
+
+
+def _cost(row: Mapping[str, Any], objective: str) -> float | None:
+    """What a row of a T4 file measured; None where it failed."""
+    if row.get("invalidity", "correct") != "correct":
+        return None
+    for measurement in row.get("measurements") or ():
+        if measurement.get("name") == objective:
+            value = float(measurement["value"])
+            return value if math.isfinite(value) else None
+    times = (row.get("times") or {}).get("runtimes") or ()
+    if objective != "time" or not times:
+        raise InvalidArgument(f"a valid configuration has no measurement {objective!r}")
+    return statistics.fmean(times)
+
+
+class Table:
+    """Costs of configurations, as a brute-force session leaves them.
+
+    >>> table = Table.from_t4("convolution_A100_T4.json.gz")
+    >>> table.replay("portfolio", 200, seed=1)[-1] / table.best_cost
+    """
+
+    def __init__(self, costs: Mapping[Config, float | None]) -> None:
+        """`costs`: of each configuration, None for one that failed."""
+        valid = [cost for cost in costs.values() if cost is not None]
+        if not valid:
+            raise InvalidArgument("a table wants at least one configuration that did not fail")
+        self.costs = dict(costs)
+        self.space = Space.from_configurations(self.costs)
+        self.best_cost = min(valid)
+
+    @classmethod
+    def from_t4(cls, path: str | os.PathLike[str], objective: str = "time") -> Table:
+        """Of a T4 file (JSON, also .gz) as Kernel Tuner and the benchmark hub write it: rows with
+        `configuration`, `invalidity` and `measurements`."""
+        data = pathlib.Path(path).read_bytes()
+        try:
+            if data[:2] == b"\x1f\x8b":
+                data = gzip.decompress(data)
+            rows = json.loads(data)["results"]
+            costs = {Config(row["configuration"]): _cost(row, objective) for row in rows}
+        except InvalidArgument as error:
+            raise InvalidArgument(f"{os.fspath(path)}: {error}") from None
+        except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise InvalidArgument(f"{os.fspath(path)} is no T4 file: {error!r}") from None
+        return cls(costs)
+
+    def replay(
+        self,
+        strategy: str = "portfolio",
+        evaluations: int = 200,
+        *,
+        seed: int = 0,
+        batch: int = 1,
+        initial: Iterable[Mapping[str, Any]] = (),
+    ) -> list[float]:
+        """The best cost after each evaluation of a search that asks for `batch` configurations at
+        a time; infinite before the first that did not fail. Failures are evaluations as well."""
+        search = Strategy(self.space, strategy, seed=seed, initial=initial)
+        trace: list[float] = []
+        best = math.inf
+        while len(trace) < evaluations:
+            asked = search.ask(min(batch, evaluations - len(trace)))
+            if not asked:
+                break
+            for config in asked:
+                cost = self.costs[config]
+                search.tell(config, cost)
+                best = min(best, math.inf if cost is None else cost)
+                trace.append(best)
+        return trace
+
+    def __len__(self) -> int:
+        return len(self.costs)
+
+    def __repr__(self) -> str:
+        failed = sum(cost is None for cost in self.costs.values())
+        return f"Table({len(self)} configurations, {failed} failed, best {self.best_cost})"

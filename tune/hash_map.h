@@ -1,0 +1,19 @@
+// A map by 128-bit hashes, where equal hashes stand for equal things.
+#pragma once
+
+#include "base/hash.h"
+
+#include <cstddef>
+#include <unordered_map>
+
+namespace kernwright {
+
+struct LowHalfOfHash {
+  std::size_t operator()(const Hash128& hash) const noexcept { return hash.low; }
+};
+
+/// NOTE: it takes some 2**60 entries to fear for two that differ and have one hash.
+template <typename T>
+using HashMap = std::unordered_map<Hash128, T, LowHalfOfHash>;
+
+}  // namespace kernwright

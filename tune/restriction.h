@@ -1,0 +1,37 @@
+// What a configuration must satisfy: an expression, or a function of some parameters.
+#pragma once
+
+#include "tune/expression.h"
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace kernwright {
+
+enum class PredicateResult : std::uint8_t { no, yes, failed };
+
+/// A restriction that is no expression: a function of the choices of some parameters.
+struct Predicate {
+  std::vector<std::string> parameters;  ///< whose choices it gets, in this order
+  std::function<PredicateResult(std::span<const std::uint32_t> choices)> test;
+  /// Throws what `test` failed with, for the same choices.
+  std::function<void(std::span<const std::uint32_t> choices)> fail;
+};
+
+struct Restriction {
+  std::string label;  ///< how messages name it; an expression's own text by default
+  std::optional<Expression> expression;
+  std::optional<Predicate> predicate;  ///< where there is no expression
+};
+
+/// A parameter and its values in the order in which configurations come.
+struct TuningParameter {
+  std::string name;
+  std::vector<Value> values;
+};
+
+}  // namespace kernwright

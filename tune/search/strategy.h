@@ -1,0 +1,110 @@
+// Which configuration to try next: the one interface of all searches.
+#pragma once
+
+#include "tune/random.h"
+#include "tune/space.h"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace kernwright {
+
+struct StrategyOptions {
+  std::uint64_t seed = 0;
+  std::vector<std::uint64_t> initial = {};  ///< indices of configurations to ask first
+};
+
+/// Proposes configurations and learns from their cost. It measures nothing, and does not mind
+/// results that come late, in another order or never: what was asked and not told is in flight.
+/// The same seed and the same sequence of calls give the same proposals on every machine.
+///
+/// Configurations are named by their index in the space. Not thread-safe.
+class Strategy {
+ public:
+  /// `space` must outlive it. Throws as Space::configurations() does.
+  Strategy(const Space& space, const StrategyOptions& options);
+  virtual ~Strategy() = default;
+  Strategy(const Strategy&) = delete;
+  Strategy& operator=(const Strategy&) = delete;
+
+  /// `count` configurations that were neither asked nor told before; fewer when no more are left.
+  std::vector<std::uint64_t> ask(std::size_t count);
+
+  /// The cost of a configuration (a time, say: less is better), nothing for one that failed. Also
+  /// for configurations that nobody asked for: results of an earlier search. A second result for
+  /// the same configuration replaces the first. Throws InvalidArgument for NaN.
+  void tell(std::uint64_t index, std::optional<double> cost);
+
+  const Space& space() const { return space_; }
+  std::size_t told() const { return told_.size(); }
+  std::size_t in_flight() const { return seen_.size() - told_.size(); }
+  /// The cheapest so far; nothing before the first that did not fail.
+  std::optional<std::uint64_t> best() const { return best_; }
+  std::optional<double> best_cost() const { return best_ ? cost_of(*best_) : std::nullopt; }
+
+ protected:
+  /// Calls take() for what should be tried next, at most `wanted` times with success. What is
+  /// missing then is drawn at random.
+  virtual void propose(std::size_t wanted) = 0;
+  /// A result has come; a failure's cost is infinite.
+  virtual void learn(std::uint64_t index, double cost);
+
+  /// Adds a configuration to those that ask() returns, unless it was asked or told before, or
+  /// enough are there.
+  bool take(std::uint64_t index);
+  bool is_new(std::uint64_t index) const { return !seen_.contains(index); }
+  /// What was told, infinite for a failure; nothing before.
+  std::optional<double> cost_of(std::uint64_t index) const;
+  /// Indices in the order in which they were told.
+  std::span<const std::uint64_t> told_indices() const { return told_; }
+  /// Up to `count` told ones that did not fail, the cheapest first.
+  std::vector<std::uint64_t> elites(std::size_t count) const;
+
+  /// One that is new, each as likely as any other; nothing when none is left.
+  std::optional<std::uint64_t> draw_new();
+  std::uint64_t draw() { return random_.below(set_.size()); }
+  /// A valid configuration that differs from `index` in about `changes` parameters.
+  std::uint64_t mutate(std::uint64_t index, std::size_t changes);
+
+  const ConfigurationSet& set() const { return set_; }
+  Random& random() { return random_; }
+  /// The parameters with a choice among two values or more that occur.
+  std::span<const std::uint32_t> free_parameters() const { return free_; }
+  const Choices& used(std::size_t parameter) const { return used_[parameter]; }
+
+ private:
+  struct Known {
+    double cost = 0;
+    bool is_told = false;
+  };
+
+  const Space& space_;
+  const ConfigurationSet& set_;
+  Random random_;
+  std::vector<Choices> used_;
+  std::vector<std::uint32_t> free_;
+  std::vector<std::uint64_t> initial_;  ///< the next one last
+  std::unordered_map<std::uint64_t, Known> seen_;
+  std::vector<std::uint64_t> told_;
+  std::vector<std::uint64_t> rest_;  ///< what is new, shuffled, once less than half is
+  bool rest_is_made_ = false;
+  std::optional<std::uint64_t> best_;
+  std::vector<std::uint64_t> asked_;  ///< what ask() collects
+  std::size_t wanted_ = 0;
+};
+
+/// Names that make_strategy knows, the default first.
+std::span<const std::string_view> strategy_names();
+
+/// Throws NameNotFound for a name that is not among strategy_names().
+std::unique_ptr<Strategy> make_strategy(std::string_view name, const Space& space,
+                                        const StrategyOptions& options = {});
+
+}  // namespace kernwright
