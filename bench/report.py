@@ -196,6 +196,36 @@ def simulated() -> str | None:
     return table(title, ("", "ms, median (a plain C++ loop)"), rows)
 
 
+def searches() -> str | None:
+    document = load("tune_replay")
+    if document is None:
+        return None
+    tables = document["tables"]
+    names = [name for name in next(iter(tables.values()))["strategies"] if "brute" not in name]
+
+    def cell(result: dict[str, Any] | str) -> str:
+        if isinstance(result, str):
+            return "failed"
+        figures = [result[f"mean at {n}"] for n in (50, 100, 200)]
+        return " / ".join(f"{f:.2f}" for f in [*figures, result["10th percentile at 200"]])
+
+    rows = [
+        (
+            name.replace("_", " "),
+            " | ".join(cell(table["strategies"][name]) for table in tables.values()),
+        )
+        for name in names
+    ]
+    title = (
+        "Searches replayed on brute-force tables: the part of the optimum that is found after 50,\n"
+        "100 and 200 evaluations, and the 10th percentile after 200; means over "
+        f"{document['seeds']} seeds, beside\nKernel Tuner {document['kernel_tuner']}:"
+    )
+    columns = " | ".join(name.removesuffix("_T4").replace("_", ", ") for name in tables)
+    text = table(title, ("", columns), rows)
+    return text.replace("|---|---|", "|---" * (len(tables) + 1) + "|")
+
+
 def in_milliseconds(result: dict[str, Any] | None) -> str:
     return f"{result['processor_min']:.2f}" if result else ""
 
@@ -279,6 +309,7 @@ def main() -> None:
         cached,
         imports,
         simulated,
+        searches,
     )
     parts = [make() for make in subjects]
     text = README.read_text()

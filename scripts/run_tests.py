@@ -149,7 +149,8 @@ def python_suites(gpu, jobs, pytest):
     if not gpu:
         return [("Python tests", [*pytest, "-n", jobs, "tests/python"], count_pytest)]
     alone = [python_file(name) for name in MEASURE_MEMORY]
-    beside = [*pytest, "-n", "4", "--dist", "loadfile", "tests/python"]
+    # A process for each has a context of its own: twelve take some 7 GB of the GPU's memory.
+    beside = [*pytest, "-n", str(min(int(jobs), 12)), "--dist", "loadfile", "tests/python"]
     return [
         ("Python tests", beside + [f"--ignore={path}" for path in alone], count_pytest),
         ("Python tests of memory", [*pytest, "-n", "0", *alone], count_pytest),

@@ -3,7 +3,7 @@
 
 #include "base/errors.h"
 #include "base/format.h"
-#include "jit/source/nearest_name.h"
+#include "base/nearest_name.h"
 #include "tune/expression_arithmetic.h"
 
 #include <algorithm>

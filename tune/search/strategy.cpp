@@ -3,7 +3,7 @@
 
 #include "base/errors.h"
 #include "base/format.h"
-#include "jit/source/nearest_name.h"
+#include "base/nearest_name.h"
 #include "tune/search/local_search.h"
 #include "tune/search/population.h"
 #include "tune/search/portfolio.h"

@@ -214,12 +214,11 @@ def read_t1(path: str | os.PathLike[str]) -> tuple[dict[str, list[Value]], list[
 
 
 def _kind(values: Sequence[Value]) -> str:
+    """T1's word for the type of values."""
     kinds = {type(value).__name__ for value in values}
-    return (
-        {"int": "int", "bool": "bool", "float": "float"}.get(*kinds, "string")
-        if len(kinds) == 1
-        else ("string" if "str" in kinds else "float")
-    )
+    if "str" in kinds:
+        return "string"
+    return kinds.pop() if len(kinds) == 1 else "float"
 
 
 def write_t1(
