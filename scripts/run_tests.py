@@ -96,6 +96,9 @@ NOT_FOR_MEMCHECK = (
     *("recorded_captures", "sim_settings", "tensor_maps", "tiles", "timing", "tools", "trace"),
     *("two_compilers",),
     *("waiting_blocks", "wgmma", "wgmma_sparse"),
+    *("cache_processes", "checks_edges", "checks_order", "cli_use", "host_code", "left_open"),
+    *("libcuda_graphs", "libcuda_programs", "source_files"),
+    *("tune_expressions", "tune_spaces", "tune_strategies"),
 )
 # Whose kernels are right under every tool: the library's own, whole programs, every launch form.
 # Not here: kernels with a mistake on purpose, copies of arrays that nobody wrote.

@@ -28,7 +28,7 @@ def typed(value: Any) -> Any:
         if home.get(name) is value:  # pickle wants to find the same object there
             home[name] = made
         return made
-    if type(value) is type and value.__module__.startswith("kernwright."):
+    if isinstance(value, type) and value.__module__.startswith("kernwright."):
         _type_methods(value)
     return value
 

@@ -11,6 +11,7 @@ Space(block: 3, tile: 8; 1 restriction)
 ...     search.tell(config, cost=config["block"] / config["tile"])
 """
 
+from kernwright._typed import publish
 from kernwright.tune._config import Config
 from kernwright.tune._expression import Expression
 from kernwright.tune._space import Space
@@ -18,3 +19,5 @@ from kernwright.tune._strategy import Strategy, strategies
 from kernwright.tune._table import Table
 
 __all__ = ["Config", "Expression", "Space", "Strategy", "Table", "strategies"]
+
+publish(globals(), __all__)

@@ -21,6 +21,15 @@ def plain(value: Any, what: str) -> Value:
     raise ArgumentError(f"{what} is a bool, int, float or str, got {type(value).__name__}")
 
 
+def mapping(value: Any, what: str) -> Mapping[str, Any]:
+    """`value`, or nothing for None. Raises ArgumentError for what maps no names."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise ArgumentError(f"{what}: a mapping of names is wanted, got {type(value).__name__}")
+    return value
+
+
 class Config(Mapping[str, Value]):
     """A value for each parameter, in the parameters' order. Immutable and hashable; equal to any
     mapping with the same names and values."""
@@ -28,7 +37,11 @@ class Config(Mapping[str, Value]):
     __slots__ = ("_values",)
 
     def __init__(self, values: Mapping[str, Value] | None = None, /, **more: Value) -> None:
-        self._values = {**(values or {}), **more}
+        merged = {**mapping(values, "Config()"), **more}
+        for name in merged:
+            if not isinstance(name, str):
+                raise ArgumentError(f"a parameter's name is a str, got {type(name).__name__}")
+        self._values = {name: plain(value, f"{name} of a Config") for name, value in merged.items()}
 
     def __getitem__(self, name: str) -> Value:
         try:

@@ -7,7 +7,7 @@ from typing import Any
 
 from kernwright import _core
 from kernwright.errors import ArgumentError
-from kernwright.tune._config import Value, plain
+from kernwright.tune._config import Value, mapping, plain
 
 
 class Expression:
@@ -37,7 +37,7 @@ class Expression:
     def __call__(self, values: Mapping[str, Any] | None = None, /, **more: Any) -> Value:
         """The value for these values of its names; other names are left alone. Raises
         InvalidArgument where Python would raise, NameNotFound for a name without a value."""
-        given = {**(values or {}), **more}
+        given = {**mapping(values, "the values of an expression"), **more}
         names = self.names
         own = {key: plain(value, key) if key in names else False for key, value in given.items()}
         return self._compiled.evaluate(own)

@@ -11,7 +11,7 @@ from typing import Any, overload
 
 from kernwright import _core
 from kernwright.errors import ArgumentError, InvalidArgument, NameNotFound
-from kernwright.tune._config import Config, Value, plain
+from kernwright.tune._config import Config, Value, mapping, plain
 from kernwright.tune._restriction import CallableRestriction, parts_of
 
 _KINDS = {"hamming": "hamming", "adjacent": "adjacent"}
@@ -45,7 +45,7 @@ class Space:
     """
 
     def __init__(self, parameters: Mapping[str, Any] | None = None, /, **more: Any) -> None:
-        given = dict(parameters or {})
+        given = dict(mapping(parameters, "Space()"))
         for name, values in more.items():
             if name in given:
                 raise InvalidArgument(f"there are two parameters named {name}")

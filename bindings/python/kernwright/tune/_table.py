@@ -11,8 +11,8 @@ import statistics
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kernwright.errors import InvalidArgument
-from kernwright.tune._config import Config
+from kernwright.errors import ArgumentError, InvalidArgument
+from kernwright.tune._config import Config, mapping
 from kernwright.tune._space import Space
 from kernwright.tune._strategy import Strategy
 
@@ -40,6 +40,10 @@ class Table:
 
     def __init__(self, costs: Mapping[Config, float | None]) -> None:
         """`costs`: of each configuration, None for one that failed."""
+        costs = mapping(costs, "Table()")
+        for config, cost in costs.items():
+            if cost is not None and not isinstance(cost, (int, float)):
+                raise ArgumentError(f"the cost of {config} is a number or None, got {cost!r}")
         valid = [cost for cost in costs.values() if cost is not None]
         if not valid:
             raise InvalidArgument("a table wants at least one configuration that did not fail")
