@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kernwright.errors import ArgumentError, InvalidArgument
-from kernwright.tune._config import Config, mapping
+from kernwright.tune._config import Config
 from kernwright.tune._space import Space
 from kernwright.tune._strategy import Strategy
 
@@ -40,7 +40,8 @@ class Table:
 
     def __init__(self, costs: Mapping[Config, float | None]) -> None:
         """`costs`: of each configuration, None for one that failed."""
-        costs = mapping(costs, "Table()")
+        if not isinstance(costs, Mapping):
+            raise ArgumentError(f"Table(costs) wants a mapping, got {type(costs).__name__}")
         for config, cost in costs.items():
             if cost is not None and not isinstance(cost, (int, float)):
                 raise ArgumentError(f"the cost of {config} is a number or None, got {cost!r}")
