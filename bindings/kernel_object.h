@@ -66,8 +66,9 @@ class KernelObject {
   std::vector<std::unique_ptr<LaunchPlan>> plans_;
 };
 
-/// The kernel of that name; empty: the only one, for which a text that does not tell is compiled
-/// for the current device. `origin` is Python's object of the program. Throws as LazyKernel does.
+/// The kernel of that name, or the program's only one for an empty name. Where the text alone does
+/// not show the kernels, it is compiled for the current device. `origin` is Python's object of the
+/// program. Throws as LazyKernel does.
 std::unique_ptr<KernelObject> make_kernel(const Program& program, std::string name,
                                           py::object origin);
 

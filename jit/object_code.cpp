@@ -154,30 +154,6 @@ KernelSignature read_kernel(ByteReader& in) {
   return kernel;
 }
 
-void write(ByteWriter& out, const Diagnostic& diagnostic) {
-  out.u8(static_cast<std::uint8_t>(diagnostic.severity));
-  out.text(diagnostic.message);
-  out.text(diagnostic.file);
-  out.i32(diagnostic.line);
-  out.i32(diagnostic.column);
-  out.text(diagnostic.caret);
-  out.text(diagnostic.hint);
-}
-
-Diagnostic read_diagnostic(ByteReader& in) {
-  Diagnostic diagnostic;
-  const std::uint8_t severity = in.u8();
-  if (severity > static_cast<std::uint8_t>(Severity::error)) malformed("a severity");
-  diagnostic.severity = static_cast<Severity>(severity);
-  diagnostic.message = in.text(kMaxLog);
-  diagnostic.file = in.text(kMaxText);
-  diagnostic.line = in.i32();
-  diagnostic.column = in.i32();
-  diagnostic.caret = in.text(kMaxLog);
-  diagnostic.hint = in.text(kMaxText);
-  return diagnostic;
-}
-
 void write(ByteWriter& out, const SymbolType& type) {
   out.text(type.type);
   write(out, type.scalar);

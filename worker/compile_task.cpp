@@ -38,22 +38,22 @@ std::optional<int> read_number(ByteReader& in) {
   return is_there ? std::optional(number) : std::nullopt;
 }
 
-/// All but the timeout, which is the caller's.
+/// All but the timeout, which is the caller's. Names every field, so that a new one does not
+/// compile before it travels, too.
 void write(ByteWriter& out, const ProgramOptions& options) {
-  out.text(options.arch);
-  out.text(options.std);
-  write(out, options.defines);
-  write(out, options.headers);
-  kernwright::write(out, options.include_dirs);
-  for (const bool flag : {options.fast_math, options.lineinfo, options.device_debug}) {
-    out.u8(flag ? 1 : 0);
-  }
-  write(out, options.max_registers);
-  write(out, options.opt_level);
-  for (const Tristate choice : {options.minimal, options.pch}) {
-    out.u8(static_cast<std::uint8_t>(choice));
-  }
-  kernwright::write(out, options.extra);
+  const auto& [arch, std_name, defines, headers, include_dirs, fast_math, max_registers, lineinfo,
+               device_debug, strip_host, minimal, pch, opt_level, timeout, extra] = options;
+  static_cast<void>(timeout);
+  out.text(arch);
+  out.text(std_name);
+  write(out, defines);
+  write(out, headers);
+  kernwright::write(out, include_dirs);
+  for (const bool flag : {fast_math, lineinfo, device_debug, strip_host}) out.u8(flag ? 1 : 0);
+  write(out, max_registers);
+  write(out, opt_level);
+  for (const Tristate choice : {minimal, pch}) out.u8(static_cast<std::uint8_t>(choice));
+  kernwright::write(out, extra);
 }
 
 ProgramOptions read_options(ByteReader& in) {
@@ -63,7 +63,8 @@ ProgramOptions read_options(ByteReader& in) {
   options.defines = read_map(in);
   options.headers = read_map(in);
   options.include_dirs = read_texts(in);
-  for (bool* flag : {&options.fast_math, &options.lineinfo, &options.device_debug}) {
+  for (bool* flag :
+       {&options.fast_math, &options.lineinfo, &options.device_debug, &options.strip_host}) {
     *flag = in.u8() != 0;
   }
   options.max_registers = read_number(in);

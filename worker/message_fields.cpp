@@ -30,32 +30,6 @@ FaultPlace read_place(ByteReader& in) {
 
 std::string read_text(ByteReader& in) { return in.text(std::uint32_t{128} << 20); }
 
-void write(ByteWriter& out, const Diagnostic& diagnostic) {
-  out.u8(static_cast<std::uint8_t>(diagnostic.severity));
-  out.text(diagnostic.message);
-  out.text(diagnostic.file);
-  out.i32(diagnostic.line);
-  out.i32(diagnostic.column);
-  out.text(diagnostic.caret);
-  out.text(diagnostic.hint);
-}
-
-Diagnostic read_diagnostic(ByteReader& in) {
-  Diagnostic diagnostic;
-  const std::uint8_t severity = in.u8();
-  if (severity > static_cast<std::uint8_t>(Severity::error)) {
-    throw Error("a message of a worker has an impossible severity");
-  }
-  diagnostic.severity = static_cast<Severity>(severity);
-  diagnostic.message = read_text(in);
-  diagnostic.file = read_text(in);
-  diagnostic.line = in.i32();
-  diagnostic.column = in.i32();
-  diagnostic.caret = read_text(in);
-  diagnostic.hint = read_text(in);
-  return diagnostic;
-}
-
 void write(ByteWriter& out, const FaultReport& report) {
   out.u8(static_cast<std::uint8_t>(report.kind));
   for (const std::string* part : {&report.message, &report.kernel, &report.file}) out.text(*part);

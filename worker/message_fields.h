@@ -2,7 +2,6 @@
 #pragma once
 
 #include "base/byte_reader.h"
-#include "base/diagnostic.h"
 #include "base/fault_report.h"
 
 #include <cstdint>
@@ -15,9 +14,6 @@ namespace kernwright {
 std::string read_text(ByteReader& in);
 
 // Each read throws Error for bytes that its write did not make.
-void write(ByteWriter& out, const Diagnostic& diagnostic);
-Diagnostic read_diagnostic(ByteReader& in);
-
 void write(ByteWriter& out, const FaultReport& report);
 FaultReport read_fault_report(ByteReader& in);
 

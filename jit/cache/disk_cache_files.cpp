@@ -56,7 +56,7 @@ Removal remove_some(FileSystem& system, int directory, std::vector<EntryFile> fi
   return removal;
 }
 
-/// Bytes of the headers that stay, once those that nobody uses are gone where room is needed.
+/// Removes unused headers where room is needed; returns the bytes of the others.
 std::uint64_t remove_idle_headers(const SecureDirectory& root, std::uint64_t entries,
                                   std::uint64_t limit) {
   std::vector<UnpackedHeaders> headers = unpacked_headers(root);

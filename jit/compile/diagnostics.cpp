@@ -214,8 +214,8 @@ void place_at_end(std::vector<LogMessage>& messages, const std::string& name,
 
 namespace {
 
-/// Moves N of each `at line N` that counts in the file; a file that is not named is that of the
-/// message.
+/// Adds `by` to N in each `at line N` of the file. Without a file's name, `is_in_file` decides: the
+/// message is about its own file.
 std::string shifted_references(std::string_view text, bool is_in_file, std::string_view file,
                                int by) {
   constexpr std::string_view kMark = "at line ";

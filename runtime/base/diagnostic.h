@@ -1,6 +1,8 @@
 // One message of a compiler about one place in a source text.
 #pragma once
 
+#include "base/byte_reader.h"
+
 #include <string>
 
 namespace kernwright {
@@ -23,5 +25,9 @@ struct Diagnostic {
   /// "file:line:column: severity: message" and, where known, caret and hint on further lines.
   std::string to_string() const;
 };
+
+/// As fields of a file or message. The read throws Error for bytes that the write did not make.
+void write(ByteWriter& out, const Diagnostic& diagnostic);
+Diagnostic read_diagnostic(ByteReader& in);
 
 }  // namespace kernwright

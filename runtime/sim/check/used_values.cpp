@@ -229,8 +229,8 @@ class Follower {
     }
   }
 
-  /// Where a loaded value is looked at from. `away`: the block where arithmetic goes on, of values
-  /// that leave the load's own; what leaves that one too may be of an earlier load.
+  /// Where a loaded value is looked at from. `away`: a value may leave the load's block; then this
+  /// is the one where its arithmetic goes on. A value in a third block may be an earlier load's.
   struct Place {
     std::uint32_t load, since;
     int steps;
@@ -303,7 +303,7 @@ class Follower {
                        [&](const ByteWindow& part) { return follow(part, next, uses); });
   }
 
-  /// Whether who uses the value decides which lanes do, not those that load it.
+  /// Whether the lanes of the use count, and not those of the load.
   bool decides(const Use& use, std::uint32_t load) const {
     const Instruction &from = function_.body[load], &to = function_.body[use.where];
     if (to.modifiers.space == Space::param) return false;

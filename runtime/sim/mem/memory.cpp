@@ -255,8 +255,8 @@ std::string Memory::describe(std::uint64_t address, std::uint64_t size, bool* fr
   return state_->describe_own(address, size, freed);
 }
 
-/// The live one that lies nearest of the block whose slot that is and its neighbours. What lies in
-/// front of the first slot of all is no slot.
+/// The nearest live block: of the slot at `address`, the one before it and the one behind it. An
+/// address in front of the first slot has none.
 std::optional<Allocation> Memory::State::nearest_packed(std::uint64_t address) const {
   const std::uint64_t host = address & ~kGlobalTag;
   std::uint64_t length = space.packed_length(host);

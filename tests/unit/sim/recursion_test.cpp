@@ -1,4 +1,4 @@
-// Calls that do not end, and frames that take too much: what stops them.
+// Endless calls and too large frames are stopped.
 #include "control_support.h"
 
 #include "sim/device/grid.h"

@@ -54,6 +54,30 @@ TEST_CASE("compile task: the same code as in this process, byte for byte") {
   CHECK(worker.starts() == 1);
 }
 
+TEST_CASE("compile task: every option counts in the worker") {
+  Worker worker(test_program());
+  const auto compile = [&](const auto& set) {
+    CompileRequest request = request_for(
+        "#include <vector>\n__global__ void f(float* x, int n) { x[n] = x[0] / x[1] + N; }\n"
+        "int main() { return 0; }\n",
+        CodeKind::cubin);
+    request.options.strip_host = true;
+    request.options.defines["N"] = "1";
+    set(request.options);
+    const ObjectCode there = compile_in(worker, nvrtc().path, request);
+    CHECK(there.code == Compiler(nvrtc()).compile(request).code);
+    return there.code;
+  };
+  const std::string plain = compile([](ProgramOptions&) {});
+  CHECK(compile([](ProgramOptions& o) { o.fast_math = true; }) != plain);
+  CHECK(compile([](ProgramOptions& o) { o.lineinfo = true; }) != plain);
+  CHECK(compile([](ProgramOptions& o) { o.device_debug = true; }) != plain);
+  CHECK(compile([](ProgramOptions& o) { o.max_registers = 24; }) != plain);
+  CHECK(compile([](ProgramOptions& o) { o.opt_level = 0; }) != plain);
+  CHECK(compile([](ProgramOptions& o) { o.defines["N"] = "2"; }) != plain);
+  CHECK(compile([](ProgramOptions& o) { o.extra = {"--ftz=true"}; }) != plain);
+}
+
 TEST_CASE("compile task: errors are those of the compiler") {
   Worker worker(test_program());
   try {
