@@ -3,6 +3,7 @@
 # both devices compared, and compute-sanitizer's memcheck over what launches kernels. Uses the
 # Python it is given (PYTHON, else .venv, else python3) and needs no network when its packages are
 # there. The whole output stays in $BUILD/gpu_test.log (build/gpu).
+# Options go to run_tests.py: "--part suites" and "--part sanitizer" are the two halves.
 # Ends with "N passed, N failed".
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -22,7 +23,7 @@ if [ -n "$toolkits" ] && [ -z "${KERNWRIGHT_TOOLKIT_HIDDEN:-}" ]; then
     $apart mount -t tmpfs none /mnt 2>/dev/null || continue
     export KERNWRIGHT_TOOLKIT_HIDDEN=1
     export KERNWRIGHT_SANITIZER=${KERNWRIGHT_SANITIZER:-$(command -v compute-sanitizer || true)}
-    exec $apart bash scripts/gpu_test.sh
+    exec $apart bash scripts/gpu_test.sh "$@"
   done
   echo "NOTE: these tests see $(echo $toolkits): this user may not mount an empty folder over it"
 fi
@@ -55,5 +56,5 @@ export PYTHONPATH="$PWD/$build/site${PYTHONPATH:+:$PYTHONPATH}"
 export KERNWRIGHT_DEVICE=cuda
 {
   nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv
-  "$python" scripts/run_tests.py --build "$build" --gpu ${sanitizer:+--sanitizer "$sanitizer"}
+  "$python" scripts/run_tests.py --build "$build" --gpu ${sanitizer:+--sanitizer "$sanitizer"} "$@"
 } 2>&1 | tee "$build/gpu_test.log"
