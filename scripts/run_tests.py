@@ -210,7 +210,7 @@ def main():
         totals += run_side_by_side(sanitizer_suites(arguments, pytest), env)
     passed, failed = (sum(column) for column in zip((0, 0), *totals, strict=True))
     print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
+    return 1 if failed or not passed else 0
 
 
 if __name__ == "__main__":
