@@ -36,6 +36,7 @@
 #include "sim/trace.h"
 #include "tune/search/strategy.h"
 #include "tune/space.h"
+#include "worker/compile_workers.h"
 
 namespace kernwright {
 

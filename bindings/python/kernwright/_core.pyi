@@ -421,7 +421,6 @@ class ObjectCode:
     @staticmethod
     def _of_image(image: bytes) -> ObjectCode: ...
 
-
 class _Stop:
     def stop(self) -> None: ...
     @property
