@@ -1,9 +1,9 @@
 // The extension module kernwright._core.
-#include "bindings.h"
-#include "calls/typed_calls.h"
+#include "bindings/calls/typed_calls.h"
+#include "bindings/support/bindings.h"
+#include "bindings/support/gil.h"
 #include "core/runtime.h"
 #include "driver/nvrtc_loader.h"
-#include "gil.h"
 #include "kernels_src/device_headers.h"
 #include "sim/device.h"
 

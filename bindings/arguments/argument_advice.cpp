@@ -1,5 +1,5 @@
 // Advice by what the kernel does with the memory: a copy is right only where it just reads.
-#include "arguments/argument_advice.h"
+#include "bindings/arguments/argument_advice.h"
 
 #include "base/format.h"
 

@@ -1,8 +1,8 @@
 // What to do about an array that a kernel's pointer does not take, without losing what it writes.
 #pragma once
 
-#include "argument.h"
-#include "foreign.h"
+#include "bindings/arguments/argument.h"
+#include "bindings/array/foreign.h"
 
 #include <string>
 

@@ -1,10 +1,10 @@
 // Patches what pybind11 made: its messages about arguments, and objects that were never
 // initialised.
-#include "calls/typed_calls.h"
+#include "bindings/calls/typed_calls.h"
 
 #include "base/errors.h"
-#include "bindings.h"
-#include "python_support.h"
+#include "bindings/support/bindings.h"
+#include "bindings/support/python_support.h"
 
 #include <string>
 

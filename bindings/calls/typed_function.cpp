@@ -1,7 +1,7 @@
 // A wrapper of functions written in Python that explains calls with wrong arguments.
-#include "bindings.h"
-#include "calls/typed_calls.h"
-#include "python_support.h"
+#include "bindings/calls/typed_calls.h"
+#include "bindings/support/bindings.h"
+#include "bindings/support/python_support.h"
 
 #include <structmember.h>
 

@@ -1,10 +1,10 @@
 // Expressions and spaces for Python; kernwright/tune/ makes them comfortable.
 #include "base/errors.h"
 #include "base/format.h"
-#include "bindings.h"
-#include "gil.h"
-#include "python_support.h"
-#include "tune/bind_tune.h"
+#include "bindings/support/bindings.h"
+#include "bindings/support/gil.h"
+#include "bindings/support/python_support.h"
+#include "bindings/tune/bind_tune.h"
 #include "tune/expression.h"
 
 #include <pybind11/stl.h>

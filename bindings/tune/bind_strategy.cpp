@@ -1,8 +1,8 @@
 // Searches for Python.
-#include "bindings.h"
-#include "gil.h"
-#include "python_support.h"
-#include "tune/bind_tune.h"
+#include "bindings/support/bindings.h"
+#include "bindings/support/gil.h"
+#include "bindings/support/python_support.h"
+#include "bindings/tune/bind_tune.h"
 #include "tune/search/strategy.h"
 
 #include <pybind11/stl.h>

@@ -1,0 +1,188 @@
+// Planning of arguments, their error messages, and host arrays that are copied around a launch.
+#include "bindings/arguments/argument.h"
+
+#include "base/errors.h"
+#include "base/format.h"
+#include "bindings/support/current.h"
+#include "bindings/support/gil.h"
+#include "bindings/support/python_support.h"
+#include "bindings/values/array_support.h"
+#include "bindings/values/dtype.h"
+#include "core/capture.h"
+#include "core/device.h"
+#include "sim/checks.h"
+
+#include <algorithm>
+#include <atomic>
+
+namespace kernwright::python {
+namespace {
+
+std::atomic<bool> is_checking = true;
+
+// Every slot is aligned as the most demanding parameter is.
+constexpr std::size_t kSlotAlignment = 16;
+
+std::size_t rounded(std::size_t bytes) {
+  return (bytes + kSlotAlignment - 1) / kSlotAlignment * kSlotAlignment;
+}
+
+bool is_void_pointer(const Parameter& parameter) {
+  std::string type = parameter.type;
+  for (const char* qualifier : {"const", "volatile", "__restrict__", " "}) {
+    for (std::size_t at = type.find(qualifier); at != std::string::npos;
+         at = type.find(qualifier)) {
+      type.erase(at, std::string(qualifier).size());
+    }
+  }
+  return type == "void*";
+}
+
+}  // namespace
+
+bool checks_arguments() noexcept { return is_checking.load(std::memory_order_relaxed); }
+
+bool set_checks_arguments(bool enabled) noexcept { return is_checking.exchange(enabled); }
+
+std::size_t slot_bytes(const Parameter& parameter) noexcept {
+  return rounded(std::max(parameter.size, kSlotAlignment));
+}
+
+ArgumentPlan plan_argument(const Parameter& parameter, std::size_t index, std::size_t end) {
+  ArgumentPlan plan;
+  plan.parameter = &parameter;
+  plan.index = index;
+  plan.offset = rounded(end);
+  if (parameter.kind != ParameterKind::pointer) {
+    plan.convert = value_converter(parameter);
+    plan.is_void = parameter.kind == ParameterKind::untyped;
+    return plan;
+  }
+  plan.convert = &convert_pointer;
+  plan.is_void = is_void_pointer(parameter);
+  const bool plain = parameter.scalar && parameter.pointee_size <= scalar_size(*parameter.scalar);
+  if (plain && !plan.is_void && !parameter.any_byte_pointee) plan.element = parameter.scalar;
+  return plan;
+}
+
+std::string LaunchFrame::describe(const ArgumentPlan& plan, const std::string& problem) const {
+  return format("{}: parameter {} ({}) {}", kernel_.signature().to_string(), plan.index + 1,
+                plan.parameter->type, problem);
+}
+
+void LaunchFrame::refuse(const ArgumentPlan& plan, const std::string& problem) const {
+  throw ArgumentError(describe(plan, problem));
+}
+
+void LaunchFrame::refuse_range(const ArgumentPlan& plan, const std::string& problem) const {
+  throw ArgumentRangeError(describe(plan, problem));
+}
+
+/// Each argument has device memory of its own, so what two of them copy back to the same place
+/// would depend on who comes last.
+void LaunchFrame::refuse_shared(const ArgumentPlan& plan, const py::object& target) const {
+  for (const Staged& staged : staged_) {
+    if (!staged.target) continue;
+    const py::module_ numpy = py::module_::import("numpy");
+    if (!numpy.attr("may_share_memory")(target, staged.target).cast<bool>()) continue;
+    bool shares = true;
+    try {
+      constexpr int kMostWork = 1 << 20;  // views of many dimensions could take for ever
+      shares = numpy.attr("shares_memory")(target, staged.target, kMostWork).cast<bool>();
+    } catch (py::error_already_set& error) {
+      if (!error.matches(PyExc_RuntimeError)) throw;
+    }
+    if (!shares) continue;
+    refuse(plan, format("got kw.Out or kw.InOut of memory that parameter {} is copied back to as "
+                        "well: both copies would go there; pass arrays that do not overlap, or one "
+                        "device array (kw.asarray(x)) for both",
+                        staged.plan->index + 1));
+  }
+}
+
+void LaunchFrame::check_layout(const ArgumentPlan& plan, const py::object& layout) const {
+  if (!is_checked_ || plan.agreed.load(std::memory_order_relaxed) == layout.ptr()) return;
+  const py::object wanted = struct_dtype(*plan.parameter);
+  if (!wanted) return;
+  const py::module_ structs = py::module_::import("kernwright._structs");
+  const py::object problem = structs.attr("mismatch")(layout, wanted);
+  if (problem.is_none()) {
+    if (structs.attr("is_kept")(layout).cast<bool>()) plan.agreed = layout.ptr();
+    return;
+  }
+  const std::string advice =
+      plan.parameter->fields.empty()
+          ? std::string()
+          : format("; kernel.parameters[{}].dtype is its layout", plan.index);
+  refuse(plan,
+         format("got a value of another layout: it {}{}", problem.cast<std::string>(), advice));
+}
+
+CUdeviceptr LaunchFrame::stage(const ArgumentPlan& plan, const HostArgument& host,
+                               const py::object& values, ScalarType type) {
+  if (any_capture()) [[unlikely]] {
+    const GilRelease unlocked;
+    const ContextGuard guard(device_);
+    refuse_in_capture(device_, stream_.handle(), "kw.In, kw.Out and kw.InOut",
+                      "pass arrays of the device, filled before the capture");
+  }
+  const auto target = py::reinterpret_borrow<py::array>(values);
+  if (host.copy_out) refuse_shared(plan, target);
+  const py::array contiguous = py::module_::import("numpy").attr("ascontiguousarray")(target);
+  Shape shape(target.shape(), target.shape() + target.ndim());
+  Staged staged;
+  staged.plan = &plan;
+  staged.copied_in = host.copy_in;
+  if (host.copy_in) {
+    const void* data = contiguous.data();
+    const GilRelease unlocked;
+    staged.array = Array::from_host(device_, data, std::move(shape), type);
+  } else {
+    const GilRelease unlocked;
+    staged.array = Array::empty(device_, std::move(shape), type, stream_);
+  }
+  if (host.copy_out) {
+    staged.target = target;
+    staged.contiguous = contiguous;
+  }
+  staged_.push_back(std::move(staged));
+  return staged_.back().array.address();
+}
+
+void LaunchFrame::free_staged() noexcept {
+  for (Staged& staged : staged_) drop_without_gil(staged.array);
+}
+
+/// What kw.Out copies back has to be written by the kernel.
+void LaunchFrame::check_results() const {
+  for (const Staged& staged : staged_) {
+    const Array& array = staged.array;
+    if (!staged.target || staged.copied_in || array.nbytes() == 0) continue;
+    const std::string parameter = describe(*staged.plan, "got kw.Out");
+    const GilRelease unlocked;
+    sim::check_results(array.address(), array.nbytes(), parameter);
+  }
+}
+
+void LaunchFrame::finish() {
+  if (staged_.empty()) return;
+  {
+    const GilRelease unlocked;
+    (stream_ ? stream_ : Stream::legacy(device_)).synchronize();
+  }
+  if (device_.is_simulated() && sim::current_checks().init) check_results();
+  for (const Staged& staged : staged_) {
+    if (!staged.target) continue;
+    auto memory = py::reinterpret_borrow<py::array>(staged.contiguous);
+    void* data = memory.mutable_data();
+    {
+      const GilRelease unlocked;
+      staged.array.to_host(data);
+    }
+    if (!memory.is(staged.target)) {
+      py::module_::import("numpy").attr("copyto")(staged.target, memory);
+    }
+  }
+}
+
+}  // namespace kernwright::python

@@ -1,0 +1,21 @@
+// DLPack's C exchange table: another library's arrays read with no call of Python.
+#pragma once
+
+#include "array/dlpack.h"
+#include "bindings/array/foreign.h"
+
+namespace kernwright::python {
+
+/// The table of version 1 that `type` has as __dlpack_c_exchange_api__, with the functions that are
+/// called here; null where there is none. It lives as long as the process.
+const DLPackExchangeAPI* exchange_of(PyTypeObject* type) noexcept;
+
+/// What `value`, of a type that has `api`, tells a launch on `device`; `place` is where it lies.
+/// The address is of its first element. Throws ArgumentError when the producer refuses.
+void read_exchange(const DLPackExchangeAPI& api, py::handle value, ArrayArgument& argument,
+                   DLDevice& place);
+
+/// The stream that the library of `api` works on now. Throws ArgumentError when it does not say.
+std::uintptr_t exchange_stream(const DLPackExchangeAPI& api, const DLDevice& place);
+
+}  // namespace kernwright::python

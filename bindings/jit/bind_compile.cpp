@@ -1,0 +1,93 @@
+// Compiling in the background: the stop flag, deadlines; Ctrl-C while a thread waits for a compile
+// or runs a simulated launch.
+#include "base/errors.h"
+#include "bindings/support/bindings.h"
+#include "bindings/support/compile_limits.h"
+#include "bindings/support/current.h"
+#include "bindings/support/gil.h"
+#include "bindings/support/python_support.h"
+#include "core/launch_history.h"
+#include "jit/compile/compile_job.h"
+#include "jit/compile/compile_wait.h"
+#include "jit/compile/nvrtc_replicas.h"
+#include "sim/device.h"
+
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <memory>
+#include <optional>
+#include <utility>
+
+namespace kernwright::python {
+namespace {
+
+/// What a signal's handler raised while the main thread waited. Touched with the GIL held.
+std::optional<py::error_already_set>& raised_by_signal() {
+  static auto& raised = *new std::optional<py::error_already_set>;  // outlives the interpreter
+  return raised;
+}
+
+/// Python runs the handlers of signals in its main thread alone, which is that of the process.
+bool signal_ends_wait() {
+  if (::syscall(SYS_gettid) != ::getpid()) return false;
+  const GilAcquire locked;
+  if (!locked || PyErr_CheckSignals() == 0) return false;
+  raised_by_signal().emplace();
+  return true;
+}
+
+/// Whether Ctrl-C was pressed, where it is what Python makes of it by default. Asked while locks
+/// are held: no handler is called and nothing is collected. The signal stays noted, for its
+/// handler.
+bool ctrl_c_ends_launch() {
+  if (::syscall(SYS_gettid) != ::getpid()) return false;
+  const GilAcquire locked;
+  if (!locked || PyOS_InterruptOccurred() == 0) return false;
+  PyErr_SetInterrupt();
+  try {
+    const auto signals = py::module_::import("_signal");
+    return signals.attr("getsignal")(SIGINT).is(signals.attr("default_int_handler"));
+  } catch (const py::error_already_set&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+WaitLimits wait_limits_argument(const py::object& timeout, const StopObject* stop) {
+  WaitLimits limits = current_wait_limits();
+  if (const auto limit = timeout_argument(timeout)) {
+    limits = limits.within(std::chrono::ceil<std::chrono::milliseconds>(*limit));
+  }
+  if (stop != nullptr) limits.stop = stop->flag;
+  return limits;
+}
+
+void restore_interrupt() {
+  if (raised_by_signal()) {
+    raised_by_signal()->restore();
+    raised_by_signal().reset();
+  } else if (PyErr_CheckSignals() == 0) {
+    PyErr_SetNone(PyExc_KeyboardInterrupt);
+  }
+}
+
+void bind_compile(py::module_& m) {
+  py::class_<StopObject>(m, "_Stop")
+      .def(py::init<>())
+      .def("stop", [](const StopObject& o) { o.flag->store(true); })
+      .def_property_readonly("is_stopped", [](const StopObject& o) { return o.flag->load(); });
+  py::class_<CompileDemand>(m, "_Demand", "A compile that is queued, for as long as it lives.")
+      .def(py::init<>());
+  m.def("_abandoned_compiles", [] { return abandoned_compile_jobs(); });
+  m.def("_stopped_compiles", [] { return stopped_compile_jobs(); });
+  set_interrupt_check(&signal_ends_wait);
+  sim::set_interrupt_check(&ctrl_c_ends_launch);
+  sim::set_text_places([](std::string_view kernel, std::string_view file) {
+    return static_cast<int>(KernelTag::first_line_of(kernel, file));
+  });
+}
+
+}  // namespace kernwright::python

@@ -1,0 +1,107 @@
+// Launch plans: made when a kernel is first used on a device, kept as long as the kernel.
+#include "bindings/launch/kernel_object.h"
+#include "bindings/launch/kernel_source.h"
+#include "bindings/support/current.h"
+#include "bindings/support/gil.h"
+
+#include "base/errors.h"
+#include "base/format.h"
+#include "core/device.h"
+#include "jit/cache/code_cache.h"
+#include "sim/check/findings.h"
+
+#include <chrono>
+#include <utility>
+
+namespace kernwright::python {
+
+LaunchPlan::LaunchPlan(Kernel loaded) : kernel(std::move(loaded)), device(&kernel.device()) {
+  for (const Parameter& parameter : kernel.signature().parameters) {
+    arguments.push_back(plan_argument(parameter, arguments.size(), block_bytes));
+    block_bytes = arguments.back().offset + slot_bytes(parameter);
+  }
+}
+
+std::unique_ptr<KernelObject> make_kernel(const Program& program, std::string name,
+                                          py::object origin) {
+  const bool compiles =
+      name.empty() && program.declarations().size() != 1 && !program.declares_all();
+  if (!compiles) {
+    return std::make_unique<KernelObject>(LazyKernel(program, std::move(name)), std::move(origin));
+  }
+  Device& device = current_device();
+  std::optional<LazyKernel> kernel;
+  {
+    const GilRelease unlocked;
+    kernel.emplace(program, std::move(name), &device);
+  }
+  return std::make_unique<KernelObject>(std::move(*kernel), std::move(origin));
+}
+
+KernelObject::KernelObject(LazyKernel kernel, py::object origin)
+    : lazy_(std::move(kernel)), name_(lazy_->name()), origin_(std::move(origin)) {}
+
+KernelObject::KernelObject(std::shared_ptr<const ObjectCode> code, std::string name)
+    : code_(std::move(code)), name_(code_->kernel(name).name) {}
+
+KernelObject::~KernelObject() {
+  const GilRelease unlocked;  // modules are unloaded with their last owner
+  plans_.clear();
+  lazy_.reset();
+  code_.reset();
+}
+
+std::shared_ptr<const ObjectCode> KernelObject::code(Device& device) const {
+  return lazy_ ? lazy_->object_code(device) : code_;
+}
+
+Kernel KernelObject::load(Device& device) const {
+  if (lazy_) {
+    Kernel loaded = lazy_->on(device);
+    if (device.is_simulated() && lazy_->program().loaded_code() == nullptr) {
+      const std::string& ptx = lazy_->object_code(device)->code;
+      remember_source(lazy_->program(), sim::code_id(ptx.c_str()));
+    }
+    return loaded;
+  }
+  if (device.is_simulated() && code_->kind == CodeKind::cubin) {
+    throw Error(format("{}: a cubin for {} cannot run on {}; compile the program to \"ptx\"", name_,
+                       code_->arch, device.identify()));
+  }
+  return {Module::load(device, code_->code, code_->resource_cubin), code_->kernel(name_)};
+}
+
+LaunchPlan* KernelObject::known_plan(Device& device) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& plan : plans_) {
+    if (plan->device == &device) return plan.get();
+  }
+  return nullptr;
+}
+
+LaunchPlan& KernelObject::find_plan(Device& device) {
+  LaunchPlan* plan = known_plan(device);
+  if (plan == nullptr) {
+    std::unique_ptr<LaunchPlan> made;
+    {
+      const GilRelease unlocked;
+      const auto begin = std::chrono::steady_clock::now();
+      made = std::make_unique<LaunchPlan>(load(device));
+      const bool is_compiled = lazy_ && lazy_->program().loaded_code() == nullptr;
+      made->answer = is_compiled ? last_answer() : "object code";
+      made->ready_ms =
+          std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
+              .count();
+    }
+    // Another thread may have been quicker; its plan is as good.
+    const std::lock_guard lock(mutex_);
+    for (const auto& other : plans_) {
+      if (other->device == &device) plan = other.get();
+    }
+    if (plan == nullptr) plan = plans_.emplace_back(std::move(made)).get();
+  }
+  last_.store(plan, std::memory_order_release);
+  return *plan;
+}
+
+}  // namespace kernwright::python

@@ -1,0 +1,90 @@
+// Evictable arrays for Python: content that may move to the host between uses.
+#include "array/array.h"
+#include "array/shape.h"
+#include "base/format.h"
+#include "bindings/memory/memory_bindings.h"
+#include "bindings/support/bindings.h"
+#include "bindings/support/current.h"
+#include "bindings/support/gil.h"
+#include "bindings/support/launch_site.h"
+#include "bindings/values/array_support.h"
+#include "bindings/values/dtype.h"
+#include "core/device.h"
+#include "kernels_src/copy/copy.h"
+#include "memory/allocation_site.h"
+#include "memory/evictable_buffer.h"
+
+#include <memory>
+
+namespace kernwright::python {
+namespace {
+
+/// A shape and an element type over an evictable buffer.
+struct Evictable {
+  std::unique_ptr<EvictableBuffer> buffer;
+  Shape shape;
+  ScalarType type;
+
+  /// The content as an array, which holds the pin as long as it or any view of it lives.
+  Array pin() {
+    auto held = std::make_shared<EvictableBuffer::Pin>(buffer->pin());
+    Buffer& memory = *held->buffer();
+    return Array::over(std::move(held), memory, shape, type);
+  }
+};
+
+bool is_resident(const Evictable& evictable) {
+  const GilRelease unlocked;
+  return evictable.buffer->is_resident();
+}
+
+Unlocked<Evictable> make_evictable(const Array& array) {
+  Device& device = array.device();
+  const Stream stream = current_stream(device);
+  const AllocationSiteScope scope(user_site());
+  Unlocked<Evictable> made(new Evictable);
+  made->shape = array.shape();
+  made->type = array.type();
+  const GilRelease unlocked;
+  made->buffer =
+      std::make_unique<EvictableBuffer>(default_resource(device), array.nbytes(), stream);
+  Array target = made->pin();
+  kernels::copy_into(target, array, stream);
+  return made;
+}
+
+}  // namespace
+
+void bind_evictable(py::module_& m) {
+  py::class_<Evictable, Unlocked<Evictable>>(m, "Evictable")
+      .def(py::init(&make_evictable), py::arg("array"))
+      .def_property_readonly("shape", [](const Evictable& e) { return tuple_of(e.shape); })
+      .def_property_readonly("dtype", [](const Evictable& e) { return dtype_object(e.type); })
+      .def_property_readonly("nbytes", [](const Evictable& e) { return e.buffer->bytes(); })
+      .def_property_readonly("device",
+                             [](const Evictable& e) { return DeviceObject{&e.buffer->device()}; })
+      .def_property_readonly("resident", &is_resident)
+      .def_property_readonly("pinned",
+                             [](const Evictable& e) {
+                               const GilRelease unlocked;
+                               return e.buffer->is_pinned();
+                             })
+      .def("pin",
+           [](Evictable& e) {
+             const AllocationSiteScope scope(user_site());
+             const GilRelease unlocked;
+             return e.pin();
+           })
+      .def("evict",
+           [](Evictable& e) {
+             const GilRelease unlocked;
+             return e.buffer->evict();
+           })
+      .def("__repr__", [](const Evictable& e) {
+        return format("<Evictable {} array of shape {} {} {}>", scalar_name(e.type),
+                      shape_to_string(e.shape), is_resident(e) ? "on" : "on the host, for",
+                      e.buffer->device().label());
+      });
+}
+
+}  // namespace kernwright::python

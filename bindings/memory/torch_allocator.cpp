@@ -1,0 +1,103 @@
+// The two C functions that torch's CUDAPluggableAllocator calls, on the pool of each device.
+#include "base/errors.h"
+#include "base/format.h"
+#include "base/log.h"
+#include "bindings/memory/memory_bindings.h"
+#include "core/device.h"
+#include "core/runtime.h"
+
+#include <array>
+#include <atomic>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+
+namespace kernwright::python {
+namespace {
+
+constexpr int kMostDevices = 256;
+
+Device& device_of(int ordinal) {
+  static std::array<std::atomic<Device*>, kMostDevices> known{};
+  if (ordinal < 0 || ordinal >= kMostDevices) {
+    throw DeviceNotFound(format("there is no device cuda:{}", ordinal));
+  }
+  auto& slot = known[static_cast<std::size_t>(ordinal)];
+  Device* device = slot.load(std::memory_order_acquire);
+  if (device == nullptr || device->lost()) {  // a device that was reset is a new object
+    device = &Runtime::get().device(format("cuda:{}", ordinal));
+    slot.store(device, std::memory_order_release);
+  }
+  return *device;
+}
+
+/// NOTE: torch takes its streams from lists of its own and never destroys one, so that a handle
+/// stands for the same stream as long as the process lives.
+Stream stream_of(Device& device, CUstream handle) {
+  if (handle == nullptr) return {};
+  if (handle == kStreamPerThread) return Stream::borrow(device, handle);
+  struct Known {
+    std::mutex mutex;
+    std::unordered_map<CUstream, Stream> streams;
+  };
+  static auto* const known = new Known;
+  const std::lock_guard lock(known->mutex);
+  const auto found = known->streams.find(handle);
+  if (found != known->streams.end() && &found->second.device() == &device) return found->second;
+  return known->streams.insert_or_assign(handle, Stream::borrow(device, handle)).first->second;
+}
+
+/// The pool that torch allocates from: the one a device has when torch asks first, so that memory
+/// goes back to where it came from.
+std::shared_ptr<MemoryResource> resource_of(Device& device) {
+  static std::array<std::shared_ptr<MemoryResource>, kMostDevices> chosen;
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  auto& resource = chosen[static_cast<std::size_t>(device.ordinal())];
+  if (resource == nullptr || &resource->device() != &device) resource = default_resource(device);
+  return resource;
+}
+
+void* allocate(std::size_t bytes, int ordinal, CUstream handle) {
+  Device& device = device_of(ordinal);
+  const Stream stream = stream_of(device, handle);
+  return reinterpret_cast<void*>(resource_of(device)->allocate(bytes, stream));
+}
+
+}  // namespace
+
+void bind_torch_allocator(py::module_& m) {
+  m.def("_torch_allocator_functions",
+        [] { return py::make_tuple("kernwright_torch_alloc", "kernwright_torch_free"); });
+}
+
+}  // namespace kernwright::python
+
+// What torch looks up by name, called with or without the GIL.
+extern "C" {
+
+/// Throws what allocate() does; torch makes a RuntimeError of it. Null for no bytes.
+__attribute__((visibility("default"))) void* kernwright_torch_alloc(std::ptrdiff_t bytes,
+                                                                    int device, void* stream) {
+  using namespace kernwright;
+  if (bytes == 0) return nullptr;
+  if (bytes < 0) throw InvalidArgument(format("cannot allocate {} bytes for torch", bytes));
+  return python::allocate(static_cast<std::size_t>(bytes), device, static_cast<CUstream>(stream));
+}
+
+__attribute__((visibility("default"))) void kernwright_torch_free(void* memory,
+                                                                  std::ptrdiff_t bytes, int device,
+                                                                  void* stream) noexcept {
+  using namespace kernwright;
+  if (memory == nullptr) return;
+  try {
+    Device& owner = python::device_of(device);
+    python::resource_of(owner)->deallocate(reinterpret_cast<CUdeviceptr>(memory),
+                                           static_cast<std::size_t>(bytes),
+                                           python::stream_of(owner, static_cast<CUstream>(stream)));
+  } catch (const std::exception& error) {
+    log_release_failure("memory of torch", error.what());
+  }
+}
+
+}  // extern "C"

@@ -1,0 +1,82 @@
+// Small helpers over the CPython API that the bindings share: owned references, guarded calls.
+#pragma once
+
+#include "bindings/support/gil.h"
+
+#include <pybind11/pybind11.h>
+#include <exception>
+#include <memory>
+#include <new>
+#include <string>
+#include <utility>
+
+namespace kernwright::python {
+
+namespace py = pybind11;
+
+/// Sets the Python error that `failure` means: ours by its class in kernwright.errors, pybind11's
+/// and the standard library's as pybind11 has them. The GIL must be held.
+void set_python_error(std::exception_ptr failure) noexcept;
+
+/// Deletes what may call the driver or wait for a lock of its own, with the GIL released: a thread
+/// in the driver may need the GIL (a host function, a profiler that walks Python's frames) while
+/// it holds what the deletion waits for.
+struct UnlockedDelete {
+  template <typename T>
+  void operator()(T* object) const noexcept {
+    const GilRelease unlocked;
+    delete object;
+  }
+};
+
+/// Holder of a pybind11 class whose C++ part owns no Python object except through keep_alive().
+template <typename T>
+using Unlocked = std::unique_ptr<T, UnlockedDelete>;
+
+/// Runs `body` for a C slot of Python: an exception becomes the Python error and `failed` is
+/// returned.
+template <typename Result, typename Body>
+Result guarded(Result failed, Body&& body) noexcept {
+  try {
+    return body();
+  } catch (...) {
+    set_python_error(std::current_exception());
+    return failed;
+  }
+}
+
+/// A reference to `object` that C++ may hold and drop on any thread, with or without the GIL.
+std::shared_ptr<void> keep_alive(py::object object);
+
+/// A member of a module of this package. What imports it has mostly done so: an import statement
+/// that runs for the first time takes as long as all the rest of a small call.
+py::object module_member(const char* module, const char* name);
+
+/// Whether value.name is there. What a property raises is passed on, but for an AttributeError.
+bool has_attribute(py::handle value, const char* name);
+
+/// A path as the file system has it, from a str, bytes or os.PathLike. Throws ArgumentError for
+/// anything else, InvalidArgument for a path with a null character, where it would end for C.
+std::string path_argument(py::handle path, const char* what);
+
+/// What a py::cast_error says, in the words of whoever passed the value.
+std::string cast_failure_text(const py::cast_error& failure);
+
+/// An instance of that collections.namedtuple, with all its fields.
+py::object named_tuple(py::handle type, const py::tuple& fields);
+
+/// "torch.Tensor", "float", "numpy.ndarray": how messages name the type of a value.
+std::string type_name(py::handle value);
+
+/// repr(value), cut to `limit` characters; never throws.
+std::string short_repr(py::handle value, std::size_t limit = 60) noexcept;
+
+/// The C++ object inside an instance whose type is exactly a pybind11 class without C++ bases.
+template <typename T>
+T* instance_value(PyObject* object) noexcept {
+  auto* instance = reinterpret_cast<py::detail::instance*>(object);
+  if (instance->simple_layout) return static_cast<T*>(instance->simple_value_holder[0]);
+  return static_cast<T*>(instance->get_value_and_holder().value_ptr());
+}
+
+}  // namespace kernwright::python

@@ -1,0 +1,191 @@
+// Shapes, indexing and host copies of arrays.
+#include "bindings/values/array_support.h"
+
+#include "array/shape.h"
+#include "base/errors.h"
+#include "base/format.h"
+#include "bindings/support/current.h"
+#include "bindings/support/gil.h"
+#include "bindings/support/python_support.h"
+#include "bindings/values/dtype.h"
+#include "memory/host_pages.h"
+
+#include <string>
+#include <vector>
+
+namespace kernwright::python {
+namespace {
+
+[[noreturn]] void refuse_index(py::handle key) {
+  throw ArgumentError(
+      format("an array is indexed by ints, slices, Ellipsis and None, got {}; for "
+             "index arrays and masks copy it with .numpy()",
+             type_name(key)));
+}
+
+bool is_integer(py::handle key) {
+  return !PyBool_Check(key.ptr()) && PyIndex_Check(key.ptr()) && !py::hasattr(key, "shape");
+}
+
+/// True for NumPy's integer scalars, which have a shape of ().
+bool is_numpy_integer(py::handle key) {
+  const auto type = scalar_of_type(Py_TYPE(key.ptr()));
+  return type && (is_signed_integer(*type) || is_unsigned_integer(*type));
+}
+
+std::int64_t position(py::handle key, std::int64_t extent, int axis) {
+  const Py_ssize_t index = PyNumber_AsSsize_t(key.ptr(), PyExc_IndexError);
+  if (index == -1 && PyErr_Occurred() != nullptr) throw py::error_already_set();
+  if (index < -extent || index >= extent) {
+    throw py::index_error(
+        format("index {} is out of bounds for axis {} with size {}", index, axis, extent));
+  }
+  return index < 0 ? index + extent : index;
+}
+
+Array slice_axis(const Array& array, int axis, py::handle key) {
+  Py_ssize_t start = 0, stop = 0, step = 0;
+  if (PySlice_Unpack(key.ptr(), &start, &stop, &step) != 0) throw py::error_already_set();
+  const Py_ssize_t count =
+      PySlice_AdjustIndices(array.shape()[static_cast<std::size_t>(axis)], &start, &stop, step);
+  return array.slice(axis, count == 0 ? 0 : start, count, step);
+}
+
+/// Applies the parts of an index one after the other, from the first axis on.
+class Indexer {
+ public:
+  explicit Indexer(const Array& array) : result_(array) {}
+
+  void apply(py::handle key) {
+    if (key.is_none()) {
+      result_ = result_.insert_axis(axis_++);
+    } else if (PySlice_Check(key.ptr())) {
+      result_ = slice_axis(result_, axis_++, key);
+    } else if (is_integer(key) || is_numpy_integer(key)) {
+      const std::int64_t extent = result_.shape()[static_cast<std::size_t>(axis_)];
+      result_ = result_.drop_axis(axis_, position(key, extent, axis_));
+    } else {
+      refuse_index(key);
+    }
+  }
+  void skip(int axes) { axis_ += axes; }
+  const Array& result() const { return result_; }
+
+ private:
+  Array result_;
+  int axis_ = 0;
+};
+
+bool consumes_axis(py::handle key) { return !key.is_none() && key.ptr() != Py_Ellipsis; }
+
+}  // namespace
+
+Array* array_of(PyObject* object) noexcept {
+  static auto* type = reinterpret_cast<PyTypeObject*>(py::type::of<Array>().inc_ref().ptr());
+  if (Py_TYPE(object) != type && PyType_IsSubtype(Py_TYPE(object), type) == 0) return nullptr;
+  return instance_value<Array>(object);
+}
+
+Shape shape_argument(py::handle value, bool allow_minus_one) {
+  Shape shape;
+  const auto append = [&](py::handle extent) {
+    if (PyBool_Check(extent.ptr()) || !PyIndex_Check(extent.ptr())) {
+      throw ArgumentError(
+          format("a shape is an int or a sequence of ints, got {}", type_name(extent)));
+    }
+    const Py_ssize_t number = PyNumber_AsSsize_t(extent.ptr(), PyExc_OverflowError);
+    if (number == -1 && PyErr_Occurred() != nullptr) throw py::error_already_set();
+    if (number < 0 && !(allow_minus_one && number == -1)) {
+      throw InvalidArgument(format("a shape cannot have the extent {}", number));
+    }
+    shape.push_back(number);
+  };
+  if (PyIndex_Check(value.ptr()) && !py::isinstance<py::array>(value)) {
+    append(value);
+  } else {
+    if (!PySequence_Check(value.ptr()) || PyUnicode_Check(value.ptr())) append(value);
+    for (const py::handle extent : value) append(extent);
+  }
+  return shape;
+}
+
+py::tuple tuple_of(const Shape& values) {
+  py::tuple tuple(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) tuple[i] = values[i];
+  return tuple;
+}
+
+Array index_array(const Array& array, py::handle key) {
+  Indexer indexer(array);
+  if (!PyTuple_Check(key.ptr())) {
+    if (key.ptr() == Py_Ellipsis) return array;
+    if (consumes_axis(key) && array.ndim() == 0) {
+      throw py::index_error("too many indices: the array has no dimension");
+    }
+    indexer.apply(key);
+    return indexer.result();
+  }
+  const auto parts = py::reinterpret_borrow<py::tuple>(key);
+  int used = 0, ellipses = 0;
+  for (const py::handle part : parts) {
+    used += consumes_axis(part) ? 1 : 0;
+    ellipses += part.ptr() == Py_Ellipsis ? 1 : 0;
+  }
+  if (ellipses > 1) throw py::index_error("an index can have only one Ellipsis");
+  if (used > array.ndim()) {
+    throw py::index_error(format("too many indices: the array is {}-dimensional, but {} were given",
+                                 array.ndim(), used));
+  }
+  for (const py::handle part : parts) {
+    if (part.ptr() == Py_Ellipsis) {
+      indexer.skip(array.ndim() - used);
+    } else {
+      indexer.apply(part);
+    }
+  }
+  return indexer.result();
+}
+
+Array broadcast(const Array& array, const Shape& shape) {
+  const auto fail = [&]() {
+    throw InvalidArgument(format("an array of shape {} does not broadcast to shape {}",
+                                 shape_to_string(array.shape()), shape_to_string(shape)));
+  };
+  if (array.shape().size() > shape.size()) fail();
+  const std::size_t missing = shape.size() - array.shape().size();
+  Shape strides(shape.size(), 0);
+  for (std::size_t i = 0; i < array.shape().size(); ++i) {
+    const std::int64_t extent = array.shape()[i];
+    if (extent == shape[missing + i]) {
+      strides[missing + i] = array.strides()[i];
+    } else if (extent != 1) {
+      fail();
+    }
+  }
+  return Array::adopt(array.device(), array.address(), shape, strides, array.type(), array.owner(),
+                      array.read_only());
+}
+
+py::array to_numpy(const Array& array) {
+  std::vector<py::ssize_t> shape(array.shape().begin(), array.shape().end());
+  py::array values(dtype_object(array.type()), shape);
+  settle(array.device());
+  void* data = values.mutable_data();
+  const GilRelease unlocked;
+  populate_pages(data, array.nbytes());
+  array.to_host(data);
+  return values;
+}
+
+void assign_numpy(Array& array, const py::array& values) {
+  const auto contiguous = py::reinterpret_steal<py::array>(
+      py::module_::import("numpy").attr("ascontiguousarray")(values).release());
+  if (array.read_only())
+    throw InvalidArgument("cannot write to " + array.identify() + ": read-only");
+  settle(array.device());
+  const void* data = contiguous.data();
+  const GilRelease unlocked;
+  array.assign_from_host(data);
+}
+
+}  // namespace kernwright::python
