@@ -149,6 +149,16 @@ std::string misfit(const Row& row) {
   return {};
 }
 
+/// Whether the line is a whole row of another kind than the one wanted, as this library writes it:
+/// a journal has hundreds of trials for one result. A quote within a text has a backslash before
+/// it.
+bool is_other_kind(std::string_view line, std::string_view wanted) {
+  if (wanted.empty() || !line.starts_with('{') || !line.ends_with('}')) return false;
+  return std::any_of(kKinds.begin(), kKinds.end(), [&](std::string_view kind) {
+    return kind != wanted && line.find(format("\"kind\":\"{}\",", kind)) != std::string_view::npos;
+  });
+}
+
 std::string joined(const std::vector<std::string>& texts) {
   std::string all;
   for (const std::string& text : texts) all += (all.empty() ? "" : "; ") + text;
@@ -223,6 +233,7 @@ StoreContents read_rows(std::string_view text, std::string_view kind, std::strin
     const bool is_last = end == std::string_view::npos;
     text.remove_prefix(is_last ? text.size() : end + 1);
     if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
+    if (is_other_kind(line, kind)) continue;
     Row row = Row::parse(line, nullptr, false);
     if (row.is_discarded()) {
       problems.add(number, is_last ? "is cut short" : "is no JSON object");
