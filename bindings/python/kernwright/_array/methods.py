@@ -1,0 +1,127 @@
+"""Methods of Array that are easier said in Python; imported when one of them is first called."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from kernwright._array.creation import _checked_cast, _host_values
+from kernwright._core import Array, _from_numpy
+from kernwright.errors import ArgumentError, InvalidArgument
+
+# Arrays with more elements than this are shown by their edges.
+_SHOWN = 1000
+_EDGE = 3
+
+
+def item(x: Array) -> Any:
+    """The only element as a Python number."""
+    if x.size != 1:
+        raise InvalidArgument(
+            f"item() of an array of shape {x.shape}: it has {x.size} elements, not one"
+        )
+    return x.numpy().reshape(()).item()
+
+
+def as_complex(x: Array) -> complex:
+    return complex(item(x))
+
+
+def as_index(x: Array) -> int:
+    if x.dtype.kind not in "iu":
+        raise ArgumentError(f"only arrays of integers are indices, not of {x.dtype}")
+    return int(item(x))
+
+
+def represent(x: Array) -> str:
+    values = x.numpy() if x.size <= _SHOWN else _edges(x)
+    threshold = _SHOWN if x.size <= _SHOWN else 0
+    prefix = "kw.Array("
+    text = np.array2string(
+        values, threshold=threshold, edgeitems=_EDGE, separator=", ", prefix=prefix
+    )
+    shape = f", shape={x.shape}" if x.size > _SHOWN or x.size == 0 else ""
+    return f"{prefix}{text}{shape}, dtype={x.dtype}, device={x.device})"
+
+
+def _edges(x: Array) -> np.ndarray[Any, Any]:
+    """A small host array that NumPy abbreviates to the same text as the whole one."""
+    parts = [x]
+    for axis, extent in enumerate(x.shape):
+        if extent > 2 * _EDGE + 1:
+            front: Any = (slice(None),) * axis
+            parts = [p[(*front, s)] for p in parts for s in (slice(_EDGE + 1), slice(-_EDGE, None))]
+    values = [part.numpy() for part in parts]
+    for axis in reversed(range(x.ndim)):
+        if x.shape[axis] > 2 * _EDGE + 1:
+            values = [
+                np.concatenate(pair, axis) for pair in zip(values[::2], values[1::2], strict=True)
+            ]
+    return values[0]
+
+
+def assign(target: Array, value: Any) -> None:
+    """target[...] = value: arrays and numbers, broadcast to the shape of `target`."""
+    if target.read_only:
+        raise InvalidArgument("the array is read-only")
+    if isinstance(value, Array):
+        if value.device != target.device:
+            raise ArgumentError(f"the value is on {value.device}, the array on {target.device}: "
+                                "copy it with .to(device)")  # fmt: skip
+        source = value if value.dtype == target.dtype else value.astype(target.dtype)
+        target._assign(source._broadcast(target.shape))
+        return
+    if np.isscalar(value) and target.is_contiguous:
+        target._fill(value)
+        return
+    values = np.broadcast_to(_checked(value, target), target.shape)
+    if target.is_contiguous:
+        target._assign_numpy(values)
+    else:
+        target._assign(_from_numpy(values, target.device))
+
+
+def _checked(value: Any, target: Array) -> np.ndarray[Any, Any]:
+    values = _host_values(value, None)
+    if values.dtype.kind == "c" and target.dtype.kind != "c":
+        raise ArgumentError(f"complex values do not go into an array of {target.dtype}")
+    try:
+        np.broadcast_shapes(values.shape, target.shape)
+    except ValueError:
+        values = values[...]
+    if not _fits(values.shape, target.shape):
+        raise InvalidArgument(
+            f"values of shape {values.shape} do not broadcast to shape {target.shape}"
+        )
+    return _checked_cast(values, target.dtype)
+
+
+def _fits(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
+    if len(shape) > len(wanted):
+        return math.prod(shape[: len(shape) - len(wanted)]) == 1 and _fits(
+            shape[len(shape) - len(wanted) :], wanted
+        )
+    pairs = zip(reversed(shape), reversed(wanted), strict=False)
+    return all(extent in (1, goal) for extent, goal in pairs)
+
+
+def fill_host(target: Array, value: Any) -> None:
+    """Fills by a copy from the host, for patterns that no fill of the driver can write."""
+    target._assign_numpy(np.full(target.shape, value, target.dtype))
+
+
+def dlpack_on_host(x: Array, max_version: Any, copy: Any) -> Any:
+    """A capsule of a host copy, for a consumer that asks for host memory by name."""
+    if copy is False:
+        raise BufferError("an array of a device reaches host memory only by a copy")
+    values = x.numpy()
+    return (
+        values.__dlpack__() if max_version is None else values.__dlpack__(max_version=max_version)
+    )
+
+
+def rebuild(values: np.ndarray[Any, Any]) -> Array:
+    """Unpickling: on the current device."""
+    return _from_numpy(values, None)

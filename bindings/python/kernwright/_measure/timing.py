@@ -1,0 +1,161 @@
+"""time_kernel(): how long the device works on what a callable queues, measured with care."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from kernwright import _core
+from kernwright._support.words import counted
+from kernwright.errors import ArgumentError, InvalidArgument
+
+# While the device is busy with this much more than a launch costs the host, the launch and both
+# events are queued in time: what lies between the events is the device's work alone.
+_HEADROOM = 3.0
+_MOST_FLUSHES = 64
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Times of single runs in milliseconds, in the order in which they were measured."""
+
+    samples: tuple[float, ...]
+    cold: bool
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.samples)
+
+    @property
+    def mean(self) -> float:
+        return statistics.fmean(self.samples)
+
+    @property
+    def best(self) -> float:
+        return min(self.samples)
+
+    @property
+    def noise(self) -> float:
+        """Standard deviation as a part of the mean; 0 for a single sample."""
+        if len(self.samples) < 2 or self.mean == 0:
+            return 0.0
+        return statistics.stdev(self.samples) / self.mean
+
+    def quantile(self, part: float) -> float:
+        """The sample below which `part` of all samples lie, 0 ... 1."""
+        if not 0 <= part <= 1:
+            raise InvalidArgument(f"a quantile of {part}: it must be between 0 and 1")
+        ordered = sorted(self.samples)
+        return ordered[round(part * (len(ordered) - 1))]
+
+    def __repr__(self) -> str:
+        kind = "cold" if self.cold else "warm"
+        return (
+            f"<Timing: median {self.median:.6g} ms, best {self.best:.6g} ms, noise "
+            f"{100 * self.noise:.2g} %, {counted(len(self.samples), kind + ' sample')}>"
+        )
+
+
+def time_kernel(
+    run: Callable[[], object],
+    *,
+    device: Any = None,
+    stream: Any = None,
+    cold: bool = True,
+    warmup: int = 3,
+    min_samples: int = 10,
+    max_samples: int = 1000,
+    max_seconds: float = 1.0,
+    noise: float = 0.005,
+) -> Timing:
+    """Times what `run()` queues on the current stream, which is `stream`, or one made for it.
+
+    Each sample lies between two events. Before it, the device's L2 cache is overwritten (`cold`),
+    or the work itself runs once more untimed; either keeps the device busy until launch and events
+    are queued, so that the time of the host is not part of the sample. Sampling ends when the mean
+    is known to `noise` (its standard error), after `max_samples`, or after `max_seconds`. What
+    `run` raises is raised; compiles and module loads happen in the untimed first runs.
+    """
+    if not callable(run):
+        raise ArgumentError(f"time_kernel(run) wants a callable, got {type(run).__name__}")
+    if warmup < 1 or min_samples < 1 or max_samples < min_samples:
+        raise InvalidArgument(
+            f"warmup={warmup}, min_samples={min_samples}, max_samples={max_samples}: all at least "
+            "1, and max_samples not below min_samples"
+        )
+    if not max_seconds > 0 or not noise >= 0:
+        raise InvalidArgument(
+            f"max_seconds={max_seconds} must be above 0, noise={noise} at least 0"
+        )
+    own = stream is None
+    chosen = _core.Stream(device=device) if own else _core.Stream.borrow(stream, device)
+    with chosen:
+        return _sample(
+            _Sampler(run, chosen, cold), warmup, min_samples, max_samples, max_seconds, noise
+        )
+
+
+class _Sampler:
+    def __init__(self, run: Callable[[], object], stream: _core.Stream, cold: bool) -> None:
+        self.run = run
+        self.cold = cold
+        self._stream = stream
+        self._events = (_core.Event(device=stream.device), _core.Event(device=stream.device))
+        self._flushes = 1
+        size = stream.device.attributes["l2_cache_size"] if cold else 0
+        self._cache = _core.empty(max(size, 1), "uint8", device=stream.device) if cold else None
+
+    def _occupy(self) -> None:
+        for _ in range(self._flushes):
+            if self._cache is not None:
+                self._cache._fill(0)
+            else:
+                self.run()
+
+    def _between_events(self, work: Callable[[], object]) -> tuple[float, float]:
+        """Milliseconds of the device, and seconds that the host took to queue it."""
+        start, end = self._events
+        begin = time.perf_counter()
+        start.record(self._stream)
+        work()
+        end.record(self._stream)
+        queued = time.perf_counter() - begin
+        end.synchronize()
+        return end.elapsed_ms(start), queued
+
+    def prepare(self, warmup: int) -> None:
+        queued = min(self._between_events(self.run)[1] for _ in range(warmup))
+        busy, _ = min(self._between_events(self._occupy) for _ in range(2))
+        if busy > 0:
+            wanted = _HEADROOM * queued * 1000 / busy
+            self._flushes = max(1, min(_MOST_FLUSHES, round(wanted + 0.5)))
+
+    def sample(self) -> float:
+        self._occupy()
+        return self._between_events(self.run)[0]
+
+
+def _sample(
+    sampler: _Sampler,
+    warmup: int,
+    min_samples: int,
+    max_samples: int,
+    max_seconds: float,
+    noise: float,
+) -> Timing:
+    sampler.prepare(warmup)
+    samples: list[float] = []
+    deadline = time.perf_counter() + max_seconds
+    while len(samples) < max_samples:
+        samples.append(sampler.sample())
+        if len(samples) < min_samples:
+            continue
+        timing = Timing(tuple(samples), sampler.cold)
+        if len(samples) > 1 and timing.noise / len(samples) ** 0.5 <= noise:
+            break
+        if time.perf_counter() >= deadline:
+            break
+    return Timing(tuple(samples), sampler.cold)
