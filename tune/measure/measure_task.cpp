@@ -25,9 +25,9 @@ Timer& worker_timer(std::span<const std::byte> gate_code) {
   static Timer& timer = *[&] {
     Device& device = DeviceState::get().device();
     if (device.is_simulated()) return new Timer(device);
-    return new Timer(device, ObjectCode::deserialize(
-                                 {reinterpret_cast<const char*>(gate_code.data()),
-                                  gate_code.size()}));
+    return new Timer(device,
+                     ObjectCode::deserialize(
+                         {reinterpret_cast<const char*>(gate_code.data()), gate_code.size()}));
   }();
   return timer;
 }
@@ -51,8 +51,8 @@ class RotatingLaunch {
           "the policy \"rotate\" copies the buffers of a launch, and this one has none: use "
           "\"warm\"");
     }
-    const auto l2 = static_cast<std::uint64_t>(
-        state.device().attribute(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE));
+    const auto l2 =
+        static_cast<std::uint64_t>(state.device().attribute(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE));
     const std::uint64_t count = std::clamp(2 * l2 / all + 1, std::uint64_t{2}, kMostCopies);
     while (resolved_.size() < count) add_copy(sizes);
   }
@@ -115,12 +115,11 @@ std::vector<std::byte> run_measure_task(ByteReader& in, std::vector<FileHandle>&
   in.expect_end();
 
   DeviceState& state = DeviceState::get();
-  const bool rotates = plan.policy == CachePolicy::rotate && !state.device().is_simulated();
-  RotatingLaunch rotating(state, launch, rotates);
-  TimedWork work{.name = state.kernel(launch.kernel.id).signature().name,
-                 .queue = [&](const Stream& stream,
-                              std::size_t copy) { rotating.queue(stream, copy); },
-                 .copies = rotating.copies()};
+  RotatingLaunch rotating(state, launch, plan.policy == CachePolicy::rotate);
+  TimedWork work{
+      .name = state.kernel(launch.kernel.id).signature().name,
+      .queue = [&](const Stream& stream, std::size_t copy) { rotating.queue(stream, copy); },
+      .copies = rotating.copies()};
   if (!restores.empty()) {
     work.restore = [&](const Stream& stream) {
       for (const auto& [to, from] : restores) rotating.restore(stream, to, from);
