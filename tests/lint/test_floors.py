@@ -16,7 +16,10 @@ ALLOWED = {
         "runtime/base",
     },
     "worker": {"jit", "runtime/core", "runtime/driver", "runtime/base"},
-    "tune": {"jit", "runtime/core", "runtime/driver", "runtime/base"},
+    "tune": {
+        "worker", "jit", "runtime/memory", "runtime/core", "runtime/sim", "runtime/driver",
+        "runtime/base",
+    },
     "kernels_src": {
         "jit", "runtime/array", "runtime/memory", "runtime/core", "runtime/driver", "runtime/base",
     },
