@@ -9,7 +9,10 @@
 
 #include "base/errors.h"
 #include "base/log.h"
+#include "core/runtime.h"
+#include "sim/device.h"
 #include "worker/child_process.h"
+#include "worker/device/device_tasks.h"
 #include "worker/serve.h"
 
 using namespace kernwright;
@@ -122,7 +125,9 @@ Bytes temporary_folder(ByteReader&, Files&) {
 }  // namespace
 
 int main() {
+  Runtime::register_sim(&sim::driver_api);
   TaskTable tasks = worker_tasks();
+  tasks.insert(device_tasks().begin(), device_tasks().end());
   tasks.insert({{"crash", crash},
                 {"leave", leave},
                 {"hang", hang},
