@@ -36,6 +36,8 @@
 #include "sim/trace.h"
 #include "tune/search/strategy.h"
 #include "tune/space.h"
+#include "worker/device/device_pool.h"
+#include "worker/device/remote_device.h"
 
 namespace kernwright {
 
