@@ -79,7 +79,12 @@ void RemoteDevice::State::open(const WaitLimits& limits) {
     worker = std::move(ready->worker);
     facts = std::move(ready->facts);
   } else {
-    facts = open_device(worker, shared.descriptor(), limits);
+    try {
+      facts = open_device(worker, shared.descriptor(), limits);
+    } catch (...) {
+      worker.kill();  // the next attempt finds nothing of this one
+      throw;
+    }
   }
   generation = next_generation();
   if (options.keep_spare && (spare == nullptr || spare->is_taken())) {
@@ -111,7 +116,9 @@ RemoteDevice::~RemoteDevice() = default;
 RemoteDevice::RemoteDevice(RemoteDevice&&) noexcept = default;
 RemoteDevice& RemoteDevice::operator=(RemoteDevice&&) noexcept = default;
 
-void RemoteDevice::start() { state_->worker.start(); }
+void RemoteDevice::start() {
+  if (state_->spare == nullptr) state_->worker.start();
+}
 
 const DeviceFacts& RemoteDevice::facts(const WaitLimits& limits) {
   state_->open(limits);

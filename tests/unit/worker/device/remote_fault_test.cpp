@@ -218,7 +218,9 @@ TEST_CASE("remote device: out of memory is told and costs nothing") {
 TEST_CASE("remote device: no device, no program") {
   RemoteDevice none(device_options({"KERNWRIGHT_DEVICE=nonsense"}));
   CHECK_THROWS_WITH_AS(none.facts(), doctest::Contains("nonsense"), Error);
+  CHECK(none.process_id() == -1);
   CHECK_THROWS_WITH_AS(none.allocate(1), doctest::Contains("nonsense"), Error);
+  CHECK(none.losses() == 0);
   RemoteDevice missing({.worker = {.command = {"/nowhere/worker"}}});
   CHECK_THROWS_WITH_AS(missing.facts(), doctest::Contains("No such file"), Error);
   CHECK(missing.generation() == 0);
