@@ -37,6 +37,8 @@
 #include "tune/search/strategy.h"
 #include "tune/space.h"
 #include "worker/compile_workers.h"
+#include "worker/device/device_pool.h"
+#include "worker/device/remote_device.h"
 
 namespace kernwright {
 
