@@ -134,7 +134,6 @@ Measurement Timer::State::sample(const TimedWork& work, const MeasurePlan& plan,
   m.is_gated = plan.is_gated;
   sampler->set_batch(work, 0);
   double run_ms = first_runs(work, plan, limits);
-  warm_up(work, plan, run_ms, limits);
   if (plan.policy == CachePolicy::graph) {
     run_ms = sampler->take_many(work, runs_for(kGraphMs, run_ms, 20), limits).ms;
     m.batch = plan.batch > 0 ? plan.batch : runs_for(kGraphMs, run_ms, kMostBatch);
@@ -150,16 +149,18 @@ Measurement Timer::State::sample(const TimedWork& work, const MeasurePlan& plan,
   return m;
 }
 
-/// Loads what the first run needs, then tells the time of one.
+/// Loads what the first run needs, warms up, and tells the time of a run in milliseconds. A long
+/// run warms the GPU up by itself, and is not repeated for that.
 double Timer::State::first_runs(const TimedWork& work, const MeasurePlan& plan,
                                 const WaitLimits& limits) {
-  const double first = sampler->take_many(work, 1, limits).ms;
-  // A long run has warmed the GPU up by itself, and is not repeated for a better estimate.
-  if (first >= 1000 * plan.warm_up.count()) {
-    last_busy.emplace();
-    return first;
+  const Sample first = sampler->take_many(work, 1, limits);
+  if (first.ms >= 1000 * plan.warm_up.count()) {
+    steady_mhz = first.clock_mhz.value_or(0);
+    return first.ms;
   }
-  return sampler->take_many(work, 1, limits).ms;
+  const double run_ms = sampler->take_many(work, 1, limits).ms;
+  warm_up(work, plan, run_ms, limits);
+  return run_ms;
 }
 
 /// Until the clock is steady under this work: one that draws more power has a lower one. A GPU that
