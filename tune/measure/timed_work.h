@@ -1,9 +1,11 @@
 // Work that is measured: a function that queues one run.
 #pragma once
 
+#include "core/arguments.h"
 #include "core/kernel.h"
 #include "core/stream.h"
 
+#include <array>
 #include <cstddef>
 #include <functional>
 #include <span>
@@ -30,5 +32,17 @@ struct TimedWork {
 /// A launch of `kernel` as work; `config.stream` is ignored. The arguments' bytes are copied, what
 /// they point to must live as long as the work. Throws LaunchConfigError, ArgumentError.
 TimedWork launch_work(const Kernel& kernel, LaunchConfig config, std::span<void* const> arguments);
+
+/// The same with typed arguments, as launch() takes them: timed_launch(kernel, {.grid = {4}, .block
+/// = {256}}, 2.0f, x, n). Throws what launch() throws for them.
+template <typename... Args>
+TimedWork timed_launch(const Kernel& kernel, const LaunchConfig& config, const Args&... arguments) {
+  constexpr std::size_t kCount = sizeof...(Args);
+  const std::array<ArgumentView, kCount> views{KernelArgument<Args>::view(arguments)...};
+  std::array<ArgumentSlot, kCount> slots;
+  std::array<void*, kCount> pointers;
+  pack_arguments(kernel.signature(), kernel.device(), views, slots, pointers);
+  return launch_work(kernel, config, pointers);
+}
 
 }  // namespace kernwright
