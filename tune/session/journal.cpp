@@ -162,7 +162,9 @@ SessionJournal::SessionJournal(std::string path, StoreKey key, Row about, const 
       id_(new_id()),
       key_(std::move(key)),
       about_(std::move(about)),
-      space_(space) {}
+      space_(space) {
+  if (about_.is_null()) about_ = Row::object();
+}
 
 std::map<std::uint64_t, Trial> SessionJournal::earlier() {
   std::map<std::uint64_t, Trial> trials;
@@ -193,7 +195,7 @@ void SessionJournal::append(Row row) {
   row["session"] = id_;
   kept_.push_back(std::move(row));
   try {
-    file_.append(kept_);
+    file_.append_all(kept_);
     kept_.clear();
     failure_.clear();
   } catch (const Error& error) {

@@ -137,15 +137,28 @@ void Session::Engine::plan(Flight& flight) {
   }
 }
 
+/// The next result in the order of numbers, if it is there.
+bool Session::Engine::tell_next() {
+  const auto first = untold_.begin();
+  if (first == untold_.end() || first->first != told_) return false;
+  strategy_->tell(first->second.first, first->second.second);
+  untold_.erase(first);
+  ++told_;
+  return true;
+}
+
+/// One question for each answer, so that their sequence does not depend on how long trials take.
 void Session::Engine::fill() {
-  while (may_ask() && asked_ - told_ < options_.window) {
-    const std::optional<std::uint64_t> index = next_index();
-    if (!index) {
-      is_exhausted_ = true;
-      return;
+  do {
+    while (may_ask() && asked_ - told_ < options_.window) {
+      const std::optional<std::uint64_t> index = next_index();
+      if (!index) {
+        is_exhausted_ = true;
+        break;
+      }
+      plan(take_off(*index));
     }
-    plan(take_off(*index));
-  }
+  } while (tell_next());
 }
 
 // -- lanes -------------------------------------------------------------------------------------
@@ -159,7 +172,7 @@ void Session::Engine::dispatch() {
     Flight* longest = nullptr;
     for (const auto& [number, flight] : flights_) {
       if (flight->stage != Stage::queued) continue;
-      if (!flight->expected_s) flight->expected_s = estimate_.predict(flight->choices);
+      flight->expected_s = estimate_.predict(flight->choices);
       if (longest == nullptr || flight->expected_s > longest->expected_s) longest = flight.get();
     }
     if (longest == nullptr) break;

@@ -34,7 +34,15 @@ class Session::Engine {
   SessionResult result() const;
 
  private:
-  enum class Stage : std::uint8_t { queued, compiling, compiled, follows, running, outside };
+  enum class Stage : std::uint8_t {
+    queued,
+    compiling,
+    compiled,
+    follows,  ///< waits for the trial with the same code
+    running,
+    ended,
+    outside,  ///< somebody else measures it
+  };
 
   struct Flight {
     Trial trial;
@@ -57,6 +65,7 @@ class Session::Engine {
   std::optional<std::uint64_t> next_index();
   Flight& take_off(std::uint64_t index);
   void plan(Flight& flight);
+  bool tell_next();
   void fill();
   void dispatch();
   void start_compile(Flight& flight);

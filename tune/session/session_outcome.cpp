@@ -28,12 +28,12 @@ void Session::Engine::handle(std::uint64_t event) {
   const auto found = flights_.find(event);
   if (found == flights_.end()) return;
   Flight& flight = *found->second;
-  if (flight.stage == Stage::compiling) {
-    report(false, false, flight);
-    compiled(flight);
-  } else if (flight.stage == Stage::running) {
-    report(true, false, flight);
+  const Stage stage = std::exchange(flight.stage, Stage::ended);
+  report(stage == Stage::running, false, flight);
+  if (stage == Stage::running) {
     ran(flight);
+  } else {
+    compiled(flight);
   }
 }
 
@@ -158,10 +158,6 @@ const Trial& Session::Engine::land(Flight& flight) {
     best_ = &trial;
   }
   untold_[trial.number] = {trial.index, trial.score};
-  for (auto first = untold_.begin(); first != untold_.end() && first->first == told_;
-       first = untold_.erase(first), ++told_) {
-    strategy_->tell(first->second.first, first->second.second);
-  }
   if (options_.record) options_.record(trial);
   for (const std::uint64_t number : followers) {
     const auto follower = flights_.find(number);
@@ -175,6 +171,8 @@ const Trial& Session::Engine::land(Flight& flight) {
 // -- for foreign optimisers --------------------------------------------------------------------
 
 std::optional<Trial> Session::Engine::ask() {
+  while (tell_next()) {
+  }
   if (const auto limit = reached_limit(options_.budget, spending())) end(*limit);
   while (may_ask()) {
     const std::optional<std::uint64_t> index = next_index();

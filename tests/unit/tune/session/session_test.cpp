@@ -249,6 +249,7 @@ TEST_CASE("session: the end of a budget cancels compiles that it has overtaken")
   ScriptedBackend backend(scripts);
   SessionOptions options;
   options.budget.target = 1.0;
+  options.strategy = "brute_force";
   Session session(space, backend, options);
   const SessionResult result = session.run();
   CHECK(result.reason == SessionEnd::target);
