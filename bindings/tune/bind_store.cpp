@@ -74,6 +74,15 @@ py::list find(Store& self, const std::string& query) {
   return list;
 }
 
+/// Names of the kernel's parameters as the text declares them; "" where it gives none.
+std::vector<std::string> parameter_names(const ProgramObject& program, const std::string& kernel) {
+  const std::string name = kernel.substr(0, kernel.find('<'));
+  for (const KernelDeclaration& declaration : program.program.declarations()) {
+    if (declaration.name == name) return declaration.parameter_names;
+  }
+  return {};
+}
+
 py::dict device_members(const py::object& device) {
   const Device& chosen = device_argument(device);
   const DeviceClass its_class = DeviceClass::of(chosen);
@@ -111,6 +120,7 @@ void bind_tune_store(py::module_& m) {
     if (space.space.is_listed()) space.configurations();
     return space_hash(space.space);
   });
+  m.def("_tune_parameter_names", &parameter_names);
   m.def("_tune_device_class", &device_members);
 }
 

@@ -86,9 +86,9 @@ std::string text_of(const DeviceClass& device) {
   return format("{} (sm_{}{}, {} SMs)", device.name, device.major, device.minor, device.sm_count);
 }
 
-class Comparison {
+class KeyComparison {
  public:
-  Comparison(const StoreKey& wanted, const StoreKey& found) {
+  KeyComparison(const StoreKey& wanted, const StoreKey& found) {
     text(KeyPart::source, wanted.source, found.source);
     text(KeyPart::space, wanted.space, found.space);
     device(wanted.device, found.device);
@@ -209,7 +209,7 @@ std::vector<StoreMatch> Store::find(const StoreKey& query) {
   struct Found {
     const Result* result;
     const std::string* path;
-    Comparison comparison;
+    KeyComparison comparison;
     std::size_t place;
   };
   const std::lock_guard held(mutex_);
@@ -218,11 +218,11 @@ std::vector<StoreMatch> Store::find(const StoreKey& query) {
   for (const auto& source : sources_) {
     for (const Result& result : source->results) {
       if (result.key.kernel != query.kernel) continue;
-      found.push_back({&result, &source->path, Comparison(query, result.key), found.size()});
+      found.push_back({&result, &source->path, KeyComparison(query, result.key), found.size()});
     }
   }
   std::sort(found.begin(), found.end(), [](const Found& a, const Found& b) {
-    const Comparison &x = a.comparison, &y = b.comparison;
+    const KeyComparison &x = a.comparison, &y = b.comparison;
     if (x.distance != y.distance) return x.distance < y.distance;
     if (x.problem_distance != y.problem_distance) return x.problem_distance < y.problem_distance;
     if (a.result->key.problem != b.result->key.problem)
