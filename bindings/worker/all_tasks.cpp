@@ -1,6 +1,8 @@
 // Joins the tables of the rooms; a room with tasks of its own adds a line.
 #include "bindings/worker/all_tasks.h"
 
+#include "worker/device/device_tasks.h"
+
 namespace kernwright {
 namespace {
 
@@ -12,6 +14,7 @@ const TaskTable& all_worker_tasks() {
   static const TaskTable& table = *[] {
     auto* all = new TaskTable;
     add(*all, worker_tasks());
+    add(*all, device_tasks());
     return all;
   }();
   return table;
