@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kernwright import _core
-from kernwright.errors import ArgumentError, InvalidArgument, NameNotFound
+from kernwright.errors import ArgumentError, ArgumentRangeError, InvalidArgument, NameNotFound
 from kernwright.tune._config import Value, mapping, plain
 from kernwright.tune._expression import Expression
 
@@ -149,8 +149,13 @@ class ProblemReader:
 
 
 def _number(argument: Any, name: str) -> Any:
+    if isinstance(argument, bool):
+        return argument
     if hasattr(argument, "__index__"):
-        return argument.__index__() if not isinstance(argument, bool) else argument
+        value = argument.__index__()
+        if not -(2**63) <= value < 2**63:
+            raise ArgumentRangeError(f"the argument {name} of {value} does not fit 64 bits")
+        return value
     if isinstance(argument, float) or hasattr(argument, "dtype") and not getattr(
         argument, "shape", (0,)
     ):
