@@ -1,6 +1,7 @@
 // Joins the tables of the rooms; a room with tasks of its own adds a line.
 #include "bindings/worker/all_tasks.h"
 
+#include "tune/measure/measure_task.h"
 #include "worker/device/device_tasks.h"
 
 namespace kernwright {
@@ -15,6 +16,7 @@ const TaskTable& all_worker_tasks() {
     auto* all = new TaskTable;
     add(*all, worker_tasks());
     add(*all, device_tasks());
+    add(*all, measure_tasks());
     return all;
   }();
   return table;

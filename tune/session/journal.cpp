@@ -143,7 +143,7 @@ std::optional<Trial> trial_of_row(const Space& space, const Row& row) try {
 
 Row result_row(const Space& space, const SessionResult& result) {
   Row row{{"kind", "result"},
-          {"best", result.best ? config_row(space, *result.best) : Row(nullptr)},
+          {"config", result.best ? config_row(space, *result.best) : Row(nullptr)},
           {"median_ms", number(result.median_ms)},
           {"interval_ms", interval(result.interval_ms)},
           {"score", number(result.score)},
@@ -234,6 +234,7 @@ void SessionJournal::record(const Trial& trial) {
 }
 
 void SessionJournal::conclude(const SessionResult& result) {
+  if (!result.best) return;
   Row row = key_.to_row();
   for (const char* name : {"grid", "block", "cluster", "shared_bytes", "launch"})
     if (about_.contains(name)) row[name] = about_[name];

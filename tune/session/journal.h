@@ -43,6 +43,7 @@ class SessionJournal {
   // Return when the row is on the disk, or was kept: see unsaved().
   void begin();
   void record(const Trial& trial);
+  /// Nothing is written where all trials failed.
   void conclude(const SessionResult& result);
 
   /// Rows that the disk refused so far, and why.

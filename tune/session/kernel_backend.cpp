@@ -51,6 +51,8 @@ struct KernelBackend::Lane {
   RemoteDevice device;
   std::uint64_t generation = 0;
   std::vector<RemoteBuffer> buffers;
+  std::vector<std::optional<RemoteBuffer>> originals;  ///< of those that were written
+  bool has_room = true;                                ///< for originals
   std::vector<bool> is_dirty;
   std::vector<std::pair<std::uint64_t, RemoteKernel>> loaded;  ///< the last used one last
   std::vector<std::byte> outputs;
@@ -127,11 +129,30 @@ KernelBackend::Lane& KernelBackend::ready(unsigned number, const WaitLimits& lim
   lane.loaded.clear();
   lane.buffers.clear();
   lane.device.facts(limits);  // starts it
+  lane.has_room = true;
+  lane.originals.assign(options_.buffers.size(), std::nullopt);
   for (const TuningBuffer& buffer : options_.buffers)
     lane.buffers.push_back(lane.device.allocate(buffer.bytes.size(), 0, limits));
   lane.is_dirty.assign(options_.buffers.size(), true);
   lane.generation = lane.device.generation();
   return lane;
+}
+
+/// A copy of the contents that a buffer has before a trial, on the device where there is room.
+const RemoteBuffer* KernelBackend::original(Lane& lane, std::size_t buffer,
+                                            const WaitLimits& limits) {
+  if (options_.buffers[buffer].is_poisoned) return nullptr;
+  std::optional<RemoteBuffer>& copy = lane.originals[buffer];
+  if (!copy && lane.has_room) {
+    try {
+      copy = lane.device.allocate(lane.buffers[buffer].bytes, 0, limits);
+      lane.device.write(*copy, options_.buffers[buffer].bytes, 0, limits);
+    } catch (const OutOfMemory&) {
+      copy.reset();
+      lane.has_room = false;
+    }
+  }
+  return copy ? &*copy : nullptr;
 }
 
 void KernelBackend::restore(Lane& lane, const WaitLimits& limits) {
@@ -140,6 +161,8 @@ void KernelBackend::restore(Lane& lane, const WaitLimits& limits) {
     const TuningBuffer& buffer = options_.buffers[i];
     if (buffer.is_poisoned) {
       lane.device.fill(lane.buffers[i], std::byte{0xff}, limits);
+    } else if (lane.originals[i]) {
+      lane.device.copy(lane.buffers[i], *lane.originals[i], limits);
     } else {
       lane.device.write(lane.buffers[i], buffer.bytes, 0, limits);
     }
@@ -213,7 +236,13 @@ TrialSamples KernelBackend::sample(unsigned number, TrialWork& trial, unsigned c
   Lane& lane = *lanes_[number];
   MeasurePlan plan = options_.measure;
   plan.min_samples = plan.max_samples = static_cast<int>(count);
-  const Measurement measured = measure(lane.device, launch_of(lane, work), plan, limits);
+  std::vector<RemoteRestore> restores;
+  for (const std::size_t buffer : work.written) {
+    if (const RemoteBuffer* const from = original(lane, buffer, limits))
+      restores.push_back({lane.buffers[buffer], *from});
+  }
+  const Measurement measured =
+      measure(lane.device, launch_of(lane, work), plan, limits, restores);
   TrialSamples samples{.times_ms = measured.times_ms};
   if (measured.counts) {
     samples.times_ms.clear();

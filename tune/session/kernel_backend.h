@@ -92,6 +92,7 @@ class KernelBackend final : public TrialBackend {
   struct Work;
   struct Lane;
   Lane& ready(unsigned lane, const WaitLimits& limits);
+  const RemoteBuffer* original(Lane& lane, std::size_t buffer, const WaitLimits& limits);
   void restore(Lane& lane, const WaitLimits& limits);
   RemoteLaunch launch_of(Lane& lane, const Work& work) const;
 

@@ -156,7 +156,7 @@ TEST_CASE("journal: the result names the best, its ties and why the session ende
   journal.conclude(result);
   const StoreContents contents = StoreFile(folder.file()).read("result", journal.id());
   REQUIRE(contents.rows.size() == 1);
-  CHECK(contents.rows[0].at("best") == config_row(space, 1));
+  CHECK(contents.rows[0].at("config") == config_row(space, 1));
   CHECK(contents.rows[0].at("ties").size() == 2);
   CHECK(contents.rows[0].at("reason") == "target");
   CHECK(contents.rows[0].at("block") == "block");
