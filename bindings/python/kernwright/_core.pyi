@@ -39,6 +39,7 @@ from kernwright._core_texture import Texture as Texture
 from kernwright._core_tune import TuneExpression as TuneExpression
 from kernwright._core_tune import TuneSpace as TuneSpace
 from kernwright._core_tune import TuneStrategy as TuneStrategy
+from kernwright._core_tune import _tune_forest as _tune_forest
 from kernwright._core_tune import _tune_strategies as _tune_strategies
 from kernwright._device import DeviceAttributes, MemoryInfo
 from kernwright._kernels import KernelAttributes, Parameter

@@ -40,3 +40,7 @@ class TuneStrategy:
     def in_flight(self) -> int: ...
 
 def _tune_strategies() -> tuple[str, ...]: ...
+def _tune_forest(
+    rows: list[float], width: int, targets: list[float], queries: list[float], seed: int
+) -> list[float]:
+    """What a forest that learned `targets` at `rows` says at `queries`, rows of `width` each."""
