@@ -29,8 +29,10 @@ def small_cost(config):
         return None
     block = abs(math.log2(config["block"] / 128))
     tile = abs(math.log2(config["tile"] / 4))
-    return 0.4 * (1 + 0.9 * block + 0.3 * tile + 0.01 * config["vec"]) * (
-        0.8 if config["use_smem"] else 1.0
+    return (
+        0.4
+        * (1 + 0.9 * block + 0.3 * tile + 0.01 * config["vec"])
+        * (0.8 if config["use_smem"] else 1.0)
     )
 
 
@@ -78,7 +80,7 @@ def _trial(number, config, cost, draw, clock, metrics):
         resources={"registers": draw.randrange(24, 128), "shared_bytes": 4096, "local_bytes": 0},
     )  # fmt: skip
     if metrics:
-        row["metrics"] = {"energy_mj": 90 * cost ** 0.5 * draw.lognormvariate(0, 0.1)}
+        row["metrics"] = {"energy_mj": 90 * cost**0.5 * draw.lognormvariate(0, 0.1)}
     return row
 
 

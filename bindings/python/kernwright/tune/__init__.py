@@ -14,10 +14,11 @@ Space(block: 3, tile: 8; 1 restriction)
 from kernwright._support.typed import publish
 from kernwright.tune._config import Config
 from kernwright.tune._expression import Expression
+from kernwright.tune._report import write_report
 from kernwright.tune._space import Space
 from kernwright.tune._strategy import Strategy, strategies
 from kernwright.tune._table import Table
 
-__all__ = ["Config", "Expression", "Space", "Strategy", "Table", "strategies"]
+__all__ = ["Config", "Expression", "Space", "Strategy", "Table", "strategies", "write_report"]
 
 publish(globals(), __all__)

@@ -68,9 +68,7 @@ def _explained(rows: list[list[float]], targets: list[float]) -> float:
         ask = [i for i in range(len(targets)) if i % 5 == part]
         flat = [x for i in learn for x in rows[i]]
         queries = [x for i in ask for x in rows[i]]
-        answers = _core._tune_forest(
-            flat, len(rows[0]), [targets[i] for i in learn], queries, part
-        )
+        answers = _core._tune_forest(flat, len(rows[0]), [targets[i] for i in learn], queries, part)
         for i, answer in zip(ask, answers, strict=True):
             guesses[i] = answer
     left = sum((g - t) ** 2 for g, t in zip(guesses, targets, strict=True))
@@ -138,7 +136,10 @@ def pair_map(record: Record, rows: str, columns: str) -> PairMap:
     for trial in record.trials:
         if rows not in trial.config or columns not in trial.config:
             continue
-        place = (places[rows][repr(trial.config[rows])], places[columns][repr(trial.config[columns])])
+        place = (
+            places[rows][repr(trial.config[rows])],
+            places[columns][repr(trial.config[columns])],
+        )
         best, count = cells.get(place, (None, 0))
         if trial.value is not None:
             best = trial.value if best is None else min(best, trial.value)
@@ -177,7 +178,9 @@ def pareto_front(points: Sequence[tuple[float, ...]]) -> list[int]:
     return found
 
 
-def lanes(spans: Sequence[tuple[float, float, TrialRow]]) -> list[list[tuple[float, float, TrialRow]]]:
+def lanes(
+    spans: Sequence[tuple[float, float, TrialRow]],
+) -> list[list[tuple[float, float, TrialRow]]]:
     """Spans of time as few lanes as hold them without overlap."""
     found: list[list[tuple[float, float, TrialRow]]] = []
     for span in sorted(spans, key=lambda span: span[:2]):

@@ -6,7 +6,7 @@ import html
 import math
 from collections.abc import Sequence
 
-from kernwright._words import counted
+from kernwright._support.words import counted
 from kernwright.tune._report import _analysis, _svg
 from kernwright.tune._report._analysis import Importance, PairMap
 from kernwright.tune._report._record import Record, TrialRow, text
@@ -84,7 +84,7 @@ def progress(record: Record, over_time: bool) -> str:
 def importance(found: Importance) -> str:
     shown = list(found.shares.items())[:_MOST_BARS]
     longest = max(len(name) for name, _ in shown)
-    left = min(190, 14 + 7 * longest)
+    left = min(200, 20 + 8 * longest)
     top = max(max(share for _, share in shown), 1e-9)
     row, width = 24, 440
     parts = []
@@ -147,7 +147,11 @@ def pair_map(record: Record, found: PairMap) -> str:
     )
     cut = len(rows) < len(found.row_values) or len(columns) < len(found.column_values)
     more = f" The first {_MOST_CELLS} values of each are shown." if cut else ""
-    says = f"The best {objective_text(record)} for each {found.rows} and {found.columns}."
+    unit = " (ms)" if record.in_ms else ""
+    says = (
+        f"The best {objective_text(record)}{unit} for each {found.rows} and {found.columns}: dark "
+        "is good, dashed all failed, empty was not tried."
+    )
     return figure(_svg.picture(parts, 440, bottom + 40, says), says + more)
 
 
@@ -172,7 +176,10 @@ def distribution(record: Record) -> str:
             said = counted(count, "trial")
             parts = _svg.box(x + 0.5, base - height, step - 1, height, "bar", said)
             plot.parts.append(parts)
-    marks = [("best", record.best.value if record.best else None), ("default", record.default_value)]
+    marks = [
+        ("best", record.best.value if record.best else None),
+        ("default", record.default_value),
+    ]
     for name, mark in marks:
         if mark is not None and plot.x.low <= mark <= plot.x.high:
             x = plot.x(mark)
@@ -213,9 +220,7 @@ def noise(record: Record) -> str:
         plot.parts.append(_svg.label(plot.LEFT - 6, y + 4, name, "end"))
     more = f" {counted(hidden, 'sample')} beyond the right edge." if hidden else ""
     says = f"The {counted(len(shown), 'best trial')} with samples and intervals."
-    return figure(
-        plot.svg(says), f"{says} A star marks the winner and what ties with it.{more}"
-    )
+    return figure(plot.svg(says), f"{says} A star marks the winner and what ties with it.{more}")
 
 
 def _metric_text(record: Record, name: str) -> _svg.Text:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import html
 import itertools
 
-from kernwright import _html
-from kernwright._words import counted
+from kernwright._support import html as _html
+from kernwright._support.words import counted
 from kernwright.tune._report import _analysis, _charts, _lanes, _winner
 from kernwright.tune._report._record import Record, TrialRow, text
 
@@ -24,8 +24,9 @@ nav { margin: .6em 0 1.2em; } nav a { margin-right: 1em; white-space: nowrap; }
 .cards { display: grid; gap: .7em; grid-template-columns: repeat(auto-fit, minmax(9.5em, 1fr)); }
 .card { background: var(--panel); border: 1px solid var(--line); border-radius: .6em;
 padding: .7em .9em; display: flex; flex-direction: column; } .card b { font-size: 1.5em; }
+.scroll th, .scroll td { overflow-wrap: normal; } td.wide { min-width: 18em; }
 .charts, .pair { display: grid; gap: 1.2em 2em; align-items: start;
-grid-template-columns: repeat(auto-fit, minmax(min(100%, 22em), 1fr)); }
+grid-template-columns: repeat(auto-fit, minmax(min(100%, 26em), 1fr)); }
 figure { margin: 0; min-width: 0; } svg { width: 100%; height: auto; display: block; }
 .charts figure { max-width: 36em; } .scroll { overflow-x: auto; } svg.wide { min-width: 44em; }
 svg text { font: 12px system-ui, sans-serif; fill: var(--soft); } svg text.on { font-size: 11px; }
@@ -42,7 +43,8 @@ rect.compile.failed, rect.device.failed { stroke: none; fill: var(--bad); }
 table { border-collapse: collapse; font-size: .93em; } caption { text-align: left;
 color: var(--soft); } th, td { text-align: left; padding: .2em .9em .2em 0; vertical-align: top;
 border-bottom: 1px solid var(--line); overflow-wrap: anywhere; } .pairs th { font-weight: 500;
-color: var(--soft); } th button { all: unset; cursor: pointer; } th button:focus-visible {
+color: var(--soft); white-space: nowrap; }
+th button { all: unset; cursor: pointer; } th button:focus-visible {
 outline: 2px solid var(--accent); } th button::after { content: " \\2195"; color: var(--soft); }
 td.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 .status { font-weight: 600; color: var(--bad); } .status.correct { color: var(--good); }
@@ -110,13 +112,16 @@ def _failures(record: Record) -> str:
         whole = trials[0].error.strip()
         shown = html.escape(first) or "<span class=soft>no message</span>"
         if whole != first:
-            cut = html.escape(whole[:_MOST_MESSAGE]) + (" ..." if len(whole) > _MOST_MESSAGE else "")
+            cut = html.escape(whole[:_MOST_MESSAGE]) + (
+                " ..." if len(whole) > _MOST_MESSAGE else ""
+            )
             shown = f"<details><summary>{shown}</summary><pre>{cut}</pre></details>"
         numbers = ", ".join(str(trial.number) for trial in trials[:8])
         numbers += ", ..." if len(trials) > 8 else ""
+        config = html.escape(_charts.config_text(trials[0].config))
         rows.append(
             f"<tr><td class=status>{html.escape(status)}</td><td class=n>{len(trials)}</td>"
-            f"<td>{shown}</td><td>{html.escape(_charts.config_text(trials[0].config))}</td>"
+            f"<td class=wide>{shown}</td><td class=wide>{config}</td>"
             f"<td>{numbers}</td></tr>"
         )
     more = len(groups) - _MOST_FAILURES
@@ -170,7 +175,7 @@ def _front(record: Record) -> str:
     rows = "".join(
         f"<tr><td class=n>{trial.number}</td>"
         + "".join(f"<td class=n>{text(_analysis.metric(record, trial, n))}</td>" for n in names)
-        + f"<td>{html.escape(_charts.config_text(trial.config))}</td></tr>"
+        + f"<td class=wide>{html.escape(_charts.config_text(trial.config))}</td></tr>"
         for trial in trials[:_MOST_FAILURES]
     )
     head = "".join(f"<th>{html.escape(name)}" for name in ("trial", *names, "configuration"))
@@ -198,7 +203,7 @@ def page(record: Record, source: str | None = None) -> str:
         ("all", "Trials", _trials(record)),
     ]
     sections = [section for section in sections if section[2]]
-    links = "".join(f'<a href="#{key}">{title}</a>' for key, title, _ in sections)
+    links = "\n".join(f'<a href="#{key}">{title}</a>' for key, title, _ in sections)
     body = "".join(
         f"<section aria-labelledby={key}><h2 id={key}>{title}</h2>\n{inner}</section>\n"
         for key, title, inner in sections

@@ -14,17 +14,18 @@ from typing import Any, TypeAlias
 from kernwright.errors import ArgumentError, InvalidArgument
 
 Row: TypeAlias = Mapping[str, Any]
+_LARGEST = 1e150  # squares and differences of such numbers are finite
 
 
 def number(value: Any) -> float | None:
-    """A finite number, or None for anything else."""
+    """A number that pictures can show, or None for anything else."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     try:
         found = float(value)
     except OverflowError:
         return None
-    return found if math.isfinite(found) else None
+    return found if abs(found) < _LARGEST else None
 
 
 def numbers(value: Any) -> tuple[float, ...]:
@@ -206,9 +207,7 @@ def _ended(trial: TrialRow) -> float:
     return math.inf if trial.ended_s is None else trial.ended_s
 
 
-def read_record(
-    rows: Iterable[Row] | str | os.PathLike[str], session: str | None = None
-) -> Record:
+def read_record(rows: Iterable[Row] | str | os.PathLike[str], session: str | None = None) -> Record:
     """Of one session of `rows`, or of a store's file: the one of that id, else the last one that
     has trials. Rows of other kinds are left out. Raises InvalidArgument where there is no trial,
     OSError for a file that cannot be read."""

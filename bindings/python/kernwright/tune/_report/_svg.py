@@ -36,7 +36,8 @@ class Scale:
 
     def __call__(self, value: float) -> float:
         if self.log:
-            part = math.log(value / self.low) / math.log(self.high / self.low)
+            low = math.log(self.low)
+            part = (math.log(value) - low) / (math.log(self.high) - low)
         else:
             part = (value - self.low) / (self.high - self.low)
         return self.begin + part * (self.end - self.begin)
@@ -122,9 +123,7 @@ class Plot:
         self.y = Scale(ys, height - self.BOTTOM, self.TOP, log=log_y)
         self.parts: list[str] = []
 
-    def axes(
-        self, x_name: str, y_name: str, x_text: Text = plain, y_text: Text = plain
-    ) -> None:
+    def axes(self, x_name: str, y_name: str, x_text: Text = plain, y_text: Text = plain) -> None:
         bottom = self.height - self.BOTTOM
         right = self.width - self.RIGHT
         for tick in self.y.ticks():

@@ -8,7 +8,7 @@ import keyword
 from collections.abc import Mapping
 from typing import Any
 
-from kernwright._words import counted
+from kernwright._support.words import counted
 from kernwright.tune._report._charts import value_text
 from kernwright.tune._report._record import Record, TrialRow, number, table, text
 
