@@ -16,9 +16,23 @@ from kernwright.tune._config import Config
 from kernwright.tune._expression import Expression
 from kernwright.tune._report import write_report
 from kernwright.tune._space import Space
+from kernwright.tune._store import Match, Store
 from kernwright.tune._strategy import Strategy, strategies
 from kernwright.tune._table import Table
+from kernwright.tune._tuned import Choice, Tuned
 
-__all__ = ["Config", "Expression", "Space", "Strategy", "Table", "strategies", "write_report"]
+__all__ = [
+    "Choice",
+    "Config",
+    "Expression",
+    "Match",
+    "Space",
+    "Store",
+    "Strategy",
+    "Table",
+    "Tuned",
+    "strategies",
+    "write_report",
+]
 
 publish(globals(), __all__)
