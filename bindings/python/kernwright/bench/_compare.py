@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from kernwright import _core
+from kernwright.bench._run import device_facts
 from kernwright.errors import InvalidArgument
 
 _BAND = 0.01  # no smaller difference counts: two processes differ by that much
@@ -22,12 +24,15 @@ def _key(row: Mapping[str, Any]) -> str:
 def ratio_interval(new: list[float], old: list[float]) -> tuple[float, float]:
     """The 95 % interval of median(new) / median(old), by a bootstrap of both (percentiles, the same
     draws each time)."""
+    if len(new) == len(old) == 1:
+        return new[0] / old[0], new[0] / old[0]
     draw = np.random.default_rng(0)
-    ratios = np.ones(_DRAWS)
-    for samples, sign in ((new, 1), (old, -1)):
+
+    def medians(samples: list[float]) -> Any:
         values = np.asarray(samples, float)
-        picks = values[draw.integers(0, len(values), (_DRAWS, len(values)))]
-        ratios *= np.median(picks, axis=1) ** sign
+        return np.median(values[draw.integers(0, len(values), (_DRAWS, len(values)))], axis=1)
+
+    ratios = medians(new) / medians(old)
     low, high = np.quantile(ratios, (0.025, 0.975))
     return float(low), float(high)
 
@@ -63,7 +68,13 @@ def _compared(new: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
     return {**found, "verdict": verdict, "ratio": ratio, "interval": [low, high]}
 
 
-def _same_device(new: Mapping[str, Any], old: Mapping[str, Any]) -> None:
+def device_now() -> dict[str, Any]:
+    """A run of nothing on the current device."""
+    return {"device": device_facts(_core.current_device()), "rows": []}
+
+
+def same_device(new: Mapping[str, Any], old: Mapping[str, Any]) -> None:
+    """Raises InvalidArgument where the two runs are of different devices."""
     mine, other = new.get("device") or {}, old.get("device") or {}
     for fact in _SAME_DEVICE:
         if mine.get(fact) != other.get(fact):
@@ -86,7 +97,7 @@ def compare(new: Mapping[str, Any], old: Mapping[str, Any]) -> list[dict[str, An
         rows = document.get("rows") if isinstance(document, Mapping) else None
         if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
             raise InvalidArgument("a run of benchmarks has rows: this is another document")
-    _same_device(new, old)
+    same_device(new, old)
     known = {_key(row): row for row in old["rows"]}
     found = []
     for row in new["rows"]:

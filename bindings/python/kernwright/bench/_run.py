@@ -88,7 +88,12 @@ def _row(bench: Benchmark, point: Point, timer: Any, effort: Mapping[str, Any]) 
         # A benchmark is somebody's own code: the others are measured all the same.
         where = traceback.extract_tb(error.__traceback__)[-1]
         text = f"{type(error).__name__}: {error}"
-        return {**row, "status": "error", "error": text, "place": f"{where.filename}:{where.lineno}"}
+        return {
+            **row,
+            "status": "error",
+            "error": text,
+            "place": f"{where.filename}:{where.lineno}",
+        }
 
 
 def _axes(
@@ -151,7 +156,7 @@ def run(
     }
 
 
-def relative_width(row: Row) -> float:
+def relative_width(row: Mapping[str, Any]) -> float:
     """Half the interval's width, as a part of the median."""
     low, high = row["interval"]
     median = statistics.fmean((low, high)) or 1.0

@@ -151,8 +151,10 @@ class ProblemReader:
 def _number(argument: Any, name: str) -> Any:
     if hasattr(argument, "__index__"):
         return argument.__index__() if not isinstance(argument, bool) else argument
-    if isinstance(argument, float) or hasattr(argument, "dtype") and not getattr(
-        argument, "shape", (0,)
+    if (
+        isinstance(argument, float)
+        or hasattr(argument, "dtype")
+        and not getattr(argument, "shape", (0,))
     ):
         return float(argument)
     raise ArgumentError(

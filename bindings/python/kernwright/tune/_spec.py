@@ -69,7 +69,8 @@ def _dtype(name: Any, what: str) -> np.dtype[Any]:
     if isinstance(name, str) and name == "bfloat16":
         import ml_dtypes
 
-        return np.dtype(ml_dtypes.bfloat16)
+        found: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+        return found
     try:
         if isinstance(name, str):
             return np.dtype(name)
@@ -178,7 +179,12 @@ def _t1_size(text: Any, space: Mapping[str, Sequence[Any]], sizes: Sequence[int]
     """T1's sizes: expressions over ProblemSize[i] and max(parameter)."""
     if not isinstance(text, str):
         return text
-    plain = re.sub(r"ProblemSize\[(\d+)\]", lambda m: str(sizes[int(m[1])]), text)
+
+    def size(match: re.Match[str]) -> str:
+        place = int(match[1])
+        return str(sizes[place]) if place < len(sizes) else match[0]
+
+    plain = re.sub(r"ProblemSize\[(\d+)\]", size, text)
     return re.sub(
         r"\bmax\((\w+)\)", lambda m: str(max(space[m[1]])) if m[1] in space else m[0], plain
     )
