@@ -14,6 +14,7 @@ Space(block: 3, tile: 8; 1 restriction)
 from kernwright._support.typed import publish
 from kernwright.tune._config import Config
 from kernwright.tune._expression import Expression
+from kernwright.tune._report import write_report
 from kernwright.tune._space import Space
 from kernwright.tune._store import Match, Store
 from kernwright.tune._strategy import Strategy, strategies
@@ -31,6 +32,7 @@ __all__ = [
     "Table",
     "Tuned",
     "strategies",
+    "write_report",
 ]
 
 publish(globals(), __all__)

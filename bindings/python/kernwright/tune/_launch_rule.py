@@ -152,12 +152,20 @@ def _number(argument: Any, name: str) -> Any:
     if isinstance(argument, bool):
         return argument
     if hasattr(argument, "__index__"):
+<<<<<<< HEAD
         value = argument.__index__()
         if not -(2**63) <= value < 2**63:
             raise ArgumentRangeError(f"the argument {name} of {value} does not fit 64 bits")
         return value
     if isinstance(argument, float) or hasattr(argument, "dtype") and not getattr(
         argument, "shape", (0,)
+=======
+        return argument.__index__() if not isinstance(argument, bool) else argument
+    if (
+        isinstance(argument, float)
+        or hasattr(argument, "dtype")
+        and not getattr(argument, "shape", (0,))
+>>>>>>> h7
     ):
         return float(argument)
     raise ArgumentError(
