@@ -38,6 +38,8 @@ from kernwright._core_texture import Texture as Texture
 from kernwright._core_tune import TuneExpression as TuneExpression
 from kernwright._core_tune import TuneSpace as TuneSpace
 from kernwright._core_tune import TuneStrategy as TuneStrategy
+from kernwright._core_tune import _Timer as _Timer
+from kernwright._core_tune import _tune_forest as _tune_forest
 from kernwright._core_tune import _tune_strategies as _tune_strategies
 from kernwright._jit.background import CompileFuture
 from kernwright._jit.kernels import KernelAttributes, Parameter

@@ -40,3 +40,24 @@ class TuneStrategy:
     def in_flight(self) -> int: ...
 
 def _tune_strategies() -> tuple[str, ...]: ...
+def _tune_forest(
+    rows: list[float], width: int, targets: list[float], queries: list[float], seed: int
+) -> list[float]:
+    """What a forest that learned `targets` at `rows` says at `queries`, rows of `width` each."""
+
+class _Timer:
+    """Measures callables that queue work on the current stream, as tune/measure/timer.h says."""
+
+    def __init__(self, device: Any = None) -> None: ...
+    def measure(
+        self,
+        run: Any,
+        *,
+        policy: str,
+        min_samples: int,
+        max_samples: int,
+        max_seconds: float,
+        noise: float,
+    ) -> dict[str, Any]:
+        """Milliseconds of one run: times_ms, median_ms, interval_ms, noise; on the simulated device
+        counts = {"instructions", "transactions"}, else None."""

@@ -53,7 +53,10 @@ def configured(kernel: _core.Kernel, config: Mapping[str, Value] | None) -> _cor
 
 
 def bind(
-    kernel: _core.Kernel, rule: LaunchRule, config: Mapping[str, Value], problem: Mapping[str, Value]
+    kernel: _core.Kernel,
+    rule: LaunchRule,
+    config: Mapping[str, Value],
+    problem: Mapping[str, Value],
 ) -> Any:
     """kernel[grid, block] for a configuration, compiled for the current device."""
     chosen = configured(kernel, config)
@@ -242,7 +245,12 @@ class Tuned(_core.TunedCall):
             says = "; ".join(differences.values())
             text = f"the result of session {match.row['session']} in {match.path}"
             choice = Choice(
-                problem, device.name, match.config, launch, True, text + (f" ({says})" if says else "")
+                problem,
+                device.name,
+                match.config,
+                launch,
+                True,
+                text + (f" ({says})" if says else ""),
             )
             if says:
                 self._tell(f"{self.kernel.name}: a near result is used: {choice}")
