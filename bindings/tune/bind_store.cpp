@@ -120,6 +120,7 @@ void bind_tune_store(py::module_& m) {
     if (space.space.is_listed()) space.configurations();
     return space_hash(space.space);
   });
+  m.def("_tune_bucket", [](py::handle value) { return problem_bucket(value_argument(value)); });
   m.def("_tune_parameter_names", &parameter_names);
   m.def("_tune_device_class", &device_members);
 }

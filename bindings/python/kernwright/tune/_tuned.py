@@ -53,10 +53,12 @@ def configured(kernel: _core.Kernel, config: Mapping[str, Value] | None) -> _cor
 
 
 def bind(
-    kernel: _core.Kernel, rule: LaunchRule, config: Mapping[str, Value], problem: Mapping[str, Value]
+    chosen: _core.Kernel,
+    rule: LaunchRule,
+    config: Mapping[str, Value],
+    problem: Mapping[str, Value],
 ) -> Any:
-    """kernel[grid, block] for a configuration, compiled for the current device."""
-    chosen = configured(kernel, config)
+    """kernel[grid, block] of a configured kernel, compiled for the current device."""
     grid, block, shared_bytes = rule({**problem, **config})
     chosen.compile()
     threads = 1
@@ -186,9 +188,9 @@ class Tuned(_core.TunedCall):
 
     # -- choosing --------------------------------------------------------------------------------
 
-    def _resolve(self, arguments: tuple[Any, ...]) -> tuple[Any, int]:
+    def _resolve(self, arguments: tuple[Any, ...]) -> tuple[Any, int, bool]:
         """What TunedCall launches for these arguments, from now on for all such."""
-        return self.choice(self._reader.read(self._names, arguments)).launch, -1
+        return self.choice(self._reader.read(self._names, arguments)).launch, -1, False
 
     def choice(self, problem: Mapping[str, Any] | None = None, /, **more: Any) -> Choice:
         """What is launched for a problem on the current device; compiled when it was not yet."""
@@ -242,7 +244,12 @@ class Tuned(_core.TunedCall):
             says = "; ".join(differences.values())
             text = f"the result of session {match.row['session']} in {match.path}"
             choice = Choice(
-                problem, device.name, match.config, launch, True, text + (f" ({says})" if says else "")
+                problem,
+                device.name,
+                match.config,
+                launch,
+                True,
+                text + (f" ({says})" if says else ""),
             )
             if says:
                 self._tell(f"{self.kernel.name}: a near result is used: {choice}")
@@ -276,7 +283,7 @@ class Tuned(_core.TunedCall):
             if own != nvrtc and "nvrtc" not in self._near:
                 reasons.append(f"nvrtc: {nvrtc or 'unknown'}, not {own}")
                 return None
-            return bind(self.kernel, rule, match.config, problem)
+            return bind(chosen, rule, match.config, problem)
         except Error as error:
             reasons.append(f"{match.config!r} cannot be used: {error}")
             return None
@@ -297,7 +304,7 @@ class Tuned(_core.TunedCall):
             if rule is None or not rule.names <= values.keys():
                 continue
             try:
-                launch = bind(self.kernel, rule, config or {}, problem)
+                launch = bind(configured(self.kernel, config), rule, config or {}, problem)
             except Error as error:
                 failed.append(f"{text} cannot be used: {error}")
                 continue
@@ -353,19 +360,24 @@ class Tuned(_core.TunedCall):
 
     def __getitem__(self, stream: Any) -> Callable[..., None]:
         """The same on a stream: a kw.Stream, a handle, or a stream of another library."""
-        borrowed = _core.Stream.borrow(stream)
-
-        def launch(*arguments: Any) -> None:
-            with borrowed:
-                self(*arguments)
-
-        return launch
+        return on_stream(self, stream)
 
     # Without this, a missing __iter__ would make Python try self[0], self[1], ...
     __iter__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         return f"<Tuned {self.kernel.name} by {self.store!r}>"
+
+
+def on_stream(call: Callable[..., None], stream: Any) -> Callable[..., None]:
+    """`call` with that stream as the current one."""
+    borrowed = _core.Stream.borrow(stream)
+
+    def launch(*arguments: Any) -> None:
+        with borrowed:
+            call(*arguments)
+
+    return launch
 
 
 def packed_rows() -> Store:
