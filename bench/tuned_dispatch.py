@@ -11,8 +11,9 @@ import harness
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "tests" / "python"))
 
-import kernwright as kw
 from tuning import SCALE, result_row
+
+import kernwright as kw
 
 N = 1024
 

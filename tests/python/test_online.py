@@ -4,11 +4,11 @@ import threading
 
 import numpy as np
 import pytest
+from tuning import GRID, SCALE, run
 
 import kernwright as kw
 from kernwright.tune import Online, Space, Store
 from kernwright.tune import _online_search as online_search
-from tuning import GRID, SCALE, run
 
 ADD = """
 #ifndef BLOCK
@@ -275,7 +275,7 @@ def test_a_store_that_cannot_be_written_stops_nothing(sim, tmp_path, capfd):
 
 def test_each_bucket_has_its_search_and_restrictions_hold_for_each_problem(sim):
     kernel = kw.kernel(SCALE)
-    limited = space().require("n % V == 0").require(lambda BLOCK, n: BLOCK <= n)
+    limited = space().require("n % V == 0").require(lambda BLOCK, n: n >= BLOCK)
     serve = kernel.online(limited, grid=GRID, block="BLOCK", overhead=0.9)
     for round_ in range(60):
         for n in (1000, 1001, 96, 97, 1003):

@@ -6,10 +6,10 @@ import threading
 
 import numpy as np
 import pytest
+from tuning import SCALE, result_row, run, write_rows
 
 import kernwright as kw
 from kernwright.tune import Choice, Store, Tuned
-from tuning import SCALE, result_row, run, write_rows
 
 
 @pytest.fixture

@@ -35,9 +35,18 @@ from kernwright._core_tensor_map import TensorMap as TensorMap
 from kernwright._core_texture import CudaArray as CudaArray
 from kernwright._core_texture import Surface as Surface
 from kernwright._core_texture import Texture as Texture
+from kernwright._core_tune import TunedCall as TunedCall
 from kernwright._core_tune import TuneExpression as TuneExpression
 from kernwright._core_tune import TuneSpace as TuneSpace
+from kernwright._core_tune import TuneStore as TuneStore
+from kernwright._core_tune import TuneStoreFile as TuneStoreFile
 from kernwright._core_tune import TuneStrategy as TuneStrategy
+from kernwright._core_tune import _any_capture as _any_capture
+from kernwright._core_tune import _tune_bucket as _tune_bucket
+from kernwright._core_tune import _tune_device_class as _tune_device_class
+from kernwright._core_tune import _tune_parameter_names as _tune_parameter_names
+from kernwright._core_tune import _tune_source_hash as _tune_source_hash
+from kernwright._core_tune import _tune_space_hash as _tune_space_hash
 from kernwright._core_tune import _tune_strategies as _tune_strategies
 from kernwright._jit.background import CompileFuture
 from kernwright._jit.kernels import KernelAttributes, Parameter

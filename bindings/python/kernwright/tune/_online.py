@@ -53,8 +53,8 @@ class Online(_core.TunedCall):
     that are not const in its signature). It becomes the incumbent when it writes the same values
     (within `rtol` and `atol`) and takes less time in several pairs of launches. Then the former
     incumbent runs on the shadows, and comes back when the new one takes more than `guard` times as
-    long. Nothing is tried while a stream is being captured. When no candidate is left, or `patience`
-    candidates in a row were no gain, the search is frozen: from then on a launch costs what it does
+    long. Nothing is tried while a stream is being captured. When no candidate is left, or
+    `patience` candidates in a row were no gain, the search is frozen: from then on a launch costs what it does
     through kernel.tuned().
 
     Each bucket of problem values (a power of two in each dimension) and each device has a search of

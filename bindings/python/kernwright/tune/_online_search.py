@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kernwright import _core
 from kernwright.errors import Error
 from kernwright.tune._config import Config, Value
 from kernwright.tune._meter import Meter

@@ -12,7 +12,7 @@ from kernwright.errors import ArgumentError, Error, InvalidArgument, LaunchConfi
 from kernwright.tune._config import Config, Value, mapping
 from kernwright.tune._expression import Expression
 from kernwright.tune._launch_rule import LaunchRule, ProblemReader
-from kernwright.tune._store import PARTS, Match, Row, Store, as_store, kernel_key, source_hash
+from kernwright.tune._store import PARTS, Match, Row, Store, as_store, kernel_key
 
 _NEAR = tuple(part for part in PARTS if part != "source")
 _MOST_CHOICES = 4096
@@ -243,6 +243,7 @@ class Tuned(_core.TunedCall):
                 continue
             says = "; ".join(differences.values())
             text = f"the result of session {match.row['session']} in {match.path}"
+            text += f" ({says})" if says else ""
             choice = Choice(
                 problem,
                 device.name,
