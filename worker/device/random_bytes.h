@@ -1,0 +1,14 @@
+// A stream of random bytes that depends on its seed and the place in it alone.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace kernwright {
+
+/// Fills `to` with the bytes from `offset` on of the stream of `seed`: word i (8 bytes, little
+/// endian) is output i of SplitMix64 (Steele, Lea, Flood 2014) from that seed.
+void random_bytes(std::uint64_t seed, std::uint64_t offset, std::span<std::byte> to) noexcept;
+
+}  // namespace kernwright

@@ -1,0 +1,112 @@
+// A device in a worker process, used from its parent.
+#pragma once
+
+#include "jit/object_code.h"
+#include "worker/device/check_report.h"
+#include "worker/device/device_facts.h"
+#include "worker/device/remote_launch.h"
+#include "worker/worker.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+namespace kernwright {
+
+struct RemoteDeviceOptions {
+  /// The device is what KERNWRIGHT_DEVICE says in the worker's environment ("sim", "cuda:1").
+  WorkerOptions worker{};
+  /// Keeps a second process ready, with its context made, that takes over at once when the first is
+  /// lost. Costs the memory of one more context.
+  bool keep_spare = false;
+};
+
+/// A device that a worker holds: memory, kernels and launches live in the other process, so that
+/// whatever a kernel does (an illegal address, an endless loop, a crash) costs that process alone.
+///
+/// Every call waits until its work is done, and throws what went wrong with its type: DeviceFault
+/// with its report (simulated device), DeviceLost, OutOfMemory, Timeout, LaunchConfigError, ...;
+/// Timeout, Cancelled or Interrupted as `limits` say; WorkerLost. Where the process or its context
+/// is lost by that, the next call gets a new process: memory and kernels are gone then, and
+/// generation() is another number. Calls with a name (buffer, kernel) of before throw WorkerLost.
+///
+/// One call at a time; not thread-safe. Of no use in a forked child.
+class RemoteDevice {
+ public:
+  explicit RemoteDevice(RemoteDeviceOptions options = {});
+  /// Ends the process, with all that is on the device.
+  ~RemoteDevice();
+  RemoteDevice(RemoteDevice&&) noexcept;
+  RemoteDevice& operator=(RemoteDevice&&) noexcept;
+
+  /// Starts the process without waiting for it.
+  void start();
+  const DeviceFacts& facts(const WaitLimits& limits = {});
+  /// Of the process that holds the memory and the kernels; no other process of any RemoteDevice of
+  /// this program has the same. 0 before there is one and after it was lost.
+  std::uint64_t generation() const noexcept;
+  /// Of that process; -1 when there is none.
+  pid_t process_id() const noexcept;
+  /// Processes of this device that were lost so far.
+  int losses() const noexcept;
+  /// Ends the process at once, as a loss does.
+  void kill() noexcept;
+
+  /// New memory straight from the driver, aligned to 256 bytes, never cached; 0 bytes are allowed.
+  /// With `guard_bytes` (rounded up to 256) bands with a pattern lie in front of it and behind it,
+  /// from its last byte on. On the simulated device bands hide what its own check of bounds finds.
+  RemoteBuffer allocate(std::uint64_t bytes, std::uint64_t guard_bytes = 0,
+                        const WaitLimits& limits = {});
+  /// Frees it; does nothing for memory that was lost with its process.
+  void release(const RemoteBuffer& buffer, const WaitLimits& limits = {});
+  /// Of the band in front, then of the one behind; nothing: both are whole.
+  std::optional<GuardDamage> check_guards(const RemoteBuffer& buffer,
+                                          const WaitLimits& limits = {});
+
+  // Bytes beyond the buffer's end throw InvalidArgument.
+  void write(const RemoteBuffer& to, std::span<const std::byte> from, std::uint64_t offset = 0,
+             const WaitLimits& limits = {});
+  void read(const RemoteBuffer& from, std::span<std::byte> to, std::uint64_t offset = 0,
+            const WaitLimits& limits = {});
+  void fill(const RemoteBuffer& to, std::byte value, const WaitLimits& limits = {});
+  /// With random_bytes(seed) from its first byte on.
+  void fill_random(const RemoteBuffer& to, std::uint64_t seed, const WaitLimits& limits = {});
+  /// The whole of `from`, on the device. The sizes must be equal.
+  void copy(const RemoteBuffer& to, const RemoteBuffer& from, const WaitLimits& limits = {});
+
+  /// Loads the code as a new module, whose variables are fresh, also when the same code is loaded
+  /// already. `name`: as ObjectCode::kernel() takes it.
+  RemoteKernel load(const ObjectCode& code, const std::string& name, const WaitLimits& limits = {});
+  void unload(const RemoteKernel& kernel, const WaitLimits& limits = {});
+  /// Checks the launch, runs it and waits for its end. Values must have the parameters' sizes
+  /// (ArgumentError).
+  void launch(const RemoteLaunch& launch, const WaitLimits& limits = {});
+
+  /// Simulated device only, else InvalidArgument: launches between the two calls are checked and
+  /// counted. `init` knows the memory that is allocated between them; older memory counts as
+  /// written.
+  void begin_checks(const CheckOptions& options = {}, const WaitLimits& limits = {});
+  CheckReport end_checks(const WaitLimits& limits = {});
+  /// One launch between begin_checks() and end_checks(). What stops it is among the
+  /// findings and not thrown, also the simulated device's own limits of time and instructions.
+  CheckReport check(const RemoteLaunch& launch, const CheckOptions& options = {},
+                    const WaitLimits& limits = {});
+
+  /// Runs another task of the worker, which finds memory and kernels by DeviceState::get().
+  /// `request` names them by write(ByteWriter&, RemoteLaunch): check them first by require().
+  Message run(const WorkerTask& task, const WaitLimits& limits = {});
+  /// Throws WorkerLost when a name in `launch` is not of the process that there is, InvalidArgument
+  /// for an offset beyond its buffer.
+  void require(const RemoteLaunch& launch) const;
+  void require(const RemoteBuffer& buffer) const;
+  void require(const RemoteKernel& kernel) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace kernwright
