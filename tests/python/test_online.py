@@ -277,7 +277,7 @@ def test_each_bucket_has_its_search_and_restrictions_hold_for_each_problem(sim):
     kernel = kw.kernel(SCALE)
     limited = space().require("n % V == 0").require(lambda BLOCK, n: n >= BLOCK)
     serve = kernel.online(limited, grid=GRID, block="BLOCK", overhead=0.9)
-    for round_ in range(60):
+    for _ in range(60):
         for n in (1000, 1001, 96, 97, 1003):
             run(serve, n)
     assert serve.config_for(n=1000)["V"] in (1, 2, 4)

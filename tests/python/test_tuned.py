@@ -199,7 +199,7 @@ def test_wrong_calls_are_told_as_by_the_kernel(kernel, store):
 
 def test_no_grid_at_all_is_an_error_that_says_what_to_do(tmp_path, kernel):
     fast = kernel.tuned(tmp_path / "missing")
-    with pytest.raises(kw.InvalidArgument, match="there is no such file.*pass grid="):
+    with pytest.raises(kw.InvalidArgument, match=r"there is no such file.*pass grid="):
         fast(1, 2, 3, 4)
     fast = kernel.tuned(tmp_path / "missing", grid="-(-n // 32)", block=32)
     run(fast, 100)

@@ -54,6 +54,8 @@ from kernwright._jit.options import ProgramOptions
 from kernwright._jit.report import Report
 from kernwright._support.device import DeviceAttributes, MemoryInfo
 from kernwright.errors import Diagnostic
+from kernwright.tune._online import Online
+from kernwright.tune._tuned import Tuned
 
 __version__: str
 
@@ -290,6 +292,13 @@ class Kernel:
     ) -> Kernel: ...
     def occupancy(self, block: int, shared_bytes: int = 0) -> int: ...
     def suggest_block(self, shared_bytes: int = 0) -> int: ...
+    def tuned(self, *arguments: Any, **options: Any) -> Tuned:
+        """tuned(store=None, *, space=None, problem=None, grid=None, block=None, shared_bytes=None,
+        default=None, near=False, policy="", objective="time"): launches as a store of results says
+        for the problem at hand. Arguments as for kw.tune.Tuned."""
+    def online(self, *arguments: Any, **options: Any) -> Online:
+        """online(space, overhead=0.02, guard=1.10, *, grid, block, ...): tunes while it serves.
+        Arguments as for kw.tune.Online."""
     def max_cluster(self, block: int, shared_bytes: int = 0) -> int: ...
     def active_clusters(self, config: LaunchConfig) -> int: ...
     def __getitem__(

@@ -54,8 +54,8 @@ class Online(_core.TunedCall):
     (within `rtol` and `atol`) and takes less time in several pairs of launches. Then the former
     incumbent runs on the shadows, and comes back when the new one takes more than `guard` times as
     long. Nothing is tried while a stream is being captured. When no candidate is left, or
-    `patience` candidates in a row were no gain, the search is frozen: from then on a launch costs what it does
-    through kernel.tuned().
+    `patience` candidates in a row were no gain, the search is frozen: from then on a launch costs
+    what it does through kernel.tuned().
 
     Each bucket of problem values (a power of two in each dimension) and each device has a search of
     its own. With a `store`, its results for exactly this kernel, device and toolchain are where a
