@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -12,9 +13,10 @@ from kernwright.errors import ArgumentError, Error, InvalidArgument, LaunchConfi
 from kernwright.tune._config import Config, Value, mapping
 from kernwright.tune._expression import Expression
 from kernwright.tune._launch_rule import LaunchRule, ProblemReader
-from kernwright.tune._store import PARTS, Match, Row, Store, as_store, kernel_key
+from kernwright.tune._store import PARTS, Match, Row, Store, as_store, kernel_key, source_hash
 
 _NEAR = tuple(part for part in PARTS if part != "source")
+_SPECS = ("grid", "block", "shared_bytes", "default", "restrictions")
 _MOST_CHOICES = 4096
 _MOST_REASONS = 20
 
@@ -338,6 +340,29 @@ class Tuned(_core.TunedCall):
             if all(part != "source" for part, _ in match.differences):
                 text = "the nearest result, for want of a default"
                 yield text, match.config, self._rule_of(match.row)
+
+    def packed(self) -> tuple[list[_core.Kernel], bytes]:
+        """What kw.pack() takes along: the kernels of all that may be launched, and rows."""
+        rows: list[Row] = []
+        configs: dict[Config, None] = {}
+        kernel_rows = [r for r in self.store.results if r.get("kernel") == self.kernel.name]
+        for row in kernel_rows:
+            if row.get("source") != source_hash(self.kernel, row["config"]):
+                continue  # stale, here as there
+            specs = {name: self._member(row, name) for name in _SPECS}
+            rows.append({**row, **{name: spec for name, spec in specs.items() if spec is not None}})
+            configs[Config(row["config"])] = None
+            if isinstance(specs["default"], dict):
+                configs[Config(specs["default"])] = None
+        if self._default is not None:
+            configs[self._default] = None
+        if not rows:
+            raise InvalidArgument(
+                f"the store has no result for {self.kernel.name} and its source as it is now: "
+                "there is nothing tuned to pack"
+            )
+        text = "".join(json.dumps(row) + "\n" for row in rows)
+        return [configured(self.kernel, config) for config in configs], text.encode()
 
     # -- telling ---------------------------------------------------------------------------------
 
