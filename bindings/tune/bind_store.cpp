@@ -116,6 +116,10 @@ void bind_tune_store(py::module_& m) {
         [](const ProgramObject& program, const std::vector<std::string>& parameters) {
           return without_gil([&] { return source_hash(program.program, parameters); });
         });
+  m.def("_tune_text_hash",
+        [](const ProgramObject& program, const std::vector<std::string>& parameters) {
+          return text_hash(program.program, parameters);
+        });
   m.def("_tune_space_hash", [](TuneSpace& space) {
     if (space.space.is_listed()) space.configurations();
     return space_hash(space.space);

@@ -81,6 +81,21 @@ def test_rows_of_a_session_that_are_elsewhere_come_along(tmp_path, kernel, arch,
     assert str(first) in again.why
 
 
+def test_results_hold_where_the_headers_were_left_behind(tmp_path, arch, dropped):
+    (tmp_path / "own.h").write_text("// one\n")
+    source = tmp_path / "k.cu"
+    source.write_text('#include "own.h"\n' + SCALE)
+    kernel = kw.kernel(source)
+    path = write_rows(tmp_path / "store", result_row(kernel, {"BLOCK": 64, "V": 2}))
+    kw.pack(tmp_path / "p", [kernel.tuned(path)], archs=[arch])
+    kw.use_pack(tmp_path / "p")
+    assert kw.kernel(source).tuned().choice(n=4096).from_store
+    (tmp_path / "own.h").write_text("// two\n")
+    assert not kw.kernel(source).tuned().choice(n=4096).from_store
+    (tmp_path / "own.h").unlink()
+    assert kw.kernel(source).tuned().choice(n=4096).from_store
+
+
 def test_what_has_nothing_tuned_is_told(tmp_path, kernel, dropped):
     stale = result_row(kernel, {"BLOCK": 64, "V": 2}, source="0" * 32)
     fast = kernel.tuned(write_rows(tmp_path / "store", stale), grid=1, block=32)

@@ -350,7 +350,10 @@ class Tuned(_core.TunedCall):
             if row.get("source") != source_hash(self.kernel, row["config"]):
                 continue  # stale, here as there
             specs = {name: self._member(row, name) for name in _SPECS}
-            rows.append({**row, **{name: spec for name, spec in specs.items() if spec is not None}})
+            given = {name: spec for name, spec in specs.items() if spec is not None}
+            # As code in a pack, its results hold where the header files are missing.
+            text = _core._tune_text_hash(self.kernel._program, list(row["config"]))
+            rows.append({**row, **given, "source_text": text})
             configs[Config(row["config"])] = None
             if isinstance(specs["default"], dict):
                 configs[Config(specs["default"])] = None
@@ -361,8 +364,8 @@ class Tuned(_core.TunedCall):
                 f"the store has no result for {self.kernel.name} and its source as it is now: "
                 "there is nothing tuned to pack"
             )
-        text = "".join(json.dumps(row) + "\n" for row in rows)
-        return [configured(self.kernel, config) for config in configs], text.encode()
+        lines = "".join(json.dumps(row) + "\n" for row in rows)
+        return [configured(self.kernel, config) for config in configs], lines.encode()
 
     # -- telling ---------------------------------------------------------------------------------
 
