@@ -296,6 +296,16 @@ def test_template_and_defines_of_the_kernel_stay(tmp_path):
     assert not choice.from_store and choice.config == {"BLOCK": 32, "V": 1}
 
 
+def test_clusters_of_a_row_are_launched(tmp_path, kernel):
+    row = result_row(kernel, {"BLOCK": 64, "V": 2}, cluster="V")
+    fast = kernel.tuned(write_rows(tmp_path / "store", row))
+    assert fast.choice(n=4096).launch.args[0].cluster == (2, 1, 1)
+    assert fast.choice(n=1).launch.args[0].cluster == (1, 1, 1)
+    if kw.current_device().compute_capability >= (9, 0):
+        run(fast, 4096)
+        run(fast, 1)
+
+
 def test_rows_without_a_problem_hold_for_all(tmp_path, kernel):
     row = result_row(kernel, {"BLOCK": 64, "V": 2}, problem={}, grid=40)
     fast = kernel.tuned(write_rows(tmp_path / "store", row))

@@ -147,9 +147,13 @@ class KeyComparison {
   }
 };
 
-double median_of(const Row& row) {
-  const auto median = row.find("median_ms");
-  return median != row.end() && median->is_number() ? median->get<double>() : HUGE_VAL;
+/// Of results for one key the smaller is the better; a device without a clock has a score alone.
+double cost_of(const Row& row) {
+  for (const char* name : {"median_ms", "score"}) {
+    const auto cost = row.find(name);
+    if (cost != row.end() && cost->is_number()) return cost->get<double>();
+  }
+  return HUGE_VAL;
 }
 
 }  // namespace
@@ -229,7 +233,7 @@ std::vector<StoreMatch> Store::find(const StoreKey& query) {
     if (x.problem_distance != y.problem_distance) return x.problem_distance < y.problem_distance;
     if (a.result->key.problem != b.result->key.problem)
       return a.result->key.problem < b.result->key.problem;
-    const double p = median_of(a.result->row), q = median_of(b.result->row);
+    const double p = cost_of(a.result->row), q = cost_of(b.result->row);
     if (p != q) return p < q;
     return a.place > b.place;
   });

@@ -24,8 +24,8 @@ def pack(
     `kernels` are kernels, modules and programs of a source, source texts or paths, and what
     kernel.tuned() gives: then the code of its winners and defaults and its results come along, so
     that kernel.tuned() needs neither store nor compiler where the pack is in use. `records` are
-    files written by KERNWRIGHT_RECORD. `archs` are "sm_90", "sm_90a", "compute_90", or "sim" for the
-    simulated device. Equal inputs and an equal NVRTC give equal bytes.
+    files written by KERNWRIGHT_RECORD. `archs` are "sm_90", "sm_90a", "compute_90", or "sim" for
+    the simulated device. Equal inputs and an equal NVRTC give equal bytes.
     """
     if isinstance(archs, str):
         raise ArgumentError('archs= is a list of str, such as ["sm_80", "sm_90"], got one str')

@@ -18,7 +18,7 @@ from kernwright.tune._meter import Meter, meter_for
 from kernwright.tune._online_search import OnlinePlan, OnlineSearch, OnlineTrial
 from kernwright.tune._space import Space
 from kernwright.tune._store import as_store, kernel_key
-from kernwright.tune._tuned import on_stream
+from kernwright.tune._tuned import BoundRule, on_stream
 
 POLICY = "online"
 
@@ -78,6 +78,7 @@ class Online(_core.TunedCall):
         grid: Any,
         block: Any,
         shared_bytes: Any = 0,
+        cluster: Any = None,
         problem: Mapping[str, Any] | None = None,
         default: Mapping[str, Any] | None = None,
         store: Any = None,
@@ -89,8 +90,8 @@ class Online(_core.TunedCall):
         seed: int = 0,
         meter: Callable[[_core.Device], Meter] = meter_for,
     ) -> None:
-        """`grid`, `block`, `shared_bytes`, `problem` and `store` as for Kernel.tuned(); `default`
-        is the first incumbent (without one: the first configuration of the space)."""
+        """`grid`, `block`, `shared_bytes`, `cluster`, `problem` and `store` as for Kernel.tuned();
+        `default` is the first incumbent (without one: the first configuration of the space)."""
         if not isinstance(space, Space):
             raise ArgumentError(f"online(space) wants a kw.tune.Space, got {type(space).__name__}")
         if kernel._program is None or kernel._program.code is not None:
@@ -99,8 +100,9 @@ class Online(_core.TunedCall):
         self.space = space
         self.store = None if store is None else as_store(store)
         self._default = None if default is None else Config(default)
-        self._specs = {"grid": grid, "block": block, "shared_bytes": shared_bytes}
-        rule = LaunchRule(grid, block, shared_bytes)
+        self._specs = {"grid": grid, "block": block, "shared_bytes": shared_bytes,
+                       "cluster": cluster}  # fmt: skip
+        rule = BoundRule(grid, block, shared_bytes, cluster)
         self._reader = ProblemReader(kernel, problem)
         self._names = self._problem_names(rule, problem)
         self._meter = meter
@@ -294,7 +296,7 @@ class Online(_core.TunedCall):
         """The same on a stream: a kw.Stream, a handle, or a stream of another library."""
         return on_stream(self, stream)
 
-    __iter__ = None  # type: ignore[assignment]
+    __iter__ = None
 
     def __repr__(self) -> str:
         state = "frozen" if self.frozen else "exploring"

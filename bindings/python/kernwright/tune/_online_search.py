@@ -13,7 +13,7 @@ from kernwright.tune._config import Config, Value
 from kernwright.tune._meter import Meter
 from kernwright.tune._shadow import Comparison, NotShadowed, Shadow, difference
 from kernwright.tune._strategy import Strategy
-from kernwright.tune._tuned import bind, configured
+from kernwright.tune._tuned import configured
 
 SAMPLES = 5  # pairs of launches that decide
 GAIN = 0.98  # a challenger that takes more than this of the incumbent's time is no gain
@@ -106,7 +106,7 @@ class OnlineSearch:
         if key not in self._launches:
             if len(self._launches) > MOST_CALLS:
                 self._launches.clear()
-            self._launches[key] = bind(self._kernel(config), self.plan.rule, config, problem)
+            self._launches[key] = self.plan.rule.bind(self._kernel(config), {**problem, **config})
         return self._launches[key]
 
     def _kernel(self, config: Config) -> Any:
