@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any
 
 import harness
-
 import kernwright as kw
 
 TEXT = """
