@@ -295,8 +295,8 @@ class Kernel:
     def suggest_block(self, shared_bytes: int = 0) -> int: ...
     def tuned(self, *arguments: Any, **options: Any) -> Tuned:
         """tuned(store=None, *, space=None, problem=None, grid=None, block=None, shared_bytes=None,
-        cluster=None, default=None, near=False, policy="", objective="time"): launches as a store of results says
-        for the problem at hand. Arguments as for kw.tune.Tuned."""
+        cluster=None, default=None, near=False, policy="", objective="time"): launches as a store
+        of results says for the problem at hand. Arguments as for kw.tune.Tuned."""
     def online(self, *arguments: Any, **options: Any) -> Online:
         """online(space, overhead=0.02, guard=1.10, *, grid, block, ...): tunes while it serves.
         Arguments as for kw.tune.Online."""
