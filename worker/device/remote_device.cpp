@@ -222,11 +222,13 @@ void RemoteDevice::copy(const RemoteBuffer& to, const RemoteBuffer& from,
 // ------------------------------------------------------------------------- kernels and launches
 
 RemoteKernel RemoteDevice::load(const ObjectCode& code, const std::string& name,
-                                const WaitLimits& limits) {
+                                const WaitLimits& limits, const SourceOrigin& origin) {
   ByteWriter request;
   const std::string bytes = code.serialize();
   request.blob(std::as_bytes(std::span(bytes)));
   request.text(name);
+  request.text(origin.file);
+  request.i32(origin.first_line);
   const std::string subject = format("loading {} in a worker", name);
   const Message reply = state_->run({"device.load", subject, request.data()}, limits);
   ByteReader in = reader_of(reply);
@@ -238,6 +240,16 @@ RemoteKernel RemoteDevice::load(const ObjectCode& code, const std::string& name,
     *value = in.i32();
   }
   return kernel;
+}
+
+void RemoteDevice::write_symbol(const RemoteKernel& kernel, const std::string& lowered,
+                                std::span<const std::byte> bytes, const WaitLimits& limits) {
+  require(kernel);
+  ByteWriter request;
+  request.u64(kernel.id);
+  request.text(lowered);
+  request.blob(bytes);
+  state_->run("device.write_symbol", "filling a variable in a worker", request.data(), limits);
 }
 
 void RemoteDevice::unload(const RemoteKernel& kernel, const WaitLimits& limits) {

@@ -78,8 +78,14 @@ class RemoteDevice {
   void copy(const RemoteBuffer& to, const RemoteBuffer& from, const WaitLimits& limits = {});
 
   /// Loads the code as a new module, whose variables are fresh, also when the same code is loaded
-  /// already. `name`: as ObjectCode::kernel() takes it.
-  RemoteKernel load(const ObjectCode& code, const std::string& name, const WaitLimits& limits = {});
+  /// already. `name`: as ObjectCode::kernel() takes it. `origin` says where the kernel's text
+  /// stands, for messages and findings.
+  RemoteKernel load(const ObjectCode& code, const std::string& name, const WaitLimits& limits = {},
+                    const SourceOrigin& origin = {});
+  /// Fills the first bytes of a __constant__ or __device__ variable of the kernel's module, by its
+  /// lowered name. Throws NameNotFound, InvalidArgument for more bytes than it has.
+  void write_symbol(const RemoteKernel& kernel, const std::string& lowered,
+                    std::span<const std::byte> bytes, const WaitLimits& limits = {});
   void unload(const RemoteKernel& kernel, const WaitLimits& limits = {});
   /// Checks the launch, runs it and waits for its end. Values must have the parameters' sizes
   /// (ArgumentError).

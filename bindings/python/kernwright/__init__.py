@@ -132,6 +132,7 @@ __all__ = [
     "annotate",
     "arange",
     "asarray",
+    "bench",
     "cache",
     "checked",
     "checks",
@@ -169,9 +170,10 @@ __all__ = [
 
 
 # What most programs never use is imported when it is asked for.
-_MODULES = ("cache", "checks", "memory", "tune")
+_MODULES = ("bench", "cache", "checks", "memory", "tune")
 _LATER = {
     "annotate": "_measure.profile",
+    "bench": "bench",
     "cache": "cache",
     "checks": "checks",
     "libcuda_path": "_support.libcuda",

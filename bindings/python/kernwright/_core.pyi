@@ -42,8 +42,10 @@ from kernwright._core_tune import TuneStore as TuneStore
 from kernwright._core_tune import TuneStoreFile as TuneStoreFile
 from kernwright._core_tune import TuneStrategy as TuneStrategy
 from kernwright._core_tune import _any_capture as _any_capture
+from kernwright._core_tune import _Timer as _Timer
 from kernwright._core_tune import _tune_bucket as _tune_bucket
 from kernwright._core_tune import _tune_device_class as _tune_device_class
+from kernwright._core_tune import _tune_forest as _tune_forest
 from kernwright._core_tune import _tune_parameter_names as _tune_parameter_names
 from kernwright._core_tune import _tune_source_hash as _tune_source_hash
 from kernwright._core_tune import _tune_space_hash as _tune_space_hash

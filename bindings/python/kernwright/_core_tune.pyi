@@ -73,3 +73,24 @@ def _tune_bucket(value: Value) -> str: ...
 def _tune_parameter_names(program: Any, kernel: str) -> list[str]: ...
 def _tune_device_class(device: Any) -> dict[str, Any]: ...
 def _any_capture() -> bool: ...
+def _tune_forest(
+    rows: list[float], width: int, targets: list[float], queries: list[float], seed: int
+) -> list[float]:
+    """What a forest that learned `targets` at `rows` says at `queries`, rows of `width` each."""
+
+class _Timer:
+    """Measures callables that queue work on the current stream, as tune/measure/timer.h says."""
+
+    def __init__(self, device: Any = None) -> None: ...
+    def measure(
+        self,
+        run: Any,
+        *,
+        policy: str,
+        min_samples: int,
+        max_samples: int,
+        max_seconds: float,
+        noise: float,
+    ) -> dict[str, Any]:
+        """Milliseconds of one run: times_ms, median_ms, interval_ms, noise; on the simulated device
+        counts = {"instructions", "transactions"}, else None."""

@@ -46,6 +46,16 @@ class LaunchRule:
         """The parameters and problem values that its expressions name."""
         return {name for expression in self._expressions.values() for name in expression.names}
 
+    @property
+    def calls(self) -> list[Any]:
+        """The callables in it, which may use any value."""
+        return [p for spec in self._specs.values() for p in _parts(spec) if callable(p)]
+
+    @property
+    def specs(self) -> Mapping[str, Any]:
+        """Grid, block and shared_bytes as they were given."""
+        return self._specs
+
     def __call__(self, values: Mapping[str, Value]) -> tuple[Any, Any, int]:
         """Grid, block and shared bytes. NameNotFound for a name without a value."""
         grid, block, shared_bytes = (
