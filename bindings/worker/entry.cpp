@@ -5,11 +5,14 @@
 
 #include "base/log.h"
 #include "bindings/worker/all_tasks.h"
+#include "core/runtime.h"
+#include "sim/device.h"
 #include "worker/child_process.h"
 #include "worker/serve.h"
 
 int kernwright_worker_main(int, char**) {
   using namespace kernwright;
+  Runtime::register_sim(&sim::driver_api);
   try {
     return serve_worker(ChildProcess::kChannel, all_worker_tasks());
   } catch (const std::exception& error) {

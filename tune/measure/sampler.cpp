@@ -28,12 +28,12 @@ class OpenAtEnd {
 
 }  // namespace
 
-Sampler::Sampler(Device& device, std::chrono::nanoseconds gate_limit)
+Sampler::Sampler(Device& device, const ObjectCode& gate_code, std::chrono::nanoseconds gate_limit)
     : device_(device),
       stream_(Stream::create(device)),
       begin_(device),
       end_(device),
-      gate_(device),
+      gate_(device, gate_code),
       gate_limit_(gate_limit) {
   // The first launch of a kernel may load code, which waits for the device: not behind a gate.
   gate_.close(stream_, 0);

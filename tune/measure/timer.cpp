@@ -49,11 +49,13 @@ bool is_precise(const Measurement& m, double target) {
 }  // namespace
 
 struct Timer::State {
-  explicit State(Device& the_device) : device(the_device) {
+  State(Device& the_device, const ObjectCode* gate_code) : device(the_device) {
     if (device.is_simulated()) {
       counting_stream = Stream::create(device);
+    } else if (gate_code != nullptr) {
+      sampler.emplace(device, *gate_code);
     } else {
-      sampler.emplace(device);
+      sampler.emplace(device, *stream_gate_code(device));
     }
   }
 
@@ -81,7 +83,9 @@ struct Timer::State {
   std::optional<Stopwatch> last_busy;
 };
 
-Timer::Timer(Device& device) : state_(std::make_unique<State>(device)) {}
+Timer::Timer(Device& device) : state_(std::make_unique<State>(device, nullptr)) {}
+Timer::Timer(Device& device, const ObjectCode& gate_code)
+    : state_(std::make_unique<State>(device, &gate_code)) {}
 Timer::~Timer() = default;
 
 Device& Timer::device() const noexcept { return state_->device; }

@@ -16,6 +16,7 @@ namespace kernwright {
 
 class Device;
 class Nvml;
+struct ObjectCode;
 
 /// What is measured.
 struct TimedWork {
@@ -40,7 +41,10 @@ TimedWork launch_work(const Kernel& kernel, LaunchConfig config, std::span<void*
 /// which waits for the device cannot hang; the sample is then taken anew without it.
 class Timer {
  public:
+  /// Compiles its small kernels through the usual caches. Throws NvrtcNotFound, OutOfMemory.
   explicit Timer(Device& device);
+  /// With kernels that stream_gate_code() made elsewhere; the simulated device needs none.
+  Timer(Device& device, const ObjectCode& gate_code);
   ~Timer();
   Timer(const Timer&) = delete;
   Timer& operator=(const Timer&) = delete;
