@@ -1,5 +1,5 @@
-"""Kernel Tuner's own spaces, strategies and sessions, in an interpreter that has kernel_tuner and none
-of ours: started by tune_space.py, tune_replay.py and tune_session.py, prints one JSON line."""
+"""Kernel Tuner's own spaces, strategies and sessions, in an interpreter without anything of ours:
+started by tune_space.py, tune_replay.py and tune_session.py, prints one JSON line."""
 
 from __future__ import annotations
 
@@ -138,6 +138,9 @@ def session(name, count, seconds, language):
     axes = dict(zip(("grid_div_x", "grid_div_y"), ([d] for d in chosen.divisors), strict=False))
     sizes = tuple(chosen.problem[size] for size in chosen.sizes)
 
+    def is_listed(configuration):
+        return tuple(configuration[key] for key in parameters) in listed
+
     def tune(budget):
         return kernel_tuner.tune_kernel(
             chosen.name,
@@ -146,7 +149,7 @@ def session(name, count, seconds, language):
             chosen.arguments(),
             parameters,
             block_size_names=list(chosen.block),
-            restrictions=lambda config: tuple(config[key] for key in parameters) in listed,
+            restrictions=is_listed,
             strategy="random_sample",
             strategy_options=budget,
             lang=language,
@@ -173,7 +176,7 @@ def session(name, count, seconds, language):
         "evaluations": len(results),
         "seconds": wall,
         "failed": len(results) - len(good),
-        "best_ms": best["time"],
+        "best_ms": float(best["time"]),
         "config": {key: best[key] for key in parameters},
         **{part: sum(row.get(part, 0) for row in results) / 1000 for part in parts},
     }

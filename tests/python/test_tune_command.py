@@ -43,6 +43,7 @@ class FakeSession:
     def __init__(self, **given):
         self.given = given
         self.trials = []
+        self.reason = "budget"
 
     def run(self, progress=None):
         assert progress == "live"
@@ -53,7 +54,6 @@ class FakeSession:
         config = {"BLOCK": 64, "TILE": 1}
         return types.SimpleNamespace(
             config=config, median=0.25, interval=(0.2, 0.3), ties=[config, {"BLOCK": 32}],
-            reason="budget",
         )  # fmt: skip
 
     def report(self, path):

@@ -123,9 +123,10 @@ def summary(session: Any, best: Any, arguments: argparse.Namespace) -> dict[str,
         "config": dict(best.config) if best is not None else None,
         "median": best.median if best is not None else None,
         "interval": list(best.interval or ()) if best is not None else [],
+        "score": getattr(best, "score", None),
         "default": getattr(best, "default", None),
         "ties": [dict(getattr(tie, "config", tie)) for tie in getattr(best, "ties", None) or ()],
-        "reason": getattr(best, "reason", None),
+        "reason": getattr(session, "reason", None),
         "trials": sum(statuses.values()),
         "statuses": dict(statuses),
         "store": arguments.store,
@@ -146,8 +147,10 @@ def print_summary(result: dict[str, Any], session: Any) -> None:
         rows.insert(0, ("best", config))
         if isinstance(result["median"], (int, float)):
             spread = " to ".join(f"{v:.5g}" for v in result["interval"])
-            unit = f"{result['median']:.5g} ms" if result["interval"] else f"{result['median']:.6g}"
-            rows.insert(1, ("median", f"{unit} ({spread})" if spread else unit))
+            median = f"{result['median']:.5g} ms"
+            rows.insert(1, ("median", f"{median} ({spread})" if spread else median))
+        elif isinstance(result["score"], (int, float)):
+            rows.insert(1, ("score", f"{result['score']:,.6g}"))
         if len(result["ties"]) > 1:
             count = counted(len(result["ties"]), "configuration")
             rows.append(("ties", f"{count} that noise does not tell from it"))

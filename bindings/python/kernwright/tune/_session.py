@@ -197,7 +197,9 @@ class Session:
         self._warned = False
         self._hooks.observe_by(weakref.WeakMethod(self._lane_event))
         if self._hooks.wants_energy and device.is_simulated:
-            raise InvalidArgument(f'objective="{objective}" wants a GPU: {device.name} has no power')
+            raise InvalidArgument(
+                f'objective="{objective}" wants a GPU: {device.name} has no power'
+            )
 
     # -- running ---------------------------------------------------------------------------------
 
@@ -221,7 +223,9 @@ class Session:
         Returns what ends that."""
         if not hasattr(observer, "trial"):
             if not callable(observer):
-                raise ArgumentError(f"a {type(observer).__name__} observes nothing: pass a callable")
+                raise ArgumentError(
+                    f"a {type(observer).__name__} observes nothing: pass a callable"
+                )
             observer = _TrialObserver(observer)
         self._observers.append(observer)
         return lambda: observer in self._observers and self._observers.remove(observer)

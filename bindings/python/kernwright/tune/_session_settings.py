@@ -165,11 +165,11 @@ def about_row(
 ) -> dict[str, Any]:
     """What a session's row says besides its key."""
     specs = {**rule.specs, "cluster": cluster}
-    about: dict[str, Any] = {
-        name: told for name, spec in specs.items() if (told := _told(spec)) is not None
-    } if cluster is not None else {
-        name: told for name, spec in rule.specs.items() if (told := _told(spec)) is not None
-    }
+    about: dict[str, Any] = (
+        {name: told for name, spec in specs.items() if (told := _told(spec)) is not None}
+        if cluster is not None
+        else {name: told for name, spec in rule.specs.items() if (told := _told(spec)) is not None}
+    )
     about["launch"] = "; ".join(f"{name}={_identity(spec)}" for name, spec in specs.items())
     about["arguments"] = ", ".join(arguments.describe())
     about["strategy"] = strategy
