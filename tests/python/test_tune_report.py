@@ -11,6 +11,7 @@ import pytest
 import tune_rows
 
 import kernwright as kw
+from kernwright._support.words import headline
 from kernwright.tune._report import _analysis, _charts, _svg, write_report
 from kernwright.tune._report._page import page
 from kernwright.tune._report._record import read_record
@@ -338,7 +339,7 @@ def test_text_on_a_shade_can_be_read():
 
 def test_failures_are_grouped_by_what_was_wrong():
     errors = ["<string> did not compile:\nk.cu(3): error: no tile\n1 error", "plain", "", "a:\n\n"]
-    assert [_analysis.headline(error) for error in errors] == [
+    assert [headline(error) for error in errors] == [
         "<string> did not compile: k.cu(3): error: no tile", "plain", "", "a:",
     ]  # fmt: skip
 

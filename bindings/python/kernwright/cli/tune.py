@@ -11,7 +11,7 @@ import re
 import sys
 from typing import Any
 
-from kernwright._support.words import counted
+from kernwright._support.words import counted, headline
 from kernwright.cli import UsageError
 from kernwright.cli._files import complete_files, existing, writable
 
@@ -140,8 +140,8 @@ def print_summary(result: dict[str, Any], session: Any) -> None:
     rows = [("trials", f"{result['trials']}: {statuses}" if statuses else "none")]
     if result["config"] is None:
         rows.insert(0, ("best", "none: no trial was correct"))
-        failed = [trial for trial in session.trials if trial.error]
-        rows += [(str(t.status), str(t.error).partition("\n")[0]) for t in failed[:3]]
+        failed = [(str(t.status), headline(str(t.error))) for t in session.trials if t.error]
+        rows += list(dict.fromkeys(failed))[:3]
     else:
         config = ", ".join(f"{name}={value}" for name, value in result["config"].items())
         rows.insert(0, ("best", config))

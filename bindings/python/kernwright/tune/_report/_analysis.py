@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from kernwright import _core
+from kernwright._support.words import headline
 from kernwright.tune._report._record import Record, TrialRow
 
 _MOST_SAMPLES = 1500
@@ -199,14 +200,6 @@ def use(spans: Sequence[tuple[float, float, TrialRow]], seconds: float) -> float
         busy += max(0.0, end - max(begin, reached))
         reached = max(reached, end)
     return min(1.0, busy / seconds) if seconds > 0 else 0.0
-
-
-def headline(error: str) -> str:
-    """The first line, with the next one where the first only announces it."""
-    lines = [line.strip() for line in error.strip().splitlines() if line.strip()]
-    if len(lines) > 1 and lines[0].endswith(":"):
-        return f"{lines[0]} {lines[1]}"
-    return lines[0] if lines else ""
 
 
 def failures(record: Record) -> list[tuple[str, str, list[TrialRow]]]:
