@@ -4,6 +4,7 @@
 #include "base/errors.h"
 #include "jit/compile/compile_wait.h"
 #include "worker/child_process.h"
+#include "worker/tasks.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -27,6 +28,9 @@ struct WorkerOptions {
   std::vector<std::string> command{};
   /// "NAME=value": in place of this process's own, e.g. KERNWRIGHT_DEVICE.
   std::vector<std::string> environment{};
+  /// The tasks of this process instead of another one, for debuggers: nothing is isolated, and no
+  /// deadline ends a task. Must outlive the worker.
+  const TaskTable* in_process = nullptr;
   /// Resident bytes at which a worker is killed in the middle of a task; 0: no limit.
   std::uint64_t memory_limit = 0;
 };
@@ -58,12 +62,13 @@ class Worker {
   void kill() noexcept { process_.reset(); }
 
   /// Of the process; -1 when there is none.
-  pid_t process_id() const noexcept { return process_ ? process_->id() : -1; }
+  pid_t process_id() const noexcept;
   /// Processes started so far.
   int starts() const noexcept { return starts_; }
 
  private:
   void watch(const WorkerTask& task, const WaitLimits& limits) const;
+  Message run_here(const WorkerTask& task) const;
   [[noreturn]] void lose(const WorkerTask& task);
 
   WorkerOptions options_;

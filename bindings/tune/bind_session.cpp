@@ -8,6 +8,7 @@
 #include "bindings/support/python_support.h"
 #include "bindings/tune/bind_tune.h"
 #include "bindings/values/dtype.h"
+#include "bindings/worker/all_tasks.h"
 #include "tune/session/journal.h"
 #include "tune/session/kernel_backend.h"
 
@@ -257,6 +258,13 @@ class TuneSession {
             static_cast<std::size_t>(info.size * info.itemsize)},
            parts[1].cast<bool>()});
     }
+    if (const py::object symbols = settings.object("symbols"); !symbols.is_none()) {
+      for (const auto& [name, bytes] : symbols.cast<py::dict>())
+        options.symbols[name.cast<std::string>()] =
+            std::as_bytes(std::span(bytes.cast<std::string_view>()));
+      kept_ = keep_alive(symbols);
+    }
+    if (settings.flag("in_process")) options.worker.in_process = &all_worker_tasks();
     settings.read("compile_lanes", options.compile_lanes);
     settings.read("devices", options.devices);
     settings.read("worker", options.worker.command);
@@ -300,7 +308,8 @@ class TuneSession {
             [&](const py::object& answer) {
               const auto parts = answer.cast<std::pair<std::optional<double>, std::string>>();
               trial.score = parts.first;
-              for (const auto& [name, value] : json_argument(parts.second).items())
+              const Row metrics = json_argument(parts.second);
+              for (const auto& [name, value] : metrics.items())
                 trial.metrics[name] = value.is_number() ? value.get<double>() : 0;
             },
             [&] { return py::str(trial_text(trial)); });
@@ -321,6 +330,7 @@ class TuneSession {
   Device& device_;
   Space space_;
   std::vector<py::buffer_info> held_;
+  std::shared_ptr<void> kept_;
   bool settings_resume_ = false;
   bool is_concluded_ = false;
   std::optional<SessionJournal> journal_;

@@ -148,6 +148,7 @@ Row result_row(const Space& space, const SessionResult& result) {
           {"interval_ms", interval(result.interval_ms)},
           {"score", number(result.score)},
           {"default_ms", number(result.default_ms)},
+          {"default_score", number(result.default_score)},
           {"ties", Row::array()},
           {"noise", number(result.noise)},
           {"reason", session_end_name(result.reason)},

@@ -176,11 +176,14 @@ KernelResources KernelBackend::load(unsigned number, TrialWork& trial, const Wai
   auto known = std::find_if(lane.loaded.begin(), lane.loaded.end(),
                             [&](const auto& entry) { return entry.first == work.id; });
   if (known == lane.loaded.end()) {
+    const Source& source = work.plan.program.source();
+    const SourceOrigin origin{source.name, source.first_line};
     if (lane.loaded.size() >= kLoaded) {
       lane.device.unload(lane.loaded.front().second, limits);
       lane.loaded.erase(lane.loaded.begin());
     }
-    lane.loaded.emplace_back(work.id, lane.device.load(*work.code, work.name, limits));
+    lane.loaded.emplace_back(work.id, lane.device.load(*work.code, work.name, limits, origin));
+    fill_symbols(lane, work, limits);
   } else {
     std::rotate(known, known + 1, lane.loaded.end());
   }
@@ -188,6 +191,15 @@ KernelResources KernelBackend::load(unsigned number, TrialWork& trial, const Wai
   return {.registers = attributes.registers,
           .shared_bytes = static_cast<std::size_t>(attributes.shared_bytes),
           .local_bytes = static_cast<std::size_t>(attributes.local_bytes)};
+}
+
+void KernelBackend::fill_symbols(Lane& lane, const Work& work, const WaitLimits& limits) const {
+  for (const auto& [name, bytes] : options_.symbols) {
+    const auto lowered = work.code->symbols.find(name);
+    if (lowered == work.code->symbols.end())
+      throw NameNotFound(format("the text has no variable {}, which the session fills", name));
+    lane.device.write_symbol(lane.loaded.back().second, lowered->second, bytes, limits);
+  }
 }
 
 RemoteLaunch KernelBackend::launch_of(Lane& lane, const Work& work) const {

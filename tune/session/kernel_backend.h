@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -51,6 +52,8 @@ struct TuningOutput {
 struct KernelBackendOptions {
   std::function<KernelPlan(std::uint64_t index)> plan;
   std::vector<TuningBuffer> buffers{};
+  /// Contents of __constant__ and __device__ variables, by their C++ names.
+  std::map<std::string, std::span<const std::byte>> symbols{};
   /// One a parameter. Buffers behind pointers to const are not restored between trials.
   std::function<std::vector<TuningArgument>(const ObjectCode&, const KernelSignature&)> arguments;
   /// What is wrong with the outputs, or nothing. In the lane's thread. Null: nothing is checked.
@@ -78,6 +81,7 @@ class KernelBackend final : public TrialBackend {
 
   unsigned compile_lanes() const override { return options_.compile_lanes; }
   unsigned device_lanes() const override { return static_cast<unsigned>(lanes_.size()); }
+  bool is_isolated() const override { return options_.worker.in_process == nullptr; }
   bool has_clock() const override { return !device_.is_simulated(); }
   TrialWorkRef plan(std::uint64_t index) override;
   CompiledTrial compile(TrialWork& work, const WaitLimits& limits) override;
@@ -94,6 +98,7 @@ class KernelBackend final : public TrialBackend {
   Lane& ready(unsigned lane, const WaitLimits& limits);
   const RemoteBuffer* original(Lane& lane, std::size_t buffer, const WaitLimits& limits);
   void restore(Lane& lane, const WaitLimits& limits);
+  void fill_symbols(Lane& lane, const Work& work, const WaitLimits& limits) const;
   RemoteLaunch launch_of(Lane& lane, const Work& work) const;
 
   Device& device_;

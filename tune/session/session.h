@@ -60,6 +60,7 @@ struct SessionResult {
   std::optional<std::pair<double, double>> interval_ms{};
   std::optional<double> score{};
   std::optional<double> default_ms{};
+  std::optional<double> default_score{};
   std::vector<std::uint64_t> ties{};  ///< indices that cannot be told from the winner, with it
   double noise = 0;                   ///< of the final comparison, as a part of the time
   SessionEnd reason = SessionEnd::complete;

@@ -309,6 +309,7 @@ void Session::Engine::give_up() {
       return entry.second->stage == Stage::compiling || entry.second->stage == Stage::running;
     });
   };
+  for (const std::uint64_t event : std::exchange(arrived_, {})) flights_.erase(event);
   while (works()) {
     for (const std::uint64_t event : events_.wait()) flights_.erase(event);
   }
@@ -332,7 +333,13 @@ const Trial* Session::Engine::next() {
       });
       if (!waits) break;
       check_wait({}, "the tuning session");
-      for (const std::uint64_t event : events_.wait()) handle(event);
+      arrived_ = events_.wait();
+      std::reverse(arrived_.begin(), arrived_.end());
+      while (!arrived_.empty()) {
+        const std::uint64_t event = arrived_.back();
+        arrived_.pop_back();
+        handle(event);
+      }
       enforce_deadlines();
     }
   } catch (...) {

@@ -110,6 +110,7 @@ class Session::Engine {
   std::uint64_t asked_ = 0;
   std::set<std::uint64_t> taken_;  ///< indices
   std::map<std::uint64_t, std::unique_ptr<Flight>> flights_;  ///< by number
+  std::vector<std::uint64_t> arrived_;  ///< events that are still to be handled, the next one last
   std::map<std::uint64_t, std::pair<std::uint64_t, std::optional<double>>> untold_;
   std::uint64_t told_ = 0;  ///< trials that the strategy knows of: all numbers below
   std::map<std::string, std::uint64_t> leaders_;  ///< number of the first trial with that code

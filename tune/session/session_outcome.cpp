@@ -58,7 +58,8 @@ bool Session::Engine::fail_by_error(Flight& flight, bool compiling) {
     return true;
   }
   const auto failure =
-      trial_failure(flight.error, compiling ? TrialStage::compile : TrialStage::run);
+      trial_failure(flight.error, compiling ? TrialStage::compile : TrialStage::run,
+                    backend_.is_isolated());
   if (!failure) std::rethrow_exception(flight.error);
   fail(flight, failure->status, failure->message);
   return true;
@@ -240,7 +241,7 @@ std::optional<double> Session::Engine::sample_finalist(std::uint64_t index) {
     return samples.times_ms.front();
   } catch (...) {
     if (is_cancelled(std::current_exception())) throw;
-    if (!trial_failure(std::current_exception(), TrialStage::run)) throw;
+    if (!trial_failure(std::current_exception(), TrialStage::run, backend_.is_isolated())) throw;
     return std::nullopt;
   }
 }
@@ -255,7 +256,7 @@ void Session::Engine::compare_finalists() {
   result_->noise = compared->noise_floor;
   if (!options_.default_index) return;
   if (const RaceStanding* const standing = compared->standing(*options_.default_index))
-    result_->default_ms = standing->median;
+    result_->default_ms = result_->default_score = standing->median;
 }
 
 SessionResult Session::Engine::result() const {
@@ -271,7 +272,9 @@ SessionResult Session::Engine::result() const {
   result.score = best_->score;
   for (const auto& trial : trials_) {
     if (trial->score == best_->score) result.ties.push_back(trial->index);
-    if (trial->index == options_.default_index) result.default_ms = trial->median_ms;
+    if (trial->index != options_.default_index) continue;
+    result.default_ms = trial->median_ms;
+    result.default_score = trial->score;
   }
   std::sort(result.ties.begin(), result.ties.end());
   return result;

@@ -43,6 +43,8 @@ class TrialBackend {
   /// How many compiles, and how many runs, go on at once.
   virtual unsigned compile_lanes() const = 0;
   virtual unsigned device_lanes() const = 0;
+  /// Whether the next run is on a sound device whatever a run did: else the session ends there.
+  virtual bool is_isolated() const { return true; }
   /// Whether there is a clock: else one sample, which has a cost, tells all.
   virtual bool has_clock() const = 0;
 

@@ -21,7 +21,8 @@ TrialStatus status_at(TrialStage stage) {
 
 }  // namespace
 
-std::optional<TrialFailure> trial_failure(const std::exception_ptr& error, TrialStage stage) {
+std::optional<TrialFailure> trial_failure(const std::exception_ptr& error, TrialStage stage,
+                                          bool is_isolated) {
   try {
     std::rethrow_exception(error);
   } catch (const NvrtcNotFound&) {
@@ -32,6 +33,9 @@ std::optional<TrialFailure> trial_failure(const std::exception_ptr& error, Trial
     return std::nullopt;
   } catch (const Interrupted&) {
     return std::nullopt;
+  } catch (const DeviceLost& lost) {
+    if (!is_isolated) return std::nullopt;
+    return TrialFailure{status_at(stage), lost.what()};
   } catch (const Timeout& timeout) {
     return TrialFailure{TrialStatus::timeout, timeout.what()};
   } catch (const CompileError& failed) {

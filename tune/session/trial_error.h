@@ -15,7 +15,9 @@ struct TrialFailure {
   std::string message;
 };
 
-/// Nothing for what no other configuration could do better: no compiler, no device, a signal.
-std::optional<TrialFailure> trial_failure(const std::exception_ptr& error, TrialStage stage);
+/// Nothing for what no other configuration could do better: no compiler, no device, a signal; where
+/// runs are not isolated, a device that was lost.
+std::optional<TrialFailure> trial_failure(const std::exception_ptr& error, TrialStage stage,
+                                          bool is_isolated = true);
 
 }  // namespace kernwright

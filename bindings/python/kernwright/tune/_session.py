@@ -24,6 +24,7 @@ from kernwright.tune._session_settings import (
     lanes_of,
     problem_values,
     read_proposals,
+    symbol_bytes,
     warm_start,
     worker_program,
 )
@@ -51,7 +52,8 @@ class Session:
     copied. What a launch may write is put back before each trial; `kw.Out` is filled with 0xff.
     `grid`, `block`, `shared_bytes`, `cluster`: numbers, expressions over parameters and problem
     values, tuples of these, or callables of a dict of both. `problem`: values by name; one that is
-    missing is the argument of that name.
+    missing is the argument of that name. `constants`: contents of `__constant__` and `__device__`
+    variables, by name.
 
     `budget`: "120s", or a dict of `seconds`, `evaluations`, `gpu_seconds`, `target`; None: the whole
     space. `verify`: a callable that gets the arguments as NumPy values and returns one expected
@@ -84,6 +86,7 @@ class Session:
         shared_bytes: Any = 0,
         cluster: Any = None,
         problem: Mapping[str, Any] | None = None,
+        constants: Mapping[str, Any] | None = None,
         budget: Any = None,
         objective: Any = "time",
         verify: Any = None,
@@ -156,9 +159,8 @@ class Session:
         self.key = key
         if self._store is not None:
             initial += warm_start(self._store, key, self.space)
-        about = about_row(
-            rule, cluster, self._arguments, self.space, first, strategy, seed, self._budget
-        )
+        about = about_row(rule, cluster, self._arguments, constants, first)
+        about |= {"strategy": strategy, "seed": seed, "budget": self._budget}
         self._about = about
         self._lanes = lanes_of(workers)
         self._settings = {
@@ -167,6 +169,7 @@ class Session:
             "worker": worker_program(),
             "in_process": isolation == "inproc",
             "buffers": list(zip(self._arguments.buffers, self._arguments.poisoned, strict=True)),
+            "symbols": symbol_bytes(constants),
             "checks": verifier is not None,
             "compile_lanes": self._lanes,
             "policy": "cold" if policy == "counts" else policy,
@@ -230,8 +233,13 @@ class Session:
         self._observers.append(observer)
         return lambda: observer in self._observers and self._observers.remove(observer)
 
+    def _trial(self, text: str) -> Trial:
+        row = json.loads(text)
+        row["config"] = {name: row["config"][name] for name in self.space.parameters}
+        return Trial(row)
+
     def _keep(self, text: str) -> Trial:
-        trial = Trial(json.loads(text))
+        trial = self._trial(text)
         self._trials.append(trial)
         for observer in list(self._observers):
             observer.trial(trial)
@@ -262,7 +270,7 @@ class Session:
         self._finish()
 
     def _finish(self) -> Best | None:
-        self._result = json.loads(self._started().finish())
+        self._result = self._ordered(self._started().finish())
         self._warn_of_unsaved()
         return self.best
 
@@ -319,7 +327,7 @@ class Session:
     def ask(self) -> Trial | None:
         """A trial to measure elsewhere: its `config`; None when the budget is used up."""
         text = self._started().ask()
-        return None if text is None else Trial(json.loads(text))
+        return None if text is None else self._trial(text)
 
     def tell(self, trial: Trial, outcome: Any, error: str = "") -> Trial:
         """The outcome of a trial of ask(): a time in milliseconds, a sequence of them, or a status
@@ -358,7 +366,15 @@ class Session:
     def _result_row(self) -> dict[str, Any]:
         if self._result is not None:
             return self._result
-        return {} if self._core is None else json.loads(self._core.result())
+        return {} if self._core is None else self._ordered(self._core.result())
+
+    def _ordered(self, text: str) -> dict[str, Any]:
+        row: dict[str, Any] = json.loads(text)
+        for config in (*row["ties"], *([row["config"]] if row["config"] else [])):
+            values = dict(config)
+            config.clear()
+            config.update((name, values[name]) for name in self.space.parameters)
+        return row
 
     @property
     def best(self) -> Best | None:

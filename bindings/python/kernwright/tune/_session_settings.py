@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from kernwright import _core
 from kernwright.errors import ArgumentError, Error, InvalidArgument, NameNotFound
-from kernwright.tune._arguments import Arguments
-from kernwright.tune._config import Config, Value, mapping, plain
+from kernwright.tune._arguments import Arguments, _host_array
+from kernwright.tune._config import Config, Value, mapping
 from kernwright.tune._expression import Expression
 from kernwright.tune._launch_rule import LaunchRule, ProblemReader
 from kernwright.tune._session_kernel import TunedSource
@@ -83,16 +86,15 @@ def problem_values(
         if restriction[0] == "restriction" and isinstance(restriction[1], str):
             names.update(Expression(restriction[1]).names)
     missing = names - set(space.parameters) - set(sources) - set(space.problem)
-    try:
-        kernel = source.base(default if default is not None else Config({}))
-    except Exception:  # a callable that wants a whole configuration
-        if missing:
-            raise NameNotFound(
-                f"{sorted(missing)[0]!r} is neither a parameter nor a problem value: pass problem="
-            ) from None
-        return {name: plain(value, f"problem value {name}") for name, value in sources.items()}
+    first = Config({name: values[0] for name, values in space.parameters.items()})
+    kernel = source.base(first if default is None else default)
+    if rule.calls:  # they may want any
+        names = _core._tune_parameter_names(kernel._program, kernel.name)
+        whole = [isinstance(a, (int, np.integer)) and a is not True for a in arguments]
+        missing |= {n for n, is_whole in zip(names, whole, strict=False) if n and is_whole}
+        missing -= {*space.parameters, *sources}
     reader = ProblemReader(kernel, sources)
-    wanted = [*sources, *(name for name in sorted(missing))]
+    wanted = [*sources, *sorted(missing)]
     try:
         return {**dict(space.problem), **reader.read(wanted, arguments)}
     except NameNotFound as error:
@@ -137,6 +139,20 @@ def warm_start(store: Store, key: Mapping[str, Any], space: Space) -> list[int]:
     return found
 
 
+def symbol_bytes(constants: Any) -> dict[str, bytes]:
+    """Contents of variables by name, as bytes."""
+    found = {}
+    for name, value in mapping(constants, "constants=").items():
+        array = _host_array(value, 0)
+        if array is None and not isinstance(value, (bytes, np.generic)):
+            raise ArgumentError(
+                f"constants[{name!r}] is an array or bytes, got {type(value).__name__}"
+            )
+        data = value if isinstance(value, bytes) else None
+        found[name] = data or (value if array is None else array).tobytes()
+    return found
+
+
 def _told(spec: Any) -> Any:
     """As JSON has it; None for what holds functions."""
     if isinstance(spec, (list, tuple)):
@@ -157,24 +173,20 @@ def about_row(
     rule: LaunchRule,
     cluster: Any,
     arguments: Arguments,
-    space: Space,
+    constants: Mapping[str, Any] | None,
     default: Config | None,
-    strategy: str,
-    seed: Any,
-    budget: Mapping[str, Any],
 ) -> dict[str, Any]:
     """What a session's row says besides its key."""
-    specs = {**rule.specs, "cluster": cluster}
-    about: dict[str, Any] = (
-        {name: told for name, spec in specs.items() if (told := _told(spec)) is not None}
-        if cluster is not None
-        else {name: told for name, spec in rule.specs.items() if (told := _told(spec)) is not None}
-    )
+    specs = {**rule.specs, **({} if cluster is None else {"cluster": cluster})}
+    about: dict[str, Any] = {
+        name: told for name, spec in specs.items() if (told := _told(spec)) is not None
+    }
     about["launch"] = "; ".join(f"{name}={_identity(spec)}" for name, spec in specs.items())
-    about["arguments"] = ", ".join(arguments.describe())
-    about["strategy"] = strategy
-    about["seed"] = seed
-    about["budget"] = dict(budget)
+    named = [
+        f"{name}:{hashlib.sha256(data).hexdigest()[:16]}"
+        for name, data in symbol_bytes(constants).items()
+    ]
+    about["arguments"] = ", ".join([*arguments.describe(), *named])
     if default is not None:
         about["default"] = dict(default)
     return about

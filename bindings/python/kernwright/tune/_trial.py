@@ -125,7 +125,8 @@ class Trial:
 
 
 class Best:
-    """The winner of a session. Times are milliseconds.
+    """The winner of a session. Times are milliseconds; `default` is that of the default, or its
+    score where there is no clock. `reason`: why the session ended.
 
     `ties` are all configurations that cannot be told from it, itself among them; `noise` is the
     relative difference that the comparison could have missed. `kernel` is the kernel with the
@@ -137,7 +138,9 @@ class Best:
         self.median: float | None = row["median_ms"]
         self.interval = _pair(row["interval_ms"])
         self.score: float | None = row["score"]
-        self.default: float | None = row["default_ms"]
+        default = row["default_ms"] if row["default_ms"] is not None else row["default_score"]
+        self.default: float | None = default
+        self.reason = str(row["reason"])
         self.ties = tuple(Config(config) for config in row["ties"])
         self.noise = float(row["noise"] or 0.0)
         self._make_kernel = make_kernel
