@@ -14,6 +14,8 @@ Space(block: 3, tile: 8; 1 restriction)
 from kernwright._support.typed import publish
 from kernwright.tune._config import Config
 from kernwright.tune._expression import Expression
+from kernwright.tune._online import Online
+from kernwright.tune._online_search import OnlineTrial
 from kernwright.tune._report import write_report
 from kernwright.tune._session import Session
 from kernwright.tune._space import Space
@@ -29,6 +31,8 @@ __all__ = [
     "Config",
     "Expression",
     "Match",
+    "Online",
+    "OnlineTrial",
     "Session",
     "Space",
     "Store",
