@@ -1,0 +1,45 @@
+// How a kernel is measured: what the caches hold, how many samples, how long.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string_view>
+
+namespace kernwright {
+
+/// What a timed run finds in the L2 cache, and how it is queued.
+enum class CachePolicy : std::uint8_t {
+  cold,    ///< before each sample, L2 is overwritten whole and its persisting lines are reset
+  warm,    ///< what the run before left there
+  rotate,  ///< several copies of the inputs in turn, together larger than L2
+  graph,   ///< a CUDA graph of many runs, time / count: for small kernels; L2 is warm
+};
+
+/// "cold", "warm", "rotate", "graph".
+const char* cache_policy_name(CachePolicy policy) noexcept;
+/// Throws InvalidArgument, which lists the names.
+CachePolicy cache_policy_of(std::string_view name);
+
+using Seconds = std::chrono::duration<double>;
+
+/// A value. check() says whether it makes sense.
+struct MeasurePlan {
+  CachePolicy policy = CachePolicy::cold;
+  int min_samples = 10;          ///< without the first, which is always dropped
+  int max_samples = 100;         ///< the same number as min_samples: exactly so many
+  double target_noise = 0.005;   ///< stop when the median's interval is +- this part of the median
+  Seconds max_time{0.5};         ///< sampling ends then, when there are 3 samples (or min_samples)
+  int batch = 0;                 ///< runs in a graph; 0: as many as last some 0.2 ms, at most 500
+  Seconds warm_up{0.02};         ///< runs before the first sample, on a GPU that was idle
+  Seconds max_warm_up{1};        ///< the clock of the SMs need not be steady after that
+  double clock_floor = 0.9;      ///< a sample below this part of the steady clock is throttled
+  Seconds max_throttle_wait{2};  ///< for the clock to come back; then throttled samples count
+  bool is_gated = true;          ///< launches are queued behind a blocking wait
+  bool energy = false;           ///< measure energy, too; throws where there is no NVML
+  Seconds energy_time{0.4};      ///< that the kernel runs for it, at least
+
+  /// Throws InvalidArgument for numbers without a meaning.
+  void check() const;
+};
+
+}  // namespace kernwright

@@ -1,0 +1,104 @@
+// Which of many candidates is fastest, with few samples: racing, then a paired final.
+#pragma once
+
+#include "tune/measure/statistics.h"
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace kernwright {
+
+struct RacePlan {
+  double drop_ratio = 1.15;  ///< out after the first samples when their least is beyond this x best
+  int min_rounds = 5;        ///< rounds of the survivors before one is dropped by the paired test
+  int max_rounds = 10;
+  double p_value = 0.01;  ///< at which the paired test drops
+  int finalists = 4;      ///< of the final, besides the default and the incumbent
+  int min_final_rounds = 8;
+  int max_final_rounds = 40;  ///< the final goes on until the noise floor is below `tie_band`
+  double tie_band = 0.01;     ///< no smaller difference counts
+};
+
+enum class RaceStatus : std::uint8_t {
+  racing,  ///< in the race (before finish()), or in the final
+  slow,    ///< dropped after its first samples
+  beaten,  ///< dropped by the paired test, or not among the finalists
+  failed,  ///< its sample could not be taken
+};
+/// "racing", "slow", "beaten", "failed".
+const char* race_status_name(RaceStatus status) noexcept;
+
+struct RaceEntry {
+  std::uint64_t key = 0;  ///< names the candidate; the least one wins among ties
+  bool is_kept = false;   ///< the default or the stored incumbent: runs in the final whatever it is
+  RaceStatus status = RaceStatus::racing;
+  std::vector<double> times;  ///< all samples, in the order taken
+};
+
+/// A candidate of the final.
+struct RaceStanding {
+  std::uint64_t key = 0;
+  double median = 0;              ///< of its samples in the final
+  Interval interval;              ///< of that median
+  PairedComparison against_best;  ///< ratio 1 for the fastest itself
+  bool is_tied = false;           ///< not distinguishable from the fastest
+};
+
+struct RaceResult {
+  std::uint64_t winner = 0;  ///< the least key of the tie set
+  double median = 0;         ///< of the winner, in the final
+  Interval interval;
+  std::vector<std::uint64_t> ties;  ///< keys, ascending, the winner's among them
+  double noise_floor = 0;           ///< relative difference that the final could still have missed
+  std::vector<RaceStanding> final;  ///< fastest first
+  const RaceStanding* standing(std::uint64_t key) const noexcept;
+};
+
+/// Pure logic over a function that samples a candidate: no device, no clock. Not thread-safe.
+class Race {
+ public:
+  /// One more sample of the candidate, in any unit; nothing (or not a positive number) when it
+  /// cannot be taken: the candidate is out. What it throws passes through and leaves the race
+  /// whole.
+  using Sample = std::function<std::optional<double>(std::uint64_t key)>;
+
+  explicit Race(RacePlan plan = {});
+
+  /// A candidate with the samples that it has so far, two as a rule; none: it failed. Returns
+  /// whether it is still in the race. Throws InvalidArgument for a key that is there already and
+  /// for samples that are not positive.
+  bool add(std::uint64_t key, std::span<const double> first_samples, bool is_kept = false);
+
+  /// The least sample seen; nothing before there is one.
+  std::optional<double> best_sample() const noexcept;
+  /// Whether a candidate with this least sample would be dropped.
+  bool is_slow(double least_sample) const noexcept;
+
+  std::span<const RaceEntry> entries() const noexcept { return entries_; }
+  const RaceEntry* find(std::uint64_t key) const noexcept;
+
+  /// Interleaved rounds of the survivors, in alternating order, with the paired test; then the
+  /// final of the fastest, the default and the incumbent. Nothing when no candidate is left.
+  /// `sample` is called for one candidate after the other, at most
+  /// max_rounds * survivors + max_final_rounds * finalists times.
+  std::optional<RaceResult> finish(const Sample& sample);
+
+ private:
+  struct Rounds;
+  void drop_slow();
+  std::vector<std::size_t> survivors() const;
+  void run_rounds(const Sample& sample);
+  std::vector<std::size_t> finalists() const;
+  RaceEntry& entry(std::uint64_t key);
+
+  RacePlan plan_;
+  std::vector<RaceEntry> entries_;
+  std::map<std::uint64_t, std::size_t> index_;
+};
+
+}  // namespace kernwright
