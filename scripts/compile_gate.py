@@ -21,7 +21,7 @@ os.environ["KERNWRIGHT_CACHE"] = "off"
 
 import kernwright as kw
 from kernwright import _core
-from kernwright._literals import find_literals
+from kernwright._jit.literals import find_literals
 
 ROOT = Path(__file__).resolve().parents[1]
 ARCHS = ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_103a", "sm_120a", "sm_121a"]

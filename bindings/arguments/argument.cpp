@@ -104,7 +104,7 @@ void LaunchFrame::check_layout(const ArgumentPlan& plan, const py::object& layou
   if (!is_checked_ || plan.agreed.load(std::memory_order_relaxed) == layout.ptr()) return;
   const py::object wanted = struct_dtype(*plan.parameter);
   if (!wanted) return;
-  const py::module_ structs = py::module_::import("kernwright._structs");
+  const py::module_ structs = py::module_::import("kernwright._jit.structs");
   const py::object problem = structs.attr("mismatch")(layout, wanted);
   if (problem.is_none()) {
     if (structs.attr("is_kept")(layout).cast<bool>()) plan.agreed = layout.ptr();

@@ -27,8 +27,8 @@
 namespace kernwright::python {
 namespace {
 
-/// A function of kernwright._array, which holds what is easier said in Python.
-py::object helper(const char* name) { return module_member("kernwright._array", name); }
+/// A function of kernwright._array.methods, which holds what is easier said in Python.
+py::object helper(const char* name) { return module_member("kernwright._array.methods", name); }
 
 Array make_empty(const py::object& shape, const py::object& dtype, const py::object& device) {
   if (PyLong_Check(dtype.ptr())) {

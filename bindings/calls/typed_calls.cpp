@@ -142,7 +142,7 @@ void explain_failure(const char* helper, const py::tuple& context, PyObject* con
     }
     if (error.trace()) PyException_SetTraceback(error.value().ptr(), error.trace().ptr());
     const py::object made =
-        module_member("kernwright._calls", helper)(*context, given, named, error.value());
+        module_member("kernwright._support.calls", helper)(*context, given, named, error.value());
     if (made.is_none()) return error.restore();
     PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(made.ptr())), made.ptr());
   } catch (...) {  // at the end of the interpreter nothing can be imported

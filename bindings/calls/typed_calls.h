@@ -19,8 +19,8 @@ void type_calls(py::module_& m);
 void bind_typed_function(py::module_& m);
 
 /// Replaces the error that is set, when it is a plain TypeError, ValueError or OverflowError, by
-/// what kernwright._calls.<helper>(*context, arguments, keywords, error) returns, if anything.
-/// Arguments as in vectorcall.
+/// what kernwright._support.calls.<helper>(*context, arguments, keywords, error) returns, if
+/// anything. Arguments as in vectorcall.
 void explain_failure(const char* helper, const py::tuple& context, PyObject* const* arguments,
                      std::size_t count, PyObject* keywords) noexcept;
 

@@ -40,7 +40,7 @@ py::tuple memory_info(const DeviceObject& self) {
     const GilRelease unlocked;
     info = self.newest().memory_info();
   }
-  return module_member("kernwright._device", "MemoryInfo")(info.free, info.total);
+  return module_member("kernwright._support.device", "MemoryInfo")(info.free, info.total);
 }
 
 std::string device_key(const Device& device) {
@@ -73,7 +73,8 @@ void bind_device(py::module_& m) {
                              })
       .def_property_readonly("attributes",
                              [](const py::object& self) {
-                               return module_member("kernwright._device", "DeviceAttributes")(self);
+                               return module_member("kernwright._support.device",
+                                                    "DeviceAttributes")(self);
                              })
       .def("_attribute",
            [](const DeviceObject& s, int number) {

@@ -66,7 +66,7 @@ const char* kind_name(ParameterKind kind) {
 }
 
 py::list parameter_list(KernelObject& self) {
-  const py::object type = module_member("kernwright._kernels", "Parameter");
+  const py::object type = module_member("kernwright._jit.kernels", "Parameter");
   py::list list;
   for (const Parameter& p : loaded(self).signature().parameters) {
     py::object dtype = py::none();
@@ -85,7 +85,7 @@ py::list parameter_list(KernelObject& self) {
 
 py::object attributes_of(KernelObject& self) {
   const KernelAttributes& a = loaded(self).attributes();
-  return named_tuple(module_member("kernwright._kernels", "KernelAttributes"),
+  return named_tuple(module_member("kernwright._jit.kernels", "KernelAttributes"),
                      py::make_tuple(a.registers, a.shared_bytes, a.local_bytes, a.constant_bytes,
                                     a.max_threads_per_block));
 }
@@ -143,7 +143,7 @@ void define_inspection(py::class_<KernelObject>& type) {
           "cubin", [](const KernelObject& k) { return py::bytes(code_as(k, CodeKind::cubin)); })
       .def_property_readonly("sass",
                              [](const KernelObject& k) {
-                               return py::module_::import("kernwright._disassembly")
+                               return py::module_::import("kernwright._jit.disassembly")
                                    .attr("sass")(py::bytes(code_as(k, CodeKind::cubin)));
                              })
       .def_property_readonly(
@@ -186,14 +186,14 @@ void bind_kernel(py::module_& m) {
       .def(
           "report",
           [](const py::object& self, const py::object& device, bool phases) {
-            return module_member("kernwright._report", "report")(self, device, phases);
+            return module_member("kernwright._jit.report", "report")(self, device, phases);
           },
           py::arg("device") = py::none(), py::arg("phases") = true)
       .def("_compile", &compile_kernel, py::arg("device"), py::arg("timeout"), py::arg("stop"))
       .def(
           "compile_async",
           [](const py::object& self, const py::object& device) {
-            return py::module_::import("kernwright._background")
+            return py::module_::import("kernwright._jit.background")
                 .attr("compile_async")(self, device);
           },
           py::arg("device") = py::none())
@@ -224,7 +224,7 @@ void bind_kernel(py::module_& m) {
           py::arg("config"))
       .def("__reduce__",
            [](const py::object& self) {
-             return module_member("kernwright._kernels", "reduce_kernel")(self);
+             return module_member("kernwright._jit.kernels", "reduce_kernel")(self);
            })
       .def_property_readonly("_program",
                              [](const KernelObject& k) -> py::object {

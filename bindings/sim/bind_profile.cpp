@@ -27,7 +27,7 @@ py::object device_or_none(Device* device) {
   return device != nullptr ? py::cast(DeviceObject{device}) : py::none();
 }
 
-/// In the order of the fields of kernwright._profile.Activity.
+/// In the order of the fields of kernwright._measure.profile.Activity.
 py::tuple activity_tuple(const Activity& a) {
   std::string place;
   {

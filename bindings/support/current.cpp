@@ -105,12 +105,12 @@ std::optional<std::uintptr_t> handle_attribute(py::handle value, const char* nam
   return handle.cast<std::uintptr_t>();
 }
 
-/// Runs kernwright._kernels.rehearse(), once in a process. What it raises is for whoever asked for
-/// the device: a handler of signals that runs meanwhile may raise anything.
+/// Runs kernwright._jit.kernels.rehearse(), once in a process. What it raises is for whoever asked
+/// for the device: a handler of signals that runs meanwhile may raise anything.
 void rehearse() {
   static std::atomic<bool> begun = false;
   if (begun.exchange(true)) return;
-  py::module_::import("kernwright._kernels").attr("rehearse")();
+  py::module_::import("kernwright._jit.kernels").attr("rehearse")();
 }
 
 }  // namespace

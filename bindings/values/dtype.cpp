@@ -135,7 +135,7 @@ py::object struct_dtype(const std::vector<StructField>& fields, std::size_t size
     rows.append(
         py::make_tuple(text_object(field.name), dtype, py::tuple(shape), field.offset, field.size));
   }
-  return module_member("kernwright._structs", "struct_dtype")(rows, size);
+  return module_member("kernwright._jit.structs", "struct_dtype")(rows, size);
 }
 
 py::object struct_dtype(const Parameter& parameter) {

@@ -119,6 +119,21 @@ std::string replace_all(std::string text, std::string_view from, std::string_vie
   return text;
 }
 
+/// NVRTC keeps results of its own beside the driver's, from 12.9 on. That cache takes no notice of
+/// --ftz and --prec-div (seen with NVRTC 13.0 and driver 580: with --ftz=true came the code
+/// without), and leaves the assembler's figures out. Ours notices every option.
+std::vector<std::string> without_nvrtc_cache(std::vector<std::string> options,
+                                             const LoadedNvrtc& nvrtc) {
+  const auto is_there = [&](std::string_view option) {
+    return std::find(options.begin(), options.end(), option) != options.end();
+  };
+  if (std::pair(nvrtc.major, nvrtc.minor) >= std::pair(12, 9) && !is_there("--no-cache") &&
+      !is_there("-no-cache")) {
+    options.push_back("--no-cache");
+  }
+  return options;
+}
+
 }  // namespace
 
 CompileAttempt::CompileAttempt(const LoadedNvrtc& nvrtc, const CompileRequest& request,
@@ -127,7 +142,7 @@ CompileAttempt::CompileAttempt(const LoadedNvrtc& nvrtc, const CompileRequest& r
       request_(request),
       plan_(plan),
       program_path_(program_path(request.source)),
-      options_(nvrtc_options(request, plan)),
+      options_(without_nvrtc_cache(nvrtc_options(request, plan), nvrtc)),
       prefix_(source_prefix(request.texts.text, tokenize(request.texts.text))),
       pch_(plan_pch()),
       unit_(nvrtc, assembled_text(request, plan, pch_.use == PchUse::none ? std::nullopt : prefix_),

@@ -295,8 +295,6 @@ ObjectCode Compiler::compile_measured(const CompileRequest& request,
   CompileRequest measured = request;
   std::vector<std::string>& extra = measured.options.extra;
   extra.push_back("--ptxas-options=-v");
-  // From this release on NVRTC keeps results, which would leave the assembler's figures out.
-  if (std::pair(nvrtc_.major, nvrtc_.minor) >= std::pair(12, 9)) extra.push_back("--no-cache");
   if (!time_file.empty()) extra.push_back("--time=" + time_file);
   return run(measured);
 }

@@ -409,7 +409,7 @@ def test_a_device_alone_makes_no_cache_and_loads_no_compiler(tmp_path):
 
 
 REHEARSAL = """
-    from kernwright import _kernels
+    from kernwright._jit import kernels as _kernels
     calls, real = [], _kernels.rehearse
 
     class Bell(Exception): pass

@@ -74,7 +74,7 @@ def test_a_block_ends_where_waiting_fails(monkeypatch, launch):
     def fail():
         raise kw.Error("no")
 
-    monkeypatch.setattr("kernwright._watch.finish_simulated", fail)
+    monkeypatch.setattr("kernwright._sim.watch.finish_simulated", fail)
     with pytest.raises(kw.Error, match="no"), kw.checks() as report:
         pass
     launch()

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import kernwright as kw
-from kernwright._words import counted
+from kernwright._support.words import counted
 from kernwright.cli import COMMANDS
 
 KERNEL = 'extern "C" __global__ void f(float* o) { o[0] = 1; }\n'

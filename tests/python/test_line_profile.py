@@ -231,7 +231,7 @@ def test_wrong_arguments_and_gpus(monkeypatch):
         name = "NVIDIA Something"
         is_simulated = False
 
-    monkeypatch.setattr("kernwright._watch._core.current_device", Gpu)
+    monkeypatch.setattr("kernwright._sim.watch._core.current_device", Gpu)
     with pytest.raises(kw.InvalidArgument, match="a line profile needs the simulated device"):
         with kw.line_profile():
             pass

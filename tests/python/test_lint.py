@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "sim"))
 import corpus
 
 import kernwright as kw
-from kernwright._literals import find_literals
+from kernwright._jit.literals import find_literals
 
 SOURCES = corpus.HERE / "sources"
 

@@ -11,7 +11,7 @@ import pytest
 from children import run_child
 
 import kernwright as kw
-from kernwright import _profile
+from kernwright._measure import profile as _profile
 
 SOURCE = r"""
 __global__ void work(float* x, int rounds, int n) {

@@ -6,7 +6,8 @@ import sys
 import pytest
 
 import kernwright as kw
-from kernwright import _lint, _progress
+from kernwright._jit import lint as _lint
+from kernwright._support import progress as _progress
 
 
 class Terminal(io.StringIO):

@@ -6,7 +6,7 @@ import weakref
 import pytest
 
 import kernwright as kw
-from kernwright import _recent
+from kernwright._jit import recent as _recent
 
 TEXT = "__global__ void put(int* x) { x[0] = 1; }"
 

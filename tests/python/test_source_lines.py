@@ -6,10 +6,10 @@ import linecache
 import pytest
 
 import kernwright as kw
-from kernwright._source import locate
+from kernwright._jit.source import locate
 
 KERNEL = "__global__ void k(float* x) {{ // {mark}\n    x[0] = 1;\n}}\n"
-HEAD = "from kernwright._source import locate\nimport kernwright as kw\n"
+HEAD = "from kernwright._jit.source import locate\nimport kernwright as kw\n"
 WHERE = "def where():\n    return locate(TEXT, 0)\ndef ask():\n    return kw.kernel(TEXT)\n"
 TAIL = '"""\n' + WHERE
 
@@ -76,7 +76,7 @@ def test_put_together(tmp_path, text):
 def test_passed_on_by_a_helper(tmp_path):
     helper = tmp_path / "helper.py"
     helper.write_text(
-        "from kernwright._source import locate\ndef ask(t):\n    return locate(t, 0)\n"
+        "from kernwright._jit.source import locate\ndef ask(t):\n    return locate(t, 0)\n"
     )
     spec = importlib.util.spec_from_file_location("helper", helper)
     module = importlib.util.module_from_spec(spec)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import kernwright as kw
-from kernwright._timing import Timing
+from kernwright._measure.timing import Timing
 
 SOURCE = r"""
 __global__ void spin(int* x, int rounds) {

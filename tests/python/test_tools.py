@@ -250,7 +250,7 @@ def test_sass_comes_from_the_program_that_the_variable_names(tmp_path, monkeypat
 
 
 def test_sass_without_a_disassembler_says_what_to_install(tmp_path, monkeypatch):
-    from kernwright import _disassembly
+    from kernwright._jit import disassembly as _disassembly
 
     kernel = kw.kernel("__global__ void hidden(int* x) { *x = 3; }")
     monkeypatch.setenv("KERNWRIGHT_NVDISASM", str(tmp_path / "nothing"))

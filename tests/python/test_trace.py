@@ -248,7 +248,7 @@ def test_a_gpu_is_refused(polynomial, monkeypatch):
         name = "NVIDIA Something"
         is_simulated = False
 
-    monkeypatch.setattr("kernwright._watch._core.current_device", Gpu)
+    monkeypatch.setattr("kernwright._sim.watch._core.current_device", Gpu)
     with pytest.raises(
         kw.InvalidArgument, match=r"simulated device, and NVIDIA Something is a GPU"
     ):

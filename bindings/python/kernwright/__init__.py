@@ -11,7 +11,20 @@
 3000.0
 """
 
-from kernwright import errors
+from kernwright import _core, errors  # the extension first: it says where it cannot be used
+from kernwright._array.creation import (
+    arange,
+    asarray,
+    empty_like,
+    from_dlpack,
+    full,
+    full_like,
+    linspace,
+    ones,
+    ones_like,
+    zeros,
+    zeros_like,
+)
 from kernwright._core import (
     Array,
     CudaArray,
@@ -42,22 +55,9 @@ from kernwright._core import (
     strided,
     synchronize,
 )
-from kernwright._creation import (
-    arange,
-    asarray,
-    empty_like,
-    from_dlpack,
-    full,
-    full_like,
-    linspace,
-    ones,
-    ones_like,
-    zeros,
-    zeros_like,
-)
-from kernwright._kernels import Module, Program, kernel, module, warmup
-from kernwright._options import ProgramOptions
-from kernwright._typed import publish, typed
+from kernwright._jit.kernels import Module, Program, kernel, module, warmup
+from kernwright._jit.options import ProgramOptions
+from kernwright._support.typed import publish, typed
 from kernwright.errors import (
     ArgumentError,
     ArgumentRangeError,
@@ -169,19 +169,19 @@ __all__ = [
 # What most programs never use is imported when it is asked for.
 _MODULES = ("cache", "checks", "memory", "tune")
 _LATER = {
-    "annotate": "_profile",
+    "annotate": "_measure.profile",
     "cache": "cache",
     "checks": "checks",
-    "libcuda_path": "_libcuda",
-    "line_profile": "_line_profile",
-    "lint": "_lint",
+    "libcuda_path": "_support.libcuda",
+    "line_profile": "_sim.line_profile",
+    "lint": "_jit.lint",
     "memory": "memory",
-    "pack": "_pack",
-    "profile": "_profile",
-    "time_kernel": "_timing",
-    "trace": "_trace",
+    "pack": "_jit.pack",
+    "profile": "_measure.profile",
+    "time_kernel": "_measure.timing",
+    "trace": "_sim.trace",
     "tune": "tune",
-    "use_pack": "_pack",
+    "use_pack": "_jit.pack",
 }
 
 
@@ -195,8 +195,6 @@ def __getattr__(name: str) -> object:
         return value
     if name not in _DTYPES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from kernwright import _core
-
     value = _core._dtype(name).type
     globals()[name] = value
     return value

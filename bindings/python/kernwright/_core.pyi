@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import Self
 
-from kernwright._background import CompileFuture
 from kernwright._core_array import Array as Array
 from kernwright._core_memory import AsyncResource as AsyncResource
 from kernwright._core_memory import CallbackResource as CallbackResource
@@ -40,10 +39,11 @@ from kernwright._core_tune import TuneExpression as TuneExpression
 from kernwright._core_tune import TuneSpace as TuneSpace
 from kernwright._core_tune import TuneStrategy as TuneStrategy
 from kernwright._core_tune import _tune_strategies as _tune_strategies
-from kernwright._device import DeviceAttributes, MemoryInfo
-from kernwright._kernels import KernelAttributes, Parameter
-from kernwright._options import ProgramOptions
-from kernwright._report import Report
+from kernwright._jit.background import CompileFuture
+from kernwright._jit.kernels import KernelAttributes, Parameter
+from kernwright._jit.options import ProgramOptions
+from kernwright._jit.report import Report
+from kernwright._support.device import DeviceAttributes, MemoryInfo
 from kernwright.errors import Diagnostic
 
 __version__: str

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-from kernwright import _core, _recent
-from kernwright._typed import publish
+from kernwright import _core
+from kernwright._jit import recent as _recent
+from kernwright._support.typed import publish
 from kernwright.errors import ArgumentError
 
 _Rows: TypeAlias = list[dict[str, Any]]

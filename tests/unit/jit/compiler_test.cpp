@@ -453,6 +453,21 @@ TEST_CASE("compiler: bad sources and options are refused before the compiler see
 
 // A sanitizer has a heap of its own.
 #if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST_CASE("compiler: options that NVRTC's own cache does not notice count") {
+  const auto code = [](std::vector<std::string> extra) {
+    CompileRequest request =
+        request_for("__global__ void f(float* x) { x[2] = x[0] / x[1]; }", {}, CodeKind::cubin);
+    request.options.extra = std::move(extra);
+    return compile(request).code;
+  };
+  for (int i = 0; i < 2; ++i) {  // a second time, when every result may have been kept
+    const std::string plain = code({});
+    CHECK(code({"--ftz=true"}) != plain);
+    CHECK(code({"--prec-div=false"}) != plain);
+    CHECK(code({"--no-cache"}) == plain);
+  }
+}
+
 TEST_CASE("compiler: the memory of one compile serves the next") {
   const auto page_faults = [] {
     rusage use{};

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from kernwright._options import ProgramOptions
+from kernwright._jit.options import ProgramOptions
 
 
 def add_compiler_options(parser: argparse.ArgumentParser) -> None:

@@ -7,7 +7,7 @@ import json
 import time
 from typing import Any
 
-from kernwright._words import counted
+from kernwright._support.words import counted
 from kernwright.cli import UsageError
 
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}

@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from kernwright._progress import steps
-from kernwright._words import counted
+from kernwright._support.progress import steps
+from kernwright._support.words import counted
 from kernwright.cli import UsageError
 from kernwright.cli._files import (
     architectures,

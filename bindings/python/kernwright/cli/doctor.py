@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from kernwright._words import counted
+from kernwright._support.words import counted
 
 PACKAGES = ("kernwright", "numpy", "ml_dtypes", "nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12",
             "torch", "cupy-cuda13x", "cupy-cuda12x", "numba-cuda", "cuda-core")  # fmt: skip

@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from kernwright import _libcuda
+    from kernwright._support import libcuda as _libcuda
 
     folder = _libcuda.libcuda_path()
     program = arguments.program[arguments.program[:1] == ["--"] :]

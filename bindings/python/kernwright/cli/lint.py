@@ -8,7 +8,7 @@ import os
 import sys
 from collections import Counter
 
-from kernwright._words import counted
+from kernwright._support.words import counted
 from kernwright.cli import UsageError
 from kernwright.cli._files import complete_files, existing
 from kernwright.cli._options import add_compiler_options, compiler_options
@@ -42,7 +42,7 @@ def line_of(diagnostic: Diagnostic) -> str:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from kernwright._lint import files_below, lint_files, lint_text
+    from kernwright._jit.lint import files_below, lint_files, lint_text
 
     files: list[str] = []
     for path in arguments.files:

@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from kernwright._words import counted
+from kernwright._support.words import counted
 from kernwright.cli import UsageError
 from kernwright.cli._files import (
     architectures,

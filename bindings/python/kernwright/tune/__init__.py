@@ -11,7 +11,7 @@ Space(block: 3, tile: 8; 1 restriction)
 ...     search.tell(config, cost=config["block"] / config["tile"])
 """
 
-from kernwright._typed import publish
+from kernwright._support.typed import publish
 from kernwright.tune._config import Config
 from kernwright.tune._expression import Expression
 from kernwright.tune._space import Space

@@ -6,7 +6,7 @@ import html
 from collections.abc import Iterable
 from typing import Any
 
-from kernwright._words import counted
+from kernwright._support.words import counted
 
 WIDTH, HEIGHT = 960, 220
 BAR = 16

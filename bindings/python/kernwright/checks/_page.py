@@ -6,7 +6,9 @@ import html
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from kernwright import _core, _html, _watch
+from kernwright import _core
+from kernwright._sim import watch as _watch
+from kernwright._support import html as _html
 
 if TYPE_CHECKING:
     from kernwright.checks import Finding, Other

@@ -7,16 +7,17 @@ import sys
 from collections import namedtuple
 from typing import TYPE_CHECKING, Any
 
-from kernwright import _core, _recent
-from kernwright._options import ProgramOptions, make_options
-from kernwright._source import Located, locate
+from kernwright import _core
+from kernwright._jit import recent as _recent
+from kernwright._jit.options import ProgramOptions, make_options
+from kernwright._jit.source import Located, locate
 from kernwright.errors import ArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from kernwright._background import CompileFuture
-    from kernwright._symbols import StructArray
+    from kernwright._jit.background import CompileFuture
+    from kernwright._jit.symbols import StructArray
 
 Parameter = namedtuple("Parameter", "name type kind dtype lanes size offset const")
 Parameter.__module__ = __name__
@@ -90,7 +91,7 @@ def warmup(
     Returns their futures, in order. With wait=True it returns when all are compiled and raises the
     first error; what is still to be done is cancelled then.
     """
-    from kernwright import _background
+    from kernwright._jit import background as _background
 
     items = list(kernels)
     for item in items:
@@ -140,7 +141,7 @@ class Module:
 
     def compile_async(self, device: Any = None) -> CompileFuture:
         """The same in the background; the future's result is this module."""
-        from kernwright import _background
+        from kernwright._jit import background as _background
 
         chosen = _core.current_device() if device is None else device
 
@@ -166,7 +167,7 @@ class Module:
         vector such as float4 one more dimension. A struct is a StructArray with NumPy's structured
         dtype, and so is a variable of unknown type, whose bytes wait for a `dtype`.
         """
-        from kernwright._symbols import variable
+        from kernwright._jit.symbols import variable
 
         if isinstance(shape, int):
             shape = (shape,)
@@ -272,7 +273,7 @@ def _object_code(
     source: Any, options: ProgramOptions | None, fields: dict[str, Any]
 ) -> tuple[_core.ObjectCode, str] | None:
     """Object code and its name where `source` is some, None where it is a text."""
-    from kernwright._source import object_code
+    from kernwright._jit.source import object_code
 
     code = object_code(source)
     if code is not None and (options is not None or fields):

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from kernwright._array.creation import _checked_cast, _host_values
 from kernwright._core import Array, _from_numpy
-from kernwright._creation import _checked_cast, _host_values
 from kernwright.errors import ArgumentError, InvalidArgument
 
 # Arrays with more elements than this are shown by their edges.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kernwright import _core
-from kernwright._words import counted
+from kernwright._support.words import counted
 from kernwright.errors import ArgumentError, InvalidArgument
 
 # While the device is busy with this much more than a launch costs the host, the launch and both

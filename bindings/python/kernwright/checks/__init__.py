@@ -45,9 +45,12 @@ from typing import Any, Generic, TypeVar
 
 import numpy
 
-from kernwright import _checks_page, _core, _progress, _watch
-from kernwright._typed import publish
-from kernwright._words import counted
+from kernwright import _core
+from kernwright._sim import watch as _watch
+from kernwright._support import progress as _progress
+from kernwright._support.typed import publish
+from kernwright._support.words import counted
+from kernwright.checks import _page as _checks_page
 from kernwright.errors import DeviceFault, Error, InvalidArgument
 
 __all__ = [

@@ -7,11 +7,12 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from kernwright import _core, _notebook
-from kernwright._literals import Literal, find_literals
-from kernwright._options import ProgramOptions, make_options
-from kernwright._progress import Progress
-from kernwright._source import Located, locate
+from kernwright import _core
+from kernwright._jit import notebook as _notebook
+from kernwright._jit.literals import Literal, find_literals
+from kernwright._jit.options import ProgramOptions, make_options
+from kernwright._jit.source import Located, locate
+from kernwright._support.progress import Progress
 from kernwright.errors import Diagnostic, InvalidArgument
 
 

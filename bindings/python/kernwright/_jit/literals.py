@@ -162,7 +162,7 @@ class _Reader:
         return {}, ""
 
     def _keywords(self, call: ast.Call) -> tuple[dict[str, Any], str]:
-        from kernwright._options import ProgramOptions
+        from kernwright._jit.options import ProgramOptions
 
         values: dict[str, Any] = {}
         unknown = ""

@@ -7,7 +7,9 @@ import html
 import json
 import pathlib
 
-from kernwright import _core, _html, _watch
+from kernwright import _core
+from kernwright._sim import watch as _watch
+from kernwright._support import html as _html
 from kernwright.errors import ArgumentError
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from kernwright import _core
 from kernwright.errors import Error
 
 
@@ -13,7 +14,7 @@ def libcuda_path() -> str:
     A program that is started with the folder there finds simulated devices behind the CUDA driver's
     own functions. Raises Error where the package was built without the library.
     """
-    folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "libcuda")
+    folder = os.path.join(os.path.dirname(os.path.abspath(_core.__file__)), "libcuda")
     if not os.path.isfile(os.path.join(folder, "libcuda.so.1")):
         raise Error(f"there is no libcuda.so.1 in {folder}: install kernwright's wheel anew")
     return folder

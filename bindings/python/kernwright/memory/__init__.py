@@ -15,7 +15,7 @@ import pathlib
 from types import TracebackType
 from typing import Any
 
-from kernwright import _core, _memory_picture
+from kernwright import _core
 from kernwright._core import (
     AsyncResource,
     CallbackResource,
@@ -31,7 +31,8 @@ from kernwright._core import (
     TrackingAdaptor,
     alloc,
 )
-from kernwright._typed import publish
+from kernwright._support.typed import publish
+from kernwright.memory import _picture as _memory_picture
 
 __all__ = [
     "AsyncResource",

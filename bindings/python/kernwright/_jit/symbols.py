@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from kernwright import _core
-from kernwright._structs import mismatch
+from kernwright._jit.structs import mismatch
 from kernwright.errors import ArgumentError
 
 _TYPES = {

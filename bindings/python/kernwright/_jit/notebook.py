@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from kernwright.errors import Diagnostic
 
 if TYPE_CHECKING:
-    from kernwright._options import ProgramOptions
+    from kernwright._jit.options import ProgramOptions
 
 # Cells that another compiler's extension takes as CUDA C++.
 _CUDA_CELLS = ("%%cu", "%%cuda", "%%nvcc")
@@ -21,7 +21,7 @@ def lint(text: str, path: str, options: ProgramOptions) -> list[Diagnostic]:
 
     Cells count from 1. A name that one cell assigns is known in the others.
     """
-    from kernwright import _lint
+    from kernwright._jit import lint as _lint
 
     try:
         cells = list(_code_cells(json.loads(text)))

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from kernwright import _core
-from kernwright._kernels import Module, Program
-from kernwright._progress import Progress
+from kernwright._jit.kernels import Module, Program
+from kernwright._support.progress import Progress
 from kernwright.errors import ArgumentError
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kernwright import _core
-from kernwright._progress import Progress
+from kernwright._support.progress import Progress
 
 _IDLE_SECONDS = 2.0
 

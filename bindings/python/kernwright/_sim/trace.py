@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, SupportsIndex
 
-from kernwright import _core, _watch
+from kernwright import _core
+from kernwright._sim import watch as _watch
 from kernwright.errors import ArgumentError, InvalidArgument
 
 _Value = int | float | bool | tuple[int | float, ...]

@@ -61,8 +61,9 @@ def explain_python(
 ) -> Error | None:
     """The error of a call of `function`, or None: the user's own code raised it."""
     name = function.__qualname__.removesuffix(".__init__")
-    module = function.__module__.rpartition(".")[2]
-    public = "" if module.startswith("_") or module == name.split(".")[0] else f"{module}."
+    package, _, module = function.__module__.partition(".")[2].rpartition(".")
+    is_private = package.startswith("_") or module.startswith("_")
+    public = "" if is_private or module == name.split(".")[0] else f"{module}."
     call = f"kw.{public}{name}()"
     if error.__traceback__ is not None:
         return _raised_inside(call, error)

@@ -1,0 +1,1 @@
+"""Arrays: how they are made, and methods that are easier said in Python."""

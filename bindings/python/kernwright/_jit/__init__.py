@@ -1,0 +1,1 @@
+"""From texts to kernels: sources, options, modules, lint, packs."""

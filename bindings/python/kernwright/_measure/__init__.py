@@ -1,0 +1,1 @@
+"""Times of kernels, recordings of activities."""

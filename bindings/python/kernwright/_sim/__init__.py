@@ -1,0 +1,1 @@
+"""What simulated devices show: traces, profiles of lines."""

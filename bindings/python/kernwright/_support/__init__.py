@@ -1,0 +1,1 @@
+"""What every package here uses."""
