@@ -5,7 +5,7 @@ BUILD   ?= build/release
 JOBS    ?= $(shell nproc)
 BIN     := $(VENV)/bin
 # Everything the installed package is made from: a change in any of it reinstalls.
-SOURCES := $(shell find runtime jit tune kernels_src bindings cmake CMakeLists.txt pyproject.toml -type f 2>/dev/null)
+SOURCES := $(shell find runtime jit worker tune kernels_src bindings cmake CMakeLists.txt pyproject.toml -type f 2>/dev/null)
 
 .PHONY: help setup configure build install demo test lint format bench soak gpu-test asan tsan fuzz wheel wheels wheel-test compile-gate clean
 help:
@@ -25,7 +25,7 @@ build: configure
 
 $(VENV)/.installed: $(SOURCES)
 	@$(MAKE) --no-print-directory configure
-	@cmake --build $(BUILD) -j $(JOBS) --target kernwright_python kernwright_libcuda
+	@cmake --build $(BUILD) -j $(JOBS) --target kernwright_python kernwright_libcuda kernwright_python_worker
 	@scripts/install.sh $(VENV) $(BUILD)
 	@touch $@
 ## make install   the package into .venv, which builds the extension alone

@@ -3,7 +3,7 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 # Every room in one archive, so that a program links one name.
-set(kernwright_rooms base driver sim core memory array jit tune kernels)
+set(kernwright_rooms base driver sim core memory array jit worker tune kernels)
 set(kernwright_objects "")
 foreach(room IN LISTS kernwright_rooms)
   list(APPEND kernwright_objects $<TARGET_OBJECTS:kernwright_${room}>)
@@ -27,7 +27,7 @@ install(TARGETS kernwright EXPORT kernwrightTargets COMPONENT cpp
 # Headers keep their folders: "array/array.h" is read beside kernwright.h. Those that need a library
 # of their own, and the simulated device's inside, stay here.
 set(folder "${CMAKE_INSTALL_INCLUDEDIR}/kernwright")
-install(DIRECTORY runtime/base runtime/driver runtime/core runtime/memory runtime/array jit tune
+install(DIRECTORY runtime/base runtime/driver runtime/core runtime/memory runtime/array jit worker tune
   DESTINATION "${folder}" COMPONENT cpp
   FILES_MATCHING PATTERN "*.h" PATTERN "*.def"
   PATTERN "format.h" EXCLUDE PATTERN "log.h" EXCLUDE)

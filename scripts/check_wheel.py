@@ -14,6 +14,8 @@ MAX_WHEEL_BYTES = 5_000_000
 MAX_EXTENSION_BYTES = 8_000_000  # stripped; what a user downloads is the wheel
 LIBCUDA = "kernwright/libcuda/libcuda.so.1"  # ours, which uses the extension's code
 MAX_LIBCUDA_BYTES = 150_000
+WORKER = "kernwright/kernwright-worker"  # a program that uses the extension's code
+MAX_WORKER_BYTES = 100_000
 NEEDED = {"libc.so.6", "libm.so.6", "libgcc_s.so.1", "libpthread.so.0", "libdl.so.2"}
 LOADER = re.compile(r"ld-linux.*\.so\.\d")
 FILES = (
@@ -24,6 +26,7 @@ FILES = (
     "kernwright/cli/__init__.py",
     "kernwright/cli/demo.cu",
     LIBCUDA,
+    WORKER,
 )
 
 
@@ -47,6 +50,7 @@ def problems_of(path):
             return
         extension = wheel.read(extensions[0])
         libcuda = wheel.getinfo(LIBCUDA).file_size if LIBCUDA in names else 0
+        worker = wheel.getinfo(WORKER) if WORKER in names else None
         metadata = next(n for n in names if n.endswith(".dist-info/METADATA"))
         requirements = re.findall(r"^Requires-Dist: (\S+)", wheel.read(metadata).decode(), re.M)
     libraries = needed_libraries(extension)
@@ -58,6 +62,10 @@ def problems_of(path):
         yield f"the extension has {len(extension)} bytes; the limit is {MAX_EXTENSION_BYTES}"
     if libcuda > MAX_LIBCUDA_BYTES:
         yield f"{LIBCUDA} has {libcuda} bytes; the limit is {MAX_LIBCUDA_BYTES}"
+    if worker and worker.file_size > MAX_WORKER_BYTES:
+        yield f"{WORKER} has {worker.file_size} bytes; the limit is {MAX_WORKER_BYTES}"
+    if worker and not worker.external_attr >> 16 & 0o111:
+        yield f"{WORKER} may not be executed"
     for name in libraries:
         if name not in NEEDED and not LOADER.fullmatch(name):
             yield f"the extension needs {name}"

@@ -1,0 +1,12 @@
+// The tasks of all rooms in one table.
+#pragma once
+
+#include "worker/tasks.h"
+
+namespace kernwright {
+
+/// What the program kernwright-worker can do: the tables of the rooms joined. Kept to the end of
+/// the process.
+const TaskTable& all_worker_tasks();
+
+}  // namespace kernwright

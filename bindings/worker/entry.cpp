@@ -1,0 +1,20 @@
+// A worker's whole life, behind a function without C++ types.
+#include "bindings/worker/entry.h"
+
+#include <exception>
+
+#include "base/log.h"
+#include "bindings/worker/all_tasks.h"
+#include "worker/child_process.h"
+#include "worker/serve.h"
+
+int kernwright_worker_main(int, char**) {
+  using namespace kernwright;
+  try {
+    return serve_worker(ChildProcess::kChannel, all_worker_tasks());
+  } catch (const std::exception& error) {
+    log(LogLevel::error, "kernwright-worker, which kernwright starts by itself, ends: {}",
+        error.what());
+    return 1;
+  }
+}

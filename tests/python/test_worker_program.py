@@ -1,0 +1,75 @@
+"""The program of worker processes that lies beside the extension."""
+
+import os
+import shutil
+import socket
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import kernwright as kw
+
+EXTENSION = Path(kw._core.__file__)
+PROGRAM = EXTENSION.with_name("kernwright-worker")
+
+
+def field(data):
+    return struct.pack("<I", len(data)) + data
+
+
+def ask(command, name, request):
+    """The reply of a new worker to one task, and its exit code once we are gone."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        process = os.posix_spawn(
+            command[0],
+            command,
+            os.environ,
+            file_actions=[(os.POSIX_SPAWN_DUP2, theirs.fileno(), 3)],
+        )
+        theirs.close()
+        ours.settimeout(60)
+        body = field(name) + field(request)
+        ours.sendall(b"KWM1" + struct.pack("<IQ", 0, len(body)) + body)
+        reply = b""
+        while part := ours.recv(1 << 16):
+            reply += part
+            if len(reply) >= 16 and len(reply) == 16 + struct.unpack("<Q", reply[8:16])[0]:
+                break
+    return reply[16:], os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+
+
+def test_it_is_a_small_program_that_answers_and_ends_with_its_parent():
+    assert os.access(PROGRAM, os.X_OK)
+    assert PROGRAM.stat().st_size < 100_000
+    reply, code = ask([str(PROGRAM)], b"ping", b"hello")
+    assert reply.endswith(b"hello") and code == 0
+
+
+def test_it_serves_from_any_folder_and_says_what_is_wrong_with_one(tmp_path):
+    folder = tmp_path / "with space \u00e9"
+    folder.mkdir()
+    program = shutil.copy(PROGRAM, folder)
+    missing = subprocess.run([program], capture_output=True, text=True)
+    assert missing.returncode == 127 and EXTENSION.name in missing.stderr
+    shutil.copy(EXTENSION, folder)
+    reply, code = ask([program], b"ping", b"")
+    assert code == 0
+
+
+def test_by_hand_it_says_that_it_is_not_for_that():
+    done = subprocess.run(
+        [PROGRAM], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60
+    )
+    assert done.returncode == 1
+    assert "starts by itself" in done.stderr
+
+
+@pytest.mark.skipif(not sys.executable, reason="no interpreter to start")
+def test_an_interpreter_can_stand_in_for_it():
+    code = f"import ctypes; ctypes.CDLL({str(EXTENSION)!r}).kernwright_worker_main(0, None)"
+    reply, code = ask([sys.executable, "-I", "-S", "-c", code], b"ping", b"x")
+    assert reply.endswith(b"x") and code == 0
