@@ -12,7 +12,10 @@ ALLOWED = {
     "runtime/array": {"runtime/memory", "runtime/core", "runtime/driver", "runtime/base"},
     "jit": {"runtime/core", "runtime/driver", "runtime/base"},
     "worker": {"jit", "runtime/core", "runtime/driver", "runtime/base"},
-    "tune": {"jit", "runtime/core", "runtime/driver", "runtime/base"},
+    "tune": {
+        "worker", "jit", "runtime/memory", "runtime/core", "runtime/sim", "runtime/driver",
+        "runtime/base",
+    },
     "kernels_src": {
         "jit", "runtime/array", "runtime/memory", "runtime/core", "runtime/driver", "runtime/base",
     },

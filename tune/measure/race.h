@@ -15,11 +15,12 @@ namespace kernwright {
 
 struct RacePlan {
   double drop_ratio = 1.15;  ///< out after the first samples when their least is beyond this x best
-  int min_rounds = 5;        ///< rounds of the survivors before one is dropped by the paired test
+  int survivors = 24;        ///< that run in rounds at most: the best by their first samples
+  int min_rounds = 6;        ///< before one is dropped by the paired test
   int max_rounds = 10;
-  double p_value = 0.01;  ///< at which the paired test drops
+  double p_value = 0.05;  ///< at which the paired test drops
   int finalists = 4;      ///< of the final, besides the default and the incumbent
-  int min_final_rounds = 8;
+  int min_final_rounds = 10;
   int max_final_rounds = 40;  ///< the final goes on until the noise floor is below `tie_band`
   double tie_band = 0.01;     ///< no smaller difference counts
 };
@@ -67,6 +68,7 @@ class Race {
   /// whole.
   using Sample = std::function<std::optional<double>(std::uint64_t key)>;
 
+  /// Throws InvalidArgument for a plan without a meaning.
   explicit Race(RacePlan plan = {});
 
   /// A candidate with the samples that it has so far, two as a rule; none: it failed. Returns
@@ -75,7 +77,7 @@ class Race {
   bool add(std::uint64_t key, std::span<const double> first_samples, bool is_kept = false);
 
   /// The least sample seen; nothing before there is one.
-  std::optional<double> best_sample() const noexcept;
+  std::optional<double> best_sample() const noexcept { return best_; }
   /// Whether a candidate with this least sample would be dropped.
   bool is_slow(double least_sample) const noexcept;
 
@@ -85,20 +87,22 @@ class Race {
   /// Interleaved rounds of the survivors, in alternating order, with the paired test; then the
   /// final of the fastest, the default and the incumbent. Nothing when no candidate is left.
   /// `sample` is called for one candidate after the other, at most
-  /// max_rounds * survivors + max_final_rounds * finalists times.
+  /// max_rounds * survivors + max_final_rounds * (finalists + kept ones) times.
   std::optional<RaceResult> finish(const Sample& sample);
 
  private:
   struct Rounds;
   void drop_slow();
-  std::vector<std::size_t> survivors() const;
-  void run_rounds(const Sample& sample);
-  std::vector<std::size_t> finalists() const;
-  RaceEntry& entry(std::uint64_t key);
+  std::vector<std::size_t> survivors();
+  void run_round(Rounds& rounds, const Sample& sample);
+  void drop_beaten(Rounds& rounds);
+  std::vector<std::size_t> run_rounds(const Sample& sample);
+  RaceResult judge(const Rounds& rounds) const;
 
   RacePlan plan_;
   std::vector<RaceEntry> entries_;
-  std::map<std::uint64_t, std::size_t> index_;
+  std::map<std::uint64_t, std::size_t> index_;  ///< of a key in entries_
+  std::optional<double> best_;
 };
 
 }  // namespace kernwright

@@ -155,6 +155,11 @@ CUresult ctx_set_limit(CUlimit limit, std::size_t value) {
   });
 }
 
+/// There is no L2 cache whose lines could persist.
+CUresult ctx_reset_persisting_l2_cache() {
+  return guarded([] { static_cast<void>(current_context()); });
+}
+
 CUresult ctx_get_id(CUcontext handle, unsigned long long* id) {
   return guarded([&] {
     require(id != nullptr);
@@ -219,6 +224,7 @@ void install_context(DriverApi& api) {
   api.cuCtxGetLimit = ctx_get_limit;
   api.cuCtxSetLimit = ctx_set_limit;
   api.cuCtxGetId = ctx_get_id;
+  api.cuCtxResetPersistingL2Cache = ctx_reset_persisting_l2_cache;
   api.cuCtxEnablePeerAccess = ctx_enable_peer_access;
   api.cuCtxDisablePeerAccess = ctx_disable_peer_access;
 }

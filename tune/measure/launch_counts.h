@@ -1,0 +1,21 @@
+// What a run costs where there is no clock.
+#pragma once
+
+#include "core/stream.h"
+#include "tune/measure/measurement.h"
+
+#include <functional>
+
+namespace kernwright {
+
+namespace sim {
+struct LineCounts;
+}
+
+LaunchCounts launch_counts(const sim::LineCounts& total) noexcept;
+
+/// Counts what `run` launches on the simulated device. Throws what the launches throw, and
+/// InvalidArgument while another profile is being recorded.
+LaunchCounts count_launches(const std::function<void()>& run);
+
+}  // namespace kernwright

@@ -1,0 +1,101 @@
+// The gate's kernels, and what the host does for them.
+#include "tune/measure/stream_gate.h"
+
+#include "core/device.h"
+#include "jit/program.h"
+
+#include <array>
+#include <atomic>
+#include <new>
+
+namespace kernwright {
+namespace {
+
+// NOTE: the host only ever raises open_count, so that a gate which is late sees that it is open.
+constexpr const char* kSource = R"(
+struct ClockStamp {
+  unsigned long long nanoseconds, cycles;
+  unsigned sm, gave_up;
+};
+
+__device__ unsigned long long global_nanoseconds() {
+  unsigned long long now;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+  return now;
+}
+
+__device__ void write_stamp(ClockStamp* stamp, unsigned gave_up) {
+  unsigned sm;
+  asm volatile("mov.u32 %0, %smid;" : "=r"(sm));
+  stamp->nanoseconds = global_nanoseconds();
+  stamp->cycles = clock64();
+  stamp->sm = sm;
+  stamp->gave_up = gave_up;
+}
+
+extern "C" __global__ void kernwright_gate(const volatile unsigned* open_count, unsigned number,
+                                           unsigned long long limit_ns, ClockStamp* stamp) {
+  const unsigned long long begin = global_nanoseconds();
+  unsigned gave_up = 0;
+  while (static_cast<int>(*open_count - number) < 0) {
+    if (global_nanoseconds() - begin > limit_ns) {
+      gave_up = 1;
+      break;
+    }
+  }
+  write_stamp(stamp, gave_up);
+}
+
+extern "C" __global__ void kernwright_stamp(ClockStamp* stamp) { write_stamp(stamp, 0); }
+)";
+
+const Program& program() {
+  static const Program& the_program = *[] {
+    Source source;
+    source.text = kSource;
+    source.name = "stream_gate.cu";
+    return new Program(source);
+  }();
+  return the_program;
+}
+
+}  // namespace
+
+std::optional<double> clock_mhz(const ClockStamp& begin, const ClockStamp& end,
+                                std::uint64_t least_ns) {
+  if (begin.sm != end.sm || end.nanoseconds <= begin.nanoseconds || end.cycles <= begin.cycles) {
+    return {};
+  }
+  const std::uint64_t span = end.nanoseconds - begin.nanoseconds;
+  if (span < least_ns) return {};
+  return 1000.0 * static_cast<double>(end.cycles - begin.cycles) / static_cast<double>(span);
+}
+
+StreamGate::StreamGate(Device& device)
+    : gate_(program().kernel(device, "kernwright_gate")),
+      stamp_(program().kernel(device, "kernwright_stamp")),
+      memory_(device, sizeof(Cells)),
+      cells_(new (memory_.data()) Cells{}) {}
+
+void StreamGate::close(const Stream& stream, std::uint64_t limit_ns) {
+  std::uint32_t* open_count = &cells_->open_count;
+  ClockStamp* stamp = &cells_->opened;
+  const std::uint32_t number = closed_ + 1;
+  const std::array<const void*, 4> values = {&open_count, &number, &limit_ns, &stamp};
+  std::array<void*, 4> arguments;
+  for (std::size_t i = 0; i < values.size(); ++i) arguments[i] = const_cast<void*>(values[i]);
+  gate_.launch({.stream = stream}, arguments);
+  closed_ = number;
+}
+
+void StreamGate::open() noexcept {
+  std::atomic_ref(cells_->open_count).store(closed_, std::memory_order_release);
+}
+
+void StreamGate::stamp(const Stream& stream) {
+  ClockStamp* stamp = &cells_->stamped;
+  const std::array<void*, 1> arguments = {&stamp};
+  stamp_.launch({.stream = stream}, arguments);
+}
+
+}  // namespace kernwright

@@ -1,0 +1,54 @@
+// Holds a stream back until the host has queued everything, and reads the clock of an SM.
+#pragma once
+
+#include "core/kernel.h"
+#include "core/stream.h"
+#include "memory/pinned_buffer.h"
+
+#include <cstdint>
+#include <optional>
+
+namespace kernwright {
+
+/// What one thread on an SM read at one moment.
+struct ClockStamp {
+  std::uint64_t nanoseconds = 0;  ///< %globaltimer
+  std::uint64_t cycles = 0;       ///< %clock64 of that SM
+  std::uint32_t sm = 0;
+  std::uint32_t gave_up = 0;  ///< of a gate: nobody opened it in time
+};
+
+/// The SM clock between two stamps; nothing when they are of different SMs or less than `least_ns`
+/// apart.
+std::optional<double> clock_mhz(const ClockStamp& begin, const ClockStamp& end,
+                                std::uint64_t least_ns);
+
+/// A GPU's only. One gate is closed at a time; not thread-safe.
+class StreamGate {
+ public:
+  /// Compiles and loads the two kernels, through the usual caches.
+  explicit StreamGate(Device& device);
+
+  /// Queues a kernel that ends when open() is called, or `limit_ns` after its start.
+  void close(const Stream& stream, std::uint64_t limit_ns);
+  void open() noexcept;
+  /// Queues a kernel that fills end().
+  void stamp(const Stream& stream);
+
+  // Valid when the stream is done.
+  const ClockStamp& begin() const noexcept { return cells_->opened; }  ///< when the gate ended
+  const ClockStamp& end() const noexcept { return cells_->stamped; }
+
+ private:
+  struct Cells {
+    std::uint32_t open_count;  ///< written by the host, read by the kernel that waits
+    std::uint32_t padding[31];
+    ClockStamp opened, stamped;
+  };
+  Kernel gate_, stamp_;
+  PinnedBuffer memory_;
+  Cells* cells_;
+  std::uint32_t closed_ = 0;  ///< gates so far
+};
+
+}  // namespace kernwright
