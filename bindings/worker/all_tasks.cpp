@@ -1,6 +1,9 @@
 // Joins the tables of the rooms; a room with tasks of its own adds a line.
 #include "bindings/worker/all_tasks.h"
 
+#include "tune/judge/series_task.h"
+#include "worker/device/device_tasks.h"
+
 namespace kernwright {
 namespace {
 
@@ -12,6 +15,8 @@ const TaskTable& all_worker_tasks() {
   static const TaskTable& table = *[] {
     auto* all = new TaskTable;
     add(*all, worker_tasks());
+    add(*all, device_tasks());
+    add(*all, judge_tasks());
     return all;
   }();
   return table;

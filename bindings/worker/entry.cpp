@@ -5,12 +5,15 @@
 
 #include "base/log.h"
 #include "bindings/worker/all_tasks.h"
+#include "core/runtime.h"
+#include "sim/device.h"
 #include "worker/child_process.h"
 #include "worker/serve.h"
 
 int kernwright_worker_main(int, char**) {
   using namespace kernwright;
   try {
+    Runtime::register_sim(&sim::driver_api);
     return serve_worker(ChildProcess::kChannel, all_worker_tasks());
   } catch (const std::exception& error) {
     log(LogLevel::error, "kernwright-worker, which kernwright starts by itself, ends: {}",

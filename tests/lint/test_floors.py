@@ -11,9 +11,12 @@ ALLOWED = {
     "runtime/memory": {"runtime/core", "runtime/driver", "runtime/base"},
     "runtime/array": {"runtime/memory", "runtime/core", "runtime/driver", "runtime/base"},
     "jit": {"runtime/core", "runtime/driver", "runtime/base"},
+    "worker/device": {
+        "worker", "jit", "runtime/memory", "runtime/core", "runtime/sim", "runtime/driver", "runtime/base",
+    },
     "worker": {"jit", "runtime/core", "runtime/driver", "runtime/base"},
     "tune": {
-        "worker", "jit", "runtime/memory", "runtime/core", "runtime/sim", "runtime/driver",
+        "worker/device", "worker", "jit", "runtime/memory", "runtime/core", "runtime/sim", "runtime/driver",
         "runtime/base",
     },
     "kernels_src": {

@@ -7,7 +7,10 @@
 #include <thread>
 
 #include "base/errors.h"
+#include "core/runtime.h"
+#include "sim/device.h"
 #include "worker/child_process.h"
+#include "worker/device/device_tasks.h"
 #include "worker/serve.h"
 
 using namespace kernwright;
@@ -92,7 +95,9 @@ Bytes write_files(ByteReader&, Files& files) {
 }  // namespace
 
 int main() {
+  Runtime::register_sim(&sim::driver_api);
   TaskTable tasks = worker_tasks();
+  tasks.insert(device_tasks().begin(), device_tasks().end());
   tasks.insert({{"crash", crash},
                 {"leave", leave},
                 {"hang", hang},

@@ -4,6 +4,7 @@
 #include "worker/device/remote_device.h"
 
 #include <memory>
+#include <utility>
 
 namespace kernwright {
 
@@ -27,7 +28,8 @@ class DevicePool {
    public:
     Lease(DevicePool& pool, unsigned index) : pool_(&pool), index_(index) {}
     ~Lease();
-    Lease(Lease&& other) noexcept : pool_(std::exchange(other.pool_, nullptr)), index_(other.index_) {}
+    Lease(Lease&& other) noexcept
+        : pool_(std::exchange(other.pool_, nullptr)), index_(other.index_) {}
     Lease& operator=(Lease&&) = delete;
 
     RemoteDevice* operator->() const { return &**this; }

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -56,6 +57,10 @@ class DeviceState {
   std::uint64_t allocate(std::uint64_t bytes, std::uint64_t guard_bytes);
   void release(std::uint64_t buffer);
   GuardedBuffer& buffer(std::uint64_t id);
+  /// The first damaged byte of the band in front of a buffer, else of the one behind it.
+  std::optional<GuardDamage> guard_damage(std::uint64_t buffer);
+  /// Writes random_bytes(seed) to device memory.
+  void write_random(CUdeviceptr to, std::uint64_t bytes, std::uint64_t seed);
 
   std::uint64_t load(const Kernel& kernel);
   void unload(std::uint64_t kernel);
@@ -69,6 +74,8 @@ class DeviceState {
 
  private:
   explicit DeviceState(Device& device);
+  std::optional<GuardDamage> damage_in_band(CUdeviceptr at, std::uint64_t bytes,
+                                            std::uint64_t seed);
 
   struct Checks;
   Device& device_;

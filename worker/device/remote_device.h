@@ -24,12 +24,6 @@ struct RemoteDeviceOptions {
   bool keep_spare = false;
 };
 
-/// The first damaged byte of a guard band.
-struct GuardDamage {
-  std::int64_t offset = 0;  ///< bytes from the buffer's start: negative in front, >= bytes behind
-  std::uint8_t expected = 0, found = 0;
-};
-
 /// A device that a worker holds: memory, kernels and launches live in the other process, so that
 /// whatever a kernel does (an illegal address, an endless loop, a crash) costs that process alone.
 ///
@@ -85,8 +79,7 @@ class RemoteDevice {
 
   /// Loads the code as a new module, whose variables are fresh, also when the same code is loaded
   /// already. `name`: as ObjectCode::kernel() takes it.
-  RemoteKernel load(const ObjectCode& code, const std::string& name,
-                    const WaitLimits& limits = {});
+  RemoteKernel load(const ObjectCode& code, const std::string& name, const WaitLimits& limits = {});
   void unload(const RemoteKernel& kernel, const WaitLimits& limits = {});
   /// Checks the launch, runs it and waits for its end. Values must have the parameters' sizes
   /// (ArgumentError).
@@ -97,8 +90,8 @@ class RemoteDevice {
   /// written.
   void begin_checks(const CheckOptions& options = {}, const WaitLimits& limits = {});
   CheckReport end_checks(const WaitLimits& limits = {});
-  /// One launch between begin_checks() and end_checks(). A DeviceFault that stops it is among the
-  /// findings and not thrown.
+  /// One launch between begin_checks() and end_checks(). What stops it is among the
+  /// findings and not thrown, also the simulated device's own limits of time and instructions.
   CheckReport check(const RemoteLaunch& launch, const CheckOptions& options = {},
                     const WaitLimits& limits = {});
 

@@ -57,6 +57,12 @@ struct RemoteLaunch {
   std::vector<RemoteArgument> arguments;  ///< one a parameter
 };
 
+/// A damaged byte of a guard band.
+struct GuardDamage {
+  std::int64_t offset = 0;  ///< bytes from the buffer's start: negative in front, >= bytes behind
+  std::uint8_t expected = 0, found = 0;
+};
+
 /// For requests of tasks; ids travel without generations, which the caller has checked.
 void write(ByteWriter& out, const RemoteLaunch& launch);
 RemoteLaunch read_remote_launch(ByteReader& in);

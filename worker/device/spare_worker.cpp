@@ -1,0 +1,41 @@
+// Opening a device, at once or ahead of its need.
+#include "worker/device/spare_worker.h"
+
+#include <array>
+#include <utility>
+
+#include "base/byte_reader.h"
+
+namespace kernwright {
+
+DeviceFacts open_device(Worker& worker, int shared, const WaitLimits& limits) {
+  const std::array<int, 1> files{shared};
+  const Message reply = worker.run({"device.open", "opening a worker's device", {}, files}, limits);
+  ByteReader in(reply.bytes, "the facts of a worker's device");
+  return read_device_facts(in);
+}
+
+SpareWorker::SpareWorker(WorkerOptions options, int shared)
+    : ready_(std::async(std::launch::async, [options = std::move(options), shared, stop = stop_] {
+        WaitLimits limits;
+        limits.stop = stop;
+        OpenWorker result{Worker(options), {}};
+        result.facts = open_device(result.worker, shared, limits);
+        return result;
+      })) {}
+
+SpareWorker::~SpareWorker() { stop_->store(true); }  // the future waits for its thread
+
+std::optional<OpenWorker> SpareWorker::take(const WaitLimits& limits) {
+  if (!ready_.valid()) return std::nullopt;
+  while (ready_.wait_for(kWaitSlice) != std::future_status::ready) {
+    check_wait(limits, "opening a worker's device");
+  }
+  try {
+    return ready_.get();
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace kernwright
