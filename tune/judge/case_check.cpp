@@ -116,7 +116,9 @@ CaseCheck::Attempt CaseCheck::attempt(const HostCase& of, const std::vector<Cont
   } catch (const Timeout& error) {
     fail(VerdictStatus::timeout, error.what());
   } catch (const DeviceFault& error) {
-    made.findings.push_back(finding_of({.fault = error.report}));
+    sim::Finding found;
+    found.fault = error.report;
+    made.findings.push_back(finding_of(found));
     fail(VerdictStatus::finding, error.what());
   } catch (const UnsupportedInstruction&) {
     throw;
