@@ -68,6 +68,7 @@ Space& Space::operator=(const Space& other) {
   parameters_ = other.parameters_;
   restrictions_ = other.restrictions_;
   problem_ = other.problem_;
+  is_listed_ = other.is_listed_;
   set_ = other.set_;
   used_ = other.used_;
   return *this;
@@ -143,6 +144,7 @@ Space& Space::set_configurations(std::span<const Choices> configurations) {
   }
   auto set = std::make_shared<ConfigurationSet>(ConfigurationSet::of(configurations));
   restrictions_.clear();
+  is_listed_ = true;
   changed();
   const std::lock_guard locked(mutex_);
   set_ = std::move(set);

@@ -53,6 +53,8 @@ class Space {
   std::span<const TuningParameter> parameters() const { return parameters_; }
   std::span<const Restriction> restrictions() const { return restrictions_; }
   const ProblemValues& problem() const { return problem_; }
+  /// Whether set_configurations() made it.
+  bool is_listed() const { return is_listed_; }
   /// The place of that parameter; throws NameNotFound.
   std::size_t parameter_index(std::string_view name) const;
   /// The place of a value equal to `value`, as Python compares them.
@@ -89,6 +91,7 @@ class Space {
   std::vector<TuningParameter> parameters_;
   std::vector<Restriction> restrictions_;
   ProblemValues problem_;
+  bool is_listed_ = false;
   mutable std::mutex mutex_;  ///< around the two below, never held during the search
   mutable std::shared_ptr<const ConfigurationSet> set_;
   mutable std::shared_ptr<const std::vector<Choices>> used_;

@@ -40,6 +40,8 @@ void fill(py::object& error, const DriverError& e) {
   error.attr("name") = e.name;
 }
 
+void fill(py::object& error, const StoreError& e) { error.attr("errno") = e.code; }
+
 void fill(py::object& error, const OutOfMemory& e) {
   error.attr("requested") = e.requested;
   error.attr("used") = e.used;
@@ -110,7 +112,7 @@ void raise_error(const Error& e) {
       raise_if<DeviceNotFound>("DeviceNotFound", e) || raise_if<DeviceLost>("DeviceLost", e) ||
       raise_if<CaptureError>("CaptureError", e) || raise_if<DriverError>("DriverError", e) ||
       raise_if<OutOfMemory>("OutOfMemory", e) || raise_if<DeviceFault>("DeviceFault", e) ||
-      raise_if<Timeout>("Timeout", e) ||
+      raise_if<Timeout>("Timeout", e) || raise_if<StoreError>("StoreError", e) ||
       raise_if<UnsupportedInstruction>("UnsupportedInstruction", e);
   if (!done) raise("Error", e);
 }

@@ -81,22 +81,26 @@ CacheKey key_of(std::string fields) {
 
 }  // namespace
 
-ProgramFields program_fields(const Source& source, const ProgramOptions& options) {
-  // The same in every key, and longer than most sources.
-  static const std::string probe = Fields().add("probe", probe_templates()).take();
-  static const std::string local =
-      Fields().add("local", std::to_string(kLocalSchema)).add("host", host_header_texts()).take();
+std::string request_fields(const Source& source, const ProgramOptions& options) {
   Fields text;
-  text.add("schema", std::to_string(kSchema))
-      .append(probe)
-      .add("source", source.text)
-      .add("std", options.std);
+  text.add("source", source.text).add("std", options.std);
   text.add("defines", options.defines).add("headers", options.headers);
   text.add("fast_math", options.fast_math).add("device_debug", options.device_debug);
   if (options.strip_host) text.add("strip_host", true);
   text.add("max_registers", options.max_registers).add("opt_level", options.opt_level);
   text.add("minimal", std::to_string(static_cast<int>(options.minimal)));
   text.add("pch", std::to_string(static_cast<int>(options.pch))).add("extra", options.extra);
+  return text.take();
+}
+
+ProgramFields program_fields(const Source& source, const ProgramOptions& options) {
+  // The same in every key, and longer than most sources.
+  static const std::string probe = Fields().add("probe", probe_templates()).take();
+  static const std::string local =
+      Fields().add("local", std::to_string(kLocalSchema)).add("host", host_header_texts()).take();
+  Fields text;
+  text.add("schema", std::to_string(kSchema)).append(probe);
+  text.append(request_fields(source, options));
   Fields location;
   location.append(local).add("name", source.name).add("directory", source.directory);
   location.add("include_dirs", options.include_dirs);

@@ -30,6 +30,10 @@ struct ProgramFields {
 /// (the target tells it).
 ProgramFields program_fields(const Source& source, const ProgramOptions& options);
 
+/// What the user decides of them, but for the source's name and folder and the include folders: the
+/// same for every version of this library.
+std::string request_fields(const Source& source, const ProgramOptions& options);
+
 /// What differs between the compiles of one program.
 struct CompileSelection {
   Target target;

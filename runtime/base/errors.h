@@ -104,6 +104,13 @@ class DeviceFault : public Error {
   FaultReport report;
 };
 
+/// A tuning store could not be read or written. `code` is the system's errno. Python: also OSError.
+class StoreError : public Error {
+ public:
+  StoreError(const std::string& message, int error_code) : Error(message), code(error_code) {}
+  int code;
+};
+
 /// A deadline or an instruction budget ran out. Python: also TimeoutError.
 class Timeout : public Error {
  public:

@@ -44,6 +44,9 @@ class RealFileSystem final : public FileSystem {
   ssize_t read(int file, void* into, std::size_t size) override {
     return checked(::read(file, into, size));
   }
+  ssize_t read_at(int file, void* into, std::size_t size, std::uint64_t offset) override {
+    return checked(::pread(file, into, size, static_cast<off_t>(offset)));
+  }
   ssize_t write(int file, const void* from, std::size_t size) override {
     return checked(::write(file, from, size));
   }

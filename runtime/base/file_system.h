@@ -23,6 +23,8 @@ class FileSystem {
   virtual int open(int directory, const char* name, int flags, mode_t mode) = 0;
   virtual int close(int file) = 0;
   virtual ssize_t read(int file, void* into, std::size_t size) = 0;
+  /// At that place, whatever the file's position is.
+  virtual ssize_t read_at(int file, void* into, std::size_t size, std::uint64_t offset) = 0;
   virtual ssize_t write(int file, const void* from, std::size_t size) = 0;
   virtual int sync(int file) = 0;
   virtual int status(int file, struct stat& result) = 0;

@@ -12,7 +12,8 @@ ALLOWED = {
     "runtime/array": {"runtime/memory", "runtime/core", "runtime/driver", "runtime/base"},
     "jit": {"runtime/core", "runtime/driver", "runtime/base"},
     "worker/device": {
-        "worker", "jit", "runtime/memory", "runtime/core", "runtime/sim", "runtime/driver", "runtime/base",
+        "worker", "jit", "runtime/memory", "runtime/core", "runtime/sim", "runtime/driver",
+        "runtime/base",
     },
     "worker": {"jit", "runtime/core", "runtime/driver", "runtime/base"},
     "tune": {

@@ -12,7 +12,7 @@
 namespace kernwright {
 namespace {
 
-constexpr std::array kStatusNames = {"racing", "slow", "beaten", "failed"};
+constexpr std::array kStatusNames = {"racing", "slow", "beaten", "tied", "failed"};
 
 bool is_sample(double time) { return std::isfinite(time) && time > 0; }
 
@@ -37,6 +37,13 @@ struct Race::Rounds {
       if (median(times[i]) < median(times[best])) best = i;
     }
     return best;
+  }
+  std::size_t slowest() const {
+    std::size_t worst = 0;
+    for (std::size_t i = 1; i < entries.size(); ++i) {
+      if (median(times[i]) > median(times[worst])) worst = i;
+    }
+    return worst;
   }
   void remove(std::size_t place) {
     entries.erase(entries.begin() + static_cast<std::ptrdiff_t>(place));
@@ -110,7 +117,8 @@ void Race::drop_slow() {
   }
 }
 
-/// Those that may still win, the most promising first, not more than the plan's `survivors`.
+/// Those that may still win, the most promising first, not more than the plan's `survivors`; the
+/// rest are ties until the rounds show how fast the best is.
 std::vector<std::size_t> Race::survivors() {
   std::vector<std::size_t> all;
   for (std::size_t i = 0; i < entries_.size(); ++i) {
@@ -125,7 +133,7 @@ std::vector<std::size_t> Race::survivors() {
   const auto most = static_cast<std::size_t>(plan_.survivors);
   for (std::size_t i = most; i < all.size(); ++i) {
     RaceEntry& entry = entries_[all[i]];
-    if (!entry.is_kept) entry.status = RaceStatus::beaten;
+    if (!entry.is_kept) entry.status = RaceStatus::tied;
   }
   all.resize(std::min(all.size(), most));
   return all;
@@ -163,13 +171,25 @@ void Race::drop_beaten(Rounds& rounds) {
   for (std::size_t place = rounds.entries.size(); place-- > 0;) {
     RaceEntry& entry = entries_[rounds.entries[place]];
     const PairedComparison against = compare_pairs(rounds.times[place], best);
-    if (against.ratio <= 1 || against.p_value > plan_.p_value) continue;
+    if (against.ratio <= 1 + plan_.tie_band || against.p_value > plan_.p_value) continue;
     if (!entry.is_kept) entry.status = RaceStatus::beaten;
     rounds.remove(place);
   }
 }
 
-/// The best of the rounds, with the default and the incumbent.
+/// Of those that ran in no round, or found no place in the final: who was never as fast as the band
+/// around the best allows is no tie.
+void Race::drop_untied(const RaceEntry& best) {
+  const double limit = (1 + plan_.tie_band) * median(best.times);
+  for (RaceEntry& entry : entries_) {
+    if (entry.status == RaceStatus::tied && least(entry.times) > limit) {
+      entry.status = RaceStatus::beaten;
+    }
+  }
+}
+
+/// The best of the rounds, with the default and the incumbent. Who is out only for want of a place
+/// is a tie as far as the rounds can tell.
 std::vector<std::size_t> Race::run_rounds(const Sample& sample) {
   Rounds rounds(survivors());
   const auto places = static_cast<std::size_t>(plan_.finalists);
@@ -178,14 +198,12 @@ std::vector<std::size_t> Race::run_rounds(const Sample& sample) {
     if (rounds.count >= plan_.min_rounds) drop_beaten(rounds);
   }
   while (rounds.entries.size() > places) {
-    std::size_t slowest = 0;
-    for (std::size_t i = 1; i < rounds.entries.size(); ++i) {
-      if (median(rounds.times[i]) > median(rounds.times[slowest])) slowest = i;
-    }
+    const std::size_t slowest = rounds.slowest();
     RaceEntry& entry = entries_[rounds.entries[slowest]];
-    if (!entry.is_kept) entry.status = RaceStatus::beaten;
+    if (!entry.is_kept) entry.status = RaceStatus::tied;
     rounds.remove(slowest);
   }
+  if (!rounds.entries.empty()) drop_untied(entries_[rounds.entries[rounds.fastest()]]);
   std::vector<std::size_t> finalists = rounds.entries;
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     const bool is_there = std::find(finalists.begin(), finalists.end(), i) != finalists.end();
@@ -199,6 +217,9 @@ std::vector<std::size_t> Race::run_rounds(const Sample& sample) {
 RaceResult Race::judge(const Rounds& rounds) const {
   const std::vector<double>& best = rounds.times[rounds.fastest()];
   RaceResult result;
+  for (const RaceEntry& entry : entries_) {
+    if (entry.status == RaceStatus::tied) result.ties.push_back(entry.key);
+  }
   for (std::size_t place = 0; place < rounds.entries.size(); ++place) {
     const std::vector<double>& times = rounds.times[place];
     RaceStanding one;
@@ -222,11 +243,11 @@ RaceResult Race::judge(const Rounds& rounds) const {
                ? a.against_best.ratio < b.against_best.ratio
                : a.key < b.key;
   });
-  // NOTE: among ties that noise alone makes, the estimate still counts: the least key wins only
-  // within the band, so that a noisy final costs no more than the band.
+  // NOTE: half of the band only, and nobody whom noise alone keeps among the ties: the choice costs
+  // little, and lies well inside the tie set of the next race.
   const RaceStanding* winner = &result.final.front();
   for (const RaceStanding& one : result.final) {
-    if (one.against_best.ratio <= 1 + plan_.tie_band && one.key < winner->key) winner = &one;
+    if (one.against_best.ratio <= 1 + plan_.tie_band / 2 && one.key < winner->key) winner = &one;
   }
   result.winner = winner->key;
   result.median = winner->median;

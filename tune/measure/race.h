@@ -19,7 +19,7 @@ struct RacePlan {
   int min_rounds = 6;        ///< before one is dropped by the paired test
   int max_rounds = 10;
   double p_value = 0.05;  ///< at which the paired test drops
-  int finalists = 4;      ///< of the final, besides the default and the incumbent
+  int finalists = 6;      ///< of the final, besides the default and the incumbent
   int min_final_rounds = 10;
   int max_final_rounds = 40;  ///< the final goes on until the noise floor is below `tie_band`
   double tie_band = 0.01;     ///< no smaller difference counts
@@ -28,10 +28,11 @@ struct RacePlan {
 enum class RaceStatus : std::uint8_t {
   racing,  ///< in the race (before finish()), or in the final
   slow,    ///< dropped after its first samples
-  beaten,  ///< dropped by the paired test, or not among the finalists
+  beaten,  ///< dropped by the paired test, or by its first samples where too many are good
+  tied,    ///< as fast as the finalists so far, but found no place among them
   failed,  ///< its sample could not be taken
 };
-/// "racing", "slow", "beaten", "failed".
+/// "racing", "slow", "beaten", "tied", "failed".
 const char* race_status_name(RaceStatus status) noexcept;
 
 struct RaceEntry {
@@ -51,10 +52,11 @@ struct RaceStanding {
 };
 
 struct RaceResult {
-  std::uint64_t winner = 0;  ///< the least key of the tie set
+  std::uint64_t winner = 0;  ///< the least key of those within half the band of the fastest
   double median = 0;         ///< of the winner, in the final
   Interval interval;
-  std::vector<std::uint64_t> ties;  ///< keys, ascending, the winner's among them
+  /// Keys of those that could not be told from the fastest, ascending, the winner's among them.
+  std::vector<std::uint64_t> ties;
   double noise_floor = 0;           ///< relative difference that the final could still have missed
   std::vector<RaceStanding> final;  ///< fastest first
   const RaceStanding* standing(std::uint64_t key) const noexcept;
@@ -97,6 +99,7 @@ class Race {
   void run_round(Rounds& rounds, const Sample& sample);
   void drop_beaten(Rounds& rounds);
   std::vector<std::size_t> run_rounds(const Sample& sample);
+  void drop_untied(const RaceEntry& best);
   RaceResult judge(const Rounds& rounds) const;
 
   RacePlan plan_;

@@ -74,6 +74,7 @@ from kernwright.errors import (
     NameNotFound,
     NvrtcNotFound,
     OutOfMemory,
+    StoreError,
     Timeout,
     UnsupportedInstruction,
 )
@@ -118,6 +119,7 @@ __all__ = [
     "Pointer",
     "Program",
     "ProgramOptions",
+    "StoreError",
     "Stream",
     "Surface",
     "TensorMap",

@@ -94,6 +94,10 @@ class DeviceFault(Error):
     report = ""
 
 
+class StoreError(Error, OSError):
+    """A tuning store that cannot be read or written; `errno` tells why."""
+
+
 class Timeout(Error, TimeoutError):
     """A deadline or the simulated device's instruction budget ran out."""
 

@@ -88,6 +88,11 @@ ssize_t FaultFs::read(int file, void* into, std::size_t size) {
   return real().read(file, into, std::min(size, most_bytes));
 }
 
+ssize_t FaultFs::read_at(int file, void* into, std::size_t size, std::uint64_t offset) {
+  if (const int failure = enter(FsCall::read_at)) return failure;
+  return real().read_at(file, into, std::min(size, most_bytes), offset);
+}
+
 ssize_t FaultFs::write(int file, const void* from, std::size_t size) {
   if (const int failure = enter(FsCall::write)) return failure;
   {

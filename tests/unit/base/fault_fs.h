@@ -15,6 +15,7 @@ enum class FsCall {
   open,
   close,
   read,
+  read_at,
   write,
   sync,
   status,
@@ -27,7 +28,7 @@ enum class FsCall {
   try_lock,
   unlock,
 };
-inline constexpr int kFsCalls = 14;
+inline constexpr int kFsCalls = 15;
 
 class FaultFs final : public FileSystem {
  public:
@@ -51,6 +52,7 @@ class FaultFs final : public FileSystem {
   int open(int directory, const char* name, int flags, mode_t mode) override;
   int close(int file) override;
   ssize_t read(int file, void* into, std::size_t size) override;
+  ssize_t read_at(int file, void* into, std::size_t size, std::uint64_t offset) override;
   ssize_t write(int file, const void* from, std::size_t size) override;
   int sync(int file) override;
   int status(int file, struct stat& result) override;

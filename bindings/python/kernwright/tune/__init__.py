@@ -15,9 +15,22 @@ from kernwright._support.typed import publish
 from kernwright.tune._config import Config
 from kernwright.tune._expression import Expression
 from kernwright.tune._space import Space
+from kernwright.tune._store import Match, Store
 from kernwright.tune._strategy import Strategy, strategies
 from kernwright.tune._table import Table
+from kernwright.tune._tuned import Choice, Tuned
 
-__all__ = ["Config", "Expression", "Space", "Strategy", "Table", "strategies"]
+__all__ = [
+    "Choice",
+    "Config",
+    "Expression",
+    "Match",
+    "Space",
+    "Store",
+    "Strategy",
+    "Table",
+    "Tuned",
+    "strategies",
+]
 
 publish(globals(), __all__)

@@ -85,8 +85,8 @@ TEST_CASE("energy: without a counter, power over time") {
 
 TEST_CASE("energy: what is not there is said, with the reason") {
   const Nvml nvml = fake_nvml();
-  const std::string message = testing::message_of<Error>(
-      [] { EnergyMeter(nullptr, "no such file", "0000:01:00.0"); });
+  const std::string message =
+      testing::message_of<Error>([] { EnergyMeter(nullptr, "no such file", "0000:01:00.0"); });
   CHECK(testing::contains(message, "no such file"));
   CHECK_THROWS_AS(EnergyMeter(&nvml, {}, "0000:99:00.0"), DeviceNotFound);
   gpu.tells_energy = gpu.tells_power = false;

@@ -7,6 +7,9 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <cstddef>
+#include <span>
+#include <vector>
 
 using namespace kernwright;
 
@@ -78,7 +81,7 @@ TEST_CASE("measurement: every field arrives, and cut or wrong bytes are an error
   CHECK_FALSE(back.power_watts.has_value());
   CHECK(back.policy == CachePolicy::graph);
   for (std::size_t size = 0; size < bytes.size(); ++size) {
-    ByteReader cut(std::span(bytes).first(size), "a measurement");
+    ByteReader cut(std::span<const std::byte>(bytes).first(size), "a measurement");
     CHECK_THROWS_AS(read_measurement(cut), Error);
   }
   std::vector<std::byte> wrong = bytes;

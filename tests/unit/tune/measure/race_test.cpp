@@ -53,6 +53,10 @@ std::vector<double> kernel_times(std::size_t count, std::uint64_t seed) {
   return times;
 }
 
+bool has(const std::vector<std::uint64_t>& keys, std::uint64_t key) {
+  return std::find(keys.begin(), keys.end(), key) != keys.end();
+}
+
 RaceResult run(NoisyDevice& device, const RacePlan& plan = {}) {
   Race race(plan);
   for (std::uint64_t key = 0; key < device.true_times.size(); ++key) {
@@ -88,15 +92,18 @@ TEST_CASE("race: 20 races on one space, and on flat and noisy ones: small regret
       results.push_back(run(device));
       const double regret = one.times[results.back().winner] / best - 1;
       CAPTURE(seed);
-      CHECK(regret <= (one.noise < 0.03 ? 0.015 : 0.03));
+      CHECK(regret <= (one.noise < 0.03 ? 0.0075 : 0.02));
     }
-    // Races that choose differently call each other's choice a tie.
+    // Races that choose differently choose true ties. That one of the two also calls it so can fail
+    // where throttling hit both first samples of a candidate.
+    int unknown = 0;
     for (const RaceResult& a : results) {
       for (const RaceResult& b : results) {
-        const double difference = std::fabs(one.times[a.winner] / one.times[b.winner] - 1);
-        CHECK(difference <= 0.015 + one.noise);
+        CHECK(one.times[a.winner] / one.times[b.winner] <= 1.01 + one.noise / 3);
+        unknown += has(a.ties, b.winner) || has(b.ties, a.winner) ? 0 : 1;
       }
     }
+    CHECK(unknown <= 20);  // of 400
   }
 }
 

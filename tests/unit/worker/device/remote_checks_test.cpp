@@ -12,9 +12,9 @@ namespace {
 
 constexpr const char* kRace = R"(
 extern "C" __global__ void k(int* x, int n) {
-  __shared__ int last;
-  last = threadIdx.x;
-  x[threadIdx.x] = last + n;
+  __shared__ int room[64];
+  room[threadIdx.x] = n;
+  x[threadIdx.x] = room[63 - threadIdx.x];
 })";
 
 bool has(const CheckReport& report, FaultKind kind) {
@@ -47,7 +47,7 @@ TEST_CASE("remote checks: a clean kernel has no findings, and exact counts by li
 TEST_CASE("remote checks: findings arrive with their lines and their other access") {
   RemoteDevice device(simulated());
   const RemoteBuffer x = device.allocate(4 * 64);
-  const RemoteLaunch launch = launch_of(load(device, kRace), 64, x, 0);
+  const RemoteLaunch launch = launch_of(load(device, kRace), 64, x, 5);
   const CheckReport report = device.check(launch, {.checks = {"race"}});
   REQUIRE(has(report, FaultKind::race));
   const sim::Finding& finding = report.findings[0];

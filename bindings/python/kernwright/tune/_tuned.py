@@ -1,0 +1,385 @@
+"""Tuned: a kernel whose configuration, grid and block come from a store, by the problem's size."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kernwright import _core
+from kernwright.errors import ArgumentError, Error, InvalidArgument, LaunchConfigError
+from kernwright.tune._config import Config, Value, mapping
+from kernwright.tune._expression import Expression
+from kernwright.tune._launch_rule import LaunchRule, ProblemReader
+from kernwright.tune._store import PARTS, Match, Row, Store, as_store, kernel_key, source_hash
+
+_NEAR = tuple(part for part in PARTS if part != "source")
+_MOST_CHOICES = 4096
+_MOST_REASONS = 20
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What is launched for one problem on one device, and why.
+
+    `config` is None for the kernel as it is. `launch` takes the kernel's arguments.
+    """
+
+    problem: Mapping[str, Value]
+    device: str
+    config: Config | None
+    launch: Any
+    from_store: bool
+    reason: str
+
+    def __str__(self) -> str:
+        values = ", ".join(f"{name}={value!r}" for name, value in self.problem.items())
+        config = "the kernel as it is" if self.config is None else repr(self.config)
+        return f"{values or 'every problem'} on {self.device}: {config}: {self.reason}"
+
+
+def configured(kernel: _core.Kernel, config: Mapping[str, Value] | None) -> _core.Kernel:
+    """The kernel with the configuration's values as defines."""
+    from kernwright._jit.kernels import _program, _state
+    from kernwright._jit.options import ProgramOptions
+
+    if not config:
+        return kernel
+    located, options = _state(kernel._program)
+    options = options or ProgramOptions()
+    defines = {**options.defines, **config}
+    return _program(located, options.replace(defines=defines)).kernel(kernel.name)
+
+
+def bind(
+    kernel: _core.Kernel, rule: LaunchRule, config: Mapping[str, Value], problem: Mapping[str, Value]
+) -> Any:
+    """kernel[grid, block] for a configuration, compiled for the current device."""
+    chosen = configured(kernel, config)
+    grid, block, shared_bytes = rule({**problem, **config})
+    chosen.compile()
+    threads = 1
+    for extent in block:
+        threads *= extent
+    most = chosen.attributes.max_threads_per_block
+    if threads > most:
+        raise LaunchConfigError(f"a block of {threads} threads, {most} at most for this kernel")
+    return chosen[grid, block, None, shared_bytes]
+
+
+def _near_parts(near: bool | str | Iterable[str]) -> frozenset[str]:
+    if isinstance(near, bool):
+        return frozenset(_NEAR if near else ())
+    parts = frozenset([near] if isinstance(near, str) else near)
+    unknown = [part for part in parts if part not in _NEAR]
+    if unknown:
+        raise InvalidArgument(
+            f"near={unknown[0]!r}: what may differ is {', '.join(_NEAR)}; a result for another "
+            "source is never used"
+        )
+    return parts
+
+
+class Tuned(_core.TunedCall):
+    """A kernel that is launched as a store says for the problem at hand.
+
+    >>> fast = kernel.tuned("tuned.jsonl")
+    >>> fast(x, y, n)                      # n of the arguments chooses configuration and grid
+    >>> fast[stream](x, y, n)
+    >>> fast.for_problem(n=4096)(x, y, n)  # chosen once
+    >>> print(fast.why)
+
+    Launches on the current stream, in stream order, as kernel[grid, block](...) does. The values of
+    the problem that results name are the kernel's parameters of these names; `problem` names other
+    places. A result is used that holds exactly: for this source with its headers, this device
+    class, NVRTC and driver, and a problem in the same bucket (a power of two) in each dimension,
+    where its restrictions hold as well. Where there is none, the default is launched, and a warning
+    says why, once. Thread-safe.
+    """
+
+    def __init__(
+        self,
+        kernel: _core.Kernel,
+        store: Any = None,
+        *,
+        space: Any = None,
+        problem: Mapping[str, Any] | None = None,
+        grid: Any = None,
+        block: Any = None,
+        shared_bytes: Any = None,
+        default: Mapping[str, Any] | None = None,
+        near: bool | str | Iterable[str] = False,
+        policy: str = "",
+        objective: str = "time",
+    ) -> None:
+        """`store`: a Store, a path, a list of them, or None for what the packs in use bring along.
+
+        `near`: parts of the key in which a result may differ ("driver", "nvrtc", "device", "space",
+        "problem", "policy", "objective"), or True for all; what is used so is logged. `space` and
+        `policy` allow results of that space and that way of measuring alone. `grid`, `block`,
+        `shared_bytes` and `default` (a configuration) come before those of the store.
+        """
+        if kernel._program is None or kernel._program.code is not None:
+            raise InvalidArgument(f"{kernel!r} is object code: there is no source to configure")
+        if (grid is None) != (block is None):
+            raise ArgumentError("grid= and block= go together")
+        self.kernel = kernel
+        self.store: Store = packed_rows() if store is None else as_store(store)
+        self._near = _near_parts(near) | (frozenset(["driver"]) if store is None else frozenset())
+        self._rule = None if grid is None else LaunchRule(grid, block, shared_bytes)
+        self._default = None if default is None else Config(default)
+        self._query = {"space": space, "policy": policy, "objective": objective}
+        self._reader = ProblemReader(kernel, problem)
+        self._lock = threading.RLock()
+        self._told: set[str] = set()
+        self.reload()
+
+    def reload(self) -> None:
+        """Looks into the store anew for every problem, such as after a session."""
+        rows = [row for row in self.store.results if row.get("kernel") == self.kernel.name]
+        names: dict[str, None] = {}
+        for row in rows:
+            names.update(dict.fromkeys(mapping(row.get("problem"), "problem")))
+            names.update(dict.fromkeys(self._outer_names(row)))
+        if not rows and self._rule is not None:
+            names.update(dict.fromkeys(sorted(self._rule.names - set(self._default or ()))))
+        with self._lock:
+            self._parameters = {frozenset(row["config"]) for row in rows}
+            self._names = list(names)
+            self._choices: dict[Any, Choice] = {}
+            self._key_by(self._reader.places(self._names))
+
+    def _outer_names(self, row: Row) -> list[str]:
+        """The names in a result's expressions that are no parameters."""
+        rule = self._rule_of(row)
+        names = rule.names if rule is not None else set()
+        for text in self._member(row, "restrictions") or ():
+            try:
+                names |= set(Expression(text).names)
+            except Error:
+                continue  # it decides nothing but for the problem that was tuned
+        # A restriction may name what no argument tells: it is then no reason to fail.
+        wanted = (rule.names if rule is not None else set()) - set(row["config"])
+        optional = {name for name in names if self._reader.places([name]) is not None}
+        return sorted(wanted | (optional - set(row["config"])))
+
+    def _member(self, row: Row, name: str) -> Any:
+        """A member of the result, or of its session's row."""
+        if row.get(name) is not None:
+            return row[name]
+        for session in self.store.rows("session", str(row.get("session"))):
+            space = session.get("space")
+            inner = space.get(name) if isinstance(space, dict) else None
+            value = session.get(name) if session.get(name) is not None else inner
+            if value is not None:
+                return value
+        return None
+
+    def _rule_of(self, row: Row) -> LaunchRule | None:
+        if self._rule is not None:
+            return self._rule
+        grid, block = self._member(row, "grid"), self._member(row, "block")
+        if grid is None or block is None:
+            return None
+        return LaunchRule(grid, block, self._member(row, "shared_bytes"))
+
+    # -- choosing --------------------------------------------------------------------------------
+
+    def _resolve(self, arguments: tuple[Any, ...]) -> tuple[Any, int]:
+        """What TunedCall launches for these arguments, from now on for all such."""
+        return self.choice(self._reader.read(self._names, arguments)).launch, -1
+
+    def choice(self, problem: Mapping[str, Any] | None = None, /, **more: Any) -> Choice:
+        """What is launched for a problem on the current device; compiled when it was not yet."""
+        values = {**mapping(problem, "choice()"), **more}
+        device = _core.current_device()
+        key = (device, tuple(sorted((name, type(v), v) for name, v in values.items())))
+        with self._lock:
+            known = self._choices.get(key)
+        if known is not None:
+            return known
+        found = self._choose(values, device)
+        with self._lock:
+            if len(self._choices) >= _MOST_CHOICES:
+                self._choices.clear()
+            self._choices[key] = found
+        return found
+
+    def for_problem(self, problem: Mapping[str, Any] | None = None, /, **more: Any) -> Any:
+        """The launch for a problem: a callable of the kernel's arguments."""
+        return self.choice(problem, **more).launch
+
+    def matches(self, problem: Mapping[str, Value]) -> list[Match]:
+        """The results of the store for a problem, nearest first, for the current device."""
+        found: list[Match] = []
+        for parameters in self._parameters:
+            query = kernel_key(self.kernel, sorted(parameters), problem=problem, **self._query)
+            if not query["source"]:
+                self._tell(
+                    f"{self.kernel.name} includes a header whose name only the preprocessor knows: "
+                    "no result of a store is used for it"
+                )
+                return []
+            matches = self.store.find(query)
+            found += [match for match in matches if frozenset(match.row["config"]) == parameters]
+        return sorted(found, key=lambda match: match.distance)
+
+    def _choose(self, problem: Mapping[str, Value], device: _core.Device) -> Choice:
+        reasons: list[str] = []
+        matches = self.matches(problem)
+        for match in matches:
+            differences = dict(match.differences)
+            unwanted = [text for part, text in differences.items() if part not in self._near]
+            if unwanted:
+                reasons.append("; ".join(unwanted))
+                continue
+            reason = self._refusal(match, problem)
+            launch = None if reason else self._try(match, problem, reasons)
+            if launch is None:
+                reasons += [reason] if reason else []
+                continue
+            says = "; ".join(differences.values())
+            text = f"the result of session {match.row['session']} in {match.path}"
+            choice = Choice(
+                problem, device.name, match.config, launch, True, text + (f" ({says})" if says else "")
+            )
+            if says:
+                self._tell(f"{self.kernel.name}: a near result is used: {choice}")
+            return choice
+        return self._fall_back(problem, device, matches, reasons)
+
+    def _refusal(self, match: Match, problem: Mapping[str, Value]) -> str:
+        """Why a result cannot be used for this problem; empty where it can."""
+        if problem == match.row.get("problem"):
+            return ""  # it was measured so
+        values = {**problem, **match.row["config"]}
+        for text in self._member(match.row, "restrictions") or ():
+            try:
+                holds = Expression(text)(values)
+            except Error as error:
+                return f"its restriction {text!r} cannot be checked: {error}"
+            if not holds:
+                return f"its restriction {text!r} does not hold"
+        return ""
+
+    def _try(self, match: Match, problem: Mapping[str, Value], reasons: list[str]) -> Any:
+        """The launch of a result, or None with a reason."""
+        try:
+            rule = self._rule_of(match.row)
+            if rule is None:
+                reasons.append("it has no grid and block: pass grid= and block=")
+                return None
+            nvrtc = match.row.get("nvrtc")
+            chosen = configured(self.kernel, match.config)
+            own = chosen._facts(None)["nvrtc_version"]
+            if own != nvrtc and "nvrtc" not in self._near:
+                reasons.append(f"nvrtc: {nvrtc or 'unknown'}, not {own}")
+                return None
+            return bind(self.kernel, rule, match.config, problem)
+        except Error as error:
+            reasons.append(f"{match.config!r} cannot be used: {error}")
+            return None
+
+    def _fall_back(
+        self,
+        problem: Mapping[str, Value],
+        device: _core.Device,
+        matches: list[Match],
+        reasons: list[str],
+    ) -> Choice:
+        problems = self.store.problems
+        unique = list(dict.fromkeys([*reasons, *problems]))
+        why = "; ".join(unique[:_MOST_REASONS]) or "the store has no result for this kernel"
+        failed: list[str] = []
+        for text, config, rule in self._defaults(matches):
+            values = {**problem, **(config or {})}
+            if rule is None or not rule.names <= values.keys():
+                continue
+            try:
+                launch = bind(self.kernel, rule, config or {}, problem)
+            except Error as error:
+                failed.append(f"{text} cannot be used: {error}")
+                continue
+            choice = Choice(problem, device.name, config, launch, False, f"{text}, because: {why}")
+            self._tell(f"{self.kernel.name}: no tuned configuration: {choice}")
+            return choice
+        raise InvalidArgument(
+            f"{self.kernel.name}: there is no tuned configuration for {dict(problem)!r} ({why}), "
+            "and no default that can be launched: pass grid=, block= and default="
+            + "".join(f"; {text}" for text in failed)
+        )
+
+    def _defaults(
+        self, matches: list[Match]
+    ) -> Iterable[tuple[str, Config | None, LaunchRule | None]]:
+        """What may be launched instead, the best first. A result for another source still tells
+        the grid, block and default that its session was given."""
+        rules = [rule for match in matches if (rule := self._rule_of(match.row)) is not None]
+        rule = self._rule or (rules[0] if rules else None)
+        if self._default is not None:
+            yield "the default", self._default, rule
+            return
+        for match in matches:
+            default = self._member(match.row, "default")
+            if isinstance(default, dict) and default:
+                yield "the default of its session", Config(default), self._rule_of(match.row)
+                break
+        yield "the kernel as it is", None, rule
+        for match in matches:
+            if all(part != "source" for part, _ in match.differences):
+                text = "the nearest result, for want of a default"
+                yield text, match.config, self._rule_of(match.row)
+
+    # -- telling ---------------------------------------------------------------------------------
+
+    def _tell(self, text: str) -> None:
+        with self._lock:
+            if text in self._told or len(self._told) >= _MOST_CHOICES:
+                return
+            self._told.add(text)
+        _core._log_warning(text)
+
+    @property
+    def choices(self) -> list[Choice]:
+        """What was chosen so far."""
+        with self._lock:
+            return list(self._choices.values())
+
+    @property
+    def why(self) -> str:
+        """A line for each problem so far: what is launched for it, and why."""
+        return "\n".join(map(str, self.choices))
+
+    def __getitem__(self, stream: Any) -> Callable[..., None]:
+        """The same on a stream: a kw.Stream, a handle, or a stream of another library."""
+        borrowed = _core.Stream.borrow(stream)
+
+        def launch(*arguments: Any) -> None:
+            with borrowed:
+                self(*arguments)
+
+        return launch
+
+    # Without this, a missing __iter__ would make Python try self[0], self[1], ...
+    __iter__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"<Tuned {self.kernel.name} by {self.store!r}>"
+
+
+def packed_rows() -> Store:
+    """The rows that the packs in use bring along."""
+    from kernwright._jit.pack import rows_in_use
+
+    rows = rows_in_use()
+    if not rows:
+        raise InvalidArgument(
+            "no pack in use has results of tuning: name a store, or call kw.use_pack() before"
+        )
+    return Store(rows)
+
+
+def tuned(kernel: _core.Kernel, *arguments: Any, **options: Any) -> Tuned:
+    """Kernel.tuned()."""
+    return Tuned(kernel, *arguments, **options)

@@ -1,0 +1,263 @@
+// Reads the results of several files and ranks them for a query.
+#include "tune/store/store.h"
+
+#include "base/errors.h"
+#include "base/format.h"
+#include "base/log.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+namespace kernwright {
+namespace {
+
+struct PartRule {
+  const char* name;
+  double distance;  ///< what a difference adds: how much less the result tells
+};
+
+// NOTE: a change of the source may be anything; another driver or compiler mostly changes nothing.
+constexpr std::array<PartRule, kKeyParts> kParts = {{
+    {"source", 1000},
+    {"space", 20},
+    {"device", 50},
+    {"nvrtc", 3},
+    {"driver", 2},
+    {"policy", 5},
+    {"objective", 300},
+    {"problem", 0},  // by the sizes
+}};
+
+/// Distance of a problem value that is no size, or that only one of both has.
+constexpr double kOtherValue = 30;
+
+struct Result {
+  Row row;
+  StoreKey key;
+};
+
+std::optional<Result> result_of(Row row, std::vector<std::string>& problems) {
+  try {
+    if (!row.contains("config") || !row["config"].is_object())
+      throw InvalidArgument("it has no \"config\"");
+    for (const auto& [name, value] : row["config"].items()) value_of_json(value);
+    StoreKey key = StoreKey::from_row(row);
+    return Result{std::move(row), std::move(key)};
+  } catch (const InvalidArgument& error) {
+    problems.push_back(format("a result cannot be used: {}", error.what()));
+    return std::nullopt;
+  }
+}
+
+/// What can tell that a file is another one now.
+struct Stamp {
+  bool exists = false;
+  std::uint64_t inode = 0, size = 0;
+  std::int64_t seconds = 0, nanoseconds = 0;
+  bool operator==(const Stamp&) const = default;
+
+  static Stamp of(FileSystem& system, const std::string& path) {
+    struct stat status {};
+    // A link is followed: the file that it names is what changes.
+    const FileHandle file(system, system.open(AT_FDCWD, path.c_str(), O_RDONLY | O_NONBLOCK, 0));
+    if (!file || system.status(file.get(), status) < 0) return {};
+    return {true, static_cast<std::uint64_t>(status.st_ino),
+            static_cast<std::uint64_t>(status.st_size), status.st_mtim.tv_sec,
+            status.st_mtim.tv_nsec};
+  }
+};
+
+double distance_of(const Value& a, const Value& b) {
+  const auto* x = std::get_if<std::int64_t>(&a);
+  const auto* y = std::get_if<std::int64_t>(&b);
+  if (x == nullptr || y == nullptr) return values_equal(a, b) ? 0 : kOtherValue;
+  if (*x == *y) return 0;
+  if (*x <= 0 || *y <= 0) return kOtherValue;
+  return std::fabs(std::log2(static_cast<double>(*x) / static_cast<double>(*y)));
+}
+
+std::string text_of(const DeviceClass& device) {
+  return format("{} (sm_{}{}, {} SMs)", device.name, device.major, device.minor, device.sm_count);
+}
+
+class KeyComparison {
+ public:
+  KeyComparison(const StoreKey& wanted, const StoreKey& found) {
+    text(KeyPart::source, wanted.source, found.source);
+    text(KeyPart::space, wanted.space, found.space);
+    device(wanted.device, found.device);
+    text(KeyPart::nvrtc, wanted.nvrtc, found.nvrtc);
+    if (wanted.driver != 0 && wanted.driver != found.driver)
+      differ(KeyPart::driver, format("{}", found.driver), format("{}", wanted.driver));
+    text(KeyPart::policy, wanted.policy, found.policy);
+    text(KeyPart::objective, wanted.objective, found.objective);
+    problem(wanted.problem, found.problem);
+  }
+
+  std::vector<KeyDifference> differences;
+  double distance = 0;
+  double problem_distance = 0;  ///< also within a bucket
+
+ private:
+  void differ(KeyPart part, const std::string& found, const std::string& wanted) {
+    const PartRule& rule = kParts[static_cast<std::size_t>(part)];
+    differences.push_back(
+        {part, format("{}: {}, not {}", rule.name, found.empty() ? "unknown" : found, wanted)});
+    distance += rule.distance;
+  }
+  void text(KeyPart part, const std::string& wanted, const std::string& found) {
+    if (!wanted.empty() && wanted != found) differ(part, found, wanted);
+  }
+  void device(const DeviceClass& wanted, const DeviceClass& found) {
+    if (wanted == DeviceClass{} || wanted == found) return;
+    differ(KeyPart::device, text_of(found), text_of(wanted));
+    if (wanted.major != found.major || wanted.minor != found.minor) distance *= 2;
+  }
+  void problem(const ProblemValues& wanted, const ProblemValues& found) {
+    std::string other;
+    const auto note = [&](const std::string& name, const std::string& values) {
+      other += format("{}{} {}", other.empty() ? "" : ", ", name, values);
+    };
+    for (const auto& [name, value] : wanted) {
+      const auto same = found.find(name);
+      const double apart = same == found.end() ? kOtherValue : distance_of(value, same->second);
+      problem_distance += apart;
+      if (same == found.end()) {
+        note(name, format("unknown, not {}", value_text(value)));
+      } else if (problem_bucket(value) != problem_bucket(same->second)) {
+        note(name, format("{}, not {}", value_text(same->second), value_text(value)));
+      }
+    }
+    for (const auto& [name, value] : found) {
+      if (wanted.contains(name)) continue;
+      problem_distance += kOtherValue;
+      note(name, format("{}, not given", value_text(value)));
+    }
+    if (other.empty()) return;
+    differences.push_back({KeyPart::problem, "problem: " + other});
+    distance += 1 + problem_distance;
+  }
+};
+
+double median_of(const Row& row) {
+  const auto median = row.find("median_ms");
+  return median != row.end() && median->is_number() ? median->get<double>() : HUGE_VAL;
+}
+
+}  // namespace
+
+const char* key_part_name(KeyPart part) noexcept {
+  return kParts[static_cast<std::size_t>(part)].name;
+}
+
+struct Store::Source {
+  std::string path;
+  std::optional<StoreFile> file;  ///< none for rows without one
+  std::optional<Stamp> stamp;     ///< of what was read
+  std::vector<Result> results;
+  std::vector<std::string> problems;
+
+  void take(StoreContents contents) {
+    problems = std::move(contents.problems);
+    results.clear();
+    for (Row& row : contents.rows) {
+      if (auto result = result_of(std::move(row), problems)) results.push_back(*std::move(result));
+    }
+  }
+};
+
+Store::Store(std::vector<std::string> paths, FileSystem& system) : system_(&system) {
+  for (std::string& path : paths) {
+    auto source = std::make_shared<Source>();
+    source->path = path;
+    source->file.emplace(std::move(path), system);
+    sources_.push_back(std::move(source));
+  }
+  refresh();
+}
+
+void Store::add(std::string name, std::string_view text) {
+  auto source = std::make_shared<Source>();
+  source->path = std::move(name);
+  source->take(read_rows(text, "result"));
+  for (const std::string& problem : source->problems)
+    log(LogLevel::warning, "the store {}: {}", source->path, problem);
+  const std::lock_guard held(mutex_);
+  sources_.push_back(std::move(source));
+}
+
+void Store::refresh() {
+  for (const auto& source : sources_) {
+    if (!source->file) continue;
+    // Taken first: what is appended while it is read counts as a change.
+    const Stamp now = Stamp::of(*system_, source->path);
+    if (source->stamp == now) continue;
+    StoreContents contents = source->file->read("result");
+    if (!contents.exists) contents.problems.emplace_back("there is no such file");
+    source->take(std::move(contents));
+    source->stamp = now;
+  }
+}
+
+std::vector<StoreMatch> Store::find(const StoreKey& query) {
+  struct Found {
+    const Result* result;
+    const std::string* path;
+    KeyComparison comparison;
+    std::size_t place;
+  };
+  const std::lock_guard held(mutex_);
+  refresh();
+  std::vector<Found> found;
+  for (const auto& source : sources_) {
+    for (const Result& result : source->results) {
+      if (result.key.kernel != query.kernel) continue;
+      found.push_back({&result, &source->path, KeyComparison(query, result.key), found.size()});
+    }
+  }
+  std::sort(found.begin(), found.end(), [](const Found& a, const Found& b) {
+    const KeyComparison &x = a.comparison, &y = b.comparison;
+    if (x.distance != y.distance) return x.distance < y.distance;
+    if (x.problem_distance != y.problem_distance) return x.problem_distance < y.problem_distance;
+    if (a.result->key.problem != b.result->key.problem)
+      return a.result->key.problem < b.result->key.problem;
+    const double p = median_of(a.result->row), q = median_of(b.result->row);
+    if (p != q) return p < q;
+    return a.place > b.place;
+  });
+  std::vector<StoreMatch> matches;
+  for (Found& match : found) {
+    matches.push_back({match.result->row, *match.path, std::move(match.comparison.differences),
+                       match.comparison.distance});
+  }
+  return matches;
+}
+
+std::vector<Row> Store::results() {
+  const std::lock_guard held(mutex_);
+  refresh();
+  std::vector<Row> rows;
+  for (const auto& source : sources_) {
+    for (const Result& result : source->results) rows.push_back(result.row);
+  }
+  return rows;
+}
+
+std::vector<std::string> Store::problems() {
+  const std::lock_guard held(mutex_);
+  refresh();
+  std::vector<std::string> all;
+  for (const auto& source : sources_) {
+    for (const std::string& problem : source->problems)
+      all.push_back(format("{}: {}", source->path, problem));
+  }
+  return all;
+}
+
+}  // namespace kernwright

@@ -1,0 +1,77 @@
+// Results of sessions, found again by what they hold for.
+#pragma once
+
+#include "tune/store/store_file.h"
+#include "tune/store/store_key.h"
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace kernwright {
+
+/// A member of the key in which a result may differ from what is asked for.
+enum class KeyPart : std::uint8_t {
+  source,
+  space,
+  device,
+  nvrtc,
+  driver,
+  policy,
+  objective,
+  problem,
+};
+inline constexpr std::size_t kKeyParts = 8;
+
+/// "source", "space", ...
+const char* key_part_name(KeyPart part) noexcept;
+
+struct KeyDifference {
+  KeyPart part;
+  std::string text;  ///< "driver: 12080, not 13000"
+};
+
+/// A result that holds for a query, or nearly.
+struct StoreMatch {
+  Row row;
+  std::string path;                        ///< of its file
+  std::vector<KeyDifference> differences;  ///< empty: an exact hit
+  double distance = 0;                     ///< for ranks: 0 for an exact hit
+};
+
+/// The results in several files, which are read again when they changed. Writes nothing.
+/// Thread-safe.
+class Store {
+ public:
+  /// Reads the files. One that is missing has no results, and may come later. Throws StoreError for
+  /// a folder or a file that cannot be read.
+  explicit Store(std::vector<std::string> paths, FileSystem& system = FileSystem::real());
+  /// Adds rows that are in no file, such as those of a package. `name` is for messages.
+  void add(std::string name, std::string_view text);
+
+  /// The results of that kernel, nearest first. Exact hits: equal source hash, space hash, device,
+  /// NVRTC, driver, policy and objective where the query names them, and every problem value in the
+  /// same bucket. Among them the one for the nearest problem comes first, of those for one problem
+  /// the fastest, then the newest. A row that names no member is no exact hit for a query that
+  /// names it. Reads changed files; throws as the constructor.
+  std::vector<StoreMatch> find(const StoreKey& query);
+
+  /// Every result, in the order of the files and lines.
+  std::vector<Row> results();
+  /// What was skipped in the files, as "PATH: line 3 is cut short", and those that are missing.
+  std::vector<std::string> problems();
+
+ private:
+  struct Source;
+
+  void refresh();
+
+  FileSystem* system_;
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<Source>> sources_;
+};
+
+}  // namespace kernwright

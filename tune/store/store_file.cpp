@@ -1,0 +1,255 @@
+// Appends rows under a lock and to the disk; reads whatever is there and says what it skipped.
+#include "tune/store/store_file.h"
+
+#include "base/errors.h"
+#include "base/format.h"
+#include "base/log.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <thread>
+#include <utility>
+
+namespace kernwright {
+namespace {
+
+/// Far behind what a file holds: readers and writers of the lines themselves do not meet it.
+constexpr std::uint64_t kLockOffset = std::uint64_t{1} << 62;
+constexpr std::chrono::seconds kLockPatience{30};
+constexpr std::array<std::string_view, 3> kKinds = {"session", "trial", "result"};
+
+[[noreturn]] void fail_store(const std::string& path, const char* what, ssize_t result) {
+  throw StoreError(format("the store {} cannot be {}: {}", path, what, describe_failure(result)),
+                   static_cast<int>(-result));
+}
+
+/// Opens a regular file and tells its size.
+FileHandle open_file(FileSystem& system, const std::string& path, int flags, std::uint64_t& size) {
+  // A pipe must not hold the open.
+  int opened = system.open(AT_FDCWD, path.c_str(), flags | O_NONBLOCK, 0666);
+  while (opened == -EINTR) opened = system.open(AT_FDCWD, path.c_str(), flags | O_NONBLOCK, 0666);
+  if (opened < 0) return {system, opened};
+  FileHandle file(system, opened);
+  struct stat status {};
+  if (const int result = system.status(opened, status); result < 0)
+    fail_store(path, "read", result);
+  if (!S_ISREG(status.st_mode)) {
+    const bool is_folder = S_ISDIR(status.st_mode);
+    throw StoreError(
+        format("the store {} is {}: name a file", path, is_folder ? "a folder" : "no regular file"),
+        is_folder ? EISDIR : EINVAL);
+  }
+  size = static_cast<std::uint64_t>(status.st_size);
+  return file;
+}
+
+/// Waits until this open file holds the lock; it ends with the file. Where the file system has no
+/// locks there is none.
+void lock_file(FileSystem& system, const std::string& path, const FileHandle& file) {
+  const auto end = std::chrono::steady_clock::now() + kLockPatience;
+  while (true) {
+    const int result = system.try_lock(file.get(), kLockOffset);
+    if (result != -EAGAIN && result != -EINTR) return;
+    if (std::chrono::steady_clock::now() > end) {
+      throw StoreError(format("the store {} was locked by another process for {} s: see what "
+                              "holds it, or use another file",
+                              path, kLockPatience.count()),
+                       EAGAIN);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+/// Brings the name of a new file to the disk, where the file system can.
+void sync_folder(FileSystem& system, const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  const FileHandle handle(system, system.open(AT_FDCWD, folder.c_str(), O_RDONLY | O_DIRECTORY, 0));
+  if (handle) system.sync(handle.get());
+}
+
+bool ends_in_mid_line(FileSystem& system, const std::string& path, const FileHandle& file,
+                      std::uint64_t size) {
+  if (size == 0) return false;
+  char last = '\n';
+  ssize_t result = system.read_at(file.get(), &last, 1, size - 1);
+  while (result == -EINTR) result = system.read_at(file.get(), &last, 1, size - 1);
+  if (result < 0) fail_store(path, "read", result);
+  return last != '\n';
+}
+
+std::string line_of(const Row& row) {
+  const auto is_text = [&](const char* name) {
+    return row.contains(name) && row[name].is_string() &&
+           !row[name].get_ref<const std::string&>().empty();
+  };
+  if (!row.is_object() || !is_text("kind") || !is_text("session")) {
+    throw InvalidArgument("a row of a store is an object with the texts \"kind\" and \"session\"");
+  }
+  const std::string& kind = row["kind"].get_ref<const std::string&>();
+  if (std::find(kKinds.begin(), kKinds.end(), kind) == kKinds.end())
+    throw InvalidArgument(
+        format("a row of the kind \"{}\": it is \"session\", \"trial\" or \"result\"", kind));
+  Row whole = row;
+  whole["v"] = kRowVersion;
+  return whole.dump(-1, ' ', false, Row::error_handler_t::replace) + '\n';
+}
+
+/// What is wrong with lines, each kind told once.
+class Problems {
+ public:
+  void add(std::size_t line, std::string what) {
+    const auto known = std::find_if(kinds_.begin(), kinds_.end(),
+                                    [&](const Kind& kind) { return kind.what == what; });
+    if (known != kinds_.end()) {
+      ++known->more;
+    } else {
+      kinds_.push_back({line, 0, std::move(what)});
+    }
+  }
+  std::vector<std::string> texts() const {
+    std::vector<std::string> result;
+    for (const Kind& kind : kinds_) {
+      const std::string more = kind.more > 0 ? format(" (and {} more)", kind.more) : "";
+      result.push_back(format("line {}{} {}", kind.line, more, kind.what));
+    }
+    return result;
+  }
+
+ private:
+  struct Kind {
+    std::size_t line, more;
+    std::string what;
+  };
+  std::vector<Kind> kinds_;
+};
+
+/// Why the value is no row that this library reads; empty when it is one.
+std::string misfit(const Row& row) {
+  if (!row.is_object()) return "is no JSON object";
+  const auto version = row.find("v");
+  if (version == row.end() || !version->is_number_integer()) return "has no version \"v\"";
+  if (*version != kRowVersion) {
+    return format("is of version {}, where this library reads version {}", version->dump(),
+                  kRowVersion);
+  }
+  const auto kind = row.find("kind");
+  const auto session = row.find("session");
+  if (kind == row.end() || !kind->is_string()) return "has no \"kind\"";
+  if (session == row.end() || !session->is_string()) return "has no \"session\"";
+  const auto& name = kind->get_ref<const std::string&>();
+  if (std::find(kKinds.begin(), kKinds.end(), name) == kKinds.end())
+    return "is of a kind that this library does not know";
+  return {};
+}
+
+/// Whether the line is a whole row of another kind than the one wanted, as this library writes it:
+/// a journal has hundreds of trials for one result. A quote within a text has a backslash before
+/// it.
+bool is_other_kind(std::string_view line, std::string_view wanted) {
+  if (wanted.empty() || !line.starts_with('{') || !line.ends_with('}')) return false;
+  return std::any_of(kKinds.begin(), kKinds.end(), [&](std::string_view kind) {
+    return kind != wanted && line.find(format("\"kind\":\"{}\",", kind)) != std::string_view::npos;
+  });
+}
+
+std::string joined(const std::vector<std::string>& texts) {
+  std::string all;
+  for (const std::string& text : texts) all += (all.empty() ? "" : "; ") + text;
+  return all;
+}
+
+}  // namespace
+
+StoreFile::StoreFile(std::string path, FileSystem& system)
+    : path_(std::move(path)), system_(&system) {
+  if (path_.empty() || path_.find('\0') != std::string::npos)
+    throw InvalidArgument("the path of a store is empty or has a NUL in it");
+}
+
+void StoreFile::append(const Row& row) { append_text(line_of(row)); }
+
+void StoreFile::append_all(const std::vector<Row>& rows) {
+  std::string text;
+  for (const Row& row : rows) text += line_of(row);
+  if (!text.empty()) append_text(std::move(text));
+}
+
+void StoreFile::append_text(std::string text) {
+  const std::lock_guard held(mutex_);
+  std::uint64_t size = 0;
+  FileHandle file = open_file(*system_, path_, O_RDWR | O_CREAT | O_APPEND, size);
+  if (!file) fail_store(path_, "opened for writing", file.get());
+  lock_file(*system_, path_, file);
+  struct stat status {};
+  if (const int result = system_->status(file.get(), status); result < 0)
+    fail_store(path_, "read", result);
+  size = static_cast<std::uint64_t>(status.st_size);
+  if (ends_in_mid_line(*system_, path_, file, size)) text.insert(text.begin(), '\n');
+  if (const int result = write_fully(*system_, file.get(), text.data(), text.size()); result < 0)
+    fail_store(path_, "written", result);
+  int result = system_->sync(file.get());
+  while (result == -EINTR) result = system_->sync(file.get());
+  if (result < 0) fail_store(path_, "brought to the disk", result);
+  if (const int closed = file.reset(); closed < 0 && closed != -EINTR)
+    fail_store(path_, "closed", closed);
+  if (size == 0) sync_folder(*system_, path_);
+}
+
+StoreContents StoreFile::read(std::string_view kind, std::string_view session) const {
+  std::uint64_t size = 0;
+  const FileHandle file = open_file(*system_, path_, O_RDONLY, size);
+  if (file.get() == -ENOENT) return {};
+  if (!file) fail_store(path_, "read", file.get());
+  std::string text(size, '\0');
+  const ssize_t count = read_fully(*system_, file.get(), text.data(), text.size());
+  if (count < 0) fail_store(path_, "read", count);
+  text.resize(static_cast<std::size_t>(count));
+  StoreContents contents = read_rows(text, kind, session);
+  contents.exists = true;
+  const std::string problems = joined(contents.problems);
+  const std::lock_guard held(mutex_);
+  if (!problems.empty() && problems != logged_)
+    log(LogLevel::warning, "the store {} has lines that were skipped: {}", path_, problems);
+  logged_ = problems;
+  return contents;
+}
+
+StoreContents read_rows(std::string_view text, std::string_view kind, std::string_view session) {
+  StoreContents contents;
+  Problems problems;
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
+  std::size_t number = 0;
+  while (!text.empty()) {
+    ++number;
+    const std::size_t end = text.find('\n');
+    const std::string_view line = text.substr(0, end);
+    const bool is_last = end == std::string_view::npos;
+    text.remove_prefix(is_last ? text.size() : end + 1);
+    if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
+    if (is_other_kind(line, kind)) continue;
+    Row row = Row::parse(line, nullptr, false);
+    if (row.is_discarded()) {
+      problems.add(number, is_last ? "is cut short" : "is no JSON object");
+      continue;
+    }
+    if (std::string what = misfit(row); !what.empty()) {
+      problems.add(number, std::move(what));
+      continue;
+    }
+    const auto is = [&](const char* name, std::string_view wanted) {
+      return wanted.empty() || row[name].get_ref<const std::string&>() == wanted;
+    };
+    if (is("kind", kind) && is("session", session)) contents.rows.push_back(std::move(row));
+  }
+  contents.problems = problems.texts();
+  return contents;
+}
+
+}  // namespace kernwright

@@ -1,0 +1,62 @@
+// A file of rows, one JSON object a line: the journal of sessions and the store of their results.
+#pragma once
+
+#include "base/file_system.h"
+#include "tune/store/row.h"
+
+#include <cstddef>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kernwright {
+
+/// What a StoreFile holds, in the order of its lines.
+struct StoreContents {
+  std::vector<Row> rows;
+  /// One for each kind of line that was skipped: "line 7 (and 2 more) is no JSON object".
+  std::vector<std::string> problems;
+  bool exists = false;  ///< whether there is a file
+};
+
+/// Several processes and threads may append to one file and read it at the same time; files merge
+/// with `cat`. Lines are appended and never changed. The file is opened for each call, so that one
+/// that was moved away or replaced is noticed. Thread-safe.
+class StoreFile {
+ public:
+  /// Touches no file. Throws InvalidArgument for an empty path or one with a NUL.
+  explicit StoreFile(std::string path, FileSystem& system = FileSystem::real());
+
+  const std::string& path() const noexcept { return path_; }
+
+  /// Adds one line and returns when it is on the disk. Makes the file (not its folder). "v" is
+  /// added. Under a lock; a line that a killed process left without an end is closed first.
+  ///
+  /// Throws InvalidArgument for a row that is no object or lacks "kind" or "session" as strings,
+  /// StoreError when the file cannot be opened or written (a full disk). The row may be appended
+  /// again then: a reader skips what the failed call left.
+  void append(const Row& row);
+  /// The same for several rows: one write, one wait for the disk.
+  void append_all(const std::vector<Row>& rows);
+
+  /// The rows of that kind (empty: all) and of that session (empty: all). Lines that are torn,
+  /// binary, of another version or no rows are skipped and told in `problems`, and logged once as
+  /// a warning for this object. A file that is not there has no rows. Throws StoreError for a
+  /// folder, or a file that cannot be read.
+  StoreContents read(std::string_view kind = {}, std::string_view session = {}) const;
+
+ private:
+  void append_text(std::string text);
+
+  std::string path_;
+  FileSystem* system_;
+  mutable std::mutex mutex_;
+  mutable std::string logged_;  ///< the problems that were logged last
+};
+
+/// The rows within `text`, as StoreFile::read() tells them. `path` is for messages.
+StoreContents read_rows(std::string_view text, std::string_view kind = {},
+                        std::string_view session = {});
+
+}  // namespace kernwright

@@ -1,0 +1,66 @@
+// What a result of tuning holds for: the code, the device, the toolchain, the problem.
+#pragma once
+
+#include "tune/expression.h"
+#include "tune/space.h"
+#include "tune/store/row.h"
+
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kernwright {
+
+class Device;
+class Program;
+
+/// GPUs of which one result holds for all.
+struct DeviceClass {
+  std::string name;
+  int major = 0, minor = 0;
+  int sm_count = 0;
+
+  static DeviceClass of(const Device& device);
+  bool operator==(const DeviceClass&) const = default;
+};
+
+/// The members of a result row by which it is found again. In a query an empty text, and a driver
+/// or SM count of 0, stand for any.
+struct StoreKey {
+  std::string kernel;  ///< as the user named it, template arguments included
+  std::string source;  ///< source_hash()
+  std::string space;   ///< space_hash()
+  DeviceClass device;
+  std::string nvrtc;      ///< "13.0"
+  int driver = 0;         ///< 13000 for CUDA 13.0
+  std::string policy;     ///< how it was measured: "cold", "warm", "rotate", "graph", "counts"
+  std::string objective;  ///< "time", "energy", ...
+  ProblemValues problem;  ///< sizes and other values of the problem, by name
+
+  /// The members as those of a row, with "bucket" beside "problem".
+  Row to_row() const;
+  /// Of a session or result row. Throws InvalidArgument naming a member of a wrong type.
+  static StoreKey from_row(const Row& row);
+};
+
+/// The bucket of a problem value: floor(log2) of a positive integer ("12" for 4096 and 5000), "0-"
+/// for 0 and "-" before that of the magnitude of a negative one; the value itself for others.
+std::string problem_bucket(const Value& value);
+
+/// Hexadecimal hash of all that decides the code of a program but the machine, the compiler and the
+/// defines that are `parameters`: its text, options, headers in memory and on the disk. Of object
+/// code the hash of the code. Empty where a header's name is known to the preprocessor alone: then
+/// nothing tells whether the code is the same. Reads the headers; throws as include_closure().
+std::string source_hash(const Program& program, std::span<const std::string> parameters);
+
+/// Hexadecimal hash of parameters, their values in order, restrictions and listed configurations;
+/// of a Predicate its label and parameters.
+std::string space_hash(const Space& space);
+
+/// A value of a row: bool, integer, number or text. Throws InvalidArgument for another.
+Value value_of_json(const Row& json);
+Row json_of_value(const Value& value);
+
+}  // namespace kernwright
