@@ -15,6 +15,7 @@ COMMANDS = {
     "lint": "compiler messages for .cu files and the string kernels of .py files, with no GPU",
     "cache": "shows, checks and empties the disk cache of compiled kernels",
     "pack": "compiles many kernels for many architectures into one file",
+    "judge": "a verdict about kernels that nobody has read: compiled, checked, compared, timed",
     "libcuda": "the folder of a libcuda.so.1 that is the simulated device, or a program run on it",
 }
 
