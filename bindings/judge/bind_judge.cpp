@@ -34,8 +34,7 @@ HostValue value_of(const py::tuple& from) {
     value.kind = Kind::null;
     return value;
   }
-  const py::buffer_info buffer =
-      from[kind == "array" ? 3 : 1].cast<py::buffer>().request();
+  const py::buffer_info buffer = from[kind == "array" ? 3 : 1].cast<py::buffer>().request();
   const std::span bytes(static_cast<const std::byte*>(buffer.ptr),
                         static_cast<std::size_t>(buffer.size * buffer.itemsize));
   if (kind == "array") {
@@ -55,14 +54,19 @@ py::bytes bytes_object(const std::vector<std::byte>& bytes) {
 
 py::tuple value_object(const HostValue& value) {
   switch (value.kind) {
-    case Kind::integer: return py::make_tuple("integer", value.integer);
-    case Kind::real: return py::make_tuple("real", value.real);
-    case Kind::null: return py::make_tuple("null");
-    case Kind::bytes: return py::make_tuple("bytes", bytes_object(value.bytes));
-    case Kind::array: break;
+    case Kind::integer:
+      return py::make_tuple("integer", value.integer);
+    case Kind::real:
+      return py::make_tuple("real", value.real);
+    case Kind::null:
+      return py::make_tuple("null");
+    case Kind::bytes:
+      return py::make_tuple("bytes", bytes_object(value.bytes));
+    case Kind::array:
+      break;
   }
-  return py::make_tuple("array", std::string(scalar_name(value.dtype)), py::tuple(py::cast(value.shape)),
-                        bytes_object(value.bytes));
+  return py::make_tuple("array", std::string(scalar_name(value.dtype)),
+                        py::tuple(py::cast(value.shape)), bytes_object(value.bytes));
 }
 
 py::list value_list(const HostValues& values) {
@@ -152,21 +156,27 @@ Source source_of(const std::pair<std::string, std::string>& text_and_name) {
 
 using Text = std::pair<std::string, std::string>;
 
+Submission submission_of(const Text& source, double timeout, std::uint64_t seed) {
+  return {.source = source_of(source),
+          .timeout = std::chrono::milliseconds(std::llround(timeout * 1000)),
+          .seed = seed};
+}
+
 py::object judge(Judge& self, const Text& source, const py::object& functions,
                  const py::object& options, const std::optional<Text>& baseline,
                  const std::vector<std::string>& checks, double timeout, std::uint64_t seed) {
   const Task task = task_of(functions, options);
-  Submission submission{.source = source_of(source),
-                        .checks = checks,
-                        .timeout = std::chrono::milliseconds(std::llround(timeout * 1000)),
-                        .seed = seed};
+  Submission submission = submission_of(source, timeout, seed);
+  submission.checks = checks;
   if (baseline) submission.baseline = source_of(*baseline);
-  std::string json;
-  {
-    const GilRelease unlocked;
-    json = self.judge(submission, task).to_json();
-  }
-  return text_object(json);
+  return text_object(without_gil([&] { return self.judge(submission, task).to_json(); }));
+}
+
+py::object profile(Judge& self, const Text& source, const py::object& functions,
+                   const py::object& options, int number, double timeout, std::uint64_t seed) {
+  const Task task = task_of(functions, options);
+  const Submission submission = submission_of(source, timeout, seed);
+  return text_object(without_gil([&] { return self.profile(submission, task, number).to_json(); }));
 }
 
 }  // namespace
@@ -179,6 +189,8 @@ void bind_judge(py::module_& m) {
            py::arg("workers"), py::arg("device"))
       .def("judge", &judge, py::arg("source"), py::arg("functions"), py::arg("options"),
            py::arg("baseline"), py::arg("checks"), py::arg("timeout"), py::arg("seed"))
+      .def("profile", &profile, py::arg("source"), py::arg("functions"), py::arg("options"),
+           py::arg("case"), py::arg("timeout"), py::arg("seed"))
       .def_property_readonly("workers", &Judge::workers)
       .def_property_readonly("losses", &Judge::losses);
 }

@@ -33,25 +33,17 @@ Tolerance tolerance_of(const Task& task, ScalarType dtype) {
   return tolerance;
 }
 
-bool has_elements(const HostCase& of) {
-  if (of.shape.grid->count() == 0) return false;
-  for (std::size_t i = 0; i < of.inputs.size(); ++i) {
-    if (of.expected[i] && !of.inputs[i].bytes.empty()) return true;
-  }
-  return false;
-}
-
-bool has_poison(const std::vector<Contents>& contents) {
+bool has_poison(const ContentsPlan& contents) {
   return std::find(contents.begin(), contents.end(), Contents::poisoned) != contents.end();
 }
 
 }  // namespace
 
 ContentsPlan first_plan(const Task& task, const HostCase& of) {
-  ContentsPlan plan{std::vector<Contents>(of.inputs.size(), Contents::given), false};
+  ContentsPlan plan(of.inputs.size(), Contents::given);
   const std::vector<bool> counts = contents_that_count(task, of);
   for (std::size_t i = 0; i < of.inputs.size(); ++i) {
-    if (of.expected[i] && !counts[i]) plan.contents[i] = Contents::poisoned;
+    if (of.expected[i] && !counts[i]) plan[i] = Contents::poisoned;
   }
   return plan;
 }
@@ -84,24 +76,21 @@ void CaseCheck::compare_outcome(const HostCase& of, const LaunchOutcome& outcome
   if (!made.is_right()) rule(of, seed, std::move(made));
 }
 
-/// While it is not sure which arrays are written only, a kernel may be wrong because it adds to
-/// what the task's inputs hold.
+/// A kernel that is wrong on random bytes may add to what the task's inputs hold: then it is right
+/// on those, and gets them from now on.
 CaseCheck::Attempt CaseCheck::tried(const HostCase& of, std::uint64_t seed) {
-  Attempt made = attempt(of, plan_.contents, seed);
-  if (plan_.is_sure || !has_elements(of)) return made;
-  if (!made.is_right() && has_poison(plan_.contents) && made.status != VerdictStatus::timeout) {
-    const std::vector<Contents> given(plan_.contents.size(), Contents::given);
-    kernel_.forget_module();
-    Attempt other = attempt(of, given, seed);
-    if (!other.is_right()) return made;
-    made = std::move(other);
-    plan_.contents = given;
-  }
-  plan_.is_sure = made.is_right();
-  return made;
+  Attempt made = attempt(of, plan_, seed);
+  if (made.is_right() || made.status == VerdictStatus::timeout || !has_poison(plan_)) return made;
+  if (made.status == VerdictStatus::wrong && is_right_again(of, plan_, seed)) return made;
+  const ContentsPlan given(plan_.size(), Contents::given);
+  kernel_.forget_module();
+  Attempt other = attempt(of, given, seed);
+  if (!other.is_right()) return made;
+  plan_ = given;
+  return other;
 }
 
-CaseCheck::Attempt CaseCheck::attempt(const HostCase& of, const std::vector<Contents>& contents,
+CaseCheck::Attempt CaseCheck::attempt(const HostCase& of, const ContentsPlan& contents,
                                       std::uint64_t seed) {
   Attempt made;
   made.result = result_of(of);
@@ -113,8 +102,9 @@ CaseCheck::Attempt CaseCheck::attempt(const HostCase& of, const std::vector<Cont
     LaunchOutcome outcome = kernel_.run(of, contents, seed, checks_, limits_);
     look_at(of, outcome, made);
     report_ = std::move(outcome.report);
-  } catch (const Timeout& error) {
-    fail(VerdictStatus::timeout, error.what());
+  } catch (const Timeout&) {
+    fail(VerdictStatus::timeout,
+         format("the launch did not end within the {} ms for all", limits_.timeout.count()));
   } catch (const DeviceFault& error) {
     sim::Finding found;
     found.fault = error.report;
@@ -185,10 +175,10 @@ void CaseCheck::look_at_array(const HostCase& of, const HostValue& after, std::s
   const bool is_const = kernel_.signature().parameters[index].pointee_const;
   attempt.status = is_const ? VerdictStatus::cheating : VerdictStatus::wrong;
   const std::string what = different ? different->to_string() : "its bytes differ";
-  attempt.result.message =
-      expected ? format("{}{}", name, (different->place.empty() ? ": " : "") + what)
-               : format("{} must stay as it is{}: {}", name,
-                        is_const ? ", since it is const" : "", name + what);
+  attempt.result.message = expected
+                               ? format("{}{}", name, (different->place.empty() ? ": " : "") + what)
+                               : format("{} must stay as it is{}: {}", name,
+                                        is_const ? ", since it is const" : "", name + what);
 }
 
 std::string CaseCheck::argument_name(std::size_t index) const {
@@ -196,21 +186,22 @@ std::string CaseCheck::argument_name(std::size_t index) const {
   return name.empty() ? format("argument {}", index) : name;
 }
 
-bool CaseCheck::is_right_again(const HostCase& of, std::uint64_t seed) {
+bool CaseCheck::is_right_again(const HostCase& of, const ContentsPlan& plan, std::uint64_t seed) {
   kernel_.forget_module();
-  return attempt(of, plan_.contents, seed).is_right();
+  return attempt(of, plan, seed).is_right();
 }
 
 void CaseCheck::rule(const HostCase& of, std::uint64_t seed, Attempt attempt) {
   std::string why = attempt.result.message;
-  if (attempt.status == VerdictStatus::wrong && plan_.is_sure) {
-    if (is_right_again(of, seed)) {
+  if (attempt.status == VerdictStatus::wrong) {
+    if (is_right_again(of, plan_, seed)) {
       attempt.status = VerdictStatus::cheating;
       why += "; a new module gets it right, so the result depends on earlier launches";
-    } else if (has_poison(plan_.contents) && is_right_again(of, seed + 1)) {
+    } else if (has_poison(plan_) && is_right_again(of, plan_, seed + 1)) {
       attempt.status = VerdictStatus::cheating;
-      why += "; it is right on other contents of the memory that it writes, so the result depends "
-             "on what memory held before";
+      why +=
+          "; it is right on other contents of the memory that it writes, so the result depends "
+          "on what memory held before";
     }
   }
   attempt.result.status = verdict_status_name(attempt.status);

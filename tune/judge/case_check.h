@@ -11,12 +11,8 @@
 
 namespace kernwright {
 
-/// What arrays hold before launches of a task's kernels. Which of them are written only is known
-/// for sure when a kernel was right on random bytes.
-struct ContentsPlan {
-  std::vector<Contents> contents;
-  bool is_sure = false;
-};
+/// What each argument holds before a launch.
+using ContentsPlan = std::vector<Contents>;
 
 /// The plan to begin with: arrays whose expected value does not depend on what they hold are
 /// poisoned.
@@ -30,7 +26,8 @@ class CaseCheck {
   CaseCheck(JudgedKernel& kernel, const Task& task, ContentsPlan& plan, Verdict& verdict,
             std::optional<CheckOptions> checks, WaitLimits limits);
 
-  /// One launch, in the module of those before.
+  /// One launch, in the module of those before. Where the kernel is wrong on random bytes and right
+  /// on what the task's inputs hold, the plan changes.
   void run(const HostCase& of, std::uint64_t seed);
   /// The same without a row in the verdict when it is right.
   void run_again(const HostCase& of, std::uint64_t seed);
@@ -47,7 +44,7 @@ class CaseCheck {
     std::vector<JudgeFinding> findings;
     bool is_right() const noexcept { return status == VerdictStatus::accepted; }
   };
-  Attempt attempt(const HostCase& of, const std::vector<Contents>& contents, std::uint64_t seed);
+  Attempt attempt(const HostCase& of, const ContentsPlan& contents, std::uint64_t seed);
   Attempt tried(const HostCase& of, std::uint64_t seed);
   void look_at(const HostCase& of, const LaunchOutcome& outcome, Attempt& attempt) const;
   void look_at_findings(const CheckReport& report, Attempt& attempt) const;
@@ -55,7 +52,7 @@ class CaseCheck {
                      Attempt& attempt) const;
   CaseResult result_of(const HostCase& of) const;
   std::string argument_name(std::size_t index) const;
-  bool is_right_again(const HostCase& of, std::uint64_t seed);
+  bool is_right_again(const HostCase& of, const ContentsPlan& plan, std::uint64_t seed);
   [[noreturn]] void rule(const HostCase& of, std::uint64_t seed, Attempt attempt);
 
   JudgedKernel& kernel_;

@@ -23,11 +23,16 @@ Range range_of(ScalarType dtype) {
     case ScalarType::float32:
     case ScalarType::complex64:
       return {std::numeric_limits<float>::max(), std::numeric_limits<float>::min()};
-    case ScalarType::float16: return {65504, std::ldexp(1, -14)};
-    case ScalarType::bfloat16: return {std::ldexp(255, 120), std::ldexp(1, -126)};
-    case ScalarType::float8_e4m3fn: return {448, std::ldexp(1, -6)};
-    case ScalarType::float8_e5m2: return {57344, std::ldexp(1, -14)};
-    default: return {};
+    case ScalarType::float16:
+      return {65504, std::ldexp(1, -14)};
+    case ScalarType::bfloat16:
+      return {std::ldexp(255, 120), std::ldexp(1, -126)};
+    case ScalarType::float8_e4m3fn:
+      return {448, std::ldexp(1, -6)};
+    case ScalarType::float8_e5m2:
+      return {57344, std::ldexp(1, -14)};
+    default:
+      return {};
   }
 }
 
@@ -87,23 +92,30 @@ bool equal_integers(const HostValue& got, const HostValue& expected, const std::
 
 Tolerance default_tolerance(ScalarType dtype) noexcept {
   switch (dtype) {
-    case ScalarType::float16: return {1e-3, 1e-5};
-    case ScalarType::bfloat16: return {1.6e-2, 1e-5};
+    case ScalarType::float16:
+      return {1e-3, 1e-5};
+    case ScalarType::bfloat16:
+      return {1.6e-2, 1e-5};
     case ScalarType::float32:
-    case ScalarType::complex64: return {1.3e-6, 1e-5};
+    case ScalarType::complex64:
+      return {1.3e-6, 1e-5};
     case ScalarType::float64:
-    case ScalarType::complex128: return {1e-7, 1e-7};
-    case ScalarType::float8_e4m3fn: return {0.125, 0.02};
-    case ScalarType::float8_e5m2: return {0.25, 0.02};
-    default: return {};
+    case ScalarType::complex128:
+      return {1e-7, 1e-7};
+    case ScalarType::float8_e4m3fn:
+      return {0.125, 0.02};
+    case ScalarType::float8_e5m2:
+      return {0.25, 0.02};
+    default:
+      return {};
   }
 }
 
 std::string Difference::to_string() const {
   std::string text = format("{} is {}, expected {}", place.empty() ? "it" : place, got, expected);
   if (elements > 1) {
-    text += format(" ({} of {} elements differ, by at most {:.6g})", count, elements,
-                   largest_error);
+    text +=
+        format(" ({} of {} elements differ, by at most {:.6g})", count, elements, largest_error);
   }
   return text;
 }
@@ -111,8 +123,7 @@ std::string Difference::to_string() const {
 std::optional<Difference> compare(const HostValue& got, const HostValue& expected,
                                   Tolerance tolerance) {
   if (got.shape != expected.shape) {
-    throw InvalidArgument(
-        format("{} is compared with {}", got.to_string(), expected.to_string()));
+    throw InvalidArgument(format("{} is compared with {}", got.to_string(), expected.to_string()));
   }
   const std::size_t size = scalar_size(got.dtype);
   const std::size_t expected_size = scalar_size(expected.dtype);
@@ -139,8 +150,13 @@ std::optional<Difference> compare(const HostValue& got, const HostValue& expecte
     }
     if (right) continue;
     if (!found) {
-      found = Difference{i, index_text(got.shape, i), element_text(got.dtype, a),
-                         element_text(expected.dtype, b), 0, count, 0};
+      found = Difference{i,
+                         index_text(got.shape, i),
+                         element_text(got.dtype, a),
+                         element_text(expected.dtype, b),
+                         0,
+                         count,
+                         0};
     }
     ++found->count;
   }

@@ -25,9 +25,9 @@ struct Difference {
   std::string place;       ///< "[3, 4]"
   std::string got;
   std::string expected;
-  std::int64_t count = 0;       ///< wrong elements
-  std::int64_t elements = 0;    ///< of all
-  double largest_error = 0;     ///< |got - expected| of all wrong ones that are finite
+  std::int64_t count = 0;     ///< wrong elements
+  std::int64_t elements = 0;  ///< of all
+  double largest_error = 0;   ///< |got - expected| of all wrong ones that are finite
 
   /// "[3, 4] is 1.5, expected 2 (7 of 12 elements differ, by at most 0.5)"
   std::string to_string() const;

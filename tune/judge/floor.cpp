@@ -28,9 +28,9 @@ double operations_per_clock(int capability, bool has_bytes) {
     int capability;
     double halves, bytes;
   };
-  constexpr Row kRows[] = {{70, 1024, 1024}, {72, 1024, 1024}, {75, 1024, 2048},
-                           {80, 2048, 4096}, {86, 1024, 2048}, {87, 1024, 2048},
-                           {89, 1024, 2048}, {90, 4096, 8192}, {100, 8192, 32768},
+  constexpr Row kRows[] = {{70, 1024, 1024},   {72, 1024, 1024}, {75, 1024, 2048},
+                           {80, 2048, 4096},   {86, 1024, 2048}, {87, 1024, 2048},
+                           {89, 1024, 2048},   {90, 4096, 8192}, {100, 8192, 32768},
                            {103, 8192, 49152}, {120, 1024, 4096}};
   for (const Row& row : kRows) {
     if (row.capability == capability) return has_bytes ? row.bytes : row.halves;
@@ -39,11 +39,11 @@ double operations_per_clock(int capability, bool has_bytes) {
 }
 
 bool has_byte_elements(const KernelSignature& signature) {
-  return std::any_of(
-      signature.parameters.begin(), signature.parameters.end(), [](const Parameter& parameter) {
-        return parameter.kind == ParameterKind::pointer &&
-               (!parameter.scalar || scalar_size(*parameter.scalar) == 1);
-      });
+  return std::any_of(signature.parameters.begin(), signature.parameters.end(),
+                     [](const Parameter& parameter) {
+                       return parameter.kind == ParameterKind::pointer &&
+                              (!parameter.scalar || scalar_size(*parameter.scalar) == 1);
+                     });
 }
 
 }  // namespace
@@ -55,12 +55,11 @@ Floor time_floor(const Task& task, const HostCase& of, const KernelSignature& si
   const double bytes =
       bytes_of(task, of) - std::min(written_bytes(of), static_cast<double>(facts.l2_bytes));
   if (bandwidth > 0 && bytes > 0) {
-    floor = {bytes / bandwidth * 1e3, format("{:.4g} MB at {:.0f} GB/s", bytes / 1e6,
-                                             bandwidth / 1e9)};
+    floor = {bytes / bandwidth * 1e3,
+             format("{:.4g} MB at {:.0f} GB/s", bytes / 1e6, bandwidth / 1e9)};
   }
-  const double rate =
-      1e3 * facts.clock_khz * facts.sm_count *
-      operations_per_clock(facts.capability.number(), has_byte_elements(signature));
+  const double rate = 1e3 * facts.clock_khz * facts.sm_count *
+                      operations_per_clock(facts.capability.number(), has_byte_elements(signature));
   const double operations = task.flops ? task.flops(of.inputs) : 0;
   if (rate > 0 && operations / rate * 1e3 > floor.value) {
     floor = {operations / rate * 1e3,

@@ -45,9 +45,10 @@ void check_expected(const Task& task, const HostCase& drawn) {
     any = true;
     const HostValue& input = drawn.inputs[i];
     if (!input.is_array()) {
-      throw InvalidArgument(format("{}: the reference expects {} of {}, which a kernel cannot "
-                                   "write",
-                                   at(i), expected->to_string(), input.to_string()));
+      throw InvalidArgument(
+          format("{}: the reference expects {} of {}, which a kernel cannot "
+                 "write",
+                 at(i), expected->to_string(), input.to_string()));
     }
     if (!expected->is_array() || expected->shape != input.shape) {
       throw InvalidArgument(format("{}: the reference returned {} for an array {}", at(i),

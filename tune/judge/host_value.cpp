@@ -42,8 +42,8 @@ double small_float(unsigned bits, FloatForm form) {
   } else if (exponent == 0) {
     value = std::ldexp(mantissa, 1 - bias - form.mantissa_bits);
   } else {
-    value = std::ldexp(mantissa + all_ones + 1,
-                       static_cast<int>(exponent) - bias - form.mantissa_bits);
+    value =
+        std::ldexp(mantissa + all_ones + 1, static_cast<int>(exponent) - bias - form.mantissa_bits);
   }
   return negative ? -value : value;
 }
@@ -101,11 +101,16 @@ std::int64_t HostValue::elements() const noexcept {
 
 std::string HostValue::to_string() const {
   switch (kind) {
-    case Kind::integer: return format("{}", integer);
-    case Kind::real: return format("{}", real);
-    case Kind::bytes: return format("bytes[{}]", bytes.size());
-    case Kind::null: return "null";
-    case Kind::array: break;
+    case Kind::integer:
+      return format("{}", integer);
+    case Kind::real:
+      return format("{}", real);
+    case Kind::bytes:
+      return format("bytes[{}]", bytes.size());
+    case Kind::null:
+      return "null";
+    case Kind::array:
+      break;
   }
   return format("{}[{}]", scalar_name(dtype), fmt::join(shape, ", "));
 }
@@ -113,34 +118,54 @@ std::string HostValue::to_string() const {
 double element_as_double(ScalarType dtype, const std::byte* element, int part) noexcept {
   switch (dtype) {
     case ScalarType::boolean:
-    case ScalarType::uint8: return load<std::uint8_t>(element);
-    case ScalarType::int8: return load<std::int8_t>(element);
-    case ScalarType::int16: return load<std::int16_t>(element);
-    case ScalarType::int32: return load<std::int32_t>(element);
-    case ScalarType::int64: return static_cast<double>(load<std::int64_t>(element));
-    case ScalarType::uint16: return load<std::uint16_t>(element);
-    case ScalarType::uint32: return load<std::uint32_t>(element);
-    case ScalarType::uint64: return static_cast<double>(load<std::uint64_t>(element));
-    case ScalarType::float16: return small_float(load<std::uint16_t>(element), {5, 10, true});
+    case ScalarType::uint8:
+      return load<std::uint8_t>(element);
+    case ScalarType::int8:
+      return load<std::int8_t>(element);
+    case ScalarType::int16:
+      return load<std::int16_t>(element);
+    case ScalarType::int32:
+      return load<std::int32_t>(element);
+    case ScalarType::int64:
+      return static_cast<double>(load<std::int64_t>(element));
+    case ScalarType::uint16:
+      return load<std::uint16_t>(element);
+    case ScalarType::uint32:
+      return load<std::uint32_t>(element);
+    case ScalarType::uint64:
+      return static_cast<double>(load<std::uint64_t>(element));
+    case ScalarType::float16:
+      return small_float(load<std::uint16_t>(element), {5, 10, true});
     case ScalarType::bfloat16:
       return std::bit_cast<float>(std::uint32_t{load<std::uint16_t>(element)} << 16U);
-    case ScalarType::float32: return load<float>(element);
-    case ScalarType::float64: return load<double>(element);
-    case ScalarType::float8_e4m3fn: return small_float(load<std::uint8_t>(element), {4, 3, false});
-    case ScalarType::float8_e5m2: return small_float(load<std::uint8_t>(element), {5, 2, true});
-    case ScalarType::complex64: return load<float>(element + 4 * part);
-    case ScalarType::complex128: return load<double>(element + 8 * part);
+    case ScalarType::float32:
+      return load<float>(element);
+    case ScalarType::float64:
+      return load<double>(element);
+    case ScalarType::float8_e4m3fn:
+      return small_float(load<std::uint8_t>(element), {4, 3, false});
+    case ScalarType::float8_e5m2:
+      return small_float(load<std::uint8_t>(element), {5, 2, true});
+    case ScalarType::complex64:
+      return load<float>(element + 4 * part);
+    case ScalarType::complex128:
+      return load<double>(element + 8 * part);
   }
   return 0;
 }
 
 std::string element_text(ScalarType dtype, const std::byte* element) {
   switch (dtype) {
-    case ScalarType::boolean: return load<std::uint8_t>(element) != 0 ? "True" : "False";
-    case ScalarType::int64: return format("{}", load<std::int64_t>(element));
-    case ScalarType::uint64: return format("{}", load<std::uint64_t>(element));
-    case ScalarType::float32: return format("{}", load<float>(element));
-    default: break;
+    case ScalarType::boolean:
+      return load<std::uint8_t>(element) != 0 ? "True" : "False";
+    case ScalarType::int64:
+      return format("{}", load<std::int64_t>(element));
+    case ScalarType::uint64:
+      return format("{}", load<std::uint64_t>(element));
+    case ScalarType::float32:
+      return format("{}", load<float>(element));
+    default:
+      break;
   }
   const double real = element_as_double(dtype, element);
   if (!is_complex(dtype)) return format("{}", real);

@@ -8,7 +8,10 @@
 #include "base/env.h"
 #include "base/errors.h"
 #include "base/format.h"
+#include "tune/judge/judged_text.h"
+#include "tune/judge/packing.h"
 #include "tune/judge/referee.h"
+#include "tune/judge/ruling.h"
 #include "worker/device/remote_device.h"
 
 namespace kernwright {
@@ -38,12 +41,11 @@ struct Judge::State {
     if (wants_gpu()) {
       RemoteDeviceOptions options;
       if (device != "auto") options.worker.environment = {assignment(kDevice, device)};
-      options.keep_spare = true;
-      auto opened = std::make_unique<RemoteDevice>(std::move(options));
-      const DeviceFacts& facts = opened->facts();
+      const DeviceFacts facts = RemoteDevice(options).facts();
       if (!facts.is_simulated) {
         gpu_facts = facts;
-        gpu = std::move(opened);
+        options.keep_spare = true;
+        gpu = std::make_unique<RemoteDevice>(std::move(options));
       }
     }
     is_known = true;
@@ -94,6 +96,33 @@ struct Judge::State {
   std::mutex gpu_use;
 };
 
+namespace {
+
+void check(const Submission& submission, const Task& task) {
+  task.check();
+  if (submission.timeout <= std::chrono::milliseconds{0}) {
+    throw InvalidArgument("the timeout of a judgement must be above 0 seconds");
+  }
+  static_cast<void>(sim::check_set(submission.checks));
+}
+
+}  // namespace
+
+/// A simulated device that nobody else uses.
+class Judge::Lane {
+ public:
+  explicit Lane(State& state) : state_(state), index_(state.take()) {}
+  ~Lane() { state_.give(index_); }
+  Lane(const Lane&) = delete;
+  Lane& operator=(const Lane&) = delete;
+
+  RemoteDevice& simulated() const { return state_.simulated_device(index_); }
+
+ private:
+  State& state_;
+  std::size_t index_;
+};
+
 Judge::Judge(JudgeOptions options) {
   if (options.workers == 0 || options.workers > kMostWorkers) {
     throw InvalidArgument(
@@ -105,26 +134,36 @@ Judge::Judge(JudgeOptions options) {
 Judge::~Judge() = default;
 
 Verdict Judge::judge(const Submission& submission, const Task& task) {
-  task.check();
-  if (submission.timeout <= std::chrono::milliseconds{0}) {
-    throw InvalidArgument("the timeout of a judgement must be above 0 seconds");
-  }
-  static_cast<void>(sim::check_set(submission.checks));
+  check(submission, task);
   state_->find_gpu();
-  const std::size_t index = state_->take();
-  struct GiveBack {
-    State& state;
-    std::size_t index;
-    ~GiveBack() { state.give(index); }
-  } const give_back{*state_, index};
-  const JudgeDevices devices{state_->simulated_device(index), state_->gpu.get(),
+  const Lane lane(*state_);
+  const JudgeDevices devices{lane.simulated(), state_->gpu.get(),
                              state_->gpu_facts ? &*state_->gpu_facts : nullptr, state_->gpu_use};
   return Referee(devices, submission, task).judge();
 }
 
-unsigned Judge::workers() const noexcept {
-  return static_cast<unsigned>(state_->simulated.size());
+sim::LineProfile Judge::profile(const Submission& submission, const Task& task, int number) {
+  check(submission, task);
+  state_->find_gpu();
+  const Lane lane(*state_);
+  const WaitLimits limits = WaitLimits{}.within(submission.timeout);
+  Verdict verdict;
+  try {
+    const JudgedText text = compile_judged(submission.source, task, lane.simulated().facts(limits),
+                                           nullptr, verdict, limits);
+    const HostCase drawn = draw_case(task, submission.seed, number);
+    check_values(text.signature, drawn.inputs);
+    JudgedKernel kernel(lane.simulated(), text.ptx, text.signature);
+    const std::vector<Contents> given(drawn.inputs.size(), Contents::given);
+    const CheckOptions memory_alone{.checks = {"memory"}};
+    const LaunchOutcome outcome = kernel.run(drawn, given, submission.seed, memory_alone, limits);
+    return outcome.report ? outcome.report->profile : sim::LineProfile{};
+  } catch (const Ruling& ruling) {
+    throw InvalidArgument(format("nothing to profile: {}", ruling.reason));
+  }
 }
+
+unsigned Judge::workers() const noexcept { return static_cast<unsigned>(state_->simulated.size()); }
 
 int Judge::losses() const {
   int sum = state_->gpu ? state_->gpu->losses() : 0;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "jit/source/source.h"
+#include "sim/line_profile.h"
 #include "tune/judge/task.h"
 #include "tune/judge/verdict.h"
 
@@ -58,12 +59,17 @@ class Judge {
   /// throw, OutOfMemory for inputs that the device has no room for, NvrtcNotFound, Interrupted.
   Verdict judge(const Submission& submission, const Task& task);
 
+  /// What the lines of a case's launch cost on the simulated device. Throws as judge(), and
+  /// InvalidArgument for a text that judge() would call "compile" or "cheating".
+  sim::LineProfile profile(const Submission& submission, const Task& task, int number);
+
   unsigned workers() const noexcept;
   /// Processes lost so far, by what kernels did in them.
   int losses() const;
 
  private:
   struct State;
+  class Lane;
   std::unique_ptr<State> state_;
 };
 

@@ -63,9 +63,8 @@ class JudgedKernel::Memory {
       if (buffers_[i].bytes > 0) device_.read(buffers_[i], outcome.after[i].bytes, 0, limits);
       const auto damage = device_.check_guards(buffers_[i], limits);
       if (damage && outcome.damage.empty()) {
-        outcome.damage =
-            format("argument {} ({}) was written at byte {}, outside of its {} bytes", i,
-                   of.inputs[i].to_string(), damage->offset, buffers_[i].bytes);
+        outcome.damage = format("argument {} ({}) was written at byte {}, outside of its {} bytes",
+                                i, of.inputs[i].to_string(), damage->offset, buffers_[i].bytes);
       }
     }
   }

@@ -1,6 +1,7 @@
 // Compiles with a deadline, and says as diagnostics what a text must not do.
 #include "tune/judge/judged_text.h"
 
+#include <string_view>
 #include <utility>
 
 #include "base/errors.h"
@@ -21,8 +22,7 @@ Source bare(const Source& source) {
 
 ObjectCode compile_for(const Source& source, ProgramOptions options, CodeKind kind,
                        const DeviceFacts& facts, const std::vector<std::string>& names) {
-  const bool is_specific =
-      facts.capability.major >= 9 && asks_for_arch_specific(source.text);
+  const bool is_specific = facts.capability.major >= 9 && asks_for_arch_specific(source.text);
   if (options.arch.empty()) {
     options.arch = format("{}_{}{}", kind == CodeKind::ptx ? "compute" : "sm",
                           facts.capability.number(), is_specific ? "a" : "");
@@ -58,6 +58,15 @@ std::string first_error(const std::vector<Diagnostic>& diagnostics, const std::s
     if (each.severity == Severity::error) return each.message;
   }
   return otherwise.substr(0, otherwise.find('\n'));
+}
+
+/// A refused include comes with advice for those who choose the options, which no text can.
+std::string without_advice(const std::string& message) {
+  constexpr std::string_view kRefused = " is refused: ";
+  const std::size_t at = message.find(kRefused);
+  if (at == std::string::npos) return message;
+  return message.substr(0, at + kRefused.size()) +
+         "a judged text includes headers of CUDA and of its task only";
 }
 
 JudgedText compile_text(const Source& source, const Task& task, const DeviceFacts& simulated,
@@ -98,9 +107,9 @@ JudgedText compile_judged(const Source& source, const Task& task, const DeviceFa
     verdict.diagnostics.push_back(refusal(text, error.what(), 0));
     throw Ruling{VerdictStatus::compile, error.what()};
   } catch (const InvalidArgument& error) {
-    // A name that is no C++ is the task's fault, an include of a file of the machine the text's.
-    verdict.diagnostics.push_back(refusal(text, error.what(), 0));
-    throw Ruling{VerdictStatus::compile, error.what()};
+    const std::string why = without_advice(error.what());
+    verdict.diagnostics.push_back(refusal(text, why, 0));
+    throw Ruling{VerdictStatus::compile, why};
   } catch (const Timeout& error) {
     throw Ruling{VerdictStatus::timeout, error.what()};
   }
@@ -116,9 +125,8 @@ KernelSignature declared_signature(const Task& task, const DeviceFacts& simulate
     return compile_for(source, std::move(options), CodeKind::ptx, simulated, {"declared_by_task"})
         .kernel("declared_by_task");
   } catch (const CompileError& error) {
-    throw InvalidArgument(
-        format("the task's signature {:?} does not compile: {}", task.signature,
-               first_error(error.diagnostics, error.what())));
+    throw InvalidArgument(format("the task's signature {:?} does not compile: {}", task.signature,
+                                 first_error(error.diagnostics, error.what())));
   }
 }
 

@@ -40,20 +40,24 @@ std::uint16_t half_bits(double value, bool is_bfloat) {
     return static_cast<std::uint16_t>(sign | (top << mantissa));
   }
   // A carry out of the mantissa raises the exponent by itself.
-  const auto bits = static_cast<unsigned>(steps) +
-                    (steps >= std::ldexp(1, mantissa)
-                         ? static_cast<unsigned>(exponent - least) << mantissa
-                         : 0U);
+  const auto bits =
+      static_cast<unsigned>(steps) +
+      (steps >= std::ldexp(1, mantissa) ? static_cast<unsigned>(exponent - least) << mantissa : 0U);
   return static_cast<std::uint16_t>(sign | bits);
 }
 
 std::vector<std::byte> pack_real(ScalarType type, double value, const std::string& what) {
   switch (type) {
-    case ScalarType::float64: return bytes_of(value);
-    case ScalarType::float32: return bytes_of(static_cast<float>(value));
-    case ScalarType::float16: return bytes_of(half_bits(value, false));
-    case ScalarType::bfloat16: return bytes_of(half_bits(value, true));
-    default: throw InvalidArgument(format("{} takes no floating-point number", what));
+    case ScalarType::float64:
+      return bytes_of(value);
+    case ScalarType::float32:
+      return bytes_of(static_cast<float>(value));
+    case ScalarType::float16:
+      return bytes_of(half_bits(value, false));
+    case ScalarType::bfloat16:
+      return bytes_of(half_bits(value, true));
+    default:
+      throw InvalidArgument(format("{} takes no floating-point number", what));
   }
 }
 
@@ -65,7 +69,7 @@ std::vector<std::byte> pack_integer(ScalarType type, std::int64_t value, const s
   const bool is_signed = is_signed_integer(type);
   const bool fits = type == ScalarType::boolean ? value == 0 || value == 1
                     : bits == 64                ? true
-                    : is_signed ? value >= -(std::int64_t{1} << (bits - 1)) &&
+                    : is_signed                 ? value >= -(std::int64_t{1} << (bits - 1)) &&
                                       value < std::int64_t{1} << (bits - 1)
                                 : value >= 0 && value < std::int64_t{1} << bits;
   if (!fits) throw InvalidArgument(format("{} cannot hold {}", what, value));
@@ -91,14 +95,16 @@ bool takes_elements(const Parameter& parameter, ScalarType dtype) {
 void check_value(const std::string& what, const Parameter& parameter, const HostValue& value) {
   const bool is_pointer = parameter.kind == ParameterKind::pointer;
   if (value.kind == Kind::null || value.is_array()) {
-    if (!is_pointer) throw InvalidArgument(format("{} takes a value, not {}", what, value.to_string()));
+    if (!is_pointer)
+      throw InvalidArgument(format("{} takes a value, not {}", what, value.to_string()));
     if (value.is_array() && !takes_elements(parameter, value.dtype)) {
       throw InvalidArgument(format("{} points to {}, and the array is {}", what,
                                    scalar_name(*parameter.scalar), value.to_string()));
     }
     return;
   }
-  if (is_pointer) throw InvalidArgument(format("{} takes an array, not {}", what, value.to_string()));
+  if (is_pointer)
+    throw InvalidArgument(format("{} takes an array, not {}", what, value.to_string()));
   static_cast<void>(pack(parameter, value));
 }
 

@@ -46,9 +46,7 @@ const HostCase* first_with_elements(const std::vector<HostCase>& cases) {
   return found;
 }
 
-double cost(const CheckReport& report) {
-  return launch_counts(report.profile.total()).cost();
-}
+double cost(const CheckReport& report) { return launch_counts(report.profile.total()).cost(); }
 
 }  // namespace
 
@@ -64,7 +62,11 @@ void Referee::timed_step(SecondsOf seconds, const std::function<void()>& step) {
 
 Verdict Referee::judge() {
   verdict_.seed = submission_.seed;
-  const AddSeconds whole(verdict_.seconds);
+  timed_step(&Verdict::seconds, [this] { run(); });
+  return verdict_;
+}
+
+void Referee::run() {
   try {
     timed_step(&Verdict::compile_seconds, [this] { compile(); });
     draw_cases();
@@ -74,7 +76,6 @@ Verdict Referee::judge() {
     verdict_.status = ruling.status;
     verdict_.reason = ruling.reason;
   }
-  return verdict_;
 }
 
 void Referee::compile() {
@@ -110,9 +111,8 @@ void Referee::draw_cases() {
     }
   }
   const auto largest =
-      std::max_element(cases_.begin(), cases_.end(), [](const HostCase& a, const HostCase& b) {
-        return a.bytes() < b.bytes();
-      });
+      std::max_element(cases_.begin(), cases_.end(),
+                       [](const HostCase& a, const HostCase& b) { return a.bytes() < b.bytes(); });
   timed_number_ = task_.timed_case.value_or(largest->number);
   const HostCase* small = first_with_elements(cases_);
   if (small == nullptr) {
@@ -181,8 +181,7 @@ void Referee::measure_by_counts() {
   std::vector<double> counts, baseline_counts;
   if (baseline_) baseline.emplace(devices_.simulated, baseline_->ptx, baseline_->signature);
   for (int i = 0; i < kCountedCases; ++i) {
-    const std::uint64_t seed =
-        derived_seed(submission_.seed, 2000 + static_cast<std::uint64_t>(i));
+    const std::uint64_t seed = derived_seed(submission_.seed, 2000 + static_cast<std::uint64_t>(i));
     const HostCase drawn = draw_case(task_, seed, timed_number_);
     check.run_again(drawn, seed);
     const auto& report = check.last_report();
@@ -195,8 +194,7 @@ void Referee::measure_by_counts() {
     }
     compare_with_floor(counts.back(), "instructions + transactions");
     if (!baseline) continue;
-    const LaunchOutcome outcome =
-        baseline->run(drawn, plan_.contents, seed, memory_alone, limits());
+    const LaunchOutcome outcome = baseline->run(drawn, plan_, seed, memory_alone, limits());
     if (outcome.report) baseline_counts.push_back(cost(*outcome.report));
   }
   if (counts.empty()) return;
@@ -212,8 +210,7 @@ void Referee::measure_on_gpu() {
                               timed_number_));
   }
   if (drawn.front().shape.grid->count() == 0) return;
-  const Floor floor =
-      time_floor(task_, drawn.front(), kernel_.signature, *devices_.gpu_facts);
+  const Floor floor = time_floor(task_, drawn.front(), kernel_.signature, *devices_.gpu_facts);
   if (floor.value > 0) {
     verdict_.floor = floor.value;
     verdict_.floor_reason = floor.reason;

@@ -16,7 +16,7 @@ namespace kernwright {
 /// Where a judgement runs.
 struct JudgeDevices {
   RemoteDevice& simulated;
-  RemoteDevice* gpu = nullptr;            ///< null: there is none
+  RemoteDevice* gpu = nullptr;             ///< null: there is none
   const DeviceFacts* gpu_facts = nullptr;  ///< of the GPU, for those who do not hold `gpu_use`
   /// Held while the GPU is used: two on one would disturb each other's times.
   std::mutex& gpu_use;
@@ -34,6 +34,7 @@ class Referee {
   using SecondsOf = double Verdict::*;
 
   void timed_step(SecondsOf seconds, const std::function<void()>& step);
+  void run();
   void compile();
   void draw_cases();
   void check();

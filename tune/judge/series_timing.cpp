@@ -40,8 +40,7 @@ SeriesTimes time_on_gpu(JudgedKernel& kernel, JudgedKernel* baseline,
   const auto run = [&](JudgedKernel& which, std::vector<double>& to, std::uint64_t own_seed) {
     const std::vector<const HostCase*> order = some_of(cases, own_seed);
     std::vector<LaunchOutcome> outcomes;
-    const std::vector<double> taken =
-        which.time(order, plan.contents, own_seed, outcomes, limits);
+    const std::vector<double> taken = which.time(order, plan, own_seed, outcomes, limits);
     to.insert(to.end(), taken.begin(), taken.end());
     if (&which != &kernel) return;
     for (std::size_t i = 0; i < order.size(); ++i) {

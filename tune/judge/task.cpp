@@ -29,8 +29,8 @@ void Task::check() const {
     throw InvalidArgument(format("a task has 1 to {} cases, not {}", kMostCases, cases));
   }
   if (timed_case && (*timed_case < 0 || *timed_case >= cases)) {
-    throw InvalidArgument(
-        format("the timed case {} is none of the {} cases (0 to {})", *timed_case, cases, cases - 1));
+    throw InvalidArgument(format("the timed case {} is none of the {} cases (0 to {})", *timed_case,
+                                 cases, cases - 1));
   }
   for (const std::string& word : allow) {
     if (word != "malloc" && word != "printf" && word != "clock" && word != "nan") {

@@ -44,7 +44,7 @@ struct Task {
   /// In float64 where that is possible.
   std::function<Expected(const HostValues&)> reference;
   std::function<LaunchShape(const HostValues&)> launch{};  ///< empty: LaunchShape{}
-  std::optional<double> rtol{};  ///< empty: default_tolerance()
+  std::optional<double> rtol{};                            ///< empty: default_tolerance()
   std::optional<double> atol{};
   /// What no implementation can do without, for the floor of its time: bytes moved to and from
   /// memory, floating-point operations. Empty: none.

@@ -140,11 +140,11 @@ class CodeRules {
   int line_ = 0;
 };
 
-void see_mentions(std::string_view text, int offset, const Task& task, std::vector<Refusal>& found) {
+void see_mentions(std::string_view text, int offset, const Task& task,
+                  std::vector<Refusal>& found) {
   for (const HeaderMention& mention : header_mentions(text).mentions) {
     if (!mention.is_data || task.options.headers.count(mention.name) > 0) continue;
-    found.push_back({false,
-                     format("#embed of {:?}: a judged text reads no files", mention.name),
+    found.push_back({false, format("#embed of {:?}: a judged text reads no files", mention.name),
                      mention.line + offset});
   }
 }

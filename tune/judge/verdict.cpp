@@ -117,14 +117,22 @@ std::string to_json(const std::optional<JudgeTiming>& timing) {
 
 const char* verdict_status_name(VerdictStatus status) noexcept {
   switch (status) {
-    case VerdictStatus::accepted: return "accepted";
-    case VerdictStatus::compile: return "compile";
-    case VerdictStatus::finding: return "finding";
-    case VerdictStatus::wrong: return "wrong";
-    case VerdictStatus::timeout: return "timeout";
-    case VerdictStatus::crash: return "crash";
-    case VerdictStatus::impossible: return "impossible";
-    case VerdictStatus::cheating: return "cheating";
+    case VerdictStatus::accepted:
+      return "accepted";
+    case VerdictStatus::compile:
+      return "compile";
+    case VerdictStatus::finding:
+      return "finding";
+    case VerdictStatus::wrong:
+      return "wrong";
+    case VerdictStatus::timeout:
+      return "timeout";
+    case VerdictStatus::crash:
+      return "crash";
+    case VerdictStatus::impossible:
+      return "impossible";
+    case VerdictStatus::cheating:
+      return "cheating";
   }
   return "accepted";
 }
