@@ -159,11 +159,14 @@ std::string signature_source(const Task& task) {
       parameters.find_first_not_of(" \t\n;", close + 1) == std::string::npos) {
     parameters = parameters.substr(open + 1, close - open - 1);
   }
-  for (const Token& token : tokenize(parameters).tokens) {
-    if (token.text == "{" || token.text == "}" || token.text == ";" || token.text == "#") {
-      throw InvalidArgument(
-          format("a task's signature is a list of parameters, not {:?}", task.signature));
-    }
+  const TokenizedSource read = tokenize(parameters);
+  bool is_list = read.directives.empty();
+  for (const Token& token : read.tokens) {
+    is_list = is_list && token.text != "{" && token.text != "}" && token.text != ";";
+  }
+  if (!is_list) {
+    throw InvalidArgument(
+        format("a task's signature is a list of parameters, not {:?}", task.signature));
   }
   std::string text;
   const auto need = [&](const char* word, const char* header) {

@@ -99,16 +99,23 @@ void Referee::compile() {
   }
 }
 
+/// Without a signature in the task it is the text that must take the task's inputs.
+void Referee::check_first_inputs() {
+  const HostValues first = task_.inputs(submission_.seed, 0);
+  try {
+    check_values(kernel_.signature, first);
+  } catch (const InvalidArgument& error) {
+    if (!task_.signature.empty()) throw;
+    throw Ruling{VerdictStatus::compile,
+                 format("the kernel does not take the task's inputs: {}", error.what())};
+  }
+}
+
 void Referee::draw_cases() {
+  check_first_inputs();
   for (int number = 0; number < task_.cases; ++number) {
     cases_.push_back(draw_case(task_, submission_.seed, number));
-    try {
-      check_values(kernel_.signature, cases_.back().inputs);
-    } catch (const InvalidArgument& error) {
-      if (!task_.signature.empty()) throw;
-      throw Ruling{VerdictStatus::compile,
-                   format("the kernel does not take the task's inputs: {}", error.what())};
-    }
+    check_values(kernel_.signature, cases_.back().inputs);
   }
   const auto largest =
       std::max_element(cases_.begin(), cases_.end(),

@@ -36,6 +36,7 @@ class Referee {
   void timed_step(SecondsOf seconds, const std::function<void()>& step);
   void run();
   void compile();
+  void check_first_inputs();
   void draw_cases();
   void check();
   void check_on(RemoteDevice& device, const ObjectCode& code);

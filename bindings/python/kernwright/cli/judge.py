@@ -65,7 +65,7 @@ def load_task(path: str, name: str = "task") -> Task:
     hint = f"; it has {', '.join(there)} (--name)" if there else ""
     if task is None:
         raise UsageError(f"{path!r} defines no {name}, a kernwright.Task{hint}")
-    raise UsageError(f"{name} of {path!r} is a {type(task).__name__}, no kernwright.Task{hint}")
+    raise UsageError(f"{name} of {path!r} is of type {type(task).__name__}, not a kw.Task{hint}")
 
 
 def _judge_all(arguments: argparse.Namespace, task: Task) -> list[Verdict]:

@@ -96,10 +96,10 @@ TEST_CASE("judge: each status has its reason") {
   CHECK(status(with(kGood, "if (i < n)", "if (i <= n)")) == "finding");
   CHECK(status(with(kGood, "int n", "long n")) == "compile");
   CHECK(status("nonsense") == "compile");
-  CHECK(status(with(kGood, "if (i < n)", "while (n > 0)")) == "timeout");
+  CHECK(status(with(kGood, "if (i < n)", "while (n > 0) if (i < n)")) == "timeout");
   CHECK(status(with(kGood, "if (i < n)", "if (i < n && clock64() != 0)")) == "cheating");
-  CHECK(status(with(kGood, "2 * x[i];", "2 * x[i]; const_cast<float*>(x)[min(i, n - 1)] = -1;")) ==
-        "cheating");
+  CHECK(status(with(kGood, "y[i] = 2 * x[i];",
+                    "{ y[i] = 2 * x[i]; const_cast<float*>(x)[i] = -1; }")) == "cheating");
   Task impossible = twice();
   impossible.bytes = [](const HostValues&) { return 1e15; };
   CHECK(status(kGood, impossible) == "impossible");
