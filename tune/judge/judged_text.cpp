@@ -82,7 +82,8 @@ JudgedText compile_text(const Source& source, const Task& task, const DeviceFact
             source, verdict);
     }
     try {
-      text.cubin = compile_for(source, task.options, CodeKind::cubin, *gpu, names);
+      const CodeKind kind = gpu->is_simulated ? CodeKind::ptx : CodeKind::cubin;
+      text.cubin = compile_for(source, task.options, kind, *gpu, names);
     } catch (const InvalidArgument&) {  // NVRTC does not know the GPU yet, its driver knows PTX
       text.cubin = text.ptx;
     }

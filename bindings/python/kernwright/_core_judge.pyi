@@ -17,6 +17,16 @@ class _Judge:
         seed: int,
     ) -> str:
         """Texts come with their names. A verdict as JSON."""
+    def profile(
+        self,
+        source: tuple[str, str],
+        functions: Functions,
+        options: ProgramOptions,
+        case: int,
+        timeout: float,
+        seed: int,
+    ) -> str:
+        """A line profile as JSON."""
     @property
     def workers(self) -> int: ...
     @property

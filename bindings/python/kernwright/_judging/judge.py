@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 from collections.abc import Sequence
@@ -83,7 +84,7 @@ class Judge:
         if not isinstance(task, Task):
             raise ArgumentError(f"a task is a kw.Task, got {type(task).__name__}")
         own = self._open()
-        json = own.judge(
+        text = own.judge(
             _text(source, "source"),
             Functions(task),
             task.options,
@@ -92,7 +93,35 @@ class Judge:
             _seconds(timeout),
             _seed(seed),
         )
-        return verdict_of(json)
+        return verdict_of(text)
+
+    def profile(
+        self,
+        source: str | os.PathLike[str],
+        task: Task,
+        *,
+        case: int = 0,
+        timeout: float = 10.0,
+        seed: int = 0,
+    ) -> list[dict[str, Any]]:
+        """What the lines of a launch of that case cost on the simulated device: a dict of counts
+        for each line, the one with the most instructions first. InvalidArgument for a text that
+        judge() would call "compile" or "cheating"."""
+        if not isinstance(task, Task):
+            raise ArgumentError(f"a task is a kw.Task, got {type(task).__name__}")
+        if isinstance(case, bool) or not isinstance(case, int):
+            raise ArgumentError(f"case= is an int, got {case!r}")
+        if not 0 <= case < task.cases:
+            raise InvalidArgument(f"case= is between 0 and {task.cases - 1}, got {case}")
+        text = self._open().profile(
+            *(_text(source, "source"), Functions(task), task.options),
+            *(case, _seconds(timeout), _seed(seed)),
+        )
+        lines = [
+            {"file": line["file"], "line": line["line"], **line["counts"]}
+            for line in json.loads(text)["lines"]
+        ]
+        return sorted(lines, key=lambda line: -int(line["instructions"]))
 
     def submit(
         self, source: str | os.PathLike[str], task: Task, **options: Any

@@ -16,6 +16,7 @@ COMMANDS = {
     "cache": "shows, checks and empties the disk cache of compiled kernels",
     "pack": "compiles many kernels for many architectures into one file",
     "judge": "a verdict about kernels that nobody has read: compiled, checked, compared, timed",
+    "mcp": "a tool server for agents: compile, check, judge, profile and tune kernels",
     "libcuda": "the folder of a libcuda.so.1 that is the simulated device, or a program run on it",
 }
 
