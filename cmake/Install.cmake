@@ -3,7 +3,8 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 # Every room in one archive, so that a program links one name.
-set(kernwright_rooms base driver sim core memory array jit worker tune kernels)
+set(kernwright_rooms base driver sim core memory array jit worker worker_device tune
+  kernels)
 set(kernwright_objects "")
 foreach(room IN LISTS kernwright_rooms)
   list(APPEND kernwright_objects $<TARGET_OBJECTS:kernwright_${room}>)

@@ -2,6 +2,7 @@
 #include "bindings/worker/all_tasks.h"
 
 #include "tune/judge/series_task.h"
+#include "tune/measure/measure_task.h"
 #include "worker/device/device_tasks.h"
 
 namespace kernwright {
@@ -17,6 +18,7 @@ const TaskTable& all_worker_tasks() {
     add(*all, worker_tasks());
     add(*all, device_tasks());
     add(*all, judge_tasks());
+    add(*all, measure_tasks());
     return all;
   }();
   return table;

@@ -12,8 +12,8 @@
 
 int kernwright_worker_main(int, char**) {
   using namespace kernwright;
+  Runtime::register_sim(&sim::driver_api);
   try {
-    Runtime::register_sim(&sim::driver_api);
     return serve_worker(ChildProcess::kChannel, all_worker_tasks());
   } catch (const std::exception& error) {
     log(LogLevel::error, "kernwright-worker, which kernwright starts by itself, ends: {}",

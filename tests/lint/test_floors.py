@@ -17,8 +17,8 @@ ALLOWED = {
     },
     "worker": {"jit", "runtime/core", "runtime/driver", "runtime/base"},
     "tune": {
-        "worker/device", "worker", "jit", "runtime/memory", "runtime/core", "runtime/sim", "runtime/driver",
-        "runtime/base",
+        "worker/device", "worker", "jit", "runtime/memory", "runtime/core", "runtime/sim",
+        "runtime/driver", "runtime/base",
     },
     "kernels_src": {
         "jit", "runtime/array", "runtime/memory", "runtime/core", "runtime/driver", "runtime/base",

@@ -49,6 +49,14 @@ def test_it_is_a_small_program_that_answers_and_ends_with_its_parent():
     assert reply.endswith(b"hello") and code == 0
 
 
+def test_it_holds_a_device(monkeypatch):
+    monkeypatch.setenv("KERNWRIGHT_DEVICE", "sim")
+    request = struct.pack("<QQ", 1 << 20, 256)
+    reply, code = ask([str(PROGRAM)], b"device.allocate", request)
+    assert code == 0
+    assert reply[1:] == struct.pack("<Q", 1), "the first buffer"
+
+
 def test_it_serves_from_any_folder_and_says_what_is_wrong_with_one(tmp_path):
     folder = tmp_path / "with space \u00e9"
     folder.mkdir()

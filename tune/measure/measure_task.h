@@ -1,18 +1,28 @@
 // Measuring on a device behind a worker.
 #pragma once
 
-#include "jit/compile/compile_wait.h"
 #include "tune/measure/measurement.h"
+#include "worker/device/remote_device.h"
+#include "worker/tasks.h"
+
+#include <span>
 
 namespace kernwright {
 
-class RemoteDevice;
-struct RemoteLaunch;
+/// Before each sample `to` gets the bytes of `from`, outside of the time.
+struct RemoteRestore {
+  RemoteBuffer to, from;
+};
 
-/// Measures the launch in the worker, by the Timer that it keeps: the same as Timer::measure() in
-/// this process. For the policy `rotate` the worker makes the copies of the buffers that the kernel
-/// reads. On the simulated device: counts. Throws what launch() of the device throws.
+/// Measures the launch in the worker, by a Timer that it keeps: the same as Timer::measure() in
+/// this process. For the policy `rotate` the worker makes copies of the launch's buffers, together
+/// at least twice as large as L2, and frees them. On the simulated device: counts. Throws what
+/// RemoteDevice::launch() and Timer::measure() throw; OutOfMemory for copies without room. At the
+/// end of `limits` the worker is killed.
 Measurement measure(RemoteDevice& device, const RemoteLaunch& launch, const MeasurePlan& plan,
-                    const WaitLimits& limits = {});
+                    const WaitLimits& limits = {}, std::span<const RemoteRestore> restore = {});
+
+/// The worker's row "measure", to be joined with device_tasks().
+const TaskTable& measure_tasks();
 
 }  // namespace kernwright

@@ -2,6 +2,7 @@
 #include "tune/measure/sampler.h"
 
 #include "base/errors.h"
+#include "base/format.h"
 #include "core/device.h"
 
 #include <thread>
@@ -12,7 +13,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // %globaltimer ticks once a microsecond on some GPUs.
-constexpr std::uint64_t kLeastClockSpan = 100'000;  // ns
+constexpr std::uint64_t kLeastClockSpan = 100'000;   // ns
+constexpr std::uint64_t kMostClockSpan = 5'000'000;  // ns
 
 /// Opens the gate also when the work throws: nobody waits for its limit.
 class OpenAtEnd {
@@ -28,12 +30,12 @@ class OpenAtEnd {
 
 }  // namespace
 
-Sampler::Sampler(Device& device, std::chrono::nanoseconds gate_limit)
+Sampler::Sampler(Device& device, const ObjectCode& gate_code, std::chrono::nanoseconds gate_limit)
     : device_(device),
       stream_(Stream::create(device)),
       begin_(device),
       end_(device),
-      gate_(device),
+      gate_(device, gate_code),
       gate_limit_(gate_limit) {
   // The first launch of a kernel may load code, which waits for the device: not behind a gate.
   gate_.close(stream_, 0);
@@ -58,11 +60,11 @@ void Sampler::wait(const TimedWork& work, const WaitLimits& limits) const {
     if (now - start < kSpin) continue;  // most kernels are shorter: no time is lost to sleep
     std::this_thread::sleep_for(kPause);
     if (now - checked < kWaitSlice / 2) continue;
-    check_wait(limits, work.name);
+    check_wait(limits, format("measuring {}", work.name));
     checked = now;
   }
   stream_.synchronize();
-  check_wait(limits, work.name);
+  check_wait(limits, format("measuring {}", work.name));
 }
 
 void Sampler::set_batch(const TimedWork& work, int batch) {
@@ -91,7 +93,10 @@ std::optional<double> Sampler::read_clock(bool was_gated) {
   std::optional<double> mhz;
   if (was_gated) mhz = clock_mhz(gate_.begin(), gate_.end(), kLeastClockSpan);
   // A short run says too little: since the end of the sample before, then.
-  if (!mhz) mhz = clock_mhz(last_stamp_, gate_.end(), kLeastClockSpan);
+  // NOTE: not over a long pause, in which an SM may sleep and not count.
+  if (!mhz && gate_.end().nanoseconds - last_stamp_.nanoseconds < kMostClockSpan) {
+    mhz = clock_mhz(last_stamp_, gate_.end(), kLeastClockSpan);
+  }
   last_stamp_ = gate_.end();
   return mhz;
 }

@@ -22,7 +22,8 @@ struct Sample {
 class Sampler {
  public:
   /// A gate gives up after `gate_limit`, which is longer than any launch may take the host.
-  explicit Sampler(Device& device, std::chrono::nanoseconds gate_limit = std::chrono::seconds(1));
+  Sampler(Device& device, const ObjectCode& gate_code,
+          std::chrono::nanoseconds gate_limit = std::chrono::seconds(1));
 
   Device& device() const noexcept { return device_; }
   const Stream& stream() const noexcept { return stream_; }

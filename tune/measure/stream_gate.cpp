@@ -2,11 +2,12 @@
 #include "tune/measure/stream_gate.h"
 
 #include "core/device.h"
-#include "jit/program.h"
+#include "jit/cache/code_cache.h"
 
 #include <array>
 #include <atomic>
 #include <new>
+#include <utility>
 
 namespace kernwright {
 namespace {
@@ -49,16 +50,6 @@ extern "C" __global__ void kernwright_gate(const volatile unsigned* open_count, 
 extern "C" __global__ void kernwright_stamp(ClockStamp* stamp) { write_stamp(stamp, 0); }
 )";
 
-const Program& program() {
-  static const Program& the_program = *[] {
-    Source source;
-    source.text = kSource;
-    source.name = "stream_gate.cu";
-    return new Program(source);
-  }();
-  return the_program;
-}
-
 }  // namespace
 
 std::optional<double> clock_mhz(const ClockStamp& begin, const ClockStamp& end,
@@ -71,9 +62,31 @@ std::optional<double> clock_mhz(const ClockStamp& begin, const ClockStamp& end,
   return 1000.0 * static_cast<double>(end.cycles - begin.cycles) / static_cast<double>(span);
 }
 
-StreamGate::StreamGate(Device& device)
-    : gate_(program().kernel(device, "kernwright_gate")),
-      stamp_(program().kernel(device, "kernwright_stamp")),
+std::shared_ptr<const ObjectCode> stream_gate_code(const TargetRequest& target) {
+  Source source;
+  source.text = kSource;
+  source.name = "stream_gate.cu";
+  const ProgramOptions options;
+  const ScannedSource declared = scan_source(source.text);
+  const ProgramFields fields = program_fields(source, options);
+  TargetWish wish;
+  wish.device = target;
+  return CodeCache::process().get({source, options, declared, fields, std::move(wish)});
+}
+
+std::shared_ptr<const ObjectCode> stream_gate_code(Device& device) {
+  TargetRequest target;
+  target.compute_capability = device.compute_capability().number();
+  target.is_simulated = device.is_simulated();
+  return stream_gate_code(target);
+}
+
+StreamGate::StreamGate(Device& device, const ObjectCode& code)
+    : StreamGate(device, Module::load(device, code.code, code.resource_cubin), code) {}
+
+StreamGate::StreamGate(Device& device, const Module& module, const ObjectCode& code)
+    : gate_(module, code.kernel("kernwright_gate")),
+      stamp_(module, code.kernel("kernwright_stamp")),
       memory_(device, sizeof(Cells)),
       cells_(new (memory_.data()) Cells{}) {}
 

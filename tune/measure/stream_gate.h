@@ -3,9 +3,12 @@
 
 #include "core/kernel.h"
 #include "core/stream.h"
+#include "jit/compile/target.h"
+#include "jit/object_code.h"
 #include "memory/pinned_buffer.h"
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 namespace kernwright {
@@ -23,11 +26,15 @@ struct ClockStamp {
 std::optional<double> clock_mhz(const ClockStamp& begin, const ClockStamp& end,
                                 std::uint64_t least_ns);
 
+/// The gate's kernels for a device, through the usual caches. Throws NvrtcNotFound.
+std::shared_ptr<const ObjectCode> stream_gate_code(const TargetRequest& target);
+std::shared_ptr<const ObjectCode> stream_gate_code(Device& device);
+
 /// A GPU's only. One gate is closed at a time; not thread-safe.
 class StreamGate {
  public:
-  /// Compiles and loads the two kernels, through the usual caches.
-  explicit StreamGate(Device& device);
+  /// Loads the code of stream_gate_code().
+  StreamGate(Device& device, const ObjectCode& code);
 
   /// Queues a kernel that ends when open() is called, or `limit_ns` after its start.
   void close(const Stream& stream, std::uint64_t limit_ns);
@@ -45,6 +52,8 @@ class StreamGate {
     std::uint32_t padding[31];
     ClockStamp opened, stamped;
   };
+  StreamGate(Device& device, const Module& module, const ObjectCode& code);
+
   Kernel gate_, stamp_;
   PinnedBuffer memory_;
   Cells* cells_;

@@ -49,17 +49,19 @@ bool is_precise(const Measurement& m, double target) {
 }  // namespace
 
 struct Timer::State {
-  explicit State(Device& the_device) : device(the_device) {
+  State(Device& the_device, const ObjectCode* gate_code) : device(the_device) {
     if (device.is_simulated()) {
       counting_stream = Stream::create(device);
+    } else if (gate_code != nullptr) {
+      sampler.emplace(device, *gate_code);
     } else {
-      sampler.emplace(device);
+      sampler.emplace(device, *stream_gate_code(device));
     }
   }
 
   Measurement count(const TimedWork& work);
   Measurement sample(const TimedWork& work, const MeasurePlan& plan, const WaitLimits& limits);
-  double first_runs(const TimedWork& work, const WaitLimits& limits);
+  double first_runs(const TimedWork& work, const MeasurePlan& plan, const WaitLimits& limits);
   void warm_up(const TimedWork& work, const MeasurePlan& plan, double run_ms,
                const WaitLimits& limits);
   void take_samples(Measurement& m, const TimedWork& work, const MeasurePlan& plan,
@@ -81,7 +83,9 @@ struct Timer::State {
   std::optional<Stopwatch> last_busy;
 };
 
-Timer::Timer(Device& device) : state_(std::make_unique<State>(device)) {}
+Timer::Timer(Device& device) : state_(std::make_unique<State>(device, nullptr)) {}
+Timer::Timer(Device& device, const ObjectCode& gate_code)
+    : state_(std::make_unique<State>(device, &gate_code)) {}
 Timer::~Timer() = default;
 
 Device& Timer::device() const noexcept { return state_->device; }
@@ -93,7 +97,7 @@ void Timer::use_nvml(const Nvml* nvml) noexcept { state_->own_nvml = nvml; }
 Measurement Timer::measure(const TimedWork& work, const MeasurePlan& plan,
                            const WaitLimits& limits) {
   check_work(work, plan);
-  check_wait(limits, work.name);
+  check_wait(limits, format("measuring {}", work.name));
   if (!state_->device.is_simulated()) return state_->sample(work, plan, limits);
   if (plan.energy) {
     throw InvalidArgument("the simulated device has no energy: measure time, which is its counts");
@@ -129,10 +133,8 @@ Measurement Timer::State::sample(const TimedWork& work, const MeasurePlan& plan,
   m.policy = plan.policy;
   m.is_gated = plan.is_gated;
   sampler->set_batch(work, 0);
-  double run_ms = first_runs(work, limits);
-  if (!last_busy || last_busy->elapsed() > kIdle || steady_mhz == 0) {
-    warm_up(work, plan, run_ms, limits);
-  }
+  double run_ms = first_runs(work, plan, limits);
+  warm_up(work, plan, run_ms, limits);
   if (plan.policy == CachePolicy::graph) {
     run_ms = sampler->take_many(work, runs_for(kGraphMs, run_ms, 20), limits).ms;
     m.batch = plan.batch > 0 ? plan.batch : runs_for(kGraphMs, run_ms, kMostBatch);
@@ -149,23 +151,31 @@ Measurement Timer::State::sample(const TimedWork& work, const MeasurePlan& plan,
 }
 
 /// Loads what the first run needs, then tells the time of one.
-double Timer::State::first_runs(const TimedWork& work, const WaitLimits& limits) {
-  sampler->take_many(work, 1, limits);
+double Timer::State::first_runs(const TimedWork& work, const MeasurePlan& plan,
+                                const WaitLimits& limits) {
+  const double first = sampler->take_many(work, 1, limits).ms;
+  // A long run has warmed the GPU up by itself, and is not repeated for a better estimate.
+  if (first >= 1000 * plan.warm_up.count()) {
+    last_busy.emplace();
+    return first;
+  }
   return sampler->take_many(work, 1, limits).ms;
 }
 
+/// Until the clock is steady under this work: one that draws more power has a lower one. A GPU that
+/// was idle gets the plan's whole time.
 void Timer::State::warm_up(const TimedWork& work, const MeasurePlan& plan, double run_ms,
                            const WaitLimits& limits) {
+  const bool was_idle = !last_busy || last_busy->elapsed() > kIdle;
+  const Seconds least = was_idle ? plan.warm_up : Seconds(0);
   const int runs = runs_for(2, run_ms, 200);
   const Stopwatch watch;
   double last = 0;
-  int steady = 0;
-  steady_mhz = 0;
-  while (watch.elapsed() < plan.max_warm_up && (watch.elapsed() < plan.warm_up || steady < 2)) {
+  bool is_steady = false;
+  while (watch.elapsed() < plan.max_warm_up && (watch.elapsed() < least || !is_steady)) {
     const double now = sampler->take_many(work, runs, limits).clock_mhz.value_or(0);
-    steady = last > 0 && now > 0 && std::fabs(now / last - 1) < kSteady ? steady + 1 : 0;
+    is_steady = now == 0 || (last > 0 && std::fabs(now / last - 1) < kSteady);
     last = now;
-    if (now == 0 && watch.elapsed() >= plan.warm_up) break;  // no clock can be read
   }
   steady_mhz = last;
 }
@@ -176,7 +186,7 @@ bool Timer::State::wait_for_clock(const TimedWork& work, const MeasurePlan& plan
   if (waited >= plan.max_throttle_wait) return false;
   const Seconds pause = std::clamp(waited, Seconds(0.05), Seconds(0.5));
   for (const Stopwatch sleeping; sleeping.elapsed() < pause;) {
-    check_wait(limits, work.name);
+    check_wait(limits, format("measuring {}", work.name));
     std::this_thread::sleep_for(kWaitSlice / 2);
   }
   waited += pause;

@@ -16,6 +16,7 @@ namespace kernwright {
 
 class Device;
 class Nvml;
+struct ObjectCode;
 
 /// What is measured.
 struct TimedWork {
@@ -40,7 +41,10 @@ TimedWork launch_work(const Kernel& kernel, LaunchConfig config, std::span<void*
 /// which waits for the device cannot hang; the sample is then taken anew without it.
 class Timer {
  public:
+  /// Compiles its small kernels through the usual caches. Throws NvrtcNotFound, OutOfMemory.
   explicit Timer(Device& device);
+  /// With kernels that stream_gate_code() made elsewhere; the simulated device needs none.
+  Timer(Device& device, const ObjectCode& gate_code);
   ~Timer();
   Timer(const Timer&) = delete;
   Timer& operator=(const Timer&) = delete;
@@ -50,8 +54,10 @@ class Timer {
 
   /// Warms the device up where it was idle, then samples as the plan says. On the simulated device
   /// it runs the work once (after restore) and counts. Throws what the work throws, DeviceFault,
-  /// DeviceLost, InvalidArgument for a plan that does not fit the work; Timeout or Cancelled as
-  /// `limits` say, within 20 ms, with the work possibly still running.
+  /// DeviceLost, InvalidArgument for a plan that does not fit the work, Error when energy is asked
+  /// for and NVML is not there; on a GPU, Timeout, Cancelled or Interrupted as `limits` say, within
+  /// 20 ms and with the work possibly still running. Energy is that of runs which follow each other
+  /// without a flush; with `restore` it includes that.
   Measurement measure(const TimedWork& work, const MeasurePlan& plan,
                       const WaitLimits& limits = {});
 

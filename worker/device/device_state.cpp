@@ -9,6 +9,7 @@
 
 #include "base/errors.h"
 #include "base/format.h"
+#include "core/launch_history.h"
 #include "core/runtime.h"
 #include "memory/transfer.h"
 #include "worker/device/random_bytes.h"
@@ -37,6 +38,21 @@ auto& find(Map& map, std::uint64_t id, const char* noun) {
   const auto known = map.find(id);
   if (known != map.end()) return known->second;
   throw InvalidArgument(format("a worker has no {} {}: it was released or never made", noun, id));
+}
+
+/// Says for all lines on which line of its file each kernel's text begins.
+void place_texts(CheckReport& report) {
+  const auto first_line = [](const std::string& kernel, const std::string& file) {
+    return static_cast<int>(KernelTag::first_line_of(kernel, file));
+  };
+  for (sim::Finding& finding : report.findings) {
+    const std::string kernel = finding.fault.kernel;
+    finding.fault.place_texts([&](const std::string& file) { return first_line(kernel, file); });
+    if (finding.other) finding.other->first_line = first_line(kernel, finding.other->file);
+  }
+  for (sim::LineRecord& record : report.profile.lines) {
+    record.first_line = first_line(record.kernel, record.file);
+  }
 }
 
 }  // namespace
@@ -191,9 +207,11 @@ void DeviceState::begin_checks(const CheckOptions& options) {
 CheckReport DeviceState::end_checks() {
   if (checks_ == nullptr) throw InvalidArgument("no checks have begun");
   const std::unique_ptr<Checks> ended = std::move(checks_);
-  return {.findings = ended->checks.findings(),
-          .total = ended->checks.total(),
-          .profile = ended->profile.profile()};
+  CheckReport report{.findings = ended->checks.findings(),
+                     .total = ended->checks.total(),
+                     .profile = ended->profile.profile()};
+  place_texts(report);
+  return report;
 }
 
 }  // namespace kernwright

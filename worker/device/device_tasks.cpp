@@ -112,8 +112,12 @@ Bytes load(ByteReader& in, DeviceState& state) {
   const ObjectCode code =
       ObjectCode::deserialize({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   const std::string name = read_text(in);
-  const Kernel kernel(Module::load(state.device(), code.code, code.resource_cubin),
-                      code.kernel(name));
+  SourceOrigin origin;
+  origin.file = read_text(in);
+  origin.first_line = in.i32();
+  const Kernel kernel(
+      Module::load(state.device(), code.code, code.resource_cubin, std::move(origin)),
+      code.kernel(name));
   ByteWriter out;
   out.u64(state.load(kernel));
   const KernelAttributes& facts = kernel.attributes();

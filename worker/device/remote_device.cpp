@@ -222,11 +222,13 @@ void RemoteDevice::copy(const RemoteBuffer& to, const RemoteBuffer& from,
 // ------------------------------------------------------------------------- kernels and launches
 
 RemoteKernel RemoteDevice::load(const ObjectCode& code, const std::string& name,
-                                const WaitLimits& limits) {
+                                const WaitLimits& limits, const SourceOrigin& origin) {
   ByteWriter request;
   const std::string bytes = code.serialize();
   request.blob(std::as_bytes(std::span(bytes)));
   request.text(name);
+  request.text(origin.file);
+  request.i32(origin.first_line);
   const std::string subject = format("loading {} in a worker", name);
   const Message reply = state_->run({"device.load", subject, request.data()}, limits);
   ByteReader in = reader_of(reply);

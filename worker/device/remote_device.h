@@ -78,8 +78,10 @@ class RemoteDevice {
   void copy(const RemoteBuffer& to, const RemoteBuffer& from, const WaitLimits& limits = {});
 
   /// Loads the code as a new module, whose variables are fresh, also when the same code is loaded
-  /// already. `name`: as ObjectCode::kernel() takes it.
-  RemoteKernel load(const ObjectCode& code, const std::string& name, const WaitLimits& limits = {});
+  /// already. `name`: as ObjectCode::kernel() takes it. `origin` says where the kernel's text
+  /// stands, for messages and findings.
+  RemoteKernel load(const ObjectCode& code, const std::string& name, const WaitLimits& limits = {},
+                    const SourceOrigin& origin = {});
   void unload(const RemoteKernel& kernel, const WaitLimits& limits = {});
   /// Checks the launch, runs it and waits for its end. Values must have the parameters' sizes
   /// (ArgumentError).

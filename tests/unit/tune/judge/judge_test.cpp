@@ -50,7 +50,7 @@ Task twice() {
 
 Submission text(std::string source) {
   set_site_packages({testing::site_packages()});
-  set_worker_command({TEST_WORKER_PROGRAM});
+  set_worker_command({TEST_TUNE_WORKER});
   Submission submission;
   submission.source.text = std::move(source);
   return submission;

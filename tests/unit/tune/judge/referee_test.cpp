@@ -42,7 +42,7 @@ Task add_one() {
 
 RemoteDeviceOptions simulated(const char* seed = "") {
   RemoteDeviceOptions options;
-  options.worker.command = {TEST_WORKER_PROGRAM};
+  options.worker.command = {TEST_TUNE_WORKER};
   options.worker.environment = {"KERNWRIGHT_DEVICE=sim"};
   // Work then waits in its stream, as on a GPU.
   if (*seed != '\0')

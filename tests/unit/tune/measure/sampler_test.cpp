@@ -30,7 +30,7 @@ class WorkWaits {
 
 TEST_CASE("sampler: restore, then one run, with the copies in turn") {
   const WorkWaits waits;
-  Sampler sampler(device());
+  Sampler sampler(device(), *stream_gate_code(device()));
   AddOne one(512);
   std::string calls;
   TimedWork work = one.work();
@@ -57,7 +57,7 @@ TEST_CASE("sampler: restore, then one run, with the copies in turn") {
 
 TEST_CASE("sampler: a batch is one graph of many runs") {
   const WorkWaits waits;
-  Sampler sampler(device());
+  Sampler sampler(device(), *stream_gate_code(device()));
   AddOne one(512);
   const TimedWork work = one.work();
   sampler.set_batch(work, 5);
@@ -75,7 +75,7 @@ TEST_CASE("sampler: a batch is one graph of many runs") {
 
 TEST_CASE("sampler: a gate that nobody opens in time gives up, and the run is still done") {
   const WorkWaits waits;
-  Sampler sampler(device(), std::chrono::microseconds(20));
+  Sampler sampler(device(), *stream_gate_code(device()), std::chrono::microseconds(20));
   AddOne one(512);
   TimedWork work = one.work();
   work.queue = [queue = work.queue](const Stream& stream, std::size_t copy) {
@@ -90,7 +90,7 @@ TEST_CASE("sampler: a gate that nobody opens in time gives up, and the run is st
 
 TEST_CASE("sampler: work that throws leaves no closed gate behind") {
   const WorkWaits waits;
-  Sampler sampler(device());
+  Sampler sampler(device(), *stream_gate_code(device()));
   AddOne one(512);
   TimedWork work = one.work();
   work.queue = [](const Stream&, std::size_t) { throw Error("not today"); };

@@ -99,6 +99,28 @@ TEST_CASE("remote checks: memory that is allocated between begin and end counts 
   CHECK(device.check(launch_of(kernel, 32, old, 1)).findings.empty());
 }
 
+TEST_CASE("remote checks: lines count in the file that holds the kernel's text") {
+  RemoteDevice device(simulated());
+  const RemoteBuffer x = device.allocate(4 * 64);
+  const SourceOrigin origin{"test.cu", 101};
+  const RemoteKernel race = device.load(code_for(device, kRace), "k", {}, origin);
+  const CheckReport report = device.check(launch_of(race, 64, x, 5), {.checks = {"race"}});
+  REQUIRE(has(report, FaultKind::race));
+  CHECK(report.findings[0].fault.first_line == 101);
+  REQUIRE(report.findings[0].other);
+  CHECK(report.findings[0].other->first_line == 101);
+  CHECK(report.profile.lines[0].first_line == 101);
+  const RemoteKernel wild = device.load(code_for(device, kWild), "k", {}, origin);
+  try {
+    device.launch(launch_of(wild, 1, x, 0));
+    FAIL("no exception");
+  } catch (const DeviceFault& e) {
+    CHECK(e.report.line == 2);
+    CHECK(e.report.first_line == 101);
+    CHECK(std::string(e.what()).find("test.cu:102") != std::string::npos);
+  }
+}
+
 TEST_CASE("remote checks: a GPU has none") {
   RemoteDevice device(device_options());
   if (device.facts().is_simulated) return;

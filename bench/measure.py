@@ -1,0 +1,92 @@
+"""Our cold time of ten kernels, 2 us to 10 ms, beside nvbench's recipe, Triton's and a plain loop.
+
+measure_recipes.cpp measures ours, nvbench's order of calls (rebuilt there), the loop, and used and
+fresh workers. Triton's do_bench runs here over the same kernel text, launched by CuPy on torch's
+stream. On a GPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import pathlib
+import subprocess
+import sysconfig
+from typing import Any
+
+HERE = pathlib.Path(__file__).parent
+
+
+def do_bench(document: dict[str, Any]) -> dict[str, float]:
+    """Milliseconds of each subject, the median that do_bench returns."""
+    import cupy
+    import torch
+    from triton.testing import do_bench as triton_do_bench
+
+    kernel = cupy.RawKernel(document["kernel"], "subject")
+    stream = cupy.cuda.ExternalStream(torch.cuda.current_stream().cuda_stream)
+    times = {}
+    for row in document["subjects"]:
+        x = torch.zeros(row["n"], dtype=torch.float32, device="cuda")
+        pointer = cupy.uint64(x.data_ptr())
+        arguments = (pointer, *(cupy.uint32(row[name]) for name in ("n", "work", "stride")))
+
+        def run(row: dict = row, arguments: tuple = arguments) -> None:
+            with stream:
+                kernel((row["grid"],), (256,), arguments)
+
+        times[row["subject"]] = triton_do_bench(run, return_mode="median")
+    return times
+
+
+def add_triton(document: dict[str, Any]) -> None:
+    try:
+        times = do_bench(document)
+    except ImportError as missing:
+        document["triton"] = f"not measured: {missing}"
+        return
+    for row in document["subjects"]:
+        row["do_bench_ms"] = times[row["subject"]]
+        row["do_bench_ratio"] = times[row["subject"]] / row["nvbench_ms"]
+
+
+def summarize(document: dict[str, Any]) -> None:
+    """What the figures are held to: within 1 % of nvbench's, or overlapping intervals."""
+    off = []
+    for row in document["subjects"]:
+        low, high = row["ours_interval_ms"]
+        other_low, other_high = row["nvbench_interval_ms"]
+        row["agrees"] = abs(row["ratio"] - 1) <= 0.01 or (low <= other_high and other_low <= high)
+        if not row["agrees"]:
+            off.append(row["subject"])
+    document["beyond_one_percent_of_nvbench"] = off
+    document["workers_beyond_one_percent"] = [
+        row["subject"] for row in document.get("workers", []) if abs(row["ratio"] - 1) > 0.01
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    build = HERE.parent / "build" / "release"
+    parser.add_argument("-o", "--output", type=pathlib.Path, default=HERE / "results/measure.json")
+    parser.add_argument("--build", type=pathlib.Path, default=build)
+    options = parser.parse_args()
+    command = [
+        options.build / "bench/measure_recipes",
+        "--program",
+        options.build / "bindings/worker/kernwright-worker",
+        "--site-packages",
+        sysconfig.get_paths()["purelib"],
+    ]
+    found = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    document = json.loads(found.stdout)
+    add_triton(document)
+    summarize(document)
+    text = json.dumps(document, indent=1)
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    options.output.write_text(text + "\n")
+    print(text)
+
+
+if __name__ == "__main__":
+    main()
