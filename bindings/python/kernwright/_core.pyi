@@ -11,6 +11,7 @@ import numpy.typing as npt
 from typing_extensions import Self
 
 from kernwright._core_array import Array as Array
+from kernwright._core_judge import _Judge as _Judge
 from kernwright._core_memory import AsyncResource as AsyncResource
 from kernwright._core_memory import CallbackResource as CallbackResource
 from kernwright._core_memory import DeviceResource as DeviceResource
