@@ -89,15 +89,15 @@ void Sampler::between_events(const TimedWork& work) {
   end_.record(stream_);
 }
 
+/// A short run says too little: then since the end of an earlier sample, but not over a long pause,
+/// in which an SM may sleep and not count.
 std::optional<double> Sampler::read_clock(bool was_gated) {
+  const ClockStamp end = gate_.end();
   std::optional<double> mhz;
-  if (was_gated) mhz = clock_mhz(gate_.begin(), gate_.end(), kLeastClockSpan);
-  // A short run says too little: since the end of the sample before, then.
-  // NOTE: not over a long pause, in which an SM may sleep and not count.
-  if (!mhz && gate_.end().nanoseconds - last_stamp_.nanoseconds < kMostClockSpan) {
-    mhz = clock_mhz(last_stamp_, gate_.end(), kLeastClockSpan);
-  }
-  last_stamp_ = gate_.end();
+  if (was_gated) mhz = clock_mhz(gate_.begin(), end, kLeastClockSpan);
+  const bool is_recent = end.nanoseconds - earlier_.nanoseconds < kMostClockSpan;
+  if (!mhz && is_recent) mhz = clock_mhz(earlier_, end, kLeastClockSpan);
+  if (mhz || !is_recent || end.sm != earlier_.sm) earlier_ = end;
   return mhz;
 }
 
