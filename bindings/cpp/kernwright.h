@@ -39,6 +39,9 @@
 #include "tune/measure/timer.h"
 #include "tune/search/strategy.h"
 #include "tune/space.h"
+#include "worker/compile_workers.h"
+#include "worker/device/device_pool.h"
+#include "worker/device/remote_device.h"
 
 namespace kernwright {
 

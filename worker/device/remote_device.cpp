@@ -242,6 +242,16 @@ RemoteKernel RemoteDevice::load(const ObjectCode& code, const std::string& name,
   return kernel;
 }
 
+void RemoteDevice::write_symbol(const RemoteKernel& kernel, const std::string& lowered,
+                                std::span<const std::byte> bytes, const WaitLimits& limits) {
+  require(kernel);
+  ByteWriter request;
+  request.u64(kernel.id);
+  request.text(lowered);
+  request.blob(bytes);
+  state_->run("device.write_symbol", "filling a variable in a worker", request.data(), limits);
+}
+
 void RemoteDevice::unload(const RemoteKernel& kernel, const WaitLimits& limits) {
   if (kernel.id == 0 || kernel.generation != state_->generation) return;
   state_->run("device.unload", "unloading a kernel in a worker", numbers(kernel.id), limits);

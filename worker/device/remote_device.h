@@ -82,6 +82,10 @@ class RemoteDevice {
   /// stands, for messages and findings.
   RemoteKernel load(const ObjectCode& code, const std::string& name, const WaitLimits& limits = {},
                     const SourceOrigin& origin = {});
+  /// Fills the first bytes of a __constant__ or __device__ variable of the kernel's module, by its
+  /// lowered name. Throws NameNotFound, InvalidArgument for more bytes than it has.
+  void write_symbol(const RemoteKernel& kernel, const std::string& lowered,
+                    std::span<const std::byte> bytes, const WaitLimits& limits = {});
   void unload(const RemoteKernel& kernel, const WaitLimits& limits = {});
   /// Checks the launch, runs it and waits for its end. Values must have the parameters' sizes
   /// (ArgumentError).

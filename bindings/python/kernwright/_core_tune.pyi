@@ -40,3 +40,57 @@ class TuneStrategy:
     def in_flight(self) -> int: ...
 
 def _tune_strategies() -> tuple[str, ...]: ...
+
+class TuneStoreFile:
+    """Rows are JSON texts."""
+
+    def __init__(self, path: Any) -> None: ...
+    def append(self, rows: list[bytes]) -> None: ...
+    def read(self, kind: str, session: str) -> tuple[list[str], list[str], bool]:
+        """Rows, problems, and whether there is a file."""
+
+class TuneStore:
+    def __init__(self, paths: list[Any]) -> None: ...
+    def add(self, name: str, text: bytes) -> None: ...
+    def find(self, key: str) -> list[tuple[str, str, list[tuple[str, str]], float]]:
+        """Row, path, differences as part and text, distance."""
+    def results(self) -> list[str]: ...
+    def problems(self) -> list[str]: ...
+
+class TunedCall:
+    """A callable of a kernel's arguments that asks `self._resolve(arguments)` what to call: a tuple
+    of the target, how many calls it is for (-1: all, 0: this one), and whether it was called
+    already. Integers among the arguments choose among the targets that it keeps."""
+
+    def __call__(self, *arguments: Any) -> None: ...
+    def _key_by(self, places: list[int] | None, /) -> None:
+        """The places of these integers; None: ask at each call. Forgets all targets."""
+
+def _tune_source_hash(program: Any, parameters: list[str]) -> str: ...
+def _tune_text_hash(program: Any, parameters: list[str]) -> str: ...
+def _tune_space_hash(space: TuneSpace) -> str: ...
+def _tune_bucket(value: Value) -> str: ...
+def _tune_parameter_names(program: Any, kernel: str) -> list[str]: ...
+def _tune_device_class(device: Any) -> dict[str, Any]: ...
+def _any_capture() -> bool: ...
+def _tune_forest(
+    rows: list[float], width: int, targets: list[float], queries: list[float], seed: int
+) -> list[float]:
+    """What a forest that learned `targets` at `rows` says at `queries`, rows of `width` each."""
+
+class _Timer:
+    """Measures callables that queue work on the current stream, as tune/measure/timer.h says."""
+
+    def __init__(self, device: Any = None) -> None: ...
+    def measure(
+        self,
+        run: Any,
+        *,
+        policy: str,
+        min_samples: int,
+        max_samples: int,
+        max_seconds: float,
+        noise: float,
+    ) -> dict[str, Any]:
+        """Milliseconds of one run: times_ms, median_ms, interval_ms, noise; on the simulated device
+        counts = {"instructions", "transactions"}, else None."""
