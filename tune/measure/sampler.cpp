@@ -4,6 +4,7 @@
 #include "base/errors.h"
 #include "base/format.h"
 #include "core/device.h"
+#include "tune/measure/stopwatch.h"
 
 #include <thread>
 
@@ -128,6 +129,7 @@ Sample Sampler::take_many(const TimedWork& work, int runs, const WaitLimits& lim
   gate_.close(stream_, 0);  // for its stamp
   gate_.open();
   begin_.record(stream_);
+  const Stopwatch queuing;
   for (int i = 0; i < runs; ++i) {
     if (work.restore) work.restore(stream_);
     if (graph_) {
@@ -136,11 +138,13 @@ Sample Sampler::take_many(const TimedWork& work, int runs, const WaitLimits& lim
       queue(work);
     }
   }
+  const double queue_ms = 1000 * queuing.elapsed().count();
   end_.record(stream_);
   gate_.stamp(stream_);
   wait(work, limits);
   return {.ms = end_.elapsed_ms(begin_) / static_cast<double>(runs) / static_cast<double>(batch_),
-          .clock_mhz = read_clock(true)};
+          .clock_mhz = read_clock(true),
+          .queue_ms = queue_ms};
 }
 
 }  // namespace kernwright
