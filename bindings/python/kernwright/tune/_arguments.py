@@ -247,6 +247,9 @@ class Verifier:
         self._rtol, self._atol, self._compare = rtol, atol, compare
         self._expected: dict[int, np.ndarray[Any, Any]] | None = None
         self.wants_default = isinstance(verify, str)
+        if verify is None:  # `compare` alone decides
+            self._expected = {}
+            return
         if isinstance(verify, str):
             if verify != "default":
                 raise InvalidArgument(

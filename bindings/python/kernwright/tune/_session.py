@@ -136,7 +136,7 @@ class Session:
         reference = first if first is not None else self.space[0]
         self.name = self._source.base(reference).name
         verifier = None
-        if verify is not None:
+        if verify is not None or _compare is not None:
             verifier = Verifier(self._arguments, verify, rtol, atol, _compare)
         planner = Planner(self._source, self.space, self._problem, cluster)
         planner(self.space.index(reference))  # what is wrong with the launch is told at once

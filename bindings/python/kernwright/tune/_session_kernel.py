@@ -62,7 +62,9 @@ class TunedSource:
         base = self.base(config)
         program = base._program
         options = make_options(program.options, {})
-        options = options.replace(defines={**options.defines, **config})
+        # A define without a value would be 1.
+        own = {name: " " if value == "" else value for name, value in config.items()}
+        options = options.replace(defines={**options.defines, **own})
         made = _core._Program(
             program.text, program.source_name, program.first_line, program.directory, options
         )
