@@ -17,12 +17,12 @@ __global__ void vector_add(float *c, const float *a, const float *b, int n) {
 
 
 def add(**more):
-    given = dict(
-        kernel_name="vector_add", kernel_source=ADD, problem_size=N,
-        arguments=[np.zeros_like(A), A, B, np.int32(N)],
-        tune_params={"block_size_x": [32, 64, 128]}, quiet=True,
-        answer=[A + B, None, None, None],
-    )  # fmt: skip
+    given = {
+        "kernel_name": "vector_add", "kernel_source": ADD, "problem_size": N,
+        "arguments": [np.zeros_like(A), A, B, np.int32(N)],
+        "tune_params": {"block_size_x": [32, 64, 128]}, "quiet": True,
+        "answer": [A + B, None, None, None],
+    }  # fmt: skip
     given.update(more)
     return tune_kernel(**given)
 
@@ -58,11 +58,11 @@ def test_results_that_are_wrong_or_do_not_compile_are_results():
 @pytest.mark.parametrize(
     ("change", "blocks"),
     [
-        (dict(restrictions=["block_size_x > 32"]), {64, 128}),
-        (dict(restrictions=lambda p: p["block_size_x"] != 64), {32, 128}),
-        (dict(restrictions=[lambda block_size_x: block_size_x < 128]), {32, 64}),
-        (dict(tune_params={"block_size_x": [32, 1 << 20]}), {32}),
-        (dict(strategy="random_sample", strategy_options={"max_fevals": 2}, seed=1), 2),
+        ({"restrictions": ["block_size_x > 32"]}, {64, 128}),
+        ({"restrictions": lambda p: p["block_size_x"] != 64}, {32, 128}),
+        ({"restrictions": [lambda block_size_x: block_size_x < 128]}, {32, 64}),
+        ({"tune_params": {"block_size_x": [32, 1 << 20]}}, {32}),
+        ({"strategy": "random_sample", "strategy_options": {"max_fevals": 2}, "seed": 1}, 2),
     ],
 )
 def test_restrictions_and_budgets(change, blocks):
@@ -73,24 +73,24 @@ def test_restrictions_and_budgets(change, blocks):
 @pytest.mark.parametrize(
     "change",
     [
-        dict(problem_size=(N,)),
-        dict(problem_size="1000"),
-        dict(problem_size=lambda p: N),
-        dict(grid_div_x=["block_size_x"]),
-        dict(grid_div_x="block_size_x"),
-        dict(grid_div_x=lambda p: p["block_size_x"]),
-        dict(grid_div_x=[], problem_size=lambda p: -(-N // p["block_size_x"])),
-        dict(kernel_source=lambda p: ADD),
-        dict(lang="CUDA", compiler_options=["-std=c++14", "-O3", "-use_fast_math"]),
-        dict(kernel_source=ADD.replace("block_size_x", "blockDim.x * (kernel_tuner)")),
-        dict(kernel_source=ADD.replace("block_size_x", "bx"), block_size_names=["bx"],
-             tune_params={"bx": [32, 64]}),
-        dict(defines={"block_size_x": "block_size_x", "OTHER": 3}),
-        dict(verify=lambda answer, result, atol: np.allclose(result[0], A + B)),
-        dict(answer=None, verify=lambda answer, result: np.allclose(result[0], A + B)),
-        dict(kernel_name="vector_add<block_size_x>",
-             kernel_source="template <int block>" + ADD.replace("block_size_x", "block")),
-        dict(smem_args={"size": lambda p: 4 * p["block_size_x"]}),
+        {"problem_size": (N,)},
+        {"problem_size": "1000"},
+        {"problem_size": lambda p: N},
+        {"grid_div_x": ["block_size_x"]},
+        {"grid_div_x": "block_size_x"},
+        {"grid_div_x": lambda p: p["block_size_x"]},
+        {"grid_div_x": [], "problem_size": lambda p: -(-N // p["block_size_x"])},
+        {"kernel_source": lambda p: ADD},
+        {"lang": "CUDA", "compiler_options": ["-std=c++14", "-O3", "-use_fast_math"]},
+        {"kernel_source": ADD.replace("block_size_x", "blockDim.x * (kernel_tuner)")},
+        {"kernel_source": ADD.replace("block_size_x", "bx"), "block_size_names": ["bx"],
+             "tune_params": {"bx": [32, 64]}},
+        {"defines": {"block_size_x": "block_size_x", "OTHER": 3}},
+        {"verify": lambda answer, result, atol: np.allclose(result[0], A + B)},
+        {"answer": None, "verify": lambda answer, result: np.allclose(result[0], A + B)},
+        {"kernel_name": "vector_add<block_size_x>",
+             "kernel_source": "template <int block>" + ADD.replace("block_size_x", "block")},
+        {"smem_args": {"size": lambda p: 4 * p["block_size_x"]}},
     ],
 )  # fmt: skip
 def test_spellings(change):
@@ -157,11 +157,11 @@ def test_other_strategies_are_named():
 @pytest.mark.parametrize(
     "change",
     [
-        dict(lang="OpenCL"), dict(platform=1), dict(texmem_args={"t": A}), dict(compiler="nvcc"),
-        dict(simulation_mode=True), dict(observers=[object()]), dict(strategy="magic"),
-        dict(iterations=0), dict(compiler_options="-O3"), dict(kernel_source=5),
-        dict(problem_size=(1, 2, 3, 4)), dict(problem_size=0.5), dict(tune_params={}),
-        dict(answer=[A]), dict(grid_div_x=[0]), dict(strategy_options=3),
+        {"lang": "OpenCL"}, {"platform": 1}, {"texmem_args": {"t": A}}, {"compiler": "nvcc"},
+        {"simulation_mode": True}, {"observers": [object()]}, {"strategy": "magic"},
+        {"iterations": 0}, {"compiler_options": "-O3"}, {"kernel_source": 5},
+        {"problem_size": (1, 2, 3, 4)}, {"problem_size": 0.5}, {"tune_params": {}},
+        {"answer": [A]}, {"grid_div_x": [0]}, {"strategy_options": 3},
     ],
 )  # fmt: skip
 def test_what_has_no_meaning_raises(change):

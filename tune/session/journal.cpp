@@ -182,8 +182,7 @@ std::map<std::uint64_t, Trial> SessionJournal::earlier() {
     }
     bool agrees = true;
     for (const char* name : kAlike) agrees &= row.value(name, Row()) == about_.value(name, Row());
-    if (agrees && alike.insert(row.at("session")).second)
-      resumed_.push_back(row.at("session"));
+    if (agrees && alike.insert(row.at("session")).second) resumed_.push_back(row.at("session"));
   }
   for (const Row& row : contents.rows) {
     if (row.at("kind") != "trial" || !alike.contains(row.at("session"))) continue;

@@ -36,6 +36,7 @@ from kernwright._core_texture import CudaArray as CudaArray
 from kernwright._core_texture import Surface as Surface
 from kernwright._core_texture import Texture as Texture
 from kernwright._core_tune import TuneExpression as TuneExpression
+from kernwright._core_tune import TuneSession as TuneSession
 from kernwright._core_tune import TuneSpace as TuneSpace
 from kernwright._core_tune import TuneStrategy as TuneStrategy
 from kernwright._core_tune import _Timer as _Timer

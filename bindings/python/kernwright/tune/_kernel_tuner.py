@@ -12,8 +12,6 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from kernwright import _core
 from kernwright._jit.kernels import kernel as make_kernel
 from kernwright.errors import ArgumentError, InvalidArgument
@@ -223,7 +221,9 @@ class _Metrics:
 def _objectives(objective: Any, higher: Any, objectives: Any) -> dict[str, bool]:
     if objectives is not None:
         if objective is not None or not isinstance(objectives, Mapping):
-            raise ArgumentError("objectives= is a dict of name: higher is better, without objective=")
+            raise ArgumentError(
+                "objectives= is a dict of name: higher is better, without objective="
+            )
         return {str(name): bool(value) for name, value in objectives.items()}
     names = list(objective) if isinstance(objective, (list, tuple)) else [objective or "time"]
     given = list(higher) if isinstance(higher, (list, tuple)) else [higher] * len(names)
@@ -308,7 +308,7 @@ def tune_kernel(
     own_device = _own_device(device)
     if iterations < 1:
         raise InvalidArgument("iterations should be at least one")
-    names = tuple([*(block_size_names or ()), *_BLOCK_NAMES[len(block_size_names or ()) :]])
+    names = (*(block_size_names or ()), *_BLOCK_NAMES[len(block_size_names or ()) :])
     space = _space(tune_params, restrictions, names, own_device)
     launch = _Launch(problem_size, (grid_div_x, grid_div_y, grid_div_z), names)
     source = _Source(kernel_name, kernel_source, launch, defines, compile_fields(compiler_options))

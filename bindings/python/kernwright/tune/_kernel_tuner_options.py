@@ -62,7 +62,7 @@ def strategy_of(strategy: Any, options: Any) -> tuple[str, dict[str, Any] | None
     """Our strategy and the budget."""
     if strategy in _NEAREST:
         chosen = "portfolio"
-    elif strategy is None or isinstance(strategy, str) and strategy in _SAME:
+    elif strategy is None or (isinstance(strategy, str) and strategy in _SAME):
         chosen = _SAME[strategy]
     else:
         from kernwright.tune._strategy import strategies
@@ -123,7 +123,7 @@ def store_path(cache: Any) -> str | None:
     """The store that is Kernel Tuner's cache; its own files are left alone."""
     if not cache:
         return None
-    path = os.fspath(cache)
+    path = str(os.fspath(cache))
     try:
         with pathlib.Path(path).open("rb") as file:
             first = file.readline(1 << 20).strip()

@@ -166,10 +166,8 @@ def _number(argument: Any, name: str) -> Any:
         if not -(2**63) <= value < 2**63:
             raise ArgumentRangeError(f"the argument {name} of {value} does not fit 64 bits")
         return value
-    if (
-        isinstance(argument, float)
-        or hasattr(argument, "dtype")
-        and not getattr(argument, "shape", (0,))
+    if isinstance(argument, float) or (
+        hasattr(argument, "dtype") and not getattr(argument, "shape", (0,))
     ):
         return float(argument)
     raise ArgumentError(
