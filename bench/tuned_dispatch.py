@@ -11,8 +11,9 @@ import harness
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "tests" / "python"))
 
-import kernwright as kw
 from tuning import SCALE, result_row
+
+import kernwright as kw
 
 N = 1024
 
@@ -30,7 +31,7 @@ def main() -> None:
         assert (y.numpy() == 2).all() and fast.choices[0].from_store
         nothing = kernel.forall(0)  # a call that launches nothing: the choice alone is left
         empty = kernel.tuned(store)
-        empty._resolve = lambda arguments: (nothing, -1)
+        empty._resolve = lambda arguments: (nothing, -1, False)
         names = {"x": x, "y": y, "n": N, "plain": fast.for_problem(n=N), "fast": fast,
                  "nothing": nothing, "empty": empty}  # fmt: skip
         subjects = {

@@ -23,8 +23,9 @@ def run(command, cwd, **variables):
 
 
 def test_both_languages_show_the_same_things():
-    assert [p.stem for p in PYTHON] == [p.stem for p in SOURCES]
-    assert len(PYTHON) == 8
+    both = [p.stem for p in PYTHON if "_tune_" not in p.stem]  # tuning is shown in Python
+    assert both == [p.stem for p in SOURCES]
+    assert len(both) == 8 and len(PYTHON) == 12
 
 
 @pytest.mark.parametrize("path", PYTHON, ids=lambda p: p.stem)

@@ -15,6 +15,8 @@ from kernwright._support.typed import publish
 from kernwright.tune._config import Config
 from kernwright.tune._expression import Expression
 from kernwright.tune._kernel_tuner import tune_kernel
+from kernwright.tune._online import Online
+from kernwright.tune._online_search import OnlineTrial
 from kernwright.tune._report import write_report
 from kernwright.tune._session import Session
 from kernwright.tune._space import Space
@@ -30,6 +32,8 @@ __all__ = [
     "Config",
     "Expression",
     "Match",
+    "Online",
+    "OnlineTrial",
     "Session",
     "Space",
     "Store",

@@ -168,6 +168,12 @@ class Arguments:
 _RTOL = {"float16": 1e-2, "bfloat16": 2e-2, "float32": 1e-4, "complex64": 1e-4}
 
 
+def _default_rtol(dtype: np.dtype[Any]) -> float:
+    if dtype.kind in "iub":
+        return 0.0
+    return _RTOL.get(dtype.name, 0.1 if dtype.itemsize == 1 else 1e-8)
+
+
 def _tolerances(
     wanted: np.ndarray[Any, Any], rtol: float | None, atol: float | None
 ) -> tuple[float, float]:
@@ -192,6 +198,8 @@ def first_difference(
     if wanted.dtype.fields or wanted.dtype.kind == "V":
         same = got.tobytes() == wanted.astype(got.dtype).tobytes()
         return None if same else "bytes differ"
+    if rtol is None and got.dtype != wanted.dtype:  # a reference is often of a wider type
+        rtol = max(_default_rtol(got.dtype), _default_rtol(wanted.dtype)) or None
     if wanted.dtype.kind not in "iubfc":  # of ml_dtypes
         wide = wanted.astype(np.float64)
         rtol, atol = _tolerances_of_narrow(wanted, wide, rtol, atol)
