@@ -236,8 +236,11 @@ void SessionJournal::record(const Trial& trial) {
 void SessionJournal::conclude(const SessionResult& result) {
   if (!result.best) return;
   Row row = key_.to_row();
-  for (const char* name : {"grid", "block", "cluster", "shared_bytes", "launch"})
+  for (const char* name : {"grid", "block", "cluster", "shared_bytes", "launch", "default"})
     if (about_.contains(name)) row[name] = about_[name];
+  row["restrictions"] = Row::array();
+  for (const Restriction& restriction : space_.restrictions())
+    if (restriction.expression) row["restrictions"].push_back(restriction.expression->text());
   row.update(result_row(space_, result));
   append(std::move(row));
 }
