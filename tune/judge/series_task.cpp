@@ -54,27 +54,31 @@ void put_in_place(const Prepared& prepared, DeviceState& state) {
 }
 
 /// The one of this process, after work that raised the clocks of a GPU that was idle.
-Sampler& warm_sampler(Device& device) {
-  using Clock = std::chrono::steady_clock;
-  static Sampler& sampler = *new Sampler(device);  // kept to the end of the process
-  static Clock::time_point last_use{};
+Sampler& warm_sampler(Device& device, std::span<const std::byte> gate_code) {
+  static Sampler& sampler = *[&] {  // kept to the end of the process
+    return new Sampler(device,
+                       ObjectCode::deserialize(
+                           {reinterpret_cast<const char*>(gate_code.data()), gate_code.size()}));
+  }();
+  static std::chrono::steady_clock::time_point last_use{};
   constexpr std::chrono::milliseconds kIdle{100}, kWarmUp{20};
   constexpr std::size_t kBytes = std::size_t{64} << 20;
   constexpr int kRuns = 20;
-  const Clock::time_point begin = Clock::now();
+  const auto begin = std::chrono::steady_clock::now();
   if (begin - last_use > kIdle) {
     const Buffer scratch(std::make_shared<DeviceResource>(device), kBytes, sampler.stream());
     const TimedWork fills{"warming up", [&](const Stream& stream, std::size_t) {
                             fill(device, scratch.address(), 0, 4, kBytes / 4, stream);
                           }};
-    while (Clock::now() - begin < kWarmUp) sampler.take_many(fills, kRuns, {});
+    while (std::chrono::steady_clock::now() - begin < kWarmUp) sampler.take_many(fills, kRuns, {});
   }
-  last_use = Clock::now();
+  last_use = std::chrono::steady_clock::now();
   return sampler;
 }
 
 std::vector<std::byte> run_series(ByteReader& in, std::vector<FileHandle>&) {
   DeviceState& state = DeviceState::get();
+  const auto gate_code = in.blob();
   std::vector<Prepared> series(in.u32());
   for (Prepared& each : series) each = prepare(in, state);
   std::size_t next = 0;
@@ -88,7 +92,7 @@ std::vector<std::byte> run_series(ByteReader& in, std::vector<FileHandle>&) {
     launch.start();
   };
   const TimedWork work{"a judged launch", queue, 1, restore};
-  Sampler& sampler = warm_sampler(state.device());
+  Sampler& sampler = warm_sampler(state.device(), gate_code);
   ByteWriter out;
   out.u32(static_cast<std::uint32_t>(series.size() - 1));
   for (; next < series.size(); ++next) {
@@ -104,7 +108,13 @@ std::vector<std::byte> run_series(ByteReader& in, std::vector<FileHandle>&) {
 std::vector<double> time_series(RemoteDevice& device, std::span<const SeriesLaunch> series,
                                 const WaitLimits& limits) {
   if (series.size() < 2) throw InvalidArgument("a series has two launches or more");
+  const DeviceFacts& facts = device.facts(limits);
+  TargetRequest target;
+  target.compute_capability = facts.capability.number();
+  target.is_simulated = facts.is_simulated;
+  const std::string gate_code = stream_gate_code(target)->serialize();
   ByteWriter out;
+  out.blob(std::as_bytes(std::span(gate_code.data(), gate_code.size())));
   out.u32(static_cast<std::uint32_t>(series.size()));
   for (const SeriesLaunch& each : series) {
     device.require(each.launch);
