@@ -107,6 +107,7 @@ Task task_of(const py::object& functions, const py::object& options) {
   if (!object.attr("timed_case").is_none()) {
     task.timed_case = object.attr("timed_case").cast<int>();
   }
+  task.drawn = object.attr("drawn").cast<std::shared_ptr<DrawnCases>>();
   task.allow = object.attr("allow").cast<std::set<std::string>>();
   task.inputs = [object](std::uint64_t seed, int number) {
     return with_gil([&] {
@@ -182,6 +183,9 @@ py::object profile(Judge& self, const Text& source, const py::object& functions,
 }  // namespace
 
 void bind_judge(py::module_& m) {
+  py::class_<DrawnCases, std::shared_ptr<DrawnCases>>(m, "_DrawnCases")
+      .def(py::init<>())
+      .def_property_readonly("bytes", &DrawnCases::bytes);
   py::class_<Judge, Unlocked<Judge>>(m, "_Judge")
       .def(py::init([](unsigned workers, std::string device) {
              return Unlocked<Judge>(new Judge({workers, std::move(device)}));

@@ -69,6 +69,20 @@ void check_expected(const Task& task, const HostCase& drawn) {
   }
 }
 
+HostCase drawn_anew(const Task& task, std::uint64_t seed, int number) {
+  HostCase drawn{number, seed, task.inputs(seed, number), {}, {}};
+  drawn.expected = task.reference(drawn.inputs);
+  check_expected(task, drawn);
+  if (task.launch) drawn.shape = task.launch(drawn.inputs);
+  if (drawn.shape.block.count() == 0) {
+    throw InvalidArgument(format("case {}: a block needs at least one thread", number));
+  }
+  if (!drawn.shape.grid) {
+    drawn.shape.grid = default_grid(drawn.inputs, drawn.expected, drawn.shape.block);
+  }
+  return drawn;
+}
+
 }  // namespace
 
 std::uint64_t HostCase::bytes() const noexcept {
@@ -83,18 +97,11 @@ std::vector<std::string> HostCase::arguments() const {
   return texts;
 }
 
-HostCase draw_case(const Task& task, std::uint64_t seed, int number) {
-  HostCase drawn{number, seed, task.inputs(seed, number), {}, {}};
-  drawn.expected = task.reference(drawn.inputs);
-  check_expected(task, drawn);
-  if (task.launch) drawn.shape = task.launch(drawn.inputs);
-  if (drawn.shape.block.count() == 0) {
-    throw InvalidArgument(format("case {}: a block needs at least one thread", number));
-  }
-  if (!drawn.shape.grid) {
-    drawn.shape.grid = default_grid(drawn.inputs, drawn.expected, drawn.shape.block);
-  }
-  return drawn;
+CaseRef draw_case(const Task& task, std::uint64_t seed, int number) {
+  const auto draw = [&] {
+    return std::make_shared<const HostCase>(drawn_anew(task, seed, number));
+  };
+  return task.drawn == nullptr ? draw() : task.drawn->get(seed, number, draw);
 }
 
 void require_same(const Task& task, const HostCase& before) {

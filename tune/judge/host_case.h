@@ -21,10 +21,10 @@ struct HostCase {
   std::vector<std::string> arguments() const;
 };
 
-/// Calls the task's functions. Throws what they throw; InvalidArgument, naming the case and the
-/// argument, for another count of values than there are inputs, another shape, a NaN that the task
-/// does not allow, a bad grid or block.
-HostCase draw_case(const Task& task, std::uint64_t seed, int number);
+/// Calls the task's functions, unless task.drawn has the case. Throws what they throw;
+/// InvalidArgument, naming the case and the argument, for another count of values than there are
+/// inputs, another shape, a NaN that the task does not allow, a bad grid or block.
+CaseRef draw_case(const Task& task, std::uint64_t seed, int number);
 
 /// Throws InvalidArgument where the same seed and number gave other inputs before, apart from
 /// arrays of which what is expected does not depend (they may be left as they were allocated).

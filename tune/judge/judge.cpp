@@ -151,12 +151,12 @@ sim::LineProfile Judge::profile(const Submission& submission, const Task& task, 
   try {
     const JudgedText text = compile_judged(submission.source, task, lane.simulated().facts(limits),
                                            nullptr, verdict, limits);
-    const HostCase drawn = draw_case(task, submission.seed, number);
-    check_values(text.signature, drawn.inputs);
+    const CaseRef drawn = draw_case(task, submission.seed, number);
+    check_values(text.signature, drawn->inputs);
     JudgedKernel kernel(lane.simulated(), text.ptx, text.signature);
-    const std::vector<Contents> given(drawn.inputs.size(), Contents::given);
+    const std::vector<Contents> given(drawn->inputs.size(), Contents::given);
     const CheckOptions memory_alone{.checks = {"memory"}};
-    const LaunchOutcome outcome = kernel.run(drawn, given, submission.seed, memory_alone, limits);
+    const LaunchOutcome outcome = kernel.run(*drawn, given, submission.seed, memory_alone, limits);
     return outcome.report ? outcome.report->profile : sim::LineProfile{};
   } catch (const Ruling& ruling) {
     throw InvalidArgument(format("nothing to profile: {}", ruling.reason));

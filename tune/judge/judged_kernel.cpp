@@ -143,7 +143,7 @@ LaunchOutcome JudgedKernel::run(const HostCase& of, const std::vector<Contents>&
   return outcome;
 }
 
-std::vector<double> JudgedKernel::time(const std::vector<const HostCase*>& cases,
+std::vector<double> JudgedKernel::time(const std::vector<CaseRef>& cases,
                                        const std::vector<Contents>& contents, std::uint64_t seed,
                                        std::vector<LaunchOutcome>& outcomes,
                                        const WaitLimits& limits) {
@@ -151,7 +151,7 @@ std::vector<double> JudgedKernel::time(const std::vector<const HostCase*>& cases
   loaded(limits);
   std::vector<std::unique_ptr<Memory>> memories;
   std::vector<SeriesLaunch> series;
-  for (const HostCase* each : cases) {
+  for (const CaseRef& each : cases) {
     const std::uint64_t own_seed = derived_seed(seed, series.size());
     memories.push_back(std::make_unique<Memory>(device_, *each, own_seed, limits));
     const Memory& memory = *memories.back();

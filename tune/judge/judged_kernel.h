@@ -47,9 +47,9 @@ class JudgedKernel {
 
   /// All cases in that order, each once, in a module of its own; times in milliseconds of all but
   /// the first. GPUs only.
-  std::vector<double> time(const std::vector<const HostCase*>& cases,
-                           const std::vector<Contents>& contents, std::uint64_t seed,
-                           std::vector<LaunchOutcome>& outcomes, const WaitLimits& limits);
+  std::vector<double> time(const std::vector<CaseRef>& cases, const std::vector<Contents>& contents,
+                           std::uint64_t seed, std::vector<LaunchOutcome>& outcomes,
+                           const WaitLimits& limits);
 
  private:
   class Memory;

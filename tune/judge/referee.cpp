@@ -18,8 +18,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 /// Where there is a GPU too, larger cases are for it alone.
-constexpr std::uint64_t kSimulatedBytes = std::uint64_t{4} << 20;
-constexpr int kTimedCases = 5, kCountedCases = 3;
+constexpr std::uint64_t kSimulatedBytes = std::uint64_t{1} << 20;
+constexpr int kTimedCases = 3, kCountedCases = 3;
 /// Launches of a small case behind those of all cases, in the same module: for kernels that are
 /// right a few times only. Some more, as the seed says.
 constexpr int kMoreLaunches = 8, kSomeMore = 8;
@@ -37,11 +37,11 @@ class AddSeconds {
   Clock::time_point begin_;
 };
 
-const HostCase* first_with_elements(const std::vector<HostCase>& cases) {
-  const HostCase* found = nullptr;
-  for (const HostCase& each : cases) {
-    if (each.bytes() == 0 || each.shape.grid->count() == 0) continue;
-    if (found == nullptr || each.bytes() < found->bytes()) found = &each;
+CaseRef smallest_with_elements(const std::vector<CaseRef>& cases) {
+  CaseRef found;
+  for (const CaseRef& each : cases) {
+    if (each->bytes() == 0 || each->shape.grid->count() == 0) continue;
+    if (found == nullptr || each->bytes() < found->bytes()) found = each;
   }
   return found;
 }
@@ -101,7 +101,7 @@ void Referee::compile() {
 
 /// Without a signature in the task it is the text that must take the task's inputs.
 void Referee::check_first_inputs() {
-  const HostValues first = task_.inputs(submission_.seed, 0);
+  const HostValues first = task_.inputs(submission_.seed, std::min(1, task_.cases - 1));
   try {
     check_values(kernel_.signature, first);
   } catch (const InvalidArgument& error) {
@@ -115,18 +115,18 @@ void Referee::draw_cases() {
   check_first_inputs();
   for (int number = 0; number < task_.cases; ++number) {
     cases_.push_back(draw_case(task_, submission_.seed, number));
-    check_values(kernel_.signature, cases_.back().inputs);
+    check_values(kernel_.signature, cases_.back()->inputs);
   }
   const auto largest =
       std::max_element(cases_.begin(), cases_.end(),
-                       [](const HostCase& a, const HostCase& b) { return a.bytes() < b.bytes(); });
-  timed_number_ = task_.timed_case.value_or(largest->number);
-  const HostCase* small = first_with_elements(cases_);
-  if (small == nullptr) {
+                       [](const CaseRef& a, const CaseRef& b) { return a->bytes() < b->bytes(); });
+  timed_number_ = task_.timed_case.value_or((*largest)->number);
+  small_ = smallest_with_elements(cases_);
+  if (small_ == nullptr) {
     throw InvalidArgument("all cases of the task are empty, so there is nothing to judge");
   }
-  require_same(task_, *small);
-  plan_ = first_plan(task_, *small);
+  require_same(task_, *small_);
+  plan_ = first_plan(task_, *small_);
 }
 
 void Referee::check() {
@@ -144,17 +144,16 @@ void Referee::check_on(RemoteDevice& device, const ObjectCode& code) {
   CaseCheck check(kernel, task_, plan_, verdict_, checks, limits());
   std::uint64_t launch = 0;
   try {
-    for (const HostCase& each : cases_) {
-      const bool is_large = each.bytes() > kSimulatedBytes && devices_.gpu != nullptr;
+    for (const CaseRef& each : cases_) {
+      const bool is_large = each->bytes() > kSimulatedBytes && devices_.gpu != nullptr;
       if (is_simulated && is_large) continue;
-      check.run(each, derived_seed(submission_.seed, ++launch));
+      check.run(*each, derived_seed(submission_.seed, ++launch));
     }
-    const HostCase* small = first_with_elements(cases_);
-    if (is_simulated && small->bytes() > kSimulatedBytes) return;
+    if (is_simulated && small_->bytes() > kSimulatedBytes) return;
     const std::uint64_t more = kMoreLaunches + derived_seed(submission_.seed, 3) % kSomeMore;
     for (std::uint64_t i = 0; i < more; ++i) {
       const std::uint64_t seed = derived_seed(submission_.seed, 1000 + i);
-      check.run_again(draw_case(task_, seed, small->number), seed);
+      check.run_again(*draw_case(task_, seed, small_->number), seed);
     }
   } catch (const UnsupportedInstruction& error) {
     if (devices_.gpu != nullptr) return;  // the GPU will tell
@@ -189,19 +188,19 @@ void Referee::measure_by_counts() {
   if (baseline_) baseline.emplace(devices_.simulated, baseline_->ptx, baseline_->signature);
   for (int i = 0; i < kCountedCases; ++i) {
     const std::uint64_t seed = derived_seed(submission_.seed, 2000 + static_cast<std::uint64_t>(i));
-    const HostCase drawn = draw_case(task_, seed, timed_number_);
-    check.run_again(drawn, seed);
+    const CaseRef drawn = draw_case(task_, seed, timed_number_);
+    check.run_again(*drawn, seed);
     const auto& report = check.last_report();
     if (!report) continue;  // nothing was launched
     counts.push_back(cost(*report));
-    const Floor floor = count_floor(task_, drawn, report->profile.total());
+    const Floor floor = count_floor(task_, *drawn, report->profile.total());
     if (floor.value > 0) {
       verdict_.floor = floor.value;
       verdict_.floor_reason = floor.reason;
     }
     compare_with_floor(counts.back(), "instructions + transactions");
     if (!baseline) continue;
-    const LaunchOutcome outcome = baseline->run(drawn, plan_, seed, memory_alone, limits());
+    const LaunchOutcome outcome = baseline->run(*drawn, plan_, seed, memory_alone, limits());
     if (outcome.report) baseline_counts.push_back(cost(*outcome.report));
   }
   if (counts.empty()) return;
@@ -210,14 +209,14 @@ void Referee::measure_by_counts() {
 }
 
 void Referee::measure_on_gpu() {
-  std::vector<HostCase> drawn;
+  std::vector<CaseRef> drawn;
   for (int i = 0; i < kTimedCases; ++i) {
     drawn.push_back(draw_case(task_,
                               derived_seed(submission_.seed, 2000 + static_cast<std::uint64_t>(i)),
                               timed_number_));
   }
-  if (drawn.front().shape.grid->count() == 0) return;
-  const Floor floor = time_floor(task_, drawn.front(), kernel_.signature, *devices_.gpu_facts);
+  if (drawn.front()->shape.grid->count() == 0) return;
+  const Floor floor = time_floor(task_, *drawn.front(), kernel_.signature, *devices_.gpu_facts);
   if (floor.value > 0) {
     verdict_.floor = floor.value;
     verdict_.floor_reason = floor.reason;
@@ -230,7 +229,7 @@ void Referee::measure_on_gpu() {
   if (baseline_) baseline.emplace(*devices_.gpu, *baseline_->cubin, baseline_->signature);
   SeriesTimes times;
   try {
-    times = time_on_gpu(kernel, baseline ? &*baseline : nullptr, drawn, plan_, check,
+    times = time_on_gpu(kernel, baseline ? &*baseline : nullptr, small_, drawn, plan_, check,
                         derived_seed(submission_.seed, 4), limit);
   } catch (const Timeout& error) {
     throw Ruling{VerdictStatus::timeout, error.what()};

@@ -52,7 +52,8 @@ class Referee {
   Verdict verdict_;
   JudgedText kernel_;
   std::optional<JudgedText> baseline_;
-  std::vector<HostCase> cases_;
+  std::vector<CaseRef> cases_;
+  CaseRef small_;  ///< the smallest of those with elements
   int timed_number_ = 0;
   ContentsPlan plan_;
 };

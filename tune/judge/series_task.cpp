@@ -55,25 +55,24 @@ void put_in_place(const Prepared& prepared, DeviceState& state) {
 
 /// The one of this process, after work that raised the clocks of a GPU that was idle.
 Sampler& warm_sampler(Device& device, std::span<const std::byte> gate_code) {
-  using Clock = std::chrono::steady_clock;
   static Sampler& sampler = *[&] {  // kept to the end of the process
     return new Sampler(device,
                        ObjectCode::deserialize(
                            {reinterpret_cast<const char*>(gate_code.data()), gate_code.size()}));
   }();
-  static Clock::time_point last_use{};
+  static std::chrono::steady_clock::time_point last_use{};
   constexpr std::chrono::milliseconds kIdle{100}, kWarmUp{20};
   constexpr std::size_t kBytes = std::size_t{64} << 20;
   constexpr int kRuns = 20;
-  const Clock::time_point begin = Clock::now();
+  const auto begin = std::chrono::steady_clock::now();
   if (begin - last_use > kIdle) {
     const Buffer scratch(std::make_shared<DeviceResource>(device), kBytes, sampler.stream());
     const TimedWork fills{"warming up", [&](const Stream& stream, std::size_t) {
                             fill(device, scratch.address(), 0, 4, kBytes / 4, stream);
                           }};
-    while (Clock::now() - begin < kWarmUp) sampler.take_many(fills, kRuns, {});
+    while (std::chrono::steady_clock::now() - begin < kWarmUp) sampler.take_many(fills, kRuns, {});
   }
-  last_use = Clock::now();
+  last_use = std::chrono::steady_clock::now();
   return sampler;
 }
 

@@ -4,10 +4,12 @@
 #include "core/launch_config.h"
 #include "jit/source/program_options.h"
 #include "tune/judge/comparison.h"
+#include "tune/judge/drawn_cases.h"
 #include "tune/judge/host_value.h"
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -55,6 +57,8 @@ struct Task {
   /// What is refused otherwise: "malloc", "printf", "clock" (in the text), "nan" (in what is
   /// expected of inputs that are all finite).
   std::set<std::string> allow{};
+  /// Keeps cases between judgements by copies of this task. Null: each judgement draws anew.
+  std::shared_ptr<DrawnCases> drawn{};
 
   /// Throws InvalidArgument for what is missing, negative or not known.
   void check() const;

@@ -3,6 +3,10 @@
 from kernwright._jit.options import ProgramOptions
 from kernwright._judging.task import Functions
 
+class _DrawnCases:
+    @property
+    def bytes(self) -> int: ...
+
 class _Judge:
     def __init__(self, workers: int, device: str) -> None:
         """`device`: as KERNWRIGHT_DEVICE; "" for its value."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import operator
+import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy
 
+from kernwright import _core
 from kernwright._jit.options import ProgramOptions, make_options
 from kernwright._judging.values import Kinds, Packed, from_torch, pack, pack_array
 from kernwright.errors import ArgumentError, Error, InvalidArgument
@@ -38,7 +40,9 @@ class Task:
       include, besides those of CUDA and of this package.
 
     Arrays that are written only hold random bytes before a launch; which ones these are is found
-    out. The functions run in this process, never in that of the kernel.
+    out. The functions run in this process, never in that of the kernel; those of
+    one task one at a time, on any thread. Up to 256 MiB of cases are kept for judgements with the
+    same seed: the same seed and case mean the same values.
     """
 
     def __init__(
@@ -79,6 +83,8 @@ class Task:
         self.timed = None if timed is None else _whole("timed", timed)
         self.allow = _words(allow)
         self.options = make_options(options, option_fields)
+        self._lock = threading.RLock()
+        self._drawn = _core._DrawnCases()
 
     def __repr__(self) -> str:
         signature = "" if self.signature is None else f", signature={self.signature!r}"
@@ -153,13 +159,15 @@ class Functions:
         self.entry, self.signature = task.entry, task.signature or ""
         self.rtol, self.atol = task.rtol, task.atol
         self.cases, self.timed_case = task.cases, task.timed
+        self.drawn = task._drawn
         self.allow = set(task.allow)
         self.bytes = None if task.bytes is None else self._amount("bytes", task.bytes)
         self.flops = None if task.flops is None else self._amount("flops", task.flops)
 
     def _call(self, what: str, function: Callable[..., Any], *arguments: Any) -> Any:
         try:
-            return function(*arguments)
+            with self._task._lock:
+                return function(*arguments)
         except Error:
             raise
         except Exception as error:

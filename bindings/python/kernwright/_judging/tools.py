@@ -49,7 +49,7 @@ class Tools:
 
     def compile(self, source: str, arch: str = "sm_80") -> dict[str, Any]:
         """Compiles CUDA C++ for an architecture: diagnostics with lines and hints, and the
-        signatures of its kernels."""
+        names of its kernels."""
         import kernwright as kw
 
         try:
@@ -66,7 +66,7 @@ class Tools:
         return {
             "compiled": True,
             "diagnostics": [each._asdict() for each in code.diagnostics],
-            "kernels": [kernel.signature for kernel in code.kernels.values()],
+            "kernels": list(code.kernels),
         }
 
     def check(self, source: str, task: str | None = None, seed: int = 0) -> dict[str, Any]:
