@@ -1,6 +1,9 @@
 // A task's way to the worker and back.
 #include "worker/worker.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <mutex>
 #include <utility>
 
@@ -37,8 +40,13 @@ void set_worker_command(std::vector<std::string> parts) {
 
 Worker::Worker(WorkerOptions options) : options_(std::move(options)) {}
 
+pid_t Worker::process_id() const noexcept {
+  if (options_.in_process != nullptr) return ::getpid();
+  return process_ ? process_->id() : -1;
+}
+
 void Worker::start() {
-  if (process_ != nullptr) return;
+  if (process_ != nullptr || options_.in_process != nullptr) return;
   const auto parts = options_.command.empty() ? worker_command() : options_.command;
   std::vector<std::string> environment = options_.environment;
   folder_ = std::make_unique<ProcessFolder>("worker");
@@ -99,7 +107,20 @@ void Worker::post(const WorkerTask& task) {
   }
 }
 
+Message Worker::run_here(const WorkerTask& task) const {
+  const auto found = options_.in_process->find(task.name);
+  if (found == options_.in_process->end())
+    throw InvalidArgument(format("this process has no task \"{}\"", task.name));
+  Message reply;
+  for (const int file : task.files)
+    reply.files.emplace_back(FileSystem::real(), ::fcntl(file, F_DUPFD_CLOEXEC, 0));
+  ByteReader request(task.request, "a request");
+  reply.bytes = found->second(request, reply.files);
+  return reply;
+}
+
 Message Worker::run(const WorkerTask& task, const WaitLimits& limits) {
+  if (options_.in_process != nullptr) return run_here(task);
   start();
   Message reply;
   const auto waiting = [&] { watch(task, limits); };

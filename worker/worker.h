@@ -5,6 +5,7 @@
 #include "jit/compile/compile_wait.h"
 #include "jit/compile/process_folder.h"
 #include "worker/child_process.h"
+#include "worker/tasks.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -40,6 +41,9 @@ struct WorkerOptions {
   std::vector<std::string> command{};
   /// "NAME=value": in place of this process's own, e.g. KERNWRIGHT_DEVICE.
   std::vector<std::string> environment{};
+  /// The tasks of this process instead of another one, for debuggers: nothing is isolated, and no
+  /// deadline ends a task. Must outlive the worker.
+  const TaskTable* in_process = nullptr;
   /// Resident bytes at which a worker is killed in the middle of a task; 0: no limit.
   std::uint64_t memory_limit = 0;
 };
@@ -77,7 +81,7 @@ class Worker {
   void kill() noexcept;
 
   /// Of the process; -1 when there is none.
-  pid_t process_id() const noexcept { return process_ ? process_->id() : -1; }
+  pid_t process_id() const noexcept;
   /// Processes started so far.
   int starts() const noexcept { return starts_; }
   /// Whether the process has done a task: one that never has may be unable to run at all.
@@ -87,6 +91,7 @@ class Worker {
   void send(const WorkerTask& task, const Channel::WhileWaiting& waiting);
   Message receive(const Channel::WhileWaiting& waiting);
   void watch(const WorkerTask& task, const WaitLimits& limits) const;
+  Message run_here(const WorkerTask& task) const;
   [[noreturn]] void lose(const WorkerTask& task);
 
   WorkerOptions options_;

@@ -55,7 +55,7 @@ def test_it_holds_a_device(monkeypatch):
     request = struct.pack("<QQ", 1 << 20, 256)
     reply, code = ask([str(PROGRAM)], b"device.allocate", request)
     assert code == 0
-    assert reply[1:] == struct.pack("<Q", 1), "the first buffer"
+    assert reply.endswith(struct.pack("<Q", 1)), "the first buffer"
 
 
 def test_it_serves_from_any_folder_and_says_what_is_wrong_with_one(tmp_path):

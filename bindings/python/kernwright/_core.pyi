@@ -11,6 +11,7 @@ import numpy.typing as npt
 from typing_extensions import Self
 
 from kernwright._core_array import Array as Array
+from kernwright._core_judge import _Judge as _Judge
 from kernwright._core_memory import AsyncResource as AsyncResource
 from kernwright._core_memory import CallbackResource as CallbackResource
 from kernwright._core_memory import DeviceResource as DeviceResource
@@ -35,16 +36,33 @@ from kernwright._core_tensor_map import TensorMap as TensorMap
 from kernwright._core_texture import CudaArray as CudaArray
 from kernwright._core_texture import Surface as Surface
 from kernwright._core_texture import Texture as Texture
+from kernwright._core_judge import _DrawnCases as _DrawnCases
+from kernwright._core_judge import _Judge as _Judge
+from kernwright._core_tune import TunedCall as TunedCall
 from kernwright._core_tune import TuneExpression as TuneExpression
+from kernwright._core_tune import TuneSession as TuneSession
 from kernwright._core_tune import TuneSpace as TuneSpace
+from kernwright._core_tune import TuneStore as TuneStore
+from kernwright._core_tune import TuneStoreFile as TuneStoreFile
 from kernwright._core_tune import TuneStrategy as TuneStrategy
+from kernwright._core_tune import _any_capture as _any_capture
+from kernwright._core_tune import _Timer as _Timer
+from kernwright._core_tune import _tune_bucket as _tune_bucket
+from kernwright._core_tune import _tune_device_class as _tune_device_class
+from kernwright._core_tune import _tune_forest as _tune_forest
+from kernwright._core_tune import _tune_parameter_names as _tune_parameter_names
+from kernwright._core_tune import _tune_source_hash as _tune_source_hash
+from kernwright._core_tune import _tune_space_hash as _tune_space_hash
 from kernwright._core_tune import _tune_strategies as _tune_strategies
+from kernwright._core_tune import _tune_text_hash as _tune_text_hash
 from kernwright._jit.background import CompileFuture
 from kernwright._jit.kernels import KernelAttributes, Parameter
 from kernwright._jit.options import ProgramOptions
 from kernwright._jit.report import Report
 from kernwright._support.device import DeviceAttributes, MemoryInfo
 from kernwright.errors import Diagnostic
+from kernwright.tune._online import Online
+from kernwright.tune._tuned import Tuned
 
 __version__: str
 
@@ -281,6 +299,13 @@ class Kernel:
     ) -> Kernel: ...
     def occupancy(self, block: int, shared_bytes: int = 0) -> int: ...
     def suggest_block(self, shared_bytes: int = 0) -> int: ...
+    def tuned(self, *arguments: Any, **options: Any) -> Tuned:
+        """tuned(store=None, *, space=None, problem=None, grid=None, block=None, shared_bytes=None,
+        cluster=None, default=None, near=False, policy="", objective="time"): launches as a store
+        of results says for the problem at hand. Arguments as for kw.tune.Tuned."""
+    def online(self, *arguments: Any, **options: Any) -> Online:
+        """online(space, overhead=0.02, guard=1.10, *, grid, block, ...): tunes while it serves.
+        Arguments as for kw.tune.Online."""
     def max_cluster(self, block: int, shared_bytes: int = 0) -> int: ...
     def active_clusters(self, config: LaunchConfig) -> int: ...
     def __getitem__(
@@ -504,7 +529,9 @@ def _pack_write(
     records: list[str],
     archs: list[str],
     compiled: Callable[[int], None],
+    rows: bytes,
 ) -> list[dict[str, Any]]: ...
+def _pack_rows() -> list[tuple[str, bytes]]: ...
 def _pack_read(path: str) -> list[dict[str, Any]]: ...
 def _pack_use(path: str) -> None: ...
 def _pack_drop(path: str) -> None: ...

@@ -246,11 +246,6 @@ std::array<pid_t, 2> start_in_another_process(const Rest& rest) {
   return {parent, worker};
 }
 
-void kill_and_wait(pid_t process) {
-  ::kill(process, SIGKILL);
-  ::waitpid(process, nullptr, 0);
-}
-
 }  // namespace
 
 TEST_CASE("worker: it ends with its parent, also in the middle of a task") {
