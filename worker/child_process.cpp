@@ -14,6 +14,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <exception>
 #include <fstream>
 #include <string_view>
 #include <thread>
@@ -119,6 +120,9 @@ std::pair<Channel, Channel> make_ends() {
   }
 }
 
+/// How long the end of a process is waited for that was killed.
+constexpr std::chrono::milliseconds kPatience{20};
+
 /// The command as a message shows it.
 std::string joined(const std::vector<std::string>& command) {
   std::string result;
@@ -183,7 +187,20 @@ void ChildProcess::kill() noexcept {
   if (owner_ != ::getpid() || id_ < 0) return;
   if (reap(WNOHANG)) return;
   ::kill(id_, SIGKILL);
-  reap(0);
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (!reap(WNOHANG)) {
+    if (std::chrono::steady_clock::now() < end) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      continue;
+    }
+    // It gives gigabytes back, maybe. Nobody is to wait for that.
+    has_ended_ = true;
+    try {
+      std::thread([id = id_] { ::waitpid(id, nullptr, 0); }).detach();
+    } catch (const std::exception&) {
+      // No thread to be had: what has ended stays in the system's table.
+    }
+  }
 }
 
 std::optional<std::string> ChildProcess::ending() {

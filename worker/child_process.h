@@ -40,7 +40,7 @@ class ChildProcess {
   /// Bytes of memory that it has resident; 0 when it has ended.
   std::uint64_t resident_bytes() const;
 
-  /// Ends it at once and waits for that. Does nothing to one that has ended.
+  /// Ends it at once, and waits up to 20 ms for that. Does nothing to one that has ended.
   void kill() noexcept;
 
   /// How it ended, waiting at most 200 ms for that: "exit code 3", "signal 11 (Segmentation
