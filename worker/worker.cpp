@@ -4,7 +4,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <mutex>
+#include <atomic>
+#include <exception>
 #include <utility>
 
 #include "base/byte_reader.h"
@@ -16,26 +17,19 @@
 namespace kernwright {
 namespace {
 
-struct Command {
-  std::mutex mutex;
-  std::vector<std::string> parts{"kernwright-worker"};
-};
-
-Command& command() {
-  static Command& instance = *new Command;  // kept to the end of the process on purpose
-  return instance;
+/// Without a lock, which a forked child could inherit locked. What was set before stays in memory.
+std::atomic<const std::vector<std::string>*>& command() {
+  static std::atomic<const std::vector<std::string>*> parts =
+      new std::vector<std::string>{"kernwright-worker"};
+  return parts;
 }
 
 }  // namespace
 
-std::vector<std::string> worker_command() {
-  const std::lock_guard lock(command().mutex);
-  return command().parts;
-}
+std::vector<std::string> worker_command() { return *command().load(); }
 
 void set_worker_command(std::vector<std::string> parts) {
-  const std::lock_guard lock(command().mutex);
-  command().parts = std::move(parts);
+  command().store(new std::vector<std::string>(std::move(parts)));
 }
 
 Worker::Worker(WorkerOptions options) : options_(std::move(options)) {}
@@ -91,7 +85,14 @@ void Worker::send(const WorkerTask& task, const Channel::WhileWaiting& waiting) 
 }
 
 Message Worker::receive(const Channel::WhileWaiting& waiting) {
-  for (; unread_ > 0; --unread_) process_->channel().receive(waiting);
+  for (; unread_ > 0; --unread_) {
+    Message dropped = process_->channel().receive(waiting);
+    try {
+      read_reply(std::move(dropped));  // which logs what was logged
+    } catch (const std::exception&) {
+      // Nobody waits for it.
+    }
+  }
   Message reply = process_->channel().receive(waiting);
   has_answered_ = true;
   return reply;
