@@ -125,6 +125,8 @@ Sample Sampler::take(const TimedWork& work, CachePolicy policy, bool is_gated,
 }
 
 Sample Sampler::take_many(const TimedWork& work, int runs, const WaitLimits& limits) {
+  gate_.close(stream_, 0);  // for its stamp
+  gate_.open();
   begin_.record(stream_);
   for (int i = 0; i < runs; ++i) {
     if (work.restore) work.restore(stream_);
@@ -138,7 +140,7 @@ Sample Sampler::take_many(const TimedWork& work, int runs, const WaitLimits& lim
   gate_.stamp(stream_);
   wait(work, limits);
   return {.ms = end_.elapsed_ms(begin_) / static_cast<double>(runs) / static_cast<double>(batch_),
-          .clock_mhz = read_clock(false)};
+          .clock_mhz = read_clock(true)};
 }
 
 }  // namespace kernwright

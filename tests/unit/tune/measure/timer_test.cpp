@@ -122,6 +122,30 @@ TEST_CASE("timer: a launch as work is checked when it is made") {
   CHECK(launch_work(two.on(device()), {.block = {1}}, both).name == "two");
 }
 
+TEST_CASE("timer: typed arguments become the work's own") {
+  const LazyKernel add = kernel(
+      "__global__ void add(float* x, float a, int n) {\n"
+      "  if (threadIdx.x < n) x[threadIdx.x] += a;\n}");
+  const Stream stream = Stream::create(device());
+  const Buffer memory(default_resource(device()), 64 * sizeof(float), stream);
+  fill(device(), memory.address(), 0, 4, 64, stream);
+  TimedWork work;
+  {
+    float a = 1.5F;
+    int n = 64;
+    work = timed_launch(add.on(device()), {.block = {64}}, Pointer{memory.address()}, a, n);
+    a = 100;
+    n = 0;
+  }
+  work.queue(stream, 0);
+  work.queue(stream, 0);
+  stream.synchronize();
+  float last = 0;
+  copy_to_host(device(), &last, memory.address() + 63 * sizeof last, sizeof last);
+  CHECK(last == 3);
+  CHECK_THROWS_AS(timed_launch(add.on(device()), {.block = {64}}, 1, 2), ArgumentError);
+}
+
 TEST_CASE("timer: cache policies by name") {
   for (const CachePolicy policy :
        {CachePolicy::cold, CachePolicy::warm, CachePolicy::rotate, CachePolicy::graph}) {
