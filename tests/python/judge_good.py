@@ -119,12 +119,17 @@ def in_place():
     """What reads and writes the same array."""
     bodies = {
         "axpy": ("if (i < n) y[i] += a * x[i];", lambda a, x, y: y + a * x),
-        "blend": ("if (i < n) y[i] = a * y[i] + (1 - a) * x[i];", lambda a, x, y: a * y + (1 - a) * x),
+        "blend": (
+            "if (i < n) y[i] = a * y[i] + (1 - a) * x[i];",
+            lambda a, x, y: a * y + (1 - a) * x,
+        ),
         "atomic": ("if (i < n) atomicAdd(y + i, a * x[i]);", lambda a, x, y: y + a * x),
         "fma": ("if (i < n) y[i] = fmaf(a, x[i], y[i]);", lambda a, x, y: a * x + y),
     }
     for name, (body, f) in bodies.items():
-        text = f"__global__ void k(float a, const float* x, float* y, int n) {{\n{INDEX}\n{body}\n}}"
+        text = (
+            f"__global__ void k(float a, const float* x, float* y, int n) {{\n{INDEX}\n{body}\n}}"
+        )
 
         def reference(a, x, y, n, f=f):
             return None, None, f(np.float64(a), x.astype(np.float64), y.astype(np.float64)), None
@@ -143,7 +148,8 @@ def in_place():
 
 TREE = """  __shared__ T part[BLOCK];
   T mine = START;
-  for (int i = blockIdx.x * BLOCK + threadIdx.x; i < n; i += gridDim.x * BLOCK) mine = OP(mine, x[i]);
+  for (int i = blockIdx.x * BLOCK + threadIdx.x; i < n; i += gridDim.x * BLOCK)
+    mine = OP(mine, x[i]);
   part[threadIdx.x] = mine;
   __syncthreads();
   for (int k = BLOCK / 2; k > 0; k /= 2) {
@@ -152,7 +158,8 @@ TREE = """  __shared__ T part[BLOCK];
   }
   if (threadIdx.x == 0) ATOMIC(out, part[0]);"""
 WARPS = """  T mine = START;
-  for (int i = blockIdx.x * BLOCK + threadIdx.x; i < n; i += gridDim.x * BLOCK) mine = OP(mine, x[i]);
+  for (int i = blockIdx.x * BLOCK + threadIdx.x; i < n; i += gridDim.x * BLOCK)
+    mine = OP(mine, x[i]);
   for (int k = 16; k > 0; k /= 2) mine = OP(mine, __shfl_down_sync(0xffffffff, mine, k));
   __shared__ T part[BLOCK / 32];
   if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = mine;
@@ -166,7 +173,8 @@ DIRECT = """  int i = blockIdx.x * BLOCK + threadIdx.x;
 # The last block to arrive finishes: a counter in device memory, which it sets back.
 LAST = """  __shared__ T part[BLOCK];
   T mine = START;
-  for (int i = blockIdx.x * BLOCK + threadIdx.x; i < n; i += gridDim.x * BLOCK) mine = OP(mine, x[i]);
+  for (int i = blockIdx.x * BLOCK + threadIdx.x; i < n; i += gridDim.x * BLOCK)
+    mine = OP(mine, x[i]);
   part[threadIdx.x] = mine;
   __syncthreads();
   if (threadIdx.x != 0) return;
@@ -338,8 +346,10 @@ ROWS = {
   for (int i = lane; i < m; i += 32) sum += expf(x[i] - most);
   for (int k = 16; k > 0; k /= 2) sum += __shfl_xor_sync(~0u, sum, k);
   for (int i = lane; i < m; i += 32) y[i] = expf(x[i] - most) / sum;""",
-        lambda x: np.exp(x - x.max(1, keepdims=True))
-        / np.exp(x - x.max(1, keepdims=True)).sum(1, keepdims=True),
+        lambda x: (
+            np.exp(x - x.max(1, keepdims=True))
+            / np.exp(x - x.max(1, keepdims=True)).sum(1, keepdims=True)
+        ),
     ),
     "layer_norm": (
         """  float sum = 0, squares = 0;

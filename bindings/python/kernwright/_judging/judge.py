@@ -123,9 +123,7 @@ class Judge:
         ]
         return sorted(lines, key=lambda line: -int(line["instructions"]))
 
-    def submit(
-        self, source: str | os.PathLike[str], task: Task, **options: Any
-    ) -> Future[Verdict]:
+    def submit(self, source: str | os.PathLike[str], task: Task, **options: Any) -> Future[Verdict]:
         """judge() in a thread: a future with the verdict."""
         self._open()
         return self._pool.submit(self.judge, source, task, **options)
