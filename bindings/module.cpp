@@ -59,6 +59,8 @@ PYBIND11_MODULE(_core_of_main, m) {
   python::bind_status(m);
   python::bind_tune_space(m);
   python::bind_tune_strategy(m);
+  python::bind_tune_session(m);
+  python::bind_tune_measure(m);
   python::bind_tune_store(m);
   python::bind_tune_call(m);
   python::bind_judge(m);

@@ -4,7 +4,7 @@
 #include "bindings/support/gil.h"
 #include "jit/cache/code_cache.h"
 #include "jit/cache/pack.h"
-#include "jit/compile/lint.h"
+#include "jit/compile/compile_service.h"
 
 #include <pybind11/stl.h>
 #include <string>
@@ -151,11 +151,12 @@ using PackArgument = std::pair<const ProgramObject*, std::vector<std::string>>;
 
 py::list pack_write(const std::string& path, const std::vector<PackArgument>& programs,
                     const std::vector<std::string>& records, const std::vector<std::string>& archs,
-                    const py::function& compiled) {
+                    const py::function& compiled, const py::bytes& rows) {
   std::vector<PackItem> items;
   for (const auto& [program, names] : programs) {
     items.push_back({program->program.source(), program->program.options(), names});
   }
+  const std::string row_text = rows;
   std::vector<PackEntry> written;
   const auto progress = [&](std::size_t total) {
     const GilAcquire locked;
@@ -166,7 +167,7 @@ py::list pack_write(const std::string& path, const std::vector<PackArgument>& pr
     for (const std::string& record : records) {
       for (PackItem& item : read_record(record)) items.push_back(std::move(item));
     }
-    written = write_pack(path, items, archs, progress);
+    written = write_pack(path, items, archs, progress, row_text);
   }
   return pack_entries(written);
 }
@@ -186,11 +187,21 @@ py::list packs_used() {
   return paths;
 }
 
+/// Path and rows of each pack in use that has rows.
+py::list pack_rows() {
+  py::list found;
+  for (const auto& pack : packs_in_use()) {
+    if (!pack->rows().empty())
+      found.append(py::make_tuple(text_object(pack->path()), py::bytes(pack->rows())));
+  }
+  return found;
+}
+
 py::list lint_program(const ProgramObject& program) {
   std::vector<Diagnostic> found;
   {
     const GilRelease unlocked;
-    found = lint(nvrtc(), program.program.source(), program.program.options());
+    found = compile_service().lint(program.program.source(), program.program.options());
   }
   return diagnostic_list(found);
 }
@@ -205,13 +216,14 @@ void bind_cache(py::module_& m) {
   m.def("_cache_clear", &cache_clear);
   m.def("_cache_trim", &cache_trim, py::arg("limit"));
   m.def("_pack_write", &pack_write, py::arg("path"), py::arg("programs"), py::arg("records"),
-        py::arg("archs"), py::arg("compiled"));
+        py::arg("archs"), py::arg("compiled"), py::arg("rows"));
   m.def("_pack_read", &pack_read, py::arg("path"));
   m.def(
       "_pack_use", [](const std::string& path) { use_pack(path); }, py::arg("path"), Unlocked());
   m.def(
       "_pack_drop", [](const std::string& path) { drop_pack(path); }, py::arg("path"), Unlocked());
   m.def("_packs_used", &packs_used);
+  m.def("_pack_rows", &pack_rows);
   m.def("_lint", &lint_program, py::arg("program"));
 }
 

@@ -30,7 +30,9 @@ void bind_checks(py::module_& m);         ///< checks of simulated devices
 void bind_observe(py::module_& m);        ///< traces and line profiles of simulated devices
 void bind_status(py::module_& m);         ///< what doctor shows: driver, NVRTC, headers, variables
 void bind_tune_space(py::module_& m);     ///< expressions, spaces of configurations
+void bind_tune_measure(py::module_& m);   ///< timers
 void bind_tune_strategy(py::module_& m);  ///< searches
+void bind_tune_session(py::module_& m);   ///< sessions
 void bind_tune_store(py::module_& m);     ///< results of tuning in files
 void bind_tune_call(py::module_& m);      ///< dispatch by the sizes of a problem
 void bind_judge(py::module_& m);          ///< the referee

@@ -116,10 +116,15 @@ void bind_tune_store(py::module_& m) {
         [](const ProgramObject& program, const std::vector<std::string>& parameters) {
           return without_gil([&] { return source_hash(program.program, parameters); });
         });
+  m.def("_tune_text_hash",
+        [](const ProgramObject& program, const std::vector<std::string>& parameters) {
+          return text_hash(program.program, parameters);
+        });
   m.def("_tune_space_hash", [](TuneSpace& space) {
     if (space.space.is_listed()) space.configurations();
     return space_hash(space.space);
   });
+  m.def("_tune_bucket", [](py::handle value) { return problem_bucket(value_argument(value)); });
   m.def("_tune_parameter_names", &parameter_names);
   m.def("_tune_device_class", &device_members);
 }

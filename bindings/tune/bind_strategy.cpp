@@ -1,14 +1,17 @@
 // Searches for Python.
+#include "base/errors.h"
 #include "bindings/support/bindings.h"
 #include "bindings/support/gil.h"
 #include "bindings/support/python_support.h"
 #include "bindings/tune/bind_tune.h"
+#include "tune/search/forest.h"
 #include "tune/search/strategy.h"
 
 #include <pybind11/stl.h>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -65,10 +68,33 @@ py::tuple names() {
   return py::tuple(result);
 }
 
+/// What a forest that learned `targets` at `rows` says at `queries`; rows of `width` numbers each.
+std::vector<double> forest_predict(const std::vector<float>& rows, std::size_t width,
+                                   const std::vector<double>& targets,
+                                   const std::vector<float>& queries, std::uint64_t seed) {
+  if (width == 0 || targets.empty() || rows.size() != width * targets.size() ||
+      queries.size() % width != 0) {
+    throw InvalidArgument("_tune_forest: rows, width, targets and queries do not fit each other");
+  }
+  return without_gil([&] {
+    Random random(seed);
+    Forest forest;
+    forest.fit(rows, width, targets, {}, random);
+    std::vector<double> means;
+    means.reserve(queries.size() / width);
+    for (std::size_t i = 0; i < queries.size(); i += width) {
+      means.push_back(forest.predict(std::span(queries).subspan(i, width)).mean);
+    }
+    return means;
+  });
+}
+
 }  // namespace
 
 void bind_tune_strategy(py::module_& m) {
   m.def("_tune_strategies", &names);
+  m.def("_tune_forest", &forest_predict, py::arg("rows"), py::arg("width"), py::arg("targets"),
+        py::arg("queries"), py::arg("seed"));
   py::class_<TuneStrategy>(m, "TuneStrategy")
       .def(py::init<const std::string&, TuneSpace&, std::uint64_t, std::vector<std::uint64_t>>())
       .def("ask", &TuneStrategy::ask)

@@ -3,6 +3,7 @@
 #include "bindings/support/current.h"
 #include "bindings/support/python_support.h"
 #include "bindings/tune/bind_tune.h"
+#include "core/capture.h"
 
 #include <structmember.h>
 #include <array>
@@ -111,18 +112,19 @@ void keep_target(PyObject* self, const CallKey& key, const py::object& target, s
   Py_END_CRITICAL_SECTION();
 }
 
-/// self._resolve(arguments) gives (target, calls), or None where it launched itself.
+/// self._resolve(arguments) gives (target, calls, whether it launched already): `calls` as in
+/// CallEntry, 0 to keep nothing.
 PyObject* resolve_and_call(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
                            const std::optional<CallKey>& key) {
   py::tuple given(static_cast<std::size_t>(count));
   for (Py_ssize_t i = 0; i < count; ++i)
     given[static_cast<std::size_t>(i)] = py::reinterpret_borrow<py::object>(arguments[i]);
   const py::object answer = py::handle(self).attr("_resolve")(given);
-  if (answer.is_none()) Py_RETURN_NONE;
-  const auto pair = answer.cast<py::tuple>();
-  const py::object target = pair[0];
-  const auto calls = pair[1].cast<std::int64_t>();
+  const auto parts = answer.cast<py::tuple>();
+  const py::object target = parts[0];
+  const auto calls = parts[1].cast<std::int64_t>();
   if (key && calls != 0) keep_target(self, *key, target, calls);
+  if (parts[2].cast<bool>()) Py_RETURN_NONE;
   return PyObject_Vectorcall(target.ptr(), arguments, static_cast<std::size_t>(count), nullptr);
 }
 
@@ -205,6 +207,7 @@ void bind_tune_call(py::module_& m) {
                              slots};
   PyObject* const type = PyType_FromSpec(&spec);
   if (type == nullptr) throw py::error_already_set();
+  m.def("_any_capture", &any_capture);
   m.attr("TunedCall") = py::reinterpret_steal<py::object>(type);
 }
 

@@ -20,7 +20,9 @@ namespace fs = std::filesystem;
 
 /// File: magic, version, length of the body, SHA-256 of these and the body, body.
 constexpr std::string_view kMagic{"KWPACK\r\n", 8};
-constexpr std::uint32_t kFormatVersion = 1;
+/// The second one has a text behind the entries; a pack without one is of the first.
+constexpr std::uint32_t kFormatVersion = 2;
+constexpr std::uint32_t kVersionWithoutText = 1;
 constexpr std::uint32_t kMaxText = std::uint32_t{16} << 20;
 constexpr std::uint32_t kMaxCount = std::uint32_t{1} << 20;
 constexpr std::uint64_t kMaxPack = std::uint64_t{2} << 30;
@@ -31,6 +33,12 @@ struct Stored {
   std::string key_fields;
   std::vector<Sha256Digest> headers;  ///< of the user's header files, sorted
   std::string object_bytes;
+};
+
+/// What a pack holds.
+struct Contents {
+  std::vector<Stored> entries;
+  std::string rows;
 };
 
 std::span<const std::byte> as_bytes(std::string_view text) {
@@ -44,7 +52,7 @@ std::vector<Sha256Digest> hashes_of(const IncludeClosure& included) {
   return hashes;
 }
 
-std::vector<std::byte> encode(const std::vector<Stored>& entries) {
+std::vector<std::byte> encode(const std::vector<Stored>& entries, std::string_view rows) {
   ByteWriter body;
   body.u32(static_cast<std::uint32_t>(entries.size()));
   for (const Stored& stored : entries) {
@@ -55,9 +63,10 @@ std::vector<std::byte> encode(const std::vector<Stored>& entries) {
     for (const Sha256Digest& hash : stored.headers) body.bytes(hash.bytes);
     body.blob(as_bytes(stored.object_bytes));
   }
+  if (!rows.empty()) body.blob(as_bytes(rows));
   ByteWriter out;
   out.bytes(as_bytes(kMagic));
-  out.u32(kFormatVersion);
+  out.u32(rows.empty() ? kVersionWithoutText : kFormatVersion);
   out.u64(body.data().size());
   const Sha256Digest sum = Sha256().update(out.data()).update(body.data()).digest();
   out.bytes(sum.bytes);
@@ -88,12 +97,13 @@ Stored read_entry(ByteReader& in) {
 }
 
 /// Throws Error for anything but a whole pack of this version.
-std::vector<Stored> decode(std::span<const std::byte> bytes) {
+Contents decode(std::span<const std::byte> bytes) {
   ByteReader in(bytes, "pack");
   in.expect(kMagic);
-  if (const std::uint32_t version = in.u32(); version != kFormatVersion) {
-    throw Error(
-        format("it has format version {}; this library reads version {}", version, kFormatVersion));
+  const std::uint32_t version = in.u32();
+  if (version != kFormatVersion && version != kVersionWithoutText) {
+    throw Error(format("it has format version {}; this library reads up to version {}", version,
+                       kFormatVersion));
   }
   const std::uint64_t size = in.u64();
   const auto head = bytes.first(in.offset());
@@ -108,10 +118,14 @@ std::vector<Stored> decode(std::span<const std::byte> bytes) {
   ByteReader body_in(body, "pack");
   const std::uint32_t count = body_in.u32();
   if (count > kMaxCount) throw Error(format("it counts {} entries", count));
-  std::vector<Stored> entries;
-  for (std::uint32_t i = 0; i < count; ++i) entries.push_back(read_entry(body_in));
+  Contents contents;
+  for (std::uint32_t i = 0; i < count; ++i) contents.entries.push_back(read_entry(body_in));
+  if (version != kVersionWithoutText) {
+    const auto rows = body_in.blob();
+    contents.rows.assign(reinterpret_cast<const char*>(rows.data()), rows.size());
+  }
   body_in.expect_end();
-  return entries;
+  return contents;
 }
 
 std::vector<std::byte> read_whole(const fs::path& path) {
@@ -227,6 +241,7 @@ class PackWriter {
 struct Pack::State {
   std::string path;
   std::vector<PackEntry> entries;
+  std::string rows;
   std::map<Sha256Digest, Stored> by_key;
   mutable std::mutex mutex;
   mutable std::map<Sha256Digest, Code> codes;  ///< that were asked for
@@ -236,8 +251,8 @@ Pack::Pack(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Pack::~Pack() = default;
 
 std::vector<PackEntry> write_pack(const fs::path& path, std::span<const PackItem> items,
-                                  std::span<const std::string> archs,
-                                  const PackProgress& progress) {
+                                  std::span<const std::string> archs, const PackProgress& progress,
+                                  std::string_view rows) {
   if (items.empty()) throw InvalidArgument("a pack of no sources is asked for");
   if (archs.empty()) throw InvalidArgument("a pack for no architecture is asked for");
   PackWriter writer;
@@ -253,7 +268,7 @@ std::vector<PackEntry> write_pack(const fs::path& path, std::span<const PackItem
   const FileHandle directory(system,
                              system.open(AT_FDCWD, folder.c_str(), O_RDONLY | O_DIRECTORY, 0));
   const int result = directory ? write_atomically(system, directory.get(), path.filename().string(),
-                                                  encode(stored), 0644)
+                                                  encode(stored, rows), 0644)
                                : directory.get();
   if (result < 0) {
     throw Error(
@@ -268,7 +283,9 @@ std::shared_ptr<const Pack> Pack::load(const fs::path& path) {
   auto state = std::make_unique<State>();
   state->path = path.string();
   try {
-    for (Stored& stored : decode(read_whole(path))) {
+    Contents contents = decode(read_whole(path));
+    state->rows = std::move(contents.rows);
+    for (Stored& stored : contents.entries) {
       state->entries.push_back(stored.entry);
       const Sha256Digest key = stored.entry.key;
       state->by_key.emplace(key, std::move(stored));
@@ -281,6 +298,7 @@ std::shared_ptr<const Pack> Pack::load(const fs::path& path) {
 
 const std::string& Pack::path() const noexcept { return state_->path; }
 const std::vector<PackEntry>& Pack::entries() const noexcept { return state_->entries; }
+const std::string& Pack::rows() const noexcept { return state_->rows; }
 
 Pack::Code Pack::find(const CacheKey& key, const IncludeClosure& included) const {
   const auto found = state_->by_key.find(key.digest);

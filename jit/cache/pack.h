@@ -41,12 +41,13 @@ using PackProgress = std::function<void(std::size_t total)>;
 
 /// Compiles every item for every architecture ("sm_90", "sm_90a", "compute_90", or "sim" for the
 /// simulated device) and writes the pack; equal inputs and an equal NVRTC give equal bytes. Returns
-/// what is in it, in the file's order. Throws what Program::compile throws, InvalidArgument for
-/// nothing to do, Error when the file cannot be written.
+/// what is in it, in the file's order. `rows` come along as they are: rows of a tuning store.
+/// Throws what Program::compile throws, InvalidArgument for nothing to do, Error when the file
+/// cannot be written.
 std::vector<PackEntry> write_pack(const std::filesystem::path& path,
                                   std::span<const PackItem> items,
                                   std::span<const std::string> archs,
-                                  const PackProgress& progress = {});
+                                  const PackProgress& progress = {}, std::string_view rows = {});
 
 /// The distinct items that a file of KERNWRIGHT_RECORD asks for. Throws Error naming path and line.
 std::vector<PackItem> read_record(const std::filesystem::path& path);
@@ -64,6 +65,8 @@ class Pack {
 
   const std::string& path() const noexcept;
   const std::vector<PackEntry>& entries() const noexcept;
+  /// The rows of a tuning store that came along; empty for none.
+  const std::string& rows() const noexcept;
 
   /// The code of that key, or null: also when the user's headers are here and differ from those it
   /// was compiled with. The same object at each call.

@@ -7,11 +7,11 @@ import pickle
 import zipfile
 
 import pytest
+from tuning import SCALE, result_row, write_rows
 
 import kernwright as kw
 from kernwright.tune import Space, Store
 from kernwright.tune._store import kernel_key, source_hash, space_hash
-from tuning import SCALE, result_row, write_rows
 
 
 @pytest.fixture

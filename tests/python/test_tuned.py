@@ -6,10 +6,10 @@ import threading
 
 import numpy as np
 import pytest
+from tuning import SCALE, result_row, run, write_rows
 
 import kernwright as kw
 from kernwright.tune import Choice, Store, Tuned
-from tuning import SCALE, result_row, run, write_rows
 
 
 @pytest.fixture
@@ -199,7 +199,7 @@ def test_wrong_calls_are_told_as_by_the_kernel(kernel, store):
 
 def test_no_grid_at_all_is_an_error_that_says_what_to_do(tmp_path, kernel):
     fast = kernel.tuned(tmp_path / "missing")
-    with pytest.raises(kw.InvalidArgument, match="there is no such file.*pass grid="):
+    with pytest.raises(kw.InvalidArgument, match=r"there is no such file.*pass grid="):
         fast(1, 2, 3, 4)
     fast = kernel.tuned(tmp_path / "missing", grid="-(-n // 32)", block=32)
     run(fast, 100)
@@ -294,6 +294,16 @@ def test_template_and_defines_of_the_kernel_stay(tmp_path):
     other = kw.kernel(text, "scale_by<int>", defines={"OFFSET": 2, "BLOCK": 512})
     choice = other.tuned(path).choice(n=4096)
     assert not choice.from_store and choice.config == {"BLOCK": 32, "V": 1}
+
+
+def test_clusters_of_a_row_are_launched(tmp_path, kernel):
+    row = result_row(kernel, {"BLOCK": 64, "V": 2}, cluster="V")
+    fast = kernel.tuned(write_rows(tmp_path / "store", row))
+    assert fast.choice(n=4096).launch.args[0].cluster == (2, 1, 1)
+    assert fast.choice(n=1).launch.args[0].cluster == (1, 1, 1)
+    if kw.current_device().compute_capability >= (9, 0):
+        run(fast, 4096)
+        run(fast, 1)
 
 
 def test_rows_without_a_problem_hold_for_all(tmp_path, kernel):

@@ -89,7 +89,9 @@ std::string text_of(const DeviceClass& device) {
 class KeyComparison {
  public:
   KeyComparison(const StoreKey& wanted, const StoreKey& found) {
-    text(KeyPart::source, wanted.source, found.source);
+    // Where no header file is found, the hash of the text is what source_hash() gives.
+    if (found.text.empty() || wanted.source != found.text)
+      text(KeyPart::source, wanted.source, found.source);
     text(KeyPart::space, wanted.space, found.space);
     device(wanted.device, found.device);
     text(KeyPart::nvrtc, wanted.nvrtc, found.nvrtc);
@@ -145,9 +147,13 @@ class KeyComparison {
   }
 };
 
-double median_of(const Row& row) {
-  const auto median = row.find("median_ms");
-  return median != row.end() && median->is_number() ? median->get<double>() : HUGE_VAL;
+/// Of results for one key the smaller is the better; a device without a clock has a score alone.
+double cost_of(const Row& row) {
+  for (const char* name : {"median_ms", "score"}) {
+    const auto cost = row.find(name);
+    if (cost != row.end() && cost->is_number()) return cost->get<double>();
+  }
+  return HUGE_VAL;
 }
 
 }  // namespace
@@ -227,7 +233,7 @@ std::vector<StoreMatch> Store::find(const StoreKey& query) {
     if (x.problem_distance != y.problem_distance) return x.problem_distance < y.problem_distance;
     if (a.result->key.problem != b.result->key.problem)
       return a.result->key.problem < b.result->key.problem;
-    const double p = median_of(a.result->row), q = median_of(b.result->row);
+    const double p = cost_of(a.result->row), q = cost_of(b.result->row);
     if (p != q) return p < q;
     return a.place > b.place;
   });

@@ -121,6 +121,7 @@ StoreKey StoreKey::from_row(const Row& row) {
   StoreKey key;
   key.kernel = text_member(row, "kernel");
   key.source = text_member(row, "source");
+  key.text = text_member(row, "source_text");
   const auto space = row.find("space");
   // A session row has the whole space.
   key.space = space != row.end() && space->is_object() ? text_member(*space, "hash")
@@ -142,20 +143,33 @@ StoreKey StoreKey::from_row(const Row& row) {
   return key;
 }
 
-std::string source_hash(const Program& program, std::span<const std::string> parameters) {
-  if (const auto& code = program.loaded_code()) return short_hash(code->code);
-  ProgramOptions options = program.options();
+namespace {
+
+std::string hash_of(const Program& program, ProgramOptions options,
+                    std::span<const std::string> parameters, std::vector<std::string> headers) {
   for (const std::string& name : parameters) options.defines.erase(name);
-  const IncludeClosure included = include_closure(program.source(), options);
-  if (!included.is_complete) return {};
   std::string text;
   add_field(text, request_fields(program.source(), options));
   add_field(text, options.arch);
-  std::vector<std::string> headers;
-  for (const IncludedFile& file : included.files) headers.push_back(file.hash.to_hex());
   std::sort(headers.begin(), headers.end());  // their folders may be others elsewhere
   for (const std::string& header : headers) add_field(text, header);
   return short_hash(text);
+}
+
+}  // namespace
+
+std::string source_hash(const Program& program, std::span<const std::string> parameters) {
+  if (const auto& code = program.loaded_code()) return short_hash(code->code);
+  const IncludeClosure included = include_closure(program.source(), program.options());
+  if (!included.is_complete) return {};
+  std::vector<std::string> headers;
+  for (const IncludedFile& file : included.files) headers.push_back(file.hash.to_hex());
+  return hash_of(program, program.options(), parameters, std::move(headers));
+}
+
+std::string text_hash(const Program& program, std::span<const std::string> parameters) {
+  if (const auto& code = program.loaded_code()) return short_hash(code->code);
+  return hash_of(program, program.options(), parameters, {});
 }
 
 std::string space_hash(const Space& space) {

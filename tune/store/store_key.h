@@ -31,6 +31,7 @@ struct DeviceClass {
 struct StoreKey {
   std::string kernel;  ///< as the user named it, template arguments included
   std::string source;  ///< source_hash()
+  std::string text;    ///< text_hash(): stands for `source` where no header file is found
   std::string space;   ///< space_hash()
   DeviceClass device;
   std::string nvrtc;      ///< "13.0"
@@ -54,6 +55,9 @@ std::string problem_bucket(const Value& value);
 /// code the hash of the code. Empty where a header's name is known to the preprocessor alone: then
 /// nothing tells whether the code is the same. Reads the headers; throws as include_closure().
 std::string source_hash(const Program& program, std::span<const std::string> parameters);
+
+/// The same without header files on the disk: what source_hash() is where there are none.
+std::string text_hash(const Program& program, std::span<const std::string> parameters);
 
 /// Hexadecimal hash of parameters, their values in order, restrictions and listed configurations;
 /// of a Predicate its label and parameters.

@@ -129,6 +129,17 @@ Bytes load(ByteReader& in, DeviceState& state) {
   return out.take();
 }
 
+Bytes write_symbol(ByteReader& in, DeviceState& state) {
+  const Module& module = state.kernel(in.u64()).module();
+  const std::string name = read_text(in);
+  const auto bytes = in.blob();
+  const ModuleSymbol symbol = module.symbol(name);
+  if (bytes.size() > symbol.size)
+    throw InvalidArgument(format("{} bytes for {}, which has {}", bytes.size(), name, symbol.size));
+  copy_to_device(state.device(), symbol.address, bytes.data(), bytes.size());
+  return {};
+}
+
 Bytes unload(ByteReader& in, DeviceState& state) {
   state.unload(in.u64());
   return {};
@@ -186,6 +197,7 @@ const TaskTable& device_tasks() {
       {"device.fill_random", on_device<fill_random>},
       {"device.copy", on_device<copy_memory>},
       {"device.load", on_device<load>},
+      {"device.write_symbol", on_device<write_symbol>},
       {"device.unload", on_device<unload>},
       {"device.launch", on_device<launch>},
       {"device.begin_checks", on_device<begin_checks>},

@@ -42,7 +42,7 @@ class RemoteDevice {
   RemoteDevice(RemoteDevice&&) noexcept;
   RemoteDevice& operator=(RemoteDevice&&) noexcept;
 
-  /// Starts the process without waiting for it.
+  /// Starts the process without waiting for it, unless a spare is there.
   void start();
   const DeviceFacts& facts(const WaitLimits& limits = {});
   /// Of the process that holds the memory and the kernels; no other process of any RemoteDevice of
@@ -82,6 +82,10 @@ class RemoteDevice {
   /// stands, for messages and findings.
   RemoteKernel load(const ObjectCode& code, const std::string& name, const WaitLimits& limits = {},
                     const SourceOrigin& origin = {});
+  /// Fills the first bytes of a __constant__ or __device__ variable of the kernel's module, by its
+  /// lowered name. Throws NameNotFound, InvalidArgument for more bytes than it has.
+  void write_symbol(const RemoteKernel& kernel, const std::string& lowered,
+                    std::span<const std::byte> bytes, const WaitLimits& limits = {});
   void unload(const RemoteKernel& kernel, const WaitLimits& limits = {});
   /// Checks the launch, runs it and waits for its end. Values must have the parameters' sizes
   /// (ArgumentError).

@@ -136,6 +136,7 @@ __all__ = [
     "annotate",
     "arange",
     "asarray",
+    "bench",
     "cache",
     "checked",
     "checks",
@@ -174,13 +175,14 @@ __all__ = [
 
 
 # What most programs never use is imported when it is asked for.
-_MODULES = ("cache", "checks", "memory", "tune")
+_MODULES = ("bench", "cache", "checks", "memory", "tune")
 _LATER = {
     "Inputs": "_judging.inputs",
     "Judge": "_judging.judge",
     "Task": "_judging.task",
     "Verdict": "_judging.verdict",
     "annotate": "_measure.profile",
+    "bench": "bench",
     "cache": "cache",
     "checks": "checks",
     "judge": "_judging.judge",

@@ -7,6 +7,7 @@ from typing import Any, SupportsIndex
 import ml_dtypes
 import numpy as np
 
+from kernwright import bench as bench
 from kernwright import cache as cache
 from kernwright import errors as errors
 from kernwright import memory as memory

@@ -165,6 +165,24 @@ TEST_CASE("pack: damaged and missing files are refused whole") {
   CHECK(packs_in_use().empty());
 }
 
+TEST_CASE("pack: rows come along, and a pack without any is as before") {
+  const test::TemporaryDirectory folder;
+  write(folder / "plain", {item(kScale)}, {"sm_80"});
+  const std::vector<PackItem> items = {item(kScale)};
+  const std::vector<std::string> archs = {"sm_80"};
+  write_pack(folder / "rows", items, archs, {}, "a row\nanother\n");
+  write_pack(folder / "none", items, archs, {}, "");
+  CHECK(Pack::load(folder / "rows")->rows() == "a row\nanother\n");
+  CHECK(Pack::load(folder / "rows")->entries().size() == 1);
+  CHECK(Pack::load(folder / "plain")->rows().empty());
+  CHECK(test::read_text(folder / "none") == test::read_text(folder / "plain"));
+  const std::string whole = test::read_text(folder / "rows");
+  for (std::size_t cut = whole.size() - 40; cut < whole.size(); ++cut) {
+    test::write_text(folder / "rows", whole.substr(0, cut));
+    REQUIRE_THROWS_AS(Pack::load(folder / "rows"), Error);
+  }
+}
+
 TEST_CASE("pack: nothing to do, unknown architectures and unwritable places are errors") {
   const test::TemporaryDirectory folder;
   CHECK_THROWS_AS(write(folder / "p", {}, {"sm_80"}), InvalidArgument);

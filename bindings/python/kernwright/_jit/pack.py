@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from kernwright import _core
 from kernwright._jit.kernels import Module, Program
@@ -21,17 +21,21 @@ def pack(
 ) -> list[dict[str, Any]]:
     """Compiles kernels for every architecture into one file; returns a row for each code in it.
 
-    `kernels` are kernels, modules and programs of a source, source texts or paths; `records` files
-    written by KERNWRIGHT_RECORD. `archs` are "sm_90", "sm_90a", "compute_90", or "sim" for the
-    simulated device. Equal inputs and an equal NVRTC give equal bytes.
+    `kernels` are kernels, modules and programs of a source, source texts or paths, and what
+    kernel.tuned() gives: then the code of its winners and defaults and its results come along, so
+    that kernel.tuned() needs neither store nor compiler where the pack is in use. `records` are
+    files written by KERNWRIGHT_RECORD. `archs` are "sm_90", "sm_90a", "compute_90", or "sim" for
+    the simulated device. Equal inputs and an equal NVRTC give equal bytes.
     """
     if isinstance(archs, str):
         raise ArgumentError('archs= is a list of str, such as ["sm_80", "sm_90"], got one str')
-    programs = [_item(kernel) for kernel in kernels]
+    items = [item for kernel in kernels for item in _items(kernel)]
+    programs = [(item.program, item.names) for item in items]
+    rows = b"".join(item.rows for item in items)
     paths = [_core._path(record, "pack(records=)") for record in records]
     with Progress("compiling") as progress:
         return _core._pack_write(
-            _core._path(path, "pack()"), programs, paths, [*archs], progress.advance
+            _core._path(path, "pack()"), programs, paths, [*archs], progress.advance, rows
         )
 
 
@@ -46,13 +50,42 @@ def _with_source(program: _core._Program | None, item: Any) -> _core._Program:
     return program
 
 
-def _item(kernel: Any) -> tuple[_core._Program, list[str]]:
+class _Item(NamedTuple):
+    program: _core._Program
+    names: list[str]
+    rows: bytes = b""
+
+
+def _items(kernel: Any) -> list[_Item]:
     if isinstance(kernel, _core.Kernel):
-        return _with_source(kernel._program, kernel), [kernel.name]
+        return [_Item(_with_source(kernel._program, kernel), [kernel.name])]
     if isinstance(kernel, (Module, Program)):
-        return _with_source(kernel._program, kernel), []
+        return [_Item(_with_source(kernel._program, kernel), [])]
     if isinstance(kernel, (str, os.PathLike)):
-        return Program(kernel)._program, []
+        return [_Item(Program(kernel)._program, [])]
+    if isinstance(kernel, _core.TunedCall) and hasattr(kernel, "packed"):
+        kernels, rows = kernel.packed()
+        items = [_Item(chosen._program, [chosen.name]) for chosen in kernels]
+        return [items[0]._replace(rows=rows), *items[1:]]
     raise ArgumentError(
-        f"pack() takes kernels, modules, programs, texts and paths, got a {type(kernel).__name__}"
+        "pack() takes kernels, tuned kernels, modules, programs, texts and paths, got a "
+        f"{type(kernel).__name__}"
     )
+
+
+class PackedRows:
+    """The rows of a tuning store that a pack brought along."""
+
+    def __init__(self, path: str, rows: bytes) -> None:
+        self._path, self._rows = path, rows
+
+    def read_bytes(self) -> bytes:
+        return self._rows
+
+    def __str__(self) -> str:
+        return self._path
+
+
+def rows_in_use() -> list[PackedRows]:
+    """Those of the packs in use, the newest pack first."""
+    return [PackedRows(path, rows) for path, rows in _core._pack_rows()]

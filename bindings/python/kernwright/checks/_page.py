@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 _STYLE = """
 h2 { font-size: 1.05em; margin: 1.6em 0 .3em; } .kind { background: #b3261e; color: #fff;
-padding: .1em .5em; border-radius: .3em; margin-right: .5em; } .hint { color: #1b5e20; }
-.at { background: #fbd9d6; display: block; } .other { background: #fdebc8; display: block; }
+padding: .1em .5em; border-radius: .3em; margin-right: .5em; } .hint { color: var(--good); }
+.at { background: var(--at); display: block; } .other { background: var(--other); display: block; }
 """
 _AROUND = 3
 

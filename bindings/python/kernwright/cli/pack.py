@@ -20,7 +20,7 @@ from kernwright.cli._files import (
 from kernwright.cli._options import add_compiler_options, compiler_options
 
 MANIFEST_KEYS = {"archs", "items"}
-ITEM_KEYS = {"file", "names", "options"}
+ITEM_KEYS = {"file", "names", "options", "store"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         metavar="FILE",
         help='.cu files, and .json manifests: {"archs": [...], "items": [{"file": "a.cu", '
-        '"names": ["scale<float>"], "options": {...}}]}',
+        '"names": ["scale<float>"], "options": {...}, "store": "tuned.jsonl"}]}',
     )
     record = parser.add_argument(
         "--record", action="append", default=[], metavar="FILE", help="written by KERNWRIGHT_RECORD"
@@ -84,11 +84,17 @@ def read_item(path: str, item: dict[str, Any]) -> list[Any]:
 
     names = texts_or_tables(path, "names", item.get("names", []), str)
     options = item.get("options", {})
-    if not isinstance(item["file"], str) or not isinstance(options, dict):
-        raise UsageError(f"{path!r}: of an item, file is a string and options is a JSON object")
+    texts = (item["file"], item.get("store", ""))
+    if not all(isinstance(text, str) for text in texts) or not isinstance(options, dict):
+        raise UsageError(
+            f"{path!r}: of an item, file and store are strings and options is a JSON object"
+        )
     source = existing(str(Path(path).parent / item["file"]))
     try:
         module = kw.module(Path(source), **options)
+        if (store := item.get("store")) is not None:
+            tuned = [module.kernel(name) for name in names] or [kw.kernel(Path(source), **options)]
+            return [kernel.tuned(existing(str(Path(path).parent / store))) for kernel in tuned]
         return [module.kernel(name) for name in names] if names else [module]
     except (kw.InvalidArgument, kw.ArgumentError, kw.NameNotFound) as error:
         raise UsageError(f"{path!r}: {error}") from error

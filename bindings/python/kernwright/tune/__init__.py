@@ -14,23 +14,36 @@ Space(block: 3, tile: 8; 1 restriction)
 from kernwright._support.typed import publish
 from kernwright.tune._config import Config
 from kernwright.tune._expression import Expression
+from kernwright.tune._kernel_tuner import tune_kernel
+from kernwright.tune._online import Online
+from kernwright.tune._online_search import OnlineTrial
+from kernwright.tune._report import write_report
+from kernwright.tune._session import Session
 from kernwright.tune._space import Space
 from kernwright.tune._store import Match, Store
 from kernwright.tune._strategy import Strategy, strategies
 from kernwright.tune._table import Table
+from kernwright.tune._trial import Best, Trial
 from kernwright.tune._tuned import Choice, Tuned
 
 __all__ = [
+    "Best",
     "Choice",
     "Config",
     "Expression",
     "Match",
+    "Online",
+    "OnlineTrial",
+    "Session",
     "Space",
     "Store",
     "Strategy",
     "Table",
+    "Trial",
     "Tuned",
     "strategies",
+    "tune_kernel",
+    "write_report",
 ]
 
 publish(globals(), __all__)

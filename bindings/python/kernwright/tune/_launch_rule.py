@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kernwright import _core
-from kernwright.errors import ArgumentError, InvalidArgument, NameNotFound
+from kernwright.errors import ArgumentError, ArgumentRangeError, InvalidArgument, NameNotFound
 from kernwright.tune._config import Value, mapping, plain
 from kernwright.tune._expression import Expression
 
@@ -45,6 +45,16 @@ class LaunchRule:
     def names(self) -> set[str]:
         """The parameters and problem values that its expressions name."""
         return {name for expression in self._expressions.values() for name in expression.names}
+
+    @property
+    def calls(self) -> list[Any]:
+        """The callables in it, which may use any value."""
+        return [p for spec in self._specs.values() for p in _parts(spec) if callable(p)]
+
+    @property
+    def specs(self) -> Mapping[str, Any]:
+        """Grid, block and shared_bytes as they were given."""
+        return self._specs
 
     def __call__(self, values: Mapping[str, Value]) -> tuple[Any, Any, int]:
         """Grid, block and shared bytes. NameNotFound for a name without a value."""
@@ -149,10 +159,15 @@ class ProblemReader:
 
 
 def _number(argument: Any, name: str) -> Any:
+    if isinstance(argument, bool):
+        return argument
     if hasattr(argument, "__index__"):
-        return argument.__index__() if not isinstance(argument, bool) else argument
-    if isinstance(argument, float) or hasattr(argument, "dtype") and not getattr(
-        argument, "shape", (0,)
+        value = argument.__index__()
+        if not -(2**63) <= value < 2**63:
+            raise ArgumentRangeError(f"the argument {name} of {value} does not fit 64 bits")
+        return value
+    if isinstance(argument, float) or (
+        hasattr(argument, "dtype") and not getattr(argument, "shape", (0,))
     ):
         return float(argument)
     raise ArgumentError(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import json
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -15,6 +17,7 @@ from kernwright.tune._launch_rule import LaunchRule, ProblemReader
 from kernwright.tune._store import PARTS, Match, Row, Store, as_store, kernel_key, source_hash
 
 _NEAR = tuple(part for part in PARTS if part != "source")
+_SPECS = ("grid", "block", "shared_bytes", "cluster", "default", "restrictions")
 _MOST_CHOICES = 4096
 _MOST_REASONS = 20
 
@@ -44,28 +47,40 @@ def configured(kernel: _core.Kernel, config: Mapping[str, Value] | None) -> _cor
     from kernwright._jit.kernels import _program, _state
     from kernwright._jit.options import ProgramOptions
 
-    if not config:
+    if not config or kernel._program is None:
         return kernel
-    located, options = _state(kernel._program)
-    options = options or ProgramOptions()
-    defines = {**options.defines, **config}
+    located, given = _state(kernel._program)
+    options = given or ProgramOptions()
+    defines = {**options._as_dict()["defines"], **config}
     return _program(located, options.replace(defines=defines)).kernel(kernel.name)
 
 
-def bind(
-    kernel: _core.Kernel, rule: LaunchRule, config: Mapping[str, Value], problem: Mapping[str, Value]
-) -> Any:
-    """kernel[grid, block] for a configuration, compiled for the current device."""
-    chosen = configured(kernel, config)
-    grid, block, shared_bytes = rule({**problem, **config})
-    chosen.compile()
-    threads = 1
-    for extent in block:
-        threads *= extent
-    most = chosen.attributes.max_threads_per_block
-    if threads > most:
-        raise LaunchConfigError(f"a block of {threads} threads, {most} at most for this kernel")
-    return chosen[grid, block, None, shared_bytes]
+class BoundRule(LaunchRule):
+    """A LaunchRule with a cluster, that makes launches of kernels."""
+
+    def __init__(self, grid: Any, block: Any, shared_bytes: Any = 0, cluster: Any = None) -> None:
+        super().__init__(grid, block, shared_bytes)
+        self._cluster = None if cluster is None else LaunchRule(cluster, 1)
+
+    @property
+    def names(self) -> set[str]:
+        return super().names | (self._cluster.names if self._cluster is not None else set())
+
+    def bind(self, chosen: _core.Kernel, values: Mapping[str, Value]) -> Callable[..., None]:
+        """The launch of a configured kernel, compiled for the current device."""
+        grid, block, shared_bytes = self(values)
+        chosen.compile()
+        threads = 1
+        for extent in block:
+            threads *= extent
+        most = chosen.attributes.max_threads_per_block
+        if threads > most:
+            raise LaunchConfigError(f"a block of {threads} threads, {most} at most for this kernel")
+        if self._cluster is None:
+            return chosen[grid, block, None, shared_bytes]
+        cluster = self._cluster(values)[0]
+        config = _core.LaunchConfig(grid, block, shared_bytes=shared_bytes, cluster=cluster)
+        return functools.partial(chosen.launch, config)
 
 
 def _near_parts(near: bool | str | Iterable[str]) -> frozenset[str]:
@@ -108,6 +123,7 @@ class Tuned(_core.TunedCall):
         grid: Any = None,
         block: Any = None,
         shared_bytes: Any = None,
+        cluster: Any = None,
         default: Mapping[str, Any] | None = None,
         near: bool | str | Iterable[str] = False,
         policy: str = "",
@@ -118,7 +134,7 @@ class Tuned(_core.TunedCall):
         `near`: parts of the key in which a result may differ ("driver", "nvrtc", "device", "space",
         "problem", "policy", "objective"), or True for all; what is used so is logged. `space` and
         `policy` allow results of that space and that way of measuring alone. `grid`, `block`,
-        `shared_bytes` and `default` (a configuration) come before those of the store.
+        `shared_bytes`, `cluster` and `default` (a configuration) come before those of the store.
         """
         if kernel._program is None or kernel._program.code is not None:
             raise InvalidArgument(f"{kernel!r} is object code: there is no source to configure")
@@ -127,7 +143,7 @@ class Tuned(_core.TunedCall):
         self.kernel = kernel
         self.store: Store = packed_rows() if store is None else as_store(store)
         self._near = _near_parts(near) | (frozenset(["driver"]) if store is None else frozenset())
-        self._rule = None if grid is None else LaunchRule(grid, block, shared_bytes)
+        self._rule = None if grid is None else BoundRule(grid, block, shared_bytes, cluster)
         self._default = None if default is None else Config(default)
         self._query = {"space": space, "policy": policy, "objective": objective}
         self._reader = ProblemReader(kernel, problem)
@@ -176,19 +192,20 @@ class Tuned(_core.TunedCall):
                 return value
         return None
 
-    def _rule_of(self, row: Row) -> LaunchRule | None:
+    def _rule_of(self, row: Row) -> BoundRule | None:
         if self._rule is not None:
             return self._rule
         grid, block = self._member(row, "grid"), self._member(row, "block")
         if grid is None or block is None:
             return None
-        return LaunchRule(grid, block, self._member(row, "shared_bytes"))
+        shared_bytes, cluster = self._member(row, "shared_bytes"), self._member(row, "cluster")
+        return BoundRule(grid, block, shared_bytes, cluster)
 
     # -- choosing --------------------------------------------------------------------------------
 
-    def _resolve(self, arguments: tuple[Any, ...]) -> tuple[Any, int]:
+    def _resolve(self, arguments: tuple[Any, ...]) -> tuple[Any, int, bool]:
         """What TunedCall launches for these arguments, from now on for all such."""
-        return self.choice(self._reader.read(self._names, arguments)).launch, -1
+        return self.choice(self._reader.read(self._names, arguments)).launch, -1, False
 
     def choice(self, problem: Mapping[str, Any] | None = None, /, **more: Any) -> Choice:
         """What is launched for a problem on the current device; compiled when it was not yet."""
@@ -241,8 +258,14 @@ class Tuned(_core.TunedCall):
                 continue
             says = "; ".join(differences.values())
             text = f"the result of session {match.row['session']} in {match.path}"
+            text += f" ({says})" if says else ""
             choice = Choice(
-                problem, device.name, match.config, launch, True, text + (f" ({says})" if says else "")
+                problem,
+                device.name,
+                match.config,
+                launch,
+                True,
+                text + (f" ({says})" if says else ""),
             )
             if says:
                 self._tell(f"{self.kernel.name}: a near result is used: {choice}")
@@ -276,7 +299,7 @@ class Tuned(_core.TunedCall):
             if own != nvrtc and "nvrtc" not in self._near:
                 reasons.append(f"nvrtc: {nvrtc or 'unknown'}, not {own}")
                 return None
-            return bind(self.kernel, rule, match.config, problem)
+            return rule.bind(chosen, {**problem, **match.config})
         except Error as error:
             reasons.append(f"{match.config!r} cannot be used: {error}")
             return None
@@ -297,7 +320,7 @@ class Tuned(_core.TunedCall):
             if rule is None or not rule.names <= values.keys():
                 continue
             try:
-                launch = bind(self.kernel, rule, config or {}, problem)
+                launch = rule.bind(configured(self.kernel, config), values)
             except Error as error:
                 failed.append(f"{text} cannot be used: {error}")
                 continue
@@ -312,7 +335,7 @@ class Tuned(_core.TunedCall):
 
     def _defaults(
         self, matches: list[Match]
-    ) -> Iterable[tuple[str, Config | None, LaunchRule | None]]:
+    ) -> Iterable[tuple[str, Config | None, BoundRule | None]]:
         """What may be launched instead, the best first. A result for another source still tells
         the grid, block and default that its session was given."""
         rules = [rule for match in matches if (rule := self._rule_of(match.row)) is not None]
@@ -330,6 +353,32 @@ class Tuned(_core.TunedCall):
             if all(part != "source" for part, _ in match.differences):
                 text = "the nearest result, for want of a default"
                 yield text, match.config, self._rule_of(match.row)
+
+    def packed(self) -> tuple[list[_core.Kernel], bytes]:
+        """What kw.pack() takes along: the kernels of all that may be launched, and rows."""
+        rows: list[Row] = []
+        configs: dict[Config, None] = {}
+        kernel_rows = [r for r in self.store.results if r.get("kernel") == self.kernel.name]
+        for row in kernel_rows:
+            if row.get("source") != source_hash(self.kernel, row["config"]):
+                continue  # stale, here as there
+            specs = {name: self._member(row, name) for name in _SPECS}
+            given = {name: spec for name, spec in specs.items() if spec is not None}
+            # As code in a pack, its results hold where the header files are missing.
+            text = _core._tune_text_hash(self.kernel._program, list(row["config"]))
+            rows.append({**row, **given, "source_text": text})
+            configs[Config(row["config"])] = None
+            if isinstance(specs["default"], dict):
+                configs[Config(specs["default"])] = None
+        if self._default is not None:
+            configs[self._default] = None
+        if not rows:
+            raise InvalidArgument(
+                f"the store has no result for {self.kernel.name} and its source as it is now: "
+                "there is nothing tuned to pack"
+            )
+        lines = "".join(json.dumps(row) + "\n" for row in rows)
+        return [configured(self.kernel, config) for config in configs], lines.encode()
 
     # -- telling ---------------------------------------------------------------------------------
 
@@ -353,19 +402,24 @@ class Tuned(_core.TunedCall):
 
     def __getitem__(self, stream: Any) -> Callable[..., None]:
         """The same on a stream: a kw.Stream, a handle, or a stream of another library."""
-        borrowed = _core.Stream.borrow(stream)
-
-        def launch(*arguments: Any) -> None:
-            with borrowed:
-                self(*arguments)
-
-        return launch
+        return on_stream(self, stream)
 
     # Without this, a missing __iter__ would make Python try self[0], self[1], ...
-    __iter__ = None  # type: ignore[assignment]
+    __iter__ = None
 
     def __repr__(self) -> str:
         return f"<Tuned {self.kernel.name} by {self.store!r}>"
+
+
+def on_stream(call: Callable[..., None], stream: Any) -> Callable[..., None]:
+    """`call` with that stream as the current one."""
+    borrowed = _core.Stream.borrow(stream)
+
+    def launch(*arguments: Any) -> None:
+        with borrowed:
+            call(*arguments)
+
+    return launch
 
 
 def packed_rows() -> Store:

@@ -1,0 +1,342 @@
+"""Arguments of a tuned kernel: buffers and values for the worker, and what they become."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from kernwright import _core
+from kernwright.errors import ArgumentError, ArgumentRangeError, InvalidArgument
+
+Parameter = tuple[str, str, bool, Any, int, int]  # name, type, is a pointer, dtype, lanes, size
+
+
+def _host_array(value: Any, place: int) -> np.ndarray[Any, Any] | None:
+    """The contents of an array of any library; None for a value."""
+    if isinstance(value, _core.HostArgument):
+        value = value.array
+    if isinstance(value, np.ndarray):
+        return np.ascontiguousarray(value) if value.ndim else value.copy()
+    if isinstance(value, (np.generic, bytes)) or value is None:
+        return None
+    if isinstance(value, _core.Array):
+        return np.ascontiguousarray(value.numpy())
+    if hasattr(value, "__dlpack__") or hasattr(value, "__cuda_array_interface__"):
+        from kernwright import asarray
+
+        try:
+            return np.ascontiguousarray(np.from_dlpack(value))
+        except (BufferError, RuntimeError, TypeError, AttributeError, ValueError):
+            return np.ascontiguousarray(asarray(value).numpy())
+    if isinstance(value, _core.Pointer):
+        raise ArgumentError(
+            f"argument {place} is an address, which means nothing in the process that runs trials: "
+            "pass an array"
+        )
+    return None
+
+
+def _integer(value: Any, dtype: np.dtype[Any]) -> bytes:
+    if not hasattr(value, "__index__"):
+        raise ArgumentError(f"a {type(value).__name__} where {dtype} is wanted")
+    number = value.__index__()
+    limits = np.iinfo(dtype)
+    if not limits.min <= number <= limits.max:
+        raise ArgumentRangeError(f"{number} does not fit {dtype}")
+    return np.array(number, dtype).tobytes()
+
+
+def _scalar(value: Any, dtype: np.dtype[Any]) -> bytes:
+    if dtype.kind in "iu":
+        return _integer(value, dtype)
+    if dtype.kind == "b":
+        return np.array(bool(value), dtype).tobytes()
+    if isinstance(value, (str, bytes)):
+        raise ArgumentError(f"a {type(value).__name__} where {dtype} is wanted")
+    number = complex(value) if dtype.kind == "c" else float(value)
+    return np.array(number).astype(dtype).tobytes()
+
+
+def value_bytes(value: Any, parameter: Parameter) -> bytes:
+    """The bytes of a parameter that is no array."""
+    _, type_name, is_pointer, dtype, lanes, size = parameter
+    if is_pointer:
+        if value is None:
+            return bytes(size)
+        raise ArgumentError(f"a {type(value).__name__} where {type_name} wants an array or None")
+    if hasattr(value, "value") and not isinstance(value, np.generic):  # ctypes
+        value = value.value
+    if isinstance(value, (bytes, np.void)) or (
+        isinstance(value, np.ndarray) and (dtype is None or value.dtype.fields)
+    ):
+        data = value if isinstance(value, bytes) else value.tobytes()
+    elif dtype is None:
+        if not hasattr(value, "__index__"):
+            raise ArgumentError(
+                f"a {type(value).__name__} where {type_name} wants {size} bytes: pass bytes or a "
+                "NumPy value of that size"
+            )
+        data = int(value.__index__()).to_bytes(size, "little", signed=value < 0)
+    elif lanes > 1 or isinstance(value, (tuple, list, np.ndarray)):
+        items = list(np.ravel(value)) if isinstance(value, np.ndarray) else list(value)
+        if len(items) != lanes:
+            raise ArgumentError(f"{len(items)} values where {type_name} has {lanes}")
+        data = b"".join(_scalar(item, np.dtype(dtype)) for item in items)
+    else:
+        data = _scalar(value, np.dtype(dtype))
+    if len(data) != size:
+        raise ArgumentError(f"{len(data)} bytes where {type_name} has {size}")
+    return data
+
+
+def _fits(array: np.ndarray[Any, Any], dtype: Any, lanes: int) -> bool:
+    if dtype is None or array.dtype.fields or array.dtype.kind == "V":
+        return True
+    wanted = np.dtype(dtype)
+    if wanted.fields or wanted == array.dtype:
+        return True
+    if wanted.itemsize == 1 and wanted.kind in "iu":
+        return array.dtype.itemsize == 1
+    pairs = array.dtype.kind == "c" and lanes in (2, 4)
+    return bool(pairs) and wanted == np.dtype(f"f{array.dtype.itemsize // 2}")
+
+
+class Arguments:
+    """Copies of the arguments, made once: later changes of them do not reach a session.
+
+    `values[i]` is a NumPy array or the value itself; `places[i]` the buffer of argument i or None.
+    """
+
+    def __init__(self, arguments: Sequence[Any]) -> None:
+        self.values: list[Any] = []
+        self.places: list[int | None] = []
+        self.buffers: list[np.ndarray[Any, Any]] = []
+        self.poisoned: list[bool] = []
+        known: dict[int, int] = {}
+        for place, given in enumerate(arguments):
+            array = _host_array(given, place)
+            if array is None:
+                self.values.append(given)
+                self.places.append(None)
+                continue
+            identity = id(given.array if isinstance(given, _core.HostArgument) else given)
+            if identity not in known:
+                known[identity] = len(self.buffers)
+                self.buffers.append(np.array(array, order="C", copy=True))
+                self.poisoned.append(isinstance(given, _core.Out))
+            self.values.append(self.buffers[known[identity]])
+            self.places.append(known[identity])
+
+    def pack(self, parameters: Sequence[Parameter]) -> list[Any]:
+        """For a kernel with these parameters: bytes, or (buffer, offset). ArgumentError."""
+        if len(parameters) != len(self.values):
+            raise ArgumentError(
+                f"the kernel takes {len(parameters)} arguments, the session has {len(self.values)}"
+            )
+        packed: list[Any] = []
+        for i, (parameter, value, place) in enumerate(
+            zip(parameters, self.values, self.places, strict=True)
+        ):
+            name, type_name, is_pointer, dtype, lanes = parameter[:5]
+            try:
+                if place is None or not is_pointer:
+                    packed.append(value_bytes(value, parameter))
+                    continue
+                if not _fits(value, dtype, lanes):
+                    raise ArgumentError(f"an array of {value.dtype} where {type_name} is wanted")
+            except (ArgumentError, ArgumentRangeError, TypeError, OverflowError) as error:
+                raise ArgumentError(f"argument {i} ({name}): {error}") from None
+            packed.append((place, 0))
+        return packed
+
+    def inputs(self) -> list[Any]:
+        """Fresh copies for a reference."""
+        return [np.array(v) if isinstance(v, np.ndarray) else v for v in self.values]
+
+    def describe(self) -> list[str]:
+        """Shapes, dtypes and values, by which sessions are told apart."""
+        return [
+            f"{value.dtype}{list(value.shape)}"
+            if isinstance(value, np.ndarray)
+            else (value.hex() if isinstance(value, bytes) else repr(value))
+            for value in self.values
+        ]
+
+
+_RTOL = {"float16": 1e-2, "bfloat16": 2e-2, "float32": 1e-4, "complex64": 1e-4}
+
+
+def _default_rtol(dtype: np.dtype[Any]) -> float:
+    if dtype.kind in "iub":
+        return 0.0
+    return _RTOL.get(dtype.name, 0.1 if dtype.itemsize == 1 else 1e-8)
+
+
+def _tolerances(
+    wanted: np.ndarray[Any, Any], rtol: float | None, atol: float | None
+) -> tuple[float, float]:
+    if wanted.dtype.kind in "iub" and rtol is None and atol is None:
+        return 0.0, 0.0
+    if rtol is None:
+        small = 0.1 if wanted.dtype.itemsize == 1 else 1e-8
+        rtol = 0.0 if wanted.dtype.kind in "iub" else _RTOL.get(wanted.dtype.name, small)
+    if atol is None:
+        finite = np.abs(wanted[np.isfinite(wanted)]) if wanted.size else wanted
+        atol = rtol * float(finite.mean()) if finite.size else 0.0
+    return rtol, atol
+
+
+def first_difference(
+    got: np.ndarray[Any, Any],
+    wanted: np.ndarray[Any, Any],
+    rtol: float | None,
+    atol: float | None,
+) -> str | None:
+    """Where `got` is not `wanted`; NaN is right only where NaN is wanted."""
+    if wanted.dtype.fields or wanted.dtype.kind == "V":
+        same = got.tobytes() == wanted.astype(got.dtype).tobytes()
+        return None if same else "bytes differ"
+    if rtol is None and got.dtype != wanted.dtype:  # a reference is often of a wider type
+        rtol = max(_default_rtol(got.dtype), _default_rtol(wanted.dtype)) or None
+    if wanted.dtype.kind not in "iubfc":  # of ml_dtypes
+        wide = wanted.astype(np.float64)
+        rtol, atol = _tolerances_of_narrow(wanted, wide, rtol, atol)
+        wanted, got = wide, got.astype(np.float64)
+    rtol, atol = _tolerances(wanted, rtol, atol)
+    if rtol == 0 and atol == 0 and wanted.dtype.kind in "iub":
+        wrong = got != wanted
+    else:
+        kind = np.complex128 if "c" in (wanted.dtype.kind, got.dtype.kind) else np.float64
+        a, b = got.astype(kind), wanted.astype(kind)
+        with np.errstate(invalid="ignore", over="ignore"):
+            close = np.abs(a - b) <= atol + rtol * np.abs(b)
+        wrong = ~(close | (a == b) | (np.isnan(a) & np.isnan(b)))
+    if not wrong.any():
+        return None
+    at = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
+    count = int(wrong.sum())
+    index = ", ".join(str(int(i)) for i in at)
+    return (
+        f"[{index}] is {got[at]}, not {wanted[at]}; {count} of {wrong.size} differ "
+        f"(rtol={rtol:.3g}, atol={atol:.3g})"
+    )
+
+
+def _tolerances_of_narrow(
+    wanted: np.ndarray[Any, Any],
+    wide: np.ndarray[Any, Any],
+    rtol: float | None,
+    atol: float | None,
+) -> tuple[float, float | None]:
+    if rtol is None:
+        rtol = _RTOL.get(wanted.dtype.name, 0.1)
+    return rtol, atol
+
+
+class Verifier:
+    """Compares what launches leave in the arguments with what is expected."""
+
+    def __init__(
+        self,
+        arguments: Arguments,
+        verify: Any,
+        rtol: float | None,
+        atol: float | None,
+        compare: Any = None,
+    ) -> None:
+        for name, value in (("rtol", rtol), ("atol", atol)):
+            if value is not None and (
+                isinstance(value, (bool, str)) or not hasattr(value, "__float__") or not value >= 0
+            ):
+                raise InvalidArgument(f"{name}= is a number of at least 0, got {value!r}")
+        self._arguments = arguments
+        self._rtol, self._atol, self._compare = rtol, atol, compare
+        self._expected: dict[int, np.ndarray[Any, Any]] | None = None
+        self.wants_default = isinstance(verify, str)
+        if verify is None:  # `compare` alone decides
+            self._expected = {}
+            return
+        if isinstance(verify, str):
+            if verify != "default":
+                raise InvalidArgument(
+                    f'verify= is a callable, expected values or "default", got {verify!r}'
+                )
+            return
+        self._expected = self._read(verify(*arguments.inputs()) if callable(verify) else verify)
+
+    def _read(self, given: Any) -> dict[int, np.ndarray[Any, Any]]:
+        count = len(self._arguments.values)
+        arrays = [i for i, place in enumerate(self._arguments.places) if place is not None]
+        if isinstance(given, np.ndarray) or not isinstance(given, (list, tuple)):
+            outs = [i for i in arrays if self._arguments.poisoned[self._arguments.places[i] or 0]]
+            if len(outs) != 1 and len(arrays) != 1:
+                raise InvalidArgument(
+                    f"verify= gave a {type(given).__name__}: a tuple of {count} is wanted, one "
+                    "expected value for each argument, None where none is compared"
+                )
+            only = (outs or arrays)[0]
+            given = [given if i == only else None for i in range(count)]
+        if len(given) != count:
+            raise InvalidArgument(
+                f"verify= gave {len(given)} expected values for {count} arguments: one for each, "
+                "None where none is compared"
+            )
+        expected = {}
+        for i, value in enumerate(given):
+            if value is None:
+                continue
+            if self._arguments.places[i] is None:
+                continue  # a value is not changed by a launch
+            own = self._arguments.values[i]
+            wanted = _host_array(value, i)
+            wanted = np.asarray(value) if wanted is None else wanted
+            if wanted.shape != own.shape:
+                raise InvalidArgument(
+                    f"the expected value of argument {i} has the shape {wanted.shape}, the "
+                    f"argument has {own.shape}"
+                )
+            if wanted.dtype.kind == "c" and own.dtype.kind != "c":
+                raise InvalidArgument(
+                    f"the expected value of argument {i} is complex, the argument is {own.dtype}"
+                )
+            expected[i] = wanted
+        if not expected:
+            raise InvalidArgument("verify= expects no value of any argument: nothing is compared")
+        return expected
+
+    def __call__(self, outputs: Sequence[tuple[int, bytes]]) -> str | None:
+        """What is wrong, or None. The first outputs are expected from then on where verify= is
+        "default"."""
+        contents = dict(outputs)
+        got = {
+            i: np.frombuffer(contents[place], own.dtype).reshape(own.shape)
+            for i, (own, place) in enumerate(
+                zip(self._arguments.values, self._arguments.places, strict=True)
+            )
+            if place is not None and place in contents
+        }
+        if self._expected is None:
+            if not got:
+                raise InvalidArgument(
+                    'verify="default": the kernel writes none of its arguments, so that there is '
+                    "nothing to compare"
+                )
+            self._expected = {i: value.copy() for i, value in got.items()}
+            return None
+        if self._compare is not None:
+            return self._ask_caller(got)
+        for i, wanted in self._expected.items():
+            # What the kernel takes as const is as it was.
+            value = got.get(i, self._arguments.values[i])
+            difference = first_difference(value, wanted, self._rtol, self._atol)
+            if difference is not None:
+                return f"argument {i}{difference}"
+        return None
+
+    def _ask_caller(self, got: dict[int, np.ndarray[Any, Any]]) -> str | None:
+        values = self._arguments.values
+        expected = [(self._expected or {}).get(i) for i in range(len(values))]
+        results = [got.get(i, value) for i, value in enumerate(values)]
+        return None if self._compare(expected, results, self._atol) else "verify= says it is wrong"

@@ -1,0 +1,102 @@
+"""How sessions, trials and results look in a notebook."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping
+from typing import Any
+
+from kernwright.tune._panel_state import value_text
+
+# One cell's own colours, which follow the notebook's where it says so.
+_STYLE = (
+    "font-family:system-ui,sans-serif;font-size:13px;line-height:1.45;border:1px solid #8885;"
+    "border-radius:6px;padding:.6em .9em;display:inline-block;max-width:60em"
+)
+
+
+def _box(title: str, rows: Mapping[str, Any], more: str = "") -> str:
+    cells = "".join(
+        f"<tr><th style='text-align:left;font-weight:500;opacity:.7;padding-right:1.2em'>"
+        f"{html.escape(name)}</th><td style='text-align:left'>{html.escape(str(value))}</td></tr>"
+        for name, value in rows.items()
+        if value not in (None, "")
+    )
+    return (
+        f"<div style='{_STYLE}'><b>{html.escape(title)}</b>"
+        f"<table style='margin:.3em 0'>{cells}</table>{more}</div>"
+    )
+
+
+def _config(value: Any) -> str:
+    return ", ".join(f"{name}={item}" for name, item in dict(value or {}).items())
+
+
+def _interval(value: Any) -> str:
+    try:
+        low, high = value
+        return f"{low:.4g} to {high:.4g} ms"
+    except (TypeError, ValueError):
+        return ""
+
+
+def trial_html(trial: Any) -> str:
+    """Of an object with number, config, status and what a Trial else has."""
+    resources = getattr(trial, "resources", None) or {}
+    resources = getattr(resources, "_asdict", lambda: resources)()
+    rows = {
+        "status": trial.status,
+        "time": value_text(trial) if trial.status == "correct" else "",
+        "interval": _interval(getattr(trial, "interval", None)),
+        "config": _config(trial.config),
+        "error": str(getattr(trial, "error", None) or "").strip()[:2000],
+        "resources": _config(resources if isinstance(resources, Mapping) else {}),
+    }
+    return _box(f"Trial {trial.number}", rows)
+
+
+def best_html(best: Any) -> str:
+    """Of a result with config, median, interval and ties."""
+    ties = len(getattr(best, "ties", None) or ())
+    median, score = getattr(best, "median", None), getattr(best, "score", None)
+    rows = {
+        "config": _config(best.config),
+        "median": f"{median:.4g} ms" if isinstance(median, (int, float)) else "",
+        "score": "" if median is not None or score is None else f"{score:,.6g}",
+        "interval": _interval(getattr(best, "interval", None)),
+        "ties": f"{ties} that noise does not tell from it" if ties > 1 else "",
+    }
+    return _box("Best configuration", rows)
+
+
+def session_html(rows: Any, title: str) -> str:
+    """Of a session's rows: its figures, and the best so far as a picture."""
+    from kernwright.errors import InvalidArgument
+    from kernwright.tune._report import _charts
+    from kernwright.tune._report._record import read_record, text
+
+    try:
+        record = read_record(rows)
+    except InvalidArgument:
+        return _box(f"Tuning session of {title}", {"trials": "none yet"})
+    failed = sum(not trial.correct for trial in record.trials)
+    best = record.best
+    shown = {
+        "best": _charts.value_text(record, best.value) if best else "none yet",
+        "config": _config(best.config) if best else "",
+        "default": _charts.value_text(record, value) if (value := record.default_value) else "",
+        "trials": f"{len(record.trials)}, {failed} failed",
+        "device": record.device,
+        "ended": text(record.result.get("reason")),
+    }
+    picture = _charts.progress(record, False)
+    style = (
+        "<style>.kernwright-tune svg text{font:12px system-ui,sans-serif;fill:#777}"
+        ".kernwright-tune .grid,.kernwright-tune .axis{stroke:#8886;stroke-width:.7}"
+        ".kernwright-tune polyline.best{fill:none;stroke:#2f7ed8;stroke-width:2}"
+        ".kernwright-tune .trial{fill:#8887}.kernwright-tune .mark{fill:#2f7ed8}"
+        ".kernwright-tune figure{margin:0;width:440px;max-width:100%}"
+        ".kernwright-tune figcaption{opacity:.7}</style>"
+    )
+    more = f"{style}<div class=kernwright-tune>{picture}</div>" if picture else ""
+    return _box(f"Tuning session of {record.kernel}", shown, more)

@@ -1,0 +1,404 @@
+"""OnlineSearch: which configuration serves one bucket of problems, and what is tried beside it."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kernwright.errors import Error
+from kernwright.tune._config import Config, Value
+from kernwright.tune._meter import Meter
+from kernwright.tune._shadow import Comparison, NotShadowed, Shadow, difference
+from kernwright.tune._strategy import Strategy
+from kernwright.tune._tuned import configured
+
+SAMPLES = 5  # pairs of launches that decide
+GAIN = 0.98  # a challenger that takes more than this of the incumbent's time is no gain
+MOST_CALLS = 4096  # before Python looks again
+WAIT_CALLS = 16  # while a candidate is compiled or its results are on their way
+AHEAD = 2  # candidates that are compiled before they are needed
+REFUSALS = 32  # calls in a row whose arguments have no shadows
+
+
+@dataclass
+class OnlineTrial:
+    """A configuration that was tried beside the incumbent. `status` has T4's words (correct,
+    correctness, compile, runtime), "rolled back" and, before that is known, "running"; `ratio` is
+    its time by the incumbent's."""
+
+    config: Config
+    status: str = "running"
+    ratio: float | None = None
+    error: str = ""
+
+
+@dataclass
+class Duel:
+    """Two configurations that run on the same inputs, the incumbent for the caller and the
+    challenger on shadows."""
+
+    challenger: Config
+    trial: OnlineTrial
+    verified: bool = False
+    probation: bool = False  # the incumbent is new, the challenger the one before it
+    relative: float = 1.0  # in a probation: what self.relative was before
+    ratios: list[float] = field(default_factory=list)
+    comparison: Comparison | None = None
+    pair: tuple[Callable[[], float | None], ...] = ()
+
+
+@dataclass(frozen=True)
+class OnlinePlan:
+    """What all searches of one Online share."""
+
+    kernel: Any
+    space: Any
+    rule: Any
+    overhead: float
+    guard: float
+    tolerances: tuple[float, float]
+    shadow_bytes: int
+    patience: int
+    strategy: str
+    seed: int
+    settled: Callable[[OnlineSearch, str], None]  # a new incumbent, or the end with a reason
+    changed: Callable[[], None]  # another incumbent: what was handed out is out of date
+
+
+class OnlineSearch:
+    """Not thread-safe: whoever serves holds its lock."""
+
+    def __init__(
+        self, plan: OnlinePlan, problem: Mapping[str, Value], meter: Meter, default: Config
+    ) -> None:
+        self.plan, self.problem, self.meter = plan, dict(problem), meter
+        self.space = plan.space.with_problem(problem)
+        self.default = self.incumbent = default
+        self.cost: float | None = None  # of the incumbent
+        self.default_cost: float | None = None
+        self.relative = 1.0  # the incumbent's cost by the default's, as pairs tell it
+        self.spent = self.served = 0.0
+        self.trials: list[OnlineTrial] = []
+        self.frozen = ""  # why
+        self._strategy = Strategy(self.space, plan.strategy, seed=plan.seed)
+        if default in self.space:
+            self._strategy.tell(default, 1.0)
+        self._ahead: list[tuple[Config, Any]] = []
+        self._duel: Duel | None = None
+        self._extra: list[Callable[[], float | None]] = []  # costs that are on their way
+        self._step_cost = 0.0
+        self._calibration: list[Callable[[], float | None]] = []
+        self._granted: dict[Any, int] = {}
+        self._kernels: dict[Config, Any] = {}
+        self._launches: dict[Any, Any] = {}
+        self._parameters: Any = None
+        self._since_best = 0
+        self._refusals = 0
+
+    # -- what is launched ------------------------------------------------------------------------
+
+    def launch(self, config: Config, problem: Mapping[str, Value]) -> Any:
+        """kernel[grid, block] of a configuration for a problem of this bucket."""
+        key = (config, tuple(problem.items()))
+        if key not in self._launches:
+            if len(self._launches) > MOST_CALLS:
+                self._launches.clear()
+            self._launches[key] = self.plan.rule.bind(self._kernel(config), {**problem, **config})
+        return self._launches[key]
+
+    def _kernel(self, config: Config) -> Any:
+        if config not in self._kernels:
+            self._kernels[config] = configured(self.plan.kernel, config)
+        return self._kernels[config]
+
+    def _drop(self, config: Config) -> None:
+        """Forgets the code of a configuration that is launched no more."""
+        if config in (self.incumbent, self.default):
+            return
+        self._kernels.pop(config, None)
+        for key in [key for key in self._launches if key[0] == config]:
+            del self._launches[key]
+
+    def serve(
+        self, problem: Mapping[str, Value], arguments: tuple[Any, ...]
+    ) -> tuple[Any, int, bool]:
+        """What TunedCall wants: target, calls until the next look, whether it was launched."""
+        key = tuple(problem.items())
+        self._account(key)
+        begin = self.meter.host()
+        config = self.incumbent if self._allows(self.incumbent, problem) else self.default
+        target = self.launch(config, problem)
+        if self.frozen:
+            return target, -1, False
+        if config != self.incumbent:
+            return target, MOST_CALLS, False
+        launched = self._explore(problem, arguments, target)
+        if self.frozen:
+            return self.launch(self.incumbent, problem), -1, launched
+        self.spent += self.meter.host() - begin
+        calls = self._calls_until_due()
+        self._granted[key] = calls
+        return self.launch(self.incumbent, problem), calls, launched
+
+    def serve_only(self, problem: Mapping[str, Value]) -> Any:
+        """The launch that serves, with nothing else done."""
+        allowed = self._allows(self.incumbent, problem)
+        return self.launch(self.incumbent if allowed else self.default, problem)
+
+    def nvrtc(self) -> str:
+        """The version of the compiler that made the incumbent."""
+        return str(self._kernel(self.incumbent)._facts(None)["nvrtc_version"])
+
+    def forget_calls(self) -> None:
+        """Calls that were granted are no longer counted: their targets were dropped."""
+        self._granted.clear()
+
+    def _account(self, key: Any) -> None:
+        if self.cost is not None:
+            self.served += self.cost * (1 + self._granted.pop(key, 0))
+
+    def _calls_until_due(self) -> int:
+        if self.cost is None:
+            return 1
+        due = (self.spent + self._step_cost) / self.plan.overhead - self.served
+        calls = math.ceil(due / self.cost) if self.cost > 0 and due > 0 else 1
+        waits = self._duel is None or self._duel.comparison is not None or bool(self._duel.pair)
+        return max(1, min(MOST_CALLS, max(calls, WAIT_CALLS if waits else 1)))
+
+    def _is_due(self) -> bool:
+        return self.spent + self._step_cost <= self.plan.overhead * self.served
+
+    def _allows(self, config: Config, problem: Mapping[str, Value]) -> bool:
+        """Whether the restrictions hold for a problem of the bucket as well."""
+        if problem == self.problem:
+            return True
+        single = type(self.space)({name: [value] for name, value in config.items()})
+        single = single.with_problem(problem)
+        for kind, what in self.plan.space._requirements:
+            if kind == "restriction":
+                single.require(what)
+        try:
+            return len(single) == 1
+        except Error:
+            return False
+
+    # -- exploring -------------------------------------------------------------------------------
+
+    def _explore(
+        self, problem: Mapping[str, Value], arguments: tuple[Any, ...], target: Any
+    ) -> bool:
+        """One step of a duel, where one is due. Whether the caller was served with it."""
+        self._collect()
+        if self.cost is None:
+            return self._calibrate(target, arguments)
+        duel = self._duel or self._next_duel()
+        if duel is None or self.frozen or duel.comparison or duel.pair or not self._is_due():
+            return False
+        if not self._allows(duel.challenger, problem):
+            self._end_trial(duel, "constraints", f"a restriction does not hold for {problem}")
+            return False
+        return self._step(duel, problem, arguments, target)
+
+    def _calibrate(self, target: Any, arguments: tuple[Any, ...]) -> bool:
+        if len(self._calibration) >= SAMPLES:
+            return False  # their results are on their way
+        self._calibration.append(self.meter.run(lambda: target(*arguments)))
+        self._collect()
+        return True
+
+    def _collect(self) -> None:
+        """Takes what the device has finished."""
+        if self.cost is None and self._calibration:
+            samples = [sample() for sample in self._calibration]
+            known = [sample for sample in samples if sample is not None]
+            if self.meter.is_synchronous:
+                self._calibration.clear()
+            if known and len(known) >= (1 if self.meter.is_synchronous else SAMPLES):
+                self.cost = statistics.median(known)
+                self.default_cost = self.cost
+                self._step_cost = 3 * self.cost
+        waiting = []
+        for extra in self._extra:
+            cost = extra()
+            if cost is None:
+                waiting.append(extra)
+            else:
+                self.spent += cost
+        self._extra = [] if self.meter.is_synchronous else waiting
+        if self._duel is not None:
+            self._collect_duel(self._duel)
+
+    def _collect_duel(self, duel: Duel) -> None:
+        if duel.comparison is not None and duel.comparison.result is not None:
+            self.spent += duel.comparison.cost
+            found, duel.comparison = duel.comparison.result, None
+            self._verify(duel, found)
+        if not duel.pair:
+            return
+        own, other = (sample() for sample in duel.pair)
+        if own is None or other is None:
+            if self.meter.is_synchronous:
+                duel.pair = ()
+            return
+        duel.pair = ()
+        self.cost = own if self.meter.is_synchronous else 0.9 * (self.cost or own) + 0.1 * own
+        duel.ratios.append(other / own if own > 0 else math.inf)
+        self._judge(duel)
+
+    def _verify(self, duel: Duel, found: str) -> None:
+        duel.verified = not found
+        if found:
+            self._end_trial(duel, "correctness", found)
+
+    def _next_duel(self) -> Duel | None:
+        """The next candidate that is compiled, while others are being compiled."""
+        while len(self._ahead) < AHEAD and (asked := self._strategy.ask(1)):
+            try:
+                self._ahead.append((asked[0], self._kernel(asked[0]).compile_async()))
+            except Error as error:
+                self._ahead.append((asked[0], error))
+        if not self._ahead:
+            self._freeze("complete")
+            return None
+        config, future = self._ahead[0]
+        if not isinstance(future, Error):
+            if not (self.meter.is_synchronous or future.done()):
+                return None
+            future = future.exception()
+        self._ahead.pop(0)
+        trial = OnlineTrial(config)
+        self.trials.append(trial)
+        duel = Duel(config, trial)
+        if future is not None:
+            self._end_trial(duel, "compile", str(future))
+            return None
+        self._duel = duel
+        return duel
+
+    def _step(
+        self, duel: Duel, problem: Mapping[str, Value], arguments: tuple[Any, ...], target: Any
+    ) -> bool:
+        """Serves the caller and runs the challenger on shadows of the same inputs."""
+        served = False
+
+        def serve() -> None:
+            nonlocal served
+            served = True
+            target(*arguments)
+
+        try:
+            challenger = self.launch(duel.challenger, problem)
+        except Error as error:
+            self._end_trial(duel, "runtime", str(error))
+            return False
+        if self._parameters is None:
+            self._parameters = self._kernel(self.incumbent).parameters
+        if len(arguments) != len(self._parameters):
+            return False  # the launch itself says so
+        try:
+            shadows: list[Shadow] = []
+            copies = self.meter.run(
+                lambda: shadows.append(Shadow(self._parameters, arguments, self.plan.shadow_bytes))
+            )
+        except (NotShadowed, Error) as error:
+            self._refusals += 1
+            if self._refusals >= REFUSALS:
+                self._freeze(f"the arguments have no shadows: {error}")
+            return False
+        self._refusals = 0
+        own = self.meter.run(serve)  # what the caller's own arguments raise is the caller's
+        try:
+            expected = [] if duel.verified else [array.copy() for array in shadows[0].written]
+            other = self.meter.run(lambda: challenger(*shadows[0].arguments))
+        except Error as error:
+            self._end_trial(duel, "runtime", str(error))
+            return served
+        self._extra += [copies, other]
+        self._step_cost = max(self._step_cost, sum(cost() or 0.0 for cost in (copies, other)))
+        if duel.verified:
+            duel.pair = (own, other)
+        elif self.meter.is_synchronous:
+            self._verify(duel, difference(expected, shadows[0].copies, *self.plan.tolerances))
+        else:
+            duel.comparison = Comparison(
+                expected, shadows[0].copies, self.plan.tolerances, self.meter.host
+            )
+        self._collect()
+        return served
+
+    # -- deciding --------------------------------------------------------------------------------
+
+    def _judge(self, duel: Duel) -> None:
+        ratio = statistics.median(duel.ratios)
+        enough = len(duel.ratios) >= (1 if self.meter.is_synchronous else SAMPLES)
+        if duel.probation:
+            # Here the challenger is the former incumbent.
+            slowdown = 1 / ratio if ratio > 0 else math.inf
+            if enough and slowdown > self.plan.guard:
+                self._roll_back(duel, slowdown)
+            elif enough:
+                self._settle(duel)
+            return
+        hopeless = len(duel.ratios) >= 2 and min(duel.ratios) > self.plan.guard
+        if hopeless or (enough and ratio >= GAIN):
+            self._end_trial(duel, "correct", "", ratio)
+        elif enough:
+            self._promote(duel, ratio)
+
+    def _promote(self, duel: Duel, ratio: float) -> None:
+        before, relative = self.incumbent, self.relative
+        duel.trial.status, duel.trial.ratio = "correct", ratio
+        self._strategy.tell(duel.challenger, ratio * relative)
+        self.incumbent = duel.challenger
+        self.relative *= ratio
+        self.cost = (self.cost or 0.0) * ratio
+        self._since_best = 0
+        self._duel = Duel(before, duel.trial, verified=True, probation=True, relative=relative)
+        self.plan.changed()
+
+    def _settle(self, duel: Duel) -> None:
+        self._duel = None
+        self._drop(duel.challenger)
+        self.plan.settled(self, "")
+
+    def _roll_back(self, duel: Duel, slowdown: float) -> None:
+        failed, self.incumbent = self.incumbent, duel.challenger
+        duel.trial.status, duel.trial.ratio = "rolled back", slowdown
+        self.relative = duel.relative
+        self.cost = (self.cost or 0.0) / slowdown
+        self._strategy.tell(failed, slowdown * self.relative)
+        self._duel = None
+        self._drop(failed)
+        self.plan.changed()
+
+    def _end_trial(
+        self, duel: Duel, status: str, error: str = "", ratio: float | None = None
+    ) -> None:
+        if duel.probation:  # the former incumbent fails here: it is no measure any more
+            self._settle(duel)
+            return
+        duel.trial.status, duel.trial.error, duel.trial.ratio = status, error, ratio
+        self._duel = None
+        self._drop(duel.challenger)
+        self._strategy.tell(duel.challenger, None if ratio is None else ratio * self.relative)
+        self._step_cost = 3 * (self.cost or 0.0)
+        self._since_best += 1
+        if self._since_best >= self.plan.patience:
+            self._freeze(f"no gain in {self._since_best} trials")
+
+    def _freeze(self, reason: str) -> None:
+        if not self.frozen:
+            self.frozen = reason
+            self._duel = None
+            self._ahead.clear()
+            self.plan.settled(self, reason)
+
+    def stop(self) -> None:
+        """Explores no more."""
+        for _, future in self._ahead:
+            if not isinstance(future, Error):
+                future.cancel()
+        self._freeze("stopped")

@@ -1,0 +1,40 @@
+"""write_report(): a tuning session as one page of HTML, which loads nothing from elsewhere."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from kernwright.errors import ArgumentError
+from kernwright.tune._report._page import page
+from kernwright.tune._report._record import read_record
+
+
+def write_report(
+    rows: Iterable[Mapping[str, Any]] | str | os.PathLike[str],
+    path: str | os.PathLike[str],
+    *,
+    session: str | None = None,
+    source: str | None = None,
+) -> None:
+    """Writes the report of one session to `path`: a page that needs no network and no server.
+
+    `rows` are a store's rows, or the path of a store; `session` is the id of one of its sessions,
+    the last one with trials where it is left out. `source` is the kernel's text, which the page
+    shows below the winner's defines. Raises InvalidArgument where there is no trial, OSError where
+    a file cannot be read or written; what was at `path` is replaced only by a whole page.
+    """
+    if not isinstance(path, (str, os.PathLike)):
+        raise ArgumentError(f"a path to write is wanted, got {type(path).__name__}")
+    if source is not None and not isinstance(source, str):
+        raise ArgumentError(f"source is the text of a kernel, got {type(source).__name__}")
+    text = page(read_record(rows, session), source)
+    target = pathlib.Path(path)
+    made = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        made.write_text(text, encoding="utf-8", errors="backslashreplace")
+        os.replace(made, target)
+    finally:
+        made.unlink(missing_ok=True)

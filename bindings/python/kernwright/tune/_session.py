@@ -1,0 +1,456 @@
+"""Session: tunes a kernel on the device at hand."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from kernwright import _core
+from kernwright.errors import ArgumentError, InvalidArgument
+from kernwright.tune._arguments import Arguments, Verifier
+from kernwright.tune._budget import read_budget
+from kernwright.tune._config import Config, Value
+from kernwright.tune._launch_rule import LaunchRule
+from kernwright.tune._session_hooks import Hooks
+from kernwright.tune._session_kernel import Planner, TunedSource
+from kernwright.tune._session_settings import (
+    about_row,
+    devices_of,
+    index_of,
+    lanes_of,
+    problem_values,
+    read_proposals,
+    symbol_bytes,
+    warm_start,
+    worker_program,
+)
+from kernwright.tune._space import Space, seed_argument
+from kernwright.tune._store import Store, kernel_key
+from kernwright.tune._strategy import strategies
+from kernwright.tune._trial import STATUSES, Best, Trial
+
+POLICIES = ("cold", "warm", "rotate", "graph")
+
+
+class Session:
+    """Tunes a kernel: compiles configurations ahead, runs each in a process of its own device,
+    checks what it computed, measures it, and keeps each result at once.
+
+    >>> space = kw.tune.Space(BLOCK=[64, 128, 256], VEC=[1, 2, 4])
+    >>> session = kw.tune.Session(
+    ...     text, space, (x, y, n), grid="-(-n // (BLOCK * VEC))", block="BLOCK",
+    ...     budget="60s", verify=lambda x, y, n: (None, 2 * x, None), store="tuned.jsonl")
+    >>> best = session.run()
+    >>> best.config, best.median, best.interval
+
+    `kernel`: a kernel, its text or path, or a callable of the configuration that gives one. Each
+    parameter becomes a define of its name. `args`: as for a launch, NumPy arrays as well; they are
+    copied. What a launch may write is put back before each trial; `kw.Out` is filled with 0xff.
+    `grid`, `block`, `shared_bytes`, `cluster`: numbers, expressions over parameters and problem
+    values, tuples of these, or callables of a dict of both. `problem`: values by name; one that is
+    missing is the argument of that name. `constants`: contents of `__constant__` and `__device__`
+    variables, by name.
+
+    `budget`: "120s", or a dict of `seconds`, `evaluations`, `gpu_seconds`, `target`; None: the
+    whole space. `verify`: a callable that gets the arguments as NumPy values and returns one
+    expected value an argument (None: not compared), such a tuple, or "default": what the default
+    configuration computes. Floats may differ by `rtol` times the expected value plus `atol`; by
+    default by 1e-8 (float64), 1e-4 (float32), 1e-2 (float16) of it and of the mean.
+
+    `objective`: "time", "energy", "edp", a callable of a trial that returns what to minimise, or a
+    list of these: the first is minimised, `front` is the Pareto front. On the simulated device
+    there is no clock: the executed instructions and memory transactions count.
+
+    `store`: a file that each trial is written to before run() tells of it. A session that finds
+    trials there about the same kernel, space, arguments, device and tools goes on with them
+    (`resume`); after any end, nothing is measured twice. `default` is measured first and compared
+    with the winner. `proposals`: configurations to try first: a list, a JSON file of one, or a
+    callable of the session, which is asked again after some trials.
+
+    The same `seed` and the same results give the same trials. Failures are data: a trial's status.
+    run() from one thread at a time; stop() from any.
+    """
+
+    def __init__(
+        self,
+        kernel: Any,
+        space: Space,
+        args: Sequence[Any] = (),
+        *,
+        grid: Any = None,
+        block: Any = None,
+        shared_bytes: Any = 0,
+        cluster: Any = None,
+        problem: Mapping[str, Any] | None = None,
+        constants: Mapping[str, Any] | None = None,
+        budget: Any = None,
+        objective: Any = "time",
+        verify: Any = None,
+        rtol: float | None = None,
+        atol: float | None = None,
+        strategy: str = "portfolio",
+        isolation: str = "process",
+        store: str | os.PathLike[str] | None = None,
+        resume: bool = True,
+        seed: int | None = 0,
+        default: Mapping[str, Any] | None = None,
+        proposals: Any = None,
+        policy: str = "cold",
+        samples: int = 8,
+        workers: int | None = None,
+        devices: Any = None,
+        window: int | None = None,
+        compile_timeout: float = 60.0,
+        run_timeout: float = 30.0,
+        _compare: Any = None,
+    ) -> None:
+        if not isinstance(space, Space):
+            raise ArgumentError(f"Session(kernel, space) wants a Space, got {type(space).__name__}")
+        if grid is None or block is None:
+            raise ArgumentError('a session wants grid= and block=: grid="-(-n // B)", block="B"')
+        for name, value, known in (
+            ("strategy", strategy, strategies()),
+            ("isolation", isolation, ("process", "inproc")),
+            ("policy", policy, POLICIES),
+        ):
+            if value not in known:
+                raise InvalidArgument(f"{name}= is one of {', '.join(known)}, got {value!r}")
+        self._budget = read_budget(budget)
+        self._devices, labels = devices_of(devices)
+        device = self._devices[0]
+        rule = LaunchRule(grid, block, shared_bytes)
+        self._arguments = Arguments(args)
+        self._source = TunedSource(kernel, space, rule)
+        first = Config(default) if default is not None else None
+        self._problem: dict[str, Value] = problem_values(
+            self._source, space, rule, problem, tuple(self._arguments.values), first
+        )
+        self.space = space.with_problem(self._problem)
+        len(self.space)  # says what is wrong with it
+        self._default = None if first is None else self.space.index(first)
+        self._source.warn_of_unused()
+        reference = first if first is not None else self.space[0]
+        self.name = self._source.base(reference).name
+        verifier = None
+        if verify is not None or _compare is not None:
+            verifier = Verifier(self._arguments, verify, rtol, atol, _compare)
+        planner = Planner(self._source, self.space, self._problem, cluster)
+        planner(self.space.index(reference))  # what is wrong with the launch is told at once
+        initial = [] if callable(proposals) else read_proposals(proposals, self.space)
+        self._hooks = Hooks(planner, self._arguments, verifier, objective, device.is_simulated)
+        self._hooks.propose_by(proposals if callable(proposals) else None, self)
+        self._store = None if store is None else Store(store)
+        policy = "counts" if device.is_simulated else policy
+        key = kernel_key(
+            self._source.base(reference),
+            self.space.parameters,
+            problem=self._problem,
+            space=self.space,
+            device=device,
+            policy=policy,
+            objective=self._hooks.objective_name,
+            nvrtc=str(_core.nvrtc_status()["version"]),
+        )
+        key["source"] = self._source.hash(reference)
+        self.key = key
+        if self._store is not None:
+            initial += warm_start(self._store, key, self.space)
+        about = about_row(rule, cluster, self._arguments, constants, first)
+        about |= {"strategy": strategy, "seed": seed, "budget": self._budget}
+        self._about = about
+        self._lanes = lanes_of(workers)
+        self._settings = {
+            "device": device,
+            "devices": labels,
+            "worker": worker_program(),
+            "in_process": isolation == "inproc",
+            "buffers": list(zip(self._arguments.buffers, self._arguments.poisoned, strict=True)),
+            "symbols": symbol_bytes(constants),
+            "checks": verifier is not None,
+            "compile_lanes": self._lanes,
+            "policy": "cold" if policy == "counts" else policy,
+            "energy": self._hooks.wants_energy,
+            **self._budget,
+            "strategy": None if strategy == "portfolio" else strategy,
+            "seed": seed_argument(seed),
+            "default": self._default,
+            "initial": initial,
+            "window": index_of(window, "window", none=0),
+            "samples": index_of(samples, "samples"),
+            "compile_timeout": float(compile_timeout),
+            "run_timeout": float(run_timeout),
+            "resume": bool(resume),
+            "proposes": callable(proposals),
+            "scores": self._hooks.scores,
+            "events": True,
+            "store": None if store is None else os.fspath(store),
+            "key": json.dumps(key),
+            "about": json.dumps(about),
+        }
+        self._wants_default = verifier is not None and verifier.wants_default
+        self._reference = self.space.index(reference)
+        self._core: Any = None
+        self._trials: list[Trial] = []
+        self._result: dict[str, Any] | None = None
+        self._observers: list[Any] = []
+        self._warned = False
+        self._hooks.observe_by(weakref.WeakMethod(self._lane_event))
+        if self._hooks.wants_energy and device.is_simulated:
+            raise InvalidArgument(
+                f'objective="{objective}" wants a GPU: {device.name} has no power'
+            )
+
+    # -- running ---------------------------------------------------------------------------------
+
+    def _started(self) -> Any:
+        if self._core is None:
+            core = _core.TuneSession(self.space._core, self._hooks, self._settings)
+            if self._wants_default:
+                core.try_once(self._reference)
+            core.begin()
+            self._core = core
+        return self._core
+
+    def _lane_event(self, is_gpu: bool, begins: bool, number: int, seconds: float) -> None:
+        for observer in list(self._observers):
+            observer.lane("gpu" if is_gpu else "compile", begins, number, seconds)
+
+    def subscribe(self, observer: Any) -> Callable[[], None]:
+        """Calls `observer.trial(trial)` for each trial that ends and
+        `observer.lane(kind, begins, number, seconds)` when a lane, "compile" or "gpu", begins or
+        ends its work on one; in the thread that runs the session. A callable gets trials alone.
+        Returns what ends that."""
+        if not hasattr(observer, "trial"):
+            if not callable(observer):
+                raise ArgumentError(
+                    f"a {type(observer).__name__} observes nothing: pass a callable"
+                )
+            observer = _TrialObserver(observer)
+        self._observers.append(observer)
+
+        def end() -> None:
+            if observer in self._observers:
+                self._observers.remove(observer)
+
+        return end
+
+    def _trial(self, text: str) -> Trial:
+        row = json.loads(text)
+        row["config"] = {name: row["config"][name] for name in self.space.parameters}
+        return Trial(row)
+
+    def _keep(self, text: str) -> Trial:
+        trial = self._trial(text)
+        self._trials.append(trial)
+        for observer in list(self._observers):
+            observer.trial(trial)
+        return trial
+
+    def _warn_of_unsaved(self) -> None:
+        unsaved, why = self._core.unsaved()
+        if unsaved and not self._warned:
+            import warnings
+
+            self._warned = True
+            warnings.warn(
+                f"{unsaved} rows of the session are in memory alone, because {why}. They are "
+                "written with the next one that can be; session.rows has them all",
+                RuntimeWarning,
+                stacklevel=4,
+            )
+
+    def _next(self) -> Trial | None:
+        text = self._started().next()
+        self._warn_of_unsaved()
+        return None if text is None else self._keep(text)
+
+    def __iter__(self) -> Iterator[Trial]:
+        """Trials as they end. What is left out of the loop can be looped over later."""
+        while (trial := self._next()) is not None:
+            yield trial
+        self._finish()
+
+    def _finish(self) -> Best | None:
+        self._result = self._ordered(self._started().finish())
+        self._warn_of_unsaved()
+        return self.best
+
+    def run(self, progress: Any = None) -> Best | None:
+        """Tunes until the budget is used up, and returns the best; None where no trial was correct.
+
+        `progress`: "live" for a panel on the terminal, or a callable that gets each trial. Ctrl-C
+        ends it with KeyboardInterrupt; `best` and `trials` then have what was found.
+        """
+        if progress is None:
+            return self._run()
+        if progress != "live":
+            end = self.subscribe(progress)
+            try:
+                return self._run()
+            finally:
+                end()
+        from kernwright.tune._panel import Panel
+
+        panel = Panel(
+            self.name,
+            budget=self._budget,
+            compile_lanes=self._lanes,
+            device_lanes=len(self._settings["devices"]),
+        )
+        with panel:
+            end = self.subscribe(panel)
+            try:
+                return self._run()
+            finally:
+                end()
+
+    def _run(self) -> Best | None:
+        for _ in self:
+            pass
+        return self.best
+
+    async def run_async(self, progress: Any = None) -> Best | None:
+        """run() in a thread of its own; cancelling it stops the session."""
+        task = asyncio.ensure_future(asyncio.to_thread(self.run, progress))
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            self.stop()
+            await task
+            raise
+
+    def stop(self) -> None:
+        """Ends the session soon, from any thread."""
+        self._started().stop()
+
+    # -- for foreign optimisers --------------------------------------------------------------------
+
+    def ask(self) -> Trial | None:
+        """A trial to measure elsewhere: its `config`; None when the budget is used up."""
+        text = self._started().ask()
+        return None if text is None else self._trial(text)
+
+    def tell(self, trial: Trial, outcome: Any, error: str = "") -> Trial:
+        """The outcome of a trial of ask(): a time in milliseconds, a sequence of them, or a status
+        ("compile", "runtime", ...)."""
+        if not isinstance(trial, Trial):
+            raise ArgumentError(f"tell(trial, outcome) wants a Trial, got {type(trial).__name__}")
+        row: dict[str, Any] = {"number": trial.number, "status": "correct", "error": error}
+        if isinstance(outcome, str):
+            if outcome not in STATUSES[1:]:
+                raise InvalidArgument(
+                    f"the outcome {outcome!r} is no status: {', '.join(STATUSES[1:])}"
+                )
+            row["status"] = outcome
+            row["error"] = error or outcome
+        else:
+            times = outcome if isinstance(outcome, Iterable) else [outcome]
+            try:
+                row["times_ms"] = [float(time) for time in times]
+            except (TypeError, ValueError):
+                raise ArgumentError(
+                    f"an outcome is a time, several or a status, got {outcome!r}"
+                ) from None
+            if not row["times_ms"] or not all(0 < time < float("inf") for time in row["times_ms"]):
+                raise InvalidArgument(f"times are numbers above 0, got {outcome!r}")
+        told = self._keep(self._started().tell(json.dumps(row)))
+        self._warn_of_unsaved()
+        return told
+
+    # -- what was found ----------------------------------------------------------------------------
+
+    @property
+    def trials(self) -> list[Trial]:
+        """In the order in which they ended."""
+        return list(self._trials)
+
+    def _result_row(self) -> dict[str, Any]:
+        if self._result is not None:
+            return self._result
+        return {} if self._core is None else self._ordered(self._core.result())
+
+    def _ordered(self, text: str) -> dict[str, Any]:
+        row: dict[str, Any] = json.loads(text)
+        for config in (*row["ties"], *([row["config"]] if row["config"] else [])):
+            values = dict(config)
+            config.clear()
+            config.update((name, values[name]) for name in self.space.parameters)
+        return row
+
+    @property
+    def best(self) -> Best | None:
+        """So far; after run() that of the final comparison."""
+        row = self._result_row()
+        return Best(row, self._source.kernel) if row.get("config") is not None else None
+
+    @property
+    def reason(self) -> str | None:
+        """Why it ended: "complete", "budget", "target" or "cancelled"; None before."""
+        return None if self._result is None else str(self._result["reason"])
+
+    @property
+    def front(self) -> list[Trial]:
+        """The trials that none beats in all objectives."""
+        return self._hooks.front(self._trials)
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """What a store has of the session, from memory."""
+        name = {"v": 1, "session": (self._core.id if self._core is not None else "") or "memory"}
+        parameters = {key: list(values) for key, values in self.space.parameters.items()}
+        session = {**self._about, **self.key, **name, "kind": "session"}
+        session["space"] = {
+            "parameters": parameters,
+            "restrictions": list(self.space.restrictions),
+            "hash": self.key["space"],
+        }
+        rows = [session, *({**trial.row, **name} for trial in self._trials)]
+        result = self._result_row()
+        if result.get("config") is not None:
+            rows.append({**self.key, **result, **name})
+        return rows
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Writes the session as one page of HTML."""
+        from kernwright.tune._report import write_report
+
+        best = self.best
+        config = best.config if best is not None else self.space[self._reference]
+        write_report(self.rows, path, source=self._source.text(config))
+
+    def export(self, path: str | os.PathLike[str]) -> None:
+        """Writes the trials as a T4 file (JSON), which Kernel Tuner and kw.tune.Table read."""
+        from kernwright.tune._t4 import write_t4
+
+        write_t4(path, self._trials, self.key["device"]["name"])
+
+    def replay(
+        self, strategy: str = "portfolio", evaluations: int | None = None, *, seed: int = 0
+    ) -> list[float]:
+        """The best score after each evaluation of a search by `strategy` through the trials of
+        this session, without a device."""
+        from kernwright.tune._table import Table
+
+        table = Table({trial.config: trial.score for trial in self._trials})
+        count = len(table) if evaluations is None else evaluations
+        return table.replay(strategy, count, seed=seed)
+
+    def __repr__(self) -> str:
+        return f"<Session of {self.name}: {len(self._trials)} trials, best {self.best!r}>"
+
+    def _repr_html_(self) -> str:
+        from kernwright.tune._display import session_html
+
+        return session_html(self.rows, self.name)
+
+
+class _TrialObserver:
+    def __init__(self, function: Callable[[Trial], Any]) -> None:
+        self.trial = function
+
+    def lane(self, kind: str, begins: bool, number: int, seconds: float) -> None:
+        pass

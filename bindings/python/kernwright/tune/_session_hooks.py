@@ -1,0 +1,139 @@
+"""What the engine of a session asks of Python."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from kernwright.errors import ArgumentError, InvalidArgument
+from kernwright.tune._arguments import Arguments, Parameter, Verifier
+from kernwright.tune._session_kernel import Planner, failure_text
+from kernwright.tune._trial import Trial
+
+_NAMED = ("time", "energy", "edp")
+
+
+def _named_score(name: str, trial: Trial) -> float | None:
+    if name == "time":
+        return trial.score if trial.time is None else trial.time
+    energy = trial.metrics.get("energy_j")
+    if energy is None or name == "energy":
+        return energy
+    return None if trial.time is None else energy * trial.time / 1000
+
+
+class Objective:
+    """One number of a trial, less being better."""
+
+    def __init__(self, given: Any) -> None:
+        if not callable(given) and given not in _NAMED:
+            raise InvalidArgument(
+                f"objective= is one of {', '.join(_NAMED)}, a callable of a trial, or a list of "
+                f"these, got {given!r}"
+            )
+        self.name = given if isinstance(given, str) else getattr(given, "__name__", "objective")
+        self._function: Callable[[Trial], Any] | None = given if callable(given) else None
+
+    def __call__(self, trial: Trial) -> float | None:
+        if self._function is None:
+            return _named_score(self.name, trial)
+        value = self._function(trial)
+        if value is None:
+            return None
+        if isinstance(value, (str, bool)) or not hasattr(value, "__float__"):
+            raise ArgumentError(f"the objective {self.name} gave a {type(value).__name__}")
+        return float(value)
+
+
+class Hooks:
+    """Holds no reference to its session. Called in the session's thread, check() in lanes'."""
+
+    def __init__(
+        self,
+        planner: Planner,
+        arguments: Arguments,
+        verifier: Verifier | None,
+        objective: Any,
+        is_simulated: bool,
+    ) -> None:
+        self._planner, self._arguments, self._verifier = planner, arguments, verifier
+        given = list(objective) if isinstance(objective, (list, tuple)) else [objective]
+        if not given:
+            raise InvalidArgument("objective= is an empty list")
+        self._objectives = [Objective(item) for item in given]
+        names = [item.name for item in self._objectives]
+        self.objective_name = ", ".join(names)
+        self.wants_energy = any(name in ("energy", "edp") for name in names)
+        self.scores = names != ["time"]
+        self._lane_event: Any = None
+        self._propose: Any = None
+
+    def observe_by(self, method: Any) -> None:
+        """`method`: a weak reference."""
+        self._lane_event = method
+
+    def propose_by(self, function: Any, session: Any) -> None:
+        import weakref
+
+        self._propose = function
+        self._session = weakref.ref(session)
+
+    # -- asked by the engine ---------------------------------------------------------------------
+
+    def plan(self, index: int) -> Any:
+        try:
+            return self._planner(index)
+        except Exception as error:  # of the caller's functions
+            return failure_text(error)
+
+    def arguments(self, parameters: Sequence[Parameter]) -> Any:
+        try:
+            return self._arguments.pack(parameters)
+        except ArgumentError as error:
+            return str(error)
+
+    def check(self, outputs: Sequence[tuple[int, bytes]]) -> str | None:
+        return None if self._verifier is None else self._verifier(outputs)
+
+    def score(self, text: str) -> tuple[float | None, str]:
+        trial = Trial(json.loads(text))
+        values = [objective(trial) for objective in self._objectives]
+        metrics = dict(trial.metrics)
+        for objective, value in zip(self._objectives, values, strict=True):
+            if value is not None and math.isfinite(value):
+                metrics[objective.name] = value
+        return values[0], json.dumps(metrics)
+
+    def propose(self) -> list[int]:
+        session = self._session()
+        if session is None or self._propose is None:
+            return []
+        proposed = self._propose(session)
+        return [session.space.index(config) for config in proposed or ()]
+
+    def lane_event(self, is_gpu: bool, begins: bool, number: int, seconds: float) -> None:
+        method = self._lane_event() if self._lane_event is not None else None
+        if method is not None:
+            method(is_gpu, begins, number, seconds)
+
+    def front(self, trials: Sequence[Trial]) -> list[Trial]:
+        """The trials that none beats in all objectives, by the first of them."""
+        rows = []
+        for trial in trials:
+            values = [trial.metrics.get(o.name) for o in self._objectives]
+            if values[0] is None:
+                values[0] = trial.score
+            if trial.status == "correct" and all(value is not None for value in values):
+                rows.append((tuple(float(v) for v in values if v is not None), trial))
+        rows.sort(key=lambda row: (row[0], row[1].number))
+        front: list[tuple[tuple[float, ...], Trial]] = []
+        for row, trial in rows:
+            beaten = any(
+                all(a <= b for a, b in zip(other, row, strict=True)) and other != row
+                for other, _ in front
+            )
+            if not beaten:
+                front.append((row, trial))
+        return [trial for _, trial in front]

@@ -1,0 +1,142 @@
+"""What a configuration means: a program with its defines, and a launch."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from kernwright import _core
+from kernwright._jit.kernels import Module, Program, kernel
+from kernwright._jit.options import make_options
+from kernwright.errors import ArgumentError, Error, InvalidArgument
+from kernwright.tune._config import Config, Value
+from kernwright.tune._launch_rule import LaunchRule
+from kernwright.tune._space import Space
+from kernwright.tune._store import _fingerprint, source_hash
+
+_WORD = re.compile(r"[A-Za-z_]\w*")
+
+
+class TunedSource:
+    """The kernel of a session, for each configuration. Each parameter becomes a define of its name.
+
+    `source` is a kernel, a text, a path of a text, or a callable of the configuration that gives
+    one of these: so a configuration chooses among texts and headers.
+    """
+
+    def __init__(self, source: Any, space: Space, rule: LaunchRule) -> None:
+        self._space = space
+        self.rule = rule
+        self._make: Callable[[Config], Any] | None = None
+        self._kernel: _core.Kernel | None = None
+        if isinstance(source, (_core.Kernel, str, os.PathLike)):
+            self._kernel = self._as_kernel(source)
+        elif callable(source) and not isinstance(source, (Module, Program)):
+            self._make = source
+        else:
+            raise ArgumentError(
+                "a session tunes a kernel, a source text, a path, or a callable of the "
+                f"configuration that gives one, got {type(source).__name__}"
+            )
+
+    @staticmethod
+    def _as_kernel(source: Any) -> _core.Kernel:
+        made = source if isinstance(source, _core.Kernel) else kernel(source)
+        if made._program is None or made._program.code is not None:
+            raise InvalidArgument(f"{made!r} is object code: there is no source to tune")
+        return made
+
+    def base(self, config: Config) -> _core.Kernel:
+        """The kernel without the configuration's defines."""
+        if self._make is None:
+            assert self._kernel is not None
+            return self._kernel
+        return self._as_kernel(self._make(config))
+
+    def program(self, config: Config) -> tuple[_core._Program, str]:
+        """The program with the configuration's defines, and the kernel's name in it."""
+        base = self.base(config)
+        program: Any = base._program
+        options: Any = make_options(program.options, {})
+        # A define without a value would be 1.
+        own = {name: " " if value == "" else value for name, value in config.items()}
+        options = options.replace(defines={**options.defines, **own})
+        made = _core._Program(
+            program.text, program.source_name, program.first_line, program.directory, options
+        )
+        return made, base.name
+
+    def kernel(self, config: Config) -> _core.Kernel:
+        program, name = self.program(config)
+        return program.kernel(name)
+
+    def text(self, config: Config) -> str:
+        program: Any = self.base(config)._program
+        return str(program.text)
+
+    def hash(self, config: Config) -> str:
+        """What tells this source from others; empty where that cannot be told."""
+        own = source_hash(self.base(config), self._space.parameters)
+        if self._make is None or not own:
+            return own
+        parts = f"{own} {_fingerprint(self._make)}".encode("utf-8", "replace")
+        return hashlib.sha256(parts).hexdigest()[:32]
+
+    def warn_of_unused(self) -> None:
+        """Parameters that neither the text nor the launch names."""
+        if self._kernel is None:
+            return
+        program: Any = self._kernel._program
+        options: Any = make_options(program.options, {})
+        texts = [program.text, self._kernel.name, *options.headers.values()]
+        texts += [str(value) for value in options.defines.values()]
+        included = re.findall(r'^\s*#\s*include\s*"([^"]+)"', texts[0], re.MULTILINE)
+        if self.rule.calls or any(name not in options.headers for name in included):
+            return  # they may be named where nobody can look
+        words = {word for text in texts for word in _WORD.findall(text)} | self.rule.names
+        unused = [name for name in self._space.parameters if name not in words]
+        if unused:
+            warnings.warn(
+                f"the kernel does not use {', '.join(unused)}: neither its text nor grid, block "
+                "or shared_bytes name it, so that its values make no difference",
+                RuntimeWarning,
+                stacklevel=4,
+            )
+
+
+class Planner:
+    """Makes what the engine launches of a configuration. Failures are texts, not exceptions."""
+
+    def __init__(
+        self,
+        source: TunedSource,
+        space: Space,
+        problem: Mapping[str, Value],
+        cluster: Any,
+    ) -> None:
+        self._source, self._space, self._problem = source, space, problem
+        self._cluster = None if cluster is None else LaunchRule(cluster, 1)
+
+    def values(self, config: Config) -> dict[str, Value]:
+        return {**self._problem, **config}
+
+    def __call__(self, index: int) -> tuple[Any, ...]:
+        config = self._space[index]
+        grid, block, shared_bytes = self._source.rule(self.values(config))
+        for what, extents in (("grid", grid), ("block", block)):
+            if any(not 1 <= extent < 2**32 for extent in extents):
+                raise InvalidArgument(f"{what} is {tuple(extents)} for {config!r}")
+        if not 0 <= shared_bytes < 2**32:
+            raise InvalidArgument(f"shared_bytes is {shared_bytes} for {config!r}")
+        cluster = None if self._cluster is None else self._cluster(self.values(config))[0]
+        program, name = self._source.program(config)
+        return program, name, list(grid), list(block), shared_bytes, cluster
+
+
+def failure_text(error: Exception) -> str:
+    """Of what a callable of the caller raised."""
+    return str(error) if isinstance(error, Error) else f"{type(error).__name__}: {error}"

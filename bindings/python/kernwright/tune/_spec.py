@@ -1,0 +1,273 @@
+"""What a file says of a tuning session: its own JSON, a T1 file, or a Python file."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import re
+import runpy
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from kernwright.errors import Error, InvalidArgument
+from kernwright.tune._expression import Expression
+from kernwright.tune._space import Space
+from kernwright.tune._t1 import values_of
+
+_KEYS = {
+    *("source", "kernel_file", "kernel_name", "options", "parameters", "restrictions"),
+    *("device_restrictions", "problem", "arguments", "grid", "block", "shared_bytes", "default"),
+    *("objective", "strategy", "budget", "seed", "rtol", "atol", "store"),
+}
+_ARGUMENT_KEYS = {"name", "dtype", "shape", "fill", "value"}
+# What a Session takes under the same name.
+_PASSED = (
+    *("grid", "block", "shared_bytes", "default", "objective", "strategy", "budget", "seed"),
+    *("rtol", "atol", "store", "problem", "verify", "isolation", "resume", "proposals"),
+)
+_MOST_BYTES = 2**36
+_C_TYPES = {
+    "float": "float32", "double": "float64", "half": "float16", "int": "int32",
+    "unsigned int": "uint32", "uint": "uint32", "long": "int64", "size_t": "uint64",
+    "char": "int8", "unsigned char": "uint8", "short": "int16", "bool": "bool",
+}  # fmt: skip
+
+
+def _table(value: Any, what: str, keys: set[str] | None = None) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        raise InvalidArgument(f"{what} is a JSON object, got {json.dumps(value)[:60]}")
+    unknown = sorted(set(value) - keys) if keys is not None else []
+    if unknown:
+        raise InvalidArgument(
+            f"{what} has no key {unknown[0]!r}; it knows {', '.join(sorted(keys or ()))}"
+        )
+    return dict(value)
+
+
+def _list(value: Any, what: str) -> list[Any]:
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise InvalidArgument(f"{what} is a list, got {json.dumps(value)[:60]}")
+    return list(value)
+
+
+def _number(value: Any, problem: Mapping[str, Any], what: str) -> Any:
+    """A number, or an expression over the problem's names."""
+    if isinstance(value, str):
+        try:
+            return Expression(value)(problem)
+        except Error as error:
+            raise InvalidArgument(f"{what}: {error}") from None
+    if isinstance(value, (bool, int, float)):
+        return value
+    raise InvalidArgument(f"{what} is a number or an expression, got {json.dumps(value)[:60]}")
+
+
+def _dtype(name: Any, what: str) -> np.dtype[Any]:
+    if isinstance(name, str) and name == "bfloat16":
+        import ml_dtypes
+
+        found: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+        return found
+    try:
+        if isinstance(name, str):
+            return np.dtype(name)
+    except TypeError:
+        pass
+    raise InvalidArgument(f"{what}: {json.dumps(name)} is no dtype; write float32, int32, ...")
+
+
+def _filled(shape: tuple[int, ...], dtype: np.dtype[Any], fill: Any, seed: int, what: str) -> Any:
+    """An array that is the same in each run."""
+    if fill == "random":
+        draw = np.random.default_rng(seed)
+        if dtype.kind in "iu":
+            return draw.integers(0, 100, shape).astype(dtype)
+        return draw.random(shape, np.float32).astype(dtype)
+    if fill == "arange":
+        return np.arange(int(np.prod(shape))).reshape(shape).astype(dtype)
+    if isinstance(fill, (bool, int, float)):
+        return np.full(shape, fill).astype(dtype)
+    raise InvalidArgument(f'{what}: fill is a number, "random" or "arange", got {fill!r}')
+
+
+def _argument(given: Any, place: int, problem: Mapping[str, Any]) -> Any:
+    """An array, or a scalar of its dtype."""
+    what = f"argument {place + 1}"
+    keys = _table(given, what, _ARGUMENT_KEYS)
+    what += f" ({keys['name']})" if isinstance(keys.get("name"), str) else ""
+    dtype = _dtype(keys.get("dtype", "float32"), what)
+    if ("value" in keys) == ("shape" in keys):
+        raise InvalidArgument(f"{what}: give a shape for an array, or a value for a scalar")
+    if "value" in keys:
+        value = _number(keys["value"], problem, what)
+        try:
+            return dtype.type(value)
+        except (OverflowError, ValueError) as error:
+            raise InvalidArgument(f"{what}: {value} is no {dtype}: {error}") from None
+    sizes = keys["shape"]
+    sizes = sizes if isinstance(sizes, list) else [sizes]
+    shape = tuple(_number(size, problem, f"{what}: shape") for size in sizes)
+    if not all(isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in shape):
+        raise InvalidArgument(f"{what}: a shape of {list(shape)}: whole numbers, at least 0")
+    if dtype.itemsize * int(np.prod(shape, dtype=object)) > _MOST_BYTES:
+        raise InvalidArgument(f"{what}: an array of {list(shape)} is more than 64 GiB")
+    return _filled(shape, dtype, keys.get("fill", 0), place, what)
+
+
+def _source(keys: Mapping[str, Any], folder: pathlib.Path) -> str:
+    if ("source" in keys) == ("kernel_file" in keys):
+        raise InvalidArgument("give the kernel's text as source, or its file as kernel_file")
+    text = keys.get("source")
+    if text is None:
+        file = keys["kernel_file"]
+        if not isinstance(file, str):
+            raise InvalidArgument(f"kernel_file is a path, got {json.dumps(file)[:60]}")
+        return (folder / file).read_text(encoding="utf-8")
+    if not isinstance(text, str):
+        raise InvalidArgument(f"source is the kernel's text, got {json.dumps(text)[:60]}")
+    return text
+
+
+def _space(keys: Mapping[str, Any]) -> Space:
+    parameters = {
+        name: values_of(values) if isinstance(values, str) else _list(values, name)
+        for name, values in _table(keys.get("parameters"), "parameters").items()
+    }
+    space = Space(parameters)
+    if keys.get("problem"):
+        space = space.with_problem(_table(keys["problem"], "problem"))
+    restrictions = _list(keys.get("restrictions", []), "restrictions")
+    if restrictions:
+        space.require(*restrictions)
+    limits = keys.get("device_restrictions")
+    if limits is not None:
+        space.require_device(
+            **_table(
+                limits,
+                "device_restrictions",
+                {"threads", "shared_bytes", "static_shared_bytes", "registers"},
+            )
+        )
+    return space
+
+
+def _own(document: Mapping[str, Any], folder: pathlib.Path) -> dict[str, Any]:
+    keys = _table(document, "the specification", _KEYS)
+    problem = _table(keys.get("problem", {}), "problem")
+    arguments = _list(keys.get("arguments", []), "arguments")
+    import kernwright as kw
+
+    options = _table(keys.get("options", {}), "options")
+    found: dict[str, Any] = {
+        "kernel": kw.kernel(_source(keys, folder), keys.get("kernel_name"), **options),
+        "space": _space(keys),
+        "args": tuple(_argument(given, i, problem) for i, given in enumerate(arguments)),
+    }
+    if isinstance(keys.get("store"), str):
+        keys["store"] = str(folder / keys["store"])
+    found.update((name, keys[name]) for name in _PASSED if name in keys)
+    for name in ("grid", "block"):
+        if isinstance(found.get(name), list):
+            found[name] = tuple(found[name])
+    return found
+
+
+def _t1_size(text: Any, space: Mapping[str, Sequence[Any]], sizes: Sequence[int]) -> Any:
+    """T1's sizes: expressions over ProblemSize[i] and max(parameter)."""
+    if not isinstance(text, str):
+        return text
+
+    def size(match: re.Match[str]) -> str:
+        place = int(match[1])
+        return str(sizes[place]) if place < len(sizes) else match[0]
+
+    plain = re.sub(r"ProblemSize\[(\d+)\]", size, text)
+    return re.sub(
+        r"\bmax\((\w+)\)", lambda m: str(max(space[m[1]])) if m[1] in space else m[0], plain
+    )
+
+
+def _t1_argument(row: Any, space: Mapping[str, Sequence[Any]], sizes: Sequence[int]) -> Any:
+    keys = _table(row, "an argument")
+    name = str(keys.get("Name"))
+    if keys.get("MemType") == "Constant":
+        raise InvalidArgument(
+            f"{name}: constant memory is filled by kw.tune.tune_kernel(cmem_args=...), which a "
+            "Python file can call; a T1 file cannot say it here"
+        )
+    kind = str(keys.get("Type"))
+    found: dict[str, Any] = {"name": name, "dtype": _C_TYPES.get(kind, kind)}
+    fill = keys.get("FillValue", 0)
+    if keys.get("MemoryType") == "Scalar":
+        return {**found, "value": fill}
+    random = keys.get("FillType") == "Random"
+    return {
+        **found, "shape": _t1_size(keys.get("Size"), space, sizes),
+        "fill": "random" if random else fill,
+    }  # fmt: skip
+
+
+def _t1(document: Mapping[str, Any], path: pathlib.Path) -> dict[str, Any]:
+    space = Space.from_t1(path)
+    spec = _table(document.get("KernelSpecification"), "KernelSpecification")
+    if spec.get("Language", "CUDA") != "CUDA":
+        raise InvalidArgument(f"the kernel is written in {spec['Language']}: only CUDA runs here")
+    sizes = [s for s in _list(spec.get("ProblemSize", []), "ProblemSize") if isinstance(s, int)]
+    if not sizes:
+        raise InvalidArgument("KernelSpecification has no ProblemSize of whole numbers")
+    local = _table(spec.get("LocalSize"), "LocalSize")
+    grid = []
+    for axis, size in zip("XYZ", sizes, strict=False):
+        factors = " * ".join(
+            f"({f})" for f in _list(spec.get(f"GridDiv{axis}") or ["1"], "GridDiv")
+        )
+        grid.append(f"-(-{size} // ({factors}))")
+    rows = _list(spec.get("Arguments", []), "Arguments")
+    file = path.parent / str(spec.get("KernelFile"))
+    if not file.is_file():  # the hub keeps kernels beside the folder of the T1 files, or by name
+        file = path.parent / file.name
+    import kernwright as kw
+
+    std = [o.partition("=")[2] for o in spec.get("CompilerOptions") or () if "-std=" in str(o)]
+    options = {"std": std[0]} if std else {}
+    arguments = [_t1_argument(row, space.parameters, sizes) for row in rows]
+    return {
+        "kernel": kw.kernel(file.read_text(encoding="utf-8"), spec.get("KernelName"), **options),
+        "space": space,
+        "args": tuple(_argument(given, i, {}) for i, given in enumerate(arguments)),
+        "grid": tuple(grid),
+        "block": tuple(str(local.get(axis, "1")) for axis in "XYZ"),
+        "shared_bytes": spec.get("SharedMemory") or 0,
+    }
+
+
+def read_json(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """What a Session takes, of a JSON file. Raises InvalidArgument that names the file, OSError for
+    a file that cannot be read."""
+    place = pathlib.Path(path)
+    try:
+        document = json.loads(place.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise InvalidArgument(f"{os.fspath(path)} is no JSON: {error}") from None
+    try:
+        keys = _table(document, "a specification")
+        return _t1(keys, place) if "ConfigurationSpace" in keys else _own(keys, place.parent)
+    except (Error, UnicodeDecodeError) as error:
+        raise InvalidArgument(f"{os.fspath(path)}: {error}") from error
+
+
+def read_python(path: str | os.PathLike[str]) -> Any:
+    """Of a Python file that is run: its `session` (a session, or a function that makes one), or
+    what a Session takes, from the variables of those names. What the file raises is raised."""
+    names = runpy.run_path(os.fspath(path), run_name="kernwright_tune_spec")
+    if "session" in names:
+        return names["session"]
+    if "kernel" not in names or "space" not in names:
+        raise InvalidArgument(
+            f"{os.fspath(path)} defines neither `session`, nor `kernel` and `space`"
+        )
+    wanted = ("kernel", "space", "args", *_PASSED)
+    return {name: names[name] for name in wanted if name in names}

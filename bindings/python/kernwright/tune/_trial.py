@@ -1,0 +1,169 @@
+"""Trial and Best: what a session found out about a configuration, and which one won."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from kernwright.tune._config import Config
+
+STATUSES = ("correct", "correctness", "compile", "runtime", "timeout", "constraints")
+
+
+class Resources(NamedTuple):
+    """What the compiled kernel uses: registers and local bytes a thread, static shared bytes a
+    block."""
+
+    registers: int
+    shared_bytes: int
+    local_bytes: int
+
+
+def _pair(values: Any) -> tuple[float, float] | None:
+    return None if values is None else (float(values[0]), float(values[1]))
+
+
+class Trial:
+    """A configuration that a session tried. Immutable.
+
+    `status` is one of T4's words: "correct", "correctness" (an output is wrong), "compile",
+    "runtime" (an illegal access, a crash, no memory), "timeout", "constraints" (refused before it
+    ran). `error` says why it failed. Times are milliseconds; moments ("started_seconds") are
+    seconds since the session began.
+    """
+
+    __slots__ = ("_row", "config")
+
+    def __init__(self, row: Mapping[str, Any]) -> None:
+        self._row = dict(row)
+        self.config = Config(self._row["config"])
+
+    @property
+    def row(self) -> Mapping[str, Any]:
+        """The trial as a store has it."""
+        return MappingProxyType(self._row)
+
+    @property
+    def number(self) -> int:
+        """0, 1, ... in the order in which the session asked."""
+        return int(self._row["number"])
+
+    @property
+    def status(self) -> str:
+        return str(self._row["status"])
+
+    @property
+    def error(self) -> str:
+        return str(self._row.get("error") or "")
+
+    @property
+    def time(self) -> float | None:
+        """The median of `times`, in milliseconds; None where nothing was measured."""
+        return self._row.get("median_ms")
+
+    @property
+    def times(self) -> tuple[float, ...]:
+        return tuple(self._row.get("times_ms") or ())
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """The confidence interval (95 %) of the median."""
+        return _pair(self._row.get("interval_ms"))
+
+    @property
+    def score(self) -> float | None:
+        """What the session minimises; None for a failure."""
+        return self._row.get("score")
+
+    @property
+    def metrics(self) -> Mapping[str, float]:
+        return MappingProxyType(self._row.get("metrics") or {})
+
+    @property
+    def code(self) -> str:
+        """A hash of the object code; configurations with the same code have the same."""
+        return str(self._row.get("code") or "")
+
+    @property
+    def resources(self) -> Resources:
+        used = self._row.get("resources") or {}
+        return Resources(
+            *(int(used.get(n, 0)) for n in ("registers", "shared_bytes", "local_bytes"))
+        )
+
+    @property
+    def same_as(self) -> int | None:
+        """The number of the trial with the same code, whose result this is."""
+        return self._row.get("same_as")
+
+    @property
+    def resumed(self) -> bool:
+        """Whether the result is that of an earlier session."""
+        return bool(self._row.get("resumed"))
+
+    def _seconds(self, name: str) -> float:
+        return float(self._row.get(name) or 0.0)
+
+    compile_seconds = property(lambda self: self._seconds("compile_s"), doc="0: from a cache.")
+    verify_seconds = property(lambda self: self._seconds("verify_s"))
+    measure_seconds = property(lambda self: self._seconds("measure_s"))
+    started_seconds = property(lambda self: self._seconds("started_s"))
+    compile_started_seconds = property(lambda self: self._seconds("compile_started_s"))
+    compile_ended_seconds = property(lambda self: self._seconds("compile_ended_s"))
+    ended_seconds = property(lambda self: self._seconds("ended_s"))
+
+    def __repr__(self) -> str:
+        what = f"{self.status}, {_told(self)}" if self.status == "correct" else self.status
+        values = ", ".join(f"{name}={value!r}" for name, value in self.config.items())
+        return f"<Trial {self.number}: {values}: {what}>"
+
+    def _repr_html_(self) -> str:
+        from kernwright.tune._display import trial_html
+
+        return trial_html(self)
+
+
+class Best:
+    """The winner of a session. Times are milliseconds; `default` is that of the default, or its
+    score where there is no clock. `reason`: why the session ended.
+
+    `ties` are all configurations that cannot be told from it, itself among them; `noise` is the
+    relative difference that the comparison could have missed. `kernel` is the kernel with the
+    winner's defines, compiled already.
+    """
+
+    def __init__(self, row: Mapping[str, Any], make_kernel: Any) -> None:
+        self.config = Config(row["config"])
+        self.median: float | None = row["median_ms"]
+        self.interval = _pair(row["interval_ms"])
+        self.score: float | None = row["score"]
+        default = row["default_ms"] if row["default_ms"] is not None else row["default_score"]
+        self.default: float | None = default
+        self.reason = str(row["reason"])
+        self.ties = tuple(Config(config) for config in row["ties"])
+        self.noise = float(row["noise"] or 0.0)
+        self._make_kernel = make_kernel
+
+    @property
+    def time(self) -> float | None:
+        return self.median
+
+    @property
+    def kernel(self) -> Any:
+        return self._make_kernel(self.config)
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{name}={value!r}" for name, value in self.config.items())
+        return f"<Best: {values}: {_told(self)}>"
+
+    def _repr_html_(self) -> str:
+        from kernwright.tune._display import best_html
+
+        return best_html(self)
+
+
+def _told(of: Trial | Best) -> str:
+    if of.time is not None:
+        return f"{of.time:.6g} ms"
+    return "no time" if of.score is None else f"score {of.score:.6g}"

@@ -1,0 +1,210 @@
+"""Sessions on the device at hand: outcomes, verification, stores."""
+
+import json
+import math
+import pathlib
+import signal
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+from tune_sessions import SCALE, N, X, session, space, statuses
+
+import kernwright as kw
+from kernwright.tune import Session, Space
+
+
+def test_a_session_finds_the_best_of_a_small_space(tmp_path):
+    tuned = session(default={"BLOCK": 128, "VEC": 2})
+    best = tuned.run()
+    assert len(tuned.trials) == 6
+    assert {trial.status for trial in tuned.trials} == {"correct"}
+    assert tuned.reason == best.reason == "complete"
+    assert tuned.trials[0].config == {"BLOCK": 128, "VEC": 2}
+    assert best.config in best.ties
+    assert best.score == pytest.approx(best.time or best.score)
+    first = tuned.trials[0]
+    assert first.score is not None and first.code and first.resources.registers > 0
+    assert list(first.config) == ["BLOCK", "VEC"]
+    if kw.current_device().is_simulated:
+        assert best.score == min(trial.score for trial in tuned.trials)
+        assert first.time is None and first.metrics["instructions"] > 0
+        assert best.default == first.score
+    else:
+        assert first.times and first.interval[0] <= first.time <= first.interval[1]
+        assert best.interval[0] <= best.median <= best.interval[1]
+        assert best.default > 0
+    y = kw.zeros(N, dtype=np.float32)
+    block, vec = best.config["BLOCK"], best.config["VEC"]
+    best.kernel[-(-N // (block * vec)), block](kw.asarray(X), y, 3.0, N)
+    np.testing.assert_allclose(y.numpy(), 3 * X)
+
+
+def test_every_outcome_is_data():
+    text = SCALE.replace(
+        "{\n",
+        """{
+#if BAD == 1
+  if (threadIdx.x == 0) y[(size_t)n + 1000000000] = 0;
+#elif BAD == 2
+  nonsense;
+#elif BAD == 3
+  a += 1;
+#elif BAD == 4
+  volatile int spin = 1; while (spin) {}
+#elif BAD == 5
+  if (n > 0) return;
+#endif
+""",
+        1,
+    )
+    of = Space(BLOCK=[32, 4096], VEC=[1], BAD=range(6)).require("BAD == 0 or BLOCK == 32")
+    tuned = session(text, of, run_timeout=3.0)
+    best = tuned.run()
+    assert best.config == {"BLOCK": 32, "VEC": 1, "BAD": 0}
+    assert statuses(tuned) == {
+        (32, 1, 0): "correct",
+        (32, 1, 1): "runtime",
+        (32, 1, 2): "compile",
+        (32, 1, 3): "correctness",
+        (32, 1, 4): "timeout",
+        (32, 1, 5): "correctness",
+        (4096, 1, 0): "constraints",
+    }
+    by_bad = {trial.config["BAD"]: trial for trial in tuned.trials if trial.config["BLOCK"] == 32}
+    assert "nonsense" in by_bad[2].error
+    assert "argument 1[0]" in by_bad[3].error
+    assert "nan" in by_bad[5].error  # nothing was written: the poison is seen
+    assert all(trial.error for trial in tuned.trials if trial.status != "correct")
+
+
+def test_inputs_that_a_kernel_overwrites_are_put_back():
+    text = """__global__ void twice(float* x, int n) {
+      int i = blockIdx.x * BLOCK + threadIdx.x;
+      if (i < n) x[i] = 2 * x[i] + 1;
+    }"""
+    tuned = Session(
+        text, Space(BLOCK=[32, 64, 128, 256]), (X, N),
+        grid="-(-n // BLOCK)", block="BLOCK", verify=lambda x, n: (2 * x + 1, None),
+    )  # fmt: skip
+    tuned.run()
+    assert {trial.status for trial in tuned.trials} == {"correct"}
+    np.testing.assert_array_equal(X, np.random.default_rng(7).random(N).astype(np.float32))
+
+
+def test_the_default_configuration_can_be_the_reference():
+    text = SCALE.replace("a * x", "(VEC == 2 ? a : 3.0f) * x")
+    tuned = session(text, verify="default", default={"BLOCK": 32, "VEC": 2})
+    tuned.run()
+    assert statuses(tuned) == {
+        (block, vec): "correct" if vec == 2 else "correctness"
+        for block in (32, 64, 128)
+        for vec in (1, 2)
+    }
+
+
+def test_arrays_can_be_the_reference_and_tolerances_count():
+    close = X * 2 * np.float32(1.001)
+    assert session(verify=(None, close, None, None)).run() is None
+    assert session(verify=(None, close, None, None), rtol=0.01).run() is not None
+    assert session(verify=2 * X).run() is not None  # that of the one kw.Out
+    nan = X * 2
+    nan[5] = math.nan
+    assert session(verify=nan).run() is None
+
+
+@pytest.mark.parametrize(
+    ("dtype", "ctype"),
+    [("float64", "double"), ("int32", "int"), ("uint8", "unsigned char"), ("complex64", "float2")],
+)
+def test_element_types_are_compared(dtype, ctype):
+    text = f"""__global__ void copy(const {ctype}* x, {ctype}* y, int n) {{
+      int i = blockIdx.x * BLOCK + threadIdx.x;
+      if (i < n) y[i] = x[WRONG ? 0 : i];
+    }}"""
+    x = np.arange(50).astype(dtype)
+    tuned = Session(
+        text, Space(BLOCK=[32], WRONG=[0, 1]), (x, kw.Out(np.empty_like(x)), 50),
+        grid="-(-n // BLOCK)", block="BLOCK", verify=lambda x, y, n: (None, x, None),
+    )  # fmt: skip
+    tuned.run()
+    assert statuses(tuned) == {(32, 0): "correct", (32, 1): "correctness"}
+
+
+def test_equal_code_is_measured_once():
+    of = space(LEFT=["a", "b"])
+    with pytest.warns(RuntimeWarning, match="does not use LEFT"):
+        tuned = session(of=of)
+    tuned.run()
+    assert len(tuned.trials) == 12
+    assert sum(trial.same_as is not None for trial in tuned.trials) == 6
+
+
+def test_a_store_is_resumed_and_nothing_is_repeated(tmp_path):
+    path = tmp_path / "store.jsonl"
+    first = session(store=path, budget={"evaluations": 3}, strategy="random")
+    first.run()
+    again = session(store=path)
+    best = again.run()
+    assert len(again.trials) == 6
+    assert sum(trial.resumed for trial in again.trials) == 3
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [row["kind"] for row in rows].count("trial") == 6
+    third = session(store=path)
+    assert third.run().config == best.config
+    assert all(trial.resumed for trial in third.trials)
+    fresh = session(store=path, resume=False)
+    fresh.run()
+    assert not any(trial.resumed for trial in fresh.trials)
+    other = session(SCALE + "\n// changed", store=path)
+    other.run()
+    assert not any(trial.resumed for trial in other.trials)
+
+
+KILLED = textwrap.dedent(
+    """
+    import sys
+    sys.path.insert(0, {folder!r})
+    import tune_sessions as t
+    tuned = t.session(store={store!r}, of=t.Space(BLOCK=[32 * i for i in range(1, 25)], VEC=[1, 2]))
+    for trial in tuned:
+        print(trial.number, flush=True)
+    print("end", flush=True)
+    """
+)
+
+
+def test_a_session_killed_at_any_moment_is_resumed(tmp_path):
+    path = tmp_path / "store.jsonl"
+    folder = str(pathlib.Path(__file__).parent)
+    told = 0
+    for wait in (1, 4, 9):
+        child = subprocess.Popen(
+            [sys.executable, "-c", KILLED.format(folder=folder, store=str(path))],
+            stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        for _ in range(wait):
+            child.stdout.readline()
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+        child.stdout.close()
+        told = max(told, wait)
+    tuned = session(store=path, of=Space(BLOCK=[32 * i for i in range(1, 25)], VEC=[1, 2]))
+    tuned.run()
+    assert len(tuned.trials) == 48
+    assert sum(trial.resumed for trial in tuned.trials) >= told
+    rows = [json.loads(line) for line in path.read_text().splitlines() if line.endswith("}")]
+    configs = [tuple(row["config"].items()) for row in rows if row["kind"] == "trial"]
+    assert len(configs) == len(set(configs)) == 48
+
+
+def test_a_disk_that_refuses_loses_nothing_and_says_so(tmp_path):
+    path = tmp_path / "missing" / "store.jsonl"
+    tuned = session(store=path)
+    with pytest.warns(RuntimeWarning, match="in memory alone"):
+        tuned.run()
+    assert len(tuned.rows) == 8
+    with pytest.raises(kw.StoreError):
+        session(store=tmp_path)

@@ -1,0 +1,66 @@
+// A session on the disk: what it is about, each trial as it ends, and what came out.
+#pragma once
+
+#include "tune/session/session.h"
+#include "tune/store/store_file.h"
+#include "tune/store/store_key.h"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace kernwright {
+
+/// {"config": {"block": 64}} as a row has it.
+Row config_row(const Space& space, std::uint64_t index);
+
+/// The trial as a row of kind "trial", without a session.
+Row trial_row(const Space& space, const Trial& trial);
+/// Nothing for a row whose configuration is not in the space, or that is damaged.
+std::optional<Trial> trial_of_row(const Space& space, const Row& row);
+
+/// The result as members of a row of kind "result".
+Row result_row(const Space& space, const SessionResult& result);
+
+/// Rows of one session in a store. A disk that refuses them loses nothing: they are kept and tried
+/// again with the next one. Not thread-safe.
+class SessionJournal {
+ public:
+  /// Touches no file. `about` holds what the session row says beside its key: what must be equal
+  /// for a resumed session is in its members "launch" and "arguments".
+  SessionJournal(std::string path, StoreKey key, Row about, const Space& space);
+
+  /// The session's name in its rows.
+  const std::string& id() const noexcept { return id_; }
+  const StoreFile& file() const noexcept { return file_; }
+
+  /// Trials of earlier sessions about the same, by index; the last one of each counts. Their
+  /// sessions are named in this one's row. Empty where the key tells too little (no source hash).
+  std::map<std::uint64_t, Trial> earlier();
+
+  // Return when the row is on the disk, or was kept: see unsaved().
+  void begin();
+  void record(const Trial& trial);
+  /// Nothing is written where all trials failed.
+  void conclude(const SessionResult& result);
+
+  /// Rows that the disk refused so far, and why.
+  std::size_t unsaved() const noexcept { return kept_.size(); }
+  const std::string& failure() const noexcept { return failure_; }
+
+ private:
+  void append(Row row);
+
+  StoreFile file_;
+  std::string id_;
+  StoreKey key_;
+  Row about_;
+  const Space& space_;
+  std::vector<std::string> resumed_;
+  std::vector<Row> kept_;
+  std::string failure_;
+};
+
+}  // namespace kernwright

@@ -1,0 +1,268 @@
+// Buffers, kernels and launches of trials on their devices.
+#include "tune/session/kernel_backend.h"
+
+#include "base/errors.h"
+#include "base/format.h"
+#include "base/hash.h"
+#include "jit/cache/code_cache.h"
+#include "tune/measure/measure_task.h"
+
+#include <algorithm>
+#include <atomic>
+#include <string_view>
+#include <utility>
+
+namespace kernwright {
+namespace {
+
+constexpr std::size_t kLoaded = 12;  // kernels that stay loaded on a device
+
+std::uint64_t next_id() {
+  static std::atomic<std::uint64_t> last{0};
+  return ++last;
+}
+
+std::string hash_of(const ObjectCode& code) { return Hasher().field(code.code).digest().to_hex(); }
+
+std::string launch_text(const KernelPlan& plan) {
+  const auto text = [](const Dim3& d) { return format("{},{},{}", d.x, d.y, d.z); };
+  return format("{} {} {} {}", text(plan.grid), text(plan.block), text(plan.cluster),
+                plan.shared_bytes);
+}
+
+}  // namespace
+
+struct KernelBackend::Work final : TrialWork {
+  explicit Work(KernelPlan its_plan) : plan(std::move(its_plan)) {}
+
+  const std::uint64_t id = next_id();
+  KernelPlan plan;
+  std::shared_ptr<const ObjectCode> code;
+  std::string name;
+  std::vector<TuningArgument> arguments;
+  std::vector<std::size_t> written;  ///< buffers, each once
+};
+
+struct KernelBackend::Lane {
+  explicit Lane(RemoteDeviceOptions options) : device(std::move(options)) {}
+
+  RemoteDevice device;
+  std::uint64_t generation = 0;
+  std::vector<RemoteBuffer> buffers;
+  std::vector<std::optional<RemoteBuffer>> originals;  ///< of those that were written
+  bool has_room = true;                                ///< for originals
+  std::vector<bool> is_dirty;
+  std::vector<std::pair<std::uint64_t, RemoteKernel>> loaded;  ///< the last used one last
+  std::vector<std::byte> outputs;
+};
+
+KernelBackend::KernelBackend(Device& device, KernelBackendOptions options)
+    : device_(device), options_(std::move(options)) {
+  if (options_.devices.empty()) throw InvalidArgument("a session wants a device at least");
+  for (const std::string& label : options_.devices) {
+    RemoteDeviceOptions remote{.worker = options_.worker};
+    remote.worker.environment.push_back("KERNWRIGHT_DEVICE=" + label);
+    lanes_.push_back(std::make_unique<Lane>(std::move(remote)));
+  }
+}
+
+KernelBackend::~KernelBackend() = default;
+
+const DeviceFacts& KernelBackend::open(const WaitLimits& limits) {
+  return ready(0, limits).device.facts(limits);
+}
+
+void KernelBackend::try_once(std::uint64_t index, const WaitLimits& limits) {
+  const TrialWorkRef work = plan(index);
+  compile(*work, limits);
+  bind(*work);
+  load(0, *work, limits);
+  if (const auto wrong = verify(0, *work, limits)) throw Error(*wrong);
+}
+
+TrialWorkRef KernelBackend::plan(std::uint64_t index) {
+  return std::make_shared<Work>(options_.plan(index));
+}
+
+CompiledTrial KernelBackend::compile(TrialWork& trial, const WaitLimits& limits) {
+  Work& work = static_cast<Work&>(trial);
+  const WaitScope scope(limits);
+  const LazyKernel kernel(work.plan.program, work.plan.name, &device_);
+  work.code = kernel.object_code(device_);
+  const bool is_new = std::string_view(last_answer()) == "compiled";
+  work.name = kernel.name();
+  CompiledTrial compiled;
+  compiled.code = hash_of(*work.code);
+  compiled.same_key = format("{} {} {}", compiled.code, work.code->kernel(work.name).lowered,
+                             launch_text(work.plan));
+  compiled.compile_s = is_new ? work.code->compile_ms / 1000 : 0;
+  return compiled;
+}
+
+void KernelBackend::bind(TrialWork& trial) {
+  Work& work = static_cast<Work&>(trial);
+  const KernelSignature& signature = work.code->kernel(work.name);
+  work.arguments = options_.arguments(*work.code, signature);
+  work.written.clear();
+  for (std::size_t i = 0; i < work.arguments.size(); ++i) {
+    const auto buffer = work.arguments[i].buffer;
+    if (!buffer) continue;
+    if (*buffer >= options_.buffers.size())
+      throw InvalidArgument(
+          format("argument {} names buffer {} of {}", i, *buffer, options_.buffers.size()));
+    const bool is_const = i < signature.parameters.size() && signature.parameters[i].pointee_const;
+    if (!is_const &&
+        std::find(work.written.begin(), work.written.end(), *buffer) == work.written.end()) {
+      work.written.push_back(*buffer);
+    }
+  }
+}
+
+/// The lane with a device that has all buffers.
+KernelBackend::Lane& KernelBackend::ready(unsigned number, const WaitLimits& limits) {
+  Lane& lane = *lanes_[number];
+  if (lane.generation != 0 && lane.device.generation() == lane.generation) return lane;
+  lane.generation = 0;
+  lane.loaded.clear();
+  lane.buffers.clear();
+  lane.device.facts(limits);  // starts it
+  lane.has_room = true;
+  lane.originals.assign(options_.buffers.size(), std::nullopt);
+  for (const TuningBuffer& buffer : options_.buffers)
+    lane.buffers.push_back(lane.device.allocate(buffer.bytes.size(), 0, limits));
+  lane.is_dirty.assign(options_.buffers.size(), true);
+  lane.generation = lane.device.generation();
+  return lane;
+}
+
+/// A copy of the contents that a buffer has before a trial, on the device where there is room.
+const RemoteBuffer* KernelBackend::original(Lane& lane, std::size_t buffer,
+                                            const WaitLimits& limits) {
+  if (options_.buffers[buffer].is_poisoned) return nullptr;
+  std::optional<RemoteBuffer>& copy = lane.originals[buffer];
+  if (!copy && lane.has_room) {
+    try {
+      copy = lane.device.allocate(lane.buffers[buffer].bytes, 0, limits);
+      lane.device.write(*copy, options_.buffers[buffer].bytes, 0, limits);
+    } catch (const OutOfMemory&) {
+      copy.reset();
+      lane.has_room = false;
+    }
+  }
+  return copy ? &*copy : nullptr;
+}
+
+void KernelBackend::restore(Lane& lane, const WaitLimits& limits) {
+  for (std::size_t i = 0; i < lane.buffers.size(); ++i) {
+    if (!lane.is_dirty[i]) continue;
+    const TuningBuffer& buffer = options_.buffers[i];
+    if (buffer.is_poisoned) {
+      lane.device.fill(lane.buffers[i], std::byte{0xff}, limits);
+    } else if (lane.originals[i]) {
+      lane.device.copy(lane.buffers[i], *lane.originals[i], limits);
+    } else {
+      lane.device.write(lane.buffers[i], buffer.bytes, 0, limits);
+    }
+    lane.is_dirty[i] = false;
+  }
+}
+
+KernelResources KernelBackend::load(unsigned number, TrialWork& trial, const WaitLimits& limits) {
+  const Work& work = static_cast<Work&>(trial);
+  Lane& lane = ready(number, limits);
+  auto known = std::find_if(lane.loaded.begin(), lane.loaded.end(),
+                            [&](const auto& entry) { return entry.first == work.id; });
+  if (known == lane.loaded.end()) {
+    const Source& source = work.plan.program.source();
+    const SourceOrigin origin{source.name, source.first_line};
+    if (lane.loaded.size() >= kLoaded) {
+      lane.device.unload(lane.loaded.front().second, limits);
+      lane.loaded.erase(lane.loaded.begin());
+    }
+    lane.loaded.emplace_back(work.id, lane.device.load(*work.code, work.name, limits, origin));
+    fill_symbols(lane, work, limits);
+  } else {
+    std::rotate(known, known + 1, lane.loaded.end());
+  }
+  const KernelAttributes& attributes = lane.loaded.back().second.attributes;
+  return {.registers = attributes.registers,
+          .shared_bytes = static_cast<std::size_t>(attributes.shared_bytes),
+          .local_bytes = static_cast<std::size_t>(attributes.local_bytes)};
+}
+
+void KernelBackend::fill_symbols(Lane& lane, const Work& work, const WaitLimits& limits) const {
+  for (const auto& [name, bytes] : options_.symbols) {
+    const auto lowered = work.code->symbols.find(name);
+    if (lowered == work.code->symbols.end())
+      throw NameNotFound(format("the text has no variable {}, which the session fills", name));
+    lane.device.write_symbol(lane.loaded.back().second, lowered->second, bytes, limits);
+  }
+}
+
+RemoteLaunch KernelBackend::launch_of(Lane& lane, const Work& work) const {
+  RemoteLaunch launch;
+  launch.kernel = lane.loaded.back().second;
+  launch.grid = work.plan.grid;
+  launch.block = work.plan.block;
+  launch.shared_bytes = work.plan.shared_bytes;
+  launch.cluster = work.plan.cluster;
+  for (const TuningArgument& argument : work.arguments) {
+    launch.arguments.push_back(
+        argument.buffer ? RemoteArgument::at(lane.buffers[*argument.buffer], argument.offset)
+                        : RemoteArgument{.value = argument.value});
+  }
+  for (const std::size_t buffer : work.written) lane.is_dirty[buffer] = true;
+  return launch;
+}
+
+std::optional<std::string> KernelBackend::verify(unsigned number, TrialWork& trial,
+                                                 const WaitLimits& limits) {
+  const Work& work = static_cast<Work&>(trial);
+  Lane& lane = *lanes_[number];
+  restore(lane, limits);
+  lane.device.launch(launch_of(lane, work), limits);
+  if (!options_.check) return std::nullopt;
+  std::size_t bytes = 0;
+  for (const std::size_t buffer : work.written) bytes += lane.buffers[buffer].bytes;
+  lane.outputs.resize(bytes);
+  std::vector<TuningOutput> outputs;
+  std::span<std::byte> room = lane.outputs;
+  for (const std::size_t buffer : work.written) {
+    const auto part = room.first(lane.buffers[buffer].bytes);
+    room = room.subspan(part.size());
+    lane.device.read(lane.buffers[buffer], part, 0, limits);
+    outputs.push_back({buffer, part});
+  }
+  auto wrong = options_.check(outputs);
+  // Who computes wrongly may have written anywhere.
+  if (wrong) lane.is_dirty.assign(lane.is_dirty.size(), true);
+  return wrong;
+}
+
+TrialSamples KernelBackend::sample(unsigned number, TrialWork& trial, unsigned count,
+                                   const WaitLimits& limits) {
+  const Work& work = static_cast<Work&>(trial);
+  Lane& lane = *lanes_[number];
+  MeasurePlan plan = options_.measure;
+  plan.min_samples = plan.max_samples = static_cast<int>(count);
+  std::vector<RemoteRestore> restores;
+  for (const std::size_t buffer : work.written) {
+    if (const RemoteBuffer* const from = original(lane, buffer, limits))
+      restores.push_back({lane.buffers[buffer], *from});
+  }
+  const Measurement measured = measure(lane.device, launch_of(lane, work), plan, limits, restores);
+  TrialSamples samples{.times_ms = measured.times_ms};
+  if (measured.counts) {
+    samples.times_ms.clear();
+    samples.cost = measured.counts->cost();
+    samples.metrics["instructions"] = static_cast<double>(measured.counts->instructions);
+    samples.metrics["transactions"] = static_cast<double>(measured.counts->transactions);
+  }
+  if (measured.sm_clock_mhz > 0) samples.metrics["sm_clock_mhz"] = measured.sm_clock_mhz;
+  if (measured.is_throttled) samples.metrics["throttled"] = 1;
+  if (measured.energy_joules) samples.metrics["energy_j"] = *measured.energy_joules;
+  if (measured.power_watts) samples.metrics["power_w"] = *measured.power_watts;
+  return samples;
+}
+
+}  // namespace kernwright

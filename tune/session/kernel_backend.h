@@ -1,0 +1,109 @@
+// Compiles a kernel for each configuration, and runs it on devices behind workers.
+#pragma once
+
+#include "core/device.h"
+#include "jit/program.h"
+#include "tune/measure/measurement.h"
+#include "tune/session/trial_backend.h"
+#include "worker/device/remote_device.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace kernwright {
+
+/// What a configuration means: a text with its defines, a kernel in it, and a launch.
+struct KernelPlan {
+  Program program;
+  std::string name{};  ///< empty: the only kernel there is
+  Dim3 grid{};
+  Dim3 block{};
+  Dim3 cluster{0, 0, 0};
+  std::uint32_t shared_bytes = 0;
+};
+
+/// Memory that kernels get: its contents before each trial.
+struct TuningBuffer {
+  std::span<const std::byte> bytes;  ///< of somebody who lives longer
+  /// Filled with 0xff instead, NaN as a float: what is not written is seen.
+  bool is_poisoned = false;
+};
+
+/// One argument: a place in a buffer, or the bytes of a value.
+struct TuningArgument {
+  std::optional<std::size_t> buffer{};
+  std::uint64_t offset = 0;
+  std::vector<std::byte> value{};
+};
+
+/// What a launch left in a buffer that it may write.
+struct TuningOutput {
+  std::size_t buffer = 0;
+  std::span<const std::byte> bytes;
+};
+
+struct KernelBackendOptions {
+  std::function<KernelPlan(std::uint64_t index)> plan;
+  std::vector<TuningBuffer> buffers{};
+  /// Contents of __constant__ and __device__ variables, by their C++ names.
+  std::map<std::string, std::span<const std::byte>> symbols{};
+  /// One a parameter. Buffers behind pointers to const are not restored between trials.
+  std::function<std::vector<TuningArgument>(const ObjectCode&, const KernelSignature&)> arguments;
+  /// What is wrong with the outputs, or nothing. In the lane's thread. Null: nothing is checked.
+  std::function<std::optional<std::string>(std::span<const TuningOutput>)> check{};
+  MeasurePlan measure{};  ///< the number of samples is the session's
+  unsigned compile_lanes = 1;
+  /// KERNWRIGHT_DEVICE of each worker: "sim", "cuda:1". At least one.
+  std::vector<std::string> devices{"sim"};
+  WorkerOptions worker{};
+};
+
+/// Code goes through the caches, so that the winner is compiled already. Each device is a process
+/// of its own; one that is lost is replaced, with its buffers.
+class KernelBackend final : public TrialBackend {
+ public:
+  /// `device` is what code is compiled for; it must outlive this object. Throws InvalidArgument.
+  KernelBackend(Device& device, KernelBackendOptions options);
+  ~KernelBackend() override;
+
+  /// Starts the first device and makes its buffers, so that what is wrong with them is told at
+  /// once. Throws what RemoteDevice throws.
+  const DeviceFacts& open(const WaitLimits& limits = {});
+  /// Compiles one configuration and launches it once, on the first device, with the check.
+  void try_once(std::uint64_t index, const WaitLimits& limits = {});
+
+  unsigned compile_lanes() const override { return options_.compile_lanes; }
+  unsigned device_lanes() const override { return static_cast<unsigned>(lanes_.size()); }
+  bool is_isolated() const override { return options_.worker.in_process == nullptr; }
+  bool has_clock() const override { return !device_.is_simulated(); }
+  TrialWorkRef plan(std::uint64_t index) override;
+  CompiledTrial compile(TrialWork& work, const WaitLimits& limits) override;
+  void bind(TrialWork& work) override;
+  KernelResources load(unsigned lane, TrialWork& work, const WaitLimits& limits) override;
+  std::optional<std::string> verify(unsigned lane, TrialWork& work,
+                                    const WaitLimits& limits) override;
+  TrialSamples sample(unsigned lane, TrialWork& work, unsigned count,
+                      const WaitLimits& limits) override;
+
+ private:
+  struct Work;
+  struct Lane;
+  Lane& ready(unsigned lane, const WaitLimits& limits);
+  const RemoteBuffer* original(Lane& lane, std::size_t buffer, const WaitLimits& limits);
+  void restore(Lane& lane, const WaitLimits& limits);
+  void fill_symbols(Lane& lane, const Work& work, const WaitLimits& limits) const;
+  RemoteLaunch launch_of(Lane& lane, const Work& work) const;
+
+  Device& device_;
+  KernelBackendOptions options_;
+  std::vector<std::unique_ptr<Lane>> lanes_;
+};
+
+}  // namespace kernwright

@@ -1,0 +1,129 @@
+// The inside of a session: trials in flight, lanes that compile and run them, and their outcomes.
+#pragma once
+
+#include "tune/measure/race.h"
+#include "tune/session/session.h"
+#include "tune/session/work_lanes.h"
+
+#include <atomic>
+#include <chrono>
+#include <deque>
+#include <exception>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace kernwright {
+
+class Session::Engine {
+ public:
+  Engine(const Space& space, TrialBackend& backend, SessionOptions options);
+  ~Engine();
+
+  const Trial* next();
+  const SessionResult& finish();
+  void stop() noexcept { is_stopped_.store(true); }
+  std::optional<Trial> ask();
+  const Trial& tell(Trial trial);
+
+  const std::vector<std::unique_ptr<Trial>>& trials() const { return trials_; }
+  const Trial* best() const { return best_; }
+  SessionResult result() const;
+
+ private:
+  enum class Stage : std::uint8_t {
+    queued,
+    compiling,
+    compiled,
+    follows,  ///< waits for the trial with the same code
+    running,
+    ended,
+    outside,  ///< somebody else measures it
+  };
+
+  struct Flight {
+    Trial trial;
+    Stage stage = Stage::queued;
+    Choices choices{};
+    TrialWorkRef work{};
+    CompiledTrial compiled{};
+    StopFlag stop{};
+    std::exception_ptr error{};
+    std::optional<double> expected_s{};  ///< of its compile
+    double dispatched_s = 0;
+    bool is_late = false;  ///< its compile was stopped at its deadline
+    std::optional<double> cost{};
+    std::vector<std::uint64_t> followers{};  ///< flights with the same code
+  };
+
+  double now() const;
+  Spending spending() const;
+  bool may_ask() const;
+  std::optional<std::uint64_t> next_index();
+  Flight& take_off(std::uint64_t index);
+  void plan(Flight& flight);
+  bool tell_next();
+  void fill();
+  void dispatch();
+  void start_compile(Flight& flight);
+  void start_run(Flight& flight);
+  void compile(Flight& flight);
+  void run(Flight& flight, unsigned lane, std::optional<double> best_sample);
+  void enforce_deadlines();
+  bool is_running(const std::string& same_key) const;
+  void end(SessionEnd reason);
+  void give_up();
+
+  void handle(std::uint64_t event);
+  void compiled(Flight& flight);
+  void ran(Flight& flight);
+  void join_leader(Flight& flight, Flight& leader);
+  void adopt(Trial& trial, const Trial& leader);
+  void fail(Flight& flight, TrialStatus status, std::string message);
+  bool fail_by_error(Flight& flight, bool compiling);
+  const Trial& land(Flight& flight);
+  bool enter_race(const Trial& trial);
+  void rate(Trial& trial, std::optional<double> cost);
+  void report(bool is_gpu, bool begins, const Flight& flight);
+  TrialWorkRef finalist_work(std::uint64_t index, const WaitLimits& limits);
+  std::optional<double> sample_finalist(std::uint64_t index);
+  void compare_finalists();
+
+  const Space& space_;
+  TrialBackend& backend_;
+  SessionOptions options_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  std::unique_ptr<Strategy> strategy_;
+  CompileEstimate estimate_;
+  std::atomic<bool> is_stopped_{false};
+  std::optional<SessionEnd> end_;
+  bool is_exhausted_ = false;
+  std::uint64_t propose_after_ = 0;  ///< told trials before the next call of `propose`
+
+  std::vector<std::unique_ptr<Trial>> trials_;
+  std::size_t delivered_ = 0;
+  const Trial* best_ = nullptr;
+  double gpu_s_ = 0;
+  std::uint64_t asked_ = 0;
+  std::set<std::uint64_t> taken_;                             ///< indices
+  std::map<std::uint64_t, std::unique_ptr<Flight>> flights_;  ///< by number
+  std::vector<std::uint64_t> arrived_;  ///< events that are still to be handled, the next one last
+  std::map<std::uint64_t, std::pair<std::uint64_t, std::optional<double>>> untold_;
+  std::uint64_t told_ = 0;  ///< trials that the strategy knows of: all numbers below
+  std::map<std::string, std::uint64_t> leaders_;  ///< number of the first trial with that code
+  std::map<std::uint64_t, const Trial*> landed_;  ///< by number
+  std::map<std::uint64_t, TrialWorkRef> works_;   ///< of configurations still in the race, by index
+  Race race_;
+  StopFlag run_stop_ = std::make_shared<std::atomic<bool>>(false);
+  std::optional<SessionResult> result_;
+
+  WorkEvents events_;
+  // Last: their threads use what stands above.
+  WorkLanes compile_lanes_;
+  WorkLanes device_lanes_;
+};
+
+}  // namespace kernwright

@@ -1,0 +1,68 @@
+// What compiles and runs configurations for a session.
+#pragma once
+
+#include "jit/compile/compile_wait.h"
+#include "tune/session/trial.h"
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace kernwright {
+
+/// What a backend keeps of a configuration between its calls.
+class TrialWork {
+ public:
+  virtual ~TrialWork() = default;
+};
+using TrialWorkRef = std::shared_ptr<TrialWork>;
+
+struct CompiledTrial {
+  std::string code;  ///< hash of the object code
+  /// Equal for configurations that do the same on the device: their code and their launch are
+  /// equal. Empty: never.
+  std::string same_key;
+  double compile_s = 0;  ///< the compiler's own time; 0 where a cache had the code
+};
+
+struct TrialSamples {
+  std::vector<double> times_ms{};
+  /// Of a device without a clock: what it counted, equal at each run.
+  std::optional<double> cost{};
+  std::map<std::string, double> metrics{};  ///< medians of what else was measured
+};
+
+/// Each call may throw what trial_failure() makes an outcome of; others end the session.
+class TrialBackend {
+ public:
+  virtual ~TrialBackend() = default;
+
+  /// How many compiles, and how many runs, go on at once.
+  virtual unsigned compile_lanes() const = 0;
+  virtual unsigned device_lanes() const = 0;
+  /// Whether the next run is on a sound device whatever a run did: else the session ends there.
+  virtual bool is_isolated() const { return true; }
+  /// Whether there is a clock: else one sample, which has a cost, tells all.
+  virtual bool has_clock() const = 0;
+
+  /// In the session's thread, before anything else: the texts and the launch of a configuration.
+  virtual TrialWorkRef plan(std::uint64_t index) = 0;
+  /// In any thread, several at once.
+  virtual CompiledTrial compile(TrialWork& work, const WaitLimits& limits) = 0;
+  /// In the session's thread, after the compile: its arguments.
+  virtual void bind(TrialWork& work) = 0;
+
+  // In the thread of the lane, one after the other.
+  /// Makes it ready to launch. LaunchConfigError where limits of the device refuse it.
+  virtual KernelResources load(unsigned lane, TrialWork& work, const WaitLimits& limits) = 0;
+  /// Fresh inputs, one launch, a look at the outputs: what is wrong with them, or nothing.
+  virtual std::optional<std::string> verify(unsigned lane, TrialWork& work,
+                                            const WaitLimits& limits) = 0;
+  virtual TrialSamples sample(unsigned lane, TrialWork& work, unsigned count,
+                              const WaitLimits& limits) = 0;
+};
+
+}  // namespace kernwright

@@ -1,0 +1,23 @@
+// Which outcome of a trial an exception is.
+#pragma once
+
+#include "tune/session/trial.h"
+
+#include <exception>
+
+namespace kernwright {
+
+/// What a trial was at when it failed.
+enum class TrialStage : std::uint8_t { plan, compile, run };
+
+struct TrialFailure {
+  TrialStatus status;
+  std::string message;
+};
+
+/// Nothing for what no other configuration could do better: no compiler, no device, a signal; where
+/// runs are not isolated, a device that was lost.
+std::optional<TrialFailure> trial_failure(const std::exception_ptr& error, TrialStage stage,
+                                          bool is_isolated = true);
+
+}  // namespace kernwright
