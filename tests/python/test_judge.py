@@ -13,6 +13,7 @@ import pytest
 from judge_tasks import AFFINE, TOTAL
 
 import kernwright as kw
+from kernwright._judging.inputs import VALUES
 
 GOOD = """__global__ void affine(const float* __restrict__ x, float* y, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -246,6 +247,13 @@ def test_inputs_are_drawn_from_properties():
     assert {1, 500} <= sizes and len(sizes) > 5
     assert np.isnan(inputs(1, 1)[0]).any() or np.isnan(inputs(1, 4)[0]).any()
     assert (np.abs(inputs(1, 2)[0]) < 1.2e-38).all()
+    every = kw.Inputs(
+        a="float32", c="complex64", x="float16[n, 2, n]", e="float32[]", n="size", most=9,
+        values=list(VALUES),
+    )  # fmt: skip
+    for case in range(2 * len(VALUES)):
+        a, c, x, e, n = every(3, case)
+        assert (a.dtype, c.dtype, x.shape, e.shape) == ("f4", "c8", (n, 2, n), ())
     for wrong in ({"x": "float32[m]"}, {"x": "flaot32[3]"}, {"x": 3, "values": ["odd"]}):
         with pytest.raises(kw.InvalidArgument):
             kw.Inputs(**wrong)
