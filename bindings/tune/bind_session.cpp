@@ -7,6 +7,7 @@
 #include "bindings/support/gil.h"
 #include "bindings/support/python_support.h"
 #include "bindings/tune/bind_tune.h"
+#include "bindings/tune/python_backend.h"
 #include "bindings/values/dtype.h"
 #include "bindings/worker/all_tasks.h"
 #include "tune/session/journal.h"
@@ -55,9 +56,7 @@ class Settings {
   void read(const char* name, std::optional<T>& into) const {
     if (given_.contains(name) && !given_[name].is_none()) into = given_[name].cast<T>();
   }
-  bool flag(const char* name) const {
-    return given_.contains(name) && given_[name].cast<bool>();
-  }
+  bool flag(const char* name) const { return given_.contains(name) && given_[name].cast<bool>(); }
   std::string text(const char* name) const {
     std::string result;
     read(name, result);
@@ -134,9 +133,9 @@ class Hooks {
         [&] {
           py::list list;
           for (const TuningOutput& output : outputs) {
-            list.append(py::make_tuple(
-                output.buffer, py::bytes(reinterpret_cast<const char*>(output.bytes.data()),
-                                         output.bytes.size())));
+            list.append(py::make_tuple(output.buffer,
+                                       py::bytes(reinterpret_cast<const char*>(output.bytes.data()),
+                                                 output.bytes.size())));
           }
           return list;
         });
@@ -175,19 +174,26 @@ class TuneSession {
       journal_.emplace(path, StoreKey::from_row(json_argument(settings.text("key"))),
                        json_argument(settings.text("about")), space_);
     }
+    if (const py::object remote = settings.object("backend"); !remote.is_none())
+      remote_ = make_python_backend(remote);
     without_gil([&] {
       if (journal_ && settings_resume_) options.known = journal_->earlier();
       backend_.emplace(device_, std::move(backend));
-      session_.emplace(space_, *backend_, std::move(options));
+      TrialBackend& chosen = remote_ ? *remote_ : *backend_;
+      session_.emplace(space_, chosen, std::move(options));
+      lane_.emplace(*backend_);
     });
   }
 
   ~TuneSession() {
     const GilRelease unlocked;  // lanes may ask Python
     session_.reset();
+    lane_.reset();
     backend_.reset();
+    remote_.reset();
   }
 
+  BackendLane& lane() { return *lane_; }
   void open() {
     without_gil([&] { backend_->open(); });
   }
@@ -253,10 +259,9 @@ class TuneSession {
       const auto parts = py::reinterpret_borrow<py::tuple>(item);
       held_.push_back(parts[0].cast<py::buffer>().request());
       const py::buffer_info& info = held_.back();
-      options.buffers.push_back(
-          {{static_cast<const std::byte*>(info.ptr),
-            static_cast<std::size_t>(info.size * info.itemsize)},
-           parts[1].cast<bool>()});
+      options.buffers.push_back({{static_cast<const std::byte*>(info.ptr),
+                                  static_cast<std::size_t>(info.size * info.itemsize)},
+                                 parts[1].cast<bool>()});
     }
     if (const py::object symbols = settings.object("symbols"); !symbols.is_none()) {
       for (const auto& [name, bytes] : symbols.cast<py::dict>())
@@ -335,13 +340,21 @@ class TuneSession {
   bool is_concluded_ = false;
   std::optional<SessionJournal> journal_;
   std::optional<KernelBackend> backend_;
+  std::unique_ptr<TrialBackend> remote_;  ///< instead of it
+  std::optional<BackendLane> lane_;       ///< of it, for those who run trials for another process
   std::optional<Session> session_;
 };
 
 }  // namespace
 
 void bind_tune_session(py::module_& m) {
+  py::class_<BackendLane>(m, "TuneLane")
+      .def("load", &BackendLane::load)
+      .def("verify", &BackendLane::verify)
+      .def("sample", &BackendLane::sample)
+      .def("forget", &BackendLane::forget);
   py::class_<TuneSession>(m, "TuneSession")
+      .def_property_readonly("lane", &TuneSession::lane)
       .def(py::init<TuneSpace&, const py::object&, const py::dict&>())
       .def("open", &TuneSession::open)
       .def("try_once", &TuneSession::try_once)
