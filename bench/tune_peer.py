@@ -1,5 +1,5 @@
-"""Kernel Tuner's own spaces and strategies, in an interpreter that has kernel_tuner and nothing of
-ours: started by tune_space.py and tune_replay.py, prints one JSON line."""
+"""Kernel Tuner's own spaces, strategies and sessions, in an interpreter without anything of ours:
+started by tune_space.py, tune_replay.py and tune_session.py, prints one JSON line."""
 
 from __future__ import annotations
 
@@ -126,11 +126,70 @@ def replay(path, strategy, seeds, evaluations):
     return {"best": min(c for c in costs.values() if c is not None), "traces": traces}
 
 
+def session(name, count, seconds, language):
+    """`count` configurations of a subject, as Kernel Tuner compiles and measures them by itself, or
+    as many as `seconds` allow."""
+    import kernel_tuner
+    from tune_subjects import subject
+
+    chosen = subject(name)
+    listed = {tuple(config.values()) for config in chosen.configurations(count)}
+    parameters = {key: list(values) for key, values in chosen.parameters.items()}
+    axes = dict(zip(("grid_div_x", "grid_div_y"), ([d] for d in chosen.divisors), strict=False))
+    sizes = tuple(chosen.problem[size] for size in chosen.sizes)
+
+    def is_listed(configuration):
+        return tuple(configuration[key] for key in parameters) in listed
+
+    def tune(budget):
+        return kernel_tuner.tune_kernel(
+            chosen.name,
+            chosen.source,
+            sizes,
+            chosen.arguments(),
+            parameters,
+            block_size_names=list(chosen.block),
+            restrictions=is_listed,
+            strategy="random_sample",
+            strategy_options=budget,
+            lang=language,
+            verbose=False,
+            **axes,
+        )
+
+    parts = ("compile_time", "benchmark_time", "verification_time", "framework_time")
+
+    def timed(budget):
+        start = time.perf_counter()
+        results, _ = tune(budget)
+        return results, time.perf_counter() - start
+
+    # Imports, the context, the arguments and the space are not counted.
+    timed({"max_fevals": 1})
+    (first, *_), wall = timed({"max_fevals": 1})
+    prepare = max(wall - sum(first.get(part, 0) for part in parts) / 1000, 0.0)
+    results, wall = timed({"max_fevals": count, "time_limit": seconds + prepare})
+    wall -= prepare
+    good = [row for row in results if isinstance(row.get("time"), (int, float))]
+    best = min(good, key=lambda row: row["time"])
+    return {
+        "evaluations": len(results),
+        "seconds": wall,
+        "failed": len(results) - len(good),
+        "best_ms": float(best["time"]),
+        "config": {key: best[key] for key in parameters},
+        **{part: sum(row.get(part, 0) for row in results) / 1000 for part in parts},
+    }
+
+
 def main():
     what, *arguments = sys.argv[1:]
     with contextlib.redirect_stdout(sys.stderr):
         if what == "space":
             result = space(*arguments)
+        elif what == "session":
+            name, count, seconds, language = arguments
+            result = session(name, int(count), float(seconds), language)
         else:
             path, strategy, seeds, evaluations = arguments
             result = replay(path, strategy, int(seeds), int(evaluations))

@@ -43,6 +43,7 @@ class FakeSession:
     def __init__(self, **given):
         self.given = given
         self.trials = []
+        self.reason = "budget"
 
     def run(self, progress=None):
         assert progress == "live"
@@ -53,7 +54,6 @@ class FakeSession:
         config = {"BLOCK": 64, "TILE": 1}
         return types.SimpleNamespace(
             config=config, median=0.25, interval=(0.2, 0.3), ties=[config, {"BLOCK": 32}],
-            reason="budget",
         )  # fmt: skip
 
     def report(self, path):
@@ -272,3 +272,32 @@ def test_a_t1_file_says_all_of_a_session(folder):
 def test_a_t1_file_that_cannot_run_is_told(folder, capsys, made, changed, said):
     assert main(["tune", t1(folder, **changed)]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_a_session_runs_from_a_file_to_its_report(folder, capsys, sim):
+    """No fake here: compiled, run on the simulated device, kept, resumed, reported."""
+    path = write(folder, budget=...)
+    words = ["tune", path, "--store", "s.jsonl", "--report", "r.html", "--json"]
+    assert main(words) == 0
+    said = capsys.readouterr()
+    found = json.loads(said.out)
+    assert found["trials"] == 5 and found["statuses"] == {"correct": 5}
+    assert found["reason"] == "complete" and found["median"] is None and found["score"] > 0
+    assert found["config"] in [{"BLOCK": b, "TILE": t} for b in (32, 64) for t in (1, 2, 3)]
+    assert "scale: " in said.err  # plain lines, as stderr is no terminal
+    page = (folder / "r.html").read_text()
+    assert "Tuning scale on" in page and "#define BLOCK" in page and "y[i] = a * x[i];" in page
+    rows = [json.loads(line) for line in (folder / "s.jsonl").read_text().splitlines()]
+    assert sum(row["kind"] == "trial" for row in rows) == 5
+    assert main(words) == 0  # from the store: nothing is compiled again
+    again = json.loads(capsys.readouterr().out)
+    assert again["config"] == found["config"] and again["trials"] == 5
+
+
+def test_a_session_without_a_correct_trial_fails(folder, capsys, sim):
+    (folder / "scale.cu").write_text(SCALE.replace("a * x[i];", "b * x[i];"))
+    assert main(["tune", write(folder), "--report", "r.html"]) == 1
+    said = capsys.readouterr()
+    assert "none: no trial was correct" in said.out and "no configuration" in said.err
+    assert said.out.count('identifier "b" is undefined') == 1
+    assert "No trial was correct" in (folder / "r.html").read_text()

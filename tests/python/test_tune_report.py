@@ -11,6 +11,7 @@ import pytest
 import tune_rows
 
 import kernwright as kw
+from kernwright._support.words import headline
 from kernwright.tune._report import _analysis, _charts, _svg, write_report
 from kernwright.tune._report._page import page
 from kernwright.tune._report._record import read_record
@@ -334,3 +335,23 @@ def test_text_on_a_shade_can_be_read():
         for ink in ("ink", "soft", "accent", "good", "bad", "warm"):
             assert contrast(colours[ink], colours["paper"]) >= 4.5, ink
             assert contrast(colours[ink], colours["panel"]) >= 4.5, ink
+
+
+def test_failures_are_grouped_by_what_was_wrong():
+    errors = ["<string> did not compile:\nk.cu(3): error: no tile\n1 error", "plain", "", "a:\n\n"]
+    assert [headline(error) for error in errors] == [
+        "<string> did not compile: k.cu(3): error: no tile", "plain", "", "a:",
+    ]  # fmt: skip
+
+
+def test_a_counted_session_has_its_metrics_in_the_front():
+    trials = [
+        trial(i, {"a": i}, a + b, metrics={"instructions": a, "transactions": b})
+        for i, (a, b) in enumerate([(5.0, 1.0), (1.0, 5.0), (5.0, 5.0), (2.0, 2.0)])
+    ]
+    record = record_of(*trials, policy="counts")
+    assert _analysis.metrics_of(record) == ["instructions", "transactions"]
+    _, front = _charts.front(record, _analysis.metrics_of(record))
+    assert sorted(t.number for t in front) == [0, 1, 3]
+    both = record_of(*trials, objective="instructions, transactions")
+    assert _analysis.metrics_of(both) == ["instructions", "transactions"]

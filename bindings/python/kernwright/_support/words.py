@@ -1,6 +1,14 @@
-"""Numbers of things in words."""
+"""Numbers of things in words, and messages in a line."""
 
 
 def counted(count: int, one: str, many: str = "") -> str:
     """ "1 kernel", "2 kernels"; `many` where it is not `one` with an s."""
     return f"{count} {one if count == 1 else many or one + 's'}"
+
+
+def headline(message: str) -> str:
+    """The first line of a message, with the next one where the first only announces it."""
+    lines = [line.strip() for line in message.strip().splitlines() if line.strip()]
+    if len(lines) > 1 and lines[0].endswith(":"):
+        return f"{lines[0]} {lines[1]}"
+    return lines[0] if lines else ""

@@ -11,7 +11,7 @@ import re
 import sys
 from typing import Any
 
-from kernwright._support.words import counted
+from kernwright._support.words import counted, headline
 from kernwright.cli import UsageError
 from kernwright.cli._files import complete_files, existing, writable
 
@@ -123,9 +123,10 @@ def summary(session: Any, best: Any, arguments: argparse.Namespace) -> dict[str,
         "config": dict(best.config) if best is not None else None,
         "median": best.median if best is not None else None,
         "interval": list(best.interval or ()) if best is not None else [],
+        "score": getattr(best, "score", None),
         "default": getattr(best, "default", None),
         "ties": [dict(getattr(tie, "config", tie)) for tie in getattr(best, "ties", None) or ()],
-        "reason": getattr(best, "reason", None),
+        "reason": getattr(session, "reason", None),
         "trials": sum(statuses.values()),
         "statuses": dict(statuses),
         "store": arguments.store,
@@ -139,15 +140,17 @@ def print_summary(result: dict[str, Any], session: Any) -> None:
     rows = [("trials", f"{result['trials']}: {statuses}" if statuses else "none")]
     if result["config"] is None:
         rows.insert(0, ("best", "none: no trial was correct"))
-        failed = [trial for trial in session.trials if trial.error]
-        rows += [(str(t.status), str(t.error).partition("\n")[0]) for t in failed[:3]]
+        failed = [(str(t.status), headline(str(t.error))) for t in session.trials if t.error]
+        rows += list(dict.fromkeys(failed))[:3]
     else:
         config = ", ".join(f"{name}={value}" for name, value in result["config"].items())
         rows.insert(0, ("best", config))
         if isinstance(result["median"], (int, float)):
             spread = " to ".join(f"{v:.5g}" for v in result["interval"])
-            unit = f"{result['median']:.5g} ms" if result["interval"] else f"{result['median']:.6g}"
-            rows.insert(1, ("median", f"{unit} ({spread})" if spread else unit))
+            median = f"{result['median']:.5g} ms"
+            rows.insert(1, ("median", f"{median} ({spread})" if spread else median))
+        elif isinstance(result["score"], (int, float)):
+            rows.insert(1, ("score", f"{result['score']:,.6g}"))
         if len(result["ties"]) > 1:
             count = counted(len(result["ties"]), "configuration")
             rows.append(("ties", f"{count} that noise does not tell from it"))

@@ -15,6 +15,7 @@ from kernwright._support.typed import publish
 from kernwright.tune._cluster import Cluster
 from kernwright.tune._config import Config
 from kernwright.tune._expression import Expression
+from kernwright.tune._kernel_tuner import tune_kernel
 from kernwright.tune._online import Online
 from kernwright.tune._online_search import OnlineTrial
 from kernwright.tune._report import write_report
@@ -43,6 +44,7 @@ __all__ = [
     "Trial",
     "Tuned",
     "strategies",
+    "tune_kernel",
     "write_report",
 ]
 

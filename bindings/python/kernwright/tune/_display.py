@@ -43,6 +43,7 @@ def _interval(value: Any) -> str:
 def trial_html(trial: Any) -> str:
     """Of an object with number, config, status and what a Trial else has."""
     resources = getattr(trial, "resources", None) or {}
+    resources = getattr(resources, "_asdict", lambda: resources)()
     rows = {
         "status": trial.status,
         "time": value_text(trial) if trial.status == "correct" else "",
@@ -57,10 +58,11 @@ def trial_html(trial: Any) -> str:
 def best_html(best: Any) -> str:
     """Of a result with config, median, interval and ties."""
     ties = len(getattr(best, "ties", None) or ())
-    median = getattr(best, "median", None)
+    median, score = getattr(best, "median", None), getattr(best, "score", None)
     rows = {
         "config": _config(best.config),
         "median": f"{median:.4g} ms" if isinstance(median, (int, float)) else "",
+        "score": "" if median is not None or score is None else f"{score:,.6g}",
         "interval": _interval(getattr(best, "interval", None)),
         "ties": f"{ties} that noise does not tell from it" if ties > 1 else "",
     }

@@ -11,13 +11,12 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, TextIO
 
-from kernwright._support.words import counted
+from kernwright._support.words import counted, headline
 from kernwright.tune._panel_state import (
     Lanes,
     PanelState,
     config_text,
     duration,
-    first_line,
     sparkline,
     value_text,
 )
@@ -123,7 +122,9 @@ class _RichView:
             spent = duration(now) + (f", {duration(left)} left" if left is not None else "")
             grid.add_row(self._text("time", **bold), self._text(spent))
             for trial in state.failures:
-                why = self._text(f"trial {trial.number}: {first_line(trial)}", no_wrap=True)
+                why = self._text(
+                    f"trial {trial.number}: {headline(str(trial.error or ''))}", no_wrap=True
+                )
                 grid.add_row(self._text(str(trial.status), style="red"), why)
             title = self._text(f"tuning {state.title}")
         return self._box(grid, title=title, title_align="left")

@@ -148,7 +148,3 @@ def value_text(trial: Any) -> str:
 
 def config_text(trial: Any) -> str:
     return ", ".join(f"{name}={value}" for name, value in dict(trial.config).items())
-
-
-def first_line(trial: Any) -> str:
-    return str(trial.error or "").strip().partition("\n")[0]

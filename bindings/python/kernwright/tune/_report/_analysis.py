@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from kernwright import _core
+from kernwright._support.words import headline
 from kernwright.tune._report._record import Record, TrialRow
 
 _MOST_SAMPLES = 1500
@@ -113,7 +114,7 @@ def importance(record: Record) -> Importance | None:
     for column, name in enumerate(names):
         changed = answers[_PROBES * (column + 1) : _PROBES * (column + 2)]
         half = statistics.fmean((a - b) ** 2 for a, b in zip(base, changed, strict=True)) / 2
-        shares[name] = half / variance if variance > 0 else 0.0
+        shares[name] = min(half / variance, 1.0) if variance > 0 else 0.0
     ordered = dict(sorted(shares.items(), key=lambda item: -item[1]))
     return Importance(ordered, _explained(rows, targets), len(good))
 
@@ -150,12 +151,12 @@ def pair_map(record: Record, rows: str, columns: str) -> PairMap:
 def metrics_of(record: Record) -> list[str]:
     """The metrics that several trials have, with the objective in front where it is none."""
     names = list(dict.fromkeys(name for trial in record.correct for name in trial.metrics))
-    wanted = record.session.get("objective")
-    if isinstance(wanted, Sequence) and not isinstance(wanted, str):
-        chosen = [name for name in wanted if name in names]
-        if len(chosen) > 1:
-            return chosen
-    return names if record.objective in names else [record.objective, *names]
+    chosen = [name for name in record.objective.split(", ") if name in names]
+    if len(chosen) > 1:
+        return chosen
+    if record.objective in names or record.is_counted:  # there it is the sum of the metrics
+        return names
+    return [record.objective, *names]
 
 
 def metric(record: Record, trial: TrialRow, name: str) -> float | None:
@@ -202,12 +203,11 @@ def use(spans: Sequence[tuple[float, float, TrialRow]], seconds: float) -> float
 
 
 def failures(record: Record) -> list[tuple[str, str, list[TrialRow]]]:
-    """Status, first line of the message, and its trials; the most frequent first."""
+    """Status, headline of the message, and its trials; the most frequent first."""
     groups: dict[tuple[str, str], list[TrialRow]] = {}
     for trial in record.trials:
         if not trial.correct:
-            first = trial.error.strip().partition("\n")[0]
-            groups.setdefault((trial.status, first), []).append(trial)
+            groups.setdefault((trial.status, headline(trial.error)), []).append(trial)
     return sorted(
         ((status, first, trials) for (status, first), trials in groups.items()),
         key=lambda group: -len(group[2]),

@@ -31,7 +31,7 @@ def value_text(record: Record, value: float | None) -> str:
 def objective_text(record: Record) -> str:
     if record.in_ms:
         return "time"
-    return "cost (counted)" if record.objective == "time" else record.objective
+    return "counted cost" if record.is_counted else record.objective
 
 
 def config_text(config: dict[str, object]) -> str:
@@ -102,6 +102,14 @@ def importance(found: Importance) -> str:
     )
 
 
+def _short(value: float) -> str:
+    """Three digits: 0.553, 12.3, 3.46k"""
+    for factor, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= factor:
+            return f"{value / factor:.3g}{unit}"
+    return f"{value:.3g}"
+
+
 def pair_map(record: Record, found: PairMap) -> str:
     """The best value of each pair: dark is good."""
     columns, rows = found.column_values[:_MOST_CELLS], found.row_values[:_MOST_CELLS]
@@ -130,7 +138,7 @@ def pair_map(record: Record, found: PairMap) -> str:
             said = f"{where}: {value_text(record, best)}, {counted(count, 'trial')}"
             parts.append(_svg.box(x, y, cell_w - 1, cell_h - 1, "cell", said, colour))
             if wide:
-                number = f"{best:.3g}" if abs(best) < 1e5 else f"{best:.2g}"
+                number = _short(best)
                 parts.append(
                     f'<text x="{x + cell_w / 2:.1f}" y="{y + cell_h / 2 + 4:.1f}" class="on" '
                     f'text-anchor="middle" style="fill:{ink}">{number}</text>'
@@ -180,13 +188,15 @@ def distribution(record: Record) -> str:
         ("best", record.best.value if record.best else None),
         ("default", record.default_value),
     ]
-    for name, mark in marks:
+    for row, (name, mark) in enumerate(marks):
         if mark is not None and plot.x.low <= mark <= plot.x.high:
             x = plot.x(mark)
             plot.parts.append(_svg.segment(x, plot.TOP, x, base, f"rule {name}"))
             anchor = "end" if x > plot.width * 0.8 else "start"
             shift = -4 if anchor == "end" else 4
-            plot.parts.append(_svg.label(x + shift, plot.TOP + 10, name, anchor, "value"))
+            plot.parts.append(
+                _svg.label(x + shift, plot.TOP + 10 + 13 * row, name, anchor, "value")
+            )
     says = f"How {counted(len(values), 'correct trial')} are spread over {objective_text(record)}."
     return figure(plot.svg(says), says)
 

@@ -139,11 +139,16 @@ class Record:
         return text(self.session.get("objective")) or "time"
 
     @property
+    def is_counted(self) -> bool:
+        """Whether a device without a clock counted instructions and transactions."""
+        device = table(self.session.get("device"))
+        counted = bool(device.get("is_simulated")) or self.session.get("policy") == "counts"
+        return self.objective == "time" and counted
+
+    @property
     def in_ms(self) -> bool:
         """Whether values are times in milliseconds; else they are counts, or a metric."""
-        device = table(self.session.get("device"))
-        simulated = bool(device.get("is_simulated") or device.get("simulated"))
-        return self.objective == "time" and not simulated
+        return self.objective == "time" and not self.is_counted
 
     @property
     def parameters(self) -> list[str]:

@@ -119,7 +119,7 @@ def cards(record: Record) -> str:
         why = text(record.result.get("reason"))
         shown.append((f"{record.seconds:.3g} s", "session", f"ended: {why}" if why else ""))
     noise = number(record.result.get("noise"))
-    if noise is not None:
+    if noise is not None and not record.is_counted:
         count = counted(len(record.ties), "trial")
         shown.append((f"{100 * noise:.2g} %", "noise floor", f"{count} within it"))
     cells = "".join(
