@@ -19,9 +19,9 @@ import sys
 import time
 from typing import Any
 
-import harness
 import numpy as np
 
+import harness
 import kernwright as kw
 
 TESTS = pathlib.Path(__file__).resolve().parents[1] / "tests" / "python"

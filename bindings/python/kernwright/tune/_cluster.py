@@ -188,7 +188,9 @@ class ClusterBackend:
             except self._ray.exceptions.RayActorError as error:
                 # Beyond what Ray starts again by itself.
                 if attempt == _RETRIES:
-                    raise Error(f"a node of the cluster was lost again and again: {error}") from None
+                    raise Error(
+                        f"a node of the cluster was lost again and again: {error}"
+                    ) from None
                 self._lanes[lane] = self._start()
                 continue
             kind, value = answer
