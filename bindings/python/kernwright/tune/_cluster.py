@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -38,13 +39,14 @@ class Cluster:
     >>> session = kw.tune.Session(kernel, space, args, grid=..., block=..., devices=Cluster(8))
     >>> session.run()
 
-    Each of `devices` is an actor with one GPU (by default one for each GPU of the cluster); compiles
-    are tasks of one processor, `compiles` at once (by default the processors that the actors leave).
-    The session's process keeps search, budget and journal; it must see a device of the same kind,
-    which its results are for, and the nodes need this package. A node that is lost costs time: its
-    tasks run elsewhere, its actors start again, and what they had begun is repeated. `resources` are
-    Ray's options for an actor, such as {"resources": {"H100": 1}}. A started Ray is used, or one of
-    this machine is started. On the simulated device, `devices` is the number of processes.
+    Each of `devices` is an actor with one GPU (by default one for each GPU of the cluster);
+    compiles are tasks of one processor, `compiles` at once (by default the processors that the
+    actors leave). The session's process keeps search, budget and journal; it must see a device of
+    the same kind, which its results are for, and the nodes need this package. A node that is lost
+    costs time: its tasks run elsewhere, its actors start again, and what they had begun is
+    repeated. `resources` are Ray's options for an actor, such as {"resources": {"H100": 1}}. A
+    started Ray is used, or one of this machine is started. On the simulated device, `devices` is
+    the number of processes.
     """
 
     def __init__(
@@ -120,7 +122,7 @@ class ClusterBackend:
         self._compile = ray.remote(num_cpus=1, max_retries=_RETRIES, num_returns=2)(compile_plan)
         node = ray.remote(**cluster._options)(NodeLane)
         shared = ray.put(dict(lane))
-        self._start = lambda: node.remote(shared, simulated)
+        self._start: Callable[[], Any] = lambda: node.remote(shared, simulated)
         self._lanes = [self._start() for _ in range(cluster.devices)]
 
     def check_devices(self, own: Mapping[str, Any]) -> None:
@@ -214,10 +216,9 @@ class ClusterBackend:
                 raise Timeout(f"no node of the cluster answered within {seconds} s")
 
     def _cancel(self, call: Any) -> None:
-        try:
+        # What is no task, but an actor's method, ends by its own deadline.
+        with contextlib.suppress(ValueError, TypeError):
             self._ray.cancel(call)
-        except (ValueError, TypeError):
-            pass  # of an actor's method: it ends by its own deadline
 
 
 def session_backend(
