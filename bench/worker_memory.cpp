@@ -132,7 +132,7 @@ int work() {
                 {"share", share},
                 {"shared_write", shared_write},
                 {"ipc_write", ipc_write}});
-  return kw::serve_worker(kw::ChildProcess::kChannel, tasks);
+  kw::serve_worker(kw::ChildProcess::kChannel, tasks);
 }
 
 // ------------------------------------------------------------------------ the parent's side

@@ -63,6 +63,7 @@ PYBIND11_MODULE(_core_of_main, m) {
   python::bind_tune_measure(m);
   python::bind_tune_store(m);
   python::bind_tune_call(m);
+  python::bind_judge(m);
 #ifdef KERNWRIGHT_FAULT_POINTS
   python::bind_faults(m);
 #endif

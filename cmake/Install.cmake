@@ -28,7 +28,8 @@ install(TARGETS kernwright EXPORT kernwrightTargets COMPONENT cpp
 # Headers keep their folders: "array/array.h" is read beside kernwright.h. Those that need a library
 # of their own, and the simulated device's inside, stay here.
 set(folder "${CMAKE_INSTALL_INCLUDEDIR}/kernwright")
-install(DIRECTORY runtime/base runtime/driver runtime/core runtime/memory runtime/array jit worker tune
+install(DIRECTORY runtime/base runtime/driver runtime/core runtime/memory runtime/array jit worker
+  tune
   DESTINATION "${folder}" COMPONENT cpp
   FILES_MATCHING PATTERN "*.h" PATTERN "*.def"
   PATTERN "format.h" EXCLUDE PATTERN "log.h" EXCLUDE)

@@ -43,11 +43,14 @@ if(PKG_CONFIG)
 int main() {
   auto& device = kernwright::initialise();
   const auto kernel = kernwright::kernel(\"__global__ void k(int* x) { *x = 5; }\");
-  return kernel.on(device).signature().parameters.size() == 1 ? 0 : 1;
+  if (kernel.on(device).signature().parameters.size() != 1) return 1;
+  kernwright::RemoteDevice remote;  // its program is found through PATH
+  return remote.allocate(5).bytes == 5 ? 0 : 2;
 }
 ")
   run("compile through pkg-config" "${COMPILER}" "${FOLDER}/plain.cpp" -o "${FOLDER}/plain"
     ${flags})
+  set(ENV{PATH} "${FOLDER}/prefix/bin:$ENV{PATH}")
   run("run of the program of pkg-config" "${FOLDER}/plain")
 endif()
 file(REMOVE_RECURSE "${FOLDER}")

@@ -48,7 +48,7 @@ void remember_channel(int file) {
     int none = -1;
     if (channel.compare_exchange_strong(none, file)) return;
   }
-  throw Error(format("there are {} workers already", kMaxChannels));
+  throw ProcessNotStarted(format("there are {} workers already", kMaxChannels));
 }
 
 void forget_channel(int file) noexcept {
@@ -111,6 +111,14 @@ class SpawnSettings {
   posix_spawnattr_t attributes_{};
 };
 
+std::pair<Channel, Channel> make_ends() {
+  try {
+    return Channel::make_pair();
+  } catch (const Error& error) {
+    throw ProcessNotStarted(error.what());
+  }
+}
+
 /// The command as a message shows it.
 std::string joined(const std::vector<std::string>& command) {
   std::string result;
@@ -126,20 +134,20 @@ ChildProcess::ChildProcess(const std::vector<std::string>& command,
   if (command.empty() || command[0].empty()) {
     throw InvalidArgument("a worker's command is empty");
   }
-  auto [ours, theirs] = Channel::make_pair();
+  auto [ours, theirs] = make_ends();
   const std::vector<std::string> variables = merged_environment(environment);
   const std::vector<char*> arguments = pointers_to(command);
   const std::vector<char*> entries = pointers_to(variables);
   // Above the descriptors that the child's own take the place of.
   const FileHandle end(FileSystem::real(), ::fcntl(theirs.descriptor(), F_DUPFD_CLOEXEC, 10));
-  if (!end) throw Error(format("a worker's socket: {}", std::strerror(errno)));
+  if (!end) throw ProcessNotStarted(format("a worker's socket: {}", std::strerror(errno)));
   const SpawnSettings settings(end.get());
   remember_channel(ours.descriptor());
   const int error = ::posix_spawnp(&id_, arguments[0], settings.actions(), settings.attributes(),
                                    arguments.data(), entries.data());
   if (error != 0) {
     forget_channel(ours.descriptor());
-    throw Error(
+    throw ProcessNotStarted(
         format("a worker cannot be started by \"{}\": {}", joined(command), std::strerror(error)));
   }
   channel_ = std::move(ours);
@@ -188,7 +196,11 @@ std::optional<std::string> ChildProcess::ending() {
     const int signal = WTERMSIG(status_);
     return format("signal {} ({})", signal, ::strsignal(signal));
   }
-  return format("exit code {}", WEXITSTATUS(status_));
+  return format("exit code {}", exit_code());
+}
+
+int ChildProcess::exit_code() const noexcept {
+  return has_ended_ && WIFEXITED(status_) ? WEXITSTATUS(status_) : -1;
 }
 
 }  // namespace kernwright

@@ -12,6 +12,12 @@
 
 namespace kernwright {
 
+/// A child process could not be started.
+class ProcessNotStarted : public Error {
+ public:
+  using Error::Error;
+};
+
 /// Owns a child process and the parent's end of its channel. The child finds its end as descriptor
 /// kChannel; its standard input and output are /dev/null, its errors go where ours go. It is in a
 /// process group of its own, so that Ctrl-C in a terminal does not reach it. The destructor kills
@@ -21,7 +27,7 @@ class ChildProcess {
   static constexpr int kChannel = 3;
 
   /// Starts command[0] (found through PATH). `environment`: "NAME=value", added to ours or in place
-  /// of what has that name. Throws Error when it cannot be started.
+  /// of what has that name. Throws ProcessNotStarted.
   ChildProcess(const std::vector<std::string>& command,
                const std::vector<std::string>& environment);
   ~ChildProcess();
@@ -40,6 +46,8 @@ class ChildProcess {
   /// How it ended, waiting at most 200 ms for that: "exit code 3", "signal 11 (Segmentation
   /// fault)"; nothing while it runs.
   std::optional<std::string> ending();
+  /// Behind ending(): the exit code of one that left by itself, else -1.
+  int exit_code() const noexcept;
 
  private:
   bool reap(int options) noexcept;

@@ -1,150 +1,137 @@
-// A compile request as bytes, and back.
+// Both sides of the tasks that compile.
 #include "worker/compile_task.h"
 
+#include <unistd.h>
+
+#include <filesystem>
 #include <map>
 
 #include "base/format.h"
-#include "driver/nvrtc_loader.h"
+#include "jit/compile/lint.h"
+#include "worker/compile_messages.h"
 #include "worker/message_fields.h"
 
 namespace kernwright {
 namespace {
 
-void write(ByteWriter& out, const std::map<std::string, std::string>& texts) {
-  out.u32(static_cast<std::uint32_t>(texts.size()));
-  for (const auto& [key, value] : texts) {
-    out.text(key);
-    out.text(value);
-  }
+/// The compilers that this worker was asked for so far, by their searches. Tasks come one after the
+/// other.
+const LoadedNvrtc& opened(const NvrtcSearch& search) {
+  static auto& known = *new std::map<std::vector<std::byte>, LoadedNvrtc>;  // kept on purpose
+  ByteWriter key;
+  write(key, search);
+  std::vector<std::byte> bytes = key.take();
+  const auto found = known.find(bytes);
+  if (found != known.end()) return found->second;
+  return known.emplace(std::move(bytes), open_nvrtc(search)).first->second;
 }
 
-std::map<std::string, std::string> read_map(ByteReader& in) {
-  std::map<std::string, std::string> texts;
-  for (std::uint32_t n = in.u32(); n > 0; --n) {
-    std::string key = read_text(in);
-    texts[std::move(key)] = read_text(in);
-  }
-  return texts;
+/// What each of these tasks begins with. Relative paths, and the names in line tables, count from
+/// the folder that the caller is in.
+void write_places(ByteWriter& out, const CompilerPlaces& places) {
+  std::error_code error;
+  out.text(std::filesystem::current_path(error).string());
+  write(out, places.search);
+  write(out, places.headers);
 }
 
-void write(ByteWriter& out, const std::optional<int>& number) {
-  out.u8(number ? 1 : 0);
-  out.i32(number.value_or(0));
+CompilerPlaces read_places_and_go(ByteReader& in) {
+  const std::string folder = read_text(in);
+  // The caller cannot reach it either where this fails.
+  static_cast<void>(!folder.empty() && ::chdir(folder.c_str()) == 0);
+  CompilerPlaces places;
+  places.search = read_search(in);
+  places.headers = read_places(in);
+  return places;
 }
 
-std::optional<int> read_number(ByteReader& in) {
-  const bool is_there = in.u8() != 0;
-  const int number = in.i32();
-  return is_there ? std::optional(number) : std::nullopt;
-}
-
-/// All but the timeout, which is the caller's. Names every field, so that a new one does not
-/// compile before it travels, too.
-void write(ByteWriter& out, const ProgramOptions& options) {
-  const auto& [arch, std_name, defines, headers, include_dirs, fast_math, max_registers, lineinfo,
-               device_debug, strip_host, minimal, pch, opt_level, timeout, extra] = options;
-  static_cast<void>(timeout);
-  out.text(arch);
-  out.text(std_name);
-  write(out, defines);
-  write(out, headers);
-  kernwright::write(out, include_dirs);
-  for (const bool flag : {fast_math, lineinfo, device_debug, strip_host}) out.u8(flag ? 1 : 0);
-  write(out, max_registers);
-  write(out, opt_level);
-  for (const Tristate choice : {minimal, pch}) out.u8(static_cast<std::uint8_t>(choice));
-  kernwright::write(out, extra);
-}
-
-ProgramOptions read_options(ByteReader& in) {
-  ProgramOptions options;
-  options.arch = read_text(in);
-  options.std = read_text(in);
-  options.defines = read_map(in);
-  options.headers = read_map(in);
-  options.include_dirs = read_texts(in);
-  for (bool* flag :
-       {&options.fast_math, &options.lineinfo, &options.device_debug, &options.strip_host}) {
-    *flag = in.u8() != 0;
-  }
-  options.max_registers = read_number(in);
-  options.opt_level = read_number(in);
-  for (Tristate* choice : {&options.minimal, &options.pch}) {
-    const std::uint8_t value = in.u8();
-    if (value > static_cast<std::uint8_t>(Tristate::on)) throw Error("a tristate of 3 or more");
-    *choice = static_cast<Tristate>(value);
-  }
-  options.extra = read_texts(in);
-  return options;
-}
-
-std::vector<std::byte> to_bytes(const std::string& nvrtc_path, const CompileRequest& request) {
+std::vector<std::byte> search_request(const NvrtcSearch& search) {
   ByteWriter out;
-  out.text(nvrtc_path);
-  out.text(request.source.text);
-  out.text(request.source.name);
-  out.i32(request.source.first_line);
-  out.text(request.source.directory);
-  write(out, request.options);
-  out.u8(request.target.kind == CodeKind::ptx ? 1 : 0);
-  out.text(request.target.nvrtc_arch);
-  out.text(request.target.label);
-  kernwright::write(out, request.names);
-  out.u8(request.with_declared ? 1 : 0);
-  kernwright::write(out, request.header_folders);
+  write(out, search);
   return out.take();
-}
-
-CompileRequest read_request(ByteReader& in) {
-  CompileRequest request;
-  request.source.text = read_text(in);
-  request.source.name = read_text(in);
-  request.source.first_line = in.i32();
-  request.source.directory = read_text(in);
-  request.options = read_options(in);
-  request.target.kind = in.u8() != 0 ? CodeKind::ptx : CodeKind::cubin;
-  request.target.nvrtc_arch = read_text(in);
-  request.target.label = read_text(in);
-  request.names = read_texts(in);
-  request.with_declared = in.u8() != 0;
-  request.header_folders = read_texts(in);
-  in.expect_end();
-  request.declared = scan_source(request.source.text);
-  return request;
-}
-
-/// The compilers that this worker was asked for so far, by path. Tasks come one after the other.
-const LoadedNvrtc& nvrtc_of(const std::string& path) {
-  static std::map<std::string, LoadedNvrtc>& opened = *new std::map<std::string, LoadedNvrtc>;
-  const auto known = opened.find(path);
-  if (known != opened.end()) return known->second;
-  NvrtcSearch search;
-  search.override_path = path;
-  return opened.emplace(path, open_nvrtc(search)).first->second;
-}
-
-std::string to_text(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 }  // namespace
 
+CompilerPlaces CompilerPlaces::of_process() {
+  return {NvrtcSearch::from_environment(), HeaderPlaces::of_process()};
+}
+
+NvrtcFacts nvrtc_of(Worker& worker, const NvrtcSearch& search, const WaitLimits& limits) {
+  const std::vector<std::byte> request = search_request(search);
+  const Message reply = worker.run({"nvrtc", "opening NVRTC", request}, limits);
+  ByteReader in(reply.bytes, "what a worker knows of NVRTC");
+  return read_facts(in);
+}
+
+void prepare_nvrtc(Worker& worker, const NvrtcSearch& search) {
+  const std::vector<std::byte> request = search_request(search);
+  worker.post({"nvrtc", "opening NVRTC", request});
+}
+
+CompileResult compile_in(Worker& worker, const CompilerPlaces& places, const std::string& stamp,
+                         const CompileJob& job, const WaitLimits& limits) {
+  ByteWriter out;
+  write_places(out, places);
+  out.text(stamp);
+  write(out, job);
+  const WorkerTask task{"compile", format("compiling {}", job.request.source.name), out.data()};
+  const Message reply = worker.run(task, limits.within(job.request.options.timeout));
+  ByteReader in(reply.bytes, "the result of a compile");
+  return read_result(in);
+}
+
 ObjectCode compile_in(Worker& worker, const std::string& nvrtc_path, const CompileRequest& request,
                       const WaitLimits& limits) {
-  const std::vector<std::byte> bytes = to_bytes(nvrtc_path, request);
-  const WorkerTask task{"compile", format("compiling {}", request.source.name), bytes};
-  ObjectCode code = ObjectCode::deserialize(
-      to_text(worker.run(task, limits.within(request.options.timeout)).bytes));
-  code.origin = CodeOrigin::compiled;
-  return code;
+  CompilerPlaces places;
+  places.search.override_path = nvrtc_path;
+  return compile_in(worker, places, {}, CompileJob{request}, limits).code;
+}
+
+std::vector<Diagnostic> lint_in(Worker& worker, const CompilerPlaces& places, const Source& source,
+                                const ProgramOptions& options, const WaitLimits& limits) {
+  ByteWriter out;
+  write_places(out, places);
+  write(out, source);
+  write(out, options);
+  const WorkerTask task{"lint", format("compiling {}", source.name), out.data()};
+  const Message reply = worker.run(task, limits.within(options.timeout));
+  ByteReader in(reply.bytes, "the result of a lint");
+  std::vector<Diagnostic> found;
+  for (std::uint32_t n = in.u32(); n > 0; --n) found.push_back(read_diagnostic(in));
+  return found;
+}
+
+std::vector<std::byte> run_nvrtc_task(ByteReader& request, std::vector<FileHandle>&) {
+  ByteWriter out;
+  write(out, opened(read_search(request)));
+  return out.take();
 }
 
 std::vector<std::byte> run_compile_task(ByteReader& request, std::vector<FileHandle>&) {
-  const std::string path = read_text(request);
-  const CompileRequest compile = read_request(request);
-  const std::string code = Compiler(nvrtc_of(path)).compile(compile).serialize();
-  const auto bytes = std::as_bytes(std::span(code.data(), code.size()));
-  return {bytes.begin(), bytes.end()};
+  const CompilerPlaces places = read_places_and_go(request);
+  const std::string stamp = read_text(request);
+  const CompileJob job = read_job(request);
+  request.expect_end();
+  const LoadedNvrtc& nvrtc = opened(places.search);
+  if (!stamp.empty() && stamp != nvrtc.stamp) {
+    throw NvrtcChanged(format("a worker has another NVRTC open than {} now", nvrtc.path));
+  }
+  ByteWriter out;
+  write(out, run_compile(nvrtc, job, places.headers));
+  return out.take();
+}
+
+std::vector<std::byte> run_lint_task(ByteReader& request, std::vector<FileHandle>&) {
+  const CompilerPlaces places = read_places_and_go(request);
+  const Source source = read_source(request);
+  const ProgramOptions options = read_options(request);
+  request.expect_end();
+  ByteWriter out;
+  const auto found = lint(opened(places.search), source, options, places.headers);
+  out.u32(static_cast<std::uint32_t>(found.size()));
+  for (const Diagnostic& diagnostic : found) write(out, diagnostic);
+  return out.take();
 }
 
 }  // namespace kernwright

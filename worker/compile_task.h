@@ -1,7 +1,7 @@
-// A compile as a task: its request, and what a worker does with it.
+// Compiles as tasks: their requests, and what a worker does with them.
 #pragma once
 
-#include "jit/compile/compiler.h"
+#include "jit/compile/compile_service.h"
 #include "worker/tasks.h"
 #include "worker/worker.h"
 
@@ -10,12 +10,36 @@
 
 namespace kernwright {
 
-/// Compiles in the worker with the NVRTC of this file. The result and the exceptions are those of
-/// Compiler::compile(), and those of Worker::run(). The worker touches no cache.
+/// Where a worker finds its compiler and CUDA's headers, seen from this process. A value.
+struct CompilerPlaces {
+  NvrtcSearch search;
+  HeaderPlaces headers;
+
+  static CompilerPlaces of_process();
+};
+
+// Each throws what Worker::run() throws. The worker touches no cache.
+
+/// The NVRTC that the worker has open for that search, opened where need be. Throws NvrtcNotFound.
+NvrtcFacts nvrtc_of(Worker& worker, const NvrtcSearch& search, const WaitLimits& limits = {});
+/// Has the worker begin with that, see Worker::post().
+void prepare_nvrtc(Worker& worker, const NvrtcSearch& search);
+
+/// The result and the exceptions are those of a CompileService; `stamp` is that of the NVRTC that
+/// is expected, empty for any.
+CompileResult compile_in(Worker& worker, const CompilerPlaces& places, const std::string& stamp,
+                         const CompileJob& job, const WaitLimits& limits = {});
+
+/// The same with the NVRTC of this file, for a request that names its header folders itself.
 ObjectCode compile_in(Worker& worker, const std::string& nvrtc_path, const CompileRequest& request,
                       const WaitLimits& limits = {});
 
-/// The worker's side.
+std::vector<Diagnostic> lint_in(Worker& worker, const CompilerPlaces& places, const Source& source,
+                                const ProgramOptions& options, const WaitLimits& limits = {});
+
+// The worker's side.
+std::vector<std::byte> run_nvrtc_task(ByteReader& request, std::vector<FileHandle>& files);
 std::vector<std::byte> run_compile_task(ByteReader& request, std::vector<FileHandle>& files);
+std::vector<std::byte> run_lint_task(ByteReader& request, std::vector<FileHandle>& files);
 
 }  // namespace kernwright

@@ -6,9 +6,8 @@
 
 #include "base/byte_reader.h"
 #include "base/errors.h"
-#include "jit/compile/compile_wait.h"
+#include "jit/compile/compile_service.h"
 #include "worker/message_fields.h"
-#include "worker/worker.h"
 
 namespace kernwright {
 namespace {
@@ -31,6 +30,7 @@ enum class ReplyKind : std::uint8_t {
   timeout,
   unsupported_instruction,
   compile,
+  nvrtc_changed,
 };
 
 ByteWriter begin(ReplyKind kind, std::string_view message) {
@@ -38,6 +38,22 @@ ByteWriter begin(ReplyKind kind, std::string_view message) {
   out.u8(static_cast<std::uint8_t>(kind));
   out.text(message);
   return out;
+}
+
+void write(ByteWriter& out, const std::vector<LogLine>& log) {
+  out.u32(static_cast<std::uint32_t>(log.size()));
+  for (const LogLine& line : log) {
+    out.u8(static_cast<std::uint8_t>(line.level));
+    out.text(line.text);
+  }
+}
+
+/// Logs what the worker did.
+void log_again(ByteReader& in) {
+  for (std::uint32_t n = in.u32(); n > 0; --n) {
+    const auto level = static_cast<LogLevel>(in.u8());
+    log_message(level, read_text(in));
+  }
 }
 
 std::vector<std::byte> plain(ReplyKind kind, const std::exception& error) {
@@ -114,6 +130,8 @@ std::vector<std::byte> of_compile(const CompileError& error) {
       throw DeviceNotFound(message);
     case ReplyKind::timeout:
       throw Timeout(message);
+    case ReplyKind::nvrtc_changed:
+      throw NvrtcChanged(message);
     case ReplyKind::driver:
     case ReplyKind::device_lost:
       throw_driver(kind, message, in);
@@ -132,14 +150,18 @@ std::vector<std::byte> of_compile(const CompileError& error) {
 
 }  // namespace
 
-std::vector<std::byte> result_reply(std::span<const std::byte> result) {
+std::vector<std::byte> result_reply(const std::vector<LogLine>& log,
+                                    std::span<const std::byte> result) {
   ByteWriter out;
+  write(out, log);
   out.u8(static_cast<std::uint8_t>(ReplyKind::result));
   out.bytes(result);
   return out.take();
 }
 
-std::vector<std::byte> error_reply(const std::exception_ptr& error) {
+namespace {
+
+std::vector<std::byte> of_exception(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
   } catch (const CompileError& e) {
@@ -177,6 +199,8 @@ std::vector<std::byte> error_reply(const std::exception_ptr& error) {
     return plain(ReplyKind::device_not_found, e);
   } catch (const Timeout& e) {
     return plain(ReplyKind::timeout, e);
+  } catch (const NvrtcChanged& e) {
+    return plain(ReplyKind::nvrtc_changed, e);
   } catch (const std::exception& e) {
     return plain(ReplyKind::error, e);
   } catch (...) {
@@ -184,11 +208,23 @@ std::vector<std::byte> error_reply(const std::exception_ptr& error) {
   }
 }
 
+}  // namespace
+
+std::vector<std::byte> error_reply(const std::vector<LogLine>& log,
+                                   const std::exception_ptr& error) {
+  ByteWriter out;
+  write(out, log);
+  out.bytes(of_exception(error));
+  return out.take();
+}
+
 Message read_reply(Message reply) {
   ByteReader in(reply.bytes, "a worker's reply");
+  log_again(in);
   const auto kind = static_cast<ReplyKind>(in.u8());
   if (kind != ReplyKind::result) throw_error(kind, in);
-  reply.bytes.erase(reply.bytes.begin());
+  const auto begin = static_cast<std::ptrdiff_t>(in.offset());
+  reply.bytes.erase(reply.bytes.begin(), reply.bytes.begin() + begin);
   return reply;
 }
 

@@ -1,22 +1,31 @@
 // A task's result or its exception, as bytes.
 #pragma once
 
+#include "base/log_sink.h"
 #include "worker/channel.h"
 
 #include <exception>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace kernwright {
 
-/// The message for a result.
-std::vector<std::byte> result_reply(std::span<const std::byte> result);
+struct LogLine {
+  LogLevel level = LogLevel::off;
+  std::string text;
+};
+
+/// The message for a result, and what was logged on the way.
+std::vector<std::byte> result_reply(const std::vector<LogLine>& log,
+                                    std::span<const std::byte> result);
 
 /// The message for an exception; types that are not known travel as Error.
-std::vector<std::byte> error_reply(const std::exception_ptr& error);
+std::vector<std::byte> error_reply(const std::vector<LogLine>& log,
+                                   const std::exception_ptr& error);
 
-/// The result's bytes and files. Throws the exception that the message holds, with its type; Error
-/// for a message that is neither.
+/// The result's bytes and files; logs what the message says was logged. Throws the exception that
+/// the message holds, with its type; Error for a message that is neither.
 Message read_reply(Message reply);
 
 }  // namespace kernwright

@@ -1,17 +1,21 @@
-// The loop over tasks, and the thread that ends the process with its parent.
+// The thread that does tasks, and the one that ends the process with its parent.
 #include "worker/serve.h"
 
+#include <fcntl.h>
+#include <malloc.h>
 #include <poll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstdint>
-#include <thread>
+#include <cstdlib>
+#include <filesystem>
+#include <mutex>
 
 #include "base/format.h"
+#include "base/log.h"
 #include "worker/compile_task.h"
 #include "worker/reply.h"
+#include "worker/task_stack.h"
 
 namespace kernwright {
 namespace {
@@ -30,49 +34,131 @@ void close_descriptors_above(int last) {
 #endif
 }
 
-/// Ends the process once nobody holds the other end of the socket, whatever a task does meanwhile.
-void end_with(int channel) {
+/// Returns once nobody holds the other end of the socket, whatever a task does meanwhile.
+void wait_for_end(int channel) {
   pollfd entry{channel, POLLRDHUP, 0};
-  while (::poll(&entry, 1, -1) <= 0 || (entry.revents & (POLLRDHUP | POLLHUP | POLLERR)) == 0) {}
-  ::_exit(0);
+  constexpr short kEnds = POLLRDHUP | POLLHUP | POLLERR;
+  while (::poll(&entry, 1, -1) <= 0 || (entry.revents & kEnds) == 0) {}
 }
 
+/// Removes the folder for temporary files that the parent made for this process, once nobody else
+/// will: see Worker.
+void remove_temporary_folder(pid_t parent) {
+  const char* const folder = std::getenv("TMPDIR");
+  if (folder == nullptr) return;
+  const std::filesystem::path path(folder);
+  std::error_code error;
+  if (path.filename().string().starts_with(format("kernwright-{}-worker-", parent))) {
+    std::filesystem::remove_all(path, error);
+  }
+}
+
+/// Has glibc keep for the next task what one frees: else each compile has the same memory mapped
+/// page by page again, a sixth of its time. What the user set in the environment stays.
+void keep_freed_memory() noexcept {
+#if defined(__GLIBC__)
+  if (std::getenv("MALLOC_TRIM_THRESHOLD_") != nullptr) return;
+  ::mallopt(M_MMAP_THRESHOLD, 32 << 20);
+  ::mallopt(M_TRIM_THRESHOLD, 64 << 20);
+#endif
+}
+
+/// Where memory is short, the worker is to go and not the process that started it.
+void offer_to_oom_killer() noexcept {
+  const int file = ::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+  if (file < 0) return;
+  static_cast<void>(::write(file, "500", 3) == 3);
+  ::close(file);
+}
+
+/// While a task runs, what is logged goes into its reply.
+class LogCollector {
+ public:
+  explicit LogCollector(LogLevel level) {
+    set_log_level(level);
+    set_log_sink([this](LogLevel line_level, std::string_view text) {
+      const std::lock_guard lock(mutex_);
+      if (lines_.size() < kMaxLines) lines_.push_back({line_level, std::string(text)});
+    });
+  }
+  ~LogCollector() { set_log_sink({}); }
+  LogCollector(const LogCollector&) = delete;
+  LogCollector& operator=(const LogCollector&) = delete;
+
+  std::vector<LogLine> lines() const {
+    const std::lock_guard lock(mutex_);
+    return lines_;
+  }
+
+ private:
+  static constexpr std::size_t kMaxLines = 1000;
+  mutable std::mutex mutex_;
+  std::vector<LogLine> lines_;
+};
+
 std::vector<std::byte> answer(Message& message, const TaskTable& tasks) {
+  ByteReader in(message.bytes, "a worker's task");
+  const std::string name = in.text(256);
+  const LogCollector log(static_cast<LogLevel>(in.u8()));
   try {
-    ByteReader in(message.bytes, "a worker's task");
-    const std::string name = in.text(256);
     ByteReader request(in.blob(), format("the request of {}", name));
     const auto task = tasks.find(name);
     if (task == tasks.end()) throw InvalidArgument(format("workers know no task {}", name));
-    return result_reply(task->second(request, message.files));
+    const std::vector<std::byte> result = task->second(request, message.files);
+    return result_reply(log.lines(), result);
   } catch (...) {
     message.files.clear();
-    return error_reply(std::current_exception());
+    return error_reply(log.lines(), std::current_exception());
+  }
+}
+
+struct Work {
+  int channel;
+  const TaskTable* tasks;
+};
+
+/// The loop over tasks; ends the process.
+void* do_tasks(void* given) {
+  const auto* const work = static_cast<const Work*>(given);
+  end_process_on_overflow(kOverflowExitCode);
+  Channel parent(FileHandle(FileSystem::real(), work->channel));
+  try {
+    while (true) {
+      Message message = parent.receive();
+      const std::vector<std::byte> reply = answer(message, *work->tasks);
+      std::vector<int> files;
+      for (const FileHandle& file : message.files) files.push_back(file.get());
+      parent.send(reply, files);
+    }
+  } catch (const PeerGone&) {
+    while (true) ::pause();  // the other thread ends the process
+  } catch (const std::exception& error) {
+    log(LogLevel::error, "kernwright-worker, which kernwright starts by itself, ends: {}",
+        error.what());
+    ::_exit(1);
   }
 }
 
 }  // namespace
 
 const TaskTable& worker_tasks() {
-  static const TaskTable& table = *new TaskTable{{"ping", ping}, {"compile", run_compile_task}};
+  static const TaskTable& table = *new TaskTable{{"ping", ping},
+                                                 {"nvrtc", run_nvrtc_task},
+                                                 {"compile", run_compile_task},
+                                                 {"lint", run_lint_task}};
   return table;
 }
 
-int serve_worker(int channel, const TaskTable& tasks) {
+void serve_worker(int channel, const TaskTable& tasks) {
+  const pid_t parent = ::getppid();
   close_descriptors_above(channel);
-  std::thread(end_with, channel).detach();
-  Channel parent(FileHandle(FileSystem::real(), channel));
-  try {
-    while (true) {
-      Message message = parent.receive();
-      const std::vector<std::byte> reply = answer(message, tasks);
-      std::vector<int> files;
-      for (const FileHandle& file : message.files) files.push_back(file.get());
-      parent.send(reply, files);
-    }
-  } catch (const PeerGone&) {
-    return 0;
-  }
+  keep_freed_memory();
+  offer_to_oom_killer();
+  static const Work work{channel, &tasks};
+  start_thread_with_stack(kTaskStack, do_tasks, const_cast<Work*>(&work));
+  wait_for_end(channel);
+  remove_temporary_folder(parent);
+  ::_exit(0);
 }
 
 }  // namespace kernwright

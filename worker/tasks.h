@@ -19,7 +19,7 @@ using TaskFunction = std::vector<std::byte> (*)(ByteReader& request,
 /// Name -> function.
 using TaskTable = std::map<std::string, TaskFunction>;
 
-/// The tasks of every worker: "ping" (returns what it gets) and "compile".
+/// The tasks of every worker: "ping" (returns what it gets), "nvrtc", "compile" and "lint".
 const TaskTable& worker_tasks();
 
 }  // namespace kernwright

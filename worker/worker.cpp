@@ -9,7 +9,9 @@
 
 #include "base/byte_reader.h"
 #include "base/format.h"
+#include "base/log.h"
 #include "worker/reply.h"
+#include "worker/serve.h"
 
 namespace kernwright {
 namespace {
@@ -46,8 +48,21 @@ pid_t Worker::process_id() const noexcept {
 void Worker::start() {
   if (process_ != nullptr || options_.in_process != nullptr) return;
   const auto parts = options_.command.empty() ? worker_command() : options_.command;
-  process_ = std::make_unique<ChildProcess>(parts, options_.environment);
+  std::vector<std::string> environment = options_.environment;
+  folder_ = std::make_unique<ProcessFolder>("worker");
+  // A path by a handle of ours is no path there.
+  if (folder_->path().starts_with("/") && !folder_->path().starts_with("/proc/")) {
+    environment.push_back("TMPDIR=" + folder_->path());
+  }
+  process_ = std::make_unique<ChildProcess>(parts, environment);
   ++starts_;
+}
+
+void Worker::kill() noexcept {
+  process_.reset();
+  folder_.reset();
+  unread_ = 0;
+  has_answered_ = false;
 }
 
 void Worker::watch(const WorkerTask& task, const WaitLimits& limits) const {
@@ -55,15 +70,41 @@ void Worker::watch(const WorkerTask& task, const WaitLimits& limits) const {
   if (options_.memory_limit == 0) return;
   const std::uint64_t bytes = process_->resident_bytes();
   if (bytes <= options_.memory_limit) return;
-  throw WorkerLost(format("{} used {} bytes of memory in a worker, above its limit of {}",
-                          task.subject, bytes, options_.memory_limit));
+  throw WorkerOutgrown(format("{} used {} bytes of memory in a worker, above its limit of {}",
+                              task.subject, bytes, options_.memory_limit));
 }
 
 void Worker::lose(const WorkerTask& task) {
-  const auto ending = process_->ending();
+  const std::string ending = process_->ending().value_or("it closed its channel");
+  const bool has_overflown = process_->exit_code() == kOverflowExitCode;
   kill();
-  throw WorkerLost(format("the worker ended during {}: {}", task.subject,
-                          ending.value_or("it closed its channel")));
+  if (has_overflown) throw WorkerOverflow(format("{} ran out of stack in a worker", task.subject));
+  throw WorkerLost(format("the worker ended during {}: {}", task.subject, ending));
+}
+
+void Worker::send(const WorkerTask& task, const Channel::WhileWaiting& waiting) {
+  ByteWriter message;
+  message.text(task.name);
+  message.u8(static_cast<std::uint8_t>(log_level()));
+  message.blob(task.request);
+  process_->channel().send(message.data(), task.files, waiting);
+}
+
+Message Worker::receive(const Channel::WhileWaiting& waiting) {
+  for (; unread_ > 0; --unread_) process_->channel().receive(waiting);
+  Message reply = process_->channel().receive(waiting);
+  has_answered_ = true;
+  return reply;
+}
+
+void Worker::post(const WorkerTask& task) {
+  start();
+  try {
+    send(task, {});
+    ++unread_;
+  } catch (const PeerGone&) {
+    kill();
+  }
 }
 
 Message Worker::run_here(const WorkerTask& task) const {
@@ -84,11 +125,8 @@ Message Worker::run(const WorkerTask& task, const WaitLimits& limits) {
   Message reply;
   const auto waiting = [&] { watch(task, limits); };
   try {
-    ByteWriter message;
-    message.text(task.name);
-    message.blob(task.request);
-    process_->channel().send(message.data(), task.files, waiting);
-    reply = process_->channel().receive(waiting);
+    send(task, waiting);
+    reply = receive(waiting);
   } catch (const PeerGone&) {
     lose(task);
   } catch (...) {

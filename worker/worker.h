@@ -3,6 +3,7 @@
 
 #include "base/errors.h"
 #include "jit/compile/compile_wait.h"
+#include "jit/compile/process_folder.h"
 #include "worker/child_process.h"
 #include "worker/tasks.h"
 
@@ -21,6 +22,18 @@ namespace kernwright {
 class WorkerLost : public Error {
  public:
   using Error::Error;
+};
+
+/// A worker ended because the task ran out of stack, kTaskStack.
+class WorkerOverflow : public WorkerLost {
+ public:
+  using WorkerLost::WorkerLost;
+};
+
+/// A worker ended because the task used more than WorkerOptions::memory_limit.
+class WorkerOutgrown : public WorkerLost {
+ public:
+  using WorkerLost::WorkerLost;
 };
 
 struct WorkerOptions {
@@ -44,14 +57,20 @@ struct WorkerTask {
 };
 
 /// Starts its process when first needed and keeps it between tasks. The process is gone with this
-/// object, and with this process in whatever way that ends. One task at a time; not thread-safe.
-/// Of no use in a forked child, which makes workers of its own.
+/// object, and with this process in whatever way that ends; so is its $TMPDIR, a folder of its own.
+/// What it logs is logged here. One task at a time; not thread-safe. Of no use in a forked child,
+/// which makes workers of its own.
 class Worker {
  public:
   explicit Worker(WorkerOptions options = {});
 
-  /// Starts the process if there is none, without waiting for it to be ready.
+  /// Starts the process if there is none, without waiting for it to be ready. Throws
+  /// ProcessNotStarted.
   void start();
+
+  /// Starts the process and has it do the task while nobody waits. What comes of it is dropped, be
+  /// it an error. For short requests. Throws ProcessNotStarted.
+  void post(const WorkerTask& task);
 
   /// Does the task and waits for its result. Throws what the task throws, with its type; Timeout,
   /// Cancelled or Interrupted as `limits` say; WorkerLost. In the last four cases the process is
@@ -59,21 +78,28 @@ class Worker {
   Message run(const WorkerTask& task, const WaitLimits& limits = {});
 
   /// Ends the process at once; the next task starts another one.
-  void kill() noexcept { process_.reset(); }
+  void kill() noexcept;
 
   /// Of the process; -1 when there is none.
   pid_t process_id() const noexcept;
   /// Processes started so far.
   int starts() const noexcept { return starts_; }
+  /// Whether the process has done a task: one that never has may be unable to run at all.
+  bool has_answered() const noexcept { return has_answered_; }
 
  private:
+  void send(const WorkerTask& task, const Channel::WhileWaiting& waiting);
+  Message receive(const Channel::WhileWaiting& waiting);
   void watch(const WorkerTask& task, const WaitLimits& limits) const;
   Message run_here(const WorkerTask& task) const;
   [[noreturn]] void lose(const WorkerTask& task);
 
   WorkerOptions options_;
   std::unique_ptr<ChildProcess> process_;
+  std::unique_ptr<ProcessFolder> folder_;  ///< the process's $TMPDIR
   int starts_ = 0;
+  int unread_ = 0;  ///< replies to post() that are still to come
+  bool has_answered_ = false;
 };
 
 /// The command that starts a worker where options name none: what set_worker_command() said, else

@@ -3,6 +3,7 @@
 
 #include "worker/worker.h"
 
+#include <chrono>
 #include <memory>
 
 namespace kernwright {
@@ -11,8 +12,12 @@ namespace kernwright {
 /// Worker says of processes holds for each. Thread-safe; must outlive its leases.
 class WorkerPool {
  public:
-  /// Throws InvalidArgument for a size of 0.
-  explicit WorkerPool(unsigned size, WorkerOptions options = {});
+  /// A process that nobody needed for so long is ended.
+  static constexpr std::chrono::seconds kIdle{120};
+
+  /// Throws InvalidArgument for a size of 0. `idle` of 0: no process is ended for want of work.
+  explicit WorkerPool(unsigned size, WorkerOptions options = {},
+                      std::chrono::milliseconds idle = kIdle);
   /// Kills the processes.
   ~WorkerPool();
   WorkerPool(const WorkerPool&) = delete;
@@ -47,7 +52,9 @@ class WorkerPool {
 
  private:
   struct State;
-  std::unique_ptr<State> state_;
+  void give_back(std::unique_ptr<Worker> worker) noexcept;
+
+  std::shared_ptr<State> state_;
 };
 
 }  // namespace kernwright

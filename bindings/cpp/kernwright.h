@@ -34,8 +34,18 @@
 #include "sim/device.h"
 #include "sim/line_profile.h"
 #include "sim/trace.h"
+#include "tune/measure/pareto.h"
+#include "tune/measure/race.h"
+#include "tune/measure/timer.h"
 #include "tune/search/strategy.h"
+#include "tune/session/journal.h"
+#include "tune/session/kernel_backend.h"
+#include "tune/session/launch_rule.h"
+#include "tune/session/session.h"
 #include "tune/space.h"
+#include "worker/compile_workers.h"
+#include "worker/device/device_pool.h"
+#include "worker/device/remote_device.h"
 
 namespace kernwright {
 

@@ -4,7 +4,7 @@
 #include "bindings/support/gil.h"
 #include "jit/cache/code_cache.h"
 #include "jit/cache/pack.h"
-#include "jit/compile/lint.h"
+#include "jit/compile/compile_service.h"
 
 #include <pybind11/stl.h>
 #include <string>
@@ -201,7 +201,7 @@ py::list lint_program(const ProgramObject& program) {
   std::vector<Diagnostic> found;
   {
     const GilRelease unlocked;
-    found = lint(nvrtc(), program.program.source(), program.program.options());
+    found = compile_service().lint(program.program.source(), program.program.options());
   }
   return diagnostic_list(found);
 }

@@ -7,18 +7,21 @@
 #include "bindings/support/gil.h"
 #include "bindings/support/python_support.h"
 #include "core/launch_history.h"
-#include "jit/compile/compile_job.h"
 #include "jit/compile/compile_wait.h"
-#include "jit/compile/nvrtc_replicas.h"
 #include "sim/device.h"
+#include "worker/compile_workers.h"
 
+#include <dlfcn.h>
+#include <pybind11/stl.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 namespace kernwright::python {
 namespace {
@@ -54,6 +57,26 @@ bool ctrl_c_ends_launch() {
   }
 }
 
+/// The program beside this extension. Where that is missing or may not be executed (unpacked by a
+/// tool that keeps no modes), an interpreter that opens the extension; a frozen program's
+/// executable is no interpreter.
+std::vector<std::string> command_of_workers() {
+  Dl_info self{};
+  if (::dladdr(reinterpret_cast<void*>(&command_of_workers), &self) == 0) return {};
+  const std::string extension = self.dli_fname;
+  const std::string program = extension.substr(0, extension.rfind('/') + 1) + "kernwright-worker";
+  const auto sys = py::module_::import("sys");
+  const std::string interpreter = py::str(py::getattr(sys, "executable", py::str("")));
+  const bool is_frozen = py::hasattr(sys, "frozen");
+  if (::access(program.c_str(), X_OK) == 0 || interpreter.empty() || interpreter == "None" ||
+      is_frozen) {
+    return {program};
+  }
+  constexpr const char* kCode =
+      "import ctypes, sys; ctypes.CDLL(sys.argv[1]).kernwright_worker_main(0, None)";
+  return {interpreter, "-I", "-S", "-c", kCode, extension};
+}
+
 }  // namespace
 
 WaitLimits wait_limits_argument(const py::object& timeout, const StopObject* stop) {
@@ -79,10 +102,9 @@ void bind_compile(py::module_& m) {
       .def(py::init<>())
       .def("stop", [](const StopObject& o) { o.flag->store(true); })
       .def_property_readonly("is_stopped", [](const StopObject& o) { return o.flag->load(); });
-  py::class_<CompileDemand>(m, "_Demand", "A compile that is queued, for as long as it lives.")
-      .def(py::init<>());
-  m.def("_abandoned_compiles", [] { return abandoned_compile_jobs(); });
-  m.def("_stopped_compiles", [] { return stopped_compile_jobs(); });
+  set_worker_command(command_of_workers());
+  m.def("_set_worker_command", &set_worker_command, py::arg("command"));
+  use_compile_workers();
   set_interrupt_check(&signal_ends_wait);
   sim::set_interrupt_check(&ctrl_c_ends_launch);
   sim::set_text_places([](std::string_view kernel, std::string_view file) {

@@ -335,7 +335,6 @@ void bind_object_code(py::module_& m) {
 void watch_openings() {
   constexpr std::chrono::seconds kPatience{5};
   py::module_::import("atexit").attr("register")(py::cpp_function([kPatience] {
-    forgo_prefetch();
     const GilRelease unlocked;
     wait_for_openings(kPatience);
   }));

@@ -55,9 +55,7 @@ class Settings {
   void read(const char* name, std::optional<T>& into) const {
     if (given_.contains(name) && !given_[name].is_none()) into = given_[name].cast<T>();
   }
-  bool flag(const char* name) const {
-    return given_.contains(name) && given_[name].cast<bool>();
-  }
+  bool flag(const char* name) const { return given_.contains(name) && given_[name].cast<bool>(); }
   std::string text(const char* name) const {
     std::string result;
     read(name, result);
@@ -134,9 +132,9 @@ class Hooks {
         [&] {
           py::list list;
           for (const TuningOutput& output : outputs) {
-            list.append(py::make_tuple(
-                output.buffer, py::bytes(reinterpret_cast<const char*>(output.bytes.data()),
-                                         output.bytes.size())));
+            list.append(py::make_tuple(output.buffer,
+                                       py::bytes(reinterpret_cast<const char*>(output.bytes.data()),
+                                                 output.bytes.size())));
           }
           return list;
         });
@@ -253,10 +251,9 @@ class TuneSession {
       const auto parts = py::reinterpret_borrow<py::tuple>(item);
       held_.push_back(parts[0].cast<py::buffer>().request());
       const py::buffer_info& info = held_.back();
-      options.buffers.push_back(
-          {{static_cast<const std::byte*>(info.ptr),
-            static_cast<std::size_t>(info.size * info.itemsize)},
-           parts[1].cast<bool>()});
+      options.buffers.push_back({{static_cast<const std::byte*>(info.ptr),
+                                  static_cast<std::size_t>(info.size * info.itemsize)},
+                                 parts[1].cast<bool>()});
     }
     if (const py::object symbols = settings.object("symbols"); !symbols.is_none()) {
       for (const auto& [name, bytes] : symbols.cast<py::dict>())

@@ -1,6 +1,7 @@
 // Joins the tables of the rooms; a room with tasks of its own adds a line.
 #include "bindings/worker/all_tasks.h"
 
+#include "tune/judge/series_task.h"
 #include "tune/measure/measure_task.h"
 #include "worker/device/device_tasks.h"
 
@@ -16,6 +17,7 @@ const TaskTable& all_worker_tasks() {
     auto* all = new TaskTable;
     add(*all, worker_tasks());
     add(*all, device_tasks());
+    add(*all, judge_tasks());
     add(*all, measure_tasks());
     return all;
   }();

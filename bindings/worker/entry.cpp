@@ -14,10 +14,9 @@ int kernwright_worker_main(int, char**) {
   using namespace kernwright;
   Runtime::register_sim(&sim::driver_api);
   try {
-    return serve_worker(ChildProcess::kChannel, all_worker_tasks());
+    serve_worker(ChildProcess::kChannel, all_worker_tasks());
   } catch (const std::exception& error) {
-    log(LogLevel::error, "kernwright-worker, which kernwright starts by itself, ends: {}",
-        error.what());
+    log(LogLevel::error, "kernwright-worker cannot begin: {}", error.what());
     return 1;
   }
 }

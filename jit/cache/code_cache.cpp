@@ -17,11 +17,9 @@
 #include "jit/cache/pack.h"
 #include "jit/cache/pack_lookup.h"
 #include "jit/cache/request_recorder.h"
-#include "jit/compile/compile_pool.h"
+#include "jit/compile/compile_service.h"
 #include "jit/compile/compile_trace.h"
-#include "jit/compile/compiler.h"
 #include "jit/compile/diagnostics.h"
-#include "jit/source/cuda_headers.h"
 #include "jit/source/include_closure.h"
 
 namespace kernwright {
@@ -29,9 +27,6 @@ namespace {
 
 using Code = CodeCache::Code;
 using Clock = std::chrono::steady_clock;
-
-/// Whether NVRTC may be opened before anything needs it.
-std::atomic<bool> prefetches = true;
 
 /// How long another process's compile of the same thing is waited for.
 constexpr std::chrono::milliseconds kPatience{20'000};
@@ -146,27 +141,40 @@ struct CodeCache::State {
 
   /// Compiles. `folders` receives CUDA's header folders whose files may change.
   ObjectCode compile(const CodeRequest& request, const IncludeClosure& included,
-                     const Target& target, std::vector<std::string>& folders) {
-    const LoadedNvrtc& library = compilers.open();
-    CompileRequest wanted{request.source, request.options,       target, request.declared,
-                          request.names,  request.with_declared, {}};
-    if (request.with_lines) wanted.options.lineinfo = true;
-    std::shared_ptr<const SecureDirectory> held;
-    if (included.needs_cuda_headers) {
-      const CudaHeaders headers = cuda_headers(library);
-      if (!headers.note.empty()) log(LogLevel::warning, "{}", headers.note);
-      wanted.header_folders = headers.folders;
-      held = headers.held;
-      // The version of NVRTC, which every key has, tells what its bundle holds.
-      if (!headers.is_bundle) folders = headers.folders;
-    }
-    ObjectCode code = Compiler(library).compile(wanted);
+                     const Target& target, const NvrtcFacts& nvrtc,
+                     std::vector<std::string>& folders) {
+    CompileJob job{{request.source,
+                    request.options,
+                    target,
+                    request.declared,
+                    request.names,
+                    request.with_declared,
+                    {}},
+                   included.needs_cuda_headers};
+    if (request.with_lines) job.request.options.lineinfo = true;
+    CompileResult result = compilers.service().compile(job, nvrtc);
+    if (!result.note.empty()) log(LogLevel::warning, "{}", result.note);
+    folders = std::move(result.folders);
     ++compiles;
     // Kept as if the text stood at the beginning of its file: it may move there.
     const int first_line = 2 - request.source.first_line;
-    shift_lines(code.diagnostics, request.source.name, first_line);
-    code.log = shifted_log(code.log, request.source.name, first_line);
-    return code;
+    shift_lines(result.code.diagnostics, request.source.name, first_line);
+    result.code.log = shifted_log(result.code.log, request.source.name, first_line);
+    return std::move(result.code);
+  }
+
+  /// With no cache at all.
+  ObjectCode compile_alone(const CodeRequest& request, const IncludeClosure& included) {
+    for (int attempt = 0;; ++attempt) {
+      const CompileService::Facts nvrtc = compilers.service().nvrtc();
+      const Target target = target_of(request.wish, included, nvrtc->archs, nvrtc->version());
+      std::vector<std::string> folders;
+      try {
+        return compile(request, included, target, *nvrtc, folders);
+      } catch (const NvrtcChanged&) {
+        if (attempt > 0) throw;
+      }
+    }
   }
 
   /// For what the memory does not have: from the disk or from the compiler.
@@ -177,19 +185,22 @@ struct CodeCache::State {
     DiskCache::Departure departure = disk.depart(lookup.key, included, patience);
     if (departure.code) return from_disk(std::move(*departure.code));
     ++misses;
-    const CompilerIdentity compiler = compilers.opened_identity(search);
+    const CompileService::Facts nvrtc = compilers.service().nvrtc();
+    const CompilerIdentity compiler = compilers.identity_of(nvrtc, search);
     if (compiler.builtins != lookup.compiler.builtins || compiler.archs != lookup.compiler.archs) {
       throw CompilerChanged();
     }
     std::vector<std::string> folders;
     try {
-      ObjectCode code = compile(request, included, lookup.target, folders);
+      ObjectCode code = compile(request, included, lookup.target, *nvrtc, folders);
       if (!code.trace->is_doubtful) {
         disk.put(lookup.key, included, folders, request.source.name, code);
       }
       return code;
     } catch (const CompileError& error) {
       throw FailedText{error, request.source.first_line};
+    } catch (const NvrtcChanged&) {
+      throw CompilerChanged();
     }
   }
 
@@ -213,7 +224,8 @@ struct CodeCache::State {
       } catch (const FailedText& failed) {
         throw_at_line(failed, request.source);
       } catch (const CompilerChanged&) {
-        if (attempt > 0) throw Error("another NVRTC appeared while a kernel was compiled");
+        if (attempt > 1) throw Error("another NVRTC appeared while a kernel was compiled");
+        compilers.forget();
       }
     }
   }
@@ -297,12 +309,7 @@ CodeCache::Code CodeCache::get(const CodeRequest& request) {
   try {
     if (state.options.mode == CacheMode::off || !included.is_complete) {
       ++state.misses;
-      const NvrtcSearch search = state.compilers.search();
-      const CompilerIdentity compiler = state.compilers.identity(search);
-      std::vector<std::string> folders;
-      auto code = std::make_shared<const ObjectCode>(state.compile(
-          request, included, target_of(request.wish, included, compiler.archs, compiler.version()),
-          folders));
+      auto code = std::make_shared<const ObjectCode>(state.compile_alone(request, included));
       return finish(code, "compiled with NVRTC " + code->nvrtc_version + ", not kept");
     }
     const Code code = state.from_layers(request, included, from);
@@ -340,23 +347,13 @@ bool CodeCache::expects_compiler() {
   return packs_in_use().empty() && state.compilers.must_open();
 }
 
-void forgo_prefetch() noexcept { prefetches = false; }
-
 void prefetch_compiler() noexcept {
   static std::atomic<bool> begun = false;
   if (begun.exchange(true)) return;
   try {
-    // Asked here: what it finds serves the first request too, and mostly no thread is needed.
-    if (!CodeCache::process().expects_compiler()) return;
-    CompilePool::process().submit([] {
-      try {
-        if (prefetches) nvrtc();
-      } catch (const std::exception& error) {
-        log(LogLevel::debug, "NVRTC was not opened ahead: {}", error.what());
-      }
-    });
+    if (CodeCache::process().expects_compiler()) compile_service().prepare();
   } catch (const std::exception& error) {
-    log(LogLevel::debug, "NVRTC is not opened ahead: {}", error.what());
+    log(LogLevel::debug, "the compiler is not made ready ahead: {}", error.what());
   }
 }
 

@@ -102,16 +102,13 @@ class CodeCache {
   std::unique_ptr<State> state_;
 };
 
-/// Once per process, in the background: opens NVRTC where expects_compiler(). What is missing is
-/// told by the compile that needs it. Never throws.
+/// Once per process: has a compile service make its NVRTC ready where expects_compiler(), without
+/// waiting. What is missing is told by the compile that needs it. Never throws.
 void prefetch_compiler() noexcept;
 
 /// Finds what the first request asks for, the cache's folders and the compiler, where there is a
 /// cache already: for moments that take long anyway. Loads nothing, and makes no more than the
 /// folders within that cache. False where the request will most likely load NVRTC; never throws.
 bool look_ahead() noexcept;
-
-/// From now on prefetch_compiler() opens nothing, also where it was asked before: the process ends.
-void forgo_prefetch() noexcept;
 
 }  // namespace kernwright

@@ -18,9 +18,9 @@ CompilerFinder::CompilerFinder(CompilerSource source, CompilerRecords records)
     : source_(std::move(source)), records_(std::move(records)) {}
 
 CompilerIdentity CompilerFinder::identity(const NvrtcSearch& search) {
-  if (const LoadedNvrtc* opened = source_.opened()) return identity_of(*opened, search);
+  if (const auto opened = service().nvrtc_if_known()) return identity_of(opened, search);
   const std::optional<CompilerIdentity> recorded = recorded_identity(search);
-  return recorded ? *recorded : opened_identity(search);
+  return recorded ? *recorded : identity_of(service().nvrtc(), search);
 }
 
 std::optional<CompilerIdentity> CompilerFinder::recorded_identity(const NvrtcSearch& search) {
@@ -37,28 +37,30 @@ std::optional<CompilerIdentity> CompilerFinder::recorded_identity(const NvrtcSea
   return recorded;
 }
 
-CompilerIdentity CompilerFinder::opened_identity(const NvrtcSearch& search) {
-  return identity_of(open(), search);
+void CompilerFinder::forget() {
+  const std::lock_guard lock(mutex_);
+  known_.reset();
 }
 
 bool CompilerFinder::must_open() {
-  return source_.opened() == nullptr && !recorded_identity(search());
+  return service().nvrtc_if_known() == nullptr && !recorded_identity(search());
 }
 
 /// From the records where these speak of it, else by reading its files.
-CompilerIdentity CompilerFinder::identity_of(const LoadedNvrtc& opened, const NvrtcSearch& search) {
+CompilerIdentity CompilerFinder::identity_of(const CompileService::Facts& opened,
+                                             const NvrtcSearch& search) {
   {
     const std::lock_guard lock(mutex_);
-    if (const auto found = opened_.find(&opened); found != opened_.end()) return found->second;
+    if (const auto found = opened_.find(opened); found != opened_.end()) return found->second;
   }
   auto recorded = records_.find(search);
-  const bool is_same = recorded && recorded->library_path == opened.path &&
-                       recorded->builtins_path == opened.builtins_path &&
-                       recorded->archs == opened.archs;
-  CompilerIdentity identity = is_same ? std::move(*recorded) : identify(opened);
+  const bool is_same = recorded && recorded->library_path == opened->path &&
+                       recorded->builtins_path == opened->builtins_path &&
+                       recorded->archs == opened->archs;
+  CompilerIdentity identity = is_same ? std::move(*recorded) : identify(*opened);
   if (!is_same) records_.store(search, identity);
   const std::lock_guard lock(mutex_);
-  opened_.emplace(&opened, identity);
+  opened_.emplace(opened, identity);
   return identity;
 }
 

@@ -3,6 +3,7 @@
 
 #include "driver/nvrtc_loader.h"
 #include "jit/cache/compiler_identity.h"
+#include "jit/compile/compile_service.h"
 
 #include <functional>
 #include <map>
@@ -16,8 +17,7 @@ namespace kernwright {
 /// How a cache comes by a compiler; replaced in tests.
 struct CompilerSource {
   std::function<NvrtcSearch()> search = NvrtcSearch::from_environment;
-  std::function<const LoadedNvrtc&()> open = nvrtc;  ///< may throw NvrtcNotFound
-  std::function<const LoadedNvrtc*()> opened = nvrtc_if_loaded;
+  std::function<CompileService&()> service = compile_service;
 };
 
 /// Remembers what it found. Thread-safe.
@@ -26,14 +26,15 @@ class CompilerFinder {
   CompilerFinder(CompilerSource source, CompilerRecords records);
 
   NvrtcSearch search() const { return source_.search(); }
-  /// The compiler itself, opened by the first call. Throws NvrtcNotFound.
-  const LoadedNvrtc& open() const { return source_.open(); }
+  CompileService& service() const { return source_.service(); }
 
   /// Of the NVRTC that is open, else of the one that `search` would open; it is opened when the
   /// records do not know it. Throws NvrtcNotFound.
   CompilerIdentity identity(const NvrtcSearch& search);
-  /// The same after opening it, so never from a record that no longer holds.
-  CompilerIdentity opened_identity(const NvrtcSearch& search);
+  /// Of an open NVRTC, so never from a record that no longer holds.
+  CompilerIdentity identity_of(const CompileService::Facts& opened, const NvrtcSearch& search);
+  /// The records are to be read again: the files that they speak of were replaced.
+  void forget();
   /// Whether identity() would have to open an NVRTC.
   bool must_open();
   /// Every identity on record, the newest first.
@@ -42,14 +43,13 @@ class CompilerFinder {
  private:
   /// From the records alone.
   std::optional<CompilerIdentity> recorded_identity(const NvrtcSearch& search);
-  CompilerIdentity identity_of(const LoadedNvrtc& opened, const NvrtcSearch& search);
 
   const CompilerSource source_;
   const CompilerRecords records_;
   std::mutex mutex_;
   std::optional<CompilerIdentity> known_;  ///< from the records, of known_search_
   std::string known_search_;
-  std::map<const LoadedNvrtc*, CompilerIdentity> opened_;
+  std::map<CompileService::Facts, CompilerIdentity> opened_;
 };
 
 }  // namespace kernwright

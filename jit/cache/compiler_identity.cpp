@@ -153,7 +153,7 @@ std::optional<Sha256Digest> hash_file(const std::string& path) {
 
 std::string CompilerIdentity::version() const { return format("{}.{}", major, minor); }
 
-CompilerIdentity identify(const LoadedNvrtc& nvrtc) {
+CompilerIdentity identify(const NvrtcFacts& nvrtc) {
   CompilerIdentity identity;
   identity.major = nvrtc.major;
   identity.minor = nvrtc.minor;

@@ -25,7 +25,7 @@ struct CompilerIdentity {
 
 /// Identity of an opened NVRTC; reads the whole builtins library (some MB). Where that cannot be
 /// read, its path stands for its contents.
-CompilerIdentity identify(const LoadedNvrtc& nvrtc);
+CompilerIdentity identify(const NvrtcFacts& nvrtc);
 
 /// Small files of identities in a folder of the cache, each named after the first library that a
 /// search meets. A record counts only while that file, the library that served and its builtins

@@ -288,7 +288,7 @@ DiskCache::Departure DiskCache::depart(const CacheKey& key, const IncludeClosure
     }
     if (locked != -EAGAIN || std::chrono::steady_clock::now() >= deadline) return departure;
     waited = true;
-    check_wait(current_wait_limits(), "a kernel that another process compiles");
+    check_wait(current_wait_limits(), "waiting for a kernel that another process compiles");
     std::this_thread::sleep_for(kPollInterval);
   }
 }

@@ -78,7 +78,7 @@ struct MemoryCache::State {
     const WaitLimits limits = current_wait_limits();
     while (!changed.wait_for(lock, kWaitSlice, [&] { return attempt.is_done; })) {
       lock.unlock();
-      check_wait(limits, "a kernel that another thread compiles");
+      check_wait(limits, "waiting for a kernel that another thread compiles");
       lock.lock();
     }
   }

@@ -10,13 +10,9 @@
 #include <string_view>
 
 #include "base/errors.h"
-#include "base/whole_file.h"
 #include "core/device.h"
-#include "driver/nvrtc_loader.h"
-#include "jit/compile/compiler.h"
-#include "jit/compile/process_folder.h"
+#include "jit/compile/compile_service.h"
 #include "jit/compile/target.h"
-#include "jit/source/cuda_headers.h"
 #include "jit/source/include_closure.h"
 #include "jit/source/source_lexer.h"
 
@@ -45,7 +41,7 @@ std::uint64_t number_before(const std::string& line, const std::string& words) {
 }
 
 Target target_on(Device& device, const Program& program, const IncludeClosure& included,
-                 const LoadedNvrtc& nvrtc) {
+                 const NvrtcFacts& nvrtc) {
   TargetRequest wanted;
   wanted.is_simulated = device.is_simulated();
   wanted.arch = program.options().arch;
@@ -71,10 +67,6 @@ std::vector<std::string> header_names(const Program& program, const IncludeClosu
     }
   }
   return {names.begin(), names.end()};
-}
-
-std::string read_text(const std::string& path) {
-  return read_whole_file(path).value_or(std::string());
 }
 
 }  // namespace
@@ -118,10 +110,13 @@ std::vector<PhaseTime> read_phase_times(const std::string& text) {
 }
 
 CompileProfile profile_compile(const Program& program, Device& device, const std::string& name) {
-  const LoadedNvrtc& library = nvrtc();
+  CompileService& service = compile_service();
+  const CompileService::Facts nvrtc = service.nvrtc();
   CompileProfile profile;
   auto begin = Clock::now();
-  CompileRequest request;
+  CompileJob job;
+  job.is_measured = true;
+  CompileRequest& request = job.request;
   request.source = program.source();
   request.options = program.options();
   request.options.pch = Tristate::off;
@@ -132,22 +127,18 @@ CompileProfile profile_compile(const Program& program, Device& device, const std
   profile.phases.push_back({"scan", ms_since(begin)});
   begin = Clock::now();
   const IncludeClosure included = include_closure(request.source, request.options);
-  request.target = target_on(device, program, included, library);
-  if (included.needs_cuda_headers) request.header_folders = cuda_headers(library).folders;
+  request.target = target_on(device, program, included, *nvrtc);
+  job.with_cuda_headers = included.needs_cuda_headers;
   profile.phases.push_back({"headers", ms_since(begin)});
   profile.headers = header_names(program, included);
 
-  const ProcessFolder folder("time");
-  const std::string file = folder.path().empty() ? std::string() : folder.path() + "/phases.csv";
   begin = Clock::now();
-  const ObjectCode code = Compiler(library).compile_measured(request, file);
+  const CompileResult result = service.compile(job, *nvrtc);
   profile.total_ms = ms_since(begin);
-  if (!file.empty()) {
-    for (PhaseTime& phase : read_phase_times(read_text(file))) {
-      profile.phases.push_back(std::move(phase));
-    }
+  for (PhaseTime& phase : read_phase_times(result.phase_times)) {
+    profile.phases.push_back(std::move(phase));
   }
-  profile.spills = read_spills(code.log, code.kernel(name).lowered);
+  profile.spills = read_spills(result.code.log, result.code.kernel(name).lowered);
   return profile;
 }
 

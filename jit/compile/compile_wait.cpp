@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/format.h"
-#include "jit/compile/signal_guard.h"
 
 namespace kernwright {
 namespace {
@@ -42,16 +41,14 @@ WaitLimits current_wait_limits() { return innermost == nullptr ? WaitLimits{} : 
 void set_interrupt_check(InterruptCheck check) noexcept { interrupt_check().store(check); }
 
 void check_wait(const WaitLimits& limits, const std::string& what) {
-  SignalGuard::keep();
   if (limits.stop && limits.stop->load()) {
-    throw Cancelled(format("compiling {} was cancelled", what));
+    throw Cancelled(format("{} was cancelled", what));
   }
   if (const InterruptCheck check = interrupt_check().load(); check != nullptr && check()) {
-    throw Interrupted(format("compiling {} was interrupted by a signal", what));
+    throw Interrupted(format("{} was interrupted by a signal", what));
   }
   if (limits.deadline && std::chrono::steady_clock::now() >= *limits.deadline) {
-    throw Timeout(
-        format("compiling {} took longer than the timeout of {} ms", what, limits.timeout.count()));
+    throw Timeout(format("{} took longer than the timeout of {} ms", what, limits.timeout.count()));
   }
 }
 

@@ -53,8 +53,8 @@ WaitLimits current_wait_limits();
 using InterruptCheck = bool (*)();
 void set_interrupt_check(InterruptCheck check) noexcept;
 
-/// Throws Timeout, Cancelled or Interrupted when this thread shall wait no longer for the compile
-/// of `what`. Call with no lock held.
+/// Throws Timeout, Cancelled or Interrupted when this thread shall wait no longer for `what`
+/// ("compiling kernel.cu"). Call with no lock held.
 void check_wait(const WaitLimits& limits, const std::string& what);
 
 /// The longest that a thread waits between two check_wait().

@@ -2,7 +2,6 @@
 #include "jit/compile/compiler.h"
 
 #include <algorithm>
-#include <any>
 #include <chrono>
 #include <memory>
 #include <set>
@@ -12,7 +11,6 @@
 #include "base/nearest_name.h"
 #include "base/whole_file.h"
 #include "jit/compile/compile_attempt.h"
-#include "jit/compile/compile_job.h"
 #include "jit/compile/compile_trace.h"
 #include "jit/compile/compile_wait.h"
 #include "jit/signature/cuda_types.h"
@@ -279,19 +277,21 @@ class Session {
 
 }  // namespace
 
-ObjectCode Compiler::compile(const CompileRequest& request) const {
+void validate(const CompileRequest& request) {
   validate(request.source);
   validate(request.options);
   check_include_dirs(request.options);
   check_names(request.names);
+}
+
+ObjectCode Compiler::compile(const CompileRequest& request) const {
+  validate(request);
   return run(request);
 }
 
 ObjectCode Compiler::compile_measured(const CompileRequest& request,
                                       const std::string& time_file) const {
-  validate(request.source);
-  validate(request.options);
-  check_names(request.names);
+  validate(request);
   CompileRequest measured = request;
   std::vector<std::string>& extra = measured.options.extra;
   extra.push_back("--ptxas-options=-v");
@@ -299,22 +299,14 @@ ObjectCode Compiler::compile_measured(const CompileRequest& request,
   return run(measured);
 }
 
-ObjectCode Compiler::run(const CompileRequest& request) const {
+ObjectCode Compiler::run(const CompileRequest& given) const {
   const auto begin = std::chrono::steady_clock::now();
-  const auto owned = std::make_shared<CompileRequest>(request);
-  owned->included = include_closure(request.source, request.options);
-  owned->texts = compiler_texts(request.source, request.options, owned->included);
-  const CompileWork work = [owned](const LoadedNvrtc& nvrtc, const CompileDeadline& deadline) {
-    return std::any(Session(nvrtc, *owned, deadline).run());
-  };
-  const WaitLimits limits = current_wait_limits().within(request.options.timeout);
-  ObjectCode code;
-  try {
-    code = std::any_cast<ObjectCode>(run_compile_job(nvrtc_, request.source.name, limits, work));
-  } catch (const CompilerOverflow& error) {
-    const Diagnostic diagnostic{Severity::error, error.what(), request.source.name, 0, 0, {}, {}};
-    throw CompileError(error.what(), {diagnostic}, error.what(), request.source.text, {});
-  }
+  CompileRequest request = given;
+  request.included = include_closure(request.source, request.options);
+  request.texts = compiler_texts(request.source, request.options, request.included);
+  const CompileDeadline deadline(current_wait_limits().within(request.options.timeout),
+                                 format("compiling {}", request.source.name));
+  ObjectCode code = Session(nvrtc_, request, deadline).run();
   code.compile_ms =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
   return code;

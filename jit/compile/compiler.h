@@ -27,15 +27,16 @@ struct CompileRequest {
   CompilerTexts texts = {};
 };
 
-/// Thread-safe, as NVRTC is.
+/// Compiles in this thread. Thread-safe, as NVRTC is.
 class Compiler {
  public:
-  /// `nvrtc` must outlive the compiler (not a compile that was abandoned).
+  /// `nvrtc` must outlive the compiler.
   explicit Compiler(const LoadedNvrtc& nvrtc) : nvrtc_(nvrtc) {}
 
   /// Throws CompileError, NameNotFound (naming what is declared), Timeout, Cancelled, Interrupted,
-  /// InvalidArgument. The same request gives the same code, byte for byte.
-  /// On a worker of the pool: see run_compile_job() for how the wait ends early.
+  /// InvalidArgument. The same request gives the same code, byte for byte. Ends at the limits of
+  /// this thread and at the request's timeout where NVRTC asks whether to (see NvrtcUnit): for
+  /// texts that may be anything there are compiles in other processes (compile_service.h).
   ObjectCode compile(const CompileRequest& request) const;
 
   /// The same with the assembler's words about each kernel in the log, NVRTC's own cache off, and
@@ -47,5 +48,8 @@ class Compiler {
 
   const LoadedNvrtc& nvrtc_;
 };
+
+/// Throws InvalidArgument for what no compiler is to be asked about.
+void validate(const CompileRequest& request);
 
 }  // namespace kernwright

@@ -2,17 +2,15 @@
 #include "jit/compile/lint.h"
 
 #include <algorithm>
-#include <any>
 #include <filesystem>
 #include <string>
 #include <utility>
 
-#include "jit/compile/compile_job.h"
+#include "base/format.h"
 #include "jit/compile/compiler_texts.h"
 #include "jit/compile/diagnostics.h"
 #include "jit/compile/nvrtc_unit.h"
 #include "jit/compile/target.h"
-#include "jit/source/cuda_headers.h"
 #include "jit/source/include_closure.h"
 #include "jit/source/source_lexer.h"
 
@@ -120,30 +118,22 @@ std::vector<Diagnostic> lint_with(const LoadedNvrtc& nvrtc, const Source& source
 }  // namespace
 
 std::vector<Diagnostic> lint(const LoadedNvrtc& nvrtc, const Source& source,
-                             const ProgramOptions& options) {
+                             const ProgramOptions& options, const HeaderPlaces& places) {
   validate(source);
   validate(options);
   const IncludeClosure included = include_closure(source, options);
-  const CudaHeaders headers = included.needs_cuda_headers ? cuda_headers(nvrtc) : CudaHeaders();
-  const std::vector<std::string>& folders = headers.folders;
+  // It holds the folders open.
+  const CudaHeaders headers =
+      included.needs_cuda_headers ? cuda_headers(nvrtc, places) : CudaHeaders();
   ProgramOptions plain = options;
   plain.minimal = Tristate::off;
   plain.pch = Tristate::off;
-  const auto arguments = to_nvrtc_options(plain, lint_arch(source, options, included), folders);
+  const auto arguments =
+      to_nvrtc_options(plain, lint_arch(source, options, included), headers.folders);
   const CompilerTexts texts = compiler_texts(source, options, included);
-  // `headers` holds the folders open.
-  const auto work = [source, options, texts, arguments, headers](const LoadedNvrtc& library,
-                                                                 const CompileDeadline& deadline) {
-    return std::any(
-        lint_with(library, source, options, texts, arguments, headers.folders, deadline));
-  };
-  const WaitLimits limits = current_wait_limits().within(options.timeout);
-  try {
-    return std::any_cast<std::vector<Diagnostic>>(
-        run_compile_job(nvrtc, source.name, limits, work));
-  } catch (const CompilerOverflow& error) {
-    return {{Severity::error, error.what(), source.name, 0, 0, {}, {}}};
-  }
+  const CompileDeadline deadline(current_wait_limits().within(options.timeout),
+                                 format("compiling {}", source.name));
+  return lint_with(nvrtc, source, options, texts, arguments, headers.folders, deadline);
 }
 
 }  // namespace kernwright

@@ -3,6 +3,7 @@
 
 #include "base/diagnostic.h"
 #include "driver/nvrtc_loader.h"
+#include "jit/source/cuda_headers.h"
 #include "jit/source/program_options.h"
 #include "jit/source/source.h"
 
@@ -11,11 +12,13 @@
 namespace kernwright {
 
 /// Errors, warnings and hints for `source`, at its own lines; empty when there is nothing to say.
-/// Needs no device. Parses and checks only: templates are not instantiated, so it takes a fraction
-/// of a compile and finds less in them. Without `options.arch` the text is read for compute_80, or
-/// for the architecture whose features it names. Throws InvalidArgument for options and texts that
-/// no compiler would take, else as run_compile_job(). Thread-safe.
+/// Compiles in this thread, as Compiler does; needs no device. Parses and checks only: templates
+/// are not instantiated, so it takes a fraction of a compile and finds less in them. Without
+/// `options.arch` the text is read for compute_80, or for the architecture whose features it names.
+/// Throws InvalidArgument for options and texts that no compiler would take, Timeout, Cancelled,
+/// Interrupted. `places`: where CUDA's headers are looked for. Thread-safe.
 std::vector<Diagnostic> lint(const LoadedNvrtc& nvrtc, const Source& source,
-                             const ProgramOptions& options = {});
+                             const ProgramOptions& options = {},
+                             const HeaderPlaces& places = HeaderPlaces::of_process());
 
 }  // namespace kernwright

@@ -1,13 +1,10 @@
 // Calls NVRTC and gives its results types.
 #include "jit/compile/nvrtc_unit.h"
 
-#include <cstdlib>
+#include <utility>
 
 #include "base/errors.h"
 #include "base/format.h"
-#include "driver/nvtx.h"
-#include "jit/compile/library_thread.h"
-#include "jit/compile/signal_guard.h"
 
 namespace kernwright {
 namespace {
@@ -17,52 +14,38 @@ constexpr std::size_t kMaxLogBytes = std::size_t{1} << 20;
 
 /// NVRTC calls this from its own threads. NOTE: it must go on answering 1 after the first 1.
 int stop_when_expired(void* payload, void*) {
-  SignalGuard::keep();
-  const auto& deadline = *static_cast<const CompileDeadline*>(payload);
-  deadline.note_sign_of_life();
-  return deadline.expired() ? 1 : 0;
-}
-
-/// Has glibc keep for the next compile what one frees: else each has the same memory mapped page by
-/// page again, 7 MiB for a small kernel, which is a sixth of its time. glibc keeps more by itself
-/// once a block is freed that it had mapped, the more the larger that block was, and 32 MiB is the
-/// largest that it learns from (mallopt(3), M_MMAP_THRESHOLD): up to 64 MiB stay at the end of each
-/// heap then. What the program chose itself, by mallopt() or MALLOC_TRIM_THRESHOLD_, stays.
-void keep_freed_memory() noexcept {
-#if defined(__GLIBC__)
-  static const bool done = [] {
-    constexpr std::size_t kLargest = (std::size_t{32} << 20) - 8192;
-    void* volatile block = std::malloc(kLargest);  // volatile: or both calls are left out
-    std::free(block);
-    return true;
-  }();
-  static_cast<void>(done);
-#endif
+  return static_cast<const CompileDeadline*>(payload)->expired() ? 1 : 0;
 }
 
 }  // namespace
 
-CompileDeadline::CompileDeadline(std::optional<std::chrono::milliseconds> limit)
-    : limit_(limit),
-      end_(std::chrono::steady_clock::now() + limit.value_or(std::chrono::milliseconds::zero())),
-      heard_(std::chrono::steady_clock::now().time_since_epoch().count()) {}
+CompileDeadline::CompileDeadline(WaitLimits limits, std::string what)
+    : limits_(std::move(limits)), what_(std::move(what)) {}
 
 bool CompileDeadline::expired() const noexcept {
-  if (expired_.load(std::memory_order_relaxed)) return true;
-  if (!limit_) return false;
-  if (std::chrono::steady_clock::now() < end_) return false;
-  expired_.store(true, std::memory_order_relaxed);
-  return true;
+  {
+    const std::lock_guard lock(mutex_);
+    if (reason_) return true;
+  }
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  auto next = next_look_.load();
+  if (now.count() < next) return false;
+  const std::chrono::steady_clock::duration slice = kWaitSlice;
+  if (!next_look_.compare_exchange_strong(next, (now + slice).count())) return false;
+  try {
+    check_wait(limits_, what_);
+    return false;
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    if (!reason_) reason_ = std::current_exception();
+    return true;
+  }
 }
 
-void CompileDeadline::note_sign_of_life() const noexcept {
-  heard_.store(std::chrono::steady_clock::now().time_since_epoch().count(),
-               std::memory_order_relaxed);
-}
-
-std::chrono::nanoseconds CompileDeadline::silence() const noexcept {
-  const std::chrono::steady_clock::duration heard(heard_.load(std::memory_order_relaxed));
-  return std::chrono::steady_clock::now().time_since_epoch() - heard;
+void CompileDeadline::rethrow() const {
+  const std::lock_guard lock(mutex_);
+  if (reason_) std::rethrow_exception(reason_);
+  throw Cancelled("the compile was stopped");
 }
 
 NvrtcUnit::NvrtcUnit(const LoadedNvrtc& nvrtc, const std::string& text, const std::string& name,
@@ -104,28 +87,22 @@ void NvrtcUnit::add_name(const std::string& expression) {
 }
 
 bool NvrtcUnit::compile(const std::vector<std::string>& options, const CompileDeadline& deadline) {
-  const auto out_of_time = [&] {
-    return Timeout(
-        deadline.limit().count() == 0
-            ? "the compile was stopped"
-            : format("compiling took longer than the timeout of {} ms", deadline.limit().count()));
-  };
-  if (deadline.expired()) throw out_of_time();
+  if (deadline.expired()) deadline.rethrow();
   // An NVRTC that cannot be stopped answers kNvrtcNotSupported and runs to its end.
   void* payload = const_cast<CompileDeadline*>(&deadline);
   const auto set = nvrtc_.api.nvrtcSetFlowCallback(program_, stop_when_expired, payload);
   if (set != kNvrtcNotSupported) check(set, "nvrtcSetFlowCallback");
   std::vector<const char*> texts;
   for (const std::string& option : options) texts.push_back(option.c_str());
-  deadline.note_sign_of_life();
-  const nvrtcResult result = run_compiler(texts, &deadline);
+  const nvrtcResult result =
+      nvrtc_.api.nvrtcCompileProgram(program_, static_cast<int>(texts.size()), texts.data());
   switch (result) {
     case NVRTC_SUCCESS:
       return true;
     case NVRTC_ERROR_COMPILATION:
       return false;
     case NVRTC_ERROR_CANCELLED:
-      throw out_of_time();
+      deadline.rethrow();
     case NVRTC_ERROR_INVALID_OPTION:
       throw InvalidArgument(format("NVRTC {} refuses an option{}: {}", nvrtc_.version(),
                                    given_option(options, log()), log()));
@@ -138,15 +115,6 @@ bool NvrtcUnit::compile(const std::vector<std::string>& options, const CompileDe
       check(result, "nvrtcCompileProgram");
       return false;
   }
-}
-
-nvrtcResult NvrtcUnit::run_compiler(const std::vector<const char*>& options, const void* task) {
-  const auto compile = nvrtc_.api.nvrtcCompileProgram;
-  keep_freed_memory();
-  const NvtxRange range("compile");
-  const LibraryThread thread(reinterpret_cast<const void*>(compile), task);
-  const SignalGuard signal_guard(reinterpret_cast<const void*>(compile));
-  return compile(program_, static_cast<int>(options.size()), options.data());
 }
 
 std::string NvrtcUnit::log() const {

@@ -2,40 +2,39 @@
 #pragma once
 
 #include "driver/nvrtc_loader.h"
+#include "jit/compile/compile_wait.h"
 
 #include <atomic>
 #include <chrono>
+#include <exception>
 #include <map>
-#include <optional>
+#include <mutex>
 #include <string>
 #include <vector>
 
 namespace kernwright {
 
-/// When a compile has to end. One deadline may serve several compiles, one after the other.
+/// When a compile in this process has to end: at the limits of the thread that waits for it. One
+/// deadline may serve several compiles, one after the other. Thread-safe.
 class CompileDeadline {
  public:
-  /// No `limit`: never.
-  explicit CompileDeadline(std::optional<std::chrono::milliseconds> limit);
+  /// Never.
+  CompileDeadline() = default;
+  /// `what` for messages: "compiling kernel.cu".
+  CompileDeadline(WaitLimits limits, std::string what);
 
-  std::chrono::milliseconds limit() const noexcept {
-    return limit_.value_or(std::chrono::milliseconds::zero());
-  }
-  /// Expired from now on, whatever the time. Any thread.
-  void stop() const noexcept { expired_.store(true, std::memory_order_relaxed); }
-  /// True from the first moment on at which the time was up; never false again. Any thread.
+  /// True once the time was up, and never false again. Looks every 20 ms, however often it is
+  /// asked.
   bool expired() const noexcept;
-
-  /// The compiler asked, or began, just now.
-  void note_sign_of_life() const noexcept;
-  /// For how long it has not asked. Any thread.
-  std::chrono::nanoseconds silence() const noexcept;
+  /// Throws what ended it: Timeout, Cancelled or Interrupted.
+  [[noreturn]] void rethrow() const;
 
  private:
-  std::optional<std::chrono::milliseconds> limit_;
-  std::chrono::steady_clock::time_point end_;
-  mutable std::atomic<bool> expired_ = false;
-  mutable std::atomic<std::chrono::steady_clock::rep> heard_;
+  const WaitLimits limits_;
+  const std::string what_;
+  mutable std::atomic<std::chrono::steady_clock::rep> next_look_ = 0;
+  mutable std::mutex mutex_;
+  mutable std::exception_ptr reason_;
 };
 
 /// Destroys the program with the object, also when something threw. Not thread-safe.
@@ -50,10 +49,10 @@ class NvrtcUnit {
 
   void add_name(const std::string& expression);
 
-  /// True when it compiled, false when the text is at fault (see log()). Where NVRTC can be stopped
-  /// (12.8 and newer) it is once `deadline` expires or is stopped. Throws Timeout, InvalidArgument
-  /// for an option that NVRTC refuses, NvrtcNotFound when its builtins library is missing, else
-  /// Error.
+  /// True when it compiled, false when the text is at fault (see log()). NVRTC asks now and then
+  /// whether `deadline` has expired (12.8 and newer, and not while it instantiates templates) and
+  /// ends then. Throws what CompileDeadline::rethrow() throws, InvalidArgument for an option that
+  /// NVRTC refuses, NvrtcNotFound when its builtins library is missing, else Error.
   bool compile(const std::vector<std::string>& options, const CompileDeadline& deadline);
 
   std::string log() const;
@@ -66,7 +65,6 @@ class NvrtcUnit {
   std::string cubin() const;
 
  private:
-  nvrtcResult run_compiler(const std::vector<const char*>& options, const void* task);
   void check(nvrtcResult result, const char* call) const;
   using SizeFunction = nvrtcResult (*)(nvrtcProgram, std::size_t*);
   using ReadFunction = nvrtcResult (*)(nvrtcProgram, char*);

@@ -15,6 +15,7 @@
 
 #include "base/format.h"
 #include "base/log.h"
+#include "base/per_process.h"
 
 namespace kernwright {
 namespace {
@@ -24,16 +25,14 @@ namespace fs = std::filesystem;
 constexpr std::string_view kStem = "kernwright-";
 constexpr std::time_t kLeftoverAge = 24 * 3600;  ///< seconds
 
-/// Folders that are to be removed at exit, with the process that made them.
+/// The folders of this process that are to be removed at its exit.
 struct FolderRegistry {
   std::mutex mutex;
-  std::set<std::pair<pid_t, std::string>> folders;
+  bool is_begun = false;
+  std::set<std::string> folders;
 };
 
-FolderRegistry& folder_registry() {
-  static FolderRegistry& instance = *new FolderRegistry;  // needed while the process exits
-  return instance;
-}
+FolderRegistry& folder_registry() { return per_process<FolderRegistry>(); }
 
 void remove_folder(const std::string& path) noexcept {
   std::error_code error;
@@ -43,11 +42,10 @@ void remove_folder(const std::string& path) noexcept {
 void remove_all_at_exit() {
   // A thread that compiles at this moment could hold the lock: then the folders stay for the next
   // process to remove.
-  const std::unique_lock lock(folder_registry().mutex, std::try_to_lock);
+  FolderRegistry& registry = folder_registry();
+  const std::unique_lock lock(registry.mutex, std::try_to_lock);
   if (!lock) return;
-  for (const auto& [pid, path] : folder_registry().folders) {
-    if (pid == ::getpid()) remove_folder(path);
-  }
+  for (const std::string& path : registry.folders) remove_folder(path);
 }
 
 std::string temporary_root() {
@@ -85,12 +83,13 @@ void remove_leftover_folders(const std::string& root) {
 
 ProcessFolder::ProcessFolder(const std::string& purpose) {
   const std::string root = temporary_root();
-  static std::once_flag once;
-  std::call_once(once, [&] {
+  FolderRegistry& registry = folder_registry();
+  const std::lock_guard lock(registry.mutex);
+  if (!std::exchange(registry.is_begun, true)) {
     remove_leftover_folders(root);
     // Runs before the end of libraries that were opened earlier, NVRTC among them.
     std::atexit(remove_all_at_exit);
-  });
+  }
   std::string pattern = format("{}/{}{}-{}-XXXXXX", root, kStem, ::getpid(), purpose);
   if (::mkdtemp(pattern.data()) == nullptr) {
     log(LogLevel::debug, "no temporary folder can be made in {}", root);
@@ -100,15 +99,15 @@ ProcessFolder::ProcessFolder(const std::string& purpose) {
   opened_ = SecureDirectory::open(FileSystem::real(), name_);
   path_ = opened_.fixed_path();
   if (path_.empty()) log(LogLevel::debug, "{} is not used: {}", name_, opened_.reason());
-  const std::lock_guard lock(folder_registry().mutex);
-  folder_registry().folders.emplace(::getpid(), name_);
+  registry.folders.insert(name_);
 }
 
 ProcessFolder::~ProcessFolder() {
   if (name_.empty()) return;
-  const std::lock_guard lock(folder_registry().mutex);
+  FolderRegistry& registry = folder_registry();
+  const std::lock_guard lock(registry.mutex);
   // In a forked child the folder is the parent's.
-  if (folder_registry().folders.erase({::getpid(), name_}) > 0) remove_folder(name_);
+  if (registry.folders.erase(name_) > 0) remove_folder(name_);
 }
 
 std::string ProcessFolder::subfolder(const std::string& name) const {

@@ -149,12 +149,15 @@ void add_from_toolkit(CudaHeaders& headers, const std::vector<std::string>& tool
 
 }  // namespace
 
-CudaHeaders find_cuda_headers(const LoadedNvrtc& nvrtc, const std::string& cache_folder,
-                              const std::vector<std::string>& all_toolkits,
-                              const std::vector<std::string>& site_packages) {
-  const std::vector<std::string> toolkits = fitting(all_toolkits, nvrtc.major);
+HeaderPlaces HeaderPlaces::of_process() {
+  NvrtcSearch search = NvrtcSearch::from_environment();
+  return {default_cache_directory(), std::move(search.toolkits), std::move(search.site_packages)};
+}
+
+CudaHeaders find_cuda_headers(const LoadedNvrtc& nvrtc, const HeaderPlaces& places) {
+  const std::vector<std::string> toolkits = fitting(places.toolkits, nvrtc.major);
   CudaHeaders result;
-  result.held = find_bundle(nvrtc, cache_folder, result.note);
+  result.held = find_bundle(nvrtc, places.cache_folder, result.note);
   if (result.held) {
     result.folders = with_library(result.held->fixed_path());
     result.origin = "NVRTC's bundle";
@@ -165,7 +168,7 @@ CudaHeaders find_cuda_headers(const LoadedNvrtc& nvrtc, const std::string& cache
   if (!result.folders.empty()) {
     result.origin = "beside NVRTC";
   } else {
-    result.folders = in_packages(nvrtc, site_packages);
+    result.folders = in_packages(nvrtc, places.site_packages);
     if (!result.folders.empty()) result.origin = "packages";
   }
   if (!result.folders.empty()) {
@@ -191,20 +194,17 @@ bool is_current(const CudaHeaders& headers) {
 
 }  // namespace
 
-CudaHeaders cuda_headers(const LoadedNvrtc& nvrtc) {
+CudaHeaders cuda_headers(const LoadedNvrtc& nvrtc, const HeaderPlaces& places) {
   struct Known {
     std::mutex mutex;
     std::map<std::string, CudaHeaders> by_library;
   };
   static Known& known = *new Known;  // kept to the end of the process on purpose
-  const std::string cache_folder = default_cache_directory();
-  const std::string key = nvrtc.path + '\n' + nvrtc.version() + '\n' + cache_folder;
+  const std::string key = nvrtc.path + '\n' + nvrtc.version() + '\n' + places.cache_folder;
   const std::lock_guard lock(known.mutex);
   const auto found = known.by_library.find(key);
   if (found != known.by_library.end() && is_current(found->second)) return found->second;
-  const NvrtcSearch search = NvrtcSearch::from_environment();
-  CudaHeaders headers =
-      find_cuda_headers(nvrtc, cache_folder, search.toolkits, search.site_packages);
+  CudaHeaders headers = find_cuda_headers(nvrtc, places);
   if (!headers.folders.empty()) known.by_library[key] = headers;
   return headers;
 }

@@ -19,17 +19,25 @@ struct CudaHeaders {
   std::string note;        ///< why the bundle could not be used; empty when nothing failed
 };
 
+/// Where CUDA's headers are looked for. A value.
+struct HeaderPlaces {
+  std::string cache_folder = {};                ///< for those that NVRTC unpacks; empty: nowhere
+  std::vector<std::string> toolkits = {};       ///< roots
+  std::vector<std::string> site_packages = {};  ///< folders that hold `nvidia/<package>`
+
+  /// The cache's folder and what NvrtcSearch::from_environment() names.
+  static HeaderPlaces of_process();
+};
+
 /// The folders for `nvrtc`, looked up once per library and process; a search that failed is
 /// repeated by the next call. Of the bundle each call looks whether all files are there. In this
 /// order: the headers that NVRTC 13.3 and newer carries, unpacked once into `headers-<version>` of
 /// the cache folder (many processes may do so at once); include folders beside the library; pip
 /// packages of its CUDA release; a CUDA toolkit. Thread-safe, never throws for a missing folder.
-CudaHeaders cuda_headers(const LoadedNvrtc& nvrtc);
+CudaHeaders cuda_headers(const LoadedNvrtc& nvrtc,
+                         const HeaderPlaces& places = HeaderPlaces::of_process());
 
-/// The same without the memory of earlier calls, with `cache_folder` for what is unpacked (empty:
-/// nothing is), the roots of toolkits to try and folders that hold `nvidia/<package>`.
-CudaHeaders find_cuda_headers(const LoadedNvrtc& nvrtc, const std::string& cache_folder,
-                              const std::vector<std::string>& toolkits,
-                              const std::vector<std::string>& site_packages = {});
+/// The same without the memory of earlier calls.
+CudaHeaders find_cuda_headers(const LoadedNvrtc& nvrtc, const HeaderPlaces& places);
 
 }  // namespace kernwright

@@ -8,6 +8,8 @@
 #include "driver/nvrtc_places.h"
 #include "driver/shared_library.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -84,6 +86,13 @@ bool read_archs(const NvrtcApi& api, std::vector<int>& archs) {
   return api.nvrtcGetSupportedArchs(archs.data()) == NVRTC_SUCCESS;
 }
 
+std::string stamp_of_file(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) return {};
+  return format("{}:{}:{}.{} ", status.st_size, status.st_ino, status.st_mtim.tv_sec,
+                status.st_mtim.tv_nsec);
+}
+
 Attempt open_library(const std::string& name, bool system) {
   std::string message;
   SharedLibrary library = SharedLibrary::open(name, message);
@@ -105,6 +114,7 @@ Attempt open_library(const std::string& name, bool system) {
   if (!read_archs(nvrtc.api, nvrtc.archs)) {
     return refused("does not tell the architectures that it compiles for");
   }
+  nvrtc.stamp = stamp_of(nvrtc);
   library.keep_open();
   return {std::move(nvrtc), "loaded"};
 }
@@ -252,7 +262,11 @@ NvrtcSearch search_of(const ProcessNvrtc& state) {
 
 }  // namespace
 
-std::string LoadedNvrtc::version() const { return format("{}.{}", major, minor); }
+std::string stamp_of(const NvrtcFacts& nvrtc) {
+  return stamp_of_file(nvrtc.path) + stamp_of_file(nvrtc.builtins_path);
+}
+
+std::string NvrtcFacts::version() const { return format("{}.{}", major, minor); }
 
 NvrtcSearch NvrtcSearch::from_environment() {
   ProcessNvrtc& state = process();

@@ -28,16 +28,21 @@ struct NvrtcSearch {
   static NvrtcSearch from_environment();
 };
 
-/// An NVRTC library that was opened. It stays open for the life of the process.
-struct LoadedNvrtc {
-  NvrtcApi api;
+/// What is known of an NVRTC library, also where another process opened it. A value.
+struct NvrtcFacts {
   int major = 0, minor = 0;
-  std::string path;                        ///< file of the library
-  std::string builtins_path;               ///< file of its builtins library
-  std::vector<int> archs;                  ///< compute capabilities it compiles for: 75, 80, ...
+  std::string path;           ///< file of the library
+  std::string builtins_path;  ///< file of its builtins library
+  std::string stamp;          ///< size, inode and time of both files; others mean other contents
+  std::vector<int> archs;     ///< compute capabilities it compiles for: 75, 80, ...
   std::vector<NvrtcCandidate> candidates;  ///< every place tried, the one that served last
 
   std::string version() const;  ///< "13.5"
+};
+
+/// An NVRTC library that was opened. It stays open for the life of the process.
+struct LoadedNvrtc : NvrtcFacts {
+  NvrtcApi api;
 };
 
 /// The oldest NVRTC that is accepted: 12.4.
@@ -49,6 +54,9 @@ inline constexpr int kOldestNvrtcVersion = 12040;
 /// places also when this throws. Thread-safe.
 LoadedNvrtc open_nvrtc(const NvrtcSearch& search,
                        std::vector<NvrtcCandidate>* candidates = nullptr);
+
+/// The stamp that the library's files have now.
+std::string stamp_of(const NvrtcFacts& nvrtc);
 
 /// The first library file that open_nvrtc() would try, found without opening any; empty when there
 /// is none but what the system's loader may know.

@@ -122,11 +122,12 @@ TEST_CASE("compile faults: each NVRTC call fails once, for ever, and after it to
 
 TEST_CASE("compile faults: a cache remembers no failure, and what it remembers needs no NVRTC") {
   FaultyNvrtc nvrtc;
+  DirectCompileService service([&]() -> const LoadedNvrtc& { return nvrtc.library; },
+                               [&] { return &nvrtc.library; });
   const auto new_cache = [&] {
     CodeCache::Options options;
     options.mode = CacheMode::memory;
-    options.compiler.open = [&]() -> const LoadedNvrtc& { return nvrtc.library; };
-    options.compiler.opened = [&] { return &nvrtc.library; };
+    options.compiler.service = [&]() -> CompileService& { return service; };
     return std::make_unique<CodeCache>(std::move(options));
   };
   Source source;

@@ -5,23 +5,13 @@ import os
 import signal
 import subprocess
 import sys
-import textwrap
 import time
 
 import numpy as np
 import pytest
+from compile_children import BOMB, at_rest, child
 
 import kernwright as kw
-from kernwright import _core
-
-# NVRTC instantiates templates for some seconds and listens to nobody meanwhile.
-BOMB = """
-template <int N, int M> struct Bomb {
-  static const long value = Bomb<N - 1, 2 * M>::value + Bomb<N - 1, 2 * M + 1>::value;
-};
-template <int M> struct Bomb<0, M> { static const long value = M; };
-__global__ void bomb(long* x) { *x = Bomb<DEPTH, 0>::value; }
-"""
 
 serial = iter(range(10**9))
 
@@ -37,19 +27,12 @@ def scale(factor=None):
     return kw.kernel(text)
 
 
-def settle():
-    end = time.monotonic() + 120
-    while _core._abandoned_compiles() and time.monotonic() < end:
-        time.sleep(0.02)
-    assert _core._abandoned_compiles() == 0
-
-
 @pytest.fixture
 def warm():
-    """NVRTC is loaded, so that what is timed is the compile."""
+    """A worker is there, so that what is timed is the compile."""
     scale().compile()
     yield
-    settle()
+    assert at_rest()
 
 
 def test_a_future_gives_the_kernel_itself(device):
@@ -120,7 +103,6 @@ def test_cancel_stops_what_runs_and_what_is_queued(warm):
     with pytest.raises(concurrent.futures.CancelledError):
         running[0].result()
     assert time.monotonic() - start < 0.1
-    # The bombs still go off; what comes next works.
     assert scale().compile_async().result(timeout=60) is not None
     done = scale().compile_async()
     done.result(timeout=60)
@@ -136,21 +118,6 @@ def test_a_thread_with_no_timeout_is_not_hurt_by_one_that_has(warm):
     assert slow.result(timeout=120) is kernel
 
 
-def child(code, **environment):
-    """A Python that runs the code, behind what it needs of this file."""
-    prelude = f"BOMB = {BOMB!r}\nimport kernwright as kw, os, signal, sys, threading, time\n"
-    # A test run that was started in the background ignores SIGINT, and so would its children.
-    prelude += "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-    return subprocess.Popen(
-        # Python 3.12 and newer warn of every fork of a process with threads.
-        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", prelude + textwrap.dedent(code)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, **environment},
-    )
-
-
 INTERRUPT = """
     kw.kernel("__global__ void a() {}").compile()
     def interrupt():
@@ -163,6 +130,7 @@ INTERRUPT = """
         WAIT
     except KeyboardInterrupt:
         print("interrupted", time.monotonic() - when)
+    print(at_rest())
     kw.kernel("__global__ void b(int* x) { *x = 1; }").compile()
     print("healthy")
 """
@@ -182,123 +150,14 @@ def test_ctrl_c_ends_a_wait_within_100_ms_and_the_exit_is_clean(wait):
     process = child(INTERRUPT.replace("WAIT", wait))
     start = time.monotonic()
     out, err = process.communicate(timeout=100)
-    assert time.monotonic() - start < 20  # the bomb that still runs keeps nobody
+    assert time.monotonic() - start < 20
     assert process.returncode == 0, err
     assert err == ""
     words = out.split()
-    assert words[0] == "interrupted" and words[2] == "healthy"
+    # A future that nobody waits for any more goes on.
+    rests = str("compile_async" not in wait)
+    assert words[0] == "interrupted" and words[2:] == [rests, "healthy"]
     assert float(words[1]) < 0.1
-
-
-UNENDING = """
-    kw.kernel("__global__ void a() {}").compile()
-    # Half a minute and 3 GiB, if it were let.
-    unending = kw.kernel(BOMB, defines={"DEPTH": 17})
-
-    def until(condition):
-        end = time.monotonic() + 120
-        while not condition() and time.monotonic() < end:
-            time.sleep(0.02)
-        assert condition()
-
-    def check(number):
-        x = kw.zeros(1, dtype="int32")
-        kw.kernel(f"__global__ void b(int* x) {{ *x = {number}; }}")[1, 1](x)
-        assert x.item() == number
-"""
-
-
-def run_child(code):
-    """What it prints, and how many of its compiles it says were stopped for good."""
-    with child(UNENDING + code, KERNWRIGHT_CACHE="off") as process:
-        try:
-            out, err = process.communicate(timeout=300)
-        finally:
-            process.kill()
-    warnings = err.splitlines()
-    assert process.returncode == 0, err
-    assert all("compiling <string> was told to stop and did not" in line for line in warnings), err
-    return out.split(), len(warnings)
-
-
-def test_what_nvrtc_does_not_stop_keeps_no_other_compile_waiting_and_is_stopped():
-    out = run_child(
-        """
-    try:
-        unending.compile(timeout=0.3)
-    except kw.Timeout:
-        print("timeout")
-    check(1)
-    print(kw._core._abandoned_compiles() > 0, kw._core._stopped_compiles())
-    print(len(kw.lint("__global__ void k() { nothing; }")))
-    until(lambda: kw._core._abandoned_compiles() == 0)
-    before = time.process_time()
-    time.sleep(0.5)
-    print(kw._core._stopped_compiles(), time.process_time() - before < 0.25)
-    check(2)
-    """
-    )
-    assert out == (["timeout", "True", "0", "1", "1", "True"], 1)
-
-
-def test_what_waits_already_behind_a_compile_that_does_not_stop_begins_anew():
-    out = run_child(
-        """
-    bomb = unending.compile_async()
-    time.sleep(0.5)
-    text = "__global__ void w(int* x) { *x = 3; }"
-    waiting = [kw.kernel(text + f"// {i}").compile_async() for i in range(2)]
-    time.sleep(0.2)
-    print(any(w.done() for w in waiting), bomb.cancel())
-    for w in waiting:
-        w.result(timeout=100)
-    print(kw._core._abandoned_compiles() > 0)
-    until(lambda: kw._core._abandoned_compiles() == 0)
-    check(4)
-    """
-    )
-    assert out == (["False", "True", "True"], 1)
-
-
-def test_what_nests_too_deep_for_nvrtc_is_an_error_beside_any_handler_of_faults():
-    out = run_child(
-        """
-    import faulthandler
-    deep = "__global__ void k(int* x) { *x = " + "(" * 100000 + "1" + ")" * 100000 + "; }"
-    for enable in (False, True):
-        if enable:
-            faulthandler.enable()
-        try:
-            kw.kernel(deep).compile()
-        except kw.CompileError as error:
-            print("nests too deep" in str(error), "nests too deep" in error.log)
-        check(5 + enable)
-        faulthandler.disable()
-    print([d.severity for d in kw.lint(deep)])
-    check(7)
-    """
-    )
-    assert out == (["True", "True", "True", "True", "['error']"], 0)
-
-
-def test_a_child_that_was_forked_during_a_compile_compiles():
-    out = run_child(
-        """
-    bomb = unending.compile_async()
-    time.sleep(0.5)
-    pid = os.fork()
-    if pid == 0:
-        code = 1
-        try:
-            kw.Program("__global__ void c(int* x) { *x = 7; }").compile("ptx", timeout=60)
-            code = 0
-        finally:
-            os._exit(code)
-    print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), bomb.done())
-    bomb.cancel()
-    """
-    )
-    assert out == (["0", "False"], 0)
 
 
 def test_a_handler_of_signals_may_raise_what_it_likes():
@@ -359,33 +218,6 @@ def test_signals_are_python_s_own_when_nothing_is_compiled():
             time.sleep(1)
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-PREFETCH = """
-    kernel = kw.kernel("__global__ void ahead(int* x) { *x = 5; }")
-    loaded = lambda: "libnvrtc.so" in open("/proc/self/maps").read()
-    end = time.monotonic() + WAIT
-    while not loaded() and time.monotonic() < end:
-        time.sleep(0.01)
-    print(loaded())
-    kernel.compile()
-    print(loaded())
-"""
-
-
-def test_nvrtc_is_loaded_ahead_only_where_it_will_be_needed(tmp_path):
-    disk = {"KERNWRIGHT_CACHE": "disk", "KERNWRIGHT_CACHE_DIR": str(tmp_path)}
-
-    def run(wait, **environment):
-        process = child(PREFETCH.replace("WAIT", str(wait)), **environment)
-        out, err = process.communicate(timeout=100)
-        assert (process.returncode, err) == (0, "")
-        return out.split()
-
-    assert run(20, **disk) == ["True", "True"]
-    # Now the cache has the kernel, and knows which NVRTC it is from.
-    assert run(0.5, **disk) == ["False", "False"]
-    assert run(20, KERNWRIGHT_CACHE="off") == ["True", "True"]
 
 
 DEVICE_ALONE = """

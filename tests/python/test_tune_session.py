@@ -1,7 +1,5 @@
-"""Sessions on the device at hand: outcomes, verification, stores, budgets, wrong calls."""
+"""Sessions on the device at hand: outcomes, verification, stores."""
 
-import asyncio
-import gc
 import json
 import math
 import pathlib
@@ -9,55 +7,22 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
-import warnings
-import weakref
 
 import numpy as np
 import pytest
+from tune_sessions import SCALE, N, X, session, space, statuses
 
 import kernwright as kw
 from kernwright.tune import Session, Space
 
-SCALE = r"""
-__global__ void scale(const float* x, float* y, float a, int n) {
-  int i = (blockIdx.x * BLOCK + threadIdx.x) * VEC;
-  for (int k = 0; k < VEC; k++) if (i + k < n) y[i + k] = a * x[i + k];
-}
-"""
-N = 1000
-X = np.random.default_rng(7).random(N).astype(np.float32)
-LAUNCH = dict(grid="-(-n // (BLOCK * VEC))", block="BLOCK")
-
-
-def space(**more):
-    return Space(BLOCK=[32, 64, 128], VEC=[1, 2], **more)
-
-
-def arguments():
-    return X.copy(), kw.Out(np.zeros(N, np.float32)), 2.0, N
-
-
-def expected(x, y, a, n):
-    return None, a * x, None, None
-
-
-def session(text=SCALE, of=None, args=None, **more):
-    options = {**LAUNCH, "verify": expected, **more}
-    return Session(text, of or space(), args or arguments(), **options)
-
-
-def statuses(of):
-    return {tuple(trial.config.values()): trial.status for trial in of.trials}
-
 
 def test_a_session_finds_the_best_of_a_small_space(tmp_path):
-    tuned = session(default=dict(BLOCK=128, VEC=2))
+    tuned = session(default={"BLOCK": 128, "VEC": 2})
     best = tuned.run()
     assert len(tuned.trials) == 6
     assert {trial.status for trial in tuned.trials} == {"correct"}
     assert tuned.reason == best.reason == "complete"
-    assert tuned.trials[0].config == dict(BLOCK=128, VEC=2)
+    assert tuned.trials[0].config == {"BLOCK": 128, "VEC": 2}
     assert best.config in best.ties
     assert best.score == pytest.approx(best.time or best.score)
     first = tuned.trials[0]
@@ -98,7 +63,7 @@ def test_every_outcome_is_data():
     of = Space(BLOCK=[32, 4096], VEC=[1], BAD=range(6)).require("BAD == 0 or BLOCK == 32")
     tuned = session(text, of, run_timeout=3.0)
     best = tuned.run()
-    assert best.config == dict(BLOCK=32, VEC=1, BAD=0)
+    assert best.config == {"BLOCK": 32, "VEC": 1, "BAD": 0}
     assert statuses(tuned) == {
         (32, 1, 0): "correct",
         (32, 1, 1): "runtime",
@@ -131,7 +96,7 @@ def test_inputs_that_a_kernel_overwrites_are_put_back():
 
 def test_the_default_configuration_can_be_the_reference():
     text = SCALE.replace("a * x", "(VEC == 2 ? a : 3.0f) * x")
-    tuned = session(text, verify="default", default=dict(BLOCK=32, VEC=2))
+    tuned = session(text, verify="default", default={"BLOCK": 32, "VEC": 2})
     tuned.run()
     assert statuses(tuned) == {
         (block, vec): "correct" if vec == 2 else "correctness"
@@ -179,7 +144,7 @@ def test_equal_code_is_measured_once():
 
 def test_a_store_is_resumed_and_nothing_is_repeated(tmp_path):
     path = tmp_path / "store.jsonl"
-    first = session(store=path, budget=dict(evaluations=3), strategy="random")
+    first = session(store=path, budget={"evaluations": 3}, strategy="random")
     first.run()
     again = session(store=path)
     best = again.run()
@@ -202,7 +167,7 @@ KILLED = textwrap.dedent(
     """
     import sys
     sys.path.insert(0, {folder!r})
-    import test_tune_session as t
+    import tune_sessions as t
     tuned = t.session(store={store!r}, of=t.Space(BLOCK=[32 * i for i in range(1, 25)], VEC=[1, 2]))
     for trial in tuned:
         print(trial.number, flush=True)
@@ -243,334 +208,3 @@ def test_a_disk_that_refuses_loses_nothing_and_says_so(tmp_path):
     assert len(tuned.rows) == 8
     with pytest.raises(kw.StoreError):
         session(store=tmp_path)
-
-
-def test_seeds_decide_what_is_asked():
-    def order(seed):
-        tuned = session(
-            of=Space(BLOCK=[32 * i for i in range(1, 9)], VEC=range(1, 6)),
-            budget=dict(evaluations=20), seed=seed, verify=None,
-        )  # fmt: skip
-        tuned.run()
-        return [t.config for t in sorted(tuned.trials, key=lambda t: t.number)]
-
-    if kw.current_device().is_simulated:  # a clock gives other results
-        assert order(1) == order(1)
-    assert order(1)[:8] != order(2)[:8]
-
-
-def test_budgets():
-    tuned = session(budget=dict(evaluations=2))
-    tuned.run()
-    assert len(tuned.trials) == 2 and tuned.reason == "budget"
-    tuned = session(budget=dict(target=1e30))
-    tuned.run()
-    assert tuned.reason == "target"
-    start = time.monotonic()
-    slow = SCALE.replace("{\n", "{ for (volatile int k = 0; k < 3000 + BLOCK; k++) {}\n", 1)
-    many = Space(BLOCK=range(1, 1000), VEC=[1])
-    tuned = session(slow, many, budget="1.5s")
-    tuned.run()
-    assert tuned.reason == "budget" and time.monotonic() - start < 40
-
-
-@pytest.mark.parametrize(
-    "budget",
-    [0, 100, "0s", "fast", "12", dict(seconds=-1), dict(evaluations=0), dict(evaluations=1.5),
-     dict(gpu_seconds=math.inf), dict(steps=3), dict(target=math.nan), [1]],
-)  # fmt: skip
-def test_budgets_that_are_none(budget):
-    with pytest.raises((kw.InvalidArgument, kw.ArgumentError), match=r"budget|evaluations|seconds"):
-        session(budget=budget).run()
-
-
-def test_ask_and_tell():
-    tuned = session(budget=dict(evaluations=4), strategy="random")
-    trials = []
-    while (trial := tuned.ask()) is not None:
-        trials.append(trial)
-    assert len({trial.config for trial in trials}) == 4
-    assert tuned.tell(trials[0], 1.5).time == 1.5
-    assert tuned.tell(trials[1], [3.0, 1.0, 2.0]).time == 2.0
-    assert tuned.tell(trials[2], "runtime", "it fell over").error == "it fell over"
-    for wrong in ("fine", -1.0, math.nan, [], object()):
-        with pytest.raises((kw.InvalidArgument, kw.ArgumentError)):
-            tuned.tell(trials[3], wrong)
-    with pytest.raises(kw.InvalidArgument, match="told already"):
-        tuned.tell(trials[0], 1.0)
-    assert tuned.best.config == trials[0].config
-    assert [trial.status for trial in tuned.trials] == ["correct", "correct", "runtime"]
-
-
-def test_a_loop_over_trials_can_stop_and_go_on():
-    tuned = session()
-    for trial in tuned:
-        assert trial.status == "correct"
-        break
-    assert len(tuned.trials) == 1 and tuned.best.config == tuned.trials[0].config
-    tuned.run()
-    assert len(tuned.trials) == 6
-
-
-def test_observers_hear_trials_and_lanes():
-    class Observer:
-        trials, lanes = [], []
-
-        def trial(self, trial):
-            self.trials.append(trial.number)
-
-        def lane(self, kind, begins, number, seconds):
-            self.lanes.append((kind, begins, number))
-
-    tuned, seen = session(), []
-    end = tuned.subscribe(Observer())
-    tuned.subscribe(seen.append)
-    tuned.run()
-    end()
-    assert sorted(Observer.trials) == list(range(6)) == sorted(t.number for t in seen)
-    for kind in ("compile", "gpu"):
-        assert len([e for e in Observer.lanes if e[0] == kind and e[1]]) == 6
-        assert len([e for e in Observer.lanes if e[0] == kind and not e[1]]) == 6
-
-
-def test_asyncio():
-    async def main():
-        return await session().run_async()
-
-    assert asyncio.run(main()).config is not None
-
-    async def cancelled():
-        many = Space(BLOCK=range(1, 1000), VEC=[1])
-        tuned = session(of=many)
-        task = asyncio.ensure_future(tuned.run_async())
-        await asyncio.sleep(0.5)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        return tuned
-
-    tuned = asyncio.run(cancelled())
-    assert tuned.reason == "cancelled" and len(tuned.trials) < 999
-
-
-def test_ctrl_c_leaves_a_usable_best():
-    code = textwrap.dedent(
-        """
-        import os, signal, sys, threading
-        sys.path.insert(0, {folder!r})
-        import test_tune_session as t
-        tuned = t.session(of=t.Space(BLOCK=range(1, 1000), VEC=[1]))
-        tuned.subscribe(lambda t: t.number == 3 and os.kill(os.getpid(), signal.SIGINT))
-        try:
-            tuned.run()
-        except KeyboardInterrupt:
-            print("interrupted", tuned.best.config["VEC"], 3 < len(tuned.trials) < 999)
-        """
-    ).format(folder=str(pathlib.Path(__file__).parent))
-    result = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60
-    )
-    assert result.stdout.strip() == "interrupted 1 True", result.stderr
-
-
-def test_proposals_come_first(tmp_path):
-    wanted = [dict(BLOCK=128, VEC=2), dict(BLOCK=64, VEC=1)]
-    path = tmp_path / "proposals.json"
-    path.write_text(json.dumps(wanted))
-    for proposals in (wanted, path, lambda session: wanted if not session.trials else []):
-        tuned = session(proposals=proposals, strategy="random")
-        tuned.run()
-        order = sorted(tuned.trials, key=lambda trial: trial.number)
-        assert [dict(trial.config) for trial in order[:2]] == wanted
-    with pytest.raises(kw.InvalidArgument):
-        session(proposals=[dict(BLOCK=7, VEC=1)])
-    with pytest.raises(kw.ArgumentError):
-        session(proposals=5)
-
-
-def test_a_later_session_starts_from_the_store_s_winner(tmp_path):
-    path = tmp_path / "store.jsonl"
-    winner = session(store=path).run().config
-    later = session(
-        store=path, strategy="random", seed=5, verify=None, budget=dict(evaluations=1),
-        args=(X[:500], kw.Out(np.zeros(500, np.float32)), 2.0, 500),
-    )  # fmt: skip
-    later.run()
-    assert later.trials[0].config == winner
-
-
-def test_objectives():
-    tuned = session(objective=lambda trial: -trial.config["BLOCK"])
-    assert tuned.run().config["BLOCK"] == 128
-    tuned = session(objective=["time", lambda trial: -trial.config["BLOCK"]])
-    tuned.run()
-    front = tuned.front
-    assert front and any(trial.config["BLOCK"] == 128 for trial in front)
-
-    def fails(trial):
-        raise ZeroDivisionError("mine")
-
-    with pytest.raises(ZeroDivisionError, match="mine"):
-        session(objective=fails).run()
-    assert session(objective=lambda trial: math.nan).run() is None
-    for wrong in ("speed", [], 5):
-        with pytest.raises(kw.InvalidArgument):
-            session(objective=wrong)
-
-
-def test_a_configuration_chooses_its_text_and_headers():
-    def text(config):
-        body = "a * x[i]" if config["WAY"] == "times" else "x[i] + SHIFT"
-        return kw.kernel(
-            '#include "shift.h"\n__global__ void f(const float* x, float* y, float a, int n) {\n'
-            "  int i = blockIdx.x * BLOCK + threadIdx.x;\n"
-            f"  if (i < n) y[i] = {body};\n}}",
-            headers={"shift.h": f"#define SHIFT {1 if config['BLOCK'] == 32 else 2}"},
-        )
-
-    tuned = session(
-        text, Space(BLOCK=[32, 64], WAY=["times", "plus"]), grid="-(-n // BLOCK)",
-        verify=lambda x, y, a, n: (None, x + 1, None, None),
-    )  # fmt: skip
-    tuned.run()
-    assert [config for config, status in statuses(tuned).items() if status == "correct"] == [
-        (32, "plus")
-    ]
-
-
-def test_launches_by_callables_and_tuples():
-    seen = []
-
-    def grid(values):
-        seen.append(values)
-        return (-(-values["n"] // (values["BLOCK"] * values["VEC"])), 1)
-
-    tuned = session(grid=grid, block=("BLOCK", 1), shared_bytes="4 * BLOCK")
-    assert tuned.run() is not None
-    assert {"n", "BLOCK", "VEC"} <= set(seen[0])
-
-    def raises(values):
-        if values["VEC"] == 2:
-            raise RuntimeError("no such grid")
-        return 32
-
-    tuned = session(grid=raises, verify=None)
-    tuned.run()
-    assert {t.status for t in tuned.trials if t.config["VEC"] == 2} == {"constraints"}
-    assert "no such grid" in next(t.error for t in tuned.trials if t.config["VEC"] == 2)
-
-
-def test_several_devices_share_the_trials():
-    if not kw.current_device().is_simulated:
-        pytest.skip("a machine may have one GPU")
-    tuned = session(devices=2)
-    tuned.run()
-    assert len(tuned.trials) == 6
-
-
-def test_in_this_process():
-    tuned = session(isolation="inproc")
-    assert tuned.run() is not None
-    assert {trial.status for trial in tuned.trials} == {"correct"}
-
-
-def test_constants_are_filled():
-    text = "__constant__ float weight[2];" + SCALE.replace("a * x", "weight[1] * x")
-    tuned = session(text, constants={"weight": np.array([0, 2], np.float32)})
-    assert tuned.run() is not None
-    tuned = session(constants={"weight": np.zeros(2, np.float32)})
-    assert tuned.run() is None
-    assert "weight" in tuned.trials[0].error
-
-
-def test_reports_exports_and_replays(tmp_path):
-    tuned = session()
-    tuned.run()
-    tuned.report(tmp_path / "tune.html")
-    assert "scale" in (tmp_path / "tune.html").read_text()
-    tuned.export(tmp_path / "t4.json")
-    table = kw.tune.Table.from_t4(tmp_path / "t4.json")
-    if kw.current_device().is_simulated:
-        assert table.best_cost == tuned.best.score
-    assert set(table.costs) == {trial.config for trial in tuned.trials}
-    trace = tuned.replay("random", 4, seed=1)
-    assert len(trace) == 4
-    assert "scale" in tuned._repr_html_() and tuned.trials[0]._repr_html_()
-
-
-def test_arguments_are_copied_when_the_session_is_made():
-    x, y = X.copy(), kw.zeros(N, dtype=np.float32)
-    tuned = session(args=(kw.asarray(x), y, 2.0, N))
-    x[:] = 0
-    assert tuned.run() is not None
-    assert float(y.numpy().sum()) == 0
-
-
-@pytest.mark.parametrize(
-    ("args", "message"),
-    [
-        ((X, X, 2.0), "takes 4 arguments"),
-        ((X, X.astype(np.float64), 2.0, N), "float64"),
-        ((X, X, "two", N), "a str where float32"),
-        ((X, X, 2.0, 2**40), "does not fit"),
-        ((1.0, X, 2.0, N), "wants an array"),
-    ],
-)
-def test_arguments_that_do_not_fit(args, message):
-    tuned = session(args=args, verify=None, problem=dict(n=N))
-    assert tuned.run() is None
-    assert message in tuned.trials[0].error
-    assert tuned.trials[0].status == "runtime"
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        dict(grid=None), dict(block=None), dict(block="BLOCKS"), dict(grid="n //"), dict(grid=0),
-        dict(strategy="best"), dict(isolation="thread"), dict(policy="hot"), dict(samples=0),
-        dict(verify=(None, X)), dict(verify=(None, X[:5], None, None)), dict(verify="reference"),
-        dict(verify=lambda x, y, a, n: None), dict(verify=(None,) * 4), dict(rtol=-1), dict(atol="x"),
-        dict(default=dict(BLOCK=32)), dict(default=dict(BLOCK=33, VEC=1)), dict(devices=[]),
-        dict(workers=0), dict(seed="x"),
-    ],
-)  # fmt: skip
-def test_wrong_calls_are_told_when_the_session_is_made(change):
-    with pytest.raises((kw.Error, ValueError, TypeError)):
-        session(**change)
-
-
-def test_references_that_raise_are_the_caller_s():
-    def reference(*args):
-        raise LookupError("no reference")
-
-    with pytest.raises(LookupError, match="no reference"):
-        session(verify=reference)
-
-
-def test_spaces_that_are_none():
-    with pytest.raises(kw.InvalidArgument):
-        session(of=Space(BLOCK=[32], VEC=[1]).require("BLOCK > 64"))
-    with pytest.raises(kw.NameNotFound, match="m"):
-        session(of=space().require("m > 3"))
-    with pytest.raises(kw.ArgumentError):
-        Session(SCALE, dict(BLOCK=[32]), arguments(), **LAUNCH)
-    with pytest.raises(kw.ArgumentError):
-        Session(5, space(), arguments(), **LAUNCH)
-    code = kw.Program(SCALE, kw.ProgramOptions(defines={"BLOCK": 32, "VEC": 1})).compile("ptx")
-    with pytest.raises(kw.InvalidArgument, match="object code"):
-        Session(code.kernel("scale"), space(), arguments(), **LAUNCH)
-
-
-def test_sessions_are_collected():
-    tuned = session()
-    tuned.run()
-    gone = weakref.ref(tuned)
-    del tuned
-    gc.collect()
-    assert gone() is None
-
-
-def test_used_parameters_are_not_warned_of():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        session()

@@ -3,10 +3,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include <csignal>
+#include <cstdlib>
 #include <stdexcept>
 #include <thread>
 
 #include "base/errors.h"
+#include "base/log.h"
 #include "core/runtime.h"
 #include "sim/device.h"
 #include "worker/child_process.h"
@@ -92,6 +94,34 @@ Bytes write_files(ByteReader&, Files& files) {
   return {};
 }
 
+/// Logs a line at each level, then fails on request.
+Bytes say(ByteReader& in, Files&) {
+  for (const LogLevel level : {LogLevel::error, LogLevel::info, LogLevel::debug}) {
+    log(level, "a line of {}", log_level_name(level));
+  }
+  if (in.i32() != 0) throw InvalidArgument("said and failed");
+  return {};
+}
+
+int depth_of(volatile char* above, int depth) {
+  volatile char room[4000];
+  room[0] = above[0];
+  return depth == 0 ? room[0] : depth_of(room, depth - 1) + room[0];
+}
+
+/// So many frames of 4 KB.
+Bytes descend(ByteReader& in, Files&) {
+  volatile char top = 0;
+  return {static_cast<std::byte>(depth_of(&top, in.i32()))};
+}
+
+Bytes temporary_folder(ByteReader&, Files&) {
+  const char* folder = std::getenv("TMPDIR");
+  ByteWriter out;
+  out.text(folder == nullptr ? "" : folder);
+  return out.take();
+}
+
 }  // namespace
 
 int main() {
@@ -103,6 +133,9 @@ int main() {
                 {"hang", hang},
                 {"eat", eat},
                 {"fail", fail},
-                {"write files", write_files}});
-  return serve_worker(ChildProcess::kChannel, tasks);
+                {"write files", write_files},
+                {"say", say},
+                {"descend", descend},
+                {"temporary folder", temporary_folder}});
+  serve_worker(ChildProcess::kChannel, tasks);
 }

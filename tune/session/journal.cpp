@@ -182,8 +182,7 @@ std::map<std::uint64_t, Trial> SessionJournal::earlier() {
     }
     bool agrees = true;
     for (const char* name : kAlike) agrees &= row.value(name, Row()) == about_.value(name, Row());
-    if (agrees && alike.insert(row.at("session")).second)
-      resumed_.push_back(row.at("session"));
+    if (agrees && alike.insert(row.at("session")).second) resumed_.push_back(row.at("session"));
   }
   for (const Row& row : contents.rows) {
     if (row.at("kind") != "trial" || !alike.contains(row.at("session"))) continue;
@@ -237,8 +236,11 @@ void SessionJournal::record(const Trial& trial) {
 void SessionJournal::conclude(const SessionResult& result) {
   if (!result.best) return;
   Row row = key_.to_row();
-  for (const char* name : {"grid", "block", "cluster", "shared_bytes", "launch"})
+  for (const char* name : {"grid", "block", "cluster", "shared_bytes", "launch", "default"})
     if (about_.contains(name)) row[name] = about_[name];
+  row["restrictions"] = Row::array();
+  for (const Restriction& restriction : space_.restrictions())
+    if (restriction.expression) row["restrictions"].push_back(restriction.expression->text());
   row.update(result_row(space_, result));
   append(std::move(row));
 }

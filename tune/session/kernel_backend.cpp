@@ -22,9 +22,7 @@ std::uint64_t next_id() {
   return ++last;
 }
 
-std::string hash_of(const ObjectCode& code) {
-  return Hasher().field(code.code).digest().to_hex();
-}
+std::string hash_of(const ObjectCode& code) { return Hasher().field(code.code).digest().to_hex(); }
 
 std::string launch_text(const KernelPlan& plan) {
   const auto text = [](const Dim3& d) { return format("{},{},{}", d.x, d.y, d.z); };
@@ -110,12 +108,11 @@ void KernelBackend::bind(TrialWork& trial) {
     const auto buffer = work.arguments[i].buffer;
     if (!buffer) continue;
     if (*buffer >= options_.buffers.size())
-      throw InvalidArgument(format("argument {} names buffer {} of {}", i, *buffer,
-                                   options_.buffers.size()));
-    const bool is_const =
-        i < signature.parameters.size() && signature.parameters[i].pointee_const;
-    if (!is_const && std::find(work.written.begin(), work.written.end(), *buffer) ==
-                         work.written.end()) {
+      throw InvalidArgument(
+          format("argument {} names buffer {} of {}", i, *buffer, options_.buffers.size()));
+    const bool is_const = i < signature.parameters.size() && signature.parameters[i].pointee_const;
+    if (!is_const &&
+        std::find(work.written.begin(), work.written.end(), *buffer) == work.written.end()) {
       work.written.push_back(*buffer);
     }
   }
@@ -253,8 +250,7 @@ TrialSamples KernelBackend::sample(unsigned number, TrialWork& trial, unsigned c
     if (const RemoteBuffer* const from = original(lane, buffer, limits))
       restores.push_back({lane.buffers[buffer], *from});
   }
-  const Measurement measured =
-      measure(lane.device, launch_of(lane, work), plan, limits, restores);
+  const Measurement measured = measure(lane.device, launch_of(lane, work), plan, limits, restores);
   TrialSamples samples{.times_ms = measured.times_ms};
   if (measured.counts) {
     samples.times_ms.clear();

@@ -55,8 +55,8 @@ struct SessionOptions {
 
 /// What a session found.
 struct SessionResult {
-  std::optional<std::uint64_t> best{};         ///< index of the winner; nothing where all failed
-  std::optional<double> median_ms{};           ///< of the winner
+  std::optional<std::uint64_t> best{};  ///< index of the winner; nothing where all failed
+  std::optional<double> median_ms{};    ///< of the winner
   std::optional<std::pair<double, double>> interval_ms{};
   std::optional<double> score{};
   std::optional<double> default_ms{};

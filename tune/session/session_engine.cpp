@@ -54,8 +54,7 @@ Session::Engine::Engine(const Space& space, TrialBackend& backend, SessionOption
       compile_lanes_(lanes(backend.compile_lanes(), "compile"), events_),
       device_lanes_(lanes(backend.device_lanes(), "run"), events_) {
   if (options_.window == 0)
-    options_.window =
-        std::max(8U, 2 * backend.compile_lanes() + 2 * backend.device_lanes());
+    options_.window = std::max(8U, 2 * backend.compile_lanes() + 2 * backend.device_lanes());
 }
 
 Session::Engine::~Engine() {
@@ -211,8 +210,7 @@ void Session::Engine::start_run(Flight& flight) {
   flight.stage = Stage::running;
   report(true, true, flight);
   // Where something else than time counts, slow ones may be good.
-  const std::optional<double> best =
-      options_.score ? std::nullopt : race_.best_sample();
+  const std::optional<double> best = options_.score ? std::nullopt : race_.best_sample();
   device_lanes_.start(flight.trial.number, [this, &flight, best](unsigned lane) {
     try {
       try {
@@ -231,8 +229,8 @@ void Session::Engine::run(Flight& flight, unsigned lane, std::optional<double> b
   Trial& trial = flight.trial;
   WaitLimits limits;
   limits.stop = run_stop_;
-  const auto patience = std::chrono::milliseconds(
-      static_cast<std::int64_t>(1000 * options_.run_timeout_s));
+  const auto patience =
+      std::chrono::milliseconds(static_cast<std::int64_t>(1000 * options_.run_timeout_s));
   const double began = now();
   const auto spend = [&](double& seconds, double since) { seconds += now() - since; };
   std::optional<std::string> wrong;

@@ -108,7 +108,7 @@ class Session::Engine {
   const Trial* best_ = nullptr;
   double gpu_s_ = 0;
   std::uint64_t asked_ = 0;
-  std::set<std::uint64_t> taken_;  ///< indices
+  std::set<std::uint64_t> taken_;                             ///< indices
   std::map<std::uint64_t, std::unique_ptr<Flight>> flights_;  ///< by number
   std::vector<std::uint64_t> arrived_;  ///< events that are still to be handled, the next one last
   std::map<std::uint64_t, std::pair<std::uint64_t, std::optional<double>>> untold_;

@@ -57,9 +57,8 @@ bool Session::Engine::fail_by_error(Flight& flight, bool compiling) {
          format("the compile was given up after {:.3g} s{}", took, expected));
     return true;
   }
-  const auto failure =
-      trial_failure(flight.error, compiling ? TrialStage::compile : TrialStage::run,
-                    backend_.is_isolated());
+  const auto failure = trial_failure(
+      flight.error, compiling ? TrialStage::compile : TrialStage::run, backend_.is_isolated());
   if (!failure) std::rethrow_exception(flight.error);
   fail(flight, failure->status, failure->message);
   return true;
@@ -172,8 +171,7 @@ const Trial& Session::Engine::land(Flight& flight) {
 // -- for foreign optimisers --------------------------------------------------------------------
 
 std::optional<Trial> Session::Engine::ask() {
-  while (tell_next()) {
-  }
+  while (tell_next()) {}
   if (const auto limit = reached_limit(options_.budget, spending())) end(*limit);
   while (may_ask()) {
     const std::optional<std::uint64_t> index = next_index();
@@ -230,8 +228,8 @@ TrialWorkRef Session::Engine::finalist_work(std::uint64_t index, const WaitLimit
 std::optional<double> Session::Engine::sample_finalist(std::uint64_t index) {
   WaitLimits limits;
   limits.stop = run_stop_;
-  limits = limits.within(std::chrono::milliseconds(
-      static_cast<std::int64_t>(1000 * options_.run_timeout_s)));
+  limits = limits.within(
+      std::chrono::milliseconds(static_cast<std::int64_t>(1000 * options_.run_timeout_s)));
   try {
     check_wait(limits, "the tuning session");
     const TrialWorkRef work = finalist_work(index, limits);
@@ -247,7 +245,8 @@ std::optional<double> Session::Engine::sample_finalist(std::uint64_t index) {
 }
 
 void Session::Engine::compare_finalists() {
-  const auto compared = race_.finish([this](std::uint64_t index) { return sample_finalist(index); });
+  const auto compared =
+      race_.finish([this](std::uint64_t index) { return sample_finalist(index); });
   if (!compared) return;
   result_->best = compared->winner;
   result_->median_ms = result_->score = compared->median;
@@ -301,8 +300,7 @@ Session::~Session() = default;
 const Trial* Session::next() { return engine_->next(); }
 const SessionResult& Session::finish() { return engine_->finish(); }
 const SessionResult& Session::run() {
-  while (next() != nullptr) {
-  }
+  while (next() != nullptr) {}
   return finish();
 }
 void Session::stop() noexcept { engine_->stop(); }

@@ -8,7 +8,7 @@ namespace kernwright {
 namespace {
 
 constexpr std::array<std::string_view, 6> kStatusNames{"correct", "correctness", "compile",
-                                                 "runtime", "timeout",     "constraints"};
+                                                       "runtime", "timeout",     "constraints"};
 
 }  // namespace
 

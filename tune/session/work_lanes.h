@@ -39,7 +39,8 @@ class WorkLanes {
 
   /// Lanes without a job. A job must not throw.
   unsigned idle() const;
-  /// Only where a lane is idle. `event` is pushed when the job has ended and the lane is idle again.
+  /// Only where a lane is idle. `event` is pushed when the job has ended and the lane is idle
+  /// again.
   void start(std::uint64_t event, Job job);
 
  private:

@@ -26,7 +26,7 @@ DeviceFacts open_device(Worker& worker, int shared, const WaitLimits& limits);
 class SpareWorker {
  public:
   SpareWorker(WorkerOptions options, int shared);
-  /// Ends the process.
+  /// Ends the process. In a forked child, which has no such thread, it leaves all as it is.
   ~SpareWorker();
   SpareWorker(const SpareWorker&) = delete;
   SpareWorker& operator=(const SpareWorker&) = delete;
@@ -34,11 +34,12 @@ class SpareWorker {
   /// The worker, once; waits until it is ready. Nothing when that failed: then the next attempt
   /// tells why. Throws Timeout, Cancelled or Interrupted as `limits` say.
   std::optional<OpenWorker> take(const WaitLimits& limits);
-  bool is_taken() const noexcept { return !ready_.valid(); }
+  bool is_taken() const noexcept { return !ready_->valid(); }
 
  private:
   StopFlag stop_ = std::make_shared<std::atomic<bool>>(false);
-  std::future<OpenWorker> ready_;
+  pid_t owner_;
+  std::unique_ptr<std::future<OpenWorker>> ready_;
 };
 
 }  // namespace kernwright

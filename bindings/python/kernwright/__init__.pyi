@@ -48,6 +48,11 @@ from kernwright._jit.lint import lint as lint
 from kernwright._jit.options import ProgramOptions as ProgramOptions
 from kernwright._jit.pack import pack as pack
 from kernwright._jit.pack import use_pack as use_pack
+from kernwright._judging.inputs import Inputs as Inputs
+from kernwright._judging.judge import Judge as Judge
+from kernwright._judging.judge import judge as judge
+from kernwright._judging.task import Task as Task
+from kernwright._judging.verdict import Verdict as Verdict
 from kernwright._measure.profile import annotate as annotate
 from kernwright._measure.profile import profile as profile
 from kernwright._measure.timing import time_kernel as time_kernel

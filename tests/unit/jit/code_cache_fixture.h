@@ -32,14 +32,14 @@ struct InstalledNvrtc {
       search.system_loader = false;
       return search;
     };
-    result.open = [this, is_open]() -> const LoadedNvrtc& {
-      if (is_missing) throw NvrtcNotFound("NVRTC was not found");
-      if (!is_open->exchange(true)) ++opened;
-      return loaded;
-    };
-    result.opened = [this, is_open]() -> const LoadedNvrtc* {
-      return *is_open ? &loaded : nullptr;
-    };
+    const auto service = std::make_shared<DirectCompileService>(
+        [this, is_open]() -> const LoadedNvrtc& {
+          if (is_missing) throw NvrtcNotFound("NVRTC was not found");
+          if (!is_open->exchange(true)) ++opened;
+          return loaded;
+        },
+        [this, is_open] { return *is_open ? &loaded : nullptr; });
+    result.service = [service]() -> CompileService& { return *service; };
     return result;
   }
 

@@ -38,7 +38,8 @@ TEST_CASE("compiler finder: opened once, told by its record from then on") {
   CHECK(second->identity(second->search()).builtins == identity.builtins);
   CHECK(second->identity(second->search()).archs == identity.archs);
   CHECK(folder.nvrtc.opened == 1);
-  CHECK(second->opened_identity(second->search()).builtins == identity.builtins);
+  const auto opened = second->service().nvrtc();
+  CHECK(second->identity_of(opened, second->search()).builtins == identity.builtins);
   CHECK(folder.nvrtc.opened == 2);
   CHECK(second->recorded().size() == 1);
 }

@@ -2,18 +2,11 @@
 #include "jit/compile/compiler.h"
 
 #include <doctest/doctest.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
-#include <thread>
 
 #include "base/errors.h"
-#include "jit/compile/compile_job.h"
 #include "jit/compile/compile_trace.h"
-#include "jit/compile/compile_wait.h"
 #include "unit/jit/fake_nvrtc.h"
 #include "unit/jit/jit_fixture.h"
 
@@ -27,22 +20,6 @@ const std::string kSaxpy =
     "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
     "  if (i < n) y[i] = a * x[i] + y[i];\n"
     "}\n";
-
-/// NVRTC instantiates templates for some seconds and asks no callback meanwhile.
-const std::string kBomb =
-    "template <int N, int M> struct B {\n"
-    "  static const long v = B<N - 1, 2 * M>::v + B<N - 1, 2 * M + 1>::v;\n};\n"
-    "template <int M> struct B<0, M> { static const long v = M; };\n"
-    "__global__ void k(long* x) { *x = B<13, 0>::v; }";
-
-void await_abandoned() {
-  const auto begin = std::chrono::steady_clock::now();
-  while (abandoned_compile_jobs() > 0 &&
-         std::chrono::steady_clock::now() - begin < std::chrono::seconds(120)) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  CHECK(abandoned_compile_jobs() == 0);
-}
 
 ObjectCode compile(const CompileRequest& request) {
   return Compiler(newest_nvrtc()).compile(request);
@@ -291,82 +268,6 @@ TEST_CASE("compiler: a missing header says how to get it") {
   CHECK(contains(host.what(), "strip_host=True"));
 }
 
-TEST_CASE("compiler: a template bomb does not hold the caller beyond the timeout") {
-  using Clock = std::chrono::steady_clock;
-  using std::chrono::milliseconds;
-  for (const LoadedNvrtc& nvrtc : real_nvrtcs()) {
-    auto patient = request_for(kSaxpy);
-    patient.options.timeout = std::chrono::minutes(5);
-    CHECK_NOTHROW(Compiler(nvrtc).compile(patient));  // its libraries and a worker are there
-    // A busy machine may start the worker late, and what does not run yet shows nothing.
-    bool was_running = false;
-    for (milliseconds timeout(50); !was_running && timeout < milliseconds(1000); timeout *= 2) {
-      await_abandoned();
-      auto request = request_for(kBomb);
-      request.options.timeout = timeout;
-      const auto deadline = Clock::now() + timeout;
-      CHECK_THROWS_AS(Compiler(nvrtc).compile(request), Timeout);
-      CHECK(Clock::now() - deadline < milliseconds(100));
-      was_running = abandoned_compile_jobs() > 0;
-    }
-    CHECK(was_running);
-    // What follows does not wait for it.
-    CHECK(Compiler(nvrtc).compile(patient).kernels.size() == 1);
-  }
-  await_abandoned();
-}
-
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-TEST_CASE("compiler: what nests too deep for NVRTC is an error, and the next compile works") {
-  const auto nested = [](std::size_t depth) {
-    return request_for("__global__ void k(int* x) { *x = " + std::string(depth, '(') + "1" +
-                       std::string(depth, ')') + "; }");
-  };
-  CHECK_NOTHROW(compile(nested(5000)));
-  const pid_t child = ::fork();  // for the copy of NVRTC that it takes out of use
-  REQUIRE(child >= 0);
-  if (child == 0) {
-    const auto error = compile_error(nested(100'000));
-    const bool is_good = contains(error.what(), "kernel.cu nests too deep") &&
-                         error.diagnostics.size() == 1 &&
-                         error.diagnostics[0].file == "kernel.cu" && stopped_compile_jobs() == 1;
-    compile(request_for(kSaxpy));
-    ::_exit(is_good ? 0 : 1);
-  }
-  int status = -1;
-  REQUIRE(::waitpid(child, &status, 0) == child);
-  CHECK(status == 0);
-}
-#endif
-
-TEST_CASE("compiler: a signal or another thread ends a compile within 100 ms") {
-  using Clock = std::chrono::steady_clock;
-  static std::atomic<bool> interrupted = false;
-  static std::atomic<Clock::rep> when = 0;
-  set_interrupt_check([] { return interrupted.load(); });
-  WaitLimits limits;
-  limits.stop = std::make_shared<std::atomic<bool>>(false);
-  for (const bool by_signal : {false, true}) {
-    std::thread other([&] {
-      std::this_thread::sleep_for(std::chrono::milliseconds(60));
-      when = Clock::now().time_since_epoch().count();
-      (by_signal ? interrupted : *limits.stop) = true;
-    });
-    const WaitScope scope(by_signal ? WaitLimits{} : limits);
-    if (by_signal) {
-      CHECK_THROWS_AS(compile(request_for(kBomb)), Interrupted);
-    } else {
-      CHECK_THROWS_AS(compile(request_for(kBomb)), Cancelled);
-    }
-    const auto latency = Clock::now() - Clock::time_point(Clock::duration(when));
-    CHECK(latency < std::chrono::milliseconds(100));
-    other.join();
-  }
-  set_interrupt_check(nullptr);
-  await_abandoned();
-  CHECK_NOTHROW(compile(request_for(kSaxpy)));
-}
-
 TEST_CASE("compiler: what --minimal leaves out is there when the text needs it, and learnt once") {
   const std::string text =
       "#include \"own.h\"\n__global__ void k(int* x) { x[0] = sizeof(Stream); }\n";
@@ -393,7 +294,6 @@ TEST_CASE("compiler: a generous timeout changes nothing, also for errors") {
   request = request_for("__global__ void k() { x; }");
   request.options.timeout = std::chrono::minutes(5);
   CHECK(contains(compile_error(request).what(), "kernel.cu:1"));
-  CHECK(abandoned_compile_jobs() == 0);
 }
 
 TEST_CASE("compiler: every attempt's program is destroyed, whatever happens") {
@@ -451,8 +351,6 @@ TEST_CASE("compiler: bad sources and options are refused before the compiler see
   CHECK(FakeNvrtc::get().created == 0);
 }
 
-// A sanitizer has a heap of its own.
-#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 TEST_CASE("compiler: options that NVRTC's own cache does not notice count") {
   const auto code = [](std::vector<std::string> extra) {
     CompileRequest request =
@@ -467,19 +365,3 @@ TEST_CASE("compiler: options that NVRTC's own cache does not notice count") {
     CHECK(code({"--no-cache"}) == plain);
   }
 }
-
-TEST_CASE("compiler: the memory of one compile serves the next") {
-  const auto page_faults = [] {
-    rusage use{};
-    ::getrusage(RUSAGE_SELF, &use);
-    return use.ru_minflt;
-  };
-  CompileRequest request = request_for(kSaxpy);
-  request.options.extra = {"--no-cache"};
-  for (int i = 0; i < 3; ++i) compile(request);
-  const long before = page_faults();
-  for (int i = 0; i < 4; ++i) compile(request);
-  // Each has 1700 of them where what a compile frees goes back to the system.
-  CHECK((page_faults() - before) / 4 < 500);
-}
-#endif

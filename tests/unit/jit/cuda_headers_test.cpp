@@ -43,7 +43,7 @@ TEST_CASE("cuda headers: NVRTC's bundle is unpacked once, into a private folder"
   }
   const TemporaryFolder folder;
   const std::string cache = (folder.path() / "a" / "cache").string();
-  const CudaHeaders first = find_cuda_headers(nvrtc, cache, {});
+  const CudaHeaders first = find_cuda_headers(nvrtc, {cache, {}});
   CHECK(first.origin == "NVRTC's bundle");
   REQUIRE(first.folders.size() == 2);
   CHECK(std::filesystem::exists(first.folders[0] + "/cuda_fp16.h"));
@@ -52,7 +52,7 @@ TEST_CASE("cuda headers: NVRTC's bundle is unpacked once, into a private folder"
   REQUIRE(::stat(first.folders[0].c_str(), &status) == 0);
   CHECK((status.st_mode & 0777) == 0700);
   const auto written = std::filesystem::last_write_time(first.folders[0] + "/cuda_fp16.h");
-  const CudaHeaders second = find_cuda_headers(nvrtc, cache, {});
+  const CudaHeaders second = find_cuda_headers(nvrtc, {cache, {}});
   CHECK(second.folders == first.folders);
   CHECK(std::filesystem::last_write_time(first.folders[0] + "/cuda_fp16.h") == written);
 }
@@ -66,7 +66,7 @@ TEST_CASE("cuda headers: unpacked ones are whole again after any damage, and are
   namespace fs = std::filesystem;
   const TemporaryFolder folder;
   const std::string cache = (folder.path() / "cache").string();
-  const fs::path headers = find_cuda_headers(nvrtc, cache, {}).folders.at(0);
+  const fs::path headers = find_cuda_headers(nvrtc, {cache, {}}).folders.at(0);
   const fs::path file = headers / "cuda_fp16.h";
   const fs::path deep = headers / "cccl/cuda/std/array";
   const auto size = fs::file_size(file);
@@ -79,7 +79,7 @@ TEST_CASE("cuda headers: unpacked ones are whole again after any damage, and are
 
   const auto heals = [&] {
     const auto damaged = disk.verify(false).damaged;
-    find_cuda_headers(nvrtc, cache, {});
+    find_cuda_headers(nvrtc, {cache, {}});
     CHECK(fs::file_size(file) == size);
     CHECK(fs::exists(deep));
     CHECK(disk.verify().damaged.empty());
@@ -124,7 +124,7 @@ TEST_CASE("cuda headers: below a folder that others can write to they are used b
   const TemporaryFolder folder;
   REQUIRE(::chmod(folder.path().c_str(), 0777) == 0);
   const auto cache = folder.path() / "cache";
-  const CudaHeaders headers = find_cuda_headers(nvrtc, cache.string(), {});
+  const CudaHeaders headers = find_cuda_headers(nvrtc, {cache.string(), {}});
   REQUIRE(headers.is_bundle);
   // Somebody puts a folder of the same name in its place.
   std::filesystem::rename(cache, folder.path() / "aside");
@@ -147,7 +147,7 @@ TEST_CASE("cuda headers: several processes may unpack at once") {
     const pid_t child = ::fork();
     REQUIRE(child >= 0);
     if (child == 0) {
-      const CudaHeaders headers = find_cuda_headers(nvrtc, cache, {});
+      const CudaHeaders headers = find_cuda_headers(nvrtc, {cache, {}});
       ::_exit(headers.origin == "NVRTC's bundle" ? 0 : 1);
     }
     children.push_back(child);
@@ -168,24 +168,24 @@ TEST_CASE("cuda headers: a folder that others can write is not trusted") {
   }
   const TemporaryFolder folder;
   REQUIRE(::chmod(folder.path().c_str(), 0777) == 0);
-  const CudaHeaders headers = find_cuda_headers(nvrtc, folder.path().string(), {});
+  const CudaHeaders headers = find_cuda_headers(nvrtc, {folder.path().string(), {}});
   CHECK(headers.origin != "NVRTC's bundle");
   CHECK(contains(headers.note, "other users can write"));
-  CHECK(contains(find_cuda_headers(nvrtc, "", {}).note, "no cache folder"));
+  CHECK(contains(find_cuda_headers(nvrtc, {"", {}}).note, "no cache folder"));
   const auto file = folder.write("file", "");
-  CHECK(contains(find_cuda_headers(nvrtc, (file / "x").string(), {}).note, "cannot be"));
+  CHECK(contains(find_cuda_headers(nvrtc, {(file / "x").string(), {}}).note, "cannot be"));
 }
 
 TEST_CASE("cuda headers: pip packages beside the library, then a toolkit") {
   const TemporaryFolder folder;
   const auto library = folder.write("site/nvidia/cu13/lib/libnvrtc.so.13", "");
   const auto toolkit = folder.path() / "toolkit";
-  CHECK(find_cuda_headers(library_at(library), "", {toolkit.string()}).origin == "none");
+  CHECK(find_cuda_headers(library_at(library), {"", {toolkit.string()}}).origin == "none");
   folder.write("toolkit/include/cuda_fp16.h", "");
-  CHECK(find_cuda_headers(library_at(library), "", {toolkit.string()}).origin == "toolkit");
+  CHECK(find_cuda_headers(library_at(library), {"", {toolkit.string()}}).origin == "toolkit");
   folder.write("site/nvidia/cu13/include/cuda_fp16.h", "");
   folder.write("site/nvidia/cu13/include/cccl/x.h", "");
-  const CudaHeaders beside = find_cuda_headers(library_at(library), "", {toolkit.string()});
+  const CudaHeaders beside = find_cuda_headers(library_at(library), {"", {toolkit.string()}});
   CHECK(beside.origin == "beside NVRTC");
   CHECK(beside.folders ==
         std::vector<std::string>{(folder.path() / "site/nvidia/cu13/include").string(),
@@ -198,12 +198,12 @@ TEST_CASE("cuda headers: a package without the C++ library takes a toolkit's") {
   const auto toolkit = folder.path() / "toolkit";
   folder.write("site/nvidia/cu13/include/cuda_fp16.h", "");
   folder.write("toolkit/include/cccl/cuda/std/cstdint", "");
-  const CudaHeaders headers = find_cuda_headers(library_at(library), "", {toolkit.string()});
+  const CudaHeaders headers = find_cuda_headers(library_at(library), {"", {toolkit.string()}});
   CHECK(headers.origin == "beside NVRTC, C++ library of a toolkit");
   CHECK(headers.folders ==
         std::vector<std::string>{(folder.path() / "site/nvidia/cu13/include").string(),
                                  (toolkit / "include/cccl").string()});
-  CHECK(find_cuda_headers(library_at(library), "", {}).folders.size() == 1);
+  CHECK(find_cuda_headers(library_at(library), {"", {}}).folders.size() == 1);
 }
 
 TEST_CASE("cuda headers: a package without what mma.h includes takes a toolkit's") {
@@ -213,11 +213,11 @@ TEST_CASE("cuda headers: a package without what mma.h includes takes a toolkit's
   const auto toolkit = folder.path() / "toolkit";
   folder.write("site/nvidia/cu13/include/cuda_fp16.h", "");
   folder.write("toolkit/include/crt/mma.h", "");
-  const CudaHeaders headers = find_cuda_headers(library_at(library), "", {toolkit.string()});
+  const CudaHeaders headers = find_cuda_headers(library_at(library), {"", {toolkit.string()}});
   CHECK(headers.origin == "beside NVRTC, crt of a toolkit");
   CHECK(headers.folders == std::vector<std::string>{package, (toolkit / "include").string()});
   folder.write("site/nvidia/cu13/include/crt/mma.h", "");
-  CHECK(find_cuda_headers(library_at(library), "", {toolkit.string()}).folders ==
+  CHECK(find_cuda_headers(library_at(library), {"", {toolkit.string()}}).folders ==
         std::vector<std::string>{package});
 }
 
@@ -229,9 +229,9 @@ TEST_CASE("cuda headers: a toolkit of another CUDA release is left alone") {
   LoadedNvrtc nvrtc = library_at(library);
   nvrtc.major = 13;
   folder.write("toolkit/include/cuda.h", "/* */\n#define CUDA_VERSION 12080\n");
-  CHECK(find_cuda_headers(nvrtc, "", {toolkit.string()}).origin == "none");
+  CHECK(find_cuda_headers(nvrtc, {"", {toolkit.string()}}).origin == "none");
   folder.write("toolkit/include/cuda.h", "/* */\n#define CUDA_VERSION 13000\n");
-  CHECK(find_cuda_headers(nvrtc, "", {toolkit.string()}).origin == "toolkit");
+  CHECK(find_cuda_headers(nvrtc, {"", {toolkit.string()}}).origin == "toolkit");
 }
 
 TEST_CASE("cuda headers: the packages of CUDA 12 lie in folders of their own") {
@@ -239,7 +239,7 @@ TEST_CASE("cuda headers: the packages of CUDA 12 lie in folders of their own") {
   const auto library = folder.write("nvidia/cuda_nvrtc/lib/libnvrtc.so.12", "");
   folder.write("nvidia/cuda_runtime/include/cuda_fp16.h", "");
   folder.write("nvidia/cuda_cccl/include/x.h", "");
-  const CudaHeaders headers = find_cuda_headers(library_at(library), "", {});
+  const CudaHeaders headers = find_cuda_headers(library_at(library), {"", {}});
   CHECK(headers.folders ==
         std::vector<std::string>{(folder.path() / "nvidia/cuda_runtime/include").string(),
                                  (folder.path() / "nvidia/cuda_cccl/include").string()});

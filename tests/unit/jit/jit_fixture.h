@@ -24,7 +24,7 @@ std::vector<LoadedNvrtc> nvrtcs_from(int major, int minor);
 const LoadedNvrtc& newest_nvrtc();
 
 /// Never up.
-inline const CompileDeadline kNever{std::nullopt};
+inline const CompileDeadline kNever;
 
 /// Makes nvrtc() find the same libraries. Before its first call.
 void use_test_nvrtc();

@@ -3,6 +3,9 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
+#include <thread>
+
 #include "base/errors.h"
 #include "unit/jit/fake_nvrtc.h"
 #include "unit/jit/jit_fixture.h"
@@ -91,31 +94,52 @@ TEST_CASE("nvrtc unit: a huge log is cut with a note") {
 TEST_CASE("nvrtc unit: the deadline stops a compile, and the next one does not begin") {
   const LoadedNvrtc nvrtc = FakeNvrtc::get().reset();
   FakeNvrtc::get().compile_time = std::chrono::seconds(20);
-  const CompileDeadline deadline(std::chrono::milliseconds(30));
+  const CompileDeadline deadline(WaitLimits{}.within(std::chrono::milliseconds(30)), "making it");
   const auto begin = std::chrono::steady_clock::now();
   const auto error =
       thrown_by<Timeout>([&] { NvrtcUnit(nvrtc, "text", "name.cu", {}).compile({}, deadline); });
   CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(10));
-  CHECK(contains(error.what(), "30 ms"));
+  CHECK(contains(error.what(), "making it took longer than the timeout of 30 ms"));
   CHECK(deadline.expired());
   CHECK_THROWS_AS(NvrtcUnit(nvrtc, "text", "name.cu", {}).compile({}, deadline), Timeout);
   CHECK(FakeNvrtc::get().compiled == 1);
   CHECK(FakeNvrtc::get().created == FakeNvrtc::get().destroyed);
 }
 
+TEST_CASE("nvrtc unit: a stop flag and a signal stop it too, each with its own error") {
+  const LoadedNvrtc nvrtc = FakeNvrtc::get().reset();
+  FakeNvrtc::get().compile_time = std::chrono::seconds(20);
+  static std::atomic<bool> interrupted = false;
+  set_interrupt_check([] { return interrupted.load(); });
+  WaitLimits limits;
+  limits.stop = std::make_shared<std::atomic<bool>>(false);
+  for (const bool by_signal : {false, true}) {
+    const CompileDeadline deadline(by_signal ? WaitLimits{} : limits, "making it");
+    std::thread other([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(40));
+      (by_signal ? interrupted : *limits.stop) = true;
+    });
+    NvrtcUnit unit(nvrtc, "text", "name.cu", {});
+    if (by_signal) {
+      CHECK_THROWS_AS(unit.compile({}, deadline), Interrupted);
+    } else {
+      CHECK_THROWS_AS(unit.compile({}, deadline), Cancelled);
+    }
+    other.join();
+  }
+  set_interrupt_check(nullptr);
+}
+
 TEST_CASE("nvrtc unit: an NVRTC that cannot be stopped runs to its end") {
   const LoadedNvrtc nvrtc = FakeNvrtc::get().reset();
   FakeNvrtc::get().can_cancel = false;
   FakeNvrtc::get().compile_time = std::chrono::milliseconds(40);
-  const CompileDeadline deadline(std::chrono::milliseconds(5));
+  const CompileDeadline deadline(WaitLimits{}.within(std::chrono::milliseconds(10)), "making it");
   NvrtcUnit unit(nvrtc, "text", "name.cu", {});
   CHECK(unit.compile({}, deadline));
 }
 
 TEST_CASE("nvrtc unit: a deadline that is not set never expires") {
   CHECK_FALSE(kNever.expired());
-  const CompileDeadline far(std::chrono::hours(1));
-  CHECK_FALSE(far.expired());
-  far.stop();
-  CHECK(far.expired());
+  CHECK_FALSE(CompileDeadline(WaitLimits{}.within(std::chrono::hours(1)), "it").expired());
 }

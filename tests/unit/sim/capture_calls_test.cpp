@@ -140,6 +140,7 @@ std::vector<Call> harmless() {
         CALL(cuCtxGetLimit, kOk, true,
              return api.cuCtxGetLimit(scratch<std::size_t>(), CU_LIMIT_STACK_SIZE);),
         CALL(cuCtxGetId, kOk, true, return api.cuCtxGetId(nullptr, scratch<unsigned long long>());),
+        CALL(cuCtxResetPersistingL2Cache, kOk, true, return api.cuCtxResetPersistingL2Cache();),
         CALL(cuModuleGetFunction, kOk, true,
              return api.cuModuleGetFunction(scratch<CUfunction>(), s.module, "push");),
         CALL(cuModuleGetGlobal, CUDA_ERROR_NOT_FOUND, true,

@@ -3,34 +3,10 @@
 
 #include <doctest/doctest.h>
 
-#include "driver/nvrtc_loader.h"
-#include "tests/unit/worker/worker_fixture.h"
-#include "unit/site_packages.h"
+#include "tests/unit/worker/compile_fixture.h"
 
 using namespace kernwright;
 using namespace worker_test;
-
-namespace {
-
-CompileRequest request_for(std::string text, CodeKind kind) {
-  set_site_packages({testing::site_packages()});
-  CompileRequest request;
-  request.source.text = std::move(text);
-  request.target = target_for_kind(kind, kind == CodeKind::cubin ? "sm_80" : "", nvrtc().archs,
-                                   nvrtc().version());
-  request.declared = scan_source(request.source.text);
-  return request;
-}
-
-// Each level instantiates two of the level below.
-constexpr const char* kBomb = R"(
-template <int N, int M> struct Bomb {
-  static const int v = Bomb<N - 1, 2 * M>::v + Bomb<N - 1, 2 * M + 1>::v;
-};
-template <int M> struct Bomb<0, M> { static const int v = M; };
-__global__ void k(int* x) { x[0] = Bomb<26, 0>::v; })";
-
-}  // namespace
 
 TEST_CASE("compile task: the same code as in this process, byte for byte") {
   Worker worker(test_program());
@@ -92,16 +68,4 @@ TEST_CASE("compile task: errors are those of the compiler") {
   unknown.names = {"g"};
   CHECK_THROWS_AS(compile_in(worker, nvrtc().path, unknown), NameNotFound);
   CHECK_THROWS_AS(compile_in(worker, "/nowhere/libnvrtc.so", unknown), NvrtcNotFound);
-}
-
-TEST_CASE("compile task: one without end is killed at its deadline, and the next one is quick") {
-  Worker worker(test_program());
-  CompileRequest bomb = request_for(kBomb, CodeKind::ptx);
-  bomb.options.timeout = std::chrono::milliseconds(300);
-  const auto begin = std::chrono::steady_clock::now();
-  CHECK_THROWS_AS(compile_in(worker, nvrtc().path, bomb), Timeout);
-  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(3));
-  CHECK(worker.process_id() == -1);
-  const auto request = request_for("__global__ void f() {}", CodeKind::ptx);
-  CHECK(compile_in(worker, nvrtc().path, request).kernels.size() == 1);
 }

@@ -5,6 +5,7 @@
 #include "worker/worker.h"
 
 #include <sys/types.h>
+#include <sys/wait.h>
 
 #include <chrono>
 #include <csignal>
@@ -35,6 +36,11 @@ inline bool is_gone(pid_t process) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   return false;
+}
+
+inline void kill_and_wait(pid_t process) {
+  ::kill(process, SIGKILL);
+  ::waitpid(process, nullptr, 0);
 }
 
 }  // namespace worker_test

@@ -56,3 +56,23 @@ TEST_CASE("worker pool: processes that are started before, and gone with the poo
   }
   for (const pid_t process : processes) CHECK(is_gone(process));
 }
+
+TEST_CASE("worker pool: a process without work is ended, and comes back with the next task") {
+  WorkerPool pool(2, test_program(), std::chrono::milliseconds(100));
+  const auto ping = [&] {
+    const auto worker = pool.lease();
+    worker->run({"ping", "a ping", {}});
+    return worker->process_id();
+  };
+  const pid_t first = ping();
+  CHECK(ping() == first);
+  CHECK(is_gone(first));
+  CHECK(ping() != first);
+  CHECK(pool.starts() == 2);
+  {
+    const auto busy = pool.lease();
+    busy->run({"ping", "a ping", {}});
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    CHECK(::kill(busy->process_id(), 0) == 0);  // in use
+  }
+}

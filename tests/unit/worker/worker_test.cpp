@@ -8,7 +8,10 @@
 
 #include <array>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 
+#include "base/log_sink.h"
 #include "tests/unit/worker/worker_fixture.h"
 
 using namespace kernwright;
@@ -151,6 +154,68 @@ TEST_CASE("worker: the environment is the caller's with changes") {
                        WorkerLost);
 }
 
+TEST_CASE("worker: what it logs is logged here, up to the level of here") {
+  Worker worker(test_program());
+  std::vector<std::string> lines;
+  const LogLevel before = log_level();
+  set_log_sink([&](LogLevel level, std::string_view text) {
+    lines.push_back(std::string(log_level_name(level)) + ": " + std::string(text));
+  });
+  const auto good = number(0), bad = number(1);
+  set_log_level(LogLevel::info);
+  worker.run({"say", "a word", good});
+  CHECK((lines == std::vector<std::string>{"error: a line of error", "info: a line of info"}));
+  lines.clear();
+  set_log_level(LogLevel::debug);
+  CHECK_THROWS_WITH_AS(worker.run({"say", "a word", bad}), "said and failed", InvalidArgument);
+  CHECK(lines.size() == 3);
+  set_log_level(before);
+  set_log_sink({});
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST_CASE("worker: a task has 64 MiB of stack, and one that takes more is named") {
+  Worker worker(test_program());
+  const auto deep = number(10'000), endless = number(1'000'000'000);
+  CHECK(worker.run({"descend", "a descent", deep}).bytes.size() == 1);
+  CHECK_THROWS_WITH_AS(worker.run({"descend", "the descent", endless}),
+                       "the descent ran out of stack in a worker", WorkerOverflow);
+  CHECK(worker.run({"ping", "a ping", deep}).bytes == deep);
+}
+#endif
+
+TEST_CASE("worker: a task that nobody waits for is done before the next") {
+  Worker worker(test_program());
+  const auto one = number(1), two = number(2);
+  CHECK_FALSE(worker.has_answered());
+  worker.post({"ping", "a ping", one});
+  worker.post({"fail", "a failure", one});
+  CHECK(worker.process_id() >= 0);
+  CHECK(worker.run({"ping", "a ping", two}).bytes == two);
+  CHECK(worker.has_answered());
+  worker.post({"crash", "a crash", {}});
+  CHECK_THROWS_AS(worker.run({"ping", "a ping", two}), WorkerLost);
+  CHECK_FALSE(worker.has_answered());
+  CHECK(worker.run({"ping", "a ping", two}).bytes == two);
+}
+
+TEST_CASE("worker: its folder for temporary files goes away with it") {
+  std::string folder;
+  {
+    Worker worker(test_program());
+    const Message reply = worker.run({"temporary folder", "a question", {}});
+    folder = ByteReader(reply.bytes, "a folder").text(4096);
+    REQUIRE(std::filesystem::is_directory(folder));
+    std::ofstream(folder + "/file") << "text";
+    CHECK_THROWS_AS(worker.run({"crash", "a crash", {}}), WorkerLost);
+    CHECK_FALSE(std::filesystem::exists(folder));
+    const Message other = worker.run({"temporary folder", "a question", {}});
+    folder = ByteReader(other.bytes, "a folder").text(4096);
+    CHECK(std::filesystem::exists(folder));
+  }
+  CHECK_FALSE(std::filesystem::exists(folder));
+}
+
 namespace {
 
 /// Starts a worker that hangs in a process of its own, which then does `rest` and waits; returns
@@ -179,11 +244,6 @@ std::array<pid_t, 2> start_in_another_process(const Rest& rest) {
   ::close(pipe[0]);
   ::close(pipe[1]);
   return {parent, worker};
-}
-
-void kill_and_wait(pid_t process) {
-  ::kill(process, SIGKILL);
-  ::waitpid(process, nullptr, 0);
 }
 
 }  // namespace

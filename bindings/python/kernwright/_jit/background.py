@@ -27,7 +27,6 @@ class CompileFuture(concurrent.futures.Future[Any]):
         super().__init__()
         self._stop = _core._Stop()
         self._is_running = False
-        self._demand: _core._Demand | None = _core._Demand()
 
     # A future of the library cannot be cancelled any more once it runs. This one is left pending
     # until the compile is over, so that all of its own machinery for cancelling applies.
@@ -43,7 +42,6 @@ class CompileFuture(concurrent.futures.Future[Any]):
 
     def _run(self, compile: Callable[[_core._Stop], Any]) -> None:
         self._is_running = True
-        self._demand = None  # the compile itself counts from now on
         result, error = None, None
         if not self.cancelled():
             try:

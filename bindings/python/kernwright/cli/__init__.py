@@ -17,6 +17,8 @@ COMMANDS = {
     "pack": "compiles many kernels for many architectures into one file",
     "tune": "runs the tuning session that a file describes",
     "bench": "times your kernels and ours, and compares with earlier runs",
+    "judge": "a verdict about kernels that nobody has read: compiled, checked, compared, timed",
+    "mcp": "a tool server for agents: compile, check, judge, profile and tune kernels",
     "libcuda": "the folder of a libcuda.so.1 that is the simulated device, or a program run on it",
 }
 

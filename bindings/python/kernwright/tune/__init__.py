@@ -14,6 +14,7 @@ Space(block: 3, tile: 8; 1 restriction)
 from kernwright._support.typed import publish
 from kernwright.tune._config import Config
 from kernwright.tune._expression import Expression
+from kernwright.tune._kernel_tuner import tune_kernel
 from kernwright.tune._online import Online
 from kernwright.tune._online_search import OnlineTrial
 from kernwright.tune._report import write_report
@@ -41,6 +42,7 @@ __all__ = [
     "Trial",
     "Tuned",
     "strategies",
+    "tune_kernel",
     "write_report",
 ]
 

@@ -1,4 +1,4 @@
-"""The arguments of a tuned kernel: buffers and values for the worker, and what they should become."""
+"""Arguments of a tuned kernel: buffers and values for the worker, and what they become."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _fits(array: np.ndarray[Any, Any], dtype: Any, lanes: int) -> bool:
     if wanted.itemsize == 1 and wanted.kind in "iu":
         return array.dtype.itemsize == 1
     pairs = array.dtype.kind == "c" and lanes in (2, 4)
-    return pairs and wanted == np.dtype(f"f{array.dtype.itemsize // 2}")
+    return bool(pairs) and wanted == np.dtype(f"f{array.dtype.itemsize // 2}")
 
 
 class Arguments:
@@ -255,6 +255,9 @@ class Verifier:
         self._rtol, self._atol, self._compare = rtol, atol, compare
         self._expected: dict[int, np.ndarray[Any, Any]] | None = None
         self.wants_default = isinstance(verify, str)
+        if verify is None:  # `compare` alone decides
+            self._expected = {}
+            return
         if isinstance(verify, str):
             if verify != "default":
                 raise InvalidArgument(

@@ -55,9 +55,9 @@ class Session:
     missing is the argument of that name. `constants`: contents of `__constant__` and `__device__`
     variables, by name.
 
-    `budget`: "120s", or a dict of `seconds`, `evaluations`, `gpu_seconds`, `target`; None: the whole
-    space. `verify`: a callable that gets the arguments as NumPy values and returns one expected
-    value an argument (None: not compared), such a tuple, or "default": what the default
+    `budget`: "120s", or a dict of `seconds`, `evaluations`, `gpu_seconds`, `target`; None: the
+    whole space. `verify`: a callable that gets the arguments as NumPy values and returns one
+    expected value an argument (None: not compared), such a tuple, or "default": what the default
     configuration computes. Floats may differ by `rtol` times the expected value plus `atol`; by
     default by 1e-8 (float64), 1e-4 (float32), 1e-2 (float16) of it and of the mean.
 
@@ -136,7 +136,7 @@ class Session:
         reference = first if first is not None else self.space[0]
         self.name = self._source.base(reference).name
         verifier = None
-        if verify is not None:
+        if verify is not None or _compare is not None:
             verifier = Verifier(self._arguments, verify, rtol, atol, _compare)
         planner = Planner(self._source, self.space, self._problem, cluster)
         planner(self.space.index(reference))  # what is wrong with the launch is told at once
@@ -231,7 +231,12 @@ class Session:
                 )
             observer = _TrialObserver(observer)
         self._observers.append(observer)
-        return lambda: observer in self._observers and self._observers.remove(observer)
+
+        def end() -> None:
+            if observer in self._observers:
+                self._observers.remove(observer)
+
+        return end
 
     def _trial(self, text: str) -> Trial:
         row = json.loads(text)
@@ -415,7 +420,7 @@ class Session:
 
         best = self.best
         config = best.config if best is not None else self.space[self._reference]
-        write_report(self.rows, path, source=self._source.base(config)._program.text)
+        write_report(self.rows, path, source=self._source.text(config))
 
     def export(self, path: str | os.PathLike[str]) -> None:
         """Writes the trials as a T4 file (JSON), which Kernel Tuner and kw.tune.Table read."""
@@ -423,7 +428,9 @@ class Session:
 
         write_t4(path, self._trials, self.key["device"]["name"])
 
-    def replay(self, strategy: str = "portfolio", evaluations: int | None = None, *, seed: int = 0):
+    def replay(
+        self, strategy: str = "portfolio", evaluations: int | None = None, *, seed: int = 0
+    ) -> list[float]:
         """The best score after each evaluation of a search by `strategy` through the trials of
         this session, without a device."""
         from kernwright.tune._table import Table

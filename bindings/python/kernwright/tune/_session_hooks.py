@@ -48,7 +48,7 @@ class Objective:
 
 
 class Hooks:
-    """Has no reference to its session. Called in the session's thread, check() in those of lanes."""
+    """Holds no reference to its session. Called in the session's thread, check() in lanes'."""
 
     def __init__(
         self,
@@ -129,11 +129,11 @@ class Hooks:
                 rows.append((tuple(float(v) for v in values if v is not None), trial))
         rows.sort(key=lambda row: (row[0], row[1].number))
         front: list[tuple[tuple[float, ...], Trial]] = []
-        for values, trial in rows:
+        for row, trial in rows:
             beaten = any(
-                all(a <= b for a, b in zip(other, values, strict=True)) and other != values
+                all(a <= b for a, b in zip(other, row, strict=True)) and other != row
                 for other, _ in front
             )
             if not beaten:
-                front.append((values, trial))
+                front.append((row, trial))
         return [trial for _, trial in front]

@@ -60,9 +60,11 @@ class TunedSource:
     def program(self, config: Config) -> tuple[_core._Program, str]:
         """The program with the configuration's defines, and the kernel's name in it."""
         base = self.base(config)
-        program = base._program
-        options = make_options(program.options, {})
-        options = options.replace(defines={**options.defines, **config})
+        program: Any = base._program
+        options: Any = make_options(program.options, {})
+        # A define without a value would be 1.
+        own = {name: " " if value == "" else value for name, value in config.items()}
+        options = options.replace(defines={**options.defines, **own})
         made = _core._Program(
             program.text, program.source_name, program.first_line, program.directory, options
         )
@@ -71,6 +73,10 @@ class TunedSource:
     def kernel(self, config: Config) -> _core.Kernel:
         program, name = self.program(config)
         return program.kernel(name)
+
+    def text(self, config: Config) -> str:
+        program: Any = self.base(config)._program
+        return str(program.text)
 
     def hash(self, config: Config) -> str:
         """What tells this source from others; empty where that cannot be told."""
@@ -84,8 +90,9 @@ class TunedSource:
         """Parameters that neither the text nor the launch names."""
         if self._kernel is None:
             return
-        options = make_options(self._kernel._program.options, {})
-        texts = [self._kernel._program.text, self._kernel.name, *options.headers.values()]
+        program: Any = self._kernel._program
+        options: Any = make_options(program.options, {})
+        texts = [program.text, self._kernel.name, *options.headers.values()]
         texts += [str(value) for value in options.defines.values()]
         included = re.findall(r'^\s*#\s*include\s*"([^"]+)"', texts[0], re.MULTILINE)
         if self.rule.calls or any(name not in options.headers for name in included):

@@ -122,6 +122,30 @@ TEST_CASE("timer: a launch as work is checked when it is made") {
   CHECK(launch_work(two.on(device()), {.block = {1}}, both).name == "two");
 }
 
+TEST_CASE("timer: typed arguments become the work's own") {
+  const LazyKernel add = kernel(
+      "__global__ void add(float* x, float a, int n) {\n"
+      "  if (threadIdx.x < n) x[threadIdx.x] += a;\n}");
+  const Stream stream = Stream::create(device());
+  const Buffer memory(default_resource(device()), 64 * sizeof(float), stream);
+  fill(device(), memory.address(), 0, 4, 64, stream);
+  TimedWork work;
+  {
+    float a = 1.5F;
+    int n = 64;
+    work = timed_launch(add.on(device()), {.block = {64}}, Pointer{memory.address()}, a, n);
+    a = 100;
+    n = 0;
+  }
+  work.queue(stream, 0);
+  work.queue(stream, 0);
+  stream.synchronize();
+  float last = 0;
+  copy_to_host(device(), &last, memory.address() + 63 * sizeof last, sizeof last);
+  CHECK(last == 3);
+  CHECK_THROWS_AS(timed_launch(add.on(device()), {.block = {64}}, 1, 2), ArgumentError);
+}
+
 TEST_CASE("timer: cache policies by name") {
   for (const CachePolicy policy :
        {CachePolicy::cold, CachePolicy::warm, CachePolicy::rotate, CachePolicy::graph}) {
@@ -156,11 +180,12 @@ TEST_CASE("timer: GPU: time grows with the work, samples are as many as asked fo
 TEST_CASE("timer: GPU: what fits into L2 is faster warm than cold, and a graph is no slower" *
           doctest::skip(has_no_gpu())) {
   Timer timer(device());
-  AddOne one(2 << 20);  // 8 MiB
+  const test::ScaleSome one;
   const double cold = timer.measure(one.work(), plan_of(CachePolicy::cold)).median_ms;
   const double warm = timer.measure(one.work(), plan_of(CachePolicy::warm)).median_ms;
   const Measurement graph = timer.measure(one.work(), plan_of(CachePolicy::graph));
-  CHECK(warm < 0.9 * cold);
+  CHECK(warm < 0.85 * cold);        // an H100: 13.9 and 20.4 us
+  CHECK(graph.sm_clock_mhz > 300);  // also of samples that are too short to tell
   CHECK(graph.median_ms < 1.05 * warm);
   CHECK(graph.batch > 1);
   MeasurePlan seven = plan_of(CachePolicy::graph);
@@ -171,10 +196,10 @@ TEST_CASE("timer: GPU: what fits into L2 is faster warm than cold, and a graph i
 TEST_CASE("timer: GPU: copies in turn are cold although nothing is flushed" *
           doctest::skip(has_no_gpu())) {
   Timer timer(device());
-  std::vector<std::unique_ptr<AddOne>> copies;
+  std::vector<std::unique_ptr<test::ScaleSome>> copies;
   std::vector<TimedWork> works;
-  for (int i = 0; i < 24; ++i) {  // 192 MiB
-    copies.push_back(std::make_unique<AddOne>(2 << 20));
+  for (int i = 0; i < 12; ++i) {  // 192 MiB
+    copies.push_back(std::make_unique<test::ScaleSome>());
     works.push_back(copies.back()->work());
   }
   TimedWork rotating = works.front();
@@ -182,7 +207,7 @@ TEST_CASE("timer: GPU: copies in turn are cold although nothing is flushed" *
   rotating.queue = [&](const Stream& stream, std::size_t copy) { works[copy].queue(stream, 0); };
   const double warm = timer.measure(works.front(), plan_of(CachePolicy::warm)).median_ms;
   const double rotated = timer.measure(rotating, plan_of(CachePolicy::rotate)).median_ms;
-  CHECK(rotated > 1.1 * warm);
+  CHECK(rotated > 1.15 * warm);
 }
 
 TEST_CASE("timer: GPU: work that waits for the device ends, without a gate" *

@@ -28,7 +28,8 @@ struct Script {
 
 class ScriptedBackend final : public TrialBackend {
  public:
-  explicit ScriptedBackend(std::map<std::uint64_t, Script> scripts) : scripts_(std::move(scripts)) {}
+  explicit ScriptedBackend(std::map<std::uint64_t, Script> scripts)
+      : scripts_(std::move(scripts)) {}
 
   unsigned compiles = 3, devices = 1;
   bool clock = true;

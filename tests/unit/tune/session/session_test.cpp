@@ -88,12 +88,10 @@ TEST_CASE("session: any outcome is data, and the session goes on") {
   Session session(space, backend, {});
   CHECK(session.run().best == 0);
   const std::map<std::uint64_t, TrialStatus> wanted{
-      {0, TrialStatus::correct},      {1, TrialStatus::compile},
-      {2, TrialStatus::constraints},  {3, TrialStatus::timeout},
-      {4, TrialStatus::timeout},      {5, TrialStatus::runtime},
-      {6, TrialStatus::correctness},  {7, TrialStatus::runtime},
-      {8, TrialStatus::constraints},  {9, TrialStatus::runtime},
-      {10, TrialStatus::compile},     {11, TrialStatus::runtime}};
+      {0, TrialStatus::correct},     {1, TrialStatus::compile},  {2, TrialStatus::constraints},
+      {3, TrialStatus::timeout},     {4, TrialStatus::timeout},  {5, TrialStatus::runtime},
+      {6, TrialStatus::correctness}, {7, TrialStatus::runtime},  {8, TrialStatus::constraints},
+      {9, TrialStatus::runtime},     {10, TrialStatus::compile}, {11, TrialStatus::runtime}};
   CHECK(session.trials().size() == wanted.size());
   for (const auto& [index, status] : wanted) {
     CAPTURE(index);
@@ -175,9 +173,9 @@ TEST_CASE("session: budgets end it") {
   CHECK(measured.reason == SessionEnd::budget);
   CHECK(measured.evaluations >= 5);
   CHECK(measured.evaluations <= 30);
-  for (const Budget& bad : {Budget{.seconds = 0.0}, Budget{.seconds = -1.0},
-                            Budget{.evaluations = 0}, Budget{.gpu_seconds = std::nan("")},
-                            Budget{.target = std::nan("")}}) {
+  for (const Budget& bad :
+       {Budget{.seconds = 0.0}, Budget{.seconds = -1.0}, Budget{.evaluations = 0},
+        Budget{.gpu_seconds = std::nan("")}, Budget{.target = std::nan("")}}) {
     CHECK_THROWS_AS(run(bad), InvalidArgument);
   }
 }
@@ -373,8 +371,7 @@ TEST_CASE("session: slow configurations cost two samples") {
   SessionOptions options;
   options.samples = 8;
   Session session(space, backend, options);
-  while (session.next() != nullptr) {
-  }
+  while (session.next() != nullptr) {}
   CHECK(backend.sampled <= 8 + 39 * 2 + 8);
 }
 

@@ -9,6 +9,8 @@
 #include <fstream>
 
 #include "tests/unit/worker/device/device_fixture.h"
+#include "worker/device/shared_memory.h"
+#include "worker/device/spare_worker.h"
 
 using namespace kernwright;
 using namespace worker_test;
@@ -73,13 +75,16 @@ TEST_CASE("remote device: an illegal address is told, and the device works again
       CHECK(device.generation() == generation);
       continue;
     }
-    CHECK_THROWS_AS(device.launch(launch_of(wild, 1, x, 0)), DeviceLost);
-    CHECK(device.generation() == 0);
+    device.launch(launch_of(load(device, kAdd), 2, x, 0));  // gives a spare its time
+    const double seconds = seconds_of([&] {
+      CHECK_THROWS_AS(device.launch(launch_of(wild, 1, x, 0)), DeviceLost);
+      CHECK(device.generation() == 0);
+      CHECK_THROWS_AS(device.fill(x, std::byte{0}), WorkerLost);
+      device.launch(launch_of(device.load(good, "k"), 2, upload<int>(device, {1, 2}), 10));
+    });
+    MESSAGE("from an illegal address to the next kernel's end: " << seconds << " s");
+    CHECK(seconds < 1);
     CHECK(device.losses() == 1);
-    CHECK_THROWS_AS(device.fill(x, std::byte{0}), WorkerLost);
-    const double seconds = seconds_of([&] { device.allocate(4); });
-    MESSAGE("a new process with its context takes " << seconds << " s");
-    if (keep_spare) CHECK(seconds < 1);
     CHECK(device.generation() != generation);
     CHECK(works(device));
   }
@@ -171,6 +176,30 @@ TEST_CASE("remote device: a spare takes over, and another one follows") {
   CHECK(device.losses() == 3);
 }
 
+TEST_CASE("remote device: a forked child does not wait for a spare that its parent opens") {
+  const SharedMemory shared = SharedMemory::create(1);
+  const auto begin = std::chrono::steady_clock::now();
+  {
+    auto spare = std::make_unique<SpareWorker>(WorkerOptions{.command = {"/bin/sleep", "100"}},
+                                               shared.descriptor());
+    const pid_t child = ::fork();
+    if (child == 0) {
+      spare.reset();
+      ::_exit(7);
+    }
+    int status = 0;
+    pid_t ended = 0;
+    while (ended == 0 && std::chrono::steady_clock::now() - begin < std::chrono::seconds(5)) {
+      ended = ::waitpid(child, &status, WNOHANG);
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    CHECK(ended == child);
+    CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 7));
+    if (ended == 0) kill_and_wait(child);
+  }
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(10));
+}
+
 TEST_CASE("remote device: out of memory is told and costs nothing") {
   RemoteDevice device(simulated({"KERNWRIGHT_SIM_MEMORY=64M"}));
   const RemoteBuffer kept = upload<int>(device, {3});
@@ -189,7 +218,9 @@ TEST_CASE("remote device: out of memory is told and costs nothing") {
 TEST_CASE("remote device: no device, no program") {
   RemoteDevice none(device_options({"KERNWRIGHT_DEVICE=nonsense"}));
   CHECK_THROWS_WITH_AS(none.facts(), doctest::Contains("nonsense"), Error);
+  CHECK(none.process_id() == -1);
   CHECK_THROWS_WITH_AS(none.allocate(1), doctest::Contains("nonsense"), Error);
+  CHECK(none.losses() == 0);
   RemoteDevice missing({.worker = {.command = {"/nowhere/worker"}}});
   CHECK_THROWS_WITH_AS(missing.facts(), doctest::Contains("No such file"), Error);
   CHECK(missing.generation() == 0);
@@ -257,8 +288,7 @@ TEST_CASE("remote device: it ends with its parent, in the middle of a launch, an
   }
   REQUIRE(children.size() == 2);
   CHECK(std::count(children.begin(), children.end(), worker) == 1);
-  ::kill(parent, SIGKILL);
-  ::waitpid(parent, nullptr, 0);
+  kill_and_wait(parent);
   for (const pid_t child : children) CHECK(is_gone(child));
   CHECK(works(outer));
 }

@@ -1,0 +1,226 @@
+"""The referee: latency and throughput of verdicts, right kernels, attacks, endurance.
+
+    judge.py [--workers N] [--verdicts N] [--json OUT]
+
+Latency: one verdict after the other, of a text that no cache knows (its comment differs).
+Throughput: the same texts on N workers. Right kernels and attacks are those of the tests. With
+--verdicts so many more are made by N workers, right, wrong and faulty ones in turn, and the memory of
+this process and of its workers is looked at on the way. Recovery: a verdict right after one that cost
+the worker. Fresh: the time of a kernel by a judge of its own beside that of one that judged hundreds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import pathlib
+import statistics
+import sys
+import time
+from typing import Any
+
+import harness
+import numpy as np
+
+import kernwright as kw
+
+TESTS = pathlib.Path(__file__).resolve().parents[1] / "tests" / "python"
+sys.path.insert(0, str(TESTS))
+
+ROUNDS = 40
+
+SAXPY = """// {number}
+__global__ void saxpy(float a, const float* __restrict__ x, const float* __restrict__ y,
+                      float* __restrict__ out, int n) {{
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) out[i] = a * x[i] + y[i];
+}}"""
+ENDLESS = "{ while (out[i] != 12345.0f || n > 0) __threadfence(); }"
+ILLEGAL = "*(float*)(out + (1ll << 40) * n) = a;"
+
+
+def text(number: int) -> str:
+    return SAXPY.format(number=f"{os.getpid()} {time.time_ns()} {number}")
+
+
+def saxpy_task(most: int) -> kw.Task:
+    return kw.Task(
+        entry="saxpy",
+        signature="float a, const float* x, const float* y, float* out, int n",
+        inputs=kw.Inputs(
+            a="float32", x="float32[n]", y="float32[n]", out="float32[n]", n="size", most=most
+        ),
+        reference=lambda a, x, y, out, n: (
+            *(None, None, None),
+            np.float64(a) * x.astype(np.float64) + y,
+            None,
+        ),
+        bytes=lambda a, x, y, out, n: 12 * n,
+        rtol=1e-5,
+        atol=1e-4,
+    )
+
+
+def accepted(verdict: kw.Verdict) -> kw.Verdict:
+    if not verdict.accepted:
+        raise SystemExit(f"a right kernel was refused: {verdict}")
+    return verdict
+
+
+def latency(judge: kw.Judge, task: kw.Task) -> dict[str, Any]:
+    accepted(judge.judge(text(0), task))
+    seconds = []
+    for number in range(ROUNDS):
+        start = time.perf_counter()
+        verdict = accepted(judge.judge(text(number), task, seed=number))
+        seconds.append(time.perf_counter() - start)
+    return {
+        "verdict median, s": round(statistics.median(seconds), 4),
+        "verdict max, s": round(max(seconds), 4),
+        "compile, s": round(verdict.compile_seconds, 4),
+        "check, s": round(verdict.check_seconds, 4),
+        "time, s": round(verdict.time_seconds, 4),
+        "cases": len(verdict.cases),
+        "unit": verdict.timing.unit if verdict.timing else None,
+        "median": verdict.timing.median if verdict.timing else None,
+        "floor": verdict.floor,
+    }
+
+
+def throughput(judge: kw.Judge, task: kw.Task) -> float:
+    count = ROUNDS * judge.workers
+    start = time.perf_counter()
+    futures = [judge.submit(text(number), task, seed=number) for number in range(count)]
+    for future in futures:
+        accepted(future.result())
+    return round(count / (time.perf_counter() - start), 2)
+
+
+def recovery(judge: kw.Judge, task: kw.Task) -> dict[str, Any]:
+    """Seconds of a right verdict after one that lost its worker, beside those without a loss."""
+    found: dict[str, Any] = {}
+    for name, fault in (("illegal address", ILLEGAL), ("endless loop", ENDLESS)):
+        bad = text(0).replace("out[i] = a * x[i] + y[i];", fault)
+        seconds, status = [], ""
+        for number in range(5):
+            status = judge.judge(bad, task, timeout=2).status
+            start = time.perf_counter()
+            accepted(judge.judge(text(number), task))
+            seconds.append(time.perf_counter() - start)
+        found[name] = {"status": status, "next verdict, s": round(max(seconds), 4)}
+    found["workers lost"] = judge.losses
+    return found
+
+
+def right_kernels(judge: kw.Judge) -> dict[str, Any]:
+    import judge_good
+
+    futures = [(name, judge.submit(s, task)) for name, s, task in judge_good.kernels()]
+    refused = {
+        name: str(future.result()) for name, future in futures if not future.result().accepted
+    }
+    return {"kernels": len(futures), "refused": refused}
+
+
+def attacks(judge: kw.Judge) -> dict[str, Any]:
+    import test_judge_attacks as corpus
+
+    futures = {
+        path.stem: judge.submit(path, corpus.task_of(path), timeout=corpus.patience(path))
+        for path in corpus.ATTACKS
+    }
+    statuses = {name: future.result().status for name, future in futures.items()}
+    counts = {status: list(statuses.values()).count(status) for status in set(statuses.values())}
+    return {
+        "attacks": len(statuses),
+        "accepted": [name for name, status in statuses.items() if status == "accepted"],
+        "statuses": counts,
+    }
+
+
+def resident_mb() -> float:
+    """Of this process and its children."""
+    pages = 0
+    own = os.getpid()
+    for folder in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            if int(folder.name) == own or parent == own:
+                pages += int((folder / "statm").read_text().split()[1])
+        except (OSError, ValueError, IndexError):
+            continue
+    return round(pages * os.sysconf("SC_PAGESIZE") / 1e6, 1)
+
+
+def endurance(judge: kw.Judge, task: kw.Task, verdicts: int) -> dict[str, Any]:
+    body = "out[i] = a * x[i] + y[i];"
+    kinds = [
+        ("accepted", body),
+        ("wrong", "out[i] = a * x[i] - y[i];"),
+        ("finding", "out[i] = a * x[i] + y[i + 1];"),
+        ("accepted", body + " "),
+        ("compile", "out[i] = a * x[i] + z[i];"),
+    ]
+    losses = judge.losses
+    memory: list[float] = []
+    surprises = 0
+    start = time.perf_counter()
+    batch = max(1, verdicts // 10)
+    for begin in range(0, verdicts, batch):
+        futures = []
+        for number in range(begin, min(begin + batch, verdicts)):
+            wanted, code = kinds[number % len(kinds)]
+            source = SAXPY.format(number=number % 50).replace(body, code)
+            futures.append((wanted, judge.submit(source, task, seed=number)))
+        surprises += sum(future.result().status != wanted for wanted, future in futures)
+        memory.append(resident_mb())
+    return {
+        "verdicts": verdicts,
+        "a second": round(verdicts / (time.perf_counter() - start), 1),
+        "other than they should be": surprises,
+        "workers lost": judge.losses - losses,
+        "resident MB on the way": memory,
+    }
+
+
+def fresh(used: kw.Judge, task: kw.Task) -> dict[str, Any]:
+    """Medians of the same kernel by judges of different ages, alternating."""
+    medians: dict[str, list[float]] = {"fresh": [], "used": []}
+    for number in range(5):
+        with kw.Judge(1) as new:
+            for name, judge in (("fresh", new), ("used", used)):
+                timing = accepted(judge.judge(text(number), task, seed=number)).timing
+                medians[name].append(timing.median if timing else 0.0)
+    both = {name: statistics.median(values) for name, values in medians.items()}
+    return {**both, "used / fresh": round(both["used"] / both["fresh"], 4)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--workers", type=int, default=min(16, len(os.sched_getaffinity(0))))
+    parser.add_argument("--verdicts", type=int, default=0, help="for endurance")
+    parser.add_argument("--most", type=int, default=1 << 22, help="elements of the timed case")
+    parser.add_argument(
+        "--json", type=pathlib.Path, default=harness.RESULTS / "judge.json", metavar="OUT"
+    )
+    options = parser.parse_args()
+    # On the simulated device the timed case is small, as its time is the interpreter's.
+    simulated = kw.current_device().is_simulated
+    task = saxpy_task(20000 if simulated else options.most)
+    document: dict[str, Any] = {"subject": "judge", "machine": harness.machine()}
+    with kw.Judge(1) as one:
+        document["one at a time"] = latency(one, task)
+        document["recovery"] = recovery(one, task)
+    with kw.Judge(options.workers) as judge:
+        document["workers"] = judge.workers
+        document["verdicts a second"] = throughput(judge, task)
+        document["right kernels"] = right_kernels(judge)
+        document["attacks"] = attacks(judge)
+        document["fresh and used workers"] = fresh(judge, task)
+        if options.verdicts:
+            document["endurance"] = endurance(judge, saxpy_task(500), options.verdicts)
+    harness.write(options.json, document)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The referee: tasks, verdicts, and who makes them."""

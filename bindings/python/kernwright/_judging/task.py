@@ -1,0 +1,265 @@
+"""Task: what a kernel is judged by."""
+
+from __future__ import annotations
+
+import operator
+import threading
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy
+
+from kernwright import _core
+from kernwright._jit.options import ProgramOptions, make_options
+from kernwright._judging.values import Kinds, Packed, from_torch, pack, pack_array
+from kernwright.errors import ArgumentError, Error, InvalidArgument
+
+ALLOWED = ("malloc", "printf", "clock", "nan")
+
+
+class Task:
+    """How a kernel is called, on which inputs, and what it must compute.
+
+    - `entry`: its name; `signature`: its parameters in C++, as ``"const float* x, float* y, int
+      n"`` (None: whatever takes the inputs).
+    - ``inputs(seed, case)``: one value for each parameter: NumPy arrays, numbers. The same seed and
+      case give the same values; `case` counts from 0 to `cases` - 1.
+    - ``reference(*inputs)``: for each argument its expected value afterwards, or None where it must
+      be unchanged; a single value instead of a tuple where one argument is written (the one that
+      the signature does not call const). NumPy arrays or torch tensors, best in float64.
+    - `grid`, `block`, `shared_bytes`, `cluster`: a number, a tuple of up to three, or a function of
+      the inputs. Without `grid` one thread for each element of the largest array that is written.
+    - `rtol`, `atol`: an element is right when ``|got - expected| <= atol + rtol * |expected|``.
+      Without both: torch.testing's for the type, exactly equal for integers.
+    - `bytes`, `flops`: what no implementation can do without, as a number or a function of the
+      inputs. What is faster than the device could be with them is "impossible".
+    - `timed`: the case that is timed; without it the one with the most bytes.
+    - `allow`: of "malloc", "printf", "clock" (reading clocks) and "nan" (in expected values of
+      finite inputs), what is refused otherwise.
+    - `options` and further fields: as for kernel(). `headers` are the only ones that a text may
+      include, besides those of CUDA and of this package.
+
+    Arrays that are written only hold random bytes before a launch; which ones these are is found
+    out. The functions run in this process, never in that of the kernel; those of
+    one task one at a time, on any thread. Up to 256 MiB of cases are kept for judgements with the
+    same seed: the same seed and case mean the same values.
+    """
+
+    def __init__(
+        self,
+        *,
+        entry: str,
+        inputs: Callable[[int, int], Iterable[Any]],
+        reference: Callable[..., Any],
+        signature: str | None = None,
+        grid: Any = None,
+        block: Any = None,
+        shared_bytes: Any = 0,
+        cluster: Any = None,
+        cooperative: bool = False,
+        rtol: float | None = None,
+        atol: float | None = None,
+        bytes: float | Callable[..., float] | None = None,
+        flops: float | Callable[..., float] | None = None,
+        cases: int = 8,
+        timed: int | None = None,
+        allow: Iterable[str] = (),
+        options: ProgramOptions | None = None,
+        **option_fields: Any,
+    ) -> None:
+        self.entry = _text("entry", entry)
+        self.signature = None if signature is None else _text("signature", signature)
+        self.inputs = _function("inputs", inputs)
+        self.reference = _function("reference", reference)
+        self.grid, self.block, self.cluster = grid, block, cluster
+        self.shared_bytes, self.cooperative = shared_bytes, bool(cooperative)
+        for name, extents in (("grid", grid), ("block", block), ("cluster", cluster)):
+            if extents is not None and not callable(extents):
+                _dim3(name, extents)
+        self.rtol, self.atol = _number("rtol", rtol), _number("atol", atol)
+        self.bytes = bytes if callable(bytes) else _number("bytes", bytes)
+        self.flops = flops if callable(flops) else _number("flops", flops)
+        self.cases = _whole("cases", cases)
+        self.timed = None if timed is None else _whole("timed", timed)
+        self.allow = _words(allow)
+        self.options = make_options(options, option_fields)
+        self._lock = threading.RLock()
+        self._drawn = _core._DrawnCases()
+
+    def __repr__(self) -> str:
+        signature = "" if self.signature is None else f", signature={self.signature!r}"
+        return f"Task(entry={self.entry!r}{signature}, cases={self.cases})"
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise ArgumentError(f"a task's {name} is a str, got {type(value).__name__}")
+    if not value.strip() or "\0" in value:
+        raise InvalidArgument(f"a task's {name} cannot be {value!r}")
+    return value
+
+
+def _function(name: str, value: Any) -> Callable[..., Any]:
+    if not callable(value):
+        raise ArgumentError(f"a task's {name} is a function, got {type(value).__name__}")
+    return value  # type: ignore[no-any-return]
+
+
+def _number(name: str, value: Any) -> float | None:
+    if value is None:
+        return None
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"a task's {name} is a number, got {value!r}") from None
+    if not number >= 0:
+        raise InvalidArgument(f"a task's {name} is a number from 0 on, got {value!r}")
+    return number
+
+
+def _whole(name: str, value: Any) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise ArgumentError(f"a task's {name} is an int, got {value!r}") from None
+    if not 0 <= number < 1 << 31:
+        raise InvalidArgument(f"a task's {name} cannot be {number}")
+    return number
+
+
+def _words(allow: Any) -> frozenset[str]:
+    if isinstance(allow, str) or not isinstance(allow, Iterable):
+        raise ArgumentError('a task\'s allow is a list of words, as ["malloc"]')
+    words = frozenset(allow)
+    for word in words:
+        if word not in ALLOWED:
+            raise InvalidArgument(f"a task can allow {', '.join(ALLOWED)}, not {word!r}")
+    return words
+
+
+def _dim3(name: str, value: Any) -> tuple[int, int, int]:
+    extents = tuple(value) if isinstance(value, (tuple, list)) else (value,)
+    try:
+        numbers = [operator.index(extent) for extent in extents]
+    except TypeError:
+        raise ArgumentError(f"a task's {name} is up to three ints, got {value!r}") from None
+    if not 1 <= len(numbers) <= 3 or not all(0 <= number < 1 << 32 for number in numbers):
+        raise InvalidArgument(f"a task's {name} is one to three numbers from 0 on, got {value!r}")
+    x, y, z = (*numbers, 1, 1)[:3]
+    return x, y, z
+
+
+class Functions:
+    """A task as the extension takes it: its functions take and return packed values, and what they
+    raise names them."""
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+        self._kinds: Kinds | None = None
+        self.entry, self.signature = task.entry, task.signature or ""
+        self.rtol, self.atol = task.rtol, task.atol
+        self.cases, self.timed_case = task.cases, task.timed
+        self.drawn = task._drawn
+        self.allow = set(task.allow)
+        self.bytes = None if task.bytes is None else self._amount("bytes", task.bytes)
+        self.flops = None if task.flops is None else self._amount("flops", task.flops)
+
+    def _call(self, what: str, function: Callable[..., Any], *arguments: Any) -> Any:
+        try:
+            with self._task._lock:
+                return function(*arguments)
+        except Error:
+            raise
+        except Exception as error:
+            text = f"the task's {what} raised {type(error).__name__}: {error}"
+            raise InvalidArgument(text) from error
+
+    def inputs(self, seed: int, case: int) -> list[Packed]:
+        what = f"inputs({seed}, {case})"
+        made = self._call(what, self._task.inputs, seed, case)
+        if isinstance(made, (numpy.ndarray, str, bytes)) or not isinstance(made, Iterable):
+            raise ArgumentError(
+                f"the task's {what} returned a {type(made).__name__}, not a value for each argument"
+            )
+        values = list(made)
+        self._kinds = Kinds(values)
+        return [pack(value, f"{what}, argument {i}") for i, value in enumerate(values)]
+
+    def _unpack(self, packed: list[Packed]) -> list[Any]:
+        assert self._kinds is not None
+        return self._kinds.unpack(packed)
+
+    def reference(self, packed: list[Packed]) -> list[Packed | None]:
+        values = self._unpack(packed)
+        made = from_torch(self._call("reference", self._task.reference, *values))
+        written = [i for i, value in enumerate(packed) if value[0] == "array"]
+        if isinstance(made, numpy.ndarray):
+            made = self._one_written(made, packed, written)
+        if isinstance(made, (str, bytes)) or not isinstance(made, Iterable):
+            raise ArgumentError(
+                f"the task's reference returned a {type(made).__name__}, not an expected value "
+                "(or None) for each argument"
+            )
+        return [self._expected(each, i, packed) for i, each in enumerate(made)]
+
+    def _one_written(
+        self, made: numpy.ndarray[Any, Any], packed: list[Packed], arrays: list[int]
+    ) -> list[Any]:
+        """A single array is for the only argument that a kernel can write."""
+        parts = self.signature.rpartition(")")[0].partition("(")[2] or self.signature
+        declared = parts.split(",") if parts else []
+        if len(declared) == len(packed):
+            arrays = [i for i in arrays if "const" not in declared[i]]
+        if len(arrays) != 1:
+            raise InvalidArgument(
+                "the task's reference returned one array, and more than one argument may be "
+                "written: return a tuple with a value (or None) for each argument"
+            )
+        expected: list[Any] = [None] * len(packed)
+        expected[arrays[0]] = made
+        return expected
+
+    @staticmethod
+    def _expected(value: Any, index: int, packed: list[Packed]) -> Packed | None:
+        value = from_torch(value)
+        if value is None:
+            return None
+        what = f"the reference's value for argument {index}"
+        try:
+            array = numpy.asarray(value)
+        except ValueError as error:
+            raise InvalidArgument(f"{what} is no array: {error}") from error
+        if array.dtype == object:
+            raise ArgumentError(f"{what} is a {type(value).__name__}, not an array of numbers")
+        if index < len(packed) and packed[index][0] == "array" and array.ndim == 0:
+            array = numpy.broadcast_to(array, packed[index][2])  # one number for all elements
+        return pack_array(array, what)
+
+    def launch(self, packed: list[Packed]) -> tuple[Any, ...]:
+        task = self._task
+        values = self._unpack(packed)
+
+        def extents(name: str, value: Any) -> tuple[int, int, int] | None:
+            if callable(value):
+                value = self._call(name, value, *values)
+            return None if value is None else _dim3(name, value)
+
+        shared = task.shared_bytes
+        if callable(shared):
+            shared = self._call("shared_bytes", shared, *values)
+        return (
+            extents("grid", task.grid),
+            extents("block", task.block),
+            _whole("shared_bytes", shared),
+            extents("cluster", task.cluster),
+            task.cooperative,
+        )
+
+    def _amount(self, name: str, value: Any) -> Callable[[list[Packed]], float]:
+        def amount(packed: list[Packed]) -> float:
+            made = value
+            if callable(value):
+                made = self._call(name, value, *self._unpack(packed))
+            return _number(name, made) or 0.0
+
+        return amount

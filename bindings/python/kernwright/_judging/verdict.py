@@ -1,0 +1,168 @@
+"""Verdict: what a judgement found."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any
+
+from kernwright.errors import Diagnostic
+
+STATUSES = (
+    *("accepted", "compile", "finding", "wrong", "timeout", "crash", "impossible", "cheating"),
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """One thing that a check found: `kind` is bounds, init, race, sync, ...; `line` counts the
+    kernel's text from 1 (0: unknown), `other_line` is that of a race's other access."""
+
+    kind: str
+    message: str
+    hint: str
+    file: str
+    line: int
+    other_line: int
+    opcode: str
+    block: tuple[int, int, int]
+    thread: tuple[int, int, int]
+    allocation: str
+    details: str
+    count: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Difference:
+    """The first wrong element of an array (`index` in C order, `place` as ``"[3, 4]"``), how many
+    of its `elements` are wrong (`count`), and by how much at most."""
+
+    index: int
+    place: str
+    got: str
+    expected: str
+    count: int
+    elements: int
+    largest_error: float | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """One case on one device; ``task.inputs(seed, number)`` are its inputs again. `status` is
+    "correct" or as a verdict's."""
+
+    number: int
+    seed: int
+    arguments: list[str]
+    device: str
+    status: str
+    message: str
+    argument: str
+    difference: Difference | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Timing:
+    """Times of a launch, `unit` "ms"; on the simulated device counts (`is_counted`), which say
+    nothing about seconds. `interval` is that of the median at 95 %."""
+
+    is_counted: bool
+    unit: str
+    median: float
+    interval: tuple[float, float]
+    samples: list[float]
+    case_number: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    """What a judgement found. `status` is "accepted", "compile" (the text does not compile, lacks
+    the entry, or does what the task refuses), "finding" (of the simulated device's checks, or a
+    write outside of the buffers), "wrong", "timeout", "crash", "impossible" (faster than the device
+    could be) or "cheating" (the result depends on earlier launches or on what memory held before; a
+    const argument was changed; the text tells judged launches apart); `reason` says it in a
+    sentence. `seed` replays the judgement. `floor` is the least time, in `timing`'s unit.
+    """
+
+    status: str
+    reason: str
+    diagnostics: list[Diagnostic]
+    findings: list[Finding]
+    cases: list[Case]
+    timing: Timing | None
+    baseline: Timing | None
+    speedup: float | None
+    floor: float | None
+    floor_reason: str
+    seed: int
+    device: str
+    compile_seconds: float
+    check_seconds: float
+    time_seconds: float
+    seconds: float
+    _json: str = dataclasses.field(repr=False, compare=False)
+
+    @property
+    def accepted(self) -> bool:
+        return self.status == "accepted"
+
+    def to_json(self) -> str:
+        """One JSON object with the same names."""
+        return self._json
+
+    def __str__(self) -> str:
+        lines = [self.status + (f": {self.reason}" if self.reason else "")]
+        lines += [_diagnostic_text(each) for each in self.diagnostics]
+        lines += [_finding_text(each) for each in self.findings]
+        if self.timing:
+            lines.append(_timing_text("time", self.timing))
+        if self.baseline:
+            lines.append(_timing_text("baseline", self.baseline))
+        if self.speedup is not None:
+            lines.append(f"speedup: {self.speedup:.3g}")
+        if self.floor is not None:
+            lines.append(f"floor: {self.floor:.6g} ({self.floor_reason})")
+        correct = sum(case.status == "correct" for case in self.cases)
+        lines.append(f"cases: {correct} of {len(self.cases)} correct; seed {self.seed}")
+        return "\n".join(lines)
+
+
+def _diagnostic_text(diagnostic: Diagnostic) -> str:
+    place = ":".join([diagnostic.file, *(str(n) for n in diagnostic[3:5] if n)])
+    return f"{place}: {diagnostic.severity}: {diagnostic.message}"
+
+
+def _finding_text(finding: Finding) -> str:
+    hint = f" ({finding.hint})" if finding.hint else ""
+    return f"{finding.file}:{finding.line}: {finding.kind}: {finding.message}{hint}"
+
+
+def _timing_text(name: str, timing: Timing) -> str:
+    low, high = timing.interval
+    return f"{name}: {timing.median:.6g} {timing.unit} [{low:.6g}, {high:.6g}]"
+
+
+def _timing(data: dict[str, Any] | None) -> Timing | None:
+    if data is None:
+        return None
+    low, high = data["interval"]
+    return Timing(**{**data, "interval": (low, high)})
+
+
+def _finding(data: dict[str, Any]) -> Finding:
+    return Finding(**{**data, "block": tuple(data["block"]), "thread": tuple(data["thread"])})
+
+
+def _case(data: dict[str, Any]) -> Case:
+    difference = data["difference"] and Difference(**data["difference"])
+    return Case(**{**data, "difference": difference})
+
+
+def verdict_of(text: str) -> Verdict:
+    """From to_json()."""
+    data = json.loads(text)
+    data["diagnostics"] = [Diagnostic(**each) for each in data["diagnostics"]]
+    data["findings"] = [_finding(each) for each in data["findings"]]
+    data["cases"] = [_case(each) for each in data["cases"]]
+    data["timing"], data["baseline"] = _timing(data["timing"]), _timing(data["baseline"])
+    return Verdict(**data, _json=text)

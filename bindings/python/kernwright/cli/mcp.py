@@ -1,0 +1,39 @@
+"""kernwright mcp: a tool server for agents that write kernels."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import pathlib
+import sys
+
+from kernwright.cli import UsageError
+from kernwright.cli._files import complete_files
+from kernwright.cli.judge import load_task
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    complete_files(
+        parser.add_argument(
+            "tasks", nargs="+", metavar="TASK.py", help="each defines `task`, a kernwright.Task"
+        )
+    )
+    parser.add_argument("--workers", type=int, default=2, metavar="N", help="judgements at a time")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    import kernwright as kw
+
+    try:
+        from kernwright._judging.server import make_server
+        from kernwright._judging.tools import Tools
+
+        with contextlib.redirect_stdout(sys.stderr):  # stdout is the protocol's
+            tasks = {pathlib.Path(path).stem: load_task(path) for path in arguments.tasks}
+        with kw.Judge(arguments.workers) as judge:
+            make_server(Tools(tasks, judge)).run("stdio")
+    except ImportError as error:
+        raise UsageError(
+            f"the tool server needs the package mcp ({error}): pip install 'kernwright[mcp]'"
+        ) from error
+    return 0

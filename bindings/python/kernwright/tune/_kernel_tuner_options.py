@@ -1,0 +1,134 @@
+"""Kernel Tuner's options in this library's terms, and those that have no meaning here."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kernwright.errors import ArgumentError, InvalidArgument
+
+_SAME = {
+    None: "brute_force",
+    "brute_force": "brute_force",
+    "random_sample": "random",
+    "genetic_algorithm": "genetic",
+    "diff_evo": "differential_evolution",
+    "simulated_annealing": "annealing",
+    "dual_annealing": "annealing",
+    "greedy_ils": "greedy_ils",
+    "greedy_mls": "greedy_ils",
+    "ordered_greedy_mls": "greedy_ils",
+    "mls": "greedy_ils",
+    "bayes_opt": "surrogate",
+    "skopt": "surrogate",
+}
+_EXACT = {None, "brute_force", "random_sample", "genetic_algorithm", "diff_evo",
+          "simulated_annealing", "greedy_ils"}  # fmt: skip
+_NEAREST = ("minimize", "basinhopping", "pso", "firefly_algorithm", "pyatf_strategies",
+            "hybrid_vndx", "adaptive_tabu_greywolf", "nsga2", "nsga3")  # fmt: skip
+_BUDGETS = {"max_fevals": "evaluations", "time_limit": "seconds"}
+
+
+def refuse(
+    lang: Any, platform: Any, texmem_args: Any, compiler: Any, simulation_mode: Any, observers: Any
+) -> None:
+    """Raises InvalidArgument for what cannot be done, saying what to do instead."""
+    if lang is not None and str(lang).upper() not in ("CUDA", "CUPY", "NVCUDA"):
+        raise InvalidArgument(f"lang={lang!r}: kernels are CUDA C++ here")
+    if platform:
+        raise InvalidArgument(f"platform={platform!r} is a word of OpenCL")
+    if texmem_args:
+        raise InvalidArgument(
+            "texmem_args= fills texture references, which CUDA 12 does not have: pass the array as "
+            "an argument"
+        )
+    if compiler is not None:
+        raise InvalidArgument(f"compiler={compiler!r}: texts are compiled by NVRTC")
+    if simulation_mode:
+        raise InvalidArgument(
+            "simulation_mode=: kw.tune.Table.from_t4(path).replay(strategy) searches a table"
+        )
+    if observers:
+        raise InvalidArgument(
+            'observers=: results have "times"; energy is measured by '
+            'kw.tune.Session(objective="energy")'
+        )
+
+
+def strategy_of(strategy: Any, options: Any) -> tuple[str, dict[str, Any] | None]:
+    """Our strategy and the budget."""
+    if strategy in _NEAREST:
+        chosen = "portfolio"
+    elif strategy is None or (isinstance(strategy, str) and strategy in _SAME):
+        chosen = _SAME[strategy]
+    else:
+        from kernwright.tune._strategy import strategies
+
+        if strategy not in strategies():
+            known = ", ".join([*(name for name in _SAME if name), *_NEAREST])
+            raise InvalidArgument(f"strategy={strategy!r} is none of: {known}")
+        chosen = strategy
+    if strategy not in _EXACT and chosen != strategy:
+        warnings.warn(
+            f"the strategy {strategy} is not here: {chosen} searches instead",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+    if options is not None and not isinstance(options, Mapping):
+        raise ArgumentError(f"strategy_options= is a dict, got {type(options).__name__}")
+    given = dict(options or {})
+    budget = {ours: given.pop(theirs) for theirs, ours in _BUDGETS.items() if theirs in given}
+    if given:
+        warnings.warn(
+            f"strategy_options {', '.join(map(str, given))} have no meaning here and are left out",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+    return chosen, budget or None
+
+
+def compile_fields(options: Sequence[str] | None) -> dict[str, Any]:
+    """Options of nvcc as fields of kw.ProgramOptions."""
+    if options is None:
+        return {}
+    if isinstance(options, str):
+        raise ArgumentError("compiler_options= is a list of str, got one str")
+    fields: dict[str, Any] = {"include_dirs": [], "extra": [], "defines": {}}
+    rest = [str(option) for option in options]
+    while rest:
+        option = rest.pop(0)
+        if option in ("-I", "-D", "-std", "-arch", "-maxrregcount", "--maxrregcount") and rest:
+            option = f"{option}{'' if option in ('-I', '-D') else '='}{rest.pop(0)}"
+        name, _, value = option.lstrip("-").partition("=")
+        if option.startswith("-I"):
+            fields["include_dirs"].append(option[2:])
+        elif option.startswith("-D"):
+            define, _, text = option[2:].partition("=")
+            fields["defines"][define] = text or "1"
+        elif name in ("std", "arch") and value:
+            fields[name] = value
+        elif name == "maxrregcount":
+            fields["max_registers"] = int(value)
+        elif name in ("use_fast_math", "lineinfo"):
+            fields["fast_math" if name == "use_fast_math" else name] = True
+        elif option not in ("-O3", "-O2", "-O1", "-O0"):  # of host code
+            fields["extra"].append(option)
+    return {name: value for name, value in fields.items() if value}
+
+
+def store_path(cache: Any) -> str | None:
+    """The store that is Kernel Tuner's cache; its own files are left alone."""
+    if not cache:
+        return None
+    path = str(os.fspath(cache))
+    try:
+        with pathlib.Path(path).open("rb") as file:
+            first = file.readline(1 << 20).strip()
+    except OSError:
+        return path
+    if first and not first.endswith(b"}"):
+        raise InvalidArgument(f"{path} is no store of ours: give cache= another name")
+    return path

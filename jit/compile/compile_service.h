@@ -1,0 +1,95 @@
+// Where compiles are done: in this process, or by processes that may be killed (worker/).
+#pragma once
+
+#include "base/errors.h"
+#include "driver/nvrtc_loader.h"
+#include "jit/compile/compiler.h"
+#include "jit/source/cuda_headers.h"
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace kernwright {
+
+/// The NVRTC that would compile is another one than the caller knows: its files were replaced.
+/// Nothing was compiled; nvrtc() of the service tells of the new one.
+class NvrtcChanged : public Error {
+ public:
+  using Error::Error;
+};
+
+/// One compile that some process does.
+struct CompileJob {
+  CompileRequest request;          ///< without header folders of CUDA's
+  bool with_cuda_headers = false;  ///< found by whoever compiles
+  bool is_measured = false;        ///< see Compiler::compile_measured()
+};
+
+struct CompileResult {
+  ObjectCode code;                   ///< with its trace; compile_ms includes the waiting
+  std::vector<std::string> folders;  ///< of CUDA's headers, where their files may change
+  std::string note;                  ///< why NVRTC's own headers were not used; mostly empty
+  std::string phase_times;           ///< what NVRTC's --time wrote, of a measured compile
+};
+
+/// Finds an NVRTC and compiles with it. Thread-safe. Compiles end at the limits of the calling
+/// thread (WaitScope) and at the timeout of their options.
+class CompileService {
+ public:
+  using Facts = std::shared_ptr<const NvrtcFacts>;
+
+  CompileService() = default;
+  virtual ~CompileService() = default;
+  CompileService(const CompileService&) = delete;
+  CompileService& operator=(const CompileService&) = delete;
+
+  /// The NVRTC that compiles, opened where need be. Throws NvrtcNotFound.
+  virtual Facts nvrtc() = 0;
+  /// The same where it is known without opening anything, else null.
+  virtual Facts nvrtc_if_known() = 0;
+  /// Has nvrtc() begin without waiting for it, where that is possible.
+  virtual void prepare() = 0;
+
+  /// Throws what Compiler::compile() throws, NvrtcNotFound, and NvrtcChanged where the compiler is
+  /// none of the stamp of `expected`.
+  virtual CompileResult compile(const CompileJob& job, const NvrtcFacts& expected) = 0;
+  /// As lint() of lint.h. Throws NvrtcNotFound too.
+  virtual std::vector<Diagnostic> lint(const Source& source, const ProgramOptions& options) = 0;
+};
+
+/// Compiles in the thread that asks, by an NVRTC of this process. Two promises end there: NVRTC
+/// asks no deadline while it instantiates templates, and a text that nests too deep ends the
+/// process.
+class DirectCompileService : public CompileService {
+ public:
+  using Open = std::function<const LoadedNvrtc&()>;
+  using Opened = std::function<const LoadedNvrtc*()>;
+
+  /// By default the process's own NVRTC. What `open` returns must live as long as its facts do.
+  explicit DirectCompileService(Open open = kernwright::nvrtc, Opened opened = nvrtc_if_loaded);
+
+  Facts nvrtc() override;
+  Facts nvrtc_if_known() override;
+  void prepare() override {}
+  CompileResult compile(const CompileJob& job, const NvrtcFacts& expected) override;
+  std::vector<Diagnostic> lint(const Source& source, const ProgramOptions& options) override;
+
+ private:
+  const Open open_;
+  const Opened opened_;
+};
+
+/// What a service does once it has the library, in whatever process.
+CompileResult run_compile(const LoadedNvrtc& nvrtc, const CompileJob& job,
+                          const HeaderPlaces& places);
+
+/// The service of this process: a DirectCompileService until set_compile_service().
+CompileService& compile_service();
+
+/// `service` is called for each compile and must return an object that is never destroyed; a forked
+/// child may need another one. Null: the direct one.
+void set_compile_service(CompileService& (*service)()) noexcept;
+
+}  // namespace kernwright

@@ -1,0 +1,6 @@
+// Adds to an array that it should write.
+// expect: wrong
+__global__ void affine(const float* x, float* y, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] += 2 * x[i] + 1;
+}

@@ -1,0 +1,8 @@
+// An assertion fails.
+// expect: finding
+#include <cassert>
+__global__ void affine(const float* x, float* y, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = 2 * x[i] + 1;
+  assert(i < 0);
+}

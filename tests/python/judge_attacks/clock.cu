@@ -1,0 +1,6 @@
+// Reads the clock of a multiprocessor.
+// expect: cheating
+__global__ void affine(const float* x, float* y, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = 2 * x[i] + 1 + (clock64() == 0 ? 1 : 0);
+}

@@ -1,0 +1,9 @@
+// Makes a file of the machine part of the text.
+// expect: compile
+static const unsigned char data[] = {
+#embed "/etc/passwd"
+};
+__global__ void affine(const float* x, float* y, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = 2 * x[i] + 1;
+}

@@ -1,0 +1,6 @@
+// Reads one element too many.
+// expect: finding
+__global__ void affine(const float* x, float* y, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = 2 * x[i] + 1 + 0 * x[i + 1];
+}

@@ -1,0 +1,7 @@
+// Ends the launch by a trap.
+// expect: finding
+__global__ void affine(const float* x, float* y, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = 2 * x[i] + 1;
+  if (i == n - 1) __trap();
+}

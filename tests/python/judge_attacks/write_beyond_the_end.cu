@@ -1,0 +1,6 @@
+// Writes one element too many.
+// expect: finding
+__global__ void affine(const float* x, float* y, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i <= n) y[i] = 2 * x[min(i, n - 1)] + 1;
+}

@@ -1,0 +1,53 @@
+"""Tasks that kernels of the tests are judged by."""
+
+import numpy as np
+
+import kernwright as kw
+
+AFFINE = kw.Task(
+    entry="affine",
+    signature="const float* x, float* y, int n",
+    inputs=kw.Inputs(x="float32[n]", y="float32[n]", n="size", most=5000),
+    reference=lambda x, y, n: (None, 2.0 * x.astype(np.float64) + 1, None),
+)
+
+RELU = kw.Task(
+    entry="relu",
+    signature="const float* x, float* y, int n",
+    inputs=kw.Inputs(
+        x="float32[n]", y="float32[n]", n="size", most=2000, values=("normal", "special")
+    ),
+    reference=lambda x, y, n: (None, np.maximum(x, np.float32(0)), None),
+)
+
+
+def _total_inputs(seed, case):
+    rng = np.random.default_rng([seed, case])
+    n = (2000, 1, 31, 32, 33, 255, 256, 257)[case]
+    return rng.integers(-100, 100, n, dtype=np.int32), np.zeros(1, np.int32), n
+
+
+TOTAL = kw.Task(
+    entry="total",
+    signature="const int* x, int* sum, int n",
+    inputs=_total_inputs,
+    reference=lambda x, sum, n: (None, [x.sum()], None),
+    grid=lambda x, sum, n: -(-n // 256),
+)
+
+
+def _extremes(seed, case):
+    x, _, n = _total_inputs(seed, case)
+    worst = np.iinfo(np.int32)
+    return x, np.array([worst.max], np.int32), np.array([worst.min], np.int32), n
+
+
+MINMAX = kw.Task(
+    entry="minmax",
+    signature="const int* x, int* high, int* low, int n",
+    inputs=_extremes,
+    reference=lambda x, a, b, n: (None, [x.max()], [x.min()], None),
+    grid=lambda x, a, b, n: -(-n // 256),
+)
+
+TASKS = {"affine": AFFINE, "relu": RELU, "total": TOTAL, "minmax": MINMAX}

@@ -1,0 +1,68 @@
+"""Kernels that try to fool the referee, each refused for the right reason.
+
+The first line of each file in judge_attacks/ says what it tries, "expect:" the statuses that are
+right, "also:" those that are right too where the simulated device is not alone.
+"""
+
+import pathlib
+
+import judge_tasks
+import pytest
+
+import kernwright as kw
+
+FOLDER = pathlib.Path(__file__).parent / "judge_attacks"
+ATTACKS = sorted(FOLDER.glob("*.cu"))
+
+
+def header(path, word):
+    for line in path.read_text().splitlines()[1:4]:
+        if line.startswith(f"// {word}: "):
+            return line.split(": ", 1)[1].split()
+    return []
+
+
+@pytest.fixture(scope="module")
+def judge():
+    with kw.Judge(2) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def verdicts(judge):
+    """All of them at once, on two workers."""
+    return {
+        path.stem: judge.submit(path, task_of(path), timeout=patience(path), seed=5)
+        for path in ATTACKS
+    }
+
+
+def patience(path):
+    """Seconds: few for what never ends."""
+    return 3 if "timeout" in header(path, "expect") + header(path, "also") else 60
+
+
+def task_of(path):
+    return judge_tasks.TASKS[(header(path, "task") or ["affine"])[0]]
+
+
+def test_there_are_many():
+    assert len(ATTACKS) >= 60
+
+
+@pytest.mark.parametrize("path", ATTACKS, ids=lambda path: path.stem)
+def test_is_refused(path, verdicts):
+    verdict = verdicts[path.stem].result(timeout=300)
+    assert not verdict.accepted
+    assert verdict.status in header(path, "expect") + header(path, "also"), str(verdict)
+    assert verdict.reason
+
+
+def test_the_judge_is_unharmed(judge, verdicts):
+    for future in verdicts.values():
+        future.result(timeout=300)
+    good = """__global__ void affine(const float* x, float* y, int n) {
+        int i = blockIdx.x * blockDim.x + threadIdx.x;
+        if (i < n) y[i] = 2 * x[i] + 1;
+    }"""
+    assert judge.judge(good, judge_tasks.AFFINE).accepted

@@ -1,0 +1,176 @@
+"""tune_kernel() with the arguments of Kernel Tuner's function."""
+
+import numpy as np
+import pytest
+
+import kernwright as kw
+from kernwright.tune import tune_kernel
+
+N = 1000
+A, B = (np.random.default_rng(3).random((2, N))).astype(np.float32)
+ADD = """
+__global__ void vector_add(float *c, const float *a, const float *b, int n) {
+  int i = blockIdx.x * block_size_x + threadIdx.x;
+  if (i < n) c[i] = a[i] + b[i];
+}
+"""
+
+
+def add(**more):
+    given = {
+        "kernel_name": "vector_add", "kernel_source": ADD, "problem_size": N,
+        "arguments": [np.zeros_like(A), A, B, np.int32(N)],
+        "tune_params": {"block_size_x": [32, 64, 128]}, "quiet": True,
+        "answer": [A + B, None, None, None],
+    }  # fmt: skip
+    given.update(more)
+    return tune_kernel(**given)
+
+
+def times(results):
+    return {result["block_size_x"]: result["time"] for result in results}
+
+
+def test_the_first_example_of_its_guide():
+    results, env = add()
+    assert set(times(results)) == {32, 64, 128}
+    assert all(isinstance(result["time"], float) for result in results)
+    best = env["best_config"]
+    if kw.current_device().is_simulated:
+        assert best["time"] == min(times(results).values())
+    for key in ("compile_time", "verification_time", "benchmark_time"):
+        assert all(result[key] >= 0 for result in results)
+    assert env["device_name"] == kw.current_device().name and env["iterations"] == 7
+
+
+def test_results_that_are_wrong_or_do_not_compile_are_results():
+    text = ADD.replace("a[i] + b[i]", "a[i] + WAY b[i]")
+    results, env = add(
+        kernel_source=text, tune_params={"block_size_x": [32], "WAY": ["", "2 *", "nonsense"]}
+    )
+    by_way = {result["WAY"]: result["time"] for result in results}
+    assert isinstance(by_way[""], float)
+    assert str(by_way["2 *"]) == "RuntimeFailedConfig"
+    assert str(by_way["nonsense"]) == "CompilationFailedConfig"
+    assert env["best_config"]["WAY"] == ""
+
+
+@pytest.mark.parametrize(
+    ("change", "blocks"),
+    [
+        ({"restrictions": ["block_size_x > 32"]}, {64, 128}),
+        ({"restrictions": lambda p: p["block_size_x"] != 64}, {32, 128}),
+        ({"restrictions": [lambda block_size_x: block_size_x < 128]}, {32, 64}),
+        ({"tune_params": {"block_size_x": [32, 1 << 20]}}, {32}),
+        ({"strategy": "random_sample", "strategy_options": {"max_fevals": 2}, "seed": 1}, 2),
+    ],
+)
+def test_restrictions_and_budgets(change, blocks):
+    found = set(times(add(**change)[0]))
+    assert (len(found) if isinstance(blocks, int) else found) == blocks
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"problem_size": (N,)},
+        {"problem_size": "1000"},
+        {"problem_size": lambda p: N},
+        {"grid_div_x": ["block_size_x"]},
+        {"grid_div_x": "block_size_x"},
+        {"grid_div_x": lambda p: p["block_size_x"]},
+        {"grid_div_x": [], "problem_size": lambda p: -(-N // p["block_size_x"])},
+        {"kernel_source": lambda p: ADD},
+        {"lang": "CUDA", "compiler_options": ["-std=c++14", "-O3", "-use_fast_math"]},
+        {"kernel_source": ADD.replace("block_size_x", "blockDim.x * (kernel_tuner)")},
+        {"kernel_source": ADD.replace("block_size_x", "bx"), "block_size_names": ["bx"],
+             "tune_params": {"bx": [32, 64]}},
+        {"defines": {"block_size_x": "block_size_x", "OTHER": 3}},
+        {"verify": lambda answer, result, atol: np.allclose(result[0], A + B)},
+        {"answer": None, "verify": lambda answer, result: np.allclose(result[0], A + B)},
+        {"kernel_name": "vector_add<block_size_x>",
+             "kernel_source": "template <int block>" + ADD.replace("block_size_x", "block")},
+        {"smem_args": {"size": lambda p: 4 * p["block_size_x"]}},
+    ],
+)  # fmt: skip
+def test_spellings(change):
+    results, env = add(**change)
+    assert results and all(isinstance(result["time"], float) for result in results), results
+    assert "best_config" in env
+
+
+def test_a_file_of_the_kernel(tmp_path):
+    path = tmp_path / "add.cu"
+    path.write_text(ADD)
+    assert len(add(kernel_source=str(path))[0]) == 3
+
+
+def test_verify_can_refuse():
+    results, env = add(verify=lambda answer, result: False)
+    assert all(str(result["time"]) == "RuntimeFailedConfig" for result in results)
+    assert "best_config" not in env
+
+
+def test_constant_memory():
+    text = "__constant__ float weights[2];" + ADD.replace("+ b[i]", "* weights[1]")
+    results, _ = add(
+        kernel_source=text,
+        cmem_args={"weights": np.array([1, 3], np.float32)},
+        answer=[A * 3, None, None, None],
+    )
+    assert all(isinstance(result["time"], float) for result in results)
+
+
+def test_metrics_and_objectives():
+    metrics = {"rate": lambda p: 1e6 / p["time"], "twice": "rate * 2"}
+    results, env = add(metrics=metrics, objective="twice", objective_higher_is_better=True)
+    assert all(result["twice"] == 2 * result["rate"] for result in results)
+    assert env["best_config"]["twice"] == max(result["twice"] for result in results)
+    _, env = add(metrics={"size": "block_size_x"}, objectives={"time": False, "size": True})
+    assert any(result["block_size_x"] == 128 for result in env["best_config"])
+    with pytest.raises(kw.InvalidArgument, match="higher"):
+        add(metrics=metrics, objective="twice")
+    with pytest.raises(kw.InvalidArgument, match="speed"):
+        add(objective="speed", objective_higher_is_better=True)
+
+
+def test_a_cache_repeats_nothing(tmp_path):
+    path = tmp_path / "cache.json"
+    first, _ = add(cache=path)
+    again, env = add(cache=path)
+    assert times(first) == times(again)
+    assert all(trial.resumed for trial in env["session"].trials)
+    foreign = tmp_path / "foreign.json"
+    foreign.write_text('{\n"device_name": "A100",\n')
+    with pytest.raises(kw.InvalidArgument, match="no store"):
+        add(cache=foreign)
+    assert foreign.read_text() == '{\n"device_name": "A100",\n'
+
+
+def test_other_strategies_are_named():
+    with pytest.warns(RuntimeWarning, match="portfolio searches instead"):
+        add(strategy="pso", strategy_options={"max_fevals": 2})
+    with pytest.warns(RuntimeWarning, match="popsize"):
+        add(strategy="genetic_algorithm", strategy_options={"popsize": 20})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"lang": "OpenCL"}, {"platform": 1}, {"texmem_args": {"t": A}}, {"compiler": "nvcc"},
+        {"simulation_mode": True}, {"observers": [object()]}, {"strategy": "magic"},
+        {"iterations": 0}, {"compiler_options": "-O3"}, {"kernel_source": 5},
+        {"problem_size": (1, 2, 3, 4)}, {"problem_size": 0.5}, {"tune_params": {}},
+        {"answer": [A]}, {"grid_div_x": [0]}, {"strategy_options": 3},
+    ],
+)  # fmt: skip
+def test_what_has_no_meaning_raises(change):
+    with pytest.raises((kw.InvalidArgument, kw.ArgumentError)):
+        add(**change)
+
+
+def test_it_prints_as_the_original_does(capsys):
+    add(quiet=False)
+    out = capsys.readouterr().out
+    assert "block_size_x=64, time=" in out
+    assert "BEST PERFORMING CONFIGURATION FOR OBJECTIVE time:" in out

@@ -1,0 +1,140 @@
+// Comparison of results, and elements of every type, against values known from their definitions.
+#include "tune/judge/comparison.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "base/errors.h"
+
+using namespace kernwright;
+
+namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+HostValue floats(const std::vector<float>& v) { return HostValue::of(ScalarType::float32, v); }
+HostValue doubles(const std::vector<double>& v) { return HostValue::of(ScalarType::float64, v); }
+
+bool right(float got, double expected, Tolerance tolerance) {
+  return !compare(floats({got}), doubles({expected}), tolerance);
+}
+
+template <typename T>
+double number(ScalarType dtype, T bits) {
+  return element_as_double(dtype, reinterpret_cast<const std::byte*>(&bits));
+}
+
+}  // namespace
+
+TEST_CASE("comparison: tolerances are those of NumPy's allclose") {
+  CHECK(right(1.0F, 1.0, {}));
+  CHECK(right(1.1F, 1.0, {0, 0.11}));
+  CHECK_FALSE(right(1.1F, 1.0, {0, 0.09}));
+  CHECK(right(110, 100, {0.1, 1e-3}));
+  CHECK_FALSE(right(110, 100, {0.09, 1e-3}));
+  CHECK(right(-110, -100, {0.11, 0}));
+  CHECK_FALSE(right(-100, 100, {0.5, 0}));
+}
+
+TEST_CASE("comparison: what is not finite") {
+  const Tolerance some{1e-3, 1e-3};
+  const auto nan = static_cast<float>(kNan);
+  const auto inf = static_cast<float>(kInf);
+  CHECK(right(nan, kNan, some));
+  CHECK_FALSE(right(nan, 0, some));
+  CHECK_FALSE(right(0, kNan, some));
+  CHECK(right(inf, kInf, some));
+  CHECK_FALSE(right(-inf, kInf, some));
+  CHECK_FALSE(right(inf, 1, some));
+  CHECK_FALSE(right(1e30F, kInf, some));
+  CHECK_MESSAGE(right(inf, 1e39, some), "beyond the range of float32");
+  CHECK_FALSE(right(-inf, 1e39, some));
+  CHECK_FALSE(right(1, 1e39, some));
+}
+
+TEST_CASE("comparison: denormal numbers may be flushed where a relative error is allowed") {
+  CHECK(right(0, 1e-39, {1e-6, 0}));
+  CHECK_FALSE(right(0, 1e-37, {1e-6, 0}));
+  CHECK_FALSE(right(0, 1e-39, {}));
+}
+
+TEST_CASE("comparison: integers of 64 bits are compared exactly") {
+  const std::int64_t big = (std::int64_t{1} << 60) + 1;
+  const auto signed_of = [](std::int64_t v) {
+    return HostValue::of(ScalarType::int64, std::vector<std::int64_t>{v});
+  };
+  CHECK(!compare(signed_of(big), signed_of(big), {}));
+  CHECK(compare(signed_of(big), signed_of(big - 1), {}).has_value());
+  CHECK_FALSE_MESSAGE(compare(signed_of(big), signed_of(big - 1), {0, 2}).has_value(),
+                      "with a tolerance");
+  const auto unsigned_of = [](std::uint64_t v) {
+    return HostValue::of(ScalarType::uint64, std::vector<std::uint64_t>{v});
+  };
+  CHECK(compare(signed_of(-1), unsigned_of(~std::uint64_t{0}), {}).has_value());
+  CHECK(!compare(signed_of(7), unsigned_of(7), {}));
+  const auto narrow = HostValue::of(ScalarType::int8, std::vector<std::int8_t>{-3});
+  CHECK(!compare(narrow, signed_of(-3), {}));
+}
+
+TEST_CASE("comparison: it tells the first wrong element and how many there are") {
+  HostValue got = floats({1, 2, 3, 4, 5, 6});
+  HostValue expected = doubles({1, 2, 3, 4.5, 5, 8});
+  got.shape = expected.shape = {2, 3};
+  const auto found = compare(got, expected, {});
+  REQUIRE(found);
+  CHECK(found->index == 3);
+  CHECK(found->place == "[1, 0]");
+  CHECK(found->got == "4");
+  CHECK(found->expected == "4.5");
+  CHECK(found->count == 2);
+  CHECK(found->elements == 6);
+  CHECK(found->largest_error == 2);
+  CHECK(found->to_string() == "[1, 0] is 4, expected 4.5 (2 of 6 elements differ, by at most 2)");
+  CHECK_THROWS_AS(compare(got, doubles({1, 2}), {}), InvalidArgument);
+  CHECK(!compare(floats({}), doubles({}), {}));
+}
+
+TEST_CASE("comparison: complex numbers by their parts") {
+  const auto complex_of = [](std::vector<float> parts) {
+    return HostValue::of_array(ScalarType::complex64, {1}, std::as_bytes(std::span(parts)));
+  };
+  CHECK(!compare(complex_of({1, 2}), complex_of({1, 2}), {}));
+  const auto found = compare(complex_of({1, 2}), complex_of({1, 3}), {});
+  REQUIRE(found);
+  CHECK(found->got == "(1+2j)");
+  CHECK(compare(complex_of({1, 2}), doubles({1}), {}).has_value());
+}
+
+TEST_CASE("host value: the elements of small floats") {
+  using U16 = std::uint16_t;
+  using U8 = std::uint8_t;
+  CHECK(number(ScalarType::float16, U16{0x3c00}) == 1);
+  CHECK(number(ScalarType::float16, U16{0x7bff}) == 65504);
+  CHECK(number(ScalarType::float16, U16{0x0001}) == std::ldexp(1, -24));
+  CHECK(number(ScalarType::float16, U16{0xfc00}) == -kInf);
+  CHECK(std::isnan(number(ScalarType::float16, U16{0x7e00})));
+  CHECK(number(ScalarType::bfloat16, U16{0x3f80}) == 1);
+  CHECK(number(ScalarType::bfloat16, U16{0xc040}) == -3);
+  CHECK(number(ScalarType::float8_e4m3fn, U8{0x7e}) == 448);
+  CHECK(std::isnan(number(ScalarType::float8_e4m3fn, U8{0x7f})));
+  CHECK(number(ScalarType::float8_e4m3fn, U8{0x01}) == std::ldexp(1, -9));
+  CHECK(number(ScalarType::float8_e5m2, U8{0x7b}) == 57344);
+  CHECK(number(ScalarType::float8_e5m2, U8{0x7c}) == kInf);
+}
+
+TEST_CASE("host value: sizes must fit, and NaN is found") {
+  const std::vector<float> two{1, static_cast<float>(kNan)};
+  CHECK_THROWS_AS(HostValue::of_array(ScalarType::float32, {3}, std::as_bytes(std::span(two))),
+                  InvalidArgument);
+  CHECK(first_nan(floats(two)) == 1);
+  CHECK(!first_nan(floats({1, static_cast<float>(kInf)})));
+  CHECK(first_not_finite(floats({1, static_cast<float>(kInf)})) == 1);
+  CHECK(!first_nan(HostValue::of_integer(3)));
+  CHECK(HostValue::of_array(ScalarType::float32, {}, std::as_bytes(std::span(two).first(1)))
+            .elements() == 1);
+  CHECK(floats(two).to_string() == "float32[2]");
+  CHECK(index_text(std::vector<std::int64_t>{2, 3, 4}, 17) == "[1, 1, 1]");
+}

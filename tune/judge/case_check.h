@@ -1,0 +1,67 @@
+// Launches cases on one device and rules on what they left behind.
+#pragma once
+
+#include "tune/judge/judged_kernel.h"
+#include "tune/judge/verdict.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace kernwright {
+
+/// What each argument holds before a launch.
+using ContentsPlan = std::vector<Contents>;
+
+/// The plan to begin with: arrays whose expected value does not depend on what they hold are
+/// poisoned.
+ContentsPlan first_plan(const Task& task, const HostCase& of);
+
+/// One kernel on one device. Cases that are right are added to the verdict; the first that is not
+/// ends the judgement: throws Ruling.
+class CaseCheck {
+ public:
+  /// `checks`: of the simulated device; nothing: none. All must outlive the object.
+  CaseCheck(JudgedKernel& kernel, const Task& task, ContentsPlan& plan, Verdict& verdict,
+            std::optional<CheckOptions> checks, WaitLimits limits);
+
+  /// One launch, in the module of those before. Where the kernel is wrong on random bytes and right
+  /// on what the task's inputs hold, the plan changes.
+  void run(const HostCase& of, std::uint64_t seed);
+  /// The same without a row in the verdict when it is right.
+  void run_again(const HostCase& of, std::uint64_t seed);
+  /// Compares what a launch of a series left behind; `seed` for launches that tell why.
+  void compare_outcome(const HostCase& of, const LaunchOutcome& outcome, std::uint64_t seed);
+
+  /// Of the last launch, on the simulated device.
+  const std::optional<CheckReport>& last_report() const noexcept { return report_; }
+
+ private:
+  struct Attempt {
+    VerdictStatus status = VerdictStatus::accepted;
+    CaseResult result;
+    std::vector<JudgeFinding> findings;
+    bool is_right() const noexcept { return status == VerdictStatus::accepted; }
+  };
+  Attempt attempt(const HostCase& of, const ContentsPlan& contents, std::uint64_t seed);
+  Attempt tried(const HostCase& of, std::uint64_t seed);
+  void look_at(const HostCase& of, const LaunchOutcome& outcome, Attempt& attempt) const;
+  void look_at_findings(const CheckReport& report, Attempt& attempt) const;
+  void look_at_array(const HostCase& of, const HostValue& after, std::size_t index,
+                     Attempt& attempt) const;
+  CaseResult result_of(const HostCase& of) const;
+  std::string argument_name(std::size_t index) const;
+  bool is_right_again(const HostCase& of, const ContentsPlan& plan, std::uint64_t seed);
+  [[noreturn]] void rule(const HostCase& of, std::uint64_t seed, Attempt attempt);
+
+  JudgedKernel& kernel_;
+  const Task& task_;
+  ContentsPlan& plan_;
+  Verdict& verdict_;
+  std::optional<CheckOptions> checks_;
+  WaitLimits limits_;
+  std::optional<CheckReport> report_;
+};
+
+}  // namespace kernwright

@@ -1,0 +1,197 @@
+// Compares arrays element by element.
+#include "tune/judge/comparison.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "base/errors.h"
+#include "base/format.h"
+
+namespace kernwright {
+namespace {
+
+/// Largest finite and smallest normal number of a floating type.
+struct Range {
+  double most = std::numeric_limits<double>::max();
+  double least = std::numeric_limits<double>::min();
+};
+
+Range range_of(ScalarType dtype) {
+  switch (dtype) {
+    case ScalarType::float32:
+    case ScalarType::complex64:
+      return {std::numeric_limits<float>::max(), std::numeric_limits<float>::min()};
+    case ScalarType::float16:
+      return {65504, std::ldexp(1, -14)};
+    case ScalarType::bfloat16:
+      return {std::ldexp(255, 120), std::ldexp(1, -126)};
+    case ScalarType::float8_e4m3fn:
+      return {448, std::ldexp(1, -6)};
+    case ScalarType::float8_e5m2:
+      return {57344, std::ldexp(1, -14)};
+    default:
+      return {};
+  }
+}
+
+bool is_integer(ScalarType dtype) { return !is_floating(dtype) && !is_complex(dtype); }
+
+class Comparer {
+ public:
+  Comparer(ScalarType got, Tolerance tolerance)
+      : range_(range_of(got)),
+        tolerance_(tolerance),
+        is_floating_(is_floating(got) || is_complex(got)) {}
+
+  bool is_right(double got, double expected) {
+    if (std::isnan(expected) || std::isnan(got)) return std::isnan(expected) && std::isnan(got);
+    if (is_floating_ && std::abs(expected) > range_.most && !std::isinf(expected)) {
+      const double limit = std::copysign(range_.most, expected);
+      if (got == limit || (std::isinf(got) && (got > 0) == (expected > 0))) return true;
+    }
+    if (std::isinf(expected) || std::isinf(got)) return got == expected;
+    const double error = std::abs(got - expected);
+    if (error <= tolerance_.absolute + tolerance_.relative * std::abs(expected)) return true;
+    if (is_floating_ && tolerance_.relative > 0 && got == 0 && std::abs(expected) < range_.least) {
+      return true;
+    }
+    largest_ = std::max(largest_, error);
+    return false;
+  }
+  double largest() const { return largest_; }
+
+ private:
+  Range range_;
+  Tolerance tolerance_;
+  bool is_floating_;
+  double largest_ = 0;
+};
+
+/// Whether all elements are within the tolerance, which is so nearly always; no special value is.
+template <typename Got, typename Expected>
+bool all_within(const HostValue& got, const HostValue& expected, Tolerance tolerance) {
+  const auto* a = reinterpret_cast<const Got*>(got.bytes.data());
+  const auto* b = reinterpret_cast<const Expected*>(expected.bytes.data());
+  const auto count = static_cast<std::size_t>(got.elements());
+  bool within = true;
+  for (std::size_t i = 0; i < count; ++i) {
+    const double wanted = b[i];
+    const double size = std::abs(wanted);
+    within &= size <= std::numeric_limits<double>::max();
+    within &= std::abs(a[i] - wanted) <= tolerance.absolute + tolerance.relative * size;
+  }
+  return within;
+}
+
+/// The quick answer for common types; false: look closely.
+bool is_close(const HostValue& got, const HostValue& expected, Tolerance tolerance) {
+  if (got.dtype == expected.dtype && got.bytes == expected.bytes) return true;
+  const bool to_float = expected.dtype == ScalarType::float32;
+  if (!to_float && expected.dtype != ScalarType::float64) return false;
+  if (got.dtype == ScalarType::float32) {
+    return to_float ? all_within<float, float>(got, expected, tolerance)
+                    : all_within<float, double>(got, expected, tolerance);
+  }
+  return got.dtype == ScalarType::float64 && !to_float &&
+         all_within<double, double>(got, expected, tolerance);
+}
+
+std::uint64_t integer_bits(ScalarType dtype, const std::byte* element) {
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, element, scalar_size(dtype));
+  const unsigned unused = 64 - 8 * static_cast<unsigned>(scalar_size(dtype));
+  if (is_signed_integer(dtype) && unused > 0) {
+    bits = static_cast<std::uint64_t>(static_cast<std::int64_t>(bits << unused) >> unused);
+  }
+  return dtype == ScalarType::boolean ? std::uint64_t{bits != 0} : bits;
+}
+
+/// Integers of 64 bits have no exact double. Of unlike signs they differ where the top bit is set.
+bool equal_integers(const HostValue& got, const HostValue& expected, const std::byte* a,
+                    const std::byte* b) {
+  const std::uint64_t left = integer_bits(got.dtype, a);
+  const std::uint64_t right = integer_bits(expected.dtype, b);
+  if (left != right) return false;
+  return is_signed_integer(got.dtype) == is_signed_integer(expected.dtype) || left >> 63U == 0;
+}
+
+}  // namespace
+
+Tolerance default_tolerance(ScalarType dtype) noexcept {
+  switch (dtype) {
+    case ScalarType::float16:
+      return {1e-3, 1e-5};
+    case ScalarType::bfloat16:
+      return {1.6e-2, 1e-5};
+    case ScalarType::float32:
+    case ScalarType::complex64:
+      return {1.3e-6, 1e-5};
+    case ScalarType::float64:
+    case ScalarType::complex128:
+      return {1e-7, 1e-7};
+    case ScalarType::float8_e4m3fn:
+      return {0.125, 0.02};
+    case ScalarType::float8_e5m2:
+      return {0.25, 0.02};
+    default:
+      return {};
+  }
+}
+
+std::string Difference::to_string() const {
+  std::string text = format("{} is {}, expected {}", place.empty() ? "it" : place, got, expected);
+  if (elements > 1) {
+    text +=
+        format(" ({} of {} elements differ, by at most {:.6g})", count, elements, largest_error);
+  }
+  return text;
+}
+
+std::optional<Difference> compare(const HostValue& got, const HostValue& expected,
+                                  Tolerance tolerance) {
+  if (got.shape != expected.shape) {
+    throw InvalidArgument(format("{} is compared with {}", got.to_string(), expected.to_string()));
+  }
+  if (is_close(got, expected, tolerance)) return std::nullopt;
+  const std::size_t size = scalar_size(got.dtype);
+  const std::size_t expected_size = scalar_size(expected.dtype);
+  const bool exact = is_integer(got.dtype) && is_integer(expected.dtype) &&
+                     tolerance.absolute == 0 && tolerance.relative == 0;
+  const int parts = is_complex(got.dtype) || is_complex(expected.dtype) ? 2 : 1;
+  const auto part_of = [](const HostValue& value, const std::byte* element, int part) {
+    return part == 0 || is_complex(value.dtype) ? element_as_double(value.dtype, element, part)
+                                                : 0.0;
+  };
+  Comparer comparer(got.dtype, tolerance);
+  std::optional<Difference> found;
+  const std::int64_t count = got.elements();
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::byte* a = &got.bytes[static_cast<std::size_t>(i) * size];
+    const std::byte* b = &expected.bytes[static_cast<std::size_t>(i) * expected_size];
+    bool right = exact && equal_integers(got, expected, a, b);
+    if (!right) {
+      bool close = true;
+      for (int part = 0; part < parts; ++part) {
+        close = comparer.is_right(part_of(got, a, part), part_of(expected, b, part)) && close;
+      }
+      right = close && !exact;
+    }
+    if (right) continue;
+    if (!found) {
+      found = Difference{i,
+                         index_text(got.shape, i),
+                         element_text(got.dtype, a),
+                         element_text(expected.dtype, b),
+                         0,
+                         count,
+                         0};
+    }
+    ++found->count;
+  }
+  if (found) found->largest_error = comparer.largest();
+  return found;
+}
+
+}  // namespace kernwright

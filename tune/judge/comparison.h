@@ -1,0 +1,44 @@
+// What a kernel wrote against what a reference expects, in float64.
+#pragma once
+
+#include "tune/judge/host_value.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace kernwright {
+
+/// An element is right when |got - expected| <= absolute + relative * |expected|.
+struct Tolerance {
+  double relative = 0;
+  double absolute = 0;
+};
+
+/// For results of that type where a task names none: that of torch.testing for floats, 0 for
+/// integers and bool.
+Tolerance default_tolerance(ScalarType dtype) noexcept;
+
+/// The first element that is wrong, and how many are.
+struct Difference {
+  std::int64_t index = 0;  ///< of the first, in C order
+  std::string place;       ///< "[3, 4]"
+  std::string got;
+  std::string expected;
+  std::int64_t count = 0;     ///< wrong elements
+  std::int64_t elements = 0;  ///< of all
+  double largest_error = 0;   ///< |got - expected| of all wrong ones that are finite
+
+  /// "[3, 4] is 1.5, expected 2 (7 of 12 elements differ, by at most 0.5)"
+  std::string to_string() const;
+};
+
+/// Compares arrays of the same shape; `got` has the type of the kernel's array, `expected` any.
+/// NaN equals NaN, an infinity one of the same sign. What `expected` holds beyond the range of
+/// `got`'s type is expected as an infinity. Below its smallest normal number, where a relative
+/// tolerance is allowed, 0 is right: kernels may flush denormal numbers. Integers are compared as
+/// integers without a tolerance. Throws InvalidArgument for shapes that differ.
+std::optional<Difference> compare(const HostValue& got, const HostValue& expected,
+                                  Tolerance tolerance);
+
+}  // namespace kernwright

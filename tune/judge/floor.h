@@ -1,0 +1,30 @@
+// The least time in which a device could do a task.
+#pragma once
+
+#include "core/kernel_signature.h"
+#include "sim/line_profile.h"
+#include "tune/judge/host_case.h"
+#include "worker/device/device_facts.h"
+
+#include <string>
+
+namespace kernwright {
+
+struct Floor {
+  double value = 0;    ///< milliseconds, or counts; 0: none is known
+  std::string reason;  ///< "25.2 MB at 3352 GB/s"
+};
+
+/// What a launch of the case needs on a GPU: its bytes at the memory's peak bandwidth, its
+/// operations at the highest rate that any unit of such a GPU has for these types (tensor cores,
+/// dense). Inputs are not in the L2 cache; of what is written, as much as L2 holds need not reach
+/// the memory in time.
+Floor time_floor(const Task& task, const HostCase& of, const KernelSignature& signature,
+                 const DeviceFacts& facts);
+
+/// The same in instructions and transactions of the simulated device: a transaction moves 32 bytes,
+/// an instruction of a warp does at most 2**18 operations. None where a launch moved memory in ways
+/// that are not counted.
+Floor count_floor(const Task& task, const HostCase& of, const sim::LineCounts& counts);
+
+}  // namespace kernwright

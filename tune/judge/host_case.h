@@ -1,0 +1,37 @@
+// One case of a task with its inputs and what they must become.
+#pragma once
+
+#include "tune/judge/task.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace kernwright {
+
+struct HostCase {
+  int number = 0;
+  std::uint64_t seed = 0;
+  HostValues inputs;
+  Expected expected;
+  LaunchShape shape;  ///< with its grid
+
+  /// Of all arrays.
+  std::uint64_t bytes() const noexcept;
+  std::vector<std::string> arguments() const;
+};
+
+/// Calls the task's functions, unless task.drawn has the case. Throws what they throw;
+/// InvalidArgument, naming the case and the argument, for another count of values than there are
+/// inputs, another shape, a NaN that the task does not allow, a bad grid or block.
+CaseRef draw_case(const Task& task, std::uint64_t seed, int number);
+
+/// Throws InvalidArgument where the same seed and number gave other inputs before, apart from
+/// arrays of which what is expected does not depend (they may be left as they were allocated).
+void require_same(const Task& task, const HostCase& before);
+
+/// For each argument: whether what is expected depends on what the array holds before the launch.
+/// Known by asking the reference again with other contents; a reference that fails then depends.
+std::vector<bool> contents_that_count(const Task& task, const HostCase& of);
+
+}  // namespace kernwright

@@ -1,0 +1,193 @@
+// Arguments on the host: sizes, single elements, text.
+#include "tune/judge/host_value.h"
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "base/errors.h"
+#include "base/format.h"
+
+namespace kernwright {
+namespace {
+
+template <typename T>
+T load(const std::byte* from) {
+  T value;
+  std::memcpy(&value, from, sizeof value);
+  return value;
+}
+
+/// How a float is made of bits.
+struct FloatForm {
+  int exponent_bits;
+  int mantissa_bits;
+  bool has_infinity;
+};
+
+double small_float(unsigned bits, FloatForm form) {
+  const unsigned top = (1U << static_cast<unsigned>(form.exponent_bits)) - 1;
+  const unsigned mantissa = bits & ((1U << static_cast<unsigned>(form.mantissa_bits)) - 1);
+  const unsigned exponent = (bits >> static_cast<unsigned>(form.mantissa_bits)) & top;
+  const bool negative =
+      (bits >> static_cast<unsigned>(form.exponent_bits + form.mantissa_bits)) != 0;
+  const int bias = static_cast<int>(top >> 1U);
+  const unsigned all_ones = (1U << static_cast<unsigned>(form.mantissa_bits)) - 1;
+  double value = 0;
+  if (exponent == top && (form.has_infinity || mantissa == all_ones)) {
+    value = mantissa == 0 ? std::numeric_limits<double>::infinity()
+                          : std::numeric_limits<double>::quiet_NaN();
+  } else if (exponent == 0) {
+    value = std::ldexp(mantissa, 1 - bias - form.mantissa_bits);
+  } else {
+    value =
+        std::ldexp(mantissa + all_ones + 1, static_cast<int>(exponent) - bias - form.mantissa_bits);
+  }
+  return negative ? -value : value;
+}
+
+template <typename Test>
+std::optional<std::int64_t> first_where(const HostValue& value, const Test& test) {
+  const bool complex = is_complex(value.dtype);
+  if (!value.is_array() || !(complex || is_floating(value.dtype))) return std::nullopt;
+  const std::size_t size = scalar_size(value.dtype);
+  for (std::size_t i = 0; (i + 1) * size <= value.bytes.size(); ++i) {
+    const std::byte* element = &value.bytes[i * size];
+    if (test(element_as_double(value.dtype, element)) ||
+        (complex && test(element_as_double(value.dtype, element, 1)))) {
+      return static_cast<std::int64_t>(i);
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+HostValue HostValue::of_integer(std::int64_t value) {
+  HostValue made;
+  made.kind = Kind::integer;
+  made.integer = value;
+  return made;
+}
+
+HostValue HostValue::of_real(double value) {
+  HostValue made;
+  made.kind = Kind::real;
+  made.real = value;
+  return made;
+}
+
+HostValue HostValue::of_array(ScalarType dtype, std::vector<std::int64_t> shape,
+                              std::span<const std::byte> bytes) {
+  HostValue made;
+  made.dtype = dtype;
+  made.shape = std::move(shape);
+  made.bytes.assign(bytes.begin(), bytes.end());
+  const auto count = static_cast<std::uint64_t>(made.elements());
+  if (count * scalar_size(dtype) != bytes.size()) {
+    throw InvalidArgument(format("{} has {} bytes, not {}", made.to_string(),
+                                 count * scalar_size(dtype), bytes.size()));
+  }
+  return made;
+}
+
+std::int64_t HostValue::elements() const noexcept {
+  std::int64_t count = 1;
+  for (const std::int64_t extent : shape) count *= extent;
+  return count;
+}
+
+std::string HostValue::to_string() const {
+  switch (kind) {
+    case Kind::integer:
+      return format("{}", integer);
+    case Kind::real:
+      return format("{}", real);
+    case Kind::bytes:
+      return format("bytes[{}]", bytes.size());
+    case Kind::null:
+      return "null";
+    case Kind::array:
+      break;
+  }
+  return format("{}[{}]", scalar_name(dtype), fmt::join(shape, ", "));
+}
+
+double element_as_double(ScalarType dtype, const std::byte* element, int part) noexcept {
+  switch (dtype) {
+    case ScalarType::boolean:
+    case ScalarType::uint8:
+      return load<std::uint8_t>(element);
+    case ScalarType::int8:
+      return load<std::int8_t>(element);
+    case ScalarType::int16:
+      return load<std::int16_t>(element);
+    case ScalarType::int32:
+      return load<std::int32_t>(element);
+    case ScalarType::int64:
+      return static_cast<double>(load<std::int64_t>(element));
+    case ScalarType::uint16:
+      return load<std::uint16_t>(element);
+    case ScalarType::uint32:
+      return load<std::uint32_t>(element);
+    case ScalarType::uint64:
+      return static_cast<double>(load<std::uint64_t>(element));
+    case ScalarType::float16:
+      return small_float(load<std::uint16_t>(element), {5, 10, true});
+    case ScalarType::bfloat16:
+      return std::bit_cast<float>(std::uint32_t{load<std::uint16_t>(element)} << 16U);
+    case ScalarType::float32:
+      return load<float>(element);
+    case ScalarType::float64:
+      return load<double>(element);
+    case ScalarType::float8_e4m3fn:
+      return small_float(load<std::uint8_t>(element), {4, 3, false});
+    case ScalarType::float8_e5m2:
+      return small_float(load<std::uint8_t>(element), {5, 2, true});
+    case ScalarType::complex64:
+      return load<float>(element + 4 * part);
+    case ScalarType::complex128:
+      return load<double>(element + 8 * part);
+  }
+  return 0;
+}
+
+std::string element_text(ScalarType dtype, const std::byte* element) {
+  switch (dtype) {
+    case ScalarType::boolean:
+      return load<std::uint8_t>(element) != 0 ? "True" : "False";
+    case ScalarType::int64:
+      return format("{}", load<std::int64_t>(element));
+    case ScalarType::uint64:
+      return format("{}", load<std::uint64_t>(element));
+    case ScalarType::float32:
+      return format("{}", load<float>(element));
+    default:
+      break;
+  }
+  const double real = element_as_double(dtype, element);
+  if (!is_complex(dtype)) return format("{}", real);
+  return format("({}{:+}j)", real, element_as_double(dtype, element, 1));
+}
+
+std::optional<std::int64_t> first_nan(const HostValue& value) {
+  return first_where(value, [](double number) { return std::isnan(number); });
+}
+
+std::optional<std::int64_t> first_not_finite(const HostValue& value) {
+  return first_where(value, [](double number) { return !std::isfinite(number); });
+}
+
+std::string index_text(std::span<const std::int64_t> shape, std::int64_t flat) {
+  if (shape.empty()) return "";
+  std::vector<std::int64_t> index(shape.size());
+  for (std::size_t i = shape.size(); i-- > 0;) {
+    index[i] = shape[i] > 0 ? flat % shape[i] : 0;
+    flat = shape[i] > 0 ? flat / shape[i] : 0;
+  }
+  return format("[{}]", fmt::join(index, ", "));
+}
+
+}  // namespace kernwright

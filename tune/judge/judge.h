@@ -1,0 +1,76 @@
+// The referee: compiles, checks, compares and times kernels that nobody has read.
+#pragma once
+
+#include "jit/source/source.h"
+#include "sim/line_profile.h"
+#include "tune/judge/task.h"
+#include "tune/judge/verdict.h"
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace kernwright {
+
+/// One text to be judged.
+struct Submission {
+  Source source;
+  /// A text whose time is the one that the kernel's is compared with; compiled and launched the
+  /// same way.
+  std::optional<Source> baseline{};
+  /// Of the simulated device, as in KERNWRIGHT_CHECKS: memory, init, race, sync, all.
+  std::vector<std::string> checks{"all"};
+  /// For each of: compiling, checking, timing.
+  std::chrono::milliseconds timeout{10000};
+  std::uint64_t seed = 0;
+};
+
+struct JudgeOptions {
+  unsigned workers = 1;  ///< judgements at a time
+  /// "auto": a GPU where there is one; or as KERNWRIGHT_DEVICE says: "sim", "cuda:1".
+  std::string device{};
+};
+
+/// Judges by worker processes, which are kept: one with a simulated device for each judgement at a
+/// time, and one with the GPU. Whatever a kernel does costs such a process alone, and the next
+/// judgement gets another one. Thread-safe.
+///
+/// A judgement: the text is compiled; what it must not do is looked for in it and in its PTX; all
+/// cases run on the simulated device with its checks; then on the GPU, if there is one, with bands
+/// around every buffer. Before each launch, arrays that are written only hold random bytes. Then
+/// series of timed launches: each series has a new module, each launch fresh inputs, which are put
+/// on the device right before it, and every result is compared. What is expected is never in the
+/// worker's process or on a device.
+class Judge {
+ public:
+  /// Throws InvalidArgument for no workers.
+  explicit Judge(JudgeOptions options = {});
+  /// Ends the processes; no judgement may be running.
+  ~Judge();
+  Judge(const Judge&) = delete;
+  Judge& operator=(const Judge&) = delete;
+
+  /// Waits for a free worker. Whatever is the text's fault is in the verdict. Throws
+  /// InvalidArgument for a task that cannot judge (its check(), what draw_case() refuses, a
+  /// signature that does not compile, a baseline that is not accepted), what the task's functions
+  /// throw, OutOfMemory for inputs that the device has no room for, NvrtcNotFound, Interrupted.
+  Verdict judge(const Submission& submission, const Task& task);
+
+  /// What the lines of a case's launch cost on the simulated device. Throws as judge(), and
+  /// InvalidArgument for a text that judge() would call "compile" or "cheating".
+  sim::LineProfile profile(const Submission& submission, const Task& task, int number);
+
+  unsigned workers() const noexcept;
+  /// Processes lost so far, by what kernels did in them.
+  int losses() const;
+
+ private:
+  struct State;
+  class Lane;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace kernwright

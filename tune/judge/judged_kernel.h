@@ -1,0 +1,65 @@
+// A compiled kernel on a device of another process, launched as a referee launches it.
+#pragma once
+
+#include "core/kernel_signature.h"
+#include "jit/compile/compile_wait.h"
+#include "tune/judge/host_case.h"
+#include "worker/device/remote_device.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace kernwright {
+
+/// What an argument's array holds before a launch.
+enum class Contents : std::uint8_t {
+  given,     ///< what the task's inputs say
+  poisoned,  ///< random bytes, others for each launch
+};
+
+/// What a launch left behind.
+struct LaunchOutcome {
+  HostValues after;                   ///< the inputs with the contents of arrays afterwards
+  std::string damage;                 ///< a write outside of a buffer; empty: none
+  std::optional<CheckReport> report;  ///< of the simulated device
+};
+
+/// Not thread-safe. Memory lives during a call only, so that addresses move and nothing of a launch
+/// is there in the next. Throws what RemoteDevice throws.
+class JudgedKernel {
+ public:
+  JudgedKernel(RemoteDevice& device, ObjectCode code, KernelSignature signature);
+  ~JudgedKernel();
+  JudgedKernel(const JudgedKernel&) = delete;
+  JudgedKernel& operator=(const JudgedKernel&) = delete;
+
+  RemoteDevice& device() const noexcept { return device_; }
+  const KernelSignature& signature() const noexcept { return signature_; }
+
+  /// The next launch is of a new module: its `__device__` variables are as the text says.
+  void forget_module() noexcept;
+
+  /// One launch. `seed`: of poison, addresses and order. With `checks` on the simulated device.
+  LaunchOutcome run(const HostCase& of, const std::vector<Contents>& contents, std::uint64_t seed,
+                    const std::optional<CheckOptions>& checks, const WaitLimits& limits);
+
+  /// All cases in that order, each once, in a module of its own; times in milliseconds of all but
+  /// the first. GPUs only.
+  std::vector<double> time(const std::vector<CaseRef>& cases, const std::vector<Contents>& contents,
+                           std::uint64_t seed, std::vector<LaunchOutcome>& outcomes,
+                           const WaitLimits& limits);
+
+ private:
+  class Memory;
+  RemoteLaunch launch_of(const HostCase& of, const Memory& memory) const;
+  const RemoteKernel& loaded(const WaitLimits& limits);
+
+  RemoteDevice& device_;
+  ObjectCode code_;
+  KernelSignature signature_;
+  RemoteKernel kernel_;
+};
+
+}  // namespace kernwright

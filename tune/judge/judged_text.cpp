@@ -1,0 +1,134 @@
+// Compiles with a deadline, and says as diagnostics what a text must not do.
+#include "tune/judge/judged_text.h"
+
+#include <string_view>
+#include <utility>
+
+#include "base/errors.h"
+#include "base/format.h"
+#include "jit/program.h"
+#include "jit/source/include_closure.h"
+#include "tune/judge/packing.h"
+#include "tune/judge/ruling.h"
+#include "tune/judge/text_rules.h"
+
+namespace kernwright {
+namespace {
+
+/// Nothing of a submission but its text: no folder, and the lines of the text itself.
+Source bare(const Source& source) {
+  return {source.text, source.name.empty() ? "kernel.cu" : source.name, 1, {}};
+}
+
+ObjectCode compile_for(const Source& source, ProgramOptions options, CodeKind kind,
+                       const DeviceFacts& facts, const std::vector<std::string>& names) {
+  const bool is_specific = facts.capability.major >= 9 && asks_for_arch_specific(source.text);
+  if (options.arch.empty()) {
+    options.arch = format("{}_{}{}", kind == CodeKind::ptx ? "compute" : "sm",
+                          facts.capability.number(), is_specific ? "a" : "");
+  }
+  options.lineinfo = options.lineinfo || kind == CodeKind::ptx;
+  return Program(source, std::move(options)).compile(kind, names);
+}
+
+Diagnostic refusal(const Source& source, std::string message, int line) {
+  return {.severity = Severity::error,
+          .message = std::move(message),
+          .file = source.name,
+          .line = line,
+          .column = 0,
+          .caret = {},
+          .hint = {}};
+}
+
+void apply(const std::vector<Refusal>& refusals, const Source& source, Verdict& verdict) {
+  if (refusals.empty()) return;
+  Ruling ruling{VerdictStatus::compile, refusals.front().message};
+  for (const Refusal& each : refusals) {
+    verdict.diagnostics.push_back(refusal(source, each.message, each.line));
+    if (each.is_cheating && ruling.status == VerdictStatus::compile) {
+      ruling = {VerdictStatus::cheating, each.message};
+    }
+  }
+  throw Ruling(ruling);
+}
+
+std::string first_error(const std::vector<Diagnostic>& diagnostics, const std::string& otherwise) {
+  for (const Diagnostic& each : diagnostics) {
+    if (each.severity == Severity::error) return each.message;
+  }
+  return otherwise.substr(0, otherwise.find('\n'));
+}
+
+/// A refused include comes with advice for those who choose the options, which no text can.
+std::string without_advice(const std::string& message) {
+  constexpr std::string_view kRefused = " is refused: ";
+  const std::size_t at = message.find(kRefused);
+  if (at == std::string::npos) return message;
+  return message.substr(0, at + kRefused.size()) +
+         "a judged text includes headers of CUDA and of its task only";
+}
+
+JudgedText compile_text(const Source& source, const Task& task, const DeviceFacts& simulated,
+                        const DeviceFacts* gpu, Verdict& verdict) {
+  const std::vector<std::string> names{task.entry};
+  JudgedText text;
+  text.ptx = compile_for(source, task.options, CodeKind::ptx, simulated, names);
+  verdict.diagnostics = text.ptx.diagnostics;
+  apply(refused_in_code(text.ptx, task), source, verdict);
+  if (gpu != nullptr) {
+    if (gpu->capability != simulated.capability) {
+      apply(refused_in_code(compile_for(source, task.options, CodeKind::ptx, *gpu, names), task),
+            source, verdict);
+    }
+    try {
+      const CodeKind kind = gpu->is_simulated ? CodeKind::ptx : CodeKind::cubin;
+      text.cubin = compile_for(source, task.options, kind, *gpu, names);
+    } catch (const InvalidArgument&) {  // NVRTC does not know the GPU yet, its driver knows PTX
+      text.cubin = text.ptx;
+    }
+  }
+  text.signature = text.ptx.kernel(task.entry);
+  return text;
+}
+
+}  // namespace
+
+JudgedText compile_judged(const Source& source, const Task& task, const DeviceFacts& simulated,
+                          const DeviceFacts* gpu, Verdict& verdict, const WaitLimits& limits) {
+  const Source text = bare(source);
+  const WaitScope scope(limits);
+  try {
+    apply(refused_in_text(text, task), text, verdict);
+    return compile_text(text, task, simulated, gpu, verdict);
+  } catch (const CompileError& error) {
+    verdict.diagnostics = error.diagnostics;
+    throw Ruling{VerdictStatus::compile, first_error(error.diagnostics, error.what())};
+  } catch (const NameNotFound& error) {
+    verdict.diagnostics.push_back(refusal(text, error.what(), 0));
+    throw Ruling{VerdictStatus::compile, error.what()};
+  } catch (const InvalidArgument& error) {
+    const std::string why = without_advice(error.what());
+    verdict.diagnostics.push_back(refusal(text, why, 0));
+    throw Ruling{VerdictStatus::compile, why};
+  } catch (const Timeout& error) {
+    throw Ruling{VerdictStatus::timeout, error.what()};
+  }
+}
+
+KernelSignature declared_signature(const Task& task, const DeviceFacts& simulated) {
+  const Source source{signature_source(task), "the task's signature", 1, {}};
+  ProgramOptions options;
+  options.headers = task.options.headers;
+  options.defines = task.options.defines;
+  options.std = task.options.std;
+  try {
+    return compile_for(source, std::move(options), CodeKind::ptx, simulated, {"declared_by_task"})
+        .kernel("declared_by_task");
+  } catch (const CompileError& error) {
+    throw InvalidArgument(format("the task's signature {:?} does not compile: {}", task.signature,
+                                 first_error(error.diagnostics, error.what())));
+  }
+}
+
+}  // namespace kernwright

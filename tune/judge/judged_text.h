@@ -1,0 +1,30 @@
+// A text that is judged, compiled for the devices that it runs on.
+#pragma once
+
+#include "core/kernel_signature.h"
+#include "jit/compile/compile_wait.h"
+#include "jit/object_code.h"
+#include "jit/source/source.h"
+#include "tune/judge/task.h"
+#include "tune/judge/verdict.h"
+#include "worker/device/device_facts.h"
+
+#include <optional>
+
+namespace kernwright {
+
+struct JudgedText {
+  ObjectCode ptx;                   ///< with line numbers, for the simulated device
+  std::optional<ObjectCode> cubin;  ///< for the GPU; PTX where NVRTC does not know it
+  KernelSignature signature;        ///< of the task's entry
+};
+
+/// Compiles the text and looks for what it must not do or lacks. Puts the compiler's words into
+/// `verdict`; throws Ruling, with those of an error too. `gpu` may be null.
+JudgedText compile_judged(const Source& source, const Task& task, const DeviceFacts& simulated,
+                          const DeviceFacts* gpu, Verdict& verdict, const WaitLimits& limits);
+
+/// The parameters that the task's signature declares. Throws InvalidArgument where it is none.
+KernelSignature declared_signature(const Task& task, const DeviceFacts& simulated);
+
+}  // namespace kernwright

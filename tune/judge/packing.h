@@ -1,0 +1,32 @@
+// A task's values as arguments of a compiled kernel.
+#pragma once
+
+#include "core/kernel_signature.h"
+#include "tune/judge/task.h"
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace kernwright {
+
+/// The bytes of the parameter for a value that is no array. Throws InvalidArgument, naming the
+/// parameter, where its type does not hold the value.
+std::vector<std::byte> pack(const Parameter& parameter, const HostValue& value);
+
+/// Throws InvalidArgument, naming argument and parameter, for another count, an array where a
+/// number is wanted, elements of another type.
+void check_values(const KernelSignature& signature, const HostValues& values);
+
+/// Why these parameters are not those that a task's signature declares, compiled as a kernel
+/// `declared`; empty when they are. Names do not count.
+std::string signature_difference(const KernelSignature& found, const KernelSignature& declared);
+
+/// A kernel with the task's signature and no body, for the compiler to read its types. Throws
+/// InvalidArgument for a text that is no list of parameters.
+std::string signature_source(const Task& task);
+
+/// Blocks for one thread for each element of the largest array that is written; at least one.
+Dim3 default_grid(const HostValues& inputs, const Expected& expected, const Dim3& block);
+
+}  // namespace kernwright

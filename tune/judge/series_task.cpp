@@ -1,0 +1,146 @@
+// Both sides of a series of timed launches.
+#include "tune/judge/series_task.h"
+
+#include <chrono>
+#include <memory>
+
+#include "base/errors.h"
+#include "memory/buffer.h"
+#include "memory/transfer.h"
+#include "tune/measure/sampler.h"
+#include "worker/device/device_state.h"
+
+namespace kernwright {
+namespace {
+
+constexpr const char* kTaskName = "judge.series";
+
+/// A launch as the worker prepares it.
+struct Prepared {
+  struct Contents {
+    CUdeviceptr address;
+    std::vector<std::byte> bytes;
+  };
+  std::unique_ptr<ResolvedLaunch> launch;
+  std::vector<Contents> staged;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> poisoned;  ///< buffer, seed
+};
+
+Prepared prepare(ByteReader& in, DeviceState& state) {
+  Prepared prepared;
+  prepared.launch = state.resolve(read_remote_launch(in));
+  for (std::uint32_t n = in.u32(); n > 0; --n) {
+    const GuardedBuffer& buffer = state.buffer(in.u64());
+    Prepared::Contents contents{buffer.address(), std::vector<std::byte>(buffer.bytes)};
+    copy_to_host(state.device(), contents.bytes.data(), buffer.address(), buffer.bytes);
+    fill(state.device(), buffer.address(), 0, 1, buffer.bytes);
+    prepared.staged.push_back(std::move(contents));
+  }
+  for (std::uint32_t n = in.u32(); n > 0; --n) {
+    const std::uint64_t buffer = in.u64();
+    prepared.poisoned.emplace_back(buffer, in.u64());
+  }
+  return prepared;
+}
+
+void put_in_place(const Prepared& prepared, DeviceState& state) {
+  for (const auto& contents : prepared.staged) {
+    copy_to_device(state.device(), contents.address, contents.bytes.data(), contents.bytes.size());
+  }
+  for (const auto& [id, seed] : prepared.poisoned) {
+    const GuardedBuffer& buffer = state.buffer(id);
+    state.write_random(buffer.address(), buffer.bytes, seed);
+  }
+}
+
+/// The one of this process, after work that raised the clocks of a GPU that was idle.
+Sampler& warm_sampler(Device& device, std::span<const std::byte> gate_code) {
+  static Sampler& sampler = *[&] {  // kept to the end of the process
+    return new Sampler(device,
+                       ObjectCode::deserialize(
+                           {reinterpret_cast<const char*>(gate_code.data()), gate_code.size()}));
+  }();
+  static std::chrono::steady_clock::time_point last_use{};
+  constexpr std::chrono::milliseconds kIdle{100}, kWarmUp{20};
+  constexpr std::size_t kBytes = std::size_t{64} << 20;
+  constexpr int kRuns = 20;
+  const auto begin = std::chrono::steady_clock::now();
+  if (begin - last_use > kIdle) {
+    const Buffer scratch(std::make_shared<DeviceResource>(device), kBytes, sampler.stream());
+    const TimedWork fills{"warming up", [&](const Stream& stream, std::size_t) {
+                            fill(device, scratch.address(), 0, 4, kBytes / 4, stream);
+                          }};
+    while (std::chrono::steady_clock::now() - begin < kWarmUp) sampler.take_many(fills, kRuns, {});
+  }
+  last_use = std::chrono::steady_clock::now();
+  return sampler;
+}
+
+std::vector<std::byte> run_series(ByteReader& in, std::vector<FileHandle>&) {
+  DeviceState& state = DeviceState::get();
+  const auto gate_code = in.blob();
+  std::vector<Prepared> series(in.u32());
+  for (Prepared& each : series) each = prepare(in, state);
+  std::size_t next = 0;
+  const auto restore = [&](const Stream& stream) {
+    stream.synchronize();
+    put_in_place(series[next], state);
+  };
+  const auto queue = [&](const Stream& stream, std::size_t) {
+    ResolvedLaunch& launch = *series[next].launch;
+    launch.config.stream = stream;
+    launch.start();
+  };
+  const TimedWork work{"a judged launch", queue, 1, restore};
+  Sampler& sampler = warm_sampler(state.device(), gate_code);
+  ByteWriter out;
+  out.u32(static_cast<std::uint32_t>(series.size() - 1));
+  for (; next < series.size(); ++next) {
+    // The first launch may load code, which waits for the device: not behind a gate.
+    const Sample sample = sampler.take(work, CachePolicy::cold, next > 0, {});
+    if (next > 0) out.f64(sample.ms);
+  }
+  return out.take();
+}
+
+}  // namespace
+
+std::vector<double> time_series(RemoteDevice& device, std::span<const SeriesLaunch> series,
+                                const WaitLimits& limits) {
+  if (series.size() < 2) throw InvalidArgument("a series has two launches or more");
+  const DeviceFacts& facts = device.facts(limits);
+  TargetRequest target;
+  target.compute_capability = facts.capability.number();
+  target.is_simulated = facts.is_simulated;
+  const std::string gate_code = stream_gate_code(target)->serialize();
+  ByteWriter out;
+  out.blob(std::as_bytes(std::span(gate_code.data(), gate_code.size())));
+  out.u32(static_cast<std::uint32_t>(series.size()));
+  for (const SeriesLaunch& each : series) {
+    device.require(each.launch);
+    write(out, each.launch);
+    out.u32(static_cast<std::uint32_t>(each.staged.size()));
+    for (const RemoteBuffer& buffer : each.staged) {
+      device.require(buffer);
+      out.u64(buffer.id);
+    }
+    out.u32(static_cast<std::uint32_t>(each.poisoned.size()));
+    for (const auto& [buffer, seed] : each.poisoned) {
+      device.require(buffer);
+      out.u64(buffer.id);
+      out.u64(seed);
+    }
+  }
+  const Message reply = device.run({kTaskName, "a timed series", out.data()}, limits);
+  ByteReader in(reply.bytes, "the times of a series");
+  std::vector<double> times(in.u32());
+  for (double& time : times) time = in.f64();
+  return times;
+}
+
+const TaskTable& judge_tasks() {
+  static const TaskTable& table = *new TaskTable{{kTaskName, run_series}};
+  return table;
+}
+
+}  // namespace kernwright

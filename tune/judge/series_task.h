@@ -1,0 +1,32 @@
+// A series of timed launches in a worker: fresh inputs for each, put there just before it.
+#pragma once
+
+#include "jit/compile/compile_wait.h"
+#include "worker/device/remote_device.h"
+#include "worker/tasks.h"
+
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace kernwright {
+
+/// One launch of a series. Its buffers are its own. `staged` are those that have contents: the
+/// worker takes them off the device first and puts them back right before the launch, so that no
+/// earlier launch can find them. `poisoned` are filled with random bytes then.
+struct SeriesLaunch {
+  RemoteLaunch launch;
+  std::vector<RemoteBuffer> staged;
+  std::vector<std::pair<RemoteBuffer, std::uint64_t>> poisoned;  ///< with the seed of the bytes
+};
+
+/// Times the launches one after the other, each once and with a cold L2 cache, on a GPU. One number
+/// of milliseconds for each but the first, which warms up. Throws what launch() throws.
+std::vector<double> time_series(RemoteDevice& device, std::span<const SeriesLaunch> series,
+                                const WaitLimits& limits = {});
+
+/// The rows that time_series() uses, to be joined with device_tasks().
+const TaskTable& judge_tasks();
+
+}  // namespace kernwright

@@ -1,0 +1,57 @@
+// Series with random order and number of launches.
+#include "tune/judge/series_timing.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace kernwright {
+namespace {
+
+constexpr int kRounds = 5;
+
+/// All cases but up to one, in an order that the seed chooses.
+std::vector<CaseRef> some_of(std::vector<CaseRef> order, std::uint64_t seed) {
+  for (std::size_t i = order.size(); i > 1; --i) {
+    std::swap(order[i - 1], order[derived_seed(seed, i) % i]);
+  }
+  if (order.size() > 2 && derived_seed(seed, 0) % 2 == 0) order.pop_back();
+  return order;
+}
+
+}  // namespace
+
+JudgeTiming summary_of(std::vector<double> samples, int case_number, bool is_counted) {
+  JudgeTiming timing;
+  timing.is_counted = is_counted;
+  if (is_counted) timing.unit = "instructions + transactions";
+  timing.median = median(samples);
+  timing.interval = median_interval(samples);
+  timing.samples = std::move(samples);
+  timing.case_number = case_number;
+  return timing;
+}
+
+SeriesTimes time_on_gpu(JudgedKernel& kernel, JudgedKernel* baseline, const CaseRef& small,
+                        const std::vector<CaseRef>& cases, const ContentsPlan& plan,
+                        CaseCheck& check, std::uint64_t seed, const WaitLimits& limits) {
+  SeriesTimes times;
+  const auto run = [&](JudgedKernel& which, std::vector<double>& to, std::uint64_t own_seed) {
+    std::vector<CaseRef> order = some_of(cases, own_seed);
+    order.insert(order.begin(), small);
+    std::vector<LaunchOutcome> outcomes;
+    const std::vector<double> taken = which.time(order, plan, own_seed, outcomes, limits);
+    to.insert(to.end(), taken.begin(), taken.end());
+    if (&which != &kernel) return;
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      check.compare_outcome(*order[i], outcomes[i], derived_seed(own_seed, 7 + i));
+    }
+  };
+  for (int round = 0; round < kRounds; ++round) {
+    const auto number = static_cast<std::uint64_t>(round);
+    run(kernel, times.kernel, derived_seed(seed, 2 * number));
+    if (baseline != nullptr) run(*baseline, times.baseline, derived_seed(seed, 2 * number + 1));
+  }
+  return times;
+}
+
+}  // namespace kernwright

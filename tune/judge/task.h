@@ -1,0 +1,71 @@
+// What a kernel is judged by: how it is called, on which inputs, and what it must compute.
+#pragma once
+
+#include "core/launch_config.h"
+#include "jit/source/program_options.h"
+#include "tune/judge/comparison.h"
+#include "tune/judge/drawn_cases.h"
+#include "tune/judge/host_value.h"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace kernwright {
+
+/// How one case is launched.
+struct LaunchShape {
+  std::optional<Dim3> grid{};  ///< nothing: a thread for each element of the largest written array;
+                               ///< with a 0 in it: no launch
+  Dim3 block{256, 1, 1};
+  std::uint32_t shared_bytes = 0;  ///< dynamic
+  Dim3 cluster{0, 0, 0};           ///< 0: no cluster
+  bool cooperative = false;
+};
+
+/// One value for each parameter of the kernel, in order.
+using HostValues = std::vector<HostValue>;
+/// What an argument must hold afterwards; nothing: what it held before.
+using Expected = std::vector<std::optional<HostValue>>;
+
+/// A value; its functions are called from the thread that judges, one at a time for each judgement,
+/// in this process and never in that of the kernel. What they throw ends the judgement and comes
+/// out of it.
+struct Task {
+  std::string entry;      ///< the kernel, as ObjectCode::kernel() takes it
+  std::string signature;  ///< its parameters in C++: "const float* x, float* y, int n"; empty: any
+  /// How the text is compiled. Its headers are the only ones that a text may include besides those
+  /// of CUDA and of the library.
+  ProgramOptions options{};
+  /// The same seed and number (0 ... cases - 1) give the same values.
+  std::function<HostValues(std::uint64_t seed, int number)> inputs;
+  /// In float64 where that is possible.
+  std::function<Expected(const HostValues&)> reference;
+  std::function<LaunchShape(const HostValues&)> launch{};  ///< empty: LaunchShape{}
+  std::optional<double> rtol{};                            ///< empty: default_tolerance()
+  std::optional<double> atol{};
+  /// What no implementation can do without, for the floor of its time: bytes moved to and from
+  /// memory, floating-point operations. Empty: none.
+  std::function<double(const HostValues&)> bytes{};
+  std::function<double(const HostValues&)> flops{};
+  int cases = 8;
+  std::optional<int> timed_case{};  ///< empty: the one with the most bytes
+  /// What is refused otherwise: "malloc", "printf", "clock" (in the text), "nan" (in what is
+  /// expected of inputs that are all finite).
+  std::set<std::string> allow{};
+  /// Keeps cases between judgements by copies of this task. Null: each judgement draws anew.
+  std::shared_ptr<DrawnCases> drawn{};
+
+  /// Throws InvalidArgument for what is missing, negative or not known.
+  void check() const;
+};
+
+/// A seed of 31 bits, number `index` of the sequence that `seed` begins: for generators that take
+/// no more.
+std::uint64_t derived_seed(std::uint64_t seed, std::uint64_t index) noexcept;
+
+}  // namespace kernwright

@@ -1,0 +1,48 @@
+// Work that is measured: a function that queues one run.
+#pragma once
+
+#include "core/arguments.h"
+#include "core/kernel.h"
+#include "core/stream.h"
+
+#include <array>
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <string>
+
+namespace kernwright {
+
+struct MeasurePlan;
+
+/// What is measured.
+struct TimedWork {
+  std::string name;  ///< for messages
+  /// Queues one run on the stream, with copy number `copy` of its inputs, and does not wait.
+  std::function<void(const Stream& stream, std::size_t copy)> queue;
+  std::size_t copies = 1;  ///< of the inputs; the policy `rotate` needs 2 or more
+  /// Queues what must be done before each sample, outside of its time: inputs that the work
+  /// overwrites are put back. May be empty. The policy `graph` calls it before each graph.
+  std::function<void(const Stream& stream)> restore{};
+
+  /// Throws InvalidArgument where there is nothing to run, or nothing to run as the plan says.
+  void check(const MeasurePlan& plan) const;
+};
+
+/// A launch of `kernel` as work; `config.stream` is ignored. The arguments' bytes are copied, what
+/// they point to must live as long as the work. Throws LaunchConfigError, ArgumentError.
+TimedWork launch_work(const Kernel& kernel, LaunchConfig config, std::span<void* const> arguments);
+
+/// The same with typed arguments, as launch() takes them: timed_launch(kernel, {.grid = {4}, .block
+/// = {256}}, 2.0f, x, n). Throws what launch() throws for them.
+template <typename... Args>
+TimedWork timed_launch(const Kernel& kernel, const LaunchConfig& config, const Args&... arguments) {
+  constexpr std::size_t kCount = sizeof...(Args);
+  const std::array<ArgumentView, kCount> views{KernelArgument<Args>::view(arguments)...};
+  std::array<ArgumentSlot, kCount> slots;
+  std::array<void*, kCount> pointers;
+  pack_arguments(kernel.signature(), kernel.device(), views, slots, pointers);
+  return launch_work(kernel, config, pointers);
+}
+
+}  // namespace kernwright
