@@ -254,7 +254,8 @@ nlohmann::json measure_here(const Subject& subject, kw::Timer& timer, Recipe& re
           {"grid", subject.grid}};
 }
 
-double measure_there(kw::RemoteDevice& device, const kw::ObjectCode& code, const Subject& subject) {
+std::vector<double> measure_there(kw::RemoteDevice& device, const kw::ObjectCode& code,
+                                  const Subject& subject) {
   const kw::RemoteBuffer memory = device.allocate(std::uint64_t{4} * subject.n);
   device.fill(memory, std::byte{0});
   kw::RemoteLaunch launch;
@@ -269,7 +270,7 @@ double measure_there(kw::RemoteDevice& device, const kw::ObjectCode& code, const
   }
   device.unload(launch.kernel);
   device.release(memory);
-  return kw::median(times);
+  return times;
 }
 
 nlohmann::json compare_workers(const std::string& program, kw::Device& device) {
@@ -279,13 +280,15 @@ nlohmann::json compare_workers(const std::string& program, kw::Device& device) {
   measure_there(used, *code, kSubjects[0]);
   nlohmann::json rows = nlohmann::json::array();
   for (const Subject& subject : kSubjects) {
-    const double persistent = measure_there(used, *code, subject);
+    const std::vector<double> persistent = measure_there(used, *code, subject);
     kw::RemoteDevice fresh(options);
-    const double anew = measure_there(fresh, *code, subject);
+    const std::vector<double> anew = measure_there(fresh, *code, subject);
     rows.push_back({{"subject", subject.name},
-                    {"persistent_ms", persistent},
-                    {"fresh_ms", anew},
-                    {"ratio", persistent / anew}});
+                    {"persistent_ms", kw::median(persistent)},
+                    {"persistent_interval_ms", interval_of(persistent)},
+                    {"fresh_ms", kw::median(anew)},
+                    {"fresh_interval_ms", interval_of(anew)},
+                    {"ratio", kw::median(persistent) / kw::median(anew)}});
   }
   return rows;
 }

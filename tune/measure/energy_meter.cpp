@@ -34,31 +34,30 @@ EnergyReading EnergyMeter::measure(const std::function<int()>& run_some, Seconds
 
 EnergyReading EnergyMeter::by_counter(const std::function<int()>& run_some, Seconds least) const {
   const auto read = [&] { return nvml_->energy_joules(gpu_).value_or(0); };
-  const Stopwatch whole;
-  const auto require_patience = [&](Seconds limit) {
-    if (whole.elapsed() > limit) {
+  Stopwatch still;
+  const auto run = [&] {
+    if (still.elapsed() > kPatience) {
       throw Error(format("energy cannot be measured: NVML's counter did not move in {} s",
                          kPatience.count()));
     }
+    return run_some();
   };
   // The counter moves a few times a second only: from one tick to another.
   const double before = read();
   double first = before;
-  while ((first = read()) == before) {
-    require_patience(kPatience);
-    run_some();
-  }
+  while ((first = read()) == before) run();
   const Stopwatch counting;
+  still.restart();
   double last = first;
   Seconds counted_for{0};
   long long runs = 0, counted = 0;
   while (counted == 0 || counted_for < least) {
-    require_patience(2 * kPatience + least);
-    runs += run_some();
+    runs += run();
     if (const double now = read(); now != last) {
       last = now;
       counted_for = counting.elapsed();
       counted = runs;
+      still.restart();
     }
   }
   return {.joules_per_run = (last - first) / static_cast<double>(counted),

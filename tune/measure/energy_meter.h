@@ -24,7 +24,7 @@ class EnergyMeter {
   /// Calls `run_some` again and again, which keeps the device busy for some milliseconds and
   /// returns its runs, for at least `least` and between two changes of the energy counter. Where
   /// there is no counter, power is integrated. Throws Error when the counter does not move in
-  /// 2 s beyond `least`.
+  /// 2 s.
   EnergyReading measure(const std::function<int()>& run_some, Seconds least) const;
 
  private:

@@ -55,11 +55,12 @@ Measurement MeasureLoop::run(const TimedWork& work, const MeasurePlan& plan,
 }
 
 /// Loads what the first run needs, warms up, and tells the time of a run in milliseconds. A long
-/// run warms the GPU up by itself, and is not repeated for that.
+/// run warms the GPU up by itself, and is not repeated for that; what the host took for it (it may
+/// have compiled) is none.
 double MeasureLoop::first_runs(const TimedWork& work, const MeasurePlan& plan,
                                const WaitLimits& limits) {
   const Sample first = source_.take_many(work, 1, limits);
-  if (first.ms >= 1000 * plan.warm_up.count()) {
+  if (first.ms - first.queue_ms >= 1000 * plan.warm_up.count()) {
     steady_mhz_ = first.clock_mhz.value_or(0);
     return first.ms;
   }

@@ -26,7 +26,7 @@ using Seconds = std::chrono::duration<double>;
 struct MeasurePlan {
   CachePolicy policy = CachePolicy::cold;
   int min_samples = 10;          ///< without the first, which is always dropped
-  int max_samples = 100;         ///< the same number as min_samples: exactly so many
+  int max_samples = 100;         ///< as many as min_samples: so many, unless max_time comes first
   double target_noise = 0.005;   ///< stop when the median's interval is +- this part of the median
   Seconds max_time{0.5};         ///< sampling ends then, when there are 3 samples (or min_samples)
   int batch = 0;                 ///< runs in a graph; 0: as many as last some 0.2 ms, at most 500

@@ -13,6 +13,7 @@ struct Sample {
   double ms = 0;                      ///< of one run
   std::optional<double> clock_mhz{};  ///< of the SMs, where it could be read
   bool gave_up = false;               ///< the gate was not opened in time: the time is wrong
+  double queue_ms = 0;                ///< of take_many(): that the host took to queue all runs
 };
 
 /// A device, or what a test has in its place. Not thread-safe. Calls throw what the work throws and

@@ -4,6 +4,7 @@
 #include "base/errors.h"
 #include "base/format.h"
 #include "core/device.h"
+#include "tune/measure/stopwatch.h"
 
 #include <thread>
 
@@ -89,15 +90,15 @@ void Sampler::between_events(const TimedWork& work) {
   end_.record(stream_);
 }
 
+/// A short run says too little: then since the end of an earlier sample, but not over a long pause,
+/// in which an SM may sleep and not count.
 std::optional<double> Sampler::read_clock(bool was_gated) {
+  const ClockStamp end = gate_.end();
   std::optional<double> mhz;
-  if (was_gated) mhz = clock_mhz(gate_.begin(), gate_.end(), kLeastClockSpan);
-  // A short run says too little: since the end of the sample before, then.
-  // NOTE: not over a long pause, in which an SM may sleep and not count.
-  if (!mhz && gate_.end().nanoseconds - last_stamp_.nanoseconds < kMostClockSpan) {
-    mhz = clock_mhz(last_stamp_, gate_.end(), kLeastClockSpan);
-  }
-  last_stamp_ = gate_.end();
+  if (was_gated) mhz = clock_mhz(gate_.begin(), end, kLeastClockSpan);
+  const bool is_recent = end.nanoseconds - earlier_.nanoseconds < kMostClockSpan;
+  if (!mhz && is_recent) mhz = clock_mhz(earlier_, end, kLeastClockSpan);
+  if (mhz || !is_recent || end.sm != earlier_.sm) earlier_ = end;
   return mhz;
 }
 
@@ -128,6 +129,7 @@ Sample Sampler::take_many(const TimedWork& work, int runs, const WaitLimits& lim
   gate_.close(stream_, 0);  // for its stamp
   gate_.open();
   begin_.record(stream_);
+  const Stopwatch queuing;
   for (int i = 0; i < runs; ++i) {
     if (work.restore) work.restore(stream_);
     if (graph_) {
@@ -136,11 +138,13 @@ Sample Sampler::take_many(const TimedWork& work, int runs, const WaitLimits& lim
       queue(work);
     }
   }
+  const double queue_ms = 1000 * queuing.elapsed().count();
   end_.record(stream_);
   gate_.stamp(stream_);
   wait(work, limits);
   return {.ms = end_.elapsed_ms(begin_) / static_cast<double>(runs) / static_cast<double>(batch_),
-          .clock_mhz = read_clock(true)};
+          .clock_mhz = read_clock(true),
+          .queue_ms = queue_ms};
 }
 
 }  // namespace kernwright

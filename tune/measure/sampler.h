@@ -44,7 +44,7 @@ class Sampler final : public SampleSource {
   std::optional<Graph> graph_;
   int batch_ = 1;
   std::size_t next_copy_ = 0;
-  ClockStamp last_stamp_{};
+  ClockStamp earlier_{};  ///< the end of an earlier sample
 };
 
 }  // namespace kernwright

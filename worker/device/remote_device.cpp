@@ -4,9 +4,12 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <memory>
+#include <set>
 #include <utility>
 
 #include "base/format.h"
+#include "base/log.h"
 #include "worker/device/device_tasks.h"
 #include "worker/device/shared_memory.h"
 #include "worker/device/spare_worker.h"
@@ -45,13 +48,27 @@ void require_part(const RemoteBuffer& buffer, std::uint64_t offset, std::uint64_
                                offset, buffer.bytes));
 }
 
+/// New memory; where the worker is this process, the one that all devices in it share, because the
+/// worker's side has one for all.
+std::shared_ptr<SharedMemory> memory_shared_with(const WorkerOptions& options) {
+  const auto make = [] {
+    return std::make_shared<SharedMemory>(SharedMemory::create(kSharedBytes));
+  };
+  if (options.in_process == nullptr) return make();
+  static const std::shared_ptr<SharedMemory> memory = make();
+  return memory;
+}
+
 }  // namespace
 
 struct RemoteDevice::State {
   explicit State(RemoteDeviceOptions wanted)
       : options(std::move(wanted)),
-        shared(SharedMemory::create(kSharedBytes)),
+        shared(memory_shared_with(options.worker)),
         worker(options.worker) {}
+  ~State() { release_all(); }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
 
   void open(const WaitLimits& limits);
   void lose() noexcept;
@@ -61,14 +78,31 @@ struct RemoteDevice::State {
     return run(WorkerTask{name, subject, request}, limits);
   }
 
+  void release_all() noexcept;
+  std::span<std::byte> bytes() const { return shared->bytes(); }
+
   RemoteDeviceOptions options;
-  SharedMemory shared;
+  std::shared_ptr<SharedMemory> shared;
   Worker worker;
   DeviceFacts facts;
   std::unique_ptr<SpareWorker> spare;  ///< declared after `shared`, which it must not outlive
   std::uint64_t generation = 0;        ///< 0: the device is not open
   int losses = 0;
+  std::set<std::uint64_t> buffers, kernels;  ///< what is there
 };
+
+/// Where the worker is this process, nothing but this frees what the device has.
+void RemoteDevice::State::release_all() noexcept {
+  if (options.worker.in_process == nullptr || generation == 0) return;
+  try {
+    for (const std::uint64_t id : kernels) {
+      run("device.unload", "unloading a kernel", numbers(id), {});
+    }
+    for (const std::uint64_t id : buffers) run("device.release", "freeing memory", numbers(id), {});
+  } catch (const std::exception& error) {
+    log(LogLevel::warning, "memory of a device is not freed: {}", error.what());
+  }
+}
 
 /// Takes the spare over where there is one.
 void RemoteDevice::State::open(const WaitLimits& limits) {
@@ -79,15 +113,23 @@ void RemoteDevice::State::open(const WaitLimits& limits) {
     worker = std::move(ready->worker);
     facts = std::move(ready->facts);
   } else {
-    facts = open_device(worker, shared.descriptor(), limits);
+    try {
+      facts = open_device(worker, shared->descriptor(), limits);
+    } catch (...) {
+      worker.kill();  // the next attempt finds nothing of this one
+      throw;
+    }
   }
   generation = next_generation();
   if (options.keep_spare && (spare == nullptr || spare->is_taken())) {
-    spare = std::make_unique<SpareWorker>(options.worker, shared.descriptor());
+    spare = std::make_unique<SpareWorker>(options.worker, shared->descriptor());
   }
 }
 
 void RemoteDevice::State::lose() noexcept {
+  release_all();
+  buffers.clear();
+  kernels.clear();
   worker.kill();
   if (std::exchange(generation, 0) != 0) ++losses;
 }
@@ -111,7 +153,9 @@ RemoteDevice::~RemoteDevice() = default;
 RemoteDevice::RemoteDevice(RemoteDevice&&) noexcept = default;
 RemoteDevice& RemoteDevice::operator=(RemoteDevice&&) noexcept = default;
 
-void RemoteDevice::start() { state_->worker.start(); }
+void RemoteDevice::start() {
+  if (state_->spare == nullptr) state_->worker.start();
+}
 
 const DeviceFacts& RemoteDevice::facts(const WaitLimits& limits) {
   state_->open(limits);
@@ -150,12 +194,15 @@ RemoteBuffer RemoteDevice::allocate(std::uint64_t bytes, std::uint64_t guard_byt
                                     const WaitLimits& limits) {
   const Message reply = state_->run("device.allocate", "allocating memory in a worker",
                                     numbers(bytes, guard_bytes), limits);
-  return {reader_of(reply).u64(), state_->generation, bytes};
+  const std::uint64_t id = reader_of(reply).u64();
+  state_->buffers.insert(id);
+  return {id, state_->generation, bytes};
 }
 
 void RemoteDevice::release(const RemoteBuffer& buffer, const WaitLimits& limits) {
   if (buffer.id == 0 || buffer.generation != state_->generation) return;
   state_->run("device.release", "freeing memory in a worker", numbers(buffer.id), limits);
+  state_->buffers.erase(buffer.id);
 }
 
 std::optional<GuardDamage> RemoteDevice::check_guards(const RemoteBuffer& buffer,
@@ -178,7 +225,7 @@ void RemoteDevice::write(const RemoteBuffer& to, std::span<const std::byte> from
   require_part(to, offset, from.size());
   for (std::size_t done = 0; done < from.size();) {
     const std::size_t part = std::min(from.size() - done, kSharedBytes);
-    std::memcpy(state_->shared.bytes().data(), from.data() + done, part);
+    std::memcpy(state_->bytes().data(), from.data() + done, part);
     state_->run("device.write", "copying to a worker's device", numbers(to.id, offset + done, part),
                 limits);
     done += part;
@@ -193,7 +240,7 @@ void RemoteDevice::read(const RemoteBuffer& from, std::span<std::byte> to, std::
     const std::size_t part = std::min(to.size() - done, kSharedBytes);
     state_->run("device.read", "copying from a worker's device",
                 numbers(from.id, offset + done, part), limits);
-    std::memcpy(to.data() + done, state_->shared.bytes().data(), part);
+    std::memcpy(to.data() + done, state_->bytes().data(), part);
     done += part;
   }
 }
@@ -233,6 +280,7 @@ RemoteKernel RemoteDevice::load(const ObjectCode& code, const std::string& name,
   const Message reply = state_->run({"device.load", subject, request.data()}, limits);
   ByteReader in = reader_of(reply);
   RemoteKernel kernel{in.u64(), state_->generation, {}};
+  state_->kernels.insert(kernel.id);
   KernelAttributes& facts = kernel.attributes;
   for (int* value :
        {&facts.registers, &facts.shared_bytes, &facts.local_bytes, &facts.constant_bytes,
@@ -255,6 +303,7 @@ void RemoteDevice::write_symbol(const RemoteKernel& kernel, const std::string& l
 void RemoteDevice::unload(const RemoteKernel& kernel, const WaitLimits& limits) {
   if (kernel.id == 0 || kernel.generation != state_->generation) return;
   state_->run("device.unload", "unloading a kernel in a worker", numbers(kernel.id), limits);
+  state_->kernels.erase(kernel.id);
 }
 
 void RemoteDevice::launch(const RemoteLaunch& launch, const WaitLimits& limits) {

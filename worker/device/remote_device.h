@@ -42,7 +42,7 @@ class RemoteDevice {
   RemoteDevice(RemoteDevice&&) noexcept;
   RemoteDevice& operator=(RemoteDevice&&) noexcept;
 
-  /// Starts the process without waiting for it.
+  /// Starts the process without waiting for it, unless a spare is there.
   void start();
   const DeviceFacts& facts(const WaitLimits& limits = {});
   /// Of the process that holds the memory and the kernels; no other process of any RemoteDevice of

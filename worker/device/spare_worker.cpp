@@ -30,7 +30,7 @@ SpareWorker::SpareWorker(WorkerOptions options, int shared) : owner_(::getpid())
 
 SpareWorker::~SpareWorker() {
   stop_->store(true);
-  if (owner_ != ::getpid()) ready_.release();  // its destructor would wait for the thread for ever
+  if (owner_ != ::getpid()) ready_.release();  // not every libc ends such a join
 }
 
 std::optional<OpenWorker> SpareWorker::take(const WaitLimits& limits) {

@@ -77,4 +77,30 @@ class AddOne {
   Buffer memory_;
 };
 
+/// Scales 16 MiB, a third of what L2 holds: bound by memory, with few blocks.
+class ScaleSome {
+ public:
+  ScaleSome()
+      : kernel_(
+            kernel("__global__ void scale(float* x, unsigned n) {\n"
+                   "  const unsigned step = gridDim.x * blockDim.x;\n"
+                   "  for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step)\n"
+                   "    x[i] = x[i] * 0.5f + 1;\n"
+                   "}",
+                   "scale")),
+        memory_(default_resource(device()), std::size_t{4} * kCount, Stream::create(device())) {
+    fill(device(), memory_.address(), 0, 4, kCount);
+  }
+
+  TimedWork work() const {
+    return timed_launch(kernel_.on(device()), {.grid = {4096}, .block = {256}},
+                        Pointer{memory_.address()}, kCount);
+  }
+
+ private:
+  static constexpr unsigned kCount = 4 << 20;
+  LazyKernel kernel_;
+  Buffer memory_;
+};
+
 }  // namespace kernwright::test

@@ -33,7 +33,7 @@ struct ScriptedSource final : SampleSource {
     calls += 'm';
     runs += count;
     std::this_thread::sleep_for(std::chrono::microseconds(200));
-    return {.ms = many_ms, .clock_mhz = clock()};
+    return {.ms = many_ms, .clock_mhz = clock(), .queue_ms = queue_ms};
   }
   void set_batch(const TimedWork&, int count) override {
     calls += count == 0 ? '0' : 'g';
@@ -45,7 +45,7 @@ struct ScriptedSource final : SampleSource {
   long count(char call) const { return std::count(calls.begin(), calls.end(), call); }
 
   std::vector<double> ms{2.0};  ///< of each sample; the last one goes on
-  double many_ms = 2;
+  double many_ms = 2, queue_ms = 0;
   std::function<std::optional<double>()> clock = [] { return std::optional(1500.0); };
   bool never_opens = false;
   std::string calls;
@@ -144,6 +144,10 @@ TEST_CASE("measure loop: a device that was just busy, or a long run, needs no wa
   slow.many_ms = 30;
   run(slow, plan);
   CHECK(slow.count('m') == 1);
+  slow.calls.clear();
+  slow.queue_ms = 29;  // the host compiled
+  run(slow, plan);
+  CHECK(slow.count('m') > 1);
 }
 
 TEST_CASE("measure loop: throttling is waited out, and its samples do not count") {

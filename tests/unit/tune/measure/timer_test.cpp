@@ -180,11 +180,12 @@ TEST_CASE("timer: GPU: time grows with the work, samples are as many as asked fo
 TEST_CASE("timer: GPU: what fits into L2 is faster warm than cold, and a graph is no slower" *
           doctest::skip(has_no_gpu())) {
   Timer timer(device());
-  AddOne one(2 << 20);  // 8 MiB
+  const test::ScaleSome one;
   const double cold = timer.measure(one.work(), plan_of(CachePolicy::cold)).median_ms;
   const double warm = timer.measure(one.work(), plan_of(CachePolicy::warm)).median_ms;
   const Measurement graph = timer.measure(one.work(), plan_of(CachePolicy::graph));
-  CHECK(warm < 0.9 * cold);
+  CHECK(warm < 0.85 * cold);        // an H100: 13.9 and 20.4 us
+  CHECK(graph.sm_clock_mhz > 300);  // also of samples that are too short to tell
   CHECK(graph.median_ms < 1.05 * warm);
   CHECK(graph.batch > 1);
   MeasurePlan seven = plan_of(CachePolicy::graph);
@@ -195,10 +196,10 @@ TEST_CASE("timer: GPU: what fits into L2 is faster warm than cold, and a graph i
 TEST_CASE("timer: GPU: copies in turn are cold although nothing is flushed" *
           doctest::skip(has_no_gpu())) {
   Timer timer(device());
-  std::vector<std::unique_ptr<AddOne>> copies;
+  std::vector<std::unique_ptr<test::ScaleSome>> copies;
   std::vector<TimedWork> works;
-  for (int i = 0; i < 24; ++i) {  // 192 MiB
-    copies.push_back(std::make_unique<AddOne>(2 << 20));
+  for (int i = 0; i < 12; ++i) {  // 192 MiB
+    copies.push_back(std::make_unique<test::ScaleSome>());
     works.push_back(copies.back()->work());
   }
   TimedWork rotating = works.front();
@@ -206,7 +207,7 @@ TEST_CASE("timer: GPU: copies in turn are cold although nothing is flushed" *
   rotating.queue = [&](const Stream& stream, std::size_t copy) { works[copy].queue(stream, 0); };
   const double warm = timer.measure(works.front(), plan_of(CachePolicy::warm)).median_ms;
   const double rotated = timer.measure(rotating, plan_of(CachePolicy::rotate)).median_ms;
-  CHECK(rotated > 1.1 * warm);
+  CHECK(rotated > 1.15 * warm);
 }
 
 TEST_CASE("timer: GPU: work that waits for the device ends, without a gate" *

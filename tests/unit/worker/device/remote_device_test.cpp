@@ -5,7 +5,10 @@
 
 #include <numeric>
 
+#include "core/runtime.h"
+#include "sim/device.h"
 #include "tests/unit/worker/device/device_fixture.h"
+#include "worker/device/device_state.h"
 #include "worker/device/device_tasks.h"
 #include "worker/device/random_bytes.h"
 
@@ -259,4 +262,30 @@ TEST_CASE("remote device: it moves") {
   const RemoteBuffer x = upload<int>(device, {5});
   RemoteDevice moved = std::move(device);
   CHECK(download<int>(moved, x)[0] == 5);
+}
+
+TEST_CASE("remote device: in this process, side by side and one after the other, nothing is left") {
+  Runtime::register_sim(&sim::driver_api);
+  RemoteDeviceOptions options;
+  options.worker.in_process = &device_tasks();
+  constexpr std::uint64_t kLarge = std::uint64_t{256} << 20;
+  std::uint64_t before = 0;
+  for (int round = 0; round < 3; ++round) {
+    CAPTURE(round);
+    RemoteDevice one(options), other(options);
+    const std::uint64_t free = DeviceState::get().device().memory_info().free;
+    if (round == 0) before = free;
+    CHECK(free + (kLarge / 4) >= before);
+    const RemoteBuffer large = one.allocate(kLarge);
+    const RemoteBuffer x = upload<int>(one, {round}), y = upload<int>(other, {10 * round});
+    one.launch(launch_of(load(one, kAdd), 1, x, 1));
+    other.launch(launch_of(load(other, kAdd), 1, y, 2));
+    CHECK(download<int>(one, x)[0] == round + 1);
+    CHECK(download<int>(other, y)[0] == 10 * round + 2);
+    CHECK_THROWS_AS(other.fill(x, std::byte{0}), WorkerLost);
+    one.kill();
+    CHECK_THROWS_AS(one.fill(large, std::byte{0}), WorkerLost);
+    CHECK(download<int>(other, y)[0] == 10 * round + 2);
+    CHECK(upload<int>(one, {1}).bytes == 4);
+  }
 }
