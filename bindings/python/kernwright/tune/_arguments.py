@@ -98,9 +98,9 @@ def _fits(array: np.ndarray[Any, Any], dtype: Any, lanes: int) -> bool:
     if wanted.fields or wanted == array.dtype:
         return True
     if wanted.itemsize == 1 and wanted.kind in "iu":
-        return array.dtype.itemsize == 1
+        return bool(array.dtype.itemsize == 1)
     pairs = array.dtype.kind == "c" and lanes in (2, 4)
-    return bool(pairs) and wanted == np.dtype(f"f{array.dtype.itemsize // 2}")
+    return bool(pairs and wanted == np.dtype(f"f{array.dtype.itemsize // 2}"))
 
 
 class Arguments:
