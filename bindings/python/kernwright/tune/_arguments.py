@@ -114,9 +114,15 @@ class Arguments:
         self.places: list[int | None] = []
         self.buffers: list[np.ndarray[Any, Any]] = []
         self.poisoned: list[bool] = []
+        if isinstance(arguments, (str, bytes, np.ndarray)) or not hasattr(arguments, "__iter__"):
+            raise ArgumentError(
+                f"args= is a tuple or list of arguments, got {type(arguments).__name__}"
+            )
         known: dict[int, int] = {}
         for place, given in enumerate(arguments):
             array = _host_array(given, place)
+            if array is not None and array.dtype.hasobject:
+                raise ArgumentError(f"argument {place} is an array of Python objects")
             if array is None:
                 self.values.append(given)
                 self.places.append(None)

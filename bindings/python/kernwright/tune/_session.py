@@ -304,9 +304,25 @@ class Session:
         self._finish()
 
     def _finish(self) -> Best | None:
+        is_first = self._result is None
         self._result = self._ordered(self._started().finish())
         self._warn_of_unsaved()
-        return self.best
+        best = self.best
+        if is_first and best is None and self._trials:
+            self._warn_of_failure()
+        return best
+
+    def _warn_of_failure(self) -> None:
+        import collections
+        import warnings
+
+        counts = collections.Counter(trial.status for trial in self._trials)
+        told = ", ".join(f"{count} {status}" for status, count in counts.most_common())
+        warnings.warn(
+            f"no configuration was correct ({told}), the first because: {self._trials[0].error}",
+            RuntimeWarning,
+            stacklevel=5,
+        )
 
     def run(self, progress: Any = None) -> Best | None:
         """Tunes until the budget is used up, and returns the best; None where no trial was correct.
