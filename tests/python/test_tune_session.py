@@ -129,7 +129,7 @@ def test_arrays_can_be_the_reference_and_tolerances_count():
         ("complex64", "float2"),
         ("bfloat16", "__nv_bfloat16"),
         ("i4,f4", "int2"),
-    ],  # fmt: skip
+    ],
 )
 def test_element_types_are_compared(dtype, ctype):
     text = f"""#include <cuda_fp16.h>

@@ -293,7 +293,8 @@ def test_arguments_are_copied_when_the_session_is_made():
 )
 def test_arguments_that_do_not_fit(args, message):
     tuned = session(args=args, verify=None, problem={"n": N})
-    assert tuned.run() is None
+    with pytest.warns(RuntimeWarning, match="no configuration was correct"):
+        assert tuned.run() is None
     assert message in tuned.trials[0].error
     assert tuned.trials[0].status == "runtime"
 
@@ -306,6 +307,7 @@ def test_arguments_that_do_not_fit(args, message):
         {"verify": (None, X)}, {"verify": (None, X[:5], None, None)}, {"verify": "reference"},
         {"verify": lambda x, y, a, n: None}, {"verify": (None,) * 4}, {"rtol": -1}, {"atol": "x"},
         {"default": {"BLOCK": 32}}, {"default": {"BLOCK": 33, "VEC": 1}}, {"devices": []},
+        {"args": 5}, {"args": X}, {"args": (np.array([object()]),)},
         {"workers": 0}, {"seed": "x"},
     ],
 )  # fmt: skip

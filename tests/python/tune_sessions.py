@@ -30,7 +30,7 @@ def expected(x, y, a, n):
 
 def session(text=SCALE, of=None, args=None, **more):
     options = {**LAUNCH, "verify": expected, **more}
-    return Session(text, of or space(), args or arguments(), **options)
+    return Session(text, of or space(), arguments() if args is None else args, **options)
 
 
 def statuses(of):

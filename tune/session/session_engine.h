@@ -19,6 +19,11 @@
 namespace kernwright {
 
 class Session::Engine {
+  static constexpr std::size_t kMostFinalists = 12;
+  // The final comparison may take this part of the session's time, and this many seconds at least.
+  static constexpr double kFinalPart = 0.15, kLeastFinal = 2;
+  static constexpr int kLeastRounds = 12;
+
  public:
   Engine(const Space& space, TrialBackend& backend, SessionOptions options);
   ~Engine();
@@ -85,7 +90,9 @@ class Session::Engine {
   void fail(Flight& flight, TrialStatus status, std::string message);
   bool fail_by_error(Flight& flight, bool compiling);
   const Trial& land(Flight& flight);
-  bool enter_race(const Trial& trial);
+  void keep_work(const Trial& trial, TrialWorkRef work);
+  void enter_race(const Trial& trial);
+  std::vector<const Trial*> finalists(double seconds) const;
   void rate(Trial& trial, std::optional<double> cost);
   void report(bool is_gpu, bool begins, const Flight& flight);
   TrialWorkRef finalist_work(std::uint64_t index, const WaitLimits& limits);
@@ -115,7 +122,7 @@ class Session::Engine {
   std::uint64_t told_ = 0;  ///< trials that the strategy knows of: all numbers below
   std::map<std::string, std::uint64_t> leaders_;  ///< number of the first trial with that code
   std::map<std::uint64_t, const Trial*> landed_;  ///< by number
-  std::map<std::uint64_t, TrialWorkRef> works_;   ///< of configurations still in the race, by index
+  std::map<std::uint64_t, TrialWorkRef> works_;   ///< of the fastest so far, by index
   Race race_;
   StopFlag run_stop_ = std::make_shared<std::atomic<bool>>(false);
   std::optional<SessionResult> result_;

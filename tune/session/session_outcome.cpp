@@ -22,6 +22,9 @@ bool is_cancelled(const std::exception_ptr& error) {
   }
 }
 
+/// Seconds that a sample takes: a multiple of the kernel's own time, and what comes on top.
+double sample_s(const Trial& trial) { return 2 * *trial.median_ms / 1000 + 0.003; }
+
 }  // namespace
 
 void Session::Engine::handle(std::uint64_t event) {
@@ -116,16 +119,27 @@ void Session::Engine::ran(Flight& flight) {
     return;
   }
   if (trial.is_correct()) rate(trial, flight.cost);
-  if (trial.is_correct() && enter_race(trial)) works_[trial.index] = flight.work;
-  land(flight);
+  if (trial.is_correct()) enter_race(trial);
+  TrialWorkRef work = std::move(flight.work);
+  keep_work(land(flight), std::move(work));
 }
 
-/// Whether it is still in the race for the final comparison.
-bool Session::Engine::enter_race(const Trial& trial) {
-  if (trial.times_ms.empty()) return false;
-  const double least = *std::min_element(trial.times_ms.begin(), trial.times_ms.end());
-  if (!(least > 0)) return false;
-  return race_.add(trial.index, trial.times_ms, trial.index == options_.default_index);
+/// For racing: what the best sample so far is.
+void Session::Engine::enter_race(const Trial& trial) {
+  const auto is_time = [](double time) { return time > 0; };
+  if (trial.times_ms.empty() || !std::all_of(trial.times_ms.begin(), trial.times_ms.end(), is_time))
+    return;
+  race_.add(trial.index, trial.times_ms, trial.index == options_.default_index);
+}
+
+/// What finalists need is kept of a few; that of others is made anew where it is needed.
+void Session::Engine::keep_work(const Trial& trial, TrialWorkRef work) {
+  if (!trial.is_correct() || race_.find(trial.index) == nullptr) return;
+  works_[trial.index] = std::move(work);
+  if (works_.size() <= 2 * kMostFinalists) return;
+  works_.erase(std::max_element(works_.begin(), works_.end(), [&](const auto& a, const auto& b) {
+    return race_.find(a.first)->times.front() < race_.find(b.first)->times.front();
+  }));
 }
 
 /// Its median, its interval and its score; a failure where it has none that is a number.
@@ -244,9 +258,41 @@ std::optional<double> Session::Engine::sample_finalist(std::uint64_t index) {
   }
 }
 
+/// The fastest ones, and the default; fewer where `seconds` do not suffice for many.
+std::vector<const Trial*> Session::Engine::finalists(double seconds) const {
+  std::vector<const Trial*> found;
+  for (const auto& trial : trials_) {
+    if (trial->is_correct() && !trial->same_as && race_.find(trial->index) != nullptr)
+      found.push_back(trial.get());
+  }
+  if (found.empty()) return found;
+  std::sort(found.begin(), found.end(), [](const Trial* a, const Trial* b) {
+    return std::pair(*a->median_ms, a->index) < std::pair(*b->median_ms, b->index);
+  });
+  const auto most = static_cast<std::size_t>(
+      std::clamp(seconds / (kLeastRounds * sample_s(*found.front())), 2.0, double{kMostFinalists}));
+  if (found.size() <= most) return found;
+  found.erase(
+      std::remove_if(found.begin() + static_cast<std::ptrdiff_t>(most), found.end(),
+                     [&](const Trial* trial) { return trial->index != options_.default_index; }),
+      found.end());
+  return found;
+}
+
 void Session::Engine::compare_finalists() {
-  const auto compared =
-      race_.finish([this](std::uint64_t index) { return sample_finalist(index); });
+  const double seconds = std::max(kLeastFinal, kFinalPart * now());
+  const std::vector<const Trial*> candidates = finalists(seconds);
+  if (candidates.empty()) return;
+  RacePlan plan;
+  const double rounds = seconds / 2 / (double(candidates.size()) * sample_s(*candidates.front()));
+  plan.max_rounds =
+      static_cast<int>(std::clamp(rounds, double(plan.min_rounds), double(plan.max_rounds)));
+  plan.max_final_rounds = static_cast<int>(
+      std::clamp(rounds, double(plan.min_final_rounds), double(plan.max_final_rounds)));
+  Race race(plan);
+  for (const Trial* const trial : candidates)
+    race.add(trial->index, trial->times_ms, trial->index == options_.default_index);
+  const auto compared = race.finish([this](std::uint64_t index) { return sample_finalist(index); });
   if (!compared) return;
   result_->best = compared->winner;
   result_->median_ms = result_->score = compared->median;

@@ -98,9 +98,9 @@ def _fits(array: np.ndarray[Any, Any], dtype: Any, lanes: int) -> bool:
     if wanted.fields or wanted == array.dtype:
         return True
     if wanted.itemsize == 1 and wanted.kind in "iu":
-        return array.dtype.itemsize == 1
+        return bool(array.dtype.itemsize == 1)
     pairs = array.dtype.kind == "c" and lanes in (2, 4)
-    return bool(pairs) and wanted == np.dtype(f"f{array.dtype.itemsize // 2}")
+    return bool(pairs and wanted == np.dtype(f"f{array.dtype.itemsize // 2}"))
 
 
 class Arguments:
@@ -114,9 +114,15 @@ class Arguments:
         self.places: list[int | None] = []
         self.buffers: list[np.ndarray[Any, Any]] = []
         self.poisoned: list[bool] = []
+        if isinstance(arguments, (str, bytes, np.ndarray)) or not hasattr(arguments, "__iter__"):
+            raise ArgumentError(
+                f"args= is a tuple or list of arguments, got {type(arguments).__name__}"
+            )
         known: dict[int, int] = {}
         for place, given in enumerate(arguments):
             array = _host_array(given, place)
+            if array is not None and array.dtype.hasobject:
+                raise ArgumentError(f"argument {place} is an array of Python objects")
             if array is None:
                 self.values.append(given)
                 self.places.append(None)

@@ -8,7 +8,6 @@ import os
 import pathlib
 import re
 import sys
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -373,7 +372,6 @@ def _environment(
         return env
     best = session.best
     if best is None:
-        warnings.warn("no configuration was correct: see __error__ of the results", stacklevel=3)
         return env
     winner = next(trial for trial in session.trials if trial.config == best.config)
     env["best_config"] = derived.result(winner)

@@ -31,6 +31,7 @@ from kernwright.tune._session_settings import (
     warm_start,
     worker_program,
 )
+from kernwright.tune._session_words import TrialObserver, warn_of_failure, warn_of_unsaved
 from kernwright.tune._space import Space, seed_argument
 from kernwright.tune._store import Store, kernel_key
 from kernwright.tune._strategy import strategies
@@ -258,7 +259,7 @@ class Session:
                 raise ArgumentError(
                     f"a {type(observer).__name__} observes nothing: pass a callable"
                 )
-            observer = _TrialObserver(observer)
+            observer = TrialObserver(observer)
         self._observers.append(observer)
 
         def end() -> None:
@@ -282,15 +283,8 @@ class Session:
     def _warn_of_unsaved(self) -> None:
         unsaved, why = self._core.unsaved()
         if unsaved and not self._warned:
-            import warnings
-
             self._warned = True
-            warnings.warn(
-                f"{unsaved} rows of the session are in memory alone, because {why}. They are "
-                "written with the next one that can be; session.rows has them all",
-                RuntimeWarning,
-                stacklevel=4,
-            )
+            warn_of_unsaved(unsaved, why)
 
     def _next(self) -> Trial | None:
         text = self._started().next()
@@ -304,9 +298,13 @@ class Session:
         self._finish()
 
     def _finish(self) -> Best | None:
+        is_first = self._result is None
         self._result = self._ordered(self._started().finish())
         self._warn_of_unsaved()
-        return self.best
+        best = self.best
+        if is_first and best is None and self._trials:
+            warn_of_failure(self._trials)
+        return best
 
     def run(self, progress: Any = None) -> Best | None:
         """Tunes until the budget is used up, and returns the best; None where no trial was correct.
@@ -484,11 +482,3 @@ class Session:
         from kernwright.tune._display import session_html
 
         return session_html(self.rows, self.name)
-
-
-class _TrialObserver:
-    def __init__(self, function: Callable[[Trial], Any]) -> None:
-        self.trial = function
-
-    def lane(self, kind: str, begins: bool, number: int, seconds: float) -> None:
-        pass

@@ -98,10 +98,10 @@ def problem_values(
     first = Config({name: values[0] for name, values in space.parameters.items()})
     kernel = source.base(first if default is None else default)
     if rule.calls:  # they may want any
-        names = _core._tune_parameter_names(kernel._program, kernel.name)
-        whole = [isinstance(a, (int, np.integer)) and a is not True for a in arguments]
-        missing |= {n for n, is_whole in zip(names, whole, strict=False) if n and is_whole}
-        missing -= {*space.parameters, *sources}
+        declared = _core._tune_parameter_names(kernel._program, kernel.name)
+        whole = [isinstance(a, (int, np.integer)) and not isinstance(a, bool) for a in arguments]
+        missing |= {n for n, is_whole in zip(declared, whole, strict=False) if n and is_whole}
+        missing -= {*space.parameters, *sources, *space.problem}
     reader = ProblemReader(kernel, sources)
     wanted = [*sources, *sorted(missing)]
     try:
