@@ -204,11 +204,13 @@ class TuneSession {
     if (journal_) without_gil([&] { journal_->begin(); });
   }
   py::object next() {
+    const Use use(*this);
     const Trial* const trial = without_gil([&] { return session_->next(); });
     if (trial == nullptr) return py::none();
     return py::str(trial_text(*trial));
   }
   std::string finish() {
+    const Use use(*this);
     const SessionResult result = without_gil([&] {
       const SessionResult found = session_->finish();
       if (journal_ && !std::exchange(is_concluded_, true)) journal_->conclude(found);
@@ -216,15 +218,16 @@ class TuneSession {
     });
     return text_of(result_row(space_, result));
   }
-  std::string result() const { return text_of(result_row(space_, session_->result())); }
   void stop() { session_->stop(); }
 
   py::object ask() {
+    const Use use(*this);
     const std::optional<Trial> trial = without_gil([&] { return session_->ask(); });
     if (!trial) return py::none();
     return py::str(trial_text(*trial));
   }
   std::string tell(const std::string& text) {
+    const Use use(*this);
     const Row row = json_argument(text);
     Trial trial;
     trial.number = row.at("number").get<std::uint64_t>();
@@ -242,6 +245,17 @@ class TuneSession {
   std::string id() const { return journal_ ? journal_->id() : std::string(); }
 
  private:
+  /// One call at a time, also from callbacks.
+  struct Use {
+    explicit Use(TuneSession& its_session) : session(its_session) {
+      if (std::exchange(session.is_used_, true))
+        throw InvalidArgument(
+            "the session is in use: by another thread, or by the call that asks this callback");
+    }
+    ~Use() { session.is_used_ = false; }
+    TuneSession& session;
+  };
+
   std::string trial_text(const Trial& trial) const { return text_of(trial_row(space_, trial)); }
 
   KernelBackendOptions backend_options(const Settings& settings) {
@@ -338,6 +352,7 @@ class TuneSession {
   std::shared_ptr<void> kept_;
   bool settings_resume_ = false;
   bool is_concluded_ = false;
+  bool is_used_ = false;  ///< changed with the GIL held
   std::optional<SessionJournal> journal_;
   std::optional<KernelBackend> backend_;
   std::unique_ptr<TrialBackend> remote_;  ///< instead of it
@@ -361,7 +376,6 @@ void bind_tune_session(py::module_& m) {
       .def("begin", &TuneSession::begin)
       .def("next", &TuneSession::next)
       .def("finish", &TuneSession::finish)
-      .def("result", &TuneSession::result)
       .def("stop", &TuneSession::stop)
       .def("ask", &TuneSession::ask)
       .def("tell", &TuneSession::tell)

@@ -17,11 +17,13 @@ __global__ void transpose(const float* x, float* y, int n) {
     __shared__ float tile[TILE][TILE + PAD];
     int column = blockIdx.x * TILE + threadIdx.x, row = blockIdx.y * TILE + threadIdx.y;
     for (int r = 0; r < TILE; r += ROWS)
-        if (column < n && row + r < n) tile[threadIdx.y + r][threadIdx.x] = x[(row + r) * n + column];
+        if (column < n && row + r < n)
+            tile[threadIdx.y + r][threadIdx.x] = x[(row + r) * n + column];
     __syncthreads();
     column = blockIdx.y * TILE + threadIdx.x, row = blockIdx.x * TILE + threadIdx.y;
     for (int r = 0; r < TILE; r += ROWS)
-        if (column < n && row + r < n) y[(row + r) * n + column] = tile[threadIdx.x][threadIdx.y + r];
+        if (column < n && row + r < n)
+            y[(row + r) * n + column] = tile[threadIdx.x][threadIdx.y + r];
 }"""
 
 folder = pathlib.Path(tempfile.mkdtemp())

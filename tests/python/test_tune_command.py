@@ -129,6 +129,9 @@ def test_a_json_file_says_all_of_a_session(folder):
         ({"arguments": [{"shape": [1 << 20, 1 << 20]}]}, "64 GiB"),
         ({"arguments": [{"shape": 4, "fill": "ones"}]}, "fill is a number"),
         ({"options": {"stdd": "c++17"}}, "stdd"),
+        ({"verify": "numpy"}, "a Python file"),
+        ({"constants": [1]}, "constants is a JSON object"),
+        ({"constants": {"w": {"shape": -3}}}, "constant 1"),
     ],
 )  # fmt: skip
 def test_a_wrong_json_file_is_told_with_its_name(folder, capsys, made, changed, said):
@@ -265,7 +268,6 @@ def test_a_t1_file_says_all_of_a_session(folder):
         ({"Language": "OpenCL"}, "OpenCL"),
         ({"ProblemSize": []}, "ProblemSize"),
         ({"LocalSize": ...}, "LocalSize"),
-        ({"Arguments": [{"Name": "f", "Type": "float", "MemType": "Constant"}]}, "constant memory"),
         ({"Arguments": [{"Name": "f", "Type": "float", "Size": "ProblemSize[7]"}]}, "t1.json"),
     ],
 )
@@ -301,3 +303,45 @@ def test_a_session_without_a_correct_trial_fails(folder, capsys, sim):
     assert "none: no trial was correct" in said.out and "no configuration" in said.err
     assert said.out.count('identifier "b" is undefined') == 1
     assert "No trial was correct" in (folder / "r.html").read_text()
+
+
+CONSTANT = """
+__constant__ float weight[2];
+__global__ void scale(float* y, int n) {
+  for (int i = threadIdx.x; i < n; i += BLOCK + 0 * TILE) y[i] = weight[i % 2];
+}
+"""
+
+
+def test_constant_memory_is_filled(folder, capsys, sim):
+    (folder / "scale.cu").write_text(CONSTANT)
+    values = {"dtype": "float32", "shape": 2, "fill": 7.0}
+    arguments = [SPEC["arguments"][0], SPEC["arguments"][3]]
+    path = write(
+        folder, constants={"weight": values}, arguments=arguments, grid=1, verify="default"
+    )
+    assert main(["tune", path, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["statuses"] == {"correct": 4}
+    rows = [
+        {"Name": "y", "Type": "float", "MemoryType": "Vector", "Size": 64, "FillValue": 0},
+        {"Name": "weight", "Type": "float", "MemType": "Constant", "Size": 2, "FillValue": 7.0},
+        {"Name": "n", "Type": "int", "MemoryType": "Scalar", "FillValue": 64},
+    ]
+    found = _spec.read_json(t1(folder, Arguments=rows))
+    assert list(found["constants"]) == ["weight"] and (found["constants"]["weight"] == 7).all()
+    assert len(found["args"]) == 2
+    assert main(["tune", t1(folder, Arguments=rows), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["statuses"] == {"correct": 5}
+
+
+def test_an_interrupt_leaves_what_was_found(folder, capsys, monkeypatch):
+    class Interrupted(FakeSession):
+        def run(self, progress=None):
+            self.best = super().run(progress)
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(kw.tune, "Session", Interrupted)
+    assert main(["tune", write(folder), "--report", "r.html", "--json"]) == 1
+    said = capsys.readouterr()
+    assert json.loads(said.out)["config"] == {"BLOCK": 64, "TILE": 1}
+    assert "interrupted" in said.err and (folder / "r.html").is_file()

@@ -167,7 +167,11 @@ def run(arguments: argparse.Namespace) -> int:
             writable(path)
     given = overrides(arguments)
     session = make_session(arguments.spec, given)
-    best = session.run(progress="live")
+    interrupted = False
+    try:
+        best = session.run(progress="live")
+    except KeyboardInterrupt:  # what was found until then is told all the same
+        interrupted, best = True, session.best
     if arguments.report is not None and session.trials:
         session.report(arguments.report)
     result = summary(session, best, arguments)
@@ -177,4 +181,6 @@ def run(arguments: argparse.Namespace) -> int:
         print_summary(result, session)
         if best is None:
             print("no configuration was correct", file=sys.stderr)
-    return 0 if best is not None else 1
+    if interrupted:
+        print("interrupted", file=sys.stderr)
+    return 0 if best is not None and not interrupted else 1

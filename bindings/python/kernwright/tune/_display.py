@@ -44,9 +44,10 @@ def trial_html(trial: Any) -> str:
     """Of an object with number, config, status and what a Trial else has."""
     resources = getattr(trial, "resources", None) or {}
     resources = getattr(resources, "_asdict", lambda: resources)()
+    timed = getattr(trial, "time", None) is not None
     rows = {
         "status": trial.status,
-        "time": value_text(trial) if trial.status == "correct" else "",
+        "time" if timed else "score": value_text(trial) if trial.status == "correct" else "",
         "interval": _interval(getattr(trial, "interval", None)),
         "config": _config(trial.config),
         "error": str(getattr(trial, "error", None) or "").strip()[:2000],

@@ -20,13 +20,14 @@ from kernwright.tune._t1 import values_of
 _KEYS = {
     *("source", "kernel_file", "kernel_name", "options", "parameters", "restrictions"),
     *("device_restrictions", "problem", "arguments", "grid", "block", "shared_bytes", "default"),
-    *("objective", "strategy", "budget", "seed", "rtol", "atol", "store"),
+    *("objective", "strategy", "budget", "seed", "rtol", "atol", "store", "verify", "constants"),
 }
 _ARGUMENT_KEYS = {"name", "dtype", "shape", "fill", "value"}
 # What a Session takes under the same name.
 _PASSED = (
     *("grid", "block", "shared_bytes", "default", "objective", "strategy", "budget", "seed"),
     *("rtol", "atol", "store", "problem", "verify", "isolation", "resume", "proposals"),
+    *("constants", "policy", "samples", "devices", "workers", "cluster"),
 )
 _MOST_BYTES = 2**36
 _C_TYPES = {
@@ -93,9 +94,9 @@ def _filled(shape: tuple[int, ...], dtype: np.dtype[Any], fill: Any, seed: int, 
     raise InvalidArgument(f'{what}: fill is a number, "random" or "arange", got {fill!r}')
 
 
-def _argument(given: Any, place: int, problem: Mapping[str, Any]) -> Any:
+def _argument(given: Any, place: int, problem: Mapping[str, Any], what: str = "argument") -> Any:
     """An array, or a scalar of its dtype."""
-    what = f"argument {place + 1}"
+    what = f"{what} {place + 1}"
     keys = _table(given, what, _ARGUMENT_KEYS)
     what += f" ({keys['name']})" if isinstance(keys.get("name"), str) else ""
     dtype = _dtype(keys.get("dtype", "float32"), what)
@@ -166,6 +167,14 @@ def _own(document: Mapping[str, Any], folder: pathlib.Path) -> dict[str, Any]:
         "space": _space(keys),
         "args": tuple(_argument(given, i, problem) for i, given in enumerate(arguments)),
     }
+    if "constants" in keys:
+        named = _table(keys["constants"], "constants")
+        keys["constants"] = {
+            name: _argument(given, i, problem, "constant")
+            for i, (name, given) in enumerate(named.items())
+        }
+    if keys.get("verify", "default") != "default":
+        raise InvalidArgument('verify is "default" here: a Python file may give a function')
     if isinstance(keys.get("store"), str):
         keys["store"] = str(folder / keys["store"])
     found.update((name, keys[name]) for name in _PASSED if name in keys)
@@ -193,11 +202,6 @@ def _t1_size(text: Any, space: Mapping[str, Sequence[Any]], sizes: Sequence[int]
 def _t1_argument(row: Any, space: Mapping[str, Sequence[Any]], sizes: Sequence[int]) -> Any:
     keys = _table(row, "an argument")
     name = str(keys.get("Name"))
-    if keys.get("MemType") == "Constant":
-        raise InvalidArgument(
-            f"{name}: constant memory is filled by kw.tune.tune_kernel(cmem_args=...), which a "
-            "Python file can call; a T1 file cannot say it here"
-        )
     kind = str(keys.get("Type"))
     found: dict[str, Any] = {"name": name, "dtype": _C_TYPES.get(kind, kind)}
     fill = keys.get("FillValue", 0)
@@ -233,11 +237,18 @@ def _t1(document: Mapping[str, Any], path: pathlib.Path) -> dict[str, Any]:
 
     std = [o.partition("=")[2] for o in spec.get("CompilerOptions") or () if "-std=" in str(o)]
     options = {"std": std[0]} if std else {}
-    arguments = [_t1_argument(row, space.parameters, sizes) for row in rows]
+    made = [
+        (row, _argument(_t1_argument(row, space.parameters, sizes), i, {}))
+        for i, row in enumerate(rows)
+    ]
+    in_constant_memory = {
+        str(row.get("Name")): value for row, value in made if row.get("MemType") == "Constant"
+    }
     return {
         "kernel": kw.kernel(file.read_text(encoding="utf-8"), spec.get("KernelName"), **options),
         "space": space,
-        "args": tuple(_argument(given, i, {}) for i, given in enumerate(arguments)),
+        "args": tuple(value for row, value in made if row.get("MemType") != "Constant"),
+        "constants": in_constant_memory or None,
         "grid": tuple(grid),
         "block": tuple(str(local.get(axis, "1")) for axis in "XYZ"),
         "shared_bytes": spec.get("SharedMemory") or 0,

@@ -1,0 +1,48 @@
+"""A kernel is tuned while it serves: within a tenth of the served time, and never wrong."""
+
+import pathlib
+import tempfile
+
+import numpy as np
+
+import kernwright as kw
+
+SOURCE = r"""
+#ifndef BLOCK
+#define BLOCK 64
+#define TILE 1
+#endif
+__global__ void axpy(float a, const float* x, float* y, int n) {
+    for (int j = 0; j < TILE; ++j) {
+        int i = (blockIdx.x * TILE + j) * BLOCK + threadIdx.x;
+        if (i < n) y[i] += a * x[i];
+    }
+}"""
+
+folder = pathlib.Path(tempfile.mkdtemp())
+store = folder / "tuned.jsonl"
+n = 4096 if kw.current_device().is_simulated else 1 << 22
+x, y = kw.ones(n), kw.zeros(n)
+
+kernel = kw.kernel(SOURCE)
+serve = kernel.online(
+    kw.tune.Space(BLOCK=[64, 128, 256], TILE=[1, 2, 4]),
+    overhead=0.1,  # of the served time may go into trials
+    grid="-(-n // (BLOCK * TILE))",
+    block="BLOCK",
+    default={"BLOCK": 64, "TILE": 1},
+    store=store,
+)
+calls = 0
+while not serve.frozen and calls < 20000:
+    serve(1.0, x, y, n)  # launched exactly once, by the best so far
+    calls += 1
+print(f"frozen after {calls} calls at {serve.config}, {100 * serve.overhead:.1f} % spent on trials")
+assert (y.numpy() == calls).all(), "trials run on copies: each call counted once"
+assert serve.frozen and serve.overhead <= 0.1 + 0.05
+
+# What was found while serving is in the store, from which a later process dispatches.
+fast = kernel.tuned(store)
+fast(1.0, x, y, n)
+print(fast.why)
+assert np.all(y.numpy() == calls + 1)
