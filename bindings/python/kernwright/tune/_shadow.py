@@ -11,7 +11,6 @@ import numpy as np
 
 from kernwright import _core
 from kernwright._array.creation import asarray
-from kernwright.errors import Error
 
 
 class NotShadowed(Exception):
