@@ -34,7 +34,7 @@ serve = kernel.online(
     store=store,
 )
 calls = 0
-while not serve.frozen and calls < 20000:
+while not serve.frozen and calls < 1000000:
     serve(1.0, x, y, n)  # launched exactly once, by the best so far
     calls += 1
 print(f"frozen after {calls} calls at {serve.config}, {100 * serve.overhead:.1f} % spent on trials")

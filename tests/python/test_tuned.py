@@ -143,6 +143,17 @@ def test_without_any_default_the_nearest_result_serves(tmp_path, kernel, capfd):
     assert "for want of a default" in capfd.readouterr().err
 
 
+def test_no_result_serves_where_its_restrictions_do_not_hold(tmp_path, kernel):
+    rows = [
+        result_row(kernel, {"BLOCK": 64, "V": 4}, default=None, restrictions=["n % V == 0"]),
+        result_row(kernel, {"BLOCK": 96, "V": 1}, default=None, restrictions=["n % V == 0"],
+                   problem={"n": 1 << 20}),
+    ]  # fmt: skip
+    fast = kernel.tuned(write_rows(tmp_path / "store", *rows))
+    run(fast, 5)
+    assert fast.choices[0].config == {"BLOCK": 96, "V": 1}
+
+
 def test_problem_values_come_from_where_they_are_said_to(tmp_path, kernel):
     row = result_row(kernel, {"BLOCK": 64, "V": 2}, problem={"size": 4096},
                      grid="-(-size // (BLOCK * V))")  # fmt: skip

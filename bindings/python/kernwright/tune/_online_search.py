@@ -20,7 +20,7 @@ SAMPLES = 5  # pairs of launches that decide
 GAIN = 0.98  # a challenger that takes more than this of the incumbent's time is no gain
 MOST_CALLS = 4096  # before Python looks again
 WAIT_CALLS = 16  # while a candidate is compiled or its results are on their way
-AHEAD = 2  # candidates that are compiled before they are needed
+AHEAD = 4  # candidates that are compiled before they are needed
 REFUSALS = 32  # calls in a row whose arguments have no shadows
 
 

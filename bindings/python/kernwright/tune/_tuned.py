@@ -334,7 +334,7 @@ class Tuned(_core.TunedCall):
         unique = list(dict.fromkeys(reasons))
         why = "; ".join(unique[:_MOST_REASONS]) or "the store has no result for this kernel"
         failed: list[str] = []
-        for text, config, rule in self._defaults(matches):
+        for text, config, rule in self._defaults(matches, problem):
             values = {**problem, **(config or {})}
             if rule is None or not rule.names <= values.keys():
                 continue
@@ -353,7 +353,7 @@ class Tuned(_core.TunedCall):
         )
 
     def _defaults(
-        self, matches: list[Match]
+        self, matches: list[Match], problem: Mapping[str, Value]
     ) -> Iterable[tuple[str, Config | None, BoundRule | None]]:
         """What may be launched instead, the best first. A result for another source still tells
         the grid, block and default that its session was given."""
@@ -369,7 +369,8 @@ class Tuned(_core.TunedCall):
                 break
         yield "the kernel as it is", None, rule
         for match in matches:
-            if all(part != "source" for part, _ in match.differences):
+            is_stale = any(part == "source" for part, _ in match.differences)
+            if not is_stale and not self._refusal(match, problem):
                 text = "the nearest result, for want of a default"
                 yield text, match.config, self._rule_of(match.row)
 
