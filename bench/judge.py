@@ -4,9 +4,10 @@
 
 Latency: one verdict after the other, of a text that no cache knows (its comment differs).
 Throughput: the same texts on N workers. Right kernels and attacks are those of the tests. With
---verdicts so many more are made by N workers, right, wrong and faulty ones in turn, and the memory of
-this process and of its workers is looked at on the way. Recovery: a verdict right after one that cost
-the worker. Fresh: the time of a kernel by a judge of its own beside that of one that judged hundreds.
+--verdicts so many more are made by N workers, right, wrong and faulty ones in turn, and the memory
+of this process and of its workers is looked at on the way. Recovery: a verdict right after one that
+cost the worker. Fresh: the time of a kernel by a judge of its own beside that of one that judged
+hundreds.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ import sys
 import time
 from typing import Any
 
-import harness
 import numpy as np
 
+import harness
 import kernwright as kw
 
 TESTS = pathlib.Path(__file__).resolve().parents[1] / "tests" / "python"

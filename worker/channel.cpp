@@ -22,6 +22,7 @@ constexpr int kSliceMs = 20;
 [[noreturn]] void socket_failed(const char* call) {
   const int error = errno;
   if (error == EPIPE || error == ECONNRESET) throw PeerGone("the other process has gone");
+  if (error == EBADF) throw PeerGone("the program closed the worker's socket");
   throw Error(format("{} on a worker's socket failed: {}", call, std::strerror(error)));
 }
 

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <malloc.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include <filesystem>
 #include <mutex>
 
+#include "base/errors.h"
 #include "base/format.h"
 #include "base/log.h"
 #include "worker/compile_task.h"
@@ -150,10 +152,12 @@ const TaskTable& worker_tasks() {
 }
 
 void serve_worker(int channel, const TaskTable& tasks) {
+  if (::fcntl(channel, F_GETFD) < 0) throw Error("no process asks for its work");
   const pid_t parent = ::getppid();
   close_descriptors_above(channel);
   keep_freed_memory();
   offer_to_oom_killer();
+  ::signal(SIGTTOU, SIG_IGN);  // or a word on a terminal could stop it for good
   static const Work work{channel, &tasks};
   start_thread_with_stack(kTaskStack, do_tasks, const_cast<Work*>(&work));
   wait_for_end(channel);

@@ -7,6 +7,7 @@
 #include "bindings/support/gil.h"
 #include "bindings/support/python_support.h"
 #include "bindings/tune/bind_tune.h"
+#include "bindings/tune/python_backend.h"
 #include "bindings/values/dtype.h"
 #include "bindings/worker/all_tasks.h"
 #include "tune/session/journal.h"
@@ -173,19 +174,26 @@ class TuneSession {
       journal_.emplace(path, StoreKey::from_row(json_argument(settings.text("key"))),
                        json_argument(settings.text("about")), space_);
     }
+    if (const py::object remote = settings.object("backend"); !remote.is_none())
+      remote_ = make_python_backend(remote);
     without_gil([&] {
       if (journal_ && settings_resume_) options.known = journal_->earlier();
       backend_.emplace(device_, std::move(backend));
-      session_.emplace(space_, *backend_, std::move(options));
+      TrialBackend& chosen = remote_ ? *remote_ : *backend_;
+      session_.emplace(space_, chosen, std::move(options));
+      lane_.emplace(*backend_);
     });
   }
 
   ~TuneSession() {
     const GilRelease unlocked;  // lanes may ask Python
     session_.reset();
+    lane_.reset();
     backend_.reset();
+    remote_.reset();
   }
 
+  BackendLane& lane() { return *lane_; }
   void open() {
     without_gil([&] { backend_->open(); });
   }
@@ -196,11 +204,13 @@ class TuneSession {
     if (journal_) without_gil([&] { journal_->begin(); });
   }
   py::object next() {
+    const Use use(*this);
     const Trial* const trial = without_gil([&] { return session_->next(); });
     if (trial == nullptr) return py::none();
     return py::str(trial_text(*trial));
   }
   std::string finish() {
+    const Use use(*this);
     const SessionResult result = without_gil([&] {
       const SessionResult found = session_->finish();
       if (journal_ && !std::exchange(is_concluded_, true)) journal_->conclude(found);
@@ -208,15 +218,16 @@ class TuneSession {
     });
     return text_of(result_row(space_, result));
   }
-  std::string result() const { return text_of(result_row(space_, session_->result())); }
   void stop() { session_->stop(); }
 
   py::object ask() {
+    const Use use(*this);
     const std::optional<Trial> trial = without_gil([&] { return session_->ask(); });
     if (!trial) return py::none();
     return py::str(trial_text(*trial));
   }
   std::string tell(const std::string& text) {
+    const Use use(*this);
     const Row row = json_argument(text);
     Trial trial;
     trial.number = row.at("number").get<std::uint64_t>();
@@ -234,6 +245,17 @@ class TuneSession {
   std::string id() const { return journal_ ? journal_->id() : std::string(); }
 
  private:
+  /// One call at a time, also from callbacks.
+  struct Use {
+    explicit Use(TuneSession& its_session) : session(its_session) {
+      if (std::exchange(session.is_used_, true))
+        throw InvalidArgument(
+            "the session is in use: by another thread, or by the call that asks this callback");
+    }
+    ~Use() { session.is_used_ = false; }
+    TuneSession& session;
+  };
+
   std::string trial_text(const Trial& trial) const { return text_of(trial_row(space_, trial)); }
 
   KernelBackendOptions backend_options(const Settings& settings) {
@@ -330,22 +352,30 @@ class TuneSession {
   std::shared_ptr<void> kept_;
   bool settings_resume_ = false;
   bool is_concluded_ = false;
+  bool is_used_ = false;  ///< changed with the GIL held
   std::optional<SessionJournal> journal_;
   std::optional<KernelBackend> backend_;
+  std::unique_ptr<TrialBackend> remote_;  ///< instead of it
+  std::optional<BackendLane> lane_;       ///< of it, for those who run trials for another process
   std::optional<Session> session_;
 };
 
 }  // namespace
 
 void bind_tune_session(py::module_& m) {
+  py::class_<BackendLane>(m, "TuneLane")
+      .def("load", &BackendLane::load)
+      .def("verify", &BackendLane::verify)
+      .def("sample", &BackendLane::sample)
+      .def("forget", &BackendLane::forget);
   py::class_<TuneSession>(m, "TuneSession")
+      .def_property_readonly("lane", &TuneSession::lane)
       .def(py::init<TuneSpace&, const py::object&, const py::dict&>())
       .def("open", &TuneSession::open)
       .def("try_once", &TuneSession::try_once)
       .def("begin", &TuneSession::begin)
       .def("next", &TuneSession::next)
       .def("finish", &TuneSession::finish)
-      .def("result", &TuneSession::result)
       .def("stop", &TuneSession::stop)
       .def("ask", &TuneSession::ask)
       .def("tell", &TuneSession::tell)

@@ -16,7 +16,8 @@ int kernwright_worker_main(int, char**) {
   try {
     serve_worker(ChildProcess::kChannel, all_worker_tasks());
   } catch (const std::exception& error) {
-    log(LogLevel::error, "kernwright-worker cannot begin: {}", error.what());
+    log(LogLevel::error, "kernwright-worker, which kernwright starts by itself, cannot begin: {}",
+        error.what());
     return 1;
   }
 }

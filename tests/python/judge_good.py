@@ -148,7 +148,8 @@ def in_place():
 
 TREE = """  __shared__ T part[BLOCK];
   T mine = START;
-  for (int i = blockIdx.x * BLOCK + threadIdx.x; i < n; i += gridDim.x * BLOCK) mine = OP(mine, x[i]);
+  for (int i = blockIdx.x * BLOCK + threadIdx.x; i < n; i += gridDim.x * BLOCK)
+    mine = OP(mine, x[i]);
   part[threadIdx.x] = mine;
   __syncthreads();
   for (int k = BLOCK / 2; k > 0; k /= 2) {
@@ -157,7 +158,8 @@ TREE = """  __shared__ T part[BLOCK];
   }
   if (threadIdx.x == 0) ATOMIC(out, part[0]);"""
 WARPS = """  T mine = START;
-  for (int i = blockIdx.x * BLOCK + threadIdx.x; i < n; i += gridDim.x * BLOCK) mine = OP(mine, x[i]);
+  for (int i = blockIdx.x * BLOCK + threadIdx.x; i < n; i += gridDim.x * BLOCK)
+    mine = OP(mine, x[i]);
   for (int k = 16; k > 0; k /= 2) mine = OP(mine, __shfl_down_sync(0xffffffff, mine, k));
   __shared__ T part[BLOCK / 32];
   if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = mine;
@@ -171,7 +173,8 @@ DIRECT = """  int i = blockIdx.x * BLOCK + threadIdx.x;
 # The last block to arrive finishes: a counter in device memory, which it sets back.
 LAST = """  __shared__ T part[BLOCK];
   T mine = START;
-  for (int i = blockIdx.x * BLOCK + threadIdx.x; i < n; i += gridDim.x * BLOCK) mine = OP(mine, x[i]);
+  for (int i = blockIdx.x * BLOCK + threadIdx.x; i < n; i += gridDim.x * BLOCK)
+    mine = OP(mine, x[i]);
   part[threadIdx.x] = mine;
   __syncthreads();
   if (threadIdx.x != 0) return;

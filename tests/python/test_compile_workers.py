@@ -54,11 +54,14 @@ def test_a_worker_that_somebody_kills_is_replaced():
         check(i)
         print(worker in workers())
     bomb = unending.compile_async()
-    time.sleep(0.3)
+    killed = [worker]
     for i in range(2):  # it is begun once more, and then blamed
-        (worker,) = (pid for pid, ticks in workers().items() if ticks > 10)
-        os.kill(worker, signal.SIGKILL)
-        time.sleep(0.6)
+        busy = []
+        while not busy:
+            time.sleep(0.02)
+            busy = [pid for pid, ticks in workers().items() if ticks > 30 and pid not in killed]
+        killed.append(busy[0])
+        os.kill(busy[0], signal.SIGKILL)
     try:
         bomb.result(timeout=60)
     except kw.CompileError as error:
@@ -66,6 +69,53 @@ def test_a_worker_that_somebody_kills_is_replaced():
     """
     )
     assert out == ["False", "False", "False", "True"]
+
+
+def test_a_program_that_closes_all_descriptors_compiles_on():
+    out = run_child(
+        """
+    (old,) = workers()
+    os.closerange(3, 256)
+    check(1)
+    print(old in workers(), len(workers()))
+    """
+    )
+    assert out == ["False", "1"]
+
+
+def test_another_nvrtc_in_the_place_of_the_old_one_compiles_from_then_on(tmp_path):
+    with child(
+        f"""
+    import shutil
+    from pathlib import Path
+    status = kw._core.nvrtc_status()
+    library, builtins = Path(status["path"]), Path(status["builtins"])
+    folder = Path({str(tmp_path)!r})
+
+    def install():
+        for file in (library, builtins):
+            shutil.copy(file, folder / "new")
+            os.replace(folder / "new", folder / file.name)
+
+    install()
+    os.environ["KERNWRIGHT_NVRTC"] = str(folder / library.name)
+    before = 0
+    for i in range(3):
+        x = kw.zeros(1, dtype="int32")
+        kw.kernel(f"__global__ void k(int* x) {{{{ *x = {{i}}; }}}}")[1, 1](x)
+        assert x.item() == i
+        (worker,) = workers()
+        print(worker == before)
+        before = worker
+        if i == 1:
+            install()
+    """,
+        KERNWRIGHT_CACHE="disk",
+        KERNWRIGHT_CACHE_DIR=str(tmp_path / "cache"),
+    ) as process:
+        out, err = process.communicate(timeout=100)
+    assert (process.returncode, err) == (0, "")
+    assert out.split() == ["False", "True", "False"]
 
 
 def test_workers_end_with_a_parent_that_is_killed():

@@ -13,6 +13,7 @@ import pytest
 from judge_tasks import AFFINE, TOTAL
 
 import kernwright as kw
+from kernwright._judging.inputs import VALUES
 
 GOOD = """__global__ void affine(const float* __restrict__ x, float* y, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -145,6 +146,54 @@ __global__ void affine(const float* x, float* y, int n) {
     assert judge.judge(text, affine(block=2048)).status == "crash"
 
 
+def test_a_grid_that_waits_for_itself(judge):
+    text = """#include <cooperative_groups.h>
+__device__ int sum;
+__global__ void affine(const float* x, float* y, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i == 0) sum = 0;
+  cooperative_groups::this_grid().sync();
+  atomicAdd(&sum, 1);
+  cooperative_groups::this_grid().sync();
+  if (i < n) y[i] = 2 * x[i] + (atomicAdd(&sum, 0) == gridDim.x * blockDim.x ? 1 : 0);
+}"""
+    verdict = judge.judge(text, affine(cooperative=True))
+    assert verdict.accepted, str(verdict)
+
+
+def test_no_word_of_a_file_gets_into_a_verdict(judge):
+    for code in ("y[i] = zz;", "y[i] = x[i + 100000000];", "__trap();"):
+        text = '#line 1 "/etc/passwd"\n' + GOOD.replace("if (i < n)", code + " if (i < n)")
+        verdict = judge.judge(text, AFFINE)
+        assert not verdict.accepted and "root:" not in verdict.to_json()
+
+
+def test_an_interrupt_ends_a_judgement(tmp_path):
+    (tmp_path / "task.py").write_text(TASK_FILE)
+    (tmp_path / "endless.cu").write_text(GOOD.replace("if (i < n)", "while (n > 0) if (i < n)"))
+    process = subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTED], cwd=tmp_path, stdout=subprocess.PIPE, text=True
+    )
+    out, _ = process.communicate(timeout=100)
+    assert process.returncode == 0 and "interrupted" in out
+
+
+INTERRUPTED = """
+import os, pathlib, signal, threading, time
+import kernwright as kw
+from kernwright.cli.judge import load_task
+task = load_task("task.py")
+with kw.Judge(1, device="sim") as judge:
+    threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    start = time.monotonic()
+    try:
+        judge.judge(pathlib.Path("endless.cu"), task, timeout=60)
+    except KeyboardInterrupt:
+        assert time.monotonic() - start < 20
+        print("interrupted")
+"""
+
+
 def test_headers_of_the_task_are_the_only_ones(judge):
     text = '#include "scale.h"\n' + GOOD.replace("2 * x", "SCALE * x")
     assert judge.judge(text, affine(headers={"scale.h": "#define SCALE 2"})).accepted
@@ -246,6 +295,13 @@ def test_inputs_are_drawn_from_properties():
     assert {1, 500} <= sizes and len(sizes) > 5
     assert np.isnan(inputs(1, 1)[0]).any() or np.isnan(inputs(1, 4)[0]).any()
     assert (np.abs(inputs(1, 2)[0]) < 1.2e-38).all()
+    every = kw.Inputs(
+        a="float32", c="complex64", x="float16[n, 2, n]", e="float32[]", n="size", most=9,
+        values=list(VALUES),
+    )  # fmt: skip
+    for case in range(2 * len(VALUES)):
+        a, c, x, e, n = every(3, case)
+        assert (a.dtype, c.dtype, x.shape, e.shape) == ("f4", "c8", (n, 2, n), ())
     for wrong in ({"x": "float32[m]"}, {"x": "flaot32[3]"}, {"x": 3, "values": ["odd"]}):
         with pytest.raises(kw.InvalidArgument):
             kw.Inputs(**wrong)

@@ -4,6 +4,8 @@ import asyncio
 import inspect
 import json
 import os
+import pathlib
+import subprocess
 import sys
 
 import pytest
@@ -123,3 +125,18 @@ def test_the_server_over_its_protocol(tmp_path):
     assert names == list(NAMES)
     assert json.loads(good.content[0].text)["status"] == "accepted"
     assert bad.is_error and "there is no task 'other'" in bad.content[0].text
+
+
+def test_the_example_judges_its_kernels():
+    folder = pathlib.Path(__file__).resolve().parents[2] / "examples" / "judge"
+    command = [sys.executable, "kernelbench.py", "softmax_task.py"]
+
+    def run(kernel):
+        return subprocess.run(
+            [*command, kernel], cwd=folder, capture_output=True, text=True, timeout=300
+        )
+
+    right, racing = run("softmax.cu"), run("softmax_racing.cu")
+    assert right.returncode == 0 and "accepted" in right.stdout, right.stderr
+    assert racing.returncode == 1 and ": finding: " in racing.stdout
+    assert "line 9" in racing.stdout

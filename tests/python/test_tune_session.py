@@ -7,7 +7,9 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 
+import ml_dtypes
 import numpy as np
 import pytest
 from tune_sessions import SCALE, N, X, session, space, statuses
@@ -110,6 +112,8 @@ def test_arrays_can_be_the_reference_and_tolerances_count():
     assert session(verify=(None, close, None, None)).run() is None
     assert session(verify=(None, close, None, None), rtol=0.01).run() is not None
     assert session(verify=2 * X).run() is not None  # that of the one kw.Out
+    assert session(verify=2 * X.astype(np.float64)).run() is not None  # of float32's precision
+    assert session(verify=2.01 * X.astype(np.float64)).run() is None
     nan = X * 2
     nan[5] = math.nan
     assert session(verify=nan).run() is None
@@ -117,14 +121,24 @@ def test_arrays_can_be_the_reference_and_tolerances_count():
 
 @pytest.mark.parametrize(
     ("dtype", "ctype"),
-    [("float64", "double"), ("int32", "int"), ("uint8", "unsigned char"), ("complex64", "float2")],
+    [
+        ("float64", "double"),
+        ("int32", "int"),
+        ("uint8", "unsigned char"),
+        ("float16", "__half"),
+        ("complex64", "float2"),
+        ("bfloat16", "__nv_bfloat16"),
+        ("i4,f4", "int2"),
+    ],  # fmt: skip
 )
 def test_element_types_are_compared(dtype, ctype):
-    text = f"""__global__ void copy(const {ctype}* x, {ctype}* y, int n) {{
+    text = f"""#include <cuda_fp16.h>
+    #include <cuda_bf16.h>
+    __global__ void copy(const {ctype}* x, {ctype}* y, int n) {{
       int i = blockIdx.x * BLOCK + threadIdx.x;
       if (i < n) y[i] = x[WRONG ? 0 : i];
     }}"""
-    x = np.arange(50).astype(dtype)
+    x = np.arange(50).astype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
     tuned = Session(
         text, Space(BLOCK=[32], WRONG=[0, 1]), (x, kw.Out(np.empty_like(x)), 50),
         grid="-(-n // BLOCK)", block="BLOCK", verify=lambda x, y, n: (None, x, None),
@@ -208,3 +222,20 @@ def test_a_disk_that_refuses_loses_nothing_and_says_so(tmp_path):
     assert len(tuned.rows) == 8
     with pytest.raises(kw.StoreError):
         session(store=tmp_path)
+
+
+def test_two_sessions_share_a_store(tmp_path):
+    path = tmp_path / "store.jsonl"
+    sessions = [session(store=path, seed=seed) for seed in (1, 2)]
+    threads = [threading.Thread(target=each.run) for each in sessions]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [len(each.trials) for each in sessions] == [6, 6]
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    kinds = [row["kind"] for row in rows]
+    assert kinds.count("session") == kinds.count("result") == 2
+    third = session(store=path)
+    third.run()
+    assert all(trial.resumed for trial in third.trials)

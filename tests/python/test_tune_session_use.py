@@ -349,3 +349,35 @@ def test_used_parameters_are_not_warned_of():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         session()
+
+
+def test_only_one_runs_a_session_at_a_time():
+    tuned = session()
+    refused = []
+
+    class Observer:
+        def trial(self, trial):
+            pass
+
+        def lane(self, kind, begins, number, seconds):
+            if not refused:
+                with pytest.raises(kw.InvalidArgument, match="in use") as caught:
+                    tuned.ask()
+                refused.append(caught)
+
+    tuned.subscribe(Observer())
+    assert tuned.run() is not None and refused
+
+
+def test_the_best_so_far_can_be_asked_for_while_it_runs():
+    tuned, seen = session(default={"BLOCK": 32, "VEC": 1}), []
+    tuned.subscribe(lambda trial: seen.append(tuned.best.score))
+    tuned.run()
+    assert seen == sorted(seen, reverse=True) and len(seen) == 6
+    assert tuned.best.default is not None
+
+
+def test_a_default_that_fails_is_no_reference():
+    tuned = session(SCALE.replace("int i", "nonsense i"), verify="default")
+    with pytest.raises(kw.InvalidArgument, match="itself fails"):
+        tuned.run()

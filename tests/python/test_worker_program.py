@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from compile_children import child
 
 import kernwright as kw
 
@@ -21,7 +22,7 @@ def field(data):
 
 
 def ask(command, name, request):
-    """The reply of a new worker to one task, and its exit code once we are gone."""
+    """The reply of a new worker to one task, behind its empty log, and its exit code."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
         process = os.posix_spawn(
@@ -39,7 +40,7 @@ def ask(command, name, request):
             reply += part
             if len(reply) >= 16 and len(reply) == 16 + struct.unpack("<Q", reply[8:16])[0]:
                 break
-    return reply[16:], os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+    return reply[20:], os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
 
 
 def test_it_is_a_small_program_that_answers_and_ends_with_its_parent():
@@ -73,6 +74,33 @@ def test_by_hand_it_says_that_it_is_not_for_that():
     )
     assert done.returncode == 1
     assert "starts by itself" in done.stderr
+
+
+@pytest.mark.parametrize("spoil", ["chmod", "remove", "nothing"])
+def test_a_package_whose_program_lost_its_mode_or_itself_has_workers_too(spoil, tmp_path):
+    package = tmp_path / "kernwright"
+    shutil.copytree(EXTENSION.parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    program = package / PROGRAM.name
+    if spoil == "chmod":
+        program.chmod(0o644)
+    elif spoil == "remove":
+        program.unlink()
+    with child(
+        """
+    bomb = kw.kernel(BOMB, defines={"DEPTH": 17})
+    try:
+        bomb.compile(timeout=1)
+    except kw.Timeout:
+        print("timeout", at_rest())
+    kw.kernel("__global__ void k() {}").compile()
+    print(kw.__file__, len(workers()))
+    """,
+        PYTHONPATH=str(tmp_path),
+        KERNWRIGHT_CACHE="off",
+    ) as process:
+        out, err = process.communicate(timeout=100)
+    assert (process.returncode, err) == (0, "")
+    assert out.split() == ["timeout", "True", str(package / "__init__.py"), "1"]
 
 
 @pytest.mark.skipif(not sys.executable, reason="no interpreter to start")

@@ -8,6 +8,9 @@
 namespace kernwright {
 namespace {
 
+/// Some judgements' worth; more would only be walked through.
+constexpr std::size_t kMostCases = 128;
+
 std::size_t size_of(const HostCase& drawn) {
   std::size_t sum = sizeof drawn + drawn.bytes();
   for (const auto& expected : drawn.expected) sum += expected ? expected->bytes.size() : 0;
@@ -31,7 +34,7 @@ CaseRef DrawnCases::get(std::uint64_t seed, int number, const std::function<Case
   const std::lock_guard lock(mutex_);
   cases_.push_front(drawn);
   bytes_ += size_of(*drawn);
-  while (bytes_ > limit_ && !cases_.empty()) {
+  while (!cases_.empty() && (bytes_ > limit_ || cases_.size() > kMostCases)) {
     bytes_ -= size_of(*cases_.back());
     cases_.pop_back();
   }

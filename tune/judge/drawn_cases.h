@@ -13,7 +13,7 @@ namespace kernwright {
 struct HostCase;
 using CaseRef = std::shared_ptr<const HostCase>;
 
-/// At most `limit` bytes of arrays; the longest unused go. Thread-safe.
+/// At most 128 cases and `limit` bytes of arrays; the longest unused go. Thread-safe.
 class DrawnCases {
  public:
   explicit DrawnCases(std::size_t limit = std::size_t{256} << 20) : limit_(limit) {}

@@ -19,6 +19,7 @@ using Clock = std::chrono::steady_clock;
 
 /// Where there is a GPU too, larger cases are for it alone.
 constexpr std::uint64_t kSimulatedBytes = std::uint64_t{1} << 20;
+constexpr std::size_t kMostFindings = 100;  // of one launch, different ones
 constexpr int kTimedCases = 3, kCountedCases = 3;
 /// Launches of a small case behind those of all cases, in the same module: for kernels that are
 /// right a few times only. Some more, as the seed says.
@@ -139,7 +140,8 @@ void Referee::check() {
 void Referee::check_on(RemoteDevice& device, const ObjectCode& code) {
   const bool is_simulated = &device == &devices_.simulated;
   std::optional<CheckOptions> checks;
-  if (is_simulated) checks.emplace(CheckOptions{.checks = submission_.checks});
+  if (is_simulated)
+    checks.emplace(CheckOptions{.checks = submission_.checks, .limit = kMostFindings});
   JudgedKernel kernel(device, code, kernel_.signature);
   CaseCheck check(kernel, task_, plan_, verdict_, checks, limits());
   std::uint64_t launch = 0;

@@ -26,7 +26,8 @@ std::vector<Refusal> refused_in_text(const Source& source, const Task& task);
 /// - device malloc, printf (words of Task::allow); the device runtime (dynamic parallelism) and any
 ///   other function that is not in the text;
 /// - special registers that tell one launch from another, as the timed one from the checked ones:
-///   clocks (word "clock"), %gridid, %pm counters, %envreg, %current_graph_exec.
+///   clocks (word "clock"), %gridid, %pm counters, %current_graph_exec, and %envreg but for the two
+///   that cooperative grids need.
 /// %smid, %nsmid and their kin are allowed: they say where a block runs, not in which launch.
 std::vector<Refusal> refused_in_code(const ObjectCode& ptx, const Task& task);
 

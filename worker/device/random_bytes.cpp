@@ -20,6 +20,7 @@ std::uint64_t word_at(std::uint64_t seed, std::uint64_t index) noexcept {
 }  // namespace
 
 void random_bytes(std::uint64_t seed, std::uint64_t offset, std::span<std::byte> to) noexcept {
+  if (to.empty()) return;  // it may have no address, which memcpy must not be given
   std::uint64_t index = offset / 8;
   std::size_t done = 0;
   if (const std::size_t skipped = offset % 8; skipped != 0) {

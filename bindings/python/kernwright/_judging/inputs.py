@@ -40,7 +40,8 @@ def _structured(rng: Generator, shape: tuple[int, ...]) -> Any:
     """Ones on the diagonal of a matrix; a sorted vector."""
     if len(shape) >= 2:
         return numpy.broadcast_to(numpy.eye(shape[-2], shape[-1]), shape) * rng.integers(1, 5)
-    return numpy.sort(rng.standard_normal(shape))
+    values = rng.standard_normal(shape)
+    return numpy.sort(values) if shape else values
 
 
 def _zeros(rng: Generator, shape: tuple[int, ...]) -> Any:
@@ -76,13 +77,13 @@ class Inputs:
     """A task's inputs from properties: ``Inputs(x="float32[n]", y="float32[n]", n="size")``.
 
     One keyword for each parameter, in the kernel's order: ``"float32[n, m]"`` is an array,
-    ``"size"`` an int that arrays are measured by, ``"float32"`` or ``"int32"`` a number, a number is
-    itself. `most` bounds each size (or ``{"n": 4096}``). Case 0 has the largest sizes, 1 the
+    ``"size"`` an int that arrays are measured by, ``"float32"`` or ``"int32"`` a number, a number
+    is itself. `most` bounds each size (or ``{"n": 4096}``). Case 0 has the largest sizes, 1 the
     smallest (`least`), then come sizes around the edges of tiles and blocks, and any.
 
     `values` names what floats are like, in turn: normal, uniform, integers, magnitudes, structured,
-    zeros (the usual ones), denormal, special (NaN and infinities). Integers are below `most_integer`
-    in size.
+    zeros (the usual ones), denormal, special (NaN and infinities). Integers are at most
+    `most_integer` in size.
 
     An object of this class is a function of a seed and a case, as kw.Task takes it.
     """

@@ -42,7 +42,7 @@ class Tools:
                 "signature": task.signature,
                 "cases": task.cases,
                 "allow": sorted(task.allow),
-                "headers": sorted(task.options.headers),
+                "headers": sorted(task.options._as_dict()["headers"]),
             }
             for name, task in self._tasks.items()
         ]
@@ -131,7 +131,10 @@ class Tools:
 
 def _with_defines(task: Task, config: dict[str, Any]) -> Task:
     made = copy.copy(task)
-    defines = {**task.options.defines, **{name: str(value) for name, value in config.items()}}
+    defines = {
+        **task.options._as_dict()["defines"],
+        **{name: str(value) for name, value in config.items()},
+    }
     made.options = task.options.replace(defines=defines)
     return made
 

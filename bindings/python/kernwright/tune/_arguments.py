@@ -92,7 +92,7 @@ def value_bytes(value: Any, parameter: Parameter) -> bytes:
 
 
 def _fits(array: np.ndarray[Any, Any], dtype: Any, lanes: int) -> bool:
-    if dtype is None or array.dtype.fields or array.dtype.kind == "V":
+    if dtype is None or _is_opaque(array.dtype):
         return True
     wanted = np.dtype(dtype)
     if wanted.fields or wanted == array.dtype:
@@ -151,6 +151,11 @@ class Arguments:
             packed.append((place, 0))
         return packed
 
+    def contents(self) -> list[tuple[np.ndarray[Any, Any], bool]]:
+        """The bytes of each buffer, and whether it is poisoned."""
+        views = [buffer.reshape(-1).view(np.uint8) for buffer in self.buffers]
+        return list(zip(views, self.poisoned, strict=True))
+
     def inputs(self) -> list[Any]:
         """Fresh copies for a reference."""
         return [np.array(v) if isinstance(v, np.ndarray) else v for v in self.values]
@@ -168,24 +173,15 @@ class Arguments:
 _RTOL = {"float16": 1e-2, "bfloat16": 2e-2, "float32": 1e-4, "complex64": 1e-4}
 
 
+def _is_opaque(dtype: np.dtype[Any]) -> bool:
+    """A struct or bytes; the types of ml_dtypes are numbers, whose kind is "V" as well."""
+    return dtype.fields is not None or issubclass(dtype.type, np.void)
+
+
 def _default_rtol(dtype: np.dtype[Any]) -> float:
     if dtype.kind in "iub":
         return 0.0
     return _RTOL.get(dtype.name, 0.1 if dtype.itemsize == 1 else 1e-8)
-
-
-def _tolerances(
-    wanted: np.ndarray[Any, Any], rtol: float | None, atol: float | None
-) -> tuple[float, float]:
-    if wanted.dtype.kind in "iub" and rtol is None and atol is None:
-        return 0.0, 0.0
-    if rtol is None:
-        small = 0.1 if wanted.dtype.itemsize == 1 else 1e-8
-        rtol = 0.0 if wanted.dtype.kind in "iub" else _RTOL.get(wanted.dtype.name, small)
-    if atol is None:
-        finite = np.abs(wanted[np.isfinite(wanted)]) if wanted.size else wanted
-        atol = rtol * float(finite.mean()) if finite.size else 0.0
-    return rtol, atol
 
 
 def first_difference(
@@ -195,44 +191,30 @@ def first_difference(
     atol: float | None,
 ) -> str | None:
     """Where `got` is not `wanted`; NaN is right only where NaN is wanted."""
-    if wanted.dtype.fields or wanted.dtype.kind == "V":
-        same = got.tobytes() == wanted.astype(got.dtype).tobytes()
-        return None if same else "bytes differ"
-    if rtol is None and got.dtype != wanted.dtype:  # a reference is often of a wider type
-        rtol = max(_default_rtol(got.dtype), _default_rtol(wanted.dtype)) or None
-    if wanted.dtype.kind not in "iubfc":  # of ml_dtypes
-        wide = wanted.astype(np.float64)
-        rtol, atol = _tolerances_of_narrow(wanted, wide, rtol, atol)
-        wanted, got = wide, got.astype(np.float64)
-    rtol, atol = _tolerances(wanted, rtol, atol)
-    if rtol == 0 and atol == 0 and wanted.dtype.kind in "iub":
-        wrong = got != wanted
+    if _is_opaque(got.dtype):
+        return None if got.tobytes() == wanted.astype(got.dtype).tobytes() else ": bytes differ"
+    exact = rtol is None and atol is None
+    if rtol is None:
+        rtol = max(_default_rtol(got.dtype), _default_rtol(wanted.dtype))
+    if exact and rtol == 0:
+        atol, wrong = 0.0, got != wanted
     else:
         kind = np.complex128 if "c" in (wanted.dtype.kind, got.dtype.kind) else np.float64
         a, b = got.astype(kind), wanted.astype(kind)
         with np.errstate(invalid="ignore", over="ignore"):
+            if atol is None:
+                finite = np.abs(b[np.isfinite(b)])
+                atol = rtol * float(finite.mean()) if finite.size else 0.0
             close = np.abs(a - b) <= atol + rtol * np.abs(b)
         wrong = ~(close | (a == b) | (np.isnan(a) & np.isnan(b)))
     if not wrong.any():
         return None
     at = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
-    count = int(wrong.sum())
     index = ", ".join(str(int(i)) for i in at)
     return (
-        f"[{index}] is {got[at]}, not {wanted[at]}; {count} of {wrong.size} differ "
+        f"[{index}] is {got[at]}, not {wanted[at]}; {int(wrong.sum())} of {wrong.size} differ "
         f"(rtol={rtol:.3g}, atol={atol:.3g})"
     )
-
-
-def _tolerances_of_narrow(
-    wanted: np.ndarray[Any, Any],
-    wide: np.ndarray[Any, Any],
-    rtol: float | None,
-    atol: float | None,
-) -> tuple[float, float | None]:
-    if rtol is None:
-        rtol = _RTOL.get(wanted.dtype.name, 0.1)
-    return rtol, atol
 
 
 class Verifier:

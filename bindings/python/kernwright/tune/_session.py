@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kernwright import _core
-from kernwright.errors import ArgumentError, InvalidArgument
+from kernwright.errors import ArgumentError, Error, InvalidArgument
 from kernwright.tune._arguments import Arguments, Verifier
 from kernwright.tune._budget import read_budget
+from kernwright.tune._cluster import Cluster, session_backend
 from kernwright.tune._config import Config, Value
 from kernwright.tune._launch_rule import LaunchRule
 from kernwright.tune._session_hooks import Hooks
@@ -24,6 +26,7 @@ from kernwright.tune._session_settings import (
     lanes_of,
     problem_values,
     read_proposals,
+    seconds_of,
     symbol_bytes,
     warm_start,
     worker_program,
@@ -33,6 +36,7 @@ from kernwright.tune._store import Store, kernel_key
 from kernwright.tune._strategy import strategies
 from kernwright.tune._trial import STATUSES, Best, Trial
 
+_BEST_MEMBERS = ("config", "median_ms", "interval_ms", "score")
 POLICIES = ("cold", "warm", "rotate", "graph")
 
 
@@ -120,7 +124,8 @@ class Session:
             if value not in known:
                 raise InvalidArgument(f"{name}= is one of {', '.join(known)}, got {value!r}")
         self._budget = read_budget(budget)
-        self._devices, labels = devices_of(devices)
+        self._cluster = devices if isinstance(devices, Cluster) else None
+        self._devices, labels = devices_of(None if self._cluster is not None else devices)
         device = self._devices[0]
         rule = LaunchRule(grid, block, shared_bytes)
         self._arguments = Arguments(args)
@@ -132,6 +137,7 @@ class Session:
         self.space = space.with_problem(self._problem)
         len(self.space)  # says what is wrong with it
         self._default = None if first is None else self.space.index(first)
+        self._default_config = first
         self._source.warn_of_unused()
         reference = first if first is not None else self.space[0]
         self.name = self._source.base(reference).name
@@ -168,7 +174,7 @@ class Session:
             "devices": labels,
             "worker": worker_program(),
             "in_process": isolation == "inproc",
-            "buffers": list(zip(self._arguments.buffers, self._arguments.poisoned, strict=True)),
+            "buffers": self._arguments.contents(),
             "symbols": symbol_bytes(constants),
             "checks": verifier is not None,
             "compile_lanes": self._lanes,
@@ -181,8 +187,8 @@ class Session:
             "initial": initial,
             "window": index_of(window, "window", none=0),
             "samples": index_of(samples, "samples"),
-            "compile_timeout": float(compile_timeout),
-            "run_timeout": float(run_timeout),
+            "compile_timeout": seconds_of(compile_timeout, "compile_timeout"),
+            "run_timeout": seconds_of(run_timeout, "run_timeout"),
             "resume": bool(resume),
             "proposes": callable(proposals),
             "scores": self._hooks.scores,
@@ -191,9 +197,11 @@ class Session:
             "key": json.dumps(key),
             "about": json.dumps(about),
         }
+        self._parts = (self._arguments, verifier)
         self._wants_default = verifier is not None and verifier.wants_default
         self._reference = self.space.index(reference)
         self._core: Any = None
+        self._lock = threading.Lock()
         self._trials: list[Trial] = []
         self._result: dict[str, Any] | None = None
         self._observers: list[Any] = []
@@ -207,13 +215,34 @@ class Session:
     # -- running ---------------------------------------------------------------------------------
 
     def _started(self) -> Any:
-        if self._core is None:
-            core = _core.TuneSession(self.space._core, self._hooks, self._settings)
-            if self._wants_default:
-                core.try_once(self._reference)
-            core.begin()
-            self._core = core
-        return self._core
+        with self._lock:
+            if self._core is None:
+                settings = self._settings
+                if self._cluster is not None:
+                    settings = self._on_cluster(self._cluster, settings)
+                core = _core.TuneSession(self.space._core, self._hooks, settings)
+                if self._wants_default and self._cluster is None:
+                    self._try_default(core)
+                core.begin()
+                self._core = core
+            return self._core
+
+    def _on_cluster(self, cluster: Cluster, settings: dict[str, Any]) -> dict[str, Any]:
+        if self._wants_default:  # expected from now on, on every node
+            own = {**settings, "store": None}
+            self._try_default(_core.TuneSession(self.space._core, self._hooks, own))
+        reference = self._source.kernel(self.space[self._reference])
+        self._started_backend = session_backend(
+            cluster, self._hooks, settings, reference, self._parts
+        )
+        return {**settings, "backend": self._started_backend}
+
+    def _try_default(self, core: Any) -> None:
+        try:
+            core.try_once(self._reference)
+        except Error as error:
+            config = self.space[self._reference]
+            raise InvalidArgument(f'verify="default": {config!r} itself fails: {error}') from error
 
     def _lane_event(self, is_gpu: bool, begins: bool, number: int, seconds: float) -> None:
         for observer in list(self._observers):
@@ -371,7 +400,16 @@ class Session:
     def _result_row(self) -> dict[str, Any]:
         if self._result is not None:
             return self._result
-        return {} if self._core is None else self._ordered(self._core.result())
+        correct = [trial for trial in self._trials if trial.score is not None]
+        if not correct:
+            return {}
+        best = min(correct, key=lambda trial: (trial.score, self.space.index(trial.config)))
+        row: dict[str, Any] = {name: best.row[name] for name in _BEST_MEMBERS}
+        row["ties"] = [trial.config for trial in correct if trial.score == best.score]
+        default = next((t for t in correct if t.config == self._default_config), None)
+        row["default_ms"] = None if default is None else default.time
+        row["default_score"] = None if default is None else default.score
+        return {**row, "noise": 0.0, "reason": "cancelled"}
 
     def _ordered(self, text: str) -> dict[str, Any]:
         row: dict[str, Any] = json.loads(text)

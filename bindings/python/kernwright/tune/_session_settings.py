@@ -34,6 +34,15 @@ def index_of(value: Any, name: str, none: int | None = None) -> int:
     return int(value.__index__())
 
 
+def seconds_of(value: Any, name: str) -> float:
+    if isinstance(value, (bool, str)) or not hasattr(value, "__float__"):
+        raise ArgumentError(f"{name}= is a number of seconds, got {type(value).__name__}")
+    seconds = float(value)
+    if not 0 < seconds < 1e6:
+        raise InvalidArgument(f"{name}= is above 0 and below a million seconds, got {value}")
+    return seconds
+
+
 def lanes_of(workers: Any) -> int:
     """How many compiles go on at once: all processors but one, which measures."""
     if workers is not None:

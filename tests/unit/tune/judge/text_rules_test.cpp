@@ -38,8 +38,9 @@ TEST_CASE("text rules: registers that tell launches apart") {
     CAPTURE(name);
     CHECK(is_cheating(std::string("mov.u64 %rd1, ") + name + ";"));
   }
-  for (const char* name : {"%smid", "%nsmid", "%warpid", "%laneid", "%clocks", "%pmx", "%rd64",
-                           "%lanemask_lt", "%dynamic_smem_size", "%clock_r"}) {
+  for (const char* name :
+       {"%smid", "%nsmid", "%warpid", "%laneid", "%clocks", "%pmx", "%rd64", "%lanemask_lt",
+        "%dynamic_smem_size", "%clock_r", "%envreg1", "%envreg2"}) {
     CAPTURE(name);
     CHECK(in_code(std::string("mov.u32 %r1, ") + name + ";").empty());
   }

@@ -51,7 +51,7 @@ struct Fixture {
 
   KernelBackendOptions options() {
     KernelBackendOptions result;
-    result.plan = LaunchRule(space, Program(Source{kScale, "scale.cu"}), "scale",
+    result.plan = LaunchRule(space, Program(Source{kScale, "scale.cu", 1, {}}), "scale",
                              {.grid = {"-(-n // BLOCK)"}, .block = {"BLOCK"}});
     result.buffers = {{std::as_bytes(std::span(x)), false}, {std::as_bytes(std::span(x)), true}};
     result.symbols["weight"] = std::as_bytes(std::span(weight));
@@ -129,7 +129,7 @@ TEST_CASE("launch rule: expressions give the launch, values the defines") {
   space.add("S", {0.5});
   space.add("T", {std::string("row"), std::string()});
   space.set_problem({{"n", std::int64_t{100}}, {"half", 0.5}});
-  const Program program(Source{"__global__ void k() {}", "k.cu"});
+  const Program program(Source{"__global__ void k() {}", "k.cu", 1, {}});
   const LaunchRule rule(space, program, "k",
                         {.grid = {"-(-n // B)", "2"}, .block = {"B"}, .shared_bytes = "4 * B"});
   const KernelPlan plan = rule(0);

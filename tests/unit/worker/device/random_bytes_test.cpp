@@ -3,8 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
-#include <cstring>
 #include <vector>
 
 using namespace kernwright;
@@ -26,7 +26,7 @@ TEST_CASE("random bytes: any part of the stream is that part") {
     for (std::size_t size = 0; size < 40; ++size) {
       std::vector<std::byte> part(size);
       random_bytes(9, offset, part);
-      REQUIRE(std::memcmp(part.data(), whole.data() + offset, size) == 0);
+      REQUIRE(std::equal(part.begin(), part.end(), whole.begin() + static_cast<long>(offset)));
     }
   }
 }

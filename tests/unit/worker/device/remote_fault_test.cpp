@@ -254,8 +254,13 @@ TEST_CASE("remote device: ten thousand launches take no memory") {
   const std::uint64_t before = run(1000), own = resident_bytes(::getpid());
   const std::uint64_t after = run(9000);
   CHECK(download<int>(device, x)[0] == 10'000);
+  // A sanitizer keeps what was freed.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   CHECK(after < before + (4 << 20));
   CHECK(resident_bytes(::getpid()) < own + (4 << 20));
+#else
+  static_cast<void>(before + own + after);
+#endif
 }
 
 TEST_CASE("remote device: it ends with its parent, in the middle of a launch, and its spare too") {
