@@ -301,7 +301,9 @@ def test_skip_is_public():
 
 def test_a_timer_measures_one_thing_at_a_time(sim):
     timer = kw._core._Timer()
-    effort = dict(policy="warm", min_samples=3, max_samples=3, max_seconds=0.1, noise=0.1)
+    effort = {
+        "policy": "warm", "min_samples": 3, "max_samples": 3, "max_seconds": 0.1, "noise": 0.1
+    }  # fmt: skip
     with pytest.raises(kw.InvalidArgument, match="is measuring"):
         timer.measure(lambda: timer.measure(lambda: None, **effort), **effort)
     with pytest.raises(ZeroDivisionError):

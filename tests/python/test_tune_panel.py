@@ -141,7 +141,8 @@ def test_on_a_terminal_it_is_drawn(monkeypatch):
     os.close(reader)
     assert "\x1b[" in text
     for words in ("tuning k[red]x", "2.5 ms", "block=96", "1 of 2 at work", "left",
-                  "2 compile, 1 correct", "error: ?]0;title??[2J", "trial 2: error: [bold]y[/bold]"):  # fmt: skip
+                  "2 compile, 1 correct", "error: ?]0;title??[2J",
+                  "trial 2: error: [bold]y[/bold]"):  # fmt: skip
         assert words in text, words
     assert "second line" not in text
 

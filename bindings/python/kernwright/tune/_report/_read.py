@@ -77,7 +77,7 @@ def read_record(rows: Iterable[Row] | str | os.PathLike[str], session: str | Non
     store = os.fspath(rows) if isinstance(rows, (str, os.PathLike)) else None
     if store is None and not isinstance(rows, Iterable):
         raise ArgumentError(f"rows, or the path of a store, are wanted, got {type(rows).__name__}")
-    given: Iterable[Any] = _rows_of(store) if store is not None else rows  # type: ignore[assignment]
+    given: Any = rows if store is None else _rows_of(store)
     known = [row for row in given if isinstance(row, Mapping)]
     trials = [row for row in known if row.get("kind") == "trial"]
     if session is not None:
