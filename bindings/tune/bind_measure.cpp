@@ -44,7 +44,7 @@ class TimerScope {
   TimerScope& operator=(const TimerScope&) = delete;
 };
 
-/// One measuring at a time; others wait.
+/// One measuring at a time.
 class PythonTimer {
  public:
   explicit PythonTimer(Device& device)
@@ -56,11 +56,10 @@ class PythonTimer {
                      if (!held) throw Error("the interpreter ends: measuring stops");
                      run();
                    }};
+    const std::unique_lock one(mutex_, std::try_to_lock);
+    if (!one) throw InvalidArgument("the timer is measuring: make another for another thread");
     const TimerScope scope(timer_->stream());
-    return measurement_dict(without_gil([&] {
-      const std::lock_guard one(mutex_);
-      return timer_->measure(work, plan);
-    }));
+    return measurement_dict(without_gil([&] { return timer_->measure(work, plan); }));
   }
 
  private:

@@ -297,3 +297,19 @@ def test_the_list_runs_nothing(folder, capsys):
 
 def test_skip_is_public():
     assert issubclass(Skip, Exception) and pathlib.Path(kw.bench.__file__).name == "__init__.py"
+
+
+def test_a_timer_measures_one_thing_at_a_time(sim):
+    timer = kw._core._Timer()
+    effort = {
+        "policy": "warm", "min_samples": 3, "max_samples": 3, "max_seconds": 0.1, "noise": 0.1
+    }  # fmt: skip
+    with pytest.raises(kw.InvalidArgument, match="is measuring"):
+        timer.measure(lambda: timer.measure(lambda: None, **effort), **effort)
+    with pytest.raises(ZeroDivisionError):
+        timer.measure(lambda: 1 / 0, **effort)
+    with pytest.raises(kw.InvalidArgument):
+        timer.measure(lambda: None, **{**effort, "policy": "hot"})
+    x = kw.zeros(1)
+    assert timer.measure(lambda: x._fill(1), **effort)["counts"] is not None
+    assert kw.current_stream().handle == 0  # the timer's stream is no longer the current one

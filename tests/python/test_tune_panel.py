@@ -135,12 +135,14 @@ def test_on_a_terminal_it_is_drawn(monkeypatch):
             panel.lane("compile", True, 1, 0.0)
             panel.trial(trial(1, 2.5, block=96))
             panel.trial(trial(2, None, "compile", "error: [bold]y[/bold]\nsecond line"))
+            panel.trial(trial(3, None, "compile", "error: \x1b]0;title\x07\x1b[2J"))
             time.sleep(0.4)
     text = read_all(reader)
     os.close(reader)
     assert "\x1b[" in text
     for words in ("tuning k[red]x", "2.5 ms", "block=96", "1 of 2 at work", "left",
-                  "1 correct, 1 compile", "trial 2: error: [bold]y[/bold]"):  # fmt: skip
+                  "2 compile, 1 correct", "error: ?]0;title??[2J",
+                  "trial 2: error: [bold]y[/bold]"):  # fmt: skip
         assert words in text, words
     assert "second line" not in text
 

@@ -14,7 +14,7 @@ import kernwright as kw
 from kernwright._support.words import headline
 from kernwright.tune._report import _analysis, _charts, _svg, write_report
 from kernwright.tune._report._page import page
-from kernwright.tune._report._record import read_record
+from kernwright.tune._report._read import read_record
 
 VOID = {"meta", "input", "br", "img", "link", "hr"}
 OPTIONAL = {"p", "th", "td", "tr"}  # HTML closes these itself
@@ -295,12 +295,12 @@ def test_large_sessions_stay_small_files():
     trials = [
         trial(i, {f"p{k}": draw.randrange(40) for k in range(12)}, draw.random() + 0.5,
               times_ms=[1.0] * 40)
-        for i in range(20000)
+        for i in range(6000)
     ]  # fmt: skip
-    trials += [trial(20000 + i, {"p0": i}, error=f"message {i}\n" + "x" * 9000) for i in range(500)]
+    trials += [trial(6000 + i, {"p0": i}, error=f"message {i}\n" + "x" * 9000) for i in range(500)]
     text = page(record_of(*trials))
     assert len(text) < 2_500_000
-    assert "The best 1,000 of 20,500 trials" in text and "rarer messages" in text
+    assert "The best 1,000 of 6,500 trials" in text and "rarer messages" in text
 
 
 @pytest.mark.parametrize("low,high", [(1, 10), (0.3, 0.31), (1e-9, 1e9), (-5, 5), (7, 7)])
@@ -355,3 +355,30 @@ def test_a_counted_session_has_its_metrics_in_the_front():
     assert sorted(t.number for t in front) == [0, 1, 3]
     both = record_of(*trials, objective="instructions, transactions")
     assert _analysis.metrics_of(both) == ["instructions", "transactions"]
+
+
+def test_sessions_that_went_on_with_each_other_are_one_report(tmp_path):
+    rows = tune_rows.session_rows(count=30)
+    about, trials, result = rows[0], rows[1:-1], rows[-1]
+    first = [{**row, "session": "a"} for row in trials[:20]]
+    began = min(row["started_s"] for row in trials[20:])
+    second = [
+        {**row, "session": "b", "number": row["number"] - 20, "ended_s": row["ended_s"] - began}
+        for row in trials[20:]
+    ]
+    other = {**about, "session": "o", "problem": {"n": 1}}
+    known = [
+        {**about, "session": "a"}, *first, other, {**trials[0], "session": "o"},
+        {**about, "session": "b", "seed": 5, "budget": {"evaluations": 99}}, *second,
+        {**result, "session": "b"},
+    ]  # fmt: skip
+    record = read_record(known)
+    assert (len(record.trials), record.sessions) == (30, 2)
+    assert len({t.number for t in record.trials}) == 30
+    ends = [t.ended_s for t in record.trials]
+    assert ends == sorted(ends) and record.seconds == max(ends) > result["seconds"] - began
+    assert {repr(t.config) for t in record.trials} == {repr(r["config"]) for r in trials}
+    assert "2 sessions" in page(record)
+    assert len(read_record(known, "b").trials) == 10
+    assert len(read_record([*known, {**trials[0], "session": "o"}]).trials) == 2
+    assert len(read_record(known[:-12]).trials) == 1

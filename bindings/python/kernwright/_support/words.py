@@ -12,3 +12,8 @@ def headline(message: str) -> str:
     if len(lines) > 1 and lines[0].endswith(":"):
         return f"{lines[0]} {lines[1]}"
     return lines[0] if lines else ""
+
+
+def printable(text: str) -> str:
+    """The text without characters that could steer a terminal."""
+    return "".join(c if c.isprintable() else "?" for c in text)

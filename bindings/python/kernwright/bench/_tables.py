@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from kernwright._support.words import printable
 from kernwright.bench._run import relative_width
 
 
@@ -35,7 +36,7 @@ def verdict_text(compared: Mapping[str, Any] | None) -> str:
 
 def _status(row: Mapping[str, Any]) -> str:
     if row["status"] != "ok":
-        return f"{row['status']}: {row['error']}"
+        return printable(f"{row['status']}: {row['error']}".replace("\n", " "))
     return "right" if row["checked"] else "not checked"
 
 

@@ -11,7 +11,7 @@ import re
 import sys
 from typing import Any
 
-from kernwright._support.words import counted, headline
+from kernwright._support.words import counted, headline, printable
 from kernwright.cli import UsageError
 from kernwright.cli._files import complete_files, existing, writable
 
@@ -157,7 +157,7 @@ def print_summary(result: dict[str, Any], session: Any) -> None:
     rows += [(name, result[name]) for name in ("store", "report") if result[name]]
     width = max(len(name) for name, _ in rows)
     for name, text in rows:
-        print(f"{name:<{width}}  {text}")
+        print(printable(f"{name:<{width}}  {text}"))
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -74,7 +74,8 @@ def session_html(rows: Any, title: str) -> str:
     """Of a session's rows: its figures, and the best so far as a picture."""
     from kernwright.errors import InvalidArgument
     from kernwright.tune._report import _charts
-    from kernwright.tune._report._record import read_record, text
+    from kernwright.tune._report._read import read_record
+    from kernwright.tune._report._record import text
 
     try:
         record = read_record(rows)

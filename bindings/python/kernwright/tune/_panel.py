@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, TextIO
 
-from kernwright._support.words import counted, headline
+from kernwright._support.words import counted, headline, printable
 from kernwright.tune._panel_state import (
     Lanes,
     PanelState,
@@ -28,7 +28,7 @@ _QUIET = 1.0  # seconds between two plain lines, unless the session ends
 def best_text(state: PanelState) -> str:
     if state.best is None:
         return "none yet"
-    return f"{value_text(state.best)}  ({config_text(state.best)})"
+    return printable(f"{value_text(state.best)}  ({config_text(state.best)})")
 
 
 def counts_text(state: PanelState) -> str:
@@ -69,7 +69,7 @@ class _PlainView:
 
     def _write(self, text: str) -> None:
         try:
-            print(f"{self._title}: {text}", file=self._file, flush=True)
+            print(printable(f"{self._title}: {text}"), file=self._file, flush=True)
         except (OSError, ValueError):
             self._last = float("inf")
 
@@ -123,10 +123,11 @@ class _RichView:
             grid.add_row(self._text("time", **bold), self._text(spent))
             for trial in state.failures:
                 why = self._text(
-                    f"trial {trial.number}: {headline(str(trial.error or ''))}", no_wrap=True
+                    f"trial {trial.number}: {printable(headline(str(trial.error or '')))}",
+                    no_wrap=True,
                 )
                 grid.add_row(self._text(str(trial.status), style="red"), why)
-            title = self._text(f"tuning {state.title}")
+            title = self._text(printable(f"tuning {state.title}"))
         return self._box(grid, title=title, title_align="left")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from kernwright.errors import ArgumentError
 from kernwright.tune._report._page import page
-from kernwright.tune._report._record import read_record
+from kernwright.tune._report._read import read_record
 
 
 def write_report(

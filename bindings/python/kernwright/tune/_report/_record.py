@@ -4,14 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import json
-import math
-import os
-import pathlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
-
-from kernwright.errors import ArgumentError, InvalidArgument
 
 Row: TypeAlias = Mapping[str, Any]
 _LARGEST = 1e150  # squares and differences of such numbers are finite
@@ -85,6 +79,16 @@ class TrialRow:
             return None
         return max(self.ended_s - spent, 0.0), self.ended_s
 
+    def later(self, seconds: float, number: int) -> TrialRow:
+        """The same trial in a session that began so many seconds sooner."""
+        span, ended = self.compile_span, self.ended_s
+        return dataclasses.replace(
+            self,
+            number=number,
+            compile_span=None if span is None else (span[0] + seconds, span[1] + seconds),
+            ended_s=None if ended is None else ended + seconds,
+        )
+
     @classmethod
     def of(cls, row: Row, place: int) -> TrialRow:
         status = text(row.get("status")) or "correct"
@@ -118,12 +122,14 @@ class TrialRow:
 
 @dataclasses.dataclass(frozen=True)
 class Record:
-    """A session, its trials in the order in which they ended, and its result where it has one."""
+    """A session, its trials in the order in which they ended, and its result where it has one.
+    `sessions`: how many were joined, each of which went on with what the former left."""
 
     session: dict[str, Any]
     trials: tuple[TrialRow, ...]
     result: dict[str, Any]
     store: str | None = None
+    sessions: int = 1
 
     @property
     def kernel(self) -> str:
@@ -195,46 +201,3 @@ class Record:
     def seconds(self) -> float | None:
         ends = [trial.ended_s for trial in self.trials if trial.ended_s is not None]
         return number(self.result.get("seconds")) or (max(ends) if ends else None)
-
-
-def _rows_of(path: str | os.PathLike[str]) -> Iterator[Row]:
-    """The JSON objects of a store's lines; other lines, torn ones too, are left out."""
-    for line in pathlib.Path(path).read_bytes().splitlines():
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(row, dict):
-            yield row
-
-
-def _ended(trial: TrialRow) -> float:
-    return math.inf if trial.ended_s is None else trial.ended_s
-
-
-def read_record(rows: Iterable[Row] | str | os.PathLike[str], session: str | None = None) -> Record:
-    """Of one session of `rows`, or of a store's file: the one of that id, else the last one that
-    has trials. Rows of other kinds are left out. Raises InvalidArgument where there is no trial,
-    OSError for a file that cannot be read."""
-    store = os.fspath(rows) if isinstance(rows, (str, os.PathLike)) else None
-    if store is None and not isinstance(rows, Iterable):
-        raise ArgumentError(f"rows, or the path of a store, are wanted, got {type(rows).__name__}")
-    known = list(_rows_of(store)) if store is not None else list(rows)  # type: ignore[arg-type]
-    known = [row for row in known if isinstance(row, Mapping)]
-    trials = [row for row in known if row.get("kind") == "trial"]
-    if session is not None:
-        trials = [row for row in trials if row.get("session") == session]
-    if not trials:
-        where = f"in {store!r}" if store is not None else "among the rows"
-        of = f" of session {session!r}" if session is not None else ""
-        raise InvalidArgument(f"there is no trial{of} {where}: nothing to report")
-    chosen = trials[-1].get("session")
-
-    def last(kind: str) -> dict[str, Any]:
-        own = (r for r in reversed(known) if r.get("kind") == kind and r.get("session") == chosen)
-        return table(next(own, None))
-
-    own = [row for row in trials if row.get("session") == chosen]
-    made = [TrialRow.of(row, place) for place, row in enumerate(own)]
-    made.sort(key=_ended)
-    return Record(last("session"), tuple(made), last("result"), store)

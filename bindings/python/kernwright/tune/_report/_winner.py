@@ -117,7 +117,8 @@ def cards(record: Record) -> str:
     shown.append((f"{len(record.trials):,}", "trials", f"{good:,} correct, {failed:,} failed"))
     if record.seconds is not None:
         why = text(record.result.get("reason"))
-        shown.append((f"{record.seconds:.3g} s", "session", f"ended: {why}" if why else ""))
+        name = "session" if record.sessions == 1 else f"{record.sessions} sessions"
+        shown.append((f"{record.seconds:.3g} s", name, f"ended: {why}" if why else ""))
     noise = number(record.result.get("noise"))
     if noise is not None and not record.is_counted:
         count = counted(len(record.ties), "trial")
