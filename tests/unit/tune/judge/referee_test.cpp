@@ -44,9 +44,11 @@ RemoteDeviceOptions simulated(const char* seed = "") {
   RemoteDeviceOptions options;
   options.worker.command = {TEST_TUNE_WORKER};
   options.worker.environment = {"KERNWRIGHT_DEVICE=sim"};
-  // Work then waits in its stream, as on a GPU.
-  if (*seed != '\0')
+  // Work then waits in its stream, as on a GPU; and it is of another compute capability.
+  if (*seed != '\0') {
     options.worker.environment.push_back(std::string("KERNWRIGHT_SIM_SEED=") + seed);
+    options.worker.environment.push_back("KERNWRIGHT_SIM_CAPABILITY=9.0");
+  }
   return options;
 }
 
@@ -105,6 +107,18 @@ TEST_CASE("referee: state that shows in a timed series alone") {
   const Verdict verdict = judged(late);
   CHECK(verdict.status == VerdictStatus::cheating);
   CHECK(verdict.reason.find("earlier launches") != std::string::npos);
+}
+
+TEST_CASE("referee: a text for the GPU's compute capability alone is judged there") {
+  const std::string own =
+      edited(kAddOne, "__device__ int",
+             "#if __CUDA_ARCH__ < 900\n#error not here\n#endif\n__device__ int");
+  const Verdict verdict = judged(own);
+  INFO(verdict.reason);
+  CHECK(verdict.is_accepted());
+  CHECK(verdict.cases.size() == 3);
+  const Verdict clock = judged(edited(own, "x[i] + 1", "x[i] + 1 + (clock64() == 0)"));
+  CHECK(clock.status == VerdictStatus::cheating);
 }
 
 TEST_CASE("series timing: median and interval of samples") {
