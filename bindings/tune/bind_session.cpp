@@ -7,6 +7,7 @@
 #include "bindings/support/gil.h"
 #include "bindings/support/python_support.h"
 #include "bindings/tune/bind_tune.h"
+#include "bindings/tune/python_backend.h"
 #include "bindings/values/dtype.h"
 #include "bindings/worker/all_tasks.h"
 #include "tune/session/journal.h"
@@ -173,19 +174,26 @@ class TuneSession {
       journal_.emplace(path, StoreKey::from_row(json_argument(settings.text("key"))),
                        json_argument(settings.text("about")), space_);
     }
+    if (const py::object remote = settings.object("backend"); !remote.is_none())
+      remote_ = make_python_backend(remote);
     without_gil([&] {
       if (journal_ && settings_resume_) options.known = journal_->earlier();
       backend_.emplace(device_, std::move(backend));
-      session_.emplace(space_, *backend_, std::move(options));
+      TrialBackend& chosen = remote_ ? *remote_ : *backend_;
+      session_.emplace(space_, chosen, std::move(options));
+      lane_.emplace(*backend_);
     });
   }
 
   ~TuneSession() {
     const GilRelease unlocked;  // lanes may ask Python
     session_.reset();
+    lane_.reset();
     backend_.reset();
+    remote_.reset();
   }
 
+  BackendLane& lane() { return *lane_; }
   void open() {
     without_gil([&] { backend_->open(); });
   }
@@ -347,13 +355,21 @@ class TuneSession {
   bool is_used_ = false;  ///< changed with the GIL held
   std::optional<SessionJournal> journal_;
   std::optional<KernelBackend> backend_;
+  std::unique_ptr<TrialBackend> remote_;  ///< instead of it
+  std::optional<BackendLane> lane_;       ///< of it, for those who run trials for another process
   std::optional<Session> session_;
 };
 
 }  // namespace
 
 void bind_tune_session(py::module_& m) {
+  py::class_<BackendLane>(m, "TuneLane")
+      .def("load", &BackendLane::load)
+      .def("verify", &BackendLane::verify)
+      .def("sample", &BackendLane::sample)
+      .def("forget", &BackendLane::forget);
   py::class_<TuneSession>(m, "TuneSession")
+      .def_property_readonly("lane", &TuneSession::lane)
       .def(py::init<TuneSpace&, const py::object&, const py::dict&>())
       .def("open", &TuneSession::open)
       .def("try_once", &TuneSession::try_once)

@@ -6,10 +6,10 @@ import threading
 
 import numpy as np
 import pytest
-from tuning import SCALE, result_row, run, write_rows
+from tuning import GRID, SCALE, result_row, run, write_rows
 
 import kernwright as kw
-from kernwright.tune import Choice, Store, Tuned
+from kernwright.tune import Choice, Session, Space, Store, Tuned
 
 
 @pytest.fixture
@@ -304,6 +304,34 @@ def test_clusters_of_a_row_are_launched(tmp_path, kernel):
     if kw.current_device().compute_capability >= (9, 0):
         run(fast, 4096)
         run(fast, 1)
+
+
+def test_a_session_leaves_what_is_launched_then(tmp_path, kernel):
+    x, path = np.arange(1000, dtype=np.float32), tmp_path / "store.jsonl"
+    session = Session(
+        kernel, Space(BLOCK=[32, 64], V=[1, 2]).require("n % V == 0"),
+        (x, kw.Out(np.zeros(1000, np.float32)), 3.0, 1000), grid=GRID, block="BLOCK", store=path,
+        default={"BLOCK": 32, "V": 2}, verify=lambda x, y, a, n: (None, 3 * x, None, None),
+    )  # fmt: skip
+    best = session.run()
+    fast = kernel.tuned(path)
+    for n in (1000, 1023, 5000):
+        run(fast, n)
+    assert fast.choice(n=1000).from_store and fast.choice(n=1000).config == best.config
+    assert fast.choice(n=5000).config == {"BLOCK": 32, "V": 2}
+    tuned_space = kernel.tuned(path, space=Space(BLOCK=[32, 64], V=[1, 2]).require("n % V == 0"))
+    assert tuned_space.choice(n=1000).from_store
+    assert not kernel.tuned(path, space=Space(BLOCK=[32, 64], V=[1, 2])).choice(n=1000).from_store
+
+
+def test_a_store_that_cannot_be_read_any_more_stops_no_launch(tmp_path, kernel):
+    path = write_rows(tmp_path / "store", result_row(kernel, {"BLOCK": 64, "V": 2}))
+    fast = kernel.tuned(path, grid=GRID, block="BLOCK", default={"BLOCK": 32, "V": 1})
+    run(fast, 4096)
+    path.unlink()
+    path.mkdir()
+    run(fast, 4097)
+    assert "is a folder" in fast.choice(n=4097).reason and fast.choice(n=4096).from_store
 
 
 def test_rows_without_a_problem_hold_for_all(tmp_path, kernel):

@@ -2,6 +2,7 @@
 #include "worker/device/remote_device.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <memory>
@@ -12,10 +13,11 @@
 #include "base/log.h"
 #include "worker/device/device_tasks.h"
 #include "worker/device/shared_memory.h"
-#include "worker/device/spare_worker.h"
 
 namespace kernwright {
 namespace {
+
+constexpr const char* kOpening = "opening a worker's device";
 
 std::uint64_t next_generation() {
   static std::atomic<std::uint64_t> last{0};
@@ -71,6 +73,8 @@ struct RemoteDevice::State {
   State& operator=(const State&) = delete;
 
   void open(const WaitLimits& limits);
+  void open_process(const WaitLimits& limits);
+  void start_spare();
   void lose() noexcept;
   Message run(const WorkerTask& task, const WaitLimits& limits);
   Message run(const char* name, const char* subject, std::span<const std::byte> request,
@@ -85,8 +89,8 @@ struct RemoteDevice::State {
   std::shared_ptr<SharedMemory> shared;
   Worker worker;
   DeviceFacts facts;
-  std::unique_ptr<SpareWorker> spare;  ///< declared after `shared`, which it must not outlive
-  std::uint64_t generation = 0;        ///< 0: the device is not open
+  std::unique_ptr<Worker> spare;  ///< opens its device while `worker` works
+  std::uint64_t generation = 0;   ///< 0: the device is not open
   int losses = 0;
   std::set<std::uint64_t> buffers, kernels;  ///< what is there
 };
@@ -104,25 +108,45 @@ void RemoteDevice::State::release_all() noexcept {
   }
 }
 
+void RemoteDevice::State::open_process(const WaitLimits& limits) {
+  const std::array<int, 1> files{shared->descriptor()};
+  try {
+    const Message reply = worker.run({"device.open", kOpening, {}, files}, limits);
+    ByteReader in = reader_of(reply);
+    facts = read_device_facts(in);
+  } catch (...) {
+    worker.kill();  // the next attempt finds nothing of this one
+    throw;
+  }
+}
+
 /// Takes the spare over where there is one.
 void RemoteDevice::State::open(const WaitLimits& limits) {
   if (generation != 0) return;
-  std::optional<OpenWorker> ready;
-  if (spare != nullptr && worker.process_id() < 0) ready = spare->take(limits);
-  if (ready) {
-    worker = std::move(ready->worker);
-    facts = std::move(ready->facts);
-  } else {
+  if (spare != nullptr && worker.process_id() < 0) {
+    worker = std::move(*std::exchange(spare, nullptr));
     try {
-      facts = open_device(worker, shared->descriptor(), limits);
-    } catch (...) {
-      worker.kill();  // the next attempt finds nothing of this one
-      throw;
+      open_process(limits);
+    } catch (const WorkerLost&) {  // it had ended before it was needed
+      open_process(limits);
     }
+  } else {
+    open_process(limits);
   }
   generation = next_generation();
-  if (options.keep_spare && (spare == nullptr || spare->is_taken())) {
-    spare = std::make_unique<SpareWorker>(options.worker, shared->descriptor());
+  if (options.keep_spare && spare == nullptr) start_spare();
+}
+
+/// Without one a loss only takes longer.
+void RemoteDevice::State::start_spare() {
+  if (options.worker.in_process != nullptr) return;
+  const std::array<int, 1> files{shared->descriptor()};
+  auto started = std::make_unique<Worker>(options.worker);
+  try {
+    started->post({"device.open", kOpening, {}, files});
+    spare = std::move(started);
+  } catch (const Error& error) {
+    log(LogLevel::warning, "a spare process for a device: {}", error.what());
   }
 }
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from typing_extensions import Self
 
 from kernwright._core_array import Array as Array
+from kernwright._core_judge import _DrawnCases as _DrawnCases
 from kernwright._core_judge import _Judge as _Judge
 from kernwright._core_memory import AsyncResource as AsyncResource
 from kernwright._core_memory import CallbackResource as CallbackResource
@@ -36,10 +37,9 @@ from kernwright._core_tensor_map import TensorMap as TensorMap
 from kernwright._core_texture import CudaArray as CudaArray
 from kernwright._core_texture import Surface as Surface
 from kernwright._core_texture import Texture as Texture
-from kernwright._core_judge import _DrawnCases as _DrawnCases
-from kernwright._core_judge import _Judge as _Judge
 from kernwright._core_tune import TunedCall as TunedCall
 from kernwright._core_tune import TuneExpression as TuneExpression
+from kernwright._core_tune import TuneLane as TuneLane
 from kernwright._core_tune import TuneSession as TuneSession
 from kernwright._core_tune import TuneSpace as TuneSpace
 from kernwright._core_tune import TuneStore as TuneStore

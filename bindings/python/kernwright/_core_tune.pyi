@@ -95,10 +95,24 @@ class _Timer:
         """Milliseconds of one run: times_ms, median_ms, interval_ms, noise; on the simulated device
         counts = {"instructions", "transactions"}, else None."""
 
+class TuneLane:
+    """Trials of a session's backend, stage by stage, for a session in another process."""
+
+    def load(self, index: int, seconds: float) -> tuple[int, int, int]:
+        """Registers, shared and local bytes."""
+    def verify(self, index: int, seconds: float) -> str | None: ...
+    def sample(
+        self, index: int, count: int, seconds: float
+    ) -> tuple[list[float], float | None, dict[str, float]]:
+        """Milliseconds, the cost where there is no clock, metrics."""
+    def forget(self, index: int) -> None: ...
+
 class TuneSession:
     """Trials, results and what is told are JSON texts."""
 
     def __init__(self, space: TuneSpace, hooks: Any, settings: dict[str, Any]) -> None: ...
+    @property
+    def lane(self) -> TuneLane: ...
     def open(self) -> None: ...
     def try_once(self, index: int) -> None: ...
     def begin(self) -> None: ...

@@ -12,6 +12,7 @@ Space(block: 3, tile: 8; 1 restriction)
 """
 
 from kernwright._support.typed import publish
+from kernwright.tune._cluster import Cluster
 from kernwright.tune._config import Config
 from kernwright.tune._expression import Expression
 from kernwright.tune._kernel_tuner import tune_kernel
@@ -29,6 +30,7 @@ from kernwright.tune._tuned import Choice, Tuned
 __all__ = [
     "Best",
     "Choice",
+    "Cluster",
     "Config",
     "Expression",
     "Match",

@@ -10,6 +10,7 @@ from typing import Any
 
 from kernwright.errors import Error
 from kernwright.tune._config import Config, Value
+from kernwright.tune._expression import Expression
 from kernwright.tune._meter import Meter
 from kernwright.tune._shadow import Comparison, NotShadowed, Shadow, difference
 from kernwright.tune._strategy import Strategy
@@ -92,6 +93,13 @@ class OnlineSearch:
         self._step_cost = 0.0
         self._calibration: list[Callable[[], float | None]] = []
         self._granted: dict[Any, int] = {}
+        # Those that another problem of the bucket may break.
+        self._restrictions = [
+            what
+            for kind, what in plan.space._requirements
+            if kind == "restriction"
+            and not (isinstance(what, str) and set(Expression(what).names) <= set(default))
+        ]
         self._kernels: dict[Config, Any] = {}
         self._launches: dict[Any, Any] = {}
         self._parameters: Any = None
@@ -173,13 +181,12 @@ class OnlineSearch:
 
     def _allows(self, config: Config, problem: Mapping[str, Value]) -> bool:
         """Whether the restrictions hold for a problem of the bucket as well."""
-        if problem == self.problem:
+        if problem == self.problem or not self._restrictions:
             return True
         single = type(self.space)({name: [value] for name, value in config.items()})
         single = single.with_problem(problem)
-        for kind, what in self.plan.space._requirements:
-            if kind == "restriction":
-                single.require(what)
+        for what in self._restrictions:
+            single.require(what)
         try:
             return len(single) == 1
         except Error:

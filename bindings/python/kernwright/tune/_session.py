@@ -14,6 +14,7 @@ from kernwright import _core
 from kernwright.errors import ArgumentError, Error, InvalidArgument
 from kernwright.tune._arguments import Arguments, Verifier
 from kernwright.tune._budget import read_budget
+from kernwright.tune._cluster import Cluster, session_backend
 from kernwright.tune._config import Config, Value
 from kernwright.tune._launch_rule import LaunchRule
 from kernwright.tune._session_hooks import Hooks
@@ -123,7 +124,8 @@ class Session:
             if value not in known:
                 raise InvalidArgument(f"{name}= is one of {', '.join(known)}, got {value!r}")
         self._budget = read_budget(budget)
-        self._devices, labels = devices_of(devices)
+        self._cluster = devices if isinstance(devices, Cluster) else None
+        self._devices, labels = devices_of(None if self._cluster is not None else devices)
         device = self._devices[0]
         rule = LaunchRule(grid, block, shared_bytes)
         self._arguments = Arguments(args)
@@ -195,6 +197,7 @@ class Session:
             "key": json.dumps(key),
             "about": json.dumps(about),
         }
+        self._parts = (self._arguments, verifier)
         self._wants_default = verifier is not None and verifier.wants_default
         self._reference = self.space.index(reference)
         self._core: Any = None
@@ -214,12 +217,25 @@ class Session:
     def _started(self) -> Any:
         with self._lock:
             if self._core is None:
-                core = _core.TuneSession(self.space._core, self._hooks, self._settings)
-                if self._wants_default:
+                settings = self._settings
+                if self._cluster is not None:
+                    settings = self._on_cluster(self._cluster, settings)
+                core = _core.TuneSession(self.space._core, self._hooks, settings)
+                if self._wants_default and self._cluster is None:
                     self._try_default(core)
                 core.begin()
                 self._core = core
             return self._core
+
+    def _on_cluster(self, cluster: Cluster, settings: dict[str, Any]) -> dict[str, Any]:
+        if self._wants_default:  # expected from now on, on every node
+            own = {**settings, "store": None}
+            self._try_default(_core.TuneSession(self.space._core, self._hooks, own))
+        reference = self._source.kernel(self.space[self._reference])
+        self._started_backend = session_backend(
+            cluster, self._hooks, settings, reference, self._parts
+        )
+        return {**settings, "backend": self._started_backend}
 
     def _try_default(self, core: Any) -> None:
         try:

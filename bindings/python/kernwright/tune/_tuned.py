@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import threading
@@ -10,7 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from kernwright import _core
-from kernwright.errors import ArgumentError, Error, InvalidArgument, LaunchConfigError
+from kernwright.errors import (
+    ArgumentError,
+    Error,
+    InvalidArgument,
+    LaunchConfigError,
+    StoreError,
+)
 from kernwright.tune._config import Config, Value, mapping
 from kernwright.tune._expression import Expression
 from kernwright.tune._launch_rule import LaunchRule, ProblemReader
@@ -153,6 +160,8 @@ class Tuned(_core.TunedCall):
 
     def reload(self) -> None:
         """Looks into the store anew for every problem, such as after a session."""
+        with self._lock:
+            self._sessions: dict[str, Row] = {}
         rows = [row for row in self.store.results if row.get("kernel") == self.kernel.name]
         names: dict[str, None] = {}
         for row in rows:
@@ -184,13 +193,19 @@ class Tuned(_core.TunedCall):
         """A member of the result, or of its session's row."""
         if row.get(name) is not None:
             return row[name]
-        for session in self.store.rows("session", str(row.get("session"))):
-            space = session.get("space")
-            inner = space.get(name) if isinstance(space, dict) else None
-            value = session.get(name) if session.get(name) is not None else inner
-            if value is not None:
-                return value
-        return None
+        session = self._session(str(row["session"]))
+        if session.get(name) is not None:
+            return session[name]
+        space = session.get("space")
+        return space.get(name) if isinstance(space, dict) else None
+
+    def _session(self, name: str) -> Row:
+        """A session's row; a journal is read once for all of them."""
+        with self._lock:
+            if name not in self._sessions:
+                rows = self.store.rows("session")
+                self._sessions = {name: {}, **{row["session"]: row for row in rows}}
+            return self._sessions[name]
 
     def _rule_of(self, row: Row) -> BoundRule | None:
         if self._rule is not None:
@@ -244,7 +259,10 @@ class Tuned(_core.TunedCall):
 
     def _choose(self, problem: Mapping[str, Value], device: _core.Device) -> Choice:
         reasons: list[str] = []
-        matches = self.matches(problem)
+        try:
+            matches = self.matches(problem)
+        except StoreError as error:  # it could be read before: launches go on
+            matches, reasons = [], [str(error)]
         for match in matches:
             differences = dict(match.differences)
             unwanted = [text for part, text in differences.items() if part not in self._near]
@@ -311,8 +329,9 @@ class Tuned(_core.TunedCall):
         matches: list[Match],
         reasons: list[str],
     ) -> Choice:
-        problems = self.store.problems
-        unique = list(dict.fromkeys([*reasons, *problems]))
+        with contextlib.suppress(StoreError):
+            reasons += self.store.problems
+        unique = list(dict.fromkeys(reasons))
         why = "; ".join(unique[:_MOST_REASONS]) or "the store has no result for this kernel"
         failed: list[str] = []
         for text, config, rule in self._defaults(matches):

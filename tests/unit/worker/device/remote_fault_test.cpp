@@ -9,8 +9,6 @@
 #include <fstream>
 
 #include "tests/unit/worker/device/device_fixture.h"
-#include "worker/device/shared_memory.h"
-#include "worker/device/spare_worker.h"
 
 using namespace kernwright;
 using namespace worker_test;
@@ -176,28 +174,24 @@ TEST_CASE("remote device: a spare takes over, and another one follows") {
   CHECK(device.losses() == 3);
 }
 
-TEST_CASE("remote device: a forked child does not wait for a spare that its parent opens") {
-  const SharedMemory shared = SharedMemory::create(1);
-  const auto begin = std::chrono::steady_clock::now();
-  {
-    auto spare = std::make_unique<SpareWorker>(WorkerOptions{.command = {"/bin/sleep", "100"}},
-                                               shared.descriptor());
-    const pid_t child = ::fork();
-    if (child == 0) {
-      spare.reset();
-      ::_exit(7);
-    }
-    int status = 0;
-    pid_t ended = 0;
-    while (ended == 0 && std::chrono::steady_clock::now() - begin < std::chrono::seconds(5)) {
-      ended = ::waitpid(child, &status, WNOHANG);
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
-    CHECK(ended == child);
-    CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 7));
-    if (ended == 0) kill_and_wait(child);
+TEST_CASE("remote device: a spare that ended before it was needed is replaced without a word") {
+  RemoteDevice other(device_options());
+  CHECK(works(other));  // so that the tests' compiler runs, too
+  const std::vector<pid_t> others = children_of(::getpid());
+  RemoteDeviceOptions options = device_options();
+  options.keep_spare = true;
+  RemoteDevice device(options);
+  CHECK(works(device));
+  int spares = 0;
+  for (const pid_t child : children_of(::getpid())) {
+    const bool is_spare = child != device.process_id() &&
+                          std::find(others.begin(), others.end(), child) == others.end();
+    if (is_spare && ::kill(child, SIGKILL) == 0) ++spares;
   }
-  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(10));
+  CHECK(spares == 1);
+  device.kill();
+  CHECK(works(device));
+  CHECK(device.losses() == 1);
 }
 
 TEST_CASE("remote device: out of memory is told and costs nothing") {

@@ -1,0 +1,41 @@
+// Trials that an object of Python runs, wherever that is, and the other end: trials on a lane here.
+#pragma once
+
+#include "tune/session/trial_backend.h"
+
+#include <pybind11/pybind11.h>
+#include <cstdint>
+#include <map>
+#include <memory>
+
+namespace kernwright::python {
+
+namespace py = pybind11;
+
+/// A backend whose calls are methods of `backend`: plan(index), compile(work, seconds, stopped),
+/// load(lane, work, seconds, stopped), verify(...), sample(lane, work, count, seconds, stopped).
+/// `work` is what plan() gave; `seconds` None without a deadline; stopped() tells whether nobody
+/// waits any more. Reads the attributes compile_lanes, device_lanes and has_clock now. An error of
+/// kernwright.errors that a method raises is that error of C++; others end the session.
+std::unique_ptr<TrialBackend> make_python_backend(py::object backend);
+
+/// One lane of a backend, used from Python stage by stage. For one thread at a time.
+class BackendLane {
+ public:
+  explicit BackendLane(TrialBackend& backend) : backend_(backend) {}
+
+  /// (registers, shared bytes, local bytes), after a compile or with the code that plan() gives.
+  py::tuple load(std::uint64_t index, double seconds);
+  py::object verify(std::uint64_t index, double seconds);
+  /// (times, cost or None, metrics)
+  py::tuple sample(std::uint64_t index, unsigned count, double seconds);
+  void forget(std::uint64_t index) { works_.erase(index); }
+
+ private:
+  TrialWork& work(std::uint64_t index, const WaitLimits& limits);
+
+  TrialBackend& backend_;
+  std::map<std::uint64_t, TrialWorkRef> works_;
+};
+
+}  // namespace kernwright::python
