@@ -12,7 +12,7 @@ using namespace kernwright;
 
 namespace {
 
-constexpr const char* kAddOne = R"(
+constexpr const char* kAdd = R"(
 __device__ int launches;
 __global__ void add(const int* x, int* y, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -64,7 +64,7 @@ Verdict judged(const std::string& text, const Task& task = add_one(), bool with_
   submission.timeout = std::chrono::milliseconds(20000);
   if (with_baseline) {
     submission.baseline.emplace();
-    submission.baseline->text = kAddOne;
+    submission.baseline->text = kAdd;
   }
   return Referee(devices, submission, task).judge();
 }
@@ -76,7 +76,7 @@ std::string edited(std::string source, const std::string& from, const std::strin
 }  // namespace
 
 TEST_CASE("referee: series of a right kernel and its baseline") {
-  const Verdict verdict = judged(kAddOne, add_one(), true);
+  const Verdict verdict = judged(kAdd, add_one(), true);
   INFO(verdict.reason);
   REQUIRE(verdict.is_accepted());
   CHECK(verdict.cases.size() == 6);
@@ -93,7 +93,7 @@ TEST_CASE("referee: a kernel that adds to what its output holds is timed on give
   Task task = add_one();
   task.signature = "const int* x, int* y, int n";
   const Verdict verdict =
-      judged(edited(kAddOne, "y[i] = x[i] + 1", "atomicAdd(y + i, x[i] + 1)"), task);
+      judged(edited(kAdd, "y[i] = x[i] + 1", "atomicAdd(y + i, x[i] + 1)"), task);
   INFO(verdict.reason);
   CHECK(verdict.is_accepted());
 }
@@ -102,7 +102,7 @@ TEST_CASE("referee: state that shows in a timed series alone") {
   // Wrong in the second launch of the largest case in a module; before the series it is launched
   // once.
   const std::string late =
-      edited(kAddOne, "if (i < n) y",
+      edited(kAdd, "if (i < n) y",
              "if (n == 250 && atomicAdd(&launches, 1) >= 250) return;\n  if (i < n) y");
   const Verdict verdict = judged(late);
   CHECK(verdict.status == VerdictStatus::cheating);
@@ -110,9 +110,8 @@ TEST_CASE("referee: state that shows in a timed series alone") {
 }
 
 TEST_CASE("referee: a text for the GPU's compute capability alone is judged there") {
-  const std::string own =
-      edited(kAddOne, "__device__ int",
-             "#if __CUDA_ARCH__ < 900\n#error not here\n#endif\n__device__ int");
+  const std::string own = edited(
+      kAdd, "__device__ int", "#if __CUDA_ARCH__ < 900\n#error not here\n#endif\n__device__ int");
   const Verdict verdict = judged(own);
   INFO(verdict.reason);
   CHECK(verdict.is_accepted());
