@@ -34,6 +34,7 @@
 #include "sim/device.h"
 #include "sim/line_profile.h"
 #include "sim/trace.h"
+#include "tune/judge/judge.h"
 #include "tune/measure/pareto.h"
 #include "tune/measure/race.h"
 #include "tune/measure/timer.h"

@@ -196,7 +196,8 @@ void bind_judge(py::module_& m) {
       .def("profile", &profile, py::arg("source"), py::arg("functions"), py::arg("options"),
            py::arg("case"), py::arg("timeout"), py::arg("seed"))
       .def_property_readonly("workers", &Judge::workers)
-      .def_property_readonly("losses", &Judge::losses);
+      .def_property_readonly(
+          "losses", [](const Judge& self) { return without_gil([&] { return self.losses(); }); });
 }
 
 }  // namespace kernwright::python

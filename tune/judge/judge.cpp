@@ -30,6 +30,8 @@ std::string assignment(const char* name, const std::string& value) {
 struct Judge::State {
   explicit State(const JudgeOptions& options)
       : device(options.device.empty() ? env_text(Env::device) : options.device),
+        busy(options.workers),
+        lost(options.workers),
         simulated(options.workers) {}
 
   bool wants_gpu() const { return !device.starts_with("sim"); }
@@ -55,10 +57,9 @@ struct Judge::State {
     if (simulated[index]) return *simulated[index];
     RemoteDeviceOptions options;
     options.worker.environment = {assignment(kDevice, "sim")};
-    if (gpu && !env_is_set(Env::sim_capability)) {
-      const ComputeCapability capability = gpu_facts->capability;
-      options.worker.environment.push_back(
-          assignment(kCapability, format("{}.{}", capability.major, capability.minor)));
+    // The nearest of those that it can have.
+    if (gpu && gpu_facts->capability.major >= 9 && !env_is_set(Env::sim_capability)) {
+      options.worker.environment.push_back(assignment(kCapability, "9.0"));
     }
     simulated[index] = std::make_unique<RemoteDevice>(std::move(options));
     return *simulated[index];
@@ -68,18 +69,21 @@ struct Judge::State {
     std::unique_lock lock(mutex);
     for (;;) {
       for (std::size_t i = 0; i < simulated.size(); ++i) {
-        if (busy.size() <= i) busy.resize(simulated.size());
         if (!busy[i]) {
           busy[i] = true;
           return i;
         }
       }
-      freed.wait(lock);
+      freed.wait_for(lock, kWaitSlice);
+      lock.unlock();
+      check_wait({}, "a judgement");
+      lock.lock();
     }
   }
   void give(std::size_t index) {
     {
       const std::lock_guard lock(mutex);
+      lost[index] = simulated[index] ? simulated[index]->losses() : 0;
       busy[index] = false;
     }
     freed.notify_one();
@@ -89,6 +93,7 @@ struct Judge::State {
   std::mutex mutex;
   std::condition_variable freed;
   std::vector<bool> busy;
+  std::vector<int> lost;  ///< processes of each simulated device, as of its last use
   bool is_known = false;
   std::vector<std::unique_ptr<RemoteDevice>> simulated;
   std::unique_ptr<RemoteDevice> gpu;
@@ -153,7 +158,7 @@ sim::LineProfile Judge::profile(const Submission& submission, const Task& task, 
                                            nullptr, verdict, limits);
     const CaseRef drawn = draw_case(task, submission.seed, number);
     check_values(text.signature, drawn->inputs);
-    JudgedKernel kernel(lane.simulated(), text.ptx, text.signature);
+    JudgedKernel kernel(lane.simulated(), *text.ptx, text.signature);
     const std::vector<Contents> given(drawn->inputs.size(), Contents::given);
     const CheckOptions memory_alone{.checks = {"memory"}};
     const LaunchOutcome outcome = kernel.run(*drawn, given, submission.seed, memory_alone, limits);
@@ -166,8 +171,13 @@ sim::LineProfile Judge::profile(const Submission& submission, const Task& task, 
 unsigned Judge::workers() const noexcept { return static_cast<unsigned>(state_->simulated.size()); }
 
 int Judge::losses() const {
-  int sum = state_->gpu ? state_->gpu->losses() : 0;
-  for (const auto& each : state_->simulated) sum += each ? each->losses() : 0;
+  int sum = 0;
+  if (state_->gpu) {
+    const std::lock_guard alone(state_->gpu_use);
+    sum = state_->gpu->losses();
+  }
+  const std::lock_guard lock(state_->mutex);
+  for (const int lost : state_->lost) sum += lost;
   return sum;
 }
 

@@ -64,7 +64,7 @@ class Judge {
   sim::LineProfile profile(const Submission& submission, const Task& task, int number);
 
   unsigned workers() const noexcept;
-  /// Processes lost so far, by what kernels did in them.
+  /// Processes lost in judgements that ended, by what kernels did in them.
   int losses() const;
 
  private:

@@ -73,22 +73,32 @@ JudgedText compile_text(const Source& source, const Task& task, const DeviceFact
                         const DeviceFacts* gpu, Verdict& verdict) {
   const std::vector<std::string> names{task.entry};
   JudgedText text;
-  text.ptx = compile_for(source, task.options, CodeKind::ptx, simulated, names);
-  verdict.diagnostics = text.ptx.diagnostics;
-  apply(refused_in_code(text.ptx, task), source, verdict);
-  if (gpu != nullptr) {
-    if (gpu->capability != simulated.capability) {
-      apply(refused_in_code(compile_for(source, task.options, CodeKind::ptx, *gpu, names), task),
-            source, verdict);
+  const bool is_other = gpu != nullptr && gpu->capability != simulated.capability;
+  try {
+    text.ptx = compile_for(source, task.options, CodeKind::ptx, simulated, names);
+    verdict.diagnostics = text.ptx->diagnostics;
+    apply(refused_in_code(*text.ptx, task), source, verdict);
+  } catch (const CompileError&) {
+    if (!is_other) throw;
+  }
+  std::optional<ObjectCode> own;  // the GPU's PTX
+  if (is_other) {
+    try {
+      own = compile_for(source, task.options, CodeKind::ptx, *gpu, names);
+      apply(refused_in_code(*own, task), source, verdict);
+    } catch (const InvalidArgument&) {  // NVRTC does not know the GPU yet
+      if (!text.ptx) throw;
     }
+  }
+  text.signature = (text.ptx ? *text.ptx : *own).kernel(task.entry);
+  if (gpu != nullptr) {
     try {
       const CodeKind kind = gpu->is_simulated ? CodeKind::ptx : CodeKind::cubin;
       text.cubin = compile_for(source, task.options, kind, *gpu, names);
-    } catch (const InvalidArgument&) {  // NVRTC does not know the GPU yet, its driver knows PTX
-      text.cubin = text.ptx;
+    } catch (const InvalidArgument&) {  // its driver knows PTX
+      text.cubin = own ? own : text.ptx;
     }
   }
-  text.signature = text.ptx.kernel(task.entry);
   return text;
 }
 

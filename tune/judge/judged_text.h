@@ -14,7 +14,9 @@
 namespace kernwright {
 
 struct JudgedText {
-  ObjectCode ptx;                   ///< with line numbers, for the simulated device
+  /// With line numbers, for the simulated device. Nothing where it is not of the GPU's compute
+  /// capability and the text does not compile for its own.
+  std::optional<ObjectCode> ptx;
   std::optional<ObjectCode> cubin;  ///< for the GPU; PTX where NVRTC does not know it
   KernelSignature signature;        ///< of the task's entry
 };

@@ -76,6 +76,12 @@ void Referee::run() {
   } catch (const Ruling& ruling) {
     verdict_.status = ruling.status;
     verdict_.reason = ruling.reason;
+  } catch (const Timeout& error) {  // while something small was asked of a device
+    verdict_.status = VerdictStatus::timeout;
+    verdict_.reason = error.what();
+  } catch (const WorkerLost& error) {
+    verdict_.status = VerdictStatus::crash;
+    verdict_.reason = error.what();
   }
 }
 
@@ -131,7 +137,7 @@ void Referee::draw_cases() {
 }
 
 void Referee::check() {
-  check_on(devices_.simulated, kernel_.ptx);
+  if (kernel_.ptx) check_on(devices_.simulated, *kernel_.ptx);
   if (devices_.gpu == nullptr) return;
   const std::lock_guard alone(devices_.gpu_use);
   check_on(*devices_.gpu, *kernel_.cubin);
@@ -183,11 +189,11 @@ void Referee::compare_with_floor(double value, const char* unit) {
 
 void Referee::measure_by_counts() {
   const CheckOptions memory_alone{.checks = {"memory"}};
-  JudgedKernel kernel(devices_.simulated, kernel_.ptx, kernel_.signature);
+  JudgedKernel kernel(devices_.simulated, *kernel_.ptx, kernel_.signature);
   CaseCheck check(kernel, task_, plan_, verdict_, memory_alone, limits());
   std::optional<JudgedKernel> baseline;
   std::vector<double> counts, baseline_counts;
-  if (baseline_) baseline.emplace(devices_.simulated, baseline_->ptx, baseline_->signature);
+  if (baseline_) baseline.emplace(devices_.simulated, *baseline_->ptx, baseline_->signature);
   for (int i = 0; i < kCountedCases; ++i) {
     const std::uint64_t seed = derived_seed(submission_.seed, 2000 + static_cast<std::uint64_t>(i));
     const CaseRef drawn = draw_case(task_, seed, timed_number_);
@@ -233,11 +239,9 @@ void Referee::measure_on_gpu() {
   try {
     times = time_on_gpu(kernel, baseline ? &*baseline : nullptr, small_, drawn, plan_, check,
                         derived_seed(submission_.seed, 4), limit);
-  } catch (const Timeout& error) {
-    throw Ruling{VerdictStatus::timeout, error.what()};
   } catch (const DriverError& error) {
     throw Ruling{VerdictStatus::crash, error.what()};
-  } catch (const WorkerLost& error) {
+  } catch (const LaunchConfigError& error) {
     throw Ruling{VerdictStatus::crash, error.what()};
   }
   verdict_.timing = summary_of(std::move(times.kernel), timed_number_, false);

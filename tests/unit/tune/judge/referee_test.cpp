@@ -12,7 +12,7 @@ using namespace kernwright;
 
 namespace {
 
-constexpr const char* kAddOne = R"(
+constexpr const char* kAdd = R"(
 __device__ int launches;
 __global__ void add(const int* x, int* y, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -44,9 +44,11 @@ RemoteDeviceOptions simulated(const char* seed = "") {
   RemoteDeviceOptions options;
   options.worker.command = {TEST_TUNE_WORKER};
   options.worker.environment = {"KERNWRIGHT_DEVICE=sim"};
-  // Work then waits in its stream, as on a GPU.
-  if (*seed != '\0')
+  // Work then waits in its stream, as on a GPU; and it is of another compute capability.
+  if (*seed != '\0') {
     options.worker.environment.push_back(std::string("KERNWRIGHT_SIM_SEED=") + seed);
+    options.worker.environment.push_back("KERNWRIGHT_SIM_CAPABILITY=9.0");
+  }
   return options;
 }
 
@@ -62,7 +64,7 @@ Verdict judged(const std::string& text, const Task& task = add_one(), bool with_
   submission.timeout = std::chrono::milliseconds(20000);
   if (with_baseline) {
     submission.baseline.emplace();
-    submission.baseline->text = kAddOne;
+    submission.baseline->text = kAdd;
   }
   return Referee(devices, submission, task).judge();
 }
@@ -74,7 +76,7 @@ std::string edited(std::string source, const std::string& from, const std::strin
 }  // namespace
 
 TEST_CASE("referee: series of a right kernel and its baseline") {
-  const Verdict verdict = judged(kAddOne, add_one(), true);
+  const Verdict verdict = judged(kAdd, add_one(), true);
   INFO(verdict.reason);
   REQUIRE(verdict.is_accepted());
   CHECK(verdict.cases.size() == 6);
@@ -91,7 +93,7 @@ TEST_CASE("referee: a kernel that adds to what its output holds is timed on give
   Task task = add_one();
   task.signature = "const int* x, int* y, int n";
   const Verdict verdict =
-      judged(edited(kAddOne, "y[i] = x[i] + 1", "atomicAdd(y + i, x[i] + 1)"), task);
+      judged(edited(kAdd, "y[i] = x[i] + 1", "atomicAdd(y + i, x[i] + 1)"), task);
   INFO(verdict.reason);
   CHECK(verdict.is_accepted());
 }
@@ -100,11 +102,22 @@ TEST_CASE("referee: state that shows in a timed series alone") {
   // Wrong in the second launch of the largest case in a module; before the series it is launched
   // once.
   const std::string late =
-      edited(kAddOne, "if (i < n) y",
+      edited(kAdd, "if (i < n) y",
              "if (n == 250 && atomicAdd(&launches, 1) >= 250) return;\n  if (i < n) y");
   const Verdict verdict = judged(late);
   CHECK(verdict.status == VerdictStatus::cheating);
   CHECK(verdict.reason.find("earlier launches") != std::string::npos);
+}
+
+TEST_CASE("referee: a text for the GPU's compute capability alone is judged there") {
+  const std::string own = edited(
+      kAdd, "__device__ int", "#if __CUDA_ARCH__ < 900\n#error not here\n#endif\n__device__ int");
+  const Verdict verdict = judged(own);
+  INFO(verdict.reason);
+  CHECK(verdict.is_accepted());
+  CHECK(verdict.cases.size() == 3);
+  const Verdict clock = judged(edited(own, "x[i] + 1", "x[i] + 1 + (clock64() == 0)"));
+  CHECK(clock.status == VerdictStatus::cheating);
 }
 
 TEST_CASE("series timing: median and interval of samples") {

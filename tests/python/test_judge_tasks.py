@@ -1,0 +1,156 @@
+"""Tasks of the referee: inputs from properties, and tasks that make no sense or cannot judge."""
+
+import numpy as np
+import pytest
+from judge_tasks import AFFINE
+
+import kernwright as kw
+from kernwright._judging.inputs import VALUES
+
+GOOD = """__global__ void affine(const float* __restrict__ x, float* y, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = 2 * x[i] + 1;
+}"""
+
+
+@pytest.fixture(scope="module")
+def judge():
+    with kw.Judge(2) as made:
+        yield made
+
+
+def affine(**changes):
+    fields = {
+        "entry": "affine",
+        "signature": "const float* x, float* y, int n",
+        "inputs": AFFINE.inputs,
+        "reference": AFFINE.reference,
+    }
+    return kw.Task(**{**fields, **changes})
+
+
+def test_inputs_are_drawn_from_properties():
+    inputs = kw.Inputs(
+        x="float32[n, 3]",
+        i="int8[n]",
+        b="bool[n]",
+        h="bfloat16[n]",
+        a="float64",
+        n="size",
+        k=7,
+        most=500,
+        values=("normal", "special", "denormal"),
+    )
+    sizes = set()
+    for case in range(12):
+        x, i, b, h, a, n, k = inputs(1, case)
+        assert x.shape == (n, 3) and i.shape == b.shape == h.shape == (n,)
+        assert (x.dtype, i.dtype, b.dtype, h.dtype.name) == ("f4", "i1", "?", "bfloat16")
+        assert isinstance(a, np.float64) and k == 7 and 1 <= n <= 500
+        sizes.add(n)
+        again = inputs(1, case)
+        assert np.array_equal(x, again[0], equal_nan=True) and n == again[5]
+    assert {1, 500} <= sizes and len(sizes) > 5
+    assert np.isnan(inputs(1, 1)[0]).any() or np.isnan(inputs(1, 4)[0]).any()
+    assert (np.abs(inputs(1, 2)[0]) < 1.2e-38).all()
+    every = kw.Inputs(
+        a="float32", c="complex64", x="float16[n, 2, n]", e="float32[]", n="size", most=9,
+        values=list(VALUES),
+    )  # fmt: skip
+    for case in range(2 * len(VALUES)):
+        a, c, x, e, n = every(3, case)
+        assert (a.dtype, c.dtype, x.shape, e.shape) == ("f4", "c8", (n, 2, n), ())
+    for wrong in ({"x": "float32[m]"}, {"x": "flaot32[3]"}, {"x": 3, "values": ["odd"]}):
+        with pytest.raises(kw.InvalidArgument):
+            kw.Inputs(**wrong)
+    with pytest.raises(kw.ArgumentError):
+        kw.Inputs(x=[1, 2])
+
+
+BAD_TASKS = {
+    "entry": ({"entry": ""}, kw.InvalidArgument),
+    "entry_type": ({"entry": 3}, kw.ArgumentError),
+    "inputs": ({"inputs": None}, kw.ArgumentError),
+    "reference": ({"reference": 3}, kw.ArgumentError),
+    "cases": ({"cases": "many"}, kw.ArgumentError),
+    "negative": ({"rtol": -1}, kw.InvalidArgument),
+    "nan": ({"atol": float("nan")}, kw.InvalidArgument),
+    "allow": ({"allow": ["files"]}, kw.InvalidArgument),
+    "allow_text": ({"allow": "malloc"}, kw.ArgumentError),
+    "block": ({"block": "32"}, kw.ArgumentError),
+    "grid": ({"grid": (1, 2, 3, 4)}, kw.InvalidArgument),
+    "option": ({"flags": 3}, kw.ArgumentError),
+}
+
+
+@pytest.mark.parametrize("name", BAD_TASKS)
+def test_a_task_that_makes_no_sense(name):
+    change, error = BAD_TASKS[name]
+    with pytest.raises(error):
+        affine(**change)
+
+
+def raises(*arguments):
+    raise KeyError("no such thing")
+
+
+USELESS_TASKS = {
+    "raises": ({"reference": raises}, "reference raised KeyError"),
+    "inputs_raise": ({"inputs": raises}, "inputs.* raised KeyError"),
+    "shape": ({"reference": lambda x, y, n: (None, np.zeros(n + 1), None)}, "returned float64"),
+    "count": ({"reference": lambda x, y, n: (None, x)}, "one value for each argument"),
+    "nan": ({"reference": lambda x, y, n: (None, x * np.nan, None)}, "NaN"),
+    "nothing": ({"reference": lambda x, y, n: (None, None, None)}, "nothing to judge"),
+    "scalar": ({"reference": lambda x, y, n: (None, x, 3)}, "cannot"),
+    "no_case": ({"cases": 0}, "cases"),
+    "timed": ({"timed": 8}, "timed case"),
+    "signature": ({"signature": "const flaot* x"}, "does not compile"),
+    "signature_text": ({"signature": "int n) {} void f(int m"}, "list of parameters"),
+    "too_few": ({"inputs": lambda seed, case: (np.zeros(3, "f4"),)}, "one value|takes 3"),
+    "dtype": (
+        {
+            "inputs": lambda seed, case: (np.zeros(3), np.zeros(3, "f4"), 3),
+            "reference": lambda x, y, n: (None, 2 * x + 1, None),
+        },
+        "points to float32",
+    ),
+    "folders": ({"include_dirs": ["/"]}, "include_dirs"),
+    "empty_block": ({"block": 0}, "at least one thread"),
+}
+
+
+@pytest.mark.parametrize("name", USELESS_TASKS)
+def test_a_task_that_cannot_judge_says_so(judge, name):
+    change, words = USELESS_TASKS[name]
+    with pytest.raises(kw.InvalidArgument, match=words):
+        judge.judge(GOOD, affine(**change))
+    assert judge.judge(GOOD, AFFINE).accepted
+
+
+def test_what_a_task_raises_is_the_cause(judge):
+    with pytest.raises(kw.InvalidArgument) as info:
+        judge.judge(GOOD, affine(reference=raises))
+    assert isinstance(info.value.__cause__, KeyError)
+
+
+def test_inputs_that_differ_from_call_to_call(judge):
+    def inputs(seed, case):
+        return np.random.standard_normal(64).astype("f4"), np.zeros(64, "f4"), 64
+
+    with pytest.raises(kw.InvalidArgument, match="not deterministic"):
+        judge.judge(GOOD, affine(inputs=inputs))
+    # What is written only may be left as it was allocated.
+    left = affine(inputs=lambda s, c: (np.full(64, s % 7, "f4"), np.empty(64, "f4"), 64))
+    assert judge.judge(GOOD, left).accepted
+
+
+def test_nan_where_it_is_allowed(judge):
+    root = GOOD.replace("2 * x[i] + 1", "sqrtf(x[i])")
+
+    def reference(x, y, n):
+        with np.errstate(invalid="ignore"):
+            return None, np.sqrt(x.astype(np.float64)), None
+
+    with pytest.raises(kw.InvalidArgument, match="NaN"):
+        judge.judge(root, affine(reference=reference))
+    assert judge.judge(root, affine(reference=reference, allow=["nan"])).accepted
