@@ -16,7 +16,7 @@
 namespace kernwright {
 namespace {
 
-constexpr std::string_view kPrefix = ".tmp-";
+constexpr std::string_view kTemporaryPrefix = ".tmp-";
 constexpr std::time_t kStaleSeconds = 3600;
 
 /// Names the process, so that others can tell whether its writer still lives.
@@ -27,12 +27,12 @@ std::string temporary_name() {
     random =
         static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
   }
-  return format("{}{}-{:016x}", kPrefix, ::getpid(), random);
+  return format("{}{}-{:016x}", kTemporaryPrefix, ::getpid(), random);
 }
 
 /// The process that a temporary file's name tells, or 0.
 pid_t writer_of(std::string_view name) noexcept {
-  name.remove_prefix(kPrefix.size());
+  name.remove_prefix(kTemporaryPrefix.size());
   pid_t process = 0;
   const auto [stop, status] = std::from_chars(name.data(), name.data() + name.size(), process);
   return status == std::errc() && *stop == '-' ? process : 0;
@@ -71,7 +71,9 @@ int write_atomically(FileSystem& system, int directory, const std::string& name,
   return 0;
 }
 
-bool is_temporary_name(std::string_view name) noexcept { return name.starts_with(kPrefix); }
+bool is_temporary_name(std::string_view name) noexcept {
+  return name.starts_with(kTemporaryPrefix);
+}
 
 int remove_stale_temporaries(FileSystem& system, int directory) {
   std::vector<std::string> names;

@@ -126,7 +126,7 @@ int suffix_shift(std::string_view suffix) {
   }
 }
 
-constexpr std::string_view kPrefix = "KERNWRIGHT_";
+constexpr std::string_view kVariablePrefix = "KERNWRIGHT_";
 
 /// Variables of builds, tests and benchmarks, which the library does not read; with "_" at the end
 /// all that begin so.
@@ -136,7 +136,7 @@ constexpr std::array<std::string_view, 13> kOfTheProject{
     "FUZZ_SECONDS", "SEED",   "PROBE_NVRTC"};
 
 bool is_of_the_project(std::string_view name) {
-  name.remove_prefix(kPrefix.size());
+  name.remove_prefix(kVariablePrefix.size());
   return std::any_of(kOfTheProject.begin(), kOfTheProject.end(), [&](std::string_view known) {
     return known.ends_with('_') ? name.starts_with(known) : name == known;
   });
@@ -154,7 +154,7 @@ std::string describe_unknown(std::string_view name, std::span<const std::string>
   const std::string upper = upper_case(name);
   if (!upper.starts_with("KERNW")) return {};
   if (std::find(known.begin(), known.end(), name) != known.end()) return {};
-  const bool has_prefix = upper.starts_with(kPrefix);
+  const bool has_prefix = upper.starts_with(kVariablePrefix);
   if (has_prefix && is_of_the_project(upper)) return {};
   const bool is_case = std::find(known.begin(), known.end(), upper) != known.end();
   const std::string nearest = is_case ? upper : nearest_name(upper, known);
