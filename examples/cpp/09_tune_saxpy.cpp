@@ -24,6 +24,10 @@ kw::TuningArgument value(const T& number) {
 int main() try {
   kw::Device& device = kw::initialise();
   const kw::Program program(kw::Source{R"(
+#ifndef BLOCK  // without a configuration
+#define BLOCK 128
+#define VEC 1
+#endif
 __global__ void saxpy(float a, const float* x, float* y, int n) {
     int i = (blockIdx.x * BLOCK + threadIdx.x) * VEC;
     for (int k = 0; k < VEC; k++)

@@ -122,7 +122,7 @@ MANIFESTS = {
     '{"items": 5}': "items is a list",
     '{"items": [5]}': "items is a list",
     '{"items": [{}]}': "needs a key 'file'",
-    '{"items": [{"file": 5}]}': "file is a string",
+    '{"items": [{"file": 5}]}': "file and store are strings",
     '{"items": [{"file": "a.cu", "name": "f"}]}': "unknown keys name",
     '{"items": [{"file": "a.cu", "names": "f"}]}': "names is a list of strings",
     '{"items": [{"file": "a.cu", "options": []}]}': "options is a JSON object",

@@ -181,6 +181,7 @@ INTERRUPTED = """
 import os, pathlib, signal, threading, time
 import kernwright as kw
 from kernwright.cli.judge import load_task
+signal.signal(signal.SIGINT, signal.default_int_handler)  # also where the parent ignores it
 task = load_task("task.py")
 with kw.Judge(1, device="sim") as judge:
     threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGINT)).start()

@@ -107,7 +107,7 @@ def test_lost_processes_of_nodes_cost_no_trial(sim, nodes):
             killed += 1
     assert killed == 2
     assert len(tuned.trials) == len(of)
-    assert {trial.status for trial in tuned.trials} == {"correct"}
+    assert {(trial.status, trial.error) for trial in tuned.trials} == {("correct", "")}
 
 
 def test_an_actor_that_ray_gives_up_is_started_anew(sim, nodes):

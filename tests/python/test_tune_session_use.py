@@ -134,6 +134,7 @@ def test_ctrl_c_leaves_a_usable_best():
         import os, signal, sys, threading
         sys.path.insert(0, {folder!r})
         import tune_sessions as t
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # also where ignored
         tuned = t.session(of=t.Space(BLOCK=range(1, 1000), VEC=[1]))
         tuned.subscribe(lambda t: t.number == 3 and os.kill(os.getpid(), signal.SIGINT))
         try:

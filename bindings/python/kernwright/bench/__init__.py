@@ -18,4 +18,4 @@ from kernwright.bench._run import run
 
 __all__ = ["Benchmark", "Case", "Skip", "benchmark", "compare", "run"]
 
-publish(globals(), ("benchmark", "compare", "run", "Benchmark"))
+publish(globals(), ("benchmark", "compare", "run", "Benchmark", "Case"))
