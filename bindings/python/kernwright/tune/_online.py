@@ -92,6 +92,8 @@ class Online(_core.TunedCall):
     ) -> None:
         """`grid`, `block`, `shared_bytes`, `cluster`, `problem` and `store` as for Kernel.tuned();
         `default` is the first incumbent (without one: the first configuration of the space)."""
+        if not isinstance(kernel, _core.Kernel):
+            raise ArgumentError(f"Online() takes a kernel, got {type(kernel).__name__}")
         if not isinstance(space, Space):
             raise ArgumentError(f"online(space) wants a kw.tune.Space, got {type(space).__name__}")
         if kernel._program is None or kernel._program.code is not None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from kernwright.errors import ArgumentError
 from kernwright.tune._config import Config
 
 STATUSES = ("correct", "correctness", "compile", "runtime", "timeout", "constraints")
@@ -24,6 +25,16 @@ def _pair(values: Any) -> tuple[float, float] | None:
     return None if values is None else (float(values[0]), float(values[1]))
 
 
+def _row_of(row: Any, what: str, *keys: str) -> Mapping[str, Any]:
+    """A row of a store that has these keys; sessions make such rows."""
+    if not isinstance(row, Mapping):
+        raise ArgumentError(f"{what} is made from a row of a store, got {type(row).__name__}")
+    missing = [key for key in keys if key not in row]
+    if missing:
+        raise ArgumentError(f"the row of {what} has no {', '.join(missing)}")
+    return row
+
+
 class Trial:
     """A configuration that a session tried. Immutable.
 
@@ -36,7 +47,7 @@ class Trial:
     __slots__ = ("_row", "config")
 
     def __init__(self, row: Mapping[str, Any]) -> None:
-        self._row = dict(row)
+        self._row = dict(_row_of(row, "Trial", "number", "config", "status"))
         self.config = Config(self._row["config"])
 
     @property
@@ -134,7 +145,18 @@ class Best:
     """
 
     def __init__(self, row: Mapping[str, Any], make_kernel: Any) -> None:
-        self.config = Config(row["config"])
+        keys = (
+            "config",
+            "median_ms",
+            "interval_ms",
+            "score",
+            "default_ms",
+            "default_score",
+            "reason",
+            "ties",
+            "noise",
+        )
+        self.config = Config(_row_of(row, "Best", *keys)["config"])
         self.median: float | None = row["median_ms"]
         self.interval = _pair(row["interval_ms"])
         self.score: float | None = row["score"]

@@ -143,6 +143,8 @@ class Tuned(_core.TunedCall):
         `policy` allow results of that space and that way of measuring alone. `grid`, `block`,
         `shared_bytes`, `cluster` and `default` (a configuration) come before those of the store.
         """
+        if not isinstance(kernel, _core.Kernel):
+            raise ArgumentError(f"Tuned() takes a kernel, got {type(kernel).__name__}")
         if kernel._program is None or kernel._program.code is not None:
             raise InvalidArgument(f"{kernel!r} is object code: there is no source to configure")
         if (grid is None) != (block is None):
