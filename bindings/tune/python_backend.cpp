@@ -4,6 +4,7 @@
 #include "base/errors.h"
 #include "bindings/support/gil.h"
 #include "bindings/support/python_support.h"
+#include "worker/worker.h"
 
 #include <pybind11/stl.h>
 #include <chrono>
@@ -148,26 +149,43 @@ TrialWork& BackendLane::work(std::uint64_t index, const WaitLimits& limits) {
   return *known->second;
 }
 
-py::tuple BackendLane::load(std::uint64_t index, double seconds) {
-  const KernelResources used = without_gil([&] {
+/// stage(work, resources, limits) behind a load.
+template <typename Stage>
+auto BackendLane::run(std::uint64_t index, double seconds, Stage&& stage) {
+  return without_gil([&] {
     const WaitLimits limits = limits_of(seconds);
-    return backend_.load(0, work(index, limits), limits);
+    TrialWork& loaded = work(index, limits);
+    const auto attempt = [&] {
+      const KernelResources resources = backend_.load(0, loaded, limits);
+      return stage(loaded, resources, limits);
+    };
+    try {
+      return attempt();
+    } catch (const WorkerLost&) {  // by a third party, perhaps: what crashes does so again
+      return attempt();
+    }
   });
+}
+
+py::tuple BackendLane::load(std::uint64_t index, double seconds) {
+  const KernelResources used = run(
+      index, seconds,
+      [](TrialWork&, const KernelResources& resources, const WaitLimits&) { return resources; });
   return py::make_tuple(used.registers, used.shared_bytes, used.local_bytes);
 }
 
 py::object BackendLane::verify(std::uint64_t index, double seconds) {
-  return py::cast(without_gil([&] {
-    const WaitLimits limits = limits_of(seconds);
-    return backend_.verify(0, work(index, limits), limits);
-  }));
+  return py::cast(run(index, seconds,
+                      [this](TrialWork& work, const KernelResources&, const WaitLimits& limits) {
+                        return backend_.verify(0, work, limits);
+                      }));
 }
 
 py::tuple BackendLane::sample(std::uint64_t index, unsigned count, double seconds) {
-  const TrialSamples samples = without_gil([&] {
-    const WaitLimits limits = limits_of(seconds);
-    return backend_.sample(0, work(index, limits), count, limits);
-  });
+  const TrialSamples samples =
+      run(index, seconds, [&](TrialWork& work, const KernelResources&, const WaitLimits& limits) {
+        return backend_.sample(0, work, count, limits);
+      });
   return py::make_tuple(samples.times_ms, samples.cost, samples.metrics);
 }
 

@@ -19,7 +19,9 @@ namespace py = pybind11;
 /// kernwright.errors that a method raises is that error of C++; others end the session.
 std::unique_ptr<TrialBackend> make_python_backend(py::object backend);
 
-/// One lane of a backend, used from Python stage by stage. For one thread at a time.
+/// One lane of a backend, used from Python stage by stage. For one thread at a time. A process that
+/// took another's place has nothing of the stages before: each of them loads what it needs. A stage
+/// that loses its worker is repeated once, as a session repeats its trials.
 class BackendLane {
  public:
   explicit BackendLane(TrialBackend& backend) : backend_(backend) {}
@@ -33,6 +35,8 @@ class BackendLane {
 
  private:
   TrialWork& work(std::uint64_t index, const WaitLimits& limits);
+  template <typename Stage>
+  auto run(std::uint64_t index, double seconds, Stage&& stage);
 
   TrialBackend& backend_;
   std::map<std::uint64_t, TrialWorkRef> works_;

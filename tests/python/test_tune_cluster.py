@@ -1,8 +1,10 @@
 """Sessions over a local Ray of several processes; each node's device is simulated."""
 
+import contextlib
+import itertools
 import os
+import pathlib
 import signal
-import time
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from tuning import GRID, SCALE, run
 
 import kernwright as kw
 from kernwright.tune import Cluster, Session, Space
+from kernwright.tune._cluster import ClusterBackend
 
 N = 300
 X = np.arange(N, dtype=np.float32)
@@ -33,7 +36,8 @@ def nodes():
     """A Ray of this machine, whose workers run on the simulated device."""
     before = os.environ.get("KERNWRIGHT_DEVICE")
     os.environ["KERNWRIGHT_DEVICE"] = "sim"
-    ray.init(num_cpus=4, include_dashboard=False, log_to_driver=False, configure_logging=False)
+    ray.init(num_cpus=4, resources={"slot": 1}, include_dashboard=False, log_to_driver=False,
+             configure_logging=False)  # fmt: skip
     yield
     ray.shutdown()
     if before is None:
@@ -116,10 +120,76 @@ def test_an_actor_that_ray_gives_up_is_started_anew(sim, nodes):
     tuned = session(cluster, space=of)
     for number, _ in enumerate(tuned):
         if number == 1:
-            ray.kill(tuned._started_backend._lanes[0])
-            time.sleep(0.2)
+            (lane,) = tuned._started_backend._lanes
+            ray.kill(lane)
+            with pytest.raises(ray.exceptions.RayActorError):
+                ray.get(lane.process.remote())
     assert {trial.status for trial in tuned.trials} == {"correct"}
     assert len(tuned.trials) == len(of)
+
+
+def children_of(process):
+    """Processes that this one started."""
+    found = []
+    for task in pathlib.Path(f"/proc/{process}/task").iterdir():
+        with contextlib.suppress(OSError):
+            found += map(int, (task / "children").read_text().split())
+    return found
+
+
+def test_a_process_that_is_lost_before_any_stage_costs_no_trial(sim, nodes, monkeypatch):
+    """The process of a lane, and then the one in which it runs kernels."""
+    run_stage, losses = ClusterBackend._run, iter(("load", "verify", "sample") * 2)
+    whose, wanted = itertools.chain(["lane"] * 3, ["kernels"] * 3), [next(losses)]
+
+    def lose(backend, lane, work, stage, *more):
+        if [stage] == wanted:
+            process = ray.get(backend._lanes[lane].process.remote())
+            killed = [process] if next(whose) == "lane" else children_of(process)
+            assert killed
+            for number in killed:
+                os.kill(number, signal.SIGKILL)
+            wanted[:] = [next(losses, None)]
+        return run_stage(backend, lane, work, stage, *more)
+
+    monkeypatch.setattr(ClusterBackend, "_run", lose)
+    of = Space(BLOCK=[32, 64, 96, 128], V=[1, 2])
+    tuned = session(Cluster(1, compiles=1), space=of)
+    tuned.run()
+    assert wanted == [None]
+    assert [(trial.status, trial.error) for trial in tuned.trials] == [("correct", "")] * len(of)
+
+
+def test_a_compile_that_ends_its_processes_is_data(sim, nodes, monkeypatch):
+    def lost(backend, *more):
+        made(backend, *more)
+        backend._compile = ray.remote(num_cpus=1, max_retries=0, num_returns=2)(
+            lambda *plan: os._exit(1)
+        )
+
+    made = ClusterBackend.__init__
+    monkeypatch.setattr(ClusterBackend, "__init__", lost)
+    tuned = session(Cluster(1, compiles=1), space=Space(BLOCK=[32], V=[1, 2]))
+    with pytest.warns(RuntimeWarning, match="2 compile"):
+        assert tuned.run() is None
+    assert [trial.status for trial in tuned.trials] == ["compile"] * 2
+    assert all("lost a task" in trial.error for trial in tuned.trials)
+
+
+def test_a_session_that_has_ended_holds_no_device(sim, nodes):
+    """There is one slot, and the first session is still there."""
+    cluster = Cluster(1, compiles=1, resources={"resources": {"slot": 1}})
+    first = session(cluster, space=Space(BLOCK=[32], V=[1]))
+    second = session(cluster, space=Space(BLOCK=[64], V=[1]))
+    assert first.run() and second.run()
+    assert first.run().config == {"BLOCK": 32, "V": 1}
+
+
+def test_a_cluster_starts_nothing_before_a_session_does(monkeypatch):
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray, "init", lambda **options: pytest.fail("Ray was started"))
+    assert repr(Cluster()) == "Cluster(None, compiles=None)"
+    assert repr(Cluster(2)) == "Cluster(2, compiles=None)"
 
 
 def test_wrong_clusters(sim, nodes):
@@ -129,6 +199,8 @@ def test_wrong_clusters(sim, nodes):
     for wrong in ("2", 1.5, True):
         with pytest.raises(kw.ArgumentError):
             Cluster(wrong)
+        with pytest.raises(kw.ArgumentError):
+            Cluster(1, resources=wrong)
     with pytest.raises(kw.InvalidArgument):
         Cluster(1, compiles=0)
     assert repr(Cluster(3, compiles=2)) == "Cluster(3, compiles=2)"

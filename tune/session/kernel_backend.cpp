@@ -118,7 +118,7 @@ void KernelBackend::bind(TrialWork& trial) {
   }
 }
 
-/// The lane with a device that has all buffers.
+/// The lane with a device that has all buffers, with what they hold before a trial.
 KernelBackend::Lane& KernelBackend::ready(unsigned number, const WaitLimits& limits) {
   Lane& lane = *lanes_[number];
   if (lane.generation != 0 && lane.device.generation() == lane.generation) return lane;
@@ -131,6 +131,7 @@ KernelBackend::Lane& KernelBackend::ready(unsigned number, const WaitLimits& lim
   for (const TuningBuffer& buffer : options_.buffers)
     lane.buffers.push_back(lane.device.allocate(buffer.bytes.size(), 0, limits));
   lane.is_dirty.assign(options_.buffers.size(), true);
+  restore(lane, limits);
   lane.generation = lane.device.generation();
   return lane;
 }

@@ -11,6 +11,7 @@ from typing import Any
 from kernwright import _core, errors
 from kernwright.errors import ArgumentError, Error, InvalidArgument, Timeout
 from kernwright.tune._cluster_node import NodeLane, compile_plan, device_facts
+from kernwright.tune._config import mapping
 
 _SLICE = 0.05  # seconds between two looks whether a call is still wanted
 _PATIENCE = 120.0  # seconds that a node may take beyond a call's own deadline: starts, restarts
@@ -45,8 +46,8 @@ class Cluster:
     the same kind, which its results are for, and the nodes need this package. A node that is lost
     costs time: its tasks run elsewhere, its actors start again, and what they had begun is
     repeated. `resources` are Ray's options for an actor, such as {"resources": {"H100": 1}}. A
-    started Ray is used, or one of this machine is started. On the simulated device, `devices` is
-    the number of processes.
+    session uses the Ray that is started, or starts one of this machine; its actors end with it. On
+    the simulated device, `devices` is the number of processes.
     """
 
     def __init__(
@@ -56,30 +57,15 @@ class Cluster:
         compiles: int | None = None,
         resources: Mapping[str, Any] | None = None,
     ) -> None:
-        ray = _ray()
-        if not ray.is_initialized():
-            ray.init(log_to_driver=False, include_dashboard=False)
-        self._ray = ray
-        self.is_simulated = _core.current_device().is_simulated
-        total = ray.cluster_resources()
-        gpus = 2 if self.is_simulated else int(total.get("GPU", 0))
-        self.devices = self._count("devices", devices, gpus)
-        if not self.is_simulated and self.devices > gpus:
-            raise InvalidArgument(f"devices={self.devices}: the Ray cluster has {gpus} GPUs")
-        left = int(total.get("CPU", 1)) - self.devices
-        self.compiles = self._count("compiles", compiles, max(left, 1))
-        self._options: dict[str, Any] = {
-            "num_cpus": 0 if self.is_simulated else 1,
-            "num_gpus": 0 if self.is_simulated else 1,
-            "max_restarts": -1,
-            "max_task_retries": _RETRIES,
-            **(resources or {}),
-        }
+        self.devices = self._count("devices", devices)
+        self.compiles = self._count("compiles", compiles)
+        self.resources = dict(mapping(resources, "resources="))
+        self._ray = _ray()
 
     @staticmethod
-    def _count(name: str, value: Any, otherwise: int) -> int:
+    def _count(name: str, value: Any) -> int | None:
         if value is None:
-            value = otherwise
+            return None
         if isinstance(value, bool) or not hasattr(value, "__index__"):
             raise ArgumentError(f"{name}= is an int, got {type(value).__name__}")
         if value.__index__() < 1:
@@ -89,10 +75,19 @@ class Cluster:
     def __repr__(self) -> str:
         return f"Cluster({self.devices}, compiles={self.compiles})"
 
-    def backend(self, hooks: Any, lane: Mapping[str, Any], arch: str, kind: str) -> ClusterBackend:
-        """For one session. `hooks.plan(index)` tells what a configuration is; `lane` is what a
-        NodeLane is made of."""
-        return ClusterBackend(self, hooks, lane, arch, kind)
+    def started(self) -> tuple[Any, int, int]:
+        """Ray, started where it is not, with the devices and the compiles of a session."""
+        ray = self._ray
+        if not ray.is_initialized():
+            ray.init(log_to_driver=False, include_dashboard=False)
+        total = ray.cluster_resources()
+        simulated = _core.current_device().is_simulated
+        gpus = 2 if simulated else int(total.get("GPU", 0))
+        devices = gpus if self.devices is None else self.devices
+        if not simulated and not 1 <= devices <= gpus:
+            raise InvalidArgument(f"devices={devices}: the Ray cluster has {gpus} GPUs")
+        left = int(total.get("CPU", 1)) - devices
+        return ray, devices, max(left, 1) if self.compiles is None else self.compiles
 
 
 class _Work:
@@ -113,17 +108,27 @@ class ClusterBackend:
     def __init__(
         self, cluster: Cluster, hooks: Any, lane: Mapping[str, Any], arch: str, kind: str
     ) -> None:
-        ray = cluster._ray
+        """For one session. `hooks.plan(index)` tells what a configuration is; `lane` is what a
+        NodeLane is made of."""
+        ray, self.device_lanes, self.compile_lanes = cluster.started()
         self._ray, self._hooks = ray, hooks
-        self.compile_lanes, self.device_lanes = cluster.compiles, cluster.devices
-        self.has_clock = not cluster.is_simulated
+        simulated = _core.current_device().is_simulated
+        self.has_clock = not simulated
         self._arch, self._kind = arch, kind
-        simulated = "sim" if cluster.is_simulated else ""
+        units = 0 if simulated else 1
+        options: dict[str, Any] = {
+            "num_cpus": units,
+            "num_gpus": units,
+            "max_restarts": -1,
+            "max_task_retries": _RETRIES,
+            **cluster.resources,
+        }
         self._compile = ray.remote(num_cpus=1, max_retries=_RETRIES, num_returns=2)(compile_plan)
-        node = ray.remote(**cluster._options)(NodeLane)
+        node = ray.remote(**options)(NodeLane)
         shared = ray.put(dict(lane))
-        self._start: Callable[[], Any] = lambda: node.remote(shared, simulated)
-        self._lanes = [self._start() for _ in range(cluster.devices)]
+        device = "sim" if simulated else ""
+        self._start: Callable[[], Any] = lambda: node.remote(shared, device)
+        self._lanes = [self._start() for _ in range(self.device_lanes)]
 
     def check_devices(self, own: Mapping[str, Any]) -> None:
         """Throws InvalidArgument where a node's device is of another kind than this process's."""
@@ -193,6 +198,7 @@ class ClusterBackend:
                     raise Error(
                         f"a node of the cluster was lost again and again: {error}"
                     ) from None
+                self._ray.kill(self._lanes[lane])  # it may be out of reach alone, with its GPU
                 self._lanes[lane] = self._start()
                 continue
             kind, value = answer
@@ -205,7 +211,7 @@ class ClusterBackend:
         while True:
             ready, _ = self._ray.wait([call], timeout=_SLICE)
             if ready:
-                return self._ray.get(call)
+                return self._result(call)
             if stopped():
                 self._cancel(call)
                 from concurrent.futures import CancelledError
@@ -214,6 +220,15 @@ class ClusterBackend:
             if end is not None and time.monotonic() > end:
                 self._cancel(call)
                 raise Timeout(f"no node of the cluster answered within {seconds} s")
+
+    def _result(self, call: Any) -> Any:
+        failures = self._ray.exceptions
+        try:
+            return self._ray.get(call)
+        except (failures.RayActorError, failures.RayTaskError):
+            raise  # a lane's; or what the caller's functions raised
+        except failures.RayError as error:
+            raise Error(f"the cluster lost a task for good: {error}") from None
 
     def _cancel(self, call: Any) -> None:
         # What is no task, but an actor's method, ends by its own deadline.
@@ -233,7 +248,7 @@ def session_backend(
         arch, kind = facts["arch"], facts["kind"]
     except Error:
         pass  # the trial says so
-    if cluster.is_simulated:
+    if _core.current_device().is_simulated:
         arch, kind = f"compute_{major}{minor}", "ptx"
     arguments, verifier = parts
     names = ("symbols", "checks", "policy", "energy", "run_timeout")
@@ -242,6 +257,10 @@ def session_backend(
         "verifier": verifier,
         "settings": {name: settings[name] for name in names if name in settings},
     }
-    made = cluster.backend(hooks, lane, arch, kind)
-    made.check_devices(device_facts())
+    made = ClusterBackend(cluster, hooks, lane, arch, kind)
+    try:
+        made.check_devices(device_facts())
+    except BaseException:
+        made.close()
+        raise
     return made

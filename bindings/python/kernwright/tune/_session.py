@@ -14,7 +14,7 @@ from kernwright import _core
 from kernwright.errors import ArgumentError, Error, InvalidArgument
 from kernwright.tune._arguments import Arguments, Verifier
 from kernwright.tune._budget import read_budget
-from kernwright.tune._cluster import Cluster, session_backend
+from kernwright.tune._cluster import Cluster, ClusterBackend, session_backend
 from kernwright.tune._config import Config, Value
 from kernwright.tune._launch_rule import LaunchRule
 from kernwright.tune._session_hooks import Hooks
@@ -202,6 +202,7 @@ class Session:
         self._wants_default = verifier is not None and verifier.wants_default
         self._reference = self.space.index(reference)
         self._core: Any = None
+        self._started_backend: ClusterBackend | None = None
         self._lock = threading.Lock()
         self._trials: list[Trial] = []
         self._result: dict[str, Any] | None = None
@@ -300,6 +301,8 @@ class Session:
     def _finish(self) -> Best | None:
         is_first = self._result is None
         self._result = self._ordered(self._started().finish())
+        if self._started_backend is not None:
+            self._started_backend.close()  # others want its devices
         self._warn_of_unsaved()
         best = self.best
         if is_first and best is None and self._trials:

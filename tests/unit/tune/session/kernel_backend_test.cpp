@@ -107,6 +107,28 @@ TEST_CASE("kernel backend: a session survives what kernels do") {
                                                        {"BLOCK=4096, BAD=0", "constraints"}});
 }
 
+TEST_CASE("kernel backend: a process that is new at a sample has the inputs") {
+  Fixture fixture;
+  KernelBackendOptions options = fixture.options();
+  options.plan = [](std::uint64_t) {
+    return KernelPlan{.program = Program(Source{R"(
+__global__ void check(const float* x, float* y, float a, int n) {
+  if (x[n - 1] != n - 1 || y[n - 1] == y[n - 1]) asm("trap;");
+})",
+                                                "check.cu",
+                                                1,
+                                                {}})};
+  };
+  options.symbols.clear();
+  KernelBackend backend(device(), std::move(options));
+  const TrialWorkRef work = backend.plan(0);
+  backend.compile(*work, {});
+  backend.bind(*work);
+  backend.load(0, *work, {});
+  const TrialSamples samples = backend.sample(0, *work, 1, {});
+  CHECK((samples.cost || samples.times_ms.size() == 1));
+}
+
 TEST_CASE("kernel backend: what is wrong with a try is told") {
   Fixture fixture;
   KernelBackend backend(device(), fixture.options());
