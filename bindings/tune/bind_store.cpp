@@ -13,6 +13,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -53,10 +54,13 @@ void bind_store_file(py::module_& m) {
              without_gil([&] { self.append_all(rows); });
            })
       .def("read", [](const StoreFile& self, const std::string& kind, const std::string& session) {
-        const StoreContents contents = without_gil([&] { return self.read(kind, session); });
-        return py::make_tuple(row_list(contents.rows), text_list(contents.problems),
-                              contents.exists);
+        return row_list(without_gil([&] { return self.read(kind, session); }).rows);
       });
+  m.def("_tune_rows",
+        [](const py::bytes& text, const std::string& kind, const std::string& session) {
+          const std::string_view bytes(text);
+          return row_list(without_gil([&] { return read_rows(bytes, kind, session); }).rows);
+        });
 }
 
 py::list find(Store& self, const std::string& query) {

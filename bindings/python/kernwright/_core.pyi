@@ -51,6 +51,7 @@ from kernwright._core_tune import _tune_bucket as _tune_bucket
 from kernwright._core_tune import _tune_device_class as _tune_device_class
 from kernwright._core_tune import _tune_forest as _tune_forest
 from kernwright._core_tune import _tune_parameter_names as _tune_parameter_names
+from kernwright._core_tune import _tune_rows as _tune_rows
 from kernwright._core_tune import _tune_source_hash as _tune_source_hash
 from kernwright._core_tune import _tune_space_hash as _tune_space_hash
 from kernwright._core_tune import _tune_strategies as _tune_strategies

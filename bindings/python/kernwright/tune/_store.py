@@ -98,15 +98,9 @@ class Store:
         """The rows of the files of that kind ("session", "trial", "result"), of that session."""
         found: list[Row] = []
         for file in self._files:
-            found += [json.loads(text) for text in file.read(kind, session)[0]]
+            found += [json.loads(text) for text in file.read(kind, session)]
         for _, text in self._texts:
-            lines = (_loaded(line) for line in text.splitlines())
-            found += [
-                row
-                for row in lines
-                if row.get("v") == 1 and row.get("kind") in ([kind] if kind else _KINDS)
-                and session in ("", row.get("session"))
-            ]  # fmt: skip
+            found += [json.loads(row) for row in _core._tune_rows(text, kind, session)]
         return found
 
     def append(self, *rows: Mapping[str, Any]) -> None:
@@ -147,17 +141,6 @@ class Store:
         if self._texts:
             raise InvalidArgument("a store of rows that are in no file cannot be pickled")
         return Store, self.paths
-
-
-_KINDS = ("session", "trial", "result")
-
-
-def _loaded(line: bytes) -> Row:
-    try:
-        row = json.loads(line)
-    except ValueError:
-        return {}
-    return row if isinstance(row, dict) else {}
 
 
 def as_store(store: Any) -> Store:
