@@ -9,6 +9,7 @@ from tuning import GRID, SCALE, run
 import kernwright as kw
 from kernwright.tune import Online, Space, Store
 from kernwright.tune import _online_search as online_search
+from kernwright.tune._meter import CountMeter
 
 ADD = """
 #ifndef BLOCK
@@ -282,8 +283,9 @@ def test_each_bucket_has_its_search_and_restrictions_hold_for_each_problem(sim):
             run(serve, n)
     assert serve.config_for(n=1000)["V"] in (1, 2, 4)
     assert len(serve.why.splitlines()) == 2
-    with pytest.raises(kw.InvalidArgument):
-        serve.config_for(n=5)
+    for other in ({"n": 5}, {}, {"m": 1000}, {"n": 1000, "m": 1}):
+        with pytest.raises(kw.InvalidArgument):
+            serve.config_for(other)
 
 
 def test_arguments_without_shadows_are_served_and_end_the_search(sim):
@@ -408,3 +410,21 @@ def test_a_gpu_or_the_simulated_device_serves_while_it_tunes(device):
             break
     # Rounds of a GPU take their time; what was tried by now was right.
     assert all(trial.status in ("correct", "running", "rolled back") for trial in serve.trials)
+
+
+def test_costs_are_those_of_sessions(sim):
+    """Also where memory is moved by no request of a warp, as fragments are."""
+    kernel = kw.kernel("""#include <mma.h>
+    __global__ void tile(float* y) {
+        nvcuda::wmma::fragment<nvcuda::wmma::accumulator, 16, 16, 16, float> sum;
+        nvcuda::wmma::fill_fragment(sum, 1.0f);
+        nvcuda::wmma::store_matrix_sync(y, sum, 16, nvcuda::wmma::mem_row_major);
+    }""")
+    y = kw.zeros(256, dtype="float32")
+    launch = kernel[1, 32]
+    with kw.line_profile() as profile:
+        launch(y)
+    assert profile.total.uncounted > 0
+    effort = {"min_samples": 1, "max_samples": 1, "max_seconds": 0.1, "noise": 0.1}
+    counts = kw._core._Timer().measure(lambda: launch(y), policy="warm", **effort)["counts"]
+    assert CountMeter().run(lambda: launch(y))() == sum(counts.values())

@@ -66,6 +66,7 @@ class CountMeter:
             + total.local_sectors
             + total.shared_wavefronts
             + total.atomic_passes
+            + total.uncounted
         )
         return lambda: cost
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from kernwright import _core
 from kernwright.errors import ArgumentError, Error, InvalidArgument
-from kernwright.tune._config import Config
+from kernwright.tune._config import Config, mapping
 from kernwright.tune._expression import Expression
 from kernwright.tune._launch_rule import LaunchRule, ProblemReader
 from kernwright.tune._meter import Meter, meter_for
@@ -138,7 +138,7 @@ class Online(_core.TunedCall):
 
     def _forget(self) -> None:
         """Drops what was handed out: somebody became, or was, the incumbent."""
-        for search in self._searches.values():
+        for search in self._all():
             search.forget_calls()
         self._key_by(self._reader.places(self._names))
 
@@ -234,7 +234,7 @@ class Online(_core.TunedCall):
     def stop(self) -> None:
         """Explores no more: every search is frozen with the incumbent that it has."""
         with self._lock:
-            for search in self._searches.values():
+            for search in self._all():
                 search.stop()
             self._forget()
 
@@ -249,7 +249,10 @@ class Online(_core.TunedCall):
 
     def config_for(self, problem: Mapping[str, Any] | None = None, /, **more: Any) -> Config:
         """The incumbent for a problem on the current device."""
-        found = self._find({name: {**(problem or {}), **more}[name] for name in self._names})
+        values = {**mapping(problem, "config_for()"), **more}
+        if values.keys() != set(self._names):
+            raise InvalidArgument(f"config_for() wants the values {', '.join(self._names)}")
+        found = self._find({name: values[name] for name in self._names})
         if found is None:
             raise InvalidArgument("no such problem was served yet")
         return found.incumbent
