@@ -74,7 +74,7 @@ class LaunchRule:
         if callable(part):
             value = part(dict(values))
         elif isinstance(part, str):
-            value = self._expressions.get(part, Expression(part))(values)
+            value = self._expressions[part](values)
         if isinstance(value, float) and value.is_integer():
             return int(value)
         if isinstance(value, (bool, str)) or not hasattr(value, "__index__"):

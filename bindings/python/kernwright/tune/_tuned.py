@@ -279,14 +279,7 @@ class Tuned(_core.TunedCall):
             says = "; ".join(differences.values())
             text = f"the result of session {match.row['session']} in {match.path}"
             text += f" ({says})" if says else ""
-            choice = Choice(
-                problem,
-                device.name,
-                match.config,
-                launch,
-                True,
-                text + (f" ({says})" if says else ""),
-            )
+            choice = Choice(problem, device.name, match.config, launch, True, text)
             if says:
                 self._tell(f"{self.kernel.name}: a near result is used: {choice}")
             return choice
