@@ -75,7 +75,6 @@ MeasurePlan measure_plan(const std::string& policy, int min_samples, int max_sam
   plan.max_samples = max_samples;
   plan.max_time = Seconds(max_seconds);
   plan.target_noise = noise;
-  plan.check();
   return plan;
 }
 

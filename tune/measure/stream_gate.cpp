@@ -12,7 +12,7 @@
 namespace kernwright {
 namespace {
 
-// NOTE: the host only ever raises open_count, so that a gate which is late sees that it is open.
+// NOTE: open_count only grows: a gate that begins late finds itself open.
 constexpr const char* kSource = R"(
 struct ClockStamp {
   unsigned long long nanoseconds, cycles;

@@ -25,7 +25,8 @@ struct TimedWork {
   /// overwrites are put back. May be empty. The policy `graph` calls it before each graph.
   std::function<void(const Stream& stream)> restore{};
 
-  /// Throws InvalidArgument where there is nothing to run, or nothing to run as the plan says.
+  /// Throws InvalidArgument for a plan without a meaning, and where there is nothing to run as it
+  /// says.
   void check(const MeasurePlan& plan) const;
 };
 

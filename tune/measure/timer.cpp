@@ -71,7 +71,6 @@ const Stream& Timer::stream() const noexcept {
 
 Measurement Timer::measure(const TimedWork& work, const MeasurePlan& plan,
                            const WaitLimits& limits) {
-  plan.check();
   work.check(plan);
   check_wait(limits, format("measuring {}", work.name));
   if (state_->device.is_simulated()) {

@@ -40,10 +40,9 @@ class StoreFile {
   /// The same for several rows: one write, one wait for the disk.
   void append_all(const std::vector<Row>& rows);
 
-  /// The rows of that kind (empty: all) and of that session (empty: all). Lines that are torn,
-  /// binary, of another version or no rows are skipped and told in `problems`, and logged once as
-  /// a warning for this object. A file that is not there has no rows. Throws StoreError for a
-  /// folder, or a file that cannot be read.
+  /// The rows of one kind and one session; empty: of all. Lines that are no whole row of this
+  /// version are skipped, told in `problems` and logged once as a warning. A missing file has no
+  /// rows. Throws StoreError for a folder, or a file that cannot be read.
   StoreContents read(std::string_view kind = {}, std::string_view session = {}) const;
 
  private:
