@@ -345,6 +345,8 @@ def test_wrong_calls_are_the_callers(sim):
         ({"block": [1, 2, 3, 4]}, kw.InvalidArgument),
         ({"block": 1.5}, kw.ArgumentError),
         ({"unknown": 1}, kw.ArgumentError),
+        ({"strategy": "lucky"}, kw.InvalidArgument),
+        ({"seed": "one"}, kw.ArgumentError),
     ],
 )
 def test_bad_options_are_refused_at_once(options, error):
@@ -386,14 +388,15 @@ def test_threads_serve_while_one_explores(sim):
     serve = add_online(modes(4, blocks=(32, 64, 96, 128)), overhead=0.9)
     errors = []
 
-    def work():
+    def work(first):
         try:
             with kw.Device("sim"):
-                Caller()(serve, 100)
+                for n in range(first, first + 25):
+                    Caller(n)(serve, 8)
         except BaseException as error:
             errors.append(error)
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
+    threads = [threading.Thread(target=work, args=(130 + 25 * i,)) for i in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:

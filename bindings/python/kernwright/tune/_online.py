@@ -16,8 +16,9 @@ from kernwright.tune._expression import Expression
 from kernwright.tune._launch_rule import LaunchRule, ProblemReader
 from kernwright.tune._meter import Meter, meter_for
 from kernwright.tune._online_search import OnlinePlan, OnlineSearch, OnlineTrial
-from kernwright.tune._space import Space
+from kernwright.tune._space import Space, seed_argument
 from kernwright.tune._store import as_store, kernel_key
+from kernwright.tune._strategy import strategies
 from kernwright.tune._tuned import BoundRule, on_stream
 
 POLICY = "online"
@@ -98,6 +99,10 @@ class Online(_core.TunedCall):
             raise ArgumentError(f"online(space) wants a kw.tune.Space, got {type(space).__name__}")
         if kernel._program is None or kernel._program.code is not None:
             raise InvalidArgument(f"{kernel!r} is object code: there is no source to configure")
+        if strategy not in strategies():
+            raise InvalidArgument(
+                f"strategy= is one of {', '.join(strategies())}, got {strategy!r}"
+            )
         self.kernel = kernel
         self.space = space
         self.store = None if store is None else as_store(store)
@@ -122,7 +127,7 @@ class Online(_core.TunedCall):
             _count("shadow_bytes", shadow_bytes),
             _count("patience", patience),
             strategy,
-            seed,
+            seed_argument(seed),
             self._settled,
             self._forget,
         )

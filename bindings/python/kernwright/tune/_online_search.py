@@ -70,7 +70,7 @@ class OnlinePlan:
 
 
 class OnlineSearch:
-    """Not thread-safe: whoever serves holds its lock."""
+    """Not thread-safe: whoever serves holds its lock. Only serve_only() runs beside others."""
 
     def __init__(
         self, plan: OnlinePlan, problem: Mapping[str, Value], meter: Meter, default: Config
@@ -111,24 +111,28 @@ class OnlineSearch:
     def launch(self, config: Config, problem: Mapping[str, Value]) -> Any:
         """kernel[grid, block] of a configuration for a problem of this bucket."""
         key = (config, tuple(problem.items()))
-        if key not in self._launches:
+        launch = self._launches.get(key)
+        if launch is None:
             if len(self._launches) > MOST_CALLS:
                 self._launches.clear()
-            self._launches[key] = self.plan.rule.bind(self._kernel(config), {**problem, **config})
-        return self._launches[key]
+            launch = self.plan.rule.bind(self._kernel(config), {**problem, **config})
+            self._launches[key] = launch
+        return launch
 
     def _kernel(self, config: Config) -> Any:
-        if config not in self._kernels:
-            self._kernels[config] = configured(self.plan.kernel, config)
-        return self._kernels[config]
+        kernel = self._kernels.get(config)
+        if kernel is None:
+            kernel = self._kernels[config] = configured(self.plan.kernel, config)
+        return kernel
 
     def _drop(self, config: Config) -> None:
         """Forgets the code of a configuration that is launched no more."""
         if config in (self.incumbent, self.default):
             return
         self._kernels.pop(config, None)
-        for key in [key for key in self._launches if key[0] == config]:
-            del self._launches[key]
+        for key in list(self._launches):
+            if key[0] == config:
+                self._launches.pop(key, None)
 
     def serve(
         self, problem: Mapping[str, Value], arguments: tuple[Any, ...]
