@@ -46,8 +46,8 @@ class Cluster:
     the same kind, which its results are for, and the nodes need this package. A node that is lost
     costs time: its tasks run elsewhere, its actors start again, and what they had begun is
     repeated. `resources` are Ray's options for an actor, such as {"resources": {"H100": 1}}. A
-    session uses the Ray that is started, or starts one of this machine; its actors end with it. On
-    the simulated device, `devices` is the number of processes.
+    session uses the Ray that is started, or starts one of this machine; the actors end with the
+    session. On the simulated device, `devices` is the number of processes.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Cluster:
     def __repr__(self) -> str:
         return f"Cluster({self.devices}, compiles={self.compiles})"
 
-    def started(self) -> tuple[Any, int, int]:
+    def _started(self) -> tuple[Any, int, int]:
         """Ray, started where it is not, with the devices and the compiles of a session."""
         ray = self._ray
         if not ray.is_initialized():
@@ -110,7 +110,7 @@ class ClusterBackend:
     ) -> None:
         """For one session. `hooks.plan(index)` tells what a configuration is; `lane` is what a
         NodeLane is made of."""
-        ray, self.device_lanes, self.compile_lanes = cluster.started()
+        ray, self.device_lanes, self.compile_lanes = cluster._started()
         self._ray, self._hooks = ray, hooks
         simulated = _core.current_device().is_simulated
         self.has_clock = not simulated
