@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from kernwright._support.files import imports_beside, write_whole
 from kernwright._support.words import counted
 from kernwright.cli import UsageError
 from kernwright.cli._files import complete_files, existing, read_text, writable
@@ -88,12 +89,7 @@ def load_run(name: str) -> dict[str, Any]:
 def save_run(document: dict[str, Any], path: pathlib.Path) -> None:
     """Replaces what is there only by a whole file."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    made = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        made.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-        os.replace(made, path)
-    finally:
-        made.unlink(missing_ok=True)
+    write_whole(path, json.dumps(document, indent=1) + "\n")
 
 
 def axis_values(text: str) -> list[Any]:
@@ -146,12 +142,8 @@ def load_file(path: str) -> list[Any]:
 
     from kernwright.bench import Benchmark
 
-    folder = str(pathlib.Path(path).resolve().parent)
-    sys.path.insert(0, folder)
-    try:
+    with imports_beside(path):
         names = runpy.run_path(path, run_name="kernwright_bench")
-    finally:
-        sys.path.remove(folder)
     found = [value for value in names.values() if isinstance(value, Benchmark)]
     if not found:
         raise UsageError(f"{path!r} has no benchmark: decorate functions with kw.bench.benchmark")

@@ -9,6 +9,8 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from kernwright._support.words import pairs_text, time_text
+
 _BARS = "\u2581\u2582\u2583\u2584\u2585\u2586\u2587\u2588"
 _WIDTH = 40
 _LAST_FAILURES = 3
@@ -143,8 +145,8 @@ def value_text(trial: Any) -> str:
         return "?"
     if value != getattr(trial, "time", None):
         return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.5g}"
-    return f"{value * 1000:.4g} us" if value < 0.1 else f"{value:.4g} ms"
+    return time_text(value)
 
 
 def config_text(trial: Any) -> str:
-    return ", ".join(f"{name}={value}" for name, value in dict(trial.config).items())
+    return pairs_text(trial.config)
