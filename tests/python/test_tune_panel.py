@@ -72,8 +72,6 @@ def test_time_left(budget, left):
     clock.now = 10.0
     found = state.left()
     assert found == left if left is None else found == pytest.approx(left)
-    if left is not None:
-        assert state.progress() == pytest.approx(10 / (10 + left))
 
 
 def test_words_and_sparklines():

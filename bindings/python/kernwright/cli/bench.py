@@ -69,6 +69,9 @@ def saved_path(name: str) -> pathlib.Path:
 
 
 def load_run(name: str) -> dict[str, Any]:
+    """A run that was saved. Throws UsageError."""
+    from kernwright.bench._run import VERSION
+
     path = saved_path(name)
     if not path.exists() and path.parent == FOLDER:
         known = sorted(p.stem for p in FOLDER.glob("*.json"))
@@ -81,8 +84,8 @@ def load_run(name: str) -> dict[str, Any]:
         raise UsageError(f"{os.fspath(path)!r} is no run of benchmarks: {error}") from error
     if not isinstance(found, dict) or found.get("kind") != "bench":
         raise UsageError(f"{os.fspath(path)!r} is no run of benchmarks")
-    if found.get("v") != 1:
-        raise UsageError(f"{os.fspath(path)!r} has version {found.get('v')}, this reads 1")
+    if found.get("v") != VERSION:
+        raise UsageError(f"{os.fspath(path)!r} has version {found.get('v')}, this reads {VERSION}")
     return found
 
 

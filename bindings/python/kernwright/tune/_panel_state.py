@@ -123,11 +123,6 @@ class PanelState:
             found.append((float(self.budget["gpu_seconds"]) - spent) * now / spent)
         return max(min(found), 0.0) if found else None
 
-    def progress(self) -> float | None:
-        """The part of the budget that is used up, 0 to 1."""
-        left = self.left()
-        return None if left is None else self.seconds / max(self.seconds + left, 1e-9)
-
 
 def value_of(trial: Any) -> float | None:
     """What is minimised: the score, else the time in milliseconds."""
