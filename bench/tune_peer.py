@@ -16,6 +16,8 @@ import sys
 import tempfile
 import time
 
+MOST_BEST = 20  # configurations that a session tells, the best first
+
 
 def values_of(text):
     """Kernel Tuner itself evaluates such texts; these are the benchmark's own files."""
@@ -126,43 +128,60 @@ def replay(path, strategy, seeds, evaluations):
     return {"best": min(c for c in costs.values() if c is not None), "traces": traces}
 
 
-def session(name, count, seconds, language):
-    """`count` configurations of a subject, as Kernel Tuner compiles and measures them by itself, or
-    as many as `seconds` allow."""
-    import kernel_tuner
-    from tune_subjects import subject
+def check_launches():
+    """Has Kernel Tuner look at the code of each call of cuda-python. It comes in a tuple, which
+    Kernel Tuner 1.5.0 passes over: then a kernel that does not launch takes no time, and wins."""
+    from kernel_tuner.backends import nvcuda
 
+    check = nvcuda.cuda_error_check
+    nvcuda.cuda_error_check = lambda found: check(found[0] if isinstance(found, tuple) else found)
+
+
+def session(name, count, seconds, language, winner):
+    """`count` configurations of a subject, as Kernel Tuner compiles and measures them by itself, or
+    as many as `seconds` allow; then `winner`, a configuration that somebody else found best."""
+    import kernel_tuner
+    from tune_subjects import STANDARD, subject
+
+    check_launches()
     chosen = subject(name)
     listed = {tuple(config.values()) for config in chosen.configurations(count)}
     parameters = {key: list(values) for key, values in chosen.parameters.items()}
     axes = dict(zip(("grid_div_x", "grid_div_y"), ([d] for d in chosen.divisors), strict=False))
     sizes = tuple(chosen.problem[size] for size in chosen.sizes)
 
-    def is_listed(configuration):
-        return tuple(configuration[key] for key in parameters) in listed
+    def tune(budget, allowed=listed):
+        def is_allowed(configuration):  # Kernel Tuner would read a lambda's text
+            return tuple(configuration[key] for key in parameters) in allowed
 
-    def tune(budget):
-        return kernel_tuner.tune_kernel(
+        results, _ = kernel_tuner.tune_kernel(
             chosen.name,
             chosen.source,
             sizes,
             chosen.arguments(),
             parameters,
             block_size_names=list(chosen.block),
-            restrictions=is_listed,
+            restrictions=is_allowed,
             strategy="random_sample",
             strategy_options=budget,
             lang=language,
+            compiler_options=[f"--std={STANDARD}"],
             verbose=False,
             **axes,
         )
+        return results
 
     parts = ("compile_time", "benchmark_time", "verification_time", "framework_time")
 
     def timed(budget):
         start = time.perf_counter()
-        results, _ = tune(budget)
-        return results, time.perf_counter() - start
+        return tune(budget), time.perf_counter() - start
+
+    def told(row):
+        is_good = isinstance(row.get("time"), (int, float))
+        why = None if is_good else str(row.get("__error__", row.get("time")))
+        config = {key: row[key] for key in parameters}
+        return {"config": config, "ms": float(row["time"]) if is_good else None, "why": why}
 
     # Imports, the context, the arguments and the space are not counted.
     timed({"max_fevals": 1})
@@ -170,14 +189,19 @@ def session(name, count, seconds, language):
     prepare = max(wall - sum(first.get(part, 0) for part in parts) / 1000, 0.0)
     results, wall = timed({"max_fevals": count, "time_limit": seconds + prepare})
     wall -= prepare
-    good = [row for row in results if isinstance(row.get("time"), (int, float))]
-    best = min(good, key=lambda row: row["time"])
+    rows = [told(row) for row in results]
+    best = sorted((row for row in rows if row["why"] is None), key=lambda row: row["ms"])
+    failed = [row for row in rows if row["why"] is not None]
+    own = tune({"max_fevals": 1}, {tuple(winner[key] for key in parameters)}) if winner else []
     return {
         "evaluations": len(results),
         "seconds": wall,
-        "failed": len(results) - len(good),
-        "best_ms": float(best["time"]),
-        "config": {key: best[key] for key in parameters},
+        "failed": len(failed),
+        "failures": failed[:5],
+        "best_ms": best[0]["ms"],
+        "config": best[0]["config"],
+        "best": best[:MOST_BEST],
+        "our winner": [told(row) for row in own],
         **{part: sum(row.get(part, 0) for row in results) / 1000 for part in parts},
     }
 
@@ -188,8 +212,8 @@ def main():
         if what == "space":
             result = space(*arguments)
         elif what == "session":
-            name, count, seconds, language = arguments
-            result = session(name, int(count), float(seconds), language)
+            name, count, seconds, language, winner = arguments
+            result = session(name, int(count), float(seconds), language, json.loads(winner))
         else:
             path, strategy, seeds, evaluations = arguments
             result = replay(path, strategy, int(seeds), int(evaluations))

@@ -5,7 +5,12 @@
 Each subject (convolution: compiles dominate; gemm, hotspot: measuring does) is tuned over the same
 `count` configurations by either, each in a process of its own with cold caches. Neither the
 interpreter's start nor the device's is counted. Kernel Tuner stops after `peer-seconds`; what it
-would need for all configurations follows from what it did. Then both winners run in turns.
+would need for all configurations follows from what it did. Both compile for the same standard with
+no other option: ours to a cubin, Kernel Tuner to PTX, which the driver makes a cubin of.
+
+Then both winners run in turns, as we compile them. Of Kernel Tuner's best ones the first runs that
+launches; "refused" tells which do not, and why. "our winner" among Kernel Tuner's figures is what
+it says of ours.
 """
 
 from __future__ import annotations
@@ -19,7 +24,7 @@ import sys
 import tempfile
 import time
 
-from tune_subjects import subject
+from tune_subjects import STANDARD, subject
 
 import harness
 
@@ -48,7 +53,7 @@ def ours(name: str, count: int, small: bool) -> dict:
     kw.synchronize()
     start = time.perf_counter()
     session = kw.tune.Session(
-        chosen.source,
+        kw.kernel(chosen.source, chosen.name, std=STANDARD),
         kw.tune.Space.from_configurations(listed),
         arguments,
         grid=chosen.grid,
@@ -74,49 +79,76 @@ def ours(name: str, count: int, small: bool) -> dict:
     }
 
 
-def race(name: str, small: bool, *configs: dict) -> dict:
-    """Both winners in turns: medians, and the ratio of the first to the second in each round."""
+def contestant(chosen, config: dict) -> tuple:
+    """What runs the kernel once more, and its output. Raises kw.Error where it does not launch."""
+    import kernwright as kw
+
+    values = {**chosen.problem, **config}
+    defines = {name: str(value) for name, value in config.items()}
+    kernel = kw.kernel(chosen.source, chosen.name, std=STANDARD, defines=defines)
+    grid, block = (
+        tuple(kw.tune.Expression(text)(values) for text in texts)
+        for texts in (chosen.grid, chosen.block)
+    )
+    arguments = device_arguments(chosen)
+    launch = kernel[grid, block]
+    launch(*arguments)
+    return (lambda: launch(*arguments)), arguments[0].numpy()
+
+
+def first_that_launches(chosen, configs: list[dict]) -> tuple:
+    """The first of `configs` that launches (None: none does) with its contestant(), and why those
+    before it do not."""
+    import kernwright as kw
+
+    refused = []
+    for config in configs:
+        try:
+            return config, contestant(chosen, config), refused
+        except kw.Error as error:
+            refused.append({"config": config, "why": str(error)[:300]})
+    return None, None, refused
+
+
+def race(name: str, small: bool, ours: list[dict], peers: list[dict]) -> dict:
+    """The first of ours and of the peer's that launch, in turns: medians, and the ratio of the
+    first to the second in each round."""
     import numpy as np
 
     import kernwright as kw
 
     chosen = subject(name, small)
     timer = kw._core._Timer()
-    runs, outputs = [], []
-    for config in configs:
-        values = {**chosen.problem, **config}
-        kernel = kw.kernel(
-            chosen.source, chosen.name, defines={k: str(v) for k, v in config.items()}
-        )
-        grid, block = (
-            tuple(kw.tune.Expression(text)(values) for text in texts)
-            for texts in (chosen.grid, chosen.block)
-        )
-        arguments = device_arguments(chosen)
-        launch = kernel[grid, block]
-        launch(*arguments)
-        outputs.append(arguments[0].numpy())
-        runs.append(lambda launch=launch, arguments=arguments: launch(*arguments))
+    mine, first, my_refused = first_that_launches(chosen, ours)
+    other, second, other_refused = first_that_launches(chosen, peers)
+    found = {
+        "configs": {"ours": mine, "peer's": other},
+        "refused": {"ours": my_refused, "peer's": other_refused},
+    }
+    if mine is None or other is None:
+        return found
     times = [[], []]
     for _ in range(ROUNDS):
-        for place, run in enumerate(runs):
-            found = timer.measure(
+        for place, (run, _) in enumerate((first, second)):
+            measured = timer.measure(
                 run, policy="cold", min_samples=10, max_samples=30, max_seconds=0.5, noise=0.002
             )
-            counts = found["counts"]
-            times[place].append(float(sum(counts.values())) if counts else found["median_ms"])
+            counts = measured["counts"]
+            cost = float(sum(counts.values())) if counts else measured["median_ms"]
+            times[place].append(cost)
     ratios = sorted(a / b for a, b in zip(*times, strict=True))
     # Temporal tiling of another depth computes something else: then there is nothing to compare.
-    same = all(c.get("temporal_tiling_factor") == configs[0].get("temporal_tiling_factor")
-               for c in configs)  # fmt: skip
-    scale = float(np.abs(outputs[1]).max()) or 1.0
+    depth = "temporal_tiling_factor"
+    difference = None
+    if mine.get(depth) == other.get(depth):
+        scale = float(np.abs(second[1]).max()) or 1.0
+        difference = float(np.abs(first[1] - second[1]).max()) / scale
     return {
+        **found,
         "ours": float(np.median(times[0])),
         "peer's": float(np.median(times[1])),
         "ratio": [ratios[0], ratios[len(ratios) // 2], ratios[-1]],
-        "largest difference of the outputs": float(np.abs(outputs[0] - outputs[1]).max()) / scale
-        if same
-        else None,
+        "largest difference of the outputs": difference,
     }
 
 
@@ -140,14 +172,15 @@ def compared(name: str, options: argparse.Namespace) -> dict:
         mine = run_self("--ours", name, "--count", count, *small, KERNWRIGHT_CACHE_DIR=folder)
     peer = {"failed to run": "left out"}
     if options.peer_python:
-        words = ["session", name, count, str(options.peer_seconds), options.peer_language]
+        winner = json.dumps(mine.get("config"))
+        words = ["session", name, count, str(options.peer_seconds), options.peer_language, winner]
         peer = last_line([options.peer_python, str(HERE / "tune_peer.py"), *words])
     found = {"dominated by": subject(name).repeats, "ours": mine, "kernel_tuner": peer}
     if "seconds" in mine and "seconds" in peer:
         projected = peer["seconds"] * mine["evaluations"] / peer["evaluations"]
         found["kernel_tuner, seconds for all"] = projected
         found["times as fast"] = projected / mine["seconds"]
-        configs = json.dumps([mine["config"], peer["config"]])
+        configs = json.dumps([[mine["config"]], [row["config"] for row in peer["best"]]])
         found["winners in turns"] = run_self("--race", name, "--configs", configs, *small)
     return found
 

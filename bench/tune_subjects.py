@@ -10,6 +10,7 @@ import random
 import numpy as np
 
 KERNELS = pathlib.Path(__file__).with_name("tune_kernels")
+STANDARD = "c++17"  # of C++, for whoever compiles them
 
 
 @dataclasses.dataclass(frozen=True)

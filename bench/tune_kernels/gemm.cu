@@ -17,64 +17,43 @@ __device__ void load_tile(float* tile, const float* from, int pitch, int thread)
         *reinterpret_cast<const Piece*>(from + (i / kWide) * pitch + i % kWide);
 }
 
+/// Where the i-th of a thread's kOwn values is: every kAcross-th one, or side by side.
+template <bool kStrided, int kAcross, int kOwn>
+__device__ int place_of(int thread, int i) {
+  return kStrided ? thread + i * kAcross : thread * kOwn + i;
+}
+__device__ int row_of(int i) { return place_of<STRM, MDIMC, kRows>(threadIdx.x, i); }
+__device__ int column_of(int i) { return place_of<STRN, NDIMC, kColumns>(threadIdx.y, i); }
+
 extern "C" __global__ void gemm(float* c, const float* a, const float* b, int m, int n, int k) {
   const int thread = threadIdx.y * MDIMC + threadIdx.x;
   const int m0 = blockIdx.x * MWG, n0 = blockIdx.y * NWG;
-#if SA
-  __shared__ alignas(16) float left[KWG * MWG];
-#endif
-#if SB
-  __shared__ alignas(16) float right[KWG * NWG];
-#endif
+  __shared__ alignas(16) float left[SA ? KWG * MWG : 1], right[SB ? KWG * NWG : 1];
   float sum[kRows][kColumns] = {};
   for (int k0 = 0; k0 < k; k0 += KWG) {
-#if SA
-    load_tile<VWM, KWG, MWG>(left, a + k0 * m + m0, m, thread);
-#endif
-#if SB
-    load_tile<VWN, KWG, NWG>(right, b + k0 * n + n0, n, thread);
-#endif
-#if SA || SB
-    __syncthreads();
-#endif
+    if (SA) load_tile<VWM, KWG, MWG>(left, a + k0 * m + m0, m, thread);
+    if (SB) load_tile<VWN, KWG, NWG>(right, b + k0 * n + n0, n, thread);
+    if (SA || SB) __syncthreads();
 #pragma unroll KWI
     for (int p = 0; p < KWG; ++p) {
       float x[kRows], y[kColumns];
 #pragma unroll
-      for (int i = 0; i < kRows; ++i) {
-        const int row = STRM ? threadIdx.x + i * MDIMC : threadIdx.x * kRows + i;
-#if SA
-        x[i] = left[p * MWG + row];
-#else
-        x[i] = a[(k0 + p) * m + m0 + row];
-#endif
-      }
+      for (int i = 0; i < kRows; ++i)
+        x[i] = SA ? left[p * MWG + row_of(i)] : a[(k0 + p) * m + m0 + row_of(i)];
 #pragma unroll
-      for (int j = 0; j < kColumns; ++j) {
-        const int column = STRN ? threadIdx.y + j * NDIMC : threadIdx.y * kColumns + j;
-#if SB
-        y[j] = right[p * NWG + column];
-#else
-        y[j] = b[(k0 + p) * n + n0 + column];
-#endif
-      }
+      for (int j = 0; j < kColumns; ++j)
+        y[j] = SB ? right[p * NWG + column_of(j)] : b[(k0 + p) * n + n0 + column_of(j)];
 #pragma unroll
       for (int i = 0; i < kRows; ++i) {
 #pragma unroll
         for (int j = 0; j < kColumns; ++j) sum[i][j] += x[i] * y[j];
       }
     }
-#if SA || SB
-    __syncthreads();
-#endif
+    if (SA || SB) __syncthreads();
   }
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
-    const int row = STRM ? threadIdx.x + i * MDIMC : threadIdx.x * kRows + i;
 #pragma unroll
-    for (int j = 0; j < kColumns; ++j) {
-      const int column = STRN ? threadIdx.y + j * NDIMC : threadIdx.y * kColumns + j;
-      c[(m0 + row) * n + n0 + column] = sum[i][j];
-    }
+    for (int j = 0; j < kColumns; ++j) c[(m0 + row_of(i)) * n + n0 + column_of(j)] = sum[i][j];
   }
 }

@@ -136,9 +136,9 @@ def test_rows_of_a_damaged_run_do_not_count(folder, capsys):
     assert main(["bench", "bench_mine.py", "--compare", "run.json"]) == 0
     out = capsys.readouterr().out
     assert out.count(" new") == 2
-    found["rows"] = [7]
-    (folder / "run.json").write_text(json.dumps(found))
-    assert main(["bench", "bench_mine.py", "--compare", "run.json"]) == 2
+    for row in (7, {}, {"name": "adds", "axes": {}}):
+        (folder / "run.json").write_text(json.dumps({**found, "rows": [row]}))
+        assert main(["bench", "bench_mine.py", "--compare", "run.json"]) == 2
 
 
 @pytest.mark.parametrize(
@@ -293,6 +293,12 @@ def test_the_list_runs_nothing(folder, capsys):
     assert capsys.readouterr().out.split() == ["never", "n:", "1,", "2"]
     assert main(["bench", "bench_list.py", "--list", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == [{"name": "never", "axes": {"n": [1, 2]}}]
+
+
+def test_half_an_interval_is_told_as_a_part_of_the_median():
+    row = {"name": "a", "axes": {}, "status": "ok", "checked": True, "unit": "ms", "median": 2.0,
+           "interval": [1.0, 5.0]}  # fmt: skip
+    assert _tables.cells(row)[2:4] == ["2 ms", "1e+02 %"]
 
 
 def test_skip_is_public():

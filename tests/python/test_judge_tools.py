@@ -14,6 +14,8 @@ from judge_tasks import AFFINE, RELU
 import kernwright as kw
 from kernwright._judging.server import NAMES, make_server
 from kernwright._judging.tools import Tools
+from kernwright.cli import UsageError
+from kernwright.cli.mcp import load_tasks
 
 GOOD = """__global__ void affine(const float* __restrict__ x, float* y, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -125,6 +127,16 @@ def test_the_server_over_its_protocol(tmp_path):
     assert names == list(NAMES)
     assert json.loads(good.content[0].text)["status"] == "accepted"
     assert bad.is_error and "there is no task 'other'" in bad.content[0].text
+
+
+def test_two_tasks_of_one_name_are_refused(tmp_path):
+    paths = [tmp_path / folder / "task.py" for folder in ("a", "b")]
+    for path in paths:
+        path.parent.mkdir()
+        path.write_text(TASK_FILE)
+    with pytest.raises(UsageError, match="two task files are named task"):
+        load_tasks(list(map(str, paths)))
+    assert list(load_tasks([str(paths[0])])) == ["task"]
 
 
 def test_the_example_judges_its_kernels():

@@ -219,7 +219,7 @@ def test_snapshot_as_json_and_as_a_page(pool, tmp_path):
     checker = Checker()
     checker.feed(page)
     assert checker.open_tags == [] and checker.rectangles >= 2
-    assert "test_memory.py" in page
+    assert "test_memory.py" in page and "prefers-color-scheme: dark" in page
     snapshot.save(tmp_path / "memory.html")
     snapshot.save(tmp_path / "memory.json")
     assert (tmp_path / "memory.html").read_text() == page

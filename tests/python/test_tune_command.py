@@ -1,6 +1,7 @@
 """kernwright tune: what files say of a session, what the options change, and what is printed."""
 
 import json
+import sys
 import types
 
 import numpy as np
@@ -161,6 +162,16 @@ def test_options_replace_what_the_file_says(folder, made, capsys):
     assert found["statuses"] == {"correct": 1, "compile": 1} and found["reason"] == "budget"
 
 
+def test_a_python_file_imports_what_lies_beside_it(folder, made):
+    (folder / "beside_spec.py").write_text("SEED = 11\n")
+    (folder / "spec.py").write_text(
+        "from beside_spec import SEED\nkernel, space, args, seed = 1, 2, (), SEED\n"
+    )
+    path = list(sys.path)
+    assert main(["tune", str(folder / "spec.py")]) == 0
+    assert made[-1].given["seed"] == 11 and sys.path == path
+
+
 def test_a_python_file_defines_a_session_in_three_ways(folder, made, capsys):
     path = folder / "spec.py"
     use = "from kernwright import tune\n"
@@ -228,6 +239,13 @@ def test_wrong_budgets(folder, capsys, made, text):
     assert "--budget" in capsys.readouterr().err and not made
 
 
+def test_options_of_a_t1_file_reach_the_compiler(folder):
+    given = ["-std=c++20", "--use_fast_math", "-DWIDE=4", "-maxrregcount=40"]
+    options = _spec.read_json(t1(folder, CompilerOptions=given))["kernel"]._program.options
+    assert (options.std, options.fast_math, options.max_registers) == ("c++20", True, 40)
+    assert options.defines == {"WIDE": "4"}
+
+
 def t1(folder, **changed):
     spec = {
         "Language": "CUDA", "CompilerOptions": ["-std=c++11"], "KernelName": "scale",
@@ -268,6 +286,7 @@ def test_a_t1_file_says_all_of_a_session(folder):
         ({"Language": "OpenCL"}, "OpenCL"),
         ({"ProblemSize": []}, "ProblemSize"),
         ({"LocalSize": ...}, "LocalSize"),
+        ({"CompilerOptions": "-O3"}, "CompilerOptions"),
         ({"Arguments": [{"Name": "f", "Type": "float", "Size": "ProblemSize[7]"}]}, "t1.json"),
     ],
 )

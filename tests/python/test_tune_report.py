@@ -11,8 +11,9 @@ import pytest
 import tune_rows
 
 import kernwright as kw
+from kernwright._support import svg as _svg
 from kernwright._support.words import headline
-from kernwright.tune._report import _analysis, _charts, _svg, write_report
+from kernwright.tune._report import _analysis, _charts, write_report
 from kernwright.tune._report._page import page
 from kernwright.tune._report._read import read_record
 

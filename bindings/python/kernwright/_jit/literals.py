@@ -12,6 +12,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from kernwright._support.arithmetic import ARITHMETIC
+
 _KERNEL = re.compile(r"\b__global__\b[^;{}]*\(")
 _COMPILERS = {"kernel", "module", "Program"}
 _TEMPLATE_METHODS = {"format", "format_map", "replace", "substitute", "safe_substitute"}
@@ -24,18 +26,7 @@ _SCALARS = {
     **dict.fromkeys(("bool", "bool_"), bool),
     "str": str,
 }
-_OPERATORS = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.FloorDiv: operator.floordiv,
-    ast.Div: operator.truediv,
-    ast.Mod: operator.mod,
-    ast.LShift: operator.lshift,
-    ast.RShift: operator.rshift,
-    ast.BitOr: operator.or_,
-    ast.BitAnd: operator.and_,
-}
+_OPERATORS = {**ARITHMETIC, ast.BitOr: operator.or_, ast.BitAnd: operator.and_}
 _ESCAPE = re.compile(r"\\(?:\n|\r\n|N\{[^}]*\}|x..|u.{4}|U.{8}|[0-7]{1,3}|.)", re.DOTALL)
 
 

@@ -17,8 +17,12 @@ _DRAWS = 2000
 _SAME_DEVICE = ("name", "compute_capability", "multiprocessors", "is_simulated")
 
 
+def _is_row(row: Any) -> bool:
+    return isinstance(row, Mapping) and {"name", "axes", "status"} <= row.keys()
+
+
 def _key(row: Mapping[str, Any]) -> str:
-    return json.dumps([row.get("name"), row.get("axes")], sort_keys=True)
+    return json.dumps([row["name"], row["axes"]], sort_keys=True)
 
 
 def ratio_interval(new: list[float], old: list[float]) -> tuple[float, float]:
@@ -95,7 +99,7 @@ def compare(new: Mapping[str, Any], old: Mapping[str, Any]) -> list[dict[str, An
     """
     for document in (new, old):
         rows = document.get("rows") if isinstance(document, Mapping) else None
-        if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
+        if not isinstance(rows, list) or not all(map(_is_row, rows)):
             raise InvalidArgument("a run of benchmarks has rows: this is another document")
     same_device(new, old)
     known = {_key(row): row for row in old["rows"]}
@@ -106,7 +110,7 @@ def compare(new: Mapping[str, Any], old: Mapping[str, Any]) -> list[dict[str, An
     if found and all(row["verdict"] == "new" for row in found):
         raise InvalidArgument("the runs have no benchmark in common: nothing to compare")
     for row in known.values():
-        found.append({"name": row.get("name"), "axes": row.get("axes"), "ratio": None,
+        found.append({"name": row["name"], "axes": row["axes"], "ratio": None,
                       "interval": None, "verdict": "gone"})  # fmt: skip
     return found
 

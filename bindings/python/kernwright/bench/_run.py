@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import statistics
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -159,5 +158,4 @@ def run(
 def relative_width(row: Mapping[str, Any]) -> float:
     """Half the interval's width, as a part of the median."""
     low, high = row["interval"]
-    median = statistics.fmean((low, high)) or 1.0
-    return float((high - low) / 2 / median)
+    return float((high - low) / 2 / (row["median"] or 1.0))

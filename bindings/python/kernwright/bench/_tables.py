@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kernwright._support.words import printable
+from kernwright._support.words import pairs_text, printable, time_text
 from kernwright.bench._run import relative_width
 
 
@@ -16,13 +16,11 @@ def value_text(row: Mapping[str, Any]) -> str:
     median = row["median"]
     if row["unit"] != "ms":
         return f"{median:,.0f} {row['unit']}"
-    if median < 0.1:
-        return f"{median * 1000:.4g} us"
-    return f"{median / 1000:.4g} s" if median >= 1000 else f"{median:.4g} ms"
+    return time_text(median)
 
 
 def axes_text(row: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in (row["axes"] or {}).items())
+    return pairs_text(row["axes"])
 
 
 def verdict_text(compared: Mapping[str, Any] | None) -> str:

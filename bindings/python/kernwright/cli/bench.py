@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from kernwright._support.files import imports_beside, write_whole
 from kernwright._support.words import counted
 from kernwright.cli import UsageError
 from kernwright.cli._files import complete_files, existing, read_text, writable
@@ -68,6 +69,9 @@ def saved_path(name: str) -> pathlib.Path:
 
 
 def load_run(name: str) -> dict[str, Any]:
+    """A run that was saved. Throws UsageError."""
+    from kernwright.bench._run import VERSION
+
     path = saved_path(name)
     if not path.exists() and path.parent == FOLDER:
         known = sorted(p.stem for p in FOLDER.glob("*.json"))
@@ -80,20 +84,15 @@ def load_run(name: str) -> dict[str, Any]:
         raise UsageError(f"{os.fspath(path)!r} is no run of benchmarks: {error}") from error
     if not isinstance(found, dict) or found.get("kind") != "bench":
         raise UsageError(f"{os.fspath(path)!r} is no run of benchmarks")
-    if found.get("v") != 1:
-        raise UsageError(f"{os.fspath(path)!r} has version {found.get('v')}, this reads 1")
+    if found.get("v") != VERSION:
+        raise UsageError(f"{os.fspath(path)!r} has version {found.get('v')}, this reads {VERSION}")
     return found
 
 
 def save_run(document: dict[str, Any], path: pathlib.Path) -> None:
     """Replaces what is there only by a whole file."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    made = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        made.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-        os.replace(made, path)
-    finally:
-        made.unlink(missing_ok=True)
+    write_whole(path, json.dumps(document, indent=1) + "\n")
 
 
 def axis_values(text: str) -> list[Any]:
@@ -146,12 +145,8 @@ def load_file(path: str) -> list[Any]:
 
     from kernwright.bench import Benchmark
 
-    folder = str(pathlib.Path(path).resolve().parent)
-    sys.path.insert(0, folder)
-    try:
+    with imports_beside(path):
         names = runpy.run_path(path, run_name="kernwright_bench")
-    finally:
-        sys.path.remove(folder)
     found = [value for value in names.values() if isinstance(value, Benchmark)]
     if not found:
         raise UsageError(f"{path!r} has no benchmark: decorate functions with kw.bench.benchmark")

@@ -12,6 +12,7 @@ import sys
 import traceback
 from typing import TYPE_CHECKING, Any
 
+from kernwright._support.files import imports_beside
 from kernwright.cli import UsageError
 from kernwright.cli._files import complete_files, existing
 from kernwright.errors import InvalidArgument
@@ -47,17 +48,14 @@ def load_task(path: str, name: str = "task") -> Task:
     if spec is None or spec.loader is None:
         raise UsageError(f"{path!r} is no Python file: a task file ends in .py")
     module = importlib.util.module_from_spec(spec)
-    folder = str(pathlib.Path(path).resolve().parent)
-    sys.path.insert(0, folder)
     try:
-        spec.loader.exec_module(module)
+        with imports_beside(path):
+            spec.loader.exec_module(module)
     except Exception as error:
         where = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == spec.origin]
         line = f", line {where[-1].lineno}" if where else ""
         text = f"{path!r}{line} raised {type(error).__name__}: {error}"
         raise UsageError(f"the task file {text}") from error
-    finally:
-        sys.path.remove(folder)
     task = getattr(module, name, None)
     if isinstance(task, Task):
         return task

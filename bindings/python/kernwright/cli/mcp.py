@@ -6,10 +6,14 @@ import argparse
 import contextlib
 import pathlib
 import sys
+from typing import TYPE_CHECKING
 
 from kernwright.cli import UsageError
 from kernwright.cli._files import complete_files
 from kernwright.cli.judge import load_task
+
+if TYPE_CHECKING:
+    from kernwright._judging.task import Task
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,6 +25,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--workers", type=int, default=2, metavar="N", help="judgements at a time")
 
 
+def load_tasks(paths: list[str]) -> dict[str, Task]:
+    """Tasks by the names of their files. Throws UsageError."""
+    tasks: dict[str, Task] = {}
+    for path in paths:
+        name = pathlib.Path(path).stem
+        if name in tasks:
+            raise UsageError(f"two task files are named {name}: agents ask for them by name")
+        tasks[name] = load_task(path)
+    return tasks
+
+
 def run(arguments: argparse.Namespace) -> int:
     import kernwright as kw
 
@@ -29,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
         from kernwright._judging.tools import Tools
 
         with contextlib.redirect_stdout(sys.stderr):  # stdout is the protocol's
-            tasks = {pathlib.Path(path).stem: load_task(path) for path in arguments.tasks}
+            tasks = load_tasks(arguments.tasks)
         with kw.Judge(arguments.workers) as judge:
             make_server(Tools(tasks, judge)).run("stdio")
     except ImportError as error:

@@ -11,7 +11,7 @@ import re
 import sys
 from typing import Any
 
-from kernwright._support.words import counted, headline, printable
+from kernwright._support.words import counted, headline, pairs_text, printable
 from kernwright.cli import UsageError
 from kernwright.cli._files import complete_files, existing, writable
 
@@ -143,8 +143,7 @@ def print_summary(result: dict[str, Any], session: Any) -> None:
         failed = [(str(t.status), headline(str(t.error))) for t in session.trials if t.error]
         rows += list(dict.fromkeys(failed))[:3]
     else:
-        config = ", ".join(f"{name}={value}" for name, value in result["config"].items())
-        rows.insert(0, ("best", config))
+        rows.insert(0, ("best", pairs_text(result["config"])))
         if isinstance(result["median"], (int, float)):
             spread = " to ".join(f"{v:.5g}" for v in result["interval"])
             median = f"{result['median']:.5g} ms"

@@ -32,7 +32,6 @@ from kernwright._core import (
     alloc,
 )
 from kernwright._support.typed import publish
-from kernwright.memory import _picture as _memory_picture
 
 __all__ = [
     "AsyncResource",
@@ -128,7 +127,9 @@ class Snapshot:
 
     def to_html(self) -> str:
         """One page without scripts or references: use over time, and a bar for each segment."""
-        return _memory_picture.page(self.data)
+        from kernwright.memory import _picture
+
+        return _picture.page(self.data)
 
     def save(self, path: str | pathlib.Path) -> None:
         """Writes HTML for a name that ends in .html, else JSON."""

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable
 from typing import Any
 
+from kernwright._support import html as pages
+from kernwright._support import svg
 from kernwright._support.words import counted
 
 WIDTH, HEIGHT = 960, 220
 BAR = 16
 MOST_SEGMENTS = 400
-COLOURS = {"used": "#2f6f9f", "padding": "#8fb7d4", "free": "#e4e4e4", "held": "#c98a2b"}
+KINDS = ("used", "padding", "free", "held")
 STYLE = """
-body { font: 14px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 62em; color: #222; }
+h1 { font-size: 1.5em; } h2 { font-size: 1.15em; margin: 1.6em 0 .3em; }
 table { border-collapse: collapse; } td, th { padding: .1em .8em .1em 0; text-align: left; }
-td.n { text-align: right; font-variant-numeric: tabular-nums; } svg { display: block; }
+td.n { text-align: right; font-variant-numeric: tabular-nums; }
+svg { display: block; width: 100%; height: auto; }
 .key span { display: inline-block; width: .9em; height: .9em; margin: 0 .3em 0 1em; }
+.used { fill: var(--accent); background: var(--accent); }
+.padding { fill: var(--soft); background: var(--soft); }
+.free { fill: var(--line); background: var(--line); }
+.held { fill: var(--warm); background: var(--warm); }
+.curve { stroke: var(--ink); stroke-width: .8; }
+.broken { fill: none; stroke: var(--bad); stroke-width: 1.2; background: var(--bad); }
 """
 
 
@@ -30,17 +38,8 @@ def size(count: float) -> str:
     return f"{count:.1f} {units[unit]}" if unit else f"{int(count)} B"
 
 
-def rectangle(x: float, y: float, width: float, height: float, colour: str, title: str) -> str:
-    return (
-        f'<rect x="{x:.2f}" y="{y:.2f}" width="{max(width, 0.3):.2f}" height="{height}" '
-        f'fill="{colour}"><title>{html.escape(title)}</title></rect>'
-    )
-
-
-def line(points: Iterable[tuple[float, float]], colour: str, fill: str = "none") -> str:
-    text = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-    shape = "polygon" if fill != "none" else "polyline"
-    return f'<{shape} points="{text}" fill="{fill}" stroke="{colour}" stroke-width="1.2"/>'
+def key(kind: str, name: str) -> str:
+    return f'<span class="{kind}"></span>{name}'
 
 
 def fragmentation(sample: dict[str, Any]) -> float:
@@ -55,31 +54,27 @@ def history(samples: list[dict[str, Any]]) -> str:
     last = max(samples[-1]["operation"], 1)
     top = max(max(s["reserved"] for s in samples), 1)
 
-    def curve(key: str) -> list[tuple[float, float]]:
-        return [(WIDTH * s["operation"] / last, HEIGHT * (1 - s[key] / top)) for s in samples]
+    def curve(name: str) -> list[tuple[float, float]]:
+        return [(WIDTH * s["operation"] / last, HEIGHT * (1 - s[name] / top)) for s in samples]
 
     def area(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
         return [(points[0][0], HEIGHT), *points, (points[-1][0], HEIGHT)]
 
-    broken = [
-        (WIDTH * s["operation"] / last, HEIGHT * (1 - fragmentation(s))) for s in samples
-    ]  # fmt: skip
+    broken = [(WIDTH * s["operation"] / last, HEIGHT * (1 - fragmentation(s))) for s in samples]
     seconds = samples[-1]["seconds"] - samples[0]["seconds"]
     parts = [
-        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" role="img" '
-        f'aria-label="use over time">',
-        line(area(curve("reserved")), "#999", COLOURS["free"]),
-        line(area(curve("used")), COLOURS["used"], COLOURS["padding"]),
-        line(broken, "#b03030"),
-        "</svg>",
+        svg.path(area(curve("reserved")), "free curve"),
+        svg.path(area(curve("used")), "used curve"),
+        svg.path(broken, "broken"),
     ]
-    key = (
-        f'<p class="key"><span style="background:{COLOURS["padding"]}"></span>used'
-        f'<span style="background:{COLOURS["free"]}"></span>reserved (top: {size(top)})'
-        f'<span style="background:#b03030"></span>fragmentation of free memory (top: 1) over '
-        f"{last:,} operations in {seconds:.1f} s</p>"
+    keys = (
+        key("used", "used") + key("free", f"reserved (top: {size(top)})")
+        + key("broken", "fragmentation of free memory (top: 1)")
+    )  # fmt: skip
+    return (
+        svg.picture(parts, WIDTH, HEIGHT, "use over time")
+        + f'<p class="key">{keys} over {last:,} operations in {seconds:.1f} s</p>'
     )
-    return "".join(parts) + key
 
 
 def segment(data: dict[str, Any], widest: int, y: float) -> str:
@@ -90,12 +85,12 @@ def segment(data: dict[str, Any], widest: int, y: float) -> str:
         where = f"{data['address'] + block['offset']:#x}, {size(block['bytes'])}"
         if block["state"] == "free":
             whose = f"of stream {block['stream']}" if block["stream"] else "for every stream"
-            parts.append(rectangle(x, y, width, BAR, COLOURS["free"], f"free {whose}: {where}"))
+            parts.append(svg.box(x, y, width, BAR, "free", f"free {whose}: {where}"))
             continue
         title = f"{block['state']}: {where}, from {block['place'] or 'an unknown place'}"
-        parts.append(rectangle(x, y, width, BAR, COLOURS["padding"], title))
+        parts.append(svg.box(x, y, width, BAR, "padding", title))
         asked = block["requested"] * scale
-        parts.append(rectangle(x, y, asked, BAR, COLOURS[block["state"]], title))
+        parts.append(svg.box(x, y, asked, BAR, block["state"], title))
     return "".join(parts)
 
 
@@ -107,14 +102,10 @@ def segments(data: list[dict[str, Any]]) -> str:
     height = len(shown) * (BAR + 4)
     bars = [segment(entry, widest, i * (BAR + 4)) for i, entry in enumerate(shown)]
     more = f"<p>and {len(data) - len(shown)} smaller ones</p>" if len(shown) < len(data) else ""
-    key = "".join(
-        f'<span style="background:{colour}"></span>{name}' for name, colour in COLOURS.items()
-    )
+    keys = "".join(key(kind, kind) for kind in KINDS)
     return (
-        f'<p class="key">{counted(len(data), "segment")}, the largest {size(widest)}:{key}</p>'
-        f'<svg viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" role="img" aria-label="segments">'
-        + "".join(bars)
-        + f"</svg>{more}"
+        f'<p class="key">{counted(len(data), "segment")}, the largest {size(widest)}:{keys}</p>'
+        f"{svg.picture(bars, WIDTH, height, 'segments')}{more}"
     )
 
 
@@ -128,11 +119,10 @@ def totals(stats: dict[str, Any]) -> str:
 
 
 def page(data: dict[str, Any]) -> str:
-    title = html.escape(f"Memory of {data['device']}: {data['resource']}")
-    return (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
-        f"<style>{STYLE}</style></head><body><h1>{title}</h1>"
+    return pages.page(
+        f"Memory of {data['device']}: {data['resource']}",
         f"<h2>Over time</h2>{history(data['history'])}"
         f"<h2>Now</h2>{segments(data['segments'])}"
-        f"<h2>Counts</h2>{totals(data['stats'])}</body></html>\n"
+        f"<h2>Counts</h2>{totals(data['stats'])}",
+        STYLE,
     )

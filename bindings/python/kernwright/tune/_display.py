@@ -6,6 +6,7 @@ import html
 from collections.abc import Mapping
 from typing import Any
 
+from kernwright._support.words import pairs_text, time_text
 from kernwright.tune._panel_state import value_text
 
 # One cell's own colours, which follow the notebook's where it says so.
@@ -28,10 +29,6 @@ def _box(title: str, rows: Mapping[str, Any], more: str = "") -> str:
     )
 
 
-def _config(value: Any) -> str:
-    return ", ".join(f"{name}={item}" for name, item in dict(value or {}).items())
-
-
 def _interval(value: Any) -> str:
     try:
         low, high = value
@@ -49,9 +46,9 @@ def trial_html(trial: Any) -> str:
         "status": trial.status,
         "time" if timed else "score": value_text(trial) if trial.status == "correct" else "",
         "interval": _interval(getattr(trial, "interval", None)),
-        "config": _config(trial.config),
+        "config": pairs_text(trial.config),
         "error": str(getattr(trial, "error", None) or "").strip()[:2000],
-        "resources": _config(resources if isinstance(resources, Mapping) else {}),
+        "resources": pairs_text(resources if isinstance(resources, Mapping) else {}),
     }
     return _box(f"Trial {trial.number}", rows)
 
@@ -61,8 +58,8 @@ def best_html(best: Any) -> str:
     ties = len(getattr(best, "ties", None) or ())
     median, score = getattr(best, "median", None), getattr(best, "score", None)
     rows = {
-        "config": _config(best.config),
-        "median": f"{median:.4g} ms" if isinstance(median, (int, float)) else "",
+        "config": pairs_text(best.config),
+        "median": time_text(median) if isinstance(median, (int, float)) else "",
         "score": "" if median is not None or score is None else f"{score:,.6g}",
         "interval": _interval(getattr(best, "interval", None)),
         "ties": f"{ties} that noise does not tell from it" if ties > 1 else "",
@@ -85,7 +82,7 @@ def session_html(rows: Any, title: str) -> str:
     best = record.best
     shown = {
         "best": _charts.value_text(record, best.value) if best else "none yet",
-        "config": _config(best.config) if best else "",
+        "config": pairs_text(best.config) if best else "",
         "default": _charts.value_text(record, value) if (value := record.default_value) else "",
         "trials": f"{len(record.trials)}, {failed} failed",
         "device": record.device,

@@ -110,7 +110,7 @@ def compile_fields(options: Sequence[str] | None) -> dict[str, Any]:
             fields["defines"][define] = text or "1"
         elif name in ("std", "arch") and value:
             fields[name] = value
-        elif name == "maxrregcount":
+        elif name == "maxrregcount" and value.isdecimal():
             fields["max_registers"] = int(value)
         elif name in ("use_fast_math", "lineinfo"):
             fields["fast_math" if name == "use_fast_math" else name] = True

@@ -9,6 +9,8 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from kernwright._support.words import pairs_text, time_text
+
 _BARS = "\u2581\u2582\u2583\u2584\u2585\u2586\u2587\u2588"
 _WIDTH = 40
 _LAST_FAILURES = 3
@@ -121,11 +123,6 @@ class PanelState:
             found.append((float(self.budget["gpu_seconds"]) - spent) * now / spent)
         return max(min(found), 0.0) if found else None
 
-    def progress(self) -> float | None:
-        """The part of the budget that is used up, 0 to 1."""
-        left = self.left()
-        return None if left is None else self.seconds / max(self.seconds + left, 1e-9)
-
 
 def value_of(trial: Any) -> float | None:
     """What is minimised: the score, else the time in milliseconds."""
@@ -143,8 +140,8 @@ def value_text(trial: Any) -> str:
         return "?"
     if value != getattr(trial, "time", None):
         return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.5g}"
-    return f"{value * 1000:.4g} us" if value < 0.1 else f"{value:.4g} ms"
+    return time_text(value)
 
 
 def config_text(trial: Any) -> str:
-    return ", ".join(f"{name}={value}" for name, value in dict(trial.config).items())
+    return pairs_text(trial.config)

@@ -12,8 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from kernwright._support.files import imports_beside
 from kernwright.errors import Error, InvalidArgument
 from kernwright.tune._expression import Expression
+from kernwright.tune._kernel_tuner_options import compile_fields
 from kernwright.tune._space import Space
 from kernwright.tune._t1 import values_of
 
@@ -235,8 +237,7 @@ def _t1(document: Mapping[str, Any], path: pathlib.Path) -> dict[str, Any]:
         file = path.parent / file.name
     import kernwright as kw
 
-    std = [o.partition("=")[2] for o in spec.get("CompilerOptions") or () if "-std=" in str(o)]
-    options = {"std": std[0]} if std else {}
+    options = compile_fields(_list(spec.get("CompilerOptions") or [], "CompilerOptions"))
     made = [
         (row, _argument(_t1_argument(row, space.parameters, sizes), i, {}))
         for i, row in enumerate(rows)
@@ -271,9 +272,11 @@ def read_json(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def read_python(path: str | os.PathLike[str]) -> Any:
-    """Of a Python file that is run: its `session` (a session, or a function that makes one), or
-    what a Session takes, from the variables of those names. What the file raises is raised."""
-    names = runpy.run_path(os.fspath(path), run_name="kernwright_tune_spec")
+    """Of a Python file that is run, and may import what lies beside it: its `session` (a session,
+    or a function that makes one), or what a Session takes, from the variables of those names. What
+    the file raises is raised."""
+    with imports_beside(path):
+        names = runpy.run_path(os.fspath(path), run_name="kernwright_tune_spec")
     if "session" in names:
         return names["session"]
     if "kernel" not in names or "space" not in names:

@@ -10,20 +10,11 @@ import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from kernwright._support.arithmetic import ARITHMETIC
 from kernwright.errors import InvalidArgument
 from kernwright.tune._config import Value
 
 _MOST_VALUES = 1 << 20
-_BINARY = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.FloorDiv: operator.floordiv,
-    ast.Div: operator.truediv,
-    ast.Mod: operator.mod,
-    ast.LShift: operator.lshift,
-    ast.RShift: operator.rshift,
-}
 _UNARY = {ast.USub: operator.neg, ast.UAdd: operator.pos}
 _COMPARE = {
     ast.Lt: operator.lt,
@@ -102,9 +93,9 @@ class _Values:
             raise self.fail(node, "a number does not fit 64 bits")
         if kind is ast.Pow:
             return self.arithmetic(node, operator.pow, left, right)
-        if kind not in _BINARY:
+        if kind not in ARITHMETIC:
             raise self.fail(node, "this operator is not known here")
-        return self.arithmetic(node, _BINARY[kind], left, right)
+        return self.arithmetic(node, ARITHMETIC[kind], left, right)
 
     def compare(self, node: ast.Compare, names: Mapping[str, Any]) -> bool:
         left = self.scalar(node.left, names)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import pathlib
 from collections.abc import Sequence
 from typing import Any
 
+from kernwright._support.files import write_whole
 from kernwright.tune._trial import Trial
 
 
@@ -45,10 +45,4 @@ def write_t4(path: str | os.PathLike[str], trials: Sequence[Trial], device: str)
         "metadata": {"device": device},
         "results": [_row(trial) for trial in trials],
     }
-    target = pathlib.Path(path)
-    made = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        made.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-        os.replace(made, target)
-    finally:
-        made.unlink(missing_ok=True)
+    write_whole(path, json.dumps(document, indent=1) + "\n")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import pathlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from kernwright._support.files import write_whole
 from kernwright.errors import ArgumentError
 from kernwright.tune._report._page import page
 from kernwright.tune._report._read import read_record
@@ -30,11 +30,4 @@ def write_report(
         raise ArgumentError(f"a path to write is wanted, got {type(path).__name__}")
     if source is not None and not isinstance(source, str):
         raise ArgumentError(f"source is the text of a kernel, got {type(source).__name__}")
-    text = page(read_record(rows, session), source)
-    target = pathlib.Path(path)
-    made = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        made.write_text(text, encoding="utf-8", errors="backslashreplace")
-        os.replace(made, target)
-    finally:
-        made.unlink(missing_ok=True)
+    write_whole(path, page(read_record(rows, session), source), "backslashreplace")

@@ -6,8 +6,9 @@ import html
 import math
 from collections.abc import Sequence
 
-from kernwright._support.words import counted
-from kernwright.tune._report import _analysis, _svg
+from kernwright._support import svg as _svg
+from kernwright._support.words import counted, pairs_text, time_text
+from kernwright.tune._report import _analysis
 from kernwright.tune._report._analysis import Importance, PairMap
 from kernwright.tune._report._record import Record, TrialRow, text
 
@@ -23,9 +24,7 @@ def value_text(record: Record, value: float | None) -> str:
         return "unknown"
     if not record.in_ms:
         return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.5g}"
-    if abs(value) < 0.1:
-        return f"{value * 1000:.4g} us"
-    return f"{value / 1000:.4g} s" if abs(value) >= 1000 else f"{value:.4g} ms"
+    return time_text(value)
 
 
 def objective_text(record: Record) -> str:
@@ -35,7 +34,7 @@ def objective_text(record: Record) -> str:
 
 
 def config_text(config: dict[str, object]) -> str:
-    return ", ".join(f"{name}={text(value)}" for name, value in config.items())
+    return pairs_text({name: text(value) for name, value in config.items()})
 
 
 def tip(record: Record, trial: TrialRow) -> str:

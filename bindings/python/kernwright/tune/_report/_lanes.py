@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from kernwright._support import svg as _svg
 from kernwright._support.words import counted
-from kernwright.tune._report import _analysis, _svg
+from kernwright.tune._report import _analysis
 from kernwright.tune._report._charts import figure, tip
 from kernwright.tune._report._record import Record, TrialRow
 
