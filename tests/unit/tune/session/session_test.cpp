@@ -271,6 +271,27 @@ TEST_CASE("session: stopped from another thread, it ends with what it has") {
   CHECK(result.best == 0);
 }
 
+TEST_CASE("session: stopped while others wait for the code that runs, it ends") {
+  const Space space = line(3);
+  auto scripts = valley(3, 0);
+  std::atomic<int> bound{0};
+  for (auto& [index, script] : scripts) {
+    script.code = "the same";
+    script.on_bind = [&bound] { ++bound; };
+    script.run_s = 60;
+  }
+  ScriptedBackend backend(scripts);
+  Session session(space, backend, {});
+  std::thread stopper([&] {
+    while (bound < 3) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    session.stop();
+  });
+  const SessionResult result = session.run();
+  stopper.join();
+  CHECK(result.reason == SessionEnd::cancelled);
+  CHECK(result.evaluations == 0);
+}
+
 TEST_CASE("session: known results are not measured again and count as evaluations") {
   const Space space = line(30);
   ScriptedBackend first_backend(valley(30, 4));
