@@ -148,6 +148,12 @@ TrialWork& BackendLane::work(std::uint64_t index, const WaitLimits& limits) {
   return *known->second;
 }
 
+TrialWork& BackendLane::loaded(std::uint64_t index, const WaitLimits& limits) {
+  TrialWork& found = work(index, limits);
+  backend_.load(0, found, limits);
+  return found;
+}
+
 py::tuple BackendLane::load(std::uint64_t index, double seconds) {
   const KernelResources used = without_gil([&] {
     const WaitLimits limits = limits_of(seconds);
@@ -159,14 +165,14 @@ py::tuple BackendLane::load(std::uint64_t index, double seconds) {
 py::object BackendLane::verify(std::uint64_t index, double seconds) {
   return py::cast(without_gil([&] {
     const WaitLimits limits = limits_of(seconds);
-    return backend_.verify(0, work(index, limits), limits);
+    return backend_.verify(0, loaded(index, limits), limits);
   }));
 }
 
 py::tuple BackendLane::sample(std::uint64_t index, unsigned count, double seconds) {
   const TrialSamples samples = without_gil([&] {
     const WaitLimits limits = limits_of(seconds);
-    return backend_.sample(0, work(index, limits), count, limits);
+    return backend_.sample(0, loaded(index, limits), count, limits);
   });
   return py::make_tuple(samples.times_ms, samples.cost, samples.metrics);
 }

@@ -19,7 +19,8 @@ namespace py = pybind11;
 /// kernwright.errors that a method raises is that error of C++; others end the session.
 std::unique_ptr<TrialBackend> make_python_backend(py::object backend);
 
-/// One lane of a backend, used from Python stage by stage. For one thread at a time.
+/// One lane of a backend, used from Python stage by stage. For one thread at a time. Each stage
+/// loads what is not loaded: a node that was lost may have a new process since the stage before.
 class BackendLane {
  public:
   explicit BackendLane(TrialBackend& backend) : backend_(backend) {}
@@ -33,6 +34,7 @@ class BackendLane {
 
  private:
   TrialWork& work(std::uint64_t index, const WaitLimits& limits);
+  TrialWork& loaded(std::uint64_t index, const WaitLimits& limits);
 
   TrialBackend& backend_;
   std::map<std::uint64_t, TrialWorkRef> works_;

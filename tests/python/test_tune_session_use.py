@@ -244,6 +244,12 @@ def test_several_devices_share_the_trials():
     assert len(tuned.trials) == 6
 
 
+def test_any_stage_can_be_the_first_of_a_new_process():
+    _, cost, _ = session()._started().lane.sample(0, 1, 60.0)
+    assert cost is None or cost > 0
+    assert session()._started().lane.verify(0, 60.0) is None
+
+
 def test_in_this_process():
     tuned = session(isolation="inproc")
     assert tuned.run() is not None
@@ -257,6 +263,7 @@ def test_constants_are_filled():
     tuned = session(constants={"weight": np.zeros(2, np.float32)})
     assert tuned.run() is None
     assert "weight" in tuned.trials[0].error
+    assert session(constants={"weight": b""})._settings["symbols"] == {"weight": b""}
 
 
 def test_reports_exports_and_replays(tmp_path):
