@@ -166,7 +166,8 @@ class Session:
         self.key = key
         if self._store is not None:
             initial += warm_start(self._store, key, self.space)
-        about = about_row(rule, cluster, self._arguments, constants, first)
+        symbols = symbol_bytes(constants)
+        about = about_row(rule, cluster, self._arguments, symbols, first)
         about |= {"strategy": strategy, "seed": seed, "budget": self._budget}
         self._about = about
         self._lanes = lanes_of(workers)
@@ -176,7 +177,7 @@ class Session:
             "worker": worker_program(),
             "in_process": isolation == "inproc",
             "buffers": self._arguments.contents(),
-            "symbols": symbol_bytes(constants),
+            "symbols": symbols,
             "checks": verifier is not None,
             "compile_lanes": self._lanes,
             "policy": "cold" if policy == "counts" else policy,
