@@ -149,6 +149,23 @@ def test_ctrl_c_leaves_a_usable_best():
     assert result.stdout.strip() == "interrupted 1 True", result.stderr
 
 
+def test_a_session_can_be_stopped_before_and_while_it_starts():
+    tuned = session()
+    tuned.stop()
+    assert tuned.run() is None
+    assert tuned.reason == "cancelled" and not tuned.trials
+    made = []
+
+    def grid(values):
+        for each in made:
+            each.stop()
+        return -(-N // (values["BLOCK"] * values["VEC"]))
+
+    made.append(session(grid=grid, verify="default"))
+    assert made[0].run() is None
+    assert made[0].reason == "cancelled" and not made[0].trials
+
+
 def test_proposals_come_first(tmp_path):
     wanted = [{"BLOCK": 128, "VEC": 2}, {"BLOCK": 64, "VEC": 1}]
     path = tmp_path / "proposals.json"

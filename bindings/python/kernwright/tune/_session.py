@@ -203,6 +203,7 @@ class Session:
         self._wants_default = verifier is not None and verifier.wants_default
         self._reference = self.space.index(reference)
         self._core: Any = None
+        self._is_stopped = False
         self._lock = threading.Lock()
         self._trials: list[Trial] = []
         self._result: dict[str, Any] | None = None
@@ -227,6 +228,8 @@ class Session:
                     self._try_default(core)
                 core.begin()
                 self._core = core
+                if self._is_stopped:
+                    core.stop()
             return self._core
 
     def _on_cluster(self, cluster: Cluster, settings: dict[str, Any]) -> dict[str, Any]:
@@ -352,8 +355,11 @@ class Session:
             raise
 
     def stop(self) -> None:
-        """Ends the session soon, from any thread."""
-        self._started().stop()
+        """Ends the session soon, from any thread, also before it has started."""
+        # Takes no lock: a signal's handler may come while the session starts.
+        self._is_stopped = True
+        if self._core is not None:
+            self._core.stop()
 
     # -- for foreign optimisers --------------------------------------------------------------------
 
