@@ -149,6 +149,23 @@ def test_ctrl_c_leaves_a_usable_best():
     assert result.stdout.strip() == "interrupted 1 True", result.stderr
 
 
+def test_a_session_can_be_stopped_before_and_while_it_starts():
+    tuned = session()
+    tuned.stop()
+    assert tuned.run() is None
+    assert tuned.reason == "cancelled" and not tuned.trials
+    made = []
+
+    def grid(values):
+        for each in made:
+            each.stop()
+        return -(-N // (values["BLOCK"] * values["VEC"]))
+
+    made.append(session(grid=grid, verify="default"))
+    assert made[0].run() is None
+    assert made[0].reason == "cancelled" and not made[0].trials
+
+
 def test_proposals_come_first(tmp_path):
     wanted = [{"BLOCK": 128, "VEC": 2}, {"BLOCK": 64, "VEC": 1}]
     path = tmp_path / "proposals.json"
@@ -244,6 +261,12 @@ def test_several_devices_share_the_trials():
     assert len(tuned.trials) == 6
 
 
+def test_any_stage_can_be_the_first_of_a_new_process():
+    _, cost, _ = session()._started().lane.sample(0, 1, 60.0)
+    assert cost is None or cost > 0
+    assert session()._started().lane.verify(0, 60.0) is None
+
+
 def test_in_this_process():
     tuned = session(isolation="inproc")
     assert tuned.run() is not None
@@ -257,6 +280,7 @@ def test_constants_are_filled():
     tuned = session(constants={"weight": np.zeros(2, np.float32)})
     assert tuned.run() is None
     assert "weight" in tuned.trials[0].error
+    assert session(constants={"weight": b""})._settings["symbols"] == {"weight": b""}
 
 
 def test_reports_exports_and_replays(tmp_path):

@@ -153,9 +153,10 @@ const RemoteBuffer* KernelBackend::original(Lane& lane, std::size_t buffer,
   return copy ? &*copy : nullptr;
 }
 
-void KernelBackend::restore(Lane& lane, const WaitLimits& limits) {
+void KernelBackend::restore(Lane& lane, const WaitLimits& limits,
+                            std::span<const std::size_t> except) {
   for (std::size_t i = 0; i < lane.buffers.size(); ++i) {
-    if (!lane.is_dirty[i]) continue;
+    if (!lane.is_dirty[i] || std::find(except.begin(), except.end(), i) != except.end()) continue;
     const TuningBuffer& buffer = options_.buffers[i];
     if (buffer.is_poisoned) {
       lane.device.fill(lane.buffers[i], std::byte{0xff}, limits);
@@ -246,6 +247,8 @@ TrialSamples KernelBackend::sample(unsigned number, TrialWork& trial, unsigned c
   Lane& lane = *lanes_[number];
   MeasurePlan plan = options_.measure;
   plan.min_samples = plan.max_samples = static_cast<int>(count);
+  // An earlier trial may have spoilt inputs; what this one writes is put back between samples.
+  restore(lane, limits, work.written);
   std::vector<RemoteRestore> restores;
   for (const std::size_t buffer : work.written) {
     if (const RemoteBuffer* const from = original(lane, buffer, limits))

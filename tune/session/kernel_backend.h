@@ -97,7 +97,7 @@ class KernelBackend final : public TrialBackend {
   struct Lane;
   Lane& ready(unsigned lane, const WaitLimits& limits);
   const RemoteBuffer* original(Lane& lane, std::size_t buffer, const WaitLimits& limits);
-  void restore(Lane& lane, const WaitLimits& limits);
+  void restore(Lane& lane, const WaitLimits& limits, std::span<const std::size_t> except = {});
   void fill_symbols(Lane& lane, const Work& work, const WaitLimits& limits) const;
   RemoteLaunch launch_of(Lane& lane, const Work& work) const;
 

@@ -12,7 +12,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -35,7 +34,8 @@ struct SessionOptions {
   /// Measured first; the final comparison has it, too.
   std::optional<std::uint64_t> default_index{};
   std::vector<std::uint64_t> initial{};  ///< to try next
-  /// More of them, asked for now and then: where it gives none, the strategy proposes.
+  /// Gives further configurations to try next; those that were tried are left out. It is asked at
+  /// the start, and again after every eighth trial. When none is left, the strategy proposes.
   std::function<std::vector<std::uint64_t>()> propose{};
   /// Trials in flight at most; 0: by the lanes. What is asked depends on it.
   unsigned window = 0;

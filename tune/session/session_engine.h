@@ -7,7 +7,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <deque>
 #include <exception>
 #include <map>
 #include <memory>
@@ -88,7 +87,7 @@ class Session::Engine {
   void join_leader(Flight& flight, Flight& leader);
   void adopt(Trial& trial, const Trial& leader);
   void fail(Flight& flight, TrialStatus status, std::string message);
-  bool fail_by_error(Flight& flight, bool compiling);
+  void fail_by_error(Flight& flight, bool compiling);
   const Trial& land(Flight& flight);
   void keep_work(const Trial& trial, TrialWorkRef work);
   void enter_race(const Trial& trial);

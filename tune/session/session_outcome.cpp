@@ -46,25 +46,25 @@ void Session::Engine::fail(Flight& flight, TrialStatus status, std::string messa
   land(flight);
 }
 
-/// False where the flight is of no use any more, because the session ends.
-bool Session::Engine::fail_by_error(Flight& flight, bool compiling) {
+/// Where the session ends, the flight is of no use any more, and so are those that wait for it.
+void Session::Engine::fail_by_error(Flight& flight, bool compiling) {
   if (is_cancelled(flight.error)) {
     if (!flight.is_late) {
+      for (const std::uint64_t number : flight.followers) flights_.erase(number);
       flights_.erase(flight.trial.number);
-      return false;
+      return;
     }
     const double took = flight.trial.compile_ended_s - flight.trial.compile_started_s;
     const std::string expected =
         flight.expected_s ? format(", {:.3g} s were expected", *flight.expected_s) : "";
     fail(flight, TrialStatus::timeout,
          format("the compile was given up after {:.3g} s{}", took, expected));
-    return true;
+    return;
   }
   const auto failure = trial_failure(
       flight.error, compiling ? TrialStage::compile : TrialStage::run, backend_.is_isolated());
   if (!failure) std::rethrow_exception(flight.error);
   fail(flight, failure->status, failure->message);
-  return true;
 }
 
 void Session::Engine::compiled(Flight& flight) {

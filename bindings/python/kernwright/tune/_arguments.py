@@ -176,6 +176,7 @@ class Arguments:
         ]
 
 
+_CHUNK = 1 << 15  # elements compared at once, so that what is made of them stays in the cache
 _RTOL = {"float16": 1e-2, "bfloat16": 2e-2, "float32": 1e-4, "complex64": 1e-4}
 
 
@@ -190,37 +191,74 @@ def _default_rtol(dtype: np.dtype[Any]) -> float:
     return _RTOL.get(dtype.name, 0.1 if dtype.itemsize == 1 else 1e-8)
 
 
-def first_difference(
-    got: np.ndarray[Any, Any],
-    wanted: np.ndarray[Any, Any],
-    rtol: float | None,
-    atol: float | None,
-) -> str | None:
-    """Where `got` is not `wanted`; NaN is right only where NaN is wanted."""
-    if _is_opaque(got.dtype):
-        return None if got.tobytes() == wanted.astype(got.dtype).tobytes() else ": bytes differ"
-    exact = rtol is None and atol is None
-    if rtol is None:
-        rtol = max(_default_rtol(got.dtype), _default_rtol(wanted.dtype))
-    if exact and rtol == 0:
-        atol, wrong = 0.0, got != wanted
-    else:
-        kind = np.complex128 if "c" in (wanted.dtype.kind, got.dtype.kind) else np.float64
-        a, b = got.astype(kind), wanted.astype(kind)
-        with np.errstate(invalid="ignore", over="ignore"):
-            if atol is None:
-                finite = np.abs(b[np.isfinite(b)])
+class Expected:
+    """What an array of `dtype` should hold, and how far off an element may be. Immutable.
+
+    Integers are equal where no tolerance is given; NaN is right only where NaN is wanted.
+    """
+
+    def __init__(
+        self,
+        wanted: np.ndarray[Any, Any],
+        dtype: np.dtype[Any],
+        rtol: float | None,
+        atol: float | None,
+    ) -> None:
+        self.wanted = np.array(wanted, order="C")
+        self._kind: Any = None  # in which elements are compared; None: as they are
+        if _is_opaque(dtype):
+            return
+        exact = rtol is None and atol is None
+        if rtol is None:
+            rtol = max(_default_rtol(dtype), _default_rtol(wanted.dtype))
+        if exact and rtol == 0:
+            atol = 0.0
+        else:
+            self._kind = np.complex128 if "c" in (wanted.dtype.kind, dtype.kind) else np.float64
+        rtol = float(rtol)
+        if atol is None:
+            values = self.wanted.astype(self._kind)
+            with np.errstate(invalid="ignore", over="ignore"):
+                finite = np.abs(values[np.isfinite(values)])
                 atol = rtol * float(finite.mean()) if finite.size else 0.0
-            close = np.abs(a - b) <= atol + rtol * np.abs(b)
-        wrong = ~(close | (a == b) | (np.isnan(a) & np.isnan(b)))
-    if not wrong.any():
-        return None
-    at = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
-    index = ", ".join(str(int(i)) for i in at)
-    return (
-        f"[{index}] is {got[at]}, not {wanted[at]}; {int(wrong.sum())} of {wrong.size} differ "
-        f"(rtol={rtol:.3g}, atol={atol:.3g})"
-    )
+        self._rtol, self._atol = rtol, float(atol)
+
+    def _wrong(
+        self, got: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any]
+    ) -> np.ndarray[Any, Any] | None:
+        """Which elements; None for none."""
+        if got.dtype == wanted.dtype and (got == wanted).all():
+            return None
+        if self._kind is None:
+            return np.asarray(got != wanted)
+        a, b = got.astype(self._kind), wanted.astype(self._kind)
+        close = np.abs(a - b) <= self._atol + self._rtol * np.abs(b)
+        if close.all():
+            return None
+        return np.asarray(~(close | (a == b) | (np.isnan(a) & np.isnan(b))))
+
+    def difference(self, got: np.ndarray[Any, Any]) -> str | None:
+        """Where `got`, of the same shape, is wrong."""
+        if _is_opaque(got.dtype):
+            same = got.tobytes() == self.wanted.astype(got.dtype).tobytes()
+            return None if same else ": bytes differ"
+        flat, wanted = got.reshape(-1), self.wanted.reshape(-1)
+        first, count = 0, 0
+        with np.errstate(invalid="ignore", over="ignore"):
+            for begin in range(0, flat.size, _CHUNK):
+                chunk = slice(begin, begin + _CHUNK)
+                wrong = self._wrong(flat[chunk], wanted[chunk])
+                if wrong is None or not wrong.any():
+                    continue
+                first = first if count else begin + int(np.argmax(wrong))
+                count += int(wrong.sum())
+        if not count:
+            return None
+        index = ", ".join(str(int(i)) for i in np.unravel_index(first, got.shape))
+        return (
+            f"[{index}] is {flat[first]}, not {wanted[first]}; {count} of {flat.size} differ "
+            f"(rtol={self._rtol:.3g}, atol={self._atol:.3g})"
+        )
 
 
 class Verifier:
@@ -241,7 +279,9 @@ class Verifier:
                 raise InvalidArgument(f"{name}= is a number of at least 0, got {value!r}")
         self._arguments = arguments
         self._rtol, self._atol, self._compare = rtol, atol, compare
-        self._expected: dict[int, np.ndarray[Any, Any]] | None = None
+        self._expected: dict[int, Expected] | None = None
+        # The last bytes that were right, by argument: equal ones are, too.
+        self._right: dict[int, bytes | None] = {}
         self.wants_default = isinstance(verify, str)
         if verify is None:  # `compare` alone decides
             self._expected = {}
@@ -254,7 +294,10 @@ class Verifier:
             return
         self._expected = self._read(verify(*arguments.inputs()) if callable(verify) else verify)
 
-    def _read(self, given: Any) -> dict[int, np.ndarray[Any, Any]]:
+    def _expect(self, i: int, wanted: np.ndarray[Any, Any]) -> Expected:
+        return Expected(wanted, self._arguments.values[i].dtype, self._rtol, self._atol)
+
+    def _read(self, given: Any) -> dict[int, Expected]:
         count = len(self._arguments.values)
         arrays = [i for i, place in enumerate(self._arguments.places) if place is not None]
         if isinstance(given, np.ndarray) or not isinstance(given, (list, tuple)):
@@ -289,7 +332,7 @@ class Verifier:
                 raise InvalidArgument(
                     f"the expected value of argument {i} is complex, the argument is {own.dtype}"
                 )
-            expected[i] = wanted
+            expected[i] = self._expect(i, wanted)
         if not expected:
             raise InvalidArgument("verify= expects no value of any argument: nothing is compared")
         return expected
@@ -311,20 +354,27 @@ class Verifier:
                     'verify="default": the kernel writes none of its arguments, so that there is '
                     "nothing to compare"
                 )
-            self._expected = {i: value.copy() for i, value in got.items()}
+            self._expected = {i: self._expect(i, value) for i, value in got.items()}
             return None
         if self._compare is not None:
             return self._ask_caller(got)
-        for i, wanted in self._expected.items():
-            # What the kernel takes as const is as it was.
-            value = got.get(i, self._arguments.values[i])
-            difference = first_difference(value, wanted, self._rtol, self._atol)
+        right = dict(self._right)
+        for i, expected in self._expected.items():
+            place = self._arguments.places[i]
+            # None: what the kernel takes as const is as it was.
+            data = None if place is None else contents.get(place)
+            if i in right and right[i] == data:
+                continue
+            difference = expected.difference(got.get(i, self._arguments.values[i]))
             if difference is not None:
                 return f"argument {i}{difference}"
+            right[i] = data
+        self._right = right
         return None
 
     def _ask_caller(self, got: dict[int, np.ndarray[Any, Any]]) -> str | None:
         values = self._arguments.values
-        expected = [(self._expected or {}).get(i) for i in range(len(values))]
+        found = self._expected or {}
+        expected = [found[i].wanted if i in found else None for i in range(len(values))]
         results = [got.get(i, value) for i, value in enumerate(values)]
         return None if self._compare(expected, results, self._atol) else "verify= says it is wrong"

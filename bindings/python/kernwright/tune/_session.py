@@ -166,7 +166,8 @@ class Session:
         self.key = key
         if self._store is not None:
             initial += warm_start(self._store, key, self.space)
-        about = about_row(rule, cluster, self._arguments, constants, first)
+        symbols = symbol_bytes(constants)
+        about = about_row(rule, cluster, self._arguments, symbols, first)
         about |= {"strategy": strategy, "seed": seed, "budget": self._budget}
         self._about = about
         self._lanes = lanes_of(workers)
@@ -176,7 +177,7 @@ class Session:
             "worker": worker_program(),
             "in_process": isolation == "inproc",
             "buffers": self._arguments.contents(),
-            "symbols": symbol_bytes(constants),
+            "symbols": symbols,
             "checks": verifier is not None,
             "compile_lanes": self._lanes,
             "policy": "cold" if policy == "counts" else policy,
@@ -203,6 +204,7 @@ class Session:
         self._reference = self.space.index(reference)
         self._core: Any = None
         self._started_backend: ClusterBackend | None = None
+        self._is_stopped = False
         self._lock = threading.Lock()
         self._trials: list[Trial] = []
         self._result: dict[str, Any] | None = None
@@ -227,6 +229,8 @@ class Session:
                     self._try_default(core)
                 core.begin()
                 self._core = core
+                if self._is_stopped:
+                    core.stop()
             return self._core
 
     def _on_cluster(self, cluster: Cluster, settings: dict[str, Any]) -> dict[str, Any]:
@@ -354,8 +358,11 @@ class Session:
             raise
 
     def stop(self) -> None:
-        """Ends the session soon, from any thread."""
-        self._started().stop()
+        """Ends the session soon, from any thread, also before it has started."""
+        # Takes no lock: a signal's handler may come while the session starts.
+        self._is_stopped = True
+        if self._core is not None:
+            self._core.stop()
 
     # -- for foreign optimisers --------------------------------------------------------------------
 

@@ -157,8 +157,8 @@ def symbol_bytes(constants: Any) -> dict[str, bytes]:
             raise ArgumentError(
                 f"constants[{name!r}] is an array or bytes, got {type(value).__name__}"
             )
-        data = value if isinstance(value, bytes) else None
-        found[name] = data or (value if array is None else array).tobytes()
+        held = value if array is None else array
+        found[name] = held if isinstance(held, bytes) else held.tobytes()
     return found
 
 
@@ -182,7 +182,7 @@ def about_row(
     rule: LaunchRule,
     cluster: Any,
     arguments: Arguments,
-    constants: Mapping[str, Any] | None,
+    symbols: Mapping[str, bytes],
     default: Config | None,
 ) -> dict[str, Any]:
     """What a session's row says besides its key."""
@@ -191,10 +191,7 @@ def about_row(
         name: told for name, spec in specs.items() if (told := _told(spec)) is not None
     }
     about["launch"] = "; ".join(f"{name}={_identity(spec)}" for name, spec in specs.items())
-    named = [
-        f"{name}:{hashlib.sha256(data).hexdigest()[:16]}"
-        for name, data in symbol_bytes(constants).items()
-    ]
+    named = [f"{name}:{hashlib.sha256(data).hexdigest()[:16]}" for name, data in symbols.items()]
     about["arguments"] = ", ".join([*arguments.describe(), *named])
     if default is not None:
         about["default"] = dict(default)

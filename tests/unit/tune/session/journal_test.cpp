@@ -2,6 +2,7 @@
 #include "tune/session/journal.h"
 
 #include "base/errors.h"
+#include "unit/base/temporary_directory.h"
 #include "unit/tune/session/scripted_backend.h"
 
 #include <doctest/doctest.h>
@@ -22,16 +23,6 @@ Space mixed() {
   space.add("order", {std::string("row"), std::string("col")});
   return space;
 }
-
-struct Folder {
-  Folder() {
-    char pattern[] = "/tmp/kernwright-journal-XXXXXX";
-    path = ::mkdtemp(pattern);
-  }
-  ~Folder() { std::filesystem::remove_all(path); }
-  std::string file() const { return path + "/store.jsonl"; }
-  std::string path;
-};
 
 StoreKey key_of(const Space& space) {
   StoreKey key;
@@ -98,10 +89,10 @@ TEST_CASE("journal: every trial comes back from its row") {
 
 TEST_CASE("journal: a session resumes what agrees with it, and nothing else") {
   const Space space = mixed();
-  const Folder folder;
+  const test::TemporaryDirectory folder;
   const Row about{{"launch", "n / block"}, {"arguments", "float32[4096]"}};
   {
-    SessionJournal journal(folder.file(), key_of(space), about, space);
+    SessionJournal journal(folder / "store.jsonl", key_of(space), about, space);
     CHECK(journal.earlier().empty());
     journal.begin();
     journal.record(sample_trial(2));
@@ -113,7 +104,7 @@ TEST_CASE("journal: a session resumes what agrees with it, and nothing else") {
     CHECK(journal.unsaved() == 0);
   }
   {
-    SessionJournal journal(folder.file(), key_of(space), about, space);
+    SessionJournal journal(folder / "store.jsonl", key_of(space), about, space);
     const auto earlier = journal.earlier();
     CHECK(earlier.size() == 2);
     CHECK(earlier.at(2).median_ms == 1.5);
@@ -121,13 +112,13 @@ TEST_CASE("journal: a session resumes what agrees with it, and nothing else") {
     journal.begin();
     journal.record(sample_trial(7));
   }
-  SessionJournal third(folder.file(), key_of(space), about, space);
+  SessionJournal third(folder / "store.jsonl", key_of(space), about, space);
   CHECK(third.earlier().size() == 3);  // of both
   const auto other = [&](const std::function<void(StoreKey&, Row&)>& change) {
     StoreKey key = key_of(space);
     Row own = about;
     change(key, own);
-    return SessionJournal(folder.file(), key, own, space).earlier().size();
+    return SessionJournal(folder / "store.jsonl", key, own, space).earlier().size();
   };
   CHECK(other([](StoreKey&, Row&) {}) == 3);
   CHECK(other([](StoreKey& key, Row&) { key.source = "5678"; }) == 0);
@@ -145,8 +136,9 @@ TEST_CASE("journal: a session resumes what agrees with it, and nothing else") {
 
 TEST_CASE("journal: the result names the best, its ties and why the session ended") {
   const Space space = mixed();
-  const Folder folder;
-  SessionJournal journal(folder.file(), key_of(space), {{"launch", ""}, {"block", "block"}}, space);
+  const test::TemporaryDirectory folder;
+  SessionJournal journal(folder / "store.jsonl", key_of(space),
+                         {{"launch", ""}, {"block", "block"}}, space);
   journal.begin();
   SessionResult result;
   result.best = 1;
@@ -154,27 +146,27 @@ TEST_CASE("journal: the result names the best, its ties and why the session ende
   result.ties = {1, 3};
   result.reason = SessionEnd::target;
   journal.conclude(result);
-  const StoreContents contents = StoreFile(folder.file()).read("result", journal.id());
+  const StoreContents contents = StoreFile(folder / "store.jsonl").read("result", journal.id());
   REQUIRE(contents.rows.size() == 1);
   CHECK(contents.rows[0].at("config") == config_row(space, 1));
   CHECK(contents.rows[0].at("ties").size() == 2);
   CHECK(contents.rows[0].at("reason") == "target");
   CHECK(contents.rows[0].at("block") == "block");
   CHECK(StoreKey::from_row(contents.rows[0]).problem == key_of(space).problem);
-  const StoreContents sessions = StoreFile(folder.file()).read("session");
+  const StoreContents sessions = StoreFile(folder / "store.jsonl").read("session");
   CHECK(sessions.rows.at(0).at("space").at("parameters").at("block").size() == 2);
 }
 
 TEST_CASE("journal: a disk that refuses rows loses none of them") {
   const Space space = mixed();
-  const Folder folder;
-  const std::string path = folder.path + "/later/store.jsonl";
+  const test::TemporaryDirectory folder;
+  const std::string path = folder / "later/store.jsonl";
   SessionJournal journal(path, key_of(space), {}, space);
   journal.begin();
   journal.record(sample_trial(1));
   CHECK(journal.unsaved() == 2);
   CHECK(journal.failure().find("later") != std::string::npos);
-  std::filesystem::create_directory(folder.path + "/later");
+  std::filesystem::create_directory(folder / "later");
   journal.record(sample_trial(2));
   CHECK(journal.unsaved() == 0);
   CHECK(journal.failure().empty());

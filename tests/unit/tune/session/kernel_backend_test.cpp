@@ -8,6 +8,7 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <cstring>
 #include <map>
 #include <string>
@@ -142,6 +143,51 @@ TEST_CASE("kernel backend: what is wrong with a try is told") {
   other.symbols["other"] = {};
   KernelBackend without(device(), other);
   CHECK_THROWS_AS(without.try_once(0), NameNotFound);
+}
+
+TEST_CASE("kernel backend: a sample finds the inputs whatever the trial before it did") {
+  Space space;
+  space.add("WAY", {std::int64_t{0}, std::int64_t{1}, std::int64_t{2}});
+  const char* const text = R"(
+__global__ void gather(const int* at, int* y, int n) {
+  int i = threadIdx.x;
+  if (WAY == 1) {
+    const_cast<int*>(at)[i] = -1;
+    return;
+  }
+  while (WAY == 2) y[n] = atomicAdd(&y[n], 1);
+  if (at[i] != n - i) __trap();
+  y[i] = at[i];
+})";
+  std::vector<int> at;
+  for (int i = 0; i < 32; ++i) at.push_back(32 - i);
+  const std::vector<int> y(33);
+  KernelBackendOptions options;
+  options.plan = LaunchRule(space, Program(Source{text, "gather.cu", 1, {}}), "gather",
+                            {.grid = {"1"}, .block = {"32"}});
+  options.buffers = {{std::as_bytes(std::span(at)), false}, {std::as_bytes(std::span(y)), true}};
+  options.arguments = [](const ObjectCode&, const KernelSignature&) {
+    return std::vector<TuningArgument>{{.buffer = 0}, {.buffer = 1}, {.value = bytes_of(32)}};
+  };
+  options.check = [](std::span<const TuningOutput>) { return std::optional<std::string>("wrong"); };
+  options.devices = {device().label()};
+  options.worker.command = {TEST_TUNE_WORKER};
+  KernelBackend backend(device(), options);
+  const auto prepared = [&](std::uint64_t index) {
+    TrialWorkRef work = backend.plan(index);
+    backend.compile(*work, {});
+    backend.bind(*work);
+    return work;
+  };
+  const TrialWorkRef good = prepared(0), spoils = prepared(1), hangs = prepared(2);
+  backend.load(0, *spoils, {});
+  CHECK(backend.verify(0, *spoils, {}) == "wrong");
+  backend.load(0, *good, {});
+  CHECK_NOTHROW(backend.sample(0, *good, 1, {}));
+  backend.load(0, *hangs, {});
+  CHECK_THROWS_AS(backend.verify(0, *hangs, WaitLimits{}.within(std::chrono::seconds(1))), Timeout);
+  backend.load(0, *good, {});  // on a new device
+  CHECK_NOTHROW(backend.sample(0, *good, 1, {}));
 }
 
 TEST_CASE("launch rule: expressions give the launch, values the defines") {

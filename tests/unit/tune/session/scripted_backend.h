@@ -21,6 +21,7 @@ namespace kernwright {
 struct Script {
   double time_ms = 1;
   double compile_s = 0.001;
+  double run_s = 0;
   std::string code{};  ///< empty: a code of its own
   std::optional<std::string> wrong{};
   std::function<void()> on_plan{}, on_compile{}, on_bind{}, on_run{};
@@ -73,6 +74,7 @@ class ScriptedBackend final : public TrialBackend {
     const Script& script = scripts_.at(static_cast<Work&>(work).index);
     ++verified;
     check_wait(limits, "a launch");
+    pause(script.run_s, limits);
     call(script.on_run);
     return script.wrong;
   }
@@ -98,7 +100,7 @@ class ScriptedBackend final : public TrialBackend {
   static void pause(double seconds, const WaitLimits& limits) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
     while (std::chrono::steady_clock::now() < end) {
-      check_wait(limits, "a compile");
+      check_wait(limits, "a script");
       std::this_thread::sleep_for(std::chrono::microseconds(500));
     }
   }

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 using namespace kernwright;
 
@@ -123,7 +124,9 @@ TEST_CASE("session: what no configuration could do better ends it and keeps what
   CHECK_THROWS_AS(session.run(), NvrtcNotFound);
   CHECK(session.result().best == 0);
   CHECK(session.result().reason == SessionEnd::cancelled);
-  CHECK(session.next() == nullptr);
+  const int compiled = backend.compiled;
+  while (session.next() != nullptr) {}  // trials that ended beside it
+  CHECK(backend.compiled == compiled);
 }
 
 TEST_CASE("session: the same seed and results ask the same, however long each takes") {
@@ -169,10 +172,18 @@ TEST_CASE("session: budgets end it") {
   CHECK(*aimed.median_ms <= 60);
   for (auto& [index, script] : scripts)
     script.on_run = [] { std::this_thread::sleep_for(std::chrono::milliseconds(2)); };
-  const SessionResult measured = run({.gpu_seconds = 0.02});
-  CHECK(measured.reason == SessionEnd::budget);
-  CHECK(measured.evaluations >= 5);
-  CHECK(measured.evaluations <= 30);
+  ScriptedBackend backend(scripts);
+  SessionOptions options;
+  options.budget.gpu_seconds = 0.02;
+  Session measured(space, backend, options);
+  CHECK(measured.run().reason == SessionEnd::budget);
+  double spent = 0, before_last = 0;
+  for (const auto& trial : measured.trials()) {
+    CHECK(trial->gpu_s() >= 0.002);
+    before_last = std::exchange(spent, spent + trial->gpu_s());
+  }
+  CHECK(spent >= 0.02);
+  CHECK(before_last < 0.02);
   for (const Budget& bad :
        {Budget{.seconds = 0.0}, Budget{.seconds = -1.0}, Budget{.evaluations = 0},
         Budget{.gpu_seconds = std::nan("")}, Budget{.target = std::nan("")}}) {
@@ -258,10 +269,13 @@ TEST_CASE("session: the end of a budget cancels compiles that it has overtaken")
 TEST_CASE("session: stopped from another thread, it ends with what it has") {
   const Space space = line(400);
   auto scripts = valley(400, 0);
+  std::atomic<bool> hangs{false};
+  scripts[50].on_bind = [&hangs] { hangs = true; };
+  scripts[50].run_s = 600;
   ScriptedBackend backend(scripts);
   Session session(space, backend, {});
   std::thread stopper([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    while (!hangs) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     session.stop();
   });
   const SessionResult result = session.run();
@@ -269,6 +283,27 @@ TEST_CASE("session: stopped from another thread, it ends with what it has") {
   CHECK(result.reason == SessionEnd::cancelled);
   CHECK(result.evaluations < 400);
   CHECK(result.best == 0);
+}
+
+TEST_CASE("session: stopped while others wait for the code that runs, it ends") {
+  const Space space = line(3);
+  auto scripts = valley(3, 0);
+  std::atomic<int> bound{0};
+  for (auto& [index, script] : scripts) {
+    script.code = "the same";
+    script.on_bind = [&bound] { ++bound; };
+    script.run_s = 60;
+  }
+  ScriptedBackend backend(scripts);
+  Session session(space, backend, {});
+  std::thread stopper([&] {
+    while (bound < 3) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    session.stop();
+  });
+  const SessionResult result = session.run();
+  stopper.join();
+  CHECK(result.reason == SessionEnd::cancelled);
+  CHECK(result.evaluations == 0);
 }
 
 TEST_CASE("session: known results are not measured again and count as evaluations") {
@@ -368,6 +403,7 @@ TEST_CASE("session: without a clock one cost decides, and equal ones tie") {
 TEST_CASE("session: slow configurations cost two samples") {
   const Space space = line(40);
   ScriptedBackend backend(valley(40, 0));
+  backend.compiles = 1;  // so that the fastest one runs first
   SessionOptions options;
   options.samples = 8;
   Session session(space, backend, options);
