@@ -193,12 +193,12 @@ void ChildProcess::kill() noexcept {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
       continue;
     }
-    // It gives gigabytes back, maybe. Nobody is to wait for that.
+    // It may have gigabytes to give back: a thread waits for that, and nobody else.
     has_ended_ = true;
     try {
       std::thread([id = id_] { ::waitpid(id, nullptr, 0); }).detach();
     } catch (const std::exception&) {
-      // No thread to be had: what has ended stays in the system's table.
+      // No thread can be started: what has ended stays in the system's table.
     }
   }
 }

@@ -41,12 +41,6 @@ std::optional<int> read_number(ByteReader& in) {
   return is_there ? std::optional(number) : std::nullopt;
 }
 
-Tristate read_tristate(ByteReader& in) {
-  const std::uint8_t value = in.u8();
-  if (value > static_cast<std::uint8_t>(Tristate::on)) throw Error("a tristate of 3 or more");
-  return static_cast<Tristate>(value);
-}
-
 void write(ByteWriter& out, const CompileTrace& trace) {
   kernwright::write(out, trace.options);
   out.i32(trace.attempts);
@@ -62,9 +56,7 @@ CompileTrace read_trace(ByteReader& in) {
   trace.attempts = in.i32();
   trace.minimal = in.u8() != 0;
   trace.is_doubtful = in.u8() != 0;
-  const std::uint8_t pch = in.u8();
-  if (pch > static_cast<std::uint8_t>(PchUse::use)) throw Error("an impossible use of headers");
-  trace.pch = static_cast<PchUse>(pch);
+  trace.pch = read_enum(in, PchUse::use, "use of precompiled headers");
   trace.nvrtc_ms = in.f64();
   return trace;
 }
@@ -110,33 +102,15 @@ NvrtcFacts read_facts(ByteReader& in) {
   return nvrtc;
 }
 
-void write(ByteWriter& out, const HeaderPlaces& places) {
-  out.text(places.cache_folder);
-  write(out, places.toolkits);
-  write(out, places.site_packages);
-}
-
-HeaderPlaces read_places(ByteReader& in) {
-  HeaderPlaces places;
-  places.cache_folder = read_text(in);
-  places.toolkits = read_texts(in);
-  places.site_packages = read_texts(in);
-  return places;
-}
-
 void write(ByteWriter& out, const Source& source) {
-  out.text(source.text);
-  out.text(source.name);
+  for (const std::string* text : {&source.text, &source.name, &source.directory}) out.text(*text);
   out.i32(source.first_line);
-  out.text(source.directory);
 }
 
 Source read_source(ByteReader& in) {
   Source source;
-  source.text = read_text(in);
-  source.name = read_text(in);
+  for (std::string* text : {&source.text, &source.name, &source.directory}) *text = read_text(in);
   source.first_line = in.i32();
-  source.directory = read_text(in);
   return source;
 }
 
@@ -170,7 +144,9 @@ ProgramOptions read_options(ByteReader& in) {
   }
   options.max_registers = read_number(in);
   options.opt_level = read_number(in);
-  for (Tristate* choice : {&options.minimal, &options.pch}) *choice = read_tristate(in);
+  for (Tristate* choice : {&options.minimal, &options.pch}) {
+    *choice = read_enum(in, Tristate::on, "tristate");
+  }
   options.extra = read_texts(in);
   return options;
 }

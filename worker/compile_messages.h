@@ -4,7 +4,6 @@
 #include "base/byte_reader.h"
 #include "jit/compile/compile_service.h"
 #include "jit/compile/compile_trace.h"
-#include "jit/source/cuda_headers.h"
 
 namespace kernwright {
 
@@ -16,9 +15,6 @@ NvrtcSearch read_search(ByteReader& in);
 /// Without the candidates.
 void write(ByteWriter& out, const NvrtcFacts& nvrtc);
 NvrtcFacts read_facts(ByteReader& in);
-
-void write(ByteWriter& out, const HeaderPlaces& places);
-HeaderPlaces read_places(ByteReader& in);
 
 void write(ByteWriter& out, const Source& source);
 Source read_source(ByteReader& in);

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "base/format.h"
+#include "base/secure_directory.h"
 #include "jit/compile/lint.h"
 #include "worker/compile_messages.h"
 #include "worker/message_fields.h"
@@ -32,7 +33,7 @@ void write_places(ByteWriter& out, const CompilerPlaces& places) {
   std::error_code error;
   out.text(std::filesystem::current_path(error).string());
   write(out, places.search);
-  write(out, places.headers);
+  out.text(places.cache_folder);
 }
 
 CompilerPlaces read_places_and_go(ByteReader& in) {
@@ -41,7 +42,7 @@ CompilerPlaces read_places_and_go(ByteReader& in) {
   static_cast<void>(!folder.empty() && ::chdir(folder.c_str()) == 0);
   CompilerPlaces places;
   places.search = read_search(in);
-  places.headers = read_places(in);
+  places.cache_folder = read_text(in);
   return places;
 }
 
@@ -54,7 +55,11 @@ std::vector<std::byte> search_request(const NvrtcSearch& search) {
 }  // namespace
 
 CompilerPlaces CompilerPlaces::of_process() {
-  return {NvrtcSearch::from_environment(), HeaderPlaces::of_process()};
+  return {NvrtcSearch::from_environment(), default_cache_directory()};
+}
+
+HeaderPlaces CompilerPlaces::headers() const {
+  return {cache_folder, search.toolkits, search.site_packages};
 }
 
 NvrtcFacts nvrtc_of(Worker& worker, const NvrtcSearch& search, const WaitLimits& limits) {
@@ -118,7 +123,7 @@ std::vector<std::byte> run_compile_task(ByteReader& request, std::vector<FileHan
     throw NvrtcChanged(format("a worker has another NVRTC open than {} now", nvrtc.path));
   }
   ByteWriter out;
-  write(out, run_compile(nvrtc, job, places.headers));
+  write(out, run_compile(nvrtc, job, places.headers()));
   return out.take();
 }
 
@@ -128,7 +133,7 @@ std::vector<std::byte> run_lint_task(ByteReader& request, std::vector<FileHandle
   const ProgramOptions options = read_options(request);
   request.expect_end();
   ByteWriter out;
-  const auto found = lint(opened(places.search), source, options, places.headers);
+  const auto found = lint(opened(places.search), source, options, places.headers());
   out.u32(static_cast<std::uint32_t>(found.size()));
   for (const Diagnostic& diagnostic : found) write(out, diagnostic);
   return out.take();

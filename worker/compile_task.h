@@ -12,17 +12,18 @@ namespace kernwright {
 
 /// Where a worker finds its compiler and CUDA's headers, seen from this process. A value.
 struct CompilerPlaces {
-  NvrtcSearch search;
-  HeaderPlaces headers;
+  NvrtcSearch search;        ///< headers are looked for in its toolkits and site_packages
+  std::string cache_folder;  ///< as in HeaderPlaces
 
   static CompilerPlaces of_process();
+  HeaderPlaces headers() const;
 };
 
 // Each throws what Worker::run() throws. The worker touches no cache.
 
-/// The NVRTC that the worker has open for that search, opened where need be. Throws NvrtcNotFound.
+/// The NVRTC that this search finds in the worker, which opens it once. Throws NvrtcNotFound.
 NvrtcFacts nvrtc_of(Worker& worker, const NvrtcSearch& search, const WaitLimits& limits = {});
-/// Has the worker begin with that, see Worker::post().
+/// Has the worker open it while nobody waits: see Worker::post().
 void prepare_nvrtc(Worker& worker, const NvrtcSearch& search);
 
 /// The result and the exceptions are those of a CompileService; `stamp` is that of the NVRTC that

@@ -2,6 +2,7 @@
 #include "worker/message_fields.h"
 
 #include "base/errors.h"
+#include "base/format.h"
 
 namespace kernwright {
 namespace {
@@ -30,6 +31,12 @@ FaultPlace read_place(ByteReader& in) {
 
 std::string read_text(ByteReader& in) { return in.text(std::uint32_t{128} << 20); }
 
+std::uint8_t read_up_to(ByteReader& in, std::uint8_t last, const char* what) {
+  const std::uint8_t value = in.u8();
+  if (value <= last) return value;
+  throw Error(format("a message of a worker has the impossible {} {}", what, value));
+}
+
 void write(ByteWriter& out, const FaultReport& report) {
   out.u8(static_cast<std::uint8_t>(report.kind));
   for (const std::string* part : {&report.message, &report.kernel, &report.file}) out.text(*part);
@@ -49,11 +56,7 @@ void write(ByteWriter& out, const FaultReport& report) {
 
 FaultReport read_fault_report(ByteReader& in) {
   FaultReport report;
-  const std::uint8_t kind = in.u8();
-  if (kind > static_cast<std::uint8_t>(FaultKind::invalid_ptx)) {
-    throw Error("a message of a worker has an impossible kind of finding");
-  }
-  report.kind = static_cast<FaultKind>(kind);
+  report.kind = read_enum(in, FaultKind::invalid_ptx, "kind of finding");
   for (std::string* part : {&report.message, &report.kernel, &report.file}) *part = read_text(in);
   report.line = in.i32();
   report.first_line = in.i32();

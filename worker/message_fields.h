@@ -13,6 +13,15 @@ namespace kernwright {
 /// A text of at most 128 MiB.
 std::string read_text(ByteReader& in);
 
+/// A byte of at most `last`; else throws Error, which says what it should have been.
+std::uint8_t read_up_to(ByteReader& in, std::uint8_t last, const char* what);
+
+/// The same for an enumeration that counts from 0 to `last`.
+template <typename Enum>
+Enum read_enum(ByteReader& in, Enum last, const char* what) {
+  return static_cast<Enum>(read_up_to(in, static_cast<std::uint8_t>(last), what));
+}
+
 // Each read throws Error for bytes that its write did not make.
 void write(ByteWriter& out, const FaultReport& report);
 FaultReport read_fault_report(ByteReader& in);

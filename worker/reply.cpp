@@ -148,19 +148,6 @@ std::vector<std::byte> of_compile(const CompileError& error) {
   }
 }
 
-}  // namespace
-
-std::vector<std::byte> result_reply(const std::vector<LogLine>& log,
-                                    std::span<const std::byte> result) {
-  ByteWriter out;
-  write(out, log);
-  out.u8(static_cast<std::uint8_t>(ReplyKind::result));
-  out.bytes(result);
-  return out.take();
-}
-
-namespace {
-
 std::vector<std::byte> of_exception(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
@@ -209,6 +196,15 @@ std::vector<std::byte> of_exception(const std::exception_ptr& error) {
 }
 
 }  // namespace
+
+std::vector<std::byte> result_reply(const std::vector<LogLine>& log,
+                                    std::span<const std::byte> result) {
+  ByteWriter out;
+  write(out, log);
+  out.u8(static_cast<std::uint8_t>(ReplyKind::result));
+  out.bytes(result);
+  return out.take();
+}
 
 std::vector<std::byte> error_reply(const std::vector<LogLine>& log,
                                    const std::exception_ptr& error) {

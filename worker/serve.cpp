@@ -158,8 +158,8 @@ void serve_worker(int channel, const TaskTable& tasks) {
   keep_freed_memory();
   offer_to_oom_killer();
   ::signal(SIGTTOU, SIG_IGN);  // or a word on a terminal could stop it for good
-  static const Work work{channel, &tasks};
-  start_thread_with_stack(kTaskStack, do_tasks, const_cast<Work*>(&work));
+  static Work work{channel, &tasks};
+  start_thread_with_stack(kTaskStack, do_tasks, &work);
   wait_for_end(channel);
   remove_temporary_folder(parent);
   ::_exit(0);

@@ -17,7 +17,7 @@ namespace {
 
 /// Behind the stack, for frames larger than a page.
 constexpr std::size_t kGuard = std::size_t{64} << 10;
-/// Faults so near to the end, on either side of it, are its.
+/// A fault this near to the stack's end, on either side of it, is an overflow.
 constexpr std::uintptr_t kNear = std::uintptr_t{256} << 10;
 
 std::uintptr_t stack_end = 0;  ///< its lowest address

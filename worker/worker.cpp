@@ -99,12 +99,16 @@ Message Worker::receive(const Channel::WhileWaiting& waiting) {
 }
 
 void Worker::post(const WorkerTask& task) {
+  if (options_.in_process != nullptr) return;
   start();
   try {
     send(task, {});
     ++unread_;
   } catch (const PeerGone&) {
     kill();
+  } catch (...) {
+    kill();  // a part of the message may be on its way
+    throw;
   }
 }
 

@@ -69,7 +69,8 @@ class Worker {
   void start();
 
   /// Starts the process and has it do the task while nobody waits. What comes of it is dropped, be
-  /// it an error. For short requests. Throws ProcessNotStarted.
+  /// it an error. For short requests. Does nothing where tasks run in_process. Throws
+  /// ProcessNotStarted.
   void post(const WorkerTask& task);
 
   /// Does the task and waits for its result. Throws what the task throws, with its type; Timeout,
@@ -80,8 +81,10 @@ class Worker {
   /// Ends the process at once; the next task starts another one.
   void kill() noexcept;
 
-  /// Of the process; -1 when there is none.
+  /// Of the process; -1 when there is none. This process's own where tasks run in_process.
   pid_t process_id() const noexcept;
+  /// Whether there is a process that kill() would end.
+  bool has_process() const noexcept { return process_ != nullptr; }
   /// Processes started so far.
   int starts() const noexcept { return starts_; }
   /// Whether the process has done a task: one that never has may be unable to run at all.
@@ -95,8 +98,8 @@ class Worker {
   [[noreturn]] void lose(const WorkerTask& task);
 
   WorkerOptions options_;
+  std::unique_ptr<ProcessFolder> folder_;  ///< the process's $TMPDIR, which must outlive it
   std::unique_ptr<ChildProcess> process_;
-  std::unique_ptr<ProcessFolder> folder_;  ///< the process's $TMPDIR
   int starts_ = 0;
   int unread_ = 0;  ///< replies to post() that are still to come
   bool has_answered_ = false;

@@ -25,7 +25,7 @@ struct WorkerPool::State {
   static void watch(const std::shared_ptr<State>& state) {
     std::unique_lock lock(state->mutex);
     while (!state->is_closed) {
-      const auto with_process = [](const Free& free) { return free.worker->process_id() >= 0; };
+      const auto with_process = [](const Free& free) { return free.worker->has_process(); };
       const auto oldest = std::find_if(state->free.begin(), state->free.end(), with_process);
       if (oldest == state->free.end()) break;
       const auto end = oldest->since + state->idle;
@@ -84,7 +84,7 @@ void WorkerPool::give_back(std::unique_ptr<Worker> worker) noexcept {
     std::thread([state = state_] { State::watch(state); }).detach();
     state_->is_watched = true;
   } catch (const std::exception&) {
-    // No thread to be had: the processes stay for now.
+    // No thread can be started: the processes stay until the pool ends them.
   }
 }
 

@@ -156,7 +156,7 @@ py::list pack_write(const std::string& path, const std::vector<PackArgument>& pr
   for (const auto& [program, names] : programs) {
     items.push_back({program->program.source(), program->program.options(), names});
   }
-  const std::string row_text = rows;
+  const std::string_view row_text = rows;  // `rows` outlives the call, also without the GIL
   std::vector<PackEntry> written;
   const auto progress = [&](std::size_t total) {
     const GilAcquire locked;

@@ -177,7 +177,7 @@ PchPlan CompileAttempt::plan_pch() const {
   const ProgramOptions& options = request_.options;
   if (!prefix_ || options.pch == Tristate::off) return {};
   Hasher key;
-  // Each copy of the library has precompiled headers of its own.
+  // Each NVRTC that is open has precompiled headers of its own.
   key.field(reinterpret_cast<std::uintptr_t>(nvrtc_.api.nvrtcCompileProgram));
   key.field(nvrtc_.version()).field(request_.source.directory);
   for (const std::string& option : options_) key.field(option);

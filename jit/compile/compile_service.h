@@ -52,8 +52,8 @@ class CompileService {
   /// Has nvrtc() begin without waiting for it, where that is possible.
   virtual void prepare() = 0;
 
-  /// Throws what Compiler::compile() throws, NvrtcNotFound, and NvrtcChanged where the compiler is
-  /// none of the stamp of `expected`.
+  /// Throws what Compiler::compile() throws, NvrtcNotFound, and NvrtcChanged where the compiler has
+  /// another stamp than `expected`.
   virtual CompileResult compile(const CompileJob& job, const NvrtcFacts& expected) = 0;
   /// As lint() of lint.h. Throws NvrtcNotFound too.
   virtual std::vector<Diagnostic> lint(const Source& source, const ProgramOptions& options) = 0;

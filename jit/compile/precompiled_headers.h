@@ -21,7 +21,7 @@ struct PchPlan {
   PchUse use = PchUse::none;
   std::string folder;
   Hash128 key{};
-  const void* library = nullptr;  ///< tells the copies of NVRTC apart
+  const void* library = nullptr;  ///< tells apart the NVRTCs that are open
 };
 
 /// The precompiled headers of the process. Making one costs as much as compiling the headers once

@@ -21,7 +21,7 @@ struct State {
   std::atomic<std::int64_t> programs{0};
 };
 
-/// Leaked on purpose, so that a compile that was abandoned never loses it.
+/// Leaked on purpose, so that a compile in the last moment of the process still has it.
 State& shared_state() {
   static auto* const state = new State;
   return *state;

@@ -10,7 +10,7 @@ namespace kernwright {
 using nvmlReturn_t = int;
 using nvmlDevice_t = struct nvmlDevice_st*;
 
-/// Returned by a slot that was never set, and by NVML where a GPU lacks what is asked for.
+/// The answer of an empty slot, and of NVML where a GPU cannot tell.
 inline constexpr nvmlReturn_t kNvmlNotSupported = 3;
 
 /// Becomes, for any slot, a function that returns kNvmlNotSupported and touches nothing.

@@ -31,10 +31,10 @@ struct NvrtcSearch {
 /// What is known of an NVRTC library, also where another process opened it. A value.
 struct NvrtcFacts {
   int major = 0, minor = 0;
-  std::string path;           ///< file of the library
-  std::string builtins_path;  ///< file of its builtins library
-  std::string stamp;          ///< size, inode and time of both files; others mean other contents
-  std::vector<int> archs;     ///< compute capabilities it compiles for: 75, 80, ...
+  std::string path;                        ///< file of the library
+  std::string builtins_path;               ///< file of its builtins library
+  std::string stamp;                       ///< size, inode and time of both files
+  std::vector<int> archs;                  ///< compute capabilities it compiles for: 75, 80, ...
   std::vector<NvrtcCandidate> candidates;  ///< every place tried, the one that served last
 
   std::string version() const;  ///< "13.5"

@@ -33,11 +33,15 @@ def workers():
 
 
 def at_rest():
-    """Whether none of them works, once they had the time to see what they are told."""
-    time.sleep(0.1)
-    before = workers()
-    time.sleep(0.2)
-    return sum(workers().values()) <= sum(before.values()) + 1
+    """Whether none of them works. On a busy machine it takes a while until those are gone that were
+    killed, and until a new one is ready."""
+    end = time.monotonic() + 1.5
+    while time.monotonic() < end:
+        before = workers()
+        time.sleep(0.2)
+        if all(ticks <= before.get(pid, 0) + 1 for pid, ticks in workers().items()):
+            return True
+    return False
 
 
 def child(code, **environment):

@@ -23,6 +23,14 @@ print("libcuda.so" in maps, "libnvrtc" in maps, "ml_dtypes" in sys.modules)
     assert run(code) == "False False False"
 
 
+def test_import_starts_no_process():
+    code = """
+import kernwright, pathlib
+print(*(p.read_text() for p in pathlib.Path("/proc/self/task").glob("*/children")))
+"""
+    assert run(code) == ""
+
+
 def test_import_starts_no_thread():
     code = """
 import kernwright, os

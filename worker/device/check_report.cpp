@@ -1,7 +1,6 @@
 // Findings and counts, field by field in the order of the structs.
 #include "worker/device/check_report.h"
 
-#include "base/errors.h"
 #include "worker/message_fields.h"
 
 namespace kernwright {
@@ -55,11 +54,7 @@ sim::Finding read_finding(ByteReader& in) {
   }
   if (in.u8() != 0) finding.other = read_access(in);
   finding.count = in.u64();
-  const std::uint8_t breadth = in.u8();
-  if (breadth > static_cast<std::uint8_t>(sim::Breadth::copy)) {
-    throw Error("a message of a worker has an impossible breadth of a race");
-  }
-  finding.breadth = static_cast<sim::Breadth>(breadth);
+  finding.breadth = read_enum(in, sim::Breadth::copy, "breadth of a race");
   finding.code = in.u64();
   return finding;
 }

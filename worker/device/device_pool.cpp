@@ -85,7 +85,7 @@ DevicePool::Lease DevicePool::lease(const WaitLimits& limits) {
     }
     if (state_->given_back.wait_for(lock, kWaitSlice) == std::cv_status::no_timeout) continue;
     lock.unlock();
-    check_wait(limits, "a free device");
+    check_wait(limits, "waiting for a free device");
     lock.lock();
   }
 }

@@ -48,8 +48,8 @@ Bytes release(ByteReader& in, DeviceState& state) {
 
 Bytes check_guards(ByteReader& in, DeviceState& state) {
   const auto damage = state.guard_damage(in.u64());
-  ByteWriter out;
   if (!damage) return {};
+  ByteWriter out;
   out.i64(damage->offset);
   out.u8(damage->expected);
   out.u8(damage->found);

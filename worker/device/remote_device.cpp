@@ -95,14 +95,17 @@ struct RemoteDevice::State {
   std::set<std::uint64_t> buffers, kernels;  ///< what is there
 };
 
-/// Where the worker is this process, nothing but this frees what the device has.
+/// Where the worker is this process, nothing but this frees what the device has. It asks the worker
+/// itself, since run() comes here when the device is lost.
 void RemoteDevice::State::release_all() noexcept {
   if (options.worker.in_process == nullptr || generation == 0) return;
   try {
     for (const std::uint64_t id : kernels) {
-      run("device.unload", "unloading a kernel", numbers(id), {});
+      worker.run({"device.unload", "unloading a kernel", numbers(id)});
     }
-    for (const std::uint64_t id : buffers) run("device.release", "freeing memory", numbers(id), {});
+    for (const std::uint64_t id : buffers) {
+      worker.run({"device.release", "freeing memory", numbers(id)});
+    }
   } catch (const std::exception& error) {
     log(LogLevel::warning, "memory of a device is not freed: {}", error.what());
   }

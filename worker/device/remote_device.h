@@ -62,7 +62,7 @@ class RemoteDevice {
                         const WaitLimits& limits = {});
   /// Frees it; does nothing for memory that was lost with its process.
   void release(const RemoteBuffer& buffer, const WaitLimits& limits = {});
-  /// Of the band in front, then of the one behind; nothing: both are whole.
+  /// The first damaged byte of the band in front, else of the one behind; nothing: both are whole.
   std::optional<GuardDamage> check_guards(const RemoteBuffer& buffer,
                                           const WaitLimits& limits = {});
 

@@ -133,8 +133,8 @@ TEST_CASE("nvrtc unit: a stop flag and a signal stop it too, each with its own e
 TEST_CASE("nvrtc unit: an NVRTC that cannot be stopped runs to its end") {
   const LoadedNvrtc nvrtc = FakeNvrtc::get().reset();
   FakeNvrtc::get().can_cancel = false;
-  FakeNvrtc::get().compile_time = std::chrono::milliseconds(40);
-  const CompileDeadline deadline(WaitLimits{}.within(std::chrono::milliseconds(10)), "making it");
+  FakeNvrtc::get().compile_time = std::chrono::milliseconds(300);
+  const CompileDeadline deadline(WaitLimits{}.within(std::chrono::milliseconds(150)), "making it");
   NvrtcUnit unit(nvrtc, "text", "name.cu", {});
   CHECK(unit.compile({}, deadline));
 }

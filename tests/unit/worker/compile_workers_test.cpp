@@ -12,6 +12,7 @@
 #include <set>
 
 #include "base/log_sink.h"
+#include "jit/compile/compile_profile.h"
 #include "jit/compile/compile_trace.h"
 #include "jit/compile/lint.h"
 #include "tests/unit/worker/compile_fixture.h"
@@ -83,8 +84,7 @@ TEST_CASE("compile workers: the code and the trace of a compile in this process"
   CHECK(there.phase_times.empty());
   job.is_measured = true;
   const CompileResult measured = workers.service.compile(job, *facts);
-  CHECK(measured.phase_times.find(",ms") + measured.phase_times.find(", ms") > 0);
-  CHECK_FALSE(measured.phase_times.empty());
+  CHECK_FALSE(read_phase_times(measured.phase_times).empty());
 }
 
 TEST_CASE("compile workers: relative folders count from where this process is") {

@@ -199,6 +199,18 @@ TEST_CASE("worker: a task that nobody waits for is done before the next") {
   CHECK(worker.run({"ping", "a ping", two}).bytes == two);
 }
 
+TEST_CASE("worker: in this process nothing is started, and nothing done that nobody waits for") {
+  Worker worker({.in_process = &worker_tasks()});
+  const auto one = number(1);
+  worker.start();
+  worker.post({"ping", "a ping", one});
+  CHECK_FALSE(worker.has_process());
+  CHECK(worker.process_id() == ::getpid());
+  CHECK(worker.run({"ping", "a ping", one}).bytes == one);
+  worker.kill();
+  CHECK(worker.starts() == 0);
+}
+
 TEST_CASE("worker: its folder for temporary files goes away with it") {
   std::string folder;
   {
