@@ -32,16 +32,27 @@ def workers():
     return found
 
 
+def are_working():
+    """Whether one of them has a thread that runs or would, however busy the machine is."""
+    for pid in workers():
+        for stat in Path(f"/proc/{pid}/task").glob("*/stat"):
+            try:
+                if stat.read_text().rpartition(")")[2].split()[0] in "RD":
+                    return True
+            except OSError:
+                pass  # it ended meanwhile
+    return False
+
+
 def at_rest():
     """Whether none of them works. On a busy machine it takes a while until those are gone that were
     killed, and until a new one is ready."""
     end = time.monotonic() + 1.5
-    while time.monotonic() < end:
-        before = workers()
-        time.sleep(0.2)
-        if all(ticks <= before.get(pid, 0) + 1 for pid, ticks in workers().items()):
-            return True
-    return False
+    quiet = 0
+    while quiet < 10 and time.monotonic() < end:
+        quiet = 0 if are_working() else quiet + 1
+        time.sleep(0.02)
+    return quiet == 10
 
 
 def child(code, **environment):
