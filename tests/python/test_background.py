@@ -81,11 +81,10 @@ def seconds_to_timeout(program):
 
 
 def test_a_timeout_ends_a_template_bomb(warm):
-    # A busy machine may let this process wait, but not every time.
-    assert any(seconds_to_timeout(bomb()) < 0.2 for _ in range(4))
+    assert seconds_to_timeout(bomb()) < 0.2
     assert scale().compile() is not None
-    modules = (kw.module(BOMB + f"// {next(serial)}", defines={"DEPTH": 14}) for _ in range(4))
-    assert any(seconds_to_timeout(module) < 0.2 for module in modules)
+    module = kw.module(BOMB + f"// {next(serial)}", defines={"DEPTH": 14})
+    assert seconds_to_timeout(module) < 0.2
 
 
 def test_timeouts_are_checked():
