@@ -7,6 +7,7 @@ from judge_tasks import AFFINE, GOOD, affine
 import kernwright as kw
 from kernwright._judging.inputs import VALUES
 
+
 @pytest.fixture(scope="module")
 def judge():
     with kw.Judge(2) as made:

@@ -8,6 +8,7 @@ from typing import Any
 
 from kernwright.errors import Diagnostic
 
+
 @dataclasses.dataclass(frozen=True)
 class Finding:
     """One thing that a check found: `kind` is bounds, init, race, sync, ...; `line` counts the
