@@ -1,6 +1,8 @@
 // Random numbers that are the same on every machine and with every standard library.
 #pragma once
 
+#include "worker/device/random_bytes.h"
+
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -9,17 +11,12 @@
 
 namespace kernwright {
 
-/// splitmix64: a counter whose bits are mixed.
+/// The words of random_word(), one after the other.
 class Random {
  public:
-  explicit Random(std::uint64_t seed) : state_(seed) {}
+  explicit Random(std::uint64_t seed) : seed_(seed) {}
 
-  std::uint64_t next() {
-    std::uint64_t z = (state_ += 0x9e3779b97f4a7c15U);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
-    return z ^ (z >> 31);
-  }
+  std::uint64_t next() { return random_word(seed_, drawn_++); }
   /// Each of 0 ... bound - 1 is equally likely; bound > 0.
   std::uint64_t below(std::uint64_t bound) {
     const std::uint64_t mask = ~std::uint64_t{0} >> std::countl_zero((bound - 1) | 1);
@@ -35,7 +32,7 @@ class Random {
   }
 
  private:
-  std::uint64_t state_;
+  std::uint64_t seed_, drawn_ = 0;
 };
 
 }  // namespace kernwright

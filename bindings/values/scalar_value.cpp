@@ -2,6 +2,7 @@
 #include "bindings/values/scalar_value.h"
 
 #include "base/format.h"
+#include "base/small_float.h"
 #include "bindings/support/python_support.h"
 #include "bindings/values/dtype.h"
 
@@ -12,25 +13,6 @@
 
 namespace kernwright::python {
 namespace {
-
-struct FloatFormat {
-  int exponent_bits;
-  int mantissa_bits;
-  bool finite_only;
-};
-
-FloatFormat float_format(ScalarType type) noexcept {
-  switch (type) {
-    case ScalarType::float16:
-      return {5, 10, false};
-    case ScalarType::bfloat16:
-      return {8, 7, false};
-    case ScalarType::float8_e5m2:
-      return {5, 2, false};
-    default:
-      return {4, 3, true};  // float8_e4m3fn
-  }
-}
 
 template <typename T>
 T load(const void* from) noexcept {
@@ -199,21 +181,6 @@ Fit store_float(double value, void* to) noexcept {
   return std::isinf(narrow) && std::isfinite(value) ? Fit::out_of_range : Fit::exact;
 }
 
-Fit store_small_float(double value, ScalarType type, void* to) noexcept {
-  const FloatFormat layout = float_format(type);
-  bool overflow = false;
-  const std::uint32_t bits =
-      encode_float(value, layout.exponent_bits, layout.mantissa_bits, layout.finite_only, overflow);
-  if (scalar_size(type) == 1) {
-    const auto narrow = static_cast<std::uint8_t>(bits);
-    std::memcpy(to, &narrow, sizeof narrow);
-  } else {
-    const auto narrow = static_cast<std::uint16_t>(bits);
-    std::memcpy(to, &narrow, sizeof narrow);
-  }
-  return overflow ? Fit::out_of_range : Fit::exact;
-}
-
 Fit store_real(const Number& number, ScalarType type, void* to) noexcept {
   if (number.kind == Number::Kind::none || number.kind == Number::Kind::complex) {
     return Fit::wrong_kind;
@@ -221,7 +188,9 @@ Fit store_real(const Number& number, ScalarType type, void* to) noexcept {
   const double value = as_double(number);
   if (number.kind == Number::Kind::huge && std::isinf(value)) return Fit::out_of_range;
   if (type == ScalarType::float32) return store_float(value, to);
-  if (type != ScalarType::float64) return store_small_float(value, type, to);
+  if (type != ScalarType::float64) {
+    return encode_small_float(value, type, to) ? Fit::exact : Fit::out_of_range;
+  }
   std::memcpy(to, &value, sizeof value);
   return Fit::exact;
 }
@@ -276,58 +245,6 @@ Fit encode(const Number& number, ScalarType type, void* to) noexcept {
     default:
       return store_real(number, type, to);
   }
-}
-
-std::uint32_t encode_float(double value, int exponent_bits, int mantissa_bits, bool finite_only,
-                           bool& overflow) noexcept {
-  overflow = false;
-  const std::uint32_t sign = std::uint32_t{std::signbit(value)} << (exponent_bits + mantissa_bits);
-  const std::uint32_t all_ones = (1U << exponent_bits) - 1;
-  const std::uint32_t infinity = all_ones << mantissa_bits;
-  const std::uint32_t nan =
-      finite_only ? infinity | ((1U << mantissa_bits) - 1) : infinity | (1U << (mantissa_bits - 1));
-  if (std::isnan(value)) return sign | nan;
-  if (std::isinf(value)) return sign | (finite_only ? nan : infinity);
-  const int bias = (1 << (exponent_bits - 1)) - 1;
-  int exponent = 0;
-  std::frexp(value, &exponent);  // |value| = m * 2^exponent with m in [0.5, 1)
-  // Subnormal numbers share the exponent of the smallest normal one.
-  const int scale = std::max(exponent - 1, 1 - bias) - mantissa_bits;
-  const double units = std::nearbyint(std::ldexp(std::fabs(value), -scale));
-  // Units carry the hidden bit of a normal number, so that adding its exponent carries over into
-  // the next one when rounding went up to a power of two.
-  auto bits = static_cast<std::uint32_t>(units);
-  if (value != 0 && exponent - 1 >= 1 - bias) {
-    const std::int64_t biased = std::int64_t{exponent} - 1 + bias - 1;
-    if (biased > static_cast<std::int64_t>(all_ones)) {
-      overflow = true;
-      return sign | (finite_only ? nan : infinity);
-    }
-    bits += static_cast<std::uint32_t>(biased) << mantissa_bits;
-  }
-  overflow = bits >= (finite_only ? nan : infinity);
-  if (overflow) bits = finite_only ? nan : infinity;
-  return sign | bits;
-}
-
-double decode_small_float(ScalarType type, const void* from) noexcept {
-  const FloatFormat layout = float_format(type);
-  const std::uint32_t bits =
-      scalar_size(type) == 1 ? load<std::uint8_t>(from) : load<std::uint16_t>(from);
-  const std::uint32_t all_ones = (1U << layout.exponent_bits) - 1;
-  const std::uint32_t mantissa_mask = (1U << layout.mantissa_bits) - 1;
-  const std::uint32_t mantissa = bits & mantissa_mask;
-  const std::uint32_t exponent = bits >> layout.mantissa_bits & all_ones;
-  const double sign = (bits >> (layout.exponent_bits + layout.mantissa_bits) & 1) != 0 ? -1.0 : 1.0;
-  const int bias = (1 << (layout.exponent_bits - 1)) - 1;
-  if (exponent == all_ones && (!layout.finite_only || mantissa == mantissa_mask)) {
-    const bool is_infinite = !layout.finite_only && mantissa == 0;
-    return is_infinite ? sign * std::numeric_limits<double>::infinity()
-                       : std::numeric_limits<double>::quiet_NaN();
-  }
-  const std::uint32_t units = exponent == 0 ? mantissa : mantissa + mantissa_mask + 1;
-  const int power = (exponent == 0 ? 1 : static_cast<int>(exponent)) - bias - layout.mantissa_bits;
-  return sign * std::ldexp(static_cast<double>(units), power);
 }
 
 std::string range_text(ScalarType type) {

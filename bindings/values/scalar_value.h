@@ -35,12 +35,4 @@ Fit encode(const Number& number, ScalarType type, void* to) noexcept;
 /// "-128 ... 127", or the largest finite value of a floating type: for messages.
 std::string range_text(ScalarType type);
 
-/// Rounds to a float format of `exponent_bits` and `mantissa_bits` (nearest even). `finite_only`:
-/// the format has no infinity and one NaN pattern, all ones (float8_e4m3fn).
-std::uint32_t encode_float(double value, int exponent_bits, int mantissa_bits, bool finite_only,
-                           bool& overflow) noexcept;
-
-/// The value of the 2 or 1 bytes of a float16, bfloat16 or float8 number.
-double decode_small_float(ScalarType type, const void* from) noexcept;
-
 }  // namespace kernwright::python

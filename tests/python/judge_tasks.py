@@ -4,12 +4,23 @@ import numpy as np
 
 import kernwright as kw
 
-AFFINE = kw.Task(
-    entry="affine",
-    signature="const float* x, float* y, int n",
-    inputs=kw.Inputs(x="float32[n]", y="float32[n]", n="size", most=5000),
-    reference=lambda x, y, n: (None, 2.0 * x.astype(np.float64) + 1, None),
-)
+GOOD = """__global__ void affine(const float* __restrict__ x, float* y, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = 2 * x[i] + 1;
+}"""
+
+
+def affine(**changes):
+    fields = {
+        "entry": "affine",
+        "signature": "const float* x, float* y, int n",
+        "inputs": kw.Inputs(x="float32[n]", y="float32[n]", n="size", most=5000),
+        "reference": lambda x, y, n: (None, 2.0 * x.astype(np.float64) + 1, None),
+    }
+    return kw.Task(**{**fields, **changes})
+
+
+AFFINE = affine()
 
 RELU = kw.Task(
     entry="relu",

@@ -10,14 +10,10 @@ import threading
 import judge_good
 import numpy as np
 import pytest
-from judge_tasks import AFFINE, TOTAL
+from judge_tasks import AFFINE, GOOD, TOTAL, affine
 
 import kernwright as kw
 
-GOOD = """__global__ void affine(const float* __restrict__ x, float* y, int n) {
-  int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < n) y[i] = 2 * x[i] + 1;
-}"""
 SIMULATED = os.environ.get("KERNWRIGHT_DEVICE", "sim").startswith("sim")
 
 
@@ -25,16 +21,6 @@ SIMULATED = os.environ.get("KERNWRIGHT_DEVICE", "sim").startswith("sim")
 def judge():
     with kw.Judge(2) as made:
         yield made
-
-
-def affine(**changes):
-    fields = {
-        "entry": "affine",
-        "signature": "const float* x, float* y, int n",
-        "inputs": AFFINE.inputs,
-        "reference": AFFINE.reference,
-    }
-    return kw.Task(**{**fields, **changes})
 
 
 def test_a_right_kernel_is_accepted():

@@ -61,8 +61,4 @@ def test_is_refused(path, verdicts):
 def test_the_judge_is_unharmed(judge, verdicts):
     for future in verdicts.values():
         future.result(timeout=300)
-    good = """__global__ void affine(const float* x, float* y, int n) {
-        int i = blockIdx.x * blockDim.x + threadIdx.x;
-        if (i < n) y[i] = 2 * x[i] + 1;
-    }"""
-    assert judge.judge(good, judge_tasks.AFFINE).accepted
+    assert judge.judge(judge_tasks.GOOD, judge_tasks.AFFINE).accepted

@@ -2,31 +2,16 @@
 
 import numpy as np
 import pytest
-from judge_tasks import AFFINE
+from judge_tasks import AFFINE, GOOD, affine
 
 import kernwright as kw
 from kernwright._judging.inputs import VALUES
-
-GOOD = """__global__ void affine(const float* __restrict__ x, float* y, int n) {
-  int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < n) y[i] = 2 * x[i] + 1;
-}"""
 
 
 @pytest.fixture(scope="module")
 def judge():
     with kw.Judge(2) as made:
         yield made
-
-
-def affine(**changes):
-    fields = {
-        "entry": "affine",
-        "signature": "const float* x, float* y, int n",
-        "inputs": AFFINE.inputs,
-        "reference": AFFINE.reference,
-    }
-    return kw.Task(**{**fields, **changes})
 
 
 def test_inputs_are_drawn_from_properties():

@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 import pytest
-from judge_tasks import AFFINE, RELU
+from judge_tasks import AFFINE, GOOD, RELU
 
 import kernwright as kw
 from kernwright._judging.server import NAMES, make_server
@@ -17,10 +17,6 @@ from kernwright._judging.tools import Tools
 from kernwright.cli import UsageError
 from kernwright.cli.mcp import load_tasks
 
-GOOD = """__global__ void affine(const float* __restrict__ x, float* y, int n) {
-  int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < n) y[i] = 2 * x[i] + 1;
-}"""
 TASK_FILE = """
 import kernwright as kw
 task = kw.Task(

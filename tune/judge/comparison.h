@@ -15,8 +15,7 @@ struct Tolerance {
   double absolute = 0;
 };
 
-/// For results of that type where a task names none: that of torch.testing for floats, 0 for
-/// integers and bool.
+/// Of a task that names none: torch.testing's for floats, 0 for integers and bool.
 Tolerance default_tolerance(ScalarType dtype) noexcept;
 
 /// The first element that is wrong, and how many are.

@@ -1,14 +1,13 @@
 // Arguments on the host: sizes, single elements, text.
 #include "tune/judge/host_value.h"
 
-#include <bit>
 #include <cmath>
 #include <cstring>
-#include <limits>
 #include <utility>
 
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/small_float.h"
 
 namespace kernwright {
 namespace {
@@ -18,34 +17,6 @@ T load(const std::byte* from) {
   T value;
   std::memcpy(&value, from, sizeof value);
   return value;
-}
-
-/// How a float is made of bits.
-struct FloatForm {
-  int exponent_bits;
-  int mantissa_bits;
-  bool has_infinity;
-};
-
-double small_float(unsigned bits, FloatForm form) {
-  const unsigned top = (1U << static_cast<unsigned>(form.exponent_bits)) - 1;
-  const unsigned mantissa = bits & ((1U << static_cast<unsigned>(form.mantissa_bits)) - 1);
-  const unsigned exponent = (bits >> static_cast<unsigned>(form.mantissa_bits)) & top;
-  const bool negative =
-      (bits >> static_cast<unsigned>(form.exponent_bits + form.mantissa_bits)) != 0;
-  const int bias = static_cast<int>(top >> 1U);
-  const unsigned all_ones = (1U << static_cast<unsigned>(form.mantissa_bits)) - 1;
-  double value = 0;
-  if (exponent == top && (form.has_infinity || mantissa == all_ones)) {
-    value = mantissa == 0 ? std::numeric_limits<double>::infinity()
-                          : std::numeric_limits<double>::quiet_NaN();
-  } else if (exponent == 0) {
-    value = std::ldexp(mantissa, 1 - bias - form.mantissa_bits);
-  } else {
-    value =
-        std::ldexp(mantissa + all_ones + 1, static_cast<int>(exponent) - bias - form.mantissa_bits);
-  }
-  return negative ? -value : value;
 }
 
 template <typename Test>
@@ -134,18 +105,15 @@ double element_as_double(ScalarType dtype, const std::byte* element, int part) n
       return load<std::uint32_t>(element);
     case ScalarType::uint64:
       return static_cast<double>(load<std::uint64_t>(element));
-    case ScalarType::float16:
-      return small_float(load<std::uint16_t>(element), {5, 10, true});
-    case ScalarType::bfloat16:
-      return std::bit_cast<float>(std::uint32_t{load<std::uint16_t>(element)} << 16U);
     case ScalarType::float32:
       return load<float>(element);
     case ScalarType::float64:
       return load<double>(element);
+    case ScalarType::float16:
+    case ScalarType::bfloat16:
     case ScalarType::float8_e4m3fn:
-      return small_float(load<std::uint8_t>(element), {4, 3, false});
     case ScalarType::float8_e5m2:
-      return small_float(load<std::uint8_t>(element), {5, 2, true});
+      return decode_small_float(dtype, element);
     case ScalarType::complex64:
       return load<float>(element + 4 * part);
     case ScalarType::complex128:

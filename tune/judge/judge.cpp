@@ -1,9 +1,9 @@
 // Workers of judgements, and who has which.
 #include "tune/judge/judge.h"
 
-#include <condition_variable>
+#include <atomic>
 #include <mutex>
-#include <thread>
+#include <string_view>
 
 #include "base/env.h"
 #include "base/errors.h"
@@ -12,93 +12,61 @@
 #include "tune/judge/packing.h"
 #include "tune/judge/referee.h"
 #include "tune/judge/ruling.h"
-#include "worker/device/remote_device.h"
+#include "worker/device/device_pool.h"
 
 namespace kernwright {
 namespace {
 
-constexpr const char* kDevice = "KERNWRIGHT_DEVICE";
-constexpr const char* kCapability = "KERNWRIGHT_SIM_CAPABILITY";
 constexpr unsigned kMostWorkers = 1024;
 
-std::string assignment(const char* name, const std::string& value) {
-  return format("{}={}", name, value);
+std::string assignment(Env variable, std::string_view value) {
+  return format("{}={}", env_variable(variable).name, value);
 }
 
 }  // namespace
 
 struct Judge::State {
   explicit State(const JudgeOptions& options)
-      : device(options.device.empty() ? env_text(Env::device) : options.device),
-        busy(options.workers),
-        lost(options.workers),
-        simulated(options.workers) {}
+      : workers(options.workers),
+        device(options.device.empty() ? env_text(Env::device) : options.device) {}
 
-  bool wants_gpu() const { return !device.starts_with("sim"); }
-
-  /// Opens the GPU, if there is one, once; each later call is quick.
-  void find_gpu() {
+  /// Looks for the GPU and starts the first simulated device, once; each later call is quick.
+  void open() {
     const std::lock_guard lock(mutex);
-    if (is_known) return;
-    if (wants_gpu()) {
-      RemoteDeviceOptions options;
-      if (device != "auto") options.worker.environment = {assignment(kDevice, device)};
-      const DeviceFacts facts = RemoteDevice(options).facts();
-      if (!facts.is_simulated) {
-        gpu_facts = facts;
-        options.keep_spare = true;
-        gpu = std::make_unique<RemoteDevice>(std::move(options));
-      }
-    }
-    is_known = true;
-  }
-
-  RemoteDevice& simulated_device(std::size_t index) {
-    if (simulated[index]) return *simulated[index];
+    if (simulated) return;
+    if (!device.starts_with("sim")) find_gpu();
     RemoteDeviceOptions options;
-    options.worker.environment = {assignment(kDevice, "sim")};
+    options.worker.environment = {assignment(Env::device, "sim")};
     // The nearest of those that it can have.
     if (gpu && gpu_facts->capability.major >= 9 && !env_is_set(Env::sim_capability)) {
-      options.worker.environment.push_back(assignment(kCapability, "9.0"));
+      options.worker.environment.push_back(assignment(Env::sim_capability, "9.0"));
     }
-    simulated[index] = std::make_unique<RemoteDevice>(std::move(options));
-    return *simulated[index];
+    simulated = std::make_unique<DevicePool>(workers, std::move(options));
   }
 
-  std::size_t take() {
-    std::unique_lock lock(mutex);
-    for (;;) {
-      for (std::size_t i = 0; i < simulated.size(); ++i) {
-        if (!busy[i]) {
-          busy[i] = true;
-          return i;
-        }
-      }
-      freed.wait_for(lock, kWaitSlice);
-      lock.unlock();
-      check_wait({}, "a judgement");
-      lock.lock();
-    }
-  }
-  void give(std::size_t index) {
-    {
-      const std::lock_guard lock(mutex);
-      lost[index] = simulated[index] ? simulated[index]->losses() : 0;
-      busy[index] = false;
-    }
-    freed.notify_one();
+  void find_gpu() {
+    RemoteDeviceOptions options;
+    if (device != "auto") options.worker.environment = {assignment(Env::device, device)};
+    const DeviceFacts facts = RemoteDevice(options).facts();
+    if (facts.is_simulated) return;
+    gpu_facts = facts;
+    options.keep_spare = true;
+    gpu = std::make_unique<RemoteDevice>(std::move(options));
   }
 
+  RemoteDevice* known_gpu() {
+    const std::lock_guard lock(mutex);
+    return gpu.get();
+  }
+
+  const unsigned workers;
   const std::string device;
   std::mutex mutex;
-  std::condition_variable freed;
-  std::vector<bool> busy;
-  std::vector<int> lost;  ///< processes of each simulated device, as of its last use
-  bool is_known = false;
-  std::vector<std::unique_ptr<RemoteDevice>> simulated;
+  std::unique_ptr<DevicePool> simulated;
   std::unique_ptr<RemoteDevice> gpu;
   std::optional<DeviceFacts> gpu_facts;
   std::mutex gpu_use;
+  std::atomic<int> losses = 0;  ///< of simulated devices
 };
 
 namespace {
@@ -116,16 +84,18 @@ void check(const Submission& submission, const Task& task) {
 /// A simulated device that nobody else uses.
 class Judge::Lane {
  public:
-  explicit Lane(State& state) : state_(state), index_(state.take()) {}
-  ~Lane() { state_.give(index_); }
+  explicit Lane(State& state)
+      : state_(state), simulated_(state.simulated->lease()), losses_(simulated_->losses()) {}
+  ~Lane() { state_.losses += simulated_->losses() - losses_; }
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
 
-  RemoteDevice& simulated() const { return state_.simulated_device(index_); }
+  RemoteDevice& simulated() const { return *simulated_; }
 
  private:
   State& state_;
-  std::size_t index_;
+  DevicePool::Lease simulated_;
+  int losses_;  ///< before
 };
 
 Judge::Judge(JudgeOptions options) {
@@ -140,7 +110,7 @@ Judge::~Judge() = default;
 
 Verdict Judge::judge(const Submission& submission, const Task& task) {
   check(submission, task);
-  state_->find_gpu();
+  state_->open();
   const Lane lane(*state_);
   const JudgeDevices devices{lane.simulated(), state_->gpu.get(),
                              state_->gpu_facts ? &*state_->gpu_facts : nullptr, state_->gpu_use};
@@ -149,7 +119,7 @@ Verdict Judge::judge(const Submission& submission, const Task& task) {
 
 sim::LineProfile Judge::profile(const Submission& submission, const Task& task, int number) {
   check(submission, task);
-  state_->find_gpu();
+  state_->open();
   const Lane lane(*state_);
   const WaitLimits limits = WaitLimits{}.within(submission.timeout);
   Verdict verdict;
@@ -168,16 +138,14 @@ sim::LineProfile Judge::profile(const Submission& submission, const Task& task, 
   }
 }
 
-unsigned Judge::workers() const noexcept { return static_cast<unsigned>(state_->simulated.size()); }
+unsigned Judge::workers() const noexcept { return state_->workers; }
 
 int Judge::losses() const {
-  int sum = 0;
-  if (state_->gpu) {
+  int sum = state_->losses;
+  if (RemoteDevice* const gpu = state_->known_gpu()) {
     const std::lock_guard alone(state_->gpu_use);
-    sum = state_->gpu->losses();
+    sum += gpu->losses();
   }
-  const std::lock_guard lock(state_->mutex);
-  for (const int lost : state_->lost) sum += lost;
   return sum;
 }
 

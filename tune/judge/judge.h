@@ -40,7 +40,7 @@ struct JudgeOptions {
 ///
 /// A judgement: the text is compiled; what it must not do is looked for in it and in its PTX; all
 /// cases run on the simulated device with its checks; then on the GPU, if there is one, with bands
-/// around every buffer. Before each launch, arrays that are written only hold random bytes. Then
+/// around every buffer. Before each launch, write-only arrays get random bytes. Then
 /// series of timed launches: each series has a new module, each launch fresh inputs, which are put
 /// on the device right before it, and every result is compared. What is expected is never in the
 /// worker's process or on a device.
@@ -53,14 +53,16 @@ class Judge {
   Judge(const Judge&) = delete;
   Judge& operator=(const Judge&) = delete;
 
-  /// Waits for a free worker. Whatever is the text's fault is in the verdict. Throws
-  /// InvalidArgument for a task that cannot judge (its check(), what draw_case() refuses, a
-  /// signature that does not compile, a baseline that is not accepted), what the task's functions
-  /// throw, OutOfMemory for inputs that the device has no room for, NvrtcNotFound, Interrupted.
+  /// Waits for a free worker. Whatever is the text's fault is in the verdict. Throws:
+  /// - InvalidArgument for a task that cannot judge: see Task::check() and draw_case(); for a
+  ///   signature or a baseline that does not compile;
+  /// - any exception of the task's functions;
+  /// - OutOfMemory for inputs larger than the device, NvrtcNotFound, Interrupted.
   Verdict judge(const Submission& submission, const Task& task);
 
-  /// What the lines of a case's launch cost on the simulated device. Throws as judge(), and
-  /// InvalidArgument for a text that judge() would call "compile" or "cheating".
+  /// What the lines of a case's launch cost on the simulated device. Throws as judge();
+  /// InvalidArgument for a text that judge() would call "compile" or "cheating"; Timeout,
+  /// WorkerLost, LaunchConfigError where judge() would say "timeout" or "crash".
   sim::LineProfile profile(const Submission& submission, const Task& task, int number);
 
   unsigned workers() const noexcept;

@@ -4,11 +4,14 @@
 #include <algorithm>
 #include <exception>
 #include <memory>
+#include <span>
 #include <utility>
 
+#include "base/errors.h"
 #include "base/format.h"
 #include "tune/judge/packing.h"
 #include "tune/judge/series_task.h"
+#include "tune/random.h"
 
 namespace kernwright {
 namespace {
@@ -16,13 +19,25 @@ namespace {
 constexpr std::uint64_t kGuardBytes = 4096;
 constexpr std::uint64_t kPadStep = 256, kPads = 64;
 
+/// For what the text asks for by itself: its variables, its stack.
+template <typename Call>
+void without_room_refused(const Call& call) {
+  try {
+    call();
+  } catch (const OutOfMemory& error) {
+    throw LaunchConfigError(error.what());
+  }
+}
+
 }  // namespace
 
 /// The buffers of one case.
 class JudgedKernel::Memory {
  public:
+  // The other constructor has made the object, so that the destructor frees what an exception
+  // leaves.
   Memory(RemoteDevice& device, const HostCase& of, std::uint64_t seed, const WaitLimits& limits)
-      : device_(device), buffers_(of.inputs.size()) {
+      : Memory(device, of.inputs.size()) {
     const bool is_simulated = device.facts(limits).is_simulated;
     // The simulated device finds writes beyond a buffer itself, also those that bands would hide.
     const std::uint64_t guard = is_simulated ? 0 : kGuardBytes;
@@ -30,12 +45,10 @@ class JudgedKernel::Memory {
     for (std::size_t i = 0; i < of.inputs.size(); ++i) {
       if (of.inputs[i].is_array()) order.push_back(i);
     }
-    for (std::size_t i = order.size(); i > 1; --i) {
-      std::swap(order[i - 1], order[derived_seed(seed, i) % i]);
-    }
+    Random random(seed);
+    random.shuffle(std::span(order));
     for (const std::size_t i : order) {
-      pads_.push_back(
-          device_.allocate(kPadStep * (1 + derived_seed(seed, 100 + i) % kPads), 0, limits));
+      pads_.push_back(device_.allocate(kPadStep * (1 + random.below(kPads)), 0, limits));
       buffers_[i] = device_.allocate(of.inputs[i].bytes.size(), guard, limits);
     }
   }
@@ -70,6 +83,8 @@ class JudgedKernel::Memory {
   }
 
  private:
+  Memory(RemoteDevice& device, std::size_t count) : device_(device), buffers_(count) {}
+
   RemoteDevice& device_;
   std::vector<RemoteBuffer> buffers_;  ///< one an argument; without an id for values
   std::vector<RemoteBuffer> pads_;
@@ -91,9 +106,22 @@ void JudgedKernel::forget_module() noexcept {
 
 const RemoteKernel& JudgedKernel::loaded(const WaitLimits& limits) {
   if (kernel_.id == 0 || kernel_.generation != device_.generation()) {
-    kernel_ = device_.load(code_, signature_.name, limits);
+    without_room_refused([&] { kernel_ = device_.load(code_, signature_.name, limits); });
   }
   return kernel_;
+}
+
+std::unique_ptr<JudgedKernel::Memory> JudgedKernel::memory_for(const HostCase& of,
+                                                               std::uint64_t seed,
+                                                               const WaitLimits& limits) {
+  try {
+    return std::make_unique<Memory>(device_, of, seed, limits);
+  } catch (const OutOfMemory&) {
+    if (kernel_.id == 0) throw;
+  }
+  forget_module();
+  static_cast<void>(Memory(device_, of, seed, limits));
+  throw LaunchConfigError("the kernel's own variables leave no room for its arguments");
 }
 
 RemoteLaunch JudgedKernel::launch_of(const HostCase& of, const Memory& memory) const {
@@ -121,10 +149,13 @@ LaunchOutcome JudgedKernel::run(const HostCase& of, const std::vector<Contents>&
                                 std::uint64_t seed, const std::optional<CheckOptions>& checks,
                                 const WaitLimits& limits) {
   LaunchOutcome outcome;
-  outcome.after = of.inputs;
-  if (of.shape.grid->count() == 0) return outcome;  // as forall(0): nothing to launch
+  if (of.shape.grid->count() == 0) {  // as forall(0): nothing to launch
+    outcome.after = of.inputs;
+    return outcome;
+  }
+  const std::unique_ptr<Memory> own = memory_for(of, seed, limits);
+  const Memory& memory = *own;
   loaded(limits);
-  const Memory memory(device_, of, seed, limits);
   for (std::size_t i = 0; i < of.inputs.size(); ++i) {
     if (!of.inputs[i].is_array() || of.inputs[i].bytes.empty()) continue;
     if (contents[i] == Contents::poisoned) {
@@ -134,11 +165,13 @@ LaunchOutcome JudgedKernel::run(const HostCase& of, const std::vector<Contents>&
     }
   }
   const RemoteLaunch launch = launch_of(of, memory);
-  if (checks) {
-    outcome.report = device_.check(launch, *checks, limits);
-  } else {
-    device_.launch(launch, limits);
-  }
+  without_room_refused([&] {
+    if (checks) {
+      outcome.report = device_.check(launch, *checks, limits);
+    } else {
+      device_.launch(launch, limits);
+    }
+  });
   memory.read_back(of, outcome, limits);
   return outcome;
 }
@@ -148,13 +181,16 @@ std::vector<double> JudgedKernel::time(const std::vector<CaseRef>& cases,
                                        std::vector<LaunchOutcome>& outcomes,
                                        const WaitLimits& limits) {
   forget_module();
-  loaded(limits);
+  const auto seed_of = [&](std::size_t i) { return derived_seed(seed, i); };
   std::vector<std::unique_ptr<Memory>> memories;
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    memories.push_back(memory_for(*cases[i], seed_of(i), limits));
+  }
+  loaded(limits);
   std::vector<SeriesLaunch> series;
   for (const CaseRef& each : cases) {
-    const std::uint64_t own_seed = derived_seed(seed, series.size());
-    memories.push_back(std::make_unique<Memory>(device_, *each, own_seed, limits));
-    const Memory& memory = *memories.back();
+    const std::uint64_t own_seed = seed_of(series.size());
+    const Memory& memory = *memories[series.size()];
     SeriesLaunch launch{launch_of(*each, memory), {}, {}};
     for (std::size_t i = 0; i < each->inputs.size(); ++i) {
       if (!each->inputs[i].is_array() || each->inputs[i].bytes.empty()) continue;

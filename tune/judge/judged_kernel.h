@@ -7,6 +7,7 @@
 #include "worker/device/remote_device.h"
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,7 +28,8 @@ struct LaunchOutcome {
 };
 
 /// Not thread-safe. Memory lives during a call only, so that addresses move and nothing of a launch
-/// is there in the next. Throws what RemoteDevice throws.
+/// is there in the next. Throws what RemoteDevice throws; LaunchConfigError where the kernel's own
+/// variables or its stack do not fit, OutOfMemory where its arguments do not.
 class JudgedKernel {
  public:
   JudgedKernel(RemoteDevice& device, ObjectCode code, KernelSignature signature);
@@ -55,6 +57,8 @@ class JudgedKernel {
   class Memory;
   RemoteLaunch launch_of(const HostCase& of, const Memory& memory) const;
   const RemoteKernel& loaded(const WaitLimits& limits);
+  std::unique_ptr<Memory> memory_for(const HostCase& of, std::uint64_t seed,
+                                     const WaitLimits& limits);
 
   RemoteDevice& device_;
   ObjectCode code_;

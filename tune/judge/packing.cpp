@@ -2,13 +2,12 @@
 #include "tune/judge/packing.h"
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
 #include <cstring>
 #include <limits>
 
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/small_float.h"
 #include "jit/source/source_lexer.h"
 
 namespace kernwright {
@@ -23,42 +22,13 @@ std::vector<std::byte> bytes_of(T value) {
   return bytes;
 }
 
-/// The 16-bit float nearest to `value`, ties to even.
-std::uint16_t half_bits(double value, bool is_bfloat) {
-  const int mantissa = is_bfloat ? 7 : 10;
-  const int least = is_bfloat ? -126 : -14;
-  const unsigned top = is_bfloat ? 0xffU : 0x1fU;
-  const unsigned sign = std::signbit(value) ? 0x8000U : 0U;
-  if (std::isnan(value)) return static_cast<std::uint16_t>(sign | (top << mantissa) | 1U);
-  const double size = std::abs(value);
-  int exponent = 0;
-  std::frexp(size, &exponent);
-  exponent = std::max(exponent - 1, least);
-  const double steps = std::nearbyint(std::ldexp(size, mantissa - exponent));
-  if (std::isinf(size) ||
-      std::ldexp(steps, exponent - mantissa) >= std::ldexp(1, is_bfloat ? 128 : 16)) {
-    return static_cast<std::uint16_t>(sign | (top << mantissa));
-  }
-  // A carry out of the mantissa raises the exponent by itself.
-  const auto bits =
-      static_cast<unsigned>(steps) +
-      (steps >= std::ldexp(1, mantissa) ? static_cast<unsigned>(exponent - least) << mantissa : 0U);
-  return static_cast<std::uint16_t>(sign | bits);
-}
-
 std::vector<std::byte> pack_real(ScalarType type, double value, const std::string& what) {
-  switch (type) {
-    case ScalarType::float64:
-      return bytes_of(value);
-    case ScalarType::float32:
-      return bytes_of(static_cast<float>(value));
-    case ScalarType::float16:
-      return bytes_of(half_bits(value, false));
-    case ScalarType::bfloat16:
-      return bytes_of(half_bits(value, true));
-    default:
-      throw InvalidArgument(format("{} takes no floating-point number", what));
-  }
+  if (type == ScalarType::float64) return bytes_of(value);
+  if (type == ScalarType::float32) return bytes_of(static_cast<float>(value));
+  if (!is_floating(type)) throw InvalidArgument(format("{} takes no floating-point number", what));
+  std::vector<std::byte> bytes(scalar_size(type));
+  encode_small_float(value, type, bytes.data());
+  return bytes;
 }
 
 std::vector<std::byte> pack_integer(ScalarType type, std::int64_t value, const std::string& what) {

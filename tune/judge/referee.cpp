@@ -79,6 +79,9 @@ void Referee::run() {
   } catch (const Timeout& error) {  // while something small was asked of a device
     verdict_.status = VerdictStatus::timeout;
     verdict_.reason = error.what();
+  } catch (const UnsupportedInstruction& error) {
+    verdict_.status = VerdictStatus::compile;
+    verdict_.reason = error.what();
   } catch (const WorkerLost& error) {
     verdict_.status = VerdictStatus::crash;
     verdict_.reason = error.what();
@@ -163,9 +166,8 @@ void Referee::check_on(RemoteDevice& device, const ObjectCode& code) {
       const std::uint64_t seed = derived_seed(submission_.seed, 1000 + i);
       check.run_again(*draw_case(task_, seed, small_->number), seed);
     }
-  } catch (const UnsupportedInstruction& error) {
-    if (devices_.gpu != nullptr) return;  // the GPU will tell
-    throw Ruling{VerdictStatus::compile, error.what()};
+  } catch (const UnsupportedInstruction&) {
+    if (devices_.gpu == nullptr) throw;  // else the GPU will tell
   }
 }
 

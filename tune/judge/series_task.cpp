@@ -1,12 +1,12 @@
 // Both sides of a series of timed launches.
 #include "tune/judge/series_task.h"
 
-#include <chrono>
 #include <memory>
 
 #include "base/errors.h"
 #include "memory/buffer.h"
 #include "memory/transfer.h"
+#include "tune/measure/measure_loop.h"
 #include "tune/measure/sampler.h"
 #include "worker/device/device_state.h"
 
@@ -15,37 +15,44 @@ namespace {
 
 constexpr const char* kTaskName = "judge.series";
 
+/// An array that is not on the device while other launches run.
+struct Away {
+  CUdeviceptr address;
+  std::vector<std::byte> bytes;
+};
+
+Away taken_away(const GuardedBuffer& buffer, DeviceState& state) {
+  Away taken{buffer.address(), std::vector<std::byte>(buffer.bytes)};
+  copy_to_host(state.device(), taken.bytes.data(), taken.address, buffer.bytes);
+  fill(state.device(), taken.address, 0, 1, buffer.bytes);
+  return taken;
+}
+
 /// A launch as the worker prepares it.
 struct Prepared {
-  struct Contents {
-    CUdeviceptr address;
-    std::vector<std::byte> bytes;
-  };
   std::unique_ptr<ResolvedLaunch> launch;
-  std::vector<Contents> staged;
+  std::vector<Away> away;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> poisoned;  ///< buffer, seed
+  std::vector<std::uint64_t> arrays;                              ///< all buffers
 };
 
 Prepared prepare(ByteReader& in, DeviceState& state) {
   Prepared prepared;
   prepared.launch = state.resolve(read_remote_launch(in));
   for (std::uint32_t n = in.u32(); n > 0; --n) {
-    const GuardedBuffer& buffer = state.buffer(in.u64());
-    Prepared::Contents contents{buffer.address(), std::vector<std::byte>(buffer.bytes)};
-    copy_to_host(state.device(), contents.bytes.data(), buffer.address(), buffer.bytes);
-    fill(state.device(), buffer.address(), 0, 1, buffer.bytes);
-    prepared.staged.push_back(std::move(contents));
+    prepared.arrays.push_back(in.u64());
+    prepared.away.push_back(taken_away(state.buffer(prepared.arrays.back()), state));
   }
   for (std::uint32_t n = in.u32(); n > 0; --n) {
-    const std::uint64_t buffer = in.u64();
-    prepared.poisoned.emplace_back(buffer, in.u64());
+    prepared.arrays.push_back(in.u64());
+    prepared.poisoned.emplace_back(prepared.arrays.back(), in.u64());
   }
   return prepared;
 }
 
 void put_in_place(const Prepared& prepared, DeviceState& state) {
-  for (const auto& contents : prepared.staged) {
-    copy_to_device(state.device(), contents.address, contents.bytes.data(), contents.bytes.size());
+  for (const Away& each : prepared.away) {
+    copy_to_device(state.device(), each.address, each.bytes.data(), each.bytes.size());
   }
   for (const auto& [id, seed] : prepared.poisoned) {
     const GuardedBuffer& buffer = state.buffer(id);
@@ -53,27 +60,39 @@ void put_in_place(const Prepared& prepared, DeviceState& state) {
   }
 }
 
-/// The one of this process, after work that raised the clocks of a GPU that was idle.
-Sampler& warm_sampler(Device& device, std::span<const std::byte> gate_code) {
-  static Sampler& sampler = *[&] {  // kept to the end of the process
-    return new Sampler(device,
-                       ObjectCode::deserialize(
-                           {reinterpret_cast<const char*>(gate_code.data()), gate_code.size()}));
-  }();
-  static std::chrono::steady_clock::time_point last_use{};
-  constexpr std::chrono::milliseconds kIdle{100}, kWarmUp{20};
-  constexpr std::size_t kBytes = std::size_t{64} << 20;
-  constexpr int kRuns = 20;
-  const auto begin = std::chrono::steady_clock::now();
-  if (begin - last_use > kIdle) {
-    const Buffer scratch(std::make_shared<DeviceResource>(device), kBytes, sampler.stream());
-    const TimedWork fills{"warming up", [&](const Stream& stream, std::size_t) {
-                            fill(device, scratch.address(), 0, 4, kBytes / 4, stream);
-                          }};
-    while (std::chrono::steady_clock::now() - begin < kWarmUp) sampler.take_many(fills, kRuns, {});
+/// What a launch left behind: a later one can neither find it nor finish it.
+void take_results(Prepared& prepared, DeviceState& state) {
+  prepared.away.clear();
+  for (const std::uint64_t id : prepared.arrays) {
+    prepared.away.push_back(taken_away(state.buffer(id), state));
   }
-  last_use = std::chrono::steady_clock::now();
-  return sampler;
+  prepared.poisoned.clear();
+}
+
+/// Of this process, kept to its end.
+struct Sampling {
+  Sampling(Device& device, std::span<const std::byte> gate_code)
+      : sampler(device, ObjectCode::deserialize(
+                            {reinterpret_cast<const char*>(gate_code.data()), gate_code.size()})),
+        loop(sampler) {}
+
+  Sampler sampler;
+  MeasureLoop loop;
+};
+
+/// After work that raised the clocks of a GPU that was idle.
+Sampler& warm_sampler(Device& device, std::span<const std::byte> gate_code) {
+  static Sampling& sampling = *new Sampling(device, gate_code);
+  if (!sampling.loop.was_idle()) return sampling.sampler;
+  constexpr std::size_t kBytes = std::size_t{64} << 20;
+  const Buffer scratch(std::make_shared<DeviceResource>(device), kBytes, sampling.sampler.stream());
+  const TimedWork fills{"warming up", [&](const Stream& stream, std::size_t) {
+                          fill(device, scratch.address(), 0, 4, kBytes / 4, stream);
+                        }};
+  MeasurePlan plan;
+  plan.max_warm_up = plan.warm_up;
+  sampling.loop.warm_up_for(fills, plan, {});
+  return sampling.sampler;
 }
 
 std::vector<std::byte> run_series(ByteReader& in, std::vector<FileHandle>&) {
@@ -99,7 +118,9 @@ std::vector<std::byte> run_series(ByteReader& in, std::vector<FileHandle>&) {
     // The first launch may load code, which waits for the device: not behind a gate.
     const Sample sample = sampler.take(work, CachePolicy::cold, next > 0, {});
     if (next > 0) out.f64(sample.ms);
+    take_results(series[next], state);
   }
+  for (const Prepared& each : series) put_in_place(each, state);
   return out.take();
 }
 

@@ -14,7 +14,9 @@ namespace kernwright {
 
 /// One launch of a series. Its buffers are its own. `staged` are those that have contents: the
 /// worker takes them off the device first and puts them back right before the launch, so that no
-/// earlier launch can find them. `poisoned` are filled with random bytes then.
+/// earlier launch can find them. `poisoned` are filled with random bytes then. All of them are
+/// taken off the device right after the launch, so that no later launch does its work, and are back
+/// at the end of the series.
 struct SeriesLaunch {
   RemoteLaunch launch;
   std::vector<RemoteBuffer> staged;

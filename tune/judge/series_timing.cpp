@@ -2,7 +2,10 @@
 #include "tune/judge/series_timing.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
+
+#include "tune/random.h"
 
 namespace kernwright {
 namespace {
@@ -11,10 +14,9 @@ constexpr int kRounds = 5;
 
 /// All cases but up to one, in an order that the seed chooses.
 std::vector<CaseRef> some_of(std::vector<CaseRef> order, std::uint64_t seed) {
-  for (std::size_t i = order.size(); i > 1; --i) {
-    std::swap(order[i - 1], order[derived_seed(seed, i) % i]);
-  }
-  if (order.size() > 2 && derived_seed(seed, 0) % 2 == 0) order.pop_back();
+  Random random(seed);
+  random.shuffle(std::span(order));
+  if (order.size() > 2 && random.below(2) == 0) order.pop_back();
   return order;
 }
 

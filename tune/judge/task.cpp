@@ -5,6 +5,7 @@
 
 #include "base/errors.h"
 #include "base/format.h"
+#include "worker/device/random_bytes.h"
 
 namespace kernwright {
 namespace {
@@ -47,10 +48,7 @@ void Task::check() const {
 }
 
 std::uint64_t derived_seed(std::uint64_t seed, std::uint64_t index) noexcept {
-  std::uint64_t z = seed + (index + 1) * 0x9e3779b97f4a7c15ULL;
-  z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9ULL;
-  z = (z ^ (z >> 27U)) * 0x94d049bb133111ebULL;
-  return (z ^ (z >> 31U)) >> 33U;
+  return random_word(seed, index) >> 33U;
 }
 
 }  // namespace kernwright

@@ -2,39 +2,20 @@
 #include "tune/judge/text_rules.h"
 
 #include <cctype>
+#include <charconv>
+#include <functional>
+#include <map>
 #include <set>
 #include <string_view>
 
 #include "base/format.h"
 #include "jit/source/header_mentions.h"
 #include "jit/source/source_lexer.h"
+#include "sim/ptx/lexer.h"
+#include "sim/ptx/parser.h"
 
 namespace kernwright {
 namespace {
-
-bool is_name_part(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '$';
-}
-
-/// Calls `see(word)` for each name of a PTX line outside of strings and comments; names of
-/// registers come with their '%'.
-template <typename See>
-void words_of(std::string_view line, const See& see) {
-  for (std::size_t i = 0; i < line.size();) {
-    if (line[i] == '"') {
-      i = std::min(line.find('"', i + 1), line.size() - 1) + 1;
-      continue;
-    }
-    if (line.substr(i, 2) == "//") return;
-    if (line[i] != '%' && !is_name_part(line[i])) {
-      ++i;
-      continue;
-    }
-    const std::size_t begin = i++;
-    while (i < line.size() && is_name_part(line[i])) ++i;
-    see(line.substr(begin, i - begin));
-  }
-}
 
 bool is_clock(std::string_view word) {
   return word == "%clock" || word == "%clock64" || word == "%clock_hi" || word == "%globaltimer" ||
@@ -59,43 +40,50 @@ class CodeRules {
   explicit CodeRules(const Task& task) : task_(task) {}
 
   std::vector<Refusal> run(std::string_view ptx) {
-    for (std::size_t at = 0; at < ptx.size();) {
-      const std::size_t end = std::min(ptx.find('\n', at), ptx.size());
-      read(ptx.substr(at, end - at));
-      at = end + 1;
+    try {
+      for (sim::ptx::Lexer lexer(ptx); lexer.peek().kind != TokenKind::end;) {
+        const Token token = lexer.take();
+        if (token.is_dotted("loc")) {
+          note_line(lexer);
+        } else {
+          read(token);
+        }
+      }
+    } catch (const sim::ptx::PtxError& error) {
+      refuse(false, "", format("its PTX cannot be read: {}", error.what()));
     }
     return std::move(found_);
   }
 
  private:
+  using Token = sim::ptx::Token;
+  using TokenKind = sim::ptx::TokenKind;
+
   bool allows(const char* word) const { return task_.allow.count(word) > 0; }
 
-  void read(std::string_view line) {
-    note_line(line);
-    const bool declares = line.find(".extern") != std::string_view::npos &&
-                          line.find(".func") != std::string_view::npos;
-    in_extern_ = in_extern_ || declares;
-    words_of(line, [&](std::string_view word) {
-      if (word.front() == '%') see_register(word);
-      if (in_extern_) see_function(word);
-    });
-    if (in_extern_ && line.find(';') != std::string_view::npos) in_extern_ = false;
+  void read(const Token& token) {
+    if (token.kind == TokenKind::word) {
+      if (token.text.front() == '%') see_register(token.text);
+      if (in_prototype_) prototype_.push_back(token.text);
+    } else if (token.is_dotted("func")) {
+      in_prototype_ = true;
+    } else if (in_prototype_ && (token.is(';') || token.is('{'))) {
+      const bool has_body = token.is('{');  // then it is a function of the text
+      for (const std::string_view name : prototype_) {
+        if (!has_body) see_function(name);
+      }
+      prototype_.clear();
+      in_prototype_ = false;
+    }
   }
 
-  /// ".loc 1 12 5": the lines that follow come from line 12 of file 1, the text.
-  void note_line(std::string_view line) {
-    const std::size_t at = line.find(".loc");
-    if (at == std::string_view::npos) return;
+  /// ".loc 1 12 5": what follows comes from line 12 of file 1, the text.
+  void note_line(sim::ptx::Lexer& lexer) {
     int numbers[2] = {0, 0};
-    std::size_t i = at + 4;
     for (int& number : numbers) {
-      while (i < line.size() && line[i] != '\n' &&
-             std::isspace(static_cast<unsigned char>(line[i])) != 0) {
-        ++i;
-      }
-      while (i < line.size() && std::isdigit(static_cast<unsigned char>(line[i])) != 0) {
-        number = number * 10 + (line[i++] - '0');
-      }
+      if (lexer.peek().kind != TokenKind::number) return;
+      const std::string_view text = lexer.take().text;
+      std::from_chars(text.data(), text.data() + text.size(), number);
     }
     line_ = numbers[0] == 1 ? numbers[1] : 0;
   }
@@ -138,33 +126,70 @@ class CodeRules {
   const Task& task_;
   std::vector<Refusal> found_;
   std::set<std::string> seen_;
-  bool in_extern_ = false;
+  bool in_prototype_ = false;
+  std::vector<std::string_view> prototype_;  ///< its words
   int line_ = 0;
 };
 
-void see_mentions(std::string_view text, int offset, const Task& task,
-                  std::vector<Refusal>& found) {
+void see_mentions(std::string_view text, const Task& task, std::vector<Refusal>& found) {
   for (const HeaderMention& mention : header_mentions(text).mentions) {
     if (!mention.is_data || task.options.headers.count(mention.name) > 0) continue;
     found.push_back({false, format("#embed of {:?}: a judged text reads no files", mention.name),
-                     mention.line + offset});
+                     mention.line});
   }
+}
+
+/// Names of a text with the line where each stands first.
+using Names = std::map<std::string, int, std::less<>>;
+
+void note_names(std::string_view text, int line, Names& names) {
+  for (const Token& token : tokenize(text).tokens) {
+    if (token.kind == TokenKind::identifier) names.emplace(token.text, line + token.line - 1);
+  }
+}
+
+/// Also those of macros.
+Names names_of(const Source& source, const Task& task) {
+  Names names;
+  note_names(source.text, 1, names);
+  for (const Directive& directive : tokenize(source.text).directives) {
+    note_names(directive.text.substr(directive.text.find('#') + 1), directive.line, names);
+  }
+  for (const auto& [name, value] : task.options.defines) note_names(value, 0, names);
+  return names;
+}
+
+/// Whether names, one behind the other, make up the word, as "##" and joined lines put it together.
+bool is_made_of(std::string_view word, const Names& names) {
+  std::vector<bool> reached(word.size() + 1);
+  reached[0] = true;
+  for (std::size_t at = 0; at < word.size(); ++at) {
+    for (std::size_t size = 1; reached[at] && at + size <= word.size(); ++size) {
+      if (names.contains(word.substr(at, size))) reached[at + size] = true;
+    }
+  }
+  return reached[word.size()];
+}
+
+/// Of the longest name that the word begins with.
+int line_of(std::string_view word, const Names& names) {
+  while (!names.contains(word)) word.remove_suffix(1);
+  return names.find(word)->second;
 }
 
 }  // namespace
 
 std::vector<Refusal> refused_in_text(const Source& source, const Task& task) {
   std::vector<Refusal> found;
-  see_mentions(source.text, 0, task, found);
-  for (const Token& token : tokenize(source.text).tokens) {
-    if (token.kind == TokenKind::identifier &&
-        (token.text == "__TIME__" || token.text == "__DATE__" || token.text == "__TIMESTAMP__")) {
-      found.push_back({true,
-                       format("{} makes two programs of one text: what is checked would not be "
-                              "what is timed",
-                              token.text),
-                       token.line});
-    }
+  see_mentions(source.text, task, found);
+  const Names names = names_of(source, task);
+  for (const char* word : {"__TIME__", "__DATE__", "__TIMESTAMP__"}) {
+    if (!is_made_of(word, names)) continue;
+    found.push_back({true,
+                     format("{} makes two programs of one text: what is checked would not be what "
+                            "is timed",
+                            word),
+                     line_of(word, names)});
   }
   return found;
 }

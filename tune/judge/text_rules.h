@@ -18,8 +18,8 @@ struct Refusal {
 };
 
 /// Of the text as it stands: #embed of anything but the task's headers; __TIME__, __DATE__ and
-/// __TIMESTAMP__, which make one text two programs; includes from the machine's folders are refused
-/// by the compile itself (include_closure()).
+/// __TIMESTAMP__, which make one text two programs, also where macros or joined lines put the name
+/// together. The compile itself refuses includes from the machine's folders (include_closure()).
 std::vector<Refusal> refused_in_text(const Source& source, const Task& task);
 
 /// Of the PTX that the compiler made of it, where no macro and no inline assembly hides anything:

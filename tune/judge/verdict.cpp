@@ -2,6 +2,8 @@
 #include "tune/judge/verdict.h"
 
 #include <cmath>
+#include <concepts>
+#include <ranges>
 
 #include "base/format.h"
 #include "base/json_text.h"
@@ -9,108 +11,80 @@
 namespace kernwright {
 namespace {
 
-std::string number(double value) { return std::isfinite(value) ? format("{}", value) : "null"; }
+std::string json_of(const std::string& value) { return json_string(value); }
+std::string json_of(const char* value) { return json_string(value); }
+std::string json_of(bool value) { return value ? "true" : "false"; }
+std::string json_of(double value) { return std::isfinite(value) ? format("{}", value) : "null"; }
+template <std::integral Number>
+std::string json_of(Number value) {
+  return format("{}", value);
+}
 
-std::string number(const std::optional<double>& value) { return value ? number(*value) : "null"; }
+std::string json_of(const Diagnostic& diagnostic);
+std::string json_of(const JudgeFinding& finding);
+std::string json_of(const Difference& difference);
+std::string json_of(const CaseResult& result);
+std::string json_of(const JudgeTiming& timing);
+std::string json_of(const Interval& interval);
 
-template <typename List, typename ToText>
-std::string list_json(const List& list, const ToText& to_text) {
+template <typename T>
+std::string json_of(const std::optional<T>& value) {
+  return value ? json_of(*value) : "null";
+}
+
+template <std::ranges::range List>
+std::string json_of(const List& list) {
   std::string text = "[";
   for (const auto& each : list) {
     if (text.size() > 1) text += ", ";
-    text += to_text(each);
+    text += json_of(each);
   }
   return text + "]";
 }
 
-/// Writes members of an object one after the other.
-class ObjectJson {
- public:
-  ObjectJson& raw(const char* name, const std::string& json) {
-    text_ += format("{}\"{}\": {}", text_.empty() ? "" : ", ", name, json);
-    return *this;
-  }
-  ObjectJson& text(const char* name, std::string_view value) {
-    return raw(name, json_string(value));
-  }
-  template <typename Number>
-  ObjectJson& whole(const char* name, Number value) {
-    return raw(name, format("{}", value));
-  }
-  std::string done() const { return "{" + text_ + "}"; }
-
- private:
-  std::string text_;
-};
-
-std::string to_json(const Diagnostic& diagnostic) {
-  return ObjectJson()
-      .text("severity", severity_name(diagnostic.severity))
-      .text("message", diagnostic.message)
-      .text("file", diagnostic.file)
-      .whole("line", diagnostic.line)
-      .whole("column", diagnostic.column)
-      .text("caret", diagnostic.caret)
-      .text("hint", diagnostic.hint)
-      .done();
+/// Members, one after the other: name, value, name, value, ...
+template <typename... Rest>
+void add_members(std::string& text, const char* name, const auto& value, const Rest&... rest) {
+  text += format("{}\"{}\": {}", text.size() > 1 ? ", " : "", name, json_of(value));
+  if constexpr (sizeof...(rest) > 0) add_members(text, rest...);
 }
 
-std::string to_json(const JudgeFinding& finding) {
-  const auto place = [](const std::array<unsigned, 3>& at) {
-    return format("[{}, {}, {}]", at[0], at[1], at[2]);
-  };
-  return ObjectJson()
-      .text("kind", finding.kind)
-      .text("message", finding.message)
-      .text("hint", finding.hint)
-      .text("file", finding.file)
-      .whole("line", finding.line)
-      .whole("other_line", finding.other_line)
-      .text("opcode", finding.opcode)
-      .raw("block", place(finding.block))
-      .raw("thread", place(finding.thread))
-      .text("allocation", finding.allocation)
-      .text("details", finding.details)
-      .whole("count", finding.count)
-      .done();
+std::string object_json(const auto&... members) {
+  std::string text = "{";
+  add_members(text, members...);
+  return text + "}";
 }
 
-std::string to_json(const Difference& difference) {
-  return ObjectJson()
-      .whole("index", difference.index)
-      .text("place", difference.place)
-      .text("got", difference.got)
-      .text("expected", difference.expected)
-      .whole("count", difference.count)
-      .whole("elements", difference.elements)
-      .raw("largest_error", number(difference.largest_error))
-      .done();
+std::string json_of(const Interval& interval) {
+  return format("[{}, {}]", json_of(interval.low), json_of(interval.high));
 }
 
-std::string to_json(const CaseResult& result) {
-  return ObjectJson()
-      .whole("number", result.number)
-      .whole("seed", result.seed)
-      .raw("arguments", list_json(result.arguments, json_string))
-      .text("device", result.device)
-      .text("status", result.status)
-      .text("message", result.message)
-      .text("argument", result.argument)
-      .raw("difference", result.difference ? to_json(*result.difference) : "null")
-      .done();
+std::string json_of(const Diagnostic& d) {
+  return object_json("severity", severity_name(d.severity), "message", d.message, "file", d.file,
+                     "line", d.line, "column", d.column, "caret", d.caret, "hint", d.hint);
 }
 
-std::string to_json(const std::optional<JudgeTiming>& timing) {
-  if (!timing) return "null";
-  return ObjectJson()
-      .raw("is_counted", timing->is_counted ? "true" : "false")
-      .text("unit", timing->unit)
-      .raw("median", number(timing->median))
-      .raw("interval",
-           format("[{}, {}]", number(timing->interval.low), number(timing->interval.high)))
-      .raw("samples", list_json(timing->samples, [](double value) { return number(value); }))
-      .whole("case_number", timing->case_number)
-      .done();
+std::string json_of(const JudgeFinding& f) {
+  return object_json("kind", f.kind, "message", f.message, "hint", f.hint, "file", f.file, "line",
+                     f.line, "other_line", f.other_line, "opcode", f.opcode, "block", f.block,
+                     "thread", f.thread, "allocation", f.allocation, "details", f.details, "count",
+                     f.count);
+}
+
+std::string json_of(const Difference& d) {
+  return object_json("index", d.index, "place", d.place, "got", d.got, "expected", d.expected,
+                     "count", d.count, "elements", d.elements, "largest_error", d.largest_error);
+}
+
+std::string json_of(const CaseResult& r) {
+  return object_json("number", r.number, "seed", r.seed, "arguments", r.arguments, "device",
+                     r.device, "status", r.status, "message", r.message, "argument", r.argument,
+                     "difference", r.difference);
+}
+
+std::string json_of(const JudgeTiming& t) {
+  return object_json("is_counted", t.is_counted, "unit", t.unit, "median", t.median, "interval",
+                     t.interval, "samples", t.samples, "case_number", t.case_number);
 }
 
 }  // namespace
@@ -138,25 +112,12 @@ const char* verdict_status_name(VerdictStatus status) noexcept {
 }
 
 std::string Verdict::to_json() const {
-  const auto json_of = [](const auto& each) { return kernwright::to_json(each); };
-  return ObjectJson()
-      .text("status", verdict_status_name(status))
-      .text("reason", reason)
-      .raw("diagnostics", list_json(diagnostics, json_of))
-      .raw("findings", list_json(findings, json_of))
-      .raw("cases", list_json(cases, json_of))
-      .raw("timing", kernwright::to_json(timing))
-      .raw("baseline", kernwright::to_json(baseline))
-      .raw("speedup", number(speedup))
-      .raw("floor", number(floor))
-      .text("floor_reason", floor_reason)
-      .whole("seed", seed)
-      .text("device", device)
-      .raw("compile_seconds", number(compile_seconds))
-      .raw("check_seconds", number(check_seconds))
-      .raw("time_seconds", number(time_seconds))
-      .raw("seconds", number(seconds))
-      .done();
+  return object_json("status", verdict_status_name(status), "reason", reason, "diagnostics",
+                     diagnostics, "findings", findings, "cases", cases, "timing", timing,
+                     "baseline", baseline, "speedup", speedup, "floor", floor, "floor_reason",
+                     floor_reason, "seed", seed, "device", device, "compile_seconds",
+                     compile_seconds, "check_seconds", check_seconds, "time_seconds", time_seconds,
+                     "seconds", seconds);
 }
 
 }  // namespace kernwright

@@ -54,6 +54,15 @@ Measurement MeasureLoop::run(const TimedWork& work, const MeasurePlan& plan,
   return m;
 }
 
+void MeasureLoop::warm_up_for(const TimedWork& work, const MeasurePlan& plan,
+                              const WaitLimits& limits) {
+  source_.set_batch(work, 0);
+  first_runs(work, plan, limits);
+  last_busy_.emplace();
+}
+
+bool MeasureLoop::was_idle() const { return !last_busy_ || last_busy_->elapsed() > kIdle; }
+
 /// Loads what the first run needs, warms up, and tells the time of a run in milliseconds. A long
 /// run warms the GPU up by itself, and is not repeated for that; what the host took for it (it may
 /// have compiled) is none.
@@ -73,8 +82,7 @@ double MeasureLoop::first_runs(const TimedWork& work, const MeasurePlan& plan,
 /// was idle gets the plan's whole time.
 void MeasureLoop::warm_up(const TimedWork& work, const MeasurePlan& plan, double run_ms,
                           const WaitLimits& limits) {
-  const bool was_idle = !last_busy_ || last_busy_->elapsed() > kIdle;
-  const Seconds least = was_idle ? plan.warm_up : Seconds(0);
+  const Seconds least = was_idle() ? plan.warm_up : Seconds(0);
   const int runs = runs_for(2, run_ms, 200);
   const Stopwatch watch;
   double last = 0;

@@ -19,6 +19,10 @@ class MeasureLoop {
   /// As Timer::measure() does on a GPU. With a `meter` the runs' energy is measured, too.
   Measurement run(const TimedWork& work, const MeasurePlan& plan, const EnergyMeter* meter,
                   const WaitLimits& limits);
+  /// For so long that its clocks may have fallen.
+  bool was_idle() const;
+  /// As run() does it, for one who takes the samples by himself.
+  void warm_up_for(const TimedWork& work, const MeasurePlan& plan, const WaitLimits& limits);
 
  private:
   double first_runs(const TimedWork& work, const MeasurePlan& plan, const WaitLimits& limits);

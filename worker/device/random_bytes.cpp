@@ -6,34 +6,23 @@
 #include <cstring>
 
 namespace kernwright {
-namespace {
-
 static_assert(std::endian::native == std::endian::little);
-
-std::uint64_t word_at(std::uint64_t seed, std::uint64_t index) noexcept {
-  std::uint64_t z = seed + (index + 1) * 0x9e3779b97f4a7c15U;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
-  return z ^ (z >> 31);
-}
-
-}  // namespace
 
 void random_bytes(std::uint64_t seed, std::uint64_t offset, std::span<std::byte> to) noexcept {
   if (to.empty()) return;  // it may have no address, which memcpy must not be given
   std::uint64_t index = offset / 8;
   std::size_t done = 0;
   if (const std::size_t skipped = offset % 8; skipped != 0) {
-    const std::uint64_t word = word_at(seed, index++);
+    const std::uint64_t word = random_word(seed, index++);
     done = std::min(8 - skipped, to.size());
     std::memcpy(to.data(), reinterpret_cast<const std::byte*>(&word) + skipped, done);
   }
   for (; to.size() - done >= 8; done += 8) {
-    const std::uint64_t word = word_at(seed, index++);
+    const std::uint64_t word = random_word(seed, index++);
     std::memcpy(to.data() + done, &word, 8);
   }
   if (done == to.size()) return;
-  const std::uint64_t word = word_at(seed, index);
+  const std::uint64_t word = random_word(seed, index);
   std::memcpy(to.data() + done, &word, to.size() - done);
 }
 

@@ -81,12 +81,10 @@ class Judge:
         seed: int | None = 0,
     ) -> Verdict:
         """As kernwright.judge(), by one of this object's workers; waits for a free one."""
-        if not isinstance(task, Task):
-            raise ArgumentError(f"a task is a kw.Task, got {type(task).__name__}")
         own = self._open()
         text = own.judge(
             _text(source, "source"),
-            Functions(task),
+            _functions(task),
             task.options,
             None if baseline is None else _text(baseline, "baseline"),
             _check_words(checks),
@@ -107,14 +105,13 @@ class Judge:
         """What the lines of a launch of that case cost on the simulated device: a dict of counts
         for each line, the one with the most instructions first. InvalidArgument for a text that
         judge() would call "compile" or "cheating"."""
-        if not isinstance(task, Task):
-            raise ArgumentError(f"a task is a kw.Task, got {type(task).__name__}")
+        functions = _functions(task)
         if isinstance(case, bool) or not isinstance(case, int):
             raise ArgumentError(f"case= is an int, got {case!r}")
         if not 0 <= case < task.cases:
             raise InvalidArgument(f"case= is between 0 and {task.cases - 1}, got {case}")
         text = self._open().profile(
-            *(_text(source, "source"), Functions(task), task.options),
+            *(_text(source, "source"), functions, task.options),
             *(case, _seconds(timeout), _seed(seed)),
         )
         lines = [
@@ -152,6 +149,12 @@ class Judge:
 
 def _default_workers() -> int:
     return max(1, min(16, len(os.sched_getaffinity(0))))
+
+
+def _functions(task: Any) -> Functions:
+    if not isinstance(task, Task):
+        raise ArgumentError(f"a task is a kw.Task, got {type(task).__name__}")
+    return Functions(task)
 
 
 def _text(source: Any, name: str) -> tuple[str, str]:

@@ -39,9 +39,9 @@ class Task:
     - `options` and further fields: as for kernel(). `headers` are the only ones that a text may
       include, besides those of CUDA and of this package.
 
-    Arrays that are written only hold random bytes before a launch; which ones these are is found
-    out. The functions run in this process, never in that of the kernel; those of
-    one task one at a time, on any thread. Up to 256 MiB of cases are kept for judgements with the
+    Write-only arrays hold random bytes before a launch; the judge finds out which ones these are.
+    The functions run in this process, never in that of the kernel: those of one task one at a time,
+    on any thread. Up to 256 MiB of cases are kept for judgements with the
     same seed: the same seed and case mean the same values.
     """
 

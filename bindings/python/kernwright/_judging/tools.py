@@ -25,6 +25,11 @@ class Tools:
             raise InvalidArgument("a tool server needs a task")
         self._tasks = dict(tasks)
         self._judge = judge
+        self._checker = Judge(judge.workers, device="sim")  # its processes start when first used
+
+    def close(self) -> None:
+        """Ends the processes of check(). Those of the judge are its owner's."""
+        self._checker.close()
 
     def _task(self, name: str | None) -> Task:
         if name is None and len(self._tasks) == 1:
@@ -72,8 +77,7 @@ class Tools:
     def check(self, source: str, task: str | None = None, seed: int = 0) -> dict[str, Any]:
         """A verdict by the simulated device alone: compile, memory, init, race and sync findings
         with lines, results compared with the reference. Takes no GPU time."""
-        with Judge(1, device="sim") as judge:
-            return _plain(judge.judge(source, self._task(task), seed=seed))
+        return _plain(self._checker.judge(source, self._task(task), seed=seed))
 
     def judge(
         self, source: str, task: str | None = None, baseline: str | None = None, seed: int = 0

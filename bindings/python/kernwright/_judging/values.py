@@ -23,8 +23,9 @@ def from_torch(value: Any) -> Any:
     value = value.detach().cpu()
     if str(value.dtype) == "torch.bfloat16":  # NumPy alone has no such type
         import ml_dtypes
+        import torch
 
-        return value.view(__import__("torch").int16).numpy().view(ml_dtypes.bfloat16)
+        return value.view(torch.int16).numpy().view(ml_dtypes.bfloat16)
     return value.resolve_conj().numpy() if value.is_complex() else value.numpy()
 
 

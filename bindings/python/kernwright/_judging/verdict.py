@@ -8,10 +8,6 @@ from typing import Any
 
 from kernwright.errors import Diagnostic
 
-STATUSES = (
-    *("accepted", "compile", "finding", "wrong", "timeout", "crash", "impossible", "cheating"),
-)
-
 
 @dataclasses.dataclass(frozen=True)
 class Finding:

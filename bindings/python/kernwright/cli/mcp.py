@@ -46,7 +46,8 @@ def run(arguments: argparse.Namespace) -> int:
         with contextlib.redirect_stdout(sys.stderr):  # stdout is the protocol's
             tasks = load_tasks(arguments.tasks)
         with kw.Judge(arguments.workers) as judge:
-            make_server(Tools(tasks, judge)).run("stdio")
+            with contextlib.closing(Tools(tasks, judge)) as tools:
+                make_server(tools).run("stdio")
     except ImportError as error:
         raise UsageError(
             f"the tool server needs the package mcp ({error}): pip install 'kernwright[mcp]'"

@@ -109,6 +109,30 @@ TEST_CASE("referee: state that shows in a timed series alone") {
   CHECK(verdict.reason.find("earlier launches") != std::string::npos);
 }
 
+TEST_CASE("referee: work that is left to a later launch of a timed series") {
+  // Only there the second launch of a module has the largest case.
+  const std::string leaves = R"(
+__device__ int launches;
+__device__ const int* late_x;
+__device__ int* late_y;
+__global__ void add(const int* x, int* y, int n) {
+  int i = threadIdx.x, number = launches;
+  const int* from = late_x;
+  int* to = late_y;
+  __syncthreads();
+  if (i == 0) launches = number + 1;
+  if (n == 250 && number == 1) {
+    if (i == 0) late_x = x, late_y = y;
+    return;
+  }
+  if (number == 2 && to != nullptr && i < 250) to[i] = from[i] + 1;
+  if (i < n) y[i] = x[i] + 1;
+})";
+  const Verdict verdict = judged(leaves);
+  CHECK(verdict.status == VerdictStatus::cheating);
+  CHECK(verdict.cases.back().message.find("earlier launches") != std::string::npos);
+}
+
 TEST_CASE("referee: a text for the GPU's compute capability alone is judged there") {
   const std::string own = edited(
       kAdd, "__device__ int", "#if __CUDA_ARCH__ < 900\n#error not here\n#endif\n__device__ int");

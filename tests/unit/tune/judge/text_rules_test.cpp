@@ -47,6 +47,11 @@ TEST_CASE("text rules: registers that tell launches apart") {
   CHECK(in_code("mov.u64 %rd1, %globaltimer;", {"clock"}).empty());
   CHECK(in_code("mov.u64 %rd1, %gridid;", {"clock"}).size() == 1);
   CHECK_MESSAGE(in_code("// %clock64").empty(), "a comment");
+  CHECK_MESSAGE(in_code("/* %clock64\n%gridid */").empty(), "a comment of two lines");
+  for (const char* opens : {"/* \" */", "/* // */", "/* \n // */", "/* /* \" */"}) {
+    CAPTURE(opens);
+    CHECK(is_cheating(std::string(opens) + " mov.u64 %rd1, %clock64; /* \" */"));
+  }
   CHECK_MESSAGE(in_code(".file 2 \"%clock64\"").empty(), "a string");
 }
 
@@ -54,6 +59,11 @@ TEST_CASE("text rules: functions that are not in the text") {
   CHECK(is_refused(".extern .func (.param .b64 r) malloc (.param .b64 n);"));
   CHECK(is_refused(".extern .func (.param .b32 r) vprintf (.param .b64 a, .param .b64 b);"));
   CHECK(is_refused(".extern .func (.param .b64 r)\n\tcudaGetParameterBufferV2\n(.param .b64 n);"));
+  CHECK(is_refused(".extern\n.func (.param .b64 r) malloc(.param .b64 n);"));
+  CHECK(is_refused(".extern /* ; */ .func vprintf ();"));
+  CHECK(is_refused(".visible .func free(.param .b64 p);"));
+  CHECK_MESSAGE(in_code(".func malloc() { ret; }").empty(), "a function of the text");
+  CHECK_MESSAGE(is_refused("mov.u32 %r1, `;"), "no PTX");
   CHECK(in_code(".extern .func __assertfail (.param .b64 a);").empty());
   CHECK(in_code(".extern .func (.param .b64 r) malloc (.param .b64 n);", {"malloc"}).empty());
   CHECK(in_code(".extern .func vprintf ();", {"printf"}).empty());
@@ -72,5 +82,17 @@ TEST_CASE("text rules: data of files and the time of the compile") {
     CHECK(found[0].is_cheating);
     CHECK(found[0].line == 2);
   }
+  for (const char* text : {"#define A(a, b) a##b\nA(__TI, ME__)", "__TI\\\nME__",
+                           "#define NOW \\\n__TIME__", "A(_, _, T, I, M, E, __)"}) {
+    CAPTURE(text);
+    CHECK(in_text(text).size() == 1);
+  }
+  CHECK(in_text("A(__TI, ME__)").at(0).line == 1);
+  CHECK(in_text("\n\nA(__DA, TE__)").at(0).line == 3);
+  CHECK(
+      in_text("template <int T, int I, int M, int E> struct TIME;\n#define A(a, b) a##b").empty());
+  Task defines;
+  defines.options.defines["NOW"] = "__TIME__";
+  CHECK(in_text("NOW", defines).size() == 1);
   CHECK_MESSAGE(in_text("// __TIME__\nconst char* t = \"__TIME__\";").empty(), "no token");
 }
