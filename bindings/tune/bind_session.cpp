@@ -1,4 +1,4 @@
-// Sessions for Python. kernwright/tune/_session.py makes them comfortable; what a configuration
+// Sessions for Python. kernwright/tune/_sessions makes them comfortable; what a configuration
 // means, and whether outputs are right, is asked of a Python object. Trials travel as JSON texts.
 #include "base/errors.h"
 #include "bindings/jit/program_object.h"

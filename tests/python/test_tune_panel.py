@@ -10,9 +10,9 @@ import types
 import pytest
 import tune_rows
 
-from kernwright.tune import _display
-from kernwright.tune._panel import Panel, plain_line
-from kernwright.tune._panel_state import Lanes, PanelState, duration, sparkline
+from kernwright.tune._sessions import display as _display
+from kernwright.tune._sessions.panel import Panel, plain_line
+from kernwright.tune._sessions.panel_state import Lanes, PanelState, duration, sparkline
 
 
 class Clock:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kernwright.tune._arguments import Arguments, Expected, Verifier
+from kernwright.tune._sessions.arguments import Arguments, Expected, Verifier
 
 
 def first_difference(got, wanted, rtol=None, atol=None):

@@ -62,7 +62,7 @@ def explain_python(
     """The error of a call of `function`, or None: the user's own code raised it."""
     name = function.__qualname__.removesuffix(".__init__")
     package, _, module = function.__module__.partition(".")[2].rpartition(".")
-    is_private = package.startswith("_") or module.startswith("_")
+    is_private = any(part.startswith("_") for part in (*package.split("."), module))
     public = "" if is_private or module == name.split(".")[0] else f"{module}."
     call = f"kw.{public}{name}()"
     if error.__traceback__ is not None:

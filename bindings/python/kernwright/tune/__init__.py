@@ -19,12 +19,12 @@ from kernwright.tune._kernel_tuner import tune_kernel
 from kernwright.tune._online import Online
 from kernwright.tune._online_search import OnlineTrial
 from kernwright.tune._report import write_report
-from kernwright.tune._session import Session
+from kernwright.tune._sessions.session import Session
+from kernwright.tune._sessions.trial import Best, Trial
 from kernwright.tune._space import Space
 from kernwright.tune._store import Match, Store
 from kernwright.tune._strategy import Strategy, strategies
 from kernwright.tune._table import Table
-from kernwright.tune._trial import Best, Trial
 from kernwright.tune._tuned import Choice, Tuned
 
 __all__ = [

@@ -76,7 +76,7 @@ class NodeLane:
         if device:
             os.environ["KERNWRIGHT_DEVICE"] = device
         from kernwright import _core
-        from kernwright.tune._session_settings import devices_of, worker_program
+        from kernwright.tune._sessions.settings import devices_of, worker_program
         from kernwright.tune._space import Space
 
         devices, labels = devices_of(None)

@@ -17,9 +17,9 @@ from kernwright.errors import ArgumentError, InvalidArgument
 from kernwright.tune._config import Config
 from kernwright.tune._expression import Expression
 from kernwright.tune._kernel_tuner_options import compile_fields, refuse, store_path, strategy_of
-from kernwright.tune._session import Session
+from kernwright.tune._sessions.session import Session
+from kernwright.tune._sessions.trial import Trial
 from kernwright.tune._space import Space
-from kernwright.tune._trial import Trial
 
 _BLOCK_NAMES = ("block_size_x", "block_size_y", "block_size_z")
 _BLOCK_DEFAULTS = (256, 1, 1)

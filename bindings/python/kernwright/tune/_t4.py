@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from kernwright._support.files import write_whole
-from kernwright.tune._trial import Trial
+from kernwright.tune._sessions.trial import Trial
 
 
 def _row(trial: Trial) -> dict[str, Any]:

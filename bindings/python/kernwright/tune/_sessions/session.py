@@ -12,14 +12,14 @@ from typing import Any
 
 from kernwright import _core
 from kernwright.errors import ArgumentError, Error, InvalidArgument
-from kernwright.tune._arguments import Arguments, Verifier
-from kernwright.tune._budget import read_budget
 from kernwright.tune._cluster import Cluster, ClusterBackend, session_backend
 from kernwright.tune._config import Config, Value
 from kernwright.tune._launch_rule import LaunchRule
-from kernwright.tune._session_hooks import Hooks
-from kernwright.tune._session_kernel import Planner, TunedSource
-from kernwright.tune._session_settings import (
+from kernwright.tune._sessions.arguments import Arguments, Verifier
+from kernwright.tune._sessions.budget import read_budget
+from kernwright.tune._sessions.hooks import Hooks
+from kernwright.tune._sessions.kernel import Planner, TunedSource
+from kernwright.tune._sessions.settings import (
     about_row,
     devices_of,
     index_of,
@@ -31,11 +31,11 @@ from kernwright.tune._session_settings import (
     warm_start,
     worker_program,
 )
-from kernwright.tune._session_words import TrialObserver, warn_of_failure, warn_of_unsaved
+from kernwright.tune._sessions.trial import STATUSES, Best, Trial
+from kernwright.tune._sessions.words import TrialObserver, warn_of_failure, warn_of_unsaved
 from kernwright.tune._space import Space, seed_argument
 from kernwright.tune._store import Store, kernel_key
 from kernwright.tune._strategy import strategies
-from kernwright.tune._trial import STATUSES, Best, Trial
 
 _BEST_MEMBERS = ("config", "median_ms", "interval_ms", "score")
 POLICIES = ("cold", "warm", "rotate", "graph")
@@ -327,7 +327,7 @@ class Session:
                 return self._run()
             finally:
                 end()
-        from kernwright.tune._panel import Panel
+        from kernwright.tune._sessions.panel import Panel
 
         panel = Panel(
             self.name,
@@ -489,6 +489,6 @@ class Session:
         return f"<Session of {self.name}: {len(self._trials)} trials, best {self.best!r}>"
 
     def _repr_html_(self) -> str:
-        from kernwright.tune._display import session_html
+        from kernwright.tune._sessions.display import session_html
 
         return session_html(self.rows, self.name)

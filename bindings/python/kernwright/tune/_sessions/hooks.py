@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from kernwright.errors import ArgumentError, InvalidArgument
-from kernwright.tune._arguments import Arguments, Parameter, Verifier
-from kernwright.tune._session_kernel import Planner, failure_text
-from kernwright.tune._trial import Trial
+from kernwright.tune._sessions.arguments import Arguments, Parameter, Verifier
+from kernwright.tune._sessions.kernel import Planner, failure_text
+from kernwright.tune._sessions.trial import Trial
 
 _NAMED = ("time", "energy", "edp")
 

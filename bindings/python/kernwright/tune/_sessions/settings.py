@@ -13,11 +13,11 @@ import numpy as np
 
 from kernwright import _core
 from kernwright.errors import ArgumentError, Error, InvalidArgument, NameNotFound
-from kernwright.tune._arguments import Arguments, _host_array
 from kernwright.tune._config import Config, Value, mapping
 from kernwright.tune._expression import Expression
 from kernwright.tune._launch_rule import LaunchRule, ProblemReader
-from kernwright.tune._session_kernel import TunedSource
+from kernwright.tune._sessions.arguments import Arguments, _host_array
+from kernwright.tune._sessions.kernel import TunedSource
 from kernwright.tune._space import Space
 from kernwright.tune._store import Store, _fingerprint
 

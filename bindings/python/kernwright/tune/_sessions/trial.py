@@ -130,7 +130,7 @@ class Trial:
         return f"<Trial {self.number}: {values}: {what}>"
 
     def _repr_html_(self) -> str:
-        from kernwright.tune._display import trial_html
+        from kernwright.tune._sessions.display import trial_html
 
         return trial_html(self)
 
@@ -180,7 +180,7 @@ class Best:
         return f"<Best: {values}: {_told(self)}>"
 
     def _repr_html_(self) -> str:
-        from kernwright.tune._display import best_html
+        from kernwright.tune._sessions.display import best_html
 
         return best_html(self)
 

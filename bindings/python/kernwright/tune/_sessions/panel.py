@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, TextIO
 
 from kernwright._support.words import counted, headline, printable
-from kernwright.tune._panel_state import (
+from kernwright.tune._sessions.panel_state import (
     Lanes,
     PanelState,
     config_text,

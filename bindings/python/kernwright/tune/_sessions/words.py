@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from kernwright.tune._trial import Trial
+from kernwright.tune._sessions.trial import Trial
 
 
 class TrialObserver:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kernwright._support.words import pairs_text, time_text
-from kernwright.tune._panel_state import value_text
+from kernwright.tune._sessions.panel_state import value_text
 
 # One cell's own colours, which follow the notebook's where it says so.
 _STYLE = (
