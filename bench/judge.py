@@ -1,10 +1,10 @@
 """The referee: latency and throughput of verdicts, right kernels, attacks, endurance.
 
-    judge.py [--workers N] [--verdicts N] [--json OUT]
+    judge.py [--workers N] [--verdicts N] [--most N] [--parts latency,attacks] [--json OUT]
 
 Latency: one verdict after the other, of a text that no cache knows (its comment differs).
-Throughput: the same texts on N workers. Right kernels and attacks are those of the tests. With
---verdicts so many more are made by N workers, right, wrong and faulty ones in turn, and the memory
+Throughput: the same texts on N workers. Right kernels and attacks are those of the tests. For
+endurance --verdicts are made by N workers, right, wrong and faulty ones in turn, and the memory
 of this process and of its workers is looked at on the way. Recovery: a verdict right after one that
 cost the worker. Fresh: the time of a kernel by a judge of its own beside that of one that judged
 hundreds.
@@ -13,6 +13,7 @@ hundreds.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import pathlib
 import statistics
@@ -28,7 +29,8 @@ import kernwright as kw
 TESTS = pathlib.Path(__file__).resolve().parents[1] / "tests" / "python"
 sys.path.insert(0, str(TESTS))
 
-ROUNDS = 40
+ROUNDS = 20
+FOR_EACH_WORKER = 8
 
 SAXPY = """// {number}
 __global__ void saxpy(float a, const float* __restrict__ x, const float* __restrict__ y,
@@ -89,7 +91,7 @@ def latency(judge: kw.Judge, task: kw.Task) -> dict[str, Any]:
 
 
 def throughput(judge: kw.Judge, task: kw.Task) -> float:
-    count = ROUNDS * judge.workers
+    count = FOR_EACH_WORKER * judge.workers
     start = time.perf_counter()
     futures = [judge.submit(text(number), task, seed=number) for number in range(count)]
     for future in futures:
@@ -196,30 +198,45 @@ def fresh(used: kw.Judge, task: kw.Task) -> dict[str, Any]:
     return {**both, "used / fresh": round(both["used"] / both["fresh"], 4)}
 
 
+PARTS = ("latency", "recovery", "throughput", "right", "attacks", "fresh", "endurance")
+
+
+def measure(part: str, options: argparse.Namespace) -> dict[str, Any]:
+    """What the document says of a part."""
+    # On the simulated device the timed case is small, as its time is the interpreter's.
+    simulated = kw.current_device().is_simulated
+    task = saxpy_task(20000 if simulated else options.most)
+    with kw.Judge(1 if part in ("latency", "recovery") else options.workers) as judge:
+        if part == "latency":
+            return {"one at a time": {**latency(judge, task), "elements": options.most}}
+        if part == "recovery":
+            return {"recovery": recovery(judge, task)}
+        if part == "throughput":
+            return {"workers": judge.workers, "verdicts a second": throughput(judge, task)}
+        if part == "right":
+            return {"right kernels": right_kernels(judge)}
+        if part == "attacks":
+            return {"attacks": attacks(judge)}
+        if part == "fresh":
+            return {"fresh and used workers": fresh(judge, task)}
+        return {"endurance": endurance(judge, saxpy_task(500), options.verdicts)}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--workers", type=int, default=min(16, len(os.sched_getaffinity(0))))
-    parser.add_argument("--verdicts", type=int, default=0, help="for endurance")
-    parser.add_argument("--most", type=int, default=1 << 22, help="elements of the timed case")
+    parser.add_argument("--verdicts", type=int, default=1000, help="for endurance")
+    parser.add_argument("--most", type=int, default=1 << 20, help="elements of the timed case")
+    parser.add_argument("--parts", default=",".join(PARTS), help="of: " + ", ".join(PARTS))
     parser.add_argument(
         "--json", type=pathlib.Path, default=harness.RESULTS / "judge.json", metavar="OUT"
     )
     options = parser.parse_args()
-    # On the simulated device the timed case is small, as its time is the interpreter's.
-    simulated = kw.current_device().is_simulated
-    task = saxpy_task(20000 if simulated else options.most)
     document: dict[str, Any] = {"subject": "judge", "machine": harness.machine()}
-    with kw.Judge(1) as one:
-        document["one at a time"] = latency(one, task)
-        document["recovery"] = recovery(one, task)
-    with kw.Judge(options.workers) as judge:
-        document["workers"] = judge.workers
-        document["verdicts a second"] = throughput(judge, task)
-        document["right kernels"] = right_kernels(judge)
-        document["attacks"] = attacks(judge)
-        document["fresh and used workers"] = fresh(judge, task)
-        if options.verdicts:
-            document["endurance"] = endurance(judge, saxpy_task(500), options.verdicts)
+    for part in options.parts.split(","):
+        found = measure(part, options)
+        print(json.dumps(found), flush=True)
+        document.update(found)
     harness.write(options.json, document)
 
 

@@ -98,7 +98,11 @@ NOT_FOR_MEMCHECK = (
     *("waiting_blocks", "wgmma", "wgmma_sparse"),
     *("cache_processes", "checks_edges", "checks_order", "cli_use", "host_code", "left_open"),
     *("libcuda_graphs", "libcuda_programs", "source_files"),
-    *("tune_expressions", "tune_spaces", "tune_strategies"),
+    *("bench", "compile_workers", "worker_program"),
+    *("judge", "judge_attacks", "judge_tasks", "judge_tools"),
+    *("tune_cluster", "tune_command", "tune_kernel", "tune_panel", "tune_report", "tune_session"),
+    *("tune_expressions", "tune_session_use", "tune_spaces", "tune_store", "tune_strategies"),
+    *("tune_tolerances", "online", "online_shadow"),
 )
 # Whose kernels are right under every tool: the library's own, whole programs, every launch form.
 # Not here: kernels with a mistake on purpose, copies of arrays that nobody wrote.
@@ -186,7 +190,7 @@ def main():
     python = sys.executable
     env = {**os.environ, "KERNWRIGHT_TEST_BUILD": os.path.abspath(arguments.build)}
     # The C++ suites take NVRTC from the packages of this Python.
-    packages = [path for path in sys.path if os.path.isdir(os.path.join(path, "nvidia"))]
+    packages = [path for path in sys.path if glob.glob(f"{path}/nvidia/*/lib/libnvrtc.so*")]
     if packages:
         env["KERNWRIGHT_TEST_SITE_PACKAGES"] = packages[0]
     pytest = [python, "-m", "pytest", "-q"]
