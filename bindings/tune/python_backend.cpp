@@ -98,7 +98,8 @@ class PythonBackend final : public TrialBackend {
                            .compile_s = answer[2].cast<double>()};
     });
   }
-  void bind(TrialWork&) override {}  // where it runs
+  void bind(TrialWork&) override {}                      // where it runs
+  void prepare(unsigned, const WaitLimits&) override {}  // its tasks start what they need
   KernelResources load(unsigned lane, TrialWork& work, const WaitLimits& limits) override {
     return ask([&](const py::object& self) {
       const py::tuple answer =

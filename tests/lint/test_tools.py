@@ -1,8 +1,11 @@
 """The formatters and checkers of the project find nothing to complain about."""
 
+import importlib.util
 import pathlib
 import subprocess
 import sys
+
+import pytest
 
 BIN = pathlib.Path(sys.executable).parent
 
@@ -28,6 +31,11 @@ def test_ruff_format(root):
 def test_mypy_on_the_stubs(root):
     run(root, str(BIN / "mypy"), "--strict", "bindings/python/kernwright/__init__.pyi",
         "bindings/python/kernwright/_core.pyi")  # fmt: skip
+
+
+@pytest.mark.parametrize("extra", ["ray", "mcp", "shtab", "matplotlib", "rich"])
+def test_no_test_is_skipped_for_want_of_an_extra(extra):
+    assert importlib.util.find_spec(extra) is not None, "make setup"
 
 
 def test_shell_scripts_parse(root, tracked):

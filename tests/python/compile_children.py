@@ -56,8 +56,9 @@ def at_rest():
 
 
 def child(code, **environment):
-    """A Python that runs the code, with what stands above."""
-    prelude = "import os, signal, sys, threading, time\n"
+    """A Python that runs the code, with what stands above, for five minutes at most."""
+    prelude = "import faulthandler, os, signal, sys, threading, time\n"
+    prelude += "faulthandler.dump_traceback_later(280, exit=True)\n"
     prelude += f"sys.path.insert(0, {os.path.dirname(__file__)!r})\n"
     prelude += "import kernwright as kw\nfrom compile_children import BOMB, at_rest, workers\n"
     # A test run that was started in the background ignores SIGINT, and so would its children.
@@ -84,9 +85,9 @@ UNENDING = """
 """
 
 
-def run_child(code):
+def run_child(code, **environment):
     """What it prints."""
-    with child(UNENDING + code, KERNWRIGHT_CACHE="off") as process:
+    with child(UNENDING + code, KERNWRIGHT_CACHE="off", **environment) as process:
         try:
             out, err = process.communicate(timeout=300)
         finally:

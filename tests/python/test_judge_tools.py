@@ -94,6 +94,7 @@ def test_tune(tools):
 
 
 def test_every_tool_says_what_it_does(tools):
+    pytest.importorskip("mcp")  # `make test` has it: see tests/lint/test_tools.py
     listed = asyncio.run(make_server(tools).list_tools())
     assert [tool.name for tool in listed] == list(NAMES)
     for tool in listed:
@@ -103,17 +104,17 @@ def test_every_tool_says_what_it_does(tools):
 
 
 def test_the_server_over_its_protocol(tmp_path):
-    from mcp import Client, StdioServerParameters
+    mcp = pytest.importorskip("mcp")
 
     (tmp_path / "task.py").write_text(TASK_FILE)
-    server = StdioServerParameters(
+    server = mcp.StdioServerParameters(
         command=sys.executable,
         args=["-m", "kernwright", "mcp", str(tmp_path / "task.py")],
         env=dict(os.environ),
     )
 
     async def talk():
-        async with Client(server) as client:
+        async with mcp.Client(server) as client:
             names = [tool.name for tool in (await client.list_tools()).tools]
             good = await client.call_tool("judge", {"source": GOOD})
             bad = await client.call_tool("judge", {"source": GOOD, "task": "other"})

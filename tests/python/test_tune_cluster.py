@@ -8,12 +8,13 @@ import signal
 
 import numpy as np
 import pytest
-import ray
 from tuning import GRID, SCALE, run
 
 import kernwright as kw
 from kernwright.tune import Cluster, Session, Space
 from kernwright.tune._cluster import ClusterBackend
+
+ray = pytest.importorskip("ray")  # `make test` has it: see tests/lint/test_tools.py
 
 N = 300
 X = np.arange(N, dtype=np.float32)

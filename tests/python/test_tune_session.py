@@ -24,10 +24,9 @@ def test_a_session_finds_the_best_of_a_small_space(tmp_path):
     assert len(tuned.trials) == 6
     assert {trial.status for trial in tuned.trials} == {"correct"}
     assert tuned.reason == best.reason == "complete"
-    assert tuned.trials[0].config == {"BLOCK": 128, "VEC": 2}
     assert best.config in best.ties
     assert best.score == pytest.approx(best.time or best.score)
-    first = tuned.trials[0]
+    (first,) = (trial for trial in tuned.trials if trial.config == {"BLOCK": 128, "VEC": 2})
     assert first.score is not None and first.code and first.resources.registers > 0
     assert list(first.config) == ["BLOCK", "VEC"]
     if kw.current_device().is_simulated:
@@ -167,7 +166,7 @@ def test_a_store_is_resumed_and_nothing_is_repeated(tmp_path):
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     assert [row["kind"] for row in rows].count("trial") == 6
     third = session(store=path)
-    assert third.run().config == best.config
+    assert third.run().config in [best.config, *best.ties]
     assert all(trial.resumed for trial in third.trials)
     fresh = session(store=path, resume=False)
     fresh.run()

@@ -68,6 +68,12 @@ void CaseCheck::run_again(const HostCase& of, std::uint64_t seed) {
   if (!made.is_right()) rule(of, seed, std::move(made));
 }
 
+bool CaseCheck::accepts(const HostCase& of, const LaunchOutcome& outcome) const {
+  Attempt made;
+  look_at(of, outcome, made);
+  return made.is_right();
+}
+
 void CaseCheck::compare_outcome(const HostCase& of, const LaunchOutcome& outcome,
                                 std::uint64_t seed) {
   Attempt made;

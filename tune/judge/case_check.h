@@ -31,6 +31,8 @@ class CaseCheck {
   void run(const HostCase& of, std::uint64_t seed);
   /// The same without a row in the verdict when it is right.
   void run_again(const HostCase& of, std::uint64_t seed);
+  /// Whether a launch of a series left behind what it should. Uses no device.
+  bool accepts(const HostCase& of, const LaunchOutcome& outcome) const;
   /// Compares what a launch of a series left behind; `seed` for launches that tell why.
   void compare_outcome(const HostCase& of, const LaunchOutcome& outcome, std::uint64_t seed);
 

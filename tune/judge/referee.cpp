@@ -231,7 +231,7 @@ void Referee::measure_on_gpu() {
     verdict_.floor = floor.value;
     verdict_.floor_reason = floor.reason;
   }
-  const std::lock_guard alone(devices_.gpu_use);
+  std::unique_lock alone(devices_.gpu_use);
   const WaitLimits limit = limits();
   JudgedKernel kernel(*devices_.gpu, *kernel_.cubin, kernel_.signature);
   CaseCheck check(kernel, task_, plan_, verdict_, {}, limit);
@@ -240,7 +240,7 @@ void Referee::measure_on_gpu() {
   SeriesTimes times;
   try {
     times = time_on_gpu(kernel, baseline ? &*baseline : nullptr, small_, drawn, plan_, check,
-                        derived_seed(submission_.seed, 4), limit);
+                        derived_seed(submission_.seed, 4), alone, limit);
   } catch (const DriverError& error) {
     throw Ruling{VerdictStatus::crash, error.what()};
   } catch (const LaunchConfigError& error) {

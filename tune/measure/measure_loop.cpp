@@ -49,7 +49,7 @@ Measurement MeasureLoop::run(const TimedWork& work, const MeasurePlan& plan,
   m.summarize();
   if (meter != nullptr) measure_energy(m, *meter, work, plan, limits);
   source_.set_batch(work, 0);
-  last_busy_.emplace();
+  mark_busy();
   m.gpu_seconds = watch.elapsed().count();
   return m;
 }
@@ -58,7 +58,7 @@ void MeasureLoop::warm_up_for(const TimedWork& work, const MeasurePlan& plan,
                               const WaitLimits& limits) {
   source_.set_batch(work, 0);
   first_runs(work, plan, limits);
-  last_busy_.emplace();
+  mark_busy();
 }
 
 bool MeasureLoop::was_idle() const { return !last_busy_ || last_busy_->elapsed() > kIdle; }

@@ -21,6 +21,8 @@ class MeasureLoop {
                   const WaitLimits& limits);
   /// For so long that its clocks may have fallen.
   bool was_idle() const;
+  /// Says that the device worked until now, for one who takes samples by himself.
+  void mark_busy() { last_busy_.emplace(); }
   /// As run() does it, for one who takes the samples by himself.
   void warm_up_for(const TimedWork& work, const MeasurePlan& plan, const WaitLimits& limits);
 

@@ -169,6 +169,8 @@ void KernelBackend::restore(Lane& lane, const WaitLimits& limits,
   }
 }
 
+void KernelBackend::prepare(unsigned lane, const WaitLimits& limits) { ready(lane, limits); }
+
 KernelResources KernelBackend::load(unsigned number, TrialWork& trial, const WaitLimits& limits) {
   const Work& work = static_cast<Work&>(trial);
   Lane& lane = ready(number, limits);

@@ -86,6 +86,7 @@ class KernelBackend final : public TrialBackend {
   TrialWorkRef plan(std::uint64_t index) override;
   CompiledTrial compile(TrialWork& work, const WaitLimits& limits) override;
   void bind(TrialWork& work) override;
+  void prepare(unsigned lane, const WaitLimits& limits) override;
   KernelResources load(unsigned lane, TrialWork& work, const WaitLimits& limits) override;
   std::optional<std::string> verify(unsigned lane, TrialWork& work,
                                     const WaitLimits& limits) override;

@@ -225,12 +225,26 @@ void Session::Engine::start_run(Flight& flight) {
   });
 }
 
+/// A configuration before this one may have cost the device its process.
+void Session::Engine::prepare(unsigned lane, const WaitLimits& limits) {
+  constexpr std::chrono::seconds kPatience{120};
+  try {
+    backend_.prepare(lane, limits.within(kPatience));
+  } catch (const Timeout& timeout) {
+    throw DeviceNotFound(
+        format("device {} of the session does not start: {}; look whether another "
+               "program keeps it busy",
+               lane, timeout.what()));
+  }
+}
+
 void Session::Engine::run(Flight& flight, unsigned lane, std::optional<double> best_sample) {
   Trial& trial = flight.trial;
   WaitLimits limits;
   limits.stop = run_stop_;
   const auto patience =
       std::chrono::milliseconds(static_cast<std::int64_t>(1000 * options_.run_timeout_s));
+  prepare(lane, limits);
   const double began = now();
   const auto spend = [&](double& seconds, double since) { seconds += now() - since; };
   std::optional<std::string> wrong;

@@ -75,6 +75,7 @@ class Session::Engine {
   void start_compile(Flight& flight);
   void start_run(Flight& flight);
   void compile(Flight& flight);
+  void prepare(unsigned lane, const WaitLimits& limits);
   void run(Flight& flight, unsigned lane, std::optional<double> best_sample);
   void enforce_deadlines();
   bool is_running(const std::string& same_key) const;

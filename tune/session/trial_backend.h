@@ -56,6 +56,8 @@ class TrialBackend {
   virtual void bind(TrialWork& work) = 0;
 
   // In the thread of the lane, one after the other.
+  /// Starts the device of the lane where it does not run: time that is no configuration's.
+  virtual void prepare(unsigned lane, const WaitLimits& limits) = 0;
   /// Makes it ready to launch. LaunchConfigError where limits of the device refuse it.
   virtual KernelResources load(unsigned lane, TrialWork& work, const WaitLimits& limits) = 0;
   /// Fresh inputs, one launch, a look at the outputs: what is wrong with them, or nothing.

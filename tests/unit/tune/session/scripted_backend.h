@@ -34,7 +34,9 @@ class ScriptedBackend final : public TrialBackend {
 
   unsigned compiles = 3, devices = 1;
   bool clock = true;
-  std::atomic<int> compiled{0}, verified{0}, sampled{0}, compiling{0}, most_compiling{0};
+  std::function<void(const WaitLimits&)> on_prepare;
+  std::atomic<int> prepared{0}, compiled{0}, verified{0}, sampled{0}, compiling{0},
+      most_compiling{0};
 
   unsigned compile_lanes() const override { return compiles; }
   unsigned device_lanes() const override { return devices; }
@@ -67,6 +69,10 @@ class ScriptedBackend final : public TrialBackend {
     return {code, code, script.compile_s};
   }
   void bind(TrialWork& work) override { call(scripts_.at(static_cast<Work&>(work).index).on_bind); }
+  void prepare(unsigned, const WaitLimits& limits) override {
+    ++prepared;
+    if (on_prepare) on_prepare(limits);
+  }
   KernelResources load(unsigned, TrialWork&, const WaitLimits&) override { return {32, 64, 0}; }
   std::optional<std::string> verify(unsigned lane, TrialWork& work,
                                     const WaitLimits& limits) override {

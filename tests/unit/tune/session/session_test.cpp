@@ -115,6 +115,30 @@ TEST_CASE("session: a worker that a third party killed once costs nothing") {
   CHECK(session.run().best == 1);
 }
 
+TEST_CASE("session: the start of a device is no configuration's time") {
+  const Space space = line(3);
+  auto scripts = valley(3, 1);
+  SessionOptions options;
+  options.run_timeout_s = 0.2;
+  ScriptedBackend backend(scripts);
+  backend.on_prepare = [](const WaitLimits& limits) {
+    REQUIRE(limits.deadline.has_value());
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  };
+  Session session(space, backend, options);
+  CHECK(session.run().best == 1);
+  CHECK(backend.prepared == 3);
+  for (const auto& trial : session.trials()) CHECK(trial->is_correct());
+}
+
+TEST_CASE("session: a device that does not start ends it") {
+  const Space space = line(3);
+  ScriptedBackend backend(valley(3, 1));
+  backend.on_prepare = [](const WaitLimits&) { throw Timeout("no answer"); };
+  Session session(space, backend, {});
+  CHECK_THROWS_AS(session.run(), DeviceNotFound);
+}
+
 TEST_CASE("session: what no configuration could do better ends it and keeps what was found") {
   const Space space = line(40);
   auto scripts = valley(40, 0);
