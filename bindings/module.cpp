@@ -1,5 +1,6 @@
 // The extension module kernwright._core.
 #include "bindings/calls/typed_calls.h"
+#include "bindings/kernels/bind_kernels.h"
 #include "bindings/support/bindings.h"
 #include "bindings/support/gil.h"
 #include "core/runtime.h"
@@ -45,6 +46,7 @@ PYBIND11_MODULE(_core_of_main, m) {
   python::bind_profile(m);
   python::bind_memory(m);
   python::bind_array(m);
+  python::bind_kernels(m);
   python::bind_transfer(m);
   python::bind_compile(m);
   python::bind_jit(m);

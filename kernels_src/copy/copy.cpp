@@ -4,37 +4,29 @@
 #include "array/shape.h"
 #include "base/errors.h"
 #include "base/format.h"
-#include "jit/program.h"
 #include "kernels_src/copy/copy.cu.h"
-#include "kernels_src/include/strided.cuh.h"
+#include "kernels_src/family.h"
 #include "kernels_src/strided_plan.h"
 #include "memory/transfer.h"
 
+#include <array>
 #include <bit>
 
 namespace kernwright::kernels {
 
 namespace {
 
-constexpr int kUnits = 5;  ///< 1, 2, 4, 8 and 16 bytes
 constexpr std::uint64_t kWidestUnit = 16;
 
-/// The kernels for each unit and width of the index; leaked on purpose, as modules outlive `main`.
+/// The kernel for a unit and a width of the index.
 const LazyKernel& copy_kernel(int log2_unit, bool wide) {
-  static const auto* const kernels = [] {
-    const char* const types[kUnits] = {"unsigned char", "unsigned short", "unsigned int",
-                                       "unsigned long long", "Unit16"};
-    ProgramOptions options;
-    options.headers = {{"kernwright/strided.cuh", text::strided_cuh}};
-    const Program program({.text = text::copy_cu, .name = "copy.cu", .directory = {}}, options);
-    auto* const all = new std::vector<LazyKernel>;
-    for (const char* const type : types) {
-      all->emplace_back(program, format("strided_copy<{}, unsigned int>", type));
-      all->emplace_back(program, format("strided_copy<{}, unsigned long long>", type));
-    }
-    return all;
-  }();
-  return (*kernels)[static_cast<std::size_t>(2 * log2_unit + (wide ? 1 : 0))];
+  static const auto& family = *new Family("copy.cu", text::copy_cu);
+  return family.instance(InstanceKey().add(log2_unit, 3).add(wide, 1), [&] {
+    constexpr std::array types = {"unsigned char", "unsigned short", "unsigned int",
+                                  "unsigned long long", "Unit16"};
+    return format("strided_copy<{}, {}>", types[static_cast<std::size_t>(log2_unit)],
+                  wide ? "unsigned long long" : "unsigned int");
+  });
 }
 
 class CopyLauncher final : public StridedLauncher {

@@ -1,6 +1,8 @@
 // float16, bfloat16 and the two 8-bit floats by bit code of our own, so that no header is needed.
 #pragma once
 
+namespace kernwright {
+
 /// A binary format of less than 32 bits. `kFinite`: as float8_e4m3fn, no infinity and one NaN.
 template <typename BitsType, int kExponentBits, int kMantissaBits, bool kFinite>
 struct SmallFloat {
@@ -93,3 +95,5 @@ __device__ __forceinline__ Float16 float16_from_double(double value) {
   }
   return from_float<Float16>(narrow);
 }
+
+}  // namespace kernwright

@@ -9,6 +9,7 @@ FLOORS = {
     "runtime/sim": ("numeric", "ptx", "mem", "ir", "exec", "check", "observe", "device"),
     "bindings": (
         *("support", "calls", "values", "memory", "array", "arguments", "launch", "jit", "sim"),
+        "kernels",
         *("worker", "tune", "judge", "libcuda", "cpp"),
     ),
 }

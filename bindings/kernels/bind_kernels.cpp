@@ -1,0 +1,8 @@
+// All families in turn.
+#include "bindings/kernels/bind_kernels.h"
+
+namespace kernwright::python {
+
+void bind_kernels(py::module_&) {}
+
+}  // namespace kernwright::python

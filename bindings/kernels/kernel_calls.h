@@ -1,0 +1,35 @@
+// What the bindings of the kernel library share: array arguments, the stream that work goes to.
+#pragma once
+
+#include "array/array.h"
+#include "bindings/support/current.h"
+#include "bindings/support/gil.h"
+#include "bindings/support/launch_site.h"
+#include "memory/allocation_site.h"
+
+#include <pybind11/pybind11.h>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace kernwright::python {
+
+/// Our Array, or a view of another library's device array. Throws ArgumentError, which names the
+/// argument, for anything else: for host arrays and numbers it says what to do.
+Array array_operand(py::handle value, const char* name);
+/// The same; nothing for None.
+std::optional<Array> optional_operand(py::handle value, const char* name);
+/// Throws InvalidArgument ("same device") unless all are on the device of the first.
+void require_same_device(const std::vector<const Array*>& arrays);
+
+/// Calls `work(stream)` without the GIL, where `stream` is the current one of the device of
+/// `array`; what it allocates is charged to the caller's line of Python.
+template <typename Work>
+auto on_current_stream(const Array& array, Work&& work) {
+  const Stream stream = current_stream(array.device());
+  const AllocationSiteScope scope(user_site());
+  const GilRelease unlocked;
+  return std::forward<Work>(work)(stream);
+}
+
+}  // namespace kernwright::python

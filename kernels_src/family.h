@@ -1,0 +1,77 @@
+// A family of kernels: one text and its instances.
+#pragma once
+
+#include "base/scalar_type.h"
+#include "core/kernel.h"
+#include "core/launch_config.h"
+#include "jit/program.h"
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <shared_mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+namespace kernwright::kernels {
+
+/// The instances of the templates of one text, by number, compiled and loaded when first launched.
+/// Make one for good: `static const auto& family = *new Family(...)`, as modules outlive main().
+/// Thread-safe.
+class Family {
+ public:
+  /// `name` is that of the text in messages: "softmax.cu". Headers: those of include/, as
+  /// <kernwright/...>. Throws InvalidArgument as Program does.
+  Family(std::string name, std::string_view text);
+  Family(const Family&) = delete;
+  Family& operator=(const Family&) = delete;
+
+  /// The kernel that `expression()` names, as "softmax<Float32, 4>". It is asked when `key` is new:
+  /// equal keys must mean equal names. See InstanceKey.
+  template <typename Expression>
+  const LazyKernel& instance(std::uint64_t key, const Expression& expression) const {
+    if (const LazyKernel* known = find(key)) [[likely]]
+      return *known;
+    return add(key, expression());
+  }
+  const Program& program() const noexcept { return program_; }
+
+ private:
+  const LazyKernel* find(std::uint64_t key) const;
+  const LazyKernel& add(std::uint64_t key, const std::string& expression) const;
+
+  Program program_;
+  mutable std::shared_mutex mutex_;
+  mutable std::unordered_map<std::uint64_t, std::unique_ptr<LazyKernel>> instances_;
+};
+
+/// Packs choices into the number that Family::instance() wants, each into `bits` of its own.
+class InstanceKey {
+ public:
+  template <typename Value>
+  constexpr InstanceKey& add(Value value, int bits) noexcept {
+    number_ = number_ << bits | static_cast<std::uint64_t>(value);
+    return *this;
+  }
+  constexpr InstanceKey& type(ScalarType value) noexcept { return add(value, 5); }
+  constexpr operator std::uint64_t() const noexcept { return number_; }
+
+ private:
+  std::uint64_t number_ = 0;
+};
+
+/// The name that elements.cuh gives the type: "Float32".
+const char* device_type(ScalarType type) noexcept;
+
+/// Launches with the values as the kernel's parameters: their types must be the parameters' own.
+/// Throws as Kernel::launch() does.
+template <typename... Values>
+void launch(const Kernel& kernel, const LaunchConfig& config, const Values&... values) {
+  const std::array<void*, sizeof...(Values)> arguments = {
+      const_cast<void*>(static_cast<const void*>(&values))...};
+  kernel.launch(config, arguments);
+}
+
+}  // namespace kernwright::kernels

@@ -1,0 +1,260 @@
+// The element types of arrays on the device: their names, conversion, packs of them, and the type
+// that each computes in.
+#pragma once
+
+#include <kernwright/small_floats.cuh>
+
+namespace kernwright {
+
+using Int8 = signed char;
+using Int16 = short;
+using Int32 = int;
+using Int64 = long long;
+using UInt8 = unsigned char;
+using UInt16 = unsigned short;
+using UInt32 = unsigned int;
+using UInt64 = unsigned long long;
+using Float32 = float;
+using Float64 = double;
+
+struct Bool {
+  unsigned char value;
+};
+
+template <typename Part>
+struct alignas(2 * sizeof(Part)) Complex {
+  Part real, imag;
+};
+using Complex64 = Complex<float>;
+using Complex128 = Complex<double>;
+
+// ---- reading: every type becomes one of bool, Int64, UInt64, float, double
+
+__device__ __forceinline__ bool widen(Bool x) { return x.value != 0; }
+__device__ __forceinline__ Int64 widen(Int8 x) { return x; }
+__device__ __forceinline__ Int64 widen(Int16 x) { return x; }
+__device__ __forceinline__ Int64 widen(Int32 x) { return x; }
+__device__ __forceinline__ Int64 widen(Int64 x) { return x; }
+__device__ __forceinline__ UInt64 widen(UInt8 x) { return x; }
+__device__ __forceinline__ UInt64 widen(UInt16 x) { return x; }
+__device__ __forceinline__ UInt64 widen(UInt32 x) { return x; }
+__device__ __forceinline__ UInt64 widen(UInt64 x) { return x; }
+__device__ __forceinline__ float widen(float x) { return x; }
+__device__ __forceinline__ double widen(double x) { return x; }
+template <typename Bits, int E, int M, bool F>
+__device__ __forceinline__ float widen(SmallFloat<Bits, E, M, F> x) {
+  return to_float(x);
+}
+template <typename Part>
+__device__ __forceinline__ Part widen(Complex<Part> x) {
+  return x.real;
+}
+
+template <typename From>
+__device__ __forceinline__ bool is_nonzero(From x) {
+  return widen(x) != 0;
+}
+template <typename Part>
+__device__ __forceinline__ bool is_nonzero(Complex<Part> x) {
+  return x.real != 0 || x.imag != 0;
+}
+
+template <typename Part, typename From>
+__device__ __forceinline__ Part imaginary(From) {
+  return 0;
+}
+template <typename Part, typename FromPart>
+__device__ __forceinline__ Part imaginary(Complex<FromPart> x) {
+  return static_cast<Part>(x.imag);
+}
+
+// ---- floating to integer: truncated; out of range as the x86 instructions that NumPy compiles to
+
+template <typename Float>
+__device__ __forceinline__ Int64 to_int64(Float x) {
+  constexpr Float limit = static_cast<Float>(9223372036854775808.0);
+  return x >= -limit && x < limit ? static_cast<Int64>(x) : -9223372036854775807LL - 1;
+}
+
+template <typename Float>
+__device__ __forceinline__ Int32 to_int32(Float x) {
+  const Int64 wide = to_int64(x);
+  return wide >= -2147483648LL && wide <= 2147483647LL ? static_cast<Int32>(wide) : -2147483647 - 1;
+}
+
+template <typename Float>
+__device__ __forceinline__ UInt64 to_uint64(Float x) {
+  constexpr Float limit = static_cast<Float>(9223372036854775808.0);
+  if (!(x >= limit)) return static_cast<UInt64>(to_int64(x));
+  return static_cast<UInt64>(to_int64(x - limit)) ^ 0x8000000000000000ULL;
+}
+
+template <typename To>
+struct Truncate {
+  template <typename Float>
+  __device__ static To of(Float x) {
+    return static_cast<To>(to_int32(x));
+  }
+};
+template <>
+struct Truncate<UInt32> {
+  template <typename Float>
+  __device__ static UInt32 of(Float x) {
+    return static_cast<UInt32>(to_int64(x));
+  }
+};
+template <>
+struct Truncate<Int64> {
+  template <typename Float>
+  __device__ static Int64 of(Float x) {
+    return to_int64(x);
+  }
+};
+template <>
+struct Truncate<UInt64> {
+  template <typename Float>
+  __device__ static UInt64 of(Float x) {
+    return to_uint64(x);
+  }
+};
+
+// ---- writing
+
+/// Integers wrap around; they are taken over from bool, Int64 and UInt64.
+template <typename To>
+struct Convert {
+  template <typename Whole>
+  __device__ static To of(Whole x) {
+    return static_cast<To>(x);
+  }
+  __device__ static To of(float x) { return Truncate<To>::of(x); }
+  __device__ static To of(double x) { return Truncate<To>::of(x); }
+};
+template <>
+struct Convert<float> {
+  template <typename Wide>
+  __device__ static float of(Wide x) {
+    return static_cast<float>(x);
+  }
+};
+template <>
+struct Convert<double> {
+  template <typename Wide>
+  __device__ static double of(Wide x) {
+    return static_cast<double>(x);
+  }
+};
+template <typename Bits, int E, int M, bool F>
+struct Convert<SmallFloat<Bits, E, M, F>> {
+  template <typename Wide>
+  __device__ static SmallFloat<Bits, E, M, F> of(Wide x) {
+    return from_float<SmallFloat<Bits, E, M, F>>(static_cast<float>(x));
+  }
+};
+template <>
+struct Convert<Float16> {
+  template <typename Wide>
+  __device__ static Float16 of(Wide x) {
+    return from_float<Float16>(static_cast<float>(x));
+  }
+  __device__ static Float16 of(double x) { return float16_from_double(x); }
+};
+
+template <typename To, typename From>
+struct Element {
+  __device__ static To of(From x) { return Convert<To>::of(widen(x)); }
+};
+template <typename From>
+struct Element<Bool, From> {
+  __device__ static Bool of(From x) { return Bool{is_nonzero(x)}; }
+};
+template <typename Part, typename From>
+struct Element<Complex<Part>, From> {
+  __device__ static Complex<Part> of(From x) {
+    return {Convert<Part>::of(widen(x)), imaginary<Part>(x)};
+  }
+};
+
+// ---- computing
+
+/// The type that arithmetic on T runs in: float for the floats below 32 bits, bool for Bool, T
+/// itself for all others.
+template <typename T>
+struct ComputeOf {
+  using Type = T;
+};
+template <>
+struct ComputeOf<Bool> {
+  using Type = bool;
+};
+template <typename Bits, int E, int M, bool F>
+struct ComputeOf<SmallFloat<Bits, E, M, F>> {
+  using Type = float;
+};
+template <typename T>
+using Compute = typename ComputeOf<T>::Type;
+
+/// Exact.
+template <typename T>
+__device__ __forceinline__ T to_compute(T x) {
+  return x;
+}
+__device__ __forceinline__ bool to_compute(Bool x) { return x.value != 0; }
+template <typename Bits, int E, int M, bool F>
+__device__ __forceinline__ float to_compute(SmallFloat<Bits, E, M, F> x) {
+  return to_float(x);
+}
+__device__ __forceinline__ float to_compute(Float16 x) {
+  float wide;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(wide) : "h"(x.bits));
+  return wide;
+}
+
+template <typename T>
+struct FromCompute {
+  __device__ static T of(Compute<T> x) { return x; }
+};
+template <>
+struct FromCompute<Bool> {
+  __device__ static Bool of(bool x) { return Bool{static_cast<unsigned char>(x)}; }
+};
+template <typename Bits, int E, int M, bool F>
+struct FromCompute<SmallFloat<Bits, E, M, F>> {
+  __device__ static SmallFloat<Bits, E, M, F> of(float x) {
+    return from_float<SmallFloat<Bits, E, M, F>>(x);
+  }
+};
+template <>
+struct FromCompute<Float16> {
+  __device__ static Float16 of(float x) {
+    Float16 narrow;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(narrow.bits) : "f"(x));
+    return narrow;
+  }
+};
+template <>
+struct FromCompute<BFloat16> {
+  __device__ static BFloat16 of(float x) {
+#if __CUDA_ARCH__ >= 800
+    BFloat16 narrow;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(narrow.bits) : "f"(x));
+    return narrow;
+#else
+    return from_float<BFloat16>(x);
+#endif
+  }
+};
+
+/// Rounded to nearest, ties to even, as cast() does; a NaN need not keep its sign.
+template <typename T>
+__device__ __forceinline__ T from_compute(Compute<T> x) {
+  return FromCompute<T>::of(x);
+}
+
+/// N neighbours that one load or store moves: N * sizeof(T) is at most 16 and a power of two.
+template <typename T, int N>
+struct alignas(N * sizeof(T)) Pack {
+  T value[N];
+};
+
+}  // namespace kernwright

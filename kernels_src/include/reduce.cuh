@@ -1,0 +1,70 @@
+// Reductions of a warp and of a block, in a fixed order: the same numbers give the same result.
+#pragma once
+
+namespace kernwright {
+
+struct Sum {
+  template <typename T>
+  __device__ __forceinline__ T operator()(T a, T b) const {
+    return a + b;
+  }
+};
+
+/// NaN wins, as in NumPy.
+struct Maximum {
+  template <typename T>
+  __device__ __forceinline__ T operator()(T a, T b) const {
+    return a > b || a != a ? a : b;
+  }
+};
+struct Minimum {
+  template <typename T>
+  __device__ __forceinline__ T operator()(T a, T b) const {
+    return a < b || a != a ? a : b;
+  }
+};
+
+/// The value of the lane whose number differs in the bits of `mask`; any trivially copyable type of
+/// whole words.
+template <typename T>
+__device__ __forceinline__ T shuffle_xor(T value, int mask) {
+  static_assert(sizeof(T) % 4 == 0, "words are exchanged");
+  constexpr int kWords = sizeof(T) / 4;
+  union Words {
+    T value;
+    unsigned word[kWords];
+    __device__ Words() {}
+  } words;
+  words.value = value;
+#pragma unroll
+  for (int i = 0; i < kWords; ++i) words.word[i] = __shfl_xor_sync(~0u, words.word[i], mask);
+  return words.value;
+}
+
+/// Of groups of `Width` lanes (a power of two, at most 32); every lane of the warp must call it, and
+/// each gets its group's result. `combine` must not care about the order of its operands.
+template <int Width = 32, typename T, typename Combine>
+__device__ __forceinline__ T warp_reduce(T value, Combine combine) {
+#pragma unroll
+  for (int mask = Width / 2; mask > 0; mask /= 2) value = combine(value, shuffle_xor(value, mask));
+  return value;
+}
+
+/// Of all threads of a block of `Threads` (a multiple of 32, one dimension); each gets the result.
+/// Every thread must call it. `none` changes nothing when it is combined.
+template <int Threads, typename T, typename Combine>
+__device__ __forceinline__ T block_reduce(T value, Combine combine, T none) {
+  static_assert(Threads % 32 == 0 && Threads <= 1024, "whole warps");
+  value = warp_reduce(value, combine);
+  if (Threads == 32) return value;
+  constexpr int kWarps = Threads / 32;
+  __shared__ alignas(16) unsigned char memory[kWarps * sizeof(T)];
+  T* const partial = reinterpret_cast<T*>(memory);
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  __syncthreads();  // an earlier call may still be read
+  if (lane == 0) partial[warp] = value;
+  __syncthreads();
+  return warp_reduce(lane < kWarps ? partial[lane] : none, combine);
+}
+
+}  // namespace kernwright
