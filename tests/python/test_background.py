@@ -2,9 +2,11 @@
 
 import concurrent.futures
 import os
+import queue
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import numpy as np
@@ -43,6 +45,29 @@ def test_a_future_gives_the_kernel_itself(device):
     x = kw.asarray(np.ones(32, np.float32))
     kernel[1, 32](x)
     assert (x.numpy() == 3).all()
+
+
+def test_two_futures_run_at_once_though_the_first_thread_has_just_taken_its_own():
+    from kernwright._jit import background
+
+    taken, go = threading.Event(), threading.Event()
+
+    class SlowQueue(queue.SimpleQueue):
+        def get(self, timeout):
+            task = super().get(timeout=timeout)
+            taken.set()
+            assert go.wait(20)
+            return task
+
+    threads = background._Workers()
+    threads.tasks = SlowQueue()
+    meeting = threading.Barrier(2)
+    first = threads.submit(lambda stop: meeting.wait(20))
+    assert taken.wait(20)
+    second = threads.submit(lambda stop: meeting.wait(20))
+    go.set()
+    assert sorted([first.result(), second.result()]) == [0, 1]
+    threads.close()
 
 
 def test_errors_travel_through_the_future():

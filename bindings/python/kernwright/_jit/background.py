@@ -64,7 +64,6 @@ class _Workers:
         self.tasks: queue.SimpleQueue[tuple[CompileFuture, Any]] = queue.SimpleQueue()
         self.threads: set[threading.Thread] = set()
         self.futures: set[CompileFuture] = set()
-        self.waiting = 0
         self.is_closed = False
 
     def submit(self, compile: Callable[[_core._Stop], Any]) -> CompileFuture:
@@ -74,8 +73,8 @@ class _Workers:
                 raise RuntimeError("the interpreter is shutting down: nothing is compiled any more")
             self.futures.add(future)
             self.tasks.put((future, compile))
-            limit = os.cpu_count() or 1
-            if self.waiting < self.tasks.qsize() and len(self.threads) < limit:
+            # Each thread has one future at a time, also between taking it and running it.
+            if len(self.threads) < min(len(self.futures), os.cpu_count() or 1):
                 name = f"kernwright-compile-{len(self.threads)}"
                 thread = threading.Thread(target=self._work, name=name, daemon=True)
                 self.threads.add(thread)
@@ -84,19 +83,14 @@ class _Workers:
 
     def _work(self) -> None:
         while True:
-            with self.lock:
-                self.waiting += 1
             try:
                 future, compile = self.tasks.get(timeout=_IDLE_SECONDS)
             except queue.Empty:
                 with self.lock:
-                    self.waiting -= 1
                     if self.tasks.empty() or self.is_closed:
                         self.threads.discard(threading.current_thread())
                         return
                 continue
-            with self.lock:
-                self.waiting -= 1
             future._run(compile)
             with self.lock:
                 self.futures.discard(future)

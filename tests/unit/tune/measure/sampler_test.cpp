@@ -75,7 +75,7 @@ TEST_CASE("sampler: a batch is one graph of many runs") {
 
 TEST_CASE("sampler: a gate that nobody opens in time gives up, and the run is still done") {
   const WorkWaits waits;
-  Sampler sampler(device(), *stream_gate_code(device()), std::chrono::microseconds(20));
+  Sampler sampler(device(), *stream_gate_code(device()), std::chrono::milliseconds(50));
   AddOne one(512);
   TimedWork work = one.work();
   work.queue = [queue = work.queue](const Stream& stream, std::size_t copy) {

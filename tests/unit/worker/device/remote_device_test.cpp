@@ -273,9 +273,11 @@ TEST_CASE("remote device: in this process, side by side and one after the other,
   for (int round = 0; round < 3; ++round) {
     CAPTURE(round);
     RemoteDevice one(options), other(options);
-    const std::uint64_t free = DeviceState::get().device().memory_info().free;
+    Device& device = DeviceState::get().device();
+    const std::uint64_t free = device.memory_info().free;
     if (round == 0) before = free;
-    CHECK(free + (kLarge / 4) >= before);
+    // On a GPU others use its memory, too.
+    if (device.is_simulated()) CHECK(free + (kLarge / 4) >= before);
     const RemoteBuffer large = one.allocate(kLarge);
     const RemoteBuffer x = upload<int>(one, {round}), y = upload<int>(other, {10 * round});
     one.launch(launch_of(load(one, kAdd), 1, x, 1));
