@@ -151,7 +151,7 @@ def test_workers_end_with_a_parent_that_is_killed():
     [
         'kw._core._set_worker_command(["/nowhere/worker"])',
         'kw._core._set_worker_command(["/bin/false"])',
-        "resource.setrlimit(resource.RLIMIT_NOFILE, (last + 1, last + 1))",  # one file more: a library
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (last + 1, last + 1))",
     ],
 )
 def test_with_no_worker_kernels_are_compiled_in_this_process_and_the_log_says_so_once(spoil):
@@ -161,7 +161,7 @@ def test_with_no_worker_kernels_are_compiled_in_this_process_and_the_log_says_so
     HIGHEST = max(int(f) for f in os.listdir("/proc/self/fd"))
     while (last := os.open("/dev/null", os.O_RDONLY)) < HIGHEST + 1:
         pass
-    os.close(last)
+    os.close(last)  # one file more can be open: a library
     {spoil}
     x = kw.zeros(1, dtype="int32")
     for i in (1, 2):
