@@ -48,6 +48,11 @@ HostValue value_of(const py::tuple& from) {
   return value;
 }
 
+/// Its own bytes, which whoever gets it may change.
+py::bytearray bytearray_object(const std::vector<std::byte>& bytes) {
+  return py::bytearray(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+}
+
 py::bytes bytes_object(const std::vector<std::byte>& bytes) {
   return py::bytes(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
@@ -66,7 +71,7 @@ py::tuple value_object(const HostValue& value) {
       break;
   }
   return py::make_tuple("array", std::string(scalar_name(value.dtype)),
-                        py::tuple(py::cast(value.shape)), bytes_object(value.bytes));
+                        py::tuple(py::cast(value.shape)), bytearray_object(value.bytes));
 }
 
 py::list value_list(const HostValues& values) {

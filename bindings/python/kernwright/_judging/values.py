@@ -38,16 +38,20 @@ def _array_dtype(array: numpy.ndarray[Any, Any], what: str) -> str:
         raise ArgumentError(f"{what}: a kernel has no arrays of {array.dtype}") from error
 
 
+def _bytes_of(array: numpy.ndarray[Any, Any]) -> numpy.ndarray[Any, Any]:
+    """A view of them where the array has no gaps; whoever takes it copies."""
+    return numpy.ascontiguousarray(array).reshape(-1).view(numpy.uint8)
+
+
 def pack_array(array: numpy.ndarray[Any, Any], what: str) -> Packed:
     if array.dtype.hasobject:
         raise ArgumentError(f"{what}: an array of Python objects cannot go to a device")
     if array.dtype.kind == "V" and array.dtype.names:  # structs: their bytes
         size = array.dtype.itemsize
-        data = numpy.ascontiguousarray(array).tobytes()
-        return ("array", "uint8", (*array.shape, size), data)
+        return ("array", "uint8", (*array.shape, size), _bytes_of(array))
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
-    return ("array", _array_dtype(array, what), array.shape, array.tobytes())
+    return ("array", _array_dtype(array, what), array.shape, _bytes_of(array))
 
 
 def pack(value: Any, what: str) -> Packed:
@@ -106,8 +110,8 @@ class Kinds:
             if isinstance(kind, numpy.dtype) and kind.names:
                 shape = shape[:-1]
             dtype = kind if isinstance(kind, numpy.dtype) else numpy.dtype(packed[1])
-            # A copy, because the bytes of a message do not change.
-            return numpy.frombuffer(packed[3], dtype.newbyteorder("=")).reshape(shape).copy()
+            # A bytearray of its own, so that the function may change it.
+            return numpy.frombuffer(packed[3], dtype.newbyteorder("=")).reshape(shape)
         if packed[0] == "null":
             return None
         if packed[0] == "bytes":
