@@ -9,5 +9,6 @@ namespace kernwright::python {
 namespace py = pybind11;
 
 void bind_kernels(py::module_& m);  ///< all of those below
+void bind_matmul(py::module_& m);
 
 }  // namespace kernwright::python

@@ -178,6 +178,30 @@ Array Array::drop_axis(int axis, std::int64_t index) const {
   return view(address_ + static_cast<CUdeviceptr>(offset), std::move(shape), std::move(strides));
 }
 
+Array Array::diagonal(std::int64_t offset, int first, int second) const {
+  first = normalize_axis(first, ndim());
+  second = normalize_axis(second, ndim());
+  if (first == second) {
+    throw InvalidArgument(format("a diagonal lies in two axes, and both are {}", first));
+  }
+  const std::int64_t skipped_first = std::max<std::int64_t>(0, -offset);
+  const std::int64_t skipped_second = std::max<std::int64_t>(0, offset);
+  const std::int64_t length = std::max<std::int64_t>(
+      0, std::min(shape_[first] - skipped_first, shape_[second] - skipped_second));
+  const std::int64_t begin = size_ == 0 || length == 0 ? 0
+                                                       : skipped_first * strides_[first] +
+                                                             skipped_second * strides_[second];
+  Shape shape = shape_;
+  Shape strides = strides_;
+  shape.push_back(length);
+  strides.push_back(strides_[first] + strides_[second]);
+  for (const int axis : {std::max(first, second), std::min(first, second)}) {
+    shape.erase(shape.begin() + axis);
+    strides.erase(strides.begin() + axis);
+  }
+  return view(address_ + static_cast<CUdeviceptr>(begin), std::move(shape), std::move(strides));
+}
+
 Array Array::insert_axis(int axis) const {
   axis = normalize_axis(axis, ndim() + 1);
   Shape shape = shape_;

@@ -1,0 +1,123 @@
+// Batched matrix products of any strides, by tiles in shared memory. Right for every element type;
+// without tensor cores.
+#include <kernwright/elements.cuh>
+
+using namespace kernwright;
+
+constexpr int kTile = 64;    // rows and columns of a block's part of the product
+constexpr int kDepth = 16;   // of a step along the inner dimension
+constexpr int kThreads = 256;
+constexpr int kSide = 4;     // each thread has kSide * kSide elements
+constexpr int kMaxBatchDims = 6;
+
+/// Where the matrices of a batch lie: extents, the innermost dimension first, and strides in bytes.
+struct Batch {
+  long long extent[kMaxBatchDims], a[kMaxBatchDims], b[kMaxBatchDims], c[kMaxBatchDims];
+  int ndim;
+};
+
+/// Strides in bytes of rows and columns.
+struct Matrices {
+  const char* a;
+  const char* b;
+  char* c;
+  long long rows, columns, inner;
+  long long a_row, a_column, b_row, b_column, c_row, c_column;
+};
+
+template <typename T>
+struct Accumulator {
+  Compute<T> sum = 0;
+  __device__ void add(Compute<T> x, Compute<T> y) { sum += x * y; }
+  __device__ T result() const { return from_compute<T>(sum); }
+};
+template <>
+struct Accumulator<Bool> {
+  bool sum = false;
+  __device__ void add(bool x, bool y) { sum = sum || (x && y); }
+  __device__ Bool result() const { return from_compute<Bool>(sum); }
+};
+template <typename Part>
+struct Accumulator<Complex<Part>> {
+  Complex<Part> sum = {0, 0};
+  __device__ void add(Complex<Part> x, Complex<Part> y) {
+    sum.real += x.real * y.real - x.imag * y.imag;
+    sum.imag += x.real * y.imag + x.imag * y.real;
+  }
+  __device__ Complex<Part> result() const { return sum; }
+};
+
+template <typename T>
+__device__ __forceinline__ Compute<T> nothing() {
+  return Compute<T>{};
+}
+
+/// A block computes a tile of each product whose number is blockIdx.z plus a multiple of gridDim.z.
+template <typename T>
+__global__ void __launch_bounds__(kThreads) matmul(const Matrices of, const Batch batch,
+                                                   long long products, long long row_tiles) {
+  __shared__ Compute<T> left[kDepth][kTile + 1], right[kDepth][kTile + 1];
+  const int row_thread = threadIdx.x / (kTile / kSide), column_thread = threadIdx.x % (kTile / kSide);
+  for (long long product = blockIdx.z; product < products; product += gridDim.z) {
+    const char* a = of.a;
+    const char* b = of.b;
+    char* c = of.c;
+    long long rest = product;
+    for (int d = 0; d < batch.ndim; ++d) {
+      const long long at = rest % batch.extent[d];
+      rest /= batch.extent[d];
+      a += at * batch.a[d];
+      b += at * batch.b[d];
+      c += at * batch.c[d];
+    }
+    for (long long tile = blockIdx.y; tile < row_tiles; tile += gridDim.y) {
+      const long long row0 = tile * kTile, column0 = static_cast<long long>(blockIdx.x) * kTile;
+      Accumulator<T> sums[kSide][kSide];
+      for (long long k0 = 0; k0 < of.inner; k0 += kDepth) {
+        for (int i = threadIdx.x; i < kTile * kDepth; i += kThreads) {
+          // Neighbouring threads read neighbouring elements of whichever dimension is the denser.
+          const bool deep = of.a_column <= of.a_row;
+          const int k = deep ? i % kDepth : i / kTile, row = deep ? i / kDepth : i % kTile;
+          const bool inside = k0 + k < of.inner && row0 + row < of.rows;
+          left[k][row] = inside ? to_compute(*reinterpret_cast<const T*>(
+                                      a + (row0 + row) * of.a_row + (k0 + k) * of.a_column))
+                                : nothing<T>();
+          const bool wide = of.b_column <= of.b_row;
+          const int depth = wide ? i / kTile : i % kDepth, column = wide ? i % kTile : i / kDepth;
+          const bool there = k0 + depth < of.inner && column0 + column < of.columns;
+          right[depth][column] = there ? to_compute(*reinterpret_cast<const T*>(
+                                             b + (k0 + depth) * of.b_row +
+                                             (column0 + column) * of.b_column))
+                                       : nothing<T>();
+        }
+        __syncthreads();
+#pragma unroll
+        for (int k = 0; k < kDepth; ++k) {
+          if (k0 + k >= of.inner) break;  // 0 * NaN is not 0
+          Compute<T> x[kSide], y[kSide];
+#pragma unroll
+          for (int i = 0; i < kSide; ++i) {
+            x[i] = left[k][row_thread + i * (kTile / kSide)];
+            y[i] = right[k][column_thread + i * (kTile / kSide)];
+          }
+#pragma unroll
+          for (int i = 0; i < kSide; ++i) {
+#pragma unroll
+            for (int j = 0; j < kSide; ++j) sums[i][j].add(x[i], y[j]);
+          }
+        }
+        __syncthreads();
+      }
+#pragma unroll
+      for (int i = 0; i < kSide; ++i) {
+        const long long row = row0 + row_thread + i * (kTile / kSide);
+#pragma unroll
+        for (int j = 0; j < kSide; ++j) {
+          const long long column = column0 + column_thread + j * (kTile / kSide);
+          if (row >= of.rows || column >= of.columns) continue;
+          *reinterpret_cast<T*>(c + row * of.c_row + column * of.c_column) = sums[i][j].result();
+        }
+      }
+    }
+  }
+}
