@@ -243,6 +243,11 @@ void define_properties(ArrayClass& type) {
       .def_property_readonly("ptr", &Array::address)
       .def_property_readonly("is_contiguous", &Array::is_contiguous)
       .def_property_readonly("read_only", &Array::read_only)
+      .def_property_readonly(
+          "mT",
+          [](const py::object& self) {
+            return module_member("kernwright._array.linear", "matrix_transpose")(self);
+          })
       .def_property_readonly("T", [](const Array& a) { return transpose_array(a, py::args()); })
       .def_property_readonly("__cuda_array_interface__", &cuda_interface);
 }
@@ -255,6 +260,22 @@ void define_methods(ArrayClass& type) {
       .def("reshape", &reshape_array)
       .def("transpose", &transpose_array)
       .def("to", &to_device, py::arg("device"))
+      .def(
+          "to_device",
+          [](const py::object& self, const py::object& device, const py::object& stream) {
+            if (!stream.is_none()) {
+              throw ArgumentError(
+                  "to_device() works on the current stream; choose one with `with stream:`");
+            }
+            return to_device(self, device);
+          },
+          py::arg("device"), py::pos_only(), py::kw_only(), py::arg("stream") = py::none())
+      .def(
+          "__array_namespace__",
+          [](const Array&, const py::object& api_version) {
+            return helper("namespace")(api_version);
+          },
+          py::kw_only(), py::arg("api_version") = py::none())
       .def(
           "record_stream",
           [](const Array& a, const py::object& stream) {
@@ -310,6 +331,26 @@ void define_comparisons(ArrayClass& type) {
   type.attr("__hash__") = py::none();
 }
 
+/// Products of matrices; NotImplemented where the other side is no array.
+void define_products(ArrayClass& type) {
+  const auto product = [](const py::object& left, const py::object& right) -> py::object {
+    if (array_of(left.ptr()) == nullptr || array_of(right.ptr()) == nullptr) {
+      return py::reinterpret_borrow<py::object>(Py_NotImplemented);
+    }
+    return module_member("kernwright._array.linear", "matmul")(left, right);
+  };
+  type.def("__matmul__", product);
+  type.def("__rmatmul__", [product](const py::object& self, const py::object& other) {
+    return product(other, self);
+  });
+  type.def("__imatmul__", [product](const py::object& self, const py::object& other) -> py::object {
+    const py::object made = product(self, other);
+    if (made.is(py::handle(Py_NotImplemented))) return made;
+    helper("assign")(self, made);
+    return self;
+  });
+}
+
 void define_protocols(ArrayClass& type) {
   type.def("__dlpack__", &dlpack, py::kw_only(), py::arg("stream") = py::none(),
            py::arg("max_version") = py::none(), py::arg("dl_device") = py::none(),
@@ -344,6 +385,7 @@ void bind_array(py::module_& m) {
   define_properties(type);
   define_methods(type);
   define_comparisons(type);
+  define_products(type);
   define_protocols(type);
   bind_evictable(m);
   m.def("empty", &make_empty, py::arg("shape"), py::arg("dtype") = py::none(), py::kw_only(),

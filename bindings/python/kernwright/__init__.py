@@ -12,6 +12,7 @@
 """
 
 from kernwright import _core, errors  # the extension first: it says where it cannot be used
+from kernwright._array import data_types, inspection, linear
 from kernwright._array.creation import (
     arange,
     asarray,
@@ -25,6 +26,9 @@ from kernwright._array.creation import (
     zeros,
     zeros_like,
 )
+from kernwright._array.data_types import *
+from kernwright._array.inspection import *
+from kernwright._array.linear import *
 from kernwright._core import (
     Array,
     CudaArray,
@@ -82,10 +86,13 @@ from kernwright.errors import (
 # The element types under their names; looked up when first asked for, because three of them are
 # of ml_dtypes, which is imported no sooner than they are needed.
 _DTYPES = (
+    "bool",
     *(f"{sign}int{bits}" for bits in (8, 16, 32, 64) for sign in ("", "u")),
     *("float16", "bfloat16", "float32", "float64", "float8_e4m3fn", "float8_e5m2"),
     *("complex64", "complex128"),
 )
+
+__array_api_version__ = "2025.12"
 
 __all__ = [
     "ArgumentError",
@@ -172,10 +179,14 @@ __all__ = [
     "zeros",
     "zeros_like",
 ]
+# The array library, a module a topic.
+__all__ += data_types.__all__
+__all__ += inspection.__all__
+__all__ += linear.__all__
 
 
 # What most programs never use is imported when it is asked for.
-_MODULES = ("bench", "cache", "checks", "memory", "tune")
+_MODULES = ("bench", "cache", "checks", "fft", "linalg", "memory", "tune")
 _LATER = {
     "Inputs": "_judging.inputs",
     "Judge": "_judging.judge",
@@ -185,8 +196,10 @@ _LATER = {
     "bench": "bench",
     "cache": "cache",
     "checks": "checks",
+    "fft": "fft",
     "judge": "_judging.judge",
     "libcuda_path": "_support.libcuda",
+    "linalg": "linalg",
     "line_profile": "_sim.line_profile",
     "lint": "_jit.lint",
     "memory": "memory",

@@ -10,8 +10,13 @@ import numpy as np
 from kernwright import bench as bench
 from kernwright import cache as cache
 from kernwright import errors as errors
+from kernwright import fft as fft
+from kernwright import linalg as linalg
 from kernwright import memory as memory
 from kernwright import tune as tune
+from kernwright._array.data_types import *
+from kernwright._array.inspection import *
+from kernwright._array.linear import *
 from kernwright._core import Array as Array
 from kernwright._core import BoundKernel as BoundKernel
 from kernwright._core import CudaArray as CudaArray

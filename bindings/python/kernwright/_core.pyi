@@ -13,6 +13,8 @@ from typing_extensions import Self
 from kernwright._core_array import Array as Array
 from kernwright._core_judge import _DrawnCases as _DrawnCases
 from kernwright._core_judge import _Judge as _Judge
+from kernwright._core_kernels import _diagonal as _diagonal
+from kernwright._core_kernels import _matmul as _matmul
 from kernwright._core_memory import AsyncResource as AsyncResource
 from kernwright._core_memory import CallbackResource as CallbackResource
 from kernwright._core_memory import DeviceResource as DeviceResource

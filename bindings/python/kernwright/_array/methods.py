@@ -14,6 +14,7 @@ from kernwright.errors import ArgumentError, InvalidArgument
 # Arrays with more elements than this are shown by their edges.
 _SHOWN = 1000
 _EDGE = 3
+_API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 
 
 def item(x: Array) -> Any:
@@ -23,6 +24,17 @@ def item(x: Array) -> Any:
             f"item() of an array of shape {x.shape}: it has {x.size} elements, not one"
         )
     return x.numpy().reshape(()).item()
+
+
+def namespace(api_version: str | None) -> Any:
+    """The namespace that the array API standard asks an array for."""
+    import kernwright
+
+    if api_version is not None and api_version not in _API_VERSIONS:
+        raise InvalidArgument(
+            f"the array API of {api_version!r} is not known: {', '.join(_API_VERSIONS)}"
+        )
+    return kernwright
 
 
 def as_complex(x: Array) -> complex:

@@ -1,0 +1,121 @@
+"""Element types: conversion, limits, kinds; the constants of the array API."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kernwright._array.creation import _kind
+from kernwright._core import Array, _dtype
+from kernwright.errors import ArgumentError
+
+__all__ = ["astype", "e", "finfo", "iinfo", "inf", "isdtype", "nan", "newaxis", "pi"]
+
+e = 2.718281828459045
+pi = 3.141592653589793
+inf = float("inf")
+nan = float("nan")
+newaxis = None
+
+_KINDS = {
+    "bool": "b",
+    "signed integer": "i",
+    "unsigned integer": "u",
+    "integral": "iu",
+    "real floating": "f",
+    "complex floating": "c",
+    "numeric": "iufc",
+}
+
+
+def astype(x: Array, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Array:
+    """`x` with its elements as `dtype`, by NumPy's rules of astype(); on `device` where one is
+    named. copy=False gives `x` itself where nothing changes. A complex array has no real form."""
+    if np.dtype(x.dtype).kind == "c" and _kind_of(dtype) in "f":
+        raise ArgumentError(
+            f"elements of {x.dtype} become {_dtype(dtype)} only without their imaginary part: "
+            "take it with kw.real(x)"
+        )
+    if device is not None:
+        x = x.to(device)
+    return x.astype(dtype, copy=copy)
+
+
+def _kind_of(dtype: Any) -> str:
+    """b, i, u, f or c; the small floats of ml_dtypes are floats, too."""
+    kind = np.dtype(_dtype(dtype)).kind
+    return "f" if kind == "V" else kind
+
+
+def isdtype(dtype: Any, kind: Any) -> bool:
+    """Whether `dtype` is of the kind: "bool", "signed integer", "unsigned integer", "integral",
+    "real floating", "complex floating", "numeric"; a dtype; or one of a tuple of them."""
+    if isinstance(kind, tuple):
+        return any(isdtype(dtype, each) for each in kind)
+    if isinstance(kind, str):
+        if kind not in _KINDS:
+            raise ArgumentError(f"isdtype() knows no kind {kind!r}: {', '.join(_KINDS)}")
+        return _kind_of(dtype) in _KINDS[kind]
+    return bool(_dtype(dtype) == _dtype(kind))
+
+
+class finfo:
+    """The limits of a floating type, given as one, as an array, or as a complex type, whose parts
+    they are then: bits, eps, max, min, smallest_normal, dtype."""
+
+    bits: int
+    eps: float
+    max: float
+    min: float
+    smallest_normal: float
+    dtype: Any
+
+    def __init__(self, type: Any, /) -> None:
+        dtype = np.dtype(type.dtype if isinstance(type, Array) else _dtype(type))
+        if _kind_of(dtype) not in "fc":
+            raise ArgumentError(f"finfo() is about floating types, not {dtype}: kw.iinfo()")
+        if dtype.kind == "V":
+            import ml_dtypes
+
+            limits: Any = ml_dtypes.finfo(dtype)
+        else:
+            limits = np.finfo(dtype)
+        self.bits = int(limits.bits)
+        self.eps = float(limits.eps)
+        self.max = float(limits.max)
+        self.min = float(limits.min)
+        self.smallest_normal = float(limits.smallest_normal)
+        self.dtype = np.dtype(limits.dtype)
+
+    def __repr__(self) -> str:
+        return f"finfo(dtype={self.dtype}, min={self.min}, max={self.max}, eps={self.eps})"
+
+
+class iinfo:
+    """The limits of an integer type, given as one or as an array: bits, max, min, dtype."""
+
+    bits: int
+    max: int
+    min: int
+    dtype: Any
+
+    def __init__(self, type: Any, /) -> None:
+        dtype = np.dtype(type.dtype if isinstance(type, Array) else _dtype(type))
+        if dtype.kind not in "iu":
+            raise ArgumentError(f"iinfo() is about integer types, not {dtype}: kw.finfo()")
+        limits = np.iinfo(dtype)
+        self.bits, self.max, self.min = int(limits.bits), int(limits.max), int(limits.min)
+        self.dtype = dtype
+
+    def __repr__(self) -> str:
+        return f"iinfo(dtype={self.dtype}, min={self.min}, max={self.max})"
+
+
+def _promoted(*arrays: Any) -> tuple[Array, ...]:
+    """All as arrays of the type that NumPy's promotion gives them."""
+    for each in arrays:
+        if not isinstance(each, Array):
+            raise ArgumentError(f"an array of a device is needed, got {_kind(each)}: kw.asarray()")
+    common = np.result_type(*(each.dtype for each in arrays))
+    return tuple(each.astype(common, copy=False) for each in arrays)

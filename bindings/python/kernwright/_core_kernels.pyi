@@ -1,0 +1,6 @@
+"""The kernel library in the extension module; the packages above it name and explain it."""
+
+from kernwright._core_array import Array
+
+def _matmul(a: Array, b: Array) -> Array: ...
+def _diagonal(array: Array, offset: int, first: int, second: int) -> Array: ...

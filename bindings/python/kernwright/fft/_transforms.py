@@ -1,0 +1,264 @@
+"""Transforms by Cooley and Tukey's factors, each a product with a small matrix of roots of unity.
+
+n = n1 * n2 elements are n1 rows: a transform of the columns, a multiplication by roots, and
+transforms of the rows (J. Cooley, J. Tukey, 1965). Large prime factors go through a convolution
+with a chirp (L. Bluestein, 1970). Roots are computed in float64.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+from kernwright import _core
+from kernwright._array.creation import asarray
+from kernwright._core import Array
+from kernwright.errors import ArgumentError, InvalidArgument
+
+__all__ = [
+    "fft",
+    "fftn",
+    "hfft",
+    "ifft",
+    "ifftn",
+    "ihfft",
+    "irfft",
+    "irfftn",
+    "rfft",
+    "rfftn",
+]
+
+_WHOLE = 64  # such transforms are one product
+_LARGEST_FACTOR = 512
+
+
+@functools.lru_cache(maxsize=256)
+def _roots(kind: str, n: int, m: int, sign: int, dtype: str, device: Any) -> Array:
+    """Constants of a transform on a device."""
+    if kind == "matrix":
+        turns = (np.arange(n)[:, None] * np.arange(n)[None, :] % n) / n
+    elif kind == "twist":  # of rows of m, n elements in all
+        turns = (np.arange(n // m)[:, None] * np.arange(m)[None, :] % n) / n
+    else:  # the chirp
+        turns = (np.arange(n, dtype=np.int64) ** 2 % (2 * n)) / (2 * n)
+    return asarray(np.exp(sign * 2j * np.pi * turns).astype(dtype), device=device)
+
+
+def _constant(kind: str, n: int, m: int, sign: int, like: Array) -> Array:
+    return _roots(kind, n, m, sign, like.dtype.name, like.device)
+
+
+def _factor(n: int) -> int:
+    """The largest divisor that is at most _WHOLE, else the smallest one that is not 1."""
+    for candidate in range(min(_WHOLE, n), 1, -1):
+        if n % candidate == 0:
+            return candidate
+    return next((f for f in range(_WHOLE + 1, math.isqrt(n) + 1) if n % f == 0), n)
+
+
+def _along_last(x: Array, sign: int) -> Array:
+    """The transform of the last axis, without a factor."""
+    n = x.shape[-1]
+    if n <= _WHOLE:
+        return _core._matmul(_as_matrix(x), _constant("matrix", n, 0, sign, x)).reshape(x.shape)
+    first = _factor(n)
+    if first == n:
+        if n <= _LARGEST_FACTOR:
+            matrix = _constant("matrix", n, 0, sign, x)
+            return _core._matmul(_as_matrix(x), matrix).reshape(x.shape)
+        return _by_chirp(x, sign)
+    rows = x.reshape(*x.shape[:-1], first, n // first)
+    if first <= _LARGEST_FACTOR:
+        columns = _core._matmul(_constant("matrix", first, 0, sign, x), rows)
+    else:
+        columns = _swapped(_along_last(_swapped(rows), sign))
+    columns = columns * _constant("twist", n, n // first, sign, x)
+    return _swapped(_along_last(columns, sign)).reshape(x.shape)
+
+
+def _as_matrix(x: Array) -> Array:
+    return x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
+
+
+def _swapped(x: Array) -> Array:
+    return x.transpose(*range(x.ndim - 2), x.ndim - 1, x.ndim - 2)
+
+
+def _by_chirp(x: Array, sign: int) -> Array:
+    """A convolution of a power of two elements."""
+    import kernwright as kw
+
+    n = x.shape[-1]
+    length = 1 << (2 * n - 2).bit_length()
+    chirp = _constant("chirp", n, 0, sign, x)
+    back = kw.conj(chirp)
+    padded = _resized(x * chirp, length)
+    filter = kw.concat([_resized(back, length - n + 1), kw.flip(back[1:])])
+    product = _along_last(padded, -1) * _along_last(filter, -1)
+    convolved = _along_last(product, 1)[..., :n] * (1.0 / length)
+    return convolved * chirp
+
+
+def _resized(x: Array, n: int) -> Array:
+    """Cut, or with zeros at the end."""
+    import kernwright as kw
+
+    have = x.shape[-1]
+    if n <= have:
+        return x[..., :n] if n < have else x
+    zeros = kw.zeros((*x.shape[:-1], n - have), dtype=x.dtype, device=x.device)
+    return kw.concat([x, zeros], axis=-1)
+
+
+def _scale(n: int, norm: str, forward: bool) -> float:
+    if norm not in ("backward", "ortho", "forward"):
+        raise InvalidArgument(f"norm={norm!r}: 'backward', 'ortho' or 'forward'")
+    if norm == "ortho":
+        return 1 / math.sqrt(n)
+    return 1 / n if (norm == "forward") == forward else 1.0
+
+
+def _complex(x: Array) -> Array:
+    return x.astype(np.result_type(x.dtype, np.complex64), copy=False)
+
+
+def _axis(x: Array, axis: int) -> int:
+    if not -x.ndim <= axis < x.ndim:
+        raise InvalidArgument(f"axis {axis} is out of bounds for an array of shape {x.shape}")
+    return axis % x.ndim
+
+
+def _count(n: int | None, x: Array, axis: int) -> int:
+    n = x.shape[axis] if n is None else n
+    if n < 1:
+        raise InvalidArgument(f"a transform has at least one element, not {n}: shape {x.shape}")
+    return int(n)
+
+
+def _transformed(x: Array, n: int | None, axis: int, norm: str, forward: bool) -> Array:
+    axis = _axis(x, axis)
+    n = _count(n, x, axis)
+    scale = _scale(n, norm, forward)
+    order = [a for a in range(x.ndim) if a != axis] + [axis]
+    moved = _resized(_complex(x.transpose(*order)), n)
+    result = _along_last(moved, -1 if forward else 1)
+    if scale != 1:
+        result = result * scale
+    return result.transpose(*(order.index(a) for a in range(x.ndim)))
+
+
+def fft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
+    """sum over j of x[j] * exp(-2 pi i j k / n) along `axis`, cut or filled with zeros to `n`.
+
+    norm: where the factor 1/n goes: "backward" (the inverse), "forward", or "ortho" (1/sqrt(n) in
+    both). float32 gives complex64, float64 and integers complex128."""
+    return _transformed(x, n, axis, norm, True)
+
+
+def ifft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
+    """The inverse of fft()."""
+    return _transformed(x, n, axis, norm, False)
+
+
+def _axes_and_sizes(x: Array, s: Any, axes: Any) -> list[tuple[int, int]]:
+    if axes is None:
+        axes = range(x.ndim) if s is None else range(x.ndim - len(s), x.ndim)
+    axes = [_axis(x, a) for a in axes]
+    sizes = [x.shape[a] for a in axes] if s is None else [int(n) for n in s]
+    if len(sizes) != len(axes):
+        raise InvalidArgument(f"{len(sizes)} sizes are given for {len(axes)} axes")
+    return list(zip(axes, sizes, strict=True))
+
+
+def fftn(x: Array, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Array:
+    """fft() over several axes (None: all), each cut or filled to its size in `s`."""
+    for axis, n in _axes_and_sizes(x, s, axes):
+        x = fft(x, n=n, axis=axis, norm=norm)
+    return x
+
+
+def ifftn(x: Array, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Array:
+    """The inverse of fftn()."""
+    for axis, n in _axes_and_sizes(x, s, axes):
+        x = ifft(x, n=n, axis=axis, norm=norm)
+    return x
+
+
+def _require_real(x: Array, name: str) -> None:
+    if x.dtype.kind == "c":
+        raise ArgumentError(f"{name}() transforms real numbers, not {x.dtype}: kw.fft.fft()")
+
+
+def _head(x: Array, axis: int, count: int) -> Array:
+    return x[(slice(None),) * (axis % x.ndim) + (slice(count),)]
+
+
+def rfft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
+    """The first n // 2 + 1 elements of fft() of real numbers: the others are their conjugates."""
+    _require_real(x, "rfft")
+    count = _count(n, x, _axis(x, axis))
+    return _head(fft(x, n=count, axis=axis, norm=norm), axis, count // 2 + 1)
+
+
+def irfft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
+    """The inverse of rfft(): `n` real numbers (2 * (m - 1) of m, unless told otherwise)."""
+    import kernwright as kw
+
+    axis = _axis(x, axis)
+    n = _count(2 * (x.shape[axis] - 1) if n is None else n, x, axis)
+    half = _complex(kw.moveaxis(x, axis, -1))
+    half = _resized(half, n // 2 + 1)
+    # What has no counterpart counts by its real part alone.
+    mirrored = kw.conj(kw.flip(half[..., 1 : (n + 1) // 2], axis=-1))
+    first = kw.real(half[..., :1]).astype(half.dtype)
+    middle = half[..., 1:]
+    if n % 2 == 0:
+        nyquist = kw.real(half[..., n // 2 :]).astype(half.dtype)
+        middle = kw.concat([half[..., 1 : n // 2], nyquist], axis=-1)
+    whole = kw.concat([first, middle, mirrored], axis=-1)[..., :n]
+    return kw.moveaxis(kw.real(ifft(whole, norm=norm)), -1, axis)
+
+
+def rfftn(x: Array, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Array:
+    """rfft() over the last of several axes, then fft() over the others."""
+    _require_real(x, "rfftn")
+    pairs = _axes_and_sizes(x, s, axes)
+    x = rfft(x, n=pairs[-1][1], axis=pairs[-1][0], norm=norm)
+    for axis, n in pairs[:-1]:
+        x = fft(x, n=n, axis=axis, norm=norm)
+    return x
+
+
+def irfftn(x: Array, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Array:
+    """The inverse of rfftn()."""
+    pairs = _axes_and_sizes(x, s, axes)
+    last, count = pairs[-1]
+    if s is None:
+        count = 2 * (x.shape[last] - 1)
+    for axis, n in pairs[:-1]:
+        x = ifft(x, n=n, axis=axis, norm=norm)
+    return irfft(x, n=count, axis=last, norm=norm)
+
+
+_OTHER = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
+
+
+def hfft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
+    """The real transform of numbers whose second half would be conjugates of the first."""
+    import kernwright as kw
+
+    if norm not in _OTHER:
+        raise InvalidArgument(f"norm={norm!r}: 'backward', 'ortho' or 'forward'")
+    return irfft(kw.conj(_complex(x)), n=n, axis=axis, norm=_OTHER[norm])
+
+
+def ihfft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
+    """The inverse of hfft()."""
+    import kernwright as kw
+
+    if norm not in _OTHER:
+        raise InvalidArgument(f"norm={norm!r}: 'backward', 'ortho' or 'forward'")
+    return kw.conj(rfft(x, n=n, axis=axis, norm=_OTHER[norm]))

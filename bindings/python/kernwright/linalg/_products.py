@@ -1,0 +1,105 @@
+"""Products, diagonals and norms of matrices: what needs no solver."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kernwright import _core
+from kernwright._array.data_types import _promoted
+from kernwright._array.linear import matmul, matrix_transpose, tensordot, vecdot
+from kernwright._core import Array
+from kernwright.errors import InvalidArgument
+
+__all__ = [
+    "cross",
+    "diagonal",
+    "matmul",
+    "matrix_norm",
+    "matrix_power",
+    "matrix_transpose",
+    "outer",
+    "tensordot",
+    "trace",
+    "vecdot",
+]
+
+
+def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
+    """The cross product of vectors of three elements along `axis`; the others are broadcast."""
+    import kernwright as kw
+
+    a, b = _promoted(x1, x2)
+    if a.shape[axis] != 3 or b.shape[axis] != 3:
+        raise InvalidArgument(
+            f"Incompatible dimensions for cross(): {a.shape} and {b.shape}, and axis {axis} must "
+            "have 3 elements in both"
+        )
+    a, b = kw.moveaxis(a, axis, -1), kw.moveaxis(b, axis, -1)
+    parts = [a[..., i] * b[..., j] - a[..., j] * b[..., i] for i, j in ((1, 2), (2, 0), (0, 1))]
+    return kw.moveaxis(kw.stack(parts, axis=-1), -1, axis)
+
+
+def diagonal(x: Array, /, *, offset: int = 0) -> Array:
+    """A view of the elements [..., i, i + offset], as the last axis."""
+    _require_matrix(x)
+    return _core._diagonal(x, offset, x.ndim - 2, x.ndim - 1)
+
+
+def _require_matrix(x: Array) -> None:
+    if x.ndim < 2:
+        raise InvalidArgument(f"a matrix has two dimensions or more, and this has shape {x.shape}")
+
+
+def trace(x: Array, /, *, offset: int = 0, dtype: Any = None) -> Array:
+    """The sum of the diagonal."""
+    import kernwright as kw
+
+    return kw.sum(diagonal(x, offset=offset), axis=-1, dtype=dtype)
+
+
+def outer(x1: Array, x2: Array, /) -> Array:
+    """All products of an element of one vector with an element of the other."""
+    a, b = _promoted(x1, x2)
+    if a.ndim != 1 or b.ndim != 1:
+        raise InvalidArgument(f"outer() takes two vectors, got shapes {a.shape} and {b.shape}")
+    return a[:, None] * b[None, :]
+
+
+def matrix_power(x: Array, n: int, /) -> Array:
+    """x @ x @ ... n times, by squaring; n = 0 gives the identity. InvalidArgument for n < 0, which
+    needs an inverse."""
+    import kernwright as kw
+
+    _require_matrix(x)
+    if x.shape[-1] != x.shape[-2]:
+        raise InvalidArgument(f"only square matrices have powers, this has shape {x.shape}")
+    if n < 0:
+        raise InvalidArgument(f"matrix_power(x, {n}) needs an inverse: there is no solver")
+    power = kw.broadcast_to(kw.eye(x.shape[-1], dtype=x.dtype, device=x.device), x.shape)
+    square = x
+    while n:
+        if n & 1:
+            power = matmul(power, square)
+        n >>= 1
+        if n:
+            square = matmul(square, square)
+    return power.copy() if power is not x else x
+
+
+def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:
+    """The norm of matrices in the last two axes: "fro", 1, -1, inf, -inf. InvalidArgument for 2, -2
+    and "nuc", which need singular values."""
+    import kernwright as kw
+
+    _require_matrix(x)
+    if ord in (2, -2, "nuc"):
+        raise InvalidArgument(f"the norm {ord!r} needs singular values: there is no solver")
+    size = kw.abs(x)
+    if ord == "fro":
+        return kw.sqrt(kw.sum(size * size, axis=(-2, -1), keepdims=keepdims))
+    if ord not in (1, -1, float("inf"), float("-inf")):
+        raise InvalidArgument(f"there is no matrix norm {ord!r}: 'fro', 1, -1, inf, -inf")
+    inner, outer_axis = (-2, -1) if abs(ord) == 1 else (-1, -2)
+    sums = kw.sum(size, axis=inner, keepdims=True, dtype=size.dtype)
+    norm = (kw.max if ord > 0 else kw.min)(sums, axis=outer_axis, keepdims=True)
+    return norm if keepdims else norm.reshape(norm.shape[:-2])
