@@ -129,8 +129,8 @@ Array transpose_array(const Array& array, const py::args& arguments) {
   if (arguments.empty() || (arguments.size() == 1 && arguments[0].is_none())) {
     std::iota(axes.rbegin(), axes.rend(), 0);
   } else {
-    const py::object wanted =
-        arguments.size() == 1 ? py::object(arguments[0]) : py::object(arguments);
+    const bool is_sequence = arguments.size() == 1 && !PyLong_Check(py::object(arguments[0]).ptr());
+    const py::object wanted = is_sequence ? py::object(arguments[0]) : py::object(arguments);
     axes.clear();
     for (const py::handle axis : py::iter(wanted)) {
       if (PyBool_Check(axis.ptr()) || !PyLong_Check(axis.ptr())) {

@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Runs the array API standard's own tests (https://github.com/data-apis/array-api-tests) whole
+# against this package: scripts/array_api_tests.sh CHECKOUT [pytest's options]. CHECKOUT holds its
+# submodule. The device is KERNWRIGHT_DEVICE's. What is expected to fail, and why, is in
+# scripts/array_api_failures.txt; everything else must pass.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+checkout=${1:?"usage: scripts/array_api_tests.sh CHECKOUT [options of pytest]"}
+shift
+[ -d "$checkout/array_api_tests" ] || { echo "$checkout is no checkout of array-api-tests"; exit 2; }
+[ -d "$checkout/array-api/src" ] || { echo "$checkout lacks its submodule array-api"; exit 2; }
+python=${PYTHON:-}
+[ -n "$python" ] || { [ -x .venv/bin/python ] && python=$PWD/.venv/bin/python || python=python3; }
+failures=$PWD/scripts/array_api_failures.txt
+export ARRAY_API_TESTS_MODULE=kernwright ARRAY_API_TESTS_VERSION=2025.12
+cd "$checkout"
+exec "$python" -m pytest -q array_api_tests --xfails-file "$failures" \
+  --max-examples "${MAX_EXAMPLES:-20}" --derandomize --disable-deadline -p no:cacheprovider "$@"
