@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <numeric>
 
 namespace kernwright::kernels {
 namespace {
@@ -116,6 +117,20 @@ RowChunks chunk_rows(const Device& device, RowExtent extent, int pack, int value
 
 bool are_few_and_long(const Device& device, RowExtent extent) {
   return extent.n > kLongRow && extent.rows < multiprocessors_of(device) / 2;
+}
+
+std::vector<int> axis_last(int ndim, int axis) {
+  std::vector<int> axes(static_cast<std::size_t>(ndim));
+  std::iota(axes.begin(), axes.end(), 0);
+  std::rotate(axes.begin() + axis, axes.begin() + axis + 1, axes.end());
+  return axes;
+}
+
+std::vector<int> last_back(int ndim, int axis) {
+  std::vector<int> axes(static_cast<std::size_t>(ndim));
+  std::iota(axes.begin(), axes.end(), 0);
+  std::rotate(axes.begin() + axis, axes.end() - 1, axes.end());
+  return axes;
 }
 
 bool may_overlap(const Array& a, const Array& b) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
+#include <vector>
 
 namespace kernwright::kernels {
 
@@ -68,6 +69,10 @@ RowChunks chunk_rows(const Device& device, RowExtent extent, int pack, int value
 /// Whether rows longer than 16384 are better shared by blocks, as there are fewer than half as many
 /// of them as multiprocessors.
 bool are_few_and_long(const Device& device, RowExtent extent);
+
+/// The order of axes that puts `axis` last, and the one that puts it back.
+std::vector<int> axis_last(int ndim, int axis);
+std::vector<int> last_back(int ndim, int axis);
 
 /// Whether the memory of the two may have bytes in common.
 bool may_overlap(const Array& a, const Array& b);

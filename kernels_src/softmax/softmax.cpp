@@ -181,21 +181,6 @@ bool has_softmax_rows(const Array& x, const std::optional<Array>& mask) {
   return common_pack(x.shape().back(), {&x}) > 0 && pair_rows(x, mask ? *mask : x).has_value();
 }
 
-std::vector<int> softmax_axis_last(int ndim, int axis) {
-  std::vector<int> axes(static_cast<std::size_t>(ndim));
-  std::iota(axes.begin(), axes.end(), 0);
-  axes.erase(axes.begin() + axis);
-  axes.push_back(axis);
-  return axes;
-}
-
-std::vector<int> softmax_axes_back(const std::vector<int>& axes) {
-  std::vector<int> result(axes.size());
-  for (std::size_t i = 0; i < axes.size(); ++i)
-    result[static_cast<std::size_t>(axes[i])] = static_cast<int>(i);
-  return result;
-}
-
 void run_softmax(SoftmaxJob job, int axis) {
   const Shape& shape = job.x.shape();
   job.extent.n = shape[static_cast<std::size_t>(axis)];
@@ -203,13 +188,13 @@ void run_softmax(SoftmaxJob job, int axis) {
   const std::int64_t inner =
       std::accumulate(shape.begin() + axis + 1, shape.end(), std::int64_t{1}, std::multiplies<>());
   if (inner > 1 && job.mask) {
-    const std::vector<int> axes = softmax_axis_last(job.x.ndim(), axis);
+    const std::vector<int> axes = axis_last(job.x.ndim(), axis);
     SoftmaxJob last = job;
     last.x = copy(job.x.transpose(axes), job.stream);
     last.mask = job.mask->transpose(axes);
     last.out = Array::empty(job.device(), last.x.shape(), job.out.type(), job.stream);
     run_softmax(last, job.x.ndim() - 1);
-    copy_into(job.out, last.out.transpose(softmax_axes_back(axes)), job.stream);
+    copy_into(job.out, last.out.transpose(last_back(job.x.ndim(), axis)), job.stream);
     return;
   }
   if (inner > 1) {

@@ -126,7 +126,7 @@ __global__ void __launch_bounds__(Threads)
     softmax_kept(Out* __restrict__ out, const char* __restrict__ x, const StridedPair view,
                  long long rows, int n, int kept, Compute<T> scale) {
   using C = Compute<T>;
-  extern __shared__ alignas(16) unsigned char memory[];
+  extern __shared__ __align__(16) unsigned char memory[];
   Pack<T, V>* const mine = reinterpret_cast<Pack<T, V>*>(memory) + threadIdx.x;
   constexpr int kFirst = Items * Threads;
   const int lane = threadIdx.x, packs = n / V;

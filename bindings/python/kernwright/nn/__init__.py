@@ -7,10 +7,11 @@
 """
 
 from kernwright._support.typed import publish
-from kernwright.nn import _norm, _softmax
+from kernwright.nn import _norm, _norm_backward, _softmax
 from kernwright.nn._norm import *
+from kernwright.nn._norm_backward import *
 from kernwright.nn._softmax import *
 
-__all__ = [*_norm.__all__, *_softmax.__all__]
+__all__ = [*_norm.__all__, *_norm_backward.__all__, *_softmax.__all__]
 
 publish(globals(), __all__)
