@@ -3,6 +3,9 @@
 
 namespace kernwright::python {
 
-void bind_kernels(py::module_& m) { bind_matmul(m); }
+void bind_kernels(py::module_& m) {
+  bind_matmul(m);
+  bind_softmax(m);
+}
 
 }  // namespace kernwright::python

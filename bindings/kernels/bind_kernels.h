@@ -10,5 +10,7 @@ namespace py = pybind11;
 
 void bind_kernels(py::module_& m);  ///< all of those below
 void bind_matmul(py::module_& m);
+void bind_norm(py::module_& m);
+void bind_softmax(py::module_& m);
 
 }  // namespace kernwright::python

@@ -164,6 +164,7 @@ __all__ = [
     "lint",
     "memory",
     "module",
+    "nn",
     "ones",
     "ones_like",
     "pack",
@@ -186,7 +187,7 @@ __all__ += linear.__all__
 
 
 # What most programs never use is imported when it is asked for.
-_MODULES = ("bench", "cache", "checks", "fft", "linalg", "memory", "tune")
+_MODULES = ("bench", "cache", "checks", "fft", "linalg", "memory", "nn", "tune")
 _LATER = {
     "Inputs": "_judging.inputs",
     "Judge": "_judging.judge",
@@ -203,6 +204,7 @@ _LATER = {
     "line_profile": "_sim.line_profile",
     "lint": "_jit.lint",
     "memory": "memory",
+    "nn": "nn",
     "pack": "_jit.pack",
     "profile": "_measure.profile",
     "time_kernel": "_measure.timing",

@@ -35,6 +35,12 @@ from kernwright._core_memory import _pinned_resource as _pinned_resource
 from kernwright._core_memory import _torch_allocator_functions as _torch_allocator_functions
 from kernwright._core_memory import _tracking_reports as _tracking_reports
 from kernwright._core_memory import alloc as alloc
+from kernwright._core_norms import _l2_norm as _l2_norm
+from kernwright._core_norms import _l2_norm_backward as _l2_norm_backward
+from kernwright._core_norms import _norm as _norm
+from kernwright._core_norms import _norm_backward as _norm_backward
+from kernwright._core_norms import _softmax as _softmax
+from kernwright._core_norms import _softmax_backward as _softmax_backward
 from kernwright._core_tensor_map import TensorMap as TensorMap
 from kernwright._core_texture import CudaArray as CudaArray
 from kernwright._core_texture import Surface as Surface

@@ -1,0 +1,93 @@
+// Norms for Python.
+#include "base/errors.h"
+#include "base/format.h"
+#include "bindings/kernels/bind_kernels.h"
+#include "bindings/kernels/kernel_calls.h"
+#include "bindings/values/dtype.h"
+#include "kernels_src/norm/l2_norm.h"
+#include "kernels_src/norm/norm.h"
+#include "kernels_src/norm/norm_backward.h"
+
+#include <pybind11/stl.h>
+#include <optional>
+#include <string>
+
+namespace kernwright::python {
+namespace {
+
+kernels::NormKind norm_kind(const std::string& name) {
+  if (name == "rms") return kernels::NormKind::rms;
+  if (name == "layer") return kernels::NormKind::layer;
+  throw InvalidArgument(format("no norm is called {}", name));
+}
+
+/// None: no groups; otherwise one or more, or -1.
+std::int64_t group_argument(const std::optional<std::int64_t>& groups) {
+  if (!groups) return 0;
+  if (*groups >= 1 || *groups == -1) return *groups;
+  throw InvalidArgument(format("the number of groups is one or more, got {}", *groups));
+}
+
+template <typename Value>
+py::object or_none(std::optional<Value>& value) {
+  return value ? py::cast(std::move(*value)) : py::none();
+}
+
+py::tuple call_norm(const std::string& kind, const py::object& x, const py::object& weight,
+                    const py::object& bias, double eps, const py::object& residual,
+                    const py::object& quantize, const std::optional<std::int64_t>& groups) {
+  const Array input = array_operand(x, "x");
+  kernels::NormOptions options{.kind = norm_kind(kind),
+                               .eps = eps,
+                               .weight = optional_operand(weight, "weight"),
+                               .bias = optional_operand(bias, "bias"),
+                               .residual = optional_operand(residual, "residual"),
+                               .groups = group_argument(groups)};
+  if (!quantize.is_none()) options.quantized = scalar_argument(quantize);
+  for (const auto* const each : {&options.weight, &options.bias, &options.residual})
+    if (*each) require_same_device({&input, &**each});
+  kernels::NormResult result = on_current_stream(
+      input, [&](const Stream& stream) { return kernels::norm(input, options, stream); });
+  return py::make_tuple(std::move(result.out), or_none(result.scales), or_none(result.sum));
+}
+
+py::tuple call_norm_backward(const std::string& kind, const py::object& dy, const py::object& x,
+                             const py::object& weight, double eps, bool bias,
+                             const std::optional<std::int64_t>& groups) {
+  const Array gradient = array_operand(dy, "dy"), input = array_operand(x, "x");
+  const kernels::NormOptions options{.kind = norm_kind(kind),
+                                     .eps = eps,
+                                     .weight = optional_operand(weight, "weight"),
+                                     .groups = group_argument(groups)};
+  require_same_device({&input, &gradient});
+  if (options.weight) require_same_device({&input, &*options.weight});
+  kernels::NormGradients result = on_current_stream(input, [&](const Stream& stream) {
+    return kernels::norm_backward(gradient, input, options, bias, stream);
+  });
+  return py::make_tuple(std::move(result.dx), or_none(result.weight), or_none(result.bias));
+}
+
+Array call_l2_norm(const py::object& x, int axis, double eps) {
+  const Array input = array_operand(x, "x");
+  return on_current_stream(
+      input, [&](const Stream& stream) { return kernels::l2_norm(input, axis, eps, stream); });
+}
+
+Array call_l2_norm_backward(const py::object& dy, const py::object& x, int axis, double eps) {
+  const Array gradient = array_operand(dy, "dy"), input = array_operand(x, "x");
+  require_same_device({&input, &gradient});
+  return on_current_stream(input, [&](const Stream& stream) {
+    return kernels::l2_norm_backward(gradient, input, axis, eps, stream);
+  });
+}
+
+}  // namespace
+
+void bind_norm(py::module_& m) {
+  m.def("_norm", &call_norm);
+  m.def("_norm_backward", &call_norm_backward);
+  m.def("_l2_norm", &call_l2_norm);
+  m.def("_l2_norm_backward", &call_l2_norm_backward);
+}
+
+}  // namespace kernwright::python

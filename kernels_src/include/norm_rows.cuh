@@ -1,0 +1,74 @@
+// What the norms' kernels share: kinds, the affine part, the statistics of a row.
+#pragma once
+
+#include <kernwright/elements.cuh>
+#include <kernwright/reduce.cuh>
+#include <kernwright/rows.cuh>
+
+namespace kernwright {
+
+/// y = x / sqrt(mean(x^2) + eps); (x - mean) / sqrt(variance + eps); x / max(sqrt(sum(x^2)), eps).
+enum NormKind { kRms, kLayer, kL2 };
+
+/// Weight and bias, either of them or both absent (null): one each for every element of a row, or
+/// for every channel. Row r then has `per_row` channels of `spatial` elements, from channel
+/// r % groups * per_row on.
+struct AffineArguments {
+  const void* weight;
+  const void* bias;
+  int groups, per_row, spatial;
+};
+
+/// Of pack number `pack` of a row, `none` where there is no array. With `Channels` all elements of a
+/// pack have the same channel.
+template <bool Channels, int V, typename W, typename C>
+__device__ __forceinline__ void load_affine(C (&into)[V], const void* array,
+                                            const AffineArguments& affine, long long row, int pack,
+                                            C none) {
+  const W* const from = static_cast<const W*>(array);
+  if (from == nullptr) {
+#pragma unroll
+    for (int j = 0; j < V; ++j) into[j] = none;
+  } else if constexpr (Channels) {
+    const int first = static_cast<int>(row % affine.groups) * affine.per_row;
+    const C all = static_cast<C>(to_compute(from[first + pack * V / affine.spatial]));
+#pragma unroll
+    for (int j = 0; j < V; ++j) into[j] = all;
+  } else {
+    const Pack<W, V> raw = reinterpret_cast<const Pack<W, V>*>(from)[pack];
+#pragma unroll
+    for (int j = 0; j < V; ++j) into[j] = static_cast<C>(to_compute(raw.value[j]));
+  }
+}
+
+__device__ __forceinline__ float root_of(float x) { return sqrtf(x); }
+__device__ __forceinline__ double root_of(double x) { return sqrt(x); }
+
+template <typename C>
+struct alignas(2 * sizeof(C)) Two {
+  C a, b;
+};
+struct SumTwo {
+  template <typename C>
+  __device__ __forceinline__ Two<C> operator()(Two<C> x, Two<C> y) const {
+    return {x.a + y.a, x.b + y.b};
+  }
+};
+
+/// x_hat = (x - mean) * factor.
+template <typename C>
+struct alignas(2 * sizeof(C)) RowStatistics {
+  C mean, factor;
+};
+
+/// `squares`: the sum of (x - mean)^2.
+template <int Kind, typename C>
+__device__ __forceinline__ RowStatistics<C> statistics_of(C mean, C squares, long long n, C eps) {
+  if (Kind == kL2) {
+    const C norm = root_of(squares);
+    return {C(0), C(1) / (norm > eps || norm != norm ? norm : eps)};
+  }
+  return {mean, C(1) / root_of(squares / static_cast<C>(n) + eps)};
+}
+
+}  // namespace kernwright

@@ -1,0 +1,74 @@
+// Rows that a group of threads holds in registers, and reductions of such a group.
+#pragma once
+
+#include <kernwright/elements.cuh>
+#include <kernwright/reduce.cuh>
+
+namespace kernwright {
+
+template <typename T>
+__device__ __forceinline__ T infinity() {
+  return static_cast<T>(__int_as_float(0x7f800000));
+}
+
+/// Of the `Width` threads that share a row: part of a warp, or all `Threads` of the block. Every
+/// thread of the block must call it, and each gets its row's result.
+template <int Width, int Threads, typename T, typename Combine>
+__device__ __forceinline__ T row_reduce(T value, Combine combine, T none) {
+  static_assert(Width <= 32 || Width == Threads, "a row is shared by a warp at most, or by a block");
+  if constexpr (Width <= 32) {
+    return warp_reduce<Width>(value, combine);
+  } else {
+    return block_reduce<Threads>(value, combine, none);
+  }
+}
+
+/// Calls visit(slot, element) for those elements of a row of `packs` packs that thread `lane` of
+/// `Width` holds: pack i * Width + lane is in the slots from i * V on.
+template <int V, int Items, int Width, typename Visit>
+__device__ __forceinline__ void for_held(int lane, int packs, Visit visit) {
+#pragma unroll
+  for (int i = 0; i < Items; ++i) {
+    const int pack = i * Width + lane;
+    if (pack < packs) {
+#pragma unroll
+      for (int j = 0; j < V; ++j) visit(i * V + j, pack * V + j);
+    }
+  }
+}
+
+/// All loads are on their way before the first is waited for. Slots past the row become `filler`.
+template <int V, int Items, int Width, typename T>
+__device__ __forceinline__ void load_held(Compute<T> (&held)[V * Items], const T* row, int lane,
+                                          int packs, Compute<T> filler) {
+  Pack<T, V> raw[Items];
+#pragma unroll
+  for (int i = 0; i < Items; ++i) {
+    const int pack = i * Width + lane;
+    if (pack < packs) raw[i] = reinterpret_cast<const Pack<T, V>*>(row)[pack];
+  }
+#pragma unroll
+  for (int i = 0; i < Items; ++i) {
+    const bool inside = i * Width + lane < packs;
+#pragma unroll
+    for (int j = 0; j < V; ++j) held[i * V + j] = inside ? to_compute(raw[i].value[j]) : filler;
+  }
+}
+
+/// Stores what value(slot, element) returns, in packs.
+template <int V, int Items, int Width, typename T, typename Value>
+__device__ __forceinline__ void store_held(T* row, int lane, int packs, Value value) {
+#pragma unroll
+  for (int i = 0; i < Items; ++i) {
+    const int pack = i * Width + lane;
+    if (pack < packs) {
+      Pack<T, V> raw;
+#pragma unroll
+      for (int j = 0; j < V; ++j)
+        raw.value[j] = from_compute<T>(static_cast<Compute<T>>(value(i * V + j, pack * V + j)));
+      reinterpret_cast<Pack<T, V>*>(row)[pack] = raw;
+    }
+  }
+}
+
+}  // namespace kernwright

@@ -1,0 +1,33 @@
+// Brings the axis to the end and back.
+#include "kernels_src/norm/l2_norm.h"
+
+#include "array/shape.h"
+#include "kernels_src/copy/copy.h"
+#include "kernels_src/norm/norm.h"
+#include "kernels_src/norm/norm_backward.h"
+#include "kernels_src/row_plan.h"
+
+namespace kernwright::kernels {
+
+Array l2_norm(const Array& x, int axis, double eps, const Stream& stream) {
+  const NormOptions options{.kind = NormKind::l2, .eps = eps};
+  if (x.ndim() == 0) return norm(x, options, stream).out;  // which says what is wrong
+  axis = normalize_axis(axis, x.ndim());
+  if (axis == x.ndim() - 1) return norm(x, options, stream).out;
+  const Array out = norm(x.transpose(axis_last(x.ndim(), axis)), options, stream).out;
+  return copy(out.transpose(last_back(x.ndim(), axis)), stream);
+}
+
+Array l2_norm_backward(const Array& dy, const Array& x, int axis, double eps,
+                       const Stream& stream) {
+  const NormOptions options{.kind = NormKind::l2, .eps = eps};
+  if (x.ndim() == 0 || dy.ndim() != x.ndim())
+    return norm_backward(dy, x, options, false, stream).dx;  // which says what is wrong
+  axis = normalize_axis(axis, x.ndim());
+  if (axis == x.ndim() - 1) return norm_backward(dy, x, options, false, stream).dx;
+  const std::vector<int> axes = axis_last(x.ndim(), axis);
+  const Array dx = norm_backward(dy.transpose(axes), x.transpose(axes), options, false, stream).dx;
+  return copy(dx.transpose(last_back(x.ndim(), axis)), stream);
+}
+
+}  // namespace kernwright::kernels

@@ -1,0 +1,203 @@
+// Chooses between rows in registers and rows that blocks share.
+#include "kernels_src/norm/norm.h"
+
+#include "array/shape.h"
+#include "base/errors.h"
+#include "base/format.h"
+#include "kernels_src/copy/copy.h"
+#include "kernels_src/family.h"
+#include "kernels_src/norm/norm.cu.h"
+#include "kernels_src/norm/norm_affine.h"
+#include "kernels_src/row_plan.h"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+namespace kernwright::kernels {
+namespace {
+
+struct NormJob {
+  Array x, residual;  ///< end in the row's elements; the residual is x where there is none
+  NormResult result;
+  NormShape shape;
+  NormOptions options;
+  Stream stream;
+
+  Device& device() const { return x.device(); }
+  bool has_residual() const { return options.residual.has_value(); }
+  ScalarType weight_type() const {
+    const auto& given = options.weight ? options.weight : options.bias;
+    return given ? given->type() : x.type();
+  }
+  RowPair view() const { return *pair_rows(x, residual); }
+  CUdeviceptr sum() const { return result.sum ? result.sum->address() : 0; }
+  CUdeviceptr scales() const { return result.scales ? result.scales->address() : 0; }
+};
+
+enum class NormPart { rows, moments, finish };
+
+const Kernel& norm_part(NormPart part, const NormJob& job, const RowTile& tile) {
+  static const auto& family = *new Family("norm.cu", text::norm_cu);
+  const auto key = InstanceKey()
+                       .add(part, 2)
+                       .type(job.x.type())
+                       .type(job.weight_type())
+                       .type(job.result.out.type())
+                       .add(job.options.kind, 2)
+                       .add(job.shape.channels, 1)
+                       .add(job.has_residual(), 1)
+                       .add(tile.pack, 5)
+                       .add(tile.items, 7)
+                       .add(tile.width, 11)
+                       .add(tile.threads, 11);
+  const auto name = [&] {
+    const char* const x = device_type(job.x.type());
+    const char* const weight = device_type(job.weight_type());
+    const char* const out = device_type(job.result.out.type());
+    const int kind = static_cast<int>(job.options.kind);
+    switch (part) {
+      case NormPart::rows:
+        return format("norm_rows<{}, {}, {}, {}, {}, {}, {}, {}, {}, {}>", x, weight, out,
+                      tile.pack, tile.items, tile.width, tile.threads, kind, job.shape.channels,
+                      job.has_residual());
+      case NormPart::moments:
+        return format("norm_moments<{}, {}, {}, {}, {}, {}>", x, tile.pack, tile.items,
+                      tile.threads, kind, job.has_residual());
+      case NormPart::finish:
+        break;
+    }
+    return format("norm_finish<{}, {}, {}, {}, {}, {}, {}, {}>", x, weight, out, tile.pack,
+                  tile.items, tile.threads, kind, job.shape.channels);
+  };
+  return family.instance(key, name).on(job.device());
+}
+
+LaunchConfig norm_config(std::uint32_t blocks, int threads, const Stream& stream) {
+  return {.grid = {blocks}, .block = {static_cast<std::uint32_t>(threads)}, .stream = stream};
+}
+
+template <typename C>
+void launch_norm_rows(const NormJob& job, const RowTile& tile, C eps) {
+  launch(norm_part(NormPart::rows, job, tile),
+         norm_config(tile.blocks(job.shape.rows), tile.threads, job.stream),
+         job.result.out.address(), job.x.address(), job.residual.address(), job.view(),
+         job.shape.rows, static_cast<std::int32_t>(job.shape.n),
+         affine_arguments(job.options.weight, job.options.bias, job.shape), eps, job.sum(),
+         job.scales());
+}
+
+template <typename C>
+void launch_norm_shared(const NormJob& job, int pack, C eps) {
+  const RowChunks plan = chunk_rows(job.device(), {job.shape.rows, job.shape.n}, pack, 16);
+  const Array moments =
+      Array::empty(job.device(), {job.shape.rows, plan.chunks, 2},
+                   sizeof(C) == 8 ? ScalarType::float64 : ScalarType::float32, job.stream);
+  const RowTile tile{.pack = pack, .items = plan.items, .width = 1, .threads = kChunkThreads};
+  const LaunchConfig config = norm_config(plan.blocks, kChunkThreads, job.stream);
+  const std::int64_t n = job.shape.n;
+  launch(norm_part(NormPart::moments, job, tile), config, moments.address(), job.x.address(),
+         job.residual.address(), job.view(), n, plan.chunks, job.sum());
+  const Array& source = job.result.sum ? *job.result.sum : job.x;
+  RowPair view = job.view();
+  if (job.result.sum)
+    view = {.extent = {job.shape.rows},
+            .first = {n * static_cast<std::int64_t>(scalar_size(job.x.type()))},
+            .ndim = 1};
+  launch(norm_part(NormPart::finish, job, tile), config, job.result.out.address(), source.address(),
+         view, n, plan.chunks, affine_arguments(job.options.weight, job.options.bias, job.shape),
+         eps, moments.address());
+  moments.use_on(job.stream);
+}
+
+template <typename C>
+void run_norm(const NormJob& job, C eps) {
+  const NormShape& shape = job.shape;
+  const int pack = affine_pack(common_pack(shape.n, {&job.x, &job.residual, &job.result.out}),
+                               job.options.weight, job.options.bias, shape);
+  const RowTile tile = tile_rows(shape.n, pack, sizeof(C) == 8 ? 8 : 16);
+  if (job.options.quantized && tile.items == 0) {
+    throw InvalidArgument(
+        format("rows of {} elements are too long to be quantised in one pass; normalise them "
+               "without quantize",
+               shape.n));
+  }
+  const bool shared = tile.items == 0 || (!job.options.quantized &&
+                                          are_few_and_long(job.device(), {shape.rows, shape.n}));
+  if (shared) {
+    launch_norm_shared(job, pack, eps);
+  } else {
+    launch_norm_rows(job, tile, eps);
+  }
+}
+
+/// The axes of a row as one; a copy where they, or the rows, cannot be walked as they are.
+Array norm_rows_of(const Array& x, const NormShape& shape, const Stream& stream) {
+  Shape flat(x.shape().begin(), x.shape().end() - shape.row_axes);
+  if (shape.channels) flat = {shape.rows};
+  flat.push_back(shape.n);
+  const auto size = static_cast<std::int64_t>(scalar_size(x.type()));
+  if (reshape_strides(x.shape(), x.strides(), flat, scalar_size(x.type()))) {
+    const Array rows = x.reshape(flat);
+    const bool together = shape.n == 1 || rows.strides().back() == size;
+    if (together && common_pack(shape.n, {&rows}) > 0) return rows;
+  }
+  return copy(x, stream).reshape(flat);
+}
+
+void check_norm(const Array& x, const NormOptions& options, const char* what) {
+  require_computed(x, what, "x");
+  if (options.residual &&
+      (options.residual->shape() != x.shape() || options.residual->type() != x.type() ||
+       &options.residual->device() != &x.device())) {
+    throw InvalidArgument(
+        format("Incompatible dimensions: {} takes x and a residual of one shape "
+               "and dtype on the same device, got {} and {}",
+               what, x.identify(), options.residual->identify()));
+  }
+  if (!options.quantized) return;
+  if (*options.quantized != ScalarType::int8 && *options.quantized != ScalarType::float8_e4m3fn) {
+    throw InvalidArgument(format("{} quantises to int8 or float8_e4m3fn, not to {}", what,
+                                 scalar_name(*options.quantized)));
+  }
+  if (options.groups != 0) throw InvalidArgument(format("{} of groups does not quantise", what));
+}
+
+}  // namespace
+
+NormResult norm(const Array& x, const NormOptions& options, const Stream& stream) {
+  const char* const what = norm_name(options.kind, options.groups);
+  check_norm(x, options, what);
+  const NormShape shape = norm_shape(x, options.weight, options.bias, options.groups, what);
+  const Stream on = stream ? stream : Stream::legacy(x.device());
+  NormJob job{
+      .x = x, .residual = x, .result = {}, .shape = shape, .options = options, .stream = on};
+  job.result.out = Array::empty(x.device(), x.shape(), options.quantized.value_or(x.type()), on);
+  if (options.quantized) {
+    job.result.scales =
+        Array::empty(x.device(), Shape(x.shape().begin(), x.shape().end() - shape.row_axes),
+                     ScalarType::float32, on);
+  }
+  if (options.residual) job.result.sum = Array::empty(x.device(), x.shape(), x.type(), on);
+  if (x.size() == 0) return job.result;
+  job.x = norm_rows_of(x, shape, on);
+  job.residual = options.residual ? norm_rows_of(*options.residual, shape, on) : job.x;
+  if (!pair_rows(job.x, job.residual)) {
+    job.x = copy(job.x, on);
+    job.residual = options.residual ? copy(job.residual, on) : job.x;
+  }
+  for (auto* const each : {&job.options.weight, &job.options.bias})
+    if (*each && !(*each)->is_contiguous()) *each = copy(**each, on);
+  NormResult result = job.result;
+  job.result.out = result.out.reshape({shape.rows, shape.n});
+  if (x.type() == ScalarType::float64) {
+    run_norm(job, options.eps);
+  } else {
+    run_norm(job, static_cast<float>(options.eps));
+  }
+  use_all_on(on, {&job.x, &job.residual, &result.out},
+             {&job.options.weight, &job.options.bias, &result.scales, &result.sum});
+  return result;
+}
+
+}  // namespace kernwright::kernels

@@ -1,0 +1,220 @@
+// Norms of rows, as norm.h states them.
+#include <kernwright/elements.cuh>
+#include <kernwright/norm_rows.cuh>
+#include <kernwright/reduce.cuh>
+#include <kernwright/rows.cuh>
+#include <kernwright/strided.cuh>
+
+using namespace kernwright;
+
+/// The largest value that a quantised row takes; 0: the row is not quantised.
+template <typename T>
+constexpr float kLargest = 0;
+template <>
+constexpr float kLargest<Int8> = 127;
+template <>
+constexpr float kLargest<Float8E4M3> = 448;
+
+template <typename Out>
+__device__ __forceinline__ Out quantized(float x) {
+  return from_compute<Out>(x);
+}
+template <>
+__device__ __forceinline__ Int8 quantized<Int8>(float x) {
+  return static_cast<Int8>(__float2int_rn(fminf(fmaxf(x, -127.0f), 127.0f)));
+}
+
+template <typename Out, int V>
+__device__ __forceinline__ void store_pack(Out* row, int pack, const Out (&values)[V]) {
+  Pack<Out, V> raw;
+#pragma unroll
+  for (int j = 0; j < V; ++j) raw.value[j] = values[j];
+  reinterpret_cast<Pack<Out, V>*>(row)[pack] = raw;
+}
+
+/// Loads a row, adds the residual's, rounds the sum to T and stores it.
+template <typename T, int V, int Items, int Width, bool Residual>
+__device__ __forceinline__ void load_input(Compute<T> (&value)[V * Items], const T* x,
+                                           const T* residual, T* sum_out, int lane, int packs) {
+  load_held<V, Items, Width>(value, x, lane, packs, Compute<T>(0));
+  if constexpr (Residual) {
+    Compute<T> other[V * Items];
+    load_held<V, Items, Width>(other, residual, lane, packs, Compute<T>(0));
+#pragma unroll
+    for (int i = 0; i < V * Items; ++i)
+      value[i] = to_compute(from_compute<T>(value[i] + other[i]));
+    store_held<V, Items, Width>(sum_out, lane, packs, [&](int slot, int) { return value[slot]; });
+  }
+}
+
+/// The mean (0 but for layers) and the sum of (x - mean)^2 of what the threads of a row hold.
+template <int Kind, int V, int Items, int Width, int Threads, typename C>
+__device__ __forceinline__ Two<C> moments_of(const C (&value)[V * Items], int lane, int packs,
+                                             int n) {
+  C mean = 0, squares = 0;
+  if (Kind == kLayer) {
+    for_held<V, Items, Width>(lane, packs, [&](int slot, int) { mean += value[slot]; });
+    mean = row_reduce<Width, Threads>(mean, Sum(), C(0)) / static_cast<C>(n);
+  }
+  for_held<V, Items, Width>(lane, packs, [&](int slot, int) {
+    const C off = value[slot] - mean;
+    squares += off * off;
+  });
+  return {mean, row_reduce<Width, Threads>(squares, Sum(), C(0))};
+}
+
+/// Stores the results of what is held, normalised and scaled.
+template <typename Out, typename W, int V, int Items, int Width, bool Channels, typename C>
+__device__ __forceinline__ void store_normal(Out* out, const C (&value)[V * Items],
+                                             RowStatistics<C> row_is,
+                                             const AffineArguments& affine, long long row, int lane,
+                                             int packs, int first_pack) {
+#pragma unroll
+  for (int i = 0; i < Items; ++i) {
+    const int pack = i * Width + lane;
+    if (pack >= packs) continue;
+    C weight[V], bias[V];
+    load_affine<Channels, V, W>(weight, affine.weight, affine, row, first_pack + pack, C(1));
+    load_affine<Channels, V, W>(bias, affine.bias, affine, row, first_pack + pack, C(0));
+    Out result[V];
+#pragma unroll
+    for (int j = 0; j < V; ++j) {
+      const C normal = (value[i * V + j] - row_is.mean) * row_is.factor;
+      result[j] = from_compute<Out>(static_cast<Compute<Out>>(normal * weight[j] + bias[j]));
+    }
+    store_pack(out, pack, result);
+  }
+}
+
+/// The same, as integers or 8-bit floats of one scale for the row.
+template <typename Out, typename W, int V, int Items, int Width, int Threads, typename C>
+__device__ __forceinline__ void store_quantized(Out* out, float* scale_out, C (&value)[V * Items],
+                                                RowStatistics<C> row_is,
+                                                const AffineArguments& affine, int lane,
+                                                int packs) {
+  float largest = 0;
+#pragma unroll
+  for (int i = 0; i < Items; ++i) {
+    const int pack = i * Width + lane;
+    if (pack >= packs) continue;
+    C weight[V], bias[V];
+    load_affine<false, V, W>(weight, affine.weight, affine, 0, pack, C(1));
+    load_affine<false, V, W>(bias, affine.bias, affine, 0, pack, C(0));
+#pragma unroll
+    for (int j = 0; j < V; ++j) {
+      C& y = value[i * V + j];
+      y = (y - row_is.mean) * row_is.factor * weight[j] + bias[j];
+      largest = Maximum()(largest, fabsf(static_cast<float>(y)));
+    }
+  }
+  largest = row_reduce<Width, Threads>(largest, Maximum(), 0.0f);
+  const float scale = largest / kLargest<Out>;
+  if (lane == 0 && packs > 0) *scale_out = scale;
+#pragma unroll
+  for (int i = 0; i < Items; ++i) {
+    const int pack = i * Width + lane;
+    if (pack >= packs) continue;
+    Out result[V];
+#pragma unroll
+    for (int j = 0; j < V; ++j) {
+      const float y = static_cast<float>(value[i * V + j]);
+      result[j] = quantized<Out>(scale == 0 ? 0.0f : y / scale);
+    }
+    store_pack(out, pack, result);
+  }
+}
+
+/// Rows of up to V * Items * Width elements, Threads / Width at a time. `view` leads from a row to
+/// its bytes in x (to) and in the residual (from). `scales` has one for each row where Out is Int8 or
+/// Float8E4M3.
+template <typename T, typename W, typename Out, int V, int Items, int Width, int Threads, int Kind,
+          bool Channels, bool Residual>
+__global__ void __launch_bounds__(Threads)
+    norm_rows(Out* __restrict__ out, const char* __restrict__ x, const char* __restrict__ residual,
+              const StridedPair view, long long rows, int n, const AffineArguments affine,
+              Compute<T> eps, T* __restrict__ sum_out, float* __restrict__ scales) {
+  using C = Compute<T>;
+  constexpr int kRows = Threads / Width;
+  const int lane = threadIdx.x % Width, packs = n / V;
+  const long long step = static_cast<long long>(gridDim.x) * kRows;
+  for (long long first = static_cast<long long>(blockIdx.x) * kRows; first < rows; first += step) {
+    const long long row = first + threadIdx.x / Width;
+    const int mine = row < rows ? packs : 0;
+    const StridedOffsets at = strided_offsets(view, row < rows ? row : 0);
+    C value[V * Items];
+    load_input<T, V, Items, Width, Residual>(value, reinterpret_cast<const T*>(x + at.to),
+                                             reinterpret_cast<const T*>(residual + at.from),
+                                             sum_out + row * n, lane, mine);
+    const Two<C> moments = moments_of<Kind, V, Items, Width, Threads>(value, lane, mine, n);
+    const RowStatistics<C> row_is = statistics_of<Kind>(moments.a, moments.b, n, eps);
+    if constexpr (kLargest<Out> > 0) {
+      store_quantized<Out, W, V, Items, Width, Threads>(out + row * n, scales + row, value, row_is,
+                                                        affine, lane, mine);
+    } else {
+      store_normal<Out, W, V, Items, Width, Channels>(out + row * n, value, row_is, affine, row, lane,
+                                                      mine, 0);
+    }
+  }
+}
+
+/// Block c of a row writes the moments of its chunk c of V * Items * Threads elements, and the sums
+/// with the residual.
+template <typename T, int V, int Items, int Threads, int Kind, bool Residual>
+__global__ void __launch_bounds__(Threads)
+    norm_moments(Two<Compute<T>>* __restrict__ moments, const char* __restrict__ x,
+                 const char* __restrict__ residual, const StridedPair view, long long n,
+                 long long chunks, T* __restrict__ sum_out) {
+  using C = Compute<T>;
+  constexpr int kChunk = V * Items * Threads;
+  const long long row = blockIdx.x / chunks, first = blockIdx.x % chunks * kChunk;
+  const StridedOffsets at = strided_offsets(view, row);
+  const int count = static_cast<int>(n - first < kChunk ? n - first : kChunk), packs = count / V;
+  C value[V * Items];
+  load_input<T, V, Items, Threads, Residual>(
+      value, reinterpret_cast<const T*>(x + at.to) + first,
+      reinterpret_cast<const T*>(residual + at.from) + first, sum_out + row * n + first,
+      threadIdx.x, packs);
+  const Two<C> mine =
+      moments_of<Kind, V, Items, Threads, Threads>(value, threadIdx.x, packs, count);
+  if (threadIdx.x == 0) moments[blockIdx.x] = mine;
+}
+
+/// The moments of a whole row from those of its chunks.
+template <int Kind, int Threads, typename C>
+__device__ __forceinline__ Two<C> combined(const Two<C>* moments, long long chunks, int chunk,
+                                           long long n) {
+  const auto size = [&](long long c) {
+    return static_cast<C>(n - c * chunk < chunk ? n - c * chunk : chunk);
+  };
+  C mean = 0, squares = 0;
+  if (Kind == kLayer) {
+    for (long long c = threadIdx.x; c < chunks; c += Threads) mean += size(c) * moments[c].a;
+    mean = block_reduce<Threads>(mean, Sum(), C(0)) / static_cast<C>(n);
+  }
+  for (long long c = threadIdx.x; c < chunks; c += Threads) {
+    const C off = Kind == kLayer ? moments[c].a - mean : C(0);
+    squares += moments[c].b + size(c) * off * off;
+  }
+  return {mean, block_reduce<Threads>(squares, Sum(), C(0))};
+}
+
+/// Block c of a row combines the moments of all its chunks and writes the results of chunk c.
+template <typename T, typename W, typename Out, int V, int Items, int Threads, int Kind,
+          bool Channels>
+__global__ void __launch_bounds__(Threads)
+    norm_finish(Out* __restrict__ out, const char* __restrict__ x, const StridedPair view,
+                long long n, long long chunks, const AffineArguments affine, Compute<T> eps,
+                const Two<Compute<T>>* __restrict__ moments) {
+  using C = Compute<T>;
+  constexpr int kChunk = V * Items * Threads;
+  const long long row = blockIdx.x / chunks, first = blockIdx.x % chunks * kChunk;
+  const T* const source = reinterpret_cast<const T*>(x + strided_offsets(view, row).to) + first;
+  const int packs = static_cast<int>((n - first < kChunk ? n - first : kChunk) / V);
+  C value[V * Items];
+  load_held<V, Items, Threads>(value, source, threadIdx.x, packs, C(0));
+  const Two<C> all = combined<Kind, Threads>(moments + row * chunks, chunks, kChunk, n);
+  const RowStatistics<C> row_is = statistics_of<Kind>(all.a, all.b, n, eps);
+  store_normal<Out, W, V, Items, Threads, Channels>(out + row * n + first, value, row_is, affine, row,
+                                                    threadIdx.x, packs,
+                                                    static_cast<int>(first / V));
+}

@@ -1,0 +1,225 @@
+// Chooses where the gradients of weights are added up: registers, shared memory, or another launch.
+#include "kernels_src/norm/norm_backward.h"
+
+#include "base/errors.h"
+#include "base/format.h"
+#include "kernels_src/copy/copy.h"
+#include "kernels_src/family.h"
+#include "kernels_src/norm/norm_affine.h"
+#include "kernels_src/norm/norm_backward.cu.h"
+#include "kernels_src/row_plan.h"
+#include "memory/transfer.h"
+
+#include <algorithm>
+
+namespace kernwright::kernels {
+namespace {
+
+enum class NormGradientPart { rows, long_rows, add_partial, column_sums, channel_sums };
+enum class NormSink { nowhere, registers, shared_memory };
+
+constexpr int kLongThreads = 1024;
+constexpr int kChannelThreads = 256;
+constexpr int kColumnThreads = 512;
+
+struct NormGradientJob {
+  Array dx, dy, x;  ///< contiguous
+  NormGradients result;
+  NormShape shape;
+  NormOptions options;
+  NormSink sink = NormSink::nowhere;
+  RowTile tile;
+  Stream stream;
+  Array statistics;  ///< of the rows, where sums are made by a launch of their own
+
+  Device& device() const { return x.device(); }
+  bool is_wide() const { return x.type() == ScalarType::float64; }
+  ScalarType computed() const { return is_wide() ? ScalarType::float64 : ScalarType::float32; }
+  ScalarType weight_type() const { return options.weight ? options.weight->type() : x.type(); }
+  bool wants_sums() const { return result.weight || result.bias; }
+  CUdeviceptr weight() const { return result.weight ? result.weight->address() : 0; }
+  CUdeviceptr bias() const { return result.bias ? result.bias->address() : 0; }
+  std::int32_t n() const { return static_cast<std::int32_t>(shape.n); }
+  AffineArguments affine() const { return affine_arguments(options.weight, std::nullopt, shape); }
+  LaunchConfig config(std::int64_t blocks, int threads, std::size_t shared = 0) const {
+    return {.grid = {static_cast<std::uint32_t>(blocks)},
+            .block = {static_cast<std::uint32_t>(threads)},
+            .shared_bytes = static_cast<std::uint32_t>(shared),
+            .stream = stream};
+  }
+  std::size_t shared_bytes() const {
+    if (sink != NormSink::shared_memory) return 0;
+    const int sums = options.kind == NormKind::layer ? 2 : 1;
+    return static_cast<std::size_t>(sums) * static_cast<std::size_t>(tile.items) *
+           static_cast<std::size_t>(tile.pack) * static_cast<std::size_t>(tile.threads) *
+           scalar_size(computed());
+  }
+};
+
+const Kernel& norm_gradient_part(NormGradientPart part, const NormGradientJob& job) {
+  static const auto& family = *new Family("norm_backward.cu", text::norm_backward_cu);
+  const RowTile& tile = job.tile;
+  const auto key = InstanceKey()
+                       .add(part, 3)
+                       .type(job.x.type())
+                       .type(job.weight_type())
+                       .add(job.options.kind, 2)
+                       .add(job.shape.channels, 1)
+                       .add(job.sink, 2)
+                       .add(tile.pack, 5)
+                       .add(tile.items, 7)
+                       .add(tile.width, 11)
+                       .add(tile.threads, 11);
+  const auto name = [&] {
+    const char* const x = device_type(job.x.type());
+    const char* const weight = device_type(job.weight_type());
+    const int kind = static_cast<int>(job.options.kind);
+    switch (part) {
+      case NormGradientPart::rows:
+        return format("norm_backward_rows<{}, {}, {}, {}, {}, {}, {}, {}, {}>", x, weight,
+                      tile.pack, tile.items, tile.width, tile.threads, kind, job.shape.channels,
+                      static_cast<int>(job.sink));
+      case NormGradientPart::long_rows:
+        return format("norm_backward_long<{}, {}, {}, {}, {}, {}>", x, weight, tile.pack,
+                      kLongThreads, kind, job.shape.channels);
+      case NormGradientPart::add_partial:
+        return format("norm_add_partial<{}, {}>", device_type(job.computed()), weight);
+      case NormGradientPart::column_sums:
+        return format("norm_column_sums<{}, {}>", x, weight);
+      case NormGradientPart::channel_sums:
+        break;
+    }
+    return format("norm_channel_sums<{}, {}, {}>", x, weight, kChannelThreads);
+  };
+  return family.instance(key, name).on(job.device());
+}
+
+/// Rows in registers, with the sums there if there is room, else in shared memory, else nowhere.
+void plan_norm_gradient(NormGradientJob& job) {
+  const int pack = affine_pack(common_pack(job.shape.n, {&job.dx, &job.dy, &job.x}, job.x.ndim()),
+                               job.options.weight, std::nullopt, job.shape);
+  const int values = job.is_wide() ? 4 : 8;
+  job.tile = tile_rows(job.shape.n, pack, values);
+  if (!job.wants_sums() || job.shape.channels) return;
+  const RowTile narrow = tile_rows(job.shape.n, pack, values, 512);
+  if (narrow.items > 0) {
+    job.sink = NormSink::registers;
+    job.tile = narrow;
+    return;
+  }
+  job.sink = NormSink::shared_memory;
+  const int limit = job.device().attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+  // A reduction of the block has 1 KB or less.
+  if (job.tile.items == 0 || job.shared_bytes() + 1024 > static_cast<std::size_t>(limit))
+    job.sink = NormSink::nowhere;
+}
+
+template <typename C>
+void launch_norm_gradient_rows(const NormGradientJob& job, C eps) {
+  const Kernel& kernel = norm_gradient_part(NormGradientPart::rows, job);
+  const std::int64_t resident =
+      std::int64_t{job.device().attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)} *
+      std::max(1, kernel.occupancy(job.tile.threads, job.shared_bytes()));
+  const std::int64_t parts = std::min<std::int64_t>(resident, job.tile.blocks(job.shape.rows));
+  const bool sums = job.sink != NormSink::nowhere;
+  const Shape extents = {sums ? parts : 0, job.shape.n};
+  const Array weight = Array::empty(job.device(), extents, job.computed(), job.stream);
+  const Array bias = Array::empty(job.device(), extents, job.computed(), job.stream);
+  launch(kernel, job.config(parts, job.tile.threads, job.shared_bytes()), job.dx.address(),
+         job.dy.address(), job.x.address(), job.shape.rows, job.n(), job.affine(), eps,
+         weight.address(), bias.address(), job.statistics.address());
+  if (!sums) return;
+  launch(norm_gradient_part(NormGradientPart::add_partial, job),
+         job.config((job.shape.n + 31) / 32, kColumnThreads), job.weight(), job.bias(),
+         weight.address(), bias.address(), static_cast<std::int32_t>(parts), job.n());
+  weight.use_on(job.stream);
+  bias.use_on(job.stream);
+}
+
+void launch_norm_sums(const NormGradientJob& job) {
+  if (job.shape.channels) {
+    launch(norm_gradient_part(NormGradientPart::channel_sums, job),
+           job.config(job.shape.groups * job.shape.per_row, kChannelThreads), job.weight(),
+           job.bias(), job.dy.address(), job.x.address(), job.statistics.address(),
+           job.shape.rows / job.shape.groups, job.affine());
+  } else {
+    launch(norm_gradient_part(NormGradientPart::column_sums, job),
+           job.config((job.shape.n + 31) / 32, kColumnThreads), job.weight(), job.bias(),
+           job.dy.address(), job.x.address(), job.statistics.address(), job.shape.rows, job.n());
+  }
+}
+
+template <typename C>
+void run_norm_gradient(NormGradientJob& job, C eps) {
+  plan_norm_gradient(job);
+  const bool apart = job.wants_sums() && job.sink == NormSink::nowhere;
+  if (apart)
+    job.statistics = Array::empty(job.device(), {job.shape.rows, 2}, job.computed(), job.stream);
+  if (job.tile.items > 0) {
+    launch_norm_gradient_rows(job, eps);
+  } else {
+    const std::uint32_t blocks = RowTile{.width = 1, .threads = 1}.blocks(job.shape.rows);
+    launch(norm_gradient_part(NormGradientPart::long_rows, job), job.config(blocks, kLongThreads),
+           job.dx.address(), job.dy.address(), job.x.address(), job.shape.rows, job.n(),
+           job.affine(), eps, job.statistics.address());
+  }
+  if (!apart) return;
+  launch_norm_sums(job);
+  job.statistics.use_on(job.stream);
+}
+
+Array norm_operand(const Array& array, const Stream& stream) {
+  return array.is_contiguous() && common_pack(1, {&array}, array.ndim()) > 0 ? array
+                                                                             : copy(array, stream);
+}
+
+void check_norm_gradient(const Array& dy, const Array& x, const char* what) {
+  require_computed(x, what, "x");
+  if (dy.shape() == x.shape() && dy.type() == x.type() && &dy.device() == &x.device()) return;
+  throw InvalidArgument(
+      format("Incompatible dimensions: the gradient of {} takes dy and x of one shape and dtype on "
+             "the same device, got {} and {}",
+             what, dy.identify(), x.identify()));
+}
+
+}  // namespace
+
+NormGradients norm_backward(const Array& dy, const Array& x, const NormOptions& options,
+                            bool with_bias, const Stream& stream) {
+  const char* const what = norm_name(options.kind, options.groups);
+  check_norm_gradient(dy, x, what);
+  const Stream on = stream ? stream : Stream::legacy(x.device());
+  NormGradientJob job{.dx = Array::empty(x.device(), x.shape(), x.type(), on),
+                      .dy = norm_operand(dy, on),
+                      .x = norm_operand(x, on),
+                      .result = {},
+                      .shape = norm_shape(x, options.weight, std::nullopt, options.groups, what),
+                      .options = options,
+                      .tile = {},
+                      .stream = on,
+                      .statistics = {}};
+  job.result.dx = job.dx;
+  Shape affine(x.shape().end() - (job.shape.channels ? 0 : job.shape.row_axes), x.shape().end());
+  if (job.shape.channels) affine = {x.shape()[1]};
+  if (options.weight) {
+    job.options.weight = norm_operand(*options.weight, on);
+    job.result.weight = Array::empty(x.device(), affine, options.weight->type(), on);
+  }
+  if (with_bias) job.result.bias = Array::empty(x.device(), affine, job.weight_type(), on);
+  if (x.size() == 0) {
+    for (auto* const each : {&job.result.weight, &job.result.bias})
+      if (*each && (*each)->size() > 0)
+        fill(x.device(), (*each)->address(), 0, 1, (*each)->nbytes(), on);
+    return job.result;
+  }
+  if (job.is_wide()) {
+    run_norm_gradient(job, options.eps);
+  } else {
+    run_norm_gradient(job, static_cast<float>(options.eps));
+  }
+  use_all_on(on, {&job.dx, &job.dy, &job.x},
+             {&job.options.weight, &job.result.weight, &job.result.bias});
+  return job.result;
+}
+
+}  // namespace kernwright::kernels

@@ -1,0 +1,323 @@
+// Gradients of the norms, as norm_backward.h states them.
+#include <kernwright/elements.cuh>
+#include <kernwright/norm_rows.cuh>
+#include <kernwright/reduce.cuh>
+#include <kernwright/rows.cuh>
+
+using namespace kernwright;
+
+/// Where a thread adds up the gradients of weight and bias of its elements.
+enum Sink { kNowhere, kRegisters, kSharedMemory };
+
+/// dx of an element: factor * (g - mean_g - x_hat * slope), g = dy * weight.
+template <typename C>
+struct RowGradient {
+  RowStatistics<C> row_is;
+  C mean_g, slope;
+
+  __device__ __forceinline__ C normal(C x) const { return (x - row_is.mean) * row_is.factor; }
+  __device__ __forceinline__ C operator()(C x, C g) const {
+    return row_is.factor * (g - mean_g - normal(x) * slope);
+  }
+};
+
+/// `squares`: the sum of (x - mean)^2, `with_g`: that of (x - mean) * g, `sum_g`: that of g.
+template <int Kind, typename C>
+__device__ __forceinline__ RowGradient<C> gradient_of(C mean, C squares, C with_g, C sum_g,
+                                                      long long n, C eps) {
+  RowGradient<C> row;
+  row.row_is = statistics_of<Kind>(mean, squares, n, eps);
+  const C slope = row.row_is.factor * with_g;
+  if (Kind == kL2) {
+    row.slope = root_of(squares) <= eps ? C(0) : slope;
+  } else {
+    row.slope = slope / static_cast<C>(n);
+  }
+  row.mean_g = Kind == kLayer ? sum_g / static_cast<C>(n) : C(0);
+  return row;
+}
+
+template <int V, int Items, int Width, typename T>
+__device__ __forceinline__ void load_raw(Pack<T, V> (&raw)[Items], const T* row, int lane, int packs) {
+#pragma unroll
+  for (int i = 0; i < Items; ++i) {
+    const int pack = i * Width + lane;
+    if (pack < packs) raw[i] = reinterpret_cast<const Pack<T, V>*>(row)[pack];
+  }
+}
+
+/// The sums of a row's elements, in one reduction, or in two for layers.
+template <int Kind, int V, int Items, int Width, int Threads, typename C>
+__device__ __forceinline__ RowGradient<C> reduce_row(const C (&x)[V * Items],
+                                                     const C (&g)[V * Items], int lane, int packs,
+                                                     int n, C eps) {
+  Two<C> plain = {C(0), C(0)}, squared = {C(0), C(0)};
+  if (Kind == kLayer) {
+    for_held<V, Items, Width>(lane, packs, [&](int slot, int) {
+      plain.a += x[slot];
+      plain.b += g[slot];
+    });
+    plain = row_reduce<Width, Threads>(plain, SumTwo(), Two<C>{C(0), C(0)});
+  }
+  const C mean = plain.a / static_cast<C>(n);
+  for_held<V, Items, Width>(lane, packs, [&](int slot, int) {
+    const C off = x[slot] - mean;
+    squared.a += off * off;
+    squared.b += off * g[slot];
+  });
+  squared = row_reduce<Width, Threads>(squared, SumTwo(), Two<C>{C(0), C(0)});
+  return gradient_of<Kind>(mean, squared.a, squared.b, plain.b, n, eps);
+}
+
+/// Adds the sums of the rows that a block worked on at once, and writes them as its partial sums.
+template <int V, int Items, int Width, int Threads, typename C>
+__device__ __forceinline__ void write_partial(C* partial, C (&sums)[V * Items], int n) {
+  constexpr int kRows = Threads / Width, kSlots = V * Items * Width;
+  const int lane = threadIdx.x % Width, packs = n / V;
+  if constexpr (kRows == 1) {
+    store_held<V, Items, Width>(partial, lane, packs, [&](int slot, int) { return sums[slot]; });
+  } else {
+    __shared__ C memory[kRows * kSlots];
+    __syncthreads();  // an earlier call may still be read
+    for_held<V, Items, Width>(lane, packs, [&](int slot, int element) {
+      memory[threadIdx.x / Width * kSlots + element] = sums[slot];
+    });
+    __syncthreads();
+    for (int element = threadIdx.x; element < n; element += Threads) {
+      C sum = memory[element];
+      for (int r = 1; r < kRows; ++r) sum += memory[r * kSlots + element];
+      partial[element] = sum;
+    }
+  }
+}
+
+/// Few blocks that walk over all rows of up to V * Items * Width elements, Threads / Width at a time,
+/// and then write their partial sums for weight and (layers) bias: [gridDim.x, n] each. `statistics`
+/// of the rows are written where they are wanted. Dynamic shared memory for kSharedMemory:
+/// V * Items * Threads numbers for each of the sums.
+template <typename T, typename W, int V, int Items, int Width, int Threads, int Kind, bool Channels,
+          int Where>
+__global__ void __launch_bounds__(Threads)
+    norm_backward_rows(T* __restrict__ dx, const T* __restrict__ dy, const T* __restrict__ x,
+                       long long rows, int n, const AffineArguments affine, Compute<T> eps,
+                       Compute<T>* __restrict__ weight_sums, Compute<T>* __restrict__ bias_sums,
+                       RowStatistics<Compute<T>>* __restrict__ statistics) {
+  using C = Compute<T>;
+  constexpr int kRows = Threads / Width, kHeld = V * Items;
+  // What the next row takes is loaded while this one is worked on, where registers are left for it.
+  constexpr bool kAhead = Threads <= 512 && sizeof(T) * kHeld <= 32;
+  extern __shared__ __align__(16) unsigned char memory[];
+  C* const kept = reinterpret_cast<C*>(memory) + threadIdx.x;
+  C weight_sum[Where == kRegisters ? kHeld : 1], bias_sum[Where == kRegisters ? kHeld : 1];
+  if (Where == kRegisters) {
+#pragma unroll
+    for (int i = 0; i < kHeld; ++i) weight_sum[i] = bias_sum[i] = 0;
+  } else if (Where == kSharedMemory) {
+    for (int i = 0; i < (Kind == kLayer ? 2 : 1) * kHeld; ++i) kept[i * Threads] = 0;
+  }
+  const int lane = threadIdx.x % Width, packs = n / V;
+  const long long step = static_cast<long long>(gridDim.x) * kRows;
+  Pack<T, V> next_x[Items], next_dy[Items];
+  const auto load = [&](long long first) {
+    const long long row = first + threadIdx.x / Width;
+    const int mine = row < rows ? packs : 0;
+    load_raw<V, Items, Width>(next_x, x + row * n, lane, mine);
+    load_raw<V, Items, Width>(next_dy, dy + row * n, lane, mine);
+  };
+  const long long begin = static_cast<long long>(blockIdx.x) * kRows;
+  if (kAhead) load(begin);
+  for (long long first = begin; first < rows; first += step) {
+    const long long row = first + threadIdx.x / Width;
+    const int mine = row < rows ? packs : 0;
+    if (!kAhead) load(first);
+    C value[kHeld], gradient[kHeld];
+    for_held<V, Items, Width>(lane, mine, [&](int slot, int) {
+      value[slot] = to_compute(next_x[slot / V].value[slot % V]);
+      gradient[slot] = to_compute(next_dy[slot / V].value[slot % V]);
+    });
+    if (kAhead) load(first + step);
+    C weight[kHeld];
+#pragma unroll
+    for (int i = 0; i < Items; ++i) {
+      if (i * Width + lane >= mine) continue;
+      C some[V];
+      load_affine<Channels, V, W>(some, affine.weight, affine, row, i * Width + lane, C(1));
+#pragma unroll
+      for (int j = 0; j < V; ++j) {
+        weight[i * V + j] = gradient[i * V + j];  // dy; the gradient becomes g
+        gradient[i * V + j] *= some[j];
+      }
+    }
+    const RowGradient<C> row_is =
+        reduce_row<Kind, V, Items, Width, Threads>(value, gradient, lane, mine, n, eps);
+    store_held<V, Items, Width>(dx + row * n, lane, mine, [&](int slot, int) {
+      return row_is(value[slot], gradient[slot]);
+    });
+    for_held<V, Items, Width>(lane, mine, [&](int slot, int) {
+      const C for_weight = weight[slot] * row_is.normal(value[slot]);
+      if (Where == kRegisters) {
+        weight_sum[slot] += for_weight;
+        bias_sum[slot] += weight[slot];
+      } else if (Where == kSharedMemory) {
+        kept[slot * Threads] += for_weight;
+        if (Kind == kLayer) kept[(kHeld + slot) * Threads] += weight[slot];
+      }
+    });
+    if (statistics != nullptr && lane == 0 && row < rows) statistics[row] = row_is.row_is;
+  }
+  if constexpr (Where == kRegisters) {
+    write_partial<V, Items, Width, Threads>(weight_sums + blockIdx.x * static_cast<long long>(n),
+                                            weight_sum, n);
+    if (Kind == kLayer)
+      write_partial<V, Items, Width, Threads>(bias_sums + blockIdx.x * static_cast<long long>(n),
+                                              bias_sum, n);
+  } else if constexpr (Where == kSharedMemory) {
+    store_held<V, Items, Width>(weight_sums + blockIdx.x * static_cast<long long>(n), lane, packs,
+                                [&](int slot, int) { return kept[slot * Threads]; });
+    if (Kind == kLayer)
+      store_held<V, Items, Width>(bias_sums + blockIdx.x * static_cast<long long>(n), lane, packs,
+                                  [&](int slot, int) { return kept[(kHeld + slot) * Threads]; });
+  }
+}
+
+/// Calls visit(x, dy, g, pack, j) for the elements of a row that this thread reads, in packs.
+template <typename T, typename W, int V, int Threads, bool Channels, typename Visit>
+__device__ __forceinline__ void for_long(const T* x, const T* dy, const AffineArguments& affine,
+                                         long long row, int packs, Visit visit) {
+  using C = Compute<T>;
+#pragma unroll 2
+  for (int pack = threadIdx.x; pack < packs; pack += Threads) {
+    const Pack<T, V> raw_x = reinterpret_cast<const Pack<T, V>*>(x)[pack];
+    const Pack<T, V> raw_dy = reinterpret_cast<const Pack<T, V>*>(dy)[pack];
+    C weight[V];
+    load_affine<Channels, V, W>(weight, affine.weight, affine, row, pack, C(1));
+#pragma unroll
+    for (int j = 0; j < V; ++j) {
+      const C dy_is = to_compute(raw_dy.value[j]);
+      visit(to_compute(raw_x.value[j]), dy_is * weight[j], pack, j);
+    }
+  }
+}
+
+/// Rows of any length, a block each, read twice, by layers three times.
+template <typename T, typename W, int V, int Threads, int Kind, bool Channels>
+__global__ void __launch_bounds__(Threads)
+    norm_backward_long(T* __restrict__ dx, const T* __restrict__ dy, const T* __restrict__ x,
+                       long long rows, int n, const AffineArguments affine, Compute<T> eps,
+                       RowStatistics<Compute<T>>* __restrict__ statistics) {
+  using C = Compute<T>;
+  const Two<C> none = {C(0), C(0)};
+  for (long long row = blockIdx.x; row < rows; row += gridDim.x) {
+    const T* const x_row = x + row * n;
+    const T* const dy_row = dy + row * n;
+    const auto for_row = [&](auto visit) {
+      for_long<T, W, V, Threads, Channels>(x_row, dy_row, affine, row, n / V, visit);
+    };
+    Two<C> plain = none, squared = none;
+    if (Kind == kLayer) {
+      for_row([&](C value, C g, int, int) {
+        plain.a += value;
+        plain.b += g;
+      });
+      plain = block_reduce<Threads>(plain, SumTwo(), none);
+    }
+    const C mean = plain.a / static_cast<C>(n);
+    for_row([&](C value, C g, int, int) {
+      squared.a += (value - mean) * (value - mean);
+      squared.b += (value - mean) * g;
+    });
+    squared = block_reduce<Threads>(squared, SumTwo(), none);
+    const RowGradient<C> row_is =
+        gradient_of<Kind>(mean, squared.a, squared.b, plain.b, n, eps);
+    Pack<T, V> result;
+    for_row([&](C value, C g, int pack, int j) {
+      result.value[j] = from_compute<T>(row_is(value, g));
+      if (j == V - 1) reinterpret_cast<Pack<T, V>*>(dx + row * n)[pack] = result;
+    });
+    if (statistics != nullptr && threadIdx.x == 0) statistics[row] = row_is.row_is;
+  }
+}
+
+constexpr int kColumnWarps = 16;
+
+/// Adds up what the warps of a block have for the same 32 columns; warp 0 gets the sums.
+template <typename C>
+__device__ __forceinline__ Two<C> add_warps(Two<C> mine) {
+  __shared__ Two<C> partial[kColumnWarps][32];
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  partial[warp][lane] = mine;
+  __syncthreads();
+  Two<C> sum = partial[0][lane];
+#pragma unroll
+  for (int w = 1; w < kColumnWarps; ++w) sum = SumTwo()(sum, partial[w][lane]);
+  return sum;
+}
+
+/// The partial sums [parts, n] of all blocks added, 32 columns a block. Null targets are left out.
+template <typename C, typename W>
+__global__ void __launch_bounds__(32 * kColumnWarps)
+    norm_add_partial(W* __restrict__ weight, W* __restrict__ bias,
+                     const C* __restrict__ weight_sums, const C* __restrict__ bias_sums, int parts,
+                     int n) {
+  const int column = blockIdx.x * 32 + threadIdx.x % 32;
+  Two<C> mine = {C(0), C(0)};
+#pragma unroll 4
+  for (int part = threadIdx.x / 32; column < n && part < parts; part += kColumnWarps) {
+    const long long at = static_cast<long long>(part) * n + column;
+    if (weight != nullptr) mine.a += weight_sums[at];
+    if (bias != nullptr) mine.b += bias_sums[at];
+  }
+  const Two<C> sum = add_warps(mine);
+  if (threadIdx.x >= 32 || column >= n) return;
+  if (weight != nullptr) weight[column] = from_compute<W>(static_cast<Compute<W>>(sum.a));
+  if (bias != nullptr) bias[column] = from_compute<W>(static_cast<Compute<W>>(sum.b));
+}
+
+/// Gradients of weight and bias from the rows' statistics, 32 columns a block.
+template <typename T, typename W>
+__global__ void __launch_bounds__(32 * kColumnWarps)
+    norm_column_sums(W* __restrict__ weight, W* __restrict__ bias, const T* __restrict__ dy,
+                     const T* __restrict__ x,
+                     const RowStatistics<Compute<T>>* __restrict__ statistics, long long rows, int n) {
+  using C = Compute<T>;
+  const int column = blockIdx.x * 32 + threadIdx.x % 32;
+  Two<C> mine = {C(0), C(0)};
+#pragma unroll 4
+  for (long long row = threadIdx.x / 32; column < n && row < rows; row += kColumnWarps) {
+    const C dy_is = to_compute(dy[row * n + column]);
+    const RowStatistics<C> row_is = statistics[row];
+    mine.a += dy_is * ((to_compute(x[row * n + column]) - row_is.mean) * row_is.factor);
+    mine.b += dy_is;
+  }
+  const Two<C> sum = add_warps(mine);
+  if (threadIdx.x >= 32 || column >= n) return;
+  if (weight != nullptr) weight[column] = from_compute<W>(static_cast<Compute<W>>(sum.a));
+  if (bias != nullptr) bias[column] = from_compute<W>(static_cast<Compute<W>>(sum.b));
+}
+
+/// The same for channels of `spatial` elements, a block for each of them: [batch, channels, spatial].
+/// Row b * groups + g has the statistics of `per_row` channels.
+template <typename T, typename W, int Threads>
+__global__ void __launch_bounds__(Threads)
+    norm_channel_sums(W* __restrict__ weight, W* __restrict__ bias, const T* __restrict__ dy,
+                      const T* __restrict__ x,
+                      const RowStatistics<Compute<T>>* __restrict__ statistics, long long batch,
+                      const AffineArguments affine) {
+  using C = Compute<T>;
+  const int channel = blockIdx.x, channels = affine.groups * affine.per_row;
+  Two<C> mine = {C(0), C(0)};
+  for (long long b = 0; b < batch; ++b) {
+    const RowStatistics<C> row_is = statistics[b * affine.groups + channel / affine.per_row];
+    const long long base = (b * channels + channel) * affine.spatial;
+#pragma unroll 4
+    for (int i = threadIdx.x; i < affine.spatial; i += Threads) {
+      const C dy_is = to_compute(dy[base + i]);
+      mine.a += dy_is * ((to_compute(x[base + i]) - row_is.mean) * row_is.factor);
+      mine.b += dy_is;
+    }
+  }
+  mine = block_reduce<Threads>(mine, SumTwo(), Two<C>{C(0), C(0)});
+  if (threadIdx.x != 0) return;
+  if (weight != nullptr) weight[channel] = from_compute<W>(static_cast<Compute<W>>(mine.a));
+  if (bias != nullptr) bias[channel] = from_compute<W>(static_cast<Compute<W>>(mine.b));
+}

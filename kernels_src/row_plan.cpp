@@ -1,0 +1,145 @@
+// The one place that decides how many threads take a row, and how much each of them.
+#include "kernels_src/row_plan.h"
+
+#include "array/shape.h"
+#include "base/errors.h"
+#include "base/format.h"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <numeric>
+
+namespace kernwright::kernels {
+namespace {
+
+constexpr std::int64_t kMostBlocks = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t kLongRow = 16384;
+/// Below it a row is read by fewer threads, so that more rows are in flight.
+constexpr int kNarrowestWidth = 8;
+
+std::int64_t row_divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+int multiprocessors_of(const Device& device) {
+  return device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+}
+
+}  // namespace
+
+bool is_computed(ScalarType type) noexcept {
+  return type == ScalarType::float16 || type == ScalarType::bfloat16 ||
+         type == ScalarType::float32 || type == ScalarType::float64;
+}
+
+void require_computed(const Array& array, const char* what, const char* name) {
+  if (is_computed(array.type())) return;
+  throw InvalidArgument(
+      format("{} takes float16, bfloat16, float32 or float64, and {} is a {}; convert it with "
+             "{}.astype(\"float32\")",
+             what, name, array.identify(), name));
+}
+
+std::optional<RowPair> pair_rows(const Array& first, const Array& second, int inner_dims) {
+  RowPair pair;
+  int last = -1;
+  for (int d = first.ndim() - inner_dims; d-- > 0;) {
+    const auto axis = static_cast<std::size_t>(d);
+    const std::int64_t extent = first.shape()[axis];
+    if (extent == 1) continue;
+    const std::int64_t one = first.strides()[axis], two = second.strides()[axis];
+    if (last >= 0 && one == pair.first[last] * pair.extent[last] &&
+        two == pair.second[last] * pair.extent[last]) {
+      pair.extent[last] *= extent;
+      continue;
+    }
+    if (++last == 8) return std::nullopt;
+    pair.extent[last] = extent;
+    pair.first[last] = one;
+    pair.second[last] = two;
+  }
+  pair.ndim = last + 1;
+  return pair;
+}
+
+int common_pack(std::int64_t n, std::initializer_list<const Array*> arrays, int inner_dims) {
+  std::size_t pack = 16;
+  for (const Array* const array : arrays) {
+    const std::size_t size = scalar_size(array->type());
+    std::uint64_t bits = array->address() | static_cast<std::uint64_t>(n) * size;
+    for (int d = 0; d < array->ndim() - inner_dims; ++d) {
+      const auto axis = static_cast<std::size_t>(d);
+      if (array->shape()[axis] > 1) bits |= static_cast<std::uint64_t>(array->strides()[axis]);
+    }
+    const std::size_t aligned = std::size_t{1} << std::countr_zero(bits | 16);
+    pack = std::min(pack, aligned / size);
+  }
+  return static_cast<int>(pack);
+}
+
+std::uint32_t RowTile::blocks(std::int64_t count) const noexcept {
+  return static_cast<std::uint32_t>(std::min(row_divide_up(count, rows()), kMostBlocks));
+}
+
+RowTile tile_rows(std::int64_t n, int pack, int values, int max_threads) {
+  const std::int64_t packs = n / pack;
+  RowTile tile{.pack = pack};
+  const std::int64_t usual = std::max(1, values / pack), most = std::max(1, 2 * values / pack);
+  while (tile.width < kNarrowestWidth && packs > tile.width) tile.width *= 2;
+  while (tile.width < 32 && packs > tile.width * usual) tile.width *= 2;
+  if (packs > 32 * most) {
+    tile.width = 128;
+    while (tile.width < max_threads && packs > tile.width * usual) tile.width *= 2;
+  }
+  tile.threads = std::max(128, tile.width);
+  const std::int64_t items = row_divide_up(packs, tile.width);
+  if (items <= most) {
+    tile.items = static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>(items)));
+  }
+  return tile;
+}
+
+RowChunks chunk_rows(const Device& device, RowExtent extent, int pack, int values) {
+  RowChunks plan{.pack = pack, .items = std::max(1, values / pack)};
+  const auto chunks = [&] {
+    return row_divide_up(extent.n, std::int64_t{kChunkThreads} * plan.items * pack);
+  };
+  const std::int64_t wanted = 2 * multiprocessors_of(device);
+  while (plan.items > 1 && plan.items * pack > 4 && extent.rows * chunks() < wanted)
+    plan.items /= 2;
+  plan.chunks = chunks();
+  if (plan.chunks > kMostBlocks / extent.rows) {
+    throw InvalidArgument(
+        format("{} rows of {} elements are more than one launch can take", extent.rows, extent.n));
+  }
+  plan.blocks = static_cast<std::uint32_t>(plan.chunks * extent.rows);
+  return plan;
+}
+
+bool are_few_and_long(const Device& device, RowExtent extent) {
+  return extent.n > kLongRow && extent.rows < multiprocessors_of(device) / 2;
+}
+
+std::vector<int> axis_last(int ndim, int axis) {
+  std::vector<int> axes(static_cast<std::size_t>(ndim));
+  std::iota(axes.begin(), axes.end(), 0);
+  std::rotate(axes.begin() + axis, axes.begin() + axis + 1, axes.end());
+  return axes;
+}
+
+std::vector<int> last_back(int ndim, int axis) {
+  std::vector<int> axes(static_cast<std::size_t>(ndim));
+  std::iota(axes.begin(), axes.end(), 0);
+  std::rotate(axes.begin() + axis, axes.end() - 1, axes.end());
+  return axes;
+}
+
+bool may_overlap(const Array& a, const Array& b) {
+  const ByteRange ra = byte_range(a.shape(), a.strides(), scalar_size(a.type()));
+  const ByteRange rb = byte_range(b.shape(), b.strides(), scalar_size(b.type()));
+  const auto at = [](const Array& x, std::int64_t offset) {
+    return x.address() + static_cast<CUdeviceptr>(offset);
+  };
+  return at(a, ra.low) < at(b, rb.high) && at(b, rb.low) < at(a, ra.high);
+}
+
+}  // namespace kernwright::kernels

@@ -1,0 +1,80 @@
+// How the rows of arrays are shared among threads: packs, values in registers, blocks, chunks.
+#pragma once
+
+#include "array/array.h"
+#include "core/device.h"
+
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <vector>
+
+namespace kernwright::kernels {
+
+/// Floating types that are computed in float or, float64, in double.
+bool is_computed(ScalarType type) noexcept;
+/// Throws InvalidArgument, with `what` ("softmax()") and `name` ("x"), for all other types.
+void require_computed(const Array& array, const char* what, const char* name);
+
+/// A view [..., n] whose elements lie side by side, cut into rows.
+struct RowExtent {
+  std::int64_t rows = 0;
+  std::int64_t n = 0;
+};
+
+/// The kernels' parameter StridedPair (include/strided.cuh): the bytes of a row in two views.
+struct RowPair {
+  std::int64_t extent[8] = {};
+  std::int64_t first[8] = {};
+  std::int64_t second[8] = {};
+  std::int32_t ndim = 0;
+};
+static_assert(sizeof(RowPair) == 200);
+
+/// The rows of two views of the same leading shape: the last `inner_dims` axes lie inside of a row.
+/// Nothing when they need more than 8 dimensions.
+std::optional<RowPair> pair_rows(const Array& first, const Array& second, int inner_dims = 1);
+
+/// Elements of up to 16 bytes that one load can move in each of the arrays: each row of `n` of them
+/// begins at a multiple of the pack, and holds whole packs. Axes before the last `inner_dims` lead
+/// from row to row; all are inner ones where the arrays are contiguous. 0 where elements are not
+/// even aligned.
+int common_pack(std::int64_t n, std::initializer_list<const Array*> arrays, int inner_dims = 1);
+
+/// Threads of one row, and packs that each of them holds.
+struct RowTile {
+  int pack = 1;     ///< elements
+  int items = 0;    ///< packs of a thread; 0 when the row is too long
+  int width = 1;    ///< threads of a row
+  int threads = 1;  ///< of a block: `width`, or several rows of part of a warp
+  int rows() const noexcept { return threads / width; }
+  /// Blocks for `rows` of them; the kernels walk further by themselves.
+  std::uint32_t blocks(std::int64_t rows) const noexcept;
+};
+/// Threads hold `values` elements, or twice as many where else a warp or the largest block (of
+/// `max_threads`) would not do.
+RowTile tile_rows(std::int64_t n, int pack, int values, int max_threads = 1024);
+
+/// Rows that several blocks of 256 threads share.
+struct RowChunks {
+  int pack = 1;
+  int items = 1;             ///< packs of a thread
+  std::int64_t chunks = 1;   ///< of a row
+  std::uint32_t blocks = 1;  ///< of all rows
+};
+inline constexpr int kChunkThreads = 256;
+/// Up to `values` elements a thread, fewer where the device had too few blocks.
+RowChunks chunk_rows(const Device& device, RowExtent extent, int pack, int values);
+
+/// Whether rows longer than 16384 are better shared by blocks, as there are fewer than half as many
+/// of them as multiprocessors.
+bool are_few_and_long(const Device& device, RowExtent extent);
+
+/// The order of axes that puts `axis` last, and the one that puts it back.
+std::vector<int> axis_last(int ndim, int axis);
+std::vector<int> last_back(int ndim, int axis);
+
+/// Whether the memory of the two may have bytes in common.
+bool may_overlap(const Array& a, const Array& b);
+
+}  // namespace kernwright::kernels

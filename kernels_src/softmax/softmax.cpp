@@ -1,0 +1,275 @@
+// Chooses among rows in registers, rows kept in shared memory, shared rows, and columns.
+#include "kernels_src/softmax/softmax.h"
+
+#include "array/shape.h"
+#include "base/errors.h"
+#include "base/format.h"
+#include "kernels_src/copy/copy.h"
+#include "kernels_src/family.h"
+#include "kernels_src/row_plan.h"
+#include "kernels_src/softmax/softmax.cu.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace kernwright::kernels {
+namespace {
+
+enum class SoftmaxPart { rows, kept, sums, finish, columns };
+
+/// Everything that the kernels are told; x and mask end in the axis, except in columns.
+struct SoftmaxJob {
+  Array out, x;
+  std::optional<Array> mask;
+  RowExtent extent;
+  double scale;
+  bool log;
+  Stream stream;
+
+  Device& device() const { return x.device(); }
+  CUdeviceptr mask_address() const { return mask ? mask->address() : x.address(); }
+  std::int64_t mask_step() const { return mask ? mask->strides().back() : 0; }
+  RowPair view() const { return *pair_rows(x, mask ? *mask : x); }
+};
+
+const LazyKernel& softmax_part(SoftmaxPart kind, const SoftmaxJob& job, int pack, int items,
+                               int width, int threads) {
+  static const auto& family = *new Family("softmax.cu", text::softmax_cu);
+  const auto mask_type = job.mask ? job.mask->type() : job.x.type();
+  const auto key = InstanceKey()
+                       .add(kind, 3)
+                       .type(job.x.type())
+                       .type(job.out.type())
+                       .add(job.mask.has_value(), 1)
+                       .type(mask_type)
+                       .add(job.log, 1)
+                       .add(pack, 5)
+                       .add(items, 7)
+                       .add(width, 11)
+                       .add(threads, 11);
+  return family.instance(key, [&] {
+    const char* const x = device_type(job.x.type());
+    const char* const out = device_type(job.out.type());
+    const char* const mask = job.mask ? device_type(mask_type) : "NoMask";
+    switch (kind) {
+      case SoftmaxPart::rows:
+        return format("softmax_rows<{}, {}, {}, {}, {}, {}, {}, {}>", x, out, mask, pack, items,
+                      width, threads, job.log);
+      case SoftmaxPart::kept:
+        return format("softmax_kept<{}, {}, {}, {}, {}, {}>", x, out, pack, items, threads,
+                      job.log);
+      case SoftmaxPart::sums:
+        return format("softmax_sums<{}, {}, {}, {}, {}>", x, mask, pack, items, threads);
+      case SoftmaxPart::finish:
+        return format("softmax_finish<{}, {}, {}, {}, {}, {}, {}>", x, out, mask, pack, items,
+                      threads, job.log);
+      case SoftmaxPart::columns:
+        break;
+    }
+    return format("softmax_columns<{}, {}, {}>", x, out, job.log);
+  });
+}
+
+/// Calls launch(scale) with the scale in the type that `type` is computed in.
+template <typename Launch>
+void with_softmax_scale(ScalarType type, double scale, const Launch& launch) {
+  if (type == ScalarType::float64) {
+    launch(scale);
+  } else {
+    launch(static_cast<float>(scale));
+  }
+}
+
+LaunchConfig softmax_config(const SoftmaxJob& job, std::uint32_t blocks, int threads,
+                            std::size_t shared = 0) {
+  return {.grid = {blocks},
+          .block = {static_cast<std::uint32_t>(threads)},
+          .shared_bytes = static_cast<std::uint32_t>(shared),
+          .stream = job.stream};
+}
+
+void launch_softmax_rows(const SoftmaxJob& job, const RowTile& tile) {
+  const Kernel& kernel =
+      softmax_part(SoftmaxPart::rows, job, tile.pack, tile.items, tile.width, tile.threads)
+          .on(job.device());
+  with_softmax_scale(job.x.type(), job.scale, [&](auto scale) {
+    launch(kernel, softmax_config(job, tile.blocks(job.extent.rows), tile.threads),
+           job.out.address(), job.x.address(), job.mask_address(), job.view(), job.extent.rows,
+           static_cast<std::int32_t>(job.extent.n), job.mask_step(), scale);
+  });
+}
+
+constexpr int kKeptThreads = 1024;
+
+int kept_items(const SoftmaxJob& job, int pack) {
+  return (job.x.type() == ScalarType::float64 ? 16 : 32) / pack;
+}
+
+/// Packs that each thread keeps in shared memory beside those in registers; -1: there is no room.
+int kept_packs(const SoftmaxJob& job, int pack) {
+  const std::int64_t held = std::int64_t{kKeptThreads} * kept_items(job, pack);
+  const std::int64_t rest = std::max<std::int64_t>(0, job.extent.n / pack - held);
+  const std::int64_t kept = (rest + kKeptThreads - 1) / kKeptThreads;
+  const auto bytes = static_cast<std::int64_t>(scalar_size(job.x.type())) * pack * kKeptThreads;
+  // A reduction of the block has its own 1 KB or less.
+  const int limit = job.device().attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+  return kept * bytes + 1024 <= limit ? static_cast<int>(kept) : -1;
+}
+
+void launch_softmax_kept(const SoftmaxJob& job, int pack, int kept) {
+  const Kernel& kernel =
+      softmax_part(SoftmaxPart::kept, job, pack, kept_items(job, pack), 0, kKeptThreads)
+          .on(job.device());
+  const std::size_t shared = scalar_size(job.x.type()) * static_cast<std::size_t>(pack) *
+                             kKeptThreads * static_cast<std::size_t>(kept);
+  const std::uint32_t blocks = RowTile{.width = 1, .threads = 1}.blocks(job.extent.rows);
+  with_softmax_scale(job.x.type(), job.scale, [&](auto scale) {
+    launch(kernel, softmax_config(job, blocks, kKeptThreads, shared), job.out.address(),
+           job.x.address(), job.view(), job.extent.rows, static_cast<std::int32_t>(job.extent.n),
+           static_cast<std::int32_t>(kept), scale);
+  });
+}
+
+void launch_softmax_shared(const SoftmaxJob& job, int pack) {
+  const RowChunks plan = chunk_rows(job.device(), job.extent, pack, 16);
+  const bool wide = job.x.type() == ScalarType::float64;
+  const Array sums = Array::empty(job.device(), {job.extent.rows, plan.chunks, 2},
+                                  wide ? ScalarType::float64 : ScalarType::float32, job.stream);
+  const LaunchConfig config = softmax_config(job, plan.blocks, kChunkThreads);
+  const auto kernel = [&](SoftmaxPart kind) -> const Kernel& {
+    return softmax_part(kind, job, pack, plan.items, 0, kChunkThreads).on(job.device());
+  };
+  with_softmax_scale(job.x.type(), job.scale, [&](auto scale) {
+    launch(kernel(SoftmaxPart::sums), config, sums.address(), job.x.address(), job.mask_address(),
+           job.view(), job.extent.n, plan.chunks, job.mask_step(), scale);
+    launch(kernel(SoftmaxPart::finish), config, job.out.address(), job.x.address(),
+           job.mask_address(), job.view(), job.extent.n, plan.chunks, job.mask_step(), scale,
+           sums.address());
+  });
+  sums.use_on(job.stream);
+}
+
+void run_softmax_rows(const SoftmaxJob& job) {
+  const int pack = common_pack(job.extent.n, {&job.x, &job.out});
+  const bool wide = job.x.type() == ScalarType::float64;
+  const RowTile tile = tile_rows(job.extent.n, pack, wide ? 8 : 16);
+  const int kept = job.mask || tile.items > 0 ? -1 : kept_packs(job, pack);
+  if (are_few_and_long(job.device(), job.extent) || (tile.items == 0 && kept < 0)) {
+    launch_softmax_shared(job, pack);
+  } else if (tile.items > 0) {
+    launch_softmax_rows(job, tile);
+  } else {
+    launch_softmax_kept(job, pack, kept);
+  }
+}
+
+void run_softmax_columns(const SoftmaxJob& job, std::int64_t inner) {
+  constexpr int kThreads = 256, kColumns = 32;
+  const std::int64_t columns = job.extent.rows;
+  const std::uint32_t blocks = RowTile{.width = 1, .threads = kColumns}.blocks(columns);
+  const Kernel& kernel = softmax_part(SoftmaxPart::columns, job, 0, 0, 0, 0).on(job.device());
+  with_softmax_scale(job.x.type(), job.scale, [&](auto scale) {
+    launch(kernel, softmax_config(job, blocks, kThreads), job.out.address(), job.x.address(),
+           columns, job.extent.n, inner, scale);
+  });
+}
+
+/// Whether the row kernels can read it as it is: elements side by side, and not too many strides.
+bool has_softmax_rows(const Array& x, const std::optional<Array>& mask) {
+  const auto size = static_cast<std::int64_t>(scalar_size(x.type()));
+  if (x.shape().back() > 1 && x.strides().back() != size) return false;
+  return common_pack(x.shape().back(), {&x}) > 0 && pair_rows(x, mask ? *mask : x).has_value();
+}
+
+void run_softmax(SoftmaxJob job, int axis) {
+  const Shape& shape = job.x.shape();
+  job.extent.n = shape[static_cast<std::size_t>(axis)];
+  job.extent.rows = job.x.size() / job.extent.n;
+  const std::int64_t inner =
+      std::accumulate(shape.begin() + axis + 1, shape.end(), std::int64_t{1}, std::multiplies<>());
+  if (inner > 1 && job.mask) {
+    const std::vector<int> axes = axis_last(job.x.ndim(), axis);
+    SoftmaxJob last = job;
+    last.x = copy(job.x.transpose(axes), job.stream);
+    last.mask = job.mask->transpose(axes);
+    last.out = Array::empty(job.device(), last.x.shape(), job.out.type(), job.stream);
+    run_softmax(last, job.x.ndim() - 1);
+    copy_into(job.out, last.out.transpose(last_back(job.x.ndim(), axis)), job.stream);
+    return;
+  }
+  if (inner > 1) {
+    if (!job.x.is_contiguous() || common_pack(1, {&job.x}, 0) == 0) job.x = copy(job.x, job.stream);
+    run_softmax_columns(job, inner);
+  } else {
+    // Behind the axis are extents of 1 only.
+    while (job.x.ndim() > axis + 1) {
+      job.x = job.x.drop_axis(axis + 1, 0);
+      job.out = job.out.drop_axis(axis + 1, 0);
+      if (job.mask) job.mask = job.mask->drop_axis(axis + 1, 0);
+    }
+    if (!has_softmax_rows(job.x, job.mask)) {
+      job.x = copy(job.x, job.stream);
+      if (job.mask) job.mask = copy(*job.mask, job.stream);
+    }
+    run_softmax_rows(job);
+  }
+  for (const Array* const each : {&job.out, &job.x}) each->use_on(job.stream);
+  if (job.mask) job.mask->use_on(job.stream);
+}
+
+void check_softmax(const Array& x, const SoftmaxOptions& options) {
+  const char* const what = options.log ? "log_softmax()" : "softmax()";
+  require_computed(x, what, "x");
+  if (options.type && !is_computed(*options.type)) {
+    throw InvalidArgument(format("{} returns float16, bfloat16, float32 or float64, not {}", what,
+                                 scalar_name(*options.type)));
+  }
+  if (options.mask) {
+    if (options.mask->type() != ScalarType::boolean) require_computed(*options.mask, what, "mask");
+    if (options.mask->shape() != x.shape() || &options.mask->device() != &x.device()) {
+      throw InvalidArgument(
+          format("Incompatible dimensions: {} takes x and a mask of the same shape "
+                 "on the same device, got {} and {}",
+                 what, x.identify(), options.mask->identify()));
+    }
+  }
+  if (!options.out) return;
+  const ScalarType type = options.type.value_or(options.out->type());
+  if (options.out->shape() != x.shape() || options.out->type() != type || !is_computed(type) ||
+      &options.out->device() != &x.device()) {
+    throw InvalidArgument(
+        format("{} of {} cannot write {} results to {}: shape, dtype and device "
+               "must be the same",
+               what, x.identify(), scalar_name(type), options.out->identify()));
+  }
+  if (options.out->read_only())
+    throw InvalidArgument(format("cannot write to {}: it is read-only", options.out->identify()));
+}
+
+}  // namespace
+
+Array softmax(const Array& x, int axis, const SoftmaxOptions& options, const Stream& stream) {
+  check_softmax(x, options);
+  axis = normalize_axis(axis, x.ndim());
+  const Stream on = stream ? stream : Stream::legacy(x.device());
+  const bool direct = options.out && options.out->is_contiguous() &&
+                      !may_overlap(*options.out, x) &&
+                      !(options.mask && may_overlap(*options.out, *options.mask));
+  const ScalarType type = options.out ? options.out->type() : options.type.value_or(x.type());
+  Array result = direct ? *options.out : Array::empty(x.device(), x.shape(), type, on);
+  if (x.size() > 0) {
+    run_softmax({.out = result,
+                 .x = x,
+                 .mask = options.mask,
+                 .extent = {},
+                 .scale = options.scale,
+                 .log = options.log,
+                 .stream = on},
+                axis);
+  }
+  if (!options.out || direct) return result;
+  copy_into(*options.out, result, on);
+  return *options.out;
+}
+
+}  // namespace kernwright::kernels

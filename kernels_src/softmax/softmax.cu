@@ -1,0 +1,280 @@
+// Softmax of rows and of columns, as softmax.h states it.
+#include <kernwright/elements.cuh>
+#include <kernwright/reduce.cuh>
+#include <kernwright/rows.cuh>
+#include <kernwright/strided.cuh>
+
+using namespace kernwright;
+
+/// The type of a mask that is not there.
+struct NoMask {};
+template <typename Mask>
+constexpr bool kMasked = true;
+template <>
+constexpr bool kMasked<NoMask> = false;
+
+template <typename C>
+__device__ __forceinline__ C scored(C x, C scale, const NoMask*) {
+  return x * scale;
+}
+template <typename C>
+__device__ __forceinline__ C scored(C x, C scale, const Bool* mask) {
+  return mask->value != 0 ? x * scale : -infinity<C>();
+}
+template <typename C, typename Mask>
+__device__ __forceinline__ C scored(C x, C scale, const Mask* mask) {
+  return x * scale + static_cast<C>(to_compute(*mask));
+}
+
+/// What is taken off each element before exp(): the maximum, but 0 where everything is -inf.
+template <typename C>
+__device__ __forceinline__ C shift_of(C maximum) {
+  return maximum == -infinity<C>() ? C(0) : maximum;
+}
+
+__device__ __forceinline__ float exp_of(float x) { return expf(x); }
+__device__ __forceinline__ double exp_of(double x) { return exp(x); }
+__device__ __forceinline__ float log_of(float x) { return logf(x); }
+__device__ __forceinline__ double log_of(double x) { return log(x); }
+__device__ __forceinline__ float product(float a, float b) { return __fmul_rn(a, b); }
+__device__ __forceinline__ double product(double a, double b) { return __dmul_rn(a, b); }
+
+/// The maximum of some elements, and the sum of exp(element - shift_of(maximum)).
+template <typename C>
+struct alignas(2 * sizeof(C)) Sums {
+  C maximum, sum;
+};
+
+struct CombineSums {
+  template <typename C>
+  __device__ __forceinline__ Sums<C> operator()(Sums<C> a, Sums<C> b) const {
+    const C maximum = Maximum()(a.maximum, b.maximum), shift = shift_of(maximum);
+    // NOTE: without fused operations, as the lanes of a warp have their operands in either order.
+    return {maximum, product(a.sum, exp_of(a.maximum - shift)) +
+                         product(b.sum, exp_of(b.maximum - shift))};
+  }
+};
+
+template <typename C>
+__device__ __forceinline__ Sums<C> no_sums() {
+  return {-infinity<C>(), C(0)};
+}
+
+/// How the elements of a row become its results.
+template <typename C, bool Log, bool Masked>
+struct Finish {
+  C shift, factor;
+
+  __device__ Finish(C maximum, C sum) {
+    const bool nothing = Masked && maximum == -infinity<C>();
+    shift = nothing ? C(0) : maximum;
+    factor = nothing ? C(0) : Log ? log_of(sum) : C(1) / sum;
+  }
+  __device__ __forceinline__ C operator()(C x) const {
+    return Log ? x - shift - factor : exp_of(x - shift) * factor;
+  }
+};
+
+template <typename Mask>
+__device__ __forceinline__ const Mask* mask_at(const char* mask, long long element, long long step) {
+  return reinterpret_cast<const Mask*>(mask + element * step);
+}
+
+/// Rows of up to V * Items * Width elements, Threads / Width at a time. `view` leads from a row to
+/// its bytes in x (to) and in the mask (from); `mask_step` is between the mask's elements.
+template <typename T, typename Out, typename Mask, int V, int Items, int Width, int Threads, bool Log>
+__global__ void __launch_bounds__(Threads)
+    softmax_rows(Out* __restrict__ out, const char* __restrict__ x, const char* __restrict__ mask,
+                 const StridedPair view, long long rows, int n, long long mask_step,
+                 Compute<T> scale) {
+  using C = Compute<T>;
+  constexpr int kRows = Threads / Width;
+  const int lane = threadIdx.x % Width, packs = n / V;
+  const long long step = static_cast<long long>(gridDim.x) * kRows;
+  for (long long first = static_cast<long long>(blockIdx.x) * kRows; first < rows; first += step) {
+    const long long row = first + threadIdx.x / Width;
+    const int mine = row < rows ? packs : 0;
+    const StridedOffsets at = strided_offsets(view, row < rows ? row : 0);
+    C value[V * Items];
+    load_held<V, Items, Width>(value, reinterpret_cast<const T*>(x + at.to), lane, mine,
+                               -infinity<C>());
+    C maximum = -infinity<C>();
+    for_held<V, Items, Width>(lane, mine, [&](int slot, int element) {
+      value[slot] = scored(value[slot], scale, mask_at<Mask>(mask + at.from, element, mask_step));
+      maximum = Maximum()(maximum, value[slot]);
+    });
+    maximum = row_reduce<Width, Threads>(maximum, Maximum(), -infinity<C>());
+    const C shift = kMasked<Mask> ? shift_of(maximum) : maximum;
+    C sum = 0;
+    for_held<V, Items, Width>(lane, mine, [&](int slot, int) {
+      const C power = exp_of(value[slot] - shift);
+      if (!Log) value[slot] = power;
+      sum += power;
+    });
+    sum = row_reduce<Width, Threads>(sum, Sum(), C(0));
+    const Finish<C, Log, kMasked<Mask>> finish(maximum, sum);
+    store_held<V, Items, Width>(out + row * n, lane, mine, [&](int slot, int) {
+      return Log ? finish(value[slot]) : value[slot] * finish.factor;
+    });
+  }
+}
+
+/// Rows of which the first V * Items * Threads elements are held in registers and `kept` more packs
+/// of each thread in shared memory. A block for each row.
+template <typename T, typename Out, int V, int Items, int Threads, bool Log>
+__global__ void __launch_bounds__(Threads)
+    softmax_kept(Out* __restrict__ out, const char* __restrict__ x, const StridedPair view,
+                 long long rows, int n, int kept, Compute<T> scale) {
+  using C = Compute<T>;
+  extern __shared__ __align__(16) unsigned char memory[];
+  Pack<T, V>* const mine = reinterpret_cast<Pack<T, V>*>(memory) + threadIdx.x;
+  constexpr int kFirst = Items * Threads;
+  const int lane = threadIdx.x, packs = n / V;
+  const auto for_kept = [&](auto visit) {
+    for (int i = 0; i < kept && kFirst + i * Threads + lane < packs; ++i) {
+      const Pack<T, V> raw = mine[i * Threads];
+#pragma unroll
+      for (int j = 0; j < V; ++j)
+        visit(to_compute(raw.value[j]) * scale, (kFirst + i * Threads + lane) * V + j);
+    }
+  };
+  for (long long row = blockIdx.x; row < rows; row += gridDim.x) {
+    const T* const source = reinterpret_cast<const T*>(x + strided_offsets(view, row).to);
+    C value[V * Items];
+#pragma unroll 4
+    for (int i = 0; i < kept; ++i) {
+      const int pack = kFirst + i * Threads + lane;
+      if (pack < packs) mine[i * Threads] = reinterpret_cast<const Pack<T, V>*>(source)[pack];
+    }
+    load_held<V, Items, Threads>(value, source, lane, packs, -infinity<C>());
+    C maximum = -infinity<C>();
+    for_held<V, Items, Threads>(lane, packs, [&](int slot, int) {
+      value[slot] *= scale;
+      maximum = Maximum()(maximum, value[slot]);
+    });
+    for_kept([&](C v, int) { maximum = Maximum()(maximum, v); });
+    maximum = block_reduce<Threads>(maximum, Maximum(), -infinity<C>());
+    C sum = 0;
+    for_held<V, Items, Threads>(lane, packs, [&](int slot, int) {
+      const C power = exp_of(value[slot] - maximum);
+      if (!Log) value[slot] = power;
+      sum += power;
+    });
+    for_kept([&](C v, int) { sum += exp_of(v - maximum); });
+    sum = block_reduce<Threads>(sum, Sum(), C(0));
+    const Finish<C, Log, false> finish(maximum, sum);
+    Out* const target = out + row * n;
+    store_held<V, Items, Threads>(target, lane, packs, [&](int slot, int) {
+      return Log ? finish(value[slot]) : value[slot] * finish.factor;
+    });
+    for (int i = 0; i < kept; ++i) {
+      const int pack = kFirst + i * Threads + lane;
+      if (pack >= packs) break;
+      const Pack<T, V> raw = mine[i * Threads];
+      Pack<Out, V> result;
+#pragma unroll
+      for (int j = 0; j < V; ++j) {
+        result.value[j] = from_compute<Out>(
+            static_cast<Compute<Out>>(finish(to_compute(raw.value[j]) * scale)));
+      }
+      reinterpret_cast<Pack<Out, V>*>(target)[pack] = result;
+    }
+  }
+}
+
+/// Block c of a row writes the sums of its chunk c of V * Items * Threads elements.
+template <typename T, typename Mask, int V, int Items, int Threads>
+__global__ void __launch_bounds__(Threads)
+    softmax_sums(Sums<Compute<T>>* __restrict__ sums, const char* __restrict__ x,
+                 const char* __restrict__ mask, const StridedPair view, long long n,
+                 long long chunks, long long mask_step, Compute<T> scale) {
+  using C = Compute<T>;
+  constexpr int kChunk = V * Items * Threads;
+  const long long row = blockIdx.x / chunks, chunk = blockIdx.x % chunks, first = chunk * kChunk;
+  const StridedOffsets at = strided_offsets(view, row);
+  const int packs = static_cast<int>((n - first < kChunk ? n - first : kChunk) / V);
+  C value[V * Items];
+  load_held<V, Items, Threads>(value, reinterpret_cast<const T*>(x + at.to) + first, threadIdx.x,
+                               packs, -infinity<C>());
+  Sums<C> mine = no_sums<C>();
+  for_held<V, Items, Threads>(threadIdx.x, packs, [&](int slot, int element) {
+    value[slot] =
+        scored(value[slot], scale, mask_at<Mask>(mask + at.from, first + element, mask_step));
+    mine.maximum = Maximum()(mine.maximum, value[slot]);
+  });
+  mine.maximum = block_reduce<Threads>(mine.maximum, Maximum(), -infinity<C>());
+  for_held<V, Items, Threads>(threadIdx.x, packs, [&](int slot, int) {
+    mine.sum += exp_of(value[slot] - shift_of(mine.maximum));
+  });
+  mine.sum = block_reduce<Threads>(mine.sum, Sum(), C(0));
+  if (threadIdx.x == 0) sums[blockIdx.x] = mine;
+}
+
+/// Block c of a row combines the sums of all its chunks and writes the results of chunk c.
+template <typename T, typename Out, typename Mask, int V, int Items, int Threads, bool Log>
+__global__ void __launch_bounds__(Threads)
+    softmax_finish(Out* __restrict__ out, const char* __restrict__ x, const char* __restrict__ mask,
+                   const StridedPair view, long long n, long long chunks, long long mask_step,
+                   Compute<T> scale, const Sums<Compute<T>>* __restrict__ sums) {
+  using C = Compute<T>;
+  constexpr int kChunk = V * Items * Threads;
+  const long long row = blockIdx.x / chunks, chunk = blockIdx.x % chunks, first = chunk * kChunk;
+  const StridedOffsets at = strided_offsets(view, row);
+  const int packs = static_cast<int>((n - first < kChunk ? n - first : kChunk) / V);
+  C value[V * Items];
+  load_held<V, Items, Threads>(value, reinterpret_cast<const T*>(x + at.to) + first, threadIdx.x,
+                               packs, -infinity<C>());
+  Sums<C> all = no_sums<C>();
+  for (long long c = threadIdx.x; c < chunks; c += Threads)
+    all = CombineSums()(all, sums[row * chunks + c]);
+  all = block_reduce<Threads>(all, CombineSums(), no_sums<C>());
+  const Finish<C, Log, kMasked<Mask>> finish(all.maximum, all.sum);
+  store_held<V, Items, Threads>(out + row * n + first, threadIdx.x, packs, [&](int slot, int e) {
+    return finish(scored(value[slot], scale, mask_at<Mask>(mask + at.from, first + e, mask_step)));
+  });
+}
+
+constexpr int kColumnWarps = 8;
+
+/// Columns of [outer, n, inner], 32 a block: lanes have a column each, warps every eighth row.
+template <typename T, typename Out, bool Log>
+__global__ void __launch_bounds__(32 * kColumnWarps)
+    softmax_columns(Out* __restrict__ out, const T* __restrict__ x, long long columns, long long n,
+                    long long inner, Compute<T> scale) {
+  using C = Compute<T>;
+  __shared__ Sums<C> partial[kColumnWarps][32];
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const long long step = 32LL * gridDim.x;
+  for (long long group = 32LL * blockIdx.x; group < columns; group += step) {
+    const long long column = group + lane;
+    const bool inside = column < columns;
+    const long long base = inside ? column / inner * inner * n + column % inner : 0;
+    Sums<C> mine = no_sums<C>();
+    constexpr int kBatch = 4;
+    for (long long k = warp; inside && k < n; k += kBatch * kColumnWarps) {
+      C value[kBatch];
+      Sums<C> batch = no_sums<C>();
+#pragma unroll
+      for (int i = 0; i < kBatch; ++i) {
+        const long long at = k + i * kColumnWarps;
+        value[i] = at < n ? to_compute(x[base + at * inner]) * scale : -infinity<C>();
+        batch.maximum = Maximum()(batch.maximum, value[i]);
+      }
+#pragma unroll
+      for (int i = 0; i < kBatch; ++i) batch.sum += exp_of(value[i] - shift_of(batch.maximum));
+      mine = CombineSums()(mine, batch);
+    }
+    __syncthreads();  // the group before may still be read
+    partial[warp][lane] = mine;
+    __syncthreads();
+    Sums<C> all = partial[0][lane];
+#pragma unroll
+    for (int w = 1; w < kColumnWarps; ++w) all = CombineSums()(all, partial[w][lane]);
+    const Finish<C, Log, false> finish(all.maximum, all.sum);
+#pragma unroll 4
+    for (long long k = warp; inside && k < n; k += kColumnWarps) {
+      const C result = finish(to_compute(x[base + k * inner]) * scale);
+      out[base + k * inner] = from_compute<Out>(static_cast<Compute<Out>>(result));
+    }
+  }
+}
