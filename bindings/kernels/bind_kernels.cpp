@@ -3,6 +3,8 @@
 
 namespace kernwright::python {
 
-void bind_kernels(py::module_&) {}
+void bind_kernels(py::module_& m) {
+  bind_reduce(m);
+}
 
 }  // namespace kernwright::python

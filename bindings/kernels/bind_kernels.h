@@ -9,5 +9,7 @@ namespace kernwright::python {
 namespace py = pybind11;
 
 void bind_kernels(py::module_& m);  ///< all of those below
+void bind_reduce(py::module_& m);   ///< reductions, methods of Array too
+void bind_scan(py::module_& m);     ///< scans
 
 }  // namespace kernwright::python

@@ -25,6 +25,7 @@ from kernwright._array.creation import (
     zeros,
     zeros_like,
 )
+from kernwright._array.reductions import *  # noqa: F403
 from kernwright._core import (
     Array,
     CudaArray,
@@ -175,7 +176,7 @@ __all__ = [
 
 
 # What most programs never use is imported when it is asked for.
-_MODULES = ("bench", "cache", "checks", "memory", "tune")
+_MODULES = ("bench", "cache", "checks", "linalg", "memory", "tune")
 _LATER = {
     "Inputs": "_judging.inputs",
     "Judge": "_judging.judge",
@@ -188,6 +189,7 @@ _LATER = {
     "judge": "_judging.judge",
     "libcuda_path": "_support.libcuda",
     "line_profile": "_sim.line_profile",
+    "linalg": "linalg",
     "lint": "_jit.lint",
     "memory": "memory",
     "pack": "_jit.pack",
