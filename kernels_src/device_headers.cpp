@@ -2,11 +2,14 @@
 #include "kernels_src/device_headers.h"
 
 #include "jit/source/builtin_headers.h"
+#include "kernels_src/include/accumulate.cuh.h"
+#include "kernels_src/include/axes.cuh.h"
 #include "kernels_src/include/elements.cuh.h"
 #include "kernels_src/include/norm_rows.cuh.h"
 #include "kernels_src/include/philox.cuh.h"
 #include "kernels_src/include/reduce.cuh.h"
 #include "kernels_src/include/rows.cuh.h"
+#include "kernels_src/include/reducers.cuh.h"
 #include "kernels_src/include/small_floats.cuh.h"
 #include "kernels_src/include/strided.cuh.h"
 
@@ -17,11 +20,14 @@ namespace kernwright::kernels {
 void register_device_headers() {
   static std::once_flag once;
   std::call_once(once, [] {
+    add_builtin_header("kernwright/accumulate.cuh", text::accumulate_cuh);
+    add_builtin_header("kernwright/axes.cuh", text::axes_cuh);
     add_builtin_header("kernwright/elements.cuh", text::elements_cuh);
     add_builtin_header("kernwright/norm_rows.cuh", text::norm_rows_cuh);
     add_builtin_header("kernwright/philox.cuh", text::philox_cuh);
     add_builtin_header("kernwright/reduce.cuh", text::reduce_cuh);
     add_builtin_header("kernwright/rows.cuh", text::rows_cuh);
+    add_builtin_header("kernwright/reducers.cuh", text::reducers_cuh);
     add_builtin_header("kernwright/small_floats.cuh", text::small_floats_cuh);
     add_builtin_header("kernwright/strided.cuh", text::strided_cuh);
   });

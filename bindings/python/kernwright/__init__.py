@@ -29,6 +29,7 @@ from kernwright._array.creation import (
 from kernwright._array.data_types import *
 from kernwright._array.inspection import *
 from kernwright._array.linear import *
+from kernwright._array.reductions import *
 from kernwright._core import (
     Array,
     CudaArray,

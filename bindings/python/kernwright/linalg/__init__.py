@@ -3,7 +3,15 @@
 Functions that need a solver (inv, solve, svd, eigh ...) are not here: asking for one says so.
 """
 
+from kernwright._support.typed import publish
+from kernwright.linalg import _norms, _products
+from kernwright.linalg._norms import *
 from kernwright.linalg._products import *
+
+__all__ = [*_norms.__all__, *_products.__all__]
+
+publish(globals(), __all__)
+del publish
 
 _SOLVERS = (
     *("cholesky", "det", "eig", "eigh", "eigvals", "eigvalsh", "inv", "matrix_rank", "pinv", "qr"),

@@ -1,0 +1,150 @@
+"""Reductions of arrays over any of their axes.
+
+`axis` is an int, a tuple of ints, or None for all axes. With `keepdims` the axes stay with an
+extent of 1. `out` is an array of the result's shape and dtype that takes the result.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kernwright._core import Array, _reduce
+from kernwright.errors import ArgumentError
+
+__all__ = [
+    "all",
+    "any",
+    "argmax",
+    "argmin",
+    "count_nonzero",
+    "logsumexp",
+    "max",
+    "mean",
+    "min",
+    "prod",
+    "std",
+    "sum",
+    "var",
+]
+
+
+def sum(
+    x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False,
+    out: Array | None = None,
+) -> Array:  # fmt: skip
+    """The sum of the elements; 0 of none.
+
+    Integers and bools are added up in 64 bits (int64, uint64), float16, bfloat16 and 8-bit floats
+    in float32, rounded once to their own dtype. `dtype`: the elements are taken as this, and so is
+    the result. The same array gives the same bits each time.
+
+    >>> kw.sum(kw.asarray([[1, 2], [3, 4]]), axis=0)
+    kw.Array([4, 6], dtype=int64, device=sim)
+    """
+    return _reduce("sum", x, axis, keepdims, dtype, out=out)
+
+
+def prod(
+    x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False,
+    out: Array | None = None,
+) -> Array:  # fmt: skip
+    """The product of the elements, 1 of none; dtypes as of sum().
+
+    >>> kw.prod(kw.asarray([2.0, 3.0, 4.0])).item()
+    24.0
+    """
+    return _reduce("prod", x, axis, keepdims, dtype, out=out)
+
+
+def mean(
+    x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False,
+    out: Array | None = None,
+) -> Array:  # fmt: skip
+    """The sum divided by the number of elements; NaN of none. Of integers and bools a float64.
+
+    >>> kw.mean(kw.asarray([[1.0, 2.0], [3.0, 4.0]]), axis=1).numpy()
+    array([1.5, 3.5], dtype=float32)
+    """
+    return _reduce("mean", x, axis, keepdims, dtype, out=out)
+
+
+def max(x: Any, /, axis: Any = None, *, keepdims: bool = False, out: Any = None) -> Array:
+    """The largest element, NaN where there is one. InvalidArgument (ValueError) of no elements, and
+    of complex numbers, which have no order.
+
+    >>> kw.max(kw.asarray([3, 1, 2])).item()
+    3
+    """
+    return _reduce("max", x, axis, keepdims, out=out)
+
+
+def min(x: Any, /, axis: Any = None, *, keepdims: bool = False, out: Any = None) -> Array:
+    """The smallest element; as max() otherwise."""
+    return _reduce("min", x, axis, keepdims, out=out)
+
+
+def argmax(x: Any, /, axis: Any = None, *, keepdims: bool = False, out: Any = None) -> Array:
+    """Where the largest element is, an int64: along one axis, or with None in the array row by row.
+    The first of equal elements; the first NaN where there is one.
+
+    >>> kw.argmax(kw.asarray([[1, 5], [7, 7]]), axis=1).numpy()
+    array([1, 0])
+    """
+    return _reduce("argmax", x, axis, keepdims, out=out)
+
+
+def argmin(x: Any, /, axis: Any = None, *, keepdims: bool = False, out: Any = None) -> Array:
+    """Where the smallest element is; as argmax() otherwise."""
+    return _reduce("argmin", x, axis, keepdims, out=out)
+
+
+def any(x: Any, /, axis: Any = None, *, keepdims: bool = False, out: Any = None) -> Array:
+    """Whether an element is not 0 (NaN is not), a bool; False of none."""
+    return _reduce("any", x, axis, keepdims, out=out)
+
+
+def all(x: Any, /, axis: Any = None, *, keepdims: bool = False, out: Any = None) -> Array:
+    """Whether no element is 0, a bool; True of none."""
+    return _reduce("all", x, axis, keepdims, out=out)
+
+
+def count_nonzero(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Array:
+    """How many elements are not 0, an int64."""
+    return _reduce("count_nonzero", x, axis, keepdims)
+
+
+def var(
+    x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False,
+    out: Any = None,
+) -> Array:  # fmt: skip
+    """The variance: sum(abs(x - mean(x)) ** 2) / (N - correction), by a method without cancellation.
+
+    Of integers a float64, of complex numbers a real one, else of the dtype of `x`.
+
+    >>> kw.var(kw.asarray([1.0, 2.0, 3.0, 4.0]), correction=1).item()
+    1.6666666269302368
+    """
+    return _reduce("var", x, axis, keepdims, None, _number("correction", correction), out)
+
+
+def std(
+    x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False,
+    out: Any = None,
+) -> Array:  # fmt: skip
+    """The standard deviation: the root of var()."""
+    return _reduce("std", x, axis, keepdims, None, _number("correction", correction), out)
+
+
+def logsumexp(x: Any, /, axis: Any = None, *, keepdims: bool = False, out: Any = None) -> Array:
+    """log(sum(exp(x))) in one pass and without overflow; -inf of no elements.
+
+    >>> kw.logsumexp(kw.asarray([1000.0, 1000.0])).item()
+    1000.6931762695312
+    """
+    return _reduce("logsumexp", x, axis, keepdims, out=out)
+
+
+def _number(name: str, value: Any) -> float:
+    if not isinstance(value, (int, float)) and not hasattr(value, "__float__"):
+        raise ArgumentError(f"{name} is {value!r}, and must be a number")
+    return float(value)

@@ -1,0 +1,278 @@
+// The reductions of arrays, a struct each: what a thread gathers, and how two results become one.
+#pragma once
+
+#include <kernwright/accumulate.cuh>
+#include <kernwright/reduce.cuh>
+
+namespace kernwright {
+
+// Every reducer has
+//   Input, Output  the types of the elements and of the result
+//   Part           what one thread gathers from at most kLongestPart elements, from begin() by add()
+//   State          what close() makes of a Part; combine() joins two, and does not care which is
+//                  which
+//   finish()       the result
+
+/// What a reduction was called with: how many elements become one, and its own parameter.
+struct Call {
+  double count;
+  double parameter;
+};
+
+template <typename In, typename Out, typename StateType>
+struct Reducer {
+  using Input = In;
+  using Output = Out;
+  using State = StateType;
+  using Part = StateType;
+  __device__ static State close(const Part& part) { return part; }
+};
+
+/// The sum, of elements that are taken as `As`.
+template <typename In, typename As, typename Value = Accumulator<As>>
+struct Total : Reducer<In, As, Value> {
+  __device__ static Value begin() { return Value{}; }
+  template <typename Index>
+  __device__ static void add(Value& part, In x, Index, const Call&) {
+    part = plus(part, Taken<As, In, Value>::of(x));
+  }
+  __device__ static Value combine(Value a, Value b) { return plus(a, b); }
+  __device__ static As finish(Value sum, Call) { return narrow<As>(sum); }
+};
+
+template <typename In, typename As, typename Value = Accumulator<As>>
+struct Product : Reducer<In, As, Value> {
+  __device__ static Value begin() { return OneOf<Value>::value(); }
+  template <typename Index>
+  __device__ static void add(Value& part, In x, Index, const Call&) {
+    part = times(part, Taken<As, In, Value>::of(x));
+  }
+  __device__ static Value combine(Value a, Value b) { return times(a, b); }
+  __device__ static As finish(Value product, Call) { return narrow<As>(product); }
+};
+
+template <typename In, typename As, typename Value = Accumulator<As>>
+struct Average : Total<In, As> {
+  __device__ static As finish(Value sum, Call call) {
+    return narrow<As>(divided(sum, static_cast<Real<Value>>(call.count)));
+  }
+};
+
+/// `Order` is Maximum or Minimum: NaN wins.
+template <typename In, typename As, typename Order, bool kLargest, typename Value = Word<As>>
+struct Extreme : Reducer<In, As, Value> {
+  __device__ static Value begin() {
+    return kLargest ? Ends<Compute<As>>::lowest() : Ends<Compute<As>>::highest();
+  }
+  template <typename Index>
+  __device__ static void add(Value& part, In x, Index, const Call&) {
+    part = Order()(part, Taken<As, In, Value>::of(x));
+  }
+  __device__ static Value combine(Value a, Value b) { return Order()(a, b); }
+  __device__ static As finish(Value value, Call) { return narrow<As>(value); }
+};
+template <typename In, typename As>
+using Largest = Extreme<In, As, Maximum, true>;
+template <typename In, typename As>
+using Smallest = Extreme<In, As, Minimum, false>;
+
+template <typename Value, typename Index>
+struct Place {
+  Value value;
+  Index index;
+};
+
+/// Where the extreme is: NaN is beyond all others, the first of equals wins.
+template <typename In, typename Index, bool kLargest, typename Value = Word<In>>
+struct ExtremePlace : Reducer<In, Int64, Place<Value, Index>> {
+  using State = Place<Value, Index>;
+  __device__ static State begin() {
+    return {kLargest ? Ends<Compute<In>>::lowest() : Ends<Compute<In>>::highest(),
+            static_cast<Index>(-1)};
+  }
+  __device__ static bool wins(State a, State b) {
+    if (a.value != a.value) return b.value == b.value || a.index < b.index;
+    if (a.value == b.value) return a.index < b.index;
+    return kLargest ? a.value > b.value : a.value < b.value;
+  }
+  __device__ static void add(State& part, In x, Index index, const Call&) {
+    const State next = {Taken<In, In, Value>::of(x), index};
+    if (wins(next, part)) part = next;
+  }
+  __device__ static State combine(State a, State b) { return wins(b, a) ? b : a; }
+  __device__ static Int64 finish(State state, Call) { return static_cast<Int64>(state.index); }
+};
+template <typename In, typename Index>
+using LargestPlace = ExtremePlace<In, Index, true>;
+template <typename In, typename Index>
+using SmallestPlace = ExtremePlace<In, Index, false>;
+
+template <typename In, typename As>
+struct NonzeroCount : Reducer<In, Int64, Int64> {
+  __device__ static Int64 begin() { return 0; }
+  template <typename Index>
+  __device__ static void add(Int64& part, In x, Index, const Call&) {
+    part += is_nonzero(x) ? 1 : 0;
+  }
+  __device__ static Int64 combine(Int64 a, Int64 b) { return a + b; }
+  __device__ static Int64 finish(Int64 count, Call) { return count; }
+};
+
+/// Sums of the distances from one of the elements: their squares add up to at most
+/// kLongestPart + 1 times what is wanted, so that the difference loses few digits.
+template <typename Value>
+struct SpreadPart {
+  Value pivot, sum;
+  Real<Value> square;
+  unsigned count;
+};
+template <typename Value>
+struct SpreadState {
+  Value mean;
+  Real<Value> square;  ///< the sum of the squares of the distances from the mean
+  Real<Value> count;
+};
+
+/// Variance or standard deviation; Call::parameter is the correction. Parts are joined by Chan's
+/// formula, in double for floats. (T. Chan, G. Golub, R. LeVeque, "Algorithms for computing the
+/// sample variance", 1983.)
+template <typename In, typename As, bool kRoot, typename Value = Accumulator<As>>
+struct Spread : Reducer<In, Real<As>, SpreadState<Wide<Value>>> {
+  using Part = SpreadPart<Value>;
+  using WideValue = Wide<Value>;
+  using WideReal = Real<WideValue>;
+  using State = SpreadState<WideValue>;
+  __device__ static Part begin() { return {Value{}, Value{}, Real<Value>(0), 0u}; }
+  template <typename Index>
+  __device__ static void add(Part& part, In x, Index, const Call&) {
+    const Value value = Taken<As, In, Value>::of(x);
+    if (part.count == 0) part.pivot = value;
+    const Value distance = minus(value, part.pivot);
+    part.sum = plus(part.sum, distance);
+    part.square += squared(distance);
+    ++part.count;
+  }
+  __device__ static State close(const Part& part) {
+    const WideReal count = static_cast<WideReal>(part.count);
+    if (part.count == 0) return {WideValue{}, WideReal(0), WideReal(0)};
+    const WideValue sum = Between<WideValue, Value>::of(part.sum);
+    const WideValue mean =
+        plus(Between<WideValue, Value>::of(part.pivot), divided(sum, count));
+    const WideReal square = static_cast<WideReal>(part.square) - squared(sum) / count;
+    return {mean, square < 0 ? WideReal(0) : square, count};
+  }
+  __device__ static State combine(const State& a, const State& b) {
+    if (a.count == 0) return b;
+    if (b.count == 0) return a;
+    const WideReal count = a.count + b.count, share = b.count / count;
+    const WideValue distance = minus(b.mean, a.mean);
+    return {plus(a.mean, scaled(distance, share)),
+            a.square + b.square + squared(distance) * a.count * share, count};
+  }
+  __device__ static Real<As> finish(const State& state, Call call) {
+    const double left = call.count - call.parameter;
+    const WideReal variance = state.square / static_cast<WideReal>(left > 0 ? left : 0);
+    return narrow<Real<As>>(kRoot ? sqrt(variance) : variance);
+  }
+};
+template <typename In, typename As>
+using Variance = Spread<In, As, false>;
+template <typename In, typename As>
+using Deviation = Spread<In, As, true>;
+
+/// What the norms share: elements as absolute values. The order of NormAny is Call::parameter.
+template <typename In, typename As, typename Value = Accumulator<As>>
+struct Norm : Reducer<In, Real<As>, Real<Value>> {
+  using Number = Real<Value>;
+  __device__ static Value taken(In x) { return Taken<As, In, Value>::of(x); }
+  __device__ static Number begin() { return 0; }
+  __device__ static Number combine(Number a, Number b) { return a + b; }
+  __device__ static Real<As> finish(Number sum, Call) { return narrow<Real<As>>(sum); }
+};
+/// The number of elements that are not 0.
+template <typename In, typename As>
+struct NormZero : Norm<In, As> {
+  using Number = typename Norm<In, As>::Number;
+  template <typename Index>
+  __device__ static void add(Number& part, In x, Index, const Call&) {
+    part += is_nonzero(x) ? 1 : 0;
+  }
+};
+template <typename In, typename As>
+struct NormOne : Norm<In, As> {
+  using Number = typename Norm<In, As>::Number;
+  template <typename Index>
+  __device__ static void add(Number& part, In x, Index, const Call&) {
+    part += magnitude(Norm<In, As>::taken(x));
+  }
+};
+template <typename In, typename As>
+struct NormTwo : Norm<In, As> {
+  using Number = typename Norm<In, As>::Number;
+  template <typename Index>
+  __device__ static void add(Number& part, In x, Index, const Call&) {
+    part += squared(Norm<In, As>::taken(x));
+  }
+  __device__ static Real<As> finish(Number sum, Call) { return narrow<Real<As>>(sqrt(sum)); }
+};
+template <typename In, typename As>
+struct NormAny : Norm<In, As> {
+  using Number = typename Norm<In, As>::Number;
+  template <typename Index>
+  __device__ static void add(Number& part, In x, Index, const Call& call) {
+    part += pow(magnitude(Norm<In, As>::taken(x)), static_cast<Number>(call.parameter));
+  }
+  __device__ static Real<As> finish(Number sum, Call call) {
+    return narrow<Real<As>>(pow(sum, static_cast<Number>(1 / call.parameter)));
+  }
+};
+template <typename In, typename As, typename Order, bool kLargest>
+struct NormExtreme : Norm<In, As> {
+  using Number = typename Norm<In, As>::Number;
+  __device__ static Number begin() { return kLargest ? Number(0) : Ends<Number>::highest(); }
+  template <typename Index>
+  __device__ static void add(Number& part, In x, Index, const Call&) {
+    part = Order()(part, magnitude(Norm<In, As>::taken(x)));
+  }
+  __device__ static Number combine(Number a, Number b) { return Order()(a, b); }
+};
+template <typename In, typename As>
+using NormLargest = NormExtreme<In, As, Maximum, true>;
+template <typename In, typename As>
+using NormSmallest = NormExtreme<In, As, Minimum, false>;
+
+template <typename Number>
+struct ExponentialSum {
+  Number largest;
+  Number sum;  ///< of exp(x - largest)
+};
+
+/// log(sum(exp(x))) in one pass: the sum follows the largest element so far, so that nothing
+/// overflows. (M. Milakov, N. Gimelshein, "Online normalizer calculation for softmax", 2018.)
+template <typename In, typename As, typename Number = Accumulator<As>>
+struct LogSumExp : Reducer<In, As, ExponentialSum<Number>> {
+  using State = ExponentialSum<Number>;
+  __device__ static State begin() { return {Ends<Number>::lowest(), 0}; }
+  template <typename Index>
+  __device__ static void add(State& part, In x, Index, const Call&) {
+    const Number value = Taken<As, In, Number>::of(x);
+    if (value == Ends<Number>::lowest()) return;
+    if (value == part.largest) {
+      part.sum += 1;
+      return;
+    }
+    const Number above = value - part.largest, factor = exp(above > 0 ? -above : above);
+    part.sum = above > 0 ? part.sum * factor + 1 : part.sum + factor;
+    if (above > 0) part.largest = value;
+  }
+  __device__ static State combine(const State& a, const State& b) {
+    if (a.largest == b.largest) return {a.largest, a.sum + b.sum};
+    const Number largest = a.largest > b.largest ? a.largest : b.largest;
+    return {largest, a.sum * exp(a.largest - largest) + b.sum * exp(b.largest - largest)};
+  }
+  __device__ static As finish(const State& state, Call) {
+    return narrow<As>(state.largest + log(state.sum));
+  }
+};
+
+}  // namespace kernwright

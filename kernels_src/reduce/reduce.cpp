@@ -1,0 +1,259 @@
+// Checks a call, plans it, and launches one kernel, or two where results have several blocks.
+#include "kernels_src/reduce/reduce.h"
+
+#include "array/shape.h"
+#include "base/errors.h"
+#include "base/format.h"
+#include "core/device.h"
+#include "kernels_src/axes.h"
+#include "kernels_src/copy/copy.h"
+#include "kernels_src/family.h"
+#include "kernels_src/reduce/reduce.cu.h"
+#include "kernels_src/reduce/reduce_plan.h"
+
+#include <algorithm>
+#include <bit>
+#include <string>
+
+namespace kernwright::kernels {
+
+namespace {
+
+/// Parameters of the kernels, laid out as Plan<Index> of reduce.cu.
+template <typename Index>
+struct ReduceParameters {
+  KeptAxes kept;
+  ReducedAxes reduced;
+  Index outputs, length, segment, segments;
+  std::int32_t lanes;
+  std::int32_t contiguous;
+  double count;
+  double parameter;
+};
+
+/// Counts below this fit 32 bits with what a thread looks ahead.
+constexpr std::int64_t kNarrowReduction = (std::int64_t{1} << 31) - (std::int64_t{1} << 20);
+
+enum class ReducePart { rows, columns, combine };
+
+const LazyKernel& reduce_kernel(ReducePart part, const ReductionTypes& types, int pack, bool wide) {
+  static const auto& family = *new Family("reduce.cu", text::reduce_cu);
+  const auto key = InstanceKey()
+                       .add(part, 2)
+                       .add(types.op, 5)
+                       .type(types.in)
+                       .type(types.as)
+                       .add(std::countr_zero(static_cast<unsigned>(pack)), 3)
+                       .add(wide, 1);
+  return family.instance(key, [&] {
+    const std::string reducer = reducer_expression(types, wide);
+    const char* const index = wide ? "unsigned long long" : "unsigned int";
+    if (part == ReducePart::combine) return format("combine_segments<{}, {}>", reducer, index);
+    return format("{}<{}, {}, {}>", part == ReducePart::rows ? "reduce_rows" : "reduce_columns", reducer,
+                  pack, index);
+  });
+}
+
+/// Which axes go. Throws InvalidArgument for axes that are not there, or named twice.
+std::vector<bool> axes_that_go(const Array& array, const ReductionCall& call) {
+  std::vector<bool> goes(static_cast<std::size_t>(array.ndim()), !call.axes.has_value());
+  if (!call.axes) return goes;
+  for (const int axis : *call.axes) {
+    const auto at = static_cast<std::size_t>(normalize_axis(axis, array.ndim()));
+    if (goes[at]) {
+      throw InvalidArgument(format("{}() over axis {} twice, of {}", reduction_name(call.op), axis,
+                                   array.identify()));
+    }
+    goes[at] = true;
+  }
+  if (is_place(call.op) && call.axes->size() != 1) {
+    throw InvalidArgument(format("{}() takes one axis, or none for all of the array: got {} axes",
+                                 reduction_name(call.op), call.axes->size()));
+  }
+  return goes;
+}
+
+Shape reduced_shape(const Shape& shape, const std::vector<bool>& goes, bool keepdims) {
+  Shape result;
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    if (!goes[i]) result.push_back(shape[i]);
+    if (goes[i] && keepdims) result.push_back(1);
+  }
+  return result;
+}
+
+/// The strides of `to` for the axes that stay.
+Shape reduced_strides(const Array& to, const std::vector<bool>& goes, bool keepdims) {
+  if (!keepdims) return to.strides();
+  Shape strides;
+  for (std::size_t i = 0; i < goes.size(); ++i) {
+    if (!goes[i]) strides.push_back(to.strides()[i]);
+  }
+  return strides;
+}
+
+void require_reduced_elements(const Array& array, const std::vector<bool>& goes,
+                      const ReductionCall& call) {
+  if (has_identity(call.op)) return;
+  for (std::size_t i = 0; i < goes.size(); ++i) {
+    if (!goes[i] || array.shape()[i] != 0) continue;
+    throw InvalidArgument(
+        format("{}() over axis {} of {}: it has no elements, and none of them is the result",
+               reduction_name(call.op), i, array.identify()));
+  }
+}
+
+/// One reduction that is ready to be launched.
+class ReduceLauncher {
+ public:
+  ReduceLauncher(const Array& to, const ReductionTypes& types, double parameter, const Stream& stream)
+      : to_(to), types_(types), parameter_(parameter), stream_(stream) {}
+
+  void run(const AxesPlan& axes) const {
+    const std::int64_t elements = std::max(axes.outputs(), axes.outputs() * axes.length());
+    if (elements < kNarrowReduction) {
+      run_as<std::uint32_t>(axes);
+    } else {
+      run_as<std::uint64_t>(axes);
+    }
+  }
+
+ private:
+  template <typename Index>
+  ReduceParameters<Index> parameters(const AxesPlan& axes, const ReducePlan& plan) const {
+    return {.kept = kept_axes(axes.kept),
+            .reduced = reduced_axes(axes.reduced),
+            .outputs = static_cast<Index>(axes.outputs()),
+            .length = static_cast<Index>(axes.length()),
+            .segment = static_cast<Index>(plan.segment),
+            .segments = static_cast<Index>(plan.segments),
+            .lanes = static_cast<std::int32_t>(plan.lanes),
+            .contiguous = plan.contiguous,
+            .count = static_cast<double>(axes.length()),
+            .parameter = parameter_};
+  }
+
+  LaunchConfig grid(std::int64_t blocks) const {
+    return {.grid = {static_cast<std::uint32_t>(blocks)},
+            .block = {static_cast<std::uint32_t>(kReduceBlock)},
+            .stream = stream_};
+  }
+
+  template <typename Index>
+  void run_as(const AxesPlan& axes) const {
+    constexpr bool wide = sizeof(Index) == 8;
+    Device& device = to_.device();
+    const ReducePlan plan =
+        plan_reduction(axes, scalar_size(types_.in),
+                       device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+    Array partial;
+    if (plan.segments > 1) {
+      const auto bytes = static_cast<std::int64_t>(state_size(types_, wide));
+      partial = Array::empty(device, {plan.segments * axes.outputs() * bytes}, ScalarType::uint8,
+                             stream_);
+    }
+    const CUdeviceptr to = to_.address(), states = partial.address();
+    const ReducePart part = plan.rows ? ReducePart::rows : ReducePart::columns;
+    const Kernel& kernel = reduce_kernel(part, types_, plan.pack, wide).on(device);
+    ReduceParameters<Index> with = parameters<Index>(axes, plan);
+    if (plan.rows) {
+      launch(kernel, grid(plan.blocks), to, axes.from, states, with);
+    } else {
+      const long long apart = with.kept.to[0];
+      with.kept.extent[0] /= plan.pack;
+      with.kept.to[0] *= plan.pack;
+      with.kept.from[0] *= plan.pack;
+      launch(kernel, grid(plan.blocks), to, axes.from, states, with, apart);
+    }
+    if (plan.segments == 1) return;
+    combine<Index>(axes, plan, states);
+    partial.use_on(stream_);
+  }
+
+  template <typename Index>
+  void combine(const AxesPlan& axes, ReducePlan plan, CUdeviceptr states) const {
+    plan.lanes = combine_lanes(axes.outputs(), plan.segments);
+    const Kernel& kernel =
+        reduce_kernel(ReducePart::combine, types_, 1, sizeof(Index) == 8).on(to_.device());
+    const std::int64_t blocks = (axes.outputs() + plan.lanes - 1) / plan.lanes;
+    launch(kernel, grid(blocks), to_.address(), states, parameters<Index>(axes, plan));
+  }
+
+  const Array& to_;
+  const ReductionTypes types_;
+  const double parameter_;
+  const Stream stream_;
+};
+
+/// The axes that stay, then those that go.
+Array kept_axes_first(const Array& array, const std::vector<bool>& goes, const Stream& stream) {
+  std::vector<int> order(goes.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
+  std::stable_partition(order.begin(), order.end(),
+                        [&](int axis) { return !goes[static_cast<std::size_t>(axis)]; });
+  return copy(array.transpose(order), stream);
+}
+
+/// Into `to`, of the shape and type that it must have.
+void reduce_planned(const Array& to, const Array& array, const std::vector<bool>& goes,
+         const ReductionCall& call, const ReductionTypes& types, const Stream& stream) {
+  require_reduced_elements(array, goes, call);
+  if (to.size() == 0) return;
+  const Stream on = stream ? stream : Stream::legacy(array.device());
+  if (!elements_are_aligned(array)) {
+    return reduce_planned(to, copy(array, stream), goes, call, types, stream);
+  }
+  const AxesPlan axes =
+      plan_axes(array, goes, reduced_strides(to, goes, call.keepdims), is_place(call.op));
+  if (!axes.fits()) {
+    // Too many axes for a kernel: of a copy with those that go last, at most one of each is left.
+    std::vector<bool> last(goes.size(), false);
+    const auto going = static_cast<std::ptrdiff_t>(std::count(goes.begin(), goes.end(), true));
+    std::fill(last.end() - going, last.end(), true);
+    const Array flat = Array::empty(array.device(), reduced_shape(array.shape(), goes, false),
+                                    types.out, stream);
+    ReductionCall bare = call;
+    bare.keepdims = false;
+    reduce_planned(flat, kept_axes_first(array, goes, stream), last, bare, types, stream);
+    return copy_into(to, flat.reshape(to.shape()), stream);
+  }
+  ReduceLauncher(to, types, call.parameter, on).run(axes);
+  to.use_on(on);
+  array.use_on(on);
+}
+
+}  // namespace
+
+Array reduce(const Array& array, const ReductionCall& call, const Stream& stream) {
+  const ReductionTypes types = reduction_types(call.op, array.type(), call.type);
+  const std::vector<bool> goes = axes_that_go(array, call);
+  const Array result = Array::empty(array.device(),
+                                    reduced_shape(array.shape(), goes, call.keepdims), types.out,
+                                    stream);
+  reduce_planned(result, array, goes, call, types, stream);
+  return result;
+}
+
+void reduce_into(const Array& to, const Array& array, const ReductionCall& call,
+                 const Stream& stream) {
+  const ReductionTypes types = reduction_types(call.op, array.type(), call.type);
+  const std::vector<bool> goes = axes_that_go(array, call);
+  const Shape shape = reduced_shape(array.shape(), goes, call.keepdims);
+  if (to.shape() != shape || to.type() != types.out || &to.device() != &array.device()) {
+    throw InvalidArgument(format("{}() of {} gives {} of shape {} on the same device: it does not "
+                                 "go into {}",
+                                 reduction_name(call.op), array.identify(), scalar_name(types.out),
+                                 shape_to_string(shape), to.identify()));
+  }
+  if (to.read_only()) {
+    throw InvalidArgument(format("cannot write to {}: it is read-only", to.identify()));
+  }
+  // NOTE: where other threads still read what one writes, or results lie on each other, the copy
+  // sees to it.
+  if (may_overlap(to, array) || !elements_are_aligned(to)) {
+    return copy_into(to, reduce(array, call, stream), stream);
+  }
+  reduce_planned(to, array, goes, call, types, stream);
+}
+
+}  // namespace kernwright::kernels

@@ -1,0 +1,224 @@
+// Reductions over the axes of a strided view. A part of the elements of a result is gathered by each
+// thread, parts become one in a fixed order: the same elements give the same bits.
+#include <kernwright/axes.cuh>
+#include <kernwright/reducers.cuh>
+
+using namespace kernwright;
+
+constexpr int kBlock = 256;
+/// Loads of a thread that are on their way at once.
+constexpr int kLoads = 4;
+
+/// Where the elements are and the results go. With `partial` a block leaves a state for each of its
+/// results and its segment there: that of result r and segment s is partial[s * outputs + r].
+template <typename Index>
+struct Plan {
+  KeptAxes kept;
+  ReducedAxes reduced;
+  Index outputs;   ///< results
+  Index length;    ///< elements that become one
+  Index segment;   ///< elements of a segment
+  Index segments;  ///< of each result
+  int lanes;       ///< rows: threads of a result; columns: packs side by side
+  int contiguous;  ///< rows: one reduced axis without gaps, packs begin where memory is aligned
+  Call call;
+};
+
+template <typename T, int N>
+__device__ __forceinline__ Pack<T, N> load(const char* from) {
+  return *reinterpret_cast<const Pack<T, N>*>(from);
+}
+
+template <typename Op>
+__device__ __forceinline__ void store(const typename Op::State& state, char* to, Call call) {
+  *reinterpret_cast<typename Op::Output*>(to) = Op::finish(state, call);
+}
+
+/// Adds the packs `first`, `first` + `step` ... below `count`, each at its element
+/// `begin` + number * kPack, to kPack parts.
+template <typename Op, int kPack, typename Index>
+__device__ __forceinline__ void gather(typename Op::Part* part, const char* from,
+                                       const Plan<Index>& plan, Index begin, Index first,
+                                       Index step, Index count) {
+  using Elements = Pack<typename Op::Input, kPack>;
+  for (Index u = first; u < count; u += step * kLoads) {
+    Elements elements[kLoads];
+#pragma unroll
+    for (int k = 0; k < kLoads; ++k) {
+      const Index at = begin + (u + k * step) * kPack;
+      if (u + k * step < count) {
+        elements[k] =
+            load<typename Op::Input, kPack>(from + reduced_offset(plan.reduced, at));
+      }
+    }
+#pragma unroll
+    for (int k = 0; k < kLoads; ++k) {
+      if (u + k * step >= count) break;
+#pragma unroll
+      for (int j = 0; j < kPack; ++j) {
+        Op::add(part[j], elements[k].value[j], begin + (u + k * step) * kPack + j, plan.call);
+      }
+    }
+  }
+}
+
+/// The state of elements [begin, end) of one row, gathered by every `lanes`-th thread.
+template <typename Op, int kPack, typename Index>
+__device__ __forceinline__ typename Op::State gather_row(const char* from, const Plan<Index>& plan,
+                                                         Index begin, Index end, int lane) {
+  using Element = typename Op::Input;
+  typename Op::Part part[kPack];
+#pragma unroll
+  for (int j = 0; j < kPack; ++j) part[j] = Op::begin();
+  // Elements before the first whole pack of aligned memory, and behind the last.
+  Index head = 0;
+  if (kPack > 1 && plan.contiguous) {
+    const unsigned long long start =
+        reinterpret_cast<unsigned long long>(from) + begin * sizeof(Element);
+    const unsigned past = start % sizeof(Pack<Element, kPack>) / sizeof(Element);
+    head = (kPack - past) % kPack;
+    if (head > end - begin) head = end - begin;
+  }
+  const Index packs = (end - begin - head) / kPack;
+  const Index tail = begin + head + packs * kPack;
+  if (kPack > 1) {
+    // They are as many as less than two packs: numbered through, the head first.
+    const Index odd = head + (end - tail);
+    for (Index k = lane; k < odd; k += plan.lanes) {
+      const Index i = k < head ? begin + k : tail + (k - head);
+      const char* const place = from + static_cast<long long>(i) * sizeof(Element);
+      Op::add(part[0], load<Element, 1>(place).value[0], i, plan.call);
+    }
+  }
+  gather<Op, kPack>(part, from, plan, begin + head, static_cast<Index>(lane),
+                    static_cast<Index>(plan.lanes), packs);
+  typename Op::State state = Op::close(part[0]);
+#pragma unroll
+  for (int j = 1; j < kPack; ++j) state = Op::combine(state, Op::close(part[j]));
+  return state;
+}
+
+template <typename Op>
+struct Combine {
+  __device__ typename Op::State operator()(const typename Op::State& a,
+                                           const typename Op::State& b) const {
+    return Op::combine(a, b);
+  }
+};
+
+/// For elements that are neighbours along a reduced axis. A result has `lanes` threads, a power of
+/// two up to 32, or a block.
+template <typename Op, int kPack, typename Index>
+__global__ void __launch_bounds__(kBlock)
+    reduce_rows(char* __restrict__ to, const char* __restrict__ from,
+                typename Op::State* __restrict__ partial, const Plan<Index> plan) {
+  const Index segment = blockIdx.x % plan.segments;
+  const Index first = blockIdx.x / plan.segments * (kBlock / plan.lanes);
+  const Index mine = first + threadIdx.x / plan.lanes;
+  const bool lives = mine < plan.outputs;
+  // The others compute too, as all lanes of a warp exchange: the last result again.
+  const Index output = lives ? mine : plan.outputs - 1;
+  const int lane = threadIdx.x % plan.lanes;
+  const KeptOffsets at = kept_offsets(plan.kept, output);
+  const Index begin = segment * plan.segment;
+  const Index end = plan.length - begin < plan.segment ? plan.length : begin + plan.segment;
+  typename Op::State state = gather_row<Op, kPack>(from + at.from, plan, begin, end, lane);
+  if (plan.lanes > 32) {
+    state = block_reduce<kBlock>(state, Combine<Op>(), Op::close(Op::begin()));
+  } else {
+    for (int mask = plan.lanes / 2; mask > 0; mask /= 2) {
+      state = Op::combine(state, shuffle_xor(state, mask));
+    }
+  }
+  if (lane != 0 || !lives) return;
+  if (partial != nullptr) {
+    partial[segment * plan.outputs + output] = state;
+  } else {
+    store<Op>(state, to + at.to, plan.call);
+  }
+}
+
+/// The states of all threads of the same column (threadIdx.x % columns), in its first thread.
+template <typename Op>
+__device__ __forceinline__ typename Op::State combine_columns(typename Op::State state,
+                                                              int columns) {
+  __shared__ alignas(16) unsigned char memory[kBlock * sizeof(typename Op::State)];
+  typename Op::State* const states = reinterpret_cast<typename Op::State*>(memory);
+  __syncthreads();  // an earlier call may still be read
+  states[threadIdx.x] = state;
+  for (int half = kBlock / 2; half >= columns; half /= 2) {
+    __syncthreads();
+    if (threadIdx.x < half) {
+      state = Op::combine(state, states[threadIdx.x + half]);
+      states[threadIdx.x] = state;
+    }
+  }
+  return state;
+}
+
+/// For elements that are neighbours along a kept axis: a thread gathers kPack columns side by side.
+/// The extents of plan.kept are in packs, as are its offsets; `apart` is from one result of a pack
+/// to the next, in bytes.
+template <typename Op, int kPack, typename Index>
+__global__ void __launch_bounds__(kBlock)
+    reduce_columns(char* __restrict__ to, const char* __restrict__ from,
+                   typename Op::State* __restrict__ partial, const Plan<Index> plan,
+                   long long apart) {
+  const Index segment = blockIdx.x % plan.segments;
+  const Index column = blockIdx.x / plan.segments * plan.lanes + threadIdx.x % plan.lanes;
+  const bool lives = column < plan.outputs / kPack;
+  const KeptOffsets at = kept_offsets(plan.kept, lives ? column : Index(0));
+  const Index begin = segment * plan.segment;
+  const Index end = plan.length - begin < plan.segment ? plan.length : begin + plan.segment;
+  const Index step = kBlock / plan.lanes;
+  using Elements = Pack<typename Op::Input, kPack>;
+  typename Op::Part part[kPack];
+#pragma unroll
+  for (int j = 0; j < kPack; ++j) part[j] = Op::begin();
+  for (Index i = begin + threadIdx.x / plan.lanes; lives && i < end; i += step * kLoads) {
+    Elements elements[kLoads];
+#pragma unroll
+    for (int k = 0; k < kLoads; ++k) {
+      if (i + k * step < end) {
+        elements[k] = load<typename Op::Input, kPack>(
+            from + at.from + reduced_offset(plan.reduced, i + k * step));
+      }
+    }
+#pragma unroll
+    for (int k = 0; k < kLoads; ++k) {
+      if (i + k * step >= end) break;
+#pragma unroll
+      for (int j = 0; j < kPack; ++j) {
+        Op::add(part[j], elements[k].value[j], i + k * step, plan.call);
+      }
+    }
+  }
+#pragma unroll
+  for (int j = 0; j < kPack; ++j) {
+    const typename Op::State state = combine_columns<Op>(Op::close(part[j]), plan.lanes);
+    if (threadIdx.x >= plan.lanes || !lives) continue;
+    if (partial != nullptr) {
+      partial[segment * plan.outputs + column * kPack + j] = state;
+    } else {
+      store<Op>(state, to + at.to + j * apart, plan.call);
+    }
+  }
+}
+
+/// Joins the segments' states of each result; `lanes` results side by side.
+template <typename Op, typename Index>
+__global__ void __launch_bounds__(kBlock)
+    combine_segments(char* __restrict__ to, const typename Op::State* __restrict__ partial,
+                     const Plan<Index> plan) {
+  const Index output = blockIdx.x * static_cast<Index>(plan.lanes) + threadIdx.x % plan.lanes;
+  const bool lives = output < plan.outputs;
+  typename Op::State state = Op::close(Op::begin());
+  const Index step = kBlock / plan.lanes;
+  for (Index s = threadIdx.x / plan.lanes; lives && s < plan.segments; s += step) {
+    state = Op::combine(state, partial[s * plan.outputs + output]);
+  }
+  state = combine_columns<Op>(state, plan.lanes);
+  if (threadIdx.x < plan.lanes && lives) {
+    store<Op>(state, to + kept_offsets(plan.kept, output).to, plan.call);
+  }
+}

@@ -1,0 +1,32 @@
+// The shape of a reduction's launches: which kernel, how wide, in how many segments.
+#pragma once
+
+#include "kernels_src/axes.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace kernwright::kernels {
+
+/// Elements that one part of a thread takes at most: what bounds the error of sums.
+inline constexpr std::int64_t kLongestPart = 64;
+/// Threads of a block.
+inline constexpr std::int64_t kReduceBlock = 256;
+
+struct ReducePlan {
+  bool rows = true;  ///< reduce_rows, else reduce_columns
+  int pack = 1;      ///< elements of a load
+  bool contiguous = false;
+  std::int64_t lanes = 1;
+  std::int64_t segment = 1;
+  std::int64_t segments = 1;
+  std::int64_t blocks = 1;
+};
+
+/// Chooses them for elements of `size` bytes on a device of `processors` multiprocessors.
+ReducePlan plan_reduction(const AxesPlan& axes, std::size_t size, int processors);
+
+/// Results side by side in a block that joins segments.
+std::int64_t combine_lanes(std::int64_t outputs, std::int64_t segments);
+
+}  // namespace kernwright::kernels
