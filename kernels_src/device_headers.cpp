@@ -7,6 +7,7 @@
 #include "kernels_src/include/reduce.cuh.h"
 #include "kernels_src/include/small_floats.cuh.h"
 #include "kernels_src/include/strided.cuh.h"
+#include "kernels_src/include/walk.cuh.h"
 
 #include <mutex>
 
@@ -20,6 +21,7 @@ void register_device_headers() {
     add_builtin_header("kernwright/reduce.cuh", text::reduce_cuh);
     add_builtin_header("kernwright/small_floats.cuh", text::small_floats_cuh);
     add_builtin_header("kernwright/strided.cuh", text::strided_cuh);
+    add_builtin_header("kernwright/walk.cuh", text::walk_cuh);
   });
 }
 

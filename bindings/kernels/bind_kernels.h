@@ -9,5 +9,7 @@ namespace kernwright::python {
 namespace py = pybind11;
 
 void bind_kernels(py::module_& m);  ///< all of those below
+void bind_index(py::module_& m);
+void bind_movement(py::module_& m);
 
 }  // namespace kernwright::python
