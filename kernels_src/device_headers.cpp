@@ -12,6 +12,7 @@
 #include "kernels_src/include/reducers.cuh.h"
 #include "kernels_src/include/small_floats.cuh.h"
 #include "kernels_src/include/strided.cuh.h"
+#include "kernels_src/include/walk.cuh.h"
 
 #include <mutex>
 
@@ -30,6 +31,7 @@ void register_device_headers() {
     add_builtin_header("kernwright/reducers.cuh", text::reducers_cuh);
     add_builtin_header("kernwright/small_floats.cuh", text::small_floats_cuh);
     add_builtin_header("kernwright/strided.cuh", text::strided_cuh);
+    add_builtin_header("kernwright/walk.cuh", text::walk_cuh);
   });
 }
 

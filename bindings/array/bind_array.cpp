@@ -30,6 +30,11 @@ namespace {
 /// A function of kernwright._array.methods, which holds what is easier said in Python.
 py::object helper(const char* name) { return module_member("kernwright._array.methods", name); }
 
+/// One of kernwright._array.selection: indexing by arrays.
+py::object index_helper(const char* name) {
+  return module_member("kernwright._array.selection", name);
+}
+
 Array make_empty(const py::object& shape, const py::object& dtype, const py::object& device) {
   if (PyLong_Check(dtype.ptr())) {
     throw ArgumentError(
@@ -246,7 +251,7 @@ void define_properties(ArrayClass& type) {
       .def_property_readonly(
           "mT",
           [](const py::object& self) {
-            return module_member("kernwright._array.linear", "matrix_transpose")(self);
+            return module_member("kernwright._array.manipulation", "matrix_transpose")(self);
           })
       .def_property_readonly("T", [](const Array& a) { return transpose_array(a, py::args()); })
       .def_property_readonly("__cuda_array_interface__", &cuda_interface);
@@ -299,10 +304,18 @@ void define_methods(ArrayClass& type) {
              }
              return py::reinterpret_steal<py::object>(PySeqIter_New(self.ptr()));
            })
-      .def("__getitem__", &index_array)
+      .def("__getitem__",
+           [](const py::object& self, const py::object& key) -> py::object {
+             if (!is_basic_index(key)) return index_helper("select")(self, key);
+             return py::cast(index_array(self.cast<const Array&>(), key));
+           })
       .def("__setitem__",
            [](const py::object& self, const py::object& key, const py::object& value) {
-             helper("assign")(py::cast(index_array(self.cast<const Array&>(), key)), value);
+             if (!is_basic_index(key)) {
+               index_helper("assign_selected")(self, key, value);
+             } else {
+               helper("assign")(py::cast(index_array(self.cast<const Array&>(), key)), value);
+             }
            })
       .def("_fill", &fill_array)
       .def("_assign", &assign_array)
@@ -310,6 +323,24 @@ void define_methods(ArrayClass& type) {
       .def("_broadcast", [](const Array& a, const py::object& shape) {
         return broadcast(a, shape_argument(shape));
       });
+}
+
+/// Methods that are functions of the array library too.
+void define_movement(ArrayClass& type) {
+  const auto forward = [&](const char* name, const char* module) {
+    type.attr(name) = py::cpp_function(
+        [name, module](const py::args& arguments, const py::kwargs& named) {
+          return module_member(module, name)(*arguments, **named);
+        },
+        py::name(name), py::is_method(type));
+  };
+  for (const char* const name : {"ravel", "flatten", "fill"}) {
+    forward(name, "kernwright._array.methods");
+  }
+  for (const char* const name : {"squeeze", "swapaxes", "repeat"}) {
+    forward(name, "kernwright._array.manipulation");
+  }
+  forward("take", "kernwright._array.indexing");
 }
 
 /// Comparisons, which would compare identity if they were left to Python: silently wrong.
@@ -384,6 +415,7 @@ void bind_array(py::module_& m) {
   array_of(Py_None);  // finds the type now: launches ask without the GIL
   define_properties(type);
   define_methods(type);
+  define_movement(type);
   define_comparisons(type);
   define_products(type);
   define_protocols(type);

@@ -4,7 +4,9 @@
 namespace kernwright::python {
 
 void bind_kernels(py::module_& m) {
+  bind_index(m);
   bind_matmul(m);
+  bind_movement(m);
   bind_reduce(m);
   bind_softmax(m);
 }

@@ -9,7 +9,9 @@ namespace kernwright::python {
 namespace py = pybind11;
 
 void bind_kernels(py::module_& m);  ///< all of those below
+void bind_index(py::module_& m);
 void bind_matmul(py::module_& m);
+void bind_movement(py::module_& m);
 void bind_norm(py::module_& m);
 void bind_reduce(py::module_& m);   ///< reductions, methods of Array too
 void bind_scan(py::module_& m);     ///< scans

@@ -12,7 +12,7 @@ void bind_matmul(py::module_& m) {
     return on_current_stream(
         left, [&](const Stream& stream) { return kernels::matmul(left, right, stream); });
   });
-  m.def("_diagonal", [](const Array& array, std::int64_t offset, int first, int second) {
+  m.def("_diagonal_view", [](const Array& array, std::int64_t offset, int first, int second) {
     return array.diagonal(offset, first, second);
   });
 }

@@ -18,8 +18,8 @@ namespace {
 
 [[noreturn]] void refuse_index(py::handle key) {
   throw ArgumentError(
-      format("an array is indexed by ints, slices, Ellipsis and None, got {}; for "
-             "index arrays and masks copy it with .numpy()",
+      format("an array is indexed by ints, slices, Ellipsis, None, arrays of integers and masks, "
+             "got {}",
              type_name(key)));
 }
 
@@ -76,6 +76,11 @@ class Indexer {
   int axis_ = 0;
 };
 
+bool is_basic_part(py::handle key) {
+  return key.is_none() || PySlice_Check(key.ptr()) || key.ptr() == Py_Ellipsis || is_integer(key) ||
+         is_numpy_integer(key);
+}
+
 bool consumes_axis(py::handle key) { return !key.is_none() && key.ptr() != Py_Ellipsis; }
 
 }  // namespace
@@ -113,6 +118,14 @@ py::tuple tuple_of(const Shape& values) {
   py::tuple tuple(values.size());
   for (std::size_t i = 0; i < values.size(); ++i) tuple[i] = values[i];
   return tuple;
+}
+
+bool is_basic_index(py::handle key) {
+  if (!PyTuple_Check(key.ptr())) return is_basic_part(key);
+  for (const py::handle part : py::reinterpret_borrow<py::tuple>(key)) {
+    if (!is_basic_part(part)) return false;
+  }
+  return true;
 }
 
 Array index_array(const Array& array, py::handle key) {

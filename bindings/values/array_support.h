@@ -19,8 +19,11 @@ Shape shape_argument(py::handle value, bool allow_minus_one = false);
 
 py::tuple tuple_of(const Shape& values);
 
-/// NumPy's basic indexing: ints, slices, Ellipsis, None. The result is a view. Throws IndexError as
-/// NumPy does; index arrays and masks are refused with what to do.
+/// Whether all parts of an index are ints, slices, Ellipsis and None, so that it makes a view.
+bool is_basic_index(py::handle key);
+
+/// NumPy's basic indexing: see is_basic_index(). The result is a view. Throws IndexError as NumPy
+/// does, ArgumentError for parts of any other kind.
 Array index_array(const Array& array, py::handle key);
 
 /// `array` seen with more axes in front and extents of 1 stretched. Throws InvalidArgument with

@@ -5,6 +5,7 @@
 #include "base/errors.h"
 #include "base/format.h"
 #include "kernels_src/copy/copy.cu.h"
+#include "kernels_src/copy/tiled_transpose.h"
 #include "kernels_src/family.h"
 #include "kernels_src/strided_plan.h"
 #include "memory/transfer.h"
@@ -79,13 +80,18 @@ void queue_copy(const Array& to, const Array& from, const Stream& stream) {
     copy_on_device(to.device(), plan.to, plan.from, bytes, on);
   } else {
     const int log2_unit = widen_unit(plan);
-    CopyLauncher(to.device(), log2_unit).launch(plan, on);
+    if (!queue_tiled_transpose(to.device(), plan, log2_unit, on)) {
+      CopyLauncher(to.device(), log2_unit).launch(plan, on);
+    }
   }
   to.use_on(on);
   from.use_on(on);
 }
 
-bool overlap(const Array& a, const Array& b) {
+}  // namespace
+
+bool may_overlap(const Array& a, const Array& b) {
+  if (&a.device() != &b.device() || a.size() == 0 || b.size() == 0) return false;
   const ByteRange ra = byte_range(a.shape(), a.strides(), scalar_size(a.type()));
   const ByteRange rb = byte_range(b.shape(), b.strides(), scalar_size(b.type()));
   const auto begin = [](const Array& x, std::int64_t offset) {
@@ -93,8 +99,6 @@ bool overlap(const Array& a, const Array& b) {
   };
   return begin(a, ra.low) < begin(b, rb.high) && begin(b, rb.low) < begin(a, ra.high);
 }
-
-}  // namespace
 
 Array copy(const Array& array, const Stream& stream) {
   Array result = Array::empty(array.device(), array.shape(), array.type(), stream);
@@ -113,7 +117,7 @@ void copy_into(const Array& to, const Array& from, const Stream& stream) {
   if (to.size() == 0) return;
   const bool same_view = to.address() == from.address() && to.strides() == from.strides();
   if (same_view) return;
-  if (overlap(to, from)) {
+  if (may_overlap(to, from)) {
     queue_copy(to, copy(from, stream), stream);
   } else {
     queue_copy(to, from, stream);

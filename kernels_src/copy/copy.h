@@ -17,4 +17,7 @@ Array copy(const Array& array, const Stream& stream = {});
 /// with both arrays, when they do not fit, when `to` is read-only or repeats elements (stride 0).
 void copy_into(const Array& to, const Array& from, const Stream& stream = {});
 
+/// Whether the memory from the first byte of one to its last meets that of the other.
+bool may_overlap(const Array& a, const Array& b);
+
 }  // namespace kernwright::kernels

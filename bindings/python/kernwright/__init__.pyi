@@ -18,6 +18,36 @@ from kernwright import tune as tune
 from kernwright._array.data_types import *
 from kernwright._array.inspection import *
 from kernwright._array.linear import *
+from kernwright._array.indexing import gather as gather
+from kernwright._array.indexing import put as put
+from kernwright._array.indexing import put_along_axis as put_along_axis
+from kernwright._array.indexing import scatter as scatter
+from kernwright._array.indexing import take as take
+from kernwright._array.indexing import take_along_axis as take_along_axis
+from kernwright._array.manipulation import broadcast_arrays as broadcast_arrays
+from kernwright._array.manipulation import broadcast_to as broadcast_to
+from kernwright._array.manipulation import concat as concat
+from kernwright._array.manipulation import expand_dims as expand_dims
+from kernwright._array.manipulation import flip as flip
+from kernwright._array.manipulation import matrix_transpose as matrix_transpose
+from kernwright._array.manipulation import meshgrid as meshgrid
+from kernwright._array.manipulation import moveaxis as moveaxis
+from kernwright._array.manipulation import permute_dims as permute_dims
+from kernwright._array.manipulation import repeat as repeat
+from kernwright._array.manipulation import repeat_interleave as repeat_interleave
+from kernwright._array.manipulation import reshape as reshape
+from kernwright._array.manipulation import roll as roll
+from kernwright._array.manipulation import split as split
+from kernwright._array.manipulation import squeeze as squeeze
+from kernwright._array.manipulation import stack as stack
+from kernwright._array.manipulation import swapaxes as swapaxes
+from kernwright._array.manipulation import tile as tile
+from kernwright._array.manipulation import unstack as unstack
+from kernwright._array.matrices import diag as diag
+from kernwright._array.matrices import eye as eye
+from kernwright._array.matrices import pad as pad
+from kernwright._array.matrices import tril as tril
+from kernwright._array.matrices import triu as triu
 from kernwright._core import Array as Array
 from kernwright._core import BoundKernel as BoundKernel
 from kernwright._core import CudaArray as CudaArray

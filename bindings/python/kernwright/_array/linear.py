@@ -12,7 +12,7 @@ from kernwright._array.data_types import _promoted
 from kernwright._core import Array
 from kernwright.errors import ArgumentError, InvalidArgument
 
-__all__ = ["einsum", "matmul", "matrix_transpose", "tensordot", "vecdot"]
+__all__ = ["einsum", "matmul", "tensordot", "vecdot"]
 
 
 def matmul(x1: Array, x2: Array, /) -> Array:
@@ -37,13 +37,6 @@ def matmul(x1: Array, x2: Array, /) -> Array:
         at = result.ndim - (1 if is_column else 2)
         result = result.reshape(result.shape[:at] + result.shape[at + 1 :])
     return result
-
-
-def matrix_transpose(x: Array, /) -> Array:
-    """A view of `x` with its last two axes exchanged."""
-    if x.ndim < 2:
-        raise InvalidArgument(f"a matrix has two dimensions or more, and this has shape {x.shape}")
-    return x.transpose(*range(x.ndim - 2), x.ndim - 1, x.ndim - 2)
 
 
 def _axes_of(axes: Any, x1: Array, x2: Array) -> tuple[list[int], list[int]]:
@@ -208,7 +201,7 @@ def _single(array: Array, term: str, sizes: dict[str, int]) -> tuple[Array, str]
         while term.count(letter) > 1:
             first = term.index(letter)
             second = term.index(letter, first + 1)
-            array = _core._diagonal(array, 0, first, second)
+            array = _core._diagonal_view(array, 0, first, second)
             term = term[:first] + term[first + 1 : second] + term[second + 1 :] + letter
     return array, term
 

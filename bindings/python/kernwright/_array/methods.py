@@ -95,6 +95,21 @@ def assign(target: Array, value: Any) -> None:
         target._assign(_from_numpy(values, target.device))
 
 
+def ravel(x: Array) -> Array:
+    """One axis, row-major: a view where strides allow it."""
+    return x.reshape(-1)
+
+
+def flatten(x: Array) -> Array:
+    """One axis, row-major: always a copy."""
+    return x.copy().reshape(-1)
+
+
+def fill(x: Array, value: Any) -> None:
+    """Sets every element to a number."""
+    assign(x, value)
+
+
 def _checked(value: Any, target: Array) -> np.ndarray[Any, Any]:
     values = _host_values(value, None)
     if values.dtype.kind == "c" and target.dtype.kind != "c":

@@ -6,7 +6,8 @@ from typing import Any
 
 from kernwright import _core
 from kernwright._array.data_types import _promoted
-from kernwright._array.linear import matmul, matrix_transpose, tensordot, vecdot
+from kernwright._array.linear import matmul, tensordot, vecdot
+from kernwright._array.manipulation import matrix_transpose
 from kernwright._core import Array
 from kernwright.errors import InvalidArgument
 
@@ -42,7 +43,7 @@ def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
 def diagonal(x: Array, /, *, offset: int = 0) -> Array:
     """A view of the elements [..., i, i + offset], as the last axis."""
     _require_matrix(x)
-    return _core._diagonal(x, offset, x.ndim - 2, x.ndim - 1)
+    return _core._diagonal_view(x, offset, x.ndim - 2, x.ndim - 1)
 
 
 def _require_matrix(x: Array) -> None:

@@ -1,0 +1,188 @@
+"""Elements at positions that arrays hold: take, gather, scatter and their kin.
+
+Negative positions count from the end. What lies beyond an end is the nearest element where it is
+read (mode="clip") and nothing where it is written; mode="raise" looks first, which waits for the
+device, and raises IndexError before anything is read or written.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kernwright._array.operands import (
+    axis_of,
+    common_shape,
+    device_array,
+    index_array,
+    values_like,
+)
+from kernwright._core import Array, _add_at, _count_outside, _gather, _put_at, _scatter, _take_at
+from kernwright.errors import InvalidArgument
+
+__all__ = ["gather", "put", "put_along_axis", "scatter", "take", "take_along_axis"]
+
+
+def take(x: Any, indices: Any, /, axis: int | None = None, *, mode: str = "clip") -> Array:
+    """The elements of `x` at `indices` along `axis`: result[a, m, b] = x[a, indices[m], b].
+
+    `indices`: integers of any shape, which takes the place of `axis` in the result; sequences and
+    NumPy's are copied to the device. axis=None takes from the flattened array. Any dtype of `x`.
+    mode: "clip" or "raise" (see the module). ValueError for an axis or mode that is none;
+    IndexError.
+
+    >>> kw.take(kw.arange(5) * 1, [0, -1]).numpy()
+    array([0, 4])
+    """
+    x = device_array(x)
+    if axis is None:
+        x, axis = x.reshape(-1), 0
+    axis = axis_of(axis, x.ndim)
+    index = index_array(indices, x)
+    _look(index, x.shape[axis], axis, mode)
+    return _take_at(x, [axis], [index], axis)
+
+
+def take_along_axis(x: Any, indices: Any, /, axis: int = -1, *, mode: str = "clip") -> Array:
+    """result[i, j, k] = x[i, indices[i, j, k], k], here for axis 1.
+
+    Both have the same number of axes, and all but `axis` broadcast. What argsort and argmax (with
+    keepdims) return fits. mode: as for take(). ValueError where shapes do not fit; IndexError.
+    """
+    x = device_array(x)
+    axis = axis_of(axis, x.ndim)
+    x, index = _aligned(x, index_array(indices, x), axis)
+    _look(index, x.shape[axis], axis, mode)
+    return _gather(x, axis, index)
+
+
+def put_along_axis(
+    x: Any, indices: Any, values: Any, axis: int, *, mode: str = "clip", unique_indices: bool = False
+) -> None:  # fmt: skip
+    """x[i, indices[i, j, k], k] = values[i, j, k], here for axis 1, in place.
+
+    `values` broadcast to the shape of `indices`. Where a place is named twice, the last wins;
+    unique_indices=True promises that none is, which saves a pass. ValueError where shapes do not
+    fit or `x` is read-only; IndexError with mode="raise".
+    """
+    x = device_array(x)
+    axis = axis_of(axis, x.ndim)
+    wide, index = _aligned(x, index_array(indices, x), axis)
+    if wide.shape != x.shape:
+        raise InvalidArgument(
+            f"Incompatible dimensions: indices of shape {index.shape} do not fit into an array of "
+            f"shape {x.shape}"
+        )
+    _look(index, x.shape[axis], axis, mode)
+    _scatter(x, axis, index, values_like(values, x)._broadcast(index.shape), unique_indices, False)
+
+
+def gather(x: Any, axis: int, index: Any, *, mode: str = "clip") -> Array:
+    """torch's gather: result[i, j, k] = x[i, index[i, j, k], k], here for axis 1.
+
+    `index` has as many axes as `x`, and none but `axis` is longer; nothing broadcasts. The result
+    has its shape. ValueError where shapes do not fit; IndexError with mode="raise".
+    """
+    x = device_array(x)
+    axis = axis_of(axis, x.ndim)
+    index = index_array(index, x, "index")
+    _look(index, x.shape[axis], axis, mode)
+    return _gather(x, axis, index)
+
+
+def scatter(
+    x: Any, axis: int, index: Any, src: Any, *, reduce: str | None = None, mode: str = "clip",
+    unique_indices: bool = False,
+) -> Array:  # fmt: skip
+    """torch's scatter: a copy of `x` in which [i, index[i, j, k], k] is src[i, j, k] (axis 1).
+
+    `index` as for gather(); `src`: a number, or an array no shorter than `index` along any axis,
+    whose first elements are taken. reduce="add" adds to what is there, in the order of `index`
+    and so with the same result each time; without it the last of equal positions wins
+    (unique_indices: see put_along_axis()). ValueError, ArgumentError; IndexError with mode="raise".
+    """
+    result = device_array(x).copy()
+    axis = axis_of(axis, result.ndim)
+    index = index_array(index, result, "index")
+    _look(index, result.shape[axis], axis, mode)
+    add = _adds(reduce)
+    values = values_like(src, result)
+    if values.ndim == 0:
+        values = values._broadcast(index.shape)
+    if values.ndim != index.ndim or any(
+        have < need for have, need in zip(values.shape, index.shape, strict=True)
+    ):
+        raise InvalidArgument(
+            f"Incompatible dimensions: src of shape {values.shape} has no element for each of "
+            f"the index of shape {index.shape}"
+        )
+    values = values[tuple(slice(extent) for extent in index.shape)]
+    _scatter(result, axis, index, values, unique_indices, add)
+    return result
+
+
+def put(
+    x: Any, indices: Any, values: Any, /, axis: int | None = None, *, reduce: str | None = None,
+    mode: str = "clip", unique_indices: bool = False,
+) -> None:  # fmt: skip
+    """x[a, indices[m], b] = values[a, m, b] along `axis`, in place; axis=None: of x.reshape(-1).
+
+    `values` broadcast to what take() returns for the same indices. reduce="add" adds each of them
+    in order, as NumPy's add.at: an embedding's gradient. Otherwise the last of equal positions wins
+    (unique_indices: see put_along_axis()). ValueError; IndexError with mode="raise".
+    """
+    x = device_array(x)
+    add = _adds(reduce)
+    if axis is None and not x.is_contiguous:
+        flat = x.reshape(-1)
+        put(flat, indices, values, reduce=reduce, mode=mode, unique_indices=unique_indices)
+        x[...] = flat.reshape(x.shape)
+        return
+    if axis is None:
+        x, axis = x.reshape(-1), 0
+    axis = axis_of(axis, x.ndim)
+    index = index_array(indices, x)
+    _look(index, x.shape[axis], axis, mode)
+    given = values_like(values, x)
+    if add:
+        _add_at(x, [axis], [index], axis, given)
+    else:
+        _put_at(x, [axis], [index], axis, given, unique_indices)
+
+
+def _adds(reduce: str | None) -> bool:
+    if reduce not in (None, "add"):
+        raise InvalidArgument(f'reduce is None or "add", got {reduce!r}')
+    return reduce is not None
+
+
+def _look(index: Array, extent: int, axis: int, mode: str) -> None:
+    if mode not in ("clip", "raise"):
+        raise InvalidArgument(f'mode is "clip" or "raise", got {mode!r}')
+    if extent == 0 and index.size > 0:
+        raise IndexError(f"there is no element to index along axis {axis} with size 0")
+    if mode == "raise":
+        wrong = _count_outside(index, extent)
+        if wrong:
+            raise IndexError(
+                f"{wrong} of {index.size} indices are out of bounds for axis {axis} with size "
+                f"{extent}"
+            )
+
+
+def _aligned(x: Array, index: Array, axis: int) -> tuple[Array, Array]:
+    """Both broadcast along all axes but one."""
+    if index.ndim != x.ndim:
+        raise InvalidArgument(
+            f"Incompatible dimensions: indices of shape {index.shape} need as many axes as the "
+            f"array of shape {x.shape}"
+        )
+    shape = common_shape(
+        (*x.shape[:axis], 1, *x.shape[axis + 1 :]),
+        (*index.shape[:axis], 1, *index.shape[axis + 1 :]),
+    )
+
+    def wide(array: Array) -> Array:
+        wanted = (*shape[:axis], array.shape[axis], *shape[axis + 1 :])
+        return array if array.shape == wanted else array._broadcast(wanted)
+
+    return wide(x), wide(index)

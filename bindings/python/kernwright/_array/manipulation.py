@@ -1,0 +1,314 @@
+"""Arrays in other shapes and orders, joined, split, repeated. What can be a view is one."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from kernwright._array.operands import (
+    axes_of,
+    axis_of,
+    common_dtype,
+    common_shape,
+    device_array,
+)
+from kernwright._core import Array, _concat, _from_numpy, _repeat_positions, _take_at
+from kernwright.errors import ArgumentError, InvalidArgument
+
+__all__ = [
+    "broadcast_arrays",
+    "broadcast_to",
+    "concat",
+    "expand_dims",
+    "flip",
+    "matrix_transpose",
+    "meshgrid",
+    "moveaxis",
+    "permute_dims",
+    "repeat",
+    "repeat_interleave",
+    "reshape",
+    "roll",
+    "split",
+    "squeeze",
+    "stack",
+    "swapaxes",
+    "tile",
+    "unstack",
+]
+
+
+def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Array:
+    """The elements of `x`, row-major, in another shape; one extent may be -1. A view where strides
+    allow it, unless copy=True; copy=False raises ValueError where they do not."""
+    x = device_array(x)
+    wanted = tuple(shape) if isinstance(shape, Sequence) else (shape,)
+    if copy:
+        return x.copy().reshape(wanted)
+    result = x.reshape(wanted)
+    if copy is False and x.size > 0 and result.ptr != x.ptr:
+        raise InvalidArgument(
+            f"an array of shape {x.shape} with strides {x.strides} becomes one of shape {wanted} "
+            "only by a copy"
+        )
+    return result
+
+
+def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Array:
+    """The arrays one after the other along `axis`; axis=None joins them flattened.
+
+    All extents but that of `axis` are the same; types are promoted as NumPy does. ValueError
+    ("Incompatible dimensions", "same device") where they do not fit.
+
+    >>> kw.concat([kw.zeros((2, 3)), kw.ones((1, 3))]).shape
+    (3, 3)
+    """
+    parts = _parts(arrays)
+    if axis is None:
+        parts, axis = [part.reshape(-1) for part in parts], 0
+    return _concat(parts, axis_of(axis, parts[0].ndim))
+
+
+def stack(arrays: Sequence[Any], /, *, axis: int = 0) -> Array:
+    """The arrays, all of one shape, along a new axis `axis` of the result. ValueError."""
+    parts = _parts(arrays)
+    for part in parts:
+        if part.shape != parts[0].shape:
+            raise InvalidArgument(
+                f"Incompatible dimensions: arrays of shapes {parts[0].shape} and {part.shape} "
+                "cannot be stacked"
+            )
+    axis = axis_of(axis, parts[0].ndim + 1)
+    return _concat([expand_dims(part, axis=axis) for part in parts], axis)
+
+
+def _parts(arrays: Sequence[Any]) -> list[Array]:
+    if isinstance(arrays, Array):
+        arrays = list(arrays)
+    parts = [device_array(array, f"array {i}") for i, array in enumerate(arrays)]
+    if not parts:
+        raise InvalidArgument("there is no array to join")
+    dtype = common_dtype(parts)
+    return [part if part.dtype == dtype else part.astype(dtype) for part in parts]
+
+
+def split(x: Any, sections: int | Sequence[int], /, *, axis: int = 0) -> list[Array]:
+    """Views of consecutive parts of `x` along `axis`: so many of one size, or cut before each of
+    the given positions. ValueError where the extent is no multiple."""
+    x = device_array(x)
+    axis = axis_of(axis, x.ndim)
+    extent = x.shape[axis]
+    if isinstance(sections, Sequence):
+        cuts = [slice(None, cut).indices(extent)[1] for cut in sections]
+    else:
+        count = operator.index(sections)
+        if count <= 0 or extent % count:
+            raise InvalidArgument(f"an axis of {extent} elements has no {sections} equal parts")
+        cuts = [extent // count * i for i in range(1, count)]
+    front = (slice(None),) * axis
+    return [
+        x[(*front, slice(start, max(start, stop)))]
+        for start, stop in zip([0, *cuts], [*cuts, extent], strict=True)
+    ]
+
+
+def unstack(x: Any, /, *, axis: int = 0) -> tuple[Array, ...]:
+    """Views of `x` at each position of `axis`, which they lack."""
+    x = device_array(x)
+    front = (slice(None),) * axis_of(axis, x.ndim)
+    return tuple(x[(*front, i)] for i in range(x.shape[len(front)]))
+
+
+def permute_dims(x: Any, /, axes: Sequence[int]) -> Array:
+    """A view whose axis i is axis axes[i] of `x`; each is named once. ValueError."""
+    x = device_array(x)
+    order = axes_of(tuple(axes), x.ndim)
+    if len(order) != x.ndim:
+        raise InvalidArgument(f"{len(order)} axes do not order an array of {x.ndim}")
+    return x.transpose(order) if order else x
+
+
+def matrix_transpose(x: Any, /) -> Array:
+    """A view with the last two axes exchanged."""
+    return swapaxes(x, -1, -2)
+
+
+def swapaxes(x: Any, axis1: int, axis2: int, /) -> Array:
+    """A view with two axes exchanged."""
+    x = device_array(x)
+    first, second = axis_of(axis1, x.ndim), axis_of(axis2, x.ndim)
+    order = list(range(x.ndim))
+    order[first], order[second] = second, first
+    return x.transpose(order)
+
+
+def moveaxis(x: Any, source: Any, destination: Any, /) -> Array:
+    """A view with axes moved to other places, the rest in their order."""
+    x = device_array(x)
+    sources, targets = axes_of(source, x.ndim), axes_of(destination, x.ndim)
+    if len(sources) != len(targets):
+        raise InvalidArgument(f"{len(sources)} axes cannot move to {len(targets)} places")
+    order = [axis for axis in range(x.ndim) if axis not in sources]
+    for target, axis in sorted(zip(targets, sources, strict=True)):
+        order.insert(target, axis)
+    return x.transpose(order) if order else x
+
+
+def expand_dims(x: Any, /, axis: Any = 0) -> Array:
+    """A view with axes of extent 1 at the places `axis` (an int or several) of the result."""
+    x = device_array(x)
+    count = len(axis) if isinstance(axis, Sequence) else 1
+    places = axes_of(axis, x.ndim + count)
+    return x[tuple(None if at in places else slice(None) for at in range(x.ndim + count))]
+
+
+def squeeze(x: Any, /, axis: Any = None) -> Array:
+    """A view without axes of extent 1: those of `axis`, or all. ValueError for a longer one."""
+    x = device_array(x)
+    every = tuple(at for at, extent in enumerate(x.shape) if extent == 1)
+    gone = every if axis is None else axes_of(axis, x.ndim)
+    for at in gone:
+        if x.shape[at] != 1:
+            raise InvalidArgument(f"axis {at} of shape {x.shape} has {x.shape[at]} elements, not 1")
+    return x[tuple(0 if at in gone else slice(None) for at in range(x.ndim))] if gone else x
+
+
+def flip(x: Any, /, *, axis: Any = None) -> Array:
+    """A view with the elements along `axis` (an int, several, or all) in reverse."""
+    x = device_array(x)
+    turned = range(x.ndim) if axis is None else axes_of(axis, x.ndim)
+    back, ahead = slice(None, None, -1), slice(None)
+    return x[tuple(back if at in turned else ahead for at in range(x.ndim))] if x.ndim else x
+
+
+def broadcast_to(x: Any, /, shape: Any) -> Array:
+    """A view of `x` in a shape that it broadcasts to: repeated elements share memory. ValueError.
+
+    Write to a copy of it."""
+    wanted = tuple(shape) if isinstance(shape, Sequence) else (operator.index(shape),)
+    return device_array(x)._broadcast(wanted)
+
+
+def broadcast_arrays(*arrays: Any) -> list[Array]:
+    """Views of all in the shape that they broadcast to. ValueError."""
+    parts = [device_array(array, f"array {i}") for i, array in enumerate(arrays)]
+    shape = common_shape(*(part.shape for part in parts))
+    return [part if part.shape == shape else part._broadcast(shape) for part in parts]
+
+
+def meshgrid(*arrays: Any, indexing: str = "xy") -> list[Array]:
+    """Coordinates over a grid of vectors: result i varies along axis i ("ij"), or with the first
+    two axes exchanged ("xy"). Copies. ValueError."""
+    if indexing not in ("xy", "ij"):
+        raise InvalidArgument(f'indexing is "xy" or "ij", got {indexing!r}')
+    parts = [device_array(array, f"array {i}").reshape(-1) for i, array in enumerate(arrays)]
+    places = list(range(len(parts)))
+    if indexing == "xy" and len(parts) > 1:
+        places[:2] = [1, 0]
+    lines = [
+        part.reshape(tuple(part.size if at == place else 1 for at in range(len(parts))))
+        for part, place in zip(parts, places, strict=True)
+    ]
+    return [line.copy() for line in broadcast_arrays(*lines)]
+
+
+def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Array:
+    """A copy with the elements moved by `shift` along `axis`; those that fall off come in at the
+    other end. Several axes take as many shifts, or one; axis=None rolls the flattened array."""
+    x = device_array(x)
+    if axis is None:
+        steps = sum(shift) if isinstance(shift, Sequence) else shift
+        return roll(x.reshape(-1), steps, axis=0).reshape(x.shape)
+    given = tuple(axis) if isinstance(axis, Sequence) else (axis,)
+    shifts = tuple(shift) if isinstance(shift, Sequence) else (shift,) * len(given)
+    if len(shifts) != len(given):
+        raise InvalidArgument(f"{len(shifts)} shifts do not fit {len(given)} axes")
+    total: dict[int, int] = {}
+    for one, steps in zip(given, shifts, strict=True):
+        at = axis_of(one, x.ndim)
+        total[at] = total.get(at, 0) + operator.index(steps)
+    return _rolled(x, {at: n % x.shape[at] for at, n in total.items() if x.shape[at]})
+
+
+def _rolled(x: Array, shifts: dict[int, int]) -> Array:
+    from kernwright._array.creation import empty_like
+
+    moved = {at: steps for at, steps in shifts.items() if steps}
+    if not moved or x.size == 0:
+        return x.copy()
+    result = empty_like(x)
+    for low in itertools.product((True, False), repeat=len(moved)):
+        source, target = [slice(None)] * x.ndim, [slice(None)] * x.ndim
+        for (at, steps), first in zip(moved.items(), low, strict=True):
+            cut = x.shape[at] - steps
+            source[at] = slice(cut) if first else slice(cut, None)
+            target[at] = slice(steps, None) if first else slice(steps)
+        result[tuple(target)] = x[tuple(source)]
+    return result
+
+
+def repeat(x: Any, repeats: Any, /, axis: int | None = None) -> Array:
+    """Each element along `axis` repeated: by an int, or by one count for each of them.
+
+    axis=None repeats the flattened array. Counts on the device say how long the result is, so that
+    the call waits for it. ValueError.
+
+    >>> kw.repeat(kw.asarray([1, 2]), 2).numpy()
+    array([1, 1, 2, 2])
+    """
+    x = device_array(x)
+    if axis is None:
+        x, axis = x.reshape(-1), 0
+    axis = axis_of(axis, x.ndim)
+    if isinstance(repeats, (int, np.integer)):
+        return _repeated(x, operator.index(repeats), axis)
+    counts = repeats if isinstance(repeats, Array) else np.atleast_1d(np.asarray(repeats))
+    if counts.dtype.kind not in "iu":
+        raise ArgumentError(f"repeats are integers, got {counts.dtype}")
+    if counts.shape not in ((x.shape[axis],), (1,)):
+        raise InvalidArgument(
+            f"Incompatible dimensions: {counts.shape} counts for {x.shape[axis]} elements"
+        )
+    if isinstance(counts, np.ndarray):
+        if counts.size and counts.min() < 0:
+            raise InvalidArgument("repeats cannot be negative")
+        wide = np.broadcast_to(counts, (x.shape[axis],))
+        index = _from_numpy(np.repeat(np.arange(x.shape[axis]), wide), x.device)
+    else:
+        index = _repeat_positions(counts._broadcast((x.shape[axis],)))
+    return _take_at(x, [axis], [index], axis)
+
+
+def repeat_interleave(x: Any, repeats: Any, /, axis: int | None = None) -> Array:
+    """torch's name for repeat()."""
+    return repeat(x, repeats, axis)
+
+
+def _repeated(x: Array, count: int, axis: int) -> Array:
+    if count < 0:
+        raise InvalidArgument(f"elements cannot be repeated {count} times")
+    shape = x.shape
+    wide = x[(*(slice(None),) * (axis + 1), None)]
+    wide = wide._broadcast((*shape[: axis + 1], count, *shape[axis + 1 :])).copy()
+    return wide.reshape((*shape[:axis], shape[axis] * count, *shape[axis + 1 :]))
+
+
+def tile(x: Any, repetitions: Any, /) -> Array:
+    """`x` laid out side by side, so many times along each axis, the last ones when there are
+    fewer numbers. A copy."""
+    x = device_array(x)
+    given = tuple(repetitions) if isinstance(repetitions, Sequence) else (repetitions,)
+    ndim = max(x.ndim, len(given))
+    counts = (1,) * (ndim - len(given)) + tuple(operator.index(count) for count in given)
+    if min(counts, default=0) < 0:
+        raise InvalidArgument(f"an array cannot be laid out {counts} times")
+    shape = (1,) * (ndim - x.ndim) + x.shape
+    apart = x.reshape(tuple(itertools.chain.from_iterable((1, extent) for extent in shape)))
+    pairs = tuple(itertools.chain.from_iterable(zip(counts, shape, strict=True)))
+    whole = tuple(math.prod(pair) for pair in zip(counts, shape, strict=True))
+    return apart._broadcast(pairs).copy().reshape(whole)

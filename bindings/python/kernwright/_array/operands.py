@@ -1,0 +1,122 @@
+"""Arguments of the array library's functions: arrays, positions, axes, element types."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from kernwright._array.creation import full
+from kernwright._array.methods import _checked
+from kernwright._core import Array, _adopt, _from_numpy
+from kernwright.errors import ArgumentError, InvalidArgument
+
+_HOST = (np.ndarray, np.generic, bool, int, float, complex, list, tuple)
+
+
+def device_array(value: Any, name: str = "x") -> Array:
+    """An array of ours, or a view of another library's device array."""
+    if isinstance(value, Array):
+        return value
+    adopted = None if isinstance(value, _HOST) else _adopt(value)
+    if adopted is None:
+        raise ArgumentError(
+            f"{name} is of type {type(value).__name__}, and must be an array of a device: copy "
+            "host data there with kernwright.asarray()"
+        )
+    return adopted
+
+
+def index_array(value: Any, near: Array, name: str = "indices") -> Array:
+    """Positions on the device of `near`; host integers and sequences of them are copied there."""
+    if isinstance(value, Array):
+        found = value
+    else:
+        adopted = None if isinstance(value, _HOST) else _adopt(value)
+        found = _from_numpy(host_index(value), near.device) if adopted is None else adopted
+    if found.dtype.kind not in "iu":
+        raise ArgumentError(
+            f'{name} are integers, got {found.dtype}: convert them with .astype("int64")'
+        )
+    return found
+
+
+def host_index(value: Any) -> np.ndarray[Any, Any]:
+    """A NumPy array of integers or bools; an empty sequence has no type of its own."""
+    values = np.asarray(value)
+    if values.size == 0 and values.dtype.kind == "f" and not isinstance(value, np.ndarray):
+        values = values.astype(np.int64)
+    if values.dtype.kind not in "iub":
+        raise ArgumentError(
+            f"an array is indexed by ints, slices, Ellipsis, None, arrays of integers and masks, "
+            f"got {type(value).__name__} of {values.dtype}"
+        )
+    return values
+
+
+def values_like(value: Any, target: Array) -> Array:
+    """`value` as an array of the type and on the device of `target`; numbers have no axis."""
+    if not isinstance(value, _HOST):
+        value = device_array(value, "the value")
+    if isinstance(value, Array):
+        if value.device != target.device:
+            raise ArgumentError(f"the value is on {value.device}, the array on {target.device}: "
+                                "copy it with .to(device)")  # fmt: skip
+        return value if value.dtype == target.dtype else value.astype(target.dtype)
+    if np.isscalar(value):
+        return full((), value, target.dtype, device=target.device)
+    values = np.asarray(value)
+    wanted: Any = _Shaped(values.shape, target.dtype)
+    return _from_numpy(_checked(value, wanted), target.device)
+
+
+class _Shaped:
+    """What is asked of a target: its shape and its type."""
+
+    def __init__(self, shape: tuple[int, ...], dtype: Any) -> None:
+        self.shape, self.dtype = shape, dtype
+
+
+def axis_of(axis: Any, ndim: int) -> int:
+    """`axis` counted from the front."""
+    found = operator.index(axis)
+    if not -ndim <= found < ndim:
+        raise InvalidArgument(f"axis {found} is out of range for an array of {ndim} axes")
+    return found % ndim
+
+
+def axes_of(axes: Any, ndim: int) -> tuple[int, ...]:
+    """Distinct axes counted from the front; one may stand alone."""
+    given = axes if isinstance(axes, Sequence) else (axes,)
+    found = tuple(axis_of(axis, ndim) for axis in given)
+    if len(set(found)) != len(found):
+        raise InvalidArgument(f"axes {tuple(given)} name an axis twice")
+    return found
+
+
+def common_shape(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape that all broadcast to."""
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError as error:
+        listed = " and ".join(str(shape) for shape in shapes)
+        raise InvalidArgument(
+            f"Incompatible dimensions: shapes {listed} do not broadcast to one shape"
+        ) from error
+
+
+def common_dtype(arrays: Sequence[Array]) -> Any:
+    """The type that all convert to, by NumPy's promotion."""
+    dtype = arrays[0].dtype
+    for array in arrays[1:]:
+        if array.dtype == dtype:
+            continue
+        try:
+            dtype = np.promote_types(dtype, array.dtype)
+        except TypeError as error:
+            raise ArgumentError(
+                f"{dtype} and {array.dtype} have no common type: convert one with .astype()"
+            ) from error
+    return dtype

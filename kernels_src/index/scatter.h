@@ -1,0 +1,29 @@
+// Elements at positions that other arrays hold: writing and adding to them.
+#pragma once
+
+#include "kernels_src/index/gather.h"
+
+namespace kernwright::kernels {
+
+/// Whether two positions may name one place. With `may_repeat` the last of them wins, at the cost
+/// of a pass over the indices and a number for each place; `never` is a promise of the caller.
+enum class Repeats : std::uint8_t { may_repeat, never };
+
+/// The place that IndexedAxes selects from `x` becomes `values`, which has the selection's shape
+/// and the type of `x`, with any strides. Negative positions count from the end, beyond the ends
+/// nothing is written. The result is the same each time. Queued on `stream`. Throws InvalidArgument
+/// where arrays do not fit, or `x` is read-only or repeats elements.
+void put_at(const Array& x, const IndexedAxes& at, const Array& values, Repeats repeats,
+            const Stream& stream = {});
+/// The same, adding to what is there, in the order of the positions: the rounding is that of a loop
+/// over them in the type that elements compute in (float for narrower floats). Not for bool.
+void add_at(const Array& x, const IndexedAxes& at, const Array& values, const Stream& stream = {});
+
+/// x[i, index[i, j, k], k] = values[i, j, k] (here for axis 1): torch's scatter_. `values` has the
+/// shape of `index`, whose extents are limited as gather() says. Otherwise as put_at().
+void scatter(const Array& x, int axis, const Array& index, const Array& values, Repeats repeats,
+             const Stream& stream = {});
+void scatter_add(const Array& x, int axis, const Array& index, const Array& values,
+                 const Stream& stream = {});
+
+}  // namespace kernwright::kernels

@@ -1,0 +1,129 @@
+// Adds rows to the slots that they name, in the order of the rows: a stable sort by slot brings
+// the rows of a slot together, then one thread adds an element of all of them.
+#include <kernwright/elements.cuh>
+#include <kernwright/walk.cuh>
+
+using namespace kernwright;
+
+constexpr int kThreads = 256;
+constexpr int kRounds = 4;
+constexpr int kTile = kThreads * kRounds;
+constexpr int kWarps = kThreads / 32;
+constexpr int kDigits = 256;
+
+struct Entry {
+  long long slot, row;
+};
+
+__device__ __forceinline__ int digit_of(long long slot, int shift) {
+  return static_cast<int>(slot >> shift) & (kDigits - 1);
+}
+
+__global__ void make_entries(const long long* __restrict__ slots, Entry* __restrict__ entries,
+                             long long count) {
+  const long long i = blockIdx.x * static_cast<long long>(kThreads) + threadIdx.x;
+  if (i < count) entries[i] = {slots[i], i};
+}
+
+/// counts[digit * blocks + b]: how often the digit stands in tile b.
+__global__ void count_digits(const Entry* __restrict__ entries, long long* __restrict__ counts,
+                             int shift, long long count) {
+  __shared__ int found[kDigits];
+  found[threadIdx.x] = 0;
+  __syncthreads();
+  for (int r = 0; r < kRounds; ++r) {
+    const long long i = blockIdx.x * static_cast<long long>(kTile) + r * kThreads + threadIdx.x;
+    if (i < count) atomicAdd(&found[digit_of(entries[i].slot, shift)], 1);
+  }
+  __syncthreads();
+  counts[threadIdx.x * static_cast<long long>(gridDim.x) + blockIdx.x] = found[threadIdx.x];
+}
+
+/// Lanes of the warp with the same digit and the same `active`.
+__device__ __forceinline__ unsigned same_digit(int digit, bool active) {
+  const unsigned present = __ballot_sync(~0u, active);
+  unsigned same = active ? present : ~present;
+#pragma unroll
+  for (int bit = 0; bit < 8; ++bit) {
+    const bool set = (digit >> bit & 1) != 0;
+    const unsigned with = __ballot_sync(~0u, set);
+    same &= set ? with : ~with;
+  }
+  return same;
+}
+
+/// Moves the entries of tile b to where `begins` says, those of one digit in their order.
+__global__ void place_entries(const Entry* __restrict__ entries, Entry* __restrict__ sorted,
+                              const long long* __restrict__ begins, int shift, long long count) {
+  __shared__ long long next[kDigits];
+  __shared__ int of_warp[kWarps][kDigits];
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  next[threadIdx.x] = begins[threadIdx.x * static_cast<long long>(gridDim.x) + blockIdx.x];
+  for (int r = 0; r < kRounds; ++r) {
+    const long long i = blockIdx.x * static_cast<long long>(kTile) + r * kThreads + threadIdx.x;
+    const bool active = i < count;
+    const Entry entry = active ? entries[i] : Entry{0, 0};
+    const int digit = digit_of(entry.slot, shift);
+    for (int w = 0; w < kWarps; ++w) of_warp[w][threadIdx.x] = 0;
+    __syncthreads();
+    const unsigned same = same_digit(digit, active);
+    const int rank = __popc(same & ((1u << lane) - 1));
+    if (active && rank == 0) of_warp[warp][digit] = __popc(same);
+    __syncthreads();
+    long long before = active ? next[digit] : 0;
+    for (int w = 0; w < warp; ++w) before += of_warp[w][digit];
+    if (active) sorted[before + rank] = entry;
+    __syncthreads();
+    for (int w = 0; w < kWarps; ++w) next[threadIdx.x] += of_warp[w][threadIdx.x];
+    __syncthreads();
+  }
+}
+
+template <typename T>
+__device__ __forceinline__ T plus(T a, T b) {
+  return a + b;
+}
+template <typename Part>
+__device__ __forceinline__ Complex<Part> plus(Complex<Part> a, Complex<Part> b) {
+  return {a.real + b.real, a.imag + b.imag};
+}
+
+constexpr int kMaxAxes = 16;
+struct SlotAxes {
+  long long extent[kMaxAxes];
+  long long stride[kMaxAxes];
+  int count;
+};
+
+/// Element e of the slot of the segment that begins at entry j takes those of all its rows, one
+/// after the other, in the type that T computes in. `row` walks the elements of a slot.
+template <typename T>
+__global__ void add_segments(char* __restrict__ to, const T* __restrict__ values,
+                             const Entry* __restrict__ sorted, const Walk<1> row,
+                             const SlotAxes axes, long long slot_count, long long row_size,
+                             long long entries) {
+  const long long count = entries * row_size;
+  const long long step = static_cast<long long>(gridDim.x) * blockDim.x;
+  for (long long i = blockIdx.x * static_cast<long long>(blockDim.x) + threadIdx.x; i < count;
+       i += step) {
+    long long j = i / row_size;
+    const long long e = i - j * row_size;
+    const long long slot = sorted[j].slot;
+    if (slot >= slot_count || (j > 0 && sorted[j - 1].slot == slot)) continue;
+    long long offset = walk_offsets(row, static_cast<unsigned long long>(e)).of[0];
+    long long rest = slot;
+    for (int a = 0; a < axes.count; ++a) {
+      const long long outer = rest / axes.extent[a];
+      offset += (rest - outer * axes.extent[a]) * axes.stride[a];
+      rest = outer;
+    }
+    T* const target = reinterpret_cast<T*>(to + offset);
+    Compute<T> sum = to_compute(*target);
+    for (; j < entries; ++j) {
+      const Entry entry = sorted[j];
+      if (entry.slot != slot) break;
+      sum = plus<Compute<T>>(sum, to_compute(values[entry.row * row_size + e]));
+    }
+    *target = from_compute<T>(sum);
+  }
+}
