@@ -3,6 +3,8 @@
 
 #include "jit/source/builtin_headers.h"
 #include "kernels_src/include/elements.cuh.h"
+#include "kernels_src/include/expression.cuh.h"
+#include "kernels_src/include/fused.cuh.h"
 #include "kernels_src/include/philox.cuh.h"
 #include "kernels_src/include/reduce.cuh.h"
 #include "kernels_src/include/small_floats.cuh.h"
@@ -16,6 +18,8 @@ void register_device_headers() {
   static std::once_flag once;
   std::call_once(once, [] {
     add_builtin_header("kernwright/elements.cuh", text::elements_cuh);
+    add_builtin_header("kernwright/expression.cuh", text::expression_cuh);
+    add_builtin_header("kernwright/fused.cuh", text::fused_cuh);
     add_builtin_header("kernwright/philox.cuh", text::philox_cuh);
     add_builtin_header("kernwright/reduce.cuh", text::reduce_cuh);
     add_builtin_header("kernwright/small_floats.cuh", text::small_floats_cuh);
