@@ -118,6 +118,69 @@ struct OfSome {
   }
 };
 
+/// An element of memory under the name of its value, where the two have different types.
+template <typename T>
+struct Reference {
+  T* place;
+  __device__ __forceinline__ operator Compute<T>() const { return to_compute(*place); }
+  __device__ __forceinline__ const Reference& operator=(Compute<T> x) const {
+    *place = from_compute<T>(x);
+    return *this;
+  }
+  __device__ __forceinline__ const Reference& operator=(const Reference& other) const {
+    return *this = static_cast<Compute<T>>(other);
+  }
+  __device__ __forceinline__ const Reference& operator+=(Compute<T> x) const {
+    return *this = *this + x;
+  }
+  __device__ __forceinline__ const Reference& operator-=(Compute<T> x) const {
+    return *this = *this - x;
+  }
+  __device__ __forceinline__ const Reference& operator*=(Compute<T> x) const {
+    return *this = *this * x;
+  }
+  __device__ __forceinline__ const Reference& operator/=(Compute<T> x) const {
+    return *this = *this / x;
+  }
+};
+template <typename T>
+__device__ __forceinline__ T& refer(T* place) {
+  return *place;
+}
+__device__ __forceinline__ Reference<Bool> refer(Bool* place) { return {place}; }
+template <typename Bits, int E, int M, bool F>
+__device__ __forceinline__ Reference<SmallFloat<Bits, E, M, F>> refer(
+    SmallFloat<Bits, E, M, F>* place) {
+  return {place};
+}
+template <typename T>
+__device__ __forceinline__ Compute<T> refer(const T* place) {
+  return to_compute(*place);
+}
+
+/// A whole array of no gaps, in the flat order of its elements.
+template <typename T>
+struct RawArray {
+  T* data;
+  long long count;
+  const long long* extents;
+  int ndim;
+  __device__ __forceinline__ decltype(auto) operator[](long long i) const {
+    return refer(data + i);
+  }
+  __device__ __forceinline__ long long size() const { return count; }
+  __device__ __forceinline__ const long long* shape() const { return extents; }
+};
+
+/// Where an element stands among all, the outermost dimension first.
+template <int N>
+struct Indices {
+  long long count;
+  long long coordinate[N];
+  __device__ __forceinline__ long long size() const { return count; }
+  __device__ __forceinline__ const long long* get() const { return coordinate; }
+};
+
 /// Of the threads that share a column: thread i has column i % 32. In a fixed order; every thread
 /// must call it, and each gets its column's result.
 template <int Threads, typename T, typename Combine>

@@ -33,8 +33,8 @@ class Kernel:
     """A step's operands, dimensions and expressions; `write` makes its text."""
 
     def __init__(self, step: Step, name: str, names: list[str], scalars: dict[int, tuple[str, str]],
-                 addresses: Callable[[Any], int]) -> None:  # fmt: skip
-        self.step, self.name, self.scalar_types = step, name, scalars
+                 addresses: Callable[[Any], int], preamble: str = "") -> None:  # fmt: skip
+        self.step, self.name, self.scalar_types, self.preamble = step, name, scalars, preamble
         self.writer = Writer(step, {i: text for i, (text, _) in scalars.items()})
         self._taken = {"V", "U", "at", "row", "rows", "lane", "length", "item", "items", "first",
                        "count", "width", "live", "end", "u", "v", "k", "j", "chunk", "part",
@@ -107,7 +107,7 @@ class Kernel:
         parameters = [*inputs, *outputs, *scalars, "const Layout at", *named]
         return (
             "#include <kernwright/fused.cuh>\n\nusing namespace kernwright;\n\n"
-            f"// Extents and strides in elements, the innermost dimension first.\n{struct}\n"
+            f"{self.preamble}// Extents and strides in elements, the innermost dimension first.\n{struct}\n"
             f"__global__ void __launch_bounds__({block})\n{name or self.name}("
             + ",\n    ".join(parameters) + ") {\n"
         )  # fmt: skip

@@ -198,10 +198,10 @@ class RowKernel:
         return [o for a, m in below for o in self._direct(a, m, seen)]
 
     def _loop(self, phase: list[Reduction], index: str) -> list[str]:
-        scope = Scope(self._element)
+        scope = Scope(self._element, "j + v" if self.shape.run > 1 else "j")
         adds = []
         for r in phase:
-            atom = self.writer.accumulated(r, scope, "j + v" if self.shape.run > 1 else "j")
+            atom = self.writer.accumulated(r, scope)
             adds.append(f"{r.name} = {r.combine}({r.name}, {atom});")
         lines = [f"{r.type} {r.name} = {r.none};" for r in phase]
         lines += self._over_runs(scope, [*scope.lines, *adds], [], index)
@@ -358,9 +358,10 @@ class RowKernel:
 
 def size_of(accumulator: str) -> int:
     """Bytes of an accumulator's type."""
-    if accumulator.startswith("Placed"):
+    wide = accumulator in ("Maybe<Int64>", "Maybe<UInt64>", "Maybe<double>")
+    if wide or accumulator.startswith("Placed"):
         return 16
-    return 8 if accumulator in ("Int64", "UInt64", "double") else 4
+    return 8 if accumulator.startswith("Maybe") or accumulator in ("Int64", "UInt64", "double") else 4
 
 
 def write_rows(kernel: Kernel) -> list[Launch]:

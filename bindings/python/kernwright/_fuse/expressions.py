@@ -60,7 +60,7 @@ class Writer:
             return []
         seen[key] = True
         node = self.place(node)
-        if node.op == "leaf":
+        if node.op in ("leaf", "raw"):
             return [(node, mapping)]
         if node.op == "reduce":
             inner = self.inner(node, mapping)
@@ -76,8 +76,8 @@ class Writer:
             if placed.op == "leaf":
                 operand = self.operands[(placed.number, mapping)]
                 self._varies[key] = operand.varies(self.element_dims)
-            elif placed.op == "reduce":
-                self._varies[key] = False
+            elif placed.op in ("reduce", "raw", "place"):
+                self._varies[key] = placed.op == "place"
             else:
                 below = self.children(node, mapping)
                 self._varies[key] = any([self.varies(a, m) for a, m in below])
@@ -118,6 +118,8 @@ class Writer:
 
     def _reduction(self, node: Node, inner: Mapping) -> Reduction:
         kind = node.info[0]
+        if isinstance(kind, tuple):
+            return self._own_reduction(node, inner, *kind)
         name = f"{kind}_{len(self.reductions)}"
         if kind in ("any", "all"):
             none, combine = ("0", "Any()") if kind == "any" else ("1", "All()")
@@ -136,6 +138,14 @@ class Writer:
         none = types.literal(limit, held)
         return Reduction(name, wide, none, f"{best}()", node, inner)
 
+    def _own_reduction(self, node: Node, inner: Mapping, combine: str, none: Any) -> Reduction:
+        name = f"reduced_{len(self.reductions)}"
+        wide = types.compute_type(node.dtype)
+        if none is not None:
+            return Reduction(name, wide, f"{wide}({none})", f"{combine}()", node, inner)
+        maybe = f"Maybe<{wide}>"
+        return Reduction(name, maybe, "{0, 0}", f"OfSome<{combine}>()", node, inner)
+
     # ---- text
 
     def value(self, node: Node, mapping: Mapping, scope: Scope) -> str:
@@ -146,6 +156,10 @@ class Writer:
         if node.op == "scalar":
             self.used_scalars.add(node.info)
             return self.scalars[node.info]
+        if node.op in ("raw", "place"):
+            if node.op == "place":
+                return f"static_cast<Int64>({scope.place})"
+            return self.operands[(node.number, mapping)].name
         varies = self.varies(node, mapping)
         known, lines = (scope.known, scope.lines) if varies else (self.row, self.row_lines)
         key = (node.number, mapping)
@@ -158,6 +172,9 @@ class Writer:
         elif node.op == "cast":
             source = self.value(node.args[0], operand_mapping(node, mapping, node.args[0]), scope)
             text = f"convert<{types.element_type(node.dtype)}>({source})"
+        elif node.op == "call":
+            atoms = [self.value(a, m, scope) for a, m in self.children(node, mapping)]
+            text = f"{node.info}({', '.join(atoms)})"
         else:
             text = self._apply(node, mapping, scope)
         name = f"t{self._count}"
@@ -175,6 +192,8 @@ class Writer:
 
     def _finished(self, reduction: Reduction) -> str:
         kind, node = reduction.node.info[0], reduction.node
+        if isinstance(kind, tuple):
+            return f"{reduction.name}.value" if kind[1] is None else reduction.name
         if kind == "mean":
             return f"{reduction.name} / static_cast<{reduction.type}>(length)"
         if kind in ("any", "all"):
@@ -184,17 +203,19 @@ class Writer:
         wide = types.compute_type(node.dtype)
         return reduction.name if wide == reduction.type else f"{wide}({reduction.name})"
 
-    def accumulated(self, reduction: Reduction, scope: Scope, place: str) -> str:
+    def accumulated(self, reduction: Reduction, scope: Scope) -> str:
         """What one element adds to an accumulator."""
         operand = reduction.node.args[0]
         atom = self.value(operand, reduction.inner, scope)
         kind = reduction.node.info[0]
+        if isinstance(kind, tuple):
+            return f"{reduction.type}{{{atom}, 1}}" if kind[1] is None else atom
         if kind in ("any", "all"):
             return self._converted(atom, operand, "bool", None)
         if kind.startswith("arg"):
             wide = reduction.type[len("Placed<") : -1]
             value = self._converted(atom, operand, wide, None)
-            return f"{reduction.type}{{{value}, static_cast<Int64>({place})}}"
+            return f"{reduction.type}{{{value}, static_cast<Int64>({scope.place})}}"
         if kind in ("max", "min"):
             return self._converted(atom, operand, reduction.type, None)
         return self._converted(atom, operand, reduction.type, reduction.node.dtype)
@@ -225,7 +246,8 @@ class Writer:
 class Scope:
     """The body of one loop over elements."""
 
-    def __init__(self, element: Any) -> None:
+    def __init__(self, element: Any, place: str = "") -> None:
+        self.place = place
         self.known: dict[tuple[int, Mapping], str] = {}
         self.lines: list[str] = []
         self.read: set[tuple[int, Mapping]] = set()

@@ -12,7 +12,8 @@ from kernwright.errors import InvalidArgument
 
 
 class Node:
-    """One value. `op` is "leaf", "scalar", "const", "apply", "cast" or "reduce".
+    """One value. `op` is "leaf", "scalar", "const", "apply", "cast" or "reduce"; those whose text
+    a user wrote have "call", "raw" (an array as a pointer) and "place" (an element's number).
 
     `dtype` is None for a Python number, whose kind `weak` then has. `info`: of a leaf (array,
     offset, strides) in elements; of a scalar its index; of a constant the number; of an
@@ -67,7 +68,8 @@ class Graph:
 
     def leaf(self, array: Any, offset: int, shape: Any, strides: Any, dtype: Any) -> Node:
         """A view of an array argument; `array` is its index, offset and strides are of elements."""
-        strides = tuple(s if n > 1 else 0 for s, n in zip(strides, shape, strict=True))
+        pairs = zip(strides, shape, strict=True)
+        strides = tuple(s if n > 1 else 1 - n for s, n in pairs)
         return self._node("leaf", (), tuple(shape), dtype, None, (array, offset, strides))
 
     def scalar(self, index: int, dtype: Any, weak: str | None) -> Node:
@@ -133,6 +135,24 @@ class Graph:
             )
         dtype = _reduced_dtype(kind, node)
         return self._node("reduce", (node,), shape, dtype, None, (kind, axes, tuple(out)))
+
+    def call(self, function: str, args: tuple[Node, ...], shape: Any, dtype: Any) -> Node:
+        """A function of the kernel's own text, of values of the types that they compute in."""
+        return self._node("call", args, tuple(shape), dtype, None, function)
+
+    def raw(self, array: int, dtype: Any) -> Node:
+        """A pointer to an array without gaps."""
+        return self._node("raw", (), (), dtype, None, (array, 0, ()))
+
+    def place(self, shape: Any) -> Node:
+        """The number of an element among those of its row."""
+        return self._node("place", (), tuple(shape), np.dtype("int64"), None, None)
+
+    def combine(self, node: Node, axes: Any, out: Any, dtype: Any, text: tuple[str, Any]) -> Node:
+        """A reduction by a function object of the kernel's own text; `text` is it, and what
+        changes nothing or None."""
+        shape = tuple(1 if k is None else node.shape[k] for k in out)
+        return self._node("reduce", (node,), shape, dtype, None, (text, tuple(axes), tuple(out)))
 
     def custom(self, node: Node, shape: tuple[int, ...], dtype: Any, info: Any) -> Node:
         """A stored intermediate in the place of the reduction `node`."""

@@ -85,20 +85,12 @@ def full_like(x: Value, /, fill_value: Any, *, dtype: Any = None) -> Value:
     return apply("where", apply("equal", x, x), value, value)
 
 
-def square_sum(x: Value, axis: Any, keepdims: bool) -> Value:
-    return reduce("sum", apply("square", x), axis, keepdims)
-
-
 def var(x: Value, /, axis: Any = None, *, correction: float = 0, keepdims: bool = False) -> Value:
-    """In two passes over the values on chip: the squares of what the mean leaves."""
-    mean = reduce("mean", x, axis, True)
-    squares = square_sum(x - mean, axis, keepdims)
-    count = x.size // max(mean.size, 1)
-    return squares / float(max(count - correction, 0))
+    return x.var(axis, correction=correction, keepdims=keepdims)
 
 
 def std(x: Value, /, axis: Any = None, *, correction: float = 0, keepdims: bool = False) -> Value:
-    return apply("sqrt", var(x, axis, correction=correction, keepdims=keepdims))
+    return x.std(axis, correction=correction, keepdims=keepdims)
 
 
 def softmax(x: Value, axis: Any = -1) -> Value:

@@ -40,6 +40,7 @@ class Plan:
         self._name = name
         self._arrays, self._copied, self._scalars = arrays, copied, scalars
         self._is_tuple = False
+        self.preamble = ""
         self.results: list[tuple[tuple[int, ...], Any]] = []
         self.temps: dict[int, tuple[tuple[int, ...], Any]] = {}
         self.ranges: list[tuple[str, Any]] = []
@@ -53,7 +54,11 @@ class Plan:
     def build(self, returned: Any, graph: Graph, values: dict[str, Any]) -> None:
         """From what the traced function returned."""
         self._is_tuple = isinstance(returned, (tuple, list))
-        roots = [node_of(graph, r) for r in (returned if self._is_tuple else [returned])]
+        self.build_nodes(
+            [node_of(graph, r) for r in (returned if self._is_tuple else [returned])], graph, values
+        )
+
+    def build_nodes(self, roots: list[Node], graph: Graph, values: dict[str, Any]) -> None:
         if not roots:
             raise InvalidArgument(f"{self._name} returns nothing")
         self.results = [(root.shape, root.held) for root in roots]
@@ -69,7 +74,8 @@ class Plan:
                     dtype = types.compute_dtype(s.node.held)
                     self.temps[s.slot[1]] = (s.node.shape, dtype)
             text = KernelText(step._replace(stored=stored), self._name, self._arrays, scalars,
-                              lambda a: addresses[a] if isinstance(a, int) else 0)  # fmt: skip
+                              lambda a: addresses[a] if isinstance(a, int) else 0,
+                              self.preamble)  # fmt: skip
             self._add(text.write())
 
     def _add(self, launches: list[Launch]) -> None:
@@ -78,7 +84,8 @@ class Plan:
                 self.temps[key] = ((size,), np.dtype("uint8"))
             self.launches.append(launch)
 
-    def run(self, values: dict[str, Any]) -> Any:
+    def run(self, values: dict[str, Any], outs: list[Array] | None = None) -> Any:
+        """The results, in `outs` where there are some: of these shapes and dtypes, without gaps."""
         arrays = []
         for name in self._arrays:
             array = values[name]
@@ -88,15 +95,18 @@ class Plan:
         device = same_device(self._name, arrays)
         if device != current_device():
             with device:
-                return self._launch(device, arrays, values)
-        return self._launch(device, arrays, values)
+                return self._launch(device, arrays, values, outs)
+        return self._launch(device, arrays, values, outs)
 
-    def _launch(self, device: Any, arrays: list[Array], values: dict[str, Any]) -> Any:
+    def _launch(self, device: Any, arrays: list[Array], values: dict[str, Any],
+                outs: list[Array] | None) -> Any:  # fmt: skip
         if len(self._bound) != len(self.launches):
             self._bound = [k[launch.grid, launch.block]
                            for k, launch in zip(self.kernels, self.launches, strict=True)]  # fmt: skip
+        if outs is None:
+            outs = [empty(shape, dtype, device=device) for shape, dtype in self.results]
         places: dict[str, Any] = {
-            "out": [empty(shape, dtype, device=device) for shape, dtype in self.results],
+            "out": outs,
             "temp": {k: empty(shape, dtype, device=device)
                      for k, (shape, dtype) in self.temps.items()},
         }  # fmt: skip
@@ -106,7 +116,6 @@ class Plan:
             args += [places[kind][index] for kind, index in launch.outputs]
             args += [_number(values[self._scalars[i]]) for i in launch.scalars]
             bound(*args, *launch.values)
-        outs = places["out"]
         return tuple(outs) if self._is_tuple else outs[0]
 
 

@@ -75,6 +75,16 @@ class Value:
     def round(self) -> Value:
         return apply("round", self)
 
+    def var(self, axis: Any = None, *, correction: float = 0, keepdims: bool = False) -> Value:
+        """In two passes over the values on chip: the squares of what the mean leaves."""
+        mean = reduce("mean", self, axis, True)
+        squares = reduce("sum", apply("square", self - mean), axis, keepdims)
+        count = self.size // max(mean.size, 1)
+        return squares / float(max(count - correction, 0))  # type: ignore[operator,no-any-return]
+
+    def std(self, axis: Any = None, *, correction: float = 0, keepdims: bool = False) -> Value:
+        return apply("sqrt", self.var(axis, correction=correction, keepdims=keepdims))
+
     def __getitem__(self, key: Any) -> Value:
         return self._made(views.index(self._graph, self._node, key))
 
