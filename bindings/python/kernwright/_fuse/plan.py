@@ -20,16 +20,16 @@ from kernwright._fuse.values import Value, node_of
 from kernwright.errors import ArgumentRangeError, InvalidArgument
 
 # Text -> kernel: every function shares them.
-_kernels: dict[tuple[str, str], Kernel] = {}
+_kernels: dict[tuple[str, str, tuple[str, ...]], Kernel] = {}
 
 
-def compiled(text: str, name: str) -> Kernel:
+def compiled(text: str, name: str, options: tuple[str, ...] = ()) -> Kernel:
     """The kernel of a generated text, made once."""
-    key = (text, name)
+    key = (text, name, options)
     if key not in _kernels:
         from kernwright._jit.kernels import kernel
 
-        _kernels[key] = kernel(text, name)
+        _kernels[key] = kernel(text, name, extra=list(options)) if options else kernel(text, name)
     return _kernels[key]
 
 
