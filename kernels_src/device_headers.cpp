@@ -5,6 +5,7 @@
 #include "kernels_src/include/elements.cuh.h"
 #include "kernels_src/include/expression.cuh.h"
 #include "kernels_src/include/fused.cuh.h"
+#include "kernels_src/include/ordered_scan.cuh.h"
 #include "kernels_src/include/philox.cuh.h"
 #include "kernels_src/include/reduce.cuh.h"
 #include "kernels_src/include/small_floats.cuh.h"
@@ -20,6 +21,7 @@ void register_device_headers() {
     add_builtin_header("kernwright/elements.cuh", text::elements_cuh);
     add_builtin_header("kernwright/expression.cuh", text::expression_cuh);
     add_builtin_header("kernwright/fused.cuh", text::fused_cuh);
+    add_builtin_header("kernwright/ordered_scan.cuh", text::ordered_scan_cuh);
     add_builtin_header("kernwright/philox.cuh", text::philox_cuh);
     add_builtin_header("kernwright/reduce.cuh", text::reduce_cuh);
     add_builtin_header("kernwright/small_floats.cuh", text::small_floats_cuh);

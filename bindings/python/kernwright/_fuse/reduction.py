@@ -11,7 +11,7 @@ import numpy as np
 
 from kernwright._core import Array
 from kernwright._fuse import types
-from kernwright._fuse.arguments import signature_of
+from kernwright._fuse.arguments import is_aligned, signature_of
 from kernwright._fuse.fused import Fused, _identifier
 from kernwright._fuse.graph import Graph, Node, broadcast
 from kernwright._fuse.parameters import (
@@ -194,10 +194,11 @@ class ReductionKernel:
         inputs = [type_of(self.name, p, decided) for p in self.inputs]
         outputs = [type_of(self.name, p, decided) for p in self.outputs]
         wide = self._reduce_dtype(decided, outputs)
+        copied = {k for k in arrays if not is_aligned(values[k])}
         nodes = []
         for p, dtype in zip(self.inputs, inputs, strict=True):
             if p.name in arrays:
-                nodes.append(_leaf(graph, arrays.index(p.name), values[p.name], False))
+                nodes.append(_leaf(graph, arrays.index(p.name), values[p.name], p.name in copied))
             else:
                 scalar = graph.scalar(scalars.index(p.name), None, types.weak_kind(values[p.name]))
                 nodes.append(graph.cast(scalar, dtype))
@@ -210,7 +211,6 @@ class ReductionKernel:
         plain = tuple(n for n in nodes if n.shape == ())
         roots = [graph.call(f"finish_{p.name}", (combined, *plain), combined.shape, dtype)
                  for p, dtype in zip(self.outputs, outputs, strict=True)]  # fmt: skip
-        copied = {k for k in arrays if values[k].ptr % values[k].dtype.itemsize}
         plan = Plan(self.name, arrays, copied, scalars)
         plan.preamble = self._text(decided, wide, [n.shape == () for n in nodes])
         plan.build_nodes(roots, graph, values)
