@@ -27,11 +27,11 @@ def scan(*args: Any, **kwargs: Any) -> Any:
     * ``scan(dtype, "a + b", neutral=None, name_prefix="scan", options=None, preamble="",
       exclusive=False)``: PyCUDA's InclusiveScanKernel, with exclusive=True its
       ExclusiveScanKernel; called with an array of that dtype, which is scanned as one row, and
-      ``output_ary=``.
+      ``output_ary=``: None scans in place, as PyCUDA does, "new" makes an array.
 
     The expression is device code in `a`, what is before, and `b`; it must be associative and need
-    not commute. An exclusive scan has a neutral element. Results are new arrays of the input's
-    shape and dtype, the same in every run.
+    not commute. An exclusive scan has a neutral element. Results have the input's
+    shape and dtype, and are the same in every run.
     """
     if args and isinstance(args[0], str) and args[0] not in types._TYPES:
         return Scan(*args, **kwargs)
@@ -176,7 +176,8 @@ class DtypeScan:
         self._kernels = _Kernels(scan_expr, neutral, exclusive, name_prefix, preamble, options)
 
     def __call__(self, input_ary: Any, output_ary: Any = None, stream: Any = None) -> Array:
-        """The scan over all elements in their flat order; `output_ary` may be the input."""
+        """The scan over all elements in their flat order, into `output_ary`: None is the input,
+        "new" a new array."""
         if stream is not None:
             with stream:
                 return self(input_ary, output_ary)
@@ -185,8 +186,9 @@ class DtypeScan:
         if x.dtype != self.dtype:
             raise ArgumentError(f"{name} is a scan of {self.dtype}, got an array of {x.dtype}: "
                                 f"convert with .astype({str(self.dtype)!r})")  # fmt: skip
-        in_place = output_ary is not None and not isinstance(output_ary, str)
-        out = output_ary if in_place else empty(x.shape, x.dtype, device=x.device)
+        if isinstance(output_ary, str) and output_ary == "new":
+            output_ary = empty(x.shape, x.dtype, device=x.device)
+        out = x if output_ary is None else output_ary
         fits = isinstance(out, Array) and out.shape == x.shape and out.dtype == x.dtype
         if not fits or not out.is_contiguous or out.read_only:
             raise InvalidArgument(f"{name}: output_ary is an array of {x.dtype}, of shape {x.shape}, "

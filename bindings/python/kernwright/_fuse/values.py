@@ -115,6 +115,10 @@ class Value:
             "is traced; use where(condition, a, b)"
         )
 
+    def _product(self, other: Any) -> Any:
+        raise InvalidArgument("a matrix product cannot be fused: multiply outside, fuse the rest")
+
+    __matmul__ = __rmatmul__ = _product
     __bool__ = __int__ = __float__ = __complex__ = __index__ = _branch
     __iter__ = __len__ = __contains__ = item = numpy = tolist = __array__ = _branch
 
@@ -143,8 +147,8 @@ def node_of(graph: Graph, value: Any) -> Node:
     if isinstance(value, np.ndarray) and value.ndim == 0:
         return graph.constant(value[()])
     raise InvalidArgument(
-        f"a fused function computes with its arguments and numbers, not with a "
-        f"{type(value).__name__} from outside: make it an argument"
+        f"a fused function computes with its arguments and numbers, not with something else "
+        f"({type(value).__name__}): make it an argument"
     )
 
 

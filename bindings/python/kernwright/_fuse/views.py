@@ -43,7 +43,7 @@ def index(graph: Graph, node: Node, key: Any) -> Node:
 
 
 def _position(k: Any, shape: tuple[int, ...], axis: int) -> int:
-    if isinstance(k, (bool, np.bool_)) or not hasattr(type(k), "__index__"):
+    if isinstance(k, (bool, np.bool_)) or not isinstance(k, (int, np.integer)):
         raise InvalidArgument(
             f"a fused function indexes with integers, slices, None and ... alone, not with a "
             f"{type(k).__name__}: use where(), or index outside"
