@@ -6,6 +6,9 @@
 #include "kernels_src/include/axes.cuh.h"
 #include "kernels_src/include/elements.cuh.h"
 #include "kernels_src/include/norm_rows.cuh.h"
+#include "kernels_src/include/expression.cuh.h"
+#include "kernels_src/include/fused.cuh.h"
+#include "kernels_src/include/ordered_scan.cuh.h"
 #include "kernels_src/include/philox.cuh.h"
 #include "kernels_src/include/reduce.cuh.h"
 #include "kernels_src/include/rows.cuh.h"
@@ -25,6 +28,9 @@ void register_device_headers() {
     add_builtin_header("kernwright/axes.cuh", text::axes_cuh);
     add_builtin_header("kernwright/elements.cuh", text::elements_cuh);
     add_builtin_header("kernwright/norm_rows.cuh", text::norm_rows_cuh);
+    add_builtin_header("kernwright/expression.cuh", text::expression_cuh);
+    add_builtin_header("kernwright/fused.cuh", text::fused_cuh);
+    add_builtin_header("kernwright/ordered_scan.cuh", text::ordered_scan_cuh);
     add_builtin_header("kernwright/philox.cuh", text::philox_cuh);
     add_builtin_header("kernwright/reduce.cuh", text::reduce_cuh);
     add_builtin_header("kernwright/rows.cuh", text::rows_cuh);

@@ -77,6 +77,10 @@ from kernwright._core import empty as empty
 from kernwright._core import pinned as pinned
 from kernwright._core import strided as strided
 from kernwright._core import synchronize as synchronize
+from kernwright._fuse.elementwise import elementwise as elementwise
+from kernwright._fuse.fused import fuse as fuse
+from kernwright._fuse.reduction import reduction as reduction
+from kernwright._fuse.scan import scan as scan
 from kernwright._jit.kernels import Module as Module
 from kernwright._jit.kernels import Program as Program
 from kernwright._jit.kernels import warmup as warmup

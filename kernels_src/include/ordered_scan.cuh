@@ -1,0 +1,137 @@
+// Scans by any associative operation, in three kernels: of tiles' totals, of the totals, of tiles.
+// The order of combination is fixed, and operands keep their sides.
+#pragma once
+
+#include <kernwright/fused.cuh>
+
+namespace kernwright {
+
+constexpr int kScanThreads = 256;
+constexpr int kScanItems = 8;
+constexpr int kScanTile = kScanThreads * kScanItems;
+
+template <typename T>
+__device__ __forceinline__ T shuffle_up(T value, int lanes) {
+  static_assert(sizeof(T) % 4 == 0, "words are exchanged");
+  constexpr int kWords = sizeof(T) / 4;
+  union Words {
+    T value;
+    unsigned word[kWords];
+    __device__ Words() {}
+  } words;
+  words.value = value;
+#pragma unroll
+  for (int i = 0; i < kWords; ++i) words.word[i] = __shfl_up_sync(~0u, words.word[i], lanes);
+  return words.value;
+}
+
+/// What the threads before have together; `total` is what all have. Every thread must call it.
+template <typename T, typename Combine>
+__device__ __forceinline__ T before_in_block(T value, Combine combine, T none, T& total) {
+  constexpr int kWarps = kScanThreads / 32;
+  __shared__ alignas(16) unsigned char memory[kWarps * sizeof(T)];
+  T* const warp_total = reinterpret_cast<T*>(memory);
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+#pragma unroll
+  for (int lanes = 1; lanes < 32; lanes *= 2) {
+    const T other = shuffle_up(value, lanes);
+    if (lane >= lanes) value = combine(other, value);
+  }
+  __syncthreads();  // an earlier call may still be read
+  if (lane == 31) warp_total[warp] = value;
+  __syncthreads();
+  T before = none;
+  total = none;
+#pragma unroll
+  for (int w = 0; w < kWarps; ++w) {
+    if (w == warp) before = total;
+    total = combine(total, warp_total[w]);
+  }
+  const T within = shuffle_up(value, 1);
+  return lane == 0 ? before : combine(before, within);
+}
+
+/// An element as what is combined: itself, or with a mark that it is one.
+template <typename T>
+struct Lifted {
+  template <typename From>
+  __device__ static T of(From x) {
+    return static_cast<T>(x);
+  }
+  __device__ static T plain(T x) { return x; }
+};
+template <typename T>
+struct Lifted<Maybe<T>> {
+  template <typename From>
+  __device__ static Maybe<T> of(From x) {
+    return {static_cast<T>(x), 1};
+  }
+  __device__ static T plain(Maybe<T> x) { return x.value; }
+};
+
+/// The items of a thread: `count` of them, the rest changes nothing.
+template <int P, typename Total, typename T>
+__device__ __forceinline__ void load_items(Total (&items)[kScanItems], const T* from,
+                                           long long count, Total none) {
+  const Run<T, kScanItems> run = load<kScanItems, P>(from, count);
+#pragma unroll
+  for (int i = 0; i < kScanItems; ++i) {
+    items[i] = i < count ? Lifted<Total>::of(run[i]) : none;
+  }
+}
+
+/// Block b has tile b % tiles of row b / tiles.
+template <typename T, typename Total, typename Combine, int P, typename None>
+__device__ __forceinline__ void total_of_tile(const T* from, Total* totals, long long length,
+                                              long long tiles, None none) {
+  const long long row = blockIdx.x / tiles, tile = blockIdx.x % tiles;
+  const long long first = tile * kScanTile + threadIdx.x * kScanItems;
+  Total items[kScanItems];
+  load_items<P>(items, from + row * length + first, length - first, none());
+  Total mine = items[0];
+#pragma unroll
+  for (int i = 1; i < kScanItems; ++i) mine = Combine()(mine, items[i]);
+  Total total;
+  before_in_block(mine, Combine(), none(), total);
+  if (threadIdx.x == 0) totals[blockIdx.x] = total;
+}
+
+/// Each total becomes what the tiles before have together; a block a row.
+template <typename Total, typename Combine, typename None>
+__device__ __forceinline__ void before_each_tile(Total* totals, long long tiles, None none) {
+  Total* const row = totals + blockIdx.x * tiles;
+  Total carry = none();
+  for (long long first = 0; first < tiles; first += kScanThreads) {
+    const long long tile = first + threadIdx.x;
+    const Total mine = tile < tiles ? row[tile] : none();
+    Total total;
+    const Total before = before_in_block(mine, Combine(), none(), total);
+    if (tile < tiles) row[tile] = Combine()(carry, before);
+    carry = Combine()(carry, total);
+  }
+}
+
+template <typename T, typename Total, typename Combine, int P, bool kExclusive, typename None>
+__device__ __forceinline__ void scan_tile(const T* from, T* to, const Total* totals,
+                                          long long length, long long tiles, None none) {
+  const long long row = blockIdx.x / tiles, tile = blockIdx.x % tiles;
+  const long long first = tile * kScanTile + threadIdx.x * kScanItems;
+  Total items[kScanItems];
+  load_items<P>(items, from + row * length + first, length - first, none());
+  Total mine = items[0];
+#pragma unroll
+  for (int i = 1; i < kScanItems; ++i) mine = Combine()(mine, items[i]);
+  Total total;
+  Total running = before_in_block(mine, Combine(), none(), total);
+  if (tiles > 1) running = Combine()(totals[blockIdx.x], running);
+  Run<T, kScanItems> run;
+#pragma unroll
+  for (int i = 0; i < kScanItems; ++i) {
+    const Total next = Combine()(running, items[i]);
+    run.put(i, static_cast<Compute<T>>(Lifted<Total>::plain(kExclusive ? running : next)));
+    running = next;
+  }
+  store<P>(to + row * length + first, run, length - first);
+}
+
+}  // namespace kernwright
