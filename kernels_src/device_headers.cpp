@@ -2,8 +2,12 @@
 #include "kernels_src/device_headers.h"
 
 #include "jit/source/builtin_headers.h"
+#include "kernels_src/include/complex_math.cuh.h"
 #include "kernels_src/include/elements.cuh.h"
+#include "kernels_src/include/functions.cuh.h"
+#include "kernels_src/include/operations.cuh.h"
 #include "kernels_src/include/philox.cuh.h"
+#include "kernels_src/include/real_math.cuh.h"
 #include "kernels_src/include/reduce.cuh.h"
 #include "kernels_src/include/small_floats.cuh.h"
 #include "kernels_src/include/strided.cuh.h"
@@ -15,8 +19,12 @@ namespace kernwright::kernels {
 void register_device_headers() {
   static std::once_flag once;
   std::call_once(once, [] {
+    add_builtin_header("kernwright/complex_math.cuh", text::complex_math_cuh);
     add_builtin_header("kernwright/elements.cuh", text::elements_cuh);
+    add_builtin_header("kernwright/functions.cuh", text::functions_cuh);
+    add_builtin_header("kernwright/operations.cuh", text::operations_cuh);
     add_builtin_header("kernwright/philox.cuh", text::philox_cuh);
+    add_builtin_header("kernwright/real_math.cuh", text::real_math_cuh);
     add_builtin_header("kernwright/reduce.cuh", text::reduce_cuh);
     add_builtin_header("kernwright/small_floats.cuh", text::small_floats_cuh);
     add_builtin_header("kernwright/strided.cuh", text::strided_cuh);

@@ -3,6 +3,9 @@
 
 namespace kernwright::python {
 
-void bind_kernels(py::module_&) {}
+void bind_kernels(py::module_& m) {
+  bind_elementwise(m);
+  bind_operators(m);
+}
 
 }  // namespace kernwright::python

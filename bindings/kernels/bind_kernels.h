@@ -10,4 +10,7 @@ namespace py = pybind11;
 
 void bind_kernels(py::module_& m);  ///< all of those below
 
+void bind_elementwise(py::module_& m);  ///< operations by name, promotion
+void bind_operators(py::module_& m);    ///< of Array
+
 }  // namespace kernwright::python

@@ -12,6 +12,10 @@
 """
 
 from kernwright import _core, errors  # the extension first: it says where it cannot be used
+from kernwright._array import elementwise as _arithmetic
+from kernwright._array import functions as _functions
+from kernwright._array import logic as _logic
+from kernwright._array import promotion as _promotion
 from kernwright._array.creation import (
     arange,
     asarray,
@@ -25,6 +29,10 @@ from kernwright._array.creation import (
     zeros,
     zeros_like,
 )
+from kernwright._array.elementwise import *
+from kernwright._array.functions import *
+from kernwright._array.logic import *
+from kernwright._array.promotion import *
 from kernwright._core import (
     Array,
     CudaArray,
@@ -171,6 +179,10 @@ __all__ = [
     "warmup",
     "zeros",
     "zeros_like",
+    *_arithmetic.__all__,
+    *_functions.__all__,
+    *_logic.__all__,
+    *_promotion.__all__,
 ]
 
 

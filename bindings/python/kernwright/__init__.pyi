@@ -12,6 +12,10 @@ from kernwright import cache as cache
 from kernwright import errors as errors
 from kernwright import memory as memory
 from kernwright import tune as tune
+from kernwright._array.elementwise import *
+from kernwright._array.functions import *
+from kernwright._array.logic import *
+from kernwright._array.promotion import *
 from kernwright._core import Array as Array
 from kernwright._core import BoundKernel as BoundKernel
 from kernwright._core import CudaArray as CudaArray
