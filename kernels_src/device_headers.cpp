@@ -9,7 +9,11 @@
 #include "kernels_src/include/expression.cuh.h"
 #include "kernels_src/include/fused.cuh.h"
 #include "kernels_src/include/ordered_scan.cuh.h"
+#include "kernels_src/include/complex_math.cuh.h"
+#include "kernels_src/include/functions.cuh.h"
+#include "kernels_src/include/operations.cuh.h"
 #include "kernels_src/include/philox.cuh.h"
+#include "kernels_src/include/real_math.cuh.h"
 #include "kernels_src/include/reduce.cuh.h"
 #include "kernels_src/include/rows.cuh.h"
 #include "kernels_src/include/reducers.cuh.h"
@@ -31,7 +35,11 @@ void register_device_headers() {
     add_builtin_header("kernwright/expression.cuh", text::expression_cuh);
     add_builtin_header("kernwright/fused.cuh", text::fused_cuh);
     add_builtin_header("kernwright/ordered_scan.cuh", text::ordered_scan_cuh);
+    add_builtin_header("kernwright/complex_math.cuh", text::complex_math_cuh);
+    add_builtin_header("kernwright/functions.cuh", text::functions_cuh);
+    add_builtin_header("kernwright/operations.cuh", text::operations_cuh);
     add_builtin_header("kernwright/philox.cuh", text::philox_cuh);
+    add_builtin_header("kernwright/real_math.cuh", text::real_math_cuh);
     add_builtin_header("kernwright/reduce.cuh", text::reduce_cuh);
     add_builtin_header("kernwright/rows.cuh", text::rows_cuh);
     add_builtin_header("kernwright/reducers.cuh", text::reducers_cuh);

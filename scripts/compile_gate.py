@@ -33,8 +33,28 @@ TYPES += ["Float16", "BFloat16", "Float32", "Float64", "Float8E4M3", "Float8E5M2
 TYPES += ["Complex64", "Complex128"]
 INDICES = ["unsigned int", "unsigned long long"]
 UNITS = ["unsigned char", "unsigned short", "unsigned int", "unsigned long long", "Unit16"]
+ROWS = re.compile(r"^KW_OPERATION\(\w+, (\w+), (\d), (\w+), \w+, \w+, (\w+),", re.MULTILINE)
+
+
+def elementwise() -> Iterator[str]:
+    """Each operation of operations.def in both kernels, and every conversion of an operand."""
+    table = (ROOT / "kernels_src" / "elementwise" / "operations.def").read_text()
+    for functor, arity, domain, result in ROWS.findall(table):
+        kind = {"whole": "Int32", "logical": "Bool"}.get(domain, "Float32")
+        out = "Bool" if result == "BOOL" else kind
+        operands = [f"Each<{kind}, {kind}>"] * int(arity)
+        if domain == "choice":
+            operands[0] = "Each<Bool, Bool>"
+        inputs = ", ".join(operands)
+        yield f"flat<{functor}, {out}, {out}, 4, 2, unsigned int, {inputs}>"
+        yield f"strided<{functor}, {out}, {out}, 1, unsigned long long, long long, {inputs}>"
+    for of in TYPES:
+        yield f"flat<Add, Float64, {of}, 1, 2, unsigned int, Same<{of}, Float64>, Value<Float64>>"
+
+
 # Instances of the library's templates, as its C++ asks for them.
 INSTANCES = {
+    "elementwise.cu": list(elementwise()),
     "copy.cu": [f"strided_copy<{unit}, {index}>" for unit in UNITS for index in INDICES],
     "cast.cu": [
         f"cast<{to}, {of}, {index}>"

@@ -304,6 +304,12 @@ void define_methods(ArrayClass& type) {
              }
              return py::reinterpret_steal<py::object>(PySeqIter_New(self.ptr()));
            })
+      .def("__contains__",
+           [](const Array&, const py::object&) -> bool {
+             throw ArgumentError(
+                 "\"value in x\" is not there for arrays of a device: ask the host, \"value in "
+                 "x.numpy()\", or compare with x == value");
+           })
       .def("__getitem__",
            [](const py::object& self, const py::object& key) -> py::object {
              if (!is_basic_index(key)) return index_helper("select")(self, key);
@@ -341,25 +347,6 @@ void define_movement(ArrayClass& type) {
     forward(name, "kernwright._array.manipulation");
   }
   forward("take", "kernwright._array.indexing");
-}
-
-/// Comparisons, which would compare identity if they were left to Python: silently wrong.
-void define_comparisons(ArrayClass& type) {
-  const auto refuse = [&](const char* slot, const char* spelled, const char* instead) {
-    type.def(slot, [spelled, instead](const Array&, const py::object&) -> py::object {
-      throw ArgumentError(format("{} is not there for arrays of a device: compare on the host, {}",
-                                 spelled, instead));
-    });
-  };
-  refuse("__eq__", "x == y", "x.numpy() == y.numpy(), or ask for the same object with \"is\"");
-  refuse("__ne__", "x != y", "x.numpy() != y.numpy(), or ask for the same object with \"is not\"");
-  refuse("__lt__", "x < y", "x.numpy() < y.numpy()");
-  refuse("__le__", "x <= y", "x.numpy() <= y.numpy()");
-  refuse("__gt__", "x > y", "x.numpy() > y.numpy()");
-  refuse("__ge__", "x >= y", "x.numpy() >= y.numpy()");
-  refuse("__contains__", "value in x", "value in x.numpy()");
-  // As NumPy's: values that change have no hash, and equality will be element by element.
-  type.attr("__hash__") = py::none();
 }
 
 /// Products of matrices; NotImplemented where the other side is no array.
@@ -416,7 +403,6 @@ void bind_array(py::module_& m) {
   define_properties(type);
   define_methods(type);
   define_movement(type);
-  define_comparisons(type);
   define_products(type);
   define_protocols(type);
   bind_evictable(m);

@@ -4,9 +4,11 @@
 namespace kernwright::python {
 
 void bind_kernels(py::module_& m) {
+  bind_elementwise(m);
   bind_index(m);
   bind_matmul(m);
   bind_movement(m);
+  bind_operators(m);
   bind_reduce(m);
   bind_softmax(m);
 }

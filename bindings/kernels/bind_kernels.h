@@ -17,4 +17,7 @@ void bind_reduce(py::module_& m);   ///< reductions, methods of Array too
 void bind_scan(py::module_& m);     ///< scans
 void bind_softmax(py::module_& m);
 
+void bind_elementwise(py::module_& m);  ///< operations by name, promotion
+void bind_operators(py::module_& m);    ///< of Array
+
 }  // namespace kernwright::python

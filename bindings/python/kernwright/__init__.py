@@ -13,6 +13,10 @@
 
 from kernwright import _core, errors  # the extension first: it says where it cannot be used
 from kernwright._array import data_types, inspection, linear
+from kernwright._array import elementwise as _arithmetic
+from kernwright._array import functions as _functions
+from kernwright._array import logic as _logic
+from kernwright._array import promotion as _promotion
 from kernwright._array.creation import (
     arange,
     asarray,
@@ -30,6 +34,10 @@ from kernwright._array.data_types import *
 from kernwright._array.inspection import *
 from kernwright._array.linear import *
 from kernwright._array.reductions import *
+from kernwright._array.elementwise import *
+from kernwright._array.functions import *
+from kernwright._array.logic import *
+from kernwright._array.promotion import *
 from kernwright._core import (
     Array,
     CudaArray,
@@ -214,6 +222,10 @@ __all__ = [
     "warmup",
     "zeros",
     "zeros_like",
+    *_arithmetic.__all__,
+    *_functions.__all__,
+    *_logic.__all__,
+    *_promotion.__all__,
 ]
 # The array library, a module a topic.
 __all__ += data_types.__all__

@@ -48,6 +48,10 @@ from kernwright._array.matrices import eye as eye
 from kernwright._array.matrices import pad as pad
 from kernwright._array.matrices import tril as tril
 from kernwright._array.matrices import triu as triu
+from kernwright._array.elementwise import *
+from kernwright._array.functions import *
+from kernwright._array.logic import *
+from kernwright._array.promotion import *
 from kernwright._core import Array as Array
 from kernwright._core import BoundKernel as BoundKernel
 from kernwright._core import CudaArray as CudaArray

@@ -1,0 +1,93 @@
+"""Cost of x + y on small arrays from Python: ours beside the driver's loop, torch and CuPy.
+
+Host time of a call in a loop of 2000, all in one process and in turn (see launch_overhead.py). An
+operator allocates its result, launches and drops the result before. Without a GPU the numbers are
+those of the simulated device, which executes the kernel too: few calls, ours alone.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from typing import Any
+
+import numpy as np
+from launch_overhead import LOOP, Driver
+
+import harness
+import kernwright as kw
+
+N = 1024
+
+
+def ours(n: int) -> dict[str, Any]:
+    x, y = kw.ones(n), kw.full(n, 2.0)
+    rows, out = kw.ones((n // 32, 32)), kw.empty(n)
+    for got, expected in (
+        (x + y, 3),
+        (x * 2.5, 2.5),
+        (kw.exp(x), np.exp(np.float32(1))),
+        (rows + y[:32], 3),
+        (kw.add(x, y, out=out), 3),
+    ):
+        np.testing.assert_allclose(got.numpy(), expected, rtol=1e-6)
+    names = {"kw": kw, "x": x, "y": y, "rows": rows, "row": y[:32], "out": out}
+    return {
+        "kernwright x + y": harness.statement("x + y", names),
+        "kernwright x * 2.5": harness.statement("x * 2.5", names),
+        "kernwright x += y": harness.statement("out += y", names),
+        "kernwright rows + row": harness.statement("rows + row", names),
+        "kernwright kw.add(x, y, out=out)": harness.statement("kw.add(x, y, out=out)", names),
+        "kernwright kw.exp(x)": harness.statement("kw.exp(x)", {"kw": kw, "x": x}),
+        "kernwright kw.empty(n)": harness.statement("kw.empty(n)", {"kw": kw, "n": n}),
+    }
+
+
+def torch_subjects() -> dict[str, Any]:
+    import torch
+
+    x, y = torch.ones(N, device="cuda"), torch.full((N,), 2.0, device="cuda")
+    names = {"torch": torch, "x": x, "y": y, "out": torch.empty_like(x)}
+    return {
+        "torch x + y": harness.statement("x + y", names),
+        "torch x * 2.5": harness.statement("x * 2.5", names),
+        "torch add(x, y, out=out)": harness.statement("torch.add(x, y, out=out)", names),
+        "torch x += y": harness.statement("out += y", names),
+    }
+
+
+def cupy_subjects() -> dict[str, Any]:
+    import cupy as cp
+
+    x, y = cp.ones(N, cp.float32), cp.full(N, 2, cp.float32)
+    names = {"cp": cp, "x": x, "y": y, "out": cp.empty_like(x)}
+    return {
+        "CuPy x + y": harness.statement("x + y", names),
+        "CuPy x * 2.5": harness.statement("x * 2.5", names),
+        "CuPy add(x, y, out=out)": harness.statement("cp.add(x, y, out=out)", names),
+        "CuPy x += y": harness.statement("out += y", names),
+    }
+
+
+def main() -> None:
+    options = harness.arguments(__doc__.splitlines()[0], "array_overhead")
+    device = kw.current_device()
+    document = {"subject": "array_overhead", "unit": "us per call", "machine": harness.machine()}
+    if device.is_simulated:
+        reduced = harness.alternate(ours(64), device.synchronize, calls=20, rounds=3)
+        harness.write(options.output, {**document, "python": reduced, "missing": {}})
+        return
+    folder = os.environ.get("KERNWRIGHT_BENCH_BUILD", "build/release")
+    driver = Driver(pathlib.Path(__file__).parents[1] / folder)
+    subjects, missing = {**driver.subjects(), **ours(N)}, {}
+    for make in (torch_subjects, cupy_subjects):
+        try:
+            subjects.update(make())
+        except Exception as error:  # a peer that is absent or broken is named, not hidden
+            missing[make.__name__] = repr(error)
+    microseconds = harness.alternate(subjects, device.synchronize, rounds=31, reference=LOOP)
+    harness.write(options.output, {**document, "python": microseconds, "missing": missing})
+
+
+if __name__ == "__main__":
+    main()

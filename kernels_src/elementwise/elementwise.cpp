@@ -1,0 +1,130 @@
+// Checks, the result's memory, and overlap.
+#include "kernels_src/elementwise/elementwise.h"
+
+#include "base/errors.h"
+#include "base/format.h"
+#include "kernels_src/copy/copy.h"
+#include "kernels_src/elementwise/call.h"
+#include "kernels_src/elementwise/layout.h"
+
+namespace kernwright::kernels {
+namespace {
+
+/// The arrays among the operands; the first is where the others must be too.
+class Arrays {
+ public:
+  Arrays(Operation operation, std::span<const Operand> operands) {
+    for (const Operand& operand : operands) {
+      if (operand.array != nullptr && count_ < kMaxOperands) arrays_[count_++] = operand.array;
+    }
+    if (count_ == 0) {
+      throw InvalidArgument(
+          format("{}() needs an array among its operands; make one of a number "
+                 "with kernwright.asarray()",
+                 info(operation).name));
+    }
+    for (std::size_t i = 1; i < count_; ++i) require_beside(*arrays_[i]);
+  }
+  Device& device() const { return arrays_[0]->device(); }
+  std::span<const Array* const> all() const { return {arrays_.data(), count_}; }
+  void require_beside(const Array& other) const {
+    if (&other.device() == &device()) return;
+    throw InvalidArgument(
+        format("all arrays must be on the same device: {} and {}; copy one with .to(device)",
+               arrays_[0]->identify(), other.identify()));
+  }
+
+ private:
+  std::array<const Array*, kMaxOperands> arrays_{};
+  std::size_t count_ = 0;
+};
+
+/// Whether each element lies at a multiple of its size, as the kernels read it.
+bool reads_aligned(const Array& array) {
+  if (array.is_contiguous()) return true;
+  std::uint64_t bits = array.address();
+  for (const std::int64_t stride : array.strides()) bits |= static_cast<std::uint64_t>(stride);
+  return bits % scalar_size(array.type()) == 0;
+}
+
+bool memory_overlaps(const Array& a, const Array& b) {
+  const ByteRange ra = byte_range(a.shape(), a.strides(), scalar_size(a.type()));
+  const ByteRange rb = byte_range(b.shape(), b.strides(), scalar_size(b.type()));
+  const auto begin = [](const Array& x, std::int64_t offset) {
+    return x.address() + static_cast<CUdeviceptr>(offset);
+  };
+  return begin(a, ra.low) < begin(b, rb.high) && begin(b, rb.low) < begin(a, ra.high);
+}
+
+/// Whether element i of both is the same memory, for all i.
+bool same_view(const Array& a, const Array& b) {
+  return a.address() == b.address() && a.shape() == b.shape() && a.strides() == b.strides() &&
+         scalar_size(a.type()) == scalar_size(b.type());
+}
+
+void copy_away(CallInput& input, const Stream& stream) {
+  input.own = copy(*input.array, stream);
+  input.array = &*input.own;
+}
+
+void copy_unaligned(ElementwiseCall& call, const Stream& stream) {
+  for (CallInput& input : call.inputs) {
+    if (input.array != nullptr && !reads_aligned(*input.array)) copy_away(input, stream);
+  }
+}
+
+void require_result(const Array& result, const ElementwiseCall& call, const Shape& shape) {
+  const char* name = info(call.operation).name;
+  if (result.read_only()) {
+    throw InvalidArgument(format("cannot write to {}: it is read-only", result.identify()));
+  }
+  if (!broadcasts_to(shape, result.shape())) {
+    throw InvalidArgument(format(
+        "Incompatible dimensions: the result of {}() has the shape {}, and goes into an array "
+        "of shape {}",
+        name, shape_to_string(shape), shape_to_string(result.shape())));
+  }
+  if (!can_cast_same_kind(call.result, result.type())) {
+    throw ArgumentError(format(
+        "the result of {}() is {}, which does not go into an array of {}: make a new array, or "
+        "convert with astype()",
+        name, scalar_name(call.result), scalar_name(result.type())));
+  }
+}
+
+}  // namespace
+
+Array elementwise(Operation operation, std::span<const Operand> operands, const Stream& stream) {
+  const Arrays arrays(operation, operands);
+  ElementwiseCall call = settle_call(operation, operands);
+  Device& device = arrays.device();
+  Array result = Array::empty(device, broadcast_shape(arrays.all()), call.result, stream);
+  if (result.size() == 0) return result;
+  const Stream on = stream ? stream : Stream::legacy(device);
+  copy_unaligned(call, stream);
+  launch_call(call, result, on);
+  return result;
+}
+
+void elementwise_into(const Array& result, Operation operation, std::span<const Operand> operands,
+                      const Stream& stream) {
+  const Arrays arrays(operation, operands);
+  arrays.require_beside(result);
+  ElementwiseCall call = settle_call(operation, operands);
+  require_result(result, call, broadcast_shape(arrays.all()));
+  if (result.size() == 0) return;
+  if (!reads_aligned(result)) {
+    const Array aligned = Array::empty(result.device(), result.shape(), result.type(), stream);
+    elementwise_into(aligned, operation, operands, stream);
+    return copy_into(result, aligned, stream);
+  }
+  copy_unaligned(call, stream);
+  for (CallInput& input : call.inputs) {
+    const bool clash = input.array != nullptr && input.array->size() != 0 &&
+                       !same_view(*input.array, result) && memory_overlaps(*input.array, result);
+    if (clash) copy_away(input, stream);
+  }
+  launch_call(call, result, stream ? stream : Stream::legacy(result.device()));
+}
+
+}  // namespace kernwright::kernels

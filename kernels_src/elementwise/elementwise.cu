@@ -1,0 +1,185 @@
+// One operation on each element of up to three operands: arrays of any type and strides, numbers.
+#include <kernwright/functions.cuh>
+
+using namespace kernwright;
+
+constexpr int kMaxDims = 8;
+
+/// Where the elements of result (0) and operands (1 to 3) lie, innermost dimension first; strides
+/// in bytes. `Offset` holds every distance.
+template <typename Index, typename Offset>
+struct StridedView {
+  Index extent[kMaxDims];
+  Offset stride[4][kMaxDims];
+  int ndim;
+};
+
+template <typename L, typename T>
+struct Converted {
+  __device__ static Compute<L> of(T x) { return to_compute(Element<L, T>::of(x)); }
+};
+template <typename T>
+struct Converted<T, T> {
+  __device__ static Compute<T> of(T x) { return to_compute(x); }
+};
+template <typename Bits, int E, int M, bool F>
+struct Converted<float, SmallFloat<Bits, E, M, F>> {
+  __device__ static float of(SmallFloat<Bits, E, M, F> x) { return to_compute(x); }
+};
+
+/// An array whose elements follow each other (along the innermost dimension), computed with as L.
+template <typename T, typename L>
+struct Each {
+  using Number = Compute<L>;
+  const char* data;
+  template <int N>
+  __device__ __forceinline__ void load(long long offset, Number (&to)[N]) const {
+    const auto pack = *reinterpret_cast<const Pack<T, N>*>(data + offset);
+#pragma unroll
+    for (int j = 0; j < N; ++j) to[j] = Converted<L, T>::of(pack.value[j]);
+  }
+  template <int N>
+  __device__ static constexpr long long step() {
+    return N * static_cast<long long>(sizeof(T));
+  }
+};
+
+/// An array with one element for all (along the innermost dimension).
+template <typename T, typename L>
+struct Same {
+  using Number = Compute<L>;
+  const char* data;
+  template <int N>
+  __device__ __forceinline__ void load(long long offset, Number (&to)[N]) const {
+    const Number number = Converted<L, T>::of(*reinterpret_cast<const T*>(data + offset));
+#pragma unroll
+    for (int j = 0; j < N; ++j) to[j] = number;
+  }
+  template <int N>
+  __device__ static constexpr long long step() {
+    return 0;
+  }
+};
+
+/// A number.
+template <typename L>
+struct Value {
+  using Number = Compute<L>;
+  L value;
+  template <int N>
+  __device__ __forceinline__ void load(long long, Number (&to)[N]) const {
+#pragma unroll
+    for (int j = 0; j < N; ++j) to[j] = to_compute(value);
+  }
+  template <int N>
+  __device__ static constexpr long long step() {
+    return 0;
+  }
+};
+
+template <typename Operand, int N>
+struct Loaded {
+  typename Operand::Number number[N];
+  __device__ __forceinline__ Loaded(const Operand& operand, long long offset) {
+    operand.load(offset, number);
+  }
+};
+
+template <typename O, typename R>
+struct Stored {
+  __device__ static O of(R x) { return Element<O, R>::of(x); }
+};
+template <typename R>
+struct Stored<R, R> {
+  __device__ static R of(R x) { return x; }
+};
+
+/// The result has the type R and is stored as O.
+template <typename Op, typename R, typename O, int N, typename... Inputs>
+__device__ __forceinline__ void compute(char* to, const Inputs&... inputs) {
+  Pack<O, N> pack;
+#pragma unroll
+  for (int j = 0; j < N; ++j) {
+    pack.value[j] = Stored<O, R>::of(from_compute<R>(Apply<Op, R>::of(inputs.number[j]...)));
+  }
+  *reinterpret_cast<Pack<O, N>*>(to) = pack;
+}
+
+/// Contiguous arrays: each thread takes `kPacks` (1 or 2) packs of N elements, and loads them all
+/// before it stores. `Index` holds count plus one grid of threads.
+template <typename Op, typename R, typename O, int N, int kPacks, typename Index,
+          typename... Operands>
+__global__ void flat(char* out, Index count, const Operands... operands) {
+  const Index packs = count / N;
+  const Index i = static_cast<Index>(blockIdx.x) * (kPacks * blockDim.x) + threadIdx.x;
+  const Index k = i + blockDim.x;
+  const auto at = [](Index place, long long step) { return static_cast<long long>(place) * step; };
+  constexpr long long size = sizeof(O);
+  if (kPacks == 2 && k < packs) {
+    [&](const auto&... first) {
+      [&](const auto&... second) {
+        compute<Op, R, O, N>(out + at(i, N * size), first...);
+        compute<Op, R, O, N>(out + at(k, N * size), second...);
+      }(Loaded<Operands, N>(operands, at(k, Operands::template step<N>()))...);
+    }(Loaded<Operands, N>(operands, at(i, Operands::template step<N>()))...);
+  } else if (i < packs) {
+    compute<Op, R, O, N>(out + at(i, N * size),
+                         Loaded<Operands, N>(operands, at(i, Operands::template step<N>()))...);
+  }
+  // The elements behind the last pack: by the first threads of the last block.
+  const Index rest = packs * N + threadIdx.x;
+  if (N > 1 && blockIdx.x == gridDim.x - 1 && rest < count) {
+    compute<Op, R, O, 1>(out + at(rest, size),
+                         Loaded<Operands, 1>(operands, at(rest, Operands::template step<1>()))...);
+  }
+}
+
+template <typename Index, typename Offset>
+struct Place {
+  Offset offset[4];
+  /// The loop is unrolled so that every index into the parameter is a constant.
+  __device__ __forceinline__ Place(const StridedView<Index, Offset>& view, Index i, int arity)
+      : offset{} {
+#pragma unroll
+    for (int d = 0; d < kMaxDims; ++d) {
+      if (d >= view.ndim) break;
+      const Index rest = d + 1 < view.ndim ? i / view.extent[d] : 0;
+      const Offset within = static_cast<Offset>(i - rest * view.extent[d]);
+#pragma unroll
+      for (int k = 0; k < 4; ++k) {
+        if (k <= arity) offset[k] += within * view.stride[k][d];
+      }
+      i = rest;
+    }
+  }
+};
+
+template <typename Op, typename R, typename O, int N, typename P, typename A>
+__device__ __forceinline__ void compute_at(const P& place, char* out, const A& a) {
+  compute<Op, R, O, N>(out + place.offset[0], Loaded<A, N>(a, place.offset[1]));
+}
+template <typename Op, typename R, typename O, int N, typename P, typename A, typename B>
+__device__ __forceinline__ void compute_at(const P& place, char* out, const A& a, const B& b) {
+  compute<Op, R, O, N>(out + place.offset[0], Loaded<A, N>(a, place.offset[1]),
+                       Loaded<B, N>(b, place.offset[2]));
+}
+template <typename Op, typename R, typename O, int N, typename P, typename A, typename B,
+          typename C>
+__device__ __forceinline__ void compute_at(const P& place, char* out, const A& a, const B& b,
+                                           const C& c) {
+  compute<Op, R, O, N>(out + place.offset[0], Loaded<A, N>(a, place.offset[1]),
+                       Loaded<B, N>(b, place.offset[2]), Loaded<C, N>(c, place.offset[3]));
+}
+
+/// Arrays of any strides, in packs of N along the innermost dimension: extent 0 and strides 0 of
+/// `view` count packs. With N = 1 the innermost strides are any.
+template <typename Op, typename R, typename O, int N, typename Index, typename Offset,
+          typename... Operands>
+__global__ void strided(char* out, Index packs, const StridedView<Index, Offset> view,
+                        const Operands... operands) {
+  const Index step = static_cast<Index>(gridDim.x) * blockDim.x;
+  for (Index i = static_cast<Index>(blockIdx.x) * blockDim.x + threadIdx.x; i < packs; i += step) {
+    const Place<Index, Offset> place(view, i, sizeof...(Operands));
+    compute_at<Op, R, O, N>(place, out, operands...);
+  }
+}

@@ -1,0 +1,77 @@
+// The table of promotion.
+#include "kernels_src/elementwise/promotion.h"
+
+#include "base/errors.h"
+#include "base/format.h"
+
+#include <array>
+#include <cstddef>
+
+namespace kernwright::kernels {
+namespace {
+
+// A letter for each type, in the order of ScalarType; '-' where NumPy and ml_dtypes have none.
+constexpr std::string_view kLetters = "?bhilBHILeEfdvwFD";
+// One row for each type.
+constexpr std::array<std::string_view, kScalarTypeCount> kPromotions = {
+    "?bhilBHILeEfdvwFD", "bbhilhildeEfdvwFD", "hhhilhildf-fd-fFD", "iiiiliildd-dd-dDD",
+    "lllllllldd-dd-dDD", "BhhilBHILeEfdvwFD", "HiiilHHILf-fd-fFD", "IllllIIILd-dd-dDD",
+    "LddddLLLLd-dd-dDD", "eefddefdde-fd-fFD", "EE---E----Efd--FD", "fffddffddfffdffFD",
+    "dddddddddddddddDD", "vv---v-----fdv-FD", "wwfddwfddf-fd-wFD", "FFFDDFFDDFFFDFFFD",
+    "DDDDDDDDDDDDDDDDD",
+};
+
+std::size_t index_of(ScalarType type) noexcept { return static_cast<std::size_t>(type); }
+
+/// bool, unsigned, signed, floating, complex: what goes into a kind may come from those before it.
+int kind_of(ScalarType type) noexcept {
+  if (type == ScalarType::boolean) return 0;
+  if (is_unsigned_integer(type)) return 1;
+  if (is_signed_integer(type)) return 2;
+  return is_complex(type) ? 4 : 3;
+}
+
+}  // namespace
+
+std::optional<ScalarType> find_promotion(ScalarType a, ScalarType b) noexcept {
+  const char letter = kPromotions[index_of(a)][index_of(b)];
+  const std::size_t found = kLetters.find(letter);
+  if (found == std::string_view::npos) return std::nullopt;
+  return static_cast<ScalarType>(found);
+}
+
+ScalarType promote(ScalarType a, ScalarType b) {
+  if (a == b) return a;
+  if (const auto type = find_promotion(a, b)) return *type;
+  throw ArgumentError(format("{} and {} have no type in common: convert one with astype()",
+                             scalar_name(a), scalar_name(b)));
+}
+
+ScalarType promote(ScalarType type, Weak number) noexcept {
+  switch (number) {
+    case Weak::none:
+      return type;
+    case Weak::integer:
+      return type == ScalarType::boolean ? ScalarType::int64 : type;
+    case Weak::real:
+      return kind_of(type) < 3 ? ScalarType::float64 : type;
+    case Weak::complex:
+      break;
+  }
+  if (is_complex(type)) return type;
+  const bool narrow = is_floating(type) && type != ScalarType::float64;
+  return narrow ? ScalarType::complex64 : ScalarType::complex128;
+}
+
+ScalarType default_type(Weak number) noexcept {
+  if (number == Weak::integer) return ScalarType::int64;
+  return number == Weak::real ? ScalarType::float32 : ScalarType::complex64;
+}
+
+bool can_cast(ScalarType from, ScalarType to) noexcept { return find_promotion(from, to) == to; }
+
+bool can_cast_same_kind(ScalarType from, ScalarType to) noexcept {
+  return kind_of(from) <= kind_of(to);
+}
+
+}  // namespace kernwright::kernels

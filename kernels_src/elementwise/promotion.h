@@ -1,0 +1,31 @@
+// Type promotion: NumPy's table, with ml_dtypes' rows for bfloat16 and the 8-bit floats.
+#pragma once
+
+#include "base/scalar_type.h"
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace kernwright::kernels {
+
+/// The type that values of both go into; nothing where NumPy has none (bfloat16 and int32).
+std::optional<ScalarType> find_promotion(ScalarType a, ScalarType b) noexcept;
+/// The same. Throws ArgumentError with both names where there is none.
+ScalarType promote(ScalarType a, ScalarType b);
+
+/// Numbers of Python: they take the type of the arrays beside them where that has their kind.
+enum class Weak : std::uint8_t { none, integer, real, complex };
+/// `type` with such a number beside it: float32 and a real stay float32, int32 and a real become
+/// float64, a float and a complex the complex type of its width.
+ScalarType promote(ScalarType type, Weak number) noexcept;
+/// The type of such a number alone: int64, float32, complex64. `number` is not Weak::none.
+ScalarType default_type(Weak number) noexcept;
+
+/// Whether every value of `from` is one of `to`, as NumPy's "safe".
+bool can_cast(ScalarType from, ScalarType to) noexcept;
+/// Whether `from` goes into `to` at the price of digits only, as NumPy's "same_kind": what an
+/// operation stores into an array that was there before.
+bool can_cast_same_kind(ScalarType from, ScalarType to) noexcept;
+
+}  // namespace kernwright::kernels
