@@ -5,6 +5,7 @@ namespace kernwright::python {
 
 void bind_kernels(py::module_& m) {
   bind_reduce(m);
+  bind_scan(m);
 }
 
 }  // namespace kernwright::python

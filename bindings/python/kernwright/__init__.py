@@ -25,7 +25,8 @@ from kernwright._array.creation import (
     zeros,
     zeros_like,
 )
-from kernwright._array.reductions import *  # noqa: F403
+from kernwright._array.reductions import *
+from kernwright._array.scans import *
 from kernwright._core import (
     Array,
     CudaArray,
