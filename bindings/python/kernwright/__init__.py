@@ -12,6 +12,8 @@
 """
 
 from kernwright import _core, errors  # the extension first: it says where it cannot be used
+from kernwright._array import reductions as _reductions
+from kernwright._array import scans as _scans
 from kernwright._array.creation import (
     arange,
     asarray,
@@ -25,8 +27,8 @@ from kernwright._array.creation import (
     zeros,
     zeros_like,
 )
-from kernwright._array.reductions import *
-from kernwright._array.scans import *
+from kernwright._array.reductions import *  # noqa: F403
+from kernwright._array.scans import *  # noqa: F403
 from kernwright._core import (
     Array,
     CudaArray,
@@ -154,6 +156,7 @@ __all__ = [
     "judge",
     "kernel",
     "libcuda_path",
+    "linalg",
     "line_profile",
     "linspace",
     "lint",
@@ -174,6 +177,7 @@ __all__ = [
     "zeros",
     "zeros_like",
 ]
+__all__ += [*_reductions.__all__, *_scans.__all__]
 
 
 # What most programs never use is imported when it is asked for.
