@@ -52,6 +52,23 @@ def elementwise() -> Iterator[str]:
         yield f"flat<Add, Float64, {of}, 1, 2, unsigned int, Same<{of}, Float64>, Value<Float64>>"
 
 
+# Each reducer once, over types that differ in how they are read and kept.
+REDUCERS = [
+    *(f"{op}<{types}>" for op in ("Total", "Product") for types in
+      ("Float32, Float32", "Int8, Int64", "BFloat16, BFloat16", "Complex128, Complex128")),
+    *(f"Largest<{types}>" for types in ("Float8E4M3, Float8E4M3", "UInt16, UInt16", "Bool, Bool")),
+    *("Average<Float16, Float16>", "Smallest<Float64, Float64>", "Smallest<Complex64, Bool>"),
+    *("LargestPlace<Float16, unsigned int>", "SmallestPlace<Int64, unsigned int>"),
+    *("NonzeroCount<Complex64, Complex64>", "Variance<Float32, Float32>"),
+    *("Deviation<Complex64, Complex64>", "LogSumExp<BFloat16, BFloat16>"),
+    *(f"Norm{order}<Complex64, Complex64>"
+      for order in ("Zero", "One", "Two", "Any", "Largest", "Smallest")),
+]  # fmt: skip
+SCANS = [
+    *("RunningSum<Float32, Float32>", "RunningSum<Int8, Int64>", "RunningSum<Float16, Float16>"),
+    *("RunningProduct<Complex64, Complex64>", "RunningMaximum<Float64, Float64>"),
+    "RunningMinimum<UInt8, UInt8>",
+]
 # Instances of the library's templates, as its C++ asks for them.
 INSTANCES = {
     "elementwise.cu": list(elementwise()),
@@ -60,6 +77,27 @@ INSTANCES = {
         f"cast<{to}, {of}, {index}>"
         for index in INDICES
         for to, of in [*((t, "Float32") for t in TYPES), *(("Float32", t) for t in TYPES)]
+    ],
+    "reduce.cu": [
+        *(f"reduce_rows<{op}, 1, unsigned int>" for op in REDUCERS),
+        *(f"reduce_columns<{op}, 1, unsigned int>" for op in REDUCERS),
+        *(f"combine_segments<{op}, unsigned int>" for op in REDUCERS),
+        *(
+            f"reduce_{part}<Total<Float32, Float32>, 4, {index}>"
+            for part in ("rows", "columns")
+            for index in INDICES
+        ),
+    ],
+    "scan.cu": [
+        *(f"scan_rows<{op}, 2, 8, unsigned int>" for op in SCANS),
+        *(f"scan_tiles<{op}, 2, 8, unsigned int>" for op in SCANS),
+        *(f"scan_columns<{op}, 1, unsigned int>" for op in SCANS),
+        *(f"scan_carries<{op}, unsigned int>" for op in SCANS),
+        *(
+            f"scan_{part}<RunningSum<Float32, Float32>, 4, 8, {index}>"
+            for part in ("rows", "tiles")
+            for index in INDICES
+        ),
     ],
 }
 # What an example gets from variables of its program.

@@ -10,6 +10,7 @@ void bind_kernels(py::module_& m) {
   bind_movement(m);
   bind_operators(m);
   bind_reduce(m);
+  bind_scan(m);
   bind_softmax(m);
 }
 

@@ -17,6 +17,8 @@ from kernwright._array import elementwise as _arithmetic
 from kernwright._array import functions as _functions
 from kernwright._array import logic as _logic
 from kernwright._array import promotion as _promotion
+from kernwright._array import reductions as _reductions
+from kernwright._array import scans as _scans
 from kernwright._array.creation import (
     arange,
     asarray,
@@ -38,6 +40,8 @@ from kernwright._array.elementwise import *
 from kernwright._array.functions import *
 from kernwright._array.logic import *
 from kernwright._array.promotion import *
+from kernwright._array.reductions import *  # noqa: F403
+from kernwright._array.scans import *  # noqa: F403
 from kernwright._core import (
     Array,
     CudaArray,
@@ -178,6 +182,7 @@ __all__ = [
     "judge",
     "kernel",
     "libcuda_path",
+    "linalg",
     "line_profile",
     "linspace",
     "lint",
@@ -231,6 +236,7 @@ __all__ = [
 __all__ += data_types.__all__
 __all__ += inspection.__all__
 __all__ += linear.__all__
+__all__ += [*_reductions.__all__, *_scans.__all__]
 
 
 # What most programs never use is imported when it is asked for.

@@ -52,6 +52,23 @@ from kernwright._array.elementwise import *
 from kernwright._array.functions import *
 from kernwright._array.logic import *
 from kernwright._array.promotion import *
+from kernwright._array.reductions import all as all
+from kernwright._array.reductions import any as any
+from kernwright._array.reductions import argmax as argmax
+from kernwright._array.reductions import argmin as argmin
+from kernwright._array.reductions import count_nonzero as count_nonzero
+from kernwright._array.reductions import logsumexp as logsumexp
+from kernwright._array.reductions import max as max
+from kernwright._array.reductions import mean as mean
+from kernwright._array.reductions import min as min
+from kernwright._array.reductions import prod as prod
+from kernwright._array.reductions import std as std
+from kernwright._array.reductions import sum as sum
+from kernwright._array.reductions import var as var
+from kernwright._array.scans import cumulative_max as cumulative_max
+from kernwright._array.scans import cumulative_min as cumulative_min
+from kernwright._array.scans import cumulative_prod as cumulative_prod
+from kernwright._array.scans import cumulative_sum as cumulative_sum
 from kernwright._core import Array as Array
 from kernwright._core import BoundKernel as BoundKernel
 from kernwright._core import CudaArray as CudaArray

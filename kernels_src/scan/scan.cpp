@@ -1,0 +1,298 @@
+// Checks a scan, plans it, and launches its kernels.
+#include "kernels_src/scan/scan.h"
+
+#include "array/shape.h"
+#include "base/errors.h"
+#include "base/format.h"
+#include "core/device.h"
+#include "kernels_src/axes.h"
+#include "kernels_src/copy/copy.h"
+#include "kernels_src/family.h"
+#include "kernels_src/scan/scan.cu.h"
+#include "kernels_src/scan/scan_plan.h"
+#include "memory/transfer.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <numeric>
+#include <string>
+
+namespace kernwright::kernels {
+
+namespace {
+
+/// Parameters of the kernels, laid out as ScanPlan<Index> of scan.cu.
+template <typename Index>
+struct ScanParameters {
+  KeptAxes kept;
+  std::int64_t from, to;
+  Index rows, length, segment, segments;
+  std::int32_t initial;
+};
+
+/// Laid out as Board of scan.cu.
+struct ScanBoard {
+  CUdeviceptr ticket, flag, own, whole;
+};
+
+/// Counts below this fit 32 bits with what a thread looks ahead.
+constexpr std::int64_t kNarrowScan = (std::int64_t{1} << 31) - (std::int64_t{1} << 20);
+/// The largest Carry.
+constexpr std::int64_t kCarrySize = 16;
+
+struct ScanTypes {
+  ScalarType in, as;
+};
+
+struct ScanRow {
+  std::string_view name;
+  const char* operation;
+};
+// In the order of Scan.
+constexpr std::array kScanRows = {
+    ScanRow{"cumulative_sum", "RunningSum"},
+    ScanRow{"cumulative_prod", "RunningProduct"},
+    ScanRow{"cumulative_max", "RunningMaximum"},
+    ScanRow{"cumulative_min", "RunningMinimum"},
+};
+
+enum class ScanPart { rows, tiles, columns, carries };
+
+const LazyKernel& scan_kernel(ScanPart part, Scan op, const ScanTypes& types, int pack, int steps,
+                              bool wide) {
+  static const auto& family = *new Family("scan.cu", text::scan_cu);
+  const auto key = InstanceKey()
+                       .add(part, 2)
+                       .add(op, 2)
+                       .type(types.in)
+                       .type(types.as)
+                       .add(std::countr_zero(static_cast<unsigned>(pack)), 3)
+                       .add(wide, 1);
+  return family.instance(key, [&] {
+    const std::string operation =
+        format("{}<{}, {}>", kScanRows[static_cast<std::size_t>(op)].operation,
+               device_type(types.in), device_type(types.as));
+    const char* const index = wide ? "unsigned long long" : "unsigned int";
+    switch (part) {
+      case ScanPart::rows:
+        return format("scan_rows<{}, {}, {}, {}>", operation, pack, steps, index);
+      case ScanPart::tiles:
+        return format("scan_tiles<{}, {}, {}, {}>", operation, pack, steps, index);
+      case ScanPart::columns:
+        return format("scan_columns<{}, {}, {}>", operation, pack, index);
+      default:
+        return format("scan_carries<{}, {}>", operation, index);
+    }
+  });
+}
+
+ScanTypes scan_types(const ScanCall& call, ScalarType in) {
+  if (call.op == Scan::max || call.op == Scan::min) {
+    if (is_complex(in)) {
+      throw InvalidArgument(format("{}() of {}: complex numbers have no order", scan_name(call.op),
+                                   scalar_name(in)));
+    }
+    return {in, in};
+  }
+  ScalarType as = in;
+  if (is_signed_integer(in) || in == ScalarType::boolean) as = ScalarType::int64;
+  if (is_unsigned_integer(in)) as = ScalarType::uint64;
+  as = call.type.value_or(as);
+  if (as == ScalarType::boolean) {
+    throw InvalidArgument(format("{}() as bool: choose the dtype of a number", scan_name(call.op)));
+  }
+  return {in, as};
+}
+
+int scanned_axis(const Array& array, const ScanCall& call) {
+  if (array.ndim() == 0) {
+    throw InvalidArgument(format("{}() of an array without dimensions: reshape it to (1,) first",
+                                 scan_name(call.op)));
+  }
+  return normalize_axis(call.axis, array.ndim());
+}
+
+Shape scanned_shape(const Array& array, int axis, bool initial) {
+  Shape shape = array.shape();
+  shape[static_cast<std::size_t>(axis)] += initial ? 1 : 0;
+  return shape;
+}
+
+/// One scan that is ready to be launched.
+class ScanLauncher {
+ public:
+  ScanLauncher(const Array& to, const ScanCall& call, const ScanTypes& types, const Stream& stream)
+      : to_(to), call_(call), types_(types), stream_(stream) {}
+
+  void run(const AxesPlan& axes, const Axis& axis) const {
+    if (axes.outputs() * std::max<std::int64_t>(axis.extent, 1) < kNarrowScan) {
+      run_as<std::uint32_t>(axes, axis);
+    } else {
+      run_as<std::uint64_t>(axes, axis);
+    }
+  }
+
+ private:
+  template <typename Index>
+  void run_as(const AxesPlan& axes, const Axis& axis) const {
+    const ScanPlan plan =
+        plan_scan(axes, axis, scalar_size(types_.in), scalar_size(types_.as),
+                  to_.device().attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+    ScanParameters<Index> with{.kept = kept_axes(axes.kept),
+                               .from = axis.from,
+                               .to = axis.to,
+                               .rows = static_cast<Index>(axes.outputs()),
+                               .length = static_cast<Index>(axis.extent),
+                               .segment = static_cast<Index>(plan.segment),
+                               .segments = static_cast<Index>(plan.segments),
+                               .initial = call_.initial};
+    const CUdeviceptr to = to_.address() + static_cast<CUdeviceptr>(call_.initial ? axis.to : 0);
+    if (plan.path == ScanPath::columns) return run_columns(axes, plan, with, to);
+    if (plan.path == ScanPath::tiles) return run_tiles(axes, plan, with, to);
+    launch(kernel<Index>(ScanPart::rows, plan),
+           grid(axes.outputs(), kRowThreads / 32, kRowThreads), to, axes.from, with);
+  }
+
+  template <typename Index>
+  void run_tiles(const AxesPlan& axes, const ScanPlan& plan, const ScanParameters<Index>& with,
+                 CUdeviceptr to) const {
+    const std::int64_t tiles = axes.outputs() * plan.tiles;
+    // The ticket and the flags, then the two lists of carries.
+    const std::int64_t flags = (4 * (tiles + 1) + kCarrySize - 1) / kCarrySize * kCarrySize;
+    const Array board = Array::empty(to_.device(), {flags + 2 * tiles * kCarrySize},
+                                     ScalarType::uint8, stream_);
+    fill(to_.device(), board.address(), 0, 4, static_cast<std::size_t>(tiles + 1), stream_);
+    const CUdeviceptr carries = board.address() + static_cast<CUdeviceptr>(flags);
+    const ScanBoard all{board.address(), board.address() + 4, carries,
+                        carries + static_cast<CUdeviceptr>(tiles * kCarrySize)};
+    launch(kernel<Index>(ScanPart::tiles, plan), grid(tiles, 1, kTileThreads), to, axes.from, with,
+           all, static_cast<std::uint32_t>(plan.tiles));
+    board.use_on(stream_);
+  }
+
+  template <typename Index>
+  void run_columns(const AxesPlan& axes, const ScanPlan& plan, ScanParameters<Index> with,
+                   CUdeviceptr to) const {
+    const std::int64_t apart = with.kept.to[0];
+    with.kept.extent[0] /= plan.pack;
+    with.kept.to[0] *= plan.pack;
+    with.kept.from[0] *= plan.pack;
+    const auto pass = [&](CUdeviceptr carries, std::int32_t number) {
+      const std::int64_t threads = axes.outputs() / plan.pack * plan.segments;
+      launch(kernel<Index>(ScanPart::columns, plan), grid(threads, kColumnThreads, kColumnThreads),
+             to, axes.from, carries, with, apart, number);
+    };
+    if (plan.segments == 1) return pass(0, 0);
+    const Array carries = Array::empty(
+        to_.device(), {axes.outputs() * plan.segments * kCarrySize}, ScalarType::uint8, stream_);
+    pass(carries.address(), 1);
+    launch(kernel<Index>(ScanPart::carries, {}),
+           grid(axes.outputs(), kColumnThreads, kColumnThreads), carries.address(), with.rows,
+           with.segments);
+    pass(carries.address(), 2);
+    carries.use_on(stream_);
+  }
+
+  template <typename Index>
+  const Kernel& kernel(ScanPart part, const ScanPlan& plan) const {
+    return scan_kernel(part, call_.op, types_, plan.pack, plan.steps, sizeof(Index) == 8)
+        .on(to_.device());
+  }
+
+  LaunchConfig grid(std::int64_t count, std::int64_t in_block, std::int64_t threads) const {
+    return {.grid = {static_cast<std::uint32_t>((count + in_block - 1) / in_block)},
+            .block = {static_cast<std::uint32_t>(threads)},
+            .stream = stream_};
+  }
+
+  const Array& to_;
+  const ScanCall& call_;
+  const ScanTypes types_;
+  const Stream stream_;
+};
+
+void scan_planned(const Array& to, const Array& array, int axis, const ScanCall& call,
+                  const ScanTypes& types, const Stream& stream);
+
+/// By way of an array whose scanned axis is the last and the only one beside another.
+void scan_flattened(const Array& to, const Array& array, int axis, const ScanCall& call,
+                    const ScanTypes& types, const Stream& stream) {
+  std::vector<int> order(static_cast<std::size_t>(array.ndim()));
+  std::iota(order.begin(), order.end(), 0);
+  std::rotate(order.begin() + axis, order.begin() + axis + 1, order.end());
+  const Array moved = copy(array.transpose(order), stream);
+  const Array target = to.transpose(order);
+  const std::int64_t length = moved.shape().back();
+  const Array flat = Array::empty(array.device(), target.shape(), types.as, stream);
+  const Array rows = moved.reshape({moved.size() / length, length});
+  scan_planned(flat.reshape({rows.shape()[0], target.shape().back()}), rows, 1, call, types,
+               stream);
+  copy_into(target, flat, stream);
+}
+
+/// Into `to`, of the shape and type that it must have.
+void scan_planned(const Array& to, const Array& array, int axis, const ScanCall& call,
+                  const ScanTypes& types, const Stream& stream) {
+  if (to.size() == 0) return;
+  const Stream on = stream ? stream : Stream::legacy(array.device());
+  if (!elements_are_aligned(array)) {
+    return scan_planned(to, copy(array, stream), axis, call, types, stream);
+  }
+  const auto at = static_cast<std::size_t>(axis);
+  std::vector<bool> goes(array.shape().size(), false);
+  goes[at] = true;
+  Shape strides = to.strides();
+  strides.erase(strides.begin() + axis);
+  const AxesPlan axes = plan_axes(array, goes, strides, true);
+  if (!axes.fits() && array.size() > 0) {
+    return scan_flattened(to, array, axis, call, types, stream);
+  }
+  const Axis along{array.shape()[at], to.strides()[at], array.strides()[at]};
+  ScanLauncher(to, call, types, on).run(axes, along);
+  to.use_on(on);
+  array.use_on(on);
+}
+
+}  // namespace
+
+std::string_view scan_name(Scan op) noexcept {
+  return kScanRows[static_cast<std::size_t>(op)].name;
+}
+
+std::optional<Scan> scan_from_name(std::string_view name) noexcept {
+  for (std::size_t i = 0; i < kScanRows.size(); ++i) {
+    if (kScanRows[i].name == name) return static_cast<Scan>(i);
+  }
+  return std::nullopt;
+}
+
+Array scan(const Array& array, const ScanCall& call, const Stream& stream) {
+  const ScanTypes types = scan_types(call, array.type());
+  const int axis = scanned_axis(array, call);
+  const Array result = Array::empty(array.device(), scanned_shape(array, axis, call.initial),
+                                    types.as, stream);
+  scan_planned(result, array, axis, call, types, stream);
+  return result;
+}
+
+void scan_into(const Array& to, const Array& array, const ScanCall& call, const Stream& stream) {
+  const ScanTypes types = scan_types(call, array.type());
+  const int axis = scanned_axis(array, call);
+  const Shape shape = scanned_shape(array, axis, call.initial);
+  if (to.shape() != shape || to.type() != types.as || &to.device() != &array.device()) {
+    throw InvalidArgument(format("{}() of {} gives {} of shape {} on the same device: it does not "
+                                 "go into {}",
+                                 scan_name(call.op), array.identify(), scalar_name(types.as),
+                                 shape_to_string(shape), to.identify()));
+  }
+  if (to.read_only()) {
+    throw InvalidArgument(format("cannot write to {}: it is read-only", to.identify()));
+  }
+  if (may_overlap(to, array) || !elements_are_aligned(to)) {
+    return copy_into(to, scan(array, call, stream), stream);
+  }
+  scan_planned(to, array, axis, call, types, stream);
+}
+
+}  // namespace kernwright::kernels

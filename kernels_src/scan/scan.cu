@@ -1,0 +1,413 @@
+// Running sums, products and extremes along an axis. Everything is combined in an order that hangs on
+// the lengths alone: the same elements give the same bits.
+#include <kernwright/accumulate.cuh>
+#include <kernwright/axes.cuh>
+#include <kernwright/reduce.cuh>
+
+using namespace kernwright;
+
+constexpr int kTileThreads = 512;
+constexpr int kRowThreads = 256;
+constexpr int kColumnThreads = 128;
+/// Elements of a thread of a column that are on their way at once.
+constexpr int kLoads = 4;
+
+// A running operation has Value, that neighbours are combined in, and Carry, that long stretches
+// are: a wider type where there is one.
+
+template <typename In, typename As>
+struct RunningSum {
+  using Input = In;
+  using Output = As;
+  using Value = Accumulator<As>;
+  using Carry = Wide<Value>;
+  __device__ static Value none() { return Value{}; }
+  __device__ static Value take(In x) { return Taken<As, In, Value>::of(x); }
+  template <typename T>
+  __device__ static T combine(T before, T next) {
+    return plus(before, next);
+  }
+};
+
+template <typename In, typename As>
+struct RunningProduct : RunningSum<In, As> {
+  using Value = Accumulator<As>;
+  __device__ static Value none() { return OneOf<Value>::value(); }
+  template <typename T>
+  __device__ static T combine(T before, T next) {
+    return times(before, next);
+  }
+};
+
+template <typename In, typename As, typename Order, bool kLargest>
+struct RunningExtreme {
+  using Input = In;
+  using Output = As;
+  using Value = Word<As>;
+  using Carry = Value;
+  __device__ static Value none() {
+    return kLargest ? Ends<Compute<As>>::lowest() : Ends<Compute<As>>::highest();
+  }
+  __device__ static Value take(In x) { return Taken<As, In, Value>::of(x); }
+  __device__ static Value combine(Value before, Value next) { return Order()(before, next); }
+};
+template <typename In, typename As>
+using RunningMaximum = RunningExtreme<In, As, Maximum, true>;
+template <typename In, typename As>
+using RunningMinimum = RunningExtreme<In, As, Minimum, false>;
+
+/// Along the axis: strides in bytes. The results begin one later where there is an initial one.
+template <typename Index>
+struct ScanPlan {
+  KeptAxes kept;
+  long long from, to;  ///< the axis' strides
+  Index rows;          ///< all scans
+  Index length;
+  Index segment, segments;  ///< columns: elements of a segment, segments of a scan
+  int initial;              ///< the result of no elements comes first
+};
+
+template <typename Op>
+__device__ __forceinline__ typename Op::Carry to_carry(typename Op::Value value) {
+  return Between<typename Op::Carry, typename Op::Value>::of(value);
+}
+
+template <typename Op>
+__device__ __forceinline__ typename Op::Output finish(typename Op::Carry value) {
+  using Value = typename Op::Value;
+  return narrow<typename Op::Output>(Between<Value, typename Op::Carry>::of(value));
+}
+
+template <typename Op>
+__device__ __forceinline__ void store_initial(char* to, long long stride) {
+  *reinterpret_cast<typename Op::Output*>(to - stride) = finish<Op>(to_carry<Op>(Op::none()));
+}
+
+/// A value of whole words from another lane: `shift` below this one, or lane `source`.
+template <bool kUp, typename T>
+__device__ __forceinline__ T shuffle_words(T value, int lane) {
+  constexpr int kWords = sizeof(T) / 4;
+  union Words {
+    T value;
+    unsigned word[kWords];
+    __device__ Words() {}
+  } words;
+  words.value = value;
+#pragma unroll
+  for (int i = 0; i < kWords; ++i) {
+    words.word[i] = kUp ? __shfl_up_sync(~0u, words.word[i], lane)
+                        : __shfl_sync(~0u, words.word[i], lane);
+  }
+  return words.value;
+}
+
+/// What one warp has on its chip: kSteps times 32 packs of neighbours.
+template <typename Op, int kPack, int kSteps>
+struct Chunk {
+  using Value = typename Op::Value;
+  static constexpr int kStep = 32 * kPack;
+  static constexpr int kElements = kSteps * kStep;
+  Value value[kSteps][kPack];
+
+  /// The elements [begin, begin + kElements) of a row of `length`, those behind it as none.
+  template <typename Index>
+  __device__ void load(const char* row, long long stride, Index begin, Index length, int lane) {
+    using Element = typename Op::Input;
+    using Elements = Pack<Element, kPack>;
+    const bool packed = stride == sizeof(Element) &&
+                        reinterpret_cast<unsigned long long>(row) % sizeof(Elements) == 0;
+#pragma unroll
+    for (int k = 0; k < kSteps; ++k) {
+      const Index at = begin + k * kStep + lane * kPack;
+      const char* const place = row + static_cast<long long>(at) * stride;
+      if (packed && at + kPack <= length) {
+        const Elements elements = *reinterpret_cast<const Elements*>(place);
+#pragma unroll
+        for (int j = 0; j < kPack; ++j) value[k][j] = Op::take(elements.value[j]);
+        continue;
+      }
+#pragma unroll
+      for (int j = 0; j < kPack; ++j) {
+        value[k][j] = at + j < length
+                          ? Op::take(*reinterpret_cast<const Element*>(place + j * stride))
+                          : Op::none();
+      }
+    }
+  }
+
+  /// Each value becomes that of all up to it in the chunk; the result is that of all of them.
+  __device__ Value scan(int lane) {
+    Value before = Op::none();
+#pragma unroll
+    for (int k = 0; k < kSteps; ++k) {
+#pragma unroll
+      for (int j = 1; j < kPack; ++j) value[k][j] = Op::combine(value[k][j - 1], value[k][j]);
+      Value total = value[k][kPack - 1];
+#pragma unroll
+      for (int shift = 1; shift < 32; shift *= 2) {
+        const Value lower = shuffle_words<true>(total, shift);
+        if (lane >= shift) total = Op::combine(lower, total);
+      }
+      const Value lower = shuffle_words<true>(total, 1);
+      const Value base = lane > 0 ? Op::combine(before, lower) : before;
+#pragma unroll
+      for (int j = 0; j < kPack; ++j) value[k][j] = Op::combine(base, value[k][j]);
+      before = Op::combine(before, shuffle_words<false>(total, 31));
+    }
+    return before;
+  }
+
+  /// Stores the values behind `before`, that of all elements before the chunk.
+  template <typename Index>
+  __device__ void store(char* row, long long stride, Index begin, Index length, int lane,
+                        typename Op::Carry before) const {
+    using Element = typename Op::Output;
+    using Elements = Pack<Element, kPack>;
+    const bool packed = stride == sizeof(Element) &&
+                        reinterpret_cast<unsigned long long>(row) % sizeof(Elements) == 0;
+#pragma unroll
+    for (int k = 0; k < kSteps; ++k) {
+      const Index at = begin + k * kStep + lane * kPack;
+      char* const place = row + static_cast<long long>(at) * stride;
+      Elements elements;
+#pragma unroll
+      for (int j = 0; j < kPack; ++j) {
+        elements.value[j] = finish<Op>(Op::combine(before, to_carry<Op>(value[k][j])));
+      }
+      if (packed && at + kPack <= length) {
+        *reinterpret_cast<Elements*>(place) = elements;
+        continue;
+      }
+#pragma unroll
+      for (int j = 0; j < kPack; ++j) {
+        if (at + j < length) *reinterpret_cast<Element*>(place + j * stride) = elements.value[j];
+      }
+    }
+  }
+};
+
+/// A warp for each row, chunk after chunk.
+template <typename Op, int kPack, int kSteps, typename Index>
+__global__ void __launch_bounds__(kRowThreads)
+    scan_rows(char* __restrict__ to, const char* __restrict__ from, const ScanPlan<Index> plan) {
+  const Index row =
+      blockIdx.x * static_cast<Index>(kRowThreads / 32) + static_cast<Index>(threadIdx.x / 32);
+  if (row >= plan.rows) return;
+  const int lane = threadIdx.x % 32;
+  const KeptOffsets at = kept_offsets(plan.kept, row);
+  if (plan.initial && lane == 0) store_initial<Op>(to + at.to, plan.to);
+  using Piece = Chunk<Op, kPack, kSteps>;
+  typename Op::Carry before = to_carry<Op>(Op::none());
+  for (Index begin = 0; begin < plan.length; begin += Piece::kElements) {
+    Piece piece;
+    piece.load(from + at.from, plan.from, begin, plan.length, lane);
+    const typename Op::Value total = piece.scan(lane);
+    piece.store(to + at.to, plan.to, begin, plan.length, lane, before);
+    before = Op::combine(before, to_carry<Op>(total));
+  }
+}
+
+// ---- long rows: tiles that look back
+
+/// What tiles tell each other, all of one scan's launch. `flag` counts from 0: nothing yet, `own`,
+/// `whole`.
+template <typename Carry>
+struct Board {
+  unsigned* ticket;
+  unsigned* flag;
+  Carry* own;    ///< of the tile's elements
+  Carry* whole;  ///< of all elements of the row up to the tile's end
+};
+
+__device__ __forceinline__ unsigned load_flag(const unsigned* flag) {
+  unsigned value;
+  asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(flag) : "memory");
+  return value;
+}
+__device__ __forceinline__ void store_flag(unsigned* flag, unsigned value) {
+  asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(flag), "r"(value) : "memory");
+}
+
+/// Past the first-level cache, which may hold what was there before.
+template <typename T>
+__device__ __forceinline__ T load_shared_value(const T* from) {
+  constexpr int kWords = sizeof(T) / 4;
+  union Words {
+    T value;
+    unsigned word[kWords];
+    __device__ Words() {}
+  } words;
+#pragma unroll
+  for (int i = 0; i < kWords; ++i) {
+    words.word[i] = reinterpret_cast<const volatile unsigned*>(from)[i];
+  }
+  return words.value;
+}
+
+/// The nearest tile before `tile` whose `whole` is known, once all between have their `own`.
+/// Tiles of lower numbers were started before: they do not wait for this one.
+__device__ __forceinline__ unsigned nearest_whole(const unsigned* flags, unsigned tile, int lane) {
+  long long last = static_cast<long long>(tile) - 1;
+  for (;;) {
+    const long long mine = last - lane;
+    const unsigned flag = mine >= 0 ? load_flag(flags + mine) : 1u;
+    const unsigned known = __ballot_sync(~0u, flag != 0), whole = __ballot_sync(~0u, flag == 2);
+    const unsigned needed = whole != 0 ? whole ^ (whole - 1) : ~0u;
+    if ((known & needed) != needed) continue;
+    if (whole != 0) return static_cast<unsigned>(last - (__ffs(whole) - 1));
+    last -= 32;
+  }
+}
+
+/// That of all elements before `tile`, by one warp. From the nearest `whole` on the tiles' `own` are
+/// added in turn, as each of them did it: the bits are the same wherever it begins.
+/// (D. Merrill, M. Garland, "Single-pass parallel prefix scan with decoupled look-back", 2016; they
+/// take any order.)
+template <typename Op>
+__device__ __forceinline__ typename Op::Carry look_back(const Board<typename Op::Carry>& board,
+                                                        unsigned tile, int lane) {
+  using Carry = typename Op::Carry;
+  const unsigned start = nearest_whole(board.flag, tile, lane);
+  __threadfence();
+  __syncwarp();
+  Carry before = load_shared_value(board.whole + start);
+  for (unsigned next = start + 1; next < tile; next += 32) {
+    const unsigned mine = next + lane;
+    const Carry own =
+        mine < tile ? load_shared_value(board.own + mine) : to_carry<Op>(Op::none());
+#pragma unroll 8
+    for (int j = 0; j < 32; ++j) {
+      const Carry other = shuffle_words<false>(own, j);
+      if (next + j < tile) before = Op::combine(before, other);
+    }
+  }
+  return before;
+}
+
+/// Publishes what the tile `own`s and finds what is before it; one warp. The first tile of a row has
+/// nothing before it.
+template <typename Op>
+__device__ __forceinline__ typename Op::Carry publish(const Board<typename Op::Carry>& board,
+                                                      unsigned tile, typename Op::Carry own,
+                                                      int lane) {
+  using Carry = typename Op::Carry;
+  Carry before = to_carry<Op>(Op::none());
+  if (tile > 0) {
+    if (lane == 0) {
+      board.own[tile] = own;
+      store_flag(board.flag + tile, 1);
+    }
+    before = look_back<Op>(board, tile, lane);
+  }
+  if (lane == 0) {
+    board.whole[tile] = Op::combine(before, own);
+    store_flag(board.flag + tile, 2);
+  }
+  return before;
+}
+
+/// A block for each tile of each row, in the order in which they are started.
+template <typename Op, int kPack, int kSteps, typename Index>
+__global__ void __launch_bounds__(kTileThreads)
+    scan_tiles(char* __restrict__ to, const char* __restrict__ from, const ScanPlan<Index> plan,
+               const Board<typename Op::Carry> all, unsigned tiles) {
+  using Carry = typename Op::Carry;
+  using Piece = Chunk<Op, kPack, kSteps>;
+  constexpr int kWarps = kTileThreads / 32;
+  __shared__ unsigned ticket;
+  __shared__ alignas(16) unsigned char memory[(kWarps + 1) * sizeof(Carry)];
+  Carry* const carries = reinterpret_cast<Carry*>(memory);
+  if (threadIdx.x == 0) ticket = atomicAdd(all.ticket, 1u);
+  __syncthreads();
+  const unsigned row = ticket / tiles, tile = ticket % tiles, first = row * tiles;
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const KeptOffsets at = kept_offsets(plan.kept, static_cast<Index>(row));
+  const Index begin = (tile * static_cast<Index>(kWarps) + warp) * Piece::kElements;
+  Piece piece;
+  piece.load(from + at.from, plan.from, begin, plan.length, lane);
+  const Carry total = to_carry<Op>(piece.scan(lane));
+  if (lane == 0) carries[warp] = total;
+  __syncthreads();
+  Carry inside = to_carry<Op>(Op::none());
+  for (int w = 0; w < warp; ++w) inside = Op::combine(inside, carries[w]);
+  if (warp == 0) {
+    Carry own = carries[0];
+    for (int w = 1; w < kWarps; ++w) own = Op::combine(own, carries[w]);
+    const Board<Carry> board = {all.ticket, all.flag + first, all.own + first, all.whole + first};
+    const Carry before = publish<Op>(board, tile, own, lane);
+    if (lane == 0) carries[kWarps] = before;
+  }
+  __syncthreads();
+  if (plan.initial && tile == 0 && threadIdx.x == 0) store_initial<Op>(to + at.to, plan.to);
+  piece.store(to + at.to, plan.to, begin, plan.length, lane,
+              Op::combine(carries[kWarps], inside));
+}
+
+// ---- columns: the threads are side by side along another axis
+
+enum class Pass { whole, totals, behind };
+
+/// A thread for each segment of kPack columns. The extents of plan.kept are in packs; `apart` is from
+/// one result of a pack to the next. totals: leaves what the segment adds up to in `carries`,
+/// [segment][column]; behind: goes on from what is there.
+template <typename Op, int kPack, typename Index>
+__global__ void __launch_bounds__(kColumnThreads)
+    scan_columns(char* __restrict__ to, const char* __restrict__ from,
+                 typename Op::Carry* __restrict__ carries, const ScanPlan<Index> plan,
+                 long long apart, int pass_number) {
+  using Elements = Pack<typename Op::Input, kPack>;
+  const Pass pass = static_cast<Pass>(pass_number);
+  const Index packs = plan.rows / kPack;
+  const Index thread = blockIdx.x * static_cast<Index>(kColumnThreads) + threadIdx.x;
+  const Index column = thread % packs, segment = thread / packs;
+  if (segment >= plan.segments) return;
+  const KeptOffsets at = kept_offsets(plan.kept, column);
+  typename Op::Carry* const mine = carries + segment * plan.rows + column * kPack;
+  typename Op::Carry before[kPack];
+#pragma unroll
+  for (int j = 0; j < kPack; ++j) {
+    before[j] = pass == Pass::behind ? mine[j] : to_carry<Op>(Op::none());
+    if (plan.initial && segment == 0 && pass != Pass::totals) {
+      store_initial<Op>(to + at.to + j * apart, plan.to);
+    }
+  }
+  const Index begin = segment * plan.segment;
+  const Index end = plan.length - begin < plan.segment ? plan.length : begin + plan.segment;
+  for (Index i = begin; i < end; i += kLoads) {
+    Elements elements[kLoads];
+#pragma unroll
+    for (int k = 0; k < kLoads; ++k) {
+      if (i + k >= end) break;
+      elements[k] = *reinterpret_cast<const Elements*>(
+          from + at.from + static_cast<long long>(i + k) * plan.from);
+    }
+#pragma unroll
+    for (int k = 0; k < kLoads; ++k) {
+      if (i + k >= end) break;
+      char* const place = to + at.to + static_cast<long long>(i + k) * plan.to;
+#pragma unroll
+      for (int j = 0; j < kPack; ++j) {
+        before[j] = Op::combine(before[j], to_carry<Op>(Op::take(elements[k].value[j])));
+        if (pass == Pass::totals) continue;
+        *reinterpret_cast<typename Op::Output*>(place + j * apart) = finish<Op>(before[j]);
+      }
+    }
+  }
+  if (pass != Pass::totals) return;
+#pragma unroll
+  for (int j = 0; j < kPack; ++j) mine[j] = before[j];
+}
+
+/// What segments add up to becomes what is before each of them.
+template <typename Op, typename Index>
+__global__ void __launch_bounds__(kColumnThreads)
+    scan_carries(typename Op::Carry* carries, Index rows, Index segments) {
+  const Index row = blockIdx.x * static_cast<Index>(kColumnThreads) + threadIdx.x;
+  if (row >= rows) return;
+  typename Op::Carry before = to_carry<Op>(Op::none());
+  for (Index s = 0; s < segments; ++s) {
+    const typename Op::Carry own = carries[s * rows + row];
+    carries[s * rows + row] = before;
+    before = Op::combine(before, own);
+  }
+}

@@ -1,0 +1,69 @@
+// All choices of a scan's launch, in one place.
+#include "kernels_src/scan/scan_plan.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace kernwright::kernels {
+
+namespace {
+
+/// Rows up to this are scanned by one thread each.
+constexpr std::int64_t kThreadRow = 16;
+/// Rows up to this have a warp each, longer ones too where there are enough of them.
+constexpr std::int64_t kWarpRow = 2048;
+constexpr std::int64_t kWarpRowOfMany = 32768;
+constexpr std::int64_t kManyRowsPerProcessor = 32;
+/// Threads that fill a multiprocessor with columns.
+constexpr std::int64_t kColumnThreadsPerProcessor = 1024;
+constexpr std::int64_t kShortestSegment = 64;
+
+std::int64_t scan_ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+/// Whether columns side by side may be moved in packs: no gaps on either side's memory.
+int columns_pack(const AxesPlan& axes, const Axis& axis, std::int64_t size) {
+  if (axes.kept.empty() || axes.kept[0].from != size) return 1;
+  std::uint64_t bits = axes.from | static_cast<std::uint64_t>(axis.from);
+  for (std::size_t i = 1; i < axes.kept.size(); ++i) {
+    bits |= static_cast<std::uint64_t>(axes.kept[i].from);
+  }
+  int pack = 4;
+  while (pack > 1 && (pack * size > 16 || axes.kept[0].extent % pack != 0 ||
+                      bits % static_cast<std::uint64_t>(pack * size) != 0)) {
+    pack /= 2;
+  }
+  return pack;
+}
+
+ScanPlan plan_scanned_columns(const AxesPlan& axes, const Axis& axis, std::int64_t size,
+                              int processors) {
+  ScanPlan plan{.path = ScanPath::columns, .pack = columns_pack(axes, axis, size)};
+  const std::int64_t columns = axes.outputs() / plan.pack;
+  const std::int64_t wanted =
+      scan_ceil_div(std::int64_t{processors} * kColumnThreadsPerProcessor, columns);
+  plan.segment = std::max(scan_ceil_div(axis.extent, wanted), kShortestSegment);
+  plan.segments = scan_ceil_div(axis.extent, plan.segment);
+  return plan;
+}
+
+}  // namespace
+
+ScanPlan plan_scan(const AxesPlan& axes, const Axis& axis, std::size_t from_size,
+                   std::size_t to_size, int processors) {
+  const auto size = static_cast<std::int64_t>(from_size);
+  const bool inner = axes.kept.empty() || axes.kept[0].from == 0 ||
+                     std::abs(axis.from) < std::abs(axes.kept[0].from);
+  if (!inner || axis.extent <= kThreadRow) {
+    return plan_scanned_columns(axes, axis, size, processors);
+  }
+  ScanPlan plan;
+  plan.pack = std::clamp(static_cast<int>(16 / std::max(from_size, to_size)), 1, 8);
+  plan.steps = std::clamp(32 / plan.pack, 4, 8);
+  const bool many = axes.outputs() >= kManyRowsPerProcessor * processors;
+  if (axis.extent <= (many ? kWarpRowOfMany : kWarpRow)) return plan;
+  plan.path = ScanPath::tiles;
+  plan.tiles = scan_ceil_div(axis.extent, kTileThreads * plan.pack * plan.steps);
+  return plan;
+}
+
+}  // namespace kernwright::kernels
