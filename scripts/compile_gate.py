@@ -33,6 +33,9 @@ TYPES += ["Float16", "BFloat16", "Float32", "Float64", "Float8E4M3", "Float8E5M2
 TYPES += ["Complex64", "Complex128"]
 INDICES = ["unsigned int", "unsigned long long"]
 UNITS = ["unsigned char", "unsigned short", "unsigned int", "unsigned long long", "Unit16"]
+NAMED_UNITS = ["UInt8", "UInt16", "UInt32", "UInt64", "Unit16"]
+NAMED_INDICES = ["UInt32", "UInt64"]
+PLACES = [("Int32", "{}<Int32>"), ("Int64", "{}<Int64>"), ("Int64", "Offset")]
 # Instances of the library's templates, as its C++ asks for them.
 INSTANCES = {
     "copy.cu": [f"strided_copy<{unit}, {index}>" for unit in UNITS for index in INDICES],
@@ -40,6 +43,52 @@ INSTANCES = {
         f"cast<{to}, {of}, {index}>"
         for index in INDICES
         for to, of in [*((t, "Float32") for t in TYPES), *(("Float32", t) for t in TYPES)]
+    ],
+    "gather.cu": [
+        f"{move}<{unit}, {position}, {place.format(rule)}, {index}>"
+        for move, rule in (("gather", "Clamped"), ("scatter", "Checked"))
+        for unit in NAMED_UNITS
+        for position, place in PLACES
+        for index in NAMED_INDICES
+    ],
+    "slots.cu": [
+        *(f"add_positions<{p}, {index}>" for p in ("Int32", "Int64") for index in NAMED_INDICES),
+        *(
+            f"{name}<{number}>"
+            for name in ("mark_owners", "owners_offsets")
+            for number in NAMED_INDICES
+        ),
+        *(f"count_outside<{p}>" for p in ("Int32", "Int64")),
+        "split_positions",
+    ],
+    "mask_positions.cu": [
+        *("count_true", "write_true", "repeat_positions"),
+        *(f"write_where<{unit}, {index}>" for unit in NAMED_UNITS for index in NAMED_INDICES),
+    ],
+    "segment_add.cu": [
+        *("make_entries", "count_digits", "place_entries"),
+        *(f"add_segments<{of}>" for of in TYPES if of != "Bool"),
+    ],
+    "tiled_transpose.cu": [
+        f"tiled_transpose<{unit}, {tile}, {pack}>"
+        for unit, (tile, *packs) in zip(
+            UNITS, ((128, 8, 1), (64, 4, 1), (64, 4, 1), (32, 2, 1), (32, 1)), strict=True
+        )
+        for pack in packs
+    ],
+    "triangle.cu": [
+        *(
+            f"triangle<{unit}, {pack}, {index}>"
+            for unit in NAMED_UNITS[:4]
+            for pack in (1, 2)
+            for index in NAMED_INDICES
+        ),
+        *(
+            "triangle<UInt8, 8, UInt32>",
+            "triangle<UInt32, 4, UInt32>",
+            "triangle<Unit16, 1, UInt64>",
+        ),
+        *(f"diagonal_matrix<{unit}>" for unit in NAMED_UNITS),
     ],
 }
 # What an example gets from variables of its program.
