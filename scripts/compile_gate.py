@@ -69,6 +69,9 @@ SCANS = [
     *("RunningProduct<Complex64, Complex64>", "RunningMaximum<Float64, Float64>"),
     "RunningMinimum<UInt8, UInt8>",
 ]
+NAMED_UNITS = ["UInt8", "UInt16", "UInt32", "UInt64", "Unit16"]
+NAMED_INDICES = ["UInt32", "UInt64"]
+PLACES = [("Int32", "{}<Int32>"), ("Int64", "{}<Int64>"), ("Int64", "Offset")]
 # Instances of the library's templates, as its C++ asks for them.
 INSTANCES = {
     "elementwise.cu": list(elementwise()),
@@ -98,6 +101,43 @@ INSTANCES = {
             for part in ("rows", "tiles")
             for index in INDICES
         ),
+    "gather.cu": [
+        f"{move}<{unit}, {position}, {place.format(rule)}, {index}>"
+        for move, rule in (("gather", "Clamped"), ("scatter", "Checked"))
+        for unit in NAMED_UNITS
+        for position, place in PLACES
+        for index in NAMED_INDICES
+    "slots.cu": [
+        *(f"add_positions<{p}, {index}>" for p in ("Int32", "Int64") for index in NAMED_INDICES),
+            f"{name}<{number}>"
+            for name in ("mark_owners", "owners_offsets")
+            for number in NAMED_INDICES
+        ),
+        *(f"count_outside<{p}>" for p in ("Int32", "Int64")),
+        "split_positions",
+    "mask_positions.cu": [
+        *("count_true", "write_true", "repeat_positions"),
+        *(f"write_where<{unit}, {index}>" for unit in NAMED_UNITS for index in NAMED_INDICES),
+    "segment_add.cu": [
+        *("make_entries", "count_digits", "place_entries"),
+        *(f"add_segments<{of}>" for of in TYPES if of != "Bool"),
+    "tiled_transpose.cu": [
+        f"tiled_transpose<{unit}, {tile}, {pack}>"
+        for unit, (tile, *packs) in zip(
+            UNITS, ((128, 8, 1), (64, 4, 1), (64, 4, 1), (32, 2, 1), (32, 1)), strict=True
+        )
+        for pack in packs
+    "triangle.cu": [
+            f"triangle<{unit}, {pack}, {index}>"
+            for unit in NAMED_UNITS[:4]
+            for pack in (1, 2)
+            for index in NAMED_INDICES
+        ),
+            "triangle<UInt8, 8, UInt32>",
+            "triangle<UInt32, 4, UInt32>",
+            "triangle<Unit16, 1, UInt64>",
+        ),
+        *(f"diagonal_matrix<{unit}>" for unit in NAMED_UNITS),
     ],
 }
 # What an example gets from variables of its program.

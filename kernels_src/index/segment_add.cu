@@ -122,7 +122,7 @@ __global__ void add_segments(char* __restrict__ to, const T* __restrict__ values
     for (; j < entries; ++j) {
       const Entry entry = sorted[j];
       if (entry.slot != slot) break;
-      sum = plus<Compute<T>>(sum, to_compute(values[entry.row * row_size + e]));
+      sum = plus(sum, to_compute(values[entry.row * row_size + e]));
     }
     *target = from_compute<T>(sum);
   }

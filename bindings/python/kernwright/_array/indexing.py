@@ -30,7 +30,7 @@ def take(x: Any, indices: Any, /, axis: int | None = None, *, mode: str = "clip"
     mode: "clip" or "raise" (see the module). ValueError for an axis or mode that is none;
     IndexError.
 
-    >>> kw.take(kw.arange(5) * 1, [0, -1]).numpy()
+    >>> kw.take(kw.arange(5), [0, -1]).numpy()
     array([0, 4])
     """
     x = device_array(x)
@@ -56,7 +56,8 @@ def take_along_axis(x: Any, indices: Any, /, axis: int = -1, *, mode: str = "cli
 
 
 def put_along_axis(
-    x: Any, indices: Any, values: Any, axis: int, *, mode: str = "clip", unique_indices: bool = False
+    x: Any, indices: Any, values: Any, axis: int, *, mode: str = "clip",
+    unique_indices: bool = False,
 ) -> None:  # fmt: skip
     """x[i, indices[i, j, k], k] = values[i, j, k], here for axis 1, in place.
 

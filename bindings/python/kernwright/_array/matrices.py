@@ -104,7 +104,8 @@ def _continued(x: Array, axis: int, before: int, after: int, mode: str) -> Array
     if extent == 0:
         raise InvalidArgument(f"axis {axis} of shape {x.shape} has no element to continue")
     if max(before, after) > extent - (mode == "reflect") and mode != "edge":
-        positions: Any = np.pad(np.arange(extent), (before, after), mode=mode)  # type: ignore[call-overload]
+        kind: Any = mode
+        positions = np.pad(np.arange(extent), (before, after), mode=kind)
         return _take_at(x, [axis], [_from_numpy(positions, x.device)], axis)
     shape = (*x.shape[:axis], before + extent + after, *x.shape[axis + 1 :])
     result = empty(shape, x.dtype, device=x.device)
