@@ -3,6 +3,11 @@
 
 namespace kernwright::python {
 
-void bind_kernels(py::module_&) {}
+void bind_kernels(py::module_& m) {
+  bind_optim(m);
+  bind_quantize(m);
+  bind_random(m);
+  bind_sampling(m);
+}
 
 }  // namespace kernwright::python

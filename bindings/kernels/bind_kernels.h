@@ -10,4 +10,9 @@ namespace py = pybind11;
 
 void bind_kernels(py::module_& m);  ///< all of those below
 
+void bind_optim(py::module_& m);
+void bind_quantize(py::module_& m);
+void bind_random(py::module_& m);
+void bind_sampling(py::module_& m);
+
 }  // namespace kernwright::python

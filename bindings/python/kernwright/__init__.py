@@ -157,11 +157,14 @@ __all__ = [
     "lint",
     "memory",
     "module",
+    "nn",
     "ones",
     "ones_like",
+    "optim",
     "pack",
     "pinned",
     "profile",
+    "random",
     "strided",
     "synchronize",
     "time_kernel",
@@ -175,7 +178,7 @@ __all__ = [
 
 
 # What most programs never use is imported when it is asked for.
-_MODULES = ("bench", "cache", "checks", "memory", "tune")
+_MODULES = ("bench", "cache", "checks", "memory", "nn", "optim", "random", "tune")
 _LATER = {
     "Inputs": "_judging.inputs",
     "Judge": "_judging.judge",
@@ -190,8 +193,11 @@ _LATER = {
     "line_profile": "_sim.line_profile",
     "lint": "_jit.lint",
     "memory": "memory",
+    "nn": "nn",
+    "optim": "optim",
     "pack": "_jit.pack",
     "profile": "_measure.profile",
+    "random": "random",
     "time_kernel": "_measure.timing",
     "trace": "_sim.trace",
     "tune": "tune",
