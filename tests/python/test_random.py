@@ -41,7 +41,9 @@ def test_uniform_numbers_are_those_of_philox():
     assert np.array_equal(generator.uniform(13).numpy(), expected)
     assert generator.offset == offset + 13
     again = kw.random.Generator(seed, offset=offset).uniform(4, "float64").numpy()
-    doubles = [((h << 32 | low) >> 11) * 2.0**-53 for h, low in zip(words[::2], words[1::2])]
+    doubles = [
+        ((h << 32 | low) >> 11) * 2.0**-53 for h, low in zip(words[::2], words[1::2], strict=True)
+    ]
     assert again.tolist() == doubles[:4]
 
 
