@@ -131,8 +131,7 @@ struct Row {
       float x[kVector];
 #pragma unroll
       for (int i = 0; i < kVector; ++i) {
-        x[i] = adjusted(raw.value[i], first + i);
-        if (first + i >= count) x[i] = -kInfinity;
+        x[i] = first + i < count ? adjusted(raw.value[i], first + i) : -kInfinity;
       }
       if (visit(first, x)) return;
     }
