@@ -138,6 +138,51 @@ INSTANCES = {
             "triangle<Unit16, 1, UInt64>",
         ),
         *(f"diagonal_matrix<{unit}>" for unit in NAMED_UNITS),
+    "distributions.cu": [
+            f"random_fill<{kind}, {of}, {packed}>"
+            for kind in ("Uniform", "Normal", "Exponential", "Gamma")
+            for of in ("Float16", "BFloat16", "Float32", "Float64")
+            for packed in ("true", "false")
+        ),
+        *(f"random_fill<Bernoulli, {of}, true>" for of in TYPES[:13]),
+        *(f"random_fill<Integers, {of}, true>" for of in TYPES[1:9]),
+        "random_fill<WideIntegers, Int64, true>",
+        "random_fill<WideIntegers, UInt64, true>",
+        "advance_counter",
+    "permutation.cu": [
+        *(f"{name}<{of}>" for name in ("permute_few", "permute_many") for of in ("Int32", "Int64")),
+        *("weighted_keys", "sort_tiles", "merge_tiles", "merge_far", "take_indices<Int64>"),
+    "choice.cu": [
+        "cumulate",
+        "draw_weighted<Int64>",
+        *(f"gather_rows<{unit}, Int64>" for unit in ("UInt8", "UInt32", "UInt64", "Unit16")),
+    "optimizer.cu": [
+            f"optimizer_step<{rule}, {types}, {width}>"
+            for rule in ("AdamW", "Adam", "Momentum", "Plain", "Lion")
+            for types, width in (
+                ("Float32, Float32, Float32, false, false", 4),
+                ("Float64, Float64, Float64, false, false", 2),
+                ("BFloat16, BFloat16, Float32, true, false", 4),
+                ("BFloat16, BFloat16, Float32, false, true", 1),
+            )
+        ),
+        *(f"norm_of_chunks<{of}, true, 4>" for of in ("Float16", "BFloat16", "Float32")),
+        *("norm_of_chunks<Float64, false, 2>", "finish_norm<true>", "finish_norm<false>"),
+        *(f"scale_tensors<{of}, 4>" for of in ("Float16", "BFloat16", "Float32")),
+    "sampling.cu": [
+        f"sample_rows<{of}, {packed}>"
+        for of in ("Float16", "BFloat16", "Float32")
+        for packed in ("true", "false")
+    "quantize.cu": [
+        f"{name}{rest}>"
+        for to in ("Int8", "Float8E4M3", "Float8E5M2")
+        for of, width in (("Float16", 8), ("BFloat16", 8), ("Float32", 4))
+        for name, rest in (
+            *(("quantize_short", f"<{to}, {of}, {n}, 4, {width}") for n in (32, 256, 1024)),
+            ("largest_of_parts", f"<{of}, {width}"),
+            ("quantize_parts", f"<{to}, {of}, {width}"),
+            *(("dequantize", f"<{of}, {to}, {width}, {index}") for index in ("UInt32", "UInt64")),
+        )
     ],
 }
 # What an example gets from variables of its program.

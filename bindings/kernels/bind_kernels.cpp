@@ -9,7 +9,11 @@ void bind_kernels(py::module_& m) {
   bind_matmul(m);
   bind_movement(m);
   bind_operators(m);
+  bind_optim(m);
+  bind_quantize(m);
+  bind_random(m);
   bind_reduce(m);
+  bind_sampling(m);
   bind_scan(m);
   bind_softmax(m);
 }

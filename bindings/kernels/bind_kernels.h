@@ -20,4 +20,9 @@ void bind_softmax(py::module_& m);
 void bind_elementwise(py::module_& m);  ///< operations by name, promotion
 void bind_operators(py::module_& m);    ///< of Array
 
+void bind_optim(py::module_& m);
+void bind_quantize(py::module_& m);
+void bind_random(py::module_& m);
+void bind_sampling(py::module_& m);
+
 }  // namespace kernwright::python

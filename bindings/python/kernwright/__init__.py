@@ -194,6 +194,7 @@ __all__ = [
     "moveaxis",
     "ones",
     "ones_like",
+    "optim",
     "pack",
     "pad",
     "permute_dims",
@@ -211,6 +212,7 @@ __all__ = [
     "stack",
     "reduction",
     "scan",
+    "random",
     "strided",
     "swapaxes",
     "synchronize",
@@ -240,7 +242,18 @@ __all__ += [*_reductions.__all__, *_scans.__all__]
 
 
 # What most programs never use is imported when it is asked for.
-_MODULES = ("bench", "cache", "checks", "fft", "linalg", "memory", "nn", "tune")
+_MODULES = (
+    "bench",
+    "cache",
+    "checks",
+    "fft",
+    "linalg",
+    "memory",
+    "nn",
+    "optim",
+    "random",
+    "tune",
+)
 _LATER = {
     "Inputs": "_judging.inputs",
     "Judge": "_judging.judge",
@@ -271,6 +284,7 @@ _LATER = {
     "nn": "nn",
     "meshgrid": "_array.manipulation",
     "moveaxis": "_array.manipulation",
+    "optim": "optim",
     "pack": "_jit.pack",
     "pad": "_array.matrices",
     "permute_dims": "_array.manipulation",
@@ -291,6 +305,7 @@ _LATER = {
     "tile": "_array.manipulation",
     "reduction": "_fuse.reduction",
     "scan": "_fuse.scan",
+    "random": "random",
     "time_kernel": "_measure.timing",
     "trace": "_sim.trace",
     "tril": "_array.matrices",

@@ -14,6 +14,8 @@ from kernwright import fft as fft
 from kernwright import linalg as linalg
 from kernwright import memory as memory
 from kernwright import nn as nn
+from kernwright import optim as optim
+from kernwright import random as random
 from kernwright import tune as tune
 from kernwright._array.data_types import *
 from kernwright._array.inspection import *

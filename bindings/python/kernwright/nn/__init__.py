@@ -15,3 +15,13 @@ from kernwright.nn._softmax import *
 __all__ = [*_norm.__all__, *_norm_backward.__all__, *_softmax.__all__]
 
 publish(globals(), __all__)
+"""Pieces of neural networks, each one kernel or two."""
+
+from kernwright.nn._quantize import *  # noqa: F403
+from kernwright.nn._quantize import __all__ as _quantize
+from kernwright.nn._sampling import *  # noqa: F403
+from kernwright.nn._sampling import __all__ as _sampling
+
+__all__ = [*_quantize, *_sampling]
+
+del publish

@@ -3,3 +3,9 @@
 from kernwright.nn._norm import *
 from kernwright.nn._norm_backward import *
 from kernwright.nn._softmax import *
+"""Pieces of neural networks."""
+
+from kernwright.nn._quantize import dequantize_rows as dequantize_rows
+from kernwright.nn._quantize import quantize_rows as quantize_rows
+from kernwright.nn._sampling import greedy as greedy
+from kernwright.nn._sampling import sample as sample

@@ -1,0 +1,36 @@
+"""Optimisers, sampling and quantised rows in the extension module, for `optim` and `nn`."""
+
+from typing import Any
+
+from kernwright._core_array import Array
+
+def _optimizer_step(
+    rule: str,
+    params: list[Any],
+    grads: list[Any],
+    first: list[Any],
+    second: list[Any],
+    masters: list[Any],
+    options: dict[str, Any],
+    /,
+) -> None: ...
+def _gradient_norm(grads: list[Any], limit: float, largest: bool, /) -> tuple[Array, Array]: ...
+def _scale_tensors(tensors: list[Any], scale: Array, /) -> None: ...
+def _sample(
+    out: Array,
+    logits: Array,
+    temperature: Any,
+    top_k: Any,
+    top_p: Any,
+    min_p: Any,
+    penalty: Any,
+    previous: Array | None,
+    seed: int,
+    step: int,
+    counter: Array | None,
+    /,
+) -> None: ...
+def _quantize_rows(
+    x: Array, dtype: Any, per_tensor: bool, scale: Array | None, /
+) -> tuple[Array, Array]: ...
+def _dequantize_rows(values: Array, scale: Array, dtype: Any, /) -> Array: ...

@@ -1,0 +1,41 @@
+"""Rows as 8-bit numbers times a scale."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kernwright import _core
+from kernwright._core import Array
+from kernwright.errors import InvalidArgument
+
+__all__ = ["dequantize_rows", "quantize_rows"]
+
+
+def quantize_rows(
+    x: Array, dtype: Any = "int8", *, scope: str = "row", scale: Array | None = None
+) -> tuple[Array, Array]:
+    """(q, scale) with x about q * scale: q of `dtype` and the shape of x, scale float32.
+
+    A scale is the largest magnitude of a row (the last axis) over 127 for int8, which is symmetric,
+    over 448 for float8_e4m3fn and 57344 for float8_e5m2; q is x / scale to nearest even. Its shape
+    is x.shape[:-1]; with ``scope="tensor"`` it is () and one for all. An array of one number or
+    one a row given as `scale` is taken instead: what it does not reach is clipped.
+
+    x is float16, bfloat16 or float32, with any strides. A row of zeros has the scale 0; a NaN makes
+    the scale of its row NaN, an infinity makes it infinite. Raises InvalidArgument.
+
+    >>> q, scale = kw.nn.quantize_rows(kw.asarray(np.array([[1.0, -2.0, 0.5]], np.float32)))
+    >>> q.numpy().tolist(), scale.numpy().round(4).tolist()
+    ([[64, -127, 32]], [0.0157])
+    """
+    if scope not in ("row", "tensor"):
+        raise InvalidArgument(f'scope is "row" or "tensor", not {scope!r}')
+    return _core._quantize_rows(x, dtype, scope == "tensor", scale)
+
+
+def dequantize_rows(q: Array, scale: Array, dtype: Any = "float32") -> Array:
+    """q * scale as float16, bfloat16 or float32: what quantize_rows() made, back.
+
+    `scale` has one number, or one for each row of q. Raises InvalidArgument.
+    """
+    return _core._dequantize_rows(q, scale, dtype)

@@ -1,0 +1,122 @@
+"""Tokens from logits."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+from kernwright import _core, random
+from kernwright._core import Array
+from kernwright.errors import ArgumentError, ArgumentRangeError, InvalidArgument
+
+__all__ = ["greedy", "sample"]
+
+
+def sample(
+    logits: Array, *, temperature: float | Array = 1.0, top_k: int | Array = 0,
+    top_p: float | Array = 1.0, min_p: float | Array = 0.0,
+    repetition_penalty: float | Array = 1.0, previous: Array | None = None,
+    seed: int | None = None, step: int = 0, counter: Array | None = None, out: Array | None = None,
+) -> Array:  # fmt: skip
+    """A token of each row of `logits` (..., tokens), as int64 of shape logits.shape[:-1].
+
+    In this order:
+
+    - logits of tokens in `previous` (a row of tokens for each row, -1 for none, any number) are
+      divided by `repetition_penalty` where they are above 0 and multiplied with it elsewhere;
+    - all are divided by `temperature`; 0 takes the highest one;
+    - `top_k` keeps so many of the highest (0: all), of equal ones the lower tokens;
+    - `top_p` keeps the most probable of these that together have this probability, at least one;
+    - `min_p` keeps those at least so probable, compared to the most probable one.
+
+    Each may be an array of the device with one value for each row. A token is drawn with the chance
+    exp(logit / temperature) among what is left; tokens below 2 to the -40 of the most probable
+    one's chance are not drawn. NaN counts as -infinity, and a row without anything above
+    -infinity gives 0. Logits are float16, bfloat16 or float32, up to 2**22 tokens.
+
+    The random number of a row depends on `seed`, `step` and the row's number. Without a seed the
+    default generator of kw.random gives one. In a graph, pass `counter` (one uint64 on the device,
+    added to the step, and moved on by 1 behind the draw) and `out`, so that each replay draws anew
+    into the same memory. Raises InvalidArgument, ArgumentError.
+
+    >>> logits = kw.asarray(np.array([[0.0, 9.0, 1.0]], np.float32))
+    >>> kw.nn.sample(logits, top_k=1, seed=0).numpy().tolist()
+    [1]
+    """
+    values = _logits(logits)
+    target = _target(values, out)
+    if seed is None:
+        seed = random.default_generator()._draw(1, _seed_of)
+    _core._sample(
+        target, values,
+        _real(temperature, "temperature", -math.inf, math.inf), _count(top_k),
+        _real(top_p, "top_p", 0, math.inf), _real(min_p, "min_p", 0, 1),
+        _real(repetition_penalty, "repetition_penalty", 0, math.inf), previous,
+        seed % 2**64, step, counter,
+    )  # fmt: skip
+    return target
+
+
+def greedy(logits: Array, *, out: Array | None = None) -> Array:
+    """The token of the highest logit of each row of `logits`, of equal ones the lowest, as int64.
+
+    NaN counts as -infinity: a row of nothing else gives 0.
+    """
+    values = _logits(logits)
+    target = _target(values, out)
+    _core._sample(target, values, 0.0, 0, 1.0, 0.0, 1.0, None, 0, 0, None)
+    return target
+
+
+def _seed_of(seed: int, offset: int, counter: Array | None) -> int:
+    return (seed * 0x9E3779B97F4A7C15 + offset) % 2**64
+
+
+def _logits(value: Any) -> Array:
+    array = value if isinstance(value, Array) else _core._adopt(value)
+    if array is None:
+        raise ArgumentError(
+            f"logits is an array of a device, got {type(value).__name__}: copy host data there "
+            "with kernwright.asarray()"
+        )
+    if array.ndim == 0:
+        raise InvalidArgument("logits need an axis of tokens, and have no axis")
+    return array
+
+
+def _target(logits: Array, out: Array | None) -> Array:
+    shape = logits.shape[:-1]
+    if out is None:
+        return _core.empty(shape, "int64", device=logits.device)
+    if not isinstance(out, Array):
+        raise ArgumentError(f"out is an array of a device, got {type(out).__name__}")
+    if out.shape != shape:
+        raise InvalidArgument(f"out has shape {out.shape}, and the rows of logits {shape}")
+    return out
+
+
+def _real(value: Any, name: str, low: float, high: float) -> Any:
+    if isinstance(value, Array) or hasattr(value, "__dlpack_device__"):
+        return value
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise ArgumentError(
+            f"{name} is a number, or an array of one for each row, got {type(value).__name__}"
+        ) from None
+    if not low <= number <= high or (name == "repetition_penalty" and number == 0):
+        raise InvalidArgument(f"{name} of {number} is out of range")
+    return number
+
+
+def _count(value: Any) -> Any:
+    if isinstance(value, Array) or hasattr(value, "__dlpack_device__"):
+        return value
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise ArgumentError(f"top_k is an int, got {type(value).__name__}") from None
+    if number < 0:
+        raise ArgumentRangeError(f"top_k is not negative, got {number}")
+    return min(number, 2**31 - 1)

@@ -1,0 +1,190 @@
+"""Steps of optimisers and gradient norms as functions: they keep nothing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from kernwright import _core
+from kernwright._core import Array
+from kernwright.errors import ArgumentError, InvalidArgument
+
+__all__ = ["adam", "adamw", "clip_grad_norm", "clip_scale", "grad_norm", "lion", "sgd"]
+
+Tensors = Array | Sequence[Any]
+
+
+def adamw(
+    params: Tensors, grads: Tensors, exp_avg: Tensors, exp_avg_sq: Tensors, *,
+    step: int | Array, lr: float | Array = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
+    eps: float = 1e-8, weight_decay: float = 1e-2, masters: Tensors = (), maximize: bool = False,
+    grad_scale: Array | None = None, stochastic_rounding: bool = False, seed: int = 0,
+) -> None:  # fmt: skip
+    """One step of AdamW, in place, of an array or a list of arrays, as torch.optim.AdamW::
+
+        p = p * (1 - lr * weight_decay)
+        m = beta1 * m + (1 - beta1) * g;  v = beta2 * v + (1 - beta2) * g * g
+        p = p - lr / (1 - beta1 ** step) * m / (sqrt(v / (1 - beta2 ** step)) + eps)
+
+    Parameters and gradients are float16, bfloat16, float32 or float64, their dtypes independent;
+    the states mostly float32 (float64 of float64), any shape. Everything but the gradients is
+    contiguous. Up to 48 arrays of equal dtypes go into one launch.
+
+    - `step`, counted from 1, or an array of one int64; `lr` may be an array of one float32, and
+      `grad_scale`, one float32, is a factor of all gradients. Arrays are read when the kernel runs.
+    - `masters`: the parameters in float32; `params` become rounded copies of them.
+    - `stochastic_rounding`: bfloat16 parameters are rounded up or down, with the chance of how near
+      each is; the random numbers depend on `seed`, step, the tensor's place in the list and the
+      element's in the tensor.
+
+    Raises InvalidArgument, naming the tensor, for shapes, dtypes or devices that do not fit.
+    """
+    _adam("adamw", params, grads, exp_avg, exp_avg_sq, step, lr, betas, eps, weight_decay, masters,
+          maximize, grad_scale, stochastic_rounding, seed)  # fmt: skip
+
+
+def adam(
+    params: Tensors, grads: Tensors, exp_avg: Tensors, exp_avg_sq: Tensors, *,
+    step: int | Array, lr: float | Array = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
+    eps: float = 1e-8, weight_decay: float = 0.0, masters: Tensors = (), maximize: bool = False,
+    grad_scale: Array | None = None, stochastic_rounding: bool = False, seed: int = 0,
+) -> None:  # fmt: skip
+    """One step of Adam, in place: adamw(), but for ``g = g + weight_decay * p`` instead of the
+    decay of the parameters."""
+    _adam("adam", params, grads, exp_avg, exp_avg_sq, step, lr, betas, eps, weight_decay, masters,
+          maximize, grad_scale, stochastic_rounding, seed)  # fmt: skip
+
+
+def lion(
+    params: Tensors, grads: Tensors, exp_avg: Tensors, *, step: int | Array = 1,
+    lr: float | Array = 1e-4, betas: tuple[float, float] = (0.9, 0.99), weight_decay: float = 0.0,
+    masters: Tensors = (), maximize: bool = False, grad_scale: Array | None = None,
+    stochastic_rounding: bool = False, seed: int = 0,
+) -> None:  # fmt: skip
+    """One step of Lion, in place; arguments as adamw()'s::
+
+    c = beta1 * m + (1 - beta1) * g
+    p = p * (1 - lr * weight_decay) - lr * sign(c)
+    m = beta2 * m + (1 - beta2) * g
+    """
+    options = _options(step, lr, grad_scale, maximize, stochastic_rounding, seed)
+    options |= _betas(betas) | {"decay": weight_decay}
+    _core._optimizer_step("lion", tensors(params), tensors(grads), tensors(exp_avg), [],
+                          tensors(masters), options)  # fmt: skip
+
+
+def sgd(
+    params: Tensors, grads: Tensors, momentum_buffers: Tensors = (), *, step: int | Array = 1,
+    lr: float | Array = 1e-3, momentum: float = 0.0, dampening: float = 0.0,
+    weight_decay: float = 0.0, nesterov: bool = False, masters: Tensors = (),
+    maximize: bool = False, grad_scale: Array | None = None, stochastic_rounding: bool = False,
+    seed: int = 0,
+) -> None:  # fmt: skip
+    """One step of gradient descent, in place, as torch.optim.SGD; arguments as adamw()'s::
+
+        g = g + weight_decay * p
+        m = g in step 1, else momentum * m + (1 - dampening) * g
+        p = p - lr * (g + momentum * m if nesterov else m)
+
+    Without momentum ``p = p - lr * g``, and there are no buffers.
+    """
+    if nesterov and (momentum <= 0 or dampening != 0):
+        raise InvalidArgument("nesterov needs a momentum above 0 and no dampening")
+    options = _options(step, lr, grad_scale, maximize, stochastic_rounding, seed)
+    options |= {"decay": weight_decay, "momentum": momentum, "dampening": dampening}
+    options["nesterov"] = nesterov
+    _core._optimizer_step("sgd", tensors(params), tensors(grads), tensors(momentum_buffers), [],
+                          tensors(masters), options)  # fmt: skip
+
+
+def grad_norm(grads: Tensors, norm_type: float = 2.0) -> Array:
+    """The norm of all gradients as one vector, float32 without axes: the root of the sum of their
+    squares, or with ``norm_type=math.inf`` the largest magnitude. The order of the sum is fixed."""
+    return clip_scale(grads, math.inf, norm_type)[0]
+
+
+def clip_scale(grads: Tensors, max_norm: float, norm_type: float = 2.0) -> tuple[Array, Array]:
+    """The norm, and min(1, max_norm / (norm + 1e-6)): what adamw() and its kin take as
+    `grad_scale`, which saves a pass over the gradients. Both are float32 without axes."""
+    return _core._gradient_norm(tensors(grads), float(max_norm), _largest(norm_type))
+
+
+def clip_grad_norm(grads: Tensors, max_norm: float, norm_type: float = 2.0) -> Array:
+    """Multiplies the gradients in place so that their common norm is at most `max_norm`, as
+    torch.nn.utils.clip_grad_norm_; returns the norm that they had.
+
+    >>> g = kw.full(4, 3.0)
+    >>> float(kw.optim.clip_grad_norm(g, 1.0)), g.numpy().round(3).tolist()
+    (6.0, [0.5, 0.5, 0.5, 0.5])
+    """
+    norm, scale = clip_scale(grads, max_norm, norm_type)
+    _core._scale_tensors(tensors(grads), scale)
+    return norm
+
+
+class Following(NamedTuple):
+    """The step behind those that an array of one int64 has counted."""
+
+    counter: Array
+
+
+def tensors(values: Any) -> list[Any]:
+    """A list of what is one array, or several."""
+    if isinstance(values, (list, tuple)):
+        return list(values)
+    if values is None:
+        return []
+    if hasattr(values, "shape"):
+        return [values]
+    try:
+        return list(values)
+    except TypeError:
+        raise ArgumentError(
+            f"expected an array or a list of arrays, got {type(values).__name__}"
+        ) from None
+
+
+def _adam(
+    rule: str, params: Any, grads: Any, exp_avg: Any, exp_avg_sq: Any, step: Any, lr: Any,
+    betas: Any, eps: float, weight_decay: float, masters: Any, maximize: bool, grad_scale: Any,
+    stochastic_rounding: bool, seed: int,
+) -> None:  # fmt: skip
+    options = _options(step, lr, grad_scale, maximize, stochastic_rounding, seed)
+    options |= _betas(betas) | {"epsilon": eps, "decay": weight_decay}
+    _core._optimizer_step(rule, tensors(params), tensors(grads), tensors(exp_avg),
+                          tensors(exp_avg_sq), tensors(masters), options)  # fmt: skip
+
+
+def _options(
+    step: Any, lr: Any, grad_scale: Any, maximize: bool, stochastic_rounding: bool, seed: int
+) -> dict[str, Any]:
+    options: dict[str, Any] = {
+        "scale": grad_scale,
+        "maximize": bool(maximize),
+        "stochastic_rounding": bool(stochastic_rounding),
+        "seed": seed,
+    }
+    if isinstance(step, Following):
+        options |= {"steps": step.counter, "step": 1}
+    elif isinstance(step, Array):
+        options |= {"steps": step, "step": 0}
+    else:
+        options["step"] = step
+    options["rates" if isinstance(lr, Array) else "rate"] = lr
+    if not isinstance(lr, Array) and not lr >= 0:
+        raise InvalidArgument(f"lr is not negative, got {lr}")
+    return options
+
+
+def _betas(betas: Any) -> dict[str, float]:
+    first, second = betas
+    if not (0 <= first < 1 and 0 <= second < 1):
+        raise InvalidArgument(f"betas lie between 0 and 1, got {betas}")
+    return {"beta1": first, "beta2": second}
+
+
+def _largest(norm_type: float) -> bool:
+    if norm_type not in (2, math.inf):
+        raise InvalidArgument(f"norm_type is 2 or infinity, not {norm_type}")
+    return norm_type == math.inf

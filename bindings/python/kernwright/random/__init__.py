@@ -1,0 +1,23 @@
+"""Random numbers made on the device: the same for a seed on every device.
+
+>>> import kernwright as kw
+>>> x = kw.random.normal((2, 3), seed=7)
+>>> x.shape, str(x.dtype)
+((2, 3), 'float32')
+>>> generator = kw.random.Generator(7)
+>>> bool((generator.normal((2, 3)).numpy() == x.numpy()).all())
+True
+
+Functions take `seed=`; without it they go on where the default generator is, which `seed(n)` sets.
+"""
+
+from kernwright._support.typed import publish
+from kernwright.random._functions import *  # noqa: F403
+from kernwright.random._functions import __all__ as _functions
+from kernwright.random._generator import *  # noqa: F403
+from kernwright.random._generator import __all__ as _generator
+
+__all__ = [*_functions, *_generator]
+
+publish(globals(), __all__)
+del publish

@@ -1,0 +1,286 @@
+// Steps of optimisers, norms and scaling of many tensors in one launch.
+#include <kernwright/elements.cuh>
+#include <kernwright/philox.cuh>
+#include <kernwright/reduce.cuh>
+
+using namespace kernwright;
+
+constexpr int kTensors = 48;
+constexpr int kThreads = 256;
+constexpr int kChunk = 8192;  // elements of a block
+
+/// The tensors of a launch, a parameter of the kernel; blocks below block_end[t] and from
+/// block_end[t - 1] on are of tensor t.
+struct Tensors {
+  void *param[kTensors], *first[kTensors], *second[kTensors], *master[kTensors];
+  const void* grad[kTensors];
+  UInt64 size[kTensors];
+  unsigned block_end[kTensors];
+  int count;
+  unsigned number;  // of the first one, among those of all launches
+};
+
+struct Settings {
+  double rate, beta1, beta2, epsilon, decay, momentum, dampening;
+  const float* rates;  // one, instead of `rate`
+  const Int64* steps;  // one, added to `step`
+  Int64 step;          // from 1 on, with what is added
+  const float* scale;  // one, for all gradients
+  UInt64 seed;
+  bool nesterov, maximize;
+};
+
+struct Place {
+  int tensor;
+  UInt64 first, end;  // elements
+};
+
+__device__ __forceinline__ Place place_of(const Tensors& tensors) {
+  int low = 0, high = tensors.count - 1;
+  while (low < high) {
+    const int middle = (low + high) / 2;
+    if (blockIdx.x < tensors.block_end[middle]) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  const unsigned begin = low > 0 ? tensors.block_end[low - 1] : 0;
+  const UInt64 first = static_cast<UInt64>(blockIdx.x - begin) * kChunk;
+  return {low, first, min(first + kChunk, tensors.size[low])};
+}
+
+// ---- rules; formulas and their order are those of torch.optim
+
+/// What all elements share, computed once a block.
+template <typename Real>
+struct Factors {
+  Real rate, beta1, beta2, epsilon, decay, keep, step_size, root, momentum, fresh;
+  bool nesterov, begins;
+};
+
+template <typename Real>
+__device__ Factors<Real> factors_of(const Settings& s) {
+  const double rate = s.rates != nullptr ? static_cast<double>(*s.rates) : s.rate;
+  const Int64 step = s.step + (s.steps != nullptr ? *s.steps : 0);
+  Factors<Real> f;
+  f.rate = static_cast<Real>(rate);
+  f.beta1 = static_cast<Real>(s.beta1);
+  f.beta2 = static_cast<Real>(s.beta2);
+  f.epsilon = static_cast<Real>(s.epsilon);
+  f.decay = static_cast<Real>(s.decay);
+  f.keep = static_cast<Real>(1 - rate * s.decay);
+  f.step_size = static_cast<Real>(rate / (1 - pow(s.beta1, static_cast<double>(step))));
+  f.root = static_cast<Real>(1 / sqrt(1 - pow(s.beta2, static_cast<double>(step))));
+  f.momentum = static_cast<Real>(s.momentum);
+  f.fresh = static_cast<Real>(1 - s.dampening);
+  f.nesterov = s.nesterov;
+  f.begins = step <= 1;
+  return f;
+}
+
+struct AdamW {
+  static constexpr int kStates = 2;
+  template <typename Real>
+  __device__ static void apply(const Factors<Real>& f, Real& p, Real g, Real& m, Real& v) {
+    p *= f.keep;
+    m += (g - m) * (1 - f.beta1);
+    v = f.beta2 * v + (1 - f.beta2) * (g * g);
+    p -= f.step_size * (m / (sqrt(v) * f.root + f.epsilon));
+  }
+};
+struct Adam {
+  static constexpr int kStates = 2;
+  template <typename Real>
+  __device__ static void apply(const Factors<Real>& f, Real& p, Real g, Real& m, Real& v) {
+    if (f.decay != 0) g += f.decay * p;  // infinity stays it
+    m += (g - m) * (1 - f.beta1);
+    v = f.beta2 * v + (1 - f.beta2) * (g * g);
+    p -= f.step_size * (m / (sqrt(v) * f.root + f.epsilon));
+  }
+};
+struct Momentum {
+  static constexpr int kStates = 1;
+  template <typename Real>
+  __device__ static void apply(const Factors<Real>& f, Real& p, Real g, Real& m, Real&) {
+    if (f.decay != 0) g += f.decay * p;  // infinity stays it
+    m = f.begins ? g : f.momentum * m + f.fresh * g;
+    p -= f.rate * (f.nesterov ? g + f.momentum * m : m);
+  }
+};
+struct Plain {
+  static constexpr int kStates = 0;
+  template <typename Real>
+  __device__ static void apply(const Factors<Real>& f, Real& p, Real g, Real&, Real&) {
+    if (f.decay != 0) g += f.decay * p;
+    p -= f.rate * g;
+  }
+};
+/// X. Chen et al., "Symbolic discovery of optimization algorithms", 2023.
+struct Lion {
+  static constexpr int kStates = 1;
+  template <typename Real>
+  __device__ static void apply(const Factors<Real>& f, Real& p, Real g, Real& m, Real&) {
+    const Real blend = f.beta1 * m + (1 - f.beta1) * g;
+    const Real sign = blend > 0 ? Real(1) : blend < 0 ? Real(-1) : blend;
+    p = p * f.keep - f.rate * sign;
+    m = f.beta2 * m + (1 - f.beta2) * g;
+  }
+};
+
+// ---- rounding
+
+template <typename T>
+__device__ __forceinline__ T rounded(Compute<T> x, unsigned) {
+  return from_compute<T>(x);
+}
+/// Up or down, with the chance of how near each is.
+template <>
+__device__ __forceinline__ BFloat16 rounded<BFloat16>(float x, unsigned random) {
+  const unsigned bits = __float_as_uint(x);
+  if ((bits & 0x7f800000u) == 0x7f800000u) return from_compute<BFloat16>(x);
+  BFloat16 result;
+  result.bits = static_cast<unsigned short>((bits + (random & 0xffffu)) >> 16);
+  return result;
+}
+
+__device__ __forceinline__ unsigned word(uint4 bits, int i) {
+  return i == 0 ? bits.x : i == 1 ? bits.y : i == 2 ? bits.z : bits.w;
+}
+
+// ---- kernels
+
+/// The elements of a tensor that a thread works on at a time; those behind the end are 0.
+template <typename T, int Width>
+__device__ __forceinline__ Pack<T, Width> load(const void* from, UInt64 at, UInt64 end) {
+  const T* const values = static_cast<const T*>(from);
+  Pack<T, Width> pack = {};
+  if (at + Width <= end) return *reinterpret_cast<const Pack<T, Width>*>(values + at);
+#pragma unroll
+  for (int i = 0; i < Width; ++i) {
+    if (at + i < end) pack.value[i] = values[at + i];
+  }
+  return pack;
+}
+template <typename T, int Width>
+__device__ __forceinline__ void store(void* to, UInt64 at, UInt64 end,
+                                      const Pack<T, Width>& pack) {
+  T* const values = static_cast<T*>(to);
+  if (at + Width <= end) {
+    *reinterpret_cast<Pack<T, Width>*>(values + at) = pack;
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < Width; ++i) {
+    if (at + i < end) values[at + i] = pack.value[i];
+  }
+}
+
+/// `kMaster`: the parameters are kept in State too, and those of Param are rounded copies.
+template <typename Rule, typename Param, typename Grad, typename State, bool kMaster,
+          bool kStochastic, int Width>
+__global__ void __launch_bounds__(kThreads)
+    optimizer_step(const Tensors tensors, const Settings settings) {
+  // Doubles stay doubles; all else is computed in float.
+  using Real = Compute<State>;
+  __shared__ Factors<Real> shared;
+  if (threadIdx.x == 0) shared = factors_of<Real>(settings);
+  const Place place = place_of(tensors);
+  const int t = place.tensor;
+  Real scale = settings.scale != nullptr ? static_cast<Real>(*settings.scale) : Real(1);
+  if (settings.maximize) scale = -scale;
+  const Int64 step = settings.step + (settings.steps != nullptr ? *settings.steps : 0);
+  __syncthreads();
+  const Factors<Real> f = shared;
+#pragma unroll 2
+  for (UInt64 i = place.first + threadIdx.x * Width; i < place.end; i += kThreads * Width) {
+    const auto grad = load<Grad, Width>(tensors.grad[t], i, place.end);
+    Pack<Param, Width> param = {};
+    Pack<State, Width> master = {}, first = {}, second = {};
+    if (kMaster) {
+      master = load<State, Width>(tensors.master[t], i, place.end);
+    } else {
+      param = load<Param, Width>(tensors.param[t], i, place.end);
+    }
+    if (Rule::kStates > 0) first = load<State, Width>(tensors.first[t], i, place.end);
+    if (Rule::kStates > 1) second = load<State, Width>(tensors.second[t], i, place.end);
+    uint4 random = {0, 0, 0, 0};
+    if (kStochastic) {
+      const UInt64 sequence = static_cast<UInt64>(step) << 32 | (tensors.number + t);
+      random = Philox(settings.seed, sequence, i / 4).next4();
+    }
+#pragma unroll
+    for (int j = 0; j < Width; ++j) {
+      Real p = kMaster ? static_cast<Real>(to_compute(master.value[j]))
+                       : static_cast<Real>(to_compute(param.value[j]));
+      Real m = to_compute(first.value[j]), v = to_compute(second.value[j]);
+      Rule::apply(f, p, static_cast<Real>(to_compute(grad.value[j])) * scale, m, v);
+      if (kMaster) master.value[j] = from_compute<State>(p);
+      const auto narrow = static_cast<Compute<Param>>(p);
+      param.value[j] = kStochastic
+                           ? rounded<Param>(narrow, word(random, static_cast<int>((i + j) % 4)))
+                           : from_compute<Param>(narrow);
+      first.value[j] = from_compute<State>(m);
+      second.value[j] = from_compute<State>(v);
+    }
+    store(tensors.param[t], i, place.end, param);
+    if (kMaster) store(tensors.master[t], i, place.end, master);
+    if (Rule::kStates > 0) store(tensors.first[t], i, place.end, first);
+    if (Rule::kStates > 1) store(tensors.second[t], i, place.end, second);
+  }
+}
+
+/// partial[block]: the sum of squares of a chunk, or its largest magnitude.
+template <typename Grad, bool kLargest, int Width>
+__global__ void __launch_bounds__(kThreads) norm_of_chunks(double* partial, const Tensors tensors) {
+  using Real = Compute<Grad>;
+  const Place place = place_of(tensors);
+  Real own = 0;
+#pragma unroll 4
+  for (UInt64 i = place.first + threadIdx.x * Width; i < place.end; i += kThreads * Width) {
+    const auto grad = load<Grad, Width>(tensors.grad[place.tensor], i, place.end);
+#pragma unroll
+    for (int j = 0; j < Width; ++j) {
+      const Real g = to_compute(grad.value[j]);
+      own = kLargest ? Maximum()(own, abs(g)) : own + g * g;
+    }
+  }
+  const double wide = static_cast<double>(own);
+  const double all = kLargest ? block_reduce<kThreads>(wide, Maximum(), 0.0)
+                              : block_reduce<kThreads>(wide, Sum(), 0.0);
+  if (threadIdx.x == 0) partial[blockIdx.x] = all;
+}
+
+/// The norm, and what the gradients are multiplied with so that it is at most `limit`. One block.
+template <bool kLargest>
+__global__ void __launch_bounds__(1024)
+    finish_norm(float* norm, float* scale, const double* partial, unsigned count, double limit) {
+  double own = 0;
+  for (unsigned i = threadIdx.x; i < count; i += 1024) {
+    own = kLargest ? Maximum()(own, partial[i]) : own + partial[i];
+  }
+  own = kLargest ? block_reduce<1024>(own, Maximum(), 0.0) : block_reduce<1024>(own, Sum(), 0.0);
+  if (threadIdx.x != 0) return;
+  const double whole = kLargest ? own : sqrt(own);
+  const double factor = limit / (whole + 1e-6);
+  *norm = static_cast<float>(whole);
+  *scale = static_cast<float>(factor > 1 ? 1.0 : factor);
+}
+
+/// Multiplies in place; the tensors stand where parameters do.
+template <typename Grad, int Width>
+__global__ void __launch_bounds__(kThreads)
+    scale_tensors(const Tensors tensors, const float* scale) {
+  using Real = Compute<Grad>;
+  const Real factor = static_cast<Real>(*scale);
+  if (factor == 1) return;
+  const Place place = place_of(tensors);
+  for (UInt64 i = place.first + threadIdx.x * Width; i < place.end; i += kThreads * Width) {
+    auto grad = load<Grad, Width>(tensors.param[place.tensor], i, place.end);
+#pragma unroll
+    for (int j = 0; j < Width; ++j) {
+      grad.value[j] = from_compute<Grad>(to_compute(grad.value[j]) * factor);
+    }
+    store(tensors.param[place.tensor], i, place.end, grad);
+  }
+}
