@@ -2,11 +2,14 @@
 #include "kernels_src/device_headers.h"
 
 #include "jit/source/builtin_headers.h"
+#include "kernels_src/include/activations.cuh.h"
+#include "kernels_src/include/edge_packs.cuh.h"
 #include "kernels_src/include/elements.cuh.h"
 #include "kernels_src/include/philox.cuh.h"
 #include "kernels_src/include/reduce.cuh.h"
 #include "kernels_src/include/small_floats.cuh.h"
 #include "kernels_src/include/strided.cuh.h"
+#include "kernels_src/include/tokens.cuh.h"
 
 #include <mutex>
 
@@ -15,11 +18,14 @@ namespace kernwright::kernels {
 void register_device_headers() {
   static std::once_flag once;
   std::call_once(once, [] {
+    add_builtin_header("kernwright/activations.cuh", text::activations_cuh);
+    add_builtin_header("kernwright/edge_packs.cuh", text::edge_packs_cuh);
     add_builtin_header("kernwright/elements.cuh", text::elements_cuh);
     add_builtin_header("kernwright/philox.cuh", text::philox_cuh);
     add_builtin_header("kernwright/reduce.cuh", text::reduce_cuh);
     add_builtin_header("kernwright/small_floats.cuh", text::small_floats_cuh);
     add_builtin_header("kernwright/strided.cuh", text::strided_cuh);
+    add_builtin_header("kernwright/tokens.cuh", text::tokens_cuh);
   });
 }
 

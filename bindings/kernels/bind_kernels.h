@@ -9,5 +9,9 @@ namespace kernwright::python {
 namespace py = pybind11;
 
 void bind_kernels(py::module_& m);  ///< all of those below
+void bind_activations(py::module_& m);
+void bind_embedding(py::module_& m);
+void bind_loss(py::module_& m);
+void bind_rope(py::module_& m);
 
 }  // namespace kernwright::python

@@ -157,6 +157,7 @@ __all__ = [
     "lint",
     "memory",
     "module",
+    "nn",
     "ones",
     "ones_like",
     "pack",
@@ -175,7 +176,7 @@ __all__ = [
 
 
 # What most programs never use is imported when it is asked for.
-_MODULES = ("bench", "cache", "checks", "memory", "tune")
+_MODULES = ("bench", "cache", "checks", "memory", "nn", "tune")
 _LATER = {
     "Inputs": "_judging.inputs",
     "Judge": "_judging.judge",
@@ -190,6 +191,7 @@ _LATER = {
     "line_profile": "_sim.line_profile",
     "lint": "_jit.lint",
     "memory": "memory",
+    "nn": "nn",
     "pack": "_jit.pack",
     "profile": "_measure.profile",
     "time_kernel": "_measure.timing",

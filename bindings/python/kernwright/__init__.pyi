@@ -11,6 +11,7 @@ from kernwright import bench as bench
 from kernwright import cache as cache
 from kernwright import errors as errors
 from kernwright import memory as memory
+from kernwright import nn as nn
 from kernwright import tune as tune
 from kernwright._core import Array as Array
 from kernwright._core import BoundKernel as BoundKernel

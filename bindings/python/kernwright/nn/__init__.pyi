@@ -1,0 +1,9 @@
+"""What neural networks are made of: functions of arrays, each a kernel or two."""
+
+from kernwright.nn._activation_gradients import *
+from kernwright.nn._activations import *
+from kernwright.nn._embedding import *
+from kernwright.nn._gates import *
+from kernwright.nn._losses import *
+from kernwright.nn._positions import *
+from kernwright.nn._rope import *
