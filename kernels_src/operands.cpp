@@ -37,24 +37,27 @@ std::int64_t equal_row_stride(const Array& array) {
 
 void require_floating(const Array& array, const char* function, const char* name) {
   if (is_floating(array.type())) return;
-  throw ArgumentError(format("{}: {} is a {}, and must have real floating elements; convert it "
-                             "with .astype(\"float32\")",
-                             function, name, array.identify()));
+  throw ArgumentError(
+      format("{}: {} is a {}, and must have real floating elements; convert it "
+             "with .astype(\"float32\")",
+             function, name, array.identify()));
 }
 
 void require_one_device(const Array& a, const char* a_name, const Array& b, const char* b_name) {
   if (&a.device() == &b.device()) return;
-  throw InvalidArgument(format("{} and {} must be on the same device: {} and {}; copy one with "
-                               ".to(device)",
-                               a_name, b_name, a.identify(), b.identify()));
+  throw InvalidArgument(
+      format("{} and {} must be on the same device: {} and {}; copy one with "
+             ".to(device)",
+             a_name, b_name, a.identify(), b.identify()));
 }
 
 void require_alike(const Array& a, const char* a_name, const Array& b, const char* b_name) {
   require_one_device(a, a_name, b, b_name);
   if (a.shape() == b.shape() && a.type() == b.type()) return;
-  throw InvalidArgument(format("Incompatible dimensions or dtypes: {} is a {}, {} a {}; they must "
-                               "have the same shape and dtype",
-                               a_name, a.identify(), b_name, b.identify()));
+  throw InvalidArgument(
+      format("Incompatible dimensions or dtypes: {} is a {}, {} a {}; they must "
+             "have the same shape and dtype",
+             a_name, a.identify(), b_name, b.identify()));
 }
 
 Array contiguous(const Array& array, const Stream& stream) {

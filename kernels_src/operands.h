@@ -27,7 +27,8 @@ struct RowView {
   std::int64_t cols = 0;    ///< the last extent; 1 without dimensions
   std::int64_t stride = 0;  ///< from row to row, in elements
 };
-/// A view of `array` where its strides allow, else of a copy. A contiguous array has stride == cols.
+/// A view of `array` where its strides allow, else of a copy. A contiguous array has stride ==
+/// cols.
 RowView row_view(const Array& array, const Stream& stream);
 
 /// Elements that one access moves: 16 bytes of them, or fewer where an address or a distance in

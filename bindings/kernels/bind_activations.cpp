@@ -18,25 +18,23 @@ ActivationCall call_of(const std::string& name, double a, double b) {
 Array activate(const std::string& name, py::handle x, double a, double b) {
   const Array operand = array_operand(x, "x");
   const ActivationCall call = call_of(name, a, b);
-  return on_current_stream(
-      operand, [&](const Stream& on) { return kernels::activate(call, operand, on); });
+  return on_current_stream(operand,
+                           [&](const Stream& on) { return kernels::activate(call, operand, on); });
 }
 
 Array activate_backward(const std::string& name, py::handle grad, py::handle x, double a,
                         double b) {
   const Array dy = array_operand(grad, "grad"), operand = array_operand(x, "x");
   const ActivationCall call = call_of(name, a, b);
-  return on_current_stream(operand, [&](const Stream& on) {
-    return kernels::activate_backward(call, dy, operand, on);
-  });
+  return on_current_stream(
+      operand, [&](const Stream& on) { return kernels::activate_backward(call, dy, operand, on); });
 }
 
 Array bias_activate(const std::string& name, py::handle x, py::handle bias, double a, double b) {
   const Array operand = array_operand(x, "x"), shift = array_operand(bias, "bias");
   const ActivationCall call = call_of(name, a, b);
-  return on_current_stream(operand, [&](const Stream& on) {
-    return kernels::bias_activate(call, operand, shift, on);
-  });
+  return on_current_stream(
+      operand, [&](const Stream& on) { return kernels::bias_activate(call, operand, shift, on); });
 }
 
 py::tuple bias_activate_backward(const std::string& name, py::handle grad, py::handle x,
@@ -72,9 +70,8 @@ py::object gate_backward(const std::string& name, py::handle grad, py::handle ga
 
 Array dropout(py::handle x, double p, std::uint64_t seed, std::uint64_t offset) {
   const Array operand = array_operand(x, "x");
-  return on_current_stream(operand, [&](const Stream& on) {
-    return kernels::dropout(operand, p, seed, offset, on);
-  });
+  return on_current_stream(
+      operand, [&](const Stream& on) { return kernels::dropout(operand, p, seed, offset, on); });
 }
 
 }  // namespace

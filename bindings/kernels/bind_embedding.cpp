@@ -8,9 +8,8 @@ namespace {
 
 Array embedding(py::handle ids, py::handle table, double scale, bool check) {
   const Array numbers = array_operand(ids, "ids"), rows = array_operand(table, "table");
-  return on_current_stream(rows, [&](const Stream& on) {
-    return kernels::embedding(numbers, rows, scale, check, on);
-  });
+  return on_current_stream(
+      rows, [&](const Stream& on) { return kernels::embedding(numbers, rows, scale, check, on); });
 }
 
 Array embedding_backward(py::handle grad, py::handle ids, std::int64_t vocabulary,

@@ -25,9 +25,8 @@ py::tuple cross_entropy(py::handle logits, py::handle target, const std::string&
                                              ignore_index,
                                              gradient,
                                              in_place};
-  return loss_and_gradient(on_current_stream(x, [&](const Stream& on) {
-    return kernels::cross_entropy(x, ids, options, above, on);
-  }));
+  return loss_and_gradient(on_current_stream(
+      x, [&](const Stream& on) { return kernels::cross_entropy(x, ids, options, above, on); }));
 }
 
 py::tuple pointwise_loss(const std::string& name, py::handle values, py::handle target,
@@ -38,9 +37,8 @@ py::tuple pointwise_loss(const std::string& name, py::handle values, py::handle 
   const kernels::PointwiseOptions options{kernels::pointwise_loss_from_name(name),
                                           kernels::reduction_from_name(reduction), knob, value,
                                           gradient};
-  return loss_and_gradient(on_current_stream(x, [&](const Stream& on) {
-    return kernels::pointwise_loss(x, t, options, above, on);
-  }));
+  return loss_and_gradient(on_current_stream(
+      x, [&](const Stream& on) { return kernels::pointwise_loss(x, t, options, above, on); }));
 }
 
 }  // namespace

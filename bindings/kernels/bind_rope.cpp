@@ -1,6 +1,6 @@
 // Rotary embedding, its tables, ALiBi, PoPE, fused queries, keys and values.
-#include "bindings/kernels/bind_kernels.h"
 #include "base/errors.h"
+#include "bindings/kernels/bind_kernels.h"
 #include "bindings/kernels/kernel_calls.h"
 #include "bindings/support/python_support.h"
 #include "bindings/values/dtype.h"
@@ -85,9 +85,8 @@ py::object rope(py::handle q, py::handle k, py::handle cos, py::handle sin, py::
   options.interleaved = interleaved;
   options.in_place = in_place;
   options.inverse = inverse;
-  kernels::Rotated made = on_current_stream(query, [&](const Stream& on) {
-    return kernels::rope(query, key, angles, options, on);
-  });
+  kernels::Rotated made = on_current_stream(
+      query, [&](const Stream& on) { return kernels::rope(query, key, angles, options, on); });
   if (!made.k) return py::cast(std::move(made.q));
   return py::make_tuple(std::move(made.q), std::move(*made.k));
 }

@@ -19,29 +19,34 @@ struct ActivationNames {
 };
 // In the order of Activation.
 constexpr std::array<ActivationNames, 18> kActivationNames = {{{"relu", "Relu"},
-                                           {"relu2", "Relu2"},
-                                           {"hardtanh", "HardTanh"},
-                                           {"leaky_relu", "LeakyRelu"},
-                                           {"elu", "Elu"},
-                                           {"selu", "Selu"},
-                                           {"sigmoid", "Sigmoid"},
-                                           {"log_sigmoid", "LogSigmoid"},
-                                           {"tanh", "Tanh"},
-                                           {"silu", "Silu"},
-                                           {"gelu", "Gelu"},
-                                           {"gelu_tanh", "GeluTanh"},
-                                           {"quick_gelu", "QuickGelu"},
-                                           {"softplus", "Softplus"},
-                                           {"softsign", "Softsign"},
-                                           {"mish", "Mish"},
-                                           {"hardswish", "HardSwish"},
-                                           {"hardsigmoid", "HardSigmoid"}}};
+                                                               {"relu2", "Relu2"},
+                                                               {"hardtanh", "HardTanh"},
+                                                               {"leaky_relu", "LeakyRelu"},
+                                                               {"elu", "Elu"},
+                                                               {"selu", "Selu"},
+                                                               {"sigmoid", "Sigmoid"},
+                                                               {"log_sigmoid", "LogSigmoid"},
+                                                               {"tanh", "Tanh"},
+                                                               {"silu", "Silu"},
+                                                               {"gelu", "Gelu"},
+                                                               {"gelu_tanh", "GeluTanh"},
+                                                               {"quick_gelu", "QuickGelu"},
+                                                               {"softplus", "Softplus"},
+                                                               {"softsign", "Softsign"},
+                                                               {"mish", "Mish"},
+                                                               {"hardswish", "HardSwish"},
+                                                               {"hardsigmoid", "HardSigmoid"}}};
 
 const LazyKernel& activation_kernel(bool backward, Activation kind, ScalarType type, int width,
                                     const PackGrid& grid) {
   static const auto& family = *new Family("activations.cu", text::activations_cu);
-  const auto key = InstanceKey().add(backward, 1).add(kind, 5).type(type).add(width, 5).add(
-      grid.packs_each, 3).add(grid.wide, 1);
+  const auto key = InstanceKey()
+                       .add(backward, 1)
+                       .add(kind, 5)
+                       .type(type)
+                       .add(width, 5)
+                       .add(grid.packs_each, 3)
+                       .add(grid.wide, 1);
   return family.instance(key, [&] {
     return format("{}<{}, {}, {}, {}, {}>", backward ? "activate_backward" : "activate",
                   activation_type(kind), device_type(type), width, grid.packs_each,
@@ -76,8 +81,7 @@ Array activate(const ActivationCall& call, const Array& x, const Stream& stream)
   if (x.size() == 0) return result;
   const int width = pack_width(x.type(), {from.address(), result.address()});
   const PackGrid grid = pack_grid((x.size() + width - 1) / width, width, on);
-  const Kernel& kernel =
-      activation_kernel(false, call.kind, x.type(), width, grid).on(x.device());
+  const Kernel& kernel = activation_kernel(false, call.kind, x.type(), width, grid).on(x.device());
   with_index(grid.wide, [&](auto zero) {
     with_compute(x.type(), [&](auto real) {
       launch(kernel, grid.config, from.address(), result.address(),
@@ -97,8 +101,7 @@ Array activate_backward(const ActivationCall& call, const Array& dy, const Array
   const Array from = contiguous(x, on), gradient = contiguous(dy, on);
   Array result = Array::empty(x.device(), x.shape(), x.type(), on);
   if (x.size() == 0) return result;
-  const int width =
-      pack_width(x.type(), {from.address(), gradient.address(), result.address()});
+  const int width = pack_width(x.type(), {from.address(), gradient.address(), result.address()});
   const PackGrid grid = pack_grid((x.size() + width - 1) / width, width, on);
   const Kernel& kernel = activation_kernel(true, call.kind, x.type(), width, grid).on(x.device());
   with_index(grid.wide, [&](auto zero) {

@@ -12,8 +12,8 @@ namespace kernwright::kernels {
 namespace {
 
 constexpr std::int64_t kBiasLanes = 32, kBiasThreads = 256;  // those of bias_activation.cu
-constexpr std::int64_t kLeastBiasRows = 64;              ///< that a block of the backward walks
-constexpr std::int64_t kBiasBlocks = 1024;               ///< that the backward aims at
+constexpr std::int64_t kLeastBiasRows = 64;                  ///< that a block of the backward walks
+constexpr std::int64_t kBiasBlocks = 1024;                   ///< that the backward aims at
 
 const Family& bias_family() {
   static const auto& made = *new Family("bias_activation.cu", text::bias_activation_cu);
@@ -21,9 +21,14 @@ const Family& bias_family() {
 }
 
 const LazyKernel& bias_forward_kernel(Activation kind, ScalarType type, int width,
-                                 const PackGrid& grid) {
-  const auto key = InstanceKey().add(0, 2).add(kind, 5).type(type).add(width, 5).add(
-      grid.packs_each, 3).add(grid.wide, 1);
+                                      const PackGrid& grid) {
+  const auto key = InstanceKey()
+                       .add(0, 2)
+                       .add(kind, 5)
+                       .type(type)
+                       .add(width, 5)
+                       .add(grid.packs_each, 3)
+                       .add(grid.wide, 1);
   return bias_family().instance(key, [&] {
     return format("bias_activate<{}, {}, {}, {}, {}>", activation_type(kind), device_type(type),
                   width, grid.packs_each, index_type(grid.wide));
@@ -49,9 +54,10 @@ void check_bias(const Array& x, const Array& bias) {
   require_one_device(x, "x", bias, "bias");
   const bool fits = x.ndim() > 0 && bias.ndim() == 1 && bias.shape()[0] == x.shape().back();
   if (fits && bias.type() == x.type()) return;
-  throw InvalidArgument(format("Incompatible dimensions or dtypes: x is a {}, bias a {}; bias must "
-                               "have one element for each of the last axis of x, and its dtype",
-                               x.identify(), bias.identify()));
+  throw InvalidArgument(
+      format("Incompatible dimensions or dtypes: x is a {}, bias a {}; bias must "
+             "have one element for each of the last axis of x, and its dtype",
+             x.identify(), bias.identify()));
 }
 
 /// Elements of one access where every row begins at a multiple of it.
@@ -114,14 +120,13 @@ BiasGradients bias_activate_backward(const ActivationCall& call, const Array& dy
     using Index = decltype(zero);
     const auto threads = static_cast<std::uint32_t>(kBiasThreads);
     if (splits > 0) {
-      const LaunchConfig config{.grid = {static_cast<std::uint32_t>(tiles), splits},
-                                .block = {threads},
-                                .stream = on};
+      const LaunchConfig config{
+          .grid = {static_cast<std::uint32_t>(tiles), splits}, .block = {threads}, .stream = on};
       with_compute(x.type(), [&](auto real) {
         launch(bias_backward_kernel(call.kind, x.type(), width, wide).on(device), config,
-               grad.address(), from.address(), shift.address(), made.x.address(),
-               partial.address(), static_cast<Index>(rows), static_cast<Index>(cols),
-               static_cast<Index>(block_rows), Knobs<decltype(real)>(call));
+               grad.address(), from.address(), shift.address(), made.x.address(), partial.address(),
+               static_cast<Index>(rows), static_cast<Index>(cols), static_cast<Index>(block_rows),
+               Knobs<decltype(real)>(call));
       });
     }
     launch(bias_sum_kernel(x.type(), wide).on(device),

@@ -17,8 +17,7 @@ namespace {
 
 const LazyKernel& dropout_kernel(ScalarType type, int width, const PackGrid& grid) {
   static const auto& family = *new Family("dropout.cu", text::dropout_cu);
-  const auto key =
-      InstanceKey().type(type).add(width, 5).add(grid.packs_each, 3).add(grid.wide, 1);
+  const auto key = InstanceKey().type(type).add(width, 5).add(grid.packs_each, 3).add(grid.wide, 1);
   return family.instance(key, [&] {
     return format("dropout<{}, {}, {}, {}>", device_type(type), width, grid.packs_each,
                   index_type(grid.wide));

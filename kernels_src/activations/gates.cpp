@@ -21,8 +21,13 @@ struct GateRows {
 const LazyKernel& gate_kernel(bool backward, Activation kind, ScalarType type, int width,
                               const PackGrid& grid) {
   static const auto& family = *new Family("gates.cu", text::gates_cu);
-  const auto key = InstanceKey().add(backward, 1).add(kind, 5).type(type).add(width, 5).add(
-      grid.packs_each, 3).add(grid.wide, 1);
+  const auto key = InstanceKey()
+                       .add(backward, 1)
+                       .add(kind, 5)
+                       .type(type)
+                       .add(width, 5)
+                       .add(grid.packs_each, 3)
+                       .add(grid.wide, 1);
   return family.instance(key, [&] {
     return format("{}<{}, {}, {}, {}, {}>", backward ? "gate_backward" : "gate_forward",
                   activation_type(kind), device_type(type), width, grid.packs_each,
@@ -33,9 +38,10 @@ const LazyKernel& gate_kernel(bool backward, Activation kind, ScalarType type, i
 /// Both gate_halves of the last axis.
 std::pair<Array, Array> gate_halves(const Array& array) {
   if (array.ndim() == 0 || array.shape().back() % 2 != 0) {
-    throw InvalidArgument(format("a {} cannot hold gate and up: its last axis must have an even "
-                                 "number of elements",
-                                 array.identify()));
+    throw InvalidArgument(
+        format("a {} cannot hold gate and up: its last axis must have an even "
+               "number of elements",
+               array.identify()));
   }
   const std::int64_t half = array.shape().back() / 2;
   const int last = array.ndim() - 1;
@@ -107,9 +113,9 @@ GateGradients gate_backward(const ActivationCall& call, const Array& dy, const A
   const std::int64_t cols = gates.cols, out = up ? cols : 2 * cols;
   GateRows rows = {gates.rows, cols, gates.stride, ups.stride, grads.stride, out, out};
   merge_gate_rows(rows);
-  const int width = pack_width(g.type(), {gates.array.address(), ups.array.address(),
-                                          grads.array.address(), dg.address(), du.address(),
-                                          gate_stride_bits(rows, g.type())});
+  const int width =
+      pack_width(g.type(), {gates.array.address(), ups.array.address(), grads.array.address(),
+                            dg.address(), du.address(), gate_stride_bits(rows, g.type())});
   const PackGrid grid = gate_grid(rows, width, on);
   const Kernel& kernel = gate_kernel(true, call.kind, g.type(), width, grid).on(g.device());
   with_compute(g.type(), [&](auto real) {

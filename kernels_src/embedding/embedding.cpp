@@ -32,9 +32,10 @@ void check_embedding(const Array& ids, const Array& table) {
         format("embedding: ids is a {}, and must be of int32 or int64", ids.identify()));
   }
   if (table.ndim() != 2) {
-    throw InvalidArgument(format("Incompatible dimensions: table is a {}, and must have two "
-                                 "dimensions",
-                                 table.identify()));
+    throw InvalidArgument(
+        format("Incompatible dimensions: table is a {}, and must have two "
+               "dimensions",
+               table.identify()));
   }
 }
 

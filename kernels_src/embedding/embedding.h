@@ -11,9 +11,9 @@ namespace kernwright::kernels {
 
 /// rows[i] = scale * table[ids[i]], of shape ids.shape + (D,) and the type of the table (V, D): any
 /// real floating type. ids: int32 or int64, any shape. A number outside of [0, V) reads nothing and
-/// gives zeros; with `check` the call waits for the device and throws InvalidArgument with the first
-/// such number. Queued on `stream` (empty: the device's legacy stream). Throws ArgumentError for
-/// other types, InvalidArgument for shapes that do not fit.
+/// gives zeros; with `check` the call waits for the device and throws InvalidArgument with the
+/// first such number. Queued on `stream` (empty: the device's legacy stream). Throws ArgumentError
+/// for other types, InvalidArgument for shapes that do not fit.
 Array embedding(const Array& ids, const Array& table, double scale, bool check,
                 const Stream& stream = {});
 

@@ -34,9 +34,8 @@ const LazyKernel& sort_kernel(SortStep step) {
 }
 
 const LazyKernel& keys_kernel(ScalarType id) {
-  return gradient_family().instance(InstanceKey().add(1, 2).type(id), [&] {
-    return format("make_keys<{}>", device_type(id));
-  });
+  return gradient_family().instance(InstanceKey().add(1, 2).type(id),
+                                    [&] { return format("make_keys<{}>", device_type(id)); });
 }
 
 const LazyKernel& rows_kernel(ScalarType type, int width) {
@@ -95,15 +94,17 @@ void check_gradient(const Array& dy, const Array& ids, std::int64_t vocabulary) 
   }
   if (dy.ndim() != ids.ndim() + 1 ||
       !std::equal(ids.shape().begin(), ids.shape().end(), dy.shape().begin())) {
-    throw InvalidArgument(format("Incompatible dimensions: grad is a {}, ids a {}; grad must have "
-                                 "the shape of ids and one axis more",
-                                 dy.identify(), ids.identify()));
+    throw InvalidArgument(
+        format("Incompatible dimensions: grad is a {}, ids a {}; grad must have "
+               "the shape of ids and one axis more",
+               dy.identify(), ids.identify()));
   }
   constexpr std::int64_t kMost = 2147483647;
   if (vocabulary < 0 || vocabulary > kMost || ids.size() > kMost) {
-    throw InvalidArgument(format("embedding_backward: {} ids and {} rows of the table; both must "
-                                 "be from 0 to {}",
-                                 ids.size(), vocabulary, kMost));
+    throw InvalidArgument(
+        format("embedding_backward: {} ids and {} rows of the table; both must "
+               "be from 0 to {}",
+               ids.size(), vocabulary, kMost));
   }
 }
 

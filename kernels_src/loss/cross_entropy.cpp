@@ -45,10 +45,16 @@ const Family& entropy_family() {
   return made;
 }
 
-const LazyKernel& entropy_kernel(ScalarType type, ScalarType target, int width,
-                                 const RowPlan& plan, bool gradient) {
-  const auto key = InstanceKey().add(0, 1).type(type).type(target).add(width, 5).add(
-      plan.threads, 11).add(plan.packs, 5).add(gradient, 1);
+const LazyKernel& entropy_kernel(ScalarType type, ScalarType target, int width, const RowPlan& plan,
+                                 bool gradient) {
+  const auto key = InstanceKey()
+                       .add(0, 1)
+                       .type(type)
+                       .type(target)
+                       .add(width, 5)
+                       .add(plan.threads, 11)
+                       .add(plan.packs, 5)
+                       .add(gradient, 1);
   return entropy_family().instance(key, [&] {
     return format("cross_entropy<{}, {}, {}, {}, {}, {}>", device_type(type), device_type(target),
                   width, plan.threads, plan.packs, gradient);
@@ -69,16 +75,17 @@ void check_entropy(const Array& logits, const Array& targets, const CrossEntropy
                                targets.identify()));
   }
   const Shape& shape = logits.shape();
-  if (shape.empty() || !std::equal(targets.shape().begin(), targets.shape().end(), shape.begin(),
-                                   shape.end() - 1)) {
-    throw InvalidArgument(format("Incompatible dimensions: logits is a {}, targets a {}; targets "
-                                 "must have the shape of logits without its last axis",
-                                 logits.identify(), targets.identify()));
+  if (shape.empty() ||
+      !std::equal(targets.shape().begin(), targets.shape().end(), shape.begin(), shape.end() - 1)) {
+    throw InvalidArgument(
+        format("Incompatible dimensions: logits is a {}, targets a {}; targets "
+               "must have the shape of logits without its last axis",
+               logits.identify(), targets.identify()));
   }
-  if (shape.back() > 2147483647 || logits.size() / std::max<std::int64_t>(1, shape.back()) >
-                                       2147483647) {
-    throw InvalidArgument(format("cross_entropy: {} has more than 2147483647 rows or classes",
-                                 logits.identify()));
+  if (shape.back() > 2147483647 ||
+      logits.size() / std::max<std::int64_t>(1, shape.back()) > 2147483647) {
+    throw InvalidArgument(
+        format("cross_entropy: {} has more than 2147483647 rows or classes", logits.identify()));
   }
   if (!(options.label_smoothing >= 0 && options.label_smoothing <= 1)) {
     throw InvalidArgument(format("cross_entropy: label_smoothing is {}, and must be from 0 to 1",
@@ -89,17 +96,18 @@ void check_entropy(const Array& logits, const Array& targets, const CrossEntropy
 /// Where the gradient goes: over the logits, or into an array of its own.
 Array gradient_array(const Array& logits, const RowView& rows, const CrossEntropyOptions& options,
                      const Stream& on) {
-  if (!options.in_place)
-    return Array::empty(logits.device(), logits.shape(), logits.type(), on);
+  if (!options.in_place) return Array::empty(logits.device(), logits.shape(), logits.type(), on);
   if (rows.array.address() != logits.address() && logits.size() > 0) {
-    throw InvalidArgument(format("cross_entropy: a gradient over logits needs rows without gaps, "
-                                 "equally spaced; {} has others: pass logits.copy()",
-                                 logits.identify()));
+    throw InvalidArgument(
+        format("cross_entropy: a gradient over logits needs rows without gaps, "
+               "equally spaced; {} has others: pass logits.copy()",
+               logits.identify()));
   }
   if (logits.read_only()) {
-    throw InvalidArgument(format("cross_entropy: the gradient cannot be written over {}: it is "
-                                 "read-only",
-                                 logits.identify()));
+    throw InvalidArgument(
+        format("cross_entropy: the gradient cannot be written over {}: it is "
+               "read-only",
+               logits.identify()));
   }
   return logits;
 }
@@ -109,9 +117,10 @@ std::optional<Array> upstream_of(const std::optional<Array>& upstream, const Arr
                                  ScalarType real, const Stream& on) {
   if (!upstream) return std::nullopt;
   if (upstream->shape() != value.shape() || &upstream->device() != &value.device()) {
-    throw InvalidArgument(format("Incompatible dimensions: the gradient of the loss is a {}, the "
-                                 "loss a {}",
-                                 upstream->identify(), value.identify()));
+    throw InvalidArgument(
+        format("Incompatible dimensions: the gradient of the loss is a {}, the "
+               "loss a {}",
+               upstream->identify(), value.identify()));
   }
   return upstream->type() == real ? contiguous(*upstream, on) : cast(*upstream, real, on);
 }
@@ -136,9 +145,8 @@ Loss cross_entropy(const Array& logits, const Array& targets, const CrossEntropy
   std::optional<Array> scale;
   if (options.reduction == Reduction::mean) {
     scale = Array::empty(device, {}, real, on);
-    launch(scale_kernel(ids.type(), real).on(device),
-           {.grid = {1}, .block = {1024}, .stream = on}, ids.address(), rows,
-           options.ignore_index, scale->address());
+    launch(scale_kernel(ids.type(), real).on(device), {.grid = {1}, .block = {1024}, .stream = on},
+           ids.address(), rows, options.ignore_index, scale->address());
     scale->use_on(on);
   }
   if (rows > 0) {
@@ -147,9 +155,8 @@ Loss cross_entropy(const Array& logits, const Array& targets, const CrossEntropy
     const std::uint64_t size = scalar_size(logits.type());
     // Rows may begin anywhere, as long as those of the gradient begin alike.
     const int width = pack_width(
-        logits.type(),
-        {made.gradient ? x.array.address() - out.address() : 0,
-         rows > 1 ? static_cast<std::uint64_t>(x.stride - out_stride) * size : 0});
+        logits.type(), {made.gradient ? x.array.address() - out.address() : 0,
+                        rows > 1 ? static_cast<std::uint64_t>(x.stride - out_stride) * size : 0});
     const RowPlan plan = plan_row(device, x.cols / width, options.gradient);
     const LaunchConfig config{
         .grid = {static_cast<std::uint32_t>(rows)},

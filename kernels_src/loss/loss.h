@@ -59,8 +59,7 @@ struct PointwiseOptions {
 /// float64), those of Reduction::none of the type of `x`. The gradient of `x` is times `upstream`
 /// where given, of the shape of the value. Sums run in a fixed order.
 Loss pointwise_loss(const Array& x, const Array& target, const PointwiseOptions& options,
-                    const std::optional<Array>& upstream = std::nullopt,
-                    const Stream& stream = {});
+                    const std::optional<Array>& upstream = std::nullopt, const Stream& stream = {});
 
 /// The sum of contiguous float32 or float64 values times `factor` and, where given, `*scale`.
 Array total(const Array& values, double factor, const std::optional<Array>& scale,

@@ -24,12 +24,18 @@ constexpr std::array<const char*, 4> kPointwiseTypes = {"SquaredError", "Absolut
 const LazyKernel& pointwise_kernel(const PointwiseOptions& options, ScalarType type, int width,
                                    bool each, bool sum, bool wide) {
   static const auto& family = *new Family("pointwise_loss.cu", text::pointwise_loss_cu);
-  const auto key = InstanceKey().add(options.kind, 3).type(type).add(width, 5).add(each, 1).add(
-      sum, 1).add(options.gradient, 1).add(wide, 1);
+  const auto key = InstanceKey()
+                       .add(options.kind, 3)
+                       .type(type)
+                       .add(width, 5)
+                       .add(each, 1)
+                       .add(sum, 1)
+                       .add(options.gradient, 1)
+                       .add(wide, 1);
   return family.instance(key, [&] {
     return format("pointwise_loss<{}, {}, {}, {}, {}, {}, {}>",
-                  kPointwiseTypes[static_cast<std::size_t>(options.kind)], device_type(type),
-                  width, each, sum, options.gradient, index_type(wide));
+                  kPointwiseTypes[static_cast<std::size_t>(options.kind)], device_type(type), width,
+                  each, sum, options.gradient, index_type(wide));
   });
 }
 
@@ -38,9 +44,10 @@ void check_pointwise(const Array& x, const Array& target, const Array& value,
   require_alike(x, "x", target, "target");
   if (!upstream || (upstream->shape() == value.shape() && &upstream->device() == &x.device()))
     return;
-  throw InvalidArgument(format("Incompatible dimensions: the gradient of the loss is a {}, the "
-                               "loss a {}",
-                               upstream->identify(), value.identify()));
+  throw InvalidArgument(
+      format("Incompatible dimensions: the gradient of the loss is a {}, the "
+             "loss a {}",
+             upstream->identify(), value.identify()));
 }
 
 }  // namespace
@@ -62,10 +69,11 @@ Array total(const Array& values, double factor, const std::optional<Array>& scal
             const Stream& stream) {
   static const auto& family = *new Family("total.cu", text::total_cu);
   Array result = Array::empty(values.device(), {}, values.type(), stream);
-  const Kernel& kernel = family
-                             .instance(InstanceKey().type(values.type()),
-                                       [&] { return format("total<{}>", device_type(values.type())); })
-                             .on(values.device());
+  const Kernel& kernel =
+      family
+          .instance(InstanceKey().type(values.type()),
+                    [&] { return format("total<{}>", device_type(values.type())); })
+          .on(values.device());
   with_compute(values.type(), [&](auto zero) {
     launch(kernel, {.grid = {1}, .block = {1024}, .stream = stream}, values.address(),
            values.size(), scale ? scale->address() : CUdeviceptr{0},
@@ -85,9 +93,9 @@ Loss pointwise_loss(const Array& x, const Array& target, const PointwiseOptions&
   const auto real = x.type() == ScalarType::float64 ? ScalarType::float64 : ScalarType::float32;
   const bool none = options.reduction == Reduction::none;
   const bool each = none && options.value, sum = !none && options.value;
-  Loss made{none ? Array::empty(device, x.shape(), x.type(), on)
-                 : Array::empty(device, {}, real, on),
-            std::nullopt};
+  Loss made{
+      none ? Array::empty(device, x.shape(), x.type(), on) : Array::empty(device, {}, real, on),
+      std::nullopt};
   check_pointwise(x, target, made.value, upstream);
   const ScalarType above_type = none ? x.type() : real;
   std::optional<Array> above;
@@ -104,13 +112,11 @@ Loss pointwise_loss(const Array& x, const Array& target, const PointwiseOptions&
   const int width = pack_width(x.type(), {from.address(), wanted.address(), dx, above_each,
                                           each ? made.value.address() : 0});
   const std::int64_t packs = (x.size() + width - 1) / width;
-  const auto blocks =
-      std::min((packs + kLossThreads - 1) / kLossThreads, kMostLossBlocks);
+  const auto blocks = std::min((packs + kLossThreads - 1) / kLossThreads, kMostLossBlocks);
   const Array partial = Array::empty(device, {sum ? blocks : 0}, real, on);
   if (blocks > 0) {
     const bool wide = x.size() > (std::int64_t{1} << 30);
-    const Kernel& kernel =
-        pointwise_kernel(options, x.type(), width, each, sum, wide).on(device);
+    const Kernel& kernel = pointwise_kernel(options, x.type(), width, each, sum, wide).on(device);
     const LaunchConfig config{.grid = {static_cast<std::uint32_t>(blocks)},
                               .block = {static_cast<std::uint32_t>(kLossThreads)},
                               .stream = on};

@@ -1,4 +1,5 @@
 // The sum of a few values, times a scale; one block, in a fixed order.
+#include <kernwright/elements.cuh>
 #include <kernwright/reduce.cuh>
 
 using namespace kernwright;

@@ -32,9 +32,10 @@ void check_pope(const TokenView& x, const CosSin& tables, const std::optional<Ar
   require_alike(cos, "cos", tables.sin, "sin");
   require_one_device(x.array, "x", cos, "cos");
   if (cos.type() != ScalarType::float32 || cos.ndim() != 2 || cos.shape()[1] != x.dim) {
-    throw InvalidArgument(format("Incompatible dimensions or dtypes: cos and sin are of {}, x is a "
-                                 "{}; tables have shape (positions, head_dim), float32",
-                                 cos.identify(), x.array.identify()));
+    throw InvalidArgument(
+        format("Incompatible dimensions or dtypes: cos and sin are of {}, x is a "
+               "{}; tables have shape (positions, head_dim), float32",
+               cos.identify(), x.array.identify()));
   }
   if (shifts) {
     require_one_device(x.array, "x", *shifts, "shifts");
@@ -42,9 +43,10 @@ void check_pope(const TokenView& x, const CosSin& tables, const std::optional<Ar
                       shifts->shape().back() == x.dim &&
                       (shifts->ndim() == 1 || shifts->shape()[0] == x.heads);
     if (!fits || shifts->type() != ScalarType::float32) {
-      throw InvalidArgument(format("Incompatible dimensions or dtypes: shifts is a {}, and must be "
-                                   "of float32 and shape ({},) or ({}, {})",
-                                   shifts->identify(), x.dim, x.heads, x.dim));
+      throw InvalidArgument(
+          format("Incompatible dimensions or dtypes: shifts is a {}, and must be "
+                 "of float32 and shape ({},) or ({}, {})",
+                 shifts->identify(), x.dim, x.heads, x.dim));
     }
   }
   if (!positions.ids && x.tokens > 0 &&
@@ -60,9 +62,10 @@ void check_pope_gradient(const Array& grad, const Array& x) {
   Shape twice = x.shape();
   twice.back() *= 2;
   if (grad.shape() == twice && grad.type() == x.type()) return;
-  throw InvalidArgument(format("Incompatible dimensions or dtypes: the gradient is a {}, x a {}; "
-                               "its last axis must have twice the elements",
-                               grad.identify(), x.identify()));
+  throw InvalidArgument(
+      format("Incompatible dimensions or dtypes: the gradient is a {}, x a {}; "
+             "its last axis must have twice the elements",
+             grad.identify(), x.identify()));
 }
 
 }  // namespace

@@ -26,8 +26,7 @@ void launch_split(const RowView& rows, const TokenView& q, const TokenView& k, c
   const Array& array = rows.array;
   const std::int64_t step = rows.rows > 1 ? rows.stride : 0;
   const std::uint64_t bits = static_cast<std::uint64_t>(q.dim | step) * scalar_size(array.type());
-  const int width =
-      pack_width(array.type(), {array.address(), bits, q.bits(), k.bits(), v.bits()});
+  const int width = pack_width(array.type(), {array.address(), bits, q.bits(), k.bits(), v.bits()});
   const std::int64_t items = (q.heads + k.heads + v.heads) * (q.dim / width);
   if (rows.rows == 0 || items == 0) return;
   const TokenGrid grid = token_grid(rows.rows, items, on);
@@ -59,10 +58,11 @@ SplitHeads split_qkv(const Array& qkv, std::int64_t heads, std::int64_t kv_heads
   const bool fits = (qkv.ndim() == 2 || qkv.ndim() == 3) && heads > 0 && kv_heads > 0 &&
                     qkv.shape().back() % (heads + 2 * kv_heads) == 0;
   if (!fits) {
-    throw InvalidArgument(format("Incompatible dimensions: qkv is a {}, and must have the axes "
-                                 "(batch, tokens, (heads + 2 kv_heads) head_dim) for {} heads and "
-                                 "{} kv_heads; the batch may be missing",
-                                 qkv.identify(), heads, kv_heads));
+    throw InvalidArgument(
+        format("Incompatible dimensions: qkv is a {}, and must have the axes "
+               "(batch, tokens, (heads + 2 kv_heads) head_dim) for {} heads and "
+               "{} kv_heads; the batch may be missing",
+               qkv.identify(), heads, kv_heads));
   }
   Device& device = qkv.device();
   const Stream on = stream ? stream : Stream::legacy(device);
@@ -89,9 +89,10 @@ Array merge_qkv(const Array& q, const Array& k, const Array& v, bool heads_first
   const TokenView from_v = token_view(v, "v", heads_first, on);
   if (from_q.batches != from_k.batches || from_q.tokens != from_k.tokens ||
       from_q.dim != from_k.dim || q.ndim() != k.ndim() || q.type() != k.type()) {
-    throw InvalidArgument(format("Incompatible dimensions or dtypes: q is a {}, k a {}; they must "
-                                 "differ in their heads alone",
-                                 q.identify(), k.identify()));
+    throw InvalidArgument(
+        format("Incompatible dimensions or dtypes: q is a {}, k a {}; they must "
+               "differ in their heads alone",
+               q.identify(), k.identify()));
   }
   Shape shape = {from_q.tokens, (from_q.heads + 2 * from_k.heads) * from_q.dim};
   if (q.ndim() == 4) shape.insert(shape.begin(), from_q.batches);

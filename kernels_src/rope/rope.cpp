@@ -27,8 +27,7 @@ const LazyKernel& rope_kernel(ScalarType type, ScalarType id, int width, bool in
   static const auto& family = *new Family("rope.cu", text::rope_cu);
   const auto key = InstanceKey().type(type).type(id).add(width, 5).add(interleaved, 1);
   return family.instance(key, [&] {
-    return format("rotate<{}, {}, {}, {}>", device_type(type), device_type(id), width,
-                  interleaved);
+    return format("rotate<{}, {}, {}, {}>", device_type(type), device_type(id), width, interleaved);
   });
 }
 
@@ -38,15 +37,17 @@ void check_rope(const TokenView& q, const std::optional<TokenView>& k, const Cos
   require_alike(cos, "cos", sin, "sin");
   require_one_device(q.array, "q", cos, "cos");
   if (cos.type() != ScalarType::float32 || cos.ndim() != 2 || 2 * cos.shape()[1] > q.dim) {
-    throw InvalidArgument(format("Incompatible dimensions or dtypes: cos and sin are of {}, q is a "
-                                 "{}; tables have shape (positions, pairs that turn), float32",
-                                 cos.identify(), q.array.identify()));
+    throw InvalidArgument(
+        format("Incompatible dimensions or dtypes: cos and sin are of {}, q is a "
+               "{}; tables have shape (positions, pairs that turn), float32",
+               cos.identify(), q.array.identify()));
   }
   if (k && (k->batches != q.batches || k->tokens != q.tokens || k->dim != q.dim ||
             k->array.type() != q.array.type() || &k->array.device() != &q.array.device())) {
-    throw InvalidArgument(format("Incompatible dimensions or dtypes: q is a {}, k a {}; they must "
-                                 "differ in their heads alone and be on the same device",
-                                 q.array.identify(), k->array.identify()));
+    throw InvalidArgument(
+        format("Incompatible dimensions or dtypes: q is a {}, k a {}; they must "
+               "differ in their heads alone and be on the same device",
+               q.array.identify(), k->array.identify()));
   }
   const std::int64_t offset = options.positions.offset, rows = cos.shape()[0];
   if (!options.positions.ids && q.tokens > 0 && (offset < 0 || offset + q.tokens > rows)) {
@@ -65,9 +66,9 @@ TokenView rope_target(const TokenView& view, const Array& array, const RopeOptio
                       const Stream& on) {
   if (!options.in_place) return token_result(view, array, options.heads_first, view.dim, on);
   if (array.read_only() || view.array.address() != array.address()) {
-    throw InvalidArgument(format("rope in place: {} is {}", array.identify(),
-                                 array.read_only() ? "read-only"
-                                                   : "not contiguous in its last axis"));
+    throw InvalidArgument(
+        format("rope in place: {} is {}", array.identify(),
+               array.read_only() ? "read-only" : "not contiguous in its last axis"));
   }
   return view;
 }
@@ -121,8 +122,7 @@ Rotated rope(const Array& q, const std::optional<Array>& k, const CosSin& tables
                       static_cast<std::int32_t>(half)},
            positions, rest_packs, grid.tokens_each, options.inverse ? -1.0f : 1.0f);
   }
-  for (const Array* each : {&from_q.array, &to_q.array, &angles.cos, &angles.sin})
-    each->use_on(on);
+  for (const Array* each : {&from_q.array, &to_q.array, &angles.cos, &angles.sin}) each->use_on(on);
   if (k) from_k->array.use_on(on);
   if (k) to_k->array.use_on(on);
   if (argument.ids) argument.ids->use_on(on);

@@ -25,13 +25,13 @@ struct RopeRule {
   double base = 10000;
   RopeScaling scaling = RopeScaling::none;
   double factor = 1;
-  double original = 0;        ///< positions before scaling: dynamic, yarn, llama3
-  double length = 0;          ///< dynamic: positions in use; below `original` nothing changes
-  double low = 1, high = 4;   ///< llama3: low_freq_factor, high_freq_factor
-  double beta_fast = 32, beta_slow = 1;                 ///< yarn
-  bool truncate = true;                                 ///< yarn: bounds to whole pairs
-  std::optional<double> attention = std::nullopt;       ///< yarn: attention_factor
-  double mscale = 0, mscale_all_dim = 0;                ///< yarn, of DeepSeek; 0: not there
+  double original = 0;       ///< positions before scaling: dynamic, yarn, llama3
+  double length = 0;         ///< dynamic: positions in use; below `original` nothing changes
+  double low = 1, high = 4;  ///< llama3: low_freq_factor, high_freq_factor
+  double beta_fast = 32, beta_slow = 1;            ///< yarn
+  bool truncate = true;                            ///< yarn: bounds to whole pairs
+  std::optional<double> attention = std::nullopt;  ///< yarn: attention_factor
+  double mscale = 0, mscale_all_dim = 0;           ///< yarn, of DeepSeek; 0: not there
 };
 
 /// What cosines and sines are multiplied by: 1, for yarn 0.1 log(factor) + 1 unless told otherwise.
@@ -76,8 +76,7 @@ Array alibi_bias(Device& device, std::int64_t heads, std::int64_t queries, std::
 /// many elements; angle = position * frequency + shift. Tables of shape (positions, dim); `shifts`
 /// of float32, (dim,) or (heads, dim), for keys. With `grad`, of the result, the gradient of x.
 Array pope(const Array& x, const CosSin& tables, const std::optional<Array>& shifts,
-           const std::optional<Array>& grad, const RopeOptions& options,
-           const Stream& stream = {});
+           const std::optional<Array>& grad, const RopeOptions& options, const Stream& stream = {});
 
 /// Heads times log(floor((position + 1) / floor_scale) + 1) * slope + 1: the temperature of layers
 /// without positions in Llama 4 (iRoPE).

@@ -61,8 +61,8 @@ void check_rule(const RopeRule& rule) {
                                  kScalingNames[static_cast<std::size_t>(rule.scaling)]));
   }
   if (rule.scaling == RopeScaling::llama3 && !(rule.high > rule.low)) {
-    throw InvalidArgument(format("high_freq_factor {} must be above low_freq_factor {}", rule.high,
-                                 rule.low));
+    throw InvalidArgument(
+        format("high_freq_factor {} must be above low_freq_factor {}", rule.high, rule.low));
   }
 }
 
@@ -75,8 +75,8 @@ double stretched_base(const RopeRule& rule, double stretch) {
 
 /// The pair (as a real number) that makes `turns` turns over the original positions.
 double pair_of_turns(const RopeRule& rule, double turns) {
-  return static_cast<double>(rule.dim) *
-         std::log(rule.original / (turns * 2 * std::numbers::pi)) / (2 * std::log(rule.base));
+  return static_cast<double>(rule.dim) * std::log(rule.original / (turns * 2 * std::numbers::pi)) /
+         (2 * std::log(rule.base));
 }
 
 FrequencyRule frequency_rule(const RopeRule& rule) {
@@ -93,8 +93,7 @@ FrequencyRule frequency_rule(const RopeRule& rule) {
       break;
     case RopeScaling::dynamic: {
       const double length = std::max(rule.length, rule.original);
-      made.base =
-          stretched_base(rule, rule.factor * length / rule.original - (rule.factor - 1));
+      made.base = stretched_base(rule, rule.factor * length / rule.original - (rule.factor - 1));
       break;
     }
     case RopeScaling::yarn: {
@@ -102,7 +101,7 @@ FrequencyRule frequency_rule(const RopeRule& rule) {
       if (rule.truncate) low = std::floor(low), high = std::ceil(high);
       low = std::max(low, 0.0);
       high = std::min(high, static_cast<double>(rule.dim - 1));
-      made = {rule.base, rule.factor, low, high == low ? high + 0.001 : high,
+      made = {rule.base,     rule.factor,    low, high == low ? high + 0.001 : high,
               rule.original, made.attention, 1};
       break;
     }
@@ -114,9 +113,8 @@ FrequencyRule frequency_rule(const RopeRule& rule) {
 }
 
 const LazyKernel& bias_kernel(ScalarType type) {
-  return table_family().instance(InstanceKey().add(1, 1).type(type), [&] {
-    return format("alibi_bias<{}>", device_type(type));
-  });
+  return table_family().instance(InstanceKey().add(1, 1).type(type),
+                                 [&] { return format("alibi_bias<{}>", device_type(type)); });
 }
 
 }  // namespace
@@ -124,9 +122,10 @@ const LazyKernel& bias_kernel(ScalarType type) {
 RopeScaling rope_scaling_from_name(std::string_view name) {
   const auto found = std::find(kScalingNames.begin(), kScalingNames.end(), name);
   if (found != kScalingNames.end()) return static_cast<RopeScaling>(found - kScalingNames.begin());
-  throw ArgumentError(format("\"{}\" is no scaling of a rotary embedding; there are default, "
-                             "linear, ntk, dynamic, yarn, llama3",
-                             name));
+  throw ArgumentError(
+      format("\"{}\" is no scaling of a rotary embedding; there are default, "
+             "linear, ntk, dynamic, yarn, llama3",
+             name));
 }
 
 double rope_attention_factor(const RopeRule& rule) {

@@ -18,12 +18,8 @@ TokenView view_of(const Array& array, bool heads_first) {
   const Shape &shape = whole.shape(), &strides = whole.strides();
   const std::size_t token = heads_first ? 2 : 1, head = heads_first ? 1 : 2;
   const auto size = static_cast<std::int64_t>(scalar_size(array.type()));
-  return {array,
-          shape[0],
-          shape[token],
-          shape[head],
-          shape[3],
-          {strides[0] / size, strides[token] / size, strides[head] / size}};
+  return {array,       shape[0], shape[token],
+          shape[head], shape[3], {strides[0] / size, strides[token] / size, strides[head] / size}};
 }
 
 bool has_even_heads(const Array& array) {
@@ -41,14 +37,13 @@ std::uint64_t TokenView::bits() const {
   return static_cast<std::uint64_t>(all) * scalar_size(array.type()) | array.address();
 }
 
-TokenView token_view(const Array& array, const char* name, bool heads_first,
-                     const Stream& stream) {
+TokenView token_view(const Array& array, const char* name, bool heads_first, const Stream& stream) {
   if (array.ndim() != 3 && array.ndim() != 4) {
-    throw InvalidArgument(format("Incompatible dimensions: {} is a {}, and must have the axes "
-                                 "({}), the batch may be missing",
-                                 name, array.identify(),
-                                 heads_first ? "batch, heads, tokens, head_dim"
-                                             : "batch, tokens, heads, head_dim"));
+    throw InvalidArgument(
+        format("Incompatible dimensions: {} is a {}, and must have the axes "
+               "({}), the batch may be missing",
+               name, array.identify(),
+               heads_first ? "batch, heads, tokens, head_dim" : "batch, tokens, heads, head_dim"));
   }
   return view_of(has_even_heads(array) ? array : copy(array, stream), heads_first);
 }
@@ -72,16 +67,16 @@ Positions positions_of(PositionArgument& argument, const TokenView& view, const 
   const Array& ids = *argument.ids;
   require_one_device(view.array, "the array", ids, "positions");
   if (ids.type() != ScalarType::int32 && ids.type() != ScalarType::int64) {
-    throw ArgumentError(
-        format("positions is a {}, and must be of int32 or int64", ids.identify()));
+    throw ArgumentError(format("positions is a {}, and must be of int32 or int64", ids.identify()));
   }
   const bool each = ids.ndim() == 2;
   const bool fits = (ids.ndim() == 1 || (each && ids.shape()[0] == view.batches)) &&
                     ids.shape().back() == view.tokens;
   if (!fits) {
-    throw InvalidArgument(format("Incompatible dimensions: positions is a {}, and must have shape "
-                                 "({},) or ({}, {})",
-                                 ids.identify(), view.tokens, view.batches, view.tokens));
+    throw InvalidArgument(
+        format("Incompatible dimensions: positions is a {}, and must have shape "
+               "({},) or ({}, {})",
+               ids.identify(), view.tokens, view.batches, view.tokens));
   }
   argument.ids = contiguous(ids, stream);
   made.ids = argument.ids->address();
@@ -91,7 +86,8 @@ Positions positions_of(PositionArgument& argument, const TokenView& view, const 
 
 TokenGrid token_grid(std::int64_t tokens, std::int64_t items, const Stream& stream) {
   TokenGrid grid;
-  const std::int64_t each = std::max<std::int64_t>(1, kTokenThreads / std::max<std::int64_t>(1, items));
+  const std::int64_t each =
+      std::max<std::int64_t>(1, kTokenThreads / std::max<std::int64_t>(1, items));
   grid.tokens_each = static_cast<std::uint32_t>(each);
   grid.config.grid = {static_cast<std::uint32_t>((tokens + each - 1) / each)};
   grid.config.block = {static_cast<std::uint32_t>(kTokenThreads)};

@@ -103,7 +103,7 @@ def bias_activation(
 def bias_activation_backward(
     grad: Any, x: Any, bias: Any, activation: str = "gelu", *, a: float = 1.0, b: float = 1.0
 ) -> tuple[Array, Array]:
-    """The gradients of `x` and of `bias`: the latter a sum over rows that is the same every time."""
+    """The gradients of `x` and of `bias`; the latter is a sum over rows in a fixed order."""
     return _bias_activate_backward(activation, grad, x, bias, a, b)
 
 

@@ -134,28 +134,44 @@ def huber_loss(x: Any, target: Any, *, reduction: Reduction = "mean", delta: flo
     return _pointwise_loss("huber", x, target, reduction, delta, True, False, None)[0]
 
 
-def huber_loss_grad(x: Any, target: Any, *, reduction: Reduction = "mean", delta: float = 1.0) -> tuple[Array, Array]:
+def huber_loss_grad(
+    x: Any, target: Any, *, reduction: Reduction = "mean", delta: float = 1.0
+) -> tuple[Array, Array]:
     """huber_loss() and the gradient of `x`, in one pass."""
     loss, gradient = _pointwise_loss("huber", x, target, reduction, delta, True, True, None)
     return loss, gradient
 
 
-def huber_loss_backward(grad: Any, x: Any, target: Any, *, reduction: Reduction = "mean", delta: float = 1.0) -> Array:
+def huber_loss_backward(
+    grad: Any, x: Any, target: Any, *, reduction: Reduction = "mean", delta: float = 1.0
+) -> Array:
     """The gradient of `x`, times `grad`, that of the loss and of its shape."""
     return _pointwise_loss("huber", x, target, reduction, delta, False, True, grad)[1]
 
 
-def bce_with_logits(x: Any, target: Any, *, reduction: Reduction = "mean", pos_weight: float = 1.0) -> Array:
+def bce_with_logits(
+    x: Any, target: Any, *, reduction: Reduction = "mean", pos_weight: float = 1.0
+) -> Array:
     """(1 - t) x + (1 + (pos_weight - 1) t) log(1 + exp(-x)) for targets t from 0 to 1."""
-    return _pointwise_loss("binary_cross_entropy", x, target, reduction, pos_weight, True, False, None)[0]
+    return _pointwise_loss(
+        "binary_cross_entropy", x, target, reduction, pos_weight, True, False, None
+    )[0]
 
 
-def bce_with_logits_grad(x: Any, target: Any, *, reduction: Reduction = "mean", pos_weight: float = 1.0) -> tuple[Array, Array]:
+def bce_with_logits_grad(
+    x: Any, target: Any, *, reduction: Reduction = "mean", pos_weight: float = 1.0
+) -> tuple[Array, Array]:
     """bce_with_logits() and the gradient of `x`, in one pass."""
-    loss, gradient = _pointwise_loss("binary_cross_entropy", x, target, reduction, pos_weight, True, True, None)
+    loss, gradient = _pointwise_loss(
+        "binary_cross_entropy", x, target, reduction, pos_weight, True, True, None
+    )
     return loss, gradient
 
 
-def bce_with_logits_backward(grad: Any, x: Any, target: Any, *, reduction: Reduction = "mean", pos_weight: float = 1.0) -> Array:
+def bce_with_logits_backward(
+    grad: Any, x: Any, target: Any, *, reduction: Reduction = "mean", pos_weight: float = 1.0
+) -> Array:
     """The gradient of `x`, times `grad`, that of the loss and of its shape."""
-    return _pointwise_loss("binary_cross_entropy", x, target, reduction, pos_weight, False, True, grad)[1]
+    return _pointwise_loss(
+        "binary_cross_entropy", x, target, reduction, pos_weight, False, True, grad
+    )[1]

@@ -61,8 +61,8 @@ def pope(
     """Polar positions (PoPE): softplus(x) cos(a), then softplus(x) sin(a): twice the last axis.
 
     The angle a of an element is position * frequency, plus its shift. x as q in rope(); the tables
-    of shape (positions, head_dim) are rope_tables(length, 2 * head_dim). `shifts`, for keys: float32
-    of shape (head_dim,) or (heads, head_dim). Attention of results is then the sum of
+    of shape (positions, head_dim) are rope_tables(length, 2 * head_dim). `shifts`, for keys:
+    float32 of shape (head_dim,) or (heads, head_dim). Attention of results is then the sum of
     softplus(q) softplus(k) cos((s - t) frequency + shift). Positions as in rope().
     """
     return _pope(x, cos, sin, shifts, None, positions, offset, heads_first)
