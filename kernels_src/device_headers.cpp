@@ -4,6 +4,8 @@
 #include "jit/source/builtin_headers.h"
 #include "kernels_src/include/accumulate.cuh.h"
 #include "kernels_src/include/axes.cuh.h"
+#include "kernels_src/include/activations.cuh.h"
+#include "kernels_src/include/edge_packs.cuh.h"
 #include "kernels_src/include/elements.cuh.h"
 #include "kernels_src/include/norm_rows.cuh.h"
 #include "kernels_src/include/expression.cuh.h"
@@ -20,6 +22,7 @@
 #include "kernels_src/include/small_floats.cuh.h"
 #include "kernels_src/include/strided.cuh.h"
 #include "kernels_src/include/walk.cuh.h"
+#include "kernels_src/include/tokens.cuh.h"
 
 #include <mutex>
 
@@ -30,6 +33,8 @@ void register_device_headers() {
   std::call_once(once, [] {
     add_builtin_header("kernwright/accumulate.cuh", text::accumulate_cuh);
     add_builtin_header("kernwright/axes.cuh", text::axes_cuh);
+    add_builtin_header("kernwright/activations.cuh", text::activations_cuh);
+    add_builtin_header("kernwright/edge_packs.cuh", text::edge_packs_cuh);
     add_builtin_header("kernwright/elements.cuh", text::elements_cuh);
     add_builtin_header("kernwright/norm_rows.cuh", text::norm_rows_cuh);
     add_builtin_header("kernwright/expression.cuh", text::expression_cuh);
@@ -46,6 +51,7 @@ void register_device_headers() {
     add_builtin_header("kernwright/small_floats.cuh", text::small_floats_cuh);
     add_builtin_header("kernwright/strided.cuh", text::strided_cuh);
     add_builtin_header("kernwright/walk.cuh", text::walk_cuh);
+    add_builtin_header("kernwright/tokens.cuh", text::tokens_cuh);
   });
 }
 

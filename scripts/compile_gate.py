@@ -72,6 +72,12 @@ SCANS = [
 NAMED_UNITS = ["UInt8", "UInt16", "UInt32", "UInt64", "Unit16"]
 NAMED_INDICES = ["UInt32", "UInt64"]
 PLACES = [("Int32", "{}<Int32>"), ("Int64", "{}<Int64>"), ("Int64", "Offset")]
+REALS = ["Float16", "BFloat16", "Float32", "Float64", "Float8E4M3"]
+ACTIVATIONS = ["Relu", "Relu2", "HardTanh", "LeakyRelu", "Elu", "Selu", "Sigmoid", "LogSigmoid"]
+ACTIVATIONS += ["Tanh", "Silu", "Gelu", "GeluTanh", "QuickGelu", "Softplus", "Softsign", "Mish"]
+ACTIVATIONS += ["HardSwish", "HardSigmoid"]
+# An activation, an element type and the elements of a pack, packs of a thread.
+PACKS = [("Silu", "BFloat16, 8", 4), ("GeluTanh", "Float64, 2", 1), ("Gelu", "Float8E4M3, 16", 4)]
 # Instances of the library's templates, as its C++ asks for them.
 INSTANCES = {
     "elementwise.cu": list(elementwise()),
@@ -184,6 +190,72 @@ INSTANCES = {
             *(("dequantize", f"<{of}, {to}, {width}, {index}") for index in ("UInt32", "UInt64")),
         )
     ],
+    "activations.cu": [
+        f"activate{way}<{op}, {pack}, {k}, unsigned int>"
+        for way in ("", "_backward")
+        for op, pack, k in [*((op, "Float32, 4", 1) for op in ACTIVATIONS), *PACKS]
+    "gates.cu": [
+        f"gate_{way}<{op}, {pack}, {k}, {index}>"
+        for way in ("forward", "backward")
+        for index in INDICES
+        for op, pack, k in PACKS
+    "bias_activation.cu": [
+        f"bias_activate{tail}"
+        for index in INDICES
+        for op, pack, k in PACKS
+        for tail in (
+            f"<{op}, {pack}, {k}, {index}>",
+            f"_backward<{op}, {pack}, {index}>",
+        )
+    ]
+    + [f"bias_gradient<{real}, {index}>" for real in REALS for index in INDICES],
+    "dropout.cu": [f"dropout<{pack}, {k}, {index}>" for _, pack, k in PACKS for index in INDICES],
+    "cross_entropy.cu": [
+        f"cross_entropy<{type}, {id}, {n}, {threads}, {held}, {grad}>"
+        for type, n in (("BFloat16", 8), ("Float32", 4), ("Float64", 1))
+        for id, threads, held, grad in [
+            ("Int64", 512, 12, "true"),
+            ("Int32", 32, 4, "true"),
+            ("Int64", 512, 4, "false"),
+        ]
+    ]
+    + ["target_scale<Int32, Float32>", "target_scale<Int64, Float64>"],
+    "total.cu": ["total<Float32>", "total<Float64>"],
+    "pointwise_loss.cu": [
+        f"pointwise_loss<{op}, {pack}, {flags}, unsigned int>"
+        for op in ("SquaredError", "AbsoluteError", "Huber", "BinaryCrossEntropy")
+        for pack in ("BFloat16, 8", "Float64, 2")
+        for flags in ("true, false, false", "false, true, true", "false, false, true")
+    "embedding.cu": [
+        f"embed<{type}, {id}, {n}, 128>"
+        for type, n in [("BFloat16", 8), ("Float64", 2), ("Float8E4M3", 16)]
+        for id in ("Int32", "Int64")
+    "embedding_gradient.cu": [
+        *("count_digits", "scan_counts", "scatter_digits", "make_keys<Int32>", "make_keys<Int64>"),
+        *("sum_rows<BFloat16, 8>", "sum_rows<Float32, 1>", "sum_rows<Float64, 2>"),
+    "rope.cu": [
+        f"rotate<{type}, {id}, {n}, {layout}>"
+        for type in ("BFloat16", "Float32", "Float64")
+        for id in ("Int32", "Int64")
+        for n in (1, 2)
+        for layout in ("false", "true")
+    ]
+    + ["rotate<BFloat16, Int64, 8, false>", "rotate<Float16, Int64, 4, true>"],
+    "rope_tables.cu": [
+        *("rope_frequencies", "rope_tables", "alibi_slopes"),
+        *(f"alibi_bias<{real}>" for real in REALS),
+    "pope.cu": [
+        name
+        for real in REALS
+        for name in (
+            f"pope<{real}, Int64, false>",
+            f"pope<{real}, Int32, true>",
+            f"scale_tokens<{real}, Int64, 2>",
+        )
+    "qkv.cu": [
+        f"split_heads<{pack}, {merge}>"
+        for pack in ("BFloat16, 8", "Float32, 1", "Float8E5M2, 16")
+        for merge in ("false", "true")
 }
 # What an example gets from variables of its program.
 DEFINES = {"02_shared_sgemm.py": {"TILE": 16}, "demo.cu": {"RADIUS": 6, "TILE": 256}}

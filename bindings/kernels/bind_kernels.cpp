@@ -4,8 +4,11 @@
 namespace kernwright::python {
 
 void bind_kernels(py::module_& m) {
+  bind_activations(m);
   bind_elementwise(m);
+  bind_embedding(m);
   bind_index(m);
+  bind_loss(m);
   bind_matmul(m);
   bind_movement(m);
   bind_operators(m);
@@ -13,6 +16,7 @@ void bind_kernels(py::module_& m) {
   bind_quantize(m);
   bind_random(m);
   bind_reduce(m);
+  bind_rope(m);
   bind_sampling(m);
   bind_scan(m);
   bind_softmax(m);

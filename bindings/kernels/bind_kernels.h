@@ -9,20 +9,22 @@ namespace kernwright::python {
 namespace py = pybind11;
 
 void bind_kernels(py::module_& m);  ///< all of those below
+void bind_activations(py::module_& m);
+void bind_elementwise(py::module_& m);  ///< operations by name, promotion
+void bind_embedding(py::module_& m);
 void bind_index(py::module_& m);
+void bind_loss(py::module_& m);
 void bind_matmul(py::module_& m);
 void bind_movement(py::module_& m);
 void bind_norm(py::module_& m);
-void bind_reduce(py::module_& m);   ///< reductions, methods of Array too
-void bind_scan(py::module_& m);     ///< scans
-void bind_softmax(py::module_& m);
-
-void bind_elementwise(py::module_& m);  ///< operations by name, promotion
 void bind_operators(py::module_& m);    ///< of Array
-
 void bind_optim(py::module_& m);
 void bind_quantize(py::module_& m);
 void bind_random(py::module_& m);
+void bind_reduce(py::module_& m);   ///< reductions, methods of Array too
+void bind_rope(py::module_& m);
 void bind_sampling(py::module_& m);
+void bind_scan(py::module_& m);     ///< scans
+void bind_softmax(py::module_& m);
 
 }  // namespace kernwright::python

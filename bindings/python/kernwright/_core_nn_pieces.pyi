@@ -1,0 +1,87 @@
+"""Types of the extension module: activations, embeddings, losses, positions."""
+
+from typing import Any
+
+from kernwright._core_array import Array
+
+def _activate(name: str, x: Any, a: float, b: float) -> Array: ...
+def _activate_backward(name: str, grad: Any, x: Any, a: float, b: float) -> Array: ...
+def _bias_activate(name: str, x: Any, bias: Any, a: float, b: float) -> Array: ...
+def _bias_activate_backward(
+    name: str, grad: Any, x: Any, bias: Any, a: float, b: float
+) -> tuple[Array, Array]: ...
+def _gate(name: str, gate: Any, up: Any) -> Array: ...
+def _gate_backward(name: str, grad: Any, gate: Any, up: Any) -> Array | tuple[Array, Array]: ...
+def _dropout(x: Any, p: float, seed: int, offset: int) -> Array: ...
+def _embedding(ids: Any, table: Any, scale: float, check: bool) -> Array: ...
+def _embedding_backward(
+    grad: Any, ids: Any, vocabulary: int, padding: int | None, scale: float
+) -> Array: ...
+def _cross_entropy(
+    logits: Any,
+    target: Any,
+    reduction: str,
+    label_smoothing: float,
+    z_loss: float,
+    ignore_index: int,
+    gradient: bool,
+    in_place: bool,
+    upstream: Any,
+) -> tuple[Array, Any]: ...
+def _pointwise_loss(
+    name: str,
+    x: Any,
+    target: Any,
+    reduction: str,
+    knob: float,
+    value: bool,
+    gradient: bool,
+    upstream: Any,
+) -> tuple[Array, Any]: ...
+def _rope_attention_factor(
+    dim: int, base: float, scaling: str, numbers: list[float], attention: float | None
+) -> float: ...
+def _rope_frequencies(
+    device: Any, dim: int, base: float, scaling: str, numbers: list[float]
+) -> Array: ...
+def _rope_tables(
+    device: Any,
+    rows: int,
+    first: int,
+    dim: int,
+    base: float,
+    scaling: str,
+    numbers: list[float],
+    attention: float | None,
+) -> tuple[Array, Array]: ...
+def _rope(
+    q: Any,
+    k: Any,
+    cos: Any,
+    sin: Any,
+    positions: Any,
+    offset: int,
+    interleaved: bool,
+    heads_first: bool,
+    in_place: bool,
+    inverse: bool,
+) -> Array | tuple[Array, Array]: ...
+def _pope(
+    x: Any,
+    cos: Any,
+    sin: Any,
+    shifts: Any,
+    grad: Any,
+    positions: Any,
+    offset: int,
+    heads_first: bool,
+) -> Array: ...
+def _scale_tokens(
+    x: Any, floor_scale: float, slope: float, positions: Any, offset: int, heads_first: bool
+) -> Array: ...
+def _alibi_slopes(device: Any, heads: int) -> Array: ...
+def _alibi_bias(device: Any, heads: int, queries: int, keys: int, dtype: Any) -> Array: ...
+def _split_qkv(
+    qkv: Any, heads: int, kv_heads: int, heads_first: bool
+) -> tuple[Array, Array, Array]: ...
+def _merge_qkv(q: Any, k: Any, v: Any, heads_first: bool) -> Array: ...

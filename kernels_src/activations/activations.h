@@ -1,0 +1,91 @@
+// Activations, element by element, and gradients through them.
+#pragma once
+
+#include "array/array.h"
+#include "core/stream.h"
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace kernwright::kernels {
+
+enum class Activation : std::uint8_t {
+  relu,
+  relu2,
+  hardtanh,
+  leaky_relu,
+  elu,
+  selu,
+  sigmoid,
+  log_sigmoid,
+  tanh,
+  silu,
+  gelu,
+  gelu_tanh,
+  quick_gelu,
+  softplus,
+  softsign,
+  mish,
+  hardswish,
+  hardsigmoid,
+};
+
+/// An activation and the numbers that it takes (include/activations.cuh says which).
+struct ActivationCall {
+  Activation kind = Activation::relu;
+  double a = 1;
+  double b = 1;
+};
+
+/// By name: "gelu_tanh". Throws ArgumentError that lists the names.
+Activation activation_from_name(std::string_view name);
+std::string_view activation_name(Activation kind) noexcept;
+/// The struct of include/activations.cuh.
+const char* activation_type(Activation kind) noexcept;
+
+/// `Knobs` of include/activations.cuh.
+template <typename Real>
+struct Knobs {
+  explicit Knobs(const ActivationCall& call)
+      : a(static_cast<Real>(call.a)), b(static_cast<Real>(call.b)) {}
+  Real a, b;
+};
+
+/// The activation of every element, as a row-major array of the shape and type of `x`: real floats,
+/// any strides, any size. float16, bfloat16 and the 8-bit floats are computed in float, float64 in
+/// double. Queued on `stream` (empty: the device's legacy stream). Throws ArgumentError for other
+/// types.
+Array activate(const ActivationCall& call, const Array& x, const Stream& stream = {});
+
+/// `dy` times the derivative at `x`; both of the same shape, type and device, else InvalidArgument.
+Array activate_backward(const ActivationCall& call, const Array& dy, const Array& x,
+                        const Stream& stream = {});
+
+/// Rows plus a bias, then the activation: activation(x + bias), `bias` of shape (x.shape[-1],).
+Array bias_activate(const ActivationCall& call, const Array& x, const Array& bias,
+                    const Stream& stream = {});
+
+struct BiasGradients {
+  Array x;
+  Array bias;
+};
+/// The gradients of bias_activate(). That of the bias is a sum over rows in a fixed order: the same
+/// in every run.
+BiasGradients bias_activate_backward(const ActivationCall& call, const Array& dy, const Array& x,
+                                     const Array& bias, const Stream& stream = {});
+
+/// activation(gate) * up: SwiGLU with silu, GEGLU with gelu, ReGLU with relu, GLU with sigmoid
+/// (N. Shazeer, "GLU variants improve transformer", 2020). Without `up`, `gate` holds both: the
+/// gate in the first half of the last axis, `up` in the second.
+Array gate(const ActivationCall& call, const Array& gate, const std::optional<Array>& up,
+           const Stream& stream = {});
+
+struct GateGradients {
+  Array gate;  ///< of both halves where there was no `up`
+  std::optional<Array> up;
+};
+GateGradients gate_backward(const ActivationCall& call, const Array& dy, const Array& gate,
+                            const std::optional<Array>& up, const Stream& stream = {});
+
+}  // namespace kernwright::kernels

@@ -1,0 +1,37 @@
+// Rows of a table by their numbers.
+#include <kernwright/elements.cuh>
+#include <kernwright/edge_packs.cuh>
+
+using namespace kernwright;
+
+constexpr int kThreads = 256;
+
+/// Groups of `Lanes` threads have a row each. A number outside of [0, vocabulary) gives zeros; the
+/// lowest place of one goes to `*bad` unless that is null.
+template <typename T, typename Id, int N, int Lanes>
+__global__ void __launch_bounds__(kThreads)
+    embed(const Id* __restrict__ ids, const T* __restrict__ table, T* __restrict__ rows,
+          long long count, long long vocabulary, long long cols, long long table_stride,
+          Compute<T> scale, unsigned long long* __restrict__ bad) {
+  const int lane = threadIdx.x % Lanes;
+  const long long row =
+      static_cast<long long>(blockIdx.x) * (kThreads / Lanes) + threadIdx.x / Lanes;
+  if (row >= count) return;
+  const long long id = static_cast<long long>(ids[row]);
+  const bool inside = id >= 0 && id < vocabulary;
+  if (!inside && bad != nullptr && lane == 0)
+    atomicMin(bad, static_cast<unsigned long long>(row));
+  const T* const from = table + (inside ? id : 0) * table_stride;
+  T* const to = rows + row * cols;
+#pragma unroll 4
+  for (long long col = lane * N; col < cols; col += Lanes * N) {
+    Pack<T, N> pack;
+    load_pack<N>(from, col, inside ? cols : 0LL, pack);
+    if (scale != 1) {
+#pragma unroll
+      for (int j = 0; j < N; ++j)
+        pack.value[j] = from_compute<T>(to_compute(pack.value[j]) * scale);
+    }
+    store_pack<N>(to, col, cols, pack);
+  }
+}

@@ -1,0 +1,270 @@
+// The activations: the value at x, and the derivative there. F is float or double.
+#pragma once
+
+#include <kernwright/elements.cuh>
+
+namespace kernwright {
+
+/// The numbers that some activations take (a slope, a bound ...); each says which.
+template <typename F>
+struct Knobs {
+  F a, b;
+};
+
+__device__ __forceinline__ float exp_of(float x) { return expf(x); }
+__device__ __forceinline__ double exp_of(double x) { return exp(x); }
+__device__ __forceinline__ float expm1_of(float x) { return expm1f(x); }
+__device__ __forceinline__ double expm1_of(double x) { return expm1(x); }
+__device__ __forceinline__ float log1p_of(float x) { return log1pf(x); }
+__device__ __forceinline__ double log1p_of(double x) { return log1p(x); }
+__device__ __forceinline__ float erfc_of(float x) { return erfcf(x); }
+__device__ __forceinline__ double erfc_of(double x) { return erfc(x); }
+__device__ __forceinline__ float tanh_of(float x) { return tanhf(x); }
+__device__ __forceinline__ double tanh_of(double x) { return tanh(x); }
+__device__ __forceinline__ float abs_of(float x) { return fabsf(x); }
+__device__ __forceinline__ double abs_of(double x) { return fabs(x); }
+/// Within one unit in the last place.
+__device__ __forceinline__ float reciprocal(float x) {
+  float result;
+  asm("rcp.approx.f32 %0, %1;" : "=f"(result) : "f"(x));
+  return result;
+}
+__device__ __forceinline__ double reciprocal(double x) { return 1.0 / x; }
+
+template <typename F>
+__device__ __forceinline__ F sigmoid(F x) {
+  return reciprocal(F(1) + exp_of(-x));
+}
+template <typename F>
+__device__ __forceinline__ F softplus(F x) {
+  return (x > 0 ? x : F(0)) + log1p_of(exp_of(-abs_of(x)));
+}
+
+struct Relu {
+  template <typename F>
+  __device__ static F value(F x, Knobs<F>) {
+    return x < 0 ? F(0) : x;
+  }
+  template <typename F>
+  __device__ static F slope(F x, Knobs<F>) {
+    return x <= 0 ? F(0) : F(1);
+  }
+};
+
+struct Relu2 {
+  template <typename F>
+  __device__ static F value(F x, Knobs<F>) {
+    return x < 0 ? F(0) : x * x;
+  }
+  template <typename F>
+  __device__ static F slope(F x, Knobs<F>) {
+    return x < 0 ? F(0) : 2 * x;
+  }
+};
+
+/// Between a and b.
+struct HardTanh {
+  template <typename F>
+  __device__ static F value(F x, Knobs<F> k) {
+    return x < k.a ? k.a : x > k.b ? k.b : x;
+  }
+  template <typename F>
+  __device__ static F slope(F x, Knobs<F> k) {
+    return x <= k.a || x >= k.b ? F(0) : F(1);
+  }
+};
+
+/// a: the slope below 0.
+struct LeakyRelu {
+  template <typename F>
+  __device__ static F value(F x, Knobs<F> k) {
+    return x > 0 ? x : k.a * x;
+  }
+  template <typename F>
+  __device__ static F slope(F x, Knobs<F> k) {
+    return x > 0 ? F(1) : k.a;
+  }
+};
+
+/// a (exp(x / b) - 1) below 0: ELU has b = 1, CELU b = a.
+struct Elu {
+  template <typename F>
+  __device__ static F value(F x, Knobs<F> k) {
+    return x > 0 ? x : k.a * expm1_of(x / k.b);
+  }
+  template <typename F>
+  __device__ static F slope(F x, Knobs<F> k) {
+    return x > 0 ? F(1) : k.a / k.b * exp_of(x / k.b);
+  }
+};
+
+struct Selu {
+  static constexpr double kScale = 1.0507009873554804934193349852946;
+  static constexpr double kAlpha = 1.6732632423543772848170429916717;
+  template <typename F>
+  __device__ static F value(F x, Knobs<F>) {
+    return x > 0 ? F(kScale) * x : F(kScale * kAlpha) * expm1_of(x);
+  }
+  template <typename F>
+  __device__ static F slope(F x, Knobs<F>) {
+    return x > 0 ? F(kScale) : F(kScale * kAlpha) * exp_of(x);
+  }
+};
+
+struct Sigmoid {
+  template <typename F>
+  __device__ static F value(F x, Knobs<F>) {
+    return sigmoid(x);
+  }
+  template <typename F>
+  __device__ static F slope(F x, Knobs<F>) {
+    return sigmoid(x) * sigmoid(-x);
+  }
+};
+
+struct LogSigmoid {
+  template <typename F>
+  __device__ static F value(F x, Knobs<F>) {
+    return (x < 0 ? x : F(0)) - log1p_of(exp_of(-abs_of(x)));
+  }
+  template <typename F>
+  __device__ static F slope(F x, Knobs<F>) {
+    return sigmoid(-x);
+  }
+};
+
+struct Tanh {
+  template <typename F>
+  __device__ static F value(F x, Knobs<F>) {
+    return tanh_of(x);
+  }
+  template <typename F>
+  __device__ static F slope(F x, Knobs<F>) {
+    return 4 * sigmoid(2 * x) * sigmoid(-2 * x);
+  }
+};
+
+struct Silu {
+  template <typename F>
+  __device__ static F value(F x, Knobs<F>) {
+    return x * sigmoid(x);
+  }
+  template <typename F>
+  __device__ static F slope(F x, Knobs<F>) {
+    const F s = sigmoid(x);
+    return s + x * s * sigmoid(-x);
+  }
+};
+
+/// x times the chance that a standard normal variable is below x.
+struct Gelu {
+  template <typename F>
+  __device__ static F below(F x) {
+    return F(0.5) * erfc_of(x * F(-0.70710678118654752440));
+  }
+  template <typename F>
+  __device__ static F value(F x, Knobs<F>) {
+    return x * below(x);
+  }
+  template <typename F>
+  __device__ static F slope(F x, Knobs<F>) {
+    return below(x) + x * exp_of(x * x * F(-0.5)) * F(0.39894228040143267794);
+  }
+};
+
+/// 0.5 x (1 + tanh(u)) is x sigmoid(2 u); u = sqrt(2 / pi) (x + 0.044715 x^3).
+struct GeluTanh {
+  static constexpr double kFirst = 1.5957691216057307117;  // 2 sqrt(2 / pi)
+  static constexpr double kThird = 0.044715;
+  template <typename F>
+  __device__ static F square(F x) {
+    return x * x < F(1e6) ? x * x : F(1e6);  // beyond, the sigmoid is 0 or 1 in any case
+  }
+  template <typename F>
+  __device__ static F value(F x, Knobs<F>) {
+    return x * sigmoid(F(kFirst) * x * (1 + F(kThird) * square(x)));
+  }
+  template <typename F>
+  __device__ static F slope(F x, Knobs<F>) {
+    const F xx = square(x);
+    const F u = F(kFirst) * x * (1 + F(kThird) * xx);
+    const F s = sigmoid(u);
+    return s + x * s * sigmoid(-u) * F(kFirst) * (1 + F(3 * kThird) * xx);
+  }
+};
+
+struct QuickGelu {
+  template <typename F>
+  __device__ static F value(F x, Knobs<F>) {
+    return x * sigmoid(F(1.702) * x);
+  }
+  template <typename F>
+  __device__ static F slope(F x, Knobs<F>) {
+    const F s = sigmoid(F(1.702) * x);
+    return s + F(1.702) * x * s * sigmoid(F(-1.702) * x);
+  }
+};
+
+/// log(1 + exp(a x)) / a, and x itself where a x is above b.
+struct Softplus {
+  template <typename F>
+  __device__ static F value(F x, Knobs<F> k) {
+    return k.a * x > k.b ? x : softplus(k.a * x) / k.a;
+  }
+  template <typename F>
+  __device__ static F slope(F x, Knobs<F> k) {
+    return k.a * x > k.b ? F(1) : sigmoid(k.a * x);
+  }
+};
+
+struct Softsign {
+  template <typename F>
+  __device__ static F value(F x, Knobs<F>) {
+    return x / (1 + abs_of(x));
+  }
+  template <typename F>
+  __device__ static F slope(F x, Knobs<F>) {
+    const F r = F(1) / (1 + abs_of(x));
+    return r * r;
+  }
+};
+
+/// x tanh(softplus(x)), with tanh(log(1 + e)) = w / (w + 2), w = e (e + 2).
+struct Mish {
+  template <typename F>
+  __device__ static F value(F x, Knobs<F>) {
+    if (x > 30) return x;
+    const F e = exp_of(x), w = e * (e + 2);
+    return x * w / (w + 2);
+  }
+  template <typename F>
+  __device__ static F slope(F x, Knobs<F>) {
+    if (x > 30) return 1;
+    const F e = exp_of(x), w = e * (e + 2), r = F(1) / (w + 2);
+    return w * r + x * 4 * (w + 1) * r * r * sigmoid(x);
+  }
+};
+
+struct HardSwish {
+  template <typename F>
+  __device__ static F value(F x, Knobs<F>) {
+    return x <= -3 ? F(0) : x >= 3 ? x : x * (x + 3) / 6;
+  }
+  template <typename F>
+  __device__ static F slope(F x, Knobs<F>) {
+    return x <= -3 ? F(0) : x >= 3 ? F(1) : x / 3 + F(0.5);
+  }
+};
+
+struct HardSigmoid {
+  template <typename F>
+  __device__ static F value(F x, Knobs<F>) {
+    return x <= -3 ? F(0) : x >= 3 ? F(1) : (x + 3) / 6;
+  }
+  template <typename F>
+  __device__ static F slope(F x, Knobs<F>) {
+    return x <= -3 || x >= 3 ? F(0) : F(1) / 6;
+  }
+};
+
+}  // namespace kernwright

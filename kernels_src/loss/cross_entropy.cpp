@@ -1,0 +1,188 @@
+// Chooses how a row of logits is held on the chip.
+#include "base/errors.h"
+#include "base/format.h"
+#include "core/device.h"
+#include "kernels_src/cast/cast.h"
+#include "kernels_src/family.h"
+#include "kernels_src/loss/cross_entropy.cu.h"
+#include "kernels_src/loss/loss.h"
+#include "kernels_src/operands.h"
+
+#include <algorithm>
+
+namespace kernwright::kernels {
+namespace {
+
+constexpr int kPackBytes = 16;
+constexpr int kReservedShared = 2048;  ///< of the kernel's own, and the driver's
+
+/// LossTerms of cross_entropy.cu.
+template <typename Real>
+struct LossTerms {
+  Real smoothing, z;
+  CUdeviceptr scale, upstream;
+  std::int32_t upstream_stride;
+  std::int64_t ignored;
+};
+
+/// Threads of a block, packs that each keeps in registers, and packs in shared memory.
+struct RowPlan {
+  int threads, packs, shared_packs;
+};
+
+RowPlan plan_row(const Device& device, std::int64_t packs, bool gradient) {
+  if (packs <= 32 * 4) return {32, 4, 0};
+  if (packs <= 128 * 4) return {128, 4, 0};
+  if (packs <= 512 * 4 || !gradient) return {512, 4, 0};
+  constexpr std::int64_t kHeld = 512 * 12;
+  const int most = device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+  const std::int64_t room = std::max(0, most - kReservedShared) / kPackBytes;
+  return {512, 12, static_cast<int>(std::clamp<std::int64_t>(packs - kHeld, 0, room))};
+}
+
+const Family& entropy_family() {
+  static const auto& made = *new Family("cross_entropy.cu", text::cross_entropy_cu);
+  return made;
+}
+
+const LazyKernel& entropy_kernel(ScalarType type, ScalarType target, int width, const RowPlan& plan,
+                                 bool gradient) {
+  const auto key = InstanceKey()
+                       .add(0, 1)
+                       .type(type)
+                       .type(target)
+                       .add(width, 5)
+                       .add(plan.threads, 11)
+                       .add(plan.packs, 5)
+                       .add(gradient, 1);
+  return entropy_family().instance(key, [&] {
+    return format("cross_entropy<{}, {}, {}, {}, {}, {}>", device_type(type), device_type(target),
+                  width, plan.threads, plan.packs, gradient);
+  });
+}
+
+const LazyKernel& scale_kernel(ScalarType target, ScalarType real) {
+  return entropy_family().instance(InstanceKey().add(1, 1).type(target).type(real), [&] {
+    return format("target_scale<{}, {}>", device_type(target), device_type(real));
+  });
+}
+
+void check_entropy(const Array& logits, const Array& targets, const CrossEntropyOptions& options) {
+  require_floating(logits, "cross_entropy", "logits");
+  require_one_device(logits, "logits", targets, "targets");
+  if (targets.type() != ScalarType::int32 && targets.type() != ScalarType::int64) {
+    throw ArgumentError(format("cross_entropy: targets is a {}, and must be of int32 or int64",
+                               targets.identify()));
+  }
+  const Shape& shape = logits.shape();
+  if (shape.empty() ||
+      !std::equal(targets.shape().begin(), targets.shape().end(), shape.begin(), shape.end() - 1)) {
+    throw InvalidArgument(
+        format("Incompatible dimensions: logits is a {}, targets a {}; targets "
+               "must have the shape of logits without its last axis",
+               logits.identify(), targets.identify()));
+  }
+  if (shape.back() > 2147483647 ||
+      logits.size() / std::max<std::int64_t>(1, shape.back()) > 2147483647) {
+    throw InvalidArgument(
+        format("cross_entropy: {} has more than 2147483647 rows or classes", logits.identify()));
+  }
+  if (!(options.label_smoothing >= 0 && options.label_smoothing <= 1)) {
+    throw InvalidArgument(format("cross_entropy: label_smoothing is {}, and must be from 0 to 1",
+                                 options.label_smoothing));
+  }
+}
+
+/// Where the gradient goes: over the logits, or into an array of its own.
+Array gradient_array(const Array& logits, const RowView& rows, const CrossEntropyOptions& options,
+                     const Stream& on) {
+  if (!options.in_place) return Array::empty(logits.device(), logits.shape(), logits.type(), on);
+  if (rows.array.address() != logits.address() && logits.size() > 0) {
+    throw InvalidArgument(
+        format("cross_entropy: a gradient over logits needs rows without gaps, "
+               "equally spaced; {} has others: pass logits.copy()",
+               logits.identify()));
+  }
+  if (logits.read_only()) {
+    throw InvalidArgument(
+        format("cross_entropy: the gradient cannot be written over {}: it is "
+               "read-only",
+               logits.identify()));
+  }
+  return logits;
+}
+
+/// `upstream` in the type of the losses; of one element, or of one for each row.
+std::optional<Array> upstream_of(const std::optional<Array>& upstream, const Array& value,
+                                 ScalarType real, const Stream& on) {
+  if (!upstream) return std::nullopt;
+  if (upstream->shape() != value.shape() || &upstream->device() != &value.device()) {
+    throw InvalidArgument(
+        format("Incompatible dimensions: the gradient of the loss is a {}, the "
+               "loss a {}",
+               upstream->identify(), value.identify()));
+  }
+  return upstream->type() == real ? contiguous(*upstream, on) : cast(*upstream, real, on);
+}
+
+}  // namespace
+
+Loss cross_entropy(const Array& logits, const Array& targets, const CrossEntropyOptions& options,
+                   const std::optional<Array>& upstream, const Stream& stream) {
+  check_entropy(logits, targets, options);
+  Device& device = logits.device();
+  const Stream on = stream ? stream : Stream::legacy(device);
+  const bool none = options.reduction == Reduction::none;
+  const auto real =
+      logits.type() == ScalarType::float64 ? ScalarType::float64 : ScalarType::float32;
+  const RowView x = row_view(logits, on);
+  const std::int64_t rows = targets.size();
+  const Array ids = contiguous(targets, on);
+  const Array losses = Array::empty(device, targets.shape(), real, on);
+  Loss made{none ? losses : Array::empty(device, {}, real, on), std::nullopt};
+  if (options.gradient) made.gradient = gradient_array(logits, x, options, on);
+  const std::optional<Array> above = upstream_of(upstream, made.value, real, on);
+  std::optional<Array> scale;
+  if (options.reduction == Reduction::mean) {
+    scale = Array::empty(device, {}, real, on);
+    launch(scale_kernel(ids.type(), real).on(device), {.grid = {1}, .block = {1024}, .stream = on},
+           ids.address(), rows, options.ignore_index, scale->address());
+    scale->use_on(on);
+  }
+  if (rows > 0) {
+    const Array& out = made.gradient ? *made.gradient : logits;
+    const std::int64_t out_stride = options.in_place || !made.gradient ? x.stride : x.cols;
+    const std::uint64_t size = scalar_size(logits.type());
+    // Rows may begin anywhere, as long as those of the gradient begin alike.
+    const int width = pack_width(
+        logits.type(), {made.gradient ? x.array.address() - out.address() : 0,
+                        rows > 1 ? static_cast<std::uint64_t>(x.stride - out_stride) * size : 0});
+    const RowPlan plan = plan_row(device, x.cols / width, options.gradient);
+    const LaunchConfig config{
+        .grid = {static_cast<std::uint32_t>(rows)},
+        .block = {static_cast<std::uint32_t>(plan.threads)},
+        .shared_bytes = static_cast<std::uint32_t>(plan.shared_packs * kPackBytes),
+        .stream = on};
+    const Kernel& kernel =
+        entropy_kernel(logits.type(), ids.type(), width, plan, options.gradient).on(device);
+    with_compute(logits.type(), [&](auto zero) {
+      using Real = decltype(zero);
+      const LossTerms<Real> terms{static_cast<Real>(options.label_smoothing),
+                                  static_cast<Real>(options.z_loss),
+                                  scale ? scale->address() : 0,
+                                  above ? above->address() : 0,
+                                  none ? 1 : 0,
+                                  options.ignore_index};
+      launch(kernel, config, x.array.address(), x.stride, out.address(), out_stride, ids.address(),
+             losses.address(), static_cast<std::int32_t>(x.cols),
+             static_cast<std::int32_t>(plan.shared_packs), terms);
+    });
+    if (made.gradient) made.gradient->use_on(on);
+  }
+  if (!none) made.value = total(losses, 1, scale, on);
+  for (const Array* each : {&x.array, &ids, &losses}) each->use_on(on);
+  if (above) above->use_on(on);
+  return made;
+}
+
+}  // namespace kernwright::kernels

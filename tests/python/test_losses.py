@@ -1,0 +1,256 @@
+"""Cross-entropy and losses of pairs, with gradients: against NumPy in float64."""
+
+import numpy as np
+import pytest
+from nn_arrays import TYPES, assert_close, values, views, wide
+from scipy import special
+
+import kernwright as kw
+
+nn = kw.nn
+
+
+def reference(logits, target, smoothing=0.0, z=0.0, ignore=-100):
+    """Losses of rows, and gradients of each row's own loss."""
+    x = wide(logits)
+    s = special.logsumexp(x, axis=-1)
+    rows = np.arange(len(x))
+    safe = np.where(target == ignore, 0, target)
+    loss = (1 - smoothing) * (s - x[rows, safe]) + z * s**2
+    grad = np.exp(x - s[:, None]) * (1 + 2 * z * s[:, None])
+    grad[rows, safe] -= 1 - smoothing
+    if smoothing:
+        loss += smoothing * (s - x.mean(axis=-1))
+        grad -= smoothing / x.shape[-1]
+    loss[target == ignore] = 0
+    grad[target == ignore] = 0
+    return loss, grad
+
+
+def case(rows, classes, dtype="float32", ids="int64", seed=0):
+    x = values((rows, classes), dtype, seed, 3)
+    target = np.random.default_rng(seed).integers(0, classes, rows).astype(ids)
+    return x, target
+
+
+# Rows of a warp, of several, in registers, in registers and shared memory, and beyond both.
+SIZES = [(5, 1), (4, 2), (7, 10), (3, 128), (3, 1000), (2, 4099), (2, 20011), (1, 32000)]
+
+
+@pytest.mark.parametrize("rows, classes", SIZES)
+def test_sizes_of_rows(rows, classes):
+    for dtype, ids in (("float32", "int64"), ("bfloat16", "int32")):
+        x, target = case(rows, classes, dtype, ids)
+        loss, grad = reference(x, target)
+        a, t = kw.asarray(x), kw.asarray(target)
+        assert_close(nn.cross_entropy(a, t, reduction="none"), loss, factor=2)
+        got, dx = nn.cross_entropy_grad(a, t, reduction="none")
+        assert got.dtype == np.float32 and dx.dtype == x.dtype
+        assert_close(got, loss, factor=2)
+        assert_close(dx, grad, dtype, 4)
+
+
+def test_a_row_that_no_block_can_hold():
+    x, target = case(1, 70001)
+    loss, grad = reference(x, target)
+    got, dx = nn.cross_entropy_grad(kw.asarray(x), kw.asarray(target))
+    assert_close(got, loss[0], factor=4)
+    assert_close(dx, grad, factor=8)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_options(dtype):
+    x, target = case(9, 37, dtype)
+    target[[2, 5]] = 7
+    a, t = kw.asarray(x), kw.asarray(target)
+    options = {"label_smoothing": 0.1, "z_loss": 1e-3, "ignore_index": 7}
+    loss, grad = reference(x, target, 0.1, 1e-3, 7)
+    counted = np.count_nonzero(target != 7)
+    real = "float64" if dtype == "float64" else "float32"
+    for reduction, divisor in (("sum", 1), ("mean", counted)):
+        expected = loss.sum() / divisor
+        got = nn.cross_entropy(a, t, reduction=reduction, **options)
+        assert got.shape == () and got.dtype == np.dtype(real)
+        assert_close(got, expected, real, 4)
+        got, dx = nn.cross_entropy_grad(a, t, reduction=reduction, **options)
+        assert_close(got, expected, real, 4)
+        assert_close(dx, grad / divisor, dtype, 4)
+        above = kw.full((), 2.5, real)
+        dx = nn.cross_entropy_backward(above, a, t, reduction=reduction, **options)
+        assert_close(dx, 2.5 * grad / divisor, dtype, 4)
+    above = values(9, real, 4)
+    dx = nn.cross_entropy_backward(kw.asarray(above), a, t, reduction="none", **options)
+    assert_close(dx, above[:, None] * grad, dtype, 4)
+    own = a.copy()
+    got, dx = nn.cross_entropy_grad(own, t, inplace=True, **options)
+    assert dx.ptr == own.ptr
+    assert_close(got, loss.sum() / counted, real, 4)
+    assert_close(own, grad / counted, dtype, 4)
+
+
+def test_gradient_is_the_slope_of_the_loss():
+    x, target = case(3, 7, "float64")
+    t = kw.asarray(target)
+    options = {"label_smoothing": 0.2, "z_loss": 0.01}
+    _, dx = nn.cross_entropy_grad(kw.asarray(x), t, **options)
+    h = 1e-6
+    for i, j in [(0, 0), (1, 3), (2, int(target[2]))]:
+        step = np.zeros_like(x)
+        step[i, j] = h
+        up, down = (nn.cross_entropy(kw.asarray(x + s), t, **options).item() for s in (step, -step))
+        assert abs((up - down) / (2 * h) - dx.numpy()[i, j]) < 1e-8
+
+
+def test_views_of_logits():
+    x, target = case(6, 35)
+    loss, grad = reference(x, target)
+    for view in views(x):
+        got, dx = nn.cross_entropy_grad(view, kw.asarray(target), reduction="none")
+        assert_close(got, loss, factor=2)
+        assert_close(dx, grad, factor=2)
+    padded = kw.zeros((6, 40))
+    window = padded[:, 3:38]
+    window[...] = kw.asarray(x)
+    nn.cross_entropy_grad(window, kw.asarray(target), reduction="sum", inplace=True)
+    assert_close(window, grad, factor=2)
+    assert not padded.numpy()[:, [0, 1, 2, 38, 39]].any()
+    batch = kw.asarray(x.reshape(2, 3, 35))
+    got = nn.cross_entropy(batch, kw.asarray(target.reshape(2, 3)), reduction="none")
+    assert_close(got, loss.reshape(2, 3), factor=2)
+    with pytest.raises(kw.InvalidArgument, match="without gaps"):
+        nn.cross_entropy_grad(kw.asarray(x.T.copy()).T, kw.asarray(target), inplace=True)
+
+
+def test_special_logits():
+    inf = np.inf
+    x = np.array([[0, -inf, 1], [1e38, 3e38, 0], [np.nan, 0, 0], [inf, 0, 0], [-inf] * 3], "f4")
+    t = kw.asarray(np.array([2, 1, 0, 0, 0]))
+    loss, dx = nn.cross_entropy_grad(kw.asarray(x), t, reduction="none")
+    np.testing.assert_allclose(loss.numpy()[:2], [np.log1p(np.exp(-1)), 0], rtol=1e-6)
+    assert np.isnan(loss.numpy()[2:]).all()
+    assert dx.numpy()[0, 1] == 0 and not dx.numpy()[1].any()
+    outside = kw.asarray(np.array([3, -1, 0], np.int32))
+    loss, dx = nn.cross_entropy_grad(kw.ones((3, 3)), outside, reduction="none")
+    np.testing.assert_array_equal(np.isnan(loss.numpy()), [True, True, False])
+    np.testing.assert_array_equal(np.isnan(dx.numpy()).all(axis=1), [True, True, False])
+
+
+def test_nothing_to_count():
+    none = kw.full((4,), -100, "int64")
+    loss, dx = nn.cross_entropy_grad(kw.ones((4, 3)), none)
+    assert np.isnan(loss.item()) and not dx.numpy().any()
+    assert nn.cross_entropy(kw.ones((4, 3)), none, reduction="sum").item() == 0
+    empty = kw.empty((0,), "int64")
+    loss, dx = nn.cross_entropy_grad(kw.ones((0, 3)), empty, reduction="sum")
+    assert loss.item() == 0 and dx.shape == (0, 3)
+    assert nn.cross_entropy(kw.ones((0, 3)), empty, reduction="none").shape == (0,)
+
+
+def bce(x, t, weight=1.0):
+    return (1 - t) * x + (1 + (weight - 1) * t) * np.logaddexp(0, -x)
+
+
+def huber(x, t, delta=1.0):
+    d = abs(x - t)
+    return np.where(d <= delta, 0.5 * d * d, delta * (d - 0.5 * delta))
+
+
+PAIRS = {
+    "mse_loss": (lambda x, t: (x - t) ** 2, {}),
+    "l1_loss": (lambda x, t: abs(x - t), {}),
+    "huber_loss": (huber, {"delta": 0.7}),
+    "bce_with_logits": (bce, {"pos_weight": 2.5}),
+}
+
+
+@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize("dtype", TYPES)
+def test_losses_of_pairs(name, dtype):
+    function, options = PAIRS[name]
+    x, t = values((6, 35), dtype), abs(values((6, 35), dtype, 1)) % 1
+    arguments = wide(x), wide(t), *options.values()
+    loss, h = function(*arguments), 1e-5
+    slope = function(wide(x) + h, *arguments[1:]) - function(wide(x) - h, *arguments[1:])
+    slope /= 2 * h
+    real = "float64" if dtype == "float64" else "float32"
+    factor = 1e5 if dtype == "float64" else 20 if dtype == "float32" else 2
+    a, b = kw.asarray(x), kw.asarray(t)
+    forward, with_grad, backward = (getattr(nn, name + end) for end in ("", "_grad", "_backward"))
+    assert_close(forward(a, b, reduction="none", **options), loss, dtype, 2)
+    for reduction, divisor in (("mean", x.size), ("sum", 1)):
+        assert_close(forward(a, b, reduction=reduction, **options), loss.sum() / divisor, real, 2)
+        got, dx = with_grad(a, b, reduction=reduction, **options)
+        assert_close(got, loss.sum() / divisor, real, 2)
+        assert_close(dx, slope / divisor, dtype, factor)
+        dx = backward(kw.full((), 3, real), a, b, reduction=reduction, **options)
+        assert_close(dx, 3 * slope / divisor, dtype, factor)
+    above = values((6, 35), dtype, 2)
+    dx = backward(kw.asarray(above), a, b, reduction="none", **options)
+    assert_close(dx, wide(above) * slope, dtype, factor)
+
+
+def test_pairs_of_views_and_sizes():
+    x, t = values((6, 35)), values((6, 35), seed=1)
+    for a, b in zip(views(x), reversed(list(views(t))), strict=True):
+        assert_close(nn.mse_loss(a, b), ((wide(x) - t) ** 2).mean(), factor=2)
+        assert_close(nn.mse_loss_grad(a, b, reduction="sum")[1], 2 * (x - t), factor=2)
+    large = values(700001)
+    got = nn.mse_loss(kw.asarray(large), kw.zeros(700001))
+    assert_close(got, (wide(large) ** 2).mean())
+    assert got.item() == nn.mse_loss(kw.asarray(large), kw.zeros(700001)).item()
+    assert np.isnan(nn.mse_loss(kw.ones(0), kw.ones(0)).item())
+    assert nn.mse_loss(kw.ones(0), kw.ones(0), reduction="sum").item() == 0
+    far = np.array([1e4, -1e4, np.inf, np.nan], np.float32)
+    got = nn.bce_with_logits(kw.asarray(far), kw.ones(4), reduction="none").numpy()
+    np.testing.assert_array_equal(got[:2], [0, 1e4])
+    assert np.isnan(got[3])
+
+
+def test_wrong_calls():
+    x, t = kw.ones((2, 3)), kw.asarray(np.array([0, 1]))
+    with pytest.raises(kw.ArgumentError, match="int32 or int64"):
+        nn.cross_entropy(x, kw.ones(2))
+    with pytest.raises(kw.InvalidArgument, match=r"Incompatible dimensions.*\(2, 3\).*\(3,\)"):
+        nn.cross_entropy(x, kw.asarray(np.arange(3)))
+    with pytest.raises(kw.ArgumentError, match="reduction"):
+        nn.cross_entropy(x, t, reduction="median")
+    with pytest.raises(kw.InvalidArgument, match="label_smoothing is 2"):
+        nn.cross_entropy(x, t, label_smoothing=2.0)
+    with pytest.raises(kw.InvalidArgument, match="gradient of the loss"):
+        nn.cross_entropy_backward(kw.ones(2), x, t)
+    with pytest.raises(kw.InvalidArgument, match="same shape"):
+        nn.mse_loss(x, kw.ones((3, 2)))
+    with pytest.raises(kw.ArgumentError, match="floating"):
+        nn.mse_loss(t, t)
+
+
+def test_no_finding_in_any_kernel(sim):
+    x, target = case(3, 530)
+    target[1] = -100
+    with kw.checks("memory", "init", "race", "sync") as report:
+        a, t = kw.asarray(x), kw.asarray(target)
+        nn.cross_entropy(a, t)
+        nn.cross_entropy_grad(a, t, label_smoothing=0.1)
+        nn.cross_entropy_grad(a, t, inplace=True)
+        wide_row = kw.asarray(case(1, 26001)[0])
+        nn.cross_entropy_grad(wide_row, t[:1])
+        nn.huber_loss_grad(kw.ones(700), kw.zeros(700))
+        nn.mse_loss(kw.ones(7), kw.zeros(7), reduction="none")
+    report.raise_if_any()
+
+
+def test_replay_in_a_graph():
+    x, target = case(4, 50)
+    a, t = kw.asarray(x), kw.asarray(target)
+    nn.cross_entropy_grad(a, t), nn.mse_loss(a, a)
+    stream, graph = kw.Stream(), kw.Graph()
+    with graph.capture(stream):
+        loss, dx = nn.cross_entropy_grad(a, t)
+    fresh, _ = case(4, 50, seed=9)
+    a[...] = kw.asarray(fresh)
+    kw.current_device().synchronize()
+    graph.launch(stream)
+    stream.synchronize()
+    expected, grad = reference(fresh, target)
+    assert_close(loss, expected.mean(), factor=2)
+    assert_close(dx, grad / 4, factor=2)
