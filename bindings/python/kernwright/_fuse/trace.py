@@ -60,6 +60,8 @@ class _Binder:
         if isinstance(value, python_types.ModuleType):
             nn = value.__name__ == "kernwright.nn"
             return NAMESPACE.nn if nn else value
+        if isinstance(value, Fusible):
+            return self.function(value.function)
         home = getattr(value, "__module__", None) or ""
         if home.split(".", 1)[0] == "kernwright" and callable(value):
             name = getattr(value, "__name__", "")
@@ -67,8 +69,6 @@ class _Binder:
                 if name in vars(space):
                     return vars(space)[name]
             return value
-        if isinstance(value, Fusible):
-            return self.function(value.function)
         return value if home.split(".", 1)[0] == "numpy" else self.function(value)
 
 
