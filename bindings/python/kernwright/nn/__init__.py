@@ -4,46 +4,37 @@
 >>> x = kw.asarray(np.array([[0.0, 0.0], [1.0, 1.0]], np.float32))
 >>> kw.nn.softmax(x).numpy().tolist()
 [[0.5, 0.5], [0.5, 0.5]]
+>>> kw.nn.relu(kw.asarray(np.array([-1.0, 2.0], np.float32))).numpy().tolist()
+[0.0, 2.0]
 """
 
 from kernwright._support.typed import publish
-from kernwright.nn import _norm, _norm_backward, _softmax
-from kernwright.nn._norm import *
-from kernwright.nn._norm_backward import *
-from kernwright.nn._softmax import *
-
-__all__ = [*_norm.__all__, *_norm_backward.__all__, *_softmax.__all__]
-
-publish(globals(), __all__)
-"""Pieces of neural networks, each one kernel or two."""
-
-from kernwright.nn._quantize import *  # noqa: F403
-from kernwright.nn._quantize import __all__ as _quantize
-from kernwright.nn._sampling import *  # noqa: F403
-from kernwright.nn._sampling import __all__ as _sampling
-
-__all__ = [*_quantize, *_sampling]
-
-del publish
->>> kw.nn.relu(kw.asarray(np.array([-1.0, 2.0], np.float32))).numpy().tolist()
-[0.0, 2.0]
-
 from kernwright.nn import (
     _activation_gradients,
     _activations,
     _embedding,
     _gates,
     _losses,
+    _norm,
+    _norm_backward,
     _positions,
+    _quantize,
     _rope,
+    _sampling,
+    _softmax,
 )
 from kernwright.nn._activation_gradients import *
 from kernwright.nn._activations import *
 from kernwright.nn._embedding import *
 from kernwright.nn._gates import *
 from kernwright.nn._losses import *
+from kernwright.nn._norm import *
+from kernwright.nn._norm_backward import *
 from kernwright.nn._positions import *
+from kernwright.nn._quantize import *
 from kernwright.nn._rope import *
+from kernwright.nn._sampling import *
+from kernwright.nn._softmax import *
 
 __all__ = [
     *_activation_gradients.__all__,
@@ -51,7 +42,14 @@ __all__ = [
     *_embedding.__all__,
     *_gates.__all__,
     *_losses.__all__,
+    *_norm.__all__,
+    *_norm_backward.__all__,
     *_positions.__all__,
+    *_quantize.__all__,
     *_rope.__all__,
+    *_sampling.__all__,
+    *_softmax.__all__,
 ]
 
+publish(globals(), __all__)
+del publish

@@ -1,0 +1,266 @@
+"""The instances of the library's templates that the compile gate compiles, by text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+TYPES = ["Bool", "Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64"]
+TYPES += ["Float16", "BFloat16", "Float32", "Float64", "Float8E4M3", "Float8E5M2"]
+TYPES += ["Complex64", "Complex128"]
+INDICES = ["unsigned int", "unsigned long long"]
+UNITS = ["unsigned char", "unsigned short", "unsigned int", "unsigned long long", "Unit16"]
+ROWS = re.compile(r"^KW_OPERATION\(\w+, (\w+), (\d), (\w+), \w+, \w+, (\w+),", re.MULTILINE)
+
+
+def elementwise() -> Iterator[str]:
+    """Each operation of operations.def in both kernels, and every conversion of an operand."""
+    table = (ROOT / "kernels_src" / "elementwise" / "operations.def").read_text()
+    for functor, arity, domain, result in ROWS.findall(table):
+        kind = {"whole": "Int32", "logical": "Bool"}.get(domain, "Float32")
+        out = "Bool" if result == "BOOL" else kind
+        operands = [f"Each<{kind}, {kind}>"] * int(arity)
+        if domain == "choice":
+            operands[0] = "Each<Bool, Bool>"
+        inputs = ", ".join(operands)
+        yield f"flat<{functor}, {out}, {out}, 4, 2, unsigned int, {inputs}>"
+        yield f"strided<{functor}, {out}, {out}, 1, unsigned long long, long long, {inputs}>"
+    for of in TYPES:
+        yield f"flat<Add, Float64, {of}, 1, 2, unsigned int, Same<{of}, Float64>, Value<Float64>>"
+
+
+# Each reducer once, over types that differ in how they are read and kept.
+REDUCERS = [
+    *(f"{op}<{types}>" for op in ("Total", "Product") for types in
+      ("Float32, Float32", "Int8, Int64", "BFloat16, BFloat16", "Complex128, Complex128")),
+    *(f"Largest<{types}>" for types in ("Float8E4M3, Float8E4M3", "UInt16, UInt16", "Bool, Bool")),
+    *("Average<Float16, Float16>", "Smallest<Float64, Float64>", "Smallest<Complex64, Bool>"),
+    *("LargestPlace<Float16, unsigned int>", "SmallestPlace<Int64, unsigned int>"),
+    *("NonzeroCount<Complex64, Complex64>", "Variance<Float32, Float32>"),
+    *("Deviation<Complex64, Complex64>", "LogSumExp<BFloat16, BFloat16>"),
+    *(f"Norm{order}<Complex64, Complex64>"
+      for order in ("Zero", "One", "Two", "Any", "Largest", "Smallest")),
+]  # fmt: skip
+SCANS = [
+    *("RunningSum<Float32, Float32>", "RunningSum<Int8, Int64>", "RunningSum<Float16, Float16>"),
+    *("RunningProduct<Complex64, Complex64>", "RunningMaximum<Float64, Float64>"),
+    "RunningMinimum<UInt8, UInt8>",
+]
+NAMED_UNITS = ["UInt8", "UInt16", "UInt32", "UInt64", "Unit16"]
+NAMED_INDICES = ["UInt32", "UInt64"]
+PLACES = [("Int32", "{}<Int32>"), ("Int64", "{}<Int64>"), ("Int64", "Offset")]
+REALS = ["Float16", "BFloat16", "Float32", "Float64", "Float8E4M3"]
+ACTIVATIONS = ["Relu", "Relu2", "HardTanh", "LeakyRelu", "Elu", "Selu", "Sigmoid", "LogSigmoid"]
+ACTIVATIONS += ["Tanh", "Silu", "Gelu", "GeluTanh", "QuickGelu", "Softplus", "Softsign", "Mish"]
+ACTIVATIONS += ["HardSwish", "HardSigmoid"]
+# An activation, an element type and the elements of a pack, packs of a thread.
+PACKS = [("Silu", "BFloat16, 8", 4), ("GeluTanh", "Float64, 2", 1), ("Gelu", "Float8E4M3, 16", 4)]
+
+
+
+# As the library's C++ asks for them.
+INSTANCES = {
+    "copy.cu": [f"strided_copy<{unit}, {index}>" for unit in UNITS for index in INDICES],
+    "cast.cu": [
+        f"cast<{to}, {of}, {index}>"
+        for index in INDICES
+        for to, of in [*((t, "Float32") for t in TYPES), *(("Float32", t) for t in TYPES)]
+    ],
+    "elementwise.cu": list(elementwise()),
+    "reduce.cu": [
+        *(f"reduce_rows<{op}, 1, unsigned int>" for op in REDUCERS),
+        *(f"reduce_columns<{op}, 1, unsigned int>" for op in REDUCERS),
+        *(f"combine_segments<{op}, unsigned int>" for op in REDUCERS),
+        *(
+            f"reduce_{part}<Total<Float32, Float32>, 4, {index}>"
+            for part in ("rows", "columns")
+            for index in INDICES
+        ),
+    ],
+    "scan.cu": [
+        *(f"scan_rows<{op}, 2, 8, unsigned int>" for op in SCANS),
+        *(f"scan_tiles<{op}, 2, 8, unsigned int>" for op in SCANS),
+        *(f"scan_columns<{op}, 1, unsigned int>" for op in SCANS),
+        *(f"scan_carries<{op}, unsigned int>" for op in SCANS),
+        *(
+            f"scan_{part}<RunningSum<Float32, Float32>, 4, 8, {index}>"
+            for part in ("rows", "tiles")
+            for index in INDICES
+        ),
+    ],
+    "gather.cu": [
+        f"{move}<{unit}, {position}, {place.format(rule)}, {index}>"
+        for move, rule in (("gather", "Clamped"), ("scatter", "Checked"))
+        for unit in NAMED_UNITS
+        for position, place in PLACES
+        for index in NAMED_INDICES
+    ],
+    "slots.cu": [
+        *(f"add_positions<{p}, {index}>" for p in ("Int32", "Int64") for index in NAMED_INDICES),
+        *(
+            f"{name}<{number}>"
+            for name in ("mark_owners", "owners_offsets")
+            for number in NAMED_INDICES
+        ),
+        *(f"count_outside<{p}>" for p in ("Int32", "Int64")),
+        "split_positions",
+    ],
+    "mask_positions.cu": [
+        *("count_true", "write_true", "repeat_positions"),
+        *(f"write_where<{unit}, {index}>" for unit in NAMED_UNITS for index in NAMED_INDICES),
+    ],
+    "segment_add.cu": [
+        *("make_entries", "count_digits", "place_entries"),
+        *(f"add_segments<{of}>" for of in TYPES if of != "Bool"),
+    ],
+    "tiled_transpose.cu": [
+        f"tiled_transpose<{unit}, {tile}, {pack}>"
+        for unit, (tile, *packs) in zip(
+            UNITS, ((128, 8, 1), (64, 4, 1), (64, 4, 1), (32, 2, 1), (32, 1)), strict=True
+        )
+        for pack in packs
+    ],
+    "triangle.cu": [
+        *(
+            f"triangle<{unit}, {pack}, {index}>"
+            for unit in NAMED_UNITS[:4]
+            for pack in (1, 2)
+            for index in NAMED_INDICES
+        ),
+        *(
+            "triangle<UInt8, 8, UInt32>",
+            "triangle<UInt32, 4, UInt32>",
+            "triangle<Unit16, 1, UInt64>",
+        ),
+        *(f"diagonal_matrix<{unit}>" for unit in NAMED_UNITS),
+    ],
+    "activations.cu": [
+        f"activate{way}<{op}, {pack}, {k}, unsigned int>"
+        for way in ("", "_backward")
+        for op, pack, k in [*((op, "Float32, 4", 1) for op in ACTIVATIONS), *PACKS]
+    ],
+    "gates.cu": [
+        f"gate_{way}<{op}, {pack}, {k}, {index}>"
+        for way in ("forward", "backward")
+        for index in INDICES
+        for op, pack, k in PACKS
+    ],
+    "bias_activation.cu": [
+        f"bias_activate{tail}"
+        for index in INDICES
+        for op, pack, k in PACKS
+        for tail in (
+            f"<{op}, {pack}, {k}, {index}>",
+            f"_backward<{op}, {pack}, {index}>",
+        )
+    ]
+    + [f"bias_gradient<{real}, {index}>" for real in REALS for index in INDICES],
+    "dropout.cu": [f"dropout<{pack}, {k}, {index}>" for _, pack, k in PACKS for index in INDICES],
+    "cross_entropy.cu": [
+        f"cross_entropy<{type}, {id}, {n}, {threads}, {held}, {grad}>"
+        for type, n in (("BFloat16", 8), ("Float32", 4), ("Float64", 1))
+        for id, threads, held, grad in [
+            ("Int64", 512, 12, "true"),
+            ("Int32", 32, 4, "true"),
+            ("Int64", 512, 4, "false"),
+        ]
+    ]
+    + ["target_scale<Int32, Float32>", "target_scale<Int64, Float64>"],
+    "total.cu": ["total<Float32>", "total<Float64>"],
+    "pointwise_loss.cu": [
+        f"pointwise_loss<{op}, {pack}, {flags}, unsigned int>"
+        for op in ("SquaredError", "AbsoluteError", "Huber", "BinaryCrossEntropy")
+        for pack in ("BFloat16, 8", "Float64, 2")
+        for flags in ("true, false, false", "false, true, true", "false, false, true")
+    ],
+    "embedding.cu": [
+        f"embed<{type}, {id}, {n}, 128>"
+        for type, n in [("BFloat16", 8), ("Float64", 2), ("Float8E4M3", 16)]
+        for id in ("Int32", "Int64")
+    ],
+    "embedding_gradient.cu": [
+        *("count_digits", "scan_counts", "scatter_digits", "make_keys<Int32>", "make_keys<Int64>"),
+        *("sum_rows<BFloat16, 8>", "sum_rows<Float32, 1>", "sum_rows<Float64, 2>"),
+    ],
+    "rope.cu": [
+        f"rotate<{type}, {id}, {n}, {layout}>"
+        for type in ("BFloat16", "Float32", "Float64")
+        for id in ("Int32", "Int64")
+        for n in (1, 2)
+        for layout in ("false", "true")
+    ]
+    + ["rotate<BFloat16, Int64, 8, false>", "rotate<Float16, Int64, 4, true>"],
+    "rope_tables.cu": [
+        *("rope_frequencies", "rope_tables", "alibi_slopes"),
+        *(f"alibi_bias<{real}>" for real in REALS),
+    ],
+    "pope.cu": [
+        name
+        for real in REALS
+        for name in (
+            f"pope<{real}, Int64, false>",
+            f"pope<{real}, Int32, true>",
+            f"scale_tokens<{real}, Int64, 2>",
+        )
+    ],
+    "qkv.cu": [
+        f"split_heads<{pack}, {merge}>"
+        for pack in ("BFloat16, 8", "Float32, 1", "Float8E5M2, 16")
+        for merge in ("false", "true")
+    ],
+    "distributions.cu": [
+        *(
+            f"random_fill<{kind}, {of}, {packed}>"
+            for kind in ("Uniform", "Normal", "Exponential", "Gamma")
+            for of in ("Float16", "BFloat16", "Float32", "Float64")
+            for packed in ("true", "false")
+        ),
+        *(f"random_fill<Bernoulli, {of}, true>" for of in TYPES[:13]),
+        *(f"random_fill<Integers, {of}, true>" for of in TYPES[1:9]),
+        "random_fill<WideIntegers, Int64, true>",
+        "random_fill<WideIntegers, UInt64, true>",
+        "advance_counter",
+    ],
+    "permutation.cu": [
+        *(f"{name}<{of}>" for name in ("permute_few", "permute_many") for of in ("Int32", "Int64")),
+        *("weighted_keys", "sort_tiles", "merge_tiles", "merge_far", "take_indices<Int64>"),
+    ],
+    "choice.cu": [
+        "cumulate",
+        "draw_weighted<Int64>",
+        *(f"gather_rows<{unit}, Int64>" for unit in ("UInt8", "UInt32", "UInt64", "Unit16")),
+    ],
+    "optimizer.cu": [
+        *(
+            f"optimizer_step<{rule}, {types}, {width}>"
+            for rule in ("AdamW", "Adam", "Momentum", "Plain", "Lion")
+            for types, width in (
+                ("Float32, Float32, Float32, false, false", 4),
+                ("Float64, Float64, Float64, false, false", 2),
+                ("BFloat16, BFloat16, Float32, true, false", 4),
+                ("BFloat16, BFloat16, Float32, false, true", 1),
+            )
+        ),
+        *(f"norm_of_chunks<{of}, true, 4>" for of in ("Float16", "BFloat16", "Float32")),
+        *("norm_of_chunks<Float64, false, 2>", "finish_norm<true>", "finish_norm<false>"),
+        *(f"scale_tensors<{of}, 4>" for of in ("Float16", "BFloat16", "Float32")),
+    ],
+    "sampling.cu": [
+        f"sample_rows<{of}, {packed}>"
+        for of in ("Float16", "BFloat16", "Float32")
+        for packed in ("true", "false")
+    ],
+    "quantize.cu": [
+        f"{name}{rest}>"
+        for to in ("Int8", "Float8E4M3", "Float8E5M2")
+        for of, width in (("Float16", 8), ("BFloat16", 8), ("Float32", 4))
+        for name, rest in (
+            *(("quantize_short", f"<{to}, {of}, {n}, 4, {width}") for n in (32, 256, 1024)),
+            ("largest_of_parts", f"<{of}, {width}"),
+            ("quantize_parts", f"<{to}, {of}, {width}"),
+            *(("dequantize", f"<{of}, {to}, {width}, {index}") for index in ("UInt32", "UInt64")),
+        )
+    ],
+}
