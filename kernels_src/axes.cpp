@@ -98,13 +98,4 @@ bool elements_are_aligned(const Array& array) {
   return bits % scalar_size(array.type()) == 0;
 }
 
-bool may_overlap(const Array& a, const Array& b) {
-  const ByteRange ra = byte_range(a.shape(), a.strides(), scalar_size(a.type()));
-  const ByteRange rb = byte_range(b.shape(), b.strides(), scalar_size(b.type()));
-  const auto place = [](const Array& x, std::int64_t offset) {
-    return x.address() + static_cast<CUdeviceptr>(offset);
-  };
-  return place(a, ra.low) < place(b, rb.high) && place(b, rb.low) < place(a, ra.high);
-}
-
 }  // namespace kernwright::kernels

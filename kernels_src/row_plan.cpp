@@ -133,13 +133,4 @@ std::vector<int> last_back(int ndim, int axis) {
   return axes;
 }
 
-bool may_overlap(const Array& a, const Array& b) {
-  const ByteRange ra = byte_range(a.shape(), a.strides(), scalar_size(a.type()));
-  const ByteRange rb = byte_range(b.shape(), b.strides(), scalar_size(b.type()));
-  const auto at = [](const Array& x, std::int64_t offset) {
-    return x.address() + static_cast<CUdeviceptr>(offset);
-  };
-  return at(a, ra.low) < at(b, rb.high) && at(b, rb.low) < at(a, ra.high);
-}
-
 }  // namespace kernwright::kernels

@@ -74,7 +74,4 @@ bool are_few_and_long(const Device& device, RowExtent extent);
 std::vector<int> axis_last(int ndim, int axis);
 std::vector<int> last_back(int ndim, int axis);
 
-/// Whether the memory of the two may have bytes in common.
-bool may_overlap(const Array& a, const Array& b);
-
 }  // namespace kernwright::kernels
