@@ -6,6 +6,7 @@ device is there, shapes are small and nothing is timed: what is left is whether 
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
@@ -36,6 +37,7 @@ def normal(shape: tuple[int, ...], dtype: str, seed: int) -> kw.Array:
     return kw.asarray(np.resize(block, shape)).astype(dtype)
 
 
+@functools.cache
 def torch_names() -> Any:
     try:
         import torch

@@ -19,7 +19,7 @@ py::tuple cross_entropy(py::handle logits, py::handle target, const std::string&
                         bool gradient, bool in_place, py::handle upstream) {
   const Array x = array_operand(logits, "logits"), ids = array_operand(target, "target");
   const std::optional<Array> above = optional_operand(upstream, "grad");
-  const kernels::CrossEntropyOptions options{kernels::reduction_from_name(reduction),
+  const kernels::CrossEntropyOptions options{kernels::loss_reduction_from_name(reduction),
                                              label_smoothing,
                                              z_loss,
                                              ignore_index,
@@ -35,7 +35,7 @@ py::tuple pointwise_loss(const std::string& name, py::handle values, py::handle 
   const Array x = array_operand(values, "x"), t = array_operand(target, "target");
   const std::optional<Array> above = optional_operand(upstream, "grad");
   const kernels::PointwiseOptions options{kernels::pointwise_loss_from_name(name),
-                                          kernels::reduction_from_name(reduction), knob, value,
+                                          kernels::loss_reduction_from_name(reduction), knob, value,
                                           gradient};
   return loss_and_gradient(on_current_stream(
       x, [&](const Stream& on) { return kernels::pointwise_loss(x, t, options, above, on); }));

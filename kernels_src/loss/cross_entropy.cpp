@@ -26,11 +26,11 @@ struct LossTerms {
 };
 
 /// Threads of a block, packs that each keeps in registers, and packs in shared memory.
-struct RowPlan {
+struct LogitsPlan {
   int threads, packs, shared_packs;
 };
 
-RowPlan plan_row(const Device& device, std::int64_t packs, bool gradient) {
+LogitsPlan plan_logits(const Device& device, std::int64_t packs, bool gradient) {
   if (packs <= 32 * 4) return {32, 4, 0};
   if (packs <= 128 * 4) return {128, 4, 0};
   if (packs <= 512 * 4 || !gradient) return {512, 4, 0};
@@ -45,8 +45,8 @@ const Family& entropy_family() {
   return made;
 }
 
-const LazyKernel& entropy_kernel(ScalarType type, ScalarType target, int width, const RowPlan& plan,
-                                 bool gradient) {
+const LazyKernel& entropy_kernel(ScalarType type, ScalarType target, int width,
+                                 const LogitsPlan& plan, bool gradient) {
   const auto key = InstanceKey()
                        .add(0, 1)
                        .type(type)
@@ -132,7 +132,7 @@ Loss cross_entropy(const Array& logits, const Array& targets, const CrossEntropy
   check_entropy(logits, targets, options);
   Device& device = logits.device();
   const Stream on = stream ? stream : Stream::legacy(device);
-  const bool none = options.reduction == Reduction::none;
+  const bool none = options.reduction == LossReduction::none;
   const auto real =
       logits.type() == ScalarType::float64 ? ScalarType::float64 : ScalarType::float32;
   const RowView x = row_view(logits, on);
@@ -143,7 +143,7 @@ Loss cross_entropy(const Array& logits, const Array& targets, const CrossEntropy
   if (options.gradient) made.gradient = gradient_array(logits, x, options, on);
   const std::optional<Array> above = upstream_of(upstream, made.value, real, on);
   std::optional<Array> scale;
-  if (options.reduction == Reduction::mean) {
+  if (options.reduction == LossReduction::mean) {
     scale = Array::empty(device, {}, real, on);
     launch(scale_kernel(ids.type(), real).on(device), {.grid = {1}, .block = {1024}, .stream = on},
            ids.address(), rows, options.ignore_index, scale->address());
@@ -157,7 +157,7 @@ Loss cross_entropy(const Array& logits, const Array& targets, const CrossEntropy
     const int width = pack_width(
         logits.type(), {made.gradient ? x.array.address() - out.address() : 0,
                         rows > 1 ? static_cast<std::uint64_t>(x.stride - out_stride) * size : 0});
-    const RowPlan plan = plan_row(device, x.cols / width, options.gradient);
+    const LogitsPlan plan = plan_logits(device, x.cols / width, options.gradient);
     const LaunchConfig config{
         .grid = {static_cast<std::uint32_t>(rows)},
         .block = {static_cast<std::uint32_t>(plan.threads)},

@@ -10,18 +10,19 @@
 
 namespace kernwright::kernels {
 
-enum class Reduction : std::uint8_t { none, mean, sum };
+enum class LossReduction : std::uint8_t { none, mean, sum };
 /// By name. Throws ArgumentError that lists the names.
-Reduction reduction_from_name(std::string_view name);
+LossReduction loss_reduction_from_name(std::string_view name);
 
 /// A loss, and the gradient of its first array where it was asked for.
 struct Loss {
-  Array value;  ///< without dimensions, or with those of the rows or elements for Reduction::none
+  Array
+      value;  ///< without dimensions, or with those of the rows or elements for LossReduction::none
   std::optional<Array> gradient;
 };
 
 struct CrossEntropyOptions {
-  Reduction reduction = Reduction::mean;
+  LossReduction reduction = LossReduction::mean;
   double label_smoothing = 0;
   double z_loss = 0;
   std::int64_t ignore_index = -100;
@@ -31,12 +32,12 @@ struct CrossEntropyOptions {
 
 /// Over rows of logits (..., V) and targets (...) of int32 or int64, with s = log(sum(exp(x))):
 ///   (1 - e) (s - x[t]) + e (s - mean(x)) + z s^2,   e = label_smoothing, z = z_loss,
-/// of float32, for float64 logits of float64. Reduction::mean divides by the targets that are not
-/// ignored. Rows whose target is ignore_index give 0 and a gradient of 0; a target outside of
+/// of float32, for float64 logits of float64. LossReduction::mean divides by the targets that are
+/// not ignored. Rows whose target is ignore_index give 0 and a gradient of 0; a target outside of
 /// [0, V) reads nothing and gives NaN. The gradient has the type of the logits and is that of the
-/// reduced loss, times `upstream` where given: one value, or for Reduction::none one for each row.
-/// Logits are read from memory once. Any strides of rows; in_place wants rows without gaps inside.
-/// Queued on `stream`. The same in every run. Throws ArgumentError for other element types,
+/// reduced loss, times `upstream` where given: one value, or for LossReduction::none one for each
+/// row. Logits are read from memory once. Any strides of rows; in_place wants rows without gaps
+/// inside. Queued on `stream`. The same in every run. Throws ArgumentError for other element types,
 /// InvalidArgument for shapes that do not fit.
 Loss cross_entropy(const Array& logits, const Array& targets, const CrossEntropyOptions& options,
                    const std::optional<Array>& upstream = std::nullopt, const Stream& stream = {});
@@ -47,7 +48,7 @@ PointwiseLoss pointwise_loss_from_name(std::string_view name);
 
 struct PointwiseOptions {
   PointwiseLoss kind = PointwiseLoss::squared;
-  Reduction reduction = Reduction::mean;
+  LossReduction reduction = LossReduction::mean;
   double knob = 1;  ///< delta of huber, weight of the positive class of binary_cross_entropy
   bool value = true;
   bool gradient = false;
@@ -56,8 +57,8 @@ struct PointwiseOptions {
 /// Of the elements of `x` and `target`, which have the same shape, real floating type and device:
 /// (x - t)^2, |x - t|, 0.5 d^2 up to delta and delta (d - 0.5 delta) beyond for d = |x - t|,
 /// (1 - t) x + (1 + (w - 1) t) log(1 + exp(-x)). Reduced values are of float32 (float64 for
-/// float64), those of Reduction::none of the type of `x`. The gradient of `x` is times `upstream`
-/// where given, of the shape of the value. Sums run in a fixed order.
+/// float64), those of LossReduction::none of the type of `x`. The gradient of `x` is times
+/// `upstream` where given, of the shape of the value. Sums run in a fixed order.
 Loss pointwise_loss(const Array& x, const Array& target, const PointwiseOptions& options,
                     const std::optional<Array>& upstream = std::nullopt, const Stream& stream = {});
 

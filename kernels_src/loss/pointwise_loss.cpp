@@ -52,10 +52,10 @@ void check_pointwise(const Array& x, const Array& target, const Array& value,
 
 }  // namespace
 
-Reduction reduction_from_name(std::string_view name) {
-  if (name == "none") return Reduction::none;
-  if (name == "mean") return Reduction::mean;
-  if (name == "sum") return Reduction::sum;
+LossReduction loss_reduction_from_name(std::string_view name) {
+  if (name == "none") return LossReduction::none;
+  if (name == "mean") return LossReduction::mean;
+  if (name == "sum") return LossReduction::sum;
   throw ArgumentError(format("reduction is \"{}\", and must be none, mean or sum", name));
 }
 
@@ -91,7 +91,7 @@ Loss pointwise_loss(const Array& x, const Array& target, const PointwiseOptions&
   Device& device = x.device();
   const Stream on = stream ? stream : Stream::legacy(device);
   const auto real = x.type() == ScalarType::float64 ? ScalarType::float64 : ScalarType::float32;
-  const bool none = options.reduction == Reduction::none;
+  const bool none = options.reduction == LossReduction::none;
   const bool each = none && options.value, sum = !none && options.value;
   Loss made{
       none ? Array::empty(device, x.shape(), x.type(), on) : Array::empty(device, {}, real, on),
@@ -104,7 +104,7 @@ Loss pointwise_loss(const Array& x, const Array& target, const PointwiseOptions&
                                            : cast(*upstream, above_type, on);
   if (options.gradient) made.gradient = Array::empty(device, x.shape(), x.type(), on);
   const Array from = contiguous(x, on), wanted = contiguous(target, on);
-  const bool mean = options.reduction == Reduction::mean;
+  const bool mean = options.reduction == LossReduction::mean;
   const double scale = mean ? 1.0 / static_cast<double>(x.size()) : 1.0;
   const CUdeviceptr dx = made.gradient ? made.gradient->address() : 0;
   const CUdeviceptr above_all = above && !none ? above->address() : 0;

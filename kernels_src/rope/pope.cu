@@ -26,9 +26,9 @@ struct Angle {
   }
 };
 
-/// x (.., dim) becomes (.., 2 dim): softplus(x) cos(angle), then softplus(x) sin(angle). The shift of
-/// head h, element c is shifts[h * shift_stride + c]. Backward: `from` is x, `grad` the gradient of
-/// the result, and the gradient of x is written.
+/// x (.., dim) becomes (.., 2 dim): softplus(x) cos(angle), then softplus(x) sin(angle). The shift
+/// of head h, element c is shifts[h * shift_stride + c]. Backward: `from` is x, `grad` the gradient
+/// of the result, and the gradient of x is written.
 template <typename T, typename Id, bool Backward>
 __global__ void __launch_bounds__(kThreads)
     pope(const TokenArray<T> x, const T* __restrict__ grad, const TokenStrides grad_strides,

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from nn_arrays import TYPES, assert_close, values, views, wide
+from nn_arrays import assert_close, values, views, wide
 from scipy import special
 
 import kernwright as kw
@@ -58,7 +58,7 @@ def test_a_row_that_no_block_can_hold():
     assert_close(dx, grad, factor=8)
 
 
-@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
 def test_options(dtype):
     x, target = case(9, 37, dtype)
     target[[2, 5]] = 7
@@ -164,7 +164,7 @@ PAIRS = {
 
 
 @pytest.mark.parametrize("name", PAIRS)
-@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
 def test_losses_of_pairs(name, dtype):
     function, options = PAIRS[name]
     x, t = values((6, 35), dtype), abs(values((6, 35), dtype, 1)) % 1

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from nn_arrays import TYPES, assert_close, values, views, wide
+from nn_arrays import assert_close, values, views, wide
 
 import kernwright as kw
 
@@ -111,7 +111,7 @@ def turn(x, cos, sin, positions, interleaved, direction=1):
     return out
 
 
-@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
 @pytest.mark.parametrize("interleaved", [False, True])
 def test_both_layouts(dtype, interleaved):
     cos, sin = nn.rope_tables(40, 16)
@@ -229,7 +229,7 @@ def test_alibi_of_nothing():
         nn.alibi_bias(2, 3, dtype="int32")
 
 
-@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
 def test_pope(dtype):
     x, dim = values((2, 5, 3, 6), dtype), 6
     cos, sin = nn.rope_tables(20, 2 * dim)

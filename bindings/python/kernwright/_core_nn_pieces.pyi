@@ -27,7 +27,7 @@ def _cross_entropy(
     gradient: bool,
     in_place: bool,
     upstream: Any,
-) -> tuple[Array, Any]: ...
+) -> tuple[Array, Array]: ...  # the second is None without `gradient`
 def _pointwise_loss(
     name: str,
     x: Any,
@@ -37,7 +37,7 @@ def _pointwise_loss(
     value: bool,
     gradient: bool,
     upstream: Any,
-) -> tuple[Array, Any]: ...
+) -> tuple[Array, Array]: ...  # the second is None without `gradient`
 def _rope_attention_factor(
     dim: int, base: float, scaling: str, numbers: list[float], attention: float | None
 ) -> float: ...
