@@ -1,6 +1,8 @@
 """What importing the package does, and what it offers."""
 
+import importlib
 import pathlib
+import re
 import struct
 import subprocess
 import sys
@@ -56,6 +58,8 @@ def test_types_are_told_to_type_checkers():
     folder = pathlib.Path(kw.__file__).parent
     assert (folder / "py.typed").is_file()
     stub = (folder / "__init__.pyi").read_text()
+    for module in re.findall(r"^from (\S+) import \*$", stub, re.MULTILINE):
+        stub += " ".join(importlib.import_module(module).__all__)
     for name in kw.__all__:
         assert name in stub, f"{name} is missing in __init__.pyi"
 
