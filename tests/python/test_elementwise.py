@@ -400,3 +400,11 @@ def test_in_a_graph():
     stream.synchronize()
     np.testing.assert_array_equal(out.numpy(), np.full((5, 8), 7.0))
     np.testing.assert_array_equal(total.numpy(), np.full((5, 8), 14.0))
+
+
+def test_distances_beyond_32_bits():
+    ends = kw.empty(2**31 + 64, "u1")[:: 2**31]
+    ends[...] = 7
+    check(kw.add(ends, 1), np.array([8, 8], "u1"))
+    kw.multiply(ends, 3, out=ends)
+    check(ends, np.array([21, 21], "u1"))
