@@ -408,3 +408,14 @@ def test_distances_beyond_32_bits():
     check(kw.add(ends, 1), np.array([8, 8], "u1"))
     kw.multiply(ends, 3, out=ends)
     check(ends, np.array([21, 21], "u1"))
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"])
+def test_every_small_float_is_read_exactly(name):
+    dtype = np.dtype(getattr(ml_dtypes, name, name))
+    codes = np.arange(2 ** (8 * dtype.itemsize), dtype=f"u{dtype.itemsize}").view(dtype)
+    got = kw.multiply(kw.asarray(codes), np.float32(1)).numpy()
+    expected = codes.astype("f4")
+    np.testing.assert_array_equal(got, expected)
+    solid = ~np.isnan(expected)
+    np.testing.assert_array_equal(np.signbit(got)[solid], np.signbit(expected)[solid])
