@@ -7,6 +7,7 @@ those of the simulated device, which executes the kernel too: few calls, ours al
 
 from __future__ import annotations
 
+import operator
 import os
 import pathlib
 from typing import Any
@@ -31,11 +32,12 @@ def ours(n: int) -> dict[str, Any]:
         (kw.add(x, y, out=out), 3),
     ):
         np.testing.assert_allclose(got.numpy(), expected, rtol=1e-6)
-    names = {"kw": kw, "x": x, "y": y, "rows": rows, "row": y[:32], "out": out}
+    names = {"kw": kw, "x": x, "y": y, "rows": rows, "row": y[:32], "out": out,
+             "iadd": operator.iadd}  # fmt: skip
     return {
         "kernwright x + y": harness.statement("x + y", names),
         "kernwright x * 2.5": harness.statement("x * 2.5", names),
-        "kernwright x += y": harness.statement("out += y", names),
+        "kernwright x += y": harness.statement("iadd(out, y)", names),
         "kernwright rows + row": harness.statement("rows + row", names),
         "kernwright kw.add(x, y, out=out)": harness.statement("kw.add(x, y, out=out)", names),
         "kernwright kw.exp(x)": harness.statement("kw.exp(x)", {"kw": kw, "x": x}),
@@ -47,12 +49,13 @@ def torch_subjects() -> dict[str, Any]:
     import torch
 
     x, y = torch.ones(N, device="cuda"), torch.full((N,), 2.0, device="cuda")
-    names = {"torch": torch, "x": x, "y": y, "out": torch.empty_like(x)}
+    names = {"torch": torch, "x": x, "y": y, "out": torch.empty_like(x),
+             "iadd": operator.iadd}  # fmt: skip
     return {
         "torch x + y": harness.statement("x + y", names),
         "torch x * 2.5": harness.statement("x * 2.5", names),
         "torch add(x, y, out=out)": harness.statement("torch.add(x, y, out=out)", names),
-        "torch x += y": harness.statement("out += y", names),
+        "torch x += y": harness.statement("iadd(out, y)", names),
     }
 
 
@@ -60,12 +63,12 @@ def cupy_subjects() -> dict[str, Any]:
     import cupy as cp
 
     x, y = cp.ones(N, cp.float32), cp.full(N, 2, cp.float32)
-    names = {"cp": cp, "x": x, "y": y, "out": cp.empty_like(x)}
+    names = {"cp": cp, "x": x, "y": y, "out": cp.empty_like(x), "iadd": operator.iadd}
     return {
         "CuPy x + y": harness.statement("x + y", names),
         "CuPy x * 2.5": harness.statement("x * 2.5", names),
         "CuPy add(x, y, out=out)": harness.statement("cp.add(x, y, out=out)", names),
-        "CuPy x += y": harness.statement("out += y", names),
+        "CuPy x += y": harness.statement("iadd(out, y)", names),
     }
 
 

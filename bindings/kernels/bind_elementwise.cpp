@@ -8,6 +8,7 @@
 #include "bindings/values/array_support.h"
 #include "bindings/values/dtype.h"
 
+#include <algorithm>
 #include <string>
 
 namespace kernwright::python {
@@ -76,18 +77,15 @@ TypeOrWeak read_type(py::handle value) {
 
 py::dtype result_type(const py::args& values) {
   std::optional<ScalarType> strong;
+  Weak widest = Weak::none;
   for (const py::handle value : values) {
-    const auto type = read_type(value).type;
-    if (type) strong = strong ? kernels::promote(*strong, *type) : *type;
+    const TypeOrWeak read = read_type(value);
+    widest = std::max(widest, read.weak);
+    if (read.type) strong = strong ? kernels::promote(*strong, *read.type) : *read.type;
   }
-  for (const py::handle value : values) {
-    const Weak weak = read_type(value).weak;
-    if (weak == Weak::none) continue;
-    const ScalarType beside = strong ? kernels::promote(*strong, weak) : default_type(weak);
-    strong = strong ? kernels::promote(*strong, beside) : beside;
-  }
-  if (!strong) throw ArgumentError("result_type() needs at least one array, type or number");
-  return dtype_object(*strong);
+  if (strong) return dtype_object(kernels::promote(*strong, widest));
+  if (widest != Weak::none) return dtype_object(kernels::default_type(widest));
+  throw ArgumentError("result_type() needs at least one array, type or number");
 }
 
 bool can_cast(const py::object& from, const py::object& to, const std::string& casting) {

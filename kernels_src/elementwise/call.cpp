@@ -4,7 +4,7 @@
 #include "base/errors.h"
 #include "base/format.h"
 
-#include <cmath>
+#include <algorithm>
 #include <limits>
 
 namespace kernwright::kernels {
@@ -30,15 +30,23 @@ bool is_weak(const Operand& operand) {
 Types operand_types(const OperationInfo& operation, std::span<const Operand> operands) {
   Types types{};
   std::optional<ScalarType> strong;
+  Weak widest = Weak::none;
   for (std::size_t i = 0; i < operands.size(); ++i) {
-    if (is_weak(operands[i])) continue;
+    if (is_weak(operands[i])) {
+      if (has_say(operation, i)) widest = std::max(widest, operands[i].number.weak);
+      continue;
+    }
     types[i] = own_type(operands[i]);
     if (has_say(operation, i)) strong = strong ? promote(*strong, types[i]) : types[i];
   }
   for (std::size_t i = 0; i < operands.size(); ++i) {
     if (!is_weak(operands[i])) continue;
     const Weak weak = operands[i].number.weak;
-    types[i] = strong && has_say(operation, i) ? promote(*strong, weak) : default_type(weak);
+    if (!has_say(operation, i)) {
+      types[i] = default_type(weak);
+    } else {
+      types[i] = strong ? promote(*strong, weak) : default_type(widest);
+    }
   }
   return types;
 }

@@ -151,8 +151,8 @@ template <typename P>
 __device__ Complex<P> complex_cosh(Complex<P> z) {
   using M = Real<P>;
   if (z.imag == 0) {
-    const P sign = M::copysign(1, z.real) * z.imag;
-    return {M::cosh(z.real), is_finite(z.real) ? M::sinh(z.real) * z.imag : sign};
+    const P sine = M::sinh(z.real);
+    return {M::cosh(z.real), (is_finite(sine) ? sine : M::copysign(1, z.real)) * z.imag};
   }
   if (!is_finite(z.imag)) {
     if (z.real == 0) return {M::nan(), 0};
@@ -200,12 +200,16 @@ __device__ __forceinline__ Complex<P> complex_tan(Complex<P> z) {
   return turn_right(complex_tanh(turn_left(z)));
 }
 
+template <typename P>
+inline constexpr P kHalfPi = P(1.57079632679489661923);
+
 // The inverse functions by Kahan's formulas ("Branch cuts for complex elementary functions").
 
 template <typename P>
 __device__ Complex<P> complex_asin(Complex<P> z) {
   using M = Real<P>;
   if (is_infinite(z)) return {M::atan2(z.real, M::abs(z.imag)), M::copysign(M::infinity(), z.imag)};
+  if (z.real == 0 && is_nan(z.imag)) return z;
   const Complex<P> less = complex_sqrt(Complex<P>{1 - z.real, -z.imag});
   const Complex<P> more = complex_sqrt(Complex<P>{1 + z.real, z.imag});
   const P real = M::atan2(z.real, less.real * more.real - less.imag * more.imag);
@@ -218,6 +222,7 @@ __device__ Complex<P> complex_acos(Complex<P> z) {
   if (is_infinite(z)) {
     return {M::atan2(M::abs(z.imag), z.real), -M::copysign(M::infinity(), z.imag)};
   }
+  if (z.real == 0 && is_nan(z.imag)) return {kHalfPi<P>, z.imag};
   const Complex<P> less = complex_sqrt(Complex<P>{1 - z.real, -z.imag});
   const Complex<P> more = complex_sqrt(Complex<P>{1 + z.real, z.imag});
   return {2 * M::atan2(less.real, more.real),
@@ -228,6 +233,7 @@ template <typename P>
 __device__ Complex<P> complex_acosh(Complex<P> z) {
   using M = Real<P>;
   if (is_infinite(z)) return {M::infinity(), M::atan2(z.imag, z.real)};
+  if (z.real == 0 && is_nan(z.imag)) return {z.imag, kHalfPi<P>};
   const Complex<P> less = complex_sqrt(Complex<P>{z.real - 1, z.imag});
   const Complex<P> more = complex_sqrt(Complex<P>{z.real + 1, z.imag});
   return {M::asinh(less.real * more.real + less.imag * more.imag),
@@ -242,13 +248,17 @@ __device__ __forceinline__ Complex<P> complex_asinh(Complex<P> z) {
 template <typename P>
 __device__ Complex<P> complex_atanh(Complex<P> z) {
   using M = Real<P>;
-  constexpr P half_pi = P(1.57079632679489661923);
   const P x = M::abs(z.real), y = M::abs(z.imag);
-  if (is_infinite(z)) return {M::copysign(0, z.real), M::copysign(half_pi, z.imag)};
+  if (is_nan(z.imag)) {
+    const bool known = z.real == 0 || is_infinite(z.real);
+    return {known ? M::copysign(0, z.real) : M::nan(), M::nan()};
+  }
+  if (is_infinite(z)) return {M::copysign(0, z.real), M::copysign(kHalfPi<P>, z.imag)};
+  if (is_nan(z.real)) return {M::nan(), M::nan()};
   if (x > M::kSquareFits || y > M::kSquareFits) {
     const P ratio = x > y ? z.imag / z.real : z.real / z.imag;
     const P real = x > y ? 1 / (z.real + z.imag * ratio) : ratio / (z.imag + z.real * ratio);
-    return {real, M::copysign(half_pi, z.imag)};
+    return {real, M::copysign(kHalfPi<P>, z.imag)};
   }
   const P gap = 1 - x;
   const P real = M::log1p(4 * x / (gap * gap + y * y)) / 4;

@@ -209,6 +209,21 @@ __device__ __forceinline__ float to_compute(Float16 x) {
   asm("cvt.f32.f16 %0, %1;" : "=f"(wide) : "h"(x.bits));
   return wide;
 }
+/// The upper half of a float: a shift, where the general code would take longer than the memory.
+__device__ __forceinline__ float to_compute(BFloat16 x) {
+  return __uint_as_float(static_cast<unsigned>(x.bits) << 16);
+}
+/// The upper half of a float16.
+__device__ __forceinline__ float to_compute(Float8E5M2 x) {
+  return to_compute(Float16{static_cast<unsigned short>(x.bits << 8)});
+}
+/// As a float of the same digits, whose exponent is then moved; subnormal numbers too.
+__device__ __forceinline__ float to_compute(Float8E4M3 x) {
+  const unsigned magnitude = x.bits & 0x7fu;
+  const float moved = __uint_as_float(magnitude << 20) * power_of_two(120);
+  const unsigned bits = magnitude == 0x7fu ? 0x7fc00000u : __float_as_uint(moved);
+  return __uint_as_float(bits | static_cast<unsigned>(x.bits & 0x80u) << 24);
+}
 
 template <typename T>
 struct FromCompute {

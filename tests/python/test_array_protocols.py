@@ -1,25 +1,8 @@
-"""Comparisons, membership, hashes, conversions to numbers, iteration."""
+"""Membership, hashes, conversions to numbers, iteration."""
 
-import numpy as np
 import pytest
 
 import kernwright as kw
-
-COMPARISONS = [
-    *(lambda x, y: x == y, lambda x, y: x != y, lambda x, y: x < y, lambda x, y: x <= y),
-    *(lambda x, y: x > y, lambda x, y: x >= y),
-]
-
-
-@pytest.mark.parametrize("compare", COMPARISONS)
-@pytest.mark.parametrize("other", ["array", 1, 1.0, None, "text", "numpy", "numpy scalar"])
-def test_comparisons_raise_until_they_compare_elements(compare, other):
-    x = kw.ones(3)
-    others = {"array": kw.ones(3), "numpy": np.ones(3), "numpy scalar": np.float32(1)}
-    y = others.get(other, other) if isinstance(other, str) else other
-    for left, right in ((x, y), (y, x)):
-        with pytest.raises(kw.ArgumentError, match=r"\.numpy\(\)"):
-            compare(left, right)
 
 
 def test_membership_and_hash():
@@ -28,10 +11,10 @@ def test_membership_and_hash():
         with pytest.raises(kw.ArgumentError, match="numpy"):
             1.0 in container  # noqa: B015
     assert x in [x, y]  # the same object
-    with pytest.raises(kw.ArgumentError):
+    with pytest.raises(kw.InvalidArgument, match="3 elements"):  # of y == x, element by element
         x in [y]  # noqa: B015
     for fails in (lambda: [y].index(x), lambda: sorted([x, y]), lambda: max(x, y)):
-        with pytest.raises(kw.ArgumentError):
+        with pytest.raises(kw.InvalidArgument, match="3 elements"):
             fails()
     with pytest.raises(TypeError, match="unhashable"):
         hash(x)

@@ -7,7 +7,10 @@ import scipy.special
 
 import kernwright as kw
 
-REFERENCE = {"erf": scipy.special.erf, "rsqrt": lambda x: (1 / np.sqrt(x)).astype(x.dtype)}
+REFERENCE = {
+    "erf": lambda x: scipy.special.erf(x).astype(x.dtype),
+    "rsqrt": lambda x: (1 / np.sqrt(x)).astype(x.dtype),
+}
 TOLERANCE = {
     np.dtype(np.float16): 2e-3, np.dtype(ml_dtypes.bfloat16): 1.6e-2,
     np.dtype(np.float32): 2e-6, np.dtype(np.complex64): 4e-6,
@@ -28,7 +31,7 @@ UNARY = {
     "square": ("bool", "int8", "complex64"),
     "reciprocal": ("int8", "float32", "complex64"),
     "bitwise_invert": ("bool", "int8", "uint64"),
-    "exp": ("bool", "uint8", "int16", "int64", "float16", "float32", "float64", "complex128"),
+    "exp": ("bool", "int16", "int64", "float64", "complex128"),
     "sqrt": ("float32", "float64", "complex128"),
     **dict.fromkeys(["acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "exp2"],
                     ("float32", "complex128")),
@@ -210,26 +213,20 @@ def test_special_values(dtype):
             np.testing.assert_array_equal(np.signbit(got)[solid], np.signbit(expected)[solid])
 
 
-@pytest.mark.parametrize(
-    "name", ["exp", "log", "sqrt", "sinh", "cosh", "tanh", "sin", "cos", "tan"]
-)
+FUNCTIONS = ["exp", "log", "sqrt", "sinh", "cosh", "tanh", "cos", "asin", "acos", "acosh", "atanh"]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
 @np.errstate(all="ignore")
 def test_special_complex_values(name):
     parts = np.array([0.0, -0.0, 1.0, -2.0, np.inf, -np.inf, np.nan, 800.0, 1e300])
-    z = (parts[:, None] + 1j * np.zeros(1)).repeat(parts.size, 1)
-    z.imag = parts[None, :]
-    z = (
-        z[(np.abs(z.imag) < 1e200) | ~np.isfinite(z.imag)]
-        if name not in ("log", "sqrt")
-        else z.ravel()
-    )
-    if name in ("sin", "cos", "tan"):
-        z = z[(np.abs(z.real) < 1e200) | ~np.isfinite(z.real)]
+    z = np.empty((parts.size, parts.size), complex)
+    z.real, z.imag = parts[:, None], parts
     got, expected = getattr(kw, name)(kw.asarray(z)).numpy(), getattr(np, name)(z)
     for part in ("real", "imag"):
         one, other = getattr(got, part), getattr(expected, part)
         # C99 leaves the sign of some zeros and infinities open.
-        np.testing.assert_allclose(np.abs(one), np.abs(other), rtol=1e-12, err_msg=str(z))
+        np.testing.assert_allclose(np.abs(one), np.abs(other), rtol=1e-12)
 
 
 def test_integers_divide_as_in_numpy():
@@ -306,7 +303,8 @@ def test_sizes(size):
     x = np.arange(size, dtype="i2")
     for start in (0, 1) if size else (0,):
         check(kw.add(kw.asarray(x)[start:], 3), x[start:] + np.int16(3))
-    check(kw.sqrt(kw.asarray(x.astype("f4"))), np.sqrt(x.astype("f4")))
+    y = np.arange(size, dtype="f4")
+    check(kw.sqrt(kw.asarray(y)), np.sqrt(y))
 
 
 def test_out():
@@ -402,3 +400,22 @@ def test_in_a_graph():
     stream.synchronize()
     np.testing.assert_array_equal(out.numpy(), np.full((5, 8), 7.0))
     np.testing.assert_array_equal(total.numpy(), np.full((5, 8), 14.0))
+
+
+def test_distances_beyond_32_bits():
+    ends = kw.empty(2**31 + 64, "u1")[:: 2**31]
+    ends[...] = 7
+    check(kw.add(ends, 1), np.array([8, 8], "u1"))
+    kw.multiply(ends, 3, out=ends)
+    check(ends, np.array([21, 21], "u1"))
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"])
+def test_every_small_float_is_read_exactly(name):
+    dtype = np.dtype(getattr(ml_dtypes, name, name))
+    codes = np.arange(2 ** (8 * dtype.itemsize), dtype=f"u{dtype.itemsize}").view(dtype)
+    got = kw.multiply(kw.asarray(codes), np.float32(1)).numpy()
+    expected = codes.astype("f4")
+    np.testing.assert_array_equal(got, expected)
+    solid = ~np.isnan(expected)
+    np.testing.assert_array_equal(np.signbit(got)[solid], np.signbit(expected)[solid])

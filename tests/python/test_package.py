@@ -61,6 +61,8 @@ def test_types_are_told_to_type_checkers():
     starred = re.findall(r"^from kernwright\.(\S+) import \*", stub, re.MULTILINE)
     for module in starred:
         stub += " ".join(importlib.import_module(f"kernwright.{module}").__all__)
+    for module in re.findall(r"^from (\S+) import \*$", stub, re.MULTILINE):
+        stub += " ".join(importlib.import_module(module).__all__)
     for name in kw.__all__:
         assert name in stub, f"{name} is missing in __init__.pyi"
 

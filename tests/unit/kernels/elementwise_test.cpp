@@ -57,8 +57,8 @@ TEST_CASE("elementwise: refusals create nothing") {
   CHECK_THROWS_AS(elementwise(Operation::bitwise_and, {}), InvalidArgument);
   const Operand bits[] = {{&x, {}}, {&x, {}}};
   CHECK_THROWS_AS(elementwise(Operation::bitwise_and, bits), ArgumentError);
-  const Array read_only = Array::adopt(device(), x.address(), x.shape(), x.strides(), x.type(),
-                                       x.owner(), true);
+  const Array read_only =
+      Array::adopt(device(), x.address(), x.shape(), x.strides(), x.type(), x.owner(), true);
   CHECK_THROWS_AS(elementwise_into(read_only, Operation::add, bits), InvalidArgument);
 }
 
