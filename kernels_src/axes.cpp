@@ -26,8 +26,9 @@ std::int64_t axis_distance(const Axis& axis) {
 }
 
 void sort_plan_axes(std::vector<Axis>& axes) {
-  std::stable_sort(axes.begin(), axes.end(),
-                   [](const Axis& a, const Axis& b) { return axis_distance(a) < axis_distance(b); });
+  std::stable_sort(axes.begin(), axes.end(), [](const Axis& a, const Axis& b) {
+    return axis_distance(a) < axis_distance(b);
+  });
 }
 
 void merge_plan_axes(std::vector<Axis>& axes) {

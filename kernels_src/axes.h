@@ -1,4 +1,5 @@
-// How a reduction or a scan walks a strided view: axes that stay and axes that go, as few as can be.
+// How a reduction or a scan walks a strided view: axes that stay and axes that go, as few as can
+// be.
 #pragma once
 
 #include "array/array.h"

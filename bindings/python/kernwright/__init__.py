@@ -12,8 +12,6 @@
 """
 
 from kernwright import _core, errors  # the extension first: it says where it cannot be used
-from kernwright._array import reductions as _reductions
-from kernwright._array import scans as _scans
 from kernwright._array.creation import (
     arange,
     asarray,
@@ -27,8 +25,27 @@ from kernwright._array.creation import (
     zeros,
     zeros_like,
 )
-from kernwright._array.reductions import *  # noqa: F403
-from kernwright._array.scans import *  # noqa: F403
+from kernwright._array.reductions import (
+    all,
+    any,
+    argmax,
+    argmin,
+    count_nonzero,
+    logsumexp,
+    max,
+    mean,
+    min,
+    prod,
+    std,
+    sum,
+    var,
+)
+from kernwright._array.scans import (
+    cumulative_max,
+    cumulative_min,
+    cumulative_prod,
+    cumulative_sum,
+)
 from kernwright._core import (
     Array,
     CudaArray,
@@ -137,13 +154,22 @@ __all__ = [
     "UnsupportedInstruction",
     "Verdict",
     "__version__",
+    "all",
     "annotate",
+    "any",
     "arange",
+    "argmax",
+    "argmin",
     "asarray",
     "bench",
     "cache",
     "checked",
     "checks",
+    "count_nonzero",
+    "cumulative_max",
+    "cumulative_min",
+    "cumulative_prod",
+    "cumulative_sum",
     "current_device",
     "current_stream",
     "devices",
@@ -160,24 +186,31 @@ __all__ = [
     "line_profile",
     "linspace",
     "lint",
+    "logsumexp",
+    "max",
+    "mean",
     "memory",
+    "min",
     "module",
     "ones",
     "ones_like",
     "pack",
     "pinned",
+    "prod",
     "profile",
+    "std",
     "strided",
+    "sum",
     "synchronize",
     "time_kernel",
     "trace",
     "tune",
     "use_pack",
+    "var",
     "warmup",
     "zeros",
     "zeros_like",
 ]
-__all__ += [*_reductions.__all__, *_scans.__all__]
 
 
 # What most programs never use is imported when it is asked for.

@@ -1,9 +1,8 @@
 """Linear algebra: norms of vectors."""
 
 from kernwright._support.typed import publish
-from kernwright.linalg import _norms
-from kernwright.linalg._norms import *  # noqa: F403
+from kernwright.linalg._norms import vector_norm
 
-__all__ = [*_norms.__all__]
+__all__ = ["vector_norm"]
 
 publish(globals(), __all__)
