@@ -99,6 +99,13 @@ bool elements_are_aligned(const Array& array) {
   return bits % scalar_size(array.type()) == 0;
 }
 
+bool repeats_elements(const Array& array) {
+  for (std::size_t i = 0; i < array.shape().size(); ++i) {
+    if (array.strides()[i] == 0 && array.shape()[i] > 1) return true;
+  }
+  return false;
+}
+
 bool may_overlap(const Array& a, const Array& b) {
   const ByteRange ra = byte_range(a.shape(), a.strides(), scalar_size(a.type()));
   const ByteRange rb = byte_range(b.shape(), b.strides(), scalar_size(b.type()));

@@ -248,9 +248,8 @@ void reduce_into(const Array& to, const Array& array, const ReductionCall& call,
   if (to.read_only()) {
     throw InvalidArgument(format("cannot write to {}: it is read-only", to.identify()));
   }
-  // NOTE: where other threads still read what one writes, or results lie on each other, the copy
-  // sees to it.
-  if (may_overlap(to, array) || !elements_are_aligned(to)) {
+  // NOTE: other threads may still read what one writes there. The copy refuses what repeats.
+  if (may_overlap(to, array) || !elements_are_aligned(to) || repeats_elements(to)) {
     return copy_into(to, reduce(array, call, stream), stream);
   }
   reduce_planned(to, array, goes, call, types, stream);

@@ -290,7 +290,7 @@ void scan_into(const Array& to, const Array& array, const ScanCall& call, const 
   if (to.read_only()) {
     throw InvalidArgument(format("cannot write to {}: it is read-only", to.identify()));
   }
-  if (may_overlap(to, array) || !elements_are_aligned(to)) {
+  if (may_overlap(to, array) || !elements_are_aligned(to) || repeats_elements(to)) {
     return copy_into(to, scan(array, call, stream), stream);
   }
   scan_planned(to, array, axis, call, types, stream);

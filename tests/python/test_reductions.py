@@ -232,6 +232,8 @@ def test_out_takes_the_result():
     for wrong in (kw.zeros((3,)), kw.zeros((4,), "float64"), kw.zeros((4, 1))):
         with pytest.raises(kw.InvalidArgument, match="does not go into"):
             kw.sum(x, axis=1, out=wrong)
+    with pytest.raises(kw.InvalidArgument):
+        kw.sum(x, axis=1, out=kw.zeros((1,))._broadcast((4,)))  # one element four times
     with pytest.raises(kw.ArgumentError, match="out is"):
         kw.sum(x, axis=1, out=np.zeros(4, np.float32))
 
