@@ -26,8 +26,9 @@ std::int64_t axis_distance(const Axis& axis) {
 }
 
 void sort_plan_axes(std::vector<Axis>& axes) {
-  std::stable_sort(axes.begin(), axes.end(),
-                   [](const Axis& a, const Axis& b) { return axis_distance(a) < axis_distance(b); });
+  std::stable_sort(axes.begin(), axes.end(), [](const Axis& a, const Axis& b) {
+    return axis_distance(a) < axis_distance(b);
+  });
 }
 
 void merge_plan_axes(std::vector<Axis>& axes) {
@@ -96,6 +97,22 @@ bool elements_are_aligned(const Array& array) {
   std::uint64_t bits = array.address();
   for (const std::int64_t stride : array.strides()) bits |= static_cast<std::uint64_t>(stride);
   return bits % scalar_size(array.type()) == 0;
+}
+
+bool repeats_elements(const Array& array) {
+  for (std::size_t i = 0; i < array.shape().size(); ++i) {
+    if (array.strides()[i] == 0 && array.shape()[i] > 1) return true;
+  }
+  return false;
+}
+
+bool may_overlap(const Array& a, const Array& b) {
+  const ByteRange ra = byte_range(a.shape(), a.strides(), scalar_size(a.type()));
+  const ByteRange rb = byte_range(b.shape(), b.strides(), scalar_size(b.type()));
+  const auto place = [](const Array& x, std::int64_t offset) {
+    return x.address() + static_cast<CUdeviceptr>(offset);
+  };
+  return place(a, ra.low) < place(b, rb.high) && place(b, rb.low) < place(a, ra.high);
 }
 
 }  // namespace kernwright::kernels

@@ -1,4 +1,5 @@
-// How a reduction or a scan walks a strided view: axes that stay and axes that go, as few as can be.
+// How a reduction or a scan walks a strided view: axes that stay and axes that go, as few as can
+// be.
 #pragma once
 
 #include "array/array.h"
@@ -55,5 +56,11 @@ ReducedAxes reduced_axes(const std::vector<Axis>& axes);
 
 /// Whether each element lies at a multiple of its size, as the kernels read it.
 bool elements_are_aligned(const Array& array);
+
+/// Whether several of its elements are one: a stride of 0.
+bool repeats_elements(const Array& array);
+
+/// Whether the memory of two views may have bytes in common.
+bool may_overlap(const Array& a, const Array& b);
 
 }  // namespace kernwright::kernels

@@ -12,7 +12,8 @@ namespace kernwright::python {
 namespace {
 
 /// The result, or `out` after the result went there.
-py::object run_reduction(const Array& array, const kernels::ReductionCall& call, const py::object& out) {
+py::object run_reduction(const Array& array, const kernels::ReductionCall& call,
+                         const py::object& out) {
   if (out.is_none()) {
     return py::cast(on_current_stream(
         array, [&](const Stream& stream) { return kernels::reduce(array, call, stream); }));
@@ -22,14 +23,14 @@ py::object run_reduction(const Array& array, const kernels::ReductionCall& call,
     throw ArgumentError(format("out is {}, and must be a kernwright.Array", short_repr(out)));
   }
   require_same_device({&array, to});
-  on_current_stream(array, [&](const Stream& stream) {
-    kernels::reduce_into(*to, array, call, stream);
-  });
+  on_current_stream(array,
+                    [&](const Stream& stream) { kernels::reduce_into(*to, array, call, stream); });
   return out;
 }
 
 py::object reduce_named(const std::string& name, const py::object& x, const py::object& axis,
-                  bool keepdims, const py::object& dtype, double parameter, const py::object& out) {
+                        bool keepdims, const py::object& dtype, double parameter,
+                        const py::object& out) {
   const auto op = kernels::reduction_from_name(name);
   if (!op) throw InvalidArgument(format("there is no reduction \"{}\"", name));
   const kernels::ReductionCall call{.op = *op,
@@ -44,8 +45,8 @@ py::object reduce_named(const std::string& name, const py::object& x, const py::
 void add_reduction_methods(py::module_& m) {
   using kernels::Reduction;
   const auto none = py::none();
-  for (const auto& [name, op] : {std::pair{"sum", Reduction::sum}, {"prod", Reduction::prod},
-                                 {"mean", Reduction::mean}}) {
+  for (const auto& [name, op] :
+       {std::pair{"sum", Reduction::sum}, {"prod", Reduction::prod}, {"mean", Reduction::mean}}) {
     add_array_method(
         m, name,
         [op = op](const Array& x, const py::object& axis, const py::object& dtype,
@@ -55,9 +56,12 @@ void add_reduction_methods(py::module_& m) {
         py::arg("axis") = none, py::arg("dtype") = none, py::arg("out") = none,
         py::arg("keepdims") = false);
   }
-  for (const auto& [name, op] :
-       {std::pair{"max", Reduction::max}, {"min", Reduction::min}, {"any", Reduction::any},
-        {"all", Reduction::all}, {"argmax", Reduction::argmax}, {"argmin", Reduction::argmin}}) {
+  for (const auto& [name, op] : {std::pair{"max", Reduction::max},
+                                 {"min", Reduction::min},
+                                 {"any", Reduction::any},
+                                 {"all", Reduction::all},
+                                 {"argmax", Reduction::argmax},
+                                 {"argmin", Reduction::argmin}}) {
     add_array_method(
         m, name,
         [op = op](const Array& x, const py::object& axis, const py::object& out, bool keepdims) {
@@ -70,7 +74,8 @@ void add_reduction_methods(py::module_& m) {
         m, name,
         [op = op](const Array& x, const py::object& axis, const py::object& out, bool keepdims,
                   double correction) {
-          return run_reduction(x, {op, axes_argument(axis), keepdims, std::nullopt, correction}, out);
+          return run_reduction(x, {op, axes_argument(axis), keepdims, std::nullopt, correction},
+                               out);
         },
         py::arg("axis") = none, py::arg("out") = none, py::arg("keepdims") = false, py::kw_only(),
         py::arg("correction") = 0.0);
@@ -80,8 +85,9 @@ void add_reduction_methods(py::module_& m) {
 }  // namespace
 
 void bind_reduce(py::module_& m) {
-  m.def("_reduce", &reduce_named, py::arg("name"), py::arg("x"), py::arg("axis"), py::arg("keepdims"),
-        py::arg("dtype") = py::none(), py::arg("parameter") = 0.0, py::arg("out") = py::none());
+  m.def("_reduce", &reduce_named, py::arg("name"), py::arg("x"), py::arg("axis"),
+        py::arg("keepdims"), py::arg("dtype") = py::none(), py::arg("parameter") = 0.0,
+        py::arg("out") = py::none());
   add_reduction_methods(m);
 }
 

@@ -15,9 +15,10 @@ namespace {
 /// Row by row as one axis, as NumPy's cumsum() has it without an axis.
 Array as_one_axis(const Array& array) {
   if (array.ndim() == 1) return array;
-  const Array whole = array.is_contiguous() ? array : on_current_stream(array, [&](const Stream& s) {
-    return kernels::copy(array, s);
-  });
+  const Array whole =
+      array.is_contiguous()
+          ? array
+          : on_current_stream(array, [&](const Stream& s) { return kernels::copy(array, s); });
   return whole.reshape({array.size()});
 }
 

@@ -28,7 +28,8 @@ int one_axis_argument(py::handle axis) {
 
 std::optional<std::vector<int>> axes_argument(py::handle axis) {
   if (axis.is_none()) return std::nullopt;
-  if (!PyTuple_Check(axis.ptr()) && !PyList_Check(axis.ptr())) return std::vector{one_axis_argument(axis)};
+  if (!PyTuple_Check(axis.ptr()) && !PyList_Check(axis.ptr()))
+    return std::vector{one_axis_argument(axis)};
   std::vector<int> axes;
   for (const py::handle each : axis) axes.push_back(one_axis_argument(each));
   return axes;

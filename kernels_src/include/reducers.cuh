@@ -8,8 +8,9 @@ namespace kernwright {
 
 // Every reducer has
 //   Input, Output  the types of the elements and of the result
-//   Part           what one thread gathers from at most kLongestPart elements, from begin() by add()
-//   State          what close() makes of a Part; combine() joins two, and does not care which is
+//   Part           what one thread gathers from at most kLongestPart elements, from begin() by
+//   add() State          what close() makes of a Part; combine() joins two, and does not care which
+//   is
 //                  which
 //   finish()       the result
 
@@ -156,8 +157,7 @@ struct Spread : Reducer<In, Real<As>, SpreadState<Wide<Value>>> {
     const WideReal count = static_cast<WideReal>(part.count);
     if (part.count == 0) return {WideValue{}, WideReal(0), WideReal(0)};
     const WideValue sum = Between<WideValue, Value>::of(part.sum);
-    const WideValue mean =
-        plus(Between<WideValue, Value>::of(part.pivot), divided(sum, count));
+    const WideValue mean = plus(Between<WideValue, Value>::of(part.pivot), divided(sum, count));
     const WideReal square = static_cast<WideReal>(part.square) - squared(sum) / count;
     return {mean, square < 0 ? WideReal(0) : square, count};
   }
@@ -267,8 +267,9 @@ struct LogSumExp : Reducer<In, As, ExponentialSum<Number>> {
   }
   __device__ static State combine(const State& a, const State& b) {
     if (a.largest == b.largest) return {a.largest, a.sum + b.sum};
-    const Number largest = a.largest > b.largest ? a.largest : b.largest;
-    return {largest, a.sum * exp(a.largest - largest) + b.sum * exp(b.largest - largest)};
+    const State& top = a.largest > b.largest ? a : b;
+    const State& low = a.largest > b.largest ? b : a;
+    return {top.largest, top.sum + low.sum * exp(low.largest - top.largest)};
   }
   __device__ static As finish(const State& state, Call) {
     return narrow<As>(state.largest + log(state.sum));

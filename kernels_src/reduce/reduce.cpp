@@ -49,8 +49,8 @@ const LazyKernel& reduce_kernel(ReducePart part, const ReductionTypes& types, in
     const std::string reducer = reducer_expression(types, wide);
     const char* const index = wide ? "unsigned long long" : "unsigned int";
     if (part == ReducePart::combine) return format("combine_segments<{}, {}>", reducer, index);
-    return format("{}<{}, {}, {}>", part == ReducePart::rows ? "reduce_rows" : "reduce_columns", reducer,
-                  pack, index);
+    return format("{}<{}, {}, {}>", part == ReducePart::rows ? "reduce_rows" : "reduce_columns",
+                  reducer, pack, index);
   });
 }
 
@@ -93,7 +93,7 @@ Shape reduced_strides(const Array& to, const std::vector<bool>& goes, bool keepd
 }
 
 void require_reduced_elements(const Array& array, const std::vector<bool>& goes,
-                      const ReductionCall& call) {
+                              const ReductionCall& call) {
   if (has_identity(call.op)) return;
   for (std::size_t i = 0; i < goes.size(); ++i) {
     if (!goes[i] || array.shape()[i] != 0) continue;
@@ -106,7 +106,8 @@ void require_reduced_elements(const Array& array, const std::vector<bool>& goes,
 /// One reduction that is ready to be launched.
 class ReduceLauncher {
  public:
-  ReduceLauncher(const Array& to, const ReductionTypes& types, double parameter, const Stream& stream)
+  ReduceLauncher(const Array& to, const ReductionTypes& types, double parameter,
+                 const Stream& stream)
       : to_(to), types_(types), parameter_(parameter), stream_(stream) {}
 
   void run(const AxesPlan& axes) const {
@@ -143,9 +144,8 @@ class ReduceLauncher {
   void run_as(const AxesPlan& axes) const {
     constexpr bool wide = sizeof(Index) == 8;
     Device& device = to_.device();
-    const ReducePlan plan =
-        plan_reduction(axes, scalar_size(types_.in),
-                       device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+    const ReducePlan plan = plan_reduction(
+        axes, scalar_size(types_.in), device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
     Array partial;
     if (plan.segments > 1) {
       const auto bytes = static_cast<std::int64_t>(state_size(types_, wide));
@@ -196,7 +196,7 @@ Array kept_axes_first(const Array& array, const std::vector<bool>& goes, const S
 
 /// Into `to`, of the shape and type that it must have.
 void reduce_planned(const Array& to, const Array& array, const std::vector<bool>& goes,
-         const ReductionCall& call, const ReductionTypes& types, const Stream& stream) {
+                    const ReductionCall& call, const ReductionTypes& types, const Stream& stream) {
   require_reduced_elements(array, goes, call);
   if (to.size() == 0) return;
   const Stream on = stream ? stream : Stream::legacy(array.device());
@@ -210,8 +210,8 @@ void reduce_planned(const Array& to, const Array& array, const std::vector<bool>
     std::vector<bool> last(goes.size(), false);
     const auto going = static_cast<std::ptrdiff_t>(std::count(goes.begin(), goes.end(), true));
     std::fill(last.end() - going, last.end(), true);
-    const Array flat = Array::empty(array.device(), reduced_shape(array.shape(), goes, false),
-                                    types.out, stream);
+    const Array flat =
+        Array::empty(array.device(), reduced_shape(array.shape(), goes, false), types.out, stream);
     ReductionCall bare = call;
     bare.keepdims = false;
     reduce_planned(flat, kept_axes_first(array, goes, stream), last, bare, types, stream);
@@ -227,9 +227,8 @@ void reduce_planned(const Array& to, const Array& array, const std::vector<bool>
 Array reduce(const Array& array, const ReductionCall& call, const Stream& stream) {
   const ReductionTypes types = reduction_types(call.op, array.type(), call.type);
   const std::vector<bool> goes = axes_that_go(array, call);
-  const Array result = Array::empty(array.device(),
-                                    reduced_shape(array.shape(), goes, call.keepdims), types.out,
-                                    stream);
+  const Array result = Array::empty(
+      array.device(), reduced_shape(array.shape(), goes, call.keepdims), types.out, stream);
   reduce_planned(result, array, goes, call, types, stream);
   return result;
 }
@@ -240,17 +239,17 @@ void reduce_into(const Array& to, const Array& array, const ReductionCall& call,
   const std::vector<bool> goes = axes_that_go(array, call);
   const Shape shape = reduced_shape(array.shape(), goes, call.keepdims);
   if (to.shape() != shape || to.type() != types.out || &to.device() != &array.device()) {
-    throw InvalidArgument(format("{}() of {} gives {} of shape {} on the same device: it does not "
-                                 "go into {}",
-                                 reduction_name(call.op), array.identify(), scalar_name(types.out),
-                                 shape_to_string(shape), to.identify()));
+    throw InvalidArgument(
+        format("{}() of {} gives {} of shape {} on the same device: it does not "
+               "go into {}",
+               reduction_name(call.op), array.identify(), scalar_name(types.out),
+               shape_to_string(shape), to.identify()));
   }
   if (to.read_only()) {
     throw InvalidArgument(format("cannot write to {}: it is read-only", to.identify()));
   }
-  // NOTE: where other threads still read what one writes, or results lie on each other, the copy
-  // sees to it.
-  if (may_overlap(to, array) || !elements_are_aligned(to)) {
+  // NOTE: other threads may still read what one writes there. The copy refuses what repeats.
+  if (may_overlap(to, array) || !elements_are_aligned(to) || repeats_elements(to)) {
     return copy_into(to, reduce(array, call, stream), stream);
   }
   reduce_planned(to, array, goes, call, types, stream);

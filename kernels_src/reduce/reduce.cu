@@ -1,5 +1,5 @@
-// Reductions over the axes of a strided view. A part of the elements of a result is gathered by each
-// thread, parts become one in a fixed order: the same elements give the same bits.
+// Reductions over the axes of a strided view. A part of the elements of a result is gathered by
+// each thread, parts become one in a fixed order: the same elements give the same bits.
 #include <kernwright/axes.cuh>
 #include <kernwright/reducers.cuh>
 
@@ -47,8 +47,7 @@ __device__ __forceinline__ void gather(typename Op::Part* part, const char* from
     for (int k = 0; k < kLoads; ++k) {
       const Index at = begin + (u + k * step) * kPack;
       if (u + k * step < count) {
-        elements[k] =
-            load<typename Op::Input, kPack>(from + reduced_offset(plan.reduced, at));
+        elements[k] = load<typename Op::Input, kPack>(from + reduced_offset(plan.reduced, at));
       }
     }
 #pragma unroll
@@ -180,8 +179,8 @@ __global__ void __launch_bounds__(kBlock)
 #pragma unroll
     for (int k = 0; k < kLoads; ++k) {
       if (i + k * step < end) {
-        elements[k] = load<typename Op::Input, kPack>(
-            from + at.from + reduced_offset(plan.reduced, i + k * step));
+        elements[k] = load<typename Op::Input, kPack>(from + at.from +
+                                                      reduced_offset(plan.reduced, i + k * step));
       }
     }
 #pragma unroll

@@ -41,8 +41,8 @@ int reduce_aligned_pack(const AxesPlan& axes, const Axis& inner, std::int64_t si
     }
   }
   std::int64_t pack = std::min(kReduceWidestPack, kReduceWidestLoad / size);
-  while (pack > 1 && (inner.extent % pack != 0 ||
-                      bits % static_cast<std::uint64_t>(pack * size) != 0)) {
+  while (pack > 1 &&
+         (inner.extent % pack != 0 || bits % static_cast<std::uint64_t>(pack * size) != 0)) {
     pack /= 2;
   }
   return static_cast<int>(std::max<std::int64_t>(pack, 1));
@@ -51,10 +51,10 @@ int reduce_aligned_pack(const AxesPlan& axes, const Axis& inner, std::int64_t si
 /// Splits what becomes one result so that enough blocks run, none gathers too long a part, and
 /// each has enough to do. `unit`: elements that a block takes in one step.
 void split_reduction(ReducePlan& plan, std::int64_t length, std::int64_t unit, std::int64_t groups,
-           int processors) {
+                     int processors) {
   const std::int64_t wanted = reduce_ceil_div(processors * kReduceBlocksPerProcessor, groups);
-  const std::int64_t segment = std::clamp(reduce_ceil_div(length, wanted), unit * kReduceShortestPart,
-                                          unit * kLongestPart);
+  const std::int64_t segment =
+      std::clamp(reduce_ceil_div(length, wanted), unit * kReduceShortestPart, unit * kLongestPart);
   plan.segment = reduce_ceil_div(segment, unit) * unit;
   plan.segments = std::max<std::int64_t>(reduce_ceil_div(length, plan.segment), 1);
   plan.blocks = groups * plan.segments;
@@ -91,7 +91,8 @@ ReducePlan plan_reduced_columns(const AxesPlan& axes, std::int64_t size, int pro
   // Threads one above the other in a column have at least four elements each.
   const std::int64_t above = std::clamp<std::int64_t>(reduce_power_above(length / 4 + 1) / 2, 1, 8);
   plan.lanes = std::min(reduce_power_above(units), kReduceBlock / above);
-  split_reduction(plan, length, kReduceBlock / plan.lanes, reduce_ceil_div(units, plan.lanes), processors);
+  split_reduction(plan, length, kReduceBlock / plan.lanes, reduce_ceil_div(units, plan.lanes),
+                  processors);
   return plan;
 }
 

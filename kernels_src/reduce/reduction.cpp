@@ -40,11 +40,15 @@ constexpr std::array kReductionRows = {
     ReductionRow{"logsumexp", "LogSumExp"},
 };
 
-const ReductionRow& reduction_row(Reduction op) { return kReductionRows[static_cast<std::size_t>(op)]; }
+const ReductionRow& reduction_row(Reduction op) {
+  return kReductionRows[static_cast<std::size_t>(op)];
+}
 
 bool is_inexact_type(ScalarType type) { return is_floating(type) || is_complex(type); }
 
-ScalarType inexact_type(ScalarType type) { return is_inexact_type(type) ? type : ScalarType::float64; }
+ScalarType inexact_type(ScalarType type) {
+  return is_inexact_type(type) ? type : ScalarType::float64;
+}
 
 ScalarType real_type_of(ScalarType type) {
   if (type == ScalarType::complex64) return ScalarType::float32;
@@ -52,8 +56,7 @@ ScalarType real_type_of(ScalarType type) {
 }
 
 [[noreturn]] void refuse_reduction(Reduction op, ScalarType type, const char* why) {
-  throw InvalidArgument(
-      format("{}() of {}: {}", reduction_name(op), scalar_name(type), why));
+  throw InvalidArgument(format("{}() of {}: {}", reduction_name(op), scalar_name(type), why));
 }
 
 void require_reduction_order(Reduction op, ScalarType in) {
@@ -94,7 +97,8 @@ ReductionTypes reduction_types(Reduction op, ScalarType in, std::optional<Scalar
       return reduction_sum_types(op, in, wanted);
     case Reduction::mean: {
       const ScalarType type = wanted.value_or(inexact_type(in));
-      if (!is_inexact_type(type)) refuse_reduction(op, type, "a mean is a floating or complex number");
+      if (!is_inexact_type(type))
+        refuse_reduction(op, type, "a mean is a floating or complex number");
       return {op, in, type, type};
     }
     case Reduction::max:

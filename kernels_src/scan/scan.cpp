@@ -90,8 +90,8 @@ const LazyKernel& scan_kernel(ScanPart part, Scan op, const ScanTypes& types, in
 ScanTypes scan_types(const ScanCall& call, ScalarType in) {
   if (call.op == Scan::max || call.op == Scan::min) {
     if (is_complex(in)) {
-      throw InvalidArgument(format("{}() of {}: complex numbers have no order", scan_name(call.op),
-                                   scalar_name(in)));
+      throw InvalidArgument(
+          format("{}() of {}: complex numbers have no order", scan_name(call.op), scalar_name(in)));
     }
     return {in, in};
   }
@@ -150,8 +150,8 @@ class ScanLauncher {
     const CUdeviceptr to = to_.address() + static_cast<CUdeviceptr>(call_.initial ? axis.to : 0);
     if (plan.path == ScanPath::columns) return run_columns(axes, plan, with, to);
     if (plan.path == ScanPath::tiles) return run_tiles(axes, plan, with, to);
-    launch(kernel<Index>(ScanPart::rows, plan),
-           grid(axes.outputs(), kRowThreads / 32, kRowThreads), to, axes.from, with);
+    launch(kernel<Index>(ScanPart::rows, plan), grid(axes.outputs(), kRowThreads / 32, kRowThreads),
+           to, axes.from, with);
   }
 
   template <typename Index>
@@ -160,8 +160,8 @@ class ScanLauncher {
     const std::int64_t tiles = axes.outputs() * plan.tiles;
     // The ticket and the flags, then the two lists of carries.
     const std::int64_t flags = (4 * (tiles + 1) + kCarrySize - 1) / kCarrySize * kCarrySize;
-    const Array board = Array::empty(to_.device(), {flags + 2 * tiles * kCarrySize},
-                                     ScalarType::uint8, stream_);
+    const Array board =
+        Array::empty(to_.device(), {flags + 2 * tiles * kCarrySize}, ScalarType::uint8, stream_);
     fill(to_.device(), board.address(), 0, 4, static_cast<std::size_t>(tiles + 1), stream_);
     const CUdeviceptr carries = board.address() + static_cast<CUdeviceptr>(flags);
     const ScanBoard all{board.address(), board.address() + 4, carries,
@@ -184,8 +184,8 @@ class ScanLauncher {
              to, axes.from, carries, with, apart, number);
     };
     if (plan.segments == 1) return pass(0, 0);
-    const Array carries = Array::empty(
-        to_.device(), {axes.outputs() * plan.segments * kCarrySize}, ScalarType::uint8, stream_);
+    const Array carries = Array::empty(to_.device(), {axes.outputs() * plan.segments * kCarrySize},
+                                       ScalarType::uint8, stream_);
     pass(carries.address(), 1);
     launch(kernel<Index>(ScanPart::carries, {}),
            grid(axes.outputs(), kColumnThreads, kColumnThreads), carries.address(), with.rows,
@@ -270,8 +270,8 @@ std::optional<Scan> scan_from_name(std::string_view name) noexcept {
 Array scan(const Array& array, const ScanCall& call, const Stream& stream) {
   const ScanTypes types = scan_types(call, array.type());
   const int axis = scanned_axis(array, call);
-  const Array result = Array::empty(array.device(), scanned_shape(array, axis, call.initial),
-                                    types.as, stream);
+  const Array result =
+      Array::empty(array.device(), scanned_shape(array, axis, call.initial), types.as, stream);
   scan_planned(result, array, axis, call, types, stream);
   return result;
 }
@@ -281,15 +281,16 @@ void scan_into(const Array& to, const Array& array, const ScanCall& call, const 
   const int axis = scanned_axis(array, call);
   const Shape shape = scanned_shape(array, axis, call.initial);
   if (to.shape() != shape || to.type() != types.as || &to.device() != &array.device()) {
-    throw InvalidArgument(format("{}() of {} gives {} of shape {} on the same device: it does not "
-                                 "go into {}",
-                                 scan_name(call.op), array.identify(), scalar_name(types.as),
-                                 shape_to_string(shape), to.identify()));
+    throw InvalidArgument(
+        format("{}() of {} gives {} of shape {} on the same device: it does not "
+               "go into {}",
+               scan_name(call.op), array.identify(), scalar_name(types.as), shape_to_string(shape),
+               to.identify()));
   }
   if (to.read_only()) {
     throw InvalidArgument(format("cannot write to {}: it is read-only", to.identify()));
   }
-  if (may_overlap(to, array) || !elements_are_aligned(to)) {
+  if (may_overlap(to, array) || !elements_are_aligned(to) || repeats_elements(to)) {
     return copy_into(to, scan(array, call, stream), stream);
   }
   scan_planned(to, array, axis, call, types, stream);

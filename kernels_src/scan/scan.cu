@@ -1,5 +1,5 @@
-// Running sums, products and extremes along an axis. Everything is combined in an order that hangs on
-// the lengths alone: the same elements give the same bits.
+// Running sums, products and extremes along an axis. Everything is combined in an order that hangs
+// on the lengths alone: the same elements give the same bits.
 #include <kernwright/accumulate.cuh>
 #include <kernwright/axes.cuh>
 #include <kernwright/reduce.cuh>
@@ -95,8 +95,8 @@ __device__ __forceinline__ T shuffle_words(T value, int lane) {
   words.value = value;
 #pragma unroll
   for (int i = 0; i < kWords; ++i) {
-    words.word[i] = kUp ? __shfl_up_sync(~0u, words.word[i], lane)
-                        : __shfl_sync(~0u, words.word[i], lane);
+    words.word[i] =
+        kUp ? __shfl_up_sync(~0u, words.word[i], lane) : __shfl_sync(~0u, words.word[i], lane);
   }
   return words.value;
 }
@@ -259,9 +259,9 @@ __device__ __forceinline__ unsigned nearest_whole(const unsigned* flags, unsigne
   }
 }
 
-/// That of all elements before `tile`, by one warp. From the nearest `whole` on the tiles' `own` are
-/// added in turn, as each of them did it: the bits are the same wherever it begins.
-/// (D. Merrill, M. Garland, "Single-pass parallel prefix scan with decoupled look-back", 2016; they
+/// That of all elements before `tile`, by one warp. From the nearest `whole` on the tiles' `own`
+/// are added in turn, as each of them did it: the bits are the same wherever it begins. (D.
+/// Merrill, M. Garland, "Single-pass parallel prefix scan with decoupled look-back", 2016; they
 /// take any order.)
 template <typename Op>
 __device__ __forceinline__ typename Op::Carry look_back(const Board<typename Op::Carry>& board,
@@ -273,8 +273,7 @@ __device__ __forceinline__ typename Op::Carry look_back(const Board<typename Op:
   Carry before = load_shared_value(board.whole + start);
   for (unsigned next = start + 1; next < tile; next += 32) {
     const unsigned mine = next + lane;
-    const Carry own =
-        mine < tile ? load_shared_value(board.own + mine) : to_carry<Op>(Op::none());
+    const Carry own = mine < tile ? load_shared_value(board.own + mine) : to_carry<Op>(Op::none());
 #pragma unroll 8
     for (int j = 0; j < 32; ++j) {
       const Carry other = shuffle_words<false>(own, j);
@@ -284,8 +283,8 @@ __device__ __forceinline__ typename Op::Carry look_back(const Board<typename Op:
   return before;
 }
 
-/// Publishes what the tile `own`s and finds what is before it; one warp. The first tile of a row has
-/// nothing before it.
+/// Publishes what the tile `own`s and finds what is before it; one warp. The first tile of a row
+/// has nothing before it.
 template <typename Op>
 __device__ __forceinline__ typename Op::Carry publish(const Board<typename Op::Carry>& board,
                                                       unsigned tile, typename Op::Carry own,
@@ -339,16 +338,15 @@ __global__ void __launch_bounds__(kTileThreads)
   }
   __syncthreads();
   if (plan.initial && tile == 0 && threadIdx.x == 0) store_initial<Op>(to + at.to, plan.to);
-  piece.store(to + at.to, plan.to, begin, plan.length, lane,
-              Op::combine(carries[kWarps], inside));
+  piece.store(to + at.to, plan.to, begin, plan.length, lane, Op::combine(carries[kWarps], inside));
 }
 
 // ---- columns: the threads are side by side along another axis
 
 enum class Pass { whole, totals, behind };
 
-/// A thread for each segment of kPack columns. The extents of plan.kept are in packs; `apart` is from
-/// one result of a pack to the next. totals: leaves what the segment adds up to in `carries`,
+/// A thread for each segment of kPack columns. The extents of plan.kept are in packs; `apart` is
+/// from one result of a pack to the next. totals: leaves what the segment adds up to in `carries`,
 /// [segment][column]; behind: goes on from what is there.
 template <typename Op, int kPack, typename Index>
 __global__ void __launch_bounds__(kColumnThreads)
@@ -378,8 +376,8 @@ __global__ void __launch_bounds__(kColumnThreads)
 #pragma unroll
     for (int k = 0; k < kLoads; ++k) {
       if (i + k >= end) break;
-      elements[k] = *reinterpret_cast<const Elements*>(
-          from + at.from + static_cast<long long>(i + k) * plan.from);
+      elements[k] = *reinterpret_cast<const Elements*>(from + at.from +
+                                                       static_cast<long long>(i + k) * plan.from);
     }
 #pragma unroll
     for (int k = 0; k < kLoads; ++k) {

@@ -18,7 +18,7 @@ std::optional<Scan> scan_from_name(std::string_view name) noexcept;
 struct ScanCall {
   Scan op = Scan::sum;
   int axis = -1;
-  bool initial = false;            ///< the result of no elements comes first: one more along the axis
+  bool initial = false;  ///< the result of no elements comes first: one more along the axis
   std::optional<ScalarType> type;  ///< sum, prod: elements are taken as this
 };
 

@@ -42,7 +42,7 @@ ScanPlan plan_scanned_columns(const AxesPlan& axes, const Axis& axis, std::int64
   const std::int64_t wanted =
       scan_ceil_div(std::int64_t{processors} * kColumnThreadsPerProcessor, columns);
   plan.segment = std::max(scan_ceil_div(axis.extent, wanted), kShortestSegment);
-  plan.segments = scan_ceil_div(axis.extent, plan.segment);
+  plan.segments = std::max<std::int64_t>(scan_ceil_div(axis.extent, plan.segment), 1);
   return plan;
 }
 

@@ -117,7 +117,7 @@ def var(
     x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False,
     out: Any = None,
 ) -> Array:  # fmt: skip
-    """The variance: sum(abs(x - mean(x)) ** 2) / (N - correction), by a method without cancellation.
+    """The variance, sum(abs(x - mean(x)) ** 2) / (N - correction), without loss of digits.
 
     Of integers a float64, of complex numbers a real one, else of the dtype of `x`.
 
