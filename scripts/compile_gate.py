@@ -42,6 +42,47 @@ INSTANCES = {
         for to, of in [*((t, "Float32") for t in TYPES), *(("Float32", t) for t in TYPES)]
     ],
 }
+BITS = ["UInt8", "UInt16", "UInt32", "UInt64"]
+INSTANCES |= {
+    "row_sort.cu": [
+        *(f"sort_short_rows<{bits}>" for bits in BITS),
+        *(f"sort_long_rows<{bits}, {items}>" for bits in BITS for items in (8, 16)),
+    ],
+    "radix_sort.cu": [
+        "sum_digits",
+        *(f"count_digits<{bits}, 16>" for bits in BITS),
+        *(
+            f"move_digits<{bits}, 16, {index}>"
+            for bits in BITS
+            for index in ("false, UInt32", "true, UInt32", "true, Int64")
+        ),
+    ],
+    "topk.cu": [f"topk_tiles<{bits}>" for bits in BITS],
+    "unique.cu": [
+        "measure_groups",
+        *(f"{verb}_groups<{bits}>" for verb in ("count", "write") for bits in BITS),
+    ],
+    "search.cu": [
+        *(f"search_sorted<{bits}, {right}>" for bits in BITS for right in ("true", "false")),
+        *(f"find_members<{bits}>" for bits in BITS),
+    ],
+    "compaction.cu": [
+        "split_places",
+        *(f"count_set<{of}, 1>" for of in TYPES),
+        *("count_set<Bool, 16>", "count_set<Float32, 4>"),
+        *(f"write_set<Bool, {pack}, {bits}>" for pack in (1, 16) for bits in BITS),
+        *(f"gather_rows<{unit}>" for unit in [*BITS, "Complex128"]),
+    ],
+    "histogram.cu": [
+        "sum_parts",
+        *(f"find_extremes<{bits}>" for bits in BITS),
+        *(f"count_bins<{of}, EdgeBins>" for of in TYPES if "Complex" not in of),
+        *(f"count_bins<{of}, ValueBins>" for of in ("Bool", "Int32", "UInt64")),
+        *(f"write_bins<{of}, EdgeBins>" for of in ("Int8", "Float16", "Float64")),
+        *(f"sum_weights<{of}>" for of in ("UInt8", "UInt32", "Int64")),
+        *(f"scale_to_density<{of}>" for of in ("Int64", "Float64")),
+    ],
+}
 # What an example gets from variables of its program.
 DEFINES = {"02_shared_sgemm.py": {"TILE": 16}, "demo.cu": {"RADIUS": 6, "TILE": 256}}
 NAMES = {"03_template.py": ["scale<float, 3>", "scale<double, 3>", "scale<int, 3>"]}

@@ -3,6 +3,6 @@
 
 namespace kernwright::python {
 
-void bind_kernels(py::module_&) {}
+void bind_kernels(py::module_& m) { bind_sort(m); }
 
 }  // namespace kernwright::python

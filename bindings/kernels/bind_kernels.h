@@ -10,4 +10,6 @@ namespace py = pybind11;
 
 void bind_kernels(py::module_& m);  ///< all of those below
 
+void bind_sort(py::module_& m);
+
 }  // namespace kernwright::python
