@@ -68,9 +68,13 @@ INSTANCES |= {
     ],
     "compaction.cu": [
         "split_places",
-        *(f"count_set<{of}, 1>" for of in TYPES),
-        *("count_set<Bool, 16>", "count_set<Float32, 4>"),
-        *(f"write_set<Bool, {pack}, {bits}>" for pack in (1, 16) for bits in BITS),
+        *(f"count_set<{bits}, 1>" for bits in [*BITS, "Complex128"]),
+        *("count_set<UInt8, 16>", "count_set<UInt32, 4>"),
+        *(
+            f"write_set<UInt8, {pack}, {unit}>"
+            for pack in (1, 16)
+            for unit in [*BITS, "Complex128"]
+        ),
         *(f"gather_rows<{unit}>" for unit in [*BITS, "Complex128"]),
     ],
     "histogram.cu": [

@@ -51,6 +51,16 @@ const LazyKernel& compaction_kernel(CompactionKernel part, ScalarType type, int 
   });
 }
 
+/// The type as which the kernels take elements, and the bits that make one of them set.
+ScalarType mask_type(ScalarType type) {
+  return type == ScalarType::complex128 ? type : bits_of(type);
+}
+std::uint64_t mask_bits(ScalarType type) {
+  if (type == ScalarType::complex64) return 0x7fff'ffff'7fff'ffff;
+  const std::uint64_t all = ~std::uint64_t{0};
+  return is_floating(type) ? ~(std::uint64_t{1} << (8 * scalar_size(type) - 1)) : all;
+}
+
 /// A mask without gaps, its chunks and how many elements are set in each.
 struct Counted {
   Array mask;
@@ -71,8 +81,10 @@ Counted count_set(const Array& array, const Stream& stream) {
   made.chunks = chunks_of(device, array.size(), kSortBlock * made.pack);
   made.counts = Array::empty(device, {made.chunks.count}, ScalarType::int64, stream);
   const LaunchConfig config = blocks_of(made.chunks.count, made.on);
-  launch(compaction_kernel(CompactionKernel::count, array.type(), made.pack, 0).on(device), config,
-         made.mask.address(), array.size(), made.chunks.size, made.counts.address());
+  launch(
+      compaction_kernel(CompactionKernel::count, mask_type(array.type()), made.pack, 0).on(device),
+      config, made.mask.address(), array.size(), made.chunks.size, made.counts.address(),
+      mask_bits(array.type()));
   made.mask.use_on(made.on);
   made.counts.use_on(made.on);
   made.total = sum_on_host(made.counts, stream);
@@ -84,10 +96,11 @@ void write_set(const Counted& counted, CUdeviceptr places, CUdeviceptr from, CUd
                int log2_unit) {
   Device& device = counted.mask.device();
   const LaunchConfig config = blocks_of(counted.chunks.count, counted.on);
-  launch(compaction_kernel(CompactionKernel::write, counted.mask.type(), counted.pack, log2_unit)
+  launch(compaction_kernel(CompactionKernel::write, mask_type(counted.mask.type()), counted.pack,
+                           log2_unit)
              .on(device),
          config, counted.mask.address(), counted.mask.size(), counted.chunks.size,
-         counted.counts.address(), places, from, to);
+         counted.counts.address(), places, from, to, mask_bits(counted.mask.type()));
   counted.mask.use_on(counted.on);
   counted.counts.use_on(counted.on);
 }

@@ -7,33 +7,41 @@ using namespace kernwright;
 
 constexpr int kThreads = 256;
 
+/// Elements are taken as unsigned numbers of their size; `bits` are those that make one of them
+/// set: all but the sign of a floating number, as -0 is 0.
+template <typename T>
+__device__ __forceinline__ bool is_set(T x, UInt64 bits) {
+  return (x & bits) != 0;
+}
+__device__ __forceinline__ bool is_set(Complex128 x, UInt64) { return is_nonzero(x); }
+
 /// Bit j tells whether element `at` + j is set; N neighbours, a pack where all lie before `end`.
 template <typename T, int N>
-__device__ __forceinline__ unsigned set_bits(const T* mask, Int64 at, Int64 end) {
-  unsigned bits = 0;
+__device__ __forceinline__ unsigned set_bits(const T* mask, Int64 at, Int64 end, UInt64 bits) {
+  unsigned set = 0;
   if (at + N <= end) {
     const Pack<T, N> pack = *reinterpret_cast<const Pack<T, N>*>(mask + at);
 #pragma unroll
-    for (int j = 0; j < N; ++j) bits |= static_cast<unsigned>(is_nonzero(pack.value[j])) << j;
-    return bits;
+    for (int j = 0; j < N; ++j) set |= static_cast<unsigned>(is_set(pack.value[j], bits)) << j;
+    return set;
   }
 #pragma unroll
   for (int j = 0; j < N; ++j) {
-    if (at + j < end && is_nonzero(mask[at + j])) bits |= 1u << j;
+    if (at + j < end && is_set(mask[at + j], bits)) set |= 1u << j;
   }
-  return bits;
+  return set;
 }
 
 /// counts[block] of the elements of its chunk, a multiple of kThreads * N.
 template <typename T, int N>
 __global__ void count_set(const T* __restrict__ mask, Int64 size, Int64 chunk,
-                          Int64* __restrict__ counts) {
+                          Int64* __restrict__ counts, UInt64 bits) {
   const Int64 begin = blockIdx.x * chunk;
   const Int64 end = begin + chunk < size ? begin + chunk : size;
   Int64 count = 0;
 #pragma unroll 4
   for (Int64 at = begin + threadIdx.x * N; at < end; at += kThreads * N) {
-    count += __popc(set_bits<T, N>(mask, at, end));
+    count += __popc(set_bits<T, N>(mask, at, end, bits));
   }
   count = block_total<kThreads>(count);
   if (threadIdx.x == 0) counts[blockIdx.x] = count;
@@ -44,7 +52,7 @@ __global__ void count_set(const T* __restrict__ mask, Int64 size, Int64 chunk,
 template <typename T, int N, typename Unit>
 __global__ void write_set(const T* __restrict__ mask, Int64 size, Int64 chunk,
                           const Int64* __restrict__ counts, Int64* __restrict__ places,
-                          const Unit* __restrict__ from, Unit* __restrict__ to) {
+                          const Unit* __restrict__ from, Unit* __restrict__ to, UInt64 bits) {
   Int64 before = 0;
   for (int i = threadIdx.x; i < blockIdx.x; i += kThreads) before += counts[i];
   before = block_total<kThreads>(before);
@@ -52,11 +60,11 @@ __global__ void write_set(const T* __restrict__ mask, Int64 size, Int64 chunk,
   const Int64 end = begin + chunk < size ? begin + chunk : size;
   for (Int64 tile = begin; tile < end; tile += kThreads * N) {
     const Int64 at = tile + threadIdx.x * N;
-    unsigned bits = set_bits<T, N>(mask, at, end);
+    unsigned set = set_bits<T, N>(mask, at, end, bits);
     unsigned total;
-    Int64 next = before + block_sum_before<kThreads>(__popc(bits), total);
-    for (; bits != 0; bits &= bits - 1) {
-      const Int64 place = at + __ffs(static_cast<int>(bits)) - 1;
+    Int64 next = before + block_sum_before<kThreads>(__popc(set), total);
+    for (; set != 0; set &= set - 1) {
+      const Int64 place = at + __ffs(static_cast<int>(set)) - 1;
       if (places != nullptr) places[next] = place;
       if (to != nullptr) to[next] = from[place];
       ++next;

@@ -160,6 +160,11 @@ def _host_edges(
         raise InvalidArgument(f"bins is {count}, and must be at least 1")
     low, high = _limits(x, limits)
     edges = np.linspace(low, high, count + 1, dtype=_edge_dtype(x))
+    if bool(np.any(edges[:-1] >= edges[1:])):
+        raise InvalidArgument(
+            f"{count} bins are too many for the range [{low}, {high}] in {edges.dtype}: edges of "
+            "neighbours are equal"
+        )
     width = float(edges[-1]) - float(edges[0])
     scale = count / width if width > 0 else math.inf
     return edges, scale if math.isfinite(scale) else 0.0
@@ -172,6 +177,9 @@ def _edge_dtype(x: Array) -> np.dtype[Any]:
 
 
 def _limits(x: Array, limits: tuple[float, float] | None) -> tuple[Any, Any]:
+    """In the type of `x` where NumPy has it, so that the edges are NumPy's to the last bit."""
+    low: Any
+    high: Any
     if limits is not None:
         low, high = limits
         if low > high:
@@ -179,8 +187,9 @@ def _limits(x: Array, limits: tuple[float, float] | None) -> tuple[Any, Any]:
     elif x.size == 0:
         low, high = 0.0, 1.0
     else:
-        low, high = (value.item() for value in _core._extremes(x))
-    low, high = float(low), float(high)
+        low, high = _core._extremes(x)
+        if x.dtype.kind not in "iuf":
+            low, high = float(low), float(high)
     if not (math.isfinite(low) and math.isfinite(high)):
         raise InvalidArgument(
             f"the range [{low}, {high}] of a histogram is not finite: give range=(low, high)"
