@@ -133,15 +133,15 @@ def histogram(
 
 
 def _weights(weights: Any, x: Array) -> Array:
-    weights = _operand(weights, "weights")
-    if weights.dtype.kind == "c":
+    given = _operand(weights, "weights")
+    if given.dtype.kind == "c":
         raise ArgumentError("weights are real numbers, got complex ones")
-    if weights.shape != x.shape:
+    if given.shape != x.shape:
         raise InvalidArgument(
-            f"Incompatible dimensions: weights of shape {weights.shape} for an array of shape "
+            f"Incompatible dimensions: weights of shape {given.shape} for an array of shape "
             f"{x.shape}"
         )
-    return weights.astype(np.float64, copy=False)
+    return given.astype(np.float64, copy=False)
 
 
 def _host_edges(
