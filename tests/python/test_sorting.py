@@ -1,5 +1,7 @@
 """sort, argsort, searchsorted and isin beside NumPy."""
 
+import pathlib
+
 import numpy as np
 import pytest
 from sort_values import REAL, order, same_bits, values
@@ -221,3 +223,26 @@ def test_the_kernels_under_all_checks(sim):
         kw.isin(x, x[::2])
         sim.synchronize()
     report.raise_if_any()
+
+
+def test_the_instance_for_rows_of_more_than_32_bits():
+    """No test has memory for such rows; the kernels do not care how many elements there are."""
+    text = (pathlib.Path(__file__).parents[2] / "kernels_src/sort/radix_sort.cu").read_text()
+    kernels = kw.module(text)
+    n, chunk, chunks, rising = 9000, 4096, 3, bytes(24)
+    host = np.random.default_rng(2).integers(0, 1 << 16, n).astype(np.uint16)
+    source = kw.asarray(host)
+    counts, totals = kw.empty((256, chunks), "int64"), kw.empty(256, "int64")
+    moved, numbers = kw.empty(n, "uint16"), kw.empty(n, "int64")
+    result, indices = kw.empty(n, "uint16"), kw.empty(n, "int64")
+    for shift, sides in (
+        (0, (source, moved, None, numbers, None)),
+        (8, (moved, result, numbers, None, indices)),
+    ):
+        size = (n, chunk, chunks, shift, rising)
+        kernels["count_digits<UInt16, 16>"][chunks, 256](sides[0], counts, *size)
+        kernels["sum_digits"][32, 256](counts, totals, 256, chunks)
+        move = kernels["move_digits<UInt16, 16, true, Int64>"]
+        move[chunks, 256](*sides, counts, totals, *size)
+    np.testing.assert_array_equal(indices.numpy(), np.argsort(host, kind="stable"))
+    np.testing.assert_array_equal(result.numpy(), np.sort(host))
