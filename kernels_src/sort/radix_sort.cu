@@ -92,11 +92,12 @@ __device__ __forceinline__ Int64 first_place(const Int64* counts, const Int64* t
 /// digit. Without `from_index` the numbers are the places in the row. Numbers go to `to_index`, or
 /// as 64 bits to `indices`; `to` may be null.
 template <typename Bits, int Items, bool HasIndex, typename Index>
-__global__ void move_digits(const Bits* __restrict__ from, Bits* __restrict__ to,
-                            const Index* __restrict__ from_index, Index* __restrict__ to_index,
-                            Int64* __restrict__ indices, const Int64* __restrict__ counts,
-                            const Int64* __restrict__ totals, Int64 n, Int64 chunk_size, int chunks,
-                            int shift, const Order order) {
+__global__ void __launch_bounds__(kDigits, sizeof(Bits) == 8 ? 2 : 3)
+    move_digits(const Bits* __restrict__ from, Bits* __restrict__ to,
+                const Index* __restrict__ from_index, Index* __restrict__ to_index,
+                Int64* __restrict__ indices, const Int64* __restrict__ counts,
+                const Int64* __restrict__ totals, Int64 n, Int64 chunk_size, int chunks, int shift,
+                const Order order) {
   __shared__ union {
     Bits value[Items * kDigits];
     Index index[Items * kDigits];
@@ -112,9 +113,10 @@ __global__ void move_digits(const Bits* __restrict__ from, Bits* __restrict__ to
         static_cast<int>(part.end - tile < Items * kDigits ? part.end - tile : Items * kDigits);
     Bits value[Items];
     unsigned digit[Items], rank[Items];
+    const Bits* const mine = from + row + tile + begin;
 #pragma unroll
     for (int i = 0; i < Items; ++i) {
-      if (begin + 32 * i < valid) value[i] = from[row + tile + begin + 32 * i];
+      if (begin + 32 * i < valid) value[i] = mine[32 * i];
     }
     // Behind the end: ranked behind all elements, and never written.
 #pragma unroll
@@ -122,40 +124,40 @@ __global__ void move_digits(const Bits* __restrict__ from, Bits* __restrict__ to
       digit[i] = begin + 32 * i < valid ? digit_of(value[i], shift, order) : kDigits - 1;
     }
     const unsigned count = rank_digits<Items>(ranks, digit, rank);
-    place[threadIdx.x] = next - ranks.start[threadIdx.x];
+    place[threadIdx.x] = row + next - ranks.start[threadIdx.x];
     next += count;
 #pragma unroll
     for (int i = 0; i < Items; ++i) {
       if (begin + 32 * i < valid) exchange.value[rank[i]] = value[i];
     }
     __syncthreads();
-    Int64 target[Items];
 #pragma unroll
     for (int i = 0; i < Items; ++i) {
       const int slot = i * kDigits + threadIdx.x;
-      if (slot >= valid) break;
+      if (slot >= valid) continue;
       const Bits moved = exchange.value[slot];
-      target[i] = row + place[digit_of(moved, shift, order)] + slot;
-      if (to != nullptr) to[target[i]] = moved;
+      digit[i] = digit_of(moved, shift, order);
+      if (to != nullptr) to[place[digit[i]] + slot] = moved;
     }
     __syncthreads();
-    if (!HasIndex) continue;
+    if constexpr (HasIndex) {
 #pragma unroll
-    for (int i = 0; i < Items; ++i) {
-      const Int64 at = tile + begin + 32 * i;
-      if (begin + 32 * i >= valid) break;
-      exchange.index[rank[i]] =
-          from_index != nullptr ? from_index[row + at] : static_cast<Index>(at);
-    }
-    __syncthreads();
+      for (int i = 0; i < Items; ++i) {
+        if (begin + 32 * i >= valid) continue;
+        const Int64 at = tile + begin + 32 * i;
+        exchange.index[rank[i]] =
+            from_index != nullptr ? from_index[row + at] : static_cast<Index>(at);
+      }
+      __syncthreads();
 #pragma unroll
-    for (int i = 0; i < Items; ++i) {
-      const int slot = i * kDigits + threadIdx.x;
-      if (slot >= valid) break;
-      const Index moved = exchange.index[slot];
-      if (to_index != nullptr) to_index[target[i]] = moved;
-      if (indices != nullptr) indices[target[i]] = static_cast<Int64>(moved);
+      for (int i = 0; i < Items; ++i) {
+        const int slot = i * kDigits + threadIdx.x;
+        if (slot >= valid) continue;
+        const Int64 target = place[digit[i]] + slot;
+        if (to_index != nullptr) to_index[target] = exchange.index[slot];
+        if (indices != nullptr) indices[target] = static_cast<Int64>(exchange.index[slot]);
+      }
+      __syncthreads();
     }
-    __syncthreads();
   }
 }

@@ -45,8 +45,9 @@ __global__ void sort_short_rows(const Bits* __restrict__ x, Bits* __restrict__ v
 
 /// One row of at most Items * 256 elements a block; 256 threads. Digits of 8 bits, lowest first.
 template <typename Bits, int Items>
-__global__ void sort_long_rows(const Bits* __restrict__ x, Bits* __restrict__ values,
-                               Int64* __restrict__ indices, Int64 rows, int n, Order order) {
+__global__ void __launch_bounds__(kDigits, sizeof(Bits) == 8 ? 2 : 3)
+    sort_long_rows(const Bits* __restrict__ x, Bits* __restrict__ values,
+                   Int64* __restrict__ indices, Int64 rows, int n, Order order) {
   __shared__ union {
     Bits key[Items * kDigits];
     unsigned short index[Items * kDigits];
