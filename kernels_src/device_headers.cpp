@@ -16,6 +16,8 @@
 #include "kernels_src/include/operations.cuh.h"
 #include "kernels_src/include/philox.cuh.h"
 #include "kernels_src/include/real_math.cuh.h"
+#include "kernels_src/include/order.cuh.h"
+#include "kernels_src/include/ranks.cuh.h"
 #include "kernels_src/include/reduce.cuh.h"
 #include "kernels_src/include/rows.cuh.h"
 #include "kernels_src/include/reducers.cuh.h"
@@ -45,6 +47,8 @@ void register_device_headers() {
     add_builtin_header("kernwright/operations.cuh", text::operations_cuh);
     add_builtin_header("kernwright/philox.cuh", text::philox_cuh);
     add_builtin_header("kernwright/real_math.cuh", text::real_math_cuh);
+    add_builtin_header("kernwright/order.cuh", text::order_cuh);
+    add_builtin_header("kernwright/ranks.cuh", text::ranks_cuh);
     add_builtin_header("kernwright/reduce.cuh", text::reduce_cuh);
     add_builtin_header("kernwright/rows.cuh", text::rows_cuh);
     add_builtin_header("kernwright/reducers.cuh", text::reducers_cuh);

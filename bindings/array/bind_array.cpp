@@ -33,6 +33,12 @@ py::object helper(const char* name) { return module_member("kernwright._array.me
 /// One of kernwright._array.selection: indexing by arrays.
 py::object index_helper(const char* name) {
   return module_member("kernwright._array.selection", name);
+/// A method that is a function of a module of this package: the array is its first argument.
+auto said_by(const char* module, const char* name) {
+  return
+      [module, name](const py::object& self, const py::args& arguments, const py::kwargs& options) {
+        return module_member(module, name)(self, *arguments, **options);
+      };
 }
 
 Array make_empty(const py::object& shape, const py::object& dtype, const py::object& device) {
@@ -289,6 +295,9 @@ void define_methods(ArrayClass& type) {
             without_gil([&] { a.use_on(user ? user : Stream::legacy(a.device())); });
           },
           py::arg("stream") = py::none())
+      .def("sort", said_by("kernwright._array.sorting", "sort_in_place"))
+      .def("argsort", said_by("kernwright._array.sorting", "argsort"))
+      .def("nonzero", said_by("kernwright._array.counting", "nonzero"))
       .def("item", [](const py::object& self) { return helper("item")(self); })
       .def("__len__",
            [](const Array& a) {

@@ -20,6 +20,7 @@ void bind_kernels(py::module_& m) {
   bind_sampling(m);
   bind_scan(m);
   bind_softmax(m);
+  bind_sort(m);
 }
 
 }  // namespace kernwright::python

@@ -27,4 +27,6 @@ void bind_sampling(py::module_& m);
 void bind_scan(py::module_& m);     ///< scans
 void bind_softmax(py::module_& m);
 
+void bind_sort(py::module_& m);
+
 }  // namespace kernwright::python

@@ -19,6 +19,7 @@ from kernwright._array import logic as _logic
 from kernwright._array import promotion as _promotion
 from kernwright._array import reductions as _reductions
 from kernwright._array import scans as _scans
+from kernwright._array.counting import argwhere, bincount, flatnonzero, histogram, nonzero
 from kernwright._array.creation import (
     arange,
     asarray,
@@ -62,6 +63,16 @@ from kernwright._array.scans import (
     cumulative_min,
     cumulative_prod,
     cumulative_sum,
+from kernwright._array.sorting import (
+    argsort,
+    isin,
+    searchsorted,
+    sort,
+    topk,
+    unique_all,
+    unique_counts,
+    unique_inverse,
+    unique_values,
 )
 from kernwright._core import (
     Array,
@@ -184,6 +195,9 @@ __all__ = [
     "bench",
     "broadcast_arrays",
     "broadcast_to",
+    "argsort",
+    "argwhere",
+    "bincount",
     "cache",
     "checked",
     "checks",
@@ -209,6 +223,9 @@ __all__ = [
     "full_like",
     "gather",
     "fuse",
+    "flatnonzero",
+    "histogram",
+    "isin",
     "judge",
     "kernel",
     "libcuda_path",
@@ -226,6 +243,7 @@ __all__ = [
     "module",
     "nn",
     "moveaxis",
+    "nonzero",
     "ones",
     "ones_like",
     "optim",
@@ -248,6 +266,8 @@ __all__ = [
     "reduction",
     "scan",
     "random",
+    "searchsorted",
+    "sort",
     "strided",
     "swapaxes",
     "std",
@@ -257,11 +277,16 @@ __all__ = [
     "take_along_axis",
     "tile",
     "time_kernel",
+    "topk",
     "trace",
     "tril",
     "triu",
     "tune",
     "unstack",
+    "unique_all",
+    "unique_counts",
+    "unique_inverse",
+    "unique_values",
     "use_pack",
     "var",
     "warmup",

@@ -65,6 +65,14 @@ class Array:
     def __matmul__(self, other: Array) -> Array: ...
     def __rmatmul__(self, other: Array) -> Array: ...
     def __imatmul__(self, other: Array) -> Array: ...
+    def sort(self, axis: int = -1, *, descending: bool = False, stable: bool = True) -> None:
+        """Puts the elements in order along an axis, as kw.sort() does; in place."""
+    def argsort(
+        self, axis: int | None = -1, *, descending: bool = False, stable: bool = True
+    ) -> Array:
+        """kw.argsort() of this array."""
+    def nonzero(self) -> tuple[Array, ...]:
+        """kw.nonzero() of this array."""
     def record_stream(self, stream: Any = None) -> None: ...
     def sum(
         self, axis: Any = None, dtype: Any = None, out: Array | None = None, keepdims: bool = False

@@ -1,0 +1,261 @@
+"""Sorting, the largest elements, search in sorted arrays, and sets: along axes, on the device."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kernwright import _core
+from kernwright._core import Array, _adopt, _dtype, _from_numpy
+from kernwright.errors import ArgumentError, InvalidArgument
+
+__all__ = [
+    "argsort",
+    "isin",
+    "searchsorted",
+    "sort",
+    "topk",
+    "unique_all",
+    "unique_counts",
+    "unique_inverse",
+    "unique_values",
+]
+
+
+class TopK(NamedTuple):
+    """The elements in order, and where along the axis they are (int64)."""
+
+    values: Array
+    indices: Array
+
+
+class UniqueAllResult(NamedTuple):
+    """Of unique_all()."""
+
+    values: Array
+    indices: Array
+    inverse_indices: Array
+    counts: Array
+
+
+class UniqueCountsResult(NamedTuple):
+    """Of unique_counts()."""
+
+    values: Array
+    counts: Array
+
+
+class UniqueInverseResult(NamedTuple):
+    """Of unique_inverse()."""
+
+    values: Array
+    inverse_indices: Array
+
+
+def sort(
+    x: Array,
+    /,
+    axis: int | None = -1,
+    *,
+    descending: bool = False,
+    stable: bool = True,
+) -> Array:
+    """The elements of `x` in order along `axis` (None: of all, flat), a new array.
+
+    Any shape and real dtype, bool too; the result has both. Always stable, with `descending` too:
+    equal elements keep their order. NaN is above all numbers, so last, or first with `descending`;
+    -0 and 0 are equal. InvalidArgument for an axis outside, ArgumentError for complex numbers.
+
+    >>> kw.sort(kw.asarray([3, 1, 2])).numpy()
+    array([1, 2, 3])
+    """
+    x, along = _along(x, axis)
+    return _core._sort(x, along, bool(descending))
+
+
+def argsort(
+    x: Array,
+    /,
+    axis: int | None = -1,
+    *,
+    descending: bool = False,
+    stable: bool = True,
+) -> Array:
+    """Where along `axis` the elements of sort() are: int64 of the shape of `x`.
+
+    >>> kw.argsort(kw.asarray([3, 1, 2])).numpy()
+    array([1, 2, 0])
+    """
+    x, along = _along(x, axis)
+    return _core._argsort(x, along, bool(descending))
+
+
+def topk(
+    x: Array,
+    k: int,
+    axis: int | None = -1,
+    largest: bool = True,
+    sorted: bool = True,
+) -> TopK:
+    """The `k` largest elements along `axis` (the smallest unless `largest`), and their indices.
+
+    Both results have the shape of `x` with k in place of the axis' extent; the indices are int64.
+    In order, largest (or smallest) first, also where `sorted` asks for none. Of equal elements the
+    one with the lower index comes first. NaN is above all numbers, as torch has it. Any real dtype.
+    InvalidArgument for an axis outside and a k that is not from 0 to the extent.
+
+    >>> values, indices = kw.topk(kw.asarray([3, 9, 5]), 2)
+    >>> values.numpy(), indices.numpy()
+    (array([9, 5]), array([1, 2]))
+    """
+    x, along = _along(x, axis)
+    return TopK(*_core._topk(x, _whole(k, "k"), along, bool(largest)))
+
+
+def searchsorted(
+    x1: Array, x2: Any, /, *, side: str = "left", sorter: Array | None = None
+) -> Array:
+    """Where each element of `x2` would go into `x1` to keep it in order: int64, shape of `x2`.
+
+    `x1` has one dimension and rises, or does so in the order of the indices `sorter`. Before equal
+    elements with side="left" (x1[i - 1] < v <= x1[i]), behind them with "right"
+    (x1[i - 1] <= v < x1[i]). NaN is above all numbers. `x2` may be a number. Arrays of two dtypes
+    are compared in their common one. An index of `sorter` outside counts as the nearest inside.
+    InvalidArgument for a wrong side, wrong shapes, and dtypes without a common one.
+
+    >>> kw.searchsorted(kw.asarray([10, 20, 30]), kw.asarray([20, 25])).numpy()
+    array([1, 2])
+    """
+    if side not in ("left", "right"):
+        raise InvalidArgument(f'side is "left" or "right", got {side!r}')
+    x1, x2 = _pair(_operand(x1, "x1"), x2, "x2")
+    if sorter is not None:
+        sorter = _operand(sorter, "sorter")
+        if sorter.dtype.kind not in "iu":
+            raise ArgumentError(f"a sorter holds integers, got {sorter.dtype}")
+        sorter = sorter.astype(np.int64, copy=False)
+    return _core._searchsorted(x1, x2, side == "right", sorter)
+
+
+def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Array:
+    """Whether each element of `x1` is among those of `x2`: bool of the shape of `x1`.
+
+    With `invert` whether it is not. NaN is in nothing. Either may be a number. `x2` is sorted, then
+    searched: O((n + m) log m) comparisons for n and m elements.
+
+    >>> kw.isin(kw.asarray([1, 2, 3]), kw.asarray([3, 1])).numpy()
+    array([ True, False,  True])
+    """
+    if isinstance(x1, (bool, int, float, np.generic)):
+        among, wanted = _pair(_operand(x2, "x2"), x1, "x1")
+    else:
+        wanted, among = _pair(_operand(x1, "x1"), x2, "x2")
+    return _core._isin(wanted, among, bool(invert))
+
+
+def unique_all(x: Array, /) -> UniqueAllResult:
+    """The different elements of `x`, rising; of each where it is first, and how often it is there.
+
+    (values, indices, inverse_indices, counts): the values have one dimension and the dtype of `x`;
+    the rest is int64. `indices` count row-major through `x`, and values[inverse_indices] is `x`
+    again, in its shape. Each NaN differs from all others; of -0 and 0 the first one stands for
+    both. As the number of values is known on the device only, the call waits for it. ArgumentError
+    for complex numbers, CaptureError while the stream is being captured.
+
+    >>> kw.unique_all(kw.asarray([5, 7, 5])).counts.numpy()
+    array([2, 1])
+    """
+    return UniqueAllResult(*_core._unique(x, True, True, True))
+
+
+def unique_counts(x: Array, /) -> UniqueCountsResult:
+    """(values, counts) of unique_all()."""
+    values, _, _, counts = _core._unique(x, False, False, True)
+    return UniqueCountsResult(values, counts)
+
+
+def unique_inverse(x: Array, /) -> UniqueInverseResult:
+    """(values, inverse_indices) of unique_all()."""
+    values, _, inverse, _ = _core._unique(x, False, True, False)
+    return UniqueInverseResult(values, inverse)
+
+
+def unique_values(x: Array, /) -> Array:
+    """The values of unique_all(), rising."""
+    values: Array = _core._unique(x, False, False, False)[0]
+    return values
+
+
+# ---- Methods of Array
+
+
+def sort_in_place(
+    x: Array, axis: int = -1, *, descending: bool = False, stable: bool = True
+) -> None:
+    """Puts the elements of `x` in order along `axis`, as sort() does."""
+    x._assign(sort(x, _whole(axis, "axis"), descending=descending, stable=stable))
+
+
+# ---- Arguments
+
+
+def _operand(x: Any, name: str) -> Array:
+    """Our array, or a view of another library's."""
+    if isinstance(x, Array):
+        return x
+    adopted = None if isinstance(x, (bool, int, float, complex)) else _adopt(x)
+    if adopted is None:
+        raise ArgumentError(
+            f"{name} is {x!r:.60}, and must be an array of a device: copy host data there with "
+            "kernwright.asarray()"
+        )
+    return adopted
+
+
+def _whole(value: Any, name: str) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise ArgumentError(f"{name} is an int, got {value!r:.60}") from None
+
+
+def _along(x: Any, axis: Any) -> tuple[Array, int]:
+    x = _operand(x, "x")
+    return (x.reshape(-1), 0) if axis is None else (x, _whole(axis, "axis"))
+
+
+def _pair(x: Array, other: Any, name: str) -> tuple[Array, Array]:
+    """`x` and the other, an array or a number, in one dtype."""
+    if isinstance(other, (bool, int, float, np.generic)):
+        dtype = _number_dtype(x.dtype, other)
+        other = _from_numpy(np.asarray(other).astype(dtype), x.device)
+    else:
+        other = _operand(other, name)
+        dtype = _common_dtype(x.dtype, other.dtype)
+    return x.astype(dtype, copy=False), other.astype(dtype, copy=False)
+
+
+def _number_dtype(dtype: np.dtype[Any], number: Any) -> np.dtype[Any]:
+    """That of an array where the number fits it by kind and value, else a common one."""
+    value = np.asarray(number)
+    real = dtype.kind not in "iubc"
+    if real and value.dtype.kind in "iubf":
+        return dtype
+    if dtype.kind in "iu" and value.dtype.kind in "iub":
+        limits = np.iinfo(dtype)
+        if limits.min <= int(value) <= limits.max:
+            return dtype
+    return _common_dtype(dtype, value.dtype)
+
+
+def _common_dtype(a: np.dtype[Any], b: np.dtype[Any]) -> np.dtype[Any]:
+    if a == b:
+        return a
+    try:
+        return _dtype(np.result_type(a, b))
+    except (TypeError, ArgumentError):
+        raise InvalidArgument(
+            f"there is no common dtype of {a} and {b}: cast one with .astype()"
+        ) from None

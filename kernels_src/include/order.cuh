@@ -1,0 +1,64 @@
+// Unsigned keys in the order of the elements, and entries (key, index), which no two elements
+// share. Elements are taken as unsigned numbers of their size, so that one instance serves all such
+// types.
+#pragma once
+
+#include <kernwright/elements.cuh>
+
+namespace kernwright {
+
+/// How numbers of a type are ordered. A kernel's parameter.
+struct Order {
+  UInt64 nan;   ///< of floating types the lowest magnitude that is no number, else 0
+  UInt64 sign;  ///< of signed integers the highest bit, else 0
+  UInt64 flip;  ///< 0, or all bits for a falling order
+};
+
+template <typename Bits>
+__device__ __forceinline__ Bits magnitude(Bits bits) {
+  return static_cast<Bits>(bits & static_cast<Bits>(~Bits(0)) >> 1);
+}
+
+/// NaN is above all numbers; -0 and 0 have one key.
+template <typename Bits>
+__device__ __forceinline__ Bits order_key(Bits bits, const Order& order) {
+  UInt64 key = bits ^ order.sign;
+  if (order.nan != 0) {
+    const Bits size = magnitude(bits);
+    const bool negative = size != bits && size != 0;
+    key = negative ? ~bits : size | Bits(1) << (8 * sizeof(Bits) - 1);
+    if (size >= static_cast<Bits>(order.nan)) key = ~UInt64(0);
+  }
+  return static_cast<Bits>(key ^ order.flip);
+}
+
+template <typename Bits>
+__device__ __forceinline__ bool is_nan(Bits bits, const Order& order) {
+  return order.nan != 0 && magnitude(bits) >= static_cast<Bits>(order.nan);
+}
+
+struct WideEntry {
+  UInt64 key;
+  UInt32 index;
+};
+__device__ __forceinline__ bool operator<(const WideEntry& a, const WideEntry& b) {
+  return a.key < b.key || (a.key == b.key && a.index < b.index);
+}
+
+/// What sorts by key, then by index: one number where both fit.
+template <typename Bits>
+struct EntryOf {
+  using Type = UInt64;
+  __device__ static Type make(Bits key, UInt32 index) {
+    return static_cast<UInt64>(key) << 32 | index;
+  }
+  __device__ static UInt32 index(Type entry) { return static_cast<UInt32>(entry); }
+};
+template <>
+struct EntryOf<UInt64> {
+  using Type = WideEntry;
+  __device__ static Type make(UInt64 key, UInt32 index) { return {key, index}; }
+  __device__ static UInt32 index(const Type& entry) { return entry.index; }
+};
+
+}  // namespace kernwright
