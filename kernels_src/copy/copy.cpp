@@ -8,6 +8,7 @@
 #include "kernels_src/copy/tiled_transpose.h"
 #include "kernels_src/family.h"
 #include "kernels_src/strided_plan.h"
+#include "kernels_src/walk_plan.h"
 #include "memory/transfer.h"
 
 #include <array>
@@ -30,19 +31,23 @@ const LazyKernel& copy_kernel(int log2_unit, bool wide) {
   });
 }
 
-class CopyLauncher final : public StridedLauncher {
- public:
-  CopyLauncher(Device& device, int log2_unit) : device_(device), log2_unit_(log2_unit) {}
-
- protected:
-  const Kernel& kernel(bool wide) const override {
-    return copy_kernel(log2_unit_, wide).on(device_);
-  }
-
- private:
-  Device& device_;
-  int log2_unit_;
-};
+/// Walks the units in the order of the plan's dimensions.
+void launch_strided_copy(Device& device, const StridedPlan& plan, int log2_unit, const Stream& on) {
+  constexpr std::uint32_t kBlock = 256, kUnroll = 4;
+  WalkPlan<2> walk{.base = {plan.to, plan.from}, .dims = {}};
+  for (const StridedDim& dim : plan.dims) walk.dims.push_back({dim.extent, {dim.to, dim.from}});
+  walk.for_each_part([&](const WalkPlan<2>& part) {
+    const std::int64_t count = part.count();
+    const bool wide = is_wide(count);
+    const LaunchConfig config{
+        .grid = {walk_blocks(count, kBlock * kUnroll)}, .block = {kBlock}, .stream = on};
+    const Kernel& kernel = copy_kernel(log2_unit, wide).on(device);
+    const auto send = [&](auto units) {
+      launch(kernel, config, part.base[0], part.base[1], part.parameter(), units);
+    };
+    wide ? send(static_cast<std::uint64_t>(count)) : send(static_cast<std::uint32_t>(count));
+  });
+}
 
 /// Makes the innermost bytes units of up to 16 bytes; the logarithm of their size.
 int widen_unit(StridedPlan& plan) {
@@ -81,7 +86,7 @@ void queue_copy(const Array& to, const Array& from, const Stream& stream) {
   } else {
     const int log2_unit = widen_unit(plan);
     if (!queue_tiled_transpose(to.device(), plan, log2_unit, on)) {
-      CopyLauncher(to.device(), log2_unit).launch(plan, on);
+      launch_strided_copy(to.device(), plan, log2_unit, on);
     }
   }
   to.use_on(on);

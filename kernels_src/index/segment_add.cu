@@ -10,6 +10,7 @@ constexpr int kRounds = 4;
 constexpr int kTile = kThreads * kRounds;
 constexpr int kWarps = kThreads / 32;
 constexpr int kDigits = 256;
+constexpr int kAhead = 4;
 
 struct Entry {
   long long slot, row;
@@ -119,10 +120,24 @@ __global__ void add_segments(char* __restrict__ to, const T* __restrict__ values
     }
     T* const target = reinterpret_cast<T*>(to + offset);
     Compute<T> sum = to_compute(*target);
-    for (; j < entries; ++j) {
-      const Entry entry = sorted[j];
-      if (entry.slot != slot) break;
-      sum = plus(sum, to_compute(values[entry.row * row_size + e]));
+    // Several rows at once are on their way, and are added one after the other.
+    for (bool more = true; more; j += kAhead) {
+      bool mine[kAhead];
+      long long from[kAhead];
+      T value[kAhead];
+#pragma unroll
+      for (int a = 0; a < kAhead; ++a) {
+        const Entry entry = sorted[j + a < entries ? j + a : entries - 1];
+        mine[a] = j + a < entries && entry.slot == slot;
+        from[a] = entry.row * row_size + e;
+      }
+#pragma unroll
+      for (int a = 0; a < kAhead; ++a) value[a] = mine[a] ? values[from[a]] : T{};
+#pragma unroll
+      for (int a = 0; a < kAhead; ++a) {
+        if (mine[a]) sum = plus(sum, to_compute(value[a]));
+      }
+      more = mine[kAhead - 1];
     }
     *target = from_compute<T>(sum);
   }

@@ -48,9 +48,7 @@ def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Array:
     allow it, unless copy=True; copy=False raises ValueError where they do not."""
     x = device_array(x)
     wanted = tuple(shape) if isinstance(shape, Sequence) else (shape,)
-    if copy:
-        return x.copy().reshape(wanted)
-    result = x.reshape(wanted)
+    result: Array = (x.copy() if copy else x).reshape(wanted)
     if copy is False and x.size > 0 and result.ptr != x.ptr:
         raise InvalidArgument(
             f"an array of shape {x.shape} with strides {x.strides} becomes one of shape {wanted} "
@@ -130,7 +128,8 @@ def permute_dims(x: Any, /, axes: Sequence[int]) -> Array:
     order = axes_of(tuple(axes), x.ndim)
     if len(order) != x.ndim:
         raise InvalidArgument(f"{len(order)} axes do not order an array of {x.ndim}")
-    return x.transpose(order) if order else x
+    result: Array = x.transpose(order) if order else x
+    return result
 
 
 def matrix_transpose(x: Any, /) -> Array:
@@ -144,7 +143,8 @@ def swapaxes(x: Any, axis1: int, axis2: int, /) -> Array:
     first, second = axis_of(axis1, x.ndim), axis_of(axis2, x.ndim)
     order = list(range(x.ndim))
     order[first], order[second] = second, first
-    return x.transpose(order)
+    result: Array = x.transpose(order)
+    return result
 
 
 def moveaxis(x: Any, source: Any, destination: Any, /) -> Array:
@@ -156,7 +156,8 @@ def moveaxis(x: Any, source: Any, destination: Any, /) -> Array:
     order = [axis for axis in range(x.ndim) if axis not in sources]
     for target, axis in sorted(zip(targets, sources, strict=True)):
         order.insert(target, axis)
-    return x.transpose(order) if order else x
+    result: Array = x.transpose(order) if order else x
+    return result
 
 
 def expand_dims(x: Any, /, axis: Any = 0) -> Array:
@@ -164,7 +165,8 @@ def expand_dims(x: Any, /, axis: Any = 0) -> Array:
     x = device_array(x)
     count = len(axis) if isinstance(axis, Sequence) else 1
     places = axes_of(axis, x.ndim + count)
-    return x[tuple(None if at in places else slice(None) for at in range(x.ndim + count))]
+    result: Array = x[tuple(None if at in places else slice(None) for at in range(x.ndim + count))]
+    return result
 
 
 def squeeze(x: Any, /, axis: Any = None) -> Array:
@@ -175,7 +177,10 @@ def squeeze(x: Any, /, axis: Any = None) -> Array:
     for at in gone:
         if x.shape[at] != 1:
             raise InvalidArgument(f"axis {at} of shape {x.shape} has {x.shape[at]} elements, not 1")
-    return x[tuple(0 if at in gone else slice(None) for at in range(x.ndim))] if gone else x
+    result: Array = (
+        x[tuple(0 if at in gone else slice(None) for at in range(x.ndim))] if gone else x
+    )
+    return result
 
 
 def flip(x: Any, /, *, axis: Any = None) -> Array:
@@ -183,7 +188,10 @@ def flip(x: Any, /, *, axis: Any = None) -> Array:
     x = device_array(x)
     turned = range(x.ndim) if axis is None else axes_of(axis, x.ndim)
     back, ahead = slice(None, None, -1), slice(None)
-    return x[tuple(back if at in turned else ahead for at in range(x.ndim))] if x.ndim else x
+    result: Array = (
+        x[tuple(back if at in turned else ahead for at in range(x.ndim))] if x.ndim else x
+    )
+    return result
 
 
 def broadcast_to(x: Any, /, shape: Any) -> Array:
@@ -311,4 +319,5 @@ def tile(x: Any, repetitions: Any, /) -> Array:
     apart = x.reshape(tuple(itertools.chain.from_iterable((1, extent) for extent in shape)))
     pairs = tuple(itertools.chain.from_iterable(zip(counts, shape, strict=True)))
     whole = tuple(math.prod(pair) for pair in zip(counts, shape, strict=True))
-    return apart._broadcast(pairs).copy().reshape(whole)
+    result: Array = apart._broadcast(pairs).copy().reshape(whole)
+    return result

@@ -69,7 +69,8 @@ def pad(x: Any, pad_width: Any, /, mode: str = "constant", *, constant_values: A
         for axis, (before, after) in enumerate(widths):
             if before + after > 0:
                 x = _continued(x, axis, before, after, mode)
-        return x if any(map(sum, widths)) else x.copy()
+        whole: Array = x if any(map(sum, widths)) else x.copy()
+        return whole
     shape = tuple(n + sum(width) for n, width in zip(x.shape, widths, strict=True))
     result = empty(shape, x.dtype, device=x.device)
     value = values_like(constant_values, x)
