@@ -3,6 +3,9 @@
 
 namespace kernwright::python {
 
-void bind_kernels(py::module_& m) { bind_softmax(m); }
+void bind_kernels(py::module_& m) {
+  bind_norm(m);
+  bind_softmax(m);
+}
 
 }  // namespace kernwright::python
