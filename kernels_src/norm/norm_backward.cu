@@ -38,7 +38,8 @@ __device__ __forceinline__ RowGradient<C> gradient_of(C mean, C squares, C with_
 }
 
 template <int V, int Items, int Width, typename T>
-__device__ __forceinline__ void load_raw(Pack<T, V> (&raw)[Items], const T* row, int lane, int packs) {
+__device__ __forceinline__ void load_raw(Pack<T, V> (&raw)[Items], const T* row, int lane,
+                                         int packs) {
 #pragma unroll
   for (int i = 0; i < Items; ++i) {
     const int pack = i * Width + lane;
@@ -108,10 +109,10 @@ __device__ __forceinline__ void write_partial(C* partial, C (&sums)[V * Items], 
   }
 }
 
-/// Few blocks that walk over all rows of up to V * Items * Width elements, Threads / Width at a time,
-/// and then write their partial sums for weight and (layers) bias: [gridDim.x, n] each. `statistics`
-/// of the rows are written where they are wanted. Dynamic shared memory for kSharedMemory:
-/// V * Items * Threads numbers for each of the sums.
+/// Few blocks that walk over all rows of up to V * Items * Width elements, Threads / Width at a
+/// time, and then write their partial sums for weight and (layers) bias: [gridDim.x, n] each.
+/// `statistics` of the rows are written where they are wanted. Dynamic shared memory for
+/// kSharedMemory: V * Items * Threads numbers for each of the sums.
 template <typename T, typename W, int V, int Items, int Width, int Threads, int Kind, bool Channels,
           int Where>
 __global__ void __launch_bounds__(Threads)
@@ -235,8 +236,7 @@ __global__ void __launch_bounds__(Threads)
       squared.b += (value - mean) * g;
     });
     squared = block_reduce<Threads>(squared, SumTwo(), none);
-    const RowGradient<C> row_is =
-        gradient_of<Kind>(mean, squared.a, squared.b, plain.b, n, eps);
+    const RowGradient<C> row_is = gradient_of<Kind>(mean, squared.a, squared.b, plain.b, n, eps);
     Pack<T, V> result;
     for_row([&](C value, C g, int pack, int j) {
       result.value[j] = from_compute<T>(row_is(value, g));
@@ -286,7 +286,8 @@ template <typename T, typename W>
 __global__ void __launch_bounds__(32 * kColumnWarps)
     norm_column_sums(W* __restrict__ weight, W* __restrict__ bias, const T* __restrict__ dy,
                      const T* __restrict__ x,
-                     const RowStatistics<Compute<T>>* __restrict__ statistics, long long rows, int n) {
+                     const RowStatistics<Compute<T>>* __restrict__ statistics, long long rows,
+                     int n) {
   using C = Compute<T>;
   const int column = blockIdx.x * 32 + threadIdx.x % 32;
   Two<C> mine = {C(0), C(0)};
@@ -303,8 +304,8 @@ __global__ void __launch_bounds__(32 * kColumnWarps)
   if (bias != nullptr) bias[column] = from_compute<W>(static_cast<Compute<W>>(sum.b));
 }
 
-/// The same for channels of `spatial` elements, a block for each of them: [batch, channels, spatial].
-/// Row b * groups + g has the statistics of `per_row` channels.
+/// The same for channels of `spatial` elements, a block for each of them: [batch, channels,
+/// spatial]. Row b * groups + g has the statistics of `per_row` channels.
 template <typename T, typename W, int Threads>
 __global__ void __launch_bounds__(Threads)
     norm_channel_sums(W* __restrict__ weight, W* __restrict__ bias, const T* __restrict__ dy,
