@@ -19,8 +19,8 @@ struct AffineArguments {
   int groups, per_row, spatial;
 };
 
-/// Of pack number `pack` of a row, `none` where there is no array. With `Channels` all elements of a
-/// pack have the same channel.
+/// Of pack number `pack` of a row, `none` where there is no array. With `Channels` all elements of
+/// a pack have the same channel.
 template <bool Channels, int V, typename W, typename C>
 __device__ __forceinline__ void load_affine(C (&into)[V], const void* array,
                                             const AffineArguments& affine, long long row, int pack,

@@ -15,7 +15,8 @@ __device__ __forceinline__ T infinity() {
 /// thread of the block must call it, and each gets its row's result.
 template <int Width, int Threads, typename T, typename Combine>
 __device__ __forceinline__ T row_reduce(T value, Combine combine, T none) {
-  static_assert(Width <= 32 || Width == Threads, "a row is shared by a warp at most, or by a block");
+  static_assert(Width <= 32 || Width == Threads,
+                "a row is shared by a warp at most, or by a block");
   if constexpr (Width <= 32) {
     return warp_reduce<Width>(value, combine);
   } else {

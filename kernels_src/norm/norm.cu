@@ -14,6 +14,8 @@ template <>
 constexpr float kLargest<Int8> = 127;
 template <>
 constexpr float kLargest<Float8E4M3> = 448;
+template <typename T>
+constexpr bool kQuantized = kLargest<T> != 0;
 
 template <typename Out>
 __device__ __forceinline__ Out quantized(float x) {
@@ -41,8 +43,7 @@ __device__ __forceinline__ void load_input(Compute<T> (&value)[V * Items], const
     Compute<T> other[V * Items];
     load_held<V, Items, Width>(other, residual, lane, packs, Compute<T>(0));
 #pragma unroll
-    for (int i = 0; i < V * Items; ++i)
-      value[i] = to_compute(from_compute<T>(value[i] + other[i]));
+    for (int i = 0; i < V * Items; ++i) value[i] = to_compute(from_compute<T>(value[i] + other[i]));
     store_held<V, Items, Width>(sum_out, lane, packs, [&](int slot, int) { return value[slot]; });
   }
 }
@@ -66,9 +67,8 @@ __device__ __forceinline__ Two<C> moments_of(const C (&value)[V * Items], int la
 /// Stores the results of what is held, normalised and scaled.
 template <typename Out, typename W, int V, int Items, int Width, bool Channels, typename C>
 __device__ __forceinline__ void store_normal(Out* out, const C (&value)[V * Items],
-                                             RowStatistics<C> row_is,
-                                             const AffineArguments& affine, long long row, int lane,
-                                             int packs, int first_pack) {
+                                             RowStatistics<C> row_is, const AffineArguments& affine,
+                                             long long row, int lane, int packs, int first_pack) {
 #pragma unroll
   for (int i = 0; i < Items; ++i) {
     const int pack = i * Width + lane;
@@ -125,8 +125,8 @@ __device__ __forceinline__ void store_quantized(Out* out, float* scale_out, C (&
 }
 
 /// Rows of up to V * Items * Width elements, Threads / Width at a time. `view` leads from a row to
-/// its bytes in x (to) and in the residual (from). `scales` has one for each row where Out is Int8 or
-/// Float8E4M3.
+/// its bytes in x (to) and in the residual (from). `scales` has one for each row where Out is Int8
+/// or Float8E4M3.
 template <typename T, typename W, typename Out, int V, int Items, int Width, int Threads, int Kind,
           bool Channels, bool Residual>
 __global__ void __launch_bounds__(Threads)
@@ -147,12 +147,12 @@ __global__ void __launch_bounds__(Threads)
                                              sum_out + row * n, lane, mine);
     const Two<C> moments = moments_of<Kind, V, Items, Width, Threads>(value, lane, mine, n);
     const RowStatistics<C> row_is = statistics_of<Kind>(moments.a, moments.b, n, eps);
-    if constexpr (kLargest<Out> > 0) {
+    if constexpr (kQuantized<Out>) {
       store_quantized<Out, W, V, Items, Width, Threads>(out + row * n, scales + row, value, row_is,
                                                         affine, lane, mine);
     } else {
-      store_normal<Out, W, V, Items, Width, Channels>(out + row * n, value, row_is, affine, row, lane,
-                                                      mine, 0);
+      store_normal<Out, W, V, Items, Width, Channels>(out + row * n, value, row_is, affine, row,
+                                                      lane, mine, 0);
     }
   }
 }
@@ -170,10 +170,9 @@ __global__ void __launch_bounds__(Threads)
   const StridedOffsets at = strided_offsets(view, row);
   const int count = static_cast<int>(n - first < kChunk ? n - first : kChunk), packs = count / V;
   C value[V * Items];
-  load_input<T, V, Items, Threads, Residual>(
-      value, reinterpret_cast<const T*>(x + at.to) + first,
-      reinterpret_cast<const T*>(residual + at.from) + first, sum_out + row * n + first,
-      threadIdx.x, packs);
+  load_input<T, V, Items, Threads, Residual>(value, reinterpret_cast<const T*>(x + at.to) + first,
+                                             reinterpret_cast<const T*>(residual + at.from) + first,
+                                             sum_out + row * n + first, threadIdx.x, packs);
   const Two<C> mine =
       moments_of<Kind, V, Items, Threads, Threads>(value, threadIdx.x, packs, count);
   if (threadIdx.x == 0) moments[blockIdx.x] = mine;
@@ -214,7 +213,7 @@ __global__ void __launch_bounds__(Threads)
   load_held<V, Items, Threads>(value, source, threadIdx.x, packs, C(0));
   const Two<C> all = combined<Kind, Threads>(moments + row * chunks, chunks, kChunk, n);
   const RowStatistics<C> row_is = statistics_of<Kind>(all.a, all.b, n, eps);
-  store_normal<Out, W, V, Items, Threads, Channels>(out + row * n + first, value, row_is, affine, row,
-                                                    threadIdx.x, packs,
+  store_normal<Out, W, V, Items, Threads, Channels>(out + row * n + first, value, row_is, affine,
+                                                    row, threadIdx.x, packs,
                                                     static_cast<int>(first / V));
 }

@@ -38,7 +38,8 @@ __device__ __forceinline__ RowGradient<C> gradient_of(C mean, C squares, C with_
 }
 
 template <int V, int Items, int Width, typename T>
-__device__ __forceinline__ void load_raw(Pack<T, V> (&raw)[Items], const T* row, int lane, int packs) {
+__device__ __forceinline__ void load_raw(Pack<T, V> (&raw)[Items], const T* row, int lane,
+                                         int packs) {
 #pragma unroll
   for (int i = 0; i < Items; ++i) {
     const int pack = i * Width + lane;
@@ -46,26 +47,43 @@ __device__ __forceinline__ void load_raw(Pack<T, V> (&raw)[Items], const T* row,
   }
 }
 
-/// The sums of a row's elements, in one reduction, or in two for layers.
-template <int Kind, int V, int Items, int Width, int Threads, typename C>
-__device__ __forceinline__ RowGradient<C> reduce_row(const C (&x)[V * Items],
-                                                     const C (&g)[V * Items], int lane, int packs,
-                                                     int n, C eps) {
-  Two<C> plain = {C(0), C(0)}, squared = {C(0), C(0)};
+/// Calls visit(slot, weight) for the elements of a row that a thread holds. The weights come from a
+/// cache each time, so that no registers are spent on them.
+template <typename W, int V, int Items, int Width, bool Channels, typename C, typename Visit>
+__device__ __forceinline__ void for_weighted(const AffineArguments& affine, long long row, int lane,
+                                             int packs, Visit visit) {
+#pragma unroll
+  for (int i = 0; i < Items; ++i) {
+    const int pack = i * Width + lane;
+    if (pack >= packs) continue;
+    C weight[V];
+    load_affine<Channels, V, W>(weight, affine.weight, affine, row, pack, C(1));
+#pragma unroll
+    for (int j = 0; j < V; ++j) visit(i * V + j, weight[j]);
+  }
+}
+
+/// The sums of a row's elements, in one reduction, or in two for layers. `for_row` calls
+/// visit(slot, weight).
+template <int Kind, int Width, int Threads, typename C, typename ForRow>
+__device__ __forceinline__ RowGradient<C> reduce_row(const C* x, const C* dy, int n, C eps,
+                                                     ForRow for_row) {
+  const Two<C> none = {C(0), C(0)};
+  Two<C> plain = none, squared = none;
   if (Kind == kLayer) {
-    for_held<V, Items, Width>(lane, packs, [&](int slot, int) {
+    for_row([&](int slot, C weight) {
       plain.a += x[slot];
-      plain.b += g[slot];
+      plain.b += dy[slot] * weight;
     });
-    plain = row_reduce<Width, Threads>(plain, SumTwo(), Two<C>{C(0), C(0)});
+    plain = row_reduce<Width, Threads>(plain, SumTwo(), none);
   }
   const C mean = plain.a / static_cast<C>(n);
-  for_held<V, Items, Width>(lane, packs, [&](int slot, int) {
+  for_row([&](int slot, C weight) {
     const C off = x[slot] - mean;
     squared.a += off * off;
-    squared.b += off * g[slot];
+    squared.b += off * (dy[slot] * weight);
   });
-  squared = row_reduce<Width, Threads>(squared, SumTwo(), Two<C>{C(0), C(0)});
+  squared = row_reduce<Width, Threads>(squared, SumTwo(), none);
   return gradient_of<Kind>(mean, squared.a, squared.b, plain.b, n, eps);
 }
 
@@ -91,10 +109,10 @@ __device__ __forceinline__ void write_partial(C* partial, C (&sums)[V * Items], 
   }
 }
 
-/// Few blocks that walk over all rows of up to V * Items * Width elements, Threads / Width at a time,
-/// and then write their partial sums for weight and (layers) bias: [gridDim.x, n] each. `statistics`
-/// of the rows are written where they are wanted. Dynamic shared memory for kSharedMemory:
-/// V * Items * Threads numbers for each of the sums.
+/// Few blocks that walk over all rows of up to V * Items * Width elements, Threads / Width at a
+/// time, and then write their partial sums for weight and (layers) bias: [gridDim.x, n] each.
+/// `statistics` of the rows are written where they are wanted. Dynamic shared memory for
+/// kSharedMemory: V * Items * Threads numbers for each of the sums.
 template <typename T, typename W, int V, int Items, int Width, int Threads, int Kind, bool Channels,
           int Where>
 __global__ void __launch_bounds__(Threads)
@@ -136,33 +154,24 @@ __global__ void __launch_bounds__(Threads)
       gradient[slot] = to_compute(next_dy[slot / V].value[slot % V]);
     });
     if (kAhead) load(first + step);
-    C weight[kHeld];
-#pragma unroll
-    for (int i = 0; i < Items; ++i) {
-      if (i * Width + lane >= mine) continue;
-      C some[V];
-      load_affine<Channels, V, W>(some, affine.weight, affine, row, i * Width + lane, C(1));
-#pragma unroll
-      for (int j = 0; j < V; ++j) {
-        weight[i * V + j] = gradient[i * V + j];  // dy; the gradient becomes g
-        gradient[i * V + j] *= some[j];
-      }
-    }
+    const auto for_row = [&](auto visit) {
+      for_weighted<W, V, Items, Width, Channels, C>(affine, row, lane, mine, visit);
+    };
     const RowGradient<C> row_is =
-        reduce_row<Kind, V, Items, Width, Threads>(value, gradient, lane, mine, n, eps);
-    store_held<V, Items, Width>(dx + row * n, lane, mine, [&](int slot, int) {
-      return row_is(value[slot], gradient[slot]);
-    });
-    for_held<V, Items, Width>(lane, mine, [&](int slot, int) {
-      const C for_weight = weight[slot] * row_is.normal(value[slot]);
+        reduce_row<Kind, Width, Threads>(value, gradient, n, eps, for_row);
+    for_row([&](int slot, C weight) {
+      const C for_weight = gradient[slot] * row_is.normal(value[slot]);
       if (Where == kRegisters) {
         weight_sum[slot] += for_weight;
-        bias_sum[slot] += weight[slot];
+        if (Kind == kLayer) bias_sum[slot] += gradient[slot];
       } else if (Where == kSharedMemory) {
         kept[slot * Threads] += for_weight;
-        if (Kind == kLayer) kept[(kHeld + slot) * Threads] += weight[slot];
+        if (Kind == kLayer) kept[(kHeld + slot) * Threads] += gradient[slot];
       }
+      value[slot] = row_is(value[slot], gradient[slot] * weight);
     });
+    store_held<V, Items, Width>(dx + row * n, lane, mine,
+                                [&](int slot, int) { return value[slot]; });
     if (statistics != nullptr && lane == 0 && row < rows) statistics[row] = row_is.row_is;
   }
   if constexpr (Where == kRegisters) {
@@ -227,8 +236,7 @@ __global__ void __launch_bounds__(Threads)
       squared.b += (value - mean) * g;
     });
     squared = block_reduce<Threads>(squared, SumTwo(), none);
-    const RowGradient<C> row_is =
-        gradient_of<Kind>(mean, squared.a, squared.b, plain.b, n, eps);
+    const RowGradient<C> row_is = gradient_of<Kind>(mean, squared.a, squared.b, plain.b, n, eps);
     Pack<T, V> result;
     for_row([&](C value, C g, int pack, int j) {
       result.value[j] = from_compute<T>(row_is(value, g));
@@ -278,7 +286,8 @@ template <typename T, typename W>
 __global__ void __launch_bounds__(32 * kColumnWarps)
     norm_column_sums(W* __restrict__ weight, W* __restrict__ bias, const T* __restrict__ dy,
                      const T* __restrict__ x,
-                     const RowStatistics<Compute<T>>* __restrict__ statistics, long long rows, int n) {
+                     const RowStatistics<Compute<T>>* __restrict__ statistics, long long rows,
+                     int n) {
   using C = Compute<T>;
   const int column = blockIdx.x * 32 + threadIdx.x % 32;
   Two<C> mine = {C(0), C(0)};
@@ -295,8 +304,8 @@ __global__ void __launch_bounds__(32 * kColumnWarps)
   if (bias != nullptr) bias[column] = from_compute<W>(static_cast<Compute<W>>(sum.b));
 }
 
-/// The same for channels of `spatial` elements, a block for each of them: [batch, channels, spatial].
-/// Row b * groups + g has the statistics of `per_row` channels.
+/// The same for channels of `spatial` elements, a block for each of them: [batch, channels,
+/// spatial]. Row b * groups + g has the statistics of `per_row` channels.
 template <typename T, typename W, int Threads>
 __global__ void __launch_bounds__(Threads)
     norm_channel_sums(W* __restrict__ weight, W* __restrict__ bias, const T* __restrict__ dy,

@@ -102,7 +102,7 @@ void launch_softmax_rows(const SoftmaxJob& job, const RowTile& tile) {
 constexpr int kKeptThreads = 1024;
 
 int kept_items(const SoftmaxJob& job, int pack) {
-  return (job.x.type() == ScalarType::float64 ? 16 : 32) / pack;
+  return (job.x.type() == ScalarType::float64 ? 12 : 24) / pack;
 }
 
 /// Packs that each thread keeps in shared memory beside those in registers; -1: there is no room.
@@ -152,14 +152,17 @@ void launch_softmax_shared(const SoftmaxJob& job, int pack) {
 void run_softmax_rows(const SoftmaxJob& job) {
   const int pack = common_pack(job.extent.n, {&job.x, &job.out});
   const bool wide = job.x.type() == ScalarType::float64;
-  const RowTile tile = tile_rows(job.extent.n, pack, wide ? 8 : 16);
-  const int kept = job.mask || tile.items > 0 ? -1 : kept_packs(job, pack);
+  const int values = wide ? 8 : 16;
+  const RowTile tile = tile_rows(job.extent.n, pack, values);
+  // Twice as many values as usual would need more registers than a block of this size has.
+  const bool full = tile.items == 0 || (tile.width > 32 && tile.items * pack > values);
+  const int kept = full && !job.mask ? kept_packs(job, pack) : -1;
   if (are_few_and_long(job.device(), job.extent) || (tile.items == 0 && kept < 0)) {
     launch_softmax_shared(job, pack);
-  } else if (tile.items > 0) {
-    launch_softmax_rows(job, tile);
-  } else {
+  } else if (kept >= 0) {
     launch_softmax_kept(job, pack, kept);
+  } else {
+    launch_softmax_rows(job, tile);
   }
 }
 

@@ -50,8 +50,8 @@ struct CombineSums {
   __device__ __forceinline__ Sums<C> operator()(Sums<C> a, Sums<C> b) const {
     const C maximum = Maximum()(a.maximum, b.maximum), shift = shift_of(maximum);
     // NOTE: without fused operations, as the lanes of a warp have their operands in either order.
-    return {maximum, product(a.sum, exp_of(a.maximum - shift)) +
-                         product(b.sum, exp_of(b.maximum - shift))};
+    return {maximum,
+            product(a.sum, exp_of(a.maximum - shift)) + product(b.sum, exp_of(b.maximum - shift))};
   }
 };
 
@@ -76,13 +76,15 @@ struct Finish {
 };
 
 template <typename Mask>
-__device__ __forceinline__ const Mask* mask_at(const char* mask, long long element, long long step) {
+__device__ __forceinline__ const Mask* mask_at(const char* mask, long long element,
+                                               long long step) {
   return reinterpret_cast<const Mask*>(mask + element * step);
 }
 
 /// Rows of up to V * Items * Width elements, Threads / Width at a time. `view` leads from a row to
 /// its bytes in x (to) and in the mask (from); `mask_step` is between the mask's elements.
-template <typename T, typename Out, typename Mask, int V, int Items, int Width, int Threads, bool Log>
+template <typename T, typename Out, typename Mask, int V, int Items, int Width, int Threads,
+          bool Log>
 __global__ void __launch_bounds__(Threads)
     softmax_rows(Out* __restrict__ out, const char* __restrict__ x, const char* __restrict__ mask,
                  const StridedPair view, long long rows, int n, long long mask_step,
@@ -174,8 +176,8 @@ __global__ void __launch_bounds__(Threads)
       Pack<Out, V> result;
 #pragma unroll
       for (int j = 0; j < V; ++j) {
-        result.value[j] = from_compute<Out>(
-            static_cast<Compute<Out>>(finish(to_compute(raw.value[j]) * scale)));
+        result.value[j] =
+            from_compute<Out>(static_cast<Compute<Out>>(finish(to_compute(raw.value[j]) * scale)));
       }
       reinterpret_cast<Pack<Out, V>*>(target)[pack] = result;
     }

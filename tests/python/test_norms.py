@@ -8,7 +8,7 @@ import kernwright as kw
 from kernwright import nn
 
 DTYPES = {"float16": 1e-3, "bfloat16": 8e-3, "float32": 2e-6, "float64": 1e-14}
-LENGTHS = (1, 2, 3, 8, 31, 64, 127, 257, 1000, 1024, 1025, 2052, 4100)
+LENGTHS = (1, 3, 8, 31, 127, 1000, 1024, 1025, 4100)
 
 
 def random(shape, dtype="float32", seed=0, mean=0.5):
@@ -71,9 +71,7 @@ def test_dtypes(dtype, n):
     assert y.dtype == x.dtype
     close(y, normal("layer", x, 1e-5)[0] * wide(weight) + wide(bias), DTYPES[dtype])
     mixed = kw.asarray(random(n, "float32", 3))
-    close(
-        nn.rms_norm(arrays[0], mixed), normal("rms", x, 1e-6)[0] * mixed.numpy(), DTYPES[dtype]
-    )
+    close(nn.rms_norm(arrays[0], mixed), normal("rms", x, 1e-6)[0] * mixed.numpy(), DTYPES[dtype])
 
 
 @pytest.mark.parametrize(
@@ -119,7 +117,9 @@ def test_views():
         y = nn.rms_norm(view, scales[::2], residual=view)[0]
         close(y, normal("rms", same * 2, 1e-6)[0] * weight[::2], 2e-6)
     close(nn.l2_norm(base, 0), normal("l2", x.T, 1e-12)[0].T, 2e-6)
-    close(nn.l2_norm(base, 1), normal("l2", x.transpose(0, 2, 1), 1e-12)[0].transpose(0, 2, 1), 2e-6)
+    close(
+        nn.l2_norm(base, 1), normal("l2", x.transpose(0, 2, 1), 1e-12)[0].transpose(0, 2, 1), 2e-6
+    )
     flat, part = random((3, 65)), random(65, seed=3)
     close(
         nn.rms_norm(kw.asarray(flat)[:, 1:], kw.asarray(part)[1:]),
@@ -132,7 +132,10 @@ def test_views():
 def test_nothing(shape):
     x, weight = kw.zeros(shape), kw.ones(shape[-1])
     assert nn.layer_norm(x, weight, weight).shape == shape
-    assert [part.shape for part in nn.layer_norm_backward(x, x, weight)] == [shape, *[shape[-1:]] * 2]
+    assert [part.shape for part in nn.layer_norm_backward(x, x, weight)] == [
+        shape,
+        *[shape[-1:]] * 2,
+    ]
     assert not nn.rms_norm_backward(x, x, weight)[1].numpy().any()
     assert nn.group_norm(kw.zeros((0, 4, 3)), 2).shape == (0, 4, 3)
 
@@ -227,9 +230,11 @@ def test_gradients_of_groups(shape, groups):
 # ---- gradients
 
 
-SHAPES = [((37, 3), "float32"), ((70, 64), "float32"), ((300, 40), "bfloat16"), ((9, 1001), "float32"),
-          ((3, 2, 1500), "bfloat16"), ((5, 2048), "float16"), ((4, 600), "float64"),
-          ((3, 10000), "float32"), ((2, 17000), "float32")]  # fmt: skip
+SHAPES = [
+    *(((37, 3), "float32"), ((70, 64), "float32"), ((300, 40), "bfloat16"), ((9, 1001), "float32")),
+    *(((3, 2, 1500), "bfloat16"), ((5, 2048), "float16"), ((4, 600), "float64")),
+    *(((3, 10000), "float32"), ((2, 17000), "float32")),
+]
 
 
 @pytest.mark.parametrize(("shape", "dtype"), SHAPES)
@@ -291,7 +296,9 @@ def test_gradients_of_weights_of_more_axes():
 
 
 def test_the_same_result_each_time():
-    dy, x, weight = (kw.asarray(random(s, seed=i)) for i, s in enumerate([(300, 50), (300, 50), 50]))
+    dy, x, weight = (
+        kw.asarray(random(s, seed=i)) for i, s in enumerate([(300, 50), (300, 50), 50])
+    )
     first = nn.layer_norm_backward(dy, x, weight)
     for a, b in zip(first, nn.layer_norm_backward(dy, x, weight), strict=True):
         assert (a.numpy() == b.numpy()).all()
@@ -332,14 +339,14 @@ def test_what_is_refused():
 
 def test_under_all_checks(sim):
     with kw.checks("memory", "init", "race", "sync") as report:
-        for n in (40, 1300, 10000, 20000):
-            x, weight = kw.asarray(random((3, n))), kw.asarray(random(n))
+        for n in (40, 1300, 8200, 16400):
+            x, weight = kw.asarray(random((2, n))), kw.asarray(random(n))
             nn.layer_norm(x, weight, weight, residual=x)
             nn.rms_norm(x, weight)
             nn.layer_norm_backward(x, x, weight)
             nn.l2_norm_backward(x, nn.l2_norm(x))
         nn.rms_norm(kw.asarray(random((3, 1300))), quantize="int8")
-        for shape in ((2, 6, 30), (1, 2, 20000)):
+        for shape in ((2, 6, 30), (1, 2, 8200)):
             x, weight = kw.asarray(random(shape)), kw.asarray(random(shape[1]))
             nn.group_norm(x, 2, weight, weight)
             nn.group_norm_backward(x, x, 1, weight)

@@ -1,4 +1,4 @@
-"""Types of the extension module: softmax and norms, which kernwright.nn gives names and defaults."""
+"""Types of the extension module: softmax and norms, to which kernwright.nn gives names."""
 
 from typing import Any
 
