@@ -8,7 +8,7 @@ namespace kernwright::kernels {
 void for_each_table(std::span<const std::size_t> group, const std::vector<Array>& sizes,
                     const std::function<void(TensorTable&, std::size_t, std::size_t)>& fill,
                     const std::function<void(const TensorTable&)>& launch) {
-  constexpr std::uint64_t kMostBlocks = (std::uint64_t{1} << 31) - 1;
+  constexpr std::uint64_t kMostTableBlocks = (std::uint64_t{1} << 31) - 1;
   TensorTable table{};
   std::uint64_t blocks = 0;
   const auto send = [&] {
@@ -20,7 +20,7 @@ void for_each_table(std::span<const std::size_t> group, const std::vector<Array>
     const auto size = static_cast<std::uint64_t>(sizes[tensor].size());
     if (size == 0) continue;
     const std::uint64_t more = (size + kTableChunk - 1) / kTableChunk;
-    if (table.count == static_cast<std::int32_t>(kTableTensors) || blocks + more > kMostBlocks)
+    if (table.count == static_cast<std::int32_t>(kTableTensors) || blocks + more > kMostTableBlocks)
       send();
     const auto slot = static_cast<std::size_t>(table.count);
     if (slot == 0) table.number = static_cast<std::uint32_t>(tensor);

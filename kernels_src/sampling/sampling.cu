@@ -9,6 +9,7 @@ constexpr int kThreads = 1024;
 constexpr int kBins = kThreads;  // a thread looks at one
 constexpr int kDigit = 10;       // bits: as many as there are bins
 constexpr int kList = 2 * kThreads;
+constexpr int kAhead = 4;        // loads of a thread under way, as rows come from afar
 constexpr float kFarthest = 27.7f;        // up to here weights are above 0
 constexpr float kOne = 1099511627776.0f;  // 2 to the 40
 constexpr float kInfinity = 1.0f / 0.0f;
@@ -81,10 +82,21 @@ __device__ __noinline__ float penalised(float x, float penalty) {
   return x > 0 ? x / penalty : x * penalty;
 }
 
+template <typename T, int Width>
+__device__ __noinline__ Pack<T, Width> load_end(const T* data, unsigned first, unsigned end) {
+  Pack<T, Width> values = {};
+#pragma unroll
+  for (int i = 0; i < Width; ++i) {
+    if (first + i < end) values.value[i] = data[first + i];
+  }
+  return values;
+}
+
 template <typename T, bool kPacked>
 struct Row {
   static constexpr int kVector = kPacked ? 4 : 1;
   static constexpr unsigned kStride = 32 * kVector;
+  using Loaded = Pack<T, kVector>;
   const T* __restrict__ data;
   unsigned count;
   const unsigned* seen;  // a bit a token, or none
@@ -109,6 +121,10 @@ struct Row {
     return min(static_cast<int>(distance * (kBins / kFarthest)), kBins - 1);
   }
 
+  __device__ Loaded load(unsigned first, unsigned end) const {
+    if (kPacked && first + kVector <= end) return *reinterpret_cast<const Loaded*>(data + first);
+    return first < end ? load_end<T, kVector>(data, first, end) : Loaded{};
+  }
   /// visit(first token, its kVector logits) in the order of the tokens, for each warp a part of the
   /// row; all lanes of a warp come along. What lies behind the row is -infinity.
   template <typename Visit>
@@ -116,18 +132,18 @@ struct Row {
     const unsigned part = (count + 32 * kStride - 1) / (32 * kStride) * kStride;
     const unsigned begin = threadIdx.x / 32 * part;
     const unsigned end = min(begin + part, count);
+    Loaded ahead[kAhead];
+#pragma unroll
+    for (int i = 0; i < kAhead; ++i) {
+      ahead[i] = load(begin + i * kStride + threadIdx.x % 32 * kVector, end);
+    }
 #pragma unroll 1
     for (unsigned base = begin; base < end; base += kStride) {
       const unsigned first = base + threadIdx.x % 32 * kVector;
-      Pack<T, kVector> raw = {};
-      if (kPacked && first + kVector <= count) {
-        raw = *reinterpret_cast<const Pack<T, kVector>*>(data + first);
-      } else {
+      const Loaded raw = ahead[0];
 #pragma unroll
-        for (int i = 0; i < kVector; ++i) {
-          if (first + i < count) raw.value[i] = data[first + i];
-        }
-      }
+      for (int i = 0; i + 1 < kAhead; ++i) ahead[i] = ahead[i + 1];
+      ahead[kAhead - 1] = load(first + kAhead * kStride, end);
       float x[kVector];
 #pragma unroll
       for (int i = 0; i < kVector; ++i) {

@@ -154,7 +154,7 @@ class Lion(_Optimizer):
 class SGD(_Optimizer):
     """Gradient descent with momentum, Nesterov's too: see sgd() for the formula."""
 
-    _state_names = ("momentum_buffer",)
+    _state_names: tuple[str, ...] = ("momentum_buffer",)
 
     def __init__(
         self, params: Tensors, lr: float | Array = 1e-3, momentum: float = 0.0,

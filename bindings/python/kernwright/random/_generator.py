@@ -190,7 +190,9 @@ class Generator:
     def _permutation(self, n: int, count: int, dtype: Any, device: Any) -> _core.Array:
         return self._draw(
             max(n, 2),
-            lambda *state: _core._random_permutation(n, count, dtype, *state, device),
+            lambda seed, offset, counter: _core._random_permutation(
+                n, count, dtype, seed, offset, counter, device
+            ),
         )
 
     def _target(self, shape: Any, dtype: Any, out: Any, device: Any) -> _core.Array:
