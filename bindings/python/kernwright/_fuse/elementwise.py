@@ -59,7 +59,7 @@ def _is_c(args: tuple[str, ...]) -> bool:
 def _expression(text: str, name: str | None = None) -> Fused:
     statements = Statements(text)
     return Fused(statements, statements.parameters, _identifier(name or "elementwise"),
-                 "an elementwise kernel reduces nothing; use kw.fuse() or kw.reduction()")  # fmt: skip
+                 "an elementwise kernel reduces nothing; use kw.fuse()")  # fmt: skip
 
 
 class ElementwiseKernel:
@@ -171,7 +171,9 @@ class _Plan:
                   if isinstance(v, Array) and not p.raw]  # fmt: skip
         if size is not None:
             if shapes:
-                raise InvalidArgument(f"{name}: size= is for calls with raw arrays and numbers alone")
+                raise InvalidArgument(
+                    f"{name}: size= is for calls with raw arrays and numbers alone"
+                )
             return (int(size),)
         if not shapes:
             raise InvalidArgument(f"{name}: no argument has a shape: say size=")
@@ -204,7 +206,9 @@ class _Plan:
             if p.raw:
                 self.raw[p.name] = shape
                 continue
-            strides = _strides(shape) if contiguous else [s // dtype.itemsize for s in value.strides]
+            strides = (
+                _strides(shape) if contiguous else [s // dtype.itemsize for s in value.strides]
+            )
             along = [0] * (len(self.shape) - len(shape))
             along += [0 if n == 1 else s for n, s in zip(shape, strides, strict=True)]
             self.operands[p.name] = Operand(p.name, dtype, along, p.name, 0, 0, i >= inputs)
@@ -230,7 +234,9 @@ class _Plan:
         lines, places = coordinates(dims.extents, 0, "_i", f"static_cast<{index}>(i)", index)
         body += [f"  {line}" for line in lines]
         for o in operands:
-            body.append(f"  auto&& {o.name} = refer({o.name}_memory_ + ({offset(o, 0, places) or '0'}));")
+            body.append(
+                f"  auto&& {o.name} = refer({o.name}_memory_ + ({offset(o, 0, places) or '0'}));"
+            )
         body += [*self._indices(), f"  {k.operation};", "}"]
         body += [k.after_loop] if k.after_loop else []
         return text + "".join(f"  {line}\n" for line in body) + "}\n"
@@ -254,9 +260,11 @@ class _Plan:
             if p.name in self.raw:
                 count = int(np.prod(self.raw[p.name], dtype=np.int64))
                 const = "const " if p in self.kernel.inputs else ""
-                lines.append(f"const RawArray<{const}{kind}> {p.name}{{static_cast<{const}{kind}*>("
-                             f"{p.name}_memory), {self._counted(p.name, count)}, at.{p.name}_shape, "
-                             f"{len(self.raw[p.name])}}};")  # fmt: skip
+                where = f"static_cast<{const}{kind}*>({p.name}_memory)"
+                lines.append(
+                    f"const RawArray<{const}{kind}> {p.name}{{{where}, "
+                    f"{self._counted(p.name, count)}, at.{p.name}_shape, {len(self.raw[p.name])}}};"
+                )
             elif p.name in self.operands:
                 const = "const " if p in self.kernel.inputs else ""
                 lines.append(f"{const}{kind}* const {p.name}_memory_ = "

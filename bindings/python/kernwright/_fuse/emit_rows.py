@@ -1,4 +1,4 @@
-"""Kernels that reduce: a group of threads a row, which is kept in registers where it is read twice."""
+"""Kernels that reduce: a group of threads a row, in registers where it is read twice."""
 
 from __future__ import annotations
 
@@ -230,9 +230,7 @@ class RowKernel:
         self.writer.row_lines.clear()
         return lines
 
-    def _over_runs(
-        self, scope: Scope, inner: list[str], after: list[str], index: str
-    ) -> list[str]:
+    def _over_runs(self, scope: Scope, inner: list[str], after: list[str], index: str) -> list[str]:
         """A loop of the row's threads over its runs; kept operands are loaded before the first."""
         s = self.shape
         split, names = coordinates(self.inner, 0, "j", "j", index)
@@ -247,7 +245,13 @@ class RowKernel:
             lines += [f"Run<{o.type}, V> {o.name}_run[{s.kept}];" for o in fresh]
             loads = [f"{o.name}_run[k] = {self.kernel.load(o, s.run, offset(o, 0, names))};"
                      for o in fresh]  # fmt: skip
-            lines += [*head, "  if (j < end) {", *(f"    {x}" for x in [*split, *loads]), "  }", "}"]
+            lines += [
+                *head,
+                "  if (j < end) {",
+                *(f"    {x}" for x in [*split, *loads]),
+                "  }",
+                "}",
+            ]
             self._loaded += fresh
         body = list(split)
         for o in reads:
@@ -311,9 +315,7 @@ class RowKernel:
             memory = f"static_cast<{r.type}*>({r.name}_memory)"
             lines.append(f"  {memory}[static_cast<long long>(part) * rows + row] = {r.name};")
         text += "".join(f"  {line}\n" for line in [*lines, "}"]) + "}\n"
-        launch = kernel.finish(
-            text, rows * s.parts, s.block, [self.rows, self.length, rows, chunk]
-        )
+        launch = kernel.finish(text, rows * s.parts, s.block, [self.rows, self.length, rows, chunk])
         scratch = {self._key(r): self.rows * s.parts * size_of(r.type) for r in self._parts_of()}
         return launch._replace(
             name=f"{kernel.name}_part", scratch=scratch,
@@ -361,7 +363,9 @@ def size_of(accumulator: str) -> int:
     wide = accumulator in ("Maybe<Int64>", "Maybe<UInt64>", "Maybe<double>")
     if wide or accumulator.startswith("Placed"):
         return 16
-    return 8 if accumulator.startswith("Maybe") or accumulator in ("Int64", "UInt64", "double") else 4
+    return (
+        8 if accumulator.startswith("Maybe") or accumulator in ("Int64", "UInt64", "double") else 4
+    )
 
 
 def write_rows(kernel: Kernel) -> list[Launch]:

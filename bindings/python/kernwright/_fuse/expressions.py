@@ -80,7 +80,7 @@ class Writer:
                 self._varies[key] = placed.op == "place"
             else:
                 below = self.children(node, mapping)
-                self._varies[key] = any([self.varies(a, m) for a, m in below])
+                self._varies[key] = any(self.varies(a, m) for a, m in below)
         return self._varies[key]
 
     element_dims = range(0)

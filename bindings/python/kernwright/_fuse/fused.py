@@ -8,7 +8,6 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-
 from kernwright._fuse.arguments import signature_of, take
 from kernwright._fuse.plan import Plan, make_plan
 from kernwright._fuse.trace import Fusible, Statements, recording

@@ -125,7 +125,9 @@ def coordinates(
     rest = whole
     for i in range(len(dims)):
         last = i + 1 == len(dims)
-        extent = f"static_cast<{index}>(at.extent[{first + i}]){' / ' + run if run and not i else ''}"
+        extent = (
+            f"static_cast<{index}>(at.extent[{first + i}]){' / ' + run if run and not i else ''}"
+        )
         value = rest if last else f"{rest} % ({extent})"
         times = f" * {run}" if run and not i else ""
         if value != whole or times:

@@ -194,6 +194,6 @@ _functions |= {f.__name__: f for f in (ones_like, full_like, var, std, logsumexp
 _functions |= {"transpose": permute_dims, "amax": _functions["max"], "amin": _functions["min"]}
 _nn = (softmax, log_softmax, rms_norm, layer_norm, sigmoid, silu, relu, gelu, softplus)
 NAMESPACE = Namespace(
-    **_functions, nn=Namespace(**{f.__name__: f for f in _nn}), newaxis=None,
+    __name__="kernwright", **_functions, nn=Namespace(**{f.__name__: f for f in _nn}), newaxis=None,
     pi=3.141592653589793, e=2.718281828459045, inf=float("inf"), nan=float("nan"),
 )  # fmt: skip

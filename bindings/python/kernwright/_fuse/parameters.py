@@ -1,4 +1,4 @@
-"""Parameter lists of kernels' makers: CuPy's ("T x, raw float32 y") and C's ("float a, float *x")."""
+"""Parameter lists: CuPy's ("T x, raw float32 y") and C's ("float a, float *x")."""
 
 from __future__ import annotations
 

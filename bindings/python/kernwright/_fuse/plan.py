@@ -101,8 +101,8 @@ class Plan:
     def _launch(self, device: Any, arrays: list[Array], values: dict[str, Any],
                 outs: list[Array] | None) -> Any:  # fmt: skip
         if len(self._bound) != len(self.launches):
-            self._bound = [k[launch.grid, launch.block]
-                           for k, launch in zip(self.kernels, self.launches, strict=True)]  # fmt: skip
+            pairs = zip(self.kernels, self.launches, strict=True)
+            self._bound = [k[launch.grid, launch.block] for k, launch in pairs]
         if outs is None:
             outs = [empty(shape, dtype, device=device) for shape, dtype in self.results]
         places: dict[str, Any] = {

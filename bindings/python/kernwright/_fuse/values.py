@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from kernwright._fuse import types, views
+from kernwright._fuse import views
 from kernwright._fuse.graph import Graph, Node
 from kernwright._fuse.operations import ALIASES, OPERATIONS, REDUCTIONS
 from kernwright.errors import InvalidArgument
