@@ -96,7 +96,8 @@ def rotate(xp: Any) -> Chain:
 
 CASES = [
     Case("axpy", lambda xp: lambda x, y: 2.5 * x + y, ["mn", "mn"], "float32", True),
-    Case("polynomial", lambda xp: lambda x: ((x * 0.1 + 0.2) * x + 0.3) * x + 0.4, ["mn"], "float32", True),
+    Case("polynomial", lambda xp: lambda x: ((x * 0.1 + 0.2) * x + 0.3) * x + 0.4, ["mn"],
+         "float32", True),
     Case("gelu", gelu, ["mn"], "float32", True),
     Case("gelu float16", gelu, ["mn"], "float16", True),
     Case("silu", lambda xp: lambda x: x / (1 + xp.exp(-x)), ["mn"], "float32", True),

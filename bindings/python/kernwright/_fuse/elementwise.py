@@ -193,7 +193,7 @@ class _Plan:
         dtypes = [*self.input_types, *self.dtypes]
         inputs = len(self.kernel.inputs)
         for i, (p, dtype) in enumerate(zip(self.kernel.params, dtypes, strict=True)):
-            value = values[i] if i < len(values) else None
+            value: Any = values[i] if i < len(values) else None
             if i < inputs and not isinstance(value, Array):
                 continue
             shape = value.shape if value is not None else self.shape

@@ -28,9 +28,7 @@ class Launch(NamedTuple):
     outputs: list[Any]
     scalars: list[int]
     values: list[Any]  # the layout's bytes, counts
-    scratch: Mapping_[Any, int] = MappingProxyType(
-        {}
-    )  # bytes between kernels
+    scratch: Mapping_[Any, int] = MappingProxyType({})  # bytes between kernels
 
 
 class Kernel:

@@ -99,7 +99,8 @@ class RowKernel:
             return False
         nr = self.dims.reduced
         along = sum(o.size for o in reads if o.dims[nr] == 1)
-        return along > sum(o.size for o in reads if o.dims[0] == 1)
+        across = sum(o.size for o in reads if o.dims[0] == 1)
+        return bool(along > across)
 
     def _parts(self, width: int, columns: bool) -> int:
         per_block = 32 if columns else max(1, BLOCK // width)

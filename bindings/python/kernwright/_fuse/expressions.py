@@ -187,7 +187,7 @@ class Writer:
         operand = self.operands[(node.number, mapping)]
         if varies:
             scope.read.add((node.number, mapping))
-            return scope.element(operand)
+            return str(scope.element(operand))
         return f"to_compute({operand.name}[0])"
 
     def _finished(self, reduction: Reduction) -> str:

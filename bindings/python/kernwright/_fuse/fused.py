@@ -156,7 +156,8 @@ def fuse(function: Any = None, *, name: str | None = None) -> Any:
         raise ArgumentError(
             f"kw.fuse() takes a function or a string, got a {type(function).__name__}"
         )
-    return Fused(function, None, _identifier(name or getattr(function, "__name__", "fused")))
+    own = str(getattr(function, "__name__", "fused"))
+    return Fused(function, None, _identifier(name or own))
 
 
 def _identifier(name: str) -> str:

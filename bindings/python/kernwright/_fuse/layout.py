@@ -34,7 +34,7 @@ class Operand:
 
     def choose_pack(self, run: int) -> int:
         """How many neighbours one access may move, for runs of `run` along dimension 0."""
-        pack = min(run, 16 // self.size)
+        pack: int = min(run, 16 // self.size)
         while pack > 1 and (
             self.address % (pack * self.size) or any(s % pack for s in self.dims[1:])
         ):

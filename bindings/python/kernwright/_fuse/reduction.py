@@ -105,7 +105,8 @@ class _Axes:
                 used.append(kind)
                 if not isinstance(x, Value):
                     raise InvalidArgument(f"{kind}() takes a value of the arguments")
-                return getattr(NAMESPACE, kind)(x, self._axis, keepdims=self._keepdims)  # type: ignore
+                reduce: Any = getattr(NAMESPACE, kind)
+                return reduce(x, self._axis, keepdims=self._keepdims)  # type: ignore[no-any-return]
 
             return function
 
