@@ -139,7 +139,7 @@ class RowKernel:
     def _head(self, name: str, block: str) -> list[str]:
         """Which row a thread belongs to, and which of the row's threads it is."""
         s = self.shape
-        lines = [f"constexpr int V = {s.run}, width = {s.width};"]
+        lines = [f"constexpr int V = {s.run}{self._width()};"]
         if s.columns:
             lines += [f"const Index {name} = static_cast<Index>({block}) * 32 + threadIdx.x % 32;",
                       "const Index lane = threadIdx.x / 32;"]  # fmt: skip
@@ -150,6 +150,11 @@ class RowKernel:
         else:
             lines += [f"const Index {name} = {block};", "const Index lane = threadIdx.x;"]
         return [*lines, f"const bool live = {name} < rows;"]
+
+    def _width(self) -> str:
+        """The declaration of the number of a row's threads, where it is read."""
+        is_read = self.shape.kept or (not self.shape.columns and self.shape.width <= 32)
+        return f", width = {self.shape.width}" if is_read else ""
 
     def _pointers(self, index: str, operands: list[Operand]) -> list[str]:
         nr = self.dims.reduced
@@ -303,7 +308,7 @@ class RowKernel:
             writes=[r.name for r in self._parts_of()],
         )  # fmt: skip
         lines = [
-            f"constexpr int V = {s.run}, width = {s.width};",
+            f"constexpr int V = {s.run}{self._width()};",
             "const Index part = blockIdx.x / blocks, block = blockIdx.x % blocks;",
             *self._head("row", "block")[1:],
             "const Index begin = part * chunk;",

@@ -186,9 +186,10 @@ def _loop_dtype(rule: str, operands: list[Any], result: Any) -> np.dtype[Any]:
     if rule == "result":
         return np.dtype(result)
     if rule == "self":
-        own = operands[0]
-        found: np.dtype[Any] = own if isinstance(own, np.dtype) else np.dtype(type(own))
-        return found
+        own: Any = operands[0]
+        if isinstance(own, np.dtype):
+            return own
+        return np.dtype(type(own))
     if not any(isinstance(o, np.dtype) for o in operands):
         return np.result_type(*(np.dtype(type(o)) for o in operands))
     return types.resolve("a comparison", np.maximum, operands)
