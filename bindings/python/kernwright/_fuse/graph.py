@@ -180,16 +180,14 @@ def _sample(node: Node) -> Any:
     return {"b": True, "i": 1, "f": 1.0}[node.weak]
 
 
-def _loop_dtype(rule: str, operands: list[Any], result: Any) -> np.dtype[Any]:
+def _loop_dtype(rule: str, operands: list[Any], result: Any) -> Any:
     if rule == "bool":
         return np.dtype("bool")
     if rule == "result":
         return np.dtype(result)
     if rule == "self":
-        own: Any = operands[0]
-        if isinstance(own, np.dtype):
-            return own
-        return np.dtype(type(own))
+        own = operands[0]
+        return own if isinstance(own, np.dtype) else np.dtype(type(own))
     if not any(isinstance(o, np.dtype) for o in operands):
         return np.result_type(*(np.dtype(type(o)) for o in operands))
     return types.resolve("a comparison", np.maximum, operands)

@@ -40,6 +40,7 @@ class Plan:
         self._name = name
         self._arrays, self._copied, self._scalars = arrays, copied, scalars
         self._is_tuple = False
+        self._device: Any = None
         self.preamble = ""
         self.results: list[tuple[tuple[int, ...], Any]] = []
         self.temps: dict[int, tuple[tuple[int, ...], Any]] = {}
@@ -59,6 +60,8 @@ class Plan:
         )
 
     def build_nodes(self, roots: list[Node], graph: Graph, values: dict[str, Any]) -> None:
+        # A plan is looked up by the arrays' device, so that all its calls have the same one.
+        self._device = same_device(self._name, [values[name] for name in self._arrays])
         if not roots:
             raise InvalidArgument(f"{self._name} returns nothing")
         self.results = [(root.shape, root.held) for root in roots]
@@ -92,7 +95,7 @@ class Plan:
             arrays.append(array.copy() if name in self._copied else array)
         for name, dtype in self.ranges:
             _check_range(self._name, name, values[name], dtype)
-        device = same_device(self._name, arrays)
+        device = self._device
         if device != current_device():
             with device:
                 return self._launch(device, arrays, values, outs)
