@@ -328,6 +328,20 @@ def test_functions_call_others_and_have_defaults():
     np.testing.assert_allclose(inner(kw.asarray(x)).numpy(), expected, rtol=1e-6)
 
 
+def test_arguments_of_any_name():
+    x = normal(4, 40)
+    given = [kw.asarray(x + n) for n in range(6)]
+
+    def chain(row, float, t0, Layout, sum_0, x_run, *, lane=2.0):
+        value = row + float * t0 - Layout * sum_0 + x_run * lane
+        return value - value.sum(axis=-1, keepdims=True)
+
+    a = [g.numpy().astype("f8") for g in given]
+    value = a[0] + a[1] * a[2] - a[3] * a[4] + a[5] * 2
+    result = kw.fuse(chain, name="class")(*given).numpy()
+    np.testing.assert_allclose(result, value - value.sum(-1, keepdims=True), rtol=1e-5, atol=1e-4)
+
+
 def test_strings():
     x, y = normal(6, 40), normal(6, 40)
     norm = kw.fuse("x / sqrt(sum(x * x, -1, keepdims=True))")

@@ -227,9 +227,9 @@ class _Plan:
         text += f"\n{struct}\n__global__ void __launch_bounds__({_BLOCK})\n{k.name}("
         text += ",\n    ".join([*self._parameters(), "const Layout at", "const Int64 n"]) + ") {\n"
         body = [*self._raw_arrays(), *([k.loop_prep] if k.loop_prep else [])]
-        body += ["#pragma unroll", f"for (int u = 0; u < {_UNROLL}; ++u) {{",
+        body += ["#pragma unroll", f"for (int _u = 0; _u < {_UNROLL}; ++_u) {{",
                  f"  const Int64 i = static_cast<Int64>(blockIdx.x) * {_BLOCK * _UNROLL} + "
-                 f"u * {_BLOCK} + threadIdx.x;", "  if (i >= n) break;"]  # fmt: skip
+                 f"_u * {_BLOCK} + threadIdx.x;", "  if (i >= n) break;"]  # fmt: skip
         index = "UInt32" if int(np.prod(self.shape, dtype=np.int64)) < 2**31 else "Int64"
         lines, places = coordinates(dims.extents, 0, "_i", f"static_cast<{index}>(i)", index)
         body += [f"  {line}" for line in lines]

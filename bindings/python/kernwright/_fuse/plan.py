@@ -14,6 +14,7 @@ from kernwright._fuse.arguments import is_aligned, same_device
 from kernwright._fuse.emit import Kernel as KernelText
 from kernwright._fuse.emit import Launch
 from kernwright._fuse.graph import Graph, Node
+from kernwright._fuse.names import safe_names
 from kernwright._fuse.schedule import Scheduler
 from kernwright._fuse.trace import Statements
 from kernwright._fuse.values import Value, node_of
@@ -65,7 +66,13 @@ class Plan:
         if not roots:
             raise InvalidArgument(f"{self._name} returns nothing")
         self.results = [(root.shape, root.held) for root in roots]
-        scalars = {i: (name, _scalar_type(values[name])) for i, name in enumerate(self._scalars)}
+        kernel_name = safe_names([self._name])[0]
+        shown = safe_names([*self._arrays, *self._scalars])
+        arrays, numbers = shown[: len(self._arrays)], shown[len(self._arrays) :]
+        scalars = {
+            i: (text, _scalar_type(values[name]))
+            for i, (text, name) in enumerate(zip(numbers, self._scalars, strict=True))
+        }
         addresses = [0 if name in self._copied else values[name].ptr & 15 for name in self._arrays]
         wanted = [r for r in roots if math.prod(r.shape)]
         kept = [i for i, r in enumerate(roots) if math.prod(r.shape)]
@@ -76,7 +83,7 @@ class Plan:
                 if s.slot[0] == "temp":
                     dtype = types.compute_dtype(s.node.held)
                     self.temps[s.slot[1]] = (s.node.shape, dtype)
-            text = KernelText(step._replace(stored=stored), self._name, self._arrays, scalars,
+            text = KernelText(step._replace(stored=stored), kernel_name, arrays, scalars,
                               lambda a: addresses[a] if isinstance(a, int) else 0,
                               self.preamble)  # fmt: skip
             self._add(text.write())
