@@ -45,7 +45,9 @@ def adopt(name: str, key: str, value: Any) -> Array:
             return from_dlpack(value)
         from kernwright._core import _adopt
 
-        return _adopt(value, None)
+        adopted = _adopt(value, None)
+        if adopted is not None:
+            return adopted
     raise ArgumentError(
         f"{name}: {key} is a {type(value).__name__}; arrays and numbers are what it takes"
     )

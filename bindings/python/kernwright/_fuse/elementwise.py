@@ -59,7 +59,7 @@ def _is_c(args: tuple[str, ...]) -> bool:
 def _expression(text: str, name: str | None = None) -> Fused:
     statements = Statements(text)
     return Fused(statements, statements.parameters, _identifier(name or "elementwise"),
-                 "an elementwise kernel reduces nothing; use kw.fuse() or kw.reduction()")  # fmt: skip
+                 "an elementwise kernel reduces nothing; use kw.fuse()")  # fmt: skip
 
 
 class ElementwiseKernel:
@@ -171,7 +171,9 @@ class _Plan:
                   if isinstance(v, Array) and not p.raw]  # fmt: skip
         if size is not None:
             if shapes:
-                raise InvalidArgument(f"{name}: size= is for calls with raw arrays and numbers alone")
+                raise InvalidArgument(
+                    f"{name}: size= is for calls with raw arrays and numbers alone"
+                )
             return (int(size),)
         if not shapes:
             raise InvalidArgument(f"{name}: no argument has a shape: say size=")
@@ -191,7 +193,7 @@ class _Plan:
         dtypes = [*self.input_types, *self.dtypes]
         inputs = len(self.kernel.inputs)
         for i, (p, dtype) in enumerate(zip(self.kernel.params, dtypes, strict=True)):
-            value = values[i] if i < len(values) else None
+            value: Any = values[i] if i < len(values) else None
             if i < inputs and not isinstance(value, Array):
                 continue
             shape = value.shape if value is not None else self.shape
@@ -204,7 +206,9 @@ class _Plan:
             if p.raw:
                 self.raw[p.name] = shape
                 continue
-            strides = _strides(shape) if contiguous else [s // dtype.itemsize for s in value.strides]
+            strides = (
+                _strides(shape) if contiguous else [s // dtype.itemsize for s in value.strides]
+            )
             along = [0] * (len(self.shape) - len(shape))
             along += [0 if n == 1 else s for n, s in zip(shape, strides, strict=True)]
             self.operands[p.name] = Operand(p.name, dtype, along, p.name, 0, 0, i >= inputs)
@@ -223,14 +227,16 @@ class _Plan:
         text += f"\n{struct}\n__global__ void __launch_bounds__({_BLOCK})\n{k.name}("
         text += ",\n    ".join([*self._parameters(), "const Layout at", "const Int64 n"]) + ") {\n"
         body = [*self._raw_arrays(), *([k.loop_prep] if k.loop_prep else [])]
-        body += ["#pragma unroll", f"for (int u = 0; u < {_UNROLL}; ++u) {{",
+        body += ["#pragma unroll", f"for (int _u = 0; _u < {_UNROLL}; ++_u) {{",
                  f"  const Int64 i = static_cast<Int64>(blockIdx.x) * {_BLOCK * _UNROLL} + "
-                 f"u * {_BLOCK} + threadIdx.x;", "  if (i >= n) break;"]  # fmt: skip
+                 f"_u * {_BLOCK} + threadIdx.x;", "  if (i >= n) break;"]  # fmt: skip
         index = "UInt32" if int(np.prod(self.shape, dtype=np.int64)) < 2**31 else "Int64"
         lines, places = coordinates(dims.extents, 0, "_i", f"static_cast<{index}>(i)", index)
         body += [f"  {line}" for line in lines]
         for o in operands:
-            body.append(f"  auto&& {o.name} = refer({o.name}_memory_ + ({offset(o, 0, places) or '0'}));")
+            body.append(
+                f"  auto&& {o.name} = refer({o.name}_memory_ + ({offset(o, 0, places) or '0'}));"
+            )
         body += [*self._indices(), f"  {k.operation};", "}"]
         body += [k.after_loop] if k.after_loop else []
         return text + "".join(f"  {line}\n" for line in body) + "}\n"
@@ -254,9 +260,11 @@ class _Plan:
             if p.name in self.raw:
                 count = int(np.prod(self.raw[p.name], dtype=np.int64))
                 const = "const " if p in self.kernel.inputs else ""
-                lines.append(f"const RawArray<{const}{kind}> {p.name}{{static_cast<{const}{kind}*>("
-                             f"{p.name}_memory), {self._counted(p.name, count)}, at.{p.name}_shape, "
-                             f"{len(self.raw[p.name])}}};")  # fmt: skip
+                where = f"static_cast<{const}{kind}*>({p.name}_memory)"
+                lines.append(
+                    f"const RawArray<{const}{kind}> {p.name}{{{where}, "
+                    f"{self._counted(p.name, count)}, at.{p.name}_shape, {len(self.raw[p.name])}}};"
+                )
             elif p.name in self.operands:
                 const = "const " if p in self.kernel.inputs else ""
                 lines.append(f"{const}{kind}* const {p.name}_memory_ = "

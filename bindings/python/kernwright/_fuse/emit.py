@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from collections.abc import Mapping as Mapping_
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from kernwright._fuse import types
@@ -26,7 +28,7 @@ class Launch(NamedTuple):
     outputs: list[Any]
     scalars: list[int]
     values: list[Any]  # the layout's bytes, counts
-    scratch: dict[Any, int] = {}  # what lies between kernels of this step: bytes
+    scratch: Mapping_[Any, int] = MappingProxyType({})  # bytes between kernels
 
 
 class Kernel:
@@ -93,8 +95,10 @@ class Kernel:
 
     # ---- text
 
-    def signature(self, block: int, index: str, counts: list[str], name: str = "",
-                  reads: list[str] | None = None, writes: list[str] | None = None) -> str:  # fmt: skip
+    def signature(
+        self, block: int, index: str, counts: list[str], name: str = "",
+        reads: list[str] | None = None, writes: list[str] | None = None,
+    ) -> str:  # fmt: skip
         """All in front of the body; `reads` and `writes` name what is no operand."""
         struct, self.layout = self.dims.struct(self.operands)
         read = [*(o.name for o in self.inputs), *(reads or [])]
@@ -107,7 +111,8 @@ class Kernel:
         parameters = [*inputs, *outputs, *scalars, "const Layout at", *named]
         return (
             "#include <kernwright/fused.cuh>\n\nusing namespace kernwright;\n\n"
-            f"{self.preamble}// Extents and strides in elements, the innermost dimension first.\n{struct}\n"
+            f"{self.preamble}// Extents and strides in elements, the innermost dimension first.\n"
+            f"{struct}\n"
             f"__global__ void __launch_bounds__({block})\n{name or self.name}("
             + ",\n    ".join(parameters) + ") {\n"
         )  # fmt: skip
@@ -148,7 +153,9 @@ class Kernel:
         extents = self.dims.extents or [1]
         varying = [o for o in self.inputs if any(o.dims)]
         outs = self.outputs
-        run = run_length([*varying, *outs], extents[0], len(extents) > 1) if self.dims.extents else 1
+        run = (
+            run_length([*varying, *outs], extents[0], len(extents) > 1) if self.dims.extents else 1
+        )
         runs = [-(-extents[0] // run), *extents[1:]]
         items = math.prod(runs)
         moved = sum(o.size for o in varying) * run or 1
@@ -159,7 +166,9 @@ class Kernel:
         for stored, o in zip(self.step.stored, outs, strict=True):
             atom = self.writer.value(stored.node, stored.mapping, scope)
             stores.append(f"{o.name}_run.put(v, {atom});")
-        split, places = coordinates(extents if self.dims.extents else [], 0, "i", "item", index, "V")
+        split, places = coordinates(
+            extents if self.dims.extents else [], 0, "i", "item", index, "V"
+        )
         if not self.dims.extents:
             split, places = [], []
         checked = len(extents) == 1 and extents[0] % run
@@ -167,7 +176,9 @@ class Kernel:
         text = self.signature(BLOCK, index, ["items"])
         body = [f"constexpr int V = {run}, U = {unroll};", *self.pointers(self.operands, {})]
         body += self.writer.row_lines
-        body.append(f"const {index} first = blockIdx.x * static_cast<{index}>({BLOCK} * U) + threadIdx.x;")
+        body.append(
+            f"const {index} first = blockIdx.x * static_cast<{index}>({BLOCK} * U) + threadIdx.x;"
+        )
         read = [o for o in varying if o in {self.writer.operands[k] for k in scope.read}]
         loads = [
             f"{o.name}_run[u] = {self.load(o, run, offset(o, 0, places), rest)};" for o in read
@@ -177,7 +188,12 @@ class Kernel:
             body += _loop(["if (item < items) {", *_deep([*split, *loads]), "}"], index)
         inner = ["if (item >= items) return;", *split]
         inner += [f"Run<{o.type}, V> {o.name}_run;" for o in outs]
-        inner += ["#pragma unroll", "for (int v = 0; v < V; ++v) {", *_deep([*scope.lines, *stores]), "}"]
+        inner += [
+            "#pragma unroll",
+            "for (int v = 0; v < V; ++v) {",
+            *_deep([*scope.lines, *stores]),
+            "}",
+        ]
         for o in outs:
             where = offset(o, 0, places)
             tail = f", {rest}" if rest else ""

@@ -1,4 +1,4 @@
-"""Kernels that reduce: a group of threads a row, which is kept in registers where it is read twice."""
+"""Kernels that reduce: a group of threads a row, in registers where it is read twice."""
 
 from __future__ import annotations
 
@@ -99,7 +99,8 @@ class RowKernel:
             return False
         nr = self.dims.reduced
         along = sum(o.size for o in reads if o.dims[nr] == 1)
-        return along > sum(o.size for o in reads if o.dims[0] == 1)
+        across = sum(o.size for o in reads if o.dims[0] == 1)
+        return bool(along > across)
 
     def _parts(self, width: int, columns: bool) -> int:
         per_block = 32 if columns else max(1, BLOCK // width)
@@ -138,7 +139,7 @@ class RowKernel:
     def _head(self, name: str, block: str) -> list[str]:
         """Which row a thread belongs to, and which of the row's threads it is."""
         s = self.shape
-        lines = [f"constexpr int V = {s.run}, width = {s.width};"]
+        lines = [f"constexpr int V = {s.run}{self._width()};"]
         if s.columns:
             lines += [f"const Index {name} = static_cast<Index>({block}) * 32 + threadIdx.x % 32;",
                       "const Index lane = threadIdx.x / 32;"]  # fmt: skip
@@ -149,6 +150,11 @@ class RowKernel:
         else:
             lines += [f"const Index {name} = {block};", "const Index lane = threadIdx.x;"]
         return [*lines, f"const bool live = {name} < rows;"]
+
+    def _width(self) -> str:
+        """The declaration of the number of a row's threads, where it is read."""
+        is_read = self.shape.kept or (not self.shape.columns and self.shape.width <= 32)
+        return f", width = {self.shape.width}" if is_read else ""
 
     def _pointers(self, index: str, operands: list[Operand]) -> list[str]:
         nr = self.dims.reduced
@@ -230,9 +236,7 @@ class RowKernel:
         self.writer.row_lines.clear()
         return lines
 
-    def _over_runs(
-        self, scope: Scope, inner: list[str], after: list[str], index: str
-    ) -> list[str]:
+    def _over_runs(self, scope: Scope, inner: list[str], after: list[str], index: str) -> list[str]:
         """A loop of the row's threads over its runs; kept operands are loaded before the first."""
         s = self.shape
         split, names = coordinates(self.inner, 0, "j", "j", index)
@@ -247,7 +251,13 @@ class RowKernel:
             lines += [f"Run<{o.type}, V> {o.name}_run[{s.kept}];" for o in fresh]
             loads = [f"{o.name}_run[k] = {self.kernel.load(o, s.run, offset(o, 0, names))};"
                      for o in fresh]  # fmt: skip
-            lines += [*head, "  if (j < end) {", *(f"    {x}" for x in [*split, *loads]), "  }", "}"]
+            lines += [
+                *head,
+                "  if (j < end) {",
+                *(f"    {x}" for x in [*split, *loads]),
+                "  }",
+                "}",
+            ]
             self._loaded += fresh
         body = list(split)
         for o in reads:
@@ -298,7 +308,7 @@ class RowKernel:
             writes=[r.name for r in self._parts_of()],
         )  # fmt: skip
         lines = [
-            f"constexpr int V = {s.run}, width = {s.width};",
+            f"constexpr int V = {s.run}{self._width()};",
             "const Index part = blockIdx.x / blocks, block = blockIdx.x % blocks;",
             *self._head("row", "block")[1:],
             "const Index begin = part * chunk;",
@@ -311,9 +321,7 @@ class RowKernel:
             memory = f"static_cast<{r.type}*>({r.name}_memory)"
             lines.append(f"  {memory}[static_cast<long long>(part) * rows + row] = {r.name};")
         text += "".join(f"  {line}\n" for line in [*lines, "}"]) + "}\n"
-        launch = kernel.finish(
-            text, rows * s.parts, s.block, [self.rows, self.length, rows, chunk]
-        )
+        launch = kernel.finish(text, rows * s.parts, s.block, [self.rows, self.length, rows, chunk])
         scratch = {self._key(r): self.rows * s.parts * size_of(r.type) for r in self._parts_of()}
         return launch._replace(
             name=f"{kernel.name}_part", scratch=scratch,
@@ -361,7 +369,9 @@ def size_of(accumulator: str) -> int:
     wide = accumulator in ("Maybe<Int64>", "Maybe<UInt64>", "Maybe<double>")
     if wide or accumulator.startswith("Placed"):
         return 16
-    return 8 if accumulator.startswith("Maybe") or accumulator in ("Int64", "UInt64", "double") else 4
+    return (
+        8 if accumulator.startswith("Maybe") or accumulator in ("Int64", "UInt64", "double") else 4
+    )
 
 
 def write_rows(kernel: Kernel) -> list[Launch]:

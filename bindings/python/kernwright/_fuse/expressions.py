@@ -80,7 +80,7 @@ class Writer:
                 self._varies[key] = placed.op == "place"
             else:
                 below = self.children(node, mapping)
-                self._varies[key] = any([self.varies(a, m) for a, m in below])
+                self._varies[key] = any(self.varies(a, m) for a, m in below)
         return self._varies[key]
 
     element_dims = range(0)
@@ -187,7 +187,7 @@ class Writer:
         operand = self.operands[(node.number, mapping)]
         if varies:
             scope.read.add((node.number, mapping))
-            return scope.element(operand)
+            return str(scope.element(operand))
         return f"to_compute({operand.name}[0])"
 
     def _finished(self, reduction: Reduction) -> str:

@@ -8,7 +8,6 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-
 from kernwright._fuse.arguments import signature_of, take
 from kernwright._fuse.plan import Plan, make_plan
 from kernwright._fuse.trace import Fusible, Statements, recording
@@ -157,7 +156,8 @@ def fuse(function: Any = None, *, name: str | None = None) -> Any:
         raise ArgumentError(
             f"kw.fuse() takes a function or a string, got a {type(function).__name__}"
         )
-    return Fused(function, None, _identifier(name or getattr(function, "__name__", "fused")))
+    own = str(getattr(function, "__name__", "fused"))
+    return Fused(function, None, _identifier(name or own))
 
 
 def _identifier(name: str) -> str:

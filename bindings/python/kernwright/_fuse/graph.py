@@ -93,7 +93,7 @@ class Graph:
         operands = [_sample(a) for a in args]
         if name == "where":
             operands[0] = np.dtype("bool")
-        dtype = types.resolve(name, operation.ufunc, operands)
+        dtype: Any = types.resolve(name, operation.ufunc, operands)
         weak = None
         if all(a.weak for a in args[1 if name == "where" else 0 :]) and args[-1].weak:
             weak = {"b": "b", "f": "f"}.get(types.kind_of(dtype), "i")
@@ -180,13 +180,14 @@ def _sample(node: Node) -> Any:
     return {"b": True, "i": 1, "f": 1.0}[node.weak]
 
 
-def _loop_dtype(rule: str, operands: list[Any], result: Any) -> np.dtype[Any]:
+def _loop_dtype(rule: str, operands: list[Any], result: Any) -> Any:
     if rule == "bool":
         return np.dtype("bool")
     if rule == "result":
         return np.dtype(result)
     if rule == "self":
-        return operands[0] if isinstance(operands[0], np.dtype) else np.dtype(type(operands[0]))
+        own = operands[0]
+        return own if isinstance(own, np.dtype) else np.dtype(type(own))
     if not any(isinstance(o, np.dtype) for o in operands):
         return np.result_type(*(np.dtype(type(o)) for o in operands))
     return types.resolve("a comparison", np.maximum, operands)

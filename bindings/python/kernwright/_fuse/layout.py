@@ -34,7 +34,7 @@ class Operand:
 
     def choose_pack(self, run: int) -> int:
         """How many neighbours one access may move, for runs of `run` along dimension 0."""
-        pack = min(run, 16 // self.size)
+        pack: int = min(run, 16 // self.size)
         while pack > 1 and (
             self.address % (pack * self.size) or any(s % pack for s in self.dims[1:])
         ):
@@ -125,7 +125,9 @@ def coordinates(
     rest = whole
     for i in range(len(dims)):
         last = i + 1 == len(dims)
-        extent = f"static_cast<{index}>(at.extent[{first + i}]){' / ' + run if run and not i else ''}"
+        extent = (
+            f"static_cast<{index}>(at.extent[{first + i}]){' / ' + run if run and not i else ''}"
+        )
         value = rest if last else f"{rest} % ({extent})"
         times = f" * {run}" if run and not i else ""
         if value != whole or times:

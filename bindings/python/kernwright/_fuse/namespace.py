@@ -134,11 +134,11 @@ def layer_norm(x: Value, weight: Any = None, bias: Any = None, *, eps: float = 1
 
 
 def sigmoid(x: Value) -> Value:
-    return 1.0 / (1.0 + apply("exp", -x))  # type: ignore[operator,no-any-return]
+    return 1.0 / (1.0 + apply("exp", -x))
 
 
 def silu(x: Value) -> Value:
-    return x / (1.0 + apply("exp", -x))  # type: ignore[operator,no-any-return]
+    return x / (1.0 + apply("exp", -x))
 
 
 def relu(x: Value) -> Value:
@@ -173,7 +173,7 @@ class Namespace(SimpleNamespace):
             value = getattr(kw, name)
         except AttributeError:
             value = None
-        if name in kw._DTYPES or isinstance(value, type):
+        if name in vars(kw)["_DTYPES"] or isinstance(value, type):
             return value
         raise InvalidArgument(
             f"kw.{name} cannot be fused: fused functions have elementwise functions, where, clip, "
@@ -194,6 +194,6 @@ _functions |= {f.__name__: f for f in (ones_like, full_like, var, std, logsumexp
 _functions |= {"transpose": permute_dims, "amax": _functions["max"], "amin": _functions["min"]}
 _nn = (softmax, log_softmax, rms_norm, layer_norm, sigmoid, silu, relu, gelu, softplus)
 NAMESPACE = Namespace(
-    **_functions, nn=Namespace(**{f.__name__: f for f in _nn}), newaxis=None,
+    __name__="kernwright", **_functions, nn=Namespace(**{f.__name__: f for f in _nn}), newaxis=None,
     pi=3.141592653589793, e=2.718281828459045, inf=float("inf"), nan=float("nan"),
 )  # fmt: skip

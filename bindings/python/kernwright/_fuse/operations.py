@@ -76,7 +76,7 @@ def _table() -> dict[str, Operation]:
         ("fmod", "fmod_whole", "fmod"),
         ("pow", "power_whole", "pow"),
     ):
-        code = {k: f"{function}({{0}}, {{1}})" for k in "iu"}
+        code = dict.fromkeys("iu", f"{function}({{0}}, {{1}})")
         numpy = np.power if name == "pow" else getattr(np, name)
         add(name, numpy, "result", {**code, "f": f"{floating}({{0}}, {{1}})"})
     for name, function in (("maximum", "Maximum"), ("minimum", "Minimum")):
@@ -107,11 +107,17 @@ def _add_unary(add: Any) -> None:
     add("positive", np.positive, "result", dict.fromkeys("iuf", "{0}"), 1)
     add("abs", np.abs, "result",
         {"b": "{0}", "u": "{0}", "i": "absolute_whole({0})", "f": "fabs({0})"}, 1)  # fmt: skip
-    add("sign", np.sign, "result", {**dict.fromkeys("iu", "sign_whole({0})"), "f": "sign_of({0})"}, 1)
+    add(
+        "sign",
+        np.sign,
+        "result",
+        {**dict.fromkeys("iu", "sign_whole({0})"), "f": "sign_of({0})"},
+        1,
+    )
     square = dict.fromkeys("iu", "wrap_multiply({0}, {0})")
     add("square", np.square, "result", {**square, "f": "{0} * {0}"}, 1)
-    add("reciprocal", np.reciprocal, "result",
-        {"u": "{0} == 1 ? 1 : 0", "i": "{0} == 1 || {0} == -1 ? {0} : 0", "f": "1 / {0}"}, 1)  # fmt: skip
+    whole = {"u": "{0} == 1 ? 1 : 0", "i": "{0} == 1 || {0} == -1 ? {0} : 0"}
+    add("reciprocal", np.reciprocal, "result", {**whole, "f": "1 / {0}"}, 1)
     for name in ("ceil", "floor", "trunc"):
         add(name, getattr(np, name), "result", _whole_float("{0}", f"{name}({{0}})"), 1)
     add("round", np.rint, "result", _whole_float("{0}", "rint({0})"), 1)

@@ -1,4 +1,4 @@
-"""Parameter lists of kernels' makers: CuPy's ("T x, raw float32 y") and C's ("float a, float *x")."""
+"""Parameter lists: CuPy's ("T x, raw float32 y") and C's ("float a, float *x")."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def parse_parameters(text: str, what: str) -> list[Parameter]:
                 f"{what}: {part!r} is no parameter: write 'T x', 'float32 x' or 'raw T x'"
             )
         kind, name = words
-        if name in ("i", "n", "_ind", "a", "b") and what != "out_params" and name in ("i", "n"):
+        if name in ("i", "n", "at", "_ind"):
             raise InvalidArgument(f"{what}: the name {name} is the kernel's own")
         fixed = {"float": "float64", "int": "int64", "bool_": "bool"}.get(kind, kind)
         dtype = np.dtype(types.as_dtype(fixed)) if kind in _DTYPES else None

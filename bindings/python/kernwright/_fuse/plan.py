@@ -14,6 +14,7 @@ from kernwright._fuse.arguments import is_aligned, same_device
 from kernwright._fuse.emit import Kernel as KernelText
 from kernwright._fuse.emit import Launch
 from kernwright._fuse.graph import Graph, Node
+from kernwright._fuse.names import safe_names
 from kernwright._fuse.schedule import Scheduler
 from kernwright._fuse.trace import Statements
 from kernwright._fuse.values import Value, node_of
@@ -40,6 +41,7 @@ class Plan:
         self._name = name
         self._arrays, self._copied, self._scalars = arrays, copied, scalars
         self._is_tuple = False
+        self._device: Any = None
         self.preamble = ""
         self.results: list[tuple[tuple[int, ...], Any]] = []
         self.temps: dict[int, tuple[tuple[int, ...], Any]] = {}
@@ -59,10 +61,18 @@ class Plan:
         )
 
     def build_nodes(self, roots: list[Node], graph: Graph, values: dict[str, Any]) -> None:
+        # A plan is looked up by the arrays' device, so that all its calls have the same one.
+        self._device = same_device(self._name, [values[name] for name in self._arrays])
         if not roots:
             raise InvalidArgument(f"{self._name} returns nothing")
         self.results = [(root.shape, root.held) for root in roots]
-        scalars = {i: (name, _scalar_type(values[name])) for i, name in enumerate(self._scalars)}
+        kernel_name = safe_names([self._name])[0]
+        shown = safe_names([*self._arrays, *self._scalars])
+        arrays, numbers = shown[: len(self._arrays)], shown[len(self._arrays) :]
+        scalars = {
+            i: (text, _scalar_type(values[name]))
+            for i, (text, name) in enumerate(zip(numbers, self._scalars, strict=True))
+        }
         addresses = [0 if name in self._copied else values[name].ptr & 15 for name in self._arrays]
         wanted = [r for r in roots if math.prod(r.shape)]
         kept = [i for i, r in enumerate(roots) if math.prod(r.shape)]
@@ -73,7 +83,7 @@ class Plan:
                 if s.slot[0] == "temp":
                     dtype = types.compute_dtype(s.node.held)
                     self.temps[s.slot[1]] = (s.node.shape, dtype)
-            text = KernelText(step._replace(stored=stored), self._name, self._arrays, scalars,
+            text = KernelText(step._replace(stored=stored), kernel_name, arrays, scalars,
                               lambda a: addresses[a] if isinstance(a, int) else 0,
                               self.preamble)  # fmt: skip
             self._add(text.write())
@@ -92,7 +102,7 @@ class Plan:
             arrays.append(array.copy() if name in self._copied else array)
         for name, dtype in self.ranges:
             _check_range(self._name, name, values[name], dtype)
-        device = same_device(self._name, arrays)
+        device = self._device
         if device != current_device():
             with device:
                 return self._launch(device, arrays, values, outs)
@@ -101,8 +111,8 @@ class Plan:
     def _launch(self, device: Any, arrays: list[Array], values: dict[str, Any],
                 outs: list[Array] | None) -> Any:  # fmt: skip
         if len(self._bound) != len(self.launches):
-            self._bound = [k[launch.grid, launch.block]
-                           for k, launch in zip(self.kernels, self.launches, strict=True)]  # fmt: skip
+            pairs = zip(self.kernels, self.launches, strict=True)
+            self._bound = [k[launch.grid, launch.block] for k, launch in pairs]
         if outs is None:
             outs = [empty(shape, dtype, device=device) for shape, dtype in self.results]
         places: dict[str, Any] = {

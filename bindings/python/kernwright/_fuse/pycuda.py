@@ -27,7 +27,7 @@ class CKernel:
     ) -> None:  # fmt: skip
         self.parameters = parse_c_parameters(arguments)
         if not any(p.is_pointer for p in self.parameters):
-            raise InvalidArgument(f"{name}: one parameter at least must be a pointer: {arguments!r}")
+            raise InvalidArgument(f"{name}: no parameter is a pointer: {arguments!r}")
         self.name, self.options = name, tuple(options or ())
         declared = [p.text for p in self.parameters]
         declared += ["long long start", "long long stop", "long long step", "unsigned long long n"]
@@ -49,7 +49,9 @@ class CKernel:
         """The CUDA text."""
         return self.text
 
-    def __call__(self, *args: Any, range: Any = None, slice: Any = None, stream: Any = None) -> None:
+    def __call__(
+        self, *args: Any, range: Any = None, slice: Any = None, stream: Any = None
+    ) -> None:
         """Runs over the elements of the first array, or of those that a slice of them names."""
         values = c_arguments(self.name, self.parameters, args, copies=False)
         arrays = [v for v in values if isinstance(v, Array)]
@@ -94,8 +96,10 @@ def c_arguments(
                                 "the device with kw.asarray(x)")  # fmt: skip
         array = adopt(name, p.name, value)
         if array.dtype != p.dtype:
-            raise ArgumentError(f"{name}: {p.name} ({p.text}) got an array of {array.dtype}: convert "
-                                f"with .astype({str(p.dtype)!r})")  # fmt: skip
+            raise ArgumentError(
+                f"{name}: {p.name} ({p.text}) got an array of {array.dtype}: convert with "
+                f".astype({str(p.dtype)!r})"
+            )
         if not array.is_contiguous:
             if not copies:
                 raise ArgumentError(f"{name}: {p.name} has gaps: pass {p.name}.copy()")

@@ -12,6 +12,7 @@ import numpy as np
 from kernwright._core import Array
 from kernwright._fuse import types
 from kernwright._fuse.arguments import is_aligned, signature_of
+from kernwright._fuse.elementwise import ElementwiseKernel
 from kernwright._fuse.fused import Fused, _identifier
 from kernwright._fuse.graph import Graph, Node, broadcast
 from kernwright._fuse.parameters import (
@@ -26,7 +27,6 @@ from kernwright._fuse.plan import Plan, _leaf
 from kernwright._fuse.pycuda import c_arguments
 from kernwright._fuse.trace import Statements
 from kernwright._fuse.values import Value
-from kernwright._fuse.elementwise import ElementwiseKernel
 from kernwright.errors import ArgumentError, InvalidArgument
 
 _KINDS = ("sum", "prod", "max", "min", "mean", "any", "all", "argmax", "argmin")
@@ -105,7 +105,8 @@ class _Axes:
                 used.append(kind)
                 if not isinstance(x, Value):
                     raise InvalidArgument(f"{kind}() takes a value of the arguments")
-                return getattr(NAMESPACE, kind)(x, self._axis, keepdims=self._keepdims)  # type: ignore
+                reduce: Any = getattr(NAMESPACE, kind)
+                return reduce(x, self._axis, keepdims=self._keepdims)  # type: ignore[no-any-return]
 
             return function
 
@@ -161,7 +162,9 @@ class ReductionKernel:
     def _values(self, args: tuple[Any, ...]) -> dict[str, Any]:
         if len(args) != len(self.inputs):
             wanted = ", ".join(f"{p.type} {p.name}" for p in self.inputs)
-            raise ArgumentError(f"{self.name}({wanted}) takes {len(self.inputs)} inputs, got {len(args)}")
+            raise ArgumentError(
+                f"{self.name}({wanted}) takes {len(self.inputs)} inputs, got {len(args)}"
+            )
         taken = ElementwiseKernel._values(self, args)  # type: ignore[arg-type]
         return {p.name: v for p, v in zip(self.inputs, taken, strict=True)}
 
@@ -176,8 +179,9 @@ class ReductionKernel:
         for array, (shape, dtype) in zip(outs, plan.results, strict=True):
             fits = isinstance(array, Array) and array.shape == shape and array.dtype == dtype
             if not fits or not array.is_contiguous or array.read_only:
-                raise InvalidArgument(f"{self.name}: out= is an array of {dtype}, of shape {shape}, "
-                                      "without gaps")  # fmt: skip
+                raise InvalidArgument(
+                    f"{self.name}: out= is an array of {dtype}, of shape {shape}, without gaps"
+                )
         return outs
 
     def _plan(self, values: dict[str, Any], axis: Any, keepdims: bool) -> Plan:
@@ -235,8 +239,10 @@ class ReductionKernel:
                   for p in self.inputs]  # fmt: skip
         plain = [text for text, scalar in zip(inputs, is_scalar, strict=True) if scalar]
         text = type_names(decided, self.params) + (f"{self.preamble}\n" if self.preamble else "")
-        text += (f"\n__device__ __forceinline__ {kind} map_element({', '.join(inputs)}) {{\n"
-                 f"  return {self.map_expr};\n}}\n\n" + _combine_text(self.reduce_expr, kind))  # fmt: skip
+        text += (
+            f"\n__device__ __forceinline__ {kind} map_element({', '.join(inputs)}) {{\n"
+            f"  return {self.map_expr};\n}}\n\n" + _combine_text(self.reduce_expr, kind)
+        )
         for p in self.outputs:
             others = [f"  {_type_text(q)} {q.name}{{}};\n" for q in self.outputs]
             text += (
@@ -286,7 +292,7 @@ class CReduction:
         self.parameters = parse_c_parameters(arguments)
         vectors = [p for p in self.parameters if p.is_pointer]
         if not vectors:
-            raise InvalidArgument(f"{name}: one parameter at least must be a pointer: {arguments!r}")
+            raise InvalidArgument(f"{name}: no parameter is a pointer: {arguments!r}")
         mapped = map_expr if map_expr is not None else f"{vectors[0].name}[i]"
         self.name, self.neutral = _identifier(name), None if neutral is None else str(neutral)
         declared = [re.sub(r"^(?!const\b)", "const ", p.text) if p.is_pointer else p.text

@@ -22,8 +22,8 @@ def scan(*args: Any, **kwargs: Any) -> Any:
     """A kernel of prefix scans; two forms, told apart by the first argument.
 
     * ``scan("a + b", input=None, *, neutral=None, exclusive=False, name="scan", preamble="")``:
-      called with an array and ``axis=`` (-1). ``input="x * y"`` is an expression of kw.fuse(), whose
-      values are scanned; then the call has its names: ``f(x=x, y=y, axis=0)``.
+      called with an array and ``axis=`` (-1). ``input="x * y"`` is an expression of kw.fuse()
+      whose values are scanned; then the call has its names: ``f(x=x, y=y, axis=0)``.
     * ``scan(dtype, "a + b", neutral=None, name_prefix="scan", options=None, preamble="",
       exclusive=False)``: PyCUDA's InclusiveScanKernel, with exclusive=True its
       ExclusiveScanKernel; called with an array of that dtype, which is scanned as one row, and
@@ -130,8 +130,10 @@ def _scanned(kernels: _Kernels, x: Array, out: Array) -> None:
 class Scan:
     """The expression form; made by kw.scan()."""
 
-    def __init__(self, expression: str, input: str | None = None, *, neutral: Any = None,
-                 exclusive: bool = False, name: str = "scan", preamble: str = "") -> None:  # fmt: skip
+    def __init__(
+        self, expression: str, input: str | None = None, *, neutral: Any = None,
+        exclusive: bool = False, name: str = "scan", preamble: str = "",
+    ) -> None:  # fmt: skip
         self._kernels = _Kernels(expression, neutral, exclusive, name, preamble, None)
         self._mapped: Fused | None = None
         if input is not None:
@@ -191,8 +193,9 @@ class DtypeScan:
         out = x if output_ary is None else output_ary
         fits = isinstance(out, Array) and out.shape == x.shape and out.dtype == x.dtype
         if not fits or not out.is_contiguous or out.read_only:
-            raise InvalidArgument(f"{name}: output_ary is an array of {x.dtype}, of shape {x.shape}, "
-                                  "without gaps")  # fmt: skip
+            raise InvalidArgument(
+                f"{name}: output_ary is an array of {x.dtype}, of shape {x.shape}, without gaps"
+            )
         rows = x if x.is_contiguous and x.ptr % x.itemsize == 0 else x.copy()
         _scanned(self._kernels, rows.reshape(-1), out.reshape(-1))
         return out

@@ -20,7 +20,8 @@ _FREE = {"abs": NAMESPACE.abs, "max": NAMESPACE.max, "min": NAMESPACE.min, "sum"
 def recording(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function with this package's names bound to what records, as far as it calls others
     that are written in Python."""
-    return _Binder().function(function)
+    made: Callable[..., Any] = _Binder().function(function)
+    return made
 
 
 class _Binder:
@@ -151,11 +152,11 @@ def _used(statement: ast.stmt) -> list[str]:
 def _dtypes() -> dict[str, Any]:
     import kernwright as kw
 
-    return {name: getattr(kw, name) for name in kw._DTYPES}
+    return {name: getattr(kw, name) for name in vars(kw)["_DTYPES"]}
 
 
 def _known(name: str) -> bool:
     import kernwright as kw
 
-    spaces = (vars(NAMESPACE), vars(NAMESPACE.nn), _FREE, kw._DTYPES, ("kw", "np"))
+    spaces = (vars(NAMESPACE), vars(NAMESPACE.nn), _FREE, vars(kw)["_DTYPES"], ("kw", "np"))
     return name != "e" and any(name in space for space in spaces)

@@ -100,7 +100,8 @@ def resolve(name: str, ufunc: Any, operands: list[Any]) -> np.dtype[Any]:
             samples.append(operand)
     try:
         with np.errstate(all="ignore"):
-            return np.dtype(ufunc(*samples).dtype)
+            found: np.dtype[Any] = ufunc(*samples).dtype
+            return found
     except OverflowError as error:
         raise ArgumentRangeError(f"{name}: {error}") from None
     except (TypeError, ValueError) as error:

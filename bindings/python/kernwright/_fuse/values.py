@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kernwright._fuse import types, views
+from kernwright._fuse import views
 from kernwright._fuse.graph import Graph, Node
 from kernwright._fuse.operations import ALIASES, OPERATIONS, REDUCTIONS
 from kernwright.errors import InvalidArgument
@@ -80,7 +80,7 @@ class Value:
         mean = reduce("mean", self, axis, True)
         squares = reduce("sum", apply("square", self - mean), axis, keepdims)
         count = self.size // max(mean.size, 1)
-        return squares / float(max(count - correction, 0))  # type: ignore[operator,no-any-return]
+        return squares / float(max(count - correction, 0))
 
     def std(self, axis: Any = None, *, correction: float = 0, keepdims: bool = False) -> Value:
         return apply("sqrt", self.var(axis, correction=correction, keepdims=keepdims))
@@ -114,6 +114,19 @@ class Value:
             "a fused function cannot branch on values or read them: they are not there while it "
             "is traced; use where(condition, a, b)"
         )
+
+    if TYPE_CHECKING:  # made below, from a table
+
+        def __neg__(self) -> Value: ...
+        def __add__(self, other: Any) -> Value: ...
+        def __radd__(self, other: Any) -> Value: ...
+        def __sub__(self, other: Any) -> Value: ...
+        def __rsub__(self, other: Any) -> Value: ...
+        def __mul__(self, other: Any) -> Value: ...
+        def __rmul__(self, other: Any) -> Value: ...
+        def __truediv__(self, other: Any) -> Value: ...
+        def __rtruediv__(self, other: Any) -> Value: ...
+        def __pow__(self, other: Any) -> Value: ...
 
     def _product(self, other: Any) -> Any:
         raise InvalidArgument("a matrix product cannot be fused: multiply outside, fuse the rest")
