@@ -106,13 +106,4 @@ bool repeats_elements(const Array& array) {
   return false;
 }
 
-bool may_overlap(const Array& a, const Array& b) {
-  const ByteRange ra = byte_range(a.shape(), a.strides(), scalar_size(a.type()));
-  const ByteRange rb = byte_range(b.shape(), b.strides(), scalar_size(b.type()));
-  const auto place = [](const Array& x, std::int64_t offset) {
-    return x.address() + static_cast<CUdeviceptr>(offset);
-  };
-  return place(a, ra.low) < place(b, rb.high) && place(b, rb.low) < place(a, ra.high);
-}
-
 }  // namespace kernwright::kernels

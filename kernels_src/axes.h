@@ -60,7 +60,4 @@ bool elements_are_aligned(const Array& array);
 /// Whether several of its elements are one: a stride of 0.
 bool repeats_elements(const Array& array);
 
-/// Whether the memory of two views may have bytes in common.
-bool may_overlap(const Array& a, const Array& b);
-
 }  // namespace kernwright::kernels

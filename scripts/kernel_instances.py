@@ -263,4 +263,35 @@ INSTANCES = {
             *(("dequantize", f"<{of}, {to}, {width}, {index}") for index in ("UInt32", "UInt64")),
         )
     ],
+    "softmax.cu": [
+        "softmax_rows<Float32, Float32, NoMask, 4, 2, 8, 128, false>",
+        "softmax_rows<BFloat16, Float32, Bool, 8, 1, 512, 512, true>",
+        "softmax_rows<Float64, Float64, Float64, 2, 2, 512, 512, false>",
+        "softmax_kept<Float16, Float16, 8, 3, 1024, false>",
+        "softmax_sums<Float32, NoMask, 4, 1, 256>",
+        "softmax_finish<Float32, Float32, NoMask, 4, 1, 256, false>",
+        "softmax_columns<BFloat16, BFloat16, true>",
+    ],
+    "softmax_backward.cu": [
+        "softmax_backward_rows<Float32, 4, 1, 512, 512, false>",
+        "softmax_backward_sums<BFloat16, 8, 1, 256, true>",
+        "softmax_backward_finish<BFloat16, 8, 1, 256, true>",
+        "softmax_backward_columns<Float32, false>",
+    ],
+    "norm.cu": [
+        "norm_rows<Float32, Float32, Float32, 4, 2, 8, 128, 0, false, false>",
+        "norm_rows<BFloat16, BFloat16, Int8, 8, 1, 512, 512, 0, false, true>",
+        "norm_rows<Float16, Float32, Float8E4M3, 4, 2, 512, 512, 1, false, false>",
+        "norm_moments<BFloat16, 8, 1, 256, 1, true>",
+        "norm_finish<Float64, Float64, Float64, 2, 2, 256, 1, true>",
+    ],
+    "norm_backward.cu": [
+        "norm_backward_rows<Float32, Float32, 4, 2, 8, 128, 1, false, 1>",
+        "norm_backward_rows<BFloat16, BFloat16, 8, 1, 1024, 1024, 0, false, 2>",
+        "norm_backward_rows<Float16, Float16, 8, 1, 32, 128, 2, false, 0>",
+        "norm_backward_long<Float64, Float64, 2, 1024, 1, true>",
+        "norm_add_partial<float, BFloat16>",
+        "norm_column_sums<Float32, Float32>",
+        "norm_channel_sums<BFloat16, Float32, 256>",
+    ],
 }

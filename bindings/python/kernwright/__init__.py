@@ -12,14 +12,6 @@
 """
 
 from kernwright import _core, errors  # the extension first: it says where it cannot be used
-from kernwright._array import data_types, inspection, linear
-from kernwright._array import elementwise as _arithmetic
-from kernwright._array import functions as _functions
-from kernwright._array import logic as _logic
-from kernwright._array import promotion as _promotion
-from kernwright._array import reductions as _reductions
-from kernwright._array import scans as _scans
-from kernwright._array.counting import argwhere, bincount, flatnonzero, histogram, nonzero
 from kernwright._array.creation import (
     arange,
     asarray,
@@ -32,47 +24,6 @@ from kernwright._array.creation import (
     ones_like,
     zeros,
     zeros_like,
-)
-from kernwright._array.data_types import *
-from kernwright._array.inspection import *
-from kernwright._array.linear import *
-from kernwright._array.reductions import *
-from kernwright._array.elementwise import *
-from kernwright._array.functions import *
-from kernwright._array.logic import *
-from kernwright._array.promotion import *
-from kernwright._array.reductions import *  # noqa: F403
-from kernwright._array.scans import *  # noqa: F403
-from kernwright._array.reductions import (
-    all,
-    any,
-    argmax,
-    argmin,
-    count_nonzero,
-    logsumexp,
-    max,
-    mean,
-    min,
-    prod,
-    std,
-    sum,
-    var,
-)
-from kernwright._array.scans import (
-    cumulative_max,
-    cumulative_min,
-    cumulative_prod,
-    cumulative_sum,
-from kernwright._array.sorting import (
-    argsort,
-    isin,
-    searchsorted,
-    sort,
-    topk,
-    unique_all,
-    unique_counts,
-    unique_inverse,
-    unique_values,
 )
 from kernwright._core import (
     Array,
@@ -185,47 +136,23 @@ __all__ = [
     "UnsupportedInstruction",
     "Verdict",
     "__version__",
-    "all",
     "annotate",
-    "any",
     "arange",
-    "argmax",
-    "argmin",
     "asarray",
     "bench",
-    "broadcast_arrays",
-    "broadcast_to",
-    "argsort",
-    "argwhere",
-    "bincount",
     "cache",
     "checked",
     "checks",
-    "concat",
-    "count_nonzero",
-    "cumulative_max",
-    "cumulative_min",
-    "cumulative_prod",
-    "cumulative_sum",
     "current_device",
     "current_stream",
     "devices",
-    "diag",
-    "elementwise",
     "empty",
     "empty_like",
     "errors",
-    "expand_dims",
-    "eye",
-    "flip",
+    "fft",
     "from_dlpack",
     "full",
     "full_like",
-    "gather",
-    "fuse",
-    "flatnonzero",
-    "histogram",
-    "isin",
     "judge",
     "kernel",
     "libcuda_path",
@@ -233,76 +160,89 @@ __all__ = [
     "line_profile",
     "linspace",
     "lint",
-    "matrix_transpose",
     "memory",
-    "meshgrid",
-    "logsumexp",
-    "max",
-    "mean",
-    "min",
     "module",
     "nn",
-    "moveaxis",
-    "nonzero",
     "ones",
     "ones_like",
     "optim",
     "pack",
-    "pad",
-    "permute_dims",
     "pinned",
-    "prod",
     "profile",
-    "put",
-    "put_along_axis",
-    "repeat",
-    "repeat_interleave",
-    "reshape",
-    "roll",
-    "scatter",
-    "split",
-    "squeeze",
-    "stack",
-    "reduction",
-    "scan",
     "random",
-    "searchsorted",
-    "sort",
     "strided",
-    "swapaxes",
-    "std",
-    "sum",
     "synchronize",
-    "take",
-    "take_along_axis",
-    "tile",
     "time_kernel",
-    "topk",
     "trace",
-    "tril",
-    "triu",
     "tune",
-    "unstack",
-    "unique_all",
-    "unique_counts",
-    "unique_inverse",
-    "unique_values",
     "use_pack",
-    "var",
     "warmup",
     "zeros",
     "zeros_like",
-    *_arithmetic.__all__,
-    *_functions.__all__,
-    *_logic.__all__,
-    *_promotion.__all__,
 ]
-# The array library, a module a topic.
-__all__ += data_types.__all__
-__all__ += inspection.__all__
-__all__ += linear.__all__
-__all__ += [*_reductions.__all__, *_scans.__all__]
 
+
+# The array library by module; each name is imported when it is asked for.
+_TOPICS = {
+    "_array.counting": [
+        "argwhere", "bincount", "flatnonzero", "histogram", "nonzero"
+    ],  # fmt: skip
+    "_array.data_types": [
+        "astype", "e", "finfo", "iinfo", "inf", "isdtype", "nan", "newaxis", "pi"
+    ],  # fmt: skip
+    "_array.elementwise": [
+        "abs", "add", "clip", "conj", "copysign", "divide", "floor_divide", "fmod", "hypot",
+        "imag", "maximum", "minimum", "multiply", "negative", "nextafter", "positive", "pow",
+        "real", "reciprocal", "remainder", "sign", "square", "subtract", "where"
+    ],  # fmt: skip
+    "_array.functions": [
+        "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "cos",
+        "cosh", "erf", "exp", "exp2", "expm1", "floor", "log", "log1p", "log2", "log10",
+        "logaddexp", "round", "rsqrt", "sin", "sinh", "sqrt", "tan", "tanh", "trunc"
+    ],  # fmt: skip
+    "_array.indexing": [
+        "gather", "put", "put_along_axis", "scatter", "take", "take_along_axis"
+    ],  # fmt: skip
+    "_array.inspection": [
+        "__array_namespace_info__"
+    ],  # fmt: skip
+    "_array.linear": [
+        "einsum", "matmul", "tensordot", "vecdot"
+    ],  # fmt: skip
+    "_array.logic": [
+        "bitwise_and", "bitwise_invert", "bitwise_left_shift", "bitwise_or",
+        "bitwise_right_shift", "bitwise_xor", "equal", "greater", "greater_equal", "isfinite",
+        "isinf", "isnan", "less", "less_equal", "logical_and", "logical_not", "logical_or",
+        "logical_xor", "not_equal", "signbit"
+    ],  # fmt: skip
+    "_array.manipulation": [
+        "broadcast_arrays", "broadcast_to", "concat", "expand_dims", "flip", "matrix_transpose",
+        "meshgrid", "moveaxis", "permute_dims", "repeat", "repeat_interleave", "reshape",
+        "roll", "split", "squeeze", "stack", "swapaxes", "tile", "unstack"
+    ],  # fmt: skip
+    "_array.matrices": [
+        "diag", "eye", "pad", "tril", "triu"
+    ],  # fmt: skip
+    "_array.promotion": [
+        "can_cast", "promote_types", "result_type"
+    ],  # fmt: skip
+    "_array.reductions": [
+        "all", "any", "argmax", "argmin", "count_nonzero", "logsumexp", "max", "mean", "min",
+        "prod", "std", "sum", "var"
+    ],  # fmt: skip
+    "_array.scans": [
+        "cumulative_max", "cumulative_min", "cumulative_prod", "cumulative_sum"
+    ],  # fmt: skip
+    "_array.sorting": [
+        "argsort", "isin", "searchsorted", "sort", "topk", "unique_all", "unique_counts",
+        "unique_inverse", "unique_values"
+    ],  # fmt: skip
+    "_fuse.elementwise": ["elementwise"],
+    "_fuse.fused": ["fuse"],
+    "_fuse.reduction": ["reduction"],
+    "_fuse.scan": ["scan"],
+}
+__all__ += [name for names in _TOPICS.values() for name in names]
 
 # What most programs never use is imported when it is asked for.
 _MODULES = (
@@ -324,58 +264,25 @@ _LATER = {
     "Verdict": "_judging.verdict",
     "annotate": "_measure.profile",
     "bench": "bench",
-    "broadcast_arrays": "_array.manipulation",
-    "broadcast_to": "_array.manipulation",
     "cache": "cache",
     "checks": "checks",
     "fft": "fft",
-    "concat": "_array.manipulation",
-    "diag": "_array.matrices",
-    "expand_dims": "_array.manipulation",
-    "eye": "_array.matrices",
-    "flip": "_array.manipulation",
-    "gather": "_array.indexing",
-    "elementwise": "_fuse.elementwise",
-    "fuse": "_fuse.fused",
     "judge": "_judging.judge",
     "libcuda_path": "_support.libcuda",
     "linalg": "linalg",
     "line_profile": "_sim.line_profile",
     "lint": "_jit.lint",
-    "matrix_transpose": "_array.manipulation",
     "memory": "memory",
     "nn": "nn",
-    "meshgrid": "_array.manipulation",
-    "moveaxis": "_array.manipulation",
     "optim": "optim",
     "pack": "_jit.pack",
-    "pad": "_array.matrices",
-    "permute_dims": "_array.manipulation",
     "profile": "_measure.profile",
-    "put": "_array.indexing",
-    "put_along_axis": "_array.indexing",
-    "repeat": "_array.manipulation",
-    "repeat_interleave": "_array.manipulation",
-    "reshape": "_array.manipulation",
-    "roll": "_array.manipulation",
-    "scatter": "_array.indexing",
-    "split": "_array.manipulation",
-    "squeeze": "_array.manipulation",
-    "stack": "_array.manipulation",
-    "swapaxes": "_array.manipulation",
-    "take": "_array.indexing",
-    "take_along_axis": "_array.indexing",
-    "tile": "_array.manipulation",
-    "reduction": "_fuse.reduction",
-    "scan": "_fuse.scan",
     "random": "random",
     "time_kernel": "_measure.timing",
     "trace": "_sim.trace",
-    "tril": "_array.matrices",
-    "triu": "_array.matrices",
     "tune": "tune",
-    "unstack": "_array.manipulation",
     "use_pack": "_jit.pack",
+    **{name: module for module, names in _TOPICS.items() for name in names},
 }
 
 

@@ -17,74 +17,20 @@ from kernwright import nn as nn
 from kernwright import optim as optim
 from kernwright import random as random
 from kernwright import tune as tune
+from kernwright._array.counting import *
 from kernwright._array.data_types import *
-from kernwright._array.inspection import *
-from kernwright._array.linear import *
-from kernwright._array.indexing import gather as gather
-from kernwright._array.indexing import put as put
-from kernwright._array.indexing import put_along_axis as put_along_axis
-from kernwright._array.indexing import scatter as scatter
-from kernwright._array.indexing import take as take
-from kernwright._array.indexing import take_along_axis as take_along_axis
-from kernwright._array.manipulation import broadcast_arrays as broadcast_arrays
-from kernwright._array.manipulation import broadcast_to as broadcast_to
-from kernwright._array.manipulation import concat as concat
-from kernwright._array.manipulation import expand_dims as expand_dims
-from kernwright._array.manipulation import flip as flip
-from kernwright._array.manipulation import matrix_transpose as matrix_transpose
-from kernwright._array.manipulation import meshgrid as meshgrid
-from kernwright._array.manipulation import moveaxis as moveaxis
-from kernwright._array.manipulation import permute_dims as permute_dims
-from kernwright._array.manipulation import repeat as repeat
-from kernwright._array.manipulation import repeat_interleave as repeat_interleave
-from kernwright._array.manipulation import reshape as reshape
-from kernwright._array.manipulation import roll as roll
-from kernwright._array.manipulation import split as split
-from kernwright._array.manipulation import squeeze as squeeze
-from kernwright._array.manipulation import stack as stack
-from kernwright._array.manipulation import swapaxes as swapaxes
-from kernwright._array.manipulation import tile as tile
-from kernwright._array.manipulation import unstack as unstack
-from kernwright._array.matrices import diag as diag
-from kernwright._array.matrices import eye as eye
-from kernwright._array.matrices import pad as pad
-from kernwright._array.matrices import tril as tril
-from kernwright._array.matrices import triu as triu
 from kernwright._array.elementwise import *
 from kernwright._array.functions import *
+from kernwright._array.indexing import *
+from kernwright._array.inspection import *
+from kernwright._array.linear import *
 from kernwright._array.logic import *
+from kernwright._array.manipulation import *
+from kernwright._array.matrices import *
 from kernwright._array.promotion import *
-from kernwright._array.reductions import all as all
-from kernwright._array.reductions import any as any
-from kernwright._array.reductions import argmax as argmax
-from kernwright._array.reductions import argmin as argmin
-from kernwright._array.reductions import count_nonzero as count_nonzero
-from kernwright._array.reductions import logsumexp as logsumexp
-from kernwright._array.reductions import max as max
-from kernwright._array.reductions import mean as mean
-from kernwright._array.reductions import min as min
-from kernwright._array.reductions import prod as prod
-from kernwright._array.reductions import std as std
-from kernwright._array.reductions import sum as sum
-from kernwright._array.reductions import var as var
-from kernwright._array.scans import cumulative_max as cumulative_max
-from kernwright._array.scans import cumulative_min as cumulative_min
-from kernwright._array.scans import cumulative_prod as cumulative_prod
-from kernwright._array.scans import cumulative_sum as cumulative_sum
-from kernwright._array.counting import argwhere as argwhere
-from kernwright._array.counting import bincount as bincount
-from kernwright._array.counting import flatnonzero as flatnonzero
-from kernwright._array.counting import histogram as histogram
-from kernwright._array.counting import nonzero as nonzero
-from kernwright._array.sorting import argsort as argsort
-from kernwright._array.sorting import isin as isin
-from kernwright._array.sorting import searchsorted as searchsorted
-from kernwright._array.sorting import sort as sort
-from kernwright._array.sorting import topk as topk
-from kernwright._array.sorting import unique_all as unique_all
-from kernwright._array.sorting import unique_counts as unique_counts
-from kernwright._array.sorting import unique_inverse as unique_inverse
-from kernwright._array.sorting import unique_values as unique_values
+from kernwright._array.reductions import *
+from kernwright._array.scans import *
+from kernwright._array.sorting import *
 from kernwright._core import Array as Array
 from kernwright._core import BoundKernel as BoundKernel
 from kernwright._core import CudaArray as CudaArray

@@ -9,9 +9,6 @@ from kernwright.linalg._norms import *
 from kernwright.linalg._products import *
 
 __all__ = [*_norms.__all__, *_products.__all__]
-from kernwright.linalg._norms import vector_norm
-
-__all__ = ["vector_norm"]
 
 publish(globals(), __all__)
 del publish
