@@ -1,13 +1,12 @@
 // Rows of a table by their numbers.
 #include <kernwright/elements.cuh>
-#include <kernwright/edge_packs.cuh>
 
 using namespace kernwright;
 
 constexpr int kThreads = 256;
 
-/// Groups of `Lanes` threads have a row each. A number outside of [0, vocabulary) gives zeros; the
-/// lowest place of one goes to `*bad` unless that is null.
+/// Groups of `Lanes` threads have a row each, of whole packs. A number outside of [0, vocabulary)
+/// gives zeros; the lowest place of one goes to `*bad` unless that is null.
 template <typename T, typename Id, int N, int Lanes>
 __global__ void __launch_bounds__(kThreads)
     embed(const Id* __restrict__ ids, const T* __restrict__ table, T* __restrict__ rows,
@@ -23,15 +22,22 @@ __global__ void __launch_bounds__(kThreads)
     atomicMin(bad, static_cast<unsigned long long>(row));
   const T* const from = table + (inside ? id : 0) * table_stride;
   T* const to = rows + row * cols;
-#pragma unroll 4
-  for (long long col = lane * N; col < cols; col += Lanes * N) {
-    Pack<T, N> pack;
-    load_pack<N>(from, col, inside ? cols : 0LL, pack);
-    if (scale != 1) {
+  Pack<T, N> zeros;
 #pragma unroll
-      for (int j = 0; j < N; ++j)
-        pack.value[j] = from_compute<T>(to_compute(pack.value[j]) * scale);
-    }
-    store_pack<N>(to, col, cols, pack);
+  for (int j = 0; j < N; ++j) zeros.value[j] = from_compute<T>(Compute<T>(0));
+  if (scale == 1 || !inside) {
+#pragma unroll 4
+    for (long long col = lane * N; col < cols; col += Lanes * N)
+      *reinterpret_cast<Pack<T, N>*>(to + col) =
+          inside ? *reinterpret_cast<const Pack<T, N>*>(from + col) : zeros;
+    return;
+  }
+#pragma unroll 1
+  for (long long col = lane * N; col < cols; col += Lanes * N) {
+    Pack<T, N> pack = *reinterpret_cast<const Pack<T, N>*>(from + col);
+#pragma unroll
+    for (int j = 0; j < N; ++j)
+      pack.value[j] = from_compute<T>(to_compute(pack.value[j]) * scale);
+    *reinterpret_cast<Pack<T, N>*>(to + col) = pack;
   }
 }
