@@ -177,6 +177,9 @@ def test_views_of_arguments_and_of_values():
     check(lambda x, y: ((x + y)[1:, ::2].T * 3, (x * y)[5], (x + 1)[..., None]), x, y)
     check(lambda x: (x.reshape(12, 3, 6).sum(axis=1), (x + 1).reshape(-1) * 2), x)
     check(lambda x: (x.sum(axis=1)[2:5] * 2, x.sum(axis=1)[:, None] + x, x.max(axis=0)[::-1]), x)
+    check(
+        lambda x: ((abs(x).sum() * 2)[..., None], (abs(x).max() + (x[0, 0] * 2 + 1))[None, None]), x
+    )
     check(lambda x: x.transpose(2, 0, 1).max(axis=(0, 2)), normal(4, 5, 6))
     assert np.array_equal(
         kw.fuse(lambda x: kw.squeeze(kw.expand_dims(x, axis=0), 0))(kw.asarray(x)).numpy(), x
