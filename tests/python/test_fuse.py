@@ -1,5 +1,7 @@
 """kw.fuse: traced functions and strings against NumPy in float64."""
 
+import random
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -175,6 +177,9 @@ def test_views_of_arguments_and_of_values():
     check(lambda x, y: ((x + y)[1:, ::2].T * 3, (x * y)[5], (x + 1)[..., None]), x, y)
     check(lambda x: (x.reshape(12, 3, 6).sum(axis=1), (x + 1).reshape(-1) * 2), x)
     check(lambda x: (x.sum(axis=1)[2:5] * 2, x.sum(axis=1)[:, None] + x, x.max(axis=0)[::-1]), x)
+    check(
+        lambda x: ((abs(x).sum() * 2)[..., None], (abs(x).max() + (x[0, 0] * 2 + 1))[None, None]), x
+    )
     check(lambda x: x.transpose(2, 0, 1).max(axis=(0, 2)), normal(4, 5, 6))
     assert np.array_equal(
         kw.fuse(lambda x: kw.squeeze(kw.expand_dims(x, axis=0), 0))(kw.asarray(x)).numpy(), x
@@ -357,6 +362,62 @@ def test_strings():
         kw.fuse("x > 0 ? x : 0")
     with pytest.raises(kw.InvalidArgument, match="statements"):
         kw.fuse("for i in x: pass")
+
+
+def random_program(draw):
+    """Shapes of three arguments that may broadcast, and steps that choose among values."""
+    shape = [draw.choice([1, 2, 3, 5, 16, 33, 64]) for _ in range(draw.choice([1, 2, 2, 3]))]
+    shapes = []
+    for _ in range(3):
+        own = [1 if draw.random() < 0.25 else n for n in shape]
+        shapes.append(tuple(own[draw.randint(0, len(own) - 1) if draw.random() < 0.3 else 0 :]))
+    kinds = ["add", "mul", "max", "where", "exp", "keep", "reduce", "view", "T", "new"]
+    steps = [(draw.choice(kinds), draw.random(), draw.random(), draw.random()) for _ in range(7)]
+    return shapes, steps
+
+
+def combined(kind, p, q):
+    if kind == "add":
+        return p + q * 0.5
+    if kind == "mul":
+        return p * q * 0.5
+    return np.maximum(p, q) if kind == "max" else np.where(p > q, p, q * 0.25)
+
+
+def changed(kind, p, b, c):
+    if kind in ("keep", "reduce") and p.ndim:
+        axes = tuple(sorted({int(b * p.ndim), int(c * p.ndim)}))
+        name = ["sum", "max", "mean", "min"][int(c * 4)]
+        operand = abs(p) if name in ("sum", "mean") else p
+        return getattr(operand, name)(axis=axes, keepdims=kind == "keep") * 0.1
+    if kind == "view" and p.ndim and p.shape[0] > 1:
+        return p[int(b * p.shape[0])] if c < 0.4 else p[:: -1 if b < 0.5 else 2]
+    if kind == "T":
+        return p.T
+    return p[..., None] if kind == "new" else np.exp(-abs(p))
+
+
+def run_program(steps, *arguments):
+    values = list(arguments)
+    for kind, a, b, c in steps:
+        p, q = values[int(a * len(values))], values[int(b * len(values))]
+        pairs = zip(reversed(p.shape), reversed(q.shape), strict=False)
+        if kind in ("add", "mul", "max", "where") and all(m == n or 1 in (m, n) for m, n in pairs):
+            values.append(combined(kind, p, q))
+        else:
+            values.append(changed(kind, p, b, c))
+    return tuple(values[-3:])
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_programs(seed):
+    shapes, steps = random_program(random.Random(seed))
+    arguments = [normal(*shape) for shape in shapes]
+    results = kw.fuse(lambda x, y, z: run_program(steps, x, y, z))(*map(kw.asarray, arguments))
+    expected = run_program(steps, *(a.astype("float64") for a in arguments))
+    for result, value in zip(results, expected, strict=True):
+        assert result.shape == value.shape
+        np.testing.assert_allclose(result.numpy(), value, rtol=3e-5, atol=3e-5)
 
 
 def branches(x):

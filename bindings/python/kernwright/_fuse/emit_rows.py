@@ -227,7 +227,9 @@ class RowKernel:
             if o.dims[0] == 1 and self.inner:
                 after.append(f"store<{o.pack}>({o.name} + @{o.name}@, {o.name}_run);")
             else:
-                after.append(f"{o.name}[@{o.name}@] = {o.name}_run.value[0];")
+                step = f" + v * at.{o.name}[0]" if self.inner and o.dims[0] else ""
+                after.append(f"for (int v = 0; v < {'V' if step else 1}; ++v) "
+                             f"{o.name}[@{o.name}@{step}] = {o.name}_run.value[v];")  # fmt: skip
         lines = self._over_runs(scope, [*scope.lines, *puts], after, index)
         return self._row_lines() + lines
 

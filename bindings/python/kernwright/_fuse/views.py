@@ -120,8 +120,20 @@ def view(graph: Graph, node: Node, dims: Dims, dropped: dict[int, int]) -> Node:
     if node.op == "reduce":
         return _view_reduction(graph, node, dims, dropped)
     if node.op in ("scalar", "const"):
-        return node
-    return _again(graph, node, [_view_operand(graph, a, node, dims, dropped) for a in node.args])
+        result = node
+    else:
+        args = [_view_operand(graph, a, node, dims, dropped) for a in node.args]
+        result = _again(graph, node, args)
+    if len(result.shape) != len(dims):
+        raise InvalidArgument("a value that numbers alone make gets no axes in a fused function")
+    return result
+
+
+def _is_number(node: Node) -> bool:
+    """Whether no array is below, so that the value broadcasts to every shape."""
+    if node.op in ("apply", "cast"):
+        return all(_is_number(a) for a in node.args)
+    return node.op in ("scalar", "const")
 
 
 def _again(graph: Graph, node: Node, args: list[Node]) -> Node:
@@ -143,7 +155,7 @@ def _view_operand(
     graph: Graph, operand: Node, node: Node, dims: Dims, dropped: dict[int, int]
 ) -> Node:
     """The operand's part of a view of `node`, to which it is broadcast."""
-    if operand.shape == ():
+    if operand.shape == () and (node.shape or _is_number(operand)):
         return operand
     lead = len(node.shape) - len(operand.shape)
     own: Dims = []
