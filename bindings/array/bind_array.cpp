@@ -33,6 +33,8 @@ py::object helper(const char* name) { return module_member("kernwright._array.me
 /// One of kernwright._array.selection: indexing by arrays.
 py::object index_helper(const char* name) {
   return module_member("kernwright._array.selection", name);
+}
+
 /// A method that is a function of a module of this package: the array is its first argument.
 auto said_by(const char* module, const char* name) {
   return
