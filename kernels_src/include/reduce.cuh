@@ -41,8 +41,8 @@ __device__ __forceinline__ T shuffle_xor(T value, int mask) {
   return words.value;
 }
 
-/// Of groups of `Width` lanes (a power of two, at most 32); every lane of the warp must call it, and
-/// each gets its group's result. `combine` must not care about the order of its operands.
+/// Of groups of `Width` lanes (a power of two, at most 32); every lane of the warp must call it,
+/// and each gets its group's result. `combine` must not care about the order of its operands.
 template <int Width = 32, typename T, typename Combine>
 __device__ __forceinline__ T warp_reduce(T value, Combine combine) {
 #pragma unroll
