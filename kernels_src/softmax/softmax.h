@@ -26,7 +26,7 @@ struct SoftmaxOptions {
 /// of these. What is +inf or NaN in a row makes it NaN, as does -inf everywhere, but with a mask
 /// such a row becomes 0 (log: -inf).
 ///
-/// Rows of up to 32768 elements stay in registers, longer ones partly in shared memory; where that
+/// Rows of up to 16384 elements stay in registers, longer ones partly in shared memory; where that
 /// is too small or rows are few, several blocks share a row in two launches, which read x twice.
 /// An axis other than the last is walked in columns; with a mask x is copied first. The order of
 /// all additions is fixed.

@@ -17,7 +17,7 @@ def rms_norm(
     *,
     residual: Array | None = None,
     quantize: Any = None,
-) -> Array | tuple[Array, ...]:
+) -> Any:
     """x / sqrt(mean(x * x) + eps) * weight, over the last axis, or the axes of `weight`.
 
     `x` is of float16, bfloat16 or float32, which are computed in float32, or of float64; any
@@ -52,7 +52,7 @@ def layer_norm(
     *,
     residual: Array | None = None,
     quantize: Any = None,
-) -> Array | tuple[Array, ...]:
+) -> Any:
     """(x - mean(x)) / sqrt(variance(x) + eps) * weight + bias, over the last axis or axes.
 
     The axes are those of `weight`, without it those of `bias`, and the last one without both; the
