@@ -19,10 +19,11 @@ from typing import Any, NamedTuple
 
 os.environ["KERNWRIGHT_CACHE"] = "off"
 
+from kernel_instances import INSTANCES
+
 import kernwright as kw
 from kernwright import _core
 from kernwright._jit.literals import find_literals
-from kernel_instances import INSTANCES
 
 ROOT = Path(__file__).resolve().parents[1]
 ARCHS = ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_103a", "sm_120a", "sm_121a"]

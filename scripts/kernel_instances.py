@@ -59,7 +59,6 @@ ACTIVATIONS += ["HardSwish", "HardSigmoid"]
 PACKS = [("Silu", "BFloat16, 8", 4), ("GeluTanh", "Float64, 2", 1), ("Gelu", "Float8E4M3, 16", 4)]
 
 
-
 # As the library's C++ asks for them.
 INSTANCES = {
     "copy.cu": [f"strided_copy<{unit}, {index}>" for unit in UNITS for index in INDICES],

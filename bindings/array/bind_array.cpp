@@ -256,11 +256,11 @@ void define_properties(ArrayClass& type) {
       .def_property_readonly("ptr", &Array::address)
       .def_property_readonly("is_contiguous", &Array::is_contiguous)
       .def_property_readonly("read_only", &Array::read_only)
-      .def_property_readonly(
-          "mT",
-          [](const py::object& self) {
-            return module_member("kernwright._array.manipulation", "matrix_transpose")(self);
-          })
+      .def_property_readonly("mT",
+                             [](const py::object& self) {
+                               return module_member("kernwright._array.manipulation",
+                                                    "matrix_transpose")(self);
+                             })
       .def_property_readonly("T", [](const Array& a) { return transpose_array(a, py::args()); })
       .def_property_readonly("__cuda_array_interface__", &cuda_interface);
 }

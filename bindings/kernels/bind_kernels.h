@@ -17,14 +17,14 @@ void bind_loss(py::module_& m);
 void bind_matmul(py::module_& m);
 void bind_movement(py::module_& m);
 void bind_norm(py::module_& m);
-void bind_operators(py::module_& m);    ///< of Array
+void bind_operators(py::module_& m);  ///< of Array
 void bind_optim(py::module_& m);
 void bind_quantize(py::module_& m);
 void bind_random(py::module_& m);
-void bind_reduce(py::module_& m);   ///< reductions, methods of Array too
+void bind_reduce(py::module_& m);  ///< reductions, methods of Array too
 void bind_rope(py::module_& m);
 void bind_sampling(py::module_& m);
-void bind_scan(py::module_& m);     ///< scans
+void bind_scan(py::module_& m);  ///< scans
 void bind_softmax(py::module_& m);
 
 void bind_sort(py::module_& m);

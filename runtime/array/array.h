@@ -66,7 +66,7 @@ class Array {
   Array drop_axis(int axis, std::int64_t index) const;  ///< `index` may count from the end
   /// Element i of the last axis is [i, i + offset] of two axes, which go. They must differ.
   Array diagonal(std::int64_t offset, int first, int second) const;
-  Array insert_axis(int axis) const;                    ///< of extent 1, before axis `axis`
+  Array insert_axis(int axis) const;  ///< of extent 1, before axis `axis`
   /// The same bytes as elements of `type`, as NumPy has it: with elements of another size the last
   /// axis, which must have no gaps then, grows or shrinks. Throws InvalidArgument where the bytes
   /// do not divide, or where memory or strides are no multiples of what `type` is aligned to.

@@ -12,9 +12,9 @@ functions take everything and keep nothing.
 """
 
 from kernwright._support.typed import publish
-from kernwright.optim._classes import *  # noqa: F403
+from kernwright.optim._classes import *
 from kernwright.optim._classes import __all__ as _classes
-from kernwright.optim._functions import *  # noqa: F403
+from kernwright.optim._functions import *
 from kernwright.optim._functions import __all__ as _functions
 
 __all__ = [*_classes, *_functions]

@@ -12,9 +12,9 @@ Functions take `seed=`; without it they go on where the default generator is, wh
 """
 
 from kernwright._support.typed import publish
-from kernwright.random._functions import *  # noqa: F403
+from kernwright.random._functions import *
 from kernwright.random._functions import __all__ as _functions
-from kernwright.random._generator import *  # noqa: F403
+from kernwright.random._generator import *
 from kernwright.random._generator import __all__ as _generator
 
 __all__ = [*_functions, *_generator]
