@@ -184,166 +184,47 @@ __all__ = [
 
 # The array library by module; each name is imported when it is asked for.
 _TOPICS = {
-    "_array.counting": ["argwhere", "bincount", "flatnonzero", "histogram", "nonzero"],  # fmt: skip
-    "_array.data_types": [
-        "astype",
-        "e",
-        "finfo",
-        "iinfo",
-        "inf",
-        "isdtype",
-        "nan",
-        "newaxis",
-        "pi",
-    ],  # fmt: skip
-    "_array.elementwise": [
-        "abs",
-        "add",
-        "clip",
-        "conj",
-        "copysign",
-        "divide",
-        "floor_divide",
-        "fmod",
-        "hypot",
-        "imag",
-        "maximum",
-        "minimum",
-        "multiply",
-        "negative",
-        "nextafter",
-        "positive",
-        "pow",
-        "real",
-        "reciprocal",
-        "remainder",
-        "sign",
-        "square",
-        "subtract",
-        "where",
-    ],  # fmt: skip
-    "_array.functions": [
-        "acos",
-        "acosh",
-        "asin",
-        "asinh",
-        "atan",
-        "atan2",
-        "atanh",
-        "cbrt",
-        "ceil",
-        "cos",
-        "cosh",
-        "erf",
-        "exp",
-        "exp2",
-        "expm1",
-        "floor",
-        "log",
-        "log1p",
-        "log2",
-        "log10",
-        "logaddexp",
-        "round",
-        "rsqrt",
-        "sin",
-        "sinh",
-        "sqrt",
-        "tan",
-        "tanh",
-        "trunc",
-    ],  # fmt: skip
-    "_array.indexing": [
-        "gather",
-        "put",
-        "put_along_axis",
-        "scatter",
-        "take",
-        "take_along_axis",
-    ],  # fmt: skip
-    "_array.inspection": ["__array_namespace_info__"],  # fmt: skip
-    "_array.linear": ["einsum", "matmul", "tensordot", "vecdot"],  # fmt: skip
-    "_array.logic": [
-        "bitwise_and",
-        "bitwise_invert",
-        "bitwise_left_shift",
-        "bitwise_or",
-        "bitwise_right_shift",
-        "bitwise_xor",
-        "equal",
-        "greater",
-        "greater_equal",
-        "isfinite",
-        "isinf",
-        "isnan",
-        "less",
-        "less_equal",
-        "logical_and",
-        "logical_not",
-        "logical_or",
-        "logical_xor",
-        "not_equal",
-        "signbit",
-    ],  # fmt: skip
-    "_array.manipulation": [
-        "broadcast_arrays",
-        "broadcast_to",
-        "concat",
-        "expand_dims",
-        "flip",
-        "matrix_transpose",
-        "meshgrid",
-        "moveaxis",
-        "permute_dims",
-        "repeat",
-        "repeat_interleave",
-        "reshape",
-        "roll",
-        "split",
-        "squeeze",
-        "stack",
-        "swapaxes",
-        "tile",
-        "unstack",
-    ],  # fmt: skip
-    "_array.matrices": ["diag", "eye", "pad", "tril", "triu"],  # fmt: skip
-    "_array.promotion": ["can_cast", "promote_types", "result_type"],  # fmt: skip
-    "_array.reductions": [
-        "all",
-        "any",
-        "argmax",
-        "argmin",
-        "count_nonzero",
-        "logsumexp",
-        "max",
-        "mean",
-        "min",
-        "prod",
-        "std",
-        "sum",
-        "var",
-    ],  # fmt: skip
-    "_array.scans": [
-        "cumulative_max",
-        "cumulative_min",
-        "cumulative_prod",
-        "cumulative_sum",
-    ],  # fmt: skip
-    "_array.sorting": [
-        "argsort",
-        "isin",
-        "searchsorted",
-        "sort",
-        "topk",
-        "unique_all",
-        "unique_counts",
-        "unique_inverse",
-        "unique_values",
-    ],  # fmt: skip
-    "_fuse.elementwise": ["elementwise"],
-    "_fuse.fused": ["fuse"],
-    "_fuse.reduction": ["reduction"],
-    "_fuse.scan": ["scan"],
+    module: names.split()
+    for module, names in {
+        "_array.counting": "argwhere bincount flatnonzero histogram nonzero",
+        "_array.data_types": "astype e finfo iinfo inf isdtype nan newaxis pi",
+        "_array.elementwise": (
+            "abs add clip conj copysign divide floor_divide fmod hypot imag maximum minimum "
+            "multiply negative nextafter positive pow real reciprocal remainder sign square "
+            "subtract where"
+        ),
+        "_array.functions": (
+            "acos acosh asin asinh atan atan2 atanh cbrt ceil cos cosh erf exp exp2 expm1 floor "
+            "log log1p log2 log10 logaddexp round rsqrt sin sinh sqrt tan tanh trunc"
+        ),
+        "_array.indexing": "gather put put_along_axis scatter take take_along_axis",
+        "_array.inspection": "__array_namespace_info__",
+        "_array.linear": "einsum matmul tensordot vecdot",
+        "_array.logic": (
+            "bitwise_and bitwise_invert bitwise_left_shift bitwise_or bitwise_right_shift "
+            "bitwise_xor equal greater greater_equal isfinite isinf isnan less less_equal "
+            "logical_and logical_not logical_or logical_xor not_equal signbit"
+        ),
+        "_array.manipulation": (
+            "broadcast_arrays broadcast_to concat expand_dims flip matrix_transpose meshgrid "
+            "moveaxis permute_dims repeat repeat_interleave reshape roll split squeeze stack "
+            "swapaxes tile unstack"
+        ),
+        "_array.matrices": "diag eye pad tril triu",
+        "_array.promotion": "can_cast promote_types result_type",
+        "_array.reductions": (
+            "all any argmax argmin count_nonzero logsumexp max mean min prod std sum var"
+        ),
+        "_array.scans": "cumulative_max cumulative_min cumulative_prod cumulative_sum",
+        "_array.sorting": (
+            "argsort isin searchsorted sort topk unique_all unique_counts unique_inverse "
+            "unique_values"
+        ),
+        "_fuse.elementwise": "elementwise",
+        "_fuse.fused": "fuse",
+        "_fuse.reduction": "reduction",
+        "_fuse.scan": "scan",
+    }.items()
 }
 __all__ += [name for names in _TOPICS.values() for name in names]
 
