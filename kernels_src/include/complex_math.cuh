@@ -172,8 +172,7 @@ __device__ Complex<P> complex_tanh(Complex<P> z) {
   using M = Real<P>;
   if (is_nan(z.real)) return {z.real, z.imag == 0 ? z.imag : M::nan()};
   if (is_infinite(z.real)) {
-    const P sign = is_finite(z.imag) ? M::sin(2 * z.imag) : z.imag;
-    return {M::copysign(1, z.real), M::copysign(0, sign)};
+    return {M::copysign(1, z.real), M::copysign(0, z.imag)};
   }
   if (!is_finite(z.imag)) return {z.real == 0 ? z.real : M::nan(), M::nan()};
   if (M::abs(z.real) >= M::kTanhIsOne) {

@@ -83,10 +83,10 @@ __device__ __forceinline__ T sign_whole(T a) {
 
 // ---- floats
 
-/// As NumPy has it: the quotient is near floor(a / b) also where a / b rounds up.
+/// The floor of infinite quotients, as the array API has it; else as NumPy: the quotient is near floor(a / b) also where a / b rounds up.
 template <typename T>
 __device__ __forceinline__ T floor_divide(T a, T b) {
-  if (b == 0) return a / b;
+  if (b == 0 || isinf(a) || isinf(b)) return floor(a / b);
   const T rest = fmod(a, b);
   T quotient = (a - rest) / b;
   if (rest != 0 && (b < 0) != (rest < 0)) quotient -= 1;

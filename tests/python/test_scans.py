@@ -167,3 +167,23 @@ def test_a_graph_replays_a_scan():
         graph.launch(stream)
         stream.synchronize()
         close(out, np.cumsum((np.float32(factor) * values).astype(np.float64)))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64", "uint8", "bool"])
+@pytest.mark.parametrize(("axis", "n"), [(-1, 1), (0, 2), (1, 0), (1, 9)])
+def test_differences(dtype, axis, n):
+    values = np.random.default_rng(3).integers(0, 5, (4, 6)).astype(dtype)
+    got = kw.diff(kw.asarray(values), axis=axis, n=n)
+    np.testing.assert_array_equal(got.numpy(), np.diff(values, axis=axis, n=n))
+    ends = values[:, :1] if axis else values[:1]
+    got = kw.diff(kw.asarray(values), axis=axis, prepend=kw.asarray(ends), append=kw.asarray(ends))
+    np.testing.assert_array_equal(
+        got.numpy(), np.diff(values, axis=axis, prepend=ends, append=ends)
+    )
+
+
+def test_differences_refuse():
+    with pytest.raises(kw.InvalidArgument, match="n is -1"):
+        kw.diff(kw.ones(3), n=-1)
+    with pytest.raises((kw.InvalidArgument, IndexError)):
+        kw.diff(kw.ones(()))

@@ -206,16 +206,16 @@ _TOPICS = {
             "logical_and logical_not logical_or logical_xor not_equal signbit"
         ),
         "_array.manipulation": (
-            "broadcast_arrays broadcast_to concat expand_dims flip matrix_transpose meshgrid "
-            "moveaxis permute_dims repeat repeat_interleave reshape roll split squeeze stack "
-            "swapaxes tile unstack"
+            "broadcast_arrays broadcast_shapes broadcast_to concat expand_dims flip "
+            "matrix_transpose meshgrid moveaxis permute_dims repeat repeat_interleave reshape "
+            "roll split squeeze stack swapaxes tile unstack"
         ),
         "_array.matrices": "diag eye pad tril triu",
         "_array.promotion": "can_cast promote_types result_type",
         "_array.reductions": (
             "all any argmax argmin count_nonzero logsumexp max mean min prod std sum var"
         ),
-        "_array.scans": "cumulative_max cumulative_min cumulative_prod cumulative_sum",
+        "_array.scans": "cumulative_max cumulative_min cumulative_prod cumulative_sum diff",
         "_array.sorting": (
             "argsort isin searchsorted sort topk unique_all unique_counts unique_inverse "
             "unique_values"

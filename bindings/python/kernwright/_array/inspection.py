@@ -42,6 +42,6 @@ class __array_namespace_info__:
         types = {name: np.dtype(name) for name in _STANDARD}
         return {n: t for n, t in types.items() if kind is None or isdtype(t, kind)}
 
-    def devices(self) -> list[Any]:
+    def devices(self) -> tuple[Any, ...]:
         """All devices: those of kw.devices()."""
-        return list(_core.devices())
+        return tuple(_core.devices())

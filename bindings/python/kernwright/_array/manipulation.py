@@ -22,6 +22,7 @@ from kernwright.errors import ArgumentError, InvalidArgument
 
 __all__ = [
     "broadcast_arrays",
+    "broadcast_shapes",
     "broadcast_to",
     "concat",
     "expand_dims",
@@ -202,14 +203,22 @@ def broadcast_to(x: Any, /, shape: Any) -> Array:
     return device_array(x)._broadcast(wanted)
 
 
-def broadcast_arrays(*arrays: Any) -> list[Array]:
+def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape that arrays of these shapes broadcast to; () of none. ValueError."""
+    for shape in shapes:
+        if any(extent < 0 for extent in shape):
+            raise InvalidArgument(f"a shape has no negative extents: {shape}")
+    return common_shape(*shapes)
+
+
+def broadcast_arrays(*arrays: Any) -> tuple[Array, ...]:
     """Views of all in the shape that they broadcast to. ValueError."""
     parts = [device_array(array, f"array {i}") for i, array in enumerate(arrays)]
     shape = common_shape(*(part.shape for part in parts))
-    return [part if part.shape == shape else part._broadcast(shape) for part in parts]
+    return tuple(part if part.shape == shape else part._broadcast(shape) for part in parts)
 
 
-def meshgrid(*arrays: Any, indexing: str = "xy") -> list[Array]:
+def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Array, ...]:
     """Coordinates over a grid of vectors: result i varies along axis i ("ij"), or with the first
     two axes exchanged ("xy"). Copies. ValueError."""
     if indexing not in ("xy", "ij"):
@@ -222,7 +231,7 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> list[Array]:
         part.reshape(tuple(part.size if at == place else 1 for at in range(len(parts))))
         for part, place in zip(parts, places, strict=True)
     ]
-    return [line.copy() for line in broadcast_arrays(*lines)]
+    return tuple(line.copy() for line in broadcast_arrays(*lines))
 
 
 def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Array:
