@@ -7,7 +7,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 checkout=${1:?"usage: scripts/array_api_tests.sh CHECKOUT [options of pytest]"}
 shift
-[ -d "$checkout/array_api_tests" ] || { echo "$checkout is no checkout of array-api-tests"; exit 2; }
+[ -d "$checkout/array_api_tests" ] || { echo "$checkout: no array-api-tests here"; exit 2; }
 [ -d "$checkout/array-api/src" ] || { echo "$checkout lacks its submodule array-api"; exit 2; }
 python=${PYTHON:-}
 [ -n "$python" ] || { [ -x .venv/bin/python ] && python=$PWD/.venv/bin/python || python=python3; }

@@ -83,7 +83,8 @@ __device__ __forceinline__ T sign_whole(T a) {
 
 // ---- floats
 
-/// The floor of infinite quotients, as the array API has it; else as NumPy: the quotient is near floor(a / b) also where a / b rounds up.
+/// The floor of infinite quotients, as the array API has it. Else as NumPy: the quotient is near
+/// floor(a / b) also where a / b rounds up.
 template <typename T>
 __device__ __forceinline__ T floor_divide(T a, T b) {
   if (b == 0 || isinf(a) || isinf(b)) return floor(a / b);

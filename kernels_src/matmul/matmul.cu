@@ -57,7 +57,8 @@ template <typename T>
 __global__ void __launch_bounds__(kThreads) matmul(const Matrices of, const Batch batch,
                                                    long long products, long long row_tiles) {
   __shared__ Compute<T> left[kDepth][kTile + 1], right[kDepth][kTile + 1];
-  const int row_thread = threadIdx.x / (kTile / kSide), column_thread = threadIdx.x % (kTile / kSide);
+  const int row_thread = threadIdx.x / (kTile / kSide);
+  const int column_thread = threadIdx.x % (kTile / kSide);
   for (long long product = blockIdx.z; product < products; product += gridDim.z) {
     const char* a = of.a;
     const char* b = of.b;

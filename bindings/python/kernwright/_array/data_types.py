@@ -78,7 +78,7 @@ class finfo:
         if dtype.kind == "V":
             import ml_dtypes
 
-            limits: Any = ml_dtypes.finfo(dtype)
+            limits: Any = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
         else:
             limits = np.finfo(dtype)
         self.bits = int(limits.bits)

@@ -57,26 +57,26 @@ def cumulative_min(x: Any, /, *, axis: int | None = None, out: Array | None = No
 def diff(
     x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None
 ) -> Array:
-    """Differences of neighbours along `axis`, `n` times over: x[i + 1] - x[i]; of bools whether they
-    differ. `prepend` and `append` are arrays that are put in front and behind first. The axis gets
-    `n` shorter, down to none. ValueError for a negative `n` and an array without dimensions.
+    """Differences of neighbours along `axis`, `n` times over: x[i + 1] - x[i]; of bools whether
+    they differ. `prepend` and `append` are arrays that are put in front and behind first. The axis
+    gets `n` shorter, down to none. ValueError for a negative `n` and an array without dimensions.
 
     >>> kw.diff(kw.asarray([1, 4, 9, 16])).numpy()
     array([3, 5, 7])
     """
     import kernwright as kw
 
-    x = device_array(x)
+    array: Array = device_array(x)
     if n < 0:
         raise InvalidArgument(f"diff() takes differences n times, and n is {n}")
-    at = axis_of(axis, x.ndim)
+    at = axis_of(axis, array.ndim)
     if n == 0:
-        return x
-    parts = [part for part in (prepend, x, append) if part is not None]
+        return array
+    parts = [part for part in (prepend, array, append) if part is not None]
     if len(parts) > 1:
-        x = kw.concat(parts, axis=at)
+        array = kw.concat(parts, axis=at)
     front = (slice(None),) * at
     for _ in range(n):
-        later, earlier = x[(*front, slice(1, None))], x[(*front, slice(None, -1))]
-        x = kw.not_equal(later, earlier) if x.dtype == bool else later - earlier
-    return x
+        later, earlier = array[(*front, slice(1, None))], array[(*front, slice(None, -1))]
+        array = kw.not_equal(later, earlier) if array.dtype == bool else later - earlier
+    return array
