@@ -32,6 +32,8 @@ _KINDS = {
 def astype(x: Array, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Array:
     """`x` with its elements as `dtype`, by NumPy's rules of astype(); on `device` where one is
     named. copy=False gives `x` itself where nothing changes. A complex array has no real form."""
+    if not isinstance(x, Array):
+        raise ArgumentError(f"astype() converts arrays of a device, not {_kind(x)}: kw.asarray()")
     if np.dtype(x.dtype).kind == "c" and _kind_of(dtype) in "f":
         raise ArgumentError(
             f"elements of {x.dtype} become {_dtype(dtype)} only without their imaginary part: "

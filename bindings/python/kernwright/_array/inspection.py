@@ -20,6 +20,9 @@ _STANDARD = (
 class __array_namespace_info__:
     """Capabilities, devices and element types of `kernwright` as an array API namespace."""
 
+    def __init__(self) -> None:
+        pass
+
     def capabilities(self) -> dict[str, Any]:
         """Boolean masks and sizes that depend on data work; there is no limit of dimensions."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}

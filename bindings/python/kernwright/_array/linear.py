@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from kernwright import _core
+from kernwright._array.creation import _kind
 from kernwright._array.data_types import _promoted
 from kernwright._core import Array
 from kernwright.errors import ArgumentError, InvalidArgument
@@ -127,6 +128,8 @@ def einsum(subscripts: str, /, *operands: Array) -> Array:
     result does not name are summed; "..." stands for axes that are broadcast; without "->" the
     result has the letters that occur once, in alphabetical order. Two operands at a time are
     multiplied as matrices, in the order of numpy.einsum_path's greedy search."""
+    if not isinstance(subscripts, str):
+        raise ArgumentError(f"einsum() begins with a str of letters, not {_kind(subscripts)}")
     if not operands:
         raise ArgumentError("einsum() multiplies arrays, and was given none")
     arrays = list(_promoted(*operands))

@@ -7,15 +7,18 @@ from typing import Any
 import numpy as np
 
 from kernwright._array.creation import asarray
+from kernwright._array.operands import axis_of, device_array
 from kernwright._core import Array
-from kernwright.errors import InvalidArgument
+from kernwright.errors import ArgumentError, InvalidArgument
 
 __all__ = ["fftfreq", "fftshift", "ifftshift", "rfftfreq"]
 
 
 def _checked_count(n: int) -> int:
-    if n < 1:
-        raise InvalidArgument(f"a transform has at least one element, not {n}")
+    if isinstance(n, bool) or not isinstance(n, (int, np.integer)):
+        raise ArgumentError(f"the length of a transform is an int, not {type(n).__name__}")
+    if not 1 <= n < 1 << 48:
+        raise InvalidArgument(f"a transform has at least one element and fits in memory: {n}")
     return int(n)
 
 
@@ -34,13 +37,15 @@ def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None
 def _axes(x: Array, axes: Any) -> tuple[int, ...]:
     if axes is None:
         return tuple(range(x.ndim))
-    return (axes,) if isinstance(axes, int) else tuple(axes)
+    given = axes if isinstance(axes, (tuple, list)) else (axes,)
+    return tuple(axis_of(axis, x.ndim) for axis in given)
 
 
 def fftshift(x: Array, /, *, axes: Any = None) -> Array:
     """The frequency 0 in the middle of each axis (None: all)."""
     import kernwright as kw
 
+    x = device_array(x)
     chosen = _axes(x, axes)
     return kw.roll(x, tuple(x.shape[a] // 2 for a in chosen), axis=chosen)
 
@@ -49,5 +54,6 @@ def ifftshift(x: Array, /, *, axes: Any = None) -> Array:
     """What fftshift() did, undone."""
     import kernwright as kw
 
+    x = device_array(x)
     chosen = _axes(x, axes)
     return kw.roll(x, tuple(-(x.shape[a] // 2) for a in chosen), axis=chosen)

@@ -15,8 +15,10 @@ import numpy as np
 
 from kernwright import _core
 from kernwright._array.creation import asarray
+from kernwright._array.operands import axis_of, device_array
 from kernwright._core import Array
 from kernwright.errors import ArgumentError, InvalidArgument
+from kernwright.fft._helpers import _checked_count
 
 __all__ = [
     "fft",
@@ -126,19 +128,15 @@ def _complex(x: Array) -> Array:
 
 
 def _axis(x: Array, axis: int) -> int:
-    if not -x.ndim <= axis < x.ndim:
-        raise InvalidArgument(f"axis {axis} is out of bounds for an array of shape {x.shape}")
-    return axis % x.ndim
+    return int(axis_of(axis, x.ndim))
 
 
 def _count(n: int | None, x: Array, axis: int) -> int:
-    n = x.shape[axis] if n is None else n
-    if n < 1:
-        raise InvalidArgument(f"a transform has at least one element, not {n}: shape {x.shape}")
-    return int(n)
+    return _checked_count(x.shape[axis] if n is None else n)
 
 
 def _transformed(x: Array, n: int | None, axis: int, norm: str, forward: bool) -> Array:
+    x = device_array(x)
     axis = _axis(x, axis)
     n = _count(n, x, axis)
     scale = _scale(n, norm, forward)
@@ -167,7 +165,7 @@ def _axes_and_sizes(x: Array, s: Any, axes: Any) -> list[tuple[int, int]]:
     if axes is None:
         axes = range(x.ndim) if s is None else range(x.ndim - len(s), x.ndim)
     axes = [_axis(x, a) for a in axes]
-    sizes = [x.shape[a] for a in axes] if s is None else [int(n) for n in s]
+    sizes = [x.shape[a] for a in axes] if s is None else [_checked_count(n) for n in s]
     if len(sizes) != len(axes):
         raise InvalidArgument(f"{len(sizes)} sizes are given for {len(axes)} axes")
     return list(zip(axes, sizes, strict=True))
@@ -175,6 +173,7 @@ def _axes_and_sizes(x: Array, s: Any, axes: Any) -> list[tuple[int, int]]:
 
 def fftn(x: Array, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Array:
     """fft() over several axes (None: all), each cut or filled to its size in `s`."""
+    x = device_array(x)
     for axis, n in _axes_and_sizes(x, s, axes):
         x = fft(x, n=n, axis=axis, norm=norm)
     return x
@@ -182,14 +181,17 @@ def fftn(x: Array, /, *, s: Any = None, axes: Any = None, norm: str = "backward"
 
 def ifftn(x: Array, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Array:
     """The inverse of fftn()."""
+    x = device_array(x)
     for axis, n in _axes_and_sizes(x, s, axes):
         x = ifft(x, n=n, axis=axis, norm=norm)
     return x
 
 
-def _require_real(x: Array, name: str) -> None:
+def _real(x: Any, name: str) -> Array:
+    x = device_array(x)
     if x.dtype.kind == "c":
         raise ArgumentError(f"{name}() transforms real numbers, not {x.dtype}: kw.fft.fft()")
+    return x
 
 
 def _head(x: Array, axis: int, count: int) -> Array:
@@ -198,7 +200,7 @@ def _head(x: Array, axis: int, count: int) -> Array:
 
 def rfft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
     """The first n // 2 + 1 elements of fft() of real numbers: the others are their conjugates."""
-    _require_real(x, "rfft")
+    x = _real(x, "rfft")
     count = _count(n, x, _axis(x, axis))
     return _head(fft(x, n=count, axis=axis, norm=norm), axis, count // 2 + 1)
 
@@ -207,6 +209,7 @@ def irfft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "bac
     """The inverse of rfft(): `n` real numbers (2 * (m - 1) of m, unless told otherwise)."""
     import kernwright as kw
 
+    x = device_array(x)
     axis = _axis(x, axis)
     n = _count(2 * (x.shape[axis] - 1) if n is None else n, x, axis)
     half = _complex(kw.moveaxis(x, axis, -1))
@@ -224,7 +227,7 @@ def irfft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "bac
 
 def rfftn(x: Array, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Array:
     """rfft() over the last of several axes, then fft() over the others."""
-    _require_real(x, "rfftn")
+    x = _real(x, "rfftn")
     pairs = _axes_and_sizes(x, s, axes)
     x = rfft(x, n=pairs[-1][1], axis=pairs[-1][0], norm=norm)
     for axis, n in pairs[:-1]:
@@ -234,6 +237,7 @@ def rfftn(x: Array, /, *, s: Any = None, axes: Any = None, norm: str = "backward
 
 def irfftn(x: Array, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Array:
     """The inverse of rfftn()."""
+    x = device_array(x)
     pairs = _axes_and_sizes(x, s, axes)
     last, count = pairs[-1]
     if s is None:
@@ -252,7 +256,7 @@ def hfft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "back
 
     if norm not in _OTHER:
         raise InvalidArgument(f"norm={norm!r}: 'backward', 'ortho' or 'forward'")
-    return irfft(kw.conj(_complex(x)), n=n, axis=axis, norm=_OTHER[norm])
+    return irfft(kw.conj(_complex(device_array(x))), n=n, axis=axis, norm=_OTHER[norm])
 
 
 def ihfft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:

@@ -8,6 +8,7 @@ from kernwright import _core
 from kernwright._array.data_types import _promoted
 from kernwright._array.linear import matmul, tensordot, vecdot
 from kernwright._array.manipulation import matrix_transpose
+from kernwright._array.operands import axis_of, device_array
 from kernwright._core import Array
 from kernwright.errors import InvalidArgument
 
@@ -30,6 +31,7 @@ def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
     import kernwright as kw
 
     a, b = _promoted(x1, x2)
+    axis_of(axis, a.ndim), axis_of(axis, b.ndim)
     if a.shape[axis] != 3 or b.shape[axis] != 3:
         raise InvalidArgument(
             f"Incompatible dimensions for cross(): {a.shape} and {b.shape}, and axis {axis} must "
@@ -42,13 +44,15 @@ def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
 
 def diagonal(x: Array, /, *, offset: int = 0) -> Array:
     """A view of the elements [..., i, i + offset], as the last axis."""
-    _require_matrix(x)
+    x = _matrix(x)
     return _core._diagonal_view(x, offset, x.ndim - 2, x.ndim - 1)
 
 
-def _require_matrix(x: Array) -> None:
+def _matrix(value: Any) -> Array:
+    x: Array = device_array(value)
     if x.ndim < 2:
         raise InvalidArgument(f"a matrix has two dimensions or more, and this has shape {x.shape}")
+    return x
 
 
 def trace(x: Array, /, *, offset: int = 0, dtype: Any = None) -> Array:
@@ -71,7 +75,7 @@ def matrix_power(x: Array, n: int, /) -> Array:
     needs an inverse."""
     import kernwright as kw
 
-    _require_matrix(x)
+    x = _matrix(x)
     if x.shape[-1] != x.shape[-2]:
         raise InvalidArgument(f"only square matrices have powers, this has shape {x.shape}")
     if n < 0:
@@ -92,7 +96,7 @@ def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: Any = "fro") -> Arr
     and "nuc", which need singular values."""
     import kernwright as kw
 
-    _require_matrix(x)
+    x = _matrix(x)
     if ord in (2, -2, "nuc"):
         raise InvalidArgument(f"the norm {ord!r} needs singular values: there is no solver")
     size = kw.abs(x)
