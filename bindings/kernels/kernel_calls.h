@@ -8,6 +8,7 @@
 #include "memory/allocation_site.h"
 
 #include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
 #include <optional>
 #include <utility>
 #include <vector>
