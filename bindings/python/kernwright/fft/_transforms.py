@@ -187,8 +187,8 @@ def ifftn(x: Array, /, *, s: Any = None, axes: Any = None, norm: str = "backward
     return x
 
 
-def _real(x: Any, name: str) -> Array:
-    x = device_array(x)
+def _real(value: Any, name: str) -> Array:
+    x: Array = device_array(value)
     if x.dtype.kind == "c":
         raise ArgumentError(f"{name}() transforms real numbers, not {x.dtype}: kw.fft.fft()")
     return x
