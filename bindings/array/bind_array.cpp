@@ -297,9 +297,6 @@ void define_methods(ArrayClass& type) {
             without_gil([&] { a.use_on(user ? user : Stream::legacy(a.device())); });
           },
           py::arg("stream") = py::none())
-      .def("sort", said_by("kernwright._array.sorting", "sort_in_place"))
-      .def("argsort", said_by("kernwright._array.sorting", "argsort"))
-      .def("nonzero", said_by("kernwright._array.counting", "nonzero"))
       .def("item", [](const py::object& self) { return helper("item")(self); })
       .def("__len__",
            [](const Array& a) {
@@ -343,21 +340,17 @@ void define_methods(ArrayClass& type) {
 }
 
 /// Methods that are functions of the array library too.
-void define_movement(ArrayClass& type) {
-  const auto forward = [&](const char* name, const char* module) {
-    type.attr(name) = py::cpp_function(
-        [name, module](const py::args& arguments, const py::kwargs& named) {
-          return module_member(module, name)(*arguments, **named);
-        },
-        py::name(name), py::is_method(type));
-  };
+void define_library_methods(ArrayClass& type) {
   for (const char* const name : {"ravel", "flatten", "fill"}) {
-    forward(name, "kernwright._array.methods");
+    type.def(name, said_by("kernwright._array.methods", name));
   }
   for (const char* const name : {"squeeze", "swapaxes", "repeat"}) {
-    forward(name, "kernwright._array.manipulation");
+    type.def(name, said_by("kernwright._array.manipulation", name));
   }
-  forward("take", "kernwright._array.indexing");
+  type.def("take", said_by("kernwright._array.indexing", "take"));
+  type.def("sort", said_by("kernwright._array.sorting", "sort_in_place"));
+  type.def("argsort", said_by("kernwright._array.sorting", "argsort"));
+  type.def("nonzero", said_by("kernwright._array.counting", "nonzero"));
 }
 
 /// Products of matrices; NotImplemented where the other side is no array.
@@ -413,7 +406,7 @@ void bind_array(py::module_& m) {
   array_of(Py_None);  // finds the type now: launches ask without the GIL
   define_properties(type);
   define_methods(type);
-  define_movement(type);
+  define_library_methods(type);
   define_products(type);
   define_protocols(type);
   bind_evictable(m);

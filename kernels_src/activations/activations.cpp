@@ -40,21 +40,30 @@ constexpr std::array<ActivationNames, 18> kActivationNames = {{{"relu", "Relu"},
 const LazyKernel& activation_kernel(bool backward, Activation kind, ScalarType type, int width,
                                     const PackGrid& grid) {
   static const auto& family = *new Family("activations.cu", text::activations_cu);
-  const auto key = InstanceKey()
-                       .add(backward, 1)
-                       .add(kind, 5)
-                       .type(type)
-                       .add(width, 5)
-                       .add(grid.packs_each, 3)
-                       .add(grid.wide, 1);
-  return family.instance(key, [&] {
-    return format("{}<{}, {}, {}, {}, {}>", backward ? "activate_backward" : "activate",
-                  activation_type(kind), device_type(type), width, grid.packs_each,
-                  index_type(grid.wide));
+  return family.instance(activation_key(backward, kind, type, width, grid), [&] {
+    return activation_instance(backward ? "activate_backward" : "activate", kind, type, width,
+                               grid);
   });
 }
 
 }  // namespace
+
+InstanceKey activation_key(bool backward, Activation kind, ScalarType type, int width,
+                           const PackGrid& grid) {
+  return InstanceKey()
+      .add(backward, 1)
+      .add(kind, 5)
+      .type(type)
+      .add(width, 5)
+      .add(grid.packs_each, 3)
+      .add(grid.wide, 1);
+}
+
+std::string activation_instance(const char* name, Activation kind, ScalarType type, int width,
+                                const PackGrid& grid) {
+  return format("{}<{}, {}, {}, {}, {}>", name, activation_type(kind), device_type(type), width,
+                grid.packs_each, index_type(grid.wide));
+}
 
 Activation activation_from_name(std::string_view name) {
   std::string known;

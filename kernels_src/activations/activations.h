@@ -3,9 +3,12 @@
 
 #include "array/array.h"
 #include "core/stream.h"
+#include "kernels_src/family.h"
+#include "kernels_src/operands.h"
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace kernwright::kernels {
@@ -43,6 +46,11 @@ Activation activation_from_name(std::string_view name);
 std::string_view activation_name(Activation kind) noexcept;
 /// The struct of include/activations.cuh.
 const char* activation_type(Activation kind) noexcept;
+/// Of "name<activation, element type, elements of a pack, packs of a thread, index>".
+InstanceKey activation_key(bool backward, Activation kind, ScalarType type, int width,
+                           const PackGrid& grid);
+std::string activation_instance(const char* name, Activation kind, ScalarType type, int width,
+                                const PackGrid& grid);
 
 /// `Knobs` of include/activations.cuh.
 template <typename Real>

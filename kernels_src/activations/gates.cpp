@@ -21,17 +21,9 @@ struct GateRows {
 const LazyKernel& gate_kernel(bool backward, Activation kind, ScalarType type, int width,
                               const PackGrid& grid) {
   static const auto& family = *new Family("gates.cu", text::gates_cu);
-  const auto key = InstanceKey()
-                       .add(backward, 1)
-                       .add(kind, 5)
-                       .type(type)
-                       .add(width, 5)
-                       .add(grid.packs_each, 3)
-                       .add(grid.wide, 1);
-  return family.instance(key, [&] {
-    return format("{}<{}, {}, {}, {}, {}>", backward ? "gate_backward" : "gate_forward",
-                  activation_type(kind), device_type(type), width, grid.packs_each,
-                  index_type(grid.wide));
+  return family.instance(activation_key(backward, kind, type, width, grid), [&] {
+    return activation_instance(backward ? "gate_backward" : "gate_forward", kind, type, width,
+                               grid);
   });
 }
 

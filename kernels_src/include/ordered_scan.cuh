@@ -3,27 +3,13 @@
 #pragma once
 
 #include <kernwright/fused.cuh>
+#include <kernwright/reduce.cuh>
 
 namespace kernwright {
 
 constexpr int kScanThreads = 256;
 constexpr int kScanItems = 8;
 constexpr int kScanTile = kScanThreads * kScanItems;
-
-template <typename T>
-__device__ __forceinline__ T shuffle_up(T value, int lanes) {
-  static_assert(sizeof(T) % 4 == 0, "words are exchanged");
-  constexpr int kWords = sizeof(T) / 4;
-  union Words {
-    T value;
-    unsigned word[kWords];
-    __device__ Words() {}
-  } words;
-  words.value = value;
-#pragma unroll
-  for (int i = 0; i < kWords; ++i) words.word[i] = __shfl_up_sync(~0u, words.word[i], lanes);
-  return words.value;
-}
 
 /// What the threads before have together; `total` is what all have. Every thread must call it.
 template <typename T, typename Combine>

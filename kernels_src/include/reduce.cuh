@@ -24,10 +24,9 @@ struct Minimum {
   }
 };
 
-/// The value of the lane whose number differs in the bits of `mask`; any trivially copyable type of
-/// whole words.
-template <typename T>
-__device__ __forceinline__ T shuffle_xor(T value, int mask) {
+/// `exchange` of each word; any trivially copyable type of whole words.
+template <typename T, typename Exchange>
+__device__ __forceinline__ T exchange_words(T value, Exchange exchange) {
   static_assert(sizeof(T) % 4 == 0, "words are exchanged");
   constexpr int kWords = sizeof(T) / 4;
   union Words {
@@ -37,8 +36,23 @@ __device__ __forceinline__ T shuffle_xor(T value, int mask) {
   } words;
   words.value = value;
 #pragma unroll
-  for (int i = 0; i < kWords; ++i) words.word[i] = __shfl_xor_sync(~0u, words.word[i], mask);
+  for (int i = 0; i < kWords; ++i) words.word[i] = exchange(words.word[i]);
   return words.value;
+}
+/// The value of the lane whose number differs in the bits of `mask`.
+template <typename T>
+__device__ __forceinline__ T shuffle_xor(T value, int mask) {
+  return exchange_words(value, [=](unsigned w) { return __shfl_xor_sync(~0u, w, mask); });
+}
+/// The value of the lane `lanes` below, or one's own where there is none.
+template <typename T>
+__device__ __forceinline__ T shuffle_up(T value, int lanes) {
+  return exchange_words(value, [=](unsigned w) { return __shfl_up_sync(~0u, w, lanes); });
+}
+/// The value of a lane.
+template <typename T>
+__device__ __forceinline__ T shuffle_from(T value, int lane) {
+  return exchange_words(value, [=](unsigned w) { return __shfl_sync(~0u, w, lane); });
 }
 
 /// Of groups of `Width` lanes (a power of two, at most 32); every lane of the warp must call it,

@@ -126,16 +126,7 @@ Array diagonal_matrix(const Array& values, std::int64_t rows, std::int64_t colum
 
 Array diagonal(const Array& x, std::int64_t k, const Stream& stream) {
   require_triangle_matrix(x, true);
-  const std::int64_t rows = x.shape()[0], columns = x.shape()[1];
-  const std::int64_t length = diagonal_length(rows, columns, k);
-  if (length == 0) return Array::empty(x.device(), {0}, x.type(), stream);
-  const std::int64_t row = k < 0 ? -k : 0, column = k < 0 ? 0 : k;
-  const std::int64_t start = row * x.strides()[0] + column * x.strides()[1];
-  const Array line = Array::adopt(x.device(), x.address() + static_cast<CUdeviceptr>(start),
-                                  {length}, {x.strides()[0] + x.strides()[1]}, x.type(), x.owner());
-  Array result = copy(line, stream);
-  x.use_on(stream ? stream : Stream::legacy(x.device()));
-  return result;
+  return copy(x.diagonal(k, 0, 1), stream);
 }
 
 }  // namespace kernwright::kernels

@@ -83,24 +83,6 @@ __device__ __forceinline__ void store_initial(char* to, long long stride) {
   *reinterpret_cast<typename Op::Output*>(to - stride) = finish<Op>(to_carry<Op>(Op::none()));
 }
 
-/// A value of whole words from another lane: `shift` below this one, or lane `source`.
-template <bool kUp, typename T>
-__device__ __forceinline__ T shuffle_words(T value, int lane) {
-  constexpr int kWords = sizeof(T) / 4;
-  union Words {
-    T value;
-    unsigned word[kWords];
-    __device__ Words() {}
-  } words;
-  words.value = value;
-#pragma unroll
-  for (int i = 0; i < kWords; ++i) {
-    words.word[i] =
-        kUp ? __shfl_up_sync(~0u, words.word[i], lane) : __shfl_sync(~0u, words.word[i], lane);
-  }
-  return words.value;
-}
-
 /// What one warp has on its chip: kSteps times 32 packs of neighbours.
 template <typename Op, int kPack, int kSteps>
 struct Chunk {
@@ -145,14 +127,14 @@ struct Chunk {
       Value total = value[k][kPack - 1];
 #pragma unroll
       for (int shift = 1; shift < 32; shift *= 2) {
-        const Value lower = shuffle_words<true>(total, shift);
+        const Value lower = shuffle_up(total, shift);
         if (lane >= shift) total = Op::combine(lower, total);
       }
-      const Value lower = shuffle_words<true>(total, 1);
+      const Value lower = shuffle_up(total, 1);
       const Value base = lane > 0 ? Op::combine(before, lower) : before;
 #pragma unroll
       for (int j = 0; j < kPack; ++j) value[k][j] = Op::combine(base, value[k][j]);
-      before = Op::combine(before, shuffle_words<false>(total, 31));
+      before = Op::combine(before, shuffle_from(total, 31));
     }
     return before;
   }
@@ -276,7 +258,7 @@ __device__ __forceinline__ typename Op::Carry look_back(const Board<typename Op:
     const Carry own = mine < tile ? load_shared_value(board.own + mine) : to_carry<Op>(Op::none());
 #pragma unroll 8
     for (int j = 0; j < 32; ++j) {
-      const Carry other = shuffle_words<false>(own, j);
+      const Carry other = shuffle_from(own, j);
       if (next + j < tile) before = Op::combine(before, other);
     }
   }

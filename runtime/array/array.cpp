@@ -184,6 +184,7 @@ Array Array::diagonal(std::int64_t offset, int first, int second) const {
   if (first == second) {
     throw InvalidArgument(format("a diagonal lies in two axes, and both are {}", first));
   }
+  offset = std::clamp(offset, -shape_[first], shape_[second]);
   const std::int64_t skipped_first = std::max<std::int64_t>(0, -offset);
   const std::int64_t skipped_second = std::max<std::int64_t>(0, offset);
   const std::int64_t length = std::max<std::int64_t>(
