@@ -90,10 +90,10 @@ void run_softmax_gradient_rows(const SoftmaxGradient& job, C scale) {
 template <typename C>
 void run_softmax_gradient_columns(const SoftmaxGradient& job, std::int64_t inner, C scale) {
   constexpr int kThreads = 256, kColumns = 32;
-  const RowTile groups{.width = 1, .threads = kColumns};
-  const Kernel& kernel = softmax_gradient_part(SoftmaxGradientPart::columns, job, {});
-  launch(kernel, job.config(groups.blocks(job.extent.rows), kThreads), job.dx.address(),
-         job.dy.address(), job.y.address(), job.extent.rows, job.extent.n, inner, scale);
+  const RowTile groups{.width = 1, .threads = kColumns}, no_rows;
+  launch(softmax_gradient_part(SoftmaxGradientPart::columns, job, no_rows),
+         job.config(groups.blocks(job.extent.rows), kThreads), job.dx.address(), job.dy.address(),
+         job.y.address(), job.extent.rows, job.extent.n, inner, scale);
 }
 
 template <typename C>
