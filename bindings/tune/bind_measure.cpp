@@ -4,12 +4,14 @@
 #include "bindings/support/current.h"
 #include "bindings/support/gil.h"
 #include "bindings/support/python_support.h"
+#include "tune/measure/pareto.h"
 #include "tune/measure/timer.h"
 
 #include <pybind11/stl.h>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 namespace kernwright::python {
 namespace {
@@ -81,6 +83,9 @@ MeasurePlan measure_plan(const std::string& policy, int min_samples, int max_sam
 }  // namespace
 
 void bind_tune_measure(py::module_& m) {
+  m.def("_pareto_front", [](const std::vector<std::vector<double>>& columns) {
+    return pareto_front(columns);
+  });
   py::class_<PythonTimer, Unlocked<PythonTimer>>(m, "_Timer")
       .def(py::init(
                [](const py::object& device) { return new PythonTimer(device_argument(device)); }),

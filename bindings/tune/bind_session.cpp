@@ -194,9 +194,6 @@ class TuneSession {
   }
 
   BackendLane& lane() { return *lane_; }
-  void open() {
-    without_gil([&] { backend_->open(); });
-  }
   void try_once(std::uint64_t index) {
     without_gil([&] { backend_->try_once(index); });
   }
@@ -371,7 +368,6 @@ void bind_tune_session(py::module_& m) {
   py::class_<TuneSession>(m, "TuneSession")
       .def_property_readonly("lane", &TuneSession::lane)
       .def(py::init<TuneSpace&, const py::object&, const py::dict&>())
-      .def("open", &TuneSession::open)
       .def("try_once", &TuneSession::try_once)
       .def("begin", &TuneSession::begin)
       .def("next", &TuneSession::next)

@@ -166,17 +166,12 @@ def metric(record: Record, trial: TrialRow, name: str) -> float | None:
 
 
 def pareto_front(points: Sequence[tuple[float, ...]]) -> list[int]:
-    """The places of points than which no other is as small in all, and smaller in one."""
-    found: list[int] = []
-    for i in sorted(range(len(points)), key=lambda i: points[i]):
-        point = points[i]
-        beaten = any(
-            all(a <= b for a, b in zip(points[j], point, strict=True)) and points[j] != point
-            for j in found
-        )
-        if not beaten:
-            found.append(i)
-    return found
+    """The places of points than which no other is as small in all, and smaller in one; those that
+    are smaller in the first number come first."""
+    if not points:
+        return []
+    columns = [list(column) for column in zip(*points, strict=True)]
+    return sorted(_core._pareto_front(columns), key=lambda i: points[i])
 
 
 def lanes(

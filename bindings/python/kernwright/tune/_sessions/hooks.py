@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from kernwright import _core
 from kernwright.errors import ArgumentError, InvalidArgument
 from kernwright.tune._sessions.arguments import Arguments, Parameter, Verifier
 from kernwright.tune._sessions.kernel import Planner, failure_text
@@ -127,13 +128,8 @@ class Hooks:
                 values[0] = trial.score
             if trial.status == "correct" and all(value is not None for value in values):
                 rows.append((tuple(float(v) for v in values if v is not None), trial))
+        if not rows:
+            return []
         rows.sort(key=lambda row: (row[0], row[1].number))
-        front: list[tuple[tuple[float, ...], Trial]] = []
-        for row, trial in rows:
-            beaten = any(
-                all(a <= b for a, b in zip(other, row, strict=True)) and other != row
-                for other, _ in front
-            )
-            if not beaten:
-                front.append((row, trial))
-        return [trial for _, trial in front]
+        columns = [list(column) for column in zip(*(row for row, _ in rows), strict=True)]
+        return [rows[i][1] for i in _core._pareto_front(columns)]
