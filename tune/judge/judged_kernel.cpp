@@ -204,10 +204,10 @@ std::vector<double> JudgedKernel::time(const std::vector<CaseRef>& cases,
     series.push_back(std::move(launch));
   }
   std::vector<double> times = time_series(device_, series, limits);
+  outcomes.resize(cases.size());
   for (std::size_t i = 0; i < cases.size(); ++i) {
-    LaunchOutcome outcome;
-    memories[i]->read_back(*cases[i], outcome, limits);
-    outcomes.push_back(std::move(outcome));
+    outcomes[i].damage.clear();
+    memories[i]->read_back(*cases[i], outcomes[i], limits);
   }
   return times;
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <future>
 #include <span>
 #include <utility>
 
@@ -19,6 +20,20 @@ std::vector<CaseRef> some_of(std::vector<CaseRef> order, std::uint64_t seed) {
   random.shuffle(std::span(order));
   if (order.size() > 2 && random.below(2) == 0) order.pop_back();
   return order;
+}
+
+/// Whether each outcome is right. Cases are compared at the same time, as an array of a megabyte
+/// takes a millisecond.
+std::vector<char> right_ones(const CaseCheck& check, const std::vector<CaseRef>& cases,
+                             const std::vector<LaunchOutcome>& outcomes) {
+  std::vector<std::future<bool>> asked;
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    asked.push_back(
+        std::async(std::launch::async, [&, i] { return check.accepts(*cases[i], outcomes[i]); }));
+  }
+  std::vector<char> right;
+  for (std::future<bool>& each : asked) right.push_back(each.get() ? 1 : 0);
+  return right;
 }
 
 /// Lets others use the GPU. How long that takes is not this judgement's time.
@@ -60,22 +75,21 @@ SeriesTimes time_on_gpu(JudgedKernel& kernel, JudgedKernel* baseline, const Case
                         CaseCheck& check, std::uint64_t seed, std::unique_lock<std::mutex>& gpu_use,
                         WaitLimits limits) {
   SeriesTimes times;
+  std::vector<LaunchOutcome> outcomes;  // of one series; the next one uses their memory again
   const auto run = [&](JudgedKernel& which, std::vector<double>& to, std::uint64_t own_seed) {
     std::vector<CaseRef> order = some_of(cases, own_seed);
     order.insert(order.begin(), small);
-    std::vector<LaunchOutcome> outcomes;
     const std::vector<double> taken = which.time(order, plan, own_seed, outcomes, limits);
     to.insert(to.end(), taken.begin(), taken.end());
     if (&which != &kernel) return;
-    std::vector<bool> right;
+    std::vector<char> right;
     {
       const GivenAway meanwhile(gpu_use, limits);
-      for (std::size_t i = 0; i < order.size(); ++i) {
-        right.push_back(check.accepts(*order[i], outcomes[i]));
-      }
+      right = right_ones(check, order, outcomes);
     }
     for (std::size_t i = 0; i < order.size(); ++i) {
-      if (!right[i]) check.compare_outcome(*order[i], outcomes[i], derived_seed(own_seed, 7 + i));
+      if (right[i] == 0)
+        check.compare_outcome(*order[i], outcomes[i], derived_seed(own_seed, 7 + i));
     }
   };
   for (int round = 0; round < kRounds; ++round) {

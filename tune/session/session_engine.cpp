@@ -14,6 +14,8 @@ namespace kernwright {
 namespace {
 
 constexpr std::uint64_t kProposeEvery = 8;  // trials between two calls of `propose`
+/// Where answers change no question, as many are asked ahead that a long compile keeps none back.
+constexpr unsigned kFixedWindow = 256;
 
 std::string strategy_name(const Space& space, const SessionOptions& options) {
   if (!options.strategy.empty()) return options.strategy;
@@ -21,6 +23,11 @@ std::string strategy_name(const Space& space, const SessionOptions& options) {
   const bool is_open = !budget.seconds && !budget.gpu_seconds && !budget.target;
   const bool fits = budget.evaluations ? *budget.evaluations >= space.size() : is_open;
   return std::string(fits ? "brute_force" : strategy_names().front());
+}
+
+bool has_fixed_order(const Space& space, const SessionOptions& options) {
+  const std::string name = strategy_name(space, options);
+  return !options.propose && (name == "brute_force" || name == "random");
 }
 
 std::unique_ptr<Strategy> strategy_of(const Space& space, const SessionOptions& options) {
@@ -53,8 +60,9 @@ Session::Engine::Engine(const Space& space, TrialBackend& backend, SessionOption
       estimate_(space),
       compile_lanes_(lanes(backend.compile_lanes(), "compile"), events_),
       device_lanes_(lanes(backend.device_lanes(), "run"), events_) {
-  if (options_.window == 0)
-    options_.window = std::max(8U, 2 * backend.compile_lanes() + 2 * backend.device_lanes());
+  if (options_.window != 0) return;
+  options_.window = std::max(8U, 2 * backend.compile_lanes() + 2 * backend.device_lanes());
+  if (has_fixed_order(space, options_)) options_.window = std::max(options_.window, kFixedWindow);
 }
 
 Session::Engine::~Engine() {
