@@ -203,8 +203,9 @@ class Engine:
             noise=clock.noise(ours.samples),
             samples=[float(f"{s:.6g}") for s in ours.samples],
             gb_per_s=rate,
-            of_copy=rate / self.copy_gb_per_s,
         )
+        if copies > 1 or ours.policy == "cold":  # what stays in L2 has no share of the memory's
+            row["of_copy"] = rate / self.copy_gb_per_s
         if ours.error is not None:
             row["note"] = ours.error
 

@@ -112,7 +112,9 @@ class Cupy:
 
     def function(self, work: Work) -> Call | None:
         made = work.peers.get("cupy")
-        return None if made is None else lambda *arrays: made(self.cupy, *arrays)
+        if made is None or any(a.dtype.name == "bfloat16" for a in work.arrays):
+            return None
+        return lambda *arrays: made(self.cupy, *arrays)
 
     def captured(self, run: Callable[[], object]) -> Callable[[], object]:
         with self._own:

@@ -10,7 +10,7 @@ import triton.language as tl
 
 
 @triton.jit
-def _add(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+def _add(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
     place = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     mask = place < n
     x = tl.load(x_ptr + place, mask=mask)
@@ -19,7 +19,7 @@ def _add(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):  # type: ignore[no-unty
 
 
 @triton.jit
-def _softmax(x_ptr, out_ptr, columns, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+def _softmax(x_ptr, out_ptr, columns, BLOCK: tl.constexpr):
     row = tl.program_id(0).to(tl.int64) * columns
     place = tl.arange(0, BLOCK)
     mask = place < columns
@@ -29,7 +29,7 @@ def _softmax(x_ptr, out_ptr, columns, BLOCK: tl.constexpr):  # type: ignore[no-u
 
 
 @triton.jit
-def _rms_norm(x_ptr, w_ptr, out_ptr, columns, eps, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+def _rms_norm(x_ptr, w_ptr, out_ptr, columns, eps, BLOCK: tl.constexpr):
     row = tl.program_id(0).to(tl.int64) * columns
     place = tl.arange(0, BLOCK)
     mask = place < columns

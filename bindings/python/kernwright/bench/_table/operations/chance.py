@@ -34,7 +34,7 @@ def _adamw_reference(p: Any, g: Any, m: Any, v: Any) -> tuple[Any, Any, Any]:
 
 
 def _adamw(shape: Shape, dtype: str) -> Work:
-    """The third step, of parameters in three arrays and one."""
+    """The third step."""
     p, g, m = (normal(shape, "float32", i) for i in range(3))
     v = m * m
     step = kw.full(1, float(_STEP))
@@ -72,8 +72,8 @@ def _logits(shape: Shape, dtype: str) -> kw.Array:
     return kw.random.normal(shape, dtype, std=2.0, seed=1)
 
 
-def _sample(shape: Shape, dtype: str) -> Work:
-    """A token of the 50 most probable ones of each row."""
+def _sample(shape: Shape, dtype: str, top_p: float = 1.0) -> Work:
+    """A token of the 50 most probable ones of each row, of those that together have `top_p`."""
     logits, out = _logits(shape, dtype), kw.full(shape[0], -1, "int64")
 
     def in_torch(torch: Any, logits: Any, _: Any) -> Any:
@@ -93,10 +93,10 @@ def _sample(shape: Shape, dtype: str) -> Work:
 
     return Work(
         [logits, out],
-        lambda logits, out: nn.sample(logits, top_k=_TOP, seed=1, out=out),
+        lambda logits, out: nn.sample(logits, top_k=_TOP, top_p=top_p, seed=1, out=out),
         logits.nbytes,
         check=check,
-        peers={"torch": in_torch},
+        peers={"torch": in_torch} if top_p == 1.0 else {},
     )
 
 
@@ -144,6 +144,9 @@ _SHAPES = ((1, 128256), (8, 128256), (128, 128256))
 OPERATIONS = [
     Operation("adamw", "training", _adamw, ((250_000_000,), (1 << 24,)), (3001,), flat),
     Operation("sample of top 50", "sampling", _sample, _SHAPES, (3, 301), matrix, takes=_LOGITS),
+    Operation("sample of top 50 and p 0.9", "sampling",
+              lambda shape, dtype: _sample(shape, dtype, 0.9),
+              _SHAPES[-1:], (3, 301), matrix, takes=_LOGITS),
     Operation("greedy", "sampling", _greedy, ((1, 128256), (128, 128256)), (3, 301), matrix,
               takes=_LOGITS),
     Operation("random normal", "random", _random_normal, ((1 << 20,), (1 << 28,)), (1 << 12,), flat,

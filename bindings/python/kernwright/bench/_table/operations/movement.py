@@ -107,13 +107,13 @@ def _take(shape: Shape, dtype: str) -> Work:
     )
 
 
-def _scatter(adds: bool) -> Callable[[Shape, str], Work]:
+def _scatter(adds: bool, distinct: bool = False) -> Callable[[Shape, str], Work]:
     def make(shape: Shape, dtype: str) -> Work:
         x, order = _rows(shape, dtype)
         y = normal(shape, dtype, 1)
 
         def ours(x: Any, y: Any, order: Any) -> Any:
-            kw.put(y, order, x, axis=0, reduce="add" if adds else None, unique_indices=not adds)
+            kw.put(y, order, x, axis=0, reduce="add" if adds else None, unique_indices=distinct)
             return y
 
         def in_torch(torch: Any, x: Any, y: Any, order: Any) -> Any:
@@ -158,24 +158,33 @@ def cube(n: int) -> Shape:
     return (side, side, side)
 
 
-def heads(n: int) -> Shape:
-    """(batch, tokens, heads, elements of a head)"""
+def tokens(n: int) -> Shape:
+    """Of four axes, as heads of an attention."""
     return (max(1, n >> 18), 64, 16, 256) if n >= 1 << 18 else (2, 4, 4, max(1, n // 32))
 
 
-_ROWS = ((131072, 1024), (2097152, 64))
+def _transpose(order: tuple[int, ...], shape: Shape) -> Operation:
+    small, of_size = ((5, 33, 17), cube) if len(order) == 3 else ((2, 5, 3, 8), tokens)
+    name = " ".join(map(str, order))
+    return _operation(f"transpose {name}", _permuted(order), (shape,), small, of_size)
+
+
+_ROWS = ((131072, 1024), (2097152, 64), (1 << 26, 1))
 OPERATIONS = [
     _operation("transpose", _permuted((1, 0)), ((8192, 8192), (8193, 8191)), (65, 33), square,
                ("float32", "bfloat16", "uint8"), (*_TAKES, "uint8")),
-    _operation("transpose 0 2 1", _permuted((0, 2, 1)), ((64, 1024, 2048),), (5, 33, 17), cube),
-    _operation("transpose 2 1 0", _permuted((2, 1, 0)), ((512, 512, 512),), (5, 33, 17), cube),
-    _operation("transpose 0 2 1 3", _permuted((0, 2, 1, 3)), ((16, 2048, 32, 128),), (2, 5, 3, 8),
-               heads),
+    _transpose((0, 2, 1), (64, 1024, 2048)),
+    _transpose((2, 1, 0), (512, 512, 512)),
+    _transpose((1, 0, 2), (1024, 64, 2048)),
+    _transpose((0, 3, 1, 2), (16, 128, 256, 256)),
+    _transpose((0, 2, 1, 3), (16, 2048, 32, 128)),
+    _transpose((3, 2, 1, 0), (64, 128, 128, 128)),
     _operation("concat of rows", _concat(0), ((8192, 4096),), (7, 33),
                lambda n: matrix(-(-n // _PARTS))),
     _operation("concat of columns", _concat(1), ((8192, 4096),), (7, 33),
                lambda n: matrix(-(-n // _PARTS))),
     _operation("take rows", _take, _ROWS, (33, 65), matrix),
     _operation("scatter rows", _scatter(False), _ROWS, (33, 65), matrix),
+    _operation("scatter distinct rows", _scatter(False, True), _ROWS, (33, 65), matrix),
     _operation("scatter-add rows", _scatter(True), _ROWS[:1], (33, 65), matrix),
 ]  # fmt: skip

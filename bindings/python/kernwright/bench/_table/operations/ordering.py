@@ -9,10 +9,9 @@ import numpy as np
 
 import kernwright as kw
 from kernwright.bench._table.operations.reductions import chunks
-from kernwright.bench._table.work import Operation, Shape, Work, host, matrix, places, whole
+from kernwright.bench._table.work import Operation, Shape, Work, flat, host, matrix, places, whole
 
 _TAKES = ("float32", "float16", "float64", "int32", "int64")
-_TOP = 50
 _RANKS = 3  # positions of a long row whose element is looked up
 _LONG = 1 << 21  # elements of a row that is not sorted on the host
 
@@ -90,9 +89,9 @@ def _sort(argsort: bool) -> Callable[[Shape, str], Work]:
     return make
 
 
-def _topk(shape: Shape, dtype: str) -> Work:
+def _topk(shape: Shape, dtype: str, k: int) -> Work:
     x = whole(shape, dtype)
-    count = min(_TOP, shape[-1])
+    count = min(k, shape[-1])
 
     def check(results: tuple[Any, ...]) -> float:
         for part in places(shape, 1 << 17):
@@ -119,17 +118,23 @@ def _topk(shape: Shape, dtype: str) -> Work:
     )
 
 
-def _flat_or_rows(n: int) -> Shape:
-    return (n,)
+def _ordered(argsort: bool, shapes: Any, small: Shape, *dtypes: str) -> Operation:
+    return Operation("argsort" if argsort else "sort", "ordering", _sort(argsort), shapes, small,
+                     flat, dtypes, _TAKES if dtypes == ("float32",) else dtypes)  # fmt: skip
+
+
+def _top(k: int, shapes: Any) -> Operation:
+    return Operation(f"top {k}", "ordering", lambda shape, dtype: _topk(shape, dtype, k), shapes,
+                     (4, 600), matrix, takes=("float32", "float16", "float64"))  # fmt: skip
 
 
 OPERATIONS = [
-    Operation("sort", "ordering", _sort(False), ((1 << 24,), (4096, 2048)), (1 << 12,),
-              _flat_or_rows, ("float32",), _TAKES),
-    Operation("sort", "ordering", _sort(False), ((1 << 24,),), (1 << 11,), _flat_or_rows,
-              ("int64",), ("int64",)),
-    Operation("argsort", "ordering", _sort(True), ((1 << 22,), (1024, 4096)), (1 << 12,),
-              _flat_or_rows, ("float32",), _TAKES),
-    Operation("top 50", "ordering", _topk, ((1, 128256), (128, 128256), (8192, 128)), (4, 300),
-              matrix, ("float32",), ("float32", "float16", "float64")),
-]  # fmt: skip
+    _ordered(False, ((1 << 24,), (4096, 2048)), (1 << 12,), "float32"),
+    _ordered(False, ((1 << 24,),), (1 << 11,), "int64"),
+    _ordered(False, ((65536, 128),), (8, 128), "float16"),
+    _ordered(True, ((1 << 22,), (1024, 4096)), (1 << 12,), "float32"),
+    _ordered(True, ((1 << 22,),), (1 << 11,), "int32"),
+    _top(50, ((1, 128256), (128, 128256))),
+    _top(8, ((8192, 128),)),
+    _top(512, ((4, 65536),)),
+]

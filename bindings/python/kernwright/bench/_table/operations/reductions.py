@@ -13,6 +13,7 @@ from kernwright.bench._table.work import (
     Operation,
     Shape,
     Work,
+    by_rows,
     flat,
     host,
     matrix,
@@ -23,6 +24,7 @@ from kernwright.bench._table.work import (
 _TAKES = ("float32", "bfloat16", "float16", "float64")
 _TOLERANCES = {"float64": 1e-12, "float32": 2e-5, "float16": 2e-3, "bfloat16": 1e-2}
 _CHUNK = 1 << 24  # elements that the host works on at a time
+_COLUMNS = 64  # that are looked at in a place
 
 Reference = Callable[..., Any]
 _facts: dict[Any, float] = {}
@@ -67,14 +69,11 @@ def _close(name: str, x: kw.Array) -> Callable[[tuple[Any, ...]], float]:
     return check
 
 
-def _axis_expected(name: str, x: kw.Array, axis: int) -> Callable[[], Iterator[Expected]]:
-    """Sums along an axis of a matrix, at some of its rows or columns."""
-
+def _of_columns(name: str, x: kw.Array) -> Callable[[], Iterator[Expected]]:
     def expect() -> Iterator[Expected]:
-        reduce: Any = getattr(np, name)
-        for part in places((x.shape[1 - axis],), 64 if axis == 0 else 256):
-            block = host(x, (slice(None), part) if axis == 0 else part)
-            yield Expected(0, part, np.asarray(reduce(block, axis=axis)))
+        for part in places((x.shape[1],), _COLUMNS):
+            block = host(x, (slice(None), part))
+            yield Expected(0, part, np.asarray(getattr(np, name)(block, axis=0)))
 
     return expect
 
@@ -107,8 +106,10 @@ def _reduction(name: str, axis: int | None = None) -> Callable[[Shape, str], Wor
         )
         if axis is None:
             work.check = _close(name, x)
+        elif axis == 0:
+            work.expect = _of_columns(name, x)
         else:
-            work.expect = _axis_expected(name, x, axis)
+            work.expect = by_rows(lambda x: getattr(np, name)(x, axis=1), [x])
         return work
 
     return make
@@ -141,6 +142,11 @@ def _all(name: str, shapes: Any) -> Operation:
     return Operation(name, "reductions", _reduction(name), shapes, (1 << 12,), flat, takes=_TAKES)
 
 
+def _layers(n: int) -> Shape:
+    """Of three axes."""
+    return (max(1, n >> 16), 128, 512) if n >= 1 << 16 else (2, 16, max(1, n // 32))
+
+
 def _along(name: str, axis: int, shapes: Any) -> Operation:
     title = f"{name} of {'columns' if axis == 0 else 'rows'}"
     return Operation(title, "reductions", _reduction(name, axis), shapes, (33, 100), matrix,
@@ -156,6 +162,8 @@ OPERATIONS = [
     _all("var", ((1 << 26,),)),
     _along("sum", 1, ((16384, 8192), (1 << 22, 32), (8, 1 << 24))),
     _along("sum", 0, ((16384, 8192), (1 << 24, 8))),
+    Operation("sum of middle axis", "reductions", _reduction("sum", 1), ((64, 4096, 512),),
+              (4, 33, 16), _layers, takes=_TAKES),
     _along("max", 1, _MATRIX),
     _along("argmax", 1, _MATRIX),
     _along("var", 1, _MATRIX),
