@@ -3,6 +3,8 @@
 import contextlib
 import json
 import math
+import sys
+import types
 
 import numpy as np
 import pytest
@@ -330,10 +332,29 @@ def test_too_little_memory_skips_a_row(sim, monkeypatch):
     assert row["status"] == "skipped" and "4 TB" in row["error"]
 
 
-def test_absent_peers_are_named(sim):
+def test_absent_peers_are_named(sim, monkeypatch):
     here, missing = peers.found(("torch", "cupy"))
     assert here == [] and set(missing) == {"torch", "cupy"}
     assert "simulated" in missing["torch"]
+
+    def of(**names):
+        return types.SimpleNamespace(**names)
+
+    monkeypatch.setattr(kw, "current_device", lambda: of(is_simulated=False))
+    cuda = of(is_available=lambda: False)
+    monkeypatch.setitem(sys.modules, "torch", of(cuda=cuda, __version__="9"))
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    monkeypatch.setitem(sys.modules, "triton", None)
+    here, missing = peers.found(peers.NAMES)
+    assert here == [] and missing["torch"] == "torch sees no GPU" == missing["compile"]
+    assert missing["cupy"].startswith("not installed")
+    cuda.is_available = lambda: True
+    here, missing = peers.found(peers.NAMES)
+    assert [(peer.name, peer.version) for peer in here] == [("torch", "9"), ("compile", "9")]
+    assert missing["triton"].startswith("not installed")
+    broken = of(cuda=of(Stream=lambda non_blocking: 1 / 0), __version__="1")
+    monkeypatch.setitem(sys.modules, "cupy", broken)
+    assert peers.found(("cupy",)) == ([], {"cupy": "ZeroDivisionError: division by zero"})
 
 
 # ---- pieces
