@@ -240,9 +240,15 @@ class Peer:
         self.released += 1
 
 
-def timed_row(monkeypatch, adapters, work, l2=0):
+def timed_row(monkeypatch, adapters, work):
     monkeypatch.setattr(peers, "found", lambda names: (adapters, {"cupy": "not installed"}))
-    for name, value in (("_BLOCK_BYTES", 4096), ("_MOST", 4), ("_FEWEST", 3), ("_MOST_RUNS", 4)):
+    for name, value in (
+        ("_BLOCK_BYTES", 4096),
+        ("_MOST", 4),
+        ("_FEWEST", 3),
+        ("_FEWEST_RUNS", 2),
+        ("_MOST_RUNS", 4),
+    ):
         monkeypatch.setattr(clock, name, value)
     made = engine.Engine(engine.Options(seconds=0.01))
     made.simulated = False
@@ -261,8 +267,8 @@ def adding(**options):
                 tolerance=1e-6, **options)  # fmt: skip
 
 
-@pytest.mark.parametrize("short", [0.0, math.inf])
-def test_peers_are_measured_beside_ours(sim, monkeypatch, short):
+@pytest.mark.parametrize("large", [0, math.inf])
+def test_peers_are_measured_beside_ours(sim, monkeypatch, large):
     def dies(x):
         raise RuntimeError("out of paper\nand ink")
 
@@ -273,19 +279,19 @@ def test_peers_are_measured_beside_ours(sim, monkeypatch, short):
         Peer("torch", lambda x: x + 1), Peer("other", lambda x: x + 2), Peer("dying", dies),
         Peer("plain", lambda x: x + 1, refused), Peer("none", None),
     ]  # fmt: skip
-    monkeypatch.setattr(clock, "_SHORT", short)
+    monkeypatch.setattr(clock, "_LARGE", large)
     made, row = timed_row(monkeypatch, adapters, adding())
     assert row["status"] == "ok" and row["unit"] == "ms" and row["median"] > 0, row
-    assert row["policy"] == ("cold" if short == 0 else "graph, warm")
+    assert row["policy"] == ("cold" if large == 0 else "graph, warm")
     assert len(row["samples"]) >= 2 and row["interval"][0] <= row["median"] <= row["interval"][1]
-    assert ("of_copy" in row) == (short == 0)
+    assert ("of_copy" in row) == (large == 0)
     assert set(row["peers"]) == {"torch", "other", "dying", "plain"}
     assert row["peers"]["torch"]["ratio"] > 0 and row["peers"]["torch"]["off"] < 1e-6
     assert "computes something else" in row["peers"]["other"]["error"]
     assert row["peers"]["dying"] == {"error": "RuntimeError: out of paper"}
     plain = row["peers"]["plain"]
-    assert plain["policy"] == ("cold" if short == 0 else "queued")
-    assert ("note" in plain) == (short > 0)
+    assert plain["policy"] == ("cold" if large == 0 else "queued")
+    assert ("note" in plain) == (large > 0)
     assert row["best_peer"] in ("torch", "plain") and row["times_best_peer"] > 0
     assert [adapter.released for adapter in adapters] == [1] * 5
     shown = text.cells(row)

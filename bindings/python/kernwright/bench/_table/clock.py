@@ -1,10 +1,11 @@
 """Times of several subjects that do the same work, in turns on one stream of a GPU.
 
-Work of 50 us and more is timed run by run. Before each run the same work runs on other inputs, so
-that L2 holds what a run like it leaves there; where the host needs long to queue, fills keep the
-device busy before that, so that the host's time is not part of a sample. Shorter work is captured
-many times into a CUDA graph, over inputs that together exceed L2 where a run moves a megabyte or
-more; the time is that of a replay over its runs. Subjects of one row are measured the same way.
+Work that moves 192 MiB and more, some 50 us, is timed run by run. Before each run the same work
+runs on other inputs, so that L2 holds what a run like it leaves there; where the host needs long to
+queue, fills keep the device busy before that, so that the host's time is not part of a sample.
+Smaller work is captured many times into a CUDA graph, over inputs that together exceed L2 where a
+run moves a megabyte or more; the time is that of a replay over its runs. All subjects of a row are
+measured the same way, and a row so in each run of the table.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from typing import Any
 
 import kernwright as kw
 
-_SHORT = 0.05  # milliseconds
+_LARGE = 192 << 20  # bytes
 _REPLAY = 1.0  # milliseconds that a replay takes, about
-_MOST_RUNS = 200  # in a graph
+_FEWEST_RUNS, _MOST_RUNS = 8, 200  # in a graph
 _HEADROOM = 3.0  # how much longer the device is busy than the host needs to queue
 _BLOCK_BYTES = 1 << 28  # of a fill that keeps the device busy
 _MOST_BLOCKS = 64
@@ -119,13 +120,13 @@ class Clock:
         self._prepare(subject)
         return min(self._sample(subject) for _ in range(3))
 
-    def _choose(self, subject: Subject, shortest: float, copies: int) -> None:
+    def _choose(self, subject: Subject, large: bool, shortest: float, copies: int) -> None:
         """One run at a time, or many in a graph; queued ones where it cannot be captured."""
-        if shortest >= _SHORT:
+        if large:
             count = itertools.cycle(range(copies))
             subject.use(lambda: subject.call(next(count)), "cold", 1)
             return
-        runs = min(_MOST_RUNS, max(20, round(_REPLAY / max(shortest, 1e-3))))
+        runs = min(_MOST_RUNS, max(_FEWEST_RUNS, round(_REPLAY / max(shortest, 1e-3))))
         runs = max(copies, runs // copies * copies)
 
         def many() -> None:
@@ -139,9 +140,11 @@ class Clock:
             subject.error = f"not captured: {in_a_line(error)}"
             subject.use(many, "queued", runs)
 
-    def measure(self, subjects: Sequence[Subject], copies: int, seconds: float) -> list[Subject]:
+    def measure(
+        self, subjects: Sequence[Subject], moved: float, copies: int, seconds: float
+    ) -> list[Subject]:
         """Fills in samples, in turns; those that raise keep none and have an error. Returns the
-        ones that were measured."""
+        ones that were measured. `moved`: bytes of a run; `copies`: sets of inputs."""
         shortest = math.inf
         alive = list(subjects)
 
@@ -158,7 +161,7 @@ class Clock:
         estimates: dict[str, float] = {}
         attempt(lambda s: estimates.__setitem__(s.name, self._estimate(s)))
         shortest = min(estimates.values(), default=math.inf)
-        attempt(lambda s: self._choose(s, shortest, copies))
+        attempt(lambda s: self._choose(s, moved >= _LARGE, shortest, copies))
         attempt(self._prepare)
         deadline = time.perf_counter() + seconds
         for rounds in range(_MOST + 1):

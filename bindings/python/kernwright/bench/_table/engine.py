@@ -79,7 +79,7 @@ class Engine:
     def _measure_copy(self) -> None:
         x, y = kw.random.normal(_CEILING, seed=1), kw.empty(_CEILING)
         copy = Subject("copy", lambda i: y._assign(x), self._captured)
-        self.clock.measure([copy], 1, 0.2)
+        self.clock.measure([copy], 2.0 * x.nbytes, 1, 0.2)
         if copy.error is not None:
             raise kw.Error(f"a copy of {x.nbytes} bytes failed: {copy.error}")
         self.copy_gb_per_s = 2 * x.nbytes / statistics.median(copy.samples) / 1e6
@@ -154,7 +154,7 @@ class Engine:
             made = self._peer(adapter, work, sets, found)
             if made is not None:
                 subjects.append(made)
-        self.clock.measure(subjects, copies, self.options.seconds)
+        self.clock.measure(subjects, work.moved, copies, self.options.seconds)
         if not ours.samples:
             raise kw.Error(str(ours.error))
         self._write(row, work, ours, copies)
