@@ -114,6 +114,10 @@ def test_a_wrong_result_is_told(folder, capsys, monkeypatch):
     (row,) = found["rows"]
     assert code == 1 and row["status"] == "wrong" and "an error of" in row["error"]
     assert "median" not in row
+    monkeypatch.setattr(nn, "swiglu", lambda gate, up: gate * float("nan"))
+    assert main(["bench", "--only", "swiglu", "--json"]) == 1
+    said = capsys.readouterr().out
+    assert "an error of inf" in said and "Infinity" not in said
 
     def fails(gate, up):
         raise kw.InvalidArgument("no gates today")

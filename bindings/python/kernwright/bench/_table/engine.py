@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import math
 import statistics
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -124,7 +125,7 @@ class Engine:
         work = planned.operation.make(planned.shape, planned.dtype)
         row["moved"] = work.moved
         off = checked_error(work)
-        row.update(checked=True, off=off, tolerance=work.tolerance)
+        row.update(checked=True, off=_number(off), tolerance=work.tolerance)
         row["launches"] = launches(work, self.stream)
         if not off <= work.tolerance:
             row.update(status="wrong", error=f"an error of {off:.2g}, above {work.tolerance:.2g}")
@@ -180,7 +181,7 @@ class Engine:
         except Exception as error:
             found[adapter.name] = {"error": clock.in_a_line(error)}
             return None
-        found[adapter.name] = {"off": off}
+        found[adapter.name] = {"off": _number(off)}
         if not off <= max(_PEER_FACTOR * work.tolerance, 1e-5):
             found[adapter.name]["error"] = f"computes something else: an error of {off:.2g}"
         return Subject(
@@ -232,3 +233,8 @@ class Engine:
 
 def _copies(arrays: Sequence[kw.Array]) -> list[kw.Array]:
     return [a.copy() for a in arrays]
+
+
+def _number(off: float) -> float | None:
+    """JSON has no infinity."""
+    return off if math.isfinite(off) else None
