@@ -1,4 +1,4 @@
-"""Writes the README's figures, and docs/simulator_speed.md, from the documents in bench/results."""
+"""Writes the README's figures and docs' pages of speed from the documents in bench/results."""
 
 from __future__ import annotations
 
@@ -38,6 +38,16 @@ What a user should know:
   touches side by side has one note for sixteen words. Reads of shared memory are noted when
   somebody writes to it; a barrier in between makes them history. Stores of lanes
   far apart look at the notes of their words alone where a stretch of 64 KiB has no others.
+"""
+
+
+OPERATIONS = HERE.parent / "docs" / "operations_speed.md"
+OPERATIONS_INTRODUCTION = """\
+# How fast operations on arrays are
+
+Written by `bench/report.py` from `bench/results/operations.json`, a run of `kernwright bench`.
+[bench.md](bench.md) says what the columns are and how they are measured.
+
 """
 
 
@@ -297,8 +307,20 @@ def write_simulator_page() -> None:
         SIMULATOR.write_text(SIMULATOR_INTRODUCTION + "\n".join([*parts, SIMULATOR_NOTES]))
 
 
+def write_operations_page() -> None:
+    document = load("operations")
+    if document is None or document["device"]["is_simulated"]:
+        return
+    from kernwright.bench._table import text
+
+    table_of_rows = text.markdown(document["rows"])
+    about = text.heading(document).replace("\n", "\n\n")
+    OPERATIONS.write_text(f"{OPERATIONS_INTRODUCTION}{about}\n\n{table_of_rows}\n")
+
+
 def main() -> None:
     write_simulator_page()
+    write_operations_page()
     subjects = (
         launch,
         allocation,

@@ -25,8 +25,7 @@ def main() -> int:
     commands = [script(name, name + suffix) for name in ("import_time", "compile_cost")]
     commands.append([options.build / "bench" / "sim_kernels", "-o", results / "sim_kernels.json"])
     if suffix == "_gpu":
-        subjects = ("launch_overhead", "alloc_cost", "graph_replay", "transfer_pipeline",
-                    "movement")  # fmt: skip
+        subjects = ("launch_overhead", "alloc_cost", "graph_replay", "transfer_pipeline")
         commands.extend(script(name, name) for name in subjects)
     return max(subprocess.run(command).returncode for command in commands)
 

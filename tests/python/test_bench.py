@@ -9,7 +9,6 @@ import pytest
 import kernwright as kw
 from kernwright.bench import Benchmark, Case, Skip, _tables, benchmark, compare, run
 from kernwright.bench._compare import ratio_interval, regressions
-from kernwright.bench._suite import suite
 from kernwright.cli import main
 
 FILE = """
@@ -265,24 +264,6 @@ def test_decorated_functions_stay_functions():
     assert isinstance(double, Benchmark) and double.name == "twice"
     assert double(n=3)() == 3 and len(list(double.points())) == 2
     assert repr(double) == "Benchmark(twice; n: 2)"
-
-
-def test_our_own_suite_is_right_on_each_device():
-    found = run(suite(), quick=True)
-    assert {row["name"] for row in found["rows"]} == {"copy", "axpy", "sum", "transpose", "gemm"}
-    for row in found["rows"]:
-        assert row["status"] == "ok" and row["checked"], row
-        low, high = row["interval"]
-        assert 0 < low <= row["median"] <= high
-        assert _tables.line(row).startswith(row["name"])
-
-
-def test_the_suite_finds_wrong_results(monkeypatch):
-    from kernwright.bench import _suite
-
-    monkeypatch.setattr(_suite, "_SOURCE", _suite._SOURCE.replace("y[i] = x[i];", "y[i] = 1;"))
-    (row,) = run([b for b in suite() if b.name == "copy"], quick=True)["rows"]
-    assert row["status"] == "wrong"
 
 
 def test_the_list_runs_nothing(folder, capsys):

@@ -96,6 +96,24 @@ def test_three_steps(rule, dtype, grad_dtype):
         assert got.size == 0 or error(got.numpy(), expected) < TOLERANCE[dtype]
 
 
+@pytest.mark.parametrize("rule", ["AdamW", "Adam"])
+def test_steps_of_gradients_from_far_below_epsilon_to_far_above(rule):
+    """Where |g| is not far above epsilon, a step is shorter than the rate."""
+    rng = np.random.default_rng(3)
+    host = rng.standard_normal(20_000).astype(np.float32)
+    sizes = 10 ** rng.uniform(-12, 2, host.size)
+    param = kw.asarray(host)
+    optimizer = make(rule, [param])
+    exact, state = host.astype(np.float64), {}
+    for t in range(1, 6):
+        grad = (rng.standard_normal(host.size) * sizes).astype(np.float32)
+        optimizer.step([kw.asarray(grad)])
+        exact = RULES[rule][0](exact, grad.astype(np.float64), state, t)
+    moved = np.abs(exact - host)
+    assert moved.min() < 1e-3 < moved.max()
+    assert np.abs(param.numpy() - exact).max() < 2e-5
+
+
 @pytest.mark.parametrize(
     ("rule", "dtype"), [("AdamW", "bfloat16"), ("SGD", "float16"), ("nesterov", "bfloat16")]
 )

@@ -8,7 +8,8 @@
 ...                   f"scale<{dtype}>")
 ...     return kw.bench.Case(lambda: k[-(-n // 256), 256](x, 2, n), bytes=2 * x.nbytes)
 
-`kernwright bench FILE` runs those of a file, `kernwright bench` some of this package.
+`kernwright bench FILE` runs those of a file; `kernwright bench` measures the operations of this
+package beside other libraries.
 """
 
 from kernwright._support.typed import publish

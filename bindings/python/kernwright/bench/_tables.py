@@ -59,6 +59,11 @@ def line(row: Mapping[str, Any]) -> str:
     return f"{name:<44} {value_text(row):>18}  {rest}".rstrip()
 
 
+def escaped(text: str) -> str:
+    """A cell of a table in Markdown."""
+    return " ".join(text.replace("|", "\\|").split())
+
+
 def markdown(
     rows: Sequence[Mapping[str, Any]], compared: Sequence[Mapping[str, Any]] | None, other: str
 ) -> str:
@@ -67,8 +72,5 @@ def markdown(
     table = [heads, ["---", "---", *(["---:"] * 4), *(["---"] * (len(heads) - 6))]]
     for place, row in enumerate(rows):
         table.append(cells(row, compared[place] if compared is not None else None))
-
-    def escaped(text: str) -> str:
-        return " ".join(text.replace("|", "\\|").split())
 
     return "\n".join("| " + " | ".join(map(escaped, one)) + " |" for one in table)

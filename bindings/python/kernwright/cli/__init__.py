@@ -16,7 +16,7 @@ COMMANDS = {
     "cache": "shows, checks and empties the disk cache of compiled kernels",
     "pack": "compiles many kernels for many architectures into one file",
     "tune": "runs the tuning session that a file describes",
-    "bench": "times your kernels and ours, and compares with earlier runs",
+    "bench": "times our operations beside peers, or your kernels, and compares with earlier runs",
     "judge": "a verdict about kernels that nobody has read: compiled, checked, compared, timed",
     "mcp": "a tool server for agents: compile, check, judge, profile and tune kernels",
     "libcuda": "the folder of a libcuda.so.1 that is the simulated device, or a program run on it",

@@ -1,4 +1,4 @@
-"""kernwright bench: times benchmarks of files, or ours, and compares them with an earlier run."""
+"""kernwright bench: times benchmarks of files, or our operations, beside earlier runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 from kernwright._support.files import imports_beside, write_whole
 from kernwright._support.words import counted
-from kernwright.cli import UsageError
+from kernwright.cli import UsageError, _bench_table
 from kernwright.cli._files import complete_files, existing, read_text, writable
 
 FOLDER = pathlib.Path(".kernwright") / "bench"
@@ -25,13 +25,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         metavar="FILE",
         help="Python files with functions that kw.bench.benchmark decorates, or folders of such "
-        "bench_*.py files; without any: benchmarks of this package",
+        "bench_*.py files; without any: the operations of this package beside peers",
     )
     complete_files(files)
-    parser.add_argument("-k", metavar="TEXT", help="only benchmarks with this in their name")
-    parser.add_argument("--list", action="store_true", help="show benchmarks and axes, run none")
     parser.add_argument(
-        "--quick", action="store_true", help="few samples, of each one's first point alone"
+        "-k",
+        "--only",
+        "--ops",
+        dest="k",
+        metavar="TEXTS",
+        help="only what has one of these in its name; of operations also a group's name",
+    )
+    parser.add_argument("--list", action="store_true", help="show what there is, run nothing")
+    parser.add_argument(
+        "--quick", action="store_true", help="few samples, of one point of each one alone"
     )
     parser.add_argument(
         "--axis",
@@ -40,8 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=V1,V2",
         help="these values of an axis in place of the benchmarks' own; repeatable",
     )
-    parser.add_argument("--sizes", metavar="N1,N2", help="the same as --axis n=N1,N2")
-    parser.add_argument("--dtypes", metavar="T1,T2", help="the same as --axis dtype=T1,T2")
+    parser.add_argument("--sizes", metavar="N1,N2", help="elements, as 4096 or 2^12; the axis n")
+    parser.add_argument("--dtypes", metavar="T1,T2", help="element types; the axis dtype")
     parser.add_argument(
         "--save", metavar="NAME", help=f"keep the run in {FOLDER}/NAME.json, or in a .json file"
     )
@@ -52,6 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PERCENT",
         help="exit 1 when something is slower than in --compare by more than that, beyond noise",
     )
+    _bench_table.add_arguments(parser)
     output = parser.add_mutually_exclusive_group()
     output.add_argument("--markdown", action="store_true", help="print a table in Markdown")
     output.add_argument("--json", action="store_true", help="print one JSON document only")
@@ -113,7 +121,10 @@ def axis_values(text: str) -> list[Any]:
 
 def chosen_axes(arguments: argparse.Namespace) -> dict[str, list[Any]]:
     texts = list(arguments.axis)
-    texts += [f"n={arguments.sizes}"] if arguments.sizes is not None else []
+    if arguments.sizes is not None:
+        sizes = _bench_table.texts(arguments.sizes, "--sizes") or []
+        exact = [str(_bench_table.size_of(size)) if "^" in size else size for size in sizes]
+        texts.append("n=" + ",".join(exact))
     texts += [f"dtype={arguments.dtypes}"] if arguments.dtypes is not None else []
     found: dict[str, list[Any]] = {}
     for text in texts:
@@ -154,14 +165,10 @@ def load_file(path: str) -> list[Any]:
 
 
 def chosen_benchmarks(arguments: argparse.Namespace) -> list[Any]:
-    if arguments.files:
-        found = [bench for path in files_of(arguments.files) for bench in load_file(path)]
-    else:
-        from kernwright.bench._suite import suite
-
-        found = suite()
-    if arguments.k is not None:
-        kept = [bench for bench in found if arguments.k in bench.name]
+    found = [bench for path in files_of(arguments.files) for bench in load_file(path)]
+    texts = _bench_table.texts(arguments.k, "--only")
+    if texts is not None:
+        kept = [bench for bench in found if any(text in bench.name for text in texts)]
         if not kept:
             names = ", ".join(bench.name for bench in found)
             raise UsageError(f"no benchmark has {arguments.k!r} in its name; there is: {names}")
@@ -170,6 +177,7 @@ def chosen_benchmarks(arguments: argparse.Namespace) -> list[Any]:
 
 
 def check_use(arguments: argparse.Namespace) -> None:
+    _bench_table.check_use(arguments)
     percent = arguments.fail_on_regression
     if percent is not None and arguments.compare is None:
         raise UsageError("--fail-on-regression needs --compare NAME")
@@ -192,6 +200,15 @@ def list_benchmarks(benchmarks: list[Any], as_json: bool) -> int:
     return 0
 
 
+def show_compared(arguments: argparse.Namespace, compared: list[dict[str, Any]]) -> None:
+    from kernwright.bench import _tables
+
+    print(f"\nbeside {arguments.compare}:")
+    for row in compared:
+        name = f"{row['name']} {_tables.axes_text(row)}".strip()
+        print(f"{name:<44} {_tables.verdict_text(row)}")
+
+
 def show(arguments: argparse.Namespace, document: dict[str, Any], compared: Any) -> None:
     from kernwright.bench import _tables
 
@@ -201,26 +218,19 @@ def show(arguments: argparse.Namespace, document: dict[str, Any], compared: Any)
     elif arguments.markdown:
         print(_tables.markdown(document["rows"], compared, arguments.compare))
     elif compared is not None:
-        print(f"\nbeside {arguments.compare}:")
-        for row in compared:
-            name = f"{row['name']} {_tables.axes_text(row)}".strip()
-            print(f"{name:<44} {_tables.verdict_text(row)}")
+        show_compared(arguments, compared)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run_files(
+    arguments: argparse.Namespace, old: dict[str, Any] | None
+) -> tuple[dict[str, Any], list[dict[str, Any]] | None]:
+    """Measures the benchmarks of files; the document and what it is beside `old`."""
     from kernwright import bench
-    from kernwright.bench import _compare, _tables
+    from kernwright.bench import _tables
 
-    check_use(arguments)
-    old = load_run(arguments.compare) if arguments.compare is not None else None
-    benchmarks = chosen_benchmarks(arguments)
-    if arguments.list:
-        return list_benchmarks(benchmarks, arguments.json)
     quiet = arguments.json or arguments.markdown
-    if old is not None:
-        _compare.same_device(_compare.device_now(), old)
     document = bench.run(
-        benchmarks,
+        chosen_benchmarks(arguments),
         axes=chosen_axes(arguments),
         quick=arguments.quick,
         progress=None if quiet else lambda row: print(_tables.line(row), flush=True),
@@ -229,6 +239,29 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.save is not None:  # after the comparison: a run may replace what it is beside
         save_run(document, saved_path(arguments.save))
     show(arguments, document, compared)
+    return document, compared
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from kernwright.bench import _compare, _tables
+
+    check_use(arguments)
+    if arguments.show is not None:
+        return _bench_table.show_saved(arguments, load_run)
+    old = load_run(arguments.compare) if arguments.compare is not None else None
+    if arguments.list:
+        if arguments.files:
+            return list_benchmarks(chosen_benchmarks(arguments), arguments.json)
+        return _bench_table.list_rows(_bench_table.planned_rows(arguments), arguments.json)
+    if old is not None:
+        _compare.same_device(_compare.device_now(), old)
+    if arguments.files:
+        document, compared = run_files(arguments, old)
+    else:
+        path = saved_path(arguments.save) if arguments.save is not None else None
+        document, compared = _bench_table.run(arguments, old, path, save_run, load_run)
+        if compared is not None and not (arguments.json or arguments.markdown):
+            show_compared(arguments, compared)
     bad = [row for row in document["rows"] if row["status"] in ("wrong", "error")]
     if bad:
         print(f"{counted(len(bad), 'case')} wrong or failed", file=sys.stderr)

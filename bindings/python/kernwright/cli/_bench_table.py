@@ -1,0 +1,213 @@
+"""The part of kernwright bench that measures this package's own operations."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import pathlib
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from kernwright._support.words import counted
+from kernwright.cli import UsageError
+
+Load = Callable[[str], dict[str, Any]]
+Save = Callable[[dict[str, Any], pathlib.Path], None]
+PEERS = ("torch", "compile", "cupy", "triton")
+_SECONDS, _QUICK_SECONDS = 1.0, 0.15
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    table = parser.add_argument_group("of this package's operations, without FILE")
+    table.add_argument(
+        "--peers",
+        metavar="NAMES",
+        help=f"beside these, of {', '.join(PEERS)}; none; default: all that are installed",
+    )
+    table.add_argument(
+        "--seconds-per-row",
+        type=float,
+        metavar="S",
+        help=f"measure a row so long (default {_SECONDS:g}; {_QUICK_SECONDS:g} with --quick)",
+    )
+    table.add_argument(
+        "--part", metavar="I/N", help="only this part of the rows; --save adds it to the run"
+    )
+    table.add_argument(
+        "--show", nargs="+", metavar="NAME", help="print saved runs as one table, measure nothing"
+    )
+
+
+def texts(value: str | None, option: str) -> list[str] | None:
+    """The parts of A,B,C."""
+    if value is None:
+        return None
+    found = [part.strip() for part in value.split(",")]
+    if not all(found):
+        raise UsageError(f"{option} {value!r} has an empty value")
+    return found
+
+
+def size_of(text: str) -> int:
+    """4096, 2^12 or 2**12"""
+    base, power, exponent = text.replace("**", "^").partition("^")
+    try:
+        return int(base) ** int(exponent) if power else int(base)
+    except ValueError:
+        raise UsageError(f"{text!r} is no size: write 4096 or 2^12") from None
+
+
+def _sizes(value: str | None) -> list[int] | None:
+    found = texts(value, "--sizes")
+    return None if found is None else [size_of(text) for text in found]
+
+
+def _peers(value: str | None) -> tuple[str, ...]:
+    if value is None:
+        return PEERS
+    if value == "none":
+        return ()
+    found = texts(value, "--peers") or []
+    for name in found:
+        if name not in PEERS:
+            raise UsageError(f"there is no peer {name!r}; there is: {', '.join(PEERS)}, none")
+    return tuple(found)
+
+
+def _part(value: str | None) -> tuple[int, int]:
+    if value is None:
+        return 1, 1
+    number, slash, count = value.partition("/")
+    if not (slash and number.isdigit() and count.isdigit()):
+        raise UsageError(f"--part {value!r}: write 1/3 for the first of three parts")
+    return int(number), int(count)
+
+
+def _seconds(arguments: argparse.Namespace) -> float:
+    given = arguments.seconds_per_row
+    if given is None:
+        return _QUICK_SECONDS if arguments.quick else _SECONDS
+    if not 0 < given <= 3600:
+        raise UsageError(f"--seconds-per-row {given}: above 0, at most 3600")
+    return float(given)
+
+
+def check_use(arguments: argparse.Namespace) -> None:
+    """Throws UsageError for options that do not go together."""
+    own = ("peers", "seconds_per_row", "part", "show")
+    for name in own if arguments.files else ():
+        if getattr(arguments, name) is not None:
+            raise UsageError(f"--{name.replace('_', '-')} is of this package's operations, "
+                             "not of a FILE's")  # fmt: skip
+    if not arguments.files and arguments.axis:
+        raise UsageError("--axis is of the benchmarks in a FILE; operations have --sizes, --dtypes")
+
+
+def planned_rows(arguments: argparse.Namespace) -> list[Any]:
+    from kernwright.bench._table import plan
+
+    rows = plan.planned(
+        texts(arguments.k, "--only"),
+        _sizes(arguments.sizes),
+        texts(arguments.dtypes, "--dtypes"),
+        arguments.quick,
+    )
+    return plan.part_of(rows, _part(arguments.part))
+
+
+def list_rows(rows: list[Any], as_json: bool) -> int:
+    if as_json:
+        print(json.dumps([{"name": r.operation.name, "axes": r.axes} for r in rows], indent=1))
+        return 0
+    for row in rows:
+        print(f"{row.operation.name:<26} {row.axes['dtype']:<9} {row.axes['shape']}")
+    return 0
+
+
+def _key(row: dict[str, Any]) -> tuple[Any, ...]:
+    return row["name"], *sorted(row["axes"].items())
+
+
+def joined(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    """Both runs' rows; of the same row that of `new`. Throws InvalidArgument for two devices."""
+    from kernwright.bench._compare import same_device
+
+    same_device(new, old)
+    fresh = {_key(row) for row in new["rows"]}
+    kept = [row for row in old["rows"] if _key(row) not in fresh]
+    return {**old, **new, "rows": kept + new["rows"]}
+
+
+def show_saved(arguments: argparse.Namespace, load: Load) -> int:
+    documents = [load(name) for name in arguments.show]
+    whole = documents[0]
+    for document in documents[1:]:
+        whole = joined(whole, document)
+    show(arguments, whole, None)
+    return 0
+
+
+def show(arguments: argparse.Namespace, document: dict[str, Any], compared: Any) -> None:
+    from kernwright.bench._table import text
+
+    if arguments.json:
+        whole = {**document, "compared": compared} if compared is not None else document
+        print(json.dumps(whole, indent=1))
+    elif arguments.markdown:
+        print(text.heading(document).replace("\n", "\n\n"), end="\n\n")
+        print(text.markdown(document["rows"], compared, arguments.compare or ""))
+    elif arguments.show:
+        print(text.heading(document))
+        for row in document["rows"]:
+            print(text.line(row))
+
+
+def _measured(
+    arguments: argparse.Namespace, rows: list[Any], keep: Callable[[dict[str, Any]], None]
+) -> dict[str, Any]:
+    """The document, kept after every row."""
+    from kernwright.bench._table import text
+    from kernwright.bench._table.engine import Engine, Options
+
+    stream = sys.stderr if arguments.json or arguments.markdown else sys.stdout
+    engine = Engine(Options(_peers(arguments.peers), _seconds(arguments)))
+    print(text.heading(engine.document([])), file=stream, flush=True)
+    found: list[dict[str, Any]] = []
+    for place, row in enumerate(rows):
+        found.append(engine.row(row))
+        keep(engine.document(found))
+        print(text.line(found[-1], f"{place + 1}/{len(rows)}"), file=stream, flush=True)
+    return engine.document(found)
+
+
+def run(
+    arguments: argparse.Namespace, old: dict[str, Any] | None, path: pathlib.Path | None,
+    save: Save, load: Load,
+) -> tuple[dict[str, Any], list[dict[str, Any]] | None]:  # fmt: skip
+    """Measures, keeps and shows; the document and what it is beside `old`."""
+    from kernwright import bench
+
+    rows = planned_rows(arguments)
+    before = None
+    if path is not None and arguments.part is not None and path.exists():
+        before = load(str(arguments.save))
+
+    def keep(document: dict[str, Any]) -> None:
+        if path is not None:
+            save(document if before is None else joined(before, document), path)
+
+    document = _measured(arguments, rows, keep)
+    compared = None
+    if old is not None:
+        wanted = {_key(row) for row in document["rows"]}
+        compared = bench.compare(
+            document, {**old, "rows": [row for row in old["rows"] if _key(row) in wanted]}
+        )
+    show(arguments, document, compared)
+    if document["device"]["is_simulated"]:
+        print("simulated device: counts, not times; they tell nothing of a GPU", file=sys.stderr)
+    skipped = sum(row["status"] == "skipped" for row in document["rows"])
+    if skipped:
+        print(f"{counted(skipped, 'row')} skipped", file=sys.stderr)
+    return document, compared
