@@ -228,7 +228,9 @@ def main() -> None:
             "model": {k: v for k, v in vars(shape).items() if k != "output"},
             "dtype": str(dtype),
             "errors": errors,
-            "correct": all(value <= allowed for value in errors.values()),
+            "correct": all(
+                v <= allowed for k, v in errors.items() if "torch" not in k or "ours" in k
+            ),
             "us": {} if simulated else measure(models, inputs, shape.calls),
         },
     )

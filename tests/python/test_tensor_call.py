@@ -49,9 +49,7 @@ class Maker:
 
 
 def call(function, *arguments, make=None, stream=0):
-    return _core._call_on_tensors(
-        function, arguments, make or Maker(), kw.current_device(), stream
-    )
+    return _core._call_on_tensors(function, arguments, make or Maker(), kw.current_device(), stream)
 
 
 VALUES = np.random.default_rng(0).standard_normal((6, 8)).astype(np.float32)

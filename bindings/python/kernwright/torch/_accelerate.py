@@ -56,9 +56,13 @@ class Acceleration:
         modules = "1 module runs" if count == 1 else f"{count} modules run"
         lines = [f"{modules} on kernwright{':' if count else ''}"]
         for each in self.replaced:
-            known = "" if each.after.__name__ == each.before.__name__ else f" -> {_name(each.after)}"
+            known = (
+                "" if each.after.__name__ == each.before.__name__ else f" -> {_name(each.after)}"
+            )
             lines.append(f"  {each.name or '(the model)'}: {_name(each.before)}{known}")
-        lines += [f"  {name or '(the model)'} stays torch's: {why}" for name, why in self.left.items()]
+        lines += [
+            f"  {name or '(the model)'} stays torch's: {why}" for name, why in self.left.items()
+        ]
         return "\n".join(lines)
 
 
@@ -110,7 +114,9 @@ def _replace(
     try:
         module.__class__ = after
     except TypeError as error:
-        raise InvalidArgument(f"{name}: {_name(before)} cannot become {_name(after)}: {error}") from None
+        raise InvalidArgument(
+            f"{name}: {_name(before)} cannot become {_name(after)}: {error}"
+        ) from None
     done.replaced.append(Replacement(name, before, after, module))
 
 

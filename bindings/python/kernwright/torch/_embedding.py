@@ -34,9 +34,7 @@ def embedding(
     return _forward(input, weight, padding_idx, scale)
 
 
-def _run(
-    ids: torch.Tensor, table: torch.Tensor, padding: int | None, scale: float
-) -> torch.Tensor:
+def _run(ids: torch.Tensor, table: torch.Tensor, padding: int | None, scale: float) -> torch.Tensor:
     return call(_core._embedding, table, ids, table, scale, False)
 
 

@@ -175,9 +175,7 @@ _bias_activate = define(
 define(
     "bias_activation_backward",
     "(Tensor dy, Tensor x, Tensor bias, str name, float a, float b) -> (Tensor, Tensor)",
-    lambda dy, x, bias, name, a, b: call(
-        _core._bias_activate_backward, x, name, dy, x, bias, a, b
-    ),
+    lambda dy, x, bias, name, a, b: call(_core._bias_activate_backward, x, name, dy, x, bias, a, b),
     lambda dy, x, bias, name, a, b: (empty(x), empty(bias)),
 )
 for _name in ("activation", "gate", "packed_gate", "bias_activation"):

@@ -40,9 +40,7 @@ def define(
     return getattr(torch.ops.kernwright, name).default  # type: ignore[no-any-return]
 
 
-def differentiate(
-    name: str, backward: Callable[..., Any], setup: Callable[..., None]
-) -> None:
+def differentiate(name: str, backward: Callable[..., Any], setup: Callable[..., None]) -> None:
     """Gives the operator its gradient, as torch.library.register_autograd() has it."""
     torch.library.register_autograd(f"kernwright::{name}", backward, setup_context=setup)
 
@@ -58,9 +56,7 @@ def call(function: Callable[..., Any], like: torch.Tensor, *arguments: Any) -> A
     if device.type == "cuda":
         number = device.index
         stream = torch._C._cuda_getCurrentRawStream(number)
-        return _core._call_on_tensors(
-            function, arguments, _maker(number), _gpu(number), stream
-        )
+        return _core._call_on_tensors(function, arguments, _maker(number), _gpu(number), stream)
     if device.type != "cpu":
         raise InvalidArgument(f"tensors of {device}: kernels run on cuda, and on cpu to be tested")
     return _on_simulated_device(function, arguments)

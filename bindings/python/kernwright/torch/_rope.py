@@ -112,9 +112,7 @@ _REST = (
     "Tensor cos, Tensor sin, Tensor? positions, int offset, bool interleaved, bool heads_first,"
     " bool backward"
 )
-_one = define(
-    "rope", f"(Tensor q, {_REST}) -> Tensor", _run_one, lambda q, *_: empty(q)
-)
+_one = define("rope", f"(Tensor q, {_REST}) -> Tensor", _run_one, lambda q, *_: empty(q))
 _two = define(
     "rope_pair",
     f"(Tensor q, Tensor k, {_REST}) -> (Tensor, Tensor)",

@@ -54,7 +54,9 @@ def _softmax(
     logarithm: bool,
 ) -> torch.Tensor:
     if mask is not None and mask.requires_grad:
-        raise InvalidArgument("the mask of a softmax gets no gradient: detach() it, or add it first")
+        raise InvalidArgument(
+            "the mask of a softmax gets no gradient: detach() it, or add it first"
+        )
     return _forward(x, dim, logarithm, dtype, scale, mask)
 
 
