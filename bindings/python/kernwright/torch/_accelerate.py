@@ -56,13 +56,10 @@ class Acceleration:
         modules = "1 module runs" if count == 1 else f"{count} modules run"
         lines = [f"{modules} on kernwright{':' if count else ''}"]
         for each in self.replaced:
-            known = (
-                "" if each.after.__name__ == each.before.__name__ else f" -> {_name(each.after)}"
-            )
-            lines.append(f"  {each.name or '(the model)'}: {_name(each.before)}{known}")
-        lines += [
-            f"  {name or '(the model)'} stays torch's: {why}" for name, why in self.left.items()
-        ]
+            before, after = _name(each.before), _name(each.after)
+            change = before if before == after else f"{before} -> {after}"
+            lines.append(f"  {_place(each.name)}: {change}")
+        lines += [f"  {_place(name)} stays torch's: {why}" for name, why in self.left.items()]
         return "\n".join(lines)
 
 
@@ -115,7 +112,7 @@ def _replace(
         module.__class__ = after
     except TypeError as error:
         raise InvalidArgument(
-            f"{name}: {_name(before)} cannot become {_name(after)}: {error}"
+            f"{_place(name)}: {_name(before)} cannot become {_name(after)}: {error}"
         ) from None
     done.replaced.append(Replacement(name, before, after, module))
 
@@ -133,6 +130,10 @@ def _obstacle(module: nn.Module) -> str | None:
     if isinstance(module, (nn.Softmax, nn.LogSoftmax)) and module.dim is None:
         return f"a {type(module).__name__} without dim"
     return None
+
+
+def _place(name: str) -> str:
+    return name or "(the model)"
 
 
 def _name(cls: type) -> str:
