@@ -8,7 +8,7 @@ from typing import NamedTuple
 from torch import nn
 
 from kernwright.errors import ArgumentError, InvalidArgument
-from kernwright.torch import _modules
+from kernwright.torch import _modules, _recognise
 
 __all__ = ["Acceleration", "Replacement", "accelerate"]
 
@@ -23,6 +23,9 @@ _KNOWN: dict[type[nn.Module], type[nn.Module]] = {
     nn.SiLU: _modules.SiLU,
     nn.Softmax: _modules.Softmax,
 }
+
+
+_OWN = frozenset(_KNOWN.values())
 
 
 class Replacement(NamedTuple):
@@ -71,8 +74,10 @@ def accelerate(
     RMSNorm, LayerNorm, GroupNorm, Softmax, LogSoftmax, SiLU, GELU, Embedding and CrossEntropyLoss
     of torch.nn become the subclasses of the same names in kernwright.torch: parameters, buffers,
     hooks, names and the state_dict stay what they are, so that optimisers and checkpoints go on.
-    Classes derived from them are left alone, as they may do something else. `also` maps classes of
-    your own to subclasses of them, which then are replaced too.
+    Classes derived from them are left alone, as they may do something else. RMS norms and gated
+    layers of other packages (gate_proj, up_proj, down_proj, act_fn), as models of transformers have
+    them, are replaced where they give what the formulas do for random numbers. `also` maps classes
+    of your own to subclasses of them, which then are replaced too.
 
     Call it before torch.compile(). `undo()` of the result takes everything back. Raises
     ArgumentError for what is no module, InvalidArgument for a class in `also` that is no subclass
@@ -101,9 +106,15 @@ def accelerate(
 def _replace(
     done: Acceleration, name: str, module: nn.Module, after: type[nn.Module] | None
 ) -> None:
-    if after is None:
-        return
     before = type(module)
+    if after is None:
+        looks = _recognise.looks_like(module)
+        if looks is None or before in _OWN:
+            return
+        after = _recognise.recognised(module)
+        if after is None:
+            done.left[name] = f"{_name(before)} looks like a {looks} and computes something else"
+            return
     why = _obstacle(module)
     if why is not None:
         done.left[name] = why

@@ -52,7 +52,7 @@ def cross_entropy(
     options = reduction, label_smoothing, z_loss, ignore_index
     wanted = one_pass and reduction != "none" and torch.is_grad_enabled() and input.requires_grad
     if wanted and not torch.compiler.is_compiling():
-        return _OnePass.apply(input, target, *options)  # type: ignore[no-any-return]
+        return _OnePass.apply(input, target, *options)
     return _forward(input, target, *options)
 
 
@@ -110,7 +110,7 @@ def _run(
     z_loss: float,
     ignored: int,
 ) -> torch.Tensor:
-    return _loss(logits, target, reduction, smoothing, z_loss, ignored, False, None)[0]  # type: ignore[no-any-return]
+    return _loss(logits, target, reduction, smoothing, z_loss, ignored, False, None)[0]
 
 
 def _run_backward(
@@ -122,7 +122,7 @@ def _run_backward(
     z_loss: float,
     ignored: int,
 ) -> torch.Tensor:
-    return _loss(logits, target, reduction, smoothing, z_loss, ignored, True, above)[1]  # type: ignore[no-any-return]
+    return _loss(logits, target, reduction, smoothing, z_loss, ignored, True, above)[1]
 
 
 def _fake(logits: torch.Tensor, target: torch.Tensor, reduction: str, *_: Any) -> torch.Tensor:

@@ -36,7 +36,7 @@ def fits(x: torch.Tensor) -> bool:
     return is_here and x.dtype in _DTYPES and x.ndim > 0
 
 
-@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator,unused-ignore]
+@torch.compiler.assume_constant_result
 def _is_simulated() -> bool:
     return kw.current_device().is_simulated
 
@@ -100,7 +100,7 @@ class GELU(nn.GELU):
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         if not fits(input):
             return super().forward(input)
-        return _gates.gelu(input, self.approximate)  # type: ignore[arg-type,unused-ignore]
+        return _gates.gelu(input, self.approximate)
 
 
 class Embedding(nn.Embedding):
@@ -124,7 +124,7 @@ class CrossEntropyLoss(nn.CrossEntropyLoss):
             input,
             target,
             ignore_index=self.ignore_index,
-            reduction=self.reduction,  # type: ignore[arg-type,unused-ignore]
+            reduction=self.reduction,
             label_smoothing=self.label_smoothing,
         )
 

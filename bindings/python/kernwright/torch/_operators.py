@@ -37,7 +37,7 @@ def define(
     results of the right shapes and types, in what no kernel runs for."""
     made = torch.library.custom_op(f"kernwright::{name}", run, mutates_args=(), schema=schema)
     made.register_fake(fake)
-    return getattr(torch.ops.kernwright, name).default  # type: ignore[no-any-return]
+    return getattr(torch.ops.kernwright, name).default
 
 
 def differentiate(name: str, backward: Callable[..., Any], setup: Callable[..., None]) -> None:
