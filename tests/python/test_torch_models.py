@@ -137,6 +137,12 @@ def test_adamw_is_torchs(dtype):
 
 def test_layers_of_our_own():
     torch.manual_seed(0)
+    loss, logits = kt.CrossEntropyLoss(), rand(4, 9)
+    loss.one_pass = True
+    mine = torch.autograd.grad(loss(logits, ids(9, 4)), logits)[0]
+    his = torch.autograd.grad(F.cross_entropy(logits, ids(9, 4)), logits)[0]
+    close(mine, his, torch.float64)
+    assert loss(logits, logits.detach().softmax(-1)).shape == ()
     mlp = kt.GatedMLP(8, 12, bias=True, dtype=torch.float64, device=DEVICE)
     x = rand(3, 8)
     gate, up = mlp.gate_up(x).chunk(2, -1)

@@ -264,7 +264,6 @@ def test_one_pass_cross_entropy():
     [
         (lambda: kt.softmax(rand(3, 4), 2), "axis"),
         (lambda: kt.softmax(torch.ones(3, dtype=torch.int32, device=DEVICE)), "int32"),
-        (lambda: kt.softmax(rand(3, 4).to("meta").cpu), "method"),
         (lambda: kt.rms_norm(rand(3, 4), 5), r"\(4,\)"),
         (lambda: kt.rms_norm(rand(3, 4), 4, rand(5)), r"\(5,\)"),
         (lambda: kt.group_norm(rand(2, 4), 3), "3"),
@@ -288,9 +287,8 @@ def test_one_pass_cross_entropy():
     ],
 )
 def test_wrong_input_raises_errors_of_this_package(call, words):
-    with pytest.raises((kw.Error, TypeError, RuntimeError, AttributeError), match=words) as raised:
+    with pytest.raises(kw.Error, match=words):
         call()
-    assert isinstance(raised.value, kw.Error) or words == "method"
 
 
 def test_special_values():

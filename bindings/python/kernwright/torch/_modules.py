@@ -115,7 +115,13 @@ class Embedding(nn.Embedding):
 
 class CrossEntropyLoss(nn.CrossEntropyLoss):
     """torch.nn.CrossEntropyLoss by cross_entropy(); with weights of classes, and for targets that
-    are probabilities, torch's own. The loss is of float32 for half precision too."""
+    are probabilities, torch's own. The loss is of float32 for half precision too.
+
+    `one_pass`, an attribute that is False until it is set, is that of cross_entropy(): the gradient
+    is made while the logits are read for the loss, and backward() runs once.
+    """
+
+    one_pass = False
 
     def forward(self, input: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
         if self.weight is not None or target.is_floating_point() or not fits(input):
@@ -126,6 +132,7 @@ class CrossEntropyLoss(nn.CrossEntropyLoss):
             ignore_index=self.ignore_index,
             reduction=self.reduction,
             label_smoothing=self.label_smoothing,
+            one_pass=self.one_pass,
         )
 
 

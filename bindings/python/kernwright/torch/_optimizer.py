@@ -81,7 +81,6 @@ class AdamW(torch.optim.Optimizer):
             state = self.state[p]
             if not state:
                 _begin(state, p, group["master_weights"])
-            state["step"] += 1
             key = p.device, p.dtype, p.grad.dtype, int(state["step"]), "master" in state
             alike.setdefault(key, []).append(p)
         return alike
@@ -98,7 +97,7 @@ class AdamW(torch.optim.Optimizer):
             "maximize": group["maximize"],
             "stochastic_rounding": group["stochastic_rounding"],
             "seed": group["seed"],
-            "step": int(states[0]["step"]),
+            "step": int(states[0]["step"]) + 1,
         }
 
         def run(params: Any, first: Any, second: Any, masters: Any, grads: Any) -> None:
@@ -108,6 +107,8 @@ class AdamW(torch.optim.Optimizer):
         masters = [s["master"] for s in states if "master" in s]
         grads = [p.grad for p in params]
         call_in_place(run, params[0], [params, first, second, masters], grads)
+        for state in states:
+            state["step"] += 1
 
 
 def _begin(state: dict[str, Any], p: torch.Tensor, master_weights: bool) -> None:
