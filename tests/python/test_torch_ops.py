@@ -1,5 +1,9 @@
 """kernwright.torch against torch's own functions in float64; on CPU by the simulated device."""
 
+import doctest
+import importlib
+import pkgutil
+
 import pytest
 
 import kernwright as kw
@@ -332,3 +336,9 @@ def test_streams_graphs_and_allocations_are_torchs():
     assert torch.equal(result, step())
     with pytest.raises(kw.InvalidArgument, match="same device"):
         kt.rms_norm(x, 512, weight.cpu())
+
+
+@pytest.mark.parametrize("name", ["", *(m.name for m in pkgutil.iter_modules(kt.__path__, "."))])
+def test_examples_of_docstrings(name):
+    module = importlib.import_module("kernwright.torch" + name)
+    assert doctest.testmod(module).failed == 0

@@ -1,10 +1,11 @@
 """Pieces of networks for torch: operators with gradients, modules, and accelerate() for models.
 
->>> import torch, kernwright.torch  # doctest: +SKIP
->>> model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.LayerNorm(64))  # doctest: +SKIP
->>> print(kernwright.torch.accelerate(model))  # doctest: +SKIP
+>>> import torch, kernwright.torch
+>>> model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.LayerNorm(64))
+>>> print(kernwright.torch.accelerate(model))
 1 module runs on kernwright:
   1: LayerNorm
+
 The functions have torch's names and arguments, take and return tensors, and are operators of torch
 (torch.ops.kernwright): they differentiate, compile with torch.compile and run in CUDA graphs. They
 work on torch's memory and torch's current stream, and torch allocates what they return.

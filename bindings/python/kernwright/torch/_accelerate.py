@@ -82,6 +82,15 @@ def accelerate(
     Call it before torch.compile(). `undo()` of the result takes everything back. Raises
     ArgumentError for what is no module, InvalidArgument for a class in `also` that is no subclass
     or has another layout.
+
+    >>> import torch, kernwright.torch as kt
+    >>> model = torch.nn.Sequential(torch.nn.SiLU(), torch.nn.SiLU(inplace=True))
+    >>> done = kt.accelerate(model)
+    >>> print(done)
+    1 module runs on kernwright:
+      0: SiLU
+      1 stays torch's: a SiLU in place
+    >>> done.undo()
     """
     if not isinstance(model, nn.Module):
         raise ArgumentError(f"accelerate() takes a torch.nn.Module, got {type(model).__name__}")

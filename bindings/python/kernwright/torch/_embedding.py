@@ -25,6 +25,10 @@ def embedding(
     torch.nn.functional.embedding(). `input` is of int32 or int64; a number outside of [0, V) gives
     zeros, which costs no wait for the device. Row `padding_idx` gets no gradient. The gradient is a
     sum in a fixed order, in float32 (float64 for float64): the same in every run.
+
+    >>> import torch, kernwright.torch as kt
+    >>> kt.embedding(torch.tensor([1, 0]), torch.tensor([[0.0, 1.0], [2.0, 3.0]])).tolist()
+    [[2.0, 3.0], [0.0, 1.0]]
     """
     if padding_idx is not None:
         rows = weight.shape[0]

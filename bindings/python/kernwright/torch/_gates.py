@@ -60,6 +60,10 @@ def swiglu(gate: torch.Tensor, up: torch.Tensor | None = None) -> torch.Tensor:
     Without `up`, `gate` of shape (..., 2 n) holds both, the gate in its first half: what one Linear
     makes of both projections. Halves and slices are read where they are. Raises InvalidArgument
     when shapes or dtypes differ.
+
+    >>> import torch, kernwright.torch as kt
+    >>> kt.swiglu(torch.tensor([0.0, 100.0, 1.0, 2.0])).tolist()
+    [0.0, 200.0]
     """
     return _gate(gate, up, "silu")
 
@@ -94,6 +98,10 @@ def bias_activation(
 
     `activation` and its numbers `a` and `b` are those of kernwright.nn.bias_activation():
     "gelu", "gelu_tanh", "silu", "relu", ...
+
+    >>> import torch, kernwright.torch as kt
+    >>> kt.bias_activation(torch.tensor([[1.0, -3.0]]), torch.tensor([1.0, 1.0]), "relu").tolist()
+    [[2.0, 0.0]]
     """
     return _bias_activate(input, bias, activation, a, b)
 

@@ -41,6 +41,10 @@ def cross_entropy(
 
     Raises InvalidArgument for weights of classes and for targets that are probabilities, which are
     torch's own, and for shapes that do not fit.
+
+    >>> import torch, kernwright.torch as kt
+    >>> kt.cross_entropy(torch.tensor([[0.0, 100.0]]), torch.tensor([0])).item()
+    100.0
     """
     if weight is not None or target.is_floating_point():
         raise InvalidArgument(

@@ -31,6 +31,11 @@ def rms_norm(
     The input is of float16, bfloat16, float32 or float64, computed in float32 (float64 in float64);
     the result has its shape and dtype. `weight` may be of another of these dtypes, as in autocast.
     Raises InvalidArgument for other dtypes, and shapes that do not match.
+
+    >>> import torch, kernwright.torch as kt
+    >>> x = torch.tensor([[1.0, -1.0]])
+    >>> [each.tolist() for each in kt.rms_norm(x, 2, eps=0.0, residual=x)]
+    [[[1.0, -1.0]], [[2.0, -2.0]]]
     """
     if eps is None:
         eps = torch.finfo(input.dtype).eps
@@ -50,6 +55,10 @@ def layer_norm(
 
     torch.nn.functional.layer_norm(); the variance is the mean of (input - mean)**2. Dtypes,
     `residual` and errors are those of rms_norm(); weight and bias have one dtype.
+
+    >>> import torch, kernwright.torch as kt
+    >>> kt.layer_norm(torch.tensor([[1.0, 3.0]]), 2, eps=0.0).tolist()
+    [[-1.0, 1.0]]
     """
     return _norm("layer", input, normalized_shape, weight, bias, eps, residual)
 
@@ -64,6 +73,10 @@ def group_norm(
     """layer_norm() of `num_groups` groups of the channels of `input`: (batch, channels, ...).
 
     torch.nn.functional.group_norm(); weight and bias have an element for each channel.
+
+    >>> import torch, kernwright.torch as kt
+    >>> kt.group_norm(torch.tensor([[1.0, 3.0, 5.0, 9.0]]), 2, eps=0.0).tolist()
+    [[-1.0, 1.0, -1.0, 1.0]]
     """
     if num_groups < 1:
         raise InvalidArgument(f"the number of groups is one or more, got {num_groups}")

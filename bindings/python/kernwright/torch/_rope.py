@@ -53,6 +53,11 @@ def rope(
     The row of the tables is `offset` plus the number of the token, or plus `positions` of int32 or
     int64, (tokens,) or (batch, tokens). Returns the turned q and k, or q alone where k is None. The
     tables get no gradient. Errors are those of kernwright.nn.rope().
+
+    >>> import torch, kernwright.torch as kt
+    >>> q, k = torch.ones(16, 8, 4), torch.ones(16, 2, 4)
+    >>> [tuple(each.shape) for each in kt.rope(q, k, *kt.rope_tables(16, 4))]
+    [(16, 8, 4), (16, 2, 4)]
     """
     if k is None:
         return _one(q, cos, sin, positions, offset, interleaved, heads_first, False)

@@ -29,6 +29,10 @@ def softmax(
     (float64 in float64); the result has its shape, and its dtype unless `dtype` names another.
 
     Raises InvalidArgument as kernwright.nn.softmax() does, and for a mask that requires a gradient.
+
+    >>> import torch, kernwright.torch as kt
+    >>> kt.softmax(torch.tensor([1.0, 1.0, 3.0]), mask=torch.tensor([True, True, False])).tolist()
+    [0.5, 0.5, 0.0]
     """
     return _softmax(input, dim, dtype, scale, mask, False)
 
@@ -41,7 +45,12 @@ def log_softmax(
     scale: float = 1.0,
     mask: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """s - max(s) - log(sum(exp(s - max(s)))) along `dim`; everything else as in softmax()."""
+    """s - max(s) - log(sum(exp(s - max(s)))) along `dim`; everything else as in softmax().
+
+    >>> import torch, kernwright.torch as kt
+    >>> kt.log_softmax(torch.tensor([0.0, -1000.0])).tolist()
+    [0.0, -1000.0]
+    """
     return _softmax(input, dim, dtype, scale, mask, True)
 
 
