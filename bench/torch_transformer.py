@@ -35,16 +35,10 @@ def half_turn(x: torch.Tensor) -> torch.Tensor:
     return torch.cat([-b, a], -1)
 
 
-class Rotary(nn.Module):
-    """As transformers has it: tables of both halves, of the dtype of q."""
+class Rotary(kt.Rope):
+    """As transformers has it: tables of both halves, of the dtype of q; kept in float32."""
 
-    def __init__(self, dim: int, length: int) -> None:
-        super().__init__()
-        cos, sin = kt.rope_tables(length, dim)
-        self.register_buffer("cos", cos, persistent=False)
-        self.register_buffer("sin", sin, persistent=False)
-
-    def forward(self, q: torch.Tensor, k: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def forward(self, q: torch.Tensor, k: torch.Tensor) -> Any:
         tokens = q.shape[-2]
         cos = torch.cat([self.cos, self.cos], -1)[:tokens].to(q.dtype)
         sin = torch.cat([self.sin, self.sin], -1)[:tokens].to(q.dtype)
@@ -52,11 +46,8 @@ class Rotary(nn.Module):
 
 
 class OurRotary(Rotary):
-    def forward(self, q: torch.Tensor, k: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        turned: tuple[torch.Tensor, torch.Tensor] = kt.rope(
-            q, k, self.cos.float(), self.sin.float(), heads_first=True
-        )
-        return turned
+    def forward(self, q: torch.Tensor, k: torch.Tensor) -> Any:
+        return kt.Rope.forward(self, q, k)
 
 
 class Attention(nn.Module):
@@ -64,7 +55,7 @@ class Attention(nn.Module):
         super().__init__()
         self.head = head
         self.qkv, self.out = nn.Linear(dim, 3 * dim, False), nn.Linear(dim, dim, False)
-        self.rotary = Rotary(head, length)
+        self.rotary = Rotary(head, length, heads_first=True)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         parts = self.qkv(x).unflatten(-1, (3, -1, self.head)).permute(2, 0, 3, 1, 4)
