@@ -6,6 +6,7 @@
 #include "base/format.h"
 #include "bindings/array/dlpack.h"
 #include "bindings/array/foreign.h"
+#include "bindings/array/tensor_call.h"
 #include "bindings/memory/memory_bindings.h"
 #include "bindings/support/bindings.h"
 #include "bindings/support/current.h"
@@ -410,6 +411,7 @@ void bind_array(py::module_& m) {
   define_products(type);
   define_protocols(type);
   bind_evictable(m);
+  bind_tensor_call(m);
   m.def("empty", &make_empty, py::arg("shape"), py::arg("dtype") = py::none(), py::kw_only(),
         py::arg("device") = py::none());
   m.def("_from_numpy", &from_numpy, py::arg("values"), py::arg("device") = py::none());

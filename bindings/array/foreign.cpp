@@ -6,6 +6,7 @@
 #include "bindings/array/cuda_array_interface.h"
 #include "bindings/array/dlpack.h"
 #include "bindings/array/dlpack_exchange.h"
+#include "bindings/support/interned_name.h"
 #include "bindings/support/python_support.h"
 #include "bindings/values/dtype.h"
 #include "core/capture.h"
@@ -23,25 +24,6 @@ enum class Way { exchange, torch, cupy, interface, dlpack, none };
 struct Reader {
   Way way = Way::none;
   const DLPackExchangeAPI* exchange = nullptr;  ///< for Way::exchange
-};
-
-/// value.name for a name that is interned once: attr("name") would make a string each time.
-class Name {
- public:
-  explicit Name(const char* text) : text_(PyUnicode_InternFromString(text)) {}
-  py::object of(py::handle value) const {
-    PyObject* const found = PyObject_GetAttr(value.ptr(), text_);
-    if (found == nullptr) throw py::error_already_set();
-    return py::reinterpret_steal<py::object>(found);
-  }
-  py::object call(py::handle value) const {
-    PyObject* const result = PyObject_CallMethodNoArgs(value.ptr(), text_);
-    if (result == nullptr) throw py::error_already_set();
-    return py::reinterpret_steal<py::object>(result);
-  }
-
- private:
-  PyObject* text_;  // held for good
 };
 
 bool is_legacy(std::uintptr_t handle) { return handle <= 1; }
@@ -74,17 +56,6 @@ Reader reader_of(py::handle value) {
   return reader;
 }
 
-/// torch's dtype objects live as long as torch does.
-std::optional<ScalarType> torch_type(py::handle dtype, std::string& text) {
-  static auto* known = new std::unordered_map<PyObject*, ScalarType>;
-  const auto found = known->find(dtype.ptr());
-  if (found != known->end()) return found->second;
-  text = py::str(dtype).cast<std::string>();
-  const auto type = scalar_from_name(text.substr(text.rfind('.') + 1));
-  if (type) known->emplace(dtype.inc_ref().ptr(), *type);
-  return type;
-}
-
 /// A function of another library, looked up once.
 py::object function_of(const char* module, const char* name) {
   return py::module_::import(module).attr(name).cast<py::object>();
@@ -100,13 +71,13 @@ void read_through_exchange(const DLPackExchangeAPI& api, py::handle value, Devic
 }
 
 void read_torch(py::handle value, Device& device, const Stream& stream, ArrayArgument& argument) {
-  static const Name get_device("get_device"), dtype("dtype"), data_ptr("data_ptr"),
+  static const InternedName get_device("get_device"), dtype("dtype"), data_ptr("data_ptr"),
       is_contiguous("is_contiguous"), nbytes("nbytes");
   const int index = get_device.call(value).cast<int>();  // -1 in host memory
   if (device.is_simulated() || index != device.ordinal()) {
     refuse_place(value, index < 0 ? "host memory" : format("cuda:{}", index), device);
   }
-  argument.type = torch_type(dtype.of(value), argument.type_text);
+  argument.type = torch_scalar_type(dtype.of(value), argument.type_text);
   argument.address = data_ptr.call(value).cast<std::uintptr_t>();
   argument.contiguous = is_contiguous.call(value).cast<bool>();
   argument.nbytes = nbytes.of(value).cast<std::size_t>();
@@ -116,7 +87,7 @@ void read_torch(py::handle value, Device& device, const Stream& stream, ArrayArg
 }
 
 void read_cupy(py::handle value, Device& device, const Stream& stream, ArrayArgument& argument) {
-  static const Name data("data"), device_id("device_id"), dtype("dtype"), ptr("ptr"),
+  static const InternedName data("data"), device_id("device_id"), dtype("dtype"), ptr("ptr"),
       flags("flags"), c_contiguous("c_contiguous"), nbytes("nbytes");
   const py::object memory = data.of(value);
   const int index = device_id.of(memory).cast<int>();
@@ -134,6 +105,17 @@ void read_cupy(py::handle value, Device& device, const Stream& stream, ArrayArgu
 }
 
 }  // namespace
+
+std::optional<ScalarType> torch_scalar_type(py::handle dtype, std::string& text) {
+  // torch's dtype objects live as long as torch does.
+  static auto* known = new std::unordered_map<PyObject*, ScalarType>;
+  const auto found = known->find(dtype.ptr());
+  if (found != known->end()) return found->second;
+  text = py::str(dtype).cast<std::string>();
+  const auto type = scalar_from_name(text.substr(text.rfind('.') + 1));
+  if (type) known->emplace(dtype.inc_ref().ptr(), *type);
+  return type;
+}
 
 void refuse_place(py::handle value, const std::string& place, const Device& device) {
   const char* help = device.is_simulated()

@@ -38,6 +38,9 @@ std::optional<Array> adopt_foreign(py::handle value, Device& device, const Strea
 /// Throws ArgumentError for an array at `place` when the launch is on `device`.
 [[noreturn]] void refuse_place(py::handle value, const std::string& place, const Device& device);
 
+/// The element type that a dtype of torch means, or nothing: its name then goes to `text`.
+std::optional<ScalarType> torch_scalar_type(py::handle dtype, std::string& text);
+
 /// Makes later work of `consumer` wait for what `producer` holds now. Handles 0 and 1 are the
 /// legacy stream. Nothing to do when both are the same.
 void order_after(Device& device, std::uintptr_t producer, const Stream& consumer);

@@ -1,6 +1,7 @@
 // Arrays: memory by shape, and views that never copy.
 #include "array/array.h"
 
+#include "array/array_source.h"
 #include "array/strided_copy.h"
 #include "base/errors.h"
 #include "base/format.h"
@@ -9,9 +10,12 @@
 #include "memory/buffer.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace kernwright {
 namespace {
+
+thread_local ArraySource* current_source = nullptr;
 
 std::size_t byte_count(std::span<const std::int64_t> shape, std::size_t element_size) {
   std::int64_t bytes = 0;
@@ -24,9 +28,18 @@ std::size_t byte_count(std::span<const std::int64_t> shape, std::size_t element_
 
 }  // namespace
 
+ArraySourceScope::ArraySourceScope(ArraySource* source) noexcept
+    : previous_(std::exchange(current_source, source)) {}
+
+ArraySourceScope::~ArraySourceScope() { current_source = previous_; }
+
 Array Array::empty(Device& device, Shape shape, ScalarType type, const Stream& stream,
                    const LaunchSite& site) {
   const std::size_t bytes = byte_count(shape, scalar_size(type));
+  if (ArraySource* const source = current_source) [[unlikely]] {
+    const ArraySourceScope outside(nullptr);
+    return source->make(device, std::move(shape), type, stream);
+  }
   auto buffer = std::make_shared<Buffer>(default_resource(device), bytes, stream, site);
   Buffer& memory = *buffer;
   return over(std::move(buffer), memory, std::move(shape), type);
