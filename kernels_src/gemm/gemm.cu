@@ -1,21 +1,21 @@
 // Matrix products of 16-bit floats the Hopper way: one warp copies tiles by tensor maps into a ring
 // of stages, warpgroups multiply them (wgmma) and finish their sums; blocks stay for many tiles.
-#include <kernwright/activations.cuh>
 #include <kernwright/elements.cuh>
 #include <kernwright/mbarrier.cuh>
+#include <kernwright/product_epilogue.cuh>
 #include <kernwright/tma.cuh>
 #include <kernwright/wgmma.cuh>
 
 using namespace kernwright;
 
-constexpr int kDepth = 64;       // of a stage along the inner dimension: 128 bytes
-constexpr int kSwizzled = 64;    // columns that a box of the result has
-constexpr int kWarpRows = 16;    // rows of a box of the result: those of a warp
+constexpr int kDepth = 64;     // of a stage along the inner dimension: 128 bytes
+constexpr int kSwizzled = 64;  // columns that a box of the result has
+constexpr int kWarpRows = 16;  // rows of a box of the result: those of a warp
 constexpr int kBox = kWarpRows * kSwizzled * 2;
 
-/// rows x columns of the result are made at once from `stages` stages. `groups` warpgroups share the
-/// rows; with kTurns each has tiles of its own instead, and they take turns. `cluster` blocks have
-/// tiles below each other and share what they load of B.
+/// rows x columns of the result are made at once from `stages` stages. `groups` warpgroups share
+/// the rows; with kTurns each has tiles of its own instead, and they take turns. `cluster` blocks
+/// have tiles below each other and share what they load of B.
 template <int rows, int columns, int stages, int groups, bool kTurns, int cluster>
 struct Tile {
   static constexpr int kRows = rows, kColumns = columns, kStages = stages, kGroups = groups;
@@ -29,57 +29,24 @@ struct Tile {
   static_assert(!kTurns || groups == 2);
 };
 
-/// Which dimension of the operands has elements that follow each other: not the inner one, where set.
+/// Which dimension of the operands has elements that follow each other: not the inner one, where
+/// set.
 template <bool kTurnA, bool kTurnB>
 struct Layout {
   static constexpr bool kA = kTurnA, kB = kTurnB;
 };
 
-/// Sizes of the problem: tiles counted in clusters' rows of tiles. Splits share the inner dimension.
+/// Sizes of the problem: tiles counted in clusters' rows of tiles. Splits share the inner
+/// dimension.
 struct Problem {
   int rows, columns;
   int steps, steps_of_split;  // of kDepth
   int row_tiles, column_tiles;
-  int group;    // row tiles whose columns are walked together
+  int group;  // row tiles whose columns are walked together
   int batches, splits;
-  int a_batched, b_batched;  // 0 where all products have the same operand
-};
-
-/// The result where it is not written by copies; strides in elements.
-struct Result {
-  void* data;
-  long long row_stride, batch_stride;
-};
-
-/// Of activation(alpha * a @ b + bias + beta * c). c is of the result's type.
-struct EpilogueValues {
-  const void* bias;
-  const void* c;
-  long long c_row, c_batch;  // in elements
-  float alpha, beta;
-  Knobs<float> knobs;
-};
-
-struct Same {
-  __device__ static float value(float x, Knobs<float>) { return x; }
-};
-struct NoBias {};
-
-/// What happens to sums. kAdds: there is a c.
-template <typename Activation, typename Bias, bool kAdds>
-struct Epilogue {
-  static constexpr bool kHasC = kAdds;
-
-  __device__ static float bias(const EpilogueValues& with, int column, int columns) {
-    if constexpr (sizeof(Bias) == sizeof(NoBias)) {
-      return 0;
-    } else {
-      return column < columns ? to_compute(static_cast<const Bias*>(with.bias)[column]) : 0.0f;
-    }
-  }
-  __device__ static float finish(const EpilogueValues& with, float sum, float bias, float c) {
-    return Activation::value(with.alpha * sum + bias + (kAdds ? with.beta * c : 0.0f), with.knobs);
-  }
+  int inner_batches;     // products are numbered in two dimensions; of the inner one
+  int a_inner, a_outer;  // 0 where all of that dimension have the same a
+  int b_inner, b_outer;
 };
 
 /// How the result is written.
@@ -96,6 +63,18 @@ constexpr int kStagingOf(int store) {
 
 struct Place {
   int row, column, batch, split;
+};
+
+/// Where sums go: row-major matrices one behind the other, `z` of them before the tile's.
+struct Target {
+  const TensorMap& map;  // of boxes of the result, where copies write it
+  void* out;
+  const ProductEpilogueValues& with;
+  const Problem& of;
+
+  __device__ long long offset(int z) const {
+    return static_cast<long long>(z) * of.rows * of.columns;
+  }
 };
 
 /// Tiles are walked down `group` of them, then along the columns: what blocks load at the same time
@@ -153,12 +132,16 @@ __device__ __forceinline__ void load_tile(const Shared<In, Of, Order>& shared,
   constexpr unsigned short kAll = (1 << Of::kCluster) - 1;
   const int row = (at.row * Of::kCluster + static_cast<int>(rank)) * Of::kRows;
   const int column = at.column * Of::kColumns;
-  const int a_batch = at.batch * of.a_batched, b_batch = at.batch * of.b_batched;
+  const int inner = at.batch % of.inner_batches, outer = at.batch / of.inner_batches;
+  const auto load_a = [&](unsigned char* target, int x, int y, Mbarrier& full) {
+    load_box(target, map_a, {x, y, inner * of.a_inner, outer * of.a_outer}, full);
+  };
   const auto load_b = [&](unsigned char* target, int x, int y, Mbarrier& full) {
+    const BoxPlace place{x, y, inner * of.b_inner, outer * of.b_outer};
     if constexpr (Of::kCluster == 1) {
-      load_box(target, map_b, x, y, b_batch, full);
+      load_box(target, map_b, place, full);
     } else {
-      load_box_for(kAll, target, map_b, x, y, b_batch, full);
+      load_box_for(kAll, target, map_b, place, full);
     }
   };
   for (int step = begin; step < end; ++step, ring.advance()) {
@@ -170,26 +153,26 @@ __device__ __forceinline__ void load_tile(const Shared<In, Of, Order>& shared,
       empty.wait_for_cluster(ring.parity ^ 1);
     }
     full.arrive_expecting(Of::kStageBytes);
-    const int inner = step * kDepth;
+    const int deep = step * kDepth;
     unsigned char* a = shared.a(ring.stage);
     unsigned char* b = shared.b(ring.stage);
     if constexpr (Order::kA) {
 #pragma unroll
       for (int i = 0; i < Of::kRows / 64; ++i) {
-        load_box(a + i * (64 * kDepth * 2), map_a, row + i * 64, inner, a_batch, full);
+        load_a(a + i * (64 * kDepth * 2), row + i * 64, deep, full);
       }
     } else {
-      load_box(a, map_a, inner, row, a_batch, full);
+      load_a(a, deep, row, full);
     }
     if constexpr (Order::kB) {
       const int part = static_cast<int>(rank) * (kDepth / Of::kCluster);
 #pragma unroll
       for (int i = 0; i < Of::kColumns / 64; ++i) {
-        load_b(b + i * (64 * kDepth * 2) + part * 128, column + i * 64, inner + part, full);
+        load_b(b + i * (64 * kDepth * 2) + part * 128, column + i * 64, deep + part, full);
       }
     } else {
       const int part = static_cast<int>(rank) * kShare;
-      load_b(b + part * 128, inner, column + part, full);
+      load_b(b + part * 128, deep, column + part, full);
     }
   }
 }
@@ -254,13 +237,16 @@ __device__ __forceinline__ unsigned pair_of(float low, float high) {
 }
 
 /// Bytes of a box of staging: rows of 128 bytes whose 16-byte units are swizzled.
-__device__ __forceinline__ int swizzled(int row, int unit) { return row * 128 + ((unit ^ row) & 7) * 16; }
+__device__ __forceinline__ int swizzled(int row, int unit) {
+  return row * 128 + ((unit ^ row) & 7) * 16;
+}
 
-/// A warp brings a box of c, elements outside as zero, or writes a box of the result.
+/// A warp brings a box of c, or writes one of the result: what lies inside the matrix at `data`.
 template <typename Out, bool kLoads>
-__device__ __forceinline__ void move_box(unsigned char* box, Out* data, long long stride, int row,
-                                         int column, const Problem& of, int lane) {
-  const bool whole = column + kSwizzled <= of.columns && stride % 8 == 0 &&
+__device__ __forceinline__ void move_box(unsigned char* box, Out* data, int row, int column,
+                                         const Problem& of, int lane) {
+  const long long stride = of.columns;
+  const bool whole = column + kSwizzled <= of.columns && of.columns % 8 == 0 &&
                      reinterpret_cast<unsigned long long>(data) % 16 == 0;
   if (whole) {
 #pragma unroll
@@ -291,13 +277,40 @@ __device__ __forceinline__ void move_box(unsigned char* box, Out* data, long lon
   }
 }
 
-/// The boxes of a warp, 16 rows from `row` on: through shared memory, as rows of 128 bytes.
+/// The sums of a thread of a box as pairs of 16-bit numbers: 8 columns, then 8 rows apart. `box`
+/// holds c.
+template <typename Out, typename Finish>
+__device__ __forceinline__ void finish_box(const float* sums, const unsigned char* box,
+                                           const Target& to, int row, int column, int lane,
+                                           unsigned (&pairs)[kSwizzled / 8][2]) {
+#pragma unroll
+  for (int i = 0; i < kSwizzled / 8; ++i) {
+    const int at = column + i * 8 + lane % 4 * 2;
+    const float bias[2] = {Finish::bias(to.with, at, to.of.columns),
+                           Finish::bias(to.with, at + 1, to.of.columns)};
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      float c[2] = {};
+      if constexpr (Finish::kHasC) {
+        const int r = lane / 4 + half * 8;
+        const Out* two = reinterpret_cast<const Out*>(box + swizzled(r, i)) + lane % 4 * 2;
+        if (row + r < to.of.rows) {
+          if (at < to.of.columns) c[0] = to_compute(two[0]);
+          if (at + 1 < to.of.columns) c[1] = to_compute(two[1]);
+        }
+      }
+      const float* sum = sums + i * 4 + half * 2;
+      pairs[i][half] = pair_of<Out>(Finish::finish(to.with, sum[0], bias[0], c[0]),
+                                    Finish::finish(to.with, sum[1], bias[1], c[1]));
+    }
+  }
+}
+
+/// A warp's 16 rows from `row` on, box by box through shared memory. Two boxes take turns.
 template <typename Of, typename Out, Store kStore, typename Finish>
 __device__ __forceinline__ void store_rows(const float (&sums)[Of::kSums], unsigned char* staging,
-                                           const TensorMap& map_out, const Result& out,
-                                           const EpilogueValues& with, const Problem& of, int row,
-                                           int first_column, int z, int batch, int lane,
-                                           int& turn) {
+                                           const Target& to, int row, int first_column, int z,
+                                           int lane, int& turn) {
 #pragma unroll
   for (int chunk = 0; chunk < Of::kColumns / kSwizzled; ++chunk) {
     const int column = first_column + chunk * kSwizzled;
@@ -306,32 +319,12 @@ __device__ __forceinline__ void store_rows(const float (&sums)[Of::kSums], unsig
     if (kStore == kByCopies && lane == 0) wait_for_reads_of_stores<1>();
     __syncwarp();
     if constexpr (Finish::kHasC) {
-      Out* c = static_cast<Out*>(const_cast<void*>(with.c)) + batch * with.c_batch;
-      move_box<Out, true>(box, c, with.c_row, row, column, of, lane);
+      Out* c = static_cast<Out*>(const_cast<void*>(to.with.c)) + to.offset(z);
+      move_box<Out, true>(box, c, row, column, to.of, lane);
       __syncwarp();
     }
     unsigned pairs[kSwizzled / 8][2];
-#pragma unroll
-    for (int i = 0; i < kSwizzled / 8; ++i) {
-      const int at = column + i * 8 + lane % 4 * 2;
-      const float bias[2] = {Finish::bias(with, at, of.columns),
-                             Finish::bias(with, at + 1, of.columns)};
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        float c[2] = {};
-        if constexpr (Finish::kHasC) {
-          const Out* two = reinterpret_cast<const Out*>(box + swizzled(lane / 4 + half * 8, i)) +
-                           lane % 4 * 2;
-          if (row + lane / 4 + half * 8 < of.rows) {
-            if (at < of.columns) c[0] = to_compute(two[0]);
-            if (at + 1 < of.columns) c[1] = to_compute(two[1]);
-          }
-        }
-        const float* sum = &sums[(chunk * 8 + i) * 4 + half * 2];
-        pairs[i][half] = pair_of<Out>(Finish::finish(with, sum[0], bias[0], c[0]),
-                                      Finish::finish(with, sum[1], bias[1], c[1]));
-      }
-    }
+    finish_box<Out, Finish>(sums + chunk * (kSwizzled / 2), box, to, row, column, lane, pairs);
     if constexpr (Finish::kHasC) __syncwarp();
 #pragma unroll
     for (int i = 0; i < kSwizzled / 8; i += 2) {
@@ -342,52 +335,49 @@ __device__ __forceinline__ void store_rows(const float (&sums)[Of::kSums], unsig
       show_to_copies();
       __syncwarp();
       if (lane == 0) {
-        if (row < of.rows && column < of.columns) store_box(map_out, box, column, row, z);
+        if (row < to.of.rows && column < to.of.columns) store_box(to.map, box, column, row, z);
         commit_stores();  // also of nothing: the waits count groups
       }
     } else {
       __syncwarp();
-      Out* data = static_cast<Out*>(out.data) + z * out.batch_stride;
-      move_box<Out, false>(box, data, out.row_stride, row, column, of, lane);
+      move_box<Out, false>(box, static_cast<Out*>(to.out) + to.offset(z), row, column, to.of, lane);
     }
   }
 }
 
-/// The same from registers: four threads write 32 bytes of a row.
+/// The same in float32 from registers: four threads write 32 bytes of a row.
 template <typename Of, typename Finish>
-__device__ __forceinline__ void store_floats(const float (&sums)[Of::kSums], const Result& out,
-                                             const EpilogueValues& with, const Problem& of, int row,
-                                             int first_column, int z, int batch, int lane) {
-  const bool paired = out.row_stride % 2 == 0 && out.batch_stride % 2 == 0 &&
-                      reinterpret_cast<unsigned long long>(out.data) % 8 == 0;
+__device__ __forceinline__ void store_floats(const float (&sums)[Of::kSums], const Target& to,
+                                             int row, int first_column, int z, int lane) {
+  const int columns = to.of.columns;
+  const bool paired = columns % 2 == 0;
+  float* out = static_cast<float*>(to.out) + to.offset(z);
+  const float* added = static_cast<const float*>(to.with.c) + to.offset(z);
 #pragma unroll
   for (int i = 0; i < Of::kColumns / 8; ++i) {
     const int column = first_column + i * 8 + lane % 4 * 2;
-    if (column >= of.columns) continue;
-    const bool second = column + 1 < of.columns;
-    const float bias[2] = {Finish::bias(with, column, of.columns),
-                           Finish::bias(with, column + 1, of.columns)};
+    if (column >= columns) continue;
+    const bool second = column + 1 < columns;
+    const float bias[2] = {Finish::bias(to.with, column, columns),
+                           Finish::bias(to.with, column + 1, columns)};
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int r = row + lane / 4 + half * 8;
-      if (r >= of.rows) continue;
+      if (r >= to.of.rows) continue;
+      const long long at = static_cast<long long>(r) * columns + column;
       float c[2] = {};
       if constexpr (Finish::kHasC) {
-        const float* two =
-            static_cast<const float*>(with.c) + batch * with.c_batch + r * with.c_row + column;
-        c[0] = two[0];
-        if (second) c[1] = two[1];
+        c[0] = added[at];
+        if (second) c[1] = added[at + 1];
       }
       const float* sum = &sums[i * 4 + half * 2];
-      const float low = Finish::finish(with, sum[0], bias[0], c[0]);
-      const float high = Finish::finish(with, sum[1], bias[1], c[1]);
-      float* target =
-          static_cast<float*>(out.data) + z * out.batch_stride + r * out.row_stride + column;
+      const float low = Finish::finish(to.with, sum[0], bias[0], c[0]);
+      const float high = Finish::finish(to.with, sum[1], bias[1], c[1]);
       if (paired && second) {
-        *reinterpret_cast<float2*>(target) = make_float2(low, high);
+        *reinterpret_cast<float2*>(out + at) = make_float2(low, high);
       } else {
-        target[0] = low;
-        if (second) target[1] = high;
+        out[at] = low;
+        if (second) out[at + 1] = high;
       }
     }
   }
@@ -395,10 +385,9 @@ __device__ __forceinline__ void store_floats(const float (&sums)[Of::kSums], con
 
 /// A warpgroup that multiplies, tile after tile.
 template <typename In, typename Out, typename Of, typename Order, Store kStore, typename Finish>
-__device__ __forceinline__ void multiply(const Shared<In, Of, Order>& shared,
-                                         const TensorMap& map_out, const Result& out,
-                                         const EpilogueValues& with, const Problem& of,
+__device__ __forceinline__ void multiply(const Shared<In, Of, Order>& shared, const Target& to,
                                          unsigned rank, int first, int apart, int tiles) {
+  const Problem& of = to.of;
   const int thread = threadIdx.x - 128, group = thread / 128, lane = thread % 32;
   const int warp = thread / 32 % 4;
   unsigned char* staging =
@@ -416,18 +405,17 @@ __device__ __forceinline__ void multiply(const Shared<In, Of, Order>& shared,
     if (Of::kAlternates) shared.turns[group].wait((number / 2 + group + 1) & 1);
     float sums[Of::kWaves][Of::kSums];
     multiply_tile<In, Of, Order>(shared, steps, group, lane, ring, sums);
-    const int z = at.batch * of.splits + at.split;
+    const int z = at.split * of.batches + at.batch;
     const int top = (at.row * Of::kCluster + static_cast<int>(rank)) * Of::kRows +
                     (Of::kAlternates ? 0 : group * Of::kGroupRows) + warp * kWarpRows;
 #pragma unroll
     for (int wave = 0; wave < Of::kWaves; ++wave) {
       if constexpr (kStore == kDirect) {
-        store_floats<Of, Finish>(sums[wave], out, with, of, top + wave * 64,
-                                 at.column * Of::kColumns, z, at.batch, lane);
+        store_floats<Of, Finish>(sums[wave], to, top + wave * 64, at.column * Of::kColumns, z,
+                                 lane);
       } else {
-        store_rows<Of, Out, kStore, Finish>(sums[wave], staging, map_out, out, with, of,
-                                            top + wave * 64, at.column * Of::kColumns, z, at.batch,
-                                            lane, turn);
+        store_rows<Of, Out, kStore, Finish>(sums[wave], staging, to, top + wave * 64,
+                                            at.column * Of::kColumns, z, lane, turn);
       }
     }
   }
@@ -439,7 +427,7 @@ __device__ __forceinline__ void multiply(const Shared<In, Of, Order>& shared,
 template <typename In, typename Out, typename Of, typename Order, Store kStore, typename Finish>
 __global__ void __launch_bounds__(Of::kThreads, 1)
     gemm(const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b,
-         const __grid_constant__ TensorMap map_out, const Result out, const EpilogueValues with,
+         const __grid_constant__ TensorMap map_out, void* out, const ProductEpilogueValues with,
          const Problem of) {
   extern __shared__ __align__(1024) unsigned char storage[];
   const Shared<In, Of, Order> shared(storage, Of::kGroups * 4 * kStagingOf<Out>(kStore));
@@ -478,8 +466,8 @@ __global__ void __launch_bounds__(Of::kThreads, 1)
     }
   } else {
     if constexpr (Of::kGroups > 1) asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
-    multiply<In, Out, Of, Order, kStore, Finish>(shared, map_out, out, with, of, rank, first, apart,
-                                                 tiles);
+    multiply<In, Out, Of, Order, kStore, Finish>(shared, {map_out, out, with, of}, rank, first,
+                                                 apart, tiles);
   }
   // The other blocks of the cluster arrive here as long as they multiply.
   if constexpr (Of::kCluster > 1) cluster_sync();

@@ -1,5 +1,5 @@
-// Barriers in shared memory that count threads and bytes, of this block and of its cluster's others.
-// Compute capability 9.0 and newer.
+// Barriers in shared memory that count threads and bytes, of this block and of its cluster's
+// others. Compute capability 9.0 and newer.
 #pragma once
 
 namespace kernwright {
@@ -39,10 +39,10 @@ struct Mbarrier {
   }
   /// Arrives, and makes the phase wait for `bytes` of copies.
   __device__ __forceinline__ void arrive_expecting(unsigned bytes) {
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(
-                     shared_address(this)),
-                 "r"(bytes)
-                 : "memory");
+    asm volatile(
+        "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(this)),
+        "r"(bytes)
+        : "memory");
   }
   /// Arrives at the barrier in the same place of the cluster's block `rank`.
   __device__ __forceinline__ void arrive_at(unsigned rank) {

@@ -15,25 +15,29 @@ __device__ __forceinline__ void prefetch(const TensorMap& map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
 }
 
-/// The box at (x, y, z), x along the elements that follow each other. `full` counts its bytes.
-__device__ __forceinline__ void load_box(void* target, const TensorMap& map, int x, int y, int z,
+/// Where a box of four dimensions begins, x along the elements that follow each other.
+struct BoxPlace {
+  int x, y, z, w;
+};
+
+/// `full` counts the bytes of the box, what lies outside the tensor included: that becomes zero.
+__device__ __forceinline__ void load_box(void* target, const TensorMap& map, BoxPlace at,
                                          Mbarrier& full) {
   asm volatile(
-      "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
-      " [%0], [%1, {%2, %3, %4}], [%5];" ::"r"(shared_address(target)),
-      "l"(&map), "r"(x), "r"(y), "r"(z), "r"(shared_address(&full))
+      "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+      " [%0], [%1, {%2, %3, %4, %5}], [%6];" ::"r"(shared_address(target)),
+      "l"(&map), "r"(at.x), "r"(at.y), "r"(at.z), "r"(at.w), "r"(shared_address(&full))
       : "memory");
 }
 
 /// The same into every block of the cluster whose bit is set, in the same place, and the barrier
 /// there counts the bytes.
 __device__ __forceinline__ void load_box_for(unsigned short blocks, void* target,
-                                             const TensorMap& map, int x, int y, int z,
-                                             Mbarrier& full) {
+                                             const TensorMap& map, BoxPlace at, Mbarrier& full) {
   asm volatile(
-      "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
-      ".multicast::cluster [%0], [%1, {%2, %3, %4}], [%5], %6;" ::"r"(shared_address(target)),
-      "l"(&map), "r"(x), "r"(y), "r"(z), "r"(shared_address(&full)), "h"(blocks)
+      "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+      ".multicast::cluster [%0], [%1, {%2, %3, %4, %5}], [%6], %7;" ::"r"(shared_address(target)),
+      "l"(&map), "r"(at.x), "r"(at.y), "r"(at.z), "r"(at.w), "r"(shared_address(&full)), "h"(blocks)
       : "memory");
 }
 

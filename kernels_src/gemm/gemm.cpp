@@ -1,0 +1,308 @@
+// Launches of gemm.cu, the second kernel of products in parts, and the way without tensor maps.
+#include "kernels_src/gemm/gemm.h"
+
+#include "base/errors.h"
+#include "base/format.h"
+#include "core/device.h"
+#include "kernels_src/cast/cast.h"
+#include "kernels_src/family.h"
+#include "kernels_src/gemm/finish_product.cu.h"
+#include "kernels_src/gemm/gemm.cu.h"
+#include "kernels_src/gemm/gemm_layout.h"
+#include "kernels_src/gemm/gemm_maps.h"
+#include "kernels_src/matmul/matmul.h"
+#include "kernels_src/operands.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace kernwright::kernels {
+namespace {
+
+// As in the device's texts.
+struct GemmProblem {
+  std::int32_t rows, columns, steps, steps_of_split, row_tiles, column_tiles, group, batches,
+      splits, inner_batches, a_inner, a_outer, b_inner, b_outer;
+};
+struct GemmEpilogueValues {
+  CUdeviceptr bias = 0, c = 0;
+  float alpha = 1, beta = 1;
+  Knobs<float> knobs{ActivationCall{}};
+};
+enum class GemmStore : std::uint8_t { by_copies, by_elements, direct };
+
+bool is_half(ScalarType type) {
+  return type == ScalarType::float16 || type == ScalarType::bfloat16;
+}
+
+GemmEpilogueValues values_of(const GemmEpilogue& epilogue) {
+  GemmEpilogueValues values{.alpha = epilogue.alpha, .beta = epilogue.beta};
+  if (epilogue.bias) values.bias = epilogue.bias->address();
+  if (epilogue.c) values.c = epilogue.c->address();
+  if (epilogue.activation) values.knobs = Knobs<float>(*epilogue.activation);
+  return values;
+}
+
+/// "Epilogue<Silu, BFloat16, true>"
+std::string epilogue_type(const GemmEpilogue& epilogue) {
+  return format("Epilogue<{}, {}, {}>",
+                epilogue.activation ? activation_type(epilogue.activation->kind) : "Same",
+                epilogue.bias ? device_type(epilogue.bias->type()) : "NoBias",
+                epilogue.c ? "true" : "false");
+}
+void add_epilogue(InstanceKey& key, const GemmEpilogue& epilogue) {
+  key.add(epilogue.activation ? static_cast<int>(epilogue.activation->kind) + 1 : 0, 6)
+      .add(epilogue.bias ? static_cast<int>(epilogue.bias->type()) + 1 : 0, 6)
+      .add(epilogue.c.has_value(), 1);
+}
+
+const LazyKernel& finish_kernel(ScalarType type, const GemmEpilogue& epilogue, int width) {
+  static const auto& family = *new Family("finish_product.cu", text::finish_product_cu);
+  InstanceKey key;
+  add_epilogue(key, epilogue);
+  return family.instance(key.type(type).add(width, 3), [&] {
+    return format("finish_product<{}, {}, {}>", device_type(type), epilogue_type(epilogue), width);
+  });
+}
+
+/// `sums` are of `parts` times the size of `result`.
+void finish_sums(const Array& sums, const Array& result, const GemmEpilogue& epilogue, int parts,
+                 const Stream& on) {
+  constexpr unsigned kFinishThreads = 256;
+  const auto columns = static_cast<std::int32_t>(result.shape().back());
+  const bool packs = columns % 4 == 0 && (!epilogue.c || epilogue.c->address() % 16 == 0);
+  const int width = packs ? 4 : 1;
+  const std::int64_t size = result.size(),
+                     blocks = (size + kFinishThreads * 4 - 1) / (kFinishThreads * 4);
+  const LaunchConfig config{
+      .grid = {static_cast<std::uint32_t>(std::min<std::int64_t>(blocks, 1 << 20))},
+      .block = {kFinishThreads},
+      .stream = on};
+  launch(finish_kernel(result.type(), epilogue, width).on(result.device()), config, sums.address(),
+         result.address(), values_of(epilogue), size, columns, std::int32_t{parts});
+  sums.use_on(on);
+}
+
+struct GemmInstance {
+  ScalarType in, out;
+  GemmTile tile;
+  bool turn_a, turn_b;
+  GemmStore store;
+};
+
+std::string gemm_name(const GemmInstance& of, const GemmEpilogue& epilogue) {
+  constexpr const char* kStores[] = {"kByCopies", "kByElements", "kDirect"};
+  const GemmTile& tile = of.tile;
+  return format("gemm<{}, {}, Tile<{}, {}, {}, {}, {}, {}>, Layout<{}, {}>, {}, {}>",
+                device_type(of.in), device_type(of.out), tile.rows, tile.columns, tile.stages,
+                tile.groups, tile.turns, tile.cluster, of.turn_a, of.turn_b,
+                kStores[static_cast<int>(of.store)], epilogue_type(epilogue));
+}
+
+const LazyKernel& gemm_kernel(const GemmInstance& of, const GemmEpilogue& epilogue) {
+  static const auto& family = *new Family("gemm.cu", text::gemm_cu);
+  InstanceKey key;
+  add_epilogue(key, epilogue);
+  key.type(of.in).type(of.out).add(of.tile.rows / 64, 3).add(of.tile.columns / 64, 3);
+  key.add(of.tile.stages, 6).add(of.tile.groups, 2).add(of.tile.turns, 1).add(of.tile.cluster, 3);
+  key.add(of.turn_a, 1).add(of.turn_b, 1).add(of.store, 2);
+  return family.instance(key, [&] { return gemm_name(of, epilogue); });
+}
+
+/// `rows` of `dense` elements each, in the batch's two dimensions.
+CUtensorMap operand_map(const Array& array, std::int64_t rows, std::int64_t dense,
+                        std::int64_t stride, const GemmBatchDim& outer, const GemmBatchDim& within,
+                        std::int64_t GemmBatchDim::*side, int box_rows) {
+  const auto extent = [&](const GemmBatchDim& dim) { return dim.*side == 0 ? 1 : dim.extent; };
+  return gemm_map(array.device(), {.address = array.address(),
+                                   .shape = {extent(outer), extent(within), rows, dense},
+                                   .strides = {outer.*side, within.*side, stride, 2},
+                                   .type = array.type(),
+                                   .box_rows = static_cast<std::uint32_t>(box_rows)});
+}
+
+GemmProblem problem_of(const GemmLayout& layout, const GemmChoice& choice) {
+  const auto parts = [](std::int64_t a, std::int64_t b) {
+    return static_cast<std::int32_t>((a + b - 1) / b);
+  };
+  GemmProblem of{};
+  of.rows = static_cast<std::int32_t>(layout.rows);
+  of.columns = static_cast<std::int32_t>(layout.columns);
+  of.steps = parts(layout.inner, 64);
+  of.steps_of_split = parts(of.steps, choice.splits);
+  of.splits = parts(of.steps, of.steps_of_split);  // none of them is empty
+  of.row_tiles = parts(layout.rows, std::int64_t{choice.tile.rows} * choice.tile.cluster);
+  of.column_tiles = parts(layout.columns, choice.tile.columns);
+  of.group = choice.group;
+  of.batches = static_cast<std::int32_t>(layout.batches());
+  of.inner_batches = static_cast<std::int32_t>(layout.within.extent);
+  of.a_inner = layout.within.a != 0;
+  of.a_outer = layout.outer.a != 0;
+  of.b_inner = layout.within.b != 0;
+  of.b_outer = layout.outer.b != 0;
+  return of;
+}
+
+/// A product that gemm.cu takes.
+struct FastGemm {
+  const Gemm& of;
+  const GemmEpilogue& epilogue;
+  const GemmOperand &a, &b;
+  const GemmLayout& layout;
+  const Stream& on;
+
+  GemmChoice choice(const Array& result) const {
+    const GemmSize size{
+        .rows = layout.rows,
+        .columns = layout.columns,
+        .inner = layout.inner,
+        .batches = layout.batches(),
+        .multiprocessors = result.device().attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
+        .turned_a = !a.dense_rows,
+        .out_bytes = scalar_size(result.type())};
+    if (of.tile) return choose_gemm(size, *of.tile, of.splits);
+    GemmChoice chosen = choose_gemm(size);
+    if (of.splits > 0) chosen.splits = of.splits;
+    return chosen;
+  }
+
+  /// All of the result, or the parts of its sums.
+  void launch_on(const Array& result, const GemmChoice& choice, const GemmProblem& problem,
+                 const GemmEpilogue& ending) const {
+    const GemmTile& tile = choice.tile;
+    GemmInstance instance{of.a.type(),   result.type(), tile,
+                          !a.dense_rows, b.dense_rows,  GemmStore::direct};
+    if (is_half(result.type())) {
+      instance.store = layout.columns % 8 == 0 ? GemmStore::by_copies : GemmStore::by_elements;
+    }
+    const auto [a_rows, a_dense] =
+        a.dense_rows ? std::pair(layout.rows, layout.inner) : std::pair(layout.inner, layout.rows);
+    const auto [b_rows, b_dense] = b.dense_rows ? std::pair(layout.inner, layout.columns)
+                                                : std::pair(layout.columns, layout.inner);
+    const CUtensorMap map_a =
+        operand_map(a.array, a_rows, a_dense, layout.a_stride, layout.outer, layout.within,
+                    &GemmBatchDim::a, a.dense_rows ? tile.rows : 64);
+    const CUtensorMap map_b =
+        operand_map(b.array, b_rows, b_dense, layout.b_stride, layout.outer, layout.within,
+                    &GemmBatchDim::b, (b.dense_rows ? 64 : tile.columns) / tile.cluster);
+    CUtensorMap map_out{};
+    if (instance.store == GemmStore::by_copies) {
+      map_out = gemm_map(result.device(),
+                         {.address = result.address(),
+                          .shape = {1, problem.batches, layout.rows, layout.columns},
+                          .strides = {0, layout.rows * layout.columns * 2, layout.columns * 2, 2},
+                          .type = result.type(),
+                          .box_rows = 16,
+                          .rank = 3});
+    }
+    const std::int64_t clusters =
+        std::int64_t{problem.row_tiles} * problem.column_tiles * problem.batches * problem.splits;
+    const std::int64_t at_once = std::max(
+        1, result.device().attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT) / tile.cluster);
+    LaunchConfig config{
+        .grid = {static_cast<std::uint32_t>(std::min(clusters, at_once) * tile.cluster)},
+        .block = {static_cast<std::uint32_t>(tile.threads())},
+        .shared_bytes =
+            static_cast<std::uint32_t>(tile.shared_bytes(instance.store != GemmStore::direct)),
+        .stream = on};
+    if (tile.cluster > 1) config.cluster = {static_cast<std::uint32_t>(tile.cluster), 1, 1};
+    launch(gemm_kernel(instance, ending).on(result.device()), config, map_a, map_b, map_out,
+           result.address(), values_of(ending), problem);
+  }
+
+  void run(const Array& result) const {
+    const GemmChoice made = choice(result);
+    const GemmProblem problem = problem_of(layout, made);
+    if (problem.splits == 1) {
+      launch_on(result, made, problem, epilogue);
+    } else {
+      const Array sums = Array::empty(
+          result.device(), {problem.splits, problem.batches, layout.rows, layout.columns},
+          ScalarType::float32, on);
+      launch_on(sums, made, problem, GemmEpilogue{});
+      finish_sums(sums, result, epilogue, problem.splits, on);
+    }
+    a.array.use_on(on);
+    b.array.use_on(on);
+  }
+};
+
+void require_gemm(const Gemm& of, ScalarType type) {
+  if (&of.a.device() != &of.b.device() || of.a.type() != of.b.type()) {
+    throw InvalidArgument(format("a matrix product wants the same device and type: {} and {}",
+                                 of.a.identify(), of.b.identify()));
+  }
+  if (!is_half(of.a.type())) {
+    throw ArgumentError(format("this product takes float16 or bfloat16, not {}; matmul() takes all",
+                               of.a.identify()));
+  }
+  if (!is_half(type) && type != ScalarType::float32) {
+    throw ArgumentError(format("the result of this product is float16, bfloat16 or float32, not {}",
+                               scalar_name(type)));
+  }
+  if (of.tile) require_gemm_tile(*of.tile);
+  if (of.splits < 0) throw ArgumentError(format("splits are 1 or more, not {}", of.splits));
+}
+
+void require_addend(const Array& array, const char* name, const Array& result,
+                    const Shape& wanted) {
+  require_one_device(array, name, result, "the result");
+  if (!is_half(array.type()) && array.type() != ScalarType::float32) {
+    throw ArgumentError(
+        format("{} is float16, bfloat16 or float32, not {}", name, array.identify()));
+  }
+  if (array.shape() != wanted) {
+    throw InvalidArgument(format("Incompatible dimensions: {} is {}, for a result that is {}", name,
+                                 array.identify(), result.identify()));
+  }
+}
+
+/// With operands as the kernels want them.
+GemmEpilogue ready_epilogue(const GemmEpilogue& epilogue, const Array& result, const Stream& on) {
+  GemmEpilogue ready = epilogue;
+  if (epilogue.bias) {
+    require_addend(*epilogue.bias, "bias", result, {result.shape().back()});
+    ready.bias = contiguous(*epilogue.bias, on);
+  }
+  if (epilogue.c) {
+    require_addend(*epilogue.c, "c", result, result.shape());
+    ready.c = epilogue.c->type() == result.type() ? contiguous(*epilogue.c, on)
+                                                  : cast(*epilogue.c, result.type(), on);
+  }
+  return ready;
+}
+
+}  // namespace
+
+bool has_fast_gemm(const Array& a, const Array& b) {
+  return is_half(a.type()) && a.type() == b.type() && a.device().capabilities().wgmma;
+}
+
+Array Gemm::run(const Stream& stream) const {
+  const ScalarType out = type.value_or(a.type());
+  require_gemm(*this, out);
+  Device& device = a.device();
+  const Stream on = stream ? stream : Stream::legacy(device);
+  Array result = Array::empty(device, gemm_shape(a, b), out, on);
+  const GemmEpilogue ready = ready_epilogue(epilogue, result, on);
+  if (result.size() == 0) return result;
+  if (has_fast_gemm(a, b) && a.shape().back() > 0) {
+    const GemmOperand left = gemm_operand(a, on), right = gemm_operand(b, on);
+    if (const std::optional<GemmLayout> layout = gemm_layout(left, right)) {
+      FastGemm{*this, ready, left, right, *layout, on}.run(result);
+      result.use_on(on);
+      if (ready.bias) ready.bias->use_on(on);
+      if (ready.c) ready.c->use_on(on);
+      return result;
+    }
+  }
+  const ScalarType wide = ScalarType::float32;
+  const Array sums = plain_matmul(cast(a, wide, on), cast(b, wide, on), on);
+  finish_sums(sums, result, ready, 1, on);
+  result.use_on(on);
+  if (ready.bias) ready.bias->use_on(on);
+  if (ready.c) ready.c->use_on(on);
+  return result;
+}
+
+}  // namespace kernwright::kernels
