@@ -145,13 +145,8 @@ __device__ __forceinline__ void load_tile(const Shared<In, Of, Order>& shared,
     }
   };
   for (int step = begin; step < end; ++step, ring.advance()) {
-    Mbarrier& empty = shared.empty[ring.stage];
     Mbarrier& full = shared.full[ring.stage];
-    if constexpr (Of::kCluster == 1) {
-      empty.wait(ring.parity ^ 1);
-    } else {
-      empty.wait_for_cluster(ring.parity ^ 1);
-    }
+    shared.empty[ring.stage].wait(ring.parity ^ 1);
     full.arrive_expecting(Of::kStageBytes);
     const int deep = step * kDepth;
     unsigned char* a = shared.a(ring.stage);

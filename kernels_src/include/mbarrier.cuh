@@ -44,13 +44,14 @@ struct Mbarrier {
         "r"(bytes)
         : "memory");
   }
-  /// Arrives at the barrier in the same place of the cluster's block `rank`.
+  /// Arrives at the barrier in the same place of the cluster's block `rank`. Says that this thread
+  /// is done with shared memory; what it wrote to global memory need not be seen there (that would
+  /// cost a fence of the whole device).
   __device__ __forceinline__ void arrive_at(unsigned rank) {
     asm volatile(
         "{\n.reg .b32 there;\n"
         "mapa.shared::cluster.u32 there, %0, %1;\n"
-        "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n}" ::"r"(
-            shared_address(this)),
+        "mbarrier.arrive.shared::cluster.b64 _, [there];\n}" ::"r"(shared_address(this)),
         "r"(rank)
         : "memory");
   }
@@ -59,15 +60,6 @@ struct Mbarrier {
     asm volatile(
         "{\n.reg .pred done;\nAGAIN:\n"
         "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
-        "@!done bra AGAIN;\n}" ::"r"(shared_address(this)),
-        "r"(parity)
-        : "memory");
-  }
-  /// The same, where blocks of the cluster arrive.
-  __device__ __forceinline__ void wait_for_cluster(unsigned parity) {
-    asm volatile(
-        "{\n.reg .pred done;\nAGAIN:\n"
-        "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1;\n"
         "@!done bra AGAIN;\n}" ::"r"(shared_address(this)),
         "r"(parity)
         : "memory");

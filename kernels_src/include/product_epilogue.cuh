@@ -35,7 +35,10 @@ struct Epilogue {
   }
   __device__ static float finish(const ProductEpilogueValues& with, float sum, float bias,
                                  float c) {
-    return Activation::value(with.alpha * sum + bias + (kAdds ? with.beta * c : 0.0f), with.knobs);
+    float total = with.alpha * sum;
+    if (sizeof(Bias) != sizeof(NoBias)) total += bias;
+    if (kAdds) total += with.beta * c;
+    return Activation::value(total, with.knobs);
   }
 };
 
