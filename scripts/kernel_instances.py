@@ -63,7 +63,7 @@ PRODUCTS = [
     ("BFloat16, BFloat16", "128, 256, 4, 2, false, 2", "false, false", "kByCopies",
      "Epilogue<Same, NoBias, false>"),
     ("Float16, Float16", "256, 128, 4, 2, false, 2", "true, true", "kByElements",
-     "Epilogue<Gelu, Float16, true>"),
+     "Epilogue<ShortGelu, Float16, true>"),
     ("BFloat16, Float32", "128, 192, 4, 2, false, 1", "false, true", "kDirect",
      "Epilogue<Relu, Float32, true>"),
     ("BFloat16, Float16", "128, 128, 6, 2, true, 2", "true, false", "kByCopies",

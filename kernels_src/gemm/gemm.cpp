@@ -43,10 +43,32 @@ GemmEpilogueValues values_of(const GemmEpilogue& epilogue) {
   return values;
 }
 
+/// The activation for gemm.cu, where it is compiled once for each sum of a thread; null for those
+/// that take many instructions.
+const char* short_activation(Activation kind) {
+  switch (kind) {
+    case Activation::gelu:
+      return "ShortGelu";
+    case Activation::relu:
+    case Activation::relu2:
+    case Activation::sigmoid:
+    case Activation::silu:
+    case Activation::gelu_tanh:
+    case Activation::quick_gelu:
+    case Activation::hardswish:
+    case Activation::hardsigmoid:
+      return activation_type(kind);
+    default:
+      return nullptr;
+  }
+}
+bool is_short(const GemmEpilogue& epilogue) {
+  return !epilogue.activation || short_activation(epilogue.activation->kind) != nullptr;
+}
+
 /// "Epilogue<Silu, BFloat16, true>"
-std::string epilogue_type(const GemmEpilogue& epilogue) {
-  return format("Epilogue<{}, {}, {}>",
-                epilogue.activation ? activation_type(epilogue.activation->kind) : "Same",
+std::string epilogue_type(const GemmEpilogue& epilogue, const char* activation) {
+  return format("Epilogue<{}, {}, {}>", epilogue.activation ? activation : "Same",
                 epilogue.bias ? device_type(epilogue.bias->type()) : "NoBias",
                 epilogue.c ? "true" : "false");
 }
@@ -61,7 +83,10 @@ const LazyKernel& finish_kernel(ScalarType type, const GemmEpilogue& epilogue, i
   InstanceKey key;
   add_epilogue(key, epilogue);
   return family.instance(key.type(type).add(width, 3), [&] {
-    return format("finish_product<{}, {}, {}>", device_type(type), epilogue_type(epilogue), width);
+    const char* activation = nullptr;
+    if (epilogue.activation) activation = activation_type(epilogue.activation->kind);
+    return format("finish_product<{}, {}, {}>", device_type(type),
+                  epilogue_type(epilogue, activation), width);
   });
 }
 
@@ -93,10 +118,12 @@ struct GemmInstance {
 std::string gemm_name(const GemmInstance& of, const GemmEpilogue& epilogue) {
   constexpr const char* kStores[] = {"kByCopies", "kByElements", "kDirect"};
   const GemmTile& tile = of.tile;
+  const char* activation = nullptr;
+  if (epilogue.activation) activation = short_activation(epilogue.activation->kind);
   return format("gemm<{}, {}, Tile<{}, {}, {}, {}, {}, {}>, Layout<{}, {}>, {}, {}>",
                 device_type(of.in), device_type(of.out), tile.rows, tile.columns, tile.stages,
                 tile.groups, tile.turns, tile.cluster, of.turn_a, of.turn_b,
-                kStores[static_cast<int>(of.store)], epilogue_type(epilogue));
+                kStores[static_cast<int>(of.store)], epilogue_type(epilogue, activation));
 }
 
 const LazyKernel& gemm_kernel(const GemmInstance& of, const GemmEpilogue& epilogue) {
@@ -213,7 +240,7 @@ struct FastGemm {
   void run(const Array& result) const {
     const GemmChoice made = choice(result);
     const GemmProblem problem = problem_of(layout, made);
-    if (problem.splits == 1) {
+    if (problem.splits == 1 && is_short(epilogue)) {
       launch_on(result, made, problem, epilogue);
     } else {
       const Array sums = Array::empty(
