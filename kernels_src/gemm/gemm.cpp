@@ -185,7 +185,6 @@ struct FastGemm {
         .inner = layout.inner,
         .batches = layout.batches(),
         .multiprocessors = result.device().attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
-        .turned_a = !a.dense_rows,
         .out_bytes = scalar_size(result.type())};
     if (of.tile) return choose_gemm(size, *of.tile, of.splits);
     GemmChoice chosen = choose_gemm(size);

@@ -6,6 +6,9 @@
 
 #include <algorithm>
 #include <array>
+#include <mutex>
+#include <shared_mutex>
+#include <unordered_map>
 
 namespace kernwright::kernels {
 namespace {
@@ -67,6 +70,35 @@ int best_splits(const GemmSize& size, GemmChoice choice) {
     if (const double cost = gemm_cost(size, choice); cost < least) {
       least = cost;
       best = splits;
+    }
+  }
+  return best;
+}
+
+struct GemmSizeHash {
+  std::size_t operator()(const GemmSize& size) const noexcept {
+    std::uint64_t sum = static_cast<std::uint64_t>(size.multiprocessors) * 8 + size.out_bytes;
+    for (const std::int64_t extent : {size.rows, size.columns, size.inner, size.batches}) {
+      sum = (sum ^ static_cast<std::uint64_t>(extent)) * 0x9e3779b97f4a7c15u;
+    }
+    return static_cast<std::size_t>(sum ^ sum >> 32);
+  }
+};
+constexpr std::size_t kMostChoices = 4096;
+struct ChoiceTable {
+  std::shared_mutex mutex;
+  std::unordered_map<GemmSize, GemmChoice, GemmSizeHash> choices;
+};
+
+GemmChoice cheapest_gemm(const GemmSize& size) {
+  GemmChoice best;
+  double least = 0;
+  for (const GemmTile& tile : kGemmTiles) {
+    const GemmChoice choice = choose_gemm(size, tile, 0);
+    const double cost = gemm_cost(size, choice);
+    if (least == 0 || cost < least) {
+      least = cost;
+      best = choice;
     }
   }
   return best;
@@ -134,17 +166,18 @@ GemmChoice choose_gemm(const GemmSize& size, const GemmTile& tile, int splits) n
   return choice;
 }
 
-GemmChoice choose_gemm(const GemmSize& size) noexcept {
-  GemmChoice best;
-  double least = 0;
-  for (const GemmTile& tile : kGemmTiles) {
-    const GemmChoice choice = choose_gemm(size, tile, 0);
-    const double cost = gemm_cost(size, choice);
-    if (least == 0 || cost < least) {
-      least = cost;
-      best = choice;
+GemmChoice choose_gemm(const GemmSize& size) {
+  static auto& table = *new ChoiceTable;
+  {
+    const std::shared_lock lock(table.mutex);
+    if (const auto found = table.choices.find(size); found != table.choices.end()) {
+      return found->second;
     }
   }
+  const GemmChoice best = cheapest_gemm(size);
+  const std::unique_lock lock(table.mutex);
+  if (table.choices.size() >= kMostChoices) table.choices.clear();
+  table.choices.try_emplace(size, best);
   return best;
 }
 

@@ -33,8 +33,8 @@ struct GemmChoice {
 struct GemmSize {
   std::int64_t rows = 0, columns = 0, inner = 0, batches = 1;
   int multiprocessors = 132;
-  bool turned_a = false;      ///< rows of a follow each other in memory
   std::size_t out_bytes = 2;  ///< of an element of the result
+  bool operator==(const GemmSize&) const = default;
 };
 
 /// The tiles that are chosen from.
@@ -47,8 +47,9 @@ void require_gemm_tile(const GemmTile& tile);
 /// from L2, in whole waves of tiles (after DeepGEMM's choice of its configurations).
 double gemm_cost(const GemmSize& size, const GemmChoice& choice) noexcept;
 
-/// The cheapest of the tiles and splits, and the group whose loads of a wave are the smallest.
-GemmChoice choose_gemm(const GemmSize& size) noexcept;
+/// The cheapest of the tiles and splits, and the group whose loads of a wave are the smallest. Made
+/// once for each size. Thread-safe.
+GemmChoice choose_gemm(const GemmSize& size);
 /// The same for a tile that is given; `splits` 0: chosen.
 GemmChoice choose_gemm(const GemmSize& size, const GemmTile& tile, int splits) noexcept;
 

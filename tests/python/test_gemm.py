@@ -37,6 +37,7 @@ ACTIVATIONS = {
     "relu": lambda x: np.maximum(x, 0),
     "silu": lambda x: x * scipy.special.expit(x),
     "gelu": lambda x: x * scipy.special.ndtr(x),
+    "mish": lambda x: x * np.tanh(np.logaddexp(0, x)),
     "gelu_tanh": lambda x: x / (1 + np.exp(-1.5957691216057308 * (x + 0.044715 * x**3))),
 }
 
@@ -89,14 +90,22 @@ def test_tiles(tile):
     close(result, wide(a) @ wide(b))
 
 
-@pytest.mark.parametrize("turned", [(False, False), (False, True), (True, False), (True, True)])
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_layouts(dtype, turned):
+@pytest.mark.parametrize(
+    ("dtype", "turned", "out"),
+    [
+        ("bfloat16", (False, False), "bfloat16"),
+        ("bfloat16", (False, True), "float32"),
+        ("bfloat16", (True, False), "float16"),
+        ("bfloat16", (True, True), "bfloat16"),
+        ("float16", (False, True), "float16"),
+        ("float16", (True, False), "float32"),
+    ],
+)
+def test_layouts(dtype, turned, out):
     a, b = random(70, 200, dtype=dtype), random(200, 136, dtype=dtype, seed=1)
-    expected = wide(a) @ wide(b)
     left, right = in_layout(a, turned[0]), in_layout(b, turned[1])
-    for out in (dtype, "float32"):
-        close(_core._gemm(left, right, dtype=out, tile=ONE), expected, out)
+    expected = wide(a) @ wide(b)
+    close(_core._gemm(left, right, dtype=out, tile=ONE), expected, out)
 
 
 @pytest.mark.parametrize(
@@ -107,21 +116,28 @@ def test_sizes(m, n, k):
     close(_core._gemm(kw.asarray(a), kw.asarray(b), tile=ONE), wide(a) @ wide(b))
 
 
-@pytest.mark.parametrize("activation", ACTIVATIONS)
-@pytest.mark.parametrize("columns", [136, 101])
-def test_what_follows(activation, columns):
-    dtype = "bfloat16" if columns == 136 else "float16"
-    a, b = random(130, 72, dtype=dtype) * 0.2, random(72, columns, dtype=dtype, seed=1)
-    a = a.astype(b.dtype)
-    bias, c = random(columns, dtype="float32", seed=2), random(130, columns, dtype=dtype, seed=3)
+def what_follows(activation, columns, dtype, out):
+    """Operands, arguments, and the result in float64."""
+    a = (random(130, 72, dtype="float32", seed=4) * 0.2).astype(getattr(ml_dtypes, dtype, dtype))
+    b = random(72, columns, dtype=dtype, seed=1)
+    bias, c = random(columns, dtype="float32", seed=2), random(130, columns, dtype=out, seed=3)
     expected = ACTIVATIONS[activation](0.5 * (wide(a) @ wide(b)) + bias - 2 * wide(c))
-    arrays = [kw.asarray(x) for x in (a, b)]
     more = {"bias": kw.asarray(bias), "c": kw.asarray(c), "alpha": 0.5, "beta": -2}
-    more["activation"] = activation
-    close(_core._gemm(*arrays, **more, tile=ONE), expected, dtype)
-    close(_core._gemm(*arrays, **more, tile=ONE, splits=2), expected, dtype)
-    if activation in ("relu", None):
-        close(_core._gemm(*arrays, **more, dtype="float32", tile=ONE), expected, "float32")
+    more |= {"activation": activation, "dtype": out, "tile": ONE}
+    return [kw.asarray(a), kw.asarray(b)], more, expected
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_what_follows(activation):
+    arrays, more, expected = what_follows(activation, 136, "bfloat16", "bfloat16")
+    close(_core._gemm(*arrays, **more), expected)
+
+
+@pytest.mark.parametrize("out", ["float16", "float32"])
+def test_what_follows_with_rows_of_odd_length(out):
+    arrays, more, expected = what_follows("relu", 101, "float16", out)
+    close(_core._gemm(*arrays, **more), expected, out)
+    close(_core._gemm(*arrays, **more, splits=2), expected, out)
 
 
 def test_one_thing_that_follows_at_a_time():
