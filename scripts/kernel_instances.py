@@ -70,6 +70,8 @@ PRODUCTS = [
      "Epilogue<Silu, NoBias, true>"),
     ("Float16, BFloat16", "64, 64, 8, 1, false, 1", "false, false", "kByCopies",
      "Epilogue<Same, BFloat16, false>"),
+    ("BFloat16, BFloat16", "128, 256, 4, 2, false, 2", "false, false", "kByCopies",
+     "GatedEpilogue<Silu, NoBias>"),
 ]  # fmt: skip
 
 

@@ -31,8 +31,8 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
     for (int i = 0; i < kWidth; ++i) {
       const float c = Finish::kHasC ? to_compute(added.value[i]) : 0.0f;
-      const float bias = Finish::bias(with, column + i, columns);
-      result.value[i] = from_compute<Out>(Finish::finish(with, total.value[i], bias, c));
+      const Biases bias = Finish::biases(with, column + i, columns);
+      result.value[i] = from_compute<Out>(Finish::finish(with, total.value[i], 0, bias, 0, c));
     }
     *reinterpret_cast<Pack<Out, kWidth>*>(out + at) = result;
   }

@@ -35,14 +35,6 @@ bool is_half(ScalarType type) {
   return type == ScalarType::float16 || type == ScalarType::bfloat16;
 }
 
-GemmEpilogueValues values_of(const GemmEpilogue& epilogue) {
-  GemmEpilogueValues values{.alpha = epilogue.alpha, .beta = epilogue.beta};
-  if (epilogue.bias) values.bias = epilogue.bias->address();
-  if (epilogue.c) values.c = epilogue.c->address();
-  if (epilogue.activation) values.knobs = Knobs<float>(*epilogue.activation);
-  return values;
-}
-
 /// The activation for gemm.cu, where it is compiled once for each sum of a thread; null for those
 /// that take many instructions.
 const char* short_activation(Activation kind) {
@@ -62,18 +54,34 @@ const char* short_activation(Activation kind) {
       return nullptr;
   }
 }
+/// What is applied to sums, by itself or as a gate.
+const std::optional<ActivationCall>& activation_of(const GemmEpilogue& epilogue) {
+  return epilogue.gate ? epilogue.gate : epilogue.activation;
+}
 bool is_short(const GemmEpilogue& epilogue) {
-  return !epilogue.activation || short_activation(epilogue.activation->kind) != nullptr;
+  const std::optional<ActivationCall>& call = activation_of(epilogue);
+  return !call || short_activation(call->kind) != nullptr;
+}
+
+GemmEpilogueValues values_of(const GemmEpilogue& epilogue) {
+  GemmEpilogueValues values{.alpha = epilogue.alpha, .beta = epilogue.beta};
+  if (epilogue.bias) values.bias = epilogue.bias->address();
+  if (epilogue.c) values.c = epilogue.c->address();
+  if (activation_of(epilogue)) values.knobs = Knobs<float>(*activation_of(epilogue));
+  return values;
 }
 
 /// "Epilogue<Silu, BFloat16, true>"
 std::string epilogue_type(const GemmEpilogue& epilogue, const char* activation) {
-  return format("Epilogue<{}, {}, {}>", epilogue.activation ? activation : "Same",
-                epilogue.bias ? device_type(epilogue.bias->type()) : "NoBias",
+  const char* bias = epilogue.bias ? device_type(epilogue.bias->type()) : "NoBias";
+  if (epilogue.gate) return format("GatedEpilogue<{}, {}>", activation, bias);
+  return format("Epilogue<{}, {}, {}>", epilogue.activation ? activation : "Same", bias,
                 epilogue.c ? "true" : "false");
 }
 void add_epilogue(InstanceKey& key, const GemmEpilogue& epilogue) {
-  key.add(epilogue.activation ? static_cast<int>(epilogue.activation->kind) + 1 : 0, 6)
+  const std::optional<ActivationCall>& call = activation_of(epilogue);
+  key.add(call ? static_cast<int>(call->kind) + 1 : 0, 6)
+      .add(epilogue.gate.has_value(), 1)
       .add(epilogue.bias ? static_cast<int>(epilogue.bias->type()) + 1 : 0, 6)
       .add(epilogue.c.has_value(), 1);
 }
@@ -119,7 +127,7 @@ std::string gemm_name(const GemmInstance& of, const GemmEpilogue& epilogue) {
   constexpr const char* kStores[] = {"kByCopies", "kByElements", "kDirect"};
   const GemmTile& tile = of.tile;
   const char* activation = nullptr;
-  if (epilogue.activation) activation = short_activation(epilogue.activation->kind);
+  if (activation_of(epilogue)) activation = short_activation(activation_of(epilogue)->kind);
   return format("gemm<{}, {}, Tile<{}, {}, {}, {}, {}, {}>, Layout<{}, {}>, {}, {}>",
                 device_type(of.in), device_type(of.out), tile.rows, tile.columns, tile.stages,
                 tile.groups, tile.turns, tile.cluster, of.turn_a, of.turn_b,
@@ -148,18 +156,18 @@ CUtensorMap operand_map(const Array& array, std::int64_t rows, std::int64_t dens
                                    .box_rows = static_cast<std::uint32_t>(box_rows)});
 }
 
-GemmProblem problem_of(const GemmLayout& layout, const GemmChoice& choice) {
+GemmProblem problem_of(const GemmLayout& layout, const GemmChoice& choice, bool gated) {
   const auto parts = [](std::int64_t a, std::int64_t b) {
     return static_cast<std::int32_t>((a + b - 1) / b);
   };
   GemmProblem of{};
   of.rows = static_cast<std::int32_t>(layout.rows);
-  of.columns = static_cast<std::int32_t>(layout.columns);
+  of.columns = static_cast<std::int32_t>(gated ? layout.columns / 2 : layout.columns);
   of.steps = parts(layout.inner, 64);
   of.steps_of_split = parts(of.steps, choice.splits);
   of.splits = parts(of.steps, of.steps_of_split);  // none of them is empty
   of.row_tiles = parts(layout.rows, std::int64_t{choice.tile.rows} * choice.tile.cluster);
-  of.column_tiles = parts(layout.columns, choice.tile.columns);
+  of.column_tiles = parts(of.columns, gated ? choice.tile.columns / 2 : choice.tile.columns);
   of.group = choice.group;
   of.batches = static_cast<std::int32_t>(layout.batches());
   of.inner_batches = static_cast<std::int32_t>(layout.within.extent);
@@ -185,10 +193,11 @@ struct FastGemm {
         .inner = layout.inner,
         .batches = layout.batches(),
         .multiprocessors = result.device().attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
-        .out_bytes = scalar_size(result.type())};
-    if (of.tile) return choose_gemm(size, *of.tile, of.splits);
+        .out_bytes = scalar_size(result.type()),
+        .gated = epilogue.gate.has_value()};
+    if (of.tile) return choose_gemm(size, *of.tile, size.gated ? 1 : of.splits);
     GemmChoice chosen = choose_gemm(size);
-    if (of.splits > 0) chosen.splits = of.splits;
+    if (of.splits > 0 && !size.gated) chosen.splits = of.splits;
     return chosen;
   }
 
@@ -199,7 +208,7 @@ struct FastGemm {
     GemmInstance instance{of.a.type(),   result.type(), tile,
                           !a.dense_rows, b.dense_rows,  GemmStore::direct};
     if (is_half(result.type())) {
-      instance.store = layout.columns % 8 == 0 ? GemmStore::by_copies : GemmStore::by_elements;
+      instance.store = problem.columns % 8 == 0 ? GemmStore::by_copies : GemmStore::by_elements;
     }
     const auto [a_rows, a_dense] =
         a.dense_rows ? std::pair(layout.rows, layout.inner) : std::pair(layout.inner, layout.rows);
@@ -208,18 +217,21 @@ struct FastGemm {
     const CUtensorMap map_a =
         operand_map(a.array, a_rows, a_dense, layout.a_stride, layout.outer, layout.within,
                     &GemmBatchDim::a, a.dense_rows ? tile.rows : 64);
-    const CUtensorMap map_b =
-        operand_map(b.array, b_rows, b_dense, layout.b_stride, layout.outer, layout.within,
-                    &GemmBatchDim::b, (b.dense_rows ? 64 : tile.columns) / tile.cluster);
+    // The columns of a gated tile come in two boxes at least.
+    const int shared = ending.gate ? std::max(2, tile.cluster) : tile.cluster;
+    const int b_box = b.dense_rows ? 64 / tile.cluster : tile.columns / shared;
+    const CUtensorMap map_b = operand_map(b.array, b_rows, b_dense, layout.b_stride, layout.outer,
+                                          layout.within, &GemmBatchDim::b, b_box);
     CUtensorMap map_out{};
     if (instance.store == GemmStore::by_copies) {
-      map_out = gemm_map(result.device(),
-                         {.address = result.address(),
-                          .shape = {1, problem.batches, layout.rows, layout.columns},
-                          .strides = {0, layout.rows * layout.columns * 2, layout.columns * 2, 2},
-                          .type = result.type(),
-                          .box_rows = 16,
-                          .rank = 3});
+      const std::int64_t stride = std::int64_t{problem.columns} * 2;
+      map_out =
+          gemm_map(result.device(), {.address = result.address(),
+                                     .shape = {1, problem.batches, layout.rows, problem.columns},
+                                     .strides = {0, layout.rows * stride, stride, 2},
+                                     .type = result.type(),
+                                     .box_rows = 16,
+                                     .rank = 3});
     }
     const std::int64_t clusters =
         std::int64_t{problem.row_tiles} * problem.column_tiles * problem.batches * problem.splits;
@@ -238,7 +250,7 @@ struct FastGemm {
 
   void run(const Array& result) const {
     const GemmChoice made = choice(result);
-    const GemmProblem problem = problem_of(layout, made);
+    const GemmProblem problem = problem_of(layout, made, epilogue.gate.has_value());
     if (problem.splits == 1 && is_short(epilogue)) {
       launch_on(result, made, problem, epilogue);
     } else {
@@ -283,11 +295,12 @@ void require_addend(const Array& array, const char* name, const Array& result,
   }
 }
 
-/// With operands as the kernels want them.
-GemmEpilogue ready_epilogue(const GemmEpilogue& epilogue, const Array& result, const Stream& on) {
+/// With operands as the kernels want them; the bias is of so many columns.
+GemmEpilogue ready_epilogue(const GemmEpilogue& epilogue, const Array& result, std::int64_t columns,
+                            const Stream& on) {
   GemmEpilogue ready = epilogue;
   if (epilogue.bias) {
-    require_addend(*epilogue.bias, "bias", result, {result.shape().back()});
+    require_addend(*epilogue.bias, "bias", result, {columns});
     ready.bias = contiguous(*epilogue.bias, on);
   }
   if (epilogue.c) {
@@ -296,6 +309,59 @@ GemmEpilogue ready_epilogue(const GemmEpilogue& epilogue, const Array& result, c
                                                   : cast(*epilogue.c, result.type(), on);
   }
   return ready;
+}
+
+void use_all(const Array& result, const GemmEpilogue& ready, const Stream& on) {
+  result.use_on(on);
+  if (ready.bias) ready.bias->use_on(on);
+  if (ready.c) ready.c->use_on(on);
+}
+
+/// By gemm.cu; false where that cannot be.
+bool run_fast(const Gemm& of, const GemmEpilogue& ready, const Array& result, const Stream& on) {
+  if (!has_fast_gemm(of.a, of.b) || of.a.shape().back() == 0) return false;
+  const GemmOperand left = gemm_operand(of.a, on), right = gemm_operand(of.b, on);
+  const std::optional<GemmLayout> layout = gemm_layout(left, right);
+  if (!layout) return false;
+  // Copies begin on 16 bytes of a row, also in its second half.
+  if (ready.gate && right.dense_rows && layout->columns % 16 != 0) return false;
+  FastGemm{of, ready, left, right, *layout, on}.run(result);
+  return true;
+}
+
+void require_gated(const Gemm& of, const Shape& shape) {
+  if (of.epilogue.c || of.epilogue.activation) {
+    throw ArgumentError("a gated product has neither c nor an activation beside its gate");
+  }
+  if (shape.back() % 2 != 0) {
+    throw InvalidArgument(format(
+        "Incompatible dimensions: the columns of {} are two operands of a gate, and their number "
+        "is odd",
+        of.b.identify()));
+  }
+  if (of.tile && of.tile->columns % 128 != 0) {
+    throw ArgumentError(
+        format("a tile of a gated product has 128 or 256 columns, not {}", of.tile->columns));
+  }
+}
+
+Array run_gated(const Gemm& of, ScalarType out, const Stream& on) {
+  Shape shape = gemm_shape(of.a, of.b);
+  require_gated(of, shape);
+  const std::int64_t columns = shape.back();
+  shape.back() /= 2;
+  const Array result = Array::empty(of.a.device(), std::move(shape), out, on);
+  const GemmEpilogue ready = ready_epilogue(of.epilogue, result, columns, on);
+  if (result.size() == 0) return result;
+  if (is_short(ready) && run_fast(of, ready, result, on)) {
+    use_all(result, ready, on);
+    return result;
+  }
+  Gemm both = of;
+  both.epilogue.gate.reset();
+  both.type = ScalarType::float32;
+  const Array gated = gate(*of.epilogue.gate, both.run(on), std::nullopt, on);
+  return out == ScalarType::float32 ? gated : cast(gated, out, on);
 }
 
 }  // namespace
@@ -307,27 +373,17 @@ bool has_fast_gemm(const Array& a, const Array& b) {
 Array Gemm::run(const Stream& stream) const {
   const ScalarType out = type.value_or(a.type());
   require_gemm(*this, out);
-  Device& device = a.device();
-  const Stream on = stream ? stream : Stream::legacy(device);
-  Array result = Array::empty(device, gemm_shape(a, b), out, on);
-  const GemmEpilogue ready = ready_epilogue(epilogue, result, on);
+  const Stream on = stream ? stream : Stream::legacy(a.device());
+  if (epilogue.gate) return run_gated(*this, out, on);
+  const Array result = Array::empty(a.device(), gemm_shape(a, b), out, on);
+  const GemmEpilogue ready = ready_epilogue(epilogue, result, result.shape().back(), on);
   if (result.size() == 0) return result;
-  if (has_fast_gemm(a, b) && a.shape().back() > 0) {
-    const GemmOperand left = gemm_operand(a, on), right = gemm_operand(b, on);
-    if (const std::optional<GemmLayout> layout = gemm_layout(left, right)) {
-      FastGemm{*this, ready, left, right, *layout, on}.run(result);
-      result.use_on(on);
-      if (ready.bias) ready.bias->use_on(on);
-      if (ready.c) ready.c->use_on(on);
-      return result;
-    }
+  if (!run_fast(*this, ready, result, on)) {
+    const ScalarType wide = ScalarType::float32;
+    const Array sums = plain_matmul(cast(a, wide, on), cast(b, wide, on), on);
+    finish_sums(sums, result, ready, 1, on);
   }
-  const ScalarType wide = ScalarType::float32;
-  const Array sums = plain_matmul(cast(a, wide, on), cast(b, wide, on), on);
-  finish_sums(sums, result, ready, 1, on);
-  result.use_on(on);
-  if (ready.bias) ready.bias->use_on(on);
-  if (ready.c) ready.c->use_on(on);
+  use_all(result, ready, on);
   return result;
 }
 

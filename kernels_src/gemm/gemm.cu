@@ -122,16 +122,21 @@ struct Shared {
   __device__ unsigned char* b(int stage) const { return a(stage) + Of::kBytesOfA; }
 };
 
-/// Loads what a tile needs, stage by stage. By one thread.
-template <typename In, typename Of, typename Order>
+/// Loads what a tile needs, stage by stage. By one thread. kGated: the first half of B's tile are
+/// columns of its first half, the second half those of its second.
+template <typename In, typename Of, typename Order, bool kGated>
 __device__ __forceinline__ void load_tile(const Shared<In, Of, Order>& shared,
                                           const TensorMap& map_a, const TensorMap& map_b,
                                           const Problem& of, Place at, int begin, int end,
                                           unsigned rank, Ring<Of::kStages>& ring) {
+  constexpr int kHalf = Of::kColumns / (kGated ? 2 : 1);
   constexpr int kShare = Of::kColumns / Of::kCluster;  // of B's tile that this block loads
+  constexpr int kBoxColumns = kShare < kHalf ? kShare : kHalf;
   constexpr unsigned short kAll = (1 << Of::kCluster) - 1;
   const int row = (at.row * Of::kCluster + static_cast<int>(rank)) * Of::kRows;
-  const int column = at.column * Of::kColumns;
+  const auto column_of = [&](int place) {
+    return at.column * kHalf + place % kHalf + place / kHalf * of.columns;
+  };
   const int inner = at.batch % of.inner_batches, outer = at.batch / of.inner_batches;
   const auto load_a = [&](unsigned char* target, int x, int y, Mbarrier& full) {
     load_box(target, map_a, {x, y, inner * of.a_inner, outer * of.a_outer}, full);
@@ -163,11 +168,14 @@ __device__ __forceinline__ void load_tile(const Shared<In, Of, Order>& shared,
       const int part = static_cast<int>(rank) * (kDepth / Of::kCluster);
 #pragma unroll
       for (int i = 0; i < Of::kColumns / 64; ++i) {
-        load_b(b + i * (64 * kDepth * 2) + part * 128, column + i * 64, deep + part, full);
+        load_b(b + i * (64 * kDepth * 2) + part * 128, column_of(i * 64), deep + part, full);
       }
     } else {
-      const int part = static_cast<int>(rank) * kShare;
-      load_b(b + part * 128, deep, column + part, full);
+#pragma unroll
+      for (int i = 0; i < kShare / kBoxColumns; ++i) {
+        const int part = static_cast<int>(rank) * kShare + i * kBoxColumns;
+        load_b(b + part * 128, deep, column_of(part), full);
+      }
     }
   }
 }
@@ -272,17 +280,26 @@ __device__ __forceinline__ void move_box(unsigned char* box, Out* data, int row,
   }
 }
 
+/// Columns of the result that a tile makes, and from a sum to that of its second half.
+template <typename Of, typename Finish>
+__device__ constexpr int columns_of() {
+  return Of::kColumns / (Finish::kGated ? 2 : 1);
+}
+template <typename Of, typename Finish>
+__device__ constexpr int paired() {
+  return Finish::kGated ? Of::kSums / 2 : 0;
+}
+
 /// The sums of a thread of a box as pairs of 16-bit numbers: 8 columns, then 8 rows apart. `box`
-/// holds c.
-template <typename Out, typename Finish>
+/// holds c. The sums of the second half of a gated tile are kPaired behind.
+template <typename Out, typename Finish, int kPaired>
 __device__ __forceinline__ void finish_box(const float* sums, const unsigned char* box,
                                            const Target& to, int row, int column, int lane,
                                            unsigned (&pairs)[kSwizzled / 8][2]) {
 #pragma unroll
   for (int i = 0; i < kSwizzled / 8; ++i) {
     const int at = column + i * 8 + lane % 4 * 2;
-    const float bias[2] = {Finish::bias(to.with, at, to.of.columns),
-                           Finish::bias(to.with, at + 1, to.of.columns)};
+    const auto bias = Finish::biases(to.with, at, to.of.columns);
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       float c[2] = {};
@@ -295,8 +312,10 @@ __device__ __forceinline__ void finish_box(const float* sums, const unsigned cha
         }
       }
       const float* sum = sums + i * 4 + half * 2;
-      pairs[i][half] = pair_of<Out>(Finish::finish(to.with, sum[0], bias[0], c[0]),
-                                    Finish::finish(to.with, sum[1], bias[1], c[1]));
+      const auto end = [&](int k) {
+        return Finish::finish(to.with, sum[k], sum[k + kPaired], bias, k, c[k]);
+      };
+      pairs[i][half] = pair_of<Out>(end(0), end(1));
     }
   }
 }
@@ -307,7 +326,7 @@ __device__ __forceinline__ void store_rows(const float (&sums)[Of::kSums], unsig
                                            const Target& to, int row, int first_column, int z,
                                            int lane, int& turn) {
 #pragma unroll
-  for (int chunk = 0; chunk < Of::kColumns / kSwizzled; ++chunk) {
+  for (int chunk = 0; chunk < columns_of<Of, Finish>() / kSwizzled; ++chunk) {
     const int column = first_column + chunk * kSwizzled;
     unsigned char* box = staging + turn * kBox;
     turn ^= 1;
@@ -319,7 +338,8 @@ __device__ __forceinline__ void store_rows(const float (&sums)[Of::kSums], unsig
       __syncwarp();
     }
     unsigned pairs[kSwizzled / 8][2];
-    finish_box<Out, Finish>(sums + chunk * (kSwizzled / 2), box, to, row, column, lane, pairs);
+    finish_box<Out, Finish, paired<Of, Finish>()>(sums + chunk * (kSwizzled / 2), box, to, row,
+                                                  column, lane, pairs);
     if constexpr (Finish::kHasC) __syncwarp();
 #pragma unroll
     for (int i = 0; i < kSwizzled / 8; i += 2) {
@@ -345,16 +365,15 @@ template <typename Of, typename Finish>
 __device__ __forceinline__ void store_floats(const float (&sums)[Of::kSums], const Target& to,
                                              int row, int first_column, int z, int lane) {
   const int columns = to.of.columns;
-  const bool paired = columns % 2 == 0;
+  const bool by_two = columns % 2 == 0;
   float* out = static_cast<float*>(to.out) + to.offset(z);
   const float* added = static_cast<const float*>(to.with.c) + to.offset(z);
 #pragma unroll
-  for (int i = 0; i < Of::kColumns / 8; ++i) {
+  for (int i = 0; i < columns_of<Of, Finish>() / 8; ++i) {
     const int column = first_column + i * 8 + lane % 4 * 2;
     if (column >= columns) continue;
     const bool second = column + 1 < columns;
-    const float bias[2] = {Finish::bias(to.with, column, columns),
-                           Finish::bias(to.with, column + 1, columns)};
+    const auto bias = Finish::biases(to.with, column, columns);
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int r = row + lane / 4 + half * 8;
@@ -366,9 +385,11 @@ __device__ __forceinline__ void store_floats(const float (&sums)[Of::kSums], con
         if (second) c[1] = added[at + 1];
       }
       const float* sum = &sums[i * 4 + half * 2];
-      const float low = Finish::finish(to.with, sum[0], bias[0], c[0]);
-      const float high = Finish::finish(to.with, sum[1], bias[1], c[1]);
-      if (paired && second) {
+      const auto end = [&](int k) {
+        return Finish::finish(to.with, sum[k], sum[k + paired<Of, Finish>()], bias, k, c[k]);
+      };
+      const float low = end(0), high = end(1);
+      if (by_two && second) {
         *reinterpret_cast<float2*>(out + at) = make_float2(low, high);
       } else {
         out[at] = low;
@@ -406,11 +427,11 @@ __device__ __forceinline__ void multiply(const Shared<In, Of, Order>& shared, co
 #pragma unroll
     for (int wave = 0; wave < Of::kWaves; ++wave) {
       if constexpr (kStore == kDirect) {
-        store_floats<Of, Finish>(sums[wave], to, top + wave * 64, at.column * Of::kColumns, z,
-                                 lane);
+        store_floats<Of, Finish>(sums[wave], to, top + wave * 64,
+                                 at.column * columns_of<Of, Finish>(), z, lane);
       } else {
         store_rows<Of, Out, kStore, Finish>(sums[wave], staging, to, top + wave * 64,
-                                            at.column * Of::kColumns, z, lane, turn);
+                                            at.column * columns_of<Of, Finish>(), z, lane, turn);
       }
     }
   }
@@ -455,8 +476,9 @@ __global__ void __launch_bounds__(Of::kThreads, 1)
       for (int tile = first; tile < tiles; tile += apart) {
         const Place at = place_of(of, tile);
         const int begin = at.split * of.steps_of_split;
-        load_tile<In, Of, Order>(shared, map_a, map_b, of, at, begin,
-                                 min(begin + of.steps_of_split, of.steps), rank, ring);
+        load_tile<In, Of, Order, Finish::kGated>(shared, map_a, map_b, of, at, begin,
+                                                 min(begin + of.steps_of_split, of.steps), rank,
+                                                 ring);
       }
     }
   } else {

@@ -17,8 +17,9 @@ struct GemmEpilogue {
   std::optional<Array> bias{};  ///< (n,), float16, bfloat16 or float32
   std::optional<Array> c{};     ///< of the result's shape; any strides, any type of `bias`
   std::optional<ActivationCall> activation{};
-
-  bool is_empty() const noexcept { return alpha == 1 && !bias && !c && !activation; }
+  /// The result has n / 2 columns: gate(x[..., :n/2]) * x[..., n/2:], where x = alpha * (a @ b) +
+  /// bias. b has both operands of a gated unit (SwiGLU with silu); no c, no activation.
+  std::optional<ActivationCall> gate{};
 };
 
 /// activation(alpha * (a @ b) + bias + beta * c) for a of [..., m, k] and b of [..., k, n], both

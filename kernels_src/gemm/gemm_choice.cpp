@@ -77,7 +77,8 @@ int best_splits(const GemmSize& size, GemmChoice choice) {
 
 struct GemmSizeHash {
   std::size_t operator()(const GemmSize& size) const noexcept {
-    std::uint64_t sum = static_cast<std::uint64_t>(size.multiprocessors) * 8 + size.out_bytes;
+    std::uint64_t sum = static_cast<std::uint64_t>(size.multiprocessors) * 16 + size.out_bytes;
+    sum = sum * 2 + size.gated;
     for (const std::int64_t extent : {size.rows, size.columns, size.inner, size.batches}) {
       sum = (sum ^ static_cast<std::uint64_t>(extent)) * 0x9e3779b97f4a7c15u;
     }
@@ -94,7 +95,8 @@ GemmChoice cheapest_gemm(const GemmSize& size) {
   GemmChoice best;
   double least = 0;
   for (const GemmTile& tile : kGemmTiles) {
-    const GemmChoice choice = choose_gemm(size, tile, 0);
+    if (size.gated && tile.columns % 128 != 0) continue;
+    const GemmChoice choice = choose_gemm(size, tile, size.gated ? 1 : 0);
     const double cost = gemm_cost(size, choice);
     if (least == 0 || cost < least) {
       least = cost;

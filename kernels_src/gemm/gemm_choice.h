@@ -34,6 +34,7 @@ struct GemmSize {
   std::int64_t rows = 0, columns = 0, inner = 0, batches = 1;
   int multiprocessors = 132;
   std::size_t out_bytes = 2;  ///< of an element of the result
+  bool gated = false;         ///< tiles have two halves, of 64 columns or 128; no splits
   bool operator==(const GemmSize&) const = default;
 };
 

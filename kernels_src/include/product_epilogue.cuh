@@ -38,21 +38,52 @@ struct NoBias {
 };
 __device__ __forceinline__ float to_compute(NoBias) { return 0; }
 
+/// Those of two neighbouring columns, and of their partners in the second half of the columns.
+struct Biases {
+  float own[2], paired[2];
+};
+
+template <typename Bias>
+__device__ __forceinline__ float bias_at(const ProductEpilogueValues& with, int column,
+                                         int columns) {
+  if (sizeof(Bias) == sizeof(NoBias) || column >= columns) return 0;
+  return to_compute(static_cast<const Bias*>(with.bias)[column]);
+}
+
 /// What happens to sums. kAdds: there is a c.
 template <typename Activation, typename Bias, bool kAdds>
 struct Epilogue {
-  static constexpr bool kHasC = kAdds;
+  static constexpr bool kHasC = kAdds, kGated = false;
 
-  __device__ static float bias(const ProductEpilogueValues& with, int column, int columns) {
-    if (sizeof(Bias) == sizeof(NoBias) || column >= columns) return 0;
-    return to_compute(static_cast<const Bias*>(with.bias)[column]);
+  __device__ static Biases biases(const ProductEpilogueValues& with, int column, int columns) {
+    return {{bias_at<Bias>(with, column, columns), bias_at<Bias>(with, column + 1, columns)}, {}};
   }
-  __device__ static float finish(const ProductEpilogueValues& with, float sum, float bias,
-                                 float c) {
+  __device__ static float finish(const ProductEpilogueValues& with, float sum, float /*paired*/,
+                                 const Biases& bias, int k, float c) {
     float total = with.alpha * sum;
-    if (sizeof(Bias) != sizeof(NoBias)) total += bias;
+    if (sizeof(Bias) != sizeof(NoBias)) total += bias.own[k];
     if (kAdds) total += with.beta * c;
     return Activation::value(total, with.knobs);
+  }
+};
+
+/// activation(first half of the columns) * second half.
+template <typename Activation, typename Bias>
+struct GatedEpilogue {
+  static constexpr bool kHasC = false, kGated = true;
+
+  __device__ static Biases biases(const ProductEpilogueValues& with, int column, int columns) {
+    Biases all = Epilogue<Activation, Bias, false>::biases(with, column, columns);
+    for (int k = 0; k < 2; ++k) {
+      all.paired[k] =
+          column + k < columns ? bias_at<Bias>(with, columns + column + k, 2 * columns) : 0;
+    }
+    return all;
+  }
+  __device__ static float finish(const ProductEpilogueValues& with, float sum, float paired,
+                                 const Biases& bias, int k, float /*c*/) {
+    return Activation::value(with.alpha * sum + bias.own[k], with.knobs) *
+           (with.alpha * paired + bias.paired[k]);
   }
 };
 

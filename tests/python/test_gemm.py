@@ -109,7 +109,8 @@ def test_layouts(dtype, turned, out):
 
 
 @pytest.mark.parametrize(
-    ("m", "n", "k"), [(1, 8, 8), (1, 1, 1), (63, 65, 64), (65, 63, 1), (129, 130, 131), (64, 7, 257)]
+    ("m", "n", "k"),
+    [(1, 8, 8), (1, 1, 1), (63, 65, 64), (65, 63, 1), (129, 130, 131), (64, 7, 257)],
 )
 def test_sizes(m, n, k):
     a, b = random(m, k), random(k, n, seed=1)
@@ -138,6 +139,31 @@ def test_what_follows_with_rows_of_odd_length(out):
     arrays, more, expected = what_follows("relu", 101, "float16", out)
     close(_core._gemm(*arrays, **more), expected, out)
     close(_core._gemm(*arrays, **more, splits=2), expected, out)
+
+
+@pytest.mark.parametrize(
+    ("tile", "gate", "out", "turned"),
+    [
+        ((64, 128, 3, 1, False, 1), "silu", "bfloat16", False),
+        ((128, 128, 3, 2, False, 2), "relu", "bfloat16", True),
+        ((64, 256, 3, 2, True, 2), "silu", "float32", False),
+        ((64, 128, 3, 2, True, 1), "mish", "bfloat16", True),
+        (None, "gelu", "bfloat16", True),
+    ],
+)
+def test_gates(tile, gate, out, turned):
+    a, b = random(130, 200, seed=4), (random(200, 2 * 104, seed=1) * 0.1).astype(ml_dtypes.bfloat16)
+    bias = random(2 * 104, dtype="float32", seed=2)
+    x = wide(a) @ wide(b)
+    arrays = [kw.asarray(a), in_layout(b, turned)]
+    y = x + bias
+    expected = ACTIVATIONS[gate](y[:, :104]) * y[:, 104:]
+    more = {"gate": gate, "dtype": out, "tile": tile}
+    close(_core._gemm(*arrays, bias=kw.asarray(bias), **more), expected, out)
+    if gate == "silu":
+        expected = ACTIVATIONS[gate](x[:, :51]) * x[:, 51:102]
+        narrow = [arrays[0], arrays[1][:, :102]]
+        close(_core._gemm(*narrow, **more), expected, out)
 
 
 def test_one_thing_that_follows_at_a_time():
@@ -277,6 +303,7 @@ def test_under_all_checks(seed):
         _core._gemm(in_layout(a, True), nt, tile=ONE, bias=bias, c=c, activation="silu")
         _core._gemm(x, odd, tile=ONE, c=odd)
         _core._gemm(x, nt, tile=TILES[2], dtype="float32", c=c.astype("float32"))
+        _core._gemm(x, nt, tile=(64, 128, 3, 2, True, 2), gate="silu")
         _core._gemm(x, nt, tile=TILES[2], splits=2, bias=bias, c=c, activation="relu")
     assert report.findings == []
 
@@ -315,6 +342,12 @@ def test_errors():
     ]:
         with pytest.raises(kw.ArgumentError, match=rule):
             _core._gemm(x, y, tile=tile)
+    with pytest.raises(kw.InvalidArgument, match="odd"):
+        _core._gemm(x, y[:, :7], gate="silu")
+    with pytest.raises(kw.ArgumentError, match="neither c"):
+        _core._gemm(x, y, gate="silu", c=y)
+    with pytest.raises(kw.ArgumentError, match="128 or 256 columns"):
+        _core._gemm(x, y, gate="silu", tile=ONE)
     with pytest.raises(kw.ArgumentError, match="splits"):
         _core._gemm(x, y, splits=-1)
     with pytest.raises(kw.ArgumentError):

@@ -14,12 +14,14 @@ def _gemm(
     alpha: float = 1.0,
     beta: float = 1.0,
     activation: str | None = None,
+    gate: str | None = None,
     dtype: Any = None,
     tile: tuple[int, int, int, int, bool, int] | None = None,
     splits: int = 0,
 ) -> Array:
-    """activation(alpha * (a @ b) + bias + beta * c) of 16-bit floats. `tile`: rows, columns,
-    stages, groups, whether they take turns, blocks of a cluster."""
+    """activation(alpha * (a @ b) + bias + beta * c) of 16-bit floats; with x = alpha * (a @ b) +
+    bias of n columns, gate(x[..., :n/2]) * x[..., n/2:]. `tile`: rows, columns, stages, groups,
+    whether they take turns, blocks of a cluster."""
 
 def _gemm_tiles() -> list[tuple[int, int, int, int, bool, int]]: ...
 def _gemm_choice(
