@@ -21,8 +21,9 @@ import harness
 import kernwright as kw
 from kernwright import _core
 
-# Rows, columns, inner dimension; "nt": the second operand has its columns in memory, as the weights
-# of layers have. LLM layers: query-key-value, output, gate and up, down of 8 and 70 billion weights.
+# Rows, columns, inner dimension; "nt": the columns of the second operand lie in one piece each, as
+# the weights of layers do. Layers: query-key-value, output, gate and up, down of language models of
+# 8 and 70 billion weights.
 SQUARES = [(n, n, n) for n in (1024, 2048, 4096, 8192, 4000, 4095, 4097)]
 LAYERS = [
     *((rows, n, k) for rows in (128, 512, 4096) for n, k in

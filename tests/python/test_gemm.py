@@ -330,7 +330,7 @@ def test_errors():
         _core._gemm(x, y, bias=kw.zeros(7, "float16"))
     with pytest.raises(kw.InvalidArgument, match="c is "):
         _core._gemm(x, y, c=kw.zeros(8, "float16"))
-    with pytest.raises(kw.ArgumentError, match="bias is .*int32"):
+    with pytest.raises(kw.ArgumentError, match=r"bias is .*int32"):
         _core._gemm(x, y, bias=kw.zeros(8, "int32"))
     for tile, rule in [
         ((96, 64, 3, 1, False, 1), "multiple of 64"),
