@@ -6,8 +6,7 @@
 #include "core/device.h"
 #include "kernels_src/cast/cast.h"
 #include "kernels_src/family.h"
-#include "kernels_src/gemm/finish_product.cu.h"
-#include "kernels_src/gemm/gemm.cu.h"
+#include "kernels_src/gemm/gemm_kernels.h"
 #include "kernels_src/gemm/gemm_layout.h"
 #include "kernels_src/gemm/gemm_maps.h"
 #include "kernels_src/matmul/matmul.h"
@@ -19,131 +18,11 @@
 namespace kernwright::kernels {
 namespace {
 
-// As in the device's texts.
+// As in gemm.cu.
 struct GemmProblem {
   std::int32_t rows, columns, steps, steps_of_split, row_tiles, column_tiles, group, batches,
       splits, inner_batches, a_inner, a_outer, b_inner, b_outer;
 };
-struct GemmEpilogueValues {
-  CUdeviceptr bias = 0, c = 0;
-  float alpha = 1, beta = 1;
-  Knobs<float> knobs{ActivationCall{}};
-};
-enum class GemmStore : std::uint8_t { by_copies, by_elements, direct };
-
-bool is_half(ScalarType type) {
-  return type == ScalarType::float16 || type == ScalarType::bfloat16;
-}
-
-/// The activation for gemm.cu, where it is compiled once for each sum of a thread; null for those
-/// that take many instructions.
-const char* short_activation(Activation kind) {
-  switch (kind) {
-    case Activation::gelu:
-      return "ShortGelu";
-    case Activation::relu:
-    case Activation::relu2:
-    case Activation::sigmoid:
-    case Activation::silu:
-    case Activation::gelu_tanh:
-    case Activation::quick_gelu:
-    case Activation::hardswish:
-    case Activation::hardsigmoid:
-      return activation_type(kind);
-    default:
-      return nullptr;
-  }
-}
-/// What is applied to sums, by itself or as a gate.
-const std::optional<ActivationCall>& activation_of(const GemmEpilogue& epilogue) {
-  return epilogue.gate ? epilogue.gate : epilogue.activation;
-}
-bool is_short(const GemmEpilogue& epilogue) {
-  const std::optional<ActivationCall>& call = activation_of(epilogue);
-  return !call || short_activation(call->kind) != nullptr;
-}
-
-GemmEpilogueValues values_of(const GemmEpilogue& epilogue) {
-  GemmEpilogueValues values{.alpha = epilogue.alpha, .beta = epilogue.beta};
-  if (epilogue.bias) values.bias = epilogue.bias->address();
-  if (epilogue.c) values.c = epilogue.c->address();
-  if (activation_of(epilogue)) values.knobs = Knobs<float>(*activation_of(epilogue));
-  return values;
-}
-
-/// "Epilogue<Silu, BFloat16, true>"
-std::string epilogue_type(const GemmEpilogue& epilogue, const char* activation) {
-  const char* bias = epilogue.bias ? device_type(epilogue.bias->type()) : "NoBias";
-  if (epilogue.gate) return format("GatedEpilogue<{}, {}>", activation, bias);
-  return format("Epilogue<{}, {}, {}>", epilogue.activation ? activation : "Same", bias,
-                epilogue.c ? "true" : "false");
-}
-void add_epilogue(InstanceKey& key, const GemmEpilogue& epilogue) {
-  const std::optional<ActivationCall>& call = activation_of(epilogue);
-  key.add(call ? static_cast<int>(call->kind) + 1 : 0, 6)
-      .add(epilogue.gate.has_value(), 1)
-      .add(epilogue.bias ? static_cast<int>(epilogue.bias->type()) + 1 : 0, 6)
-      .add(epilogue.c.has_value(), 1);
-}
-
-const LazyKernel& finish_kernel(ScalarType type, const GemmEpilogue& epilogue, int width) {
-  static const auto& family = *new Family("finish_product.cu", text::finish_product_cu);
-  InstanceKey key;
-  add_epilogue(key, epilogue);
-  return family.instance(key.type(type).add(width, 3), [&] {
-    const char* activation = nullptr;
-    if (epilogue.activation) activation = activation_type(epilogue.activation->kind);
-    return format("finish_product<{}, {}, {}>", device_type(type),
-                  epilogue_type(epilogue, activation), width);
-  });
-}
-
-/// `sums` are of `parts` times the size of `result`.
-void finish_sums(const Array& sums, const Array& result, const GemmEpilogue& epilogue, int parts,
-                 const Stream& on) {
-  constexpr unsigned kFinishThreads = 256;
-  const auto columns = static_cast<std::int32_t>(result.shape().back());
-  const bool packs = columns % 4 == 0 && (!epilogue.c || epilogue.c->address() % 16 == 0);
-  const int width = packs ? 4 : 1;
-  const std::int64_t size = result.size(),
-                     blocks = (size + kFinishThreads * 4 - 1) / (kFinishThreads * 4);
-  const LaunchConfig config{
-      .grid = {static_cast<std::uint32_t>(std::min<std::int64_t>(blocks, 1 << 20))},
-      .block = {kFinishThreads},
-      .stream = on};
-  launch(finish_kernel(result.type(), epilogue, width).on(result.device()), config, sums.address(),
-         result.address(), values_of(epilogue), size, columns, std::int32_t{parts});
-  sums.use_on(on);
-}
-
-struct GemmInstance {
-  ScalarType in, out;
-  GemmTile tile;
-  bool turn_a, turn_b;
-  GemmStore store;
-};
-
-std::string gemm_name(const GemmInstance& of, const GemmEpilogue& epilogue) {
-  constexpr const char* kStores[] = {"kByCopies", "kByElements", "kDirect"};
-  const GemmTile& tile = of.tile;
-  const char* activation = nullptr;
-  if (activation_of(epilogue)) activation = short_activation(activation_of(epilogue)->kind);
-  return format("gemm<{}, {}, Tile<{}, {}, {}, {}, {}, {}>, Layout<{}, {}>, {}, {}>",
-                device_type(of.in), device_type(of.out), tile.rows, tile.columns, tile.stages,
-                tile.groups, tile.turns, tile.cluster, of.turn_a, of.turn_b,
-                kStores[static_cast<int>(of.store)], epilogue_type(epilogue, activation));
-}
-
-const LazyKernel& gemm_kernel(const GemmInstance& of, const GemmEpilogue& epilogue) {
-  static const auto& family = *new Family("gemm.cu", text::gemm_cu);
-  InstanceKey key;
-  add_epilogue(key, epilogue);
-  key.type(of.in).type(of.out).add(of.tile.rows / 64, 3).add(of.tile.columns / 64, 3);
-  key.add(of.tile.stages, 6).add(of.tile.groups, 2).add(of.tile.turns, 1).add(of.tile.cluster, 3);
-  key.add(of.turn_a, 1).add(of.turn_b, 1).add(of.store, 2);
-  return family.instance(key, [&] { return gemm_name(of, epilogue); });
-}
-
 /// `rows` of `dense` elements each, in the batch's two dimensions.
 CUtensorMap operand_map(const Array& array, std::int64_t rows, std::int64_t dense,
                         std::int64_t stride, const GemmBatchDim& outer, const GemmBatchDim& within,
@@ -207,7 +86,7 @@ struct FastGemm {
     const GemmTile& tile = choice.tile;
     GemmInstance instance{of.a.type(),   result.type(), tile,
                           !a.dense_rows, b.dense_rows,  GemmStore::direct};
-    if (is_half(result.type())) {
+    if (is_half_float(result.type())) {
       instance.store = problem.columns % 8 == 0 ? GemmStore::by_copies : GemmStore::by_elements;
     }
     const auto [a_rows, a_dense] =
@@ -245,13 +124,13 @@ struct FastGemm {
         .stream = on};
     if (tile.cluster > 1) config.cluster = {static_cast<std::uint32_t>(tile.cluster), 1, 1};
     launch(gemm_kernel(instance, ending).on(result.device()), config, map_a, map_b, map_out,
-           result.address(), values_of(ending), problem);
+           result.address(), gemm_epilogue_values(ending), problem);
   }
 
   void run(const Array& result) const {
     const GemmChoice made = choice(result);
     const GemmProblem problem = problem_of(layout, made, epilogue.gate.has_value());
-    if (problem.splits == 1 && is_short(epilogue)) {
+    if (problem.splits == 1 && has_short_epilogue(epilogue)) {
       launch_on(result, made, problem, epilogue);
     } else {
       const Array sums = Array::empty(
@@ -270,11 +149,11 @@ void require_gemm(const Gemm& of, ScalarType type) {
     throw InvalidArgument(format("a matrix product wants the same device and type: {} and {}",
                                  of.a.identify(), of.b.identify()));
   }
-  if (!is_half(of.a.type())) {
+  if (!is_half_float(of.a.type())) {
     throw ArgumentError(format("this product takes float16 or bfloat16, not {}; matmul() takes all",
                                of.a.identify()));
   }
-  if (!is_half(type) && type != ScalarType::float32) {
+  if (!is_half_float(type) && type != ScalarType::float32) {
     throw ArgumentError(format("the result of this product is float16, bfloat16 or float32, not {}",
                                scalar_name(type)));
   }
@@ -285,7 +164,7 @@ void require_gemm(const Gemm& of, ScalarType type) {
 void require_addend(const Array& array, const char* name, const Array& result,
                     const Shape& wanted) {
   require_one_device(array, name, result, "the result");
-  if (!is_half(array.type()) && array.type() != ScalarType::float32) {
+  if (!is_half_float(array.type()) && array.type() != ScalarType::float32) {
     throw ArgumentError(
         format("{} is float16, bfloat16 or float32, not {}", name, array.identify()));
   }
@@ -353,7 +232,7 @@ Array run_gated(const Gemm& of, ScalarType out, const Stream& on) {
   const Array result = Array::empty(of.a.device(), std::move(shape), out, on);
   const GemmEpilogue ready = ready_epilogue(of.epilogue, result, columns, on);
   if (result.size() == 0) return result;
-  if (is_short(ready) && run_fast(of, ready, result, on)) {
+  if (has_short_epilogue(ready) && run_fast(of, ready, result, on)) {
     use_all(result, ready, on);
     return result;
   }
@@ -367,7 +246,7 @@ Array run_gated(const Gemm& of, ScalarType out, const Stream& on) {
 }  // namespace
 
 bool has_fast_gemm(const Array& a, const Array& b) {
-  return is_half(a.type()) && a.type() == b.type() && a.device().capabilities().wgmma;
+  return is_half_float(a.type()) && a.type() == b.type() && a.device().capabilities().wgmma;
 }
 
 Array Gemm::run(const Stream& stream) const {
