@@ -74,7 +74,7 @@ def test_on_a_simulated_device_of_9_0():
         env={**os.environ, "KERNWRIGHT_DEVICE": "sim", "KERNWRIGHT_SIM_CAPABILITY": "9.0"},
         capture_output=True,
         text=True,
-        timeout=250,
+        timeout=500,
         cwd=Path(__file__).parent,
     )
     assert ended.returncode == 0, ended.stdout[-4000:] + ended.stderr[-2000:]
