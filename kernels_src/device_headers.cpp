@@ -11,11 +11,13 @@
 #include "kernels_src/include/expression.cuh.h"
 #include "kernels_src/include/functions.cuh.h"
 #include "kernels_src/include/fused.cuh.h"
+#include "kernels_src/include/mbarrier.cuh.h"
 #include "kernels_src/include/norm_rows.cuh.h"
 #include "kernels_src/include/operations.cuh.h"
 #include "kernels_src/include/order.cuh.h"
 #include "kernels_src/include/ordered_scan.cuh.h"
 #include "kernels_src/include/philox.cuh.h"
+#include "kernels_src/include/product_epilogue.cuh.h"
 #include "kernels_src/include/ranks.cuh.h"
 #include "kernels_src/include/real_math.cuh.h"
 #include "kernels_src/include/reduce.cuh.h"
@@ -23,8 +25,10 @@
 #include "kernels_src/include/rows.cuh.h"
 #include "kernels_src/include/small_floats.cuh.h"
 #include "kernels_src/include/strided.cuh.h"
+#include "kernels_src/include/tma.cuh.h"
 #include "kernels_src/include/tokens.cuh.h"
 #include "kernels_src/include/walk.cuh.h"
+#include "kernels_src/include/wgmma.cuh.h"
 
 #include <mutex>
 
@@ -56,6 +60,10 @@ void register_device_headers() {
     add_builtin_header("kernwright/strided.cuh", text::strided_cuh);
     add_builtin_header("kernwright/walk.cuh", text::walk_cuh);
     add_builtin_header("kernwright/tokens.cuh", text::tokens_cuh);
+    add_builtin_header("kernwright/mbarrier.cuh", text::mbarrier_cuh);
+    add_builtin_header("kernwright/tma.cuh", text::tma_cuh);
+    add_builtin_header("kernwright/wgmma.cuh", text::wgmma_cuh);
+    add_builtin_header("kernwright/product_epilogue.cuh", text::product_epilogue_cuh);
   });
 }
 

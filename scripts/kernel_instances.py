@@ -58,6 +58,22 @@ ACTIVATIONS += ["HardSwish", "HardSigmoid"]
 # An activation, an element type and the elements of a pack, packs of a thread.
 PACKS = [("Silu", "BFloat16, 8", 4), ("GeluTanh", "Float64, 2", 1), ("Gelu", "Float8E4M3, 16", 4)]
 
+# A tile, the layout of the operands, how the result is written, what follows: of gemm.cu.
+PRODUCTS = [
+    ("BFloat16, BFloat16", "128, 256, 4, 2, false, 2", "false, false", "kByCopies",
+     "Epilogue<Same, NoBias, false>"),
+    ("Float16, Float16", "256, 128, 4, 2, false, 2", "true, true", "kByElements",
+     "Epilogue<ShortGelu, Float16, true>"),
+    ("BFloat16, Float32", "128, 192, 4, 2, false, 1", "false, true", "kDirect",
+     "Epilogue<Relu, Float32, true>"),
+    ("BFloat16, Float16", "128, 128, 6, 2, true, 2", "true, false", "kByCopies",
+     "Epilogue<Silu, NoBias, true>"),
+    ("Float16, BFloat16", "64, 64, 8, 1, false, 1", "false, false", "kByCopies",
+     "Epilogue<Same, BFloat16, false>"),
+    ("BFloat16, BFloat16", "128, 256, 4, 2, false, 2", "false, false", "kByCopies",
+     "GatedEpilogue<Silu, NoBias>"),
+]  # fmt: skip
+
 
 # As the library's C++ asks for them.
 INSTANCES = {
@@ -261,6 +277,15 @@ INSTANCES = {
             ("quantize_parts", f"<{to}, {of}, {width}"),
             *(("dequantize", f"<{of}, {to}, {width}, {index}") for index in ("UInt32", "UInt64")),
         )
+    ],
+    "gemm.cu": [
+        f"gemm<{types}, Tile<{tile}>, Layout<{layout}>, {store}, {ending}>"
+        for types, tile, layout, store, ending in PRODUCTS
+    ],
+    "finish_product.cu": [
+        f"finish_product<{out}, Epilogue<{ending}>, {width}>"
+        for out in ("Float16", "BFloat16", "Float32")
+        for ending, width in (("Same, NoBias, false", 4), ("GeluTanh, BFloat16, true", 1))
     ],
     "softmax.cu": [
         "softmax_rows<Float32, Float32, NoMask, 4, 2, 8, 128, false>",

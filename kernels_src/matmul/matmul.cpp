@@ -1,9 +1,11 @@
-// Broadcasts the dimensions in front, merges them, and launches one kernel for all products.
+// Broadcasts the dimensions in front, merges them, and launches one kernel for all products; large
+// products of 16-bit floats go to the tensor cores.
 #include "kernels_src/matmul/matmul.h"
 
 #include "base/errors.h"
 #include "base/format.h"
 #include "kernels_src/family.h"
+#include "kernels_src/gemm/gemm.h"
 #include "kernels_src/matmul/matmul.cu.h"
 
 #include <algorithm>
@@ -17,6 +19,7 @@ constexpr std::int64_t kTile = 64;
 constexpr unsigned kThreads = 256;
 constexpr std::size_t kMaxBatchDims = 6;
 constexpr std::int64_t kMostBlocks = 65535;  // of the grid's y and z
+constexpr double kLeastProducts = 1 << 20;   // of elements, that go to the tensor cores
 
 // As in matmul.cu.
 struct Batch {
@@ -110,9 +113,15 @@ void require_product(const Array& a, const Array& b) {
   }
 }
 
+/// Large enough that the compilation of a kernel with many instructions pays.
+bool is_worth_tiles(const Array& a, const Array& b) {
+  const auto rows = static_cast<double>(a.size()) / static_cast<double>(a.shape().back());
+  return a.shape().back() > 0 && rows * static_cast<double>(b.size()) >= kLeastProducts;
+}
+
 }  // namespace
 
-Array matmul(const Array& a, const Array& b, const Stream& stream) {
+Array plain_matmul(const Array& a, const Array& b, const Stream& stream) {
   require_product(a, b);
   std::vector<BatchDim> dims = broadcast_batch(a, b);
   const std::int64_t rows = a.shape()[a.shape().size() - 2], columns = b.shape().back();
@@ -145,6 +154,12 @@ Array matmul(const Array& a, const Array& b, const Stream& stream) {
   a.use_on(on);
   b.use_on(on);
   return result;
+}
+
+Array matmul(const Array& a, const Array& b, const Stream& stream) {
+  require_product(a, b);
+  if (has_fast_gemm(a, b) && is_worth_tiles(a, b)) return Gemm{.a = a, .b = b}.run(stream);
+  return plain_matmul(a, b, stream);
 }
 
 }  // namespace kernwright::kernels

@@ -1,4 +1,4 @@
-// Matrix products of every element type. Right and simple: the tensor cores are not used.
+// Matrix products of every element type.
 #pragma once
 
 #include "array/array.h"
@@ -12,7 +12,11 @@ namespace kernwright::kernels {
 /// run along k in order, so the result is the same each time. With k = 0 it is zero. Queued on
 /// `stream` (empty: the device's legacy stream). Throws InvalidArgument ("Incompatible dimensions")
 /// with both shapes, for other types or devices and for more than 6 dimensions in front that cannot
-/// be walked as fewer; CompileError, OutOfMemory, DriverError.
+/// be walked as fewer; CompileError, OutOfMemory, DriverError. Large products of float16 or
+/// bfloat16 run on the tensor cores of compute capability 9.0 (gemm/gemm.h), where the order of the
+/// sums depends on the shapes, and is the same each time.
 Array matmul(const Array& a, const Array& b, const Stream& stream = {});
+/// The same without tensor cores.
+Array plain_matmul(const Array& a, const Array& b, const Stream& stream = {});
 
 }  // namespace kernwright::kernels

@@ -18,6 +18,9 @@ from kernwright._core_array import _result_type as _result_type
 from kernwright._core_judge import _DrawnCases as _DrawnCases
 from kernwright._core_judge import _Judge as _Judge
 from kernwright._core_kernels import _diagonal_view as _diagonal_view
+from kernwright._core_kernels import _gemm as _gemm
+from kernwright._core_kernels import _gemm_choice as _gemm_choice
+from kernwright._core_kernels import _gemm_tiles as _gemm_tiles
 from kernwright._core_kernels import _matmul as _matmul
 from kernwright._core_memory import AsyncResource as AsyncResource
 from kernwright._core_memory import CallbackResource as CallbackResource

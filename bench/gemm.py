@@ -1,0 +1,225 @@
+"""Matrix products of 16-bit floats beside torch (cuBLAS): TFLOP/s in one alternating run.
+
+Random normal numbers, as zeros would run faster. `--candidates` measures every tile that there is
+on each shape instead, beside the one that the rule chooses. Where only the simulated device is
+there, shapes are small and nothing is timed: what is left is whether results are right.
+"""
+
+from __future__ import annotations
+
+import argparse
+import pathlib
+import statistics
+import sys
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+
+import harness
+import kernwright as kw
+from kernwright import _core
+
+# Rows, columns, inner dimension; "nt": the columns of the second operand lie in one piece each, as
+# the weights of layers do. Layers: query-key-value, output, gate and up, down of language models of
+# 8 and 70 billion weights.
+SQUARES = [(n, n, n) for n in (1024, 2048, 4096, 8192, 4000, 4095, 4097)]
+LAYERS = [
+    *((rows, n, k) for rows in (128, 512, 4096) for n, k in
+      ((6144, 4096), (4096, 4096), (28672, 4096), (4096, 14336))),
+    *((4096, n, k) for n, k in ((10240, 8192), (8192, 8192), (57344, 8192), (8192, 28672))),
+    (4096, 7168, 16384),
+]  # fmt: skip
+TINY = [(128, 192, 160), (200, 136, 96)]
+SAMPLED = 64
+TOLERANCE = 5e-3  # of the whole, for results of 8 bits
+
+
+def torch_or_none() -> Any:
+    try:
+        import torch
+    except ImportError:
+        return None
+    return torch if torch.cuda.is_available() else None
+
+
+def operands(shape: tuple[int, int, int], layout: str, dtype: str) -> tuple[kw.Array, kw.Array]:
+    """a of [m, k] and b of [k, n], which with layout "nt" is a view of [n, k]."""
+    m, n, k = shape
+    a = kw.random.normal((m, k), seed=1).astype(dtype)
+    b = kw.random.normal((n, k) if layout == "nt" else (k, n), seed=2).astype(dtype)
+    return a, b.T if layout == "nt" else b
+
+
+def error_of(a: kw.Array, b: kw.Array, result: kw.Array) -> float:
+    """||out - reference|| / ||reference|| of sampled rows and columns, in float64."""
+    random = np.random.default_rng(3)
+
+    def some(extent: int) -> np.ndarray:
+        edges = [0, extent - 1]
+        return np.unique(np.concatenate([random.integers(0, extent, SAMPLED), edges]))
+
+    rows, columns = some(a.shape[0]), some(b.shape[1])
+    left = np.asarray(kw.take(a, kw.asarray(rows), axis=0).numpy(), np.float64)
+    right = np.asarray(kw.take(b, kw.asarray(columns), axis=1).numpy(), np.float64)
+    part = kw.take(kw.take(result, kw.asarray(rows), axis=0), kw.asarray(columns), axis=1)
+    expected = left @ right
+    off = np.linalg.norm(np.asarray(part.numpy(), np.float64) - expected)
+    return float(off / np.linalg.norm(expected))
+
+
+def error_of_all(torch: Any, a: kw.Array, b: kw.Array, result: kw.Array) -> float:
+    """The same of all elements, against torch's result."""
+    ours = torch.from_dlpack(result).float()
+    theirs = torch.matmul(torch.from_dlpack(a), torch.from_dlpack(b)).float()
+    return float((ours - theirs).norm() / theirs.norm())
+
+
+def milliseconds(run: Callable[[], Any], stream: kw.Stream, seconds: float, torch: Any) -> float:
+    """The device's time; operands stay in L2 where they fit."""
+    external = torch and torch.cuda.stream(torch.cuda.ExternalStream(stream.handle))
+    with external or nullcontext():
+        return kw.time_kernel(run, stream=stream, cold=False, max_seconds=seconds).median
+
+
+def alternate(
+    runs: dict[str, Callable[[], Any]], options: argparse.Namespace, torch: Any
+) -> dict[str, float]:
+    """Median milliseconds of rounds in which each has its turn."""
+    stream = kw.Stream()
+    samples: dict[str, list[float]] = {title: [] for title in runs}
+    for _ in range(options.rounds):
+        for title, run in runs.items():
+            samples[title].append(milliseconds(run, stream, options.seconds, torch))
+    return {title: statistics.median(taken) for title, taken in samples.items()}
+
+
+def rate(shape: tuple[int, int, int], taken: float) -> float:
+    """TFLOP/s."""
+    return round(2 * shape[0] * shape[1] * shape[2] / taken / 1e9, 1)
+
+
+def torch_run(torch: Any, a: kw.Array, b: kw.Array) -> Callable[[], Any]:
+    left, right = torch.from_dlpack(a), torch.from_dlpack(b)
+    return lambda: torch.matmul(left, right)
+
+
+def measure(
+    shape: tuple[int, int, int], layout: str, options: argparse.Namespace, torch: Any
+) -> dict[str, Any]:
+    a, b = operands(shape, layout, options.dtype)
+    row: dict[str, Any] = {"shape": shape, "layout": layout, "dtype": options.dtype}
+    result = _core._gemm(a, b)
+    row["error"] = error_of(a, b, result)
+    row["correct"] = row["error"] < TOLERANCE
+    row["choice"] = _core._gemm_choice(*shape)
+    if torch:
+        row["error of all"] = error_of_all(torch, a, b, result)
+        row["correct"] &= row["error of all"] < 2 * TOLERANCE
+    if kw.current_device().is_simulated:
+        return row
+    runs: dict[str, Callable[[], Any]] = {"ours": lambda: _core._gemm(a, b)}
+    if torch:
+        runs["torch"] = torch_run(torch, a, b)
+    for title, taken in alternate(runs, options, torch).items():
+        row[title] = {"us": round(taken * 1e3, 2), "TFLOP/s": rate(shape, taken)}
+    if torch:
+        row["of torch"] = round(row["ours"]["TFLOP/s"] / row["torch"]["TFLOP/s"], 3)
+    return row
+
+
+def title_of(tile: tuple[Any, ...]) -> str:
+    rows, columns, stages, groups, turns, cluster = tile
+    text = f"{rows}x{columns} {stages} stages {groups} groups"
+    return text + (" in turn" if turns else "") + (f" cluster {cluster}" if cluster > 1 else "")
+
+
+def candidates(
+    shape: tuple[int, int, int], layout: str, options: argparse.Namespace, torch: Any
+) -> dict[str, Any]:
+    """Every tile, without splits and with what the rule splits it into, the best first."""
+    a, b = operands(shape, layout, options.dtype)
+    row: dict[str, Any] = {"shape": shape, "layout": layout, "dtype": options.dtype}
+    row["choice"] = _core._gemm_choice(*shape)
+    runs: dict[str, Callable[[], Any]] = {"rule": lambda: _core._gemm(a, b)}
+    if torch:
+        runs["torch"] = torch_run(torch, a, b)
+    wrong = []
+    for tile in _core._gemm_tiles():
+        title = title_of(tile)
+        try:
+            error = error_of(a, b, _core._gemm(a, b, tile=tile, splits=1))
+        except kw.Error as failure:
+            print(f"{title}: {failure}", file=sys.stderr)
+            wrong.append(title)
+            continue
+        if error < TOLERANCE:
+            runs[title] = lambda tile=tile: _core._gemm(a, b, tile=tile, splits=1)
+        else:
+            wrong.append(title)
+    row["wrong"] = wrong
+    row["correct"] = not wrong
+    if not kw.current_device().is_simulated:
+        taken = alternate(runs, options, torch)
+        rates = {title: rate(shape, time) for title, time in taken.items()}
+        row["TFLOP/s"] = dict(sorted(rates.items(), key=lambda item: -item[1]))
+    return row
+
+
+def show(row: dict[str, Any]) -> None:
+    shape = "x".join(str(extent) for extent in row["shape"])
+    if "TFLOP/s" in row:
+        best = ", ".join(f"{title} {value}" for title, value in list(row["TFLOP/s"].items())[:6])
+        text = f"rule: {row['choice']}; {best}"
+    elif "ours" in row:
+        text = f"ours {row['ours']['TFLOP/s']}, torch {row.get('torch', {}).get('TFLOP/s')} TFLOP/s"
+        text += f", {row.get('of torch')} of it; {row['choice']}"
+    else:
+        text = row["choice"]
+    print(f"{shape} {row['layout']}: {text}{'' if row['correct'] else ' WRONG'}", file=sys.stderr)
+
+
+def subjects(options: argparse.Namespace) -> list[tuple[tuple[int, int, int], str]]:
+    if options.shapes:
+        shapes = [tuple(int(part) for part in text.split("x")) for text in options.shapes]
+        return [(shape, layout) for shape in shapes for layout in options.layouts]
+    if kw.current_device().is_simulated:
+        return [(shape, layout) for shape in TINY for layout in ("nt", "nn")]
+    squares = SQUARES[:4] if options.candidates else SQUARES
+    layers = [(512, 6144, 4096), (4096, 6144, 4096), (4096, 4096, 14336), (4096, 57344, 8192)]
+    rest = layers if options.candidates else LAYERS
+    return [(shape, layout) for shape in squares for layout in options.layouts] + [
+        (shape, "nt") for shape in rest
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("-o", "--output", type=pathlib.Path, default=harness.RESULTS / "gemm.json")
+    parser.add_argument("--candidates", action="store_true", help="measure every tile")
+    parser.add_argument("--shapes", nargs="+", metavar="MxNxK")
+    parser.add_argument("--layouts", nargs="+", choices=("nt", "nn"), default=("nt", "nn"))
+    parser.add_argument("--dtype", choices=("bfloat16", "float16"), default="bfloat16")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=0.1, help="of a measurement of a round")
+    options = parser.parse_args()
+    torch = torch_or_none()
+    rows = []
+    for shape, layout in subjects(options):
+        row = (candidates if options.candidates else measure)(shape, layout, options, torch)
+        show(row)
+        rows.append(row)
+    harness.write(
+        options.output,
+        {
+            "subject": "gemm",
+            "machine": harness.machine(),
+            "rows": rows,
+            "correct": all(row["correct"] for row in rows),
+        },
+    )
+
+
+if __name__ == "__main__":
+    main()

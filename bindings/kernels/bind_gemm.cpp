@@ -1,0 +1,67 @@
+// Matrix products of 16-bit floats with what follows them.
+#include "bindings/kernels/bind_kernels.h"
+#include "bindings/kernels/kernel_calls.h"
+#include "bindings/values/dtype.h"
+#include "kernels_src/gemm/gemm.h"
+
+#include <string>
+#include <tuple>
+
+namespace kernwright::python {
+namespace {
+
+/// Rows, columns, stages, groups, whether they take turns, blocks of a cluster.
+using TileNumbers = std::tuple<int, int, int, int, bool, int>;
+
+kernels::GemmTile tile_of(const TileNumbers& of) {
+  const auto& [rows, columns, stages, groups, turns, cluster] = of;
+  return {rows, columns, stages, groups, turns, cluster};
+}
+
+Array gemm(py::handle a, py::handle b, py::handle bias, py::handle c, float alpha, float beta,
+           const std::optional<std::string>& activation, const std::optional<std::string>& gate,
+           const py::object& dtype, const std::optional<TileNumbers>& tile, int splits) {
+  kernels::Gemm of{.a = array_operand(a, "a"), .b = array_operand(b, "b")};
+  of.epilogue = {.alpha = alpha,
+                 .beta = beta,
+                 .bias = optional_operand(bias, "bias"),
+                 .c = optional_operand(c, "c")};
+  if (activation) of.epilogue.activation = {kernels::activation_from_name(*activation)};
+  if (gate) of.epilogue.gate = {kernels::activation_from_name(*gate)};
+  if (!dtype.is_none()) of.type = scalar_argument(dtype);
+  if (tile) of.tile = tile_of(*tile);
+  of.splits = splits;
+  return on_current_stream(of.a, [&](const Stream& stream) { return of.run(stream); });
+}
+
+py::list tiles() {
+  py::list all;
+  for (const kernels::GemmTile& tile : kernels::gemm_tiles()) {
+    all.append(py::make_tuple(tile.rows, tile.columns, tile.stages, tile.groups, tile.turns,
+                              tile.cluster));
+  }
+  return all;
+}
+
+std::string choice(std::int64_t rows, std::int64_t columns, std::int64_t inner,
+                   std::int64_t batches, int multiprocessors) {
+  return kernels::describe(kernels::choose_gemm({.rows = rows,
+                                                 .columns = columns,
+                                                 .inner = inner,
+                                                 .batches = batches,
+                                                 .multiprocessors = multiprocessors}));
+}
+
+}  // namespace
+
+void bind_gemm(py::module_& m) {
+  m.def("_gemm", &gemm, py::arg("a"), py::arg("b"), py::kw_only(), py::arg("bias") = py::none(),
+        py::arg("c") = py::none(), py::arg("alpha") = 1.0f, py::arg("beta") = 1.0f,
+        py::arg("activation") = py::none(), py::arg("gate") = py::none(),
+        py::arg("dtype") = py::none(), py::arg("tile") = py::none(), py::arg("splits") = 0);
+  m.def("_gemm_tiles", &tiles);
+  m.def("_gemm_choice", &choice, py::arg("rows"), py::arg("columns"), py::arg("inner"),
+        py::arg("batches") = 1, py::arg("multiprocessors") = 132);
+}
+
+}  // namespace kernwright::python

@@ -1,0 +1,39 @@
+// Adds up the parts of a product that was split along the inner dimension, in their order, and does
+// what follows it.
+#include <kernwright/elements.cuh>
+#include <kernwright/product_epilogue.cuh>
+
+using namespace kernwright;
+
+constexpr int kThreads = 256;
+
+/// `parts` of `size` sums one behind the other. Each thread has kWidth neighbours at a time, which
+/// are of one row.
+template <typename Out, typename Finish, int kWidth>
+__global__ void __launch_bounds__(kThreads)
+    finish_product(const float* __restrict__ sums, Out* __restrict__ out,
+                   const ProductEpilogueValues with, long long size, int columns, int parts) {
+  const long long apart = static_cast<long long>(gridDim.x) * kThreads * kWidth;
+  long long at = (static_cast<long long>(blockIdx.x) * kThreads + threadIdx.x) * kWidth;
+  for (; at < size; at += apart) {
+    Pack<float, kWidth> total = *reinterpret_cast<const Pack<float, kWidth>*>(sums + at);
+    for (int part = 1; part < parts; ++part) {
+      const Pack<float, kWidth> more =
+          *reinterpret_cast<const Pack<float, kWidth>*>(sums + part * size + at);
+#pragma unroll
+      for (int i = 0; i < kWidth; ++i) total.value[i] += more.value[i];
+    }
+    const int column = static_cast<int>(at % columns);
+    Pack<Out, kWidth> result, added;
+    if constexpr (Finish::kHasC) {
+      added = *reinterpret_cast<const Pack<Out, kWidth>*>(static_cast<const Out*>(with.c) + at);
+    }
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i) {
+      const float c = Finish::kHasC ? to_compute(added.value[i]) : 0.0f;
+      const Biases bias = Finish::biases(with, column + i, columns);
+      result.value[i] = from_compute<Out>(Finish::finish(with, total.value[i], 0, bias, 0, c));
+    }
+    *reinterpret_cast<Pack<Out, kWidth>*>(out + at) = result;
+  }
+}

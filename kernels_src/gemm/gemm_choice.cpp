@@ -1,0 +1,195 @@
+// The one place that decides about tiles, clusters and splits.
+#include "kernels_src/gemm/gemm_choice.h"
+
+#include "base/errors.h"
+#include "base/format.h"
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+#include <shared_mutex>
+#include <unordered_map>
+
+namespace kernwright::kernels {
+namespace {
+
+constexpr std::int64_t kGemmDepth = 64;  // of a stage
+constexpr std::size_t kMostShared = 232448;
+constexpr std::size_t kStagingOfWarp = 4096;
+
+// Cycles and bytes of one multiprocessor of an H100.
+constexpr double kFlopsPerCycle = 4096;
+constexpr double kBytesPerCycle = 46;        // from L2, all multiprocessors at once
+constexpr double kMemoryBytesPerCycle = 14;  // from device memory
+constexpr double kCyclesOfStart = 3000;      // of a launch until the first products, and at its end
+constexpr double kOutBytesPerCycle = 40;
+
+constexpr std::array kGemmTiles = {
+    GemmTile{128, 256, 4, 2, false, 1}, GemmTile{128, 256, 4, 2, false, 2},
+    GemmTile{256, 128, 4, 2, false, 1}, GemmTile{256, 128, 4, 2, false, 2},
+    GemmTile{128, 192, 4, 2, false, 1}, GemmTile{128, 192, 4, 2, false, 2},
+    GemmTile{128, 128, 6, 2, false, 1}, GemmTile{128, 128, 6, 2, false, 2},
+    GemmTile{128, 128, 6, 2, true, 1},  GemmTile{128, 128, 6, 2, true, 2},
+    GemmTile{64, 256, 4, 2, true, 1},   GemmTile{64, 256, 4, 2, true, 2},
+    GemmTile{64, 192, 6, 2, true, 1},   GemmTile{64, 128, 8, 2, true, 1},
+    GemmTile{128, 64, 8, 2, false, 1},  GemmTile{64, 64, 8, 1, false, 1},
+};
+
+std::int64_t gemm_parts(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+/// How much of the tensor cores' rate products of 64 rows and so many columns reach: shared memory
+/// brings the 64 rows again for each.
+double rate_of(int columns) {
+  return columns >= 256 ? 1 : columns >= 192 ? 0.98 : columns >= 128 ? 0.95 : 0.75;
+}
+
+int best_group(const GemmSize& size, const GemmTile& tile) {
+  const std::int64_t at_once = std::max(1, size.multiprocessors / tile.cluster);
+  int best = 1;
+  std::int64_t least = 0;
+  for (int group = 1; group <= 16; group *= 2) {
+    const std::int64_t loads =
+        group * tile.rows * tile.cluster + gemm_parts(at_once, group) * tile.columns;
+    if (group == 1 || loads < least) {
+      least = loads;
+      best = group;
+    }
+  }
+  return best;
+}
+
+int best_splits(const GemmSize& size, GemmChoice choice) {
+  const std::int64_t steps = gemm_parts(size.inner, kGemmDepth);
+  int best = 1;
+  double least = gemm_cost(size, choice);
+  for (int splits : {2, 3, 4, 6, 8, 12, 16}) {
+    // Each part has some stages, and the last one is not empty.
+    const std::int64_t of_part = gemm_parts(steps, splits);
+    if (of_part < 8 || of_part * (splits - 1) >= steps) continue;
+    choice.splits = splits;
+    if (const double cost = gemm_cost(size, choice); cost < least) {
+      least = cost;
+      best = splits;
+    }
+  }
+  return best;
+}
+
+struct GemmSizeHash {
+  std::size_t operator()(const GemmSize& size) const noexcept {
+    std::uint64_t sum = static_cast<std::uint64_t>(size.multiprocessors) * 16 + size.out_bytes;
+    sum = sum * 2 + size.gated;
+    for (const std::int64_t extent : {size.rows, size.columns, size.inner, size.batches}) {
+      sum = (sum ^ static_cast<std::uint64_t>(extent)) * 0x9e3779b97f4a7c15u;
+    }
+    return static_cast<std::size_t>(sum ^ sum >> 32);
+  }
+};
+constexpr std::size_t kMostChoices = 4096;
+struct ChoiceTable {
+  std::shared_mutex mutex;
+  std::unordered_map<GemmSize, GemmChoice, GemmSizeHash> choices;
+};
+
+GemmChoice cheapest_gemm(const GemmSize& size) {
+  GemmChoice best;
+  double least = 0;
+  for (const GemmTile& tile : kGemmTiles) {
+    if (size.gated && tile.columns % 128 != 0) continue;
+    const GemmChoice choice = choose_gemm(size, tile, size.gated ? 1 : 0);
+    const double cost = gemm_cost(size, choice);
+    if (least == 0 || cost < least) {
+      least = cost;
+      best = choice;
+    }
+  }
+  return best;
+}
+
+}  // namespace
+
+std::size_t GemmTile::shared_bytes(bool stages_result) const noexcept {
+  const auto of_stage = static_cast<std::size_t>(rows + columns) * 128;
+  const auto depth = static_cast<std::size_t>(stages), warps = static_cast<std::size_t>(groups) * 4;
+  return depth * of_stage + (stages_result ? warps * kStagingOfWarp : 0) + depth * 16 + 16;
+}
+
+std::span<const GemmTile> gemm_tiles() noexcept { return kGemmTiles; }
+
+void require_gemm_tile(const GemmTile& tile) {
+  const int unit = 64 * (tile.turns ? 1 : std::max(1, tile.groups));
+  const char* wrong = nullptr;
+  if (tile.groups < 1 || tile.groups > 2 || (tile.turns && tile.groups != 2)) {
+    wrong = "has 1 or 2 groups, 2 that take turns";
+  } else if (tile.rows < unit || tile.rows > 256 || tile.rows % unit != 0) {
+    wrong = "has at most 256 rows, a multiple of 64 for each group";
+  } else if (tile.columns < 64 || tile.columns > 256 || tile.columns % 64 != 0) {
+    wrong = "has 64, 128, 192 or 256 columns";
+  } else if (tile.rows / unit * tile.columns > 384) {
+    wrong = "has at most 192 sums for each thread";
+  } else if (tile.stages < 2 || tile.cluster < 1 || tile.cluster > 4 || tile.cluster == 3) {
+    wrong = "has 2 stages or more and clusters of 1, 2 or 4";
+  } else if (tile.shared_bytes(true) > kMostShared) {
+    wrong = "fits 232448 bytes of shared memory";
+  }
+  if (wrong == nullptr) return;
+  throw ArgumentError(format("a tile of a matrix product {}, not {}", wrong, describe({tile})));
+}
+
+double gemm_cost(const GemmSize& size, const GemmChoice& choice) noexcept {
+  const GemmTile& tile = choice.tile;
+  const std::int64_t height = std::int64_t{tile.rows} * tile.cluster;
+  const std::int64_t tiles = gemm_parts(size.rows, height) *
+                             gemm_parts(size.columns, tile.columns) * size.batches * choice.splits;
+  const std::int64_t at_once = std::max(1, size.multiprocessors / tile.cluster);
+  const auto waves = static_cast<double>(gemm_parts(tiles, at_once));
+  const auto steps =
+      static_cast<double>(gemm_parts(gemm_parts(size.inner, kGemmDepth), choice.splits));
+  const double rows = tile.rows, columns = tile.columns;
+  const double products = rows * columns * kGemmDepth * 2 / kFlopsPerCycle / rate_of(tile.columns);
+  const double loads = (rows + columns / tile.cluster) * kGemmDepth * 2 / kBytesPerCycle;
+  const double out = rows * columns * static_cast<double>(choice.splits > 1 ? 4 : size.out_bytes) /
+                     kOutBytesPerCycle;
+  // A group that ends a tile while the other multiplies costs nothing but at the end.
+  const double ends = tile.turns ? out + waves * 100 : waves * out;
+  double cost = kCyclesOfStart + waves * steps * std::max(products, loads) + ends;
+  if (choice.splits > 1) {
+    const double results = static_cast<double>(size.rows) * static_cast<double>(size.columns) *
+                           static_cast<double>(size.batches);
+    cost += kCyclesOfStart + results * (choice.splits * 4 + 2) /
+                                 (kMemoryBytesPerCycle * std::max(1, size.multiprocessors));
+  }
+  return cost;
+}
+
+GemmChoice choose_gemm(const GemmSize& size, const GemmTile& tile, int splits) noexcept {
+  GemmChoice choice{tile, std::max(1, splits), best_group(size, tile)};
+  if (splits == 0) choice.splits = best_splits(size, choice);
+  return choice;
+}
+
+GemmChoice choose_gemm(const GemmSize& size) {
+  static auto& table = *new ChoiceTable;
+  {
+    const std::shared_lock lock(table.mutex);
+    if (const auto found = table.choices.find(size); found != table.choices.end()) {
+      return found->second;
+    }
+  }
+  const GemmChoice best = cheapest_gemm(size);
+  const std::unique_lock lock(table.mutex);
+  if (table.choices.size() >= kMostChoices) table.choices.clear();
+  table.choices.try_emplace(size, best);
+  return best;
+}
+
+std::string describe(const GemmChoice& choice) {
+  const GemmTile& tile = choice.tile;
+  std::string text = format("{}x{}, {} stages, {} groups{}", tile.rows, tile.columns, tile.stages,
+                            tile.groups, tile.turns ? " in turn" : "");
+  if (tile.cluster > 1) text += format(", clusters of {}", tile.cluster);
+  if (choice.splits > 1) text += format(", {} splits", choice.splits);
+  return text;
+}
+
+}  // namespace kernwright::kernels

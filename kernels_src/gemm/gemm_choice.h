@@ -1,0 +1,60 @@
+// Which tiles a matrix product on compute capability 9.0 is made of.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace kernwright::kernels {
+
+/// The parameters of `Tile` in gemm.cu.
+struct GemmTile {
+  int rows = 128, columns = 128;  ///< of the result, made at once by a block
+  int stages = 4;                 ///< of 64 steps of the inner dimension, that are under way
+  int groups = 2;                 ///< warpgroups that multiply
+  bool turns = false;  ///< each has tiles of its own: one ends while the other multiplies
+  int cluster = 1;     ///< blocks with tiles below each other that share their loads of b
+  bool operator==(const GemmTile&) const = default;
+
+  int threads() const noexcept { return (groups + 1) * 128; }
+  /// Of shared memory: stages, boxes of 16-bit results, barriers.
+  std::size_t shared_bytes(bool stages_result) const noexcept;
+};
+
+struct GemmChoice {
+  GemmTile tile{};
+  int splits = 1;  ///< parts of the inner dimension that are summed by a second kernel
+  int group = 8;   ///< rows of tiles that are walked together
+  bool operator==(const GemmChoice&) const = default;
+};
+
+/// What the choice depends on.
+struct GemmSize {
+  std::int64_t rows = 0, columns = 0, inner = 0, batches = 1;
+  int multiprocessors = 132;
+  std::size_t out_bytes = 2;  ///< of an element of the result
+  bool gated = false;         ///< tiles have two halves, of 64 columns or 128; no splits
+  bool operator==(const GemmSize&) const = default;
+};
+
+/// The tiles that are chosen from.
+std::span<const GemmTile> gemm_tiles() noexcept;
+
+/// Throws ArgumentError that names the rule that a tile breaks.
+void require_gemm_tile(const GemmTile& tile);
+
+/// Cycles that the product takes by a model of one multiprocessor: tensor cores against what comes
+/// from L2, in whole waves of tiles (after DeepGEMM's choice of its configurations).
+double gemm_cost(const GemmSize& size, const GemmChoice& choice) noexcept;
+
+/// The cheapest of the tiles and splits, and the group whose loads of a wave are the smallest. Made
+/// once for each size. Thread-safe.
+GemmChoice choose_gemm(const GemmSize& size);
+/// The same for a tile that is given; `splits` 0: chosen.
+GemmChoice choose_gemm(const GemmSize& size, const GemmTile& tile, int splits) noexcept;
+
+/// "128x256, 4 stages, 2 groups, clusters of 2, 3 splits"
+std::string describe(const GemmChoice& choice);
+
+}  // namespace kernwright::kernels

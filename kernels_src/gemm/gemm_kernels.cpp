@@ -1,0 +1,122 @@
+// Names and numbers of instances; the launch of finish_product.cu.
+#include "kernels_src/gemm/gemm_kernels.h"
+
+#include "base/format.h"
+#include "kernels_src/family.h"
+#include "kernels_src/gemm/finish_product.cu.h"
+#include "kernels_src/gemm/gemm.cu.h"
+
+#include <algorithm>
+#include <string>
+
+namespace kernwright::kernels {
+namespace {
+
+/// The activation for gemm.cu, where it is compiled once for each sum of a thread; null for those
+/// that take many instructions.
+const char* short_activation(Activation kind) {
+  switch (kind) {
+    case Activation::gelu:
+      return "ShortGelu";
+    case Activation::relu:
+    case Activation::relu2:
+    case Activation::sigmoid:
+    case Activation::silu:
+    case Activation::gelu_tanh:
+    case Activation::quick_gelu:
+    case Activation::hardswish:
+    case Activation::hardsigmoid:
+      return activation_type(kind);
+    default:
+      return nullptr;
+  }
+}
+/// What is applied to sums, by itself or as a gate.
+const std::optional<ActivationCall>& activation_of(const GemmEpilogue& epilogue) {
+  return epilogue.gate ? epilogue.gate : epilogue.activation;
+}
+/// "Epilogue<Silu, BFloat16, true>"
+std::string epilogue_type(const GemmEpilogue& epilogue, const char* activation) {
+  const char* bias = epilogue.bias ? device_type(epilogue.bias->type()) : "NoBias";
+  if (epilogue.gate) return format("GatedEpilogue<{}, {}>", activation, bias);
+  return format("Epilogue<{}, {}, {}>", epilogue.activation ? activation : "Same", bias,
+                epilogue.c ? "true" : "false");
+}
+void add_epilogue(InstanceKey& key, const GemmEpilogue& epilogue) {
+  const std::optional<ActivationCall>& call = activation_of(epilogue);
+  key.add(call ? static_cast<int>(call->kind) + 1 : 0, 6)
+      .add(epilogue.gate.has_value(), 1)
+      .add(epilogue.bias ? static_cast<int>(epilogue.bias->type()) + 1 : 0, 6)
+      .add(epilogue.c.has_value(), 1);
+}
+
+const LazyKernel& finish_kernel(ScalarType type, const GemmEpilogue& epilogue, int width) {
+  static const auto& family = *new Family("finish_product.cu", text::finish_product_cu);
+  InstanceKey key;
+  add_epilogue(key, epilogue);
+  return family.instance(key.type(type).add(width, 3), [&] {
+    const char* activation = nullptr;
+    if (epilogue.activation) activation = activation_type(epilogue.activation->kind);
+    return format("finish_product<{}, {}, {}>", device_type(type),
+                  epilogue_type(epilogue, activation), width);
+  });
+}
+
+std::string gemm_name(const GemmInstance& of, const GemmEpilogue& epilogue) {
+  constexpr const char* kStores[] = {"kByCopies", "kByElements", "kDirect"};
+  const GemmTile& tile = of.tile;
+  const char* activation = nullptr;
+  if (activation_of(epilogue)) activation = short_activation(activation_of(epilogue)->kind);
+  return format("gemm<{}, {}, Tile<{}, {}, {}, {}, {}, {}>, Layout<{}, {}>, {}, {}>",
+                device_type(of.in), device_type(of.out), tile.rows, tile.columns, tile.stages,
+                tile.groups, tile.turns, tile.cluster, of.turn_a, of.turn_b,
+                kStores[static_cast<int>(of.store)], epilogue_type(epilogue, activation));
+}
+
+}  // namespace
+
+bool is_half_float(ScalarType type) noexcept {
+  return type == ScalarType::float16 || type == ScalarType::bfloat16;
+}
+
+bool has_short_epilogue(const GemmEpilogue& epilogue) {
+  const std::optional<ActivationCall>& call = activation_of(epilogue);
+  return !call || short_activation(call->kind) != nullptr;
+}
+
+GemmEpilogueValues gemm_epilogue_values(const GemmEpilogue& epilogue) {
+  GemmEpilogueValues values{.alpha = epilogue.alpha, .beta = epilogue.beta};
+  if (epilogue.bias) values.bias = epilogue.bias->address();
+  if (epilogue.c) values.c = epilogue.c->address();
+  if (activation_of(epilogue)) values.knobs = Knobs<float>(*activation_of(epilogue));
+  return values;
+}
+
+const LazyKernel& gemm_kernel(const GemmInstance& of, const GemmEpilogue& epilogue) {
+  static const auto& family = *new Family("gemm.cu", text::gemm_cu);
+  InstanceKey key;
+  add_epilogue(key, epilogue);
+  key.type(of.in).type(of.out).add(of.tile.rows / 64, 3).add(of.tile.columns / 64, 3);
+  key.add(of.tile.stages, 6).add(of.tile.groups, 2).add(of.tile.turns, 1).add(of.tile.cluster, 3);
+  key.add(of.turn_a, 1).add(of.turn_b, 1).add(of.store, 2);
+  return family.instance(key, [&] { return gemm_name(of, epilogue); });
+}
+
+void finish_sums(const Array& sums, const Array& result, const GemmEpilogue& epilogue, int parts,
+                 const Stream& on) {
+  constexpr unsigned kFinishThreads = 256;
+  const auto columns = static_cast<std::int32_t>(result.shape().back());
+  const bool packs = columns % 4 == 0 && (!epilogue.c || epilogue.c->address() % 16 == 0);
+  const int width = packs ? 4 : 1;
+  const std::int64_t size = result.size(),
+                     blocks = (size + kFinishThreads * 4 - 1) / (kFinishThreads * 4);
+  const LaunchConfig config{
+      .grid = {static_cast<std::uint32_t>(std::min<std::int64_t>(blocks, 1 << 20))},
+      .block = {kFinishThreads},
+      .stream = on};
+  launch(finish_kernel(result.type(), epilogue, width).on(result.device()), config, sums.address(),
+         result.address(), gemm_epilogue_values(epilogue), size, columns, std::int32_t{parts});
+  sums.use_on(on);
+}
+
+}  // namespace kernwright::kernels

@@ -1,0 +1,162 @@
+// Strides that tensor maps take, and batches in two dimensions.
+#include "kernels_src/gemm/gemm_layout.h"
+
+#include "base/errors.h"
+#include "base/format.h"
+#include "kernels_src/copy/copy.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace kernwright::kernels {
+namespace {
+
+constexpr std::int64_t kMapUnit = 16;                // of addresses and strides, in bytes
+constexpr std::int64_t kMostExtent = 2'000'000'000;  // coordinates are of 32 bits
+
+std::size_t axis_from_end(const Array& array, int from_end) {
+  return array.shape().size() - static_cast<std::size_t>(from_end);
+}
+std::int64_t extent_from_end(const Array& array, int from_end) {
+  return array.shape()[axis_from_end(array, from_end)];
+}
+std::int64_t stride_from_end(const Array& array, int from_end) {
+  return array.strides()[axis_from_end(array, from_end)];
+}
+
+bool is_map_stride(std::int64_t stride, std::int64_t least) {
+  return stride >= least && stride % kMapUnit == 0;
+}
+
+/// Whether the elements of the dense axis follow each other, with lines that maps can step over.
+bool is_dense(const Array& array, int dense, int other) {
+  const auto element = static_cast<std::int64_t>(scalar_size(array.type()));
+  const std::int64_t extent = extent_from_end(array, dense);
+  if (extent != 1 && stride_from_end(array, dense) != element) return false;
+  return extent_from_end(array, other) == 1 ||
+         is_map_stride(stride_from_end(array, other), extent * element);
+}
+
+bool has_map_batch(const Array& array) {
+  for (int d = 3; d <= array.ndim(); ++d) {
+    if (extent_from_end(array, d) != 1 && !is_map_stride(stride_from_end(array, d), 1)) {
+      return false;
+    }
+  }
+  return array.address() % kMapUnit == 0;
+}
+
+/// Into lines of whole units; dense are the rows unless the columns are.
+GemmOperand padded_copy(const Array& array, const Stream& stream) {
+  const auto element = static_cast<std::int64_t>(scalar_size(array.type()));
+  const bool dense_rows = extent_from_end(array, 2) == 1 || stride_from_end(array, 2) != element ||
+                          stride_from_end(array, 1) == element;
+  const int dense = dense_rows ? 1 : 2;
+  Shape shape = array.shape();
+  const std::size_t last = axis_from_end(array, 1), before = axis_from_end(array, 2);
+  if (!dense_rows) std::swap(shape[last], shape[before]);
+  const std::int64_t wanted = shape[last], unit = kMapUnit / element;
+  shape[last] = (wanted + unit - 1) / unit * unit;
+  Array copy = Array::empty(array.device(), std::move(shape), array.type(), stream)
+                   .slice(static_cast<int>(last), 0, wanted, 1);
+  if (dense == 2) {
+    std::vector<int> axes(array.shape().size());
+    for (std::size_t i = 0; i < axes.size(); ++i) axes[i] = static_cast<int>(i);
+    std::swap(axes[last], axes[before]);
+    copy = copy.transpose(axes);
+  }
+  copy_into(copy, array, stream);
+  return {std::move(copy), dense_rows};
+}
+
+[[noreturn]] void refuse_product(const Array& a, const Array& b) {
+  throw InvalidArgument(
+      format("Incompatible dimensions for a matrix product: {} and {}; the last of the first must "
+             "equal the one before the last of the second, and those in front must broadcast",
+             a.identify(), b.identify()));
+}
+
+std::int64_t batch_extent(const Array& array, int from_end) {
+  return from_end > array.ndim() ? 1 : extent_from_end(array, from_end);
+}
+std::int64_t batch_stride(const Array& array, int from_end) {
+  return batch_extent(array, from_end) == 1 ? 0 : stride_from_end(array, from_end);
+}
+
+/// The innermost first.
+std::vector<GemmBatchDim> batch_dims(const Array& a, const Array& b) {
+  std::vector<GemmBatchDim> dims;
+  for (int d = 3; d <= std::max(a.ndim(), b.ndim()); ++d) {
+    const GemmBatchDim dim{std::max(batch_extent(a, d), batch_extent(b, d)), batch_stride(a, d),
+                           batch_stride(b, d)};
+    if (dim.extent == 1) continue;
+    if (!dims.empty()) {
+      GemmBatchDim& last = dims.back();
+      if (dim.a == last.a * last.extent && dim.b == last.b * last.extent) {
+        last.extent *= dim.extent;
+        continue;
+      }
+    }
+    dims.push_back(dim);
+  }
+  return dims;
+}
+
+}  // namespace
+
+GemmOperand gemm_operand(const Array& array, const Stream& stream) {
+  Array once = array;
+  for (int d = 3; d <= once.ndim(); ++d) {
+    if (stride_from_end(once, d) == 0 && extent_from_end(once, d) > 1) {
+      once = once.slice(static_cast<int>(axis_from_end(once, d)), 0, 1, 1);
+    }
+  }
+  if (has_map_batch(once)) {
+    if (is_dense(once, 1, 2)) return {std::move(once), true};
+    if (is_dense(once, 2, 1)) return {std::move(once), false};
+  }
+  return padded_copy(once, stream);
+}
+
+std::optional<GemmLayout> gemm_layout(const GemmOperand& a, const GemmOperand& b) {
+  GemmLayout layout;
+  layout.rows = extent_from_end(a.array, 2);
+  layout.inner = extent_from_end(a.array, 1);
+  layout.columns = extent_from_end(b.array, 1);
+  layout.a_stride = stride_from_end(a.array, a.dense_rows ? 2 : 1);
+  layout.b_stride = stride_from_end(b.array, b.dense_rows ? 2 : 1);
+  std::vector<GemmBatchDim> dims = batch_dims(a.array, b.array);
+  if (a.dense_rows && !dims.empty() && dims.front().b == 0 &&
+      (layout.rows == 1 || dims.front().a == layout.rows * layout.a_stride)) {
+    if (layout.rows == 1) layout.a_stride = dims.front().a;
+    layout.rows *= dims.front().extent;
+    dims.erase(dims.begin());
+  }
+  if (dims.size() > 2) return std::nullopt;
+  if (!dims.empty()) layout.within = dims[0];
+  if (dims.size() > 1) layout.outer = dims[1];
+  const std::int64_t most = std::max({layout.rows, layout.columns, layout.inner});
+  if (most > kMostExtent || layout.batches() > kMostExtent) return std::nullopt;
+  const double tiles = static_cast<double>(layout.rows / 64 + 8) *
+                       static_cast<double>(layout.columns / 64 + 8) *
+                       static_cast<double>(layout.batches());
+  if (tiles > 1e8) return std::nullopt;
+  return layout;
+}
+
+Shape gemm_shape(const Array& a, const Array& b) {
+  if (a.ndim() < 2 || b.ndim() < 2 || extent_from_end(a, 1) != extent_from_end(b, 2)) {
+    refuse_product(a, b);
+  }
+  Shape shape;
+  for (int d = std::max(a.ndim(), b.ndim()); d >= 3; --d) {
+    const std::int64_t of_a = batch_extent(a, d), of_b = batch_extent(b, d);
+    if (of_a != of_b && of_a != 1 && of_b != 1) refuse_product(a, b);
+    shape.push_back(of_a == 1 ? of_b : of_a);
+  }
+  shape.push_back(extent_from_end(a, 2));
+  shape.push_back(extent_from_end(b, 1));
+  return shape;
+}
+
+}  // namespace kernwright::kernels

@@ -1,0 +1,39 @@
+// How the operands of a product lie in memory, and the products of a batch in one numbering.
+#pragma once
+
+#include "array/array.h"
+#include "core/stream.h"
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace kernwright::kernels {
+
+/// Matrices that tensor maps can describe.
+struct GemmOperand {
+  Array array;
+  bool dense_rows = true;  ///< the elements of a row follow each other, else those of a column
+};
+/// `array` itself, or a copy of it where it is not as tensor maps want it. Dimensions in front that
+/// repeat the same memory have the extent 1.
+GemmOperand gemm_operand(const Array& array, const Stream& stream);
+
+/// A dimension of a batch: strides in bytes, 0 where all have the same operand.
+struct GemmBatchDim {
+  std::int64_t extent = 1, a = 0, b = 0;
+};
+struct GemmLayout {
+  std::int64_t rows = 0, columns = 0, inner = 0;
+  std::int64_t a_stride = 0, b_stride = 0;  ///< bytes between rows (columns) that are dense
+  GemmBatchDim within{}, outer{};           ///< the inner and the outer dimension of the batch
+  std::int64_t batches() const noexcept { return within.extent * outer.extent; }
+};
+/// Neighbouring dimensions become one, and those of a alone become rows. Nothing where more than
+/// two are left or a number is too large for the kernel.
+std::optional<GemmLayout> gemm_layout(const GemmOperand& a, const GemmOperand& b);
+
+/// The shape of a @ b. Throws InvalidArgument ("Incompatible dimensions") with both.
+Shape gemm_shape(const Array& a, const Array& b);
+
+}  // namespace kernwright::kernels

@@ -1,0 +1,69 @@
+// A table of descriptors by what they describe.
+#include "kernels_src/gemm/gemm_maps.h"
+
+#include "core/device.h"
+#include "core/tensor_map.h"
+
+#include <mutex>
+#include <shared_mutex>
+#include <unordered_map>
+#include <vector>
+
+namespace kernwright::kernels {
+namespace {
+
+struct MapKey {
+  const Device* device;
+  MapSubject subject;
+  bool operator==(const MapKey&) const = default;
+};
+
+struct MapKeyHash {
+  std::size_t operator()(const MapKey& key) const noexcept {
+    std::uint64_t sum = reinterpret_cast<std::uintptr_t>(key.device) ^ key.subject.address;
+    const auto mix = [&](std::uint64_t value) { sum = (sum ^ value) * 0x9e3779b97f4a7c15u; };
+    for (const std::int64_t extent : key.subject.shape) mix(static_cast<std::uint64_t>(extent));
+    for (const std::int64_t stride : key.subject.strides) mix(static_cast<std::uint64_t>(stride));
+    mix(key.subject.box_rows);
+    return static_cast<std::size_t>(sum ^ sum >> 32);
+  }
+};
+
+constexpr std::size_t kMostMaps = 4096;
+
+struct MapTable {
+  std::shared_mutex mutex;
+  std::unordered_map<MapKey, CUtensorMap, MapKeyHash> maps;
+};
+
+CUtensorMap make_map(Device& device, const MapSubject& subject) {
+  const auto skipped = 4 - subject.rank;
+  TensorLayout layout{.address = subject.address, .data_type = tensor_map_data_type(subject.type)};
+  layout.shape.assign(subject.shape.begin() + skipped, subject.shape.end());
+  layout.strides.assign(subject.strides.begin() + skipped, subject.strides.end());
+  std::vector<std::uint32_t> box(static_cast<std::size_t>(subject.rank), 1);
+  box[box.size() - 1] = 64;
+  box[box.size() - 2] = subject.box_rows;
+  return TensorMap::tiled(device, layout, box,
+                          {.swizzle = CU_TENSOR_MAP_SWIZZLE_128B,
+                           .l2_promotion = CU_TENSOR_MAP_L2_PROMOTION_L2_256B})
+      .descriptor();
+}
+
+}  // namespace
+
+CUtensorMap gemm_map(Device& device, const MapSubject& subject) {
+  static auto& table = *new MapTable;
+  const MapKey key{&device, subject};
+  {
+    const std::shared_lock lock(table.mutex);
+    if (const auto found = table.maps.find(key); found != table.maps.end()) return found->second;
+  }
+  const CUtensorMap made = make_map(device, subject);
+  const std::unique_lock lock(table.mutex);
+  if (table.maps.size() >= kMostMaps) table.maps.clear();
+  table.maps.try_emplace(key, made);
+  return made;
+}
+
+}  // namespace kernwright::kernels

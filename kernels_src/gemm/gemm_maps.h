@@ -1,0 +1,32 @@
+// Tensor maps of matrices, made once for each place in memory.
+#pragma once
+
+#include "base/scalar_type.h"
+#include "driver/driver_api.h"
+
+#include <array>
+#include <cstdint>
+
+namespace kernwright {
+class Device;
+}
+
+namespace kernwright::kernels {
+
+/// Matrices in two dimensions of a batch, the outermost first; the last extent's elements follow
+/// each other. Strides in bytes, multiples of 16.
+struct MapSubject {
+  CUdeviceptr address = 0;
+  std::array<std::int64_t, 4> shape{1, 1, 1, 1};
+  std::array<std::int64_t, 4> strides{};
+  ScalarType type = ScalarType::bfloat16;
+  std::uint32_t box_rows = 64;  ///< of 64 elements each, 128 bytes that are swizzled
+  int rank = 4;                 ///< 3: without the outermost
+  bool operator==(const MapSubject&) const = default;
+};
+
+/// The descriptor: a value, right as long as something lies at the address. Thread-safe. Throws as
+/// TensorMap::tiled().
+CUtensorMap gemm_map(Device& device, const MapSubject& subject);
+
+}  // namespace kernwright::kernels

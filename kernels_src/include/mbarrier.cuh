@@ -1,0 +1,69 @@
+// Barriers in shared memory that count threads and bytes, of this block and of its cluster's
+// others. Compute capability 9.0 and newer.
+#pragma once
+
+namespace kernwright {
+
+__device__ __forceinline__ unsigned shared_address(const void* pointer) {
+  return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
+}
+
+/// The place of the block in its cluster.
+__device__ __forceinline__ unsigned cluster_rank() {
+  unsigned rank;
+  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  return rank;
+}
+
+/// All threads of the cluster meet; what they wrote is seen by the others.
+__device__ __forceinline__ void cluster_sync() {
+  asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
+}
+
+/// In shared memory. A phase ends when `count` arrivals and all expected bytes have come.
+struct Mbarrier {
+  unsigned long long state;
+
+  __device__ __forceinline__ void init(unsigned count) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(this)), "r"(count)
+                 : "memory");
+  }
+  /// After init() of all barriers, by the thread that called it: copies and the cluster's other
+  /// blocks may use them once the block (the cluster) has met.
+  __device__ __forceinline__ static void publish() {
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    asm volatile("fence.proxy.async;" ::: "memory");
+  }
+  __device__ __forceinline__ void arrive() {
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(this)) : "memory");
+  }
+  /// Arrives, and makes the phase wait for `bytes` of copies.
+  __device__ __forceinline__ void arrive_expecting(unsigned bytes) {
+    asm volatile(
+        "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(this)),
+        "r"(bytes)
+        : "memory");
+  }
+  /// Arrives at the barrier in the same place of the cluster's block `rank`. Says that this thread
+  /// is done with shared memory; what it wrote to global memory need not be seen there (that would
+  /// cost a fence of the whole device).
+  __device__ __forceinline__ void arrive_at(unsigned rank) {
+    asm volatile(
+        "{\n.reg .b32 there;\n"
+        "mapa.shared::cluster.u32 there, %0, %1;\n"
+        "mbarrier.arrive.shared::cluster.b64 _, [there];\n}" ::"r"(shared_address(this)),
+        "r"(rank)
+        : "memory");
+  }
+  /// Until the phase of that parity has ended: of a new barrier, that of parity 1 has.
+  __device__ __forceinline__ void wait(unsigned parity) {
+    asm volatile(
+        "{\n.reg .pred done;\nAGAIN:\n"
+        "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+        "@!done bra AGAIN;\n}" ::"r"(shared_address(this)),
+        "r"(parity)
+        : "memory");
+  }
+};
+
+}  // namespace kernwright

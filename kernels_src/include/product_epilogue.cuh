@@ -1,0 +1,90 @@
+// What follows a matrix product, in float32: a factor, a bias, another matrix, an activation.
+#pragma once
+
+#include <kernwright/activations.cuh>
+#include <kernwright/elements.cuh>
+
+namespace kernwright {
+
+/// Of activation(alpha * a @ b + bias + beta * c): a bias for each column, c of the result's shape
+/// and type, row-major.
+struct ProductEpilogueValues {
+  const void* bias;
+  const void* c;
+  float alpha, beta;
+  Knobs<float> knobs;
+};
+
+/// No activation.
+struct Same {
+  __device__ static float value(float x, Knobs<float>) { return x; }
+};
+/// Gelu in few instructions: the complementary error function to 1.2e-7 of itself (W. Press et al.,
+/// "Numerical recipes", erfcc()).
+struct ShortGelu {
+  __device__ static float value(float x, Knobs<float>) {
+    const float z = fabsf(x) * 0.70710678f, t = reciprocal(1 + 0.5f * z);
+    constexpr float kTerms[] = {-0.82215223f, 1.48851587f, -1.13520398f, 0.27886807f,
+                                -0.18628806f, 0.09678418f, 0.37409196f,  1.00002368f};
+    float sum = 0.17087277f;
+#pragma unroll
+    for (float term : kTerms) sum = sum * t + term;
+    const float tail = 0.5f * t * expf(-z * z - 1.26551223f + t * sum);  // beyond |x|
+    return x * (x < 0 ? tail : 1 - tail);
+  }
+};
+struct NoBias {
+  char none;
+};
+__device__ __forceinline__ float to_compute(NoBias) { return 0; }
+
+/// Those of two neighbouring columns, and of their partners in the second half of the columns.
+struct Biases {
+  float own[2], paired[2];
+};
+
+template <typename Bias>
+__device__ __forceinline__ float bias_at(const ProductEpilogueValues& with, int column,
+                                         int columns) {
+  if (sizeof(Bias) == sizeof(NoBias) || column >= columns) return 0;
+  return to_compute(static_cast<const Bias*>(with.bias)[column]);
+}
+
+/// What happens to sums. kAdds: there is a c.
+template <typename Activation, typename Bias, bool kAdds>
+struct Epilogue {
+  static constexpr bool kHasC = kAdds, kGated = false;
+
+  __device__ static Biases biases(const ProductEpilogueValues& with, int column, int columns) {
+    return {{bias_at<Bias>(with, column, columns), bias_at<Bias>(with, column + 1, columns)}, {}};
+  }
+  __device__ static float finish(const ProductEpilogueValues& with, float sum, float /*paired*/,
+                                 const Biases& bias, int k, float c) {
+    float total = with.alpha * sum;
+    if (sizeof(Bias) != sizeof(NoBias)) total += bias.own[k];
+    if (kAdds) total += with.beta * c;
+    return Activation::value(total, with.knobs);
+  }
+};
+
+/// activation(first half of the columns) * second half.
+template <typename Activation, typename Bias>
+struct GatedEpilogue {
+  static constexpr bool kHasC = false, kGated = true;
+
+  __device__ static Biases biases(const ProductEpilogueValues& with, int column, int columns) {
+    Biases all = Epilogue<Activation, Bias, false>::biases(with, column, columns);
+    for (int k = 0; k < 2; ++k) {
+      all.paired[k] =
+          column + k < columns ? bias_at<Bias>(with, columns + column + k, 2 * columns) : 0;
+    }
+    return all;
+  }
+  __device__ static float finish(const ProductEpilogueValues& with, float sum, float paired,
+                                 const Biases& bias, int k, float /*c*/) {
+    return Activation::value(with.alpha * sum + bias.own[k], with.knobs) *
+           (with.alpha * paired + bias.paired[k]);
+  }
+};
+
+}  // namespace kernwright

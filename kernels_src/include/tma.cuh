@@ -1,0 +1,69 @@
+// Copies of boxes of tensors between global and shared memory through tensor maps.
+// Compute capability 9.0 and newer.
+#pragma once
+
+#include <kernwright/mbarrier.cuh>
+
+namespace kernwright {
+
+/// What the host's TensorMap passes; the kernel's parameter is `const __grid_constant__`.
+struct alignas(64) TensorMap {
+  unsigned long long opaque[16];
+};
+
+__device__ __forceinline__ void prefetch(const TensorMap& map) {
+  asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
+}
+
+/// Where a box of four dimensions begins, x along the elements that follow each other.
+struct BoxPlace {
+  int x, y, z, w;
+};
+
+/// `full` counts the bytes of the box, what lies outside the tensor included: that becomes zero.
+__device__ __forceinline__ void load_box(void* target, const TensorMap& map, BoxPlace at,
+                                         Mbarrier& full) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+      " [%0], [%1, {%2, %3, %4, %5}], [%6];" ::"r"(shared_address(target)),
+      "l"(&map), "r"(at.x), "r"(at.y), "r"(at.z), "r"(at.w), "r"(shared_address(&full))
+      : "memory");
+}
+
+/// The same into every block of the cluster whose bit is set, in the same place, and the barrier
+/// there counts the bytes.
+__device__ __forceinline__ void load_box_for(unsigned short blocks, void* target,
+                                             const TensorMap& map, BoxPlace at, Mbarrier& full) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+      ".multicast::cluster [%0], [%1, {%2, %3, %4, %5}], [%6], %7;" ::"r"(shared_address(target)),
+      "l"(&map), "r"(at.x), "r"(at.y), "r"(at.z), "r"(at.w), "r"(shared_address(&full)), "h"(blocks)
+      : "memory");
+}
+
+/// What the thread wrote to shared memory is seen by copies that begin after the block has met.
+__device__ __forceinline__ void show_to_copies() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+/// Shared memory to the box at (x, y, z); what lies outside the tensor is left out. Belongs to the
+/// group that the thread's next commit_stores() makes.
+__device__ __forceinline__ void store_box(const TensorMap& map, const void* source, int x, int y,
+                                          int z) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%0, {%1, %2, %3}], [%4];" ::"l"(
+          &map),
+      "r"(x), "r"(y), "r"(z), "r"(shared_address(source))
+      : "memory");
+}
+__device__ __forceinline__ void commit_stores() {
+  asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+}
+
+/// Until at most `kLeft` of the thread's groups of stores still read shared memory.
+template <int kLeft>
+__device__ __forceinline__ void wait_for_reads_of_stores() {
+  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kLeft) : "memory");
+}
+
+}  // namespace kernwright

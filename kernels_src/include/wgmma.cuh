@@ -1,0 +1,91 @@
+// Products of matrices in shared memory by a warpgroup (wgmma), summed in float32.
+// Compute capability 9.0 alone, in code for sm_90a.
+#pragma once
+
+#include <kernwright/elements.cuh>
+
+namespace kernwright {
+
+/// Tiles in shared memory are columns of 128 bytes, swizzled as tensor copies do it: 64 elements of
+/// a row each. `apart` bytes are from one such column to the next.
+__device__ __forceinline__ unsigned long long matrix_descriptor(unsigned address, unsigned apart) {
+  return (address & 0x3ffffu) >> 4 | static_cast<unsigned long long>(apart >> 4) << 16 |
+         64ull << 32 | 1ull << 62;  // eight rows are 1024 bytes
+}
+
+/// Before the first product, and after sums were touched.
+__device__ __forceinline__ void begin_products() {
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+__device__ __forceinline__ void commit_products() {
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+/// Until at most `kLeft` committed groups are unfinished.
+template <int kLeft>
+__device__ __forceinline__ void wait_for_products() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kLeft) : "memory");
+}
+/// Keeps the compiler from touching the sums earlier.
+template <int kCount>
+__device__ __forceinline__ void settle(float (&sums)[kCount]) {
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) asm volatile("" : "+f"(sums[i])::"memory");
+}
+
+/// sums += a * b for 64 rows, N columns and 16 steps of the inner dimension, by a warpgroup;
+/// without `adds`, sums = a * b. kTurnA (kTurnB): the rows (columns) follow each other in shared
+/// memory, not the inner dimension. Thread t has rows t / 32 * 16 + t % 32 / 4 and 8 more, and of
+/// every 8 columns those from t % 4 * 2 on: sums[i * 4 + 2 * (row's 8) + column].
+template <typename In, int N, bool kTurnA, bool kTurnB>
+struct Products;
+
+#define KW_SUMS_8(i)                                                                         \
+  "+f"(sums[i]), "+f"(sums[i + 1]), "+f"(sums[i + 2]), "+f"(sums[i + 3]), "+f"(sums[i + 4]), \
+      "+f"(sums[i + 5]), "+f"(sums[i + 6]), "+f"(sums[i + 7])
+#define KW_SUMS_32(i) KW_SUMS_8(i), KW_SUMS_8(i + 8), KW_SUMS_8(i + 16), KW_SUMS_8(i + 24)
+#define KW_SUMS_64(i) KW_SUMS_32(i), KW_SUMS_32(i + 32)
+#define KW_SUMS_96(i) KW_SUMS_64(i), KW_SUMS_32(i + 64)
+#define KW_SUMS_128(i) KW_SUMS_64(i), KW_SUMS_64(i + 64)
+#define KW_NAMES_32                                                                  \
+  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, " \
+  "%18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define KW_NAMES_64                                                                        \
+  KW_NAMES_32                                                                              \
+      ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
+      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define KW_NAMES_96                                                                        \
+  KW_NAMES_64                                                                              \
+      ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, " \
+      "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
+#define KW_NAMES_128                                                                       \
+  KW_NAMES_96                                                                              \
+      ", %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, " \
+      "%110, %111, %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, "     \
+      "%123, %124, %125, %126, %127"
+#define KW_PRODUCTS(TYPE, NAME, COLUMNS, COUNT, A, B, ADDS, TURN_A, TURN_B)                      \
+  template <bool kTurnA, bool kTurnB>                                                            \
+  struct Products<TYPE, COLUMNS, kTurnA, kTurnB> {                                               \
+    __device__ __forceinline__ static void add(float (&sums)[COUNT], unsigned long long a,       \
+                                               unsigned long long b, int adds) {                 \
+      asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #ADDS                                    \
+                   ", 0;\n"                                                                      \
+                   "wgmma.mma_async.sync.aligned.m64n" #COLUMNS "k16.f32." NAME "." NAME         \
+                   " {" KW_NAMES_##COUNT "}, %" #A ", %" #B ", p, 1, 1, %" #TURN_A ", %" #TURN_B \
+                                         ";\n}"                                                  \
+                   : KW_SUMS_##COUNT(0)                                                          \
+                   : "l"(a), "l"(b), "r"(adds), "n"(int{kTurnA}), "n"(int{kTurnB}));             \
+    }                                                                                            \
+  };
+#define KW_PRODUCTS_OF(TYPE, NAME)                      \
+  KW_PRODUCTS(TYPE, NAME, 64, 32, 32, 33, 34, 35, 36)   \
+  KW_PRODUCTS(TYPE, NAME, 128, 64, 64, 65, 66, 67, 68)  \
+  KW_PRODUCTS(TYPE, NAME, 192, 96, 96, 97, 98, 99, 100) \
+  KW_PRODUCTS(TYPE, NAME, 256, 128, 128, 129, 130, 131, 132)
+
+KW_PRODUCTS_OF(Float16, "f16")
+KW_PRODUCTS_OF(BFloat16, "bf16")
+
+#undef KW_PRODUCTS_OF
+#undef KW_PRODUCTS
+
+}  // namespace kernwright
