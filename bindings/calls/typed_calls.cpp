@@ -121,6 +121,11 @@ void complete_class(py::handle type) {
   }
 }
 
+bool is_capture_error(py::handle type) {
+  const py::object refusal = module_member("kernwright.errors", "CaptureError");
+  return PyErr_GivenExceptionMatches(type.ptr(), refusal.ptr()) != 0;
+}
+
 }  // namespace
 
 void explain_failure(const char* helper, const py::tuple& context, PyObject* const* arguments,
@@ -129,8 +134,9 @@ void explain_failure(const char* helper, const py::tuple& context, PyObject* con
   const PyObject* const type = error.type().ptr();
   const bool is_plain =
       type == PyExc_TypeError || type == PyExc_ValueError || type == PyExc_OverflowError;
-  if (!is_plain) return error.restore();  // ours is a class derived from these
   try {
+    // Others of ours know what they are about; that one leaves with the name of the call.
+    if (!is_plain && !is_capture_error(error.type())) return error.restore();
     const auto positional = static_cast<std::size_t>(PyVectorcall_NARGS(count));
     py::tuple given(positional);
     for (std::size_t i = 0; i < positional; ++i) given[i] = py::handle(arguments[i]);

@@ -36,6 +36,7 @@ from kernwright._core_memory import _log_warning as _log_warning
 from kernwright._core_memory import _memory_resource as _memory_resource
 from kernwright._core_memory import _memory_use as _memory_use
 from kernwright._core_memory import _pinned_resource as _pinned_resource
+from kernwright._core_memory import _transfers as _transfers
 from kernwright._core_memory import _torch_allocator_functions as _torch_allocator_functions
 from kernwright._core_memory import _tracking_reports as _tracking_reports
 from kernwright._core_memory import alloc as alloc

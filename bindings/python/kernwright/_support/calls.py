@@ -12,7 +12,13 @@ from typing import Any, NamedTuple
 
 import kernwright
 from kernwright import _core
-from kernwright.errors import ArgumentError, ArgumentRangeError, Error, InvalidArgument
+from kernwright.errors import (
+    ArgumentError,
+    ArgumentRangeError,
+    CaptureError,
+    Error,
+    InvalidArgument,
+)
 
 _DUMP = "The following argument types are supported"
 _KEYWORD_ONLY = inspect.Parameter.KEYWORD_ONLY
@@ -46,6 +52,8 @@ def explain_native(
 ) -> Error | None:  # fmt: skip
     """The error of a call of the extension module; `signature` as pybind11 writes it. None: the
     user's own code raised it."""
+    if isinstance(error, CaptureError):
+        return _named(error, _call(scope, name) or _method(scope, name))
     if error.__traceback__ is not None:
         return _raised_inside(_call(scope, name), error)
     if signature is None:
@@ -65,6 +73,8 @@ def explain_python(
     is_private = any(part.startswith("_") for part in (*package.split("."), module))
     public = "" if is_private or module == name.split(".")[0] else f"{module}."
     call = f"kw.{public}{name}()"
+    if isinstance(error, CaptureError):
+        return _named(error, call)
     if error.__traceback__ is not None:
         return _raised_inside(call, error)
     parameters = [
@@ -113,6 +123,21 @@ def _raised_inside(call: str, error: Exception) -> Error | None:
     made = _typed(error, _head(call))
     made.__cause__ = error
     return made
+
+
+def _named(error: CaptureError, call: str) -> CaptureError:
+    """The same error; the outermost call of this package, which the user wrote, stands first."""
+    text = re.sub(r"^kw\.[\w.]+\(\): ", "", str(error))
+    if call and not text.startswith(call.rpartition(".")[2]):
+        text = f"{call}: {text}"
+    error.args = (text, *error.args[1:])
+    return error
+
+
+def _method(scope: Any, name: str | None) -> str:
+    """A special method, such as those of indexing and conversion."""
+    special = isinstance(scope, type) and (name or "").startswith("__")
+    return f"{_public(scope.__name__)}.{name}()" if special else ""
 
 
 def _unbound(
