@@ -132,8 +132,8 @@ void explain_failure(const char* helper, const py::tuple& context, PyObject* con
                      std::size_t count, PyObject* keywords) noexcept {
   py::error_already_set error;
   const PyObject* const type = error.type().ptr();
-  const bool is_plain =
-      type == PyExc_TypeError || type == PyExc_ValueError || type == PyExc_OverflowError;
+  const bool is_plain = type == PyExc_TypeError || type == PyExc_ValueError ||
+                        type == PyExc_OverflowError || type == PyExc_IndexError;
   try {
     // Others of ours know what they are about; that one leaves with the name of the call.
     if (!is_plain && !is_capture_error(error.type())) return error.restore();

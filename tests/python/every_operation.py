@@ -80,6 +80,19 @@ def s(*shape: int, **options: Any) -> Spec:
     return Spec(shape, **options)
 
 
+class Foreign:
+    """Another library's array: nothing but DLPack."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> Any:
+        return self.array.__dlpack_device__()
+
+
 class Table(list[Case]):
     """Cases of one group."""
 
@@ -137,9 +150,7 @@ def public_names() -> list[str]:
         if inspect.ismodule(value):
             if name in MODULES:
                 names += [f"{name}.{inner}" for inner in value.__all__]
-        elif callable(value) and not (
-            isinstance(value, type) and issubclass(value, BaseException)
-        ):
+        elif callable(value) and not (isinstance(value, type) and issubclass(value, BaseException)):
             names.append(name)
     for prefix, cls in CLASSES.items():
         names += [f"{prefix}.{member}" for member in dir(cls) if _computes(cls, member)]

@@ -3,7 +3,7 @@
 import operator
 
 import numpy as np
-from every_operation import HOST, VIEW, Spec, Table, s
+from every_operation import HOST, VIEW, Foreign, Spec, Table, s
 
 import kernwright as kw
 
@@ -33,8 +33,11 @@ creation.add("meshgrid", lambda x, y: kw.meshgrid(x, y), s(20), s(30))
 creation.add("asarray", lambda x: kw.asarray(x, "float16"), s(100))
 creation.add("asarray", lambda: kw.asarray([1.0, 2.0]), form="host", kind=HOST)
 creation.add("from_dlpack", kw.from_dlpack, s(30, 4), kind=VIEW)
-creation.add("arange", lambda: kw.arange(5, 300, 3), kind=HOST)
-creation.add("linspace", lambda: kw.linspace(0, 1, 300), kind=HOST)
+creation.add("arange", lambda: kw.arange(5, 300, 3))
+creation.add("arange", lambda: kw.arange(0.5, 9, 0.01, "bfloat16"), form="floats")
+creation.add("arange", lambda: kw.arange(9, dtype="complex64"), form="complex", kind=HOST)
+creation.add("linspace", lambda: kw.linspace(0, 1, 300))
+creation.add("linspace", lambda: kw.linspace(0, 9, 300, "int32"), form="int", kind=HOST)
 creation.add("astype", lambda x: kw.astype(x, "int32"), s(N, low=-99, high=99))
 creation.add("astype", lambda x: kw.astype(x, "float8_e4m3fn"), s(40, 33, layout="gaps"))
 
@@ -73,7 +76,9 @@ for number, (name, kind) in enumerate(BINARY.items()):
     if number % 2:
         elementwise.add(name, function(name), s(20, 1, 33, **of), s(9, 33, layout="gaps", **small))
     else:
-        elementwise.add(name, lambda x, f=function(name): f(x, 3), s(301, layout="shifted", **of))
+        elementwise.add(
+            name, lambda x, n=name: getattr(kw, n)(x, 3), s(301, layout="shifted", **of)
+        )
 elementwise.add("bitwise_invert", kw.bitwise_invert, s(N, dtype="int16"))
 elementwise.add("bitwise_invert", kw.bitwise_invert, s(40, 33, dtype="bool", layout="turned"))
 elementwise.add("clip", lambda x: kw.clip(x, -1, 1), s(N))
@@ -105,7 +110,7 @@ for name, call in SYMBOLS.items():
     operators.add(f"Array.__{name}__", call, spec, spec)
     operators.add(f"Array.__i{name}__", IN_PLACE[name], spec, spec)
     if name == "matmul":
-        operators.add("Array.__rmatmul__", lambda x, y: y.__rmatmul__(x), spec, spec)
+        operators.add("Array.__rmatmul__", lambda x, y: x.__rmatmul__(y), spec, spec)
     else:
         operators.add(f"Array.__r{name}__", lambda x, f=call: f(3, x), spec)
 operators.add("Array.__divmod__", divmod, s(300, **NUMBERS), s(300, **NUMBERS))
@@ -140,6 +145,13 @@ operators.add("Array.__setitem__", lambda x, i: assigned(x, i, 3), ROWS, INDICES
 operators.add("Array.__setitem__", lambda x, y: assigned(x, x > 0, y), ROWS, s(), form="mask")
 operators.add(
     "Array.__setitem__",
+    lambda x, y: assigned(x, x > 0, y),
+    *(s(30, low=1), s(30)),
+    form="mask-values",
+    kind=HOST,
+)
+operators.add(
+    "Array.__setitem__",
     lambda x: assigned(x, 0, np.ones(33, np.float32)),
     ROWS,
     form="host",
@@ -157,7 +169,7 @@ methods.add("Array.numpy", lambda x: x.numpy().tobytes(), ROWS, kind=HOST)
 methods.add("Array.item", lambda x: x.item(), ONE, kind=HOST)
 methods.add("Array.T", lambda x: x.T, ROWS, kind=VIEW)
 methods.add("Array.mT", lambda x: x.mT, s(2, 5, 7), kind=VIEW)
-methods.add("Array.__dlpack__", lambda x: kw.from_dlpack(x.__dlpack__ and x), ROWS, kind=VIEW)
+methods.add("Array.__dlpack__", lambda x: kw.from_dlpack(Foreign(x)), ROWS, kind=VIEW)
 methods.add("Array.copy", lambda x: x.copy(), ROWS)
 methods.add("Array.copy", lambda x: x.copy(), s(70, 66, layout="turned"), form="tiles")
 methods.add("Array.copy", lambda x: x.copy(), s(40, 33, dtype="uint8", layout="gaps"))

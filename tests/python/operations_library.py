@@ -86,7 +86,7 @@ for name in ("sum", "max", "argmax", "var", "any", "logsumexp"):
     reductions.add(name, lambda x, f=call: f(x, axis=1, keepdims=True), s(5, 400, layout="gaps"))
 for name in ("sum", "max", "all"):
     whole = s(3, 999, dtype="int32", low=0, high=9)
-    reductions.add(name, lambda x, f=getattr(kw, name): f(x, axis=1), whole, form="int")
+    reductions.add(name, lambda x, n=name: getattr(kw, n)(x, axis=1), whole, form="int")
 reductions.add("linalg.vector_norm", lambda x: kw.linalg.vector_norm(x, axis=1), ROWS)
 reductions.add("linalg.vector_norm", lambda x: kw.linalg.vector_norm(x, ord=math.inf), TURNED)
 reductions.add("linalg.matrix_norm", lambda x: kw.linalg.matrix_norm(x), s(2, 20, 30))

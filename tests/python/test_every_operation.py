@@ -169,5 +169,3 @@ def test_a_transformer_copies_nothing():
     assert after["to_host"] == before["to_host"] + 2
     assert after["to_host_bytes"] == before["to_host_bytes"] + 4 + 8
     assert after["to_device"] == before["to_device"]
-
-

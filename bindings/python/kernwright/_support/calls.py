@@ -18,6 +18,7 @@ from kernwright.errors import (
     CaptureError,
     Error,
     InvalidArgument,
+    OutOfBounds,
 )
 
 _DUMP = "The following argument types are supported"
@@ -243,7 +244,11 @@ def _nearest(name: str, names: list[str]) -> str:
 
 
 def _typed(error: Exception, prefix: str) -> Error:
-    kinds = {ValueError: InvalidArgument, OverflowError: ArgumentRangeError}
+    kinds: dict[type[Exception], type[Error]] = {
+        ValueError: InvalidArgument,
+        OverflowError: ArgumentRangeError,
+        IndexError: OutOfBounds,
+    }
     text = str(error).replace("kernwright._core.", "kw.")
     return kinds.get(type(error), ArgumentError)(prefix + text)
 
