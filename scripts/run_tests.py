@@ -108,8 +108,9 @@ NOT_FOR_MEMCHECK = (
     *("makers", "manipulation", "norms", "operators", "optim", "promotion", "quantize_rows"),
     *("random", "reductions", "rope", "sampling", "scans", "softmax", "sorting", "topk"),
     *("transpose", "unique"),
-    # Its calls are refused before they launch anything.
+    # Calls that are refused before they launch anything, and the simulated device alone.
     "bad_operations",
+    "every_operation_checked",
 )
 # Whose kernels are right under every tool: the library's own, whole programs, every launch form.
 # Not here: kernels with a mistake on purpose, copies of arrays that nobody wrote. every_operation
@@ -143,9 +144,7 @@ def operation_suites(under, tool, pytest):
             groups += GROUP.findall(table.read())
     tests = "(twice or replay)" if tool == "memcheck" else "twice"
     wanted = {group: f"[{group}- and {tests}" for group in groups}
-    wanted["others"] = " and ".join(
-        ["not under_all_checks", *(f"not [{group}-" for group in groups)]
-    )
+    wanted["others"] = " and ".join(f"not [{group}-" for group in groups)
     for group, which in wanted.items():
         command = [*under(tool), *pytest, "-n", "0", "-k", which, python_file(EVERY_OPERATION)]
         yield (f"{tool} Python {EVERY_OPERATION} {group}", command, count_pytest)

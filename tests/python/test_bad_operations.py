@@ -2,7 +2,6 @@
 
 import inspect
 
-import numpy as np
 import pytest
 from every_operation import Foreign, bits, outputs, public_names
 from test_every_operation import CASES
@@ -143,28 +142,12 @@ def test_axes_out_of_range(axis):
     assert seen > 40
 
 
-def test_positions_and_labels_outside():
-    """Documented results, without an access out of bounds; an error where one is asked for."""
-    x = kw.asarray(np.arange(12, dtype=np.float32).reshape(3, 4))
-    far = kw.asarray(np.array([-(2**62), -5, 99, 2**62]))
-    assert kw.take(x, far, axis=0).numpy()[:, 0].tolist() == [0, 0, 8, 8]
-    with pytest.raises(kw.Error):
-        kw.take(x, far, axis=0, mode="raise")
-    kw.put(x, far, -1.0, axis=0)
-    assert x.numpy().min() == 0
-    with pytest.raises(kw.Error):
-        kw.put(x, far, -1.0, axis=0, mode="raise")
-    assert (kw.nn.embedding(far, x).numpy() == 0).all()
-    with pytest.raises(kw.InvalidArgument):
-        kw.nn.embedding(far, x, check=True)
-    gradient = kw.nn.embedding_backward(kw.ones((4, 4)), far, 3)
-    assert (gradient.numpy() == 0).all()
-    labels = kw.asarray(np.array([1, 99, -1]))
-    assert np.isnan(kw.nn.cross_entropy(x, labels, reduction="none").numpy()).tolist() == [
-        False, True, True]  # fmt: skip
-    with pytest.raises(kw.InvalidArgument, match="99"):
-        kw.nn.cross_entropy(x, labels, check=True)
-    cos, sin = kw.nn.rope_tables(4, 4)
-    q = kw.ones((3, 1, 4))
-    assert np.isnan(kw.nn.rope(q, None, cos, sin, positions=labels).numpy()).any()
-    kw.synchronize()
+BROADCAST = [case for case in FIRST if case.group == "elementwise" and len(case.specs) == 2]
+
+
+@pytest.mark.parametrize("case", BROADCAST, ids=[case.id for case in BROADCAST])
+def test_shapes_that_do_not_fit_are_both_told(case):
+    x, y = kw.ones((3, 4), case.specs[0].dtype), kw.ones(5, case.specs[1].dtype)
+    with pytest.raises(kw.InvalidArgument, match="Incompatible dimensions") as raised:
+        case.call(x, y)
+    assert "(3, 4)" in str(raised.value) and "(5,)" in str(raised.value)
