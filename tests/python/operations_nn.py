@@ -99,6 +99,13 @@ losses.add(
     *(WIDE, s(2, dtype="int32", low=0, high=70)),
     form="long",
 )
+losses.add(
+    "nn.cross_entropy",
+    lambda x, t: kw.nn.cross_entropy(x, t, check=True),
+    *(LOGITS, CLASSES),
+    form="check",
+    kind=HOST,
+)
 losses.add("nn.cross_entropy_grad", kw.nn.cross_entropy_grad, LOGITS, CLASSES)
 losses.add(
     "nn.cross_entropy_grad",

@@ -115,19 +115,28 @@ def _explain(
 
 def _raised_inside(call: str, error: Exception) -> Error | None:
     """The same of an error that code of this package, or a library for it, ran into."""
-    trace = error.__traceback__
-    while trace is not None:
-        home = trace.tb_frame.f_globals.get("__name__", "").partition(".")[0]
-        if home not in ("kernwright", "numpy") and home not in sys.stdlib_module_names:
-            return None
-        trace = trace.tb_next
+    if not _is_ours(error):
+        return None
     made = _typed(error, _head(call))
     made.__cause__ = error
     return made
 
 
-def _named(error: CaptureError, call: str) -> CaptureError:
+def _is_ours(error: Exception) -> bool:
+    """Whether no code of the user stands between the call and the error."""
+    trace = error.__traceback__
+    while trace is not None:
+        home = trace.tb_frame.f_globals.get("__name__", "").partition(".")[0]
+        if home not in ("kernwright", "numpy") and home not in sys.stdlib_module_names:
+            return False
+        trace = trace.tb_next
+    return True
+
+
+def _named(error: CaptureError, call: str) -> CaptureError | None:
     """The same error; the outermost call of this package, which the user wrote, stands first."""
+    if not _is_ours(error):
+        return None
     text = re.sub(r"^kw\.[\w.]+\(\): ", "", str(error))
     if call and not text.startswith(call.rpartition(".")[2]):
         text = f"{call}: {text}"
