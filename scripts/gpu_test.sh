@@ -3,7 +3,8 @@
 # both devices compared, and compute-sanitizer's memcheck over what launches kernels. Uses the
 # Python it is given (PYTHON, else .venv, else python3) and needs no network when its packages are
 # there. The whole output stays in $BUILD/gpu_test.log (build/gpu).
-# Options go to run_tests.py: "--part suites" and "--part sanitizer" are the two halves.
+# Options go to run_tests.py: "--part suites" and "--part sanitizer" are the two halves, and "--part
+# cpp", "python", "memcheck" and "tools" the quarters.
 # Ends with "N passed, N failed".
 set -uo pipefail
 cd "$(dirname "$0")/.."

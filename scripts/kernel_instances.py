@@ -137,6 +137,10 @@ INSTANCES = {
         )
         for pack in packs
     ],
+    "sequence.cu": [
+        *(f"sequence<{of}, Int64>" for of in TYPES if "Int" in of),
+        *(f"sequence<{of}, Float64>" for of in TYPES if of.startswith(("Float", "BFloat"))),
+    ],
     "triangle.cu": [
         *(
             f"triangle<{unit}, {pack}, {index}>"

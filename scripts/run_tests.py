@@ -103,28 +103,67 @@ NOT_FOR_MEMCHECK = (
     *("tune_cluster", "tune_command", "tune_kernel", "tune_panel", "tune_report", "tune_session"),
     *("tune_expressions", "tune_session_use", "tune_spaces", "tune_store", "tune_strategies"),
     *("tune_tolerances", "online", "online_shadow"),
+    # every_operation calls each of their kernels in small: all of their instances take too long.
+    *("activations", "elementwise", "embedding", "fft", "fuse", "indexing", "linear", "losses"),
+    *("makers", "manipulation", "norms", "operators", "optim", "promotion", "quantize_rows"),
+    *("random", "reductions", "rope", "sampling", "scans", "softmax", "sorting", "topk"),
+    *("transpose", "unique"),
+    # Calls that are refused before they launch anything, and the simulated device alone.
+    "bad_operations",
+    "every_operation_checked",
 )
 # Whose kernels are right under every tool: the library's own, whole programs, every launch form.
-# Not here: kernels with a mistake on purpose, copies of arrays that nobody wrote.
+# Not here: kernels with a mistake on purpose, copies of arrays that nobody wrote. every_operation
+# is there too, by groups.
 FOR_EVERY_TOOL = ("kernels", "whole_kernels", "launch", "graphs", "symbols", "tiles", "textures")
 # Suites under a tool at a time, each with a context of its own.
-SIDE_BY_SIDE = min(8, max(1, (os.cpu_count() or 1) // 4))
+SIDE_BY_SIDE = min(16, max(1, (os.cpu_count() or 1) // 2))
+# What stands for every kernel of the library, in a process for each group of its table; a call
+# in a stream and a replay make the same accesses, so the tools other than memcheck see the first.
+EVERY_OPERATION = "every_operation"
+GROUP = re.compile(r'^\w+ = Table\("(\w+)"\)', re.MULTILINE)
+
+# The halves of what runs, and theirs.
+PARTS = {
+    "all": ("cpp", "python", "memcheck", "tools"),
+    "suites": ("cpp", "python"),
+    "sanitizer": ("memcheck", "tools"),
+    **{part: (part,) for part in ("cpp", "python", "memcheck", "tools")},
+}
 
 
 def python_file(name):
     return f"tests/python/test_{name}.py"
 
 
-def sanitizer_suites(arguments, pytest):
-    """The C++ and Python suites that launch kernels, again under compute-sanitizer's tools."""
-    if not arguments.sanitizer:
-        return []
+def operation_suites(under, tool, pytest):
+    """The table of every operation under a tool, by groups."""
+    groups = []
+    for path in sorted(glob.glob("tests/python/operations_*.py")):
+        with open(path, encoding="utf-8") as table:
+            groups += GROUP.findall(table.read())
+    tests = "(twice or replay)" if tool == "memcheck" else "twice"
+    wanted = {group: f"[{group}- and {tests}" for group in groups}
+    wanted["others"] = " and ".join(f"not [{group}-" for group in groups)
+    for group, which in wanted.items():
+        command = [*under(tool), *pytest, "-n", "0", "-k", which, python_file(EVERY_OPERATION)]
+        yield (f"{tool} Python {EVERY_OPERATION} {group}", command, count_pytest)
+
+
+def under_tool(arguments):
+    """What stands before a command that runs under a tool."""
 
     def under(tool):
         # Error codes of the driver are what many tests ask for; a tool looks at accesses here.
         options = ["--tool", tool, "--error-exitcode", "9", "--report-api-errors", "no"]
         return [arguments.sanitizer, *options]
 
+    return under
+
+
+def memcheck_suites(arguments, pytest):
+    """The C++ and Python suites that launch kernels, again under memcheck."""
+    under = under_tool(arguments)
     memcheck = under("memcheck")
     # A process that memcheck watches does not survive its own fork: at the child's exit() the tool
     # waits for a thread of its own that is the parent's.
@@ -140,29 +179,50 @@ def sanitizer_suites(arguments, pytest):
     # A process for each file: memcheck grows slower with every module that one has loaded.
     for path in sorted(glob.glob(python_file("*"))):
         name = os.path.basename(path)[len("test_") : -len(".py")]
-        if name not in NOT_FOR_MEMCHECK:
+        if name == EVERY_OPERATION:
+            suites += operation_suites(under, "memcheck", pytest)
+        elif name not in NOT_FOR_MEMCHECK:
             command = [*memcheck, *pytest, "-n", "0", "-k", "not fork", path]
             suites.append((f"memcheck Python {name}", command, count_pytest))
+    return suites
+
+
+def tool_suites(arguments, pytest):
+    """What is right under every tool, under all but memcheck."""
+    under = under_tool(arguments)
+    suites = []
     for tool in ("racecheck", "initcheck", "synccheck"):
         unit = [*under(tool), f"{arguments.build}/tests/test_kernels"]
         suites.append((f"{tool} kernels of the library", unit, count_doctest))
+        suites += operation_suites(under, tool, pytest)
         for name in FOR_EVERY_TOOL:
             command = [*under(tool), *pytest, "-n", "0", "-k", "not fork", python_file(name)]
             suites.append((f"{tool} Python {name}", command, count_pytest))
     return suites
 
 
-def python_suites(gpu, jobs, pytest):
-    """The Python tests; on a GPU those that measure its memory come after the others, alone."""
-    if not gpu:
-        return [("Python tests", [*pytest, "-n", jobs, "tests/python"], count_pytest)]
-    alone = [python_file(name) for name in MEASURE_MEMORY]
-    # A process for each has a context of its own: twelve take some 7 GB of the GPU's memory.
-    beside = [*pytest, "-n", str(min(int(jobs), 12)), "--dist", "loadfile", "tests/python"]
-    return [
-        ("Python tests", beside + [f"--ignore={path}" for path in alone], count_pytest),
-        ("Python tests of memory", [*pytest, "-n", "0", *alone], count_pytest),
-    ]
+def cpp_suites(arguments, jobs, pytest):
+    """The C++ tests; on a GPU also what measures its memory, alone, and what compares devices."""
+    ctest = ["ctest", "--test-dir", arguments.build, "-j", jobs, "--verbose"]
+    suites = [("C++ tests", ctest, count_doctest)]
+    if arguments.gpu:
+        alone = [python_file(name) for name in MEASURE_MEMORY]
+        suites.append(("Python tests of memory", [*pytest, "-n", "0", *alone], count_pytest))
+        suites.append(("both devices", [*pytest, "tests/gpu"], count_pytest))
+    return suites
+
+
+def python_suites(arguments, jobs, pytest):
+    """The Python tests, and without a GPU the lints."""
+    if not arguments.gpu:
+        return [
+            ("lints", [*pytest, "tests/lint"], count_pytest),
+            ("Python tests", [*pytest, "-n", jobs, "tests/python"], count_pytest),
+        ]
+    # A process for each has a context of its own, some 0.6 GB of the GPU's memory.
+    beside = [*pytest, "-n", str(min(int(jobs), 24)), "--dist", "loadfile", "tests/python"]
+    others = [f"--ignore={python_file(name)}" for name in MEASURE_MEMORY]
+    return [("Python tests", beside + others, count_pytest)]
 
 
 def run_side_by_side(suites, env):
@@ -181,9 +241,10 @@ def main():
     parser.add_argument("--sanitizer", help="compute-sanitizer, run over the C++ tests")
     parser.add_argument(
         "--part",
-        choices=("all", "suites", "sanitizer"),
+        choices=tuple(PARTS),
         default="all",
-        help="the suites, or what runs under the sanitizer: halves for a machine with a time limit",
+        help="for a machine with a time limit: the suites (cpp and python), or what runs under the "
+        "sanitizer (memcheck and tools)",
     )
     arguments = parser.parse_args()
     jobs = str(os.cpu_count() or 1)
@@ -194,24 +255,16 @@ def main():
     if packages:
         env["KERNWRIGHT_TEST_SITE_PACKAGES"] = packages[0]
     pytest = [python, "-m", "pytest", "-q"]
-    ctest = ["ctest", "--test-dir", arguments.build]
-    suites = [
-        (
-            "C++ tests",
-            [*ctest, "-j", jobs, "--verbose"],
-            count_doctest,
-        ),
-        *python_suites(arguments.gpu, jobs, pytest),
-    ]
-    if arguments.gpu:
-        suites.append(("both devices", [*pytest, "tests/gpu"], count_pytest))
-    else:
-        suites.insert(0, ("lints", [*pytest, "tests/lint"], count_pytest))
+    parts = PARTS[arguments.part]
     totals = []
-    if arguments.part != "sanitizer":
-        totals += [run(*suite, env) for suite in suites]
-    if arguments.part != "suites":
-        totals += run_side_by_side(sanitizer_suites(arguments, pytest), env)
+    if "cpp" in parts:
+        totals += [run(*suite, env) for suite in cpp_suites(arguments, jobs, pytest)]
+    if "python" in parts:
+        totals += [run(*suite, env) for suite in python_suites(arguments, jobs, pytest)]
+    if arguments.sanitizer:
+        suites = memcheck_suites(arguments, pytest) if "memcheck" in parts else []
+        suites += tool_suites(arguments, pytest) if "tools" in parts else []
+        totals += run_side_by_side(suites, env)
     passed, failed = (sum(column) for column in zip((0, 0), *totals, strict=True))
     print(f"{passed} passed, {failed} failed")
     return 1 if failed or not passed else 0

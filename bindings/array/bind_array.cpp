@@ -91,7 +91,7 @@ void fill_array(const Array& array, const py::object& value) {
   std::array<std::uint64_t, 2> words{};
   std::memcpy(words.data(), bytes.data(), bytes.size());
   if (item == 16 && words[0] != words[1]) {
-    helper("fill_host")(py::cast(array), value);
+    helper("fill_parts")(py::cast(array), value);
     return;
   }
   const Stream stream = current_stream(array.device());

@@ -121,16 +121,22 @@ void complete_class(py::handle type) {
   }
 }
 
+bool is_capture_error(py::handle type) {
+  const py::object refusal = module_member("kernwright.errors", "CaptureError");
+  return PyErr_GivenExceptionMatches(type.ptr(), refusal.ptr()) != 0;
+}
+
 }  // namespace
 
 void explain_failure(const char* helper, const py::tuple& context, PyObject* const* arguments,
                      std::size_t count, PyObject* keywords) noexcept {
   py::error_already_set error;
   const PyObject* const type = error.type().ptr();
-  const bool is_plain =
-      type == PyExc_TypeError || type == PyExc_ValueError || type == PyExc_OverflowError;
-  if (!is_plain) return error.restore();  // ours is a class derived from these
+  const bool is_plain = type == PyExc_TypeError || type == PyExc_ValueError ||
+                        type == PyExc_OverflowError || type == PyExc_IndexError;
   try {
+    // Others of ours know what they are about; that one leaves with the name of the call.
+    if (!is_plain && !is_capture_error(error.type())) return error.restore();
     const auto positional = static_cast<std::size_t>(PyVectorcall_NARGS(count));
     py::tuple given(positional);
     for (std::size_t i = 0; i < positional; ++i) given[i] = py::handle(arguments[i]);

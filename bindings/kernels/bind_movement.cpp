@@ -2,6 +2,7 @@
 #include "bindings/kernels/bind_kernels.h"
 #include "bindings/kernels/kernel_calls.h"
 #include "kernels_src/movement/concat.h"
+#include "kernels_src/movement/sequence.h"
 #include "kernels_src/movement/triangle.h"
 
 namespace kernwright::python {
@@ -36,6 +37,15 @@ Array call_diagonal(const py::object& x, std::int64_t k) {
       source, [&](const Stream& stream) { return kernels::diagonal(source, k, stream); });
 }
 
+void call_sequence(const Array& to, double start, double step, std::optional<double> last) {
+  on_current_stream(to,
+                    [&](const Stream& on) { kernels::fill_sequence(to, start, step, last, on); });
+}
+
+void call_whole_sequence(const Array& to, std::int64_t start, std::int64_t step) {
+  on_current_stream(to, [&](const Stream& on) { kernels::fill_sequence(to, start, step, on); });
+}
+
 }  // namespace
 
 void bind_movement(py::module_& m) {
@@ -43,6 +53,8 @@ void bind_movement(py::module_& m) {
   m.def("_triangle", &call_triangle);
   m.def("_diagonal_matrix", &call_diagonal_matrix);
   m.def("_diagonal", &call_diagonal);
+  m.def("_sequence", &call_sequence);
+  m.def("_whole_sequence", &call_whole_sequence);
 }
 
 }  // namespace kernwright::python

@@ -9,6 +9,7 @@
 #include "bindings/support/launch_site.h"
 #include "bindings/values/array_support.h"
 #include "bindings/values/dtype.h"
+#include "core/transfer_counts.h"
 #include "memory/allocation_site.h"
 #include "memory/pinned_buffer.h"
 
@@ -41,11 +42,22 @@ py::array make_pinned(const py::object& shape, const py::object& dtype, const py
   return {dtype_object(type), dims, data, owner};
 }
 
+py::dict count_transfers(const py::object& device) {
+  const TransferCounts counts = transfer_counts(device_argument(device));
+  py::dict made;
+  made["to_device"] = counts.to_device;
+  made["to_device_bytes"] = counts.to_device_bytes;
+  made["to_host"] = counts.to_host;
+  made["to_host_bytes"] = counts.to_host_bytes;
+  return made;
+}
+
 }  // namespace
 
 void bind_memory(py::module_& m) {
   m.def("pinned", &make_pinned, py::arg("shape"), py::arg("dtype") = py::none(), py::kw_only(),
         py::arg("device") = py::none());
+  m.def("_transfers", &count_transfers, py::arg("device") = py::none());
   bind_resources(m);
   bind_memory_block(m);
   bind_torch_allocator(m);

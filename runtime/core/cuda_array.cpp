@@ -6,6 +6,7 @@
 #include "core/capture.h"
 #include "core/device.h"
 #include "core/device_limits.h"
+#include "core/transfer_counts.h"
 
 #include <algorithm>
 #include <utility>
@@ -158,6 +159,7 @@ void CudaArray::copy_from_host(const void* from, const Stream& stream) {
   box.srcMemoryType = CU_MEMORYTYPE_HOST;
   box.srcHost = from;
   wait_for(box, stream, "a copy of host memory to a CUDA array");
+  count_transfer(device(), TransferWay::to_device, bytes());
 }
 
 void CudaArray::copy_to_host(void* to, const Stream& stream) const {
@@ -165,6 +167,7 @@ void CudaArray::copy_to_host(void* to, const Stream& stream) const {
   box.dstMemoryType = CU_MEMORYTYPE_HOST;
   box.dstHost = to;
   wait_for(box, stream, "a copy of a CUDA array to host memory");
+  count_transfer(device(), TransferWay::to_host, bytes());
 }
 
 void CudaArray::copy_from_device(CUdeviceptr from, const Stream& stream) {

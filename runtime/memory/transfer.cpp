@@ -8,6 +8,7 @@
 #include "core/device.h"
 #include "core/event.h"
 #include "core/peers.h"
+#include "core/transfer_counts.h"
 
 #include <algorithm>
 #include <optional>
@@ -92,6 +93,7 @@ void copy_to_device(Device& device, CUdeviceptr to, const void* from, std::size_
   const CUresult result = stream ? api.cuMemcpyHtoDAsync(to, from, bytes, stream.handle())
                                  : api.cuMemcpyHtoD(to, from, bytes);
   finish(device, stream, result, "cuMemcpyHtoD", bytes, to);
+  count_transfer(device, TransferWay::to_device, bytes);
   if (activity) activity->finish();
 }
 
@@ -106,6 +108,7 @@ void copy_to_host(Device& device, void* to, CUdeviceptr from, std::size_t bytes,
   const CUresult result = stream ? api.cuMemcpyDtoHAsync(to, from, bytes, stream.handle())
                                  : api.cuMemcpyDtoH(to, from, bytes);
   finish(device, stream, result, "cuMemcpyDtoH", bytes, from);
+  count_transfer(device, TransferWay::to_host, bytes);
   if (activity) activity->finish();
 }
 

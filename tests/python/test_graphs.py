@@ -241,6 +241,21 @@ def test_what_cannot_be_captured_is_refused_and_the_capture_survives(kernels, x)
     assert x.numpy()[0] == 2
 
 
+def test_a_refusal_names_the_call_that_the_user_wrote(x):
+    def mine():
+        kw.asarray([1.0])
+
+    with kw.Graph().capture(kw.Stream()):
+        for call, words in (
+            (lambda: kw.unique_values(x), r"^kw\.unique_values\(\): "),
+            (lambda: x[x > 1], r"^kw\.Array\.__getitem__\(\): "),
+            (lambda: x.numpy(), r"^kw\.Array\.numpy\(\): "),
+            (lambda: kw.time_kernel(mine), r"^kw\.asarray\(\): |^kw\.time_kernel\(\): "),
+        ):
+            with pytest.raises(kw.CaptureError, match=words):
+                call()
+
+
 def test_what_has_nothing_to_do_with_a_capture_goes_on(kernels, x, device):
     stream, other, graph = kw.Stream(), kw.Stream(), kw.Graph()
     with graph.capture(stream):

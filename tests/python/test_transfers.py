@@ -3,6 +3,7 @@
 import gc
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -162,3 +163,69 @@ def test_a_process_ends_well_with_transfers_on_their_way(end):
         [sys.executable, "-c", PROGRAM + end], capture_output=True, text=True, timeout=120
     )
     assert (done.returncode, done.stderr.count("Error")) == (0, 0), done.stderr
+
+
+# ---- how much went between host and device
+
+
+def moved(call):
+    """What kw.memory.transfers() counts while `call` runs."""
+    before = kw.memory.transfers()
+    call()
+    after = kw.memory.transfers()
+    return tuple(after[name] - before[name] for name in before)
+
+
+def test_copies_are_counted_with_their_bytes(engine):
+    values = np.arange(1000, dtype=np.float32)
+    x = kw.asarray(values)
+    assert list(kw.memory.transfers()) == [
+        "to_device", "to_device_bytes", "to_host", "to_host_bytes"
+    ]  # fmt: skip
+    assert moved(lambda: kw.asarray(values)) == (1, 4000, 0, 0)
+    assert moved(lambda: kw.asarray(values[:0])) == (0, 0, 0, 0)
+    assert moved(lambda: x.numpy()) == (0, 0, 1, 4000)
+    assert moved(lambda: x[3].item()) == (0, 0, 1, 4)
+    assert moved(lambda: x.copy()) == (0, 0, 0, 0)
+    assert moved(lambda: kw.zeros(1000)) == (0, 0, 0, 0)
+    copies, nbytes, *down = moved(lambda: engine.upload(values).wait())
+    assert copies >= 1 and nbytes == 4000 and down == [0, 0]
+    assert moved(lambda: engine.download(x).wait())[2:] == (1, 4000)
+
+
+def test_kernels_and_their_host_arguments(scale):
+    host = np.ones(100, np.float32)
+    x = kw.asarray(host)
+    assert moved(lambda: scale[1, 128](x, 2.0, 100)) == (0, 0, 0, 0)
+    assert moved(lambda: scale[1, 128](kw.In(host), 2.0, 100)) == (1, 400, 0, 0)
+    assert moved(lambda: scale[1, 128](kw.InOut(host), 2.0, 100)) == (1, 400, 1, 400)
+
+
+def test_cuda_arrays_are_counted():
+    values = np.ones((5, 8), np.float32)
+    array = kw.CudaArray(values.shape)
+    assert moved(lambda: array.set(values)) == (1, 160, 0, 0)
+    assert moved(lambda: array.numpy()) == (0, 0, 1, 160)
+
+
+def test_copies_of_all_threads_are_counted():
+    values = np.ones(10, np.float32)
+
+    def work():
+        for _ in range(50):
+            kw.asarray(values).numpy()
+
+    def run():
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    assert moved(run) == (200, 8000, 200, 8000)
+
+
+def test_devices_count_for_themselves():
+    with pytest.raises(kw.Error):
+        kw.memory.transfers("nonsense")
+    assert kw.memory.transfers(kw.current_device()) == kw.memory.transfers()

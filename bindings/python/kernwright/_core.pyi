@@ -41,6 +41,7 @@ from kernwright._core_memory import _memory_use as _memory_use
 from kernwright._core_memory import _pinned_resource as _pinned_resource
 from kernwright._core_memory import _torch_allocator_functions as _torch_allocator_functions
 from kernwright._core_memory import _tracking_reports as _tracking_reports
+from kernwright._core_memory import _transfers as _transfers
 from kernwright._core_memory import alloc as alloc
 from kernwright._core_movement import _add_at as _add_at
 from kernwright._core_movement import _concat as _concat
@@ -52,10 +53,12 @@ from kernwright._core_movement import _put_at as _put_at
 from kernwright._core_movement import _put_where as _put_where
 from kernwright._core_movement import _repeat_positions as _repeat_positions
 from kernwright._core_movement import _scatter as _scatter
+from kernwright._core_movement import _sequence as _sequence
 from kernwright._core_movement import _split_positions as _split_positions
 from kernwright._core_movement import _take_at as _take_at
 from kernwright._core_movement import _triangle as _triangle
 from kernwright._core_movement import _true_positions as _true_positions
+from kernwright._core_movement import _whole_sequence as _whole_sequence
 from kernwright._core_nn_pieces import _activate as _activate
 from kernwright._core_nn_pieces import _activate_backward as _activate_backward
 from kernwright._core_nn_pieces import _alibi_bias as _alibi_bias

@@ -38,6 +38,10 @@ class NameNotFound(Error, KeyError):
     """No kernel, symbol or option of that name; the message lists what is there."""
 
 
+class OutOfBounds(Error, IndexError):
+    """A position outside of an array, or more positions than it has axes."""
+
+
 class DriverNotFound(Error, ImportError):
     """The CUDA driver library is missing or too old."""
 

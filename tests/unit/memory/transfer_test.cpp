@@ -3,6 +3,7 @@
 
 #include "base/errors.h"
 #include "core/device.h"
+#include "core/transfer_counts.h"
 #include "memory/buffer.h"
 #include "unit/core/error_text.h"
 #include "unit/core/fake_driver.h"
@@ -52,6 +53,27 @@ TEST_CASE("copies: bytes come back as they went, with and without a stream") {
     stream.synchronize();
     CHECK(back == more);
   }
+}
+
+TEST_CASE("copies: those between host and device are counted, with and without a stream") {
+  const testing::Recorded recorded;
+  Device& device = recorded.device;
+  const Stream stream = Stream::create(device);
+  const Buffer a = unpooled_buffer(device, 256), b = unpooled_buffer(device, 256);
+  Bytes data = random_bytes(256, 3);
+  const TransferCounts before = transfer_counts(device);
+  copy_to_device(device, a.address(), data.data(), 256);
+  copy_to_device(device, a.address(), data.data(), 10, stream);
+  copy_to_device(device, a.address(), data.data(), 0);
+  copy_on_device(device, b.address(), a.address(), 256);
+  fill(device, b.address(), 1, 1, 256);
+  stream.synchronize();
+  copy_to_host(device, data.data(), b.address(), 7);
+  const TransferCounts after = transfer_counts(device);
+  CHECK(after.to_device - before.to_device == 2);
+  CHECK(after.to_device_bytes - before.to_device_bytes == 266);
+  CHECK(after.to_host - before.to_host == 1);
+  CHECK(after.to_host_bytes - before.to_host_bytes == 7);
 }
 
 TEST_CASE("copies: parts of a buffer, at odd offsets") {

@@ -7,7 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from kernwright._core import Array, _adopt, _dtype, _from_numpy, empty
+from kernwright._core import (
+    Array,
+    _adopt,
+    _dtype,
+    _from_numpy,
+    _sequence,
+    _whole_sequence,
+    empty,
+)
 from kernwright.errors import ArgumentError, InvalidArgument
 
 
@@ -69,18 +77,25 @@ def _device_like(x: Any, device: Any) -> Any:
 def arange(
     start: Any, stop: Any = None, step: Any = 1, dtype: Any = None, *, device: Any = None
 ) -> Array:
-    """Evenly spaced values in [start, stop), or [0, start) when `stop` is left out."""
+    """Evenly spaced values in [start, stop), or [0, start) when `stop` is left out. Real values
+    are computed on the device, in float64 or int64."""
     if stop is None:
         start, stop = 0, start
     if step == 0:
         raise InvalidArgument("arange() with a step of 0 never ends")
-    wanted = _default_dtype(start + stop + step) if dtype is None else _dtype(dtype)
-    if np.dtype(wanted).kind in "iu":
+    wanted = np.dtype(_default_dtype(start + stop + step) if dtype is None else _dtype(dtype))
+    if wanted.kind in "iu":
+        if all(map(_is_whole, (start, stop, step))):
+            return _whole_sequence_of(range(start, stop, step), wanted, device)
         values = np.arange(start, stop, step)
-    else:
-        # In float64 and rounded once, whatever the element type.
-        count = max(0, math.ceil((stop - start) / step))
-        values = start + step * np.arange(count, dtype=np.float64)
+        return _from_numpy(_checked_cast(values, wanted), device)
+    # In float64 and rounded once, whatever the element type.
+    count = max(0, math.ceil((stop - start) / step))
+    if wanted.name in _REAL and all(map(_is_real, (start, step))):
+        made = empty(count, wanted, device=device)
+        _sequence(made, float(start), float(step), None)
+        return made
+    values = start + step * np.arange(count, dtype=np.float64)
     return _from_numpy(_checked_cast(values, wanted), device)
 
 
@@ -88,10 +103,48 @@ def linspace(
     start: Any, stop: Any, num: int = 50, dtype: Any = None, *, endpoint: bool = True,
     device: Any = None,
 ) -> Array:  # fmt: skip
-    """`num` evenly spaced values from start to stop, of float32 unless told otherwise."""
+    """`num` evenly spaced values from start to stop, of float32 unless told otherwise. Real values
+    are computed on the device, in float64."""
+    wanted = None if dtype is None else np.dtype(_dtype(dtype))
+    if all(map(_is_real, (start, stop))) and _is_whole(num) and num > 1:
+        wanted = np.dtype(np.float32) if wanted is None else wanted
+        distance = float(stop) - float(start)
+        step = distance / (num - 1 if endpoint else num)
+        if wanted.name in _REAL and math.isfinite(distance) and (step or not distance):
+            made = empty(num, wanted, device=device)
+            _sequence(made, float(start), step, float(stop) if endpoint else None)
+            return made
     values = np.linspace(start, stop, num, endpoint=endpoint)
     default = np.complex64 if np.iscomplexobj(values) else np.float32
-    return _from_numpy(_checked_cast(values, default if dtype is None else _dtype(dtype)), device)
+    return _from_numpy(_checked_cast(values, default if wanted is None else wanted), device)
+
+
+# Types of the numbers that a kernel computes in float64.
+_REAL = ("float16", "bfloat16", "float32", "float64", "float8_e4m3fn", "float8_e5m2")
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def _is_real(value: Any) -> bool:
+    """A number of float64."""
+    if isinstance(value, (float, np.floating)):
+        return True
+    return _is_whole(value) and -(2**63) <= value < 2**64
+
+
+def _whole_sequence_of(values: range, dtype: Any, device: Any) -> Array:
+    made = empty(len(values), dtype, device=device)
+    if len(values) > 0:
+        _require_fitting(min(values[0], values[-1]), max(values[0], values[-1]), dtype)
+        _whole_sequence(made, _wrapped(values.start), _wrapped(values.step))
+    return made
+
+
+def _wrapped(value: int) -> int:
+    """What 64 bits hold of an int, as a signed one."""
+    return (value + 2**63) % 2**64 - 2**63
 
 
 def asarray(obj: Any, dtype: Any = None, *, device: Any = None, copy: bool | None = None) -> Array:
@@ -188,16 +241,19 @@ def _checked_cast(values: np.ndarray[Any, Any], dtype: Any) -> np.ndarray[Any, A
     if values.dtype == dtype:
         return values
     if values.dtype.kind in "iu" and dtype.kind in "iu" and values.size:
-        limits = np.iinfo(dtype)
-        low, high = int(values.min()), int(values.max())
-        if low < limits.min or high > limits.max:
-            from kernwright.errors import ArgumentRangeError
-
-            raise ArgumentRangeError(
-                f"values {low} ... {high} do not fit {dtype} ({limits.min} ... {limits.max})"
-            )
+        _require_fitting(int(values.min()), int(values.max()), dtype)
     with np.errstate(over="ignore", invalid="ignore"):
         return values.astype(dtype, copy=False)
+
+
+def _require_fitting(low: int, high: int, dtype: Any) -> None:
+    limits = np.iinfo(dtype)
+    if low < limits.min or high > limits.max:
+        from kernwright.errors import ArgumentRangeError
+
+        raise ArgumentRangeError(
+            f"values {low} ... {high} do not fit {dtype} ({limits.min} ... {limits.max})"
+        )
 
 
 def _default_dtype(value: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kernwright._array.creation import _checked_cast, _host_values
+from kernwright._array.creation import _checked_cast, _host_values, full
 from kernwright._core import Array, _from_numpy
 from kernwright.errors import ArgumentError, InvalidArgument
 
@@ -85,8 +85,13 @@ def assign(target: Array, value: Any) -> None:
         source = value if value.dtype == target.dtype else value.astype(target.dtype)
         target._assign(source._broadcast(target.shape))
         return
-    if np.isscalar(value) and target.is_contiguous:
-        target._fill(value)
+    if np.isscalar(value):
+        if target.is_contiguous:
+            target._fill(value)
+        else:
+            target._assign(
+                full((), value, target.dtype, device=target.device)._broadcast(target.shape)
+            )
         return
     values = np.broadcast_to(_checked(value, target), target.shape)
     if target.is_contiguous:
@@ -134,9 +139,12 @@ def _fits(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
     return all(extent in (1, goal) for extent, goal in pairs)
 
 
-def fill_host(target: Array, value: Any) -> None:
-    """Fills by a copy from the host, for patterns that no fill of the driver can write."""
-    target._assign_numpy(np.full(target.shape, value, target.dtype))
+def fill_parts(target: Array, value: Any) -> None:
+    """Fills a contiguous array of complex128, whose parts no fill of the driver writes at once."""
+    number = complex(value)
+    parts = target.reshape(-1, 1).view("float64")
+    assign(parts[:, 0], number.real)
+    assign(parts[:, 1], number.imag)
 
 
 def dlpack_on_host(x: Array, max_version: Any, copy: Any) -> Any:

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kernwright import _core
-from kernwright._core import Array, _adopt, _dtype, _from_numpy
+from kernwright._array.creation import full
+from kernwright._core import Array, _adopt, _dtype
 from kernwright.errors import ArgumentError, InvalidArgument
 
 __all__ = [
@@ -230,7 +231,7 @@ def _pair(x: Array, other: Any, name: str) -> tuple[Array, Array]:
     """`x` and the other, an array or a number, in one dtype."""
     if isinstance(other, (bool, int, float, np.generic)):
         dtype = _number_dtype(x.dtype, other)
-        other = _from_numpy(np.asarray(other).astype(dtype), x.device)
+        other = full((), np.asarray(other).astype(dtype)[()], dtype, device=x.device)
     else:
         other = _operand(other, name)
         dtype = _common_dtype(x.dtype, other.dtype)

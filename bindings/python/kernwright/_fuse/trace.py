@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from kernwright._fuse.namespace import NAMESPACE
-from kernwright.errors import InvalidArgument
+from kernwright.errors import ArgumentError, Error, InvalidArgument
 
 _FREE = {"abs": NAMESPACE.abs, "max": NAMESPACE.max, "min": NAMESPACE.min, "sum": NAMESPACE.sum,
          "round": NAMESPACE.round, "any": NAMESPACE.any, "all": NAMESPACE.all,
@@ -137,7 +137,12 @@ class Statements:
     def __call__(self, **values: Any) -> Any:
         space = {**vars(NAMESPACE), **vars(NAMESPACE.nn), **_FREE, "kw": NAMESPACE, "np": np}
         space |= {"__builtins__": {}, **_dtypes(), **values}
-        exec(self._code, space)
+        try:
+            exec(self._code, space)
+        except TypeError as error:
+            if isinstance(error, Error):
+                raise
+            raise ArgumentError(f"an expression of these arguments: {error}") from error
         results = tuple(space[name] for name in self.results)
         return results[0] if len(results) == 1 else results
 

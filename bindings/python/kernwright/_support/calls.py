@@ -12,7 +12,14 @@ from typing import Any, NamedTuple
 
 import kernwright
 from kernwright import _core
-from kernwright.errors import ArgumentError, ArgumentRangeError, Error, InvalidArgument
+from kernwright.errors import (
+    ArgumentError,
+    ArgumentRangeError,
+    CaptureError,
+    Error,
+    InvalidArgument,
+    OutOfBounds,
+)
 
 _DUMP = "The following argument types are supported"
 _KEYWORD_ONLY = inspect.Parameter.KEYWORD_ONLY
@@ -46,6 +53,8 @@ def explain_native(
 ) -> Error | None:  # fmt: skip
     """The error of a call of the extension module; `signature` as pybind11 writes it. None: the
     user's own code raised it."""
+    if isinstance(error, CaptureError):
+        return _named(error, _call(scope, name) or _method(scope, name))
     if error.__traceback__ is not None:
         return _raised_inside(_call(scope, name), error)
     if signature is None:
@@ -65,6 +74,8 @@ def explain_python(
     is_private = any(part.startswith("_") for part in (*package.split("."), module))
     public = "" if is_private or module == name.split(".")[0] else f"{module}."
     call = f"kw.{public}{name}()"
+    if isinstance(error, CaptureError):
+        return _named(error, call)
     if error.__traceback__ is not None:
         return _raised_inside(call, error)
     parameters = [
@@ -104,15 +115,39 @@ def _explain(
 
 def _raised_inside(call: str, error: Exception) -> Error | None:
     """The same of an error that code of this package, or a library for it, ran into."""
+    if not _is_ours(error):
+        return None
+    made = _typed(error, _head(call))
+    made.__cause__ = error
+    return made
+
+
+def _is_ours(error: Exception) -> bool:
+    """Whether no code of the user stands between the call and the error."""
     trace = error.__traceback__
     while trace is not None:
         home = trace.tb_frame.f_globals.get("__name__", "").partition(".")[0]
         if home not in ("kernwright", "numpy") and home not in sys.stdlib_module_names:
-            return None
+            return False
         trace = trace.tb_next
-    made = _typed(error, _head(call))
-    made.__cause__ = error
-    return made
+    return True
+
+
+def _named(error: CaptureError, call: str) -> CaptureError | None:
+    """The same error; the outermost call of this package, which the user wrote, stands first."""
+    if not _is_ours(error):
+        return None
+    text = re.sub(r"^kw\.[\w.]+\(\): ", "", str(error))
+    if call and not text.startswith(call.rpartition(".")[2]):
+        text = f"{call}: {text}"
+    error.args = (text, *error.args[1:])
+    return error
+
+
+def _method(scope: Any, name: str | None) -> str:
+    """A special method, such as those of indexing and conversion."""
+    special = isinstance(scope, type) and (name or "").startswith("__")
+    return f"{_public(scope.__name__)}.{name}()" if special else ""
 
 
 def _unbound(
@@ -218,7 +253,11 @@ def _nearest(name: str, names: list[str]) -> str:
 
 
 def _typed(error: Exception, prefix: str) -> Error:
-    kinds = {ValueError: InvalidArgument, OverflowError: ArgumentRangeError}
+    kinds: dict[type[Exception], type[Error]] = {
+        ValueError: InvalidArgument,
+        OverflowError: ArgumentRangeError,
+        IndexError: OutOfBounds,
+    }
     text = str(error).replace("kernwright._core.", "kw.")
     return kinds.get(type(error), ArgumentError)(prefix + text)
 

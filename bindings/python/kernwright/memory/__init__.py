@@ -56,6 +56,7 @@ __all__ = [
     "snapshot",
     "stats",
     "torch_allocator",
+    "transfers",
     "trim",
     "use",
 ]
@@ -79,6 +80,22 @@ def stats(device: Any = None) -> dict[str, Any]:
 def pinned_stats(device: Any = None) -> dict[str, Any]:
     """The same of the pool of page-locked host memory that `kernwright.pinned` takes from."""
     return _core._pinned_resource(device).stats()
+
+
+def transfers(device: Any = None) -> dict[str, int]:
+    """Copies between the host's memory and the device's in this process until now: how many
+    (to_device, to_host), and how many bytes (to_device_bytes, to_host_bytes).
+
+    All that this library copies counts, in every thread, whether waited for or not; a copy that a
+    graph repeats counts once, when it is captured. Arguments of kernels and fills are no copies.
+
+    >>> import kernwright as kw
+    >>> before = kw.memory.transfers()
+    >>> y = kw.exp(kw.ones(1000)) * 2
+    >>> kw.memory.transfers() == before
+    True
+    """
+    return _core._transfers(device)
 
 
 def trim(device: Any = None, keep: int = 0) -> int:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from kernwright._core import Array, _cross_entropy, _pointwise_loss
+from kernwright.errors import InvalidArgument
 
 __all__ = [
     "bce_with_logits",
@@ -41,18 +42,41 @@ def cross_entropy(
     label_smoothing: float = 0.0,
     ignore_index: int = -100,
     z_loss: float = 0.0,
+    check: bool = False,
 ) -> Array:
     """The cross-entropy of rows of logits (..., V) with classes (...) of int32 or int64.
 
     With s = log(sum(exp(x))) of a row x, its target t and e = label_smoothing:
     (1 - e) (s - x[t]) + e (s - mean(x)) + z_loss s^2, in float32 (float64 for float64 logits).
     "mean" divides by the number of targets that are not `ignore_index`; rows with that target are
-    0. A target outside of [0, V) gives NaN. Raises ArgumentError for other dtypes, InvalidArgument
-    for shapes that do not fit.
+    0. A target outside of [0, V) gives NaN; with `check` the call waits for the device and raises
+    InvalidArgument with the first such target. Raises ArgumentError for other dtypes,
+    InvalidArgument for shapes that do not fit.
     """
+    if check:
+        _require_classes(target, logits, ignore_index)
     return _cross_entropy(
         logits, target, reduction, label_smoothing, z_loss, ignore_index, False, False, None
     )[0]
+
+
+def _require_classes(target: Any, logits: Any, ignored: int) -> None:
+    """InvalidArgument for the first target that is no class and is not ignored."""
+    import kernwright as kw
+    from kernwright._array.operands import device_array
+
+    ids, values = device_array(target, "target"), device_array(logits, "logits")
+    if ids.size == 0 or ids.dtype.kind not in "iu" or values.ndim == 0:
+        return
+    classes = values.shape[-1]
+    wrong = ((ids < 0) | (ids >= classes)) & (ids != ignored)
+    place = kw.argmax(wrong.astype("uint8")).item()
+    if wrong.reshape(-1)[place].item():
+        found = ids.reshape(-1)[place].item()
+        raise InvalidArgument(
+            f"target {found} (element {place} of target) is none of the {classes} classes of an "
+            f"array of shape {values.shape}"
+        )
 
 
 def cross_entropy_grad(

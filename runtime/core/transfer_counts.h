@@ -1,0 +1,29 @@
+// How much went between the host and each device: what shows that a program does not copy.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace kernwright {
+
+class Device;
+
+enum class TransferWay : std::uint8_t { to_device, to_host };
+
+/// Copies between the memory of the host and that of one device, of this process until now.
+struct TransferCounts {
+  std::uint64_t to_device = 0;  ///< copies
+  std::uint64_t to_device_bytes = 0;
+  std::uint64_t to_host = 0;  ///< copies
+  std::uint64_t to_host_bytes = 0;
+};
+
+/// Counts a copy that the driver has accepted. Lock-free, nothing is allocated.
+void count_transfer(const Device& device, TransferWay way, std::size_t bytes) noexcept;
+
+/// The sums of the device, which go on when it is reset. A copy that a graph repeats counts once,
+/// when it is captured; what other libraries copy is not seen. Thread-safe; of copies that other
+/// threads make meanwhile it may have seen the number and not the bytes.
+TransferCounts transfer_counts(const Device& device) noexcept;
+
+}  // namespace kernwright

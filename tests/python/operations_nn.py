@@ -1,0 +1,215 @@
+"""Cases of kw.nn and kw.optim."""
+
+from every_operation import HOST, VIEW, Table, s
+
+import kernwright as kw
+
+ROWS = s(9, 70)
+HALF = s(9, 71, dtype="float16", layout="gaps")
+BRAIN = s(9, 72, dtype="bfloat16")
+LONG = s(2, 9000)
+
+activations = Table("activations")
+POINTWISE = (
+    *("celu", "elu", "gelu", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "log_sigmoid"),
+    *("mish", "quick_gelu", "relu", "relu2", "relu6", "selu", "sigmoid", "silu", "softplus"),
+    *("softsign", "tanh"),
+)
+for number, name in enumerate(POINTWISE):
+    forward, backward = getattr(kw.nn, name), getattr(kw.nn, f"{name}_backward")
+    one, other = ((s(1031), HALF), (HALF, s(1031)))[number % 2]
+    activations.add(f"nn.{name}", forward, one)
+    activations.add(f"nn.{name}_backward", backward, other, other)
+activations.add("nn.gelu", lambda x: kw.nn.gelu(x, "tanh"), BRAIN)
+for name in ("swiglu", "geglu", "glu", "reglu"):
+    forward, backward = getattr(kw.nn, name), getattr(kw.nn, f"{name}_backward")
+    activations.add(f"nn.{name}", forward, ROWS, ROWS)
+    activations.add(f"nn.{name}", forward, s(9, 72, dtype="float16"), form="one")
+    activations.add(f"nn.{name}_backward", backward, ROWS, ROWS, ROWS)
+    activations.add(f"nn.{name}_backward", backward, s(9, 36), s(9, 72), form="one")
+activations.add("nn.bias_activation", lambda x, b: kw.nn.bias_activation(x, b, "silu"), ROWS, s(70))
+activations.add(
+    "nn.bias_activation_backward",
+    lambda g, x, b: kw.nn.bias_activation_backward(g, x, b, "silu"),
+    *(BRAIN, BRAIN, s(72, dtype="bfloat16")),
+)
+activations.add("nn.bias_gelu", kw.nn.bias_gelu, ROWS, s(70))
+activations.add("nn.bias_gelu_backward", kw.nn.bias_gelu_backward, ROWS, ROWS, s(70))
+activations.add("nn.dropout", lambda x: kw.nn.dropout(x, 0.3, seed=5), HALF)
+activations.add("nn.dropout_backward", lambda g: kw.nn.dropout_backward(g, 0.3, seed=5), ROWS)
+
+norms = Table("norms")
+for name in ("softmax", "log_softmax"):
+    forward, backward = getattr(kw.nn, name), getattr(kw.nn, f"{name}_backward")
+    norms.add(f"nn.{name}", forward, ROWS)
+    norms.add(f"nn.{name}", forward, s(2, 9000, dtype="float16"), form="long")
+    norms.add(f"nn.{name}", lambda x, f=forward: f(x, 0), HALF, form="columns")
+    norms.add(
+        f"nn.{name}",
+        lambda x, m, f=forward: f(x, scale=0.5, mask=m),
+        *(s(2, 9, 70), s(9, 70, dtype="bool")),
+        form="mask",
+    )
+    for spec in (ROWS, s(2, 9000, dtype="bfloat16")):
+        norms.add(f"nn.{name}_backward", backward, spec, spec)
+W, CHANNELS = s(70), s(6)
+norms.add("nn.rms_norm", kw.nn.rms_norm, ROWS, W)
+norms.add("nn.rms_norm", kw.nn.rms_norm, LONG, form="long")
+norms.add("nn.rms_norm", lambda x, r: kw.nn.rms_norm(x, residual=r), BRAIN, BRAIN, form="residual")
+norms.add("nn.rms_norm", lambda x: kw.nn.rms_norm(x, quantize="int8"), HALF, form="quantize")
+norms.add("nn.layer_norm", kw.nn.layer_norm, ROWS, W, W)
+norms.add("nn.layer_norm", kw.nn.layer_norm, s(2, 9000, dtype="float16"), form="long")
+norms.add(
+    "nn.layer_norm",
+    lambda x, r: kw.nn.layer_norm(x, residual=r, quantize="float8_e4m3fn"),
+    *(BRAIN, BRAIN),
+    form="all",
+)
+IMAGES = s(2, 6, 5, 7)
+norms.add("nn.group_norm", lambda x, w: kw.nn.group_norm(x, 3, w), IMAGES, CHANNELS)
+norms.add("nn.instance_norm", kw.nn.instance_norm, IMAGES, CHANNELS, CHANNELS)
+norms.add("nn.l2_norm", kw.nn.l2_norm, ROWS)
+norms.add("nn.l2_norm", lambda x: kw.nn.l2_norm(x, 0), HALF, form="columns")
+norms.add("nn.rms_norm_backward", kw.nn.rms_norm_backward, ROWS, ROWS, W)
+norms.add("nn.rms_norm_backward", kw.nn.rms_norm_backward, LONG, LONG, form="long")
+norms.add("nn.layer_norm_backward", kw.nn.layer_norm_backward, ROWS, ROWS, W)
+norms.add("nn.layer_norm_backward", kw.nn.layer_norm_backward, BRAIN, BRAIN, form="half")
+norms.add(
+    "nn.group_norm_backward",
+    lambda g, x, w: kw.nn.group_norm_backward(g, x, 3, w),
+    *(IMAGES, IMAGES, CHANNELS),
+)
+norms.add("nn.instance_norm_backward", kw.nn.instance_norm_backward, IMAGES, IMAGES, CHANNELS)
+norms.add("nn.l2_norm_backward", kw.nn.l2_norm_backward, ROWS, ROWS)
+norms.add("nn.quantize_rows", kw.nn.quantize_rows, ROWS)
+norms.add(
+    "nn.quantize_rows", lambda x: kw.nn.quantize_rows(x, "float8_e4m3fn", scope="tensor"), BRAIN
+)
+BYTES = s(9, 70, dtype="int8", low=-99, high=99)
+norms.add("nn.dequantize_rows", kw.nn.dequantize_rows, BYTES, s(9))
+
+losses = Table("losses")
+LOGITS, CLASSES = s(9, 70), s(9, dtype="int64", low=0, high=70)
+WIDE = s(2, 9000, dtype="bfloat16")
+BOUND = {"low": 0, "high": 1}
+losses.add("nn.cross_entropy", kw.nn.cross_entropy, LOGITS, CLASSES)
+losses.add(
+    "nn.cross_entropy",
+    lambda x, t: kw.nn.cross_entropy(x, t, reduction="none", label_smoothing=0.1, z_loss=0.1),
+    *(WIDE, s(2, dtype="int32", low=0, high=70)),
+    form="long",
+)
+losses.add(
+    "nn.cross_entropy",
+    lambda x, t: kw.nn.cross_entropy(x, t, check=True),
+    *(LOGITS, CLASSES),
+    form="check",
+    kind=HOST,
+)
+losses.add("nn.cross_entropy_grad", kw.nn.cross_entropy_grad, LOGITS, CLASSES)
+losses.add(
+    "nn.cross_entropy_grad",
+    lambda x, t: kw.nn.cross_entropy_grad(x, t, inplace=True),
+    *(WIDE, s(2, dtype="int32", low=0, high=70)),
+    form="inplace",
+)
+losses.add("nn.cross_entropy_backward", kw.nn.cross_entropy_backward, s(), LOGITS, CLASSES)
+for name in ("mse_loss", "l1_loss", "huber_loss", "bce_with_logits"):
+    losses.add(f"nn.{name}", getattr(kw.nn, name), ROWS, s(9, 70, **BOUND))
+    losses.add(f"nn.{name}_grad", getattr(kw.nn, f"{name}_grad"), HALF, HALF._replace(**BOUND))
+    losses.add(
+        f"nn.{name}_backward", getattr(kw.nn, f"{name}_backward"), s(), ROWS, s(9, 70, **BOUND)
+    )
+
+tokens = Table("tokens")
+IDS, VOCABULARY = s(3, 5, dtype="int64", low=0, high=40), s(40, 24)
+tokens.add("nn.embedding", kw.nn.embedding, IDS, VOCABULARY)
+tokens.add(
+    "nn.embedding",
+    lambda i, t: kw.nn.embedding(i, t, check=True),
+    *(IDS, VOCABULARY),
+    form="check",
+    kind=HOST,
+)
+tokens.add(
+    "nn.embedding_backward",
+    lambda g, i: kw.nn.embedding_backward(g, i, 40),
+    *(s(3, 5, 24, dtype="float16"), IDS),
+)
+tokens.add("nn.greedy", kw.nn.greedy, s(5, 999))
+tokens.add("nn.sample", lambda x: kw.nn.sample(x, top_k=20, top_p=0.9, seed=1), s(5, 999))
+tokens.add("nn.sample", lambda x: kw.nn.sample(x, seed=1), s(2, 9000, dtype="float16"), form="long")
+tokens.add(
+    "nn.sample",
+    lambda x, p: kw.nn.sample(x, repetition_penalty=1.3, previous=p, min_p=0.01, seed=1),
+    *(s(5, 999), s(5, 7, dtype="int64", low=-1, high=999)),
+    form="previous",
+)
+
+positions = Table("positions")
+TABLE, HEADS = s(16, 8), s(2, 9, 3, 16)
+positions.add("nn.rope_frequencies", lambda: kw.nn.rope_frequencies(64))
+positions.add("nn.rope_tables", lambda: kw.nn.rope_tables(30, 64))
+positions.add("nn.rope_attention_factor", kw.nn.rope_attention_factor, kind=VIEW)
+for name in ("rope", "rope_backward"):
+    call = getattr(kw.nn, name)
+    positions.add(f"nn.{name}", call, HEADS, s(2, 9, 1, 16), TABLE, TABLE)
+    positions.add(
+        f"nn.{name}",
+        lambda q, c, t, p, f=call: f(q, None, c, t, positions=p, interleaved=True, inplace=True),
+        *(s(2, 9, 3, 16, dtype="float16"), TABLE, TABLE, s(9, dtype="int32", low=0, high=16)),
+        form="positions",
+    )
+PAIRS = s(16, 16)
+positions.add("nn.pope", kw.nn.pope, HEADS, PAIRS, PAIRS)
+positions.add("nn.pope_backward", kw.nn.pope_backward, s(2, 9, 3, 32), HEADS, PAIRS, PAIRS)
+positions.add("nn.alibi_slopes", lambda: kw.nn.alibi_slopes(6))
+positions.add("nn.alibi_bias", lambda: kw.nn.alibi_bias(6, 9, 20, dtype="float16"))
+positions.add(
+    "nn.attention_temperature", lambda q: kw.nn.attention_temperature(q, floor_scale=4), HEADS
+)
+positions.add("nn.split_qkv", lambda x: kw.nn.split_qkv(x, 4, 2), s(2, 9, 64))
+positions.add("nn.merge_qkv", kw.nn.merge_qkv, HEADS, s(2, 9, 1, 16), s(2, 9, 1, 16))
+
+optimisers = Table("optimisers")
+P, G, M = s(1031), s(1031, dtype="bfloat16"), s(1031, low=0)
+
+
+def stepped(optimizer, gradient):
+    optimizer.step(gradient)
+    return [optimizer.params, *optimizer.state_dict().values()]
+
+
+for name in ("adam", "adamw"):
+    call = getattr(kw.optim, name)
+    optimisers.add(f"optim.{name}", lambda p, g, m, v, f=call: f(p, g, m, v, step=3), P, G, M, M)
+optimisers.add(
+    "optim.adamw",
+    lambda p, g, m, v: kw.optim.adamw(p, g, m, v, step=3, stochastic_rounding=True, seed=5),
+    *(G, G, M, M),
+    form="stochastic",
+)
+optimisers.add("optim.lion", kw.optim.lion, P, G, M)
+optimisers.add("optim.sgd", kw.optim.sgd, P, P)
+optimisers.add("optim.sgd", lambda p, g, m: kw.optim.sgd(p, g, m, step=2, momentum=0.9), P, G, M)
+for name in ("SGD", "Adam", "AdamW", "Lion"):
+    cls = getattr(kw.optim, name)
+    optimisers.add(f"optim.{name}", lambda p, cls=cls: cls(p, master_weights=True).params, G)
+    optimisers.add(f"optim.{name}.step", lambda p, g, cls=cls: stepped(cls(p), g), P, G)
+    optimisers.add(
+        f"optim.{name}.state_dict", lambda p, cls=cls: stepped(cls(p, master_weights=True), p), G
+    )
+    optimisers.add(
+        f"optim.{name}.load_state_dict",
+        lambda p, g, cls=cls: cls(p).load_state_dict(cls(g).state_dict()),
+        *(P, P),
+    )
+for name in ("grad_norm", "clip_scale", "clip_grad_norm"):
+    arguments = () if name == "grad_norm" else (1.0,)
+    call = getattr(kw.optim, name)
+    optimisers.add(
+        f"optim.{name}", lambda x, y, f=call, a=arguments: f([x, y], *a), P, s(33, 7), form="two"
+    )
+optimisers.add("optim.grad_norm", lambda x: kw.optim.grad_norm(x, float("inf")), s(70000))
+
+TABLES = (activations, norms, losses, tokens, positions, optimisers)
