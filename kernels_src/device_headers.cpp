@@ -24,6 +24,7 @@
 #include "kernels_src/include/small_floats.cuh.h"
 #include "kernels_src/include/strided.cuh.h"
 #include "kernels_src/include/tokens.cuh.h"
+#include "kernels_src/include/total.cuh.h"
 #include "kernels_src/include/walk.cuh.h"
 
 #include <mutex>
@@ -56,6 +57,7 @@ void register_device_headers() {
     add_builtin_header("kernwright/strided.cuh", text::strided_cuh);
     add_builtin_header("kernwright/walk.cuh", text::walk_cuh);
     add_builtin_header("kernwright/tokens.cuh", text::tokens_cuh);
+    add_builtin_header("kernwright/total.cuh", text::total_cuh);
   });
 }
 

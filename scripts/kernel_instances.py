@@ -61,7 +61,9 @@ PACKS = [("Silu", "BFloat16, 8", 4), ("GeluTanh", "Float64, 2", 1), ("Gelu", "Fl
 
 # As the library's C++ asks for them.
 INSTANCES = {
-    "copy.cu": [f"strided_copy<{unit}, {index}>" for unit in UNITS for index in INDICES],
+    "copy.cu": [f"strided_copy<{unit}, {index}, {units}>"
+        for unit in UNITS
+        for index, units in zip(INDICES, (4, 8), strict=True)],
     "cast.cu": [
         f"cast<{to}, {of}, {index}>"
         for index in INDICES
@@ -166,8 +168,8 @@ INSTANCES = {
             ("Int64", 512, 4, "false"),
         ]
     ]
-    + ["target_scale<Int32, Float32>", "target_scale<Int64, Float64>"],
-    "total.cu": ["total<Float32>", "total<Float64>"],
+    + ["target_scale<Int32, Float32>", "target_scale<Int64, Float64>"]
+    + ["total<Float32>", "total<Float64>"],
     "pointwise_loss.cu": [
         f"pointwise_loss<{op}, {pack}, {flags}, unsigned int>"
         for op in ("SquaredError", "AbsoluteError", "Huber", "BinaryCrossEntropy")

@@ -16,6 +16,7 @@ COMMANDS = {
     "cache": "shows, checks and empties the disk cache of compiled kernels",
     "pack": "compiles many kernels for many architectures into one file",
     "tune": "runs the tuning session that a file describes",
+    "tune-kernels": "measures launch numbers of the library on this device and keeps the best",
     "bench": "times your kernels and ours, and compares with earlier runs",
     "judge": "a verdict about kernels that nobody has read: compiled, checked, compared, timed",
     "mcp": "a tool server for agents: compile, check, judge, profile and tune kernels",
@@ -55,7 +56,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, description in COMMANDS.items():
-        module = importlib.import_module(f"kernwright.cli.{name}")
+        module = importlib.import_module(f"kernwright.cli.{name.replace('-', '_')}")
         command = commands.add_parser(name, help=description, description=description)
         module.add_arguments(command)
         command.set_defaults(run=module.run)
