@@ -61,9 +61,11 @@ PACKS = [("Silu", "BFloat16, 8", 4), ("GeluTanh", "Float64, 2", 1), ("Gelu", "Fl
 
 # As the library's C++ asks for them.
 INSTANCES = {
-    "copy.cu": [f"strided_copy<{unit}, {index}, {units}>"
+    "copy.cu": [
+        f"strided_copy<{unit}, {index}, {units}>"
         for unit in UNITS
-        for index, units in zip(INDICES, (4, 8), strict=True)],
+        for index, units in zip(INDICES, (4, 8), strict=True)
+    ],
     "cast.cu": [
         f"cast<{to}, {of}, {index}>"
         for index in INDICES

@@ -42,9 +42,8 @@ void launch_strided_copy(Device& device, const StridedPlan& plan, int log2_unit,
     const bool wide = is_wide(count);
     const int each =
         choose(LaunchChoice::copy_units, device, count, std::size_t{1} << log2_unit, 4);
-    const LaunchConfig config{.grid = {walk_blocks(count, kBlock * std::int64_t{each})},
-                              .block = {kBlock},
-                              .stream = on};
+    const LaunchConfig config{
+        .grid = {walk_blocks(count, kBlock * std::int64_t{each})}, .block = {kBlock}, .stream = on};
     const Kernel& kernel = copy_kernel(log2_unit, wide, each).on(device);
     const auto send = [&](auto units) {
       launch(kernel, config, part.base[0], part.base[1], part.parameter(), units);

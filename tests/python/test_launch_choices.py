@@ -167,7 +167,7 @@ def test_every_candidate_gives_right_results(index, key, candidates):
 
 
 def test_a_number_that_is_no_candidate_is_refused():
-    with pytest.raises(kw.InvalidArgument, match="3 is no candidate of elementwise.packs"):
+    with pytest.raises(kw.InvalidArgument, match=r"3 is no candidate of elementwise\.packs"):
         _core._force_launch_choice(0, 3)
 
 
@@ -262,6 +262,7 @@ def test_library_says_what_it_cannot_do(tmp_path, table):
 
 
 def test_the_command_prints_what_changed(table, capsys):
+    table.parent.mkdir()
     assert main(["tune-kernels", "cast", "--tiny", "--seconds", "0.01", "--table", str(table)]) == 0
     out = capsys.readouterr().out
     assert "cast.elements short/2" in out and "now" in out and "of 2 changed for" in out

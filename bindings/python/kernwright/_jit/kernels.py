@@ -129,8 +129,7 @@ def warmup(
         return _background.submit(compile)
 
     futures = [
-        submit(item) if isinstance(item, Prepared) else item.compile_async(device)
-        for item in items
+        submit(item) if isinstance(item, Prepared) else item.compile_async(device) for item in items
     ]
     return _background.finish(futures) if wait else futures
 

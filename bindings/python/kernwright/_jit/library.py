@@ -25,24 +25,28 @@ class Operands:
         return self.array(self.shape[-1])
 
 
-_UNARY = (
+def _words(text: str) -> list[str]:
+    return text.split()
+
+
+_UNARY = _words(
     "abs acos acosh asin asinh atan atanh cbrt ceil cos cosh erf exp exp2 expm1 floor log log1p "
     "log2 log10 negative reciprocal round rsqrt sign sin sinh sqrt square tan tanh trunc isfinite "
     "isinf isnan sum mean prod max min std var logsumexp argmax argmin count_nonzero"
-).split()
-_BINARY = (
+)
+_BINARY = _words(
     "add subtract multiply divide maximum minimum pow atan2 hypot logaddexp equal not_equal less "
     "less_equal greater greater_equal"
-).split()
-_LAST_AXIS = "cumulative_sum cumulative_prod cumulative_max cumulative_min sort argsort".split()
-_NN_UNARY = (
+)
+_LAST_AXIS = _words("cumulative_sum cumulative_prod cumulative_max cumulative_min sort argsort")
+_NN_UNARY = _words(
     "elu gelu hardsigmoid hardswish hardtanh leaky_relu log_sigmoid mish quick_gelu relu relu2 "
     "selu sigmoid silu softplus softsign softmax log_softmax l2_norm"
-).split()
-_NN_BINARY = (
+)
+_NN_BINARY = _words(
     "gelu_backward relu_backward silu_backward sigmoid_backward softmax_backward "
     "log_softmax_backward geglu glu reglu swiglu mse_loss l1_loss huber_loss mse_loss_grad"
-).split()
+)
 
 
 def _matrix(of: Operands) -> tuple[int, int]:
@@ -83,7 +87,11 @@ def _of_one(name: str, within: str = "", **options: Any) -> Callable[[Any, Opera
 
 def _of_two(name: str, within: str = "") -> Callable[[Any, Operands], Call]:
     def make(kw: Any, of: Operands) -> Call:
-        x, y, function = of.array(), of.array(), getattr(getattr(kw, within) if within else kw, name)
+        x, y, function = (
+            of.array(),
+            of.array(),
+            getattr(getattr(kw, within) if within else kw, name),
+        )
         return lambda: function(x, y)
 
     return make

@@ -41,7 +41,7 @@ _GAIN = 0.02
 
 
 class _Number(NamedTuple):
-    index: int
+    place: int
     key: str  # "softmax.values"
     by_row: bool
     candidates: list[int]
@@ -49,8 +49,8 @@ class _Number(NamedTuple):
 
 def _numbers(families: Iterable[str] | None) -> list[_Number]:
     rows = [
-        _Number(index, f"{family}.{name}", by_row, candidates)
-        for index, (family, name, by_row, candidates, _) in enumerate(_core._launch_choices())
+        _Number(place, f"{family}.{name}", by_row, candidates)
+        for place, (family, name, by_row, candidates, _) in enumerate(_core._launch_choices())
     ]
     if families is None:
         return rows
@@ -137,13 +137,13 @@ def _measure(
     run = Prepared(_CALLS[number.key], dtype, shape, device).make()
 
     def timed(value: int | None) -> float:
-        _core._force_launch_choice(number.index, value)
+        _core._force_launch_choice(number.place, value)
         try:
             return time_kernel(
                 run, device=device, warmup=1, min_samples=3, max_seconds=seconds
             ).median
         finally:
-            _core._force_launch_choice(number.index, None)
+            _core._force_launch_choice(number.place, None)
 
     now = timed(None)
     times = {value: timed(value) for value in number.candidates}
