@@ -56,7 +56,12 @@ ACTIVATIONS = ["Relu", "Relu2", "HardTanh", "LeakyRelu", "Elu", "Selu", "Sigmoid
 ACTIVATIONS += ["Tanh", "Silu", "Gelu", "GeluTanh", "QuickGelu", "Softplus", "Softsign", "Mish"]
 ACTIVATIONS += ["HardSwish", "HardSigmoid"]
 # An activation, an element type and the elements of a pack, packs of a thread.
-PACKS = [("Silu", "BFloat16, 8", 4), ("GeluTanh", "Float64, 2", 1), ("Gelu", "Float8E4M3, 16", 4)]
+PACKS = [
+    ("Silu", "BFloat16, 8", 2),
+    ("Silu", "BFloat16, 8", 4),
+    ("GeluTanh", "Float64, 2", 1),
+    ("Gelu", "Float8E4M3, 16", 4),
+]
 
 
 # As the library's C++ asks for them.
@@ -121,7 +126,9 @@ INSTANCES = {
     "tiled_transpose.cu": [
         f"tiled_transpose<{unit}, {tile}, {pack}>"
         for unit, (tile, *packs) in zip(
-            UNITS, ((128, 8, 1), (64, 4, 1), (64, 4, 1), (32, 2, 1), (32, 1)), strict=True
+            UNITS,
+            ((128, 8, 4, 2, 1), (64, 4, 2, 1), (64, 4, 2, 1), (32, 2, 1), (32, 1)),
+            strict=True,
         )
         for pack in packs
     ],
@@ -166,6 +173,7 @@ INSTANCES = {
         for type, n in (("BFloat16", 8), ("Float32", 4), ("Float64", 1))
         for id, threads, held, grad in [
             ("Int64", 512, 12, "true"),
+            ("Int64", 512, 8, "true"),
             ("Int32", 32, 4, "true"),
             ("Int64", 512, 4, "false"),
         ]

@@ -80,8 +80,8 @@ Array total(const Family& family, const Array& values, double factor,
   // Other instances of these families have smaller numbers.
   const auto key = InstanceKey().add(std::uint64_t{1} << 58, 0).type(values.type());
   Array result = Array::empty(values.device(), {}, values.type(), stream);
-  const Kernel& kernel =
-      family.instance(key, [&] { return total_name(values.type()); }).on(values.device());
+  const auto name = [&] { return total_name(values.type()); };
+  const Kernel& kernel = family.instance(key, name).on(values.device());
   with_compute(values.type(), [&](auto zero) {
     launch(kernel, {.grid = {1}, .block = {1024}, .stream = stream}, values.address(),
            values.size(), scale ? scale->address() : CUdeviceptr{0},

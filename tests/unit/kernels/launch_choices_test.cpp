@@ -78,27 +78,26 @@ TEST_CASE("launch choices: candidates rise and names are unique") {
 
 TEST_CASE("families: one compile makes the kernels of a call, and constants cost no second one") {
   const Family family("two.cu", new_text());
-  const LazyKernel& first = family.instance(InstanceKey().add(1, 3), [] {
-    return std::vector<std::string>{"first<1>", "second<2>"};
-  });
+  const auto both = [] { return std::vector<std::string>{"first<1>", "second<2>"}; };
+  const LazyKernel& first = family.instance(InstanceKey().add(1, 3), both);
   first.on(test::device());
   const auto code = family.program().object_code(test::device(), "first<1>");
   REQUIRE(code->trace);
   CHECK(code->trace->attempts == 1);
   CHECK(code->kernels.size() == 2);
-  const LazyKernel& second =
-      family.instance(InstanceKey().add(2, 3), [] { return std::string("second<2>"); });
+  const auto name_of_second = [] { return std::string("second<2>"); };
+  const LazyKernel& second = family.instance(InstanceKey().add(2, 3), name_of_second);
   second.on(test::device());
   CHECK(second.object_code(test::device()) == code);
-  const LazyKernel& other =
-      family.instance(InstanceKey().add(3, 3), [] { return std::string("second<3>"); });
+  const auto name_of_other = [] { return std::string("second<3>"); };
+  const LazyKernel& other = family.instance(InstanceKey().add(3, 3), name_of_other);
   CHECK(other.object_code(test::device()) != code);
 }
 
 TEST_CASE("families: what is compiled only is not launched") {
   const Family family("only.cu", new_text());
-  const LazyKernel& kernel =
-      family.instance(InstanceKey().add(1, 3), [] { return std::string("first<5>"); });
+  const auto name_of_kernel = [] { return std::string("first<5>"); };
+  const LazyKernel& kernel = family.instance(InstanceKey().add(1, 3), name_of_kernel);
   const std::int32_t zero = 0;
   const Array x = Array::from_host(test::device(), &zero, {1}, ScalarType::int32);
   const LaunchConfig config{.grid = {1}, .block = {1}, .stream = Stream::legacy(test::device())};
