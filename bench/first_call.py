@@ -50,10 +50,10 @@ def processor_ms():
 
 
 def timed(call):
-    before, wall = processor_ms(), time.perf_counter()
+    before, own, wall = processor_ms(), time.process_time(), time.perf_counter()
     call()
-    wall = time.perf_counter() - wall
-    return {"ms": wall * 1e3, "cpu_ms": processor_ms() - before}
+    wall, own = time.perf_counter() - wall, time.process_time() - own
+    return {"ms": wall * 1e3, "own_ms": own * 1e3, "cpu_ms": processor_ms() - before}
 
 
 def operation(name):
@@ -72,7 +72,8 @@ def child_first(name, folder):
     first = timed(call)
     kw.synchronize()
     call()  # what every second call does
-    return {**first, "later_ms": timed(call)["ms"]}
+    later = timed(call)
+    return {**first, "later_ms": later["ms"], "later_own_ms": later["own_ms"]}
 
 
 def requests(folder):
@@ -139,7 +140,7 @@ def child_load(name, folder):
         kind = "ptx" if device.is_simulated else "cubin"
         kw.Program(line["source"], options).compile(kind, line["names"]).save(path)
     if not loads:
-        return {"ms": 0.0, "cpu_ms": 0.0}
+        return {"ms": 0.0, "own_ms": 0.0, "cpu_ms": 0.0}
     kw.kernel('extern "C" __global__ void nothing(int n) {}').compile()
     kw.empty(SHAPE, "float32")
     return timed(lambda: [code.kernel(name).compile(device) for code, name in loads])
@@ -177,8 +178,12 @@ def measure(name, rounds):
             rows["plain"].append(run("plain", name, folder, **cold))
             rows["warm"].append(run("first", name, folder, **warm))
             rows["load"].append(run("load", name, folder, **cold))
-    plain, later = rows["plain"], middle(rows["warm"], "later_ms")
-    beyond = [w["ms"] - r["ms"] - later for w, r in zip(rows["warm"], rows["load"], strict=True)]
+    plain, warm, load = rows["plain"], rows["warm"], rows["load"]
+
+    def beyond(key):
+        later = middle(warm, f"later_{key}")
+        return round(middle(warm, key) - middle(load, key) - later, 2)
+
     return {
         "texts": plain[0]["texts"],
         "compiles": plain[0]["compiles"],
@@ -189,8 +194,9 @@ def measure(name, rounds):
         "over NVRTC": round(middle(rows["first"], "cpu_ms") / middle(plain, "cpu_ms"), 3),
         "warm first call": middle(rows["warm"], "ms"),
         "load": middle(rows["load"], "ms"),
-        "later call": later,
-        "warm, beyond load and call": round(statistics.median(beyond), 2),
+        "later call": middle(warm, "later_ms"),
+        "warm, beyond load and call": beyond("ms"),
+        "warm, beyond load and call, processor": beyond("own_ms"),
     }
 
 
