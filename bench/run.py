@@ -22,7 +22,9 @@ def main() -> int:
     def script(name: str, output: str) -> list:
         return [sys.executable, HERE / f"{name}.py", "-o", results / f"{output}.json"]
 
-    commands = [script(name, name + suffix) for name in ("import_time", "compile_cost")]
+    commands = [
+        script(name, name + suffix) for name in ("import_time", "compile_cost", "first_call")
+    ]
     commands.append([options.build / "bench" / "sim_kernels", "-o", results / "sim_kernels.json"])
     if suffix == "_gpu":
         subjects = ("launch_overhead", "alloc_cost", "graph_replay", "transfer_pipeline")

@@ -55,12 +55,18 @@ struct LazyKernel::Box {
         is_implied(kernel_name.empty()),
         name(is_implied ? only_kernel(program, device) : std::move(kernel_name)) {}
 
+  Box(Program lazy_program, std::string kernel_name, std::vector<std::string> come_along)
+      : program(std::move(lazy_program)),
+        is_implied(false),
+        name(std::move(kernel_name)),
+        companions(std::move(come_along)) {}
+
   const Kernel& make(Device& device) {
     if (is_implied && !program.declares_all()) {
       const std::vector<std::string> names = program.kernel_names(&device);
       if (names.size() > 1) refuse_choice(program.source().name, names);
     }
-    Kernel kernel = program.kernel(device, name);
+    Kernel kernel = program.kernel(device, name, companions);
     const std::lock_guard lock(mutex);
     const auto known = std::find_if(kernels.begin(), kernels.end(),
                                     [&](const Kernel& k) { return &k.device() == &device; });
@@ -72,6 +78,7 @@ struct LazyKernel::Box {
   Program program;
   bool is_implied;  ///< the only one, which nobody named
   std::string name;
+  std::vector<std::string> companions;
   std::array<std::atomic<const Kernel*>, kSlots> slots{};
   std::mutex mutex;
   std::deque<Kernel> kernels;  ///< one per device; a deque never moves them
@@ -79,6 +86,9 @@ struct LazyKernel::Box {
 
 LazyKernel::LazyKernel(Program program, std::string name, Device* device)
     : box_(std::make_shared<Box>(std::move(program), std::move(name), device)) {}
+
+LazyKernel::LazyKernel(Program program, std::string name, std::vector<std::string> companions)
+    : box_(std::make_shared<Box>(std::move(program), std::move(name), std::move(companions))) {}
 
 const std::string& LazyKernel::name() const noexcept { return box_->name; }
 const Program& LazyKernel::program() const noexcept { return box_->program; }

@@ -45,8 +45,9 @@ struct Program::Box {
     std::map<std::string, Kernel> kernels;
   };
 
-  Box(Source source_text, ProgramOptions program_options)
-      : source(with_absolute_folder(without_mark(std::move(source_text)))),
+  Box(Source source_text, ProgramOptions program_options, ProgramScope program_scope)
+      : scope(program_scope),
+        source(with_absolute_folder(without_mark(std::move(source_text)))),
         options(with_builtin_headers(source, with_absolute_folders(std::move(program_options)))) {
     validate(source);
     validate(options);
@@ -96,6 +97,20 @@ struct Program::Box {
                        [&](const auto& k) { return k.name == name && !k.is_template; });
   }
 
+  /// The kernels that one compile makes: all that are no templates, or an instance and what comes
+  /// along.
+  std::vector<std::string> names_with(const std::string& name,
+                                      const std::vector<std::string>& companions) const {
+    std::vector<std::string> names{name};
+    names.insert(names.end(), companions.begin(), companions.end());
+    if (!is_declared(name)) return names;
+    names.clear();
+    for (const KernelDeclaration& kernel : declared.kernels) {
+      if (!kernel.is_template) names.push_back(kernel.name);
+    }
+    return names;
+  }
+
   static bool has_kernel(const ObjectCode& code, const std::string& name) {
     return std::any_of(code.kernels.begin(), code.kernels.end(), [&](const KernelSignature& k) {
       return k.name == name || k.lowered == name;
@@ -109,17 +124,25 @@ struct Program::Box {
   };
 
   /// Object code that holds the kernel: the one of all declared kernels where that does.
-  Answer code_with(Device& device, const std::string& name) const {
+  Answer code_with(Device& device, const std::string& name,
+                   const std::vector<std::string>& companions = {}) const {
     if (ready) {
       ready->kernel(name);
       return {ready, request_for(device, {}, true)};
+    }
+    if (scope == ProgramScope::named) {
+      CodeRequest request = request_for(device, names_with(name, companions), false);
+      Code code = CodeCache::process().get(request);
+      return {std::move(code), std::move(request)};
     }
     if (is_declared(name)) {
       CodeRequest request = request_for(device, {}, true);
       Code code = CodeCache::process().get(request);
       if (has_kernel(*code, name)) return {std::move(code), std::move(request)};
     }
-    CodeRequest request = request_for(device, {name}, true);
+    std::vector<std::string> names{name};
+    names.insert(names.end(), companions.begin(), companions.end());
+    CodeRequest request = request_for(device, std::move(names), true);
     Code code = CodeCache::process().get(request);
     return {std::move(code), std::move(request)};
   }
@@ -219,6 +242,7 @@ struct Program::Box {
                describe_names(name, std::vector<std::string>(names.begin(), names.end()))));
   }
 
+  const ProgramScope scope = ProgramScope::whole;
   const Source source;
   const ProgramOptions options;
   const Code ready;  ///< null for a source
@@ -228,8 +252,8 @@ struct Program::Box {
   std::map<Device*, DeviceState> devices;
 };
 
-Program::Program(Source source, ProgramOptions options)
-    : box_(std::make_shared<Box>(std::move(source), std::move(options))) {}
+Program::Program(Source source, ProgramOptions options, ProgramScope scope)
+    : box_(std::make_shared<Box>(std::move(source), std::move(options), scope)) {}
 
 Program::Program(ObjectCode code, std::string name)
     : box_(std::make_shared<Box>(std::move(code), std::move(name))) {}
@@ -288,13 +312,14 @@ Code Program::object_code(Device& device, const std::string& name) const {
   return box_->code_with(device, name).code;
 }
 
-Kernel Program::kernel(Device& device, const std::string& name) const {
+Kernel Program::kernel(Device& device, const std::string& name,
+                       const std::vector<std::string>& companions) const {
   {
     const std::lock_guard lock(box_->mutex);
     if (const Kernel* known = box_->find_kernel(device, name)) return *known;
   }
   // Compiled without the lock: other kernels of this program stay usable meanwhile.
-  Program::Box::Answer answer = box_->code_with(device, name);
+  Program::Box::Answer answer = box_->code_with(device, name, companions);
   const std::lock_guard lock(box_->mutex);
   box_->load(device, answer);
   return *box_->find_kernel(device, name);

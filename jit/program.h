@@ -14,12 +14,19 @@
 
 namespace kernwright {
 
+/// What a compile of a program looks for.
+enum class ProgramScope {
+  whole,  ///< every kernel and variable, also those that only the compiled code shows
+  named,  ///< the kernels that are asked for by name: one compile, never a second for constants
+};
+
 /// One translation unit. Cheap to copy, thread-safe; compiling the same thing twice at once
 /// compiles it once.
 class Program {
  public:
   /// Throws InvalidArgument: empty source, NUL in source, bad options.
-  explicit Program(Source source, ProgramOptions options = {});
+  explicit Program(Source source, ProgramOptions options = {},
+                   ProgramScope scope = ProgramScope::whole);
   /// Code that is there already, and nothing to compile: every kernel and variable of it, in one
   /// module per device. `name` is for messages.
   explicit Program(ObjectCode code, std::string name);
@@ -49,8 +56,10 @@ class Program {
 
   /// Compiles (if needed), loads (once per device) and returns the kernel. The kernels declared in
   /// the source share one module; an instantiation of a template that is asked for later brings a
-  /// module of its own, with its own copies of the __device__ variables.
-  Kernel kernel(Device& device, const std::string& name) const;
+  /// module of its own, with its own copies of the __device__ variables. `companions` are
+  /// instantiations that will be asked for next: one compile makes them all.
+  Kernel kernel(Device& device, const std::string& name,
+                const std::vector<std::string>& companions = {}) const;
 
   /// What kernel() loads, without loading it.
   std::shared_ptr<const ObjectCode> object_code(Device& device, const std::string& name) const;
@@ -74,6 +83,8 @@ class LazyKernel {
   /// candidates when there is none, more than one, or only a template. Where the text does not
   /// tell, it is compiled for `device` (null: as Program::compile() does).
   explicit LazyKernel(Program program, std::string name = {}, Device* device = nullptr);
+  /// `companions`: as Program::kernel() takes them.
+  LazyKernel(Program program, std::string name, std::vector<std::string> companions);
 
   const std::string& name() const noexcept;
   const Program& program() const noexcept;

@@ -27,6 +27,7 @@
 #include "kernels_src/include/strided.cuh.h"
 #include "kernels_src/include/tma.cuh.h"
 #include "kernels_src/include/tokens.cuh.h"
+#include "kernels_src/include/total.cuh.h"
 #include "kernels_src/include/walk.cuh.h"
 #include "kernels_src/include/wgmma.cuh.h"
 
@@ -64,6 +65,7 @@ void register_device_headers() {
     add_builtin_header("kernwright/tma.cuh", text::tma_cuh);
     add_builtin_header("kernwright/wgmma.cuh", text::wgmma_cuh);
     add_builtin_header("kernwright/product_epilogue.cuh", text::product_epilogue_cuh);
+    add_builtin_header("kernwright/total.cuh", text::total_cuh);
   });
 }
 

@@ -16,7 +16,18 @@ constexpr std::array<const char*, kScalarTypeCount> kDeviceTypes = {
     "Float64", "Float8E4M3", "Float8E5M2", "Complex64", "Complex128",
 };
 
+thread_local int compile_only_scopes = 0;
+
 }  // namespace
+
+CompileOnly::CompileOnly() noexcept { ++compile_only_scopes; }
+CompileOnly::~CompileOnly() { --compile_only_scopes; }
+
+void launch_arguments(const Kernel& kernel, const LaunchConfig& config,
+                      std::span<void* const> arguments) {
+  if (compile_only_scopes == 0) [[likely]]
+    kernel.launch(config, arguments);
+}
 
 const char* device_type(ScalarType type) noexcept {
   return kDeviceTypes[static_cast<std::size_t>(type)];
@@ -25,7 +36,11 @@ const char* device_type(ScalarType type) noexcept {
 Family::Family(std::string name, std::string_view text)
     : program_([&] {
         register_device_headers();
-        return Program({.text = std::string(text), .name = std::move(name), .directory = {}});
+        // Precompiled headers would cost more than these small ones do.
+        ProgramOptions options;
+        options.pch = Tristate::off;
+        return Program({.text = std::string(text), .name = std::move(name), .directory = {}},
+                       std::move(options), ProgramScope::named);
       }()) {}
 
 const LazyKernel* Family::find(std::uint64_t key) const {
@@ -34,8 +49,10 @@ const LazyKernel* Family::find(std::uint64_t key) const {
   return found == instances_.end() ? nullptr : found->second.get();
 }
 
-const LazyKernel& Family::add(std::uint64_t key, const std::string& expression) const {
-  auto made = std::make_unique<LazyKernel>(program_, expression);
+const LazyKernel& Family::add(std::uint64_t key, std::vector<std::string> names) const {
+  std::string first = std::move(names.front());
+  names.erase(names.begin());
+  auto made = std::make_unique<LazyKernel>(program_, std::move(first), std::move(names));
   const std::unique_lock lock(mutex_);
   return *instances_.try_emplace(key, std::move(made)).first->second;
 }

@@ -11,9 +11,12 @@
 #include <functional>
 #include <memory>
 #include <shared_mutex>
+#include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <unordered_map>
+#include <vector>
 
 namespace kernwright::kernels {
 
@@ -29,18 +32,23 @@ class Family {
   Family& operator=(const Family&) = delete;
 
   /// The kernel that `expression()` names, as "softmax<Float32, 4>". It is asked when `key` is new:
-  /// equal keys must mean equal names. See InstanceKey.
+  /// equal keys must mean equal names. See InstanceKey. It may give several names, of kernels that
+  /// a call launches one after the other: one compile makes them all. The first is that of `key`.
   template <typename Expression>
   const LazyKernel& instance(std::uint64_t key, const Expression& expression) const {
     if (const LazyKernel* known = find(key)) [[likely]]
       return *known;
-    return add(key, expression());
+    if constexpr (std::is_convertible_v<decltype(expression()), std::string>) {
+      return add(key, {expression()});
+    } else {
+      return add(key, expression());
+    }
   }
   const Program& program() const noexcept { return program_; }
 
  private:
   const LazyKernel* find(std::uint64_t key) const;
-  const LazyKernel& add(std::uint64_t key, const std::string& expression) const;
+  const LazyKernel& add(std::uint64_t key, std::vector<std::string> names) const;
 
   Program program_;
   mutable std::shared_mutex mutex_;
@@ -65,13 +73,27 @@ class InstanceKey {
 /// The name that elements.cuh gives the type: "Float32".
 const char* device_type(ScalarType type) noexcept;
 
+/// While one lives, what this thread launches here is compiled and loaded, and not launched:
+/// results stay as they were allocated. For operations whose results nobody reads.
+class CompileOnly {
+ public:
+  CompileOnly() noexcept;
+  ~CompileOnly();
+  CompileOnly(const CompileOnly&) = delete;
+  CompileOnly& operator=(const CompileOnly&) = delete;
+};
+
+/// Launches with the addresses of the kernel's parameters, as Kernel::launch() does.
+void launch_arguments(const Kernel& kernel, const LaunchConfig& config,
+                      std::span<void* const> arguments);
+
 /// Launches with the values as the kernel's parameters: their types must be the parameters' own.
 /// Throws as Kernel::launch() does.
 template <typename... Values>
 void launch(const Kernel& kernel, const LaunchConfig& config, const Values&... values) {
   const std::array<void*, sizeof...(Values)> arguments = {
       const_cast<void*>(static_cast<const void*>(&values))...};
-  kernel.launch(config, arguments);
+  launch_arguments(kernel, config, arguments);
 }
 
 }  // namespace kernwright::kernels

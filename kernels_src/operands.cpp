@@ -82,10 +82,13 @@ int pack_width(ScalarType type, std::initializer_list<std::uint64_t> bits) {
   return bytes <= size ? 1 : static_cast<int>(bytes / size);
 }
 
-PackGrid pack_grid(std::int64_t packs, int width, const Stream& stream) {
+PackGrid pack_grid(std::int64_t packs, int width, const Stream& stream, LaunchChoice choice) {
   PackGrid grid;
   const std::int64_t blocks = (packs + kPackThreads - 1) / kPackThreads;
-  grid.packs_each = blocks > kManyPackBlocks ? 4 : 1;
+  // Narrower packs, of arrays that lie askew, count as those of larger elements.
+  const std::size_t element = kAccessBytes / static_cast<std::size_t>(width);
+  grid.packs_each =
+      choose(choice, stream.device(), packs * width, element, blocks > kManyPackBlocks ? 4 : 1);
   grid.wide = packs > (std::int64_t{1} << 30) / width;
   const std::int64_t needed = (blocks + grid.packs_each - 1) / grid.packs_each;
   grid.config.grid = {static_cast<std::uint32_t>(needed)};

@@ -4,6 +4,7 @@
 #include "array/array.h"
 #include "core/launch_config.h"
 #include "core/stream.h"
+#include "kernels_src/launch_choices.h"
 
 #include <cstdint>
 #include <initializer_list>
@@ -35,13 +36,14 @@ RowView row_view(const Array& array, const Stream& stream);
 /// bytes among `bits` is no multiple of that.
 int pack_width(ScalarType type, std::initializer_list<std::uint64_t> bits);
 
-/// A launch over packs: blocks of 256 threads with `packs_each` (1 or 4) packs a thread.
+/// A launch over packs: blocks of 256 threads with `packs_each` (1, 2 or 4) packs a thread.
 struct PackGrid {
   int packs_each = 1;
   bool wide = false;  ///< 64-bit indices
   LaunchConfig config{};
 };
-PackGrid pack_grid(std::int64_t packs, int width, const Stream& stream);
+PackGrid pack_grid(std::int64_t packs, int width, const Stream& stream,
+                   LaunchChoice choice = LaunchChoice::activation_packs);
 
 /// "unsigned int" or "unsigned long long".
 const char* index_type(bool wide) noexcept;

@@ -3,6 +3,7 @@
 
 #include "base/errors.h"
 #include "core/launch_config.h"
+#include "kernels_src/family.h"
 
 #include <algorithm>
 #include <limits>
@@ -98,10 +99,11 @@ void StridedLauncher::launch_one(const StridedPlan& plan, const Stream& stream) 
   CUdeviceptr from = plan.from;
   void* arguments[] = {&to, &from, &view,
                        wide ? static_cast<void*>(&count) : static_cast<void*>(&narrow_count)};
-  const std::int64_t blocks = std::min((count + kBlock - 1) / kBlock, kMaxBlocks);
+  const std::int64_t per_block = std::int64_t{kBlock} * elements_each(count);
+  const std::int64_t blocks = std::min((count + per_block - 1) / per_block, kMaxBlocks);
   const LaunchConfig config{
       .grid = {static_cast<std::uint32_t>(blocks)}, .block = {kBlock}, .stream = stream};
-  kernel(wide).launch(config, arguments);
+  launch_arguments(kernel(wide), config, arguments);
 }
 
 void StridedLauncher::launch(const StridedPlan& plan, const Stream& stream) const {

@@ -53,6 +53,8 @@ class StridedLauncher {
  protected:
   /// The kernel for counts that fit 31 bits, or for any.
   virtual const Kernel& kernel(bool wide) const = 0;
+  /// Elements of a thread, before it stops for want of more blocks.
+  virtual int elements_each(std::int64_t) const { return 1; }
 
  private:
   void launch_one(const StridedPlan& plan, const Stream& stream) const;

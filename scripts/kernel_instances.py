@@ -56,7 +56,12 @@ ACTIVATIONS = ["Relu", "Relu2", "HardTanh", "LeakyRelu", "Elu", "Selu", "Sigmoid
 ACTIVATIONS += ["Tanh", "Silu", "Gelu", "GeluTanh", "QuickGelu", "Softplus", "Softsign", "Mish"]
 ACTIVATIONS += ["HardSwish", "HardSigmoid"]
 # An activation, an element type and the elements of a pack, packs of a thread.
-PACKS = [("Silu", "BFloat16, 8", 4), ("GeluTanh", "Float64, 2", 1), ("Gelu", "Float8E4M3, 16", 4)]
+PACKS = [
+    ("Silu", "BFloat16, 8", 2),
+    ("Silu", "BFloat16, 8", 4),
+    ("GeluTanh", "Float64, 2", 1),
+    ("Gelu", "Float8E4M3, 16", 4),
+]
 
 # A tile, the layout of the operands, how the result is written, what follows: of gemm.cu.
 PRODUCTS = [
@@ -77,7 +82,11 @@ PRODUCTS = [
 
 # As the library's C++ asks for them.
 INSTANCES = {
-    "copy.cu": [f"strided_copy<{unit}, {index}>" for unit in UNITS for index in INDICES],
+    "copy.cu": [
+        f"strided_copy<{unit}, {index}, {units}>"
+        for unit in UNITS
+        for index, units in zip(INDICES, (4, 8), strict=True)
+    ],
     "cast.cu": [
         f"cast<{to}, {of}, {index}>"
         for index in INDICES
@@ -133,7 +142,9 @@ INSTANCES = {
     "tiled_transpose.cu": [
         f"tiled_transpose<{unit}, {tile}, {pack}>"
         for unit, (tile, *packs) in zip(
-            UNITS, ((128, 8, 1), (64, 4, 1), (64, 4, 1), (32, 2, 1), (32, 1)), strict=True
+            UNITS,
+            ((128, 8, 4, 2, 1), (64, 4, 2, 1), (64, 4, 2, 1), (32, 2, 1), (32, 1)),
+            strict=True,
         )
         for pack in packs
     ],
@@ -182,12 +193,13 @@ INSTANCES = {
         for type, n in (("BFloat16", 8), ("Float32", 4), ("Float64", 1))
         for id, threads, held, grad in [
             ("Int64", 512, 12, "true"),
+            ("Int64", 512, 8, "true"),
             ("Int32", 32, 4, "true"),
             ("Int64", 512, 4, "false"),
         ]
     ]
-    + ["target_scale<Int32, Float32>", "target_scale<Int64, Float64>"],
-    "total.cu": ["total<Float32>", "total<Float64>"],
+    + ["target_scale<Int32, Float32>", "target_scale<Int64, Float64>"]
+    + ["total<Float32>", "total<Float64>"],
     "pointwise_loss.cu": [
         f"pointwise_loss<{op}, {pack}, {flags}, unsigned int>"
         for op in ("SquaredError", "AbsoluteError", "Huber", "BinaryCrossEntropy")

@@ -185,6 +185,11 @@ class PackWriter {
     const ProgramFields fields = program_fields(item.source, options);
     const bool declares = std::any_of(declared.kernels.begin(), declared.kernels.end(),
                                       [](const auto& kernel) { return !kernel.is_template; });
+    if (item.only_names) {
+      add({item.source, options, declared, fields, wish_for(arch), arch == "sim", item.names, false,
+           false});
+      return;
+    }
     std::vector<std::vector<std::string>> selections;
     if (declares || item.names.empty()) selections.emplace_back();
     for (const std::string& name : item.names) {

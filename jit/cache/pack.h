@@ -22,6 +22,8 @@ struct PackItem {
   /// Instantiations of templates and other kernels that are not declared plainly; each is compiled
   /// for itself. The kernels that the source declares always come along.
   std::vector<std::string> names;
+  /// One compile makes all of `names`, and nothing else: as a request does that names its kernels.
+  bool only_names = false;
 };
 
 /// One object code of a pack.

@@ -71,6 +71,7 @@ PackItem item_of(const Json& json) {
   item.source.first_line = json.value("first_line", 1);
   item.options = options_of(json.value("options", Json::object()));
   item.names = json.value("names", item.names);
+  item.only_names = !item.names.empty() && !json.value("declared", true);
   validate(item.source);
   validate(item.options);
   return item;

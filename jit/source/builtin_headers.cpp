@@ -2,11 +2,13 @@
 #include "jit/source/builtin_headers.h"
 
 #include <mutex>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/errors.h"
 #include "base/format.h"
+#include "jit/source/include_closure.h"
 #include "jit/source/source_lexer.h"
 
 namespace kernwright {
@@ -14,14 +16,31 @@ namespace {
 
 constexpr std::string_view kStem = "kernwright/";
 
+struct Header {
+  std::string text;
+  std::optional<bool> asks_for_arch_specific;  ///< once somebody wanted to know
+};
+
 struct Table {
   std::mutex mutex;
-  std::map<std::string, std::string> headers;
+  std::map<std::string, Header> headers;
 };
 
 Table& table() {
   static Table& instance = *new Table;  // kept to the end of the process on purpose
   return instance;
+}
+
+/// The headers that one of the library's own includes: there such a line has one form.
+std::vector<std::string> builtin_includes(std::string_view text) {
+  constexpr std::string_view kLine = "#include <";
+  std::vector<std::string> names;
+  for (auto at = text.find(kLine); at != std::string_view::npos; at = text.find(kLine, at + 1)) {
+    const auto begin = at + kLine.size(), end = text.find('>', begin);
+    if (end == std::string_view::npos) break;
+    names.emplace_back(text.substr(begin, end - begin));
+  }
+  return names;
 }
 
 }  // namespace
@@ -31,12 +50,24 @@ void add_builtin_header(const std::string& name, std::string text) {
     throw InvalidArgument(format("device header \"{}\" does not begin with {}", name, kStem));
   }
   const std::lock_guard lock(table().mutex);
-  table().headers[name] = std::move(text);
+  table().headers[name] = {std::move(text), std::nullopt};
 }
 
 std::map<std::string, std::string> builtin_headers() {
   const std::lock_guard lock(table().mutex);
-  return table().headers;
+  std::map<std::string, std::string> all;
+  for (const auto& [name, header] : table().headers) all.emplace(name, header.text);
+  return all;
+}
+
+std::optional<bool> builtin_asks_for_arch_specific(const std::string& name,
+                                                   const std::string& text) {
+  const std::lock_guard lock(table().mutex);
+  const auto found = table().headers.find(name);
+  if (found == table().headers.end() || found->second.text != text) return std::nullopt;
+  std::optional<bool>& asks = found->second.asks_for_arch_specific;
+  if (!asks) asks = asks_for_arch_specific(text);
+  return asks;
 }
 
 ProgramOptions with_builtin_headers(const Source& source, ProgramOptions options) {
@@ -44,25 +75,29 @@ ProgramOptions with_builtin_headers(const Source& source, ProgramOptions options
   const auto mentions = [](const std::string& text) {
     return text.find(kStem) != std::string::npos;
   };
-  std::vector<std::string> pending;
-  if (mentions(source.text)) pending.push_back(source.text);
-  for (const auto& [name, text] : options.headers) {
-    if (mentions(text)) pending.push_back(text);
-  }
+  std::vector<std::string> pending;  // names
+  const auto take_includes = [&](const std::string& text) {
+    if (!mentions(text)) return;
+    for (const IncludeDirective& include : tokenize(text).includes)
+      pending.emplace_back(include.name);
+  };
+  take_includes(source.text);
+  for (const auto& [name, text] : options.headers) take_includes(text);
   if (pending.empty() && !sees_files) return options;
-  std::map<std::string, std::string> known = builtin_headers();
   if (sees_files) {
+    std::map<std::string, std::string> known = builtin_headers();
     options.headers.merge(known);
     return options;
   }
+  const std::lock_guard lock(table().mutex);
   while (!pending.empty()) {
-    const std::string text = std::move(pending.back());
+    const std::string name = std::move(pending.back());
     pending.pop_back();
-    for (const IncludeDirective& include : tokenize(text).includes) {
-      const auto found = known.find(std::string(include.name));
-      if (found == known.end()) continue;
-      if (options.headers.insert(*found).second) pending.push_back(found->second);
-    }
+    const auto found = table().headers.find(name);
+    if (found == table().headers.end()) continue;
+    const std::string& text = found->second.text;
+    if (!options.headers.emplace(name, text).second) continue;
+    for (std::string& include : builtin_includes(text)) pending.push_back(std::move(include));
   }
   return options;
 }

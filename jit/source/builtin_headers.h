@@ -5,6 +5,7 @@
 #include "jit/source/source.h"
 
 #include <map>
+#include <optional>
 #include <string>
 
 namespace kernwright {
@@ -13,6 +14,11 @@ namespace kernwright {
 /// replaces it. Before the first program that includes it. Thread-safe. Throws InvalidArgument for
 /// a name that does not begin with "kernwright/".
 void add_builtin_header(const std::string& name, std::string text);
+
+/// Whether that header is one of the library's own, word for word, which names no header that the
+/// library does not bring: then what asks_for_arch_specific() says of its text, found out once.
+std::optional<bool> builtin_asks_for_arch_specific(const std::string& name,
+                                                   const std::string& text);
 
 /// All of them, by name.
 std::map<std::string, std::string> builtin_headers();

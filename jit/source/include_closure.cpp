@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <deque>
 #include <filesystem>
 #include <optional>
@@ -13,6 +14,7 @@
 #include "base/errors.h"
 #include "base/format.h"
 #include "base/whole_file.h"
+#include "jit/source/builtin_headers.h"
 #include "jit/source/header_mentions.h"
 #include "jit/source/host_headers.h"
 
@@ -101,6 +103,10 @@ class Walker {
           {source_.name, source_.first_line, source_.directory, !source_.directory.empty(), {}},
           is_wrapped);
     for (const auto& [name, text] : options_.headers) {
+      if (const auto asks = builtin_asks_for_arch_specific(name, text)) {
+        result_.asks_for_arch_specific = result_.asks_for_arch_specific || *asks;
+        continue;
+      }
       visit(text, {name, 1, {}, false, fs::path(name).parent_path().string()}, is_wrapped);
     }
   }
@@ -296,10 +302,12 @@ IncludeClosure include_closure(const Source& source, const ProgramOptions& optio
 }
 
 bool asks_for_arch_specific(std::string_view text) noexcept {
-  constexpr std::array kMarks{"wgmma.",   "setmaxnreg",          "tensormap.replace",
-                              "tcgen05.", "__CUDA_ARCH_FEAT_SM", "__CUDA_ARCH_SPECIFIC__"};
-  return std::any_of(kMarks.begin(), kMarks.end(),
-                     [&](const char* mark) { return text.find(mark) != std::string_view::npos; });
+  constexpr std::array<std::string_view, 6> kMarks{
+      "wgmma.",   "setmaxnreg",          "tensormap.replace",
+      "tcgen05.", "__CUDA_ARCH_FEAT_SM", "__CUDA_ARCH_SPECIFIC__"};
+  return std::any_of(kMarks.begin(), kMarks.end(), [&](std::string_view mark) {
+    return memmem(text.data(), text.size(), mark.data(), mark.size()) != nullptr;
+  });
 }
 
 }  // namespace kernwright

@@ -7,6 +7,8 @@
 #include "kernels_src/operands.h"
 
 #include <algorithm>
+#include <string>
+#include <vector>
 
 namespace kernwright::kernels {
 namespace {
@@ -35,18 +37,22 @@ const LazyKernel& bias_forward_kernel(Activation kind, ScalarType type, int widt
   });
 }
 
+std::string bias_sum_name(ScalarType type, bool wide) {
+  return format("bias_gradient<{}, {}>", device_type(type), index_type(wide));
+}
+
 const LazyKernel& bias_backward_kernel(Activation kind, ScalarType type, int width, bool wide) {
   const auto key = InstanceKey().add(1, 2).add(kind, 5).type(type).add(width, 5).add(wide, 1);
   return bias_family().instance(key, [&] {
-    return format("bias_activate_backward<{}, {}, {}, {}>", activation_type(kind),
-                  device_type(type), width, index_type(wide));
+    return std::vector{format("bias_activate_backward<{}, {}, {}, {}>", activation_type(kind),
+                              device_type(type), width, index_type(wide)),
+                       bias_sum_name(type, wide)};
   });
 }
 
 const LazyKernel& bias_sum_kernel(ScalarType type, bool wide) {
-  return bias_family().instance(InstanceKey().add(2, 2).type(type).add(wide, 1), [&] {
-    return format("bias_gradient<{}, {}>", device_type(type), index_type(wide));
-  });
+  return bias_family().instance(InstanceKey().add(2, 2).type(type).add(wide, 1),
+                                [&] { return bias_sum_name(type, wide); });
 }
 
 void check_bias(const Array& x, const Array& bias) {

@@ -5,6 +5,7 @@
 #include "kernels_src/cast/cast.cu.h"
 #include "kernels_src/copy/copy.h"
 #include "kernels_src/family.h"
+#include "kernels_src/launch_choices.h"
 #include "kernels_src/strided_plan.h"
 
 namespace kernwright::kernels {
@@ -27,6 +28,9 @@ class CastLauncher final : public StridedLauncher {
  protected:
   const Kernel& kernel(bool wide) const override {
     return cast_kernel(to_, from_, wide).on(device_);
+  }
+  int elements_each(std::int64_t count) const override {
+    return choose(LaunchChoice::cast_elements, device_, count, scalar_size(to_), 1);
   }
 
  private:

@@ -7,6 +7,7 @@
 #include "kernels_src/copy/copy.cu.h"
 #include "kernels_src/copy/tiled_transpose.h"
 #include "kernels_src/family.h"
+#include "kernels_src/launch_choices.h"
 #include "kernels_src/strided_plan.h"
 #include "kernels_src/walk_plan.h"
 #include "memory/transfer.h"
@@ -20,28 +21,30 @@ namespace {
 
 constexpr std::uint64_t kWidestUnit = 16;
 
-/// The kernel for a unit and a width of the index.
-const LazyKernel& copy_kernel(int log2_unit, bool wide) {
+/// The kernel for a unit, a width of the index and so many units of a thread.
+const LazyKernel& copy_kernel(int log2_unit, bool wide, int units) {
   static const auto& family = *new Family("copy.cu", text::copy_cu);
-  return family.instance(InstanceKey().add(log2_unit, 3).add(wide, 1), [&] {
+  return family.instance(InstanceKey().add(log2_unit, 3).add(wide, 1).add(units, 4), [&] {
     constexpr std::array types = {"unsigned char", "unsigned short", "unsigned int",
                                   "unsigned long long", "Unit16"};
-    return format("strided_copy<{}, {}>", types[static_cast<std::size_t>(log2_unit)],
-                  wide ? "unsigned long long" : "unsigned int");
+    return format("strided_copy<{}, {}, {}>", types[static_cast<std::size_t>(log2_unit)],
+                  wide ? "unsigned long long" : "unsigned int", units);
   });
 }
 
 /// Walks the units in the order of the plan's dimensions.
 void launch_strided_copy(Device& device, const StridedPlan& plan, int log2_unit, const Stream& on) {
-  constexpr std::uint32_t kBlock = 256, kUnroll = 4;
+  constexpr std::uint32_t kBlock = 256;
   WalkPlan<2> walk{.base = {plan.to, plan.from}, .dims = {}};
   for (const StridedDim& dim : plan.dims) walk.dims.push_back({dim.extent, {dim.to, dim.from}});
   walk.for_each_part([&](const WalkPlan<2>& part) {
     const std::int64_t count = part.count();
     const bool wide = is_wide(count);
+    const int each =
+        choose(LaunchChoice::copy_units, device, count, std::size_t{1} << log2_unit, 4);
     const LaunchConfig config{
-        .grid = {walk_blocks(count, kBlock * kUnroll)}, .block = {kBlock}, .stream = on};
-    const Kernel& kernel = copy_kernel(log2_unit, wide).on(device);
+        .grid = {walk_blocks(count, kBlock * std::int64_t{each})}, .block = {kBlock}, .stream = on};
+    const Kernel& kernel = copy_kernel(log2_unit, wide, each).on(device);
     const auto send = [&](auto units) {
       launch(kernel, config, part.base[0], part.base[1], part.parameter(), units);
     };

@@ -5,10 +5,9 @@ struct alignas(16) Unit16 {
   unsigned long long low, high;
 };
 
-constexpr int kUnroll = 4;
-
-/// `Index` holds count plus one grid of threads. The views, target first, do not overlap.
-template <typename Unit, typename Index>
+/// Each thread reads kUnroll units before it writes them. `Index` holds count plus one grid of
+/// threads. The views, target first, do not overlap.
+template <typename Unit, typename Index, int kUnroll>
 __global__ void strided_copy(char* __restrict__ to, const char* __restrict__ from,
                              const Walk<2> view, Index count) {
   const Index tile = static_cast<Index>(blockDim.x) * kUnroll;

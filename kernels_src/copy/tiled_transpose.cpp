@@ -5,7 +5,9 @@
 #include "core/device.h"
 #include "kernels_src/copy/tiled_transpose.cu.h"
 #include "kernels_src/family.h"
+#include "kernels_src/launch_choices.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <limits>
@@ -126,7 +128,9 @@ bool queue_tiled_transpose(Device& device, StridedPlan& plan, int log2_unit, con
   const TransposeTile& tile = kTransposeTiles[static_cast<std::size_t>(log2_unit)];
   const auto blocks = transpose_tile_count(plan, *line, tile.size);
   if (!blocks) return false;
-  const int pack = transpose_takes_packs(plan, x, y, tile.pack, unit) ? tile.pack : 1;
+  const int widest = std::min(tile.pack, choose(LaunchChoice::transpose_pack, device, plan.count(),
+                                                static_cast<std::size_t>(unit), tile.pack));
+  const int pack = transpose_takes_packs(plan, x, y, widest, unit) ? widest : 1;
   const LaunchConfig config{.grid = {*blocks}, .block = {kTiledThreads}, .stream = stream};
   launch(tiled_kernel(log2_unit, tile.size, pack).on(device), config, plan.to, plan.from,
          make_tiled_view(plan, *line, tile.size));

@@ -5,6 +5,7 @@
 #include "kernels_src/elementwise/elementwise.cu.h"
 #include "kernels_src/elementwise/layout.h"
 #include "kernels_src/family.h"
+#include "kernels_src/launch_choices.h"
 
 #include <algorithm>
 #include <bit>
@@ -31,6 +32,7 @@ struct Variant {
   bool is_strided = false;
   bool wide = false;  ///< 64-bit index
   int pack = 1;       ///< elements
+  int packs = 1;      ///< of a thread, in the flat kernel
   std::array<Form, kMaxOperands> forms{};
 };
 
@@ -47,8 +49,11 @@ const char* form_name(Form form) {
   return names[static_cast<std::size_t>(form)];
 }
 
-int packs_of(const OperationInfo& operation) {
-  return operation.code == OperationInfo::Code::HEAVY ? 1 : 2;
+/// Packs of a thread where arrays are contiguous; `size` is that of the result's elements.
+int packs_of(const ElementwiseCall& call, const Array& result) {
+  const int rule = info(call.operation).code == OperationInfo::Code::HEAVY ? 1 : 2;
+  return choose(LaunchChoice::elementwise_packs, result.device(), result.size(),
+                scalar_size(result.type()), rule);
 }
 
 std::string expression(const ElementwiseCall& call, ScalarType stored, const Variant& variant) {
@@ -58,7 +63,7 @@ std::string expression(const ElementwiseCall& call, ScalarType stored, const Var
       format("{}<{}, {}, {}, {}", variant.is_strided ? "strided" : "flat", operation.functor,
              device_type(call.result), device_type(stored), variant.pack);
   text += variant.is_strided ? format(", {}, {}", index, variant.wide ? "long long" : "int")
-                             : format(", {}, {}", packs_of(operation), index);
+                             : format(", {}, {}", variant.packs, index);
   for (std::size_t i = 0; i < static_cast<std::size_t>(call.arity); ++i) {
     const CallInput& input = call.inputs[i];
     text += format(", {}<", form_name(variant.forms[i]));
@@ -74,7 +79,8 @@ const Kernel& kernel_for(const ElementwiseCall& call, const Array& result, const
   key.add(call.operation, 7).type(call.result).type(result.type());
   key.add(variant.is_strided, 1)
       .add(variant.wide, 1)
-      .add(std::countr_zero(unsigned(variant.pack)), 3);
+      .add(std::countr_zero(unsigned(variant.pack)), 3)
+      .add(variant.packs, 2);
   for (std::size_t i = 0; i < static_cast<std::size_t>(call.arity); ++i) {
     const CallInput& input = call.inputs[i];
     key.add(static_cast<unsigned>(variant.forms[i]) + 1, 2).type(input.type).type(input.computed);
@@ -132,7 +138,7 @@ class Arguments {
     for (std::size_t i = 0; i < arity_; ++i) values_[used++] = operands_[i];
     const LaunchConfig config{
         .grid = {static_cast<std::uint32_t>(blocks)}, .block = {kThreads}, .stream = stream};
-    kernel.launch(config, std::span<void* const>(values_.data(), used));
+    launch_arguments(kernel, config, std::span<void* const>(values_.data(), used));
   }
 
  private:
@@ -153,7 +159,8 @@ void launch_flat(const ElementwiseCall& call, const Array& result, Variant varia
   }
   const std::int64_t count = result.size();
   variant.pack = static_cast<int>(pack);
-  const std::int64_t per_block = pack * packs_of(info(call.operation)) * kThreads;
+  variant.packs = packs_of(call, result);
+  const std::int64_t per_block = pack * variant.packs * kThreads;
   const std::int64_t blocks = (count + per_block - 1) / per_block;
   variant.wide = count > kNarrowLimit - per_block;
   Arguments(call, result.address())

@@ -4,11 +4,14 @@
 #include "core/device.h"
 #include "kernels_src/cast/cast.h"
 #include "kernels_src/family.h"
+#include "kernels_src/launch_choices.h"
 #include "kernels_src/loss/cross_entropy.cu.h"
 #include "kernels_src/loss/loss.h"
 #include "kernels_src/operands.h"
 
 #include <algorithm>
+#include <string>
+#include <vector>
 
 namespace kernwright::kernels {
 namespace {
@@ -30,14 +33,16 @@ struct LogitsPlan {
   int threads, packs, shared_packs;
 };
 
-LogitsPlan plan_logits(const Device& device, std::int64_t packs, bool gradient) {
+LogitsPlan plan_logits(const Device& device, std::int64_t cols, int width, ScalarType type,
+                       bool gradient) {
+  const std::int64_t packs = cols / width;
   if (packs <= 32 * 4) return {32, 4, 0};
   if (packs <= 128 * 4) return {128, 4, 0};
   if (packs <= 512 * 4 || !gradient) return {512, 4, 0};
-  constexpr std::int64_t kHeld = 512 * 12;
+  const int held = choose(LaunchChoice::entropy_packs, device, cols, scalar_size(type), 12);
   const int most = device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
   const std::int64_t room = std::max(0, most - kReservedShared) / kPackBytes;
-  return {512, 12, static_cast<int>(std::clamp<std::int64_t>(packs - kHeld, 0, room))};
+  return {512, held, static_cast<int>(std::clamp<std::int64_t>(packs - 512 * held, 0, room))};
 }
 
 const Family& entropy_family() {
@@ -45,8 +50,14 @@ const Family& entropy_family() {
   return made;
 }
 
+std::string scale_name(ScalarType target, ScalarType real) {
+  return format("target_scale<{}, {}>", device_type(target), device_type(real));
+}
+
+/// The others of the call come with it.
 const LazyKernel& entropy_kernel(ScalarType type, ScalarType target, int width,
-                                 const LogitsPlan& plan, bool gradient) {
+                                 const LogitsPlan& plan, const CrossEntropyOptions& options) {
+  const bool gradient = options.gradient;
   const auto key = InstanceKey()
                        .add(0, 1)
                        .type(type)
@@ -56,15 +67,18 @@ const LazyKernel& entropy_kernel(ScalarType type, ScalarType target, int width,
                        .add(plan.packs, 5)
                        .add(gradient, 1);
   return entropy_family().instance(key, [&] {
-    return format("cross_entropy<{}, {}, {}, {}, {}, {}>", device_type(type), device_type(target),
-                  width, plan.threads, plan.packs, gradient);
+    std::vector names{format("cross_entropy<{}, {}, {}, {}, {}, {}>", device_type(type),
+                             device_type(target), width, plan.threads, plan.packs, gradient)};
+    const auto real = type == ScalarType::float64 ? type : ScalarType::float32;
+    if (options.reduction == LossReduction::mean) names.push_back(scale_name(target, real));
+    if (options.reduction != LossReduction::none) names.push_back(total_name(real));
+    return names;
   });
 }
 
 const LazyKernel& scale_kernel(ScalarType target, ScalarType real) {
-  return entropy_family().instance(InstanceKey().add(1, 1).type(target).type(real), [&] {
-    return format("target_scale<{}, {}>", device_type(target), device_type(real));
-  });
+  return entropy_family().instance(InstanceKey().add(1, 1).type(target).type(real),
+                                   [&] { return scale_name(target, real); });
 }
 
 void check_entropy(const Array& logits, const Array& targets, const CrossEntropyOptions& options) {
@@ -145,10 +159,14 @@ Loss cross_entropy(const Array& logits, const Array& targets, const CrossEntropy
   std::optional<Array> scale;
   if (options.reduction == LossReduction::mean) {
     scale = Array::empty(device, {}, real, on);
-    launch(scale_kernel(ids.type(), real).on(device), {.grid = {1}, .block = {1024}, .stream = on},
-           ids.address(), rows, options.ignore_index, scale->address());
     scale->use_on(on);
   }
+  const auto launch_scale = [&] {
+    if (!scale) return;
+    launch(scale_kernel(ids.type(), real).on(device), {.grid = {1}, .block = {1024}, .stream = on},
+           ids.address(), rows, options.ignore_index, scale->address());
+  };
+  if (rows == 0) launch_scale();
   if (rows > 0) {
     const Array& out = made.gradient ? *made.gradient : logits;
     const std::int64_t out_stride = options.in_place || !made.gradient ? x.stride : x.cols;
@@ -157,14 +175,15 @@ Loss cross_entropy(const Array& logits, const Array& targets, const CrossEntropy
     const int width = pack_width(
         logits.type(), {made.gradient ? x.array.address() - out.address() : 0,
                         rows > 1 ? static_cast<std::uint64_t>(x.stride - out_stride) * size : 0});
-    const LogitsPlan plan = plan_logits(device, x.cols / width, options.gradient);
+    const LogitsPlan plan = plan_logits(device, x.cols, width, logits.type(), options.gradient);
     const LaunchConfig config{
         .grid = {static_cast<std::uint32_t>(rows)},
         .block = {static_cast<std::uint32_t>(plan.threads)},
         .shared_bytes = static_cast<std::uint32_t>(plan.shared_packs * kPackBytes),
         .stream = on};
     const Kernel& kernel =
-        entropy_kernel(logits.type(), ids.type(), width, plan, options.gradient).on(device);
+        entropy_kernel(logits.type(), ids.type(), width, plan, options).on(device);
+    launch_scale();
     with_compute(logits.type(), [&](auto zero) {
       using Real = decltype(zero);
       const LossTerms<Real> terms{static_cast<Real>(options.label_smoothing),
@@ -179,7 +198,7 @@ Loss cross_entropy(const Array& logits, const Array& targets, const CrossEntropy
     });
     if (made.gradient) made.gradient->use_on(on);
   }
-  if (!none) made.value = total(losses, 1, scale, on);
+  if (!none) made.value = total(entropy_family(), losses, 1, scale, on);
   for (const Array* each : {&x.array, &ids, &losses}) each->use_on(on);
   if (above) above->use_on(on);
   return made;

@@ -6,6 +6,7 @@
 #include <kernwright/activations.cuh>
 #include <kernwright/elements.cuh>
 #include <kernwright/reduce.cuh>
+#include <kernwright/total.cuh>
 
 using namespace kernwright;
 
@@ -67,10 +68,10 @@ struct RowGradient {
 template <typename F>
 struct LossTerms {
   F smoothing, z;
-  const F* scale;        ///< of all rows, or null for 1
-  const F* upstream;     ///< gradients of the rows' losses, or null for 1
-  int upstream_stride;   ///< 0: one for all rows
-  long long ignored;     ///< the target of rows that count for nothing
+  const F* scale;       ///< of all rows, or null for 1
+  const F* upstream;    ///< gradients of the rows' losses, or null for 1
+  int upstream_stride;  ///< 0: one for all rows
+  long long ignored;    ///< the target of rows that count for nothing
 };
 
 /// A row of T that may begin anywhere: `lead` elements up to the first pack, `packs` of N, a rest.
@@ -157,8 +158,8 @@ __global__ void __launch_bounds__(Threads)
     if (terms.upstream != nullptr) scale *= terms.upstream[row * terms.upstream_stride];
     if (outside) scale = nan;
     const RowGradient<F> gradient = {log_sum, scale * (1 + 2 * terms.z * log_sum),
-                                     scale * terms.smoothing / cols,
-                                     scale * (1 - terms.smoothing), target};
+                                     scale * terms.smoothing / cols, scale * (1 - terms.smoothing),
+                                     target};
     const auto write = [&](int p, Pack<T, N>& pack) {
       const int col = parts.pack(p);
 #pragma unroll

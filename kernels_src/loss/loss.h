@@ -6,9 +6,12 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace kernwright::kernels {
+
+class Family;
 
 enum class LossReduction : std::uint8_t { none, mean, sum };
 /// By name. Throws ArgumentError that lists the names.
@@ -62,8 +65,10 @@ struct PointwiseOptions {
 Loss pointwise_loss(const Array& x, const Array& target, const PointwiseOptions& options,
                     const std::optional<Array>& upstream = std::nullopt, const Stream& stream = {});
 
+/// The instance that total() launches: for the names of a family whose text includes total.cuh.
+std::string total_name(ScalarType type);
 /// The sum of contiguous float32 or float64 values times `factor` and, where given, `*scale`.
-Array total(const Array& values, double factor, const std::optional<Array>& scale,
-            const Stream& stream);
+Array total(const Family& family, const Array& values, double factor,
+            const std::optional<Array>& scale, const Stream& stream);
 
 }  // namespace kernwright::kernels

@@ -5,11 +5,12 @@
 #include "kernels_src/family.h"
 #include "kernels_src/loss/loss.h"
 #include "kernels_src/loss/pointwise_loss.cu.h"
-#include "kernels_src/loss/total.cu.h"
 #include "kernels_src/operands.h"
 
 #include <algorithm>
 #include <array>
+#include <string>
+#include <vector>
 
 namespace kernwright::kernels {
 namespace {
@@ -21,9 +22,13 @@ constexpr std::array<std::string_view, 4> kPointwiseNames = {"squared", "absolut
 constexpr std::array<const char*, 4> kPointwiseTypes = {"SquaredError", "AbsoluteError", "Huber",
                                                         "BinaryCrossEntropy"};
 
+const Family& pointwise_family() {
+  static const auto& made = *new Family("pointwise_loss.cu", text::pointwise_loss_cu);
+  return made;
+}
+
 const LazyKernel& pointwise_kernel(const PointwiseOptions& options, ScalarType type, int width,
                                    bool each, bool sum, bool wide) {
-  static const auto& family = *new Family("pointwise_loss.cu", text::pointwise_loss_cu);
   const auto key = InstanceKey()
                        .add(options.kind, 3)
                        .type(type)
@@ -32,10 +37,13 @@ const LazyKernel& pointwise_kernel(const PointwiseOptions& options, ScalarType t
                        .add(sum, 1)
                        .add(options.gradient, 1)
                        .add(wide, 1);
-  return family.instance(key, [&] {
-    return format("pointwise_loss<{}, {}, {}, {}, {}, {}, {}>",
-                  kPointwiseTypes[static_cast<std::size_t>(options.kind)], device_type(type), width,
-                  each, sum, options.gradient, index_type(wide));
+  return pointwise_family().instance(key, [&] {
+    std::vector names{format("pointwise_loss<{}, {}, {}, {}, {}, {}, {}>",
+                             kPointwiseTypes[static_cast<std::size_t>(options.kind)],
+                             device_type(type), width, each, sum, options.gradient,
+                             index_type(wide))};
+    if (sum) names.push_back(total_name(type == ScalarType::float64 ? type : ScalarType::float32));
+    return names;
   });
 }
 
@@ -65,15 +73,15 @@ PointwiseLoss pointwise_loss_from_name(std::string_view name) {
   return static_cast<PointwiseLoss>(found - kPointwiseNames.begin());
 }
 
-Array total(const Array& values, double factor, const std::optional<Array>& scale,
-            const Stream& stream) {
-  static const auto& family = *new Family("total.cu", text::total_cu);
+std::string total_name(ScalarType type) { return format("total<{}>", device_type(type)); }
+
+Array total(const Family& family, const Array& values, double factor,
+            const std::optional<Array>& scale, const Stream& stream) {
+  // Other instances of these families have smaller numbers.
+  const auto key = InstanceKey().add(std::uint64_t{1} << 58, 0).type(values.type());
   Array result = Array::empty(values.device(), {}, values.type(), stream);
-  const Kernel& kernel =
-      family
-          .instance(InstanceKey().type(values.type()),
-                    [&] { return format("total<{}>", device_type(values.type())); })
-          .on(values.device());
+  const auto name = [&] { return total_name(values.type()); };
+  const Kernel& kernel = family.instance(key, name).on(values.device());
   with_compute(values.type(), [&](auto zero) {
     launch(kernel, {.grid = {1}, .block = {1024}, .stream = stream}, values.address(),
            values.size(), scale ? scale->address() : CUdeviceptr{0},
@@ -129,7 +137,7 @@ Loss pointwise_loss(const Array& x, const Array& target, const PointwiseOptions&
       });
     });
   }
-  if (sum) made.value = total(partial, scale, std::nullopt, on);
+  if (sum) made.value = total(pointwise_family(), partial, scale, std::nullopt, on);
   for (const Array* used : {&from, &wanted, &partial}) used->use_on(on);
   if (each) made.value.use_on(on);
   if (above) above->use_on(on);

@@ -1,8 +1,9 @@
 // Losses of pairs of elements: values, their sum, and gradients, in one pass.
 #include <kernwright/activations.cuh>
-#include <kernwright/elements.cuh>
 #include <kernwright/edge_packs.cuh>
+#include <kernwright/elements.cuh>
 #include <kernwright/reduce.cuh>
+#include <kernwright/total.cuh>
 
 using namespace kernwright;
 

@@ -6,6 +6,7 @@
 #include "base/format.h"
 #include "kernels_src/copy/copy.h"
 #include "kernels_src/family.h"
+#include "kernels_src/launch_choices.h"
 #include "kernels_src/norm/norm.cu.h"
 #include "kernels_src/norm/norm_affine.h"
 #include "kernels_src/row_plan.h"
@@ -56,19 +57,22 @@ const Kernel& norm_part(NormPart part, const NormJob& job, const RowTile& tile) 
     const char* const weight = device_type(job.weight_type());
     const char* const out = device_type(job.result.out.type());
     const int kind = static_cast<int>(job.options.kind);
+    const std::string finish =
+        format("norm_finish<{}, {}, {}, {}, {}, {}, {}, {}>", x, weight, out, tile.pack, tile.items,
+               tile.threads, kind, job.shape.channels);
     switch (part) {
       case NormPart::rows:
-        return format("norm_rows<{}, {}, {}, {}, {}, {}, {}, {}, {}, {}>", x, weight, out,
-                      tile.pack, tile.items, tile.width, tile.threads, kind, job.shape.channels,
-                      job.has_residual());
+        return std::vector{format("norm_rows<{}, {}, {}, {}, {}, {}, {}, {}, {}, {}>", x, weight,
+                                  out, tile.pack, tile.items, tile.width, tile.threads, kind,
+                                  job.shape.channels, job.has_residual())};
       case NormPart::moments:
-        return format("norm_moments<{}, {}, {}, {}, {}, {}>", x, tile.pack, tile.items,
-                      tile.threads, kind, job.has_residual());
+        return std::vector{format("norm_moments<{}, {}, {}, {}, {}, {}>", x, tile.pack, tile.items,
+                                  tile.threads, kind, job.has_residual()),
+                           finish};
       case NormPart::finish:
         break;
     }
-    return format("norm_finish<{}, {}, {}, {}, {}, {}, {}, {}>", x, weight, out, tile.pack,
-                  tile.items, tile.threads, kind, job.shape.channels);
+    return std::vector{finish};
   };
   return family.instance(key, name).on(job.device());
 }
@@ -115,7 +119,12 @@ void run_norm(const NormJob& job, C eps) {
   const NormShape& shape = job.shape;
   const int pack = affine_pack(common_pack(shape.n, {&job.x, &job.residual, &job.result.out}),
                                job.options.weight, job.options.bias, shape);
-  const RowTile tile = tile_rows(shape.n, pack, sizeof(C) == 8 ? 8 : 16);
+  // Rows of any length that the rule's tiles take are quantised in one pass.
+  constexpr int kRule = sizeof(C) == 8 ? 8 : 16;
+  const int values = job.options.quantized ? kRule
+                                           : choose(LaunchChoice::norm_values, job.device(),
+                                                    shape.n, scalar_size(job.x.type()), kRule);
+  const RowTile tile = tile_rows(shape.n, pack, values);
   if (job.options.quantized && tile.items == 0) {
     throw InvalidArgument(
         format("rows of {} elements are too long to be quantised in one pass; normalise them "

@@ -5,12 +5,16 @@
 #include "base/format.h"
 #include "kernels_src/copy/copy.h"
 #include "kernels_src/family.h"
+#include "kernels_src/launch_choices.h"
 #include "kernels_src/norm/norm_affine.h"
 #include "kernels_src/norm/norm_backward.cu.h"
 #include "kernels_src/row_plan.h"
 #include "memory/transfer.h"
 
 #include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace kernwright::kernels {
 namespace {
@@ -74,22 +78,30 @@ const Kernel& norm_gradient_part(NormGradientPart part, const NormGradientJob& j
     const char* const x = device_type(job.x.type());
     const char* const weight = device_type(job.weight_type());
     const int kind = static_cast<int>(job.options.kind);
+    // Launched after the rows, by what becomes of their sums.
+    const std::string partial =
+        format("norm_add_partial<{}, {}>", device_type(job.computed()), weight);
+    const std::string sums =
+        job.shape.channels ? format("norm_channel_sums<{}, {}, {}>", x, weight, kChannelThreads)
+                           : format("norm_column_sums<{}, {}>", x, weight);
+    const auto with_sums = [&](std::string rows) {
+      std::vector names{std::move(rows)};
+      if (job.wants_sums()) names.push_back(job.sink == NormSink::nowhere ? sums : partial);
+      return names;
+    };
     switch (part) {
       case NormGradientPart::rows:
-        return format("norm_backward_rows<{}, {}, {}, {}, {}, {}, {}, {}, {}>", x, weight,
-                      tile.pack, tile.items, tile.width, tile.threads, kind, job.shape.channels,
-                      static_cast<int>(job.sink));
+        return with_sums(format("norm_backward_rows<{}, {}, {}, {}, {}, {}, {}, {}, {}>", x, weight,
+                                tile.pack, tile.items, tile.width, tile.threads, kind,
+                                job.shape.channels, static_cast<int>(job.sink)));
       case NormGradientPart::long_rows:
-        return format("norm_backward_long<{}, {}, {}, {}, {}, {}>", x, weight, tile.pack,
-                      kLongThreads, kind, job.shape.channels);
+        return with_sums(format("norm_backward_long<{}, {}, {}, {}, {}, {}>", x, weight, tile.pack,
+                                kLongThreads, kind, job.shape.channels));
       case NormGradientPart::add_partial:
-        return format("norm_add_partial<{}, {}>", device_type(job.computed()), weight);
-      case NormGradientPart::column_sums:
-        return format("norm_column_sums<{}, {}>", x, weight);
-      case NormGradientPart::channel_sums:
-        break;
+        return std::vector{partial};
+      default:
+        return std::vector{sums};
     }
-    return format("norm_channel_sums<{}, {}, {}>", x, weight, kChannelThreads);
   };
   return family.instance(key, name).on(job.device());
 }
@@ -98,7 +110,8 @@ const Kernel& norm_gradient_part(NormGradientPart part, const NormGradientJob& j
 void plan_norm_gradient(NormGradientJob& job) {
   const int pack = affine_pack(common_pack(job.shape.n, {&job.dx, &job.dy, &job.x}, job.x.ndim()),
                                job.options.weight, std::nullopt, job.shape);
-  const int values = job.is_wide() ? 4 : 8;
+  const int values = choose(LaunchChoice::norm_gradient_values, job.device(), job.shape.n,
+                            scalar_size(job.x.type()), job.is_wide() ? 4 : 8);
   job.tile = tile_rows(job.shape.n, pack, values);
   if (!job.wants_sums() || job.shape.channels) return;
   const RowTile narrow = tile_rows(job.shape.n, pack, values, 512);

@@ -8,12 +8,14 @@
 #include "kernels_src/axes.h"
 #include "kernels_src/copy/copy.h"
 #include "kernels_src/family.h"
+#include "kernels_src/launch_choices.h"
 #include "kernels_src/reduce/reduce.cu.h"
 #include "kernels_src/reduce/reduce_plan.h"
 
 #include <algorithm>
 #include <bit>
 #include <string>
+#include <vector>
 
 namespace kernwright::kernels {
 
@@ -36,7 +38,9 @@ constexpr std::int64_t kNarrowReduction = (std::int64_t{1} << 31) - (std::int64_
 
 enum class ReducePart { rows, columns, combine };
 
-const LazyKernel& reduce_kernel(ReducePart part, const ReductionTypes& types, int pack, bool wide) {
+/// `then_combine`: the kernel that joins segments follows it.
+const LazyKernel& reduce_kernel(ReducePart part, const ReductionTypes& types, int pack, bool wide,
+                                bool then_combine = false) {
   static const auto& family = *new Family("reduce.cu", text::reduce_cu);
   const auto key = InstanceKey()
                        .add(part, 2)
@@ -48,9 +52,12 @@ const LazyKernel& reduce_kernel(ReducePart part, const ReductionTypes& types, in
   return family.instance(key, [&] {
     const std::string reducer = reducer_expression(types, wide);
     const char* const index = wide ? "unsigned long long" : "unsigned int";
-    if (part == ReducePart::combine) return format("combine_segments<{}, {}>", reducer, index);
-    return format("{}<{}, {}, {}>", part == ReducePart::rows ? "reduce_rows" : "reduce_columns",
-                  reducer, pack, index);
+    const std::string combine = format("combine_segments<{}, {}>", reducer, index);
+    if (part == ReducePart::combine) return std::vector{combine};
+    const char* const name = part == ReducePart::rows ? "reduce_rows" : "reduce_columns";
+    std::vector names{format("{}<{}, {}, {}>", name, reducer, pack, index)};
+    if (then_combine) names.push_back(combine);
+    return names;
   });
 }
 
@@ -144,8 +151,13 @@ class ReduceLauncher {
   void run_as(const AxesPlan& axes) const {
     constexpr bool wide = sizeof(Index) == 8;
     Device& device = to_.device();
-    const ReducePlan plan = plan_reduction(
-        axes, scalar_size(types_.in), device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+    const std::size_t size = scalar_size(types_.in);
+    const LaunchChoice choice = axes.outputs() == 1 ? LaunchChoice::reduce_all_blocks
+                                : reads_rows(axes)  ? LaunchChoice::reduce_row_blocks
+                                                    : LaunchChoice::reduce_column_blocks;
+    const ReducePlan plan =
+        plan_reduction(axes, size, device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
+                       choose(choice, device, axes.length(), size, kReduceBlocksPerProcessor));
     Array partial;
     if (plan.segments > 1) {
       const auto bytes = static_cast<std::int64_t>(state_size(types_, wide));
@@ -154,7 +166,8 @@ class ReduceLauncher {
     }
     const CUdeviceptr to = to_.address(), states = partial.address();
     const ReducePart part = plan.rows ? ReducePart::rows : ReducePart::columns;
-    const Kernel& kernel = reduce_kernel(part, types_, plan.pack, wide).on(device);
+    const Kernel& kernel =
+        reduce_kernel(part, types_, plan.pack, wide, plan.segments > 1).on(device);
     ReduceParameters<Index> with = parameters<Index>(axes, plan);
     if (plan.rows) {
       launch(kernel, grid(plan.blocks), to, axes.from, states, with);

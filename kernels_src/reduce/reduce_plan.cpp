@@ -12,8 +12,6 @@ namespace {
 constexpr std::int64_t kReduceWidestLoad = 16;
 /// More parts than this in a thread take registers that loads on their way need.
 constexpr std::int64_t kReduceWidestPack = 8;
-/// Blocks that fill a multiprocessor.
-constexpr std::int64_t kReduceBlocksPerProcessor = 8;
 /// Packs of a thread that are worth a segment of their own.
 constexpr std::int64_t kReduceShortestPart = 8;
 
@@ -22,13 +20,6 @@ std::int64_t reduce_ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1
 /// The smallest power of two that is at least `value`.
 std::int64_t reduce_power_above(std::int64_t value) {
   return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(value)));
-}
-
-bool reads_rows(const AxesPlan& axes) {
-  if (axes.reduced.empty() || axes.length() == 0) return false;
-  if (axes.kept.empty() || axes.kept[0].from == 0) return true;
-  const std::int64_t inner = std::abs(axes.reduced[0].from);
-  return inner != 0 && inner < std::abs(axes.kept[0].from);
 }
 
 /// How many elements of the axis `inner`, which has no gaps, one aligned load may take.
@@ -48,11 +39,17 @@ int reduce_aligned_pack(const AxesPlan& axes, const Axis& inner, std::int64_t si
   return static_cast<int>(std::max<std::int64_t>(pack, 1));
 }
 
+/// Multiprocessors, and the blocks that they should have in all.
+struct ReduceGrid {
+  int processors;
+  std::int64_t blocks;
+};
+
 /// Splits what becomes one result so that enough blocks run, none gathers too long a part, and
 /// each has enough to do. `unit`: elements that a block takes in one step.
 void split_reduction(ReducePlan& plan, std::int64_t length, std::int64_t unit, std::int64_t groups,
-                     int processors) {
-  const std::int64_t wanted = reduce_ceil_div(processors * kReduceBlocksPerProcessor, groups);
+                     const ReduceGrid& grid) {
+  const std::int64_t wanted = reduce_ceil_div(grid.blocks, groups);
   const std::int64_t segment =
       std::clamp(reduce_ceil_div(length, wanted), unit * kReduceShortestPart, unit * kLongestPart);
   plan.segment = reduce_ceil_div(segment, unit) * unit;
@@ -60,7 +57,7 @@ void split_reduction(ReducePlan& plan, std::int64_t length, std::int64_t unit, s
   plan.blocks = groups * plan.segments;
 }
 
-ReducePlan plan_reduced_rows(const AxesPlan& axes, std::int64_t size, int processors) {
+ReducePlan plan_reduced_rows(const AxesPlan& axes, std::int64_t size, const ReduceGrid& grid) {
   ReducePlan plan;
   const std::int64_t outputs = axes.outputs(), length = axes.length();
   plan.contiguous = axes.reduced.size() == 1 && axes.reduced[0].from == size;
@@ -71,10 +68,10 @@ ReducePlan plan_reduced_rows(const AxesPlan& axes, std::int64_t size, int proces
     plan.pack = reduce_aligned_pack(axes, axes.reduced[0], size);
   }
   const std::int64_t packs = reduce_ceil_div(length, plan.pack);
-  const bool few = outputs < std::int64_t{processors} * 64;
+  const bool few = outputs < std::int64_t{grid.processors} * 64;
   if (packs > 1024 || (packs > 128 && few)) {
     plan.lanes = kReduceBlock;
-    split_reduction(plan, length, kReduceBlock * plan.pack, outputs, processors);
+    split_reduction(plan, length, kReduceBlock * plan.pack, outputs, grid);
     return plan;
   }
   plan.lanes = std::min<std::int64_t>(32, reduce_power_above(reduce_ceil_div(packs, 2)));
@@ -83,7 +80,7 @@ ReducePlan plan_reduced_rows(const AxesPlan& axes, std::int64_t size, int proces
   return plan;
 }
 
-ReducePlan plan_reduced_columns(const AxesPlan& axes, std::int64_t size, int processors) {
+ReducePlan plan_reduced_columns(const AxesPlan& axes, std::int64_t size, const ReduceGrid& grid) {
   ReducePlan plan{.rows = false};
   const std::int64_t outputs = axes.outputs(), length = axes.length();
   if (!axes.kept.empty()) plan.pack = reduce_aligned_pack(axes, axes.kept[0], size);
@@ -92,16 +89,24 @@ ReducePlan plan_reduced_columns(const AxesPlan& axes, std::int64_t size, int pro
   const std::int64_t above = std::clamp<std::int64_t>(reduce_power_above(length / 4 + 1) / 2, 1, 8);
   plan.lanes = std::min(reduce_power_above(units), kReduceBlock / above);
   split_reduction(plan, length, kReduceBlock / plan.lanes, reduce_ceil_div(units, plan.lanes),
-                  processors);
+                  grid);
   return plan;
 }
 
 }  // namespace
 
-ReducePlan plan_reduction(const AxesPlan& axes, std::size_t size, int processors) {
+bool reads_rows(const AxesPlan& axes) {
+  if (axes.reduced.empty() || axes.length() == 0) return false;
+  if (axes.kept.empty() || axes.kept[0].from == 0) return true;
+  const std::int64_t inner = std::abs(axes.reduced[0].from);
+  return inner != 0 && inner < std::abs(axes.kept[0].from);
+}
+
+ReducePlan plan_reduction(const AxesPlan& axes, std::size_t size, int processors, int blocks_each) {
   const auto bytes = static_cast<std::int64_t>(size);
-  return reads_rows(axes) ? plan_reduced_rows(axes, bytes, processors)
-                          : plan_reduced_columns(axes, bytes, processors);
+  const ReduceGrid grid{processors, std::int64_t{processors} * blocks_each};
+  return reads_rows(axes) ? plan_reduced_rows(axes, bytes, grid)
+                          : plan_reduced_columns(axes, bytes, grid);
 }
 
 std::int64_t combine_lanes(std::int64_t outputs, std::int64_t segments) {

@@ -23,8 +23,16 @@ struct ReducePlan {
   std::int64_t blocks = 1;
 };
 
-/// Chooses them for elements of `size` bytes on a device of `processors` multiprocessors.
-ReducePlan plan_reduction(const AxesPlan& axes, std::size_t size, int processors);
+/// Whether a result's elements follow each other, so that rows are read, else columns.
+bool reads_rows(const AxesPlan& axes);
+
+/// Blocks that fill a multiprocessor.
+inline constexpr int kReduceBlocksPerProcessor = 8;
+
+/// Chooses them for elements of `size` bytes on a device of `processors` multiprocessors, with
+/// `blocks_each` blocks for each where there is enough to do.
+ReducePlan plan_reduction(const AxesPlan& axes, std::size_t size, int processors,
+                          int blocks_each = kReduceBlocksPerProcessor);
 
 /// Results side by side in a block that joins segments.
 std::int64_t combine_lanes(std::int64_t outputs, std::int64_t segments);

@@ -17,6 +17,7 @@
 #include <bit>
 #include <numeric>
 #include <string>
+#include <vector>
 
 namespace kernwright::kernels {
 
@@ -59,8 +60,9 @@ constexpr std::array kScanRows = {
 
 enum class ScanPart { rows, tiles, columns, carries };
 
+/// `with_carries`: the kernel that joins segments follows that of columns.
 const LazyKernel& scan_kernel(ScanPart part, Scan op, const ScanTypes& types, int pack, int steps,
-                              bool wide) {
+                              bool wide, bool with_carries) {
   static const auto& family = *new Family("scan.cu", text::scan_cu);
   const auto key = InstanceKey()
                        .add(part, 2)
@@ -74,16 +76,20 @@ const LazyKernel& scan_kernel(ScanPart part, Scan op, const ScanTypes& types, in
         format("{}<{}, {}>", kScanRows[static_cast<std::size_t>(op)].operation,
                device_type(types.in), device_type(types.as));
     const char* const index = wide ? "unsigned long long" : "unsigned int";
+    const std::string carries = format("scan_carries<{}, {}>", operation, index);
     switch (part) {
       case ScanPart::rows:
-        return format("scan_rows<{}, {}, {}, {}>", operation, pack, steps, index);
+        return std::vector{format("scan_rows<{}, {}, {}, {}>", operation, pack, steps, index)};
       case ScanPart::tiles:
-        return format("scan_tiles<{}, {}, {}, {}>", operation, pack, steps, index);
-      case ScanPart::columns:
-        return format("scan_columns<{}, {}, {}>", operation, pack, index);
+        return std::vector{format("scan_tiles<{}, {}, {}, {}>", operation, pack, steps, index)};
+      case ScanPart::carries:
+        return std::vector{carries};
       default:
-        return format("scan_carries<{}, {}>", operation, index);
+        break;
     }
+    std::vector names{format("scan_columns<{}, {}, {}>", operation, pack, index)};
+    if (with_carries) names.push_back(carries);
+    return names;
   });
 }
 
@@ -196,7 +202,8 @@ class ScanLauncher {
 
   template <typename Index>
   const Kernel& kernel(ScanPart part, const ScanPlan& plan) const {
-    return scan_kernel(part, call_.op, types_, plan.pack, plan.steps, sizeof(Index) == 8)
+    return scan_kernel(part, call_.op, types_, plan.pack, plan.steps, sizeof(Index) == 8,
+                       plan.segments > 1)
         .on(to_.device());
   }
 

@@ -6,6 +6,7 @@
 #include "base/format.h"
 #include "kernels_src/copy/copy.h"
 #include "kernels_src/family.h"
+#include "kernels_src/launch_choices.h"
 #include "kernels_src/row_plan.h"
 #include "kernels_src/softmax/softmax.cu.h"
 
@@ -51,22 +52,26 @@ const LazyKernel& softmax_part(SoftmaxPart kind, const SoftmaxJob& job, int pack
     const char* const x = device_type(job.x.type());
     const char* const out = device_type(job.out.type());
     const char* const mask = job.mask ? device_type(mask_type) : "NoMask";
+    const auto finish = [&] {
+      return format("softmax_finish<{}, {}, {}, {}, {}, {}, {}>", x, out, mask, pack, items,
+                    threads, job.log);
+    };
     switch (kind) {
       case SoftmaxPart::rows:
-        return format("softmax_rows<{}, {}, {}, {}, {}, {}, {}, {}>", x, out, mask, pack, items,
-                      width, threads, job.log);
+        return std::vector{format("softmax_rows<{}, {}, {}, {}, {}, {}, {}, {}>", x, out, mask,
+                                  pack, items, width, threads, job.log)};
       case SoftmaxPart::kept:
-        return format("softmax_kept<{}, {}, {}, {}, {}, {}>", x, out, pack, items, threads,
-                      job.log);
+        return std::vector{
+            format("softmax_kept<{}, {}, {}, {}, {}, {}>", x, out, pack, items, threads, job.log)};
       case SoftmaxPart::sums:
-        return format("softmax_sums<{}, {}, {}, {}, {}>", x, mask, pack, items, threads);
+        return std::vector{
+            format("softmax_sums<{}, {}, {}, {}, {}>", x, mask, pack, items, threads), finish()};
       case SoftmaxPart::finish:
-        return format("softmax_finish<{}, {}, {}, {}, {}, {}, {}>", x, out, mask, pack, items,
-                      threads, job.log);
+        return std::vector{finish()};
       case SoftmaxPart::columns:
         break;
     }
-    return format("softmax_columns<{}, {}, {}>", x, out, job.log);
+    return std::vector{format("softmax_columns<{}, {}, {}>", x, out, job.log)};
   });
 }
 
@@ -152,7 +157,8 @@ void launch_softmax_shared(const SoftmaxJob& job, int pack) {
 void run_softmax_rows(const SoftmaxJob& job) {
   const int pack = common_pack(job.extent.n, {&job.x, &job.out});
   const bool wide = job.x.type() == ScalarType::float64;
-  const int values = wide ? 8 : 16;
+  const int values = choose(LaunchChoice::softmax_values, job.device(), job.extent.n,
+                            scalar_size(job.x.type()), wide ? 8 : 16);
   const RowTile tile = tile_rows(job.extent.n, pack, values);
   // Twice as many values as usual would need more registers than a block of this size has.
   const bool full = tile.items == 0 || (tile.width > 32 && tile.items * pack > values);

@@ -6,6 +6,7 @@
 #include "base/format.h"
 #include "kernels_src/copy/copy.h"
 #include "kernels_src/family.h"
+#include "kernels_src/launch_choices.h"
 #include "kernels_src/row_plan.h"
 #include "kernels_src/softmax/softmax_backward.cu.h"
 
@@ -42,20 +43,24 @@ const Kernel& softmax_gradient_part(SoftmaxGradientPart which, const SoftmaxGrad
                        .add(tile.threads, 11);
   const auto name = [&] {
     const char* const type = device_type(job.y.type());
+    const auto finish = [&] {
+      return format("softmax_backward_finish<{}, {}, {}, {}, {}>", type, tile.pack, tile.items,
+                    tile.threads, job.log);
+    };
     switch (which) {
       case SoftmaxGradientPart::rows:
-        return format("softmax_backward_rows<{}, {}, {}, {}, {}, {}>", type, tile.pack, tile.items,
-                      tile.width, tile.threads, job.log);
+        return std::vector{format("softmax_backward_rows<{}, {}, {}, {}, {}, {}>", type, tile.pack,
+                                  tile.items, tile.width, tile.threads, job.log)};
       case SoftmaxGradientPart::sums:
-        return format("softmax_backward_sums<{}, {}, {}, {}, {}>", type, tile.pack, tile.items,
-                      tile.threads, job.log);
+        return std::vector{format("softmax_backward_sums<{}, {}, {}, {}, {}>", type, tile.pack,
+                                  tile.items, tile.threads, job.log),
+                           finish()};
       case SoftmaxGradientPart::finish:
-        return format("softmax_backward_finish<{}, {}, {}, {}, {}>", type, tile.pack, tile.items,
-                      tile.threads, job.log);
+        return std::vector{finish()};
       case SoftmaxGradientPart::columns:
         break;
     }
-    return format("softmax_backward_columns<{}, {}>", type, job.log);
+    return std::vector{format("softmax_backward_columns<{}, {}>", type, job.log)};
   };
   return family.instance(key, name).on(job.device());
 }
@@ -77,7 +82,9 @@ void share_softmax_gradient(const SoftmaxGradient& job, int pack, C scale) {
 template <typename C>
 void run_softmax_gradient_rows(const SoftmaxGradient& job, C scale) {
   const int pack = common_pack(job.extent.n, {&job.dx, &job.dy, &job.y}, job.y.ndim());
-  const RowTile tile = tile_rows(job.extent.n, pack, sizeof(C) == 8 ? 4 : 8);
+  const int values = choose(LaunchChoice::softmax_gradient_values, job.device(), job.extent.n,
+                            scalar_size(job.y.type()), sizeof(C) == 8 ? 4 : 8);
+  const RowTile tile = tile_rows(job.extent.n, pack, values);
   if (tile.items == 0 || are_few_and_long(job.device(), job.extent)) {
     share_softmax_gradient(job, pack, scale);
     return;

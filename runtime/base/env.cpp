@@ -24,7 +24,7 @@ constexpr std::uint64_t kMebibyte = std::uint64_t{1} << 20;
 constexpr std::uint64_t kTebibyte = std::uint64_t{1} << 40;
 
 // In the order of Env.
-constexpr std::array<EnvVariable, 17> kTable = {{
+constexpr std::array<EnvVariable, 18> kTable = {{
     {Env::device, "KERNWRIGHT_DEVICE", EnvKind::text, "auto", "", 0, 0,
      "device of a program that names none: auto, cuda, cuda:N, sim or sim:N"},
     {Env::log, "KERNWRIGHT_LOG", EnvKind::choice, "warning", "off|error|warning|info|debug", 0, 0,
@@ -61,13 +61,16 @@ constexpr std::array<EnvVariable, 17> kTable = {{
      "file to which each compile request is appended as a line of JSON, for `kernwright pack`"},
     {Env::nvdisasm, "KERNWRIGHT_NVDISASM", EnvKind::path, "", "", 0, 0,
      "nvdisasm or cuobjdump to use for `kernel.sass` instead of searching for one"},
+    {Env::kernel_choices, "KERNWRIGHT_KERNEL_CHOICES", EnvKind::path, "", "", 0, 0,
+     "table of launch numbers that `kernwright tune-kernels` wrote, instead of kernel_choices.json "
+     "in the folder of the cache; off leaves them to the library's rules"},
 }};
 
 constexpr bool rows_in_order() {
   for (std::size_t i = 0; i < kTable.size(); ++i) {
     if (static_cast<std::size_t>(kTable[i].id) != i) return false;
   }
-  return kTable.size() == static_cast<std::size_t>(Env::nvdisasm) + 1;
+  return kTable.size() == static_cast<std::size_t>(Env::kernel_choices) + 1;
 }
 static_assert(rows_in_order());
 

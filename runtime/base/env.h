@@ -28,6 +28,7 @@ enum class Env : std::uint8_t {
   cache_limit,
   record,
   nvdisasm,
+  kernel_choices,
 };
 
 /// How the text of a variable is read.

@@ -17,11 +17,17 @@ from kernwright._core_array import _promote_types as _promote_types
 from kernwright._core_array import _result_type as _result_type
 from kernwright._core_judge import _DrawnCases as _DrawnCases
 from kernwright._core_judge import _Judge as _Judge
+from kernwright._core_kernels import _compile_only as _compile_only
 from kernwright._core_kernels import _diagonal_view as _diagonal_view
+from kernwright._core_kernels import _force_launch_choice as _force_launch_choice
 from kernwright._core_kernels import _gemm as _gemm
 from kernwright._core_kernels import _gemm_choice as _gemm_choice
 from kernwright._core_kernels import _gemm_tiles as _gemm_tiles
+from kernwright._core_kernels import _launch_choices as _launch_choices
+from kernwright._core_kernels import _launch_table_path as _launch_table_path
 from kernwright._core_kernels import _matmul as _matmul
+from kernwright._core_kernels import _shape_class as _shape_class
+from kernwright._core_kernels import _use_launch_table as _use_launch_table
 from kernwright._core_memory import AsyncResource as AsyncResource
 from kernwright._core_memory import CallbackResource as CallbackResource
 from kernwright._core_memory import DeviceResource as DeviceResource

@@ -14,7 +14,7 @@ from kernwright._jit.source import Located, locate
 from kernwright.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from kernwright._jit.background import CompileFuture
     from kernwright._jit.symbols import StructArray
@@ -84,21 +84,53 @@ def module(
 
 
 def warmup(
-    kernels: Iterable[_core.Kernel | Module], wait: bool = False, *, device: Any = None
+    kernels: Iterable[_core.Kernel | Module | str] | str,
+    wait: bool = False,
+    *,
+    device: Any = None,
+    dtypes: Sequence[Any] | None = None,
+    shapes: Sequence[tuple[int, ...]] | None = None,
 ) -> list[CompileFuture]:
     """Compiles kernels and modules in the background, as many at once as there are processors.
 
-    Returns their futures, in order. With wait=True it returns when all are compiled and raises the
-    first error; what is still to be done is cancelled then.
+    A name of an operation of the library ("softmax", "rms_norm", "add", "sum") stands for what
+    calls of it with arrays of these `dtypes` (float32, float16 and bfloat16) and `shapes` (256 rows
+    of 1024, 4096 and 8192) launch on the device: each call is planned as ever, with arrays of its
+    own, and its kernels are compiled and loaded without being launched.
+
+    Returns their futures, in order; that of a name has it as its result. With wait=True it returns
+    when all are compiled and raises the first error; what is still to be done is cancelled then.
+
+    >>> kw.warmup(["softmax", "rms_norm"], dtypes=["bfloat16"], shapes=[(4096, 8192)])
     """
     from kernwright._jit import background as _background
+    from kernwright._jit.library import Prepared, prepared
 
-    items = list(kernels)
-    for item in items:
-        if not isinstance(item, (_core.Kernel, Module)):
+    items: list[Any] = []
+    for item in [kernels] if isinstance(kernels, str) else kernels:
+        if isinstance(item, str):
+            items += prepared([item], dtypes, shapes, device, "warmup()")
+        elif isinstance(item, (_core.Kernel, Module)):
+            items.append(item)
+        else:
             kind = type(item).__name__
-            raise ArgumentError(f"warmup() takes a list of kernels and modules, got a {kind} in it")
-    futures = [item.compile_async(device) for item in items]
+            raise ArgumentError(
+                f"warmup() takes a list of kernels, modules and names, got a {kind} in it"
+            )
+    current = _core.current_device() if device is None and items else device
+
+    def submit(call: Prepared) -> CompileFuture:
+        call = call._replace(device=current)
+
+        def compile(stop: _core._Stop) -> str:
+            call.compile()
+            return call.name
+
+        return _background.submit(compile)
+
+    futures = [
+        submit(item) if isinstance(item, Prepared) else item.compile_async(device) for item in items
+    ]
     return _background.finish(futures) if wait else futures
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from kernwright import _core
 from kernwright._jit.kernels import Module, Program
+from kernwright._jit.library import prepared, record
 from kernwright._support.progress import Progress
 from kernwright.errors import ArgumentError
 
@@ -18,6 +20,9 @@ def pack(
     *,
     archs: Sequence[str],
     records: Iterable[str | os.PathLike[str]] = (),
+    library: Iterable[str] = (),
+    dtypes: Sequence[Any] | None = None,
+    shapes: Sequence[tuple[int, ...]] | None = None,
 ) -> list[dict[str, Any]]:
     """Compiles kernels for every architecture into one file; returns a row for each code in it.
 
@@ -26,14 +31,22 @@ def pack(
     that kernel.tuned() needs neither store nor compiler where the pack is in use. `records` are
     files written by KERNWRIGHT_RECORD. `archs` are "sm_90", "sm_90a", "compute_90", or "sim" for
     the simulated device. Equal inputs and an equal NVRTC give equal bytes.
+
+    `library` are names of the library's operations, with `dtypes` and `shapes` as warmup() takes
+    them: the kernels that these calls launch on the current device come along.
     """
     if isinstance(archs, str):
         raise ArgumentError('archs= is a list of str, such as ["sm_80", "sm_90"], got one str')
     items = [item for kernel in kernels for item in _items(kernel)]
     programs = [(item.program, item.names) for item in items]
     rows = b"".join(item.rows for item in items)
-    paths = [_core._path(record, "pack(records=)") for record in records]
-    with Progress("compiling") as progress:
+    paths = [_core._path(each, "pack(records=)") for each in records]
+    if isinstance(library, str):
+        raise ArgumentError('library= is a list of names, such as ["softmax"], got one str')
+    with tempfile.TemporaryDirectory() as folder, Progress("compiling") as progress:
+        if calls := prepared(library, dtypes, shapes, None, "pack(library=)"):
+            paths.append(os.path.join(folder, "library.jsonl"))
+            record(paths[-1], calls)
         return _core._pack_write(
             _core._path(path, "pack()"), programs, paths, [*archs], progress.advance, rows
         )

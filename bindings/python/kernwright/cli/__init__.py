@@ -17,6 +17,7 @@ COMMANDS = {
     "pack": "compiles many kernels for many architectures into one file",
     "tune": "runs the tuning session that a file describes",
     "bench": "times our operations beside peers, or your kernels, and compares with earlier runs",
+    "tune-kernels": "measures launch numbers of the library on this device and keeps the best",
     "judge": "a verdict about kernels that nobody has read: compiled, checked, compared, timed",
     "mcp": "a tool server for agents: compile, check, judge, profile and tune kernels",
     "libcuda": "the folder of a libcuda.so.1 that is the simulated device, or a program run on it",
@@ -55,7 +56,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, description in COMMANDS.items():
-        module = importlib.import_module(f"kernwright.cli.{name}")
+        module = importlib.import_module(f"kernwright.cli.{name.replace('-', '_')}")
         command = commands.add_parser(name, help=description, description=description)
         module.add_arguments(command)
         command.set_defaults(run=module.run)

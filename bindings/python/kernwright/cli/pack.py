@@ -37,6 +37,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--arch", action="append", default=[], help="sm_80, sm_90a, compute_90, sim; repeatable"
     )
+    parser.add_argument(
+        "--library",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="an operation of the kernel library (softmax, add ...), with the kernels that calls "
+        "of it launch on the current device; repeatable",
+    )
+    parser.add_argument("--dtype", action="append", help="element type of --library; repeatable")
+    parser.add_argument(
+        "--shape", action="append", metavar="MxN", help="shape of --library; repeatable"
+    )
     output = parser.add_argument("-o", "--output", metavar="PACK", help="the file to write")
     shown = parser.add_argument("--list", metavar="PACK", help="show what a pack holds instead")
     for argument in (inputs, record, output, shown):
@@ -100,6 +112,14 @@ def read_item(path: str, item: dict[str, Any]) -> list[Any]:
         raise UsageError(f"{path!r}: {error}") from error
 
 
+def shapes(texts: list[str] | None) -> list[tuple[int, ...]] | None:
+    """Those of --shape. Throws UsageError."""
+    try:
+        return [tuple(int(part) for part in text.split("x")) for text in texts] if texts else None
+    except ValueError as error:
+        raise UsageError(f"--shape takes extents such as 64x4096: {error}") from error
+
+
 def write(arguments: argparse.Namespace) -> list[dict[str, Any]]:
     import kernwright as kw
 
@@ -112,8 +132,10 @@ def write(arguments: argparse.Namespace) -> list[dict[str, Any]]:
             archs += wanted
         else:
             kernels.append(kw.module(Path(existing(path)), options=compiler_options(arguments)))
-    if not kernels and not arguments.record:
-        raise UsageError("nothing to pack: name .cu files, a manifest or --record FILE")
+    if not kernels and not arguments.record and not arguments.library:
+        raise UsageError(
+            "nothing to pack: name .cu files, a manifest, --record FILE or --library NAME"
+        )
     if not arguments.output:
         raise UsageError("-o PACK is missing")
     if not archs:
@@ -138,7 +160,15 @@ def pack_kernels(
 
     made = f"{arguments.output}.{os.getpid()}"
     try:
-        rows = kw.pack(made, kernels, archs=archs, records=arguments.record)
+        rows = kw.pack(
+            made,
+            kernels,
+            archs=archs,
+            records=arguments.record,
+            library=arguments.library,
+            dtypes=arguments.dtype,
+            shapes=shapes(arguments.shape),
+        )
         for row in rows:
             if not row["kernels"]:
                 raise UsageError(

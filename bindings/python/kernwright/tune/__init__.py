@@ -16,6 +16,7 @@ from kernwright.tune._cluster import Cluster
 from kernwright.tune._config import Config
 from kernwright.tune._expression import Expression
 from kernwright.tune._kernel_tuner import tune_kernel
+from kernwright.tune._library import library
 from kernwright.tune._online import Online
 from kernwright.tune._online_search import OnlineTrial
 from kernwright.tune._report import write_report
@@ -43,6 +44,7 @@ __all__ = [
     "Table",
     "Trial",
     "Tuned",
+    "library",
     "strategies",
     "tune_kernel",
     "write_report",

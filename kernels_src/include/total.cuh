@@ -1,8 +1,11 @@
-// The sum of a few values, times a scale; one block, in a fixed order.
+// The sum of a few values, times a scale; one block, in a fixed order. A kernel in a header: it
+// follows another one of the text that includes it, and is compiled with it.
+#pragma once
+
 #include <kernwright/elements.cuh>
 #include <kernwright/reduce.cuh>
 
-using namespace kernwright;
+namespace kernwright {
 
 /// `factor` and, unless null, `*scale` multiply the sum.
 template <typename F>
@@ -15,3 +18,5 @@ __global__ void __launch_bounds__(1024)
   sum = block_reduce<1024>(sum, Sum(), F(0));
   if (threadIdx.x == 0) *result = sum * factor * (scale == nullptr ? F(1) : *scale);
 }
+
+}  // namespace kernwright

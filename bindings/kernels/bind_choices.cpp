@@ -1,0 +1,57 @@
+// Launch numbers for the tuner, and compiling without launches for those who warm up.
+#include "bindings/kernels/bind_kernels.h"
+#include "kernels_src/family.h"
+#include "kernels_src/launch_choices.h"
+
+#include <pybind11/stl.h>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace kernwright::python {
+namespace {
+
+/// Rows of family, name, whether it goes by rows, candidates, meaning.
+py::list choice_rows() {
+  py::list rows;
+  for (const kernels::LaunchChoiceInfo& info : kernels::launch_choices()) {
+    const std::vector<int> candidates(info.candidates.begin(), info.candidates.end());
+    rows.append(py::make_tuple(std::string(info.family), std::string(info.name),
+                               info.measure == kernels::ChoiceMeasure::row, candidates,
+                               std::string(info.meaning)));
+  }
+  return rows;
+}
+
+std::string class_of(bool by_row, std::int64_t extent, std::size_t element) {
+  const auto measure = by_row ? kernels::ChoiceMeasure::row : kernels::ChoiceMeasure::whole;
+  return kernels::shape_class(measure, extent, element);
+}
+
+void use_table(const std::optional<std::string>& text) {
+  if (text) {
+    kernels::use_launch_table(*text);
+  } else {
+    kernels::use_launch_table(std::nullopt);
+  }
+}
+
+py::object compile_only(const py::function& work) {
+  const kernels::CompileOnly scope;
+  return work();
+}
+
+}  // namespace
+
+void bind_choices(py::module_& m) {
+  m.def("_launch_choices", &choice_rows);
+  m.def("_shape_class", &class_of);
+  m.def("_use_launch_table", &use_table);
+  m.def("_force_launch_choice", [](int index, std::optional<int> value) {
+    kernels::force_launch_choice(static_cast<kernels::LaunchChoice>(index), value);
+  });
+  m.def("_launch_table_path", [] { return kernels::launch_table_path().string(); });
+  m.def("_compile_only", &compile_only);
+}
+
+}  // namespace kernwright::python

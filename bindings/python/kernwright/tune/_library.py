@@ -1,0 +1,184 @@
+"""library(): measures the numbers in the plans of the library's kernels on the device at hand."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from kernwright import _core
+from kernwright._jit.library import Prepared
+from kernwright._measure.timing import time_kernel
+from kernwright._support.progress import Progress
+from kernwright.errors import ArgumentError
+
+# What is called to measure a number, and the bytes of the arrays on a GPU.
+_CALLS = {
+    "elementwise.packs": "add",
+    "copy.units": "copy",
+    "cast.elements": "astype",
+    "transpose.pack": "transpose",
+    "reduce.all_blocks": "sum",
+    "reduce.row_blocks": "sum_rows",
+    "reduce.column_blocks": "sum_columns",
+    "softmax.values": "softmax",
+    "softmax.gradient_values": "softmax_backward",
+    "norm.values": "rms_norm",
+    "norm.gradient_values": "rms_norm_backward",
+    "activation.packs": "gelu",
+    "gate.packs": "swiglu",
+    "cross_entropy.packs": "cross_entropy_grad",
+}
+# Rows of 1024, 4096 and 16384 elements, and wholes of 2^19, 2^23 and 2^26, one for each class.
+_ROWS = (1024, 4096, 16384)
+_WHOLES = (1 << 19, 1 << 23, 1 << 26)
+_ELEMENTS = 1 << 26
+_LONG_LOGITS = 32768
+# A candidate replaces the rule where it is faster by more than this.
+_GAIN = 0.02
+
+
+class _Number(NamedTuple):
+    place: int
+    key: str  # "softmax.values"
+    by_row: bool
+    candidates: list[int]
+
+
+def _numbers(families: Iterable[str] | None) -> list[_Number]:
+    rows = [
+        _Number(place, f"{family}.{name}", by_row, candidates)
+        for place, (family, name, by_row, candidates, _) in enumerate(_core._launch_choices())
+    ]
+    if families is None:
+        return rows
+    known = list(dict.fromkeys(row.key.split(".")[0] for row in rows))
+    wanted = [families] if isinstance(families, str) else list(families)
+    for family in wanted:
+        if family not in known:
+            raise ArgumentError(f"library(): no family {family!r}; there are {', '.join(known)}")
+    return [row for row in rows if row.key.split(".")[0] in wanted]
+
+
+def _shapes(number: _Number, tiny: bool) -> list[tuple[tuple[int, ...], int]]:
+    """Shapes to measure, with the extent that tells their class."""
+    if not number.by_row and tiny:
+        return [((16, 256), 4096)]
+    if not number.by_row:
+        return [((count // 4096, 4096), count) for count in _WHOLES]
+    lengths = (_LONG_LOGITS,) if number.key == "cross_entropy.packs" else _ROWS
+    if number.key == "reduce.all_blocks":
+        return [((count,), count) for count in ((4096,) if tiny else _WHOLES)]
+    rows = [(2, n) if tiny else (_ELEMENTS // n, n) for n in lengths]
+    if number.key == "reduce.column_blocks":  # the length of a column
+        return [((n, m), n) for m, n in rows]
+    return [((m, n), n) for m, n in rows]
+
+
+def library(
+    families: Iterable[str] | None = None,
+    *,
+    device: Any = None,
+    dtypes: Sequence[str] = ("float16", "float32"),
+    tiny: bool | None = None,
+    path: str | os.PathLike[str] | None = None,
+    save: bool = True,
+    seconds: float = 0.2,
+) -> list[dict[str, Any]]:
+    """Measures launch numbers of the kernel library on a device, and keeps those that win.
+
+    For each number that a family of kernels leaves open (blocks for each multiprocessor, elements
+    of a thread ...), each class of shapes and each size of elements, an operation is timed with
+    every candidate and as it is launched now. A candidate that is faster by more than 2 % goes
+    into the table of the device, in `path`: the file that KERNWRIGHT_KERNEL_CHOICES names, or
+    kernel_choices.json in the folder of the cache. Other devices in that file stay. This process
+    uses the table from then on, others from their first launch.
+
+    `families` are some of "elementwise", "copy", "cast", "transpose", "reduce", "softmax", "norm",
+    "activation", "gate" and "cross_entropy"; `tiny` takes arrays that the simulated device is done
+    with soon, whose times say nothing of a GPU (by itself there). Each candidate gets `seconds`.
+
+    Returns a row for each measurement: number, class, dtype, the candidates' milliseconds, those of
+    the launch until now, and what the table says ("value", None for the rule). Raises ArgumentError
+    for an unknown family, OSError where the file cannot be written.
+    """
+    numbers = _numbers(families)
+    chosen = _core.current_device() if device is None else device
+    small = chosen.is_simulated if tiny is None else tiny
+    target = pathlib.Path(_core._launch_table_path() if path is None else path)
+    if save and not str(path if path is not None else _core._launch_table_path()):
+        raise ArgumentError("library(): there is no folder of a cache: give path= or save=False")
+    work = [
+        (number, shape, extent, dtype)
+        for number in numbers
+        for shape, extent in _shapes(number, small)
+        for dtype in dtypes
+    ]
+    rows = []
+    with Progress("measuring", len(work)) as progress:
+        for number, shape, extent, dtype in work:
+            rows.append(_measure(number, shape, extent, dtype, chosen, seconds))
+            progress.advance()
+    if save:
+        _write(target, chosen.name, rows)
+    return rows
+
+
+def _measure(
+    number: _Number,
+    shape: tuple[int, ...],
+    extent: int,
+    dtype: str,
+    device: Any,
+    seconds: float,
+) -> dict[str, Any]:
+    run = Prepared(_CALLS[number.key], dtype, shape, device).make()
+
+    def timed(value: int | None) -> float:
+        _core._force_launch_choice(number.place, value)
+        try:
+            return time_kernel(
+                run, device=device, warmup=1, min_samples=3, max_seconds=seconds
+            ).median
+        finally:
+            _core._force_launch_choice(number.place, None)
+
+    now = timed(None)
+    times = {value: timed(value) for value in number.candidates}
+    best = min(times, key=lambda value: times[value])
+    size = _core.empty(0, dtype, device=device).dtype.itemsize
+    wins = times[best] < (1 - _GAIN) * now
+    return {
+        "number": number.key,
+        "class": _core._shape_class(number.by_row, extent, size),
+        "dtype": dtype,
+        "shape": list(shape),
+        "ms": {str(value): time for value, time in times.items()},
+        "now_ms": now,
+        "value": best if wins else None,
+    }
+
+
+def _write(path: pathlib.Path, device: str, rows: list[dict[str, Any]]) -> None:
+    """Puts what won into the file, and has this process use it."""
+    table: dict[str, Any] = {"format": 1, "devices": {}}
+    if path.exists():
+        text = path.read_text()
+        _core._use_launch_table(text)  # says what is wrong with it
+        table = json.loads(text)
+    mine = table["devices"].setdefault(device, {})
+    for row in rows:
+        # A rule that none of the candidates beats stays; so does what an earlier run has found.
+        if row["value"] is not None:
+            mine.setdefault(row["number"], {})[row["class"]] = row["value"]
+    text = json.dumps(table, indent=1, sort_keys=True) + "\n"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f"{path.name}.{os.getpid()}")
+    try:
+        part.write_text(text)
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+    _core._use_launch_table(text)

@@ -1,0 +1,60 @@
+// Numbers in the plans of kernels: a table gives them for a device, a rule everywhere else.
+#pragma once
+
+#include "core/device.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace kernwright::kernels {
+
+/// Such a number; launch_choices.def has a row for each.
+enum class LaunchChoice : std::uint8_t {
+#define KW_CHOICE(id, ...) id,
+#include "kernels_src/launch_choices.def"
+#undef KW_CHOICE
+};
+
+/// What `extent` counts.
+enum class ChoiceMeasure : std::uint8_t { row, whole };
+
+struct LaunchChoiceInfo {
+  std::string_view family, name;  ///< "softmax", "values"
+  ChoiceMeasure measure;
+  std::span<const int> candidates;  ///< rising
+  std::string_view meaning;
+};
+/// All of them, in the order of LaunchChoice.
+std::span<const LaunchChoiceInfo> launch_choices() noexcept;
+/// Shapes of one class have one number: "short/4" is rows of up to 1024 elements of 4 bytes. Rows
+/// are "middle" up to 8192 elements, wholes "short" up to 2^20 and "middle" up to 2^24.
+std::string shape_class(ChoiceMeasure measure, std::int64_t extent, std::size_t element);
+
+/// The number for a shape: that of the table in use, where it names the device and the class, else
+/// `rule`. It is decided once for each device and class; later calls load it. Thread-safe.
+int choose(LaunchChoice choice, const Device& device, std::int64_t extent, std::size_t element,
+           int rule) noexcept;
+
+/// Uses the table of that text from now on, before the one that came with the library; nothing
+/// goes back to the file that KERNWRIGHT_KERNEL_CHOICES names, or "kernel_choices.json" in the
+/// folder of the cache. Throws InvalidArgument for what is no table, naming the place.
+///
+/// A table is JSON: {"format": 1, "devices": {"NVIDIA H100": {"softmax.values": {"short/4": 8}}}}.
+/// A device is asked for by its name, then as "sm_90". Entries that this release does not know,
+/// and numbers that are no candidates, count for nothing.
+void use_launch_table(std::optional<std::string_view> json);
+
+/// Lets every device take that candidate for all shapes, to measure it; nothing ends that. Throws
+/// InvalidArgument for a number that is none.
+void force_launch_choice(LaunchChoice choice, std::optional<int> value);
+
+/// The file that is read: see use_launch_table(). Empty where there is no folder for it, or where
+/// the variable says "off": then the rules alone decide.
+std::filesystem::path launch_table_path();
+
+}  // namespace kernwright::kernels

@@ -1,0 +1,110 @@
+"""The library's operations by name: compiled ahead, packed, and never launched for it."""
+
+import json
+
+import numpy as np
+import pytest
+from children import run_child
+
+import kernwright as kw
+from kernwright import _core
+from kernwright._jit.library import OPERATIONS, Prepared
+
+
+def test_every_operation_can_be_compiled_by_name(device):
+    for name in OPERATIONS:
+        Prepared(name, "float32", (4, 64), device).compile()
+
+
+def test_nothing_is_launched():
+    x, y = kw.ones(64), kw.ones(64)
+    _core._compile_only(lambda: x.__iadd__(y))
+    np.testing.assert_array_equal(x.numpy(), 1)
+    x += y
+    np.testing.assert_array_equal(x.numpy(), 2)
+    with pytest.raises(ZeroDivisionError):
+        _core._compile_only(lambda: 1 // 0)
+    x += y
+    np.testing.assert_array_equal(x.numpy(), 3)
+
+
+WARM = """
+import kernwright as kw
+futures = kw.warmup({names}, wait=True, dtypes=["float32"], shapes=[(8, 600)])
+assert [f.result() for f in futures] == {names}, futures
+before = kw.cache.info()["process"]["compiles"]
+x, w = kw.ones((8, 600)), kw.ones(600)
+kw.nn.softmax(x), kw.nn.rms_norm(x, w), x + x, kw.sum(x, axis=0)
+print(before, kw.cache.info()["process"]["compiles"])
+"""
+
+
+def test_a_warm_call_compiles_nothing():
+    names = ["softmax", "rms_norm", "add", "sum_columns"]
+    ended = run_child(WARM.format(names=names), KERNWRIGHT_CACHE="memory")
+    assert ended.code == 0, ended.err
+    before, after = map(int, ended.out.split()[-2:])
+    assert before == after >= 4
+
+
+def test_names_go_with_kernels():
+    kernel = kw.kernel("__global__ void of_warmup(int n) {}")
+    futures = kw.warmup([kernel, "add"], wait=True, dtypes=["float32"], shapes=[(16,)])
+    assert [f.result() for f in futures] == [kernel, "add"]
+    assert len(kw.warmup("add", wait=True, dtypes=["float32"])) == 3
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"kernels": "sofmax"}, "did you mean 'softmax'"),
+        ({"kernels": ["add"], "dtypes": "float32"}, "a list of element types"),
+        ({"kernels": ["add"], "shapes": [(0, 4)]}, "no shape of whole numbers"),
+        ({"kernels": ["add"], "shapes": 3}, "a list of shapes"),
+        ({"kernels": [3]}, "got a int"),
+    ],
+)
+def test_wrong_names_and_shapes(given, message):
+    with pytest.raises(kw.ArgumentError, match=message):
+        kw.warmup(**given)
+
+
+def test_calls_of_several_kernels_ask_for_them_together(tmp_path):
+    record = tmp_path / "record.jsonl"
+    code = "import kernwright as kw; kw.sum(kw.ones((64, 4096))); "
+    code += "kw.nn.cross_entropy(kw.ones((4, 9)), kw.ones(4, dtype='int64'))"
+    ended = run_child(code, KERNWRIGHT_RECORD=str(record))
+    assert ended.code == 0, ended.err
+    lines = [json.loads(line) for line in record.read_text().splitlines()]
+    names = {line["name"]: [name.split("<")[0] for name in line["names"]] for line in lines}
+    assert names["reduce.cu"] == ["reduce_rows", "combine_segments"]
+    assert names["cross_entropy.cu"] == ["cross_entropy", "target_scale", "total"]
+    assert all(not line["declared"] for line in lines if line["options"]["headers"])
+
+
+PACKED = """
+import kernwright as kw
+kw.use_pack({pack!r})
+x = kw.ones((64, 4096))
+print(float(kw.nn.softmax(x).numpy().sum()), float(kw.sum(x).numpy()))
+print(kw.cache.info()["process"]["compiles"])
+"""
+
+
+def test_a_pack_holds_operations(tmp_path, device):
+    arch = "sim" if device.is_simulated else "sm_{}{}".format(*device.compute_capability)
+    path = tmp_path / "library.kwpack"
+    options = {"dtypes": ["float32"], "shapes": [(64, 4096)]}
+    rows = kw.pack(path, library=["softmax", "sum"], archs=[arch], **options)
+    kernels = [name.split("<")[0] for row in rows for name in row["kernels"]]
+    assert sorted(kernels) == ["combine_segments", "reduce_rows", "softmax_rows"]
+    nowhere = {"KERNWRIGHT_NVRTC": str(tmp_path / "none"), "KERNWRIGHT_CACHE": "off"}
+    code = PACKED.format(pack=str(path)).replace("kw.ones((64, 4096))", "kw.empty((64, 4096))")
+    code = code.replace("print(float", "x._fill(0); print(float", 1)
+    ended = run_child(code, **nowhere)
+    assert ended.code == 0, ended.err
+    assert ended.out.splitlines() == ["64.0 0.0", "0"]
+    with pytest.raises(kw.ArgumentError, match="got one str"):
+        kw.pack(path, library="softmax", archs=[arch])
+    with pytest.raises(kw.ArgumentError, match="names none"):
+        kw.pack(path, library=["nothing"], archs=[arch])

@@ -1,0 +1,114 @@
+// Numbers of plans by table, and how often a family's kernels are compiled.
+#include "kernels_src/launch_choices.h"
+
+#include "base/errors.h"
+#include "base/format.h"
+#include "jit/compile/compile_trace.h"
+#include "kernels_src/family.h"
+#include "unit/kernels/kernels_fixture.h"
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+using namespace kernwright;
+using namespace kernwright::kernels;
+
+namespace {
+
+int values_of(std::int64_t extent, std::size_t element) {
+  return choose(LaunchChoice::softmax_values, test::device(), extent, element, 7);
+}
+
+/// Constants make variables in the code, as those of the library's headers do.
+const std::string kTwoKernels = R"(#include <kernwright/elements.cuh>
+using namespace kernwright;
+constexpr int kSome = 3;
+template <int N> __global__ void first(int* x) { *x = N * kSome; }
+template <int N> __global__ void second(int* x) { *x += N; }
+)";
+
+/// A text that no cache knows.
+std::string new_text() {
+  return kTwoKernels +
+         format("// {}\n", std::chrono::steady_clock::now().time_since_epoch().count());
+}
+
+}  // namespace
+
+TEST_CASE("launch choices: a table names the device or its architecture, and classes of shapes") {
+  const std::string arch = format("sm_{}", test::device().compute_capability().number());
+  const std::string mine = R"({"softmax.values": {"short/4": 8}})";
+  const std::string others =
+      R"({"softmax.values": {"short/4": 4, "long/2": 4, "middle/8": 5}, "no.such": {"a": 1}})";
+  use_launch_table(format(R"({{"format": 1, "devices": {{"{}": {}, "{}": {}}}}})",
+                          test::device().name(), mine, arch, others));
+  CHECK(values_of(1, 4) == 8);
+  CHECK(values_of(1024, 4) == 8);
+  CHECK(values_of(1025, 4) == 7);
+  CHECK(values_of(8193, 2) == 4);
+  CHECK(values_of(8192, 2) == 7);
+  CHECK(values_of(5000, 8) == 7);  // 5 is no candidate
+  force_launch_choice(LaunchChoice::softmax_values, 16);
+  CHECK(values_of(1, 4) == 16);
+  CHECK(values_of(8192, 2) == 16);
+  force_launch_choice(LaunchChoice::softmax_values, std::nullopt);
+  CHECK(values_of(1, 4) == 8);
+  CHECK_THROWS_AS(use_launch_table("{}"), InvalidArgument);
+  CHECK(values_of(1, 4) == 8);
+  use_launch_table(R"({"format": 1, "devices": {}})");
+  CHECK(values_of(1, 4) == 7);
+  use_launch_table(std::nullopt);
+}
+
+TEST_CASE("launch choices: candidates rise and names are unique") {
+  std::vector<std::string> names;
+  for (const LaunchChoiceInfo& info : launch_choices()) {
+    names.push_back(format("{}.{}", info.family, info.name));
+    CHECK(std::is_sorted(info.candidates.begin(), info.candidates.end()));
+    CHECK(info.candidates.size() > 1);
+    CHECK(info.candidates.front() > 0);
+  }
+  std::sort(names.begin(), names.end());
+  CHECK(std::adjacent_find(names.begin(), names.end()) == names.end());
+  CHECK(shape_class(ChoiceMeasure::whole, (1 << 20) + 1, 16) == "middle/16");
+}
+
+TEST_CASE("families: one compile makes the kernels of a call, and constants cost no second one") {
+  const Family family("two.cu", new_text());
+  const auto both = [] { return std::vector<std::string>{"first<1>", "second<2>"}; };
+  const LazyKernel& first = family.instance(InstanceKey().add(1, 3), both);
+  first.on(test::device());
+  const auto code = family.program().object_code(test::device(), "first<1>");
+  REQUIRE(code->trace);
+  CHECK(code->trace->attempts == 1);
+  CHECK(code->kernels.size() == 2);
+  const auto name_of_second = [] { return std::string("second<2>"); };
+  const LazyKernel& second = family.instance(InstanceKey().add(2, 3), name_of_second);
+  second.on(test::device());
+  CHECK(second.object_code(test::device()) == code);
+  const auto name_of_other = [] { return std::string("second<3>"); };
+  const LazyKernel& other = family.instance(InstanceKey().add(3, 3), name_of_other);
+  CHECK(other.object_code(test::device()) != code);
+}
+
+TEST_CASE("families: what is compiled only is not launched") {
+  const Family family("only.cu", new_text());
+  const auto name_of_kernel = [] { return std::string("first<5>"); };
+  const LazyKernel& kernel = family.instance(InstanceKey().add(1, 3), name_of_kernel);
+  const std::int32_t zero = 0;
+  const Array x = Array::from_host(test::device(), &zero, {1}, ScalarType::int32);
+  const LaunchConfig config{.grid = {1}, .block = {1}, .stream = Stream::legacy(test::device())};
+  std::int32_t seen = -1;
+  {
+    const CompileOnly scope;
+    launch(kernel.on(test::device()), config, x.address());
+  }
+  x.to_host(&seen);
+  CHECK(seen == 0);
+  launch(kernel.on(test::device()), config, x.address());
+  x.to_host(&seen);
+  CHECK(seen == 15);
+}
