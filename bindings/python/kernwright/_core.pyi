@@ -17,8 +17,14 @@ from kernwright._core_array import _promote_types as _promote_types
 from kernwright._core_array import _result_type as _result_type
 from kernwright._core_judge import _DrawnCases as _DrawnCases
 from kernwright._core_judge import _Judge as _Judge
+from kernwright._core_kernels import _cholesky as _cholesky
 from kernwright._core_kernels import _diagonal_view as _diagonal_view
+from kernwright._core_kernels import _eigen as _eigen
+from kernwright._core_kernels import _lu_factor as _lu_factor
+from kernwright._core_kernels import _lu_solve as _lu_solve
 from kernwright._core_kernels import _matmul as _matmul
+from kernwright._core_kernels import _qr as _qr
+from kernwright._core_kernels import _svd as _svd
 from kernwright._core_memory import AsyncResource as AsyncResource
 from kernwright._core_memory import CallbackResource as CallbackResource
 from kernwright._core_memory import DeviceResource as DeviceResource
