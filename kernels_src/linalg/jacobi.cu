@@ -22,6 +22,7 @@ __device__ bool rotate_pair(T* p, T* q, T* vp, T* vq, int m, int n) {
   gamma = warp_reduce(gamma, Sum());
   const P size = magnitude(gamma), tolerance = M::sqrt(static_cast<P>(m)) * epsilon<P>();
   if (!(size > tolerance * M::sqrt(alpha) * M::sqrt(beta))) return false;
+  if (alpha < M::kTiny || beta < M::kTiny) return false;  // what rounding left of a column
   const P zeta = (beta - alpha) / (2 * size);
   const P tangent = M::copysign(1 / (M::abs(zeta) + M::hypot(zeta, 1)), zeta);
   const P c = 1 / M::sqrt(1 + tangent * tangent), s = c * tangent;
@@ -99,6 +100,9 @@ __global__ void __launch_bounds__(512) jacobi(T* matrices, T* basis, Part<T>* va
     T* const u = left + batch * count + static_cast<long long>(rank) * m;
     T* const w = right + (batch * n + rank) * n;
     for (int i = lane; i < m; i += 32) u[i] = a[static_cast<long long>(j) * m + i] * factor;
-    for (int i = lane; i < n; i += 32) w[i] = conj_of(v[static_cast<long long>(j) * n + i]);
+    for (int i = lane; i < n; i += 32) {
+      const T value = v[static_cast<long long>(j) * n + i];
+      w[i] = failed ? from_real<T>(M::nan()) : conj_of(value);
+    }
   }
 }

@@ -62,7 +62,8 @@ def test_equations(name, shape):
     ):
         assert got.dtype == host.dtype
         close(got, expected, np.linalg.cond(exact).max())
-    close(kw.linalg.det(x), np.linalg.det(exact), shape[-1])
+    if shape[-1] < 80:  # it would be too large for float32
+        close(kw.linalg.det(x), np.linalg.det(exact), shape[-1])
     sign, size = kw.linalg.slogdet(x)
     expected = np.linalg.slogdet(exact)
     assert sign.dtype == host.dtype and size.dtype == host.real.dtype
@@ -399,4 +400,4 @@ def test_large_matrices():
     values, vectors = (each.numpy() for each in kw.linalg.eigh(kw.asarray(host + host.T)))
     close(values, np.linalg.eigvalsh(host + host.T))
     unitary(vectors)
-    close(kw.linalg.svdvals(x), np.linalg.svd(host)[1])
+    close(kw.linalg.svdvals(x), np.linalg.svd(host)[1], 4)

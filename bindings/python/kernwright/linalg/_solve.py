@@ -122,7 +122,7 @@ def _factors(x: Array) -> tuple[Array, Array]:
     from kernwright.linalg._products import diagonal
 
     factors, pivots, _ = _lu_factor(x)
-    places = kw.arange(x.shape[-1], dtype="int32", device=x.device)
+    places = kw.cumsum(kw.ones_like(pivots), -1, "int32") - 1
     moved = kw.count_nonzero(pivots != places, axis=-1)
     return diagonal(factors), (1 - 2 * (moved % 2)).astype(x.dtype)
 
