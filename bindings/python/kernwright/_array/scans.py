@@ -9,7 +9,12 @@ from kernwright._core import Array, _scan
 from kernwright.errors import InvalidArgument
 
 __all__ = [
-    *("cumprod", "cumsum", "cumulative_max", "cumulative_min", "cumulative_prod", "cumulative_sum"),
+    "cumprod",
+    "cumsum",
+    "cumulative_max",
+    "cumulative_min",
+    "cumulative_prod",
+    "cumulative_sum",
     "diff",
 ]
 

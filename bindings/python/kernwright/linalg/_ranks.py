@@ -36,7 +36,8 @@ def _above(x: Array, values: Array, rtol: Any) -> Array:
         rtol = max(x.shape[-2:]) * float(np.finfo(values.dtype).eps)
     elif not isinstance(rtol, (int, float)):
         rtol = kw.expand_dims(device_array(rtol, "rtol").astype(values.dtype, copy=False), axis=-1)
-    return values > values[..., :1] * rtol
+    counts: Array = values > values[..., :1] * rtol
+    return counts
 
 
 def matrix_rank(x: Any, /, *, rtol: Any = None) -> Array:
