@@ -52,6 +52,22 @@ __device__ Sweep next_sweep(Sweep at, P* d, P* e, P* cosines, P* sines, int n) {
   return {i + 1, m, l, at.steps};
 }
 
+/// Applies the rotations that wait to columns `low` to `high`; each thread takes rows.
+template <typename T>
+__device__ void turn_columns(T* z, const Part<T>* cosines, const Part<T>* sines, int low, int high,
+                             int n) {
+  for (int k = threadIdx.x; k < n; k += blockDim.x) {
+    T upper = z[static_cast<long long>(high) * n + k];
+    for (int i = high - 1; i >= low; --i) {
+      const T lower = z[static_cast<long long>(i) * n + k];
+      const Part<T> c = cosines[i], s = sines[i];
+      z[static_cast<long long>(i + 1) * n + k] = lower * s + upper * c;
+      upper = lower * c - upper * s;
+    }
+    z[static_cast<long long>(low) * n + k] = upper;
+  }
+}
+
 /// The eigenvalues of the matrices with `diagonal` and `beside`, rising, times `scales`, and with
 /// `Vectors` the columns of `basis` [n, n] (column-major) turned into eigenvectors, in `vectors`.
 /// NaN where there is no convergence. `work` has 2 n each; all four lie in shared memory where that
@@ -83,17 +99,7 @@ __global__ void __launch_bounds__(512)
     __syncthreads();
     at = sweep;
     if (at.low < 0) break;
-    if (!Vectors) continue;
-    for (int k = threadIdx.x; k < n; k += blockDim.x) {
-      T upper = z[static_cast<long long>(at.high) * n + k];
-      for (int i = at.high - 1; i >= at.low; --i) {
-        const T lower = z[static_cast<long long>(i) * n + k];
-        const P c = cosines[i], s = sines[i];
-        z[static_cast<long long>(i + 1) * n + k] = lower * s + upper * c;
-        upper = lower * c - upper * s;
-      }
-      z[static_cast<long long>(at.low) * n + k] = upper;
-    }
+    if constexpr (Vectors) turn_columns(z, cosines, sines, at.low, at.high, n);
   }
   const bool failed = at.high < 0;
   for (int i = threadIdx.x / 32; i < n; i += blockDim.x / 32) {
@@ -105,10 +111,12 @@ __global__ void __launch_bounds__(512)
     rank = failed ? i : warp_reduce(rank, Sum());
     if (threadIdx.x % 32 == 0)
       values[batch * n + rank] = failed ? Real<P>::nan() : value * scales[batch];
-    if (!Vectors) continue;
-    const T* const from = z + static_cast<long long>(i) * n;
-    T* const to = vectors + (batch * n + rank) * n;
-    for (int k = threadIdx.x % 32; k < n; k += 32)
-      to[k] = failed ? from_real<T>(Real<P>::nan()) : from[k];
+    if constexpr (Vectors) {
+      const T* const from = z + static_cast<long long>(i) * n;
+      T* const to = vectors + (batch * n + rank) * n;
+      for (int k = threadIdx.x % 32; k < n; k += 32) {
+        to[k] = failed ? from_real<T>(Real<P>::nan()) : from[k];
+      }
+    }
   }
 }

@@ -31,10 +31,11 @@ __device__ bool rotate_pair(T* p, T* q, T* vp, T* vq, int m, int n) {
     const T x = p[i], y = q[i] * phase;
     p[i] = x * c - y * s, q[i] = x * s + y * c;
   }
-  if (!Vectors) return true;
-  for (int i = threadIdx.x % 32; i < n; i += 32) {
-    const T x = vp[i], y = vq[i] * phase;
-    vp[i] = x * c - y * s, vq[i] = x * s + y * c;
+  if constexpr (Vectors) {
+    for (int i = threadIdx.x % 32; i < n; i += 32) {
+      const T x = vp[i], y = vq[i] * phase;
+      vp[i] = x * c - y * s, vq[i] = x * s + y * c;
+    }
   }
   return true;
 }
@@ -55,8 +56,10 @@ __global__ void __launch_bounds__(512) jacobi(T* matrices, T* basis, Part<T>* va
   values += batch * n, norms += batch * n;
   const P scale = block_scale(a, count);
   for (long long i = threadIdx.x; i < count; i += blockDim.x) a[i] = a[i] * (1 / scale);
-  for (long long i = threadIdx.x; Vectors && i < static_cast<long long>(n) * n; i += blockDim.x) {
-    v[i] = from_real<T>(i % n == i / n ? 1 : 0);
+  if constexpr (Vectors) {
+    for (long long i = threadIdx.x; i < static_cast<long long>(n) * n; i += blockDim.x) {
+      v[i] = from_real<T>(i % n == i / n ? 1 : 0);
+    }
   }
   __syncthreads();
   const int players = n + n % 2, rounds = players - 1;
@@ -95,14 +98,15 @@ __global__ void __launch_bounds__(512) jacobi(T* matrices, T* basis, Part<T>* va
     }
     rank = failed ? j : warp_reduce(rank, Sum());
     if (lane == 0) values[rank] = failed ? M::nan() : norm * scale;
-    if (!Vectors) continue;
-    const P factor = failed ? M::nan() : norm == 0 ? P(0) : 1 / norm;
-    T* const u = left + batch * count + static_cast<long long>(rank) * m;
-    T* const w = right + (batch * n + rank) * n;
-    for (int i = lane; i < m; i += 32) u[i] = a[static_cast<long long>(j) * m + i] * factor;
-    for (int i = lane; i < n; i += 32) {
-      const T value = v[static_cast<long long>(j) * n + i];
-      w[i] = failed ? from_real<T>(M::nan()) : conj_of(value);
+    if constexpr (Vectors) {
+      const P factor = failed ? M::nan() : norm == 0 ? P(0) : 1 / norm;
+      T* const u = left + batch * count + static_cast<long long>(rank) * m;
+      T* const w = right + (batch * n + rank) * n;
+      for (int i = lane; i < m; i += 32) u[i] = a[static_cast<long long>(j) * m + i] * factor;
+      for (int i = lane; i < n; i += 32) {
+        const T value = v[static_cast<long long>(j) * n + i];
+        w[i] = failed ? from_real<T>(M::nan()) : conj_of(value);
+      }
     }
   }
 }
