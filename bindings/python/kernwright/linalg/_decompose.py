@@ -40,7 +40,7 @@ def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
     "reduced": Q (..., m, k), R (..., k, n) with k = min(m, n). "complete": Q (..., m, m), R
     (..., m, n). float32, float64, complex64, complex128; integers as float64.
 
-    >>> kw.linalg.qr(kw.asarray([[-2.0], [0.0]])).R.item()
+    >>> kw.linalg.qr(kw.asarray([[0.0], [2.0]])).R.item()
     2.0
     """
     if mode not in ("reduced", "complete"):
@@ -55,8 +55,8 @@ def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
     U is (..., m, m) and Vh (..., n, n); without `full_matrices` (..., m, k) and (..., k, n). Types
     as qr(). NaN for matrices that hold NaN or infinities.
 
-    >>> kw.linalg.svd(kw.asarray([[3.0, 0.0], [0.0, 4.0]])).S.numpy()
-    array([4., 3.])
+    >>> kw.linalg.svd(kw.asarray([[3.0, 0.0], [0.0, 4.0]])).S.numpy().tolist()
+    [4.0, 3.0]
     """
     return SVDResult(*_svd(_matrices(x, "svd"), True, bool(full_matrices)))
 
@@ -73,8 +73,8 @@ def eigh(x: Any, /) -> EigResult:
     By reflections to a tridiagonal matrix and implicit QL steps. Types as qr(). NaN for matrices
     that hold NaN or infinities.
 
-    >>> kw.linalg.eigh(kw.asarray([[2.0, 0.0], [0.0, 1.0]])).eigenvalues.numpy()
-    array([1., 2.])
+    >>> kw.linalg.eigh(kw.asarray([[2.0, 0.0], [0.0, 1.0]])).eigenvalues.numpy().tolist()
+    [1.0, 2.0]
     """
     return EigResult(*_eigen(_square(x, "eigh"), True, True))
 
@@ -93,8 +93,8 @@ def eig(x: Any, /) -> EigResult:
     first. A matrix without n independent eigenvectors has nearly the same one twice. Types as
     qr(). NaN for matrices that hold NaN or infinities.
 
-    >>> kw.linalg.eig(kw.asarray([[0.0, -1.0], [1.0, 0.0]])).eigenvalues.numpy()
-    array([0.+1.j, 0.-1.j])
+    >>> kw.linalg.eig(kw.asarray([[0.0, -1.0], [1.0, 0.0]])).eigenvalues.numpy().tolist()
+    [1j, -1j]
     """
     return EigResult(*_eigen(_square(x, "eig"), False, True))
 
