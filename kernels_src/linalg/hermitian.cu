@@ -6,6 +6,7 @@ using namespace kernwright;
 extern __shared__ __align__(16) unsigned char pool[];
 
 constexpr int kMostSteps = 60;  // for one eigenvalue: two are usual
+constexpr int kManySteps = 12;
 
 /// Where QL steps stand: rotations of the columns from `low` to `high` wait; low < 0 ends it.
 struct Sweep {
@@ -19,7 +20,9 @@ __device__ Sweep next_sweep(Sweep at, P* d, P* e, P* cosines, P* sines, int n) {
   int m = at.value;
   for (;;) {
     while (m + 1 < n) {
-      const P around = M::abs(d[m]) + M::abs(d[m + 1]), off = M::abs(e[m]);
+      // After many steps small means small beside the largest of the matrix, which is about 1.
+      const P least = at.steps < kManySteps ? 0 : 1;
+      const P around = M::abs(d[m]) + M::abs(d[m + 1]) + least, off = M::abs(e[m]);
       if (off <= epsilon<P>() * around || off < M::kTiny) break;
       ++m;
     }

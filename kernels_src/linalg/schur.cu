@@ -5,6 +5,7 @@
 using namespace kernwright;
 
 constexpr int kMostSteps = 60;  // for one eigenvalue: two or three are usual
+constexpr int kManySteps = 12;
 
 /// How many shifts a step takes: two, which are conjugate, keep real matrices real.
 template <typename T>
@@ -87,13 +88,15 @@ struct Highest {
   __device__ int operator()(int a, int b) const { return a > b ? a : b; }
 };
 
-/// The first row of the part above `high` whose subdiagonal has no small element.
+/// The first row of the part above `high` whose subdiagonal has no small element: small beside its
+/// neighbours, after many steps beside the largest of the matrix, which is about 1.
 template <typename T>
-__device__ int active_start(Square<T> h, int high) {
+__device__ int active_start(Square<T> h, int high, int steps) {
   using P = Part<T>;
+  const P least = steps < kManySteps ? 0 : 1;
   int found = 0;
   for (int k = 1 + threadIdx.x; k <= high; k += blockDim.x) {
-    const P around = size_of(h(k - 1, k - 1)) + size_of(h(k, k));
+    const P around = size_of(h(k - 1, k - 1)) + size_of(h(k, k)) + least;
     const P off = size_of(h(k, k - 1));
     if (off <= epsilon<P>() * around || off < Real<P>::kTiny) found = k;
   }
@@ -226,7 +229,7 @@ __global__ void __launch_bounds__(256) schur(T* matrices, const T* below, const 
   __syncthreads();
   int steps = 0;
   for (int high = n - 1; high > 0;) {
-    const int low = active_start(h, high);
+    const int low = active_start(h, high, steps);
     if (low == high) {
       --high, steps = 0;
     } else if (ShiftsOf<T>::kCount == 2 && low + 1 == high) {
@@ -258,6 +261,19 @@ __device__ Complex<P> nonzero(Complex<P> x) {
   return size_of(x) < epsilon<P>() ? Complex<P>{epsilon<P>(), 0} : x;
 }
 
+/// Solves [a b; c d] (x, y) = (first, second) by elimination with partial pivoting.
+template <typename P>
+__device__ void solve_pair(Complex<P> a, Complex<P> b, Complex<P> c, Complex<P> d, Complex<P> first,
+                           Complex<P> second, Complex<P>& x, Complex<P>& y) {
+  using C = Complex<P>;
+  const bool exchanged = size_of(c) > size_of(a);
+  const C pivot = nonzero(exchanged ? c : a), beside = exchanged ? d : b;
+  const C factor = (exchanged ? a : c) / pivot;
+  const C top = exchanged ? second : first, bottom = exchanged ? first : second;
+  y = (bottom - factor * top) / nonzero((exchanged ? b : d) - factor * beside);
+  x = (top - beside * y) / pivot;
+}
+
 /// Solves (T - value) x = 0 upwards from row `top` - 1, where x[i] holds the right sides above.
 template <typename T, typename P>
 __device__ void substitute(Square<T> t, Complex<P> value, Complex<P>* x, int top, int end) {
@@ -269,10 +285,8 @@ __device__ void substitute(Square<T> t, Complex<P> value, Complex<P>* x, int top
     const C last = C{real_of(t(j, j)), imag_of(t(j, j))} - value;
     C lower = x[j], upper = {0, 0};
     if (pair) {
-      const C first = C{real_of(t(i, i)), imag_of(t(i, i))} - value;
-      const C determinant = nonzero(first * last - C{1, 0} * (t(i, j) * t(j, i)));
-      upper = (last * x[i] - x[j] * t(i, j)) / determinant;
-      lower = (first * x[j] - x[i] * t(j, i)) / determinant;
+      solve_pair(C{real_of(t(i, i)), 0} - value, C{real_of(t(i, j)), 0}, C{real_of(t(j, i)), 0},
+                 last, x[i], x[j], upper, lower);
     } else {
       lower = lower / nonzero(last);
     }

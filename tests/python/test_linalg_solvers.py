@@ -236,6 +236,28 @@ def test_special_matrices(kind):
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=0), 1, rtol=1e-14)
 
 
+@pytest.mark.parametrize(("name", "n"), [("float32", 3), ("float32", 5), ("float64", 6)])
+def test_many_matrices(name, n):
+    """Of zeros and ones, whose eigenvalues are often 0, multiple or defective; of graded rows."""
+    rng = RNG(n)
+    if name == "float32":
+        host = rng.integers(0, 2, (500, n, n)).astype(name)
+    else:
+        host = rng.standard_normal((200, n, n)) * 10.0 ** rng.integers(-8, 8, (200, n, 1))
+    x, eps = kw.asarray(host), np.finfo(name).eps
+    size = np.maximum(np.linalg.norm(wide(host), axis=(1, 2)), 1)
+    values, vectors = (wide(each.numpy()) for each in kw.linalg.eig(x))
+    rest = wide(host) @ vectors - vectors * values[:, None, :]
+    assert (np.linalg.norm(rest, axis=(1, 2)) <= 40 * eps * size).all()
+    even = host + adjoint(host)
+    values, vectors = (wide(each.numpy()) for each in kw.linalg.eigh(kw.asarray(even)))
+    rest = wide(even) @ vectors - vectors * values[:, None, :]
+    assert (np.linalg.norm(rest, axis=(1, 2)) <= 40 * eps * size).all()
+    u, s, vh = (wide(each.numpy()) for each in kw.linalg.svd(x))
+    rest = (u * s[:, None, :]) @ vh - host
+    assert (np.linalg.norm(rest, axis=(1, 2)) <= 40 * eps * size).all()
+
+
 def test_values_that_are_not_finite():
     host = matrices((3, 4, 4), "float64")
     host[1, 2, 2], host[2, 1, 3] = np.nan, np.inf
