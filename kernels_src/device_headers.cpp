@@ -11,6 +11,7 @@
 #include "kernels_src/include/expression.cuh.h"
 #include "kernels_src/include/functions.cuh.h"
 #include "kernels_src/include/fused.cuh.h"
+#include "kernels_src/include/matrices.cuh.h"
 #include "kernels_src/include/mbarrier.cuh.h"
 #include "kernels_src/include/norm_rows.cuh.h"
 #include "kernels_src/include/operations.cuh.h"
@@ -43,6 +44,7 @@ void register_device_headers() {
     add_builtin_header("kernwright/activations.cuh", text::activations_cuh);
     add_builtin_header("kernwright/edge_packs.cuh", text::edge_packs_cuh);
     add_builtin_header("kernwright/elements.cuh", text::elements_cuh);
+    add_builtin_header("kernwright/matrices.cuh", text::matrices_cuh);
     add_builtin_header("kernwright/norm_rows.cuh", text::norm_rows_cuh);
     add_builtin_header("kernwright/expression.cuh", text::expression_cuh);
     add_builtin_header("kernwright/fused.cuh", text::fused_cuh);

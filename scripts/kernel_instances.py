@@ -78,6 +78,8 @@ PRODUCTS = [
     ("BFloat16, BFloat16", "128, 256, 4, 2, false, 2", "false, false", "kByCopies",
      "GatedEpilogue<Silu, NoBias>"),
 ]  # fmt: skip
+MATRICES = ["Float32", "Float64", "Complex64", "Complex128"]
+PACKS = [("Silu", "BFloat16, 8", 4), ("GeluTanh", "Float64, 2", 1), ("Gelu", "Float8E4M3, 16", 4)]
 
 
 # As the library's C++ asks for them.
@@ -138,6 +140,18 @@ INSTANCES = {
     "segment_add.cu": [
         *("make_entries", "count_digits", "place_entries"),
         *(f"add_segments<{of}>" for of in TYPES if of != "Bool"),
+    ],
+    "lu.cu": [f"{name}<{of}>" for name in ("lu_factor", "lu_solve", "cholesky") for of in MATRICES],
+    "householder.cu": [
+        f"{name}<{of}>"
+        for name in ("qr_factor", "form_q", "qr_upper", "fill_columns", "tridiagonal", "hessenberg")
+        for of in MATRICES
+    ],
+    "hermitian.cu": [f"tridiagonal_ql<{of}, {v}>" for of in MATRICES for v in ("true", "false")],
+    "jacobi.cu": [f"jacobi<{of}, {v}>" for of in MATRICES for v in ("true", "false")],
+    "schur.cu": [
+        *(f"schur<{of}, {v}>" for of in MATRICES for v in ("true", "false")),
+        *(f"schur_vectors<{of}>" for of in MATRICES),
     ],
     "tiled_transpose.cu": [
         f"tiled_transpose<{unit}, {tile}, {pack}>"

@@ -336,7 +336,7 @@ void define_methods(ArrayClass& type) {
       .def("_assign", &assign_array)
       .def("_assign_numpy", &assign_numpy)
       .def("_broadcast", [](const Array& a, const py::object& shape) {
-        return broadcast(a, shape_argument(shape));
+        return a.broadcast(shape_argument(shape));
       });
 }
 

@@ -37,7 +37,7 @@ void call_put_at(const py::object& x, std::vector<int> axes, const py::sequence&
   const Array given = array_operand(values, "values");
   const auto at = indexed_axes(std::move(axes), indices, position);
   on_current_stream(target, [&](const Stream& stream) {
-    kernels::put_at(target, at, broadcast(given, at.result_shape(target)), repeats_of(unique),
+    kernels::put_at(target, at, given.broadcast(at.result_shape(target)), repeats_of(unique),
                     stream);
   });
 }
@@ -48,7 +48,7 @@ void call_add_at(const py::object& x, std::vector<int> axes, const py::sequence&
   const Array given = array_operand(values, "values");
   const auto at = indexed_axes(std::move(axes), indices, position);
   on_current_stream(target, [&](const Stream& stream) {
-    kernels::add_at(target, at, broadcast(given, at.result_shape(target)), stream);
+    kernels::add_at(target, at, given.broadcast(at.result_shape(target)), stream);
   });
 }
 

@@ -10,6 +10,7 @@ void bind_kernels(py::module_& m) {
   bind_embedding(m);
   bind_gemm(m);
   bind_index(m);
+  bind_linalg(m);
   bind_loss(m);
   bind_matmul(m);
   bind_movement(m);

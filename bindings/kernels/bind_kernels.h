@@ -15,6 +15,7 @@ void bind_elementwise(py::module_& m);  ///< operations by name, promotion
 void bind_embedding(py::module_& m);
 void bind_gemm(py::module_& m);
 void bind_index(py::module_& m);
+void bind_linalg(py::module_& m);
 void bind_loss(py::module_& m);
 void bind_matmul(py::module_& m);
 void bind_movement(py::module_& m);

@@ -16,7 +16,7 @@ py::object call_softmax(const py::object& x, int axis, double scale, const py::o
       .log = log, .scale = scale, .mask = optional_operand(mask, "mask")};
   if (options.mask) {
     require_same_device({&input, &*options.mask});
-    options.mask = broadcast(*options.mask, input.shape());
+    options.mask = options.mask->broadcast(input.shape());
   }
   if (!dtype.is_none()) options.type = scalar_argument(dtype);
   options.out = optional_operand(out, "out");

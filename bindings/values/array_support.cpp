@@ -159,26 +159,6 @@ Array index_array(const Array& array, py::handle key) {
   return indexer.result();
 }
 
-Array broadcast(const Array& array, const Shape& shape) {
-  const auto fail = [&]() {
-    throw InvalidArgument(format("an array of shape {} does not broadcast to shape {}",
-                                 shape_to_string(array.shape()), shape_to_string(shape)));
-  };
-  if (array.shape().size() > shape.size()) fail();
-  const std::size_t missing = shape.size() - array.shape().size();
-  Shape strides(shape.size(), 0);
-  for (std::size_t i = 0; i < array.shape().size(); ++i) {
-    const std::int64_t extent = array.shape()[i];
-    if (extent == shape[missing + i]) {
-      strides[missing + i] = array.strides()[i];
-    } else if (extent != 1) {
-      fail();
-    }
-  }
-  return Array::adopt(array.device(), array.address(), shape, strides, array.type(), array.owner(),
-                      array.read_only());
-}
-
 py::array to_numpy(const Array& array) {
   std::vector<py::ssize_t> shape(array.shape().begin(), array.shape().end());
   py::array values(dtype_object(array.type()), shape);

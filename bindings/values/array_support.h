@@ -26,10 +26,6 @@ bool is_basic_index(py::handle key);
 /// does, ArgumentError for parts of any other kind.
 Array index_array(const Array& array, py::handle key);
 
-/// `array` seen with more axes in front and extents of 1 stretched. Throws InvalidArgument with
-/// both shapes when they do not match.
-Array broadcast(const Array& array, const Shape& shape);
-
 /// A NumPy array of the values, in new host memory. Waits for the device first.
 py::array to_numpy(const Array& array);
 

@@ -281,6 +281,7 @@ template <typename P>
 __device__ Complex<P> complex_expm1(Complex<P> z) {
   using M = Real<P>;
   if (!is_finite(z)) return complex_exp(z) - Complex<P>{1, 0};
+  if (z.real == 0 && z.imag == 0) return {0, z.imag};  // -0 becomes 0, as the standard has it
   const P sine = M::sin(z.imag / 2);
   return {M::expm1(z.real) * M::cos(z.imag) - 2 * sine * sine, M::exp(z.real) * M::sin(z.imag)};
 }

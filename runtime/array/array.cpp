@@ -225,6 +225,24 @@ Array Array::insert_axis(int axis) const {
   return view(address_, std::move(shape), std::move(strides));
 }
 
+Array Array::broadcast(const Shape& shape) const {
+  const auto fail = [&]() {
+    throw InvalidArgument(format("an array of shape {} does not broadcast to shape {}",
+                                 shape_to_string(shape_), shape_to_string(shape)));
+  };
+  if (shape_.size() > shape.size()) fail();
+  const std::size_t missing = shape.size() - shape_.size();
+  Shape strides(shape.size(), 0);
+  for (std::size_t i = 0; i < shape_.size(); ++i) {
+    if (shape_[i] == shape[missing + i]) {
+      strides[missing + i] = strides_[i];
+    } else if (shape_[i] != 1) {
+      fail();
+    }
+  }
+  return view(address_, shape, std::move(strides));
+}
+
 void Array::require_alignment(ScalarType type) const {
   const std::size_t alignment = scalar_size(type) / (is_complex(type) ? 2 : 1);
   bool fits = size_ == 0 || address_ % alignment == 0;

@@ -67,6 +67,8 @@ class Array {
   /// Element i of the last axis is [i, i + offset] of two axes, which go. They must differ.
   Array diagonal(std::int64_t offset, int first, int second) const;
   Array insert_axis(int axis) const;  ///< of extent 1, before axis `axis`
+  /// NumPy's broadcasting: more axes in front, and those of extent 1 stretched with stride 0.
+  Array broadcast(const Shape& shape) const;
   /// The same bytes as elements of `type`, as NumPy has it: with elements of another size the last
   /// axis, which must have no gaps then, grows or shrinks. Throws InvalidArgument where the bytes
   /// do not divide, or where memory or strides are no multiples of what `type` is aligned to.

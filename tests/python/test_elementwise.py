@@ -421,3 +421,11 @@ def test_every_small_float_is_read_exactly(name):
     np.testing.assert_array_equal(got, expected)
     solid = ~np.isnan(expected)
     np.testing.assert_array_equal(np.signbit(got)[solid], np.signbit(expected)[solid])
+
+
+def test_expm1_of_complex_zeros_is_zero():
+    """The standard has 0 for -0, where NumPy has -0."""
+    got = kw.expm1(kw.asarray(np.array([complex(0, 0), complex(-0.0, 0), complex(0, -0.0)])))
+    values = got.numpy()
+    assert not np.signbit(values.real).any()
+    assert np.signbit(values.imag).tolist() == [False, False, True]

@@ -187,3 +187,15 @@ def test_differences_refuse():
         kw.diff(kw.ones(3), n=-1)
     with pytest.raises((kw.InvalidArgument, IndexError)):
         kw.diff(kw.ones(()))
+
+
+def test_the_functions_of_numpy():
+    values = np.arange(1, 7).reshape(2, 3)
+    x = kw.asarray(values)
+    for ours, numpys in ((kw.cumsum, np.cumsum), (kw.cumprod, np.cumprod)):
+        for view, host in ((x, values), (x.T, values.T)):
+            np.testing.assert_array_equal(ours(view).numpy(), numpys(host))
+            np.testing.assert_array_equal(ours(view, 1).numpy(), numpys(host, 1))
+        got = ours(x, axis=-1, dtype="float32", out=kw.empty((2, 3), "float32"))
+        assert got.dtype == np.float32
+        np.testing.assert_array_equal(got.numpy(), numpys(values, -1))

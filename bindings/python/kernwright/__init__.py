@@ -217,7 +217,9 @@ _TOPICS = {
         "_array.reductions": (
             "all any argmax argmin count_nonzero logsumexp max mean min prod std sum var"
         ),
-        "_array.scans": "cumulative_max cumulative_min cumulative_prod cumulative_sum diff",
+        "_array.scans": (
+            "cumprod cumsum cumulative_max cumulative_min cumulative_prod cumulative_sum diff"
+        ),
         "_array.sorting": (
             "argsort isin searchsorted sort topk unique_all unique_counts unique_inverse "
             "unique_values"

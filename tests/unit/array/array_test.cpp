@@ -349,4 +349,25 @@ TEST_CASE("array: use on another stream reaches the buffer") {
     view.use_on(other);
   }
   CHECK(testing::FakeDriver::get().calls("cuStreamWaitEvent") == 1);
+  {
+    const Array view = make(device, {8, 1}).broadcast({2, 8, 4});
+    view.use_on(other);
+  }
+  CHECK(testing::FakeDriver::get().calls("cuStreamWaitEvent") == 2);
+}
+
+TEST_CASE("array: broadcasting stretches axes of extent 1 and adds some in front") {
+  Device& device = testing::fresh_device();
+  const Array array = make(device, {2, 1, 3});
+  const Array view = array.broadcast({4, 2, 5, 3});
+  CHECK(view.shape() == Shape{4, 2, 5, 3});
+  CHECK(view.strides() == Shape{0, 12, 0, 4});
+  CHECK(view.owner() == array.owner());
+  CHECK(make(device, {1}).broadcast({0, 2}).size() == 0);
+  CHECK(array.broadcast(array.shape()).strides() == array.strides());
+  CHECK(contains(message_of<InvalidArgument>([&] {
+                   array.broadcast({2, 1, 4});
+                 }),
+                 "(2, 1, 3) does not broadcast to shape (2, 1, 4)"));
+  CHECK_THROWS_AS(array.broadcast({1, 3}), InvalidArgument);
 }

@@ -8,7 +8,15 @@ from kernwright._array.operands import axis_of, device_array
 from kernwright._core import Array, _scan
 from kernwright.errors import InvalidArgument
 
-__all__ = ["cumulative_max", "cumulative_min", "cumulative_prod", "cumulative_sum", "diff"]
+__all__ = [
+    "cumprod",
+    "cumsum",
+    "cumulative_max",
+    "cumulative_min",
+    "cumulative_prod",
+    "cumulative_sum",
+    "diff",
+]
 
 
 def cumulative_sum(
@@ -37,6 +45,28 @@ def cumulative_prod(
     array([ 1,  2,  6, 24])
     """
     return _scan("cumulative_prod", x, axis, dtype, include_initial, out)
+
+
+def cumsum(
+    x: Any, /, axis: int | None = None, dtype: Any = None, out: Array | None = None
+) -> Array:
+    """NumPy's cumsum(): cumulative_sum(), but without an axis of all elements row by row.
+
+    >>> kw.cumsum(kw.asarray([[1, 2], [3, 4]])).numpy()
+    array([ 1,  3,  6, 10])
+    """
+    return device_array(x).cumsum(axis, dtype, out)
+
+
+def cumprod(
+    x: Any, /, axis: int | None = None, dtype: Any = None, out: Array | None = None
+) -> Array:
+    """NumPy's cumprod(): cumulative_prod(), but without an axis of all elements row by row.
+
+    >>> kw.cumprod(kw.asarray([[1, 2], [3, 4]])).numpy()
+    array([ 1,  2,  6, 24])
+    """
+    return device_array(x).cumprod(axis, dtype, out)
 
 
 def cumulative_max(x: Any, /, *, axis: int | None = None, out: Array | None = None) -> Array:

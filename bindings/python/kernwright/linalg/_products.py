@@ -1,4 +1,4 @@
-"""Products, diagonals and norms of matrices: what needs no solver."""
+"""Products, powers and diagonals of matrices."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ __all__ = [
     "cross",
     "diagonal",
     "matmul",
-    "matrix_norm",
     "matrix_power",
     "matrix_transpose",
     "outer",
@@ -71,15 +70,16 @@ def outer(x1: Array, x2: Array, /) -> Array:
 
 
 def matrix_power(x: Array, n: int, /) -> Array:
-    """x @ x @ ... n times, by squaring; n = 0 gives the identity. InvalidArgument for n < 0, which
-    needs an inverse."""
+    """x @ x @ ... n times, by squaring; n = 0 gives the identity, n < 0 powers of inv(x)."""
     import kernwright as kw
 
     x = _matrix(x)
     if x.shape[-1] != x.shape[-2]:
         raise InvalidArgument(f"only square matrices have powers, this has shape {x.shape}")
     if n < 0:
-        raise InvalidArgument(f"matrix_power(x, {n}) needs an inverse: there is no solver")
+        from kernwright.linalg._solve import inv
+
+        x, n = inv(x), -n
     power = kw.broadcast_to(kw.eye(x.shape[-1], dtype=x.dtype, device=x.device), x.shape)
     square = x
     while n:
@@ -89,22 +89,3 @@ def matrix_power(x: Array, n: int, /) -> Array:
         if n:
             square = matmul(square, square)
     return power.copy() if power is not x else x
-
-
-def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:
-    """The norm of matrices in the last two axes: "fro", 1, -1, inf, -inf. InvalidArgument for 2, -2
-    and "nuc", which need singular values."""
-    import kernwright as kw
-
-    x = _matrix(x)
-    if ord in (2, -2, "nuc"):
-        raise InvalidArgument(f"the norm {ord!r} needs singular values: there is no solver")
-    size = kw.abs(x)
-    if ord == "fro":
-        return kw.sqrt(kw.sum(size * size, axis=(-2, -1), keepdims=keepdims))
-    if ord not in (1, -1, float("inf"), float("-inf")):
-        raise InvalidArgument(f"there is no matrix norm {ord!r}: 'fro', 1, -1, inf, -inf")
-    inner, outer_axis = (-2, -1) if abs(ord) == 1 else (-1, -2)
-    sums = kw.sum(size, axis=inner, keepdims=True, dtype=size.dtype)
-    norm = (kw.max if ord > 0 else kw.min)(sums, axis=outer_axis, keepdims=True)
-    return norm if keepdims else norm.reshape(norm.shape[:-2])
