@@ -79,7 +79,6 @@ PRODUCTS = [
      "GatedEpilogue<Silu, NoBias>"),
 ]  # fmt: skip
 MATRICES = ["Float32", "Float64", "Complex64", "Complex128"]
-PACKS = [("Silu", "BFloat16, 8", 4), ("GeluTanh", "Float64, 2", 1), ("Gelu", "Float8E4M3, 16", 4)]
 
 
 # As the library's C++ asks for them.
