@@ -7,6 +7,7 @@ void bind_kernels(py::module_& m) {
   bind_activations(m);
   bind_elementwise(m);
   bind_embedding(m);
+  bind_gemv(m);
   bind_index(m);
   bind_loss(m);
   bind_matmul(m);
