@@ -6,11 +6,13 @@
 #include "kernels_src/copy/copy.h"
 #include "kernels_src/family.h"
 #include "kernels_src/gemv/skinny.cu.h"
+#include "kernels_src/gemv/skinny_columns.cu.h"
 #include "kernels_src/operands.h"
 
 #include <algorithm>
 #include <limits>
 #include <string>
+#include <utility>
 
 namespace kernwright::kernels {
 namespace {
@@ -48,15 +50,20 @@ const Family& skinny_family() {
   return made;
 }
 
+const Family& column_family() {
+  static const auto& made = *new Family("skinny_columns.cu", text::skinny_columns_cu);
+  return made;
+}
+
 const char* skinny_activation(const SkinnyJob& job) {
   return job.activation ? activation_type(*job.activation) : "Identity";
 }
 
-InstanceKey skinny_key(const SkinnyJob& job, int which) {
+InstanceKey skinny_key(const SkinnyJob& job, SkinnyKernel which) {
   const int activation = job.activation ? static_cast<int>(*job.activation) + 1 : 0;
   const SkinnyPlan& plan = job.plan;
   return InstanceKey()
-      .add(which, 2)
+      .add(which, 3)
       .type(job.shape.x_type)
       .type(job.shape.weight_type)
       .add(activation, 5)
@@ -77,7 +84,7 @@ std::string weights_format(const SkinnyShape& shape) {
 
 const LazyKernel& tiles_kernel(const SkinnyJob& job) {
   const SkinnyPlan& plan = job.plan;
-  return skinny_family().instance(skinny_key(job, 0), [&] {
+  return skinny_family().instance(skinny_key(job, SkinnyKernel::tiles), [&] {
     return format("skinny_tiles<{}, {}, {}, {}, {}, {}, {}, {}>", device_type(job.shape.x_type),
                   weights_format(job.shape), skinny_activation(job), plan.warps, plan.rows,
                   plan.columns, plan.unroll, plan.hint);
@@ -86,11 +93,41 @@ const LazyKernel& tiles_kernel(const SkinnyJob& job) {
 
 const LazyKernel& dot_kernel(const SkinnyJob& job) {
   const SkinnyPlan& plan = job.plan;
-  return skinny_family().instance(skinny_key(job, 1), [&] {
+  return skinny_family().instance(skinny_key(job, SkinnyKernel::dot), [&] {
     return format("skinny_dot<{}, {}, {}, {}, {}, {}, {}, {}, {}>", device_type(job.shape.x_type),
                   device_type(job.shape.weight_type), skinny_activation(job), plan.width,
                   plan.columns, plan.rows, plan.unroll, plan.warps, plan.hint);
   });
+}
+
+const LazyKernel& column_tiles_kernel(const SkinnyJob& job) {
+  const SkinnyPlan& plan = job.plan;
+  return column_family().instance(skinny_key(job, SkinnyKernel::column_tiles), [&] {
+    return format("skinny_column_tiles<{}, {}, {}, {}, {}, {}>", device_type(job.shape.x_type),
+                  skinny_activation(job), plan.warps, plan.columns, plan.unroll, plan.hint);
+  });
+}
+
+const LazyKernel& columns_kernel(const SkinnyJob& job) {
+  const SkinnyPlan& plan = job.plan;
+  return column_family().instance(skinny_key(job, SkinnyKernel::columns), [&] {
+    return format("skinny_columns<{}, {}, {}, {}, {}, {}, {}>", device_type(job.shape.x_type),
+                  device_type(job.shape.weight_type), skinny_activation(job), plan.width,
+                  plan.columns, plan.unroll, plan.warps);
+  });
+}
+
+const LazyKernel& skinny_kernel(const SkinnyJob& job) {
+  switch (job.plan.kernel) {
+    case SkinnyKernel::tiles:
+      return tiles_kernel(job);
+    case SkinnyKernel::column_tiles:
+      return column_tiles_kernel(job);
+    case SkinnyKernel::columns:
+      return columns_kernel(job);
+    default:
+      return dot_kernel(job);
+  }
 }
 
 const LazyKernel& splits_kernel(const SkinnyJob& job) {
@@ -98,7 +135,7 @@ const LazyKernel& splits_kernel(const SkinnyJob& job) {
   plain.shape.x_type = job.shape.x_type;
   plain.activation = job.activation;
   plain.plan.hint = 0;
-  return skinny_family().instance(skinny_key(plain, 2), [&] {
+  return skinny_family().instance(skinny_key(plain, SkinnyKernel::chosen), [&] {
     return format("add_splits<{}, {}>", device_type(job.shape.x_type), skinny_activation(job));
   });
 }
@@ -170,6 +207,14 @@ Array with_near_rows(const Array& array, const Stream& stream) {
   return near && whole(2) && whole(3) ? array : copy(array, stream);
 }
 
+/// True where the neighbours in memory are of different rows.
+bool goes_by_columns(const Array& weights) {
+  const auto size = static_cast<std::int64_t>(scalar_size(weights.type()));
+  return weights.strides().back() != size && weights.shape().back() > 1 &&
+         stride_of(weights, 2) == size && stride_of(weights, 1) % size == 0 &&
+         stride_of(weights, 3) % size == 0;
+}
+
 /// Where all rows of x begin at multiples of 16 bytes, or can do so.
 Array with_aligned_rows(const Array& x, const Stream& stream) {
   const auto bits = static_cast<std::uint64_t>(stride_of(x, 2) | stride_of(x, 3));
@@ -177,17 +222,25 @@ Array with_aligned_rows(const Array& x, const Stream& stream) {
   return (x.address() | bits) % 16 != 0 && row % 16 == 0 ? copy(x, stream) : x;
 }
 
+/// Bits of the addresses of all rows of `count` neighbours, which are as far apart as dimension
+/// `from_end` says.
+std::uint64_t row_bits(const Array& array, std::int64_t count, int from_end) {
+  const auto row = static_cast<std::uint64_t>(count) * scalar_size(array.type());
+  return array.address() | row |
+         static_cast<std::uint64_t>(stride_of(array, from_end) | stride_of(array, 3));
+}
+
 /// Elements of a load of the weights, with which x may be loaded too.
-int skinny_width(const SkinnyJob& job) {
-  const auto bits = [](const Array& array, ScalarType type) {
-    const auto row = static_cast<std::uint64_t>(array.shape().back()) * scalar_size(type);
-    return array.address() | row |
-           static_cast<std::uint64_t>(stride_of(array, 2) | stride_of(array, 3));
-  };
-  const int of_x = pack_width(job.x.type(), {bits(job.x, job.x.type())});
-  const int of_weights = pack_width(job.weights.type(), {bits(job.weights, job.weights.type())});
-  const bool wide_x = of_x * scalar_size(job.x.type()) == 16;
-  return wide_x ? of_weights : std::min(of_x, of_weights);
+void find_widths(SkinnyJob& job) {
+  SkinnyShape& shape = job.shape;
+  const int of_x = pack_width(shape.x_type, {row_bits(job.x, shape.k, 2)});
+  shape.pairs = of_x >= 4;
+  if (shape.by_columns) {
+    shape.width = pack_width(shape.weight_type, {row_bits(job.weights, shape.n, 1)});
+    return;
+  }
+  shape.width = pack_width(shape.weight_type, {row_bits(job.weights, shape.k, 2)});
+  if (of_x * scalar_size(shape.x_type) < 16) shape.width = std::min(of_x, shape.width);
 }
 
 SkinnyProblem describe(const SkinnyJob& job, double factor) {
@@ -221,7 +274,8 @@ SkinnyJob prepare_skinny(const SkinnyCall& call, const Array& out, const Stream&
   job.stream = on;
   job.out = out;
   job.x = with_aligned_rows(with_near_rows(call.x, on), on);
-  job.weights = with_near_rows(call.weights, on);
+  const bool by_columns = goes_by_columns(call.weights);
+  job.weights = by_columns ? call.weights : with_near_rows(call.weights, on);
   if (call.scale) job.scale = contiguous(*call.scale, on);
   if (call.bias) job.bias = contiguous(*call.bias, on);
   if (call.residual) job.residual = with_near_rows(*call.residual, on);
@@ -235,9 +289,11 @@ SkinnyJob prepare_skinny(const SkinnyCall& call, const Array& out, const Stream&
                .x_type = call.x.type(),
                .weight_type = call.weights.type(),
                .width = 1,
+               .by_columns = by_columns,
+               .pairs = false,
                .multiprocessors = device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
                .overlapping = device.compute_capability().major >= 9};
-  job.shape.width = skinny_width(job);
+  find_widths(job);
   job.plan = plan_skinny(job.shape, call.plan);
   if (job.plan.splits > 1) {
     Shape partial = {job.plan.splits};
@@ -255,23 +311,37 @@ std::uint32_t skinny_blocks(std::int64_t count, std::int64_t each) {
   return static_cast<std::uint32_t>((count + each - 1) / each);
 }
 
+/// Blocks that share out n and m, and the bytes of what the kernel counts distances in.
+std::pair<std::uint32_t, std::int64_t> skinny_grid(const SkinnyJob& job) {
+  const SkinnyPlan& plan = job.plan;
+  const auto size = static_cast<std::int64_t>(scalar_size(job.shape.weight_type));
+  switch (plan.kernel) {
+    case SkinnyKernel::tiles:
+      return {skinny_blocks(job.shape.n, 16 * plan.rows), 1};
+    case SkinnyKernel::column_tiles:
+      return {skinny_blocks(job.shape.n, 64), size};
+    default:
+      break;
+  }
+  const bool columns = plan.kernel == SkinnyKernel::columns;
+  const std::uint32_t across = skinny_blocks(job.shape.n, columns ? 32 * plan.width : plan.rows);
+  return {across * skinny_blocks(job.shape.m, plan.columns), size};
+}
+
 void run_skinny(const SkinnyJob& job) {
   Device& device = job.x.device();
-  const bool tiles = job.plan.kernel == SkinnyKernel::tiles;
-  const std::int64_t unit = tiles ? 1 : static_cast<std::int64_t>(scalar_size(job.weights.type()));
-  const WeightRows rows{job.weights.address(), stride_of(job.weights, 2) / unit,
+  const auto [across, unit] = skinny_grid(job);
+  const WeightRows rows{job.weights.address(),
+                        stride_of(job.weights, job.shape.by_columns ? 1 : 2) / unit,
                         stride_of(job.weights, 3) / unit};
-  const std::uint32_t columns = tiles ? 1 : skinny_blocks(job.shape.m, job.plan.columns);
-  const std::uint32_t across =
-      skinny_blocks(job.shape.n, tiles ? 16 * job.plan.rows : job.plan.rows);
   const bool overlapping = job.shape.overlapping && job.plan.ahead > 0;
   const LaunchConfig config{
-      .grid = {across * columns, job.problem.splits,
+      .grid = {across, job.problem.splits,
                static_cast<std::uint32_t>(std::min(job.shape.batches, kMostBatchBlocks))},
       .block = {static_cast<std::uint32_t>(job.plan.warps) * 32},
       .stream = job.stream,
       .programmatic_dependent = overlapping};
-  launch((tiles ? tiles_kernel(job) : dot_kernel(job)).on(device), config, job.problem, rows);
+  launch(skinny_kernel(job).on(device), config, job.problem, rows);
   if (job.plan.splits == 1) return;
   launch(splits_kernel(job).on(device),
          {.grid = {skinny_blocks(job.out.size(), 256)},

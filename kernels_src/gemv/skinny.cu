@@ -158,40 +158,11 @@ __global__ void __launch_bounds__(Warps * 32) skinny_tiles(SkinnyProblem p, Weig
 
 // ---- on the other cores
 
-/// `Width` neighbours, past the first level where 16 bytes are loaded.
-template <typename W, int Width, int Hint>
-__device__ __forceinline__ Pack<W, Width> load_weights(const W* from) {
-  if constexpr (sizeof(W) * Width == 16) {
-    union Bits {
-      Words words;
-      Pack<W, Width> pack;
-      __device__ Bits() {}
-    } bits;
-    bits.words = load_once<Hint>(from);
-    return bits.pack;
-  } else {
-    return *reinterpret_cast<const Pack<W, Width>*>(from);
-  }
-}
-
-__device__ __forceinline__ float to_float_value(Int8 x) { return static_cast<float>(x); }
-template <typename T>
-__device__ __forceinline__ float to_float_value(T x) {
-  return to_compute(x);
-}
-
-/// Where x begins, and how far apart weights are: what the lanes of skinny_dot walk.
-template <typename W>
-struct DotRows {
-  const W* data;
-  Int64 row, batch;  ///< distances in elements
-};
-
 /// A block has `Rows` rows of the weights and `Columns` rows of x; its threads share k. k is a
 /// multiple of `Width`, and all rows begin where packs of that many elements may.
 template <typename T, typename W, typename Act, int Width, int Columns, int Rows, int Unroll,
           int Warps, int Hint>
-__global__ void __launch_bounds__(Warps * 32) skinny_dot(SkinnyProblem p, DotRows<W> weights) {
+__global__ void __launch_bounds__(Warps * 32) skinny_dot(SkinnyProblem p, WeightRows<W> weights) {
   constexpr int kPart = Width * sizeof(T) > 16 ? 16 / sizeof(T) : Width;
   constexpr unsigned kStep = Warps * 32 * Width;
   const unsigned tiles = (p.m + Columns - 1) / Columns;

@@ -15,10 +15,8 @@ void choose(int& parameter, std::int64_t value) {
   if (parameter <= 0) parameter = static_cast<int>(value);
 }
 
-/// Blocks share k only where there are too few rows to keep the device busy.
-void choose_splits(SkinnyPlan& plan, const SkinnyShape& shape, std::int64_t blocks,
-                   std::int64_t most) {
-  const std::int64_t busy = shape.multiprocessors / 2;
+/// Blocks share k only where there are too few of them, below `busy`.
+void choose_splits(SkinnyPlan& plan, std::int64_t busy, std::int64_t blocks, std::int64_t most) {
   choose(plan.splits, std::clamp<std::int64_t>(busy / std::max<std::int64_t>(1, blocks), 1,
                                                std::max<std::int64_t>(1, most)));
 }
@@ -33,7 +31,7 @@ void plan_tiles(const SkinnyShape& shape, SkinnyPlan& plan) {
   choose(plan.unroll, std::max(1, values == 16 ? loads / 2 : loads));
   const std::int64_t groups = skinny_parts(shape.k, std::int64_t{4} * values * plan.unroll);
   const std::int64_t blocks = skinny_parts(shape.n, std::int64_t{16} * plan.rows) * shape.batches;
-  choose_splits(plan, shape, blocks, groups / plan.warps);
+  choose_splits(plan, shape.multiprocessors / 2, blocks, groups / plan.warps);
 }
 
 void plan_dot(const SkinnyShape& shape, SkinnyPlan& plan) {
@@ -45,25 +43,62 @@ void plan_dot(const SkinnyShape& shape, SkinnyPlan& plan) {
   choose(plan.unroll, plan.columns * plan.width > 16 ? 2 : 4);
   const std::int64_t blocks =
       skinny_parts(shape.n, plan.rows) * skinny_parts(shape.m, plan.columns) * shape.batches;
-  choose_splits(plan, shape, blocks, lanes / (std::int64_t{2} * plan.warps * plan.unroll));
+  choose_splits(plan, shape.multiprocessors / 2, blocks,
+                lanes / (std::int64_t{2} * plan.warps * plan.unroll));
+}
+
+void plan_column_tiles(const SkinnyShape& shape, SkinnyPlan& plan) {
+  choose(plan.columns, std::bit_ceil(static_cast<unsigned>(skinny_parts(shape.m, 8))));
+  choose(plan.warps, 8);
+  choose(plan.unroll, plan.columns <= 2 ? 2 : 1);
+  const std::int64_t blocks = skinny_parts(shape.n, 64) * shape.batches;
+  choose_splits(plan, 2 * shape.multiprocessors, blocks,
+                shape.k / (std::int64_t{16} * plan.unroll * plan.warps));
+}
+
+void plan_columns(const SkinnyShape& shape, SkinnyPlan& plan) {
+  choose(plan.width, std::min(shape.width, 8));
+  const auto rows = std::bit_ceil(static_cast<unsigned>(shape.m));
+  choose(plan.columns, std::min<std::int64_t>({rows, 8, 32 / plan.width}));
+  choose(plan.warps, 8);
+  choose(plan.unroll, 4);
+  const std::int64_t blocks = skinny_parts(shape.n, std::int64_t{32} * plan.width) *
+                              skinny_parts(shape.m, plan.columns) * shape.batches;
+  choose_splits(plan, 2 * shape.multiprocessors, blocks,
+                shape.k / (std::int64_t{2} * plan.warps * plan.unroll));
+}
+
+SkinnyKernel kernel_for(const SkinnyShape& shape, SkinnyKernel wanted) {
+  const auto bytes = static_cast<int>(scalar_size(shape.weight_type)) * shape.width;
+  const bool halves = shape.x_type != ScalarType::float32 && bytes == 16;
+  if (shape.by_columns) {
+    const bool fits = halves && shape.weight_type == shape.x_type && shape.pairs;
+    return fits && wanted != SkinnyKernel::columns ? SkinnyKernel::column_tiles
+                                                   : SkinnyKernel::columns;
+  }
+  return halves && wanted != SkinnyKernel::dot ? SkinnyKernel::tiles : SkinnyKernel::dot;
 }
 
 }  // namespace
 
 SkinnyPlan plan_skinny(const SkinnyShape& shape, SkinnyPlan wanted) {
-  const auto size = static_cast<int>(scalar_size(shape.weight_type));
-  const bool fits = shape.x_type != ScalarType::float32 && shape.width * size == 16;
-  if (wanted.kernel == SkinnyKernel::chosen || !fits) {
-    wanted.kernel = fits ? SkinnyKernel::tiles : SkinnyKernel::dot;
-  }
-  if (wanted.kernel == SkinnyKernel::tiles) {
-    plan_tiles(shape, wanted);
-  } else {
-    plan_dot(shape, wanted);
+  wanted.kernel = kernel_for(shape, wanted.kernel);
+  switch (wanted.kernel) {
+    case SkinnyKernel::tiles:
+      plan_tiles(shape, wanted);
+      break;
+    case SkinnyKernel::column_tiles:
+      plan_column_tiles(shape, wanted);
+      break;
+    case SkinnyKernel::columns:
+      plan_columns(shape, wanted);
+      break;
+    default:
+      plan_dot(shape, wanted);
   }
   if (wanted.hint < 0) wanted.hint = 0;
   if (!shape.overlapping) wanted.ahead = 0;
-  if (wanted.ahead < 0) wanted.ahead = wanted.unroll;
+  if (wanted.ahead < 0) wanted.ahead = 0;
   return wanted;
 }
 

@@ -10,22 +10,25 @@ namespace kernwright::kernels {
 constexpr std::int64_t kSkinnyRows = 64;  ///< of x, at most
 
 enum class SkinnyKernel : std::uint8_t {
-  chosen,  ///< by plan_skinny()
-  tiles,   ///< on the tensor cores
-  dot,     ///< on the other cores
+  chosen,        ///< by plan_skinny()
+  tiles,         ///< on the tensor cores
+  dot,           ///< on the other cores
+  column_tiles,  ///< on the tensor cores, weights with neighbours along n
+  columns,       ///< the same on the other cores
 };
 
-/// What the kernels of skinny.cu take as parameters; 0 or less where it is to be chosen.
+/// What the kernels of skinny.cu and skinny_columns.cu take as parameters; 0 or less where it is to
+/// be chosen.
 struct SkinnyPlan {
   SkinnyKernel kernel = SkinnyKernel::chosen;
   int warps = 0;    ///< of a block, which share k
-  int rows = 0;     ///< of the weights: tiles of 16 that a block has, or single ones
+  int rows = 0;     ///< of weights with neighbours along k: tiles of 16 that a block has, or rows
   int columns = 0;  ///< of x: tiles of 8, or single ones
   int unroll = 0;   ///< loads of a row in flight
   int hint = -1;    ///< 0, or 1 and 2: more bytes of a line are fetched to the second level
   int splits = 0;   ///< blocks that share the k of the same rows
   int ahead = -1;   ///< loads fetched to the second level before the kernel in front has ended
-  int width = 0;    ///< elements of a load, of the dot kernel
+  int width = 0;    ///< elements of a load, of the kernels beside the tensor cores
 };
 
 /// The shape of a product and what its addresses allow.
@@ -33,6 +36,8 @@ struct SkinnyShape {
   std::int64_t batches = 1, m = 1, n = 1, k = 1;
   ScalarType x_type = ScalarType::float32, weight_type = ScalarType::float32;
   int width = 1;             ///< elements that a load of the weights may have
+  bool by_columns = false;   ///< neighbours in memory follow each other along n
+  bool pairs = false;        ///< four elements of x may be loaded at once
   int multiprocessors = 1;   ///< of the device
   bool overlapping = false;  ///< the device may begin a kernel before the one in front has ended
 };

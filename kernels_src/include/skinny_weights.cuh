@@ -42,6 +42,36 @@ __device__ __forceinline__ Words load_once(const void* from) {
   return w;
 }
 
+/// Weights as elements of any width: what the kernels beside the tensor cores walk. Distances are
+/// in elements, `row` that of the second last dimension in memory.
+template <typename W>
+struct WeightRows {
+  const W* data;
+  Int64 row, batch;
+};
+
+/// `Width` neighbours, past the first level where 16 bytes are loaded.
+template <typename W, int Width, int Hint>
+__device__ __forceinline__ Pack<W, Width> load_weights(const W* from) {
+  if constexpr (sizeof(W) * Width == 16) {
+    union Bits {
+      Words words;
+      Pack<W, Width> pack;
+      __device__ Bits() {}
+    } bits;
+    bits.words = load_once<Hint>(from);
+    return bits.pack;
+  } else {
+    return *reinterpret_cast<const Pack<W, Width>*>(from);
+  }
+}
+
+__device__ __forceinline__ float to_float_value(Int8 x) { return static_cast<float>(x); }
+template <typename T>
+__device__ __forceinline__ float to_float_value(T x) {
+  return to_compute(x);
+}
+
 /// What formats of plain rows of bytes share: 16 bytes of `Element`s.
 template <typename Element>
 struct ByteRows {
