@@ -178,17 +178,29 @@ def best_of(product: Product, plans: list[tuple[int, ...]]) -> list[dict[str, An
 def candidates(product: Product) -> dict[str, Any]:
     """First how a block is cut, then hints and how much is fetched ahead for the best of these."""
     m = product.x.shape[0]
-    tiles = itertools.product([1], [4, 8, 16], [1, 2], [1, 2, 4, 8])
-    plans = [plan for plan in tiles if plan[2] * plan[3] * max(1, m // 8) <= 16]
+    plans = []
+    if m <= 16:
+        tiles = itertools.product([1], [4, 8, 16], [1, 2], [1, 2, 4, 8])
+        plans += [plan for plan in tiles if plan[2] * plan[3] * max(1, m // 8) <= 8]
     if m <= 2:
         plans += itertools.product([2], [4, 8], [1, 2, 4], [2, 4, 8])
+    if m > 4:
+        blocks = [(2, 2), (4, 1), (4, 2), (8, 1)]
+        plans += [
+            (5, warps, rows, stages, 0, splits)
+            for (warps, rows), stages, splits in itertools.product(blocks, [3, 4, 6], [1, 2, 4, 8])
+        ]
     first = best_of(product, plans)
     second: list[dict[str, Any]] = []
     for kernel in sorted({row["plan"][0] for row in first}):
         best = next(row["plan"] for row in first if row["plan"][0] == kernel)
         second += best_of(
             product,
-            [(*best, hint, 1, ahead) for hint in (0, 1, 2) for ahead in (0, 2, 4, 8, 16)],
+            [
+                (*best[:4], hint, best[5] if len(best) > 5 else 1, ahead)
+                for hint in ((0,) if kernel == 5 else (0, 1, 2))
+                for ahead in (0, 2, 4, 8, 16)
+            ],
         )
     rows = sorted([*first, *second], key=lambda row: row.get("us", 1e9))
     return {"best": rows[:8], "first": first[:6], "chosen": figure(product, lambda: ours(product.run()))}

@@ -18,7 +18,7 @@ kernels::SkinnyPlan plan_of(const std::vector<int>& numbers) {
   int kernel = 0;
   auto next = take;
   next(kernel);
-  if (kernel < 0 || kernel > 4) throw InvalidArgument("a plan's kernel is 0 to 4");
+  if (kernel < 0 || kernel > 5) throw InvalidArgument("a plan's kernel is 0 to 5");
   plan.kernel = static_cast<kernels::SkinnyKernel>(kernel);
   for (int* const each :
        {&plan.warps, &plan.rows, &plan.unroll, &plan.hint, &plan.splits, &plan.ahead}) {

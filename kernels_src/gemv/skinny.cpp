@@ -7,6 +7,7 @@
 #include "kernels_src/family.h"
 #include "kernels_src/gemv/skinny.cu.h"
 #include "kernels_src/gemv/skinny_columns.cu.h"
+#include "kernels_src/gemv/skinny_staged.cu.h"
 #include "kernels_src/operands.h"
 
 #include <algorithm>
@@ -55,6 +56,11 @@ const Family& column_family() {
   return made;
 }
 
+const Family& staged_family() {
+  static const auto& made = *new Family("skinny_staged.cu", text::skinny_staged_cu);
+  return made;
+}
+
 const char* skinny_activation(const SkinnyJob& job) {
   return job.activation ? activation_type(*job.activation) : "Identity";
 }
@@ -72,7 +78,8 @@ InstanceKey skinny_key(const SkinnyJob& job, SkinnyKernel which) {
       .add(plan.columns, 6)
       .add(plan.unroll, 5)
       .add(plan.hint, 2)
-      .add(plan.width, 5);
+      .add(plan.width, 5)
+      .add(plan.clustered, 1);
 }
 
 std::string weights_format(const SkinnyShape& shape) {
@@ -117,6 +124,15 @@ const LazyKernel& columns_kernel(const SkinnyJob& job) {
   });
 }
 
+const LazyKernel& staged_kernel(const SkinnyJob& job) {
+  const SkinnyPlan& plan = job.plan;
+  return staged_family().instance(skinny_key(job, SkinnyKernel::staged), [&] {
+    return format("skinny_staged<{}, {}, {}, {}, {}, {}, {}, {}>", device_type(job.shape.x_type),
+                  weights_format(job.shape), skinny_activation(job), plan.warps, plan.rows,
+                  plan.columns, plan.unroll, plan.clustered);
+  });
+}
+
 const LazyKernel& skinny_kernel(const SkinnyJob& job) {
   switch (job.plan.kernel) {
     case SkinnyKernel::tiles:
@@ -125,6 +141,8 @@ const LazyKernel& skinny_kernel(const SkinnyJob& job) {
       return column_tiles_kernel(job);
     case SkinnyKernel::columns:
       return columns_kernel(job);
+    case SkinnyKernel::staged:
+      return staged_kernel(job);
     default:
       return dot_kernel(job);
   }
@@ -243,6 +261,9 @@ void find_widths(SkinnyJob& job) {
   if (of_x * scalar_size(shape.x_type) < 16) shape.width = std::min(of_x, shape.width);
 }
 
+/// True where a second kernel adds what the blocks summed.
+bool adds_later(const SkinnyPlan& plan) { return plan.splits > 1 && !plan.clustered; }
+
 SkinnyProblem describe(const SkinnyJob& job, double factor) {
   SkinnyProblem p;
   const auto x_size = static_cast<std::int64_t>(scalar_size(job.x.type()));
@@ -292,16 +313,17 @@ SkinnyJob prepare_skinny(const SkinnyCall& call, const Array& out, const Stream&
                .by_columns = by_columns,
                .pairs = false,
                .multiprocessors = device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
-               .overlapping = device.compute_capability().major >= 9};
+               .overlapping = device.compute_capability().major >= 9,
+               .clusters = device.compute_capability().major >= 9};
   find_widths(job);
   job.plan = plan_skinny(job.shape, call.plan);
-  if (job.plan.splits > 1) {
+  if (adds_later(job.plan)) {
     Shape partial = {job.plan.splits};
     partial.insert(partial.end(), result.begin(), result.end());
     job.partial = Array::empty(device, std::move(partial), ScalarType::float32, on);
   }
   job.problem = describe(job, call.factor);
-  if (job.plan.splits > 1) job.problem.partial = job.partial.address();
+  if (adds_later(job.plan)) job.problem.partial = job.partial.address();
   return job;
 }
 
@@ -320,6 +342,8 @@ std::pair<std::uint32_t, std::int64_t> skinny_grid(const SkinnyJob& job) {
       return {skinny_blocks(job.shape.n, 16 * plan.rows), 1};
     case SkinnyKernel::column_tiles:
       return {skinny_blocks(job.shape.n, 64), size};
+    case SkinnyKernel::staged:
+      return {skinny_blocks(job.shape.n, 16 * plan.rows * plan.warps), 1};
     default:
       break;
   }
@@ -334,15 +358,18 @@ void run_skinny(const SkinnyJob& job) {
   const WeightRows rows{job.weights.address(),
                         stride_of(job.weights, job.shape.by_columns ? 1 : 2) / unit,
                         stride_of(job.weights, 3) / unit};
+  const bool staged = job.plan.kernel == SkinnyKernel::staged;
   const bool overlapping = job.shape.overlapping && job.plan.ahead > 0;
   const LaunchConfig config{
       .grid = {across, job.problem.splits,
                static_cast<std::uint32_t>(std::min(job.shape.batches, kMostBatchBlocks))},
       .block = {static_cast<std::uint32_t>(job.plan.warps) * 32},
+      .shared_bytes = staged ? static_cast<std::uint32_t>(staged_bytes(job.shape, job.plan)) : 0,
       .stream = job.stream,
+      .cluster = job.plan.clustered ? Dim3{1, job.problem.splits, 1} : Dim3{0, 0, 0},
       .programmatic_dependent = overlapping};
   launch(skinny_kernel(job).on(device), config, job.problem, rows);
-  if (job.plan.splits == 1) return;
+  if (!adds_later(job.plan)) return;
   launch(splits_kernel(job).on(device),
          {.grid = {skinny_blocks(job.out.size(), 256)},
           .block = {256},
@@ -365,7 +392,7 @@ Array skinny_product(const SkinnyCall& call, const Stream& stream) {
   const SkinnyJob job = prepare_skinny(call, result, on);
   run_skinny(job);
   for (const Array* each : {&job.x, &job.weights, &job.out}) each->use_on(on);
-  if (job.plan.splits > 1) job.partial.use_on(on);
+  if (adds_later(job.plan)) job.partial.use_on(on);
   for (const auto* each : {&job.scale, &job.bias, &job.residual}) {
     if (*each) (*each)->use_on(on);
   }

@@ -47,6 +47,25 @@ void plan_dot(const SkinnyShape& shape, SkinnyPlan& plan) {
                 lanes / (std::int64_t{2} * plan.warps * plan.unroll));
 }
 
+constexpr int kStagedBytes = 98304;  ///< that every device of capability 8.0 and newer has
+constexpr int kMostCluster = 8;
+
+void plan_staged(const SkinnyShape& shape, SkinnyPlan& plan) {
+  choose(plan.columns, std::bit_ceil(static_cast<unsigned>(skinny_parts(shape.m, 8))));
+  choose(plan.warps, 4);
+  choose(plan.rows, 2);
+  if (plan.unroll < 2) {
+    plan.unroll = 4;
+    while (plan.unroll > 2 && staged_bytes(shape, plan) > kStagedBytes) --plan.unroll;
+  }
+  const std::int64_t depth = std::int64_t{128} / scalar_size(shape.weight_type);
+  const std::int64_t rows = std::int64_t{16} * plan.rows * plan.warps;
+  const std::int64_t chunks = skinny_parts(shape.k, depth);
+  choose_splits(plan, 2 * shape.multiprocessors, skinny_parts(shape.n, rows) * shape.batches,
+                std::min<std::int64_t>(kMostCluster, chunks / 4));
+  plan.clustered = shape.clusters && plan.splits > 1 && plan.splits <= kMostCluster;
+}
+
 void plan_column_tiles(const SkinnyShape& shape, SkinnyPlan& plan) {
   choose(plan.columns, std::bit_ceil(static_cast<unsigned>(skinny_parts(shape.m, 8))));
   choose(plan.warps, 8);
@@ -76,16 +95,28 @@ SkinnyKernel kernel_for(const SkinnyShape& shape, SkinnyKernel wanted) {
     return fits && wanted != SkinnyKernel::columns ? SkinnyKernel::column_tiles
                                                    : SkinnyKernel::columns;
   }
-  return halves && wanted != SkinnyKernel::dot ? SkinnyKernel::tiles : SkinnyKernel::dot;
+  if (!halves || wanted == SkinnyKernel::dot) return SkinnyKernel::dot;
+  if (wanted == SkinnyKernel::tiles || wanted == SkinnyKernel::staged) return wanted;
+  return shape.m > 8 ? SkinnyKernel::staged : SkinnyKernel::tiles;
 }
 
 }  // namespace
+
+int staged_bytes(const SkinnyShape& shape, const SkinnyPlan& plan) {
+  const int values = 16 / static_cast<int>(scalar_size(shape.weight_type));
+  const int rows = 16 * plan.rows * plan.warps, columns = 8 * plan.columns;
+  const int stages = plan.unroll * (rows * 128 + columns * values * 16);
+  return std::max(stages, columns * (rows + 4) * 4);
+}
 
 SkinnyPlan plan_skinny(const SkinnyShape& shape, SkinnyPlan wanted) {
   wanted.kernel = kernel_for(shape, wanted.kernel);
   switch (wanted.kernel) {
     case SkinnyKernel::tiles:
       plan_tiles(shape, wanted);
+      break;
+    case SkinnyKernel::staged:
+      plan_staged(shape, wanted);
       break;
     case SkinnyKernel::column_tiles:
       plan_column_tiles(shape, wanted);

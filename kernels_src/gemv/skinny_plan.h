@@ -15,6 +15,7 @@ enum class SkinnyKernel : std::uint8_t {
   dot,           ///< on the other cores
   column_tiles,  ///< on the tensor cores, weights with neighbours along n
   columns,       ///< the same on the other cores
+  staged,        ///< on the tensor cores, weights and x through shared memory
 };
 
 /// What the kernels of skinny.cu and skinny_columns.cu take as parameters; 0 or less where it is to
@@ -24,11 +25,12 @@ struct SkinnyPlan {
   int warps = 0;    ///< of a block, which share k
   int rows = 0;     ///< of weights with neighbours along k: tiles of 16 that a block has, or rows
   int columns = 0;  ///< of x: tiles of 8, or single ones
-  int unroll = 0;   ///< loads of a row in flight
+  int unroll = 0;   ///< loads of a row in flight; stages of the staged kernel
   int hint = -1;    ///< 0, or 1 and 2: more bytes of a line are fetched to the second level
   int splits = 0;   ///< blocks that share the k of the same rows
   int ahead = -1;   ///< loads fetched to the second level before the kernel in front has ended
-  int width = 0;    ///< elements of a load, of the kernels beside the tensor cores
+  bool clustered = false;  ///< the splits add their sums in a cluster of blocks
+  int width = 0;           ///< elements of a load, of the kernels beside the tensor cores
 };
 
 /// The shape of a product and what its addresses allow.
@@ -40,7 +42,11 @@ struct SkinnyShape {
   bool pairs = false;        ///< four elements of x may be loaded at once
   int multiprocessors = 1;   ///< of the device
   bool overlapping = false;  ///< the device may begin a kernel before the one in front has ended
+  bool clusters = false;     ///< the device has clusters of blocks
 };
+
+/// Dynamic shared memory of a block of the staged kernel.
+int staged_bytes(const SkinnyShape& shape, const SkinnyPlan& plan);
 
 /// `wanted` with all that it leaves open chosen: the one place that decides.
 SkinnyPlan plan_skinny(const SkinnyShape& shape, SkinnyPlan wanted);

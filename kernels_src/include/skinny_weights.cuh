@@ -9,6 +9,8 @@
 //   static Raw load<Hint>(Row row, unsigned k)   k is a multiple of kValues, all inside the row
 //   static void fetch(Row row, unsigned k)       the same to the second level of cache
 //   static Raw none()                            decodes to zeros
+//   static const void* at(Row row, unsigned k)   what load() reads, where Raw is its 16 bytes: such
+//                                                formats may also pass through shared memory
 //   static void decode(const Raw& raw, unsigned (&pairs)[kValues / 2])
 // decode() writes the values in the order of k, the lower k in the lower half of a word. A scale of
 // a whole row is not the format's: the kernel multiplies sums with it.
@@ -84,13 +86,14 @@ struct ByteRows {
   __device__ __forceinline__ Row row(UInt64 batch, UInt64 n) const {
     return data + static_cast<Int64>(batch) * batch_bytes + static_cast<Int64>(n) * row_bytes;
   }
+  __device__ __forceinline__ static const void* at(Row row, unsigned k) {
+    return row + static_cast<UInt64>(k) * sizeof(Element);
+  }
   template <int Hint>
   __device__ __forceinline__ static Raw load(Row row, unsigned k) {
-    return load_once<Hint>(row + static_cast<UInt64>(k) * sizeof(Element));
+    return load_once<Hint>(at(row, k));
   }
-  __device__ __forceinline__ static void fetch(Row row, unsigned k) {
-    fetch_ahead(row + static_cast<UInt64>(k) * sizeof(Element));
-  }
+  __device__ __forceinline__ static void fetch(Row row, unsigned k) { fetch_ahead(at(row, k)); }
   __device__ __forceinline__ static Raw none() { return {}; }
 };
 
