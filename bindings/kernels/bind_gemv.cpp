@@ -1,6 +1,7 @@
 // Products with few rows.
 #include "bindings/kernels/bind_kernels.h"
 #include "bindings/kernels/kernel_calls.h"
+#include "kernels_src/gemv/linear.h"
 #include "kernels_src/gemv/skinny.h"
 
 #include <string>
@@ -43,9 +44,22 @@ Array skinny_product(py::handle x, py::handle weights, py::handle scale, py::han
                            [&](const Stream& on) { return kernels::skinny_product(call, on); });
 }
 
+Array linear(py::handle x, py::handle weights, py::handle bias, py::handle scale,
+             py::handle residual, const std::string& activation) {
+  kernels::LinearCall call{.x = array_operand(x, "x"), .weights = array_operand(weights, "weight")};
+  call.bias = optional_operand(bias, "bias");
+  call.scale = optional_operand(scale, "scale");
+  call.residual = optional_operand(residual, "residual");
+  if (!activation.empty()) {
+    call.activation = kernels::ActivationCall{kernels::activation_from_name(activation), 1, 1};
+  }
+  return on_current_stream(call.x, [&](const Stream& on) { return kernels::linear(call, on); });
+}
+
 }  // namespace
 
 void bind_gemv(py::module_& m) {
+  m.def("_linear", &linear);
   m.def("_skinny_product", &skinny_product, py::arg("x"), py::arg("weight"),
         py::arg("scale") = py::none(), py::arg("bias") = py::none(),
         py::arg("residual") = py::none(), py::arg("activation") = "", py::arg("factor") = 1.0,

@@ -314,6 +314,7 @@ SkinnyJob prepare_skinny(const SkinnyCall& call, const Array& out, const Stream&
                .pairs = false,
                .multiprocessors = device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
                .overlapping = device.compute_capability().major >= 9,
+               .tensor_cores = device.compute_capability().major >= 8,
                .clusters = device.compute_capability().major >= 9};
   find_widths(job);
   job.plan = plan_skinny(job.shape, call.plan);

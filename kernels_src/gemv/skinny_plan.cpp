@@ -89,7 +89,7 @@ void plan_columns(const SkinnyShape& shape, SkinnyPlan& plan) {
 
 SkinnyKernel kernel_for(const SkinnyShape& shape, SkinnyKernel wanted) {
   const auto bytes = static_cast<int>(scalar_size(shape.weight_type)) * shape.width;
-  const bool halves = shape.x_type != ScalarType::float32 && bytes == 16;
+  const bool halves = shape.tensor_cores && shape.x_type != ScalarType::float32 && bytes == 16;
   if (shape.by_columns) {
     const bool fits = halves && shape.weight_type == shape.x_type && shape.pairs;
     return fits && wanted != SkinnyKernel::columns ? SkinnyKernel::column_tiles

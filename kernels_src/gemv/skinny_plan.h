@@ -42,6 +42,7 @@ struct SkinnyShape {
   bool pairs = false;        ///< four elements of x may be loaded at once
   int multiprocessors = 1;   ///< of the device
   bool overlapping = false;  ///< the device may begin a kernel before the one in front has ended
+  bool tensor_cores = true;  ///< the device has those that the kernels use
   bool clusters = false;     ///< the device has clusters of blocks
 };
 

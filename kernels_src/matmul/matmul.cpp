@@ -4,6 +4,7 @@
 #include "base/errors.h"
 #include "base/format.h"
 #include "kernels_src/family.h"
+#include "kernels_src/gemv/linear.h"
 #include "kernels_src/matmul/matmul.cu.h"
 
 #include <algorithm>
@@ -114,6 +115,7 @@ void require_product(const Array& a, const Array& b) {
 
 Array matmul(const Array& a, const Array& b, const Stream& stream) {
   require_product(a, b);
+  if (const std::optional<Array> few = few_rows_product(a, b, stream)) return *few;
   std::vector<BatchDim> dims = broadcast_batch(a, b);
   const std::int64_t rows = a.shape()[a.shape().size() - 2], columns = b.shape().back();
   Shape shape;

@@ -66,6 +66,8 @@ from kernwright._core_nn_pieces import _embedding_backward as _embedding_backwar
 from kernwright._core_nn_pieces import _gate as _gate
 from kernwright._core_nn_pieces import _gate_backward as _gate_backward
 from kernwright._core_nn_pieces import _merge_qkv as _merge_qkv
+from kernwright._core_nn_pieces import _linear as _linear
+from kernwright._core_nn_pieces import _skinny_product as _skinny_product
 from kernwright._core_nn_pieces import _pointwise_loss as _pointwise_loss
 from kernwright._core_nn_pieces import _pope as _pope
 from kernwright._core_nn_pieces import _rope as _rope
