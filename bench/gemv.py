@@ -39,9 +39,7 @@ class Product(NamedTuple):
 
     def run(self, plan: tuple[int, ...] = ()) -> list[Callable[[], Any]]:
         one = kw._core._skinny_product
-        return [
-            lambda w=w: one(self.x, w, scale=self.scale, plan=list(plan)) for w in self.weights
-        ]
+        return [lambda w=w: one(self.x, w, scale=self.scale, plan=list(plan)) for w in self.weights]
 
 
 def filled(shape: tuple[int, int], dtype: str, seed: int) -> kw.Array:
@@ -203,7 +201,11 @@ def candidates(product: Product) -> dict[str, Any]:
             ],
         )
     rows = sorted([*first, *second], key=lambda row: row.get("us", 1e9))
-    return {"best": rows[:8], "first": first[:6], "chosen": figure(product, lambda: ours(product.run()))}
+    return {
+        "best": rows[:8],
+        "first": first[:6],
+        "chosen": figure(product, lambda: ours(product.run())),
+    }
 
 
 # -------------------------------------------------------------------------------------- main

@@ -251,6 +251,6 @@ __global__ void __launch_bounds__(256) add_splits(SkinnyProblem p) {
   float sum = 0;
   for (unsigned split = 0; split < p.splits; ++split) sum += p.partial[split * size + i];
   const UInt64 row = i / p.n;
-  finish_sum<T, Act>(p, row / p.m, static_cast<unsigned>(row % p.m),
-                     static_cast<unsigned>(i % p.n), sum);
+  finish_sum<T, Act>(p, row / p.m, static_cast<unsigned>(row % p.m), static_cast<unsigned>(i % p.n),
+                     sum);
 }

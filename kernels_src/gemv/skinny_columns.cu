@@ -6,8 +6,8 @@ using namespace kernwright;
 
 // ---- on the tensor cores
 
-// A warp has 64 columns of the weights, 16 k a step. A lane loads 8 columns of four k; pairs along k
-// are put together in registers, and of the 64 rows of the product each of four tiles has every
+// A warp has 64 columns of the weights, 16 k a step. A lane loads 8 columns of four k; pairs along
+// k are put together in registers, and of the 64 rows of the product each of four tiles has every
 // fourth pair.
 
 constexpr unsigned kWarpColumns = 64;

@@ -5,9 +5,9 @@
 using namespace kernwright;
 
 // A block has 16 * RowTiles rows of the weights for each of its warps, and all rows of x. A stage
-// is 128 bytes of each row of the weights and the same k of x. As in skinny.cu a lane takes 16 bytes
-// of either as its parts of fragments; odd rows are kept with their halves (or neighbours) swapped,
-// so that the eight lanes which read at once meet all banks.
+// is 128 bytes of each row of the weights and the same k of x. As in skinny.cu a lane takes 16
+// bytes of either as its parts of fragments; odd rows are kept with their halves (or neighbours)
+// swapped, so that the eight lanes which read at once meet all banks.
 
 __device__ __forceinline__ unsigned shared_address(const void* of) {
   return static_cast<unsigned>(__cvta_generic_to_shared(of));
@@ -19,7 +19,9 @@ __device__ __forceinline__ void copy_later(unsigned to, const void* from, bool v
                "r"(valid ? 16 : 0)
                : "memory");
 }
-__device__ __forceinline__ void end_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+__device__ __forceinline__ void end_copies() {
+  asm volatile("cp.async.commit_group;" ::: "memory");
+}
 template <int Left>
 __device__ __forceinline__ void wait_for_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(Left) : "memory");

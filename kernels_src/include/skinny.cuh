@@ -14,8 +14,8 @@ struct Identity {
   }
 };
 
-/// out[b, m, n] = act(factor * scale[n] * sum_k x[b, m, k] w[b, n, k] + bias[n]) + residual[b, m, n]
-/// where scale, bias and residual may be absent (null). Distances are in elements; `out` and
+/// out[b, m, n] = act(factor * scale[n] * sum_k x[b, m, k] w[b, n, k] + bias[n]) + residual[b, m,
+/// n] where scale, bias and residual may be absent (null). Distances are in elements; `out` and
 /// `partial` are row-major. With more than one of `splits` their sums go to
 /// partial[split, b, m, n].
 struct SkinnyProblem {

@@ -29,9 +29,9 @@ struct alignas(16) Words {
 template <int Hint>
 __device__ __forceinline__ Words load_once(const void* from) {
   Words w;
-#define KW_LOAD_ONCE(level)                                                             \
-  asm volatile("ld.global.nc.L1::no_allocate" level ".v4.u32 {%0, %1, %2, %3}, [%4];"   \
-               : "=r"(w.word[0]), "=r"(w.word[1]), "=r"(w.word[2]), "=r"(w.word[3])     \
+#define KW_LOAD_ONCE(level)                                                           \
+  asm volatile("ld.global.nc.L1::no_allocate" level ".v4.u32 {%0, %1, %2, %3}, [%4];" \
+               : "=r"(w.word[0]), "=r"(w.word[1]), "=r"(w.word[2]), "=r"(w.word[3])   \
                : "l"(from))
   if constexpr (Hint == 2) {
     KW_LOAD_ONCE(".L2::256B");

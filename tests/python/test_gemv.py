@@ -76,9 +76,7 @@ def test_sixty_four_rows():
 def test_blocks_that_share_k_add_up_in_order(kernel, layout):
     x, w = values((4, 2048), "bfloat16"), values((72, 2048), "bfloat16", 1)
     device = kw.asarray(w) if layout == "nk" else kw.asarray(np.ascontiguousarray(w.T)).T
-    one, three = (
-        product(kw.asarray(x), device, (kernel, 0, 0, 0, 0, splits)) for splits in (1, 3)
-    )
+    one, three = (product(kw.asarray(x), device, (kernel, 0, 0, 0, 0, splits)) for splits in (1, 3))
     again = product(kw.asarray(x), device, (kernel, 0, 0, 0, 0, 3))
     assert np.array_equal(three.numpy(), again.numpy())
     for got in (one, three):
@@ -218,7 +216,11 @@ def test_a_graph_replays_with_what_is_there_then():
 def every_kernel():
     """Each kernel, with blocks that share k and with what is fetched ahead."""
     with kw.checks("memory", "init", "race", "sync"):
-        for plan in [(TILES, 8, 1, 4, 0, 2, 2), (DOT, 8, 2, 2, 0, 2, 1), (STAGED, 4, 1, 3, 0, 3, 2)]:
+        for plan in [
+            (TILES, 8, 1, 4, 0, 2, 2),
+            (DOT, 8, 2, 2, 0, 2, 1),
+            (STAGED, 4, 1, 3, 0, 3, 2),
+        ]:
             check(values((3, 1040), "bfloat16"), weights((70, 1040), "bfloat16"), plan)
         check(values((2, 64), "float16"), weights((9, 64), "float8_e4m3fn"), dtype="float16")
         for of in ("bfloat16", "float32"):
