@@ -63,6 +63,7 @@ struct TileWalk {
         }
       }
     }
+    __syncwarp();  // all loads are on their way before the first of them is waited for
 #pragma unroll
     for (int u = 0; u < Unroll; ++u) multiply<Whole>(raw[u], from + u * kStep + lane_k);
   }
@@ -148,6 +149,7 @@ __global__ void __launch_bounds__(Warps * 32) skinny_tiles(SkinnyProblem p, Weig
   for (UInt64 batch = blockIdx.z; batch < p.batches; batch += gridDim.z) {
     walk.start(p, weights, batch, first_row);
     unsigned group = begin + warp;
+#pragma unroll 1
     for (; group < min(end, whole); group += Warps) {
       walk.template advance<Unroll, Hint, true>(group * kGroup);
     }

@@ -49,6 +49,7 @@ struct ColumnWalk {
         raw[u][j] = {};
         if (Whole || at < k) raw[u][j] = load_once<Hint>(weights + at * weight_row);
       }
+    __syncwarp();  // all loads are on their way before the first of them is waited for
 #pragma unroll
     for (int u = 0; u < Unroll; ++u) multiply<Whole>(raw[u], from + u * 16 + lane_k);
   }
@@ -132,6 +133,7 @@ __global__ void __launch_bounds__(Warps * 32)
   for (UInt64 batch = blockIdx.z; batch < p.batches; batch += gridDim.z) {
     walk.start(p, weights, batch, first);
     unsigned group = begin + warp;
+#pragma unroll 1
     for (; group < min(end, whole); group += Warps) {
       walk.template advance<Unroll, Hint, true>(group * kGroup);
     }
