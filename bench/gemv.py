@@ -21,13 +21,14 @@ import numpy as np
 import harness
 import kernwright as kw
 
-SHAPES = [(4096, 4096), (14336, 4096), (4096, 14336), (6144, 4096), (1024, 4096), (128256, 4096)]
+SHAPES = [(4096, 4096), (14336, 4096), (4096, 14336), (128256, 4096), (6144, 4096), (1024, 4096)]
 ROWS = [1, 2, 4, 8, 16, 32, 64]
 WEIGHTS = ["bfloat16", "float16", "float8_e4m3fn", "int8"]
 COLD_BYTES = 400e6
 BLOCK = 1 << 22
 TOLERANCE = 1e-2
-PARAMETERS = ("kernel", "warps", "rows", "unroll", "hint", "splits", "ahead")
+PARAMETERS = ("kernel", "warps", "rows", "unroll", "hint", "splits", "ahead", "stages")
+TILES, DOT, STAGED, RING = 1, 2, 5, 6
 
 
 class Product(NamedTuple):
@@ -178,14 +179,16 @@ def candidates(product: Product) -> dict[str, Any]:
     m = product.x.shape[0]
     plans = []
     if m <= 16:
-        tiles = itertools.product([1], [4, 8, 16], [1, 2], [1, 2, 4, 8])
+        tiles = itertools.product([TILES], [4, 8, 16], [1, 2], [1, 2, 4, 8])
         plans += [plan for plan in tiles if plan[2] * plan[3] * max(1, m // 8) <= 8]
+        ring = itertools.product([RING], [4, 8], [1, 2], [1, 2, 4], [0], [1], [0], [3, 4, 6, 8])
+        plans += [plan for plan in ring if 16 <= plan[1] * plan[2] * plan[3] * plan[7] <= 72]
     if m <= 2:
-        plans += itertools.product([2], [4, 8], [1, 2, 4], [2, 4, 8])
+        plans += itertools.product([DOT], [4, 8], [1, 2, 4], [2, 4, 8])
     if m > 4:
         blocks = [(2, 2), (4, 1), (4, 2), (8, 1)]
         plans += [
-            (5, warps, rows, stages, 0, splits)
+            (STAGED, warps, rows, stages, 0, splits)
             for (warps, rows), stages, splits in itertools.product(blocks, [3, 4, 6], [1, 2, 4, 8])
         ]
     first = best_of(product, plans)
@@ -195,8 +198,8 @@ def candidates(product: Product) -> dict[str, Any]:
         second += best_of(
             product,
             [
-                (*best[:4], hint, best[5] if len(best) > 5 else 1, ahead)
-                for hint in ((0,) if kernel == 5 else (0, 1, 2))
+                (*best[:4], hint, best[5] if len(best) > 5 else 1, ahead, *best[7:])
+                for hint in ((0,) if kernel in (STAGED, RING) else (0, 1, 2))
                 for ahead in (0, 2, 4, 8, 16)
             ],
         )
@@ -226,10 +229,15 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("-o", "--output", type=pathlib.Path, default=None)
     parser.add_argument("--candidates", action="store_true", help="time parameters of the kernels")
-    parser.add_argument("--rows", type=int, nargs="*", default=ROWS, help="rows of x")
-    parser.add_argument("--weights", nargs="*", default=WEIGHTS, help="dtypes of the weights")
-    parser.add_argument("--shapes", type=int, default=len(SHAPES), help="how many of the shapes")
-    return parser.parse_args()
+    parser.add_argument("--rows", type=int, nargs="*", default=None, help="rows of x")
+    parser.add_argument("--weights", nargs="*", default=None, help="dtypes of the weights")
+    parser.add_argument("--shapes", type=int, default=None, help="how many of the shapes")
+    options = parser.parse_args()
+    few = options.candidates  # a timing for each of many plans
+    options.rows = options.rows or ([1, 8, 16, 64] if few else ROWS)
+    options.weights = options.weights or (["bfloat16", "float8_e4m3fn"] if few else WEIGHTS)
+    options.shapes = options.shapes or (4 if few else len(SHAPES))
+    return options
 
 
 def main() -> None:

@@ -301,6 +301,8 @@ INSTANCES = {
             for rows, columns, unroll, hint in ((1, 1, 4, 0), (2, 2, 2, 2))
         ),
         "skinny_tiles<BFloat16, PlainWeights<BFloat16>, Silu, 4, 1, 8, 1, 1>",
+        "skinny_ring<BFloat16, PlainWeights<BFloat16>, Identity, 8, 1, 1, 2, 4>",
+        "skinny_ring<Float16, Float8Weights<Float16>, Gelu, 4, 2, 2, 1, 6>",
         "skinny_dot<Float32, Float32, Gelu, 4, 8, 1, 2, 8, 0>",
         "skinny_dot<BFloat16, BFloat16, Identity, 8, 1, 4, 4, 4, 2>",
         "skinny_dot<Float32, Int8, Identity, 16, 1, 2, 4, 8, 0>",

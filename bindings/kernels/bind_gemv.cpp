@@ -9,8 +9,8 @@
 namespace kernwright::python {
 namespace {
 
-/// (kernel, warps, rows, unroll, hint, splits, ahead) as benchmarks name it; what it lacks is
-/// chosen.
+/// (kernel, warps, rows, unroll, hint, splits, ahead, stages) as benchmarks name it; what it lacks
+/// is chosen.
 kernels::SkinnyPlan plan_of(const std::vector<int>& numbers) {
   kernels::SkinnyPlan plan;
   const auto take = [&, at = std::size_t{0}](int& into) mutable {
@@ -19,10 +19,10 @@ kernels::SkinnyPlan plan_of(const std::vector<int>& numbers) {
   int kernel = 0;
   auto next = take;
   next(kernel);
-  if (kernel < 0 || kernel > 5) throw InvalidArgument("a plan's kernel is 0 to 5");
+  if (kernel < 0 || kernel > 6) throw InvalidArgument("a plan's kernel is 0 to 6");
   plan.kernel = static_cast<kernels::SkinnyKernel>(kernel);
-  for (int* const each :
-       {&plan.warps, &plan.rows, &plan.unroll, &plan.hint, &plan.splits, &plan.ahead}) {
+  for (int* const each : {&plan.warps, &plan.rows, &plan.unroll, &plan.hint, &plan.splits,
+                          &plan.ahead, &plan.stages}) {
     next(*each);
   }
   return plan;

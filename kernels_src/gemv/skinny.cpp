@@ -79,6 +79,7 @@ InstanceKey skinny_key(const SkinnyJob& job, SkinnyKernel which) {
       .add(plan.unroll, 5)
       .add(plan.hint, 2)
       .add(plan.width, 5)
+      .add(plan.stages, 4)
       .add(plan.clustered, 1);
 }
 
@@ -91,10 +92,11 @@ std::string weights_format(const SkinnyShape& shape) {
 
 const LazyKernel& tiles_kernel(const SkinnyJob& job) {
   const SkinnyPlan& plan = job.plan;
-  return skinny_family().instance(skinny_key(job, SkinnyKernel::tiles), [&] {
-    return format("skinny_tiles<{}, {}, {}, {}, {}, {}, {}, {}>", device_type(job.shape.x_type),
-                  weights_format(job.shape), skinny_activation(job), plan.warps, plan.rows,
-                  plan.columns, plan.unroll, plan.hint);
+  return skinny_family().instance(skinny_key(job, job.plan.kernel), [&] {
+    const bool ring = plan.kernel == SkinnyKernel::ring;
+    return format("skinny_{}<{}, {}, {}, {}, {}, {}, {}, {}>", ring ? "ring" : "tiles",
+                  device_type(job.shape.x_type), weights_format(job.shape), skinny_activation(job),
+                  plan.warps, plan.rows, plan.columns, plan.unroll, ring ? plan.stages : plan.hint);
   });
 }
 
@@ -136,6 +138,7 @@ const LazyKernel& staged_kernel(const SkinnyJob& job) {
 const LazyKernel& skinny_kernel(const SkinnyJob& job) {
   switch (job.plan.kernel) {
     case SkinnyKernel::tiles:
+    case SkinnyKernel::ring:
       return tiles_kernel(job);
     case SkinnyKernel::column_tiles:
       return column_tiles_kernel(job);
@@ -340,6 +343,7 @@ std::pair<std::uint32_t, std::int64_t> skinny_grid(const SkinnyJob& job) {
   const auto size = static_cast<std::int64_t>(scalar_size(job.shape.weight_type));
   switch (plan.kernel) {
     case SkinnyKernel::tiles:
+    case SkinnyKernel::ring:
       return {skinny_blocks(job.shape.n, 16 * plan.rows), 1};
     case SkinnyKernel::column_tiles:
       return {skinny_blocks(job.shape.n, 64), size};
@@ -359,13 +363,12 @@ void run_skinny(const SkinnyJob& job) {
   const WeightRows rows{job.weights.address(),
                         stride_of(job.weights, job.shape.by_columns ? 1 : 2) / unit,
                         stride_of(job.weights, 3) / unit};
-  const bool staged = job.plan.kernel == SkinnyKernel::staged;
   const bool overlapping = job.shape.overlapping && job.plan.ahead > 0;
   const LaunchConfig config{
       .grid = {across, job.problem.splits,
                static_cast<std::uint32_t>(std::min(job.shape.batches, kMostBatchBlocks))},
       .block = {static_cast<std::uint32_t>(job.plan.warps) * 32},
-      .shared_bytes = staged ? static_cast<std::uint32_t>(staged_bytes(job.shape, job.plan)) : 0,
+      .shared_bytes = static_cast<std::uint32_t>(skinny_shared_bytes(job.shape, job.plan)),
       .stream = job.stream,
       .cluster = job.plan.clustered ? Dim3{1, job.problem.splits, 1} : Dim3{0, 0, 0},
       .programmatic_dependent = overlapping};

@@ -27,6 +27,8 @@ void plan_tiles(const SkinnyShape& shape, SkinnyPlan& plan) {
   choose(plan.columns, std::bit_ceil(tiles));
   choose(plan.warps, 8);
   choose(plan.rows, 1);
+  choose(plan.stages, 4);
+  if (plan.kernel == SkinnyKernel::ring) choose(plan.unroll, 2);
   const int loads = plan.columns <= 2 ? 4 : plan.columns == 4 ? 2 : 1;
   choose(plan.unroll, std::max(1, values == 16 ? loads / 2 : loads));
   const std::int64_t groups = skinny_parts(shape.k, std::int64_t{4} * values * plan.unroll);
@@ -56,7 +58,7 @@ void plan_staged(const SkinnyShape& shape, SkinnyPlan& plan) {
   choose(plan.rows, 2);
   if (plan.unroll < 2) {
     plan.unroll = 4;
-    while (plan.unroll > 2 && staged_bytes(shape, plan) > kStagedBytes) --plan.unroll;
+    while (plan.unroll > 2 && skinny_shared_bytes(shape, plan) > kStagedBytes) --plan.unroll;
   }
   const std::int64_t depth = std::int64_t{128} / scalar_size(shape.weight_type);
   const std::int64_t rows = std::int64_t{16} * plan.rows * plan.warps;
@@ -96,15 +98,21 @@ SkinnyKernel kernel_for(const SkinnyShape& shape, SkinnyKernel wanted) {
                                                    : SkinnyKernel::columns;
   }
   if (!halves || wanted == SkinnyKernel::dot) return SkinnyKernel::dot;
-  if (wanted == SkinnyKernel::tiles || wanted == SkinnyKernel::staged) return wanted;
+  if (wanted == SkinnyKernel::tiles || wanted == SkinnyKernel::staged ||
+      wanted == SkinnyKernel::ring) {
+    return wanted;
+  }
   return shape.m > 8 ? SkinnyKernel::staged : SkinnyKernel::tiles;
 }
 
 }  // namespace
 
-int staged_bytes(const SkinnyShape& shape, const SkinnyPlan& plan) {
+int skinny_shared_bytes(const SkinnyShape& shape, const SkinnyPlan& plan) {
   const int values = 16 / static_cast<int>(scalar_size(shape.weight_type));
   const int rows = 16 * plan.rows * plan.warps, columns = 8 * plan.columns;
+  if (plan.kernel == SkinnyKernel::ring)
+    return plan.warps * plan.stages * plan.unroll * plan.rows * 1024;
+  if (plan.kernel != SkinnyKernel::staged) return 0;
   const int stages = plan.unroll * (rows * 128 + columns * values * 16);
   return std::max(stages, columns * (rows + 4) * 4);
 }
@@ -113,6 +121,7 @@ SkinnyPlan plan_skinny(const SkinnyShape& shape, SkinnyPlan wanted) {
   wanted.kernel = kernel_for(shape, wanted.kernel);
   switch (wanted.kernel) {
     case SkinnyKernel::tiles:
+    case SkinnyKernel::ring:
       plan_tiles(shape, wanted);
       break;
     case SkinnyKernel::staged:

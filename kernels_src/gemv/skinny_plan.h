@@ -16,6 +16,7 @@ enum class SkinnyKernel : std::uint8_t {
   column_tiles,  ///< on the tensor cores, weights with neighbours along n
   columns,       ///< the same on the other cores
   staged,        ///< on the tensor cores, weights and x through shared memory
+  ring,          ///< as tiles, weights through shared memory
 };
 
 /// What the kernels of skinny.cu and skinny_columns.cu take as parameters; 0 or less where it is to
@@ -29,6 +30,7 @@ struct SkinnyPlan {
   int hint = -1;    ///< 0, or 1 and 2: more bytes of a line are fetched to the second level
   int splits = 0;   ///< blocks that share the k of the same rows
   int ahead = -1;   ///< loads fetched to the second level before the kernel in front has ended
+  int stages = 0;   ///< of the ring kernel
   bool clustered = false;  ///< the splits add their sums in a cluster of blocks
   int width = 0;           ///< elements of a load, of the kernels beside the tensor cores
 };
@@ -46,8 +48,8 @@ struct SkinnyShape {
   bool clusters = false;     ///< the device has clusters of blocks
 };
 
-/// Dynamic shared memory of a block of the staged kernel.
-int staged_bytes(const SkinnyShape& shape, const SkinnyPlan& plan);
+/// Dynamic shared memory of a block.
+int skinny_shared_bytes(const SkinnyShape& shape, const SkinnyPlan& plan);
 
 /// `wanted` with all that it leaves open chosen: the one place that decides.
 SkinnyPlan plan_skinny(const SkinnyShape& shape, SkinnyPlan wanted);

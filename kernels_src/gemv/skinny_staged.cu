@@ -9,24 +9,6 @@ using namespace kernwright;
 // bytes of either as its parts of fragments; odd rows are kept with their halves (or neighbours)
 // swapped, so that the eight lanes which read at once meet all banks.
 
-__device__ __forceinline__ unsigned shared_address(const void* of) {
-  return static_cast<unsigned>(__cvta_generic_to_shared(of));
-}
-
-/// 16 bytes to shared memory, in the background; zeros where `valid` is false.
-__device__ __forceinline__ void copy_later(unsigned to, const void* from, bool valid) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
-               "r"(valid ? 16 : 0)
-               : "memory");
-}
-__device__ __forceinline__ void end_copies() {
-  asm volatile("cp.async.commit_group;" ::: "memory");
-}
-template <int Left>
-__device__ __forceinline__ void wait_for_copies() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(Left) : "memory");
-}
-
 template <typename T, typename Weights, int Warps, int RowTiles, int ColTiles>
 struct Stage {
   static constexpr int kValues = Weights::kValues;

@@ -71,6 +71,24 @@ __device__ __forceinline__ void store_sum(const SkinnyProblem& p, UInt64 batch, 
   }
 }
 
+__device__ __forceinline__ unsigned shared_address(const void* of) {
+  return static_cast<unsigned>(__cvta_generic_to_shared(of));
+}
+
+/// 16 bytes to shared memory, in the background; zeros where `valid` is false.
+__device__ __forceinline__ void copy_later(unsigned to, const void* from, bool valid) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
+               "r"(valid ? 16 : 0)
+               : "memory");
+}
+__device__ __forceinline__ void end_copies() {
+  asm volatile("cp.async.commit_group;" ::: "memory");
+}
+template <int Left>
+__device__ __forceinline__ void wait_for_copies() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(Left) : "memory");
+}
+
 /// c += a * b for 16 rows of a and 8 columns of b, 16 deep.
 __device__ __forceinline__ void multiply_tile(BFloat16, float (&c)[4], unsigned a0, unsigned a1,
                                               unsigned a2, unsigned a3, unsigned b0, unsigned b1) {

@@ -13,7 +13,7 @@ from kernwright.errors import ArgumentError, InvalidArgument
 
 nn = kw.nn
 E4M3 = ml_dtypes.float8_e4m3fn
-TILES, DOT, COLUMN_TILES, COLUMNS, STAGED = 1, 2, 3, 4, 5
+TILES, DOT, COLUMN_TILES, STAGED, RING = 1, 2, 3, 5, 6
 
 
 def weights(shape, dtype, seed=1):
@@ -71,7 +71,8 @@ def test_sixty_four_rows():
 
 
 @pytest.mark.parametrize(
-    ("kernel", "layout"), [(TILES, "nk"), (DOT, "nk"), (STAGED, "nk"), (COLUMN_TILES, "kn")]
+    ("kernel", "layout"),
+    [(TILES, "nk"), (DOT, "nk"), (STAGED, "nk"), (RING, "nk"), (COLUMN_TILES, "kn")],
 )
 def test_blocks_that_share_k_add_up_in_order(kernel, layout):
     x, w = values((4, 2048), "bfloat16"), values((72, 2048), "bfloat16", 1)
@@ -220,6 +221,7 @@ def every_kernel():
             (TILES, 8, 1, 4, 0, 2, 2),
             (DOT, 8, 2, 2, 0, 2, 1),
             (STAGED, 4, 1, 3, 0, 3, 2),
+            (RING, 4, 1, 2, 0, 2, 2, 3),
         ]:
             check(values((3, 1040), "bfloat16"), weights((70, 1040), "bfloat16"), plan)
         check(values((2, 64), "float16"), weights((9, 64), "float8_e4m3fn"), dtype="float16")
