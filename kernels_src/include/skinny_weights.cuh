@@ -155,24 +155,41 @@ __device__ __forceinline__ unsigned e4m3_pair(unsigned upper) {
   return fma_pair(T(), bits, Power, 0x80008000u);
 }
 
+/// Two numbers of float8_e4m3fn, lower byte first, as a pair.
+__device__ __forceinline__ unsigned pair_of_e4m3(Float16, unsigned short bytes) {
+#if __CUDA_ARCH__ >= 890
+  unsigned pair;
+  asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(pair) : "h"(bytes));
+  return pair;
+#else
+  // Times 2^8, as the biases are 15 and 7.
+  const unsigned upper = __byte_perm(bytes, 0, 0x1404);
+  return e4m3_pair<Float16, 1, 0x5c005c00u, 0x00800080u, 1u>(upper);
+#endif
+}
+__device__ __forceinline__ unsigned pair_of_e4m3(BFloat16, unsigned short bytes) {
+#if __CUDA_ARCH__ >= 890
+  const unsigned halves = pair_of_e4m3(Float16(), bytes);
+  const float lower = to_compute(Float16{static_cast<unsigned short>(halves)});
+  const float upper = to_compute(Float16{static_cast<unsigned short>(halves >> 16)});
+  unsigned pair;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(upper), "f"(lower));
+  return pair;
+#else
+  // Times 2^120, as the biases are 127 and 7.
+  const unsigned upper = __byte_perm(bytes, 0, 0x1404);
+  return e4m3_pair<BFloat16, 4, 0x7b807b80u, 0x00100010u, 15u>(upper);
+#endif
+}
+
 /// float8_e4m3fn, exactly.
 template <typename T>
 struct Float8Weights : ByteRows<Float8E4M3> {
   __device__ __forceinline__ static void decode(const Words& raw, unsigned (&pairs)[8]) {
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
-      pairs[i] = of_bytes(T(), __byte_perm(raw.word[i / 2], 0, i % 2 ? 0x3424 : 0x1404));
+      pairs[i] = pair_of_e4m3(T(), static_cast<unsigned short>(raw.word[i / 2] >> i % 2 * 16));
     }
-  }
-
- private:
-  /// Times 2^8, as the biases are 15 and 7.
-  __device__ __forceinline__ static unsigned of_bytes(Float16, unsigned upper) {
-    return e4m3_pair<Float16, 1, 0x5c005c00u, 0x00800080u, 1u>(upper);
-  }
-  /// Times 2^120, as the biases are 127 and 7.
-  __device__ __forceinline__ static unsigned of_bytes(BFloat16, unsigned upper) {
-    return e4m3_pair<BFloat16, 4, 0x7b807b80u, 0x00100010u, 15u>(upper);
   }
 };
 
