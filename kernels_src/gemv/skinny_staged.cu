@@ -85,9 +85,17 @@ struct Stage {
 
 // ---- the parts of k that the blocks of a cluster have
 
+/// What the blocks have written before is seen after.
 __device__ __forceinline__ void wait_for_cluster() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
+#endif
+}
+/// No block goes on, or ends, while another still reads its shared memory.
+__device__ __forceinline__ void leave_cluster() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;\nbarrier.cluster.wait.aligned;" ::
+                   : "memory");
 #endif
 }
 /// What stands at the same place of the shared memory of block `rank` of the cluster.
@@ -168,7 +176,7 @@ __global__ void __launch_bounds__(Warps * 32) skinny_staged(SkinnyProblem p, Wei
         store_sum<T, Act>(p, batch, m, n, *mine);
       }
     }
-    if constexpr (Clustered) wait_for_cluster();
+    if constexpr (Clustered) leave_cluster();
     __syncthreads();
   }
 }
