@@ -66,7 +66,7 @@ def make(m: int, n: int, k: int, dtype: str, copies: int) -> Product:
 
 
 def copies_of(n: int, k: int, dtype: str) -> int:
-    return max(2, -(-int(COLD_BYTES) // (n * k * np.dtype(kw.dtype(dtype)).itemsize)))
+    return max(2, -(-int(COLD_BYTES) // (n * k * kw.empty(0, dtype=dtype).itemsize)))
 
 
 def is_right(product: Product, result: kw.Array) -> bool:
