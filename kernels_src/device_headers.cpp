@@ -24,6 +24,8 @@
 #include "kernels_src/include/reduce.cuh.h"
 #include "kernels_src/include/reducers.cuh.h"
 #include "kernels_src/include/rows.cuh.h"
+#include "kernels_src/include/skinny.cuh.h"
+#include "kernels_src/include/skinny_weights.cuh.h"
 #include "kernels_src/include/small_floats.cuh.h"
 #include "kernels_src/include/strided.cuh.h"
 #include "kernels_src/include/tma.cuh.h"
@@ -59,6 +61,8 @@ void register_device_headers() {
     add_builtin_header("kernwright/reduce.cuh", text::reduce_cuh);
     add_builtin_header("kernwright/rows.cuh", text::rows_cuh);
     add_builtin_header("kernwright/reducers.cuh", text::reducers_cuh);
+    add_builtin_header("kernwright/skinny.cuh", text::skinny_cuh);
+    add_builtin_header("kernwright/skinny_weights.cuh", text::skinny_weights_cuh);
     add_builtin_header("kernwright/small_floats.cuh", text::small_floats_cuh);
     add_builtin_header("kernwright/strided.cuh", text::strided_cuh);
     add_builtin_header("kernwright/walk.cuh", text::walk_cuh);

@@ -43,6 +43,7 @@ OLDEST = {
     f"{name}.cu": 80
     for name in ("async_copy", "bfloat16_math", "mma_half", "mma_types", "votes", "wmma_types")
 }
+OLDEST |= {"skinny.cu": 80, "skinny_columns.cu": 80, "skinny_staged.cu": 80}
 OLDEST |= {"08_tensor_maps.py": 90, "08_tensor_maps.cpp": 90}
 # Texts for wgmma, which no other architecture has.
 HOPPER_ALONE = ("kernels_src/gemm/gemm.cu", "tests/sim/sources/hopper_gemm.cu")
@@ -61,7 +62,8 @@ def library() -> Iterator[Job]:
     headers = {f"kernwright/{path.name}": path.read_text() for path in folder.rglob("*.cuh")}
     for path in sorted(folder.rglob("*.cu")):
         names = INSTANCES.get(path.name)
-        yield Job(str(path.relative_to(ROOT)), path.read_text(), names, {"headers": headers}, 0)
+        title, oldest = str(path.relative_to(ROOT)), OLDEST.get(path.name, 0)
+        yield Job(title, path.read_text(), names, {"headers": headers}, oldest)
 
 
 def examples() -> Iterator[Job]:

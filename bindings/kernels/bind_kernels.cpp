@@ -9,6 +9,7 @@ void bind_kernels(py::module_& m) {
   bind_elementwise(m);
   bind_embedding(m);
   bind_gemm(m);
+  bind_gemv(m);
   bind_index(m);
   bind_linalg(m);
   bind_loss(m);

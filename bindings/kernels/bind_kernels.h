@@ -14,6 +14,7 @@ void bind_choices(py::module_& m);      ///< launch numbers, compiling without l
 void bind_elementwise(py::module_& m);  ///< operations by name, promotion
 void bind_embedding(py::module_& m);
 void bind_gemm(py::module_& m);
+void bind_gemv(py::module_& m);
 void bind_index(py::module_& m);
 void bind_linalg(py::module_& m);
 void bind_loss(py::module_& m);
@@ -29,7 +30,6 @@ void bind_rope(py::module_& m);
 void bind_sampling(py::module_& m);
 void bind_scan(py::module_& m);  ///< scans
 void bind_softmax(py::module_& m);
-
 void bind_sort(py::module_& m);
 
 }  // namespace kernwright::python

@@ -6,6 +6,7 @@
 #include "base/format.h"
 #include "kernels_src/family.h"
 #include "kernels_src/gemm/gemm.h"
+#include "kernels_src/gemv/linear.h"
 #include "kernels_src/matmul/matmul.cu.h"
 
 #include <algorithm>
@@ -113,12 +114,6 @@ void require_product(const Array& a, const Array& b) {
   }
 }
 
-/// Large enough that the compilation of a kernel with many instructions pays.
-bool is_worth_tiles(const Array& a, const Array& b) {
-  const auto rows = static_cast<double>(a.size()) / static_cast<double>(a.shape().back());
-  return a.shape().back() > 0 && rows * static_cast<double>(b.size()) >= kLeastProducts;
-}
-
 }  // namespace
 
 Array plain_matmul(const Array& a, const Array& b, const Stream& stream) {
@@ -156,9 +151,16 @@ Array plain_matmul(const Array& a, const Array& b, const Stream& stream) {
   return result;
 }
 
+bool takes_tiles(const Array& a, const Array& b) {
+  if (!has_fast_gemm(a, b) || a.shape().back() == 0) return false;
+  const auto rows = static_cast<double>(a.size()) / static_cast<double>(a.shape().back());
+  return rows * static_cast<double>(b.size()) >= kLeastProducts;
+}
+
 Array matmul(const Array& a, const Array& b, const Stream& stream) {
   require_product(a, b);
-  if (has_fast_gemm(a, b) && is_worth_tiles(a, b)) return Gemm{.a = a, .b = b}.run(stream);
+  if (const std::optional<Array> few = few_rows_product(a, b, stream)) return *few;
+  if (takes_tiles(a, b)) return Gemm{.a = a, .b = b}.run(stream);
   return plain_matmul(a, b, stream);
 }
 

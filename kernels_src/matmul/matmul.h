@@ -16,6 +16,9 @@ namespace kernwright::kernels {
 /// bfloat16 run on the tensor cores of compute capability 9.0 (gemm/gemm.h), where the order of the
 /// sums depends on the shapes, and is the same each time.
 Array matmul(const Array& a, const Array& b, const Stream& stream = {});
+/// Whether matmul() has the Gemm do this: one is there, and the product is large enough that the
+/// compilation of a kernel with many instructions pays.
+bool takes_tiles(const Array& a, const Array& b);
 /// The same without tensor cores.
 Array plain_matmul(const Array& a, const Array& b, const Stream& stream = {});
 

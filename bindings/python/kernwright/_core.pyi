@@ -83,6 +83,7 @@ from kernwright._core_nn_pieces import _embedding as _embedding
 from kernwright._core_nn_pieces import _embedding_backward as _embedding_backward
 from kernwright._core_nn_pieces import _gate as _gate
 from kernwright._core_nn_pieces import _gate_backward as _gate_backward
+from kernwright._core_nn_pieces import _linear as _linear
 from kernwright._core_nn_pieces import _merge_qkv as _merge_qkv
 from kernwright._core_nn_pieces import _pointwise_loss as _pointwise_loss
 from kernwright._core_nn_pieces import _pope as _pope
@@ -91,6 +92,7 @@ from kernwright._core_nn_pieces import _rope_attention_factor as _rope_attention
 from kernwright._core_nn_pieces import _rope_frequencies as _rope_frequencies
 from kernwright._core_nn_pieces import _rope_tables as _rope_tables
 from kernwright._core_nn_pieces import _scale_tokens as _scale_tokens
+from kernwright._core_nn_pieces import _skinny_product as _skinny_product
 from kernwright._core_nn_pieces import _split_qkv as _split_qkv
 from kernwright._core_norms import _l2_norm as _l2_norm
 from kernwright._core_norms import _l2_norm_backward as _l2_norm_backward

@@ -85,3 +85,16 @@ def _split_qkv(
     qkv: Any, heads: int, kv_heads: int, heads_first: bool
 ) -> tuple[Array, Array, Array]: ...
 def _merge_qkv(q: Any, k: Any, v: Any, heads_first: bool) -> Array: ...
+def _linear(
+    x: Any, weight: Any, bias: Any, scale: Any, residual: Any, activation: str
+) -> Array: ...
+def _skinny_product(
+    x: Any,
+    weight: Any,
+    scale: Any = ...,
+    bias: Any = ...,
+    residual: Any = ...,
+    activation: str = "",
+    factor: float = 1.0,
+    plan: list[int] = ...,
+) -> Array: ...

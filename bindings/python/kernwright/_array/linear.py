@@ -20,7 +20,8 @@ def matmul(x1: Array, x2: Array, /) -> Array:
     """x1 @ x2: [..., m, k] times [..., k, n] is [..., m, n], where the dimensions in front are
     broadcast; a vector counts as one row on the left, one column on the right, which then goes.
 
-    Types are promoted as NumPy's. Floats below 32 bits are summed in float32, in a fixed order.
+    Types are promoted as NumPy's. Floats below 32 bits are summed in float32, in an order that the
+    shapes decide: the same bits in each run.
     InvalidArgument for a number without dimensions and for shapes that do not fit."""
     left, right = _promoted(x1, x2)
     if left.ndim == 0 or right.ndim == 0:

@@ -14,6 +14,7 @@ from kernwright.nn import (
     _activations,
     _embedding,
     _gates,
+    _linear,
     _losses,
     _norm,
     _norm_backward,
@@ -27,6 +28,7 @@ from kernwright.nn._activation_gradients import *
 from kernwright.nn._activations import *
 from kernwright.nn._embedding import *
 from kernwright.nn._gates import *
+from kernwright.nn._linear import *
 from kernwright.nn._losses import *
 from kernwright.nn._norm import *
 from kernwright.nn._norm_backward import *
@@ -41,6 +43,7 @@ __all__ = [
     *_activations.__all__,
     *_embedding.__all__,
     *_gates.__all__,
+    *_linear.__all__,
     *_losses.__all__,
     *_norm.__all__,
     *_norm_backward.__all__,

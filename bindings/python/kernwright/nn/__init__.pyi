@@ -4,6 +4,7 @@ from kernwright.nn._activation_gradients import *
 from kernwright.nn._activations import *
 from kernwright.nn._embedding import *
 from kernwright.nn._gates import *
+from kernwright.nn._linear import *
 from kernwright.nn._losses import *
 from kernwright.nn._norm import *
 from kernwright.nn._norm_backward import *

@@ -1,0 +1,270 @@
+"""Products with few rows beside torch: graphs of launches over rotating weights, the L2 cold.
+
+Each figure is the time of one launch in a graph that walks copies of the weights which together
+exceed the L2 several times, and the weights' bytes over it. `--candidates` times the parameters of
+the kernels in place of the peers and prints the best of each product. Where only the simulated
+device is there, shapes are small and nothing is timed: what is left is whether results are right.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import pathlib
+import statistics
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import harness
+import kernwright as kw
+
+SHAPES = [(4096, 4096), (14336, 4096), (4096, 14336), (128256, 4096), (6144, 4096), (1024, 4096)]
+ROWS = [1, 2, 4, 8, 16, 32, 64]
+WEIGHTS = ["bfloat16", "float16", "float8_e4m3fn", "int8"]
+COLD_BYTES = 400e6
+BLOCK = 1 << 22
+TOLERANCE = 1e-2
+PARAMETERS = ("kernel", "warps", "rows", "unroll", "hint", "splits", "ahead", "stages")
+TILES, DOT, STAGED, RING = 1, 2, 5, 6
+
+
+class Product(NamedTuple):
+    """(m, k) times copies of (n, k) transposed."""
+
+    x: kw.Array
+    weights: list[kw.Array]
+    scale: kw.Array | None
+
+    def run(self, plan: tuple[int, ...] = ()) -> list[Callable[[], Any]]:
+        one = kw._core._skinny_product
+        return [lambda w=w: one(self.x, w, scale=self.scale, plan=list(plan)) for w in self.weights]
+
+
+def filled(shape: tuple[int, int], dtype: str, seed: int) -> kw.Array:
+    """Random numbers, as zeros would run faster; one block of them, repeated on the device."""
+    size = shape[0] * shape[1]
+    generator = np.random.default_rng(seed)
+    if dtype == "int8":
+        block = kw.asarray(generator.integers(-127, 128, min(BLOCK, size)).astype(np.int8))
+    else:
+        block = kw.asarray(generator.standard_normal(min(BLOCK, size), "f4")).astype(dtype)
+    flat = kw.empty(size, dtype=dtype)
+    for start in range(0, size, BLOCK):
+        part = min(BLOCK, size - start)
+        flat[start : start + part] = block[:part]
+    return flat.reshape(shape)
+
+
+def make(m: int, n: int, k: int, dtype: str, copies: int) -> Product:
+    narrow = dtype in ("int8", "float8_e4m3fn")
+    weights = [filled((n, k), dtype, seed) for seed in range(copies)]
+    scale = kw.asarray(np.full(n, 0.01, np.float32)) if narrow else None
+    return Product(filled((m, k), "bfloat16" if narrow else dtype, 99), weights, scale)
+
+
+def copies_of(n: int, k: int, dtype: str) -> int:
+    return max(2, -(-int(COLD_BYTES) // (n * k * kw.empty(0, dtype=dtype).itemsize)))
+
+
+def is_right(product: Product, result: kw.Array) -> bool:
+    """The first and the last rows of the weights, in float64."""
+    rows = np.r_[0:256, -256:0] if result.shape[1] > 512 else np.arange(result.shape[1])
+    weights, x = product.weights[0], np.asarray(product.x.numpy(), np.float64)
+    picked = np.concatenate(
+        [weights[:256].numpy(), weights[-256:].numpy()]
+        if result.shape[1] > 512
+        else [weights.numpy()]
+    ).astype(np.float64)
+    expected = x @ picked.T * (1 if product.scale is None else 0.01)
+    off = np.linalg.norm(np.asarray(result.numpy(), np.float64)[:, rows] - expected)
+    return bool(off <= TOLERANCE * np.linalg.norm(expected))
+
+
+# ----------------------------------------------------------------------------------- timings
+
+
+def ours(runs: list[Callable[[], Any]], repeats: int = 7) -> float:
+    """Microseconds of a launch: the median of replays."""
+    for run in runs[:2]:
+        run()
+    launches = max(1, 36 // len(runs)) * runs
+    stream, graph = kw.Stream(), kw.Graph()
+    with graph.capture(stream):
+        kept = [run() for run in launches]
+    first, last = kw.Event(), kw.Event()
+    taken = []
+    for _ in range(repeats):
+        graph.launch(stream)  # keeps the device busy until the rest is queued
+        first.record(stream)
+        graph.launch(stream)
+        last.record(stream)
+        last.synchronize()
+        taken.append(last.elapsed_ms(first))
+    del kept
+    return statistics.median(taken[2:]) * 1e3 / len(launches)
+
+
+def theirs(torch: Any, runs: list[Callable[[], Any]], repeats: int = 7) -> float:
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        for run in runs[:2]:
+            run()
+    torch.cuda.synchronize()
+    launches = max(1, 36 // len(runs)) * runs
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        kept = [run() for run in launches]
+    first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    taken = []
+    for _ in range(repeats):
+        graph.replay()
+        first.record()
+        graph.replay()
+        last.record()
+        torch.cuda.synchronize()
+        taken.append(first.elapsed_time(last))
+    del kept
+    return statistics.median(taken[2:]) * 1e3 / len(launches)
+
+
+def peers(product: Product) -> Iterator[tuple[str, Callable[[], float]]]:
+    try:
+        import torch
+    except ImportError as error:
+        print("no peer:", error, file=sys.stderr)
+        return
+    x, weights = torch.from_dlpack(product.x), [torch.from_dlpack(w) for w in product.weights]
+    bias = torch.zeros(weights[0].shape[0], dtype=x.dtype, device=x.device)
+    linear = torch.nn.functional.linear
+    yield "torch linear", lambda: theirs(torch, [lambda w=w: linear(x, w) for w in weights])
+    yield (
+        "torch addmm",
+        lambda: theirs(torch, [lambda w=w: torch.addmm(bias, x, w.t()) for w in weights]),
+    )
+
+
+def figure(product: Product, time: Callable[[], float]) -> dict[str, Any]:
+    try:
+        taken = time()
+    except Exception as error:  # one that cannot run leaves the others their figures
+        return {"error": f"{type(error).__name__}: {error}"[:300]}
+    rate = product.weights[0].nbytes / taken / 1e6
+    return {"us": round(taken, 2), "TB/s": round(rate, 3)}
+
+
+def compare(product: Product) -> dict[str, Any]:
+    row = {"ours": figure(product, lambda: ours(product.run()))}
+    if product.scale is None:
+        row |= {name: figure(product, time) for name, time in peers(product)}
+    return row
+
+
+# -------------------------------------------------------------------------------- candidates
+
+
+def best_of(product: Product, plans: list[tuple[int, ...]]) -> list[dict[str, Any]]:
+    """All that ran, the fastest first."""
+    made = []
+    for plan in plans:
+        found = figure(product, lambda plan=plan: ours(product.run(plan), 5))
+        made.append({"plan": plan, **found})
+        if "error" in found:
+            print(plan, found["error"], file=sys.stderr)
+    return sorted(made, key=lambda row: row.get("us", 1e9))
+
+
+def candidates(product: Product) -> dict[str, Any]:
+    """First how a block is cut, then hints and how much is fetched ahead for the best of these."""
+    m = product.x.shape[0]
+    plans = []
+    if m <= 16:
+        tiles = itertools.product([TILES], [4, 8, 16], [1, 2], [1, 2, 4, 8])
+        plans += [plan for plan in tiles if plan[2] * plan[3] * max(1, m // 8) <= 8]
+        ring = itertools.product([RING], [4, 8], [1, 2], [1, 2, 4], [0], [1], [0], [3, 4, 6, 8])
+        plans += [plan for plan in ring if 16 <= plan[1] * plan[2] * plan[3] * plan[7] <= 72]
+    if m <= 2:
+        plans += itertools.product([DOT], [4, 8], [1, 2, 4], [2, 4, 8])
+    if m > 4:
+        blocks = [(2, 2), (4, 1), (4, 2), (8, 1)]
+        plans += [
+            (STAGED, warps, rows, stages, 0, splits)
+            for (warps, rows), stages, splits in itertools.product(blocks, [3, 4, 6], [1, 2, 4, 8])
+        ]
+    first = best_of(product, plans)
+    second: list[dict[str, Any]] = []
+    for kernel in sorted({row["plan"][0] for row in first}):
+        best = next(row["plan"] for row in first if row["plan"][0] == kernel)
+        second += best_of(
+            product,
+            [
+                (*best[:4], hint, best[5] if len(best) > 5 else 1, ahead, *best[7:])
+                for hint in ((0,) if kernel in (STAGED, RING) else (0, 1, 2))
+                for ahead in (0, 2, 4, 8, 16)
+            ],
+        )
+    rows = sorted([*first, *second], key=lambda row: row.get("us", 1e9))
+    return {
+        "best": rows[:8],
+        "first": first[:6],
+        "chosen": figure(product, lambda: ours(product.run())),
+    }
+
+
+# -------------------------------------------------------------------------------------- main
+
+
+def measure(m: int, n: int, k: int, dtype: str, options: argparse.Namespace) -> dict[str, Any]:
+    simulated = kw.current_device().is_simulated
+    product = make(m, n, k, dtype, 1 if simulated else copies_of(n, k, dtype))
+    row: dict[str, Any] = {"m": m, "n": n, "k": k, "weights": dtype}
+    row["correct"] = is_right(product, product.run()[0]())
+    if not simulated:
+        row |= candidates(product) if options.candidates else compare(product)
+    print(row, file=sys.stderr, flush=True)
+    return row
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("-o", "--output", type=pathlib.Path, default=None)
+    parser.add_argument("--candidates", action="store_true", help="time parameters of the kernels")
+    parser.add_argument("--rows", type=int, nargs="*", default=None, help="rows of x")
+    parser.add_argument("--weights", nargs="*", default=None, help="dtypes of the weights")
+    parser.add_argument("--shapes", type=int, default=None, help="how many of the shapes")
+    options = parser.parse_args()
+    few = options.candidates  # a timing for each of many plans
+    options.rows = options.rows or ([1, 8, 16, 64] if few else ROWS)
+    options.weights = options.weights or (["bfloat16", "float8_e4m3fn"] if few else WEIGHTS)
+    options.shapes = options.shapes or (4 if few else len(SHAPES))
+    return options
+
+
+def main() -> None:
+    options = arguments()
+    shapes = SHAPES[: options.shapes]
+    if kw.current_device().is_simulated:
+        shapes = [(70, 256), (33, 512)]
+    rows = [
+        measure(m, n, k, dtype, options)
+        for dtype in options.weights
+        for n, k in shapes
+        for m in options.rows
+    ]
+    name = "gemv_candidates.json" if options.candidates else "gemv.json"
+    harness.write(
+        options.output or harness.RESULTS / name,
+        {
+            "subject": "gemv",
+            "machine": harness.machine(),
+            "parameters": PARAMETERS,
+            "rows": rows,
+            "correct": all(row["correct"] for row in rows),
+        },
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,69 @@
+// Products with few rows.
+#include "bindings/kernels/bind_kernels.h"
+#include "bindings/kernels/kernel_calls.h"
+#include "kernels_src/gemv/linear.h"
+#include "kernels_src/gemv/skinny.h"
+
+#include <string>
+
+namespace kernwright::python {
+namespace {
+
+/// (kernel, warps, rows, unroll, hint, splits, ahead, stages) as benchmarks name it; what it lacks
+/// is chosen.
+kernels::SkinnyPlan plan_of(const std::vector<int>& numbers) {
+  kernels::SkinnyPlan plan;
+  const auto take = [&, at = std::size_t{0}](int& into) mutable {
+    if (at < numbers.size()) into = numbers[at++];
+  };
+  int kernel = 0;
+  auto next = take;
+  next(kernel);
+  if (kernel < 0 || kernel > 6) throw InvalidArgument("a plan's kernel is 0 to 6");
+  plan.kernel = static_cast<kernels::SkinnyKernel>(kernel);
+  for (int* const each : {&plan.warps, &plan.rows, &plan.unroll, &plan.hint, &plan.splits,
+                          &plan.ahead, &plan.stages}) {
+    next(*each);
+  }
+  return plan;
+}
+
+Array skinny_product(py::handle x, py::handle weights, py::handle scale, py::handle bias,
+                     py::handle residual, const std::string& activation, double factor,
+                     const std::vector<int>& plan) {
+  kernels::SkinnyCall call{.x = array_operand(x, "x"), .weights = array_operand(weights, "weight")};
+  call.scale = optional_operand(scale, "scale");
+  call.bias = optional_operand(bias, "bias");
+  call.residual = optional_operand(residual, "residual");
+  if (!activation.empty()) {
+    call.activation = kernels::ActivationCall{kernels::activation_from_name(activation), 1, 1};
+  }
+  call.factor = factor;
+  call.plan = plan_of(plan);
+  return on_current_stream(call.x,
+                           [&](const Stream& on) { return kernels::skinny_product(call, on); });
+}
+
+Array linear(py::handle x, py::handle weights, py::handle bias, py::handle scale,
+             py::handle residual, const std::string& activation) {
+  kernels::LinearCall call{.x = array_operand(x, "x"), .weights = array_operand(weights, "weight")};
+  call.bias = optional_operand(bias, "bias");
+  call.scale = optional_operand(scale, "scale");
+  call.residual = optional_operand(residual, "residual");
+  if (!activation.empty()) {
+    call.activation = kernels::ActivationCall{kernels::activation_from_name(activation), 1, 1};
+  }
+  return on_current_stream(call.x, [&](const Stream& on) { return kernels::linear(call, on); });
+}
+
+}  // namespace
+
+void bind_gemv(py::module_& m) {
+  m.def("_linear", &linear);
+  m.def("_skinny_product", &skinny_product, py::arg("x"), py::arg("weight"),
+        py::arg("scale") = py::none(), py::arg("bias") = py::none(),
+        py::arg("residual") = py::none(), py::arg("activation") = "", py::arg("factor") = 1.0,
+        py::arg("plan") = std::vector<int>());
+}
+
+}  // namespace kernwright::python

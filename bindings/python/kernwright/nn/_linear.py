@@ -1,0 +1,54 @@
+"""A layer: x times the weights, with all that follows in the same kernel where x has few rows.
+
+>>> import numpy as np, kernwright as kw
+>>> x = kw.asarray(np.array([[1.0, 2.0]], np.float32))
+>>> w = kw.asarray(np.array([[3.0, 4.0], [-1.0, 0.0], [0.0, 1.0]], np.float32))
+>>> kw.nn.linear(x, w, activation="relu").numpy().tolist()
+[[11.0, 0.0, 2.0]]
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from kernwright._core import Array, _linear
+from kernwright.errors import ArgumentError
+
+__all__ = ["linear"]
+
+Activation = Literal[
+    "relu", "relu2", "silu", "gelu", "gelu_tanh", "quick_gelu", "sigmoid", "tanh", "mish"
+]
+_ACTIVATIONS = Activation.__args__  # type: ignore[attr-defined]
+
+
+def linear(
+    x: Any,
+    weight: Any,
+    bias: Any = None,
+    *,
+    activation: Activation | None = None,
+    residual: Any = None,
+    scale: Any = None,
+) -> Array:
+    """activation(x @ weight.T + bias) + residual, of the shape (..., n) and the dtype of x.
+
+    x has the shape (..., k), `weight` (n, k), `bias` (n,), `residual` (..., n); x is float16,
+    bfloat16, float32 or float64, the others have its dtype. With `scale`, float32 with one number
+    or n, `weight` is int8 or float8_e4m3fn, as quantize_rows() makes it, and counts as
+    weight * scale[:, None]. `activation` names a function of this module: "relu", "relu2", "silu",
+    "gelu", "gelu_tanh", "quick_gelu", "sigmoid", "tanh", "mish".
+
+    Up to 64 rows of x in all (float32: 16) are one kernel, which reads the weights once: on the
+    tensor cores where 16-bit rows begin at multiples of 16 bytes. Sums are float32, rounded once at
+    the end, in an order that the shapes decide: the same bits in each run. More rows are a
+    matmul() whose result is rounded before what follows. Weights (n, k) and views of (k, n) are
+    read where they are. Raises InvalidArgument with the shapes or dtypes that do not fit.
+
+    >>> x, w = kw.ones((2, 3)), kw.ones((4, 3))
+    >>> kw.nn.linear(x, w, kw.ones(4)).numpy().tolist()
+    [[4.0, 4.0, 4.0, 4.0], [4.0, 4.0, 4.0, 4.0]]
+    """
+    if activation is not None and activation not in _ACTIVATIONS:
+        raise ArgumentError(f"activation is {activation!r}, and must be one of {_ACTIVATIONS}")
+    return _linear(x, weight, bias, scale, residual, activation or "")

@@ -1,0 +1,33 @@
+// A layer of a network, and matrix products with few rows or one column.
+#pragma once
+
+#include "array/array.h"
+#include "core/stream.h"
+#include "kernels_src/activations/activations.h"
+
+#include <optional>
+
+namespace kernwright::kernels {
+
+struct LinearCall {
+  Array x;                       ///< (..., k): float16, bfloat16, float32 or float64
+  Array weights;                 ///< (n, k), of x's type; with `scale` also int8 or float8_e4m3fn
+  std::optional<Array> bias{};   ///< (n,)
+  std::optional<Array> scale{};  ///< float32, of 8-bit weights: one number, or n
+  std::optional<Array> residual{};  ///< (..., n)
+  std::optional<ActivationCall> activation{};
+};
+
+/// activation(x @ (scale * weights)^T + bias) + residual, of the shape (..., n) and x's type. Up to
+/// kSkinnyRows rows are one kernel, see skinny_product(); more are a Gemm where
+/// takes_tiles(), else a matmul() of the weights in x's type, whose result is rounded before bias
+/// and activation. A residual is added to the rounded result of those. Throws InvalidArgument,
+/// ArgumentError; CompileError, OutOfMemory, DriverError.
+Array linear(const LinearCall& call, const Stream& stream = {});
+
+/// a @ b as matmul() has it where one side has few rows, or b one column, and the other is large:
+/// by skinny_product(). Nothing for other products and types. The operands have passed matmul()'s
+/// checks.
+std::optional<Array> few_rows_product(const Array& a, const Array& b, const Stream& stream);
+
+}  // namespace kernwright::kernels

@@ -1,0 +1,406 @@
+// Checks, plan and launch of the products with few rows.
+#include "kernels_src/gemv/skinny.h"
+
+#include "base/errors.h"
+#include "base/format.h"
+#include "kernels_src/copy/copy.h"
+#include "kernels_src/family.h"
+#include "kernels_src/gemv/skinny.cu.h"
+#include "kernels_src/gemv/skinny_columns.cu.h"
+#include "kernels_src/gemv/skinny_staged.cu.h"
+#include "kernels_src/operands.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <utility>
+
+namespace kernwright::kernels {
+namespace {
+
+constexpr std::int64_t kMostIndex = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t kMostBatchBlocks = 65535;
+
+// As in skinny.cuh.
+struct SkinnyProblem {
+  CUdeviceptr x = 0, out = 0, partial = 0, scale = 0, bias = 0, residual = 0;
+  std::int64_t x_row = 0, x_batch = 0, residual_row = 0, residual_batch = 0;
+  std::uint64_t batches = 1;
+  std::uint32_t m = 0, n = 0, k = 0, splits = 1, scale_step = 0, ahead = 0;
+  float factor = 1;
+};
+/// ByteRows has its distances in bytes, DotRows in elements.
+struct WeightRows {
+  CUdeviceptr data = 0;
+  std::int64_t row = 0, batch = 0;
+};
+
+/// Everything that the launches need, with arrays whose innermost elements are neighbours.
+struct SkinnyJob {
+  Array x, weights, out, partial;
+  std::optional<Array> scale, bias, residual;
+  std::optional<Activation> activation;
+  SkinnyShape shape;
+  SkinnyPlan plan;
+  SkinnyProblem problem;
+  Stream stream;
+};
+
+const Family& skinny_family() {
+  static const auto& made = *new Family("skinny.cu", text::skinny_cu);
+  return made;
+}
+
+const Family& column_family() {
+  static const auto& made = *new Family("skinny_columns.cu", text::skinny_columns_cu);
+  return made;
+}
+
+const Family& staged_family() {
+  static const auto& made = *new Family("skinny_staged.cu", text::skinny_staged_cu);
+  return made;
+}
+
+const char* skinny_activation(const SkinnyJob& job) {
+  return job.activation ? activation_type(*job.activation) : "Identity";
+}
+
+InstanceKey skinny_key(const SkinnyJob& job, SkinnyKernel which) {
+  const int activation = job.activation ? static_cast<int>(*job.activation) + 1 : 0;
+  const SkinnyPlan& plan = job.plan;
+  return InstanceKey()
+      .add(which, 3)
+      .type(job.shape.x_type)
+      .type(job.shape.weight_type)
+      .add(activation, 5)
+      .add(plan.warps, 6)
+      .add(plan.rows, 6)
+      .add(plan.columns, 6)
+      .add(plan.unroll, 5)
+      .add(plan.hint, 2)
+      .add(plan.width, 5)
+      .add(plan.stages, 4)
+      .add(plan.clustered, 1);
+}
+
+std::string weights_format(const SkinnyShape& shape) {
+  const char* const name = shape.weight_type == ScalarType::int8            ? "Int8Weights"
+                           : shape.weight_type == ScalarType::float8_e4m3fn ? "Float8Weights"
+                                                                            : "PlainWeights";
+  return format("{}<{}>", name, device_type(shape.x_type));
+}
+
+const LazyKernel& tiles_kernel(const SkinnyJob& job) {
+  const SkinnyPlan& plan = job.plan;
+  return skinny_family().instance(skinny_key(job, job.plan.kernel), [&] {
+    const bool ring = plan.kernel == SkinnyKernel::ring;
+    return format("skinny_{}<{}, {}, {}, {}, {}, {}, {}, {}>", ring ? "ring" : "tiles",
+                  device_type(job.shape.x_type), weights_format(job.shape), skinny_activation(job),
+                  plan.warps, plan.rows, plan.columns, plan.unroll, ring ? plan.stages : plan.hint);
+  });
+}
+
+const LazyKernel& dot_kernel(const SkinnyJob& job) {
+  const SkinnyPlan& plan = job.plan;
+  return skinny_family().instance(skinny_key(job, SkinnyKernel::dot), [&] {
+    return format("skinny_dot<{}, {}, {}, {}, {}, {}, {}, {}, {}>", device_type(job.shape.x_type),
+                  device_type(job.shape.weight_type), skinny_activation(job), plan.width,
+                  plan.columns, plan.rows, plan.unroll, plan.warps, plan.hint);
+  });
+}
+
+const LazyKernel& column_tiles_kernel(const SkinnyJob& job) {
+  const SkinnyPlan& plan = job.plan;
+  return column_family().instance(skinny_key(job, SkinnyKernel::column_tiles), [&] {
+    return format("skinny_column_tiles<{}, {}, {}, {}, {}, {}>", device_type(job.shape.x_type),
+                  skinny_activation(job), plan.warps, plan.columns, plan.unroll, plan.hint);
+  });
+}
+
+const LazyKernel& columns_kernel(const SkinnyJob& job) {
+  const SkinnyPlan& plan = job.plan;
+  return column_family().instance(skinny_key(job, SkinnyKernel::columns), [&] {
+    return format("skinny_columns<{}, {}, {}, {}, {}, {}, {}>", device_type(job.shape.x_type),
+                  device_type(job.shape.weight_type), skinny_activation(job), plan.width,
+                  plan.columns, plan.unroll, plan.warps);
+  });
+}
+
+const LazyKernel& staged_kernel(const SkinnyJob& job) {
+  const SkinnyPlan& plan = job.plan;
+  return staged_family().instance(skinny_key(job, SkinnyKernel::staged), [&] {
+    return format("skinny_staged<{}, {}, {}, {}, {}, {}, {}, {}>", device_type(job.shape.x_type),
+                  weights_format(job.shape), skinny_activation(job), plan.warps, plan.rows,
+                  plan.columns, plan.unroll, plan.clustered);
+  });
+}
+
+const LazyKernel& skinny_kernel(const SkinnyJob& job) {
+  switch (job.plan.kernel) {
+    case SkinnyKernel::tiles:
+    case SkinnyKernel::ring:
+      return tiles_kernel(job);
+    case SkinnyKernel::column_tiles:
+      return column_tiles_kernel(job);
+    case SkinnyKernel::columns:
+      return columns_kernel(job);
+    case SkinnyKernel::staged:
+      return staged_kernel(job);
+    default:
+      return dot_kernel(job);
+  }
+}
+
+const LazyKernel& splits_kernel(const SkinnyJob& job) {
+  SkinnyJob plain = {};
+  plain.shape.x_type = job.shape.x_type;
+  plain.activation = job.activation;
+  plain.plan.hint = 0;
+  return skinny_family().instance(skinny_key(plain, SkinnyKernel::chosen), [&] {
+    return format("add_splits<{}, {}>", device_type(job.shape.x_type), skinny_activation(job));
+  });
+}
+
+// ---- checks
+
+[[noreturn]] void refuse_skinny(const SkinnyCall& call, const char* what) {
+  throw InvalidArgument(
+      format("Incompatible dimensions or dtypes for a product with few rows: x is a {}, weights a "
+             "{}; {}",
+             call.x.identify(), call.weights.identify(), what));
+}
+
+void check_extra(const SkinnyCall& call, const std::optional<Array>& extra, const char* name,
+                 const Shape& shape, ScalarType type) {
+  if (!extra) return;
+  require_one_device(call.x, "x", *extra, name);
+  if (extra->shape() == shape && extra->type() == type) return;
+  throw InvalidArgument(
+      format("Incompatible dimensions or dtypes: {} is a {}, and must be {} of shape "
+             "{} beside x, a {}, and weights, a {}",
+             name, extra->identify(), scalar_name(type), shape_to_string(shape), call.x.identify(),
+             call.weights.identify()));
+}
+
+void check_skinny(const SkinnyCall& call, const Shape& result) {
+  const ScalarType x = call.x.type(), w = call.weights.type();
+  require_one_device(call.x, "x", call.weights, "weights");
+  if (x != ScalarType::float16 && x != ScalarType::bfloat16 && x != ScalarType::float32)
+    refuse_skinny(call, "x must be float16, bfloat16 or float32");
+  if (w != x && w != ScalarType::int8 && w != ScalarType::float8_e4m3fn)
+    refuse_skinny(call, "weights must have x's dtype, int8 or float8_e4m3fn");
+  if (result[result.size() - 2] > kSkinnyRows) refuse_skinny(call, "x has more than 64 rows");
+  if (call.scale && call.scale->size() == 1) {
+    check_extra(call, call.scale, "scale", call.scale->shape(), ScalarType::float32);
+  } else {
+    check_extra(call, call.scale, "scale", {result.back()}, ScalarType::float32);
+  }
+  check_extra(call, call.bias, "bias", {result.back()}, x);
+  check_extra(call, call.residual, "residual", result, x);
+}
+
+/// (m, n) or (b, m, n), of operands that fit.
+Shape skinny_shape(const SkinnyCall& call) {
+  const Shape &x = call.x.shape(), &w = call.weights.shape();
+  const bool ranks = (x.size() == 2 || x.size() == 3) && w.size() >= 2 && w.size() <= x.size();
+  if (!ranks) refuse_skinny(call, "x has 2 or 3 dimensions, weights 2 or as many");
+  if (x.back() != w.back()) refuse_skinny(call, "their last dimensions must be equal");
+  if (w.size() == 3 && w[0] != x[0] && w[0] != 1)
+    refuse_skinny(call, "their first dimensions must be equal");
+  Shape result(x.begin(), x.end());
+  result.back() = w[w.size() - 2];
+  return result;
+}
+
+// ---- operands
+
+std::int64_t stride_of(const Array& array, int from_end) {
+  if (array.ndim() < from_end) return 0;
+  const auto at = static_cast<std::size_t>(array.ndim() - from_end);
+  return array.shape()[at] == 1 ? 0 : array.strides()[at];
+}
+
+/// `array`, or a copy of it where the elements of a row are no neighbours or not aligned.
+Array with_near_rows(const Array& array, const Stream& stream) {
+  const auto size = static_cast<std::int64_t>(scalar_size(array.type()));
+  const bool near = array.shape().back() <= 1 || array.strides().back() == size;
+  const auto whole = [&](int from_end) { return stride_of(array, from_end) % size == 0; };
+  return near && whole(2) && whole(3) ? array : copy(array, stream);
+}
+
+/// True where the neighbours in memory are of different rows.
+bool goes_by_columns(const Array& weights) {
+  const auto size = static_cast<std::int64_t>(scalar_size(weights.type()));
+  return weights.strides().back() != size && weights.shape().back() > 1 &&
+         stride_of(weights, 2) == size && stride_of(weights, 1) % size == 0 &&
+         stride_of(weights, 3) % size == 0;
+}
+
+/// Where all rows of x begin at multiples of 16 bytes, or can do so.
+Array with_aligned_rows(const Array& x, const Stream& stream) {
+  const auto bits = static_cast<std::uint64_t>(stride_of(x, 2) | stride_of(x, 3));
+  const auto row = static_cast<std::uint64_t>(x.shape().back()) * scalar_size(x.type());
+  return (x.address() | bits) % 16 != 0 && row % 16 == 0 ? copy(x, stream) : x;
+}
+
+/// Bits of the addresses of all rows of `count` neighbours, which are as far apart as dimension
+/// `from_end` says.
+std::uint64_t row_bits(const Array& array, std::int64_t count, int from_end) {
+  const auto row = static_cast<std::uint64_t>(count) * scalar_size(array.type());
+  return array.address() | row |
+         static_cast<std::uint64_t>(stride_of(array, from_end) | stride_of(array, 3));
+}
+
+/// Elements of a load of the weights, with which x may be loaded too.
+void find_widths(SkinnyJob& job) {
+  SkinnyShape& shape = job.shape;
+  const int of_x = pack_width(shape.x_type, {row_bits(job.x, shape.k, 2)});
+  shape.pairs = of_x >= 4;
+  if (shape.by_columns) {
+    shape.width = pack_width(shape.weight_type, {row_bits(job.weights, shape.n, 1)});
+    return;
+  }
+  shape.width = pack_width(shape.weight_type, {row_bits(job.weights, shape.k, 2)});
+  if (of_x * scalar_size(shape.x_type) < 16) shape.width = std::min(of_x, shape.width);
+}
+
+/// True where a second kernel adds what the blocks summed.
+bool adds_later(const SkinnyPlan& plan) { return plan.splits > 1 && !plan.clustered; }
+
+SkinnyProblem describe(const SkinnyJob& job, double factor) {
+  SkinnyProblem p;
+  const auto x_size = static_cast<std::int64_t>(scalar_size(job.x.type()));
+  const auto address = [](const std::optional<Array>& a) { return a ? a->address() : 0; };
+  p.x = job.x.address();
+  p.out = job.out.address();
+  p.scale = address(job.scale);
+  p.bias = address(job.bias);
+  p.residual = address(job.residual);
+  p.x_row = stride_of(job.x, 2) / x_size;
+  p.x_batch = stride_of(job.x, 3) / x_size;
+  if (job.residual) {
+    p.residual_row = stride_of(*job.residual, 2) / x_size;
+    p.residual_batch = stride_of(*job.residual, 3) / x_size;
+  }
+  p.batches = static_cast<std::uint64_t>(job.shape.batches);
+  p.m = static_cast<std::uint32_t>(job.shape.m);
+  p.n = static_cast<std::uint32_t>(job.shape.n);
+  p.k = static_cast<std::uint32_t>(job.shape.k);
+  p.splits = static_cast<std::uint32_t>(job.plan.splits);
+  p.scale_step = job.scale && job.scale->size() > 1 ? 1 : 0;
+  p.ahead = static_cast<std::uint32_t>(job.plan.ahead);
+  p.factor = static_cast<float>(factor);
+  return p;
+}
+
+SkinnyJob prepare_skinny(const SkinnyCall& call, const Array& out, const Stream& on) {
+  SkinnyJob job;
+  job.stream = on;
+  job.out = out;
+  job.x = with_aligned_rows(with_near_rows(call.x, on), on);
+  const bool by_columns = goes_by_columns(call.weights);
+  job.weights = by_columns ? call.weights : with_near_rows(call.weights, on);
+  if (call.scale) job.scale = contiguous(*call.scale, on);
+  if (call.bias) job.bias = contiguous(*call.bias, on);
+  if (call.residual) job.residual = with_near_rows(*call.residual, on);
+  if (call.activation) job.activation = call.activation->kind;
+  const Shape& result = out.shape();
+  Device& device = call.x.device();
+  job.shape = {.batches = result.size() == 3 ? result[0] : 1,
+               .m = result[result.size() - 2],
+               .n = result.back(),
+               .k = call.x.shape().back(),
+               .x_type = call.x.type(),
+               .weight_type = call.weights.type(),
+               .width = 1,
+               .by_columns = by_columns,
+               .pairs = false,
+               .multiprocessors = device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
+               .overlapping = device.compute_capability().major >= 9,
+               .tensor_cores = device.compute_capability().major >= 8,
+               .clusters = device.compute_capability().major >= 9};
+  find_widths(job);
+  job.plan = plan_skinny(job.shape, call.plan);
+  if (adds_later(job.plan)) {
+    Shape partial = {job.plan.splits};
+    partial.insert(partial.end(), result.begin(), result.end());
+    job.partial = Array::empty(device, std::move(partial), ScalarType::float32, on);
+  }
+  job.problem = describe(job, call.factor);
+  if (adds_later(job.plan)) job.problem.partial = job.partial.address();
+  return job;
+}
+
+// ---- launches
+
+std::uint32_t skinny_blocks(std::int64_t count, std::int64_t each) {
+  return static_cast<std::uint32_t>((count + each - 1) / each);
+}
+
+/// Blocks that share out n and m, and the bytes of what the kernel counts distances in.
+std::pair<std::uint32_t, std::int64_t> skinny_grid(const SkinnyJob& job) {
+  const SkinnyPlan& plan = job.plan;
+  const auto size = static_cast<std::int64_t>(scalar_size(job.shape.weight_type));
+  switch (plan.kernel) {
+    case SkinnyKernel::tiles:
+    case SkinnyKernel::ring:
+      return {skinny_blocks(job.shape.n, 16 * plan.rows), 1};
+    case SkinnyKernel::column_tiles:
+      return {skinny_blocks(job.shape.n, 64), size};
+    case SkinnyKernel::staged:
+      return {skinny_blocks(job.shape.n, 16 * plan.rows * plan.warps), 1};
+    default:
+      break;
+  }
+  const bool columns = plan.kernel == SkinnyKernel::columns;
+  const std::uint32_t across = skinny_blocks(job.shape.n, columns ? 32 * plan.width : plan.rows);
+  return {across * skinny_blocks(job.shape.m, plan.columns), size};
+}
+
+void run_skinny(const SkinnyJob& job) {
+  Device& device = job.x.device();
+  const auto [across, unit] = skinny_grid(job);
+  const WeightRows rows{job.weights.address(),
+                        stride_of(job.weights, job.shape.by_columns ? 1 : 2) / unit,
+                        stride_of(job.weights, 3) / unit};
+  const bool overlapping = job.shape.overlapping && job.plan.ahead > 0;
+  const LaunchConfig config{
+      .grid = {across, job.problem.splits,
+               static_cast<std::uint32_t>(std::min(job.shape.batches, kMostBatchBlocks))},
+      .block = {static_cast<std::uint32_t>(job.plan.warps) * 32},
+      .shared_bytes = static_cast<std::uint32_t>(skinny_shared_bytes(job.shape, job.plan)),
+      .stream = job.stream,
+      .cluster = job.plan.clustered ? Dim3{1, job.problem.splits, 1} : Dim3{0, 0, 0},
+      .programmatic_dependent = overlapping};
+  launch(skinny_kernel(job).on(device), config, job.problem, rows);
+  if (!adds_later(job.plan)) return;
+  launch(splits_kernel(job).on(device),
+         {.grid = {skinny_blocks(job.out.size(), 256)},
+          .block = {256},
+          .stream = job.stream,
+          .programmatic_dependent = overlapping},
+         job.problem);
+}
+
+}  // namespace
+
+Array skinny_product(const SkinnyCall& call, const Stream& stream) {
+  const Shape shape = skinny_shape(call);
+  check_skinny(call, shape);
+  Device& device = call.x.device();
+  const Stream on = stream ? stream : Stream::legacy(device);
+  Array result = Array::empty(device, shape, call.x.type(), on);
+  if (result.size() == 0) return result;
+  if (call.x.shape().back() > kMostIndex / 2 || shape.back() > kMostIndex / kSkinnyRows)
+    refuse_skinny(call, "rows of more than 2^30 elements or more than 2^25 rows are not taken");
+  const SkinnyJob job = prepare_skinny(call, result, on);
+  run_skinny(job);
+  for (const Array* each : {&job.x, &job.weights, &job.out}) each->use_on(on);
+  if (adds_later(job.plan)) job.partial.use_on(on);
+  for (const auto* each : {&job.scale, &job.bias, &job.residual}) {
+    if (*each) (*each)->use_on(on);
+  }
+  return result;
+}
+
+}  // namespace kernwright::kernels

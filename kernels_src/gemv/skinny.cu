@@ -1,0 +1,327 @@
+// Products with few rows: the weights pass the memory once, straight into registers.
+#include <kernwright/reduce.cuh>
+#include <kernwright/skinny.cuh>
+#include <kernwright/skinny_weights.cuh>
+
+using namespace kernwright;
+
+// ---- on the tensor cores
+
+// The weights are the side of 16 rows, x that of 8 columns. A sum over k may run in any order, so a
+// lane takes as its parts of the two fragments what one load of 16 bytes gives it of either: no
+// shared memory on the way. The warps of a block share k.
+
+template <typename T, typename Weights, int RowTiles, int ColTiles>
+struct TileWalk {
+  static constexpr int kValues = Weights::kValues;
+  static constexpr unsigned kStep = 4 * kValues;  ///< along k, of the four lanes of a row
+  typename Weights::Row rows[RowTiles][2];
+  const T* columns[ColTiles];
+  unsigned lane_k, k;
+  float sums[RowTiles][ColTiles][4];
+
+  /// Rows and columns beyond the last read the last: their sums are not stored.
+  __device__ __forceinline__ void start(const SkinnyProblem& p, const Weights& weights,
+                                        UInt64 batch, unsigned first_row) {
+    const unsigned lane = threadIdx.x % 32, group = lane / 4;
+    lane_k = lane % 4 * kValues;
+    k = p.k;
+#pragma unroll
+    for (int r = 0; r < 2 * RowTiles; ++r) {
+      rows[r / 2][r % 2] = weights.row(batch, min(first_row + r * 8 + group, p.n - 1));
+    }
+    const T* const x = static_cast<const T*>(p.x) + static_cast<Int64>(batch) * p.x_batch;
+#pragma unroll
+    for (int c = 0; c < ColTiles; ++c) columns[c] = x + min(c * 8 + group, p.m - 1) * p.x_row;
+#pragma unroll
+    for (int r = 0; r < RowTiles; ++r)
+#pragma unroll
+      for (int c = 0; c < ColTiles; ++c)
+#pragma unroll
+        for (int i = 0; i < 4; ++i) sums[r][c][i] = 0;
+  }
+
+  __device__ __forceinline__ void fetch(unsigned from) const {
+    const unsigned at = from + lane_k;
+    if (at >= k) return;
+#pragma unroll
+    for (int r = 0; r < 2 * RowTiles; ++r) Weights::fetch(rows[r / 2][r % 2], at);
+  }
+
+  /// `Unroll` steps from `from` on; all inside k if `Whole`.
+  template <int Unroll, int Hint, bool Whole>
+  __device__ __forceinline__ void advance(unsigned from) {
+    typename Weights::Raw raw[Unroll][RowTiles][2];
+#pragma unroll
+    for (int u = 0; u < Unroll; ++u) {
+      const unsigned at = from + u * kStep + lane_k;
+#pragma unroll
+      for (int r = 0; r < 2 * RowTiles; ++r) {
+        raw[u][r / 2][r % 2] = Weights::none();
+        if (Whole || at < k) {
+          raw[u][r / 2][r % 2] = Weights::template load<Hint>(rows[r / 2][r % 2], at);
+        }
+      }
+    }
+    __syncwarp();  // all loads are on their way before the first of them is waited for
+#pragma unroll
+    for (int u = 0; u < Unroll; ++u) {
+      unsigned x[ColTiles][kValues / 2];
+      load_x<Whole>(from + u * kStep + lane_k, x);
+      multiply(raw[u], x);
+    }
+  }
+
+  /// What a lane has of x at its k, `at`.
+  template <bool Whole>
+  __device__ __forceinline__ void load_x(unsigned at, unsigned (&x)[ColTiles][kValues / 2]) const {
+#pragma unroll
+    for (int c = 0; c < ColTiles; ++c)
+#pragma unroll
+      for (int i = 0; i < kValues / 8; ++i) {
+        Words w = {};
+        if (Whole || at < k) w = *reinterpret_cast<const Words*>(columns[c] + at + 8 * i);
+#pragma unroll
+        for (int j = 0; j < 4; ++j) x[c][4 * i + j] = w.word[j];
+      }
+  }
+
+  __device__ __forceinline__ void multiply(const typename Weights::Raw (&raw)[RowTiles][2],
+                                           const unsigned (&x)[ColTiles][kValues / 2]) {
+#pragma unroll
+    for (int r = 0; r < RowTiles; ++r) {
+      unsigned upper[kValues / 2], lower[kValues / 2];
+      Weights::decode(raw[r][0], upper);
+      Weights::decode(raw[r][1], lower);
+#pragma unroll
+      for (int j = 0; j < kValues / 2; j += 2)
+#pragma unroll
+        for (int c = 0; c < ColTiles; ++c) {
+          multiply_tile(T(), sums[r][c], upper[j], lower[j], upper[j + 1], lower[j + 1], x[c][j],
+                        x[c][j + 1]);
+        }
+    }
+  }
+};
+
+/// Sums of all warps in their order, one tile of columns at a time.
+template <typename T, typename Act, int Warps, int RowTiles, int ColTiles>
+__device__ __forceinline__ void add_warps(const SkinnyProblem& p, UInt64 batch, unsigned first_row,
+                                          const float (&sums)[RowTiles][ColTiles][4]) {
+  constexpr int kRows = 16 * RowTiles, kPitch = kRows + 4;
+  __shared__ float shared[Warps][8 * kPitch];
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+#pragma unroll
+  for (int c = 0; c < ColTiles; ++c) {
+    if (c * 8 >= p.m) break;
+#pragma unroll
+    for (int r = 0; r < RowTiles; ++r)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int column = lane % 4 * 2 + i % 2, row = r * 16 + i / 2 * 8 + lane / 4;
+        shared[warp][column * kPitch + row] = sums[r][c][i];
+      }
+    __syncthreads();
+    for (int i = threadIdx.x; i < 8 * kRows; i += Warps * 32) {
+      const int column = i / kRows, row = i % kRows;
+      const unsigned m = c * 8 + column, n = first_row + row;
+      float sum = 0;
+#pragma unroll
+      for (int w = 0; w < Warps; ++w) sum += shared[w][column * kPitch + row];
+      if (m < p.m && n < p.n) store_sum<T, Act>(p, batch, m, n, sum);
+    }
+    __syncthreads();
+  }
+}
+
+/// A block has 16 * RowTiles rows of the weights and all rows of x, at most 8 * ColTiles. Weights
+/// and x begin at multiples of 16 bytes, and k is a multiple of the values of a load.
+template <typename T, typename Weights, typename Act, int Warps, int RowTiles, int ColTiles,
+          int Unroll, int Hint>
+__global__ void __launch_bounds__(Warps * 32) skinny_tiles(SkinnyProblem p, Weights weights) {
+  using Walk = TileWalk<T, Weights, RowTiles, ColTiles>;
+  constexpr unsigned kGroup = Unroll * Walk::kStep;
+  const unsigned first_row = blockIdx.x * (16 * RowTiles), warp = threadIdx.x / 32;
+  const unsigned groups = (p.k + kGroup - 1) / kGroup, whole = p.k / kGroup;
+  const unsigned each = (groups + p.splits - 1) / p.splits;
+  const unsigned begin = blockIdx.y * each, end = min(begin + each, groups);
+  Walk walk;
+  walk.start(p, weights, blockIdx.z, first_row);
+  for (unsigned i = 0; i < p.ahead; ++i) {
+    const unsigned group = begin + warp + i / Unroll * Warps;
+    if (group < end) walk.fetch(group * kGroup + i % Unroll * Walk::kStep);
+  }
+  wait_for_previous();
+  for (UInt64 batch = blockIdx.z; batch < p.batches; batch += gridDim.z) {
+    walk.start(p, weights, batch, first_row);
+    unsigned group = begin + warp;
+#pragma unroll 1
+    for (; group < min(end, whole); group += Warps) {
+      walk.template advance<Unroll, Hint, true>(group * kGroup);
+    }
+    if (group < end) walk.template advance<Unroll, Hint, false>(group * kGroup);
+    add_warps<T, Act, Warps>(p, batch, first_row, walk.sums);
+  }
+}
+
+/// The same with weights on their way to shared memory, `Stages` steps of `Unroll` loads for each
+/// warp: more is in flight than registers hold. A lane reads what it has copied itself, so nobody
+/// waits for anybody.
+template <typename T, typename Weights, typename Act, int Warps, int RowTiles, int ColTiles,
+          int Unroll, int Stages>
+__global__ void __launch_bounds__(Warps * 32) skinny_ring(SkinnyProblem p, Weights weights) {
+  using Walk = TileWalk<T, Weights, RowTiles, ColTiles>;
+  constexpr unsigned kGroup = Unroll * Walk::kStep, kLoads = Unroll * RowTiles * 2;
+  extern __shared__ __align__(16) unsigned char memory[];
+  const unsigned first_row = blockIdx.x * (16 * RowTiles), warp = threadIdx.x / 32;
+  const unsigned groups = (p.k + kGroup - 1) / kGroup;
+  const unsigned each = (groups + p.splits - 1) / p.splits;
+  const unsigned begin = blockIdx.y * each, end = min(begin + each, groups);
+  unsigned char* const mine = memory + (warp * Stages * kLoads * 32 + threadIdx.x % 32) * 16;
+  Walk walk;
+  walk.start(p, weights, blockIdx.z, first_row);
+  for (unsigned i = 0; i < p.ahead; ++i) {
+    const unsigned group = begin + warp + i / Unroll * Warps;
+    if (group < end) walk.fetch(group * kGroup + i % Unroll * Walk::kStep);
+  }
+  wait_for_previous();
+  for (UInt64 batch = blockIdx.z; batch < p.batches; batch += gridDim.z) {
+    walk.start(p, weights, batch, first_row);
+    const auto fill = [&](unsigned group, unsigned stage) {
+      const unsigned to = shared_address(mine) + stage * (kLoads * 512);
+#pragma unroll
+      for (int i = 0; i < static_cast<int>(kLoads); ++i) {
+        if (group >= end) break;
+        const unsigned at = group * kGroup + i / (2 * RowTiles) * Walk::kStep + walk.lane_k;
+        const auto row = walk.rows[i / 2 % RowTiles][i % 2];
+        copy_later(to + i * 512, Weights::at(row, at < p.k ? at : 0), at < p.k);
+      }
+      end_copies();
+    };
+#pragma unroll
+    for (unsigned s = 0; s + 1 < Stages; ++s) fill(begin + warp + s * Warps, s);
+    unsigned stage = 0;
+#pragma unroll 1
+    for (unsigned group = begin + warp; group < end; group += Warps) {
+      fill(group + (Stages - 1) * Warps, (stage + Stages - 1) % Stages);
+      unsigned x[Unroll][ColTiles][Walk::kValues / 2];
+#pragma unroll
+      for (int u = 0; u < Unroll; ++u) {
+        walk.template load_x<false>(group * kGroup + u * Walk::kStep + walk.lane_k, x[u]);
+      }
+      wait_for_copies<Stages - 1>();
+#pragma unroll
+      for (int u = 0; u < Unroll; ++u) {
+        Words raw[RowTiles][2];
+#pragma unroll
+        for (int i = 0; i < 2 * RowTiles; ++i) {
+          const unsigned at = (stage * kLoads + u * 2 * RowTiles + i) * 512;
+          raw[i / 2][i % 2] = *reinterpret_cast<const Words*>(mine + at);
+        }
+        walk.multiply(raw, x[u]);
+      }
+      stage = (stage + 1) % Stages;
+    }
+    wait_for_copies<0>();
+    add_warps<T, Act, Warps>(p, batch, first_row, walk.sums);
+  }
+}
+
+// ---- on the other cores
+
+/// A block has `Rows` rows of the weights and `Columns` rows of x; its threads share k. k is a
+/// multiple of `Width`, and all rows begin where packs of that many elements may.
+template <typename T, typename W, typename Act, int Width, int Columns, int Rows, int Unroll,
+          int Warps, int Hint>
+__global__ void __launch_bounds__(Warps * 32) skinny_dot(SkinnyProblem p, WeightRows<W> weights) {
+  constexpr int kPart = Width * sizeof(T) > 16 ? 16 / sizeof(T) : Width;
+  constexpr unsigned kStep = Warps * 32 * Width;
+  const unsigned tiles = (p.m + Columns - 1) / Columns;
+  const unsigned first = blockIdx.x / tiles * Rows, column = blockIdx.x % tiles * Columns;
+  const unsigned steps = (p.k + kStep - 1) / kStep, each = (steps + p.splits - 1) / p.splits;
+  const unsigned begin = blockIdx.y * each * kStep;
+  const unsigned end = min(static_cast<UInt64>(p.k), static_cast<UInt64>(begin) + each * kStep);
+  __shared__ float shared[Warps][Rows * Columns];
+  for (unsigned i = 0; i < p.ahead; ++i) {
+    const UInt64 at = begin + threadIdx.x * Width + static_cast<UInt64>(i) * kStep;
+    for (int r = 0; r < Rows && at < end; ++r) {
+      fetch_ahead(weights.data + static_cast<Int64>(blockIdx.z) * weights.batch +
+                  min(first + r, p.n - 1) * weights.row + at);
+    }
+  }
+  wait_for_previous();
+  for (UInt64 batch = blockIdx.z; batch < p.batches; batch += gridDim.z) {
+    const W* rows[Rows];
+    const T* columns[Columns];
+    const W* const w = weights.data + static_cast<Int64>(batch) * weights.batch;
+    const T* const x = static_cast<const T*>(p.x) + static_cast<Int64>(batch) * p.x_batch;
+#pragma unroll
+    for (int r = 0; r < Rows; ++r) rows[r] = w + min(first + r, p.n - 1) * weights.row;
+#pragma unroll
+    for (int c = 0; c < Columns; ++c) columns[c] = x + min(column + c, p.m - 1) * p.x_row;
+    float sums[Rows][Columns] = {};
+    for (UInt64 from = begin + threadIdx.x * Width; from < end; from += Unroll * kStep) {
+      Pack<W, Width> raw[Unroll][Rows];
+#pragma unroll
+      for (int u = 0; u < Unroll; ++u)
+#pragma unroll
+        for (int r = 0; r < Rows; ++r) {
+          const UInt64 at = from + u * kStep;
+          if (at < end) raw[u][r] = load_weights<W, Width, Hint>(rows[r] + at);
+        }
+#pragma unroll
+      for (int u = 0; u < Unroll; ++u) {
+        const UInt64 at = from + u * kStep;
+        if (at >= end) break;
+        float values[Rows][Width];
+#pragma unroll
+        for (int r = 0; r < Rows; ++r)
+#pragma unroll
+          for (int i = 0; i < Width; ++i) values[r][i] = to_float_value(raw[u][r].value[i]);
+#pragma unroll
+        for (int c = 0; c < Columns; ++c)
+#pragma unroll
+          for (int part = 0; part < Width; part += kPart) {
+            const auto xs = *reinterpret_cast<const Pack<T, kPart>*>(columns[c] + at + part);
+#pragma unroll
+            for (int i = 0; i < kPart; ++i) {
+              const float value = to_compute(xs.value[i]);
+#pragma unroll
+              for (int r = 0; r < Rows; ++r) sums[r][c] += values[r][part + i] * value;
+            }
+          }
+      }
+    }
+#pragma unroll
+    for (int r = 0; r < Rows; ++r)
+#pragma unroll
+      for (int c = 0; c < Columns; ++c) {
+        const float sum = warp_reduce(sums[r][c], Sum());
+        if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32][c * Rows + r] = sum;
+      }
+    __syncthreads();
+    for (int i = threadIdx.x; i < Rows * Columns; i += Warps * 32) {
+      float sum = 0;
+#pragma unroll
+      for (int warp = 0; warp < Warps; ++warp) sum += shared[warp][i];
+      const unsigned m = column + i / Rows, n = first + i % Rows;
+      if (m < p.m && n < p.n) store_sum<T, Act>(p, batch, m, n, sum);
+    }
+    __syncthreads();
+  }
+}
+
+// ---- the parts of k that blocks had, in their order
+
+template <typename T, typename Act>
+__global__ void __launch_bounds__(256) add_splits(SkinnyProblem p) {
+  const UInt64 size = p.batches * p.m * p.n;
+  const UInt64 i = static_cast<UInt64>(blockIdx.x) * 256 + threadIdx.x;
+  wait_for_previous();
+  if (i >= size) return;
+  float sum = 0;
+  for (unsigned split = 0; split < p.splits; ++split) sum += p.partial[split * size + i];
+  const UInt64 row = i / p.n;
+  finish_sum<T, Act>(p, row / p.m, static_cast<unsigned>(row % p.m), static_cast<unsigned>(i % p.n),
+                     sum);
+}

@@ -1,0 +1,33 @@
+// Products with few rows: what a network does for one token or a few.
+#pragma once
+
+#include "array/array.h"
+#include "core/stream.h"
+#include "kernels_src/activations/activations.h"
+#include "kernels_src/gemv/skinny_plan.h"
+
+#include <optional>
+
+namespace kernwright::kernels {
+
+/// The operands of a product with few rows.
+struct SkinnyCall {
+  Array x;        ///< (m, k) or (b, m, k): float16, bfloat16 or float32; m is at most kSkinnyRows
+  Array weights;  ///< (n, k) or (b or 1, n, k): of x's type, int8 or float8_e4m3fn; any strides
+  std::optional<Array> scale{};     ///< float32: one number, or n
+  std::optional<Array> bias{};      ///< (n,), of x's type
+  std::optional<Array> residual{};  ///< of the result's shape and x's type
+  std::optional<ActivationCall> activation{};
+  double factor = 1;
+  SkinnyPlan plan{};  ///< zeros are chosen
+};
+
+/// activation(factor * scale * (x @ weights^T) + bias) + residual, of the shape (m, n) or
+/// (b, m, n) and x's type. Sums are float32, in an order that the shapes decide: the same in each
+/// run. The weights are read once: by the tensor cores where 16-bit rows begin at multiples of 16
+/// bytes, else by packs as wide as their addresses allow. With k = 0 the sum is zero. Queued on
+/// `stream` (empty: the device's legacy stream). Throws InvalidArgument ("Incompatible dimensions")
+/// with the shapes; CompileError, OutOfMemory, DriverError.
+Array skinny_product(const SkinnyCall& call, const Stream& stream = {});
+
+}  // namespace kernwright::kernels

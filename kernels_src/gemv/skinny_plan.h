@@ -1,0 +1,57 @@
+// How a product with few rows is cut among blocks.
+#pragma once
+
+#include "base/scalar_type.h"
+
+#include <cstdint>
+
+namespace kernwright::kernels {
+
+constexpr std::int64_t kSkinnyRows = 64;  ///< of x, at most
+
+enum class SkinnyKernel : std::uint8_t {
+  chosen,        ///< by plan_skinny()
+  tiles,         ///< on the tensor cores
+  dot,           ///< on the other cores
+  column_tiles,  ///< on the tensor cores, weights with neighbours along n
+  columns,       ///< the same on the other cores
+  staged,        ///< on the tensor cores, weights and x through shared memory
+  ring,          ///< as tiles, weights through shared memory
+};
+
+/// What the kernels of skinny.cu and skinny_columns.cu take as parameters; 0 or less where it is to
+/// be chosen.
+struct SkinnyPlan {
+  SkinnyKernel kernel = SkinnyKernel::chosen;
+  int warps = 0;    ///< of a block, which share k
+  int rows = 0;     ///< of weights with neighbours along k: tiles of 16 that a block has, or rows
+  int columns = 0;  ///< of x: tiles of 8, or single ones
+  int unroll = 0;   ///< loads of a row in flight; stages of the staged kernel
+  int hint = -1;    ///< 0, or 1 and 2: more bytes of a line are fetched to the second level
+  int splits = 0;   ///< blocks that share the k of the same rows
+  int ahead = -1;   ///< loads fetched to the second level before the kernel in front has ended
+  int stages = 0;   ///< of the ring kernel
+  bool clustered = false;  ///< the splits add their sums in a cluster of blocks
+  int width = 0;           ///< elements of a load, of the kernels beside the tensor cores
+};
+
+/// The shape of a product and what its addresses allow.
+struct SkinnyShape {
+  std::int64_t batches = 1, m = 1, n = 1, k = 1;
+  ScalarType x_type = ScalarType::float32, weight_type = ScalarType::float32;
+  int width = 1;             ///< elements that a load of the weights may have
+  bool by_columns = false;   ///< neighbours in memory follow each other along n
+  bool pairs = false;        ///< four elements of x may be loaded at once
+  int multiprocessors = 1;   ///< of the device
+  bool overlapping = false;  ///< the device may begin a kernel before the one in front has ended
+  bool tensor_cores = true;  ///< the device has those that the kernels use
+  bool clusters = false;     ///< the device has clusters of blocks
+};
+
+/// Dynamic shared memory of a block.
+int skinny_shared_bytes(const SkinnyShape& shape, const SkinnyPlan& plan);
+
+/// `wanted` with all that it leaves open chosen: the one place that decides.
+SkinnyPlan plan_skinny(const SkinnyShape& shape, SkinnyPlan wanted);
+
+}  // namespace kernwright::kernels

@@ -1,0 +1,108 @@
+// What the products with few rows share: the problem, the end of a sum, products of tiles.
+#pragma once
+
+#include <kernwright/activations.cuh>
+#include <kernwright/elements.cuh>
+
+namespace kernwright {
+
+/// No activation.
+struct Identity {
+  template <typename F>
+  __device__ static F value(F x, Knobs<F>) {
+    return x;
+  }
+};
+
+/// out[b, m, n] = act(factor * scale[n] * sum_k x[b, m, k] w[b, n, k] + bias[n]) + residual[b, m,
+/// n] where scale, bias and residual may be absent (null). Distances are in elements; `out` and
+/// `partial` are row-major. With more than one of `splits` their sums go to
+/// partial[split, b, m, n].
+struct SkinnyProblem {
+  const void* x;
+  void* out;
+  float* partial;
+  const float* scale;
+  const void* bias;
+  const void* residual;
+  Int64 x_row, x_batch, residual_row, residual_batch;
+  UInt64 batches;
+  unsigned m, n, k, splits;
+  unsigned scale_step;  ///< 0: one scale for all rows
+  unsigned ahead;       ///< loads of a thread fetched to the second level before it waits
+  float factor;
+};
+
+/// Lets the next kernel of the stream begin, where it may, and waits for the one in front: only
+/// then are x, bias and residual read, and results written. Weights may be fetched to the second
+/// level of cache before, as what is written there later is seen there.
+__device__ __forceinline__ void wait_for_previous() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;");
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+__device__ __forceinline__ void fetch_ahead(const void* from) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(from));
+}
+
+/// Stores the sum of an element, or what follows from it.
+template <typename T, typename Act>
+__device__ __forceinline__ void finish_sum(const SkinnyProblem& p, UInt64 batch, unsigned m,
+                                           unsigned n, float sum) {
+  float value = sum * p.factor;
+  if (p.scale != nullptr) value *= p.scale[static_cast<UInt64>(n) * p.scale_step];
+  if (p.bias != nullptr) value += to_compute(static_cast<const T*>(p.bias)[n]);
+  value = Act::value(value, Knobs<float>{1.0f, 1.0f});
+  if (p.residual != nullptr) {
+    const Int64 at = static_cast<Int64>(batch) * p.residual_batch + m * p.residual_row + n;
+    value += to_compute(static_cast<const T*>(p.residual)[at]);
+  }
+  static_cast<T*>(p.out)[(batch * p.m + m) * p.n + n] = from_compute<T>(value);
+}
+
+template <typename T, typename Act>
+__device__ __forceinline__ void store_sum(const SkinnyProblem& p, UInt64 batch, unsigned m,
+                                          unsigned n, float sum) {
+  if (p.splits == 1) {
+    finish_sum<T, Act>(p, batch, m, n, sum);
+  } else {
+    p.partial[((blockIdx.y * p.batches + batch) * p.m + m) * p.n + n] = sum;
+  }
+}
+
+__device__ __forceinline__ unsigned shared_address(const void* of) {
+  return static_cast<unsigned>(__cvta_generic_to_shared(of));
+}
+
+/// 16 bytes to shared memory, in the background; zeros where `valid` is false.
+__device__ __forceinline__ void copy_later(unsigned to, const void* from, bool valid) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
+               "r"(valid ? 16 : 0)
+               : "memory");
+}
+__device__ __forceinline__ void end_copies() {
+  asm volatile("cp.async.commit_group;" ::: "memory");
+}
+template <int Left>
+__device__ __forceinline__ void wait_for_copies() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(Left) : "memory");
+}
+
+/// c += a * b for 16 rows of a and 8 columns of b, 16 deep.
+__device__ __forceinline__ void multiply_tile(BFloat16, float (&c)[4], unsigned a0, unsigned a1,
+                                              unsigned a2, unsigned a3, unsigned b0, unsigned b1) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+      "{%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+}
+__device__ __forceinline__ void multiply_tile(Float16, float (&c)[4], unsigned a0, unsigned a1,
+                                              unsigned a2, unsigned a3, unsigned b0, unsigned b1) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+      "{%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+}
+
+}  // namespace kernwright

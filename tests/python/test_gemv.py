@@ -1,0 +1,244 @@
+"""Products with few rows, kw.nn.linear() and what of matmul() takes them, against float64."""
+
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+from children import run_child
+from nn_arrays import TYPES, assert_close, values, views, wide
+
+import kernwright as kw
+from kernwright.errors import ArgumentError, InvalidArgument
+
+nn = kw.nn
+E4M3 = ml_dtypes.float8_e4m3fn
+TILES, DOT, COLUMN_TILES, STAGED, RING = 1, 2, 3, 5, 6
+
+
+def weights(shape, dtype, seed=1):
+    if dtype == "int8":
+        return np.random.default_rng(seed).integers(-128, 128, shape).astype(np.int8)
+    return values(shape, "float32", seed).astype(E4M3 if dtype == "float8_e4m3fn" else TYPES[dtype])
+
+
+def product(x, w, plan=(), **extra):
+    """As kw.nn.linear() calls it, with a plan of the kernels."""
+    return kw._core._skinny_product(x, w, plan=list(plan), **extra)
+
+
+def check(x, w, plan=(), dtype="bfloat16"):
+    expected = wide(x) @ np.swapaxes(wide(w), -1, -2)
+    got = product(kw.asarray(x), kw.asarray(w), plan)
+    assert str(got.dtype) == dtype and got.shape == expected.shape
+    scale = np.sqrt(max(1, x.shape[-1])) * (74 if w.dtype == np.int8 else 1)
+    error = np.abs(wide(got.numpy()) - expected).max(initial=0) / scale
+    assert error < {"bfloat16": 0.02, "float16": 0.003, "float32": 3e-6}[dtype], (x.shape, w.shape)
+
+
+# ------------------------------------------------------------------------------------ values
+
+
+@pytest.mark.parametrize("of", ["bfloat16", "float16"])
+@pytest.mark.parametrize("dtype", ["same", "int8", "float8_e4m3fn"])
+def test_each_format_of_the_weights(of, dtype):
+    for m, n, k in [(1, 64, 256), (5, 37, 528), (8, 1, 16), (3, 16, 4096 + 32)]:
+        w = weights((n, k), of if dtype == "same" else dtype)
+        check(values((m, k), of, m), w, (TILES,), of)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float8_e4m3fn"])
+@pytest.mark.parametrize("of", ["bfloat16", "float16", "float32"])
+def test_every_code_is_exact(of, dtype):
+    codes = np.arange(256, dtype=np.uint8).view(np.int8 if dtype == "int8" else E4M3)
+    w = np.zeros((256, 32), codes.dtype)
+    places = np.arange(256) % 32
+    w[np.arange(256), places] = codes
+    x = np.ones((1, 32), TYPES[of])
+    got = wide(product(kw.asarray(x), kw.asarray(w)).numpy())[0]
+    assert np.array_equal(got, wide(codes), equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "int8"])
+def test_many_rows_through_shared_memory(dtype):
+    for m, n, k in [(9, 130, 160), (16, 128, 1024), (13, 7, 16)]:
+        check(values((m, k), "bfloat16", m), weights((n, k), dtype), (STAGED,))
+
+
+def test_sixty_four_rows():
+    check(values((64, 528), "float16"), weights((200, 528), "float16"), dtype="float16")
+    check(values((3, 33, 64), "float16"), weights((3, 70, 64), "float16"), dtype="float16")
+
+
+@pytest.mark.parametrize(
+    ("kernel", "layout"),
+    [(TILES, "nk"), (DOT, "nk"), (STAGED, "nk"), (RING, "nk"), (COLUMN_TILES, "kn")],
+)
+def test_blocks_that_share_k_add_up_in_order(kernel, layout):
+    x, w = values((4, 2048), "bfloat16"), values((72, 2048), "bfloat16", 1)
+    device = kw.asarray(w) if layout == "nk" else kw.asarray(np.ascontiguousarray(w.T)).T
+    one, three = (product(kw.asarray(x), device, (kernel, 0, 0, 0, 0, splits)) for splits in (1, 3))
+    again = product(kw.asarray(x), device, (kernel, 0, 0, 0, 0, 3))
+    assert np.array_equal(three.numpy(), again.numpy())
+    for got in (one, three):
+        assert np.linalg.norm(wide(got.numpy()) - wide(x) @ wide(w).T) < 3e-3 * 45 * np.sqrt(288)
+
+
+def test_odd_sizes_and_addresses():
+    for m, n, k in [(1, 5, 1), (3, 7, 33), (2, 3, 1001)]:
+        check(values((m, k), "bfloat16"), weights((n, k), "bfloat16"))
+    for m, n, k in [(2, 9, 100), (11, 4, 36)]:
+        check(values((m, k)), weights((n, k), "float32"), dtype="float32")
+    x, w = values((4, 32), "bfloat16"), values((8, 32), "bfloat16", 1)
+    for a in views(x):
+        got = product(a, kw.asarray(w))
+        assert_close(got, wide(x) @ wide(w).T, "bfloat16", 4)
+    for b in views(w):
+        got = product(kw.asarray(x), b)
+        assert_close(got, wide(x) @ wide(w).T, "bfloat16", 4)
+
+
+@pytest.mark.parametrize("of", ["bfloat16", "float32"])
+def test_weights_with_neighbours_along_n(of):
+    for m, n, k in [(1, 64, 256), (5, 200, 100), (7, 72, 2052)]:
+        x, w = values((m, k), of), values((k, n), of, 1)
+        got = nn.linear(kw.asarray(x), kw.asarray(w).T)
+        error = np.linalg.norm(wide(got.numpy()) - wide(x) @ wide(w))
+        assert error < (3e-3 if of == "bfloat16" else 1e-6) * np.linalg.norm(wide(x) @ wide(w))
+    x, w = values((2, 50), of), values((50, 33), of, 1)  # odd rows
+    assert_close(nn.linear(kw.asarray(x), kw.asarray(w).T), wide(x) @ wide(w), of, 8)
+
+
+def test_nothing_to_sum_or_to_give():
+    for shape in [(0, 5, 8), (3, 0, 8), (3, 5, 0), (0, 0, 0)]:
+        m, n, k = shape
+        got = nn.linear(kw.zeros((m, k)), kw.zeros((n, k)), kw.ones(n))
+        assert got.shape == (m, n) and (got.numpy() == 1).all()
+
+
+def test_what_is_no_number_stays_in_its_row_and_column():
+    x, w = values((3, 64), "bfloat16"), values((20, 64), "bfloat16", 1)
+    x[1, 5], w[7, 9], w[19, 63] = np.nan, np.inf, -np.inf
+    got = wide(nn.linear(kw.asarray(x), kw.asarray(w)).numpy())
+    assert np.isnan(got[1]).all() and np.isinf(got[[0, 2], 7]).all()
+    rest = np.delete(got[[0, 2]], [7, 19], axis=1)
+    assert np.isfinite(rest).all()
+
+
+# ------------------------------------------------------------------------------------- linear
+
+
+def reference(x, w, bias, activation, residual, scale):
+    y = wide(x) @ (wide(w) * wide(scale).reshape(-1, 1)).T + wide(bias)
+    y = np.maximum(y, 0) if activation == "relu" else y / (1 + np.exp(-y))
+    return y + wide(residual)
+
+
+@pytest.mark.parametrize(("m", "of", "dtype", "activation"), [
+    (3, "bfloat16", "int8", "silu"), (12, "float16", "float8_e4m3fn", "relu"),
+    (70, "float16", "int8", "silu"), (2, "float32", "float8_e4m3fn", "relu"),
+])  # fmt: skip
+def test_all_that_follows_a_product(m, of, dtype, activation):
+    x = values((2, m // 2 or 1, 64), of)
+    w, bias = weights((40, 64), dtype), values(40, of, 2)
+    residual = values((*x.shape[:2], 40), of, 3)
+    for scale in (np.float32(0.01), values(40, "float32", 4) * np.float32(0.01)):
+        arrays = [kw.asarray(a) for a in (x, w, bias)]
+        got = nn.linear(
+            *arrays, activation=activation, residual=kw.asarray(residual), scale=kw.asarray(scale)
+        )
+        expected = reference(x, w, bias, activation, residual, scale)
+        assert_close(got, expected, of, 6 if m > 64 else 2)
+
+
+def test_more_rows_than_few_are_a_matrix_product():
+    for of in ("float32", "float64"):
+        x, w, bias = values((90, 30), of), values((11, 30), of, 1), values(11, of, 2)
+        got = nn.linear(kw.asarray(x), kw.asarray(w), kw.asarray(bias))
+        assert_close(got, wide(x) @ wide(w).T + wide(bias), of, 20)
+
+
+def test_matmul_takes_them():
+    x, w = values((3, 200), "float32"), values((200, 128), "float32", 1)
+    device, tall = kw.asarray(x), values((130, 200), "float32", 2)
+    assert_close(device @ kw.asarray(w), wide(x) @ wide(w), factor=20)
+    assert_close(device[0] @ kw.asarray(w), wide(x[0]) @ wide(w), factor=20)
+    got = kw.asarray(tall) @ device[1]
+    assert_close(got, wide(tall) @ wide(x[1]), factor=20)
+    assert got.shape == (130,)
+    many = values((4, 2, 200), "float32", 3)
+    assert_close(kw.asarray(many) @ kw.asarray(w), wide(many) @ wide(w), factor=20)
+    stack = values((4, 200, 128), "float32", 4)
+    assert_close(kw.asarray(many) @ kw.asarray(stack), wide(many) @ wide(stack), factor=20)
+    columns = values((4, 128, 1), "float32", 5)
+    assert_close(kw.asarray(stack) @ kw.asarray(columns), wide(stack) @ wide(columns), factor=20)
+
+
+def test_wrong_arguments():
+    x, w = kw.zeros((2, 8)), kw.zeros((4, 8))
+    for call in (
+        lambda: nn.linear(x, kw.zeros((4, 7))),
+        lambda: nn.linear(x, kw.zeros(8)),
+        lambda: nn.linear(x, w, kw.zeros(3)),
+        lambda: nn.linear(x, w, residual=kw.zeros((4, 2))),
+        lambda: nn.linear(x, w.astype("float16")),
+        lambda: nn.linear(x, w.astype("int8")),
+        lambda: nn.linear(x, w, scale=kw.ones(())),
+        lambda: nn.linear(x, w.astype("int8"), scale=kw.ones(3)),
+        lambda: nn.linear(x.astype("int32"), w.astype("int32")),
+        lambda: product(kw.zeros((65, 8)), w),
+        lambda: product(kw.zeros((2, 2, 8)), kw.zeros((3, 4, 8))),
+    ):
+        with pytest.raises(InvalidArgument, match=r"\(2, 8\)|\(65, 8\)|\(2, 2, 8\)|\(4,|\(3,\)"):
+            call()
+    with pytest.raises(ArgumentError, match="softplus"):
+        nn.linear(x, w, activation="softplus")
+    with pytest.raises(ArgumentError):
+        nn.linear(x, [1, 2])
+
+
+# ------------------------------------------------------------------------- graphs and checks
+
+
+def test_a_graph_replays_with_what_is_there_then():
+    x, w = kw.asarray(values((2, 64), "bfloat16")), values((24, 64), "bfloat16", 1)
+    device, graph, stream = kw.asarray(w), kw.Graph(), kw.Stream()
+    nn.linear(x, device)
+    with graph.capture(stream):
+        y = nn.linear(x, device)
+    other = values((2, 64), "bfloat16", 5)
+    x[...] = kw.asarray(other)
+    kw.synchronize()
+    graph.launch(stream)
+    stream.synchronize()
+    assert_close(y, wide(other) @ wide(w).T, "bfloat16", 4)
+
+
+def every_kernel():
+    """Each kernel, with blocks that share k and with what is fetched ahead."""
+    with kw.checks("memory", "init", "race", "sync"):
+        for plan in [
+            (TILES, 8, 1, 4, 0, 2, 2),
+            (DOT, 8, 2, 2, 0, 2, 1),
+            (STAGED, 4, 1, 3, 0, 3, 2),
+            (RING, 4, 1, 2, 0, 2, 2, 3),
+        ]:
+            check(values((3, 1040), "bfloat16"), weights((70, 1040), "bfloat16"), plan)
+        check(values((2, 64), "float16"), weights((9, 64), "float8_e4m3fn"), dtype="float16")
+        for of in ("bfloat16", "float32"):
+            x, w = values((3, 260), of), values((260, 72), of, 1)
+            product(kw.asarray(x), kw.asarray(w).T, (0, 0, 0, 0, 0, 2, 2)).numpy()
+
+
+def test_every_kernel_under_all_checks():
+    every_kernel()
+
+
+def test_every_kernel_on_a_newer_device():
+    """Splits are a cluster there, and a kernel may begin before the one in front has ended."""
+    if not kw.current_device().is_simulated:
+        pytest.skip("the device is what it is")
+    program = f"import sys\nsys.path.insert(0, {str(Path(__file__).parent)!r})\n"
+    program += "from test_gemv import every_kernel\nevery_kernel()\nprint('right', end='')"
+    ended = run_child(program, timeout=300, KERNWRIGHT_SIM_CAPABILITY="9.0")
+    assert (ended.code, ended.out) == (0, "right"), ended.err
