@@ -4,6 +4,8 @@
 #include "jit/source/builtin_headers.h"
 #include "kernels_src/include/accumulate.cuh.h"
 #include "kernels_src/include/activations.cuh.h"
+#include "kernels_src/include/attention.cuh.h"
+#include "kernels_src/include/attention_tile.cuh.h"
 #include "kernels_src/include/axes.cuh.h"
 #include "kernels_src/include/complex_math.cuh.h"
 #include "kernels_src/include/edge_packs.cuh.h"
@@ -23,6 +25,7 @@
 #include "kernels_src/include/rows.cuh.h"
 #include "kernels_src/include/small_floats.cuh.h"
 #include "kernels_src/include/strided.cuh.h"
+#include "kernels_src/include/tensor_core.cuh.h"
 #include "kernels_src/include/tokens.cuh.h"
 #include "kernels_src/include/walk.cuh.h"
 
@@ -34,6 +37,8 @@ void register_device_headers() {
   static std::once_flag once;
   std::call_once(once, [] {
     add_builtin_header("kernwright/accumulate.cuh", text::accumulate_cuh);
+    add_builtin_header("kernwright/attention.cuh", text::attention_cuh);
+    add_builtin_header("kernwright/attention_tile.cuh", text::attention_tile_cuh);
     add_builtin_header("kernwright/axes.cuh", text::axes_cuh);
     add_builtin_header("kernwright/activations.cuh", text::activations_cuh);
     add_builtin_header("kernwright/edge_packs.cuh", text::edge_packs_cuh);
@@ -55,6 +60,7 @@ void register_device_headers() {
     add_builtin_header("kernwright/small_floats.cuh", text::small_floats_cuh);
     add_builtin_header("kernwright/strided.cuh", text::strided_cuh);
     add_builtin_header("kernwright/walk.cuh", text::walk_cuh);
+    add_builtin_header("kernwright/tensor_core.cuh", text::tensor_core_cuh);
     add_builtin_header("kernwright/tokens.cuh", text::tokens_cuh);
   });
 }

@@ -12,6 +12,7 @@ from kernwright._support.typed import publish
 from kernwright.nn import (
     _activation_gradients,
     _activations,
+    _attention,
     _embedding,
     _gates,
     _losses,
@@ -25,6 +26,7 @@ from kernwright.nn import (
 )
 from kernwright.nn._activation_gradients import *
 from kernwright.nn._activations import *
+from kernwright.nn._attention import *
 from kernwright.nn._embedding import *
 from kernwright.nn._gates import *
 from kernwright.nn._losses import *
@@ -39,6 +41,7 @@ from kernwright.nn._softmax import *
 __all__ = [
     *_activation_gradients.__all__,
     *_activations.__all__,
+    *_attention.__all__,
     *_embedding.__all__,
     *_gates.__all__,
     *_losses.__all__,

@@ -1,0 +1,25 @@
+"""Types of the extension module: attention, to which kernwright.nn gives names."""
+
+from typing import Any
+
+from kernwright._core_array import Array
+
+def _attention(
+    decode: bool,
+    query: Any,
+    key: Any,
+    value: Any,
+    arrays: list[Any],
+    scale: float | None,
+    soft_cap: float,
+    left: int,
+    right: int,
+    bottom: bool,
+    wants_lse: bool,
+    dropout: float,
+    seed: int,
+    offset: int,
+    splits: int,
+    most_queries: int,
+    /,
+) -> tuple[Array, Any]: ...
