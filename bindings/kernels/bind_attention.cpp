@@ -53,8 +53,26 @@ py::tuple attention(bool decode, py::handle query, py::handle key, py::handle va
   return py::make_tuple(std::move(made.out), std::move(made.lse));
 }
 
+void append_cache(py::handle key, py::handle value, py::handle key_cache, py::handle value_cache,
+                  py::handle positions, py::handle page_table, py::handle key_scale,
+                  py::handle value_scale) {
+  const Array k = array_operand(key, "key"), v = array_operand(value, "value");
+  const Array to_k = array_operand(key_cache, "key_cache");
+  const Array to_v = array_operand(value_cache, "value_cache");
+  const Array at = array_operand(positions, "positions");
+  const kernels::CachePlaces places{optional_operand(page_table, "page_table"),
+                                    optional_operand(key_scale, "key_scale"),
+                                    optional_operand(value_scale, "value_scale")};
+  on_current_stream(k, [&](const Stream& on) {
+    kernels::append_cache(k, v, to_k, to_v, at, places, on);
+  });
+}
+
 }  // namespace
 
-void bind_attention(py::module_& m) { m.def("_attention", &attention); }
+void bind_attention(py::module_& m) {
+  m.def("_attention", &attention);
+  m.def("_append_cache", &append_cache);
+}
 
 }  // namespace kernwright::python

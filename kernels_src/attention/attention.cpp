@@ -21,10 +21,10 @@ struct ForwardTile {
   int tokens = 64;
 };
 
-ForwardTile choose_tile(const PreparedAttention& made) {
+ForwardTile choose_tile(const PreparedAttention& made, bool extras) {
   const int largest = std::max(made.dim_class, made.value_class);
   if (largest > 128) return {1, 32};  // the results of more rows do not fit the registers
-  return {made.call.queries > 64 ? 2 : 1, 64};
+  return {made.call.queries > 64 && !extras ? 2 : 1, 64};
 }
 
 /// Whether few rows meet the keys: then blocks share these.
@@ -38,9 +38,9 @@ bool suits_decode(const PreparedAttention& made, const AttentionOptions& options
 void launch_forward(PreparedAttention& made, const AttentionOptions& options, const Stream& on) {
   static const auto& family = *new Family("attention.cu", text::attention_cu);
   AttentionCall& call = made.call;
-  const ForwardTile tile = choose_tile(made);
+  const int extras = options.dropout > 0 ? 2 : made.extras ? 1 : 0;
+  const ForwardTile tile = choose_tile(made, extras > 0);
   const bool packs = made.moves_packs(true);
-  const bool extras = made.extras || options.dropout > 0;
   const auto key = InstanceKey()
                        .type(made.q.type())
                        .add(made.dim_class / 32, 4)
@@ -48,7 +48,7 @@ void launch_forward(PreparedAttention& made, const AttentionOptions& options, co
                        .add(tile.row_tiles, 2)
                        .add(tile.tokens, 7)
                        .add(packs, 1)
-                       .add(extras, 1);
+                       .add(extras, 2);
   const LazyKernel& kernel = family.instance(key, [&] {
     return format("attention<{}, {}, {}, {}, {}, {}, {}>", device_type(made.q.type()),
                   made.dim_class, made.value_class, tile.row_tiles, tile.tokens, packs, extras);
@@ -75,7 +75,7 @@ Attended attention(const Array& query, const Array& key, const Array& value,
                    const AttentionOptions& options, const Stream& stream) {
   const Stream on = stream ? stream : Stream::legacy(query.device());
   PreparedAttention made = prepare_attention(query, key, value, options, false, on);
-  if (made.made.out.size() == 0 || made.call.batches == 0) return std::move(made.made);
+  if (!made.has_rows()) return std::move(made.made);
   if (query.type() == ScalarType::float32) {
     launch_plain_attention(made, options.q_starts || options.q_lengths ? 1 : options.splits, on);
   } else if (suits_decode(made, options)) {

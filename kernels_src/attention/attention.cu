@@ -7,15 +7,19 @@ using namespace kernwright;
 constexpr int kWarps = 4;
 constexpr int kThreads = 32 * kWarps;
 
-/// Weights that the dropout keeps, scaled; two neighbours share a counter of random words.
+/// Weights that the dropout keeps are scaled, the others 0.
 template <int kTiles>
 __device__ __forceinline__ void drop_weights(float (&s)[kTiles][4], const AttentionCall& call,
                                              int batch, const ScoreRow (&rows)[2], int first) {
-  const int column = first + threadIdx.x % 4 * 2;
+  const int pair = first / 2 + threadIdx.x % 4;
 #pragma unroll
   for (int i = 0; i < kTiles; ++i) {
 #pragma unroll
-    for (int j = 0; j < 4; ++j) s[i][j] *= kept(call, batch, rows[j / 2], column + 8 * i + j % 2);
+    for (int r = 0; r < 2; ++r) {
+      const float2 factors = kept(call, batch, rows[r], pair + 4 * i);
+      s[i][2 * r] *= factors.x;
+      s[i][2 * r + 1] *= factors.y;
+    }
   }
 }
 
@@ -53,9 +57,10 @@ __device__ __forceinline__ void store_rows(const RunningRows<kValueDim>& running
   }
 }
 
-/// 64 * kRowTiles queries of one head a block, 16 * kRowTiles a warp, kTokens keys a tile.
+/// 64 * kRowTiles queries of one head a block, 16 * kRowTiles a warp, kTokens keys a tile. kExtras:
+/// 1 with a mask, soft cap or ALiBi, 2 with dropout too.
 template <typename T, int kDim, int kValueDim, int kRowTiles, int kTokens, bool kAsync,
-          bool kExtras>
+          int kExtras>
 __global__ void __launch_bounds__(kThreads)
     attention(const __grid_constant__ AttentionCall call) {
   constexpr int kRows = 16 * kRowTiles, kBlockRows = kWarps * kRows;
@@ -119,7 +124,7 @@ __global__ void __launch_bounds__(kThreads)
   const int all_high = sequence.end_key(call, warp_row);
   const int any_low = sequence.first_key(call, warp_row);
   const int any_high = last_query < warp_row ? 0 : sequence.end_key(call, last_query);
-  const float scale = kExtras ? call.scale : call.scale * kLog2E;
+  const float scale = call.scale * (kExtras == 0 ? kLog2E : 1.0f);
   const unsigned queries = shared_address(memory);
   RunningRows<kValueDim> running[kRowTiles];
 #pragma unroll
@@ -154,9 +159,9 @@ __global__ void __launch_bounds__(kThreads)
     const bool edge = first < all_low || first + kTokens > all_high;
 #pragma unroll
     for (int m = 0; m < kRowTiles; ++m) {
-      finish_scores<T, kExtras>(s[m], call, rows[m], first, scale, edge);
+      finish_scores<T, (kExtras > 0)>(s[m], call, rows[m], first, scale, edge);
       running[m].take(s[m]);
-      if (kExtras && call.drop_below != 0) drop_weights(s[m], call, batch, rows[m], first);
+      if constexpr (kExtras == 2) drop_weights(s[m], call, batch, rows[m], first);
     }
     add_values<T, kRowTiles, kValueDim>(running, s, keys + kKeyBytes);
   }

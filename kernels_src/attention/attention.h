@@ -53,4 +53,18 @@ Attended attention(const Array& query, const Array& key, const Array& value,
 Attended decode_attention(const Array& query, const Array& key, const Array& value,
                           const AttentionOptions& options, const Stream& stream = {});
 
+/// Where append_cache() writes: pages, and what elements of 8 bits are multiples of.
+struct CachePlaces {
+  std::optional<Array> page_table = std::nullopt;                           ///< int32 (batch, pages)
+  std::optional<Array> k_scales = std::nullopt, v_scales = std::nullopt;  ///< float32 (kv_heads,)
+};
+
+/// Writes token t of batch b of key and value (batch, kv_heads, tokens, dim) to place positions[b] +
+/// t of the caches, which are those of decode_attention(). Tokens whose place or page is none are
+/// left out. 8-bit elements are x / scale, rounded and kept inside of their range. Queued on
+/// `stream`. Throws ArgumentError, InvalidArgument.
+void append_cache(const Array& key, const Array& value, const Array& key_cache,
+                  const Array& value_cache, const Array& positions, const CachePlaces& places,
+                  const Stream& stream = {});
+
 }  // namespace kernwright::kernels

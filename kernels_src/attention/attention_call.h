@@ -42,6 +42,7 @@ struct PreparedAttention {
   bool extras = false;  ///< more than scale, window and lengths goes into a score
   int dim_class = 0, value_class = 0;  ///< the kernels' extents, of which elements may be missing
 
+  bool has_rows() const { return call.batches > 0 && call.heads > 0 && call.queries > 0; }
   /// Whether keys and values can be moved by 16 bytes; with `queries`, these too.
   bool moves_packs(bool queries) const;
   /// Says that the work of `on` uses all arrays.

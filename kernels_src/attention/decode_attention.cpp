@@ -151,7 +151,7 @@ Attended decode_attention(const Array& query, const Array& key, const Array& val
   decode.bottom = true;
   decode.right = 0;
   PreparedAttention made = prepare_attention(query, key, value, decode, true, on);
-  if (made.made.out.size() == 0) return std::move(made.made);
+  if (!made.has_rows()) return std::move(made.made);
   if (query.type() == ScalarType::float32) {
     launch_plain_attention(made, options.splits, on);
   } else {

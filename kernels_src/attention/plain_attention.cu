@@ -101,7 +101,10 @@ __global__ void __launch_bounds__(kThreads)
       peak[r] = most;
       score[r] = exp2f(score[r] - base);
       total[r] = total[r] * factor + score[r];
-      score[r] *= kept(call, batch, rows[r], key);
+      if (call.drop_below != 0) {
+        const float2 factors = kept(call, batch, rows[r], key / 2);
+        score[r] *= key % 2 ? factors.y : factors.x;
+      }
 #pragma unroll
       for (int i = 0; i < kValueDim / 32; ++i) sums[r][i] *= factor;
     }

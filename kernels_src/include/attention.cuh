@@ -114,6 +114,7 @@ struct ScoreRow {
 };
 
 /// The score in units of log2: scaled, capped, biased, masked; `product` is that of query and key.
+/// Only for one score at a time; tiles of matrix units have finish_scores().
 template <typename T>
 __device__ __forceinline__ float full_score(const AttentionCall& call, const ScoreRow& row,
                                             float product, float scale, int key) {
@@ -136,23 +137,25 @@ __device__ __forceinline__ float full_score(const AttentionCall& call, const Sco
   return score;
 }
 
-/// What a weight is multiplied by: 0 where the dropout drops it. Query q, key k of a head take word
-/// k % 4 of Philox4x32-10 for counter k / 4 of the sequence of that query.
-__device__ __forceinline__ float kept(const AttentionCall& call, int batch, const ScoreRow& row,
-                                      int key) {
-  if (call.drop_below == 0) return 1;
+/// What the weights of keys 2 * pair and 2 * pair + 1 are multiplied by: 0 where the dropout drops
+/// them. Query i and key j of a head take word j % 4 of Philox4x32-10 for the counter (j / 4, i,
+/// batch * heads + head, offset).
+__device__ __forceinline__ float2 kept(const AttentionCall& call, int batch, const ScoreRow& row,
+                                       int pair) {
   const unsigned head = static_cast<unsigned>(batch) * call.heads + row.head;
-  const uint4 bits = philox4x32(make_uint4(key / 4, static_cast<unsigned>(row.query), head,
+  const uint4 bits = philox4x32(make_uint4(pair / 2, static_cast<unsigned>(row.query), head,
                                            static_cast<unsigned>(call.offset)),
                                 make_uint2(static_cast<unsigned>(call.seed),
                                            static_cast<unsigned>(call.seed >> 32)));
-  const unsigned word = key % 4 < 2 ? (key % 2 ? bits.y : bits.x) : (key % 2 ? bits.w : bits.z);
-  return word < call.drop_below ? 0.0f : call.keep_scale;
+  const bool upper = pair % 2 != 0;
+  return make_float2((upper ? bits.z : bits.x) < call.drop_below ? 0.0f : call.keep_scale,
+                     (upper ? bits.w : bits.y) < call.drop_below ? 0.0f : call.keep_scale);
 }
 
 /// Where the elements of a token are, from those of the head's first: kNoRow for a page that is
-/// none.
-__device__ __forceinline__ long long token_offset(const AttentionCall& call, const int* table,
+/// none. `call` says how large pages are, and how many there are.
+template <typename Call>
+__device__ __forceinline__ long long token_offset(const Call& call, const int* table,
                                                   const HeadStrides& at, int token) {
   if (table == nullptr) return token * at.token;
   const int page = token / call.page_size;

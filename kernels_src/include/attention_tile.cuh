@@ -95,33 +95,71 @@ struct RunningRows {
   }
 };
 
-/// Scores of two rows a lane in tiles of eight keys from `first`; plain: only scaled by `scale`
-/// (times log2(e)), and compared with the keys seen where `edge`.
-template <typename T, bool kExtras, int kTiles>
-__device__ __forceinline__ void finish_scores(float (&s)[kTiles][4], const AttentionCall& call,
-                                              const ScoreRow (&rows)[2], int first, float scale,
-                                              bool edge) {
+/// Calls work(score, row 0 or 1, key) for a lane's scores in tiles of eight keys from `first`.
+template <int kTiles, typename Work>
+__device__ __forceinline__ void for_scores(float (&s)[kTiles][4], int first, Work work) {
   const int column = first + threadIdx.x % 4 * 2;
 #pragma unroll
   for (int i = 0; i < kTiles; ++i) {
 #pragma unroll
-    for (int j = 0; j < 4; ++j) {
-      if constexpr (kExtras) {
-        s[i][j] = full_score<T>(call, rows[j / 2], s[i][j], scale, column + 8 * i + j % 2);
-      } else {
-        s[i][j] *= scale;
-      }
-    }
+    for (int j = 0; j < 4; ++j) work(s[i][j], j / 2, column + 8 * i + j % 2);
   }
-  if (kExtras || !edge) return;
-#pragma unroll
-  for (int i = 0; i < kTiles; ++i) {
-#pragma unroll
-    for (int j = 0; j < 4; ++j) {
-      const int key = column + 8 * i + j % 2;
-      if (key < rows[j / 2].low || key >= rows[j / 2].high) s[i][j] = minus_infinity();
-    }
+}
+
+/// tanh by two instructions of the special unit: within 2e-7 of it.
+__device__ __forceinline__ float quick_tanh(float x) {
+  return 1.0f - __fdividef(2.0f, power2(fminf(x, 40.0f) * (2 * kLog2E)) + 1.0f);
+}
+
+/// Adds the mask to scores in units of log2; keys behind the row's last are not looked up.
+template <typename T, int kTiles>
+__device__ __forceinline__ void mask_scores(float (&s)[kTiles][4], const AttentionCall& call,
+                                            const ScoreRow (&rows)[2], int first) {
+  const auto place = [&](int r, int key) { return rows[r].mask_first + key * call.mask_key; };
+  const auto seen = [&](int r, int key) { return key >= rows[r].low && key < rows[r].high; };
+  if (call.mask_kind == kBoolMask) {
+    const auto* const mask = static_cast<const unsigned char*>(call.mask);
+    for_scores(s, first, [&](float& score, int r, int key) {
+      if (seen(r, key) && mask[place(r, key)] == 0) score = minus_infinity();
+    });
+  } else if (call.mask_kind == kOwnMask) {
+    const T* const mask = static_cast<const T*>(call.mask);
+    for_scores(s, first, [&](float& score, int r, int key) {
+      if (seen(r, key)) score += to_compute(mask[place(r, key)]) * kLog2E;
+    });
+  } else if (call.mask_kind == kFloatMask) {
+    const float* const mask = static_cast<const float*>(call.mask);
+    for_scores(s, first, [&](float& score, int r, int key) {
+      if (seen(r, key)) score += mask[place(r, key)] * kLog2E;
+    });
   }
+}
+
+/// Scores in units of log2 from products of queries and keys. Without kExtras `scale` has log2(e)
+/// in it. `edge`: rows do not see all of these keys.
+template <typename T, bool kExtras, int kTiles>
+__device__ __forceinline__ void finish_scores(float (&s)[kTiles][4], const AttentionCall& call,
+                                              const ScoreRow (&rows)[2], int first, float scale,
+                                              bool edge) {
+  if (kExtras && call.soft_cap > 0) {
+    const float inner = scale / call.soft_cap, outer = call.soft_cap * kLog2E;
+    for_scores(s, first, [&](float& score, int, int) { score = quick_tanh(score * inner) * outer; });
+  } else {
+    const float factor = kExtras ? scale * kLog2E : scale;
+    for_scores(s, first, [&](float& score, int, int) { score *= factor; });
+  }
+  if constexpr (kExtras) {
+    if (call.slopes != nullptr) {
+      for_scores(s, first, [&](float& score, int r, int key) {
+        score -= rows[r].slope * fabsf(static_cast<float>(rows[r].position - key));
+      });
+    }
+    mask_scores<T>(s, call, rows, first);
+  }
+  if (!edge) return;
+  for_scores(s, first, [&](float& score, int r, int key) {
+    if (key < rows[r].low || key >= rows[r].high) score = minus_infinity();
+  });
 }
 
 /// out += weights * values of each row tile; the values' tile holds kTiles * 8 tokens.

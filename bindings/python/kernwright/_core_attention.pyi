@@ -23,3 +23,14 @@ def _attention(
     most_queries: int,
     /,
 ) -> tuple[Array, Any]: ...
+def _append_cache(
+    key: Any,
+    value: Any,
+    key_cache: Any,
+    value_cache: Any,
+    positions: Any,
+    page_table: Any,
+    key_scale: Any,
+    value_scale: Any,
+    /,
+) -> None: ...
