@@ -186,7 +186,8 @@ def measure_forward(shape: Shape, timed: bool) -> dict[str, Any]:
     if timed:
         subjects = {"ours": ours, **dict(peers(shape, arrays, False))}
         row |= rates(
-            time_in_turn(subjects, False), lambda us: {"TFLOP/s": round(shape.flops() / us / 1e6, 1)}
+            time_in_turn(subjects, False),
+            lambda us: {"TFLOP/s": round(shape.flops() / us / 1e6, 1)},
         )
     return row
 

@@ -41,7 +41,16 @@ EXTRA = {
 }
 OLDEST = {
     f"{name}.cu": 80
-    for name in ("async_copy", "bfloat16_math", "mma_half", "mma_types", "votes", "wmma_types")
+    for name in (
+        "async_copy",
+        "bfloat16_math",
+        "mma_half",
+        "mma_types",
+        "votes",
+        "wmma_types",
+        "attention",
+        "decode_attention",
+    )
 }
 OLDEST |= {"08_tensor_maps.py": 90, "08_tensor_maps.cpp": 90}
 
@@ -59,7 +68,10 @@ def library() -> Iterator[Job]:
     headers = {f"kernwright/{path.name}": path.read_text() for path in folder.rglob("*.cuh")}
     for path in sorted(folder.rglob("*.cu")):
         names = INSTANCES.get(path.name)
-        yield Job(str(path.relative_to(ROOT)), path.read_text(), names, {"headers": headers}, 0)
+        oldest = OLDEST.get(path.name, 0)
+        yield Job(
+            str(path.relative_to(ROOT)), path.read_text(), names, {"headers": headers}, oldest
+        )
 
 
 def examples() -> Iterator[Job]:

@@ -15,14 +15,14 @@ using kernels::AttentionOptions;
 void read_attention_arrays(AttentionOptions& options, const std::vector<py::object>& arrays) {
   struct Named {
     const char* name;
-    std::optional<Array> AttentionOptions::* member;
+    std::optional<Array> AttentionOptions::*member;
   };
   static constexpr Named kArrays[] = {
-      {"attn_mask", &AttentionOptions::mask},       {"sinks", &AttentionOptions::sinks},
-      {"alibi", &AttentionOptions::slopes},         {"query_lengths", &AttentionOptions::q_lengths},
-      {"lengths", &AttentionOptions::k_lengths},    {"query_starts", &AttentionOptions::q_starts},
-      {"key_starts", &AttentionOptions::k_starts},  {"page_table", &AttentionOptions::page_table},
-      {"key_scale", &AttentionOptions::k_scales},   {"value_scale", &AttentionOptions::v_scales},
+      {"attn_mask", &AttentionOptions::mask},      {"sinks", &AttentionOptions::sinks},
+      {"alibi", &AttentionOptions::slopes},        {"query_lengths", &AttentionOptions::q_lengths},
+      {"lengths", &AttentionOptions::k_lengths},   {"query_starts", &AttentionOptions::q_starts},
+      {"key_starts", &AttentionOptions::k_starts}, {"page_table", &AttentionOptions::page_table},
+      {"key_scale", &AttentionOptions::k_scales},  {"value_scale", &AttentionOptions::v_scales},
   };
   if (arrays.size() != std::size(kArrays)) throw ArgumentError("attention has ten more arrays");
   for (std::size_t i = 0; i < arrays.size(); ++i) {
@@ -63,9 +63,8 @@ void append_cache(py::handle key, py::handle value, py::handle key_cache, py::ha
   const kernels::CachePlaces places{optional_operand(page_table, "page_table"),
                                     optional_operand(key_scale, "key_scale"),
                                     optional_operand(value_scale, "value_scale")};
-  on_current_stream(k, [&](const Stream& on) {
-    kernels::append_cache(k, v, to_k, to_v, at, places, on);
-  });
+  on_current_stream(
+      k, [&](const Stream& on) { kernels::append_cache(k, v, to_k, to_v, at, places, on); });
 }
 
 }  // namespace

@@ -59,10 +59,8 @@ __device__ __forceinline__ void store_rows(const RunningRows<kValueDim>& running
 
 /// 64 * kRowTiles queries of one head a block, 16 * kRowTiles a warp, kTokens keys a tile. kExtras:
 /// 1 with a mask, soft cap or ALiBi, 2 with dropout too.
-template <typename T, int kDim, int kValueDim, int kRowTiles, int kTokens, bool kAsync,
-          int kExtras>
-__global__ void __launch_bounds__(kThreads)
-    attention(const __grid_constant__ AttentionCall call) {
+template <typename T, int kDim, int kValueDim, int kRowTiles, int kTokens, bool kAsync, int kExtras>
+__global__ void __launch_bounds__(kThreads) attention(const __grid_constant__ AttentionCall call) {
   constexpr int kRows = 16 * kRowTiles, kBlockRows = kWarps * kRows;
   constexpr int kShare = kTokens / kWarps;  // tokens that a warp brings
   using Queries = TokenCopy<T, 16, kDim, kAsync>;

@@ -16,11 +16,11 @@ struct AttentionOptions {
   std::int64_t left = -1, right = -1;          ///< keys seen around the own position; -1: all
   bool bottom = false;                         ///< the last query stands at the last key
   bool wants_lse = false;
-  std::optional<Array> mask = std::nullopt;      ///< bool, of the queries' type, or float32
-  std::optional<Array> sinks = std::nullopt;     ///< float32 (heads,)
-  std::optional<Array> slopes = std::nullopt;    ///< float32 (heads,) or (batch, heads)
+  std::optional<Array> mask = std::nullopt;    ///< bool, of the queries' type, or float32
+  std::optional<Array> sinks = std::nullopt;   ///< float32 (heads,)
+  std::optional<Array> slopes = std::nullopt;  ///< float32 (heads,) or (batch, heads)
   std::optional<Array> q_lengths = std::nullopt, k_lengths = std::nullopt;  ///< int32 (batch,)
-  std::optional<Array> q_starts = std::nullopt, k_starts = std::nullopt;  ///< int32 (batch + 1,)
+  std::optional<Array> q_starts = std::nullopt, k_starts = std::nullopt;    ///< int32 (batch + 1,)
   std::optional<Array> page_table = std::nullopt;                         ///< int32 (batch, pages)
   std::optional<Array> k_scales = std::nullopt, v_scales = std::nullopt;  ///< float32 (kv_heads,)
   double dropout = 0;
@@ -31,7 +31,8 @@ struct AttentionOptions {
 
 struct Attended {
   Array out;
-  std::optional<Array> lse = std::nullopt;  ///< natural logarithms, float32, (batch, heads, queries)
+  std::optional<Array> lse =
+      std::nullopt;  ///< natural logarithms, float32, (batch, heads, queries)
 };
 
 /// softmax(scale * query key^T + ...) value for query (batch, heads, queries, dim), key and value
@@ -55,12 +56,12 @@ Attended decode_attention(const Array& query, const Array& key, const Array& val
 
 /// Where append_cache() writes: pages, and what elements of 8 bits are multiples of.
 struct CachePlaces {
-  std::optional<Array> page_table = std::nullopt;                           ///< int32 (batch, pages)
+  std::optional<Array> page_table = std::nullopt;                         ///< int32 (batch, pages)
   std::optional<Array> k_scales = std::nullopt, v_scales = std::nullopt;  ///< float32 (kv_heads,)
 };
 
-/// Writes token t of batch b of key and value (batch, kv_heads, tokens, dim) to place positions[b] +
-/// t of the caches, which are those of decode_attention(). Tokens whose place or page is none are
+/// Writes token t of batch b of key and value (batch, kv_heads, tokens, dim) to place positions[b]
+/// + t of the caches, which are those of decode_attention(). Tokens whose place or page is none are
 /// left out. 8-bit elements are x / scale, rounded and kept inside of their range. Queued on
 /// `stream`. Throws ArgumentError, InvalidArgument.
 void append_cache(const Array& key, const Array& value, const Array& key_cache,

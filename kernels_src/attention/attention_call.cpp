@@ -53,6 +53,9 @@ void require_attention_types(const Array& q, const Array& k, const Array& v, boo
     refuse_attention(q, k, v,
                      "queries are float16, bfloat16 or float32: convert them with .astype()");
   }
+  if (type != ScalarType::float32 && q.device().compute_capability().major < 8) {
+    refuse_attention(q, k, v, "16-bit elements need compute capability 8.0: use float32");
+  }
   const bool small = caches && is_small_cache(k.type()) && type != ScalarType::float32;
   if (k.type() != v.type() || (k.type() != type && !small)) {
     refuse_attention(q, k, v,
@@ -150,12 +153,12 @@ void add_mask(PreparedAttention& made, const AttentionOptions& options) {
     fits = extent == wanted[in] || extent == 1;
     strides[in] = extent == 1 ? 0 : mask.strides()[of] / size;
   }
-  if (!fits || (type != ScalarType::boolean && type != ScalarType::float32 &&
-                type != made.q.type())) {
-    throw InvalidArgument(
-        format("Incompatible dimensions or dtypes: attn_mask is a {}, and must be bool, float32 or "
-               "of the query's dtype, and broadcast to ({}, {}, {}, {}); packed sequences take none",
-               mask.identify(), call.batches, call.heads, call.queries, call.keys));
+  if (!fits ||
+      (type != ScalarType::boolean && type != ScalarType::float32 && type != made.q.type())) {
+    throw InvalidArgument(format(
+        "Incompatible dimensions or dtypes: attn_mask is a {}, and must be bool, float32 or "
+        "of the query's dtype, and broadcast to ({}, {}, {}, {}); packed sequences take none",
+        mask.identify(), call.batches, call.heads, call.queries, call.keys));
   }
   call.mask = mask.address();
   call.mask_kind = type == ScalarType::boolean ? 1 : type == made.q.type() ? 2 : 3;
@@ -171,9 +174,10 @@ void add_numbers(PreparedAttention& made, const AttentionOptions& options) {
   const double natural = 1.0 / std::sqrt(static_cast<double>(std::max(call.dim, 1)));
   const double scale = options.scale.value_or(natural);
   if (!std::isfinite(scale) || !std::isfinite(options.soft_cap) || options.soft_cap < 0) {
-    throw InvalidArgument(format("attention: scale is {}, soft_cap {}; both must be finite, "
-                                 "soft_cap at least 0 (0: none)",
-                                 scale, options.soft_cap));
+    throw InvalidArgument(
+        format("attention: scale is {}, soft_cap {}; both must be finite, "
+               "soft_cap at least 0 (0: none)",
+               scale, options.soft_cap));
   }
   if (!(options.dropout >= 0 && options.dropout < 1)) {
     throw InvalidArgument(
@@ -210,13 +214,12 @@ void add_vectors(PreparedAttention& made, const AttentionOptions& options, const
   call.v_scales = add_vector(made, options.v_scales, "value_scale", kFloats, {call.kv_heads}, on);
   if (!options.page_table) return;
   const std::int64_t pages = options.page_table->shape()[1];
-  call.table =
-      add_vector(made, options.page_table, "page_table", kInts, {call.batches, pages}, on);
+  call.table = add_vector(made, options.page_table, "page_table", kInts, {call.batches, pages}, on);
   call.table_row = pages;
   call.pages = static_cast<std::int32_t>(pages);
   call.page_size = static_cast<std::int32_t>(std::max<std::int64_t>(1, made.k.shape()[1]));
-  call.page_limit = static_cast<std::int32_t>(
-      std::min<std::int64_t>(made.k.shape()[0], std::int64_t{1} << 30));
+  call.page_limit =
+      static_cast<std::int32_t>(std::min<std::int64_t>(made.k.shape()[0], std::int64_t{1} << 30));
 }
 
 void allocate_result(PreparedAttention& made, bool packed, bool wants_lse, const Stream& on) {
@@ -246,8 +249,7 @@ int head_class(std::int64_t dim, ScalarType type) {
 /// Address and strides in bytes; their low bits say how wide accesses can be.
 std::uint64_t access_bits(const Array& array, const HeadStrides& at, std::int64_t dim) {
   const auto size = static_cast<std::int64_t>(scalar_size(array.type()));
-  return array.address() |
-         static_cast<std::uint64_t>((at.batch | at.head | at.token | dim) * size);
+  return array.address() | static_cast<std::uint64_t>((at.batch | at.head | at.token | dim) * size);
 }
 
 }  // namespace
@@ -270,15 +272,17 @@ PreparedAttention prepare_attention(const Array& query, const Array& key, const 
                                     const Stream& on) {
   require_attention_types(query, key, value, caches);
   if (options.page_table && options.page_table->ndim() != 2) {
-    throw InvalidArgument(format("Incompatible dimensions: page_table is a {}, and must be int32 of "
-                                 "shape (batch, pages)",
-                                 options.page_table->identify()));
+    throw InvalidArgument(
+        format("Incompatible dimensions: page_table is a {}, and must be int32 of "
+               "shape (batch, pages)",
+               options.page_table->identify()));
   }
   for (const auto* starts : {&options.q_starts, &options.k_starts}) {
     if (*starts && ((*starts)->ndim() != 1 || (*starts)->size() == 0)) {
-      throw InvalidArgument(format("Incompatible dimensions: starts of sequences are a {}, and must "
-                                   "be int32 of shape (batch + 1,)",
-                                   (*starts)->identify()));
+      throw InvalidArgument(
+          format("Incompatible dimensions: starts of sequences are a {}, and must "
+                 "be int32 of shape (batch + 1,)",
+                 (*starts)->identify()));
     }
   }
   PreparedAttention made;

@@ -39,7 +39,7 @@ struct PreparedAttention {
   Array q, k, v;
   std::vector<Array> others;  ///< lengths, mask, sinks ...
   Attended made;
-  bool extras = false;  ///< more than scale, window and lengths goes into a score
+  bool extras = false;                 ///< more than scale, window and lengths goes into a score
   int dim_class = 0, value_class = 0;  ///< the kernels' extents, of which elements may be missing
 
   bool has_rows() const { return call.batches > 0 && call.heads > 0 && call.queries > 0; }
@@ -52,8 +52,7 @@ struct PreparedAttention {
 /// Checks the arguments, allocates the result. `caches`: keys and values may be pages, or have 8
 /// bits. Throws ArgumentError and InvalidArgument as attention() and decode_attention() do.
 PreparedAttention prepare_attention(const Array& query, const Array& key, const Array& value,
-                                    const AttentionOptions& options, bool caches,
-                                    const Stream& on);
+                                    const AttentionOptions& options, bool caches, const Stream& on);
 
 /// Blocks that share contexts, on matrix units; `splits` as below.
 void launch_decode(PreparedAttention& prepared, std::int64_t splits, const Stream& on);

@@ -46,9 +46,10 @@ void require_vector(const std::optional<Array>& given, const Array& key, const c
   if (!given) return;
   require_one_device(key, "key", *given, name);
   if (given->type() == type && given->ndim() == 1 && given->size() == count) return;
-  throw InvalidArgument(format("Incompatible dimensions or dtypes: {} is a {}, and must be {} of "
-                               "shape ({},)",
-                               name, given->identify(), scalar_name(type), count));
+  throw InvalidArgument(
+      format("Incompatible dimensions or dtypes: {} is a {}, and must be {} of "
+             "shape ({},)",
+             name, given->identify(), scalar_name(type), count));
 }
 
 void require_cache(const Array& tokens, const char* name, const Array& cache,
@@ -65,18 +66,16 @@ void require_cache(const Array& tokens, const char* name, const Array& cache,
                     extent(cache, paged ? 2 : 1) == extent(tokens, 1) &&
                     (paged || extent(cache, 0) == extent(tokens, 0));
   const auto size = static_cast<std::int64_t>(scalar_size(type));
-  const bool side_by_side =
-      fits && (extent(cache, 3) <= 1 || cache.strides().back() == size) &&
-      std::all_of(cache.strides().begin(), cache.strides().end(),
-                  [&](std::int64_t stride) { return stride % size == 0; });
+  const bool side_by_side = fits && (extent(cache, 3) <= 1 || cache.strides().back() == size) &&
+                            std::all_of(cache.strides().begin(), cache.strides().end(),
+                                        [&](std::int64_t stride) { return stride % size == 0; });
   if (side_by_side && !cache.read_only()) return;
-  throw InvalidArgument(
-      format("Incompatible dimensions or dtypes: {} is a {}, {} a {}; tokens are (batch, kv_heads, "
-             "tokens, head_dim), a cache {}, writable, with the elements of a head side by side, of "
-             "the tokens' dtype, int8 or an 8-bit float",
-             name, tokens.identify(), cache_name, cache.identify(),
-             paged ? "(pages, page_size, kv_heads, head_dim)"
-                   : "(batch, kv_heads, places, head_dim)"));
+  throw InvalidArgument(format(
+      "Incompatible dimensions or dtypes: {} is a {}, {} a {}; tokens are (batch, kv_heads, "
+      "tokens, head_dim), a cache {}, writable, with the elements of a head side by side, of "
+      "the tokens' dtype, int8 or an 8-bit float",
+      name, tokens.identify(), cache_name, cache.identify(),
+      paged ? "(pages, page_size, kv_heads, head_dim)" : "(batch, kv_heads, places, head_dim)"));
 }
 
 CacheSide side_of(const Array& tokens, const Array& cache, const std::optional<Array>& scales,
@@ -109,10 +108,9 @@ void launch_append(CacheAppend& call, ScalarType from, ScalarType to, Device& de
     side.packs = std::max(side.dim / width, 1);
     packs = std::max<std::int64_t>(packs, side.packs);
   }
-  const LazyKernel& kernel =
-      family.instance(InstanceKey().type(from).type(to).add(width, 5), [&] {
-        return format("append_cache<{}, {}, {}>", device_type(from), device_type(to), width);
-      });
+  const LazyKernel& kernel = family.instance(InstanceKey().type(from).type(to).add(width, 5), [&] {
+    return format("append_cache<{}, {}, {}>", device_type(from), device_type(to), width);
+  });
   const std::int64_t items = std::int64_t{call.batches} * call.tokens * call.heads * packs;
   const LaunchConfig config{
       .grid = {static_cast<std::uint32_t>((items + kAppendThreads - 1) / kAppendThreads), 2},
@@ -160,9 +158,10 @@ void append_cache(const Array& key, const Array& value, const Array& key_cache,
     const Array& table = *places.page_table;
     require_one_device(key, "key", table, "page_table");
     if (table.type() != ScalarType::int32 || table.ndim() != 2 || extent(table, 0) != batches) {
-      throw InvalidArgument(format("Incompatible dimensions or dtypes: page_table is a {}, and must "
-                                   "be int32 of shape ({}, pages)",
-                                   table.identify(), batches));
+      throw InvalidArgument(
+          format("Incompatible dimensions or dtypes: page_table is a {}, and must "
+                 "be int32 of shape ({}, pages)",
+                 table.identify(), batches));
     }
     used.push_back(contiguous(table, on));
     call.table = used.back().address();

@@ -42,8 +42,7 @@ struct ToCache<Int8> {
 
 /// A thread moves N elements of one token and head. Tokens without a place are left out.
 template <typename T, typename E, int N>
-__global__ void __launch_bounds__(kThreads)
-    append_cache(const __grid_constant__ CacheAppend call) {
+__global__ void __launch_bounds__(kThreads) append_cache(const __grid_constant__ CacheAppend call) {
   const CacheSide& side = call.side[blockIdx.y];
   const unsigned long long item =
       static_cast<unsigned long long>(blockIdx.x) * kThreads + threadIdx.x;

@@ -34,17 +34,14 @@ struct DecodeMemory {
 /// Two blocks a multiprocessor with at least two stages where they fit, else one with as many as
 /// fit, one at least.
 DecodeMemory plan_memory(const Device& device, const PreparedAttention& made) {
-  const std::int64_t most =
-      device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+  const std::int64_t most = device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
   const std::int64_t whole =
       device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR);
   const auto size = static_cast<std::int64_t>(scalar_size(made.k.type()));
   const std::int64_t elements = kDecodeStep * (made.dim_class + made.value_class);
   const std::int64_t fixed = kDecodeRows * made.dim_class * 2 + (size == 1 ? elements * 2 : 0);
   const std::int64_t merge = kDecodeStep * (made.value_class + 4) * 4 + kDecodeStep * 8;
-  const auto bytes = [&](int stages) {
-    return std::max(merge, fixed + stages * elements * size);
-  };
+  const auto bytes = [&](int stages) { return std::max(merge, fixed + stages * elements * size); };
   for (int stages = 4; stages > 1; --stages) {
     if (bytes(stages) <= most && 2 * (bytes(stages) + kSystemShared) <= whole) {
       return {stages, static_cast<std::uint32_t>(bytes(stages))};
@@ -75,8 +72,7 @@ const LazyKernel& decode_kernel(const PreparedAttention& made, int stages) {
 }  // namespace
 
 std::int64_t choose_splits(const Device& device, std::int64_t blocks, std::int64_t steps) {
-  const std::int64_t processors =
-      device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  const std::int64_t processors = device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
   std::int64_t best = 1;
   double least = 0;
   const std::int64_t most = std::min({kMostSplits, steps, 4 * processors / blocks + 1});

@@ -26,8 +26,8 @@ __device__ __forceinline__ void widen_tile(unsigned char* to, const unsigned cha
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
         const E low = pack.value[8 * half + 2 * j], high = pack.value[8 * half + 2 * j + 1];
-        pairs[j] = Unit::pair(static_cast<float>(to_compute(low)),
-                              static_cast<float>(to_compute(high)));
+        pairs[j] =
+            Unit::pair(static_cast<float>(to_compute(low)), static_cast<float>(to_compute(high)));
       }
       *reinterpret_cast<uint4*>(to + 16 * swizzled<kDim / 8>(row, 2 * chunk + half)) =
           make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
@@ -98,8 +98,7 @@ __device__ __forceinline__ void load_queries(unsigned char* tile, const Attentio
 template <typename T, int kValueDim>
 __device__ __forceinline__ void merge_warps(unsigned char* memory, RunningRows<kValueDim>& rows,
                                             bool bad, const AttentionCall& call,
-                                            const Sequence& sequence, const Work& work,
-                                            int group) {
+                                            const Sequence& sequence, const Work& work, int group) {
   constexpr int kPitch = kValueDim + 4;
   float* const sums = reinterpret_cast<float*>(memory);
   float* const peaks = sums + kWarps * kRows * kPitch;
@@ -173,8 +172,10 @@ __global__ void __launch_bounds__(kThreads)
   if (first_query >= sequence.queries) return;
   const Share share(call, sequence, work.split, first_query, last_query);
   unsigned char* const ring = memory + kQueryBytes + warp * Memory::kBytes;
-  const E* const k = static_cast<const E*>(call.k) + sequence.k_first + work.kv_head * call.k_at.head;
-  const E* const v = static_cast<const E*>(call.v) + sequence.v_first + work.kv_head * call.v_at.head;
+  const E* const k =
+      static_cast<const E*>(call.k) + sequence.k_first + work.kv_head * call.k_at.head;
+  const E* const v =
+      static_cast<const E*>(call.v) + sequence.v_first + work.kv_head * call.v_at.head;
   const int* const table =
       call.table == nullptr ? nullptr : call.table + work.batch * call.table_row;
   bool bad = false;

@@ -25,9 +25,8 @@ void launch_plain_attention(PreparedAttention& made, std::int64_t splits, const 
   if (splits == 0) splits = call.q_starts != 0 ? 1 : choose_splits(device, blocks, steps);
   const Array partial = allocate_splits(made, splits, on);
   const auto key = InstanceKey().add(made.dim_class / 32, 4).add(made.value_class / 32, 4);
-  const LazyKernel& kernel = family.instance(key, [&] {
-    return format("plain_attention<{}, {}>", made.dim_class, made.value_class);
-  });
+  const LazyKernel& kernel = family.instance(
+      key, [&] { return format("plain_attention<{}, {}>", made.dim_class, made.value_class); });
   const std::int64_t floats = kPlainRows * made.dim_class + kPlainTokens * (made.dim_class + 4) +
                               kPlainTokens * made.value_class;
   const LaunchConfig config{.grid = {static_cast<std::uint32_t>(blocks * call.splits)},

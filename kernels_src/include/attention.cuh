@@ -29,8 +29,8 @@ enum MaskKind : int { kNoMask = 0, kBoolMask = 1, kOwnMask = 2, kFloatMask = 3 }
 struct AttentionCall {
   const void *q, *k, *v;
   void* out;
-  float* lse;              ///< or null; natural logarithms
-  float *partial, *peaks;  ///< of the splits
+  float* lse;                                    ///< or null; natural logarithms
+  float *partial, *peaks;                        ///< of the splits
   HeadStrides q_at, k_at, v_at, out_at, lse_at;  ///< with pages, `batch` of k and v is a page
   const int* table;                              ///< pages of each batch, or null
   long long table_row;
@@ -143,10 +143,10 @@ __device__ __forceinline__ float full_score(const AttentionCall& call, const Sco
 __device__ __forceinline__ float2 kept(const AttentionCall& call, int batch, const ScoreRow& row,
                                        int pair) {
   const unsigned head = static_cast<unsigned>(batch) * call.heads + row.head;
-  const uint4 bits = philox4x32(make_uint4(pair / 2, static_cast<unsigned>(row.query), head,
-                                           static_cast<unsigned>(call.offset)),
-                                make_uint2(static_cast<unsigned>(call.seed),
-                                           static_cast<unsigned>(call.seed >> 32)));
+  const uint4 bits = philox4x32(
+      make_uint4(pair / 2, static_cast<unsigned>(row.query), head,
+                 static_cast<unsigned>(call.offset)),
+      make_uint2(static_cast<unsigned>(call.seed), static_cast<unsigned>(call.seed >> 32)));
   const bool upper = pair % 2 != 0;
   return make_float2((upper ? bits.z : bits.x) < call.drop_below ? 0.0f : call.keep_scale,
                      (upper ? bits.w : bits.y) < call.drop_below ? 0.0f : call.keep_scale);
@@ -195,8 +195,7 @@ __device__ __forceinline__ float finish_total(const AttentionCall& call, const S
 /// The number of a row among all splits' results.
 __device__ __forceinline__ long long split_place(const AttentionCall& call, int batch, int head,
                                                  int query, int split) {
-  const long long row =
-      (static_cast<long long>(batch) * call.heads + head) * call.queries + query;
+  const long long row = (static_cast<long long>(batch) * call.heads + head) * call.queries + query;
   return row * call.splits + split;
 }
 
@@ -216,9 +215,8 @@ __device__ __forceinline__ void store_split(const AttentionCall& call, int batch
 /// One warp's row of the result; rows behind the sequence's last query are 0.
 template <typename T, int kValueDim>
 __device__ __forceinline__ void store_row(const AttentionCall& call, const Sequence& sequence,
-                                          int head, int query,
-                                          const float (&sums)[kValueDim / 32], float peak,
-                                          float total) {
+                                          int head, int query, const float (&sums)[kValueDim / 32],
+                                          float peak, float total) {
   const int lane = threadIdx.x % 32;
   const float scale = finish_total(call, sequence, head, query, peak, total, lane == 0);
   T* const out = static_cast<T*>(call.out) + sequence.out_first + query * call.out_at.token +

@@ -143,7 +143,8 @@ __device__ __forceinline__ void finish_scores(float (&s)[kTiles][4], const Atten
                                               bool edge) {
   if (kExtras && call.soft_cap > 0) {
     const float inner = scale / call.soft_cap, outer = call.soft_cap * kLog2E;
-    for_scores(s, first, [&](float& score, int, int) { score = quick_tanh(score * inner) * outer; });
+    for_scores(s, first,
+               [&](float& score, int, int) { score = quick_tanh(score * inner) * outer; });
   } else {
     const float factor = kExtras ? scale * kLog2E : scale;
     for_scores(s, first, [&](float& score, int, int) { score *= factor; });

@@ -195,9 +195,7 @@ def append_cache(
     whose place is outside of the cache, or whose page is none, is left out. Raises ArgumentError
     and InvalidArgument for what does not fit, and for caches that would have to be copied.
     """
-    _append_cache(
-        key, value, key_cache, value_cache, positions, page_table, key_scale, value_scale
-    )
+    _append_cache(key, value, key_cache, value_cache, positions, page_table, key_scale, value_scale)
 
 
 def _window(window: Any) -> tuple[int, int]:
@@ -209,9 +207,7 @@ def _window(window: Any) -> tuple[int, int]:
         left, right = window
         if isinstance(left, int) and isinstance(right, int):
             return left, right
-    raise ArgumentError(
-        f"attention: a window is a number of keys or (left, right), got {window!r}"
-    )
+    raise ArgumentError(f"attention: a window is a number of keys or (left, right), got {window!r}")
 
 
 def _four_axes(query: Any, key: Any, value: Any, packed: bool) -> tuple[Any, Any, Any, Any]:
