@@ -5,6 +5,7 @@
 #include "kernels_src/include/accumulate.cuh.h"
 #include "kernels_src/include/activations.cuh.h"
 #include "kernels_src/include/attention.cuh.h"
+#include "kernels_src/include/attention_gradient.cuh.h"
 #include "kernels_src/include/attention_tile.cuh.h"
 #include "kernels_src/include/axes.cuh.h"
 #include "kernels_src/include/complex_math.cuh.h"
@@ -38,6 +39,7 @@ void register_device_headers() {
   std::call_once(once, [] {
     add_builtin_header("kernwright/accumulate.cuh", text::accumulate_cuh);
     add_builtin_header("kernwright/attention.cuh", text::attention_cuh);
+    add_builtin_header("kernwright/attention_gradient.cuh", text::attention_gradient_cuh);
     add_builtin_header("kernwright/attention_tile.cuh", text::attention_tile_cuh);
     add_builtin_header("kernwright/axes.cuh", text::axes_cuh);
     add_builtin_header("kernwright/activations.cuh", text::activations_cuh);

@@ -196,6 +196,27 @@ INSTANCES = {
             )
         ),
     ],
+    "attention_backward.cu": [
+        *(
+            f"attention_gradient<{of}, {dim}, {dim}, {columns}, {stages}, {keys}, {packs}, {extras}>"
+            for of, dim, columns, stages, keys, packs, extras in (
+                ("Float16", 64, 64, 2, "true, 3", "true", 0),
+                ("BFloat16", 128, 64, 2, "true, 3", "true", 0),
+                ("BFloat16", 128, 64, 2, "false, 1", "true", 1),
+                ("Float16", 96, 64, 2, "false, 1", "false", 0),
+                ("BFloat16", 256, 32, 1, "true, 1", "true", 0),
+                ("BFloat16", 256, 32, 1, "true, 2", "true", 2),
+            )
+        ),
+        *(f"gradient_rows<{of}>" for of in ("Float16", "BFloat16", "Float32")),
+    ],
+    "plain_backward.cu": [
+        *(
+            f"plain_gradient<{dim}, {dim}, {keys}>"
+            for dim in (64, 128, 256)
+            for keys in ("true", "false")
+        ),
+    ],
     "decode_attention.cu": [
         *(
             f"decode_attention<{of}, {cache}, {dim}, {value}, {stages}, {packs}, {extras}>"

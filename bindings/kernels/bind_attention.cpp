@@ -3,6 +3,7 @@
 #include "bindings/kernels/bind_kernels.h"
 #include "bindings/kernels/kernel_calls.h"
 #include "kernels_src/attention/attention.h"
+#include "kernels_src/attention/attention_backward.h"
 
 #include <vector>
 
@@ -53,6 +54,25 @@ py::tuple attention(bool decode, py::handle query, py::handle key, py::handle va
   return py::make_tuple(std::move(made.out), std::move(made.lse));
 }
 
+py::tuple attention_backward(py::handle grad, py::handle query, py::handle key, py::handle value,
+                             py::handle out, py::handle lse, const std::vector<py::object>& arrays,
+                             std::optional<double> scale, double soft_cap, std::int64_t left,
+                             std::int64_t right, double dropout, std::uint64_t seed,
+                             std::uint64_t offset) {
+  const Array q = array_operand(query, "query"), k = array_operand(key, "key");
+  const Array v = array_operand(value, "value"), dy = array_operand(grad, "grad");
+  const Array y = array_operand(out, "out"), logarithms = array_operand(lse, "lse");
+  AttentionOptions options{.scale = scale, .soft_cap = soft_cap, .left = left, .right = right};
+  options.dropout = dropout;
+  options.seed = seed;
+  options.offset = offset;
+  read_attention_arrays(options, arrays);
+  kernels::AttentionGradients made = on_current_stream(q, [&](const Stream& on) {
+    return kernels::attention_backward(dy, q, k, v, y, logarithms, options, on);
+  });
+  return py::make_tuple(std::move(made.query), std::move(made.key), std::move(made.value));
+}
+
 void append_cache(py::handle key, py::handle value, py::handle key_cache, py::handle value_cache,
                   py::handle positions, py::handle page_table, py::handle key_scale,
                   py::handle value_scale) {
@@ -71,6 +91,7 @@ void append_cache(py::handle key, py::handle value, py::handle key_cache, py::ha
 
 void bind_attention(py::module_& m) {
   m.def("_attention", &attention);
+  m.def("_attention_backward", &attention_backward);
   m.def("_append_cache", &append_cache);
 }
 

@@ -75,6 +75,7 @@ Attended attention(const Array& query, const Array& key, const Array& value,
                    const AttentionOptions& options, const Stream& stream) {
   const Stream on = stream ? stream : Stream::legacy(query.device());
   PreparedAttention made = prepare_attention(query, key, value, options, false, on);
+  allocate_result(made, options, on);
   if (!made.has_rows()) return std::move(made.made);
   if (query.type() == ScalarType::float32) {
     launch_plain_attention(made, options.q_starts || options.q_lengths ? 1 : options.splits, on);

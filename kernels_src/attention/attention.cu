@@ -16,7 +16,7 @@ __device__ __forceinline__ void drop_weights(float (&s)[kTiles][4], const Attent
   for (int i = 0; i < kTiles; ++i) {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      const float2 factors = kept(call, batch, rows[r], pair + 4 * i);
+      const float2 factors = kept(call, batch, rows[r].head, rows[r].query, pair + 4 * i);
       s[i][2 * r] *= factors.x;
       s[i][2 * r + 1] *= factors.y;
     }

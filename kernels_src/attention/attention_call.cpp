@@ -3,6 +3,7 @@
 
 #include "base/errors.h"
 #include "base/format.h"
+#include "core/device.h"
 #include "kernels_src/copy/copy.h"
 #include "kernels_src/operands.h"
 
@@ -17,15 +18,6 @@ constexpr std::int64_t kMostTokens = std::int64_t{1} << 29;
 bool is_small_cache(ScalarType type) {
   return type == ScalarType::int8 || type == ScalarType::float8_e4m3fn ||
          type == ScalarType::float8_e5m2;
-}
-
-/// The array itself where a head's elements lie side by side, else a copy.
-Array with_whole_heads(const Array& array, const Stream& on) {
-  const auto size = static_cast<std::int64_t>(scalar_size(array.type()));
-  const bool even = std::all_of(array.strides().begin(), array.strides().end(),
-                                [&](std::int64_t stride) { return stride % size == 0; });
-  const bool side_by_side = array.shape().back() <= 1 || array.strides().back() == size;
-  return even && side_by_side ? array : copy(array, on);
 }
 
 /// Strides in elements by the places of batch, head and token; -1: no such axis.
@@ -222,22 +214,6 @@ void add_vectors(PreparedAttention& made, const AttentionOptions& options, const
       static_cast<std::int32_t>(std::min<std::int64_t>(made.k.shape()[0], std::int64_t{1} << 30));
 }
 
-void allocate_result(PreparedAttention& made, bool packed, bool wants_lse, const Stream& on) {
-  AttentionCall& call = made.call;
-  Shape shape = made.q.shape();
-  shape.back() = call.value_dim;
-  made.made.out = Array::empty(made.q.device(), std::move(shape), made.q.type(), on);
-  call.out = made.made.out.address();
-  call.out_at = head_strides(made.made.out, packed ? -1 : 0, 1, packed ? 0 : 2);
-  if (!wants_lse) return;
-  Shape rows = {call.batches, call.heads, call.queries};
-  if (packed) rows = {call.heads, call.queries};
-  made.made.lse = Array::empty(made.q.device(), std::move(rows), ScalarType::float32, on);
-  call.lse = made.made.lse->address();
-  const std::int64_t tokens = call.queries;
-  call.lse_at = {packed ? 0 : call.heads * tokens, tokens, 1};
-}
-
 int head_class(std::int64_t dim, ScalarType type) {
   if (type == ScalarType::float32) return dim <= 64 ? 64 : dim <= 128 ? 128 : 256;
   for (const int extent : {64, 96, 128, 192}) {
@@ -246,13 +222,49 @@ int head_class(std::int64_t dim, ScalarType type) {
   return 256;
 }
 
-/// Address and strides in bytes; their low bits say how wide accesses can be.
+}  // namespace
+
+Array with_whole_heads(const Array& array, const Stream& on) {
+  const auto size = static_cast<std::int64_t>(scalar_size(array.type()));
+  const bool even = std::all_of(array.strides().begin(), array.strides().end(),
+                                [&](std::int64_t stride) { return stride % size == 0; });
+  const bool side_by_side = array.shape().back() <= 1 || array.strides().back() == size;
+  return even && side_by_side ? array : copy(array, on);
+}
+
+HeadStrides like_queries(const Array& array, bool packed) {
+  return head_strides(array, packed ? -1 : 0, 1, packed ? 0 : 2);
+}
+
 std::uint64_t access_bits(const Array& array, const HeadStrides& at, std::int64_t dim) {
   const auto size = static_cast<std::int64_t>(scalar_size(array.type()));
   return array.address() | static_cast<std::uint64_t>((at.batch | at.head | at.token | dim) * size);
 }
 
-}  // namespace
+void set_result(PreparedAttention& made, Array out, std::optional<Array> lse, bool packed) {
+  AttentionCall& call = made.call;
+  made.made = {std::move(out), std::move(lse)};
+  call.out = made.made.out.address();
+  call.out_at = like_queries(made.made.out, packed);
+  call.lse = made.made.lse ? made.made.lse->address() : 0;
+  const std::int64_t tokens = call.queries;
+  call.lse_at = {packed ? 0 : call.heads * tokens, tokens, 1};
+}
+
+void allocate_result(PreparedAttention& made, const AttentionOptions& options, const Stream& on) {
+  const AttentionCall& call = made.call;
+  const bool packed = options.q_starts.has_value();
+  Shape shape = made.q.shape();
+  shape.back() = call.value_dim;
+  Array out = Array::empty(made.q.device(), std::move(shape), made.q.type(), on);
+  std::optional<Array> lse;
+  if (options.wants_lse) {
+    Shape rows = {call.batches, call.heads, call.queries};
+    if (packed) rows = {call.heads, call.queries};
+    lse = Array::empty(made.q.device(), std::move(rows), ScalarType::float32, on);
+  }
+  set_result(made, std::move(out), std::move(lse), packed);
+}
 
 bool PreparedAttention::moves_packs(bool queries) const {
   const std::uint64_t bits = access_bits(k, call.k_at, call.dim) |
@@ -296,7 +308,6 @@ PreparedAttention prepare_attention(const Array& query, const Array& key, const 
   made.extras = options.soft_cap > 0 || options.mask || options.slopes;
   made.dim_class = head_class(made.call.dim, made.q.type());
   made.value_class = head_class(made.call.value_dim, made.q.type());
-  allocate_result(made, options.q_starts.has_value(), options.wants_lse, on);
   return made;
 }
 

@@ -49,10 +49,22 @@ struct PreparedAttention {
   void use_on(const Stream& on) const;
 };
 
-/// Checks the arguments, allocates the result. `caches`: keys and values may be pages, or have 8
+/// The array itself where a head's elements lie side by side, else a copy.
+Array with_whole_heads(const Array& array, const Stream& on);
+/// Strides in elements of an array with the axes of the queries.
+HeadStrides like_queries(const Array& array, bool packed);
+/// Address and strides in bytes, whose low bits say how wide accesses can be.
+std::uint64_t access_bits(const Array& array, const HeadStrides& at, std::int64_t dim);
+
+/// Checks the arguments. `caches`: keys and values may be pages, or have 8
 /// bits. Throws ArgumentError and InvalidArgument as attention() and decode_attention() do.
 PreparedAttention prepare_attention(const Array& query, const Array& key, const Array& value,
                                     const AttentionOptions& options, bool caches, const Stream& on);
+
+void allocate_result(PreparedAttention& prepared, const AttentionOptions& options,
+                     const Stream& on);
+/// The result is `out`, of the shape that attention() has, and contiguous logarithms.
+void set_result(PreparedAttention& prepared, Array out, std::optional<Array> lse, bool packed);
 
 /// Blocks that share contexts, on matrix units; `splits` as below.
 void launch_decode(PreparedAttention& prepared, std::int64_t splits, const Stream& on);

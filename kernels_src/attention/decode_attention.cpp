@@ -147,6 +147,7 @@ Attended decode_attention(const Array& query, const Array& key, const Array& val
   decode.bottom = true;
   decode.right = 0;
   PreparedAttention made = prepare_attention(query, key, value, decode, true, on);
+  allocate_result(made, decode, on);
   if (!made.has_rows()) return std::move(made.made);
   if (query.type() == ScalarType::float32) {
     launch_plain_attention(made, options.splits, on);

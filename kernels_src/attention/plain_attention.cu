@@ -102,7 +102,7 @@ __global__ void __launch_bounds__(kThreads)
       score[r] = exp2f(score[r] - base);
       total[r] = total[r] * factor + score[r];
       if (call.drop_below != 0) {
-        const float2 factors = kept(call, batch, rows[r], key / 2);
+        const float2 factors = kept(call, batch, rows[r].head, rows[r].query, key / 2);
         score[r] *= key % 2 ? factors.y : factors.x;
       }
 #pragma unroll

@@ -57,12 +57,12 @@ struct AttentionCall {
 struct Sequence {
   long long q_first = 0, k_first = 0;  ///< elements before the first token of head 0
   long long v_first = 0, out_first = 0, lse_first = 0;
+  long long q_batch, q_token = 0, k_batch, k_token = 0;
   int queries, keys, diagonal;  ///< query i is at position i + diagonal
 
   __device__ __forceinline__ Sequence(const AttentionCall& call, int batch) {
     queries = call.queries;
     keys = call.keys;
-    long long q_token = 0, k_token = 0;
     const bool paged = call.table != nullptr;
     if (call.q_starts != nullptr) {
       q_token = min(max(call.q_starts[batch], 0), call.queries);
@@ -77,13 +77,20 @@ struct Sequence {
     queries = max(queries, 0);
     keys = max(keys, 0);
     diagonal = call.bottom ? keys - queries : 0;
-    const long long q_batch = call.q_starts != nullptr ? 0 : batch;
-    const long long k_batch = paged || call.k_starts != nullptr ? 0 : batch;
-    q_first = q_batch * call.q_at.batch + q_token * call.q_at.token;
-    out_first = q_batch * call.out_at.batch + q_token * call.out_at.token;
-    lse_first = q_batch * call.lse_at.batch + q_token * call.lse_at.token;
-    k_first = k_batch * call.k_at.batch + k_token * call.k_at.token;
-    v_first = k_batch * call.v_at.batch + k_token * call.v_at.token;
+    q_batch = call.q_starts != nullptr ? 0 : batch;
+    k_batch = paged || call.k_starts != nullptr ? 0 : batch;
+    q_first = q_place(call.q_at);
+    out_first = q_place(call.out_at);
+    lse_first = q_place(call.lse_at);
+    k_first = k_place(call.k_at);
+    v_first = k_place(call.v_at);
+  }
+  /// Elements before the first token of head 0 in an array like the queries, or like the keys.
+  __device__ __forceinline__ long long q_place(const HeadStrides& at) const {
+    return q_batch * at.batch + q_token * at.token;
+  }
+  __device__ __forceinline__ long long k_place(const HeadStrides& at) const {
+    return k_batch * at.batch + k_token * at.token;
   }
   /// Keys that the queries from `first` to `last` see between them.
   __device__ __forceinline__ int first_key(const AttentionCall& call, int first) const {
@@ -137,16 +144,16 @@ __device__ __forceinline__ float full_score(const AttentionCall& call, const Sco
   return score;
 }
 
-/// What the weights of keys 2 * pair and 2 * pair + 1 are multiplied by: 0 where the dropout drops
+/// A call, as tiles of it are many instructions. What the weights of keys 2 * pair and 2 * pair + 1 are multiplied by: 0 where the dropout drops
 /// them. Query i and key j of a head take word j % 4 of Philox4x32-10 for the counter (j / 4, i,
 /// batch * heads + head, offset).
-__device__ __forceinline__ float2 kept(const AttentionCall& call, int batch, const ScoreRow& row,
+__device__ __noinline__ float2 kept(const AttentionCall& call, int batch, int head, int query,
                                        int pair) {
-  const unsigned head = static_cast<unsigned>(batch) * call.heads + row.head;
-  const uint4 bits = philox4x32(
-      make_uint4(pair / 2, static_cast<unsigned>(row.query), head,
-                 static_cast<unsigned>(call.offset)),
-      make_uint2(static_cast<unsigned>(call.seed), static_cast<unsigned>(call.seed >> 32)));
+  const unsigned place = static_cast<unsigned>(batch) * call.heads + head;
+  const uint4 counter = make_uint4(pair / 2, static_cast<unsigned>(query), place,
+                                   static_cast<unsigned>(call.offset));
+  const uint4 bits = philox4x32(counter, make_uint2(static_cast<unsigned>(call.seed),
+                                                    static_cast<unsigned>(call.seed >> 32)));
   const bool upper = pair % 2 != 0;
   return make_float2((upper ? bits.z : bits.x) < call.drop_below ? 0.0f : call.keep_scale,
                      (upper ? bits.w : bits.y) < call.drop_below ? 0.0f : call.keep_scale);

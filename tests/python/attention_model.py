@@ -12,17 +12,19 @@ def normal(*shape, dtype="float32", seed=0):
     return np.random.default_rng(seed).standard_normal(shape).astype(TYPES[dtype])
 
 
-def reference(q, k, v, mask=None, *, scale=None, causal=False, bottom=False, left=-1, right=-1,
-              soft_cap=None, sinks=None, alibi=None, lengths=None, query_lengths=None,
-              keep=1.0):  # fmt: skip
-    """The result and the logarithms; `keep` is what weights are multiplied by."""
-    q, k, v = (np.asarray(x).astype(np.float64) for x in (q, k, v))
-    group = q.shape[1] // max(k.shape[1], 1)
-    k, v = np.repeat(k, group, 1), np.repeat(v, group, 1)
+def weights_of(q, k, mask=None, *, scale=None, causal=False, bottom=False, left=-1, right=-1,
+               soft_cap=None, sinks=None, alibi=None, lengths=None,
+               query_lengths=None):  # fmt: skip
+    """Weights, logarithms, and the derivative of scores by the products of q and k (of all heads).
+
+    `bottom`: the last query stands at the last key.
+    """
     scale = q.shape[-1] ** -0.5 if scale is None else scale
     score = np.einsum("bhid,bhjd->bhij", q, k) * scale
+    slope = np.full_like(score, scale)
     if soft_cap:
         score = soft_cap * np.tanh(score / soft_cap)
+        slope = slope * (1 - (score / soft_cap) ** 2)
     batches, heads, queries, keys = score.shape
     ends = np.full(batches, keys) if lengths is None else np.clip(lengths, 0, keys)
     ends = ends.reshape(-1, 1, 1, 1)
@@ -51,9 +53,41 @@ def reference(q, k, v, mask=None, *, scale=None, causal=False, bottom=False, lef
     total = weight.sum(-1, keepdims=True)
     if sinks is not None:
         total = total + np.exp(np.reshape(sinks, (-1, 1, 1)) - base)
-    out = np.einsum("bhij,bhjd->bhid", weight * keep / np.where(total == 0, 1, total), v)
     with np.errstate(divide="ignore"):
-        return out, (base + np.log(total))[..., 0]
+        return weight / np.where(total == 0, 1, total), (base + np.log(total))[..., 0], slope
+
+
+def for_all_heads(q, k, v):
+    """In float64, with keys and values for each head of the queries."""
+    q, k, v = (np.asarray(x).astype(np.float64) for x in (q, k, v))
+    group = q.shape[1] // max(k.shape[1], 1)
+    return q, np.repeat(k, group, 1), np.repeat(v, group, 1)
+
+
+def reference(q, k, v, mask=None, *, keep=1.0, **options):
+    """The result and the logarithms; `keep` is what weights are multiplied by."""
+    q, k, v = for_all_heads(q, k, v)
+    weight, logarithms, _ = weights_of(q, k, mask, **options)
+    return np.einsum("bhij,bhjd->bhid", weight * keep, v), logarithms
+
+
+def gradients(q, k, v, grad, mask=None, *, keep=1.0, **options):
+    """Of query, key and value."""
+    kv_shape = k.shape[:2]
+    q, k, v = for_all_heads(q, k, v)
+    grad = np.asarray(grad).astype(np.float64)
+    weight, _, slope = weights_of(q, k, mask, **options)
+    kept = weight * keep
+    change = np.einsum("bhid,bhjd->bhij", grad, v) * keep
+    change = weight * (change - (weight * change).sum(-1, keepdims=True)) * slope
+    of_heads = (change @ k, change.swapaxes(2, 3) @ q, kept.swapaxes(2, 3) @ grad)
+    if not q.size:
+        return of_heads
+    group = q.shape[1] // max(kv_shape[1], 1)
+    summed = [
+        x.reshape(*kv_shape, group, *x.shape[2:]).sum(2) if n else x for n, x in enumerate(of_heads)
+    ]
+    return tuple(summed)
 
 
 def assert_attention(got, wanted, dtype):

@@ -17,6 +17,7 @@ from kernwright._core_array import _promote_types as _promote_types
 from kernwright._core_array import _result_type as _result_type
 from kernwright._core_attention import _append_cache as _append_cache
 from kernwright._core_attention import _attention as _attention
+from kernwright._core_attention import _attention_backward as _attention_backward
 from kernwright._core_judge import _DrawnCases as _DrawnCases
 from kernwright._core_judge import _Judge as _Judge
 from kernwright._core_kernels import _diagonal_view as _diagonal_view

@@ -34,3 +34,20 @@ def _append_cache(
     value_scale: Any,
     /,
 ) -> None: ...
+def _attention_backward(
+    grad: Any,
+    query: Any,
+    key: Any,
+    value: Any,
+    out: Any,
+    lse: Any,
+    arrays: list[Any],
+    scale: float | None,
+    soft_cap: float,
+    left: int,
+    right: int,
+    dropout: float,
+    seed: int,
+    offset: int,
+    /,
+) -> tuple[Array, Array, Array]: ...

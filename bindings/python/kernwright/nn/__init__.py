@@ -13,6 +13,7 @@ from kernwright.nn import (
     _activation_gradients,
     _activations,
     _attention,
+    _attention_backward,
     _embedding,
     _gates,
     _losses,
@@ -27,6 +28,7 @@ from kernwright.nn import (
 from kernwright.nn._activation_gradients import *
 from kernwright.nn._activations import *
 from kernwright.nn._attention import *
+from kernwright.nn._attention_backward import *
 from kernwright.nn._embedding import *
 from kernwright.nn._gates import *
 from kernwright.nn._losses import *
@@ -42,6 +44,7 @@ __all__ = [
     *_activation_gradients.__all__,
     *_activations.__all__,
     *_attention.__all__,
+    *_attention_backward.__all__,
     *_embedding.__all__,
     *_gates.__all__,
     *_losses.__all__,

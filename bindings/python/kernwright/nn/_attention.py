@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from kernwright._core import Array, _append_cache, _attention
@@ -72,13 +73,7 @@ def attention(
     The same call gives the same bits each time. Raises ArgumentError for arguments of a wrong kind,
     InvalidArgument for shapes and dtypes that do not go together.
     """
-    if attn_mask is not None and is_causal:
-        raise InvalidArgument("attention: attn_mask and is_causal exclude each other, as in torch")
-    left, right = _window(window)
-    if is_causal:
-        right = 0
-    if dropout_p and seed is None:
-        raise ArgumentError("attention: dropout_p takes a seed, as in seed=1")
+    left, right = _settings(attn_mask, dropout_p, is_causal, window, seed)
     packed = cu_seqlens_q is not None
     query, key, value, shape = _four_axes(query, key, value, packed)
     _require_groups(query, key, enable_gqa)
@@ -198,6 +193,18 @@ def append_cache(
     _append_cache(key, value, key_cache, value_cache, positions, page_table, key_scale, value_scale)
 
 
+def _settings(
+    attn_mask: Any, dropout_p: float, is_causal: bool, window: Any, seed: int | None
+) -> tuple[int, int]:
+    """Keys seen on either side; raises for arguments that exclude each other."""
+    if attn_mask is not None and is_causal:
+        raise InvalidArgument("attention: attn_mask and is_causal exclude each other, as in torch")
+    if dropout_p and seed is None:
+        raise ArgumentError("attention: dropout_p takes a seed, as in seed=1")
+    left, right = _window(window)
+    return left, 0 if is_causal else right
+
+
 def _window(window: Any) -> tuple[int, int]:
     if window is None:
         return -1, -1
@@ -221,12 +228,12 @@ def _four_axes(query: Any, key: Any, value: Any, packed: bool) -> tuple[Any, Any
             f"{value.shape}; they have the axes (..., heads, tokens, head_dim)"
         )
     shape = query.shape[:-1]
-    if ndim < 4:
-        query, key, value = (
-            x.reshape((1,) * (4 - ndim) + x.shape) if ndim < 4 else x for x in (query, key, value)
-        )
-        return query, key, value, shape
-    query, key, value = (x.reshape((-1, *x.shape[-3:])) for x in (query, key, value))
+    query, key, value = (
+        x.reshape((1,) * (4 - ndim) + x.shape)
+        if ndim < 4
+        else x.reshape((math.prod(x.shape[:-3]), *x.shape[-3:]))
+        for x in (query, key, value)
+    )
     return query, key, value, shape
 
 
