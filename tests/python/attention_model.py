@@ -81,7 +81,7 @@ def gradients(q, k, v, grad, mask=None, *, keep=1.0, **options):
     change = np.einsum("bhid,bhjd->bhij", grad, v) * keep
     change = weight * (change - (weight * change).sum(-1, keepdims=True)) * slope
     of_heads = (change @ k, change.swapaxes(2, 3) @ q, kept.swapaxes(2, 3) @ grad)
-    if not q.size:
+    if not q.shape[1]:
         return of_heads
     group = q.shape[1] // max(kv_shape[1], 1)
     summed = [
