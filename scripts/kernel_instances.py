@@ -198,8 +198,8 @@ INSTANCES = {
     ],
     "attention_backward.cu": [
         *(
-            f"attention_gradient<{of}, {dim}, {dim}, {columns}, {stages}, {keys}, {packs}, {extras}>"
-            for of, dim, columns, stages, keys, packs, extras in (
+            f"attention_gradient<{of}, {d}, {d}, {columns}, {stages}, {keys}, {packs}, {extras}>"
+            for of, d, columns, stages, keys, packs, extras in (
                 ("Float16", 64, 64, 2, "true, 3", "true", 0),
                 ("BFloat16", 128, 64, 2, "true, 3", "true", 0),
                 ("BFloat16", 128, 64, 2, "false, 1", "true", 1),

@@ -61,8 +61,8 @@ void launch_gradient(PreparedGradient& made, bool for_keys, GradientSums sums, c
   PreparedAttention& of = made.forward;
   const bool large = std::max(of.dim_class, of.value_class) > 128;
   const int columns = large ? 32 : 64, stages = large ? 1 : 2;
-  const bool packs = of.moves_packs(true) && access_bits(made.grad, made.call.grad_at,
-                                                         of.call.value_dim) % 16 == 0;
+  const bool packs = of.moves_packs(true) &&
+                     access_bits(made.grad, made.call.grad_at, of.call.value_dim) % 16 == 0;
   const auto key = InstanceKey()
                        .type(of.q.type())
                        .add(of.dim_class / 32, 4)
@@ -87,10 +87,8 @@ void launch_gradient(PreparedGradient& made, bool for_keys, GradientSums sums, c
 void launch_plain_gradient(PreparedGradient& made, bool for_keys, const Stream& on) {
   static const auto& family = *new Family("plain_backward.cu", text::plain_backward_cu);
   PreparedAttention& of = made.forward;
-  const auto key = InstanceKey()
-                       .add(of.dim_class / 32, 4)
-                       .add(of.value_class / 32, 4)
-                       .add(for_keys, 1);
+  const auto key =
+      InstanceKey().add(of.dim_class / 32, 4).add(of.value_class / 32, 4).add(for_keys, 1);
   const LazyKernel& kernel = family.instance(key, [&] {
     return format("plain_gradient<{}, {}, {}>", of.dim_class, of.value_class, for_keys);
   });
@@ -105,8 +103,7 @@ void launch_plain_gradient(PreparedGradient& made, bool for_keys, const Stream& 
 /// delta of each row, which the other launches read.
 Array launch_rows(PreparedGradient& made, const Stream& on) {
   PreparedAttention& of = made.forward;
-  Array delta =
-      Array::empty(of.q.device(), of.made.lse->shape(), ScalarType::float32, on);
+  Array delta = Array::empty(of.q.device(), of.made.lse->shape(), ScalarType::float32, on);
   made.call.delta = delta.address();
   const std::int64_t rows = delta.size();
   if (rows == 0) return delta;

@@ -13,7 +13,8 @@ constexpr int kRows = 16 * kWarps;
 /// One warp a query and head: delta is the sum of gradient times result.
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
-    gradient_rows(const __grid_constant__ AttentionCall call, const __grid_constant__ Gradients more) {
+    gradient_rows(const __grid_constant__ AttentionCall call,
+                  const __grid_constant__ Gradients more) {
   const int lane = threadIdx.x % 32;
   const long long row = static_cast<long long>(blockIdx.x) * kWarps + threadIdx.x / 32;
   const int batches = call.q_starts != nullptr ? 1 : call.batches;
@@ -56,8 +57,8 @@ __device__ __forceinline__ void add_products(float (&out)[kColumns / 8][4],
 
 /// s = rows * columns^T, over kDim elements.
 template <typename T, int kDim, int kTiles>
-__device__ __forceinline__ void multiply_tiles(float (&s)[kTiles][4], unsigned rows,
-                                               int first_row, unsigned columns) {
+__device__ __forceinline__ void multiply_tiles(float (&s)[kTiles][4], unsigned rows, int first_row,
+                                               unsigned columns) {
 #pragma unroll
   for (int step = 0; step < kDim / 16; ++step) {
     unsigned left[4];
@@ -89,8 +90,8 @@ __device__ __forceinline__ void store_gradient(T* to, const HeadStrides& at, int
   }
 }
 
-/// 64 rows of keys (kForKeys) or queries. kSums: 1 for the sums over changes of scores (gradients of
-/// keys, of queries), 2 for those over weights (of values), 3 for both.
+/// 64 rows of keys (kForKeys) or queries. kSums: 1 for the sums over changes of scores (gradients
+/// of keys, of queries), 2 for those over weights (of values), 3 for both.
 template <typename T, int kDim, int kValueDim, int kColumns, int kStages, bool kForKeys, int kSums,
           bool kAsync, int kExtras>
 __global__ void __launch_bounds__(kThreads)
@@ -205,8 +206,8 @@ __global__ void __launch_bounds__(kThreads)
     store_gradient<T, kDim>(to, at, warp_row, stored, call.dim, call.scale, changes);
   }
   if constexpr ((kSums & 2) != 0) {
-    T* const to = static_cast<T*>(more.dv) + sequence.k_place(more.dv_at) +
-                  row_head * more.dv_at.head;
+    T* const to =
+        static_cast<T*>(more.dv) + sequence.k_place(more.dv_at) + row_head * more.dv_at.head;
     store_gradient<T, kValueDim>(to, more.dv_at, warp_row, stored, call.value_dim, 1.0f, weights);
   }
 }

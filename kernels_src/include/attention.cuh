@@ -144,14 +144,14 @@ __device__ __forceinline__ float full_score(const AttentionCall& call, const Sco
   return score;
 }
 
-/// A call, as tiles of it are many instructions. What the weights of keys 2 * pair and 2 * pair + 1 are multiplied by: 0 where the dropout drops
-/// them. Query i and key j of a head take word j % 4 of Philox4x32-10 for the counter (j / 4, i,
-/// batch * heads + head, offset).
+/// A call, as tiles of it are many instructions. What the weights of keys 2 * pair and 2 * pair + 1
+/// are multiplied by: 0 where the dropout drops them. Query i and key j of a head take word j % 4
+/// of Philox4x32-10 for the counter (j / 4, i, batch * heads + head, offset).
 __device__ __noinline__ float2 kept(const AttentionCall& call, int batch, int head, int query,
-                                       int pair) {
+                                    int pair) {
   const unsigned place = static_cast<unsigned>(batch) * call.heads + head;
-  const uint4 counter = make_uint4(pair / 2, static_cast<unsigned>(query), place,
-                                   static_cast<unsigned>(call.offset));
+  const uint4 counter =
+      make_uint4(pair / 2, static_cast<unsigned>(query), place, static_cast<unsigned>(call.offset));
   const uint4 bits = philox4x32(counter, make_uint2(static_cast<unsigned>(call.seed),
                                                     static_cast<unsigned>(call.seed >> 32)));
   const bool upper = pair % 2 != 0;

@@ -12,8 +12,8 @@ struct Gradients {
   HeadStrides grad_at, dq_at, dk_at, dv_at;
 };
 
-/// One query and head: `lse` in units of log2, infinity where no key is seen. Keys low <= key < high
-/// are seen.
+/// One query and head: `lse` in units of log2, infinity where no key is seen. Keys low <= key <
+/// high are seen.
 struct QueryFacts {
   float lse, delta;
   int low, high;
@@ -26,8 +26,7 @@ struct QueryFacts {
     if (query >= sequence.queries) return;
     low = sequence.first_key(call, query);
     high = sequence.end_key(call, query);
-    const long long at =
-        sequence.lse_first + query * call.lse_at.token + head * call.lse_at.head;
+    const long long at = sequence.lse_first + query * call.lse_at.token + head * call.lse_at.head;
     if (call.lse[at] != minus_infinity()) lse = call.lse[at] * kLog2E;
     delta = more.delta[at];
   }
@@ -48,8 +47,8 @@ struct ScoreTerms {
 /// `factor` becomes the derivative of the score by the scaled product. A call, as tiles of it are
 /// many instructions.
 template <typename T>
-__device__ __noinline__ float2 bent_score(const AttentionCall& call, float slope,
-                                          long long mask_at, float product, int distance) {
+__device__ __noinline__ float2 bent_score(const AttentionCall& call, float slope, long long mask_at,
+                                          float product, int distance) {
   float score = product * call.scale, factor = 1;
   if (call.soft_cap > 0) {
     const float bent = tanhf(score / call.soft_cap);

@@ -77,10 +77,10 @@ def test_what_else_scores_depend_on(dtype):
     mask[:, :, 4] = False
     slopes, sinks = random.random((2, 4)).astype("f4"), random.standard_normal(4).astype("f4")
     added = random.standard_normal((30, 70)).astype(dtype)
-    lengths = np.array([70, 33], np.int32)
+    lengths, queries = np.array([70, 33], np.int32), np.array([30, 7], np.int32)
     for options in ({"attn_mask": mask}, {"attn_mask": added, "soft_cap": 2.0, "scale": 0.3},
                     {"alibi": slopes, "sinks": sinks}, {"window": (9, 5)}, {"lengths": lengths},
-                    {"query_lengths": np.array([30, 7], np.int32), "lengths": lengths}):  # fmt: skip
+                    {"query_lengths": queries, "lengths": lengths}):  # fmt: skip
         given = {k: kw.asarray(v) if isinstance(v, np.ndarray) else v for k, v in options.items()}
         model = dict(options)
         if "window" in model:
