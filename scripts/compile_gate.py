@@ -49,6 +49,7 @@ OLDEST = {
         "votes",
         "wmma_types",
         "attention",
+        "attention_backward",
         "decode_attention",
     )
 }

@@ -41,7 +41,7 @@ const Family& gradient_family() {
 }
 
 /// Which sums one launch makes: over changes of scores, over weights.
-enum GradientSums : int { kChanges = 1, kWeights = 2, kBoth = 3 };
+enum GradientSums : int { kChangeSums = 1, kWeightSums = 2, kBothSums = 3 };
 
 LaunchConfig gradient_config(std::int64_t blocks, std::int64_t bytes, const Stream& on) {
   return {.grid = {static_cast<std::uint32_t>(blocks)},
@@ -101,7 +101,7 @@ void launch_plain_gradient(PreparedGradient& made, bool for_keys, const Stream& 
 }
 
 /// delta of each row, which the other launches read.
-Array launch_rows(PreparedGradient& made, const Stream& on) {
+Array launch_gradient_rows(PreparedGradient& made, const Stream& on) {
   PreparedAttention& of = made.forward;
   Array delta = Array::empty(of.q.device(), of.made.lse->shape(), ScalarType::float32, on);
   made.call.delta = delta.address();
@@ -115,8 +115,8 @@ Array launch_rows(PreparedGradient& made, const Stream& on) {
   return delta;
 }
 
-void require_results(const PreparedAttention& of, const Array& grad, const Array& out,
-                     const Array& lse) {
+void require_gradient_results(const PreparedAttention& of, const Array& grad, const Array& out,
+                              const Array& lse) {
   Shape shape = of.q.shape();
   shape.back() = of.call.value_dim;
   Shape rows(shape.begin(), shape.end() - 1);
@@ -134,7 +134,7 @@ void require_results(const PreparedAttention& of, const Array& grad, const Array
              grad.identify(), out.identify(), lse.identify(), of.q.identify()));
 }
 
-Array empty_like(const Array& array, const Stream& on) {
+Array empty_gradient(const Array& array, const Stream& on) {
   return Array::empty(array.device(), array.shape(), array.type(), on);
 }
 
@@ -147,12 +147,13 @@ AttentionGradients attention_backward(const Array& grad, const Array& query, con
   PreparedGradient made;
   made.forward = prepare_attention(query, key, value, options, false, on);
   PreparedAttention& of = made.forward;
-  require_results(of, grad, out, lse);
+  require_gradient_results(of, grad, out, lse);
   const bool packed = options.q_starts.has_value();
   made.grad = with_whole_heads(grad, on);
   set_result(of, with_whole_heads(out, on), contiguous(lse, on), packed);
   made.extras = options.dropout > 0 ? 2 : of.extras ? 1 : 0;
-  AttentionGradients gradients{empty_like(of.q, on), empty_like(of.k, on), empty_like(of.v, on)};
+  AttentionGradients gradients{empty_gradient(of.q, on), empty_gradient(of.k, on),
+                               empty_gradient(of.v, on)};
   made.call.grad = made.grad.address();
   made.call.dq = gradients.query.address();
   made.call.dk = gradients.key.address();
@@ -162,18 +163,18 @@ AttentionGradients attention_backward(const Array& grad, const Array& query, con
   made.call.dk_at = like_queries(gradients.key, packed);
   made.call.dv_at = like_queries(gradients.value, packed);
   if (of.call.batches == 0 || of.call.heads == 0) return gradients;
-  const Array delta = launch_rows(made, on);
+  const Array delta = launch_gradient_rows(made, on);
   if (query.type() == ScalarType::float32) {
     launch_plain_gradient(made, true, on);
     launch_plain_gradient(made, false, on);
   } else {
     if (std::max(of.dim_class, of.value_class) > 128) {  // both sums do not fit the registers
-      launch_gradient(made, true, kChanges, on);
-      launch_gradient(made, true, kWeights, on);
+      launch_gradient(made, true, kChangeSums, on);
+      launch_gradient(made, true, kWeightSums, on);
     } else {
-      launch_gradient(made, true, kBoth, on);
+      launch_gradient(made, true, kBothSums, on);
     }
-    launch_gradient(made, false, kChanges, on);
+    launch_gradient(made, false, kChangeSums, on);
   }
   of.use_on(on);
   const AttentionGradients& of_all = gradients;

@@ -13,7 +13,7 @@
 namespace kernwright::kernels {
 namespace {
 
-constexpr std::int64_t kMostTokens = std::int64_t{1} << 29;
+constexpr std::int64_t kMostAttentionTokens = std::int64_t{1} << 29;
 
 bool is_small_cache(ScalarType type) {
   return type == ScalarType::int8 || type == ScalarType::float8_e4m3fn ||
@@ -21,7 +21,7 @@ bool is_small_cache(ScalarType type) {
 }
 
 /// Strides in elements by the places of batch, head and token; -1: no such axis.
-HeadStrides head_strides(const Array& array, int batch, int head, int token) {
+HeadStrides attention_strides(const Array& array, int batch, int head, int token) {
   const auto size = static_cast<std::int64_t>(scalar_size(array.type()));
   const auto at = [&](int axis) {
     return axis < 0 ? 0 : array.strides()[static_cast<std::size_t>(axis)] / size;
@@ -58,11 +58,11 @@ void require_attention_types(const Array& q, const Array& k, const Array& v, boo
 }
 
 std::int32_t window_side(std::int64_t keys) {
-  return static_cast<std::int32_t>(keys < 0 ? -1 : std::min(keys, kMostTokens));
+  return static_cast<std::int32_t>(keys < 0 ? -1 : std::min(keys, kMostAttentionTokens));
 }
 
 /// Shapes and strides of the operands.
-void lay_out_operands(PreparedAttention& made, const AttentionOptions& options) {
+void lay_out_attention(PreparedAttention& made, const AttentionOptions& options) {
   const Array &q = made.q, &k = made.k, &v = made.v;
   AttentionCall& call = made.call;
   const bool packed = options.q_starts.has_value(), paged = options.page_table.has_value();
@@ -93,8 +93,9 @@ void lay_out_operands(PreparedAttention& made, const AttentionOptions& options) 
     refuse_attention(q, k, v, "head_dim is at most 256");
   }
   const std::int64_t keys = paged ? at(k, 1) * at(*options.page_table, 1) : at(k, k_token);
-  if (at(q, q_token) > kMostTokens || keys > kMostTokens || batches > kMostTokens) {
-    refuse_attention(q, k, v, format("there are at most {} tokens", kMostTokens));
+  if (at(q, q_token) > kMostAttentionTokens || keys > kMostAttentionTokens ||
+      batches > kMostAttentionTokens) {
+    refuse_attention(q, k, v, format("there are at most {} tokens", kMostAttentionTokens));
   }
   call.batches = static_cast<std::int32_t>(batches);
   call.heads = static_cast<std::int32_t>(heads);
@@ -103,17 +104,18 @@ void lay_out_operands(PreparedAttention& made, const AttentionOptions& options) 
   call.keys = static_cast<std::int32_t>(keys);
   call.dim = static_cast<std::int32_t>(q.shape().back());
   call.value_dim = static_cast<std::int32_t>(v.shape().back());
-  call.q_at = head_strides(q, packed ? -1 : 0, q_head, q_token);
-  call.k_at = head_strides(k, packed ? -1 : 0, k_head, k_token);
-  call.v_at = head_strides(v, packed ? -1 : 0, k_head, k_token);
+  call.q_at = attention_strides(q, packed ? -1 : 0, q_head, q_token);
+  call.k_at = attention_strides(k, packed ? -1 : 0, k_head, k_token);
+  call.v_at = attention_strides(v, packed ? -1 : 0, k_head, k_token);
   call.q = q.address();
   call.k = k.address();
   call.v = v.address();
 }
 
 /// Adds a contiguous array of the kernels' own types, and gives its address.
-CUdeviceptr add_vector(PreparedAttention& made, const std::optional<Array>& given, const char* name,
-                       ScalarType type, const Shape& shape, const Stream& on) {
+CUdeviceptr add_attention_vector(PreparedAttention& made, const std::optional<Array>& given,
+                                 const char* name, ScalarType type, const Shape& shape,
+                                 const Stream& on) {
   if (!given) return 0;
   require_one_device(made.q, "query", *given, name);
   if (given->type() != type || given->shape() != shape) {
@@ -128,7 +130,7 @@ CUdeviceptr add_vector(PreparedAttention& made, const std::optional<Array>& give
   return made.others.back().address();
 }
 
-void add_mask(PreparedAttention& made, const AttentionOptions& options) {
+void add_attention_mask(PreparedAttention& made, const AttentionOptions& options) {
   if (!options.mask) return;
   const Array& mask = *options.mask;
   AttentionCall& call = made.call;
@@ -161,7 +163,7 @@ void add_mask(PreparedAttention& made, const AttentionOptions& options) {
   made.others.push_back(mask);
 }
 
-void add_numbers(PreparedAttention& made, const AttentionOptions& options) {
+void add_attention_numbers(PreparedAttention& made, const AttentionOptions& options) {
   AttentionCall& call = made.call;
   const double natural = 1.0 / std::sqrt(static_cast<double>(std::max(call.dim, 1)));
   const double scale = options.scale.value_or(natural);
@@ -189,24 +191,28 @@ void add_numbers(PreparedAttention& made, const AttentionOptions& options) {
   }
 }
 
-void add_vectors(PreparedAttention& made, const AttentionOptions& options, const Stream& on) {
+void add_attention_vectors(PreparedAttention& made, const AttentionOptions& options,
+                           const Stream& on) {
   AttentionCall& call = made.call;
   constexpr ScalarType kInts = ScalarType::int32, kFloats = ScalarType::float32;
   const Shape batch = {call.batches}, starts = {call.batches + std::int64_t{1}};
-  call.q_lengths = add_vector(made, options.q_lengths, "query lengths", kInts, batch, on);
-  call.k_lengths = add_vector(made, options.k_lengths, "lengths", kInts, batch, on);
-  call.q_starts = add_vector(made, options.q_starts, "query starts", kInts, starts, on);
-  call.k_starts = add_vector(made, options.k_starts, "key starts", kInts, starts, on);
-  call.sinks = add_vector(made, options.sinks, "sinks", kFloats, {call.heads}, on);
+  call.q_lengths = add_attention_vector(made, options.q_lengths, "query lengths", kInts, batch, on);
+  call.k_lengths = add_attention_vector(made, options.k_lengths, "lengths", kInts, batch, on);
+  call.q_starts = add_attention_vector(made, options.q_starts, "query starts", kInts, starts, on);
+  call.k_starts = add_attention_vector(made, options.k_starts, "key starts", kInts, starts, on);
+  call.sinks = add_attention_vector(made, options.sinks, "sinks", kFloats, {call.heads}, on);
   const bool each = options.slopes && options.slopes->ndim() == 2;
   const Shape slopes = each ? Shape{call.batches, call.heads} : Shape{call.heads};
-  call.slopes = add_vector(made, options.slopes, "alibi", kFloats, slopes, on);
+  call.slopes = add_attention_vector(made, options.slopes, "alibi", kFloats, slopes, on);
   call.slopes_batch = each ? call.heads : 0;
-  call.k_scales = add_vector(made, options.k_scales, "key_scale", kFloats, {call.kv_heads}, on);
-  call.v_scales = add_vector(made, options.v_scales, "value_scale", kFloats, {call.kv_heads}, on);
+  call.k_scales =
+      add_attention_vector(made, options.k_scales, "key_scale", kFloats, {call.kv_heads}, on);
+  call.v_scales =
+      add_attention_vector(made, options.v_scales, "value_scale", kFloats, {call.kv_heads}, on);
   if (!options.page_table) return;
   const std::int64_t pages = options.page_table->shape()[1];
-  call.table = add_vector(made, options.page_table, "page_table", kInts, {call.batches, pages}, on);
+  call.table = add_attention_vector(made, options.page_table, "page_table", kInts,
+                                    {call.batches, pages}, on);
   call.table_row = pages;
   call.pages = static_cast<std::int32_t>(pages);
   call.page_size = static_cast<std::int32_t>(std::max<std::int64_t>(1, made.k.shape()[1]));
@@ -233,7 +239,7 @@ Array with_whole_heads(const Array& array, const Stream& on) {
 }
 
 HeadStrides like_queries(const Array& array, bool packed) {
-  return head_strides(array, packed ? -1 : 0, 1, packed ? 0 : 2);
+  return attention_strides(array, packed ? -1 : 0, 1, packed ? 0 : 2);
 }
 
 std::uint64_t access_bits(const Array& array, const HeadStrides& at, std::int64_t dim) {
@@ -301,10 +307,10 @@ PreparedAttention prepare_attention(const Array& query, const Array& key, const 
   for (const auto& [from, to] : {std::pair{&query, &made.q}, {&key, &made.k}, {&value, &made.v}}) {
     *to = from->ndim() == 0 ? *from : with_whole_heads(*from, on);
   }
-  lay_out_operands(made, options);
-  add_numbers(made, options);
-  add_vectors(made, options, on);
-  add_mask(made, options);
+  lay_out_attention(made, options);
+  add_attention_numbers(made, options);
+  add_attention_vectors(made, options, on);
+  add_attention_mask(made, options);
   made.extras = options.soft_cap > 0 || options.mask || options.slopes;
   made.dim_class = head_class(made.call.dim, made.q.type());
   made.value_class = head_class(made.call.value_dim, made.q.type());

@@ -31,18 +31,18 @@ struct CacheAppend {
   std::int32_t batches = 0, heads = 0, tokens = 0, capacity = 0;
 };
 
-std::int64_t extent(const Array& array, int axis) {
+std::int64_t append_extent(const Array& array, int axis) {
   return array.shape()[static_cast<std::size_t>(axis)];
 }
 
-std::int64_t step(const Array& array, int axis) {
-  if (extent(array, axis) <= 1 && axis != 0) return 0;
+std::int64_t append_step(const Array& array, int axis) {
+  if (append_extent(array, axis) <= 1 && axis != 0) return 0;
   return array.strides()[static_cast<std::size_t>(axis)] /
          static_cast<std::int64_t>(scalar_size(array.type()));
 }
 
-void require_vector(const std::optional<Array>& given, const Array& key, const char* name,
-                    ScalarType type, std::int64_t count) {
+void require_append_vector(const std::optional<Array>& given, const Array& key, const char* name,
+                           ScalarType type, std::int64_t count) {
   if (!given) return;
   require_one_device(key, "key", *given, name);
   if (given->type() == type && given->ndim() == 1 && given->size() == count) return;
@@ -52,8 +52,8 @@ void require_vector(const std::optional<Array>& given, const Array& key, const c
              name, given->identify(), scalar_name(type), count));
 }
 
-void require_cache(const Array& tokens, const char* name, const Array& cache,
-                   const char* cache_name, bool paged) {
+void require_append_cache(const Array& tokens, const char* name, const Array& cache,
+                          const char* cache_name, bool paged) {
   require_floating(tokens, "append_cache", name);
   require_one_device(tokens, name, cache, cache_name);
   const ScalarType type = cache.type();
@@ -62,11 +62,12 @@ void require_cache(const Array& tokens, const char* name, const Array& cache,
                       type == ScalarType::float8_e5m2);
   const bool fits = tokens.ndim() == 4 && cache.ndim() == 4 &&
                     (type == tokens.type() || (small && scalar_size(tokens.type()) > 1)) &&
-                    extent(cache, 3) == extent(tokens, 3) &&
-                    extent(cache, paged ? 2 : 1) == extent(tokens, 1) &&
-                    (paged || extent(cache, 0) == extent(tokens, 0));
+                    append_extent(cache, 3) == append_extent(tokens, 3) &&
+                    append_extent(cache, paged ? 2 : 1) == append_extent(tokens, 1) &&
+                    (paged || append_extent(cache, 0) == append_extent(tokens, 0));
   const auto size = static_cast<std::int64_t>(scalar_size(type));
-  const bool side_by_side = fits && (extent(cache, 3) <= 1 || cache.strides().back() == size) &&
+  const bool side_by_side = fits &&
+                            (append_extent(cache, 3) <= 1 || cache.strides().back() == size) &&
                             std::all_of(cache.strides().begin(), cache.strides().end(),
                                         [&](std::int64_t stride) { return stride % size == 0; });
   if (side_by_side && !cache.read_only()) return;
@@ -78,13 +79,14 @@ void require_cache(const Array& tokens, const char* name, const Array& cache,
       paged ? "(pages, page_size, kv_heads, head_dim)" : "(batch, kv_heads, places, head_dim)"));
 }
 
-CacheSide side_of(const Array& tokens, const Array& cache, const std::optional<Array>& scales,
-                  bool paged) {
+CacheSide append_side(const Array& tokens, const Array& cache, const std::optional<Array>& scales,
+                      bool paged) {
   CacheSide side{.from = tokens.address(), .to = cache.address()};
-  side.from_at = {step(tokens, 0), step(tokens, 1), step(tokens, 2)};
-  side.to_at = {step(cache, 0), step(cache, paged ? 2 : 1), step(cache, paged ? 1 : 2)};
+  side.from_at = {append_step(tokens, 0), append_step(tokens, 1), append_step(tokens, 2)};
+  side.to_at = {append_step(cache, 0), append_step(cache, paged ? 2 : 1),
+                append_step(cache, paged ? 1 : 2)};
   side.scales = scales ? scales->address() : 0;
-  side.dim = static_cast<std::int32_t>(extent(tokens, 3));
+  side.dim = static_cast<std::int32_t>(append_extent(tokens, 3));
   return side;
 }
 
@@ -125,23 +127,25 @@ void append_cache(const Array& key, const Array& value, const Array& key_cache,
                   const Array& value_cache, const Array& positions, const CachePlaces& places,
                   const Stream& stream) {
   const bool paged = places.page_table.has_value();
-  require_cache(key, "key", key_cache, "key_cache", paged);
-  require_cache(value, "value", value_cache, "value_cache", paged);
+  require_append_cache(key, "key", key_cache, "key_cache", paged);
+  require_append_cache(value, "value", value_cache, "value_cache", paged);
   const int token_axis = paged ? 1 : 2;
   bool alike = key.type() == value.type() && key_cache.type() == value_cache.type() &&
-               extent(key_cache, token_axis) == extent(value_cache, token_axis) &&
-               extent(key_cache, 0) == extent(value_cache, 0);
-  for (int axis = 0; axis < 3; ++axis) alike &= extent(key, axis) == extent(value, axis);
+               append_extent(key_cache, token_axis) == append_extent(value_cache, token_axis) &&
+               append_extent(key_cache, 0) == append_extent(value_cache, 0);
+  for (int axis = 0; axis < 3; ++axis)
+    alike &= append_extent(key, axis) == append_extent(value, axis);
   if (!alike) {
     throw InvalidArgument(
         format("Incompatible dimensions or dtypes: key is a {}, value a {}, key_cache a {}, "
                "value_cache a {}; keys and values differ in head_dim alone",
                key.identify(), value.identify(), key_cache.identify(), value_cache.identify()));
   }
-  const std::int64_t batches = extent(key, 0), heads = extent(key, 1), tokens = extent(key, 2);
-  require_vector(positions, key, "positions", ScalarType::int32, batches);
-  require_vector(places.k_scales, key, "key_scale", ScalarType::float32, heads);
-  require_vector(places.v_scales, key, "value_scale", ScalarType::float32, heads);
+  const std::int64_t batches = append_extent(key, 0), heads = append_extent(key, 1),
+                     tokens = append_extent(key, 2);
+  require_append_vector(positions, key, "positions", ScalarType::int32, batches);
+  require_append_vector(places.k_scales, key, "key_scale", ScalarType::float32, heads);
+  require_append_vector(places.v_scales, key, "value_scale", ScalarType::float32, heads);
   const Stream on = stream ? stream : Stream::legacy(key.device());
   const Array from_k = contiguous(key, on), from_v = contiguous(value, on);
   const Array at = contiguous(positions, on);
@@ -150,14 +154,15 @@ void append_cache(const Array& key, const Array& value, const Array& key_cache,
   if (places.k_scales) used.push_back(k_scales.emplace(contiguous(*places.k_scales, on)));
   if (places.v_scales) used.push_back(v_scales.emplace(contiguous(*places.v_scales, on)));
   CacheAppend call;
-  call.side[0] = side_of(from_k, key_cache, k_scales, paged);
-  call.side[1] = side_of(from_v, value_cache, v_scales, paged);
+  call.side[0] = append_side(from_k, key_cache, k_scales, paged);
+  call.side[1] = append_side(from_v, value_cache, v_scales, paged);
   call.positions = at.address();
-  std::int64_t capacity = extent(key_cache, token_axis);
+  std::int64_t capacity = append_extent(key_cache, token_axis);
   if (paged) {
     const Array& table = *places.page_table;
     require_one_device(key, "key", table, "page_table");
-    if (table.type() != ScalarType::int32 || table.ndim() != 2 || extent(table, 0) != batches) {
+    if (table.type() != ScalarType::int32 || table.ndim() != 2 ||
+        append_extent(table, 0) != batches) {
       throw InvalidArgument(
           format("Incompatible dimensions or dtypes: page_table is a {}, and must "
                  "be int32 of shape ({}, pages)",
@@ -165,10 +170,10 @@ void append_cache(const Array& key, const Array& value, const Array& key_cache,
     }
     used.push_back(contiguous(table, on));
     call.table = used.back().address();
-    call.table_row = extent(table, 1);
+    call.table_row = append_extent(table, 1);
     call.page_size = static_cast<std::int32_t>(std::max<std::int64_t>(1, capacity));
     call.pages = static_cast<std::int32_t>(call.table_row);
-    call.page_limit = static_cast<std::int32_t>(extent(key_cache, 0));
+    call.page_limit = static_cast<std::int32_t>(append_extent(key_cache, 0));
     capacity *= call.table_row;
   }
   if (key.size() + value.size() == 0 || capacity == 0) return;

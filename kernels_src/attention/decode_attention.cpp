@@ -18,8 +18,8 @@ constexpr std::int64_t kWarpTokens = 16;
 constexpr std::int64_t kDecodeStep = kDecodeWarps * kWarpTokens;
 constexpr std::uint32_t kDecodeThreads = 128;
 
-constexpr std::int64_t kMostSplits = 512;
-constexpr std::int64_t kSystemShared = 1024;  // that a block costs beside its own
+constexpr std::int64_t kMostContextSplits = 512;
+constexpr std::int64_t kDecodeSystemShared = 1024;  // that a block costs beside its own
 
 const Family& decode_family() {
   static const auto& family = *new Family("decode_attention.cu", text::decode_attention_cu);
@@ -33,7 +33,7 @@ struct DecodeMemory {
 
 /// Two blocks a multiprocessor with at least two stages where they fit, else one with as many as
 /// fit, one at least.
-DecodeMemory plan_memory(const Device& device, const PreparedAttention& made) {
+DecodeMemory plan_decode_memory(const Device& device, const PreparedAttention& made) {
   const std::int64_t most = device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
   const std::int64_t whole =
       device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR);
@@ -43,7 +43,7 @@ DecodeMemory plan_memory(const Device& device, const PreparedAttention& made) {
   const std::int64_t merge = kDecodeStep * (made.value_class + 4) * 4 + kDecodeStep * 8;
   const auto bytes = [&](int stages) { return std::max(merge, fixed + stages * elements * size); };
   for (int stages = 4; stages > 1; --stages) {
-    if (bytes(stages) <= most && 2 * (bytes(stages) + kSystemShared) <= whole) {
+    if (bytes(stages) <= most && 2 * (bytes(stages) + kDecodeSystemShared) <= whole) {
       return {stages, static_cast<std::uint32_t>(bytes(stages))};
     }
   }
@@ -75,7 +75,7 @@ std::int64_t choose_splits(const Device& device, std::int64_t blocks, std::int64
   const std::int64_t processors = device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
   std::int64_t best = 1;
   double least = 0;
-  const std::int64_t most = std::min({kMostSplits, steps, 4 * processors / blocks + 1});
+  const std::int64_t most = std::min({kMostContextSplits, steps, 4 * processors / blocks + 1});
   for (std::int64_t splits = 1; splits <= std::max<std::int64_t>(most, 1); ++splits) {
     // In steps that a multiprocessor works through; a block's beginning and end cost about one,
     // the second kernel two.
@@ -93,9 +93,9 @@ std::int64_t choose_splits(const Device& device, std::int64_t blocks, std::int64
 
 Array allocate_splits(PreparedAttention& made, std::int64_t splits, const Stream& on) {
   AttentionCall& call = made.call;
-  if (splits < 1 || splits > kMostSplits) {
-    throw InvalidArgument(
-        format("decode_attention: splits is {}, and must be from 1 to {}", splits, kMostSplits));
+  if (splits < 1 || splits > kMostContextSplits) {
+    throw InvalidArgument(format("decode_attention: splits is {}, and must be from 1 to {}", splits,
+                                 kMostContextSplits));
   }
   call.splits = static_cast<std::int32_t>(splits);
   const std::int64_t rows =
@@ -130,7 +130,7 @@ void launch_decode(PreparedAttention& made, std::int64_t splits, const Stream& o
   const std::int64_t steps = (std::int64_t{call.keys} + kDecodeStep - 1) / kDecodeStep;
   if (splits == 0) splits = choose_splits(device, blocks, steps);
   const Array partial = allocate_splits(made, splits, on);
-  const DecodeMemory memory = plan_memory(device, made);
+  const DecodeMemory memory = plan_decode_memory(device, made);
   const LaunchConfig config{.grid = {static_cast<std::uint32_t>(blocks * call.splits)},
                             .block = {kDecodeThreads},
                             .shared_bytes = memory.bytes,
