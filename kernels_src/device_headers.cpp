@@ -4,6 +4,9 @@
 #include "jit/source/builtin_headers.h"
 #include "kernels_src/include/accumulate.cuh.h"
 #include "kernels_src/include/activations.cuh.h"
+#include "kernels_src/include/attention.cuh.h"
+#include "kernels_src/include/attention_gradient.cuh.h"
+#include "kernels_src/include/attention_tile.cuh.h"
 #include "kernels_src/include/axes.cuh.h"
 #include "kernels_src/include/complex_math.cuh.h"
 #include "kernels_src/include/edge_packs.cuh.h"
@@ -28,6 +31,7 @@
 #include "kernels_src/include/skinny_weights.cuh.h"
 #include "kernels_src/include/small_floats.cuh.h"
 #include "kernels_src/include/strided.cuh.h"
+#include "kernels_src/include/tensor_core.cuh.h"
 #include "kernels_src/include/tma.cuh.h"
 #include "kernels_src/include/tokens.cuh.h"
 #include "kernels_src/include/total.cuh.h"
@@ -42,6 +46,9 @@ void register_device_headers() {
   static std::once_flag once;
   std::call_once(once, [] {
     add_builtin_header("kernwright/accumulate.cuh", text::accumulate_cuh);
+    add_builtin_header("kernwright/attention.cuh", text::attention_cuh);
+    add_builtin_header("kernwright/attention_gradient.cuh", text::attention_gradient_cuh);
+    add_builtin_header("kernwright/attention_tile.cuh", text::attention_tile_cuh);
     add_builtin_header("kernwright/axes.cuh", text::axes_cuh);
     add_builtin_header("kernwright/activations.cuh", text::activations_cuh);
     add_builtin_header("kernwright/edge_packs.cuh", text::edge_packs_cuh);
@@ -66,6 +73,7 @@ void register_device_headers() {
     add_builtin_header("kernwright/small_floats.cuh", text::small_floats_cuh);
     add_builtin_header("kernwright/strided.cuh", text::strided_cuh);
     add_builtin_header("kernwright/walk.cuh", text::walk_cuh);
+    add_builtin_header("kernwright/tensor_core.cuh", text::tensor_core_cuh);
     add_builtin_header("kernwright/tokens.cuh", text::tokens_cuh);
     add_builtin_header("kernwright/mbarrier.cuh", text::mbarrier_cuh);
     add_builtin_header("kernwright/tma.cuh", text::tma_cuh);

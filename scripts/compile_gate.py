@@ -39,11 +39,12 @@ EXTRA = {
     "recursion.cu": ["--ptxas-options=--suppress-stack-size-warning"],
     "wide_integers.cu": ["--device-int128"],
 }
-OLDEST = {
-    f"{name}.cu": 80
-    for name in ("async_copy", "bfloat16_math", "mma_half", "mma_types", "votes", "wmma_types")
-}
-OLDEST |= {"skinny.cu": 80, "skinny_columns.cu": 80, "skinny_staged.cu": 80}
+FROM_AMPERE = (
+    *("async_copy", "bfloat16_math", "mma_half", "mma_types", "votes", "wmma_types"),
+    *("attention", "attention_backward", "decode_attention"),
+    *("skinny", "skinny_columns", "skinny_staged"),
+)
+OLDEST = {f"{name}.cu": 80 for name in FROM_AMPERE}
 OLDEST |= {"08_tensor_maps.py": 90, "08_tensor_maps.cpp": 90}
 # Texts for wgmma, which no other architecture has.
 HOPPER_ALONE = ("kernels_src/gemm/gemm.cu", "tests/sim/sources/hopper_gemm.cu")

@@ -228,6 +228,70 @@ INSTANCES = {
         *("count_digits", "scan_counts", "scatter_digits", "make_keys<Int32>", "make_keys<Int64>"),
         *("sum_rows<BFloat16, 8>", "sum_rows<Float32, 1>", "sum_rows<Float64, 2>"),
     ],
+    "attention.cu": [
+        *(
+            f"attention<{of}, {dim}, {value}, {tiles}, {tokens}, {packs}, {extras}>"
+            for of, dim, value, tiles, tokens, packs, extras in (
+                ("Float16", 64, 64, 2, 64, "true", 0),
+                ("BFloat16", 128, 128, 2, 64, "true", 0),
+                ("BFloat16", 96, 96, 1, 64, "false", 1),
+                ("Float16", 64, 64, 1, 64, "true", 2),
+                ("BFloat16", 192, 128, 1, 32, "true", 0),
+                ("BFloat16", 256, 256, 1, 32, "true", 1),
+            )
+        ),
+    ],
+    "attention_backward.cu": [
+        *(
+            f"attention_gradient<{of}, {d}, {d}, {columns}, {stages}, {keys}, {packs}, {extras}>"
+            for of, d, columns, stages, keys, packs, extras in (
+                ("Float16", 64, 64, 2, "true, 3", "true", 0),
+                ("BFloat16", 128, 64, 2, "true, 3", "true", 0),
+                ("BFloat16", 128, 64, 2, "false, 1", "true", 1),
+                ("Float16", 96, 64, 2, "false, 1", "false", 0),
+                ("BFloat16", 256, 32, 1, "true, 1", "true", 0),
+                ("BFloat16", 256, 32, 1, "true, 2", "true", 2),
+            )
+        ),
+        *(f"gradient_rows<{of}>" for of in ("Float16", "BFloat16", "Float32")),
+    ],
+    "plain_backward.cu": [
+        *(
+            f"plain_gradient<{dim}, {dim}, {keys}>"
+            for dim in (64, 128, 256)
+            for keys in ("true", "false")
+        ),
+    ],
+    "decode_attention.cu": [
+        *(
+            f"decode_attention<{of}, {cache}, {dim}, {value}, {stages}, {packs}, {extras}>"
+            for of, cache, dim, value, stages, packs, extras in (
+                ("Float16", "Float16", 64, 64, 4, "true", "false"),
+                ("BFloat16", "BFloat16", 128, 128, 3, "true", "false"),
+                ("BFloat16", "BFloat16", 256, 256, 1, "true", "true"),
+                ("BFloat16", "BFloat16", 96, 96, 4, "false", "false"),
+                ("BFloat16", "BFloat16", 192, 128, 2, "true", "false"),
+                ("BFloat16", "Float8E4M3", 128, 128, 4, "true", "true"),
+                ("Float16", "Float8E5M2", 64, 64, 4, "true", "false"),
+                ("Float16", "Int8", 64, 64, 4, "false", "false"),
+            )
+        ),
+        *(f"combine_splits<{of}, 128>" for of in ("Float16", "BFloat16", "Float32")),
+    ],
+    "plain_attention.cu": [
+        *(f"plain_attention<{dim}, {dim}>" for dim in (64, 128, 256)),
+    ],
+    "cache_append.cu": [
+        *(
+            f"append_cache<{of}, {of}, {n}>"
+            for of, n in (("Float16", 8), ("BFloat16", 1), ("Float32", 4))
+        ),
+        *(
+            f"append_cache<{of}, {to}, 8>"
+            for of in ("Float16", "BFloat16")
+            for to in ("Int8", "Float8E4M3", "Float8E5M2")
+        ),
+    ],
     "rope.cu": [
         f"rotate<{type}, {id}, {n}, {layout}>"
         for type in ("BFloat16", "Float32", "Float64")

@@ -5,6 +5,7 @@ namespace kernwright::python {
 
 void bind_kernels(py::module_& m) {
   bind_activations(m);
+  bind_attention(m);
   bind_choices(m);
   bind_elementwise(m);
   bind_embedding(m);

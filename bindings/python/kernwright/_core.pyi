@@ -15,6 +15,9 @@ from kernwright._core_array import _can_cast as _can_cast
 from kernwright._core_array import _elementwise as _elementwise
 from kernwright._core_array import _promote_types as _promote_types
 from kernwright._core_array import _result_type as _result_type
+from kernwright._core_attention import _append_cache as _append_cache
+from kernwright._core_attention import _attention as _attention
+from kernwright._core_attention import _attention_backward as _attention_backward
 from kernwright._core_judge import _DrawnCases as _DrawnCases
 from kernwright._core_judge import _Judge as _Judge
 from kernwright._core_kernels import _cholesky as _cholesky

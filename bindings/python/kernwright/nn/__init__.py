@@ -12,6 +12,8 @@ from kernwright._support.typed import publish
 from kernwright.nn import (
     _activation_gradients,
     _activations,
+    _attention,
+    _attention_backward,
     _embedding,
     _gates,
     _linear,
@@ -26,6 +28,8 @@ from kernwright.nn import (
 )
 from kernwright.nn._activation_gradients import *
 from kernwright.nn._activations import *
+from kernwright.nn._attention import *
+from kernwright.nn._attention_backward import *
 from kernwright.nn._embedding import *
 from kernwright.nn._gates import *
 from kernwright.nn._linear import *
@@ -41,6 +45,8 @@ from kernwright.nn._softmax import *
 __all__ = [
     *_activation_gradients.__all__,
     *_activations.__all__,
+    *_attention.__all__,
+    *_attention_backward.__all__,
     *_embedding.__all__,
     *_gates.__all__,
     *_linear.__all__,

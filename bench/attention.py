@@ -1,0 +1,263 @@
+"""Attention beside torch's scaled_dot_product_attention with each backend, forward and decoding.
+
+Subjects take turns on one stream; decoding starts with a cold L2. Forward in TFLOP/s (half of them
+where causal), decoding in TB/s of keys and values. Where only the simulated device is there, shapes
+are small and nothing is timed: what is left is whether results are right.
+"""
+
+from __future__ import annotations
+
+import functools
+import statistics
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import harness
+import kernwright as kw
+from kernwright import nn
+
+ROUNDS = 3
+TOLERANCE = 1e-2  # of bfloat16, by the norm of the sampled rows
+BACKENDS = ["FLASH_ATTENTION", "CUDNN_ATTENTION", "EFFICIENT_ATTENTION"]
+
+
+class Shape(NamedTuple):
+    """Queries and keys of one call; `causal` for the forward pass alone."""
+
+    batch: int
+    heads: int
+    kv_heads: int
+    queries: int
+    keys: int
+    dim: int = 128
+    causal: bool = False
+
+    def flops(self) -> float:
+        whole = 4.0 * self.batch * self.heads * self.queries * self.keys * self.dim
+        return whole / 2 if self.causal else whole
+
+    def cache_bytes(self, element: int = 2) -> int:
+        return 2 * self.batch * self.kv_heads * self.keys * self.dim * element
+
+
+FORWARD = [
+    *(
+        Shape(max(1, 16384 // s), 16, 16, s, s, 128, causal)
+        for causal in (False, True)
+        for s in (512, 1024, 2048, 4096, 8192, 16384)
+    ),
+    Shape(2, 32, 8, 4096, 4096, 128, True),
+    Shape(1, 64, 8, 8192, 8192, 128, True),
+    Shape(4, 32, 32, 4096, 4096, 64, True),
+    Shape(2, 16, 16, 4096, 4096, 256, True),
+]
+DECODE = [
+    Shape(1, 32, 8, 1, 4096),
+    Shape(1, 32, 8, 1, 32768),
+    Shape(8, 32, 8, 1, 8192),
+    Shape(32, 32, 8, 1, 4096),
+    Shape(32, 32, 32, 1, 2048),
+    Shape(8, 32, 8, 4, 8192),
+]
+SMALL = [Shape(1, 4, 2, 70, 70, 64, True), Shape(2, 2, 2, 70, 70, 64, False)]
+SMALL_DECODE = [Shape(2, 4, 2, 1, 150, 64)]
+
+
+@functools.cache
+def torch_names() -> Any:
+    try:
+        import torch
+    except ImportError as error:
+        print("no peer:", error, file=sys.stderr)
+        return None
+    return torch
+
+
+def normal(*shape: int, seed: int = 0) -> kw.Array:
+    """Random normal numbers: zeros would run faster."""
+    return kw.random.normal(shape=shape, dtype="float32", seed=seed).astype("bfloat16")
+
+
+def operands(shape: Shape) -> tuple[kw.Array, kw.Array, kw.Array]:
+    keys = (shape.batch, shape.kv_heads, shape.keys, shape.dim)
+    query = normal(shape.batch, shape.heads, shape.queries, shape.dim, seed=1)
+    return query, normal(*keys, seed=2), normal(*keys, seed=3)
+
+
+def expected_rows(
+    shape: Shape, arrays: tuple[kw.Array, ...], batch: int, head: int, rows: list[int], bottom: bool
+) -> np.ndarray:
+    """Some rows of one head in float64."""
+    kv_head = head * shape.kv_heads // shape.heads
+    query = arrays[0][batch, head].numpy().astype(np.float64)[rows]
+    key, value = (x[batch, kv_head].numpy().astype(np.float64) for x in arrays[1:])
+    score = query @ key.T / np.sqrt(shape.dim)
+    if shape.causal or bottom:
+        position = np.asarray(rows) + (shape.keys - shape.queries if bottom else 0)
+        score[np.arange(shape.keys) > position[:, None]] = -np.inf
+    weight = np.exp(score - score.max(-1, keepdims=True))
+    return weight / weight.sum(-1, keepdims=True) @ value
+
+
+def is_right(shape: Shape, arrays: tuple[kw.Array, ...], result: kw.Array, bottom: bool) -> bool:
+    """The first, a middle and the last row of the first and of the last head."""
+    rows = sorted({0, shape.queries // 2, shape.queries - 1})
+    for batch, head in ((0, 0), (shape.batch - 1, shape.heads - 1)):
+        got = result[batch, head].numpy().astype(np.float64)[rows]
+        wanted = expected_rows(shape, arrays, batch, head, rows, bottom)
+        if not np.linalg.norm(got - wanted) <= TOLERANCE * np.linalg.norm(wanted):
+            return False
+    return True
+
+
+def peers(shape: Shape, arrays: tuple[kw.Array, ...], decoding: bool) -> Iterator[tuple[str, Any]]:
+    """torch with each backend; for decoding also with the heads of a group as queries."""
+    torch = torch_names()
+    if torch is None:
+        return
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    attention = torch.nn.functional.scaled_dot_product_attention
+    query, key, value = (torch.from_dlpack(x) for x in arrays)
+    grouped = shape.heads != shape.kv_heads
+
+    def call(backend: Any, query: Any, causal: bool, gqa: bool) -> Callable[[], Any]:
+        def run() -> Any:
+            with sdpa_kernel([backend]):
+                return attention(query, key, value, is_causal=causal, enable_gqa=gqa)
+
+        return run
+
+    for name in BACKENDS:
+        backend = getattr(SDPBackend, name, None)
+        if backend is None:
+            continue
+        title = f"torch {name.split('_')[0].lower()}"
+        yield title, call(backend, query, shape.causal, grouped)
+        if decoding and grouped and shape.queries == 1:
+            folded = query.reshape(shape.batch, shape.kv_heads, -1, shape.dim)
+            yield f"{title}, folded", call(backend, folded, False, False)
+
+
+def time_in_turn(subjects: dict[str, Callable[[], Any]], cold: bool) -> dict[str, Any]:
+    """Microseconds of each subject: the median of its rounds. One that fails has its error."""
+    torch, stream = torch_names(), kw.Stream()
+    within: Any = nullcontext()
+    if torch is not None:
+        within = torch.cuda.stream(torch.cuda.ExternalStream(stream.handle))
+    found: dict[str, list[float]] = {}
+    errors: dict[str, Any] = {}
+    with within:
+        for _ in range(ROUNDS):
+            for title, run in subjects.items():
+                if title in errors:
+                    continue
+                try:
+                    timing = kw.time_kernel(run, stream=stream, cold=cold, max_seconds=0.15)
+                except Exception as error:  # a peer that cannot run leaves the others their figures
+                    if title.startswith("ours"):
+                        raise
+                    errors[title] = {"error": f"{type(error).__name__}: {error}"[:200]}
+                    continue
+                found.setdefault(title, []).append(timing.median * 1e3)
+    return {title: statistics.median(times) for title, times in found.items()} | errors
+
+
+def rates(times: dict[str, Any], rate: Callable[[float], dict[str, float]]) -> dict[str, Any]:
+    return {
+        title: taken if isinstance(taken, dict) else {"us": round(taken, 2), **rate(taken)}
+        for title, taken in times.items()
+    }
+
+
+def measure_forward(shape: Shape, timed: bool) -> dict[str, Any]:
+    arrays = operands(shape)
+    grouped = shape.heads != shape.kv_heads
+
+    def ours() -> kw.Array:
+        return nn.attention(*arrays, is_causal=shape.causal, enable_gqa=grouped)
+
+    row: dict[str, Any] = {"subject": "forward", **shape._asdict()}
+    row["correct"] = is_right(shape, arrays, ours(), False)
+    if timed:
+        subjects = {"ours": ours, **dict(peers(shape, arrays, False))}
+        row |= rates(
+            time_in_turn(subjects, False),
+            lambda us: {"TFLOP/s": round(shape.flops() / us / 1e6, 1)},
+        )
+    return row
+
+
+def paged(cache: kw.Array, page: int) -> tuple[kw.Array, kw.Array]:
+    """A cache cut into pages in random order, and its table."""
+    batch, heads, keys, dim = cache.shape
+    each = keys // page
+    order = np.random.default_rng(0).permutation(batch * each).astype(np.int32)
+    pages = kw.permute_dims(cache, (0, 2, 1, 3)).reshape((batch * each, page, heads, dim))
+    place = np.empty_like(order)
+    place[order] = np.arange(batch * each, dtype=np.int32)
+    return kw.take(pages, kw.asarray(order), axis=0), kw.asarray(place.reshape(batch, each))
+
+
+def variants(shape: Shape, arrays: tuple[kw.Array, ...]) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """Ours over pages and over caches of 8 bits, and with other numbers of splits."""
+    query, key, value = arrays
+    if shape.keys % 16 == 0:
+        (key_pages, table), (value_pages, _) = paged(key, 16), paged(value, 16)
+        yield (
+            "ours, pages of 16",
+            lambda: nn.decode_attention(query, key_pages, value_pages, page_table=table),
+        )
+    small = [x.astype("float8_e4m3fn") for x in (key, value)]
+    yield "ours, float8", lambda: nn.decode_attention(query, *small)
+    for splits in (1, 2, 4, 8, 16, 32, 64):
+        yield (
+            f"ours, {splits} splits",
+            functools.partial(nn.decode_attention, *arrays, splits=splits),
+        )
+
+
+def measure_decode(shape: Shape, timed: bool) -> dict[str, Any]:
+    arrays = operands(shape)
+
+    def ours() -> kw.Array:
+        return nn.decode_attention(*arrays)
+
+    row: dict[str, Any] = {"subject": "decode", **shape._asdict()}
+    row["correct"] = is_right(shape, arrays, ours(), True)
+    more = dict(variants(shape, arrays))
+    if "ours, pages of 16" in more:
+        row["correct"] &= is_right(shape, arrays, more["ours, pages of 16"](), True)
+    if timed:
+        subjects = {"ours": ours, **more, **dict(peers(shape, arrays, True))}
+        moved = {"ours, float8": shape.cache_bytes(1)}
+        times = time_in_turn(subjects, True)
+        for title, taken in times.items():
+            moved.setdefault(title, shape.cache_bytes())
+            of = moved[title]
+            row |= rates({title: taken}, lambda us, of=of: {"TB/s": round(of / us / 1e6, 3)})
+    return row
+
+
+def main() -> None:
+    options = harness.arguments(__doc__.splitlines()[0], "attention")
+    timed = not kw.current_device().is_simulated
+    rows = [measure_decode(shape, timed) for shape in (DECODE if timed else SMALL_DECODE)]
+    rows += [measure_forward(shape, timed) for shape in (FORWARD if timed else SMALL)]
+    harness.write(
+        options.output,
+        {
+            "subject": "attention",
+            "machine": harness.machine(),
+            "rows": rows,
+            "correct": all(row["correct"] for row in rows),
+        },
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+// Attention over arrays and over caches.
+#include "base/errors.h"
+#include "bindings/kernels/bind_kernels.h"
+#include "bindings/kernels/kernel_calls.h"
+#include "kernels_src/attention/attention.h"
+#include "kernels_src/attention/attention_backward.h"
+
+#include <vector>
+
+namespace kernwright::python {
+namespace {
+
+using kernels::AttentionOptions;
+
+/// The optional arrays of the Python functions, in their order.
+void read_attention_arrays(AttentionOptions& options, const std::vector<py::object>& arrays) {
+  struct Named {
+    const char* name;
+    std::optional<Array> AttentionOptions::*member;
+  };
+  static constexpr Named kArrays[] = {
+      {"attn_mask", &AttentionOptions::mask},      {"sinks", &AttentionOptions::sinks},
+      {"alibi", &AttentionOptions::slopes},        {"query_lengths", &AttentionOptions::q_lengths},
+      {"lengths", &AttentionOptions::k_lengths},   {"query_starts", &AttentionOptions::q_starts},
+      {"key_starts", &AttentionOptions::k_starts}, {"page_table", &AttentionOptions::page_table},
+      {"key_scale", &AttentionOptions::k_scales},  {"value_scale", &AttentionOptions::v_scales},
+  };
+  if (arrays.size() != std::size(kArrays)) throw ArgumentError("attention has ten more arrays");
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    options.*kArrays[i].member = optional_operand(arrays[i], kArrays[i].name);
+  }
+}
+
+py::tuple attention(bool decode, py::handle query, py::handle key, py::handle value,
+                    const std::vector<py::object>& arrays, std::optional<double> scale,
+                    double soft_cap, std::int64_t left, std::int64_t right, bool bottom,
+                    bool wants_lse, double dropout, std::uint64_t seed, std::uint64_t offset,
+                    std::int64_t splits, std::int64_t most_queries) {
+  const Array q = array_operand(query, "query"), k = array_operand(key, "key");
+  const Array v = array_operand(value, "value");
+  AttentionOptions options{.scale = scale, .soft_cap = soft_cap, .left = left, .right = right};
+  options.bottom = bottom;
+  options.wants_lse = wants_lse;
+  options.dropout = dropout;
+  options.seed = seed;
+  options.offset = offset;
+  options.splits = splits;
+  options.most_queries = most_queries;
+  read_attention_arrays(options, arrays);
+  kernels::Attended made = on_current_stream(q, [&](const Stream& on) {
+    return decode ? kernels::decode_attention(q, k, v, options, on)
+                  : kernels::attention(q, k, v, options, on);
+  });
+  return py::make_tuple(std::move(made.out), std::move(made.lse));
+}
+
+py::tuple attention_backward(py::handle grad, py::handle query, py::handle key, py::handle value,
+                             py::handle out, py::handle lse, const std::vector<py::object>& arrays,
+                             std::optional<double> scale, double soft_cap, std::int64_t left,
+                             std::int64_t right, double dropout, std::uint64_t seed,
+                             std::uint64_t offset) {
+  const Array q = array_operand(query, "query"), k = array_operand(key, "key");
+  const Array v = array_operand(value, "value"), dy = array_operand(grad, "grad");
+  const Array y = array_operand(out, "out"), logarithms = array_operand(lse, "lse");
+  AttentionOptions options{.scale = scale, .soft_cap = soft_cap, .left = left, .right = right};
+  options.dropout = dropout;
+  options.seed = seed;
+  options.offset = offset;
+  read_attention_arrays(options, arrays);
+  kernels::AttentionGradients made = on_current_stream(q, [&](const Stream& on) {
+    return kernels::attention_backward(dy, q, k, v, y, logarithms, options, on);
+  });
+  return py::make_tuple(std::move(made.query), std::move(made.key), std::move(made.value));
+}
+
+void append_cache(py::handle key, py::handle value, py::handle key_cache, py::handle value_cache,
+                  py::handle positions, py::handle page_table, py::handle key_scale,
+                  py::handle value_scale) {
+  const Array k = array_operand(key, "key"), v = array_operand(value, "value");
+  const Array to_k = array_operand(key_cache, "key_cache");
+  const Array to_v = array_operand(value_cache, "value_cache");
+  const Array at = array_operand(positions, "positions");
+  const kernels::CachePlaces places{optional_operand(page_table, "page_table"),
+                                    optional_operand(key_scale, "key_scale"),
+                                    optional_operand(value_scale, "value_scale")};
+  on_current_stream(
+      k, [&](const Stream& on) { kernels::append_cache(k, v, to_k, to_v, at, places, on); });
+}
+
+}  // namespace
+
+void bind_attention(py::module_& m) {
+  m.def("_attention", &attention);
+  m.def("_attention_backward", &attention_backward);
+  m.def("_append_cache", &append_cache);
+}
+
+}  // namespace kernwright::python

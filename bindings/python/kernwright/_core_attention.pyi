@@ -1,0 +1,53 @@
+"""Types of the extension module: attention, to which kernwright.nn gives names."""
+
+from typing import Any
+
+from kernwright._core_array import Array
+
+def _attention(
+    decode: bool,
+    query: Any,
+    key: Any,
+    value: Any,
+    arrays: list[Any],
+    scale: float | None,
+    soft_cap: float,
+    left: int,
+    right: int,
+    bottom: bool,
+    wants_lse: bool,
+    dropout: float,
+    seed: int,
+    offset: int,
+    splits: int,
+    most_queries: int,
+    /,
+) -> tuple[Array, Any]: ...
+def _append_cache(
+    key: Any,
+    value: Any,
+    key_cache: Any,
+    value_cache: Any,
+    positions: Any,
+    page_table: Any,
+    key_scale: Any,
+    value_scale: Any,
+    /,
+) -> None: ...
+def _attention_backward(
+    grad: Any,
+    query: Any,
+    key: Any,
+    value: Any,
+    out: Any,
+    lse: Any,
+    arrays: list[Any],
+    scale: float | None,
+    soft_cap: float,
+    left: int,
+    right: int,
+    dropout: float,
+    seed: int,
+    offset: int,
+    /,
+) -> tuple[Array, Array, Array]: ...

@@ -1,0 +1,247 @@
+"""Attention over arrays, and over the caches of a model that writes token by token.
+
+>>> import kernwright as kw
+>>> q, kv = kw.ones((1, 8, 5, 64), "bfloat16"), kw.ones((1, 2, 7, 64), "bfloat16")
+>>> kw.nn.attention(q, kv, kv, is_causal=True, enable_gqa=True).shape
+(1, 8, 5, 64)
+>>> kw.nn.decode_attention(q[:, :, :1], kv, kv).shape
+(1, 8, 1, 64)
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from kernwright._core import Array, _append_cache, _attention
+from kernwright.errors import ArgumentError, InvalidArgument
+
+__all__ = ["append_cache", "attention", "decode_attention"]
+
+
+def attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    attn_mask: Any = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+    *,
+    window: int | tuple[int, int] | None = None,
+    soft_cap: float | None = None,
+    sinks: Any = None,
+    alibi: Any = None,
+    query_lengths: Any = None,
+    lengths: Any = None,
+    cu_seqlens_q: Any = None,
+    cu_seqlens_k: Any = None,
+    max_seqlen_q: int | None = None,
+    seed: int | None = None,
+    offset: int = 0,
+    return_lse: bool = False,
+) -> Any:
+    """softmax(scale * query key^T + attn_mask) value, as torch's scaled_dot_product_attention.
+
+    query (..., heads, L, E), key (..., heads, S, E), value (..., heads, S, Ev), E and Ev at most
+    256, any strides; float16 or bfloat16, summed in float32 on matrix units (weights are rounded to
+    the dtype before they meet values), or float32 by plain multiplications. The result is
+    (..., heads, L, Ev). Memory grows with L + S. With `enable_gqa` key and value may have fewer
+    heads, a divisor of the query's.
+
+    - attn_mask: bool (True: takes part) or numbers that are added, float32 or of the query's dtype;
+      it broadcasts to (batch, heads, L, S). Not together with `is_causal`, as in torch.
+    - is_causal: query i sees keys up to i, also where L and S differ, as in torch.
+    - scale: 1 / sqrt(E) without one.
+    - dropout_p: the chance of a weight to be dropped. It takes `seed`; the weight of query i, key j
+      in head h of batch b takes word j % 4 of Philox4x32-10 of the counter (j / 4, i,
+      b * heads + h, offset), so the same call drops the same weights.
+    - window: (left, right): query i sees keys i - left to i + right, -1 for no limit. A number w
+      stands for (w - 1, 0): the last w keys up to its own.
+    - soft_cap: scores become soft_cap * tanh(score / soft_cap).
+    - sinks: float32 (heads,): logits of one more key of each head that has no value.
+    - alibi: float32 (heads,) or (batch, heads): -slope * |i - j| is added.
+    - lengths, query_lengths: int32 (batch,): what lies behind them takes no part.
+    - cu_seqlens_q, cu_seqlens_k: int32 (batch + 1,) starts of packed sequences: query (tokens,
+      heads, E), key and value (tokens, heads, E). `max_seqlen_q`: the longest one's queries; it
+      saves blocks that find nothing to do.
+    - return_lse: also log(sum(exp(score))) of each row, float32 (batch, heads, L), or (heads,
+      tokens) of packed sequences; with sinks these are in it.
+
+    A row that sees no key is 0, as in torch, its logarithm -inf. Rows behind query_lengths are 0.
+    The same call gives the same bits each time. Raises ArgumentError for arguments of a wrong kind,
+    InvalidArgument for shapes and dtypes that do not go together.
+    """
+    left, right = _settings(attn_mask, dropout_p, is_causal, window, seed)
+    packed = cu_seqlens_q is not None
+    query, key, value, shape = _four_axes(query, key, value, packed)
+    _require_groups(query, key, enable_gqa)
+    arrays = [attn_mask, sinks, alibi, query_lengths, lengths, cu_seqlens_q, cu_seqlens_k]
+    out, lse = _attention(
+        False,
+        query,
+        key,
+        value,
+        [*arrays, None, None, None],
+        scale,
+        soft_cap or 0.0,
+        left,
+        right,
+        False,
+        return_lse,
+        dropout_p,
+        seed or 0,
+        offset,
+        0,
+        max_seqlen_q or 0,
+    )
+    if shape is not None:
+        out = out.reshape((*shape, out.shape[-1]))
+        lse = lse if lse is None else lse.reshape(shape)
+    return (out, lse) if return_lse else out
+
+
+def decode_attention(
+    query: Any,
+    key_cache: Any,
+    value_cache: Any,
+    lengths: Any = None,
+    *,
+    page_table: Any = None,
+    scale: float | None = None,
+    window: int | None = None,
+    soft_cap: float | None = None,
+    sinks: Any = None,
+    alibi: Any = None,
+    key_scale: Any = None,
+    value_scale: Any = None,
+    return_lse: bool = False,
+    splits: int | None = None,
+    check: bool = False,
+) -> Any:
+    """Attention of a sequence's last tokens over its cache; the result is like the query.
+
+    query (batch, heads, tokens, E): the last tokens of `lengths` (int32 (batch,); the whole cache
+    without it), whose keys and values are in the cache already. Each sees itself and what lies
+    before it; with a `window` w the last w of them. key_cache and value_cache (batch, kv_heads, S,
+    E), kv_heads a divisor of heads; any strides, so that caches (batch, S, kv_heads, E) go in as a
+    view. With `page_table`, int32 (batch, pages), caches are (page count, page size, kv_heads, E),
+    of any page size, and token t is in row t % page size of page page_table[b, t // page size].
+
+    float16 and bfloat16 on matrix units, float32 by plain multiplications; beside queries of 16
+    bits, caches may also be int8, float8_e4m3fn or float8_e5m2, times key_scale and value_scale,
+    float32 (kv_heads,). scale, soft_cap, sinks, alibi and return_lse are those of attention();
+    alibi counts from the token's place in its sequence.
+
+    Blocks share the context, `splits` of them (as many as the device needs without it); their
+    results are put together in a fixed order. A page number outside of the cache reads nothing: the
+    batch's result is NaN; `check` waits and raises InvalidArgument for any in the table. Numbers of
+    pages behind a batch's length are not looked at, but by `check`. Lengths beyond the cache count
+    as the whole cache. Raises ArgumentError and InvalidArgument as attention() does.
+    """
+    if window is not None and (not isinstance(window, int) or window < 1):
+        raise ArgumentError(f"decode_attention: a window is a number of tokens, got {window!r}")
+    if check and page_table is not None:
+        outside = int(((page_table < 0) | (page_table >= key_cache.shape[0])).sum())
+        if outside:
+            raise InvalidArgument(
+                f"decode_attention: {outside} entries of page_table are no pages of the "
+                f"{key_cache.shape[0]} of the cache"
+            )
+    out, lse = _attention(
+        True,
+        query,
+        key_cache,
+        value_cache,
+        [None, sinks, alibi, None, lengths, None, None, page_table, key_scale, value_scale],
+        scale,
+        soft_cap or 0.0,
+        -1 if window is None else window - 1,
+        0,
+        True,
+        return_lse,
+        0.0,
+        0,
+        0,
+        splits or 0,
+        0,
+    )
+    return (out, lse) if return_lse else out
+
+
+def append_cache(
+    key: Any,
+    value: Any,
+    key_cache: Any,
+    value_cache: Any,
+    positions: Any,
+    *,
+    page_table: Any = None,
+    key_scale: Any = None,
+    value_scale: Any = None,
+) -> None:
+    """Writes new tokens' keys and values to the caches of decode_attention(), in place.
+
+    key and value (batch, kv_heads, tokens, E): token t of batch b goes to place positions[b] + t;
+    positions is int32 (batch,), on the device: the lengths before. Caches have the tokens' dtype,
+    or int8, float8_e4m3fn or float8_e5m2; then x / scale is stored, rounded to nearest and kept
+    inside of the range, with key_scale and value_scale float32 (kv_heads,), 1 without them. A token
+    whose place is outside of the cache, or whose page is none, is left out. Raises ArgumentError
+    and InvalidArgument for what does not fit, and for caches that would have to be copied.
+    """
+    _append_cache(key, value, key_cache, value_cache, positions, page_table, key_scale, value_scale)
+
+
+def _settings(
+    attn_mask: Any, dropout_p: float, is_causal: bool, window: Any, seed: int | None
+) -> tuple[int, int]:
+    """Keys seen on either side; raises for arguments that exclude each other."""
+    if attn_mask is not None and is_causal:
+        raise InvalidArgument("attention: attn_mask and is_causal exclude each other, as in torch")
+    if dropout_p and seed is None:
+        raise ArgumentError("attention: dropout_p takes a seed, as in seed=1")
+    left, right = _window(window)
+    return left, 0 if is_causal else right
+
+
+def _window(window: Any) -> tuple[int, int]:
+    if window is None:
+        return -1, -1
+    if isinstance(window, int) and window >= 1:
+        return window - 1, 0
+    if isinstance(window, (tuple, list)) and len(window) == 2:
+        left, right = window
+        if isinstance(left, int) and isinstance(right, int):
+            return left, right
+    raise ArgumentError(f"attention: a window is a number of keys or (left, right), got {window!r}")
+
+
+def _four_axes(query: Any, key: Any, value: Any, packed: bool) -> tuple[Any, Any, Any, Any]:
+    """Operands of four axes, and the shape of the result's rows where that is another."""
+    ndim = getattr(query, "ndim", 4)
+    if packed or ndim == 4 or not all(isinstance(x, Array) for x in (query, key, value)):
+        return query, key, value, None
+    if ndim < 2 or key.ndim != ndim or value.ndim != ndim:
+        raise InvalidArgument(
+            f"Incompatible dimensions: query has shape {query.shape}, key {key.shape}, value "
+            f"{value.shape}; they have the axes (..., heads, tokens, head_dim)"
+        )
+    shape = query.shape[:-1]
+    query, key, value = (
+        x.reshape((1,) * (4 - ndim) + x.shape)
+        if ndim < 4
+        else x.reshape((math.prod(x.shape[:-3]), *x.shape[-3:]))
+        for x in (query, key, value)
+    )
+    return query, key, value, shape
+
+
+def _require_groups(query: Any, key: Any, enable_gqa: bool) -> None:
+    q, k = getattr(query, "shape", ()), getattr(key, "shape", ())
+    axis = -3 if len(q) == 4 else -2
+    if len(q) >= 3 and len(k) == len(q) and q[axis] != k[axis] and not enable_gqa:
+        raise InvalidArgument(
+            f"Incompatible dimensions: the query has {q[axis]} heads, the key {k[axis]}; "
+            "enable_gqa=True lets heads share keys"
+        )

@@ -1,0 +1,91 @@
+// Chooses the kernel of an attention over arrays, plans its blocks.
+#include "kernels_src/attention/attention.h"
+
+#include "base/format.h"
+#include "kernels_src/attention/attention.cu.h"
+#include "kernels_src/attention/attention_call.h"
+#include "kernels_src/family.h"
+
+#include <algorithm>
+
+namespace kernwright::kernels {
+namespace {
+
+constexpr std::uint32_t kForwardThreads = 128;
+constexpr std::int64_t kForwardWarps = 4;
+constexpr std::int64_t kFewRows = 16;  ///< rows of one head of keys that decode attention takes
+
+/// Rows of 16 queries a warp, keys of a tile.
+struct ForwardTile {
+  int row_tiles = 2;
+  int tokens = 64;
+};
+
+ForwardTile choose_tile(const PreparedAttention& made, bool extras) {
+  const int largest = std::max(made.dim_class, made.value_class);
+  if (largest > 128) return {1, 32};  // the results of more rows do not fit the registers
+  return {made.call.queries > 64 && !extras ? 2 : 1, 64};
+}
+
+/// Whether few rows meet the keys: then blocks share these.
+bool suits_decode(const PreparedAttention& made, const AttentionOptions& options) {
+  const AttentionCall& call = made.call;
+  const std::int64_t rows = std::int64_t{call.queries} * (call.heads / call.kv_heads);
+  return rows <= kFewRows && call.keys >= 64 && !options.q_starts && !options.q_lengths &&
+         options.dropout == 0;
+}
+
+void launch_forward(PreparedAttention& made, const AttentionOptions& options, const Stream& on) {
+  static const auto& family = *new Family("attention.cu", text::attention_cu);
+  AttentionCall& call = made.call;
+  const int extras = options.dropout > 0 ? 2 : made.extras ? 1 : 0;
+  const ForwardTile tile = choose_tile(made, extras > 0);
+  const bool packs = made.moves_packs(true);
+  const auto key = InstanceKey()
+                       .type(made.q.type())
+                       .add(made.dim_class / 32, 4)
+                       .add(made.value_class / 32, 4)
+                       .add(tile.row_tiles, 2)
+                       .add(tile.tokens, 7)
+                       .add(packs, 1)
+                       .add(extras, 2);
+  const LazyKernel& kernel = family.instance(key, [&] {
+    return format("attention<{}, {}, {}, {}, {}, {}, {}>", device_type(made.q.type()),
+                  made.dim_class, made.value_class, tile.row_tiles, tile.tokens, packs, extras);
+  });
+  const std::int64_t rows = kForwardWarps * 16 * tile.row_tiles;
+  std::int64_t queries = call.queries;
+  if (options.q_starts && options.most_queries > 0) {
+    queries = std::min(queries, options.most_queries);
+  }
+  call.row_tiles = static_cast<std::int32_t>((queries + rows - 1) / rows);
+  const std::int64_t blocks = std::int64_t{call.batches} * call.heads * call.row_tiles;
+  const std::int64_t bytes =
+      2 * (rows * made.dim_class + 2 * tile.tokens * (made.dim_class + made.value_class));
+  const LaunchConfig config{.grid = {static_cast<std::uint32_t>(blocks)},
+                            .block = {kForwardThreads},
+                            .shared_bytes = static_cast<std::uint32_t>(bytes),
+                            .stream = on};
+  launch(kernel.on(made.q.device()), config, call);
+}
+
+}  // namespace
+
+Attended attention(const Array& query, const Array& key, const Array& value,
+                   const AttentionOptions& options, const Stream& stream) {
+  const Stream on = stream ? stream : Stream::legacy(query.device());
+  PreparedAttention made = prepare_attention(query, key, value, options, false, on);
+  allocate_result(made, options, on);
+  if (!made.has_rows()) return std::move(made.made);
+  if (query.type() == ScalarType::float32) {
+    launch_plain_attention(made, options.q_starts || options.q_lengths ? 1 : options.splits, on);
+  } else if (suits_decode(made, options)) {
+    launch_decode(made, options.splits, on);
+  } else {
+    launch_forward(made, options, on);
+  }
+  made.use_on(on);
+  return std::move(made.made);
+}
+
+}  // namespace kernwright::kernels

@@ -1,0 +1,71 @@
+// Scaled dot product attention, forward, over arrays and over caches.
+#pragma once
+
+#include "array/array.h"
+#include "core/stream.h"
+
+#include <cstdint>
+#include <optional>
+
+namespace kernwright::kernels {
+
+/// What both functions take. Arrays are on the device of the queries.
+struct AttentionOptions {
+  std::optional<double> scale = std::nullopt;  ///< 1 / sqrt(head_dim) without one
+  double soft_cap = 0;                         ///< scores become cap * tanh(score / cap); 0: none
+  std::int64_t left = -1, right = -1;          ///< keys seen around the own position; -1: all
+  bool bottom = false;                         ///< the last query stands at the last key
+  bool wants_lse = false;
+  std::optional<Array> mask = std::nullopt;    ///< bool, of the queries' type, or float32
+  std::optional<Array> sinks = std::nullopt;   ///< float32 (heads,)
+  std::optional<Array> slopes = std::nullopt;  ///< float32 (heads,) or (batch, heads)
+  std::optional<Array> q_lengths = std::nullopt, k_lengths = std::nullopt;  ///< int32 (batch,)
+  std::optional<Array> q_starts = std::nullopt, k_starts = std::nullopt;    ///< int32 (batch + 1,)
+  std::optional<Array> page_table = std::nullopt;                         ///< int32 (batch, pages)
+  std::optional<Array> k_scales = std::nullopt, v_scales = std::nullopt;  ///< float32 (kv_heads,)
+  double dropout = 0;
+  std::uint64_t seed = 0, offset = 0;
+  std::int64_t splits = 0;        ///< of the context; 0: as many as the device needs
+  std::int64_t most_queries = 0;  ///< of the longest packed sequence, 0: not known
+};
+
+struct Attended {
+  Array out;
+  std::optional<Array> lse =
+      std::nullopt;  ///< natural logarithms, float32, (batch, heads, queries)
+};
+
+/// softmax(scale * query key^T + ...) value for query (batch, heads, queries, dim), key and value
+/// (batch, kv_heads, keys, dim): float16, bfloat16 or float32, any strides, head dimensions up to
+/// 256, kv_heads a divisor of heads. With q_starts and k_starts packed sequences: (tokens, heads,
+/// dim). Memory grows with queries + keys: T. Dao, "FlashAttention-2", 2023. A row that sees no key
+/// is 0, and so are rows behind q_lengths. Products of 16-bit elements are summed in float32,
+/// weights are rounded to the elements' type before they meet values. Results do not depend on
+/// timing. Queued on `stream`. Throws ArgumentError, InvalidArgument, CompileError, OutOfMemory.
+Attended attention(const Array& query, const Array& key, const Array& value,
+                   const AttentionOptions& options, const Stream& stream = {});
+
+/// The same for a few queries over long caches: the last queries.shape[2] of the k_lengths tokens
+/// (all without), each of which sees itself and what lies before it. Caches (batch, kv_heads, keys,
+/// dim), or with page_table (pages, page_size, kv_heads, dim). Their elements are the queries', or
+/// int8, float8_e4m3fn, float8_e5m2 times k_scales and v_scales. Blocks share the context (T. Dao
+/// et al., "Flash-Decoding", 2023); their parts are summed in a fixed order. A batch whose table
+/// names a page that is none gives NaN; nothing is read for it.
+Attended decode_attention(const Array& query, const Array& key, const Array& value,
+                          const AttentionOptions& options, const Stream& stream = {});
+
+/// Where append_cache() writes: pages, and what elements of 8 bits are multiples of.
+struct CachePlaces {
+  std::optional<Array> page_table = std::nullopt;                         ///< int32 (batch, pages)
+  std::optional<Array> k_scales = std::nullopt, v_scales = std::nullopt;  ///< float32 (kv_heads,)
+};
+
+/// Writes token t of batch b of key and value (batch, kv_heads, tokens, dim) to place positions[b]
+/// + t of the caches, which are those of decode_attention(). Tokens whose place or page is none are
+/// left out. 8-bit elements are x / scale, rounded and kept inside of their range. Queued on
+/// `stream`. Throws ArgumentError, InvalidArgument.
+void append_cache(const Array& key, const Array& value, const Array& key_cache,
+                  const Array& value_cache, const Array& positions, const CachePlaces& places,
+                  const Stream& stream = {});
+
+}  // namespace kernwright::kernels

@@ -1,0 +1,320 @@
+// Checks of attention's arguments, strides, results.
+#include "kernels_src/attention/attention_call.h"
+
+#include "base/errors.h"
+#include "base/format.h"
+#include "core/device.h"
+#include "kernels_src/copy/copy.h"
+#include "kernels_src/operands.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace kernwright::kernels {
+namespace {
+
+constexpr std::int64_t kMostAttentionTokens = std::int64_t{1} << 29;
+
+bool is_small_cache(ScalarType type) {
+  return type == ScalarType::int8 || type == ScalarType::float8_e4m3fn ||
+         type == ScalarType::float8_e5m2;
+}
+
+/// Strides in elements by the places of batch, head and token; -1: no such axis.
+HeadStrides attention_strides(const Array& array, int batch, int head, int token) {
+  const auto size = static_cast<std::int64_t>(scalar_size(array.type()));
+  const auto at = [&](int axis) {
+    return axis < 0 ? 0 : array.strides()[static_cast<std::size_t>(axis)] / size;
+  };
+  return {at(batch), at(head), at(token)};
+}
+
+[[noreturn]] void refuse_attention(const Array& q, const Array& k, const Array& v,
+                                   const std::string& wanted) {
+  throw InvalidArgument(
+      format("Incompatible dimensions or dtypes for attention: query is a {}, key a {}, value a "
+             "{}; {}",
+             q.identify(), k.identify(), v.identify(), wanted));
+}
+
+void require_attention_types(const Array& q, const Array& k, const Array& v, bool caches) {
+  require_one_device(q, "query", k, "key");
+  require_one_device(q, "query", v, "value");
+  const ScalarType type = q.type();
+  if (type != ScalarType::float16 && type != ScalarType::bfloat16 && type != ScalarType::float32) {
+    refuse_attention(q, k, v,
+                     "queries are float16, bfloat16 or float32: convert them with .astype()");
+  }
+  if (type != ScalarType::float32 && q.device().compute_capability().major < 8) {
+    refuse_attention(q, k, v, "16-bit elements need compute capability 8.0: use float32");
+  }
+  const bool small = caches && is_small_cache(k.type()) && type != ScalarType::float32;
+  if (k.type() != v.type() || (k.type() != type && !small)) {
+    refuse_attention(q, k, v,
+                     caches ? "keys and values have the queries' dtype, or int8, float8_e4m3fn or "
+                              "float8_e5m2 beside queries of 16 bits"
+                            : "all three have the same dtype");
+  }
+}
+
+std::int32_t window_side(std::int64_t keys) {
+  return static_cast<std::int32_t>(keys < 0 ? -1 : std::min(keys, kMostAttentionTokens));
+}
+
+/// Shapes and strides of the operands.
+void lay_out_attention(PreparedAttention& made, const AttentionOptions& options) {
+  const Array &q = made.q, &k = made.k, &v = made.v;
+  AttentionCall& call = made.call;
+  const bool packed = options.q_starts.has_value(), paged = options.page_table.has_value();
+  const int axes = packed ? 3 : 4;
+  if (q.ndim() != axes || k.ndim() != axes || v.ndim() != axes ||
+      options.k_starts.has_value() != packed) {
+    refuse_attention(q, k, v,
+                     packed ? "packed sequences have the axes (tokens, heads, head_dim), and "
+                              "both starts of queries and of keys"
+                            : "they have the axes (batch, heads, tokens, head_dim)");
+  }
+  const auto at = [](const Array& array, int axis) {
+    return array.shape()[static_cast<std::size_t>(axis)];
+  };
+  const int q_head = 1, q_token = packed ? 0 : 2;
+  const int k_head = paged ? 2 : 1, k_token = paged ? 1 : q_token;
+  const std::int64_t batches = packed ? options.q_starts->size() - 1 : at(q, 0);
+  const std::int64_t heads = at(q, q_head), kv_heads = at(k, k_head);
+  const bool same = at(v, k_head) == kv_heads && at(k, k_token) == at(v, k_token) &&
+                    (packed || at(k, 0) == at(v, 0)) && (packed || paged || at(k, 0) == batches);
+  const bool grouped = heads == 0 || (kv_heads > 0 && heads % kv_heads == 0);
+  if (!same || !grouped || q.shape().back() != k.shape().back() || batches < 0) {
+    refuse_attention(q, k, v,
+                     "batch and tokens of key and value agree, heads of the query are a multiple "
+                     "of theirs, head_dim of the query is that of the key");
+  }
+  if (q.shape().back() > 256 || v.shape().back() > 256) {
+    refuse_attention(q, k, v, "head_dim is at most 256");
+  }
+  const std::int64_t keys = paged ? at(k, 1) * at(*options.page_table, 1) : at(k, k_token);
+  if (at(q, q_token) > kMostAttentionTokens || keys > kMostAttentionTokens ||
+      batches > kMostAttentionTokens) {
+    refuse_attention(q, k, v, format("there are at most {} tokens", kMostAttentionTokens));
+  }
+  call.batches = static_cast<std::int32_t>(batches);
+  call.heads = static_cast<std::int32_t>(heads);
+  call.kv_heads = static_cast<std::int32_t>(kv_heads);
+  call.queries = static_cast<std::int32_t>(at(q, q_token));
+  call.keys = static_cast<std::int32_t>(keys);
+  call.dim = static_cast<std::int32_t>(q.shape().back());
+  call.value_dim = static_cast<std::int32_t>(v.shape().back());
+  call.q_at = attention_strides(q, packed ? -1 : 0, q_head, q_token);
+  call.k_at = attention_strides(k, packed ? -1 : 0, k_head, k_token);
+  call.v_at = attention_strides(v, packed ? -1 : 0, k_head, k_token);
+  call.q = q.address();
+  call.k = k.address();
+  call.v = v.address();
+}
+
+/// Adds a contiguous array of the kernels' own types, and gives its address.
+CUdeviceptr add_attention_vector(PreparedAttention& made, const std::optional<Array>& given,
+                                 const char* name, ScalarType type, const Shape& shape,
+                                 const Stream& on) {
+  if (!given) return 0;
+  require_one_device(made.q, "query", *given, name);
+  if (given->type() != type || given->shape() != shape) {
+    std::string extents;
+    for (const std::int64_t extent : shape) extents += format("{}, ", extent);
+    throw InvalidArgument(
+        format("Incompatible dimensions or dtypes: {} is a {}, and must be {} of shape ({})", name,
+               given->identify(), type == ScalarType::int32 ? "int32" : "float32",
+               extents.empty() ? extents : extents.substr(0, extents.size() - 1)));
+  }
+  made.others.push_back(contiguous(*given, on));
+  return made.others.back().address();
+}
+
+void add_attention_mask(PreparedAttention& made, const AttentionOptions& options) {
+  if (!options.mask) return;
+  const Array& mask = *options.mask;
+  AttentionCall& call = made.call;
+  require_one_device(made.q, "query", mask, "attn_mask");
+  const ScalarType type = mask.type();
+  const Shape wanted = {call.batches, call.heads, call.queries, call.keys};
+  bool fits = mask.ndim() <= 4 && !options.q_starts;
+  std::int64_t strides[4] = {};
+  const auto size = static_cast<std::int64_t>(scalar_size(type));
+  for (int axis = 0; fits && axis < mask.ndim(); ++axis) {
+    const auto of = static_cast<std::size_t>(axis);
+    const std::size_t in = of + 4 - static_cast<std::size_t>(mask.ndim());
+    const std::int64_t extent = mask.shape()[of];
+    fits = extent == wanted[in] || extent == 1;
+    strides[in] = extent == 1 ? 0 : mask.strides()[of] / size;
+  }
+  if (!fits ||
+      (type != ScalarType::boolean && type != ScalarType::float32 && type != made.q.type())) {
+    throw InvalidArgument(format(
+        "Incompatible dimensions or dtypes: attn_mask is a {}, and must be bool, float32 or "
+        "of the query's dtype, and broadcast to ({}, {}, {}, {}); packed sequences take none",
+        mask.identify(), call.batches, call.heads, call.queries, call.keys));
+  }
+  call.mask = mask.address();
+  call.mask_kind = type == ScalarType::boolean ? 1 : type == made.q.type() ? 2 : 3;
+  call.mask_batch = strides[0];
+  call.mask_head = strides[1];
+  call.mask_query = strides[2];
+  call.mask_key = strides[3];
+  made.others.push_back(mask);
+}
+
+void add_attention_numbers(PreparedAttention& made, const AttentionOptions& options) {
+  AttentionCall& call = made.call;
+  const double natural = 1.0 / std::sqrt(static_cast<double>(std::max(call.dim, 1)));
+  const double scale = options.scale.value_or(natural);
+  if (!std::isfinite(scale) || !std::isfinite(options.soft_cap) || options.soft_cap < 0) {
+    throw InvalidArgument(
+        format("attention: scale is {}, soft_cap {}; both must be finite, "
+               "soft_cap at least 0 (0: none)",
+               scale, options.soft_cap));
+  }
+  if (!(options.dropout >= 0 && options.dropout < 1)) {
+    throw InvalidArgument(
+        format("attention: dropout_p is {}, and must be at least 0 and below 1", options.dropout));
+  }
+  call.scale = static_cast<float>(scale);
+  call.soft_cap = static_cast<float>(options.soft_cap);
+  call.left = window_side(options.left);
+  call.right = window_side(options.right);
+  call.bottom = options.bottom ? 1 : 0;
+  call.seed = options.seed;
+  call.offset = options.offset;
+  if (options.dropout > 0) {
+    call.drop_below = static_cast<std::uint32_t>(
+        std::clamp(std::round(options.dropout * 4294967296.0), 1.0, 4294967295.0));
+    call.keep_scale = static_cast<float>(1.0 / (1.0 - options.dropout));
+  }
+}
+
+void add_attention_vectors(PreparedAttention& made, const AttentionOptions& options,
+                           const Stream& on) {
+  AttentionCall& call = made.call;
+  constexpr ScalarType kInts = ScalarType::int32, kFloats = ScalarType::float32;
+  const Shape batch = {call.batches}, starts = {call.batches + std::int64_t{1}};
+  call.q_lengths = add_attention_vector(made, options.q_lengths, "query lengths", kInts, batch, on);
+  call.k_lengths = add_attention_vector(made, options.k_lengths, "lengths", kInts, batch, on);
+  call.q_starts = add_attention_vector(made, options.q_starts, "query starts", kInts, starts, on);
+  call.k_starts = add_attention_vector(made, options.k_starts, "key starts", kInts, starts, on);
+  call.sinks = add_attention_vector(made, options.sinks, "sinks", kFloats, {call.heads}, on);
+  const bool each = options.slopes && options.slopes->ndim() == 2;
+  const Shape slopes = each ? Shape{call.batches, call.heads} : Shape{call.heads};
+  call.slopes = add_attention_vector(made, options.slopes, "alibi", kFloats, slopes, on);
+  call.slopes_batch = each ? call.heads : 0;
+  call.k_scales =
+      add_attention_vector(made, options.k_scales, "key_scale", kFloats, {call.kv_heads}, on);
+  call.v_scales =
+      add_attention_vector(made, options.v_scales, "value_scale", kFloats, {call.kv_heads}, on);
+  if (!options.page_table) return;
+  const std::int64_t pages = options.page_table->shape()[1];
+  call.table = add_attention_vector(made, options.page_table, "page_table", kInts,
+                                    {call.batches, pages}, on);
+  call.table_row = pages;
+  call.pages = static_cast<std::int32_t>(pages);
+  call.page_size = static_cast<std::int32_t>(std::max<std::int64_t>(1, made.k.shape()[1]));
+  call.page_limit =
+      static_cast<std::int32_t>(std::min<std::int64_t>(made.k.shape()[0], std::int64_t{1} << 30));
+}
+
+int head_class(std::int64_t dim, ScalarType type) {
+  if (type == ScalarType::float32) return dim <= 64 ? 64 : dim <= 128 ? 128 : 256;
+  for (const int extent : {64, 96, 128, 192}) {
+    if (dim <= extent) return extent;
+  }
+  return 256;
+}
+
+}  // namespace
+
+Array with_whole_heads(const Array& array, const Stream& on) {
+  const auto size = static_cast<std::int64_t>(scalar_size(array.type()));
+  const bool even = std::all_of(array.strides().begin(), array.strides().end(),
+                                [&](std::int64_t stride) { return stride % size == 0; });
+  const bool side_by_side = array.shape().back() <= 1 || array.strides().back() == size;
+  return even && side_by_side ? array : copy(array, on);
+}
+
+HeadStrides like_queries(const Array& array, bool packed) {
+  return attention_strides(array, packed ? -1 : 0, 1, packed ? 0 : 2);
+}
+
+std::uint64_t access_bits(const Array& array, const HeadStrides& at, std::int64_t dim) {
+  const auto size = static_cast<std::int64_t>(scalar_size(array.type()));
+  return array.address() | static_cast<std::uint64_t>((at.batch | at.head | at.token | dim) * size);
+}
+
+void set_result(PreparedAttention& made, Array out, std::optional<Array> lse, bool packed) {
+  AttentionCall& call = made.call;
+  made.made = {std::move(out), std::move(lse)};
+  call.out = made.made.out.address();
+  call.out_at = like_queries(made.made.out, packed);
+  call.lse = made.made.lse ? made.made.lse->address() : 0;
+  const std::int64_t tokens = call.queries;
+  call.lse_at = {packed ? 0 : call.heads * tokens, tokens, 1};
+}
+
+void allocate_result(PreparedAttention& made, const AttentionOptions& options, const Stream& on) {
+  const AttentionCall& call = made.call;
+  const bool packed = options.q_starts.has_value();
+  Shape shape = made.q.shape();
+  shape.back() = call.value_dim;
+  Array out = Array::empty(made.q.device(), std::move(shape), made.q.type(), on);
+  std::optional<Array> lse;
+  if (options.wants_lse) {
+    Shape rows = {call.batches, call.heads, call.queries};
+    if (packed) rows = {call.heads, call.queries};
+    lse = Array::empty(made.q.device(), std::move(rows), ScalarType::float32, on);
+  }
+  set_result(made, std::move(out), std::move(lse), packed);
+}
+
+bool PreparedAttention::moves_packs(bool queries) const {
+  const std::uint64_t bits = access_bits(k, call.k_at, call.dim) |
+                             access_bits(v, call.v_at, call.value_dim) |
+                             (queries ? access_bits(q, call.q_at, call.dim) : 0);
+  return bits % 16 == 0;
+}
+
+void PreparedAttention::use_on(const Stream& on) const {
+  for (const Array* each : {&q, &k, &v, &made.out}) each->use_on(on);
+  for (const Array& each : others) each.use_on(on);
+  if (made.lse) made.lse->use_on(on);
+}
+
+PreparedAttention prepare_attention(const Array& query, const Array& key, const Array& value,
+                                    const AttentionOptions& options, bool caches,
+                                    const Stream& on) {
+  require_attention_types(query, key, value, caches);
+  if (options.page_table && options.page_table->ndim() != 2) {
+    throw InvalidArgument(
+        format("Incompatible dimensions: page_table is a {}, and must be int32 of "
+               "shape (batch, pages)",
+               options.page_table->identify()));
+  }
+  for (const auto* starts : {&options.q_starts, &options.k_starts}) {
+    if (*starts && ((*starts)->ndim() != 1 || (*starts)->size() == 0)) {
+      throw InvalidArgument(
+          format("Incompatible dimensions: starts of sequences are a {}, and must "
+                 "be int32 of shape (batch + 1,)",
+                 (*starts)->identify()));
+    }
+  }
+  PreparedAttention made;
+  for (const auto& [from, to] : {std::pair{&query, &made.q}, {&key, &made.k}, {&value, &made.v}}) {
+    *to = from->ndim() == 0 ? *from : with_whole_heads(*from, on);
+  }
+  lay_out_attention(made, options);
+  add_attention_numbers(made, options);
+  add_attention_vectors(made, options, on);
+  add_attention_mask(made, options);
+  made.extras = options.soft_cap > 0 || options.mask || options.slopes;
+  made.dim_class = head_class(made.call.dim, made.q.type());
+  made.value_class = head_class(made.call.value_dim, made.q.type());
+  return made;
+}
+
+}  // namespace kernwright::kernels

@@ -1,0 +1,83 @@
+// The parameter that attention kernels share, made of checked arrays.
+#pragma once
+
+#include "kernels_src/attention/attention.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace kernwright::kernels {
+
+/// HeadStrides of attention.cuh, in elements.
+struct HeadStrides {
+  std::int64_t batch = 0, head = 0, token = 0;
+};
+
+/// AttentionCall of attention.cuh.
+struct AttentionCall {
+  CUdeviceptr q = 0, k = 0, v = 0, out = 0, lse = 0, partial = 0, peaks = 0;
+  HeadStrides q_at{}, k_at{}, v_at{}, out_at{}, lse_at{};
+  CUdeviceptr table = 0;
+  std::int64_t table_row = 0;
+  CUdeviceptr q_starts = 0, k_starts = 0, q_lengths = 0, k_lengths = 0, mask = 0;
+  std::int64_t mask_batch = 0, mask_head = 0, mask_query = 0, mask_key = 0;
+  CUdeviceptr sinks = 0, slopes = 0, k_scales = 0, v_scales = 0;
+  std::uint64_t seed = 0, offset = 0;
+  std::int64_t slopes_batch = 0;
+  float scale = 1, soft_cap = 0;
+  std::int32_t batches = 0, heads = 0, kv_heads = 0, queries = 0, keys = 0, dim = 0, value_dim = 0;
+  std::int32_t left = -1, right = -1, bottom = 0, mask_kind = 0;
+  std::int32_t page_size = 0, pages = 0, page_limit = 0, splits = 1, row_tiles = 1;
+  std::uint32_t drop_below = 0;
+  float keep_scale = 1;
+};
+static_assert(sizeof(AttentionCall) == 400);
+
+/// A checked call: the kernels' parameter and the arrays that it points to.
+struct PreparedAttention {
+  AttentionCall call{};
+  Array q, k, v;
+  std::vector<Array> others;  ///< lengths, mask, sinks ...
+  Attended made;
+  bool extras = false;                 ///< more than scale, window and lengths goes into a score
+  int dim_class = 0, value_class = 0;  ///< the kernels' extents, of which elements may be missing
+
+  bool has_rows() const { return call.batches > 0 && call.heads > 0 && call.queries > 0; }
+  /// Whether keys and values can be moved by 16 bytes; with `queries`, these too.
+  bool moves_packs(bool queries) const;
+  /// Says that the work of `on` uses all arrays.
+  void use_on(const Stream& on) const;
+};
+
+/// The array itself where a head's elements lie side by side, else a copy.
+Array with_whole_heads(const Array& array, const Stream& on);
+/// Strides in elements of an array with the axes of the queries.
+HeadStrides like_queries(const Array& array, bool packed);
+/// Address and strides in bytes, whose low bits say how wide accesses can be.
+std::uint64_t access_bits(const Array& array, const HeadStrides& at, std::int64_t dim);
+
+/// Checks the arguments. `caches`: keys and values may be pages, or have 8
+/// bits. Throws ArgumentError and InvalidArgument as attention() and decode_attention() do.
+PreparedAttention prepare_attention(const Array& query, const Array& key, const Array& value,
+                                    const AttentionOptions& options, bool caches, const Stream& on);
+
+void allocate_result(PreparedAttention& prepared, const AttentionOptions& options,
+                     const Stream& on);
+/// The result is `out`, of the shape that attention() has, and contiguous logarithms.
+void set_result(PreparedAttention& prepared, Array out, std::optional<Array> lse, bool packed);
+
+/// Blocks that share contexts, on matrix units; `splits` as below.
+void launch_decode(PreparedAttention& prepared, std::int64_t splits, const Stream& on);
+/// Rows of queries and heads by plain multiplications, for float32. `splits`: of the context; 0: as
+/// many as the device needs.
+void launch_plain_attention(PreparedAttention& prepared, std::int64_t splits, const Stream& on);
+
+/// How many blocks share a context of `steps` parts, where `blocks` come without splits.
+std::int64_t choose_splits(const Device& device, std::int64_t blocks, std::int64_t steps);
+/// Sets the splits, and gives the memory of their results. Throws InvalidArgument for none or too
+/// many.
+Array allocate_splits(PreparedAttention& prepared, std::int64_t splits, const Stream& on);
+/// Puts the splits' results together.
+void launch_combine(const PreparedAttention& prepared, const Stream& on);
+
+}  // namespace kernwright::kernels

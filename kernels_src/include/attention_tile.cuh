@@ -1,0 +1,197 @@
+// One warp's part of attention on matrix units: 16 rows of queries times a tile of keys, the
+// running softmax of the rows, weights times values.
+#pragma once
+
+#include <kernwright/attention.cuh>
+#include <kernwright/tensor_core.cuh>
+
+namespace kernwright {
+
+/// How a warp brings kTokens (8 or 16) tokens to shared memory: kDim elements E each.
+template <typename E, int kTokens, int kDim, bool kAsync>
+struct TokenCopy {
+  static constexpr int kEach = 16 / sizeof(E);
+  static constexpr int kChunks = kDim / kEach;
+  static constexpr int kBytes = kTokens * kDim * sizeof(E);
+
+  __device__ static __forceinline__ int place(int row, int chunk) {
+    return sizeof(E) == 2 ? swizzled<kChunks>(row, chunk) : row * kChunks + chunk;
+  }
+  /// `offset` is that of the token lane % kTokens; without one the token is zeros.
+  __device__ static __forceinline__ void start(unsigned char* to, const E* from, long long offset,
+                                               int dim) {
+    const int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int i = 0; i < kTokens * kChunks / 32; ++i) {
+      const int row = (lane + 32 * i) / kChunks, chunk = (lane + 32 * i) % kChunks;
+      const long long at = __shfl_sync(~0u, offset, row);
+      unsigned char* const target = to + 16 * place(row, chunk);
+      if constexpr (kAsync) {
+        const bool valid = at != kNoRow && chunk * kEach < dim;
+        copy_async(shared_address(target), valid ? from + at + chunk * kEach : from, valid);
+      } else {
+        Pack<E, kEach> pack;
+#pragma unroll
+        for (int j = 0; j < kEach; ++j) {
+          const bool valid = at != kNoRow && chunk * kEach + j < dim;
+          pack.value[j] = valid ? from[at + chunk * kEach + j] : E{};
+        }
+        *reinterpret_cast<Pack<E, kEach>*>(target) = pack;
+      }
+    }
+  }
+};
+
+/// 16 rows of a result and of their softmax; a lane has two rows, l / 4 and l / 4 + 8. `peak`: the
+/// largest score; `total`: the lane's own share of the sum of 2^(score - peak).
+template <int kValueDim>
+struct RunningRows {
+  float out[kValueDim / 8][4];
+  float peak[2], total[2];
+
+  __device__ __forceinline__ void clear() {
+#pragma unroll
+    for (int i = 0; i < kValueDim / 8; ++i) {
+      for (int j = 0; j < 4; ++j) out[i][j] = 0;
+    }
+    peak[0] = peak[1] = minus_infinity();
+    total[0] = total[1] = 0;
+  }
+
+  /// Takes in the scores of kTiles * 8 keys, which become weights, and rescales what was there.
+  template <int kTiles>
+  __device__ __forceinline__ void take(float (&s)[kTiles][4]) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      float most = peak[r];
+#pragma unroll
+      for (int i = 0; i < kTiles; ++i) most = fmaxf(most, fmaxf(s[i][2 * r], s[i][2 * r + 1]));
+      most = fmaxf(most, __shfl_xor_sync(~0u, most, 1));
+      most = fmaxf(most, __shfl_xor_sync(~0u, most, 2));
+      const float base = most == minus_infinity() ? 0.0f : most;
+      const float factor = power2(peak[r] - base);
+      peak[r] = most;
+      float sum = 0;
+#pragma unroll
+      for (int i = 0; i < kTiles; ++i) {
+        s[i][2 * r] = power2(s[i][2 * r] - base);
+        s[i][2 * r + 1] = power2(s[i][2 * r + 1] - base);
+        sum += s[i][2 * r] + s[i][2 * r + 1];
+      }
+      total[r] = total[r] * factor + sum;
+#pragma unroll
+      for (int i = 0; i < kValueDim / 8; ++i) {
+        out[i][2 * r] *= factor;
+        out[i][2 * r + 1] *= factor;
+      }
+    }
+  }
+
+  /// The sum of the row of the lane's own rows r.
+  __device__ __forceinline__ float whole_total(int r) const {
+    float sum = total[r];
+    sum += __shfl_xor_sync(~0u, sum, 1);
+    return sum + __shfl_xor_sync(~0u, sum, 2);
+  }
+};
+
+/// Calls work(score, row 0 or 1, key) for a lane's scores in tiles of eight keys from `first`.
+template <int kTiles, typename Work>
+__device__ __forceinline__ void for_scores(float (&s)[kTiles][4], int first, Work work) {
+  const int column = first + threadIdx.x % 4 * 2;
+#pragma unroll
+  for (int i = 0; i < kTiles; ++i) {
+#pragma unroll
+    for (int j = 0; j < 4; ++j) work(s[i][j], j / 2, column + 8 * i + j % 2);
+  }
+}
+
+/// tanh by two instructions of the special unit: within 2e-7 of it.
+__device__ __forceinline__ float quick_tanh(float x) {
+  return 1.0f - __fdividef(2.0f, power2(fminf(x, 40.0f) * (2 * kLog2E)) + 1.0f);
+}
+
+/// Adds the mask to scores in units of log2; keys behind the row's last are not looked up.
+template <typename T, int kTiles>
+__device__ __forceinline__ void mask_scores(float (&s)[kTiles][4], const AttentionCall& call,
+                                            const ScoreRow (&rows)[2], int first) {
+  const auto place = [&](int r, int key) { return rows[r].mask_first + key * call.mask_key; };
+  const auto seen = [&](int r, int key) { return key >= rows[r].low && key < rows[r].high; };
+  if (call.mask_kind == kBoolMask) {
+    const auto* const mask = static_cast<const unsigned char*>(call.mask);
+    for_scores(s, first, [&](float& score, int r, int key) {
+      if (seen(r, key) && mask[place(r, key)] == 0) score = minus_infinity();
+    });
+  } else if (call.mask_kind == kOwnMask) {
+    const T* const mask = static_cast<const T*>(call.mask);
+    for_scores(s, first, [&](float& score, int r, int key) {
+      if (seen(r, key)) score += to_compute(mask[place(r, key)]) * kLog2E;
+    });
+  } else if (call.mask_kind == kFloatMask) {
+    const float* const mask = static_cast<const float*>(call.mask);
+    for_scores(s, first, [&](float& score, int r, int key) {
+      if (seen(r, key)) score += mask[place(r, key)] * kLog2E;
+    });
+  }
+}
+
+/// Scores in units of log2 from products of queries and keys. Without kExtras `scale` has log2(e)
+/// in it. `edge`: rows do not see all of these keys.
+template <typename T, bool kExtras, int kTiles>
+__device__ __forceinline__ void finish_scores(float (&s)[kTiles][4], const AttentionCall& call,
+                                              const ScoreRow (&rows)[2], int first, float scale,
+                                              bool edge) {
+  if (kExtras && call.soft_cap > 0) {
+    const float inner = scale / call.soft_cap, outer = call.soft_cap * kLog2E;
+    for_scores(s, first,
+               [&](float& score, int, int) { score = quick_tanh(score * inner) * outer; });
+  } else {
+    const float factor = kExtras ? scale * kLog2E : scale;
+    for_scores(s, first, [&](float& score, int, int) { score *= factor; });
+  }
+  if constexpr (kExtras) {
+    if (call.slopes != nullptr) {
+      for_scores(s, first, [&](float& score, int r, int key) {
+        score -= rows[r].slope * fabsf(static_cast<float>(rows[r].position - key));
+      });
+    }
+    mask_scores<T>(s, call, rows, first);
+  }
+  if (!edge) return;
+  for_scores(s, first, [&](float& score, int r, int key) {
+    if (key < rows[r].low || key >= rows[r].high) score = minus_infinity();
+  });
+}
+
+/// out += weights * values of each row tile; the values' tile holds kTiles * 8 tokens.
+template <typename T, int kRowTiles, int kValueDim, int kTiles>
+__device__ __forceinline__ void add_values(RunningRows<kValueDim> (&running)[kRowTiles],
+                                           const float (&weights)[kRowTiles][kTiles][4],
+                                           unsigned values) {
+  using Unit = MatrixUnit<T>;
+#pragma unroll
+  for (int step = 0; step < kTiles / 2; ++step) {
+    unsigned left[kRowTiles][4];
+#pragma unroll
+    for (int m = 0; m < kRowTiles; ++m) {
+      const float(&a)[4] = weights[m][2 * step];
+      const float(&b)[4] = weights[m][2 * step + 1];
+      left[m][0] = Unit::pair(a[0], a[1]);
+      left[m][1] = Unit::pair(a[2], a[3]);
+      left[m][2] = Unit::pair(b[0], b[1]);
+      left[m][3] = Unit::pair(b[2], b[3]);
+    }
+#pragma unroll
+    for (int i = 0; i < kValueDim / 16; ++i) {
+      unsigned right[4];
+      load_right_transposed<kValueDim>(right, values, step, 16 * i);
+#pragma unroll
+      for (int m = 0; m < kRowTiles; ++m) {
+        Unit::multiply(running[m].out[2 * i], left[m], right[0], right[1]);
+        Unit::multiply(running[m].out[2 * i + 1], left[m], right[2], right[3]);
+      }
+    }
+  }
+}
+
+}  // namespace kernwright
