@@ -11,7 +11,7 @@ namespace {
 
 /// (kernel, warps, rows, unroll, hint, splits, ahead, stages) as benchmarks name it; what it lacks
 /// is chosen.
-kernels::SkinnyPlan plan_of(const std::vector<int>& numbers) {
+kernels::SkinnyPlan skinny_plan_of(const std::vector<int>& numbers) {
   kernels::SkinnyPlan plan;
   const auto take = [&, at = std::size_t{0}](int& into) mutable {
     if (at < numbers.size()) into = numbers[at++];
@@ -28,9 +28,9 @@ kernels::SkinnyPlan plan_of(const std::vector<int>& numbers) {
   return plan;
 }
 
-Array skinny_product(py::handle x, py::handle weights, py::handle scale, py::handle bias,
-                     py::handle residual, const std::string& activation, double factor,
-                     const std::vector<int>& plan) {
+Array few_rows(py::handle x, py::handle weights, py::handle scale, py::handle bias,
+               py::handle residual, const std::string& activation, double factor,
+               const std::vector<int>& plan) {
   kernels::SkinnyCall call{.x = array_operand(x, "x"), .weights = array_operand(weights, "weight")};
   call.scale = optional_operand(scale, "scale");
   call.bias = optional_operand(bias, "bias");
@@ -39,13 +39,13 @@ Array skinny_product(py::handle x, py::handle weights, py::handle scale, py::han
     call.activation = kernels::ActivationCall{kernels::activation_from_name(activation), 1, 1};
   }
   call.factor = factor;
-  call.plan = plan_of(plan);
+  call.plan = skinny_plan_of(plan);
   return on_current_stream(call.x,
                            [&](const Stream& on) { return kernels::skinny_product(call, on); });
 }
 
-Array linear(py::handle x, py::handle weights, py::handle bias, py::handle scale,
-             py::handle residual, const std::string& activation) {
+Array linear_layer(py::handle x, py::handle weights, py::handle bias, py::handle scale,
+                   py::handle residual, const std::string& activation) {
   kernels::LinearCall call{.x = array_operand(x, "x"), .weights = array_operand(weights, "weight")};
   call.bias = optional_operand(bias, "bias");
   call.scale = optional_operand(scale, "scale");
@@ -59,8 +59,8 @@ Array linear(py::handle x, py::handle weights, py::handle bias, py::handle scale
 }  // namespace
 
 void bind_gemv(py::module_& m) {
-  m.def("_linear", &linear);
-  m.def("_skinny_product", &skinny_product, py::arg("x"), py::arg("weight"),
+  m.def("_linear", &linear_layer);
+  m.def("_skinny_product", &few_rows, py::arg("x"), py::arg("weight"),
         py::arg("scale") = py::none(), py::arg("bias") = py::none(),
         py::arg("residual") = py::none(), py::arg("activation") = "", py::arg("factor") = 1.0,
         py::arg("plan") = std::vector<int>());

@@ -18,22 +18,23 @@
 namespace kernwright::kernels {
 namespace {
 
-constexpr std::int64_t kFewElements = 16384;  ///< of weights, below which matmul() does as well
-constexpr std::int64_t kFloatRows = 16;       ///< of float32, which the tensor cores do not take
+constexpr std::int64_t kFewLinearElements =
+    16384;                                     ///< of weights, below which matmul() does as well
+constexpr std::int64_t kLinearFloatRows = 16;  ///< of float32, which the tensor cores do not take
 
 bool is_skinny_type(ScalarType type) {
   return type == ScalarType::float16 || type == ScalarType::bfloat16 || type == ScalarType::float32;
 }
 
 /// `array` as `shape`: a view where the strides allow, else a copy.
-Array reshaped(const Array& array, Shape shape, const Stream& stream) {
+Array reshaped_for_rows(const Array& array, Shape shape, const Stream& stream) {
   const std::size_t size = scalar_size(array.type());
   if (reshape_strides(array.shape(), array.strides(), shape, size))
     return array.reshape(std::move(shape));
   return copy(array, stream).reshape(std::move(shape));
 }
 
-bool can_reshape(const Array& array, const Shape& shape) {
+bool can_reshape_for_rows(const Array& array, const Shape& shape) {
   return reshape_strides(array.shape(), array.strides(), shape, scalar_size(array.type()))
       .has_value();
 }
@@ -64,13 +65,13 @@ Shape check_linear(const LinearCall& call) {
   return result;
 }
 
-Array add_arrays(const Array& a, const Array& b, const Stream& stream) {
+Array add_to_linear(const Array& a, const Array& b, const Stream& stream) {
   const std::array<Operand, 2> operands = {Operand{&a}, Operand{&b}};
   return elementwise(Operation::add, operands, stream);
 }
 
-void require_like_result(const LinearCall& call, const std::optional<Array>& extra,
-                         const char* name, const Shape& shape) {
+void require_like_linear_result(const LinearCall& call, const std::optional<Array>& extra,
+                                const char* name, const Shape& shape) {
   if (!extra) return;
   require_one_device(call.x, "x", *extra, name);
   if (extra->shape() == shape && extra->type() == call.x.type()) return;
@@ -95,7 +96,7 @@ Array linear_of_many(const LinearCall& call, const Array& x, const Stream& strea
   if (call.bias && call.activation) {
     result = bias_activate(*call.activation, result, *call.bias, stream);
   } else if (call.bias) {
-    result = add_arrays(result, *call.bias, stream);
+    result = add_to_linear(result, *call.bias, stream);
   } else if (call.activation) {
     result = activate(*call.activation, result, stream);
   }
@@ -103,31 +104,32 @@ Array linear_of_many(const LinearCall& call, const Array& x, const Stream& strea
 }
 
 /// Whether all of the dimensions in front are the same, so that they can be one.
-bool same_batches(const Array& a, const Array& b) {
+bool same_linear_batches(const Array& a, const Array& b) {
   return a.ndim() == b.ndim() &&
          std::equal(a.shape().begin(), a.shape().end() - 2, b.shape().begin(), b.shape().end() - 2);
 }
 
 /// The last two dimensions exchanged.
-Array turned(const Array& array) {
+Array linear_turned(const Array& array) {
   std::array<int, 3> axes = {0, 2, 1};
   if (array.ndim() == 2) return array.transpose();
   return array.transpose(axes);
 }
 
 /// As (batch, rows, columns), or nothing where only a copy could be that.
-std::optional<Array> as_batch(const Array& array) {
+std::optional<Array> as_linear_batch(const Array& array) {
   const Shape& shape = array.shape();
   const std::int64_t rows = shape[shape.size() - 2], columns = shape.back();
   const Shape wanted = {rows * columns == 0 ? 0 : array.size() / (rows * columns), rows, columns};
   if (array.ndim() == 3) return array;
-  if (!can_reshape(array, wanted)) return std::nullopt;
+  if (!can_reshape_for_rows(array, wanted)) return std::nullopt;
   return array.reshape(wanted);
 }
 
 /// x of few rows, any dimensions in front, times b of two.
-Array rows_times_matrix(const Array& a, const Array& b, std::int64_t rows, const Stream& stream) {
-  const Array x = reshaped(a, {rows, a.shape().back()}, stream);
+Array few_rows_times_matrix(const Array& a, const Array& b, std::int64_t rows,
+                            const Stream& stream) {
+  const Array x = reshaped_for_rows(a, {rows, a.shape().back()}, stream);
   Shape shape = a.shape();
   shape.back() = b.shape()[1];
   return skinny_product({.x = x, .weights = b.transpose()}, stream).reshape(std::move(shape));
@@ -138,49 +140,49 @@ Array rows_times_matrix(const Array& a, const Array& b, std::int64_t rows, const
 Array linear(const LinearCall& call, const Stream& stream) {
   const Shape shape = check_linear(call);
   const std::int64_t k = call.x.shape().back(), n = shape.back();
-  require_like_result(call, call.bias, "bias", {n});
-  require_like_result(call, call.residual, "residual", shape);
+  require_like_linear_result(call, call.bias, "bias", {n});
+  require_like_linear_result(call, call.residual, "residual", shape);
   if (call.scale && call.scale->size() != 1)
     if (call.scale->shape() != Shape{n}) refuse_linear(call, "scale has one number, or one a row");
   std::int64_t rows = 1;
   for (int d = 0; d + 1 < call.x.ndim(); ++d) rows *= shape[static_cast<std::size_t>(d)];
-  const Array x = reshaped(call.x, {rows, k}, stream);
+  const Array x = reshaped_for_rows(call.x, {rows, k}, stream);
   const std::int64_t most =
-      call.x.type() == ScalarType::float32 && !call.scale ? kFloatRows : kSkinnyRows;
+      call.x.type() == ScalarType::float32 && !call.scale ? kLinearFloatRows : kSkinnyRows;
   if (rows > most || !is_skinny_type(call.x.type()) || n > (1 << 25)) {
     const Array result = linear_of_many(call, x, stream).reshape(shape);
-    return call.residual ? add_arrays(result, *call.residual, stream) : result;
+    return call.residual ? add_to_linear(result, *call.residual, stream) : result;
   }
   SkinnyCall skinny{.x = x, .weights = call.weights};
   skinny.scale = call.scale;
   skinny.bias = call.bias;
   skinny.activation = call.activation;
-  if (call.residual) skinny.residual = reshaped(*call.residual, {rows, n}, stream);
+  if (call.residual) skinny.residual = reshaped_for_rows(*call.residual, {rows, n}, stream);
   return skinny_product(skinny, stream).reshape(shape);
 }
 
 std::optional<Array> few_rows_product(const Array& a, const Array& b, const Stream& stream) {
   const Shape &left = a.shape(), &right = b.shape();
   const std::int64_t m = left[left.size() - 2], k = left.back(), n = right.back();
-  const std::int64_t most = a.type() == ScalarType::float32 ? kFloatRows : kSkinnyRows;
+  const std::int64_t most = a.type() == ScalarType::float32 ? kLinearFloatRows : kSkinnyRows;
   if (!is_skinny_type(a.type()) || a.size() == 0 || b.size() == 0) return std::nullopt;
   if (k > (1 << 30) || std::max(m, n) > (1 << 25)) return std::nullopt;
   const std::int64_t rows = a.size() / k;
-  if (b.ndim() == 2 && rows <= most && n * k >= kFewElements)
-    return rows_times_matrix(a, b, rows, stream);
-  if (b.ndim() == 2 && a.ndim() == 2 && n == 1 && m * k >= kFewElements) {
+  if (b.ndim() == 2 && rows <= most && n * k >= kFewLinearElements)
+    return few_rows_times_matrix(a, b, rows, stream);
+  if (b.ndim() == 2 && a.ndim() == 2 && n == 1 && m * k >= kFewLinearElements) {
     // The one column is the row of x, and a holds the weights.
     return skinny_product({.x = b.transpose(), .weights = a}, stream).reshape({m, 1});
   }
-  if (!same_batches(a, b) || a.ndim() < 3) return std::nullopt;
-  const bool few = m <= most && n * k >= kFewElements;
-  if (!few && (n != 1 || m * k < kFewElements)) return std::nullopt;
-  const std::optional<Array> x = as_batch(a), y = as_batch(b);
+  if (!same_linear_batches(a, b) || a.ndim() < 3) return std::nullopt;
+  const bool few = m <= most && n * k >= kFewLinearElements;
+  if (!few && (n != 1 || m * k < kFewLinearElements)) return std::nullopt;
+  const std::optional<Array> x = as_linear_batch(a), y = as_linear_batch(b);
   if (!x || !y) return std::nullopt;
   Shape shape = left;
   shape.back() = n;
-  const SkinnyCall call =
-      few ? SkinnyCall{.x = *x, .weights = turned(*y)} : SkinnyCall{.x = turned(*y), .weights = *x};
+  const SkinnyCall call = few ? SkinnyCall{.x = *x, .weights = linear_turned(*y)}
+                              : SkinnyCall{.x = linear_turned(*y), .weights = *x};
   return skinny_product(call, stream).reshape(std::move(shape));
 }
 

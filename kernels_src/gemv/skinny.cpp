@@ -18,8 +18,8 @@
 namespace kernwright::kernels {
 namespace {
 
-constexpr std::int64_t kMostIndex = std::numeric_limits<std::int32_t>::max();
-constexpr std::int64_t kMostBatchBlocks = 65535;
+constexpr std::int64_t kMostSkinnyIndex = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t kMostSkinnyBatches = 65535;
 
 // As in skinny.cuh.
 struct SkinnyProblem {
@@ -51,12 +51,12 @@ const Family& skinny_family() {
   return made;
 }
 
-const Family& column_family() {
+const Family& skinny_column_family() {
   static const auto& made = *new Family("skinny_columns.cu", text::skinny_columns_cu);
   return made;
 }
 
-const Family& staged_family() {
+const Family& skinny_staged_family() {
   static const auto& made = *new Family("skinny_staged.cu", text::skinny_staged_cu);
   return made;
 }
@@ -83,24 +83,25 @@ InstanceKey skinny_key(const SkinnyJob& job, SkinnyKernel which) {
       .add(plan.clustered, 1);
 }
 
-std::string weights_format(const SkinnyShape& shape) {
+std::string skinny_weights_format(const SkinnyShape& shape) {
   const char* const name = shape.weight_type == ScalarType::int8            ? "Int8Weights"
                            : shape.weight_type == ScalarType::float8_e4m3fn ? "Float8Weights"
                                                                             : "PlainWeights";
   return format("{}<{}>", name, device_type(shape.x_type));
 }
 
-const LazyKernel& tiles_kernel(const SkinnyJob& job) {
+const LazyKernel& skinny_tiles_kernel(const SkinnyJob& job) {
   const SkinnyPlan& plan = job.plan;
   return skinny_family().instance(skinny_key(job, job.plan.kernel), [&] {
     const bool ring = plan.kernel == SkinnyKernel::ring;
     return format("skinny_{}<{}, {}, {}, {}, {}, {}, {}, {}>", ring ? "ring" : "tiles",
-                  device_type(job.shape.x_type), weights_format(job.shape), skinny_activation(job),
-                  plan.warps, plan.rows, plan.columns, plan.unroll, ring ? plan.stages : plan.hint);
+                  device_type(job.shape.x_type), skinny_weights_format(job.shape),
+                  skinny_activation(job), plan.warps, plan.rows, plan.columns, plan.unroll,
+                  ring ? plan.stages : plan.hint);
   });
 }
 
-const LazyKernel& dot_kernel(const SkinnyJob& job) {
+const LazyKernel& skinny_dot_kernel(const SkinnyJob& job) {
   const SkinnyPlan& plan = job.plan;
   return skinny_family().instance(skinny_key(job, SkinnyKernel::dot), [&] {
     return format("skinny_dot<{}, {}, {}, {}, {}, {}, {}, {}, {}>", device_type(job.shape.x_type),
@@ -109,28 +110,28 @@ const LazyKernel& dot_kernel(const SkinnyJob& job) {
   });
 }
 
-const LazyKernel& column_tiles_kernel(const SkinnyJob& job) {
+const LazyKernel& skinny_column_tiles_kernel(const SkinnyJob& job) {
   const SkinnyPlan& plan = job.plan;
-  return column_family().instance(skinny_key(job, SkinnyKernel::column_tiles), [&] {
+  return skinny_column_family().instance(skinny_key(job, SkinnyKernel::column_tiles), [&] {
     return format("skinny_column_tiles<{}, {}, {}, {}, {}, {}>", device_type(job.shape.x_type),
                   skinny_activation(job), plan.warps, plan.columns, plan.unroll, plan.hint);
   });
 }
 
-const LazyKernel& columns_kernel(const SkinnyJob& job) {
+const LazyKernel& skinny_columns_kernel(const SkinnyJob& job) {
   const SkinnyPlan& plan = job.plan;
-  return column_family().instance(skinny_key(job, SkinnyKernel::columns), [&] {
+  return skinny_column_family().instance(skinny_key(job, SkinnyKernel::columns), [&] {
     return format("skinny_columns<{}, {}, {}, {}, {}, {}, {}>", device_type(job.shape.x_type),
                   device_type(job.shape.weight_type), skinny_activation(job), plan.width,
                   plan.columns, plan.unroll, plan.warps);
   });
 }
 
-const LazyKernel& staged_kernel(const SkinnyJob& job) {
+const LazyKernel& skinny_staged_kernel(const SkinnyJob& job) {
   const SkinnyPlan& plan = job.plan;
-  return staged_family().instance(skinny_key(job, SkinnyKernel::staged), [&] {
+  return skinny_staged_family().instance(skinny_key(job, SkinnyKernel::staged), [&] {
     return format("skinny_staged<{}, {}, {}, {}, {}, {}, {}, {}>", device_type(job.shape.x_type),
-                  weights_format(job.shape), skinny_activation(job), plan.warps, plan.rows,
+                  skinny_weights_format(job.shape), skinny_activation(job), plan.warps, plan.rows,
                   plan.columns, plan.unroll, plan.clustered);
   });
 }
@@ -139,19 +140,19 @@ const LazyKernel& skinny_kernel(const SkinnyJob& job) {
   switch (job.plan.kernel) {
     case SkinnyKernel::tiles:
     case SkinnyKernel::ring:
-      return tiles_kernel(job);
+      return skinny_tiles_kernel(job);
     case SkinnyKernel::column_tiles:
-      return column_tiles_kernel(job);
+      return skinny_column_tiles_kernel(job);
     case SkinnyKernel::columns:
-      return columns_kernel(job);
+      return skinny_columns_kernel(job);
     case SkinnyKernel::staged:
-      return staged_kernel(job);
+      return skinny_staged_kernel(job);
     default:
-      return dot_kernel(job);
+      return skinny_dot_kernel(job);
   }
 }
 
-const LazyKernel& splits_kernel(const SkinnyJob& job) {
+const LazyKernel& skinny_splits_kernel(const SkinnyJob& job) {
   SkinnyJob plain = {};
   plain.shape.x_type = job.shape.x_type;
   plain.activation = job.activation;
@@ -170,8 +171,8 @@ const LazyKernel& splits_kernel(const SkinnyJob& job) {
              call.x.identify(), call.weights.identify(), what));
 }
 
-void check_extra(const SkinnyCall& call, const std::optional<Array>& extra, const char* name,
-                 const Shape& shape, ScalarType type) {
+void check_skinny_extra(const SkinnyCall& call, const std::optional<Array>& extra, const char* name,
+                        const Shape& shape, ScalarType type) {
   if (!extra) return;
   require_one_device(call.x, "x", *extra, name);
   if (extra->shape() == shape && extra->type() == type) return;
@@ -191,12 +192,12 @@ void check_skinny(const SkinnyCall& call, const Shape& result) {
     refuse_skinny(call, "weights must have x's dtype, int8 or float8_e4m3fn");
   if (result[result.size() - 2] > kSkinnyRows) refuse_skinny(call, "x has more than 64 rows");
   if (call.scale && call.scale->size() == 1) {
-    check_extra(call, call.scale, "scale", call.scale->shape(), ScalarType::float32);
+    check_skinny_extra(call, call.scale, "scale", call.scale->shape(), ScalarType::float32);
   } else {
-    check_extra(call, call.scale, "scale", {result.back()}, ScalarType::float32);
+    check_skinny_extra(call, call.scale, "scale", {result.back()}, ScalarType::float32);
   }
-  check_extra(call, call.bias, "bias", {result.back()}, x);
-  check_extra(call, call.residual, "residual", result, x);
+  check_skinny_extra(call, call.bias, "bias", {result.back()}, x);
+  check_skinny_extra(call, call.residual, "residual", result, x);
 }
 
 /// (m, n) or (b, m, n), of operands that fit.
@@ -214,60 +215,60 @@ Shape skinny_shape(const SkinnyCall& call) {
 
 // ---- operands
 
-std::int64_t stride_of(const Array& array, int from_end) {
+std::int64_t skinny_stride(const Array& array, int from_end) {
   if (array.ndim() < from_end) return 0;
   const auto at = static_cast<std::size_t>(array.ndim() - from_end);
   return array.shape()[at] == 1 ? 0 : array.strides()[at];
 }
 
 /// `array`, or a copy of it where the elements of a row are no neighbours or not aligned.
-Array with_near_rows(const Array& array, const Stream& stream) {
+Array with_near_skinny_rows(const Array& array, const Stream& stream) {
   const auto size = static_cast<std::int64_t>(scalar_size(array.type()));
   const bool near = array.shape().back() <= 1 || array.strides().back() == size;
-  const auto whole = [&](int from_end) { return stride_of(array, from_end) % size == 0; };
+  const auto whole = [&](int from_end) { return skinny_stride(array, from_end) % size == 0; };
   return near && whole(2) && whole(3) ? array : copy(array, stream);
 }
 
 /// True where the neighbours in memory are of different rows.
-bool goes_by_columns(const Array& weights) {
+bool weights_by_columns(const Array& weights) {
   const auto size = static_cast<std::int64_t>(scalar_size(weights.type()));
   return weights.strides().back() != size && weights.shape().back() > 1 &&
-         stride_of(weights, 2) == size && stride_of(weights, 1) % size == 0 &&
-         stride_of(weights, 3) % size == 0;
+         skinny_stride(weights, 2) == size && skinny_stride(weights, 1) % size == 0 &&
+         skinny_stride(weights, 3) % size == 0;
 }
 
 /// Where all rows of x begin at multiples of 16 bytes, or can do so.
-Array with_aligned_rows(const Array& x, const Stream& stream) {
-  const auto bits = static_cast<std::uint64_t>(stride_of(x, 2) | stride_of(x, 3));
+Array with_aligned_skinny_rows(const Array& x, const Stream& stream) {
+  const auto bits = static_cast<std::uint64_t>(skinny_stride(x, 2) | skinny_stride(x, 3));
   const auto row = static_cast<std::uint64_t>(x.shape().back()) * scalar_size(x.type());
   return (x.address() | bits) % 16 != 0 && row % 16 == 0 ? copy(x, stream) : x;
 }
 
 /// Bits of the addresses of all rows of `count` neighbours, which are as far apart as dimension
 /// `from_end` says.
-std::uint64_t row_bits(const Array& array, std::int64_t count, int from_end) {
+std::uint64_t skinny_row_bits(const Array& array, std::int64_t count, int from_end) {
   const auto row = static_cast<std::uint64_t>(count) * scalar_size(array.type());
   return array.address() | row |
-         static_cast<std::uint64_t>(stride_of(array, from_end) | stride_of(array, 3));
+         static_cast<std::uint64_t>(skinny_stride(array, from_end) | skinny_stride(array, 3));
 }
 
 /// Elements of a load of the weights, with which x may be loaded too.
-void find_widths(SkinnyJob& job) {
+void find_skinny_widths(SkinnyJob& job) {
   SkinnyShape& shape = job.shape;
-  const int of_x = pack_width(shape.x_type, {row_bits(job.x, shape.k, 2)});
+  const int of_x = pack_width(shape.x_type, {skinny_row_bits(job.x, shape.k, 2)});
   shape.pairs = of_x >= 4;
   if (shape.by_columns) {
-    shape.width = pack_width(shape.weight_type, {row_bits(job.weights, shape.n, 1)});
+    shape.width = pack_width(shape.weight_type, {skinny_row_bits(job.weights, shape.n, 1)});
     return;
   }
-  shape.width = pack_width(shape.weight_type, {row_bits(job.weights, shape.k, 2)});
+  shape.width = pack_width(shape.weight_type, {skinny_row_bits(job.weights, shape.k, 2)});
   if (of_x * scalar_size(shape.x_type) < 16) shape.width = std::min(of_x, shape.width);
 }
 
 /// True where a second kernel adds what the blocks summed.
-bool adds_later(const SkinnyPlan& plan) { return plan.splits > 1 && !plan.clustered; }
+bool skinny_adds_later(const SkinnyPlan& plan) { return plan.splits > 1 && !plan.clustered; }
 
-SkinnyProblem describe(const SkinnyJob& job, double factor) {
+SkinnyProblem describe_skinny(const SkinnyJob& job, double factor) {
   SkinnyProblem p;
   const auto x_size = static_cast<std::int64_t>(scalar_size(job.x.type()));
   const auto address = [](const std::optional<Array>& a) { return a ? a->address() : 0; };
@@ -276,11 +277,11 @@ SkinnyProblem describe(const SkinnyJob& job, double factor) {
   p.scale = address(job.scale);
   p.bias = address(job.bias);
   p.residual = address(job.residual);
-  p.x_row = stride_of(job.x, 2) / x_size;
-  p.x_batch = stride_of(job.x, 3) / x_size;
+  p.x_row = skinny_stride(job.x, 2) / x_size;
+  p.x_batch = skinny_stride(job.x, 3) / x_size;
   if (job.residual) {
-    p.residual_row = stride_of(*job.residual, 2) / x_size;
-    p.residual_batch = stride_of(*job.residual, 3) / x_size;
+    p.residual_row = skinny_stride(*job.residual, 2) / x_size;
+    p.residual_batch = skinny_stride(*job.residual, 3) / x_size;
   }
   p.batches = static_cast<std::uint64_t>(job.shape.batches);
   p.m = static_cast<std::uint32_t>(job.shape.m);
@@ -297,12 +298,12 @@ SkinnyJob prepare_skinny(const SkinnyCall& call, const Array& out, const Stream&
   SkinnyJob job;
   job.stream = on;
   job.out = out;
-  job.x = with_aligned_rows(with_near_rows(call.x, on), on);
-  const bool by_columns = goes_by_columns(call.weights);
-  job.weights = by_columns ? call.weights : with_near_rows(call.weights, on);
+  job.x = with_aligned_skinny_rows(with_near_skinny_rows(call.x, on), on);
+  const bool by_columns = weights_by_columns(call.weights);
+  job.weights = by_columns ? call.weights : with_near_skinny_rows(call.weights, on);
   if (call.scale) job.scale = contiguous(*call.scale, on);
   if (call.bias) job.bias = contiguous(*call.bias, on);
-  if (call.residual) job.residual = with_near_rows(*call.residual, on);
+  if (call.residual) job.residual = with_near_skinny_rows(*call.residual, on);
   if (call.activation) job.activation = call.activation->kind;
   const Shape& result = out.shape();
   Device& device = call.x.device();
@@ -319,15 +320,15 @@ SkinnyJob prepare_skinny(const SkinnyCall& call, const Array& out, const Stream&
                .overlapping = device.compute_capability().major >= 9,
                .tensor_cores = device.compute_capability().major >= 8,
                .clusters = device.compute_capability().major >= 9};
-  find_widths(job);
+  find_skinny_widths(job);
   job.plan = plan_skinny(job.shape, call.plan);
-  if (adds_later(job.plan)) {
+  if (skinny_adds_later(job.plan)) {
     Shape partial = {job.plan.splits};
     partial.insert(partial.end(), result.begin(), result.end());
     job.partial = Array::empty(device, std::move(partial), ScalarType::float32, on);
   }
-  job.problem = describe(job, call.factor);
-  if (adds_later(job.plan)) job.problem.partial = job.partial.address();
+  job.problem = describe_skinny(job, call.factor);
+  if (skinny_adds_later(job.plan)) job.problem.partial = job.partial.address();
   return job;
 }
 
@@ -361,20 +362,20 @@ void run_skinny(const SkinnyJob& job) {
   Device& device = job.x.device();
   const auto [across, unit] = skinny_grid(job);
   const WeightRows rows{job.weights.address(),
-                        stride_of(job.weights, job.shape.by_columns ? 1 : 2) / unit,
-                        stride_of(job.weights, 3) / unit};
+                        skinny_stride(job.weights, job.shape.by_columns ? 1 : 2) / unit,
+                        skinny_stride(job.weights, 3) / unit};
   const bool overlapping = job.shape.overlapping && job.plan.ahead > 0;
   const LaunchConfig config{
       .grid = {across, job.problem.splits,
-               static_cast<std::uint32_t>(std::min(job.shape.batches, kMostBatchBlocks))},
+               static_cast<std::uint32_t>(std::min(job.shape.batches, kMostSkinnyBatches))},
       .block = {static_cast<std::uint32_t>(job.plan.warps) * 32},
       .shared_bytes = static_cast<std::uint32_t>(skinny_shared_bytes(job.shape, job.plan)),
       .stream = job.stream,
       .cluster = job.plan.clustered ? Dim3{1, job.problem.splits, 1} : Dim3{0, 0, 0},
       .programmatic_dependent = overlapping};
   launch(skinny_kernel(job).on(device), config, job.problem, rows);
-  if (!adds_later(job.plan)) return;
-  launch(splits_kernel(job).on(device),
+  if (!skinny_adds_later(job.plan)) return;
+  launch(skinny_splits_kernel(job).on(device),
          {.grid = {skinny_blocks(job.out.size(), 256)},
           .block = {256},
           .stream = job.stream,
@@ -391,12 +392,12 @@ Array skinny_product(const SkinnyCall& call, const Stream& stream) {
   const Stream on = stream ? stream : Stream::legacy(device);
   Array result = Array::empty(device, shape, call.x.type(), on);
   if (result.size() == 0) return result;
-  if (call.x.shape().back() > kMostIndex / 2 || shape.back() > kMostIndex / kSkinnyRows)
+  if (call.x.shape().back() > kMostSkinnyIndex / 2 || shape.back() > kMostSkinnyIndex / kSkinnyRows)
     refuse_skinny(call, "rows of more than 2^30 elements or more than 2^25 rows are not taken");
   const SkinnyJob job = prepare_skinny(call, result, on);
   run_skinny(job);
   for (const Array* each : {&job.x, &job.weights, &job.out}) each->use_on(on);
-  if (adds_later(job.plan)) job.partial.use_on(on);
+  if (skinny_adds_later(job.plan)) job.partial.use_on(on);
   for (const auto* each : {&job.scale, &job.bias, &job.residual}) {
     if (*each) (*each)->use_on(on);
   }

@@ -229,19 +229,66 @@ __global__ void __launch_bounds__(Warps * 32) skinny_ring(SkinnyProblem p, Weigh
 
 // ---- on the other cores
 
+/// What packs of the rows of weights at `at` add to the sums.
+template <int Width, int Columns, int Rows, typename T, typename W>
+__device__ __forceinline__ void add_products(const Pack<W, Width> (&raw)[Rows],
+                                             const T* const (&columns)[Columns], UInt64 at,
+                                             float (&sums)[Rows][Columns]) {
+  constexpr int kPart = Width * sizeof(T) > 16 ? 16 / sizeof(T) : Width;
+  float values[Rows][Width];
+#pragma unroll
+  for (int r = 0; r < Rows; ++r)
+#pragma unroll
+    for (int i = 0; i < Width; ++i) values[r][i] = to_float_value(raw[r].value[i]);
+#pragma unroll
+  for (int c = 0; c < Columns; ++c)
+#pragma unroll
+    for (int part = 0; part < Width; part += kPart) {
+      const auto xs = *reinterpret_cast<const Pack<T, kPart>*>(columns[c] + at + part);
+#pragma unroll
+      for (int i = 0; i < kPart; ++i) {
+        const float value = to_compute(xs.value[i]);
+#pragma unroll
+        for (int r = 0; r < Rows; ++r) sums[r][c] += values[r][part + i] * value;
+      }
+    }
+}
+
+/// The sums of a block's threads: lanes first, then warps in their order.
+template <typename T, typename Act, int Warps, int Columns, int Rows>
+__device__ __forceinline__ void add_dot_threads(const SkinnyProblem& p, UInt64 batch,
+                                                unsigned column, unsigned first,
+                                                const float (&sums)[Rows][Columns]) {
+  __shared__ float shared[Warps][Rows * Columns];
+#pragma unroll
+  for (int r = 0; r < Rows; ++r)
+#pragma unroll
+    for (int c = 0; c < Columns; ++c) {
+      const float sum = warp_reduce(sums[r][c], Sum());
+      if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32][c * Rows + r] = sum;
+    }
+  __syncthreads();
+  for (int i = threadIdx.x; i < Rows * Columns; i += Warps * 32) {
+    float sum = 0;
+#pragma unroll
+    for (int warp = 0; warp < Warps; ++warp) sum += shared[warp][i];
+    const unsigned m = column + i / Rows, n = first + i % Rows;
+    if (m < p.m && n < p.n) store_sum<T, Act>(p, batch, m, n, sum);
+  }
+  __syncthreads();
+}
+
 /// A block has `Rows` rows of the weights and `Columns` rows of x; its threads share k. k is a
 /// multiple of `Width`, and all rows begin where packs of that many elements may.
 template <typename T, typename W, typename Act, int Width, int Columns, int Rows, int Unroll,
           int Warps, int Hint>
 __global__ void __launch_bounds__(Warps * 32) skinny_dot(SkinnyProblem p, WeightRows<W> weights) {
-  constexpr int kPart = Width * sizeof(T) > 16 ? 16 / sizeof(T) : Width;
   constexpr unsigned kStep = Warps * 32 * Width;
   const unsigned tiles = (p.m + Columns - 1) / Columns;
   const unsigned first = blockIdx.x / tiles * Rows, column = blockIdx.x % tiles * Columns;
   const unsigned steps = (p.k + kStep - 1) / kStep, each = (steps + p.splits - 1) / p.splits;
   const unsigned begin = blockIdx.y * each * kStep;
   const unsigned end = min(static_cast<UInt64>(p.k), static_cast<UInt64>(begin) + each * kStep);
-  __shared__ float shared[Warps][Rows * Columns];
   for (unsigned i = 0; i < p.ahead; ++i) {
     const UInt64 at = begin + threadIdx.x * Width + static_cast<UInt64>(i) * kStep;
     for (int r = 0; r < Rows && at < end; ++r) {
@@ -273,41 +320,10 @@ __global__ void __launch_bounds__(Warps * 32) skinny_dot(SkinnyProblem p, Weight
       for (int u = 0; u < Unroll; ++u) {
         const UInt64 at = from + u * kStep;
         if (at >= end) break;
-        float values[Rows][Width];
-#pragma unroll
-        for (int r = 0; r < Rows; ++r)
-#pragma unroll
-          for (int i = 0; i < Width; ++i) values[r][i] = to_float_value(raw[u][r].value[i]);
-#pragma unroll
-        for (int c = 0; c < Columns; ++c)
-#pragma unroll
-          for (int part = 0; part < Width; part += kPart) {
-            const auto xs = *reinterpret_cast<const Pack<T, kPart>*>(columns[c] + at + part);
-#pragma unroll
-            for (int i = 0; i < kPart; ++i) {
-              const float value = to_compute(xs.value[i]);
-#pragma unroll
-              for (int r = 0; r < Rows; ++r) sums[r][c] += values[r][part + i] * value;
-            }
-          }
+        add_products<Width>(raw[u], columns, at, sums);
       }
     }
-#pragma unroll
-    for (int r = 0; r < Rows; ++r)
-#pragma unroll
-      for (int c = 0; c < Columns; ++c) {
-        const float sum = warp_reduce(sums[r][c], Sum());
-        if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32][c * Rows + r] = sum;
-      }
-    __syncthreads();
-    for (int i = threadIdx.x; i < Rows * Columns; i += Warps * 32) {
-      float sum = 0;
-#pragma unroll
-      for (int warp = 0; warp < Warps; ++warp) sum += shared[warp][i];
-      const unsigned m = column + i / Rows, n = first + i % Rows;
-      if (m < p.m && n < p.n) store_sum<T, Act>(p, batch, m, n, sum);
-    }
-    __syncthreads();
+    add_dot_threads<T, Act, Warps>(p, batch, column, first, sums);
   }
 }
 

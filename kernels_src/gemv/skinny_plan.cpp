@@ -11,85 +11,86 @@ std::int64_t skinny_parts(std::int64_t count, std::int64_t each) {
   return (count + each - 1) / each;
 }
 
-void choose(int& parameter, std::int64_t value) {
+void choose_skinny(int& parameter, std::int64_t value) {
   if (parameter <= 0) parameter = static_cast<int>(value);
 }
 
 /// Blocks share k only where there are too few of them, below `busy`.
-void choose_splits(SkinnyPlan& plan, std::int64_t busy, std::int64_t blocks, std::int64_t most) {
-  choose(plan.splits, std::clamp<std::int64_t>(busy / std::max<std::int64_t>(1, blocks), 1,
-                                               std::max<std::int64_t>(1, most)));
+void choose_skinny_splits(SkinnyPlan& plan, std::int64_t busy, std::int64_t blocks,
+                          std::int64_t most) {
+  choose_skinny(plan.splits, std::clamp<std::int64_t>(busy / std::max<std::int64_t>(1, blocks), 1,
+                                                      std::max<std::int64_t>(1, most)));
 }
 
-void plan_tiles(const SkinnyShape& shape, SkinnyPlan& plan) {
+void plan_skinny_tiles(const SkinnyShape& shape, SkinnyPlan& plan) {
   const int values = 16 / static_cast<int>(scalar_size(shape.weight_type));
   const auto tiles = static_cast<unsigned>(skinny_parts(shape.m, 8));
-  choose(plan.columns, std::bit_ceil(tiles));
-  choose(plan.warps, 8);
-  choose(plan.rows, 1);
-  choose(plan.stages, 4);
-  if (plan.kernel == SkinnyKernel::ring) choose(plan.unroll, 2);
+  choose_skinny(plan.columns, std::bit_ceil(tiles));
+  choose_skinny(plan.warps, 8);
+  choose_skinny(plan.rows, 1);
+  choose_skinny(plan.stages, 4);
+  if (plan.kernel == SkinnyKernel::ring) choose_skinny(plan.unroll, 2);
   const int loads = plan.columns <= 2 ? 4 : plan.columns == 4 ? 2 : 1;
-  choose(plan.unroll, std::max(1, values == 16 ? loads / 2 : loads));
+  choose_skinny(plan.unroll, std::max(1, values == 16 ? loads / 2 : loads));
   const std::int64_t groups = skinny_parts(shape.k, std::int64_t{4} * values * plan.unroll);
   const std::int64_t blocks = skinny_parts(shape.n, std::int64_t{16} * plan.rows) * shape.batches;
-  choose_splits(plan, shape.multiprocessors / 2, blocks, groups / plan.warps);
+  choose_skinny_splits(plan, shape.multiprocessors / 2, blocks, groups / plan.warps);
 }
 
-void plan_dot(const SkinnyShape& shape, SkinnyPlan& plan) {
-  choose(plan.width, shape.width);
-  choose(plan.columns, std::min(8u, std::bit_ceil(static_cast<unsigned>(shape.m))));
+void plan_skinny_dot(const SkinnyShape& shape, SkinnyPlan& plan) {
+  choose_skinny(plan.width, shape.width);
+  choose_skinny(plan.columns, std::min(8u, std::bit_ceil(static_cast<unsigned>(shape.m))));
   const std::int64_t lanes = skinny_parts(shape.k, std::int64_t{32} * plan.width);
-  choose(plan.warps, lanes >= 16 ? 8 : lanes >= 4 ? 4 : 1);
-  choose(plan.rows, plan.columns * plan.width > 32 ? 1 : 2);
-  choose(plan.unroll, plan.columns * plan.width > 16 ? 2 : 4);
+  choose_skinny(plan.warps, lanes >= 16 ? 8 : lanes >= 4 ? 4 : 1);
+  choose_skinny(plan.rows, plan.columns * plan.width > 32 ? 1 : 2);
+  choose_skinny(plan.unroll, plan.columns * plan.width > 16 ? 2 : 4);
   const std::int64_t blocks =
       skinny_parts(shape.n, plan.rows) * skinny_parts(shape.m, plan.columns) * shape.batches;
-  choose_splits(plan, shape.multiprocessors / 2, blocks,
-                lanes / (std::int64_t{2} * plan.warps * plan.unroll));
+  choose_skinny_splits(plan, shape.multiprocessors / 2, blocks,
+                       lanes / (std::int64_t{2} * plan.warps * plan.unroll));
 }
 
-constexpr int kStagedBytes = 98304;  ///< that every device of capability 8.0 and newer has
-constexpr int kMostCluster = 8;
+constexpr int kSkinnyStagedBytes = 98304;  ///< that every device of capability 8.0 and newer has
+constexpr int kMostSkinnyCluster = 8;
 
-void plan_staged(const SkinnyShape& shape, SkinnyPlan& plan) {
-  choose(plan.columns, std::bit_ceil(static_cast<unsigned>(skinny_parts(shape.m, 8))));
-  choose(plan.warps, 4);
-  choose(plan.rows, 2);
+void plan_skinny_staged(const SkinnyShape& shape, SkinnyPlan& plan) {
+  choose_skinny(plan.columns, std::bit_ceil(static_cast<unsigned>(skinny_parts(shape.m, 8))));
+  choose_skinny(plan.warps, 4);
+  choose_skinny(plan.rows, 2);
   if (plan.unroll < 2) {
     plan.unroll = 4;
-    while (plan.unroll > 2 && skinny_shared_bytes(shape, plan) > kStagedBytes) --plan.unroll;
+    while (plan.unroll > 2 && skinny_shared_bytes(shape, plan) > kSkinnyStagedBytes) --plan.unroll;
   }
   const std::int64_t depth = std::int64_t{128} / scalar_size(shape.weight_type);
   const std::int64_t rows = std::int64_t{16} * plan.rows * plan.warps;
   const std::int64_t chunks = skinny_parts(shape.k, depth);
-  choose_splits(plan, 2 * shape.multiprocessors, skinny_parts(shape.n, rows) * shape.batches,
-                std::min<std::int64_t>(kMostCluster, chunks / 4));
-  plan.clustered = shape.clusters && plan.splits > 1 && plan.splits <= kMostCluster;
+  choose_skinny_splits(plan, 2 * shape.multiprocessors, skinny_parts(shape.n, rows) * shape.batches,
+                       std::min<std::int64_t>(kMostSkinnyCluster, chunks / 4));
+  plan.clustered = shape.clusters && plan.splits > 1 && plan.splits <= kMostSkinnyCluster;
 }
 
-void plan_column_tiles(const SkinnyShape& shape, SkinnyPlan& plan) {
-  choose(plan.columns, std::bit_ceil(static_cast<unsigned>(skinny_parts(shape.m, 8))));
-  choose(plan.warps, 8);
-  choose(plan.unroll, plan.columns <= 2 ? 2 : 1);
+void plan_skinny_column_tiles(const SkinnyShape& shape, SkinnyPlan& plan) {
+  choose_skinny(plan.columns, std::bit_ceil(static_cast<unsigned>(skinny_parts(shape.m, 8))));
+  choose_skinny(plan.warps, 8);
+  choose_skinny(plan.unroll, plan.columns <= 2 ? 2 : 1);
   const std::int64_t blocks = skinny_parts(shape.n, 64) * shape.batches;
-  choose_splits(plan, 2 * shape.multiprocessors, blocks,
-                shape.k / (std::int64_t{16} * plan.unroll * plan.warps));
+  choose_skinny_splits(plan, 2 * shape.multiprocessors, blocks,
+                       shape.k / (std::int64_t{16} * plan.unroll * plan.warps));
 }
 
-void plan_columns(const SkinnyShape& shape, SkinnyPlan& plan) {
-  choose(plan.width, std::min(shape.width, 8));
+void plan_skinny_columns(const SkinnyShape& shape, SkinnyPlan& plan) {
+  choose_skinny(plan.width, std::min(shape.width, 8));
   const auto rows = std::bit_ceil(static_cast<unsigned>(shape.m));
-  choose(plan.columns, std::min<std::int64_t>({rows, 8, 32 / plan.width}));
-  choose(plan.warps, 8);
-  choose(plan.unroll, 4);
+  choose_skinny(plan.columns, std::min<std::int64_t>({rows, 8, 32 / plan.width}));
+  choose_skinny(plan.warps, 8);
+  choose_skinny(plan.unroll, 4);
   const std::int64_t blocks = skinny_parts(shape.n, std::int64_t{32} * plan.width) *
                               skinny_parts(shape.m, plan.columns) * shape.batches;
-  choose_splits(plan, 2 * shape.multiprocessors, blocks,
-                shape.k / (std::int64_t{2} * plan.warps * plan.unroll));
+  choose_skinny_splits(plan, 2 * shape.multiprocessors, blocks,
+                       shape.k / (std::int64_t{2} * plan.warps * plan.unroll));
 }
 
-SkinnyKernel kernel_for(const SkinnyShape& shape, SkinnyKernel wanted) {
+SkinnyKernel skinny_kernel_for(const SkinnyShape& shape, SkinnyKernel wanted) {
   const auto bytes = static_cast<int>(scalar_size(shape.weight_type)) * shape.width;
   const bool halves = shape.tensor_cores && shape.x_type != ScalarType::float32 && bytes == 16;
   if (shape.by_columns) {
@@ -118,23 +119,23 @@ int skinny_shared_bytes(const SkinnyShape& shape, const SkinnyPlan& plan) {
 }
 
 SkinnyPlan plan_skinny(const SkinnyShape& shape, SkinnyPlan wanted) {
-  wanted.kernel = kernel_for(shape, wanted.kernel);
+  wanted.kernel = skinny_kernel_for(shape, wanted.kernel);
   switch (wanted.kernel) {
     case SkinnyKernel::tiles:
     case SkinnyKernel::ring:
-      plan_tiles(shape, wanted);
+      plan_skinny_tiles(shape, wanted);
       break;
     case SkinnyKernel::staged:
-      plan_staged(shape, wanted);
+      plan_skinny_staged(shape, wanted);
       break;
     case SkinnyKernel::column_tiles:
-      plan_column_tiles(shape, wanted);
+      plan_skinny_column_tiles(shape, wanted);
       break;
     case SkinnyKernel::columns:
-      plan_columns(shape, wanted);
+      plan_skinny_columns(shape, wanted);
       break;
     default:
-      plan_dot(shape, wanted);
+      plan_skinny_dot(shape, wanted);
   }
   if (wanted.hint < 0) wanted.hint = 0;
   if (!shape.overlapping) wanted.ahead = 0;
