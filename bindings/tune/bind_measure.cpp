@@ -83,9 +83,8 @@ MeasurePlan measure_plan(const std::string& policy, int min_samples, int max_sam
 }  // namespace
 
 void bind_tune_measure(py::module_& m) {
-  m.def("_pareto_front", [](const std::vector<std::vector<double>>& columns) {
-    return pareto_front(columns);
-  });
+  m.def("_pareto_front",
+        [](const std::vector<std::vector<double>>& columns) { return pareto_front(columns); });
   py::class_<PythonTimer, Unlocked<PythonTimer>>(m, "_Timer")
       .def(py::init(
                [](const py::object& device) { return new PythonTimer(device_argument(device)); }),

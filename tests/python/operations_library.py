@@ -92,6 +92,8 @@ reductions.add("linalg.vector_norm", lambda x: kw.linalg.vector_norm(x, ord=math
 reductions.add("linalg.matrix_norm", lambda x: kw.linalg.matrix_norm(x), s(2, 20, 30))
 reductions.add("linalg.matrix_norm", lambda x: kw.linalg.matrix_norm(x, ord=1), s(2, 20, 30))
 reductions.add("linalg.trace", kw.linalg.trace, s(3, 20, 30))
+reductions.add("cumsum", kw.cumsum, ROWS)
+reductions.add("cumprod", lambda x: kw.cumprod(x, axis=1), ROWS)
 for name in ("cumulative_max", "cumulative_min", "cumulative_prod", "cumulative_sum"):
     call = getattr(kw, name)
     reductions.add(name, lambda x, f=call: f(x, axis=1), ROWS)
@@ -136,6 +138,27 @@ products.add("linalg.cross", kw.linalg.cross, s(40, 3), s(3))
 products.add("linalg.diagonal", kw.linalg.diagonal, s(3, 9, 8), kind=VIEW)
 products.add("linalg.matrix_power", lambda x: kw.linalg.matrix_power(x, 5), s(9, 9))
 products.add("linalg.matrix_transpose", kw.linalg.matrix_transpose, ROWS, kind=VIEW)
+
+
+def definite(x):
+    """A positive definite matrix."""
+    return kw.matmul(x, x.mT) + 8 * kw.eye(x.shape[-1], dtype=x.dtype)
+
+
+SQUARE, TALL = s(3, 9, 9), s(2, 12, 7, dtype="float64")
+for name in ("det", "inv", "slogdet", "matrix_rank", "cond", "eigvals", "svdvals"):
+    products.add(f"linalg.{name}", getattr(kw.linalg, name), SQUARE)
+for name in ("cholesky", "eigh", "eigvalsh"):
+    call = getattr(kw.linalg, name)
+    products.add(f"linalg.{name}", lambda x, call=call: call(definite(x)), SQUARE)
+for name in ("qr", "svd", "pinv"):
+    products.add(f"linalg.{name}", getattr(kw.linalg, name), TALL)
+products.add("linalg.eig", kw.linalg.eig, s(7, 7, dtype="complex64"))
+products.add("linalg.solve", kw.linalg.solve, SQUARE, s(3, 9, 4))
+products.add("linalg.lstsq", kw.linalg.lstsq, s(12, 7), s(12, 3))
+products.add("matmul", kw.matmul, *2 * [s(128, 128, dtype="bfloat16")], form="tiles")
+products.add("matmul", kw.matmul, *2 * [s(2, 130, 130, dtype="float16")], form="batch")
+products.add("matmul", kw.matmul, s(2, 256), s(256, 128, layout="turned"), form="few rows")
 products.add("linalg.outer", kw.linalg.outer, s(30), s(40))
 for name in ("tensordot", "linalg.tensordot"):
     call = kw.tensordot if name == "tensordot" else kw.linalg.tensordot

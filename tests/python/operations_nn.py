@@ -171,6 +171,52 @@ positions.add(
 positions.add("nn.split_qkv", lambda x: kw.nn.split_qkv(x, 4, 2), s(2, 9, 64))
 positions.add("nn.merge_qkv", kw.nn.merge_qkv, HEADS, s(2, 9, 1, 16), s(2, 9, 1, 16))
 
+attention = Table("attention")
+QUERY, KEYS = s(2, 4, 33, 64, dtype="bfloat16"), s(2, 2, 40, 64, dtype="bfloat16")
+SINGLE = s(1, 2, 20, 40)
+PAGES, PAGE_TABLE = s(6, 16, 2, 64, dtype="float16"), s(2, 3, dtype="int32", low=0, high=6)
+LENGTHS, LAST = s(2, dtype="int32", low=20, high=40), s(2, 4, 1, 64, dtype="float16")
+
+
+def causal(q, k, v):
+    return kw.nn.attention(q, k, v, is_causal=True, enable_gqa=True, return_lse=True)
+
+
+def backward(g, q, k, v):
+    return kw.nn.attention_backward(g, q, k, v, *causal(q, k, v), is_causal=True, enable_gqa=True)
+
+
+attention.add("nn.attention", causal, QUERY, KEYS, KEYS)
+attention.add(
+    "nn.attention",
+    lambda q, k, v, m: kw.nn.attention(q, k, v, m, window=9, soft_cap=20.0),
+    *(SINGLE, SINGLE, SINGLE, s(20, 20)),
+    form="mask",
+)
+attention.add("nn.attention_backward", backward, QUERY, QUERY, KEYS, KEYS)
+attention.add("nn.attention_backward", backward, SINGLE, SINGLE, SINGLE, SINGLE, form="single")
+attention.add("nn.decode_attention", kw.nn.decode_attention, s(2, 4, 1, 64), *2 * [s(2, 2, 90, 64)])
+attention.add(
+    "nn.decode_attention",
+    lambda q, k, v, n, t: kw.nn.decode_attention(q, k, v, n, page_table=t, splits=2),
+    *(LAST, PAGES, PAGES, LENGTHS, PAGE_TABLE),
+    form="pages",
+)
+attention.add(
+    "nn.append_cache",
+    kw.nn.append_cache,
+    *2 * [s(2, 2, 1, 64, dtype="float16")],
+    *2 * [s(2, 2, 50, 64, dtype="float16")],
+    LENGTHS,
+)
+for rows, width in ((3, 512), (40, 320), (128, 256)):
+    attention.add(
+        "nn.linear",
+        lambda x, w, b, r: kw.nn.linear(x, w, b, activation="silu", residual=r),
+        *(s(rows, width, dtype="bfloat16"), s(96, width, dtype="bfloat16")),
+        *(s(96, dtype="bfloat16"), s(rows, 96, dtype="bfloat16")),
+    )
+
 optimisers = Table("optimisers")
 P, G, M = s(1031), s(1031, dtype="bfloat16"), s(1031, low=0)
 
@@ -212,4 +258,4 @@ for name in ("grad_norm", "clip_scale", "clip_grad_norm"):
     )
 optimisers.add("optim.grad_norm", lambda x: kw.optim.grad_norm(x, float("inf")), s(70000))
 
-TABLES = (activations, norms, losses, tokens, positions, optimisers)
+TABLES = (activations, norms, losses, tokens, positions, attention, optimisers)
