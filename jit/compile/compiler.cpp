@@ -139,7 +139,7 @@ class Session {
   }
 
   /// Whether the code has kernels and variables that the text does not show: made by a macro, of a
-  /// header, instances of templates.
+  /// header, instances of templates. Constants of the host's kind are no variables of a module.
   bool ask_for_unseen(const CompileAttempt& attempt) {
     if (!request_.with_declared || asked_for_unseen_) return false;
     asked_for_unseen_ = true;
@@ -148,7 +148,8 @@ class Session {
       if (plan_.kernels.size() < kMaxNames) add_kernel(name, false);
     }
     for (const std::string& name : attempt.unseen_variables()) {
-      if (plan_.symbols.size() < kMaxNames) plan_.symbols.push_back({name});
+      const bool is_constant = request_.declared.constants.contains(name);
+      if (!is_constant && plan_.symbols.size() < kMaxNames) plan_.symbols.push_back({name});
     }
     return plan_.kernels.size() + plan_.symbols.size() > before;
   }

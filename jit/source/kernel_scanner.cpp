@@ -25,8 +25,13 @@ bool is_declaration_specifier_call(std::string_view word) {
   return word.starts_with("__") || std::find(kWords.begin(), kWords.end(), word) != kWords.end();
 }
 
+bool makes_symbol(std::string_view word) {
+  return word == "__device__" || word == "__constant__" || word == "__managed__";
+}
+
 /// Argument lists are shorter than this; a lone '<' must not cost a walk to the end each time.
 constexpr std::size_t kMaxAngleTokens = 4096;
+constexpr std::size_t kMaxConstantTokens = 4096;  // of a declaration, for the same reason
 
 std::size_t count_words(std::string_view text, std::string_view word) {
   std::size_t count = 0;
@@ -137,9 +142,8 @@ class Scanner {
       return extern_head();
     }
     if (token.text == "__global__" && at_namespace_scope()) return kernel();
-    const bool variable =
-        token.text == "__device__" || token.text == "__constant__" || token.text == "__managed__";
-    if (variable && at_namespace_scope()) return symbol();
+    if (makes_symbol(token.text) && at_namespace_scope()) return symbol();
+    if ((token.text == "const" || token.text == "constexpr") && at_namespace_scope()) constants();
     ++at_;
   }
 
@@ -347,6 +351,32 @@ class Scanner {
         ++at_;
       }
     }
+  }
+
+  /// Stands at const or constexpr: records the variables of the declaration, moves nowhere.
+  void constants() {
+    if (is_template_) return;
+    const std::size_t start = at_;
+    std::vector<std::string> names;
+    std::string name;
+    const std::size_t limit = std::min(tokens_.size(), start + kMaxConstantTokens);
+    for (++at_; at_ < limit && !is(at_, "}"); ++at_) {
+      const Token& token = tokens_[at_];
+      if (is(at_, "=") || is(at_, "{") || is(at_, "[") || is(at_, ";") || is(at_, ",")) {
+        if (!name.empty()) names.push_back(qualified(name));
+        skip_initializer();
+        name.clear();
+        if (!is(at_, ",")) break;
+      } else if (is(at_, "(") || makes_symbol(token.text) || token.text == "__global__") {
+        names.clear();
+        break;
+      } else if (is_identifier(at_)) {
+        name = std::string(token.text);
+        if (is(at_ + 1, "<")) at_ = behind_angle(at_ + 1) - 1;
+      }
+    }
+    at_ = start;
+    result_.constants.insert(names.begin(), names.end());
   }
 
   void add_symbol(const std::string& name, int line) {

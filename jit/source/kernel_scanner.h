@@ -1,6 +1,7 @@
 // Finds the __global__ functions and the device variables that a source text declares.
 #pragma once
 
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,6 +29,8 @@ struct SymbolDeclaration {
 struct ScannedSource {
   std::vector<KernelDeclaration> kernels;  ///< in order of appearance, each name once
   std::vector<SymbolDeclaration> symbols;  ///< in order of appearance, each name once
+  /// Qualified names of const and constexpr variables at namespace scope that are no symbols.
+  std::set<std::string> constants;
   /// Every __global__ of the text is one of the kernels, and no #if, no macro and no quoted
   /// #include is there that may change them. Angled includes and options are not looked at.
   bool is_whole = false;

@@ -286,6 +286,22 @@ TEST_CASE("compiler: what --minimal leaves out is there when the text needs it, 
   }
 }
 
+TEST_CASE("compiler: constants of the host's kind cost no second compile") {
+  const std::string text =
+      "constexpr int kN = 3; namespace n { const float table[2] = {1, 2}; }\n"
+      "static __device__ int hidden = 1;\n"
+      "__global__ void k(float* x) { x[0] = kN + hidden + n::table[threadIdx.x % 2]; }\n";
+  for (const LoadedNvrtc& nvrtc : real_nvrtcs()) {
+    const ObjectCode code = Compiler(nvrtc).compile(request_for(text));
+    CHECK(code.trace->attempts == 1);
+    CHECK(code.symbols.size() == 1);
+    const ObjectCode made = Compiler(nvrtc).compile(request_for(
+        "#define V __device__ int made = 1;\nV\n__global__ void k(int* x) { *x = made; }"));
+    CHECK(made.trace->attempts == 2);
+    CHECK(made.symbols.size() == 1);
+  }
+}
+
 TEST_CASE("compiler: a generous timeout changes nothing, also for errors") {
   auto request = request_for(kSaxpy);
   const std::string code = compile(request).code;

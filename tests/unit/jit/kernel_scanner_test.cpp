@@ -166,6 +166,32 @@ TEST_CASE("kernels: whether a text shows all of them") {
   }
 }
 
+TEST_CASE("scanner: constants of the host's kind, which are no symbols") {
+  const auto constants = [](std::string_view text) {
+    std::string names;
+    for (const std::string& name : scan_source(text).constants) names += name + " ";
+    return names;
+  };
+  CHECK(constants("constexpr int kN = 4; const float table[2] = {1, 2};") == "kN table ");
+  CHECK(
+      constants("static constexpr unsigned a = f(1, 2), b{3}; namespace n { const int c = 1; }") ==
+      "a b n::c ");
+  CHECK(
+      constants("namespace { constexpr Pair<int, 2> p = {1, 2}; } inline constexpr auto q = 1;") ==
+      "p q ");
+  CHECK(constants("__device__ const int a = 1; const __constant__ float b[4]; "
+                  "constexpr __device__ int c = 2;") == "");
+  CHECK(constants("const float* f(const float* x) { const int inner = 1; } constexpr int g();") ==
+        "");
+  CHECK(constants("template <int N> constexpr int v = N; struct S { static const int m = 1; };") ==
+        "");
+  CHECK(constants("const __global__ void k(const int n) {}") == "");
+  CHECK(constants("constexpr int broken = {") == "broken ");
+  std::string words;
+  for (int i = 0; i < 50000; ++i) words += "const ";
+  CHECK(constants(words) == "");
+}
+
 TEST_CASE("symbols: a variable of a type that is defined with it") {
   CHECK(symbols("__device__ struct { int z; } a, b[2]; __device__ struct S { int q; } c;"
                 "__device__ struct T { int q; }; __device__ int d;") == "a,b,c,d");
