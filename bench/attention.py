@@ -8,6 +8,7 @@ are small and nothing is timed: what is left is whether results are right.
 from __future__ import annotations
 
 import functools
+import json
 import statistics
 import sys
 from collections.abc import Callable, Iterator
@@ -246,8 +247,12 @@ def measure_decode(shape: Shape, timed: bool) -> dict[str, Any]:
 def main() -> None:
     options = harness.arguments(__doc__.splitlines()[0], "attention")
     timed = not kw.current_device().is_simulated
-    rows = [measure_decode(shape, timed) for shape in (DECODE if timed else SMALL_DECODE)]
-    rows += [measure_forward(shape, timed) for shape in (FORWARD if timed else SMALL)]
+    shapes = [(measure_decode, shape) for shape in (DECODE if timed else SMALL_DECODE)]
+    shapes += [(measure_forward, shape) for shape in (FORWARD if timed else SMALL)]
+    rows = []
+    for measure, shape in shapes:
+        rows.append(measure(shape, timed))
+        print(json.dumps(rows[-1]), file=sys.stderr, flush=True)  # a time limit loses none
     harness.write(
         options.output,
         {

@@ -108,6 +108,8 @@ NOT_FOR_MEMCHECK = (
     *("makers", "manipulation", "norms", "operators", "optim", "promotion", "quantize_rows"),
     *("random", "reductions", "rope", "sampling", "scans", "softmax", "sorting", "topk"),
     *("transpose", "unique"),
+    *("attention", "attention_backward", "decode_attention", "gemm", "gemv", "linalg_solvers"),
+    *("launch_choices", "library_warmup", "torch_models", "torch_ops", "tour", "bench_table"),
     # Calls that are refused before they launch anything, and the simulated device alone.
     "bad_operations",
     "every_operation_checked",
@@ -220,7 +222,7 @@ def python_suites(arguments, jobs, pytest):
             ("Python tests", [*pytest, "-n", jobs, "tests/python"], count_pytest),
         ]
     # A process for each has a context of its own, some 0.6 GB of the GPU's memory.
-    beside = [*pytest, "-n", str(min(int(jobs), 24)), "--dist", "loadfile", "tests/python"]
+    beside = [*pytest, "-n", str(min(int(jobs), 24)), "--dist", "worksteal", "tests/python"]
     others = [f"--ignore={python_file(name)}" for name in MEASURE_MEMORY]
     return [("Python tests", beside + others, count_pytest)]
 

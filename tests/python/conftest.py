@@ -33,6 +33,24 @@ __global__ void saxpy(float a, const float* x, float* y, int n) {
 """
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_configure(config):
+    config.pluginmanager.register(FailuresAtOnce(config))
+
+
+class FailuresAtOnce:
+    """Names each failed test when it fails: a run that a time limit cuts off has told them."""
+
+    def __init__(self, config):
+        self.terminal = config.pluginmanager.get_plugin("terminalreporter")
+
+    def pytest_runtest_logreport(self, report):
+        if report.failed and self.terminal is not None:
+            said = str(report.longrepr).strip().splitlines()
+            reasons = [line for line in said if line.startswith("E ")] or said[-1:]
+            self.terminal.write_line(f"\nFAILED {report.nodeid} {' '.join(reasons)[:300]}")
+
+
 @pytest.fixture(autouse=True)
 def idle_device():
     """Every test starts and ends on the default device; a fault that one leaves fails that one."""
