@@ -17,19 +17,24 @@
 namespace kernwright {
 namespace {
 
-/// Without a lock, which a forked child could inherit locked. What was set before stays in memory.
-std::atomic<const std::vector<std::string>*>& command() {
-  static std::atomic<const std::vector<std::string>*> parts =
-      new std::vector<std::string>{"kernwright-worker"};
-  return parts;
+struct Command {
+  std::vector<std::string> parts;
+  const Command* before;  ///< stays in memory, as another thread may be reading it
+};
+
+/// Without a lock, which a forked child could inherit locked.
+std::atomic<const Command*>& command() {
+  static std::atomic<const Command*> latest = new Command{{"kernwright-worker"}, nullptr};
+  return latest;
 }
 
 }  // namespace
 
-std::vector<std::string> worker_command() { return *command().load(); }
+std::vector<std::string> worker_command() { return command().load()->parts; }
 
 void set_worker_command(std::vector<std::string> parts) {
-  command().store(new std::vector<std::string>(std::move(parts)));
+  auto* const set = new Command{std::move(parts), command().load()};
+  while (!command().compare_exchange_weak(set->before, set)) {}
 }
 
 Worker::Worker(WorkerOptions options) : options_(std::move(options)) {}

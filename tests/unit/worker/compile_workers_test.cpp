@@ -233,6 +233,8 @@ TEST_CASE("compile workers: an NVRTC whose files were replaced is noticed") {
   CHECK(workers.compile(request_for(kPlain)).code.kernels.size() == 1);
 }
 
+// ThreadSanitizer takes a thread of the child for one of the parent's.
+#if !defined(__SANITIZE_THREAD__)
 TEST_CASE("compile workers: a forked child has its own") {
   set_worker_command({TEST_WORKER_PROGRAM});
   use_compile_workers();
@@ -267,6 +269,7 @@ TEST_CASE("compile workers: a forked child has its own") {
   }
   set_compile_service(nullptr);
 }
+#endif
 
 TEST_CASE("compile workers: as many as the machine has room for") {
   const CompileWorkerLimits limits = CompileWorkerLimits::of_machine();

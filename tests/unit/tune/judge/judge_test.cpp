@@ -133,7 +133,7 @@ TEST_CASE("judge: a task that cannot judge is an error, and not the text's fault
     };
   });
   refuses([](Task& task) {
-    int* calls = new int(0);
+    const auto calls = std::make_shared<int>(0);
     task.reference = [calls](const HostValues& inputs) {
       std::vector<double> y(static_cast<std::size_t>(inputs[1].elements()), ++*calls);
       return Expected{std::nullopt, HostValue::of(ScalarType::float64, y), std::nullopt};
