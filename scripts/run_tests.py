@@ -16,7 +16,7 @@ import threading
 import time
 
 DOCTEST = re.compile(r"\[doctest\] test cases:\s*\d+ \|\s*(\d+) passed \|\s*(\d+) failed")
-LIMIT = 1200  # seconds that one suite may take before it is killed, and counted as failed
+LIMIT = 2400  # seconds that one suite may take before it is killed, and counted as failed
 PYTEST = re.compile(r"(\d+) (passed|failed|error|errors|xfailed|xpassed)\b")
 
 
