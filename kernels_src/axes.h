@@ -4,6 +4,7 @@
 
 #include "array/array.h"
 #include "driver/driver_types.h"
+#include "kernels_src/walk_plan.h"
 
 #include <cstdint>
 #include <span>
@@ -14,22 +15,20 @@ namespace kernwright::kernels {
 /// Axes of each kind that the kernels take.
 inline constexpr std::size_t kMaxAxes = 4;
 
-/// One axis; strides in bytes. An axis that goes has no `to`.
-struct Axis {
-  std::int64_t extent = 1;
-  std::int64_t to = 0;
-  std::int64_t from = 0;
-  bool operator==(const Axis&) const = default;
-};
+/// One axis; strides in bytes of the results and of the elements. An axis that goes has no stride
+/// in the results.
+using Axis = WalkDim<2>;
 
 /// Innermost first, without axes of extent 1, neighbours that follow each other as one.
 struct AxesPlan {
   CUdeviceptr from = 0;
-  std::vector<Axis> kept;     ///< by rising distance of the elements
-  std::vector<Axis> reduced;  ///< the same; row-major where the order of elements counts
+  WalkDims<2> kept;     ///< by rising distance of the elements
+  WalkDims<2> reduced;  ///< the same; row-major where the order of elements counts
 
-  std::int64_t outputs() const noexcept;  ///< results
-  std::int64_t length() const noexcept;   ///< elements that become one
+  /// Results.
+  std::int64_t outputs() const noexcept { return count_elements(kept); }
+  /// Elements that become one.
+  std::int64_t length() const noexcept { return count_elements(reduced); }
   bool fits() const noexcept { return kept.size() <= kMaxAxes && reduced.size() <= kMaxAxes; }
 };
 
@@ -39,20 +38,8 @@ struct AxesPlan {
 AxesPlan plan_axes(const Array& array, const std::vector<bool>& goes,
                    std::span<const std::int64_t> to_strides, bool ordered);
 
-/// The kernels' parameters, laid out as those of include/axes.cuh.
-struct KeptAxes {
-  std::int64_t extent[kMaxAxes];
-  std::int64_t to[kMaxAxes];
-  std::int64_t from[kMaxAxes];
-  std::int32_t ndim;
-};
-struct ReducedAxes {
-  std::int64_t extent[kMaxAxes];
-  std::int64_t from[kMaxAxes];
-  std::int32_t ndim;
-};
-KeptAxes kept_axes(const std::vector<Axis>& axes);
-ReducedAxes reduced_axes(const std::vector<Axis>& axes);
+/// The kernels' parameter for axes of one kind.
+using AxesWalk = Walk<2, kMaxAxes>;
 
 /// Whether each element lies at a multiple of its size, as the kernels read it.
 bool elements_are_aligned(const Array& array);

@@ -7,7 +7,6 @@
 #include "kernels_src/include/attention.cuh.h"
 #include "kernels_src/include/attention_gradient.cuh.h"
 #include "kernels_src/include/attention_tile.cuh.h"
-#include "kernels_src/include/axes.cuh.h"
 #include "kernels_src/include/complex_math.cuh.h"
 #include "kernels_src/include/edge_packs.cuh.h"
 #include "kernels_src/include/elements.cuh.h"
@@ -30,7 +29,6 @@
 #include "kernels_src/include/skinny.cuh.h"
 #include "kernels_src/include/skinny_weights.cuh.h"
 #include "kernels_src/include/small_floats.cuh.h"
-#include "kernels_src/include/strided.cuh.h"
 #include "kernels_src/include/tensor_core.cuh.h"
 #include "kernels_src/include/tma.cuh.h"
 #include "kernels_src/include/tokens.cuh.h"
@@ -49,7 +47,6 @@ void register_device_headers() {
     add_builtin_header("kernwright/attention.cuh", text::attention_cuh);
     add_builtin_header("kernwright/attention_gradient.cuh", text::attention_gradient_cuh);
     add_builtin_header("kernwright/attention_tile.cuh", text::attention_tile_cuh);
-    add_builtin_header("kernwright/axes.cuh", text::axes_cuh);
     add_builtin_header("kernwright/activations.cuh", text::activations_cuh);
     add_builtin_header("kernwright/edge_packs.cuh", text::edge_packs_cuh);
     add_builtin_header("kernwright/elements.cuh", text::elements_cuh);
@@ -71,7 +68,6 @@ void register_device_headers() {
     add_builtin_header("kernwright/skinny.cuh", text::skinny_cuh);
     add_builtin_header("kernwright/skinny_weights.cuh", text::skinny_weights_cuh);
     add_builtin_header("kernwright/small_floats.cuh", text::small_floats_cuh);
-    add_builtin_header("kernwright/strided.cuh", text::strided_cuh);
     add_builtin_header("kernwright/walk.cuh", text::walk_cuh);
     add_builtin_header("kernwright/tensor_core.cuh", text::tensor_core_cuh);
     add_builtin_header("kernwright/tokens.cuh", text::tokens_cuh);

@@ -39,26 +39,14 @@ void require_computed(const Array& array, const char* what, const char* name) {
              what, name, array.identify(), name));
 }
 
-std::optional<RowPair> pair_rows(const Array& first, const Array& second, int inner_dims) {
-  RowPair pair;
-  int last = -1;
+std::optional<Walk<2>> pair_rows(const Array& first, const Array& second, int inner_dims) {
+  WalkPlan<2> rows;
   for (int d = first.ndim() - inner_dims; d-- > 0;) {
     const auto axis = static_cast<std::size_t>(d);
-    const std::int64_t extent = first.shape()[axis];
-    if (extent == 1) continue;
-    const std::int64_t one = first.strides()[axis], two = second.strides()[axis];
-    if (last >= 0 && one == pair.first[last] * pair.extent[last] &&
-        two == pair.second[last] * pair.extent[last]) {
-      pair.extent[last] *= extent;
-      continue;
-    }
-    if (++last == 8) return std::nullopt;
-    pair.extent[last] = extent;
-    pair.first[last] = one;
-    pair.second[last] = two;
+    rows.add(first.shape()[axis], {first.strides()[axis], second.strides()[axis]});
   }
-  pair.ndim = last + 1;
-  return pair;
+  if (rows.dims.size() > kWalkDims) return std::nullopt;
+  return rows.parameter();
 }
 
 int common_pack(std::int64_t n, std::initializer_list<const Array*> arrays, int inner_dims) {

@@ -3,6 +3,7 @@
 
 #include "array/array.h"
 #include "core/device.h"
+#include "kernels_src/walk_plan.h"
 
 #include <cstdint>
 #include <initializer_list>
@@ -22,18 +23,9 @@ struct RowExtent {
   std::int64_t n = 0;
 };
 
-/// The kernels' parameter StridedPair (include/strided.cuh): the bytes of a row in two views.
-struct RowPair {
-  std::int64_t extent[8] = {};
-  std::int64_t first[8] = {};
-  std::int64_t second[8] = {};
-  std::int32_t ndim = 0;
-};
-static_assert(sizeof(RowPair) == 200);
-
 /// The rows of two views of the same leading shape: the last `inner_dims` axes lie inside of a row.
-/// Nothing when they need more than 8 dimensions.
-std::optional<RowPair> pair_rows(const Array& first, const Array& second, int inner_dims = 1);
+/// Nothing when they need more than kWalkDims dimensions.
+std::optional<Walk<2>> pair_rows(const Array& first, const Array& second, int inner_dims = 1);
 
 /// Elements of up to 16 bytes that one load can move in each of the arrays: each row of `n` of them
 /// begins at a multiple of the pack, and holds whole packs. Axes before the last `inner_dims` lead

@@ -1,56 +1,130 @@
 // How several strided views of one shape are walked together, in as few dimensions as possible.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <limits>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace kernwright::kernels {
 
 inline constexpr std::size_t kWalkDims = 8;
+/// The two views of a copy, a reduction or a scan.
+inline constexpr std::size_t kTo = 0, kFrom = 1;
 
 /// The kernels' parameter; its layout is that of Walk in include/walk.cuh.
-template <std::size_t Views>
+template <std::size_t Views, std::size_t Dims = kWalkDims, typename Offset = std::int64_t>
 struct Walk {
-  std::int64_t extent[kWalkDims];
-  std::int64_t stride[Views][kWalkDims];
-  std::uint32_t magic[kWalkDims];
-  std::uint32_t shift[kWalkDims];
+  std::int64_t extent[Dims];
+  Offset stride[Views][Dims];
+  std::uint32_t magic[Dims];
+  std::uint32_t shift[Dims];
   std::int32_t ndim;
 };
+static_assert(sizeof(Walk<2>) == 264 && sizeof(Walk<2, 4>) == 136);
+static_assert(sizeof(Walk<4, 8, std::int32_t>) == 264);
 
 template <std::size_t Views>
 struct WalkDim {
   std::int64_t extent = 0;
   std::array<std::int64_t, Views> stride = {};
+  bool operator==(const WalkDim&) const = default;
 };
 
-/// Views in the order in which their elements are numbered, the innermost dimension first; a stride
-/// of 0 repeats elements. `base` is the address, or any number that strides are added to.
+/// The innermost dimension first.
+template <std::size_t Views>
+using WalkDims = std::vector<WalkDim<Views>>;
+
+/// Adds a dimension around the others: to the outermost where it follows it in all views. One of
+/// extent 1 has no say.
+template <std::size_t Views>
+void add_dim(WalkDims<Views>& dims, const WalkDim<Views>& dim) {
+  if (dim.extent == 1) return;
+  bool follows = !dims.empty();
+  for (std::size_t v = 0; v < Views && follows; ++v) {
+    follows = dim.stride[v] == dims.back().stride[v] * dims.back().extent;
+  }
+  if (follows) {
+    dims.back().extent *= dim.extent;
+  } else {
+    dims.push_back(dim);
+  }
+}
+
+template <std::size_t Views>
+void merge_dims(WalkDims<Views>& dims) {
+  WalkDims<Views> merged;
+  merged.reserve(dims.size());
+  for (const auto& dim : dims) add_dim(merged, dim);
+  dims = std::move(merged);
+}
+
+/// By rising distance in one view, those along which nothing moves last; then merges.
+template <std::size_t Views>
+void order_dims(WalkDims<Views>& dims, std::size_t view) {
+  const auto distance = [view](const WalkDim<Views>& dim) {
+    return dim.stride[view] == 0 ? std::numeric_limits<std::int64_t>::max()
+                                 : std::abs(dim.stride[view]);
+  };
+  std::stable_sort(dims.begin(), dims.end(),
+                   [&](const auto& a, const auto& b) { return distance(a) < distance(b); });
+  merge_dims(dims);
+}
+
+/// Makes `pack` neighbours along the innermost dimension, whose extent it divides, one element.
+template <std::size_t Views>
+void pack_dims(WalkDims<Views>& dims, std::int64_t pack) {
+  if (dims.empty()) return;
+  dims[0].extent /= pack;
+  for (std::int64_t& stride : dims[0].stride) stride *= pack;
+  if (dims[0].extent == 1) dims.erase(dims.begin());
+}
+
+template <std::size_t Views>
+std::int64_t count_elements(const WalkDims<Views>& dims) noexcept {
+  std::int64_t count = 1;
+  for (const auto& dim : dims) count *= dim.extent;
+  return count;
+}
+
+/// Of no more dimensions than it takes.
+template <std::size_t Dims = kWalkDims, typename Offset = std::int64_t, std::size_t Views>
+Walk<Views, Dims, Offset> walk_parameter(const WalkDims<Views>& dims) {
+  Walk<Views, Dims, Offset> walk{};
+  walk.ndim = static_cast<std::int32_t>(dims.size());
+  for (std::size_t d = 0; d < dims.size(); ++d) {
+    walk.extent[d] = dims[d].extent;
+    for (std::size_t v = 0; v < Views; ++v) {
+      walk.stride[v][d] = static_cast<Offset>(dims[d].stride[v]);
+    }
+    if (dims[d].extent < 2 || dims[d].extent > std::numeric_limits<std::int32_t>::max()) continue;
+    // floor(i / extent) = i * ceil(2^p / extent) / 2^p for i < 2^31, p = 31 + ceil(log2(extent)).
+    const auto extent = static_cast<std::uint64_t>(dims[d].extent);
+    const int p = 31 + std::bit_width(extent - 1);
+    walk.magic[d] = static_cast<std::uint32_t>(((std::uint64_t{1} << p) + extent - 1) / extent);
+    walk.shift[d] = static_cast<std::uint32_t>(p - 32);
+  }
+  return walk;
+}
+
+/// Views in the order in which their elements are numbered; a stride of 0 repeats elements. `base`
+/// is the address, or any number that strides are added to.
 template <std::size_t Views>
 struct WalkPlan {
   std::array<std::uint64_t, Views> base = {};
-  std::vector<WalkDim<Views>> dims;
+  WalkDims<Views> dims;
 
-  /// Adds a dimension around the others; one of extent 1 has no say.
-  void add(std::int64_t extent, std::array<std::int64_t, Views> stride) {
-    if (extent == 1) return;
-    if (!dims.empty() && follows(dims.back(), stride)) {
-      dims.back().extent *= extent;
-    } else {
-      dims.push_back({extent, stride});
-    }
+  void add(std::int64_t extent, const std::array<std::int64_t, Views>& stride) {
+    add_dim(dims, {extent, stride});
   }
 
-  std::int64_t count() const noexcept {
-    std::int64_t count = 1;
-    for (const auto& dim : dims) count *= dim.extent;
-    return count;
-  }
+  std::int64_t count() const noexcept { return count_elements(dims); }
 
   /// Makes the innermost bytes, which the views of `moved` have in common, units of up to 16 bytes;
   /// `also` must be a multiple of the unit too. The logarithm of the unit's size.
@@ -66,10 +140,7 @@ struct WalkPlan {
       }
     }
     const int log2_unit = std::countr_zero(alignment);
-    const std::int64_t unit = std::int64_t{1} << log2_unit;
-    dims[0].extent /= unit;
-    for (std::int64_t& stride : dims[0].stride) stride *= unit;
-    if (dims[0].extent == 1) dims.erase(dims.begin());
+    pack_dims(dims, std::int64_t{1} << log2_unit);
     return log2_unit;
   }
 
@@ -88,29 +159,9 @@ struct WalkPlan {
     }
   }
 
-  Walk<Views> parameter() const {
-    Walk<Views> walk{};
-    walk.ndim = static_cast<std::int32_t>(dims.size());
-    for (std::size_t d = 0; d < dims.size(); ++d) {
-      walk.extent[d] = dims[d].extent;
-      for (std::size_t v = 0; v < Views; ++v) walk.stride[v][d] = dims[d].stride[v];
-      if (dims[d].extent > std::numeric_limits<std::int32_t>::max()) continue;
-      // floor(i / extent) = i * ceil(2^p / extent) / 2^p for i < 2^31, p = 31 + ceil(log2(extent)).
-      const auto extent = static_cast<std::uint64_t>(dims[d].extent);
-      const int p = 31 + std::bit_width(extent - 1);
-      walk.magic[d] = static_cast<std::uint32_t>(((std::uint64_t{1} << p) + extent - 1) / extent);
-      walk.shift[d] = static_cast<std::uint32_t>(p - 32);
-    }
-    return walk;
-  }
+  Walk<Views> parameter() const { return walk_parameter(dims); }
 
  private:
-  static bool follows(const WalkDim<Views>& inner, const std::array<std::int64_t, Views>& stride) {
-    for (std::size_t v = 0; v < Views; ++v) {
-      if (stride[v] != inner.stride[v] * inner.extent) return false;
-    }
-    return true;
-  }
   /// Whether the dimension runs through the bytes of the views `moved` and rests in the others.
   static bool is_row(const WalkDim<Views>& dim, std::span<const std::size_t> moved) {
     std::size_t steps = 0;
@@ -122,16 +173,23 @@ struct WalkPlan {
   }
 };
 
+/// Plans a walk over a target and a source of one shape, without 0 in it, by rising distance in the
+/// target, where every stride is made positive. `inner` bytes of both, when given, lie inside of
+/// each element. Throws InvalidArgument when the target has stride 0 over more than one element, as
+/// threads would then write to the same place.
+WalkPlan<2> plan_strided(std::uint64_t to, std::span<const std::int64_t> to_strides,
+                         std::uint64_t from, std::span<const std::int64_t> from_strides,
+                         std::span<const std::int64_t> shape, std::int64_t inner = 1);
+
 /// One grid more than the count must still fit 32-bit numbers that are divided as above.
 inline bool is_wide(std::int64_t count) {
   return count > std::numeric_limits<std::int32_t>::max() - (std::int64_t{1} << 30);
 }
 
-/// Blocks for `count` units, `per_block` each; the kernels' loops take the rest.
-inline std::uint32_t walk_blocks(std::int64_t count, std::int64_t per_block) {
-  constexpr std::int64_t kMost = std::int64_t{1} << 19;
-  const std::int64_t blocks = (count + per_block - 1) / per_block;
-  return static_cast<std::uint32_t>(blocks < kMost ? blocks : kMost);
+/// Blocks for `count` units, `per_block` each; the kernels' loops take what is left by `most`.
+inline std::uint32_t walk_blocks(std::int64_t count, std::int64_t per_block,
+                                 std::int64_t most = std::int64_t{1} << 19) {
+  return static_cast<std::uint32_t>(std::min((count + per_block - 1) / per_block, most));
 }
 
 }  // namespace kernwright::kernels

@@ -6,7 +6,7 @@
 #include "kernels_src/copy/copy.h"
 #include "kernels_src/family.h"
 #include "kernels_src/launch_choices.h"
-#include "kernels_src/strided_plan.h"
+#include "kernels_src/walk_plan.h"
 
 namespace kernwright::kernels {
 
@@ -20,23 +20,23 @@ const LazyKernel& cast_kernel(ScalarType to, ScalarType from, bool wide) {
   });
 }
 
-class CastLauncher final : public StridedLauncher {
- public:
-  CastLauncher(Device& device, ScalarType to, ScalarType from)
-      : device_(device), to_(to), from_(from) {}
-
- protected:
-  const Kernel& kernel(bool wide) const override {
-    return cast_kernel(to_, from_, wide).on(device_);
-  }
-  int elements_each(std::int64_t count) const override {
-    return choose(LaunchChoice::cast_elements, device_, count, scalar_size(to_), 1);
-  }
-
- private:
-  Device& device_;
-  ScalarType to_, from_;
-};
+void launch_cast(const Array& to, const Array& from, const WalkPlan<2>& part, const Stream& on) {
+  constexpr std::uint32_t kBlock = 256;
+  // Enough blocks for every GPU; each thread takes more elements when there are more.
+  constexpr std::int64_t kMostBlocks = std::int64_t{1} << 20;
+  const std::int64_t count = part.count();
+  const bool wide = is_wide(count);
+  const int each =
+      choose(LaunchChoice::cast_elements, to.device(), count, scalar_size(to.type()), 1);
+  const LaunchConfig config{.grid = {walk_blocks(count, kBlock * std::int64_t{each}, kMostBlocks)},
+                            .block = {kBlock},
+                            .stream = on};
+  const Kernel& kernel = cast_kernel(to.type(), from.type(), wide).on(to.device());
+  const auto send = [&](auto elements) {
+    launch(kernel, config, part.base[kTo], part.base[kFrom], part.parameter(), elements);
+  };
+  wide ? send(static_cast<std::uint64_t>(count)) : send(static_cast<std::uint32_t>(count));
+}
 
 /// Whether each element lies at a multiple of its size, as the kernels read it.
 bool is_aligned(const Array& array) {
@@ -57,9 +57,9 @@ Array cast(const Array& array, ScalarType type, const Stream& stream) {
   const Stream on = stream ? stream : Stream::legacy(device);
   Array result = Array::empty(device, array.shape(), type, stream);
   if (array.size() == 0) return result;
-  const StridedPlan plan = plan_strided(result.address(), result.strides(), array.address(),
+  const WalkPlan<2> plan = plan_strided(result.address(), result.strides(), array.address(),
                                         array.strides(), array.shape());
-  CastLauncher(device, type, array.type()).launch(plan, on);
+  plan.for_each_part([&](const WalkPlan<2>& part) { launch_cast(result, array, part, on); });
   result.use_on(on);
   array.use_on(on);
   return result;

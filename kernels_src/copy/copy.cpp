@@ -8,18 +8,14 @@
 #include "kernels_src/copy/tiled_transpose.h"
 #include "kernels_src/family.h"
 #include "kernels_src/launch_choices.h"
-#include "kernels_src/strided_plan.h"
 #include "kernels_src/walk_plan.h"
 #include "memory/transfer.h"
 
 #include <array>
-#include <bit>
 
 namespace kernwright::kernels {
 
 namespace {
-
-constexpr std::uint64_t kWidestUnit = 16;
 
 /// The kernel for a unit, a width of the index and so many units of a thread.
 const LazyKernel& copy_kernel(int log2_unit, bool wide, int units) {
@@ -33,11 +29,9 @@ const LazyKernel& copy_kernel(int log2_unit, bool wide, int units) {
 }
 
 /// Walks the units in the order of the plan's dimensions.
-void launch_strided_copy(Device& device, const StridedPlan& plan, int log2_unit, const Stream& on) {
+void launch_strided_copy(Device& device, const WalkPlan<2>& plan, int log2_unit, const Stream& on) {
   constexpr std::uint32_t kBlock = 256;
-  WalkPlan<2> walk{.base = {plan.to, plan.from}, .dims = {}};
-  for (const StridedDim& dim : plan.dims) walk.dims.push_back({dim.extent, {dim.to, dim.from}});
-  walk.for_each_part([&](const WalkPlan<2>& part) {
+  plan.for_each_part([&](const WalkPlan<2>& part) {
     const std::int64_t count = part.count();
     const bool wide = is_wide(count);
     const int each =
@@ -46,48 +40,27 @@ void launch_strided_copy(Device& device, const StridedPlan& plan, int log2_unit,
         .grid = {walk_blocks(count, kBlock * std::int64_t{each})}, .block = {kBlock}, .stream = on};
     const Kernel& kernel = copy_kernel(log2_unit, wide, each).on(device);
     const auto send = [&](auto units) {
-      launch(kernel, config, part.base[0], part.base[1], part.parameter(), units);
+      launch(kernel, config, part.base[kTo], part.base[kFrom], part.parameter(), units);
     };
     wide ? send(static_cast<std::uint64_t>(count)) : send(static_cast<std::uint32_t>(count));
   });
 }
 
-/// Makes the innermost bytes units of up to 16 bytes; the logarithm of their size.
-int widen_unit(StridedPlan& plan) {
-  std::uint64_t alignment = kWidestUnit | plan.to | plan.from;
-  const bool inner_bytes = !plan.dims.empty() && plan.dims[0].to == 1 && plan.dims[0].from == 1;
-  if (!inner_bytes) return 0;
-  for (std::size_t i = 0; i < plan.dims.size(); ++i) {
-    const StridedDim& dim = plan.dims[i];
-    if (i == 0) {
-      alignment |= static_cast<std::uint64_t>(dim.extent);
-    } else {
-      alignment |= static_cast<std::uint64_t>(dim.to) | static_cast<std::uint64_t>(dim.from);
-    }
-  }
-  const int log2_unit = std::countr_zero(alignment);
-  const std::int64_t unit = std::int64_t{1} << log2_unit;
-  StridedDim& inner = plan.dims[0];
-  inner = {inner.extent / unit, unit, unit};
-  if (inner.extent == 1) plan.dims.erase(plan.dims.begin());
-  return log2_unit;
-}
-
-bool is_plain(const StridedPlan& plan) {
-  return plan.dims.empty() ||
-         (plan.dims.size() == 1 && plan.dims[0].to == 1 && plan.dims[0].from == 1);
+bool is_plain(const WalkPlan<2>& plan) {
+  constexpr std::array<std::int64_t, 2> kBytes = {1, 1};
+  return plan.dims.empty() || (plan.dims.size() == 1 && plan.dims[0].stride == kBytes);
 }
 
 void queue_copy(const Array& to, const Array& from, const Stream& stream) {
   const auto element = static_cast<std::int64_t>(scalar_size(to.type()));
-  StridedPlan plan = plan_strided(to.address(), to.strides(), from.address(), from.strides(),
+  WalkPlan<2> plan = plan_strided(to.address(), to.strides(), from.address(), from.strides(),
                                   from.shape(), element);
   const Stream on = stream ? stream : Stream::legacy(to.device());
   if (is_plain(plan)) {
     const auto bytes = static_cast<std::size_t>(plan.count());
-    copy_on_device(to.device(), plan.to, plan.from, bytes, on);
+    copy_on_device(to.device(), plan.base[kTo], plan.base[kFrom], bytes, on);
   } else {
-    const int log2_unit = widen_unit(plan);
+    const int log2_unit = plan.widen_unit(std::array{kTo, kFrom}, 0);
     if (!queue_tiled_transpose(to.device(), plan, log2_unit, on)) {
       launch_strided_copy(to.device(), plan, log2_unit, on);
     }

@@ -51,50 +51,51 @@ const LazyKernel& tiled_kernel(int log2_unit, int size, int pack) {
 }
 
 /// The dimension along which the source's units follow each other.
-std::optional<std::size_t> source_line(const StridedPlan& plan, std::int64_t unit) {
+std::optional<std::size_t> source_line(const WalkPlan<2>& plan, std::int64_t unit) {
   for (std::size_t d = 1; d < plan.dims.size(); ++d) {
-    if (std::abs(plan.dims[d].from) == unit) return d;
+    if (std::abs(plan.dims[d].stride[kFrom]) == unit) return d;
   }
   return std::nullopt;
 }
 
 /// Whether both sides may be moved `pack` units at a time.
-bool transpose_takes_packs(const StridedPlan& plan, const StridedDim& x, const StridedDim& y,
+bool transpose_takes_packs(const WalkPlan<2>& plan, const WalkDim<2>& x, const WalkDim<2>& y,
                            int pack, std::int64_t unit) {
-  if (x.from != unit || x.extent % pack != 0 || y.extent % pack != 0) return false;
-  std::uint64_t bits = plan.to | plan.from;
-  bits |= static_cast<std::uint64_t>(x.to) | static_cast<std::uint64_t>(y.from);
-  for (const StridedDim& dim : plan.dims) {
+  if (x.stride[kFrom] != unit || x.extent % pack != 0 || y.extent % pack != 0) return false;
+  std::uint64_t bits = plan.base[kTo] | plan.base[kFrom];
+  bits |= static_cast<std::uint64_t>(x.stride[kTo]) | static_cast<std::uint64_t>(y.stride[kFrom]);
+  for (const WalkDim<2>& dim : plan.dims) {
     if (dim == x || dim == y) continue;
-    bits |= static_cast<std::uint64_t>(dim.to) | static_cast<std::uint64_t>(dim.from);
+    bits |=
+        static_cast<std::uint64_t>(dim.stride[kTo]) | static_cast<std::uint64_t>(dim.stride[kFrom]);
   }
   return bits % static_cast<std::uint64_t>(pack * unit) == 0;
 }
 
-TiledView make_tiled_view(const StridedPlan& plan, std::size_t line, std::int64_t tile) {
-  const StridedDim& y = plan.dims[0];
-  const StridedDim& x = plan.dims[line];
+TiledView make_tiled_view(const WalkPlan<2>& plan, std::size_t line, std::int64_t tile) {
+  const WalkDim<2>& y = plan.dims[0];
+  const WalkDim<2>& x = plan.dims[line];
   TiledView view{};
   view.x_extent = x.extent;
   view.y_extent = y.extent;
-  view.to_x = x.to;
-  view.to_y = y.to;
-  view.from_x = x.from;
-  view.from_y = y.from;
+  view.to_x = x.stride[kTo];
+  view.to_y = y.stride[kTo];
+  view.from_x = x.stride[kFrom];
+  view.from_y = y.stride[kFrom];
   view.x_tiles = static_cast<std::uint32_t>((x.extent + tile - 1) / tile);
   view.y_tiles = static_cast<std::uint32_t>((y.extent + tile - 1) / tile);
   for (std::size_t d = 1; d < plan.dims.size(); ++d) {
     if (d == line) continue;
     view.extent[view.ndim] = plan.dims[d].extent;
-    view.to[view.ndim] = plan.dims[d].to;
-    view.from[view.ndim] = plan.dims[d].from;
+    view.to[view.ndim] = plan.dims[d].stride[kTo];
+    view.from[view.ndim] = plan.dims[d].stride[kFrom];
     ++view.ndim;
   }
   return view;
 }
 
 /// Blocks, or nothing when a grid cannot have so many.
-std::optional<std::uint32_t> transpose_tile_count(const StridedPlan& plan, std::size_t line,
+std::optional<std::uint32_t> transpose_tile_count(const WalkPlan<2>& plan, std::size_t line,
                                                   std::int64_t tile) {
   constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
   std::int64_t blocks = 1;
@@ -111,13 +112,14 @@ std::optional<std::uint32_t> transpose_tile_count(const StridedPlan& plan, std::
 
 }  // namespace
 
-bool queue_tiled_transpose(Device& device, StridedPlan& plan, int log2_unit, const Stream& stream) {
+bool queue_tiled_transpose(Device& device, WalkPlan<2>& plan, int log2_unit, const Stream& stream) {
   const std::int64_t unit = std::int64_t{1} << log2_unit;
   if (plan.dims.size() < 2 || plan.dims.size() > kTiledRestDims + 2) return false;
-  if (plan.dims[0].to != unit || std::abs(plan.dims[0].from) == unit) return false;
+  if (plan.dims[0].stride[kTo] != unit || std::abs(plan.dims[0].stride[kFrom]) == unit)
+    return false;
   const auto line = source_line(plan, unit);
   if (!line) return false;
-  const StridedDim y = plan.dims[0], x = plan.dims[*line];
+  const WalkDim<2> y = plan.dims[0], x = plan.dims[*line];
   if (y.extent < kShortTransposeLine) return false;
   if (x.extent < kShortTransposeLine) {
     // Neighbouring threads read neighbours then, and write to a few lines of the target.
@@ -132,8 +134,8 @@ bool queue_tiled_transpose(Device& device, StridedPlan& plan, int log2_unit, con
                                                 static_cast<std::size_t>(unit), tile.pack));
   const int pack = transpose_takes_packs(plan, x, y, widest, unit) ? widest : 1;
   const LaunchConfig config{.grid = {*blocks}, .block = {kTiledThreads}, .stream = stream};
-  launch(tiled_kernel(log2_unit, tile.size, pack).on(device), config, plan.to, plan.from,
-         make_tiled_view(plan, *line, tile.size));
+  launch(tiled_kernel(log2_unit, tile.size, pack).on(device), config, plan.base[kTo],
+         plan.base[kFrom], make_tiled_view(plan, *line, tile.size));
   return true;
 }
 

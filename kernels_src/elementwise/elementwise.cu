@@ -1,18 +1,8 @@
 // One operation on each element of up to three operands: arrays of any type and strides, numbers.
 #include <kernwright/functions.cuh>
+#include <kernwright/walk.cuh>
 
 using namespace kernwright;
-
-constexpr int kMaxDims = 8;
-
-/// Where the elements of result (0) and operands (1 to 3) lie, innermost dimension first; strides
-/// in bytes. `Offset` holds every distance.
-template <typename Index, typename Offset>
-struct StridedView {
-  Index extent[kMaxDims];
-  Offset stride[4][kMaxDims];
-  int ndim;
-};
 
 template <typename L, typename T>
 struct Converted {
@@ -134,52 +124,32 @@ __global__ void flat(char* out, Index count, const Operands... operands) {
   }
 }
 
-template <typename Index, typename Offset>
-struct Place {
-  Offset offset[4];
-  /// The loop is unrolled so that every index into the parameter is a constant.
-  __device__ __forceinline__ Place(const StridedView<Index, Offset>& view, Index i, int arity)
-      : offset{} {
-#pragma unroll
-    for (int d = 0; d < kMaxDims; ++d) {
-      if (d >= view.ndim) break;
-      const Index rest = d + 1 < view.ndim ? i / view.extent[d] : 0;
-      const Offset within = static_cast<Offset>(i - rest * view.extent[d]);
-#pragma unroll
-      for (int k = 0; k < 4; ++k) {
-        if (k <= arity) offset[k] += within * view.stride[k][d];
-      }
-      i = rest;
-    }
-  }
-};
-
 template <typename Op, typename R, typename O, int N, typename P, typename A>
 __device__ __forceinline__ void compute_at(const P& place, char* out, const A& a) {
-  compute<Op, R, O, N>(out + place.offset[0], Loaded<A, N>(a, place.offset[1]));
+  compute<Op, R, O, N>(out + place.of[0], Loaded<A, N>(a, place.of[1]));
 }
 template <typename Op, typename R, typename O, int N, typename P, typename A, typename B>
 __device__ __forceinline__ void compute_at(const P& place, char* out, const A& a, const B& b) {
-  compute<Op, R, O, N>(out + place.offset[0], Loaded<A, N>(a, place.offset[1]),
-                       Loaded<B, N>(b, place.offset[2]));
+  compute<Op, R, O, N>(out + place.of[0], Loaded<A, N>(a, place.of[1]),
+                       Loaded<B, N>(b, place.of[2]));
 }
 template <typename Op, typename R, typename O, int N, typename P, typename A, typename B,
           typename C>
 __device__ __forceinline__ void compute_at(const P& place, char* out, const A& a, const B& b,
                                            const C& c) {
-  compute<Op, R, O, N>(out + place.offset[0], Loaded<A, N>(a, place.offset[1]),
-                       Loaded<B, N>(b, place.offset[2]), Loaded<C, N>(c, place.offset[3]));
+  compute<Op, R, O, N>(out + place.of[0], Loaded<A, N>(a, place.of[1]),
+                       Loaded<B, N>(b, place.of[2]), Loaded<C, N>(c, place.of[3]));
 }
 
-/// Arrays of any strides, in packs of N along the innermost dimension: extent 0 and strides 0 of
-/// `view` count packs. With N = 1 the innermost strides are any.
+/// The result (view 0) and operands (1 to 3) of any strides, in packs of N along the innermost
+/// dimension: extent 0 and strides 0 of `view` count packs. With N = 1 the innermost strides are
+/// any.
 template <typename Op, typename R, typename O, int N, typename Index, typename Offset,
           typename... Operands>
-__global__ void strided(char* out, Index packs, const StridedView<Index, Offset> view,
+__global__ void strided(char* out, Index packs, const Walk<4, 8, Offset> view,
                         const Operands... operands) {
   const Index step = static_cast<Index>(gridDim.x) * blockDim.x;
   for (Index i = static_cast<Index>(blockIdx.x) * blockDim.x + threadIdx.x; i < packs; i += step) {
-    const Place<Index, Offset> place(view, i, sizeof...(Operands));
-    compute_at<Op, R, O, N>(place, out, operands...);
+    compute_at<Op, R, O, N>(walk_offsets(view, i), out, operands...);
   }
 }

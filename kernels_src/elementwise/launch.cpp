@@ -8,10 +8,11 @@
 #include "kernels_src/launch_choices.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
+#include <cmath>
 #include <limits>
 #include <string>
-#include <vector>
 
 namespace kernwright::kernels {
 namespace {
@@ -19,7 +20,6 @@ namespace {
 constexpr std::uint32_t kThreads = 256;
 constexpr std::int64_t kPackBytes = 16;
 constexpr std::int64_t kHeavyPack = 4;
-constexpr std::size_t kViewDims = 8;
 /// Enough blocks for every GPU; each thread of the strided kernel takes more when there are more.
 constexpr std::int64_t kMostBlocks = std::int64_t{1} << 20;
 /// One grid more than the count must still fit the index.
@@ -34,14 +34,6 @@ struct Variant {
   int pack = 1;       ///< elements
   int packs = 1;      ///< of a thread, in the flat kernel
   std::array<Form, kMaxOperands> forms{};
-};
-
-/// The parameter of the strided kernel; its layout is that of elementwise.cu.
-template <typename Index, typename Offset>
-struct StridedView {
-  std::array<Index, kViewDims> extent{};
-  std::array<std::array<Offset, kViewDims>, 1 + kMaxOperands> stride{};
-  std::int32_t ndim = 0;
 };
 
 const char* form_name(Form form) {
@@ -123,11 +115,9 @@ class Arguments {
   Arguments(const Arguments&) = delete;
   Arguments& operator=(const Arguments&) = delete;
 
-  void move(const LayoutDim& dim) {
-    out_ += static_cast<CUdeviceptr>(dim.strides[0]);
-    for (std::size_t i = 0; i < arity_; ++i) {
-      addresses_[i] += static_cast<CUdeviceptr>(dim.strides[i + 1]);
-    }
+  void move_to(const Layout& part) {
+    out_ = part.base[0];
+    std::copy(part.base.begin() + 1, part.base.end(), addresses_.begin());
   }
   void launch(const Kernel& kernel, std::int64_t blocks, bool wide, std::int64_t count, void* view,
               const Stream& stream) {
@@ -189,25 +179,24 @@ bool is_flat(const ElementwiseCall& call, const Array& result, Variant& variant)
 int pack_innermost(const ElementwiseCall& call, const Array& result, Layout& layout,
                    Variant& variant) {
   if (layout.dims.empty()) return 1;
-  LayoutDim& inner = layout.dims.front();
+  const auto& inner = layout.dims.front();
   std::int64_t pack = widest_pack(call, result);
   narrow_to(pack, static_cast<std::uint64_t>(inner.extent), 1);
   for (std::size_t k = 0; k <= static_cast<std::size_t>(call.arity); ++k) {
     const Array* const array = k == 0 ? &result : call.inputs[k - 1].array;
-    if (array == nullptr || (k > 0 && inner.strides[k] == 0)) continue;
+    if (array == nullptr || (k > 0 && inner.stride[k] == 0)) continue;
     const std::size_t size = scalar_size(array->type());
-    if (inner.strides[k] != static_cast<std::int64_t>(size)) return 1;
+    if (inner.stride[k] != static_cast<std::int64_t>(size)) return 1;
     narrow_to(pack, array->address(), size);
     for (std::size_t d = 1; d < layout.dims.size(); ++d) {
-      narrow_to(pack, static_cast<std::uint64_t>(layout.dims[d].strides[k]), size);
+      narrow_to(pack, static_cast<std::uint64_t>(layout.dims[d].stride[k]), size);
     }
   }
   if (pack == 1) return 1;
   for (std::size_t i = 0; i < static_cast<std::size_t>(call.arity); ++i) {
-    if (variant.forms[i] == Form::each && inner.strides[i + 1] == 0) variant.forms[i] = Form::same;
+    if (variant.forms[i] == Form::each && inner.stride[i + 1] == 0) variant.forms[i] = Form::same;
   }
-  inner.extent /= pack;
-  for (std::int64_t& stride : inner.strides) stride *= pack;
+  pack_dims(layout.dims, pack);
   return static_cast<int>(pack);
 }
 
@@ -216,51 +205,12 @@ bool fits_narrow(const Layout& layout) {
   if (layout.count() > kNarrowLimit / 2) return false;
   for (std::size_t k = 0; k <= kMaxOperands; ++k) {
     double distance = 0;
-    for (const LayoutDim& dim : layout.dims) {
-      distance += static_cast<double>(dim.extent) * std::abs(static_cast<double>(dim.strides[k]));
+    for (const auto& dim : layout.dims) {
+      distance += static_cast<double>(dim.extent) * std::abs(static_cast<double>(dim.stride[k]));
     }
     if (distance > static_cast<double>(kNarrowLimit)) return false;
   }
   return true;
-}
-
-template <typename Index, typename Offset>
-StridedView<Index, Offset> view_of(const Layout& layout) {
-  StridedView<Index, Offset> view;
-  view.ndim = static_cast<std::int32_t>(layout.dims.size());
-  for (std::size_t d = 0; d < layout.dims.size(); ++d) {
-    view.extent[d] = static_cast<Index>(layout.dims[d].extent);
-    for (std::size_t k = 0; k <= kMaxOperands; ++k) {
-      view.stride[k][d] = static_cast<Offset>(layout.dims[d].strides[k]);
-    }
-  }
-  return view;
-}
-
-/// More dimensions than the kernel takes: once for each index of the outermost.
-void launch_layout(Arguments& arguments, const Kernel& kernel, bool wide, const Layout& layout,
-                   const Stream& stream) {
-  if (layout.dims.size() > kViewDims) {
-    Layout part = layout;
-    const LayoutDim outer = part.dims.back();
-    part.dims.pop_back();
-    LayoutDim back = outer;
-    for (std::int64_t& stride : back.strides) stride *= -outer.extent;
-    for (std::int64_t i = 0; i < outer.extent; ++i) {
-      launch_layout(arguments, kernel, wide, part, stream);
-      arguments.move(outer);
-    }
-    return arguments.move(back);
-  }
-  const std::int64_t packs = layout.count();
-  const std::int64_t blocks = std::min((packs + kThreads - 1) / kThreads, kMostBlocks);
-  if (wide) {
-    auto view = view_of<std::uint64_t, std::int64_t>(layout);
-    arguments.launch(kernel, blocks, wide, packs, &view, stream);
-  } else {
-    auto view = view_of<std::uint32_t, std::int32_t>(layout);
-    arguments.launch(kernel, blocks, wide, packs, &view, stream);
-  }
 }
 
 void launch_strided(const ElementwiseCall& call, const Array& result, Variant variant,
@@ -276,7 +226,17 @@ void launch_strided(const ElementwiseCall& call, const Array& result, Variant va
   variant.pack = pack_innermost(call, result, layout, variant);
   variant.wide = !fits_narrow(layout);
   Arguments arguments(call, result.address());
-  launch_layout(arguments, kernel_for(call, result, variant), variant.wide, layout, stream);
+  const Kernel& kernel = kernel_for(call, result, variant);
+  layout.for_each_part([&](const Layout& part) {
+    arguments.move_to(part);
+    const std::int64_t packs = part.count();
+    const std::int64_t blocks = walk_blocks(packs, kThreads, kMostBlocks);
+    const auto send = [&](auto view) {
+      arguments.launch(kernel, blocks, variant.wide, packs, &view, stream);
+    };
+    variant.wide ? send(part.parameter())
+                 : send(walk_parameter<kWalkDims, std::int32_t>(part.dims));
+  });
 }
 
 }  // namespace

@@ -1,35 +1,12 @@
-// Broadcasting, and merging dimensions.
+// Broadcasting, and the order of dimensions.
 #include "kernels_src/elementwise/layout.h"
 
 #include "base/errors.h"
 #include "base/format.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 namespace kernwright::kernels {
-namespace {
-
-bool follows(const LayoutDim& inner, const LayoutDim& outer) {
-  for (std::size_t k = 0; k < inner.strides.size(); ++k) {
-    if (outer.strides[k] != inner.strides[k] * inner.extent) return false;
-  }
-  return true;
-}
-
-void merge_layout(std::vector<LayoutDim>& dims) {
-  std::size_t last = 0;
-  for (std::size_t i = 1; i < dims.size(); ++i) {
-    if (follows(dims[last], dims[i])) {
-      dims[last].extent *= dims[i].extent;
-    } else {
-      dims[++last] = dims[i];
-    }
-  }
-  if (!dims.empty()) dims.resize(last + 1);
-}
-
-}  // namespace
 
 Shape broadcast_shape(std::span<const Array* const> arrays) {
   Shape shape = arrays.front()->shape();
@@ -63,20 +40,18 @@ bool broadcasts_to(std::span<const std::int64_t> shape, std::span<const std::int
   return true;
 }
 
-std::int64_t Layout::count() const noexcept {
-  std::int64_t count = 1;
-  for (const LayoutDim& dim : dims) count *= dim.extent;
-  return count;
-}
-
 Layout plan_layout(const Array& result, std::span<const Array* const> operands) {
   Layout layout;
+  layout.base[0] = result.address();
+  for (std::size_t k = 0; k < operands.size(); ++k) {
+    if (operands[k] != nullptr) layout.base[k + 1] = operands[k]->address();
+  }
   const std::size_t ndim = result.shape().size();
   for (std::size_t i = ndim; i-- > 0;) {
     const std::int64_t extent = result.shape()[i];
     if (extent == 1) continue;
-    LayoutDim dim{extent, {result.strides()[i]}};
-    if (dim.strides[0] == 0) {
+    WalkDim<1 + kMaxOperands> dim{extent, {result.strides()[i]}};
+    if (dim.stride[0] == 0) {
       throw InvalidArgument(
           format("cannot write to {}: it repeats elements (a stride of 0)", result.identify()));
     }
@@ -84,16 +59,12 @@ Layout plan_layout(const Array& result, std::span<const Array* const> operands) 
       if (operands[k] == nullptr) continue;
       const std::size_t missing = ndim - operands[k]->shape().size();
       if (i < missing || operands[k]->shape()[i - missing] == 1) continue;
-      dim.strides[k + 1] = operands[k]->strides()[i - missing];
+      dim.stride[k + 1] = operands[k]->strides()[i - missing];
     }
     layout.dims.push_back(dim);
   }
   // Neighbouring threads write neighbouring elements, whatever the order of the axes.
-  std::stable_sort(layout.dims.begin(), layout.dims.end(),
-                   [](const LayoutDim& a, const LayoutDim& b) {
-                     return std::abs(a.strides[0]) < std::abs(b.strides[0]);
-                   });
-  merge_layout(layout.dims);
+  order_dims(layout.dims, 0);
   return layout;
 }
 

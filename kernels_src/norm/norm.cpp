@@ -31,7 +31,7 @@ struct NormJob {
     const auto& given = options.weight ? options.weight : options.bias;
     return given ? given->type() : x.type();
   }
-  RowPair view() const { return *pair_rows(x, residual); }
+  Walk<2> view() const { return *pair_rows(x, residual); }
   CUdeviceptr sum() const { return result.sum ? result.sum->address() : 0; }
   CUdeviceptr scales() const { return result.scales ? result.scales->address() : 0; }
 };
@@ -103,11 +103,9 @@ void launch_norm_shared(const NormJob& job, int pack, C eps) {
   launch(norm_part(NormPart::moments, job, tile), config, moments.address(), job.x.address(),
          job.residual.address(), job.view(), n, plan.chunks, job.sum());
   const Array& source = job.result.sum ? *job.result.sum : job.x;
-  RowPair view = job.view();
-  if (job.result.sum)
-    view = {.extent = {job.shape.rows},
-            .first = {n * static_cast<std::int64_t>(scalar_size(job.x.type()))},
-            .ndim = 1};
+  const auto row_bytes = n * static_cast<std::int64_t>(scalar_size(job.x.type()));
+  const Walk<2> view =
+      job.result.sum ? walk_parameter(WalkDims<2>{{job.shape.rows, {row_bytes, 0}}}) : job.view();
   launch(norm_part(NormPart::finish, job, tile), config, job.result.out.address(), source.address(),
          view, n, plan.chunks, affine_arguments(job.options.weight, job.options.bias, job.shape),
          eps, moments.address());

@@ -3,7 +3,7 @@
 #include <kernwright/norm_rows.cuh>
 #include <kernwright/reduce.cuh>
 #include <kernwright/rows.cuh>
-#include <kernwright/strided.cuh>
+#include <kernwright/walk.cuh>
 
 using namespace kernwright;
 
@@ -125,13 +125,13 @@ __device__ __forceinline__ void store_quantized(Out* out, float* scale_out, C (&
 }
 
 /// Rows of up to V * Items * Width elements, Threads / Width at a time. `view` leads from a row to
-/// its bytes in x (to) and in the residual (from). `scales` has one for each row where Out is Int8
+/// its bytes in x (view 0) and in the residual (1). `scales` has one for each row where Out is Int8
 /// or Float8E4M3.
 template <typename T, typename W, typename Out, int V, int Items, int Width, int Threads, int Kind,
           bool Channels, bool Residual>
 __global__ void __launch_bounds__(Threads)
     norm_rows(Out* __restrict__ out, const char* __restrict__ x, const char* __restrict__ residual,
-              const StridedPair view, long long rows, int n, const AffineArguments affine,
+              const Walk<2> view, long long rows, int n, const AffineArguments affine,
               Compute<T> eps, T* __restrict__ sum_out, float* __restrict__ scales) {
   using C = Compute<T>;
   constexpr int kRows = Threads / Width;
@@ -140,10 +140,10 @@ __global__ void __launch_bounds__(Threads)
   for (long long first = static_cast<long long>(blockIdx.x) * kRows; first < rows; first += step) {
     const long long row = first + threadIdx.x / Width;
     const int mine = row < rows ? packs : 0;
-    const StridedOffsets at = strided_offsets(view, row < rows ? row : 0);
+    const WalkOffsets<2> at = walk_offsets(view, row < rows ? row : 0);
     C value[V * Items];
-    load_input<T, V, Items, Width, Residual>(value, reinterpret_cast<const T*>(x + at.to),
-                                             reinterpret_cast<const T*>(residual + at.from),
+    load_input<T, V, Items, Width, Residual>(value, reinterpret_cast<const T*>(x + at.of[0]),
+                                             reinterpret_cast<const T*>(residual + at.of[1]),
                                              sum_out + row * n, lane, mine);
     const Two<C> moments = moments_of<Kind, V, Items, Width, Threads>(value, lane, mine, n);
     const RowStatistics<C> row_is = statistics_of<Kind>(moments.a, moments.b, n, eps);
@@ -162,17 +162,18 @@ __global__ void __launch_bounds__(Threads)
 template <typename T, int V, int Items, int Threads, int Kind, bool Residual>
 __global__ void __launch_bounds__(Threads)
     norm_moments(Two<Compute<T>>* __restrict__ moments, const char* __restrict__ x,
-                 const char* __restrict__ residual, const StridedPair view, long long n,
+                 const char* __restrict__ residual, const Walk<2> view, long long n,
                  long long chunks, T* __restrict__ sum_out) {
   using C = Compute<T>;
   constexpr int kChunk = V * Items * Threads;
   const long long row = blockIdx.x / chunks, first = blockIdx.x % chunks * kChunk;
-  const StridedOffsets at = strided_offsets(view, row);
+  const WalkOffsets<2> at = walk_offsets(view, row);
   const int count = static_cast<int>(n - first < kChunk ? n - first : kChunk), packs = count / V;
   C value[V * Items];
-  load_input<T, V, Items, Threads, Residual>(value, reinterpret_cast<const T*>(x + at.to) + first,
-                                             reinterpret_cast<const T*>(residual + at.from) + first,
-                                             sum_out + row * n + first, threadIdx.x, packs);
+  load_input<T, V, Items, Threads, Residual>(
+      value, reinterpret_cast<const T*>(x + at.of[0]) + first,
+      reinterpret_cast<const T*>(residual + at.of[1]) + first, sum_out + row * n + first,
+      threadIdx.x, packs);
   const Two<C> mine =
       moments_of<Kind, V, Items, Threads, Threads>(value, threadIdx.x, packs, count);
   if (threadIdx.x == 0) moments[blockIdx.x] = mine;
@@ -201,13 +202,13 @@ __device__ __forceinline__ Two<C> combined(const Two<C>* moments, long long chun
 template <typename T, typename W, typename Out, int V, int Items, int Threads, int Kind,
           bool Channels>
 __global__ void __launch_bounds__(Threads)
-    norm_finish(Out* __restrict__ out, const char* __restrict__ x, const StridedPair view,
-                long long n, long long chunks, const AffineArguments affine, Compute<T> eps,
+    norm_finish(Out* __restrict__ out, const char* __restrict__ x, const Walk<2> view, long long n,
+                long long chunks, const AffineArguments affine, Compute<T> eps,
                 const Two<Compute<T>>* __restrict__ moments) {
   using C = Compute<T>;
   constexpr int kChunk = V * Items * Threads;
   const long long row = blockIdx.x / chunks, first = blockIdx.x % chunks * kChunk;
-  const T* const source = reinterpret_cast<const T*>(x + strided_offsets(view, row).to) + first;
+  const T* const source = reinterpret_cast<const T*>(x + walk_offsets(view, row).of[0]) + first;
   const int packs = static_cast<int>((n - first < kChunk ? n - first : kChunk) / V);
   C value[V * Items];
   load_held<V, Items, Threads>(value, source, threadIdx.x, packs, C(0));

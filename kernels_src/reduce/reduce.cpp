@@ -24,8 +24,7 @@ namespace {
 /// Parameters of the kernels, laid out as Plan<Index> of reduce.cu.
 template <typename Index>
 struct ReduceParameters {
-  KeptAxes kept;
-  ReducedAxes reduced;
+  AxesWalk kept, reduced;
   Index outputs, length, segment, segments;
   std::int32_t lanes;
   std::int32_t contiguous;
@@ -129,8 +128,8 @@ class ReduceLauncher {
  private:
   template <typename Index>
   ReduceParameters<Index> parameters(const AxesPlan& axes, const ReducePlan& plan) const {
-    return {.kept = kept_axes(axes.kept),
-            .reduced = reduced_axes(axes.reduced),
+    return {.kept = walk_parameter<kMaxAxes>(axes.kept),
+            .reduced = walk_parameter<kMaxAxes>(axes.reduced),
             .outputs = static_cast<Index>(axes.outputs()),
             .length = static_cast<Index>(axes.length()),
             .segment = static_cast<Index>(plan.segment),
@@ -172,10 +171,10 @@ class ReduceLauncher {
     if (plan.rows) {
       launch(kernel, grid(plan.blocks), to, axes.from, states, with);
     } else {
-      const long long apart = with.kept.to[0];
-      with.kept.extent[0] /= plan.pack;
-      with.kept.to[0] *= plan.pack;
-      with.kept.from[0] *= plan.pack;
+      const long long apart = with.kept.stride[kTo][0];
+      WalkDims<2> packs = axes.kept;
+      pack_dims(packs, plan.pack);
+      with.kept = walk_parameter<kMaxAxes>(packs);
       launch(kernel, grid(plan.blocks), to, axes.from, states, with, apart);
     }
     if (plan.segments == 1) return;

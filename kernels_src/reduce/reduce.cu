@@ -1,7 +1,7 @@
 // Reductions over the axes of a strided view. A part of the elements of a result is gathered by
 // each thread, parts become one in a fixed order: the same elements give the same bits.
-#include <kernwright/axes.cuh>
 #include <kernwright/reducers.cuh>
+#include <kernwright/walk.cuh>
 
 using namespace kernwright;
 
@@ -13,8 +13,8 @@ constexpr int kLoads = 4;
 /// results and its segment there: that of result r and segment s is partial[s * outputs + r].
 template <typename Index>
 struct Plan {
-  KeptAxes kept;
-  ReducedAxes reduced;
+  Walk<2, 4> kept;
+  Walk<2, 4> reduced;
   Index outputs;   ///< results
   Index length;    ///< elements that become one
   Index segment;   ///< elements of a segment
@@ -47,7 +47,7 @@ __device__ __forceinline__ void gather(typename Op::Part* part, const char* from
     for (int k = 0; k < kLoads; ++k) {
       const Index at = begin + (u + k * step) * kPack;
       if (u + k * step < count) {
-        elements[k] = load<typename Op::Input, kPack>(from + reduced_offset(plan.reduced, at));
+        elements[k] = load<typename Op::Input, kPack>(from + walk_offsets(plan.reduced, at).of[1]);
       }
     }
 #pragma unroll
@@ -118,10 +118,10 @@ __global__ void __launch_bounds__(kBlock)
   // The others compute too, as all lanes of a warp exchange: the last result again.
   const Index output = lives ? mine : plan.outputs - 1;
   const int lane = threadIdx.x % plan.lanes;
-  const KeptOffsets at = kept_offsets(plan.kept, output);
+  const WalkOffsets<2> at = walk_offsets(plan.kept, output);
   const Index begin = segment * plan.segment;
   const Index end = plan.length - begin < plan.segment ? plan.length : begin + plan.segment;
-  typename Op::State state = gather_row<Op, kPack>(from + at.from, plan, begin, end, lane);
+  typename Op::State state = gather_row<Op, kPack>(from + at.of[1], plan, begin, end, lane);
   if (plan.lanes > 32) {
     state = block_reduce<kBlock>(state, Combine<Op>(), Op::close(Op::begin()));
   } else {
@@ -133,7 +133,7 @@ __global__ void __launch_bounds__(kBlock)
   if (partial != nullptr) {
     partial[segment * plan.outputs + output] = state;
   } else {
-    store<Op>(state, to + at.to, plan.call);
+    store<Op>(state, to + at.of[0], plan.call);
   }
 }
 
@@ -166,7 +166,7 @@ __global__ void __launch_bounds__(kBlock)
   const Index segment = blockIdx.x % plan.segments;
   const Index column = blockIdx.x / plan.segments * plan.lanes + threadIdx.x % plan.lanes;
   const bool lives = column < plan.outputs / kPack;
-  const KeptOffsets at = kept_offsets(plan.kept, lives ? column : Index(0));
+  const WalkOffsets<2> at = walk_offsets(plan.kept, lives ? column : Index(0));
   const Index begin = segment * plan.segment;
   const Index end = plan.length - begin < plan.segment ? plan.length : begin + plan.segment;
   const Index step = kBlock / plan.lanes;
@@ -179,8 +179,8 @@ __global__ void __launch_bounds__(kBlock)
 #pragma unroll
     for (int k = 0; k < kLoads; ++k) {
       if (i + k * step < end) {
-        elements[k] = load<typename Op::Input, kPack>(from + at.from +
-                                                      reduced_offset(plan.reduced, i + k * step));
+        elements[k] = load<typename Op::Input, kPack>(
+            from + at.of[1] + walk_offsets(plan.reduced, i + k * step).of[1]);
       }
     }
 #pragma unroll
@@ -199,7 +199,7 @@ __global__ void __launch_bounds__(kBlock)
     if (partial != nullptr) {
       partial[segment * plan.outputs + column * kPack + j] = state;
     } else {
-      store<Op>(state, to + at.to + j * apart, plan.call);
+      store<Op>(state, to + at.of[0] + j * apart, plan.call);
     }
   }
 }
@@ -218,6 +218,6 @@ __global__ void __launch_bounds__(kBlock)
   }
   state = combine_columns<Op>(state, plan.lanes);
   if (threadIdx.x < plan.lanes && lives) {
-    store<Op>(state, to + kept_offsets(plan.kept, output).to, plan.call);
+    store<Op>(state, to + walk_offsets(plan.kept, output).of[0], plan.call);
   }
 }

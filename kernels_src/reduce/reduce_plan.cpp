@@ -24,11 +24,11 @@ std::int64_t reduce_power_above(std::int64_t value) {
 
 /// How many elements of the axis `inner`, which has no gaps, one aligned load may take.
 int reduce_aligned_pack(const AxesPlan& axes, const Axis& inner, std::int64_t size) {
-  if (inner.from != size) return 1;
+  if (inner.stride[kFrom] != size) return 1;
   std::uint64_t bits = axes.from;
   for (const auto* const list : {&axes.kept, &axes.reduced}) {
     for (const Axis& axis : *list) {
-      if (&axis != &inner) bits |= static_cast<std::uint64_t>(axis.from);
+      if (&axis != &inner) bits |= static_cast<std::uint64_t>(axis.stride[kFrom]);
     }
   }
   std::int64_t pack = std::min(kReduceWidestPack, kReduceWidestLoad / size);
@@ -60,7 +60,7 @@ void split_reduction(ReducePlan& plan, std::int64_t length, std::int64_t unit, s
 ReducePlan plan_reduced_rows(const AxesPlan& axes, std::int64_t size, const ReduceGrid& grid) {
   ReducePlan plan;
   const std::int64_t outputs = axes.outputs(), length = axes.length();
-  plan.contiguous = axes.reduced.size() == 1 && axes.reduced[0].from == size;
+  plan.contiguous = axes.reduced.size() == 1 && axes.reduced[0].stride[kFrom] == size;
   const std::int64_t widest = std::min(kReduceWidestPack, kReduceWidestLoad / size);
   if (plan.contiguous) {
     plan.pack = length < 2 * widest ? 1 : static_cast<int>(widest);
@@ -97,9 +97,9 @@ ReducePlan plan_reduced_columns(const AxesPlan& axes, std::int64_t size, const R
 
 bool reads_rows(const AxesPlan& axes) {
   if (axes.reduced.empty() || axes.length() == 0) return false;
-  if (axes.kept.empty() || axes.kept[0].from == 0) return true;
-  const std::int64_t inner = std::abs(axes.reduced[0].from);
-  return inner != 0 && inner < std::abs(axes.kept[0].from);
+  if (axes.kept.empty() || axes.kept[0].stride[kFrom] == 0) return true;
+  const std::int64_t inner = std::abs(axes.reduced[0].stride[kFrom]);
+  return inner != 0 && inner < std::abs(axes.kept[0].stride[kFrom]);
 }
 
 ReducePlan plan_reduction(const AxesPlan& axes, std::size_t size, int processors, int blocks_each) {

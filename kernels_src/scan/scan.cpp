@@ -26,7 +26,7 @@ namespace {
 /// Parameters of the kernels, laid out as ScanPlan<Index> of scan.cu.
 template <typename Index>
 struct ScanParameters {
-  KeptAxes kept;
+  AxesWalk kept;
   std::int64_t from, to;
   Index rows, length, segment, segments;
   std::int32_t initial;
@@ -145,15 +145,16 @@ class ScanLauncher {
     const ScanPlan plan =
         plan_scan(axes, axis, scalar_size(types_.in), scalar_size(types_.as),
                   to_.device().attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
-    ScanParameters<Index> with{.kept = kept_axes(axes.kept),
-                               .from = axis.from,
-                               .to = axis.to,
+    ScanParameters<Index> with{.kept = walk_parameter<kMaxAxes>(axes.kept),
+                               .from = axis.stride[kFrom],
+                               .to = axis.stride[kTo],
                                .rows = static_cast<Index>(axes.outputs()),
                                .length = static_cast<Index>(axis.extent),
                                .segment = static_cast<Index>(plan.segment),
                                .segments = static_cast<Index>(plan.segments),
                                .initial = call_.initial};
-    const CUdeviceptr to = to_.address() + static_cast<CUdeviceptr>(call_.initial ? axis.to : 0);
+    const CUdeviceptr to =
+        to_.address() + static_cast<CUdeviceptr>(call_.initial ? axis.stride[kTo] : 0);
     if (plan.path == ScanPath::columns) return run_columns(axes, plan, with, to);
     if (plan.path == ScanPath::tiles) return run_tiles(axes, plan, with, to);
     launch(kernel<Index>(ScanPart::rows, plan), grid(axes.outputs(), kRowThreads / 32, kRowThreads),
@@ -180,10 +181,10 @@ class ScanLauncher {
   template <typename Index>
   void run_columns(const AxesPlan& axes, const ScanPlan& plan, ScanParameters<Index> with,
                    CUdeviceptr to) const {
-    const std::int64_t apart = with.kept.to[0];
-    with.kept.extent[0] /= plan.pack;
-    with.kept.to[0] *= plan.pack;
-    with.kept.from[0] *= plan.pack;
+    const std::int64_t apart = with.kept.stride[kTo][0];
+    WalkDims<2> packs = axes.kept;
+    pack_dims(packs, plan.pack);
+    with.kept = walk_parameter<kMaxAxes>(packs);
     const auto pass = [&](CUdeviceptr carries, std::int32_t number) {
       const std::int64_t threads = axes.outputs() / plan.pack * plan.segments;
       launch(kernel<Index>(ScanPart::columns, plan), grid(threads, kColumnThreads, kColumnThreads),
@@ -230,11 +231,11 @@ void scan_flattened(const Array& to, const Array& array, int axis, const ScanCal
   std::rotate(order.begin() + axis, order.begin() + axis + 1, order.end());
   const Array moved = copy(array.transpose(order), stream);
   const Array target = to.transpose(order);
-  const std::int64_t length = moved.shape().back();
   const Array flat = Array::empty(array.device(), target.shape(), types.as, stream);
-  const Array rows = moved.reshape({moved.size() / length, length});
-  scan_planned(flat.reshape({rows.shape()[0], target.shape().back()}), rows, 1, call, types,
-               stream);
+  // The result has elements, also where the array has none.
+  const std::int64_t width = target.shape().back(), rows = target.size() / width;
+  scan_planned(flat.reshape({rows, width}), moved.reshape({rows, moved.shape().back()}), 1, call,
+               types, stream);
   copy_into(target, flat, stream);
 }
 
@@ -252,10 +253,8 @@ void scan_planned(const Array& to, const Array& array, int axis, const ScanCall&
   Shape strides = to.strides();
   strides.erase(strides.begin() + axis);
   const AxesPlan axes = plan_axes(array, goes, strides, true);
-  if (!axes.fits() && array.size() > 0) {
-    return scan_flattened(to, array, axis, call, types, stream);
-  }
-  const Axis along{array.shape()[at], to.strides()[at], array.strides()[at]};
+  if (!axes.fits()) return scan_flattened(to, array, axis, call, types, stream);
+  const Axis along{array.shape()[at], {to.strides()[at], array.strides()[at]}};
   ScanLauncher(to, call, types, on).run(axes, along);
   to.use_on(on);
   array.use_on(on);

@@ -1,8 +1,8 @@
 // Running sums, products and extremes along an axis. Everything is combined in an order that hangs
 // on the lengths alone: the same elements give the same bits.
 #include <kernwright/accumulate.cuh>
-#include <kernwright/axes.cuh>
 #include <kernwright/reduce.cuh>
+#include <kernwright/walk.cuh>
 
 using namespace kernwright;
 
@@ -59,7 +59,7 @@ using RunningMinimum = RunningExtreme<In, As, Minimum, false>;
 /// Along the axis: strides in bytes. The results begin one later where there is an initial one.
 template <typename Index>
 struct ScanPlan {
-  KeptAxes kept;
+  Walk<2, 4> kept;
   long long from, to;  ///< the axis' strides
   Index rows;          ///< all scans
   Index length;
@@ -176,15 +176,15 @@ __global__ void __launch_bounds__(kRowThreads)
       blockIdx.x * static_cast<Index>(kRowThreads / 32) + static_cast<Index>(threadIdx.x / 32);
   if (row >= plan.rows) return;
   const int lane = threadIdx.x % 32;
-  const KeptOffsets at = kept_offsets(plan.kept, row);
-  if (plan.initial && lane == 0) store_initial<Op>(to + at.to, plan.to);
+  const WalkOffsets<2> at = walk_offsets(plan.kept, row);
+  if (plan.initial && lane == 0) store_initial<Op>(to + at.of[0], plan.to);
   using Piece = Chunk<Op, kPack, kSteps>;
   typename Op::Carry before = to_carry<Op>(Op::none());
   for (Index begin = 0; begin < plan.length; begin += Piece::kElements) {
     Piece piece;
-    piece.load(from + at.from, plan.from, begin, plan.length, lane);
+    piece.load(from + at.of[1], plan.from, begin, plan.length, lane);
     const typename Op::Value total = piece.scan(lane);
-    piece.store(to + at.to, plan.to, begin, plan.length, lane, before);
+    piece.store(to + at.of[0], plan.to, begin, plan.length, lane, before);
     before = Op::combine(before, to_carry<Op>(total));
   }
 }
@@ -302,10 +302,10 @@ __global__ void __launch_bounds__(kTileThreads)
   __syncthreads();
   const unsigned row = ticket / tiles, tile = ticket % tiles, first = row * tiles;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const KeptOffsets at = kept_offsets(plan.kept, static_cast<Index>(row));
+  const WalkOffsets<2> at = walk_offsets(plan.kept, static_cast<Index>(row));
   const Index begin = (tile * static_cast<Index>(kWarps) + warp) * Piece::kElements;
   Piece piece;
-  piece.load(from + at.from, plan.from, begin, plan.length, lane);
+  piece.load(from + at.of[1], plan.from, begin, plan.length, lane);
   const Carry total = to_carry<Op>(piece.scan(lane));
   if (lane == 0) carries[warp] = total;
   __syncthreads();
@@ -319,8 +319,9 @@ __global__ void __launch_bounds__(kTileThreads)
     if (lane == 0) carries[kWarps] = before;
   }
   __syncthreads();
-  if (plan.initial && tile == 0 && threadIdx.x == 0) store_initial<Op>(to + at.to, plan.to);
-  piece.store(to + at.to, plan.to, begin, plan.length, lane, Op::combine(carries[kWarps], inside));
+  if (plan.initial && tile == 0 && threadIdx.x == 0) store_initial<Op>(to + at.of[0], plan.to);
+  piece.store(to + at.of[0], plan.to, begin, plan.length, lane,
+              Op::combine(carries[kWarps], inside));
 }
 
 // ---- columns: the threads are side by side along another axis
@@ -341,14 +342,14 @@ __global__ void __launch_bounds__(kColumnThreads)
   const Index thread = blockIdx.x * static_cast<Index>(kColumnThreads) + threadIdx.x;
   const Index column = thread % packs, segment = thread / packs;
   if (segment >= plan.segments) return;
-  const KeptOffsets at = kept_offsets(plan.kept, column);
+  const WalkOffsets<2> at = walk_offsets(plan.kept, column);
   typename Op::Carry* const mine = carries + segment * plan.rows + column * kPack;
   typename Op::Carry before[kPack];
 #pragma unroll
   for (int j = 0; j < kPack; ++j) {
     before[j] = pass == Pass::behind ? mine[j] : to_carry<Op>(Op::none());
     if (plan.initial && segment == 0 && pass != Pass::totals) {
-      store_initial<Op>(to + at.to + j * apart, plan.to);
+      store_initial<Op>(to + at.of[0] + j * apart, plan.to);
     }
   }
   const Index begin = segment * plan.segment;
@@ -358,13 +359,13 @@ __global__ void __launch_bounds__(kColumnThreads)
 #pragma unroll
     for (int k = 0; k < kLoads; ++k) {
       if (i + k >= end) break;
-      elements[k] = *reinterpret_cast<const Elements*>(from + at.from +
+      elements[k] = *reinterpret_cast<const Elements*>(from + at.of[1] +
                                                        static_cast<long long>(i + k) * plan.from);
     }
 #pragma unroll
     for (int k = 0; k < kLoads; ++k) {
       if (i + k >= end) break;
-      char* const place = to + at.to + static_cast<long long>(i + k) * plan.to;
+      char* const place = to + at.of[0] + static_cast<long long>(i + k) * plan.to;
 #pragma unroll
       for (int j = 0; j < kPack; ++j) {
         before[j] = Op::combine(before[j], to_carry<Op>(Op::take(elements[k].value[j])));

@@ -22,10 +22,10 @@ std::int64_t scan_ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) 
 
 /// Whether columns side by side may be moved in packs: no gaps on either side's memory.
 int columns_pack(const AxesPlan& axes, const Axis& axis, std::int64_t size) {
-  if (axes.kept.empty() || axes.kept[0].from != size) return 1;
-  std::uint64_t bits = axes.from | static_cast<std::uint64_t>(axis.from);
+  if (axes.kept.empty() || axes.kept[0].stride[kFrom] != size) return 1;
+  std::uint64_t bits = axes.from | static_cast<std::uint64_t>(axis.stride[kFrom]);
   for (std::size_t i = 1; i < axes.kept.size(); ++i) {
-    bits |= static_cast<std::uint64_t>(axes.kept[i].from);
+    bits |= static_cast<std::uint64_t>(axes.kept[i].stride[kFrom]);
   }
   int pack = 4;
   while (pack > 1 && (pack * size > 16 || axes.kept[0].extent % pack != 0 ||
@@ -51,8 +51,8 @@ ScanPlan plan_scanned_columns(const AxesPlan& axes, const Axis& axis, std::int64
 ScanPlan plan_scan(const AxesPlan& axes, const Axis& axis, std::size_t from_size,
                    std::size_t to_size, int processors) {
   const auto size = static_cast<std::int64_t>(from_size);
-  const bool inner = axes.kept.empty() || axes.kept[0].from == 0 ||
-                     std::abs(axis.from) < std::abs(axes.kept[0].from);
+  const bool inner = axes.kept.empty() || axes.kept[0].stride[kFrom] == 0 ||
+                     std::abs(axis.stride[kFrom]) < std::abs(axes.kept[0].stride[kFrom]);
   if (!inner || axis.extent <= kThreadRow) {
     return plan_scanned_columns(axes, axis, size, processors);
   }

@@ -30,7 +30,7 @@ struct SoftmaxJob {
   Device& device() const { return x.device(); }
   CUdeviceptr mask_address() const { return mask ? mask->address() : x.address(); }
   std::int64_t mask_step() const { return mask ? mask->strides().back() : 0; }
-  RowPair view() const { return *pair_rows(x, mask ? *mask : x); }
+  Walk<2> view() const { return *pair_rows(x, mask ? *mask : x); }
 };
 
 const LazyKernel& softmax_part(SoftmaxPart kind, const SoftmaxJob& job, int pack, int items,

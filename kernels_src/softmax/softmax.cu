@@ -2,7 +2,7 @@
 #include <kernwright/elements.cuh>
 #include <kernwright/reduce.cuh>
 #include <kernwright/rows.cuh>
-#include <kernwright/strided.cuh>
+#include <kernwright/walk.cuh>
 
 using namespace kernwright;
 
@@ -82,13 +82,12 @@ __device__ __forceinline__ const Mask* mask_at(const char* mask, long long eleme
 }
 
 /// Rows of up to V * Items * Width elements, Threads / Width at a time. `view` leads from a row to
-/// its bytes in x (to) and in the mask (from); `mask_step` is between the mask's elements.
+/// its bytes in x (view 0) and in the mask (1); `mask_step` is between the mask's elements.
 template <typename T, typename Out, typename Mask, int V, int Items, int Width, int Threads,
           bool Log>
 __global__ void __launch_bounds__(Threads)
     softmax_rows(Out* __restrict__ out, const char* __restrict__ x, const char* __restrict__ mask,
-                 const StridedPair view, long long rows, int n, long long mask_step,
-                 Compute<T> scale) {
+                 const Walk<2> view, long long rows, int n, long long mask_step, Compute<T> scale) {
   using C = Compute<T>;
   constexpr int kRows = Threads / Width;
   const int lane = threadIdx.x % Width, packs = n / V;
@@ -96,13 +95,13 @@ __global__ void __launch_bounds__(Threads)
   for (long long first = static_cast<long long>(blockIdx.x) * kRows; first < rows; first += step) {
     const long long row = first + threadIdx.x / Width;
     const int mine = row < rows ? packs : 0;
-    const StridedOffsets at = strided_offsets(view, row < rows ? row : 0);
+    const WalkOffsets<2> at = walk_offsets(view, row < rows ? row : 0);
     C value[V * Items];
-    load_held<V, Items, Width>(value, reinterpret_cast<const T*>(x + at.to), lane, mine,
+    load_held<V, Items, Width>(value, reinterpret_cast<const T*>(x + at.of[0]), lane, mine,
                                -infinity<C>());
     C maximum = -infinity<C>();
     for_held<V, Items, Width>(lane, mine, [&](int slot, int element) {
-      value[slot] = scored(value[slot], scale, mask_at<Mask>(mask + at.from, element, mask_step));
+      value[slot] = scored(value[slot], scale, mask_at<Mask>(mask + at.of[1], element, mask_step));
       maximum = Maximum()(maximum, value[slot]);
     });
     maximum = row_reduce<Width, Threads>(maximum, Maximum(), -infinity<C>());
@@ -125,7 +124,7 @@ __global__ void __launch_bounds__(Threads)
 /// of each thread in shared memory. A block for each row.
 template <typename T, typename Out, int V, int Items, int Threads, bool Log>
 __global__ void __launch_bounds__(Threads)
-    softmax_kept(Out* __restrict__ out, const char* __restrict__ x, const StridedPair view,
+    softmax_kept(Out* __restrict__ out, const char* __restrict__ x, const Walk<2> view,
                  long long rows, int n, int kept, Compute<T> scale) {
   using C = Compute<T>;
   extern __shared__ __align__(16) unsigned char memory[];
@@ -141,7 +140,7 @@ __global__ void __launch_bounds__(Threads)
     }
   };
   for (long long row = blockIdx.x; row < rows; row += gridDim.x) {
-    const T* const source = reinterpret_cast<const T*>(x + strided_offsets(view, row).to);
+    const T* const source = reinterpret_cast<const T*>(x + walk_offsets(view, row).of[0]);
     C value[V * Items];
 #pragma unroll 4
     for (int i = 0; i < kept; ++i) {
@@ -188,20 +187,20 @@ __global__ void __launch_bounds__(Threads)
 template <typename T, typename Mask, int V, int Items, int Threads>
 __global__ void __launch_bounds__(Threads)
     softmax_sums(Sums<Compute<T>>* __restrict__ sums, const char* __restrict__ x,
-                 const char* __restrict__ mask, const StridedPair view, long long n,
-                 long long chunks, long long mask_step, Compute<T> scale) {
+                 const char* __restrict__ mask, const Walk<2> view, long long n, long long chunks,
+                 long long mask_step, Compute<T> scale) {
   using C = Compute<T>;
   constexpr int kChunk = V * Items * Threads;
   const long long row = blockIdx.x / chunks, chunk = blockIdx.x % chunks, first = chunk * kChunk;
-  const StridedOffsets at = strided_offsets(view, row);
+  const WalkOffsets<2> at = walk_offsets(view, row);
   const int packs = static_cast<int>((n - first < kChunk ? n - first : kChunk) / V);
   C value[V * Items];
-  load_held<V, Items, Threads>(value, reinterpret_cast<const T*>(x + at.to) + first, threadIdx.x,
+  load_held<V, Items, Threads>(value, reinterpret_cast<const T*>(x + at.of[0]) + first, threadIdx.x,
                                packs, -infinity<C>());
   Sums<C> mine = no_sums<C>();
   for_held<V, Items, Threads>(threadIdx.x, packs, [&](int slot, int element) {
     value[slot] =
-        scored(value[slot], scale, mask_at<Mask>(mask + at.from, first + element, mask_step));
+        scored(value[slot], scale, mask_at<Mask>(mask + at.of[1], first + element, mask_step));
     mine.maximum = Maximum()(mine.maximum, value[slot]);
   });
   mine.maximum = block_reduce<Threads>(mine.maximum, Maximum(), -infinity<C>());
@@ -216,15 +215,15 @@ __global__ void __launch_bounds__(Threads)
 template <typename T, typename Out, typename Mask, int V, int Items, int Threads, bool Log>
 __global__ void __launch_bounds__(Threads)
     softmax_finish(Out* __restrict__ out, const char* __restrict__ x, const char* __restrict__ mask,
-                   const StridedPair view, long long n, long long chunks, long long mask_step,
+                   const Walk<2> view, long long n, long long chunks, long long mask_step,
                    Compute<T> scale, const Sums<Compute<T>>* __restrict__ sums) {
   using C = Compute<T>;
   constexpr int kChunk = V * Items * Threads;
   const long long row = blockIdx.x / chunks, chunk = blockIdx.x % chunks, first = chunk * kChunk;
-  const StridedOffsets at = strided_offsets(view, row);
+  const WalkOffsets<2> at = walk_offsets(view, row);
   const int packs = static_cast<int>((n - first < kChunk ? n - first : kChunk) / V);
   C value[V * Items];
-  load_held<V, Items, Threads>(value, reinterpret_cast<const T*>(x + at.to) + first, threadIdx.x,
+  load_held<V, Items, Threads>(value, reinterpret_cast<const T*>(x + at.of[0]) + first, threadIdx.x,
                                packs, -infinity<C>());
   Sums<C> all = no_sums<C>();
   for (long long c = threadIdx.x; c < chunks; c += Threads)
@@ -232,7 +231,7 @@ __global__ void __launch_bounds__(Threads)
   all = block_reduce<Threads>(all, CombineSums(), no_sums<C>());
   const Finish<C, Log, kMasked<Mask>> finish(all.maximum, all.sum);
   store_held<V, Items, Threads>(out + row * n + first, threadIdx.x, packs, [&](int slot, int e) {
-    return finish(scored(value[slot], scale, mask_at<Mask>(mask + at.from, first + e, mask_step)));
+    return finish(scored(value[slot], scale, mask_at<Mask>(mask + at.of[1], first + e, mask_step)));
   });
 }
 

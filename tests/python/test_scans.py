@@ -122,6 +122,10 @@ def test_scans_of_nothing():
         [1, 1]
     ]
     assert kw.cumulative_max(kw.zeros((0, 3)), axis=1).shape == (0, 3)
+    # Of more axes than a kernel walks, in an order that is not that of the result.
+    many = kw.zeros((2,) * 6 + (0,)).transpose((6, 5, 4, 3, 2, 1, 0))
+    got = kw.cumulative_prod(many, axis=0, include_initial=True)
+    assert np.array_equal(got.numpy(), np.ones((1,) + (2,) * 6))
 
 
 def test_wrong_calls():

@@ -1,5 +1,5 @@
 // How dimensions are merged, turned round and ordered; no device is needed.
-#include "kernels_src/strided_plan.h"
+#include "kernels_src/walk_plan.h"
 
 #include "base/errors.h"
 
@@ -7,21 +7,19 @@
 
 using namespace kernwright;
 using kernels::plan_strided;
-using kernels::StridedDim;
-using kernels::StridedPlan;
+using Dims = kernels::WalkDims<2>;
+using Plan = kernels::WalkPlan<2>;
 
 namespace {
 
-using Dims = std::vector<StridedDim>;
-
-StridedPlan plan(const Shape& shape, const Shape& to, const Shape& from, std::int64_t inner = 1) {
+Plan plan(const Shape& shape, const Shape& to, const Shape& from, std::int64_t inner = 1) {
   return plan_strided(1000, to, 2000, from, shape, inner);
 }
 
 }  // namespace
 
 TEST_CASE("strided plan: row-major on both sides is one dimension") {
-  const StridedPlan merged = plan({2, 3, 4}, {48, 16, 4}, {48, 16, 4}, 4);
+  const Plan merged = plan({2, 3, 4}, {48, 16, 4}, {48, 16, 4}, 4);
   CHECK(merged.dims == Dims{{96, 1, 1}});
   CHECK(merged.count() == 96);
 }
@@ -39,14 +37,14 @@ TEST_CASE("strided plan: extents of 1 and no dimensions at all leave nothing") {
 }
 
 TEST_CASE("strided plan: the target is walked upwards") {
-  const StridedPlan turned = plan({5}, {-4}, {8});
-  CHECK(turned.to == 1000 - 16);
-  CHECK(turned.from == 2000 + 32);
+  const Plan turned = plan({5}, {-4}, {8});
+  CHECK(turned.base[kernels::kTo] == 1000 - 16);
+  CHECK(turned.base[kernels::kFrom] == 2000 + 32);
   CHECK(turned.dims == Dims{{5, 4, -8}});
   // Reversed on both sides is not reversed at all.
-  const StridedPlan both = plan({5}, {-4}, {-4}, 4);
+  const Plan both = plan({5}, {-4}, {-4}, 4);
   CHECK(both.dims == Dims{{20, 1, 1}});
-  CHECK(both.from == 2000 - 16);
+  CHECK(both.base[kernels::kFrom] == 2000 - 16);
 }
 
 TEST_CASE("strided plan: neighbouring threads write neighbouring elements") {
