@@ -27,9 +27,8 @@ def scale_and_minimum(q, j):
 
 def decode_q4_0(block):
     codes = block[2:].astype(int)
-    return half(block, 0) * np.concatenate([codes & 15, codes >> 4]).astype(np.float32) - 8 * half(
-        block, 0
-    )
+    codes = np.concatenate([codes & 15, codes >> 4]) - 8
+    return half(block, 0) * codes.astype(np.float32)
 
 
 def decode_q8_0(block):

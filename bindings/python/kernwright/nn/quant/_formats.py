@@ -139,13 +139,14 @@ def dequantize(
         if scales.dtype.name in ("bfloat16", "float16"):
             scales = scales.astype("float32")
         made = _core._dequantize_tiles(values, scales, _tile(block), dtype)
-    elif format == "awq":
-        _no_block(block, format)
-        made = _core._dequantize_awq(*parts, dtype)
     else:
         _no_block(block, format)
-        groups = parts[3] if len(parts) == 4 else None
-        made = _core._dequantize_gptq(*parts[:3], groups, int(format == "gptq"), dtype)
+        codes, zero_points, scales = parts[:3]
+        if format == "awq":
+            made = _core._dequantize_awq(codes, zero_points, scales, dtype)
+        else:
+            groups, offset = (parts[3] if len(parts) == 4 else None), int(format == "gptq")
+            made = _core._dequantize_gptq(codes, zero_points, scales, groups, offset, dtype)
     return _reshaped(made, shape)
 
 
