@@ -80,7 +80,7 @@ def quantize(
 
     >>> codes, absmax = kw.nn.quant.quantize(kw.asarray(np.array([1.0, -2.0], np.float32)), "nf4")
     >>> codes.numpy().tolist(), absmax.numpy().tolist()
-    ([208], [2.0])
+    ([192], [2.0])
     """
     _check_name(format)
     x = device_array(x, "x")
