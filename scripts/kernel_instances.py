@@ -371,6 +371,50 @@ INSTANCES = {
             *(("dequantize", f"<{of}, {to}, {width}, {index}") for index in ("UInt32", "UInt64")),
         )
     ],
+    "gguf.cu": [
+        f"{name}>"
+        for block in ("Q4_0", "Q8_0", "Q4_K", "Q5_K", "Q6_K")
+        for of in ("Float16", "BFloat16", "Float32")
+        for name in (
+            f"quantize_blocks<{block}, {of}",
+            f"dequantize_blocks<{block}, {of}, 1",
+            f"dequantize_blocks<{block}, {of}, {8 if block in ('Q4_K', 'Q5_K') else 2}",
+        )
+    ],
+    "codes.cu": [
+        *(
+            f"dequantize_codes<{code}, {scale}, {of}, {high}, {packed}>"
+            for code, scale, high in (
+                ("NormalFloat", "PlainScale", "true"),
+                ("NormalFloat", "NestedScale", "true"),
+                ("Float4", "PowerScale", "false"),
+                ("Float4", "Float8Scale", "false"),
+            )
+            for of in ("Float16", "BFloat16", "Float32")
+            for packed in ("true", "false")
+        ),
+        *(
+            f"quantize_codes<{code}, {of}, {high}>"
+            for of, lanes in (("Float16", 4), ("BFloat16", 16), ("Float32", 32))
+            for code, high in (
+                ("NormalFloat, ToPlainScale", f"true, {lanes}"),
+                ("Float4, ToPowerScale", "false, 16"),
+                ("Float4, ToFloat8Scale", "false, 8"),
+            )
+        ),
+    ],
+    "weights.cu": [
+        instance
+        for of, width in (("Float16", 8), ("BFloat16", 8), ("Float32", 4))
+        for instance in (
+            f"dequantize_tiles<{of}, Float8E4M3, {width}>",
+            f"dequantize_tiles<{of}, Float8E5M2, 1>",
+            f"quantize_tiles<{of}>",
+            f"dequantize_gptq<{of}, Float16, true>",
+            f"dequantize_gptq<{of}, BFloat16, false>",
+            f"dequantize_awq<{of}, Float16>",
+        )
+    ],
     "gemm.cu": [
         f"gemm<{types}, Tile<{tile}>, Layout<{layout}>, {store}, {ending}>"
         for types, tile, layout, store, ending in PRODUCTS

@@ -150,6 +150,8 @@ def public_names() -> list[str]:
         if inspect.ismodule(value):
             if name in MODULES:
                 names += [f"{name}.{inner}" for inner in value.__all__]
+            if name == "nn":
+                names += [f"nn.quant.{inner}" for inner in value.quant.__all__]
         elif callable(value) and not (isinstance(value, type) and issubclass(value, BaseException)):
             names.append(name)
     for prefix, cls in CLASSES.items():

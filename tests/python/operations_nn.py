@@ -88,6 +88,69 @@ norms.add(
 BYTES = s(9, 70, dtype="int8", low=-99, high=99)
 norms.add("nn.dequantize_rows", kw.nn.dequantize_rows, BYTES, s(9))
 
+formats = Table("formats")
+WORDS = {"dtype": "int32", "low": 0, "high": 2**31 - 1}
+for name in ("q4_0", "q8_0", "q4_k", "q5_k", "q6_k", "mxfp4", "nvfp4", "nf4", "fp8_block"):
+    formats.add(
+        "nn.quant.quantize",
+        lambda x, f=name: kw.nn.quant.quantize(x, f),
+        s(3, 512, dtype="bfloat16"),
+        form=name,
+    )
+formats.add(
+    "nn.quant.quantize", lambda x: kw.nn.quant.quantize(x, "nf4", double=True), s(77, 51),
+    form="double",
+)  # fmt: skip
+for name, length in (
+    ("q4_0", 1440),
+    ("q8_0", 1360),
+    ("q4_k", 1440),
+    ("q5_k", 1408),
+    ("q6_k", 1260),
+):
+    formats.add(
+        "nn.quant.dequantize",
+        lambda b, f=name: kw.nn.quant.dequantize(b, f, dtype="bfloat16"),
+        s(3, length, dtype="uint8", low=0, high=60),
+        form=name,
+    )
+formats.add(
+    "nn.quant.dequantize",
+    lambda *b: kw.nn.quant.dequantize(b, "nf4", shape=(3, 301)),
+    *(s(452, dtype="uint8", low=0, high=255), s(15)),
+    form="nf4",
+)
+formats.add(
+    "nn.quant.dequantize",
+    lambda *b: kw.nn.quant.dequantize(b, "mxfp4", dtype="float16"),
+    *(s(4, 64, dtype="uint8", low=0, high=255), s(4, 4, dtype="uint8", low=120, high=130)),
+    form="mxfp4",
+)
+formats.add(
+    "nn.quant.dequantize",
+    lambda *b: kw.nn.quant.dequantize(b, "nvfp4"),
+    *(s(4, 64, dtype="uint8", low=0, high=255), s(4, 8, dtype="float8_e4m3fn"), s(1)),
+    form="nvfp4",
+)
+formats.add(
+    "nn.quant.dequantize",
+    lambda *b: kw.nn.quant.dequantize(b, "fp8_block"),
+    *(s(130, 200, dtype="float8_e4m3fn"), s(2, 2)),
+    form="fp8_block",
+)
+formats.add(
+    "nn.quant.dequantize",
+    lambda *b: kw.nn.quant.dequantize(b, "gptq"),
+    *(s(8, 40, **WORDS), s(2, 5, **WORDS), s(2, 40, dtype="float16")),
+    form="gptq",
+)
+formats.add(
+    "nn.quant.dequantize",
+    lambda *b: kw.nn.quant.dequantize(b, "awq"),
+    *(s(64, 5, **WORDS), s(2, 5, **WORDS), s(2, 40, dtype="float16")),
+    form="awq",
+)
+
 losses = Table("losses")
 LOGITS, CLASSES = s(9, 70), s(9, dtype="int64", low=0, high=70)
 WIDE = s(2, 9000, dtype="bfloat16")
@@ -258,4 +321,4 @@ for name in ("grad_norm", "clip_scale", "clip_grad_norm"):
     )
 optimisers.add("optim.grad_norm", lambda x: kw.optim.grad_norm(x, float("inf")), s(70000))
 
-TABLES = (activations, norms, losses, tokens, positions, attention, optimisers)
+TABLES = (activations, norms, formats, losses, tokens, positions, attention, optimisers)

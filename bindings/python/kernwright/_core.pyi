@@ -18,6 +18,14 @@ from kernwright._core_array import _result_type as _result_type
 from kernwright._core_attention import _append_cache as _append_cache
 from kernwright._core_attention import _attention as _attention
 from kernwright._core_attention import _attention_backward as _attention_backward
+from kernwright._core_formats import _dequantize_awq as _dequantize_awq
+from kernwright._core_formats import _dequantize_codes as _dequantize_codes
+from kernwright._core_formats import _dequantize_gguf as _dequantize_gguf
+from kernwright._core_formats import _dequantize_gptq as _dequantize_gptq
+from kernwright._core_formats import _dequantize_tiles as _dequantize_tiles
+from kernwright._core_formats import _quantize_codes as _quantize_codes
+from kernwright._core_formats import _quantize_gguf as _quantize_gguf
+from kernwright._core_formats import _quantize_tiles as _quantize_tiles
 from kernwright._core_judge import _DrawnCases as _DrawnCases
 from kernwright._core_judge import _Judge as _Judge
 from kernwright._core_kernels import _cholesky as _cholesky

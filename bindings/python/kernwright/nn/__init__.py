@@ -62,3 +62,15 @@ __all__ = [
 
 publish(globals(), __all__)
 del publish
+
+
+def __getattr__(name: str) -> object:
+    if name != "quant":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
+    return importlib.import_module("kernwright.nn.quant")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "quant"])

@@ -1,5 +1,6 @@
 """What neural networks are made of: functions of arrays, each a kernel or two."""
 
+from kernwright.nn import quant as quant
 from kernwright.nn._activation_gradients import *
 from kernwright.nn._activations import *
 from kernwright.nn._attention import *

@@ -1,0 +1,40 @@
+"""Formats of weights in the extension module, for `nn.quant`."""
+
+from typing import Any
+
+from kernwright._core import Array
+
+def _dequantize_gguf(blocks: Array, name: str, dtype: Any, /) -> Array: ...
+def _quantize_gguf(x: Array, name: str, /) -> Array: ...
+def _dequantize_codes(
+    codes: Array,
+    scales: tuple[Array, ...],
+    kind: int,
+    block: int,
+    shape: tuple[int, ...],
+    dtype: Any,
+    /,
+) -> Array: ...
+def _quantize_codes(
+    x: Array,
+    factor: Array | None,
+    kind: int,
+    block: int,
+    codes: tuple[int, ...],
+    scales: tuple[int, ...],
+    /,
+) -> tuple[Array, Array]: ...
+def _dequantize_tiles(
+    values: Array, scales: Array, tile: tuple[int, int], dtype: Any, /
+) -> Array: ...
+def _quantize_tiles(x: Array, tile: tuple[int, int], /) -> tuple[Array, Array]: ...
+def _dequantize_gptq(
+    codes: Array,
+    zeros: Array,
+    scales: Array,
+    groups: Array | None,
+    zero_offset: int,
+    dtype: Any,
+    /,
+) -> Array: ...
+def _dequantize_awq(codes: Array, zeros: Array, scales: Array, dtype: Any, /) -> Array: ...
