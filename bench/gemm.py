@@ -119,9 +119,7 @@ def measure(
         row["correct"] &= row["error of all"] < 2 * TOLERANCE
     if kw.current_device().is_simulated:
         return row
-    runs: dict[str, Callable[[], Any]] = {
-        "ours": lambda: _core._gemm(a, b, kernel=options.kernel)
-    }
+    runs: dict[str, Callable[[], Any]] = {"ours": lambda: _core._gemm(a, b, kernel=options.kernel)}
     if torch:
         runs["torch"] = torch_run(torch, a, b)
     for title, taken in alternate(runs, options, torch).items():
@@ -147,9 +145,7 @@ def candidates(
     row: dict[str, Any] = {"shape": shape, "layout": layout, "dtype": options.dtype}
     by_mma = options.kernel == "mma"
     row["choice"] = options.kernel if by_mma else _core._gemm_choice(*shape)
-    runs: dict[str, Callable[[], Any]] = {
-        "rule": lambda: _core._gemm(a, b, kernel=options.kernel)
-    }
+    runs: dict[str, Callable[[], Any]] = {"rule": lambda: _core._gemm(a, b, kernel=options.kernel)}
     if torch:
         runs["torch"] = torch_run(torch, a, b)
     wrong = []
