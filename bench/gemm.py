@@ -110,16 +110,16 @@ def measure(
 ) -> dict[str, Any]:
     a, b = operands(shape, layout, options.dtype)
     row: dict[str, Any] = {"shape": shape, "layout": layout, "dtype": options.dtype}
-    result = _core._gemm(a, b)
+    result = _core._gemm(a, b, kernel=options.kernel)
     row["error"] = error_of(a, b, result)
     row["correct"] = row["error"] < TOLERANCE
-    row["choice"] = _core._gemm_choice(*shape)
+    row["choice"] = options.kernel if options.kernel != "auto" else _core._gemm_choice(*shape)
     if torch:
         row["error of all"] = error_of_all(torch, a, b, result)
         row["correct"] &= row["error of all"] < 2 * TOLERANCE
     if kw.current_device().is_simulated:
         return row
-    runs: dict[str, Callable[[], Any]] = {"ours": lambda: _core._gemm(a, b)}
+    runs: dict[str, Callable[[], Any]] = {"ours": lambda: _core._gemm(a, b, kernel=options.kernel)}
     if torch:
         runs["torch"] = torch_run(torch, a, b)
     for title, taken in alternate(runs, options, torch).items():
@@ -130,6 +130,8 @@ def measure(
 
 
 def title_of(tile: tuple[Any, ...]) -> str:
+    if len(tile) == 3:
+        return f"{tile[0]}x{tile[1]} {tile[2]} stages"
     rows, columns, stages, groups, turns, cluster = tile
     text = f"{rows}x{columns} {stages} stages {groups} groups"
     return text + (" in turn" if turns else "") + (f" cluster {cluster}" if cluster > 1 else "")
@@ -141,21 +143,23 @@ def candidates(
     """Every tile, without splits and with what the rule splits it into, the best first."""
     a, b = operands(shape, layout, options.dtype)
     row: dict[str, Any] = {"shape": shape, "layout": layout, "dtype": options.dtype}
-    row["choice"] = _core._gemm_choice(*shape)
-    runs: dict[str, Callable[[], Any]] = {"rule": lambda: _core._gemm(a, b)}
+    by_mma = options.kernel == "mma"
+    row["choice"] = options.kernel if by_mma else _core._gemm_choice(*shape)
+    runs: dict[str, Callable[[], Any]] = {"rule": lambda: _core._gemm(a, b, kernel=options.kernel)}
     if torch:
         runs["torch"] = torch_run(torch, a, b)
     wrong = []
-    for tile in _core._gemm_tiles():
+    for tile in _core._mma_tiles() if by_mma else _core._gemm_tiles():
         title = title_of(tile)
+        choice = {"mma_tile": tile} if by_mma else {"tile": tile}
         try:
-            error = error_of(a, b, _core._gemm(a, b, tile=tile, splits=1))
+            error = error_of(a, b, _core._gemm(a, b, splits=1, **choice))
         except kw.Error as failure:
             print(f"{title}: {failure}", file=sys.stderr)
             wrong.append(title)
             continue
         if error < TOLERANCE:
-            runs[title] = lambda tile=tile: _core._gemm(a, b, tile=tile, splits=1)
+            runs[title] = lambda choice=choice: _core._gemm(a, b, splits=1, **choice)
         else:
             wrong.append(title)
     row["wrong"] = wrong
@@ -198,6 +202,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("-o", "--output", type=pathlib.Path, default=harness.RESULTS / "gemm.json")
     parser.add_argument("--candidates", action="store_true", help="measure every tile")
+    parser.add_argument("--kernel", choices=("auto", "mma"), default="auto")
     parser.add_argument("--shapes", nargs="+", metavar="MxNxK")
     parser.add_argument("--layouts", nargs="+", choices=("nt", "nn"), default=("nt", "nn"))
     parser.add_argument("--dtype", choices=("bfloat16", "float16"), default="bfloat16")

@@ -78,6 +78,17 @@ PRODUCTS = [
     ("BFloat16, BFloat16", "128, 256, 4, 2, false, 2", "false, false", "kByCopies",
      "GatedEpilogue<Silu, NoBias>"),
 ]  # fmt: skip
+# The same of mma_gemm.cu, which writes in one way.
+MMA_PRODUCTS = [
+    ("BFloat16, BFloat16", "128, 256, 64, 64, 4", "false, false", "Same, NoBias, false"),
+    ("Float16, Float16", "128, 128, 64, 64, 3", "true, true", "ShortGelu, Float16, true"),
+    ("BFloat16, Float32", "128, 64, 64, 32, 4", "false, true", "Relu, Float32, true"),
+    ("Float16, BFloat16", "64, 64, 32, 32, 4", "true, false", "Silu, NoBias, true"),
+    ("Float32, Float32", "128, 128, 64, 64, 4", "false, false", "Same, Float32, false"),
+    ("Float32, Float32", "64, 64, 32, 32, 3", "false, false", "Same, NoBias, true"),
+    ("Int8, Int32", "128, 128, 64, 64, 4", "false, false", "Same, NoBias, false"),
+    ("Int8, Int8", "64, 64, 32, 32, 3", "false, false", "Same, NoBias, false"),
+]
 MATRICES = ["Float32", "Float64", "Complex64", "Complex128"]
 
 
@@ -418,6 +429,10 @@ INSTANCES = {
     "gemm.cu": [
         f"gemm<{types}, Tile<{tile}>, Layout<{layout}>, {store}, {ending}>"
         for types, tile, layout, store, ending in PRODUCTS
+    ],
+    "mma_gemm.cu": [
+        f"mma_gemm<{types}, Tile<{tile}>, Layout<{layout}>, Epilogue<{ending}>>"
+        for types, tile, layout, ending in MMA_PRODUCTS
     ],
     "finish_product.cu": [
         f"finish_product<{out}, Epilogue<{ending}>, {width}>"

@@ -1,4 +1,5 @@
 // Matrix products of 16-bit floats with what follows them.
+#include "base/errors.h"
 #include "bindings/kernels/bind_kernels.h"
 #include "bindings/kernels/kernel_calls.h"
 #include "bindings/values/dtype.h"
@@ -18,9 +19,27 @@ kernels::GemmTile tile_of(const TileNumbers& of) {
   return {rows, columns, stages, groups, turns, cluster};
 }
 
+/// Rows, columns, stages.
+using MmaTileNumbers = std::tuple<int, int, int>;
+
+kernels::GemmKernel kernel_of(const std::string& name) {
+  if (name == "auto") return kernels::GemmKernel::automatic;
+  if (name == "mma") return kernels::GemmKernel::mma;
+  if (name == "plain") return kernels::GemmKernel::plain;
+  throw ArgumentError("the kernel of a product is auto, mma or plain, not " + name);
+}
+
+bool is_tf32(const std::optional<std::string>& precision) {
+  if (!precision) return false;
+  if (*precision == "tf32") return true;
+  throw ArgumentError("the precision of a product is tf32 or None, not " + *precision);
+}
+
 Array gemm(py::handle a, py::handle b, py::handle bias, py::handle c, float alpha, float beta,
            const std::optional<std::string>& activation, const std::optional<std::string>& gate,
-           const py::object& dtype, const std::optional<TileNumbers>& tile, int splits) {
+           const py::object& dtype, const std::optional<TileNumbers>& tile, int splits,
+           const std::optional<std::string>& precision, const std::string& kernel,
+           const std::optional<MmaTileNumbers>& mma_tile) {
   kernels::Gemm of{.a = array_operand(a, "a"), .b = array_operand(b, "b")};
   of.epilogue = {.alpha = alpha,
                  .beta = beta,
@@ -31,6 +50,12 @@ Array gemm(py::handle a, py::handle b, py::handle bias, py::handle c, float alph
   if (!dtype.is_none()) of.type = scalar_argument(dtype);
   if (tile) of.tile = tile_of(*tile);
   of.splits = splits;
+  of.tf32 = is_tf32(precision);
+  of.kernel = kernel_of(kernel);
+  if (mma_tile) {
+    const auto& [rows, columns, stages] = *mma_tile;
+    of.mma_tile = kernels::MmaTile{rows, columns, stages};
+  }
   return on_current_stream(of.a, [&](const Stream& stream) { return of.run(stream); });
 }
 
@@ -39,6 +64,16 @@ py::list tiles() {
   for (const kernels::GemmTile& tile : kernels::gemm_tiles()) {
     all.append(py::make_tuple(tile.rows, tile.columns, tile.stages, tile.groups, tile.turns,
                               tile.cluster));
+  }
+  return all;
+}
+
+py::list mma_tiles() {
+  py::list all;
+  for (kernels::MmaTile tile : kernels::mma_tiles()) {
+    for (tile.stages = 3; tile.stages <= 4; ++tile.stages) {
+      all.append(py::make_tuple(tile.rows, tile.columns, tile.stages));
+    }
   }
   return all;
 }
@@ -58,8 +93,11 @@ void bind_gemm(py::module_& m) {
   m.def("_gemm", &gemm, py::arg("a"), py::arg("b"), py::kw_only(), py::arg("bias") = py::none(),
         py::arg("c") = py::none(), py::arg("alpha") = 1.0f, py::arg("beta") = 1.0f,
         py::arg("activation") = py::none(), py::arg("gate") = py::none(),
-        py::arg("dtype") = py::none(), py::arg("tile") = py::none(), py::arg("splits") = 0);
+        py::arg("dtype") = py::none(), py::arg("tile") = py::none(), py::arg("splits") = 0,
+        py::arg("precision") = py::none(), py::arg("kernel") = "auto",
+        py::arg("mma_tile") = py::none());
   m.def("_gemm_tiles", &tiles);
+  m.def("_mma_tiles", &mma_tiles);
   m.def("_gemm_choice", &choice, py::arg("rows"), py::arg("columns"), py::arg("inner"),
         py::arg("batches") = 1, py::arg("multiprocessors") = 132);
 }

@@ -9,6 +9,7 @@
 #include "kernels_src/gemm/gemm_kernels.h"
 #include "kernels_src/gemm/gemm_layout.h"
 #include "kernels_src/gemm/gemm_maps.h"
+#include "kernels_src/gemm/mma_gemm.h"
 #include "kernels_src/matmul/matmul.h"
 #include "kernels_src/operands.h"
 
@@ -144,20 +145,44 @@ struct FastGemm {
   }
 };
 
+/// Of int8 there are just the sums.
+void require_whole_gemm(const Gemm& of, ScalarType type) {
+  const GemmEpilogue& then = of.epilogue;
+  if (type != ScalarType::int32 && type != ScalarType::int8) {
+    throw ArgumentError(
+        format("the result of a product of int8 is int32 or int8, not {}", scalar_name(type)));
+  }
+  if (then.bias || then.c || then.activation || then.gate || then.alpha != 1) {
+    throw ArgumentError("nothing follows a product of int8: no alpha, bias, c, activation or gate");
+  }
+}
+
+bool is_gemm_float8(ScalarType type) {
+  return type == ScalarType::float8_e4m3fn || type == ScalarType::float8_e5m2;
+}
+
 void require_gemm(const Gemm& of, ScalarType type) {
   if (&of.a.device() != &of.b.device() || of.a.type() != of.b.type()) {
     throw InvalidArgument(format("a matrix product wants the same device and type: {} and {}",
                                  of.a.identify(), of.b.identify()));
   }
-  if (!is_half_float(of.a.type())) {
-    throw ArgumentError(format("this product takes float16 or bfloat16, not {}; matmul() takes all",
-                               of.a.identify()));
+  const bool is_tf32 = of.a.type() == ScalarType::float32 && of.tf32;
+  if (of.tf32 && !is_tf32) {
+    throw ArgumentError(format("tf32 is a precision of float32, not of {}", of.a.identify()));
   }
-  if (!is_half_float(type) && type != ScalarType::float32) {
+  if (of.a.type() == ScalarType::int8) {
+    require_whole_gemm(of, type);
+  } else if (!is_half_float(of.a.type()) && !is_gemm_float8(of.a.type()) && !is_tf32) {
+    throw ArgumentError(
+        format("this product takes float16 or bfloat16, float8, int8, and float32 in tf32, not {}; "
+               "matmul() takes all",
+               of.a.identify()));
+  } else if (!is_half_float(type) && type != ScalarType::float32) {
     throw ArgumentError(format("the result of this product is float16, bfloat16 or float32, not {}",
                                scalar_name(type)));
   }
   if (of.tile) require_gemm_tile(*of.tile);
+  if (of.mma_tile) require_mma_tile(*of.mma_tile);
   if (of.splits < 0) throw ArgumentError(format("splits are 1 or more, not {}", of.splits));
 }
 
@@ -197,8 +222,9 @@ void use_all(const Array& result, const GemmEpilogue& ready, const Stream& on) {
 }
 
 /// By gemm.cu; false where that cannot be.
-bool run_fast(const Gemm& of, const GemmEpilogue& ready, const Array& result, const Stream& on) {
-  if (!has_fast_gemm(of.a, of.b) || of.a.shape().back() == 0) return false;
+bool run_wgmma(const Gemm& of, const GemmEpilogue& ready, const Array& result, const Stream& on) {
+  if (of.kernel != GemmKernel::automatic || of.mma_tile) return false;
+  if (!is_half_float(of.a.type()) || !of.a.device().capabilities().wgmma) return false;
   const GemmOperand left = gemm_operand(of.a, on), right = gemm_operand(of.b, on);
   const std::optional<GemmLayout> layout = gemm_layout(left, right);
   if (!layout) return false;
@@ -206,6 +232,28 @@ bool run_fast(const Gemm& of, const GemmEpilogue& ready, const Array& result, co
   if (ready.gate && right.dense_rows && layout->columns % 16 != 0) return false;
   FastGemm{of, ready, left, right, *layout, on}.run(result);
   return true;
+}
+
+/// On tensor cores; false where that cannot be.
+bool run_fast(const Gemm& of, const GemmEpilogue& ready, const Array& result, const Stream& on) {
+  if (of.kernel == GemmKernel::plain || of.a.shape().back() == 0) return false;
+  return run_wgmma(of, ready, result, on) || run_mma(of, ready, result, on);
+}
+
+ScalarType gemm_result_type(const Gemm& of) {
+  if (of.type) return *of.type;
+  if (of.a.type() == ScalarType::int8) return ScalarType::int32;
+  return is_gemm_float8(of.a.type()) ? ScalarType::float32 : of.a.type();
+}
+
+/// In float32, or in the integers of the result.
+Array run_plain(const Gemm& of, const GemmEpilogue& ready, const Array& result, const Stream& on) {
+  const bool whole = of.a.type() == ScalarType::int8;
+  const ScalarType wide = whole ? result.type() : ScalarType::float32;
+  const Array sums = plain_matmul(cast(of.a, wide, on), cast(of.b, wide, on), on);
+  if (whole) return sums;
+  finish_sums(sums, result, ready, 1, on);
+  return result;
 }
 
 void require_gated(const Gemm& of, const Shape& shape) {
@@ -246,22 +294,18 @@ Array run_gated(const Gemm& of, ScalarType out, const Stream& on) {
 }  // namespace
 
 bool has_fast_gemm(const Array& a, const Array& b) {
-  return is_half_float(a.type()) && a.type() == b.type() && a.device().capabilities().wgmma;
+  return is_half_float(a.type()) && a.type() == b.type() && has_mma(a);
 }
 
 Array Gemm::run(const Stream& stream) const {
-  const ScalarType out = type.value_or(a.type());
+  const ScalarType out = gemm_result_type(*this);
   require_gemm(*this, out);
   const Stream on = stream ? stream : Stream::legacy(a.device());
   if (epilogue.gate) return run_gated(*this, out, on);
-  const Array result = Array::empty(a.device(), gemm_shape(a, b), out, on);
+  Array result = Array::empty(a.device(), gemm_shape(a, b), out, on);
   const GemmEpilogue ready = ready_epilogue(epilogue, result, result.shape().back(), on);
   if (result.size() == 0) return result;
-  if (!run_fast(*this, ready, result, on)) {
-    const ScalarType wide = ScalarType::float32;
-    const Array sums = plain_matmul(cast(a, wide, on), cast(b, wide, on), on);
-    finish_sums(sums, result, ready, 1, on);
-  }
+  if (!run_fast(*this, ready, result, on)) result = run_plain(*this, ready, result, on);
   use_all(result, ready, on);
   return result;
 }

@@ -1,12 +1,14 @@
-// Matrix products of 16-bit floats with what follows them, on the tensor cores of compute
-// capability 9.0; elsewhere the same results by plainer kernels.
+// Matrix products with what follows them, on tensor cores; elsewhere the same results by plainer
+// kernels.
 #pragma once
 
 #include "array/array.h"
 #include "core/stream.h"
 #include "kernels_src/activations/activations.h"
 #include "kernels_src/gemm/gemm_choice.h"
+#include "kernels_src/gemm/mma_choice.h"
 
+#include <cstdint>
 #include <optional>
 
 namespace kernwright::kernels {
@@ -22,22 +24,39 @@ struct GemmEpilogue {
   std::optional<ActivationCall> gate{};
 };
 
-/// activation(alpha * (a @ b) + bias + beta * c) for a of [..., m, k] and b of [..., k, n], both
-/// float16 or both bfloat16, whose dimensions in front are broadcast; sums in float32. A plan: what
-/// is to be computed, and what about it is decided already. A value; holds the arrays' memory.
+/// Which kernels a Gemm may take.
+enum class GemmKernel : std::uint8_t {
+  automatic,
+  mma,   ///< mma_gemm.cu, also where gemm.cu would run
+  plain  ///< that of matmul.h
+};
+
+/// activation(alpha * (a @ b) + bias + beta * c) for a of [..., m, k] and b of [..., k, n], both of
+/// one type, whose dimensions in front are broadcast. A plan: what is to be computed, and what
+/// about it is decided already. A value; holds the arrays' memory.
+///
+/// float16, bfloat16, float8_e4m3fn, float8_e5m2, and float32 with `tf32`: sums in float32. int8:
+/// sums in int32, which are the result, or wrap around to int8; nothing follows them.
 ///
 /// On compute capability 9.0 one kernel does all (gemm.cu; after fast.cu by P. Shankhdhar,
 /// DeepGEMM, and CUTLASS's persistent cooperative and ping-pong kernels). It reads operands by
 /// tensor maps: rows or columns without gaps, on addresses and strides of 16 bytes; others are
-/// copied first, the columns of the copy padded. Products in more than two dimensions of a batch
-/// that do not follow each other, and other devices, take the plain kernel of matmul.h in float32.
+/// copied first, the columns of the copy padded. Other devices from 8.0 on (8.9 for float8), and
+/// other types, take mma_gemm.cu, whose operands are the same; but for 16-bit types the elements
+/// along the inner dimension follow each other. Products in more than two dimensions of a batch
+/// that do not follow each other, and older devices, take the plain kernel of matmul.h in float32.
 /// The sums run in a fixed order: the same results each time.
 struct Gemm {
   Array a, b;
   GemmEpilogue epilogue{};
-  std::optional<ScalarType> type{};  ///< of the result: float16, bfloat16 or float32; empty: as a's
-  std::optional<GemmTile> tile{};    ///< empty: choose_gemm() decides
-  int splits = 0;                    ///< of the inner dimension; 0: choose_gemm() decides
+  /// Of the result: float16, bfloat16 or float32; int8 or int32 of int8. Empty: as a's, float32 of
+  /// float8, int32 of int8.
+  std::optional<ScalarType> type{};
+  std::optional<GemmTile> tile{};  ///< empty: choose_gemm() decides
+  int splits = 0;                  ///< of the inner dimension; 0: choose_gemm() decides
+  bool tf32 = false;               ///< float32 operands are rounded to 11 bits of mantissa
+  GemmKernel kernel = GemmKernel::automatic;
+  std::optional<MmaTile> mma_tile{};  ///< of mma_gemm.cu; empty: choose_mma() decides
 
   /// Queues the work on `stream` (empty: the device's legacy stream). Throws InvalidArgument
   /// ("Incompatible dimensions", "same device") with what does not fit; ArgumentError for element
@@ -45,7 +64,7 @@ struct Gemm {
   Array run(const Stream& stream = {}) const;
 };
 
-/// Whether gemm.cu runs for these operands: their type and device.
+/// Whether a kernel of 16-bit floats on tensor cores is there: both types, and the device.
 bool has_fast_gemm(const Array& a, const Array& b);
 
 }  // namespace kernwright::kernels

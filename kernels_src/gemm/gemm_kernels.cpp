@@ -5,6 +5,7 @@
 #include "kernels_src/family.h"
 #include "kernels_src/gemm/finish_product.cu.h"
 #include "kernels_src/gemm/gemm.cu.h"
+#include "kernels_src/gemm/mma_gemm.cu.h"
 
 #include <algorithm>
 #include <string>
@@ -62,15 +63,25 @@ const LazyKernel& finish_kernel(ScalarType type, const GemmEpilogue& epilogue, i
   });
 }
 
+std::string short_epilogue_type(const GemmEpilogue& epilogue) {
+  const char* activation = nullptr;
+  if (activation_of(epilogue)) activation = short_activation(activation_of(epilogue)->kind);
+  return epilogue_type(epilogue, activation);
+}
 std::string gemm_name(const GemmInstance& of, const GemmEpilogue& epilogue) {
   constexpr const char* kStores[] = {"kByCopies", "kByElements", "kDirect"};
   const GemmTile& tile = of.tile;
-  const char* activation = nullptr;
-  if (activation_of(epilogue)) activation = short_activation(activation_of(epilogue)->kind);
   return format("gemm<{}, {}, Tile<{}, {}, {}, {}, {}, {}>, Layout<{}, {}>, {}, {}>",
                 device_type(of.in), device_type(of.out), tile.rows, tile.columns, tile.stages,
                 tile.groups, tile.turns, tile.cluster, of.turn_a, of.turn_b,
-                kStores[static_cast<int>(of.store)], epilogue_type(epilogue, activation));
+                kStores[static_cast<int>(of.store)], short_epilogue_type(epilogue));
+}
+std::string mma_name(const MmaInstance& of, const GemmEpilogue& epilogue) {
+  const MmaTile& tile = of.tile;
+  return format("mma_gemm<{}, {}, Tile<{}, {}, {}, {}, {}>, Layout<{}, {}>, {}>",
+                device_type(of.in), device_type(of.out), tile.rows, tile.columns, tile.warp_rows(),
+                tile.warp_columns(), tile.stages, of.turn_a, of.turn_b,
+                short_epilogue_type(epilogue));
 }
 
 }  // namespace
@@ -100,6 +111,15 @@ const LazyKernel& gemm_kernel(const GemmInstance& of, const GemmEpilogue& epilog
   key.add(of.tile.stages, 6).add(of.tile.groups, 2).add(of.tile.turns, 1).add(of.tile.cluster, 3);
   key.add(of.turn_a, 1).add(of.turn_b, 1).add(of.store, 2);
   return family.instance(key, [&] { return gemm_name(of, epilogue); });
+}
+
+const LazyKernel& mma_kernel(const MmaInstance& of, const GemmEpilogue& epilogue) {
+  static const auto& family = *new Family("mma_gemm.cu", text::mma_gemm_cu);
+  InstanceKey key;
+  add_epilogue(key, epilogue);
+  key.type(of.in).type(of.out).add(of.tile.rows / 64, 3).add(of.tile.columns / 64, 3);
+  key.add(of.tile.stages, 4).add(of.turn_a, 1).add(of.turn_b, 1);
+  return family.instance(key, [&] { return mma_name(of, epilogue); });
 }
 
 void finish_sums(const Array& sums, const Array& result, const GemmEpilogue& epilogue, int parts,

@@ -30,6 +30,13 @@ struct GemmInstance {
 };
 const LazyKernel& gemm_kernel(const GemmInstance& of, const GemmEpilogue& epilogue);
 
+struct MmaInstance {
+  ScalarType in, out;
+  MmaTile tile;
+  bool turn_a, turn_b;
+};
+const LazyKernel& mma_kernel(const MmaInstance& of, const GemmEpilogue& epilogue);
+
 /// float16 or bfloat16.
 bool is_half_float(ScalarType type) noexcept;
 /// Whether gemm.cu has the activation or gate, where it is compiled once for each sum of a thread.

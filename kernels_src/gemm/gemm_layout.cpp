@@ -47,10 +47,11 @@ bool has_map_batch(const Array& array) {
 }
 
 /// Into lines of whole units; dense are the rows unless the columns are.
-GemmOperand padded_copy(const Array& array, const Stream& stream) {
+GemmOperand padded_copy(const Array& array, const Stream& stream, std::optional<bool> wanted_rows) {
   const auto element = static_cast<std::int64_t>(scalar_size(array.type()));
-  const bool dense_rows = extent_from_end(array, 2) == 1 || stride_from_end(array, 2) != element ||
-                          stride_from_end(array, 1) == element;
+  const bool follow = extent_from_end(array, 2) == 1 || stride_from_end(array, 2) != element ||
+                      stride_from_end(array, 1) == element;
+  const bool dense_rows = wanted_rows.value_or(follow);
   const int dense = dense_rows ? 1 : 2;
   Shape shape = array.shape();
   const std::size_t last = axis_from_end(array, 1), before = axis_from_end(array, 2);
@@ -104,7 +105,7 @@ std::vector<GemmBatchDim> batch_dims(const Array& a, const Array& b) {
 
 }  // namespace
 
-GemmOperand gemm_operand(const Array& array, const Stream& stream) {
+GemmOperand gemm_operand(const Array& array, const Stream& stream, std::optional<bool> dense_rows) {
   Array once = array;
   for (int d = 3; d <= once.ndim(); ++d) {
     if (stride_from_end(once, d) == 0 && extent_from_end(once, d) > 1) {
@@ -112,10 +113,10 @@ GemmOperand gemm_operand(const Array& array, const Stream& stream) {
     }
   }
   if (has_map_batch(once)) {
-    if (is_dense(once, 1, 2)) return {std::move(once), true};
-    if (is_dense(once, 2, 1)) return {std::move(once), false};
+    if (dense_rows.value_or(true) && is_dense(once, 1, 2)) return {std::move(once), true};
+    if (!dense_rows.value_or(false) && is_dense(once, 2, 1)) return {std::move(once), false};
   }
-  return padded_copy(once, stream);
+  return padded_copy(once, stream, dense_rows);
 }
 
 std::optional<GemmLayout> gemm_layout(const GemmOperand& a, const GemmOperand& b) {

@@ -16,8 +16,9 @@ struct GemmOperand {
   bool dense_rows = true;  ///< the elements of a row follow each other, else those of a column
 };
 /// `array` itself, or a copy of it where it is not as tensor maps want it. Dimensions in front that
-/// repeat the same memory have the extent 1.
-GemmOperand gemm_operand(const Array& array, const Stream& stream);
+/// repeat the same memory have the extent 1. `dense_rows`: what the operand must be, where given.
+GemmOperand gemm_operand(const Array& array, const Stream& stream,
+                         std::optional<bool> dense_rows = std::nullopt);
 
 /// A dimension of a batch: strides in bytes, 0 where all have the same operand.
 struct GemmBatchDim {

@@ -6,6 +6,7 @@
 #include "base/format.h"
 #include "kernels_src/family.h"
 #include "kernels_src/gemm/gemm.h"
+#include "kernels_src/gemm/mma_gemm.h"
 #include "kernels_src/gemv/linear.h"
 #include "kernels_src/matmul/matmul.cu.h"
 
@@ -151,16 +152,27 @@ Array plain_matmul(const Array& a, const Array& b, const Stream& stream) {
   return result;
 }
 
-bool takes_tiles(const Array& a, const Array& b) {
-  if (!has_fast_gemm(a, b) || a.shape().back() == 0) return false;
+namespace {
+
+bool is_large_product(const Array& a, const Array& b) {
+  if (a.shape().back() == 0) return false;
   const auto rows = static_cast<double>(a.size()) / static_cast<double>(a.shape().back());
   return rows * static_cast<double>(b.size()) >= kLeastProducts;
+}
+
+}  // namespace
+
+bool takes_tiles(const Array& a, const Array& b) {
+  return has_fast_gemm(a, b) && is_large_product(a, b);
 }
 
 Array matmul(const Array& a, const Array& b, const Stream& stream) {
   require_product(a, b);
   if (const std::optional<Array> few = few_rows_product(a, b, stream)) return *few;
   if (takes_tiles(a, b)) return Gemm{.a = a, .b = b}.run(stream);
+  if (a.type() == ScalarType::int8 && is_large_product(a, b) && has_mma(a)) {
+    return Gemm{.a = a, .b = b, .type = ScalarType::int8}.run(stream);
+  }
   return plain_matmul(a, b, stream);
 }
 

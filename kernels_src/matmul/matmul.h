@@ -12,9 +12,9 @@ namespace kernwright::kernels {
 /// run along k in order, so the result is the same each time. With k = 0 it is zero. Queued on
 /// `stream` (empty: the device's legacy stream). Throws InvalidArgument ("Incompatible dimensions")
 /// with both shapes, for other types or devices and for more than 6 dimensions in front that cannot
-/// be walked as fewer; CompileError, OutOfMemory, DriverError. Large products of float16 or
-/// bfloat16 run on the tensor cores of compute capability 9.0 (gemm/gemm.h), where the order of the
-/// sums depends on the shapes, and is the same each time.
+/// be walked as fewer; CompileError, OutOfMemory, DriverError. Large products of float16,
+/// bfloat16 or int8 run on the tensor cores of compute capability 8.0 and newer (gemm/gemm.h),
+/// where the order of the sums depends on the shapes, and is the same each time.
 Array matmul(const Array& a, const Array& b, const Stream& stream = {});
 /// Whether matmul() has the Gemm do this: one is there, and the product is large enough that the
 /// compilation of a kernel with many instructions pays.

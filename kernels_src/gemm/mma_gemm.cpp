@@ -1,0 +1,149 @@
+// Operands, problem and launch of mma_gemm.cu.
+#include "kernels_src/gemm/mma_gemm.h"
+
+#include "core/device.h"
+#include "kernels_src/family.h"
+#include "kernels_src/gemm/gemm_kernels.h"
+#include "kernels_src/gemm/gemm_layout.h"
+
+#include <algorithm>
+
+namespace kernwright::kernels {
+namespace {
+
+// As in mma_gemm.cu.
+struct MmaSide {
+  CUdeviceptr data;
+  std::int64_t stride, inner_step, outer_step, lines, line_bytes;
+};
+struct MmaProblem {
+  std::int32_t rows, columns, steps, steps_of_split, row_tiles, column_tiles, group, batches,
+      splits, inner_batches;
+};
+constexpr std::int64_t kMmaDepth = 64;  // bytes of a stage along the inner dimension
+
+std::int32_t mma_tiles_of(std::int64_t extent, std::int64_t part) {
+  return static_cast<std::int32_t>((extent + part - 1) / part);
+}
+
+/// A product that mma_gemm.cu takes.
+struct MmaGemm {
+  const Gemm& of;
+  const GemmEpilogue& epilogue;
+  const GemmOperand &a, &b;
+  const GemmLayout& layout;
+  const Stream& on;
+
+  std::int64_t element() const { return static_cast<std::int64_t>(scalar_size(a.array.type())); }
+  std::int64_t steps() const { return (layout.inner * element() + kMmaDepth - 1) / kMmaDepth; }
+
+  MmaChoice choice(const Array& result) const {
+    const Device& device = result.device();
+    const GemmSize size{
+        .rows = layout.rows,
+        .columns = layout.columns,
+        .inner = layout.inner,
+        .batches = layout.batches(),
+        .multiprocessors = device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
+        .out_bytes = scalar_size(result.type())};
+    const bool may_split = a.array.type() != ScalarType::int8 && of.splits == 0;
+    const auto shared = static_cast<std::size_t>(
+        device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR));
+    MmaChoice chosen = of.mma_tile ? choose_mma(size, steps(), *of.mma_tile, may_split)
+                                   : choose_mma(size, steps(), shared, may_split);
+    if (of.splits > 0 && a.array.type() != ScalarType::int8) chosen.splits = of.splits;
+    return chosen;
+  }
+
+  MmaProblem problem_of(const MmaChoice& choice) const {
+    MmaProblem problem{};
+    problem.rows = static_cast<std::int32_t>(layout.rows);
+    problem.columns = static_cast<std::int32_t>(layout.columns);
+    problem.steps = static_cast<std::int32_t>(steps());
+    problem.steps_of_split = mma_tiles_of(problem.steps, choice.splits);
+    problem.splits = mma_tiles_of(problem.steps, problem.steps_of_split);  // none of them is empty
+    problem.row_tiles = mma_tiles_of(layout.rows, choice.tile.rows);
+    problem.column_tiles = mma_tiles_of(layout.columns, choice.tile.columns);
+    problem.group = choice.group;
+    problem.batches = static_cast<std::int32_t>(layout.batches());
+    problem.inner_batches = static_cast<std::int32_t>(layout.within.extent);
+    return problem;
+  }
+
+  /// All of the result, or the parts of its sums.
+  void launch_on(const Array& target, const MmaChoice& choice, const MmaProblem& problem,
+                 const GemmEpilogue& ending) const {
+    const bool turn_a = !a.dense_rows, turn_b = b.dense_rows;
+    const MmaInstance instance{a.array.type(), target.type(), choice.tile, turn_a, turn_b};
+    const std::int64_t deep = layout.inner, unit = element();
+    const MmaSide left{a.array.address(),
+                       layout.a_stride,
+                       layout.within.a,
+                       layout.outer.a,
+                       turn_a ? deep : layout.rows,
+                       (turn_a ? layout.rows : deep) * unit};
+    const MmaSide right{b.array.address(),
+                        layout.b_stride,
+                        layout.within.b,
+                        layout.outer.b,
+                        turn_b ? deep : layout.columns,
+                        (turn_b ? layout.columns : deep) * unit};
+    const std::int64_t blocks =
+        std::int64_t{problem.row_tiles} * problem.column_tiles * problem.batches * problem.splits;
+    const LaunchConfig config{
+        .grid = {static_cast<std::uint32_t>(blocks)},
+        .block = {static_cast<std::uint32_t>(choice.tile.threads())},
+        .shared_bytes = static_cast<std::uint32_t>(choice.tile.shared_bytes()),
+        .stream = on};
+    launch(mma_kernel(instance, ending).on(target.device()), config, left, right, target.address(),
+           gemm_epilogue_values(ending), problem);
+  }
+
+  void run(const Array& result) const {
+    const MmaChoice made = choice(result);
+    const MmaProblem problem = problem_of(made);
+    if (problem.splits == 1 && has_short_epilogue(epilogue)) {
+      launch_on(result, made, problem, epilogue);
+    } else {
+      const Array sums = Array::empty(
+          result.device(), {problem.splits, problem.batches, layout.rows, layout.columns},
+          ScalarType::float32, on);
+      launch_on(sums, made, problem, GemmEpilogue{});
+      finish_sums(sums, result, epilogue, problem.splits, on);
+    }
+    a.array.use_on(on);
+    b.array.use_on(on);
+  }
+};
+
+}  // namespace
+
+bool has_mma(const Array& array) {
+  const Capabilities can = array.device().capabilities();
+  switch (array.type()) {
+    case ScalarType::float16:
+    case ScalarType::bfloat16:
+    case ScalarType::float32:
+    case ScalarType::int8:
+      return can.bf16 && can.async_copy;
+    case ScalarType::float8_e4m3fn:
+    case ScalarType::float8_e5m2:
+      return can.fp8;
+    default:
+      return false;
+  }
+}
+
+bool run_mma(const Gemm& of, const GemmEpilogue& ready, const Array& result, const Stream& on) {
+  if (!has_mma(of.a) || of.a.shape().back() == 0 || ready.gate) return false;
+  const bool any = is_half_float(of.a.type());
+  const auto wanted = [&](bool rows) { return any ? std::nullopt : std::optional(rows); };
+  const GemmOperand left = gemm_operand(of.a, on, wanted(true));
+  const GemmOperand right = gemm_operand(of.b, on, wanted(false));
+  const std::optional<GemmLayout> layout = gemm_layout(left, right);
+  if (!layout) return false;
+  MmaGemm{of, ready, left, right, *layout, on}.run(result);
+  return true;
+}
+
+}  // namespace kernwright::kernels

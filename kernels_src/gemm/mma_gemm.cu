@@ -1,0 +1,320 @@
+// Matrix products by the warp's matrix instructions of sm_80 and newer: threads copy tiles into a
+// ring of stages without waiting, warps multiply them from fragments (ldmatrix, mma.sync).
+#include <kernwright/elements.cuh>
+#include <kernwright/product_epilogue.cuh>
+#include <kernwright/tensor_core.cuh>
+
+using namespace kernwright;
+
+constexpr int kDepth = 64;  // bytes of a stage along the inner dimension
+constexpr int kStep = 32;   // bytes that one matrix instruction takes of it
+
+/// rows x columns of the result are made by a block whose warps have warp_rows x warp_columns each.
+template <int rows, int columns, int warp_rows, int warp_columns, int stages>
+struct Tile {
+  static constexpr int kRows = rows, kColumns = columns, kStages = stages;
+  static constexpr int kWarpRows = warp_rows, kWarpColumns = warp_columns;
+  static constexpr int kWarpsDown = rows / warp_rows, kWarpsAcross = columns / warp_columns;
+  static constexpr int kThreads = kWarpsDown * kWarpsAcross * 32;
+  static constexpr int kBytesOfA = rows * kDepth, kStageBytes = (rows + columns) * kDepth;
+  static constexpr int kHigh = warp_rows / 16, kWide = warp_columns / 8;  // sums of a warp
+  static constexpr int kBlocks = kThreads <= 128 ? 2 : 1;  // that share a multiprocessor
+};
+
+/// Which dimension of the operands has elements that follow each other: not the inner one, where
+/// set. Of 16-bit types only.
+template <bool kTurnA, bool kTurnB>
+struct Layout {
+  static constexpr bool kA = kTurnA, kB = kTurnB;
+};
+
+/// Lines of elements that follow each other, `stride` bytes apart; of a batch in two dimensions.
+struct Side {
+  const unsigned char* data;
+  long long stride, inner_step, outer_step;
+  long long lines, line_bytes;
+};
+
+struct Problem {
+  int rows, columns;
+  int steps, steps_of_split;  // of kDepth
+  int row_tiles, column_tiles;
+  int group;  // row tiles whose columns are walked together
+  int batches, splits, inner_batches;
+};
+
+/// What a multiprocessor's matrix unit does with kStep bytes of In.
+template <typename In>
+struct Unit {
+  using Sum = float;
+  __device__ static __forceinline__ void prepare(unsigned (&)[4]) {}
+  __device__ static __forceinline__ void multiply(float (&sum)[4], const unsigned (&left)[4],
+                                                  unsigned right0, unsigned right1) {
+    MatrixUnit<In>::multiply(sum, left, right0, right1);
+  }
+};
+/// Rounded to the 11 bits of tf32.
+template <>
+struct Unit<Float32> {
+  using Sum = float;
+  __device__ static __forceinline__ void prepare(unsigned (&values)[4]) {
+#pragma unroll
+    for (unsigned& value : values) {
+      asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(value) : "f"(__uint_as_float(value)));
+    }
+  }
+  __device__ static __forceinline__ void multiply(float (&sum)[4], const unsigned (&left)[4],
+                                                  unsigned right0, unsigned right1) {
+    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, "
+        "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+        : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "r"(right0), "r"(right1));
+  }
+};
+template <>
+struct Unit<Int8> {
+  using Sum = int;
+  __device__ static __forceinline__ void prepare(unsigned (&)[4]) {}
+  __device__ static __forceinline__ void multiply(int (&sum)[4], const unsigned (&left)[4],
+                                                  unsigned right0, unsigned right1) {
+    asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, "
+        "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+r"(sum[0]), "+r"(sum[1]), "+r"(sum[2]), "+r"(sum[3])
+        : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "r"(right0), "r"(right1));
+  }
+};
+#if __CUDA_ARCH__ >= 890
+template <>
+struct Unit<Float8E4M3> {
+  using Sum = float;
+  __device__ static __forceinline__ void prepare(unsigned (&)[4]) {}
+  __device__ static __forceinline__ void multiply(float (&sum)[4], const unsigned (&left)[4],
+                                                  unsigned right0, unsigned right1) {
+    asm("mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 {%0, %1, %2, %3}, "
+        "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+        : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "r"(right0), "r"(right1));
+  }
+};
+template <>
+struct Unit<Float8E5M2> {
+  using Sum = float;
+  __device__ static __forceinline__ void prepare(unsigned (&)[4]) {}
+  __device__ static __forceinline__ void multiply(float (&sum)[4], const unsigned (&left)[4],
+                                                  unsigned right0, unsigned right1) {
+    asm("mma.sync.aligned.m16n8k32.row.col.f32.e5m2.e5m2.f32 {%0, %1, %2, %3}, "
+        "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+        : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "r"(right0), "r"(right1));
+  }
+};
+#endif
+
+/// The first `bytes` of 16 to shared memory, zeros behind them, without waiting.
+__device__ __forceinline__ void copy_some(unsigned to, const void* from, int bytes) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes)
+               : "memory");
+}
+
+/// A thread's part of one operand's tiles, stage after stage: kLines lines of kChunks x 16 bytes. A
+/// stage goes on along the lines, or with kTurned to the lines that follow.
+template <int kLines, int kChunks, int kThreads, bool kTurned>
+struct Copier {
+  static constexpr int kApart = kThreads / kChunks;  // lines of the thread
+  static_assert(kThreads % kChunks == 0 && kLines % kApart == 0);
+  const unsigned char* data;
+  const unsigned char* from;
+  long long stride, left;  // bytes of the line, from `from` on
+  long long lines;         // from the thread's own on
+  int own, chunk;
+
+  __device__ Copier(const Side& of, long long batch, long long line, long long byte)
+      : data(of.data), stride(of.stride) {
+    own = threadIdx.x / kChunks;
+    chunk = threadIdx.x % kChunks;
+    from = of.data + batch + (line + own) * stride + byte + chunk * 16;
+    left = of.line_bytes - byte - chunk * 16;
+    lines = of.lines - line - own;
+  }
+  __device__ __forceinline__ void load(unsigned tile) const {
+    const int bytes = static_cast<int>(left >= 16 ? 16 : left > 0 ? left : 0);
+#pragma unroll
+    for (int i = 0; i < kLines / kApart; ++i) {
+      const int some = i * kApart < lines ? bytes : 0;
+      copy_some(tile + 16 * swizzled<kChunks>(own + i * kApart, chunk),
+                some > 0 ? from + i * kApart * stride : data, some);
+    }
+  }
+  __device__ __forceinline__ void advance() {
+    if (kTurned) {
+      from += kLines * stride;
+      lines -= kLines;
+    } else {
+      from += kDepth;
+      left -= kDepth;
+    }
+  }
+};
+
+struct Place {
+  int row, column, batch, split;
+};
+
+/// Tiles are walked down `group` of them, then along the columns: what blocks load at the same time
+/// is the same.
+__device__ __forceinline__ Place place_of(const Problem& of, int tile) {
+  const int all = of.row_tiles * of.column_tiles;
+  const int z = tile / all, flat = tile - z * all;
+  const int band = of.group * of.column_tiles;
+  const int first = flat / band * of.group, inside = flat % band;
+  const int high = min(of.row_tiles - first, of.group);
+  return {first + inside % high, inside / high, z / of.splits, z % of.splits};
+}
+
+/// A stage into the sums of a warp, whose tile begins at `row` and `column` of the block's.
+template <typename In, typename Of, typename Order, typename Sum>
+__device__ __forceinline__ void multiply_stage(unsigned a, unsigned b, int row, int column,
+                                               Sum (&sums)[Of::kHigh][Of::kWide][4]) {
+#pragma unroll
+  for (int step = 0; step < kDepth / kStep; ++step) {
+    unsigned left[Of::kHigh][4];
+#pragma unroll
+    for (int i = 0; i < Of::kHigh; ++i) {
+      if constexpr (Order::kA) {
+        load_left_transposed<Of::kRows>(left[i], a, step, row + i * 16);
+      } else {
+        load_left<kDepth / 2>(left[i], a, row + i * 16, step);
+      }
+      Unit<In>::prepare(left[i]);
+    }
+#pragma unroll
+    for (int j = 0; j < Of::kWide; j += 2) {
+      unsigned right[4];
+      if constexpr (Order::kB) {
+        load_right_transposed<Of::kColumns>(right, b, step, column + j * 8);
+      } else {
+        load_right<kDepth / 2>(right, b, column + j * 8, step);
+      }
+      Unit<In>::prepare(right);
+#pragma unroll
+      for (int i = 0; i < Of::kHigh; ++i) {
+        Unit<In>::multiply(sums[i][j], left[i], right[0], right[1]);
+        Unit<In>::multiply(sums[i][j + 1], left[i], right[2], right[3]);
+      }
+    }
+  }
+}
+
+template <typename T>
+constexpr bool kIsWhole = false;
+template <>
+constexpr bool kIsWhole<Int8> = true;
+template <>
+constexpr bool kIsWhole<Int32> = true;
+
+/// Of two neighbouring columns; `second`: there are two, and they may be written at once.
+template <typename Out>
+__device__ __forceinline__ void write_pair(Out* out, Out low, Out high, bool second, bool by_two) {
+  if (by_two && second) {
+    Pack<Out, 2> both;
+    both.value[0] = low;
+    both.value[1] = high;
+    *reinterpret_cast<Pack<Out, 2>*>(out) = both;
+    return;
+  }
+  out[0] = low;
+  if (second) out[1] = high;
+}
+
+/// Four threads write eight columns of a row.
+template <typename Out, typename Finish, typename Of, typename Sum>
+__device__ __forceinline__ void store_sums(const Sum (&sums)[Of::kHigh][Of::kWide][4], Out* out,
+                                           const Out* c, const ProductEpilogueValues& with,
+                                           const Problem& of, int row, int column) {
+  const int lane = threadIdx.x % 32;
+  const bool by_two = of.columns % 2 == 0;
+#pragma unroll
+  for (int j = 0; j < Of::kWide; ++j) {
+    const int at_column = column + j * 8 + lane % 4 * 2;
+    if (at_column >= of.columns) continue;
+    const bool second = at_column + 1 < of.columns;
+    const Biases bias = Finish::biases(with, at_column, of.columns);
+#pragma unroll
+    for (int i = 0; i < 2 * Of::kHigh; ++i) {
+      const int at_row = row + i * 8 + lane / 4;
+      if (at_row >= of.rows) continue;
+      const long long at = static_cast<long long>(at_row) * of.columns + at_column;
+      const Sum* two = &sums[i / 2][j][i % 2 * 2];
+      if constexpr (kIsWhole<Out>) {  // wraps around
+        write_pair(out + at, static_cast<Out>(two[0]), static_cast<Out>(two[1]), second, by_two);
+      } else {
+        float added[2] = {};
+        if constexpr (Finish::kHasC) {
+          added[0] = to_compute(c[at]);
+          if (second) added[1] = to_compute(c[at + 1]);
+        }
+        const Out low = from_compute<Out>(Finish::finish(with, two[0], 0, bias, 0, added[0]));
+        const Out high = from_compute<Out>(Finish::finish(with, two[1], 0, bias, 1, added[1]));
+        write_pair(out + at, low, high, second, by_two);
+      }
+    }
+  }
+}
+
+/// Of::kThreads threads, a block for each tile. Dynamic shared memory: the stages.
+template <typename In, typename Out, typename Of, typename Order, typename Finish>
+__global__ void __launch_bounds__(Of::kThreads, Of::kBlocks)
+    mma_gemm(const Side a, const Side b, void* out, const ProductEpilogueValues with,
+             const Problem of) {
+  extern __shared__ __align__(128) unsigned char storage[];
+  constexpr int kElements = kDepth / sizeof(In);
+  constexpr int kChunks = kDepth / 16;
+  constexpr int kUnit = static_cast<int>(sizeof(In));
+  using CopierA = Copier<Order::kA ? kElements : Of::kRows,
+                         Order::kA ? Of::kRows * kUnit / 16 : kChunks, Of::kThreads, Order::kA>;
+  using CopierB = Copier<Order::kB ? kElements : Of::kColumns,
+                         Order::kB ? Of::kColumns * kUnit / 16 : kChunks, Of::kThreads, Order::kB>;
+  const Place at = place_of(of, static_cast<int>(blockIdx.x));
+  const int first = at.split * of.steps_of_split;
+  const int steps = min(of.steps_of_split, of.steps - first);
+  const long long row = static_cast<long long>(at.row) * Of::kRows;
+  const long long column = static_cast<long long>(at.column) * Of::kColumns;
+  const long long deep = static_cast<long long>(first) * kElements;
+  const int inner = at.batch % of.inner_batches, outer = at.batch / of.inner_batches;
+  CopierA copy_a(a, inner * a.inner_step + outer * a.outer_step, Order::kA ? deep : row,
+                 (Order::kA ? row : deep) * kUnit);
+  CopierB copy_b(b, inner * b.inner_step + outer * b.outer_step, Order::kB ? deep : column,
+                 (Order::kB ? column : deep) * kUnit);
+  const unsigned stages = shared_address(storage);
+  const auto load = [&](int stage) {
+    copy_a.load(stages + stage * Of::kStageBytes);
+    copy_b.load(stages + stage * Of::kStageBytes + Of::kBytesOfA);
+    copy_a.advance();
+    copy_b.advance();
+  };
+#pragma unroll
+  for (int stage = 0; stage < Of::kStages - 1; ++stage) {
+    if (stage < steps) load(stage);
+    commit_copies();
+  }
+  const int warp = threadIdx.x / 32;
+  const int warp_row = warp / Of::kWarpsAcross * Of::kWarpRows;
+  const int warp_column = warp % Of::kWarpsAcross * Of::kWarpColumns;
+  typename Unit<In>::Sum sums[Of::kHigh][Of::kWide][4] = {};
+  int read = 0, written = Of::kStages - 1;
+  for (int step = 0; step < steps; ++step) {
+    wait_copies<Of::kStages - 2>();
+    __syncthreads();  // the stage has come, and that of the step before is free
+    if (step + Of::kStages - 1 < steps) load(written);
+    commit_copies();  // also of nothing: the waits count groups
+    const unsigned stage = stages + read * Of::kStageBytes;
+    multiply_stage<In, Of, Order>(stage, stage + Of::kBytesOfA, warp_row, warp_column, sums);
+    written = read;
+    read = read + 1 == Of::kStages ? 0 : read + 1;
+  }
+  const long long before =
+      (static_cast<long long>(at.split) * of.batches + at.batch) * of.rows * of.columns;
+  store_sums<Out, Finish, Of>(
+      sums, static_cast<Out*>(out) + before, static_cast<const Out*>(with.c) + before, with, of,
+      static_cast<int>(row) + warp_row, static_cast<int>(column) + warp_column);
+}
