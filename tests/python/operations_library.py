@@ -142,7 +142,8 @@ products.add("linalg.matrix_transpose", kw.linalg.matrix_transpose, ROWS, kind=V
 
 def definite(x):
     """A positive definite matrix."""
-    return kw.matmul(x, x.mT) + 8 * kw.eye(x.shape[-1], dtype=x.dtype)
+    square = kw.matmul(x, kw.matrix_transpose(x))
+    return square + 8 * kw.eye(square.shape[-1], dtype=square.dtype)
 
 
 SQUARE, TALL = s(3, 9, 9), s(2, 12, 7, dtype="float64")
