@@ -56,12 +56,8 @@ ACTIVATIONS = ["Relu", "Relu2", "HardTanh", "LeakyRelu", "Elu", "Selu", "Sigmoid
 ACTIVATIONS += ["Tanh", "Silu", "Gelu", "GeluTanh", "QuickGelu", "Softplus", "Softsign", "Mish"]
 ACTIVATIONS += ["HardSwish", "HardSigmoid"]
 # An activation, an element type and the elements of a pack, packs of a thread.
-PACKS = [
-    ("Silu", "BFloat16, 8", 2),
-    ("Silu", "BFloat16, 8", 4),
-    ("GeluTanh", "Float64, 2", 1),
-    ("Gelu", "Float8E4M3, 16", 4),
-]
+PACKS = [("Silu", "BFloat16, 8", 2), ("Silu", "BFloat16, 8", 4)]
+PACKS += [("GeluTanh", "Float64, 2", 1), ("Gelu", "Float8E4M3, 16", 4)]
 
 # A tile, the layout of the operands, how the result is written, what follows: of gemm.cu.
 PRODUCTS = [

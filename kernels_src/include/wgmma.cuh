@@ -49,38 +49,39 @@ struct Products;
 #define KW_NAMES_32                                                                  \
   "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, " \
   "%18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
-#define KW_NAMES_64                                                                        \
-  KW_NAMES_32                                                                              \
-      ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
-      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-#define KW_NAMES_96                                                                        \
-  KW_NAMES_64                                                                              \
-      ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, " \
-      "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
-#define KW_NAMES_128                                                                       \
-  KW_NAMES_96                                                                              \
-      ", %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, " \
-      "%110, %111, %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, "     \
-      "%123, %124, %125, %126, %127"
-#define KW_PRODUCTS(TYPE, NAME, COLUMNS, COUNT, A, B, ADDS, TURN_A, TURN_B)                      \
-  template <bool kTurnA, bool kTurnB>                                                            \
-  struct Products<TYPE, COLUMNS, kTurnA, kTurnB> {                                               \
-    __device__ __forceinline__ static void add(float (&sums)[COUNT], unsigned long long a,       \
-                                               unsigned long long b, int adds) {                 \
-      asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #ADDS                                    \
-                   ", 0;\n"                                                                      \
-                   "wgmma.mma_async.sync.aligned.m64n" #COLUMNS "k16.f32." NAME "." NAME         \
-                   " {" KW_NAMES_##COUNT "}, %" #A ", %" #B ", p, 1, 1, %" #TURN_A ", %" #TURN_B \
-                                         ";\n}"                                                  \
-                   : KW_SUMS_##COUNT(0)                                                          \
-                   : "l"(a), "l"(b), "r"(adds), "n"(int{kTurnA}), "n"(int{kTurnB}));             \
-    }                                                                                            \
+#define KW_NAMES_64                                                                    \
+  KW_NAMES_32                                                                          \
+  ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
+  "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define KW_NAMES_96                                                                    \
+  KW_NAMES_64                                                                          \
+  ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, " \
+  "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
+#define KW_NAMES_128                                                                   \
+  KW_NAMES_96                                                                          \
+  ", %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, " \
+  "%110, %111, %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, "     \
+  "%123, %124, %125, %126, %127"
+// Operands are named by strings: a header that makes strings of macros' arguments would be one
+// whose includes cannot be known.
+#define KW_PRODUCTS(TYPE, NAME, COLUMNS, SHAPE, COUNT, A, B, ADDS, TURN_A, TURN_B)              \
+  template <bool kTurnA, bool kTurnB>                                                           \
+  struct Products<TYPE, COLUMNS, kTurnA, kTurnB> {                                              \
+    __device__ __forceinline__ static void add(float (&sums)[COUNT], unsigned long long a,      \
+                                               unsigned long long b, int adds) {                \
+      asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " ADDS                                     \
+                   ", 0;\n"                                                                     \
+                   "wgmma.mma_async.sync.aligned.m64" SHAPE "k16.f32." NAME "." NAME            \
+                   " {" KW_NAMES_##COUNT "}, " A ", " B ", p, 1, 1, " TURN_A ", " TURN_B ";\n}" \
+                   : KW_SUMS_##COUNT(0)                                                         \
+                   : "l"(a), "l"(b), "r"(adds), "n"(int{kTurnA}), "n"(int{kTurnB}));            \
+    }                                                                                           \
   };
-#define KW_PRODUCTS_OF(TYPE, NAME)                      \
-  KW_PRODUCTS(TYPE, NAME, 64, 32, 32, 33, 34, 35, 36)   \
-  KW_PRODUCTS(TYPE, NAME, 128, 64, 64, 65, 66, 67, 68)  \
-  KW_PRODUCTS(TYPE, NAME, 192, 96, 96, 97, 98, 99, 100) \
-  KW_PRODUCTS(TYPE, NAME, 256, 128, 128, 129, 130, 131, 132)
+#define KW_PRODUCTS_OF(TYPE, NAME)                                             \
+  KW_PRODUCTS(TYPE, NAME, 64, "n64", 32, "%32", "%33", "%34", "%35", "%36")    \
+  KW_PRODUCTS(TYPE, NAME, 128, "n128", 64, "%64", "%65", "%66", "%67", "%68")  \
+  KW_PRODUCTS(TYPE, NAME, 192, "n192", 96, "%96", "%97", "%98", "%99", "%100") \
+  KW_PRODUCTS(TYPE, NAME, 256, "n256", 128, "%128", "%129", "%130", "%131", "%132")
 
 KW_PRODUCTS_OF(Float16, "f16")
 KW_PRODUCTS_OF(BFloat16, "bf16")
