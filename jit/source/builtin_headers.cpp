@@ -43,6 +43,19 @@ std::vector<std::string> builtin_includes(std::string_view text) {
   return names;
 }
 
+/// Of a header and of those that it includes. The table is locked.
+bool header_asks(Header& header) {
+  if (header.asks_for_arch_specific) return *header.asks_for_arch_specific;
+  bool asks = asks_for_arch_specific(header.text);
+  header.asks_for_arch_specific = asks;  // one that comes round again adds nothing
+  for (const std::string& name : builtin_includes(header.text)) {
+    const auto found = table().headers.find(name);
+    if (found != table().headers.end()) asks = header_asks(found->second) || asks;
+  }
+  header.asks_for_arch_specific = asks;
+  return asks;
+}
+
 }  // namespace
 
 void add_builtin_header(const std::string& name, std::string text) {
@@ -65,9 +78,7 @@ std::optional<bool> builtin_asks_for_arch_specific(const std::string& name,
   const std::lock_guard lock(table().mutex);
   const auto found = table().headers.find(name);
   if (found == table().headers.end() || found->second.text != text) return std::nullopt;
-  std::optional<bool>& asks = found->second.asks_for_arch_specific;
-  if (!asks) asks = asks_for_arch_specific(text);
-  return asks;
+  return header_asks(found->second);
 }
 
 ProgramOptions with_builtin_headers(const Source& source, ProgramOptions options) {

@@ -16,7 +16,8 @@ namespace kernwright {
 void add_builtin_header(const std::string& name, std::string text);
 
 /// Whether that header is one of the library's own, word for word, which names no header that the
-/// library does not bring: then what asks_for_arch_specific() says of its text, found out once.
+/// library does not bring: then what asks_for_arch_specific() says of its text and of those that it
+/// includes, found out once.
 std::optional<bool> builtin_asks_for_arch_specific(const std::string& name,
                                                    const std::string& text);
 

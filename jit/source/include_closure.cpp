@@ -103,10 +103,7 @@ class Walker {
           {source_.name, source_.first_line, source_.directory, !source_.directory.empty(), {}},
           is_wrapped);
     for (const auto& [name, text] : options_.headers) {
-      if (const auto asks = builtin_asks_for_arch_specific(name, text)) {
-        result_.asks_for_arch_specific = result_.asks_for_arch_specific || *asks;
-        continue;
-      }
+      if (builtin_asks_for_arch_specific(name, text)) continue;  // counts where it is included
       visit(text, {name, 1, {}, false, fs::path(name).parent_path().string()}, is_wrapped);
     }
   }
@@ -227,7 +224,9 @@ class Walker {
 
   void follow(const HeaderMention& mention, const Place& place) {
     const std::string& name = mention.name;
-    if (options_.headers.contains(name)) {
+    if (const auto own = options_.headers.find(name); own != options_.headers.end()) {
+      const std::optional<bool> asks = builtin_asks_for_arch_specific(name, own->second);
+      result_.asks_for_arch_specific = result_.asks_for_arch_specific || asks.value_or(false);
       if (!mention.is_next) return;
     } else if (is_beside_in_memory(mention, place)) {
       return;

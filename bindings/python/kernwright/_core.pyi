@@ -41,6 +41,7 @@ from kernwright._core_kernels import _launch_table_path as _launch_table_path
 from kernwright._core_kernels import _lu_factor as _lu_factor
 from kernwright._core_kernels import _lu_solve as _lu_solve
 from kernwright._core_kernels import _matmul as _matmul
+from kernwright._core_kernels import _mma_tiles as _mma_tiles
 from kernwright._core_kernels import _qr as _qr
 from kernwright._core_kernels import _shape_class as _shape_class
 from kernwright._core_kernels import _svd as _svd

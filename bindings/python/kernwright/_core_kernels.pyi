@@ -24,6 +24,7 @@ def _gemm(
     bias of n columns, gate(x[..., :n/2]) * x[..., n/2:]. `tile`: rows, columns, stages, groups,
     whether they take turns, blocks of a cluster."""
 
+def _mma_tiles() -> list[tuple[int, int, int]]: ...
 def _gemm_tiles() -> list[tuple[int, int, int, int, bool, int]]: ...
 def _gemm_choice(
     rows: int, columns: int, inner: int, batches: int = 1, multiprocessors: int = 132
