@@ -97,8 +97,7 @@ struct Program::Box {
                        [&](const auto& k) { return k.name == name && !k.is_template; });
   }
 
-  /// The kernels that one compile makes: all that are no templates, or an instance and what comes
-  /// along.
+  /// The kernels of one compile: every kernel but templates, or an instance and its companions.
   std::vector<std::string> names_with(const std::string& name,
                                       const std::vector<std::string>& companions) const {
     std::vector<std::string> names{name};

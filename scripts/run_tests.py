@@ -16,7 +16,7 @@ import threading
 import time
 
 DOCTEST = re.compile(r"\[doctest\] test cases:\s*\d+ \|\s*(\d+) passed \|\s*(\d+) failed")
-LIMIT = 2400  # seconds that one suite may take before it is killed, and counted as failed
+LIMIT = 1800  # seconds that one suite may take before it is killed: all may take thirty minutes
 PYTEST = re.compile(r"(\d+) (passed|failed|error|errors|xfailed|xpassed)\b")
 
 

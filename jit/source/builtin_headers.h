@@ -15,9 +15,9 @@ namespace kernwright {
 /// a name that does not begin with "kernwright/".
 void add_builtin_header(const std::string& name, std::string text);
 
-/// Whether that header is one of the library's own, word for word, which names no header that the
-/// library does not bring: then what asks_for_arch_specific() says of its text and of those that it
-/// includes, found out once.
+/// For one of the library's own headers, word for word: what asks_for_arch_specific() says of its
+/// text and of the headers that it includes, found out once. They include no others than the
+/// library's. Nothing for any other header.
 std::optional<bool> builtin_asks_for_arch_specific(const std::string& name,
                                                    const std::string& text);
 
