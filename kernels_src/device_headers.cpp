@@ -21,6 +21,9 @@
 #include "kernels_src/include/ordered_scan.cuh.h"
 #include "kernels_src/include/philox.cuh.h"
 #include "kernels_src/include/product_epilogue.cuh.h"
+#include "kernels_src/include/product_roles.cuh.h"
+#include "kernels_src/include/product_stages.cuh.h"
+#include "kernels_src/include/product_store.cuh.h"
 #include "kernels_src/include/ranks.cuh.h"
 #include "kernels_src/include/real_math.cuh.h"
 #include "kernels_src/include/reduce.cuh.h"
@@ -35,6 +38,7 @@
 #include "kernels_src/include/total.cuh.h"
 #include "kernels_src/include/walk.cuh.h"
 #include "kernels_src/include/wgmma.cuh.h"
+#include "kernels_src/include/wgmma_k_major.cuh.h"
 
 #include <mutex>
 
@@ -74,7 +78,11 @@ void register_device_headers() {
     add_builtin_header("kernwright/mbarrier.cuh", text::mbarrier_cuh);
     add_builtin_header("kernwright/tma.cuh", text::tma_cuh);
     add_builtin_header("kernwright/wgmma.cuh", text::wgmma_cuh);
+    add_builtin_header("kernwright/wgmma_k_major.cuh", text::wgmma_k_major_cuh);
     add_builtin_header("kernwright/product_epilogue.cuh", text::product_epilogue_cuh);
+    add_builtin_header("kernwright/product_roles.cuh", text::product_roles_cuh);
+    add_builtin_header("kernwright/product_stages.cuh", text::product_stages_cuh);
+    add_builtin_header("kernwright/product_store.cuh", text::product_store_cuh);
     add_builtin_header("kernwright/total.cuh", text::total_cuh);
   });
 }

@@ -4,6 +4,7 @@
 #include "bindings/kernels/kernel_calls.h"
 #include "bindings/values/dtype.h"
 #include "kernels_src/gemm/gemm.h"
+#include "kernels_src/gemm/scaled_matmul.h"
 
 #include <string>
 #include <tuple>
@@ -39,7 +40,9 @@ Array gemm(py::handle a, py::handle b, py::handle bias, py::handle c, float alph
            const std::optional<std::string>& activation, const std::optional<std::string>& gate,
            const py::object& dtype, const std::optional<TileNumbers>& tile, int splits,
            const std::optional<std::string>& precision, const std::string& kernel,
-           const std::optional<MmaTileNumbers>& mma_tile) {
+           const std::optional<MmaTileNumbers>& mma_tile,
+           const std::optional<std::pair<py::object, py::object>>& line_scales,
+           const std::optional<std::pair<py::object, py::object>>& block_scales, bool fast_sums) {
   kernels::Gemm of{.a = array_operand(a, "a"), .b = array_operand(b, "b")};
   of.epilogue = {.alpha = alpha,
                  .beta = beta,
@@ -52,6 +55,15 @@ Array gemm(py::handle a, py::handle b, py::handle bias, py::handle c, float alph
   of.splits = splits;
   of.tf32 = is_tf32(precision);
   of.kernel = kernel_of(kernel);
+  of.fast_sums = fast_sums;
+  if (line_scales) {
+    of.epilogue.row_scales = array_operand(line_scales->first, "scales of rows");
+    of.epilogue.column_scales = array_operand(line_scales->second, "scales of columns");
+  }
+  if (block_scales) {
+    of.block_scales = {array_operand(block_scales->first, "scales of a"),
+                       array_operand(block_scales->second, "scales of b")};
+  }
   if (mma_tile) {
     const auto& [rows, columns, stages] = *mma_tile;
     of.mma_tile = kernels::MmaTile{rows, columns, stages};
@@ -59,9 +71,22 @@ Array gemm(py::handle a, py::handle b, py::handle bias, py::handle c, float alph
   return on_current_stream(of.a, [&](const Stream& stream) { return of.run(stream); });
 }
 
-py::list tiles() {
+Array scaled_matmul(py::handle a, py::handle b, py::handle a_scales, py::handle b_scales,
+                    py::handle bias, const py::object& dtype, bool fast_sums) {
+  const kernels::ScaledMatmul of{.a = array_operand(a, "a"),
+                                 .b = array_operand(b, "b"),
+                                 .a_scales = array_operand(a_scales, "scale_a"),
+                                 .b_scales = array_operand(b_scales, "scale_b"),
+                                 .bias = optional_operand(bias, "bias"),
+                                 .type = scalar_argument(dtype),
+                                 .fast_sums = fast_sums};
+  return on_current_stream(
+      of.a, [&](const Stream& stream) { return kernels::scaled_matmul(of, stream); });
+}
+
+py::list tiles(bool promotes) {
   py::list all;
-  for (const kernels::GemmTile& tile : kernels::gemm_tiles()) {
+  for (const kernels::GemmTile& tile : kernels::gemm_tiles(promotes)) {
     all.append(py::make_tuple(tile.rows, tile.columns, tile.stages, tile.groups, tile.turns,
                               tile.cluster));
   }
@@ -79,12 +104,14 @@ py::list mma_tiles() {
 }
 
 std::string choice(std::int64_t rows, std::int64_t columns, std::int64_t inner,
-                   std::int64_t batches, int multiprocessors) {
+                   std::int64_t batches, int multiprocessors, std::size_t in_bytes, bool promotes) {
   return kernels::describe(kernels::choose_gemm({.rows = rows,
                                                  .columns = columns,
                                                  .inner = inner,
                                                  .batches = batches,
-                                                 .multiprocessors = multiprocessors}));
+                                                 .multiprocessors = multiprocessors,
+                                                 .in_bytes = in_bytes,
+                                                 .promotes = promotes}));
 }
 
 }  // namespace
@@ -95,11 +122,14 @@ void bind_gemm(py::module_& m) {
         py::arg("activation") = py::none(), py::arg("gate") = py::none(),
         py::arg("dtype") = py::none(), py::arg("tile") = py::none(), py::arg("splits") = 0,
         py::arg("precision") = py::none(), py::arg("kernel") = "auto",
-        py::arg("mma_tile") = py::none());
-  m.def("_gemm_tiles", &tiles);
+        py::arg("mma_tile") = py::none(), py::arg("line_scales") = py::none(),
+        py::arg("block_scales") = py::none(), py::arg("fast_sums") = false);
+  m.def("_scaled_matmul", &scaled_matmul);
+  m.def("_gemm_tiles", &tiles, py::arg("promotes") = false);
   m.def("_mma_tiles", &mma_tiles);
   m.def("_gemm_choice", &choice, py::arg("rows"), py::arg("columns"), py::arg("inner"),
-        py::arg("batches") = 1, py::arg("multiprocessors") = 132);
+        py::arg("batches") = 1, py::arg("multiprocessors") = 132, py::arg("in_bytes") = 2,
+        py::arg("promotes") = false);
 }
 
 }  // namespace kernwright::python

@@ -19,6 +19,13 @@ void bind_quantize(py::module_& m) {
     });
     return py::make_tuple(std::move(made.values), std::move(made.scales));
   });
+  m.def("_quantize_blocks", [](const py::object& x, std::int64_t block, const py::object& dtype) {
+    const Array array = array_operand(x, "x");
+    const ScalarType type = scalar_argument(dtype);
+    kernels::Quantized made = on_current_stream(
+        array, [&](const Stream& on) { return kernels::quantize_blocks(array, block, type, on); });
+    return py::make_tuple(std::move(made.values), std::move(made.scales));
+  });
   m.def("_dequantize_rows",
         [](const py::object& values, const py::object& scale, const py::object& dtype) {
           const Array array = array_operand(values, "q");

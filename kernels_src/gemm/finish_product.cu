@@ -23,7 +23,9 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
       for (int i = 0; i < kWidth; ++i) total.value[i] += more.value[i];
     }
-    const int column = static_cast<int>(at % columns);
+    const int row = static_cast<int>(at / columns), column = static_cast<int>(at % columns);
+    const int rows = static_cast<int>(size / columns);
+    const Factors<Finish> of_row(with.row_scales, row, 0, rows);
     Pack<Out, kWidth> result, added;
     if constexpr (Finish::kHasC) {
       added = *reinterpret_cast<const Pack<Out, kWidth>*>(static_cast<const Out*>(with.c) + at);
@@ -32,7 +34,9 @@ __global__ void __launch_bounds__(kThreads)
     for (int i = 0; i < kWidth; ++i) {
       const float c = Finish::kHasC ? to_compute(added.value[i]) : 0.0f;
       const Biases bias = Finish::biases(with, column + i, columns);
-      result.value[i] = from_compute<Out>(Finish::finish(with, total.value[i], 0, bias, 0, c));
+      const Factors<Finish> of_column(with.column_scales, column + i, 0, columns);
+      const float sum = scaled(total.value[i], of_row, 0, of_column, 0);
+      result.value[i] = from_compute<Out>(Finish::finish(with, sum, 0, bias, 0, c));
     }
     *reinterpret_cast<Pack<Out, kWidth>*>(out + at) = result;
   }

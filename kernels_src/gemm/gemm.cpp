@@ -6,6 +6,7 @@
 #include "core/device.h"
 #include "kernels_src/cast/cast.h"
 #include "kernels_src/family.h"
+#include "kernels_src/formats/formats.h"
 #include "kernels_src/gemm/gemm_kernels.h"
 #include "kernels_src/gemm/gemm_layout.h"
 #include "kernels_src/gemm/gemm_maps.h"
@@ -24,26 +25,56 @@ struct GemmProblem {
   std::int32_t rows, columns, steps, steps_of_split, row_tiles, column_tiles, group, batches,
       splits, inner_batches, a_inner, a_outer, b_inner, b_outer;
 };
+// As in promoted_gemm.cu; steps in elements.
+struct GemmBlockValues {
+  CUdeviceptr b = 0;
+  std::int64_t column_step = 0, inner_step = 0;
+  std::int32_t last_column = 0;
+};
+constexpr std::int64_t kGemmBlock = 128;
+constexpr std::int64_t kGemmStage = 128;  // bytes along the inner dimension
+
+/// Elements of a stage along the inner dimension.
+std::int64_t stage_elements(const Array& operand) {
+  return kGemmStage / static_cast<std::int64_t>(scalar_size(operand.type()));
+}
+
 /// `rows` of `dense` elements each, in the batch's two dimensions.
 CUtensorMap operand_map(const Array& array, std::int64_t rows, std::int64_t dense,
                         std::int64_t stride, const GemmBatchDim& outer, const GemmBatchDim& within,
                         std::int64_t GemmBatchDim::*side, int box_rows) {
   const auto extent = [&](const GemmBatchDim& dim) { return dim.*side == 0 ? 1 : dim.extent; };
-  return gemm_map(array.device(), {.address = array.address(),
-                                   .shape = {extent(outer), extent(within), rows, dense},
-                                   .strides = {outer.*side, within.*side, stride, 2},
-                                   .type = array.type(),
-                                   .box_rows = static_cast<std::uint32_t>(box_rows)});
+  const auto element = static_cast<std::int64_t>(scalar_size(array.type()));
+  return gemm_map(array.device(),
+                  {.address = array.address(),
+                   .shape = {extent(outer), extent(within), rows, dense},
+                   .strides = {outer.*side, within.*side, stride, element},
+                   .type = array.type(),
+                   .box_rows = static_cast<std::uint32_t>(box_rows),
+                   .box_columns = static_cast<std::uint32_t>(stage_elements(array))});
 }
 
-GemmProblem problem_of(const GemmLayout& layout, const GemmChoice& choice, bool gated) {
+/// Of scales (rows, blocks) whose columns are dense: those of a tile's rows in one block.
+CUtensorMap scales_map(const Array& scales, int box) {
+  const Shape& shape = scales.shape();
+  return gemm_map(scales.device(), {.address = scales.address(),
+                                    .shape = {1, 1, shape[1], shape[0]},
+                                    .strides = {0, 0, scales.strides()[1], 4},
+                                    .type = ScalarType::float32,
+                                    .box_rows = 1,
+                                    .box_columns = static_cast<std::uint32_t>(box),
+                                    .swizzled = false});
+}
+
+GemmProblem problem_of(const GemmLayout& layout, const GemmChoice& choice, bool gated,
+                       std::int64_t stage) {
   const auto parts = [](std::int64_t a, std::int64_t b) {
     return static_cast<std::int32_t>((a + b - 1) / b);
   };
   GemmProblem of{};
   of.rows = static_cast<std::int32_t>(layout.rows);
   of.columns = static_cast<std::int32_t>(gated ? layout.columns / 2 : layout.columns);
-  of.steps = parts(layout.inner, 64);
+  of.steps = parts(layout.inner, stage);
   of.steps_of_split = parts(of.steps, choice.splits);
   of.splits = parts(of.steps, of.steps_of_split);  // none of them is empty
   of.row_tiles = parts(layout.rows, std::int64_t{choice.tile.rows} * choice.tile.cluster);
@@ -58,13 +89,15 @@ GemmProblem problem_of(const GemmLayout& layout, const GemmChoice& choice, bool 
   return of;
 }
 
-/// A product that gemm.cu takes.
+/// A product that gemm.cu or promoted_gemm.cu takes.
 struct FastGemm {
   const Gemm& of;
   const GemmEpilogue& epilogue;
   const GemmOperand &a, &b;
   const GemmLayout& layout;
   const Stream& on;
+  bool promotes;
+  std::optional<GemmBlockScales> scales;  ///< as the kernel wants them
 
   GemmChoice choice(const Array& result) const {
     const GemmSize size{
@@ -74,19 +107,28 @@ struct FastGemm {
         .batches = layout.batches(),
         .multiprocessors = result.device().attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
         .out_bytes = scalar_size(result.type()),
+        .in_bytes = scalar_size(of.a.type()),
+        .promotes = promotes,
+        .whole = of.a.type() == ScalarType::int8,
         .gated = epilogue.gate.has_value()};
-    if (of.tile) return choose_gemm(size, *of.tile, size.gated ? 1 : of.splits);
+    const bool one = size.gated || size.whole;
+    if (of.tile) return choose_gemm(size, *of.tile, one ? 1 : of.splits);
     GemmChoice chosen = choose_gemm(size);
-    if (of.splits > 0 && !size.gated) chosen.splits = of.splits;
+    if (of.splits > 0 && !one) chosen.splits = of.splits;
     return chosen;
+  }
+
+  GemmSums sums() const {
+    if (scales) return GemmSums::of_blocks;
+    return promotes ? GemmSums::promoted : GemmSums::direct;
   }
 
   /// All of the result, or the parts of its sums.
   void launch_on(const Array& result, const GemmChoice& choice, const GemmProblem& problem,
                  const GemmEpilogue& ending) const {
     const GemmTile& tile = choice.tile;
-    GemmInstance instance{of.a.type(),   result.type(), tile,
-                          !a.dense_rows, b.dense_rows,  GemmStore::direct};
+    GemmInstance instance{of.a.type(),   of.b.type(),  result.type(),     tile,
+                          !a.dense_rows, b.dense_rows, GemmStore::direct, sums()};
     if (is_half_float(result.type())) {
       instance.store = problem.columns % 8 == 0 ? GemmStore::by_copies : GemmStore::by_elements;
     }
@@ -120,17 +162,32 @@ struct FastGemm {
     LaunchConfig config{
         .grid = {static_cast<std::uint32_t>(std::min(clusters, at_once) * tile.cluster)},
         .block = {static_cast<std::uint32_t>(tile.threads())},
-        .shared_bytes =
-            static_cast<std::uint32_t>(tile.shared_bytes(instance.store != GemmStore::direct)),
+        .shared_bytes = static_cast<std::uint32_t>(
+            tile.shared_bytes(instance.store != GemmStore::direct, scales.has_value())),
         .stream = on};
     if (tile.cluster > 1) config.cluster = {static_cast<std::uint32_t>(tile.cluster), 1, 1};
-    launch(gemm_kernel(instance, ending).on(result.device()), config, map_a, map_b, map_out,
-           result.address(), gemm_epilogue_values(ending), problem);
+    const Kernel& kernel = gemm_kernel(instance, ending).on(result.device());
+    const GemmEpilogueValues then = gemm_epilogue_values(ending);
+    if (!promotes) {
+      launch(kernel, config, map_a, map_b, map_out, result.address(), then, problem);
+      return;
+    }
+    CUtensorMap map_scales{};
+    GemmBlockValues blocks{};
+    if (scales) {
+      map_scales = scales_map(scales->a, tile.rows);
+      const Shape &shape = scales->b.shape(), &strides = scales->b.strides();
+      blocks = {scales->b.address(), strides[1] / 4, strides[0] / 4,
+                static_cast<std::int32_t>(shape[1] - 1)};
+    }
+    launch(kernel, config, map_a, map_b, map_out, map_scales, blocks, result.address(), then,
+           problem);
   }
 
   void run(const Array& result) const {
     const GemmChoice made = choice(result);
-    const GemmProblem problem = problem_of(layout, made, epilogue.gate.has_value());
+    const GemmProblem problem =
+        problem_of(layout, made, epilogue.gate.has_value(), stage_elements(a.array));
     if (problem.splits == 1 && has_short_epilogue(epilogue)) {
       launch_on(result, made, problem, epilogue);
     } else {
@@ -142,6 +199,10 @@ struct FastGemm {
     }
     a.array.use_on(on);
     b.array.use_on(on);
+    if (scales) {
+      scales->a.use_on(on);
+      scales->b.use_on(on);
+    }
   }
 };
 
@@ -160,9 +221,47 @@ void require_whole_gemm(const Gemm& of, ScalarType type) {
 bool is_gemm_float8(ScalarType type) {
   return type == ScalarType::float8_e4m3fn || type == ScalarType::float8_e5m2;
 }
+bool is_promoted(const Gemm& of) {
+  return is_gemm_float8(of.a.type()) && (!of.fast_sums || of.block_scales);
+}
+
+void require_scale(const Array& scales, const char* name, const Array& of, const Shape& wanted) {
+  require_one_device(scales, name, of, "what they belong to");
+  if (scales.type() != ScalarType::float32) {
+    throw ArgumentError(format("{} are float32, not {}", name, scales.identify()));
+  }
+  if (scales.shape() == wanted || (wanted.size() == 1 && scales.size() == 1)) return;
+  throw InvalidArgument(format("Incompatible dimensions: {} are {}, and must be of {} for {}", name,
+                               scales.identify(), shape_to_string(wanted), of.identify()));
+}
+
+/// Of rows and columns, or of blocks.
+void require_scales(const Gemm& of) {
+  const GemmEpilogue& then = of.epilogue;
+  if (!then.row_scales && !then.column_scales && !of.block_scales) return;
+  if (then.row_scales.has_value() != then.column_scales.has_value() ||
+      (then.row_scales && of.block_scales) || then.gate || of.a.ndim() != 2 || of.b.ndim() != 2) {
+    throw ArgumentError(
+        "scales are those of rows and columns, or of blocks, of a product of two "
+        "matrices without a gate");
+  }
+  const std::int64_t rows = of.a.shape()[0], inner = of.a.shape()[1], columns = of.b.shape()[1];
+  if (then.row_scales) {
+    require_scale(*then.row_scales, "scales of rows", of.a, {rows});
+    require_scale(*then.column_scales, "scales of columns", of.b, {columns});
+    return;
+  }
+  const auto blocks = [](std::int64_t extent) { return (extent + kGemmBlock - 1) / kGemmBlock; };
+  if (!is_gemm_float8(of.a.type())) {
+    throw ArgumentError(format("scales of blocks are of float8, not of {}", of.a.identify()));
+  }
+  require_scale(of.block_scales->a, "scales of a's blocks", of.a, {rows, blocks(inner)});
+  require_scale(of.block_scales->b, "scales of b's blocks", of.b, {blocks(inner), blocks(columns)});
+}
 
 void require_gemm(const Gemm& of, ScalarType type) {
-  if (&of.a.device() != &of.b.device() || of.a.type() != of.b.type()) {
+  const bool both_float8 = is_gemm_float8(of.a.type()) && is_gemm_float8(of.b.type());
+  if (&of.a.device() != &of.b.device() || (of.a.type() != of.b.type() && !both_float8)) {
     throw InvalidArgument(format("a matrix product wants the same device and type: {} and {}",
                                  of.a.identify(), of.b.identify()));
   }
@@ -170,9 +269,10 @@ void require_gemm(const Gemm& of, ScalarType type) {
   if (of.tf32 && !is_tf32) {
     throw ArgumentError(format("tf32 is a precision of float32, not of {}", of.a.identify()));
   }
-  if (of.a.type() == ScalarType::int8) {
+  if (of.a.type() == ScalarType::int8 && !of.epilogue.row_scales) {
     require_whole_gemm(of, type);
-  } else if (!is_half_float(of.a.type()) && !is_gemm_float8(of.a.type()) && !is_tf32) {
+  } else if (!is_half_float(of.a.type()) && !is_gemm_float8(of.a.type()) && !is_tf32 &&
+             of.a.type() != ScalarType::int8) {
     throw ArgumentError(
         format("this product takes float16 or bfloat16, float8, int8, and float32 in tf32, not {}; "
                "matmul() takes all",
@@ -181,7 +281,8 @@ void require_gemm(const Gemm& of, ScalarType type) {
     throw ArgumentError(format("the result of this product is float16, bfloat16 or float32, not {}",
                                scalar_name(type)));
   }
-  if (of.tile) require_gemm_tile(*of.tile);
+  if (of.tile) require_gemm_tile(*of.tile, is_promoted(of));
+  require_scales(of);
   if (of.mma_tile) require_mma_tile(*of.mma_tile);
   if (of.splits < 0) throw ArgumentError(format("splits are 1 or more, not {}", of.splits));
 }
@@ -207,6 +308,10 @@ GemmEpilogue ready_epilogue(const GemmEpilogue& epilogue, const Array& result, s
     require_addend(*epilogue.bias, "bias", result, {columns});
     ready.bias = contiguous(*epilogue.bias, on);
   }
+  if (epilogue.row_scales) {
+    ready.row_scales = contiguous(*epilogue.row_scales, on);
+    ready.column_scales = contiguous(*epilogue.column_scales, on);
+  }
   if (epilogue.c) {
     require_addend(*epilogue.c, "c", result, result.shape());
     ready.c = epilogue.c->type() == result.type() ? contiguous(*epilogue.c, on)
@@ -219,25 +324,60 @@ void use_all(const Array& result, const GemmEpilogue& ready, const Stream& on) {
   result.use_on(on);
   if (ready.bias) ready.bias->use_on(on);
   if (ready.c) ready.c->use_on(on);
+  if (ready.row_scales) {
+    ready.row_scales->use_on(on);
+    ready.column_scales->use_on(on);
+  }
 }
 
 /// By gemm.cu; false where that cannot be.
 bool run_wgmma(const Gemm& of, const GemmEpilogue& ready, const Array& result, const Stream& on) {
   if (of.kernel != GemmKernel::automatic || of.mma_tile) return false;
-  if (!is_half_float(of.a.type()) || !of.a.device().capabilities().wgmma) return false;
-  const GemmOperand left = gemm_operand(of.a, on), right = gemm_operand(of.b, on);
+  if (!of.a.device().capabilities().wgmma) return false;
+  const bool any = is_half_float(of.a.type());
+  const auto wanted = [&](bool rows) { return any ? std::nullopt : std::optional(rows); };
+  const GemmOperand left = gemm_operand(of.a, on, wanted(true));
+  const GemmOperand right = gemm_operand(of.b, on, wanted(false));
   const std::optional<GemmLayout> layout = gemm_layout(left, right);
   if (!layout) return false;
   // Copies begin on 16 bytes of a row, also in its second half.
   if (ready.gate && right.dense_rows && layout->columns % 16 != 0) return false;
-  FastGemm{of, ready, left, right, *layout, on}.run(result);
+  std::optional<GemmBlockScales> scales;
+  if (of.block_scales) {
+    scales = {gemm_operand(of.block_scales->a, on, false).array, of.block_scales->b};
+  }
+  FastGemm{of, ready, left, right, *layout, on, is_promoted(of), scales}.run(result);
   return true;
+}
+
+/// Float8 as bfloat16, which has all of its numbers; those in blocks times their scales, rounded.
+Gemm in_bfloat16(const Gemm& of, const Stream& on) {
+  Gemm wide = of;
+  wide.block_scales.reset();
+  wide.tile.reset();
+  constexpr ScalarType type = ScalarType::bfloat16;
+  if (of.block_scales) {
+    const GemmBlockScales& scales = *of.block_scales;
+    wide.a = dequantize_tiles(of.a, scales.a, {1, kGemmBlock}, type, on);
+    wide.b =
+        dequantize_tiles(of.b.transpose(), scales.b.transpose(), {kGemmBlock, kGemmBlock}, type, on)
+            .transpose();
+  } else {
+    wide.a = cast(of.a, type, on);
+    wide.b = cast(of.b, type, on);
+  }
+  return wide;
 }
 
 /// On tensor cores; false where that cannot be.
 bool run_fast(const Gemm& of, const GemmEpilogue& ready, const Array& result, const Stream& on) {
   if (of.kernel == GemmKernel::plain || of.a.shape().back() == 0) return false;
-  return run_wgmma(of, ready, result, on) || run_mma(of, ready, result, on);
+  if (run_wgmma(of, ready, result, on)) return true;
+  const bool as_they_are = of.a.type() == of.b.type() && !of.block_scales && has_mma(of.a);
+  if (is_gemm_float8(of.a.type()) && !as_they_are) {
+    return run_mma(in_bfloat16(of, on), ready, result, on);
+  }
+  return run_mma(of, ready, result, on);
 }
 
 ScalarType gemm_result_type(const Gemm& of) {
@@ -249,10 +389,13 @@ ScalarType gemm_result_type(const Gemm& of) {
 /// In float32, or in the integers of the result.
 Array run_plain(const Gemm& of, const GemmEpilogue& ready, const Array& result, const Stream& on) {
   const bool whole = of.a.type() == ScalarType::int8;
-  const ScalarType wide = whole ? result.type() : ScalarType::float32;
+  if (whole && !ready.row_scales) {
+    return plain_matmul(cast(of.a, result.type(), on), cast(of.b, result.type(), on), on);
+  }
+  if (of.block_scales) return run_plain(in_bfloat16(of, on), ready, result, on);
+  const ScalarType wide = whole ? ScalarType::int32 : ScalarType::float32;
   const Array sums = plain_matmul(cast(of.a, wide, on), cast(of.b, wide, on), on);
-  if (whole) return sums;
-  finish_sums(sums, result, ready, 1, on);
+  finish_sums(whole ? cast(sums, ScalarType::float32, on) : sums, result, ready, 1, on);
   return result;
 }
 

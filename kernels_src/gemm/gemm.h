@@ -14,6 +14,7 @@
 namespace kernwright::kernels {
 
 /// What follows the sums of a product, in float32: activation(alpha * (a @ b) + bias + beta * c).
+/// Scales of rows and columns multiply a @ b first.
 struct GemmEpilogue {
   float alpha = 1, beta = 1;
   std::optional<Array> bias{};  ///< (n,), float16, bfloat16 or float32
@@ -22,6 +23,14 @@ struct GemmEpilogue {
   /// The result has n / 2 columns: gate(x[..., :n/2]) * x[..., n/2:], where x = alpha * (a @ b) +
   /// bias. b has both operands of a gated unit (SwiGLU with silu); no c, no activation.
   std::optional<ActivationCall> gate{};
+  /// Both or none: float32, one number or one for each row (column) of a single matrix; no gate.
+  std::optional<Array> row_scales{}, column_scales{};
+};
+
+/// Of float8 operands in blocks of 128 along the inner dimension, float32: of a's rows (m, k /
+/// 128), of b's columns 128 at a time (k / 128, n / 128), rounded up.
+struct GemmBlockScales {
+  Array a, b;
 };
 
 /// Which kernels a Gemm may take.
@@ -32,29 +41,35 @@ enum class GemmKernel : std::uint8_t {
 };
 
 /// activation(alpha * (a @ b) + bias + beta * c) for a of [..., m, k] and b of [..., k, n], both of
-/// one type, whose dimensions in front are broadcast. A plan: what is to be computed, and what
-/// about it is decided already. A value; holds the arrays' memory.
+/// one type (or both of float8), whose dimensions in front are broadcast. A plan: what is to be
+/// computed, and what about it is decided already. A value; holds the arrays' memory.
 ///
 /// float16, bfloat16, float8_e4m3fn, float8_e5m2, and float32 with `tf32`: sums in float32. int8:
-/// sums in int32, which are the result, or wrap around to int8; nothing follows them.
+/// sums in int32, which are the result, or wrap around to int8; nothing follows them, unless they
+/// have scales: then they go on in float32.
 ///
-/// On compute capability 9.0 one kernel does all (gemm.cu; after fast.cu by P. Shankhdhar,
-/// DeepGEMM, and CUTLASS's persistent cooperative and ping-pong kernels). It reads operands by
-/// tensor maps: rows or columns without gaps, on addresses and strides of 16 bytes; others are
-/// copied first, the columns of the copy padded. Other devices from 8.0 on (8.9 for float8), and
-/// other types, take mma_gemm.cu, whose operands are the same; but for 16-bit types the elements
-/// along the inner dimension follow each other. Products in more than two dimensions of a batch
+/// On compute capability 9.0 kernels of one pipeline do all (product_roles.cuh; after fast.cu by
+/// P. Shankhdhar, DeepGEMM, and CUTLASS's persistent cooperative and ping-pong kernels): gemm.cu,
+/// and for float8 promoted_gemm.cu, which adds the sums of every 128 elements in float32. They read
+/// operands by tensor maps: rows or columns without gaps, on addresses and strides of 16 bytes;
+/// others are copied first, the columns of the copy padded. float32 is rounded to tf32 towards
+/// zero. Other devices from 8.0 on (8.9 for float8 of one type) take mma_gemm.cu, which rounds to
+/// nearest. But for 16-bit types the elements along the inner dimension follow each other. Where
+/// the device does not multiply float8, its numbers become bfloat16, exactly; with scales of blocks
+/// they are multiplied by them and rounded first. Products in more than two dimensions of a batch
 /// that do not follow each other, and older devices, take the plain kernel of matmul.h in float32.
 /// The sums run in a fixed order: the same results each time.
 struct Gemm {
   Array a, b;
   GemmEpilogue epilogue{};
-  /// Of the result: float16, bfloat16 or float32; int8 or int32 of int8. Empty: as a's, float32 of
-  /// float8, int32 of int8.
+  std::optional<GemmBlockScales> block_scales{};  ///< of two matrices; no gate, no other scales
+  /// Of the result: float16, bfloat16 or float32; int8 or int32 of int8 without scales. Empty: as
+  /// a's, float32 of float8, int32 of int8.
   std::optional<ScalarType> type{};
   std::optional<GemmTile> tile{};  ///< empty: choose_gemm() decides
   int splits = 0;                  ///< of the inner dimension; 0: choose_gemm() decides
   bool tf32 = false;               ///< float32 operands are rounded to 11 bits of mantissa
+  bool fast_sums = false;  ///< of float8 all sums are the tensor cores' own, which keep 14 bits
   GemmKernel kernel = GemmKernel::automatic;
   std::optional<MmaTile> mma_tile{};  ///< of mma_gemm.cu; empty: choose_mma() decides
 

@@ -13,12 +13,13 @@
 namespace kernwright::kernels {
 namespace {
 
-constexpr std::int64_t kGemmDepth = 64;  // of a stage
+constexpr std::int64_t kGemmLine = 128;  // bytes of a stage along the inner dimension
 constexpr std::size_t kMostShared = 232448;
 constexpr std::size_t kStagingOfWarp = 4096;
 
 // Cycles and bytes of one multiprocessor of an H100.
-constexpr double kFlopsPerCycle = 4096;
+constexpr double kFlopsPerCycle = 4096;      // of 16-bit floats; those of other sizes in proportion
+constexpr double kAddsPerCycle = 128;        // in float32
 constexpr double kBytesPerCycle = 46;        // from L2, all multiprocessors at once
 constexpr double kMemoryBytesPerCycle = 14;  // from device memory
 constexpr double kCyclesOfStart = 3000;      // of a launch until the first products, and at its end
@@ -33,6 +34,16 @@ constexpr std::array kGemmTiles = {
     GemmTile{64, 256, 4, 2, true, 1},   GemmTile{64, 256, 4, 2, true, 2},
     GemmTile{64, 192, 6, 2, true, 1},   GemmTile{64, 128, 8, 2, true, 1},
     GemmTile{128, 64, 8, 2, false, 1},  GemmTile{64, 64, 8, 1, false, 1},
+};
+
+/// Those of promoted_gemm.cu, whose warpgroups do not take turns: one adds while the other
+/// multiplies.
+constexpr std::array kPromotedTiles = {
+    GemmTile{256, 128, 3, 2, false, 1}, GemmTile{256, 128, 3, 2, false, 2},
+    GemmTile{128, 192, 4, 2, false, 1}, GemmTile{128, 192, 4, 2, false, 2},
+    GemmTile{128, 128, 5, 2, false, 1}, GemmTile{128, 128, 5, 2, false, 2},
+    GemmTile{128, 64, 8, 2, false, 1},  GemmTile{64, 128, 8, 1, false, 1},
+    GemmTile{64, 64, 8, 1, false, 1},
 };
 
 std::int64_t gemm_parts(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
@@ -58,8 +69,12 @@ int best_group(const GemmSize& size, const GemmTile& tile) {
   return best;
 }
 
+std::int64_t steps_of(const GemmSize& size) {
+  return gemm_parts(size.inner * static_cast<std::int64_t>(size.in_bytes), kGemmLine);
+}
+
 int best_splits(const GemmSize& size, GemmChoice choice) {
-  const std::int64_t steps = gemm_parts(size.inner, kGemmDepth);
+  const std::int64_t steps = steps_of(size);
   int best = 1;
   double least = gemm_cost(size, choice);
   for (int splits : {2, 3, 4, 6, 8, 12, 16}) {
@@ -78,7 +93,8 @@ int best_splits(const GemmSize& size, GemmChoice choice) {
 struct GemmSizeHash {
   std::size_t operator()(const GemmSize& size) const noexcept {
     std::uint64_t sum = static_cast<std::uint64_t>(size.multiprocessors) * 16 + size.out_bytes;
-    sum = sum * 2 + size.gated;
+    sum = sum * 16 + size.in_bytes;
+    sum = sum * 8 + size.gated * 4u + size.promotes * 2u + size.whole;
     for (const std::int64_t extent : {size.rows, size.columns, size.inner, size.batches}) {
       sum = (sum ^ static_cast<std::uint64_t>(extent)) * 0x9e3779b97f4a7c15u;
     }
@@ -94,9 +110,9 @@ struct ChoiceTable {
 GemmChoice cheapest_gemm(const GemmSize& size) {
   GemmChoice best;
   double least = 0;
-  for (const GemmTile& tile : kGemmTiles) {
+  for (const GemmTile& tile : gemm_tiles(size.promotes)) {
     if (size.gated && tile.columns % 128 != 0) continue;
-    const GemmChoice choice = choose_gemm(size, tile, size.gated ? 1 : 0);
+    const GemmChoice choice = choose_gemm(size, tile, size.gated || size.whole ? 1 : 0);
     const double cost = gemm_cost(size, choice);
     if (least == 0 || cost < least) {
       least = cost;
@@ -108,15 +124,19 @@ GemmChoice cheapest_gemm(const GemmSize& size) {
 
 }  // namespace
 
-std::size_t GemmTile::shared_bytes(bool stages_result) const noexcept {
+std::size_t GemmTile::shared_bytes(bool stages_result, bool block_scales) const noexcept {
   const auto of_stage = static_cast<std::size_t>(rows + columns) * 128;
   const auto depth = static_cast<std::size_t>(stages), warps = static_cast<std::size_t>(groups) * 4;
-  return depth * of_stage + (stages_result ? warps * kStagingOfWarp : 0) + depth * 16 + 16;
+  const std::size_t scales = block_scales ? depth * static_cast<std::size_t>(rows) * 4 : 0;
+  return depth * of_stage + (stages_result ? warps * kStagingOfWarp : 0) + scales + depth * 16 + 16;
 }
 
-std::span<const GemmTile> gemm_tiles() noexcept { return kGemmTiles; }
+std::span<const GemmTile> gemm_tiles(bool promotes) noexcept {
+  if (promotes) return kPromotedTiles;
+  return kGemmTiles;
+}
 
-void require_gemm_tile(const GemmTile& tile) {
+void require_gemm_tile(const GemmTile& tile, bool promotes) {
   const int unit = 64 * (tile.turns ? 1 : std::max(1, tile.groups));
   const char* wrong = nullptr;
   if (tile.groups < 1 || tile.groups > 2 || (tile.turns && tile.groups != 2)) {
@@ -125,11 +145,12 @@ void require_gemm_tile(const GemmTile& tile) {
     wrong = "has at most 256 rows, a multiple of 64 for each group";
   } else if (tile.columns < 64 || tile.columns > 256 || tile.columns % 64 != 0) {
     wrong = "has 64, 128, 192 or 256 columns";
-  } else if (tile.rows / unit * tile.columns > 384) {
-    wrong = "has at most 192 sums for each thread";
+  } else if ((tile.rows / unit + promotes) * tile.columns > 384) {
+    wrong = promotes ? "has at most 192 sums for each thread, those of a stage included"
+                     : "has at most 192 sums for each thread";
   } else if (tile.stages < 2 || tile.cluster < 1 || tile.cluster > 4 || tile.cluster == 3) {
     wrong = "has 2 stages or more and clusters of 1, 2 or 4";
-  } else if (tile.shared_bytes(true) > kMostShared) {
+  } else if (tile.shared_bytes(true, promotes) > kMostShared) {
     wrong = "fits 232448 bytes of shared memory";
   }
   if (wrong == nullptr) return;
@@ -143,11 +164,12 @@ double gemm_cost(const GemmSize& size, const GemmChoice& choice) noexcept {
                              gemm_parts(size.columns, tile.columns) * size.batches * choice.splits;
   const std::int64_t at_once = std::max(1, size.multiprocessors / tile.cluster);
   const auto waves = static_cast<double>(gemm_parts(tiles, at_once));
-  const auto steps =
-      static_cast<double>(gemm_parts(gemm_parts(size.inner, kGemmDepth), choice.splits));
+  const auto steps = static_cast<double>(gemm_parts(steps_of(size), choice.splits));
   const double rows = tile.rows, columns = tile.columns;
-  const double products = rows * columns * kGemmDepth * 2 / kFlopsPerCycle / rate_of(tile.columns);
-  const double loads = (rows + columns / tile.cluster) * kGemmDepth * 2 / kBytesPerCycle;
+  double products = rows * columns * kGemmLine / kFlopsPerCycle / rate_of(tile.columns);
+  // Two groups hide each other's additions.
+  if (size.promotes) products += rows * columns / kAddsPerCycle / (tile.groups > 1 ? 4 : 1);
+  const double loads = (rows + columns / tile.cluster) * kGemmLine / kBytesPerCycle;
   const double out = rows * columns * static_cast<double>(choice.splits > 1 ? 4 : size.out_bytes) /
                      kOutBytesPerCycle;
   // A group that ends a tile while the other multiplies costs nothing but at the end.

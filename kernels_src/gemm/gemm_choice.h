@@ -11,15 +11,15 @@ namespace kernwright::kernels {
 /// The parameters of `Tile` in gemm.cu.
 struct GemmTile {
   int rows = 128, columns = 128;  ///< of the result, made at once by a block
-  int stages = 4;                 ///< of 64 steps of the inner dimension, that are under way
+  int stages = 4;                 ///< of 128 bytes of the inner dimension, that are under way
   int groups = 2;                 ///< warpgroups that multiply
   bool turns = false;  ///< each has tiles of its own: one ends while the other multiplies
   int cluster = 1;     ///< blocks with tiles below each other that share their loads of b
   bool operator==(const GemmTile&) const = default;
 
   int threads() const noexcept { return (groups + 1) * 128; }
-  /// Of shared memory: stages, boxes of 16-bit results, barriers.
-  std::size_t shared_bytes(bool stages_result) const noexcept;
+  /// Of shared memory: stages, boxes of 16-bit results, scales of a's blocks, barriers.
+  std::size_t shared_bytes(bool stages_result, bool block_scales = false) const noexcept;
 };
 
 struct GemmChoice {
@@ -34,15 +34,18 @@ struct GemmSize {
   std::int64_t rows = 0, columns = 0, inner = 0, batches = 1;
   int multiprocessors = 132;
   std::size_t out_bytes = 2;  ///< of an element of the result
+  std::size_t in_bytes = 2;   ///< of an element of the operands
+  bool promotes = false;      ///< sums of each stage are made apart (promoted_gemm.cu)
+  bool whole = false;         ///< sums of integers are not split
   bool gated = false;         ///< tiles have two halves, of 64 columns or 128; no splits
   bool operator==(const GemmSize&) const = default;
 };
 
 /// The tiles that are chosen from.
-std::span<const GemmTile> gemm_tiles() noexcept;
+std::span<const GemmTile> gemm_tiles(bool promotes = false) noexcept;
 
 /// Throws ArgumentError that names the rule that a tile breaks.
-void require_gemm_tile(const GemmTile& tile);
+void require_gemm_tile(const GemmTile& tile, bool promotes = false);
 
 /// Cycles that the product takes by a model of one multiprocessor: tensor cores against what comes
 /// from L2, in whole waves of tiles (after DeepGEMM's choice of its configurations).

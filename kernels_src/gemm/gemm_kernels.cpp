@@ -6,6 +6,7 @@
 #include "kernels_src/gemm/finish_product.cu.h"
 #include "kernels_src/gemm/gemm.cu.h"
 #include "kernels_src/gemm/mma_gemm.cu.h"
+#include "kernels_src/gemm/promoted_gemm.cu.h"
 
 #include <algorithm>
 #include <string>
@@ -40,15 +41,17 @@ const std::optional<ActivationCall>& activation_of(const GemmEpilogue& epilogue)
 std::string epilogue_type(const GemmEpilogue& epilogue, const char* activation) {
   const char* bias = epilogue.bias ? device_type(epilogue.bias->type()) : "NoBias";
   if (epilogue.gate) return format("GatedEpilogue<{}, {}>", activation, bias);
-  return format("Epilogue<{}, {}, {}>", epilogue.activation ? activation : "Same", bias,
-                epilogue.c ? "true" : "false");
+  const std::string name = format("Epilogue<{}, {}, {}>", epilogue.activation ? activation : "Same",
+                                  bias, epilogue.c ? "true" : "false");
+  return epilogue.row_scales ? format("Scaled<{}>", name) : name;
 }
 void add_epilogue(InstanceKey& key, const GemmEpilogue& epilogue) {
   const std::optional<ActivationCall>& call = activation_of(epilogue);
   key.add(call ? static_cast<int>(call->kind) + 1 : 0, 6)
       .add(epilogue.gate.has_value(), 1)
       .add(epilogue.bias ? static_cast<int>(epilogue.bias->type()) + 1 : 0, 6)
-      .add(epilogue.c.has_value(), 1);
+      .add(epilogue.c.has_value(), 1)
+      .add(epilogue.row_scales.has_value(), 1);
 }
 
 const LazyKernel& finish_kernel(ScalarType type, const GemmEpilogue& epilogue, int width) {
@@ -71,9 +74,14 @@ std::string short_epilogue_type(const GemmEpilogue& epilogue) {
 std::string gemm_name(const GemmInstance& of, const GemmEpilogue& epilogue) {
   constexpr const char* kStores[] = {"kByCopies", "kByElements", "kDirect"};
   const GemmTile& tile = of.tile;
-  return format("gemm<{}, {}, Tile<{}, {}, {}, {}, {}, {}>, Layout<{}, {}>, {}, {}>",
-                device_type(of.in), device_type(of.out), tile.rows, tile.columns, tile.stages,
-                tile.groups, tile.turns, tile.cluster, of.turn_a, of.turn_b,
+  const char* in = device_type(of.a);
+  if (of.a != of.b) in = of.a == ScalarType::float8_e4m3fn ? "MixedE4M3E5M2" : "MixedE5M2E4M3";
+  const std::string sums = of.sums == GemmSums::direct
+                               ? format("Layout<{}, {}>", of.turn_a, of.turn_b)
+                               : format("{}", of.sums == GemmSums::of_blocks);
+  return format("{}gemm<{}, {}, Tile<{}, {}, {}, {}, {}, {}>, {}, {}, {}>",
+                of.sums == GemmSums::direct ? "" : "promoted_", in, device_type(of.out), tile.rows,
+                tile.columns, tile.stages, tile.groups, tile.turns, tile.cluster, sums,
                 kStores[static_cast<int>(of.store)], short_epilogue_type(epilogue));
 }
 std::string mma_name(const MmaInstance& of, const GemmEpilogue& epilogue) {
@@ -99,17 +107,24 @@ GemmEpilogueValues gemm_epilogue_values(const GemmEpilogue& epilogue) {
   GemmEpilogueValues values{.alpha = epilogue.alpha, .beta = epilogue.beta};
   if (epilogue.bias) values.bias = epilogue.bias->address();
   if (epilogue.c) values.c = epilogue.c->address();
+  if (epilogue.row_scales) {
+    const auto step_of = [](const Array& scales) { return scales.size() == 1 ? 0 : 1; };
+    values.row_scales = {epilogue.row_scales->address(), step_of(*epilogue.row_scales)};
+    values.column_scales = {epilogue.column_scales->address(), step_of(*epilogue.column_scales)};
+  }
   if (activation_of(epilogue)) values.knobs = Knobs<float>(*activation_of(epilogue));
   return values;
 }
 
 const LazyKernel& gemm_kernel(const GemmInstance& of, const GemmEpilogue& epilogue) {
-  static const auto& family = *new Family("gemm.cu", text::gemm_cu);
+  static const auto& direct = *new Family("gemm.cu", text::gemm_cu);
+  static const auto& promoted = *new Family("promoted_gemm.cu", text::promoted_gemm_cu);
+  const Family& family = of.sums == GemmSums::direct ? direct : promoted;
   InstanceKey key;
   add_epilogue(key, epilogue);
-  key.type(of.in).type(of.out).add(of.tile.rows / 64, 3).add(of.tile.columns / 64, 3);
+  key.type(of.a).type(of.out).add(of.tile.rows / 64, 3).add(of.tile.columns / 64, 3);
   key.add(of.tile.stages, 6).add(of.tile.groups, 2).add(of.tile.turns, 1).add(of.tile.cluster, 3);
-  key.add(of.turn_a, 1).add(of.turn_b, 1).add(of.store, 2);
+  key.add(of.turn_a, 1).add(of.turn_b, 1).add(of.store, 2).add(of.sums, 2).type(of.b);
   return family.instance(key, [&] { return gemm_name(of, epilogue); });
 }
 

@@ -12,8 +12,13 @@
 namespace kernwright::kernels {
 
 /// As in include/product_epilogue.cuh.
+struct GemmScaleValues {
+  CUdeviceptr data = 0;
+  std::int32_t step = 0;
+};
 struct GemmEpilogueValues {
   CUdeviceptr bias = 0, c = 0;
+  GemmScaleValues row_scales{}, column_scales{};
   float alpha = 1, beta = 1;
   Knobs<float> knobs{ActivationCall{}};
 };
@@ -21,12 +26,15 @@ GemmEpilogueValues gemm_epilogue_values(const GemmEpilogue& epilogue);
 
 /// `Store` of gemm.cu.
 enum class GemmStore : std::uint8_t { by_copies, by_elements, direct };
+/// Made in one place, or those of each stage apart (promoted_gemm.cu), with their blocks' scales.
+enum class GemmSums : std::uint8_t { direct, promoted, of_blocks };
 
 struct GemmInstance {
-  ScalarType in, out;
+  ScalarType a, b, out;
   GemmTile tile;
   bool turn_a, turn_b;
   GemmStore store;
+  GemmSums sums;
 };
 const LazyKernel& gemm_kernel(const GemmInstance& of, const GemmEpilogue& epilogue);
 

@@ -25,6 +25,7 @@ struct MapKeyHash {
     for (const std::int64_t extent : key.subject.shape) mix(static_cast<std::uint64_t>(extent));
     for (const std::int64_t stride : key.subject.strides) mix(static_cast<std::uint64_t>(stride));
     mix(key.subject.box_rows);
+    mix(key.subject.box_columns);
     return static_cast<std::size_t>(sum ^ sum >> 32);
   }
 };
@@ -42,11 +43,11 @@ CUtensorMap make_map(Device& device, const MapSubject& subject) {
   layout.shape.assign(subject.shape.begin() + skipped, subject.shape.end());
   layout.strides.assign(subject.strides.begin() + skipped, subject.strides.end());
   std::vector<std::uint32_t> box(static_cast<std::size_t>(subject.rank), 1);
-  box[box.size() - 1] = 64;
+  box[box.size() - 1] = subject.box_columns;
   box[box.size() - 2] = subject.box_rows;
+  const auto swizzle = subject.swizzled ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_NONE;
   return TensorMap::tiled(device, layout, box,
-                          {.swizzle = CU_TENSOR_MAP_SWIZZLE_128B,
-                           .l2_promotion = CU_TENSOR_MAP_L2_PROMOTION_L2_256B})
+                          {.swizzle = swizzle, .l2_promotion = CU_TENSOR_MAP_L2_PROMOTION_L2_256B})
       .descriptor();
 }
 

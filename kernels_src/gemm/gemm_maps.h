@@ -20,8 +20,10 @@ struct MapSubject {
   std::array<std::int64_t, 4> shape{1, 1, 1, 1};
   std::array<std::int64_t, 4> strides{};
   ScalarType type = ScalarType::bfloat16;
-  std::uint32_t box_rows = 64;  ///< of 64 elements each, 128 bytes that are swizzled
-  int rank = 4;                 ///< 3: without the outermost
+  std::uint32_t box_rows = 64;
+  std::uint32_t box_columns = 64;  ///< 128 bytes where they are swizzled
+  bool swizzled = true;
+  int rank = 4;  ///< 3: without the outermost
   bool operator==(const MapSubject&) const = default;
 };
 

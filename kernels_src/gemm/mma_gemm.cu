@@ -205,27 +205,6 @@ __device__ __forceinline__ void multiply_stage(unsigned a, unsigned b, int row, 
   }
 }
 
-template <typename T>
-constexpr bool kIsWhole = false;
-template <>
-constexpr bool kIsWhole<Int8> = true;
-template <>
-constexpr bool kIsWhole<Int32> = true;
-
-/// Of two neighbouring columns; `second`: there are two, and they may be written at once.
-template <typename Out>
-__device__ __forceinline__ void write_pair(Out* out, Out low, Out high, bool second, bool by_two) {
-  if (by_two && second) {
-    Pack<Out, 2> both;
-    both.value[0] = low;
-    both.value[1] = high;
-    *reinterpret_cast<Pack<Out, 2>*>(out) = both;
-    return;
-  }
-  out[0] = low;
-  if (second) out[1] = high;
-}
-
 /// Four threads write eight columns of a row.
 template <typename Out, typename Finish, typename Of, typename Sum>
 __device__ __forceinline__ void store_sums(const Sum (&sums)[Of::kHigh][Of::kWide][4], Out* out,
@@ -239,6 +218,7 @@ __device__ __forceinline__ void store_sums(const Sum (&sums)[Of::kHigh][Of::kWid
     if (at_column >= of.columns) continue;
     const bool second = at_column + 1 < of.columns;
     const Biases bias = Finish::biases(with, at_column, of.columns);
+    const Factors<Finish> columns(with.column_scales, at_column, 1, of.columns);
 #pragma unroll
     for (int i = 0; i < 2 * Of::kHigh; ++i) {
       const int at_row = row + i * 8 + lane / 4;
@@ -253,9 +233,12 @@ __device__ __forceinline__ void store_sums(const Sum (&sums)[Of::kHigh][Of::kWid
           added[0] = to_compute(c[at]);
           if (second) added[1] = to_compute(c[at + 1]);
         }
-        const Out low = from_compute<Out>(Finish::finish(with, two[0], 0, bias, 0, added[0]));
-        const Out high = from_compute<Out>(Finish::finish(with, two[1], 0, bias, 1, added[1]));
-        write_pair(out + at, low, high, second, by_two);
+        const Factors<Finish> rows(with.row_scales, at_row, 0, of.rows);
+        const auto end = [&](int k) {
+          const float sum = scaled(two[k], rows, 0, columns, k);
+          return from_compute<Out>(Finish::finish(with, sum, 0, bias, k, added[k]));
+        };
+        write_pair(out + at, end(0), end(1), second, by_two);
       }
     }
   }

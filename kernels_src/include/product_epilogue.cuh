@@ -6,11 +6,18 @@
 
 namespace kernwright {
 
+/// One number for each row (column), or with the step 0 one for all.
+struct ProductScales {
+  const float* data;
+  int step;
+};
+
 /// Of activation(alpha * a @ b + bias + beta * c): a bias for each column, c of the result's shape
-/// and type, row-major.
+/// and type, row-major. Scales multiply a @ b.
 struct ProductEpilogueValues {
   const void* bias;
   const void* c;
+  ProductScales row_scales, column_scales;
   float alpha, beta;
   Knobs<float> knobs;
 };
@@ -53,7 +60,7 @@ __device__ __forceinline__ float bias_at(const ProductEpilogueValues& with, int 
 /// What happens to sums. kAdds: there is a c.
 template <typename Activation, typename Bias, bool kAdds>
 struct Epilogue {
-  static constexpr bool kHasC = kAdds, kGated = false;
+  static constexpr bool kHasC = kAdds, kGated = false, kScaled = false;
 
   __device__ static Biases biases(const ProductEpilogueValues& with, int column, int columns) {
     return {{bias_at<Bias>(with, column, columns), bias_at<Bias>(with, column + 1, columns)}, {}};
@@ -70,7 +77,7 @@ struct Epilogue {
 /// activation(first half of the columns) * second half.
 template <typename Activation, typename Bias>
 struct GatedEpilogue {
-  static constexpr bool kHasC = false, kGated = true;
+  static constexpr bool kHasC = false, kGated = true, kScaled = false;
 
   __device__ static Biases biases(const ProductEpilogueValues& with, int column, int columns) {
     Biases all = Epilogue<Activation, Bias, false>::biases(with, column, columns);
@@ -86,5 +93,53 @@ struct GatedEpilogue {
            (with.alpha * paired + bias.paired[k]);
   }
 };
+
+/// The same of sums that are multiplied by the scales of their row and column first.
+template <typename Base>
+struct Scaled : Base {
+  static constexpr bool kScaled = true;
+};
+
+/// Two scales of rows or columns, `apart` from each other; nothing where Finish has none.
+template <typename Finish>
+struct Factors {
+  float value[2] = {1, 1};
+
+  __device__ __forceinline__ Factors(const ProductScales& of, int first, int apart, int count) {
+    if constexpr (Finish::kScaled) {
+#pragma unroll
+      for (int i = 0; i < 2; ++i) value[i] = of.data[min(first + i * apart, count - 1) * of.step];
+    }
+  }
+};
+
+template <typename Sum, typename Finish>
+__device__ __forceinline__ float scaled(Sum sum, const Factors<Finish>& rows, int row,
+                                        const Factors<Finish>& columns, int column) {
+  const auto own = static_cast<float>(sum);
+  if constexpr (Finish::kScaled) return own * (rows.value[row] * columns.value[column]);
+  return own;
+}
+
+template <typename T>
+constexpr bool kIsWhole = false;
+template <>
+constexpr bool kIsWhole<Int8> = true;
+template <>
+constexpr bool kIsWhole<Int32> = true;
+
+/// Of two neighbouring columns; `second`: there are two, and they may be written at once.
+template <typename Out>
+__device__ __forceinline__ void write_pair(Out* out, Out low, Out high, bool second, bool by_two) {
+  if (by_two && second) {
+    Pack<Out, 2> both;
+    both.value[0] = low;
+    both.value[1] = high;
+    *reinterpret_cast<Pack<Out, 2>*>(out) = both;
+    return;
+  }
+  out[0] = low;
+  if (second) out[1] = high;
+}
 
 }  // namespace kernwright

@@ -11,6 +11,7 @@
 #include "memory/transfer.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace kernwright::kernels {
 
@@ -134,16 +135,20 @@ Array quantize_scales(const Array& scales, std::int64_t rows, const Array& value
   return scales.is_contiguous() ? scales : copy(scales, stream);
 }
 
-}  // namespace
-
-Quantized quantize_rows(const Array& x, ScalarType type, QuantizeScope scope,
-                        const std::optional<Array>& scales, const Stream& stream) {
+void require_quantizable(const Array& x, ScalarType type) {
   if (!is_quantizable(x.type()))
     throw InvalidArgument(
         format("what is quantised is float16, bfloat16 or float32, not {}", scalar_name(x.type())));
   if (!is_quantized_type(type))
     throw InvalidArgument(format("quantised numbers are int8, float8_e4m3fn or float8_e5m2, not {}",
                                  scalar_name(type)));
+}
+
+}  // namespace
+
+Quantized quantize_rows(const Array& x, ScalarType type, QuantizeScope scope,
+                        const std::optional<Array>& scales, const Stream& stream) {
+  require_quantizable(x, type);
   Device& device = x.device();
   const Stream on = stream ? stream : Stream::legacy(device);
   const std::int64_t rows = quantize_row_count(x);
@@ -172,6 +177,54 @@ Quantized quantize_rows(const Array& x, ScalarType type, QuantizeScope scope,
     quantize_parts(in, result, plan, scales.has_value(), on, stream);
   }
   for (const Array& used : {in, result.values, result.scales}) used.use_on(on);
+  return result;
+}
+
+Quantized quantize_blocks(const Array& x, std::int64_t block, ScalarType type,
+                          const Stream& stream) {
+  require_quantizable(x, type);
+  if (x.ndim() == 0 || (block != 16 && block != 32 && block != 64 && block != 128 && block != 256))
+    throw InvalidArgument(
+        format("blocks are of 16, 32, 64, 128 or 256 numbers of the last axis, not {} of {}", block,
+               x.identify()));
+  Device& device = x.device();
+  const Stream on = stream ? stream : Stream::legacy(device);
+  const std::int64_t rows = quantize_row_count(x), columns = x.shape().back();
+  const std::int64_t places = (columns + block - 1) / block;
+  if (places > std::int64_t{kMostQuantizeRows})
+    throw InvalidArgument(format("a row has at most {} blocks, not {}", kMostQuantizeRows, places));
+  // Rows of the scales begin at multiples of 16 bytes.
+  const std::int64_t stride = (rows + 3) / 4 * 4;
+  Shape shape = x.shape();
+  shape.back() = places;
+  Quantized result;
+  result.values = Array::empty(device, x.shape(), type, stream);
+  if (x.size() == 0) {
+    result.scales = Array::empty(device, shape, ScalarType::float32, stream);
+    return result;
+  }
+  const Array turned =
+      Array::empty(device, {places, stride}, ScalarType::float32, stream).slice(1, 0, rows, 1);
+  const Array in = x.is_contiguous() ? x : copy(x, stream);
+  std::int64_t width = static_cast<std::int64_t>(16 / scalar_size(in.type()));
+  if (in.address() % 16 != 0 || columns % width != 0) width = 1;
+  const auto key = InstanceKey().type(type).type(in.type()).add(block, 9).add(width, 4).add(3, 2);
+  const LazyKernel& kernel = quantize_family().instance(key, [&] {
+    return format("quantize_blocks<{}, {}, {}, {}>", device_type(type), device_type(in.type()),
+                  block, width);
+  });
+  const std::int64_t rows_of_block = kQuantizeThreads / std::min<std::int64_t>(32, block / width);
+  const std::int64_t parts = (rows + rows_of_block - 1) / rows_of_block;
+  LaunchConfig config;
+  config.grid = {static_cast<std::uint32_t>(std::min<std::int64_t>(parts, 1 << 20)),
+                 static_cast<std::uint32_t>(places)};
+  config.block = {kQuantizeThreads};
+  config.stream = on;
+  launch(kernel.on(device), config, result.values.address(), turned.address(), in.address(),
+         static_cast<std::uint64_t>(rows), static_cast<std::uint64_t>(columns),
+         static_cast<std::uint64_t>(stride));
+  for (const Array& used : {in, result.values, turned}) used.use_on(on);
+  result.scales = turned.transpose().reshape(std::move(shape));
   return result;
 }
 

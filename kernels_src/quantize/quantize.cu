@@ -92,6 +92,43 @@ __global__ void __launch_bounds__(Lanes > kThreads ? Lanes : kThreads)
   }
 }
 
+/// Blocks of `Block` numbers of a row, each held by neighbouring threads: read once. A block of
+/// threads has the same place in several rows, whose scales follow each other: those of the next
+/// place are `scale_stride` behind. `columns` is a multiple of Width.
+template <typename Q, typename T, int Block, int Width>
+__global__ void __launch_bounds__(kThreads)
+    quantize_blocks(Q* out, float* scales, const T* in, UInt64 rows, UInt64 columns,
+                    UInt64 scale_stride) {
+  constexpr int kLanes = Block / Width < 32 ? Block / Width : 32;
+  constexpr int kPacks = Block / Width / kLanes, kRows = kThreads / kLanes;
+  const UInt64 place = blockIdx.y;
+  const unsigned lane = threadIdx.x % kLanes;
+  const UInt64 step = static_cast<UInt64>(gridDim.x) * kRows;
+  for (UInt64 first = static_cast<UInt64>(blockIdx.x) * kRows; first < rows; first += step) {
+    const UInt64 row = first + threadIdx.x / kLanes;
+    const UInt64 end = row < rows ? columns : 0;
+    Pack<T, Width> pack[kPacks];
+    float most = 0;
+#pragma unroll
+    for (int i = 0; i < kPacks; ++i) {
+      const UInt64 at = place * Block + static_cast<UInt64>(i * kLanes + lane) * Width;
+      pack[i] = load<T, Width>(in + row * columns, at, end);
+      most = largest(pack[i], most);
+    }
+#pragma unroll
+    for (int apart = kLanes / 2; apart > 0; apart /= 2) {
+      most = Maximum()(most, __shfl_xor_sync(~0u, most, apart));
+    }
+    const float scale = most / Target<Q>::kLimit;
+    if (lane == 0 && row < rows) scales[place * scale_stride + row] = scale;
+#pragma unroll
+    for (int i = 0; i < kPacks; ++i) {
+      const UInt64 at = place * Block + static_cast<UInt64>(i * kLanes + lane) * Width;
+      if (at < end) write(out + row * columns, at, pack[i], scale);
+    }
+  }
+}
+
 /// The largest magnitude of each part of each row; a block a part, blockIdx.y and .z the row.
 template <typename T, int Width>
 __global__ void __launch_bounds__(kThreads)
@@ -147,8 +184,7 @@ __global__ void __launch_bounds__(kThreads)
     Pack<T, Width> result;
 #pragma unroll
     for (int i = 0; i < Width; ++i) {
-      result.value[i] =
-          from_compute<T>(static_cast<float>(to_compute(pack.value[i])) * scale);
+      result.value[i] = from_compute<T>(static_cast<float>(to_compute(pack.value[i])) * scale);
     }
     *reinterpret_cast<Pack<T, Width>*>(out + at) = result;
   }

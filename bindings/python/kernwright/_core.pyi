@@ -43,6 +43,7 @@ from kernwright._core_kernels import _lu_solve as _lu_solve
 from kernwright._core_kernels import _matmul as _matmul
 from kernwright._core_kernels import _mma_tiles as _mma_tiles
 from kernwright._core_kernels import _qr as _qr
+from kernwright._core_kernels import _scaled_matmul as _scaled_matmul
 from kernwright._core_kernels import _shape_class as _shape_class
 from kernwright._core_kernels import _svd as _svd
 from kernwright._core_kernels import _use_launch_table as _use_launch_table
@@ -115,6 +116,7 @@ from kernwright._core_norms import _softmax_backward as _softmax_backward
 from kernwright._core_optim import _dequantize_rows as _dequantize_rows
 from kernwright._core_optim import _gradient_norm as _gradient_norm
 from kernwright._core_optim import _optimizer_step as _optimizer_step
+from kernwright._core_optim import _quantize_blocks as _quantize_blocks
 from kernwright._core_optim import _quantize_rows as _quantize_rows
 from kernwright._core_optim import _sample as _sample
 from kernwright._core_optim import _scale_tensors as _scale_tensors

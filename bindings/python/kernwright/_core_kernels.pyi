@@ -19,15 +19,38 @@ def _gemm(
     dtype: Any = None,
     tile: tuple[int, int, int, int, bool, int] | None = None,
     splits: int = 0,
+    precision: str | None = None,
+    kernel: str = "auto",
+    mma_tile: tuple[int, int, int] | None = None,
+    line_scales: tuple[Array, Array] | None = None,
+    block_scales: tuple[Array, Array] | None = None,
+    fast_sums: bool = False,
 ) -> Array:
-    """activation(alpha * (a @ b) + bias + beta * c) of 16-bit floats; with x = alpha * (a @ b) +
-    bias of n columns, gate(x[..., :n/2]) * x[..., n/2:]. `tile`: rows, columns, stages, groups,
-    whether they take turns, blocks of a cluster."""
+    """activation(alpha * (a @ b) + bias + beta * c); with x = alpha * (a @ b) + bias of n columns,
+    gate(x[..., :n/2]) * x[..., n/2:]. `tile`: rows, columns, stages, groups, whether they take
+    turns, blocks of a cluster; `mma_tile`: rows, columns, stages."""
+
+def _scaled_matmul(
+    a: Array,
+    b: Array,
+    scale_a: Array,
+    scale_b: Array,
+    bias: Array | None,
+    dtype: Any,
+    fast_sums: bool,
+    /,
+) -> Array: ...
 
 def _mma_tiles() -> list[tuple[int, int, int]]: ...
-def _gemm_tiles() -> list[tuple[int, int, int, int, bool, int]]: ...
+def _gemm_tiles(promotes: bool = False) -> list[tuple[int, int, int, int, bool, int]]: ...
 def _gemm_choice(
-    rows: int, columns: int, inner: int, batches: int = 1, multiprocessors: int = 132
+    rows: int,
+    columns: int,
+    inner: int,
+    batches: int = 1,
+    multiprocessors: int = 132,
+    in_bytes: int = 2,
+    promotes: bool = False,
 ) -> str: ...
 def _diagonal_view(array: Array, offset: int, first: int, second: int) -> Array: ...
 def _launch_choices() -> list[tuple[str, str, bool, list[int], str]]: ...

@@ -24,6 +24,7 @@ from kernwright.nn import (
     _quantize,
     _rope,
     _sampling,
+    _scaled,
     _softmax,
 )
 from kernwright.nn._activation_gradients import *
@@ -40,6 +41,7 @@ from kernwright.nn._positions import *
 from kernwright.nn._quantize import *
 from kernwright.nn._rope import *
 from kernwright.nn._sampling import *
+from kernwright.nn._scaled import *
 from kernwright.nn._softmax import *
 
 __all__ = [
@@ -57,6 +59,7 @@ __all__ = [
     *_quantize.__all__,
     *_rope.__all__,
     *_sampling.__all__,
+    *_scaled.__all__,
     *_softmax.__all__,
 ]
 

@@ -15,4 +15,5 @@ from kernwright.nn._positions import *
 from kernwright.nn._quantize import *
 from kernwright.nn._rope import *
 from kernwright.nn._sampling import *
+from kernwright.nn._scaled import *
 from kernwright.nn._softmax import *

@@ -1,14 +1,16 @@
-"""Rows as 8-bit numbers times a scale."""
+"""Rows, and blocks of rows, as 8-bit numbers times a scale."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from kernwright import _core
 from kernwright._core import Array
 from kernwright.errors import InvalidArgument
 
-__all__ = ["dequantize_rows", "quantize_rows"]
+__all__ = ["dequantize_rows", "quantize_blocks", "quantize_rows"]
 
 
 def quantize_rows(
@@ -31,6 +33,27 @@ def quantize_rows(
     if scope not in ("row", "tensor"):
         raise InvalidArgument(f'scope is "row" or "tensor", not {scope!r}')
     return _core._quantize_rows(x, dtype, scope == "tensor", scale)
+
+
+def quantize_blocks(
+    x: Array, block: int = 128, *, dtype: Any = "float8_e4m3fn"
+) -> tuple[Array, Array]:
+    """(q, scale): as quantize_rows(), with a scale for every `block` numbers of a row.
+
+    `block` is 16, 32, 64, 128 or 256; the last one of a row may have fewer numbers. q has the shape
+    of x, scale x.shape[:-1] + (columns / block, rounded up). Blocks of 128 are what
+    scaled_matmul() takes beside weights in tiles of 128 by 128; the scales of a block's place in
+    all rows follow each other in memory, as it reads them. Raises InvalidArgument.
+
+    >>> q, scale = kw.nn.quantize_blocks(kw.ones((2, 256)))
+    >>> q.shape, scale.shape, round(float(scale.numpy()[1, 1]), 6)
+    ((2, 256), (2, 2), 0.002232)
+    """
+    if isinstance(block, bool) or not isinstance(block, (int, np.integer)):
+        raise InvalidArgument(f"block is an int, not {block!r}")
+    if not 0 < block <= 256:
+        raise InvalidArgument(f"blocks are of 16, 32, 64, 128 or 256 numbers, not of {block}")
+    return _core._quantize_blocks(x, int(block), dtype)
 
 
 def dequantize_rows(q: Array, scale: Array, dtype: Any = "float32") -> Array:

@@ -1,0 +1,121 @@
+// The blocks of a product by wgmma: one warp copies, warpgroups multiply and end their sums.
+// Compute capability 9.0 alone, in code for sm_90a.
+#pragma once
+
+#include <kernwright/product_store.cuh>
+#include <kernwright/wgmma_k_major.cuh>
+
+namespace kernwright {
+
+/// What a product is made of. A kernel's own struct has beside these kBytesBeside of a stage,
+/// load_beside(), which loads them, and multiply_tile(), which makes the sums of a warpgroup's part
+/// of a tile.
+template <typename InType, typename OutType, typename OfType, typename OrderType, Store store,
+          typename FinishType>
+struct ProductTypes {
+  using In = InType;
+  using Out = OutType;
+  using Of = OfType;
+  using Order = OrderType;
+  using Finish = FinishType;
+  using Sum = typename SumOf<In>::Type;
+  using Sums = Sum[Of::kWaves][Of::kSums];
+  static constexpr Store kStore = store;
+};
+
+/// A thread of a warpgroup that multiplies.
+struct Multiplier {
+  int group, warp, lane;
+};
+
+/// A warpgroup that multiplies, tile after tile.
+template <typename Work>
+__device__ __forceinline__ void multiply(const Work& work, const Shared<Work>& shared,
+                                         const Target& to, unsigned rank, int first, int apart,
+                                         int tiles) {
+  using Of = typename Work::Of;
+  using Finish = typename Work::Finish;
+  const Problem& of = to.of;
+  const int thread = threadIdx.x - 128;
+  const Multiplier self{thread / 128, thread / 32 % 4, thread % 32};
+  unsigned char* staging = shared.staging + thread / 32 * Shared<Work>::kStagingOfWarp;
+  Ring<Of::kStages> ring;
+  int turn = 0, number = 0;
+  for (int tile = first; tile < tiles; tile += apart, ++number) {
+    const Place at = place_of(of, tile);
+    const int begin = at.split * of.steps_of_split;
+    const int steps = min(of.steps_of_split, of.steps - begin);
+    if (Of::kAlternates && number % 2 != self.group) {
+      ring.advance(steps);
+      continue;
+    }
+    if (Of::kAlternates) shared.turns[self.group].wait((number / 2 + self.group + 1) & 1);
+    typename Work::Sums sums;
+    const int column = at.column * kColumnsOf<Of, Finish>;
+    work.multiply_tile(shared, begin, steps, column, self, ring, sums);
+    const int z = at.split * of.batches + at.batch;
+    const int top = (at.row * Of::kCluster + static_cast<int>(rank)) * Of::kRows +
+                    (Of::kAlternates ? 0 : self.group * Of::kGroupRows) + self.warp * kWarpRows;
+#pragma unroll
+    for (int wave = 0; wave < Of::kWaves; ++wave) {
+      if constexpr (Work::kStore == kDirect) {
+        store_direct<Of, typename Work::Out, Finish>(sums[wave], to, top + wave * 64, column, z,
+                                                     self.lane);
+      } else {
+        store_rows<Of, typename Work::Out, Work::kStore, Finish>(
+            sums[wave], staging, to, top + wave * 64, column, z, self.lane, turn);
+      }
+    }
+  }
+  if (Work::kStore == kByCopies && self.lane == 0) wait_for_reads_of_stores<0>();
+}
+
+/// All of a kernel. Of::kThreads threads; blocks in clusters of Of::kCluster.
+template <typename Work>
+__device__ __forceinline__ void run_product(const Work& work, unsigned char* storage,
+                                            const OperandMaps& maps, const Target& to) {
+  using Of = typename Work::Of;
+  const Shared<Work> shared(storage);
+  const unsigned rank = Of::kCluster == 1 ? 0 : cluster_rank();
+  if (threadIdx.x == 0) {
+    prefetch(maps.a);
+    prefetch(maps.b);
+    if (Work::kStore == kByCopies) prefetch(to.map);
+    constexpr int kTakers = (Of::kAlternates ? 1 : Of::kGroups) * 4 * Of::kCluster;
+    for (int stage = 0; stage < Of::kStages; ++stage) {
+      shared.full[stage].init(1);
+      shared.empty[stage].init(kTakers);
+    }
+    if constexpr (Of::kAlternates) {
+      for (int group = 0; group < 2; ++group) shared.turns[group].init(4);
+    }
+    Mbarrier::publish();
+  }
+  if constexpr (Of::kCluster == 1) {
+    __syncthreads();
+  } else {
+    cluster_sync();
+  }
+  const Problem& of = to.of;
+  const int first = blockIdx.x / Of::kCluster, apart = gridDim.x / Of::kCluster;
+  const int tiles = of.row_tiles * of.column_tiles * of.batches * of.splits;
+  if (threadIdx.x < 128) {
+    if constexpr (Of::kGroups > 1) asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+    if (threadIdx.x == 0) {
+      Ring<Of::kStages> ring;
+      for (int tile = first; tile < tiles; tile += apart) {
+        const Place at = place_of(of, tile);
+        const int begin = at.split * of.steps_of_split;
+        load_tile(work, shared, maps, of, at, begin, min(begin + of.steps_of_split, of.steps), rank,
+                  ring);
+      }
+    }
+  } else {
+    if constexpr (Of::kGroups > 1) asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+    multiply(work, shared, to, rank, first, apart, tiles);
+  }
+  // The other blocks of the cluster arrive here as long as they multiply.
+  if constexpr (Of::kCluster > 1) cluster_sync();
+}
+
+}  // namespace kernwright

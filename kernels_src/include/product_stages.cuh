@@ -1,0 +1,190 @@
+// The ring of stages of a product by wgmma: what one warp copies by tensor maps and warpgroups
+// multiply. Compute capability 9.0 alone, in code for sm_90a.
+#pragma once
+
+#include <kernwright/mbarrier.cuh>
+#include <kernwright/tma.cuh>
+
+namespace kernwright {
+
+constexpr int kLine = 128;         // bytes of a stage along the inner dimension
+constexpr int kPart = 64 * kLine;  // bytes of 64 lines
+constexpr int kWarpRows = 16;      // rows of a box of the result: those of a warp
+constexpr int kSwizzled = 64;      // columns that a box of the result has
+constexpr int kBox = kWarpRows * kSwizzled * 2;
+
+/// rows x columns of the result are made at once from `stages` stages. `groups` warpgroups share
+/// the rows; with kTurns each has tiles of its own instead, and they take turns. `cluster` blocks
+/// have tiles below each other and share what they load of B.
+template <int rows, int columns, int stages, int groups, bool kTurns, int cluster>
+struct Tile {
+  static constexpr int kRows = rows, kColumns = columns, kStages = stages, kGroups = groups;
+  static constexpr int kCluster = cluster, kThreads = (groups + 1) * 128;
+  static constexpr bool kAlternates = kTurns;
+  static constexpr int kGroupRows = kTurns ? rows : rows / groups;
+  static constexpr int kWaves = kGroupRows / 64;  // of 64 rows, of a warpgroup
+  static constexpr int kBytesOfA = rows * kLine, kBytesOfB = columns * kLine;
+  static constexpr int kStageBytes = kBytesOfA + kBytesOfB;
+  static constexpr int kSums = columns / 2;  // of a thread and a wave
+  static_assert(!kTurns || groups == 2);
+};
+
+/// Which dimension of the operands has elements that follow each other: not the inner one, where
+/// set.
+template <bool kTurnA, bool kTurnB>
+struct Layout {
+  static constexpr bool kA = kTurnA, kB = kTurnB;
+};
+
+/// Sizes of the problem: tiles counted in clusters' rows of tiles. Splits share the inner
+/// dimension.
+struct Problem {
+  int rows, columns;
+  int steps, steps_of_split;  // of kLine bytes
+  int row_tiles, column_tiles;
+  int group;  // row tiles whose columns are walked together
+  int batches, splits;
+  int inner_batches;     // products are numbered in two dimensions; of the inner one
+  int a_inner, a_outer;  // 0 where all of that dimension have the same a
+  int b_inner, b_outer;
+};
+
+/// How the result is written.
+enum Store {
+  kByCopies,    // of boxes, from shared memory; 16-bit types, strides of 16 bytes
+  kByElements,  // from shared memory; 16-bit types
+  kDirect,      // from registers; types of other sizes
+};
+
+struct Place {
+  int row, column, batch, split;
+};
+
+/// Tiles are walked down `group` of them, then along the columns: what blocks load at the same time
+/// is the same.
+__device__ __forceinline__ Place place_of(const Problem& of, int tile) {
+  const int all = of.row_tiles * of.column_tiles;
+  const int z = tile / all, flat = tile - z * all;
+  const int band = of.group * of.column_tiles;
+  const int first = flat / band * of.group, inside = flat % band;
+  const int high = min(of.row_tiles - first, of.group);
+  return {first + inside % high, inside / high, z / of.splits, z % of.splits};
+}
+
+/// A place in the ring of stages, and the parity of the rounds.
+template <int kStages>
+struct Ring {
+  int stage = 0;
+  unsigned parity = 0;
+  __device__ __forceinline__ void advance() {
+    if (++stage == kStages) {
+      stage = 0;
+      parity ^= 1;
+    }
+  }
+  __device__ __forceinline__ void advance(int steps) {
+    const int at = stage + steps;
+    parity ^= at / kStages & 1;
+    stage = at % kStages;
+  }
+};
+
+/// Dynamic shared memory: the stages, the staging of each multiplying warp (two boxes: one is
+/// filled while one is read), what else a stage has, two barriers for each stage and two more.
+template <typename Work>
+struct Shared {
+  using Of = typename Work::Of;
+  static constexpr int kStages = Of::kStages;
+  static constexpr int kStagingOfWarp = Work::kStore == kDirect ? 0 : 2 * kBox;
+  unsigned char *base, *staging, *beside;
+  Mbarrier *full, *empty;
+  Mbarrier* turns;  // of warpgroups that take turns: a tile's stages have all come
+
+  __device__ explicit Shared(unsigned char* at)
+      : base(at),
+        staging(at + kStages * Of::kStageBytes),
+        beside(staging + Of::kGroups * 4 * kStagingOfWarp),
+        full(reinterpret_cast<Mbarrier*>(beside + kStages * Work::kBytesBeside)),
+        empty(full + kStages),
+        turns(empty + kStages) {}
+  __device__ unsigned char* a(int stage) const { return base + stage * Of::kStageBytes; }
+  __device__ unsigned char* b(int stage) const { return a(stage) + Of::kBytesOfA; }
+  __device__ unsigned char* more(int stage) const { return beside + stage * Work::kBytesBeside; }
+};
+
+/// The tensor maps of a and b.
+struct OperandMaps {
+  const TensorMap &a, &b;
+};
+
+/// Loads what a tile needs, stage by stage. By one thread. In a gated product the first half of B's
+/// tile are columns of its first half, the second half those of its second.
+template <typename Work>
+__device__ __forceinline__ void load_tile(const Work& work, const Shared<Work>& shared,
+                                          const OperandMaps& maps, const Problem& of, Place at,
+                                          int begin, int end, unsigned rank,
+                                          Ring<Work::Of::kStages>& ring) {
+  using Of = typename Work::Of;
+  using Order = typename Work::Order;
+  constexpr int kDepth = kLine / static_cast<int>(sizeof(typename Work::In));
+  constexpr int kHalf = Of::kColumns / (Work::Finish::kGated ? 2 : 1);
+  constexpr int kShare = Of::kColumns / Of::kCluster;  // of B's tile that this block loads
+  constexpr int kBoxColumns = kShare < kHalf ? kShare : kHalf;
+  constexpr unsigned short kAll = (1 << Of::kCluster) - 1;
+  const int row = (at.row * Of::kCluster + static_cast<int>(rank)) * Of::kRows;
+  const auto column_of = [&](int place) {
+    return at.column * kHalf + place % kHalf + place / kHalf * of.columns;
+  };
+  const int inner = at.batch % of.inner_batches, outer = at.batch / of.inner_batches;
+  const auto load_a = [&](unsigned char* target, int x, int y, Mbarrier& full) {
+    load_box(target, maps.a, {x, y, inner * of.a_inner, outer * of.a_outer}, full);
+  };
+  const auto load_b = [&](unsigned char* target, int x, int y, Mbarrier& full) {
+    const BoxPlace place{x, y, inner * of.b_inner, outer * of.b_outer};
+    if constexpr (Of::kCluster == 1) {
+      load_box(target, maps.b, place, full);
+    } else {
+      load_box_for(kAll, target, maps.b, place, full);
+    }
+  };
+  for (int step = begin; step < end; ++step, ring.advance()) {
+    Mbarrier& full = shared.full[ring.stage];
+    shared.empty[ring.stage].wait(ring.parity ^ 1);
+    full.arrive_expecting(Of::kStageBytes + Work::kBytesBeside);
+    const int deep = step * kDepth;
+    unsigned char* a = shared.a(ring.stage);
+    unsigned char* b = shared.b(ring.stage);
+    if constexpr (Order::kA) {
+#pragma unroll
+      for (int i = 0; i < Of::kRows / 64; ++i) load_a(a + i * kPart, row + i * 64, deep, full);
+    } else {
+      load_a(a, deep, row, full);
+    }
+    if constexpr (Order::kB) {
+      const int part = static_cast<int>(rank) * (kDepth / Of::kCluster);
+#pragma unroll
+      for (int i = 0; i < Of::kColumns / 64; ++i) {
+        load_b(b + i * kPart + part * kLine, column_of(i * 64), deep + part, full);
+      }
+    } else {
+#pragma unroll
+      for (int i = 0; i < kShare / kBoxColumns; ++i) {
+        const int part = static_cast<int>(rank) * kShare + i * kBoxColumns;
+        load_b(b + part * kLine, deep, column_of(part), full);
+      }
+    }
+    work.load_beside(shared.more(ring.stage), row, step, full);
+  }
+}
+
+/// Gives a stage back to all that load into it.
+template <int kCluster>
+__device__ __forceinline__ void give_back(Mbarrier& empty, int lane) {
+  if constexpr (kCluster == 1) {
+    if (lane == 0) empty.arrive();
+  } else {
+    if (lane < kCluster) empty.arrive_at(lane);
+  }
+}
+
+}  // namespace kernwright

@@ -1,0 +1,195 @@
+// Ends a product by wgmma: a warp's sums, what follows them, and their way to global memory.
+// Compute capability 9.0 alone, in code for sm_90a.
+#pragma once
+
+#include <kernwright/product_epilogue.cuh>
+#include <kernwright/product_stages.cuh>
+
+namespace kernwright {
+
+/// Where sums go: row-major matrices one behind the other, `z` of them before the tile's.
+struct Target {
+  const TensorMap& map;  // of boxes of the result, where copies write it
+  void* out;
+  const ProductEpilogueValues& with;
+  const Problem& of;
+
+  __device__ long long offset(int z) const {
+    return static_cast<long long>(z) * of.rows * of.columns;
+  }
+};
+
+/// Four 8x8 matrices of a warp's 16-bit pairs, into rows whose addresses the lanes give.
+__device__ __forceinline__ void store_matrices(unsigned address, const unsigned (&pairs)[4]) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address),
+               "r"(pairs[0]), "r"(pairs[1]), "r"(pairs[2]), "r"(pairs[3])
+               : "memory");
+}
+
+template <typename Out>
+__device__ __forceinline__ unsigned pair_of(float low, float high) {
+  return from_compute<Out>(low).bits | static_cast<unsigned>(from_compute<Out>(high).bits) << 16;
+}
+
+/// Bytes of a box of staging: rows of 128 bytes whose 16-byte units are swizzled.
+__device__ __forceinline__ int swizzled(int row, int unit) {
+  return row * 128 + ((unit ^ row) & 7) * 16;
+}
+
+/// A warp brings a box of c, or writes one of the result: what lies inside the matrix at `data`.
+template <typename Out, bool kLoads>
+__device__ __forceinline__ void move_box(unsigned char* box, Out* data, int row, int column,
+                                         const Problem& of, int lane) {
+  const long long stride = of.columns;
+  const bool whole = column + kSwizzled <= of.columns && of.columns % 8 == 0 &&
+                     reinterpret_cast<unsigned long long>(data) % 16 == 0;
+  if (whole) {
+#pragma unroll
+    for (int i = 0; i < kWarpRows / 4; ++i) {
+      const int r = i * 4 + lane / 8, unit = lane % 8;
+      uint4* inside = reinterpret_cast<uint4*>(box + swizzled(r, unit));
+      if (row + r >= of.rows) continue;
+      uint4* outside = reinterpret_cast<uint4*>(data + (row + r) * stride + column + unit * 8);
+      if (kLoads) {
+        *inside = *outside;
+      } else {
+        *outside = *inside;
+      }
+    }
+    return;
+  }
+#pragma unroll 4
+  for (int i = 0; i < kWarpRows * 2; ++i) {
+    const int r = i / 2, c = i % 2 * 32 + lane;
+    Out* inside = reinterpret_cast<Out*>(box + swizzled(r, c / 8)) + c % 8;
+    if (row + r >= of.rows || column + c >= of.columns) continue;
+    Out* outside = data + (row + r) * stride + column + c;
+    if (kLoads) {
+      *inside = *outside;
+    } else {
+      *outside = *inside;
+    }
+  }
+}
+
+/// Columns of the result that a tile makes, and from a sum to that of its second half.
+template <typename Of, typename Finish>
+constexpr int kColumnsOf = Of::kColumns / (Finish::kGated ? 2 : 1);
+template <typename Of, typename Finish>
+constexpr int kPairedBy = Finish::kGated ? Of::kSums / 2 : 0;
+
+/// The sums of a thread of a box as pairs of 16-bit numbers: 8 columns, then 8 rows apart. `box`
+/// holds c. The sums of the second half of a gated tile are kPaired behind.
+template <typename Out, typename Finish, int kPaired, typename Sum>
+__device__ __forceinline__ void finish_box(const Sum* sums, const unsigned char* box,
+                                           const Target& to, int row, int column, int lane,
+                                           unsigned (&pairs)[kSwizzled / 8][2]) {
+  const Factors<Finish> rows(to.with.row_scales, row + lane / 4, 8, to.of.rows);
+#pragma unroll
+  for (int i = 0; i < kSwizzled / 8; ++i) {
+    const int at = column + i * 8 + lane % 4 * 2;
+    const auto bias = Finish::biases(to.with, at, to.of.columns);
+    const Factors<Finish> columns(to.with.column_scales, at, 1, to.of.columns);
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      float c[2] = {};
+      if constexpr (Finish::kHasC) {
+        const int r = lane / 4 + half * 8;
+        const Out* two = reinterpret_cast<const Out*>(box + swizzled(r, i)) + lane % 4 * 2;
+        if (row + r < to.of.rows) {
+          if (at < to.of.columns) c[0] = to_compute(two[0]);
+          if (at + 1 < to.of.columns) c[1] = to_compute(two[1]);
+        }
+      }
+      const Sum* sum = sums + i * 4 + half * 2;
+      const auto end = [&](int k) {
+        const float own = scaled(sum[k], rows, half, columns, k);
+        return Finish::finish(to.with, own, static_cast<float>(sum[k + kPaired]), bias, k, c[k]);
+      };
+      pairs[i][half] = pair_of<Out>(end(0), end(1));
+    }
+  }
+}
+
+/// A warp's 16 rows from `row` on, box by box through shared memory. Two boxes take turns.
+template <typename Of, typename Out, Store kStore, typename Finish, typename Sum>
+__device__ __forceinline__ void store_rows(const Sum (&sums)[Of::kSums], unsigned char* staging,
+                                           const Target& to, int row, int first_column, int z,
+                                           int lane, int& turn) {
+#pragma unroll
+  for (int chunk = 0; chunk < kColumnsOf<Of, Finish> / kSwizzled; ++chunk) {
+    const int column = first_column + chunk * kSwizzled;
+    unsigned char* box = staging + turn * kBox;
+    turn ^= 1;
+    if (kStore == kByCopies && lane == 0) wait_for_reads_of_stores<1>();
+    __syncwarp();
+    if constexpr (Finish::kHasC) {
+      Out* c = static_cast<Out*>(const_cast<void*>(to.with.c)) + to.offset(z);
+      move_box<Out, true>(box, c, row, column, to.of, lane);
+      __syncwarp();
+    }
+    unsigned pairs[kSwizzled / 8][2];
+    finish_box<Out, Finish, kPairedBy<Of, Finish>>(sums + chunk * (kSwizzled / 2), box, to, row,
+                                                   column, lane, pairs);
+    if constexpr (Finish::kHasC) __syncwarp();
+#pragma unroll
+    for (int i = 0; i < kSwizzled / 8; i += 2) {
+      const unsigned four[4] = {pairs[i][0], pairs[i][1], pairs[i + 1][0], pairs[i + 1][1]};
+      store_matrices(shared_address(box + swizzled(lane % 16, i + lane / 16)), four);
+    }
+    if constexpr (kStore == kByCopies) {
+      show_to_copies();
+      __syncwarp();
+      if (lane == 0) {
+        if (row < to.of.rows && column < to.of.columns) store_box(to.map, box, column, row, z);
+        commit_stores();  // also of nothing: the waits count groups
+      }
+    } else {
+      __syncwarp();
+      move_box<Out, false>(box, static_cast<Out*>(to.out) + to.offset(z), row, column, to.of, lane);
+    }
+  }
+}
+
+/// The same from registers: four threads write eight columns of a row. Whole numbers wrap around.
+template <typename Of, typename Out, typename Finish, typename Sum>
+__device__ __forceinline__ void store_direct(const Sum (&sums)[Of::kSums], const Target& to,
+                                             int row, int first_column, int z, int lane) {
+  const int columns = to.of.columns;
+  const bool by_two = columns % 2 == 0;
+  Out* out = static_cast<Out*>(to.out) + to.offset(z);
+  const Out* added = static_cast<const Out*>(to.with.c) + to.offset(z);
+  const Factors<Finish> of_rows(to.with.row_scales, row + lane / 4, 8, to.of.rows);
+#pragma unroll
+  for (int i = 0; i < kColumnsOf<Of, Finish> / 8; ++i) {
+    const int column = first_column + i * 8 + lane % 4 * 2;
+    if (column >= columns) continue;
+    const bool second = column + 1 < columns;
+    const auto bias = Finish::biases(to.with, column, columns);
+    const Factors<Finish> of_columns(to.with.column_scales, column, 1, columns);
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int r = row + lane / 4 + half * 8;
+      if (r >= to.of.rows) continue;
+      const long long at = static_cast<long long>(r) * columns + column;
+      const Sum* sum = &sums[i * 4 + half * 2];
+      if constexpr (kIsWhole<Out>) {
+        write_pair(out + at, static_cast<Out>(sum[0]), static_cast<Out>(sum[1]), second, by_two);
+      } else {
+        float c[2] = {};
+        if constexpr (Finish::kHasC) {
+          c[0] = added[at];
+          if (second) c[1] = added[at + 1];
+        }
+        const auto end = [&](int k) {
+          const auto paired = static_cast<float>(sum[k + kPairedBy<Of, Finish>]);
+          return Finish::finish(to.with, scaled(sum[k], of_rows, half, of_columns, k), paired, bias,
+                                k, c[k]);
+        };
+        write_pair(out + at, end(0), end(1), second, by_two);
+      }
+    }
+  }
+}
+
+}  // namespace kernwright
