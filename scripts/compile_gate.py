@@ -47,7 +47,10 @@ FROM_AMPERE = (
 OLDEST = {f"{name}.cu": 80 for name in FROM_AMPERE}
 OLDEST |= {"08_tensor_maps.py": 90, "08_tensor_maps.cpp": 90}
 # Texts for wgmma, which no other architecture has.
-HOPPER_ALONE = ("kernels_src/gemm/gemm.cu", "tests/sim/sources/hopper_gemm.cu")
+HOPPER_ALONE = (
+    *(f"kernels_src/gemm/{name}.cu" for name in ("gemm", "promoted_gemm")),
+    "tests/sim/sources/hopper_gemm.cu",
+)
 
 
 class Job(NamedTuple):

@@ -6,6 +6,14 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from kernel_instances_products import (
+    FINISHED,
+    PRODUCTS,
+    PROMOTED,
+    QUANTIZED_BLOCKS,
+    SCALED_MMA_PRODUCTS,
+)
+
 ROOT = Path(__file__).resolve().parents[1]
 TYPES = ["Bool", "Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64"]
 TYPES += ["Float16", "BFloat16", "Float32", "Float64", "Float8E4M3", "Float8E5M2"]
@@ -59,22 +67,7 @@ ACTIVATIONS += ["HardSwish", "HardSigmoid"]
 PACKS = [("Silu", "BFloat16, 8", 2), ("Silu", "BFloat16, 8", 4)]
 PACKS += [("GeluTanh", "Float64, 2", 1), ("Gelu", "Float8E4M3, 16", 4)]
 
-# A tile, the layout of the operands, how the result is written, what follows: of gemm.cu.
-PRODUCTS = [
-    ("BFloat16, BFloat16", "128, 256, 4, 2, false, 2", "false, false", "kByCopies",
-     "Epilogue<Same, NoBias, false>"),
-    ("Float16, Float16", "256, 128, 4, 2, false, 2", "true, true", "kByElements",
-     "Epilogue<ShortGelu, Float16, true>"),
-    ("BFloat16, Float32", "128, 192, 4, 2, false, 1", "false, true", "kDirect",
-     "Epilogue<Relu, Float32, true>"),
-    ("BFloat16, Float16", "128, 128, 6, 2, true, 2", "true, false", "kByCopies",
-     "Epilogue<Silu, NoBias, true>"),
-    ("Float16, BFloat16", "64, 64, 8, 1, false, 1", "false, false", "kByCopies",
-     "Epilogue<Same, BFloat16, false>"),
-    ("BFloat16, BFloat16", "128, 256, 4, 2, false, 2", "false, false", "kByCopies",
-     "GatedEpilogue<Silu, NoBias>"),
-]  # fmt: skip
-# The same of mma_gemm.cu, which writes in one way.
+# As PRODUCTS, of mma_gemm.cu, which writes in one way.
 MMA_PRODUCTS = [
     ("BFloat16, BFloat16", "128, 256, 64, 64, 4", "false, false", "Same, NoBias, false"),
     ("Float16, Float16", "128, 128, 64, 64, 3", "true, true", "ShortGelu, Float16, true"),
@@ -377,7 +370,8 @@ INSTANCES = {
             ("quantize_parts", f"<{to}, {of}, {width}"),
             *(("dequantize", f"<{of}, {to}, {width}, {index}") for index in ("UInt32", "UInt64")),
         )
-    ],
+    ]
+    + QUANTIZED_BLOCKS,
     "gguf.cu": [
         f"{name}>"
         for block in ("Q4_0", "Q8_0", "Q4_K", "Q5_K", "Q6_K")
@@ -426,14 +420,19 @@ INSTANCES = {
         f"gemm<{types}, Tile<{tile}>, Layout<{layout}>, {store}, {ending}>"
         for types, tile, layout, store, ending in PRODUCTS
     ],
+    "promoted_gemm.cu": [
+        f"promoted_gemm<{types}, Tile<{tile}>, {blocks}, {store}, {ending}>"
+        for types, tile, blocks, store, ending in PROMOTED
+    ],
     "mma_gemm.cu": [
         f"mma_gemm<{types}, Tile<{tile}>, Layout<{layout}>, Epilogue<{ending}>>"
         for types, tile, layout, ending in MMA_PRODUCTS
-    ],
+    ]
+    + SCALED_MMA_PRODUCTS,
     "finish_product.cu": [
-        f"finish_product<{out}, Epilogue<{ending}>, {width}>"
+        f"finish_product<{out}, {ending}, {width}>"
         for out in ("Float16", "BFloat16", "Float32")
-        for ending, width in (("Same, NoBias, false", 4), ("GeluTanh, BFloat16, true", 1))
+        for ending, width in FINISHED
     ],
     "softmax.cu": [
         "softmax_rows<Float32, Float32, NoMask, 4, 2, 8, 128, false>",

@@ -265,6 +265,7 @@ void require_gemm(const Gemm& of, ScalarType type) {
     throw InvalidArgument(format("a matrix product wants the same device and type: {} and {}",
                                  of.a.identify(), of.b.identify()));
   }
+  require_scales(of);
   const bool is_tf32 = of.a.type() == ScalarType::float32 && of.tf32;
   if (of.tf32 && !is_tf32) {
     throw ArgumentError(format("tf32 is a precision of float32, not of {}", of.a.identify()));
@@ -282,7 +283,6 @@ void require_gemm(const Gemm& of, ScalarType type) {
                                scalar_name(type)));
   }
   if (of.tile) require_gemm_tile(*of.tile, is_promoted(of));
-  require_scales(of);
   if (of.mma_tile) require_mma_tile(*of.mma_tile);
   if (of.splits < 0) throw ArgumentError(format("splits are 1 or more, not {}", of.splits));
 }

@@ -87,6 +87,15 @@ norms.add(
 )
 BYTES = s(9, 70, dtype="int8", low=-99, high=99)
 norms.add("nn.dequantize_rows", kw.nn.dequantize_rows, BYTES, s(9))
+norms.add("nn.quantize_blocks", kw.nn.quantize_blocks, ROWS)
+norms.add("nn.scaled_matmul", lambda x, *of: kw.nn.scaled_matmul(x, x.T, *of), BYTES, s(9), s(9))
+norms.add(
+    "nn.scaled_matmul",
+    lambda x, *of: kw.nn.scaled_matmul(x, x.T, *of),
+    s(9, 160, dtype="float8_e4m3fn"),
+    s(9, 2),
+    s(2, 1),
+)
 
 formats = Table("formats")
 WORDS = {"dtype": "int32", "low": 0, "high": 2**31 - 1}

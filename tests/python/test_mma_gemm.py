@@ -139,7 +139,7 @@ def test_tf32(shape):
     a, b = random(m, k, dtype="float32"), random(k, n, dtype="float32", seed=1)
     for turned in (False, True):
         x, y = in_layout(a, turned), in_layout(b, turned)
-        result = _core._gemm(x, y, precision="tf32")
+        result = product(x, y, precision="tf32")
         assert result.dtype == np.float32
         close(result, wide(a) @ wide(b), TF32)
         close(kw.matmul(x, y), wide(a) @ wide(b), 2e-6)
@@ -148,14 +148,14 @@ def test_tf32(shape):
 def test_tf32_rounds_to_nearest():
     ones = kw.ones((16, 8), "float32")
     near = kw.full((8, 8), 1 + 2**-11 + 2**-13, "float32")
-    assert (_core._gemm(ones, near, precision="tf32").numpy() == 8 * (1 + 2**-10)).all()
+    assert (product(ones, near, precision="tf32").numpy() == 8 * (1 + 2**-10)).all()
 
 
 def test_tf32_with_what_follows_in_parts():
     a, b = random(40, 900, dtype="float32"), random(900, 36, dtype="float32", seed=1)
     bias = random(36, dtype="float32", seed=2)
     for splits in (1, 4):
-        result = _core._gemm(
+        result = product(
             kw.asarray(a), kw.asarray(b), precision="tf32", bias=kw.asarray(bias), splits=splits
         )
         close(result, wide(a) @ wide(b) + bias, TF32)
@@ -168,10 +168,10 @@ def test_int8_is_exact(shape):
     exact = a.astype(np.int64) @ b.astype(np.int64)
     for turned in (False, True):
         x, y = in_layout(a, turned), in_layout(b, turned)
-        result = _core._gemm(x, y)
+        result = product(x, y)
         assert result.dtype == np.int32
         assert (result.numpy() == exact).all()
-        assert (_core._gemm(x, y, dtype="int8").numpy() == exact.astype(np.int8)).all()
+        assert (product(x, y, dtype="int8").numpy() == exact.astype(np.int8)).all()
 
 
 @pytest.mark.parametrize("tile", [TILES[1], TILES[3], TILES[4]])
@@ -199,10 +199,10 @@ def test_matmul_of_int8_wraps_around():
 def test_float8(dtype, shape):
     m, n, k = shape
     a, b = random(m, k, dtype=dtype), random(k, n, dtype=dtype, seed=1)
-    result = _core._gemm(kw.asarray(a), kw.asarray(b))
+    result = product(kw.asarray(a), kw.asarray(b))
     assert result.dtype == np.float32
     close(result, wide(a) @ wide(b), 2e-6)
-    close(_core._gemm(kw.asarray(a), kw.asarray(b), dtype="float16"), wide(a) @ wide(b), 5e-4)
+    close(product(kw.asarray(a), kw.asarray(b), dtype="float16"), wide(a) @ wide(b), 5e-4)
 
 
 @pytest.mark.skipif(
@@ -275,8 +275,8 @@ def test_under_all_checks():
             product(in_layout(a, True), in_layout(b, True), mma_tile=tile, splits=1)
         product(x, in_layout(b, True), mma_tile=TILES[4], splits=1)
         product(x, y, mma_tile=SMALL, splits=2, activation="relu")
-        _core._gemm(*singles, precision="tf32")
-        _core._gemm(bytes_a, bytes_b)
+        product(*singles, precision="tf32")
+        product(bytes_a, bytes_b)
         _core._gemm(bytes_a, bytes_b, dtype="int8", mma_tile=TILES[3])
     assert report.findings == []
 

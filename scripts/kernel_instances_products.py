@@ -1,0 +1,68 @@
+"""The instances of products by wgmma, and of what goes before and after them."""
+
+# A tile, the layout of the operands, how the result is written, what follows: of gemm.cu.
+PRODUCTS = [
+    ("BFloat16, BFloat16", "128, 256, 4, 2, false, 2", "false, false", "kByCopies",
+     "Epilogue<Same, NoBias, false>"),
+    ("Float16, Float16", "256, 128, 4, 2, false, 2", "true, true", "kByElements",
+     "Epilogue<ShortGelu, Float16, true>"),
+    ("BFloat16, Float32", "128, 192, 4, 2, false, 1", "false, true", "kDirect",
+     "Epilogue<Relu, Float32, true>"),
+    ("BFloat16, Float16", "128, 128, 6, 2, true, 2", "true, false", "kByCopies",
+     "Epilogue<Silu, NoBias, true>"),
+    ("Float16, BFloat16", "64, 64, 8, 1, false, 1", "false, false", "kByCopies",
+     "Epilogue<Same, BFloat16, false>"),
+    ("BFloat16, BFloat16", "128, 256, 4, 2, false, 2", "false, false", "kByCopies",
+     "GatedEpilogue<Silu, NoBias>"),
+    ("Float8E4M3, BFloat16", "128, 256, 4, 2, false, 2", "false, false", "kByCopies",
+     "Scaled<Epilogue<Same, BFloat16, false>>"),
+    ("MixedE5M2E4M3, Float32", "128, 192, 4, 2, false, 1", "false, false", "kDirect",
+     "Scaled<Epilogue<Same, NoBias, false>>"),
+    ("Int8, Int32", "256, 128, 4, 2, false, 2", "false, false", "kDirect",
+     "Epilogue<Same, NoBias, false>"),
+    ("Int8, Int8", "64, 64, 8, 1, false, 1", "false, false", "kDirect",
+     "Epilogue<Same, NoBias, false>"),
+    ("Int8, BFloat16", "128, 256, 4, 2, false, 2", "false, false", "kByCopies",
+     "Scaled<Epilogue<Same, Float32, false>>"),
+    ("Float32, Float32", "128, 256, 4, 2, false, 2", "false, false", "kDirect",
+     "Epilogue<ShortGelu, Float32, true>"),
+    ("Float32, BFloat16", "128, 128, 6, 2, true, 2", "false, false", "kByElements",
+     "Epilogue<Same, NoBias, true>"),
+]  # fmt: skip
+# The same of promoted_gemm.cu; whether there are scales of blocks.
+PROMOTED = [
+    ("Float8E4M3, BFloat16", "256, 128, 3, 2, false, 2", "true", "kByCopies",
+     "Epilogue<Same, NoBias, false>"),
+    ("Float8E4M3, Float32", "128, 192, 4, 2, false, 1", "true", "kDirect",
+     "Epilogue<Same, BFloat16, false>"),
+    ("MixedE5M2E4M3, Float16", "128, 128, 5, 2, false, 2", "true", "kByElements",
+     "Epilogue<Same, Float32, true>"),
+    ("Float8E5M2, BFloat16", "64, 64, 8, 1, false, 1", "true", "kByCopies",
+     "Epilogue<Same, NoBias, false>"),
+    ("Float8E4M3, BFloat16", "256, 128, 3, 2, false, 1", "false", "kByCopies",
+     "Scaled<Epilogue<Same, BFloat16, false>>"),
+    ("MixedE4M3E5M2, Float32", "128, 192, 4, 2, false, 2", "false", "kDirect",
+     "Scaled<Epilogue<Same, NoBias, false>>"),
+    ("Float8E4M3, Float32", "128, 64, 8, 2, false, 1", "false", "kDirect",
+     "Epilogue<Same, NoBias, false>"),
+    ("Float8E4M3, BFloat16", "128, 128, 5, 2, false, 2", "false", "kByCopies",
+     "GatedEpilogue<Silu, NoBias>"),
+]  # fmt: skip
+SCALED_MMA_PRODUCTS = [
+    f"mma_gemm<Int8, {out}, Tile<128, 128, 64, 64, 4>, Layout<false, false>, {ending}>"
+    for out, ending in (
+        ("BFloat16", "Scaled<Epilogue<Same, BFloat16, false>>"),
+        ("Float32", "Scaled<Epilogue<Same, NoBias, false>>"),
+    )
+]
+# What follows in finish_product.cu, and the elements of a pack.
+FINISHED = [
+    ("Epilogue<Same, NoBias, false>", 4),
+    ("Epilogue<GeluTanh, BFloat16, true>", 1),
+    ("Scaled<Epilogue<Same, BFloat16, false>>", 4),
+]
+QUANTIZED_BLOCKS = [
+    f"quantize_blocks<{to}, {of}, {block}, {width}>"
+    for to in ("Int8", "Float8E4M3", "Float8E5M2")
+    for of, block, width in (("BFloat16", 128, 8), ("Float16", 256, 1), ("Float32", 16, 4))
+]
