@@ -1,13 +1,16 @@
-"""Matrix products of 16-bit floats beside torch (cuBLAS): TFLOP/s in one alternating run.
+"""Matrix products beside torch (cuBLAS): TFLOP/s in one alternating run.
 
-Random normal numbers, as zeros would run faster. `--candidates` measures every tile that there is
-on each shape instead, beside the one that the rule chooses. Where only the simulated device is
-there, shapes are small and nothing is timed: what is left is whether results are right.
+Random normal numbers, as zeros would run faster. Of 16-bit floats, or with `--types` of others,
+whose weights (n, k) are transposed; a peer that fails is named. `--candidates` measures every tile
+that there is on each shape instead, beside the one that the rule chooses. Rows are written as they
+finish. Where only the simulated device is there, shapes are small and nothing is timed: what is
+left is whether results are right.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import pathlib
 import statistics
 import sys
@@ -15,6 +18,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
+import gemm_types
 import numpy as np
 
 import harness
@@ -171,6 +175,57 @@ def candidates(
     return row
 
 
+def those_that_run(
+    runs: dict[str, Callable[[], Any]], row: dict[str, Any]
+) -> dict[str, Callable[[], Any]]:
+    """Without those that raise, whose messages go into the row."""
+    kept = {}
+    for title, run in runs.items():
+        try:
+            run()
+            kw.synchronize()
+            kept[title] = run
+        except Exception as failure:  # a peer's may be anything
+            row.setdefault("failed", {})[title] = f"{type(failure).__name__}: {failure}"[:500]
+    return kept
+
+
+def measure_type(
+    shape: tuple[int, int, int], name: str, options: argparse.Namespace, torch: Any
+) -> dict[str, Any]:
+    """A product of another type: the rule's choice beside peers, or beside every tile."""
+    row: dict[str, Any] = {"shape": shape, "layout": "nt", "type": name, "correct": False}
+    subject = gemm_types.subject(name, shape)
+    runs: dict[str, Callable[[], Any]] = {"ours": subject.run}
+    if options.candidates and name != "float32":
+        for tile in _core._gemm_tiles(subject.promotes):
+            runs[title_of(tile)] = lambda tile=tile: subject.run(tile=tile, splits=1)
+    if torch:
+        runs |= subject.peers(torch)
+    ours = those_that_run({"ours": subject.run}, row)
+    runs = {**ours, **those_that_run({t: r for t, r in runs.items() if t != "ours"}, row)}
+    row["choice"] = name
+    if name != "float32":
+        row["choice"] = _core._gemm_choice(
+            *shape, in_bytes=subject.in_bytes, promotes=subject.promotes
+        )
+    if ours:
+        row["error"] = error_of(subject.left, subject.right, subject.run())
+        row["correct"] = row["error"] <= subject.tolerance
+    if kw.current_device().is_simulated or not ours:
+        return row
+    taken = alternate(runs, options, torch)
+    if options.candidates:
+        rates = {title: rate(shape, time) for title, time in taken.items()}
+        row["TFLOP/s"] = dict(sorted(rates.items(), key=lambda item: -item[1]))
+        return row
+    for title, time in taken.items():
+        row[title] = {"us": round(time * 1e3, 2), "TFLOP/s": rate(shape, time)}
+    if "torch" in taken:
+        row["of torch"] = round(taken["torch"] / taken["ours"], 3)
+    return row
+
+
 def show(row: dict[str, Any]) -> None:
     shape = "x".join(str(extent) for extent in row["shape"])
     if "TFLOP/s" in row:
@@ -181,7 +236,10 @@ def show(row: dict[str, Any]) -> None:
         text += f", {row.get('of torch')} of it; {row['choice']}"
     else:
         text = row["choice"]
-    print(f"{shape} {row['layout']}: {text}{'' if row['correct'] else ' WRONG'}", file=sys.stderr)
+    for title, failure in row.get("failed", {}).items():
+        text += f"; {title} failed: {failure.splitlines()[0]}"
+    kind = row.get("type", row["layout"])
+    print(f"{shape} {kind}: {text}{'' if row['correct'] else ' WRONG'}", file=sys.stderr)
 
 
 def subjects(options: argparse.Namespace) -> list[tuple[tuple[int, int, int], str]]:
@@ -198,6 +256,15 @@ def subjects(options: argparse.Namespace) -> list[tuple[tuple[int, int, int], st
     ]
 
 
+def subjects_of_types(options: argparse.Namespace) -> list[tuple[tuple[int, int, int], str]]:
+    shapes = [(96, 192, 160), (200, 136, 384)]
+    if options.shapes:
+        shapes = [tuple(int(part) for part in text.split("x")) for text in options.shapes]
+    elif not kw.current_device().is_simulated:
+        shapes = gemm_types.shapes()
+    return [(shape, name) for name in options.types.split(",") for shape in shapes]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("-o", "--output", type=pathlib.Path, default=harness.RESULTS / "gemm.json")
@@ -205,25 +272,31 @@ def main() -> None:
     parser.add_argument("--kernel", choices=("auto", "mma"), default="auto")
     parser.add_argument("--shapes", nargs="+", metavar="MxNxK")
     parser.add_argument("--layouts", nargs="+", choices=("nt", "nn"), default=("nt", "nn"))
+    parser.add_argument("--types", help=f"of {', '.join(gemm_types.TYPES)}, between commas")
     parser.add_argument("--dtype", choices=("bfloat16", "float16"), default="bfloat16")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=0.1, help="of a measurement of a round")
     options = parser.parse_args()
+    for name in (options.types or "").split(","):
+        if name and name not in gemm_types.TYPES:
+            parser.error(f"a type is one of {', '.join(gemm_types.TYPES)}, not {name}")
     torch = torch_or_none()
-    rows = []
-    for shape, layout in subjects(options):
-        row = (candidates if options.candidates else measure)(shape, layout, options, torch)
+    machine = harness.machine()
+    rows: list[dict[str, Any]] = []
+    document: dict[str, Any] = {}
+    of_16_bits = candidates if options.candidates else measure
+    run, all_subjects = of_16_bits, subjects
+    if options.types:
+        run, all_subjects = measure_type, subjects_of_types
+    for shape, kind in all_subjects(options):
+        row = run(shape, kind, options, torch)
         show(row)
         rows.append(row)
-    harness.write(
-        options.output,
-        {
-            "subject": "gemm",
-            "machine": harness.machine(),
-            "rows": rows,
-            "correct": all(row["correct"] for row in rows),
-        },
-    )
+        correct = all(row["correct"] for row in rows)
+        document = {"subject": "gemm", "machine": machine, "rows": rows, "correct": correct}
+        options.output.parent.mkdir(parents=True, exist_ok=True)
+        options.output.write_text(json.dumps(document, indent=1) + "\n")
+    harness.write(options.output, document)
 
 
 if __name__ == "__main__":

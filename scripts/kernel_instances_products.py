@@ -43,7 +43,7 @@ PROMOTED = [
      "Scaled<Epilogue<Same, BFloat16, false>>"),
     ("MixedE4M3E5M2, Float32", "128, 192, 4, 2, false, 2", "false", "kDirect",
      "Scaled<Epilogue<Same, NoBias, false>>"),
-    ("Float8E4M3, Float32", "128, 64, 8, 2, false, 1", "false", "kDirect",
+    ("Float8E4M3, Float32", "128, 64, 7, 2, false, 1", "false", "kDirect",
      "Epilogue<Same, NoBias, false>"),
     ("Float8E4M3, BFloat16", "128, 128, 5, 2, false, 2", "false", "kByCopies",
      "GatedEpilogue<Silu, NoBias>"),

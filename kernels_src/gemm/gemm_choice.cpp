@@ -42,7 +42,7 @@ constexpr std::array kPromotedTiles = {
     GemmTile{256, 128, 3, 2, false, 1}, GemmTile{256, 128, 3, 2, false, 2},
     GemmTile{128, 192, 4, 2, false, 1}, GemmTile{128, 192, 4, 2, false, 2},
     GemmTile{128, 128, 5, 2, false, 1}, GemmTile{128, 128, 5, 2, false, 2},
-    GemmTile{128, 64, 8, 2, false, 1},  GemmTile{64, 128, 8, 1, false, 1},
+    GemmTile{128, 64, 7, 2, false, 1},  GemmTile{64, 128, 8, 1, false, 1},
     GemmTile{64, 64, 8, 1, false, 1},
 };
 

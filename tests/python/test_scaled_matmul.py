@@ -340,6 +340,9 @@ def test_the_rule():
     assert "splits" in choice(64, 256, 32768)
     assert "splits" not in choice(4096, 4096, 4096)
     shapes = [(64, 4096, 4096), (4096, 4096, 4096), (128, 24576, 1536)]
+    for tile in _core._gemm_tiles(True):
+        empty = kw.zeros((0, 8), E4M3), kw.zeros((8, 8), E4M3)
+        assert _core._gemm(*empty, tile=tile).shape == (0, 8)
     tiles = {f"{rows}x{columns}" for rows, columns, *_ in _core._gemm_tiles(True)}
     assert all(choice(*shape).split(",")[0] in tiles for shape in shapes)
 

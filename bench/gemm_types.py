@@ -1,0 +1,130 @@
+"""Operands, calls and peers of the products that gemm.py measures by `--types`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import kernwright as kw
+from kernwright import _core
+
+Call = Callable[[], Any]
+TYPES = ("fp8", "fp8_fast", "fp8_rows", "fp8_blocks", "int8", "tf32", "float32")
+# Of the whole: results of 8 bits, operands of 11 bits that wgmma rounds towards zero, float32.
+TOLERANCES = {"int8": 0.0, "tf32": 1.5e-3, "float32": 1e-6}
+# Columns and inner dimensions of DeepGEMM's lists, by rows.
+DEEP_ROWS = (64, 128, 4096)
+DEEP = [(2112, 7168), (24576, 1536), (32768, 512), (7168, 16384), (4096, 7168), (7168, 2048)]
+
+
+class Subject(NamedTuple):
+    run: Callable[..., kw.Array]  # takes options of the product: tile, splits
+    left: kw.Array  # what the operands stand for
+    right: kw.Array
+    peers: Callable[[Any], dict[str, Call]]  # by torch
+    in_bytes: int
+    promotes: bool
+    tolerance: float
+
+
+def shapes() -> list[tuple[int, int, int]]:
+    squares = [(n, n, n) for n in (2048, 4096, 8192)]
+    return squares + [(m, n, k) for m in DEEP_ROWS for n, k in DEEP]
+
+
+def subject(name: str, shape: tuple[int, int, int]) -> Subject:
+    m, n, k = shape
+    a, b = kw.random.normal((m, k), seed=1), kw.random.normal((n, k), seed=2)
+    if name in ("tf32", "float32"):
+        return _of_singles(name, a, b)
+    if name == "int8":
+        return _of_integers(a, b)
+    return _of_blocks(a, b) if name == "fp8_blocks" else _of_lines(name, a, b)
+
+
+def _float8(torch: Any, x: kw.Array) -> Any:
+    """DLPack of older versions has no float8."""
+    return torch.from_dlpack(x.view("uint8")).view(torch.float8_e4m3fn)
+
+
+def _of_lines(name: str, a: kw.Array, b: kw.Array) -> Subject:
+    """One scale each, or one for each row and column."""
+    scope = "row" if name == "fp8_rows" else "tensor"
+    (x, of_x), (w, of_w) = (kw.nn.quantize_rows(y, "float8_e4m3fn", scope=scope) for y in (a, b))
+    fast = name == "fp8_fast"
+    scales = of_x.reshape((-1,)), of_w.reshape((-1,))
+
+    def run(**options: Any) -> kw.Array:
+        return _core._gemm(x, w.T, line_scales=scales, dtype="bfloat16", fast_sums=fast, **options)
+
+    def peers(torch: Any) -> dict[str, Call]:
+        left, right = _float8(torch, x), _float8(torch, w).t()
+        of_left, of_right = (torch.from_dlpack(scale) for scale in (of_x, of_w))
+        if scope == "row":
+            of_left, of_right = of_left[:, None], of_right[None]
+        return {
+            "torch": lambda: torch._scaled_mm(
+                left, right, scale_a=of_left, scale_b=of_right, out_dtype=torch.bfloat16,
+                use_fast_accum=fast,
+            )
+        }  # fmt: skip
+
+    left, right = kw.nn.dequantize_rows(x, of_x), kw.nn.dequantize_rows(w, of_w).T
+    return Subject(run, left, right, peers, 1, not fast, 5e-3)
+
+
+def _of_blocks(a: kw.Array, b: kw.Array) -> Subject:
+    x, of_x = kw.nn.quantize_blocks(a)
+    w, of_w = kw.nn.quant.quantize(b, "fp8_block")
+
+    def run(**options: Any) -> kw.Array:
+        return _core._gemm(x, w.T, block_scales=(of_x, of_w.T), dtype="bfloat16", **options)
+
+    def peers(torch: Any) -> dict[str, Call]:
+        left, right = _float8(torch, x), _float8(torch, w)
+        of_left, of_right = torch.from_dlpack(of_x), torch.from_dlpack(of_w)
+        out = torch.empty((x.shape[0], w.shape[0]), dtype=torch.bfloat16, device="cuda")
+
+        def deep_gemm() -> Any:
+            import deep_gemm
+
+            deep_gemm.fp8_gemm_nt((left, of_left), (right, of_right), out)
+            return out
+
+        return {
+            "torch": lambda: torch._scaled_mm(
+                left, right.t(), scale_a=of_left, scale_b=of_right.t(), out_dtype=torch.bfloat16
+            ),
+            "deep_gemm": deep_gemm,
+        }
+
+    left = kw.nn.quant.dequantize((x, of_x), "fp8_block", block=(1, 128))
+    right = kw.nn.quant.dequantize((w, of_w), "fp8_block").T
+    return Subject(run, left, right, peers, 1, True, 5e-3)
+
+
+def _of_integers(a: kw.Array, b: kw.Array) -> Subject:
+    (x, _), (w, _) = kw.nn.quantize_rows(a), kw.nn.quantize_rows(b)
+
+    def run(**options: Any) -> kw.Array:
+        return _core._gemm(x, w.T, **options)
+
+    def peers(torch: Any) -> dict[str, Call]:
+        left, right = torch.from_dlpack(x), torch.from_dlpack(w).t()
+        return {"torch": lambda: torch._int_mm(left, right)}
+
+    return Subject(run, x, w.T, peers, 1, False, TOLERANCES["int8"])
+
+
+def _of_singles(name: str, a: kw.Array, b: kw.Array) -> Subject:
+    def run(**options: Any) -> kw.Array:
+        if name == "float32":
+            return kw.matmul(a, b.T)
+        return _core._gemm(a, b.T, precision="tf32", **options)
+
+    def peers(torch: Any) -> dict[str, Call]:
+        torch.set_float32_matmul_precision("high" if name == "tf32" else "highest")
+        left, right = torch.from_dlpack(a), torch.from_dlpack(b).t()
+        return {"torch": lambda: torch.matmul(left, right)}
+
+    return Subject(run, a, b.T, peers, 4, False, TOLERANCES[name])
