@@ -373,7 +373,7 @@ Gemm in_bfloat16(const Gemm& of, const Stream& on) {
 bool run_fast(const Gemm& of, const GemmEpilogue& ready, const Array& result, const Stream& on) {
   if (of.kernel == GemmKernel::plain || of.a.shape().back() == 0) return false;
   if (run_wgmma(of, ready, result, on)) return true;
-  const bool as_they_are = of.a.type() == of.b.type() && !of.block_scales && has_mma(of.a);
+  const bool as_they_are = of.a.type() == of.b.type() && has_mma(of.a);
   if (is_gemm_float8(of.a.type()) && !as_they_are) {
     return run_mma(in_bfloat16(of, on), ready, result, on);
   }

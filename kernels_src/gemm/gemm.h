@@ -55,10 +55,10 @@ enum class GemmKernel : std::uint8_t {
 /// others are copied first, the columns of the copy padded. float32 is rounded to tf32 towards
 /// zero. Other devices from 8.0 on (8.9 for float8 of one type) take mma_gemm.cu, which rounds to
 /// nearest. But for 16-bit types the elements along the inner dimension follow each other. Where
-/// the device does not multiply float8, its numbers become bfloat16, exactly; with scales of blocks
-/// they are multiplied by them and rounded first. Products in more than two dimensions of a batch
-/// that do not follow each other, and older devices, take the plain kernel of matmul.h in float32.
-/// The sums run in a fixed order: the same results each time.
+/// the device does not multiply float8, or not of two types, its numbers become bfloat16, exactly;
+/// with scales of blocks they are multiplied by them and rounded first. Products in more than two
+/// dimensions of a batch that do not follow each other, and older devices, take the plain kernel of
+/// matmul.h in float32. The sums run in a fixed order: the same results each time.
 struct Gemm {
   Array a, b;
   GemmEpilogue epilogue{};

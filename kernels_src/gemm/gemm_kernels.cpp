@@ -86,10 +86,10 @@ std::string gemm_name(const GemmInstance& of, const GemmEpilogue& epilogue) {
 }
 std::string mma_name(const MmaInstance& of, const GemmEpilogue& epilogue) {
   const MmaTile& tile = of.tile;
-  return format("mma_gemm<{}, {}, Tile<{}, {}, {}, {}, {}>, Layout<{}, {}>, {}>",
-                device_type(of.in), device_type(of.out), tile.rows, tile.columns, tile.warp_rows(),
-                tile.warp_columns(), tile.stages, of.turn_a, of.turn_b,
-                short_epilogue_type(epilogue));
+  return format("mma_gemm{}<{}, {}, Tile<{}, {}, {}, {}, {}>, Layout<{}, {}>, {}>",
+                of.of_blocks ? "_of_blocks" : "", device_type(of.in), device_type(of.out),
+                tile.rows, tile.columns, tile.warp_rows(), tile.warp_columns(), tile.stages,
+                of.turn_a, of.turn_b, short_epilogue_type(epilogue));
 }
 
 }  // namespace
@@ -133,7 +133,7 @@ const LazyKernel& mma_kernel(const MmaInstance& of, const GemmEpilogue& epilogue
   InstanceKey key;
   add_epilogue(key, epilogue);
   key.type(of.in).type(of.out).add(of.tile.rows / 64, 3).add(of.tile.columns / 64, 3);
-  key.add(of.tile.stages, 4).add(of.turn_a, 1).add(of.turn_b, 1);
+  key.add(of.tile.stages, 4).add(of.turn_a, 1).add(of.turn_b, 1).add(of.of_blocks, 1);
   return family.instance(key, [&] { return mma_name(of, epilogue); });
 }
 

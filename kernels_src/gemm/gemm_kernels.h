@@ -42,6 +42,7 @@ struct MmaInstance {
   ScalarType in, out;
   MmaTile tile;
   bool turn_a, turn_b;
+  bool of_blocks;  ///< that have scales
 };
 const LazyKernel& mma_kernel(const MmaInstance& of, const GemmEpilogue& epilogue);
 

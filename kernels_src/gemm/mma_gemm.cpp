@@ -20,7 +20,12 @@ struct MmaProblem {
   std::int32_t rows, columns, steps, steps_of_split, row_tiles, column_tiles, group, batches,
       splits, inner_batches;
 };
-constexpr std::int64_t kMmaDepth = 64;  // bytes of a stage along the inner dimension
+struct MmaBlockScales {
+  CUdeviceptr a, b;
+  std::int64_t a_line_step, a_inner_step, b_line_step, b_inner_step;
+};
+constexpr std::int32_t kMmaStepsOfBlock = 2;  // of float8
+constexpr std::int64_t kMmaDepth = 64;        // bytes of a stage along the inner dimension
 
 std::int32_t mma_tiles_of(std::int64_t extent, std::int64_t part) {
   return static_cast<std::int32_t>((extent + part - 1) / part);
@@ -49,6 +54,9 @@ struct MmaGemm {
     const bool may_split = a.array.type() != ScalarType::int8 && of.splits == 0;
     const auto shared = static_cast<std::size_t>(
         device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR));
+    // Sums of blocks are made apart, which takes as many registers again.
+    const MmaTile narrow{layout.rows > 64 ? 128 : 64, 64, 3};
+    if (of.block_scales) return choose_mma(size, steps(), narrow, may_split);
     MmaChoice chosen = of.mma_tile ? choose_mma(size, steps(), *of.mma_tile, may_split)
                                    : choose_mma(size, steps(), shared, may_split);
     if (of.splits > 0 && a.array.type() != ScalarType::int8) chosen.splits = of.splits;
@@ -60,7 +68,8 @@ struct MmaGemm {
     problem.rows = static_cast<std::int32_t>(layout.rows);
     problem.columns = static_cast<std::int32_t>(layout.columns);
     problem.steps = static_cast<std::int32_t>(steps());
-    problem.steps_of_split = mma_tiles_of(problem.steps, choice.splits);
+    const std::int32_t unit = of.block_scales ? kMmaStepsOfBlock : 1;
+    problem.steps_of_split = mma_tiles_of(problem.steps, choice.splits * unit) * unit;
     problem.splits = mma_tiles_of(problem.steps, problem.steps_of_split);  // none of them is empty
     problem.row_tiles = mma_tiles_of(layout.rows, choice.tile.rows);
     problem.column_tiles = mma_tiles_of(layout.columns, choice.tile.columns);
@@ -74,7 +83,8 @@ struct MmaGemm {
   void launch_on(const Array& target, const MmaChoice& choice, const MmaProblem& problem,
                  const GemmEpilogue& ending) const {
     const bool turn_a = !a.dense_rows, turn_b = b.dense_rows;
-    const MmaInstance instance{a.array.type(), target.type(), choice.tile, turn_a, turn_b};
+    const MmaInstance instance{a.array.type(), target.type(), choice.tile,
+                               turn_a,         turn_b,        of.block_scales.has_value()};
     const std::int64_t deep = layout.inner, unit = element();
     const MmaSide left{a.array.address(),
                        layout.a_stride,
@@ -95,8 +105,19 @@ struct MmaGemm {
         .block = {static_cast<std::uint32_t>(choice.tile.threads())},
         .shared_bytes = static_cast<std::uint32_t>(choice.tile.shared_bytes()),
         .stream = on};
-    launch(mma_kernel(instance, ending).on(target.device()), config, left, right, target.address(),
-           gemm_epilogue_values(ending), problem);
+    const Kernel& kernel = mma_kernel(instance, ending).on(target.device());
+    const GemmEpilogueValues then = gemm_epilogue_values(ending);
+    if (!of.block_scales) {
+      launch(kernel, config, left, right, target.address(), then, problem);
+      return;
+    }
+    const Array &of_a = of.block_scales->a, &of_b = of.block_scales->b;
+    const MmaBlockScales scales{of_a.address(),        of_b.address(),
+                                of_a.strides()[0] / 4, of_a.strides()[1] / 4,
+                                of_b.strides()[1] / 4, of_b.strides()[0] / 4};
+    launch(kernel, config, left, right, target.address(), then, problem, scales);
+    of_a.use_on(on);
+    of_b.use_on(on);
   }
 
   void run(const Array& result) const {

@@ -43,6 +43,14 @@ struct Problem {
   int batches, splits, inner_batches;
 };
 
+/// Scales of float8 in blocks of kBlock elements of a line of a, of kBlock lines of b; steps in
+/// elements.
+struct BlockScales {
+  const float *a, *b;
+  long long a_line_step, a_inner_step, b_line_step, b_inner_step;
+};
+constexpr int kBlock = 128;
+
 /// What a multiprocessor's matrix unit does with kStep bytes of In.
 template <typename In>
 struct Unit {
@@ -244,12 +252,36 @@ __device__ __forceinline__ void store_sums(const Sum (&sums)[Of::kHigh][Of::kWid
   }
 }
 
-/// Of::kThreads threads, a block for each tile. Dynamic shared memory: the stages.
-template <typename In, typename Out, typename Of, typename Order, typename Finish>
-__global__ void __launch_bounds__(Of::kThreads, Of::kBlocks)
-    mma_gemm(const Side a, const Side b, void* out, const ProductEpilogueValues with,
-             const Problem of) {
-  extern __shared__ __align__(128) unsigned char storage[];
+/// Adds the sums of a block times its scales to those of all, and begins the next one's. A warp's
+/// columns have one scale.
+template <typename Of>
+__device__ __forceinline__ void promote(float (&parts)[Of::kHigh][Of::kWide][4],
+                                        float (&sums)[Of::kHigh][Of::kWide][4],
+                                        const BlockScales& scales, const Problem& of, int row,
+                                        int column, int block) {
+  static_assert(Of::kHigh * Of::kWide <= 16 && kBlock % Of::kWarpColumns == 0);
+  const float of_b = scales.b[min(column, of.columns - 1) / kBlock * scales.b_line_step +
+                              block * scales.b_inner_step];
+#pragma unroll
+  for (int i = 0; i < 2 * Of::kHigh; ++i) {
+    const int line = min(row + i * 8 + static_cast<int>(threadIdx.x) % 32 / 4, of.rows - 1);
+    const float scale = scales.a[line * scales.a_line_step + block * scales.a_inner_step] * of_b;
+#pragma unroll
+    for (int j = 0; j < Of::kWide; ++j) {
+#pragma unroll
+      for (int k = i % 2 * 2; k < i % 2 * 2 + 2; ++k) {
+        sums[i / 2][j][k] += parts[i / 2][j][k] * scale;
+        parts[i / 2][j][k] = 0;
+      }
+    }
+  }
+}
+
+/// All of a kernel; kScales: of blocks, whose sums are made apart.
+template <typename In, typename Out, typename Of, typename Order, typename Finish, bool kScales>
+__device__ __forceinline__ void run_product(unsigned char* storage, const Side& a, const Side& b,
+                                            void* out, const ProductEpilogueValues& with,
+                                            const Problem& of, const BlockScales& scales) {
   constexpr int kElements = kDepth / sizeof(In);
   constexpr int kChunks = kDepth / 16;
   constexpr int kUnit = static_cast<int>(sizeof(In));
@@ -283,7 +315,8 @@ __global__ void __launch_bounds__(Of::kThreads, Of::kBlocks)
   const int warp = threadIdx.x / 32;
   const int warp_row = warp / Of::kWarpsAcross * Of::kWarpRows;
   const int warp_column = warp % Of::kWarpsAcross * Of::kWarpColumns;
-  typename Unit<In>::Sum sums[Of::kHigh][Of::kWide][4] = {};
+  using Sums = typename Unit<In>::Sum[Of::kHigh][Of::kWide][4];
+  Sums sums = {}, parts = {};
   int read = 0, written = Of::kStages - 1;
   for (int step = 0; step < steps; ++step) {
     wait_copies<Of::kStages - 2>();
@@ -291,7 +324,15 @@ __global__ void __launch_bounds__(Of::kThreads, Of::kBlocks)
     if (step + Of::kStages - 1 < steps) load(written);
     commit_copies();  // also of nothing: the waits count groups
     const unsigned stage = stages + read * Of::kStageBytes;
-    multiply_stage<In, Of, Order>(stage, stage + Of::kBytesOfA, warp_row, warp_column, sums);
+    multiply_stage<In, Of, Order>(stage, stage + Of::kBytesOfA, warp_row, warp_column,
+                                  kScales ? parts : sums);
+    if constexpr (kScales) {
+      constexpr int kStepsOfBlock = kBlock / kElements;
+      if ((step + 1) % kStepsOfBlock == 0 || step + 1 == steps) {
+        promote<Of>(parts, sums, scales, of, static_cast<int>(row) + warp_row,
+                    static_cast<int>(column) + warp_column, (first + step) / kStepsOfBlock);
+      }
+    }
     written = read;
     read = read + 1 == Of::kStages ? 0 : read + 1;
   }
@@ -300,4 +341,22 @@ __global__ void __launch_bounds__(Of::kThreads, Of::kBlocks)
   store_sums<Out, Finish, Of>(
       sums, static_cast<Out*>(out) + before, static_cast<const Out*>(with.c) + before, with, of,
       static_cast<int>(row) + warp_row, static_cast<int>(column) + warp_column);
+}
+
+/// Of::kThreads threads, a block for each tile. Dynamic shared memory: the stages.
+template <typename In, typename Out, typename Of, typename Order, typename Finish>
+__global__ void __launch_bounds__(Of::kThreads, Of::kBlocks)
+    mma_gemm(const Side a, const Side b, void* out, const ProductEpilogueValues with,
+             const Problem of) {
+  extern __shared__ __align__(128) unsigned char storage[];
+  run_product<In, Out, Of, Order, Finish, false>(storage, a, b, out, with, of, {});
+}
+
+/// The same of blocks with scales; splits begin with a block.
+template <typename In, typename Out, typename Of, typename Order, typename Finish>
+__global__ void __launch_bounds__(Of::kThreads, Of::kBlocks)
+    mma_gemm_of_blocks(const Side a, const Side b, void* out, const ProductEpilogueValues with,
+                       const Problem of, const BlockScales scales) {
+  extern __shared__ __align__(128) unsigned char storage[];
+  run_product<In, Out, Of, Order, Finish, true>(storage, a, b, out, with, of, scales);
 }

@@ -163,6 +163,15 @@ def test_tiles(tile):
     close(_core._gemm(x, y, tile=tile, splits=1, dtype=out), wide(a) @ wide(b))
 
 
+@pytest.mark.parametrize("shape", [(40, 66, 31), (70, 200, 300), (130, 66, 900)])
+def test_blocks_by_mma(shape):
+    a, b, of_a, of_b, expected = blocks(*shape)
+    x, y, scales = kw.asarray(a), turned(b), (kw.asarray(of_a), kw.asarray(of_b))
+    for splits in (1, 3):
+        result = _core._gemm(x, y, block_scales=scales, kernel="mma", splits=splits)
+        close(result, expected, BLOCKS)
+
+
 def test_what_quantisation_made():
     x, w = random(2, 35, 300), random(200, 300, seed=1)
     expected = wide(x) @ wide(w).T
@@ -325,6 +334,7 @@ def test_under_all_checks():
         _core._gemm(x, y, fast_sums=True, dtype="bfloat16")
         _core._gemm(whole, whole.T), _core._gemm(whole, whole.T, dtype="int8")
         _core._gemm(single, single.T, precision="tf32")
+        _core._gemm(x, y, block_scales=scales, kernel="mma", dtype="bfloat16")
         q, scale = kw.nn.quantize_blocks(kw.asarray(random(70, 270)))
         kw.nn.scaled_matmul(q, y, scale, scales[1], bias=bias)
         kw.nn.scaled_matmul(x, y, kw.ones(140), kw.ones(136), bias=bias, dtype="float32")

@@ -36,9 +36,8 @@ def scaled_matmul(
     unless `use_fast_accum` leaves them there. Fastest where k is dense in both: b is the transpose
     of weights (n, k), and rows begin at multiples of 16 bytes; others are copied first.
 
-    Blocks, and float8 of two types, are multiplied as they are on 9.0; elsewhere, and any float8
-    below 8.9, they become bfloat16 first: exactly without blocks, with blocks after their scale,
-    rounded. The same bits in each run. Raises InvalidArgument and ArgumentError with the shapes and
+    Any float8 below 8.9, and float8 of two types but on 9.0, becomes bfloat16 first: exactly, but
+    with blocks after their scales, rounded. The same bits in each run. Raises InvalidArgument and ArgumentError with the shapes and
     dtypes that do not fit.
 
     >>> x, w = kw.ones((3, 256)), kw.ones((128, 256))
