@@ -10,8 +10,8 @@ from kernwright import _core
 
 Call = Callable[[], Any]
 TYPES = ("fp8", "fp8_fast", "fp8_rows", "fp8_blocks", "int8", "tf32", "float32")
-# Of the whole: results of 8 bits, operands of 11 bits that wgmma rounds towards zero, float32.
-TOLERANCES = {"int8": 0.0, "tf32": 1.5e-3, "float32": 1e-6}
+# Of the whole: exact integers, operands of 11 bits that wgmma rounds towards zero, float32.
+TOLERANCES = {"int8": 0.0, "tf32": 1.5e-3, "float32": 1e-5}
 # Columns and inner dimensions of DeepGEMM's lists, by rows.
 DEEP_ROWS = (64, 128, 4096)
 DEEP = [(2112, 7168), (24576, 1536), (32768, 512), (7168, 16384), (4096, 7168), (7168, 2048)]
@@ -70,7 +70,7 @@ def _of_lines(name: str, a: kw.Array, b: kw.Array) -> Subject:
         }  # fmt: skip
 
     left, right = kw.nn.dequantize_rows(x, of_x), kw.nn.dequantize_rows(w, of_w).T
-    return Subject(run, left, right, peers, 1, not fast, 5e-3)
+    return Subject(run, left, right, peers, 1, not fast, 3e-2 if fast else 5e-3)
 
 
 def _of_blocks(a: kw.Array, b: kw.Array) -> Subject:

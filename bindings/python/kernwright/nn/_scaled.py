@@ -37,8 +37,8 @@ def scaled_matmul(
     of weights (n, k), and rows begin at multiples of 16 bytes; others are copied first.
 
     Any float8 below 8.9, and float8 of two types but on 9.0, becomes bfloat16 first: exactly, but
-    with blocks after their scales, rounded. The same bits in each run. Raises InvalidArgument and ArgumentError with the shapes and
-    dtypes that do not fit.
+    with blocks after their scales, rounded. The same bits in each run. Raises InvalidArgument and
+    ArgumentError with the shapes and dtypes that do not fit.
 
     >>> x, w = kw.ones((3, 256)), kw.ones((128, 256))
     >>> q, scale = kw.nn.quantize_blocks(x)
