@@ -272,12 +272,13 @@ attention.add(
     *2 * [s(2, 2, 50, 64, dtype="float16")],
     LENGTHS,
 )
-for rows, width in ((3, 512), (40, 320), (128, 256)):
+for rows, width, form in ((3, 512, ""), (40, 320, ""), (128, 256, "tiles")):
     attention.add(
         "nn.linear",
         lambda x, w, b, r: kw.nn.linear(x, w, b, activation="silu", residual=r),
         *(s(rows, width, dtype="bfloat16"), s(96, width, dtype="bfloat16")),
         *(s(96, dtype="bfloat16"), s(rows, 96, dtype="bfloat16")),
+        form=form,
     )
 
 optimisers = Table("optimisers")
