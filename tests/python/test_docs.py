@@ -87,7 +87,7 @@ def test_a_page_that_is_wrong_is_noticed():
 @pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=lambda page: page.stem)
 def test_links_lead_somewhere(page):
     for target in LINK.findall(CODE.sub("", page.read_text())):
-        if "://" not in target:
+        if "://" not in target and target != "...":  # k[grid, block](...)
             assert (page.parent / target).exists(), target
 
 
