@@ -14,6 +14,7 @@ from kernwright.nn import (
     _activations,
     _attention,
     _attention_backward,
+    _cache,
     _embedding,
     _gates,
     _linear,
@@ -30,6 +31,7 @@ from kernwright.nn._activation_gradients import *
 from kernwright.nn._activations import *
 from kernwright.nn._attention import *
 from kernwright.nn._attention_backward import *
+from kernwright.nn._cache import *
 from kernwright.nn._embedding import *
 from kernwright.nn._gates import *
 from kernwright.nn._linear import *
@@ -47,6 +49,7 @@ __all__ = [
     *_activations.__all__,
     *_attention.__all__,
     *_attention_backward.__all__,
+    *_cache.__all__,
     *_embedding.__all__,
     *_gates.__all__,
     *_linear.__all__,
