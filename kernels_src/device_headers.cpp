@@ -19,6 +19,7 @@
 #include "kernels_src/include/operations.cuh.h"
 #include "kernels_src/include/order.cuh.h"
 #include "kernels_src/include/ordered_scan.cuh.h"
+#include "kernels_src/include/own_epilogue.cuh.h"
 #include "kernels_src/include/philox.cuh.h"
 #include "kernels_src/include/product_epilogue.cuh.h"
 #include "kernels_src/include/ranks.cuh.h"
@@ -60,6 +61,7 @@ void register_device_headers() {
     add_builtin_header("kernwright/complex_math.cuh", text::complex_math_cuh);
     add_builtin_header("kernwright/functions.cuh", text::functions_cuh);
     add_builtin_header("kernwright/operations.cuh", text::operations_cuh);
+    add_builtin_header("kernwright/own_epilogue.cuh", text::own_epilogue_cuh);
     add_builtin_header("kernwright/philox.cuh", text::philox_cuh);
     add_builtin_header("kernwright/real_math.cuh", text::real_math_cuh);
     add_builtin_header("kernwright/order.cuh", text::order_cuh);
