@@ -273,6 +273,11 @@ attention.add(
     LENGTHS,
 )
 attention.add(
+    "nn.fused_matmul",
+    lambda a, b, c: kw.nn.fused_matmul(a, b, "relu(x) + c", c=c),
+    *(s(9, 64, dtype="float16"), s(64, 16, dtype="float16"), s(9, 16, dtype="float16")),
+)
+attention.add(
     "nn.append_qkv",
     lambda x, k, v, n, t, w, c: kw.nn.append_qkv(
         *(x, k, v, n, c, c), q_weight=w, k_weight=w, page_table=t

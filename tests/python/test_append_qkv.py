@@ -104,10 +104,13 @@ def test_against_float64(dtype):
     caches, _ = caches_of(dim, dtype, 0)
     tables = nn.rope_tables(20, dim)
     got = nn.append_qkv(kw.asarray(qkv), *caches, kw.asarray(POSITIONS), *tables,
-                        q_weight=kw.asarray(weights[0]), k_weight=kw.asarray(weights[1]))  # fmt: skip
+                        q_weight=kw.asarray(weights[0]),
+                        k_weight=kw.asarray(weights[1]))  # fmt: skip
     heads = qkv.astype(np.float64).reshape(BATCH, TOKENS, -1, dim).swapaxes(1, 2)
     q, k, v = heads[:, :HEADS], heads[:, HEADS : HEADS + KV_HEADS], heads[:, HEADS + KV_HEADS :]
-    angle = (POSITIONS[:, None] + np.arange(TOKENS))[..., None] / 1e4 ** (np.arange(0, dim, 2) / dim)
+    angle = (POSITIONS[:, None] + np.arange(TOKENS))[..., None] / 1e4 ** (
+        np.arange(0, dim, 2) / dim
+    )
     cos, sin = np.cos(angle)[:, None], np.sin(angle)[:, None]
 
     def made(x, weight):
@@ -127,7 +130,8 @@ def test_against_float64(dtype):
 
 def test_three_arrays_of_any_strides():
     host = [normal(BATCH, heads, TOKENS, dim, seed=i, dtype="float16")
-            for i, (heads, dim) in enumerate([(HEADS, 32), (KV_HEADS, 32), (KV_HEADS, 48)])]  # fmt: skip
+            for i, (heads, dim) in enumerate([(HEADS, 32), (KV_HEADS, 32),
+                                              (KV_HEADS, 48)])]  # fmt: skip
     plain = [kw.asarray(np.ascontiguousarray(x.swapaxes(1, 2))) for x in host]
     tables = nn.rope_tables(20, 32)
     ours, _ = caches_of(32, "float16", 0, 48)
@@ -142,7 +146,9 @@ def test_three_arrays_of_any_strides():
         lambda x: kw.asarray(np.repeat(x.swapaxes(1, 2), 2, -1))[..., ::2],
     ):  # fmt: skip
         caches, _ = caches_of(32, "float16", 0, 48)
-        same(nn.append_qkv([turn(x) for x in host], *caches, kw.asarray(POSITIONS), *tables), wanted)
+        same(
+            nn.append_qkv([turn(x) for x in host], *caches, kw.asarray(POSITIONS), *tables), wanted
+        )
         for mine, true in zip(caches, ours, strict=True):
             same(mine, true)
 

@@ -39,8 +39,10 @@ def agree(ours, theirs, tensors, factor=3):
 
 @pytest.mark.parametrize("dtype", [*HALF, torch.float32], ids=str)
 @pytest.mark.parametrize(
-    "options", [{}, {"is_causal": True}, {"scale": 0.3}, {"mask": "bool"}, {"mask": "added"}], ids=str
-)  # fmt: skip
+    "options",
+    [{}, {"is_causal": True}, {"scale": 0.3}, {"mask": "bool"}, {"mask": "added"}],
+    ids=str,
+)
 def test_values_and_gradients_are_torchs(dtype, options):
     options, tensors = dict(options, enable_gqa=True), operands(dtype=dtype)
     kind, theirs = options.pop("mask", None), dict(options)

@@ -72,8 +72,8 @@ def append_qkv(
     strides. float16, bfloat16 or float32, head_dim at most 256. Returns the queries, (batch, heads,
     tokens, head_dim). In this order:
 
-    - with q_weight, k_weight, (head_dim,) of the tokens' dtype or float32: each head of the queries,
-      of the keys becomes x / sqrt(mean(x^2) + eps) * weight, as by rms_norm().
+    - with q_weight, k_weight, (head_dim,) of the tokens' dtype or float32: each head of queries, of
+      keys becomes x / sqrt(mean(x^2) + eps) * weight, as by rms_norm().
     - with cos and sin, those of rope_tables(): queries and keys turn, as by rope(), in pairs of
       neighbours with `interleaved`. Token t of batch b takes row positions[b] + t, or
       rope_positions[b, t], int32, where keys stand elsewhere than their positions say. Rows outside

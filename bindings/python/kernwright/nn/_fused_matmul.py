@@ -19,9 +19,7 @@ __all__ = ["fused_matmul"]
 
 _NAMES = re.compile(r"[A-Za-z_]\w*")
 # Numbers with a point or an exponent and no suffix: CUDA would compute in double with them.
-_DOUBLES = re.compile(
-    r"(?<![\w.])(?:(?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+)(?![\w.])"
-)
+_DOUBLES = re.compile(r"(?<![\w.])(?:(?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+)(?![\w.])")
 
 
 def fused_matmul(
@@ -59,7 +57,9 @@ def fused_matmul(
     (2, 4)
     """
     if not isinstance(epilogue, str) or not epilogue.strip():
-        raise ArgumentError(f"fused_matmul: the epilogue is an expression of CUDA, not {epilogue!r}")
+        raise ArgumentError(
+            f"fused_matmul: the epilogue is an expression of CUDA, not {epilogue!r}"
+        )
     names = set(_NAMES.findall(epilogue))
     for name, given in (("bias", bias), ("c", c)):
         if (given is not None) != (name in names):
