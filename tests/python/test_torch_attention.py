@@ -229,6 +229,17 @@ def test_accelerate_with_linear_and_attention(ours):
     assert torch.equal(model(x), before)
 
 
+def test_compile_takes_layers_of_few_rows_whole():
+    torch.manual_seed(0)
+    layer = kt.Linear(24, 8).to(DEVICE, torch.float16)
+    compiled = torch.compile(layer, backend="aot_eager", fullgraph=True, dynamic=True)
+    for rows in (3, 5, 80):
+        x = rand(rows, 24, dtype=torch.float16, grad=False)
+        with torch.no_grad():
+            close(compiled(x), F.linear(x, layer.weight, layer.bias), torch.float16)
+        assert compiled(x).requires_grad
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [
