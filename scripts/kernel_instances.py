@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from kernel_instances_tokens import TOKENS
+
 ROOT = Path(__file__).resolve().parents[1]
 TYPES = ["Bool", "Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64"]
 TYPES += ["Float16", "BFloat16", "Float32", "Float64", "Float8E4M3", "Float8E5M2"]
@@ -288,17 +290,7 @@ INSTANCES = {
     "plain_attention.cu": [
         *(f"plain_attention<{dim}, {dim}>" for dim in (64, 128, 256)),
     ],
-    "cache_append.cu": [
-        *(
-            f"append_cache<{of}, {of}, {n}>"
-            for of, n in (("Float16", 8), ("BFloat16", 1), ("Float32", 4))
-        ),
-        *(
-            f"append_cache<{of}, {to}, 8>"
-            for of in ("Float16", "BFloat16")
-            for to in ("Int8", "Float8E4M3", "Float8E5M2")
-        ),
-    ],
+    **TOKENS,
     "rope.cu": [
         f"rotate<{type}, {id}, {n}, {layout}>"
         for type in ("BFloat16", "Float32", "Float64")

@@ -39,13 +39,14 @@ Array gemm(py::handle a, py::handle b, py::handle bias, py::handle c, float alph
            const std::optional<std::string>& activation, const std::optional<std::string>& gate,
            const py::object& dtype, const std::optional<TileNumbers>& tile, int splits,
            const std::optional<std::string>& precision, const std::string& kernel,
-           const std::optional<MmaTileNumbers>& mma_tile) {
+           const std::optional<MmaTileNumbers>& mma_tile, const std::string& expression) {
   kernels::Gemm of{.a = array_operand(a, "a"), .b = array_operand(b, "b")};
   of.epilogue = {.alpha = alpha,
                  .beta = beta,
                  .bias = optional_operand(bias, "bias"),
                  .c = optional_operand(c, "c")};
   if (activation) of.epilogue.activation = {kernels::activation_from_name(*activation)};
+  of.epilogue.expression = expression;
   if (gate) of.epilogue.gate = {kernels::activation_from_name(*gate)};
   if (!dtype.is_none()) of.type = scalar_argument(dtype);
   if (tile) of.tile = tile_of(*tile);
@@ -95,7 +96,7 @@ void bind_gemm(py::module_& m) {
         py::arg("activation") = py::none(), py::arg("gate") = py::none(),
         py::arg("dtype") = py::none(), py::arg("tile") = py::none(), py::arg("splits") = 0,
         py::arg("precision") = py::none(), py::arg("kernel") = "auto",
-        py::arg("mma_tile") = py::none());
+        py::arg("mma_tile") = py::none(), py::arg("expression") = "");
   m.def("_gemm_tiles", &tiles);
   m.def("_mma_tiles", &mma_tiles);
   m.def("_gemm_choice", &choice, py::arg("rows"), py::arg("columns"), py::arg("inner"),

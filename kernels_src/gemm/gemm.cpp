@@ -10,6 +10,7 @@
 #include "kernels_src/gemm/gemm_layout.h"
 #include "kernels_src/gemm/gemm_maps.h"
 #include "kernels_src/gemm/mma_gemm.h"
+#include "kernels_src/gemm/own_epilogue.h"
 #include "kernels_src/matmul/matmul.h"
 #include "kernels_src/operands.h"
 
@@ -152,7 +153,8 @@ void require_whole_gemm(const Gemm& of, ScalarType type) {
     throw ArgumentError(
         format("the result of a product of int8 is int32 or int8, not {}", scalar_name(type)));
   }
-  if (then.bias || then.c || then.activation || then.gate || then.alpha != 1) {
+  if (then.bias || then.c || then.activation || then.gate || then.alpha != 1 ||
+      !then.expression.empty()) {
     throw ArgumentError("nothing follows a product of int8: no alpha, bias, c, activation or gate");
   }
 }
@@ -300,6 +302,7 @@ bool has_fast_gemm(const Array& a, const Array& b) {
 Array Gemm::run(const Stream& stream) const {
   const ScalarType out = gemm_result_type(*this);
   require_gemm(*this, out);
+  require_own_epilogue(epilogue);
   const Stream on = stream ? stream : Stream::legacy(a.device());
   if (epilogue.gate) return run_gated(*this, out, on);
   Array result = Array::empty(a.device(), gemm_shape(a, b), out, on);

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 namespace kernwright::kernels {
 
@@ -22,6 +23,10 @@ struct GemmEpilogue {
   /// The result has n / 2 columns: gate(x[..., :n/2]) * x[..., n/2:], where x = alpha * (a @ b) +
   /// bias. b has both operands of a gated unit (SwiGLU with silu); no c, no activation.
   std::optional<ActivationCall> gate{};
+  /// Not empty: the result is this expression of CUDA instead, in float, of the sum `x`, `alpha`,
+  /// `beta`, the column's `bias` and the element `c` where those are given, CUDA's functions and
+  /// those of include/own_epilogue.cuh. Compiled at its first use.
+  std::string expression{};
 };
 
 /// Which kernels a Gemm may take.

@@ -6,6 +6,7 @@
 #include "kernels_src/gemm/finish_product.cu.h"
 #include "kernels_src/gemm/gemm.cu.h"
 #include "kernels_src/gemm/mma_gemm.cu.h"
+#include "kernels_src/gemm/own_epilogue.h"
 
 #include <algorithm>
 #include <string>
@@ -39,6 +40,7 @@ const std::optional<ActivationCall>& activation_of(const GemmEpilogue& epilogue)
 /// "Epilogue<Silu, BFloat16, true>"
 std::string epilogue_type(const GemmEpilogue& epilogue, const char* activation) {
   const char* bias = epilogue.bias ? device_type(epilogue.bias->type()) : "NoBias";
+  if (!epilogue.expression.empty()) return own_epilogue_type(epilogue, bias);
   if (epilogue.gate) return format("GatedEpilogue<{}, {}>", activation, bias);
   return format("Epilogue<{}, {}, {}>", epilogue.activation ? activation : "Same", bias,
                 epilogue.c ? "true" : "false");
@@ -52,7 +54,9 @@ void add_epilogue(InstanceKey& key, const GemmEpilogue& epilogue) {
 }
 
 const LazyKernel& finish_kernel(ScalarType type, const GemmEpilogue& epilogue, int width) {
-  static const auto& family = *new Family("finish_product.cu", text::finish_product_cu);
+  static const auto& plain = *new Family("finish_product.cu", text::finish_product_cu);
+  const Family& family =
+      epilogue_family(plain, "finish_product.cu", text::finish_product_cu, epilogue);
   InstanceKey key;
   add_epilogue(key, epilogue);
   return family.instance(key.type(type).add(width, 3), [&] {
@@ -104,7 +108,8 @@ GemmEpilogueValues gemm_epilogue_values(const GemmEpilogue& epilogue) {
 }
 
 const LazyKernel& gemm_kernel(const GemmInstance& of, const GemmEpilogue& epilogue) {
-  static const auto& family = *new Family("gemm.cu", text::gemm_cu);
+  static const auto& plain = *new Family("gemm.cu", text::gemm_cu);
+  const Family& family = epilogue_family(plain, "gemm.cu", text::gemm_cu, epilogue);
   InstanceKey key;
   add_epilogue(key, epilogue);
   key.type(of.in).type(of.out).add(of.tile.rows / 64, 3).add(of.tile.columns / 64, 3);
@@ -114,7 +119,8 @@ const LazyKernel& gemm_kernel(const GemmInstance& of, const GemmEpilogue& epilog
 }
 
 const LazyKernel& mma_kernel(const MmaInstance& of, const GemmEpilogue& epilogue) {
-  static const auto& family = *new Family("mma_gemm.cu", text::mma_gemm_cu);
+  static const auto& plain = *new Family("mma_gemm.cu", text::mma_gemm_cu);
+  const Family& family = epilogue_family(plain, "mma_gemm.cu", text::mma_gemm_cu, epilogue);
   InstanceKey key;
   add_epilogue(key, epilogue);
   key.type(of.in).type(of.out).add(of.tile.rows / 64, 3).add(of.tile.columns / 64, 3);

@@ -272,6 +272,18 @@ attention.add(
     *2 * [s(2, 2, 50, 64, dtype="float16")],
     LENGTHS,
 )
+attention.add(
+    "nn.fused_matmul",
+    lambda a, b, c: kw.nn.fused_matmul(a, b, "relu(x) + c", c=c),
+    *(s(9, 64, dtype="float16"), s(64, 16, dtype="float16"), s(9, 16, dtype="float16")),
+)
+attention.add(
+    "nn.append_qkv",
+    lambda x, k, v, n, t, w, c: kw.nn.append_qkv(
+        *(x, k, v, n, c, c), q_weight=w, k_weight=w, page_table=t
+    ),
+    *(s(2, 1, 8 * 64, dtype="float16"), PAGES, PAGES, LENGTHS, PAGE_TABLE, s(64), s(48, 32)),
+)
 for rows, width, form in ((3, 512, ""), (40, 320, ""), (128, 256, "tiles")):
     attention.add(
         "nn.linear",

@@ -16,6 +16,7 @@ from kernwright._core_array import _elementwise as _elementwise
 from kernwright._core_array import _promote_types as _promote_types
 from kernwright._core_array import _result_type as _result_type
 from kernwright._core_attention import _append_cache as _append_cache
+from kernwright._core_attention import _append_qkv as _append_qkv
 from kernwright._core_attention import _attention as _attention
 from kernwright._core_attention import _attention_backward as _attention_backward
 from kernwright._core_formats import _dequantize_awq as _dequantize_awq

@@ -19,6 +19,10 @@ def _gemm(
     dtype: Any = None,
     tile: tuple[int, int, int, int, bool, int] | None = None,
     splits: int = 0,
+    precision: str | None = None,
+    kernel: str = "auto",
+    mma_tile: tuple[int, int, int] | None = None,
+    expression: str = "",
 ) -> Array:
     """activation(alpha * (a @ b) + bias + beta * c) of 16-bit floats; with x = alpha * (a @ b) +
     bias of n columns, gate(x[..., :n/2]) * x[..., n/2:]. `tile`: rows, columns, stages, groups,
