@@ -15,6 +15,7 @@ from kernwright.nn import (
     _attention,
     _attention_backward,
     _embedding,
+    _experts,
     _gates,
     _linear,
     _losses,
@@ -31,6 +32,7 @@ from kernwright.nn._activations import *
 from kernwright.nn._attention import *
 from kernwright.nn._attention_backward import *
 from kernwright.nn._embedding import *
+from kernwright.nn._experts import *
 from kernwright.nn._gates import *
 from kernwright.nn._linear import *
 from kernwright.nn._losses import *
@@ -48,6 +50,7 @@ __all__ = [
     *_attention.__all__,
     *_attention_backward.__all__,
     *_embedding.__all__,
+    *_experts.__all__,
     *_gates.__all__,
     *_linear.__all__,
     *_losses.__all__,
