@@ -65,9 +65,9 @@ void require_pairs(const Array& pairs, const char* name, std::int64_t tokens) {
     throw ArgumentError(format("{} are int32 or int64, not {}", name, pairs.identify()));
   }
   if (pairs.ndim() != 2 || (tokens >= 0 && pairs.shape()[0] != tokens)) {
-    throw InvalidArgument(
-        format("Incompatible dimensions: {} are (tokens, k), {}not {}", name,
-               tokens >= 0 ? format("of {} tokens, ", tokens) : "", pairs.identify()));
+    throw InvalidArgument(format("Incompatible dimensions: {} are (tokens, k), {}not {}", name,
+                                 tokens >= 0 ? format("of {} tokens, ", tokens) : "",
+                                 pairs.identify()));
   }
   if (pairs.size() > kMostPairs) {
     throw InvalidArgument(format("{} are at most 2^30, not {}", name, pairs.identify()));
@@ -84,16 +84,16 @@ void sort_pairs(const Array& experts, const Permuted& result, const Stream& on) 
   Device& device = experts.device();
   const auto count = static_cast<std::int32_t>(experts.size());
   const auto kinds = static_cast<std::int32_t>(result.offsets.size());
-  const std::int64_t blocks = std::max<std::int64_t>(1, (count + kPairsOfBlock - 1) / kPairsOfBlock);
-  const std::int64_t each =
-      blocks > 1 ? kPairsOfBlock
-                 : (count + kPermuteThreads - 1) / kPermuteThreads * kPermuteThreads;
+  const std::int64_t blocks =
+      std::max<std::int64_t>(1, (count + kPairsOfBlock - 1) / kPairsOfBlock);
+  const std::int64_t each = blocks > 1
+                                ? kPairsOfBlock
+                                : (count + kPermuteThreads - 1) / kPermuteThreads * kPermuteThreads;
   const ExpertPairs pairs{experts.address(), count, kinds, static_cast<std::int32_t>(each)};
-  LaunchConfig config{
-      .grid = {static_cast<std::uint32_t>(blocks)},
-      .block = {kPermuteThreads},
-      .shared_bytes = static_cast<std::uint32_t>(kPermuteWarps * kinds * 4),
-      .stream = on};
+  LaunchConfig config{.grid = {static_cast<std::uint32_t>(blocks)},
+                      .block = {kPermuteThreads},
+                      .shared_bytes = static_cast<std::uint32_t>(kPermuteWarps * kinds * 4),
+                      .stream = on};
   CUdeviceptr counts = 0;
   Array table;
   if (blocks > 1) {
@@ -136,9 +136,10 @@ Permuted permute(const Array& x, const Array& experts, std::int64_t expert_count
   }
   require_pairs(experts, "experts", x.shape()[0]);
   if (expert_count < 1 || expert_count > kMostPermutedExperts || x.shape()[1] > INT32_MAX) {
-    throw InvalidArgument(format("permute() sorts by 1 to {} experts, not {}, rows of at most "
-                                 "2^31 - 1 elements: {}",
-                                 kMostPermutedExperts, expert_count, x.identify()));
+    throw InvalidArgument(
+        format("permute() sorts by 1 to {} experts, not {}, rows of at most "
+               "2^31 - 1 elements: {}",
+               kMostPermutedExperts, expert_count, x.identify()));
   }
   Device& device = x.device();
   const Stream on = stream ? stream : Stream::legacy(device);
@@ -150,8 +151,8 @@ Permuted permute(const Array& x, const Array& experts, std::int64_t expert_count
   const Array numbers = whole_numbers(experts, on);
   sort_pairs(numbers, result, on);
   if (result.rows.size() > 0) spread_tokens(x, result, on);
-  for (const Array* each : {&numbers, &result.rows, &result.offsets, &result.positions,
-                            &result.sources}) {
+  for (const Array* each :
+       {&numbers, &result.rows, &result.offsets, &result.positions, &result.sources}) {
     each->use_on(on);
   }
   return result;
@@ -186,13 +187,12 @@ Array unpermute(const Array& rows, const Array& positions, const std::optional<A
                                                      : cast(*weights, ScalarType::float32, on);
   }
   const auto item = static_cast<std::uint64_t>(scalar_size(rows.type()));
-  const int width = pack_width(
-      rows.type(), {view.array.address(), static_cast<std::uint64_t>(view.stride) * item,
-                    static_cast<std::uint64_t>(columns) * item});
-  launch(gather_sums_kernel(rows.type(), width).on(device),
-         token_grid(tokens, columns / width, on), view.array.address(), places.address(),
-         factors ? factors->address() : CUdeviceptr{0}, out.address(),
-         static_cast<std::int32_t>(rows.shape()[0]),
+  const int width =
+      pack_width(rows.type(), {view.array.address(), static_cast<std::uint64_t>(view.stride) * item,
+                               static_cast<std::uint64_t>(columns) * item});
+  launch(gather_sums_kernel(rows.type(), width).on(device), token_grid(tokens, columns / width, on),
+         view.array.address(), places.address(), factors ? factors->address() : CUdeviceptr{0},
+         out.address(), static_cast<std::int32_t>(rows.shape()[0]),
          static_cast<std::int32_t>(positions.shape()[1]), view.stride,
          static_cast<std::int32_t>(columns));
   view.array.use_on(on);

@@ -64,9 +64,8 @@ void require_route(const Array& logits, const RouteOptions& of) {
 /// `each` experts of a lane: the next power of two.
 const LazyKernel& route_kernel(ScalarType type, int each) {
   static const auto& family = *new Family("route.cu", text::route_cu);
-  return family.instance(InstanceKey().type(type).add(each, 6), [&] {
-    return format("route<{}, {}>", device_type(type), each);
-  });
+  return family.instance(InstanceKey().type(type).add(each, 6),
+                         [&] { return format("route<{}, {}>", device_type(type), each); });
 }
 
 }  // namespace

@@ -114,6 +114,7 @@ __device__ __forceinline__ void choose(const float (&scores)[kEach], const float
                                        const Routing& of, unsigned taken, float& weight,
                                        int& expert) {
   const int lane = threadIdx.x % 32;
+#pragma unroll 1
   for (int turn = 0; turn < of.chosen; ++turn) {
     Candidate own = {0, -1};
     float own_score = 0;

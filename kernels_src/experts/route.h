@@ -10,12 +10,12 @@
 namespace kernwright::kernels {
 
 struct RouteOptions {
-  int chosen = 1;                ///< experts of a token
-  bool sigmoid = false;          ///< scores are sigmoids of the logits, else their softmax
-  bool renormalize = true;       ///< the weights of a token have the sum 1
-  std::optional<Array> bias{};   ///< (experts,): added to scores for the choice alone
+  int chosen = 1;                   ///< experts of a token
+  bool sigmoid = false;             ///< scores are sigmoids of the logits, else their softmax
+  bool renormalize = true;          ///< the weights of a token have the sum 1
+  std::optional<Array> bias{};      ///< (experts,): added to scores for the choice alone
   int groups = 1, groups_kept = 1;  ///< of experts next to each other; see route()
-  float scale = 1;               ///< of the weights
+  float scale = 1;                  ///< of the weights
 };
 
 struct Routes {

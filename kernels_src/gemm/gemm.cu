@@ -114,8 +114,8 @@ struct Shared {
 template <typename In, typename Of, typename Order, bool kGated>
 __device__ __forceinline__ void load_tile(const Shared<In, Of, Order>& shared,
                                           const TensorMap& map_a, const TensorMap& map_b,
-                                          const Problem& of, Place at, int row, int begin,
-                                          int end, unsigned rank, Ring<Of::kStages>& ring) {
+                                          const Problem& of, Place at, int row, int begin, int end,
+                                          unsigned rank, Ring<Of::kStages>& ring) {
   constexpr int kHalf = Of::kColumns / (kGated ? 2 : 1);
   constexpr int kShare = Of::kColumns / Of::kCluster;  // of B's tile that this block loads
   constexpr int kBoxColumns = kShare < kHalf ? kShare : kHalf;
@@ -231,18 +231,19 @@ __device__ __forceinline__ int swizzled(int row, int unit) {
 }
 
 /// A warp brings a box of c, or writes one of the result: what lies inside the matrix at `data`.
-template <typename Out, bool kLoads>
+/// kPacked: its rows are whole units of 16 bytes.
+template <typename Out, bool kLoads, bool kPacked>
 __device__ __forceinline__ void move_box(unsigned char* box, Out* data, int row, int column,
                                          const Problem& of, int end, int lane) {
   const long long stride = of.columns;
   const bool whole = column + kSwizzled <= of.columns && of.columns % 8 == 0 &&
                      reinterpret_cast<unsigned long long>(data) % 16 == 0;
-  if (whole) {
+  if (kPacked || whole) {
 #pragma unroll
     for (int i = 0; i < kWarpRows / 4; ++i) {
       const int r = i * 4 + lane / 8, unit = lane % 8;
       uint4* inside = reinterpret_cast<uint4*>(box + swizzled(r, unit));
-      if (row + r >= end) continue;
+      if (row + r >= end || (kPacked && column + unit * 8 >= of.columns)) continue;
       uint4* outside = reinterpret_cast<uint4*>(data + (row + r) * stride + column + unit * 8);
       if (kLoads) {
         *inside = *outside;
@@ -250,18 +251,18 @@ __device__ __forceinline__ void move_box(unsigned char* box, Out* data, int row,
         *outside = *inside;
       }
     }
-    return;
-  }
+  } else if constexpr (!kPacked) {
 #pragma unroll 4
-  for (int i = 0; i < kWarpRows * 2; ++i) {
-    const int r = i / 2, c = i % 2 * 32 + lane;
-    Out* inside = reinterpret_cast<Out*>(box + swizzled(r, c / 8)) + c % 8;
-    if (row + r >= end || column + c >= of.columns) continue;
-    Out* outside = data + (row + r) * stride + column + c;
-    if (kLoads) {
-      *inside = *outside;
-    } else {
-      *outside = *inside;
+    for (int i = 0; i < kWarpRows * 2; ++i) {
+      const int r = i / 2, c = i % 2 * 32 + lane;
+      Out* inside = reinterpret_cast<Out*>(box + swizzled(r, c / 8)) + c % 8;
+      if (row + r >= end || column + c >= of.columns) continue;
+      Out* outside = data + (row + r) * stride + column + c;
+      if (kLoads) {
+        *inside = *outside;
+      } else {
+        *outside = *inside;
+      }
     }
   }
 }
@@ -321,7 +322,7 @@ __device__ __forceinline__ void store_rows(const float (&sums)[Of::kSums], unsig
     __syncwarp();
     if constexpr (Finish::kHasC) {
       Out* c = static_cast<Out*>(const_cast<void*>(to.with.c)) + to.offset(z);
-      move_box<Out, true>(box, c, row, column, to.of, to.end, lane);
+      move_box<Out, true, false>(box, c, row, column, to.of, to.end, lane);
       __syncwarp();
     }
     unsigned pairs[kSwizzled / 8][2];
@@ -337,8 +338,8 @@ __device__ __forceinline__ void store_rows(const float (&sums)[Of::kSums], unsig
     if (copied) show_to_copies();
     __syncwarp();
     if (!copied) {
-      move_box<Out, false>(box, static_cast<Out*>(to.out) + to.offset(z), row, column, to.of,
-                           to.end, lane);
+      move_box<Out, false, kStore == kByCopies>(box, static_cast<Out*>(to.out) + to.offset(z), row,
+                                                column, to.of, to.end, lane);
     }
     if (kStore == kByCopies && lane == 0) {
       if (copied && row < to.end && column < to.of.columns) {
@@ -400,9 +401,8 @@ template <typename In, typename Out, typename Of, typename Order, Store kStore, 
 __device__ __forceinline__ void multiply(const Shared<In, Of, Order>& shared, const TensorMap& map,
                                          void* out, const ProductEpilogueValues& with,
                                          const Schedule& schedule, unsigned rank, int first,
-                                         int apart) {
+                                         int apart, int tiles) {
   const Problem& of = schedule.of;
-  const int tiles = schedule.count();
   const int thread = threadIdx.x - 128, group = thread / 128, lane = thread % 32;
   const int warp = thread / 32 % 4;
   unsigned char* staging =
@@ -476,11 +476,11 @@ __global__ void __launch_bounds__(Of::kThreads, 1)
     cluster_sync();
   }
   const int first = blockIdx.x / Of::kCluster, apart = gridDim.x / Of::kCluster;
+  const int tiles = schedule.count();
   if (threadIdx.x < 128) {
     if constexpr (Of::kGroups > 1) asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
     if (threadIdx.x == 0) {
       Ring<Of::kStages> ring;
-      const int tiles = schedule.count();
       for (int tile = first; tile < tiles; tile += apart) {
         const Place at = schedule.place(tile);
         const int begin = at.split * of.steps_of_split;
@@ -492,7 +492,7 @@ __global__ void __launch_bounds__(Of::kThreads, 1)
   } else {
     if constexpr (Of::kGroups > 1) asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
     multiply<In, Out, Of, Order, kStore, Finish>(shared, map_out, out, with, schedule, rank, first,
-                                                 apart);
+                                                 apart, tiles);
   }
   // The other blocks of the cluster arrive here as long as they multiply.
   if constexpr (Of::kCluster > 1) cluster_sync();

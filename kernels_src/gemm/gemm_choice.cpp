@@ -147,8 +147,8 @@ void require_gemm_tile(const GemmTile& tile) {
 double gemm_cost(const GemmSize& size, const GemmChoice& choice) noexcept {
   const GemmTile& tile = choice.tile;
   const std::int64_t height = std::int64_t{tile.rows} * tile.cluster;
-  const std::int64_t tiles = row_tiles_of(size, height) *
-                             gemm_parts(size.columns, tile.columns) * size.batches * choice.splits;
+  const std::int64_t tiles = row_tiles_of(size, height) * gemm_parts(size.columns, tile.columns) *
+                             size.batches * choice.splits;
   const std::int64_t at_once = std::max(1, size.multiprocessors / tile.cluster);
   const auto waves = static_cast<double>(gemm_parts(tiles, at_once));
   const auto steps =

@@ -47,9 +47,8 @@ void require_groups(const RowGroups& groups, std::int64_t count, const Array& x)
   }
   const std::int64_t wanted = count + (groups.kind == RowGroups::Kind::offsets ? 1 : 0);
   if (numbers.shape() != Shape{wanted}) {
-    throw InvalidArgument(
-        format("Incompatible dimensions: {} groups want {} numbers, not {}", count, wanted,
-               numbers.identify()));
+    throw InvalidArgument(format("Incompatible dimensions: {} groups want {} numbers, not {}",
+                                 count, wanted, numbers.identify()));
   }
   if (count > kMostGroups) {
     throw InvalidArgument(format("there are {} groups, and at most {}", count, kMostGroups));
@@ -58,9 +57,10 @@ void require_groups(const RowGroups& groups, std::int64_t count, const Array& x)
 
 void require_grouped_type(const Array& array, const char* name) {
   if (!is_half_float(array.type())) {
-    throw ArgumentError(format("{} of grouped rows is float16 or bfloat16, not {}: convert it with "
-                               "astype()",
-                               name, array.identify()));
+    throw ArgumentError(
+        format("{} of grouped rows is float16 or bfloat16, not {}: convert it with "
+               "astype()",
+               name, array.identify()));
   }
   if (!has_mma(array)) {
     throw ArgumentError(
@@ -131,8 +131,7 @@ struct GroupedLaunch {
   }
 
   GemmChoice choice(bool gated) const {
-    GemmChoice chosen =
-        of.tile ? choose_gemm(size(gated), *of.tile, 1) : choose_gemm(size(gated));
+    GemmChoice chosen = of.tile ? choose_gemm(size(gated), *of.tile, 1) : choose_gemm(size(gated));
     // The table of many groups takes the place of a stage.
     while (chosen.tile.stages > 2 &&
            chosen.tile.shared_bytes(true) + table_bytes(count()) > kMostGroupedShared) {
@@ -147,9 +146,9 @@ struct GroupedLaunch {
     const GemmChoice made = choice(gated);
     const GemmTile& tile = made.tile;
     const std::int64_t columns = gated ? layout.columns / 2 : layout.columns;
-    auto problem = this->problem<GemmProblem>(std::int64_t{tile.rows} * tile.cluster, columns,
-                                              gated ? tile.columns / 2 : tile.columns, 64,
-                                              made.group);
+    auto problem =
+        this->problem<GemmProblem>(std::int64_t{tile.rows} * tile.cluster, columns,
+                                   gated ? tile.columns / 2 : tile.columns, 64, made.group);
     problem.of.b_inner = layout.within.b != 0;
     const bool turn_b = weights.dense_rows;
     const GemmInstance instance{x.array.type(),
@@ -159,19 +158,18 @@ struct GroupedLaunch {
                                 turn_b,
                                 columns % 8 == 0 ? GemmStore::by_copies : GemmStore::by_elements,
                                 ProductWork::grouped};
-    const CUtensorMap map_x = matrix_map(x.array, layout.rows, layout.inner, layout.a_stride,
-                                         tile.rows);
+    const CUtensorMap map_x =
+        matrix_map(x.array, layout.rows, layout.inner, layout.a_stride, tile.rows);
     const int shared = gated ? std::max(2, tile.cluster) : tile.cluster;
-    const auto [lines, dense] = turn_b ? std::pair(layout.inner, layout.columns)
-                                       : std::pair(layout.columns, layout.inner);
+    const auto [lines, dense] =
+        turn_b ? std::pair(layout.inner, layout.columns) : std::pair(layout.columns, layout.inner);
     const CUtensorMap map_w =
-        gemm_map(x.array.device(),
-                 {.address = weights.array.address(),
-                  .shape = {1, layout.within.b == 0 ? 1 : count(), lines, dense},
-                  .strides = {0, layout.within.b, layout.b_stride, 2},
-                  .type = weights.array.type(),
-                  .box_rows = static_cast<std::uint32_t>(turn_b ? 64 / tile.cluster
-                                                                : tile.columns / shared)});
+        gemm_map(x.array.device(), {.address = weights.array.address(),
+                                    .shape = {1, layout.within.b == 0 ? 1 : count(), lines, dense},
+                                    .strides = {0, layout.within.b, layout.b_stride, 2},
+                                    .type = weights.array.type(),
+                                    .box_rows = static_cast<std::uint32_t>(
+                                        turn_b ? 64 / tile.cluster : tile.columns / shared)});
     CUtensorMap map_out{};
     if (instance.store == GemmStore::by_copies) {
       map_out = matrix_map(result, layout.rows, columns, columns * 2, 16, 3);
@@ -181,8 +179,7 @@ struct GroupedLaunch {
     LaunchConfig config{
         .grid = {static_cast<std::uint32_t>(std::min(clusters, at_once) * tile.cluster)},
         .block = {static_cast<std::uint32_t>(tile.threads())},
-        .shared_bytes =
-            static_cast<std::uint32_t>(tile.shared_bytes(true) + table_bytes(count())),
+        .shared_bytes = static_cast<std::uint32_t>(tile.shared_bytes(true) + table_bytes(count())),
         .stream = on};
     if (tile.cluster > 1) config.cluster = {static_cast<std::uint32_t>(tile.cluster), 1, 1};
     launch(gemm_kernel(instance, ending).on(result.device()), config, map_x, map_w, map_out,
@@ -203,19 +200,18 @@ struct GroupedLaunch {
     GemmSize mean = size(false);
     mean.batches = std::max<std::int64_t>(1, std::min(count(), layout.rows));
     mean.rows = grouped_parts(layout.rows, mean.batches);
-    const auto shared = static_cast<std::size_t>(x.array.device().attribute(
-        CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR));
+    const auto shared = static_cast<std::size_t>(
+        x.array.device().attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR));
     return choose_mma(mean, grouped_parts(layout.inner, 32), shared, false).tile;
   }
 
   /// By mma_gemm.cu. Nothing gated.
   void run_mma(const Array& result, const GemmEpilogue& ending) const {
     const MmaTile tile = mma_tile();
-    const auto problem =
-        this->problem<MmaProblem>(tile.rows, layout.columns, tile.columns, 32, 8);
+    const auto problem = this->problem<MmaProblem>(tile.rows, layout.columns, tile.columns, 32, 8);
     const bool turn_b = weights.dense_rows;
-    const MmaInstance instance{x.array.type(), result.type(), tile, false, turn_b,
-                               ProductWork::grouped};
+    const MmaInstance instance{x.array.type(), result.type(), tile,
+                               false,          turn_b,        ProductWork::grouped};
     const MmaSide left = mma_side(x, layout.a_stride, 0, layout.rows, layout.inner);
     const MmaSide right =
         turn_b ? mma_side(weights, layout.b_stride, layout.within.b, layout.inner, layout.columns)
@@ -262,9 +258,10 @@ struct GroupedLaunch {
 };
 
 [[noreturn]] void refuse_grouped(const GroupedGemm& of, const char* what) {
-  throw InvalidArgument(format("Incompatible dimensions or types of a product of groups: x is {}, "
-                               "weights are {}; {}",
-                               of.x.identify(), of.weights.identify(), what));
+  throw InvalidArgument(
+      format("Incompatible dimensions or types of a product of groups: x is {}, "
+             "weights are {}; {}",
+             of.x.identify(), of.weights.identify(), what));
 }
 
 /// The shape of the result before its leading dimensions become one.
@@ -287,9 +284,10 @@ Shape check_grouped(const GroupedGemm& of) {
   if (of.bias) {
     require_one_device(*of.bias, "bias", of.x, "x");
     if (of.bias->type() != of.x.type() || of.bias->shape() != Shape{weights[0], weights[1]}) {
-      throw InvalidArgument(format("Incompatible dimensions or types: bias is {}, for weights that "
-                                   "are {}",
-                                   of.bias->identify(), of.weights.identify()));
+      throw InvalidArgument(
+          format("Incompatible dimensions or types: bias is {}, for weights that "
+                 "are {}",
+                 of.bias->identify(), of.weights.identify()));
     }
   }
   if (of.gate && (of.activation || weights[1] % 2 != 0)) {
@@ -312,8 +310,7 @@ ProductGroups product_groups(const RowGroups& groups, const Array& numbers, std:
         return capacity > 0 ? GroupKind::apart : GroupKind::counts;
     }
   }();
-  const std::int64_t count =
-      numbers.shape()[0] - (groups.kind == RowGroups::Kind::offsets ? 1 : 0);
+  const std::int64_t count = numbers.shape()[0] - (groups.kind == RowGroups::Kind::offsets ? 1 : 0);
   return {numbers.address(), kind, static_cast<std::int32_t>(count),
           static_cast<std::int32_t>(capacity > 0 ? capacity : rows)};
 }
@@ -353,8 +350,8 @@ void launch_gradient(const GemmOperand& grad, const GemmOperand& x, const Produc
   if (blocks > 100'000'000) {
     throw InvalidArgument(format("a gradient of groups is too large: {}", result.identify()));
   }
-  const MmaInstance instance{x.array.type(), result.type(), tile, true, true,
-                             ProductWork::grouped_inside};
+  const MmaInstance instance{x.array.type(), result.type(), tile,
+                             true,           true,          ProductWork::grouped_inside};
   const LaunchConfig config{
       .grid = {static_cast<std::uint32_t>(blocks)},
       .block = {static_cast<std::uint32_t>(tile.threads())},
@@ -379,13 +376,14 @@ void check_gradient(const Array& grad, const Array& x, ScalarType type) {
   require_grouped_type(grad, "grad");
   if (grad.ndim() != 2 || x.ndim() != 2 || grad.shape()[0] != x.shape()[0] ||
       grad.type() != x.type()) {
-    throw InvalidArgument(format("Incompatible dimensions or types: grad is {}, x is {}; both are "
-                                 "rows in the same groups",
-                                 grad.identify(), x.identify()));
+    throw InvalidArgument(
+        format("Incompatible dimensions or types: grad is {}, x is {}; both are "
+               "rows in the same groups",
+               grad.identify(), x.identify()));
   }
   if (!is_half_float(type) && type != ScalarType::float32) {
-    throw ArgumentError(format("a gradient of weights is float16, bfloat16 or float32, not {}",
-                               scalar_name(type)));
+    throw ArgumentError(
+        format("a gradient of weights is float16, bfloat16 or float32, not {}", scalar_name(type)));
   }
 }
 
@@ -429,12 +427,11 @@ Array grouped_weight_gradient(const Array& grad, const Array& x, const RowGroups
   const std::int64_t count = groups_of(groups), rows = x.shape()[0];
   require_groups(groups, count, x);
   const Stream on = stream ? stream : Stream::legacy(x.device());
-  Array result =
-      Array::empty(x.device(), {count, grad.shape()[1], x.shape()[1]}, out, on);
+  Array result = Array::empty(x.device(), {count, grad.shape()[1], x.shape()[1]}, out, on);
   if (result.size() == 0) return result;
   if (rows == 0) {
-    fill(x.device(), result.address(), 0, scalar_size(out),
-         static_cast<std::size_t>(result.size()), on);
+    fill(x.device(), result.address(), 0, scalar_size(out), static_cast<std::size_t>(result.size()),
+         on);
     return result;
   }
   const Array numbers = ready_numbers(groups, on);

@@ -59,7 +59,8 @@ enum GroupKind {
   kGroupsApart    // the same of groups that begin `rows` after each other
 };
 
-/// Groups of rows. No number leads outside of the rows, whatever it is.
+/// Groups of rows. Whatever the numbers are, no group leaves the rows, and none has those of
+/// another: one that ends before it begins has none.
 struct Groups {
   const int* numbers;
   int kind, count;
@@ -74,6 +75,17 @@ __device__ __forceinline__ int running_sum(int value, int most) {
   for (int apart = 1; apart < 32; apart *= 2) {
     const int before = __shfl_up_sync(~0u, value, apart);
     if (lane >= apart) value = min(value + before, most);
+  }
+  return value;
+}
+
+/// The largest of the lanes up to each.
+__device__ __forceinline__ int running_largest(int value) {
+  const int lane = threadIdx.x % 32;
+#pragma unroll
+  for (int apart = 1; apart < 32; apart *= 2) {
+    const int before = __shfl_up_sync(~0u, value, apart);
+    if (lane >= apart) value = max(value, before);
   }
   return value;
 }
@@ -105,6 +117,7 @@ struct GroupTable {
       const int group = base + lane;
       int last = group < of.count ? clamped(of.numbers[group + shift]) : 0;
       if (of.kind == kGroupCounts) last = min(behind + running_sum(last, of.rows), of.rows);
+      if (of.kind < kGroupCounts) last = max(behind, running_largest(last));
       int begin = __shfl_up_sync(~0u, last, 1);
       if (lane == 0) begin = behind;
       behind = __shfl_sync(~0u, last, 31);
@@ -112,7 +125,7 @@ struct GroupTable {
         begin = group * of.rows;
         last += begin;
       }
-      const int own = group < of.count && last > begin ? (last - begin - 1) / tile_rows + 1 : 0;
+      const int own = group < of.count ? (last - begin + tile_rows - 1) / tile_rows : 0;
       const int upto = min(before + running_sum(own, most), most);
       before = __shfl_sync(~0u, upto, 31);
       if (group < of.count) {
