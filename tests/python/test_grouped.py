@@ -30,7 +30,7 @@ TILES = [
 ]
 MMA_TILES = [(64, 64, 2), (128, 64, 3), (128, 128, 3), (128, 256, 3)]
 CHOICES = [{"tile": tile} for tile in TILES] if HOPPER else []
-CHOICES += [{"mma_tile": tile} for tile in MMA_TILES]
+CHOICES += [{"mma_tile": tile} for tile in (MMA_TILES[:1] if HOPPER else MMA_TILES)]
 SIZES = [3, 0, 130, 0, 64, 6, 0]
 
 
