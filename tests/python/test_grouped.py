@@ -4,6 +4,7 @@ As in test_gemm.py, a device of 9.0 does them another way: where the simulated d
 one, all of this file runs once more on one of 9.0, in a process of its own.
 """
 
+import itertools
 import os
 import subprocess
 import sys
@@ -256,9 +257,7 @@ def test_gradients():
     of_x, of_weights = kw.nn.grouped_linear_backward(*arrays, ends_of(SIZES))
     close(of_x, product(grad, w.swapaxes(1, 2), SIZES))
     edges = np.concatenate([[0], np.cumsum(SIZES)])
-    expected = np.stack(
-        [wide(grad[a:b]).T @ wide(x[a:b]) for a, b in zip(edges[:-1], edges[1:], strict=True)]
-    )
+    expected = np.stack([wide(grad[a:b]).T @ wide(x[a:b]) for a, b in itertools.pairwise(edges)])
     close(of_weights, expected)
     assert (of_weights.numpy()[[1, 3, 6]] == 0).all()
     counts = kw.asarray(np.array(SIZES, np.int32))

@@ -24,15 +24,7 @@ from kernwright._core import (
 )
 from kernwright.errors import ArgumentError, InvalidArgument
 
-__all__ = [
-    "Permuted",
-    "Routes",
-    "grouped_linear",
-    "grouped_linear_backward",
-    "permute",
-    "route",
-    "unpermute",
-]
+__all__ = ["grouped_linear", "grouped_linear_backward", "permute", "route", "unpermute"]
 
 Scores = Literal["softmax", "sigmoid"]
 GroupActivation = Literal[
