@@ -217,6 +217,7 @@ def measure(
         "k": layer.k,
         "routing": "skewed" if skewed else "even",
         "largest group": int(of.sizes.max()),
+        "choice": _core._grouped_choice(int(of.sizes.sum()), layer.n, layer.k, layer.experts),
     }
     result = ours(of)()
     row["error"] = error_of(of, result)

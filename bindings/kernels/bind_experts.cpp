@@ -53,6 +53,16 @@ Array grouped_gradient(py::handle grad, py::handle x, py::handle numbers, const 
   });
 }
 
+std::string grouped_choice(std::int64_t rows, std::int64_t columns, std::int64_t inner,
+                           std::int64_t groups, bool gated, int multiprocessors) {
+  return kernels::describe(kernels::choose_gemm({.rows = rows,
+                                                 .columns = columns,
+                                                 .inner = inner,
+                                                 .multiprocessors = multiprocessors,
+                                                 .gated = gated,
+                                                 .groups = groups}));
+}
+
 py::tuple route_tokens(py::handle logits, int chosen, bool sigmoid, bool renormalize,
                        py::handle bias, int groups, int groups_kept, float scale) {
   const Array of = array_operand(logits, "logits");
@@ -90,6 +100,8 @@ void bind_experts(py::module_& m) {
         py::arg("gate") = py::none(), py::arg("tile") = py::none(),
         py::arg("mma_tile") = py::none(), py::arg("by_mma") = false);
   m.def("_grouped_gradient", &grouped_gradient);
+  m.def("_grouped_choice", &grouped_choice, py::arg("rows"), py::arg("columns"), py::arg("inner"),
+        py::arg("groups"), py::arg("gated") = false, py::arg("multiprocessors") = 132);
   m.def("_route", &route_tokens);
   m.def("_permute", &permute_tokens);
   m.def("_unpermute", &unpermute_tokens);

@@ -50,6 +50,15 @@ std::int64_t row_tiles_of(const GemmSize& size, std::int64_t height) {
   return std::max(taken, (size.rows + taken * height / 2) / height);
 }
 
+/// Cycles in which memory brings a stage of b to a tile: of groups' matrices the tiles of few rows
+/// share each, and all of them are read once.
+double memory_cycles(const GemmSize& size, const GemmTile& tile) {
+  if (size.groups == 0) return 0;
+  const std::int64_t taken = std::max<std::int64_t>(1, std::min(size.groups, size.rows));
+  const double sharing = static_cast<double>(row_tiles_of(size, tile.rows)) / taken;
+  return tile.columns * kGemmDepth * 2 / sharing / kMemoryBytesPerCycle;
+}
+
 int best_group(const GemmSize& size, const GemmTile& tile) {
   const std::int64_t at_once = std::max(1, size.multiprocessors / tile.cluster);
   int best = 1;
@@ -160,7 +169,8 @@ double gemm_cost(const GemmSize& size, const GemmChoice& choice) noexcept {
                      kOutBytesPerCycle;
   // A group that ends a tile while the other multiplies costs nothing but at the end.
   const double ends = tile.turns ? out + waves * 100 : waves * out;
-  double cost = kCyclesOfStart + waves * steps * std::max(products, loads) + ends;
+  const double step = std::max({products, loads, memory_cycles(size, tile)});
+  double cost = kCyclesOfStart + waves * steps * step + ends;
   if (choice.splits > 1) {
     const double results = static_cast<double>(size.rows) * static_cast<double>(size.columns) *
                            static_cast<double>(size.batches);

@@ -308,6 +308,15 @@ def test_under_all_checks():
     assert report.findings == []
 
 
+def test_the_rule():
+    assert _core._grouped_choice(8192, 28672, 4096, 8).startswith(("128x256", "256x128"))
+    few = _core._grouped_choice(96, 2816, 2048, 64)
+    assert few.startswith("64x")
+    assert "cluster" not in few
+    assert "splits" not in _core._grouped_choice(2, 256, 16384, 8)
+    assert "x128," in _core._grouped_choice(96, 2816, 2048, 64, gated=True)
+
+
 def test_errors():
     x, w, ends = kw.zeros((8, 16), "float16"), kw.zeros((2, 4, 16), "float16"), ends_of([3, 5])
     linear = kw.nn.grouped_linear

@@ -95,6 +95,7 @@ from kernwright._core_nn_pieces import _embedding as _embedding
 from kernwright._core_nn_pieces import _embedding_backward as _embedding_backward
 from kernwright._core_nn_pieces import _gate as _gate
 from kernwright._core_nn_pieces import _gate_backward as _gate_backward
+from kernwright._core_nn_pieces import _grouped_choice as _grouped_choice
 from kernwright._core_nn_pieces import _grouped_gradient as _grouped_gradient
 from kernwright._core_nn_pieces import _grouped_product as _grouped_product
 from kernwright._core_nn_pieces import _linear as _linear

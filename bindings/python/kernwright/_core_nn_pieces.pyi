@@ -110,6 +110,14 @@ def _grouped_product(
     mma_tile: tuple[int, int, int] | None = None,
     by_mma: bool = False,
 ) -> Array: ...
+def _grouped_choice(
+    rows: int,
+    columns: int,
+    inner: int,
+    groups: int,
+    gated: bool = False,
+    multiprocessors: int = 132,
+) -> str: ...
 def _grouped_gradient(grad: Any, x: Any, numbers: Any, kind: str, dtype: Any) -> Array: ...
 def _route(
     logits: Any,

@@ -118,6 +118,11 @@ def unpermute(rows: Any, positions: Any, weights: Any = None) -> Array:
     return _unpermute(rows, positions, weights)
 
 
+def _shape(x: Any) -> tuple[Any, ...]:
+    """() for what is no array."""
+    return tuple(getattr(x, "shape", ()))
+
+
 def _numbers(
     function: str, offsets: Any, counts: Any, experts: int | None
 ) -> tuple[Any, Literal["ends", "offsets", "counts"]]:
@@ -126,9 +131,7 @@ def _numbers(
         raise ArgumentError(f"{function}() takes either offsets or counts")
     if offsets is None:
         return counts, "counts"
-    shape = getattr(offsets, "shape", ())
-    ends = experts is not None and len(shape) == 1 and shape[0] == experts
-    return offsets, "ends" if ends else "offsets"
+    return offsets, "ends" if _shape(offsets) == (experts,) else "offsets"
 
 
 def grouped_linear(
@@ -169,8 +172,8 @@ def grouped_linear(
     for name, value in (("activation", activation), ("gate", gate)):
         if value is not None and value not in _ACTIVATIONS:
             raise ArgumentError(f"{name} is {value!r}, and must be one of {_ACTIVATIONS}")
-    shape = getattr(weights, "shape", ())
-    experts = shape[0] if len(shape) > 0 else None
+    shape = _shape(weights)
+    experts = shape[0] if shape else None
     numbers, kind = _numbers("grouped_linear", offsets, counts, experts)
     return _grouped_product(x, weights, numbers, kind, bias, activation, gate)
 
@@ -189,7 +192,7 @@ def grouped_linear_backward(
     are (rows, k), not written where no group has the row; those of the weights are (groups, n, k),
     0 for a group without rows. Raises as grouped_linear().
     """
-    shape = getattr(weights, "shape", ())
+    shape = _shape(weights)
     if len(shape) != 3 or not hasattr(weights, "mT"):
         raise InvalidArgument(f"weights are an array of (groups, n, k), not of shape {shape}")
     numbers, kind = _numbers("grouped_linear_backward", offsets, counts, shape[0])
