@@ -11,13 +11,14 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 namespace kernwright::kernels {
 namespace {
 
 constexpr std::int64_t kMostPermutedExperts = 2048;
 constexpr std::int64_t kMostPairs = 1 << 30;
-constexpr std::int64_t kPairsOfBlock = 4096;
+constexpr std::int64_t kPairsOfBlock = 4096, kMostPairBlocks = 512;
 constexpr std::int64_t kPermuteThreads = 256, kPermuteWarps = 8;
 
 /// As the kernel has it.
@@ -79,16 +80,24 @@ Array whole_numbers(const Array& array, const Stream& on) {
                                            : cast(array, ScalarType::int32, on);
 }
 
+/// Pairs of a block, and the blocks: one for few pairs, at most kMostPairBlocks, as each reads the
+/// counts of all.
+std::pair<std::int64_t, std::int64_t> shares_of_blocks(std::int64_t count) {
+  const auto whole = [](std::int64_t pairs) {
+    return (pairs + kPermuteThreads - 1) / kPermuteThreads * kPermuteThreads;
+  };
+  if (count <= kPairsOfBlock) return {whole(count), 1};
+  const std::int64_t share = (count + kMostPairBlocks - 1) / kMostPairBlocks;
+  const std::int64_t each = std::max(kPairsOfBlock, whole(share));
+  return {each, (count + each - 1) / each};
+}
+
 /// Offsets, positions and sources.
 void sort_pairs(const Array& experts, const Permuted& result, const Stream& on) {
   Device& device = experts.device();
   const auto count = static_cast<std::int32_t>(experts.size());
   const auto kinds = static_cast<std::int32_t>(result.offsets.size());
-  const std::int64_t blocks =
-      std::max<std::int64_t>(1, (count + kPairsOfBlock - 1) / kPairsOfBlock);
-  const std::int64_t each = blocks > 1
-                                ? kPairsOfBlock
-                                : (count + kPermuteThreads - 1) / kPermuteThreads * kPermuteThreads;
+  const auto [each, blocks] = shares_of_blocks(count);
   const ExpertPairs pairs{experts.address(), count, kinds, static_cast<std::int32_t>(each)};
   LaunchConfig config{.grid = {static_cast<std::uint32_t>(blocks)},
                       .block = {kPermuteThreads},
