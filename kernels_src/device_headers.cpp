@@ -22,6 +22,7 @@
 #include "kernels_src/include/own_epilogue.cuh.h"
 #include "kernels_src/include/philox.cuh.h"
 #include "kernels_src/include/product_epilogue.cuh.h"
+#include "kernels_src/include/product_tiles.cuh.h"
 #include "kernels_src/include/ranks.cuh.h"
 #include "kernels_src/include/real_math.cuh.h"
 #include "kernels_src/include/reduce.cuh.h"
@@ -81,6 +82,7 @@ void register_device_headers() {
     add_builtin_header("kernwright/tma.cuh", text::tma_cuh);
     add_builtin_header("kernwright/wgmma.cuh", text::wgmma_cuh);
     add_builtin_header("kernwright/product_epilogue.cuh", text::product_epilogue_cuh);
+    add_builtin_header("kernwright/product_tiles.cuh", text::product_tiles_cuh);
     add_builtin_header("kernwright/total.cuh", text::total_cuh);
   });
 }

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from kernel_instances_experts import EXPERT_INSTANCES
 from kernel_instances_tokens import TOKENS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -50,8 +51,7 @@ SCANS = [
     *("RunningProduct<Complex64, Complex64>", "RunningMaximum<Float64, Float64>"),
     "RunningMinimum<UInt8, UInt8>",
 ]
-NAMED_UNITS = ["UInt8", "UInt16", "UInt32", "UInt64", "Unit16"]
-NAMED_INDICES = ["UInt32", "UInt64"]
+NAMED_UNITS, NAMED_INDICES = ["UInt8", "UInt16", "UInt32", "UInt64", "Unit16"], ["UInt32", "UInt64"]
 PLACES = [("Int32", "{}<Int32>"), ("Int64", "{}<Int64>"), ("Int64", "Offset")]
 REALS = ["Float16", "BFloat16", "Float32", "Float64", "Float8E4M3"]
 ACTIVATIONS = ["Relu", "Relu2", "HardTanh", "LeakyRelu", "Elu", "Selu", "Sigmoid", "LogSigmoid"]
@@ -88,7 +88,6 @@ MMA_PRODUCTS = [
     ("Int8, Int8", "64, 64, 32, 32, 3", "false, false", "Same, NoBias, false"),
 ]
 MATRICES = ["Float32", "Float64", "Complex64", "Complex128"]
-
 
 # As the library's C++ asks for them.
 INSTANCES = {
@@ -489,3 +488,4 @@ INSTANCES = {
     ]
     + ["skinny_staged<BFloat16, Float8Weights<BFloat16>, Silu, 4, 2, 4, 3, true>"],
 }
+INSTANCES |= {text: [*INSTANCES.get(text, []), *more] for text, more in EXPERT_INSTANCES.items()}

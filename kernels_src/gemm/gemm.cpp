@@ -20,11 +20,6 @@
 namespace kernwright::kernels {
 namespace {
 
-// As in gemm.cu.
-struct GemmProblem {
-  std::int32_t rows, columns, steps, steps_of_split, row_tiles, column_tiles, group, batches,
-      splits, inner_batches, a_inner, a_outer, b_inner, b_outer;
-};
 /// `rows` of `dense` elements each, in the batch's two dimensions.
 CUtensorMap operand_map(const Array& array, std::int64_t rows, std::int64_t dense,
                         std::int64_t stride, const GemmBatchDim& outer, const GemmBatchDim& within,

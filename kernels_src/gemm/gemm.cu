@@ -3,6 +3,7 @@
 #include <kernwright/elements.cuh>
 #include <kernwright/mbarrier.cuh>
 #include <kernwright/product_epilogue.cuh>
+#include <kernwright/product_tiles.cuh>
 #include <kernwright/tma.cuh>
 #include <kernwright/wgmma.cuh>
 
@@ -61,32 +62,18 @@ constexpr int kStagingOf(int store) {
   return store == kDirect ? 0 : 2 * kBox;  // of a warp: two boxes, one is filled while one is read
 }
 
-struct Place {
-  int row, column, batch, split;
-};
-
 /// Where sums go: row-major matrices one behind the other, `z` of them before the tile's.
 struct Target {
   const TensorMap& map;  // of boxes of the result, where copies write it
   void* out;
   const ProductEpilogueValues& with;
   const Problem& of;
+  int end;  // the row behind those that the tile may write
 
   __device__ long long offset(int z) const {
     return static_cast<long long>(z) * of.rows * of.columns;
   }
 };
-
-/// Tiles are walked down `group` of them, then along the columns: what blocks load at the same time
-/// is the same.
-__device__ __forceinline__ Place place_of(const Problem& of, int tile) {
-  const int all = of.row_tiles * of.column_tiles;
-  const int z = tile / all, flat = tile - z * all;
-  const int band = of.group * of.column_tiles;
-  const int first = flat / band * of.group, inside = flat % band;
-  const int high = min(of.row_tiles - first, of.group);
-  return {first + inside % high, inside / high, z / of.splits, z % of.splits};
-}
 
 /// A place in the ring of stages, and the parity of the rounds.
 template <int kStages>
@@ -127,13 +114,12 @@ struct Shared {
 template <typename In, typename Of, typename Order, bool kGated>
 __device__ __forceinline__ void load_tile(const Shared<In, Of, Order>& shared,
                                           const TensorMap& map_a, const TensorMap& map_b,
-                                          const Problem& of, Place at, int begin, int end,
+                                          const Problem& of, Place at, int row, int begin, int end,
                                           unsigned rank, Ring<Of::kStages>& ring) {
   constexpr int kHalf = Of::kColumns / (kGated ? 2 : 1);
   constexpr int kShare = Of::kColumns / Of::kCluster;  // of B's tile that this block loads
   constexpr int kBoxColumns = kShare < kHalf ? kShare : kHalf;
   constexpr unsigned short kAll = (1 << Of::kCluster) - 1;
-  const int row = (at.row * Of::kCluster + static_cast<int>(rank)) * Of::kRows;
   const auto column_of = [&](int place) {
     return at.column * kHalf + place % kHalf + place / kHalf * of.columns;
   };
@@ -245,18 +231,19 @@ __device__ __forceinline__ int swizzled(int row, int unit) {
 }
 
 /// A warp brings a box of c, or writes one of the result: what lies inside the matrix at `data`.
-template <typename Out, bool kLoads>
+/// kPacked: its rows are whole units of 16 bytes.
+template <typename Out, bool kLoads, bool kPacked>
 __device__ __forceinline__ void move_box(unsigned char* box, Out* data, int row, int column,
-                                         const Problem& of, int lane) {
+                                         const Problem& of, int end, int lane) {
   const long long stride = of.columns;
   const bool whole = column + kSwizzled <= of.columns && of.columns % 8 == 0 &&
                      reinterpret_cast<unsigned long long>(data) % 16 == 0;
-  if (whole) {
+  if (kPacked || whole) {
 #pragma unroll
     for (int i = 0; i < kWarpRows / 4; ++i) {
       const int r = i * 4 + lane / 8, unit = lane % 8;
       uint4* inside = reinterpret_cast<uint4*>(box + swizzled(r, unit));
-      if (row + r >= of.rows) continue;
+      if (row + r >= end || (kPacked && column + unit * 8 >= of.columns)) continue;
       uint4* outside = reinterpret_cast<uint4*>(data + (row + r) * stride + column + unit * 8);
       if (kLoads) {
         *inside = *outside;
@@ -264,18 +251,18 @@ __device__ __forceinline__ void move_box(unsigned char* box, Out* data, int row,
         *outside = *inside;
       }
     }
-    return;
-  }
+  } else if constexpr (!kPacked) {
 #pragma unroll 4
-  for (int i = 0; i < kWarpRows * 2; ++i) {
-    const int r = i / 2, c = i % 2 * 32 + lane;
-    Out* inside = reinterpret_cast<Out*>(box + swizzled(r, c / 8)) + c % 8;
-    if (row + r >= of.rows || column + c >= of.columns) continue;
-    Out* outside = data + (row + r) * stride + column + c;
-    if (kLoads) {
-      *inside = *outside;
-    } else {
-      *outside = *inside;
+    for (int i = 0; i < kWarpRows * 2; ++i) {
+      const int r = i / 2, c = i % 2 * 32 + lane;
+      Out* inside = reinterpret_cast<Out*>(box + swizzled(r, c / 8)) + c % 8;
+      if (row + r >= end || column + c >= of.columns) continue;
+      Out* outside = data + (row + r) * stride + column + c;
+      if (kLoads) {
+        *inside = *outside;
+      } else {
+        *outside = *inside;
+      }
     }
   }
 }
@@ -306,7 +293,7 @@ __device__ __forceinline__ void finish_box(const float* sums, const unsigned cha
       if constexpr (Finish::kHasC) {
         const int r = lane / 4 + half * 8;
         const Out* two = reinterpret_cast<const Out*>(box + swizzled(r, i)) + lane % 4 * 2;
-        if (row + r < to.of.rows) {
+        if (row + r < to.end) {
           if (at < to.of.columns) c[0] = to_compute(two[0]);
           if (at + 1 < to.of.columns) c[1] = to_compute(two[1]);
         }
@@ -320,8 +307,9 @@ __device__ __forceinline__ void finish_box(const float* sums, const unsigned cha
   }
 }
 
-/// A warp's 16 rows from `row` on, box by box through shared memory. Two boxes take turns.
-template <typename Of, typename Out, Store kStore, typename Finish>
+/// A warp's 16 rows from `row` on, box by box through shared memory. Two boxes take turns. kRagged:
+/// behind the tile's rows are others, which copies of boxes would overwrite.
+template <typename Of, typename Out, Store kStore, typename Finish, bool kRagged>
 __device__ __forceinline__ void store_rows(const float (&sums)[Of::kSums], unsigned char* staging,
                                            const Target& to, int row, int first_column, int z,
                                            int lane, int& turn) {
@@ -334,7 +322,7 @@ __device__ __forceinline__ void store_rows(const float (&sums)[Of::kSums], unsig
     __syncwarp();
     if constexpr (Finish::kHasC) {
       Out* c = static_cast<Out*>(const_cast<void*>(to.with.c)) + to.offset(z);
-      move_box<Out, true>(box, c, row, column, to.of, lane);
+      move_box<Out, true, false>(box, c, row, column, to.of, to.end, lane);
       __syncwarp();
     }
     unsigned pairs[kSwizzled / 8][2];
@@ -346,16 +334,18 @@ __device__ __forceinline__ void store_rows(const float (&sums)[Of::kSums], unsig
       const unsigned four[4] = {pairs[i][0], pairs[i][1], pairs[i + 1][0], pairs[i + 1][1]};
       store_matrices(shared_address(box + swizzled(lane % 16, i + lane / 16)), four);
     }
-    if constexpr (kStore == kByCopies) {
-      show_to_copies();
-      __syncwarp();
-      if (lane == 0) {
-        if (row < to.of.rows && column < to.of.columns) store_box(to.map, box, column, row, z);
-        commit_stores();  // also of nothing: the waits count groups
+    const bool copied = kStore == kByCopies && (!kRagged || row + kWarpRows <= to.end);
+    if (copied) show_to_copies();
+    __syncwarp();
+    if (!copied) {
+      move_box<Out, false, kStore == kByCopies>(box, static_cast<Out*>(to.out) + to.offset(z), row,
+                                                column, to.of, to.end, lane);
+    }
+    if (kStore == kByCopies && lane == 0) {
+      if (copied && row < to.end && column < to.of.columns) {
+        store_box(to.map, box, column, row, z);
       }
-    } else {
-      __syncwarp();
-      move_box<Out, false>(box, static_cast<Out*>(to.out) + to.offset(z), row, column, to.of, lane);
+      commit_stores();  // also of nothing: the waits count groups
     }
   }
 }
@@ -377,7 +367,7 @@ __device__ __forceinline__ void store_floats(const float (&sums)[Of::kSums], con
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int r = row + lane / 4 + half * 8;
-      if (r >= to.of.rows) continue;
+      if (r >= to.end) continue;
       const long long at = static_cast<long long>(r) * columns + column;
       float c[2] = {};
       if constexpr (Finish::kHasC) {
@@ -399,11 +389,20 @@ __device__ __forceinline__ void store_floats(const float (&sums)[Of::kSums], con
   }
 }
 
+/// The first row of this block's tile.
+template <typename Of, typename Schedule>
+__device__ __forceinline__ int top_row(const Schedule& schedule, const Place& at, unsigned rank) {
+  return schedule.first_row(at) + (at.row * Of::kCluster + static_cast<int>(rank)) * Of::kRows;
+}
+
 /// A warpgroup that multiplies, tile after tile.
-template <typename In, typename Out, typename Of, typename Order, Store kStore, typename Finish>
-__device__ __forceinline__ void multiply(const Shared<In, Of, Order>& shared, const Target& to,
-                                         unsigned rank, int first, int apart, int tiles) {
-  const Problem& of = to.of;
+template <typename In, typename Out, typename Of, typename Order, Store kStore, typename Finish,
+          typename Schedule>
+__device__ __forceinline__ void multiply(const Shared<In, Of, Order>& shared, const TensorMap& map,
+                                         void* out, const ProductEpilogueValues& with,
+                                         const Schedule& schedule, unsigned rank, int first,
+                                         int apart, int tiles) {
+  const Problem& of = schedule.of;
   const int thread = threadIdx.x - 128, group = thread / 128, lane = thread % 32;
   const int warp = thread / 32 % 4;
   unsigned char* staging =
@@ -411,7 +410,7 @@ __device__ __forceinline__ void multiply(const Shared<In, Of, Order>& shared, co
   Ring<Of::kStages> ring;
   int turn = 0, number = 0;
   for (int tile = first; tile < tiles; tile += apart, ++number) {
-    const Place at = place_of(of, tile);
+    const Place at = schedule.place(tile);
     const int begin = at.split * of.steps_of_split;
     const int steps = min(of.steps_of_split, of.steps - begin);
     if (Of::kAlternates && number % 2 != group) {
@@ -421,17 +420,21 @@ __device__ __forceinline__ void multiply(const Shared<In, Of, Order>& shared, co
     if (Of::kAlternates) shared.turns[group].wait((number / 2 + group + 1) & 1);
     float sums[Of::kWaves][Of::kSums];
     multiply_tile<In, Of, Order>(shared, steps, group, lane, ring, sums);
-    const int z = at.split * of.batches + at.batch;
-    const int top = (at.row * Of::kCluster + static_cast<int>(rank)) * Of::kRows +
+    const int z = schedule.matrix(at);
+    const int top = top_row<Of>(schedule, at, rank) +
                     (Of::kAlternates ? 0 : group * Of::kGroupRows) + warp * kWarpRows;
+    ProductEpilogueValues ending = with;
+    if (Schedule::kGrouped) ending.bias = Finish::bias_of(with, at.batch, of.columns);
+    const Target to{map, out, ending, of, schedule.end_row(at)};
 #pragma unroll
     for (int wave = 0; wave < Of::kWaves; ++wave) {
       if constexpr (kStore == kDirect) {
         store_floats<Of, Finish>(sums[wave], to, top + wave * 64,
                                  at.column * columns_of<Of, Finish>(), z, lane);
       } else {
-        store_rows<Of, Out, kStore, Finish>(sums[wave], staging, to, top + wave * 64,
-                                            at.column * columns_of<Of, Finish>(), z, lane, turn);
+        store_rows<Of, Out, kStore, Finish, Schedule::kGrouped>(
+            sums[wave], staging, to, top + wave * 64, at.column * columns_of<Of, Finish>(), z, lane,
+            turn);
       }
     }
   }
@@ -439,14 +442,18 @@ __device__ __forceinline__ void multiply(const Shared<In, Of, Order>& shared, co
 }
 
 /// Of::kThreads threads; blocks in clusters of Of::kCluster. Dynamic shared memory: the stages, the
-/// staging of each multiplying warp, two barriers for each stage and two more.
-template <typename In, typename Out, typename Of, typename Order, Store kStore, typename Finish>
+/// staging of each multiplying warp, two barriers for each stage and two more, and the table of a
+/// Grouped<Problem>.
+template <typename In, typename Out, typename Of, typename Order, Store kStore, typename Finish,
+          typename Work = Problem>
 __global__ void __launch_bounds__(Of::kThreads, 1)
     gemm(const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b,
          const __grid_constant__ TensorMap map_out, void* out, const ProductEpilogueValues with,
-         const Problem of) {
+         const Work work) {
   extern __shared__ __align__(1024) unsigned char storage[];
   const Shared<In, Of, Order> shared(storage, Of::kGroups * 4 * kStagingOf<Out>(kStore));
+  const Problem& of = ScheduleOf<Work>::sizes(work);
+  const typename ScheduleOf<Work>::Type schedule(work, shared.turns + 2);
   const unsigned rank = Of::kCluster == 1 ? 0 : cluster_rank();
   if (threadIdx.x == 0) {
     prefetch(map_a);
@@ -462,28 +469,29 @@ __global__ void __launch_bounds__(Of::kThreads, 1)
     }
     Mbarrier::publish();
   }
+  if (threadIdx.x / 32 == 1) schedule.prepare(Of::kRows * Of::kCluster);
   if constexpr (Of::kCluster == 1) {
     __syncthreads();
   } else {
     cluster_sync();
   }
   const int first = blockIdx.x / Of::kCluster, apart = gridDim.x / Of::kCluster;
-  const int tiles = of.row_tiles * of.column_tiles * of.batches * of.splits;
+  const int tiles = schedule.count();
   if (threadIdx.x < 128) {
     if constexpr (Of::kGroups > 1) asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
     if (threadIdx.x == 0) {
       Ring<Of::kStages> ring;
       for (int tile = first; tile < tiles; tile += apart) {
-        const Place at = place_of(of, tile);
+        const Place at = schedule.place(tile);
         const int begin = at.split * of.steps_of_split;
-        load_tile<In, Of, Order, Finish::kGated>(shared, map_a, map_b, of, at, begin,
-                                                 min(begin + of.steps_of_split, of.steps), rank,
-                                                 ring);
+        load_tile<In, Of, Order, Finish::kGated>(
+            shared, map_a, map_b, of, at, top_row<Of>(schedule, at, rank), begin,
+            min(begin + of.steps_of_split, of.steps), rank, ring);
       }
     }
   } else {
     if constexpr (Of::kGroups > 1) asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
-    multiply<In, Out, Of, Order, kStore, Finish>(shared, {map_out, out, with, of}, rank, first,
+    multiply<In, Out, Of, Order, kStore, Finish>(shared, map_out, out, with, schedule, rank, first,
                                                  apart, tiles);
   }
   // The other blocks of the cluster arrive here as long as they multiply.

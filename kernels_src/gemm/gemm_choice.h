@@ -35,6 +35,7 @@ struct GemmSize {
   int multiprocessors = 132;
   std::size_t out_bytes = 2;  ///< of an element of the result
   bool gated = false;         ///< tiles have two halves, of 64 columns or 128; no splits
+  std::int64_t groups = 0;    ///< that share the rows, in numbers that nobody knows; no splits
   bool operator==(const GemmSize&) const = default;
 };
 

@@ -72,20 +72,26 @@ std::string short_epilogue_type(const GemmEpilogue& epilogue) {
   if (activation_of(epilogue)) activation = short_activation(activation_of(epilogue)->kind);
   return epilogue_type(epilogue, activation);
 }
+/// The last argument of a kernel's template, which is left out where it is the default.
+const char* work_suffix(ProductWork work) {
+  constexpr const char* kWorks[] = {"", ", Grouped<Problem>", ", GroupedInside<Problem>"};
+  return kWorks[static_cast<int>(work)];
+}
 std::string gemm_name(const GemmInstance& of, const GemmEpilogue& epilogue) {
   constexpr const char* kStores[] = {"kByCopies", "kByElements", "kDirect"};
   const GemmTile& tile = of.tile;
-  return format("gemm<{}, {}, Tile<{}, {}, {}, {}, {}, {}>, Layout<{}, {}>, {}, {}>",
+  return format("gemm<{}, {}, Tile<{}, {}, {}, {}, {}, {}>, Layout<{}, {}>, {}, {}{}>",
                 device_type(of.in), device_type(of.out), tile.rows, tile.columns, tile.stages,
                 tile.groups, tile.turns, tile.cluster, of.turn_a, of.turn_b,
-                kStores[static_cast<int>(of.store)], short_epilogue_type(epilogue));
+                kStores[static_cast<int>(of.store)], short_epilogue_type(epilogue),
+                work_suffix(of.work));
 }
 std::string mma_name(const MmaInstance& of, const GemmEpilogue& epilogue) {
   const MmaTile& tile = of.tile;
-  return format("mma_gemm<{}, {}, Tile<{}, {}, {}, {}, {}>, Layout<{}, {}>, {}>",
+  return format("mma_gemm<{}, {}, Tile<{}, {}, {}, {}, {}>, Layout<{}, {}>, {}{}>",
                 device_type(of.in), device_type(of.out), tile.rows, tile.columns, tile.warp_rows(),
                 tile.warp_columns(), tile.stages, of.turn_a, of.turn_b,
-                short_epilogue_type(epilogue));
+                short_epilogue_type(epilogue), work_suffix(of.work));
 }
 
 }  // namespace
@@ -114,7 +120,7 @@ const LazyKernel& gemm_kernel(const GemmInstance& of, const GemmEpilogue& epilog
   add_epilogue(key, epilogue);
   key.type(of.in).type(of.out).add(of.tile.rows / 64, 3).add(of.tile.columns / 64, 3);
   key.add(of.tile.stages, 6).add(of.tile.groups, 2).add(of.tile.turns, 1).add(of.tile.cluster, 3);
-  key.add(of.turn_a, 1).add(of.turn_b, 1).add(of.store, 2);
+  key.add(of.turn_a, 1).add(of.turn_b, 1).add(of.store, 2).add(of.work, 2);
   return family.instance(key, [&] { return gemm_name(of, epilogue); });
 }
 
@@ -124,7 +130,7 @@ const LazyKernel& mma_kernel(const MmaInstance& of, const GemmEpilogue& epilogue
   InstanceKey key;
   add_epilogue(key, epilogue);
   key.type(of.in).type(of.out).add(of.tile.rows / 64, 3).add(of.tile.columns / 64, 3);
-  key.add(of.tile.stages, 4).add(of.turn_a, 1).add(of.turn_b, 1);
+  key.add(of.tile.stages, 4).add(of.turn_a, 1).add(of.turn_b, 1).add(of.work, 2);
   return family.instance(key, [&] { return mma_name(of, epilogue); });
 }
 

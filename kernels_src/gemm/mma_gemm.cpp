@@ -11,15 +11,6 @@
 namespace kernwright::kernels {
 namespace {
 
-// As in mma_gemm.cu.
-struct MmaSide {
-  CUdeviceptr data;
-  std::int64_t stride, inner_step, outer_step, lines, line_bytes;
-};
-struct MmaProblem {
-  std::int32_t rows, columns, steps, steps_of_split, row_tiles, column_tiles, group, batches,
-      splits, inner_batches;
-};
 constexpr std::int64_t kMmaDepth = 64;  // bytes of a stage along the inner dimension
 
 std::int32_t mma_tiles_of(std::int64_t extent, std::int64_t part) {

@@ -2,6 +2,7 @@
 // ring of stages without waiting, warps multiply them from fragments (ldmatrix, mma.sync).
 #include <kernwright/elements.cuh>
 #include <kernwright/product_epilogue.cuh>
+#include <kernwright/product_tiles.cuh>
 #include <kernwright/tensor_core.cuh>
 
 using namespace kernwright;
@@ -156,21 +157,6 @@ struct Copier {
   }
 };
 
-struct Place {
-  int row, column, batch, split;
-};
-
-/// Tiles are walked down `group` of them, then along the columns: what blocks load at the same time
-/// is the same.
-__device__ __forceinline__ Place place_of(const Problem& of, int tile) {
-  const int all = of.row_tiles * of.column_tiles;
-  const int z = tile / all, flat = tile - z * all;
-  const int band = of.group * of.column_tiles;
-  const int first = flat / band * of.group, inside = flat % band;
-  const int high = min(of.row_tiles - first, of.group);
-  return {first + inside % high, inside / high, z / of.splits, z % of.splits};
-}
-
 /// A stage into the sums of a warp, whose tile begins at `row` and `column` of the block's.
 template <typename In, typename Of, typename Order, typename Sum>
 __device__ __forceinline__ void multiply_stage(unsigned a, unsigned b, int row, int column,
@@ -226,11 +212,11 @@ __device__ __forceinline__ void write_pair(Out* out, Out low, Out high, bool sec
   if (second) out[1] = high;
 }
 
-/// Four threads write eight columns of a row.
+/// Four threads write eight columns of a row, of those before row `end`.
 template <typename Out, typename Finish, typename Of, typename Sum>
 __device__ __forceinline__ void store_sums(const Sum (&sums)[Of::kHigh][Of::kWide][4], Out* out,
                                            const Out* c, const ProductEpilogueValues& with,
-                                           const Problem& of, int row, int column) {
+                                           const Problem& of, int end, int row, int column) {
   const int lane = threadIdx.x % 32;
   const bool by_two = of.columns % 2 == 0;
 #pragma unroll
@@ -242,7 +228,7 @@ __device__ __forceinline__ void store_sums(const Sum (&sums)[Of::kHigh][Of::kWid
 #pragma unroll
     for (int i = 0; i < 2 * Of::kHigh; ++i) {
       const int at_row = row + i * 8 + lane / 4;
-      if (at_row >= of.rows) continue;
+      if (at_row >= end) continue;
       const long long at = static_cast<long long>(at_row) * of.columns + at_column;
       const Sum* two = &sums[i / 2][j][i % 2 * 2];
       if constexpr (kIsWhole<Out>) {  // wraps around
@@ -261,11 +247,13 @@ __device__ __forceinline__ void store_sums(const Sum (&sums)[Of::kHigh][Of::kWid
   }
 }
 
-/// Of::kThreads threads, a block for each tile. Dynamic shared memory: the stages.
-template <typename In, typename Out, typename Of, typename Order, typename Finish>
+/// Of::kThreads threads, a block for each tile. Dynamic shared memory: the stages, and the table of
+/// a problem of groups, of which there may be fewer tiles than blocks.
+template <typename In, typename Out, typename Of, typename Order, typename Finish,
+          typename Work = Problem>
 __global__ void __launch_bounds__(Of::kThreads, Of::kBlocks)
     mma_gemm(const Side a, const Side b, void* out, const ProductEpilogueValues with,
-             const Problem of) {
+             const Work work) {
   extern __shared__ __align__(128) unsigned char storage[];
   constexpr int kElements = kDepth / sizeof(In);
   constexpr int kChunks = kDepth / 16;
@@ -274,16 +262,26 @@ __global__ void __launch_bounds__(Of::kThreads, Of::kBlocks)
                          Order::kA ? Of::kRows * kUnit / 16 : kChunks, Of::kThreads, Order::kA>;
   using CopierB = Copier<Order::kB ? kElements : Of::kColumns,
                          Order::kB ? Of::kColumns * kUnit / 16 : kChunks, Of::kThreads, Order::kB>;
-  const Place at = place_of(of, static_cast<int>(blockIdx.x));
-  const int first = at.split * of.steps_of_split;
-  const int steps = min(of.steps_of_split, of.steps - first);
-  const long long row = static_cast<long long>(at.row) * Of::kRows;
+  using Schedule = typename ScheduleOf<Work>::Type;
+  const Problem& of = ScheduleOf<Work>::sizes(work);
+  const Schedule schedule(work, storage + Of::kStages * Of::kStageBytes);
+  if constexpr (Schedule::kPrepares) {
+    if (threadIdx.x < 32) schedule.prepare(Of::kRows);
+    __syncthreads();
+    if (static_cast<int>(blockIdx.x) >= schedule.count()) return;
+  }
+  const Place at = schedule.place(static_cast<int>(blockIdx.x));
+  const auto [begin, steps] = schedule.depth(at, kElements);
+  const long long row = schedule.first_row(at) + static_cast<long long>(at.row) * Of::kRows;
   const long long column = static_cast<long long>(at.column) * Of::kColumns;
-  const long long deep = static_cast<long long>(first) * kElements;
+  const long long deep = begin;
+  Side left = a, right = b;
+  if (Order::kA) left.lines = schedule.end_depth(at, a.lines);
+  if (Order::kB) right.lines = schedule.end_depth(at, b.lines);
   const int inner = at.batch % of.inner_batches, outer = at.batch / of.inner_batches;
-  CopierA copy_a(a, inner * a.inner_step + outer * a.outer_step, Order::kA ? deep : row,
+  CopierA copy_a(left, inner * a.inner_step + outer * a.outer_step, Order::kA ? deep : row,
                  (Order::kA ? row : deep) * kUnit);
-  CopierB copy_b(b, inner * b.inner_step + outer * b.outer_step, Order::kB ? deep : column,
+  CopierB copy_b(right, inner * b.inner_step + outer * b.outer_step, Order::kB ? deep : column,
                  (Order::kB ? column : deep) * kUnit);
   const unsigned stages = shared_address(storage);
   const auto load = [&](int stage) {
@@ -312,9 +310,11 @@ __global__ void __launch_bounds__(Of::kThreads, Of::kBlocks)
     written = read;
     read = read + 1 == Of::kStages ? 0 : read + 1;
   }
-  const long long before =
-      (static_cast<long long>(at.split) * of.batches + at.batch) * of.rows * of.columns;
-  store_sums<Out, Finish, Of>(
-      sums, static_cast<Out*>(out) + before, static_cast<const Out*>(with.c) + before, with, of,
-      static_cast<int>(row) + warp_row, static_cast<int>(column) + warp_column);
+  const long long before = static_cast<long long>(schedule.matrix(at)) * of.rows * of.columns;
+  ProductEpilogueValues ending = with;
+  if (Schedule::kGrouped) ending.bias = Finish::bias_of(with, at.batch, of.columns);
+  store_sums<Out, Finish, Of>(sums, static_cast<Out*>(out) + before,
+                              static_cast<const Out*>(with.c) + before, ending, of,
+                              schedule.end_row(at), static_cast<int>(row) + warp_row,
+                              static_cast<int>(column) + warp_column);
 }

@@ -16,6 +16,7 @@ from kernwright.nn import (
     _attention_backward,
     _cache,
     _embedding,
+    _experts,
     _fused_matmul,
     _gates,
     _linear,
@@ -34,6 +35,7 @@ from kernwright.nn._attention import *
 from kernwright.nn._attention_backward import *
 from kernwright.nn._cache import *
 from kernwright.nn._embedding import *
+from kernwright.nn._experts import *
 from kernwright.nn._fused_matmul import *
 from kernwright.nn._gates import *
 from kernwright.nn._linear import *
@@ -54,6 +56,7 @@ __all__ = [
     *_cache.__all__,
     *_embedding.__all__,
     *_fused_matmul.__all__,
+    *_experts.__all__,
     *_gates.__all__,
     *_linear.__all__,
     *_losses.__all__,
