@@ -11,8 +11,9 @@ FIGURES = HERE.parent / "docs" / "figures.md"
 FIGURES_INTRODUCTION = """\
 # Figures
 
-Written by `bench/report.py` from `bench/results`; `bench/README.md` says how each is measured. Every
-result was checked, and subjects took turns in one run.
+Written by `bench/report.py` from `bench/results`; `bench/README.md` says how each is measured.
+Every result was checked, and subjects took turns in one run. Where Kernel Tuner did not measure all
+configurations, its time is what it would need for them at the same pace.
 
 """
 SIMULATOR = HERE.parent / "docs" / "simulator_speed.md"
