@@ -114,8 +114,12 @@ def arguments(description: str, name: str) -> argparse.Namespace:
     return parser.parse_args()
 
 
-def write(path: pathlib.Path, document: dict[str, Any]) -> None:
+def save(path: pathlib.Path, document: dict[str, Any]) -> None:
+    """Writes what is there so far."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(document, indent=1)
-    path.write_text(text + "\n")
-    print(text)
+    path.write_text(json.dumps(document, indent=1) + "\n")
+
+
+def write(path: pathlib.Path, document: dict[str, Any]) -> None:
+    save(path, document)
+    print(json.dumps(document, indent=1))

@@ -1,4 +1,4 @@
-"""Writes the README's figures and docs' pages of speed from the documents in bench/results."""
+"""Writes docs/figures.md and the other pages of speed from the documents in bench/results."""
 
 from __future__ import annotations
 
@@ -7,9 +7,15 @@ import pathlib
 from typing import Any
 
 HERE = pathlib.Path(__file__).parent
-README = HERE.parent / "README.md"
-BEGIN = "<!-- figures: written by bench/report.py from bench/results -->\n"
-END = "<!-- end of figures -->"
+FIGURES = HERE.parent / "docs" / "figures.md"
+FIGURES_INTRODUCTION = """\
+# Figures
+
+Written by `bench/report.py` from `bench/results`; `bench/README.md` says how each is measured.
+Every result was checked, and subjects took turns in one run. Where Kernel Tuner did not measure all
+configurations, its time is what it would need for them at the same pace.
+
+"""
 SIMULATOR = HERE.parent / "docs" / "simulator_speed.md"
 SIMULATOR_INTRODUCTION = """\
 # How fast the simulated device is
@@ -301,6 +307,63 @@ def peers_page() -> str | None:
     return text.replace("|---|---|", "|---|---|---|")
 
 
+def sessions() -> str | None:
+    document = load("tune_session")
+    if document is None:
+        return None
+    rows = []
+    for name, result in document["results"].items():
+        ours, peer = result["ours"], result["kernel_tuner"]
+        ratio = result["winners in turns"]["ratio"][1]
+        rows.append(
+            (
+                f"{name} ({result['dominated by']})",
+                f"{ours['seconds']:.1f} | {result['kernel_tuner, seconds for all']:.1f} "
+                f"({peer['evaluations']} measured) | {result['times as fast']:.1f} | {ratio:.3f}",
+            )
+        )
+    columns = "s, kernwright | s, Kernel Tuner | times as fast | our winner's time / theirs"
+    title = f"Tuning {document['count']} configurations, {document['machine']['device']}:"
+    text = table(title, ("", columns), rows)
+    return text.replace("|---|---|", "|---|---|---|---|---|")
+
+
+def verdicts() -> str | None:
+    document = load("judge_gpu")
+    if document is None:
+        return None
+    one, lost = document["one at a time"], document["recovery"]
+    attacks, right = document["attacks"], document["right kernels"]
+    rows = [
+        (f"a verdict on {one['elements']} elements, s", f"{one['verdict median, s']:.2f}"),
+        (f"verdicts a second, {document['workers']} workers", document["verdicts a second"]),
+        ("attacks accepted", f"{len(attacks['accepted'])} of {attacks['attacks']}"),
+        ("right kernels refused", f"{len(right['refused'])} of {right['kernels']}"),
+    ] + [
+        (f"a verdict right after an {name}, s", f"{lost[name]['next verdict, s']:.2f}")
+        for name in ("illegal address", "endless loop")
+    ]
+    return table(f"The judge, {document['machine']['device']}:", ("", ""), rows)
+
+
+def products() -> str | None:
+    document = load("gemm")
+    if document is None or "rows" not in document:
+        return None
+    rows = [
+        (
+            f"{'x'.join(map(str, row['shape']))} {row['layout']}, {row['dtype']}",
+            f"{row['ours']['TFLOP/s']:.0f} | {row['torch']['TFLOP/s']:.0f} | "
+            f"{row['of torch']:.2f} | {row['error']:.1e}",
+        )
+        for row in document["rows"]
+        if "torch" in row
+    ]
+    title = f"Matrix products, {document['machine']['device']}:"
+    columns = "TFLOP/s, kernwright | TFLOP/s, torch (cuBLAS) | ratio | error by the norm"
+    return table(title, ("", columns), rows).replace("|---|---|", "|---|---|---|---|---|")
+
+
 def write_simulator_page() -> None:
     parts = [part for part in (kernels_page(), peers_page()) if part]
     if parts:
@@ -330,14 +393,14 @@ def main() -> None:
         compile_cost,
         cached,
         imports,
-        simulated,
+        sessions,
         searches,
+        verdicts,
+        products,
+        simulated,
     )
     parts = [make() for make in subjects]
-    text = README.read_text()
-    start, end = text.index(BEGIN) + len(BEGIN), text.index(END)
-    body = "\n" + "\n".join(part for part in parts if part) + "\n"
-    README.write_text(text[:start] + body + text[end:])
+    FIGURES.write_text(FIGURES_INTRODUCTION + "\n".join(part for part in parts if part))
 
 
 if __name__ == "__main__":

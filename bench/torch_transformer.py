@@ -1,6 +1,6 @@
 """A small transformer of torch, forward and backward, with and without kernwright.torch.
 
-Eager torch, the same with accelerate(), with accelerate() and three classes of its own, compiled by
+Eager torch, the same with accelerate(), with three classes of its own, with our attention too, by
 torch.compile, and both together, in turns in one run. Loss and gradients are compared with the same
 model in float32. Where only the simulated device is there, the model is tiny and nothing is timed:
 what is left is whether results are right.
@@ -64,6 +64,14 @@ class Attention(nn.Module):
         return self.out(y.transpose(1, 2).flatten(-2))
 
 
+class OurAttention(Attention):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        parts = self.qkv(x).unflatten(-1, (3, -1, self.head)).permute(2, 0, 3, 1, 4)
+        q, k = self.rotary(parts[0], parts[1])
+        y = kt.scaled_dot_product_attention(q, k, parts[2], is_causal=True)
+        return self.out(y.transpose(1, 2).flatten(-2))
+
+
 class MLP(nn.Module):
     def __init__(self, dim: int, hidden: int) -> None:
         super().__init__()
@@ -116,7 +124,10 @@ class Transformer(nn.Module):
         return self.loss(self.head(self.norm(x)).flatten(0, 1), target.flatten())
 
 
-OURS = ("accelerate", "accelerate and classes", "torch.compile and ours")
+OURS = (
+    *("accelerate", "accelerate and classes", "accelerate, classes and attention"),
+    "torch.compile and ours",
+)
 ALSO = {MLP: OurMLP, Rotary: OurRotary, Block: OurBlock}
 
 
@@ -126,14 +137,11 @@ def variants(model: nn.Module, simulated: bool) -> dict[str, nn.Module]:
     def compiled(module: nn.Module) -> Any:
         return torch.compile(module, backend="aot_eager" if simulated else "inductor")
 
-    made = {
-        name: copy.deepcopy(model)
-        for name in ("torch", "accelerate", "accelerate and classes", "torch.compile",
-                     "torch.compile and ours")
-    }  # fmt: skip
+    made = {name: copy.deepcopy(model) for name in ("torch", *OURS[:3], "torch.compile", OURS[3])}
     print(kt.accelerate(made["accelerate"]), file=sys.stderr)
     for name in ("accelerate and classes", "torch.compile and ours"):
         kt.accelerate(made[name], also=ALSO)
+    kt.accelerate(made[OURS[2]], also={**ALSO, Attention: OurAttention})
     for name in ("torch.compile", "torch.compile and ours"):
         made[name] = compiled(made[name])
     return made

@@ -19,21 +19,25 @@
 #include "kernels_src/include/operations.cuh.h"
 #include "kernels_src/include/order.cuh.h"
 #include "kernels_src/include/ordered_scan.cuh.h"
+#include "kernels_src/include/own_epilogue.cuh.h"
 #include "kernels_src/include/philox.cuh.h"
 #include "kernels_src/include/product_epilogue.cuh.h"
 #include "kernels_src/include/product_roles.cuh.h"
 #include "kernels_src/include/product_stages.cuh.h"
 #include "kernels_src/include/product_store.cuh.h"
+#include "kernels_src/include/product_tiles.cuh.h"
 #include "kernels_src/include/ranks.cuh.h"
 #include "kernels_src/include/real_math.cuh.h"
 #include "kernels_src/include/reduce.cuh.h"
 #include "kernels_src/include/reducers.cuh.h"
+#include "kernels_src/include/rope_angles.cuh.h"
 #include "kernels_src/include/rows.cuh.h"
 #include "kernels_src/include/skinny.cuh.h"
 #include "kernels_src/include/skinny_weights.cuh.h"
 #include "kernels_src/include/small_floats.cuh.h"
 #include "kernels_src/include/tensor_core.cuh.h"
 #include "kernels_src/include/tma.cuh.h"
+#include "kernels_src/include/token_cache.cuh.h"
 #include "kernels_src/include/tokens.cuh.h"
 #include "kernels_src/include/total.cuh.h"
 #include "kernels_src/include/walk.cuh.h"
@@ -62,11 +66,13 @@ void register_device_headers() {
     add_builtin_header("kernwright/complex_math.cuh", text::complex_math_cuh);
     add_builtin_header("kernwright/functions.cuh", text::functions_cuh);
     add_builtin_header("kernwright/operations.cuh", text::operations_cuh);
+    add_builtin_header("kernwright/own_epilogue.cuh", text::own_epilogue_cuh);
     add_builtin_header("kernwright/philox.cuh", text::philox_cuh);
     add_builtin_header("kernwright/real_math.cuh", text::real_math_cuh);
     add_builtin_header("kernwright/order.cuh", text::order_cuh);
     add_builtin_header("kernwright/ranks.cuh", text::ranks_cuh);
     add_builtin_header("kernwright/reduce.cuh", text::reduce_cuh);
+    add_builtin_header("kernwright/rope_angles.cuh", text::rope_angles_cuh);
     add_builtin_header("kernwright/rows.cuh", text::rows_cuh);
     add_builtin_header("kernwright/reducers.cuh", text::reducers_cuh);
     add_builtin_header("kernwright/skinny.cuh", text::skinny_cuh);
@@ -74,6 +80,7 @@ void register_device_headers() {
     add_builtin_header("kernwright/small_floats.cuh", text::small_floats_cuh);
     add_builtin_header("kernwright/walk.cuh", text::walk_cuh);
     add_builtin_header("kernwright/tensor_core.cuh", text::tensor_core_cuh);
+    add_builtin_header("kernwright/token_cache.cuh", text::token_cache_cuh);
     add_builtin_header("kernwright/tokens.cuh", text::tokens_cuh);
     add_builtin_header("kernwright/mbarrier.cuh", text::mbarrier_cuh);
     add_builtin_header("kernwright/tma.cuh", text::tma_cuh);
@@ -83,6 +90,7 @@ void register_device_headers() {
     add_builtin_header("kernwright/product_roles.cuh", text::product_roles_cuh);
     add_builtin_header("kernwright/product_stages.cuh", text::product_stages_cuh);
     add_builtin_header("kernwright/product_store.cuh", text::product_store_cuh);
+    add_builtin_header("kernwright/product_tiles.cuh", text::product_tiles_cuh);
     add_builtin_header("kernwright/total.cuh", text::total_cuh);
   });
 }

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from kernel_instances_experts import EXPERT_INSTANCES
 from kernel_instances_products import (
     FINISHED,
     PRODUCTS,
@@ -13,6 +14,7 @@ from kernel_instances_products import (
     QUANTIZED_BLOCKS,
     SCALED_MMA_PRODUCTS,
 )
+from kernel_instances_tokens import TOKENS
 
 ROOT = Path(__file__).resolve().parents[1]
 TYPES = ["Bool", "Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64"]
@@ -56,8 +58,7 @@ SCANS = [
     *("RunningProduct<Complex64, Complex64>", "RunningMaximum<Float64, Float64>"),
     "RunningMinimum<UInt8, UInt8>",
 ]
-NAMED_UNITS = ["UInt8", "UInt16", "UInt32", "UInt64", "Unit16"]
-NAMED_INDICES = ["UInt32", "UInt64"]
+NAMED_UNITS, NAMED_INDICES = ["UInt8", "UInt16", "UInt32", "UInt64", "Unit16"], ["UInt32", "UInt64"]
 PLACES = [("Int32", "{}<Int32>"), ("Int64", "{}<Int64>"), ("Int64", "Offset")]
 REALS = ["Float16", "BFloat16", "Float32", "Float64", "Float8E4M3"]
 ACTIVATIONS = ["Relu", "Relu2", "HardTanh", "LeakyRelu", "Elu", "Selu", "Sigmoid", "LogSigmoid"]
@@ -79,7 +80,6 @@ MMA_PRODUCTS = [
     ("Int8, Int8", "64, 64, 32, 32, 3", "false, false", "Same, NoBias, false"),
 ]
 MATRICES = ["Float32", "Float64", "Complex64", "Complex128"]
-
 
 # As the library's C++ asks for them.
 INSTANCES = {
@@ -281,17 +281,7 @@ INSTANCES = {
     "plain_attention.cu": [
         *(f"plain_attention<{dim}, {dim}>" for dim in (64, 128, 256)),
     ],
-    "cache_append.cu": [
-        *(
-            f"append_cache<{of}, {of}, {n}>"
-            for of, n in (("Float16", 8), ("BFloat16", 1), ("Float32", 4))
-        ),
-        *(
-            f"append_cache<{of}, {to}, 8>"
-            for of in ("Float16", "BFloat16")
-            for to in ("Int8", "Float8E4M3", "Float8E5M2")
-        ),
-    ],
+    **TOKENS,
     "rope.cu": [
         f"rotate<{type}, {id}, {n}, {layout}>"
         for type in ("BFloat16", "Float32", "Float64")
@@ -496,3 +486,4 @@ INSTANCES = {
     ]
     + ["skinny_staged<BFloat16, Float8Weights<BFloat16>, Silu, 4, 2, 4, 3, true>"],
 }
+INSTANCES |= {text: [*INSTANCES.get(text, []), *more] for text, more in EXPERT_INSTANCES.items()}

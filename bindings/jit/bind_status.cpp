@@ -71,6 +71,7 @@ py::list environment_table() {
     py::dict row;
     row["name"] = variable.name;
     row["default"] = variable.default_value;
+    row["choices"] = variable.choices;
     row["meaning"] = variable.meaning;
     table.append(row);
   }
@@ -84,7 +85,7 @@ void bind_status(py::module_& m) {
   m.def("nvrtc_status", &nvrtc_status, "The NVRTC in use, or why none is, and the places tried.");
   m.def("headers_status", &headers_status, "Where CUDA's headers come from.");
   m.def("environment_table", &environment_table,
-        "The environment variables: name, default, meaning.");
+        "The environment variables: name, default, the words allowed if there are such, meaning.");
 }
 
 }  // namespace kernwright::python

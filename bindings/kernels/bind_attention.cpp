@@ -87,12 +87,41 @@ void append_cache(py::handle key, py::handle value, py::handle key_cache, py::ha
       k, [&](const Stream& on) { kernels::append_cache(k, v, to_k, to_v, at, places, on); });
 }
 
+Array append_qkv(const std::vector<py::object>& tokens, py::handle key_cache,
+                 py::handle value_cache, py::handle positions,
+                 const std::vector<py::object>& arrays, double eps, bool interleaved) {
+  if (tokens.size() != 3 || arrays.size() != 8) {
+    throw ArgumentError("append_qkv has three arrays of tokens and eight more");
+  }
+  const kernels::NewTokens news{array_operand(tokens[0], "qkv"), optional_operand(tokens[1], "k"),
+                                optional_operand(tokens[2], "v")};
+  const Array to_k = array_operand(key_cache, "key_cache");
+  const Array to_v = array_operand(value_cache, "value_cache");
+  const Array at = array_operand(positions, "positions");
+  const auto other = [&](std::size_t i, const char* name) {
+    return optional_operand(arrays[i], name);
+  };
+  const kernels::AppendOptions options{
+      .q_weight = other(0, "q_weight"),
+      .k_weight = other(1, "k_weight"),
+      .eps = eps,
+      .cos = other(2, "cos"),
+      .sin = other(3, "sin"),
+      .interleaved = interleaved,
+      .turns = other(4, "rope_positions"),
+      .places = {other(5, "page_table"), other(6, "key_scale"), other(7, "value_scale")}};
+  return on_current_stream(news.q, [&](const Stream& on) {
+    return kernels::append_qkv(news, to_k, to_v, at, options, on);
+  });
+}
+
 }  // namespace
 
 void bind_attention(py::module_& m) {
   m.def("_attention", &attention);
   m.def("_attention_backward", &attention_backward);
   m.def("_append_cache", &append_cache);
+  m.def("_append_qkv", &append_qkv);
 }
 
 }  // namespace kernwright::python

@@ -42,13 +42,15 @@ Array gemm(py::handle a, py::handle b, py::handle bias, py::handle c, float alph
            const std::optional<std::string>& precision, const std::string& kernel,
            const std::optional<MmaTileNumbers>& mma_tile,
            const std::optional<std::pair<py::object, py::object>>& line_scales,
-           const std::optional<std::pair<py::object, py::object>>& block_scales, bool fast_sums) {
+           const std::optional<std::pair<py::object, py::object>>& block_scales, bool fast_sums,
+           const std::string& expression) {
   kernels::Gemm of{.a = array_operand(a, "a"), .b = array_operand(b, "b")};
   of.epilogue = {.alpha = alpha,
                  .beta = beta,
                  .bias = optional_operand(bias, "bias"),
                  .c = optional_operand(c, "c")};
   if (activation) of.epilogue.activation = {kernels::activation_from_name(*activation)};
+  of.epilogue.expression = expression;
   if (gate) of.epilogue.gate = {kernels::activation_from_name(*gate)};
   if (!dtype.is_none()) of.type = scalar_argument(dtype);
   if (tile) of.tile = tile_of(*tile);
@@ -123,7 +125,8 @@ void bind_gemm(py::module_& m) {
         py::arg("dtype") = py::none(), py::arg("tile") = py::none(), py::arg("splits") = 0,
         py::arg("precision") = py::none(), py::arg("kernel") = "auto",
         py::arg("mma_tile") = py::none(), py::arg("line_scales") = py::none(),
-        py::arg("block_scales") = py::none(), py::arg("fast_sums") = false);
+        py::arg("block_scales") = py::none(), py::arg("fast_sums") = false,
+        py::arg("expression") = "");
   m.def("_scaled_matmul", &scaled_matmul);
   m.def("_gemm_tiles", &tiles, py::arg("promotes") = false);
   m.def("_mma_tiles", &mma_tiles);

@@ -9,6 +9,7 @@ void bind_kernels(py::module_& m) {
   bind_choices(m);
   bind_elementwise(m);
   bind_embedding(m);
+  bind_experts(m);
   bind_formats(m);
   bind_gemm(m);
   bind_gemv(m);

@@ -14,6 +14,7 @@ void bind_attention(py::module_& m);
 void bind_choices(py::module_& m);      ///< launch numbers, compiling without launches
 void bind_elementwise(py::module_& m);  ///< operations by name, promotion
 void bind_embedding(py::module_& m);
+void bind_experts(py::module_& m);
 void bind_formats(py::module_& m);
 void bind_gemm(py::module_& m);
 void bind_gemv(py::module_& m);

@@ -116,7 +116,8 @@ class PythonBackend final : public TrialBackend {
           .cast<std::optional<std::string>>();
     });
   }
-  TrialSamples sample(unsigned lane, TrialWork& work, unsigned count,
+  /// Without the cap: a device far away takes its samples in one go.
+  TrialSamples sample(unsigned lane, TrialWork& work, unsigned count, double,
                       const WaitLimits& limits) override {
     return ask([&](const py::object& self) {
       const py::tuple answer =
@@ -185,7 +186,7 @@ py::object BackendLane::verify(std::uint64_t index, double seconds) {
 py::tuple BackendLane::sample(std::uint64_t index, unsigned count, double seconds) {
   const TrialSamples samples =
       run(index, seconds, [&](TrialWork& work, const KernelResources&, const WaitLimits& limits) {
-        return backend_.sample(0, work, count, limits);
+        return backend_.sample(0, work, count, 0, limits);
       });
   return py::make_tuple(samples.times_ms, samples.cost, samples.metrics);
 }

@@ -68,4 +68,30 @@ void append_cache(const Array& key, const Array& value, const Array& key_cache,
                   const Array& value_cache, const Array& positions, const CachePlaces& places,
                   const Stream& stream = {});
 
+/// Queries, keys and values of new tokens: (batch, tokens, heads, dim) each, any strides; without
+/// `k` and `v`, `q` is (batch, tokens, (heads + 2 kv_heads) dim).
+struct NewTokens {
+  Array q;
+  std::optional<Array> k = std::nullopt, v = std::nullopt;
+};
+struct AppendOptions {
+  /// Of the tokens' dtype or float32, (dim,): heads become x / sqrt(mean(x^2) + eps) * weight.
+  std::optional<Array> q_weight = std::nullopt, k_weight = std::nullopt;
+  double eps = 1e-6;
+  /// As rope() takes them: (positions, pairs), float32, both or none.
+  std::optional<Array> cos = std::nullopt, sin = std::nullopt;
+  bool interleaved = false;
+  /// int32 (batch, tokens): rows of the tables; without them those of the places in the cache.
+  std::optional<Array> turns = std::nullopt;
+  CachePlaces places{};
+};
+
+/// What comes between the projection of new tokens and decode_attention(), in one launch: queries
+/// and keys are normalised and turned as by norm() and rope(), keys and values are written as by
+/// append_cache(). Each step's result is rounded to the tokens' dtype. Returns the queries, (batch,
+/// heads, tokens, dim). Tokens are float16, bfloat16 or float32, of heads up to 256 elements.
+/// Queued on `stream`. Throws ArgumentError, InvalidArgument.
+Array append_qkv(const NewTokens& tokens, const Array& key_cache, const Array& value_cache,
+                 const Array& positions, const AppendOptions& options, const Stream& stream = {});
+
 }  // namespace kernwright::kernels

@@ -1,8 +1,8 @@
 // Plans how new tokens are written to caches.
 #include "base/errors.h"
 #include "base/format.h"
-#include "kernels_src/attention/attention.h"
 #include "kernels_src/attention/cache_append.cu.h"
+#include "kernels_src/attention/token_cache.h"
 #include "kernels_src/family.h"
 #include "kernels_src/operands.h"
 
@@ -13,24 +13,6 @@ namespace {
 
 constexpr std::int64_t kAppendThreads = 256;
 
-struct AppendStrides {
-  std::int64_t batch = 0, head = 0, token = 0;
-};
-// As in cache_append.cu.
-struct CacheSide {
-  CUdeviceptr from = 0, to = 0;
-  AppendStrides from_at{}, to_at{};
-  CUdeviceptr scales = 0;
-  std::int32_t dim = 0, packs = 0;
-};
-struct CacheAppend {
-  CacheSide side[2]{};
-  CUdeviceptr positions = 0, table = 0;
-  std::int64_t table_row = 0;
-  std::int32_t page_size = 0, pages = 0, page_limit = 0;
-  std::int32_t batches = 0, heads = 0, tokens = 0, capacity = 0;
-};
-
 std::int64_t append_extent(const Array& array, int axis) {
   return array.shape()[static_cast<std::size_t>(axis)];
 }
@@ -39,17 +21,6 @@ std::int64_t append_step(const Array& array, int axis) {
   if (append_extent(array, axis) <= 1 && axis != 0) return 0;
   return array.strides()[static_cast<std::size_t>(axis)] /
          static_cast<std::int64_t>(scalar_size(array.type()));
-}
-
-void require_append_vector(const std::optional<Array>& given, const Array& key, const char* name,
-                           ScalarType type, std::int64_t count) {
-  if (!given) return;
-  require_one_device(key, "key", *given, name);
-  if (given->type() == type && given->ndim() == 1 && given->size() == count) return;
-  throw InvalidArgument(
-      format("Incompatible dimensions or dtypes: {} is a {}, and must be {} of "
-             "shape ({},)",
-             name, given->identify(), scalar_name(type), count));
 }
 
 void require_append_cache(const Array& tokens, const char* name, const Array& cache,
@@ -90,43 +61,27 @@ CacheSide append_side(const Array& tokens, const Array& cache, const std::option
   return side;
 }
 
-/// Elements that one access moves on both sides.
-int append_width(const CacheSide& side, ScalarType from, ScalarType to) {
-  const auto bits = [&](CUdeviceptr address, const AppendStrides& at, ScalarType type) {
-    const std::int64_t steps = at.batch | at.head | at.token | side.dim;
-    return address | static_cast<std::uint64_t>(steps) * scalar_size(type);
-  };
-  return std::min({pack_width(from, {bits(side.from, side.from_at, from)}),
-                   pack_width(to, {bits(side.to, side.to_at, to)}), 8});
-}
-
-void launch_append(CacheAppend& call, ScalarType from, ScalarType to, Device& device,
+void launch_append(PlannedAppend& planned, ScalarType from, ScalarType to, Device& device,
                    const Stream& on) {
   static const auto& family = *new Family("cache_append.cu", text::cache_append_cu);
-  const int width =
-      std::min(append_width(call.side[0], from, to), append_width(call.side[1], from, to));
-  std::int64_t packs = 0;
-  for (CacheSide& side : call.side) {
-    side.packs = std::max(side.dim / width, 1);
-    packs = std::max<std::int64_t>(packs, side.packs);
-  }
+  const CacheAppend& call = planned.call;
+  const int width = append_width(call, from, to);
+  planned.set_packs(width);
   const LazyKernel& kernel = family.instance(InstanceKey().type(from).type(to).add(width, 5), [&] {
     return format("append_cache<{}, {}, {}>", device_type(from), device_type(to), width);
   });
+  const std::int64_t packs = std::max(call.side[0].packs, call.side[1].packs);
   const std::int64_t items = std::int64_t{call.batches} * call.tokens * call.heads * packs;
   const LaunchConfig config{
       .grid = {static_cast<std::uint32_t>((items + kAppendThreads - 1) / kAppendThreads), 2},
       .block = {static_cast<std::uint32_t>(kAppendThreads)},
       .stream = on};
   launch(kernel.on(device), config, call);
+  for (const Array& each : planned.used) each.use_on(on);
 }
 
-}  // namespace
-
-void append_cache(const Array& key, const Array& value, const Array& key_cache,
-                  const Array& value_cache, const Array& positions, const CachePlaces& places,
-                  const Stream& stream) {
-  const bool paged = places.page_table.has_value();
+void require_append_pair(const Array& key, const Array& value, const Array& key_cache,
+                         const Array& value_cache, bool paged) {
   require_append_cache(key, "key", key_cache, "key_cache", paged);
   require_append_cache(value, "value", value_cache, "value_cache", paged);
   const int token_axis = paged ? 1 : 2;
@@ -135,54 +90,104 @@ void append_cache(const Array& key, const Array& value, const Array& key_cache,
                append_extent(key_cache, 0) == append_extent(value_cache, 0);
   for (int axis = 0; axis < 3; ++axis)
     alike &= append_extent(key, axis) == append_extent(value, axis);
-  if (!alike) {
+  if (alike) return;
+  throw InvalidArgument(
+      format("Incompatible dimensions or dtypes: key is a {}, value a {}, key_cache a {}, "
+             "value_cache a {}; keys and values differ in head_dim alone",
+             key.identify(), value.identify(), key_cache.identify(), value_cache.identify()));
+}
+
+/// Pages of each batch; the places that a batch has then.
+std::int64_t add_append_pages(PlannedAppend& made, const Array& key, const Array& key_cache,
+                              const Array& table, const Stream& on) {
+  require_one_device(key, "key", table, "page_table");
+  if (table.type() != ScalarType::int32 || table.ndim() != 2 ||
+      append_extent(table, 0) != append_extent(key, 0)) {
     throw InvalidArgument(
-        format("Incompatible dimensions or dtypes: key is a {}, value a {}, key_cache a {}, "
-               "value_cache a {}; keys and values differ in head_dim alone",
-               key.identify(), value.identify(), key_cache.identify(), value_cache.identify()));
+        format("Incompatible dimensions or dtypes: page_table is a {}, and must "
+               "be int32 of shape ({}, pages)",
+               table.identify(), append_extent(key, 0)));
   }
-  const std::int64_t batches = append_extent(key, 0), heads = append_extent(key, 1),
-                     tokens = append_extent(key, 2);
-  require_append_vector(positions, key, "positions", ScalarType::int32, batches);
-  require_append_vector(places.k_scales, key, "key_scale", ScalarType::float32, heads);
-  require_append_vector(places.v_scales, key, "value_scale", ScalarType::float32, heads);
-  const Stream on = stream ? stream : Stream::legacy(key.device());
-  const Array from_k = contiguous(key, on), from_v = contiguous(value, on);
-  const Array at = contiguous(positions, on);
-  std::vector<Array> used = {from_k, from_v, at, key_cache, value_cache};
-  std::optional<Array> k_scales, v_scales;
-  if (places.k_scales) used.push_back(k_scales.emplace(contiguous(*places.k_scales, on)));
-  if (places.v_scales) used.push_back(v_scales.emplace(contiguous(*places.v_scales, on)));
-  CacheAppend call;
-  call.side[0] = append_side(from_k, key_cache, k_scales, paged);
-  call.side[1] = append_side(from_v, value_cache, v_scales, paged);
-  call.positions = at.address();
-  std::int64_t capacity = append_extent(key_cache, token_axis);
-  if (paged) {
-    const Array& table = *places.page_table;
-    require_one_device(key, "key", table, "page_table");
-    if (table.type() != ScalarType::int32 || table.ndim() != 2 ||
-        append_extent(table, 0) != batches) {
-      throw InvalidArgument(
-          format("Incompatible dimensions or dtypes: page_table is a {}, and must "
-                 "be int32 of shape ({}, pages)",
-                 table.identify(), batches));
-    }
-    used.push_back(contiguous(table, on));
-    call.table = used.back().address();
-    call.table_row = append_extent(table, 1);
-    call.page_size = static_cast<std::int32_t>(std::max<std::int64_t>(1, capacity));
-    call.pages = static_cast<std::int32_t>(call.table_row);
-    call.page_limit = static_cast<std::int32_t>(append_extent(key_cache, 0));
-    capacity *= call.table_row;
+  CacheAppend& call = made.call;
+  made.used.push_back(contiguous(table, on));
+  call.table = made.used.back().address();
+  call.table_row = append_extent(table, 1);
+  call.page_size =
+      static_cast<std::int32_t>(std::max<std::int64_t>(1, append_extent(key_cache, 1)));
+  call.pages = static_cast<std::int32_t>(call.table_row);
+  call.page_limit = static_cast<std::int32_t>(append_extent(key_cache, 0));
+  return append_extent(key_cache, 1) * call.table_row;
+}
+
+}  // namespace
+
+void PlannedAppend::set_packs(int width) {
+  for (CacheSide& side : call.side) side.packs = std::max(side.dim / width, 1);
+}
+
+int append_width(const CacheAppend& call, ScalarType from, ScalarType to) {
+  int width = 8;
+  for (const CacheSide& side : call.side) {
+    const auto bits = [&](CUdeviceptr address, const HeadStrides& at, ScalarType type) {
+      const std::int64_t steps = at.batch | at.head | at.token | side.dim;
+      return address | static_cast<std::uint64_t>(steps) * scalar_size(type);
+    };
+    width = std::min({width, pack_width(from, {bits(side.from, side.from_at, from)}),
+                      pack_width(to, {bits(side.to, side.to_at, to)})});
   }
-  if (key.size() + value.size() == 0 || capacity == 0) return;
+  return width;
+}
+
+void require_append_vector(const std::optional<Array>& given, const Array& key, const char* name,
+                           ScalarType type, const Shape& shape) {
+  if (!given) return;
+  require_one_device(key, "key", *given, name);
+  if (given->type() == type && given->shape() == shape) return;
+  std::string extents;
+  for (const std::int64_t extent : shape) extents += format("{}, ", extent);
+  throw InvalidArgument(
+      format("Incompatible dimensions or dtypes: {} is a {}, and must be {} of "
+             "shape ({})",
+             name, given->identify(), scalar_name(type), extents.substr(0, extents.size() - 1)));
+}
+
+PlannedAppend plan_append(const Array& key, const Array& value, const Array& key_cache,
+                          const Array& value_cache, const Array& positions,
+                          const CachePlaces& places, const Stream& on) {
+  const bool paged = places.page_table.has_value();
+  require_append_pair(key, value, key_cache, value_cache, paged);
+  const std::int64_t batches = append_extent(key, 0), heads = append_extent(key, 1);
+  require_append_vector(positions, key, "positions", ScalarType::int32, {batches});
+  require_append_vector(places.k_scales, key, "key_scale", ScalarType::float32, {heads});
+  require_append_vector(places.v_scales, key, "value_scale", ScalarType::float32, {heads});
+  PlannedAppend made;
+  std::vector<Array>& used = made.used;
+  used = {with_whole_heads(key, on), with_whole_heads(value, on), contiguous(positions, on),
+          key_cache, value_cache};
+  std::optional<Array> scales[2];
+  if (places.k_scales) used.push_back(scales[0].emplace(contiguous(*places.k_scales, on)));
+  if (places.v_scales) used.push_back(scales[1].emplace(contiguous(*places.v_scales, on)));
+  CacheAppend& call = made.call;
+  call.side[0] = append_side(used[0], key_cache, scales[0], paged);
+  call.side[1] = append_side(used[1], value_cache, scales[1], paged);
+  call.positions = used[2].address();
+  std::int64_t capacity = append_extent(key_cache, 2);
+  if (paged) capacity = add_append_pages(made, key, key_cache, *places.page_table, on);
+  made.elements = key.size() + value.size();
   call.batches = static_cast<std::int32_t>(batches);
   call.heads = static_cast<std::int32_t>(heads);
-  call.tokens = static_cast<std::int32_t>(tokens);
+  call.tokens = static_cast<std::int32_t>(append_extent(key, 2));
   call.capacity = static_cast<std::int32_t>(std::min(capacity, std::int64_t{1} << 30));
-  launch_append(call, key.type(), key_cache.type(), key.device(), on);
-  for (const Array& each : used) each.use_on(on);
+  return made;
+}
+
+void append_cache(const Array& key, const Array& value, const Array& key_cache,
+                  const Array& value_cache, const Array& positions, const CachePlaces& places,
+                  const Stream& stream) {
+  const Stream on = stream ? stream : Stream::legacy(key.device());
+  PlannedAppend planned = plan_append(key, value, key_cache, value_cache, positions, places, on);
+  if (planned.elements == 0 || planned.call.capacity == 0) return;
+  launch_append(planned, key.type(), key_cache.type(), key.device(), on);
 }
 
 }  // namespace kernwright::kernels

@@ -146,9 +146,13 @@ __global__ void __launch_bounds__(kThreads)
 
 // ---- numbers to blocks: a warp a block
 
+/// NOTE: ptxas 13.0 takes a byte that is stored of the register of a conversion to float16 for a
+/// number, and converts it to an integer (F2I.U8.F16). It does not for a register of 32 bits.
 __device__ __forceinline__ void write_half(UInt8* to, Float16 value) {
-  to[0] = static_cast<UInt8>(value.bits);
-  to[1] = static_cast<UInt8>(value.bits >> 8);
+  unsigned bits;
+  asm("cvt.u32.u16 %0, %1;" : "=r"(bits) : "h"(value.bits));
+  to[0] = static_cast<UInt8>(bits);
+  to[1] = static_cast<UInt8>(bits >> 8);
 }
 
 /// The value of largest magnitude, of equal ones the first, among groups of `Lanes` lanes.

@@ -11,6 +11,7 @@
 #include "kernels_src/gemm/gemm_layout.h"
 #include "kernels_src/gemm/gemm_maps.h"
 #include "kernels_src/gemm/mma_gemm.h"
+#include "kernels_src/gemm/own_epilogue.h"
 #include "kernels_src/matmul/matmul.h"
 #include "kernels_src/operands.h"
 
@@ -20,11 +21,6 @@
 namespace kernwright::kernels {
 namespace {
 
-// As in gemm.cu.
-struct GemmProblem {
-  std::int32_t rows, columns, steps, steps_of_split, row_tiles, column_tiles, group, batches,
-      splits, inner_batches, a_inner, a_outer, b_inner, b_outer;
-};
 // As in promoted_gemm.cu; steps in elements.
 struct GemmBlockValues {
   CUdeviceptr b = 0;
@@ -213,7 +209,8 @@ void require_whole_gemm(const Gemm& of, ScalarType type) {
     throw ArgumentError(
         format("the result of a product of int8 is int32 or int8, not {}", scalar_name(type)));
   }
-  if (then.bias || then.c || then.activation || then.gate || then.alpha != 1) {
+  if (then.bias || then.c || then.activation || then.gate || then.alpha != 1 ||
+      !then.expression.empty()) {
     throw ArgumentError("nothing follows a product of int8: no alpha, bias, c, activation or gate");
   }
 }
@@ -443,6 +440,7 @@ bool has_fast_gemm(const Array& a, const Array& b) {
 Array Gemm::run(const Stream& stream) const {
   const ScalarType out = gemm_result_type(*this);
   require_gemm(*this, out);
+  require_own_epilogue(epilogue);
   const Stream on = stream ? stream : Stream::legacy(a.device());
   if (epilogue.gate) return run_gated(*this, out, on);
   Array result = Array::empty(a.device(), gemm_shape(a, b), out, on);

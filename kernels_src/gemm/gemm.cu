@@ -54,12 +54,14 @@ struct Direct : Types {
 };
 
 /// See run_product(). Of 16-bit operands either dimension may be dense, of others the inner one.
-template <typename In, typename Out, typename Of, typename Order, Store kStore, typename Finish>
+/// Given: a Problem, or Grouped<Problem>, whose table follows in shared memory.
+template <typename In, typename Out, typename Of, typename Order, Store kStore, typename Finish,
+          typename Given = Problem>
 __global__ void __launch_bounds__(Of::kThreads, 1)
     gemm(const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b,
          const __grid_constant__ TensorMap map_out, void* out, const ProductEpilogueValues with,
-         const Problem of) {
+         const Given given) {
   extern __shared__ __align__(1024) unsigned char storage[];
   const Direct<ProductTypes<In, Out, Of, Order, kStore, Finish>> work;
-  run_product(work, storage, {map_a, map_b}, {map_out, out, with, of});
+  run_product(work, storage, {map_a, map_b}, {map_out, out, with}, given);
 }

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 namespace kernwright::kernels {
 
@@ -25,6 +26,10 @@ struct GemmEpilogue {
   std::optional<ActivationCall> gate{};
   /// Both or none: float32, one number or one for each row (column) of a single matrix; no gate.
   std::optional<Array> row_scales{}, column_scales{};
+  /// Not empty: the result is this expression of CUDA instead, in float, of the sum `x`, `alpha`,
+  /// `beta`, the column's `bias` and the element `c` where those are given, CUDA's functions and
+  /// those of include/own_epilogue.cuh. Compiled at its first use.
+  std::string expression{};
 };
 
 /// Of float8 operands in blocks of 128 along the inner dimension, float32: of a's rows (m, k /

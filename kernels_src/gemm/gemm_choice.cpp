@@ -54,6 +54,22 @@ double rate_of(int columns) {
   return columns >= 256 ? 1 : columns >= 192 ? 0.98 : columns >= 128 ? 0.95 : 0.75;
 }
 
+/// Of groups each has a last tile, which is half full on average.
+std::int64_t row_tiles_of(const GemmSize& size, std::int64_t height) {
+  if (size.groups == 0) return gemm_parts(size.rows, height);
+  const std::int64_t taken = std::min(size.groups, size.rows);
+  return std::max(taken, (size.rows + taken * height / 2) / height);
+}
+
+/// Cycles in which memory brings a stage of b to a tile: of groups' matrices the tiles of few rows
+/// share each, and all of them are read once.
+double memory_cycles(const GemmSize& size, const GemmTile& tile) {
+  if (size.groups == 0) return 0;
+  const std::int64_t taken = std::max<std::int64_t>(1, std::min(size.groups, size.rows));
+  const double sharing = static_cast<double>(row_tiles_of(size, tile.rows)) / taken;
+  return tile.columns * kGemmLine / sharing / kMemoryBytesPerCycle;
+}
+
 int best_group(const GemmSize& size, const GemmTile& tile) {
   const std::int64_t at_once = std::max(1, size.multiprocessors / tile.cluster);
   int best = 1;
@@ -95,7 +111,8 @@ struct GemmSizeHash {
     std::uint64_t sum = static_cast<std::uint64_t>(size.multiprocessors) * 16 + size.out_bytes;
     sum = sum * 16 + size.in_bytes;
     sum = sum * 8 + size.gated * 4u + size.promotes * 2u + size.whole;
-    for (const std::int64_t extent : {size.rows, size.columns, size.inner, size.batches}) {
+    for (const std::int64_t extent :
+         {size.rows, size.columns, size.inner, size.batches, size.groups}) {
       sum = (sum ^ static_cast<std::uint64_t>(extent)) * 0x9e3779b97f4a7c15u;
     }
     return static_cast<std::size_t>(sum ^ sum >> 32);
@@ -112,7 +129,8 @@ GemmChoice cheapest_gemm(const GemmSize& size) {
   double least = 0;
   for (const GemmTile& tile : gemm_tiles(size.promotes)) {
     if (size.gated && tile.columns % 128 != 0) continue;
-    const GemmChoice choice = choose_gemm(size, tile, size.gated || size.whole ? 1 : 0);
+    const bool one = size.gated || size.whole || size.groups > 0;
+    const GemmChoice choice = choose_gemm(size, tile, one ? 1 : 0);
     const double cost = gemm_cost(size, choice);
     if (least == 0 || cost < least) {
       least = cost;
@@ -160,8 +178,8 @@ void require_gemm_tile(const GemmTile& tile, bool promotes) {
 double gemm_cost(const GemmSize& size, const GemmChoice& choice) noexcept {
   const GemmTile& tile = choice.tile;
   const std::int64_t height = std::int64_t{tile.rows} * tile.cluster;
-  const std::int64_t tiles = gemm_parts(size.rows, height) *
-                             gemm_parts(size.columns, tile.columns) * size.batches * choice.splits;
+  const std::int64_t tiles = row_tiles_of(size, height) * gemm_parts(size.columns, tile.columns) *
+                             size.batches * choice.splits;
   const std::int64_t at_once = std::max(1, size.multiprocessors / tile.cluster);
   const auto waves = static_cast<double>(gemm_parts(tiles, at_once));
   const auto steps = static_cast<double>(gemm_parts(steps_of(size), choice.splits));
@@ -174,7 +192,8 @@ double gemm_cost(const GemmSize& size, const GemmChoice& choice) noexcept {
                      kOutBytesPerCycle;
   // A group that ends a tile while the other multiplies costs nothing but at the end.
   const double ends = tile.turns ? out + waves * 100 : waves * out;
-  double cost = kCyclesOfStart + waves * steps * std::max(products, loads) + ends;
+  const double step = std::max({products, loads, memory_cycles(size, tile)});
+  double cost = kCyclesOfStart + waves * steps * step + ends;
   if (choice.splits > 1) {
     const double results = static_cast<double>(size.rows) * static_cast<double>(size.columns) *
                            static_cast<double>(size.batches);

@@ -38,6 +38,7 @@ struct GemmSize {
   bool promotes = false;      ///< sums of each stage are made apart (promoted_gemm.cu)
   bool whole = false;         ///< sums of integers are not split
   bool gated = false;         ///< tiles have two halves, of 64 columns or 128; no splits
+  std::int64_t groups = 0;    ///< that share the rows, in numbers that nobody knows; no splits
   bool operator==(const GemmSize&) const = default;
 };
 

@@ -6,6 +6,7 @@
 #include "kernels_src/gemm/finish_product.cu.h"
 #include "kernels_src/gemm/gemm.cu.h"
 #include "kernels_src/gemm/mma_gemm.cu.h"
+#include "kernels_src/gemm/own_epilogue.h"
 #include "kernels_src/gemm/promoted_gemm.cu.h"
 
 #include <algorithm>
@@ -41,8 +42,11 @@ const std::optional<ActivationCall>& activation_of(const GemmEpilogue& epilogue)
 std::string epilogue_type(const GemmEpilogue& epilogue, const char* activation) {
   const char* bias = epilogue.bias ? device_type(epilogue.bias->type()) : "NoBias";
   if (epilogue.gate) return format("GatedEpilogue<{}, {}>", activation, bias);
-  const std::string name = format("Epilogue<{}, {}, {}>", epilogue.activation ? activation : "Same",
-                                  bias, epilogue.c ? "true" : "false");
+  const std::string name =
+      !epilogue.expression.empty()
+          ? own_epilogue_type(epilogue, bias)
+          : format("Epilogue<{}, {}, {}>", epilogue.activation ? activation : "Same", bias,
+                   epilogue.c ? "true" : "false");
   return epilogue.row_scales ? format("Scaled<{}>", name) : name;
 }
 void add_epilogue(InstanceKey& key, const GemmEpilogue& epilogue) {
@@ -55,7 +59,9 @@ void add_epilogue(InstanceKey& key, const GemmEpilogue& epilogue) {
 }
 
 const LazyKernel& finish_kernel(ScalarType type, const GemmEpilogue& epilogue, int width) {
-  static const auto& family = *new Family("finish_product.cu", text::finish_product_cu);
+  static const auto& plain = *new Family("finish_product.cu", text::finish_product_cu);
+  const Family& family =
+      epilogue_family(plain, "finish_product.cu", text::finish_product_cu, epilogue);
   InstanceKey key;
   add_epilogue(key, epilogue);
   return family.instance(key.type(type).add(width, 3), [&] {
@@ -71,6 +77,11 @@ std::string short_epilogue_type(const GemmEpilogue& epilogue) {
   if (activation_of(epilogue)) activation = short_activation(activation_of(epilogue)->kind);
   return epilogue_type(epilogue, activation);
 }
+/// The last argument of a kernel's template, which is left out where it is the default.
+const char* work_suffix(ProductWork work) {
+  constexpr const char* kWorks[] = {"", ", Grouped<Problem>", ", GroupedInside<Problem>"};
+  return kWorks[static_cast<int>(work)];
+}
 std::string gemm_name(const GemmInstance& of, const GemmEpilogue& epilogue) {
   constexpr const char* kStores[] = {"kByCopies", "kByElements", "kDirect"};
   const GemmTile& tile = of.tile;
@@ -79,17 +90,18 @@ std::string gemm_name(const GemmInstance& of, const GemmEpilogue& epilogue) {
   const std::string sums = of.sums == GemmSums::direct
                                ? format("Layout<{}, {}>", of.turn_a, of.turn_b)
                                : format("{}", of.sums == GemmSums::of_blocks);
-  return format("{}gemm<{}, {}, Tile<{}, {}, {}, {}, {}, {}>, {}, {}, {}>",
+  return format("{}gemm<{}, {}, Tile<{}, {}, {}, {}, {}, {}>, {}, {}, {}{}>",
                 of.sums == GemmSums::direct ? "" : "promoted_", in, device_type(of.out), tile.rows,
                 tile.columns, tile.stages, tile.groups, tile.turns, tile.cluster, sums,
-                kStores[static_cast<int>(of.store)], short_epilogue_type(epilogue));
+                kStores[static_cast<int>(of.store)], short_epilogue_type(epilogue),
+                work_suffix(of.work));
 }
 std::string mma_name(const MmaInstance& of, const GemmEpilogue& epilogue) {
   const MmaTile& tile = of.tile;
-  return format("mma_gemm{}<{}, {}, Tile<{}, {}, {}, {}, {}>, Layout<{}, {}>, {}>",
+  return format("mma_gemm{}<{}, {}, Tile<{}, {}, {}, {}, {}>, Layout<{}, {}>, {}{}>",
                 of.of_blocks ? "_of_blocks" : "", device_type(of.in), device_type(of.out),
                 tile.rows, tile.columns, tile.warp_rows(), tile.warp_columns(), tile.stages,
-                of.turn_a, of.turn_b, short_epilogue_type(epilogue));
+                of.turn_a, of.turn_b, short_epilogue_type(epilogue), work_suffix(of.work));
 }
 
 }  // namespace
@@ -119,21 +131,27 @@ GemmEpilogueValues gemm_epilogue_values(const GemmEpilogue& epilogue) {
 const LazyKernel& gemm_kernel(const GemmInstance& of, const GemmEpilogue& epilogue) {
   static const auto& direct = *new Family("gemm.cu", text::gemm_cu);
   static const auto& promoted = *new Family("promoted_gemm.cu", text::promoted_gemm_cu);
-  const Family& family = of.sums == GemmSums::direct ? direct : promoted;
+  const Family& family =
+      of.sums == GemmSums::direct
+          ? epilogue_family(direct, "gemm.cu", text::gemm_cu, epilogue)
+          : epilogue_family(promoted, "promoted_gemm.cu", text::promoted_gemm_cu, epilogue);
   InstanceKey key;
   add_epilogue(key, epilogue);
   key.type(of.a).type(of.out).add(of.tile.rows / 64, 3).add(of.tile.columns / 64, 3);
   key.add(of.tile.stages, 6).add(of.tile.groups, 2).add(of.tile.turns, 1).add(of.tile.cluster, 3);
   key.add(of.turn_a, 1).add(of.turn_b, 1).add(of.store, 2).add(of.sums, 2).type(of.b);
+  key.add(of.work, 2);
   return family.instance(key, [&] { return gemm_name(of, epilogue); });
 }
 
 const LazyKernel& mma_kernel(const MmaInstance& of, const GemmEpilogue& epilogue) {
-  static const auto& family = *new Family("mma_gemm.cu", text::mma_gemm_cu);
+  static const auto& plain = *new Family("mma_gemm.cu", text::mma_gemm_cu);
+  const Family& family = epilogue_family(plain, "mma_gemm.cu", text::mma_gemm_cu, epilogue);
   InstanceKey key;
   add_epilogue(key, epilogue);
   key.type(of.in).type(of.out).add(of.tile.rows / 64, 3).add(of.tile.columns / 64, 3);
   key.add(of.tile.stages, 4).add(of.turn_a, 1).add(of.turn_b, 1).add(of.of_blocks, 1);
+  key.add(of.work, 2);
   return family.instance(key, [&] { return mma_name(of, epilogue); });
 }
 

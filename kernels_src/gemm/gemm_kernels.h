@@ -24,6 +24,38 @@ struct GemmEpilogueValues {
 };
 GemmEpilogueValues gemm_epilogue_values(const GemmEpilogue& epilogue);
 
+/// As in include/product_stages.cuh.
+struct GemmProblem {
+  std::int32_t rows, columns, steps, steps_of_split, row_tiles, column_tiles, group, batches,
+      splits, inner_batches, a_inner, a_outer, b_inner, b_outer;
+};
+/// As in mma_gemm.cu.
+struct MmaSide {
+  CUdeviceptr data;
+  std::int64_t stride, inner_step, outer_step, lines, line_bytes;
+};
+struct MmaProblem {
+  std::int32_t rows, columns, steps, steps_of_split, row_tiles, column_tiles, group, batches,
+      splits, inner_batches;
+};
+
+/// What an instance works on, see include/product_tiles.cuh: a Problem, Grouped<Problem>,
+/// GroupedInside<Problem>.
+enum class ProductWork : std::uint8_t { whole, grouped, grouped_inside };
+/// `GroupKind` there.
+enum class GroupKind : std::int32_t { ends, offsets, counts, apart };
+/// As there.
+struct ProductGroups {
+  CUdeviceptr numbers;
+  GroupKind kind;
+  std::int32_t count, rows;
+};
+template <typename Problem>
+struct GroupedProblem {
+  Problem of;
+  ProductGroups groups;
+};
+
 /// `Store` of gemm.cu.
 enum class GemmStore : std::uint8_t { by_copies, by_elements, direct };
 /// Made in one place, or those of each stage apart (promoted_gemm.cu), with their blocks' scales.
@@ -34,7 +66,8 @@ struct GemmInstance {
   GemmTile tile;
   bool turn_a, turn_b;
   GemmStore store;
-  GemmSums sums;
+  GemmSums sums = GemmSums::direct;
+  ProductWork work = ProductWork::whole;  ///< another one in direct sums alone
 };
 const LazyKernel& gemm_kernel(const GemmInstance& of, const GemmEpilogue& epilogue);
 
@@ -42,7 +75,8 @@ struct MmaInstance {
   ScalarType in, out;
   MmaTile tile;
   bool turn_a, turn_b;
-  bool of_blocks;  ///< that have scales
+  bool of_blocks = false;                 ///< that have scales
+  ProductWork work = ProductWork::whole;  ///< another one without scales alone
 };
 const LazyKernel& mma_kernel(const MmaInstance& of, const GemmEpilogue& epilogue);
 

@@ -12,14 +12,6 @@ namespace kernwright::kernels {
 namespace {
 
 // As in mma_gemm.cu.
-struct MmaSide {
-  CUdeviceptr data;
-  std::int64_t stride, inner_step, outer_step, lines, line_bytes;
-};
-struct MmaProblem {
-  std::int32_t rows, columns, steps, steps_of_split, row_tiles, column_tiles, group, batches,
-      splits, inner_batches;
-};
 struct MmaBlockScales {
   CUdeviceptr a, b;
   std::int64_t a_line_step, a_inner_step, b_line_step, b_inner_step;

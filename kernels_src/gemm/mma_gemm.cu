@@ -2,6 +2,7 @@
 // ring of stages without waiting, warps multiply them from fragments (ldmatrix, mma.sync).
 #include <kernwright/elements.cuh>
 #include <kernwright/product_epilogue.cuh>
+#include <kernwright/product_tiles.cuh>
 #include <kernwright/tensor_core.cuh>
 
 using namespace kernwright;
@@ -164,21 +165,6 @@ struct Copier {
   }
 };
 
-struct Place {
-  int row, column, batch, split;
-};
-
-/// Tiles are walked down `group` of them, then along the columns: what blocks load at the same time
-/// is the same.
-__device__ __forceinline__ Place place_of(const Problem& of, int tile) {
-  const int all = of.row_tiles * of.column_tiles;
-  const int z = tile / all, flat = tile - z * all;
-  const int band = of.group * of.column_tiles;
-  const int first = flat / band * of.group, inside = flat % band;
-  const int high = min(of.row_tiles - first, of.group);
-  return {first + inside % high, inside / high, z / of.splits, z % of.splits};
-}
-
 /// A stage into the sums of a warp, whose tile begins at `row` and `column` of the block's.
 template <typename In, typename Of, typename Order, typename Sum>
 __device__ __forceinline__ void multiply_stage(unsigned a, unsigned b, int row, int column,
@@ -213,11 +199,11 @@ __device__ __forceinline__ void multiply_stage(unsigned a, unsigned b, int row, 
   }
 }
 
-/// Four threads write eight columns of a row.
+/// Four threads write eight columns of a row, of those before row `end`.
 template <typename Out, typename Finish, typename Of, typename Sum>
 __device__ __forceinline__ void store_sums(const Sum (&sums)[Of::kHigh][Of::kWide][4], Out* out,
                                            const Out* c, const ProductEpilogueValues& with,
-                                           const Problem& of, int row, int column) {
+                                           const Problem& of, int end, int row, int column) {
   const int lane = threadIdx.x % 32;
   const bool by_two = of.columns % 2 == 0;
 #pragma unroll
@@ -230,7 +216,7 @@ __device__ __forceinline__ void store_sums(const Sum (&sums)[Of::kHigh][Of::kWid
 #pragma unroll
     for (int i = 0; i < 2 * Of::kHigh; ++i) {
       const int at_row = row + i * 8 + lane / 4;
-      if (at_row >= of.rows) continue;
+      if (at_row >= end) continue;
       const long long at = static_cast<long long>(at_row) * of.columns + at_column;
       const Sum* two = &sums[i / 2][j][i % 2 * 2];
       if constexpr (kIsWhole<Out>) {  // wraps around
@@ -242,11 +228,11 @@ __device__ __forceinline__ void store_sums(const Sum (&sums)[Of::kHigh][Of::kWid
           if (second) added[1] = to_compute(c[at + 1]);
         }
         const Factors<Finish> rows(with.row_scales, at_row, 0, of.rows);
-        const auto end = [&](int k) {
+        const auto ended = [&](int k) {
           const float sum = scaled(two[k], rows, 0, columns, k);
           return from_compute<Out>(Finish::finish(with, sum, 0, bias, k, added[k]));
         };
-        write_pair(out + at, end(0), end(1), second, by_two);
+        write_pair(out + at, ended(0), ended(1), second, by_two);
       }
     }
   }
@@ -277,11 +263,12 @@ __device__ __forceinline__ void promote(float (&parts)[Of::kHigh][Of::kWide][4],
   }
 }
 
-/// All of a kernel; kScales: of blocks, whose sums are made apart.
-template <typename In, typename Out, typename Of, typename Order, typename Finish, bool kScales>
+/// All of a kernel; kScales: of blocks, whose sums are made apart. Given: see the kernels.
+template <typename In, typename Out, typename Of, typename Order, typename Finish, bool kScales,
+          typename Given>
 __device__ __forceinline__ void run_product(unsigned char* storage, const Side& a, const Side& b,
                                             void* out, const ProductEpilogueValues& with,
-                                            const Problem& of, const BlockScales& scales) {
+                                            const Given& given, const BlockScales& scales) {
   constexpr int kElements = kDepth / sizeof(In);
   constexpr int kChunks = kDepth / 16;
   constexpr int kUnit = static_cast<int>(sizeof(In));
@@ -289,16 +276,26 @@ __device__ __forceinline__ void run_product(unsigned char* storage, const Side& 
                          Order::kA ? Of::kRows * kUnit / 16 : kChunks, Of::kThreads, Order::kA>;
   using CopierB = Copier<Order::kB ? kElements : Of::kColumns,
                          Order::kB ? Of::kColumns * kUnit / 16 : kChunks, Of::kThreads, Order::kB>;
-  const Place at = place_of(of, static_cast<int>(blockIdx.x));
-  const int first = at.split * of.steps_of_split;
-  const int steps = min(of.steps_of_split, of.steps - first);
-  const long long row = static_cast<long long>(at.row) * Of::kRows;
+  using Schedule = typename ScheduleOf<Given>::Type;
+  const Problem& of = ScheduleOf<Given>::sizes(given);
+  const Schedule schedule(given, storage + Of::kStages * Of::kStageBytes);
+  if constexpr (Schedule::kPrepares) {
+    if (threadIdx.x < 32) schedule.prepare(Of::kRows);
+    __syncthreads();
+    if (static_cast<int>(blockIdx.x) >= schedule.count()) return;
+  }
+  const Place at = schedule.place(static_cast<int>(blockIdx.x));
+  const auto [begin, steps] = schedule.depth(at, kElements);
+  const long long row = schedule.first_row(at) + static_cast<long long>(at.row) * Of::kRows;
   const long long column = static_cast<long long>(at.column) * Of::kColumns;
-  const long long deep = static_cast<long long>(first) * kElements;
+  const long long deep = begin;
+  Side left = a, right = b;
+  if (Order::kA) left.lines = schedule.end_depth(at, a.lines);
+  if (Order::kB) right.lines = schedule.end_depth(at, b.lines);
   const int inner = at.batch % of.inner_batches, outer = at.batch / of.inner_batches;
-  CopierA copy_a(a, inner * a.inner_step + outer * a.outer_step, Order::kA ? deep : row,
+  CopierA copy_a(left, inner * a.inner_step + outer * a.outer_step, Order::kA ? deep : row,
                  (Order::kA ? row : deep) * kUnit);
-  CopierB copy_b(b, inner * b.inner_step + outer * b.outer_step, Order::kB ? deep : column,
+  CopierB copy_b(right, inner * b.inner_step + outer * b.outer_step, Order::kB ? deep : column,
                  (Order::kB ? column : deep) * kUnit);
   const unsigned stages = shared_address(storage);
   const auto load = [&](int stage) {
@@ -330,26 +327,31 @@ __device__ __forceinline__ void run_product(unsigned char* storage, const Side& 
       constexpr int kStepsOfBlock = kBlock / kElements;
       if ((step + 1) % kStepsOfBlock == 0 || step + 1 == steps) {
         promote<Of>(parts, sums, scales, of, static_cast<int>(row) + warp_row,
-                    static_cast<int>(column) + warp_column, (first + step) / kStepsOfBlock);
+                    static_cast<int>(column) + warp_column,
+                    (begin / kElements + step) / kStepsOfBlock);
       }
     }
     written = read;
     read = read + 1 == Of::kStages ? 0 : read + 1;
   }
-  const long long before =
-      (static_cast<long long>(at.split) * of.batches + at.batch) * of.rows * of.columns;
-  store_sums<Out, Finish, Of>(
-      sums, static_cast<Out*>(out) + before, static_cast<const Out*>(with.c) + before, with, of,
-      static_cast<int>(row) + warp_row, static_cast<int>(column) + warp_column);
+  const long long before = static_cast<long long>(schedule.matrix(at)) * of.rows * of.columns;
+  ProductEpilogueValues ending = with;
+  if (Schedule::kGrouped) ending.bias = Finish::bias_of(with, at.batch, of.columns);
+  store_sums<Out, Finish, Of>(sums, static_cast<Out*>(out) + before,
+                              static_cast<const Out*>(with.c) + before, ending, of,
+                              schedule.end_row(at), static_cast<int>(row) + warp_row,
+                              static_cast<int>(column) + warp_column);
 }
 
-/// Of::kThreads threads, a block for each tile. Dynamic shared memory: the stages.
-template <typename In, typename Out, typename Of, typename Order, typename Finish>
+/// Of::kThreads threads, a block for each tile. Dynamic shared memory: the stages, and the table of
+/// a problem of groups, of which there may be fewer tiles than blocks.
+template <typename In, typename Out, typename Of, typename Order, typename Finish,
+          typename Given = Problem>
 __global__ void __launch_bounds__(Of::kThreads, Of::kBlocks)
     mma_gemm(const Side a, const Side b, void* out, const ProductEpilogueValues with,
-             const Problem of) {
+             const Given given) {
   extern __shared__ __align__(128) unsigned char storage[];
-  run_product<In, Out, Of, Order, Finish, false>(storage, a, b, out, with, of, {});
+  run_product<In, Out, Of, Order, Finish, false>(storage, a, b, out, with, given, {});
 }
 
 /// The same of blocks with scales; splits begin with a block.

@@ -121,5 +121,5 @@ __global__ void __launch_bounds__(Of::kThreads, 1)
   extern __shared__ __align__(1024) unsigned char storage[];
   using Types = ProductTypes<In, Out, Of, Layout<false, false>, kStore, Finish>;
   const Promoted<Types, kScales> work(map_scales, scales);
-  run_product(work, storage, {map_a, map_b}, {map_out, out, with, of});
+  run_product(work, storage, {map_a, map_b}, {map_out, out, with}, of);
 }

@@ -57,11 +57,21 @@ __device__ __forceinline__ float bias_at(const ProductEpilogueValues& with, int 
   return to_compute(static_cast<const Bias*>(with.bias)[column]);
 }
 
+/// The bias of a matrix of a batch, each of which has one of `columns`.
+template <typename Bias>
+__device__ __forceinline__ const void* bias_of_batch(const ProductEpilogueValues& with, int batch,
+                                                     int columns) {
+  return static_cast<const Bias*>(with.bias) + static_cast<long long>(batch) * columns;
+}
+
 /// What happens to sums. kAdds: there is a c.
 template <typename Activation, typename Bias, bool kAdds>
 struct Epilogue {
   static constexpr bool kHasC = kAdds, kGated = false, kScaled = false;
 
+  __device__ static const void* bias_of(const ProductEpilogueValues& with, int batch, int columns) {
+    return bias_of_batch<Bias>(with, batch, columns);
+  }
   __device__ static Biases biases(const ProductEpilogueValues& with, int column, int columns) {
     return {{bias_at<Bias>(with, column, columns), bias_at<Bias>(with, column + 1, columns)}, {}};
   }
@@ -79,6 +89,9 @@ template <typename Activation, typename Bias>
 struct GatedEpilogue {
   static constexpr bool kHasC = false, kGated = true, kScaled = false;
 
+  __device__ static const void* bias_of(const ProductEpilogueValues& with, int batch, int columns) {
+    return bias_of_batch<Bias>(with, batch, 2 * columns);
+  }
   __device__ static Biases biases(const ProductEpilogueValues& with, int column, int columns) {
     Biases all = Epilogue<Activation, Bias, false>::biases(with, column, columns);
     for (int k = 0; k < 2; ++k) {

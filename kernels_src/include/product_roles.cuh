@@ -29,20 +29,20 @@ struct Multiplier {
 };
 
 /// A warpgroup that multiplies, tile after tile.
-template <typename Work>
+template <typename Work, typename Schedule>
 __device__ __forceinline__ void multiply(const Work& work, const Shared<Work>& shared,
-                                         const Target& to, unsigned rank, int first, int apart,
-                                         int tiles) {
+                                         const Result& result, const Schedule& schedule,
+                                         unsigned rank, int first, int apart, int tiles) {
   using Of = typename Work::Of;
   using Finish = typename Work::Finish;
-  const Problem& of = to.of;
+  const Problem& of = schedule.of;
   const int thread = threadIdx.x - 128;
   const Multiplier self{thread / 128, thread / 32 % 4, thread % 32};
   unsigned char* staging = shared.staging + thread / 32 * Shared<Work>::kStagingOfWarp;
   Ring<Of::kStages> ring;
   int turn = 0, number = 0;
   for (int tile = first; tile < tiles; tile += apart, ++number) {
-    const Place at = place_of(of, tile);
+    const Place at = schedule.place(tile);
     const int begin = at.split * of.steps_of_split;
     const int steps = min(of.steps_of_split, of.steps - begin);
     if (Of::kAlternates && number % 2 != self.group) {
@@ -53,16 +53,19 @@ __device__ __forceinline__ void multiply(const Work& work, const Shared<Work>& s
     typename Work::Sums sums;
     const int column = at.column * kColumnsOf<Of, Finish>;
     work.multiply_tile(shared, begin, steps, column, self, ring, sums);
-    const int z = at.split * of.batches + at.batch;
-    const int top = (at.row * Of::kCluster + static_cast<int>(rank)) * Of::kRows +
+    const int z = schedule.matrix(at);
+    const int top = top_row<Of>(schedule, at, rank) +
                     (Of::kAlternates ? 0 : self.group * Of::kGroupRows) + self.warp * kWarpRows;
+    ProductEpilogueValues ending = result.with;
+    if (Schedule::kGrouped) ending.bias = Finish::bias_of(ending, at.batch, of.columns);
+    const Target to{result.map, result.out, ending, of, schedule.end_row(at)};
 #pragma unroll
     for (int wave = 0; wave < Of::kWaves; ++wave) {
       if constexpr (Work::kStore == kDirect) {
         store_direct<Of, typename Work::Out, Finish>(sums[wave], to, top + wave * 64, column, z,
                                                      self.lane);
       } else {
-        store_rows<Of, typename Work::Out, Work::kStore, Finish>(
+        store_rows<Of, typename Work::Out, Work::kStore, Schedule::kGrouped, Finish>(
             sums[wave], staging, to, top + wave * 64, column, z, self.lane, turn);
       }
     }
@@ -70,17 +73,21 @@ __device__ __forceinline__ void multiply(const Work& work, const Shared<Work>& s
   if (Work::kStore == kByCopies && self.lane == 0) wait_for_reads_of_stores<0>();
 }
 
-/// All of a kernel. Of::kThreads threads; blocks in clusters of Of::kCluster.
-template <typename Work>
+/// All of a kernel. Of::kThreads threads; blocks in clusters of Of::kCluster. `given`: a Problem,
+/// or one of groups (product_tiles.cuh).
+template <typename Work, typename Given>
 __device__ __forceinline__ void run_product(const Work& work, unsigned char* storage,
-                                            const OperandMaps& maps, const Target& to) {
+                                            const OperandMaps& maps, const Result& result,
+                                            const Given& given) {
   using Of = typename Work::Of;
   const Shared<Work> shared(storage);
+  const Problem& of = ScheduleOf<Given>::sizes(given);
+  const typename ScheduleOf<Given>::Type schedule(given, shared.table());
   const unsigned rank = Of::kCluster == 1 ? 0 : cluster_rank();
   if (threadIdx.x == 0) {
     prefetch(maps.a);
     prefetch(maps.b);
-    if (Work::kStore == kByCopies) prefetch(to.map);
+    if (Work::kStore == kByCopies) prefetch(result.map);
     constexpr int kTakers = (Of::kAlternates ? 1 : Of::kGroups) * 4 * Of::kCluster;
     for (int stage = 0; stage < Of::kStages; ++stage) {
       shared.full[stage].init(1);
@@ -91,28 +98,28 @@ __device__ __forceinline__ void run_product(const Work& work, unsigned char* sto
     }
     Mbarrier::publish();
   }
+  if (threadIdx.x / 32 == 1) schedule.prepare(Of::kRows * Of::kCluster);
   if constexpr (Of::kCluster == 1) {
     __syncthreads();
   } else {
     cluster_sync();
   }
-  const Problem& of = to.of;
   const int first = blockIdx.x / Of::kCluster, apart = gridDim.x / Of::kCluster;
-  const int tiles = of.row_tiles * of.column_tiles * of.batches * of.splits;
+  const int tiles = schedule.count();
   if (threadIdx.x < 128) {
     if constexpr (Of::kGroups > 1) asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
     if (threadIdx.x == 0) {
       Ring<Of::kStages> ring;
       for (int tile = first; tile < tiles; tile += apart) {
-        const Place at = place_of(of, tile);
+        const Place at = schedule.place(tile);
         const int begin = at.split * of.steps_of_split;
-        load_tile(work, shared, maps, of, at, begin, min(begin + of.steps_of_split, of.steps), rank,
-                  ring);
+        load_tile(work, shared, maps, of, at, top_row<Of>(schedule, at, rank), begin,
+                  min(begin + of.steps_of_split, of.steps), rank, ring);
       }
     }
   } else {
     if constexpr (Of::kGroups > 1) asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
-    multiply(work, shared, to, rank, first, apart, tiles);
+    multiply(work, shared, result, schedule, rank, first, apart, tiles);
   }
   // The other blocks of the cluster arrive here as long as they multiply.
   if constexpr (Of::kCluster > 1) cluster_sync();

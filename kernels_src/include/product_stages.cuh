@@ -3,6 +3,7 @@
 #pragma once
 
 #include <kernwright/mbarrier.cuh>
+#include <kernwright/product_tiles.cuh>
 #include <kernwright/tma.cuh>
 
 namespace kernwright {
@@ -56,21 +57,6 @@ enum Store {
   kDirect,      // from registers; types of other sizes
 };
 
-struct Place {
-  int row, column, batch, split;
-};
-
-/// Tiles are walked down `group` of them, then along the columns: what blocks load at the same time
-/// is the same.
-__device__ __forceinline__ Place place_of(const Problem& of, int tile) {
-  const int all = of.row_tiles * of.column_tiles;
-  const int z = tile / all, flat = tile - z * all;
-  const int band = of.group * of.column_tiles;
-  const int first = flat / band * of.group, inside = flat % band;
-  const int high = min(of.row_tiles - first, of.group);
-  return {first + inside % high, inside / high, z / of.splits, z % of.splits};
-}
-
 /// A place in the ring of stages, and the parity of the rounds.
 template <int kStages>
 struct Ring {
@@ -90,7 +76,8 @@ struct Ring {
 };
 
 /// Dynamic shared memory: the stages, the staging of each multiplying warp (two boxes: one is
-/// filled while one is read), what else a stage has, two barriers for each stage and two more.
+/// filled while one is read), what else a stage has, two barriers for each stage and two more, the
+/// table of groups.
 template <typename Work>
 struct Shared {
   using Of = typename Work::Of;
@@ -107,6 +94,7 @@ struct Shared {
         full(reinterpret_cast<Mbarrier*>(beside + kStages * Work::kBytesBeside)),
         empty(full + kStages),
         turns(empty + kStages) {}
+  __device__ void* table() const { return turns + 2; }
   __device__ unsigned char* a(int stage) const { return base + stage * Of::kStageBytes; }
   __device__ unsigned char* b(int stage) const { return a(stage) + Of::kBytesOfA; }
   __device__ unsigned char* more(int stage) const { return beside + stage * Work::kBytesBeside; }
@@ -117,12 +105,18 @@ struct OperandMaps {
   const TensorMap &a, &b;
 };
 
-/// Loads what a tile needs, stage by stage. By one thread. In a gated product the first half of B's
-/// tile are columns of its first half, the second half those of its second.
+/// The first row of this block's tile.
+template <typename Of, typename Schedule>
+__device__ __forceinline__ int top_row(const Schedule& schedule, const Place& at, unsigned rank) {
+  return schedule.first_row(at) + (at.row * Of::kCluster + static_cast<int>(rank)) * Of::kRows;
+}
+
+/// Loads what a tile from `row` on needs, stage by stage. By one thread. In a gated product the
+/// first half of B's tile are columns of its first half, the second half those of its second.
 template <typename Work>
 __device__ __forceinline__ void load_tile(const Work& work, const Shared<Work>& shared,
                                           const OperandMaps& maps, const Problem& of, Place at,
-                                          int begin, int end, unsigned rank,
+                                          int row, int begin, int end, unsigned rank,
                                           Ring<Work::Of::kStages>& ring) {
   using Of = typename Work::Of;
   using Order = typename Work::Order;
@@ -131,7 +125,6 @@ __device__ __forceinline__ void load_tile(const Work& work, const Shared<Work>& 
   constexpr int kShare = Of::kColumns / Of::kCluster;  // of B's tile that this block loads
   constexpr int kBoxColumns = kShare < kHalf ? kShare : kHalf;
   constexpr unsigned short kAll = (1 << Of::kCluster) - 1;
-  const int row = (at.row * Of::kCluster + static_cast<int>(rank)) * Of::kRows;
   const auto column_of = [&](int place) {
     return at.column * kHalf + place % kHalf + place / kHalf * of.columns;
   };

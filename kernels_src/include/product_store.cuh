@@ -7,12 +7,20 @@
 
 namespace kernwright {
 
-/// Where sums go: row-major matrices one behind the other, `z` of them before the tile's.
+/// The result, and what happens to sums before.
+struct Result {
+  const TensorMap& map;  // of boxes, where copies write it
+  void* out;
+  const ProductEpilogueValues& with;
+};
+
+/// Where a tile's sums go: row-major matrices one behind the other, `z` of them before the tile's.
 struct Target {
-  const TensorMap& map;  // of boxes of the result, where copies write it
+  const TensorMap& map;
   void* out;
   const ProductEpilogueValues& with;
   const Problem& of;
+  int end;  // the row behind those that the tile may write
 
   __device__ long long offset(int z) const {
     return static_cast<long long>(z) * of.rows * of.columns;
@@ -37,18 +45,19 @@ __device__ __forceinline__ int swizzled(int row, int unit) {
 }
 
 /// A warp brings a box of c, or writes one of the result: what lies inside the matrix at `data`.
-template <typename Out, bool kLoads>
+/// kPacked: its rows are whole units of 16 bytes.
+template <typename Out, bool kLoads, bool kPacked>
 __device__ __forceinline__ void move_box(unsigned char* box, Out* data, int row, int column,
-                                         const Problem& of, int lane) {
+                                         const Problem& of, int end, int lane) {
   const long long stride = of.columns;
   const bool whole = column + kSwizzled <= of.columns && of.columns % 8 == 0 &&
                      reinterpret_cast<unsigned long long>(data) % 16 == 0;
-  if (whole) {
+  if (kPacked || whole) {
 #pragma unroll
     for (int i = 0; i < kWarpRows / 4; ++i) {
       const int r = i * 4 + lane / 8, unit = lane % 8;
       uint4* inside = reinterpret_cast<uint4*>(box + swizzled(r, unit));
-      if (row + r >= of.rows) continue;
+      if (row + r >= end || (kPacked && column + unit * 8 >= of.columns)) continue;
       uint4* outside = reinterpret_cast<uint4*>(data + (row + r) * stride + column + unit * 8);
       if (kLoads) {
         *inside = *outside;
@@ -56,18 +65,18 @@ __device__ __forceinline__ void move_box(unsigned char* box, Out* data, int row,
         *outside = *inside;
       }
     }
-    return;
-  }
+  } else if constexpr (!kPacked) {
 #pragma unroll 4
-  for (int i = 0; i < kWarpRows * 2; ++i) {
-    const int r = i / 2, c = i % 2 * 32 + lane;
-    Out* inside = reinterpret_cast<Out*>(box + swizzled(r, c / 8)) + c % 8;
-    if (row + r >= of.rows || column + c >= of.columns) continue;
-    Out* outside = data + (row + r) * stride + column + c;
-    if (kLoads) {
-      *inside = *outside;
-    } else {
-      *outside = *inside;
+    for (int i = 0; i < kWarpRows * 2; ++i) {
+      const int r = i / 2, c = i % 2 * 32 + lane;
+      Out* inside = reinterpret_cast<Out*>(box + swizzled(r, c / 8)) + c % 8;
+      if (row + r >= end || column + c >= of.columns) continue;
+      Out* outside = data + (row + r) * stride + column + c;
+      if (kLoads) {
+        *inside = *outside;
+      } else {
+        *outside = *inside;
+      }
     }
   }
 }
@@ -96,7 +105,7 @@ __device__ __forceinline__ void finish_box(const Sum* sums, const unsigned char*
       if constexpr (Finish::kHasC) {
         const int r = lane / 4 + half * 8;
         const Out* two = reinterpret_cast<const Out*>(box + swizzled(r, i)) + lane % 4 * 2;
-        if (row + r < to.of.rows) {
+        if (row + r < to.end) {
           if (at < to.of.columns) c[0] = to_compute(two[0]);
           if (at + 1 < to.of.columns) c[1] = to_compute(two[1]);
         }
@@ -111,8 +120,9 @@ __device__ __forceinline__ void finish_box(const Sum* sums, const unsigned char*
   }
 }
 
-/// A warp's 16 rows from `row` on, box by box through shared memory. Two boxes take turns.
-template <typename Of, typename Out, Store kStore, typename Finish, typename Sum>
+/// A warp's 16 rows from `row` on, box by box through shared memory. Two boxes take turns. kRagged:
+/// behind the tile's rows are others, which copies of boxes would overwrite.
+template <typename Of, typename Out, Store kStore, bool kRagged, typename Finish, typename Sum>
 __device__ __forceinline__ void store_rows(const Sum (&sums)[Of::kSums], unsigned char* staging,
                                            const Target& to, int row, int first_column, int z,
                                            int lane, int& turn) {
@@ -125,7 +135,7 @@ __device__ __forceinline__ void store_rows(const Sum (&sums)[Of::kSums], unsigne
     __syncwarp();
     if constexpr (Finish::kHasC) {
       Out* c = static_cast<Out*>(const_cast<void*>(to.with.c)) + to.offset(z);
-      move_box<Out, true>(box, c, row, column, to.of, lane);
+      move_box<Out, true, false>(box, c, row, column, to.of, to.end, lane);
       __syncwarp();
     }
     unsigned pairs[kSwizzled / 8][2];
@@ -137,16 +147,18 @@ __device__ __forceinline__ void store_rows(const Sum (&sums)[Of::kSums], unsigne
       const unsigned four[4] = {pairs[i][0], pairs[i][1], pairs[i + 1][0], pairs[i + 1][1]};
       store_matrices(shared_address(box + swizzled(lane % 16, i + lane / 16)), four);
     }
-    if constexpr (kStore == kByCopies) {
-      show_to_copies();
-      __syncwarp();
-      if (lane == 0) {
-        if (row < to.of.rows && column < to.of.columns) store_box(to.map, box, column, row, z);
-        commit_stores();  // also of nothing: the waits count groups
+    const bool copied = kStore == kByCopies && (!kRagged || row + kWarpRows <= to.end);
+    if (copied) show_to_copies();
+    __syncwarp();
+    if (!copied) {
+      move_box<Out, false, kStore == kByCopies>(box, static_cast<Out*>(to.out) + to.offset(z), row,
+                                                column, to.of, to.end, lane);
+    }
+    if (kStore == kByCopies && lane == 0) {
+      if (copied && row < to.end && column < to.of.columns) {
+        store_box(to.map, box, column, row, z);
       }
-    } else {
-      __syncwarp();
-      move_box<Out, false>(box, static_cast<Out*>(to.out) + to.offset(z), row, column, to.of, lane);
+      commit_stores();  // also of nothing: the waits count groups
     }
   }
 }
@@ -170,7 +182,7 @@ __device__ __forceinline__ void store_direct(const Sum (&sums)[Of::kSums], const
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int r = row + lane / 4 + half * 8;
-      if (r >= to.of.rows) continue;
+      if (r >= to.end) continue;
       const long long at = static_cast<long long>(r) * columns + column;
       const Sum* sum = &sums[i * 4 + half * 2];
       if constexpr (kIsWhole<Out>) {

@@ -1,31 +1,13 @@
 // Rotary embedding of queries and keys (J. Su et al., "RoFormer", 2021) by tables of cosines and
 // sines.
 #include <kernwright/elements.cuh>
+#include <kernwright/rope_angles.cuh>
 #include <kernwright/tokens.cuh>
 
 using namespace kernwright;
 
 constexpr int kThreads = 256;
 constexpr int kHeads = 4;  // that a thread turns by the same angles
-
-/// (rows, half) each, row-major, at multiples of 16 bytes.
-struct RopeTables {
-  const float* cos;
-  const float* sin;
-  long long rows;
-  int half;  ///< pairs that turn
-};
-
-template <int N>
-__device__ __forceinline__ void load_angles(const float* from, float factor, float (&into)[N]) {
-  constexpr int kWidth = N < 4 ? N : 4;
-#pragma unroll
-  for (int i = 0; i < N; i += kWidth) {
-    const Pack<float, kWidth> pack = *reinterpret_cast<const Pack<float, kWidth>*>(from + i);
-#pragma unroll
-    for (int j = 0; j < kWidth; ++j) into[i + j] = pack.value[j] * factor;
-  }
-}
 
 /// N pairs: neighbours where the layout is interleaved, else elements `half` apart.
 template <typename T, int N, bool Interleaved>
@@ -52,9 +34,11 @@ struct Pairs {
   __device__ __forceinline__ void turn(const float (&cosine)[N], const float (&sine)[N]) {
 #pragma unroll
     for (int j = 0; j < N; ++j) {
-      const Compute<T> a = to_compute(first.value[j]), b = to_compute(second.value[j]);
-      first.value[j] = from_compute<T>(a * cosine[j] - b * sine[j]);
-      second.value[j] = from_compute<T>(b * cosine[j] + a * sine[j]);
+      using C = Compute<T>;
+      const C a = to_compute(first.value[j]), b = to_compute(second.value[j]);
+      const C c = static_cast<C>(cosine[j]), s = static_cast<C>(sine[j]);
+      first.value[j] = from_compute<T>(turned_first(a, b, c, s));
+      second.value[j] = from_compute<T>(turned_second(a, b, c, s));
     }
   }
 

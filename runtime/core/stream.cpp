@@ -10,8 +10,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <map>
+#include <mutex>
 #include <optional>
 #include <thread>
+#include <utility>
 
 namespace kernwright {
 namespace {
@@ -31,6 +34,33 @@ std::uint64_t next_id() noexcept {
   return next.fetch_add(1, std::memory_order_relaxed);
 }
 
+/// Our own streams by handle: what borrows one of them by its handle keeps it. Thread-safe.
+class OwnedStreams {
+ public:
+  static OwnedStreams& instance() {
+    static auto& streams = *new OwnedStreams;  // outlives every stream
+    return streams;
+  }
+  void add(const Device& device, CUstream handle, const std::shared_ptr<void>& box) {
+    const std::lock_guard lock(mutex_);
+    streams_[{&device, handle}] = box;
+  }
+  void remove(const Device& device, CUstream handle) {
+    const std::lock_guard lock(mutex_);
+    streams_.erase({&device, handle});
+  }
+  /// Null for a stream of somebody else.
+  std::shared_ptr<void> find(const Device& device, CUstream handle) {
+    const std::lock_guard lock(mutex_);
+    const auto found = streams_.find({&device, handle});
+    return found == streams_.end() ? nullptr : found->second.lock();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::pair<const Device*, CUstream>, std::weak_ptr<void>> streams_;
+};
+
 }  // namespace
 
 struct Stream::Box {
@@ -39,6 +69,7 @@ struct Stream::Box {
   Box& operator=(const Box&) = delete;
   ~Box() {
     if (!owned) return;
+    OwnedStreams::instance().remove(device, handle);  // before the handle can be given again
     ReleaseGuard guard(device);
     if (guard) guard.report(device.driver().cuStreamDestroy(handle), "cuStreamDestroy");
   }
@@ -62,6 +93,7 @@ Stream Stream::create(Device& device, int priority) {
                                               std::clamp(priority, greatest, least)),
                "cuStreamCreateWithPriority");
   box->owned = true;
+  OwnedStreams::instance().add(device, box->handle, box);
   return Stream(std::move(box));
 }
 
@@ -75,7 +107,9 @@ Stream Stream::borrow(Device& device, CUstream handle, std::shared_ptr<void> kee
   const bool is_legacy = handle == nullptr || handle == kStreamLegacy;
   auto box = std::make_shared<Box>(device, is_legacy ? legacy_id(device) : next_id());
   box->handle = is_legacy ? nullptr : handle;
-  box->keep_alive = std::move(keep_alive);
+  box->keep_alive = keep_alive != nullptr || is_legacy
+                        ? std::move(keep_alive)
+                        : OwnedStreams::instance().find(device, handle);
   return Stream(std::move(box));
 }
 

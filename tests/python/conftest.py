@@ -1,6 +1,7 @@
 """The device under test: KERNWRIGHT_DEVICE says which, the simulated one by default."""
 
 import atexit
+import glob
 import importlib.util
 import os
 import shutil
@@ -12,6 +13,15 @@ os.environ.setdefault("KERNWRIGHT_DEVICE", "sim")
 if "KERNWRIGHT_CACHE_DIR" not in os.environ:  # the user's own cache is no place for tests
     os.environ["KERNWRIGHT_CACHE_DIR"] = tempfile.mkdtemp(prefix="kernwright-tests-")
     atexit.register(shutil.rmtree, os.environ["KERNWRIGHT_CACHE_DIR"], ignore_errors=True)
+
+# Processes side by side share the GPUs out among them.
+_number = os.environ.get("PYTEST_XDIST_WORKER", "").removeprefix("gw")
+if _number and os.environ["KERNWRIGHT_DEVICE"] != "sim":
+    _there = os.environ.get("CUDA_VISIBLE_DEVICES")
+    _gpus = _there.split(",") if _there else glob.glob("/dev/nvidia[0-9]*")
+    if len(_gpus) > 1:
+        _mine = int(_number) % len(_gpus)
+        os.environ["CUDA_VISIBLE_DEVICES"] = _gpus[_mine] if _there else str(_mine)
 
 import kernwright as kw
 

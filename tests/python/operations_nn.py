@@ -218,6 +218,48 @@ tokens.add(
     form="previous",
 )
 
+experts = Table("experts")
+CHOSEN, EXPERTS = s(9, 2, dtype="int32", low=0, high=4), s(4, 24, 16, dtype="bfloat16")
+
+
+def grouped(x, weights, chosen, **more):
+    """Each token's row times the matrices of its experts."""
+    made = kw.nn.permute(x, chosen, weights.shape[0])
+    return kw.nn.grouped_linear(made.rows, weights, made.offsets, **more)
+
+
+def grouped_gradients(grad, x, weights, chosen):
+    made = kw.nn.permute(x, chosen, weights.shape[0])
+    grads = kw.nn.permute(grad, chosen, weights.shape[0]).rows
+    return kw.nn.grouped_linear_backward(grads, made.rows, weights, made.offsets)
+
+
+experts.add("nn.route", lambda x: kw.nn.route(x, 4), s(9, 70))
+experts.add(
+    "nn.route",
+    lambda x, b: kw.nn.route(x, 4, scores="sigmoid", bias=b, groups=8, groups_kept=3),
+    *(s(9, 64, dtype="float16"), s(64)),
+    form="groups",
+)
+experts.add("nn.permute", lambda x, e: kw.nn.permute(x, e, 4), ROWS, CHOSEN)
+experts.add(
+    "nn.permute", lambda x, e: kw.nn.permute(x, e, 3), s(2500, 3), s(2500, 2, dtype="int64")
+)
+experts.add("nn.unpermute", kw.nn.unpermute, BRAIN, s(5, 3, dtype="int32", high=9), s(5, 3))
+TOKENS = s(9, 16, dtype="bfloat16")
+experts.add("nn.grouped_linear", grouped, TOKENS, EXPERTS, CHOSEN)
+experts.add(
+    "nn.grouped_linear",
+    lambda x, w, e: grouped(x, w, e, gate="silu"),
+    *(TOKENS, EXPERTS, CHOSEN),
+    form="gate",
+)
+experts.add(
+    "nn.grouped_linear_backward",
+    grouped_gradients,
+    *(s(9, 24, dtype="bfloat16"), TOKENS, EXPERTS, CHOSEN),
+)
+
 positions = Table("positions")
 TABLE, HEADS = s(16, 8), s(2, 9, 3, 16)
 positions.add("nn.rope_frequencies", lambda: kw.nn.rope_frequencies(64))
@@ -281,12 +323,25 @@ attention.add(
     *2 * [s(2, 2, 50, 64, dtype="float16")],
     LENGTHS,
 )
-for rows, width in ((3, 512), (40, 320), (128, 256)):
+attention.add(
+    "nn.fused_matmul",
+    lambda a, b, c: kw.nn.fused_matmul(a, b, "relu(x) + c", c=c),
+    *(s(9, 64, dtype="float16"), s(64, 16, dtype="float16"), s(9, 16, dtype="float16")),
+)
+attention.add(
+    "nn.append_qkv",
+    lambda x, k, v, n, t, w, c: kw.nn.append_qkv(
+        *(x, k, v, n, c, c), q_weight=w, k_weight=w, page_table=t
+    ),
+    *(s(2, 1, 8 * 64, dtype="float16"), PAGES, PAGES, LENGTHS, PAGE_TABLE, s(64), s(48, 32)),
+)
+for rows, width, form in ((3, 512, ""), (40, 320, ""), (128, 256, "tiles")):
     attention.add(
         "nn.linear",
         lambda x, w, b, r: kw.nn.linear(x, w, b, activation="silu", residual=r),
         *(s(rows, width, dtype="bfloat16"), s(96, width, dtype="bfloat16")),
         *(s(96, dtype="bfloat16"), s(rows, 96, dtype="bfloat16")),
+        form=form,
     )
 
 optimisers = Table("optimisers")
@@ -330,4 +385,7 @@ for name in ("grad_norm", "clip_scale", "clip_grad_norm"):
     )
 optimisers.add("optim.grad_norm", lambda x: kw.optim.grad_norm(x, float("inf")), s(70000))
 
-TABLES = (activations, norms, formats, losses, tokens, positions, attention, optimisers)
+TABLES = (
+    *(activations, norms, formats, losses, tokens, experts, positions, attention),
+    optimisers,
+)

@@ -158,12 +158,12 @@ def test_with_no_worker_kernels_are_compiled_in_this_process_and_the_log_says_so
     with child(
         f"""
     import resource
+    x = kw.zeros(1, dtype="int32")  # the device is there: it may hold files of its own
     HIGHEST = max(int(f) for f in os.listdir("/proc/self/fd"))
     while (last := os.open("/dev/null", os.O_RDONLY)) < HIGHEST + 1:
         pass
     os.close(last)  # one file more can be open: a library
     {spoil}
-    x = kw.zeros(1, dtype="int32")
     for i in (1, 2):
         kw.kernel(f"__global__ void k(int* x) {{{{ *x = {{i}}; }}}}")[1, 1](x)
         assert x.item() == i

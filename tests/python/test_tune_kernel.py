@@ -43,6 +43,17 @@ def test_the_first_example_of_its_guide():
     assert env["device_name"] == kw.current_device().name and env["iterations"] == 7
 
 
+def test_a_metric_may_be_the_objective():
+    results, env = add(
+        objective="GFLOP/s",
+        objective_higher_is_better=True,
+        metrics={"GFLOP/s": lambda row: 2 * N / row["time"]},
+    )
+    assert all(result["time"] > 0 for result in results)
+    assert all(result["GFLOP/s"] == 2 * N / result["time"] for result in results)
+    assert env["best_config"]["GFLOP/s"] == max(result["GFLOP/s"] for result in results)
+
+
 def test_results_that_are_wrong_or_do_not_compile_are_results():
     text = ADD.replace("a[i] + b[i]", "a[i] + WAY b[i]")
     results, env = add(

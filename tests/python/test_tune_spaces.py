@@ -173,6 +173,11 @@ def test_values_keep_their_types():
         (lambda: len(Space(a=[1]).require(lambda a, n: True)), kw.NameNotFound, "'n'"),
         (lambda: Space(a=[1]).with_problem(a=3), kw.InvalidArgument, "names a parameter and"),
         (lambda: Space(a=[1]).sample(2), kw.InvalidArgument, "the space has 1"),
+        (
+            lambda: Space(ab=[1]).neighbours({"ba": 1}),
+            kw.NameNotFound,
+            "unknown 'ba' and has no 'ab'",
+        ),
         (lambda: Space(a=[1]).sample(-1), kw.InvalidArgument, "-1"),
         (lambda: Space(a=[1]).sample(1.5), kw.ArgumentError, "float"),
         (lambda: Space(a=[1]).sample(1, "x"), kw.ArgumentError, "seed"),

@@ -28,6 +28,9 @@ class MeasureLoop {
 
  private:
   double first_runs(const TimedWork& work, const MeasurePlan& plan, const WaitLimits& limits);
+  /// One sample, where the plan has a cap and it is above that.
+  std::optional<double> above_cap(const TimedWork& work, const MeasurePlan& plan,
+                                  const WaitLimits& limits);
   void warm_up(const TimedWork& work, const MeasurePlan& plan, double run_ms,
                const WaitLimits& limits);
   void take_samples(Measurement& m, const TimedWork& work, const MeasurePlan& plan,

@@ -43,6 +43,7 @@ void MeasurePlan::check() const {
   require(batch >= 0 && batch <= 10000, format("batch={}: it must be 0 to 10000", batch));
   require(clock_floor >= 0 && clock_floor < 1,
           format("clock_floor={}: it must be at least 0 and below 1", clock_floor));
+  require(std::isfinite(cap_ms) && cap_ms >= 0, format("cap_ms={}: it is 0 or a time", cap_ms));
   require(is_time(max_time) && is_time(warm_up) && is_time(max_warm_up) &&
               is_time(max_throttle_wait) && is_time(energy_time),
           "a time that is negative or not finite");

@@ -34,6 +34,7 @@ struct MeasurePlan {
   Seconds max_warm_up{1};        ///< the clock of the SMs need not be steady after that
   double clock_floor = 0.9;      ///< a sample below this part of the steady clock is throttled
   Seconds max_throttle_wait{2};  ///< for the clock to come back; then throttled samples count
+  double cap_ms = 0;             ///< a first warm sample above it is the only one; 0: never
   bool is_gated = true;          ///< launches are queued behind a blocking wait
   bool energy = false;           ///< measure energy, too; throws where there is no NVML
   Seconds energy_time{0.4};      ///< that the kernel runs for it, at least

@@ -70,11 +70,11 @@ double score(const Measurement& measurement, Objective objective) {
 
 void write(ByteWriter& out, const MeasurePlan& plan) {
   const auto& [policy, min_samples, max_samples, target_noise, max_time, batch, warm_up,
-               max_warm_up, clock_floor, max_throttle_wait, is_gated, energy, energy_time] = plan;
+               max_warm_up, clock_floor, max_throttle_wait, cap_ms, is_gated, energy, energy_time] = plan;
   out.u8(static_cast<std::uint8_t>(policy));
   for (const int number : {min_samples, max_samples, batch}) out.i32(number);
   for (const double number : {target_noise, max_time.count(), warm_up.count(), max_warm_up.count(),
-                              clock_floor, max_throttle_wait.count(), energy_time.count()}) {
+                              clock_floor, max_throttle_wait.count(), energy_time.count(), cap_ms}) {
     out.f64(number);
   }
   for (const bool flag : {is_gated, energy}) out.u8(flag ? 1 : 0);
@@ -89,6 +89,7 @@ MeasurePlan read_measure_plan(ByteReader& in) {
     *time = Seconds(in.f64());
   plan.clock_floor = in.f64();
   for (Seconds* time : {&plan.max_throttle_wait, &plan.energy_time}) *time = Seconds(in.f64());
+  plan.cap_ms = in.f64();
   for (bool* flag : {&plan.is_gated, &plan.energy}) *flag = in.u8() != 0;
   plan.check();
   return plan;

@@ -243,12 +243,13 @@ std::optional<std::string> KernelBackend::verify(unsigned number, TrialWork& tri
   return wrong;
 }
 
-TrialSamples KernelBackend::sample(unsigned number, TrialWork& trial, unsigned count,
+TrialSamples KernelBackend::sample(unsigned number, TrialWork& trial, unsigned count, double cap_ms,
                                    const WaitLimits& limits) {
   const Work& work = static_cast<Work&>(trial);
   Lane& lane = *lanes_[number];
   MeasurePlan plan = options_.measure;
   plan.min_samples = plan.max_samples = static_cast<int>(count);
+  plan.cap_ms = plan.energy ? 0 : cap_ms;
   // An earlier trial may have spoilt inputs; what this one writes is put back between samples.
   restore(lane, limits, work.written);
   std::vector<RemoteRestore> restores;

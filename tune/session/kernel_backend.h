@@ -90,7 +90,7 @@ class KernelBackend final : public TrialBackend {
   KernelResources load(unsigned lane, TrialWork& work, const WaitLimits& limits) override;
   std::optional<std::string> verify(unsigned lane, TrialWork& work,
                                     const WaitLimits& limits) override;
-  TrialSamples sample(unsigned lane, TrialWork& work, unsigned count,
+  TrialSamples sample(unsigned lane, TrialWork& work, unsigned count, double cap_ms,
                       const WaitLimits& limits) override;
 
  private:

@@ -16,6 +16,8 @@ namespace {
 constexpr std::uint64_t kProposeEvery = 8;  // trials between two calls of `propose`
 /// Where answers change no question, as many are asked ahead that a long compile keeps none back.
 constexpr unsigned kFixedWindow = 256;
+// Of the best sample: further samples tell nothing new; nor would a warmer clock, from there on.
+constexpr double kSlow = 1.15, kFar = 1.5;
 
 std::string strategy_name(const Space& space, const SessionOptions& options) {
   if (!options.strategy.empty()) return options.strategy;
@@ -270,8 +272,10 @@ void Session::Engine::run(Flight& flight, unsigned lane, std::optional<double> b
     return;
   }
   const double measured = now();
+  const bool is_capped = best_sample && trial.index != options_.default_index;
+  const double cap_ms = is_capped ? kFar * *best_sample : 0;
   const auto sample = [&](unsigned count) {
-    TrialSamples more = backend_.sample(lane, *flight.work, count, limits.within(patience));
+    TrialSamples more = backend_.sample(lane, *flight.work, count, cap_ms, limits.within(patience));
     trial.times_ms.insert(trial.times_ms.end(), more.times_ms.begin(), more.times_ms.end());
     for (const auto& [name, value] : more.metrics) trial.metrics[name] = value;
     flight.cost = more.cost;
@@ -280,7 +284,7 @@ void Session::Engine::run(Flight& flight, unsigned lane, std::optional<double> b
     sample(backend_.has_clock() ? std::min(2U, options_.samples) : 1);
     const bool is_far =
         best_sample && !trial.times_ms.empty() &&
-        *std::min_element(trial.times_ms.begin(), trial.times_ms.end()) > 1.15 * *best_sample;
+        *std::min_element(trial.times_ms.begin(), trial.times_ms.end()) > kSlow * *best_sample;
     if (backend_.has_clock() && !is_far && options_.samples > 2) sample(options_.samples - 2);
   } catch (...) {
     spend(trial.measure_s, measured);

@@ -248,7 +248,7 @@ std::optional<double> Session::Engine::sample_finalist(std::uint64_t index) {
     check_wait(limits, "the tuning session");
     const TrialWorkRef work = finalist_work(index, limits);
     backend_.load(0, *work, limits);
-    const TrialSamples samples = backend_.sample(0, *work, 1, limits);
+    const TrialSamples samples = backend_.sample(0, *work, 1, 0, limits);
     if (samples.times_ms.empty()) return std::nullopt;
     return samples.times_ms.front();
   } catch (...) {

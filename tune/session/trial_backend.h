@@ -63,7 +63,8 @@ class TrialBackend {
   /// Fresh inputs, one launch, a look at the outputs: what is wrong with them, or nothing.
   virtual std::optional<std::string> verify(unsigned lane, TrialWork& work,
                                             const WaitLimits& limits) = 0;
-  virtual TrialSamples sample(unsigned lane, TrialWork& work, unsigned count,
+  /// One sample where that is above `cap_ms`, if it is not 0.
+  virtual TrialSamples sample(unsigned lane, TrialWork& work, unsigned count, double cap_ms,
                               const WaitLimits& limits) = 0;
 };
 

@@ -34,6 +34,16 @@ def _append_cache(
     value_scale: Any,
     /,
 ) -> None: ...
+def _append_qkv(
+    tokens: list[Any],
+    key_cache: Any,
+    value_cache: Any,
+    positions: Any,
+    arrays: list[Any],
+    eps: float,
+    interleaved: bool,
+    /,
+) -> Array: ...
 def _attention_backward(
     grad: Any,
     query: Any,

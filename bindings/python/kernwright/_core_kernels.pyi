@@ -25,6 +25,7 @@ def _gemm(
     line_scales: tuple[Array, Array] | None = None,
     block_scales: tuple[Array, Array] | None = None,
     fast_sums: bool = False,
+    expression: str = "",
 ) -> Array:
     """activation(alpha * (a @ b) + bias + beta * c); with x = alpha * (a @ b) + bias of n columns,
     gate(x[..., :n/2]) * x[..., n/2:]. `tile`: rows, columns, stages, groups, whether they take

@@ -98,3 +98,36 @@ def _skinny_product(
     factor: float = 1.0,
     plan: list[int] = ...,
 ) -> Array: ...
+def _grouped_product(
+    x: Any,
+    weights: Any,
+    numbers: Any,
+    kind: str,
+    bias: Any = None,
+    activation: str | None = None,
+    gate: str | None = None,
+    tile: tuple[int, int, int, int, bool, int] | None = None,
+    mma_tile: tuple[int, int, int] | None = None,
+    by_mma: bool = False,
+) -> Array: ...
+def _grouped_choice(
+    rows: int,
+    columns: int,
+    inner: int,
+    groups: int,
+    gated: bool = False,
+    multiprocessors: int = 132,
+) -> str: ...
+def _grouped_gradient(grad: Any, x: Any, numbers: Any, kind: str, dtype: Any) -> Array: ...
+def _route(
+    logits: Any,
+    chosen: int,
+    sigmoid: bool,
+    renormalize: bool,
+    bias: Any,
+    groups: int,
+    groups_kept: int,
+    scale: float,
+) -> tuple[Array, Array]: ...
+def _permute(x: Any, experts: Any, count: int) -> tuple[Array, Array, Array, Array]: ...
+def _unpermute(rows: Any, positions: Any, weights: Any) -> Array: ...

@@ -63,6 +63,19 @@ TEST_CASE("stream: a creation that fails creates nothing and raises") {
   CHECK(FakeDriver::get().calls("cuStreamDestroy") == 0);
 }
 
+TEST_CASE("stream: one of ours that is borrowed by its handle lives on") {
+  Device& device = fresh_device();
+  Stream borrowed;
+  {
+    const Stream stream = Stream::create(device);
+    borrowed = Stream::borrow(device, stream.handle());
+    CHECK_FALSE(borrowed.is_owned());
+  }
+  CHECK(FakeDriver::get().live("stream") == 1);
+  borrowed = {};
+  CHECK(FakeDriver::get().live("stream") == 0);
+}
+
 TEST_CASE("stream: borrowed ones are left alone, and hold what keeps them alive") {
   Device& device = fresh_device();
   auto token = std::make_shared<int>(1);

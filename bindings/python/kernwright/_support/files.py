@@ -10,14 +10,17 @@ from collections.abc import Iterator
 
 
 def write_whole(path: str | os.PathLike[str], text: str, errors: str = "strict") -> None:
-    """Replaces what is at `path` only by the whole text. Raises OSError."""
+    """Replaces what is at `path` only by the whole text. Raises OSError, which names `path`."""
     target = pathlib.Path(path)
     made = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         made.write_text(text, encoding="utf-8", errors=errors)
         os.replace(made, target)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(target)) from None
     finally:
-        made.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            made.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager

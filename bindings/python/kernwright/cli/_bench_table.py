@@ -14,12 +14,19 @@ from kernwright.cli import UsageError
 
 Load = Callable[[str], dict[str, Any]]
 Save = Callable[[dict[str, Any], pathlib.Path], None]
+GROUPS = {
+    "gemm": "matrix products",
+    "gemv": "products with few rows",
+    "attention": "attention, and decoding over a cache",
+}
 PEERS = ("torch", "compile", "cupy", "triton")
 _SECONDS, _QUICK_SECONDS = 1.0, 0.15
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     table = parser.add_argument_group("of this package's operations, without FILE")
+    for group, what in GROUPS.items():
+        table.add_argument(f"--{group}", action="store_true", help=f"only {what}")
     table.add_argument(
         "--peers",
         metavar="NAMES",
@@ -96,8 +103,8 @@ def _seconds(arguments: argparse.Namespace) -> float:
 def check_use(arguments: argparse.Namespace) -> None:
     """Throws UsageError for options that do not go together."""
     own = ("peers", "seconds_per_row", "part", "show")
-    for name in own if arguments.files else ():
-        if getattr(arguments, name) is not None:
+    for name in (*own, *GROUPS) if arguments.files else ():
+        if getattr(arguments, name) not in (None, False):
             raise UsageError(f"--{name.replace('_', '-')} is of this package's operations, "
                              "not of a FILE's")  # fmt: skip
     if not arguments.files and arguments.axis:
@@ -107,8 +114,10 @@ def check_use(arguments: argparse.Namespace) -> None:
 def planned_rows(arguments: argparse.Namespace) -> list[Any]:
     from kernwright.bench._table import plan
 
+    groups = [group for group in GROUPS if getattr(arguments, group)]
+    only = [*groups, *(texts(arguments.k, "--only") or [])]
     rows = plan.planned(
-        texts(arguments.k, "--only"),
+        only or None,
         _sizes(arguments.sizes),
         texts(arguments.dtypes, "--dtypes"),
         arguments.quick,

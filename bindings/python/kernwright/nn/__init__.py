@@ -14,7 +14,10 @@ from kernwright.nn import (
     _activations,
     _attention,
     _attention_backward,
+    _cache,
     _embedding,
+    _experts,
+    _fused_matmul,
     _gates,
     _linear,
     _losses,
@@ -31,7 +34,10 @@ from kernwright.nn._activation_gradients import *
 from kernwright.nn._activations import *
 from kernwright.nn._attention import *
 from kernwright.nn._attention_backward import *
+from kernwright.nn._cache import *
 from kernwright.nn._embedding import *
+from kernwright.nn._experts import *
+from kernwright.nn._fused_matmul import *
 from kernwright.nn._gates import *
 from kernwright.nn._linear import *
 from kernwright.nn._losses import *
@@ -49,7 +55,10 @@ __all__ = [
     *_activations.__all__,
     *_attention.__all__,
     *_attention_backward.__all__,
+    *_cache.__all__,
     *_embedding.__all__,
+    *_fused_matmul.__all__,
+    *_experts.__all__,
     *_gates.__all__,
     *_linear.__all__,
     *_losses.__all__,

@@ -5,7 +5,10 @@ from kernwright.nn._activation_gradients import *
 from kernwright.nn._activations import *
 from kernwright.nn._attention import *
 from kernwright.nn._attention_backward import *
+from kernwright.nn._cache import *
 from kernwright.nn._embedding import *
+from kernwright.nn._experts import *
+from kernwright.nn._fused_matmul import *
 from kernwright.nn._gates import *
 from kernwright.nn._linear import *
 from kernwright.nn._losses import *

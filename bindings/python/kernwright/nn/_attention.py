@@ -13,10 +13,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from kernwright._core import Array, _append_cache, _attention
+from kernwright._core import Array, _attention
 from kernwright.errors import ArgumentError, InvalidArgument
 
-__all__ = ["append_cache", "attention", "decode_attention"]
+__all__ = ["attention", "decode_attention"]
 
 
 def attention(
@@ -168,29 +168,6 @@ def decode_attention(
         0,
     )
     return (out, lse) if return_lse else out
-
-
-def append_cache(
-    key: Any,
-    value: Any,
-    key_cache: Any,
-    value_cache: Any,
-    positions: Any,
-    *,
-    page_table: Any = None,
-    key_scale: Any = None,
-    value_scale: Any = None,
-) -> None:
-    """Writes new tokens' keys and values to the caches of decode_attention(), in place.
-
-    key and value (batch, kv_heads, tokens, E): token t of batch b goes to place positions[b] + t;
-    positions is int32 (batch,), on the device: the lengths before. Caches have the tokens' dtype,
-    or int8, float8_e4m3fn or float8_e5m2; then x / scale is stored, rounded to nearest and kept
-    inside of the range, with key_scale and value_scale float32 (kv_heads,), 1 without them. A token
-    whose place is outside of the cache, or whose page is none, is left out. Raises ArgumentError
-    and InvalidArgument for what does not fit, and for caches that would have to be copied.
-    """
-    _append_cache(key, value, key_cache, value_cache, positions, page_table, key_scale, value_scale)
 
 
 def _settings(

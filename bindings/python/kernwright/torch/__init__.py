@@ -22,8 +22,10 @@ except ImportError as error:
 
 from kernwright.torch import (
     _accelerate,
+    _attention,
     _embedding,
     _gates,
+    _linear,
     _loss,
     _modules,
     _norm,
@@ -32,8 +34,10 @@ from kernwright.torch import (
     _softmax,
 )
 from kernwright.torch._accelerate import *
+from kernwright.torch._attention import *
 from kernwright.torch._embedding import *
 from kernwright.torch._gates import *
+from kernwright.torch._linear import *
 from kernwright.torch._loss import *
 from kernwright.torch._modules import *
 from kernwright.torch._norm import *
@@ -43,8 +47,10 @@ from kernwright.torch._softmax import *
 
 __all__ = [
     *_accelerate.__all__,
+    *_attention.__all__,
     *_embedding.__all__,
     *_gates.__all__,
+    *_linear.__all__,
     *_loss.__all__,
     *_modules.__all__,
     *_norm.__all__,

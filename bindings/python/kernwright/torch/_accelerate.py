@@ -8,7 +8,7 @@ from typing import NamedTuple
 from torch import nn
 
 from kernwright.errors import ArgumentError, InvalidArgument
-from kernwright.torch import _modules, _recognise
+from kernwright.torch import _attention, _modules, _recognise
 
 __all__ = ["Acceleration", "Replacement", "accelerate"]
 
@@ -25,7 +25,7 @@ _KNOWN: dict[type[nn.Module], type[nn.Module]] = {
 }
 
 
-_OWN = frozenset(_KNOWN.values())
+_OWN = frozenset((*_KNOWN.values(), _modules.Linear))
 
 
 class Replacement(NamedTuple):
@@ -43,9 +43,13 @@ class Acceleration:
     def __init__(self, replaced: list[Replacement], left: dict[str, str]) -> None:
         self.replaced = replaced
         self.left = left
+        self.switch: _attention.AttentionSwitch | None = None
 
     def undo(self) -> None:
-        """Gives every module its own class back. Again does nothing."""
+        """Gives every module its own class back, and torch its attention. Again does nothing."""
+        if self.switch is not None:
+            self.switch.undo()
+            self.switch = None
         for each in self.replaced:
             if type(each.module) is each.after:
                 each.module.__class__ = each.before
@@ -62,12 +66,18 @@ class Acceleration:
             before, after = _name(each.before), _name(each.after)
             change = before if before == after else f"{before} -> {after}"
             lines.append(f"  {_place(each.name)}: {change}")
+        if self.switch is not None:
+            lines.append("  calls of torch's scaled_dot_product_attention, where ours takes them")
         lines += [f"  {_place(name)} stays torch's: {why}" for name, why in self.left.items()]
         return "\n".join(lines)
 
 
 def accelerate(
-    model: nn.Module, also: Mapping[type[nn.Module], type[nn.Module]] | None = None
+    model: nn.Module,
+    also: Mapping[type[nn.Module], type[nn.Module]] | None = None,
+    *,
+    linear: bool = False,
+    attention: bool = False,
 ) -> Acceleration:
     """Makes modules of `model` run on kernwright, in place; returns what it replaced.
 
@@ -78,6 +88,10 @@ def accelerate(
     layers of other packages (gate_proj, up_proj, down_proj, act_fn), as models of transformers have
     them, are replaced where they give what the formulas do for random numbers. `also` maps classes
     of your own to subclasses of them, which then are replaced too.
+
+    `linear` adds torch.nn.Linear, for models that write token by token: its subclass takes few rows
+    without gradients, and is torch's own for all else. `attention` turns switch_attention() on, for
+    the whole process, until undo().
 
     Call it before torch.compile(). `undo()` of the result takes everything back. Raises
     ArgumentError for what is no module, InvalidArgument for a class in `also` that is no subclass
@@ -102,6 +116,8 @@ def accelerate(
                 "the modules keep their parameters and are still what they were"
             )
         known[before] = after
+    if linear:
+        known.setdefault(nn.Linear, _modules.Linear)
     done = Acceleration([], {})
     try:
         for name, module in model.named_modules():
@@ -109,6 +125,8 @@ def accelerate(
     except BaseException:
         done.undo()
         raise
+    if attention:
+        done.switch = _attention.switch_attention()
     return done
 
 

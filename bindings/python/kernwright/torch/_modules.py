@@ -9,7 +9,7 @@ from torch import nn
 
 import kernwright as kw
 from kernwright.errors import InvalidArgument
-from kernwright.torch import _embedding, _gates, _loss, _norm, _rope, _softmax
+from kernwright.torch import _embedding, _gates, _linear, _loss, _norm, _rope, _softmax
 
 __all__ = [
     "GELU",
@@ -18,6 +18,7 @@ __all__ = [
     "GatedMLP",
     "GroupNorm",
     "LayerNorm",
+    "Linear",
     "LogSoftmax",
     "RMSNorm",
     "Rope",
@@ -67,6 +68,30 @@ class GroupNorm(nn.GroupNorm):
         if not fits(input):
             return super().forward(input)
         return _norm.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
+
+
+class Linear(nn.Linear):
+    """torch.nn.Linear by linear() where few rows meet the weights and no gradient is recorded: up
+    to 64 rows of float16 or bfloat16, 16 of float32. Everything else is torch's own."""
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        return (
+            _linear.linear(input, self.weight, self.bias)
+            if self._is_small(input)
+            else super().forward(input)
+        )
+
+    def _is_small(self, x: torch.Tensor) -> bool:
+        weight, bias = self.weight, self.bias
+        if x.dtype != weight.dtype or x.dtype == torch.float64 or not fits(x) or x.numel() == 0:
+            return False
+        if torch.is_autocast_enabled(x.device.type) or x.device != weight.device:
+            return False
+        tensors = (x, weight) if bias is None else (x, weight, bias)
+        if torch.is_grad_enabled() and any(each.requires_grad for each in tensors):
+            return False
+        most = 16 if x.dtype == torch.float32 else 64
+        return x.shape[-1] == self.in_features and x.numel() <= most * x.shape[-1]
 
 
 class Softmax(nn.Softmax):

@@ -251,7 +251,8 @@ class Space:
         unknown = [name for name in config if name not in self._parameters]
         missing = [name for name in self._parameters if name not in config]
         if unknown or missing:
-            what = f"has no {missing[0]!r}" if missing else f"has an unknown {unknown[0]!r}"
+            wrong = [f"has an unknown {name!r}" for name in unknown[:1]]
+            what = " and ".join([*wrong, *(f"has no {name!r}" for name in missing[:1])])
             raise NameNotFound(
                 f"the configuration {what}; the parameters are: {', '.join(self._parameters)}"
             )

@@ -231,3 +231,21 @@ TEST_CASE("measure loop: a limit ends it also while it waits for the clock") {
   CHECK(watch.elapsed() < Seconds(0.5));
   stopper.join();
 }
+
+TEST_CASE("measure loop: what is above the cap has one sample, but not on a GPU that was idle") {
+  ScriptedSource source;
+  MeasureLoop loop(source);
+  MeasurePlan plan = exactly(3);
+  plan.cap_ms = 1.5;
+  CHECK(loop.run(kWork, plan, nullptr, {}).times_ms.size() == 3);  // idle until now
+  source.calls.clear();
+  const Measurement slow = loop.run(kWork, plan, nullptr, {});
+  CHECK(slow.times_ms == std::vector{2.0});
+  CHECK(slow.median_ms == 2.0);
+  CHECK(source.calls == "0ms");
+  plan.cap_ms = 2.5;
+  CHECK(loop.run(kWork, plan, nullptr, {}).times_ms.size() == 3);
+  plan.cap_ms = 1.5;
+  source.never_opens = true;  // a sample that says nothing
+  CHECK(loop.run(kWork, plan, nullptr, {}).times_ms.size() == 3);
+}

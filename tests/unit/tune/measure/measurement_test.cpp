@@ -102,6 +102,7 @@ TEST_CASE("measurement: every field of a plan arrives") {
   plan.max_warm_up = Seconds(3.5);
   plan.clock_floor = 0.75;
   plan.max_throttle_wait = Seconds(4.5);
+  plan.cap_ms = 6.5;
   plan.is_gated = false;
   plan.energy = true;
   plan.energy_time = Seconds(5.5);

@@ -126,7 +126,7 @@ __global__ void check(const float* x, float* y, float a, int n) {
   backend.compile(*work, {});
   backend.bind(*work);
   backend.load(0, *work, {});
-  const TrialSamples samples = backend.sample(0, *work, 1, {});
+  const TrialSamples samples = backend.sample(0, *work, 1, 0, {});
   CHECK((samples.cost || samples.times_ms.size() == 1));
 }
 
@@ -183,11 +183,11 @@ __global__ void gather(const int* at, int* y, int n) {
   backend.load(0, *spoils, {});
   CHECK(backend.verify(0, *spoils, {}) == "wrong");
   backend.load(0, *good, {});
-  CHECK_NOTHROW(backend.sample(0, *good, 1, {}));
+  CHECK_NOTHROW(backend.sample(0, *good, 1, 0, {}));
   backend.load(0, *hangs, {});
   CHECK_THROWS_AS(backend.verify(0, *hangs, WaitLimits{}.within(std::chrono::seconds(1))), Timeout);
   backend.load(0, *good, {});  // on a new device
-  CHECK_NOTHROW(backend.sample(0, *good, 1, {}));
+  CHECK_NOTHROW(backend.sample(0, *good, 1, 0, {}));
 }
 
 TEST_CASE("launch rule: expressions give the launch, values the defines") {

@@ -84,7 +84,8 @@ class ScriptedBackend final : public TrialBackend {
     call(script.on_run);
     return script.wrong;
   }
-  TrialSamples sample(unsigned, TrialWork& work, unsigned count, const WaitLimits&) override {
+  TrialSamples sample(unsigned, TrialWork& work, unsigned count, double,
+                      const WaitLimits&) override {
     const Script& script = scripts_.at(static_cast<Work&>(work).index);
     sampled += static_cast<int>(count);
     if (!clock) return {{}, script.time_ms, {{"instructions", script.time_ms}}};

@@ -205,6 +205,8 @@ class Engine:
             samples=[float(f"{s:.6g}") for s in ours.samples],
             gb_per_s=rate,
         )
+        if work.flops:
+            row["tflop_per_s"] = work.flops / median / 1e9
         if copies > 1 or ours.policy == "cold":  # what stays in L2 has no share of the memory's
             row["of_copy"] = rate / self.copy_gb_per_s
         if ours.error is not None:

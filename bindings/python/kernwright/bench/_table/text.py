@@ -45,6 +45,8 @@ def _notes(row: Mapping[str, Any]) -> str:
     if row["status"] != "ok":
         return printable(f"{row['status']}: {row['error']}")
     notes = ["right"]
+    if "tflop_per_s" in row:
+        notes.append(f"{row['tflop_per_s']:.3g} TFLOP/s")
     if row.get("policy") not in (None, "cold", "warm"):
         notes.append(str(row["policy"]))
     if "note" in row:

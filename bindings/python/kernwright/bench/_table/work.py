@@ -46,6 +46,7 @@ class Work:
     expect: Callable[[], Iterable[Expected]] | None = None
     check: Callable[[tuple[Any, ...]], float] | None = None
     tolerance: float = 0.0
+    flops: float = 0.0  # of an operation that is bound by them
     peers: Mapping[str, Callable[..., Any]] = dataclasses.field(default_factory=dict)
     inplace: bool = False
     _known: list[Expected] | None = None

@@ -364,6 +364,12 @@ class Session:
         if self._core is not None:
             self._core.stop()
 
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()
+
     # -- for foreign optimisers --------------------------------------------------------------------
 
     def ask(self) -> Trial | None:

@@ -10,6 +10,7 @@ from kernwright.bench._table.operations import (
     movement,
     norms,
     ordering,
+    products,
     reductions,
 )
 from kernwright.bench._table.work import Operation
@@ -25,4 +26,5 @@ OPERATIONS: tuple[Operation, ...] = (
     *ordering.OPERATIONS,
     *chance.OPERATIONS,
     *chains.OPERATIONS,
+    *products.OPERATIONS,
 )

@@ -1,0 +1,185 @@
+"""New tokens on their way to decode attention: one launch beside the functions one by one, torch.
+
+Packed rows are split, queries and keys get a norm and turn, keys and values go to the cache.
+Figures are the device's time, the L2 cold, and the bytes that have to be moved over it; subjects
+take turns on one stream. Where only the simulated device is there, shapes are small and nothing is
+timed: what is left is whether results are right.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import harness
+import kernwright as kw
+from kernwright import nn
+
+ROUNDS = 3
+EPS = 1e-6
+TOLERANCE = 1e-2  # of bfloat16, against torch's order of roundings
+
+
+class Shape(NamedTuple):
+    batch: int
+    tokens: int
+    heads: int
+    kv_heads: int
+    dim: int
+
+    def bytes(self) -> int:
+        """Rows are read, queries, keys and values written."""
+        every = (self.heads + 2 * self.kv_heads) * self.dim
+        return 2 * 2 * self.batch * self.tokens * every
+
+
+SHAPES = [Shape(b, t, 32, 8, 128) for b, t in ((1, 1), (32, 1), (256, 1), (1, 2048), (4, 8192))]
+SHAPES += [Shape(64, 1, 64, 8, 64), Shape(8, 512, 16, 16, 256)]
+SMALL = [Shape(2, 3, 4, 2, 64), Shape(3, 1, 2, 2, 32)]
+
+
+class Inputs:
+    """Arrays of one shape; `places` are where the tokens begin."""
+
+    def __init__(self, shape: Shape) -> None:
+        self.shape, places = shape, shape.tokens + 64
+        width = (shape.heads + 2 * shape.kv_heads) * shape.dim
+        self.qkv = kw.random.normal((shape.batch, shape.tokens, width), seed=1).astype("bfloat16")
+        self.weights = [
+            kw.random.normal(shape.dim, seed=seed).astype("bfloat16") for seed in (2, 3)
+        ]
+        self.tables = nn.rope_tables(places, shape.dim)
+        self.places = kw.asarray(np.arange(shape.batch, dtype=np.int32) % 64)
+        self.turns = self.places.reshape((-1, 1)) + kw.arange(shape.tokens, dtype="int32")
+
+    def caches(self) -> list[kw.Array]:
+        shape = self.shape
+        cache = (shape.batch, shape.kv_heads, shape.tokens + 64, shape.dim)
+        return [kw.zeros(cache, "bfloat16") for _ in range(2)]
+
+    def fused(self, caches: list[kw.Array]) -> kw.Array:
+        q_weight, k_weight = self.weights
+        return nn.append_qkv(
+            self.qkv, *caches, self.places, *self.tables, q_weight=q_weight, k_weight=k_weight
+        )
+
+    def one_by_one(self, caches: list[kw.Array]) -> kw.Array:
+        q, k, v = nn.split_qkv(self.qkv, self.shape.heads, self.shape.kv_heads)
+        q, k = (nn.rms_norm(x, w, EPS) for x, w in zip((q, k), self.weights, strict=True))
+        q, k = nn.rope(q, k, *self.tables, positions=self.turns)
+        q, k, v = (kw.permute_dims(x, (0, 2, 1, 3)) for x in (q, k, v))
+        nn.append_cache(k, v, *caches, self.places)
+        return q
+
+
+def peers(inputs: Inputs, made: list[Any]) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """torch, eager and compiled; the caches that it wrote are put into `made`."""
+    try:
+        import torch
+    except ImportError as error:
+        print("no peer:", error, file=sys.stderr)
+        return
+    if kw.current_device().is_simulated:
+        return
+    shape, functional = inputs.shape, torch.nn.functional
+    qkv, cos, sin, turns, *weights = (
+        torch.from_dlpack(x) for x in (inputs.qkv, *inputs.tables, inputs.turns, *inputs.weights)
+    )
+    made += [torch.from_dlpack(x) for x in inputs.caches()]
+    sequence = torch.arange(shape.batch, device=qkv.device)[:, None]
+
+    def turned(x: Any, c: Any, s: Any) -> Any:
+        a, b = x.float().chunk(2, -1)
+        return torch.cat([a * c - b * s, b * c + a * s], -1).to(x.dtype)
+
+    def step(key_cache: Any, value_cache: Any) -> Any:
+        heads = qkv.unflatten(-1, (-1, shape.dim))
+        q, k, v = heads.split([shape.heads, shape.kv_heads, shape.kv_heads], 2)
+        q, k = (functional.rms_norm(x, (shape.dim,), w, EPS)
+                for x, w in zip((q, k), weights, strict=True))  # fmt: skip
+        c, s = cos[turns][:, :, None], sin[turns][:, :, None]
+        q, k = turned(q, c, s), turned(k, c, s)
+        key_cache[sequence, :, turns], value_cache[sequence, :, turns] = k, v
+        return q.transpose(1, 2)
+
+    yield "torch", lambda: step(*made)
+    compiled = torch.compile(step, dynamic=False)
+    yield "torch.compile", lambda: compiled(*made)
+
+
+def difference(got: Any, wanted: Any) -> float:
+    got, wanted = (np.asarray(x.numpy(), np.float64) for x in (got, wanted))
+    return float(np.linalg.norm(got - wanted) / np.linalg.norm(wanted))
+
+
+def time_in_turn(subjects: dict[str, Callable[[], Any]]) -> dict[str, Any]:
+    """Microseconds: the median of rounds. A peer that cannot run has its error."""
+    stream, within = kw.Stream(), nullcontext()
+    if any(name.startswith("torch") for name in subjects):
+        import torch
+
+        within = torch.cuda.stream(torch.cuda.ExternalStream(stream.handle))
+    samples: dict[str, list[float]] = {}
+    errors: dict[str, Any] = {}
+    with within:
+        for _ in range(ROUNDS):
+            for name, run in subjects.items():
+                if name in errors:
+                    continue
+                try:
+                    timing = kw.time_kernel(run, stream=stream, max_seconds=0.15)
+                except Exception as error:  # a peer that cannot run leaves the others their figures
+                    if name.startswith("ours"):
+                        raise
+                    errors[name] = {"error": f"{type(error).__name__}: {error}"[:200]}
+                    continue
+                samples.setdefault(name, []).append(timing.median * 1e3)
+    return {name: statistics.median(taken) for name, taken in samples.items()} | errors
+
+
+def measure(shape: Shape, timed: bool) -> dict[str, Any]:
+    inputs, row = Inputs(shape), dict(shape._asdict())
+    ours, apart = inputs.caches(), inputs.caches()
+    pairs = [(inputs.fused(ours), inputs.one_by_one(apart)), *zip(ours, apart, strict=True)]
+    row["error"] = max(difference(*pair) for pair in pairs)
+    row["correct"] = row["error"] <= TOLERANCE
+    if not timed:
+        return row
+    theirs: list[Any] = []
+    subjects: dict[str, Callable[[], Any]] = {
+        "ours": lambda: inputs.fused(ours),
+        "ours, one by one": lambda: inputs.one_by_one(apart),
+        **dict(peers(inputs, theirs)),
+    }
+    times = time_in_turn(subjects)
+    for name, taken in times.items():
+        if isinstance(taken, dict):
+            row[name] = taken
+        else:
+            row[name] = {"us": round(taken, 2), "GB/s": round(shape.bytes() / taken / 1e3, 1)}
+    if theirs and "us" in row["torch"]:
+        row["error beside torch"] = difference(kw.from_dlpack(theirs[0]), ours[0])
+        row["correct"] &= row["error beside torch"] <= TOLERANCE
+    return row
+
+
+def main() -> None:
+    options = harness.arguments(__doc__.splitlines()[0], "append_qkv")
+    timed = not kw.current_device().is_simulated
+    document: dict[str, Any] = {"subject": "append_qkv", "machine": harness.machine(), "rows": []}
+    for shape in SHAPES if timed else SMALL:
+        row = measure(shape, timed)
+        print(row, file=sys.stderr, flush=True)
+        document["rows"].append(row)
+        document["correct"] = all(each["correct"] for each in document["rows"])
+        harness.save(options.output, document)  # a time limit loses none
+    harness.write(options.output, document)
+
+
+if __name__ == "__main__":
+    main()

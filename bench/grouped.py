@@ -1,0 +1,281 @@
+"""Products of groups of rows (mixtures of experts) beside torch._grouped_mm: one alternating run.
+
+Random normal numbers; tokens go to their experts evenly or by Zipf's law. Each figure is the median
+of the device's times, the TFLOP/s that are useful, and the bytes of weights of experts that have
+rows over the time. Rows are written as they come; a peer that fails leaves its message. Where only
+the simulated device is there, shapes are small and nothing is timed: what is left is whether
+results are right.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import pathlib
+import statistics
+import sys
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import harness
+import kernwright as kw
+from kernwright import _core
+
+
+class Layer(NamedTuple):
+    """The matrices of a layer's experts, and how many of them a token takes."""
+
+    title: str
+    experts: int
+    chosen: int
+    n: int
+    k: int
+
+
+# Gate and up together, then down: of Mixtral 8x7B, DeepSeek-V2-Lite, Qwen3-30B-A3B.
+LAYERS = [
+    Layer("8 experts up", 8, 2, 28672, 4096),
+    Layer("8 experts down", 8, 2, 4096, 14336),
+    Layer("64 experts up", 64, 6, 2816, 2048),
+    Layer("64 experts down", 64, 6, 2048, 1408),
+    Layer("128 experts up", 128, 8, 1536, 2048),
+    Layer("128 experts down", 128, 8, 2048, 768),
+]
+TOKENS = [16, 128, 1024, 4096, 16384]
+TINY = [Layer("tiny", 8, 2, 96, 72), Layer("tiny", 16, 4, 40, 64)]
+TOLERANCE = 1e-2
+
+
+def torch_or_none() -> Any:
+    try:
+        import torch
+    except ImportError:
+        return None
+    return torch if torch.cuda.is_available() else None
+
+
+def sizes_of(layer: Layer, tokens: int, skewed: bool) -> np.ndarray:
+    """Rows of each expert: the tokens' draws without replacement, evenly or by 1 / rank."""
+    rng = np.random.default_rng(tokens)
+    chances = 1 / np.arange(1, layer.experts + 1) if skewed else np.ones(layer.experts)
+    chances = rng.permutation(chances)
+    # The largest of exponential times over chances: a draw without replacement.
+    times = rng.exponential(size=(tokens, layer.experts)) / chances
+    chosen = np.argsort(times, axis=1)[:, : layer.chosen]
+    return np.bincount(chosen.ravel(), minlength=layer.experts)
+
+
+class Problem(NamedTuple):
+    """Sorted rows, the experts' matrices, where each expert's rows end."""
+
+    x: kw.Array
+    weights: kw.Array
+    ends: kw.Array
+    sizes: np.ndarray
+
+    @property
+    def products(self) -> float:
+        return 2.0 * self.x.shape[0] * self.weights.shape[1] * self.weights.shape[2]
+
+    @property
+    def weight_bytes(self) -> float:
+        return 2.0 * np.count_nonzero(self.sizes) * self.weights.shape[1] * self.weights.shape[2]
+
+
+def problem(layer: Layer, tokens: int, skewed: bool) -> Problem:
+    sizes = sizes_of(layer, tokens, skewed)
+    x = kw.random.normal((int(sizes.sum()), layer.k), seed=1).astype("bfloat16")
+    weights = kw.empty((layer.experts, layer.n, layer.k), "bfloat16")
+    for expert in range(layer.experts):
+        made = kw.random.normal((layer.n, layer.k), seed=2 + expert)
+        weights[expert] = made.astype("bfloat16")
+    return Problem(x, weights, kw.asarray(np.cumsum(sizes).astype(np.int32)), sizes)
+
+
+def error_of(of: Problem, result: kw.Array) -> float:
+    """||out - reference|| / ||reference|| of the groups' first and last rows, in float64."""
+    ends = np.cumsum(of.sizes)
+    wrong = right = 0.0
+    for expert in np.unique(np.linspace(0, len(ends) - 1, 16).astype(int)):
+        if of.sizes[expert] == 0:
+            continue
+        edges = np.unique([ends[expert] - of.sizes[expert], ends[expert] - 1])
+        rows = kw.asarray(edges)
+        left = np.asarray(kw.take(of.x, rows, axis=0).numpy(), np.float64)
+        columns = slice(0, 256)
+        some = np.asarray(of.weights[int(expert), columns].numpy(), np.float64)
+        expected = left @ some.T
+        got = np.asarray(kw.take(result, rows, axis=0).numpy(), np.float64)[:, columns]
+        wrong += float(((got - expected) ** 2).sum())
+        right += float((expected**2).sum())
+    return (wrong / right) ** 0.5 if right else 0.0
+
+
+# -------------------------------------------------------------------------------------- timings
+
+
+def ours(of: Problem, **more: Any) -> Callable[[], Any]:
+    return lambda: _core._grouped_product(of.x, of.weights, of.ends, "ends", **more)
+
+
+def gated(of: Problem) -> Callable[[], Any]:
+    return lambda: kw.nn.grouped_linear(of.x, of.weights, of.ends, gate="silu")
+
+
+def torch_runs(torch: Any, of: Problem) -> dict[str, Callable[[], Any]]:
+    x, weights = torch.from_dlpack(of.x), torch.from_dlpack(of.weights)
+    ends = torch.from_dlpack(of.ends)
+    runs: dict[str, Callable[[], Any]] = {}
+    if hasattr(torch, "_grouped_mm"):
+        runs["torch._grouped_mm"] = lambda: torch._grouped_mm(x, weights.mT, offs=ends)
+    edges = [0, *np.cumsum(of.sizes).tolist()]
+
+    def loop() -> list[Any]:
+        """What is read on the host: not what a graph can have."""
+        return [
+            torch.matmul(x[begin:end], weights[expert].T)
+            for expert, (begin, end) in enumerate(itertools.pairwise(edges))
+            if end > begin
+        ]
+
+    runs["torch, expert by expert"] = loop
+    return runs
+
+
+def milliseconds(run: Callable[[], Any], stream: kw.Stream, seconds: float, torch: Any) -> float:
+    external = torch and torch.cuda.stream(torch.cuda.ExternalStream(stream.handle))
+    with external or nullcontext():
+        return kw.time_kernel(run, stream=stream, cold=True, max_seconds=seconds).median
+
+
+def alternate(
+    of: Problem, runs: dict[str, Callable[[], Any]], options: argparse.Namespace, torch: Any
+) -> dict[str, dict[str, Any]]:
+    """Figures of each from rounds in which all have their turn; of one that fails its message."""
+    stream = kw.Stream()
+    samples: dict[str, list[float]] = {title: [] for title in runs}
+    failures: dict[str, str] = {}
+    for _ in range(options.rounds):
+        for title, run in runs.items():
+            if title in failures:
+                continue
+            try:
+                samples[title].append(milliseconds(run, stream, options.seconds, torch))
+            except Exception as error:  # one that cannot run leaves the others their figures
+                failures[title] = f"{type(error).__name__}: {error}"[:300]
+    figures: dict[str, dict[str, Any]] = {}
+    for title, taken in samples.items():
+        if title in failures:
+            figures[title] = {"error": failures[title]}
+            continue
+        time = statistics.median(taken)
+        figures[title] = {
+            "us": round(time * 1e3, 2),
+            "TFLOP/s": round(of.products / time / 1e9, 1),
+            "TB/s of weights": round(of.weight_bytes / time / 1e9, 3),
+        }
+    return figures
+
+
+def torch_error(torch: Any, of: Problem, result: kw.Array) -> float | None:
+    """Of all elements, against torch's products."""
+    runs = torch_runs(torch, of)
+    try:
+        theirs = torch.cat(runs["torch, expert by expert"]()).float()
+    except Exception as error:
+        print(f"torch: {error}", file=sys.stderr)
+        return None
+    mine = torch.from_dlpack(result).float()
+    return float((mine - theirs).norm() / theirs.norm())
+
+
+def candidates(of: Problem) -> dict[str, Callable[[], Any]]:
+    """Every tile that there is."""
+    runs = {"rule": ours(of)}
+    for tile in _core._gemm_tiles():
+        rows, columns, stages, groups, turns, cluster = tile
+        text = f"{rows}x{columns} {stages} stages {groups} groups"
+        title = text + (" in turn" if turns else "") + (f" cluster {cluster}" * (cluster > 1))
+        runs[title] = ours(of, tile=tile)
+    return runs
+
+
+def measure(
+    layer: Layer, tokens: int, skewed: bool, options: argparse.Namespace, torch: Any
+) -> dict[str, Any]:
+    of = problem(layer, tokens, skewed)
+    row: dict[str, Any] = {
+        "layer": layer.title,
+        "experts": layer.experts,
+        "tokens": tokens,
+        "rows": int(of.sizes.sum()),
+        "n": layer.n,
+        "k": layer.k,
+        "routing": "skewed" if skewed else "even",
+        "largest group": int(of.sizes.max()),
+        "choice": _core._grouped_choice(int(of.sizes.sum()), layer.n, layer.k, layer.experts),
+    }
+    result = ours(of)()
+    row["error"] = error_of(of, result)
+    row["correct"] = row["error"] < TOLERANCE
+    if torch:
+        row["error of all"] = torch_error(torch, of, result)
+        row["correct"] &= row["error of all"] is None or row["error of all"] < TOLERANCE
+    if kw.current_device().is_simulated:
+        return row
+    runs = {"ours": ours(of), "ours with SwiGLU": gated(of)}
+    if options.candidates:
+        runs = candidates(of)
+    elif torch:
+        runs |= torch_runs(torch, of)
+    row["figures"] = alternate(of, runs, options, torch)
+    best = [
+        figure["us"]
+        for title, figure in row["figures"].items()
+        if title == "torch._grouped_mm" and "us" in figure
+    ]
+    if best and "us" in row["figures"].get("ours", {}):
+        row["of torch._grouped_mm"] = round(best[0] / row["figures"]["ours"]["us"], 3)
+    return row
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument(
+        "-o", "--output", type=pathlib.Path, default=harness.RESULTS / "grouped.json"
+    )
+    parser.add_argument("--candidates", action="store_true", help="measure every tile")
+    parser.add_argument("--layers", nargs="+", metavar="WORD", help="those whose titles have it")
+    parser.add_argument("--tokens", type=int, nargs="+", default=None)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=0.1, help="of a measurement of a round")
+    return parser.parse_args()
+
+
+def main() -> None:
+    options = arguments()
+    torch = torch_or_none()
+    simulated = kw.current_device().is_simulated
+    layers = TINY if simulated else LAYERS
+    if options.layers:
+        layers = [layer for layer in layers if any(word in layer.title for word in options.layers)]
+    tokens = options.tokens or ([5, 60] if simulated else TOKENS)
+    document: dict[str, Any] = {"subject": "grouped", "machine": harness.machine(), "rows": []}
+    for layer in layers:
+        for count in tokens:
+            for skewed in (False, True):
+                row = measure(layer, count, skewed, options, torch)
+                print(row, file=sys.stderr, flush=True)
+                document["rows"].append(row)
+                document["correct"] = all(each["correct"] for each in document["rows"])
+                options.output.parent.mkdir(parents=True, exist_ok=True)
+                options.output.write_text(json.dumps(document, indent=1) + "\n")
+    harness.write(options.output, document)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,168 @@
+"""Draws rooflines of results: what was reached over operations a byte, beside the device's roofs.
+
+    bench/roofline.py                    docs/pictures/roofline_<subject>.svg for each of SUBJECTS
+    bench/roofline.py gemm -r DIR -o DIR
+
+The slanted roof is the memory's rate, the flat one that of the tensor cores. A point is one row of
+results/<subject>.json and one of those who ran it; a row that failed or was wrong is left out, and
+named. A device whose roofs are not known here gets points alone. Needs matplotlib, which nothing
+else of the project does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import pathlib
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+HERE = pathlib.Path(__file__).parent
+# By a part of the device's name: TFLOP/s of dense 16-bit products with sums in float32, TB/s of
+# memory, both from the vendor's data sheets.
+ROOFS = {
+    "H100 PCIe": (756.0, 2.0),
+    "H100 NVL": (835.0, 3.9),
+    "H100": (989.4, 3.35),
+    "H200": (989.4, 4.8),
+    "A100": (312.0, 2.04),
+}
+MARKERS = "osD^vP*X"
+
+
+class Point(NamedTuple):
+    """One time: who, operations a byte of memory that has to be moved, TFLOP/s."""
+
+    who: str
+    intensity: float
+    rate: float
+
+
+class Work(NamedTuple):
+    """What a row computes: operations, and bytes that are read or written at least."""
+
+    flops: float
+    bytes: float
+
+
+def gemm_work(row: dict[str, Any], who: str) -> Work:
+    rows, columns, inner = row["shape"]
+    element = 4 if row["dtype"] == "float32" else 2
+    moved = rows * inner + inner * columns + rows * columns
+    return Work(2.0 * rows * columns * inner, element * moved)
+
+
+def gemv_work(row: dict[str, Any], who: str) -> Work:
+    m, n, k = row["m"], row["n"], row["k"]
+    weight = {"float8_e4m3fn": 1, "int8": 1, "float32": 4}.get(row["weights"], 2)
+    return Work(2.0 * m * n * k, weight * n * k + 2 * (m * k + m * n))
+
+
+def attention_work(row: dict[str, Any], who: str) -> Work:
+    queries = row["batch"] * row["heads"] * row["queries"] * row["dim"]
+    cached = 2 * row["batch"] * row["kv_heads"] * row["keys"] * row["dim"]
+    half = 2 if row.get("causal") else 1
+    element = 1 if "float8" in who else 2
+    return Work(4.0 * queries * row["keys"] / half, element * cached + 2 * 2 * queries)
+
+
+SUBJECTS: dict[str, Callable[[dict[str, Any], str], Work]] = {
+    "gemm": gemm_work,
+    "gemv": gemv_work,
+    "attention": attention_work,
+}
+
+
+def points_of(subject: str, document: dict[str, Any]) -> Iterator[Point]:
+    """All times of a document. Names what it leaves out."""
+    for number, row in enumerate(document["rows"]):
+        if not row.get("correct", True):
+            print(f"{subject}: row {number} was wrong and is left out", file=sys.stderr)
+            continue
+        for who, found in row.items():
+            if not isinstance(found, dict):
+                continue
+            if "error" in found:
+                print(f"{subject}: {who} of row {number}: {found['error']}", file=sys.stderr)
+            if "us" not in found:
+                continue
+            work = SUBJECTS[subject](row, who)
+            yield Point(who, work.flops / work.bytes, work.flops / found["us"] / 1e6)
+
+
+def roofs_of(device: str) -> tuple[float, float] | None:
+    for name, roofs in ROOFS.items():
+        if all(word in device for word in name.split()):
+            return roofs
+    return None
+
+
+def draw(subject: str, document: dict[str, Any], path: pathlib.Path) -> int:
+    """Writes the picture; returns how many points are in it, none of them: no picture."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    # Text stays text, and the same points give the same file.
+    matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "kernwright"})
+    from matplotlib import pyplot
+
+    points = list(points_of(subject, document))
+    if not points:
+        return 0
+    device = document["machine"]["device"]
+    figure, axes = pyplot.subplots(figsize=(7.5, 4.5), layout="constrained")
+    low = min(p.intensity for p in points) / 2
+    high = max(p.intensity for p in points) * 2
+    roofs = roofs_of(device)
+    if roofs is not None:
+        flat, memory = roofs
+        ridge = flat / memory
+        low, high = min(low, ridge / 2), max(high, ridge * 2)
+        axes.plot([low, ridge, high], [low * memory, flat, flat], color="black", linewidth=1)
+        axes.set_ylim(top=1.3 * flat)
+        axes.annotate(f"{flat:g} TFLOP/s", (high, flat), ha="right", va="bottom")
+        axes.annotate(f"{memory:g} TB/s", (ridge, flat * 0.6), ha="right", va="top")
+    names = sorted({p.who for p in points}, key=lambda who: (not who.startswith("ours"), who))
+    for number, who in enumerate(names):
+        own = [p for p in points if p.who == who]
+        marker = MARKERS[number % len(MARKERS)]
+        axes.scatter(
+            [p.intensity for p in own], [p.rate for p in own], s=22, label=who, marker=marker
+        )
+    axes.set(xscale="log", yscale="log", xlim=(low, high))
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(lambda value, _: f"{value:g}")
+        axis.set_minor_formatter(lambda value, _: f"{value:g}" if f"{value:.0e}"[0] in "25" else "")
+    axes.set_xlabel("operations a byte")
+    axes.set_ylabel("TFLOP/s")
+    axes.set_title(f"{subject} on {device}")
+    axes.grid(which="major", alpha=0.3)
+    axes.legend(fontsize="small", loc="lower right")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, metadata={"Date": None, "Creator": None})
+    pyplot.close(figure)
+    return len(points)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("subjects", nargs="*", choices=[[], *SUBJECTS], help="all of them")
+    parser.add_argument("-r", "--results", type=pathlib.Path, default=HERE / "results")
+    parser.add_argument(
+        "-o", "--output", type=pathlib.Path, default=HERE.parent / "docs" / "pictures"
+    )
+    options = parser.parse_args(arguments)
+    for subject in options.subjects or SUBJECTS:
+        source = options.results / f"{subject}.json"
+        if not source.exists():
+            print(f"{subject}: there is no {source}", file=sys.stderr)
+            continue
+        target = options.output / f"roofline_{subject}.svg"
+        count = draw(subject, json.loads(source.read_text()), target)
+        print(f"{target}: {count} points" if count else f"{subject}: nothing was timed")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

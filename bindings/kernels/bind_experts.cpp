@@ -1,0 +1,110 @@
+// Products of groups of rows and the routing of a mixture of experts, for kernwright.nn.
+#include "base/errors.h"
+#include "bindings/kernels/bind_kernels.h"
+#include "bindings/kernels/kernel_calls.h"
+#include "bindings/values/dtype.h"
+#include "kernels_src/experts/permute.h"
+#include "kernels_src/experts/route.h"
+#include "kernels_src/gemm/grouped_gemm.h"
+
+#include <string>
+#include <tuple>
+
+namespace kernwright::python {
+namespace {
+
+kernels::RowGroups row_groups_of(py::handle numbers, const std::string& kind) {
+  using Kind = kernels::RowGroups::Kind;
+  const Kind of = kind == "ends" ? Kind::ends : kind == "counts" ? Kind::counts : Kind::offsets;
+  return {array_operand(numbers, kind == "counts" ? "counts" : "offsets"), of};
+}
+
+Array grouped_product(py::handle x, py::handle weights, py::handle numbers, const std::string& kind,
+                      py::handle bias, const std::optional<std::string>& activation,
+                      const std::optional<std::string>& gate,
+                      const std::optional<std::tuple<int, int, int, int, bool, int>>& tile,
+                      const std::optional<std::tuple<int, int, int>>& mma_tile, bool by_mma) {
+  kernels::GroupedGemm of{.x = array_operand(x, "x"),
+                          .weights = array_operand(weights, "weights"),
+                          .groups = row_groups_of(numbers, kind),
+                          .bias = optional_operand(bias, "bias"),
+                          .by_mma = by_mma};
+  if (activation) of.activation = {kernels::activation_from_name(*activation)};
+  if (gate) of.gate = {kernels::activation_from_name(*gate)};
+  if (tile) {
+    const auto& [rows, columns, stages, groups, turns, cluster] = *tile;
+    of.tile = kernels::GemmTile{rows, columns, stages, groups, turns, cluster};
+  }
+  if (mma_tile) {
+    const auto& [rows, columns, stages] = *mma_tile;
+    of.mma_tile = kernels::MmaTile{rows, columns, stages};
+  }
+  return on_current_stream(of.x, [&](const Stream& stream) { return of.run(stream); });
+}
+
+Array grouped_gradient(py::handle grad, py::handle x, py::handle numbers, const std::string& kind,
+                       const py::object& dtype) {
+  const Array of_rows = array_operand(grad, "grad"), rows = array_operand(x, "x");
+  const kernels::RowGroups groups = row_groups_of(numbers, kind);
+  std::optional<ScalarType> type;
+  if (!dtype.is_none()) type = scalar_argument(dtype);
+  return on_current_stream(rows, [&](const Stream& stream) {
+    return kernels::grouped_weight_gradient(of_rows, rows, groups, type, stream);
+  });
+}
+
+std::string grouped_choice(std::int64_t rows, std::int64_t columns, std::int64_t inner,
+                           std::int64_t groups, bool gated, int multiprocessors) {
+  return kernels::describe(kernels::choose_gemm({.rows = rows,
+                                                 .columns = columns,
+                                                 .inner = inner,
+                                                 .multiprocessors = multiprocessors,
+                                                 .gated = gated,
+                                                 .groups = groups}));
+}
+
+py::tuple route_tokens(py::handle logits, int chosen, bool sigmoid, bool renormalize,
+                       py::handle bias, int groups, int groups_kept, float scale) {
+  const Array of = array_operand(logits, "logits");
+  const kernels::RouteOptions options{.chosen = chosen,
+                                      .sigmoid = sigmoid,
+                                      .renormalize = renormalize,
+                                      .bias = optional_operand(bias, "bias"),
+                                      .groups = groups,
+                                      .groups_kept = groups_kept,
+                                      .scale = scale};
+  const kernels::Routes made = on_current_stream(
+      of, [&](const Stream& stream) { return kernels::route(of, options, stream); });
+  return py::make_tuple(made.weights, made.experts);
+}
+
+py::tuple permute_tokens(py::handle x, py::handle experts, std::int64_t count) {
+  const Array of = array_operand(x, "x"), chosen = array_operand(experts, "experts");
+  const kernels::Permuted made = on_current_stream(
+      of, [&](const Stream& stream) { return kernels::permute(of, chosen, count, stream); });
+  return py::make_tuple(made.rows, made.offsets, made.positions, made.sources);
+}
+
+Array unpermute_tokens(py::handle rows, py::handle positions, py::handle weights) {
+  const Array of = array_operand(rows, "rows"), places = array_operand(positions, "positions");
+  const std::optional<Array> factors = optional_operand(weights, "weights");
+  return on_current_stream(
+      of, [&](const Stream& stream) { return kernels::unpermute(of, places, factors, stream); });
+}
+
+}  // namespace
+
+void bind_experts(py::module_& m) {
+  m.def("_grouped_product", &grouped_product, py::arg("x"), py::arg("weights"), py::arg("numbers"),
+        py::arg("kind"), py::arg("bias") = py::none(), py::arg("activation") = py::none(),
+        py::arg("gate") = py::none(), py::arg("tile") = py::none(),
+        py::arg("mma_tile") = py::none(), py::arg("by_mma") = false);
+  m.def("_grouped_gradient", &grouped_gradient);
+  m.def("_grouped_choice", &grouped_choice, py::arg("rows"), py::arg("columns"), py::arg("inner"),
+        py::arg("groups"), py::arg("gated") = false, py::arg("multiprocessors") = 132);
+  m.def("_route", &route_tokens);
+  m.def("_permute", &permute_tokens);
+  m.def("_unpermute", &unpermute_tokens);
+}
+
+}  // namespace kernwright::python

@@ -1,0 +1,119 @@
+"""New tokens of a model that writes token by token, on their way into its caches.
+
+>>> import kernwright as kw
+>>> caches = [kw.zeros((1, 2, 16, 8)) for _ in range(2)]     # two heads of 8, 16 places
+>>> cos, sin = kw.nn.rope_tables(16, 8)
+>>> qkv, length = kw.ones((1, 1, (4 + 2 + 2) * 8)), kw.zeros(1, "int32")
+>>> q = kw.nn.append_qkv(qkv, *caches, length, cos, sin)
+>>> kw.nn.decode_attention(q, *caches, length + 1).shape
+(1, 4, 1, 8)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kernwright._core import Array, _append_cache, _append_qkv
+from kernwright.errors import ArgumentError, InvalidArgument
+
+__all__ = ["append_cache", "append_qkv"]
+
+
+def append_cache(
+    key: Any,
+    value: Any,
+    key_cache: Any,
+    value_cache: Any,
+    positions: Any,
+    *,
+    page_table: Any = None,
+    key_scale: Any = None,
+    value_scale: Any = None,
+    check: bool = False,
+) -> None:
+    """Writes new tokens' keys and values to the caches of decode_attention(), in place.
+
+    key and value (batch, kv_heads, tokens, E): token t of batch b goes to place positions[b] + t;
+    positions is int32 (batch,), on the device: the lengths before. Caches have the tokens' dtype,
+    or int8, float8_e4m3fn or float8_e5m2; then x / scale is stored, rounded to nearest and kept
+    inside of the range, with key_scale and value_scale float32 (kv_heads,), 1 without them. A token
+    whose place is outside of the cache, or whose page is none, is left out; `check` waits, and
+    raises InvalidArgument for any before something is written. Raises ArgumentError and
+    InvalidArgument for what does not fit, and for caches that would have to be copied.
+    """
+    if check:
+        tokens = key.shape[2] if getattr(key, "ndim", 0) == 4 else 0
+        _require_places("append_cache", tokens, key_cache, positions, page_table)
+    _append_cache(key, value, key_cache, value_cache, positions, page_table, key_scale, value_scale)
+
+
+def append_qkv(
+    qkv: Any,
+    key_cache: Any,
+    value_cache: Any,
+    positions: Any,
+    cos: Any = None,
+    sin: Any = None,
+    *,
+    q_weight: Any = None,
+    k_weight: Any = None,
+    eps: float = 1e-6,
+    interleaved: bool = False,
+    rope_positions: Any = None,
+    page_table: Any = None,
+    key_scale: Any = None,
+    value_scale: Any = None,
+    check: bool = False,
+) -> Array:
+    """From the projection of new tokens to decode_attention(): split, norm, rope, append, one pass.
+
+    qkv: (batch, tokens, (heads + 2 kv_heads) head_dim), as split_qkv() takes it, with kv_heads and
+    head_dim of the caches; or a tuple (q, k, v) of (batch, tokens, heads, head_dim) each, any
+    strides. float16, bfloat16 or float32, head_dim at most 256. Returns the queries, (batch, heads,
+    tokens, head_dim). In this order:
+
+    - with q_weight, k_weight, (head_dim,) of the tokens' dtype or float32: each head of queries, of
+      keys becomes x / sqrt(mean(x^2) + eps) * weight, as by rms_norm().
+    - with cos and sin, those of rope_tables(): queries and keys turn, as by rope(), in pairs of
+      neighbours with `interleaved`. Token t of batch b takes row positions[b] + t, or
+      rope_positions[b, t], int32, where keys stand elsewhere than their positions say. Rows outside
+      of the tables give NaN.
+    - keys and values are written to their places, as append_cache() writes them: the caches,
+      `positions`, `page_table`, scales and `check` are its own.
+
+    Every step's result is rounded to the tokens' dtype, so the results are those of the functions
+    called one by one. Raises ArgumentError and InvalidArgument as these do.
+    """
+    tokens = list(qkv) if isinstance(qkv, (tuple, list)) else [qkv, None, None]
+    if len(tokens) != 3:
+        raise ArgumentError(f"append_qkv: (q, k, v) are three arrays, got {len(tokens)}")
+    if check:
+        count = tokens[0].shape[1] if getattr(tokens[0], "ndim", 0) >= 3 else 0
+        _require_places("append_qkv", count, key_cache, positions, page_table)
+    others = [q_weight, k_weight, cos, sin, rope_positions, page_table, key_scale, value_scale]
+    return _append_qkv(tokens, key_cache, value_cache, positions, others, eps, interleaved)
+
+
+def _require_places(name: str, tokens: int, cache: Any, positions: Any, table: Any) -> None:
+    """Waits, and raises InvalidArgument where a new token has no place or no page."""
+    paged = table is not None
+    arrays = (cache, positions, table) if paged else (cache, positions)
+    right = all(isinstance(each, Array) for each in arrays) and cache.ndim == 4
+    if not right or positions.ndim != 1 or (paged and table.ndim != 2) or tokens == 0:
+        return  # what is wrong is named where arguments are read
+    import kernwright as kw
+
+    places = positions.reshape((-1, 1)) + kw.arange(tokens, dtype="int32", device=cache.device)
+    page, capacity = cache.shape[1], cache.shape[2]
+    if paged:
+        capacity = page * table.shape[1]
+    outside = (places < 0) | (places >= capacity)
+    if paged and capacity > 0:
+        pages = kw.take_along_axis(table, kw.clip(places // page, 0, table.shape[1] - 1), axis=1)
+        outside = outside | (pages < 0) | (pages >= cache.shape[0])
+    count = int(outside.sum())
+    if count:
+        raise InvalidArgument(
+            f"{name}: {count} of {places.size} tokens have no place in the cache of {capacity} "
+            f"places a sequence{', or a page that is none' if paged else ''}"
+        )

@@ -1,0 +1,200 @@
+"""Mixtures of experts: routing, sorting rows by expert, products of groups of rows, the way back.
+
+>>> import numpy as np, kernwright as kw
+>>> logits = kw.asarray(np.array([[0.0, 2.0, 1.0], [3.0, 0.0, 0.0]], np.float32))
+>>> weights, experts = kw.nn.route(logits, 2)
+>>> experts.numpy().tolist()
+[[1, 2], [0, 1]]
+>>> sorted_rows = kw.nn.permute(kw.asarray(np.array([[1.0], [2.0]], np.float32)), experts, 3)
+>>> sorted_rows.rows.numpy().ravel().tolist(), sorted_rows.offsets.numpy().tolist()
+([2.0, 1.0, 2.0, 1.0], [0, 1, 3, 4])
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+from kernwright._core import (
+    Array,
+    _grouped_gradient,
+    _grouped_product,
+    _permute,
+    _route,
+    _unpermute,
+)
+from kernwright.errors import ArgumentError, InvalidArgument
+
+__all__ = ["grouped_linear", "grouped_linear_backward", "permute", "route", "unpermute"]
+
+Scores = Literal["softmax", "sigmoid"]
+GroupActivation = Literal[
+    "relu", "relu2", "silu", "gelu", "gelu_tanh", "quick_gelu", "sigmoid", "hardswish"
+]
+_ACTIVATIONS = GroupActivation.__args__  # type: ignore[attr-defined]
+
+
+class Routes(NamedTuple):
+    """What route() chose: both of shape (tokens, k), float32 and int32."""
+
+    weights: Array
+    experts: Array
+
+
+class Permuted(NamedTuple):
+    """Rows sorted by expert. A pair is a token and one of its k experts, numbered token by token.
+
+    `rows` has the shape (tokens * k, columns); `offsets` (experts + 1,), the row where each
+    expert's begin, and where all end; `positions` (tokens, k), the row of each pair, or -1;
+    `sources` (tokens * k,), the pair of each row, or -1. All but `rows` are int32.
+    """
+
+    rows: Array
+    offsets: Array
+    positions: Array
+    sources: Array
+
+
+def route(
+    logits: Any,
+    k: int,
+    *,
+    scores: Scores = "softmax",
+    renormalize: bool = True,
+    bias: Any = None,
+    groups: int = 1,
+    groups_kept: int = 1,
+    scale: float = 1.0,
+) -> Routes:
+    """The k experts of each token with the largest scores, and their weights: (weights, experts).
+
+    `logits` of shape (tokens, experts), any real float; scores are their softmax, or their
+    sigmoids, in float32. The largest comes first, and of equal ones the lower number (as in
+    torch's stable sort); NaN counts as -inf. Weights are the scores of the chosen, divided by
+    their sum with `renormalize`, times `scale`. `bias` of shape (experts,) is added to the scores
+    for the choice alone.
+
+    With `groups`, experts next to each other form so many groups of one size, and are chosen from
+    the `groups_kept` best groups: a group is as good as its best expert, with a bias as its two
+    best together (DeepSeek-V2 and -V3). Up to 1024 experts, k and groups up to 32; one kernel.
+    Raises InvalidArgument for numbers that do not fit.
+
+    >>> logits = kw.asarray(np.array([[1.0, 1.0, 0.0, 1.0]], np.float32))
+    >>> kw.nn.route(logits, 2).weights.numpy().tolist()
+    [[0.5, 0.5]]
+    """
+    if scores not in ("softmax", "sigmoid"):
+        raise ArgumentError(f"scores are 'softmax' or 'sigmoid', not {scores!r}")
+    made = _route(logits, k, scores == "sigmoid", renormalize, bias, groups, groups_kept, scale)
+    return Routes(*made)
+
+
+def permute(x: Any, experts: Any, expert_count: int) -> Permuted:
+    """The rows of x, of shape (tokens, columns) and any dtype, once for each of their experts.
+
+    `experts` of shape (tokens, k), int32 or int64, as route() gives them. Rows are sorted by
+    expert, and those of one expert keep the order of their pairs: a counting sort on the device,
+    the same in each run. A number that is none of the `expert_count` experts, as -1, has no row;
+    rows that are left at the end are 0. At most 2048 experts. Raises InvalidArgument for shapes
+    that do not fit, ArgumentError for experts that are no integers.
+
+    Its gradient is unpermute(grad, positions).
+    """
+    return Permuted(*_permute(x, experts, expert_count))
+
+
+def unpermute(rows: Any, positions: Any, weights: Any = None) -> Array:
+    """sum over k of weights[t, k] * rows[positions[t, k]], of shape (tokens, columns).
+
+    `positions` of shape (tokens, k) as permute() gives them, `weights` alike, 1 where they are
+    left out. Sums are float32 (float64 of float64) in the order of k, rounded once to the dtype of
+    `rows`. Positions outside of the rows, as -1, add nothing. Raises InvalidArgument for shapes
+    that do not fit, ArgumentError for rows that are no real floats.
+
+    >>> rows = kw.asarray(np.array([[1.0], [2.0], [4.0]], np.float32))
+    >>> positions = kw.asarray(np.array([[0, 2], [1, -1]], np.int32))
+    >>> kw.nn.unpermute(rows, positions).numpy().tolist()
+    [[5.0], [2.0]]
+    """
+    return _unpermute(rows, positions, weights)
+
+
+def _shape(x: Any) -> tuple[Any, ...]:
+    """() for what is no array."""
+    return tuple(getattr(x, "shape", ()))
+
+
+def _numbers(
+    function: str, offsets: Any, counts: Any, experts: int | None
+) -> tuple[Any, Literal["ends", "offsets", "counts"]]:
+    """The array that tells the groups, and what it holds."""
+    if (offsets is None) == (counts is None):
+        raise ArgumentError(f"{function}() takes either offsets or counts")
+    if offsets is None:
+        return counts, "counts"
+    return offsets, "ends" if _shape(offsets) == (experts,) else "offsets"
+
+
+def grouped_linear(
+    x: Any,
+    weights: Any,
+    offsets: Any = None,
+    bias: Any = None,
+    *,
+    counts: Any = None,
+    activation: GroupActivation | None = None,
+    gate: GroupActivation | None = None,
+) -> Array:
+    """activation(x[r] @ weights[g].T + bias[g]) for each row r of group g.
+
+    x of shape (rows, k) holds the groups one after the other, of any sizes, 0 too; `weights`
+    (groups, n, k), `bias` (groups, n); all float16 or all bfloat16. The result is (rows, n).
+    `offsets`, int32 or int64 on the device, tell where groups begin and where all end:
+    (groups + 1,), as Permuted.offsets; or (groups,), where each ends, as torch._grouped_mm has
+    them. `counts` of shape (groups,) may be given in their place. The host never reads them, and
+    whatever they are, no row outside is touched.
+
+    x of shape (groups, capacity, k) with `counts` has groups that lie apart, each with its first
+    counts[g] rows; the result is (groups, capacity, n). What no group has of a result is not
+    written: it holds anything.
+
+    With `gate`, n is even and the result has n / 2 columns: gate(y[..., : n / 2]) * y[..., n / 2:]
+    for y = x @ weights.T + bias; "silu" is SwiGLU. Sums are float32 in a fixed order, rounded once.
+    Weights may be views: those of (groups, k, n) are read where they lie. So the gradient of x is
+    grouped_linear(grad, weights.mT, offsets). At most 2048 groups; compute capability 8.0. Raises
+    InvalidArgument for shapes that do not fit, ArgumentError for dtypes and names.
+
+    >>> x = kw.ones((3, 8), "bfloat16")
+    >>> weights = kw.ones((2, 1, 8), "bfloat16") * kw.asarray([[[1]], [[2]]]).astype("bfloat16")
+    >>> offsets = kw.asarray(np.array([0, 1, 3], np.int32))
+    >>> kw.nn.grouped_linear(x, weights, offsets).numpy().astype(float).tolist()
+    [[8.0], [16.0], [16.0]]
+    """
+    for name, value in (("activation", activation), ("gate", gate)):
+        if value is not None and value not in _ACTIVATIONS:
+            raise ArgumentError(f"{name} is {value!r}, and must be one of {_ACTIVATIONS}")
+    shape = _shape(weights)
+    experts = shape[0] if shape else None
+    numbers, kind = _numbers("grouped_linear", offsets, counts, experts)
+    return _grouped_product(x, weights, numbers, kind, bias, activation, gate)
+
+
+def grouped_linear_backward(
+    grad: Any,
+    x: Any,
+    weights: Any,
+    offsets: Any = None,
+    *,
+    counts: Any = None,
+) -> tuple[Array, Array]:
+    """The gradients of x and of the weights of grouped_linear() without bias and activation.
+
+    `grad` of shape (rows, n), x (rows, k), `weights` (groups, n, k), groups as there. Those of x
+    are (rows, k), not written where no group has the row; those of the weights are (groups, n, k),
+    0 for a group without rows. Raises as grouped_linear().
+    """
+    shape = _shape(weights)
+    if len(shape) != 3 or not hasattr(weights, "mT"):
+        raise InvalidArgument(f"weights are an array of (groups, n, k), not of shape {shape}")
+    numbers, kind = _numbers("grouped_linear_backward", offsets, counts, shape[0])
+    of_x = _grouped_product(grad, weights.mT, numbers, kind)
+    return of_x, _grouped_gradient(grad, x, numbers, kind, None)

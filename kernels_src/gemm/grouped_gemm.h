@@ -1,0 +1,53 @@
+// Products of groups of rows, whose sizes only the device knows, with a matrix for each group.
+#pragma once
+
+#include "kernels_src/gemm/gemm.h"
+
+#include <cstdint>
+#include <optional>
+
+namespace kernwright::kernels {
+
+/// Rows in groups. `numbers`, int32 or int64, are read by kernels alone: whatever they are, no
+/// kernel leaves the rows.
+struct RowGroups {
+  /// ends: (groups,), the row behind each group, where the next one begins; offsets: (groups + 1,),
+  /// where the first begins in front of them; counts: (groups,), how many rows each has.
+  enum class Kind : std::uint8_t { ends, offsets, counts };
+  Array numbers;
+  Kind kind = Kind::ends;
+};
+
+/// activation(x[r] @ weights[g]^T + bias[g]) for each row r of group g: layers of a mixture of
+/// experts. x is (rows, k), its groups follow each other; or (groups, capacity, k) with counts,
+/// where each group begins anew. weights: (groups, n, k), any strides that Gemm takes; bias:
+/// (groups, n). float16 or bfloat16, sums in float32, in a fixed order. The result has x's type and
+/// shape, n in place of k; with `gate` it has n / 2, as GemmEpilogue::gate says. What no group has
+/// of it is not written.
+///
+/// By gemm.cu on compute capability 9.0, by mma_gemm.cu on others from 8.0 on: the tiles of a group
+/// end where its rows end, and groups without rows cost nothing, weights included. A gate there is
+/// a product in float32, then the gate. The tile depends on the mean of rows that a group has.
+struct GroupedGemm {
+  Array x, weights;
+  RowGroups groups;
+  std::optional<Array> bias{};
+  std::optional<ActivationCall> activation{}, gate{};  ///< those of has_short_epilogue()
+  std::optional<GemmTile> tile{};
+  std::optional<MmaTile> mma_tile{};
+  bool by_mma = false;  ///< mma_gemm.cu, also where gemm.cu would run
+
+  /// Queues the work on `stream` (empty: the device's legacy stream). Throws InvalidArgument
+  /// ("Incompatible dimensions", "same device") with what does not fit; ArgumentError for types,
+  /// tiles and activations that there are not; CompileError, OutOfMemory, DriverError.
+  Array run(const Stream& stream = {}) const;
+};
+
+/// The gradient of the weights: grad[rows of g]^T @ x[rows of g], as (groups, n, k), for grad of
+/// (rows, n) and x of (rows, k), both float16 or bfloat16. The result has their type, or `type`; it
+/// is 0 where a group has no rows. By mma_gemm.cu. Throws as GroupedGemm::run().
+Array grouped_weight_gradient(const Array& grad, const Array& x, const RowGroups& groups,
+                              std::optional<ScalarType> type = std::nullopt,
+                              const Stream& stream = {});
+
+}  // namespace kernwright::kernels

@@ -1,0 +1,63 @@
+// Texts of kernels with an expression behind them.
+#include "kernels_src/gemm/own_epilogue.h"
+
+#include "base/errors.h"
+#include "base/format.h"
+
+#include <map>
+#include <mutex>
+#include <tuple>
+
+namespace kernwright::kernels {
+namespace {
+
+/// The epilogue's type, as product_epilogue.cuh has others; what is not given has no name there.
+std::string own_epilogue_text(const GemmEpilogue& epilogue) {
+  return format(R"(
+#include <kernwright/own_epilogue.cuh>
+namespace kernwright {{ namespace own {{
+template <typename Bias, bool kAdds>
+struct OwnEpilogue : Epilogue<Same, Bias, kAdds> {{
+  __device__ static float finish([[maybe_unused]] const ProductEpilogueValues& with, float x, float,
+                                 const Biases& {}, int k, float {}) {{
+    [[maybe_unused]] const float alpha = with.alpha, beta = with.beta;
+    {}
+    return (
+#line 1 "epilogue"
+{}
+    );
+  }}
+}};
+}} }}
+)",
+                epilogue.bias ? "biases" : "", epilogue.c ? "c" : "",
+                epilogue.bias ? "const float bias = biases.own[k];" : "(void)k;",
+                epilogue.expression);
+}
+
+}  // namespace
+
+const Family& epilogue_family(const Family& plain, const char* name, std::string_view text,
+                              const GemmEpilogue& epilogue) {
+  if (epilogue.expression.empty()) return plain;
+  static auto& mutex = *new std::mutex;
+  static auto& made =
+      *new std::map<std::tuple<std::string, std::string, bool, bool>, const Family*>;
+  const std::tuple key(std::string(name), epilogue.expression, epilogue.bias.has_value(),
+                       epilogue.c.has_value());
+  const std::lock_guard held(mutex);
+  const Family*& family = made[key];
+  if (family == nullptr) family = new Family(name, std::string(text) + own_epilogue_text(epilogue));
+  return *family;
+}
+
+std::string own_epilogue_type(const GemmEpilogue& epilogue, const char* bias) {
+  return format("own::OwnEpilogue<{}, {}>", bias, epilogue.c ? "true" : "false");
+}
+
+void require_own_epilogue(const GemmEpilogue& epilogue) {
+  if (epilogue.expression.empty() || (!epilogue.activation && !epilogue.gate)) return;
+  throw ArgumentError("a product that ends in an expression has no activation and no gate besides");
+}
+
+}  // namespace kernwright::kernels

@@ -1,0 +1,21 @@
+// Kernels of products that end in an expression of the caller's own.
+#pragma once
+
+#include "kernels_src/family.h"
+#include "kernels_src/gemm/gemm.h"
+
+#include <string>
+#include <string_view>
+
+namespace kernwright::kernels {
+
+/// `plain`, or for an epilogue with an expression the family of `text` (named `name`) with that
+/// expression behind it; made once for each, for good. Thread-safe.
+const Family& epilogue_family(const Family& plain, const char* name, std::string_view text,
+                              const GemmEpilogue& epilogue);
+/// "own::OwnEpilogue<BFloat16, true>", in the texts of such families.
+std::string own_epilogue_type(const GemmEpilogue& epilogue, const char* bias);
+/// Throws ArgumentError where more follows the product than the expression.
+void require_own_epilogue(const GemmEpilogue& epilogue);
+
+}  // namespace kernwright::kernels

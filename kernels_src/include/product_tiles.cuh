@@ -1,0 +1,220 @@
+// Which tile of a product is whose turn: of one product or a batch of them, or of groups of rows
+// whose sizes only the device knows.
+#pragma once
+
+namespace kernwright {
+
+/// A tile among those of its product, or of its group of rows.
+struct Place {
+  int row, column, batch, split;
+};
+
+/// A part of the inner dimension: the element where it begins, and its steps.
+struct Depth {
+  int begin, steps;
+};
+
+/// Tiles are walked down `group` of them, then along the columns: what blocks load at the same time
+/// is the same.
+template <typename Problem>
+__device__ __forceinline__ Place walk_tiles(const Problem& of, int row_tiles, int flat, int batch,
+                                            int split) {
+  const int band = of.group * of.column_tiles;
+  const int first = flat / band * of.group, inside = flat % band;
+  const int high = min(row_tiles - first, of.group);
+  return {first + inside % high, inside / high, batch, split};
+}
+
+/// All tiles of a product or a batch, whose sizes the host knows. A schedule: how many tiles there
+/// are, where each lies, its part of the inner dimension, the rows that it may write, and which
+/// matrix of the result has them.
+template <typename Problem>
+struct AllTiles {
+  static constexpr bool kGrouped = false, kPrepares = false;
+  const Problem& of;
+
+  __device__ AllTiles(const Problem& problem, void*) : of(problem) {}
+  __device__ void prepare(int) const {}
+  __device__ int count() const { return of.row_tiles * of.column_tiles * of.batches * of.splits; }
+  __device__ Place place(int tile) const {
+    const int all = of.row_tiles * of.column_tiles;
+    const int z = tile / all, flat = tile - z * all;
+    return walk_tiles(of, of.row_tiles, flat, z / of.splits, z % of.splits);
+  }
+  /// Steps have `elements` of the inner dimension.
+  __device__ Depth depth(const Place& at, int elements) const {
+    const int first = at.split * of.steps_of_split;
+    return {first * elements, min(of.steps_of_split, of.steps - first)};
+  }
+  __device__ int end_depth(const Place&, int all) const { return all; }
+  __device__ int first_row(const Place&) const { return 0; }
+  __device__ int end_row(const Place&) const { return of.rows; }
+  __device__ int matrix(const Place& at) const { return at.split * of.batches + at.batch; }
+};
+
+enum GroupKind {
+  kGroupEnds,     // a number for each group: the row behind it, where the next one begins
+  kGroupOffsets,  // one more in front: where the first group begins
+  kGroupCounts,   // how many rows each group has; they follow each other
+  kGroupsApart    // the same of groups that begin `rows` after each other
+};
+
+/// Groups of rows. Whatever the numbers are, no group leaves the rows, and none has those of
+/// another: one that ends before it begins has none.
+struct Groups {
+  const int* numbers;
+  int kind, count;
+  int rows;  // of all groups; of each, where they lie apart
+};
+
+/// Sums of the lanes up to each, none above `most`, which is at most 2^30.
+__device__ __forceinline__ int running_sum(int value, int most) {
+  const int lane = threadIdx.x % 32;
+  value = min(value, most);
+#pragma unroll
+  for (int apart = 1; apart < 32; apart *= 2) {
+    const int before = __shfl_up_sync(~0u, value, apart);
+    if (lane >= apart) value = min(value + before, most);
+  }
+  return value;
+}
+
+/// The largest of the lanes up to each.
+__device__ __forceinline__ int running_largest(int value) {
+  const int lane = threadIdx.x % 32;
+#pragma unroll
+  for (int apart = 1; apart < 32; apart *= 2) {
+    const int before = __shfl_up_sync(~0u, value, apart);
+    if (lane >= apart) value = max(value, before);
+  }
+  return value;
+}
+
+/// Where the rows and tiles of groups lie; 2 * count + 2 numbers in shared memory.
+struct GroupTable {
+  int* ends;   // [0]: where the first group begins; [g + 1]: the row behind group g
+  int* tiles;  // [g]: tiles of rows of all groups before
+  const Groups& of;
+
+  __device__ GroupTable(const Groups& groups, void* memory)
+      : ends(static_cast<int*>(memory)), tiles(ends + groups.count + 1), of(groups) {}
+  __device__ int first(int group) const {
+    return of.kind == kGroupsApart ? group * of.rows : ends[group];
+  }
+  __device__ int end(int group) const { return ends[group + 1]; }
+  __device__ int clamped(int number) const { return min(max(number, 0), of.rows); }
+
+  /// By a warp. Tiles have `tile_rows`, and there are at most `most`.
+  __device__ void fill(int tile_rows, int most) const {
+    const int lane = threadIdx.x % 32, shift = of.kind == kGroupOffsets;
+    int behind = shift ? clamped(of.numbers[0]) : 0, before = 0;
+    if (lane == 0) {
+      ends[0] = behind;
+      tiles[0] = 0;
+    }
+#pragma unroll 2
+    for (int base = 0; base < of.count; base += 32) {
+      const int group = base + lane;
+      int last = group < of.count ? clamped(of.numbers[group + shift]) : 0;
+      if (of.kind == kGroupCounts) last = min(behind + running_sum(last, of.rows), of.rows);
+      if (of.kind < kGroupCounts) last = max(behind, running_largest(last));
+      int begin = __shfl_up_sync(~0u, last, 1);
+      if (lane == 0) begin = behind;
+      behind = __shfl_sync(~0u, last, 31);
+      if (of.kind == kGroupsApart) {
+        begin = group * of.rows;
+        last += begin;
+      }
+      const int own = group < of.count ? (last - begin + tile_rows - 1) / tile_rows : 0;
+      const int upto = min(before + running_sum(own, most), most);
+      before = __shfl_sync(~0u, upto, 31);
+      if (group < of.count) {
+        ends[group + 1] = last;
+        tiles[group + 1] = upto;
+      }
+    }
+  }
+  /// The group that has a tile of rows.
+  __device__ __forceinline__ int find(int tile) const {
+    int low = 0, high = of.count;
+    while (high - low > 1) {
+      const int middle = (low + high) / 2;
+      if (tiles[middle] <= tile) {
+        low = middle;
+      } else {
+        high = middle;
+      }
+    }
+    return low;
+  }
+};
+
+/// Each group of rows times a matrix of its own. The batches of the problem are the groups, of
+/// which the result is one matrix.
+template <typename Problem>
+struct Grouped {
+  Problem of;
+  Groups groups;
+};
+template <typename Problem>
+struct GroupTiles {
+  static constexpr bool kGrouped = true, kPrepares = true;
+  const Problem& of;
+  GroupTable table;
+
+  __device__ GroupTiles(const Grouped<Problem>& problem, void* memory)
+      : of(problem.of), table(problem.groups, memory) {}
+  /// By a warp, before the block meets.
+  __device__ void prepare(int tile_rows) const { table.fill(tile_rows, of.row_tiles); }
+  __device__ int count() const { return table.tiles[table.of.count] * of.column_tiles; }
+  __device__ Place place(int tile) const {
+    const int group = table.find(tile / of.column_tiles), before = table.tiles[group];
+    return walk_tiles(of, table.tiles[group + 1] - before, tile - before * of.column_tiles, group,
+                      0);
+  }
+  __device__ Depth depth(const Place&, int) const { return {0, of.steps}; }
+  __device__ int end_depth(const Place&, int all) const { return all; }
+  __device__ int first_row(const Place& at) const { return table.first(at.batch); }
+  __device__ int end_row(const Place& at) const { return table.end(at.batch); }
+  __device__ int matrix(const Place&) const { return 0; }
+};
+
+/// The inner dimension is that of the groups, and each group has a matrix of the result.
+template <typename Problem>
+struct GroupedInside {
+  Problem of;
+  Groups groups;
+};
+template <typename Problem>
+struct InsideTiles : AllTiles<Problem> {
+  static constexpr bool kPrepares = true;
+  GroupTable table;
+
+  __device__ InsideTiles(const GroupedInside<Problem>& problem, void* memory)
+      : AllTiles<Problem>(problem.of, memory), table(problem.groups, memory) {}
+  __device__ void prepare(int tile_rows) const { table.fill(tile_rows, 1 << 30); }
+  __device__ Depth depth(const Place& at, int elements) const {
+    const int begin = table.first(at.batch), end = table.end(at.batch);
+    return {begin, end > begin ? (end - begin - 1) / elements + 1 : 0};
+  }
+  __device__ int end_depth(const Place& at, int) const { return table.end(at.batch); }
+};
+
+/// The schedule of a problem, and the sizes in it.
+template <typename Problem>
+struct ScheduleOf {
+  using Type = AllTiles<Problem>;
+  __device__ static const Problem& sizes(const Problem& of) { return of; }
+};
+template <typename Problem>
+struct ScheduleOf<Grouped<Problem>> {
+  using Type = GroupTiles<Problem>;
+  __device__ static const Problem& sizes(const Grouped<Problem>& of) { return of.of; }
+};
+template <typename Problem>
+struct ScheduleOf<GroupedInside<Problem>> {
+  using Type = InsideTiles<Problem>;
+  __device__ static const Problem& sizes(const GroupedInside<Problem>& of) { return of.of; }
+};
+
+}  // namespace kernwright

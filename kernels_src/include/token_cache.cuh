@@ -1,0 +1,65 @@
+// Where new tokens' keys and values go, and how elements become those of a cache.
+#pragma once
+
+#include <kernwright/attention.cuh>
+
+namespace kernwright {
+
+/// Keys or values; distances in elements.
+struct CacheSide {
+  const void* from;
+  void* to;
+  HeadStrides from_at, to_at;  ///< with pages, `batch` of to_at is a page
+  const float* scales;         ///< of each head, or null
+  int dim, packs;
+};
+
+struct CacheAppend {
+  CacheSide side[2];
+  const int* positions;  ///< of each batch's first token
+  const int* table;
+  long long table_row;
+  int page_size, pages, page_limit;
+  int batches, heads, tokens, capacity;
+
+  /// The first element of a token and head in a cache of elements E; null where it has no place.
+  template <typename E>
+  __device__ __forceinline__ E* place(const CacheSide& of, int batch, int head, int token) const {
+    const long long number = static_cast<long long>(positions[batch]) + token;
+    if (number < 0 || number >= capacity) return nullptr;
+    const int* const row = table == nullptr ? nullptr : table + batch * table_row;
+    const long long at = token_offset(*this, row, of.to_at, static_cast<int>(number));
+    if (at == kNoRow) return nullptr;
+    return static_cast<E*>(of.to) + (row == nullptr ? batch * of.to_at.batch : 0) +
+           head * of.to_at.head + at;
+  }
+};
+
+template <typename E>
+struct ToCache {
+  /// `x` in steps of the scale, inside of the format's range.
+  __device__ static E of(float x, float scale) {
+    const float most = sizeof(E) == 1 ? (E::kOverflow == 0x7fu ? 448.0f : 57344.0f) : 3.4e38f;
+    const float step = x / scale;
+    return from_compute<E>(step > most ? most : step < -most ? -most : step);
+  }
+};
+template <>
+struct ToCache<Int8> {
+  __device__ static Int8 of(float x, float scale) {
+    const float step = rintf(x / scale);
+    return static_cast<Int8>(static_cast<int>(step > 127 ? 127 : step < -127 ? -127 : step));
+  }
+};
+
+/// An element of the tokens' type as one of the cache, which is the same type or has 8 bits.
+template <typename E, typename T>
+__device__ __forceinline__ E cache_element(T x, float scale) {
+  if constexpr (sizeof(T) == sizeof(E)) {
+    return x;
+  } else {
+    return ToCache<E>::of(to_compute(x), scale);
+  }
+}
+
+}  // namespace kernwright

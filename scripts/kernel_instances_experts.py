@@ -1,0 +1,41 @@
+"""The instances of products of groups and of routing that the compile gate compiles, by text."""
+
+from __future__ import annotations
+
+EXPERT_INSTANCES = {
+    "gemm.cu": [
+        f"gemm<{types}, Tile<{tile}>, Layout<{layout}>, {store}, {ending}, Grouped<Problem>>"
+        for types, tile, layout, store, ending in (
+            ("BFloat16, BFloat16", "128, 256, 4, 2, false, 2", "false, false", "kByCopies",
+             "GatedEpilogue<Silu, NoBias>"),
+            ("BFloat16, BFloat16", "64, 256, 4, 2, true, 1", "false, true", "kByCopies",
+             "Epilogue<Same, BFloat16, false>"),
+            ("Float16, Float16", "64, 64, 8, 1, false, 1", "false, false", "kByElements",
+             "Epilogue<ShortGelu, NoBias, false>"),
+        )
+    ],
+    "mma_gemm.cu": [
+        *(
+            f"mma_gemm<{types}, Tile<{tile}>, Layout<false, {turned}>, Epilogue<{ending}>, "
+            "Grouped<Problem>>"
+            for types, tile, turned, ending in (
+                ("BFloat16, BFloat16", "128, 128, 64, 64, 4", "false", "Silu, BFloat16, false"),
+                ("Float16, Float32", "64, 64, 32, 32, 3", "true", "Same, NoBias, false"),
+            )
+        ),
+        *(
+            f"mma_gemm<{types}, Tile<{tile}>, Layout<true, true>, Epilogue<Same, NoBias, false>, "
+            "GroupedInside<Problem>>"
+            for types, tile in (
+                ("BFloat16, Float32", "128, 128, 64, 64, 4"),
+                ("Float16, Float16", "64, 64, 32, 32, 3"),
+            )
+        ),
+    ],
+    "route.cu": ["route<Float16, 1>", "route<BFloat16, 8>", "route<Float32, 32>"],
+    "permute.cu": [
+        *("count_pairs", "place_pairs"),
+        *(f"spread_rows<{unit}>" for unit in ("unsigned char", "unsigned short", "Unit16")),
+        *("gather_sums<BFloat16, 8>", "gather_sums<Float32, 4>", "gather_sums<Float64, 1>"),
+    ],
+}  # fmt: skip

@@ -1,0 +1,108 @@
+"""The pages: their code runs as it stands, their links lead somewhere, tables are fresh."""
+
+import ast
+import importlib.util
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+RAISES = re.compile(r"#\s+([A-Z]\w*(?:Error|Failed|Fault)): ")
+CODE = re.compile(r"^```.*?^```|`[^`\n]*`", re.DOTALL | re.MULTILINE)
+WITH_CODE = [page for page in PAGES if BLOCK.search(page.read_text())]
+
+
+def blocks(page):
+    return BLOCK.findall(page.read_text())
+
+
+def runnable(code):
+    """The code, with each statement in a `with raises` whose last line says "# SomeError: ..."."""
+    lines = code.splitlines()
+    for statement in reversed(ast.parse(code).body):
+        raises = RAISES.search(lines[statement.end_lineno - 1])
+        if raises is None:
+            continue
+        begin, end = statement.lineno - 1, statement.end_lineno
+        lines[begin:end] = [f"with raises({raises[1]!r}):"] + [f"    {x}" for x in lines[begin:end]]
+    return "\n".join(lines)
+
+
+PRELUDE = textwrap.dedent(
+    """
+    import contextlib, sys
+
+    @contextlib.contextmanager
+    def raises(name):
+        try:
+            yield
+        except Exception as error:
+            assert name in [each.__name__ for each in type(error).__mro__], repr(error)
+        else:
+            raise AssertionError(f"no {name}")
+
+    space = {"__name__": "__main__", "raises": raises}
+    """
+)
+
+
+@pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: page.stem)
+def test_code_runs_as_it_stands(page, tmp_path):
+    """The blocks of a page, one after the other, as a reader pastes them."""
+    code = PRELUDE
+    for number, block in enumerate(blocks(page)):
+        for module in re.findall(r"^import (torch|ray|cupy)\b", block, re.MULTILINE):
+            if importlib.util.find_spec(module) is None:
+                pytest.skip(f"{page.name} needs {module}")
+        name = f"{page.name}, block {number}"
+        code += f"exec(compile({runnable(block)!r}, {name!r}, 'exec'), space)\n"
+    environment = {**os.environ, "KERNWRIGHT_SIM_CAPABILITY": "9.0"}  # has tensor maps
+    ended = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stderr[-2000:]
+
+
+def test_pages_have_code():
+    assert len(WITH_CODE) > 20
+    assert sum(len(blocks(page)) for page in WITH_CODE) > 35
+
+
+def test_a_page_that_is_wrong_is_noticed():
+    assert runnable("f(1)  # fine") == "f(1)  # fine"
+    assert runnable("x = 1\nf(x)  # TypeError: no") == (
+        "x = 1\nwith raises('TypeError'):\n    f(x)  # TypeError: no"
+    )
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=lambda page: page.stem)
+def test_links_lead_somewhere(page):
+    for target in LINK.findall(CODE.sub("", page.read_text())):
+        if "://" not in target and target != "...":  # k[grid, block](...)
+            assert (page.parent / target).exists(), target
+
+
+def test_the_index_has_every_page():
+    named = set(LINK.findall((ROOT / "docs" / "index.md").read_text()))
+    there = {page.name for page in (ROOT / "docs").glob("*.md")} - {"index.md"}
+    assert named == there
+
+
+def test_the_environment_page_is_fresh():
+    spec = importlib.util.spec_from_file_location("page", ROOT / "scripts" / "environment_page.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.PAGE.read_text() == module.page(), "run scripts/environment_page.py"
+
+
+def test_the_readme_is_short():
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 150
