@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from kernel_instances_fma import FMA
+
 ROOT = Path(__file__).resolve().parents[1]
 TYPES = ["Bool", "Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64"]
 TYPES += ["Float16", "BFloat16", "Float32", "Float64", "Float8E4M3", "Float8E5M2"]
@@ -74,8 +76,7 @@ PRODUCTS = [
     ("BFloat16, BFloat16", "128, 256, 4, 2, false, 2", "false, false", "kByCopies",
      "GatedEpilogue<Silu, NoBias>"),
 ]  # fmt: skip
-# The same of mma_gemm.cu, which writes in one way.
-MMA_PRODUCTS = [
+MMA_PRODUCTS = [  # the same of mma_gemm.cu, which writes in one way
     ("BFloat16, BFloat16", "128, 256, 64, 64, 4", "false, false", "Same, NoBias, false"),
     ("Float16, Float16", "128, 128, 64, 64, 3", "true, true", "ShortGelu, Float16, true"),
     ("BFloat16, Float32", "128, 64, 64, 32, 4", "false, true", "Relu, Float32, true"),
@@ -496,4 +497,4 @@ INSTANCES = {
         for clustered in ("false", "true")
     ]
     + ["skinny_staged<BFloat16, Float8Weights<BFloat16>, Silu, 4, 2, 4, 3, true>"],
-}
+} | FMA

@@ -31,24 +31,33 @@ kernels::ProductPlan plan_of_row(const py::list& row) {
   return plan;
 }
 
-/// Types, shape and bucket as tables name them; whether the table has the shape; candidates.
-py::tuple product_of(py::handle a, py::handle b) {
-  const Array left = array_operand(a, "a"), right = array_operand(b, "b");
-  require_same_device({&left, &right});
-  const kernels::ProductKey key = kernels::product_key(left, right, left.type());
+kernels::ProductKey key_of(const Array& a, const Array& b) {
+  require_same_device({&a, &b});
+  if (a.ndim() < 2 || b.ndim() < 2) throw InvalidArgument("a product is of two matrices");
+  return kernels::product_key(a, b, a.type());
+}
+
+/// Types, shape and bucket as tables name them; candidates.
+py::tuple product_of(const Array& left, const Array& right) {
+  const kernels::ProductKey key = key_of(left, right);
   py::list plans;
   for (const auto& plan : kernels::product_candidates(left.device(), key)) {
     plans.append(plan_row(plan));
   }
   return py::make_tuple(kernels::product_types(key), kernels::product_shape(key),
-                        kernels::product_bucket(key),
-                        kernels::has_product_plan(left.device(), key), plans);
+                        kernels::product_bucket(key), plans);
 }
 
-py::object planned(py::handle a, py::handle b) {
-  const Array left = array_operand(a, "a"), right = array_operand(b, "b");
-  const auto plan = kernels::product_plan(left.device(),
-                                          kernels::product_key(left, right, left.type()));
+/// x @ weight^T as a product of matrices.
+py::tuple layer_operands(py::handle x, py::handle weight) {
+  Array left = array_operand(x, "x");
+  const Array right = array_operand(weight, "weight");
+  if (left.ndim() == 1) left = left.reshape({1, left.size()});
+  return py::make_tuple(left, right.transpose());
+}
+
+py::object planned(const Array& left, const Array& right) {
+  const auto plan = kernels::product_plan(left.device(), key_of(left, right));
   return plan ? py::object(plan_row(*plan)) : py::none();
 }
 
@@ -61,6 +70,10 @@ py::object with_product(const py::list& row, const py::function& work) {
 
 void bind_products(py::module_& m) {
   m.def("_product", &product_of);
+  m.def("_has_product", [](const Array& left, const Array& right) {
+    return kernels::has_product_plan(left.device(), key_of(left, right));
+  });
+  m.def("_layer_operands", &layer_operands);
   m.def("_product_plan", &planned);
   m.def("_with_product", &with_product);
 }

@@ -10,7 +10,8 @@
 namespace kernwright::kernels {
 namespace {
 
-constexpr std::array<FmaTile, 6> kFloatTiles = {{{256, 128, 16, 8, 8, 4},
+constexpr std::array<FmaTile, 7> kFloatTiles = {{{256, 128, 16, 8, 16, 3},
+                                                 {256, 128, 16, 8, 8, 4},
                                                  {128, 128, 8, 8, 16, 3},
                                                  {128, 128, 8, 8, 8, 4},
                                                  {128, 64, 8, 8, 8, 4},
@@ -112,9 +113,8 @@ double fma_cost(const GemmSize& size, std::size_t shared, const FmaChoice& choic
   if (choice.splits > 1) {
     const double results = static_cast<double>(size.rows) * static_cast<double>(size.columns) *
                            static_cast<double>(size.batches) * static_cast<double>(element);
-    cost += kFmaCyclesOfSecond +
-            results * (2 * choice.splits + 1) /
-                (kFmaMemoryPerCycle * std::max(1, size.multiprocessors));
+    cost += kFmaCyclesOfSecond + results * (2 * choice.splits + 1) /
+                                     (kFmaMemoryPerCycle * std::max(1, size.multiprocessors));
   }
   return cost;
 }

@@ -12,10 +12,10 @@ namespace kernwright::kernels {
 
 /// The parameters of `Tile` in fma_gemm.cu.
 struct FmaTile {
-  int rows = 128, columns = 128;             ///< of the result, made by a block
-  int thread_rows = 8, thread_columns = 8;   ///< of it, that a thread holds
-  int depth = 8;                             ///< steps of the inner dimension in a stage
-  int stages = 4;                            ///< that are under way
+  int rows = 128, columns = 128;            ///< of the result, made by a block
+  int thread_rows = 8, thread_columns = 8;  ///< of it, that a thread holds
+  int depth = 8;                            ///< steps of the inner dimension in a stage
+  int stages = 4;                           ///< that are under way
   bool operator==(const FmaTile&) const = default;
 
   int threads() const noexcept { return rows / thread_rows * (columns / thread_columns); }

@@ -87,8 +87,7 @@ struct FmaGemm {
     problem.inner = static_cast<std::int32_t>(inner);
     // Parts of whole stages, so that copies of packs stay aligned; none of them is empty.
     const std::int64_t depth = choice.tile.depth;
-    const std::int64_t of_split =
-        fma_tiles_of(fma_tiles_of(inner, choice.splits), depth) * depth;
+    const std::int64_t of_split = fma_tiles_of(fma_tiles_of(inner, choice.splits), depth) * depth;
     problem.inner_of_split = static_cast<std::int32_t>(std::min(of_split, kMostFmaExtent));
     problem.splits = static_cast<std::int32_t>(fma_tiles_of(inner, of_split));
     problem.row_tiles = static_cast<std::int32_t>(fma_tiles_of(rows, choice.tile.rows));

@@ -31,7 +31,7 @@ struct Tile {
 
 /// How an operand is copied. Its lines are the rows of a and the columns of b.
 enum Way {
-  kPacks,  // 16 bytes of neighbouring lines at once
+  kPacks,   // 16 bytes of neighbouring lines at once
   kAcross,  // neighbouring threads have neighbouring lines
   kAlong    // neighbouring threads have neighbouring steps of a line
 };
@@ -63,8 +63,8 @@ __device__ __forceinline__ void copy_part(unsigned to, const void* from, int byt
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes)
                  : "memory");
   } else {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to), "l"(from),
-                 "n"(kBytes), "r"(bytes)
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to), "l"(from), "n"(kBytes),
+                 "r"(bytes)
                  : "memory");
   }
 }
@@ -90,8 +90,8 @@ struct Copier {
     const int fast = threadIdx.x % kFast, slow = threadIdx.x / kFast;
     const int own_line = kWay == kAlong ? slow : fast * kPack;
     const int own_step = kWay == kAlong ? fast : slow;
-    from = of.data + (line + own_line) * of.line + (step + static_cast<long long>(own_step)) *
-           of.step;
+    from =
+        of.data + (line + own_line) * of.line + (step + static_cast<long long>(own_step)) * of.step;
     apart = kApart * (kWay == kAlong ? of.line : of.step);
     run = kRun * of.step;
     stage = kDepth * of.step;
@@ -216,9 +216,10 @@ __device__ __forceinline__ void store_pack(const T* sums, Out* out, const Out* c
 
 /// A thread's sums, whose first element is that of `row` and `column`.
 template <typename Out, typename Finish, typename Of, typename T>
-__device__ __forceinline__ void store_sums(
-    const T (&sums)[Of::kThreadRows][Of::kThreadColumns], Out* out, const Out* c,
-    const ProductEpilogueValues& with, const Problem& of, int row, int column) {
+__device__ __forceinline__ void store_sums(const T (&sums)[Of::kThreadRows][Of::kThreadColumns],
+                                           Out* out, const Out* c,
+                                           const ProductEpilogueValues& with, const Problem& of,
+                                           int row, int column) {
   constexpr int kPack = Of::kPack;
 #pragma unroll
   for (int j = 0; j < Of::kThreadColumns; j += kPack) {
@@ -254,7 +255,7 @@ __global__ void __launch_bounds__(Of::kThreads, Of::kBlocks)
   const int row = at.row * Of::kRows, column = at.column * Of::kColumns;
   move_to(batch, at.batch, a, b);
   Copier<T, Of::kRows, Of::kLineA, Of::kDepth, Of::kThreads, kWayA> copy_a(a, row, of.rows - row,
-                                                                          first, inner);
+                                                                           first, inner);
   Copier<T, Of::kColumns, Of::kLineB, Of::kDepth, Of::kThreads, kWayB> copy_b(
       b, column, of.columns - column, first, inner);
   const unsigned stages = shared_address(storage);
@@ -272,8 +273,7 @@ __global__ void __launch_bounds__(Of::kThreads, Of::kBlocks)
   const int own_column =
       warp % Of::kWarpsAcross * Of::kWarpColumns + lane % kLanesAcross * Of::kPack;
   const T* const left = reinterpret_cast<const T*>(storage) + own_row;
-  const T* const right =
-      reinterpret_cast<const T*>(storage) + Of::kDepth * Of::kLineA + own_column;
+  const T* const right = reinterpret_cast<const T*>(storage) + Of::kDepth * Of::kLineA + own_column;
   T x[2][Of::kThreadRows], y[2][Of::kThreadColumns];
   T sums[Of::kThreadRows][Of::kThreadColumns] = {};
   const auto fetch = [&](int into, int stage, int k) {

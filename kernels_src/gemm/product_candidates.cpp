@@ -70,10 +70,10 @@ void add_gemm(const Device& device, const ProductKey& key, std::vector<ProductPl
     if (key.gated && tile.columns % 128 != 0) continue;
     const int modelled = choose_gemm(size, tile, key.gated ? 1 : 0).splits;
     for (const int splits : splits_near(modelled, key.inner, !key.gated)) {
-      all.push_back({product_plan_of(ProductKernel::gemm,
-                                     {tile.rows, tile.columns, tile.stages, tile.groups, tile.turns,
-                                      tile.cluster, splits}),
-                     gemm_cost(size, choose_gemm(size, tile, splits))});
+      all.push_back(
+          {product_plan_of(ProductKernel::gemm, {tile.rows, tile.columns, tile.stages, tile.groups,
+                                                 tile.turns, tile.cluster, splits}),
+           gemm_cost(size, choose_gemm(size, tile, splits))});
     }
   }
   keep_best(all, into);
@@ -85,11 +85,10 @@ void add_mma(const Device& device, const ProductKey& key, std::vector<ProductPla
   for (MmaTile tile : mma_tiles()) {
     if (shared_of(device) <= std::size_t{100} * 1024) tile.stages = 3;
     const bool may_split = key.a != ScalarType::int8;
-    const int modelled =
-        choose_mma(size, (key.inner * element + 63) / 64, tile, may_split).splits;
+    const int modelled = choose_mma(size, (key.inner * element + 63) / 64, tile, may_split).splits;
     for (const int splits : splits_near(modelled, key.inner, may_split)) {
-      into.push_back(product_plan_of(ProductKernel::mma,
-                                     {tile.rows, tile.columns, tile.stages, splits}));
+      into.push_back(
+          product_plan_of(ProductKernel::mma, {tile.rows, tile.columns, tile.stages, splits}));
     }
   }
 }
@@ -134,14 +133,16 @@ void add_skinny(const ProductKey& key, std::vector<ProductPlan>& into) {
       into.push_back(product_plan_of(ProductKernel::skinny,
                                      {static_cast<int>(kernel), 0, 0, 0, -1, splits, -1, 0}));
     }
-    into.push_back(product_plan_of(ProductKernel::skinny,
-                                   {static_cast<int>(kernel), 4, 0, 0, -1, 0, -1, 0}));
+    into.push_back(
+        product_plan_of(ProductKernel::skinny, {static_cast<int>(kernel), 4, 0, 0, -1, 0, -1, 0}));
   }
 }
 
 bool is_skinny_plan(const ProductPlan& plan, const ProductKey& key) {
   const auto& n = plan.numbers;
-  const auto within = [](int value, int least, int most) { return value >= least && value <= most; };
+  const auto within = [](int value, int least, int most) {
+    return value >= least && value <= most;
+  };
   return !key.gated && key.rows <= kSkinnyRows && within(n[0], 1, 6) &&
          (n[1] == 0 || n[1] == 4 || n[1] == 8) && within(n[2], 0, 2) && within(n[3], 0, 4) &&
          within(n[4], -1, 2) && within(n[5], 0, 8) && within(n[6], -1, 16) && within(n[7], 0, 4);

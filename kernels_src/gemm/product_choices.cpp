@@ -51,6 +51,11 @@ ProductTable parse_products(std::string_view text, const std::string& origin) {
     const auto json = nlohmann::json::parse(text);
     const auto products = json.find("products");
     if (products == json.end()) return table;
+    if (!products->is_object())
+      throw InvalidArgument(
+          format("\"products\" of {} is no object; `kernwright tune-kernels --products` writes "
+                 "one: no table of kernels' choices",
+                 origin));
     for (const auto& [device, families] : products->items()) {
       for (const auto& [types, rows] : families.items()) {
         for (const auto& [shape, row] : rows.items()) {
@@ -320,8 +325,7 @@ SkinnyPlan planned_skinny(const Array& x, const Array& weights) {
   std::vector<int> axes(weights.shape().size());
   for (std::size_t i = 0; i < axes.size(); ++i) axes[i] = static_cast<int>(i);
   std::swap(axes[axes.size() - 1], axes[axes.size() - 2]);
-  const auto plan =
-      product_plan(x.device(), product_key(x, weights.transpose(axes), x.type()));
+  const auto plan = product_plan(x.device(), product_key(x, weights.transpose(axes), x.type()));
   if (!plan || plan->kernel != ProductKernel::skinny) return {};
   const auto& n = plan->numbers;
   SkinnyPlan wanted;

@@ -4,10 +4,10 @@
 
 using namespace kernwright;
 
-constexpr int kTile = 64;    // rows and columns of a block's part of the product
-constexpr int kDepth = 16;   // of a step along the inner dimension
+constexpr int kTile = 64;   // rows and columns of a block's part of the product
+constexpr int kDepth = 16;  // of a step along the inner dimension
 constexpr int kThreads = 256;
-constexpr int kSide = 4;     // each thread has kSide * kSide elements
+constexpr int kSide = 4;  // each thread has kSide * kSide elements
 constexpr int kMaxBatchDims = 6;
 
 /// The dimensions in front, the innermost first, with strides in bytes.
@@ -54,8 +54,8 @@ __device__ __forceinline__ Compute<T> nothing() {
 
 /// A block computes a tile of each product whose number is blockIdx.z plus a multiple of gridDim.z.
 template <typename T>
-__global__ void __launch_bounds__(kThreads) matmul(const Matrices of, const Batch batch,
-                                                   long long products, long long row_tiles) {
+__global__ void __launch_bounds__(kThreads)
+    matmul(const Matrices of, const Batch batch, long long products, long long row_tiles) {
   __shared__ Compute<T> left[kDepth][kTile + 1], right[kDepth][kTile + 1];
   const int row_thread = threadIdx.x / (kTile / kSide);
   const int column_thread = threadIdx.x % (kTile / kSide);
@@ -85,10 +85,10 @@ __global__ void __launch_bounds__(kThreads) matmul(const Matrices of, const Batc
           const bool wide = of.b_column <= of.b_row;
           const int depth = wide ? i / kTile : i % kDepth, column = wide ? i % kTile : i / kDepth;
           const bool there = k0 + depth < of.inner && column0 + column < of.columns;
-          right[depth][column] = there ? to_compute(*reinterpret_cast<const T*>(
-                                             b + (k0 + depth) * of.b_row +
-                                             (column0 + column) * of.b_column))
-                                       : nothing<T>();
+          right[depth][column] =
+              there ? to_compute(*reinterpret_cast<const T*>(b + (k0 + depth) * of.b_row +
+                                                             (column0 + column) * of.b_column))
+                    : nothing<T>();
         }
         __syncthreads();
 #pragma unroll

@@ -19,12 +19,23 @@ def _gemm(
     dtype: Any = None,
     tile: tuple[int, int, int, int, bool, int] | None = None,
     splits: int = 0,
+    precision: str | None = None,
+    kernel: str = "auto",
+    mma_tile: tuple[int, int, int] | None = None,
+    fma_tile: tuple[int, int, int, int, int, int] | None = None,
 ) -> Array:
-    """activation(alpha * (a @ b) + bias + beta * c) of 16-bit floats; with x = alpha * (a @ b) +
-    bias of n columns, gate(x[..., :n/2]) * x[..., n/2:]. `tile`: rows, columns, stages, groups,
-    whether they take turns, blocks of a cluster."""
+    """activation(alpha * (a @ b) + bias + beta * c); with x = alpha * (a @ b) + bias of n columns,
+    gate(x[..., :n/2]) * x[..., n/2:]. `tile`: rows, columns, stages, groups, whether they take
+    turns, blocks of a cluster; `mma_tile`: rows, columns, stages; `fma_tile`: rows, columns, those
+    of a thread, depth, stages."""
 
 def _mma_tiles() -> list[tuple[int, int, int]]: ...
+def _fma_tiles(element: int) -> list[tuple[int, int, int, int, int, int]]: ...
+def _product(a: Array, b: Array) -> tuple[str, str, str, list[list[Any]]]: ...
+def _has_product(a: Array, b: Array) -> bool: ...
+def _product_plan(a: Array, b: Array) -> list[Any] | None: ...
+def _layer_operands(x: Any, weight: Any) -> tuple[Array, Array]: ...
+def _with_product(plan: list[Any], work: Callable[[], object]) -> Any: ...
 def _gemm_tiles() -> list[tuple[int, int, int, int, bool, int]]: ...
 def _gemm_choice(
     rows: int, columns: int, inner: int, batches: int = 1, multiprocessors: int = 132
