@@ -16,5 +16,5 @@ FMA = {
     "fma_gemm.cu": [
         f"fma_gemm<{types}, Tile<{types.split(',')[0]}, {tile}>, {ways}, Epilogue<{ending}>>"
         for types, tile, ways, ending in FMA_PRODUCTS
-    ]
+    ],
 }

@@ -263,6 +263,8 @@ def test_products_goes_on_where_it_was(own_table, device):
     again = kw.tune.products([(40, 48, 64), (8, 24, 33)], dtypes=["float64"], seconds=0.01)
     assert [row["shape"] for row in again] == ["40x48x64"] * 2 + ["8x24x33"] * 2
     assert kw.tune.products([(40, 48, 64)], dtypes=["float32", "float64"]) == []
+    _core._use_launch_table(None)
+    assert kw.tune.products([(40, 48, 64)], dtypes=["float32"], path=own_table) == []
     half = {"dtypes": ["float32"], "seconds": 0.01, "save": False}
     parts = [kw.tune.products([(9, 8, 7)], part=(i, 2), **half) for i in (1, 2)]
     assert [len(part) for part in parts] == [1, 1]
