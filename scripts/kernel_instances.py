@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kernel_instances_experts import EXPERT_INSTANCES
+from kernel_instances_fma import FMA
 from kernel_instances_tokens import TOKENS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -76,8 +77,7 @@ PRODUCTS = [
     ("BFloat16, BFloat16", "128, 256, 4, 2, false, 2", "false, false", "kByCopies",
      "GatedEpilogue<Silu, NoBias>"),
 ]  # fmt: skip
-# The same of mma_gemm.cu, which writes in one way.
-MMA_PRODUCTS = [
+MMA_PRODUCTS = [  # the same of mma_gemm.cu, which writes in one way
     ("BFloat16, BFloat16", "128, 256, 64, 64, 4", "false, false", "Same, NoBias, false"),
     ("Float16, Float16", "128, 128, 64, 64, 3", "true, true", "ShortGelu, Float16, true"),
     ("BFloat16, Float32", "128, 64, 64, 32, 4", "false, true", "Relu, Float32, true"),
@@ -487,5 +487,5 @@ INSTANCES = {
         for clustered in ("false", "true")
     ]
     + ["skinny_staged<BFloat16, Float8Weights<BFloat16>, Silu, 4, 2, 4, 3, true>"],
-}
+} | FMA
 INSTANCES |= {text: [*INSTANCES.get(text, []), *more] for text, more in EXPERT_INSTANCES.items()}

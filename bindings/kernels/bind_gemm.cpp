@@ -21,6 +21,8 @@ kernels::GemmTile tile_of(const TileNumbers& of) {
 
 /// Rows, columns, stages.
 using MmaTileNumbers = std::tuple<int, int, int>;
+/// Rows, columns, those of a thread, depth, stages.
+using FmaTileNumbers = std::tuple<int, int, int, int, int, int>;
 
 kernels::GemmKernel kernel_of(const std::string& name) {
   if (name == "auto") return kernels::GemmKernel::automatic;
@@ -39,7 +41,8 @@ Array gemm(py::handle a, py::handle b, py::handle bias, py::handle c, float alph
            const std::optional<std::string>& activation, const std::optional<std::string>& gate,
            const py::object& dtype, const std::optional<TileNumbers>& tile, int splits,
            const std::optional<std::string>& precision, const std::string& kernel,
-           const std::optional<MmaTileNumbers>& mma_tile, const std::string& expression) {
+           const std::optional<MmaTileNumbers>& mma_tile, const std::string& expression,
+           const std::optional<FmaTileNumbers>& fma_tile) {
   kernels::Gemm of{.a = array_operand(a, "a"), .b = array_operand(b, "b")};
   of.epilogue = {.alpha = alpha,
                  .beta = beta,
@@ -56,6 +59,10 @@ Array gemm(py::handle a, py::handle b, py::handle bias, py::handle c, float alph
   if (mma_tile) {
     const auto& [rows, columns, stages] = *mma_tile;
     of.mma_tile = kernels::MmaTile{rows, columns, stages};
+  }
+  if (fma_tile) {
+    const auto& [rows, columns, thread_rows, thread_columns, depth, stages] = *fma_tile;
+    of.fma_tile = kernels::FmaTile{rows, columns, thread_rows, thread_columns, depth, stages};
   }
   return on_current_stream(of.a, [&](const Stream& stream) { return of.run(stream); });
 }
@@ -79,6 +86,15 @@ py::list mma_tiles() {
   return all;
 }
 
+py::list fma_tiles(std::size_t element) {
+  py::list all;
+  for (const kernels::FmaTile& tile : kernels::fma_tiles(element)) {
+    all.append(py::make_tuple(tile.rows, tile.columns, tile.thread_rows, tile.thread_columns,
+                              tile.depth, tile.stages));
+  }
+  return all;
+}
+
 std::string choice(std::int64_t rows, std::int64_t columns, std::int64_t inner,
                    std::int64_t batches, int multiprocessors) {
   return kernels::describe(kernels::choose_gemm({.rows = rows,
@@ -96,9 +112,11 @@ void bind_gemm(py::module_& m) {
         py::arg("activation") = py::none(), py::arg("gate") = py::none(),
         py::arg("dtype") = py::none(), py::arg("tile") = py::none(), py::arg("splits") = 0,
         py::arg("precision") = py::none(), py::arg("kernel") = "auto",
-        py::arg("mma_tile") = py::none(), py::arg("expression") = "");
+        py::arg("mma_tile") = py::none(), py::arg("expression") = "",
+        py::arg("fma_tile") = py::none());
   m.def("_gemm_tiles", &tiles);
   m.def("_mma_tiles", &mma_tiles);
+  m.def("_fma_tiles", &fma_tiles);
   m.def("_gemm_choice", &choice, py::arg("rows"), py::arg("columns"), py::arg("inner"),
         py::arg("batches") = 1, py::arg("multiprocessors") = 132);
 }

@@ -19,6 +19,7 @@ void bind_kernels(py::module_& m) {
   bind_matmul(m);
   bind_movement(m);
   bind_norm(m);
+  bind_products(m);
   bind_operators(m);
   bind_optim(m);
   bind_quantize(m);

@@ -5,6 +5,7 @@
 #include "array/array.h"
 #include "core/stream.h"
 #include "kernels_src/activations/activations.h"
+#include "kernels_src/gemm/fma_choice.h"
 #include "kernels_src/gemm/gemm_choice.h"
 #include "kernels_src/gemm/mma_choice.h"
 
@@ -41,14 +42,17 @@ enum class GemmKernel : std::uint8_t {
 /// about it is decided already. A value; holds the arrays' memory.
 ///
 /// float16, bfloat16, float8_e4m3fn, float8_e5m2, and float32 with `tf32`: sums in float32. int8:
-/// sums in int32, which are the result, or wrap around to int8; nothing follows them.
+/// sums in int32, which are the result, or wrap around to int8; nothing follows them. float32
+/// without `tf32`, and float64, whose sums nothing follows: every product is rounded once, when it
+/// is added.
 ///
 /// On compute capability 9.0 one kernel does all (gemm.cu; after fast.cu by P. Shankhdhar,
 /// DeepGEMM, and CUTLASS's persistent cooperative and ping-pong kernels). It reads operands by
 /// tensor maps: rows or columns without gaps, on addresses and strides of 16 bytes; others are
 /// copied first, the columns of the copy padded. Other devices from 8.0 on (8.9 for float8), and
 /// other types, take mma_gemm.cu, whose operands are the same; but for 16-bit types the elements
-/// along the inner dimension follow each other. Products in more than two dimensions of a batch
+/// along the inner dimension follow each other. float32 and float64 take fma_gemm.cu, with any
+/// strides. Products in more than two dimensions of a batch
 /// that do not follow each other, and older devices, take the plain kernel of matmul.h in float32.
 /// The sums run in a fixed order: the same results each time.
 struct Gemm {
@@ -62,6 +66,7 @@ struct Gemm {
   bool tf32 = false;               ///< float32 operands are rounded to 11 bits of mantissa
   GemmKernel kernel = GemmKernel::automatic;
   std::optional<MmaTile> mma_tile{};  ///< of mma_gemm.cu; empty: choose_mma() decides
+  std::optional<FmaTile> fma_tile{};  ///< of fma_gemm.cu; empty: choose_fma() decides
 
   /// Queues the work on `stream` (empty: the device's legacy stream). Throws InvalidArgument
   /// ("Incompatible dimensions", "same device") with what does not fit; ArgumentError for element

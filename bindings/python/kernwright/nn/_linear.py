@@ -30,6 +30,7 @@ def linear(
     activation: Activation | None = None,
     residual: Any = None,
     scale: Any = None,
+    tune: bool = False,
 ) -> Array:
     """activation(x @ weight.T + bias) + residual, of the shape (..., n) and the dtype of x.
 
@@ -41,9 +42,11 @@ def linear(
 
     Up to 64 rows of x in all (float32: 16) are one kernel, which reads the weights once: on the
     tensor cores where 16-bit rows begin at multiples of 16 bytes. Sums are float32, rounded once at
-    the end, in an order that the shapes decide: the same bits in each run. More rows are a
-    matmul() whose result is rounded before what follows. Weights (n, k) and views of (k, n) are
-    read where they are. Raises InvalidArgument with the shapes or dtypes that do not fit.
+    the end, in an order that the shapes decide: the same bits in each run. More rows are one
+    kernel too where float32 or large products of 16-bit floats meet compute capability 8.0 or
+    newer, else a matmul() whose result is rounded before what follows. Weights (n, k) and views of
+    (k, n) are read where they are. `tune` is that of matmul(). Raises InvalidArgument with the
+    shapes or dtypes that do not fit.
 
     >>> x, w = kw.ones((2, 3)), kw.ones((4, 3))
     >>> kw.nn.linear(x, w, kw.ones(4)).numpy().tolist()
@@ -51,4 +54,10 @@ def linear(
     """
     if activation is not None and activation not in _ACTIVATIONS:
         raise ArgumentError(f"activation is {activation!r}, and must be one of {_ACTIVATIONS}")
-    return _linear(x, weight, bias, scale, residual, activation or "")
+    result = _linear(x, weight, bias, scale, residual, activation or "")
+    if tune:
+        from kernwright.tune._products import tune_layer
+
+        tune_layer(x, weight, lambda: _linear(x, weight, bias, scale, residual, activation or ""))
+        result = _linear(x, weight, bias, scale, residual, activation or "")
+    return result
