@@ -47,7 +47,7 @@ struct FmaGemm {
   const Gemm& of;
   const GemmEpilogue& epilogue;
   const Stream& on;
-  MatrixBatch batch;
+  ProductBatch batch;
   FmaSide a, b;
   std::int64_t rows, columns, inner, batches;
 

@@ -53,7 +53,7 @@ void require_product(const Array& a, const Array& b) {
 
 Array plain_matmul(const Array& a, const Array& b, const Stream& stream) {
   require_product(a, b);
-  const MatrixBatch batch = matrix_batch(a, b);
+  const ProductBatch batch = matrix_batch(a, b);
   Device& device = a.device();
   Array result = Array::empty(device, gemm_shape(a, b), a.type(), stream);
   if (result.size() == 0) return result;

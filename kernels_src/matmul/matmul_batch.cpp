@@ -33,20 +33,20 @@ void refuse_matrix_shapes(const Array& a, const Array& b) {
              a.identify(), b.identify()));
 }
 
-std::int64_t MatrixBatch::products() const noexcept {
+std::int64_t ProductBatch::products() const noexcept {
   std::int64_t all = 1;
   for (int d = 0; d < ndim; ++d) all *= extent[d];
   return all;
 }
 
-void MatrixBatch::drop_innermost() noexcept {
+void ProductBatch::drop_innermost() noexcept {
   std::move(extent + 1, extent + ndim, extent);
   std::move(a + 1, a + ndim, a);
   std::move(b + 1, b + ndim, b);
   --ndim;
 }
 
-MatrixBatch matrix_batch(const Array& a, const Array& b) {
+ProductBatch matrix_batch(const Array& a, const Array& b) {
   std::vector<MatrixBatchDim> kept;
   for (int d = 0; d < std::max(a.ndim(), b.ndim()) - 2; ++d) {
     const auto [a_extent, a_stride] = matrix_batch_dim(a, d);
@@ -69,7 +69,7 @@ MatrixBatch matrix_batch(const Array& a, const Array& b) {
                "front; reshape() them to fewer",
                a.identify(), b.identify(), kMaxBatchDims));
   }
-  MatrixBatch batch;
+  ProductBatch batch;
   batch.ndim = static_cast<std::int32_t>(kept.size());
   for (std::size_t d = 0; d < kept.size(); ++d) {
     batch.extent[d] = kept[d].extent;

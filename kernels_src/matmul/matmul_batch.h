@@ -12,7 +12,7 @@ constexpr std::size_t kMaxBatchDims = 6;
 
 /// What is broadcast in front, the innermost dimension first: extents, none of them 1, and strides
 /// in bytes. As in matmul.cu and fma_gemm.cu.
-struct MatrixBatch {
+struct ProductBatch {
   std::int64_t extent[kMaxBatchDims] = {}, a[kMaxBatchDims] = {}, b[kMaxBatchDims] = {};
   std::int32_t ndim = 0;
 
@@ -22,7 +22,7 @@ struct MatrixBatch {
 
 /// Of a @ b, where neighbours that follow each other in both are one. Throws InvalidArgument
 /// ("Incompatible dimensions") where the dimensions in front do not broadcast, or are too many.
-MatrixBatch matrix_batch(const Array& a, const Array& b);
+ProductBatch matrix_batch(const Array& a, const Array& b);
 
 /// Throws InvalidArgument ("Incompatible dimensions") with both.
 [[noreturn]] void refuse_matrix_shapes(const Array& a, const Array& b);
