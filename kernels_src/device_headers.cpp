@@ -19,6 +19,7 @@
 #include "kernels_src/include/operations.cuh.h"
 #include "kernels_src/include/order.cuh.h"
 #include "kernels_src/include/ordered_scan.cuh.h"
+#include "kernels_src/include/packed_weights.cuh.h"
 #include "kernels_src/include/philox.cuh.h"
 #include "kernels_src/include/product_epilogue.cuh.h"
 #include "kernels_src/include/ranks.cuh.h"
@@ -52,6 +53,7 @@ void register_device_headers() {
     add_builtin_header("kernwright/elements.cuh", text::elements_cuh);
     add_builtin_header("kernwright/matrices.cuh", text::matrices_cuh);
     add_builtin_header("kernwright/norm_rows.cuh", text::norm_rows_cuh);
+    add_builtin_header("kernwright/packed_weights.cuh", text::packed_weights_cuh);
     add_builtin_header("kernwright/expression.cuh", text::expression_cuh);
     add_builtin_header("kernwright/fused.cuh", text::fused_cuh);
     add_builtin_header("kernwright/ordered_scan.cuh", text::ordered_scan_cuh);

@@ -20,6 +20,7 @@ void bind_kernels(py::module_& m) {
   bind_norm(m);
   bind_operators(m);
   bind_optim(m);
+  bind_packed(m);
   bind_quantize(m);
   bind_random(m);
   bind_reduce(m);
