@@ -7,6 +7,9 @@
 // sums in float32, and codes are exact: what is summed is what the format defines, but for NF4,
 // whose 16 numbers are rounded to the pairs' type.
 //
+// decode() gives codes plus kBase, which costs nothing: bits at the top of a mantissa whose
+// exponent is that of kBase. The sum of x times kBase, zeros and minima is taken off a group's sum.
+//
 // A format is Packed<Codes, Scales, Run>: `Run` neighbours along k are a lane's, 8 or (for groups
 // of 16) twice 4.
 #pragma once
@@ -30,31 +33,46 @@ struct PackedArrays {
   UInt32 shift;  ///< log2 of the numbers that a scale of absmax is for
 };
 
-/// Where a row is: `block` counts those of all tiles, `at` those of the tile.
+/// Where a row is: `block` counts those of all tiles, `at` those of the tile; `pair` is as `block`
+/// for pairs of blocks, where a tile has whole ones. Row `line` + 8 * `half` of the tile.
 struct PackedPlace {
-  UInt64 block;
-  UInt32 at, tile, row;  ///< `row` is 0 to 15
+  UInt64 block, pair;
+  UInt32 at, tile, line, half;
+  __device__ __forceinline__ UInt64 record() const { return block * 16 + half * 8 + line; }
+  __device__ __forceinline__ UInt64 pair_record() const { return pair * 16 + half * 8 + line; }
+  __device__ __forceinline__ UInt32 row(const PackedArrays& of) const {
+    return min(tile * 16 + half * 8 + line, of.rows - 1);
+  }
 };
 
-__device__ __forceinline__ float byte_as_float(unsigned bytes, int which) {
-  return __uint_as_float(__byte_perm(bytes, 0x4b000000u, 0x7540 + which)) - 8388608.0f;
+/// A byte, times `factor`; exactly, as the sum is rounded once.
+__device__ __forceinline__ float byte_times(unsigned bytes, int which, float factor) {
+  const float moved = __uint_as_float(__byte_perm(bytes, 0x4b000000u, 0x7540 + which));
+  return fmaf(moved, factor, -8388608.0f * factor);
 }
 
 // ---- codes: load() what a lane has of a block and a row, decode() the 8 of a part
 
+/// Bits of the mantissa, of a number's exponent that is 0, and 1 in both halves.
 template <typename T>
-struct Magic;
+struct PairBits;
 template <>
-struct Magic<BFloat16> {
-  static constexpr unsigned kBase = 0x43004300u, kOne = 0x3f803f80u, kLess = 0xc300c300u;
+struct PairBits<BFloat16> {
+  static constexpr int kMantissa = 7, kBias = 127;
+  static constexpr unsigned kOne = 0x3f803f80u;
 };
 template <>
-struct Magic<Float16> {
-  static constexpr unsigned kBase = 0x64006400u, kOne = 0x3c003c00u, kLess = 0xe400e400u;
+struct PairBits<Float16> {
+  static constexpr int kMantissa = 10, kBias = 15;
+  static constexpr unsigned kOne = 0x3c003c00u;
 };
 
+__device__ __forceinline__ unsigned shifted(unsigned word, int left) {
+  return left < 0 ? word >> -left : word << left;
+}
+
 __device__ __forceinline__ UInt64 packed_lane(const PackedPlace& place, unsigned lane) {
-  return (place.block * 2 + place.row / 8) * 32 + lane;
+  return (place.block * 2 + place.half) * 32 + lane;
 }
 
 /// 32 codes of four bits, in 16 bytes.
@@ -66,11 +84,11 @@ struct FourBits {
   }
 };
 
-/// Whole numbers of 4, 5 or 6 bits less a zero. A word has its values in the order 0, 2, 4, 6, 1,
+/// Whole numbers of 4, 5 or 6 bits. A word has its values in the order 0, 2, 4, 6, 1,
 /// 3, 5, 7; upper bits are in the same order of pairs, the later of two in the upper half.
 template <typename T, int Bits>
 struct WholeCodes {
-  static constexpr int kHigh = Bits - 4;
+  static constexpr int kHigh = Bits - 4, kBase = 1 << Bits;
   struct Raw {
     Words low;
     unsigned high[kHigh < 1 ? 1 : kHigh];
@@ -87,20 +105,20 @@ struct WholeCodes {
     }
     return raw;
   }
-  /// Above 4 bits, of pair `q` of a word of them.
-  __device__ __forceinline__ static unsigned upper_bits(unsigned word, int q) {
-    const int shift = 4 - kHigh * q;
-    return (shift < 0 ? word >> -shift : word << shift) & (kHigh == 2 ? 0x00300030u : 0x00100010u);
-  }
-  __device__ __forceinline__ static void decode(const Raw& raw, int part, unsigned zero,
-                                                unsigned (&pairs)[4]) {
-    const unsigned less = Magic<T>::kLess + zero * 0x00010001u;
+  __device__ __forceinline__ static void decode(const Raw& raw, int part, unsigned (&pairs)[4]) {
+    constexpr int kPlace = PairBits<T>::kMantissa - Bits;
+    constexpr unsigned kExponent = (PairBits<T>::kBias + Bits) << PairBits<T>::kMantissa;
+    constexpr unsigned kUpper = (1u << kHigh) - 1;
 #pragma unroll
     for (int p = 0; p < 4; ++p) {
-      unsigned v = raw.low.word[part] >> (4 * p) & 0x000f000fu;
-      if constexpr (kHigh == 2) v |= upper_bits(raw.high[part / 2], part % 2 * 4 + p);
-      if constexpr (kHigh == 1) v |= upper_bits(raw.high[0], part * 4 + p);
-      pairs[p] = fma_pair(T(), v | Magic<T>::kBase, Magic<T>::kOne, less);
+      unsigned v = kExponent * 0x00010001u;
+      v |= shifted(raw.low.word[part], kPlace - 4 * p) & (0x000f000fu << kPlace);
+      if constexpr (kHigh > 0) {
+        const int pair = (kHigh == 2 ? part % 2 : part) * 4 + p;
+        const unsigned word = raw.high[kHigh == 2 ? part / 2 : 0];
+        v |= shifted(word, kPlace + 4 - kHigh * pair) & (kUpper * 0x00010001u << (kPlace + 4));
+      }
+      pairs[p] = v;
     }
   }
 };
@@ -109,23 +127,20 @@ struct WholeCodes {
 template <typename T>
 struct Float4Codes {
   using Raw = FourBits;
-  static constexpr bool kBrain = sizeof(T) == 2 && Magic<T>::kBase == 0x43004300u;
+  static constexpr int kBase = 0;
   __device__ __forceinline__ static Raw load(const PackedArrays& from, const PackedPlace& place,
                                              unsigned lane) {
     return FourBits::load(from, place, lane);
   }
-  __device__ __forceinline__ static unsigned moved(unsigned word, int left) {
-    return left < 0 ? word >> -left : word << left;
-  }
-  __device__ __forceinline__ static void decode(const Raw& raw, int part, unsigned,
-                                                unsigned (&pairs)[4]) {
-    constexpr int kPlace = kBrain ? 6 : 9;
+  __device__ __forceinline__ static void decode(const Raw& raw, int part, unsigned (&pairs)[4]) {
+    constexpr int kPlace = PairBits<T>::kMantissa - 1;
+    constexpr unsigned kPower = (2 * PairBits<T>::kBias - 1) << PairBits<T>::kMantissa;
 #pragma unroll
     for (int p = 0; p < 4; ++p) {
       const unsigned word = raw.low.word[part];
-      const unsigned bits = (moved(word, 12 - 4 * p) & 0x80008000u) |
-                            (moved(word, kPlace - 4 * p) & (0x00070007u << kPlace));
-      pairs[p] = fma_pair(T(), bits, kBrain ? 0x7e807e80u : 0x74007400u, 0x80008000u);
+      const unsigned bits = (shifted(word, 12 - 4 * p) & 0x80008000u) |
+                            (shifted(word, kPlace - 4 * p) & (0x00070007u << kPlace));
+      pairs[p] = fma_pair(T(), bits, kPower * 0x00010001u, 0x80008000u);
     }
   }
 };
@@ -161,13 +176,13 @@ struct NormalBytes<Float16> {
 /// NF4, values in their order in a word: bytes are chosen from registers.
 template <typename T>
 struct NormalCodes {
+  static constexpr int kBase = 0;
   using Raw = FourBits;
   __device__ __forceinline__ static Raw load(const PackedArrays& from, const PackedPlace& place,
                                              unsigned lane) {
     return FourBits::load(from, place, lane);
   }
-  __device__ __forceinline__ static void decode(const Raw& raw, int part, unsigned,
-                                                unsigned (&pairs)[4]) {
+  __device__ __forceinline__ static void decode(const Raw& raw, int part, unsigned (&pairs)[4]) {
     const unsigned word = raw.low.word[part], codes = word & 0x77777777u;
     const unsigned halves = (word >> 1 & 0x44444444u) | 0x32103210u;
 #pragma unroll
@@ -183,16 +198,16 @@ struct NormalCodes {
 /// 32 codes of a byte: two times 16, all lanes' first ones in front.
 template <typename Bytes>
 struct ByteCodes {
+  static constexpr int kBase = 0;
   struct Raw {
     Words part[2];
   };
   __device__ __forceinline__ static Raw load(const PackedArrays& from, const PackedPlace& place,
                                              unsigned lane) {
-    const UInt64 at = (place.block * 2 + place.row / 8) * 64 + lane;
+    const UInt64 at = (place.block * 2 + place.half) * 64 + lane;
     return {{load_once<0>(from.codes + at * 16), load_once<0>(from.codes + (at + 32) * 16)}};
   }
-  __device__ __forceinline__ static void decode(const Raw& raw, int part, unsigned,
-                                                unsigned (&pairs)[4]) {
+  __device__ __forceinline__ static void decode(const Raw& raw, int part, unsigned (&pairs)[4]) {
     unsigned all[8];
     Bytes::decode(raw.part[part / 2], all);
 #pragma unroll
@@ -200,49 +215,63 @@ struct ByteCodes {
   }
 };
 
-// ---- scales: load() those of a row and a block, then of() a group of it. kGroup values have one.
+// ---- scales: load() those of a row and a block; when they are there ready() has of() a group of
+// it. kGroup values have one.
 
-struct NoMinimum {
-  static constexpr bool kMinimum = false;
-  __device__ __forceinline__ static unsigned zero(int) { return 0; }
+// offset() is what x of a group is multiplied with to be taken off: the scale times what decode()
+// and the format's zeros add, and the minimum.
+
+struct NoOffset {
+  static constexpr bool kOffset = false;
+  __device__ __forceinline__ static float zero(int) { return 0; }
+  __device__ __forceinline__ static float minimum(int) { return 0; }
 };
 
 /// Numbers of type E. `Zero` is that of all groups, or -1 where each has a byte of its own.
 template <typename E, int Group, int Zero>
 struct GroupScales {
+  using Ready = GroupScales;
+  __device__ __forceinline__ const Ready& ready() const { return *this; }
   static constexpr int kGroup = Group, kCount = 128 / Group;
-  static constexpr bool kMinimum = false;
+  static constexpr bool kOffset = Zero != 0;
   Pack<E, kCount> scales;
   Pack<UInt8, kCount> zeros;
   __device__ __forceinline__ static GroupScales load(const PackedArrays& from,
                                                      const PackedPlace& place) {
     GroupScales raw;
-    const UInt64 at = place.block * 16 + place.row;
+    const UInt64 at = place.record();
     raw.scales = reinterpret_cast<const Pack<E, kCount>*>(from.scales)[at];
     if constexpr (Zero < 0) raw.zeros = reinterpret_cast<const Pack<UInt8, kCount>*>(from.more)[at];
     return raw;
   }
   __device__ __forceinline__ float of(int group) const { return to_compute(scales.value[group]); }
-  __device__ __forceinline__ unsigned zero(int group) const {
-    return Zero < 0 ? zeros.value[group] : Zero;
+  __device__ __forceinline__ float zero(int group) const {
+    return Zero < 0 ? static_cast<float>(zeros.value[group]) : static_cast<float>(Zero);
   }
+  __device__ __forceinline__ static float minimum(int) { return 0; }
 };
 
-/// Bytes that stand for numbers of a table, times a scale of 256 of them, plus an offset.
-template <int Group>
-struct NestedScales : NoMinimum {
+/// Bytes that stand for numbers of a table, times a scale of 256 of them, plus an offset. `Whole`:
+/// k is a multiple of 128, so that a block of a row has one such scale.
+template <int Group, bool Whole>
+struct NestedScales : NoOffset {
+  using Ready = NestedScales;
+  __device__ __forceinline__ const Ready& ready() const { return *this; }
   static constexpr int kGroup = Group, kCount = 128 / Group;
   float scales[kCount];
   __device__ __forceinline__ static NestedScales load(const PackedArrays& from,
                                                       const PackedPlace& place) {
     NestedScales raw;
-    const auto bytes =
-        reinterpret_cast<const Pack<UInt8, kCount>*>(from.scales)[place.block * 16 + place.row];
-    const UInt64 row = min(place.tile * 16 + place.row, from.rows - 1);
+    const auto bytes = reinterpret_cast<const Pack<UInt8, kCount>*>(from.scales)[place.record()];
+    const UInt64 first = static_cast<UInt64>(place.row(from)) * from.k;
+    const float same = from.absmax[(first + place.at * 128) >> from.shift];
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
-      const UInt32 k = min(place.at * 128 + i * Group, from.k - 1);
-      const float scale = from.absmax[(row * from.k + k) >> from.shift];
+      float scale = same;
+      if constexpr (!Whole) {
+        const UInt32 k = min(place.at * 128 + i * Group, from.k - 1);
+        scale = from.absmax[(first + k) >> from.shift];
+      }
       raw.scales[i] = __fadd_rn(__fmul_rn(from.table[bytes.value[i]], scale), *from.factor);
     }
     return raw;
@@ -253,58 +282,77 @@ struct NestedScales : NoMinimum {
 /// Of q4_k and q5_k: for 256 values two halves, eight scales and eight minima of six bits.
 struct BlockScales {
   static constexpr int kGroup = 32;
-  static constexpr bool kMinimum = true;
+  static constexpr bool kOffset = true;
   Words raw;
   bool later;  ///< the second 128 of the 256
   __device__ __forceinline__ static BlockScales load(const PackedArrays& from,
                                                      const PackedPlace& place) {
-    const UInt64 at = place.block / 2 * 16 + place.row;
-    return {reinterpret_cast<const Words*>(from.scales)[at], place.block % 2 != 0};
+    return {reinterpret_cast<const Words*>(from.scales)[place.pair_record()], place.at % 2 != 0};
   }
-  __device__ __forceinline__ static float half(unsigned bits) {
-    return to_compute(Float16{static_cast<UInt16>(bits)});
+  /// Halves as floats, scales and minima of four groups as bytes.
+  struct Ready {
+    float unit, minimum_unit;
+    unsigned scales, minima;
+    __device__ __forceinline__ float of(int group) const { return byte_times(scales, group, unit); }
+    __device__ __forceinline__ float minimum(int group) const {
+      return byte_times(minima, group, minimum_unit);
+    }
+    __device__ __forceinline__ static float zero(int) { return 0; }
+  };
+  __device__ __forceinline__ Ready ready() const {
+    Ready made;
+    made.unit = to_compute(Float16{static_cast<UInt16>(raw.word[0])});
+    made.minimum_unit = to_compute(Float16{static_cast<UInt16>(raw.word[0] >> 16)});
+    if (later) {
+      made.scales = (raw.word[3] & 0x0f0f0f0fu) | (raw.word[1] >> 2 & 0x30303030u);
+      made.minima = (raw.word[3] >> 4 & 0x0f0f0f0fu) | (raw.word[2] >> 2 & 0x30303030u);
+    } else {
+      made.scales = raw.word[1] & 0x3f3f3f3fu;
+      made.minima = raw.word[2] & 0x3f3f3f3fu;
+    }
+    return made;
   }
-  __device__ __forceinline__ float of(int group) const {
-    const unsigned late = (raw.word[3] & 0x0f0f0f0fu) | (raw.word[1] >> 2 & 0x30303030u);
-    const unsigned bytes = later ? late : raw.word[1] & 0x3f3f3f3fu;
-    return half(raw.word[0]) * byte_as_float(bytes, group);
-  }
-  __device__ __forceinline__ float minimum(int group) const {
-    const unsigned late = (raw.word[3] >> 4 & 0x0f0f0f0fu) | (raw.word[2] >> 2 & 0x30303030u);
-    const unsigned bytes = later ? late : raw.word[2] & 0x3f3f3f3fu;
-    return half(raw.word[0] >> 16) * byte_as_float(bytes, group);
-  }
-  __device__ __forceinline__ static unsigned zero(int) { return 0; }
 };
 
 /// Of q6_k: a byte for 16 values times a half for 256; 32 is taken off the codes.
 struct SixScales {
   static constexpr int kGroup = 16;
-  static constexpr bool kMinimum = false;
-  Pack<Int8, 8> scales;
+  static constexpr bool kOffset = true;
+  Pack<UInt32, 2> scales;
   Float16 half;
   __device__ __forceinline__ static SixScales load(const PackedArrays& from,
                                                    const PackedPlace& place) {
     SixScales raw;
-    raw.scales = reinterpret_cast<const Pack<Int8, 8>*>(from.scales)[place.block * 16 + place.row];
-    raw.half = reinterpret_cast<const Float16*>(from.more)[place.block / 2 * 16 + place.row];
+    raw.scales = reinterpret_cast<const Pack<UInt32, 2>*>(from.scales)[place.record()];
+    raw.half = reinterpret_cast<const Float16*>(from.more)[place.pair_record()];
     return raw;
   }
-  __device__ __forceinline__ float of(int group) const {
-    return to_compute(half) * static_cast<float>(scales.value[group]);
+  /// The bytes are 128 more than the scales.
+  struct Ready {
+    float unit;
+    unsigned bytes[2];
+    __device__ __forceinline__ float of(int group) const {
+      const unsigned moved = __byte_perm(bytes[group / 4], 0x4b000000u, 0x7540 + group % 4);
+      return (__uint_as_float(moved) - 8388736.0f) * unit;
+    }
+    __device__ __forceinline__ static float zero(int) { return 32; }
+    __device__ __forceinline__ static float minimum(int) { return 0; }
+  };
+  __device__ __forceinline__ Ready ready() const {
+    return {to_compute(half), {scales.value[0] ^ 0x80808080u, scales.value[1] ^ 0x80808080u}};
   }
-  __device__ __forceinline__ static unsigned zero(int) { return 32; }
 };
 
 /// Of mxfp4: 2 to the power of (byte - 127); 255 is NaN.
-struct PowerScales : NoMinimum {
+struct PowerScales : NoOffset {
+  using Ready = PowerScales;
+  __device__ __forceinline__ const Ready& ready() const { return *this; }
   static constexpr int kGroup = 32;
   Pack<UInt8, 4> exponents;
   __device__ __forceinline__ static PowerScales load(const PackedArrays& from,
                                                      const PackedPlace& place) {
     PowerScales raw;
-    raw.exponents =
-        reinterpret_cast<const Pack<UInt8, 4>*>(from.scales)[place.block * 16 + place.row];
+    raw.exponents = reinterpret_cast<const Pack<UInt8, 4>*>(from.scales)[place.record()];
     return raw;
   }
   __device__ __forceinline__ float of(int group) const {
@@ -315,15 +363,16 @@ struct PowerScales : NoMinimum {
 };
 
 /// Of nvfp4: a float8_e4m3fn for 16 values times one number for all.
-struct TinyScales : NoMinimum {
+struct TinyScales : NoOffset {
+  using Ready = TinyScales;
+  __device__ __forceinline__ const Ready& ready() const { return *this; }
   static constexpr int kGroup = 16;
   Pack<UInt16, 4> scales;
   float factor;
   __device__ __forceinline__ static TinyScales load(const PackedArrays& from,
                                                     const PackedPlace& place) {
     TinyScales raw;
-    raw.scales =
-        reinterpret_cast<const Pack<UInt16, 4>*>(from.scales)[place.block * 16 + place.row];
+    raw.scales = reinterpret_cast<const Pack<UInt16, 4>*>(from.scales)[place.record()];
     raw.factor = *from.factor;
     return raw;
   }
@@ -335,12 +384,14 @@ struct TinyScales : NoMinimum {
 };
 
 /// A float for a tile of rows and blocks.
-struct TileScales : NoMinimum {
+struct TileScales : NoOffset {
+  using Ready = TileScales;
+  __device__ __forceinline__ const Ready& ready() const { return *this; }
   static constexpr int kGroup = 128;
   float scale;
   __device__ __forceinline__ static TileScales load(const PackedArrays& from,
                                                     const PackedPlace& place) {
-    const UInt32 row = min(place.tile * 16 + place.row, from.rows - 1);
+    const UInt32 row = place.row(from);
     const UInt64 tile = static_cast<UInt64>(row / from.tile_rows) * from.tiles_across;
     return {{}, reinterpret_cast<const float*>(from.scales)[tile + place.at / from.tile_blocks]};
   }
@@ -354,7 +405,7 @@ struct Packed {
   using Codes = CodesOf;
   using Scales = ScalesOf;
   static constexpr int kRun = RunOf, kGroup = Scales::kGroup;
-  static constexpr bool kMinimum = Scales::kMinimum;
+  static constexpr bool kOffset = Scales::kOffset || Codes::kBase != 0;
   typename Codes::Raw codes;
   Scales scales;
 
@@ -364,7 +415,11 @@ struct Packed {
   }
   /// Of a part of 32: pairs 0 and 1 are inside its first 16 where groups have 16.
   __device__ __forceinline__ void decode(int part, unsigned (&pairs)[4]) const {
-    Codes::decode(codes, part, scales.zero(part * 32 / kGroup), pairs);
+    Codes::decode(codes, part, pairs);
+  }
+  __device__ __forceinline__ static float offset(const typename Scales::Ready& scales, int group,
+                                                 float scale) {
+    return fmaf(scale, scales.zero(group) + Codes::kBase, scales.minimum(group));
   }
 };
 

@@ -106,6 +106,6 @@ PackedArrays packed_arrays(const PackedWeights& weights);
 std::string packed_device_format(const PackedWeights& weights, ScalarType type);
 /// What tells formats of the device apart, in kPackedKeyBits.
 std::uint64_t packed_key(const PackedWeights& weights);
-inline constexpr int kPackedKeyBits = 13;
+inline constexpr int kPackedKeyBits = 14;
 
 }  // namespace kernwright::kernels

@@ -198,7 +198,9 @@ std::string packed_device_format(const PackedWeights& w, ScalarType type) {
       return format("Packed<WholeCodes<{}, 4>, GroupScales<{}, {}, {}>, 8>", t,
                     device_type(w.parts[2]->type()), w.group, w.parts[3] ? -1 : 8);
     case PackedFormat::nf4:
-      if (w.parts[4]) return format("Packed<NormalCodes<{}>, NestedScales<{}>, 8>", t, w.group);
+      if (w.parts[4])
+        return format("Packed<NormalCodes<{}>, NestedScales<{}, {}>, 8>", t, w.group,
+                      w.k % 128 == 0);
       return format("Packed<NormalCodes<{}>, GroupScales<Float32, {}, 0>, 8>", t, w.group);
     case PackedFormat::q4_0:
       return format("Packed<WholeCodes<{}, 4>, GroupScales<Float16, 32, 8>, 8>", t);
@@ -225,7 +227,8 @@ std::uint64_t packed_key(const PackedWeights& w) {
       .type(w.parts[2]->type())
       .add(packed_group_shift(w) - 4, 2)
       .add(w.parts[3].has_value(), 1)
-      .add(w.parts[4].has_value(), 1);
+      .add(w.parts[4].has_value(), 1)
+      .add(w.parts[4] && w.k % 128 == 0, 1);
 }
 
 }  // namespace kernwright::kernels

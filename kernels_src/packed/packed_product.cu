@@ -10,6 +10,7 @@ using namespace kernwright;
 template <typename T, typename Format, int RowTiles, int ColTiles>
 struct PackedWalk {
   UInt64 tile_block[RowTiles];  ///< the first block of each tile of rows
+  UInt64 tile_pair[RowTiles];   ///< the same for pairs of blocks
   UInt32 tile[RowTiles];
   const T* columns[ColTiles];
   unsigned lane, k;
@@ -23,10 +24,12 @@ struct PackedWalk {
     for (int r = 0; r < RowTiles; ++r) {
       tile[r] = min(blockIdx.x * RowTiles + r, (p.n - 1) / 16);
       tile_block[r] = static_cast<UInt64>(tile[r]) * weights.blocks;
+      tile_pair[r] = tile_block[r] / 2;
     }
 #pragma unroll
     for (int c = 0; c < ColTiles; ++c) {
-      columns[c] = static_cast<const T*>(p.x) + min(c * 8 + lane / 4, p.m - 1) * p.x_row;
+      columns[c] = static_cast<const T*>(p.x) + min(c * 8 + lane / 4, p.m - 1) * p.x_row +
+                   lane % 4 * Format::kRun;
     }
 #pragma unroll
     for (int r = 0; r < RowTiles; ++r)
@@ -36,33 +39,37 @@ struct PackedWalk {
         for (int i = 0; i < 4; ++i) sums[r][c][i] = 0;
   }
 
-  __device__ __forceinline__ Format load(const PackedArrays& weights, int r, int half,
-                                         unsigned block) const {
-    return Format::load(weights, {tile_block[r] + block, block, tile[r], lane / 4 + 8 * half},
-                        lane);
+  __device__ __forceinline__ Format load(const PackedArrays& weights, int r, unsigned half,
+                                         UInt64 block) const {
+    const PackedPlace place = {tile_block[r] + block,
+                               tile_pair[r] + block / 2,
+                               static_cast<UInt32>(block),
+                               tile[r],
+                               lane / 4,
+                               half};
+    return Format::load(weights, place, lane);
   }
 
-  /// `Unroll` blocks from `first` on, of which `count` are there.
-  template <int Unroll>
-  __device__ __forceinline__ void advance(const PackedArrays& weights, unsigned first,
-                                          unsigned count) {
+  /// `Unroll` blocks from `first` on; all inside k if `Whole`.
+  template <int Unroll, bool Whole>
+  __device__ __forceinline__ void advance(const PackedArrays& weights, UInt64 first) {
     Format raw[Unroll][RowTiles][2];
 #pragma unroll
     for (int u = 0; u < Unroll; ++u)
 #pragma unroll
       for (int r = 0; r < RowTiles; ++r)
 #pragma unroll
-        for (int half = 0; half < 2; ++half) {
-          raw[u][r][half] = load(weights, r, half, first + (u < count ? u : 0));
-        }
+        for (int half = 0; half < 2; ++half) raw[u][r][half] = load(weights, r, half, first + u);
     __syncwarp();  // all loads are on their way before the first of them is waited for
 #pragma unroll
-    for (int u = 0; u < Unroll; ++u) {
-      if (u < count) multiply_block((first + u) * 128, raw[u]);
-    }
+    for (int u = 0; u < Unroll; ++u) multiply_block<Whole>((first + u) * 128, raw[u]);
   }
 
-  __device__ __forceinline__ void multiply_block(unsigned from, const Format (&raw)[RowTiles][2]) {
+  template <bool Whole>
+  __device__ __forceinline__ void multiply_block(UInt64 from, const Format (&raw)[RowTiles][2]) {
+    typename Format::Scales::Ready scales[RowTiles][2];
+#pragma unroll
+    for (int r = 0; r < 2 * RowTiles; ++r) scales[r / 2][r % 2] = raw[r / 2][r % 2].scales.ready();
     float parts[RowTiles][ColTiles][4], x_sums[ColTiles][4];
 #pragma unroll
     for (int part = 0; part < 4; ++part) {
@@ -73,7 +80,7 @@ struct PackedWalk {
         raw[r][1].decode(part, lower[r]);
       }
 #pragma unroll
-      for (int c = 0; c < ColTiles; ++c) load_x(c, from + part * 32, x[c]);
+      for (int c = 0; c < ColTiles; ++c) load_x<Whole>(c, from + part * 32, x[c]);
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
         const int at = part * 32 + h * 16;
@@ -85,11 +92,11 @@ struct PackedWalk {
             multiply_tile(T(), parts[r][c], upper[r][2 * h], lower[r][2 * h], upper[r][2 * h + 1],
                           lower[r][2 * h + 1], x[c][2 * h], x[c][2 * h + 1]);
           }
-          constexpr unsigned kOne = Magic<T>::kOne;
-          if constexpr (Format::kMinimum)
+          constexpr unsigned kOne = PairBits<T>::kOne;
+          if constexpr (Format::kOffset)
             multiply_tile(T(), x_sums[c], kOne, kOne, kOne, kOne, x[c][2 * h], x[c][2 * h + 1]);
         }
-        if ((at + 16) % Format::kGroup == 0) add_group(at / Format::kGroup, raw, parts, x_sums);
+        if ((at + 16) % Format::kGroup == 0) add_group(at / Format::kGroup, scales, parts, x_sums);
       }
     }
   }
@@ -108,37 +115,39 @@ struct PackedWalk {
   }
 
   /// What a lane has of column tile `c` in 32 of k, zeros beyond the end.
-  __device__ __forceinline__ void load_x(int c, unsigned from, unsigned (&x)[4]) const {
+  template <bool Whole>
+  __device__ __forceinline__ void load_x(int c, UInt64 from, unsigned (&x)[4]) const {
     constexpr int kRun = Format::kRun;
 #pragma unroll
     for (int i = 0; i < 8 / kRun; ++i) {
-      const unsigned at = from + i * 16 + lane % 4 * kRun;
       Pack<UInt32, kRun / 2> pack = {};
-      if (at < k) pack = *reinterpret_cast<const Pack<UInt32, kRun / 2>*>(columns[c] + at);
+      if (Whole || from + i * 16 + lane % 4 * kRun < k) {
+        pack = *reinterpret_cast<const Pack<UInt32, kRun / 2>*>(columns[c] + from + i * 16);
+      }
 #pragma unroll
       for (int j = 0; j < kRun / 2; ++j) x[i * (kRun / 2) + j] = pack.value[j];
     }
   }
 
-  __device__ __forceinline__ void add_group(int group, const Format (&raw)[RowTiles][2],
-                                            const float (&parts)[RowTiles][ColTiles][4],
-                                            const float (&x_sums)[ColTiles][4]) {
+  __device__ __forceinline__ void add_group(
+      int group, const typename Format::Scales::Ready (&scales)[RowTiles][2],
+      const float (&parts)[RowTiles][ColTiles][4], const float (&x_sums)[ColTiles][4]) {
 #pragma unroll
     for (int r = 0; r < RowTiles; ++r)
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const float scale = raw[r][half].scales.of(group);
+        const float scale = scales[r][half].of(group);
 #pragma unroll
         for (int c = 0; c < ColTiles; ++c)
 #pragma unroll
           for (int i = 2 * half; i < 2 * half + 2; ++i) sums[r][c][i] += scale * parts[r][c][i];
-        if constexpr (Format::kMinimum) {
-          const float minimum = raw[r][half].scales.minimum(group);
+        if constexpr (Format::kOffset) {
+          const float offset = Format::offset(scales[r][half], group, scale);
 #pragma unroll
           for (int c = 0; c < ColTiles; ++c)
 #pragma unroll
             for (int i = 2 * half; i < 2 * half + 2; ++i) {
-              sums[r][c][i] -= minimum * x_sums[c][i % 2];
+              sums[r][c][i] -= offset * x_sums[c][i % 2];
             }
         }
       }
@@ -150,17 +159,21 @@ struct PackedWalk {
 template <typename T, typename Format, typename Act, int Warps, int RowTiles, int ColTiles,
           int Unroll>
 __global__ void __launch_bounds__(Warps * 32) packed_tiles(SkinnyProblem p, PackedArrays weights) {
-  const unsigned warp = threadIdx.x / 32;
-  const unsigned chunks = (weights.blocks + Unroll - 1) / Unroll;
+  // Chunks of whole blocks, then what is left, block by block.
+  const unsigned whole = p.k / 128 / Unroll, chunks = whole + weights.blocks - whole * Unroll;
   const unsigned each = (chunks + p.splits - 1) / p.splits;
   const unsigned begin = blockIdx.y * each, end = min(begin + each, chunks);
   PackedWalk<T, Format, RowTiles, ColTiles> walk;
   wait_for_previous();
   walk.start(p, weights);
+  unsigned chunk = begin + threadIdx.x / 32;
 #pragma unroll 1
-  for (unsigned chunk = begin + warp; chunk < end; chunk += Warps) {
-    const unsigned first = chunk * Unroll;
-    walk.template advance<Unroll>(weights, first, min(weights.blocks - first, Unroll));
+  for (; chunk < min(end, whole); chunk += Warps) {
+    walk.template advance<Unroll, true>(weights, static_cast<UInt64>(chunk) * Unroll);
+  }
+#pragma unroll 1
+  for (; chunk < end; chunk += Warps) {
+    walk.template advance<1, false>(weights, chunk - whole + whole * Unroll);
   }
   add_warps<T, Act, Warps>(p, 0, blockIdx.x * (16 * RowTiles), walk.sums);
 }

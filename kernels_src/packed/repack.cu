@@ -190,10 +190,9 @@ __device__ const float kNormalFloat[16] = {-1.0f,
 /// The numbers that the pairs stand for, in float32.
 template <typename Codes>
 struct Numbers {
-  __device__ static void of(const typename Codes::Raw& raw, int part, unsigned zero,
-                            float (&values)[8]) {
+  __device__ static void of(const typename Codes::Raw& raw, int part, float (&values)[8]) {
     unsigned pairs[4];
-    Codes::decode(raw, part, zero, pairs);
+    Codes::decode(raw, part, pairs);
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
       values[i] = to_compute(BFloat16{static_cast<UInt16>(pairs[i / 2] >> (i % 2 * 16))});
@@ -202,11 +201,27 @@ struct Numbers {
 };
 template <>
 struct Numbers<NormalCodes<BFloat16>> {
-  __device__ static void of(const FourBits& raw, int part, unsigned, float (&values)[8]) {
+  __device__ static void of(const FourBits& raw, int part, float (&values)[8]) {
 #pragma unroll
     for (int i = 0; i < 8; ++i) values[i] = kNormalFloat[raw.low.word[part] >> (4 * i) & 15];
   }
 };
+
+/// The scale and the minimum of a group. A product of zero has its sign here.
+template <typename Ready>
+__device__ __forceinline__ float scale_of(const Ready& scales, int group) {
+  return scales.of(group);
+}
+template <typename Ready>
+__device__ __forceinline__ float minimum_of(const Ready& scales, int group) {
+  return scales.minimum(group);
+}
+__device__ __forceinline__ float scale_of(const BlockScales::Ready& scales, int group) {
+  return __fmul_rn(static_cast<float>(scales.scales >> (8 * group) & 255), scales.unit);
+}
+__device__ __forceinline__ float minimum_of(const BlockScales::Ready& scales, int group) {
+  return __fmul_rn(static_cast<float>(scales.minima >> (8 * group) & 255), scales.minimum_unit);
+}
 
 /// A thread has the 32 numbers of a lane. The result has rows `first` to `last`; Format is of
 /// bfloat16, which has all codes exactly.
@@ -219,17 +234,21 @@ __global__ void __launch_bounds__(kThreads)
        piece += step) {
     const unsigned lane = piece % 32, half = piece / 32 % 2;
     const UInt64 block = piece / 64 + static_cast<UInt64>(first / 16) * weights.blocks;
-    const PackedPlace place = {block, static_cast<UInt32>(block % weights.blocks),
-                               static_cast<UInt32>(block / weights.blocks), half * 8 + lane / 4};
-    const UInt64 row = static_cast<UInt64>(place.tile) * 16 + place.row;
+    const PackedPlace place = {block,
+                               block / 2,
+                               static_cast<UInt32>(block % weights.blocks),
+                               static_cast<UInt32>(block / weights.blocks),
+                               lane / 4,
+                               half};
+    const UInt64 row = static_cast<UInt64>(place.tile) * 16 + half * 8 + lane / 4;
     if (row < first || row >= last) continue;
     const Format raw = Format::load(weights, place, lane);
+    const typename Format::Scales::Ready scales = raw.scales.ready();
     T* const line = out + (row - first) * weights.k;
 #pragma unroll
     for (int part = 0; part < 4; ++part) {
       float values[8];
-      Numbers<typename Format::Codes>::of(raw.codes, part, raw.scales.zero(part * 32 / kGroup),
-                                          values);
+      Numbers<typename Format::Codes>::of(raw.codes, part, values);
       constexpr int kWidth = kRun * sizeof(T) > 16 ? 16 / sizeof(T) : kRun;
 #pragma unroll
       for (int first_value = 0; first_value < 8; first_value += kWidth) {
@@ -240,8 +259,10 @@ __global__ void __launch_bounds__(kThreads)
         Pack<T, kWidth> pack;
 #pragma unroll
         for (int i = 0; i < kWidth; ++i) {
-          float value = __fmul_rn(raw.scales.of(group), values[first_value + i]);
-          if constexpr (Format::kMinimum) value = __fsub_rn(value, raw.scales.minimum(group));
+          float value = values[first_value + i];
+          if constexpr (Format::kOffset) value -= scales.zero(group) + Format::Codes::kBase;
+          value = __fmul_rn(scale_of(scales, group), value);
+          if constexpr (Format::kOffset) value = __fsub_rn(value, minimum_of(scales, group));
           pack.value[i] = from_compute<T>(value);
         }
         if (at < weights.k) *reinterpret_cast<Pack<T, kWidth>*>(line + at) = pack;
