@@ -121,9 +121,7 @@ def test_blocks_share_k():
     got = linear(given, packed)
     check(got, x, numbers, "float16")
     for plan in ([4, 2, 1, 1, 3], [2, 1, 1, 4, 7]):
-        again = kw._core._packed_linear(
-            given, packed._spec, packed._arrays, None, None, "", plan
-        )
+        again = kw._core._packed_linear(given, packed._spec, packed._arrays, None, None, "", plan)
         check(again, x, numbers, "float16")
     assert np.array_equal(linear(given, packed).numpy(), got.numpy())
 

@@ -60,7 +60,5 @@ def linear(
     if isinstance(weight, PackedWeight):
         if scale is not None:
             raise ArgumentError("packed weights have their scales: linear() takes no other")
-        return _packed_linear(
-            x, weight._spec, weight._arrays, bias, residual, activation or "", []
-        )
+        return _packed_linear(x, weight._spec, weight._arrays, bias, residual, activation or "", [])
     return _linear(x, weight, bias, scale, residual, activation or "")
