@@ -39,10 +39,12 @@ SkinnyPlan plan_packed(const PackedWeights& w, std::int64_t m, SkinnyPlan plan,
   };
   const std::int64_t blocks = (w.k + 127) / 128;
   choose(plan.columns, std::bit_ceil(static_cast<unsigned>((m + 7) / 8)));
-  choose(plan.rows, 1);
+  // Two tiles of rows share what is loaded of x, where that leaves enough blocks.
+  const bool shared = (plan.columns == 2 || plan.columns == 4) && w.n >= 32 * multiprocessors;
+  choose(plan.rows, shared ? 2 : 1);
   choose(plan.warps, blocks >= 16 ? 8 : 4);
   const bool bytes = w.format == PackedFormat::q8_0 || w.format == PackedFormat::fp8_block;
-  const int loads = plan.columns == 1 ? 4 : plan.columns == 2 ? 2 : 1;
+  const int loads = plan.columns * plan.rows == 1 ? 4 : plan.columns * plan.rows == 2 ? 2 : 1;
   choose(plan.unroll, std::max(1, bytes ? loads / 2 : loads));
   const std::int64_t chunks = (blocks + plan.unroll - 1) / plan.unroll;
   const std::int64_t across =

@@ -154,11 +154,18 @@ struct PackedWalk {
   }
 };
 
+/// Blocks that share a multiprocessor: with few sums 512 threads have registers there.
+template <int Warps, int ColTiles>
+constexpr int resident_blocks() {
+  return ColTiles == 1 && Warps < 16 ? 16 / Warps : 1;
+}
+
 /// A block has 16 * RowTiles rows of the weights and all rows of x, at most 8 * ColTiles, which
 /// begin at multiples of 16 bytes.
 template <typename T, typename Format, typename Act, int Warps, int RowTiles, int ColTiles,
           int Unroll>
-__global__ void __launch_bounds__(Warps * 32) packed_tiles(SkinnyProblem p, PackedArrays weights) {
+__global__ void __launch_bounds__(Warps * 32, (resident_blocks<Warps, ColTiles>()))
+    packed_tiles(SkinnyProblem p, PackedArrays weights) {
   // Chunks of whole blocks, then what is left, block by block.
   const unsigned whole = p.k / 128 / Unroll, chunks = whole + weights.blocks - whole * Unroll;
   const unsigned each = (chunks + p.splits - 1) / p.splits;
