@@ -30,6 +30,8 @@ class PackedWeight:
     """
 
     __slots__ = ("_arrays", "_spec")
+    _arrays: tuple[Array | None, ...]
+    _spec: tuple[str, int, int, int, int, int]
 
     def __init__(
         self,
@@ -46,8 +48,8 @@ class PackedWeight:
             raise ArgumentError(f"arrays of packed weights are {_PARTS} in a tuple")
         if any(part is not None and not isinstance(part, Array) for part in arrays):
             raise ArgumentError("arrays of packed weights are kw.Arrays or None")
-        numbers = (*_pair(shape, "shape"), *_pair((group, group), "group")[:1])
-        spec = (format, *numbers, *_pair(tile, "tile"))
+        count = _pair((group, 0), "group")[0]
+        spec = (format, *_pair(shape, "shape"), count, *_pair(tile, "tile"))
         object.__setattr__(self, "_spec", spec)
         object.__setattr__(self, "_arrays", tuple(arrays))
 
