@@ -235,7 +235,8 @@ with kw.checks("memory", "init", "race", "sync"):
 
 def test_under_all_checks_of_a_newer_device():
     text = HOPPER.format(folder=os.path.dirname(__file__))
-    environment = {**os.environ, "KERNWRIGHT_SIM_CAPABILITY": "9.0"}
+    environment = {**os.environ, "KERNWRIGHT_DEVICE": "sim"}
+    environment["KERNWRIGHT_SIM_CAPABILITY"] = "9.0"
     result = subprocess.run(
         [sys.executable, "-c", text], env=environment, capture_output=True, text=True, timeout=240
     )
