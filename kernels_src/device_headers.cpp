@@ -20,6 +20,7 @@
 #include "kernels_src/include/order.cuh.h"
 #include "kernels_src/include/ordered_scan.cuh.h"
 #include "kernels_src/include/own_epilogue.cuh.h"
+#include "kernels_src/include/packed_weights.cuh.h"
 #include "kernels_src/include/philox.cuh.h"
 #include "kernels_src/include/product_epilogue.cuh.h"
 #include "kernels_src/include/product_tiles.cuh.h"
@@ -56,6 +57,7 @@ void register_device_headers() {
     add_builtin_header("kernwright/elements.cuh", text::elements_cuh);
     add_builtin_header("kernwright/matrices.cuh", text::matrices_cuh);
     add_builtin_header("kernwright/norm_rows.cuh", text::norm_rows_cuh);
+    add_builtin_header("kernwright/packed_weights.cuh", text::packed_weights_cuh);
     add_builtin_header("kernwright/expression.cuh", text::expression_cuh);
     add_builtin_header("kernwright/fused.cuh", text::fused_cuh);
     add_builtin_header("kernwright/ordered_scan.cuh", text::ordered_scan_cuh);

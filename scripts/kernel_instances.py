@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kernel_instances_experts import EXPERT_INSTANCES
+from kernel_instances_few_rows import FEW_ROWS
 from kernel_instances_fma import FMA
 from kernel_instances_tokens import TOKENS
 
@@ -457,35 +458,6 @@ INSTANCES = {
         "norm_column_sums<Float32, Float32>",
         "norm_channel_sums<BFloat16, Float32, 256>",
     ],
-    "skinny.cu": [
-        *(
-            f"skinny_tiles<{of}, {weights}<{of}>, Identity, 8, {rows}, {columns}, {unroll}, {hint}>"
-            for of in ("Float16", "BFloat16")
-            for weights in ("PlainWeights", "Int8Weights", "Float8Weights")
-            for rows, columns, unroll, hint in ((1, 1, 4, 0), (2, 2, 2, 2))
-        ),
-        "skinny_tiles<BFloat16, PlainWeights<BFloat16>, Silu, 4, 1, 8, 1, 1>",
-        "skinny_ring<BFloat16, PlainWeights<BFloat16>, Identity, 8, 1, 1, 2, 4>",
-        "skinny_ring<Float16, Float8Weights<Float16>, Gelu, 4, 2, 2, 1, 6>",
-        "skinny_dot<Float32, Float32, Gelu, 4, 8, 1, 2, 8, 0>",
-        "skinny_dot<BFloat16, BFloat16, Identity, 8, 1, 4, 4, 4, 2>",
-        "skinny_dot<Float32, Int8, Identity, 16, 1, 2, 4, 8, 0>",
-        "skinny_dot<Float16, Float8E4M3, Identity, 1, 4, 2, 4, 1, 0>",
-        *(f"add_splits<{of}, Relu>" for of in ("Float16", "BFloat16", "Float32")),
-    ],
-    "skinny_columns.cu": [
-        "skinny_column_tiles<BFloat16, Identity, 8, 1, 2, 0>",
-        "skinny_column_tiles<Float16, Gelu, 8, 8, 1, 0>",
-        "skinny_columns<Float32, Float32, Identity, 4, 8, 4, 8>",
-        "skinny_columns<BFloat16, Float8E4M3, Identity, 8, 4, 4, 8>",
-        "skinny_columns<Float16, Int8, Silu, 1, 1, 4, 8>",
-    ],
-    "skinny_staged.cu": [
-        f"skinny_staged<{of}, {weights}<{of}>, Identity, 4, 2, {columns}, 4, {clustered}>"
-        for of, weights in (("BFloat16", "PlainWeights"), ("Float16", "Int8Weights"))
-        for columns in (2, 8)
-        for clustered in ("false", "true")
-    ]
-    + ["skinny_staged<BFloat16, Float8Weights<BFloat16>, Silu, 4, 2, 4, 3, true>"],
+    **FEW_ROWS,
 } | FMA
 INSTANCES |= {text: [*INSTANCES.get(text, []), *more] for text, more in EXPERT_INSTANCES.items()}

@@ -22,6 +22,7 @@ void bind_kernels(py::module_& m) {
   bind_products(m);
   bind_operators(m);
   bind_optim(m);
+  bind_packed(m);
   bind_quantize(m);
   bind_random(m);
   bind_reduce(m);

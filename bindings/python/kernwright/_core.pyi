@@ -24,9 +24,12 @@ from kernwright._core_formats import _dequantize_codes as _dequantize_codes
 from kernwright._core_formats import _dequantize_gguf as _dequantize_gguf
 from kernwright._core_formats import _dequantize_gptq as _dequantize_gptq
 from kernwright._core_formats import _dequantize_tiles as _dequantize_tiles
+from kernwright._core_formats import _pack_weights as _pack_weights
+from kernwright._core_formats import _packed_linear as _packed_linear
 from kernwright._core_formats import _quantize_codes as _quantize_codes
 from kernwright._core_formats import _quantize_gguf as _quantize_gguf
 from kernwright._core_formats import _quantize_tiles as _quantize_tiles
+from kernwright._core_formats import _unpack_weights as _unpack_weights
 from kernwright._core_judge import _DrawnCases as _DrawnCases
 from kernwright._core_judge import _Judge as _Judge
 from kernwright._core_kernels import _cholesky as _cholesky

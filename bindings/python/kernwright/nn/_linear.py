@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from kernwright._core import Array, _linear
+from kernwright._core import Array, _linear, _packed_linear
 from kernwright.errors import ArgumentError
+from kernwright.nn._packed_weight import PackedWeight
 
 __all__ = ["linear"]
 
@@ -48,12 +49,25 @@ def linear(
     (k, n) are read where they are. `tune` is that of matmul(). Raises InvalidArgument with the
     shapes or dtypes that do not fit.
 
+    `weight` may also be a PackedWeight of nn.quant.pack(), without `scale`: up to 64 rows of
+    float16 or bfloat16 then read the packed bytes once, and products of whole codes are summed in
+    float32, a group of them times its scale. More rows, and float32, take the weights as numbers of
+    x's dtype, a slab of them at a time.
+
     >>> x, w = kw.ones((2, 3)), kw.ones((4, 3))
     >>> kw.nn.linear(x, w, kw.ones(4)).numpy().tolist()
     [[4.0, 4.0, 4.0, 4.0], [4.0, 4.0, 4.0, 4.0]]
     """
     if activation is not None and activation not in _ACTIVATIONS:
         raise ArgumentError(f"activation is {activation!r}, and must be one of {_ACTIVATIONS}")
+    if isinstance(weight, PackedWeight):
+        if scale is not None:
+            raise ArgumentError("packed weights have their scales: linear() takes no other")
+        if tune:
+            raise ArgumentError(
+                "products with packed weights have no plans to tune: leave tune out"
+            )
+        return _packed_linear(x, weight._spec, weight._arrays, bias, residual, activation or "", [])
     result = _linear(x, weight, bias, scale, residual, activation or "")
     if tune:
         from kernwright.tune._products import tune_layer
