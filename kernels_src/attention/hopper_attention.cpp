@@ -20,10 +20,10 @@ constexpr int kHopperSharedBytes = 232448;                      // of a block, a
 constexpr std::int64_t kSectionBytes = std::int64_t{32} << 20;  // of keys and values
 
 constexpr HopperAttentionTile kHopperTiles[] = {
-    {64, 2, 1},        {80, 2, 1},        {96, 2, 1},         {128, 2, 1},        {176, 2, 1},
+    {64, 2, 1},        {80, 2, 1},        {176, 2, 1},        {96, 2, 1},         {128, 2, 1},
     {64, 2, 2},        {64, 4, 2},        {80, 2, 2},         {96, 2, 2},         {128, 2, 2},
     {128, 3, 2},       {176, 2, 2},       {64, 2, 3},         {96, 2, 3},         {96, 3, 3},
-    {64, 2, 2, false}, {80, 2, 2, false}, {128, 2, 2, false}, {176, 2, 2, false}, {96, 2, 3, false},
+    {64, 2, 2, false}, {80, 2, 2, false}, {128, 2, 2, false}, {176, 2, 2, false}, {96, 3, 3, false},
 };
 
 /// `Plan` of hopper_attention.cu.
@@ -102,7 +102,7 @@ HopperAttentionTile choose_hopper_tile(const PreparedAttention& made,
     tile.keys = 80;
   } else if (made.value_class > 128) {
     tile.keys = 96;
-  } else if (most == 128 && call.right < 0 && call.left < 0) {
+  } else if (most == 128 && call.right < 0 && call.left < 0 && call.soft_cap == 0) {
     tile.keys = 176;
   }
   const std::int64_t multiprocessors =

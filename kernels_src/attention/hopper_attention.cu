@@ -18,6 +18,7 @@ struct Tile {
   static constexpr int kDim = dim, kValueDim = value_dim, kKeys = keys;
   static constexpr int kStages = stages, kGroups = groups;
   static constexpr int kRows = groups * kGroupRows, kThreads = (groups + 1) * 128;
+  static constexpr int kBound = groups == 1 ? 384 : kThreads;  // leaves registers to hand over
   static constexpr int kColumns = (dim + 63) / 64, kValueColumns = (value_dim + 63) / 64;
   static constexpr int kQueryBytes = kColumns * kGroupRows * 128;  // of a warpgroup
   static constexpr int kOutBytes = kValueColumns * kGroupRows * 128;
@@ -396,6 +397,7 @@ struct Attending {
       begin_products();
       multiply_keys<T, Of>(s, queries, shared_address(shared.keys(k_ring.stage)));
       shared.v_full[v_ring.stage].wait(v_ring.parity);
+      begin_products();
       multiply_values<T, Of>(out, weights, shared_address(shared.values(v_ring.stage)), step > 1);
       turns.end();
       wait_for_products<1>();
@@ -462,7 +464,7 @@ __device__ __forceinline__ void attend(const Shared<Of>& shared, const TensorMap
 /// Of::kThreads threads. Dynamic shared memory: queries of each warpgroup, stages of keys, stages
 /// of values, two barriers for each warpgroup, four for each stage and one.
 template <typename T, typename Of, bool kCapped>
-__global__ void __launch_bounds__(Of::kThreads, 1)
+__global__ void __launch_bounds__(Of::kBound, 1)
     hopper_attention(const __grid_constant__ TensorMap map_q,
                      const __grid_constant__ TensorMap map_k,
                      const __grid_constant__ TensorMap map_v,
@@ -481,10 +483,11 @@ __global__ void __launch_bounds__(Of::kThreads, 1)
   }
   __syncthreads();
   if (threadIdx.x < 128) {
-    if constexpr (Of::kGroups == 2) asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+    if constexpr (Of::kGroups < 3) asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
     if constexpr (Of::kGroups == 3) asm volatile("setmaxnreg.dec.sync.aligned.u32 56;");
     if (threadIdx.x < 32) load_parts<Of>(shared, maps, call, plan);
   } else {
+    if constexpr (Of::kGroups == 1) asm volatile("setmaxnreg.inc.sync.aligned.u32 248;");
     if constexpr (Of::kGroups == 2) asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
     if constexpr (Of::kGroups == 3) asm volatile("setmaxnreg.inc.sync.aligned.u32 152;");
     attend<T, Of, kCapped>(shared, map_out, call, plan);

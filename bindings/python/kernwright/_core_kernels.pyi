@@ -24,6 +24,11 @@ def _gemm(
     bias of n columns, gate(x[..., :n/2]) * x[..., n/2:]. `tile`: rows, columns, stages, groups,
     whether they take turns, blocks of a cluster."""
 
+def _force_attention(kernel: str, tile: tuple[int, int, int, bool] | None = None) -> None:
+    """Of 16-bit elements: "auto", "mma" or "hopper", for all later calls. `tile`: keys, stages,
+    warpgroups, whether blocks stay."""
+
+def _attention_tiles() -> list[tuple[int, int, int, bool]]: ...
 def _mma_tiles() -> list[tuple[int, int, int]]: ...
 def _gemm_tiles() -> list[tuple[int, int, int, int, bool, int]]: ...
 def _gemm_choice(
