@@ -20,10 +20,12 @@ constexpr int kHopperSharedBytes = 232448;                      // of a block, a
 constexpr std::int64_t kSectionBytes = std::int64_t{32} << 20;  // of keys and values
 
 constexpr HopperAttentionTile kHopperTiles[] = {
-    {64, 2, 1},        {80, 2, 1},        {176, 2, 1},        {96, 2, 1},         {128, 2, 1},
-    {64, 2, 2},        {64, 4, 2},        {80, 2, 2},         {96, 2, 2},         {128, 2, 2},
-    {128, 3, 2},       {176, 2, 2},       {64, 2, 3},         {96, 2, 3},         {96, 3, 3},
-    {64, 2, 2, false}, {80, 2, 2, false}, {128, 2, 2, false}, {176, 2, 2, false}, {96, 3, 3, false},
+    {64, 2, 1},         {80, 2, 1},        {96, 2, 1},         {128, 2, 1},
+    {176, 2, 1},        {64, 2, 2},        {64, 4, 2},         {80, 2, 2},
+    {96, 2, 2},         {128, 2, 2},       {128, 3, 2},        {176, 2, 2},
+    {64, 2, 3},         {96, 3, 3},        {128, 2, 3},        {128, 3, 3},
+    {64, 2, 2, false},  {80, 2, 2, false}, {128, 2, 2, false}, {176, 2, 2, false},
+    {128, 3, 3, false},
 };
 
 /// `Plan` of hopper_attention.cu.
@@ -98,11 +100,12 @@ HopperAttentionTile choose_hopper_tile(const PreparedAttention& made,
   const std::int64_t rows = most_rows(made, options);
   const std::int64_t heads = std::int64_t{call.batches} * call.heads;
   HopperAttentionTile tile;
+  const bool capped = call.soft_cap > 0;  // which takes registers
   if (most > 192) {
-    tile.keys = 80;
+    tile.keys = capped ? 64 : 80;
   } else if (made.value_class > 128) {
     tile.keys = 96;
-  } else if (most == 128 && call.right < 0 && call.left < 0 && call.soft_cap == 0) {
+  } else if (most == 128 && call.right < 0 && call.left < 0 && !capped) {
     tile.keys = 176;
   }
   const std::int64_t multiprocessors =
@@ -111,7 +114,7 @@ HopperAttentionTile choose_hopper_tile(const PreparedAttention& made,
   if (rows <= kHopperGroupRows || 2 * heads * pairs <= multiprocessors) {
     tile.groups = 1;
   } else if (most == 64 && 10 * 3 * parts_of(rows, 3 * kHopperGroupRows) <= 11 * 2 * pairs) {
-    tile = {96, 3, 3};
+    tile = {capped ? 96 : 128, 3, 3};
   }
   // Sequences of other lengths than the longest leave blocks without work: others take their place.
   tile.persistent = !options.q_starts && !options.k_lengths && !options.q_lengths;

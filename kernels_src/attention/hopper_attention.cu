@@ -136,8 +136,10 @@ __device__ __forceinline__ void for_parts(const AttentionCall& call, const Plan&
 /// a warp.
 template <typename Of>
 __device__ __forceinline__ void clear_values(unsigned char* values, int from, int lane) {
+#pragma unroll 1
   for (int column = 0; column < Of::kValueColumns; ++column) {
     uint4* units = reinterpret_cast<uint4*>(values + column * Of::kKeyColumn);
+#pragma unroll 1
     for (int i = from * 8 + lane; i < Of::kKeys * 8; i += 32) units[i] = make_uint4(0, 0, 0, 0);
   }
   show_to_copies();
@@ -158,6 +160,7 @@ __device__ __forceinline__ void load_parts(const Shared<Of>& shared, const Maps&
     const auto load_queries = [&] {
       const int head = part.head * plan.q_head;
       const int batch = static_cast<int>(sequence.q_batch) * plan.q_batch;
+#pragma unroll 1
       for (int group = 0; group < Of::kGroups; ++group) {
         shared.q_empty[group].wait(turn);
         shared.q_full[group].arrive_expecting(Of::kQueryBytes);
@@ -195,6 +198,7 @@ __device__ __forceinline__ void load_parts(const Shared<Of>& shared, const Maps&
     // The last tile's rows behind the sequence that are in the array; behind that zeros come.
     const int last = sequence.keys - (part.low + (part.steps - 1) * Of::kKeys);
     const bool has_tail = last < Of::kKeys && sequence.k_token + sequence.keys < call.keys;
+#pragma unroll 1
     for (int i = 0; i <= part.steps; ++i) {
       if (i < part.steps) {
         if (lane == 0) load_keys(part.steps - 1 - i);
@@ -219,13 +223,6 @@ __device__ __forceinline__ void load_parts(const Shared<Of>& shared, const Maps&
     }
     turn ^= 1;
   });
-}
-
-__device__ __forceinline__ void meet(int barrier, int threads) {
-  asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
-}
-__device__ __forceinline__ void let_pass(int barrier, int threads) {
-  asm volatile("bar.arrive %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
 }
 
 /// Warpgroups begin their products one after the other: the next one's run while this one has its
@@ -484,12 +481,12 @@ __global__ void __launch_bounds__(Of::kBound, 1)
   __syncthreads();
   if (threadIdx.x < 128) {
     if constexpr (Of::kGroups < 3) asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
-    if constexpr (Of::kGroups == 3) asm volatile("setmaxnreg.dec.sync.aligned.u32 56;");
+    if constexpr (Of::kGroups == 3) asm volatile("setmaxnreg.dec.sync.aligned.u32 32;");
     if (threadIdx.x < 32) load_parts<Of>(shared, maps, call, plan);
   } else {
     if constexpr (Of::kGroups == 1) asm volatile("setmaxnreg.inc.sync.aligned.u32 248;");
     if constexpr (Of::kGroups == 2) asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
-    if constexpr (Of::kGroups == 3) asm volatile("setmaxnreg.inc.sync.aligned.u32 152;");
+    if constexpr (Of::kGroups == 3) asm volatile("setmaxnreg.inc.sync.aligned.u32 160;");
     attend<T, Of, kCapped>(shared, map_out, call, plan);
   }
 }

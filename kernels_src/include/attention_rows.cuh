@@ -7,6 +7,14 @@
 
 namespace kernwright {
 
+/// So many threads meet at one of the block's 16 barriers, which some of them may only pass.
+__device__ __forceinline__ void meet(int barrier, int threads) {
+  asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
+}
+__device__ __forceinline__ void let_pass(int barrier, int threads) {
+  asm volatile("bar.arrive %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
+}
+
 /// The softmax of a thread's two rows: the largest score so far, before the scale, and the thread's
 /// share of the sum of weights.
 struct Running {
