@@ -88,20 +88,22 @@ def test_lengths(forced, causal):
 @hopper_alone
 @pytest.mark.parametrize("tile", TILES)
 def test_tiles(forced, tile):
-    dtype = "bfloat16" if tile[0] == 128 else "float16"
     _core._force_attention("hopper", tile)
-    compare(operands(1, 2, 1, 210, 330, 64, dtype), dtype)
-    compare(operands(1, 1, 1, 210, 210, 64, dtype), dtype, causal=True)
+    compare(operands(1, 2, 1, 210, 330, 64))
+    compare(operands(1, 1, 1, 210, 210, 64), causal=True)
 
 
 @hopper_alone
 @pytest.mark.parametrize(
-    ("dtype", "dim", "value_dim"),
-    [("float16", 8, 8), ("bfloat16", 72, 72), ("float16", 96, 96), ("bfloat16", 192, 128),
-     ("float16", 192, 192), ("bfloat16", 256, 256), ("float16", 64, 128)],
+    ("dtype", "dim", "value_dim", "tile"),
+    [("float16", 8, 8, None), ("float16", 72, 72, None), ("float16", 96, 96, None),
+     ("float16", 64, 128, None), ("bfloat16", 128, 128, (176, 2, 2, True)),
+     ("float16", 128, 40, (128, 2, 2, True)), ("bfloat16", 192, 128, (128, 2, 2, True)),
+     ("float16", 192, 192, (96, 2, 2, True)), ("bfloat16", 256, 256, (80, 2, 2, True))],
 )  # fmt: skip
-def test_head_dimensions(forced, dtype, dim, value_dim):
-    compare(operands(1, 2, 1, 140, 200, dim, dtype, value_dim), dtype, causal=True)
+def test_head_dimensions(forced, dtype, dim, value_dim, tile):
+    _core._force_attention("hopper", tile)
+    compare(operands(1, 2, 1, 200, 210, dim, dtype, value_dim), dtype, causal=True)
 
 
 @hopper_alone
