@@ -298,6 +298,8 @@ def test_in_a_graph(forced):
 @hopper_alone
 @pytest.mark.parametrize("tile", [(64, 2, 1, True), (64, 2, 2, True), (64, 2, 3, True)])
 def test_under_all_checks(sim, forced, tile):
+    if kw.current_device().compute_capability != (9, 0):
+        pytest.skip("the simulated device is an older one")
     _core._force_attention("hopper", tile)
     with kw.checks("memory", "init", "race", "sync") as report:
         q, kv = kw.ones((1, 2, 140, 64), "float16"), kw.ones((1, 1, 150, 64), "float16")
