@@ -264,15 +264,15 @@ __device__ __forceinline__ void multiply_keys(float (&s)[Of::kKeys / 2], unsigne
   commit_products();
 }
 
-/// Queued: weights times a tile of values, added where `adds`.
+/// Queued: weights times a tile of values are added.
 template <typename T, typename Of>
 __device__ __forceinline__ void multiply_values(float (&out)[Of::kValueDim / 2],
                                                 const unsigned (&weights)[Of::kKeys / 16][4],
-                                                unsigned values, bool adds) {
+                                                unsigned values) {
 #pragma unroll
   for (int k = 0; k < Of::kKeys / 16; ++k) {
-    RowProducts<T, Of::kValueDim>::add(
-        out, weights[k], matrix_descriptor(values + k * 2048, Of::kKeyColumn), k > 0 || adds);
+    RowProducts<T, Of::kValueDim>::add(out, weights[k],
+                                       matrix_descriptor(values + k * 2048, Of::kKeyColumn), 1);
   }
   commit_products();
 }
@@ -378,6 +378,8 @@ struct Attending {
     float s[Of::kKeys / 2], shrink[2];
     unsigned weights[Of::kKeys / 16][4];
     int first = part.low + (part.steps - 1) * Of::kKeys;
+#pragma unroll
+    for (float& sum : out) sum = 0;
     shared.k_full[k_ring.stage].wait(k_ring.parity);
     begin_products();
     multiply_keys<T, Of>(s, queries, shared_address(shared.keys(k_ring.stage)));
@@ -385,36 +387,40 @@ struct Attending {
     settle(s);
     give_back(shared.k_empty[k_ring.stage], lane);
     k_ring.advance();
-    weigh(s, part, view, first, running, shrink);
-    pack_weights<T>(s, weights);
-    for (int step = 1; step < part.steps; ++step) {
+    for (int step = 1;; ++step) {
+      weigh(s, part, view, first, running, shrink);
+      settle(s);
+      settle(shrink);
+      // NOTE: a wait here, as ptxas moves that for products up to the last branch before it, and
+      // the weights would be made behind it.
+      if (step < part.steps) shared.k_full[k_ring.stage].wait(k_ring.parity);
+      wait_for_products<0>();
+      settle(out);
+      keep_weights(weights);
+      if (step > 1) {
+        give_back(shared.v_empty[v_ring.stage], lane);
+        v_ring.advance();
+      }
+#pragma unroll
+      for (int i = 0; i < Of::kValueDim / 2; ++i) out[i] *= shrink[i / 2 % 2];
+      pack_weights<T>(s, weights);
+      if (step == part.steps) break;
       first -= Of::kKeys;
-      shared.k_full[k_ring.stage].wait(k_ring.parity);
       turns.begin();
       begin_products();
       multiply_keys<T, Of>(s, queries, shared_address(shared.keys(k_ring.stage)));
       shared.v_full[v_ring.stage].wait(v_ring.parity);
       begin_products();
-      multiply_values<T, Of>(out, weights, shared_address(shared.values(v_ring.stage)), step > 1);
+      multiply_values<T, Of>(out, weights, shared_address(shared.values(v_ring.stage)));
       turns.end();
       wait_for_products<1>();
       settle(s);
       give_back(shared.k_empty[k_ring.stage], lane);
       k_ring.advance();
-      weigh(s, part, view, first, running, shrink);
-      wait_for_products<0>();
-      settle(out);
-      keep_weights(weights);
-      give_back(shared.v_empty[v_ring.stage], lane);
-      v_ring.advance();
-#pragma unroll
-      for (int i = 0; i < Of::kValueDim / 2; ++i) out[i] *= shrink[i / 2 % 2];
-      pack_weights<T>(s, weights);
     }
     shared.v_full[v_ring.stage].wait(v_ring.parity);
     begin_products();
-    multiply_values<T, Of>(out, weights, shared_address(shared.values(v_ring.stage)),
-                           part.steps > 1);
+    multiply_values<T, Of>(out, weights, shared_address(shared.values(v_ring.stage)));
     wait_for_products<0>();
     settle(out);
     keep_weights(weights);
