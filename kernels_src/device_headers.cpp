@@ -6,6 +6,7 @@
 #include "kernels_src/include/activations.cuh.h"
 #include "kernels_src/include/attention.cuh.h"
 #include "kernels_src/include/attention_gradient.cuh.h"
+#include "kernels_src/include/attention_rows.cuh.h"
 #include "kernels_src/include/attention_tile.cuh.h"
 #include "kernels_src/include/complex_math.cuh.h"
 #include "kernels_src/include/edge_packs.cuh.h"
@@ -40,6 +41,7 @@
 #include "kernels_src/include/total.cuh.h"
 #include "kernels_src/include/walk.cuh.h"
 #include "kernels_src/include/wgmma.cuh.h"
+#include "kernels_src/include/wgmma_rows.cuh.h"
 
 #include <mutex>
 
@@ -51,6 +53,7 @@ void register_device_headers() {
     add_builtin_header("kernwright/accumulate.cuh", text::accumulate_cuh);
     add_builtin_header("kernwright/attention.cuh", text::attention_cuh);
     add_builtin_header("kernwright/attention_gradient.cuh", text::attention_gradient_cuh);
+    add_builtin_header("kernwright/attention_rows.cuh", text::attention_rows_cuh);
     add_builtin_header("kernwright/attention_tile.cuh", text::attention_tile_cuh);
     add_builtin_header("kernwright/activations.cuh", text::activations_cuh);
     add_builtin_header("kernwright/edge_packs.cuh", text::edge_packs_cuh);
@@ -83,6 +86,7 @@ void register_device_headers() {
     add_builtin_header("kernwright/mbarrier.cuh", text::mbarrier_cuh);
     add_builtin_header("kernwright/tma.cuh", text::tma_cuh);
     add_builtin_header("kernwright/wgmma.cuh", text::wgmma_cuh);
+    add_builtin_header("kernwright/wgmma_rows.cuh", text::wgmma_rows_cuh);
     add_builtin_header("kernwright/product_epilogue.cuh", text::product_epilogue_cuh);
     add_builtin_header("kernwright/product_tiles.cuh", text::product_tiles_cuh);
     add_builtin_header("kernwright/total.cuh", text::total_cuh);

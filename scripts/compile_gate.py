@@ -48,7 +48,11 @@ FROM_AMPERE = (
 OLDEST = {f"{name}.cu": 80 for name in FROM_AMPERE}
 OLDEST |= {"08_tensor_maps.py": 90, "08_tensor_maps.cpp": 90}
 # Texts for wgmma, which no other architecture has.
-HOPPER_ALONE = ("kernels_src/gemm/gemm.cu", "tests/sim/sources/hopper_gemm.cu")
+HOPPER_ALONE = (
+    "kernels_src/attention/hopper_attention.cu",
+    "kernels_src/gemm/gemm.cu",
+    "tests/sim/sources/hopper_gemm.cu",
+)
 
 
 class Job(NamedTuple):

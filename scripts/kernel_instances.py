@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from kernel_instances_attention import ATTENTION
 from kernel_instances_experts import EXPERT_INSTANCES
 from kernel_instances_few_rows import FEW_ROWS
 from kernel_instances_fma import FMA
@@ -237,19 +238,7 @@ INSTANCES = {
         *("count_digits", "scan_counts", "scatter_digits", "make_keys<Int32>", "make_keys<Int64>"),
         *("sum_rows<BFloat16, 8>", "sum_rows<Float32, 1>", "sum_rows<Float64, 2>"),
     ],
-    "attention.cu": [
-        *(
-            f"attention<{of}, {dim}, {value}, {tiles}, {tokens}, {packs}, {extras}>"
-            for of, dim, value, tiles, tokens, packs, extras in (
-                ("Float16", 64, 64, 2, 64, "true", 0),
-                ("BFloat16", 128, 128, 2, 64, "true", 0),
-                ("BFloat16", 96, 96, 1, 64, "false", 1),
-                ("Float16", 64, 64, 1, 64, "true", 2),
-                ("BFloat16", 192, 128, 1, 32, "true", 0),
-                ("BFloat16", 256, 256, 1, 32, "true", 1),
-            )
-        ),
-    ],
+    **ATTENTION,
     "attention_backward.cu": [
         *(
             f"attention_gradient<{of}, {d}, {d}, {columns}, {stages}, {keys}, {packs}, {extras}>"
