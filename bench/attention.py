@@ -1,14 +1,18 @@
 """Attention beside torch's scaled_dot_product_attention with each backend, forward and decoding.
 
 Subjects take turns on one stream; decoding starts with a cold L2. Forward in TFLOP/s (half of them
-where causal), decoding in TB/s of keys and values. Where only the simulated device is there, shapes
-are small and nothing is timed: what is left is whether results are right.
+where causal), decoding in TB/s of keys and values. `--kernel` names the kernel of the forward pass;
+`--candidates` measures each of its tiles for Hopper, beside the other kernel and torch. Where only
+the simulated device is there, shapes are small and nothing is timed: what is left is whether
+results are right.
 """
 
 from __future__ import annotations
 
+import argparse
 import functools
 import json
+import pathlib
 import statistics
 import sys
 from collections.abc import Callable, Iterator
@@ -19,7 +23,7 @@ import numpy as np
 
 import harness
 import kernwright as kw
-from kernwright import nn
+from kernwright import _core, nn
 
 ROUNDS = 3
 TOLERANCE = 1e-2  # of bfloat16, by the norm of the sampled rows
@@ -244,24 +248,70 @@ def measure_decode(shape: Shape, timed: bool) -> dict[str, Any]:
     return row
 
 
+def title_of(tile: tuple[int, int, int, bool]) -> str:
+    keys, stages, groups, persistent = tile
+    text = f"ours, {64 * groups} queries, {keys} keys, {stages} stages"
+    return text if persistent else text + ", new blocks"
+
+
+def measure_candidates(shape: Shape, timed: bool) -> dict[str, Any]:
+    """Every tile of the kernel for Hopper that shared memory has room for, the best first."""
+    arrays = operands(shape)
+    grouped = shape.heads != shape.kv_heads
+
+    def by(kernel: str, tile: tuple[int, int, int, bool] | None = None) -> kw.Array:
+        _core._force_attention(kernel, tile)
+        try:
+            return nn.attention(*arrays, is_causal=shape.causal, enable_gqa=grouped)
+        finally:
+            _core._force_attention("auto")
+
+    row: dict[str, Any] = {"subject": "candidates", **shape._asdict(), "wrong": [], "left out": {}}
+    runs: dict[str, Callable[[], Any]] = {"ours, rule": lambda: by("auto")}
+    runs["ours, mma"] = lambda: by("mma")
+    for tile in _core._attention_tiles():
+        runs[title_of(tile)] = functools.partial(by, "hopper", tile)
+    for title, run in list(runs.items()):
+        try:
+            right = is_right(shape, arrays, run(), False)
+        except kw.Error as error:  # no room for the tile, or no Hopper
+            row["left out"][title] = str(error)[:120]
+        else:
+            if not right:
+                row["wrong"].append(title)
+        if title in row["left out"] or title in row["wrong"]:
+            del runs[title]
+    row["correct"] = not row["wrong"]
+    if timed:
+        taken = time_in_turn({**runs, **dict(peers(shape, arrays, False))}, False)
+        found = rates(taken, lambda us: {"TFLOP/s": round(shape.flops() / us / 1e6, 1)})
+        row |= dict(sorted(found.items(), key=lambda item: -item[1].get("TFLOP/s", 0)))
+    return row
+
+
 def main() -> None:
-    options = harness.arguments(__doc__.splitlines()[0], "attention")
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    default = harness.RESULTS / "attention.json"
+    parser.add_argument("-o", "--output", type=pathlib.Path, default=default)
+    parser.add_argument("--kernel", choices=("auto", "mma", "hopper"), default="auto")
+    parser.add_argument("--candidates", action="store_true", help="measure every tile")
+    parser.add_argument("--forward", action="store_true", help="the forward pass alone")
+    options = parser.parse_args()
     timed = not kw.current_device().is_simulated
-    shapes = [(measure_decode, shape) for shape in (DECODE if timed else SMALL_DECODE)]
-    shapes += [(measure_forward, shape) for shape in (FORWARD if timed else SMALL)]
-    rows = []
+    forward = measure_candidates if options.candidates else measure_forward
+    shapes = [(forward, shape) for shape in (FORWARD if timed else SMALL)]
+    if not options.forward and not options.candidates:
+        shapes += [(measure_decode, shape) for shape in (DECODE if timed else SMALL_DECODE)]
+    rows: list[dict[str, Any]] = []
+    document = {"subject": "attention", "machine": harness.machine(), "kernel": options.kernel}
     for measure, shape in shapes:
+        _core._force_attention(options.kernel if measure is measure_forward else "auto")
         rows.append(measure(shape, timed))
-        print(json.dumps(rows[-1]), file=sys.stderr, flush=True)  # a time limit loses none
-    harness.write(
-        options.output,
-        {
-            "subject": "attention",
-            "machine": harness.machine(),
-            "rows": rows,
-            "correct": all(row["correct"] for row in rows),
-        },
-    )
+        print(json.dumps(rows[-1]), file=sys.stderr, flush=True)
+        document |= {"rows": rows, "correct": all(row["correct"] for row in rows)}
+        options.output.parent.mkdir(parents=True, exist_ok=True)
+        options.output.write_text(json.dumps(document, indent=1) + "\n")  # a time limit loses none
+    harness.write(options.output, document)
 
 
 if __name__ == "__main__":

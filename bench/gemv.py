@@ -4,18 +4,21 @@ Each figure is the time of one launch in a graph that walks copies of the weight
 exceed the L2 several times, and the weights' bytes over it. `--candidates` times the parameters of
 the kernels in place of the peers and prints the best of each product. Where only the simulated
 device is there, shapes are small and nothing is timed: what is left is whether results are right.
+`--formats` takes packed weights instead, of all formats or of those named.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
+import json
 import pathlib
 import statistics
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+import gemv_formats
 import numpy as np
 
 import harness
@@ -234,6 +237,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--rows", type=int, nargs="*", default=None, help="rows of x")
     parser.add_argument("--weights", nargs="*", default=None, help="dtypes of the weights")
     parser.add_argument("--shapes", type=int, default=None, help="how many of the shapes")
+    parser.add_argument("--formats", nargs="*", default=None, help="packed weights, by format")
     options = parser.parse_args()
     few = options.candidates  # a timing for each of many plans
     options.rows = options.rows or ([1, 8, 16, 64] if few else ROWS)
@@ -242,8 +246,29 @@ def arguments() -> argparse.Namespace:
     return options
 
 
+def measure_formats(options: argparse.Namespace) -> None:
+    rows: list[dict[str, Any]] = []
+    names = options.formats or gemv_formats.FORMATS
+    for row in gemv_formats.measured(
+        names, options.rows, COLD_BYTES, ours, theirs, options.candidates
+    ):
+        rows.append(row)
+        document = {
+            "subject": "gemv_formats",
+            "machine": harness.machine(),
+            "parameters": gemv_formats.PARAMETERS,
+            "rows": rows,
+            "correct": all(each["correct"] for each in rows),
+        }
+        path = options.output or harness.RESULTS / "gemv_formats.json"
+        path.write_text(json.dumps(document, indent=1) + "\n")
+
+
 def main() -> None:
     options = arguments()
+    if options.formats is not None:
+        measure_formats(options)
+        return
     shapes = SHAPES[: options.shapes]
     if kw.current_device().is_simulated:
         shapes = [(70, 256), (33, 512)]

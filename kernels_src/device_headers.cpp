@@ -6,6 +6,7 @@
 #include "kernels_src/include/activations.cuh.h"
 #include "kernels_src/include/attention.cuh.h"
 #include "kernels_src/include/attention_gradient.cuh.h"
+#include "kernels_src/include/attention_rows.cuh.h"
 #include "kernels_src/include/attention_tile.cuh.h"
 #include "kernels_src/include/complex_math.cuh.h"
 #include "kernels_src/include/edge_packs.cuh.h"
@@ -20,6 +21,7 @@
 #include "kernels_src/include/order.cuh.h"
 #include "kernels_src/include/ordered_scan.cuh.h"
 #include "kernels_src/include/own_epilogue.cuh.h"
+#include "kernels_src/include/packed_weights.cuh.h"
 #include "kernels_src/include/philox.cuh.h"
 #include "kernels_src/include/product_epilogue.cuh.h"
 #include "kernels_src/include/product_roles.cuh.h"
@@ -43,6 +45,7 @@
 #include "kernels_src/include/walk.cuh.h"
 #include "kernels_src/include/wgmma.cuh.h"
 #include "kernels_src/include/wgmma_k_major.cuh.h"
+#include "kernels_src/include/wgmma_rows.cuh.h"
 
 #include <mutex>
 
@@ -54,12 +57,14 @@ void register_device_headers() {
     add_builtin_header("kernwright/accumulate.cuh", text::accumulate_cuh);
     add_builtin_header("kernwright/attention.cuh", text::attention_cuh);
     add_builtin_header("kernwright/attention_gradient.cuh", text::attention_gradient_cuh);
+    add_builtin_header("kernwright/attention_rows.cuh", text::attention_rows_cuh);
     add_builtin_header("kernwright/attention_tile.cuh", text::attention_tile_cuh);
     add_builtin_header("kernwright/activations.cuh", text::activations_cuh);
     add_builtin_header("kernwright/edge_packs.cuh", text::edge_packs_cuh);
     add_builtin_header("kernwright/elements.cuh", text::elements_cuh);
     add_builtin_header("kernwright/matrices.cuh", text::matrices_cuh);
     add_builtin_header("kernwright/norm_rows.cuh", text::norm_rows_cuh);
+    add_builtin_header("kernwright/packed_weights.cuh", text::packed_weights_cuh);
     add_builtin_header("kernwright/expression.cuh", text::expression_cuh);
     add_builtin_header("kernwright/fused.cuh", text::fused_cuh);
     add_builtin_header("kernwright/ordered_scan.cuh", text::ordered_scan_cuh);
@@ -86,6 +91,7 @@ void register_device_headers() {
     add_builtin_header("kernwright/tma.cuh", text::tma_cuh);
     add_builtin_header("kernwright/wgmma.cuh", text::wgmma_cuh);
     add_builtin_header("kernwright/wgmma_k_major.cuh", text::wgmma_k_major_cuh);
+    add_builtin_header("kernwright/wgmma_rows.cuh", text::wgmma_rows_cuh);
     add_builtin_header("kernwright/product_epilogue.cuh", text::product_epilogue_cuh);
     add_builtin_header("kernwright/product_roles.cuh", text::product_roles_cuh);
     add_builtin_header("kernwright/product_stages.cuh", text::product_stages_cuh);

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/secure_directory.h"
 #include "base/whole_file.h"
+#include "kernels_src/gemm/product_choices.h"
 #include "kernels_src/launch_choices.json.h"
 
 #include <algorithm>
@@ -205,6 +206,7 @@ int choose(LaunchChoice choice, const Device& device, std::int64_t extent, std::
 }
 
 void use_launch_table(std::optional<std::string_view> json) {
+  use_product_table(json);
   if (!json) return choice_state().use(std::nullopt);
   choice_state().use(parse_launch_table(*json, "the text"));
 }

@@ -45,8 +45,8 @@ int choose(LaunchChoice choice, const Device& device, std::int64_t extent, std::
 /// folder of the cache. Throws InvalidArgument for what is no table, naming the place.
 ///
 /// A table is JSON: {"format": 1, "devices": {"NVIDIA H100": {"softmax.values": {"short/4": 8}}}}.
-/// A device is asked for by its name, then as "sm_90". Entries that this release does not know,
-/// and numbers that are no candidates, count for nothing.
+/// A device is asked for by its name, then as "sm_90". "products" is for gemm/product_choices.h.
+/// Entries that this release does not know, and numbers that are no candidates, count for nothing.
 void use_launch_table(std::optional<std::string_view> json);
 
 /// Lets every device take that candidate for all shapes, to measure it; nothing ends that. Throws

@@ -6,7 +6,10 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from kernel_instances_attention import ATTENTION
 from kernel_instances_experts import EXPERT_INSTANCES
+from kernel_instances_few_rows import FEW_ROWS
+from kernel_instances_fma import FMA
 from kernel_instances_products import (
     FINISHED,
     PRODUCTS,
@@ -228,19 +231,7 @@ INSTANCES = {
         *("count_digits", "scan_counts", "scatter_digits", "make_keys<Int32>", "make_keys<Int64>"),
         *("sum_rows<BFloat16, 8>", "sum_rows<Float32, 1>", "sum_rows<Float64, 2>"),
     ],
-    "attention.cu": [
-        *(
-            f"attention<{of}, {dim}, {value}, {tiles}, {tokens}, {packs}, {extras}>"
-            for of, dim, value, tiles, tokens, packs, extras in (
-                ("Float16", 64, 64, 2, 64, "true", 0),
-                ("BFloat16", 128, 128, 2, 64, "true", 0),
-                ("BFloat16", 96, 96, 1, 64, "false", 1),
-                ("Float16", 64, 64, 1, 64, "true", 2),
-                ("BFloat16", 192, 128, 1, 32, "true", 0),
-                ("BFloat16", 256, 256, 1, 32, "true", 1),
-            )
-        ),
-    ],
+    **ATTENTION,
     "attention_backward.cu": [
         *(
             f"attention_gradient<{of}, {d}, {d}, {columns}, {stages}, {keys}, {packs}, {extras}>"
@@ -455,35 +446,6 @@ INSTANCES = {
         "norm_column_sums<Float32, Float32>",
         "norm_channel_sums<BFloat16, Float32, 256>",
     ],
-    "skinny.cu": [
-        *(
-            f"skinny_tiles<{of}, {weights}<{of}>, Identity, 8, {rows}, {columns}, {unroll}, {hint}>"
-            for of in ("Float16", "BFloat16")
-            for weights in ("PlainWeights", "Int8Weights", "Float8Weights")
-            for rows, columns, unroll, hint in ((1, 1, 4, 0), (2, 2, 2, 2))
-        ),
-        "skinny_tiles<BFloat16, PlainWeights<BFloat16>, Silu, 4, 1, 8, 1, 1>",
-        "skinny_ring<BFloat16, PlainWeights<BFloat16>, Identity, 8, 1, 1, 2, 4>",
-        "skinny_ring<Float16, Float8Weights<Float16>, Gelu, 4, 2, 2, 1, 6>",
-        "skinny_dot<Float32, Float32, Gelu, 4, 8, 1, 2, 8, 0>",
-        "skinny_dot<BFloat16, BFloat16, Identity, 8, 1, 4, 4, 4, 2>",
-        "skinny_dot<Float32, Int8, Identity, 16, 1, 2, 4, 8, 0>",
-        "skinny_dot<Float16, Float8E4M3, Identity, 1, 4, 2, 4, 1, 0>",
-        *(f"add_splits<{of}, Relu>" for of in ("Float16", "BFloat16", "Float32")),
-    ],
-    "skinny_columns.cu": [
-        "skinny_column_tiles<BFloat16, Identity, 8, 1, 2, 0>",
-        "skinny_column_tiles<Float16, Gelu, 8, 8, 1, 0>",
-        "skinny_columns<Float32, Float32, Identity, 4, 8, 4, 8>",
-        "skinny_columns<BFloat16, Float8E4M3, Identity, 8, 4, 4, 8>",
-        "skinny_columns<Float16, Int8, Silu, 1, 1, 4, 8>",
-    ],
-    "skinny_staged.cu": [
-        f"skinny_staged<{of}, {weights}<{of}>, Identity, 4, 2, {columns}, 4, {clustered}>"
-        for of, weights in (("BFloat16", "PlainWeights"), ("Float16", "Int8Weights"))
-        for columns in (2, 8)
-        for clustered in ("false", "true")
-    ]
-    + ["skinny_staged<BFloat16, Float8Weights<BFloat16>, Silu, 4, 2, 4, 3, true>"],
-}
+    **FEW_ROWS,
+} | FMA
 INSTANCES |= {text: [*INSTANCES.get(text, []), *more] for text, more in EXPERT_INSTANCES.items()}

@@ -112,7 +112,7 @@ NOT_FOR_MEMCHECK = (
     *("activations", "elementwise", "embedding", "fft", "fuse", "indexing", "linear", "losses"),
     *("makers", "manipulation", "norms", "operators", "optim", "promotion", "quantize_rows"),
     *("random", "reductions", "rope", "sampling", "scans", "softmax", "sorting", "topk"),
-    *("transpose", "unique"),
+    *("transpose", "unique", "packed_weights"),
     *("attention", "attention_backward", "decode_attention", "gemm", "gemv", "linalg_solvers"),
     *("launch_choices", "library_warmup", "torch_models", "torch_ops", "tour", "bench_table"),
     # Calls that are refused before they launch anything, and the simulated device alone.

@@ -4,7 +4,10 @@
 #include "bindings/kernels/kernel_calls.h"
 #include "kernels_src/attention/attention.h"
 #include "kernels_src/attention/attention_backward.h"
+#include "kernels_src/attention/hopper_attention.h"
 
+#include <string>
+#include <tuple>
 #include <vector>
 
 namespace kernwright::python {
@@ -115,6 +118,35 @@ Array append_qkv(const std::vector<py::object>& tokens, py::handle key_cache,
   });
 }
 
+using AttentionTileNumbers = std::tuple<int, int, int, bool>;
+
+/// "auto", "mma" or "hopper", and a tile of it, for measurements and tests.
+void force_attention(const std::string& kernel, const std::optional<AttentionTileNumbers>& tile) {
+  using kernels::AttentionKernel;
+  AttentionKernel wanted = AttentionKernel::automatic;
+  if (kernel == "mma") {
+    wanted = AttentionKernel::mma;
+  } else if (kernel == "hopper") {
+    wanted = AttentionKernel::hopper;
+  } else if (kernel != "auto") {
+    throw ArgumentError("a kernel of attention is auto, mma or hopper, not " + kernel);
+  }
+  std::optional<kernels::HopperAttentionTile> of;
+  if (tile) {
+    const auto& [keys, stages, groups, persistent] = *tile;
+    of = kernels::HopperAttentionTile{keys, stages, groups, persistent};
+  }
+  kernels::force_attention_kernel(wanted, of);
+}
+
+py::list attention_tiles() {
+  py::list all;
+  for (const auto& tile : kernels::hopper_attention_tiles()) {
+    all.append(py::make_tuple(tile.keys, tile.stages, tile.groups, tile.persistent));
+  }
+  return all;
+}
+
 }  // namespace
 
 void bind_attention(py::module_& m) {
@@ -122,6 +154,8 @@ void bind_attention(py::module_& m) {
   m.def("_attention_backward", &attention_backward);
   m.def("_append_cache", &append_cache);
   m.def("_append_qkv", &append_qkv);
+  m.def("_force_attention", &force_attention, py::arg("kernel"), py::arg("tile") = py::none());
+  m.def("_attention_tiles", &attention_tiles);
 }
 
 }  // namespace kernwright::python

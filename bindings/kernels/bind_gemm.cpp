@@ -22,6 +22,8 @@ kernels::GemmTile tile_of(const TileNumbers& of) {
 
 /// Rows, columns, stages.
 using MmaTileNumbers = std::tuple<int, int, int>;
+/// Rows, columns, those of a thread, depth, stages.
+using FmaTileNumbers = std::tuple<int, int, int, int, int, int>;
 
 kernels::GemmKernel kernel_of(const std::string& name) {
   if (name == "auto") return kernels::GemmKernel::automatic;
@@ -43,7 +45,7 @@ Array gemm(py::handle a, py::handle b, py::handle bias, py::handle c, float alph
            const std::optional<MmaTileNumbers>& mma_tile,
            const std::optional<std::pair<py::object, py::object>>& line_scales,
            const std::optional<std::pair<py::object, py::object>>& block_scales, bool fast_sums,
-           const std::string& expression) {
+           const std::string& expression, const std::optional<FmaTileNumbers>& fma_tile) {
   kernels::Gemm of{.a = array_operand(a, "a"), .b = array_operand(b, "b")};
   of.epilogue = {.alpha = alpha,
                  .beta = beta,
@@ -69,6 +71,10 @@ Array gemm(py::handle a, py::handle b, py::handle bias, py::handle c, float alph
   if (mma_tile) {
     const auto& [rows, columns, stages] = *mma_tile;
     of.mma_tile = kernels::MmaTile{rows, columns, stages};
+  }
+  if (fma_tile) {
+    const auto& [rows, columns, thread_rows, thread_columns, depth, stages] = *fma_tile;
+    of.fma_tile = kernels::FmaTile{rows, columns, thread_rows, thread_columns, depth, stages};
   }
   return on_current_stream(of.a, [&](const Stream& stream) { return of.run(stream); });
 }
@@ -105,6 +111,15 @@ py::list mma_tiles() {
   return all;
 }
 
+py::list fma_tiles(std::size_t element) {
+  py::list all;
+  for (const kernels::FmaTile& tile : kernels::fma_tiles(element)) {
+    all.append(py::make_tuple(tile.rows, tile.columns, tile.thread_rows, tile.thread_columns,
+                              tile.depth, tile.stages));
+  }
+  return all;
+}
+
 std::string choice(std::int64_t rows, std::int64_t columns, std::int64_t inner,
                    std::int64_t batches, int multiprocessors, std::size_t in_bytes, bool promotes) {
   return kernels::describe(kernels::choose_gemm({.rows = rows,
@@ -126,10 +141,11 @@ void bind_gemm(py::module_& m) {
         py::arg("precision") = py::none(), py::arg("kernel") = "auto",
         py::arg("mma_tile") = py::none(), py::arg("line_scales") = py::none(),
         py::arg("block_scales") = py::none(), py::arg("fast_sums") = false,
-        py::arg("expression") = "");
+        py::arg("expression") = "", py::arg("fma_tile") = py::none());
   m.def("_scaled_matmul", &scaled_matmul);
   m.def("_gemm_tiles", &tiles, py::arg("promotes") = false);
   m.def("_mma_tiles", &mma_tiles);
+  m.def("_fma_tiles", &fma_tiles);
   m.def("_gemm_choice", &choice, py::arg("rows"), py::arg("columns"), py::arg("inner"),
         py::arg("batches") = 1, py::arg("multiprocessors") = 132, py::arg("in_bytes") = 2,
         py::arg("promotes") = false);

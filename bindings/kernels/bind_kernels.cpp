@@ -19,8 +19,10 @@ void bind_kernels(py::module_& m) {
   bind_matmul(m);
   bind_movement(m);
   bind_norm(m);
+  bind_products(m);
   bind_operators(m);
   bind_optim(m);
+  bind_packed(m);
   bind_quantize(m);
   bind_random(m);
   bind_reduce(m);

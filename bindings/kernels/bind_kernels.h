@@ -24,8 +24,10 @@ void bind_loss(py::module_& m);
 void bind_matmul(py::module_& m);
 void bind_movement(py::module_& m);
 void bind_norm(py::module_& m);
+void bind_products(py::module_& m);
 void bind_operators(py::module_& m);  ///< of Array
 void bind_optim(py::module_& m);
+void bind_packed(py::module_& m);
 void bind_quantize(py::module_& m);
 void bind_random(py::module_& m);
 void bind_reduce(py::module_& m);  ///< reductions, methods of Array too

@@ -4,6 +4,7 @@
 #include "base/format.h"
 #include "kernels_src/attention/attention.cu.h"
 #include "kernels_src/attention/attention_call.h"
+#include "kernels_src/attention/hopper_attention.h"
 #include "kernels_src/family.h"
 
 #include <algorithm>
@@ -77,9 +78,12 @@ Attended attention(const Array& query, const Array& key, const Array& value,
   PreparedAttention made = prepare_attention(query, key, value, options, false, on);
   allocate_result(made, options, on);
   if (!made.has_rows()) return std::move(made.made);
+  const bool few = suits_decode(made, options);
   if (query.type() == ScalarType::float32) {
     launch_plain_attention(made, options.q_starts || options.q_lengths ? 1 : options.splits, on);
-  } else if (suits_decode(made, options)) {
+  } else if (const auto tile = choose_hopper_attention(made, options, few)) {
+    launch_hopper_attention(made, options, *tile, on);
+  } else if (few) {
     launch_decode(made, options.splits, on);
   } else {
     launch_forward(made, options, on);

@@ -7,11 +7,13 @@
 #include "kernels_src/cast/cast.h"
 #include "kernels_src/family.h"
 #include "kernels_src/formats/formats.h"
+#include "kernels_src/gemm/fma_gemm.h"
 #include "kernels_src/gemm/gemm_kernels.h"
 #include "kernels_src/gemm/gemm_layout.h"
 #include "kernels_src/gemm/gemm_maps.h"
 #include "kernels_src/gemm/mma_gemm.h"
 #include "kernels_src/gemm/own_epilogue.h"
+#include "kernels_src/gemm/product_choices.h"
 #include "kernels_src/matmul/matmul.h"
 #include "kernels_src/operands.h"
 
@@ -202,16 +204,20 @@ struct FastGemm {
   }
 };
 
-/// Of int8 there are just the sums.
-void require_whole_gemm(const Gemm& of, ScalarType type) {
+/// Of int8 and float64 there are just the sums.
+void require_sums_alone(const Gemm& of, ScalarType type) {
   const GemmEpilogue& then = of.epilogue;
-  if (type != ScalarType::int32 && type != ScalarType::int8) {
-    throw ArgumentError(
-        format("the result of a product of int8 is int32 or int8, not {}", scalar_name(type)));
+  const bool wide = of.a.type() == ScalarType::float64;
+  if (wide ? type != of.a.type() : type != ScalarType::int32 && type != ScalarType::int8) {
+    throw ArgumentError(format("the result of a product of {} is {}, not {}",
+                               scalar_name(of.a.type()), wide ? "float64" : "int32 or int8",
+                               scalar_name(type)));
   }
   if (then.bias || then.c || then.activation || then.gate || then.alpha != 1 ||
-      !then.expression.empty()) {
-    throw ArgumentError("nothing follows a product of int8: no alpha, bias, c, activation or gate");
+      then.row_scales || !then.expression.empty()) {
+    throw ArgumentError(
+        format("nothing follows a product of {}: no alpha, bias, c, scales, activation or gate",
+               scalar_name(of.a.type())));
   }
 }
 
@@ -267,12 +273,13 @@ void require_gemm(const Gemm& of, ScalarType type) {
   if (of.tf32 && !is_tf32) {
     throw ArgumentError(format("tf32 is a precision of float32, not of {}", of.a.identify()));
   }
-  if (of.a.type() == ScalarType::int8 && !of.epilogue.row_scales) {
-    require_whole_gemm(of, type);
-  } else if (!is_half_float(of.a.type()) && !is_gemm_float8(of.a.type()) && !is_tf32 &&
-             of.a.type() != ScalarType::int8) {
+  const bool is_whole = of.a.type() == ScalarType::int8;
+  if (of.a.type() == ScalarType::float64 || (is_whole && !of.epilogue.row_scales)) {
+    require_sums_alone(of, type);
+  } else if (!is_half_float(of.a.type()) && !is_gemm_float8(of.a.type()) && !is_whole &&
+             of.a.type() != ScalarType::float32) {
     throw ArgumentError(
-        format("this product takes float16 or bfloat16, float8, int8, and float32 in tf32, not {}; "
+        format("this product takes float16 or bfloat16, float8, int8, float32 and float64, not {}; "
                "matmul() takes all",
                of.a.identify()));
   } else if (!is_half_float(type) && type != ScalarType::float32) {
@@ -281,6 +288,7 @@ void require_gemm(const Gemm& of, ScalarType type) {
   }
   if (of.tile) require_gemm_tile(*of.tile, is_promoted(of));
   if (of.mma_tile) require_mma_tile(*of.mma_tile);
+  if (of.fma_tile) require_fma_tile(*of.fma_tile, scalar_size(of.a.type()));
   if (of.splits < 0) throw ArgumentError(format("splits are 1 or more, not {}", of.splits));
 }
 
@@ -366,9 +374,18 @@ Gemm in_bfloat16(const Gemm& of, const Stream& on) {
   return wide;
 }
 
-/// On tensor cores; false where that cannot be.
+/// Whether each product is rounded once: not a matter for tensor cores.
+bool is_exact_gemm(const Gemm& of) {
+  return of.a.type() == ScalarType::float64 || (of.a.type() == ScalarType::float32 && !of.tf32);
+}
+
+/// By a kernel for the type; false where that cannot be.
 bool run_fast(const Gemm& of, const GemmEpilogue& ready, const Array& result, const Stream& on) {
   if (of.kernel == GemmKernel::plain || of.a.shape().back() == 0) return false;
+  if (const std::optional<Gemm> planned = planned_gemm(of, result.type())) {
+    return run_fast(*planned, ready, result, on);
+  }
+  if (is_exact_gemm(of)) return run_fma(of, ready, result, on);
   if (run_wgmma(of, ready, result, on)) return true;
   const bool as_they_are = of.a.type() == of.b.type() && has_mma(of.a);
   if (is_gemm_float8(of.a.type()) && !as_they_are) {
@@ -383,10 +400,10 @@ ScalarType gemm_result_type(const Gemm& of) {
   return is_gemm_float8(of.a.type()) ? ScalarType::float32 : of.a.type();
 }
 
-/// In float32, or in the integers of the result.
+/// In float32, or in the type of the result where that has just the sums.
 Array run_plain(const Gemm& of, const GemmEpilogue& ready, const Array& result, const Stream& on) {
   const bool whole = of.a.type() == ScalarType::int8;
-  if (whole && !ready.row_scales) {
+  if (of.a.type() == ScalarType::float64 || (whole && !ready.row_scales)) {
     return plain_matmul(cast(of.a, result.type(), on), cast(of.b, result.type(), on), on);
   }
   if (of.block_scales) return run_plain(in_bfloat16(of, on), ready, result, on);

@@ -5,6 +5,7 @@
 #include "array/array.h"
 #include "core/stream.h"
 #include "kernels_src/activations/activations.h"
+#include "kernels_src/gemm/fma_choice.h"
 #include "kernels_src/gemm/gemm_choice.h"
 #include "kernels_src/gemm/mma_choice.h"
 
@@ -51,7 +52,8 @@ enum class GemmKernel : std::uint8_t {
 ///
 /// float16, bfloat16, float8_e4m3fn, float8_e5m2, and float32 with `tf32`: sums in float32. int8:
 /// sums in int32, which are the result, or wrap around to int8; nothing follows them, unless they
-/// have scales: then they go on in float32.
+/// have scales: then they go on in float32. float32 without `tf32`, and float64, whose sums nothing
+/// follows: every product is rounded once, when it is added.
 ///
 /// On compute capability 9.0 kernels of one pipeline do all (product_roles.cuh; after fast.cu by
 /// P. Shankhdhar, DeepGEMM, and CUTLASS's persistent cooperative and ping-pong kernels): gemm.cu,
@@ -61,9 +63,10 @@ enum class GemmKernel : std::uint8_t {
 /// zero. Other devices from 8.0 on (8.9 for float8 of one type) take mma_gemm.cu, which rounds to
 /// nearest. But for 16-bit types the elements along the inner dimension follow each other. Where
 /// the device does not multiply float8, or not of two types, its numbers become bfloat16, exactly;
-/// with scales of blocks they are multiplied by them and rounded first. Products in more than two
-/// dimensions of a batch that do not follow each other, and older devices, take the plain kernel of
-/// matmul.h in float32. The sums run in a fixed order: the same results each time.
+/// with scales of blocks they are multiplied by them and rounded first. float32 and float64 take
+/// fma_gemm.cu, with any strides. Products in more than two dimensions of a batch that do not
+/// follow each other, and older devices, take the plain kernel of matmul.h in float32. The sums run
+/// in a fixed order: the same results each time.
 struct Gemm {
   Array a, b;
   GemmEpilogue epilogue{};
@@ -77,6 +80,7 @@ struct Gemm {
   bool fast_sums = false;  ///< of float8 all sums are the tensor cores' own, which keep 14 bits
   GemmKernel kernel = GemmKernel::automatic;
   std::optional<MmaTile> mma_tile{};  ///< of mma_gemm.cu; empty: choose_mma() decides
+  std::optional<FmaTile> fma_tile{};  ///< of fma_gemm.cu; empty: choose_fma() decides
 
   /// Queues the work on `stream` (empty: the device's legacy stream). Throws InvalidArgument
   /// ("Incompatible dimensions", "same device") with what does not fit; ArgumentError for element

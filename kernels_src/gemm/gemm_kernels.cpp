@@ -4,6 +4,7 @@
 #include "base/format.h"
 #include "kernels_src/family.h"
 #include "kernels_src/gemm/finish_product.cu.h"
+#include "kernels_src/gemm/fma_gemm.cu.h"
 #include "kernels_src/gemm/gemm.cu.h"
 #include "kernels_src/gemm/mma_gemm.cu.h"
 #include "kernels_src/gemm/own_epilogue.h"
@@ -103,6 +104,15 @@ std::string mma_name(const MmaInstance& of, const GemmEpilogue& epilogue) {
                 tile.rows, tile.columns, tile.warp_rows(), tile.warp_columns(), tile.stages,
                 of.turn_a, of.turn_b, short_epilogue_type(epilogue), work_suffix(of.work));
 }
+std::string fma_name(const FmaInstance& of, const GemmEpilogue& epilogue) {
+  constexpr const char* kWays[] = {"kPacks", "kAcross", "kAlong"};
+  const FmaTile& tile = of.tile;
+  const char* const in = device_type(of.in);
+  return format("fma_gemm<{}, {}, Tile<{}, {}, {}, {}, {}, {}, {}>, {}, {}, {}>", in,
+                device_type(of.out), in, tile.rows, tile.columns, tile.thread_rows,
+                tile.thread_columns, tile.depth, tile.stages, kWays[static_cast<int>(of.way_a)],
+                kWays[static_cast<int>(of.way_b)], short_epilogue_type(epilogue));
+}
 
 }  // namespace
 
@@ -153,6 +163,18 @@ const LazyKernel& mma_kernel(const MmaInstance& of, const GemmEpilogue& epilogue
   key.add(of.tile.stages, 4).add(of.turn_a, 1).add(of.turn_b, 1).add(of.of_blocks, 1);
   key.add(of.work, 2);
   return family.instance(key, [&] { return mma_name(of, epilogue); });
+}
+
+const LazyKernel& fma_kernel(const FmaInstance& of, const GemmEpilogue& epilogue) {
+  static const auto& plain = *new Family("fma_gemm.cu", text::fma_gemm_cu);
+  const Family& family = epilogue_family(plain, "fma_gemm.cu", text::fma_gemm_cu, epilogue);
+  InstanceKey key;
+  add_epilogue(key, epilogue);
+  const FmaTile& tile = of.tile;
+  key.type(of.in).type(of.out).add(tile.rows / 32, 4).add(tile.columns / 32, 4);
+  key.add(tile.thread_rows / 4, 3).add(tile.thread_columns / 4, 3).add(tile.depth / 8, 2);
+  key.add(tile.stages, 3).add(of.way_a, 2).add(of.way_b, 2);
+  return family.instance(key, [&] { return fma_name(of, epilogue); });
 }
 
 void finish_sums(const Array& sums, const Array& result, const GemmEpilogue& epilogue, int parts,

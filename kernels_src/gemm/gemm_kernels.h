@@ -80,6 +80,16 @@ struct MmaInstance {
 };
 const LazyKernel& mma_kernel(const MmaInstance& of, const GemmEpilogue& epilogue);
 
+/// `Way` of fma_gemm.cu.
+enum class FmaWay : std::uint8_t { packs, across, along };
+
+struct FmaInstance {
+  ScalarType in, out;
+  FmaTile tile;
+  FmaWay way_a, way_b;
+};
+const LazyKernel& fma_kernel(const FmaInstance& of, const GemmEpilogue& epilogue);
+
 /// float16 or bfloat16.
 bool is_half_float(ScalarType type) noexcept;
 /// Whether gemm.cu has the activation or gate, where it is compiled once for each sum of a thread.

@@ -88,7 +88,7 @@ Array linear_of_many(const LinearCall& call, const Array& x, const Stream& strea
     weights = dequantize_rows(weights, scale, x.type(), stream);
   }
   const Array turned_weights = weights.transpose();
-  if (takes_tiles(x, turned_weights)) {
+  if (takes_tiles(x, turned_weights) || planned_tiles(x, turned_weights)) {
     const GemmEpilogue then{.bias = call.bias, .activation = call.activation};
     return Gemm{.a = x, .b = turned_weights, .epilogue = then}.run(stream);
   }
@@ -149,7 +149,8 @@ Array linear(const LinearCall& call, const Stream& stream) {
   const Array x = reshaped_for_rows(call.x, {rows, k}, stream);
   const std::int64_t most =
       call.x.type() == ScalarType::float32 && !call.scale ? kLinearFloatRows : kSkinnyRows;
-  if (rows > most || !is_skinny_type(call.x.type()) || n > (1 << 25)) {
+  const bool many = rows > most || !is_skinny_type(call.x.type()) || n > (1 << 25);
+  if (many || (!call.scale && planned_tiles(x, call.weights.transpose()))) {
     const Array result = linear_of_many(call, x, stream).reshape(shape);
     return call.residual ? add_to_linear(result, *call.residual, stream) : result;
   }

@@ -5,6 +5,7 @@
 #include "base/format.h"
 #include "kernels_src/copy/copy.h"
 #include "kernels_src/family.h"
+#include "kernels_src/gemm/product_choices.h"
 #include "kernels_src/gemv/skinny.cu.h"
 #include "kernels_src/gemv/skinny_columns.cu.h"
 #include "kernels_src/gemv/skinny_staged.cu.h"
@@ -321,7 +322,8 @@ SkinnyJob prepare_skinny(const SkinnyCall& call, const Array& out, const Stream&
                .tensor_cores = device.compute_capability().major >= 8,
                .clusters = device.compute_capability().major >= 9};
   find_skinny_widths(job);
-  job.plan = plan_skinny(job.shape, call.plan);
+  const bool open = call.plan == SkinnyPlan{};
+  job.plan = plan_skinny(job.shape, open ? planned_skinny(call.x, call.weights) : call.plan);
   if (skinny_adds_later(job.plan)) {
     Shape partial = {job.plan.splits};
     partial.insert(partial.end(), result.begin(), result.end());

@@ -104,36 +104,6 @@ struct TileWalk {
   }
 };
 
-/// Sums of all warps in their order, one tile of columns at a time.
-template <typename T, typename Act, int Warps, int RowTiles, int ColTiles>
-__device__ __forceinline__ void add_warps(const SkinnyProblem& p, UInt64 batch, unsigned first_row,
-                                          const float (&sums)[RowTiles][ColTiles][4]) {
-  constexpr int kRows = 16 * RowTiles, kPitch = kRows + 4;
-  __shared__ float shared[Warps][8 * kPitch];
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-#pragma unroll
-  for (int c = 0; c < ColTiles; ++c) {
-    if (c * 8 >= p.m) break;
-#pragma unroll
-    for (int r = 0; r < RowTiles; ++r)
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const int column = lane % 4 * 2 + i % 2, row = r * 16 + i / 2 * 8 + lane / 4;
-        shared[warp][column * kPitch + row] = sums[r][c][i];
-      }
-    __syncthreads();
-    for (int i = threadIdx.x; i < 8 * kRows; i += Warps * 32) {
-      const int column = i / kRows, row = i % kRows;
-      const unsigned m = c * 8 + column, n = first_row + row;
-      float sum = 0;
-#pragma unroll
-      for (int w = 0; w < Warps; ++w) sum += shared[w][column * kPitch + row];
-      if (m < p.m && n < p.n) store_sum<T, Act>(p, batch, m, n, sum);
-    }
-    __syncthreads();
-  }
-}
-
 /// A block has 16 * RowTiles rows of the weights and all rows of x, at most 8 * ColTiles. Weights
 /// and x begin at multiples of 16 bytes, and k is a multiple of the values of a load.
 template <typename T, typename Weights, typename Act, int Warps, int RowTiles, int ColTiles,
@@ -331,13 +301,5 @@ __global__ void __launch_bounds__(Warps * 32) skinny_dot(SkinnyProblem p, Weight
 
 template <typename T, typename Act>
 __global__ void __launch_bounds__(256) add_splits(SkinnyProblem p) {
-  const UInt64 size = p.batches * p.m * p.n;
-  const UInt64 i = static_cast<UInt64>(blockIdx.x) * 256 + threadIdx.x;
-  wait_for_previous();
-  if (i >= size) return;
-  float sum = 0;
-  for (unsigned split = 0; split < p.splits; ++split) sum += p.partial[split * size + i];
-  const UInt64 row = i / p.n;
-  finish_sum<T, Act>(p, row / p.m, static_cast<unsigned>(row % p.m), static_cast<unsigned>(i % p.n),
-                     sum);
+  add_parts<T, Act>(p);
 }

@@ -33,6 +33,7 @@ struct SkinnyPlan {
   int stages = 0;   ///< of the ring kernel
   bool clustered = false;  ///< the splits add their sums in a cluster of blocks
   int width = 0;           ///< elements of a load, of the kernels beside the tensor cores
+  bool operator==(const SkinnyPlan&) const = default;
 };
 
 /// The shape of a product and what its addresses allow.

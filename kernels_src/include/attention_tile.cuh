@@ -106,11 +106,6 @@ __device__ __forceinline__ void for_scores(float (&s)[kTiles][4], int first, Wor
   }
 }
 
-/// tanh by two instructions of the special unit: within 2e-7 of it.
-__device__ __forceinline__ float quick_tanh(float x) {
-  return 1.0f - __fdividef(2.0f, power2(fminf(x, 40.0f) * (2 * kLog2E)) + 1.0f);
-}
-
 /// Adds the mask to scores in units of log2; keys behind the row's last are not looked up.
 template <typename T, int kTiles>
 __device__ __forceinline__ void mask_scores(float (&s)[kTiles][4], const AttentionCall& call,

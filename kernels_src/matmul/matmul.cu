@@ -1,28 +1,28 @@
-// Batched matrix products of any strides, by tiles in shared memory. Right for every element type;
-// without tensor cores.
+// Batched matrix products of any strides, by tiles in shared memory. Right for every element type:
+// integers and complex numbers, and what is too small for the kernels of one type.
 #include <kernwright/elements.cuh>
 
 using namespace kernwright;
 
-constexpr int kTile = 64;    // rows and columns of a block's part of the product
-constexpr int kDepth = 16;   // of a step along the inner dimension
+constexpr int kTile = 64;   // rows and columns of a block's part of the product
+constexpr int kDepth = 16;  // of a step along the inner dimension
 constexpr int kThreads = 256;
-constexpr int kSide = 4;     // each thread has kSide * kSide elements
+constexpr int kSide = 4;  // each thread has kSide * kSide elements
 constexpr int kMaxBatchDims = 6;
 
-/// Where the matrices of a batch lie: extents, the innermost dimension first, and strides in bytes.
+/// The dimensions in front, the innermost first, with strides in bytes.
 struct Batch {
-  long long extent[kMaxBatchDims], a[kMaxBatchDims], b[kMaxBatchDims], c[kMaxBatchDims];
+  long long extent[kMaxBatchDims], a[kMaxBatchDims], b[kMaxBatchDims];
   int ndim;
 };
 
-/// Strides in bytes of rows and columns.
+/// Strides in bytes of rows and columns; the result is row-major.
 struct Matrices {
   const char* a;
   const char* b;
-  char* c;
+  void* c;
   long long rows, columns, inner;
-  long long a_row, a_column, b_row, b_column, c_row, c_column;
+  long long a_row, a_column, b_row, b_column;
 };
 
 template <typename T>
@@ -54,22 +54,21 @@ __device__ __forceinline__ Compute<T> nothing() {
 
 /// A block computes a tile of each product whose number is blockIdx.z plus a multiple of gridDim.z.
 template <typename T>
-__global__ void __launch_bounds__(kThreads) matmul(const Matrices of, const Batch batch,
-                                                   long long products, long long row_tiles) {
+__global__ void __launch_bounds__(kThreads)
+    matmul(const Matrices of, const Batch batch, long long products, long long row_tiles) {
   __shared__ Compute<T> left[kDepth][kTile + 1], right[kDepth][kTile + 1];
   const int row_thread = threadIdx.x / (kTile / kSide);
   const int column_thread = threadIdx.x % (kTile / kSide);
   for (long long product = blockIdx.z; product < products; product += gridDim.z) {
     const char* a = of.a;
     const char* b = of.b;
-    char* c = of.c;
+    T* const c = static_cast<T*>(of.c) + product * of.rows * of.columns;
     long long rest = product;
     for (int d = 0; d < batch.ndim; ++d) {
       const long long at = rest % batch.extent[d];
       rest /= batch.extent[d];
       a += at * batch.a[d];
       b += at * batch.b[d];
-      c += at * batch.c[d];
     }
     for (long long tile = blockIdx.y; tile < row_tiles; tile += gridDim.y) {
       const long long row0 = tile * kTile, column0 = static_cast<long long>(blockIdx.x) * kTile;
@@ -86,10 +85,10 @@ __global__ void __launch_bounds__(kThreads) matmul(const Matrices of, const Batc
           const bool wide = of.b_column <= of.b_row;
           const int depth = wide ? i / kTile : i % kDepth, column = wide ? i % kTile : i / kDepth;
           const bool there = k0 + depth < of.inner && column0 + column < of.columns;
-          right[depth][column] = there ? to_compute(*reinterpret_cast<const T*>(
-                                             b + (k0 + depth) * of.b_row +
-                                             (column0 + column) * of.b_column))
-                                       : nothing<T>();
+          right[depth][column] =
+              there ? to_compute(*reinterpret_cast<const T*>(b + (k0 + depth) * of.b_row +
+                                                             (column0 + column) * of.b_column))
+                    : nothing<T>();
         }
         __syncthreads();
 #pragma unroll
@@ -116,7 +115,7 @@ __global__ void __launch_bounds__(kThreads) matmul(const Matrices of, const Batc
         for (int j = 0; j < kSide; ++j) {
           const long long column = column0 + column_thread + j * (kTile / kSide);
           if (row >= of.rows || column >= of.columns) continue;
-          *reinterpret_cast<T*>(c + row * of.c_row + column * of.c_column) = sums[i][j].result();
+          c[row * of.columns + column] = sums[i][j].result();
         }
       }
     }

@@ -12,14 +12,17 @@ namespace kernwright::kernels {
 /// run along k in order, so the result is the same each time. With k = 0 it is zero. Queued on
 /// `stream` (empty: the device's legacy stream). Throws InvalidArgument ("Incompatible dimensions")
 /// with both shapes, for other types or devices and for more than 6 dimensions in front that cannot
-/// be walked as fewer; CompileError, OutOfMemory, DriverError. Large products of float16,
-/// bfloat16 or int8 run on the tensor cores of compute capability 8.0 and newer (gemm/gemm.h),
-/// where the order of the sums depends on the shapes, and is the same each time.
+/// be walked as fewer; CompileError, OutOfMemory, DriverError. From compute capability 8.0 on,
+/// products of float32 and float64, and large ones of float16, bfloat16 or int8, are a Gemm
+/// (gemm/gemm.h), where the order of the sums depends on the shapes, and is the same each time.
 Array matmul(const Array& a, const Array& b, const Stream& stream = {});
-/// Whether matmul() has the Gemm do this: one is there, and the product is large enough that the
-/// compilation of a kernel with many instructions pays.
+/// Whether a Gemm does this and what follows it: one is there, and a product of 16-bit floats is
+/// large enough that the compilation of a kernel with many instructions pays.
 bool takes_tiles(const Array& a, const Array& b);
-/// The same without tensor cores.
+/// Whether the table of products says that a Gemm does this, also where few rows have kernels of
+/// their own.
+bool planned_tiles(const Array& a, const Array& b);
+/// The same by the kernel that takes all types.
 Array plain_matmul(const Array& a, const Array& b, const Stream& stream = {});
 
 }  // namespace kernwright::kernels

@@ -14,16 +14,16 @@ if "KERNWRIGHT_CACHE_DIR" not in os.environ:  # the user's own cache is no place
     os.environ["KERNWRIGHT_CACHE_DIR"] = tempfile.mkdtemp(prefix="kernwright-tests-")
     atexit.register(shutil.rmtree, os.environ["KERNWRIGHT_CACHE_DIR"], ignore_errors=True)
 
-# Processes side by side share the GPUs out among them.
-_number = os.environ.get("PYTEST_XDIST_WORKER", "").removeprefix("gw")
-if _number and os.environ["KERNWRIGHT_DEVICE"] != "sim":
-    _there = os.environ.get("CUDA_VISIBLE_DEVICES")
-    _gpus = _there.split(",") if _there else glob.glob("/dev/nvidia[0-9]*")
-    if len(_gpus) > 1:
-        _mine = int(_number) % len(_gpus)
-        os.environ["CUDA_VISIBLE_DEVICES"] = _gpus[_mine] if _there else str(_mine)
-
 import kernwright as kw
+
+# Processes side by side share the GPUs out among them, before one of them looks for devices.
+number = os.environ.get("PYTEST_XDIST_WORKER", "").removeprefix("gw")
+if number and os.environ["KERNWRIGHT_DEVICE"] != "sim":
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    gpus = visible.split(",") if visible else glob.glob("/dev/nvidia[0-9]*")
+    if len(gpus) > 1:
+        mine = int(number) % len(gpus)
+        os.environ["CUDA_VISIBLE_DEVICES"] = gpus[mine] if visible else str(mine)
 
 # Its nodes are simulated: a host with a GPU that has no Ray has nothing to lose.
 if os.environ["KERNWRIGHT_DEVICE"] != "sim" and not importlib.util.find_spec("ray"):

@@ -159,6 +159,7 @@ products.add("linalg.solve", kw.linalg.solve, SQUARE, s(3, 9, 4))
 products.add("linalg.lstsq", kw.linalg.lstsq, s(12, 7), s(12, 3))
 products.add("matmul", kw.matmul, *2 * [s(128, 128, dtype="bfloat16")], form="tiles")
 products.add("matmul", kw.matmul, *2 * [s(2, 130, 130, dtype="float16")], form="batch tiles")
+products.add("matmul", kw.matmul, *2 * [s(2, 66, 66, dtype="float64")], form="wide")
 products.add("matmul", kw.matmul, s(2, 256), s(256, 128, layout="turned"), form="few rows")
 products.add("linalg.outer", kw.linalg.outer, s(30), s(40))
 for name in ("tensordot", "linalg.tensordot"):

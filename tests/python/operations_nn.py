@@ -160,6 +160,23 @@ formats.add(
     form="awq",
 )
 
+BLOCKS = s(24, 288, dtype="uint8", low=0, high=60)
+formats.add("nn.quant.pack", lambda b: kw.nn.quant.pack(b, "q4_k").arrays, BLOCKS)
+formats.add("nn.quant.unpack", lambda b: kw.nn.quant.unpack(kw.nn.quant.pack(b, "q4_k")), BLOCKS)
+formats.add(
+    "nn.quant.pack",
+    lambda *b: kw.nn.quant.pack(b, "gptq").arrays,
+    *(s(8, 40, **WORDS), s(2, 5, **WORDS), s(2, 40, dtype="float16")),
+    form="gptq",
+)
+for rows in (3, 70):
+    formats.add(
+        "nn.linear",
+        lambda x, b: kw.nn.linear(x, kw.nn.quant.pack(b, "q4_k"), activation="silu"),
+        *(s(rows, 512, dtype="bfloat16"), BLOCKS),
+        form="packed",
+    )
+
 losses = Table("losses")
 LOGITS, CLASSES = s(9, 70), s(9, dtype="int64", low=0, high=70)
 WIDE = s(2, 9000, dtype="bfloat16")

@@ -33,7 +33,7 @@ NO_OPERATIONS = {
     "tell about types and shapes": (
         "finfo iinfo isdtype can_cast promote_types result_type broadcast_shapes "
         "__array_namespace_info__ Array Array.__len__ Array.__array_namespace__ "
-        "Array.__dlpack_device__ nn.quant.formats"
+        "Array.__dlpack_device__ nn.quant.formats nn.quant.PackedWeight"
     ),
     "make nothing, and say what to do instead": (
         "Array.__new__ Array.__init__ Array.__array__ Array.__contains__"

@@ -304,4 +304,4 @@ def test_errors():
         with pytest.raises(kw.ArgumentError, match="2 to 4 stages"):
             _core._gemm(x, y, mma_tile=tile)
     with pytest.raises(kw.ArgumentError, match="matmul"):
-        _core._gemm(kw.zeros((8, 8)), kw.zeros((8, 8)))
+        _core._gemm(kw.zeros((8, 8), "int32"), kw.zeros((8, 8), "int32"))

@@ -38,3 +38,21 @@ def _dequantize_gptq(
     /,
 ) -> Array: ...
 def _dequantize_awq(codes: Array, zeros: Array, scales: Array, dtype: Any, /) -> Array: ...
+
+_PackedShape = tuple[str, int, int, int, int, int]
+_PackedParts = tuple[Array | None, ...]
+
+def _pack_weights(
+    shape: _PackedShape, source: int, blocks: tuple[Array, ...], zero_offset: int, /
+) -> _PackedParts: ...
+def _unpack_weights(shape: _PackedShape, parts: _PackedParts, dtype: Any, /) -> Array: ...
+def _packed_linear(
+    x: Any,
+    shape: _PackedShape,
+    parts: _PackedParts,
+    bias: Any,
+    residual: Any,
+    activation: str,
+    plan: list[int],
+    /,
+) -> Array: ...

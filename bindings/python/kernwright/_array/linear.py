@@ -16,12 +16,18 @@ from kernwright.errors import ArgumentError, InvalidArgument
 __all__ = ["einsum", "matmul", "tensordot", "vecdot"]
 
 
-def matmul(x1: Array, x2: Array, /) -> Array:
+def matmul(x1: Array, x2: Array, /, *, tune: bool = False) -> Array:
     """x1 @ x2: [..., m, k] times [..., k, n] is [..., m, n], where the dimensions in front are
     broadcast; a vector counts as one row on the left, one column on the right, which then goes.
 
     Types are promoted as NumPy's. Floats below 32 bits are summed in float32, in an order that the
-    shapes decide: the same bits in each run.
+    shapes decide: the same bits in each run. From compute capability 8.0 on float32 and float64
+    round each product once, when it is added.
+
+    The kernel and its tiles are those that the table of the device has for the shape, else those of
+    a rule. `tune` measures what there is for this shape in the first call, which takes a moment,
+    and keeps the answer in the user's table on disk: later calls use it without `tune`, in other
+    processes too. See kw.tune.products().
     InvalidArgument for a number without dimensions and for shapes that do not fit."""
     left, right = _promoted(x1, x2)
     if left.ndim == 0 or right.ndim == 0:
@@ -30,9 +36,13 @@ def matmul(x1: Array, x2: Array, /) -> Array:
             "multiply by a number with *"
         )
     is_row, is_column = left.ndim == 1, right.ndim == 1
-    result = _core._matmul(
-        left[None, :] if is_row else left, right[:, None] if is_column else right
-    )
+    a, b = left[None, :] if is_row else left, right[:, None] if is_column else right
+    result = _core._matmul(a, b)
+    if tune:
+        from kernwright.tune._products import tune_product
+
+        tune_product(a, b, lambda: _core._matmul(a, b))
+        result = _core._matmul(a, b)
     if is_column:
         result = result.reshape(result.shape[:-1])
     if is_row:

@@ -36,8 +36,8 @@ def fused_matmul(
 ) -> Array:
     """a @ b with `epilogue`, an expression of CUDA, in place of each sum before it is stored.
 
-    a (..., m, k) and b (..., k, n) of float16, bfloat16, float8, or float32 with precision="tf32".
-    The expression is computed in float and may name
+    a (..., m, k) and b (..., k, n) of float16, bfloat16, float8 or float32, which precision="tf32"
+    rounds for the tensor cores. The expression is computed in float and may name
 
     - x: the sum, in float32;
     - bias: of the column; `bias` is (n,), float16, bfloat16 or float32;

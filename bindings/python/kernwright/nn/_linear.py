@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from kernwright._core import Array, _linear
+from kernwright._core import Array, _linear, _packed_linear
 from kernwright.errors import ArgumentError
+from kernwright.nn._packed_weight import PackedWeight
 
 __all__ = ["linear"]
 
@@ -30,6 +31,7 @@ def linear(
     activation: Activation | None = None,
     residual: Any = None,
     scale: Any = None,
+    tune: bool = False,
 ) -> Array:
     """activation(x @ weight.T + bias) + residual, of the shape (..., n) and the dtype of x.
 
@@ -41,9 +43,16 @@ def linear(
 
     Up to 64 rows of x in all (float32: 16) are one kernel, which reads the weights once: on the
     tensor cores where 16-bit rows begin at multiples of 16 bytes. Sums are float32, rounded once at
-    the end, in an order that the shapes decide: the same bits in each run. More rows are a
-    matmul() whose result is rounded before what follows. Weights (n, k) and views of (k, n) are
-    read where they are. Raises InvalidArgument with the shapes or dtypes that do not fit.
+    the end, in an order that the shapes decide: the same bits in each run. More rows are one
+    kernel too where float32 or large products of 16-bit floats meet compute capability 8.0 or
+    newer, else a matmul() whose result is rounded before what follows. Weights (n, k) and views of
+    (k, n) are read where they are. `tune` is that of matmul(). Raises InvalidArgument with the
+    shapes or dtypes that do not fit.
+
+    `weight` may also be a PackedWeight of nn.quant.pack(), without `scale`: up to 64 rows of
+    float16 or bfloat16 then read the packed bytes once, and products of whole codes are summed in
+    float32, a group of them times its scale. More rows, and float32, take the weights as numbers of
+    x's dtype, a slab of them at a time.
 
     >>> x, w = kw.ones((2, 3)), kw.ones((4, 3))
     >>> kw.nn.linear(x, w, kw.ones(4)).numpy().tolist()
@@ -51,4 +60,18 @@ def linear(
     """
     if activation is not None and activation not in _ACTIVATIONS:
         raise ArgumentError(f"activation is {activation!r}, and must be one of {_ACTIVATIONS}")
-    return _linear(x, weight, bias, scale, residual, activation or "")
+    if isinstance(weight, PackedWeight):
+        if scale is not None:
+            raise ArgumentError("packed weights have their scales: linear() takes no other")
+        if tune:
+            raise ArgumentError(
+                "products with packed weights have no plans to tune: leave tune out"
+            )
+        return _packed_linear(x, weight._spec, weight._arrays, bias, residual, activation or "", [])
+    result = _linear(x, weight, bias, scale, residual, activation or "")
+    if tune:
+        from kernwright.tune._products import tune_layer
+
+        tune_layer(x, weight, lambda: _linear(x, weight, bias, scale, residual, activation or ""))
+        result = _linear(x, weight, bias, scale, residual, activation or "")
+    return result

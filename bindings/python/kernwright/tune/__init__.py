@@ -19,6 +19,7 @@ from kernwright.tune._kernel_tuner import tune_kernel
 from kernwright.tune._library import library
 from kernwright.tune._online import Online
 from kernwright.tune._online_search import OnlineTrial
+from kernwright.tune._products import products
 from kernwright.tune._report import write_report
 from kernwright.tune._sessions.session import Session
 from kernwright.tune._sessions.trial import Best, Trial
@@ -45,6 +46,7 @@ __all__ = [
     "Trial",
     "Tuned",
     "library",
+    "products",
     "strategies",
     "tune_kernel",
     "write_report",

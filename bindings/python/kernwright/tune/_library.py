@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pathlib
 from collections.abc import Iterable, Sequence
@@ -13,6 +12,7 @@ from kernwright._jit.library import Prepared
 from kernwright._measure.timing import time_kernel
 from kernwright._support.progress import Progress
 from kernwright.errors import ArgumentError
+from kernwright.tune._choice_table import update
 
 # What is called to measure a number, and the bytes of the arrays on a GPU.
 _CALLS = {
@@ -163,22 +163,12 @@ def _measure(
 
 def _write(path: pathlib.Path, device: str, rows: list[dict[str, Any]]) -> None:
     """Puts what won into the file, and has this process use it."""
-    table: dict[str, Any] = {"format": 1, "devices": {}}
-    if path.exists():
-        text = path.read_text()
-        _core._use_launch_table(text)  # says what is wrong with it
-        table = json.loads(text)
-    mine = table["devices"].setdefault(device, {})
-    for row in rows:
-        # A rule that none of the candidates beats stays; so does what an earlier run has found.
-        if row["value"] is not None:
-            mine.setdefault(row["number"], {})[row["class"]] = row["value"]
-    text = json.dumps(table, indent=1, sort_keys=True) + "\n"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f"{path.name}.{os.getpid()}")
-    try:
-        part.write_text(text)
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
-    _core._use_launch_table(text)
+
+    def change(table: dict[str, Any]) -> None:
+        mine = table["devices"].setdefault(device, {})
+        for row in rows:
+            # A rule that none of the candidates beats stays; so does what an earlier run has found.
+            if row["value"] is not None:
+                mine.setdefault(row["number"], {})[row["class"]] = row["value"]
+
+    update(path, change)

@@ -1,0 +1,182 @@
+"""Products of few rows with packed weights, for gemv.py: `--formats`."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import kernwright as kw
+
+FORMATS = ["int4", "nf4", "nf4 double", "q4_k", "q4_0", "q8_0", "q6_k", "mxfp4", "nvfp4"]
+FORMATS += ["fp8_block", "q5_k"]
+SHAPES = [(14336, 4096), (8192, 8192), (4096, 4096), (4096, 14336)]
+ROWS = [1, 2, 4, 8, 16, 32, 64]
+GROUP = 128
+PARAMETERS = ("warps", "rows", "columns", "unroll", "splits")
+Timer = Callable[[list[Callable[[], Any]]], float]
+
+
+class Packed(NamedTuple):
+    """(m, k) times copies of packed weights (n, k)."""
+
+    x: kw.Array
+    weights: list[Any]
+
+    def run(self, plan: tuple[int, ...] = ()) -> list[Callable[[], Any]]:
+        one = kw._core._packed_linear
+        return [
+            lambda w=w: one(self.x, w._spec, w._arrays, None, None, "", list(plan))
+            for w in self.weights
+        ]
+
+
+def packed(name: str, n: int, k: int) -> Any:
+    """Weights of random numbers, or of random codes where a format is only read."""
+    generator = np.random.default_rng(n + k)
+    if name == "int4":
+        words = generator.integers(-(2**31), 2**31, (k // 8, n)).astype(np.int32)
+        zeros = generator.integers(-(2**31), 2**31, (k // GROUP, n // 8)).astype(np.int32)
+        scales = (generator.random((k // GROUP, n)) * 0.01).astype(np.float16)
+        return kw.nn.quant.pack(tuple(kw.asarray(a) for a in (words, zeros, scales)), "gptq_v2")
+    kind, _, double = name.partition(" ")
+    numbers = kw.asarray(generator.standard_normal((n, k), np.float32) * np.float32(0.02))
+    options = {"double": True} if double else {}
+    blocks = kw.nn.quant.quantize(numbers, kind, **options)
+    return kw.nn.quant.pack(blocks, kind, shape=(n, k))
+
+
+def copies(weight: Any, count: int) -> list[Any]:
+    arrays = [
+        tuple(None if part is None else part.copy() for part in weight.arrays)
+        for _ in range(count - 1)
+    ]
+    options = {"group": weight.group, "tile": weight.tile}
+    made = kw.nn.quant.PackedWeight
+    return [weight, *(made(weight.format, weight.shape, parts, **options) for parts in arrays)]
+
+
+def is_right(product: Packed, tolerance: float) -> bool:
+    """Against the numbers of the weights, in float64."""
+    weight = kw.nn.quant.unpack(product.weights[0])
+    got = np.asarray(product.run()[0]().numpy(), np.float64)
+    if weight.shape[0] > 512:
+        picked = np.concatenate([weight[:256].numpy(), weight[-256:].numpy()])
+        got = np.concatenate([got[:, :256], got[:, -256:]], axis=1)
+    else:
+        picked = weight.numpy()
+    expected = np.asarray(product.x.numpy(), np.float64) @ picked.T.astype(np.float64)
+    return bool(np.linalg.norm(got - expected) <= tolerance * np.linalg.norm(expected))
+
+
+def peers(
+    product: Packed, name: str, theirs: Callable[..., float]
+) -> Iterator[tuple[str, int, Callable[[], float]]]:
+    """Names, the bytes of their weights, and what times them."""
+    try:
+        import torch
+    except ImportError as error:
+        print("no peer:", error, file=sys.stderr)
+        return
+    n, k = product.weights[0].shape
+    x = torch.from_dlpack(product.x)
+    count = max(2, len(product.weights) // 4)
+    linear = torch.nn.functional.linear
+
+    def plain() -> float:
+        numbers = kw.nn.quant.unpack(product.weights[0], dtype="bfloat16")
+        kept = [torch.from_dlpack(numbers.copy()) for _ in range(count)]
+        return theirs(torch, [lambda w=w: linear(x, w) for w in kept])
+
+    yield "torch linear bfloat16", 2 * n * k, plain
+    if name != "int4":
+        return
+
+    def tinygemm() -> float:
+        ops = torch.ops.aten
+        codes = torch.randint(0, 256, (n, k // 2), dtype=torch.uint8, device=x.device)
+        one = ops._convert_weight_to_int4pack(codes, 8)
+        scales = torch.rand(k // GROUP, n, 2, dtype=torch.bfloat16, device=x.device)
+        kept = [one.clone() for _ in product.weights]
+        return theirs(
+            torch, [lambda w=w: ops._weight_int4pack_mm(x, w, GROUP, scales) for w in kept]
+        )
+
+    yield "torch _weight_int4pack_mm", n * k // 2 + n * k // GROUP * 4, tinygemm
+
+
+def figure(size: int, time: Callable[[], float]) -> dict[str, Any]:
+    try:
+        taken = time()
+    except Exception as error:  # one that cannot run leaves the others their figures
+        return {"error": f"{type(error).__name__}: {error}"[:300]}
+    return {"us": round(taken, 2), "TB/s": round(size / taken / 1e6, 3)}
+
+
+def candidates(product: Packed, ours: Timer) -> list[dict[str, Any]]:
+    """The parameters of the kernel, the fastest first."""
+    m, size = product.x.shape[0], product.weights[0].nbytes
+    tiles = 1
+    while tiles * 8 < m:
+        tiles *= 2
+    made = []
+    for warps, rows, unroll, splits in itertools.product([2, 4, 8, 16], [1, 2], [1, 2, 4], [1, 2]):
+        if rows * tiles * unroll > 8:
+            continue
+        plan = (warps, rows, tiles, unroll, splits)
+        made.append({"plan": plan, **figure(size, lambda plan=plan: ours(product.run(plan)))})
+    return sorted(made, key=lambda row: row.get("us", 1e9))[:8]
+
+
+def measure(
+    name: str,
+    shape: tuple[int, int],
+    m: int,
+    weights: list[Any],
+    ours: Timer,
+    theirs: Callable[..., float],
+    tune: bool,
+) -> dict[str, Any]:
+    """One row: figures where there is a device, and whether the result is right."""
+    n, k = shape
+    x = np.random.default_rng(m).standard_normal((m, k)).astype(np.float32)
+    product = Packed(kw.asarray(x).astype("bfloat16"), weights)
+    size = weights[0].nbytes
+    row: dict[str, Any] = {"m": m, "n": n, "k": k, "weights": name, "bytes": size}
+    row["correct"] = is_right(product, 4e-3)
+    if not kw.current_device().is_simulated:
+        row["ours"] = figure(size, lambda: ours(product.run()))
+        if tune:
+            row["best"] = candidates(product, ours)
+        else:
+            row |= {
+                peer: figure(bytes_, time) for peer, bytes_, time in peers(product, name, theirs)
+            }
+    print(row, file=sys.stderr, flush=True)
+    return row
+
+
+def measured(
+    names: list[str],
+    rows: list[int],
+    cold_bytes: float,
+    ours: Timer,
+    theirs: Callable[..., float],
+    tune: bool,
+) -> Iterator[dict[str, Any]]:
+    """The rows, as they are measured."""
+    simulated = kw.current_device().is_simulated
+    for name, (n, k) in itertools.product(names, [(48, 512)] if simulated else SHAPES):
+        try:
+            weight = packed(name, n, k)
+            count = 1 if simulated else max(2, -(-int(cold_bytes) // weight.nbytes))
+            weights = copies(weight, count)
+        except kw.Error as error:
+            print(name, n, k, error, file=sys.stderr, flush=True)
+            yield {"n": n, "k": k, "weights": name, "error": str(error)[:300], "correct": False}
+            continue
+        for m in rows:
+            yield measure(name, (n, k), m, weights, ours, theirs, tune)

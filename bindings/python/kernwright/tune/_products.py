@@ -1,0 +1,248 @@
+"""products(): measures which kernel each matrix product takes, and how it is cut."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import pathlib
+import statistics
+import threading
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from kernwright import _core
+from kernwright._measure.timing import time_kernel
+from kernwright.errors import ArgumentError, Error, InvalidArgument
+from kernwright.random._functions import normal
+from kernwright.tune._choice_table import update
+
+# A plan replaces the rule where it is faster by more than this.
+_GAIN = 0.02
+_SQUARES = (1024, 2048, 4096, 8192)
+# Hidden size, that of keys and values, inner size of the feed-forward part: 1B, 3B, 8B, 70B.
+_MODELS = ((2048, 512, 8192), (3072, 1024, 8192), (4096, 1024, 14336), (8192, 1024, 28672))
+_ROWS = tuple(1 << i for i in range(14))
+_RAGGED = (
+    (1000, 1000, 1000),
+    (129, 4096, 4096),
+    (4095, 4097, 4093),
+    (8191, 1023, 2049),
+    (33, 11008, 4096),
+    (513, 32000, 2048),
+)
+_TINY = ((40, 48, 64), (100, 72, 130))
+_SECONDS = 0.1
+
+_measuring = threading.Lock()
+# What this process has measured: device, types, shape, plan.
+_kept: list[tuple[str, str, str, list[Any]]] = []
+
+Shape = tuple[int, int, int]
+
+
+def product_shapes() -> list[tuple[Shape, bool]]:
+    """Rows, columns and inner dimension of public lists, and whether b is a transposed view of
+    (n, k), as the weights of a layer are: squares, layers of language models, ragged."""
+    layers = []
+    for hidden, kv, inner in _MODELS:
+        for n, k in (
+            (hidden + 2 * kv, hidden),
+            (hidden, hidden),
+            (2 * inner, hidden),
+            (hidden, inner),
+        ):
+            layers += [((m, n, k), True) for m in _ROWS]
+    layers.sort(key=lambda of: of[0])
+    squares = [((n, n, n), turned) for n in _SQUARES for turned in (False, True)]
+    ragged = [(shape, turned) for shape in _RAGGED for turned in (False, True)]
+    return list(dict.fromkeys([*squares, *layers, *ragged]))
+
+
+def products(
+    shapes: Iterable[Sequence[int]] | None = None,
+    *,
+    device: Any = None,
+    dtypes: Sequence[str] = ("bfloat16", "float16", "float32"),
+    part: tuple[int, int] | None = None,
+    renew: bool = False,
+    path: str | os.PathLike[str] | None = None,
+    save: bool = True,
+    seconds: float = _SECONDS,
+    on_row: Callable[[dict[str, Any]], None] | None = None,
+) -> list[dict[str, Any]]:
+    """Measures the kernels, tiles and splits that a matrix product of each shape may take, and
+    keeps those that win in the table of the device.
+
+    Without `shapes`, (rows, columns, inner) each, the list is squares, the layers of language
+    models of 1B to 70B parameters for 1 to 8192 rows, and ragged ones; on the simulated device two
+    small ones. Weights of layers are (n, k), read as their transposed view; shapes that are given
+    are measured both ways. `part` (i, n) takes the i-th of n parts of the list, counted from 1.
+
+    The file is written after every shape, for the shape itself and for its bucket: shapes whose
+    extents have the same next power of two. It is the one of library(). Shapes that it has are left
+    out unless `renew`, so that a run that was ended goes on where it was. A plan that is faster
+    than the rule by more than 2 % wins, else the table says that the rule stands.
+
+    Returns a row for each shape: types, shape, bucket, the milliseconds of each plan, those of the
+    rule and of the best, and what the table says ("plan", [] for the rule); `on_row` gets each as
+    it comes. Raises ArgumentError for a part or a shape that is none, InvalidArgument for a file
+    that is no table, OSError where it cannot be written.
+    """
+    chosen = _core.current_device() if device is None else device
+    work = _work(shapes, chosen, dtypes, part)
+    target = _target(path) if save else None
+    if target is not None and target.exists():
+        _core._use_launch_table(target.read_text())
+    rows = []
+    for (m, n, k), turned, dtype in work:
+        a = normal((m, k), dtype, seed=1, device=chosen)
+        b = normal((n, k) if turned else (k, n), dtype, seed=2, device=chosen)
+        b = b.T if turned else b
+        if save and not renew and _core._has_product(a, b):
+            continue
+        row = _measure(a, b, functools.partial(_core._matmul, a, b), seconds)
+        if target is not None:
+            _write(target, [row], with_bucket=True)
+        if on_row is not None:
+            on_row(row)
+        rows.append(row)
+    return rows
+
+
+def _work(
+    shapes: Iterable[Sequence[int]] | None,
+    device: Any,
+    dtypes: Sequence[str],
+    part: tuple[int, int] | None,
+) -> list[tuple[Shape, bool, str]]:
+    pairs: list[tuple[Shape, bool]]
+    if shapes is None and not device.is_simulated:
+        pairs = product_shapes()
+    else:
+        given = _TINY if shapes is None else [_checked(shape) for shape in shapes]
+        pairs = [(shape, turned) for shape in given for turned in (False, True)]
+    work = [(*pair, dtype) for pair in pairs for dtype in dtypes]
+    if part is None:
+        return work
+    number, parts = part
+    if not 1 <= number <= parts:
+        raise ArgumentError(f"products(): part {number} of {parts} is none; they count from 1")
+    return work[number - 1 :: parts]
+
+
+def _checked(shape: Sequence[int]) -> Shape:
+    extents = tuple(shape) if isinstance(shape, Sequence) else ()
+    if len(extents) != 3 or not all(isinstance(e, int) and e > 0 for e in extents):
+        raise ArgumentError(f"products(): {shape!r} is no (rows, columns, inner) above 0")
+    return extents
+
+
+def _target(path: str | os.PathLike[str] | None) -> pathlib.Path:
+    name = str(_core._launch_table_path() if path is None else path)
+    if not name:
+        raise ArgumentError("products(): there is no folder of a cache: give path= or save=False")
+    return pathlib.Path(name)
+
+
+def _measure(a: Any, b: Any, run: Callable[[], object], seconds: float) -> dict[str, Any]:
+    types, shape, bucket, plans = _core._product(a, b)
+    device = a.device
+
+    def timed(plan: list[Any]) -> float:
+        def median() -> float:
+            return time_kernel(
+                run,
+                device=device,
+                cold=not device.is_simulated,
+                warmup=1,
+                min_samples=3,
+                max_seconds=seconds,
+            ).median
+
+        return float(_core._with_product(plan, median))
+
+    rule = timed([])
+    times: list[tuple[list[Any], float]] = []
+    for plan in plans:
+        try:
+            times.append((plan, timed(plan)))
+        except Error:  # one that does not fit the device: the others are left
+            continue
+    best, least = min(times, key=lambda of: of[1], default=([], rule))
+    wins = least < (1 - _GAIN) * rule
+    return {
+        "device": device.name,
+        "types": types,
+        "shape": shape,
+        "bucket": bucket,
+        "plans": [{"plan": plan, "ms": ms} for plan, ms in times],
+        "rule_ms": rule,
+        "best_ms": min(least, rule),
+        "plan": best if wins else [],
+    }
+
+
+def _write(path: pathlib.Path, rows: list[dict[str, Any]], with_bucket: bool) -> None:
+    def change(table: dict[str, Any]) -> None:
+        for row in rows:
+            mine = table.setdefault("products", {}).setdefault(row["device"], {})
+            of_types = mine.setdefault(row["types"], {})
+            of_types[row["shape"]] = row["plan"]
+            if with_bucket:
+                of_types[row["bucket"]] = row["plan"]
+
+    update(path, change)
+
+
+def tune_product(a: Any, b: Any, run: Callable[[], object]) -> None:
+    """Measures the product of `a` and `b`, which `run` queues, unless that has been done; the
+    answer goes to the user's table on disk, where there is a place for one. Nothing happens while
+    a stream is captured."""
+    if _core._has_product(a, b) or _core.current_stream(a.device).is_capturing:
+        return
+    if not _core._product(a, b)[3]:  # no choice
+        return
+    with _measuring:
+        if _core._has_product(a, b):
+            return
+        a.device.synchronize()
+        row = _measure(a, b, run, _SECONDS)
+        if not _is_written(row):
+            _keep_here(row)
+
+
+def _is_written(row: dict[str, Any]) -> bool:
+    name = _core._launch_table_path()
+    if not name:
+        return False
+    try:
+        _write(pathlib.Path(name), [row], with_bucket=False)
+    except (OSError, InvalidArgument) as error:
+        said = f"the measured product is kept in this process only: {error}"
+        warnings.warn(said, stacklevel=5)
+        return False
+    return True
+
+
+def tune_layer(x: Any, weight: Any, run: Callable[[], object]) -> None:
+    """The same for x @ weight.T, arrays of any library."""
+    tune_product(*_core._layer_operands(x, weight), run)
+
+
+def _keep_here(row: dict[str, Any]) -> None:
+    """In this process alone."""
+    _kept.append((row["device"], row["types"], row["shape"], row["plan"]))
+    table: dict[str, Any] = {}
+    for device, types, shape, plan in _kept:
+        table.setdefault(device, {}).setdefault(types, {})[shape] = plan
+    text = json.dumps({"format": 1, "devices": {}, "products": table})
+    _core._use_launch_table(text)
+
+
+def ratios(rows: Iterable[dict[str, Any]]) -> tuple[float, float]:
+    """The times of the rule divided by those of the table: their mean and the worst; 1 without
+    rows."""
+    all_of = [row["rule_ms"] / row["best_ms"] for row in rows if row["best_ms"] > 0]
+    return (statistics.fmean(all_of), max(all_of)) if all_of else (1.0, 1.0)

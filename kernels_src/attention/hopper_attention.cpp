@@ -1,0 +1,256 @@
+// Chooses tiles, makes tensor maps, shares out heads so that their keys stay in the L2 cache.
+#include "kernels_src/attention/hopper_attention.h"
+
+#include "base/errors.h"
+#include "base/format.h"
+#include "core/device.h"
+#include "kernels_src/attention/attention_call.h"
+#include "kernels_src/attention/hopper_attention.cu.h"
+#include "kernels_src/family.h"
+#include "kernels_src/gemm/gemm_maps.h"
+
+#include <algorithm>
+#include <mutex>
+
+namespace kernwright::kernels {
+namespace {
+
+constexpr std::int64_t kHopperGroupRows = 64;
+constexpr int kHopperSharedBytes = 232448;                      // of a block, at most
+constexpr std::int64_t kSectionBytes = std::int64_t{32} << 20;  // of keys and values
+
+constexpr HopperAttentionTile kHopperTiles[] = {
+    {64, 2, 1},         {80, 2, 1},        {96, 2, 1},         {128, 2, 1},
+    {176, 2, 1},        {64, 2, 2},        {64, 4, 2},         {80, 2, 2},
+    {96, 2, 2},         {128, 2, 2},       {128, 3, 2},        {176, 2, 2},
+    {64, 2, 3},         {96, 3, 3},        {128, 2, 3},        {128, 3, 3},
+    {64, 2, 2, false},  {80, 2, 2, false}, {128, 2, 2, false}, {176, 2, 2, false},
+    {128, 3, 3, false},
+};
+
+/// `Plan` of hopper_attention.cu.
+struct HopperPlan {
+  std::int32_t tiles, row_tiles, section;
+  std::int32_t q_batch, q_head, k_batch, k_head, v_batch, v_head;
+};
+
+struct ForcedAttention {
+  std::mutex mutex;
+  AttentionKernel kernel = AttentionKernel::automatic;
+  std::optional<HopperAttentionTile> tile;
+};
+ForcedAttention& forced_attention() {
+  static auto& forced = *new ForcedAttention;
+  return forced;
+}
+
+std::int64_t parts_of(std::int64_t size, std::int64_t each) { return (size + each - 1) / each; }
+
+/// Of the longest sequence.
+std::int64_t most_rows(const PreparedAttention& made, const AttentionOptions& options) {
+  const std::int64_t queries = made.call.queries;
+  const bool known = options.q_starts && options.most_queries > 0;
+  return known ? std::min(queries, options.most_queries) : queries;
+}
+
+/// Whether a tensor map can describe it: of extents above 1, strides are positive multiples of 16
+/// bytes, but for repeated batches and heads.
+bool fits_map(const HeadStrides& at, std::int64_t batches, std::int64_t heads,
+              std::int64_t tokens) {
+  constexpr std::int64_t kMostElements = std::int64_t{1} << 38;
+  const auto fits = [](std::int64_t stride, std::int64_t extent, bool repeats) {
+    return extent == 1 || (stride > 0 && stride < kMostElements) || (repeats && stride == 0);
+  };
+  return fits(at.batch, batches, true) && fits(at.head, heads, true) &&
+         fits(at.token, tokens, false);
+}
+
+/// Why the kernel cannot do it; null where it can.
+const char* hopper_obstacle(const PreparedAttention& made, const AttentionOptions& options) {
+  const AttentionCall& call = made.call;
+  const Array& q = made.q;
+  if (!q.device().capabilities().wgmma) return "the device has no wgmma";
+  if (q.type() != ScalarType::float16 && q.type() != ScalarType::bfloat16) {
+    return "elements are not of 16 bits";
+  }
+  if (options.mask || options.slopes || options.dropout > 0) {
+    return "it has no mask, ALiBi or dropout";
+  }
+  if (options.page_table || options.k_scales) return "it has no pages or scales";
+  if (call.scale <= 0) return "the scale is not above 0";
+  if (call.keys == 0 || call.dim == 0 || call.value_dim == 0) return "there are no keys";
+  if (!made.moves_packs(true)) return "elements do not lie at multiples of 16 bytes";
+  const bool packed = options.q_starts.has_value();
+  const std::int64_t batches = packed ? 1 : call.batches;
+  if (!fits_map(call.q_at, batches, call.heads, call.queries) ||
+      !fits_map(call.k_at, batches, call.kv_heads, call.keys) ||
+      !fits_map(call.v_at, batches, call.kv_heads, call.keys)) {
+    return "strides are not above 0";
+  }
+  const std::int64_t rows = parts_of(call.queries, kHopperGroupRows);
+  if (rows * call.heads * call.batches > std::int64_t{1} << 30) return "there are too many rows";
+  return nullptr;
+}
+
+/// 192 rows of small heads, 128 else, and 64 where few blocks would come of these.
+HopperAttentionTile choose_hopper_tile(const PreparedAttention& made,
+                                       const AttentionOptions& options) {
+  const AttentionCall& call = made.call;
+  const int most = std::max(made.dim_class, made.value_class);
+  const std::int64_t rows = most_rows(made, options);
+  const std::int64_t heads = std::int64_t{call.batches} * call.heads;
+  HopperAttentionTile tile;
+  const bool capped = call.soft_cap > 0;  // which takes registers
+  if (most > 192) {
+    tile.keys = capped ? 64 : 80;
+  } else if (made.value_class > 128) {
+    tile.keys = 96;
+  } else if (most == 128 && call.right < 0 && call.left < 0 && !capped) {
+    tile.keys = 176;
+  }
+  const std::int64_t multiprocessors =
+      made.q.device().attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  const std::int64_t pairs = parts_of(rows, 2 * kHopperGroupRows);
+  if (rows <= kHopperGroupRows || 2 * heads * pairs <= multiprocessors) {
+    tile.groups = 1;
+  } else if (most == 64 && 10 * 3 * parts_of(rows, 3 * kHopperGroupRows) <= 11 * 2 * pairs) {
+    tile = {capped ? 96 : 128, 3, 3};
+  }
+  // Sequences of other lengths than the longest leave blocks without work: others take their place.
+  tile.persistent = !options.q_starts && !options.k_lengths && !options.q_lengths;
+  return tile;
+}
+
+CUtensorMap head_map(const Array& array, const HeadStrides& at, std::int64_t batches,
+                     std::int64_t heads, std::int64_t tokens, int box_rows) {
+  return gemm_map(array.device(), {.address = array.address(),
+                                   .shape = {at.batch == 0 ? 1 : batches, at.head == 0 ? 1 : heads,
+                                             tokens, array.shape().back()},
+                                   .strides = {at.batch * 2, at.head * 2, at.token * 2, 2},
+                                   .type = array.type(),
+                                   .box_rows = static_cast<std::uint32_t>(box_rows)});
+}
+
+/// The result as one row of heads: those of all batches, or of all packed tokens.
+CUtensorMap result_map(const Array& out, const AttentionCall& call, bool packed) {
+  const std::int64_t heads = packed ? call.heads : std::int64_t{call.heads} * call.batches;
+  return gemm_map(out.device(), {.address = out.address(),
+                                 .shape = {1, heads, call.queries, call.value_dim},
+                                 .strides = {0, call.out_at.head * 2, call.out_at.token * 2, 2},
+                                 .type = out.type(),
+                                 .box_rows = 16,
+                                 .rank = 3});
+}
+
+HopperPlan plan_hopper(const PreparedAttention& made, const AttentionOptions& options,
+                       const HopperAttentionTile& tile) {
+  const AttentionCall& call = made.call;
+  const std::int64_t heads = std::int64_t{call.batches} * call.heads;
+  const std::int64_t group = call.heads / call.kv_heads;
+  HopperPlan plan{};
+  plan.row_tiles =
+      static_cast<std::int32_t>(parts_of(most_rows(made, options), kHopperGroupRows * tile.groups));
+  plan.tiles = static_cast<std::int32_t>(heads * plan.row_tiles);
+  const std::int64_t bytes = std::int64_t{2} * call.keys * (call.dim + call.value_dim);
+  const std::int64_t at_once = std::max<std::int64_t>(1, kSectionBytes / bytes);
+  plan.section = static_cast<std::int32_t>(std::min(heads, at_once * group));
+  const auto step = [](std::int64_t stride) { return stride != 0 ? 1 : 0; };
+  plan.q_batch = step(call.q_at.batch);
+  plan.q_head = step(call.q_at.head);
+  plan.k_batch = step(call.k_at.batch);
+  plan.k_head = step(call.k_at.head);
+  plan.v_batch = step(call.v_at.batch);
+  plan.v_head = step(call.v_at.head);
+  return plan;
+}
+
+const LazyKernel& hopper_attention_kernel(const PreparedAttention& made,
+                                          const HopperAttentionTile& tile, bool capped) {
+  static const auto& family = *new Family("hopper_attention.cu", text::hopper_attention_cu);
+  const auto key = InstanceKey()
+                       .type(made.q.type())
+                       .add(made.dim_class / 32, 4)
+                       .add(made.value_class / 32, 4)
+                       .add(tile.keys / 16, 4)
+                       .add(tile.stages, 3)
+                       .add(tile.groups, 2)
+                       .add(capped, 1);
+  return family.instance(key, [&] {
+    return format("hopper_attention<{}, Tile<{}, {}, {}, {}, {}>, {}>", device_type(made.q.type()),
+                  made.dim_class, made.value_class, tile.keys, tile.stages, tile.groups, capped);
+  });
+}
+
+}  // namespace
+
+int HopperAttentionTile::shared_bytes(int dim, int value_dim) const {
+  const int columns = (dim + 63) / 64, value_columns = (value_dim + 63) / 64;
+  const int rows = std::max(columns, value_columns) * groups * static_cast<int>(kHopperGroupRows);
+  return (rows + stages * keys * (columns + value_columns)) * 128 +
+         8 * (2 * groups + 4 * stages + 1);
+}
+
+std::span<const HopperAttentionTile> hopper_attention_tiles() { return kHopperTiles; }
+
+void force_attention_kernel(AttentionKernel kernel, std::optional<HopperAttentionTile> tile) {
+  if (tile && std::find(std::begin(kHopperTiles), std::end(kHopperTiles), *tile) ==
+                  std::end(kHopperTiles)) {
+    throw ArgumentError(format(
+        "a tile of attention has {} keys, {} stages and {} warpgroups{}: "
+        "that is none of those that there are",
+        tile->keys, tile->stages, tile->groups, tile->persistent ? "" : ", which do not stay"));
+  }
+  ForcedAttention& forced = forced_attention();
+  const std::lock_guard lock(forced.mutex);
+  forced.kernel = kernel;
+  forced.tile = tile;
+}
+
+std::optional<HopperAttentionTile> choose_hopper_attention(const PreparedAttention& made,
+                                                           const AttentionOptions& options,
+                                                           bool few) {
+  AttentionKernel kernel = AttentionKernel::automatic;
+  std::optional<HopperAttentionTile> tile;
+  {
+    ForcedAttention& forced = forced_attention();
+    const std::lock_guard lock(forced.mutex);
+    kernel = forced.kernel;
+    tile = forced.tile;
+  }
+  const bool automatic = kernel == AttentionKernel::automatic;
+  if (kernel == AttentionKernel::mma || (automatic && few)) return std::nullopt;
+  const char* obstacle = hopper_obstacle(made, options);
+  if (obstacle == nullptr && tile &&
+      tile->shared_bytes(made.dim_class, made.value_class) > kHopperSharedBytes) {
+    obstacle = "the tile does not fit shared memory";
+  }
+  if (obstacle == nullptr) return tile ? *tile : choose_hopper_tile(made, options);
+  if (automatic) return std::nullopt;
+  throw ArgumentError(format("attention by the kernel for Hopper: {}; query is a {}, key a {}",
+                             obstacle, made.q.identify(), made.k.identify()));
+}
+
+void launch_hopper_attention(PreparedAttention& made, const AttentionOptions& options,
+                             HopperAttentionTile tile, const Stream& on) {
+  const AttentionCall& call = made.call;
+  const bool packed = options.q_starts.has_value();
+  const std::int64_t batches = packed ? 1 : call.batches;
+  const HopperPlan plan = plan_hopper(made, options, tile);
+  const CUtensorMap q = head_map(made.q, call.q_at, batches, call.heads, call.queries,
+                                 static_cast<int>(kHopperGroupRows));
+  const CUtensorMap k = head_map(made.k, call.k_at, batches, call.kv_heads, call.keys, tile.keys);
+  const CUtensorMap v = head_map(made.v, call.v_at, batches, call.kv_heads, call.keys, tile.keys);
+  const CUtensorMap out = result_map(made.made.out, call, packed);
+  const std::int32_t multiprocessors =
+      made.q.device().attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  const std::int32_t blocks = tile.persistent ? std::min(plan.tiles, multiprocessors) : plan.tiles;
+  const LaunchConfig config{.grid = {static_cast<std::uint32_t>(blocks)},
+                            .block = {static_cast<std::uint32_t>(tile.threads())},
+                            .shared_bytes = static_cast<std::uint32_t>(
+                                tile.shared_bytes(made.dim_class, made.value_class)),
+                            .stream = on};
+  launch(hopper_attention_kernel(made, tile, call.soft_cap > 0).on(made.q.device()), config, q, k,
+         v, out, call, plan);
+}
+
+}  // namespace kernwright::kernels

@@ -1,0 +1,47 @@
+// Attention of many queries on Hopper: which calls it takes, its tiles, its launch.
+#pragma once
+
+#include "core/stream.h"
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace kernwright::kernels {
+
+struct AttentionOptions;
+struct PreparedAttention;
+
+/// Blocks of `groups` warpgroups, 64 queries each, meet `keys` keys at a time; `stages` tiles of
+/// keys and of values are on their way or in use. Blocks that are persistent stay for many rows.
+struct HopperAttentionTile {
+  int keys = 128, stages = 2, groups = 2;
+  bool persistent = true;
+  bool operator==(const HopperAttentionTile&) const = default;
+
+  int threads() const { return (groups + 1) * 128; }
+  /// For heads of so many elements.
+  int shared_bytes(int dim, int value_dim) const;
+};
+
+enum class AttentionKernel : std::uint8_t { automatic, mma, hopper };
+
+/// Tiles worth measuring for heads of 64, 96, 128, 192 or 256 elements: each gives right results.
+std::span<const HopperAttentionTile> hopper_attention_tiles();
+
+/// Lets all later calls of attention() with 16-bit elements take that kernel, and that tile, to
+/// measure them; `automatic` ends it. Throws ArgumentError for a tile that is none of
+/// hopper_attention_tiles(). Thread-safe.
+void force_attention_kernel(AttentionKernel kernel, std::optional<HopperAttentionTile> tile);
+
+/// The tile for a call; nothing where the other kernel has to do it: on other devices, with a mask,
+/// dropout or ALiBi, where elements are not 16 bytes apart or go backwards. Throws ArgumentError
+/// where force_attention_kernel() asks for what cannot be. `few`: rows are so few that the kernels
+/// of decoding take them, if nothing is forced.
+std::optional<HopperAttentionTile> choose_hopper_attention(const PreparedAttention& made,
+                                                           const AttentionOptions& options,
+                                                           bool few);
+void launch_hopper_attention(PreparedAttention& made, const AttentionOptions& options,
+                             HopperAttentionTile tile, const Stream& on);
+
+}  // namespace kernwright::kernels

@@ -1,0 +1,151 @@
+// A model of what tiles without tensor cores cost.
+#include "kernels_src/gemm/fma_choice.h"
+
+#include "base/errors.h"
+#include "base/format.h"
+
+#include <algorithm>
+#include <array>
+
+namespace kernwright::kernels {
+namespace {
+
+constexpr std::array<FmaTile, 7> kFloatTiles = {{{256, 128, 16, 8, 16, 3},
+                                                 {256, 128, 16, 8, 8, 4},
+                                                 {128, 128, 8, 8, 16, 3},
+                                                 {128, 128, 8, 8, 8, 4},
+                                                 {128, 64, 8, 8, 8, 4},
+                                                 {64, 64, 8, 4, 8, 4},
+                                                 {32, 64, 4, 4, 16, 4}}};
+constexpr std::array<FmaTile, 3> kDoubleTiles = {
+    {{128, 64, 8, 8, 8, 4}, {64, 64, 8, 4, 8, 4}, {32, 64, 4, 4, 16, 4}}};
+
+constexpr double kFmasPerCycle = 128;        // of float32
+constexpr double kFmaLoadsPerCycle = 46;     // bytes, from L2
+constexpr double kFmaMemoryPerCycle = 14;    // bytes, from device memory
+constexpr double kFmaCyclesOfTile = 2000;    // before its first product and after its last
+constexpr double kFmaCyclesOfSecond = 4000;  // of the second kernel
+constexpr std::int64_t kLeastFmaPart = 128;  // steps of a split
+
+std::int64_t fma_parts(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+/// Of the instructions, those that multiply: the rest loads from shared memory.
+double fma_share(const FmaTile& tile) {
+  const int sums = tile.thread_rows * tile.thread_columns;
+  return sums >= 128 ? 0.88 : sums >= 64 ? 0.86 : sums >= 32 ? 0.75 : 0.6;
+}
+/// Of the multiply-adds' rate, with so many warps on a multiprocessor: others go on where one
+/// waits.
+double fma_rate(int warps) { return warps >= 16 ? 1 : warps >= 8 ? 0.92 : warps >= 4 ? 0.7 : 0.4; }
+
+int best_fma_splits(const GemmSize& size, std::size_t shared, FmaChoice choice) {
+  int best = 1;
+  double least = fma_cost(size, shared, choice);
+  for (const int splits : {2, 3, 4, 6, 8, 12, 16, 24, 32, 64}) {
+    const std::int64_t of_part = fma_parts(size.inner, splits);
+    if (of_part < kLeastFmaPart || of_part * (splits - 1) >= size.inner) continue;
+    choice.splits = splits;
+    if (const double cost = fma_cost(size, shared, choice); cost < least) {
+      least = cost;
+      best = splits;
+    }
+  }
+  return best;
+}
+
+}  // namespace
+
+std::size_t FmaTile::shared_bytes(std::size_t element) const noexcept {
+  const auto of_step = static_cast<std::size_t>(rows + columns) * element + 32;
+  return static_cast<std::size_t>(stages) * static_cast<std::size_t>(depth) * of_step;
+}
+
+int FmaTile::blocks(std::size_t element) const noexcept {
+  const bool few = static_cast<std::size_t>(thread_rows * thread_columns) * element <= 256;
+  return (few ? 512 : 256) / threads();
+}
+
+std::span<const FmaTile> fma_tiles(std::size_t element) noexcept {
+  if (element == 8) return kDoubleTiles;
+  return kFloatTiles;
+}
+
+void require_fma_tile(const FmaTile& tile, std::size_t element) {
+  const auto known = fma_tiles(element);
+  const bool found = std::ranges::any_of(known, [&](const FmaTile& of) {
+    return of.rows == tile.rows && of.columns == tile.columns &&
+           of.thread_rows == tile.thread_rows && of.thread_columns == tile.thread_columns;
+  });
+  const bool deep = tile.depth == 8 || tile.depth == 16;
+  if (found && deep && tile.stages >= 2 && tile.stages <= 4 &&
+      tile.shared_bytes(element) <= 99 * 1024) {
+    return;
+  }
+  std::string names;
+  for (const FmaTile& of : known) {
+    names += format("{}{}x{} by {}x{}", names.empty() ? "" : ", ", of.rows, of.columns,
+                    of.thread_rows, of.thread_columns);
+  }
+  throw ArgumentError(
+      format("a tile of a product of {} bytes an element is {}, with 2 to 4 stages of 8 or 16 "
+             "steps, not {}",
+             element, names, describe(FmaChoice{tile, 1, 8})));
+}
+
+double fma_cost(const GemmSize& size, std::size_t shared, const FmaChoice& choice) noexcept {
+  const FmaTile& tile = choice.tile;
+  const std::size_t element = size.out_bytes;
+  const std::int64_t tiles = fma_parts(size.rows, tile.rows) *
+                             fma_parts(size.columns, tile.columns) * size.batches * choice.splits;
+  const std::int64_t each = fma_parts(tiles, std::max(1, size.multiprocessors));
+  const auto fit = static_cast<std::int64_t>(shared / (tile.shared_bytes(element) + 1024));
+  const std::int64_t at_once =
+      std::max<std::int64_t>(1, std::min({fit, std::int64_t{tile.blocks(element)}, each}));
+  const double area = static_cast<double>(tile.rows) * tile.columns;
+  const double fmas = area / (kFmasPerCycle * 4 / static_cast<double>(element)) / fma_share(tile) /
+                      fma_rate(static_cast<int>(at_once) * tile.threads() / 32);
+  const double loads = static_cast<double>(tile.rows + tile.columns) *
+                       static_cast<double>(element) / kFmaLoadsPerCycle;
+  const auto deep = static_cast<double>(fma_parts(size.inner, choice.splits));
+  // Blocks that share a multiprocessor begin and end while others multiply.
+  double cost = static_cast<double>(each) * deep * std::max(fmas, loads) +
+                static_cast<double>(fma_parts(each, at_once)) * kFmaCyclesOfTile;
+  if (choice.splits > 1) {
+    const double results = static_cast<double>(size.rows) * static_cast<double>(size.columns) *
+                           static_cast<double>(size.batches) * static_cast<double>(element);
+    cost += kFmaCyclesOfSecond + results * (2 * choice.splits + 1) /
+                                     (kFmaMemoryPerCycle * std::max(1, size.multiprocessors));
+  }
+  return cost;
+}
+
+FmaChoice choose_fma(const GemmSize& size, std::size_t shared, const FmaTile& tile,
+                     int splits) noexcept {
+  FmaChoice choice{tile, std::max(1, splits), 8};
+  if (splits == 0) choice.splits = best_fma_splits(size, shared, choice);
+  return choice;
+}
+
+FmaChoice choose_fma(const GemmSize& size, std::size_t shared) noexcept {
+  FmaChoice best;
+  double least = 0;
+  for (const FmaTile& tile : fma_tiles(size.out_bytes)) {
+    const FmaChoice choice = choose_fma(size, shared, tile, 0);
+    const double cost = fma_cost(size, shared, choice);
+    if (least == 0 || cost < least) {
+      least = cost;
+      best = choice;
+    }
+  }
+  return best;
+}
+
+std::string describe(const FmaChoice& choice) {
+  const FmaTile& tile = choice.tile;
+  std::string text = format("{}x{} by {}x{}, {} stages of {}", tile.rows, tile.columns,
+                            tile.thread_rows, tile.thread_columns, tile.stages, tile.depth);
+  if (choice.splits > 1) text += format(", {} splits", choice.splits);
+  return text;
+}
+
+}  // namespace kernwright::kernels

@@ -1,0 +1,175 @@
+// Operands, problem and launch of fma_gemm.cu.
+#include "kernels_src/gemm/fma_gemm.h"
+
+#include "core/device.h"
+#include "kernels_src/family.h"
+#include "kernels_src/gemm/gemm_kernels.h"
+#include "kernels_src/matmul/matmul_batch.h"
+#include "kernels_src/reduce/reduce.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <limits>
+
+namespace kernwright::kernels {
+namespace {
+
+// As in fma_gemm.cu.
+struct FmaSide {
+  CUdeviceptr data;
+  std::int64_t line, step;
+};
+struct FmaProblem {
+  std::int32_t rows, columns, inner, inner_of_split, row_tiles, column_tiles, group, batches,
+      splits, packs;
+};
+constexpr std::int64_t kMostFmaExtent = 2'000'000'000;
+
+std::int64_t fma_stride(const Array& of, int from_end) {
+  return of.strides()[of.strides().size() - static_cast<std::size_t>(from_end)];
+}
+std::int64_t fma_tiles_of(std::int64_t extent, std::int64_t part) {
+  return (extent + part - 1) / part;
+}
+
+/// How lines of so many bytes apart are copied; `batch`: strides of the dimensions in front.
+FmaWay fma_way(const FmaSide& side, std::int64_t lines, std::int64_t element,
+               const std::int64_t* batch, int ndim) {
+  const bool apart = std::all_of(batch, batch + ndim, [](std::int64_t s) { return s % 16 == 0; });
+  const bool dense = side.line == element && lines > 1;
+  if (dense && apart && side.data % 16 == 0 && side.step % 16 == 0) return FmaWay::packs;
+  return dense || (lines > 1 && std::abs(side.line) < std::abs(side.step)) ? FmaWay::across
+                                                                           : FmaWay::along;
+}
+
+/// A product that fma_gemm.cu takes.
+struct FmaGemm {
+  const Gemm& of;
+  const GemmEpilogue& epilogue;
+  const Stream& on;
+  ProductBatch batch;
+  FmaSide a, b;
+  std::int64_t rows, columns, inner, batches;
+
+  std::size_t element() const { return scalar_size(of.a.type()); }
+
+  /// Dimensions of a alone, whose rows follow each other, become rows.
+  void merge_rows() {
+    while (batch.ndim > 0 && batch.b[0] == 0 && (rows == 1 || batch.a[0] == rows * a.line)) {
+      if (rows == 1) a.line = batch.a[0];
+      rows *= batch.extent[0];
+      batch.drop_innermost();
+    }
+    batches = batch.products();
+  }
+
+  FmaChoice choice(const Array& result) const {
+    const Device& device = result.device();
+    const GemmSize size{
+        .rows = rows,
+        .columns = columns,
+        .inner = inner,
+        .batches = batches,
+        .multiprocessors = device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
+        .out_bytes = element()};
+    const auto shared = static_cast<std::size_t>(
+        device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR));
+    if (of.fma_tile) return choose_fma(size, shared, *of.fma_tile, of.splits);
+    FmaChoice chosen = choose_fma(size, shared);
+    if (of.splits > 0) chosen.splits = of.splits;
+    return chosen;
+  }
+
+  FmaProblem problem_of(const FmaChoice& choice) const {
+    FmaProblem problem{};
+    problem.rows = static_cast<std::int32_t>(rows);
+    problem.columns = static_cast<std::int32_t>(columns);
+    problem.inner = static_cast<std::int32_t>(inner);
+    // Parts of whole stages, so that copies of packs stay aligned; none of them is empty.
+    const std::int64_t depth = choice.tile.depth;
+    const std::int64_t of_split = fma_tiles_of(fma_tiles_of(inner, choice.splits), depth) * depth;
+    problem.inner_of_split = static_cast<std::int32_t>(std::min(of_split, kMostFmaExtent));
+    problem.splits = static_cast<std::int32_t>(fma_tiles_of(inner, of_split));
+    problem.row_tiles = static_cast<std::int32_t>(fma_tiles_of(rows, choice.tile.rows));
+    problem.column_tiles = static_cast<std::int32_t>(fma_tiles_of(columns, choice.tile.columns));
+    problem.group = choice.group;
+    problem.batches = static_cast<std::int32_t>(batches);
+    return problem;
+  }
+  static double blocks_of(const FmaProblem& problem) {
+    return static_cast<double>(problem.row_tiles) * problem.column_tiles * problem.batches *
+           problem.splits;
+  }
+
+  /// All of the result, or the parts of its sums.
+  void launch_on(const Array& target, const FmaChoice& choice, FmaProblem problem,
+                 const GemmEpilogue& ending) const {
+    const auto size = static_cast<std::int64_t>(element());
+    const FmaInstance instance{of.a.type(), target.type(), choice.tile,
+                               fma_way(a, rows, size, batch.a, batch.ndim),
+                               fma_way(b, columns, size, batch.b, batch.ndim)};
+    const bool aligned = !ending.c || ending.c->address() % 16 == 0;
+    problem.packs = problem.columns % (16 / size) == 0 && aligned;
+    const LaunchConfig config{
+        .grid = {static_cast<std::uint32_t>(blocks_of(problem))},
+        .block = {static_cast<std::uint32_t>(choice.tile.threads())},
+        .shared_bytes = static_cast<std::uint32_t>(choice.tile.shared_bytes(element())),
+        .stream = on};
+    launch(fma_kernel(instance, ending).on(target.device()), config, a, b, batch, target.address(),
+           gemm_epilogue_values(ending), problem);
+  }
+
+  void run(const Array& result, const FmaChoice& made, const FmaProblem& problem) const {
+    const bool wide = of.a.type() == ScalarType::float64;
+    const bool here = has_short_epilogue(epilogue) && !epilogue.row_scales;
+    if (problem.splits == 1 && here) {
+      launch_on(result, made, problem, epilogue);
+    } else {
+      Shape shape = result.shape();
+      shape.insert(shape.begin(), problem.splits);
+      const Array sums = Array::empty(result.device(), std::move(shape), of.a.type(), on);
+      launch_on(sums, made, problem, GemmEpilogue{});
+      if (wide) {
+        reduce_into(result, sums, {.op = Reduction::sum, .axes = std::vector<int>{0}, .type = {}},
+                    on);
+      } else {
+        finish_sums(sums, result, epilogue, problem.splits, on);
+      }
+      sums.use_on(on);
+    }
+    of.a.use_on(on);
+    of.b.use_on(on);
+  }
+};
+
+}  // namespace
+
+bool has_fma(const Array& array) {
+  return (array.type() == ScalarType::float32 || array.type() == ScalarType::float64) &&
+         array.device().capabilities().async_copy;
+}
+
+bool run_fma(const Gemm& of, const GemmEpilogue& ready, const Array& result, const Stream& on) {
+  if (!has_fma(of.a) || ready.gate) return false;
+  FmaGemm product{.of = of,
+                  .epilogue = ready,
+                  .on = on,
+                  .batch = matrix_batch(of.a, of.b),
+                  .a = {of.a.address(), fma_stride(of.a, 2), fma_stride(of.a, 1)},
+                  .b = {of.b.address(), fma_stride(of.b, 1), fma_stride(of.b, 2)},
+                  .rows = of.a.shape()[of.a.shape().size() - 2],
+                  .columns = of.b.shape().back(),
+                  .inner = of.a.shape().back(),
+                  .batches = 1};
+  product.merge_rows();
+  if (std::max({product.rows, product.columns, product.inner, product.batches}) > kMostFmaExtent) {
+    return false;
+  }
+  const FmaChoice made = product.choice(result);
+  const FmaProblem problem = product.problem_of(made);
+  if (FmaGemm::blocks_of(problem) > std::numeric_limits<std::int32_t>::max()) return false;
+  product.run(result, made, problem);
+  return true;
+}
+
+}  // namespace kernwright::kernels

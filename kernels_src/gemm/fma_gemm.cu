@@ -1,0 +1,316 @@
+// Matrix products of float32 and float64 by fused multiply-adds, exact to a rounding each: threads
+// copy tiles into a ring of stages without waiting, and hold a part of the result in registers.
+#include <kernwright/elements.cuh>
+#include <kernwright/product_epilogue.cuh>
+#include <kernwright/tensor_core.cuh>
+
+using namespace kernwright;
+
+constexpr int kMaxBatchDims = 6;
+constexpr int kLanesDown = 4, kLanesAcross = 8;  // of a warp
+constexpr int kRun = 8;                          // steps that neighbouring threads copy of a line
+
+/// rows x columns of the result are made by a block whose threads have thread_rows x thread_columns
+/// each. `depth`: steps of the inner dimension in a stage.
+template <typename T, int rows, int columns, int thread_rows, int thread_columns, int depth,
+          int stages>
+struct Tile {
+  static constexpr int kRows = rows, kColumns = columns, kDepth = depth, kStages = stages;
+  static constexpr int kThreadRows = thread_rows, kThreadColumns = thread_columns;
+  static constexpr int kWarpRows = thread_rows * kLanesDown;
+  static constexpr int kWarpColumns = thread_columns * kLanesAcross;
+  static constexpr int kWarpsAcross = columns / kWarpColumns;
+  static constexpr int kThreads = rows / kWarpRows * kWarpsAcross * 32;
+  static constexpr int kPack = 16 / sizeof(T);  // of accesses of 16 bytes
+  // Elements of a step; copies of single elements along the steps meet different banks.
+  static constexpr int kLineA = rows + kPack, kLineB = columns + kPack;
+  static constexpr int kStage = depth * (kLineA + kLineB);
+  static constexpr bool kFew = thread_rows * thread_columns * sizeof(T) <= 256;
+  static constexpr int kBlocks = (kFew ? 512 : 256) / kThreads;  // that share a multiprocessor
+};
+
+/// How an operand is copied. Its lines are the rows of a and the columns of b.
+enum Way {
+  kPacks,   // 16 bytes of neighbouring lines at once
+  kAcross,  // neighbouring threads have neighbouring lines
+  kAlong    // neighbouring threads have neighbouring steps of a line
+};
+
+/// Bytes between lines, and between steps of the inner dimension.
+struct Side {
+  const unsigned char* data;
+  long long line, step;
+};
+
+/// The dimensions in front, the innermost first, with strides in bytes.
+struct Batch {
+  long long extent[kMaxBatchDims], a[kMaxBatchDims], b[kMaxBatchDims];
+  int ndim;
+};
+
+struct Problem {
+  int rows, columns, inner, inner_of_split;
+  int row_tiles, column_tiles;
+  int group;  // row tiles whose columns are walked together
+  int batches, splits;
+  int packs;  // rows of the result and of c begin at multiples of a pack
+};
+
+/// The first `bytes` of kBytes to shared memory, zeros behind them, without waiting.
+template <int kBytes>
+__device__ __forceinline__ void copy_part(unsigned to, const void* from, int bytes) {
+  if constexpr (kBytes == 16) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes)
+                 : "memory");
+  } else {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to), "l"(from), "n"(kBytes),
+                 "r"(bytes)
+                 : "memory");
+  }
+}
+
+/// A thread's part of one operand's stages, each kDepth steps of kLines lines, kLine elements
+/// apart.
+template <typename T, int kLines, int kLine, int kDepth, int kThreads, Way kWay>
+struct Copier {
+  static constexpr int kSize = sizeof(T), kPack = kWay == kPacks ? 16 / kSize : 1;
+  // Threads are neighbours along the fast extent; the slow one is walked kApart at a time.
+  static constexpr int kFast = kWay == kAlong ? kRun : kLines / kPack;
+  static constexpr int kSlow = kWay == kAlong ? kLines : kDepth;
+  static constexpr int kApart = kThreads / kFast, kCopies = (kSlow + kApart - 1) / kApart;
+  static_assert(kThreads % kFast == 0 && kDepth % kRun == 0 && kCopies <= 32);
+  const unsigned char* from;
+  long long apart, run, stage;  // bytes
+  int left;                     // steps from the thread's first on
+  int bytes;                    // of the thread's lines, where they are the fast extent
+  unsigned inside;              // a bit for each of its lines, where they are the slow extent
+  unsigned to;
+
+  __device__ Copier(const Side& of, long long line, int lines, int step, int steps) {
+    const int fast = threadIdx.x % kFast, slow = threadIdx.x / kFast;
+    const int own_line = kWay == kAlong ? slow : fast * kPack;
+    const int own_step = kWay == kAlong ? fast : slow;
+    from =
+        of.data + (line + own_line) * of.line + (step + static_cast<long long>(own_step)) * of.step;
+    apart = kApart * (kWay == kAlong ? of.line : of.step);
+    run = kRun * of.step;
+    stage = kDepth * of.step;
+    left = steps - own_step;
+    bytes = min(max(lines - own_line, 0), kPack) * kSize;
+    inside = 0;
+#pragma unroll
+    for (int i = 0; i < kCopies; ++i) inside |= (own_line + i * kApart < lines ? 1u : 0u) << i;
+    to = (own_step * kLine + own_line) * kSize;
+  }
+  /// The next stage, to shared memory at `tile`; zeros for what there is not.
+  __device__ __forceinline__ void load(unsigned tile) {
+    if constexpr (kWay == kAlong) {
+#pragma unroll
+      for (int j = 0; j < kDepth / kRun; ++j) {
+        const unsigned some = j * kRun < left ? inside : 0;
+#pragma unroll
+        for (int i = 0; i < kCopies; ++i) {
+          if (kSlow % kApart != 0 && threadIdx.x / kFast + i * kApart >= kSlow) break;
+          copy_part<kSize>(tile + to + (j * kRun * kLine + i * kApart) * kSize,
+                           from + j * run + i * apart, some >> i & 1 ? kSize : 0);
+        }
+      }
+    } else {
+#pragma unroll
+      for (int i = 0; i < kCopies; ++i) {
+        if (kSlow % kApart != 0 && threadIdx.x / kFast + i * kApart >= kSlow) break;
+        copy_part<kPack * kSize>(tile + to + i * kApart * kLine * kSize, from + i * apart,
+                                 i * kApart < left ? bytes : 0);
+      }
+    }
+    from += stage;
+    left -= kDepth;
+  }
+};
+
+struct Place {
+  int row, column, batch, split;
+};
+
+/// Tiles are walked down `group` of them, then along the columns: what blocks load at the same time
+/// is the same.
+__device__ __forceinline__ Place place_of(const Problem& of, int tile) {
+  const int all = of.row_tiles * of.column_tiles;
+  const int z = tile / all, flat = tile - z * all;
+  const int band = of.group * of.column_tiles;
+  const int first = flat / band * of.group, inside = flat % band;
+  const int high = min(of.row_tiles - first, of.group);
+  return {first + inside % high, inside / high, z / of.splits, z % of.splits};
+}
+
+__device__ __forceinline__ void move_to(const Batch& batch, long long index, Side& a, Side& b) {
+  for (int d = 0; d < batch.ndim; ++d) {
+    const long long at = index % batch.extent[d];
+    index /= batch.extent[d];
+    a.data += at * batch.a[d];
+    b.data += at * batch.b[d];
+  }
+}
+
+/// kCount elements of a step: packs that lie kLanes packs apart.
+template <int kCount, int kLanes, typename T>
+__device__ __forceinline__ void load_part(T (&to)[kCount], const T* from) {
+  constexpr int kPack = 16 / sizeof(T);
+#pragma unroll
+  for (int g = 0; g < kCount / kPack; ++g) {
+    const Pack<T, kPack> some = *reinterpret_cast<const Pack<T, kPack>*>(from + g * kLanes * kPack);
+#pragma unroll
+    for (int i = 0; i < kPack; ++i) to[g * kPack + i] = some.value[i];
+  }
+}
+
+__device__ __forceinline__ float multiply_add(float x, float y, float sum) {
+  return fmaf(x, y, sum);
+}
+__device__ __forceinline__ double multiply_add(double x, double y, double sum) {
+  return fma(x, y, sum);
+}
+
+template <typename Out, typename Finish>
+__device__ __forceinline__ Out finished(const ProductEpilogueValues& with, float sum,
+                                        const Biases& bias, int k, float c) {
+  return from_compute<Out>(Finish::finish(with, sum, 0, bias, k, c));
+}
+/// Nothing follows sums of float64.
+template <typename Out, typename Finish>
+__device__ __forceinline__ Out finished(const ProductEpilogueValues&, double sum, const Biases&,
+                                        int, float) {
+  return static_cast<Out>(sum);
+}
+
+/// A pack of neighbouring columns of a row, `many` of which there are.
+template <typename Out, typename Finish, int kPack, typename T>
+__device__ __forceinline__ void store_pack(const T* sums, Out* out, const Out* c,
+                                           const ProductEpilogueValues& with,
+                                           const Biases (&bias)[kPack / 2], int many, bool whole) {
+  Pack<Out, kPack> result, added;
+  if constexpr (Finish::kHasC) {
+    if (whole) added = *reinterpret_cast<const Pack<Out, kPack>*>(c);
+#pragma unroll
+    for (int i = 0; i < kPack; ++i) {
+      if (!whole && i < many) added.value[i] = c[i];
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < kPack; ++i) {
+    float more = 0;
+    if constexpr (Finish::kHasC) {
+      if (i < many) more = to_compute(added.value[i]);
+    }
+    result.value[i] = finished<Out, Finish>(with, sums[i], bias[i / 2], i % 2, more);
+  }
+  if (whole) {
+    *reinterpret_cast<Pack<Out, kPack>*>(out) = result;
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < kPack; ++i) {
+    if (i < many) out[i] = result.value[i];
+  }
+}
+
+/// A thread's sums, whose first element is that of `row` and `column`.
+template <typename Out, typename Finish, typename Of, typename T>
+__device__ __forceinline__ void store_sums(const T (&sums)[Of::kThreadRows][Of::kThreadColumns],
+                                           Out* out, const Out* c,
+                                           const ProductEpilogueValues& with, const Problem& of,
+                                           int row, int column) {
+  constexpr int kPack = Of::kPack;
+#pragma unroll
+  for (int j = 0; j < Of::kThreadColumns; j += kPack) {
+    const int at_column = column + j * kLanesAcross;
+    const int many = of.columns - at_column;
+    if (many <= 0) break;
+    Biases bias[kPack / 2];
+#pragma unroll
+    for (int p = 0; p < kPack / 2; ++p) {
+      bias[p] = Finish::biases(with, at_column + 2 * p, of.columns);
+    }
+#pragma unroll
+    for (int i = 0; i < Of::kThreadRows; ++i) {
+      const int at_row = row + i / kPack * kPack * kLanesDown + i % kPack;
+      if (at_row >= of.rows) break;
+      const long long at = static_cast<long long>(at_row) * of.columns + at_column;
+      store_pack<Out, Finish, kPack>(&sums[i][j], out + at, c + at, with, bias, many,
+                                     of.packs != 0);
+    }
+  }
+}
+
+/// Of::kThreads threads, a block for each tile. Dynamic shared memory: the stages.
+template <typename T, typename Out, typename Of, Way kWayA, Way kWayB, typename Finish>
+__global__ void __launch_bounds__(Of::kThreads, Of::kBlocks)
+    fma_gemm(Side a, Side b, const Batch batch, void* out, const ProductEpilogueValues with,
+             const Problem of) {
+  extern __shared__ __align__(16) unsigned char storage[];
+  constexpr int kStageBytes = Of::kStage * sizeof(T);
+  const Place at = place_of(of, static_cast<int>(blockIdx.x));
+  const int first = at.split * of.inner_of_split;
+  const int inner = min(of.inner_of_split, of.inner - first);
+  const int row = at.row * Of::kRows, column = at.column * Of::kColumns;
+  move_to(batch, at.batch, a, b);
+  Copier<T, Of::kRows, Of::kLineA, Of::kDepth, Of::kThreads, kWayA> copy_a(a, row, of.rows - row,
+                                                                           first, inner);
+  Copier<T, Of::kColumns, Of::kLineB, Of::kDepth, Of::kThreads, kWayB> copy_b(
+      b, column, of.columns - column, first, inner);
+  const unsigned stages = shared_address(storage);
+  // Stages behind the last are zeros: no step is a special case.
+  const auto load = [&](int stage) {
+    const unsigned to = stages + stage * kStageBytes;
+    copy_a.load(to);
+    copy_b.load(to + Of::kDepth * Of::kLineA * sizeof(T));
+    commit_copies();
+  };
+#pragma unroll
+  for (int stage = 0; stage < Of::kStages - 1; ++stage) load(stage);
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const int own_row = warp / Of::kWarpsAcross * Of::kWarpRows + lane / kLanesAcross * Of::kPack;
+  const int own_column =
+      warp % Of::kWarpsAcross * Of::kWarpColumns + lane % kLanesAcross * Of::kPack;
+  const T* const left = reinterpret_cast<const T*>(storage) + own_row;
+  const T* const right = reinterpret_cast<const T*>(storage) + Of::kDepth * Of::kLineA + own_column;
+  T x[2][Of::kThreadRows], y[2][Of::kThreadColumns];
+  T sums[Of::kThreadRows][Of::kThreadColumns] = {};
+  const auto fetch = [&](int into, int stage, int k) {
+    load_part<Of::kThreadRows, kLanesDown>(x[into], left + stage * Of::kStage + k * Of::kLineA);
+    load_part<Of::kThreadColumns, kLanesAcross>(y[into],
+                                                right + stage * Of::kStage + k * Of::kLineB);
+  };
+  wait_copies<Of::kStages - 2>();
+  __syncthreads();
+  fetch(0, 0, 0);
+  int read = 0, written = Of::kStages - 1;
+  for (int done = 0; done < inner; done += Of::kDepth) {
+    load(written);
+#pragma unroll
+    for (int k = 0; k < Of::kDepth; ++k) {
+      if (k + 1 < Of::kDepth) {
+        fetch((k + 1) % 2, read, k + 1);
+      } else {
+        wait_copies<Of::kStages - 2>();
+        __syncthreads();  // the next stage has come, and this one is free
+        written = read;
+        read = read + 1 == Of::kStages ? 0 : read + 1;
+        fetch(0, read, 0);
+      }
+#pragma unroll
+      for (int i = 0; i < Of::kThreadRows; ++i) {
+#pragma unroll
+        for (int j = 0; j < Of::kThreadColumns; ++j) {
+          sums[i][j] = multiply_add(x[k % 2][i], y[k % 2][j], sums[i][j]);
+        }
+      }
+    }
+  }
+  wait_copies<0>();
+  const long long before =
+      (static_cast<long long>(at.split) * of.batches + at.batch) * of.rows * of.columns;
+  store_sums<Out, Finish, Of>(sums, static_cast<Out*>(out) + before,
+                              static_cast<const Out*>(with.c) + before, with, of, row + own_row,
+                              column + own_column);
+}

@@ -1,0 +1,192 @@
+// Plans of products that are measured, and those that a table may hold.
+#include "base/errors.h"
+#include "core/device.h"
+#include "kernels_src/gemm/gemm_kernels.h"
+#include "kernels_src/gemm/mma_gemm.h"
+#include "kernels_src/gemm/product_choices.h"
+
+#include <algorithm>
+#include <cmath>
+#include <initializer_list>
+
+namespace kernwright::kernels {
+namespace {
+
+constexpr std::size_t kMostOfKernel = 16;
+constexpr std::int64_t kMostFloatRows = 16;
+
+/// A plan and what a model says of its time.
+struct Candidate {
+  ProductPlan plan;
+  double cost;
+};
+
+ProductPlan product_plan_of(ProductKernel kernel, std::initializer_list<int> numbers) {
+  ProductPlan plan{kernel, {}};
+  std::ranges::transform(numbers, plan.numbers.begin(),
+                         [](int n) { return static_cast<std::int16_t>(n); });
+  return plan;
+}
+
+GemmSize size_of(const Device& device, const ProductKey& key) {
+  return {.rows = key.rows,
+          .columns = key.columns,
+          .inner = key.inner,
+          .batches = key.batches,
+          .multiprocessors = device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
+          .out_bytes = scalar_size(key.out),
+          .gated = key.gated};
+}
+
+std::size_t shared_of(const Device& device) {
+  return static_cast<std::size_t>(
+      device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR));
+}
+
+/// The cheapest by their models, none of which costs twice as much as the first.
+void keep_best(std::vector<Candidate>& all, std::vector<ProductPlan>& into) {
+  std::ranges::stable_sort(all, {}, &Candidate::cost);
+  for (std::size_t i = 0; i < std::min(all.size(), kMostOfKernel); ++i) {
+    if (all[i].cost > 2 * all[0].cost) break;
+    into.push_back(all[i].plan);
+  }
+}
+
+/// The splits that the model would take, none, and those about them.
+std::vector<int> splits_near(int modelled, std::int64_t inner, bool may_split) {
+  std::vector<int> all = {modelled};
+  if (!may_split) return {1};
+  for (const int splits : {1, modelled * 2, modelled / 2}) {
+    const bool known = std::ranges::find(all, splits) != all.end();
+    if (splits >= 1 && splits <= 64 && inner / splits >= 128 && !known) all.push_back(splits);
+  }
+  return all;
+}
+
+void add_gemm(const Device& device, const ProductKey& key, std::vector<ProductPlan>& into) {
+  const GemmSize size = size_of(device, key);
+  std::vector<Candidate> all;
+  for (const GemmTile& tile : gemm_tiles()) {
+    if (key.gated && tile.columns % 128 != 0) continue;
+    const int modelled = choose_gemm(size, tile, key.gated ? 1 : 0).splits;
+    for (const int splits : splits_near(modelled, key.inner, !key.gated)) {
+      all.push_back(
+          {product_plan_of(ProductKernel::gemm, {tile.rows, tile.columns, tile.stages, tile.groups,
+                                                 tile.turns, tile.cluster, splits}),
+           gemm_cost(size, choose_gemm(size, tile, splits))});
+    }
+  }
+  keep_best(all, into);
+}
+
+void add_mma(const Device& device, const ProductKey& key, std::vector<ProductPlan>& into) {
+  const auto element = static_cast<std::int64_t>(scalar_size(key.a));
+  const GemmSize size = size_of(device, key);
+  for (MmaTile tile : mma_tiles()) {
+    if (shared_of(device) <= std::size_t{100} * 1024) tile.stages = 3;
+    const bool may_split = key.a != ScalarType::int8;
+    const int modelled = choose_mma(size, (key.inner * element + 63) / 64, tile, may_split).splits;
+    for (const int splits : splits_near(modelled, key.inner, may_split)) {
+      into.push_back(
+          product_plan_of(ProductKernel::mma, {tile.rows, tile.columns, tile.stages, splits}));
+    }
+  }
+}
+
+void add_fma(const Device& device, const ProductKey& key, std::vector<ProductPlan>& into) {
+  GemmSize size = size_of(device, key);
+  size.out_bytes = scalar_size(key.a);
+  const std::size_t shared = shared_of(device);
+  std::vector<Candidate> all;
+  for (const FmaTile& tile : fma_tiles(size.out_bytes)) {
+    const int modelled = choose_fma(size, shared, tile, 0).splits;
+    for (const int splits : splits_near(modelled, key.inner, true)) {
+      all.push_back({product_plan_of(ProductKernel::fma,
+                                     {tile.rows, tile.columns, tile.thread_rows,
+                                      tile.thread_columns, tile.depth, tile.stages, splits}),
+                     fma_cost(size, shared, choose_fma(size, shared, tile, splits))});
+    }
+  }
+  keep_best(all, into);
+}
+
+bool is_half(ScalarType type) { return is_half_float(type); }
+
+/// Kernels with what they choose themselves, and with more or fewer splits. Weights that have
+/// neighbours along the inner dimension are turned columns of b.
+void add_skinny(const ProductKey& key, std::vector<ProductPlan>& into) {
+  const std::int64_t most = key.a == ScalarType::float32 ? kMostFloatRows : kSkinnyRows;
+  if ((!is_half(key.a) && key.a != ScalarType::float32) || key.out != key.a || key.gated) return;
+  if (key.rows > most || key.columns * key.inner < 16384) return;
+  std::vector<SkinnyKernel> kernels;
+  if (!key.b_turned) {
+    if (is_half(key.a)) kernels.push_back(SkinnyKernel::column_tiles);
+    if (!is_half(key.a) || key.rows <= 8) kernels.push_back(SkinnyKernel::columns);
+  } else {
+    if (is_half(key.a)) {
+      kernels = {SkinnyKernel::tiles, SkinnyKernel::staged, SkinnyKernel::ring};
+    }
+    if (!is_half(key.a) || key.rows <= 4) kernels.push_back(SkinnyKernel::dot);
+  }
+  for (const SkinnyKernel kernel : kernels) {
+    for (const int splits : {0, 1, 2, 4, 8}) {
+      into.push_back(product_plan_of(ProductKernel::skinny,
+                                     {static_cast<int>(kernel), 0, 0, 0, -1, splits, -1, 0}));
+    }
+    into.push_back(
+        product_plan_of(ProductKernel::skinny, {static_cast<int>(kernel), 4, 0, 0, -1, 0, -1, 0}));
+  }
+}
+
+bool is_skinny_plan(const ProductPlan& plan, const ProductKey& key) {
+  const auto& n = plan.numbers;
+  const auto within = [](int value, int least, int most) {
+    return value >= least && value <= most;
+  };
+  return !key.gated && key.rows <= kSkinnyRows && within(n[0], 1, 6) &&
+         (n[1] == 0 || n[1] == 4 || n[1] == 8) && within(n[2], 0, 2) && within(n[3], 0, 4) &&
+         within(n[4], -1, 2) && within(n[5], 0, 8) && within(n[6], -1, 16) && within(n[7], 0, 4);
+}
+
+}  // namespace
+
+std::vector<ProductPlan> product_candidates(const Device& device, const ProductKey& key) {
+  std::vector<ProductPlan> all;
+  if (std::min({key.rows, key.columns, key.inner, key.batches}) < 1) return all;
+  const Capabilities can = device.capabilities();
+  add_skinny(key, all);
+  if (key.a != key.b) return all;
+  if (key.a == ScalarType::float32 || key.a == ScalarType::float64) {
+    if (can.async_copy) add_fma(device, key, all);
+  } else if (is_half(key.a)) {
+    if (can.wgmma) add_gemm(device, key, all);
+    if (can.bf16 && !key.gated) add_mma(device, key, all);
+  }
+  return all;
+}
+
+bool is_product_plan(const ProductPlan& plan, const ProductKey& key) noexcept {
+  try {
+    const auto& n = plan.numbers;
+    const auto split = [](int splits) { return splits >= 1 && splits <= 64; };
+    switch (plan.kernel) {
+      case ProductKernel::skinny:
+        return is_skinny_plan(plan, key);
+      case ProductKernel::gemm:
+        require_gemm_tile({n[0], n[1], n[2], n[3], n[4] != 0, n[5]});
+        return is_half(key.a) && split(n[6]) && (!key.gated || n[1] % 128 == 0);
+      case ProductKernel::mma:
+        require_mma_tile({n[0], n[1], n[2]});
+        return is_half(key.a) && split(n[3]) && !key.gated;
+      case ProductKernel::fma:
+        require_fma_tile({n[0], n[1], n[2], n[3], n[4], n[5]}, scalar_size(key.a));
+        return (key.a == ScalarType::float32 || key.a == ScalarType::float64) && split(n[6]);
+      default:
+        return true;
+    }
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+}  // namespace kernwright::kernels

@@ -1,0 +1,90 @@
+// Which kernel a matrix product takes and how it is cut: tables tell it for a device, the rules of
+// the kernels everywhere else.
+#pragma once
+
+#include "array/array.h"
+#include "kernels_src/gemm/gemm.h"
+#include "kernels_src/gemv/skinny_plan.h"
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kernwright::kernels {
+
+enum class ProductKernel : std::uint8_t {
+  rule,    ///< as without a table
+  skinny,  ///< gemv/skinny.h: kernel, warps, rows, unroll, hint, splits, ahead, stages
+  gemm,    ///< gemm.cu: rows, columns, stages, groups, turns, cluster, splits
+  mma,     ///< mma_gemm.cu: rows, columns, stages, splits
+  fma      ///< fma_gemm.cu: rows, columns, of a thread, depth, stages, splits
+};
+
+struct ProductPlan {
+  ProductKernel kernel = ProductKernel::rule;
+  std::array<std::int16_t, 8> numbers{};  ///< in the order above, zeros behind them
+  bool operator==(const ProductPlan&) const = default;
+};
+
+/// What a table knows of a product a @ b.
+struct ProductKey {
+  ScalarType a{}, b{}, out{};
+  bool a_turned = false, b_turned = false;  ///< rows have no neighbours in memory
+  bool gated = false;
+  std::int64_t rows = 0, columns = 0, inner = 0, batches = 1;
+  bool operator==(const ProductKey&) const = default;
+};
+/// Of operands with two dimensions or more that fit. What is in front of a alone counts as rows.
+ProductKey product_key(const Array& a, const Array& b, ScalarType out, bool gated = false);
+/// "bfloat16.bfloat16.bfloat16.nt": the types, and n for operands whose rows have neighbours.
+std::string product_types(const ProductKey& key);
+/// "128x4096x14336", rows, columns and the inner dimension; "8*128x64x128" of a batch of 8.
+std::string product_shape(const ProductKey& key);
+/// "~128x4096x16384": each extent as the power of two that is not below it.
+std::string product_bucket(const ProductKey& key);
+
+/// What the table in use says of the product: first of its shape, then of its bucket. Nothing: the
+/// rules decide. Decided once for each device and key; later calls look it up. Thread-safe.
+std::optional<ProductPlan> product_plan(const Device& device, const ProductKey& key) noexcept;
+/// Whether the user's table has this very shape, be it with the rule.
+bool has_product_plan(const Device& device, const ProductKey& key);
+
+/// Uses the "products" of that text of a table, see use_launch_table(), before those that came with
+/// the library; nothing goes back to the file. Throws InvalidArgument for what is no table.
+///
+/// {"format": 1, "devices": {}, "products": {"NVIDIA H100": {"float32.float32.float32.nn":
+/// {"1024x1024x1024": ["fma", 128, 128, 8, 8, 8, 4, 1]}}}}; [] is the rule. What this release does
+/// not know counts for nothing.
+void use_product_table(std::optional<std::string_view> json);
+
+/// While one lives, products of this thread are made as the plan says, to measure it.
+class ForcedProduct {
+ public:
+  explicit ForcedProduct(const ProductPlan& plan) noexcept;
+  ~ForcedProduct();
+  ForcedProduct(const ForcedProduct&) = delete;
+  ForcedProduct& operator=(const ForcedProduct&) = delete;
+
+ private:
+  std::optional<ProductPlan> before_;
+};
+
+/// "fma", and a name's kernel.
+const char* product_kernel_name(ProductKernel kernel) noexcept;
+std::optional<ProductKernel> product_kernel_from_name(std::string_view name) noexcept;
+
+/// Plans that are worth a measurement on the device, those that the models like best in front.
+std::vector<ProductPlan> product_candidates(const Device& device, const ProductKey& key);
+/// Whether the plan's numbers are ones that its kernel takes for such a product.
+bool is_product_plan(const ProductPlan& plan, const ProductKey& key) noexcept;
+
+/// `of` with the tile and splits that the table has for it; nothing where the rules decide, or `of`
+/// has its own.
+std::optional<Gemm> planned_gemm(const Gemm& of, ScalarType out);
+/// The plan of the table for skinny_product(x, weights); one to be chosen where it has none.
+SkinnyPlan planned_skinny(const Array& x, const Array& weights);
+
+}  // namespace kernwright::kernels

@@ -1,0 +1,114 @@
+// A warpgroup's part of attention: running softmax of sums as wgmma leaves them, weights as its
+// left operands. Compute capability 9.0 alone.
+#pragma once
+
+#include <kernwright/attention.cuh>
+#include <kernwright/wgmma_rows.cuh>
+
+namespace kernwright {
+
+/// So many threads meet at one of the block's 16 barriers, which some of them may only pass.
+__device__ __forceinline__ void meet(int barrier, int threads) {
+  asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
+}
+__device__ __forceinline__ void let_pass(int barrier, int threads) {
+  asm volatile("bar.arrive %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
+}
+
+/// The softmax of a thread's two rows: the largest score so far, before the scale, and the thread's
+/// share of the sum of weights.
+struct Running {
+  float peak[2], total[2];
+
+  __device__ __forceinline__ Running() {
+    peak[0] = peak[1] = minus_infinity();
+    total[0] = total[1] = 0;
+  }
+  /// Scores become weights. What was summed before is multiplied by `shrink`.
+  template <int kScores>
+  __device__ __forceinline__ void take(float (&s)[kScores], float scale, float (&shrink)[2]) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      float most[2] = {peak[r], s[2 * r]}, sums[2] = {};
+#pragma unroll
+      for (int i = 0; i < kScores; i += 4) {
+#pragma unroll
+        for (int j = 0; j < 2; ++j) most[j] = fmaxf(most[j], s[i + 2 * r + j]);
+      }
+      float all = fmaxf(most[0], most[1]);
+      all = fmaxf(all, __shfl_xor_sync(~0u, all, 1));
+      all = fmaxf(all, __shfl_xor_sync(~0u, all, 2));
+      const float base = all == minus_infinity() ? 0.0f : all * scale;
+      shrink[r] = power2(peak[r] * scale - base);
+      peak[r] = all;
+#pragma unroll
+      for (int i = 0; i < kScores; i += 4) {
+#pragma unroll
+        for (int j = 0; j < 2; ++j) {
+          float& score = s[i + 2 * r + j];
+          score = power2(fmaf(score, scale, -base));
+          sums[j] += score;
+        }
+      }
+      total[r] = total[r] * shrink[r] + (sums[0] + sums[1]);
+    }
+  }
+  __device__ __forceinline__ float whole_total(int r) const {
+    const float sum = total[r] + __shfl_xor_sync(~0u, total[r], 1);
+    return sum + __shfl_xor_sync(~0u, sum, 2);
+  }
+};
+
+/// Keys that a thread's queries do not see have no weight.
+template <int kScores>
+__device__ __forceinline__ void hide_keys(float (&s)[kScores], const AttentionCall& call,
+                                          const Sequence& sequence, int row, int first) {
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    const int low = sequence.first_key(call, row + 8 * r) - first;
+    const int high = sequence.end_key(call, row + 8 * r) - first;
+#pragma unroll
+    for (int i = 0; i < kScores; i += 4) {
+#pragma unroll
+      for (int j = 0; j < 2; ++j) {
+        const int key = i * 2 + j + static_cast<int>(threadIdx.x % 4) * 2;
+        if (key < low || key >= high) s[i + 2 * r + j] = minus_infinity();
+      }
+    }
+  }
+}
+
+/// Weights as left operands of 16 keys each.
+template <typename T, int kScores>
+__device__ __forceinline__ void pack_weights(const float (&s)[kScores],
+                                             unsigned (&weights)[kScores / 8][4]) {
+#pragma unroll
+  for (int i = 0; i < kScores / 8; ++i) {
+#pragma unroll
+    for (int j = 0; j < 4; ++j) weights[i][j] = pair_of<T>(s[8 * i + 2 * j], s[8 * i + 2 * j + 1]);
+  }
+}
+
+/// Keeps weights in place until products are done with them.
+template <int kCount>
+__device__ __forceinline__ void keep_weights(unsigned (&weights)[kCount][4]) {
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) {
+#pragma unroll
+    for (int j = 0; j < 4; ++j) asm volatile("" : "+r"(weights[i][j])::"memory");
+  }
+}
+
+/// Four 8x8 matrices of a warp's 16-bit pairs, into rows whose addresses the lanes give.
+__device__ __forceinline__ void store_matrices(unsigned address, const unsigned (&pairs)[4]) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address),
+               "r"(pairs[0]), "r"(pairs[1]), "r"(pairs[2]), "r"(pairs[3])
+               : "memory");
+}
+
+/// Bytes of a column of 128 bytes whose 16-byte units are swizzled.
+__device__ __forceinline__ int swizzled(int row, int unit) {
+  return row * 128 + ((unit ^ row) & 7) * 16;
+}
+
+}  // namespace kernwright

@@ -1,0 +1,84 @@
+// Products by a warpgroup whose left operand is in registers, and more widths of those of
+// wgmma.cuh. Compute capability 9.0 alone, in code for sm_90a.
+#pragma once
+
+#include <kernwright/wgmma.cuh>
+
+namespace kernwright {
+
+#define KW_SUMS_40(i) KW_SUMS_32(i), KW_SUMS_8(i + 32)
+#define KW_SUMS_48(i) KW_SUMS_40(i), KW_SUMS_8(i + 40)
+#define KW_SUMS_88(i) KW_SUMS_64(i), KW_SUMS_8(i + 64), KW_SUMS_8(i + 72), KW_SUMS_8(i + 80)
+#define KW_NAMES_40 KW_NAMES_32 ", %32, %33, %34, %35, %36, %37, %38, %39"
+#define KW_NAMES_48 KW_NAMES_40 ", %40, %41, %42, %43, %44, %45, %46, %47"
+#define KW_NAMES_88                                                                    \
+  KW_NAMES_64                                                                          \
+  ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, " \
+  "%80, %81, %82, %83, %84, %85, %86, %87"
+
+/// sums += a * b, where `a` are four registers of each thread: of columns t % 4 * 2 and one more,
+/// of rows t / 32 * 16 + t % 32 / 4 and 8 more, then of the columns behind the first eight. Sums
+/// are those of Products. The columns of b follow each other in shared memory.
+template <typename In, int N>
+struct RowProducts;
+
+#define KW_PRODUCTS(TYPE, NAME, COLUMNS, SHAPE, COUNT, A, B, ADDS)                         \
+  template <>                                                                              \
+  struct Products<TYPE, COLUMNS, false, false> {                                           \
+    __device__ __forceinline__ static void add(float (&sums)[COUNT], unsigned long long a, \
+                                               unsigned long long b, int adds) {           \
+      asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " ADDS                                \
+                   ", 0;\n"                                                                \
+                   "wgmma.mma_async.sync.aligned.m64" SHAPE "k16.f32." NAME "." NAME       \
+                   " {" KW_NAMES_##COUNT "}, " A ", " B ", p, 1, 1, 0, 0;\n}"              \
+                   : KW_SUMS_##COUNT(0)                                                    \
+                   : "l"(a), "l"(b), "r"(adds));                                           \
+    }                                                                                      \
+  };
+#define KW_ROW_PRODUCTS(TYPE, NAME, COLUMNS, SHAPE, COUNT, A, B, ADDS)                       \
+  template <>                                                                                \
+  struct RowProducts<TYPE, COLUMNS> {                                                        \
+    __device__ __forceinline__ static void add(float (&sums)[COUNT], const unsigned (&a)[4], \
+                                               unsigned long long b, int adds) {             \
+      asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " ADDS                                  \
+                   ", 0;\n"                                                                  \
+                   "wgmma.mma_async.sync.aligned.m64" SHAPE "k16.f32." NAME "." NAME         \
+                   " {" KW_NAMES_##COUNT "}, {" A "}, " B ", p, 1, 1, 1;\n}"                 \
+                   : KW_SUMS_##COUNT(0)                                                      \
+                   : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(adds));         \
+    }                                                                                        \
+  };
+#define KW_PRODUCTS_OF(TYPE, NAME)                                                   \
+  KW_PRODUCTS(TYPE, NAME, 80, "n80", 40, "%40", "%41", "%42")                        \
+  KW_PRODUCTS(TYPE, NAME, 96, "n96", 48, "%48", "%49", "%50")                        \
+  KW_PRODUCTS(TYPE, NAME, 176, "n176", 88, "%88", "%89", "%90")                      \
+  KW_ROW_PRODUCTS(TYPE, NAME, 64, "n64", 32, "%32, %33, %34, %35", "%36", "%37")     \
+  KW_ROW_PRODUCTS(TYPE, NAME, 96, "n96", 48, "%48, %49, %50, %51", "%52", "%53")     \
+  KW_ROW_PRODUCTS(TYPE, NAME, 128, "n128", 64, "%64, %65, %66, %67", "%68", "%69")   \
+  KW_ROW_PRODUCTS(TYPE, NAME, 192, "n192", 96, "%96, %97, %98, %99", "%100", "%101") \
+  KW_ROW_PRODUCTS(TYPE, NAME, 256, "n256", 128, "%128, %129, %130, %131", "%132", "%133")
+
+KW_PRODUCTS_OF(Float16, "f16")
+KW_PRODUCTS_OF(BFloat16, "bf16")
+
+#undef KW_PRODUCTS_OF
+#undef KW_PRODUCTS
+#undef KW_ROW_PRODUCTS
+
+/// Two 16-bit floats, the first in the low half.
+template <typename T>
+__device__ __forceinline__ unsigned pair_of(float low, float high);
+template <>
+__device__ __forceinline__ unsigned pair_of<Float16>(float low, float high) {
+  unsigned both;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
+  return both;
+}
+template <>
+__device__ __forceinline__ unsigned pair_of<BFloat16>(float low, float high) {
+  unsigned both;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
+  return both;
+}
+
+}  // namespace kernwright

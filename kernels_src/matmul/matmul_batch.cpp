@@ -1,0 +1,82 @@
+// Broadcasts the dimensions in front and merges them.
+#include "kernels_src/matmul/matmul_batch.h"
+
+#include "base/errors.h"
+#include "base/format.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace kernwright::kernels {
+namespace {
+
+struct MatrixBatchDim {
+  std::int64_t extent, a, b;
+};
+
+/// Dimension `d` of the broadcast batch, counted from its last: extent and stride of one side.
+std::pair<std::int64_t, std::int64_t> matrix_batch_dim(const Array& array, int d) {
+  const int at = array.ndim() - 3 - d;
+  if (at < 0) return {1, 0};
+  const auto index = static_cast<std::size_t>(at);
+  const std::int64_t extent = array.shape()[index];
+  return {extent, extent == 1 ? 0 : array.strides()[index]};
+}
+
+}  // namespace
+
+void refuse_matrix_shapes(const Array& a, const Array& b) {
+  throw InvalidArgument(
+      format("Incompatible dimensions for a matrix product: {} and {}; the last of the first must "
+             "equal the one before the last of the second, and those in front must broadcast",
+             a.identify(), b.identify()));
+}
+
+std::int64_t ProductBatch::products() const noexcept {
+  std::int64_t all = 1;
+  for (int d = 0; d < ndim; ++d) all *= extent[d];
+  return all;
+}
+
+void ProductBatch::drop_innermost() noexcept {
+  std::move(extent + 1, extent + ndim, extent);
+  std::move(a + 1, a + ndim, a);
+  std::move(b + 1, b + ndim, b);
+  --ndim;
+}
+
+ProductBatch matrix_batch(const Array& a, const Array& b) {
+  std::vector<MatrixBatchDim> kept;
+  for (int d = 0; d < std::max(a.ndim(), b.ndim()) - 2; ++d) {
+    const auto [a_extent, a_stride] = matrix_batch_dim(a, d);
+    const auto [b_extent, b_stride] = matrix_batch_dim(b, d);
+    if (a_extent != b_extent && a_extent != 1 && b_extent != 1) refuse_matrix_shapes(a, b);
+    const std::int64_t extent = a_extent == 1 ? b_extent : a_extent;
+    if (extent == 1) continue;
+    if (!kept.empty()) {
+      MatrixBatchDim& last = kept.back();
+      if (a_stride == last.a * last.extent && b_stride == last.b * last.extent) {
+        last.extent *= extent;
+        continue;
+      }
+    }
+    kept.push_back({extent, a_stride, b_stride});
+  }
+  if (kept.size() > kMaxBatchDims) {
+    throw InvalidArgument(
+        format("a matrix product of {} and {} has more than {} dimensions in "
+               "front; reshape() them to fewer",
+               a.identify(), b.identify(), kMaxBatchDims));
+  }
+  ProductBatch batch;
+  batch.ndim = static_cast<std::int32_t>(kept.size());
+  for (std::size_t d = 0; d < kept.size(); ++d) {
+    batch.extent[d] = kept[d].extent;
+    batch.a[d] = kept[d].a;
+    batch.b[d] = kept[d].b;
+  }
+  return batch;
+}
+
+}  // namespace kernwright::kernels

@@ -1,0 +1,111 @@
+// Quantised weights in a layout of their own, which products read as they are.
+#pragma once
+
+#include "array/array.h"
+#include "core/stream.h"
+#include "kernels_src/activations/activations.h"
+#include "kernels_src/gemv/skinny_plan.h"
+
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kernwright::kernels {
+
+enum class PackedFormat : std::uint8_t {
+  int4,  ///< groups of 4-bit codes with a scale, with zeros or without
+  nf4,
+  q4_0,
+  q8_0,
+  q4_k,
+  q5_k,
+  q6_k,
+  mxfp4,
+  nvfp4,
+  fp8_block
+};
+
+/// Weights of n rows and k columns. Rows are cut into tiles of 16, k into blocks of 128 (what is
+/// missing of the last ones is zeros): include/packed_weights.cuh says what a lane has of them.
+struct PackedWeights {
+  PackedFormat format = PackedFormat::int4;
+  std::int64_t n = 0, k = 0;
+  std::int64_t group = 0;                  ///< numbers of a scale; of int4 and nf4
+  std::array<std::int64_t, 2> tile{1, 1};  ///< of fp8_block
+  /// The arrays, contiguous: codes; upper bits (q5_k, q6_k); scales; zeros of groups (int4) or
+  /// scales of scales (q6_k); of nested absmax (nf4) the table, scales and offset. nvfp4 keeps its
+  /// number for all in place of the offset.
+  static constexpr std::size_t kParts = 7;
+  std::array<std::optional<Array>, kParts> parts{};
+};
+
+/// The name of a format, "q4_k". Throws InvalidArgument that lists the names.
+PackedFormat packed_format(std::string_view name);
+
+/// How the parts of a format's tensors are read.
+enum class PackedSource : std::uint8_t { gptq, awq, other };
+
+/// Brings weights into the layout. `blocks` are, by format:
+/// - int4 from GPTQ or AWQ: codes, scales, and zeros if there are three; without them a zero is 8.
+///   The tensors are transposed weights, (k, n). `zero_offset` is added to zeros.
+/// - nf4: codes of n * k numbers in turn, absmax; or codes, bytes, table, scales, offset.
+/// - q4_0, q8_0, q4_k, q5_k, q6_k: the blocks.
+/// - mxfp4: codes (n, k / 2), exponents (n, k / 32). nvfp4: codes, scales (n, k / 16), one number.
+/// - fp8_block: values (n, k), scales of its tiles.
+/// Throws InvalidArgument with the shapes or dtypes that do not fit; CompileError, OutOfMemory,
+/// DriverError.
+struct PackCall {
+  PackedFormat format = PackedFormat::int4;
+  PackedSource source = PackedSource::other;
+  std::vector<Array> blocks{};
+  std::int64_t n = 0, k = 0;
+  std::int64_t group = 0;  ///< of nf4
+  std::array<std::int64_t, 2> tile{128, 128};
+  int zero_offset = 0;
+};
+PackedWeights pack_weights(const PackCall& call, const Stream& stream = {});
+
+/// Throws InvalidArgument unless n, k, group and tile are such as the format has.
+void check_packed_shape(const PackedWeights& weights);
+/// Throws InvalidArgument unless all parts are there as the format, n and k ask for them.
+void check_packed(const PackedWeights& weights);
+
+/// The numbers of rows `first` to `last`, (last - first, k), as float16, bfloat16 or float32:
+/// what the dequantize functions give, bit by bit.
+Array unpack_weights(const PackedWeights& weights, std::int64_t first, std::int64_t last,
+                     ScalarType type, const Stream& stream = {});
+
+struct PackedLinearCall {
+  Array x;  ///< (..., k): float16 or bfloat16; float32 by way of numbers
+  PackedWeights weights;
+  std::optional<Array> bias{};      ///< (n,)
+  std::optional<Array> residual{};  ///< (..., n)
+  std::optional<ActivationCall> activation{};
+  SkinnyPlan plan{};  ///< zeros are chosen
+};
+
+/// activation(x @ weights^T + bias) + residual, of the shape (..., n) and x's type. Up to
+/// kSkinnyRows rows of 16 bits are one kernel: it decodes in registers to whole numbers, whose
+/// sums of a group, in float32, are multiplied with its scale. More rows: linear() of slabs of
+/// weights as numbers of x's type. Throws InvalidArgument, ArgumentError; CompileError,
+/// OutOfMemory, DriverError.
+Array packed_linear(const PackedLinearCall& call, const Stream& stream = {});
+
+// ---- for the sources of this folder
+
+/// As in packed_weights.cuh.
+struct PackedArrays {
+  std::array<CUdeviceptr, PackedWeights::kParts> parts{};
+  std::uint32_t rows = 0, k = 0, blocks = 0, tile_rows = 1, tile_blocks = 1, tiles_across = 1,
+                shift = 0;
+};
+PackedArrays packed_arrays(const PackedWeights& weights);
+/// "Packed<...>", with pairs of `type`.
+std::string packed_device_format(const PackedWeights& weights, ScalarType type);
+/// What tells formats of the device apart, in kPackedKeyBits.
+std::uint64_t packed_key(const PackedWeights& weights);
+inline constexpr int kPackedKeyBits = 14;
+
+}  // namespace kernwright::kernels

@@ -1,0 +1,220 @@
+// Products with packed weights: one kernel for few rows, numbers and a Gemm for more.
+#include "base/errors.h"
+#include "base/format.h"
+#include "kernels_src/copy/copy.h"
+#include "kernels_src/family.h"
+#include "kernels_src/gemv/linear.h"
+#include "kernels_src/operands.h"
+#include "kernels_src/packed/packed.h"
+#include "kernels_src/packed/packed_product.cu.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+namespace kernwright::kernels {
+namespace {
+
+constexpr std::int64_t kPackedSlabBytes = std::int64_t{128} << 20;  ///< of weights as numbers
+
+const Family& packed_family() {
+  static const auto& made = *new Family("packed_product.cu", text::packed_product_cu);
+  return made;
+}
+
+// As in skinny.cuh.
+struct PackedProblem {
+  CUdeviceptr x = 0, out = 0, partial = 0, scale = 0, bias = 0, residual = 0;
+  std::int64_t x_row = 0, x_batch = 0, residual_row = 0, residual_batch = 0;
+  std::uint64_t batches = 1;
+  std::uint32_t m = 0, n = 0, k = 0, splits = 1, scale_step = 0, ahead = 0;
+  float factor = 1;
+};
+
+/// The one place that decides how a product is cut.
+SkinnyPlan plan_packed(const PackedWeights& w, std::int64_t m, SkinnyPlan plan,
+                       std::int64_t multiprocessors) {
+  const auto choose = [](int& parameter, std::int64_t value) {
+    if (parameter <= 0) parameter = static_cast<int>(value);
+  };
+  const std::int64_t blocks = (w.k + 127) / 128;
+  choose(plan.columns, std::bit_ceil(static_cast<unsigned>((m + 7) / 8)));
+  // Two tiles of rows share what is loaded of x, where that leaves enough blocks.
+  const bool shared = (plan.columns == 2 || plan.columns == 4) && w.n >= 32 * multiprocessors;
+  choose(plan.rows, shared ? 2 : 1);
+  choose(plan.warps, blocks >= 16 ? 8 : 4);
+  const bool bytes = w.format == PackedFormat::q8_0 || w.format == PackedFormat::fp8_block;
+  const int loads = plan.columns * plan.rows == 1 ? 4 : plan.columns * plan.rows == 2 ? 2 : 1;
+  choose(plan.unroll, std::max(1, bytes ? loads / 2 : loads));
+  const std::int64_t chunks = (blocks + plan.unroll - 1) / plan.unroll;
+  const std::int64_t across =
+      ((w.n + 15) / 16 + plan.rows - 1) / std::max<std::int64_t>(1, plan.rows);
+  choose(plan.splits, std::clamp<std::int64_t>(multiprocessors / std::max<std::int64_t>(1, across),
+                                               1, std::max<std::int64_t>(1, chunks / plan.warps)));
+  return plan;
+}
+
+void check_packed_plan(const SkinnyPlan& plan, std::int64_t m) {
+  const bool fits = plan.warps <= 32 && plan.rows <= 4 && plan.columns <= 8 && plan.unroll <= 8 &&
+                    plan.columns * 8 >= m && plan.splits <= 65535 &&
+                    std::has_single_bit(static_cast<unsigned>(plan.warps));
+  if (!fits) throw InvalidArgument("there is no such plan of a product with packed weights");
+}
+
+/// `array` as (rows, columns): a view where its strides allow, else a copy. Rows have no gaps.
+Array packed_rows(const Array& array, std::int64_t rows, std::int64_t columns, std::uint64_t align,
+                  const Stream& on) {
+  const auto size = static_cast<std::int64_t>(scalar_size(array.type()));
+  const Shape shape = {rows, columns};
+  if (reshape_strides(array.shape(), array.strides(), shape, scalar_size(array.type()))) {
+    const Array view = array.reshape(shape);
+    const std::int64_t apart = rows > 1 ? view.strides()[0] : 0;
+    const bool near = columns <= 1 || view.strides()[1] == size;
+    const auto bits = view.address() | static_cast<std::uint64_t>(apart);
+    if (near && apart % size == 0 && bits % align == 0) return view;
+  }
+  return copy(array, on).reshape(shape);
+}
+
+const char* packed_activation(const PackedLinearCall& call) {
+  return call.activation ? activation_type(call.activation->kind) : "Identity";
+}
+
+InstanceKey packed_product_key(const PackedLinearCall& call, const SkinnyPlan& plan) {
+  return InstanceKey()
+      .type(call.x.type())
+      .add(call.activation ? static_cast<int>(call.activation->kind) + 1 : 0, 5)
+      .add(plan.warps, 6)
+      .add(plan.rows, 3)
+      .add(plan.columns, 4)
+      .add(plan.unroll, 4);
+}
+
+const LazyKernel& packed_kernel(const PackedLinearCall& call, const SkinnyPlan& plan) {
+  const std::uint64_t key =
+      packed_product_key(call, plan).add(packed_key(call.weights), kPackedKeyBits);
+  return packed_family().instance(key, [&] {
+    return format("packed_tiles<{}, {}, {}, {}, {}, {}, {}>", device_type(call.x.type()),
+                  packed_device_format(call.weights, call.x.type()), packed_activation(call),
+                  plan.warps, plan.rows, plan.columns, plan.unroll);
+  });
+}
+
+const LazyKernel& packed_splits_kernel(const PackedLinearCall& call) {
+  const std::uint64_t key = packed_product_key(call, {}).add(0, kPackedKeyBits);
+  return packed_family().instance(key, [&] {
+    return format("add_packed_splits<{}, {}>", device_type(call.x.type()), packed_activation(call));
+  });
+}
+
+/// Up to kSkinnyRows rows of 16-bit numbers, which are views or copies of those of the call.
+Array packed_product(const PackedLinearCall& call, std::int64_t rows, const Stream& on) {
+  const PackedWeights& w = call.weights;
+  Device& device = call.x.device();
+  const Array x = packed_rows(call.x, rows, w.k, 16, on);
+  Array result = Array::empty(device, {rows, w.n}, x.type(), on);
+  const SkinnyPlan plan =
+      plan_packed(w, rows, call.plan, device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+  check_packed_plan(plan, rows);
+  std::vector<Array> used = {x, result};
+  PackedProblem p;
+  p.x = x.address();
+  p.out = result.address();
+  if (call.bias) p.bias = used.emplace_back(contiguous(*call.bias, on)).address();
+  if (call.residual) {
+    const Array residual = packed_rows(*call.residual, rows, w.n, 1, on);
+    p.residual = used.emplace_back(residual).address();
+    p.residual_row = rows > 1 ? residual.strides()[0] / 2 : 0;
+  }
+  if (plan.splits > 1) {
+    const Shape shape = {plan.splits, rows, w.n};
+    p.partial = used.emplace_back(Array::empty(device, shape, ScalarType::float32, on)).address();
+  }
+  p.x_row = rows > 1 ? x.strides()[0] / 2 : 0;
+  p.m = static_cast<std::uint32_t>(rows);
+  p.n = static_cast<std::uint32_t>(w.n);
+  p.k = static_cast<std::uint32_t>(w.k);
+  p.splits = static_cast<std::uint32_t>(plan.splits);
+  LaunchConfig config;
+  config.grid = {static_cast<std::uint32_t>((w.n + 16 * plan.rows - 1) / (16 * plan.rows)),
+                 p.splits};
+  config.block = {static_cast<std::uint32_t>(plan.warps) * 32};
+  config.stream = on;
+  launch(packed_kernel(call, plan).on(device), config, p, packed_arrays(w));
+  if (plan.splits > 1) {
+    config.grid = {static_cast<std::uint32_t>((result.size() + 255) / 256)};
+    config.block = {256};
+    launch(packed_splits_kernel(call).on(device), config, p);
+  }
+  for (const Array& array : used) array.use_on(on);
+  for (const auto& part : w.parts) {
+    if (part) part->use_on(on);
+  }
+  return result;
+}
+
+/// By numbers of x's type, at most kPackedSlabBytes of them at a time.
+Array packed_by_numbers(const PackedLinearCall& call, const Shape& shape, const Stream& on) {
+  const PackedWeights& w = call.weights;
+  const std::int64_t bytes =
+      std::max<std::int64_t>(1, w.k) * static_cast<std::int64_t>(scalar_size(call.x.type()));
+  const std::int64_t each = std::max<std::int64_t>(256, kPackedSlabBytes / bytes / 256 * 256);
+  const int last = static_cast<int>(shape.size()) - 1;
+  std::optional<Array> whole;
+  for (std::int64_t first = 0; first < w.n; first += each) {
+    const std::int64_t end = std::min(w.n, first + each);
+    LinearCall part{.x = call.x, .weights = unpack_weights(w, first, end, call.x.type(), on)};
+    part.activation = call.activation;
+    if (call.bias) part.bias = call.bias->slice(0, first, end - first, 1);
+    if (call.residual) part.residual = call.residual->slice(last, first, end - first, 1);
+    const Array made = linear(part, on);
+    if (end - first == w.n) return made;
+    if (!whole) whole = Array::empty(call.x.device(), shape, call.x.type(), on);
+    copy_into(whole->slice(last, first, end - first, 1), made, on);
+  }
+  return *whole;
+}
+
+void require_like_packed_result(const PackedLinearCall& call, const std::optional<Array>& extra,
+                                const char* name, const Shape& shape) {
+  if (!extra) return;
+  require_one_device(call.x, "x", *extra, name);
+  if (extra->shape() == shape && extra->type() == call.x.type()) return;
+  throw InvalidArgument(format(
+      "Incompatible dimensions or dtypes for linear(): {} is a {}, and must be {} of shape {}",
+      name, extra->identify(), scalar_name(call.x.type()), shape_to_string(shape)));
+}
+
+}  // namespace
+
+Array packed_linear(const PackedLinearCall& call, const Stream& stream) {
+  const PackedWeights& w = call.weights;
+  check_packed(w);
+  require_one_device(call.x, "x", *w.parts[0], "weight");
+  const ScalarType type = call.x.type();
+  const bool half = type == ScalarType::float16 || type == ScalarType::bfloat16;
+  if (!half && type != ScalarType::float32)
+    throw InvalidArgument(
+        format("x of a product with packed weights is float16, bfloat16 or "
+               "float32, not {}",
+               call.x.identify()));
+  if (call.x.ndim() < 1 || call.x.shape().back() != w.k)
+    throw InvalidArgument(
+        format("Incompatible dimensions for linear(): x is a {}, weight has the "
+               "shape ({}, {}); their last dimensions must be equal",
+               call.x.identify(), w.n, w.k));
+  Shape shape = call.x.shape();
+  shape.back() = w.n;
+  require_like_packed_result(call, call.bias, "bias", {w.n});
+  require_like_packed_result(call, call.residual, "residual", shape);
+  const Stream on = stream ? stream : Stream::legacy(call.x.device());
+  std::int64_t rows = 1;
+  for (std::size_t d = 0; d + 1 < shape.size(); ++d) rows *= shape[d];
+  if (rows * w.n == 0) return Array::empty(call.x.device(), shape, type, on);
+  const bool few = rows <= kSkinnyRows && half && w.n <= (1 << 25) &&
+                   call.x.device().compute_capability().major >= 8;
+  if (few) return packed_product(call, rows, on).reshape(std::move(shape));
+  return packed_by_numbers(call, shape, on);
+}
+
+}  // namespace kernwright::kernels

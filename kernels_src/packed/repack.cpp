@@ -1,0 +1,330 @@
+// Weights into the packed layout, and to numbers.
+#include "base/errors.h"
+#include "base/format.h"
+#include "kernels_src/copy/copy.h"
+#include "kernels_src/family.h"
+#include "kernels_src/formats/checks.h"
+#include "kernels_src/operands.h"
+#include "kernels_src/packed/packed.h"
+#include "kernels_src/packed/repack.cu.h"
+
+#include <limits>
+
+namespace kernwright::kernels {
+namespace {
+
+const Family& repack_family() {
+  static const auto& made = *new Family("repack.cu", text::repack_cu);
+  return made;
+}
+
+// As in repack.cu.
+struct RepackField {
+  CUdeviceptr in = 0;
+  std::uint64_t k = 0;
+  std::uint32_t values = 1, bytes = 1, offset = 0, step = 1;
+  std::uint64_t columns = 0;
+};
+
+/// One call at work: what is made, and what is held until its launches are queued.
+class Repacker {
+ public:
+  Repacker(const PackCall& call, const Stream& on)
+      : call_(call), on_(on), device_(call.blocks[0].device()) {
+    made_.format = call.format;
+    made_.n = call.n;
+    made_.k = call.k;
+    made_.group = call.group;
+    made_.tile = call.tile;
+    tiles_ = (call.n + 15) / 16;
+    blocks_ = (call.k + 127) / 128;
+  }
+
+  PackedWeights run() {
+    switch (call_.format) {
+      case PackedFormat::int4:
+        pack_words();
+        break;
+      case PackedFormat::nf4:
+        pack_nf4();
+        break;
+      case PackedFormat::mxfp4:
+        codes(block(0), "Nibbles<false>", 4, 8, false, {});
+        units(2, block(1), ScalarType::uint8, 1, 4, {.values = 32, .bytes = 1, .step = 32});
+        break;
+      case PackedFormat::nvfp4:
+        codes(block(0), "Nibbles<false>", 4, 4, false, {});
+        units(2, block(1), ScalarType::uint8, 1, 8, {.values = 16, .bytes = 1, .step = 16});
+        keep(6, block(2));
+        break;
+      case PackedFormat::fp8_block: {
+        const auto k = static_cast<std::uint32_t>(call_.k);
+        codes(block(0), "Field", 8, 8, false, {.values = k, .bytes = k});
+        keep(2, block(1));
+        break;
+      }
+      default:
+        pack_gguf();
+    }
+    for (const Array& array : held_) array.use_on(on_);
+    check_packed(made_);
+    return made_;
+  }
+
+ private:
+  /// A block of the call, row-major.
+  Array block(std::size_t i) {
+    held_.push_back(contiguous(call_.blocks[i], on_));
+    return held_.back();
+  }
+  Array make(std::size_t part, std::int64_t count, ScalarType type) {
+    made_.parts[part] = Array::empty(device_, {count}, type, on_);
+    held_.push_back(*made_.parts[part]);
+    return held_.back();
+  }
+  /// An array that is taken as it is, in memory of its own.
+  void keep(std::size_t part, const Array& array) {
+    made_.parts[part] = copy(array.reshape({array.size()}), on_);
+  }
+
+  void codes(const Array& from, const char* source, int bits, int run, bool straight,
+             RepackField field) {
+    field.in = from.address();
+    field.k = static_cast<std::uint64_t>(call_.k);
+    const std::int64_t all = tiles_ * blocks_;
+    const Array low = make(0, all * (bits == 8 ? 2048 : 1024), ScalarType::uint8);
+    CUdeviceptr high = 0;
+    if (bits == 5 || bits == 6)
+      high = make(1, all * (bits == 6 ? 512 : 256), ScalarType::uint8).address();
+    if (low.size() == 0) return;
+    const auto key = InstanceKey().add(call_.format, 4).add(call_.source, 2).add(0, 2);
+    const LazyKernel& kernel = repack_family().instance(
+        key, [&] { return format("pack_codes<{}, {}, {}, {}>", source, bits, run, straight); });
+    const auto pieces = static_cast<std::uint64_t>(all) * 64;
+    launch(kernel.on(device_), format_grid(pieces, on_), low.address(), high, field,
+           static_cast<std::uint32_t>(call_.n), static_cast<std::uint32_t>(call_.k),
+           static_cast<std::uint32_t>(blocks_), pieces);
+  }
+
+  /// Units of `bytes` each, `each` of a span of k: 128, or 256 with one.
+  void units(std::size_t part, const Array& from, ScalarType type, int bytes, std::int64_t each,
+             RepackField field) {
+    field.in = from.address();
+    field.k = static_cast<std::uint64_t>(call_.k);
+    const bool wide = each == 1 && field.step == 256;
+    const std::int64_t spans = wide ? (blocks_ + 1) / 2 : blocks_;
+    const std::int64_t count = tiles_ * spans * 16 * each;
+    const Array to = make(part, count * bytes / static_cast<std::int64_t>(scalar_size(type)), type);
+    if (count == 0) return;
+    const char* const unit = bytes == 1   ? "UInt8"
+                             : bytes == 2 ? "UInt16"
+                             : bytes == 4 ? "UInt32"
+                                          : "Words";
+    const auto key = InstanceKey().add(bytes, 5).add(wide, 1).add(1, 2);
+    const LazyKernel& kernel = repack_family().instance(
+        key, [&] { return format("pack_units<{}, {}>", unit, wide ? 256 : 128); });
+    const auto numbers = static_cast<std::uint64_t>(count);
+    launch(kernel.on(device_), format_grid(numbers, on_), to.address(), field,
+           static_cast<std::uint32_t>(call_.n), static_cast<std::uint32_t>(call_.k),
+           static_cast<std::uint32_t>(spans), static_cast<std::uint32_t>(each), numbers);
+  }
+
+  void zeros(const Array& from, RepackField field) {
+    field.in = from.address();
+    const auto each = static_cast<std::uint32_t>(128 / call_.group);
+    const std::int64_t count = tiles_ * blocks_ * 16 * each;
+    const Array to = make(3, count, ScalarType::uint8);
+    if (count == 0) return;
+    const bool awq = call_.source == PackedSource::awq;
+    const LazyKernel& kernel = repack_family().instance(
+        InstanceKey().add(awq, 1).add(2, 2), [&] { return format("pack_zeros<{}>", awq); });
+    const auto numbers = static_cast<std::uint64_t>(count);
+    launch(kernel.on(device_), format_grid(numbers, on_), to.address(), field,
+           static_cast<std::uint32_t>(call_.n), static_cast<std::uint32_t>(call_.k),
+           static_cast<std::uint32_t>(blocks_), each, static_cast<std::uint32_t>(call_.zero_offset),
+           numbers);
+  }
+
+  void pack_words() {
+    const bool awq = call_.source == PackedSource::awq;
+    const auto group = static_cast<std::uint32_t>(call_.group);
+    RepackField field;
+    field.columns = static_cast<std::uint64_t>(call_.n);
+    codes(block(0), awq ? "AwqWords" : "GptqWords", 4, 8, false, field);
+    field.values = field.step = group;
+    const Array scales = block(1);
+    const auto size = static_cast<int>(scalar_size(scales.type()));
+    units(2, scales, scales.type(), size, 128 / call_.group, field);
+    if (call_.blocks.size() == 3) zeros(block(2), field);
+  }
+
+  void pack_nf4() {
+    codes(block(0), "Nibbles<true>", 4, 8, true, {});
+    const auto group = static_cast<std::uint32_t>(call_.group);
+    const bool nested = call_.blocks.size() == 5;
+    const std::uint32_t bytes = nested ? 1 : 4;
+    units(2, block(1), nested ? ScalarType::uint8 : ScalarType::float32, static_cast<int>(bytes),
+          128 / call_.group, {.values = group, .bytes = bytes, .step = group});
+    for (std::size_t i = 2; nested && i < 5; ++i) keep(i + 2, block(i));
+  }
+
+  void pack_gguf() {
+    const Array in = block(0);
+    switch (call_.format) {
+      case PackedFormat::q4_0:
+        codes(in, "Q4Blocks", 4, 8, false, {});
+        units(2, in, ScalarType::float16, 2, 4, {.values = 32, .bytes = 18, .step = 32});
+        break;
+      case PackedFormat::q8_0:
+        codes(in, "Field", 8, 8, false, {.values = 32, .bytes = 34, .offset = 2});
+        units(2, in, ScalarType::float16, 2, 4, {.values = 32, .bytes = 34, .step = 32});
+        break;
+      case PackedFormat::q4_k:
+        codes(in, "KBlocks<false>", 4, 8, false, {});
+        units(2, in, ScalarType::uint8, 16, 1, {.values = 256, .bytes = 144, .step = 256});
+        break;
+      case PackedFormat::q5_k:
+        codes(in, "KBlocks<true>", 5, 8, false, {});
+        units(2, in, ScalarType::uint8, 16, 1, {.values = 256, .bytes = 176, .step = 256});
+        break;
+      default:
+        codes(in, "SixBlocks", 6, 4, false, {});
+        units(2, in, ScalarType::uint8, 1, 8,
+              {.values = 256, .bytes = 210, .offset = 192, .step = 16});
+        units(3, in, ScalarType::float16, 2, 1,
+              {.values = 256, .bytes = 210, .offset = 208, .step = 256});
+    }
+  }
+
+  const PackCall& call_;
+  const Stream& on_;
+  Device& device_;
+  PackedWeights made_;
+  std::vector<Array> held_;
+  std::int64_t tiles_ = 0, blocks_ = 0;
+};
+
+void require_pack(const Array& array, ScalarType type, std::int64_t count, const PackCall& call,
+                  const char* what) {
+  require_type(array, type, what);
+  require_device_of(array, call.blocks[0], what);
+  if (array.size() != count)
+    throw InvalidArgument(
+        format("Incompatible dimensions: weights of shape ({}, {}) have {} "
+               "numbers of {}, not {}",
+               call.n, call.k, count, what, array.identify()));
+}
+
+/// int32 words (k / 8, n) or (k, n / 8), scales and zeros of groups of k.
+void check_words(const PackCall& call) {
+  const Array& scales = call.blocks[1];
+  const std::int64_t groups = call.k / call.group;
+  require_numbers(scales.type(), "the type of scales");
+  if (call.n % 8 != 0 || call.k % 8 != 0)
+    throw InvalidArgument(
+        format("Incompatible dimensions: words of 8 codes make ({}, {}) weights", call.n, call.k));
+  require_pack(call.blocks[0], ScalarType::int32, call.n * call.k / 8, call, "codes");
+  require_pack(scales, scales.type(), groups * call.n, call, "scales");
+  if (call.blocks.size() == 3)
+    require_pack(call.blocks[2], ScalarType::int32, groups * call.n / 8, call, "zeros");
+}
+
+void check_pack_gguf(const PackCall& call) {
+  constexpr std::array<std::array<std::int64_t, 2>, 5> sizes = {
+      {{32, 18}, {32, 34}, {256, 144}, {256, 176}, {256, 210}}};
+  const auto at =
+      static_cast<std::size_t>(call.format) - static_cast<std::size_t>(PackedFormat::q4_0);
+  require_pack(call.blocks[0], ScalarType::uint8, call.n * call.k / sizes[at][0] * sizes[at][1],
+               call, "bytes of blocks");
+}
+
+void check_pack(const PackCall& call) {
+  const std::int64_t size = call.n * call.k;
+  switch (call.format) {
+    case PackedFormat::int4:
+      return check_words(call);
+    case PackedFormat::nf4: {
+      const std::int64_t blocks = size / call.group;
+      require_pack(call.blocks[0], ScalarType::uint8, size / 2, call, "codes");
+      if (call.blocks.size() == 2)
+        return require_pack(call.blocks[1], ScalarType::float32, blocks, call, "absmax");
+      require_pack(call.blocks[1], ScalarType::uint8, blocks, call, "codes of absmax");
+      require_pack(call.blocks[2], ScalarType::float32, 256, call, "the table of absmax");
+      require_pack(call.blocks[3], ScalarType::float32, (blocks + 255) / 256, call,
+                   "scales of absmax");
+      return require_pack(call.blocks[4], ScalarType::float32, 1, call, "the offset of absmax");
+    }
+    case PackedFormat::mxfp4:
+      require_pack(call.blocks[0], ScalarType::uint8, size / 2, call, "codes");
+      return require_pack(call.blocks[1], ScalarType::uint8, size / 32, call, "exponents");
+    case PackedFormat::nvfp4:
+      require_pack(call.blocks[0], ScalarType::uint8, size / 2, call, "codes");
+      require_pack(call.blocks[1], ScalarType::float8_e4m3fn, size / 16, call, "scales");
+      return require_pack(call.blocks[2], ScalarType::float32, 1, call, "the scale of all");
+    case PackedFormat::fp8_block:
+      require_pack(call.blocks[0], ScalarType::float8_e4m3fn, size, call, "weights");
+      require_device_of(call.blocks[1], call.blocks[0], "scales");
+      require_type(call.blocks[1], ScalarType::float32, "the array of scales");
+      return require_shape(
+          call.blocks[1],
+          {(call.n + call.tile[0] - 1) / call.tile[0], (call.k + call.tile[1] - 1) / call.tile[1]},
+          "the array of scales");
+    default:
+      return check_pack_gguf(call);
+  }
+}
+
+std::size_t least_pack_blocks(PackedFormat format) {
+  if (format == PackedFormat::nvfp4) return 3;
+  return format >= PackedFormat::q4_0 && format <= PackedFormat::q6_k ? 1 : 2;
+}
+
+bool pack_count_fits(const PackCall& call) {
+  const std::size_t count = call.blocks.size(), least = least_pack_blocks(call.format);
+  if (count == least) return true;
+  return (call.format == PackedFormat::int4 && count == 3) ||
+         (call.format == PackedFormat::nf4 && count == 5);
+}
+
+}  // namespace
+
+PackedWeights pack_weights(const PackCall& call, const Stream& stream) {
+  if (!pack_count_fits(call))
+    throw InvalidArgument(format("these weights are no {} arrays", call.blocks.size()));
+  PackedWeights shape;
+  shape.format = call.format;
+  shape.n = call.n;
+  shape.k = call.k;
+  shape.group = call.group;
+  shape.tile = call.tile;
+  check_packed_shape(shape);
+  check_pack(call);
+  const Stream on = stream ? stream : Stream::legacy(call.blocks[0].device());
+  return Repacker(call, on).run();
+}
+
+Array unpack_weights(const PackedWeights& weights, std::int64_t first, std::int64_t last,
+                     ScalarType type, const Stream& stream) {
+  require_numbers(type, "the result");
+  Device& device = weights.parts[0]->device();
+  const Stream on = stream ? stream : Stream::legacy(device);
+  Array result = Array::empty(device, {last - first, weights.k}, type, on);
+  if (result.size() == 0) return result;
+  const auto key = InstanceKey().add(packed_key(weights), kPackedKeyBits).type(type).add(3, 2);
+  const LazyKernel& kernel = repack_family().instance(key, [&] {
+    return format("unpack<{}, {}>", packed_device_format(weights, ScalarType::bfloat16),
+                  device_type(type));
+  });
+  const PackedArrays arrays = packed_arrays(weights);
+  const std::int64_t tiles = (last + 15) / 16 - first / 16;
+  const std::uint64_t pieces = static_cast<std::uint64_t>(tiles) * arrays.blocks * 64;
+  launch(kernel.on(device), format_grid(pieces, on), result.address(), arrays,
+         static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(last), pieces);
+  for (const auto& part : weights.parts) {
+    if (part) part->use_on(on);
+  }
+  result.use_on(on);
+  return result;
+}
+
+}  // namespace kernwright::kernels

@@ -1,0 +1,32 @@
+"""The instances of attention's forward kernels that the compile gate compiles, by text."""
+
+# A type, elements of a head and of its values, keys, stages, warpgroups, whether scores are capped.
+HOPPER = [
+    ("BFloat16", "128, 128, 128, 2, 2", "false"),
+    ("Float16", "128, 128, 176, 2, 2", "false"),
+    ("BFloat16", "64, 64, 128, 3, 3", "false"),
+    ("Float16", "64, 64, 96, 3, 3", "true"),
+    ("Float16", "96, 96, 128, 2, 1", "true"),
+    ("BFloat16", "192, 192, 96, 2, 2", "false"),
+    ("Float16", "192, 128, 128, 2, 2", "true"),
+    ("BFloat16", "256, 256, 80, 2, 2", "false"),
+    ("Float16", "256, 256, 64, 2, 1", "true"),
+]
+ATTENTION = {
+    "attention.cu": [
+        *(
+            f"attention<{of}, {dim}, {value}, {tiles}, {tokens}, {packs}, {extras}>"
+            for of, dim, value, tiles, tokens, packs, extras in (
+                ("Float16", 64, 64, 2, 64, "true", 0),
+                ("BFloat16", 128, 128, 2, 64, "true", 0),
+                ("BFloat16", 96, 96, 1, 64, "false", 1),
+                ("Float16", 64, 64, 1, 64, "true", 2),
+                ("BFloat16", 192, 128, 1, 32, "true", 0),
+                ("BFloat16", 256, 256, 1, 32, "true", 1),
+            )
+        ),
+    ],
+    "hopper_attention.cu": [
+        f"hopper_attention<{of}, Tile<{tile}>, {capped}>" for of, tile, capped in HOPPER
+    ],
+}

@@ -1,0 +1,83 @@
+"""The instances of products with few rows, and of packed weights, that the gate compiles."""
+
+from __future__ import annotations
+
+# Codes, scales and run of each format; {} is the type of the pairs.
+FORMATS = [
+    "WholeCodes<{}, 4>, GroupScales<Float16, 128, -1>, 8",
+    "WholeCodes<{}, 4>, GroupScales<BFloat16, 64, 8>, 8",
+    "WholeCodes<{}, 4>, GroupScales<Float32, 32, -1>, 8",
+    "WholeCodes<{}, 4>, GroupScales<Float16, 32, 8>, 8",
+    "NormalCodes<{}>, GroupScales<Float32, 64, 0>, 8",
+    "NormalCodes<{}>, NestedScales<64, true>, 8",
+    "NormalCodes<{}>, NestedScales<32, false>, 8",
+    "ByteCodes<Int8Weights<{}>>, GroupScales<Float16, 32, 0>, 8",
+    "ByteCodes<Float8Weights<{}>>, TileScales, 8",
+    "WholeCodes<{}, 4>, BlockScales, 8",
+    "WholeCodes<{}, 5>, BlockScales, 8",
+    "WholeCodes<{}, 6>, SixScales, 4",
+    "Float4Codes<{}>, PowerScales, 8",
+    "Float4Codes<{}>, TinyScales, 4",
+]
+SOURCES = [
+    *("GptqWords, 4, 8, false", "AwqWords, 4, 8, false", "Nibbles<true>, 4, 8, true"),
+    *("Nibbles<false>, 4, 8, false", "Nibbles<false>, 4, 4, false", "Field, 8, 8, false"),
+    *("Q4Blocks, 4, 8, false", "KBlocks<false>, 4, 8, false", "KBlocks<true>, 5, 8, false"),
+    "SixBlocks, 6, 4, false",
+]
+BRAIN = "BFloat16"
+
+
+def product(of: str, form: str, rest: str) -> str:
+    """The name of a product with few rows."""
+    return f"packed_tiles<{of}, Packed<{form.format(of)}>, {rest}>"
+
+
+FEW_ROWS: dict[str, list[str]] = {
+    "skinny.cu": [
+        *(
+            f"skinny_tiles<{of}, {weights}<{of}>, Identity, 8, {rows}, {columns}, {unroll}, {hint}>"
+            for of in ("Float16", "BFloat16")
+            for weights in ("PlainWeights", "Int8Weights", "Float8Weights")
+            for rows, columns, unroll, hint in ((1, 1, 4, 0), (2, 2, 2, 2))
+        ),
+        "skinny_tiles<BFloat16, PlainWeights<BFloat16>, Silu, 4, 1, 8, 1, 1>",
+        "skinny_ring<BFloat16, PlainWeights<BFloat16>, Identity, 8, 1, 1, 2, 4>",
+        "skinny_ring<Float16, Float8Weights<Float16>, Gelu, 4, 2, 2, 1, 6>",
+        "skinny_dot<Float32, Float32, Gelu, 4, 8, 1, 2, 8, 0>",
+        "skinny_dot<BFloat16, BFloat16, Identity, 8, 1, 4, 4, 4, 2>",
+        "skinny_dot<Float32, Int8, Identity, 16, 1, 2, 4, 8, 0>",
+        "skinny_dot<Float16, Float8E4M3, Identity, 1, 4, 2, 4, 1, 0>",
+        *(f"add_splits<{of}, Relu>" for of in ("Float16", "BFloat16", "Float32")),
+    ],
+    "skinny_columns.cu": [
+        "skinny_column_tiles<BFloat16, Identity, 8, 1, 2, 0>",
+        "skinny_column_tiles<Float16, Gelu, 8, 8, 1, 0>",
+        "skinny_columns<Float32, Float32, Identity, 4, 8, 4, 8>",
+        "skinny_columns<BFloat16, Float8E4M3, Identity, 8, 4, 4, 8>",
+        "skinny_columns<Float16, Int8, Silu, 1, 1, 4, 8>",
+    ],
+    "skinny_staged.cu": [
+        f"skinny_staged<{of}, {weights}<{of}>, Identity, 4, 2, {columns}, 4, {clustered}>"
+        for of, weights in (("BFloat16", "PlainWeights"), ("Float16", "Int8Weights"))
+        for columns in (2, 8)
+        for clustered in ("false", "true")
+    ]
+    + ["skinny_staged<BFloat16, Float8Weights<BFloat16>, Silu, 4, 2, 4, 3, true>"],
+    "repack.cu": [
+        *(f"pack_codes<{source}>" for source in SOURCES),
+        *(f"pack_units<{unit}, 128>" for unit in ("UInt8", "UInt16", "UInt32")),
+        *(f"pack_units<{unit}, 256>" for unit in ("UInt16", "Words")),
+        *("pack_zeros<false>", "pack_zeros<true>"),
+        *(f"unpack<Packed<{form.format(BRAIN)}>, {BRAIN}>" for form in FORMATS),
+        *(f"unpack<Packed<{FORMATS[i].format(BRAIN)}>, Float32>" for i in (0, 9, 13)),
+    ],
+    "packed_product.cu": [
+        *(product(BRAIN, form, "Identity, 8, 1, 1, 4") for form in FORMATS),
+        *(product("Float16", FORMATS[i], "Identity, 8, 1, 1, 4") for i in (0, 4, 7, 8, 10, 12)),
+        product(BRAIN, FORMATS[9], "Silu, 8, 1, 2, 2"),
+        product("Float16", FORMATS[11], "GeluTanh, 4, 1, 8, 1"),
+        product(BRAIN, FORMATS[0], "Identity, 4, 2, 1, 2"),
+        *("add_packed_splits<BFloat16, Identity>", "add_packed_splits<Float16, Relu>"),
+    ],
+}

@@ -1,0 +1,316 @@
+"""nn.attention by its kernel for Hopper, against NumPy in float64.
+
+Where the simulated device is an older one, all of this file and the tests of attention run once
+more in a process of its own, whose device is one of 9.0.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from attention_model import assert_attention, assert_logarithms, normal, reference
+
+import kernwright as kw
+from kernwright import _core
+from kernwright.errors import ArgumentError
+
+HOPPER = kw.current_device().compute_capability == (9, 0)
+attention = kw.nn.attention
+TILES = _core._attention_tiles()
+hopper_alone = pytest.mark.skipif(not HOPPER, reason="the kernel is for devices of 9.0")
+
+
+@pytest.mark.skipif(not kw.current_device().is_simulated or HOPPER, reason="this is the device")
+def test_on_a_simulated_device_of_9_0():
+    folder = Path(__file__).parent
+    ended = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", __file__],
+        env={**os.environ, "KERNWRIGHT_DEVICE": "sim", "KERNWRIGHT_SIM_CAPABILITY": "9.0"},
+        capture_output=True,
+        text=True,
+        timeout=500,
+        cwd=folder,
+    )
+    assert ended.returncode == 0, ended.stdout[-4000:] + ended.stderr[-2000:]
+
+
+@pytest.fixture
+def forced():
+    """Calls with 16-bit elements take the kernel, or the test fails."""
+    _core._force_attention("hopper")
+    yield
+    _core._force_attention("auto")
+
+
+def operands(batch, heads, kv_heads, queries, keys, dim, dtype="float16", value_dim=None):
+    return (
+        normal(batch, heads, queries, dim, dtype=dtype, seed=1),
+        normal(batch, kv_heads, keys, dim, dtype=dtype, seed=2),
+        normal(batch, kv_heads, keys, value_dim or dim, dtype=dtype, seed=3),
+    )
+
+
+def on_device(arrays):
+    return [kw.asarray(x) for x in arrays]
+
+
+def compare(host, dtype="float16", device=None, **options):
+    """The options are those of the model, which the call has under other names."""
+    names = {"causal": "is_causal", "query_lengths": "query_lengths", "alibi": "alibi"}
+    left, right = options.get("left", -1), options.get("right", -1)
+    given = {
+        names.get(name, name): kw.asarray(value) if isinstance(value, np.ndarray) else value
+        for name, value in options.items()
+        if name not in ("left", "right")
+    }
+    if (left, right) != (-1, -1):
+        given["window"] = (left, right)
+    device = device or on_device(host)
+    got, lse = attention(*device, enable_gqa=True, return_lse=True, **given)
+    wanted, logarithms = reference(*host, **options)
+    assert_attention(got, wanted, dtype)
+    assert_logarithms(lse, logarithms)
+    return got
+
+
+@hopper_alone
+@pytest.mark.parametrize("causal", [False, True])
+def test_lengths(forced, causal):
+    for length in (1, 63, 64, 65, 127, 128, 129, 200, 300):
+        compare(operands(1, 2, 1, length, length, 64), causal=causal)
+    for queries, keys in ((1, 200), (40, 129), (129, 40), (300, 65), (70, 177)):
+        compare(operands(1, 1, 1, queries, keys, 64), causal=causal)
+
+
+@hopper_alone
+@pytest.mark.parametrize("tile", TILES)
+def test_tiles(forced, tile):
+    _core._force_attention("hopper", tile)
+    compare(operands(1, 2, 1, 210, 330, 64))
+    compare(operands(1, 1, 1, 210, 210, 64), causal=True)
+
+
+@hopper_alone
+@pytest.mark.parametrize(
+    ("dtype", "dim", "value_dim", "tile"),
+    [("float16", 8, 8, None), ("float16", 72, 72, None), ("float16", 96, 96, None),
+     ("float16", 64, 128, None), ("bfloat16", 128, 128, (176, 2, 2, True)),
+     ("float16", 128, 40, (128, 2, 2, True)), ("bfloat16", 192, 128, (128, 2, 2, True)),
+     ("float16", 192, 192, (96, 2, 2, True)), ("bfloat16", 256, 256, (80, 2, 2, True))],
+)  # fmt: skip
+def test_head_dimensions(forced, dtype, dim, value_dim, tile):
+    _core._force_attention("hopper", tile)
+    compare(operands(1, 2, 1, 200, 210, dim, dtype, value_dim), dtype, causal=True)
+
+
+@hopper_alone
+def test_more_parts_than_multiprocessors(forced):
+    """Blocks stay, and their rounds go both ways; new blocks have the same results."""
+    host = operands(2, 70, 7, 70, 40, 64)
+    found = []
+    for tile in ((64, 2, 2, True), (64, 2, 2, False)):
+        _core._force_attention("hopper", tile)
+        found.append(compare(host, causal=True).numpy())
+    assert np.array_equal(*(x.view("u2") for x in found))
+
+
+@hopper_alone
+def test_sections_of_heads(forced):
+    """Keys that most queries do not see make heads too large for one section."""
+    _core._force_attention("hopper", (64, 2, 1, True))
+    q, k, v = operands(1, 72, 3, 130, 130, 64)
+    long = [kw.zeros((1, 3, 80000, 64), "float16") for _ in "kv"]
+    long[0][:, :, :130], long[1][:, :, :130] = kw.asarray(k), kw.asarray(v)
+    compare((q, k, v), device=[kw.asarray(q), *long], causal=True)
+
+
+@hopper_alone
+def test_windows(forced):
+    host = operands(1, 2, 1, 300, 280, 64)
+    for left, right in ((0, 0), (30, 0), (3, 90), (-1, 5), (70, -1), (200, 0)):
+        compare(host, left=left, right=right)
+
+
+@hopper_alone
+def test_caps_sinks_and_scales(forced):
+    host = operands(2, 4, 2, 140, 150, 64)
+    sinks = np.array([0.5, 3.0, -np.inf, -2.0], np.float32)
+    for options in ({"soft_cap": 1.5}, {"sinks": sinks}, {"scale": 0.3, "causal": True},
+                    {"soft_cap": 5.0, "sinks": sinks, "left": 40, "right": 0}):  # fmt: skip
+        given = {k: kw.asarray(v) if isinstance(v, np.ndarray) else v for k, v in options.items()}
+        if "left" in given:
+            given["window"] = (given.pop("left"), given.pop("right"))
+        given["is_causal"] = given.pop("causal", False)
+        got, lse = attention(*on_device(host), enable_gqa=True, return_lse=True, **given)
+        wanted, logarithms = reference(*host, **options)
+        assert_attention(got, wanted, "float16")
+        np.testing.assert_allclose(lse.numpy(), logarithms, rtol=2e-4, atol=2e-4)
+
+
+@hopper_alone
+def test_lengths_of_batches(forced):
+    """What lies behind lengths takes no part, whatever it is."""
+    q, k, v = operands(4, 2, 2, 150, 190, 64)
+    queries, keys = np.array([150, 3, 0, 100], np.int32), np.array([5, 190, 20, 130], np.int32)
+    host = (q, k.copy(), v.copy())
+    for batch, length in enumerate(keys):
+        k[batch, :, length:] = np.nan
+        v[batch, :, length:] = np.inf
+    for causal in (False, True):
+        got = attention(*on_device((q, k, v)), query_lengths=kw.asarray(queries),
+                        lengths=kw.asarray(keys), is_causal=causal)  # fmt: skip
+        wanted = reference(*host, causal=causal, lengths=keys, query_lengths=queries)[0]
+        assert_attention(got, wanted, "float16")
+    wild = kw.asarray(np.array([-5, 2**31 - 1, 190, 64], np.int32))
+    got = attention(*on_device(host), lengths=wild)
+    assert_attention(got, reference(*host, lengths=[0, 190, 190, 64])[0], "float16")
+
+
+@hopper_alone
+@pytest.mark.parametrize("most", [None, 129])
+def test_packed_sequences(forced, most):
+    """Rows of neighbours are not written to, nor do their values come in."""
+    q, k, v = (x[0].swapaxes(0, 1).copy() for x in operands(1, 4, 2, 200, 250, 64))
+    q_starts, k_starts = np.array([0, 1, 1, 130, 200]), np.array([0, 40, 60, 161, 250])
+    wanted, logarithms = np.zeros(q.shape), np.zeros((4, 200))
+    for b in range(4):
+        rows, keys = slice(*q_starts[b : b + 2]), slice(*k_starts[b : b + 2])
+        parts = [x[of].swapaxes(0, 1)[None] for x, of in ((q, rows), (k, keys), (v, keys))]
+        out, rest = reference(*parts, causal=True)
+        wanted[rows], logarithms[:, rows] = out[0].swapaxes(0, 1), rest[0]
+    for poison in (None, np.nan):
+        if poison is not None:  # the first value of the last sequence
+            v[161] = poison
+        got, lse = attention(
+            *on_device((q, k, v)),
+            is_causal=True,
+            enable_gqa=True,
+            cu_seqlens_q=kw.asarray(q_starts.astype(np.int32)),
+            cu_seqlens_k=kw.asarray(k_starts.astype(np.int32)),
+            max_seqlen_q=most,
+            return_lse=True,
+        )
+        rows = 200 if poison is None else 130
+        assert_attention(got[:rows], wanted[:rows], "float16")
+        assert np.isnan(got[rows:].numpy()).all()
+        assert_logarithms(lse, logarithms)
+
+
+@hopper_alone
+def test_views(forced):
+    """Tokens before heads, gaps, and what is repeated."""
+    host = operands(2, 2, 2, 140, 140, 64)
+    first = [kw.asarray(x.swapaxes(1, 2).copy()) for x in host]
+    compare(host, device=[kw.permute_dims(x, (0, 2, 1, 3)) for x in first])
+    gaps = [kw.asarray(np.concatenate([x, x], -1))[..., :64] for x in host]
+    compare(host, device=gaps)
+    one = [kw.broadcast_to(kw.asarray(x[:1, :1]), x.shape) for x in host]
+    compare([np.broadcast_to(x[:1, :1], x.shape) for x in host], device=one)
+    every_other = [kw.asarray(np.repeat(x, 2, 2))[:, :, ::2] for x in host]
+    compare(host, device=every_other)
+
+
+@hopper_alone
+def test_special_values(forced):
+    q, k, v = operands(1, 1, 1, 140, 200, 64)
+    q[0, 0, 3], q[0, 0, 4, 0], q[0, 0, 5] = np.nan, np.inf, -0.0
+    q[0, 0, 6] = 6e-8
+    got = attention(*on_device((q, k, v))).numpy().astype(np.float64)
+    assert np.isnan(got[0, 0, 3:5]).all()
+    rest = np.r_[0:3, 5:140]
+    wanted = reference(q[:, :, rest], k, v)[0]
+    np.testing.assert_allclose(got[:, :, rest], wanted, rtol=6e-3, atol=6e-3)
+    large = attention(*on_device((normal(1, 1, 140, 64, dtype="float16") * 100, k, v)))
+    assert np.isfinite(large.numpy().astype(np.float64)).all()
+    nothing, lse = attention(*on_device((k, k[:, :, :30], v[:, :, :30])), window=(5, 0),
+                             return_lse=True)  # fmt: skip
+    assert (nothing.numpy()[0, 0, 35:] == 0).all()
+    assert (lse.numpy()[0, 0, 35:] == -np.inf).all()
+
+
+@hopper_alone
+def test_what_the_other_kernel_does():
+    """The choice falls by itself; who forces this kernel gets the reason."""
+    host = operands(1, 2, 2, 70, 90, 64)
+    device = on_device(host)
+    odd = [kw.asarray(np.concatenate([np.zeros(1, x.dtype), x.ravel()]))[1:].reshape(x.shape)
+           for x in host]  # fmt: skip
+    backwards = [kw.asarray(x[:, :, ::-1].copy())[:, :, ::-1] for x in host]
+    assert_attention(attention(*odd), reference(*host)[0], "float16")
+    _core._force_attention("hopper")
+    try:
+        for arrays, options, reason in [
+            (device, {"attn_mask": kw.ones((70, 90), "bool")}, "mask"),
+            (device, {"dropout_p": 0.5, "seed": 1}, "dropout"),
+            (device, {"alibi": kw.ones(2)}, "ALiBi"),
+            (device, {"scale": -1.0}, "scale"),
+            (odd, {}, "16 bytes"),
+            (backwards, {}, "above 0"),
+        ]:
+            with pytest.raises(ArgumentError, match=reason):
+                attention(*arrays, **options)
+    finally:
+        _core._force_attention("auto")
+    with pytest.raises(ArgumentError, match="none of those"):
+        _core._force_attention("hopper", (72, 2, 2, True))
+    with pytest.raises(ArgumentError, match="auto, mma or hopper"):
+        _core._force_attention("best")
+    one = attention(*device)
+    _core._force_attention("mma")
+    other = attention(*device)
+    _core._force_attention("auto")
+    np.testing.assert_allclose(*(x.numpy().astype("f4") for x in (one, other)), atol=2e-3)
+
+
+@hopper_alone
+def test_gradients_by_its_logarithms(forced):
+    host = operands(1, 2, 1, 140, 140, 64)
+    device = on_device(host)
+    grad = kw.asarray(normal(1, 2, 140, 64, dtype="float16", seed=9))
+    found = {}
+    for kernel in ("hopper", "mma"):
+        _core._force_attention(kernel)
+        out, lse = attention(*device, is_causal=True, enable_gqa=True, return_lse=True)
+        made = _core._attention_backward(
+            grad, *device, out, lse, [None] * 10, None, 0.0, -1, 0, 0.0, 0, 0
+        )
+        found[kernel] = [x.numpy().astype(np.float64) for x in made]
+    for one, other in zip(found["hopper"], found["mma"], strict=True):
+        assert np.linalg.norm(one - other) <= 2e-3 * np.linalg.norm(other)
+
+
+@hopper_alone
+def test_in_a_graph(forced):
+    host = operands(1, 2, 2, 130, 140, 64)
+    device, stream, graph = on_device(host), kw.Stream(), kw.Graph()
+    kw.synchronize()
+    with graph.capture(stream):
+        got = attention(*device, is_causal=True)
+    device[0][...] = 2 * host[0]
+    graph.launch(stream)
+    stream.synchronize()
+    assert_attention(got, reference(2 * host[0], *host[1:], causal=True)[0], "float16")
+
+
+@hopper_alone
+@pytest.mark.parametrize("tile", [(64, 2, 1, True), (64, 2, 2, True), (64, 2, 3, True)])
+def test_under_all_checks(sim, forced, tile):
+    if kw.current_device().compute_capability != (9, 0):
+        pytest.skip("the simulated device is an older one")
+    _core._force_attention("hopper", tile)
+    with kw.checks("memory", "init", "race", "sync") as report:
+        q, kv = kw.ones((1, 2, 140, 64), "float16"), kw.ones((1, 1, 150, 64), "float16")
+        attention(q, kv, kv, is_causal=True, enable_gqa=True)
+        lengths = kw.asarray(np.array([100], np.int32))
+        attention(q, kv, kv, lengths=lengths, enable_gqa=True, soft_cap=2.0)
+        attention(kw.ones((70, 2, 64), "float16"), *[kw.ones((150, 1, 64), "float16")] * 2,
+                  enable_gqa=True, cu_seqlens_q=kw.asarray(np.array([0, 20, 70], np.int32)),
+                  cu_seqlens_k=kw.asarray(np.array([0, 80, 150], np.int32)))  # fmt: skip
+        if tile[2] == 1:  # more parts than blocks
+            q, kv = kw.ones((2, 80, 8, 64), "bfloat16"), kw.ones((2, 80, 8, 64), "bfloat16")
+            attention(q, kv, kv)
+        kw.synchronize()
+    assert not report.findings, str(report)

@@ -1,0 +1,321 @@
+"""Packed weights: their numbers bit by bit, products against NumPy in float64."""
+
+import os
+import pickle
+import subprocess
+import sys
+
+import ml_dtypes
+import numpy as np
+import pytest
+from weight_formats import BYTES, TYPES, decoded, fuzzed, same
+
+import kernwright as kw
+from kernwright.errors import ArgumentError, InvalidArgument
+
+quant, linear = kw.nn.quant, kw.nn.linear
+LIMIT = {"bfloat16": 3e-3, "float16": 5e-4, "float32": 1e-6}
+AWQ_ORDER = np.array([0, 2, 4, 6, 1, 3, 5, 7])
+
+
+def words(codes, order):
+    """int32 words of eight codes along the last axis."""
+    places = np.zeros(8, np.uint64)
+    places[order] = np.arange(8) * 4
+    parts = codes.reshape(*codes.shape[:-1], -1, 8).astype(np.uint64) << places
+    return parts.sum(-1, dtype=np.uint64).astype(np.uint32).view(np.int32)
+
+
+def grouped(kind, n, k, group, scale_type="float16", zeros=True):
+    """(what pack() takes, the numbers (n, k))."""
+    rng = np.random.default_rng(n + k + group)
+    codes = rng.integers(0, 16, (k, n))
+    scales = (rng.normal(size=(k // group, n)) * 0.1).astype(TYPES[scale_type])
+    zero = rng.integers(0, 16, scales.shape) if zeros else np.full(scales.shape, 8)
+    order = AWQ_ORDER if kind == "awq" else np.arange(8)
+    packed = words(codes, order) if kind == "awq" else words(codes.T, order).T
+    parts = [packed, words(zero, order), scales]
+    less = np.repeat(zero + (kind == "gptq" and zeros), group, 0)
+    numbers = np.repeat(scales.astype(np.float32), group, 0) * (codes - less).astype(np.float32)
+    parts = [kw.asarray(np.ascontiguousarray(part)) for part in parts]
+    return (parts[0], parts[1] if zeros else None, parts[2]), numbers.T
+
+
+def made(name, n, k):
+    """Packed weights of a format and their numbers, decoded by NumPy or dequantize()."""
+    if name in BYTES:
+        blocks = fuzzed(name, (n, k // (32 if name in ("q4_0", "q8_0") else 256)), k)
+        return quant.pack(kw.asarray(blocks), name), decoded(blocks, name)
+    kind, _, group = name.partition(" ")
+    if kind in ("gptq", "gptq_v2", "awq"):
+        blocks, numbers = grouped(kind, n, k, int(group))
+        return quant.pack(blocks, kind), numbers
+    host = np.random.default_rng(k).normal(size=(n, k)).astype(np.float32)
+    options = {"block": int(group)} if group.isdigit() else {}
+    double = {"double": True} if group == "double" else {}
+    blocks = quant.quantize(kw.asarray(host), kind, **options, **double)
+    numbers = quant.dequantize(blocks, kind, shape=(n, k), **options).numpy()
+    return quant.pack(blocks, kind, shape=(n, k), **options), numbers
+
+
+# A format, and the shapes that it is tested with.
+SHAPES = {
+    "gptq 128": [(40, 256)],
+    "gptq_v2 32": [(8, 160)],
+    "awq 64": [(24, 192)],
+    "nf4": [(37, 192)],
+    "nf4 double": [(90, 192), (17, 256)],
+    "nf4 32": [(21, 32)],
+    "q4_k": [(37, 512)],
+    "q4_0": [(18, 96)],
+    "q8_0": [(18, 96)],
+    "q6_k": [(18, 256)],
+    "mxfp4": [(20, 160)],
+    "nvfp4": [(20, 144)],
+    "fp8_block": [(140, 264)],
+    "q5_k": [(18, 256)],
+}
+
+
+def check(got, x, numbers, dtype, **rest):
+    expected = np.asarray(x, np.float64) @ numbers.astype(np.float64).T
+    for more in rest.values():
+        expected = expected + np.asarray(more, np.float64)
+    error = np.linalg.norm(np.asarray(got.numpy(), np.float64) - expected)
+    assert error <= LIMIT[dtype] * np.linalg.norm(expected)
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_numbers_and_products(name):
+    rng = np.random.default_rng(0)
+    with kw.checks("memory", "init", "race", "sync"):
+        for n, k in SHAPES[name]:
+            packed, numbers = made(name, n, k)
+            assert packed.shape == (n, k)
+            same(quant.unpack(packed), np.ascontiguousarray(numbers))
+            for dtype, m in (("bfloat16", 1), ("float16", 3)):
+                x = kw.asarray((rng.normal(size=(m, k)) / 64).astype(TYPES[dtype]))
+                check(linear(x, packed), x.numpy(), numbers, dtype)
+
+
+def test_narrow_numbers():
+    packed, numbers = made("q4_k", 18, 256)
+    for dtype in ("bfloat16", "float16"):
+        with np.errstate(over="ignore"):
+            expected = np.ascontiguousarray(numbers).astype(TYPES[dtype])
+        same(quant.unpack(packed, dtype=dtype), expected)
+
+
+@pytest.mark.parametrize("m", [8, 17, 64, 150])
+def test_rows_of_x(m):
+    packed, numbers = made("q4_k", 37, 512)
+    x = np.random.default_rng(m).normal(size=(m, 512)).astype(ml_dtypes.bfloat16)
+    given = kw.asarray(x)
+    check(linear(given, packed), x, numbers, "bfloat16")
+    if m == 17:  # two tiles of rows, as where there are many
+        plan = [4, 2, 4, 1, 1]
+        got = kw._core._packed_linear(given, packed._spec, packed._arrays, None, None, "", plan)
+        check(got, x, numbers, "bfloat16")
+
+
+def test_blocks_share_k():
+    """Few rows of weights and a long k: the parts of blocks are added by a second kernel."""
+    packed, numbers = made("awq 128", 8, 8192)
+    x = np.random.default_rng(1).normal(size=(3, 8192)).astype(np.float16)
+    given = kw.asarray(x)
+    got = linear(given, packed)
+    check(got, x, numbers, "float16")
+    for plan in ([4, 2, 1, 1, 3], [2, 1, 1, 4, 7]):
+        again = kw._core._packed_linear(given, packed._spec, packed._arrays, None, None, "", plan)
+        check(again, x, numbers, "float16")
+    assert np.array_equal(linear(given, packed).numpy(), got.numpy())
+
+
+def test_what_follows():
+    rng = np.random.default_rng(2)
+    packed, numbers = made("q8_0", 18, 96)
+    for m in (5, 35):
+        x = (rng.normal(size=(2, m, 96)) / 64).astype(np.float16)
+        bias, residual = rng.normal(size=18), rng.normal(size=(2, m, 18))
+        bias, residual = bias.astype(np.float16), residual.astype(np.float16)
+        b, r = kw.asarray(bias), kw.asarray(residual)
+        check(linear(kw.asarray(x), packed, b, residual=r), x, numbers, "float16",
+              bias=bias, residual=residual)  # fmt: skip
+        got = linear(kw.asarray(x), packed, b, activation="relu").numpy()
+        plain = linear(kw.asarray(x), packed, b).numpy()
+        assert got.shape == (2, m, 18) and np.array_equal(got, np.maximum(plain, 0))
+    x32 = rng.normal(size=(3, 96)).astype(np.float32)
+    check(linear(kw.asarray(x32), packed), x32, numbers, "float32")
+    assert linear(kw.asarray(x32[0]), packed).shape == (18,)
+
+
+def test_layouts_of_x():
+    packed, numbers = made("q4_0", 18, 96)
+    x = np.random.default_rng(3).normal(size=(6, 96)).astype(np.float16)
+    wide = kw.asarray(np.repeat(x, 2, 1))[:, ::2]
+    shifted = kw.asarray(np.concatenate([x[0, :1], x.ravel()]))[1:].reshape((6, 96))
+    turned = kw.asarray(np.ascontiguousarray(x.T)).T
+    expected = linear(kw.asarray(x), packed).numpy()
+    for given in (wide, shifted, turned, kw.asarray(x[::-1].copy())[::-1]):
+        assert np.array_equal(linear(given, packed).numpy(), expected)
+    check(linear(kw.asarray(x)[::2], packed), x[::2], numbers, "float16")
+
+
+def test_no_zeros_and_scales_of_each_type():
+    x = np.random.default_rng(4).normal(size=(2, 128)).astype(np.float16)
+    for kind, scale_type in (("gptq", "bfloat16"), ("awq", "float32")):
+        blocks, numbers = grouped(kind, 16, 128, 64, scale_type, zeros=False)
+        packed = quant.pack(blocks, kind, shape=(16, 128))
+        assert packed.format == "int4" and packed.group == 64 and packed.arrays[3] is None
+        same(quant.unpack(packed), np.ascontiguousarray(numbers))
+        check(linear(kw.asarray(x), packed), x, numbers, "float16")
+
+
+def test_empty_and_special():
+    for n, k in ((0, 32), (4, 0), (0, 0)):
+        packed = quant.pack(kw.zeros((n, k // 32 * 18), dtype="uint8"), "q4_0")
+        assert quant.unpack(packed).shape == (n, k) and packed.nbytes == 0
+        got = linear(kw.ones((2, k), dtype="float16"), packed, kw.ones(n, dtype="float16"))
+        assert got.shape == (2, n) and (got.numpy() == 1).all()
+    packed, _ = made("q4_0", 18, 96)
+    assert linear(kw.ones((0, 96), dtype="float16"), packed).shape == (0, 18)
+    exponents = np.full((4, 1), 255, np.uint8)
+    exponents[1:, 0] = 0, 127, 254
+    parts = kw.zeros((4, 16), dtype="uint8") + 0x22, kw.asarray(exponents)
+    special = quant.pack(parts, "mxfp4")
+    same(quant.unpack(special), quant.dequantize(parts, "mxfp4").numpy())
+    got = linear(kw.ones((1, 32), dtype="bfloat16"), special).numpy().astype(np.float32)[0]
+    assert np.isnan(got[0]) and got[2] == 32 and np.isinf(got[3])
+
+
+def test_sizes():
+    """Rows of 16 and k of 128 take what the format's own blocks take."""
+    host = kw.ones((32, 512), dtype="bfloat16")
+    bits = {"q4_k": 4.5, "q5_k": 5.5, "q6_k": 6.5625, "q4_0": 4.5, "q8_0": 8.5, "mxfp4": 4.25}
+    for name, each in bits.items():
+        packed = quant.pack(quant.quantize(host, name), name)
+        assert packed.nbytes * 8 == each * 32 * 512, name
+    nested = quant.quantize(kw.ones((256, 1024)), "nf4", double=True)
+    assert quant.pack(nested, "nf4", shape=(256, 1024)).nbytes * 8 < 4.17 * 256 * 1024
+
+
+def test_the_object():
+    packed, numbers = made("nf4 double", 17, 256)
+    again = pickle.loads(pickle.dumps(packed))
+    assert (again.format, again.shape, again.group) == ("nf4", (17, 256), 64)
+    same(quant.unpack(again), numbers)
+    with pytest.raises(AttributeError):
+        packed.shape = (1, 1)
+    assert "nf4" in repr(packed) and packed.tile == (128, 128)
+
+
+def test_no_reference_to_the_blocks():
+    blocks, numbers = grouped("gptq", 16, 64, 32)
+    packed = quant.pack(blocks, "gptq")
+    scales = kw.ones((2, 2))
+    tiles = quant.pack((kw.ones((200, 136), dtype="float8_e4m3fn"), scales), "fp8_block")
+    for part in (*blocks, scales):
+        part[...] = 0
+    same(quant.unpack(packed), np.ascontiguousarray(numbers))
+    assert (quant.unpack(tiles).numpy() == 1).all()
+
+
+HOPPER = """
+import sys
+sys.path.insert(0, {folder!r})
+import numpy as np, kernwright as kw
+from test_packed_weights import check, made
+with kw.checks("memory", "init", "race", "sync"):
+    for name in ("q4_k", "nvfp4", "fp8_block"):
+        packed, numbers = made(name, 24, 256)
+        x = kw.asarray(np.random.default_rng(0).normal(size=(9, 256)) / 64).astype("bfloat16")
+        check(kw.nn.linear(x, packed), x.numpy(), numbers, "bfloat16")
+"""
+
+
+def test_under_all_checks_of_a_newer_device():
+    text = HOPPER.format(folder=os.path.dirname(__file__))
+    environment = {**os.environ, "KERNWRIGHT_DEVICE": "sim"}
+    environment["KERNWRIGHT_SIM_CAPABILITY"] = "9.0"
+    result = subprocess.run(
+        [sys.executable, "-c", text], env=environment, capture_output=True, text=True, timeout=240
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_graph():
+    packed, numbers = made("q6_k", 18, 256)
+    rng = np.random.default_rng(5)
+    x = kw.asarray((rng.normal(size=(4, 256)) / 64).astype(np.float16))
+    linear(x, packed)
+    stream, graph = kw.Stream(), kw.Graph()
+    with graph.capture(stream):
+        result = linear(x, packed)
+    x[...] = kw.asarray((rng.normal(size=(4, 256)) / 64).astype(np.float16))
+    kw.synchronize()
+    graph.launch(stream)
+    stream.synchronize()
+    check(result, x.numpy(), numbers, "float16")
+
+
+Q4 = kw.zeros((4, 18), dtype="uint8")
+PACKED = quant.pack(Q4, "q4_0")
+WORDS = kw.zeros((8, 16), dtype="int32")
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: quant.pack(Q4, "q3_k"), InvalidArgument, "q3_k"),
+        (lambda: quant.pack(Q4, "q4_k"), InvalidArgument, "(4, 18)"),
+        (lambda: quant.pack(Q4, "q4_0", shape=(4, 64)), InvalidArgument, "(4, 64)"),
+        (lambda: quant.pack(Q4, "q4_0", shape=(4,)), InvalidArgument, "(n, k)"),
+        (lambda: quant.pack(Q4, "q4_0", shape=(2, 2**40)), InvalidArgument, "2**31"),
+        (lambda: quant.pack(Q4.reshape((2, 2, 18)), "q4_0"), InvalidArgument, "(2, 2, 18)"),
+        (lambda: quant.pack(kw.zeros((4, 18)), "q4_0"), InvalidArgument, "uint8"),
+        (lambda: quant.pack(Q4, "q4_0", block=32), InvalidArgument, "block"),
+        (lambda: quant.pack((Q4,), "q4_0"), ArgumentError, "one array"),
+        (lambda: quant.pack((Q4, Q4), "nf4"), InvalidArgument, "shape"),
+        (lambda: quant.pack((Q4, kw.zeros(2)), "nf4", shape=(3, 48)), InvalidArgument, "64"),
+        (lambda: quant.pack((Q4, kw.zeros(2)), "nf4", shape=(4, 64)), InvalidArgument, "codes"),
+        (lambda: quant.pack((Q4, kw.zeros(2)), "nf4", shape=(1, 256), block=256),
+         InvalidArgument, "256"),
+        (lambda: quant.pack((WORDS, None, kw.zeros((2, 16))), "gptq", shape=(8, 16)),
+         InvalidArgument, "(16, 64)"),
+        (lambda: quant.pack((WORDS, None, kw.zeros((3, 16))), "gptq"), InvalidArgument, "3 groups"),
+        (lambda: quant.pack((WORDS, None, kw.zeros((4, 16))), "gptq"), InvalidArgument, "not 16"),
+        (lambda: quant.pack((WORDS, None, kw.zeros((2, 8))), "gptq"), InvalidArgument, "(2, 8)"),
+        (lambda: quant.pack((WORDS, WORDS, kw.zeros((2, 16))), "gptq"), InvalidArgument, "(2, 2)"),
+        (lambda: quant.pack((Q4, None, kw.zeros((1, 18))), "gptq"), InvalidArgument, "(18, 32)"),
+        (lambda: quant.pack((kw.zeros((4, 16)), None, kw.zeros((1, 16))), "gptq"),
+         InvalidArgument, "int32"),
+        (lambda: quant.pack((WORDS,) * 4, "gptq"), InvalidArgument, "g_idx"),
+        (lambda: quant.pack((kw.zeros((4, 256), dtype="float8_e4m3fn"), kw.zeros((1, 3))),
+                            "fp8_block"), InvalidArgument, "(1, 3)"),
+        (lambda: quant.pack((kw.zeros((4, 256), dtype="float8_e4m3fn"), kw.zeros((1, 4))),
+                            "fp8_block", block=(128, 64)), InvalidArgument, "128 x 64"),
+        (lambda: quant.pack((kw.zeros((4, 258), dtype="float8_e4m3fn"), kw.zeros((1, 3))),
+                            "fp8_block"), InvalidArgument, "258"),
+        (lambda: quant.unpack(Q4), ArgumentError, "PackedWeight"),
+        (lambda: quant.unpack(PACKED, dtype="int8"), InvalidArgument, "int8"),
+        (lambda: linear(kw.zeros((2, 31), "float16"), PACKED), InvalidArgument, "(4, 32)"),
+        (lambda: linear(kw.zeros((2, 32), "int32"), PACKED), InvalidArgument, "int32"),
+        (lambda: linear(kw.zeros((2, 32), "float16"), PACKED, kw.zeros(4)), InvalidArgument,
+         "bias"),
+        (lambda: linear(kw.zeros((2, 32), "float16"), PACKED, residual=kw.zeros((2, 5))),
+         InvalidArgument, "residual"),
+        (lambda: linear(kw.zeros((2, 32), "float16"), PACKED, scale=kw.ones(1)), ArgumentError,
+         "scales"),
+        (lambda: quant.PackedWeight("q4_0", (4, 32), PACKED.arrays[:3]), ArgumentError, "7"),
+        (lambda: quant.unpack(quant.PackedWeight("q4_0", (17, 32), PACKED.arrays)),
+         InvalidArgument, "codes"),
+        (lambda: quant.unpack(quant.PackedWeight("q6_k", (4, 256), PACKED.arrays)),
+         InvalidArgument, "2048 numbers"),
+        (lambda: quant.unpack(quant.PackedWeight("nf4", (4, 32), PACKED.arrays, group=32)),
+         InvalidArgument, "float32"),
+    ],
+)  # fmt: skip
+def test_wrong_calls(call, error, words):
+    with pytest.raises(error) as caught:
+        call()
+    assert words in str(caught.value)
