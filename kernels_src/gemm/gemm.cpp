@@ -213,8 +213,8 @@ void require_sums_alone(const Gemm& of, ScalarType type) {
                                scalar_name(of.a.type()), wide ? "float64" : "int32 or int8",
                                scalar_name(type)));
   }
-  if (then.bias || then.c || then.activation || then.gate || then.alpha != 1 ||
-      then.row_scales || !then.expression.empty()) {
+  if (then.bias || then.c || then.activation || then.gate || then.alpha != 1 || then.row_scales ||
+      !then.expression.empty()) {
     throw ArgumentError(
         format("nothing follows a product of {}: no alpha, bias, c, scales, activation or gate",
                scalar_name(of.a.type())));

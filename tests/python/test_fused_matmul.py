@@ -121,7 +121,11 @@ def product(epilogue, **options):
         (lambda: product("x", c=kw.ones((4, 8))), kw.ArgumentError, "does not name"),
         (lambda: product("x + bias", bias=kw.ones(9)), kw.InvalidArgument, "bias"),
         (lambda: product("x * c", c=kw.ones((8, 4))), kw.InvalidArgument, "c is"),
-        (lambda: fused(kw.ones((4, 16)), kw.ones((16, 8)), "x"), kw.ArgumentError, "float16"),
+        (
+            lambda: fused(kw.ones((4, 16), "int16"), kw.ones((16, 8), "int16"), "x"),
+            kw.ArgumentError,
+            "float16",
+        ),
         (lambda: fused(np.ones((4, 16)), kw.ones((16, 8)), "x"), kw.ArgumentError, "asarray"),
     ],
 )

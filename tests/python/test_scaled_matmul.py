@@ -288,6 +288,41 @@ def test_gates_and_batches_of_float8():
     close(_core._gemm(x[0], y[0], gate="silu", alpha=1 / 16), expected, FLOAT8 + 1e-6)
 
 
+@pytest.mark.parametrize("kind", ["sums", "fast", "mixed", "lines", "int8", "blocks", "float32"])
+def test_expressions_follow_scaled_sums(kind):
+    m, n, k = 66, 72, 192
+    left, right = {
+        "mixed": (E5M2, E4M3),
+        "int8": ("int8", "int8"),
+        "float32": ("float32",) * 2,
+    }.get(kind, (E4M3, E4M3))
+    a, b, of_a, of_b, expected = blocks(m, n, k, left, right)
+    rows, columns, more = some_scales(m), some_scales(n, seed=1), {}
+    if kind == "blocks":
+        more = {"block_scales": (turned(of_a), kw.asarray(of_b))}
+    else:
+        expected = wide(a) @ wide(b)
+        if kind in ("lines", "int8", "float32"):
+            expected *= wide(rows)[:, None] * wide(columns)
+            more = {"line_scales": (kw.asarray(rows), kw.asarray(columns))}
+    c, bias = random(m, n, seed=4), random(n, seed=5)
+    for ending in ("relu(x) + bias - alpha * c", "x"):
+        full = ending != "x"
+        result = _core._gemm(
+            kw.asarray(a),
+            turned(b),
+            bias=kw.asarray(bias) if full else None,
+            c=kw.asarray(c) if full else None,
+            alpha=0.25,
+            dtype="float32",
+            expression=ending,
+            fast_sums=kind == "fast",
+            **more,
+        )
+        wanted = np.maximum(expected, 0) + wide(bias) - 0.25 * wide(c) if full else expected
+        close(result, wanted, MIXED if kind == "mixed" else BLOCKS if kind == "blocks" else FLOAT8)
+
+
 @pytest.mark.parametrize(
     ("shape", "block"),
     [((7,), 128), ((3, 128), 128), ((70, 260), 128), ((2, 5, 384), 256), ((9, 50), 16),
