@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from kernel_instances_arrays import ARRAYS
+
 ROOT = Path(__file__).resolve().parents[1]
 TYPES = ["Bool", "Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64"]
 TYPES += ["Float16", "BFloat16", "Float32", "Float64", "Float8E4M3", "Float8E5M2"]
@@ -208,18 +210,6 @@ INSTANCES = {
     ]
     + [f"bias_gradient<{real}, {index}>" for real in REALS for index in INDICES],
     "dropout.cu": [f"dropout<{pack}, {k}, {index}>" for _, pack, k in PACKS for index in INDICES],
-    "cross_entropy.cu": [
-        f"cross_entropy<{type}, {id}, {n}, {threads}, {held}, {grad}>"
-        for type, n in (("BFloat16", 8), ("Float32", 4), ("Float64", 1))
-        for id, threads, held, grad in [
-            ("Int64", 512, 12, "true"),
-            ("Int64", 512, 8, "true"),
-            ("Int32", 32, 4, "true"),
-            ("Int64", 512, 4, "false"),
-        ]
-    ]
-    + ["target_scale<Int32, Float32>", "target_scale<Int64, Float64>"]
-    + ["total<Float32>", "total<Float64>"],
     "pointwise_loss.cu": [
         f"pointwise_loss<{op}, {pack}, {flags}, unsigned int>"
         for op in ("SquaredError", "AbsoluteError", "Huber", "BinaryCrossEntropy")
@@ -307,19 +297,6 @@ INSTANCES = {
         for layout in ("false", "true")
     ]
     + ["rotate<BFloat16, Int64, 8, false>", "rotate<Float16, Int64, 4, true>"],
-    "rope_tables.cu": [
-        *("rope_frequencies", "rope_tables", "alibi_slopes"),
-        *(f"alibi_bias<{real}>" for real in REALS),
-    ],
-    "pope.cu": [
-        name
-        for real in REALS
-        for name in (
-            f"pope<{real}, Int64, false>",
-            f"pope<{real}, Int32, true>",
-            f"scale_tokens<{real}, Int64, 2>",
-        )
-    ],
     "qkv.cu": [
         f"split_heads<{pack}, {merge}>"
         for pack in ("BFloat16, 8", "Float32, 1", "Float8E5M2, 16")
@@ -361,11 +338,6 @@ INSTANCES = {
         *(f"norm_of_chunks<{of}, true, 4>" for of in ("Float16", "BFloat16", "Float32")),
         *("norm_of_chunks<Float64, false, 2>", "finish_norm<true>", "finish_norm<false>"),
         *(f"scale_tensors<{of}, 4>" for of in ("Float16", "BFloat16", "Float32")),
-    ],
-    "sampling.cu": [
-        f"sample_rows<{of}, {packed}>"
-        for of in ("Float16", "BFloat16", "Float32")
-        for packed in ("true", "false")
     ],
     "quantize.cu": [
         f"{name}{rest}>"
@@ -496,4 +468,5 @@ INSTANCES = {
         for clustered in ("false", "true")
     ]
     + ["skinny_staged<BFloat16, Float8Weights<BFloat16>, Silu, 4, 2, 4, 3, true>"],
+    **ARRAYS,
 }
