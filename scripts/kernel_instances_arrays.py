@@ -33,6 +33,10 @@ ARRAYS = {
             f"scale_tokens<{real}, Int64, 2>",
         )
     ],
+    "nibbles.cu": [
+        *(f"pack_nibbles<{width}>" for width in (1, 8)),
+        *(f"unpack_nibbles<{s}, {width}>" for s in ("true", "false") for width in (1, 8)),
+    ],
     "sampling.cu": [
         f"{kernel}<{of}, {packed}>"
         for kernel in ("sample_rows", "find_group_maxima")

@@ -1,4 +1,5 @@
 // Products with few rows.
+#include "base/errors.h"
 #include "bindings/kernels/bind_kernels.h"
 #include "bindings/kernels/kernel_calls.h"
 #include "kernels_src/gemv/linear.h"

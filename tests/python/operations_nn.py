@@ -86,6 +86,15 @@ norms.add(
     "nn.quantize_rows", lambda x: kw.nn.quantize_rows(x, "float8_e4m3fn", scope="tensor"), BRAIN
 )
 BYTES = s(9, 70, dtype="int8", low=-99, high=99)
+norms.add("nn.quant.pack_int4", kw.nn.quant.pack_int4, BYTES)
+norms.add("nn.quant.pack_int4", lambda x: kw.nn.quant.pack_int4(x[:, :7]), BYTES, form="odd")
+norms.add("nn.quant.unpack_int4", lambda x: kw.nn.quant.unpack_int4(x.view("uint8")), BYTES)
+norms.add(
+    "nn.quant.unpack_int4",
+    lambda x: kw.nn.quant.unpack_int4(x.view("uint8"), signed=False, length=2 * x.shape[1] - 1),
+    *(BYTES,),
+    form="odd",
+)
 norms.add("nn.dequantize_rows", kw.nn.dequantize_rows, BYTES, s(9))
 
 formats = Table("formats")

@@ -244,7 +244,7 @@ SPREAD = {
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("options", SPREAD.values(), ids=SPREAD)
 def test_rows_spread_over_blocks_draw_as_one_block_does(options, dtype):
-    """Tokens of no chance behind a row make it a long one: the same numbers give the same tokens."""
+    """Tokens of no chance behind a row make it a long one, which draws the same tokens."""
     rows = logits((3, 16_384)).astype(getattr(ml_dtypes, dtype, dtype))
     longer = np.full((3, 50_003), -np.inf, rows.dtype)
     longer[:, :16_384] = rows

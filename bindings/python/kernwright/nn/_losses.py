@@ -52,9 +52,9 @@ def cross_entropy(
     "mean" divides by the number of targets that are not `ignore_index`; rows with that target are
     0. With `weight`, (V,) of a real floating dtype, it is
     w[t] ((1 - e) (s - x[t]) + z_loss s^2) + e sum_c w[c] (s - x[c]) / V, and "mean" divides by the
-    sum of w[t]: what torch computes. A target outside of [0, V) gives NaN; with `check` the call waits for the device and raises
-    InvalidArgument with the first such target. Raises ArgumentError for other dtypes,
-    InvalidArgument for shapes that do not fit.
+    sum of w[t]: what torch computes. A target outside of [0, V) gives NaN; with `check` the call
+    waits for the device and raises InvalidArgument with the first such target. Raises
+    ArgumentError for other dtypes, InvalidArgument for shapes that do not fit.
     """
     if check:
         _require_classes(target, logits, ignore_index)

@@ -8,10 +8,11 @@
 """
 
 from kernwright._support.typed import publish
-from kernwright.nn.quant import _formats
+from kernwright.nn.quant import _formats, _nibbles
 from kernwright.nn.quant._formats import *
+from kernwright.nn.quant._nibbles import *
 
-__all__ = [*_formats.__all__]
+__all__ = [*_formats.__all__, *_nibbles.__all__]
 
 publish(globals(), __all__)
 del publish
