@@ -1,5 +1,5 @@
-// The highest logits of a row up to a number or a mass of them: a histogram finds where that is, and
-// only the tokens around it are sorted. For one block of 1024 threads.
+// The highest logits of a row up to a number or a mass of them: a histogram finds where that is,
+// and only the tokens around it are sorted. For one block of 1024 threads.
 #pragma once
 
 #include <kernwright/logits.cuh>

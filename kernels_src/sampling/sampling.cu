@@ -32,7 +32,8 @@ struct Scratch {
   unsigned* arrived;
 };
 
-/// Adds the tokens of groups from `begin` to `end` and of bins up to `last` to the coarse histogram.
+/// Counts the tokens of groups from `begin` to `end` and of bins up to `last` in the coarse
+/// histogram.
 template <typename Of>
 __device__ void count_tokens(const Of& of, Shared& shared, unsigned begin, unsigned end, int last,
                              bool masses) {

@@ -32,8 +32,8 @@ def parse_json(opened: OpenFile, text: bytes) -> Any:
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
         made = dict(items)
         if len(made) != len(items):
-            seen: set[str] = set()
-            twice = next(name for name, _ in items if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+            names = sorted(name for name, _ in items)
+            twice = next(a for a, b in zip(names, names[1:], strict=False) if a == b)
             raise opened.wrong(f"has the name {twice!r:.80} twice in its header")
         return made
 

@@ -93,8 +93,11 @@ def load_safetensors(
     """
     name = path_of(path)
     if not name.endswith(".index.json"):
-        with SafeTensors(path, device=device) as file:
+        file = SafeTensors(path, device=device)
+        try:
             return file.load(names)
+        finally:
+            file.close()
     if isinstance(names, str):
         raise ArgumentError(f"names are a list of str, got the str {names!r}")
     parts = _parts(name)
