@@ -28,12 +28,12 @@ class Tensor(NamedTuple):
 def parse_json(opened: OpenFile, text: bytes) -> Any:
     """JSON without names that occur twice and without huge numbers. Raises StoreError."""
     import json
+    from collections import Counter
 
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
         made = dict(items)
         if len(made) != len(items):
-            names = sorted(name for name, _ in items)
-            twice = next(a for a, b in zip(names, names[1:], strict=False) if a == b)
+            twice = Counter(name for name, _ in items).most_common(1)[0][0]
             raise opened.wrong(f"has the name {twice!r:.80} twice in its header")
         return made
 
