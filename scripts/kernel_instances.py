@@ -147,7 +147,8 @@ INSTANCES = {
     ],
     "segment_add.cu": [
         *("make_entries", "count_digits", "place_entries"),
-        *(f"add_segments<{of}>" for of in TYPES if of != "Bool"),
+        *(f"add_segments<{of}, 1>" for of in TYPES if of != "Bool"),
+        *(f"add_segments<{of}>" for of in ("BFloat16, 8", "Float32, 4", "Float64, 2", "Int8, 16")),
     ],
     "lu.cu": [f"{name}<{of}>" for name in ("lu_factor", "lu_solve", "cholesky") for of in MATRICES],
     "householder.cu": [
